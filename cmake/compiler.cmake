@@ -1,0 +1,32 @@
+# How every translation unit is compiled.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+find_package(Threads REQUIRED)
+
+# ccache that hits across checkouts: paths are hashed relative to the source tree.
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${CMAKE_SOURCE_DIR};CCACHE_NOHASHDIR=1;${WEFT_CCACHE}")
+endif()
+
+add_library(weft_options INTERFACE)
+target_include_directories(weft_options INTERFACE "${CMAKE_SOURCE_DIR}")
+target_link_libraries(weft_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+# Contraction to FMA is a permission in the IR, never the host compiler's choice.
+target_compile_options(weft_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -ffp-contract=off
+  $<$<BOOL:${WEFT_WERROR}>:-Werror>)
+target_compile_definitions(weft_options INTERFACE $<$<BOOL:${WEFT_DEV_CHECKS}>:WEFT_DEV=1>)
+
+if(WEFT_SANITIZE)
+  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${WEFT_SANITIZE})
+endif()
+if(WEFT_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
