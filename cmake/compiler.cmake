@@ -17,6 +17,8 @@ endif()
 add_library(weft_options INTERFACE)
 target_include_directories(weft_options INTERFACE "${CMAKE_SOURCE_DIR}")
 target_link_libraries(weft_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+# Caches are keyed by the build id note (weft/base/version.h).
+target_link_options(weft_options INTERFACE -Wl,--build-id=sha1)
 # Contraction to FMA is a permission in the IR, never the host compiler's choice.
 target_compile_options(weft_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -ffp-contract=off

@@ -1,0 +1,14 @@
+// How many CPUs this process may really use.
+#pragma once
+
+#include <string_view>
+
+namespace weft {
+
+// The least of the affinity mask and the cgroup quotas (rounded up); at least 1.
+int available_cpus();
+
+// CPUs granted by the text of cgroup v2's cpu.max ("200000 100000" is 2); 0 is no limit.
+int cpus_of_quota(std::string_view cpu_max);
+
+}  // namespace weft

@@ -1,0 +1,111 @@
+#include "weft/base/error.h"
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+namespace weft {
+
+namespace {
+
+thread_local CallSite t_call_site;
+
+// The path's last two parts: enough to find the line, the same in every checkout.
+std::string_view short_path(std::string_view path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos || slash == 0) return path;
+  slash = path.rfind('/', slash - 1);
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+constexpr ErrorCode kErrorCodes[] = {
+#define X(code, explanation) {code, explanation},
+#include "weft/base/errors.def"
+#undef X
+};
+
+}  // namespace
+
+CallSiteScope::CallSiteScope(CallSite site) noexcept : outermost_(!t_call_site && site) {
+  if (outermost_) t_call_site = site;
+}
+
+CallSiteScope::~CallSiteScope() {
+  if (outermost_) t_call_site = {};
+}
+
+CallSite current_call_site() noexcept { return t_call_site; }
+
+const char* kind_name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Value: return "ValueError";
+    case ErrorKind::Type: return "TypeError";
+    case ErrorKind::Index: return "IndexError";
+    case ErrorKind::Runtime: return "RuntimeError";
+    case ErrorKind::Memory: return "MemoryError";
+    case ErrorKind::Device: return "DeviceError";
+    case ErrorKind::Internal: return "InternalError";
+  }
+  return "?";
+}
+
+Error::Error(ErrorKind kind, std::string_view code, std::string message, CallSite where)
+    : kind_(kind), where_(where), code_(code), message_(std::move(message)) {
+  append_format(text_, "[{}] {}", tag(), message_);
+  if (where_) append_format(text_, " ({}:{})", short_path(where_.file), where_.line);
+}
+
+InternalError::InternalError(std::string_view code, std::string message)
+    : Error(ErrorKind::Internal, code,
+            std::move(message) + "; this is a bug in weft: WEFT_DEBUG=6 prints every step") {}
+
+DeviceError::DeviceError(std::string_view call, int64_t status, std::string_view library,
+                         std::string detail)
+    : Error(ErrorKind::Device, "device",
+            strformat("{} failed with status {} ({}): {}", call, status, library, detail)),
+      call_(call),
+      library_(library),
+      status_(status) {}
+
+void vfail(ErrorKind kind, std::string_view code, fmt::string_view pattern, fmt::format_args args) {
+  std::string message = fmt::vformat(pattern, args);
+  if (kind == ErrorKind::Internal) throw InternalError(code, std::move(message));
+  throw Error(kind, code, std::move(message));
+}
+
+void vfail_device(std::string_view call, int64_t status, std::string_view library,
+                  fmt::string_view pattern, fmt::format_args args) {
+  throw DeviceError(call, status, library, fmt::vformat(pattern, args));
+}
+
+void vfail_check(const char* condition, const char* file, int line, fmt::string_view pattern,
+                 fmt::format_args args) {
+  std::string message = strformat("{}:{}: `{}` does not hold", short_path(file), line, condition);
+  if (pattern.size() != 0) message += ": " + fmt::vformat(pattern, args);
+  throw InternalError("internal.check", std::move(message));
+}
+
+void fail_errno(std::string_view code, std::string_view doing, int error_number) {
+  const char* name = strerrorname_np(error_number);
+  std::string why =
+      strformat("{}: {} ({})", doing, strerrordesc_np(error_number), name ? name : "");
+  if (error_number == ENOSPC || error_number == EDQUOT) {
+    why += "; free some space and try again, nothing that existed before was changed";
+  }
+  throw Error(error_number == ENOMEM ? ErrorKind::Memory : ErrorKind::Runtime, code,
+              std::move(why));
+}
+
+const ErrorCode* find_error_code(std::string_view code) {
+  for (const ErrorCode& row : kErrorCodes) {
+    if (code == row.code) return &row;
+  }
+  return nullptr;
+}
+
+const ErrorCode* error_codes(size_t& count) {
+  count = std::size(kErrorCodes);
+  return kErrorCodes;
+}
+
+}  // namespace weft

@@ -1,0 +1,231 @@
+#include "weft/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+#include "weft/base/error.h"
+#include "weft/base/options.h"
+#include "weft/base/spans.h"
+
+namespace weft {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t{64} << 10;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+int open_retrying(const std::string& path, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+void sync_retrying(int fd, const std::string& path) {
+  int result;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  // EINVAL: a file system that has nothing to sync.
+  if (result != 0 && errno != EINVAL) fail_errno("file.write", "cannot sync " + path, errno);
+}
+
+std::string parent_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Where a symbolic link leads, so that replacing the file keeps the link.
+std::string resolve_link(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return path;
+  char* real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) fail_errno("file.write", "cannot follow the link " + path, errno);
+  std::string target = real;
+  std::free(real);
+  return target;
+}
+
+// A new file beside `target`, removed again unless `keep` was called.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) {
+    do {
+      path_ = strformat("{}.{}.{}.tmp", target, ::getpid(), now_ns());
+      fd_ = open_retrying(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    } while (fd_ < 0 && errno == EEXIST);
+    if (fd_ < 0) fail_errno("file.write", "cannot create " + path_, errno);
+  }
+  ~TemporaryFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  int fd() const { return fd_; }
+  // Network file systems report a full disk only here.
+  void close() {
+    const int fd = std::exchange(fd_, -1);
+    if (::close(fd) != 0 && errno != EINTR) {
+      fail_errno("file.write", "cannot close " + path_, errno);
+    }
+  }
+  void rename_to(const std::string& target) {
+    if (::rename(path_.c_str(), target.c_str()) != 0) {
+      fail_errno("file.write", "cannot replace " + target, errno);
+    }
+    path_.clear();
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+// Devices and pipes cannot be replaced by a rename: written straight.
+void write_in_place(const std::string& path, FunctionRef<void(FileWriter&)> write) {
+  Descriptor fd(open_retrying(path, O_WRONLY));
+  if (fd.get() < 0) fail_errno("file.write", "cannot write " + path, errno);
+  FileWriter writer(fd.get(), path);
+  write(writer);
+  writer.flush();
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) : path_(path) {
+  Descriptor fd(open_retrying(path, O_RDONLY));
+  if (fd.get() < 0) {
+    const int why = errno;
+    fail_errno(why == ENOENT ? "file.missing" : "file.read", "cannot open " + path, why);
+  }
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) fail_errno("file.read", "cannot examine " + path, errno);
+  if (S_ISDIR(info.st_mode)) fail_errno("file.read", "cannot read " + path, EISDIR);
+  if (!S_ISREG(info.st_mode)) {
+    fail_runtime("file.read", "{} is not a regular file; copy its content to one first", path);
+  }
+  if (info.st_size == 0) {
+    fail_runtime("file.empty", "{} is empty; was its download or copy interrupted?", path);
+  }
+  size_ = static_cast<size_t>(info.st_size);
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) fail_errno("file.read", "cannot map " + path, errno);
+  data_ = static_cast<const std::byte*>(data);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+void FileWriter::write(std::span<const std::byte> data) {
+  position_ += data.size();
+  if (buffer_.size() + data.size() > kBufferBytes) flush();
+  if (data.size() >= kBufferBytes) {
+    write_through(data.data(), data.size());
+  } else {
+    buffer_.insert(buffer_.end(), data.begin(), data.end());
+  }
+}
+
+void FileWriter::flush() {
+  write_through(buffer_.data(), buffer_.size());
+  buffer_.clear();
+}
+
+void FileWriter::write_through(const std::byte* data, size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(fd_, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_errno("file.write", "cannot write " + path_, errno);
+    data += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write) {
+  const std::string target = resolve_link(path);
+  struct stat old;
+  const bool exists = ::stat(target.c_str(), &old) == 0;
+  if (exists && S_ISDIR(old.st_mode)) fail_errno("file.write", "cannot write " + path, EISDIR);
+  if (exists && !S_ISREG(old.st_mode)) return write_in_place(target, write);
+
+  TemporaryFile temporary(target);
+  if (exists && ::fchmod(temporary.fd(), old.st_mode & 07777) != 0) {
+    fail_errno("file.write", "cannot copy the permissions of " + path, errno);
+  }
+  FileWriter writer(temporary.fd(), path);
+  write(writer);
+  writer.flush();
+  sync_retrying(temporary.fd(), path);
+  temporary.close();
+  temporary.rename_to(target);
+
+  // Without this a crash of the machine could forget the rename; failing to open it is harmless.
+  Descriptor directory(open_retrying(parent_of(target), O_RDONLY | O_DIRECTORY));
+  if (directory.get() >= 0) sync_retrying(directory.get(), path);
+}
+
+void atomic_write_file(const std::string& path, std::string_view content) {
+  atomic_write_file(path, [&](FileWriter& writer) { writer.write(content); });
+}
+
+std::string make_cache_dir(const Options& options, std::string_view leaf) {
+  std::string path = options.cache_directory();
+  if (path.empty()) return "";
+  if (!leaf.empty()) path += "/" + std::string(leaf);
+  make_directories(path, 0700);
+  return path;
+}
+
+void make_directories(const std::string& path, unsigned mode) {
+  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    struct stat info;
+    const bool there = ::stat(part.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+    if (!there && ::mkdir(part.c_str(), mode) != 0) {
+      const int why = errno;
+      const bool raced = why == EEXIST && ::stat(part.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+      if (!raced) fail_errno("file.write", "cannot make the directory " + part, why);
+    }
+    if (slash == std::string::npos) return;
+  }
+}
+
+bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+}  // namespace weft

@@ -1,0 +1,70 @@
+// Files: mapped for reading, replaced atomically when written, and where caches live.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/function_ref.h"
+
+namespace weft {
+
+struct Options;
+
+// A whole file mapped read-only. Missing, empty and unreadable files and directories are Errors.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Buffered sequential output to a file descriptor; every failure is an Error with its reason.
+class FileWriter {
+ public:
+  FileWriter(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+
+  void write(std::span<const std::byte> data);
+  void write(std::string_view text) {
+    write(std::span(reinterpret_cast<const std::byte*>(text.data()), text.size()));
+  }
+  void flush();
+  uint64_t position() const { return position_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  void write_through(const std::byte* data, size_t size);
+
+  int fd_;
+  std::string path_;
+  std::vector<std::byte> buffer_;
+  uint64_t position_ = 0;
+};
+
+// Replaces `path` with what `write` produces, or leaves it exactly as it was: a temporary file in
+// the same directory is written, synced, renamed, and the directory synced.
+void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write);
+void atomic_write_file(const std::string& path, std::string_view content);
+
+// <cache directory>/<leaf>, made with mode 0700 where missing; empty when the options give none.
+std::string make_cache_dir(const Options& options, std::string_view leaf);
+
+// mkdir -p with this mode for each new directory.
+void make_directories(const std::string& path, unsigned mode = 0777);
+
+bool file_exists(const std::string& path);
+
+}  // namespace weft

@@ -1,0 +1,107 @@
+#include "weft/base/spans.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "weft/base/json_writer.h"
+
+namespace weft {
+
+namespace {
+
+constexpr const char* kCounterNames[] = {
+#define X(id, name, doc) name,
+#include "weft/base/counters.def"
+#undef X
+};
+
+uint32_t thread_id() {
+  thread_local const uint32_t id = static_cast<uint32_t>(::syscall(SYS_gettid));
+  return id;
+}
+
+}  // namespace
+
+const char* counter_name(Counter counter) { return kCounterNames[static_cast<size_t>(counter)]; }
+
+uint64_t now_ns() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+struct Tracer::Ring {
+  struct Event {
+    const char* name;
+    uint64_t start, end;
+    int64_t amount;
+    uint32_t thread;
+    char detail[36];
+  };
+
+  mutable std::mutex mutex;
+  std::vector<Event> events;
+  size_t next = 0;       // where the following span goes
+  bool wrapped = false;  // every slot is in use
+
+  size_t size() const { return wrapped ? events.size() : next; }
+};
+
+Tracer::Tracer() : ring_(std::make_unique<Ring>()) {}
+Tracer::~Tracer() = default;
+
+void Tracer::start(size_t capacity) {
+  std::lock_guard lock(ring_->mutex);
+  ring_->events.assign(capacity == 0 ? 1 : capacity, {});
+  ring_->next = 0;
+  ring_->wrapped = false;
+  on_.store(true, std::memory_order_relaxed);
+}
+
+void Tracer::record(const char* name, uint64_t start_ns, uint64_t end_ns, std::string_view detail,
+                    int64_t amount) {
+  if (!on()) return;
+  std::lock_guard lock(ring_->mutex);
+  Ring::Event& event = ring_->events[ring_->next];
+  event = {name, start_ns, end_ns, amount, thread_id(), {}};
+  std::memcpy(event.detail, detail.data(), std::min(detail.size(), sizeof(event.detail) - 1));
+  if (++ring_->next == ring_->events.size()) ring_->next = 0, ring_->wrapped = true;
+}
+
+size_t Tracer::recorded() const {
+  std::lock_guard lock(ring_->mutex);
+  return ring_->size();
+}
+
+std::string Tracer::counters_json() const {
+  JsonWriter json;
+  json.begin_object();
+  for (size_t i = 0; i < kCounterCount; ++i) {
+    json.field(kCounterNames[i], value(static_cast<Counter>(i)));
+  }
+  return json.end_object().take();
+}
+
+std::string Tracer::chrome_json() const {
+  std::lock_guard lock(ring_->mutex);
+  JsonWriter json;
+  json.begin_object().key("traceEvents").begin_array();
+  const size_t count = ring_->size(), first = ring_->wrapped ? ring_->next : 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Ring::Event& event = ring_->events[(first + i) % ring_->events.size()];
+    json.begin_object().field("name", event.name).field("ph", "X").field("pid", 1);
+    json.field("tid", event.thread).field("ts", static_cast<double>(event.start) / 1e3);
+    json.field("dur", static_cast<double>(event.end - event.start) / 1e3);
+    json.key("args").begin_object().field("detail", event.detail).field("amount", event.amount);
+    json.end_object().end_object();
+  }
+  json.end_array().field("displayTimeUnit", "ns");
+  return json.key("otherData").raw(counters_json()).end_object().take();
+}
+
+}  // namespace weft

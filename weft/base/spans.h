@@ -1,0 +1,76 @@
+// Spans and counters: what happened when, as Chrome/Perfetto JSON. Near free while off.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+enum class Counter : uint8_t {
+#define X(id, name, doc) id,
+#include "weft/base/counters.def"
+#undef X
+  Count
+};
+constexpr size_t kCounterCount = static_cast<size_t>(Counter::Count);
+const char* counter_name(Counter counter);
+
+uint64_t now_ns();  // monotonic
+
+class Tracer {
+ public:
+  Tracer();
+  ~Tracer();
+
+  void add(Counter counter, int64_t amount = 1) {
+    counters_[static_cast<size_t>(counter)].fetch_add(amount, std::memory_order_relaxed);
+  }
+  int64_t value(Counter counter) const {
+    return counters_[static_cast<size_t>(counter)].load(std::memory_order_relaxed);
+  }
+
+  bool on() const { return on_.load(std::memory_order_relaxed); }
+  // Keeps the newest `capacity` spans.
+  void start(size_t capacity = size_t{1} << 16);
+  void stop() { on_.store(false, std::memory_order_relaxed); }
+
+  // `name` is a stable, static string ("kernel"); `detail` is cut to fit and copied.
+  void record(const char* name, uint64_t start_ns, uint64_t end_ns, std::string_view detail = {},
+              int64_t amount = 0);
+
+  size_t recorded() const;          // spans now held
+  std::string chrome_json() const;  // the whole trace file, counters included
+  std::string counters_json() const;
+
+ private:
+  struct Ring;
+  std::atomic<int64_t> counters_[kCounterCount] = {};
+  std::atomic<bool> on_{false};
+  std::unique_ptr<Ring> ring_;
+};
+
+// Records the time from here to the end of the block.
+class Span {
+ public:
+  Span(Tracer& tracer, const char* name, std::string_view detail = {}, int64_t amount = 0)
+      : tracer_(tracer.on() ? &tracer : nullptr), name_(name), detail_(detail), amount_(amount) {
+    if (tracer_ != nullptr) start_ = now_ns();
+  }
+  ~Span() {
+    if (tracer_ != nullptr) tracer_->record(name_, start_, now_ns(), detail_, amount_);
+  }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+
+ private:
+  Tracer* tracer_;
+  const char* name_;
+  std::string_view detail_;  // must outlive the span
+  int64_t amount_;
+  uint64_t start_ = 0;
+};
+
+}  // namespace weft

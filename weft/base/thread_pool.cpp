@@ -1,0 +1,211 @@
+#include "weft/base/thread_pool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "weft/base/context.h"
+#include "weft/base/cpu_count.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kMaxThreads = 1024;
+// About 10 us: longer than the gap between kernels of one step, short enough for a shared machine.
+constexpr int kSpins = 200;
+
+thread_local bool t_inside = false;  // in a body: nested calls run inline
+thread_local int t_worker = 0;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// [begin, end) of a worker, as one word so that owner and thieves change it by one CAS.
+struct alignas(64) WorkRange {
+  std::atomic<uint64_t> packed{0};
+
+  static uint64_t pack(uint32_t begin, uint32_t end) { return uint64_t{begin} << 32 | end; }
+  static uint32_t begin_of(uint64_t packed) { return static_cast<uint32_t>(packed >> 32); }
+  static uint32_t end_of(uint64_t packed) { return static_cast<uint32_t>(packed); }
+};
+
+struct Piece {
+  uint32_t begin = 0, end = 0;
+  bool empty() const { return begin == end; }
+};
+
+// A quarter of one's own rest at a time: the last quarters are what others can steal.
+Piece take_own(WorkRange& range) {
+  uint64_t seen = range.packed.load(std::memory_order_acquire);
+  while (true) {
+    const uint32_t begin = WorkRange::begin_of(seen), end = WorkRange::end_of(seen);
+    if (begin >= end) return {};
+    const uint32_t cut = begin + (end - begin - 1) / 4 + 1;
+    if (range.packed.compare_exchange_weak(seen, WorkRange::pack(cut, end),
+                                           std::memory_order_acq_rel)) {
+      return {begin, cut};
+    }
+  }
+}
+
+}  // namespace
+
+struct ThreadPool::Job {
+  Body body;
+  int64_t n, grain;
+  Context* context;
+  std::vector<WorkRange> ranges;  // in units of grain, one per worker
+  std::atomic<bool> stop{false};
+  std::mutex error_mutex;
+  std::exception_ptr error;
+
+  Job(Body body_in, int64_t n_in, int64_t grain_in, int workers)
+      : body(body_in),
+        n(n_in),
+        grain(grain_in),
+        context(&Context::current()),
+        ranges(static_cast<size_t>(workers)) {
+    const int64_t units = (n - 1) / grain + 1;
+    int64_t begin = 0;
+    for (int w = 0; w < workers; ++w) {
+      const int64_t end = units / workers * (w + 1) + std::min<int64_t>(w + 1, units % workers);
+      ranges[static_cast<size_t>(w)].packed.store(
+          WorkRange::pack(static_cast<uint32_t>(begin), static_cast<uint32_t>(end)),
+          std::memory_order_relaxed);
+      begin = end;
+    }
+  }
+
+  // Moves the upper half of the largest other range into this worker's; false when all are empty.
+  bool steal(size_t self) {
+    while (true) {
+      size_t victim = self;
+      uint64_t seen = 0;
+      uint32_t most = 0;
+      for (size_t w = 0; w < ranges.size(); ++w) {
+        const uint64_t packed = ranges[w].packed.load(std::memory_order_acquire);
+        const uint32_t begin = WorkRange::begin_of(packed), end = WorkRange::end_of(packed);
+        if (w != self && begin < end && end - begin > most)
+          victim = w, seen = packed, most = end - begin;
+      }
+      if (most == 0) return false;
+      const uint32_t begin = WorkRange::begin_of(seen), end = WorkRange::end_of(seen);
+      const uint32_t middle = begin + (end - begin) / 2;
+      if (ranges[victim].packed.compare_exchange_strong(seen, WorkRange::pack(begin, middle),
+                                                        std::memory_order_acq_rel)) {
+        ranges[self].packed.store(WorkRange::pack(middle, end), std::memory_order_release);
+        return true;
+      }
+    }
+  }
+
+  void work(int worker) {
+    const auto self = static_cast<size_t>(worker);
+    t_inside = true, t_worker = worker;
+    try {
+      ContextScope scope(*context);
+      do {
+        for (Piece piece = take_own(ranges[self]); !piece.empty(); piece = take_own(ranges[self])) {
+          if (stop.load(std::memory_order_relaxed)) break;
+          body(piece.begin * grain, std::min(n, piece.end * grain), worker);
+        }
+      } while (!stop.load(std::memory_order_relaxed) && steal(self));
+    } catch (...) {
+      stop.store(true, std::memory_order_relaxed);
+      std::lock_guard lock(error_mutex);
+      if (!error) error = std::current_exception();
+    }
+    t_inside = false, t_worker = 0;
+  }
+};
+
+struct ThreadPool::State {
+  std::atomic<uint32_t> epoch{0};    // a change tells the workers to look at `job`
+  std::atomic<int> busy{0};          // workers that have not finished this epoch
+  Job* job = nullptr;                // nullptr: leave
+  std::vector<std::thread> threads;  // size - 1: the caller is worker 0
+};
+
+ThreadPool::ThreadPool(int threads)
+    : size_(std::clamp(threads > 0 ? threads : available_cpus(), 1, kMaxThreads)) {}
+
+ThreadPool::~ThreadPool() {
+  // In a forked child the threads are not there to be joined: their handles are left alone.
+  if (state_ == nullptr || owner_ != ::getpid()) return;
+  state_->job = nullptr;
+  state_->epoch.fetch_add(1, std::memory_order_release);
+  state_->epoch.notify_all();
+  for (std::thread& thread : state_->threads) thread.join();
+  delete state_;
+}
+
+void ThreadPool::worker_main(State& state, int worker) {
+  uint32_t seen = 0;
+  while (true) {
+    for (int i = 0; i < kSpins && state.epoch.load(std::memory_order_acquire) == seen; ++i) {
+      pause_briefly();
+    }
+    state.epoch.wait(seen, std::memory_order_acquire);
+    seen = state.epoch.load(std::memory_order_acquire);
+    if (state.job == nullptr) return;
+    state.job->work(worker);
+    if (state.busy.fetch_sub(1, std::memory_order_acq_rel) == 1) state.busy.notify_one();
+  }
+}
+
+ThreadPool::State& ThreadPool::state() {
+  if (state_ != nullptr && owner_ == ::getpid()) return *state_;
+  state_ = new State();  // after a fork the parent's is abandoned, not freed: see the destructor
+  owner_ = ::getpid();
+  state_->threads.reserve(static_cast<size_t>(size_ - 1));
+  for (int w = 1; w < size_; ++w) {
+    try {
+      state_->threads.emplace_back([state = state_, w] { worker_main(*state, w); });
+    } catch (const std::system_error&) {
+      break;  // a limit on threads was reached: go on with those there are
+    }
+  }
+  return *state_;
+}
+
+void ThreadPool::run(Job& job) {
+  State& shared = *state_;
+  shared.job = &job;
+  shared.busy.store(static_cast<int>(shared.threads.size()), std::memory_order_relaxed);
+  shared.epoch.fetch_add(1, std::memory_order_release);
+  shared.epoch.notify_all();
+  job.work(0);
+  for (int i = 0; i < kSpins && shared.busy.load(std::memory_order_acquire) != 0; ++i) {
+    pause_briefly();
+  }
+  for (int left = shared.busy.load(std::memory_order_acquire); left != 0;
+       left = shared.busy.load(std::memory_order_acquire)) {
+    shared.busy.wait(left, std::memory_order_acquire);
+  }
+}
+
+void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain) {
+  if (n <= 0) return;
+  grain = std::max<int64_t>(grain, (n - 1) / UINT32_MAX + 1);  // ranges hold 32-bit units
+  std::unique_lock lock(mutex_, std::defer_lock);
+  const bool alone = size_ == 1 || n <= grain || t_inside || !lock.try_lock();
+  if (alone) return body(0, n, t_worker);
+  Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1);
+  run(job);
+  if (job.error) std::rethrow_exception(job.error);
+}
+
+}  // namespace weft

@@ -1,0 +1,45 @@
+// ThreadPool: one loop over many threads. Static split, then stealing half of the largest rest.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <mutex>
+
+#include "weft/base/function_ref.h"
+
+namespace weft {
+
+class ThreadPool {
+ public:
+  // fn(begin, end, worker): the items of one piece; 0 <= worker < size().
+  using Body = FunctionRef<void(int64_t, int64_t, int)>;
+
+  explicit ThreadPool(int threads = 0);  // 0: available_cpus()
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return size_; }
+
+  // Runs body over every item of [0, n) exactly once, in pieces of at least `grain` items, and
+  // returns when all are done. The caller works too, as worker 0. Calls from inside a body, or
+  // while another thread is using the pool, run inline. The first exception stops the rest and is
+  // rethrown. Bodies see the caller's current Context. Works in a forked child.
+  void parallel_for(int64_t n, Body body, int64_t grain = 1);
+
+ private:
+  struct Job;
+  struct State;
+
+  State& state();  // starts the threads; again after a fork
+  void run(Job& job);
+  static void worker_main(State& state, int worker);
+
+  int size_;
+  State* state_ = nullptr;
+  pid_t owner_ = 0;  // the process whose threads state_ holds
+  std::mutex mutex_;
+};
+
+}  // namespace weft
