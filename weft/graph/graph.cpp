@@ -1,0 +1,454 @@
+#include "weft/graph/graph.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/graph/infer.h"
+#include "weft/graph/node_map.h"
+
+namespace weft {
+namespace {
+
+constexpr size_t kSlabBytes = 64 * 1024;
+constexpr size_t kUnit = 16;  // allocation granularity; also the alignment of nodes
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  // The finaliser of MurmurHash3 (Austin Appleby, public domain) over a running combination.
+  h ^= v + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
+  h ^= h >> 33;
+  h *= 0xFF51AFD7ED558CCDull;
+  h ^= h >> 29;
+  return h;
+}
+
+uint64_t hash_text(std::string_view text) {
+  uint64_t h = text.size();
+  for (char c : text) h = mix(h, static_cast<unsigned char>(c));
+  return h;
+}
+
+struct Hashes {
+  uint64_t structural, key;
+};
+
+Hashes hashes_of(const NodeSpec& s) {
+  uint64_t h =
+      mix(static_cast<uint64_t>(s.op) << 16 | static_cast<uint64_t>(s.dtype) << 8 | s.lanes,
+          s.src.size());
+  uint64_t k = h;
+  for (NodeRef n : s.src) {
+    h = mix(h, n->hash);
+    k = mix(k, n->key);
+  }
+  for (size_t i = 0; i < s.ints.size(); ++i) {
+    const auto v = static_cast<uint64_t>(s.ints[i]);
+    k = mix(k, v);
+    // Which buffer it is depends on history; that it is one, of this shape and device, does not.
+    h = mix(h, s.op == Op::Buffer && i == 0 ? 0 : v);
+  }
+  if (s.text.empty()) return {h, k};
+  return {mix(h, hash_text(s.text)), mix(k, hash_text(s.text))};
+}
+
+bool same(NodeRef n, const NodeSpec& s, uint64_t key) {
+  if (n->key != key || n->op != s.op || n->dtype != s.dtype || n->lanes != s.lanes) return false;
+  if (n->nsrc != s.src.size() || n->nints != s.ints.size() || n->text() != s.text) return false;
+  return std::equal(s.src.begin(), s.src.end(), n->src().begin()) &&
+         std::equal(s.ints.begin(), s.ints.end(), n->ints().begin());
+}
+
+/// Memory for nodes: slabs cut into units, with free lists by size so that swept nodes are reused.
+class NodeMemory {
+ public:
+  ~NodeMemory() {
+    for (void* slab : slabs_) ::operator delete(slab, std::align_val_t{64});
+  }
+  void* allocate(size_t bytes) {
+    const size_t units = (bytes + kUnit - 1) / kUnit;
+    if (units < free_.size() && free_[units]) {
+      void* p = free_[units];
+      std::memcpy(&free_[units], p, sizeof(void*));
+      return p;
+    }
+    return bump(units * kUnit);
+  }
+  void release(void* p, size_t bytes) {
+    const size_t units = (bytes + kUnit - 1) / kUnit;
+    if (units >= free_.size()) return;  // larger than any class: kept until the graph goes
+    std::memcpy(p, &free_[units], sizeof(void*));
+    free_[units] = p;
+  }
+  size_t bytes() const { return total_; }
+
+ private:
+  void* bump(size_t bytes) {
+    if (bytes > left_) {
+      const size_t slab = bytes > kSlabBytes ? bytes : kSlabBytes;
+      next_ = static_cast<std::byte*>(::operator new(slab, std::align_val_t{64}));
+      slabs_.push_back(next_);
+      left_ = slab;
+      total_ += slab;
+    }
+    void* p = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    return p;
+  }
+
+  std::vector<void*> slabs_;
+  std::byte* next_ = nullptr;
+  size_t left_ = 0;
+  size_t total_ = 0;
+  std::array<void*, 64> free_{};
+};
+
+size_t node_bytes(size_t nsrc, size_t nints, size_t text) {
+  return sizeof(Node) + nsrc * sizeof(NodeRef) + nints * sizeof(int64_t) + text;
+}
+
+/// One part of the intern table, with its own lock and memory.
+struct Shard {
+  std::mutex mutex;
+  std::vector<Node*> slots;
+  size_t count = 0;
+  NodeMemory memory;
+
+  Node** locate(const NodeSpec& s, uint64_t key) {
+    if (slots.empty()) slots.resize(64);
+    size_t i = (key >> 8) & (slots.size() - 1);
+    while (slots[i] && !same(slots[i], s, key)) i = (i + 1) & (slots.size() - 1);
+    return &slots[i];
+  }
+  void insert(Node* n) {
+    size_t i = (n->key >> 8) & (slots.size() - 1);
+    while (slots[i]) i = (i + 1) & (slots.size() - 1);
+    slots[i] = n;
+    ++count;
+  }
+  void grow_if_full() {
+    if ((count + 1) * 4 < slots.size() * 3) return;
+    std::vector<Node*> old(slots.size() * 2);
+    old.swap(slots);
+    count = 0;
+    for (Node* n : old)
+      if (n) insert(n);
+  }
+};
+
+struct ShapeTable {
+  std::mutex mutex;
+  std::vector<Shape*> slots;
+  size_t count = 0;
+  NodeMemory memory;
+};
+
+}  // namespace
+
+struct Graph::State {
+  bool shared;
+  size_t shard_count;
+  std::unique_ptr<Shard[]> shards;
+  ShapeTable shapes;
+  const Shape* scalar = nullptr;
+  std::shared_mutex building;
+
+  explicit State(bool is_shared)
+      : shared(is_shared), shard_count(is_shared ? 16 : 1), shards(new Shard[shard_count]) {}
+  Shard& shard(uint64_t key) { return shards[shared ? key & (shard_count - 1) : 0]; }
+};
+
+Graph::Graph(Sharing sharing) : state_(new State(sharing == Sharing::Shared)) {
+  state_->scalar = shape({});
+}
+Graph::~Graph() = default;
+
+const Shape* Graph::scalar_shape() { return state_->scalar; }
+
+const Shape* Graph::shape(std::span<const NodeRef> dims) {
+  ShapeTable& t = state_->shapes;
+  uint64_t h = dims.size();
+  for (NodeRef d : dims) h = mix(h, d->key);
+  std::lock_guard lock(t.mutex);
+  if ((t.count + 1) * 4 >= t.slots.size() * 3) {
+    std::vector<Shape*> old(t.slots.empty() ? 64 : t.slots.size() * 2);
+    old.swap(t.slots);
+    for (Shape* s : old) {
+      if (!s) continue;
+      size_t i = s->hash & (t.slots.size() - 1);
+      while (t.slots[i]) i = (i + 1) & (t.slots.size() - 1);
+      t.slots[i] = s;
+    }
+  }
+  size_t i = h & (t.slots.size() - 1);
+  for (; t.slots[i]; i = (i + 1) & (t.slots.size() - 1)) {
+    const Shape* s = t.slots[i];
+    if (s->hash == h && s->rank == dims.size() &&
+        std::equal(dims.begin(), dims.end(), s->span().begin()))
+      return s;
+  }
+  void* p = t.memory.allocate(sizeof(Shape) + dims.size() * sizeof(NodeRef));
+  auto* s = new (p) Shape{h, static_cast<uint32_t>(dims.size())};
+  std::copy(dims.begin(), dims.end(), reinterpret_cast<NodeRef*>(s + 1));
+  t.slots[i] = s;
+  ++t.count;
+  return s;
+}
+
+namespace {
+
+Node* place_node(void* memory, const NodeSpec& s, Hashes hashes, const Inferred& inferred) {
+  Node* n = new (memory) Node;
+  n->op = s.op;
+  n->dtype = s.dtype;
+  n->lanes = s.lanes;
+  for (size_t i = 0; i < 3; ++i)
+    n->src_op[i] = i < s.src.size() ? static_cast<uint8_t>(s.src[i]->op) : 0;
+  n->device = inferred.device;
+  n->nsrc = static_cast<uint32_t>(s.src.size());
+  n->nints = static_cast<uint32_t>(s.ints.size());
+  n->hash = hashes.structural;
+  n->key = hashes.key;
+  n->shape = inferred.shape;
+  n->vmin = inferred.vmin;
+  n->vmax = inferred.vmax;
+  n->mark = 0;
+  n->normal.store(0, std::memory_order_relaxed);
+  n->roots.store(0, std::memory_order_relaxed);
+  auto* src = reinterpret_cast<NodeRef*>(n + 1);
+  std::copy(s.src.begin(), s.src.end(), src);
+  auto* ints = reinterpret_cast<int64_t*>(src + s.src.size());
+  std::copy(s.ints.begin(), s.ints.end(), ints);
+  auto* text = reinterpret_cast<char*>(ints + s.ints.size());
+  std::copy(s.text.begin(), s.text.end(), text);
+  n->text_data = text;
+  n->text_size = static_cast<uint32_t>(s.text.size());
+  return n;
+}
+
+}  // namespace
+
+NodeRef Graph::intern(const NodeSpec& spec) {
+  const Hashes hashes = hashes_of(spec);
+  Shard& shard = state_->shard(hashes.key);
+  {
+    std::unique_lock lock(shard.mutex, std::defer_lock);
+    if (state_->shared) lock.lock();
+    if (Node* found = *shard.locate(spec, hashes.key)) return found;
+  }
+  // Inference may intern index nodes and shapes, so no lock is held while it runs.
+  const Inferred inferred = infer(*this, spec);
+  std::unique_lock lock(shard.mutex, std::defer_lock);
+  if (state_->shared) lock.lock();
+  if (Node* found = *shard.locate(spec, hashes.key)) return found;
+  shard.grow_if_full();
+  void* p = shard.memory.allocate(node_bytes(spec.src.size(), spec.ints.size(), spec.text.size()));
+  Node* n = place_node(p, spec, hashes, inferred);
+  shard.insert(n);
+  return n;
+}
+
+// ---- lifetime
+
+namespace {
+thread_local std::vector<std::pair<const void*, int>>
+    building_depth;  // per graph; a thread builds in few graphs
+
+int& depth_of(const void* graph) {
+  for (auto& [g, depth] : building_depth)
+    if (g == graph) return depth;
+  return building_depth.emplace_back(graph, 0).second;
+}
+
+void drop_depth(const void* graph) {
+  std::erase_if(building_depth, [graph](const auto& entry) { return entry.first == graph; });
+}
+}  // namespace
+
+Graph::Building::Building(Graph& g) : graph_(g) {
+  if (!g.state_->shared) return;
+  if (depth_of(g.state_.get())++ == 0) g.state_->building.lock_shared();
+}
+Graph::Building::~Building() {
+  if (!graph_.state_->shared) return;
+  if (--depth_of(graph_.state_.get()) == 0) {
+    drop_depth(graph_.state_.get());
+    graph_.state_->building.unlock_shared();
+  }
+}
+
+namespace {
+
+/// Marks what `roots` reach; marks are cleared by the caller.
+void mark_from(std::vector<const Node*>& stack) {
+  auto visit = [&stack](const Node* n) {
+    if (n->mark) return;
+    n->mark = 1;
+    stack.push_back(n);
+  };
+  std::vector<const Node*> roots;
+  roots.swap(stack);
+  for (const Node* n : roots) visit(n);
+  while (!stack.empty()) {
+    const Node* n = stack.back();
+    stack.pop_back();
+    for (NodeRef x : n->src()) visit(x);
+    for (NodeRef d : n->shape->span()) visit(d);
+  }
+}
+
+/// Shapes of live nodes have live dims; the others go.
+void sweep_shapes(ShapeTable& table) {
+  std::vector<Shape*> old(table.slots.size());
+  old.swap(table.slots);
+  table.count = 0;
+  for (Shape* s : old) {
+    if (!s) continue;
+    const auto dims = s->span();
+    if (!std::all_of(dims.begin(), dims.end(), [](NodeRef d) { return d->mark != 0; })) {
+      table.memory.release(s, sizeof(Shape) + dims.size_bytes());
+      continue;
+    }
+    size_t i = s->hash & (table.slots.size() - 1);
+    while (table.slots[i]) i = (i + 1) & (table.slots.size() - 1);
+    table.slots[i] = s;
+    ++table.count;
+  }
+}
+
+/// Removes unmarked nodes from a shard and clears the marks of the others.
+size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
+  std::vector<Node*> old(shard.slots.size());
+  old.swap(shard.slots);
+  shard.count = 0;
+  size_t freed = 0;
+  for (Node* n : old) {
+    if (!n) continue;
+    if (n->mark) {
+      n->mark = 0;
+      shard.insert(n);
+      continue;
+    }
+    ++freed;
+    if (freed_buffers && n->op == Op::Buffer) freed_buffers->push_back(buffer_id(n));
+    const size_t bytes = node_bytes(n->nsrc, n->nints, n->text_size);
+    n->~Node();
+    shard.memory.release(n, bytes);
+  }
+  return freed;
+}
+
+}  // namespace
+
+size_t Graph::sweep(std::vector<int64_t>* freed_buffers) {
+  if (!state_->shared || depth_of(state_.get()) > 0) return 0;
+  drop_depth(state_.get());
+  std::unique_lock exclusive(state_->building);
+  std::vector<const Node*> roots;
+  for (size_t s = 0; s < state_->shard_count; ++s)
+    for (Node* n : state_->shards[s].slots)
+      if (n && n->roots.load(std::memory_order_acquire) > 0) roots.push_back(n);
+  mark_from(roots);
+  sweep_shapes(state_->shapes);
+  size_t freed = 0;
+  for (size_t s = 0; s < state_->shard_count; ++s)
+    freed += sweep_shard(state_->shards[s], freed_buffers);
+  return freed;
+}
+
+std::vector<bool> Graph::reachable(std::span<const NodeRef> nodes,
+                                   std::span<const NodeRef> except) {
+  // The marks belong to whoever holds the graph exclusively.
+  if (depth_of(state_.get()) > 0) internal_error("graph", "reachable: called while building");
+  drop_depth(state_.get());
+  std::unique_lock exclusive(state_->building);
+  NodeMap<uint32_t> discounted;
+  for (NodeRef n : except) ++discounted[n];
+  std::vector<const Node*> roots;
+  for (size_t s = 0; s < state_->shard_count; ++s) {
+    for (Node* n : state_->shards[s].slots) {
+      if (!n) continue;
+      const uint32_t* less = discounted.find(n);
+      if (n->roots.load(std::memory_order_acquire) > (less ? *less : 0)) roots.push_back(n);
+    }
+  }
+  mark_from(roots);
+  std::vector<bool> found;
+  for (NodeRef n : nodes) found.push_back(n->mark != 0);
+  for (size_t s = 0; s < state_->shard_count; ++s)
+    for (Node* n : state_->shards[s].slots)
+      if (n) n->mark = 0;
+  return found;
+}
+
+size_t Graph::live_nodes() const {
+  size_t total = 0;
+  for (size_t i = 0; i < state_->shard_count; ++i) {
+    std::lock_guard lock(state_->shards[i].mutex);
+    total += state_->shards[i].count;
+  }
+  return total;
+}
+
+size_t Graph::bytes() const {
+  size_t total = state_->shapes.memory.bytes();
+  for (size_t i = 0; i < state_->shard_count; ++i) {
+    std::lock_guard lock(state_->shards[i].mutex);
+    total += state_->shards[i].memory.bytes() + state_->shards[i].slots.size() * sizeof(Node*);
+  }
+  return total;
+}
+
+// ---- walks and copies
+
+struct Toposort::State {
+  std::vector<NodeRef> order;
+};
+
+Toposort::Toposort(std::span<const NodeRef> roots) : state_(new State) {
+  struct Frame {
+    NodeRef node;
+    uint32_t next;
+  };
+  NodeMap<bool> seen;
+  std::vector<Frame> stack;
+  for (NodeRef root : roots) {
+    if (seen.contains(root)) continue;
+    seen[root] = true;
+    stack.push_back({root, 0});
+    while (!stack.empty()) {
+      Frame& f = stack.back();
+      if (f.next == f.node->nsrc) {
+        state_->order.push_back(f.node);
+        stack.pop_back();
+        continue;
+      }
+      NodeRef child = f.node->src(f.next++);
+      if (seen.contains(child)) continue;
+      seen[child] = true;
+      stack.push_back({child, 0});
+    }
+  }
+}
+Toposort::~Toposort() = default;
+const NodeRef* Toposort::begin() const { return state_->order.data(); }
+const NodeRef* Toposort::end() const { return state_->order.data() + state_->order.size(); }
+size_t Toposort::size() const { return state_->order.size(); }
+
+NodeRef Graph::import(NodeRef root) {
+  NodeMap<NodeRef> copies;
+  std::vector<NodeRef> src;
+  for (NodeRef n : Toposort(root)) {
+    src.clear();
+    for (NodeRef s : n->src()) src.push_back(copies.at(s));
+    copies[n] = intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+  }
+  return copies.at(root);
+}
+
+}  // namespace weft

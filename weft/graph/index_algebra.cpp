@@ -1,0 +1,456 @@
+#include "weft/graph/index_algebra.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "weft/base/int128.h"
+#include "weft/graph/infer.h"
+#include "weft/graph/node_map.h"
+
+namespace weft {
+namespace {
+
+// Past this many terms a sum stays as it is: normal forms are for index expressions, not for long
+// unrolled polynomials.
+constexpr size_t kMaxTerms = 64;
+
+int64_t floor_div(int64_t a, int64_t b) {
+  const int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+int64_t floor_mod(int64_t a, int64_t b) { return a - b * floor_div(a, b); }
+
+bool fits(Int128 v) { return v == static_cast<int64_t>(v); }
+
+/// constant + sum of terms; terms sorted by structural hash, no zero coefficients.
+struct Sum {
+  std::vector<AffineTerm> terms;
+  int64_t constant = 0;
+  bool ok = true;  // false after an overflow or too many terms
+
+  void add_constant(Int128 v) {
+    v += constant;
+    if (!fits(v)) ok = false;
+    constant = static_cast<int64_t>(v);
+  }
+  void add_term(NodeRef n, Int128 c) {
+    if (!fits(c)) ok = false;
+    auto at = std::lower_bound(terms.begin(), terms.end(), n, before);
+    if (at != terms.end() && at->node == n) {
+      c += at->coefficient;
+      if (!fits(c)) ok = false;
+      at->coefficient = static_cast<int64_t>(c);
+      if (c == 0) terms.erase(at);
+    } else if (c != 0) {
+      terms.insert(at, {n, static_cast<int64_t>(c)});
+      if (terms.size() > kMaxTerms) ok = false;
+    }
+  }
+  static bool before(const AffineTerm& t, NodeRef n) {
+    return t.node->hash != n->hash ? t.node->hash < n->hash : t.node < n;
+  }
+
+  /// Adds scale * n, walking n's own normal form.
+  void add(NodeRef n, int64_t scale) {
+    while (true) {
+      if (n->op == Op::Const) return add_constant(static_cast<Int128>(n->vmin) * scale);
+      if (n->op == Op::Add) {
+        add_scaled_term(n->src(1), scale);
+        n = n->src(0);
+        continue;
+      }
+      return add_scaled_term(n, scale);
+    }
+  }
+  void add_scaled_term(NodeRef n, int64_t scale) {
+    if (n->op == Op::Const) return add_constant(static_cast<Int128>(n->vmin) * scale);
+    if (n->op == Op::Add) return add(n, scale);
+    if (n->op == Op::Mul && n->src(1)->op == Op::Const)
+      return add_term(n->src(0), static_cast<Int128>(n->src(1)->vmin) * scale);
+    add_term(n, scale);
+  }
+
+  Bounds bounds() const {
+    Int128 lo = constant, hi = constant;
+    for (const AffineTerm& t : terms) {
+      const Int128 a = static_cast<Int128>(t.coefficient) * t.node->vmin;
+      const Int128 b = static_cast<Int128>(t.coefficient) * t.node->vmax;
+      lo += std::min(a, b);
+      hi += std::max(a, b);
+    }
+    auto clamp = [](Int128 v) {
+      const Int128 lo64 = INT64_MIN, hi64 = INT64_MAX;
+      return static_cast<int64_t>(std::clamp(v, lo64, hi64));
+    };
+    return {clamp(lo), clamp(hi)};
+  }
+};
+
+NodeRef raw(Graph& g, Op op, DType dtype, NodeRef a, NodeRef b) {
+  const NodeRef src[] = {a, b};
+  return g.intern({op, dtype, src});
+}
+
+NodeRef build(Graph& g, const Sum& s) {
+  NodeRef total = nullptr;
+  for (const AffineTerm& t : s.terms) {
+    NodeRef n =
+        t.coefficient == 1 ? t.node : raw(g, Op::Mul, DType::Index, t.node, g.index(t.coefficient));
+    total = total ? raw(g, Op::Add, DType::Index, total, n) : n;
+  }
+  if (!total) return g.index(s.constant);
+  return s.constant == 0 ? total : raw(g, Op::Add, DType::Index, total, g.index(s.constant));
+}
+
+/// (x // c)*(k*c) + (x % c)*k  ->  x*k, for every such pair in the sum.
+void join_div_mod(Sum& s) {
+  for (size_t i = 0; i < s.terms.size(); ++i) {
+    NodeRef m = s.terms[i].node;
+    if (m->op != Op::Mod || m->src(1)->op != Op::Const) continue;
+    const int64_t c = m->src(1)->vmin, k = s.terms[i].coefficient;
+    for (size_t j = 0; j < s.terms.size(); ++j) {
+      NodeRef d = s.terms[j].node;
+      if (d->op != Op::IDiv || d->src(0) != m->src(0) || d->src(1) != m->src(1)) continue;
+      if (static_cast<Int128>(k) * c != s.terms[j].coefficient) continue;
+      s.terms.erase(s.terms.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
+      s.terms.erase(s.terms.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
+      s.add(m->src(0), k);
+      return join_div_mod(s);
+    }
+  }
+}
+
+NodeRef normal_sum(Graph& g, NodeRef a, NodeRef b, int64_t scale_b) {
+  Sum s;
+  s.add(a, 1);
+  s.add(b, scale_b);
+  if (!s.ok) return nullptr;
+  join_div_mod(s);
+  return build(g, s);
+}
+
+NodeRef normal_product(Graph& g, NodeRef a, NodeRef b) {
+  if (a->op == Op::Const) std::swap(a, b);
+  if (b->op == Op::Const) {
+    Sum s;
+    s.add(a, b->vmin);
+    return s.ok ? build(g, s) : nullptr;
+  }
+  // A sum times a symbol distributes, so that sums of products have one form.
+  if (a->op == Op::Add || b->op == Op::Add) {
+    NodeRef sum = a->op == Op::Add ? a : b, factor = a->op == Op::Add ? b : a;
+    Sum parts;
+    parts.add(sum, 1);
+    if (parts.ok && parts.terms.size() <= 8) {
+      NodeRef total = g.mul(factor, g.index(parts.constant));
+      for (const AffineTerm& t : parts.terms)
+        total = g.add(total, g.mul(g.mul(t.node, factor), g.index(t.coefficient)));
+      return total;
+    }
+  }
+  if (a->op == Op::Mul && a->src(1)->op == Op::Const) return g.mul(g.mul(a->src(0), b), a->src(1));
+  if (b->op == Op::Mul && b->src(1)->op == Op::Const) return g.mul(g.mul(a, b->src(0)), b->src(1));
+  if (a->hash > b->hash) return raw(g, Op::Mul, DType::Index, b, a);
+  return nullptr;
+}
+
+/// Splits s = c*quotient + rest exactly, taking whole multiples of c out of every coefficient
+/// (truncated, so small negative coefficients stay small).
+void split_multiples(const Sum& s, int64_t c, Sum& quotient, Sum& rest) {
+  for (const AffineTerm& t : s.terms) {
+    quotient.add_term(t.node, t.coefficient / c);
+    rest.add_term(t.node, t.coefficient % c);
+  }
+  quotient.add_constant(floor_div(s.constant, c));
+  rest.add_constant(floor_mod(s.constant, c));
+}
+
+/// Finds g > 1 dividing c such that rest = g*big + small with 0 <= small < g. Then floor(rest/c) =
+/// floor(big/(c/g)).
+int64_t split_small(const Sum& rest, int64_t c, Sum& big, Sum& small) {
+  for (const AffineTerm& candidate : rest.terms) {
+    const int64_t g = std::gcd(candidate.coefficient, c);
+    if (g <= 1) continue;
+    big = Sum{};
+    small = Sum{};
+    for (const AffineTerm& t : rest.terms) {
+      if (t.coefficient % g == 0)
+        big.add_term(t.node, t.coefficient / g);
+      else
+        small.add_term(t.node, t.coefficient);
+    }
+    big.add_constant(floor_div(rest.constant, g));
+    small.add_constant(floor_mod(rest.constant, g));
+    const Bounds b = small.bounds();
+    if (b.min >= 0 && b.max < g) return g;
+  }
+  return 0;
+}
+
+NodeRef normal_div(Graph& g, NodeRef x, int64_t c) {
+  Sum s;
+  s.add(x, 1);
+  const Bounds whole = s.bounds();
+  if (floor_div(whole.min, c) == floor_div(whole.max, c)) return g.index(floor_div(whole.min, c));
+  if (c == 1) return x;
+  Sum quotient, rest;
+  split_multiples(s, c, quotient, rest);
+  if (!s.ok || !quotient.ok || !rest.ok) return nullptr;
+  NodeRef out = build(g, quotient);
+  const Bounds b = rest.bounds();
+  if (floor_div(b.min, c) == floor_div(b.max, c)) return g.add(out, g.index(floor_div(b.min, c)));
+  Sum big, small;
+  if (const int64_t factor = split_small(rest, c, big, small))
+    return g.add(out, g.idiv(build(g, big), g.index(c / factor)));
+  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coefficient == 1) {
+    NodeRef inner = rest.terms[0].node;
+    if (inner->op == Op::IDiv && inner->src(1)->op == Op::Const && inner->src(1)->vmin > 0 &&
+        fits(static_cast<Int128>(inner->src(1)->vmin) * c))
+      return g.add(out, g.idiv(inner->src(0), g.index(inner->src(1)->vmin * c)));
+  }
+  NodeRef rest_node = build(g, rest);
+  if (rest_node == x) return nullptr;  // nothing came out
+  return g.add(out, raw(g, Op::IDiv, DType::Index, rest_node, g.index(c)));
+}
+
+NodeRef normal_mod(Graph& g, NodeRef x, int64_t c) {
+  Sum s;
+  s.add(x, 1);
+  if (c == 1) return g.index(0);
+  Sum quotient, rest;
+  split_multiples(s, c, quotient, rest);
+  if (!s.ok || !quotient.ok || !rest.ok) return nullptr;
+  const Bounds b = rest.bounds();
+  if (floor_div(b.min, c) == floor_div(b.max, c)) {
+    rest.add_constant(-static_cast<Int128>(c) * floor_div(b.min, c));
+    return build(g, rest);
+  }
+  Sum big, small;
+  if (const int64_t factor = split_small(rest, c, big, small)) {
+    NodeRef high = g.mul(g.mod(build(g, big), g.index(c / factor)), g.index(factor));
+    return g.add(high, build(g, small));
+  }
+  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coefficient == 1) {
+    NodeRef inner = rest.terms[0].node;
+    if (inner->op == Op::Mod && inner->src(1)->op == Op::Const && inner->src(1)->vmin > 0 &&
+        inner->src(1)->vmin % c == 0)
+      return g.mod(inner->src(0), g.index(c));
+  }
+  NodeRef rest_node = build(g, rest);
+  return rest_node == x ? nullptr : raw(g, Op::Mod, DType::Index, rest_node, g.index(c));
+}
+
+// ---- symbolic divisors
+
+/// Adds the factors of a product node to `out`.
+void factors_of(NodeRef n, std::vector<NodeRef>& out) {
+  std::vector<NodeRef> stack{n};
+  while (!stack.empty()) {
+    NodeRef x = stack.back();
+    stack.pop_back();
+    if (x->op != Op::Mul) {
+      out.push_back(x);
+      continue;
+    }
+    stack.push_back(x->src(0));
+    stack.push_back(x->src(1));
+  }
+}
+
+/// coefficient * node / divisor where that is exact by its factors; null otherwise.
+NodeRef exact_quotient(Graph& g, const AffineTerm& t, NodeRef divisor) {
+  std::vector<NodeRef> have, need;
+  factors_of(t.node, have);
+  factors_of(divisor, need);
+  int64_t coefficient = t.coefficient;
+  for (NodeRef f : need) {
+    auto at = std::find(have.begin(), have.end(), f);
+    if (at != have.end()) {
+      have.erase(at);
+    } else if (f->op == Op::Const && f->vmin != 0 && coefficient % f->vmin == 0) {
+      coefficient /= f->vmin;
+    } else {
+      return nullptr;
+    }
+  }
+  NodeRef out = g.index(coefficient);
+  for (NodeRef f : have) out = g.mul(out, f);
+  return out;
+}
+
+/// x / b and x % b for a symbolic b > 0: whole multiples of b come out; the rest is dropped or kept
+/// where 0 <= rest < b is proved.
+NodeRef symbolic_div_mod(Graph& g, Op op, NodeRef x, NodeRef b) {
+  if (b->vmin <= 0) return nullptr;
+  Sum s, rest;
+  s.add(x, 1);
+  NodeRef quotient = g.index(0);
+  for (const AffineTerm& t : s.terms) {
+    if (NodeRef q = exact_quotient(g, t, b))
+      quotient = g.add(quotient, q);
+    else
+      rest.add_term(t.node, t.coefficient);
+  }
+  rest.add_constant(s.constant);
+  if (!s.ok || !rest.ok) return nullptr;
+  NodeRef r = build(g, rest);
+  const bool small = r->vmin >= 0 && is_int_const(g.lt(r, b), 1);
+  if (small) return op == Op::IDiv ? quotient : r;
+  if (r == x) return nullptr;
+  if (op == Op::IDiv) return g.add(quotient, raw(g, Op::IDiv, DType::Index, r, b));
+  return raw(g, Op::Mod, DType::Index, r, b);
+}
+
+/// An upper bound of the sum in which every range gives way to its last value, so that r < n is
+/// proved for symbolic n.
+int64_t upper_bound(const Sum& s) {
+  Sum top;
+  for (const AffineTerm& t : s.terms) {
+    if (t.node->op == Op::Range && t.coefficient > 0) {
+      top.add(t.node->src(0), t.coefficient);
+      top.add_constant(-static_cast<Int128>(t.coefficient));
+    } else {
+      top.add_term(t.node, t.coefficient);
+    }
+  }
+  top.add_constant(s.constant);
+  const int64_t plain = s.bounds().max;
+  return top.ok ? std::min(plain, top.bounds().max) : plain;
+}
+
+/// sum < 0 as terms < constant, divided by the common factor of the coefficients.
+NodeRef normal_less(Graph& g, NodeRef a, NodeRef b, int64_t slack) {
+  Sum s;  // a - b - slack < 0, i.e. a < b + slack
+  s.add(a, 1);
+  s.add(b, -1);
+  s.add_constant(-static_cast<Int128>(slack));
+  if (!s.ok) return nullptr;
+  const Bounds bounds = s.bounds();
+  if (bounds.max < 0 || upper_bound(s) < 0) return g.boolean(true);
+  if (bounds.min >= 0) return g.boolean(false);
+  int64_t limit = -s.constant, factor = 0;
+  for (const AffineTerm& t : s.terms) factor = std::gcd(factor, t.coefficient);
+  s.constant = 0;
+  if (factor > 1) {
+    for (AffineTerm& t : s.terms) t.coefficient /= factor;
+    limit = -floor_div(-limit, factor);  // g*S < c  <=>  S < ceil(c/g)
+  }
+  // g*big + small < limit with 0 <= small < g and g | limit  <=>  big < limit/g
+  Sum big, small;
+  if (limit != 0)
+    if (const int64_t split = split_small(s, limit < 0 ? -limit : limit, big, small))
+      return g.lt(build(g, big), g.index(limit / split));
+  return raw(g, Op::Lt, DType::Bool, build(g, s), g.index(limit));
+}
+
+NodeRef normal_equal(Graph& g, Op op, NodeRef a, NodeRef b) {
+  Sum s;
+  s.add(a, 1);
+  s.add(b, -1);
+  if (!s.ok) return nullptr;
+  const Bounds bounds = s.bounds();
+  if (bounds.min > 0 || bounds.max < 0) return g.boolean(op == Op::Ne);
+  if (bounds.min == 0 && bounds.max == 0) return g.boolean(op == Op::Eq);
+  int64_t factor = 0;
+  for (const AffineTerm& t : s.terms) factor = std::gcd(factor, t.coefficient);
+  if (factor && s.constant % factor != 0) return g.boolean(op == Op::Ne);
+  // The first term gets a positive coefficient, so x == y and y == x are one node.
+  int64_t scale = factor == 0 ? 1 : factor;
+  if (!s.terms.empty() && s.terms[0].coefficient < 0) scale = -scale;
+  for (AffineTerm& t : s.terms) t.coefficient /= scale;
+  const int64_t limit = -(s.constant / scale);
+  s.constant = 0;
+  return raw(g, op, DType::Bool, build(g, s), g.index(limit));
+}
+
+NodeRef normal_extreme(Graph& g, Op op, NodeRef a, NodeRef b) {
+  if (a == b) return a;
+  Sum d;
+  d.add(a, 1);
+  d.add(b, -1);
+  if (d.ok) {
+    const Bounds bounds = d.bounds();
+    if (bounds.min >= 0) return op == Op::Max ? a : b;
+    if (bounds.max <= 0) return op == Op::Max ? b : a;
+  }
+  if (a->op == Op::Const || (b->op != Op::Const && a->hash > b->hash))
+    return raw(g, op, DType::Index, b, a);
+  return nullptr;
+}
+
+NodeRef dispatch(Graph& g, const NodeSpec& spec) {
+  NodeRef a = spec.src[0], b = spec.src.size() > 1 ? spec.src[1] : nullptr;
+  switch (spec.op) {
+    case Op::Add: return normal_sum(g, a, b, 1);
+    case Op::Neg: return g.mul(a, g.index(-1));
+    case Op::Mul: return normal_product(g, a, b);
+    case Op::IDiv:
+      if (is_int_const(b, 0)) return g.index(0);
+      return b->op == Op::Const && b->vmin > 0 ? normal_div(g, a, b->vmin)
+                                               : symbolic_div_mod(g, spec.op, a, b);
+    case Op::Mod:
+      if (is_int_const(b, 0)) return g.index(0);
+      return b->op == Op::Const && b->vmin > 0 ? normal_mod(g, a, b->vmin)
+                                               : symbolic_div_mod(g, spec.op, a, b);
+    case Op::Lt: return normal_less(g, a, b, 0);
+    case Op::Le: return normal_less(g, a, b, 1);
+    case Op::Eq:
+    case Op::Ne: return normal_equal(g, spec.op, a, b);
+    case Op::Max:
+    case Op::Min: return normal_extreme(g, spec.op, a, b);
+    default: return nullptr;
+  }
+}
+
+bool depends_on(NodeRef n, NodeRef range) {
+  for (NodeRef x : Toposort(n))
+    if (x == range) return true;
+  return false;
+}
+
+}  // namespace
+
+NodeRef normalise_index(Graph& g, const NodeSpec& spec) { return dispatch(g, spec); }
+
+bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out) {
+  Sum s;
+  s.add(index, 1);
+  if (!s.ok) return false;
+  int64_t coefficient = 0;
+  std::vector<AffineTerm> rest;
+  for (const AffineTerm& t : s.terms) {
+    if (t.node == range)
+      coefficient = t.coefficient;
+    else if (depends_on(t.node, range))
+      return false;
+    else
+      rest.push_back(t);
+  }
+  s.terms = rest;
+  out = {build(g, s), coefficient};
+  return true;
+}
+
+namespace {
+int64_t product_divisor(NodeRef n) {
+  std::vector<NodeRef> factors;
+  factors_of(n, factors);
+  Int128 product = 1;
+  for (NodeRef f : factors) {
+    const int64_t d = f->op == Op::Const      ? std::abs(f->vmin)
+                      : f->op == Op::Variable ? f->int_arg(2)
+                                              : 1;
+    if (fits(product * d)) product *= d;
+  }
+  return static_cast<int64_t>(product);
+}
+}  // namespace
+
+int64_t divisor_of(NodeRef n) {
+  int64_t divisor = 0;
+  for (; n->op == Op::Add; n = n->src(0)) divisor = std::gcd(divisor, product_divisor(n->src(1)));
+  return std::gcd(divisor, product_divisor(n));
+}
+
+}  // namespace weft

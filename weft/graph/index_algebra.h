@@ -1,0 +1,33 @@
+// The normal form of index arithmetic: sorted sums of coefficient * term, with div and mod split
+// exactly.
+#pragma once
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// Normal form of an index-dtype Add, Mul, Neg, IDiv, Mod, Max, Min, or a comparison of index
+/// values. Returns null where `spec` already is in normal form.
+NodeRef normalise_index(Graph& g, const NodeSpec& spec);
+
+/// An index expression as constant + sum of coefficient * node.
+struct AffineTerm {
+  NodeRef node;
+  int64_t coefficient;
+};
+struct Affine {
+  std::span<const AffineTerm> terms;
+  int64_t constant;
+};
+
+/// Splits `index` into base + coefficient * `range` where that is exact; returns false where the
+/// dependence is not affine.
+struct Stride {
+  NodeRef base;
+  int64_t coefficient;
+};
+bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out);
+
+/// The largest integer known to divide every value of `n` (0 for the constant 0).
+int64_t divisor_of(NodeRef n);
+
+}  // namespace weft

@@ -1,0 +1,42 @@
+// Kernel and LinearProgram: the two forms of a kernel that stages hand to each other.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// A kernel as a graph: sink(store...) over ranges, params and variables. It lives in its own
+/// private Graph.
+struct Kernel {
+  std::shared_ptr<Graph> graph;  ///< owns every node of the kernel
+  NodeRef sink = nullptr;
+  std::string name;  ///< readable and stable, e.g. "reduce_512_64"; never from user input
+};
+
+/// One argument of a linear program.
+struct ProgramParam {
+  DType dtype;
+  bool read = false;
+  bool written = false;
+};
+
+/// A kernel as a list of instructions in execution order. Loops are Range ... EndRange; the range
+/// bound to Binding::Core, when there is one, is the first instruction that is not a leaf and runs
+/// over [begin, end) given at launch.
+struct LinearProgram {
+  std::shared_ptr<Graph> graph;
+  std::vector<NodeRef> code;
+  std::vector<ProgramParam> params;  ///< by slot
+  std::vector<NodeRef> variables;    ///< Op::Variable nodes, in order of name; passed as int64
+  NodeRef core_size =
+      nullptr;  ///< number of items of the core range (expression over variables); null = 1
+  std::string name;
+  double flops = 0;  ///< arithmetic operations, where sizes are static
+  double bytes = 0;  ///< bytes of distinct buffer elements touched, where sizes are static
+};
+
+}  // namespace weft
