@@ -1,0 +1,106 @@
+#include "weft/base/spans.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "weft/base/context.h"
+#include "weft/base/options.h"
+#include "weft/base/progress.h"
+
+namespace weft {
+namespace {
+
+TEST(Tracer, OffRecordsNothing) {
+  Tracer tracer;
+  { Span span(tracer, "step"); }
+  EXPECT_EQ(tracer.recorded(), 0u);
+}
+
+TEST(Tracer, KeepsTheNewestAndExportsJson) {
+  Tracer tracer;
+  tracer.start(4);
+  for (int i = 0; i < 6; ++i) tracer.record("kernel", 1000, 3000, "r_" + std::to_string(i), i);
+  EXPECT_EQ(tracer.recorded(), 4u);
+  tracer.add(Counter::Kernels, 6);
+  const auto json = nlohmann::json::parse(tracer.chrome_json());
+  ASSERT_EQ(json["traceEvents"].size(), 4u);
+  const auto& first = json["traceEvents"][0];
+  EXPECT_EQ(first["args"]["detail"], "r_2");
+  EXPECT_EQ(first["ph"], "X");
+  EXPECT_EQ(first["dur"], 2.0);
+  EXPECT_EQ(json["otherData"]["kernels"], 6);
+}
+
+TEST(Tracer, ManyThreadsRecordAndCount) {
+  Tracer tracer;
+  tracer.start(100);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        Span span(tracer, "copy", "a detail that is much longer than the space a span has for it");
+        tracer.add(Counter::Copies);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(tracer.recorded(), 100u);
+  EXPECT_EQ(tracer.value(Counter::Copies), 4000);
+  EXPECT_TRUE(nlohmann::json::accept(tracer.chrome_json()));
+}
+
+TEST(Context, WritesTheProfileAskedFor) {
+  const std::string path = testing::TempDir() + "weft_profile_test.json";
+  {
+    Options options;
+    options.profile = path;
+    Context context(options);
+    Span span(context.tracer(), "step");
+  }
+  std::FILE* file = std::fopen(path.c_str(), "r");
+  ASSERT_NE(file, nullptr);
+  const auto json = nlohmann::json::parse(file);
+  std::fclose(file);
+  std::remove(path.c_str());
+  EXPECT_EQ(json["traceEvents"][0]["name"], "step");
+}
+
+TEST(Progress, LineShowsShareRateAndTimeLeft) {
+  const ProgressBar bar("epoch 1", 1000, "images", Options(), nullptr);
+  EXPECT_EQ(bar.line(250, 10, "loss 0.5"),
+            "epoch 1 [######..................]  25% 25 images/s, 30.0 s left, loss 0.5");
+  EXPECT_EQ(bar.line(1000, 40, ""), "epoch 1 [########################] 100% 25 images/s, 40.0 s");
+}
+
+TEST(Progress, PlainLinesWhenNotATerminal) {
+  char* text = nullptr;
+  size_t size = 0;
+  std::FILE* memory = ::open_memstream(&text, &size);
+  {
+    ProgressBar bar("x", 10, "steps", Options(), memory);
+    for (int i = 0; i < 10; ++i) bar.update(i);
+    bar.finish("done");
+  }
+  std::fclose(memory);
+  const std::string out(text, size);
+  std::free(text);
+  EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 1) << out;
+  EXPECT_EQ(out.find('\r'), std::string::npos);
+  EXPECT_NE(out.find("100%"), std::string::npos);
+}
+
+TEST(Progress, HumanNumbers) {
+  EXPECT_EQ(human_seconds(3.21), "3.2 s");
+  EXPECT_EQ(human_seconds(247), "4 min 07 s");
+  EXPECT_EQ(human_seconds(3720), "1 h 02 min");
+  EXPECT_EQ(human_bytes(1023), "1023 B");
+  EXPECT_EQ(human_bytes(1536), "1.50 KiB");
+  EXPECT_EQ(human_bytes(UINT64_MAX), "16.00 EiB");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,178 @@
+#include "weft/base/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "weft/base/context.h"
+#include "weft/base/cpu_count.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+using std::chrono::milliseconds;
+
+void expect_each_once(ThreadPool& pool, int64_t n, int64_t grain) {
+  std::vector<std::atomic<int>> hits(static_cast<size_t>(n));
+  pool.parallel_for(
+      n,
+      [&](int64_t begin, int64_t end, int worker) {
+        ASSERT_TRUE(worker >= 0 && worker < pool.size());
+        ASSERT_LT(begin, end);
+        for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
+      },
+      grain);
+  for (auto& hit : hits) ASSERT_EQ(hit.load(), 1);
+}
+
+TEST(ThreadPool, EveryItemExactlyOnce) {
+  for (int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.size(), threads);
+    for (int64_t n : {1, 2, 3, 7, 64, 1000, 10007}) {
+      for (int64_t grain : {1, 5, 64}) expect_each_once(pool, n, grain);
+    }
+    bool called = false;
+    pool.parallel_for(0, [&](int64_t, int64_t, int) { called = true; });
+    EXPECT_FALSE(called);
+  }
+}
+
+TEST(ThreadPool, ManySmallLoops) {
+  ThreadPool pool(4);
+  std::atomic<int64_t> total{0};
+  for (int round = 0; round < 3000; ++round) {
+    pool.parallel_for(17, [&](int64_t begin, int64_t end, int) { total.fetch_add(end - begin); });
+  }
+  EXPECT_EQ(total.load(), 3000 * 17);
+}
+
+TEST(ThreadPool, HugeCountsAreSplitWithoutOverflow) {
+  ThreadPool pool(2);
+  const int64_t n = (int64_t{1} << 40) + 3;
+  std::atomic<int64_t> total{0};
+  pool.parallel_for(n, [&](int64_t begin, int64_t end, int) { total.fetch_add(end - begin); });
+  EXPECT_EQ(total.load(), n);
+}
+
+TEST(ThreadPool, IdleWorkersStealFromABusyOne) {
+  ThreadPool pool(2);
+  // Worker 0's half is slow: worker 1 must end up doing some of it.
+  std::atomic<int> stolen{0};
+  pool.parallel_for(64, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (i >= 32) continue;
+      std::this_thread::sleep_for(milliseconds(1));
+      if (worker == 1) stolen.fetch_add(1);
+    }
+  });
+  EXPECT_GT(stolen.load(), 0);
+}
+
+TEST(ThreadPool, FirstExceptionIsRethrownAndThePoolSurvives) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 50; ++round) {
+    try {
+      pool.parallel_for(100, [&](int64_t begin, int64_t end, int) {
+        if (begin <= 70 && 70 < end) fail("test", "item {}", 70);
+      });
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "item 70");
+    }
+  }
+  expect_each_once(pool, 1000, 1);
+}
+
+TEST(ThreadPool, NestedLoopsRunInlineOnTheSameWorker) {
+  ThreadPool pool(2);
+  std::atomic<int> inner{0};
+  pool.parallel_for(8, [&](int64_t begin, int64_t end, int worker) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto self = std::this_thread::get_id();
+      pool.parallel_for(5, [&](int64_t b, int64_t e, int inner_worker) {
+        EXPECT_EQ(std::this_thread::get_id(), self);
+        EXPECT_EQ(inner_worker, worker);
+        inner.fetch_add(static_cast<int>(e - b));
+      });
+    }
+  });
+  EXPECT_EQ(inner.load(), 40);
+}
+
+TEST(ThreadPool, SeveralThreadsMayShareIt) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> total{0};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        pool.parallel_for(10, [&](int64_t b, int64_t e, int) { total.fetch_add(e - b); });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(total.load(), 4 * 200 * 10);
+}
+
+TEST(ThreadPool, BodiesSeeTheCallersContext) {
+  Context context{Options()};
+  ContextScope scope(context);
+  context.thread_pool().parallel_for(
+      64, [&](int64_t, int64_t, int) { EXPECT_EQ(&Context::current(), &context); });
+}
+
+TEST(ThreadPool, WorksInAForkedChild) {
+  ThreadPool pool(3);
+  expect_each_once(pool, 100, 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::atomic<int64_t> total{0};
+    pool.parallel_for(1000, [&](int64_t b, int64_t e, int) { total.fetch_add(e - b); });
+    ::_exit(total.load() == 1000 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  expect_each_once(pool, 100, 1);
+}
+
+TEST(CpuCount, QuotasRoundUp) {
+  EXPECT_EQ(cpus_of_quota("max 100000\n"), 0);
+  EXPECT_EQ(cpus_of_quota("200000 100000\n"), 2);
+  EXPECT_EQ(cpus_of_quota("150000 100000\n"), 2);
+  EXPECT_EQ(cpus_of_quota("1000 100000"), 1);
+  EXPECT_EQ(cpus_of_quota("-1 100000"), 0);
+  EXPECT_EQ(cpus_of_quota(""), 0);
+  EXPECT_GE(available_cpus(), 1);
+}
+
+TEST(CpuCount, RespectsTheAffinityMask) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    cpu_set_t before, one;
+    CPU_ZERO(&one);
+    ::sched_getaffinity(0, sizeof(before), &before);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &before)) {
+        CPU_SET(cpu, &one);
+        break;
+      }
+    }
+    ::sched_setaffinity(0, sizeof(one), &one);
+    ::_exit(available_cpus() == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace weft
