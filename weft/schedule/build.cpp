@@ -81,7 +81,12 @@ class Builder {
   /// `value` where `valid`, else 0; loads that are masked the same way already give 0.
   NodeRef masked(NodeRef value, NodeRef valid) {
     if (value->op == Op::Load && value->nsrc == 3 && value->src(2) == valid) return value;
-    return g_.where(valid, value, zero(g_, value->dtype));
+    NodeRef nothing = zero(g_, value->dtype);
+    if (value->op == Op::Where && value->src(2) == nothing) {
+      valid = g_.logical_and(valid, value->src(0));
+      value = value->src(1);
+    }
+    return g_.where(valid, value, nothing);
   }
 
   NodeRef compute(NodeRef n, const Demand& d) {

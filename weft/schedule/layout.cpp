@@ -10,6 +10,8 @@ namespace weft {
 namespace {
 
 constexpr int64_t kLanes = 16;  // an axis divisible by this many elements vectorises without a tail
+constexpr double kWorthIt =
+    1.3;  // how much better than a later axis an axis must be to move inwards
 
 /// How well a reader that indexes an axis like this runs along it.
 double stride_value(NodeRef index, const KernelPlan& reader) {
@@ -35,7 +37,7 @@ size_t innermost_axis(Planner& plan, NodeRef n) {
       score += stride_value(d.place.index[a], plan.kernels[static_cast<size_t>(d.kernel)]);
     }
     score *= divisibility(n->dim(a));
-    if (score > best_score * 1.05) {
+    if (score > best_score * kWorthIt) {
       best = a;
       best_score = score;
     }

@@ -13,9 +13,9 @@ namespace {
 // The additive cost model, in units of about one cycle of one core for one element. Small on
 // purpose: it decides fusion, the schedule search decides speed.
 constexpr double kOp = 0.1;          // one vectorised operation
-constexpr double kHardOp = 0.8;      // exp2, log2, sin, division, square root
+constexpr double kHardOp = 0.5;      // exp2, log2, sin, division, square root
 constexpr double kLoad = 0.3;        // reading one element again
-constexpr double kStore = 0.7;       // writing one element
+constexpr double kStore = 1.0;       // writing one element
 constexpr double kLaunch = 1500;     // one more kernel
 constexpr double kMinParallel = 8;   // outer iterations a kernel with hoisted reductions must keep
 constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
@@ -61,21 +61,6 @@ bool contains(std::span<const NodeRef> list, NodeRef n) {
   return std::find(list.begin(), list.end(), n) != list.end();
 }
 
-/// The ranges `place` depends on, among `scope`.
-std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope) {
-  std::vector<NodeRef> roots(place.index.begin(), place.index.end());
-  std::vector<NodeRef> used;
-  for (NodeRef n : roots)
-    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
-  std::erase_if(roots, [](NodeRef n) { return n->op == Op::Range || n->op == Op::Const; });
-  if (roots.empty()) return used;
-  for (NodeRef n : Toposort(roots)) {
-    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
-    if (is_lookup(n)) return {scope.begin(), scope.end()};
-  }
-  return used;
-}
-
 double extent(NodeRef range) {
   return static_cast<double>(std::max<int64_t>(1, range->src(0)->vmax));
 }
@@ -90,6 +75,20 @@ bool subset(std::span<const NodeRef> a, std::span<const NodeRef> b) {
 }
 
 }  // namespace
+
+std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope) {
+  std::vector<NodeRef> roots(place.index.begin(), place.index.end());
+  std::vector<NodeRef> used;
+  for (NodeRef n : roots)
+    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
+  std::erase_if(roots, [](NodeRef n) { return n->op == Op::Range || n->op == Op::Const; });
+  if (roots.empty()) return used;
+  for (NodeRef n : Toposort(roots)) {
+    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
+    if (is_lookup(n)) return {scope.begin(), scope.end()};
+  }
+  return used;
+}
 
 double largest_numel(std::span<const NodeRef> dims) {
   double p = 1;
@@ -180,7 +179,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand
   for (const Demand& d : wanted) total += evaluations(d);
   if (!options.fuse && n->rank() > 0) return {true, "fusion is off"};
   if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
-    return {false, "cheap and made of constants"};
+    return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   const double fuse_cost = total * work;
   const double stage_cost = kLaunch + numel * (work + kStore) + total * kLoad;

@@ -117,6 +117,9 @@ void choose_layouts(Planner& plan);
 /// Builds every kernel from the plan and puts them in a safe order.
 Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
 
+/// The ranges `place` depends on, among `scope`.
+std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope);
+
 /// Number of elements, with symbolic extents at their largest.
 double largest_numel(std::span<const NodeRef> dims);
 

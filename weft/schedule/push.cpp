@@ -69,7 +69,8 @@ void Planner::push_sources(NodeRef n, size_t demand) {
 /// Reduce and Loop close new ranges over their axes; Scan runs along the range its own axis already
 /// has.
 void Planner::push_reduced(NodeRef n, size_t demand) {
-  const Demand d = demands.at(n)[demand];
+  Demand d = demands.at(n)[demand];
+  d.scope = used_ranges(d.place, d.scope);  // a reduction runs only inside the loops it depends on
   KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   NodeRef x = n->src(0);
   const bool stacked = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
