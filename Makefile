@@ -1,0 +1,52 @@
+# The front door: `make demo` from nothing, `make test` after a change.
+.PHONY: help setup build test slow demo bench format check size ci clean
+
+help:
+	@echo "make setup   install the Debian packages that are missing"
+	@echo "make build   build/release/weft"
+	@echo "make test    build and run the fast tests"
+	@echo "make slow    the long tests"
+	@echo "make demo    set up, build, train a network on Fashion-MNIST, show its curves"
+	@echo "make bench   the benchmarks"
+	@echo "make format  put every file in style;  make check  layers, style, sizes"
+	@echo "make ci      everything a change must pass"
+
+setup:
+	tools/setup
+
+build/%/build.ninja:
+	cmake --preset $*
+
+build: build/release/build.ninja
+	cmake --build --preset release
+
+test: build
+	ctest --test-dir build/release -L fast --output-on-failure
+
+slow: build
+	ctest --test-dir build/release -L slow --output-on-failure
+
+demo: setup build
+	mkdir -p build/demo
+	build/release/weft train fashion-mnist --plot build/demo/curves.svg
+	@echo "curves: build/demo/curves.svg"
+
+bench: build
+	build/release/weft bench
+
+format:
+	tools/format
+
+check:
+	tools/check_layers
+	tools/format --check
+	tools/size --check
+
+size:
+	tools/size
+
+ci:
+	.ci/run
+
+clean:
+	rm -rf build
