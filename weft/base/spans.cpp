@@ -4,7 +4,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -69,7 +68,7 @@ void Tracer::record(const char* name, uint64_t start_ns, uint64_t end_ns, std::s
   std::lock_guard lock(ring_->mutex);
   Ring::Event& event = ring_->events[ring_->next];
   event = {name, start_ns, end_ns, amount, thread_id(), {}};
-  std::memcpy(event.detail, detail.data(), std::min(detail.size(), sizeof(event.detail) - 1));
+  detail.copy(event.detail, sizeof(event.detail) - 1);
   if (++ring_->next == ring_->events.size()) ring_->next = 0, ring_->wrapped = true;
 }
 

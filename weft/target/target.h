@@ -1,0 +1,61 @@
+// Target: what a machine and its renderer can do, as data. Stages ask it; nobody switches on names.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weft/dtype/dtype.h"
+#include "weft/graph/op.h"
+#include "weft/target/cpu_features.h"
+
+namespace weft {
+
+/// A set of dtypes, one bit each.
+using DTypeSet = uint32_t;
+constexpr DTypeSet dtype_bit(DType d) { return DTypeSet{1} << static_cast<int>(d); }
+
+/// `op` is an instruction (or a short fixed expression) for these result dtypes; comparisons and
+/// casts are listed by the dtype of their first operand.
+struct NativeOp {
+  Op op;
+  DTypeSet dtypes;
+  bool needs_fma = false;
+};
+
+struct Target {
+  std::string name;      ///< row of the target table: "c", "interp"
+  std::string renderer;  ///< row of the renderer table; empty where programs are run as they are
+  int vector_bits = 0;   ///< width of one vector register; 0: scalars only
+  int vector_registers = 0;
+  int max_lanes = 1;   ///< most lanes a value may have (values wider than a register are split)
+  int max_unroll = 1;  ///< most copies of a loop body worth making
+  int threads = 1;     ///< workers that a core range is spread over
+  bool fma = false;    ///< mulacc on floats is one instruction
+  CpuFeatures cpu;     ///< of the machine kernels run on
+  std::span<const NativeOp> native_ops;
+
+  /// True when a linear program may hold `op` on `dtype`: the result's for most ops, the first
+  /// operand's for comparisons and casts. f16 and bf16 are storage: they are loaded, stored, cast,
+  /// moved (where, vec, lane, splat, bitcast) and nothing else.
+  bool native(Op op, DType dtype) const;
+  /// True when buffers may hold `dtype`.
+  bool native_storage(DType dtype) const;
+  /// Lanes of one register: 16 for f32 on AVX-512; 1 without vectors.
+  int lanes(DType dtype) const;
+  /// Differs between targets whose code may differ: part of every kernel cache's key. Does not
+  /// depend on `threads`, because code does not either.
+  uint64_t key() const;
+};
+
+/// The row called `name` for a machine with these features; unknown names are an Error listing the
+/// rows.
+Target make_target(std::string_view name, const CpuFeatures& cpu, int threads);
+/// For this context's machine and number of threads.
+Target make_target(std::string_view name, Context& context);
+
+/// Names of the rows, for messages and tests.
+std::span<const std::string_view> target_names();
+
+}  // namespace weft
