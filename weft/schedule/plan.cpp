@@ -168,6 +168,7 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
   if (n->op == Op::Loop) return {false, "each of its results decides"};
   if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
   if (is_view(n->op)) return {false, "a view"};
+  if (n->dtype == DType::Index) return {false, "an index expression"};
   if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
   return decide_elementwise(n, wanted);
 }
