@@ -24,10 +24,39 @@ constexpr int64_t kCount = 2048;
 std::vector<Value> inputs(DType dtype, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Value> values;
-  const double limits[] = {0, -0.0, 1, -1, 2, 3, -7, 0.5, 127, 128, 255, 256, -129, 65504, 65519.99,
-                           65520, 65536, 1e-8, -6e-8, 3e-8, 2147483648.0, 4294967296.0,
-                           -2147483649.0, 9.3e18, 1.9e19, -1e19, 1e38, -1e300, 1e-40, 1e-310,
-                           INFINITY, -INFINITY, NAN};
+  const double limits[] = {0,
+                           -0.0,
+                           1,
+                           -1,
+                           2,
+                           3,
+                           -7,
+                           0.5,
+                           127,
+                           128,
+                           255,
+                           256,
+                           -129,
+                           65504,
+                           65519.99,
+                           65520,
+                           65536,
+                           1e-8,
+                           -6e-8,
+                           3e-8,
+                           2147483648.0,
+                           4294967296.0,
+                           -2147483649.0,
+                           9.3e18,
+                           1.9e19,
+                           -1e19,
+                           1e38,
+                           -1e300,
+                           1e-40,
+                           1e-310,
+                           INFINITY,
+                           -INFINITY,
+                           NAN};
   for (double x : limits) values.push_back(Value::of(dtype, x));
   for (int64_t x : {INT64_MIN, INT64_MAX, int64_t{1} << 53 | 1, (int64_t{1} << 62) + 1,
                     (int64_t{0x101} << 40) + 1})
@@ -53,6 +82,15 @@ std::shared_ptr<Buffer> upload(Device& device, const std::vector<Value>& values)
   return buffer;
 }
 
+// No zeros, and the quotient that overflows.
+void divisors(std::vector<Value>& x, std::vector<Value>& y) {
+  const DType d = y[0].dtype();
+  for (Value& v : y)
+    if (v.is_zero()) v = Value::of(d, 3);
+  x[5] = Value::of(d, int_min(d));
+  y[5] = Value::of(d, -1);
+}
+
 bool same(Value a, Value b) { return a == b || (a.is_nan() && b.is_nan()); }
 
 struct Case {
@@ -65,7 +103,8 @@ struct Case {
 };
 
 LinearProgram program_of(const Case& c) {
-  ProgramBuilder b(strformat("{}_{}_{}_{}", info(c.op).mnemonic, name(c.from), name(c.to), c.lanes));
+  ProgramBuilder b(
+      strformat("{}_{}_{}_{}", info(c.op).mnemonic, name(c.from), name(c.to), c.lanes));
   NodeRef out = b.param(c.to, true);
   std::vector<NodeRef> in;
   for (int i = 0; i < c.arity; ++i)
@@ -116,16 +155,13 @@ void check_device(const char* device_name, const char* cc = "") {
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
     std::vector<std::vector<Value>> in;
-    std::vector<std::shared_ptr<Buffer>> buffers{
-        device.allocate(bytes_for(c.to, kCount), "out")};
+    std::vector<std::shared_ptr<Buffer>> buffers{device.allocate(bytes_for(c.to, kCount), "out")};
     for (int k = 0; k < c.arity; ++k) {
       const DType d = c.op == Op::Where && k == 0 ? DType::Bool : c.from;
       in.push_back(inputs(d, 7 + static_cast<uint64_t>(k)));
-      if ((c.op == Op::CDiv || c.op == Op::CMod) && k == 1)
-        for (Value& v : in[1])
-          if (v.is_zero()) v = Value::of(d, 3);
-      buffers.push_back(upload(device, in.back()));
+      if ((c.op == Op::CDiv || c.op == Op::CMod) && k == 1) divisors(in[0], in[1]);
     }
+    for (const auto& values : in) buffers.push_back(upload(device, values));
     std::vector<BufferSlice> slices;
     for (auto& b : buffers) slices.push_back({b.get()});
     loaded.run(i, slices, {}, kCount / c.lanes);

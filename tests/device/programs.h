@@ -100,8 +100,8 @@ class Loaded {
     executables_ = device.load(sources);
   }
 
-  void run(size_t i, const std::vector<BufferSlice>& buffers,
-           const std::vector<int64_t>& vars = {}, int64_t items = 1) {
+  void run(size_t i, const std::vector<BufferSlice>& buffers, const std::vector<int64_t>& vars = {},
+           int64_t items = 1) {
     const Command command = Command::launch(*executables_[i], buffers, vars, items);
     device_.wait(device_.submit(0, {&command, 1}));
   }
