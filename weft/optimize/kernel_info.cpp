@@ -9,7 +9,12 @@ namespace {
 
 constexpr size_t kMaxRanges = 64;
 
-bool closes(NodeRef n) { return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0); }
+/// The ranges that end with `n`: a stacked loop leaves its last one open.
+std::span<const NodeRef> closed_ranges(NodeRef n) {
+  const std::span<const NodeRef> listed = listed_ranges(n);
+  if (n->op == Op::Scan) return {};
+  return n->op == Op::Loop && n->int_arg(3) != 0 ? listed.first(listed.size() - 1) : listed;
+}
 
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
 void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
@@ -115,8 +120,7 @@ RangeMask KernelInfo::open_at(NodeRef n) const {
   }
   RangeMask mask = n->op == Op::Range ? bit(positions_.at(n)) : 0;
   for (NodeRef s : n->src()) mask |= deps(s);
-  if (closes(n))
-    for (NodeRef r : listed_ranges(n)) mask &= ~deps(r);
+  for (NodeRef r : closed_ranges(n)) mask &= ~deps(r);
   return mask;
 }
 
