@@ -9,7 +9,7 @@
 
 #include "tests/support/compiler/graph_builder.h"
 #include "tests/support/compiler/schedule_runner.h"
-#include "weft/eval/eval.h"
+#include "weft/eval/evaluate.h"
 #include "weft/graph/print.h"
 
 namespace weft {

@@ -2,7 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/device/device.h"
-#include "weft/eval/eval.h"
+#include "weft/eval/evaluate.h"
 #include "weft/lower/lower.h"
 #include "weft/optimize/optimize.h"
 #include "weft/render/render.h"
