@@ -10,7 +10,8 @@
 namespace weft::lower {
 namespace {
 
-// With at least this many accumulators side by side, each is folded in one chain: they hide each other's latency.
+// With at least this many accumulators side by side, each is folded in one chain: they hide each
+// other's latency.
 constexpr size_t kEnoughAccumulators = 6;
 constexpr size_t kMaxVersions = 4096;
 
@@ -125,8 +126,13 @@ class Unroller {
     });
     const Fold fold = fold_of(n);
     if (values.empty()) return g_.constant(fold_identity(fold, n->dtype));
-    const bool chained = versions >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
-    if (ranges.empty() || !chained) {
+    // Values are folded one by one into the loop's register; without a loop (lanes are none) there
+    // is no register.
+    const bool looped = std::any_of(ranges.begin(), ranges.end(),
+                                    [](NodeRef r) { return range_binding(r) != Binding::Vector; });
+    const bool chained =
+        looped && versions >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
+    if (!chained) {
       NodeRef folded = fold_all(g_, target_, fold, values);
       if (ranges.empty()) return folded;
       values.assign(std::span<const NodeRef>(&folded, 1));
