@@ -11,9 +11,24 @@ std::vector<Value> interesting(DType d) {
   std::vector<Value> out;
   if (is_float(d)) {
     const double inf = std::numeric_limits<double>::infinity();
-    for (double x : {0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 127.0, 127.5, 128.0, 129.0, 255.0, 255.9, 256.0, 300.0, 2049.0, 32767.5, 65504.0,
-                     65519.0, 65520.0, 65535.5, 8388609.0, 2147483520.0, 2147483648.0, 4294967296.0, 0x1p53, 0x1.fffffffffffffp62,
-                     0x1p63, 0x1p64, 3e38, 1e300, 1e-40, 0x1p-149, 5e-324, 1.00000001, inf}) {
+    for (double x : {0.0,          0.25,
+                     0.5,          1.0,
+                     1.5,          2.0,
+                     127.0,        127.5,
+                     128.0,        129.0,
+                     255.0,        255.9,
+                     256.0,        300.0,
+                     2049.0,       32767.5,
+                     65504.0,      65519.0,
+                     65520.0,      65535.5,
+                     8388609.0,    2147483520.0,
+                     2147483648.0, 4294967296.0,
+                     0x1p53,       0x1.fffffffffffffp62,
+                     0x1p63,       0x1p64,
+                     3e38,         1e300,
+                     1e-40,        0x1p-149,
+                     5e-324,       1.00000001,
+                     inf}) {
       out.push_back(Value::of(d, x));
       out.push_back(Value::of(d, -x));
     }
@@ -22,7 +37,8 @@ std::vector<Value> interesting(DType d) {
   }
   for (int64_t x : {0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 33, 63, 64, 100})
     for (int64_t sign : {1, -1}) out.push_back(Value::of(d, x * sign));
-  for (int64_t x : {int64_t{65521}, int64_t{16777217}, int64_t{1} << 53 | 1, (int64_t{1} << 60) + (int64_t{1} << 52) + 1})
+  for (int64_t x : {int64_t{65521}, int64_t{16777217}, int64_t{1} << 53 | 1,
+                    (int64_t{1} << 60) + (int64_t{1} << 52) + 1})
     for (int64_t sign : {1, -1}) out.push_back(Value::of(d, x * sign));
   out.push_back(Value::of(d, int_min(d)));
   out.push_back(Value::of(d, int_min(d) + 1));
@@ -47,7 +63,8 @@ struct Pairs {
 };
 
 void check(const std::string& what, DType out, const std::vector<std::vector<Value>>& operands,
-           NodeRef (*build)(Graph&, std::span<const NodeRef>, const void*), const void* context) {
+           NodeRef (*build)(Graph&, std::span<const NodeRef>, const void*), const void* context,
+           Zeros zeros_of_op = Zeros::Signed) {
   SCOPED_TRACE(what);
   const auto n = static_cast<int64_t>(operands[0].size());
   for (bool lanes : {false, true}) {
@@ -57,12 +74,13 @@ void check(const std::string& what, DType out, const std::vector<std::vector<Val
     std::vector<NodeRef> loads;
     Buffers buffers;
     for (const auto& values : operands) {
-      loads.push_back(k.load(k.param(static_cast<int64_t>(buffers.size()), values[0].dtype(), n), at));
+      loads.push_back(
+          k.load(k.param(static_cast<int64_t>(buffers.size()), values[0].dtype(), n), at));
       buffers.push_back(values);
     }
     k.store(k.param(static_cast<int64_t>(buffers.size()), out, n), at, build(k.g, loads, context));
     buffers.push_back(zeros(out, n));
-    expect_same(k.kernel(), buffers);
+    expect_same(k.kernel(), buffers, {}, zeros_of_op);
   }
 }
 
@@ -75,19 +93,24 @@ NodeRef build_op(Graph& g, std::span<const NodeRef> src, const void* context) {
   return g.make({c->op, c->result, src});
 }
 
-constexpr DType kInts[] = {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64};
-constexpr DType kAll[] = {DType::Bool, DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32,
-                          DType::U64, DType::F16, DType::BF16, DType::F32, DType::F64};
+constexpr DType kInts[] = {DType::I8, DType::I16, DType::I32, DType::I64,
+                           DType::U8, DType::U16, DType::U32, DType::U64};
+constexpr DType kAll[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, DType::I64,
+                          DType::U8,   DType::U16, DType::U32, DType::U64, DType::F16,
+                          DType::BF16, DType::F32, DType::F64};
 
 TEST(LowerDecompose, BinaryOps) {
   for (DType d : kAll) {
     const Pairs p(d, d, d);
-    for (Op op : {Op::Add, Op::Mul, Op::Div, Op::IDiv, Op::Mod, Op::Max, Op::Min, Op::Lt, Op::Le, Op::Eq, Op::Ne, Op::And, Op::Or,
-                  Op::Xor, Op::Shl, Op::Shr}) {
+    for (Op op : {Op::Add, Op::Mul, Op::Div, Op::IDiv, Op::Mod, Op::Max, Op::Min, Op::Lt, Op::Le,
+                  Op::Eq, Op::Ne, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr}) {
       if (has_trait(op, kFloatOnly) && !is_float(d)) continue;
       if (has_trait(op, kIntOnly) && is_float(d)) continue;
+      const bool logic = op == Op::And || op == Op::Or || op == Op::Xor;
+      if (has_trait(op, kIntOnly) && is_bool(d) && !logic) continue;
       const OpCase c{op, has_trait(op, kBoolResult) ? DType::Bool : d};
-      check(std::string(info(op).name) + " " + std::string(name(d)), c.result, {p.a, p.b}, build_op, &c);
+      check(std::string(info(op).name) + " " + std::string(name(d)), c.result, {p.a, p.b}, build_op,
+            &c, op == Op::Max || op == Op::Min ? Zeros::Unsigned : Zeros::Signed);
     }
   }
 }
@@ -97,6 +120,7 @@ TEST(LowerDecompose, UnaryOps) {
     for (Op op : {Op::Neg, Op::Not, Op::Sqrt, Op::Trunc}) {
       if (has_trait(op, kFloatOnly) && !is_float(d)) continue;
       if (has_trait(op, kIntOnly) && is_float(d)) continue;
+      if (op == Op::Neg && is_bool(d)) continue;
       const OpCase c{op, d};
       std::vector<Value> x = interesting(d);
       while (x.size() % 4 != 0) x.push_back(x[0]);
@@ -139,7 +163,8 @@ TEST(LowerDecompose, DivisionByConstants) {
     for (int64_t by : {0, 1, -1, 2, -2, 3, -3, 5, 7, 8, 10, 16, 100, 127, -128})
       for (Op op : {Op::IDiv, Op::Mod}) {
         const ConstantCase c{op, Value::of(d, by)};
-        check(std::string(info(op).name) + " " + std::string(name(d)) + " by " + c.divisor.text(), d, {x}, build_by_constant, &c);
+        check(std::string(info(op).name) + " " + std::string(name(d)) + " by " + c.divisor.text(),
+              d, {x}, build_by_constant, &c);
       }
   }
 }
@@ -160,14 +185,16 @@ TEST(LowerDecompose, MultiplicationInsteadOfDivision) {
       KernelBuilder k;
       std::vector<Value> x = interesting(d);
       const auto n = static_cast<int64_t>(x.size());
-      NodeRef i = k.range(n, 0), a = k.load(k.param(0, d, n), i), c = k.g.constant(Value::of(d, by));
+      NodeRef i = k.range(n, 0), a = k.load(k.param(0, d, n), i),
+              c = k.g.constant(Value::of(d, by));
       k.store(k.param(1, d, n), i, k.g.idiv(a, c));
       k.store(k.param(2, d, n), i, k.g.mod(a, c));
       const Kernel kernel = k.kernel();
       const LinearProgram p = lower_kernel(kernel, bare_target());
       EXPECT_EQ(count(p, Op::CDiv) + count(p, Op::CMod), 0u);
       const Buffers buffers = {x, zeros(d, n), zeros(d, n)};
-      EXPECT_EQ(run_program(p, buffers), run_kernel(kernel.sink, buffers)) << name(d) << " by " << by;
+      EXPECT_EQ(run_program(p, buffers), run_kernel(kernel.sink, buffers))
+          << name(d) << " by " << by;
     }
   }
 }
@@ -180,7 +207,8 @@ TEST(LowerDecompose, OnABareTarget) {
       if (op == Op::Trunc && !is_float(d)) continue;
       KernelBuilder k;
       NodeRef i = k.range(n, 0);
-      const NodeRef src[] = {k.load(k.param(0, d, n), i), k.load(k.param(1, d, n), i), k.load(k.param(2, d, n), i)};
+      const NodeRef src[] = {k.load(k.param(0, d, n), i), k.load(k.param(1, d, n), i),
+                             k.load(k.param(2, d, n), i)};
       const size_t arity = static_cast<size_t>(info(op).arity);
       k.store(k.param(3, d, n), i, k.g.make({op, d, {src, arity}}));
       const Kernel kernel = k.kernel();
@@ -189,13 +217,17 @@ TEST(LowerDecompose, OnABareTarget) {
       const Buffers buffers = {p.a, p.b, p.c, zeros(d, n)};
       const Buffers got = run_program(program, buffers), want = run_kernel(kernel.sink, buffers);
       for (size_t j = 0; j < p.a.size(); ++j) {
-        // Products of huge f64 and sums that cancel to below 2^-1022 are out of the error-free transforms' reach.
-        if (op == Op::MulAcc && d == DType::F64 && (std::fabs(p.a[j].as_double()) > 1e200 || std::fabs(p.b[j].as_double()) > 1e200 ||
-            std::fabs(p.a[j].as_double() * p.b[j].as_double()) < 1e-250)) continue;
+        // Products of huge f64 and sums that cancel to below 2^-1022 are out of the error-free
+        // transforms' reach.
+        if (op == Op::MulAcc && d == DType::F64 &&
+            (std::fabs(p.a[j].as_double()) > 1e200 || std::fabs(p.b[j].as_double()) > 1e200 ||
+             std::fabs(p.a[j].as_double() * p.b[j].as_double()) < 1e-250))
+          continue;
         const bool same = got[3][j] == want[3][j] || (got[3][j].is_nan() && want[3][j].is_nan()) ||
                           (got[3][j].is_zero() && want[3][j].is_zero() && op != Op::Trunc);
-        ASSERT_TRUE(same) << info(op).name << " " << name(d) << " " << p.a[j].text() << " " << p.b[j].text() << " " << p.c[j].text()
-                          << ": " << got[3][j].text() << " not " << want[3][j].text();
+        ASSERT_TRUE(same) << info(op).name << " " << name(d) << " " << p.a[j].text() << " "
+                          << p.b[j].text() << " " << p.c[j].text() << ": " << got[3][j].text()
+                          << " not " << want[3][j].text();
       }
     }
   }

@@ -10,7 +10,8 @@
 namespace weft::lower {
 namespace {
 
-// With at least this many accumulators side by side, each is folded in one chain: they hide each other's latency.
+// With at least this many accumulators side by side, each is folded in one chain: they hide each
+// other's latency.
 constexpr size_t kEnoughAccumulators = 6;
 constexpr size_t kMaxVersions = 4096;
 
