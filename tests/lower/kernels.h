@@ -16,7 +16,9 @@ struct KernelBuilder {
   std::vector<NodeRef> stores;
 
   NodeRef index(int64_t v) { return g.index(v); }
-  NodeRef range(int64_t size, int64_t id, Binding binding = Binding::Loop) { return g.range(size, id, binding); }
+  NodeRef range(int64_t size, int64_t id, Binding binding = Binding::Loop) {
+    return g.range(size, id, binding);
+  }
   NodeRef param(int64_t slot, DType dtype, int64_t size) {
     const NodeRef dims[] = {g.index(size)};
     return g.param(slot, dtype, dims);
@@ -26,8 +28,8 @@ struct KernelBuilder {
     if (valid) src.push_back(valid);
     return g.make({Op::Load, param->dtype, src});
   }
-  void store(NodeRef param, NodeRef at, NodeRef value, NodeRef valid = nullptr, Fold combine = Fold::Set,
-             int64_t unique = 1) {
+  void store(NodeRef param, NodeRef at, NodeRef value, NodeRef valid = nullptr,
+             Fold combine = Fold::Set, int64_t unique = 1) {
     std::vector<NodeRef> src{param, at, value};
     if (valid) src.push_back(valid);
     const int64_t ints[] = {static_cast<int64_t>(combine), unique};
@@ -68,8 +70,16 @@ inline LinearProgram lowered(const Kernel& kernel, const char* target = "c") {
   return program;
 }
 
-/// Lowers for each target and compares with the kernel's meaning, bit for bit; gives the last program.
-inline LinearProgram expect_same(const Kernel& kernel, const Buffers& buffers, const Variables& variables = {}) {
+enum class Zeros { Signed, Unsigned };
+inline bool same_value(const Value& a, const Value& b, Zeros zeros = Zeros::Signed) {
+  if (a == b || (a.is_nan() && b.is_nan())) return true;
+  return zeros == Zeros::Unsigned && a.is_zero() && b.is_zero();
+}
+
+/// Lowers for each target and compares with the kernel's meaning, bit for bit; gives the last
+/// program.
+inline LinearProgram expect_same(const Kernel& kernel, const Buffers& buffers,
+                                 const Variables& variables = {}, Zeros zeros = Zeros::Signed) {
   LinearProgram program;
   const Buffers expected = run_kernel(kernel.sink, buffers, variables);
   for (const char* target : {"interp", "c"}) {
@@ -77,9 +87,9 @@ inline LinearProgram expect_same(const Kernel& kernel, const Buffers& buffers, c
     const Buffers got = run_program(program, buffers, variables);
     for (size_t slot = 0; slot < expected.size(); ++slot)
       for (size_t i = 0; i < expected[slot].size(); ++i) {
-        const bool same = expected[slot][i] == got[slot][i] || (expected[slot][i].is_nan() && got[slot][i].is_nan());
-        EXPECT_TRUE(same) << target << " p" << slot << "[" << i << "] is " << got[slot][i].text() << ", not "
-                          << expected[slot][i].text() << "\n"
+        const bool same = same_value(expected[slot][i], got[slot][i], zeros);
+        EXPECT_TRUE(same) << target << " p" << slot << "[" << i << "] is " << got[slot][i].text()
+                          << ", not " << expected[slot][i].text() << "\n"
                           << print_program(program);
         if (!same) return program;
       }

@@ -8,9 +8,11 @@ TEST(LowerLoops, Elementwise) {
   KernelBuilder k;
   NodeRef i = k.range(6, 0), j = k.range(5, 1);
   NodeRef at = k.g.add(k.g.mul(i, k.index(5)), j);
-  NodeRef a = k.param(0, DType::F32, 30), b = k.param(1, DType::F32, 30), out = k.param(2, DType::F32, 30);
+  NodeRef a = k.param(0, DType::F32, 30), b = k.param(1, DType::F32, 30),
+          out = k.param(2, DType::F32, 30);
   k.store(out, at, k.g.add(k.load(a, at), k.g.mul(k.load(b, at), k.f32(2))));
-  const auto p = expect_same(k.kernel(), {numbers(DType::F32, 30), numbers(DType::F32, 30, 2), zeros(DType::F32, 30)});
+  const auto p = expect_same(
+      k.kernel(), {numbers(DType::F32, 30), numbers(DType::F32, 30, 2), zeros(DType::F32, 30)});
   EXPECT_EQ(p.params.size(), 3u);
   EXPECT_TRUE(p.params[0].read && !p.params[0].written && p.params[2].written && !p.params[2].read);
   EXPECT_EQ(p.flops, 60);
@@ -43,7 +45,8 @@ TEST(LowerLoops, Sum) {
 
 TEST(LowerLoops, EveryFold) {
   for (Fold fold : {Fold::Add, Fold::Mul, Fold::Max, Fold::Min}) {
-    for (DType d : {DType::F32, DType::F64, DType::I8, DType::U16, DType::I64, DType::F16, DType::BF16, DType::Bool}) {
+    for (DType d : {DType::F32, DType::F64, DType::I8, DType::U16, DType::I64, DType::F16,
+                    DType::BF16, DType::Bool}) {
       KernelBuilder k;
       NodeRef i = k.range(3, 0), r = k.range(5, 1);
       NodeRef x = k.load(k.param(0, d, 15), k.g.add(k.g.mul(i, k.index(5)), r));
@@ -53,7 +56,8 @@ TEST(LowerLoops, EveryFold) {
   }
 }
 
-/// max, then the sum of the differences from it, then the differences over the sum: three loops in one.
+/// max, then the sum of the differences from it, then the differences over the sum: three loops in
+/// one.
 TEST(LowerLoops, SoftmaxShape) {
   KernelBuilder k;
   NodeRef i = k.range(4, 0), r1 = k.range(6, 1), r2 = k.range(6, 2), r3 = k.range(6, 3);
@@ -61,7 +65,8 @@ TEST(LowerLoops, SoftmaxShape) {
   NodeRef top = k.reduce(Fold::Max, k.load(x, k.g.add(row, r1)), {r1});
   NodeRef sum = k.reduce(Fold::Add, k.g.sub(top, k.load(x, k.g.add(row, r2))), {r2});
   NodeRef d = k.g.sub(top, k.load(x, k.g.add(row, r3)));
-  k.store(k.param(1, DType::F32, 24), k.g.add(row, r3), k.g.alu(Op::Div, {d, k.g.add(sum, k.f32(1))}));
+  k.store(k.param(1, DType::F32, 24), k.g.add(row, r3),
+          k.g.alu(Op::Div, {d, k.g.add(sum, k.f32(1))}));
   const auto p = expect_same(k.kernel(), {numbers(DType::F32, 24), zeros(DType::F32, 24)});
   EXPECT_EQ(count(p, Op::Range), 4u);
 }
@@ -104,9 +109,11 @@ TEST(LowerLoops, ReduceHoistedOutOfOuterLoops) {
   KernelBuilder k;
   NodeRef i = k.range(3, 0), j = k.range(4, 1), r = k.range(5, 2);
   NodeRef sum = k.reduce(Fold::Add, k.load(k.param(0, DType::F32, 5), r), {r});
-  NodeRef row = k.reduce(Fold::Add, k.load(k.param(1, DType::F32, 15), k.g.add(k.g.mul(i, k.index(5)), r)), {r});
+  NodeRef row = k.reduce(
+      Fold::Add, k.load(k.param(1, DType::F32, 15), k.g.add(k.g.mul(i, k.index(5)), r)), {r});
   k.store(k.param(2, DType::F32, 12), k.g.add(k.g.mul(i, k.index(4)), j), k.g.mul(sum, row));
-  const auto p = expect_same(k.kernel(), {numbers(DType::F32, 5), numbers(DType::F32, 15), zeros(DType::F32, 12)});
+  const auto p = expect_same(
+      k.kernel(), {numbers(DType::F32, 5), numbers(DType::F32, 15), zeros(DType::F32, 12)});
   EXPECT_EQ(count(p, Op::Range), 4u) << print_program(p);
   EXPECT_EQ(p.code[0]->op == Op::Range, false);
 }
@@ -114,7 +121,8 @@ TEST(LowerLoops, ReduceHoistedOutOfOuterLoops) {
 TEST(LowerLoops, NestedReduces) {
   KernelBuilder k;
   NodeRef i = k.range(2, 0), r = k.range(3, 1), s = k.range(4, 2);
-  NodeRef x = k.load(k.param(0, DType::I32, 24), k.g.add(k.g.add(k.g.mul(i, k.index(12)), k.g.mul(r, k.index(4))), s));
+  NodeRef x = k.load(k.param(0, DType::I32, 24),
+                     k.g.add(k.g.add(k.g.mul(i, k.index(12)), k.g.mul(r, k.index(4))), s));
   NodeRef inner = k.reduce(Fold::Max, x, {s});
   k.store(k.param(1, DType::I32, 2), i, k.reduce(Fold::Add, inner, {r}));
   expect_same(k.kernel(), {numbers(DType::I32, 24), zeros(DType::I32, 2)});
@@ -126,8 +134,10 @@ TEST(LowerLoops, StoresInDifferentNests) {
   NodeRef y = k.load(k.param(0, DType::F32, 4), j);
   k.store(k.param(1, DType::F32, 12), k.g.add(k.g.mul(i, k.index(4)), j), k.g.mul(y, y));
   k.store(k.param(2, DType::F32, 4), j, k.g.add(y, y));
-  k.store(k.param(3, DType::F32, 1), k.index(0), k.reduce(Fold::Add, k.load(k.param(0, DType::F32, 4), k.range(4, 7)), {k.range(4, 7)}));
-  expect_same(k.kernel(), {numbers(DType::F32, 4), zeros(DType::F32, 12), zeros(DType::F32, 4), zeros(DType::F32, 1)});
+  k.store(k.param(3, DType::F32, 1), k.index(0),
+          k.reduce(Fold::Add, k.load(k.param(0, DType::F32, 4), k.range(4, 7)), {k.range(4, 7)}));
+  expect_same(k.kernel(), {numbers(DType::F32, 4), zeros(DType::F32, 12), zeros(DType::F32, 4),
+                           zeros(DType::F32, 1)});
 }
 
 TEST(LowerLoops, Scan) {
@@ -143,10 +153,11 @@ TEST(LowerLoops, Scan) {
 
 NodeRef argmax(KernelBuilder& k, NodeRef x, NodeRef position, NodeRef range, int64_t id) {
   const int64_t c0[] = {0, id}, c1[] = {1, id};
-  NodeRef best = k.g.make({Op::Carry, DType::F32, {}, c0}), where = k.g.make({Op::Carry, DType::I32, {}, c1});
+  NodeRef best = k.g.make({Op::Carry, DType::F32, {}, c0}),
+          where = k.g.make({Op::Carry, DType::I32, {}, c1});
   NodeRef better = k.g.lt(best, x);
-  const NodeRef src[] = {k.f32(-100), k.g.constant(Value::of(DType::I32, 0)), k.g.where(better, x, best),
-                         k.g.where(better, position, where), range};
+  const NodeRef src[] = {k.f32(-100), k.g.constant(Value::of(DType::I32, 0)),
+                         k.g.where(better, x, best), k.g.where(better, position, where), range};
   const int64_t ints[] = {id, 0, 2, 0};
   NodeRef loop = k.g.make({Op::Loop, DType::Void, src, ints});
   return k.g.make(Op::Get, DType::I32, {loop}, {1});
@@ -165,14 +176,17 @@ TEST(LowerLoops, LoopThatKeepsEveryStep) {
   NodeRef t = k.range(8, 0);
   NodeRef x = k.load(k.param(0, DType::I32, 8), t);
   const int64_t c0[] = {0, 5}, c1[] = {1, 5};
-  NodeRef a = k.g.make({Op::Carry, DType::I32, {}, c0}), b = k.g.make({Op::Carry, DType::I32, {}, c1});
-  NodeRef zero = k.g.constant(Value::of(DType::I32, 0)), one = k.g.constant(Value::of(DType::I32, 1));
+  NodeRef a = k.g.make({Op::Carry, DType::I32, {}, c0}),
+          b = k.g.make({Op::Carry, DType::I32, {}, c1});
+  NodeRef zero = k.g.constant(Value::of(DType::I32, 0)),
+          one = k.g.constant(Value::of(DType::I32, 1));
   // A Fibonacci-like pair: both bodies read both old values.
   const NodeRef src[] = {zero, one, b, k.g.add(k.g.add(a, b), x), t};
   const int64_t ints[] = {5, 0, 2, 1};
   NodeRef loop = k.g.make({Op::Loop, DType::Void, src, ints});
-  k.store(k.param(1, DType::I32, 8), t, k.g.add(k.g.make(Op::Get, DType::I32, {loop}, {0}),
-                                              k.g.mul(k.g.make(Op::Get, DType::I32, {loop}, {1}), one)));
+  k.store(k.param(1, DType::I32, 8), t,
+          k.g.add(k.g.make(Op::Get, DType::I32, {loop}, {0}),
+                  k.g.mul(k.g.make(Op::Get, DType::I32, {loop}, {1}), one)));
   expect_same(k.kernel(), {numbers(DType::I32, 8), zeros(DType::I32, 8)});
 }
 
@@ -225,7 +239,8 @@ TEST(LowerLoops, SymbolicSizes) {
   NodeRef x = k.load(k.g.param(0, DType::F32, all), k.g.add(k.g.mul(i, m), r));
   k.store(k.g.param(1, DType::F32, out), i, k.reduce(Fold::Add, x, {r}));
   for (int64_t size : {1, 3, 7}) {
-    const auto p = expect_same(k.kernel(), {numbers(DType::F32, size * 5), zeros(DType::F32, size)}, {{"n", size}, {"m", 5}});
+    const auto p = expect_same(k.kernel(), {numbers(DType::F32, size * 5), zeros(DType::F32, size)},
+                               {{"n", size}, {"m", 5}});
     ASSERT_EQ(p.variables.size(), 2u);
     EXPECT_EQ(p.variables[0]->text(), "m");
   }
@@ -241,16 +256,20 @@ TEST(LowerLoops, TriangularRange) {
 
 TEST(LowerLoops, CoreRangeComesFirst) {
   KernelBuilder k;
-  NodeRef n = k.g.variable("n", 1, 8), c = k.g.range(k.g.mul(n, k.index(2)), 3, Binding::Core), j = k.range(4, 0);
-  NodeRef total = k.reduce(Fold::Add, k.load(k.param(0, DType::F32, 5), k.range(5, 9)), {k.range(5, 9)});
+  NodeRef n = k.g.variable("n", 1, 8), c = k.g.range(k.g.mul(n, k.index(2)), 3, Binding::Core),
+          j = k.range(4, 0);
+  NodeRef total =
+      k.reduce(Fold::Add, k.load(k.param(0, DType::F32, 5), k.range(5, 9)), {k.range(5, 9)});
   NodeRef x = k.load(k.param(1, DType::F32, 64), k.g.add(k.g.mul(c, k.index(4)), j));
   k.store(k.param(2, DType::F32, 64), k.g.add(k.g.mul(c, k.index(4)), j), k.g.mul(x, total));
   k.store(k.param(3, DType::F32, 1), k.index(0), total, nullptr, Fold::Add);
-  const Buffers buffers = {numbers(DType::F32, 5), numbers(DType::F32, 64), zeros(DType::F32, 64), numbers(DType::F32, 1)};
+  const Buffers buffers = {numbers(DType::F32, 5), numbers(DType::F32, 64), zeros(DType::F32, 64),
+                           numbers(DType::F32, 1)};
   const Kernel kernel = k.kernel();
   const Buffers expected = run_kernel(kernel.sink, buffers, {{"n", 3}});
   const auto p = lowered(kernel);
-  const Buffers first = run_program(p, buffers, {{"n", 3}}, 0, 2), got = run_program(p, first, {{"n", 3}}, 2, 6);
+  const Buffers first = run_program(p, buffers, {{"n", 3}}, 0, 2),
+                got = run_program(p, first, {{"n", 3}}, 2, 6);
   EXPECT_EQ(got, expected) << print_program(p);
   for (NodeRef x2 : p.code) {
     if (group(x2->op) == OpGroup::Leaf && x2->op != Op::Range) continue;

@@ -11,8 +11,8 @@ namespace {
 
 // ---- by definition
 
-using Indices = std::map<int64_t, int64_t>;                       // range id -> value
-using Carries = std::map<std::pair<int64_t, int64_t>, Value>;     // (loop, k) -> value
+using Indices = std::map<int64_t, int64_t>;                    // range id -> value
+using Carries = std::map<std::pair<int64_t, int64_t>, Value>;  // (loop, k) -> value
 
 class KernelEvaluator {
  public:
@@ -247,7 +247,8 @@ class Walker {
   static Value apply(NodeRef n, const std::vector<Value>& v) {
     if (n->op == Op::CDiv || n->op == Op::CMod) return truncating(n, v);
     const bool shift = n->op == Op::Shl || n->op == Op::Shr;
-    WEFT_CHECK(!shift || (v[1].as_int() >= 0 && v[1].as_int() < bits(n->dtype)), "shift out of range");
+    WEFT_CHECK(!shift || (v[1].as_int() >= 0 && v[1].as_int() < bits(n->dtype)),
+               "shift out of range");
     return eval::apply(n->op, n->dtype, v);
   }
   static Value truncating(NodeRef n, const std::vector<Value>& v) {
@@ -263,10 +264,12 @@ class Walker {
   }
 
   Lanes load(NodeRef n) {
-    if (n->nsrc > 2 && !operand(n, 2).at(0).as_bool()) return Lanes(n->lanes, Value::of(n->dtype, 0));
+    if (n->nsrc > 2 && !operand(n, 2).at(0).as_bool())
+      return Lanes(n->lanes, Value::of(n->dtype, 0));
     const auto& buffer = buffers_.at(static_cast<size_t>(param_slot(n->src(0))));
     const int64_t at = operand(n, 1).at(0).as_int();
-    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()), "reads outside its buffer");
+    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()),
+               "reads outside its buffer");
     return {buffer.begin() + at, buffer.begin() + at + n->lanes};
   }
 
@@ -277,7 +280,8 @@ class Walker {
     const int64_t at = operand(n, 1).at(0).as_int();
     const Lanes v = operand(n, 2);
     WEFT_CHECK(v.size() == n->lanes, "a store of other lanes than its value");
-    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()), "writes outside its buffer");
+    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()),
+               "writes outside its buffer");
     std::copy(v.begin(), v.end(), buffer.begin() + at);
   }
 
@@ -294,8 +298,8 @@ Buffers run_kernel(NodeRef sink, const Buffers& buffers, const Variables& variab
   return KernelEvaluator(buffers, variables).run(sink);
 }
 
-Buffers run_program(const LinearProgram& program, const Buffers& buffers, const Variables& variables,
-                    int64_t begin, int64_t end) {
+Buffers run_program(const LinearProgram& program, const Buffers& buffers,
+                    const Variables& variables, int64_t begin, int64_t end) {
   return Walker(program, buffers, variables).run(begin, end);
 }
 

@@ -55,7 +55,9 @@ void Blocks::add_root(NodeRef n) {
   }
 }
 
-void Blocks::after(NodeRef later, NodeRef earlier) { add_edge(items_.at(later), items_.at(earlier)); }
+void Blocks::after(NodeRef later, NodeRef earlier) {
+  add_edge(items_.at(later), items_.at(earlier));
+}
 void Blocks::after_loop(NodeRef later, int loop) {
   add_edge(items_.at(later), blocks_[static_cast<size_t>(loop)].item);
 }
@@ -98,8 +100,10 @@ void Blocks::emit_block(int block, std::vector<NodeRef>& out) {
 void Blocks::emit_item(int item, std::vector<NodeRef>& out) {
   const int loop = loop_of_[static_cast<size_t>(item)];
   // Nesting of calls is nesting of loops.
-  if (loop >= 0) emit_block(loop, out);
-  else out.push_back(node_of_[static_cast<size_t>(item)]);
+  if (loop >= 0)
+    emit_block(loop, out);
+  else
+    out.push_back(node_of_[static_cast<size_t>(item)]);
   state_[static_cast<size_t>(item)] = 2;
 }
 

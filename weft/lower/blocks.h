@@ -8,8 +8,8 @@
 
 namespace weft::lower {
 
-/// Every instruction is in one block; a block is the body of one loop, or the top. What must come first is known as edges
-/// between the items of one block, which are instructions and whole loops.
+/// Every instruction is in one block; a block is the body of one loop, or the top. What must come
+/// first is known as edges between the items of one block, which are instructions and whole loops.
 class Blocks {
  public:
   static constexpr int kTop = 0;

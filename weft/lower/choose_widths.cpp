@@ -61,7 +61,8 @@ class WidthChooser {
   NodeRef typed_range(NodeRef n) {
     NodeRef size = done_.at(n->src(0));
     const bool core = range_binding(n) == Binding::Core;
-    // Launches say what part of a core range runs; its size must only be a leaf that is large enough.
+    // Launches say what part of a core range runs; its size must only be a leaf that is large
+    // enough.
     if (core) size = constant(n->src(0)->vmax, fits_i32(n->src(0)) ? DType::I32 : DType::I64);
     const NodeRef src[] = {size};
     return g_.intern({Op::Range, size->dtype, src, n->ints()});
@@ -98,28 +99,32 @@ class WidthChooser {
   NodeRef typed_loop(NodeRef n) {
     SmallVector<NodeRef, 8> src = sources(n);
     for (size_t i = 0; i < src.size(); ++i)
-      if (is_index(n->src(i)->dtype) && n->src(i)->op != Op::Range) src[i] = widened(src[i], DType::I64);
+      if (is_index(n->src(i)->dtype) && n->src(i)->op != Op::Range)
+        src[i] = widened(src[i], DType::I64);
     const DType dtype = is_index(n->dtype) ? DType::I64 : n->dtype;
     return g_.make({n->op, dtype, src, n->ints(), n->text(), n->lanes});
   }
 
-  /// Terms from the outermost loop to the innermost, the constant last: a prefix that does not change in a loop is
-  /// computed outside it, and copies that differ by a constant share all but their last addition.
+  /// Terms from the outermost loop to the innermost, the constant last: a prefix that does not
+  /// change in a loop is computed outside it, and copies that differ by a constant share all but
+  /// their last addition.
   NodeRef typed_sum(NodeRef n) {
     SmallVector<NodeRef, 16> terms, pending{n};
     while (!pending.empty()) {
       NodeRef t = pending.back();
       pending.pop_back();
-      if (t->op == Op::Add && t->lanes == 1) pending.push_back(t->src(1)), pending.push_back(t->src(0));
-      else terms.push_back(t);
+      if (t->op == Op::Add && t->lanes == 1)
+        pending.push_back(t->src(1)), pending.push_back(t->src(0));
+      else
+        terms.push_back(t);
     }
     std::stable_sort(terms.begin(), terms.end(),
                      [this](NodeRef a, NodeRef b) { return depth(a) < depth(b); });
     DType width = DType::I32;
     int64_t min = 0, max = 0;
     for (NodeRef t : terms) {
-      const bool overflow = __builtin_add_overflow(min, t->vmin, &min) ||
-                            __builtin_add_overflow(max, t->vmax, &max);
+      const bool overflow =
+          __builtin_add_overflow(min, t->vmin, &min) || __builtin_add_overflow(max, t->vmax, &max);
       if (overflow || !fits_i32(min, max) || done_.at(t)->dtype != DType::I32) width = DType::I64;
       if (overflow) break;
     }
@@ -144,8 +149,10 @@ class WidthChooser {
     NodeRef size = n->src(1), data = done_.at(n->src(0));
     const bool narrow = fits_i32(size);
     DType width = narrow ? DType::I32 : DType::I64;
-    if (data->dtype == DType::U64) width = DType::U64;
-    else if (data->dtype == DType::I64 || data->dtype == DType::U32) width = DType::I64;
+    if (data->dtype == DType::U64)
+      width = DType::U64;
+    else if (data->dtype == DType::I64 || data->dtype == DType::U32)
+      width = DType::I64;
     NodeRef last = done_.at(size);
     last = g_.add(last, constant(-1, last->dtype));
     if (size->vmin < 1) last = g_.alu(Op::Max, {last, constant(0, last->dtype)});

@@ -66,9 +66,8 @@ NodeRef decompose(Graph& g, NodeRef sink, const Target& target) {
   for (NodeRef n : order) {
     src.clear();
     for (NodeRef s : n->src()) src.push_back(done.at(s));
-    NodeRef made = is_alu(n->op)
-                       ? splat(g, legal.make(n->op, n->dtype, src), n->lanes)
-                       : g.with_sources(n, src);
+    NodeRef made = is_alu(n->op) ? splat(g, legal.make(n->op, n->dtype, src), n->lanes)
+                                 : g.with_sources(n, src);
     // A fold that is not an op of the target is taken apart where the loop is written out.
     done.set(n, made);
   }

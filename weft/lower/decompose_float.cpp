@@ -1,4 +1,5 @@
-// Float ops in terms of others: 16-bit types through f32, saturating casts, NaN rules, fused multiply-add, rounding.
+// Float ops in terms of others: 16-bit types through f32, saturating casts, NaN rules, fused
+// multiply-add, rounding.
 #include <cmath>
 
 #include "weft/lower/legaliser.h"
@@ -44,8 +45,9 @@ Pair two_product(Expr a, Expr b) {
   return {p, low};
 }
 
-/// high + low rounded to odd: where low is not 0, the neighbour of the exact sum whose last bit is 1. Rounding that once
-/// more to a type with two bits less gives the sum rounded once (Boldo and Melquiond, IEEE TC 57, 2008).
+/// high + low rounded to odd: where low is not 0, the neighbour of the exact sum whose last bit
+/// is 1. Rounding that once more to a type with two bits less gives the sum rounded once (Boldo and
+/// Melquiond, IEEE TC 57, 2008).
 Expr rounded_to_odd(Pair sum) {
   Expr pattern = sum.high.bits_as(bits_type(sum.high.dtype())), zero = sum.low.number(0);
   Expr below = sum.low < zero, inexact = below | (zero < sum.low);  // false for NaN
@@ -111,8 +113,8 @@ NodeRef to_half(Legaliser& l, DType dtype, NodeRef source) {
   if (is_int(x.dtype())) x = f64_from_int(x);
   if (x.dtype() == DType::F64) {
     Expr high = x.converted(DType::F32);
-    // An overflow to infinity leaves the difference infinite: the odd neighbour is then the largest f32, which rounds
-    // the same.
+    // An overflow to infinity leaves the difference infinite: the odd neighbour is then the largest
+    // f32, which rounds the same.
     x = rounded_to_odd({high, x - high.converted(DType::F64)});
   }
   return x.converted(dtype);
@@ -137,7 +139,8 @@ NodeRef min(Legaliser& l, DType, Sources src) {
 NodeRef trunc(Legaliser& l, DType dtype, Sources src) {
   Expr x(l, src[0]);
   const DType whole = bits_type(dtype);
-  const double exact = dtype == DType::F64 ? 0x1p52 : 0x1p23;  // from here on there are no fractions
+  const double exact =
+      dtype == DType::F64 ? 0x1p52 : 0x1p23;  // from here on there are no fractions
   Expr has_fraction = (x.number(-exact) < x) & (x < x.number(exact));
   Expr t = where(has_fraction, x, x.number(0)).converted(whole).converted(dtype);
   Expr sign = x.bits_as(whole) & int_min(whole);

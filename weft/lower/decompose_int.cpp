@@ -1,4 +1,5 @@
-// Integer and bool ops in terms of others: division with its guards and corrections, shifts, casts, logic.
+// Integer and bool ops in terms of others: division with its guards and corrections, shifts, casts,
+// logic.
 #include "weft/base/bits.h"
 #include "weft/lower/legaliser.h"
 
@@ -38,7 +39,8 @@ bool may_be(NodeRef n, int64_t value) { return n->vmin <= value && value <= n->v
 
 /// 1 where dividing by b is not defined, so that cdiv and cmod may run everywhere.
 Expr safe_divisor(Expr a, Expr b) {
-  const bool overflows = is_signed_int(a.dtype()) && may_be(b, -1) && a.node()->vmin == int_min(a.dtype());
+  const bool overflows =
+      is_signed_int(a.dtype()) && may_be(b, -1) && a.node()->vmin == int_min(a.dtype());
   const bool zero = may_be(b, 0);
   if (!zero && !overflows) return b;
   Expr bad = overflows ? eq(b, b.integer(-1)) : eq(b, b.integer(0));
@@ -97,9 +99,9 @@ bool no_division(const Legaliser& l, DType dtype, Sources src) {
   return bits(dtype) <= 32 && !l.target().native(Op::CDiv, dtype) && small_constant(src[1], c);
 }
 
-/// a / c for 0 <= a < 2^32 by a multiplication: with s = ceil(log2 c) and m = ceil(2^(32+s) / c) - 2^32,
-/// t = a*m >> 32, the quotient is (((a - t) >> 1) + t) >> (s - 1). Granlund and Montgomery, "Division by invariant
-/// integers using multiplication", PLDI 1994, figure 4.1.
+/// a / c for 0 <= a < 2^32 by a multiplication: with s = ceil(log2 c) and m = ceil(2^(32+s) / c) -
+/// 2^32, t = a*m >> 32, the quotient is (((a - t) >> 1) + t) >> (s - 1). Granlund and Montgomery,
+/// "Division by invariant integers using multiplication", PLDI 1994, figure 4.1.
 Expr divided_by_constant(Expr a, uint64_t c) {
   if (c == 1) return a;
   const int s = ceil_log2(c);
@@ -154,12 +156,13 @@ template <Op op>
 NodeRef as(Legaliser& l, DType dtype, Sources src) {
   return l.make(op, dtype, src);
 }
-NodeRef first(Legaliser&, DType, Sources src) { return src[0]; }
-NodeRef never(Legaliser& l, DType, Sources) { return l.constant(Value::boolean(false)); }
-NodeRef and_not(Legaliser& l, DType, Sources src) { return Expr(l, src[0]) & !Expr(l, src[1]); }
 NodeRef bool_less(Legaliser& l, DType, Sources src) { return (!Expr(l, src[0])) & Expr(l, src[1]); }
-NodeRef bool_not_more(Legaliser& l, DType, Sources src) { return (!Expr(l, src[0])) | Expr(l, src[1]); }
-NodeRef bool_equal(Legaliser& l, DType, Sources src) { return !(Expr(l, src[0]) ^ Expr(l, src[1])); }
+NodeRef bool_not_more(Legaliser& l, DType, Sources src) {
+  return (!Expr(l, src[0])) | Expr(l, src[1]);
+}
+NodeRef bool_equal(Legaliser& l, DType, Sources src) {
+  return !(Expr(l, src[0]) ^ Expr(l, src[1]));
+}
 
 NodeRef is_not_zero(Legaliser& l, DType, Sources src) {
   Expr x(l, src[0]);
@@ -190,11 +193,6 @@ constexpr Decomposition kTable[] = {
     {Op::Mul, "bool.mul", on_bool, as<Op::And>},
     {Op::Max, "bool.max", on_bool, as<Op::Or>},
     {Op::Min, "bool.min", on_bool, as<Op::And>},
-    {Op::IDiv, "bool.idiv", on_bool, as<Op::And>},
-    {Op::Mod, "bool.mod", on_bool, never},
-    {Op::Neg, "bool.neg", on_bool, first},
-    {Op::Shl, "bool.shl", on_bool, and_not},
-    {Op::Shr, "bool.shr", on_bool, and_not},
     {Op::Lt, "bool.lt", on_bool, bool_less},
     {Op::Le, "bool.le", on_bool, bool_not_more},
     {Op::Eq, "bool.eq", on_bool, bool_equal},

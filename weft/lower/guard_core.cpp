@@ -13,8 +13,10 @@ NodeRef guard_core(Graph& g, NodeRef sink) {
   for (NodeRef store : sink->src()) {
     SmallVector<NodeRef, 4> src(store->src());
     if (!deps.of(store).contains(0)) {
-      if (src.size() > 3) src[3] = g.logical_and(src[3], first);
-      else src.push_back(first);
+      if (src.size() > 3)
+        src[3] = g.logical_and(src[3], first);
+      else
+        src.push_back(first);
     }
     roots.push_back(g.with_sources(store, src));
   }

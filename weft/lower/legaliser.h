@@ -1,4 +1,5 @@
-// Legaliser: builds elementwise ops out of what the target has; Expr: arithmetic on nodes that reads like arithmetic.
+// Legaliser: builds elementwise ops out of what the target has; Expr: arithmetic on nodes that
+// reads like arithmetic.
 #pragma once
 #include "weft/graph/graph.h"
 #include "weft/target/target.h"
@@ -19,8 +20,8 @@ class Legaliser {
  public:
   Legaliser(Graph& g, const Target& target) : graph_(g), target_(target) {}
 
-  /// The value of `op` on these operands, legal on the target. Decompositions call it for their own parts; they are made
-  /// of simpler ops, so this nests a few calls deep whatever the graph.
+  /// The value of `op` on these operands, legal on the target. Decompositions call it for their own
+  /// parts; they are made of simpler ops, so this nests a few calls deep whatever the graph.
   NodeRef make(Op op, DType dtype, std::span<const NodeRef> src);
   /// Exactly this op.
   NodeRef raw(Op op, DType dtype, std::initializer_list<NodeRef> src);

@@ -1,5 +1,5 @@
-// The instructions in order: loops are bracketed, loop state becomes registers, every value is computed in the outermost
-// loop it can be and close to where it is used.
+// The instructions in order: loops are bracketed, loop state becomes registers, every value is
+// computed in the outermost loop it can be and close to where it is used.
 #include <algorithm>
 #include <map>
 
@@ -44,7 +44,8 @@ class Lineariser {
     block_of_range_.resize(by_depth.size());
     for (size_t r : by_depth) {
       const int parent = tree_.parent(r);
-      block_of_range_[r] = blocks_.add_loop(parent == LoopTree::kTop ? Blocks::kTop : block(parent));
+      block_of_range_[r] =
+          blocks_.add_loop(parent == LoopTree::kTop ? Blocks::kTop : block(parent));
       const bool core = range_binding(deps_.ranges()[r]) == Binding::Core;
       if (core) top_ = block_of_range_[r];
     }
@@ -66,7 +67,9 @@ class Lineariser {
       case Op::Scan: return place_scan(n);
       case Op::Carry: return;  // made with its loop's registers, see carry()
       case Op::Loop: return place_loop(n);
-      case Op::Get: done_.set(n, results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]); return;
+      case Op::Get:
+        done_.set(n, results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]);
+        return;
       case Op::Store: return place_store(n);
       default: break;
     }
@@ -141,7 +144,8 @@ class Lineariser {
     return set;
   }
   NodeRef folded(Fold fold, NodeRef so_far, NodeRef value) {
-    if (may_contract(legal_.target(), fold, value)) return fold_in(*graph_, fold, so_far, value, true);
+    if (may_contract(legal_.target(), fold, value))
+      return fold_in(*graph_, fold, so_far, value, true);
     const NodeRef src[] = {so_far, value};
     return splat(*graph_, legal_.make(fold_op(fold), so_far->dtype, src), so_far->lanes);
   }
@@ -165,7 +169,8 @@ class Lineariser {
     const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
     NodeRef acc = new_acc(identity(n), blocks_.parent(outer));
     NodeRef sum = get_acc(acc, 0, inner);
-    for (NodeRef v : parts.values) sum = folded(fold_of(n), sum, splat(*graph_, source(v), n->lanes));
+    for (NodeRef v : parts.values)
+      sum = folded(fold_of(n), sum, splat(*graph_, source(v), n->lanes));
     set_acc(acc, sum, inner);
     done_.set(n, result_after(acc, outer));
   }
@@ -183,7 +188,8 @@ class Lineariser {
     NodeRef value = splat(*graph_, source(parts.values[0]), n->lanes);
     NodeRef sum = folded(fold_of(n), get_acc(acc, 0, at), value);
     set_acc(acc, sum, at);
-    WEFT_CHECK(blocks_.block(sum) == at, "a scan's range must be the innermost its value depends on");
+    WEFT_CHECK(blocks_.block(sum) == at,
+               "a scan's range must be the innermost its value depends on");
     done_.set(n, sum);
   }
 
@@ -215,7 +221,8 @@ class Lineariser {
     for (size_t k = 0; k < s.accs.size(); ++k)
       updates.push_back(settle(splat(*graph_, source(parts.values[k]), s.accs[k]->lanes)));
     SmallVector<NodeRef, 4> sets;
-    for (size_t k = 0; k < s.accs.size(); ++k) sets.push_back(set_acc(s.accs[k], updates[k], inner));
+    for (size_t k = 0; k < s.accs.size(); ++k)
+      sets.push_back(set_acc(s.accs[k], updates[k], inner));
     // Together: a register changes only when all new values are known and all old ones were read.
     for (NodeRef set : sets) {
       for (NodeRef update : updates) blocks_.after(set, update);
@@ -233,7 +240,9 @@ class Lineariser {
     bool store;
   };
 
-  void note_access(NodeRef n, bool store) { accesses_[param_slot(n->src(0))].push_back({n, store}); }
+  void note_access(NodeRef n, bool store) {
+    accesses_[param_slot(n->src(0))].push_back({n, store});
+  }
 
   void place_store(NodeRef n) {
     SmallVector<NodeRef, 8> src = sources(n);
@@ -249,11 +258,13 @@ class Lineariser {
     note_access(store, true);
   }
 
-  /// The stored value combined with what is there: read where the store happens, not where the index is known.
+  /// The stored value combined with what is there: read where the store happens, not where the
+  /// index is known.
   NodeRef combined(Fold combine, std::span<const NodeRef> src, int at) {
     SmallVector<NodeRef, 3> access{src[0], src[1]};
     if (src.size() > 3) access.push_back(src[3]);
-    // Nodes are values, so a second read of the same place, after another store, has to look different: index + 0.
+    // Nodes are values, so a second read of the same place, after another store, has to look
+    // different: index + 0.
     NodeRef old = graph_->intern({Op::Load, src[2]->dtype, access, {}, {}, src[2]->lanes});
     while (blocks_.contains(old)) {
       const NodeRef sum[] = {access[1], settle(graph_->constant(Value::of(access[1]->dtype, 0)))};
@@ -266,7 +277,8 @@ class Lineariser {
     return settle(folded(combine, old, src[2]));
   }
 
-  /// Plain loads read what was there before; stores, and the loads that combine, happen in their order.
+  /// Plain loads read what was there before; stores, and the loads that combine, happen in their
+  /// order.
   void order_accesses(std::span<const Access> accesses) {
     NodeRef last = nullptr;
     for (const Access& a : accesses) {
@@ -287,7 +299,7 @@ class Lineariser {
   int64_t next_acc_ = 0;
   std::vector<int> block_of_range_;
   NodeMap<NodeRef> done_;
-  NodeMap<std::vector<NodeRef>> results_;     // of loops, by carry
+  NodeMap<std::vector<NodeRef>> results_;  // of loops, by carry
   std::map<int64_t, NodeRef> loops_by_id_;
   std::map<int64_t, State> states_;
   std::map<int64_t, std::vector<Access>> accesses_;  // by param slot
@@ -295,6 +307,8 @@ class Lineariser {
 
 }  // namespace
 
-LinearProgram linearise(NodeRef sink, const Target& target) { return Lineariser(sink, target).run(); }
+LinearProgram linearise(NodeRef sink, const Target& target) {
+  return Lineariser(sink, target).run();
+}
 
 }  // namespace weft::lower

@@ -75,7 +75,8 @@ void LoopTree::claim(NodeRef user, std::span<const NodeRef> chain, int parent, i
     const size_t position = deps_.position(r);
     Place& p = loops_[position];
     if (p.parent == kNowhere) p = {parent, depth(parent) + 1, group};
-    // From the first loop that runs elsewhere on, everything is copied: copies keep their nest order.
+    // From the first loop that runs elsewhere on, everything is copied: copies keep their nest
+    // order.
     const bool elsewhere = p.parent != parent || p.group != group;
     if (elsewhere || !conflict.positions.empty()) conflict.positions.push_back(position);
     parent = static_cast<int>(position);
@@ -91,14 +92,14 @@ void LoopTree::number_levels() {
   if (!number_by_ranges()) number_by_stage();
 }
 
-/// Per distinct set of ranges: how many loops over it are on the longest chain below. False when merging the loops of
-/// equal level makes two merged loops wait for each other.
+/// Per distinct set of ranges: how many loops over it are on the longest chain below. False when
+/// merging the loops of equal level makes two merged loops wait for each other.
 bool LoopTree::number_by_ranges() {
   std::vector<NodeRef> shared;  // one loop for each set of ranges
   std::vector<size_t> members;
   for (NodeRef n : closed_) {
-    const auto at = std::find_if(shared.begin(), shared.end(),
-                                 [n](NodeRef s) { return same_ranges(s, n); });
+    const auto at =
+        std::find_if(shared.begin(), shared.end(), [n](NodeRef s) { return same_ranges(s, n); });
     const auto i = static_cast<size_t>(at - shared.begin());
     if (at == shared.end()) shared.push_back(n), members.push_back(0);
     ++members[i];
@@ -118,7 +119,8 @@ bool LoopTree::number_by_ranges() {
   return merged < 2 || groups_are_acyclic();
 }
 
-/// Kahn's algorithm with the loops of one group (same ranges, same level) drawn together to one vertex.
+/// Kahn's algorithm with the loops of one group (same ranges, same level) drawn together to one
+/// vertex.
 bool LoopTree::groups_are_acyclic() const {
   NodeMap<NodeRef> vertex;
   for (size_t i = 0; i < closed_.size(); ++i) {
@@ -153,7 +155,8 @@ bool LoopTree::groups_are_acyclic() const {
   return done == vertices;
 }
 
-/// Levels along every dependence between loops, whatever their ranges: merges less, never waits in a circle.
+/// Levels along every dependence between loops, whatever their ranges: merges less, never waits in
+/// a circle.
 void LoopTree::number_by_stage() {
   NodeMap<uint32_t> below(deps_.order().size());
   for (NodeRef n : deps_.order()) {

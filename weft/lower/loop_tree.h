@@ -5,8 +5,9 @@
 
 namespace weft::lower {
 
-/// Open ranges of a store nest by position. The ranges of a closed Reduce or Loop nest inside the deepest loop it
-/// depends on; those with the same ranges and no dependence between them share their loops.
+/// Open ranges of a store nest by position. The ranges of a closed Reduce or Loop nest inside the
+/// deepest loop it depends on; those with the same ranges and no dependence between them share
+/// their loops.
 class LoopTree {
  public:
   static constexpr int kTop = -1;

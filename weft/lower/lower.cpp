@@ -26,7 +26,8 @@ void describe_interface(NodeRef sink, LinearProgram& program) {
             [](NodeRef a, NodeRef b) { return a->text() < b->text(); });
   for (NodeRef n : program.code) {
     if (n->op == Op::Load) program.params[static_cast<size_t>(param_slot(n->src(0)))].read = true;
-    if (n->op == Op::Store) program.params[static_cast<size_t>(param_slot(n->src(0)))].written = true;
+    if (n->op == Op::Store)
+      program.params[static_cast<size_t>(param_slot(n->src(0)))].written = true;
   }
 }
 

@@ -36,8 +36,7 @@ RangeDeps::RangeDeps(NodeRef sink) : order_(sink) {
   for (NodeRef n : order_) index_.set(n, next++);
   number_ranges();
   sets_.resize(order_.size());
-  while (!compute()) {
-  }
+  while (!compute()) {}
 }
 
 void RangeDeps::number_ranges() {
@@ -45,7 +44,8 @@ void RangeDeps::number_ranges() {
     if (n->op == Op::Range) ranges_.push_back(n);
   WEFT_CHECK(ranges_.size() <= RangeSet::kCapacity, "a kernel with {} ranges", ranges_.size());
   std::sort(ranges_.begin(), ranges_.end(), [](NodeRef a, NodeRef b) {
-    const bool core_a = range_binding(a) == Binding::Core, core_b = range_binding(b) == Binding::Core;
+    const bool core_a = range_binding(a) == Binding::Core,
+               core_b = range_binding(b) == Binding::Core;
     if (core_a != core_b) return core_a;
     return range_id(a) != range_id(b) ? range_id(a) < range_id(b) : a->hash < b->hash;
   });

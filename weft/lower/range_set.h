@@ -51,7 +51,8 @@ struct LoopParts {
 };
 LoopParts loop_parts(NodeRef n);
 constexpr bool is_loop_op(Op op) { return op == Op::Reduce || op == Op::Scan || op == Op::Loop; }
-/// A Reduce may fold several values per iteration, in order (made by unrolling): ints are [fold, values].
+/// A Reduce may fold several values per iteration, in order (made by unrolling): ints are [fold,
+/// values].
 size_t reduced_values(NodeRef reduce);
 
 /// The ranges that are open at every node under a sink.
@@ -60,7 +61,9 @@ class RangeDeps {
   explicit RangeDeps(NodeRef sink);
 
   std::span<const NodeRef> order() const { return order_.nodes(); }  ///< sources first
-  std::span<const NodeRef> ranges() const { return ranges_; }  ///< by position: Core first, then by id
+  std::span<const NodeRef> ranges() const {
+    return ranges_;
+  }  ///< by position: Core first, then by id
   size_t position(NodeRef range) const { return positions_.at(range); }
   const RangeSet& of(NodeRef n) const { return sets_[index_.at(n)]; }
   /// Ranges with this binding.

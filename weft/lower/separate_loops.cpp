@@ -1,4 +1,5 @@
-// Loops that cannot share: ranges that would have to run in two places get copies with their own ids.
+// Loops that cannot share: ranges that would have to run in two places get copies with their own
+// ids.
 #include <algorithm>
 
 #include "weft/base/error.h"
@@ -107,7 +108,8 @@ class Separator {
     const size_t position = deps_.position(range);
     const auto at = std::find(r.positions.begin(), r.positions.end(), position);
     const auto which = static_cast<size_t>(&r - renamings_.data());
-    return next_id_ + static_cast<int64_t>(which * RangeSet::kCapacity) + (at - r.positions.begin());
+    return next_id_ + static_cast<int64_t>(which * RangeSet::kCapacity) +
+           (at - r.positions.begin());
   }
 
   Graph& g_;

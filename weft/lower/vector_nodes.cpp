@@ -54,8 +54,10 @@ Value fold_identity(Fold fold, DType dtype) {
     case Fold::Or: return Value::of(dtype, 0);
     case Fold::Mul: return Value::of(dtype, 1);
     case Fold::And: return is_bool(dtype) ? Value::boolean(true) : Value::of(dtype, int64_t{-1});
-    case Fold::Max: return is_float(dtype) ? Value::of(dtype, -inf) : Value::of(dtype, int_min(dtype));
-    case Fold::Min: return is_float(dtype) ? Value::of(dtype, inf) : Value::of(dtype, int_max(dtype));
+    case Fold::Max:
+      return is_float(dtype) ? Value::of(dtype, -inf) : Value::of(dtype, int_min(dtype));
+    case Fold::Min:
+      return is_float(dtype) ? Value::of(dtype, inf) : Value::of(dtype, int_max(dtype));
     case Fold::Set: break;
   }
   internal_error("lower", "a reduction cannot fold with {}", fold_name(fold));

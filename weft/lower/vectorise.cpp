@@ -1,4 +1,5 @@
-// Vector ranges: data that depends on one gets lanes; index arithmetic stays scalar, once per lane where it must.
+// Vector ranges: data that depends on one gets lanes; index arithmetic stays scalar, once per lane
+// where it must.
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/index_algebra.h"
@@ -13,7 +14,8 @@ constexpr int64_t kMaxLanes = 64;
 
 bool is_logic(Op op) { return op == Op::And || op == Op::Or || op == Op::Not || op == Op::Xor; }
 
-/// Comparisons of index values, and logic over bools: masks, which are worth having as one scalar per lane.
+/// Comparisons of index values, and logic over bools: masks, which are worth having as one scalar
+/// per lane.
 bool is_mask(NodeRef n) {
   if (n->dtype != DType::Bool || !is_alu(n->op)) return false;
   return is_logic(n->op) || (has_trait(n->op, kBoolResult) && is_index(n->src(0)->dtype));
@@ -123,7 +125,8 @@ class Vectoriser {
 
   // ---- nodes
 
-  /// The node to use instead of `n`; null for index expressions of a vector range, made where they are used.
+  /// The node to use instead of `n`; null for index expressions of a vector range, made where they
+  /// are used.
   NodeRef convert(NodeRef n) {
     NodeRef range = vector_range(n);
     if (n->op == Op::Sink) return convert_sink(n);
@@ -168,8 +171,9 @@ class Vectoriser {
   NodeRef convert_loop(NodeRef n, NodeRef range) {
     SmallVector<NodeRef, 8> src;
     for (NodeRef s : n->src())
-      src.push_back(s->op == Op::Range || s->op == Op::Loop ? made(s)
-                                                            : splat(g_, operand(s, range), lanes_of(range)));
+      src.push_back(s->op == Op::Range || s->op == Op::Loop
+                        ? made(s)
+                        : splat(g_, operand(s, range), lanes_of(range)));
     return with_lanes(n, src, lanes_of(range));
   }
 
@@ -181,7 +185,8 @@ class Vectoriser {
     NodeRef over = inner ? inner : outer;
     const uint8_t count = over ? lanes_of(over) : 1;
     SmallVector<NodeRef, 8> src;
-    for (NodeRef v : parts.values) src.push_back(splat(g_, over ? operand(v, over) : made(v), count));
+    for (NodeRef v : parts.values)
+      src.push_back(splat(g_, over ? operand(v, over) : made(v), count));
     for (NodeRef r : parts.ranges)
       if (r != inner) src.push_back(made(r));
     NodeRef folded = src[0];
@@ -220,7 +225,8 @@ class Vectoriser {
     const bool affine = uniform && split_stride(g_, n->src(1), range, stride);
     const uint8_t count = lanes_of(range);
     if (affine && stride.coefficient == 0) return load(n, at_lane(n->src(1), range, 0), valid, 1);
-    if (affine && stride.coefficient == 1) return load(n, at_lane(n->src(1), range, 0), valid, count);
+    if (affine && stride.coefficient == 1)
+      return load(n, at_lane(n->src(1), range, 0), valid, count);
     if (affine && stride.coefficient == -1) return reversed_load(n, range, valid, count);
     SmallVector<NodeRef, 16> elements;
     for (size_t k = 0; k < count; ++k) {
@@ -264,8 +270,10 @@ class Vectoriser {
   NodeRef convert_sink(NodeRef sink) {
     SmallVector<NodeRef, 16> roots;
     for (NodeRef root : sink->src()) {
-      if (const auto* stores = lane_stores_.find(root)) roots.append(*stores);
-      else roots.push_back(made(root));
+      if (const auto* stores = lane_stores_.find(root))
+        roots.append(*stores);
+      else
+        roots.push_back(made(root));
     }
     return g_.intern({Op::Sink, sink->dtype, roots});
   }
