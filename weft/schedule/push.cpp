@@ -134,6 +134,7 @@ void Planner::push_update(NodeRef n, size_t demand) {
   std::vector<int> source(n->nsrc, -1);
   if (n->op == Op::Scatter) source[1] = want(n->src(1), d, d.place, -1);
   source[2] = want(n->src(2), d, d.place, -1);
+  forced_[n->src(0)] = true;
   demands[n][demand].source = std::move(source);
 }
 
