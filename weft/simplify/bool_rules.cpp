@@ -7,13 +7,14 @@ using namespace weft::pat;
 
 constexpr Domain kLogic = kBits | kBool;
 
+// clang-format off
 constexpr Rule kLogicRules[] = {
     rule("and.zero", x & 0, 0, kBits),
     rule("and.ones", x & -1, x, kBits),
-    rule("and.same", x& x, x, kBits),
-    rule("and.again", (x & y) & y, x& y, kLogic),
+    rule("and.same", x & x, x, kBits),
+    rule("and.again", (x & y) & y, x & y, kLogic),
     rule("and.not_self", x & ~x, 0, kLogic),
-    rule("and.consts", (x & c0) & c1, x&(c0& c1), kBits),
+    rule("and.consts", (x & c0) & c1, x&(c0 & c1), kBits),
     rule("and.absorb", x&(x | y), x, kLogic),
     rule("and.nots", ~x & ~y, ~(x | y), kLogic),
     rule("or.zero", x | 0, x, kBits),
@@ -23,7 +24,7 @@ constexpr Rule kLogicRules[] = {
     rule("or.not_self", x | ~x, -1, kLogic),
     rule("or.consts", (x | c0) | c1, x | (c0 | c1), kBits),
     rule("or.absorb", x | (x & y), x, kLogic),
-    rule("or.nots", ~x | ~y, ~(x& y), kLogic),
+    rule("or.nots", ~x | ~y, ~(x & y), kLogic),
     rule("or.both_cases", (x & y) | (x & ~y), x, kLogic),
     rule("xor.zero", x ^ 0, x, kLogic),
     rule("xor.ones", x ^ -1, ~x, kLogic),
@@ -37,9 +38,9 @@ constexpr Rule kLogicRules[] = {
 // Arithmetic of bools is logic.
 constexpr Rule kBoolArithmeticRules[] = {
     rule("add.bools", x + y, x | y, kBool).as_move(),
-    rule("mul.bools", x* y, x& y, kBool).as_move(),
+    rule("mul.bools", (x * y), (x & y), kBool).as_move(),
     rule("max.bools", max(x, y), x | y, kBool).as_move(),
-    rule("min.bools", min(x, y), x& y, kBool).as_move(),
+    rule("min.bools", min(x, y), (x & y), kBool).as_move(),
     rule("neg.bool", -x, x, kBool),
     rule("mulacc.bools", mulacc(x, y, z), (x & y) | z, kBool).as_move(),
     rule("eq.true", x == 1, x, kBool),
@@ -48,7 +49,7 @@ constexpr Rule kBoolArithmeticRules[] = {
     rule("ne.false", x != 0, x, kBool),
     rule("ne.bools", x != y, x ^ y, kBool).as_move(),
     rule("eq.bools", x == y, ~(x ^ y), kBool).as_move(),
-    rule("lt.bools", x < y, ~x& y, kBool).as_move(),
+    rule("lt.bools", x < y, (~x & y), kBool).as_move(),
     rule("le.bools", x <= y, ~x | y, kBool).as_move(),
 };
 
@@ -74,6 +75,7 @@ constexpr Rule kCompareRules[] = {
     rule("ne.pick_first", where(p, c0, c1) != c2, ~p, c0 == c2 && c1 != c2, kIntegers),
     rule("ne.pick_second", where(p, c0, c1) != c2, p, c0 != c2 && c1 == c2, kIntegers),
 };
+// clang-format on
 
 }  // namespace
 

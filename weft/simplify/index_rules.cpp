@@ -5,6 +5,7 @@ namespace weft {
 namespace {
 using namespace weft::pat;
 
+// clang-format off
 constexpr Rule kIndexRules[] = {
     rule("lt.of_div", x / c0 < c1, x < c0 * c1, c0 > 0, kIndex),
     rule("lt.of_neg_div", x / c0 * -1 < c1, x * -1 < c0 * (c1 - 1) + 1, c0 > 0, kIndex),
@@ -19,6 +20,7 @@ constexpr Rule kIndexRules[] = {
     rule("and.equal_not_below", (x == c0) & (x < c1), 0, c0 >= c1, kIndex),
     rule("and.equal_twice", (x == c0) & (x == c1), 0, c0 != c1, kIndex),
 };
+// clang-format on
 
 }  // namespace
 
