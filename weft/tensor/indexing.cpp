@@ -125,9 +125,26 @@ Tensor wrapped(const Tensor& positions, const Dim& n) {
               "built: use where() or masked_fill()");
   const OpScope scope(positions, CallSite::here());
   const Tensor i = positions.cast(n.max() > INT32_MAX ? DType::I64 : DType::I32);
+  NodeRef known = positions.node();
+  if (known->vmin >= 0 && known->vmax < n.min()) return i;  // provably inside
   const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
-  const Tensor from_start = is_unsigned(positions.dtype()) ? i : (i < 0).where(i + size, i);
+  const Tensor from_start = known->vmin >= 0 ? i : (i < 0).where(i + size, i);
   return ((from_start >= 0) & (from_start < size)).where(from_start, -1);
+}
+
+/// Gather and scatter with positions as wrapped() gives them.
+Tensor gather_at(const Tensor& x, int64_t axis, const Tensor& index) {
+  const OpScope scope(x, CallSite::here());
+  const NodeRef src[] = {x.node(), index.node()};
+  return scope.result(scope.g.make({Op::Gather, x.dtype(), src, {&axis, 1}}));
+}
+
+Tensor scatter_at(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& src,
+                  Fold combine) {
+  const OpScope scope(x, CallSite::here());
+  const NodeRef sources[] = {x.node(), index.node(), src.node()};
+  const int64_t ints[] = {axis, static_cast<int64_t>(combine), 0};
+  return scope.result(scope.g.make({Op::Scatter, x.dtype(), sources, ints}));
 }
 
 /// How an index with tensors is a gather along one axis: x with the selected axes merged in front.
@@ -191,7 +208,7 @@ Tensor Tensor::index(const std::vector<Index>& at, CallSite site) const {
   const Basic basic = basic_part(*this, at);
   if (basic.tensors.empty()) return basic.view;
   const Advanced a = advanced_part(basic);
-  const Tensor picked = a.front.gather(0, spread(a.positions, a.front));
+  const Tensor picked = gather_at(a.front, 0, spread(a.positions, a.front));
   Dims shape = a.picked;
   const Dims rest = a.front.dims();
   for (size_t i = 1; i < rest.size(); ++i) shape.push_back(rest[i]);
@@ -225,7 +242,8 @@ Tensor& Tensor::index_put(const std::vector<Index>& at, const Operand& value, Ca
   Dims shape = a.front.dims();
   shape[0] = a.positions.dims()[0];
   const Tensor written =
-      a.front.scatter(0, spread(a.positions, a.front), v.permute(order).reshape(shape));
+      scatter_at(a.front, 0, spread(a.positions, a.front), v.permute(order).reshape(shape),
+                 Fold::Set);
   // Back to the order of the view.
   Ints back = Ints::filled(a.to_front.size());
   Dims unmerged;
@@ -260,27 +278,22 @@ void require_index(const char* tag, const Tensor& x, const Tensor& index, int64_
 }  // namespace
 
 Tensor Tensor::gather(int64_t axis, const Tensor& index, CallSite at) const {
-  const OpScope scope(*this, at);
+  const CallSiteScope site(at);
   const int64_t a = checked_axis("gather", axis, *this);
   require_index("gather", *this, index, a);
-  const NodeRef src[] = {node(), wrapped(index, dim(a)).node()};
-  return scope.result(scope.g.make({Op::Gather, dtype(), src, {&a, 1}}));
+  return gather_at(*this, a, wrapped(index, dim(a)));
 }
 
 Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fold combine,
                        CallSite at) const {
-  const OpScope scope(*this, at);
+  const CallSiteScope site(at);
   const int64_t a = checked_axis("scatter", axis, *this);
   require_index("scatter", *this, index, a);
-  NodeRef value = src.tensor() ? scope.g.cast(src.tensor()->node(), dtype())
-                               : scope.g.constant(src.scalar().as(dtype()));
-  if (value->rank() != 0 && !(dims_of(value) == index.dims()))
+  const Tensor value = (src.tensor() ? *src.tensor() : Tensor(src.scalar())).cast(dtype());
+  if (value.ndim() != 0 && !(value.dims() == index.dims()))
     fail("scatter", "src of shape {} and index of shape {} must have equal shapes",
-         shape_text(value), index.dims().text());
-  value = build::broadcast_to(scope.g, value, nodes_of(index.dims()));
-  const NodeRef sources[] = {node(), wrapped(index, dim(a)).node(), value};
-  const int64_t ints[] = {a, static_cast<int64_t>(combine), 0};
-  return scope.result(scope.g.make({Op::Scatter, dtype(), sources, ints}));
+         value.dims().text(), index.dims().text());
+  return scatter_at(*this, a, wrapped(index, dim(a)), value.expand(index.dims()), combine);
 }
 
 Tensor Tensor::index_select(int64_t axis, const Tensor& positions, CallSite at) const {

@@ -19,7 +19,8 @@ void Generator::seed(uint64_t value) {
   const std::array<uint32_t, 2> words{static_cast<uint32_t>(value),
                                       static_cast<uint32_t>(value >> 32)};
   key_ = Tensor::from(std::span<const uint32_t>(words), {2});
-  draws_ = Tensor::zeros({}, DType::U32);
+  // Data, not a constant: a number that kernels know would be another one after every draw.
+  draws_ = Tensor::from(std::vector<uint32_t>{0}, {});
 }
 
 Generator::Draw Generator::next() {

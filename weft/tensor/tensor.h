@@ -86,7 +86,7 @@ class Tensor {
                          CallSite = CallSite::here());
   static Tensor eye(const Dim& rows, DType dtype = kDefaultFloat, CallSite = CallSite::here());
   static Tensor eye(const Dim& rows, const Dim& columns, DType dtype, CallSite = CallSite::here());
-  /// Copies the elements now; an empty shape list means 1-D.
+  /// Copies the elements now.
   template <class T>
   static Tensor from(std::span<const T> data, const Dims& shape, CallSite at = CallSite::here()) {
     return from_bytes(std::as_bytes(data), dtype_of<T>(), shape, at);
