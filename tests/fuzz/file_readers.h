@@ -1,0 +1,37 @@
+// Every reader of untrusted bytes as one row: name, and a call that returns or throws Error.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "weft/base/hash.h"
+#include "weft/io/idx.h"
+#include "weft/io/npy.h"
+#include "weft/io/safetensors.h"
+
+namespace weft {
+
+struct FileReader {
+  const char* name;
+  uint64_t (*read)(std::span<const std::byte>);
+};
+
+// Touches every byte that a result claims to have, so that a sanitizer sees a bad extent.
+inline uint64_t touch(const HostArray& array) {
+  return hash_bytes(array.bytes.data(), array.bytes.size(), array.shape.size());
+}
+
+inline constexpr FileReader kFileReaders[] = {
+    {"safetensors",
+     [](std::span<const std::byte> data) {
+       uint64_t hash = 0;
+       for (const NamedArray& named : parse_safetensors(data, "fuzz").arrays) {
+         hash = hash_combine(hash, touch(named.array)) + hash_text(named.name);
+       }
+       return hash;
+     }},
+    {"idx", [](std::span<const std::byte> data) { return touch(parse_idx(data, "fuzz")); }},
+    {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
+};
+
+}  // namespace weft
