@@ -148,6 +148,7 @@ const Shape* infer_shape(Graph& g, const NodeSpec& s) {
 
 DeviceId infer_device(const NodeSpec& s) {
   if (s.op == Op::Buffer) return static_cast<DeviceId>(s.ints[1]);
+  if (s.op == Op::Param) return s.ints.size() > 1 ? static_cast<DeviceId>(s.ints[1]) : 0;
   if (s.op == Op::Copy) return static_cast<DeviceId>(s.ints[0]);
   for (NodeRef x : s.src)
     if (x->device) return x->device;

@@ -186,9 +186,9 @@ NodeRef Graph::range(int64_t size, int64_t id, Binding binding) {
   return range(index(size), id, binding);
 }
 
-NodeRef Graph::param(int64_t slot, DType dtype, std::span<const NodeRef> dims) {
-  const int64_t ints[] = {slot};
-  return intern({Op::Param, dtype, dims, ints});
+NodeRef Graph::param(int64_t slot, DType dtype, std::span<const NodeRef> dims, DeviceId device) {
+  const int64_t ints[] = {slot, device};
+  return intern({Op::Param, dtype, dims, std::span(ints, device ? 2 : 1)});
 }
 
 NodeRef Graph::buffer(int64_t id, DType dtype, std::span<const NodeRef> dims, DeviceId device) {

@@ -104,6 +104,8 @@ const char* buffer(const Spec& s) {
 
 const char* param(const Spec& s) {
   if (s.ints[0] < 0 || s.ints[0] > INT32_MAX) return "no such slot";
+  if (s.ints.size() > 2) return "it has a slot and at most a device";
+  if (s.ints.size() == 2 && (s.ints[1] <= 0 || s.ints[1] > UINT16_MAX)) return "no such device";
   return stored(s);
 }
 
