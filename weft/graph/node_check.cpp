@@ -20,6 +20,9 @@ using Check = const char* (*)(const Spec& s);
 
 // Window geometry beyond this is a mistake, and would overflow the size formula.
 constexpr int64_t kMaxWindow = int64_t{1} << 31;
+// Every node may make a shape of its own, so that without a limit memory is the square of the
+// input.
+constexpr size_t kMaxRank = 64;
 
 // ---- what rows are made of; each returns null or what is wrong
 
@@ -28,6 +31,7 @@ bool is_size(NodeRef n) { return n->dtype == DType::Index && n->rank() == 0; }
 bool may_be_size(NodeRef n) { return is_size(n) && n->vmax >= 0; }
 
 const char* sizes(std::span<const NodeRef> list) {
+  if (list.size() > kMaxRank) return "has more than 64 axes";
   for (NodeRef n : list)
     if (!may_be_size(n)) return "sizes must be index scalars of at least 0";
   int64_t count = 1;
@@ -101,6 +105,8 @@ const char* buffer(const Spec& s) {
 
 const char* param(const Spec& s) {
   if (s.ints[0] < 0 || s.ints[0] > INT32_MAX) return "no such slot";
+  if (s.ints.size() > 2) return "it has a slot and at most a device";
+  if (s.ints.size() == 2 && (s.ints[1] <= 0 || s.ints[1] > UINT16_MAX)) return "no such device";
   return stored(s);
 }
 
@@ -201,6 +207,7 @@ const char* window_geometry(const Spec& s, size_t rank) {
 const char* window(const Spec& s) {
   const size_t rank = s.src[0]->rank();
   if (const char* problem = window_geometry(s, rank)) return problem;
+  if (rank == kMaxRank) return "has more than 64 axes";
   NodeRef n = s.src[0]->dim(static_cast<size_t>(s.ints[0]));
   const int64_t reach = s.ints[3] * (s.ints[1] - 1) + 1;
   return n->vmax < reach ? "the window is larger than the axis" : nullptr;

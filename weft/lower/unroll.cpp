@@ -126,8 +126,13 @@ class Unroller {
     });
     const Fold fold = fold_of(n);
     if (values.empty()) return g_.constant(fold_identity(fold, n->dtype));
-    const bool chained = versions >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
-    if (ranges.empty() || !chained) {
+    // Values are folded one by one into the loop's register; without a loop (lanes are none) there
+    // is no register.
+    const bool looped = std::any_of(ranges.begin(), ranges.end(),
+                                    [](NodeRef r) { return range_binding(r) != Binding::Vector; });
+    const bool chained =
+        looped && versions >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
+    if (!chained) {
       NodeRef folded = fold_all(g_, target_, fold, values);
       if (ranges.empty()) return folded;
       values.assign(std::span<const NodeRef>(&folded, 1));
