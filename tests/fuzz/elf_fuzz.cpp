@@ -9,7 +9,6 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     weft::CodeObject::load(std::as_bytes(std::span(data, size)));
-  } catch (const weft::Error&) {
-  }
+  } catch (const weft::Error&) {}
   return 0;
 }
