@@ -57,13 +57,15 @@ TEST_F(Indexing, IndexTensorsFollowNumpy) {
   EXPECT_EQ(shown(x[{Slice(), j}]), "i32 (3, 3) [1, 3, 0, 5, 7, 4, 9, 11, 8]");
   EXPECT_EQ(shown(x[{i.unsqueeze(1), Tensor::of({0, 1})}]), "i32 (3, 2) [8, 9, 0, 1, 8, 9]");
   const Tensor y = counting({2, 3, 4});
-  EXPECT_EQ(((y[{Slice(), Tensor::of({0, 1}), Tensor::of({1, 2})}]).shape()), (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(((y[{Slice(), Tensor::of({0, 1}), Tensor::of({1, 2})}]).shape()),
+            (std::vector<int64_t>{2, 2}));
   EXPECT_EQ(shown(y[{Slice(), Tensor::of({0, 1}), Tensor::of({1, 2})}]),
             "i32 (2, 2) [1, 6, 13, 18]");
   // Index tensors that are apart put their axes first.
   EXPECT_EQ(shown(y[{Tensor::of({0, 1}), Slice(1, 3), Tensor::of({1, 2})}]),
             "i32 (2, 2) [5, 9, 18, 22]");
-  EXPECT_EQ((y[{Tensor::of({0}), Slice(), Tensor::of({{1}, {2}})}].shape()), (std::vector<int64_t>{2, 1, 3}));
+  EXPECT_EQ((y[{Tensor::of({0}), Slice(), Tensor::of({{1}, {2}})}].shape()),
+            (std::vector<int64_t>{2, 1, 3}));
 }
 
 TEST_F(Indexing, OutsidePositionsReadZeroAndWriteNothing) {

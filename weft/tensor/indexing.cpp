@@ -241,9 +241,8 @@ Tensor& Tensor::index_put(const std::vector<Index>& at, const Operand& value, Ca
     if (i < place || i >= place + p) order.push_back(i);
   Dims shape = a.front.dims();
   shape[0] = a.positions.dims()[0];
-  const Tensor written =
-      scatter_at(a.front, 0, spread(a.positions, a.front), v.permute(order).reshape(shape),
-                 Fold::Set);
+  const Tensor written = scatter_at(a.front, 0, spread(a.positions, a.front),
+                                    v.permute(order).reshape(shape), Fold::Set);
   // Back to the order of the view.
   Ints back = Ints::filled(a.to_front.size());
   Dims unmerged;
