@@ -146,7 +146,11 @@ class Generator {
   NodeRef bitcast(NodeRef x) {
     // Any bits may come out, so a float would leave the exact values.
     const DType to = random_.pick(dtypes_);
-    return options_.exact && is_float(to) ? nullptr : build(Op::Bitcast, to, {x});
+    if (options_.exact && is_float(to)) return nullptr;
+    // Which NaN an op gives is not defined, so none may show its bits.
+    NodeRef number = is_float(x->dtype) ? build(Op::Eq, DType::Bool, {x, x}) : nullptr;
+    NodeRef one = g_.constant(Value::of(x->dtype, 1));
+    return build(Op::Bitcast, to, {number ? build(Op::Where, x->dtype, {number, x, one}) : x});
   }
 
   // ---- movement
@@ -338,9 +342,12 @@ RandomGraph random_graph(Graph& graph, uint64_t seed, const RandomGraphOptions& 
 }
 
 std::string describe(const RandomGraph& g) {
+  std::vector<bool> used(g.inputs.params.size());
+  for (NodeRef n : Toposort(g.roots))
+    if (n->op == Op::Param) used[static_cast<size_t>(param_slot(n))] = true;
   std::string out;
-  for (size_t i = 0; i < g.inputs.params.size(); ++i)
-    out += strformat("# p{} = {}\n", i, g.inputs.params[i].text(1000));
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i]) out += strformat("# p{} = {}\n", i, g.inputs.params[i].text(1000));
   return out + print_graph(g.roots);
 }
 

@@ -42,7 +42,6 @@ class Shrinker {
 
   RandomGraph run() {
     while (smaller_root() || cut() || bypass()) continue;
-    drop_unused_params();
     return std::move(best_);
   }
 
@@ -94,14 +93,6 @@ class Shrinker {
       }
     }
     return false;
-  }
-  /// Slots that nothing reads hold one element, so that the report is short.
-  void drop_unused_params() {
-    std::vector<bool> used(best_.inputs.params.size());
-    for (NodeRef n : nodes())
-      if (n->op == Op::Param) used[static_cast<size_t>(param_slot(n))] = true;
-    for (size_t i = 0; i < used.size(); ++i)
-      if (!used[i]) best_.inputs.params[i] = eval::Array(DType::Bool, {});
   }
 
   Graph& g_;

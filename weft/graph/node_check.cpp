@@ -2,7 +2,6 @@
 // and dtypes must be. Everything infer() relies on is checked here.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "weft/base/checked.h"
 #include "weft/graph/schema.h"
@@ -47,11 +46,11 @@ const char* sizes(std::span<const NodeRef> list) {
 bool axis_of(int64_t axis, size_t rank) { return axis >= 0 && axis < static_cast<int64_t>(rank); }
 
 const char* distinct_axes(std::span<const int64_t> axes, size_t rank) {
-  std::vector<bool> seen(rank);
+  uint64_t seen = 0;  // ranks are at most 64
   for (const int64_t axis : axes) {
     if (!axis_of(axis, rank)) return "an axis is out of range";
-    if (seen[static_cast<size_t>(axis)]) return "an axis is listed twice";
-    seen[static_cast<size_t>(axis)] = true;
+    if (seen >> axis & 1) return "an axis is listed twice";
+    seen |= uint64_t{1} << axis;
   }
   return nullptr;
 }
@@ -517,9 +516,16 @@ constexpr Row kRows[] = {
 
 constexpr Row kElementwise = {Op::Add, T | K | L, 1, elementwise};
 
+constexpr auto kRowOfOp = [] {
+  std::array<uint8_t, 256> index{};  // 1 + place in kRows
+  for (size_t i = 0; i < std::size(kRows); ++i)
+    index[static_cast<uint8_t>(kRows[i].op)] = static_cast<uint8_t>(i + 1);
+  return index;
+}();
+
 const Row* row_of(Op op) {
-  for (const Row& row : kRows)
-    if (row.op == op) return &row;
+  const uint8_t at = kRowOfOp[static_cast<uint8_t>(op)];
+  if (at) return &kRows[at - 1];
   return is_alu(op) ? &kElementwise : nullptr;
 }
 
