@@ -440,15 +440,16 @@ const NodeRef* Toposort::begin() const { return state_->order.data(); }
 const NodeRef* Toposort::end() const { return state_->order.data() + state_->order.size(); }
 size_t Toposort::size() const { return state_->order.size(); }
 
-NodeRef Graph::import(NodeRef root) {
+std::vector<NodeRef> Graph::import_all(std::span<const NodeRef> roots) {
   NodeMap<NodeRef> copies;
-  std::vector<NodeRef> src;
-  for (NodeRef n : Toposort(root)) {
+  std::vector<NodeRef> src, out;
+  for (NodeRef n : Toposort(roots)) {
     src.clear();
     for (NodeRef s : n->src()) src.push_back(copies.at(s));
     copies[n] = intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   }
-  return copies.at(root);
+  for (NodeRef root : roots) out.push_back(copies.at(root));
+  return out;
 }
 
 }  // namespace weft

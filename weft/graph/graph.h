@@ -44,7 +44,8 @@ class Graph {
   /// `n` with other sources, through make().
   NodeRef with_sources(NodeRef n, std::span<const NodeRef> src);
   /// A node of another graph, copied into this one (iteratively).
-  NodeRef import(NodeRef root);
+  NodeRef import(NodeRef root) { return import_all({&root, 1})[0]; }
+  std::vector<NodeRef> import_all(std::span<const NodeRef> roots);
 
   // ---- leaves
   NodeRef constant(Value v);

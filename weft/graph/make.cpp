@@ -39,6 +39,34 @@ NodeRef simplified_bool(const NodeSpec& s) {
   return nullptr;
 }
 
+/// A conjunction (or disjunction) of scalars is a left-deep chain of distinct terms in hash order,
+/// so equal masks are equal nodes.
+NodeRef normal_chain(Graph& g, const NodeSpec& s) {
+  constexpr size_t kMaxTerms = 32;
+  if (s.lanes != 1 || (s.op != Op::And && s.op != Op::Or)) return nullptr;
+  std::vector<NodeRef> terms, stack{s.src[0], s.src[1]};
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->rank() != 0 || terms.size() > kMaxTerms) return nullptr;
+    if (n->op == s.op) {
+      stack.push_back(n->src(0));
+      stack.push_back(n->src(1));
+    } else {
+      terms.push_back(n);
+    }
+  }
+  std::sort(terms.begin(), terms.end(),
+            [](NodeRef a, NodeRef b) { return a->hash != b->hash ? a->hash < b->hash : a < b; });
+  terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
+  NodeRef chain = terms[0];
+  for (size_t i = 1; i < terms.size(); ++i) {
+    const NodeRef src[] = {chain, terms[i]};
+    chain = g.intern({s.op, DType::Bool, src});
+  }
+  return chain;
+}
+
 NodeRef simplified_where(const NodeSpec& s) {
   NodeRef c = s.src[0], a = s.src[1], b = s.src[2];
   if (a == b && c->rank() <= a->rank()) return a;
@@ -93,6 +121,8 @@ NodeRef make_alu(Graph& g, const NodeSpec& s) {
   if (s.src[0]->dtype == DType::Bool)
     if (NodeRef n = simplified_bool(s)) return n;
   if (NodeRef n = decided(g, s)) return n;
+  if (s.dtype == DType::Bool && s.src[0]->dtype == DType::Bool)
+    if (NodeRef n = normal_chain(g, s)) return n;
   if (has_trait(s.op, kCommutative) && s.src[0]->dtype != DType::Index &&
       !in_order(s.src[0], s.src[1])) {
     const NodeRef swapped[] = {s.src[1], s.src[0]};

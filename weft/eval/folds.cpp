@@ -1,0 +1,54 @@
+// Reduce, scan and scatter: folds over elements in row-major order.
+#include <algorithm>
+
+#include "weft/eval/scalar.h"
+#include "weft/eval/step.h"
+
+namespace weft::eval {
+
+Array evaluate_reduce(const Step& s) {
+  const Fold kind = fold_of(s.node);
+  const auto axes = reduce_axes(s.node);
+  Array out(s.node->dtype, s.extents);
+  for (int64_t i = 0; i < out.count(); ++i) out.set(i, fold_identity(kind, out.dtype()));
+  for_each_index(s.x().extents(), [&](const Index& in, int64_t flat) {
+    Index kept;
+    for (size_t a = 0; a < in.size(); ++a)
+      if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(a)) == axes.end())
+        kept.push_back(in[a]);
+    const int64_t at = flatten(kept, s.extents);
+    out.set(at, fold(kind, out.at(at), s.x().at(flat)));
+  });
+  return out;
+}
+
+Array evaluate_scan(const Step& s) {
+  const size_t axis = s.axis_arg(1);
+  Array out = s.x();
+  for_each_index(s.extents, [&](const Index& i, int64_t flat) {
+    if (i[axis] == 0) return;
+    Index before = i;
+    --before[axis];
+    out.set(flat, fold(fold_of(s.node), out.at(flatten(before, s.extents)), s.x().at(flat)));
+  });
+  return out;
+}
+
+Array evaluate_scatter(const Step& s) {
+  const size_t axis = s.axis_arg(0);
+  const Fold combine = static_cast<Fold>(s.arg(1));
+  const Array &index = *s.src[1], &value = *s.src[2];
+  Array out = s.x();
+  for_each_index(value.extents(), [&](const Index& i, int64_t flat) {
+    const Value at = index.at(flat);
+    const bool huge = is_unsigned(at.dtype()) && static_cast<int64_t>(at.as_uint()) < 0;
+    if (huge || at.as_int() < 0 || at.as_int() >= s.extents[axis]) return;
+    Index target = i;
+    target[axis] = at.as_int();
+    const int64_t place = flatten(target, s.extents);
+    out.set(place, fold(combine, out.at(place), value.at(flat)));
+  });
+  return out;
+}
+
+}  // namespace weft::eval

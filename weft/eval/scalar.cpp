@@ -1,0 +1,188 @@
+#include "weft/eval/scalar.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "weft/base/error.h"
+#include "weft/base/int128.h"
+
+namespace weft::eval {
+namespace {
+
+// ---- floats: each function in float or double
+
+template <class T>
+T maximum(T a, T b) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+  return a > b ? a : b;
+}
+template <class T>
+T minimum(T a, T b) {
+  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
+  return a < b ? a : b;
+}
+/// The reference for ulp tests: 64 bits of precision, then rounded once.
+template <class T>
+T rounded(long double x) {
+  return static_cast<T>(x);
+}
+
+template <class T>
+struct FloatRow {
+  Op op;
+  T (*apply)(T a, T b, T c);
+};
+
+template <class T>
+constexpr FloatRow<T> kFloatRows[] = {
+    {Op::Neg, [](T a, T, T) { return -a; }},
+    {Op::Sqrt, [](T a, T, T) { return std::sqrt(a); }},
+    {Op::Exp2, [](T a, T, T) { return rounded<T>(exp2l(a)); }},
+    {Op::Log2, [](T a, T, T) { return rounded<T>(log2l(a)); }},
+    {Op::Sin, [](T a, T, T) { return rounded<T>(sinl(a)); }},
+    {Op::Trunc, [](T a, T, T) { return std::trunc(a); }},
+    {Op::Add, [](T a, T b, T) { return a + b; }},
+    {Op::Mul, [](T a, T b, T) { return a * b; }},
+    {Op::Div, [](T a, T b, T) { return a / b; }},
+    {Op::Max, [](T a, T b, T) { return maximum(a, b); }},
+    {Op::Min, [](T a, T b, T) { return minimum(a, b); }},
+    {Op::MulAcc, [](T a, T b, T c) { return std::fma(a, b, c); }},
+};
+
+template <class T>
+Value apply_float(Op op, DType dtype, const std::array<Value, 3>& v) {
+  for (const FloatRow<T>& row : kFloatRows<T>)
+    if (row.op == op)
+      return Value::of(dtype, static_cast<double>(row.apply(static_cast<T>(v[0].as_double()),
+                                                            static_cast<T>(v[1].as_double()),
+                                                            static_cast<T>(v[2].as_double()))));
+  internal_error("eval", "{} is not defined for {}", info(op).mnemonic, name(dtype));
+}
+
+// ---- integers: the mathematical result, of which the low bits are kept
+
+__extension__ using Wide = __int128;
+__extension__ using Bits = unsigned __int128;
+
+/// Sign- or zero-extended operand; b is also the shift count.
+struct IntOperands {
+  Wide a, b, c;
+  int width;
+};
+
+Wide floor_quotient(Wide a, Wide b) {
+  if (b == 0) return 0;
+  const Wide q = a / b;
+  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
+}
+Wide floor_remainder(Wide a, Wide b) { return b == 0 ? 0 : a - b * floor_quotient(a, b); }
+/// Modulo 2^128, of which only the low 64 bits are used.
+Wide product(Wide a, Wide b) {
+  return static_cast<Wide>(static_cast<Bits>(a) * static_cast<Bits>(b));
+}
+Wide left(Wide a, Wide by, int width) {
+  return by < 0 || by >= width ? 0
+                               : static_cast<Wide>(static_cast<Bits>(a) << static_cast<int>(by));
+}
+Wide right(Wide a, Wide by, int width) {
+  if (by < 0 || by >= width) return a < 0 ? -1 : 0;
+  return a >> static_cast<int>(by);
+}
+/// The low bits of the sum; Wide itself may overflow only past 2^127, far from 64-bit operands.
+struct IntRow {
+  Op op;
+  Wide (*apply)(const IntOperands& v);
+};
+
+constexpr IntRow kIntRows[] = {
+    {Op::Neg, [](const IntOperands& v) { return -v.a; }},
+    {Op::Not, [](const IntOperands& v) { return ~v.a; }},
+    {Op::Add, [](const IntOperands& v) { return v.a + v.b; }},
+    {Op::Mul, [](const IntOperands& v) { return product(v.a, v.b); }},
+    {Op::IDiv, [](const IntOperands& v) { return floor_quotient(v.a, v.b); }},
+    {Op::Mod, [](const IntOperands& v) { return floor_remainder(v.a, v.b); }},
+    {Op::Max, [](const IntOperands& v) { return v.a > v.b ? v.a : v.b; }},
+    {Op::Min, [](const IntOperands& v) { return v.a < v.b ? v.a : v.b; }},
+    {Op::And, [](const IntOperands& v) { return v.a & v.b; }},
+    {Op::Or, [](const IntOperands& v) { return v.a | v.b; }},
+    {Op::Xor, [](const IntOperands& v) { return v.a ^ v.b; }},
+    {Op::Shl, [](const IntOperands& v) { return left(v.a, v.b, v.width); }},
+    {Op::Shr, [](const IntOperands& v) { return right(v.a, v.b, v.width); }},
+    {Op::MulAcc,
+     [](const IntOperands& v) {
+       return static_cast<Wide>(static_cast<Bits>(product(v.a, v.b)) + static_cast<Bits>(v.c));
+     }},
+};
+
+Wide widened(Value v) {
+  return is_unsigned(v.dtype()) ? static_cast<Wide>(v.as_uint()) : static_cast<Wide>(v.as_int());
+}
+
+Value apply_int(Op op, DType dtype, const std::array<Value, 3>& v) {
+  // Bool is a number that is 0 or not: add is or, mul is and; not is its own case.
+  if (dtype == DType::Bool && op == Op::Not) return Value::boolean(!v[0].as_bool());
+  const int width = dtype == DType::Bool ? 1 : bits(dtype);
+  const IntOperands operands{widened(v[0]), widened(v[1]), widened(v[2]), width};
+  for (const IntRow& row : kIntRows)
+    if (row.op == op) return Value::of(dtype, static_cast<uint64_t>(row.apply(operands)));
+  internal_error("eval", "{} is not defined for {}", info(op).mnemonic, name(dtype));
+}
+
+// ---- the rest
+
+bool compare(Op op, Value a, Value b) {
+  if (is_float(a.dtype())) {
+    const double x = a.as_double(), y = b.as_double();
+    return op == Op::Lt ? x < y : op == Op::Le ? x <= y : op == Op::Eq ? x == y : x != y;
+  }
+  const Wide x = widened(a), y = widened(b);
+  return op == Op::Lt ? x < y : op == Op::Le ? x <= y : op == Op::Eq ? x == y : x != y;
+}
+
+Value bitcast(DType dtype, Value v) {
+  std::array<std::byte, 8> storage{};
+  v.store(storage.data());
+  return Value::load(dtype, storage.data());
+}
+
+}  // namespace
+
+Value apply(Op op, DType dtype, std::span<const Value> operands) {
+  // Absent operands read as 0 of the first one's dtype; no row looks at them.
+  std::array<Value, 3> v;
+  v.fill(Value::of(operands[0].dtype(), 0));
+  for (size_t i = 0; i < operands.size() && i < 3; ++i) v[i] = operands[i];
+  switch (op) {
+    case Op::Where: return v[0].as_bool() ? v[1] : v[2];
+    case Op::Cast: return v[0].cast(dtype);
+    case Op::Bitcast: return bitcast(dtype, v[0]);
+    case Op::Lt:
+    case Op::Le:
+    case Op::Eq:
+    case Op::Ne: return Value::boolean(compare(op, v[0], v[1]));
+    default: break;
+  }
+  if (dtype == DType::F64) return apply_float<double>(op, dtype, v);
+  return is_float(dtype) ? apply_float<float>(op, dtype, v) : apply_int(op, dtype, v);
+}
+
+Value fold(Fold kind, Value a, Value b) {
+  const Value operands[] = {a, b};
+  return kind == Fold::Set ? b : apply(fold_op(kind), a.dtype(), operands);
+}
+
+Value fold_identity(Fold kind, DType dtype) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  switch (kind) {
+    case Fold::Mul: return Value::of(dtype, 1);
+    case Fold::Max:
+      return is_float(dtype) ? Value::of(dtype, -infinity) : Value::of(dtype, int_min(dtype));
+    case Fold::Min:
+      return is_float(dtype) ? Value::of(dtype, infinity) : Value::of(dtype, int_max(dtype));
+    case Fold::And: return Value::of(dtype, dtype == DType::Bool ? int64_t{1} : int64_t{-1});
+    default: return Value::of(dtype, 0);
+  }
+}
+
+}  // namespace weft::eval

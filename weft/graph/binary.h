@@ -1,0 +1,23 @@
+// The versioned binary form of graphs: for caches, pickling, fuzz corpora, export and remote use.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// Layout: "weft" 0x1a, version byte, varint node count, nodes (each after its sources), varint
+/// root count, roots. A node: op id, dtype id, lanes; varint source count, each source as how many
+/// nodes back it lies; varint integer count, each zigzag varint; varint text size and text where
+/// the op has text. Op and dtype ids are those of ops.def and dtypes.def, which never change.
+std::vector<std::byte> write_graph(std::span<const NodeRef> roots);
+
+/// The roots, interned in `graph`; every node is checked first. Damaged or hostile data is an Error
+/// naming `what` and the offset; memory is bounded by a small multiple of the data's size.
+std::vector<NodeRef> read_graph(Graph& graph, std::span<const std::byte> data,
+                                std::string_view what = "graph file");
+
+}  // namespace weft

@@ -1,0 +1,142 @@
+#include "weft/graph/verify.h"
+
+#include "weft/base/error.h"
+#include "weft/graph/node_map.h"
+#include "weft/graph/print.h"
+#include "weft/graph/verify_parts.h"
+
+namespace weft {
+namespace {
+
+Found node_by_node(std::span<const NodeRef> nodes, Dialect dialect) {
+  for (NodeRef n : nodes)
+    if (const char* what = node_problem(spec_of(n), static_cast<uint8_t>(dialect)))
+      return Problem{n, what};
+  return std::nullopt;
+}
+
+// ---- loop bodies of tensor graphs
+
+// Bodies are a few scalar expressions; this bounds the work on hostile graphs.
+constexpr size_t kMaxBody = 4096;
+
+std::span<const NodeRef> bodies_of(NodeRef loop) {
+  const auto carries = static_cast<size_t>(loop->int_arg(2));
+  return loop->src().subspan(static_cast<size_t>(loop->int_arg(1)) + carries, carries);
+}
+
+/// carry(k, loop) and elem(k, loop) inside the body of `loop` name what it has, with its dtype.
+const char* loop_value_problem(NodeRef loop, NodeRef n) {
+  if (n->int_arg(1) != loop->int_arg(0)) return "belongs to another loop than the one around it";
+  const int64_t k = n->int_arg(0), elems = loop->int_arg(1);
+  if (k >= (n->op == Op::Elem ? elems : loop->int_arg(2))) return "the loop has fewer of these";
+  NodeRef given = loop->src(static_cast<size_t>(n->op == Op::Elem ? k : elems + k));
+  return given->dtype == n->dtype ? nullptr : "has another dtype than the loop gives it";
+}
+
+/// Nodes of `loop`'s bodies, sources first; empty when there are too many.
+std::vector<NodeRef> body_nodes(NodeRef loop) {
+  std::vector<NodeRef> order, stack(bodies_of(loop).begin(), bodies_of(loop).end());
+  NodeMap<bool> seen;
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (seen.contains(n)) continue;
+    seen[n] = true;
+    order.push_back(n);
+    if (order.size() > kMaxBody) return {};
+    for (NodeRef s : n->src()) stack.push_back(s);
+  }
+  return order;
+}
+
+}  // namespace
+
+Found find_body_problem(NodeRef loop, bool scalars_only) {
+  const std::vector<NodeRef> nodes = body_nodes(loop);
+  if (nodes.empty()) return Problem{loop, "its bodies are too large"};
+  for (NodeRef n : nodes) {
+    if (n->op == Op::Carry || n->op == Op::Elem) {
+      if (const char* what = loop_value_problem(loop, n)) return Problem{n, what};
+    } else if (scalars_only && group(n->op) != OpGroup::Leaf && !is_alu(n->op)) {
+      return Problem{n, "stands in a loop body; only scalar expressions do"};
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// A carry or elem that is reached without going through a loop's bodies.
+Found find_stray_loop_value(std::span<const NodeRef> nodes, std::span<const NodeRef> roots) {
+  NodeMap<bool> open;
+  for (NodeRef n : nodes) {
+    bool is_open = n->op == Op::Carry || n->op == Op::Elem;
+    size_t closed = n->nsrc;
+    if (n->op == Op::Loop) closed = n->nsrc - bodies_of(n).size();
+    for (size_t i = 0; i < closed; ++i) is_open |= open.contains(n->src(i));
+    if (is_open) open[n] = true;
+    if (is_open && n->rank() > 0) return Problem{n, "uses a value of a loop outside its body"};
+  }
+  for (NodeRef n : roots)
+    if (open.contains(n)) return Problem{n, "has no value outside its loop"};
+  return std::nullopt;
+}
+
+// ---- assign
+
+/// The view must reach `old` through reshape, permute, shrink and flip.
+Found find_view_problem(NodeRef assign) {
+  NodeRef v = assign->src(1);
+  while (v != assign->src(0)) {
+    const bool allowed =
+        v->op == Op::Reshape || v->op == Op::Permute || v->op == Op::Shrink || v->op == Op::Flip;
+    if (!allowed)
+      return Problem{assign, "its view is no chain of views that ends in its first source"};
+    v = v->src(0);
+  }
+  return std::nullopt;
+}
+
+[[noreturn]] void report(std::string_view step, const Problem& p) {
+  internal_error("verify", "after {}: {}: {}", step, summary(p.node), p.what);
+}
+
+[[noreturn]] void refuse(std::string_view what, const Problem& p) {
+  fail("verify", "{}: {}: {}; the graph is damaged or from another program", what, summary(p.node),
+       p.what);
+}
+
+}  // namespace
+
+Found find_tensor_problem(std::span<const NodeRef> roots) {
+  const Toposort order(roots);
+  if (Found p = node_by_node(order.nodes(), Dialect::Tensor)) return p;
+  for (NodeRef n : order) {
+    if (n->op == Op::Reduce && n->nsrc > 1) return Problem{n, "reduces ranges in a tensor graph"};
+    if (n->op == Op::Scan && n->nsrc > 1) return Problem{n, "scans a range in a tensor graph"};
+    if (n->op == Op::Loop)
+      if (Found p = find_body_problem(n, true)) return p;
+    if (n->op == Op::Assign)
+      if (Found p = find_view_problem(n)) return p;
+  }
+  return find_stray_loop_value(order.nodes(), roots);
+}
+
+void verify_tensor_graph(std::span<const NodeRef> roots, std::string_view step) {
+  if (Found p = find_tensor_problem(roots)) report(step, *p);
+}
+void verify_kernel(const Kernel& kernel, std::string_view step) {
+  if (Found p = find_kernel_problem(kernel.sink)) report(step, *p);
+}
+void verify_program(const LinearProgram& program, std::string_view step) {
+  if (Found p = find_program_problem(program)) report(step, *p);
+}
+void check_tensor_graph(std::span<const NodeRef> roots, std::string_view what) {
+  if (Found p = find_tensor_problem(roots)) refuse(what, *p);
+}
+void check_kernel(NodeRef sink, std::string_view what) {
+  if (Found p = find_kernel_problem(sink)) refuse(what, *p);
+}
+
+}  // namespace weft

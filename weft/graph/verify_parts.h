@@ -1,0 +1,19 @@
+// What the verifiers of tensor graphs and of kernels share.
+#pragma once
+#include <optional>
+
+#include "weft/graph/verify.h"
+
+namespace weft {
+
+using Found = std::optional<Problem>;
+
+inline NodeSpec spec_of(NodeRef n) {
+  return {n->op, n->dtype, n->src(), n->ints(), n->text(), n->lanes};
+}
+
+/// Carries and elems in the bodies of `loop` name what it has; with `scalars_only`, bodies hold
+/// nothing but scalar expressions.
+Found find_body_problem(NodeRef loop, bool scalars_only);
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// Optimising: one kernel as a graph of loops becomes a faster one with the same values: ranges are
+// split, ordered and bound to cores, vector lanes and unrolled copies.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "weft/graph/program.h"
+
+namespace weft {
+
+struct Target;
+
+/// What a kernel costs by the analytic model. Sizes that are symbolic count with their maximum.
+struct KernelCost {
+  double flops = 0;      ///< arithmetic operations on data
+  double accesses = 0;   ///< bytes moved between memory or caches and registers
+  double footprint = 0;  ///< bytes of the buffers it touches
+  double cycles = 0;     ///< of one core, all data in the first cache
+};
+
+/// What optimize_kernel did: one line per transformation, in order, and why it chose them.
+struct OptimizeReport {
+  std::vector<std::string> applied;
+  KernelCost cost;
+};
+
+struct OptimizeOptions {
+  bool enabled = true;               ///< false: the kernel comes back as it is
+  OptimizeReport* report = nullptr;  ///< filled in when given (WEFT_DEBUG=3, explain)
+};
+
+/// A kernel that computes the same as `kernel`, in a graph of its own, with ranges bound for
+/// `target` as docs/design/ir.md section 2 allows. The result depends on the kernel and the target's
+/// code-relevant fields alone, never on the number of threads. Float sums may be reassociated, by a
+/// tree that the result fixes.
+Kernel optimize_kernel(const Kernel& kernel, const Target& target, const OptimizeOptions& options);
+
+}  // namespace weft

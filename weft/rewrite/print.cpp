@@ -1,0 +1,184 @@
+#include "weft/rewrite/print.h"
+
+#include <bit>
+
+#include "weft/base/format.h"
+#include "weft/base/hash.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kSlotNames[kPatSlots] = {"x", "y",  "z",  "w",  "p",
+                                               "q", "c0", "c1", "c2", "c3"};
+constexpr const char* kFnNames[] = {"vmin",     "vmax",     "divides", "gcd",        "ilog2",
+                                    "is_pow2",  "is_float", "is_int",  "is_signed",  "is_bool",
+                                    "is_index", "bits",     "exact",   "same_dtype", "native_op"};
+
+/// Text and how tightly it binds: C's levels, larger is tighter.
+struct Piece {
+  std::string text;
+  int level = 100;
+};
+
+struct Infix {
+  Op op;
+  const char* sign;
+  int level;
+};
+constexpr Infix kInfix[] = {
+    {Op::Or, "|", 1},   {Op::Xor, "^", 2}, {Op::And, "&", 3}, {Op::Eq, "==", 4},
+    {Op::Ne, "!=", 4},  {Op::Lt, "<", 5},  {Op::Le, "<=", 5}, {Op::Shl, "<<", 6},
+    {Op::Shr, ">>", 6}, {Op::Add, "+", 7}, {Op::Mul, "*", 8}, {Op::IDiv, "/", 8},
+    {Op::Mod, "%", 8},
+};
+
+std::string in_parens(const Piece& p, int level) {
+  return p.level > level ? p.text : "(" + p.text + ")";
+}
+
+Piece call(std::string name, std::span<const Piece> args, bool rest) {
+  std::string out = std::move(name) + "(";
+  for (size_t i = 0; i < args.size(); ++i) out += (i ? ", " : "") + args[i].text;
+  return {out + (rest ? ", ...)" : ")")};
+}
+
+Piece operation(const PatNode& n, std::span<const Piece> args) {
+  const Op op = static_cast<Op>(n.op);
+  for (const Infix& i : kInfix) {
+    if (i.op != op || args.size() != 2) continue;
+    return {in_parens(args[0], i.level - 1) + " " + i.sign + " " + in_parens(args[1], i.level),
+            i.level};
+  }
+  if (op == Op::Neg) return {"-" + in_parens(args[0], 9), 9};
+  if (op == Op::Not) return {"~" + in_parens(args[0], 9), 9};
+  const bool rest = (n.nsrc & Pat::kRest) != 0;
+  std::string name = op == Op::Div ? "fdiv" : info(op).mnemonic;
+  if (n.arg != Pat::kAnyArg) {
+    const bool cast = op == Op::Cast || op == Op::Bitcast;
+    name += cast ? strformat("<{}>", weft::name(static_cast<DType>(n.arg - 1)))
+                 : strformat("[{}]", n.arg - 1);
+  }
+  return call(std::move(name), args, rest);
+}
+
+std::string literal(const Pat& p, const PatNode& n) {
+  const int64_t bits = p.literal[n.arg];
+  if (n.kind == PatKind::Int) return strformat("{}", bits);
+  return Value::of(DType::F64, std::bit_cast<double>(bits)).text() + "f";
+}
+
+std::string describe_leaf(NodeRef n) {
+  std::string out = info(n->op).mnemonic;
+  if (!n->text().empty()) out += strformat("'{}'", n->text());
+  for (size_t i = 0; i < n->nints && i < 6; ++i)
+    out += strformat("{}{}", i ? "," : "#", n->int_arg(i));
+  return out + strformat(".{}", name(n->dtype));
+}
+
+/// A bar inside a table's cell would end it.
+std::string escaped(std::string_view cell) {
+  std::string out;
+  for (char c : cell) out += c == '|' ? "\\|" : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const Pat& p) {
+  std::vector<Piece> stack;
+  for (int i = 0; i < p.size; ++i) {
+    const PatNode n = p.node[i];
+    const size_t count = n.kind == PatKind::Op || n.kind == PatKind::Fn ? n.nsrc & ~Pat::kRest : 0;
+    const std::span<const Piece> args(stack.data() + stack.size() - count, count);
+    Piece out;
+    switch (n.kind) {
+      case PatKind::Any:
+      case PatKind::Const: out.text = kSlotNames[n.arg]; break;
+      case PatKind::Int:
+      case PatKind::Float: out.text = literal(p, n); break;
+      case PatKind::Op: out = operation(n, args); break;
+      case PatKind::Fn:
+        out = call(kFnNames[n.op], args, false);
+        if (static_cast<PatFn>(n.op) == PatFn::Native)
+          out.text =
+              strformat("native_{}({})", info(static_cast<Op>(n.arg)).mnemonic, args[0].text);
+        break;
+      case PatKind::Bind:
+        stack.back() = {strformat("{}({})", kSlotNames[n.arg], stack.back().text)};
+        continue;
+      case PatKind::Typed:
+        stack.back() = {
+            strformat("{}:{}", in_parens(stack.back(), 99), name(static_cast<DType>(n.arg)))};
+        continue;
+      case PatKind::CastLike:
+        stack.back() = {strformat("cast_like({}, {})", stack.back().text, kSlotNames[n.arg])};
+        continue;
+    }
+    stack.resize(stack.size() - count);
+    stack.push_back(std::move(out));
+  }
+  return stack.empty() ? "" : stack.back().text;
+}
+
+std::string domain_text(Domain d) {
+  if (d == pat::kAny) return "any";
+  constexpr const char* names[] = {"index", "bits", "bool", "float", "real"};
+  std::string out;
+  for (int i = 0; i < 5; ++i)
+    if (static_cast<int>(d) >> i & 1) out += (out.empty() ? "" : "|") + std::string(names[i]);
+  return out;
+}
+
+std::string to_text(const Rule& r) {
+  std::string out = to_text(r.lhs) + " -> " + (r.rhs.empty() ? "code" : to_text(r.rhs));
+  if (!r.cond.empty()) out += " if " + to_text(r.cond);
+  return strformat("{}: {} [{}]", r.name, out, domain_text(r.domain));
+}
+
+std::string source_of(const Rule& r) {
+  std::string_view file = r.file;
+  const size_t at = file.rfind("weft/");
+  if (at != std::string_view::npos && (at == 0 || file[at - 1] == '/')) file.remove_prefix(at);
+  return strformat("{}:{}", file, r.line);
+}
+
+uint64_t text_hash(const Rule& r) { return hash_text(to_text(r)); }
+
+std::string describe(NodeRef n, int depth) {
+  if (n->op == Op::Const) return const_value(n).text();
+  std::string out = describe_leaf(n);
+  if (n->nsrc == 0) return out;
+  if (depth == 0) return out + "(...)";
+  out += "(";
+  for (size_t i = 0; i < n->nsrc && i < 8; ++i)
+    out += (i ? ", " : "") + describe(n->src(i), depth - 1);  // bounded by depth
+  return out + (n->nsrc > 8 ? ", ...)" : ")");
+}
+
+std::string rules_markdown(std::span<const RuleSetRow> sets,
+                           FunctionRef<std::string(const Rule&)> verdict) {
+  std::string out =
+      "# Rewrite rules\n\nGenerated by `weft rules --markdown`; do not edit. `/` is floor "
+      "division, "
+      "x y z w are any terms of the domain, p q bools, c0..c3 constants.\n";
+  for (const RuleSetRow& set : sets) {
+    append_format(out, "\n## {} ({} rules)\n\n{}\n\n", set.name, set.entries.size(), set.note);
+    out += "| rule | from | to | if | domain | verdict | where |\n|---|---|---|---|---|---|---|\n";
+    for (const RuleEntry& e : set.entries) {
+      const Rule& r = *e.rule;
+      auto code = [](const Pat& p) { return p.empty() ? std::string() : "`" + to_text(p) + "`"; };
+      const std::string cells[] = {"`" + std::string(r.name) + "`",
+                                   code(r.lhs),
+                                   r.rhs.empty() ? "code" : code(r.rhs),
+                                   code(r.cond),
+                                   domain_text(r.domain),
+                                   verdict(r),
+                                   source_of(r)};
+      for (const std::string& cell : cells) out += "| " + escaped(cell) + " ";
+      out += "|\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace weft

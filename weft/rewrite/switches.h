@@ -1,0 +1,15 @@
+// WEFT_RULES: which rules are switched off, by name.
+#pragma once
+#include <string_view>
+
+#include "weft/rewrite/rule_set.h"
+
+namespace weft {
+
+/// True when `list` ("div.of_mul, -max.*") names the rule; a leading '-' may be given or not.
+bool is_switched_off(std::string_view rule, std::string_view list);
+
+/// Throws an Error (code rules.unknown) when an entry of `list` names no rule of `sets`.
+void check_switches(std::string_view list, std::span<const RuleSetRow> sets);
+
+}  // namespace weft

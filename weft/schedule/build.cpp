@@ -1,0 +1,219 @@
+// From plan to kernels: every wanted value becomes an expression of its kernel, sources first.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/schedule/build.h"
+
+namespace weft {
+namespace {
+
+NodeRef zero(Graph& g, DType dtype) { return g.constant(Value::of(dtype, 0)); }
+
+/// `n` with the listed leaves replaced.
+NodeRef substitute(Graph& g, NodeRef n, const NodeMap<NodeRef>& replacements) {
+  NodeMap<NodeRef> done;
+  std::vector<NodeRef> src;
+  for (NodeRef x : Toposort(n)) {
+    if (const NodeRef* r = replacements.find(x)) {
+      done[x] = *r;
+      continue;
+    }
+    src.clear();
+    for (NodeRef s : x->src()) src.push_back(done.at(s));
+    done[x] = g.with_sources(x, src);
+  }
+  return done.at(n);
+}
+
+class Builder {
+ public:
+  Builder(Planner& plan) : plan_(plan), g_(plan.g) {}
+
+  void run() {
+    for (NodeRef n : plan_.order) {
+      for (Demand& d : plan_.demands[n]) d.result = d.load ? load(n, d) : compute(n, d);
+    }
+  }
+
+  NodeRef store(const KernelOutput& out) {
+    const Demand& d = plan_.demands.at(out.node)[static_cast<size_t>(out.demand)];
+    if (out.node->op == Op::Assign) return store_assign(out.node, d);
+    if (out.node->op == Op::Scatter) return store_scatter(out.node, d);
+    return make_store(out.node, d.place.index, d.result, d.place.valid, Fold::Set, true);
+  }
+
+ private:
+  NodeRef buffer_param(NodeRef n) {
+    const NodeRef size[] = {size_of(n)};
+    return g_.param(plan_.buffer_index(n), n->dtype, size);
+  }
+  NodeRef size_of(NodeRef n) {
+    NodeRef size = g_.index(1);
+    for (NodeRef d : n->shape->span()) size = g_.mul(size, d);
+    return size;
+  }
+
+  /// Flat position in the buffer of `n`, in the memory order chosen for it.
+  NodeRef flat(NodeRef n, std::span<const NodeRef> index) {
+    const BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
+    if (b.order.empty()) return flatten_index(g_, index, n->shape->span());
+    std::vector<NodeRef> i, dims;
+    for (size_t axis : b.order) {
+      i.push_back(index[axis]);
+      dims.push_back(n->dim(axis));
+    }
+    return flatten_index(g_, i, dims);
+  }
+
+  NodeRef load(NodeRef n, const Demand& d) {
+    NodeRef param = buffer_param(n), index = flat(n, d.place.index);
+    if (is_int_const(d.place.valid, 1)) return g_.make(Op::Load, n->dtype, {param, index});
+    return g_.make(Op::Load, n->dtype, {param, index, d.place.valid});
+  }
+
+  NodeRef source(NodeRef n, const Demand& d, size_t i) {
+    return plan_.demands.at(n->src(i))[static_cast<size_t>(d.source[i])].result;
+  }
+  const Demand& source_demand(NodeRef n, const Demand& d, size_t i) {
+    return plan_.demands.at(n->src(i))[static_cast<size_t>(d.source[i])];
+  }
+
+  /// `value` where `valid`, else 0; loads that are masked the same way already give 0.
+  NodeRef masked(NodeRef value, NodeRef valid) {
+    if (value->op == Op::Load && value->nsrc == 3 && value->src(2) == valid) return value;
+    NodeRef nothing = zero(g_, value->dtype);
+    if (value->op == Op::Where && value->src(2) == nothing) {
+      valid = g_.logical_and(valid, value->src(0));
+      value = value->src(1);
+    }
+    return g_.where(valid, value, nothing);
+  }
+
+  NodeRef compute(NodeRef n, const Demand& d) {
+    switch (n->op) {
+      case Op::Const:
+      case Op::Variable: return n;
+      case Op::Iota: return g_.cast(d.place.index[static_cast<size_t>(n->int_arg(0))], n->dtype);
+      case Op::Detach:
+      case Op::Contiguous:
+      case Op::Copy:
+      case Op::Bind: return source(n, d, 0);
+      case Op::Gather: return gather(n, d);
+      case Op::Reduce: return reduce(n, d);
+      case Op::Scan:
+        return d.reduced.empty()
+                   ? source(n, d, 0)
+                   : g_.make(Op::Scan, n->dtype, {source(n, d, 0), d.reduced[0]}, {n->int_arg(0)});
+      case Op::Loop: return loop(n, d);
+      case Op::Get: return g_.make(Op::Get, n->dtype, {source(n, d, 0)}, {n->int_arg(0)});
+      case Op::Assign:
+      case Op::Scatter: return source(n, d, 2);
+      default: break;
+    }
+    if (is_movement(n->op)) {
+      const Demand& s = source_demand(n, d, 0);
+      return s.place.valid == d.place.valid ? s.result : masked(s.result, s.place.valid);
+    }
+    std::vector<NodeRef> src;
+    for (size_t i = 0; i < n->nsrc; ++i) src.push_back(source(n, d, i));
+    return g_.make({n->op, n->dtype, src, n->ints()});
+  }
+
+  NodeRef reduce(NodeRef n, const Demand& d) {
+    NodeRef value = source(n, d, 0);
+    if (d.reduced.empty()) return value;
+    std::vector<NodeRef> src{value};
+    src.insert(src.end(), d.reduced.begin(), d.reduced.end());
+    const int64_t fold[] = {n->int_arg(0)};
+    return build_reduce(g_, static_cast<Fold>(fold[0]), src);
+  }
+
+  NodeRef loop(NodeRef n, const Demand& d) {
+    const auto elements = static_cast<size_t>(n->int_arg(1)),
+               carries = static_cast<size_t>(n->int_arg(2));
+    const int64_t id = next_loop_++;
+    NodeMap<NodeRef> replace;
+    std::vector<NodeRef> src;
+    for (size_t k = 0; k < elements; ++k) {
+      const NodeRef elem =
+          g_.make(Op::Elem, n->src(k)->dtype, {}, {static_cast<int64_t>(k), n->int_arg(0)});
+      replace[elem] = source(n, d, k);
+    }
+    for (size_t k = 0; k < carries; ++k) {
+      NodeRef init = n->src(elements + k);
+      const NodeRef carry =
+          g_.make(Op::Carry, init->dtype, {}, {static_cast<int64_t>(k), n->int_arg(0)});
+      replace[carry] = g_.make(Op::Carry, init->dtype, {}, {static_cast<int64_t>(k), id});
+      src.push_back(source(n, d, elements + k));
+    }
+    for (size_t k = 0; k < carries; ++k)
+      src.push_back(substitute(g_, n->src(elements + carries + k), replace));
+    src.insert(src.end(), d.reduced.begin(), d.reduced.end());
+    const int64_t ints[] = {id, 0, n->int_arg(2), n->int_arg(3)};
+    return g_.make({Op::Loop, n->dtype, src, ints});
+  }
+
+  struct Lookup {
+    NodeRef index, found;
+  };
+  /// A loaded integer as an index into [0, size): clamped, with the condition that it was in range.
+  Lookup lookup(NodeRef data, NodeRef size) {
+    NodeRef wide = g_.cast(data, DType::I64), limit = g_.cast(size, DType::I64);
+    NodeRef found = g_.logical_and(g_.le(zero(g_, DType::I64), wide), g_.lt(wide, limit));
+    return {g_.alu(Op::ToIndex, {data, size}), found};
+  }
+
+  NodeRef gather(NodeRef n, const Demand& d) {
+    const Demand& x = source_demand(n, d, 0);
+    const Lookup at = lookup(source(n, d, 1), n->src(0)->dim(static_cast<size_t>(n->int_arg(0))));
+    NodeMap<NodeRef> replace;
+    replace[d.placeholder] = at.index;
+    replace[d.found] = at.found;
+    return masked(substitute(g_, x.result, replace), substitute(g_, x.place.valid, replace));
+  }
+
+  NodeRef make_store(NodeRef n, std::span<const NodeRef> index, NodeRef value, NodeRef valid,
+                     Fold combine, bool unique) {
+    std::vector<NodeRef> src{buffer_param(n), flat(n, index), value};
+    if (!is_int_const(valid, 1)) src.push_back(valid);
+    const int64_t ints[] = {static_cast<int64_t>(combine), unique};
+    return g_.make({Op::Store, DType::Void, src, ints});
+  }
+
+  NodeRef store_assign(NodeRef n, const Demand& d) {
+    Place at = d.place;
+    for (NodeRef view = n->src(1); view != n->src(0); view = view->src(0))
+      at = map_place(g_, view, at);
+    return make_store(n, at.index, d.result, at.valid, Fold::Set, true);
+  }
+
+  NodeRef store_scatter(NodeRef n, const Demand& d) {
+    const auto axis = static_cast<size_t>(n->int_arg(0));
+    Place at = d.place;
+    const Lookup to = lookup(source(n, d, 1), n->dim(axis));
+    at.index[axis] = to.index;
+    at.valid = g_.logical_and(at.valid, to.found);
+    return make_store(n, at.index, d.result, at.valid, static_cast<Fold>(n->int_arg(1)),
+                      n->int_arg(2) != 0);
+  }
+
+  Planner& plan_;
+  Graph& g_;
+  int64_t next_loop_ = 0;
+};
+
+}  // namespace
+
+std::vector<NodeRef> build_sinks(Planner& plan) {
+  Builder builder(plan);
+  builder.run();
+  std::vector<NodeRef> sinks;
+  for (const KernelPlan& k : plan.kernels) {
+    std::vector<NodeRef> stores;
+    for (const KernelOutput& out : k.outputs) stores.push_back(builder.store(out));
+    sinks.push_back(plan.g.make({Op::Sink, DType::Void, stores}));
+  }
+  return sinks;
+}
+
+}  // namespace weft

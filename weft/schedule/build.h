@@ -1,0 +1,23 @@
+// The parts of kernel building: expressions from demands, closed forms of reductions, canonical
+// form.
+#pragma once
+#include "weft/schedule/plan.h"
+
+namespace weft {
+
+/// One sink per kernel of the plan; params carry buffer indices as slots.
+std::vector<NodeRef> build_sinks(Planner& plan);
+
+/// reduce(src[0], src[1..]) in its best closed form: sums of sums merge, a sum over r of (r == e ?
+/// f(r) : 0) is f(e).
+NodeRef build_reduce(Graph& g, Fold fold, std::span<const NodeRef> src);
+
+/// A kernel's sink with ranges renumbered in nest order and slots in order of first use;
+/// slot_buffers gets the buffer of each slot.
+NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
+                         std::vector<int>& slot_buffers);
+
+/// A readable name from the structure, e.g. "reduce_64_10_576".
+std::string kernel_name(NodeRef sink);
+
+}  // namespace weft

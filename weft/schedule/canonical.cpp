@@ -1,0 +1,159 @@
+// One form for equal kernels: ranges numbered by nest order, slots by first use, independent
+// reductions in shared loops.
+#include <algorithm>
+#include <map>
+
+#include "weft/base/format.h"
+#include "weft/schedule/build.h"
+
+namespace weft {
+namespace {
+
+/// Output ranges from outermost to innermost: what hoisted reductions depend on first, the rest in
+/// memory order of the result.
+std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k) {
+  std::vector<NodeRef> memory;
+  const int* buffer = plan.buffer_of.find(k.root);
+  const bool elementwise = k.root->op != Op::Assign && k.root->op != Op::Scatter;
+  if (buffer && elementwise && !plan.buffers[static_cast<size_t>(*buffer)].order.empty()) {
+    for (size_t axis : plan.buffers[static_cast<size_t>(*buffer)].order)
+      memory.push_back(k.ranges[axis]);
+  } else {
+    memory = k.ranges;
+  }
+  std::erase_if(memory, [](NodeRef r) { return r->op != Op::Range; });
+  std::vector<NodeRef> nest;
+  auto add = [&nest](NodeRef r) {
+    if (std::find(nest.begin(), nest.end(), r) == nest.end()) nest.push_back(r);
+  };
+  for (const auto& set : k.hoisted)
+    for (NodeRef r : memory)
+      if (std::find(set.begin(), set.end(), r) != set.end()) add(r);
+  for (NodeRef r : memory) add(r);
+  return nest;
+}
+
+/// A copy of `root` in which `replace` says what becomes of some nodes.
+NodeRef rebuild(Graph& g, NodeRef root, const NodeMap<NodeRef>& replace) {
+  NodeMap<NodeRef> done;
+  std::vector<NodeRef> src;
+  for (NodeRef n : Toposort(root)) {
+    if (const NodeRef* r = replace.find(n)) {
+      done[n] = *r;
+      continue;
+    }
+    src.clear();
+    for (NodeRef s : n->src()) src.push_back(done.at(s));
+    done[n] = g.with_sources(n, src);
+  }
+  return done.at(root);
+}
+
+bool closes_ranges(NodeRef n) {
+  return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0);
+}
+
+std::vector<NodeRef> closed_by(NodeRef n) {
+  std::vector<NodeRef> ranges;
+  for (NodeRef s : n->src())
+    if (s->op == Op::Range) ranges.push_back(s);
+  return ranges;
+}
+
+struct Nesting {
+  int level;                   // how many reductions, one inside the other's value, lie below
+  std::vector<NodeRef> outer;  // ranges it depends on from outside, by id
+};
+
+/// Levels and outer ranges of every node, sources first.
+NodeMap<Nesting> nestings(NodeRef sink) {
+  NodeMap<Nesting> of;
+  for (NodeRef n : Toposort(sink)) {
+    Nesting mine{0, {}};
+    if (n->op == Op::Range) mine.outer.push_back(n);
+    for (NodeRef s : n->src()) {
+      const Nesting& theirs = of.at(s);
+      mine.level = std::max(mine.level, theirs.level);
+      for (NodeRef r : theirs.outer)
+        if (std::find(mine.outer.begin(), mine.outer.end(), r) == mine.outer.end())
+          mine.outer.push_back(r);
+    }
+    if (closes_ranges(n)) {
+      ++mine.level;
+      for (NodeRef r : closed_by(n)) std::erase(mine.outer, r);
+    }
+    std::sort(mine.outer.begin(), mine.outer.end(),
+              [](NodeRef a, NodeRef b) { return range_id(a) < range_id(b); });
+    of[n] = std::move(mine);
+  }
+  return of;
+}
+
+/// Reductions over equal extents at the same place, none inside another, get the same ranges and so
+/// one loop.
+NodeRef share_loops(Graph& g, NodeRef sink) {
+  struct Group {
+    int level;
+    std::vector<NodeRef> outer, extents, ranges;
+  };
+  const NodeMap<Nesting> of = nestings(sink);
+  std::vector<Group> groups;
+  NodeMap<NodeRef> replace;
+  for (NodeRef n : Toposort(sink)) {
+    if (!closes_ranges(n)) continue;
+    const Nesting& mine = of.at(n);
+    std::vector<NodeRef> ranges = closed_by(n), extents;
+    for (NodeRef r : ranges) extents.push_back(r->src(0));
+    auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return group.level == mine.level && group.outer == mine.outer && group.extents == extents;
+    });
+    if (same == groups.end()) {
+      groups.push_back({mine.level, mine.outer, extents, ranges});
+      continue;
+    }
+    for (size_t i = 0; i < ranges.size(); ++i)
+      if (ranges[i] != same->ranges[i]) replace[ranges[i]] = same->ranges[i];
+  }
+  return replace.size() == 0 ? sink : rebuild(g, sink, replace);
+}
+
+}  // namespace
+
+NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
+                         std::vector<int>& slot_buffers) {
+  Graph& g = plan.g;
+  sink = share_loops(g, sink);
+  NodeMap<NodeRef> replace;
+  int64_t next = 0;
+  // Two passes keep new and old ids apart: a range may get the id of another that is still to be
+  // renamed.
+  for (NodeRef r : nest_order(plan, kernel)) replace[r] = g.range(r->src(0), next++);
+  int slots = 0;
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
+    if (n->op != Op::Param) continue;
+    slot_buffers.push_back(static_cast<int>(param_slot(n)));
+    replace[n] = g.param(slots++, n->dtype, n->src());
+  }
+  return rebuild(g, sink, replace);
+}
+
+std::string kernel_name(NodeRef sink) {
+  std::map<int64_t, int64_t> open, closed;
+  bool scatter = false, scan = false;
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op == Op::Range) open[range_id(n)] = n->src(0)->vmax;
+    if (closes_ranges(n))
+      for (NodeRef r : closed_by(n)) closed[range_id(r)] = r->src(0)->vmax;
+    scan = scan || n->op == Op::Scan;
+    scatter = scatter || (n->op == Op::Store && n->int_arg(0) != 0);
+  }
+  std::string name = scatter ? "scatter" : scan ? "scan" : closed.empty() ? "each" : "reduce";
+  for (auto [id, size] : open)
+    if (!closed.contains(id)) name += strformat("_{}", size);
+  if (!closed.empty()) name += "_over";
+  for (auto [id, size] : closed) name += strformat("_{}", size);
+  return name;
+}
+
+}  // namespace weft

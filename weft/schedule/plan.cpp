@@ -1,0 +1,369 @@
+// Deciding, from the outputs towards the inputs, what is materialised. When a node is visited,
+// every kernel that wants it and every place it is wanted at are known; it is then either computed
+// there (fused) or given a buffer and a kernel (staged).
+#include "weft/schedule/plan.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+// The additive cost model, in units of about one cycle of one core for one element. Small on
+// purpose: it decides fusion, the schedule search decides speed.
+constexpr double kOp = 0.1;          // one vectorised operation
+constexpr double kHardOp = 0.5;      // exp2, log2, sin, division, square root
+constexpr double kLoad = 0.3;        // reading one element again
+constexpr double kStore = 1.0;       // writing one element
+constexpr double kLaunch = 1500;     // one more kernel
+constexpr double kMinParallel = 8;   // outer iterations a kernel with hoisted reductions must keep
+constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
+
+double op_cost(Op op) {
+  switch (op) {
+    case Op::Exp2:
+    case Op::Log2:
+    case Op::Sin:
+    case Op::Div:
+    case Op::Sqrt:
+    case Op::IDiv:
+    case Op::Mod: return kHardOp;
+    case Op::Bitcast: return 0;
+    default: return kOp;
+  }
+}
+
+bool is_view(Op op) {
+  return is_movement(op) || op == Op::Detach || op == Op::Bind || op == Op::Get;
+}
+bool is_reduction(NodeRef n) { return n->op == Op::Reduce || n->op == Op::Loop; }
+
+bool always_staged(NodeRef n) {
+  switch (n->op) {
+    case Op::Contiguous:
+    case Op::Copy:
+    case Op::Scan:
+    case Op::Assign:
+    case Op::Scatter: return true;
+    case Op::Get: return n->src(0)->op == Op::Loop && n->src(0)->int_arg(3) != 0;
+    default: return false;
+  }
+}
+
+/// True where a node repeats elements of its source, so that the source is read several times.
+bool repeats(NodeRef n) {
+  if (n->op == Op::Expand) return n->shape != n->src(0)->shape;
+  return n->op == Op::Window && n->int_arg(2) < n->int_arg(1);
+}
+
+bool contains(std::span<const NodeRef> list, NodeRef n) {
+  return std::find(list.begin(), list.end(), n) != list.end();
+}
+
+double extent(NodeRef range) {
+  return static_cast<double>(std::max<int64_t>(1, range->src(0)->vmax));
+}
+double product(std::span<const NodeRef> ranges) {
+  double p = 1;
+  for (NodeRef r : ranges) p *= extent(r);
+  return p;
+}
+
+bool subset(std::span<const NodeRef> a, std::span<const NodeRef> b) {
+  return std::all_of(a.begin(), a.end(), [b](NodeRef r) { return contains(b, r); });
+}
+
+}  // namespace
+
+std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope) {
+  std::vector<NodeRef> roots(place.index.begin(), place.index.end());
+  std::vector<NodeRef> used;
+  for (NodeRef n : roots)
+    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
+  std::erase_if(roots, [](NodeRef n) { return n->op == Op::Range || n->op == Op::Const; });
+  if (roots.empty()) return used;
+  for (NodeRef n : Toposort(roots)) {
+    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
+    if (is_lookup(n)) return {scope.begin(), scope.end()};
+  }
+  return used;
+}
+
+double largest_numel(std::span<const NodeRef> dims) {
+  double p = 1;
+  for (NodeRef d : dims) p *= static_cast<double>(std::max<int64_t>(0, d->vmax));
+  return p;
+}
+
+Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, const ScheduleOptions& opts)
+    : g(graph), outputs(std::move(wanted)), options(opts) {}
+
+void Planner::run() {
+  std::vector<NodeRef> roots;
+  for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
+  const Toposort sorted(roots);
+  order.assign(sorted.begin(), sorted.end());
+  demands.reserve(order.size());
+  for (NodeRef n : order) demands[n];
+  for (const ScheduleOutput& o : outputs) forced_[o.value] = true;
+  measure();
+  for (size_t i = order.size(); i-- > 0;) visit(order[i]);
+}
+
+/// Bottom-up estimates that decisions use; what is below a reduction or a forced node counts as one
+/// load.
+void Planner::measure() {
+  for (NodeRef n : order) {
+    double work = 0;
+    bool full = false;
+    if (n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n)) {
+      work = kLoad;
+      full = true;
+    } else if (is_view(n->op) && n->nsrc > 0) {
+      NodeRef x = n->src(0);
+      const double ratio = repeats(n)
+                               ? std::min(1.0, largest_numel(x->shape->span()) /
+                                                   std::max(1.0, largest_numel(n->shape->span())))
+                               : 1;
+      work = work_.at(x) * ratio + (n->op == Op::Gather ? work_.at(n->src(1)) + kOp : 0);
+      full = full_.at(x) && !repeats(n);
+    } else if (is_alu(n->op)) {
+      work = op_cost(n->op);
+      for (NodeRef x : n->src()) {
+        const bool small = x->rank() < n->rank();
+        work += small ? 0 : work_.at(x);
+        full = full || (!small && full_.at(x));
+      }
+    }
+    work_[n] = std::min(work, 100.0);
+    full_[n] = full;
+  }
+}
+
+// ---- one node
+
+void Planner::visit(NodeRef n) {
+  std::vector<Demand>& wanted = demands[n];
+  const bool root = forced_.contains(n);
+  if (n->dtype == DType::Index && !root && wanted.empty()) return;
+  if (n->op == Op::Param) {
+    place_buffer(n);
+    for (Demand& d : wanted) {
+      d.load = true;
+      read(d.kernel, n);
+    }
+    return;
+  }
+  if (wanted.empty() && !root) return;
+  const Verdict verdict = decide(n, wanted);
+  if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason});
+  if (verdict.stage) return stage(n, wanted);
+  for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
+}
+
+Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
+  if (forced_.contains(n)) return {true, "asked for"};
+  if (always_staged(n)) return {true, "a boundary by its meaning"};
+  if (n->op == Op::Loop) return {false, "each of its results decides"};
+  if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
+  if (is_view(n->op)) return {false, "a view"};
+  if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
+  return decide_elementwise(n, wanted);
+}
+
+Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const {
+  const double numel = largest_numel(n->shape->span());
+  const double work = work_.at(n);
+  double total = 0;
+  for (const Demand& d : wanted) total += evaluations(d);
+  if (!options.fuse && n->rank() > 0) return {true, "fusion is off"};
+  if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
+    return {false, "cheap, and larger than what it is made of"};
+  if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
+  const double fuse_cost = total * work;
+  const double stage_cost = kLaunch + numel * (work + kStore) + total * kLoad;
+  if (fuse_cost <= stage_cost) return {false, "cheaper to compute again than to store"};
+  return {true, "used often enough to store"};
+}
+
+Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wanted) {
+  NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
+  if (wanted.size() != 1) return {true, "a reduction with several uses"};
+  if (!options.fuse) return {true, "fusion is off"};
+  const Demand& d = wanted[0];
+  const double numel = largest_numel(n->shape->span());
+  const double evaluated = product(d.scope);
+  const bool light = full_.at(reduce->src(0));
+  const bool is_sum = n->op == Op::Reduce && fold_of(n) == Fold::Add;
+  if (is_sum && d.linear_in == static_cast<int>(Fold::Add) && evaluated <= 2 * numel)
+    return {false, "a sum of sums is one sum"};
+  if (evaluated <= numel && !in_reduce(d)) return {false, "its only consumer finishes it"};
+  const double body = largest_numel(reduce->src(0)->shape->span());
+  if (light && evaluated <= numel &&
+      (product(kernels[static_cast<size_t>(d.kernel)].ranges) >= kMinParallel ||
+       body <= kSmallWork))
+    return {false, "a short reduction inside another"};
+  if (light && try_hoist(d)) return {false, "computed once outside the inner loops"};
+  return {true, "a reduction"};
+}
+
+bool Planner::in_reduce(const Demand& d) const {
+  const std::vector<NodeRef>& own = kernels[static_cast<size_t>(d.kernel)].ranges;
+  return std::any_of(d.scope.begin(), d.scope.end(),
+                     [&own](NodeRef r) { return !contains(own, r); });
+}
+
+/// How often a value wanted like this is computed, given that invariant code moves out of loops.
+double Planner::evaluations(const Demand& d) const {
+  const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
+  std::vector<NodeRef> nest;
+  for (const auto& set : k.hoisted)
+    for (NodeRef r : set)
+      if (!contains(nest, r) && contains(d.scope, r)) nest.push_back(r);
+  for (NodeRef r : d.scope)
+    if (!contains(nest, r)) nest.push_back(r);
+  const std::vector<NodeRef> used = used_ranges(d.place, d.scope);
+  double total = 1, at_last_used = 1;
+  for (NodeRef r : nest) {
+    total *= extent(r);
+    if (contains(used, r)) at_last_used = total;
+  }
+  return at_last_used;
+}
+
+/// A reduction may be computed outside the loops it does not depend on when those can be innermost
+/// in its kernel.
+bool Planner::can_hoist(const Demand& d, std::vector<NodeRef>& used) const {
+  const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
+  if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Scan) return false;
+  used = used_ranges(d.place, d.scope);
+  if (!subset(used, k.ranges)) return false;
+  if (product(used) < kMinParallel && product(d.scope) > kSmallWork) return false;
+  return std::all_of(k.hoisted.begin(), k.hoisted.end(),
+                     [&used](const auto& set) { return subset(set, used) || subset(used, set); });
+}
+
+bool Planner::try_hoist(const Demand& d) {
+  std::vector<NodeRef> used;
+  if (!can_hoist(d, used)) return false;
+  auto& sets = kernels[static_cast<size_t>(d.kernel)].hoisted;
+  sets.push_back(used);
+  std::stable_sort(sets.begin(), sets.end(),
+                   [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  return true;
+}
+
+// ---- staging
+
+void Planner::place_buffer(NodeRef n) {
+  if (buffer_of.contains(n)) return;
+  BufferPlan b;
+  b.node = n;
+  b.row_major = n->op == Op::Param || forced_.contains(n) || n->op == Op::Assign ||
+                n->op == Op::Scatter || n->op == Op::Copy || n->op == Op::Contiguous;
+  if (n->op == Op::Param) b.input = static_cast<int>(param_slot(n));
+  buffer_of[n] = static_cast<int>(buffers.size());
+  buffers.push_back(b);
+}
+
+void Planner::read(int kernel, NodeRef n) {
+  KernelPlan& k = kernels[static_cast<size_t>(kernel)];
+  if (contains(k.reads, n)) return;
+  k.reads.push_back(n);
+  if (const int* producer = producer_of.find(n)) k.after.push_back(*producer);
+}
+
+bool Planner::depends(int kernel, int on) const {
+  std::vector<int> stack{kernel};
+  std::vector<bool> seen(kernels.size());
+  while (!stack.empty()) {
+    const int k = stack.back();
+    stack.pop_back();
+    if (k == on) return true;
+    if (seen[static_cast<size_t>(k)]) continue;
+    seen[static_cast<size_t>(k)] = true;
+    for (int a : kernels[static_cast<size_t>(k)].after) stack.push_back(a);
+  }
+  return false;
+}
+
+/// Whether the kernel of wanted[host] may compute `n` for itself and store it for everyone else.
+bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const {
+  const Demand& d = wanted[host];
+  const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
+  if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Copy ||
+      k.root->op == Op::Scan)
+    return false;
+  if (!is_int_const(d.place.valid, 1)) return false;
+  std::vector<NodeRef> used;
+  for (size_t a = 0; a < n->rank(); ++a) {
+    NodeRef i = d.place.index[a];
+    if (is_int_const(n->dim(a), 1)) continue;
+    if (i->op != Op::Range || i->src(0) != n->dim(a) || !contains(k.ranges, i) || contains(used, i))
+      return false;
+    used.push_back(i);
+  }
+  NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
+  if (is_reduction(reduce)) {
+    const bool light = full_.at(reduce->src(0));
+    const bool once = product(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
+    if (!once && !(light && can_hoist(d, used))) return false;
+  } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {
+    return false;
+  }
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (i != host && depends(d.kernel, wanted[i].kernel)) return false;
+  return true;
+}
+
+int Planner::new_kernel(NodeRef root, std::span<const NodeRef> dims) {
+  KernelPlan k;
+  k.root = root;
+  for (NodeRef d : dims) {
+    const bool one = is_int_const(d, 1);
+    k.ranges.push_back(one ? g.index(0) : g.range(d, k.next_range));
+    if (!one) ++k.next_range;
+  }
+  kernels.push_back(std::move(k));
+  return static_cast<int>(kernels.size()) - 1;
+}
+
+/// A new kernel, except that all results of one tuple loop share theirs.
+int Planner::kernel_for(NodeRef n, std::span<const NodeRef> dims) {
+  if (n->op != Op::Get) return new_kernel(n, dims);
+  if (const int* shared = loop_kernel_.find(n->src(0))) return *shared;
+  return loop_kernel_.set(n->src(0), new_kernel(n, dims));
+}
+
+void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
+  place_buffer(n);
+  const bool hostable = !always_staged(n) && n->op != Op::Get && options.fuse;
+  size_t host = wanted.size();
+  for (size_t i = 0; i < wanted.size() && hostable && host == wanted.size(); ++i)
+    if (can_host(n, wanted, i)) host = i;
+  if (host < wanted.size()) {
+    if (is_reduction(n) && product(wanted[host].scope) > largest_numel(n->shape->span()))
+      try_hoist(wanted[host]);
+    producer_of[n] = wanted[host].kernel;
+  } else {
+    NodeRef iterated = n->op == Op::Assign ? n->src(1) : n->op == Op::Scatter ? n->src(2) : n;
+    const int k = kernel_for(n, iterated->shape->span());
+    const KernelPlan& plan = kernels[static_cast<size_t>(k)];
+    Demand d{k, {plan.ranges, g.boolean(true)}, {}, -1, false, {}, {}, nullptr, nullptr, nullptr};
+    for (NodeRef r : plan.ranges)
+      if (r->op == Op::Range) d.scope.push_back(r);
+    wanted.push_back(std::move(d));
+    producer_of[n] = k;
+  }
+  const int producer = producer_of.at(n);
+  kernels[static_cast<size_t>(producer)].outputs.push_back({n, static_cast<int>(host)});
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (i == host) continue;
+    wanted[i].load = true;
+    read(wanted[i].kernel, n);
+  }
+  push_sources(n, host);
+}
+
+}  // namespace weft

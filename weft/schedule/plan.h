@@ -1,0 +1,126 @@
+// The plan: which values become buffers, which kernel computes what, and at which places each value
+// is wanted.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "weft/graph/node_map.h"
+#include "weft/schedule/index_map.h"
+#include "weft/schedule/schedule.h"
+
+namespace weft {
+
+/// A value wanted by one kernel at one place. Its sources' demands say how it is computed there.
+struct Demand {
+  int kernel;
+  Place place;
+  std::vector<NodeRef>
+      scope;  ///< ranges open here: the kernel's output ranges, then enclosing reduce ranges
+  int linear_in = -1;  ///< Fold of the enclosing reduce when only movement lies between, else -1
+  bool load = false;   ///< read from the node's buffer instead of computed
+  std::vector<int> source;  ///< per source of the node: index into that source's demands, -1 = none
+  std::vector<NodeRef> reduced;   ///< Reduce, Scan, Loop: the ranges it closes (or leaves open)
+  NodeRef placeholder = nullptr;  ///< Gather: variable that stands for the looked-up index
+  NodeRef found = nullptr;        ///< Gather: bool that stands for "the index is in range"
+  NodeRef result = nullptr;       ///< the kernel expression, once built
+};
+
+/// Something a kernel writes to a buffer.
+struct KernelOutput {
+  NodeRef node;  ///< tensor node
+  int demand;    ///< which of its demands is stored
+};
+
+struct KernelPlan {
+  NodeRef root;
+  std::vector<NodeRef>
+      ranges;  ///< per axis of what it iterates: a Range, or the constant 0 where the extent is 1
+  std::vector<std::vector<NodeRef>>
+      hoisted;  ///< what reduces computed outside inner loops depend on; a chain of subsets
+  std::vector<KernelOutput> outputs;
+  std::vector<NodeRef> reads;  ///< materialised nodes it loads
+  std::vector<int> after;      ///< kernels that must have run
+  int next_range = 0;
+};
+
+/// A buffer and how its elements lie in memory.
+struct BufferPlan {
+  NodeRef node;
+  int input = -1;  ///< input slot, for inputs
+  bool row_major =
+      false;  ///< inputs, outputs and buffers written in parts keep the standard layout
+  std::vector<size_t> order;  ///< axes from outermost to innermost; empty = row-major
+};
+
+class Planner {
+ public:
+  Planner(Graph& g, std::vector<ScheduleOutput> outputs, const ScheduleOptions& options);
+
+  /// Takes all decisions: afterwards every demand is a load or has its sources.
+  void run();
+
+  int buffer_index(NodeRef n) const { return *buffer_of.find(n); }
+  bool in_reduce(const Demand& d) const;
+
+  Graph& g;
+  std::vector<ScheduleOutput> outputs;
+  const ScheduleOptions& options;
+  std::vector<NodeRef> order;  ///< all tensor nodes, sources first
+  NodeMap<std::vector<Demand>> demands;
+  NodeMap<int> buffer_of;    ///< materialised nodes and inputs
+  NodeMap<int> producer_of;  ///< kernel that makes a materialised node what it is
+  std::vector<KernelPlan> kernels;
+  std::vector<BufferPlan> buffers;
+  std::vector<Decision> decisions;
+
+ private:
+  struct Verdict {
+    bool stage;
+    const char* reason;
+  };
+  void measure();
+  void visit(NodeRef n);
+  Verdict decide(NodeRef n, std::vector<Demand>& wanted);
+  Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
+  Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
+  bool can_hoist(const Demand& d, std::vector<NodeRef>& used) const;
+  bool try_hoist(const Demand& d);
+  void stage(NodeRef n, std::vector<Demand>& wanted);
+  bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
+  int new_kernel(NodeRef root, std::span<const NodeRef> dims);
+  int kernel_for(NodeRef n, std::span<const NodeRef> dims);
+  void place_buffer(NodeRef n);
+  void read(int kernel, NodeRef n);
+  bool depends(int kernel, int on) const;
+  double evaluations(const Demand& d) const;
+
+  void push_sources(NodeRef n, size_t demand);
+  void push_reduced(NodeRef n, size_t demand);
+  void push_gather(NodeRef n, size_t demand);
+  void push_update(NodeRef n, size_t demand);
+  int want(NodeRef n, const Demand& from, Place place, int linear_in,
+           std::span<const NodeRef> extra = {});
+
+  NodeMap<bool> forced_;
+  NodeMap<double> work_;  ///< estimated cost per element when computed from materialised values
+  NodeMap<bool> full_;    ///< some operand is read once per element: no reuse to exploit
+  NodeMap<int> loop_kernel_;
+  int placeholders_ = 0;
+};
+
+/// True for the variable that stands for a looked-up index while a kernel is planned.
+inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().starts_with('%'); }
+
+/// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
+void choose_layouts(Planner& plan);
+
+/// Builds every kernel from the plan and puts them in a safe order.
+Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
+
+/// The ranges `place` depends on, among `scope`.
+std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope);
+
+/// Number of elements, with symbolic extents at their largest.
+double largest_numel(std::span<const NodeRef> dims);
+
+}  // namespace weft

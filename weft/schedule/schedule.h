@@ -1,0 +1,68 @@
+// The scheduler: a tensor graph becomes kernels over buffers, in an order that is safe.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+#include "weft/graph/program.h"
+
+namespace weft {
+
+/// One tensor to compute. `into` names the input slot whose buffer receives it in place (an
+/// assigned parameter); the caller has made sure that nobody outside this schedule still wants that
+/// buffer's old contents. -1 = a fresh buffer.
+struct ScheduleOutput {
+  NodeRef value;
+  int into = -1;
+};
+
+struct BufferSpec {
+  DType dtype;
+  NodeRef numel;  ///< index expression over the schedule's variables
+  DeviceId device;
+  int input = -1;   ///< slot of the input it is, or -1
+  int output = -1;  ///< index of the output it is (the first, when several are equal), or -1
+  std::string
+      layout;  ///< how the axes lie in memory, for people: "row-major" or an order like "c,h,w,n"
+};
+
+struct ScheduleStep {
+  enum class Kind : uint8_t { Run, Copy };
+  Kind kind = Kind::Run;
+  int kernel = -1;           ///< index into kernels (Run)
+  std::vector<int> buffers;  ///< Run: buffer of each kernel slot. Copy: {from, to}
+};
+
+/// Why a value was fused into its consumer or materialised.
+struct Decision {
+  NodeRef node;  ///< in the schedule's graph
+  bool staged;
+  std::string reason;
+};
+
+struct Schedule {
+  std::shared_ptr<Graph> graph;  ///< owns sizes, variables and decisions' nodes
+  std::vector<Kernel> kernels;   ///< distinct ones; steps refer to them by index
+  std::vector<BufferSpec> buffers;
+  std::vector<ScheduleStep> steps;
+  std::vector<int> outputs;  ///< buffer of each requested output
+  std::vector<NodeRef> variables;
+  std::vector<Decision> decisions;
+};
+
+struct ScheduleOptions {
+  bool fuse = true;  ///< false: materialise every elementwise value too (for bisection and tests)
+  bool layouts = true;   ///< false: every intermediate is row-major
+  bool explain = false;  ///< record decisions
+};
+
+/// Schedules `outputs`. Inputs are Param(slot) nodes with dims; Binds have become Variables. Throws
+/// InternalError for graphs that are not valid tensor graphs; the order and all names depend on the
+/// structure alone.
+Schedule make_schedule(std::span<const ScheduleOutput> outputs,
+                       const ScheduleOptions& options = {});
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// Index: what may stand inside t[{...}] - numbers, Slice, kNewAxis, kEllipsis, index tensors.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <optional>
+
+#include "weft/tensor/dim.h"
+
+namespace weft {
+
+class Tensor;
+
+/// start:stop:step as in Python: missing ends mean the whole axis, negative numbers count from the
+/// end, out-of-range ends are clamped. Slice(2) is [:2], Slice(1, 5), Slice(5, 0, -1), Slice() is
+/// [:].
+struct Slice {
+  std::optional<Dim> start, stop;
+  int64_t step = 1;
+
+  Slice() = default;
+  explicit Slice(Dim end) : stop(std::move(end)) {}
+  Slice(std::optional<Dim> from, std::optional<Dim> to, int64_t by = 1)
+      : start(std::move(from)), stop(std::move(to)), step(by) {}
+};
+
+struct NewAxis {};
+struct Ellipsis {};
+inline constexpr NewAxis kNewAxis;
+inline constexpr Ellipsis kEllipsis;
+
+class Index {
+ public:
+  enum class Kind : uint8_t { At, Slice, NewAxis, Ellipsis, Tensor };
+
+  template <std::integral T>
+  Index(T at) : kind_(Kind::At), at_(at) {}               // NOLINT: all implicit by purpose
+  Index(Dim at) : kind_(Kind::At), at_(std::move(at)) {}  // NOLINT
+  Index(Slice slice) : kind_(Kind::Slice), slice_(std::move(slice)) {}  // NOLINT
+  Index(NewAxis) : kind_(Kind::NewAxis) {}                              // NOLINT
+  Index(Ellipsis) : kind_(Kind::Ellipsis) {}                            // NOLINT
+  /// Elements by position; any integer dtype; negative positions count from the end. A position
+  /// outside the axis reads 0 and writes nothing: values are not known when the graph is built.
+  Index(const Tensor& positions);  // NOLINT
+
+  Kind kind() const { return kind_; }
+  const Dim& at() const { return at_; }
+  const Slice& slice() const { return slice_; }
+  const Tensor& tensor() const { return *tensor_; }
+
+ private:
+  Kind kind_;
+  Dim at_;
+  Slice slice_;
+  std::shared_ptr<Tensor> tensor_;
+};
+
+}  // namespace weft

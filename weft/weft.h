@@ -1,0 +1,6 @@
+// The public front door: everything a program that uses weft needs.
+#pragma once
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/tensor/tensor.h"
