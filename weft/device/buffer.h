@@ -16,8 +16,11 @@ class Context;
 class Device;
 class Allocator;
 
-/// Bytes on one device, given back to its allocator when destroyed. The device must outlive it (the
-/// Context keeps its devices to its end). Host devices align to 64 bytes and set data().
+struct AllocatorState;
+
+/// Bytes on one device, given back to its allocator when destroyed. Host devices align to 64 bytes
+/// and set data(). device() is valid while the Context lives; the memory itself is the buffer's
+/// own.
 class Buffer {
  public:
   ~Buffer();
@@ -28,19 +31,22 @@ class Buffer {
   int64_t bytes() const { return bytes_; }
   void* data() const { return data_; }  ///< host address; null on devices without host memory
   const std::string& label() const { return label_; }
+  uint64_t serial() const { return serial_; }  ///< never used twice by one allocator
 
  private:
   friend class Allocator;
-  Buffer(Allocator& allocator, Device& device, int64_t bytes, std::string label)
-      : allocator_(&allocator), device_(&device), bytes_(bytes), label_(std::move(label)) {}
+  friend struct AllocatorState;
+  Buffer(Device& device, int64_t bytes, std::string label)
+      : device_(&device), bytes_(bytes), label_(std::move(label)) {}
 
-  Allocator* allocator_;
+  std::shared_ptr<AllocatorState> state_;  // buffers may outlive their device
   Device* device_;
   int64_t bytes_;
-  int64_t block_bytes_ = 0;  // what the block really has
+  size_t block_bytes_ = 0;  // what the block really has
   void* data_ = nullptr;
-  std::string label_;   // who it is for, in messages: "conv1.weight", "arena", "train.cpp:12"
-  uint64_t index_ = 0;  // in the allocator's list of live buffers
+  std::string label_;  // who it is for, in messages: "conv1.weight", "arena", "train.cpp:12"
+  uint64_t serial_ = 0;
+  size_t index_ = 0;  // in the list of live buffers
 };
 
 struct AllocatorStats {
@@ -70,12 +76,8 @@ class Allocator {
   void fail_after(int64_t n);
 
  private:
-  friend class Buffer;
-  struct State;
-  void free(Buffer& buffer);
-
   Context& context_;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<AllocatorState> state_;
 };
 
 }  // namespace weft

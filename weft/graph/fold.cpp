@@ -53,6 +53,16 @@ uint64_t floor_div(DType dtype, Value a, Value b, bool remainder) {
   return static_cast<uint64_t>(remainder ? r : q);
 }
 
+std::optional<uint64_t> truncated_div(DType dtype, Value a, Value b, bool remainder) {
+  if (b.as_uint() == 0) return std::nullopt;  // excluded by the op
+  if (is_unsigned(dtype) || dtype == DType::Bool) {
+    return remainder ? a.as_uint() % b.as_uint() : a.as_uint() / b.as_uint();
+  }
+  const int64_t x = a.as_int(), y = b.as_int();
+  if (y == -1) return remainder ? 0 : 0 - static_cast<uint64_t>(x);  // INT_MIN / -1 wraps
+  return static_cast<uint64_t>(remainder ? x % y : x / y);
+}
+
 bool less(Value a, Value b) {
   return is_unsigned(a.dtype()) ? a.as_uint() < b.as_uint() : a.as_int() < b.as_int();
 }
@@ -67,10 +77,8 @@ std::optional<uint64_t> fold_int(Op op, DType dtype, std::span<const Value> v) {
     case Op::Mul: return boolean ? (a & b) : a * b;
     case Op::IDiv: return floor_div(dtype, v[0], v[1], false);
     case Op::Mod: return floor_div(dtype, v[0], v[1], true);
-    case Op::CDiv:
-      return is_unsigned(dtype) ? a / b : static_cast<uint64_t>(v[0].as_int() / v[1].as_int());
-    case Op::CMod:
-      return is_unsigned(dtype) ? a % b : static_cast<uint64_t>(v[0].as_int() % v[1].as_int());
+    case Op::CDiv: return truncated_div(dtype, v[0], v[1], false);
+    case Op::CMod: return truncated_div(dtype, v[0], v[1], true);
     case Op::Max: return less(v[0], v[1]) ? b : a;
     case Op::Min: return less(v[1], v[0]) ? b : a;
     case Op::And: return a & b;

@@ -120,6 +120,9 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
 /// The ranges `place` depends on, among `scope`.
 std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope);
 
+/// `reduce`, or the same reduction in two steps where one would leave most of the machine idle.
+NodeRef split_large_reduction(Graph& g, NodeRef reduce);
+
 /// Number of elements, with symbolic extents at their largest.
 double largest_numel(std::span<const NodeRef> dims);
 

@@ -111,7 +111,8 @@ class Preparer {
       }
     }
     if (n->op == Op::Bind) return src[0];
-    return g_.with_sources(n, src);
+    NodeRef copy = g_.with_sources(n, src);
+    return copy->op == Op::Reduce ? split_large_reduction(g_, copy) : copy;
   }
 
   Graph& g_;

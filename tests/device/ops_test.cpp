@@ -1,0 +1,189 @@
+// Every op on every dtype, scalar and vector, through the C compiler and the interpreter, against
+// constant folding.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "tests/device/programs.h"
+#include "weft/graph/fold.h"
+
+namespace weft {
+namespace {
+
+using testing::Loaded;
+using testing::ProgramBuilder;
+
+constexpr DType kData[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, DType::I64,
+                           DType::U8,   DType::U16, DType::U32, DType::U64, DType::F16,
+                           DType::BF16, DType::F32, DType::F64};
+constexpr int64_t kCount = 2048;
+
+// Edges of the dtype, then random bits, then random small values.
+std::vector<Value> inputs(DType dtype, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Value> values;
+  const double limits[] = {0,
+                           -0.0,
+                           1,
+                           -1,
+                           2,
+                           3,
+                           -7,
+                           0.5,
+                           127,
+                           128,
+                           255,
+                           256,
+                           -129,
+                           65504,
+                           65519.99,
+                           65520,
+                           65536,
+                           1e-8,
+                           -6e-8,
+                           3e-8,
+                           2147483648.0,
+                           4294967296.0,
+                           -2147483649.0,
+                           9.3e18,
+                           1.9e19,
+                           -1e19,
+                           1e38,
+                           -1e300,
+                           1e-40,
+                           1e-310,
+                           INFINITY,
+                           -INFINITY,
+                           NAN};
+  for (double x : limits) values.push_back(Value::of(dtype, x));
+  for (int64_t x : {INT64_MIN, INT64_MAX, int64_t{1} << 53 | 1, (int64_t{1} << 62) + 1,
+                    (int64_t{0x101} << 40) + 1})
+    values.push_back(Value::of(dtype, x));
+  while (static_cast<int64_t>(values.size()) < kCount) {
+    uint64_t raw = random();
+    if (values.size() % 2) {
+      values.push_back(Value::load(dtype, &raw));
+    } else {
+      values.push_back(Value::of(dtype, static_cast<int64_t>(raw % 41) - 20));
+    }
+  }
+  std::shuffle(values.begin(), values.end(), random);
+  return values;
+}
+
+std::shared_ptr<Buffer> upload(Device& device, const std::vector<Value>& values) {
+  const auto width = static_cast<size_t>(bytes_for(values[0].dtype(), 1));
+  std::vector<std::byte> bytes(values.size() * width);
+  for (size_t i = 0; i < values.size(); ++i) values[i].store(&bytes[i * width]);
+  auto buffer = device.allocate(static_cast<int64_t>(bytes.size()));
+  device.copy_in({buffer.get()}, bytes);
+  return buffer;
+}
+
+// No zeros, and the quotient that overflows.
+void divisors(std::vector<Value>& x, std::vector<Value>& y) {
+  const DType d = y[0].dtype();
+  for (Value& v : y)
+    if (v.is_zero()) v = Value::of(d, 3);
+  x[5] = Value::of(d, int_min(d));
+  y[5] = Value::of(d, -1);
+}
+
+bool same(Value a, Value b) { return a == b || (a.is_nan() && b.is_nan()); }
+
+struct Case {
+  Op op;
+  DType from, to;  // of the operands and the result; they differ for casts and comparisons
+  int arity, lanes;
+  std::string text() const {
+    return strformat("{} {} -> {} x{}", info(op).mnemonic, name(from), name(to), lanes);
+  }
+};
+
+LinearProgram program_of(const Case& c) {
+  ProgramBuilder b(
+      strformat("{}_{}_{}_{}", info(c.op).mnemonic, name(c.from), name(c.to), c.lanes));
+  NodeRef out = b.param(c.to, true);
+  std::vector<NodeRef> in;
+  for (int i = 0; i < c.arity; ++i)
+    in.push_back(b.param(c.op == Op::Where && i == 0 ? DType::Bool : c.from));
+  NodeRef range = b.open(b.i32(kCount / c.lanes), Binding::Core);
+  NodeRef index = b.alu(Op::Mul, {range, b.i32(c.lanes)});
+  std::vector<NodeRef> operands;
+  for (NodeRef p : in) operands.push_back(b.load(p, index, c.lanes));
+  b.store(out, index, b.emit(c.op, c.to, operands, {}, c.lanes));
+  b.close(range);
+  return b.build();
+}
+
+std::vector<Case> all_cases(const Target& target) {
+  std::vector<Case> cases;
+  for (int lanes : {1, 4, 16}) {
+    for (const OpInfo& row : kOps) {
+      if (!is_alu(row.op) && row.op != Op::CDiv && row.op != Op::CMod) continue;
+      for (DType d : kData) {
+        if (!target.native(row.op, d)) continue;
+        if (row.op == Op::Cast || row.op == Op::Bitcast) {
+          for (DType to : kData) {
+            const bool bitcast = row.op == Op::Bitcast;
+            if (bitcast && (bits(to) != bits(d) || is_bool(to) || is_bool(d))) continue;
+            cases.push_back({row.op, d, to, 1, lanes});
+          }
+        } else {
+          const DType to = has_trait(row.op, kBoolResult) ? DType::Bool : d;
+          cases.push_back({row.op, d, to, row.arity, lanes});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+void check_device(const char* device_name, const char* cc = "") {
+  Options options = testing::quiet_options();
+  options.cc = cc;
+  Context context(options);
+  ContextScope scope(context);
+  Device& device = context.get<DeviceTable>().open(device_name);
+  const std::vector<Case> cases = all_cases(device.target());
+  ASSERT_GT(cases.size(), 1000u);
+  std::vector<LinearProgram> programs;
+  for (const Case& c : cases) programs.push_back(program_of(c));
+  Loaded loaded(device, programs);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    std::vector<std::vector<Value>> in;
+    std::vector<std::shared_ptr<Buffer>> buffers{device.allocate(bytes_for(c.to, kCount), "out")};
+    for (int k = 0; k < c.arity; ++k) {
+      const DType d = c.op == Op::Where && k == 0 ? DType::Bool : c.from;
+      in.push_back(inputs(d, 7 + static_cast<uint64_t>(k)));
+      if ((c.op == Op::CDiv || c.op == Op::CMod) && k == 1) divisors(in[0], in[1]);
+    }
+    for (const auto& values : in) buffers.push_back(upload(device, values));
+    std::vector<BufferSlice> slices;
+    for (auto& b : buffers) slices.push_back({b.get()});
+    loaded.run(i, slices, {}, kCount / c.lanes);
+    int wrong = 0;
+    const auto* out = static_cast<const std::byte*>(buffers[0]->data());
+    for (int64_t e = 0; e < kCount && wrong < 3; ++e) {
+      Value operands[3];
+      for (size_t k = 0; k < in.size(); ++k) operands[k] = in[k][static_cast<size_t>(e)];
+      const auto want = fold_constants(c.op, c.to, {operands, in.size()});
+      ASSERT_TRUE(want.has_value()) << c.text();
+      const Value got = Value::load(c.to, out + bytes_for(c.to, e));
+      if (same(*want, got)) continue;
+      ++wrong;
+      ADD_FAILURE() << device_name << ": " << c.text() << " of " << operands[0].text() << ", "
+                    << operands[1].text() << ": " << got.text() << ", not " << want->text();
+    }
+  }
+}
+
+TEST(DeviceOps, Interp) { check_device("CPU:INTERP"); }
+TEST(DeviceOps, Clang) { check_device("CPU:C", "clang-19"); }
+TEST(DeviceOps, Gcc) { check_device("CPU:C", "gcc"); }
+
+}  // namespace
+}  // namespace weft

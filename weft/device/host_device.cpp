@@ -1,0 +1,88 @@
+#include "weft/device/host_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/small_vector.h"
+#include "weft/base/thread_pool.h"
+
+namespace weft {
+
+namespace {
+
+// A piece worth another thread's time: waking one costs a few microseconds.
+constexpr double kLeastPieceNs = 10'000;
+// What one core does in a nanosecond without trying hard.
+constexpr double kFlopsPerNs = 8, kBytesPerNs = 8;
+
+std::byte* address(BufferSlice slice, const char* what) {
+  const bool inside =
+      slice.buffer != nullptr && slice.offset >= 0 && slice.offset <= slice.buffer->bytes();
+  WEFT_CHECK(inside, "{}: a slice at {} lies outside its buffer", what, slice.offset);
+  return static_cast<std::byte*>(slice.buffer->data()) + slice.offset;
+}
+
+}  // namespace
+
+HostExecutable::HostExecutable(std::string name, const ProgramSource& source, double slowness)
+    : Executable(std::move(name)) {
+  if (source.program == nullptr) return;
+  counted_ = true;
+  params_ = source.program->params.size();
+  variables_ = source.program->variables.size();
+  nanoseconds_ =
+      slowness * std::max(source.program->flops / kFlopsPerNs, source.program->bytes / kBytesPerNs);
+}
+
+void HostDevice::launch(const Command& c) {
+  const auto& kernel = static_cast<const HostExecutable&>(*c.executable);
+  WEFT_CHECK(!kernel.counted_ ||
+                 (kernel.params() == c.buffers.size() && kernel.variables() == c.vars.size()),
+             "{}: launched with {} buffers and {} variables, takes {} and {}", kernel.name(),
+             c.buffers.size(), c.vars.size(), kernel.params(), kernel.variables());
+  WEFT_CHECK(c.items >= 0 && c.items <= UINT32_MAX, "{}: {} items", kernel.name(), c.items);
+  Span span(context().tracer(), "kernel", kernel.name());
+  context().tracer().add(Counter::Kernels);
+  SmallVector<void*, 16> pointers;
+  for (const BufferSlice& slice : c.buffers) pointers.push_back(address(slice, "launch"));
+  uint32_t status = 0;
+  const KernelArgs shared{kKernelAbiVersion, 0, pointers.data(), c.vars.data(), nullptr, &status};
+  const auto run = [&](int64_t begin, int64_t end, int worker) {
+    KernelArgs args = shared;
+    args.worker = static_cast<uint32_t>(worker);
+    kernel.run(args, static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
+  };
+  const bool split =
+      c.items > 1 && (kernel.nanoseconds() == 0 || kernel.nanoseconds() >= 2 * kLeastPieceNs);
+  if (split) {
+    const double item = kernel.nanoseconds() / static_cast<double>(c.items);
+    const double grain = item > 0 ? kLeastPieceNs / item : 1;
+    context().thread_pool().parallel_for(
+        c.items, run, std::max<int64_t>(1, static_cast<int64_t>(std::min(grain, 1e9))));
+  } else if (c.items > 0) {
+    run(0, c.items, 0);
+  }
+  if (status != 0) fail_device("launch", status, name(), "kernel {} stopped", kernel.name());
+}
+
+void HostDevice::execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
+                         uint64_t) {
+  for (const Command& c : commands) {
+    if (c.kind == Command::Kind::Launch) {
+      launch(c);
+      continue;
+    }
+    WEFT_CHECK(c.bytes >= 0, "a copy of {} bytes", c.bytes);
+    std::byte *to = address(c.to, "copy"), *from = address(c.from, "copy");
+    WEFT_CHECK(c.bytes <= c.to.buffer->bytes() - c.to.offset &&
+                   c.bytes <= c.from.buffer->bytes() - c.from.offset,
+               "a copy of {} bytes leaves its buffer", c.bytes);
+    std::memmove(to, from, static_cast<size_t>(c.bytes));
+    context().tracer().add(Counter::Copies);
+    context().tracer().add(Counter::CopyBytes, c.bytes);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,40 @@
+#include "weft/device/timeline.h"
+
+#include <chrono>
+
+#include "weft/base/error.h"
+#include "weft/base/spans.h"
+
+namespace weft {
+
+void Timeline::signal(uint64_t point) {
+  {
+    std::lock_guard lock(mutex_);
+    const uint64_t now = value();
+    WEFT_CHECK(point >= now, "a timeline would go back from {} to {}", now, point);
+    value_.store(point, std::memory_order_release);
+  }
+  changed_.notify_all();
+}
+
+bool Timeline::wait(uint64_t point, uint64_t deadline_ns, const std::atomic<bool>* cancel) {
+  if (reached(point)) return true;
+  // Nobody notifies us of a cancelled token: look every few milliseconds.
+  constexpr uint64_t kPeriod = 5'000'000;
+  std::unique_lock lock(mutex_);
+  while (!reached(point)) {
+    if (cancel != nullptr && cancel->load(std::memory_order_acquire)) return false;
+    if (deadline_ns == 0 && cancel == nullptr) {
+      changed_.wait(lock);
+      continue;
+    }
+    const uint64_t now = now_ns();
+    if (deadline_ns != 0 && now >= deadline_ns) return false;
+    uint64_t sleep = deadline_ns == 0 ? kPeriod : deadline_ns - now;
+    if (cancel != nullptr && sleep > kPeriod) sleep = kPeriod;
+    changed_.wait_for(lock, std::chrono::nanoseconds(sleep));
+  }
+  return true;
+}
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+#include "weft/target/cpu_features.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "weft/base/context.h"
+
+namespace weft {
+
+namespace {
+
+struct FeatureRow {
+  CpuFeature feature;
+  const char* name;
+  uint32_t leaf, subleaf;
+  int reg, bit;
+  uint64_t state;
+};
+
+constexpr FeatureRow kFeatures[] = {
+#define X(id, name, leaf, subleaf, reg, bit, state) \
+  {CpuFeature::id, name, leaf, subleaf, reg, bit, state},
+#include "weft/target/cpu_features.def"
+#undef X
+};
+
+struct HostCpu {
+  CpuFeatures features = CpuFeatures::detect();
+};
+
+#if defined(__x86_64__)
+// Which register sets the system saves at a context switch; 0 where it does not say.
+uint64_t saved_state() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0;
+  uint32_t low, high;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return static_cast<uint64_t>(high) << 32 | low;
+}
+
+bool present(const FeatureRow& row, uint64_t state) {
+  uint32_t r[4] = {};
+  if (!__get_cpuid_count(row.leaf, row.subleaf, &r[0], &r[1], &r[2], &r[3])) return false;
+  return (r[row.reg] >> row.bit & 1) != 0 && (state & row.state) == row.state;
+}
+#endif
+
+}  // namespace
+
+CpuFeatures CpuFeatures::detect() {
+  CpuFeatures found;
+#if defined(__x86_64__)
+  const uint64_t state = saved_state();
+  for (const FeatureRow& row : kFeatures) found.set(row.feature, present(row, state));
+#endif
+  return found;
+}
+
+const CpuFeatures& CpuFeatures::of(Context& context) { return context.get<HostCpu>().features; }
+
+std::string CpuFeatures::compiler_flags() const {
+  std::string flags;
+  for (const FeatureRow& row : kFeatures) {
+    if (!has(row.feature)) continue;
+    if (!flags.empty()) flags += ' ';
+    (flags += "-m") += row.name;
+  }
+  return flags;
+}
+
+std::string CpuFeatures::text() const {
+  std::string names;
+  for (const FeatureRow& row : kFeatures) {
+    if (!has(row.feature)) continue;
+    if (!names.empty()) names += ' ';
+    names += row.name;
+  }
+  return names;
+}
+
+}  // namespace weft

@@ -1,0 +1,136 @@
+#include "weft/target/target.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "weft/base/context.h"
+#include "weft/base/cpu_count.h"
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/base/names.h"
+
+namespace weft {
+
+namespace {
+
+constexpr DTypeSet set_of(std::initializer_list<DType> list) {
+  DTypeSet set = 0;
+  for (DType d : list) set |= dtype_bit(d);
+  return set;
+}
+
+constexpr DTypeSet kBool = dtype_bit(DType::Bool);
+constexpr DTypeSet kHalves = set_of({DType::F16, DType::BF16});
+constexpr DTypeSet kFloats = set_of({DType::F32, DType::F64});
+constexpr DTypeSet kInts = set_of(
+    {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64});
+constexpr DTypeSet kArithmetic = kBool | kInts | kFloats;
+constexpr DTypeSet kStorage = kArithmetic | kHalves;
+
+// What C and the interpreter have; the rest (exp2, log2, sin, idiv, mod) lower/ decomposes.
+constexpr NativeOp kHostOps[] = {
+    {Op::Neg, kArithmetic},      {Op::Not, kBool | kInts}, {Op::Sqrt, kFloats},
+    {Op::Trunc, kFloats},        {Op::Cast, kStorage},     {Op::Bitcast, kStorage},
+    {Op::Add, kArithmetic},      {Op::Mul, kArithmetic},   {Op::Div, kFloats},
+    {Op::CDiv, kInts},           {Op::CMod, kInts},        {Op::Max, kArithmetic},
+    {Op::Min, kArithmetic},      {Op::Lt, kArithmetic},    {Op::Le, kArithmetic},
+    {Op::Eq, kArithmetic},       {Op::Ne, kArithmetic},    {Op::And, kBool | kInts},
+    {Op::Or, kBool | kInts},     {Op::Xor, kBool | kInts}, {Op::Shl, kBool | kInts},
+    {Op::Shr, kBool | kInts},    {Op::Where, kStorage},    {Op::MulAcc, kBool | kInts},
+    {Op::MulAcc, kFloats, true},
+};
+
+// Vector registers of the host.
+struct VectorRow {
+  bool (*has)(const CpuFeatures&);
+  int bits, registers;
+};
+
+bool has_avx512(const CpuFeatures& cpu) {
+  // The foundation, plus what masks and narrow integers need: every server since Skylake.
+  return cpu.has(CpuFeature::Avx512f) && cpu.has(CpuFeature::Avx512bw) &&
+         cpu.has(CpuFeature::Avx512dq) && cpu.has(CpuFeature::Avx512vl);
+}
+
+constexpr VectorRow kVectorRows[] = {
+    {has_avx512, 512, 32},
+    {[](const CpuFeatures& cpu) { return cpu.has(CpuFeature::Avx2); }, 256, 16},
+    {[](const CpuFeatures&) { return true; }, 128, 16},
+};
+
+struct TargetRow {
+  std::string_view name, renderer;
+  std::span<const NativeOp> ops;
+  bool host_vectors;  // vector width from kVectorRows, else the fixed one below
+  int vector_bits, vector_registers, max_lanes, max_unroll;
+  bool always_fma;
+};
+
+// interp gains from long vectors whatever the host: an instruction is dispatched once for all
+// lanes.
+constexpr TargetRow kTargets[] = {
+    {"c", "c", kHostOps, true, 0, 0, 64, 64, false},
+    {"interp", "", kHostOps, false, 512, 32, 64, 16, true},
+};
+
+constexpr std::string_view kTargetNames[] = {kTargets[0].name, kTargets[1].name};
+
+const TargetRow& find_row(std::string_view name) {
+  for (const TargetRow& row : kTargets)
+    if (row.name == name) return row;
+  fail("target", "there is no target \"{}\"{}; targets are c and interp", name,
+       did_you_mean(name, kTargetNames));
+}
+
+}  // namespace
+
+std::span<const std::string_view> target_names() { return kTargetNames; }
+
+Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
+  const TargetRow& row = find_row(name);
+  Target t;
+  t.name = row.name;
+  t.renderer = row.renderer;
+  t.vector_bits = row.vector_bits;
+  t.vector_registers = row.vector_registers;
+  t.max_lanes = row.max_lanes;
+  t.max_unroll = row.max_unroll;
+  t.threads = threads;
+  t.cpu = cpu;
+  t.fma = row.always_fma || (cpu.has(CpuFeature::Fma) && cpu.has(CpuFeature::Avx2));
+  t.native_ops = row.ops;
+  if (row.host_vectors) {
+    const VectorRow* vectors = std::find_if(std::begin(kVectorRows), std::end(kVectorRows),
+                                            [&](const VectorRow& v) { return v.has(cpu); });
+    t.vector_bits = vectors->bits;
+    t.vector_registers = vectors->registers;
+  }
+  return t;
+}
+
+Target make_target(std::string_view name, Context& context) {
+  const int64_t asked = context.options().threads;
+  return make_target(name, CpuFeatures::of(context),
+                     asked > 0 ? static_cast<int>(asked) : available_cpus());
+}
+
+bool Target::native(Op op, DType dtype) const {
+  // An index has the width lower/ gives it.
+  if (is_index(dtype)) dtype = DType::I64;
+  return std::any_of(native_ops.begin(), native_ops.end(), [&](const NativeOp& n) {
+    return n.op == op && (n.dtypes & dtype_bit(dtype)) != 0 && (fma || !n.needs_fma);
+  });
+}
+
+bool Target::native_storage(DType dtype) const { return (kStorage & dtype_bit(dtype)) != 0; }
+
+int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dtype)); }
+
+uint64_t Target::key() const {
+  uint64_t h = hash_text(name);
+  for (const uint64_t part : {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma}})
+    h = hash_combine(h, part);
+  return h;
+}
+
+}  // namespace weft
