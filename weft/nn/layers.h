@@ -51,6 +51,8 @@ struct BatchNorm {
 // Normalises the last `shape.size()` axes. Ba, Kiros and Hinton 2016.
 struct LayerNorm {
   explicit LayerNorm(const Ints& shape, double eps = 1e-5, bool affine = true);
+  LayerNorm(std::initializer_list<int64_t> shape, double eps = 1e-5, bool affine = true)
+      : LayerNorm(Ints(shape), eps, affine) {}
   Tensor operator()(const Tensor& x) const;
   void visit(StateVisitor& v);
 
