@@ -125,7 +125,8 @@ void Trainer::shuffle() {
   const auto keys = Tensor::rand({n}).to_vector<float>();
   order_.resize(n);
   std::iota(order_.begin(), order_.end(), 0);
-  std::ranges::stable_sort(order_, {}, [&](int32_t i) { return keys[static_cast<size_t>(i)]; });
+  std::ranges::sort(order_, {},
+                    [&](int32_t i) { return std::pair(keys[static_cast<size_t>(i)], i); });
 }
 
 float Trainer::train_step() {

@@ -51,8 +51,8 @@ struct BatchNorm {
 // Normalises the last `shape.size()` axes. Ba, Kiros and Hinton 2016.
 struct LayerNorm {
   explicit LayerNorm(const Ints& shape, double eps = 1e-5, bool affine = true);
-  LayerNorm(std::initializer_list<int64_t> shape, double eps = 1e-5, bool affine = true)
-      : LayerNorm(Ints(shape), eps, affine) {}
+  LayerNorm(std::initializer_list<int64_t> sizes, double epsilon = 1e-5, bool affine = true)
+      : LayerNorm(Ints(sizes), epsilon, affine) {}
   Tensor operator()(const Tensor& x) const;
   void visit(StateVisitor& v);
 
