@@ -1,6 +1,7 @@
 // Hand-written linear programs and a way to run them, for the tests of render/ and device/.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "weft/base/error.h"
 #include "weft/rewrite/driver.h"
@@ -14,20 +15,22 @@ using namespace weft::pat;
 NodeRef data(Graph& g, int slot, DType d = DType::I32) { return g.param(slot, d, {}); }
 NodeRef lit(Graph& g, int v, DType d = DType::I32) { return g.constant(Value::of(d, v)); }
 
+// clang-format off
 constexpr Rule kAdd[] = {
     rule("add.zero", x + 0, x, kIntegers),
     rule("add.negated", x + -x, 0, kIntegers),
-    rule("mul.pow2", x* c0, x << ilog2(c0), is_pow2(c0) && c0 > 1, kBits),
+    rule("mul.pow2", x * c0, x << ilog2(c0), is_pow2(c0) && c0 > 1, kBits),
     rule("add.both", (x & y) + (x | y), x + y, kBits),
 };
+// clang-format on
 
 TEST(RuleTable, EveryRowKnowsItsOwnLineAndText) {
   EXPECT_EQ(kAdd[1].line, kAdd[0].line + 1);
   EXPECT_EQ(to_text(kAdd[0]), "add.zero: x + 0 -> x [index|bits]");
-  EXPECT_EQ(to_text(kAdd[2]), "mul.pow2: x * c0 -> x << ilog2(c0) if is_pow2(c0) & 1 < c0 [bits]");
+  EXPECT_EQ(to_text(kAdd[2]), "mul.pow2: x * c0 -> x << ilog2(c0) if is_pow2(c0) && 1 < c0 [bits]");
   EXPECT_EQ(to_text((x * (y + 1)) / -c0), "x * (y + 1) / -c0");
-  EXPECT_TRUE(source_of(kAdd[0]).starts_with("engine_test.cpp:") ||
-              source_of(kAdd[0]).find("tests/rewrite/engine_test.cpp:") != std::string::npos);
+  EXPECT_TRUE(source_of(kAdd[0]).starts_with("tests/rewrite/engine_test.cpp:"))
+      << source_of(kAdd[0]);
 }
 
 TEST(RuleSet, RewritesToAFixpoint) {
@@ -97,8 +100,10 @@ NodeRef count_neg(const Match& m, Machine& machine) {
   ++machine.made;
   return m[x];
 }
+// clang-format off
 constexpr Rule kMachine[] = {
-    rule("mul.shift", x* c0, x << ilog2(c0), is_pow2(c0) && native_op(Op::Shl, x), kBits)};
+    rule("mul.shift", x * c0, x << ilog2(c0), is_pow2(c0) && native_op(Op::Shl, x), kBits)};
+// clang-format on
 constexpr NativeRule<Machine> kMachineCode[] = {native("neg.neg", -(-x), count_neg)};
 
 TEST(RuleSet, AsksItsContext) {
@@ -133,11 +138,15 @@ TEST(RuleSet, RulesAreSwitchedOffByName) {
   }
 }
 
+// clang-format off
 constexpr Rule kPingPong[] = {
-    rule("and.to_or", ~(x& y), ~x | ~y, kBits).as_move(),
-    rule("or.to_and", ~x | ~y, ~(x& y), kBits).as_move(),
+    rule("and.to_or", ~(x & y), ~x | ~y, kBits).as_move(),
+    rule("or.to_and", ~x | ~y, ~(x & y), kBits).as_move(),
 };
+// clang-format on
+// clang-format off
 constexpr Rule kGrowing[] = {rule("neg.grow", -x, -(x + 1), kBits).as_move()};
+// clang-format on
 
 template <size_t N>
 std::string error_of(Graph& g, const Rule (&table)[N], NodeRef n) {
@@ -171,16 +180,38 @@ TEST(Fixpoint, RemembersNormalForms) {
   EXPECT_EQ(rewrite_fixpoint(g, end, set), end);
 }
 
-TEST(Fixpoint, MillionDeepGraph) {
-  Graph g;
-  const RuleSet<> set("test", rules(kAdd));
-  NodeRef n = data(g, 0), want = n;
-  for (int i = 0; i < 1000000; ++i) {
-    NodeRef k = data(g, i % 3);
-    n = g.alu(Op::Xor, {g.add(n, lit(g, 0)), k});
-    want = g.alu(Op::Xor, {want, k});
-  }
-  EXPECT_EQ(rewrite_fixpoint(g, n, set), want);
+/// Runs `body` on a thread whose stack is 256 KiB.
+void on_small_stack(void* (*body)(void*), void* arg) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, arg), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(Fixpoint, MillionDeepGraphOnASmallStack) {
+  struct Work {
+    Graph g;
+    NodeRef end = nullptr, walked = nullptr;
+    size_t steps = 0;
+  } work;
+  on_small_stack(
+      [](void* arg) -> void* {
+        Work& w = *static_cast<Work*>(arg);
+        const RuleSet<> set("test", rules(kAdd));
+        NodeRef n = data(w.g, 0);
+        for (int i = 0; i < 500000; ++i)
+          n = w.g.alu(Op::Xor, {w.g.add(n, lit(w.g, 0)), data(w.g, i % 3)});
+        w.end = rewrite_fixpoint(w.g, n, set);
+        w.walked = walk(w.g, n, set);
+        w.steps = Toposort(w.end).size();
+        return nullptr;
+      },
+      &work);
+  EXPECT_EQ(work.steps, 500000u + 3);
+  EXPECT_EQ(work.walked, work.end);
 }
 
 TEST(Walk, LooksOnceAtEveryNode) {

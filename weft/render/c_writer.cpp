@@ -77,12 +77,18 @@ void CWriter::close() {
   statement("}");
 }
 
+// With a value, for the loop that never runs.
+void CWriter::declare_escaping(CType type, const std::string& name) {
+  declarations_ +=
+      strformat("  {} {} = {};\n", prelude_.type(type), name, type.lanes == 1 ? "0" : "{0}");
+}
+
 void CWriter::define(NodeRef n, CType type, const std::string& text) {
   const bool escapes = escaping_.contains(n);
   Held* known = values_.find(n);
   if (known == nullptr) {
     known = &values_.set(n, {type, strformat("v{}", next_value_++)});
-    if (escapes) declarations_ += strformat("  {} {};\n", prelude_.type(type), known->text);
+    if (escapes) declare_escaping(type, known->text);
   }
   if (escapes) {
     statement(strformat("{} = {};", known->text, text));
@@ -125,7 +131,7 @@ void CWriter::write_range(NodeRef n) {
   const std::string name = strformat("i{}", next_value_++), t = prelude_.type(type);
   std::string declared = t + " " + name;
   if (escaping_.contains(n)) {
-    declarations_ += strformat("  {} {} = 0;\n", t, name);
+    declare_escaping(type, name);
     declared = name;
   }
   const bool core = range_binding(n) == Binding::Core;
@@ -207,7 +213,7 @@ void CWriter::write_acc(NodeRef n) {
   const bool escapes = escaping_.contains(n);
   if (known == nullptr) {
     known = &values_.set(n, {type, strformat("a{}", next_value_++)});
-    if (escapes) declarations_ += strformat("  {} {};\n", prelude_.type(type), known->text);
+    if (escapes) declare_escaping(type, known->text);
   }
   statement(escapes ? strformat("{} = {};", known->text, init)
                     : strformat("{} {} = {};", prelude_.type(type), known->text, init));

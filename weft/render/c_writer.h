@@ -34,6 +34,7 @@ class CWriter {
   void statement(std::string_view text);
   void open(std::string_view header);
   void close();
+  void declare_escaping(CType type, const std::string& name);
   void define(NodeRef n, CType type, const std::string& text);
 
   void write_node(NodeRef n);

@@ -184,6 +184,8 @@ class Builder {
       const Known v = arithmetic(op, used[0].value, used[1].value);
       return v && push({nullptr, v});
     }
+    if (op == Op::Neg && used[0].pending() && used[0].value)
+      return push({nullptr, unary(op, used[0].value)});
     return apply(op, n, used);
   }
 

@@ -42,11 +42,13 @@ Piece call(std::string name, std::span<const Piece> args, bool rest) {
   return {out + (rest ? ", ...)" : ")")};
 }
 
-Piece operation(const PatNode& n, std::span<const Piece> args) {
+Piece operation(const PatNode& n, std::span<const Piece> args, bool condition) {
   const Op op = static_cast<Op>(n.op);
   for (const Infix& i : kInfix) {
     if (i.op != op || args.size() != 2) continue;
-    return {in_parens(args[0], i.level - 1) + " " + i.sign + " " + in_parens(args[1], i.level),
+    const bool logical = condition && (op == Op::And || op == Op::Or);
+    const std::string sign = logical ? std::string(i.sign) + i.sign : i.sign;
+    return {in_parens(args[0], i.level - 1) + " " + sign + " " + in_parens(args[1], i.level),
             i.level};
   }
   if (op == Op::Neg) return {"-" + in_parens(args[0], 9), 9};
@@ -82,9 +84,19 @@ std::string escaped(std::string_view cell) {
   return out;
 }
 
+/// From the repository's root, wherever it was compiled.
+std::string file_of(const Rule& r) {
+  std::string_view file = r.file;
+  for (std::string_view root : {"weft/", "tests/"}) {
+    const size_t at = file.rfind(root);
+    if (at != std::string_view::npos && (at == 0 || file[at - 1] == '/')) file.remove_prefix(at);
+  }
+  return std::string(file);
+}
+
 }  // namespace
 
-std::string to_text(const Pat& p) {
+std::string to_text(const Pat& p, bool condition) {
   std::vector<Piece> stack;
   for (int i = 0; i < p.size; ++i) {
     const PatNode n = p.node[i];
@@ -96,7 +108,7 @@ std::string to_text(const Pat& p) {
       case PatKind::Const: out.text = kSlotNames[n.arg]; break;
       case PatKind::Int:
       case PatKind::Float: out.text = literal(p, n); break;
-      case PatKind::Op: out = operation(n, args); break;
+      case PatKind::Op: out = operation(n, args, condition); break;
       case PatKind::Fn:
         out = call(kFnNames[n.op], args, false);
         if (static_cast<PatFn>(n.op) == PatFn::Native)
@@ -131,16 +143,11 @@ std::string domain_text(Domain d) {
 
 std::string to_text(const Rule& r) {
   std::string out = to_text(r.lhs) + " -> " + (r.rhs.empty() ? "code" : to_text(r.rhs));
-  if (!r.cond.empty()) out += " if " + to_text(r.cond);
+  if (!r.cond.empty()) out += " if " + to_text(r.cond, true);
   return strformat("{}: {} [{}]", r.name, out, domain_text(r.domain));
 }
 
-std::string source_of(const Rule& r) {
-  std::string_view file = r.file;
-  const size_t at = file.rfind("weft/");
-  if (at != std::string_view::npos && (at == 0 || file[at - 1] == '/')) file.remove_prefix(at);
-  return strformat("{}:{}", file, r.line);
-}
+std::string source_of(const Rule& r) { return strformat("{}:{}", file_of(r), r.line); }
 
 uint64_t text_hash(const Rule& r) { return hash_text(to_text(r)); }
 
@@ -166,14 +173,16 @@ std::string rules_markdown(std::span<const RuleSetRow> sets,
     out += "| rule | from | to | if | domain | verdict | where |\n|---|---|---|---|---|---|---|\n";
     for (const RuleEntry& e : set.entries) {
       const Rule& r = *e.rule;
-      auto code = [](const Pat& p) { return p.empty() ? std::string() : "`" + to_text(p) + "`"; };
+      auto code = [](const Pat& p, bool condition = false) {
+        return p.empty() ? std::string() : "`" + to_text(p, condition) + "`";
+      };
       const std::string cells[] = {"`" + std::string(r.name) + "`",
                                    code(r.lhs),
                                    r.rhs.empty() ? "code" : code(r.rhs),
-                                   code(r.cond),
+                                   code(r.cond, true),
                                    domain_text(r.domain),
                                    verdict(r),
-                                   source_of(r)};
+                                   file_of(r)};
       for (const std::string& cell : cells) out += "| " + escaped(cell) + " ";
       out += "|\n";
     }

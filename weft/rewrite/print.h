@@ -8,8 +8,8 @@
 
 namespace weft {
 
-std::string to_text(const Pat& p);     ///< "(x * c0) / c1"
-std::string domain_text(Domain d);     ///< "index|bits"
+std::string to_text(const Pat& p, bool condition = false);  ///< "x * c0 / c1"
+std::string domain_text(Domain d);                          ///< "index|bits"
 std::string to_text(const Rule& r);    ///< "div.of_mul: (x * c0) / c1 -> x * (c0 / c1) if ..."
 std::string source_of(const Rule& r);  ///< "weft/simplify/index_rules.cpp:12"
 /// Changes whenever the meaning of the rule's text does: what proofs are keyed by.

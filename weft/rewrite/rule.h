@@ -117,15 +117,20 @@ constexpr void check_rhs(const Pat& lhs, const Pat& rhs) {
       throw "rewrite rule: the right side builds elementwise ops only; use native() for others";
   }
 }
+/// Only functions look at nodes: vmin(x) is a number, x is not.
 constexpr void check_cond(const Pat& lhs, const Pat& cond) {
   if (bound_slots(cond) & ~bound_slots(lhs))
     throw "rewrite rule: the condition uses a variable the left side does not bind";
+  bool is_node[Pat::kMaxNodes] = {};
+  int depth = 0;
   for (int i = 0; i < cond.size; ++i) {
-    if (cond.node[i].kind != PatKind::Any) continue;
-    bool inside = false;  // of a function: only functions look at nodes
-    for (int j = i + 1; j <= i + 2 && j < cond.size && !inside; ++j)
-      inside = cond.node[j].kind == PatKind::Fn;
-    if (!inside) throw "rewrite rule: conditions use vmin(x), vmax(x), divides(c, x), not x itself";
+    const PatNode n = cond.node[i];
+    const int count = n.kind == PatKind::Op || n.kind == PatKind::Fn ? n.nsrc : 0;
+    for (int k = depth - count; k < depth; ++k)
+      if (n.kind == PatKind::Op && is_node[k])
+        throw "rewrite rule: conditions use vmin(x), vmax(x), divides(c, x), not x itself";
+    depth -= count;
+    is_node[depth++] = n.kind == PatKind::Any;
   }
 }
 

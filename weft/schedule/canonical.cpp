@@ -9,9 +9,19 @@
 namespace weft {
 namespace {
 
+/// True when a scan (or a loop that keeps every step) runs along `range`: such ranges are
+/// innermost.
+bool runs_in_order(NodeRef sink, NodeRef range) {
+  for (NodeRef n : Toposort(sink)) {
+    const bool open = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
+    if (open && std::find(n->src().begin(), n->src().end(), range) != n->src().end()) return true;
+  }
+  return false;
+}
+
 /// Output ranges from outermost to innermost: what hoisted reductions depend on first, the rest in
 /// memory order of the result.
-std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k) {
+std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRef sink) {
   std::vector<NodeRef> memory;
   const int* buffer = plan.buffer_of.find(k.root);
   const bool elementwise = k.root->op != Op::Assign && k.root->op != Op::Scatter;
@@ -29,6 +39,8 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k) {
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (std::find(set.begin(), set.end(), r) != set.end()) add(r);
+  for (NodeRef r : memory)
+    if (!runs_in_order(sink, r)) add(r);
   for (NodeRef r : memory) add(r);
   return nest;
 }
@@ -127,7 +139,7 @@ NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
   int64_t next = 0;
   // Two passes keep new and old ids apart: a range may get the id of another that is still to be
   // renamed.
-  for (NodeRef r : nest_order(plan, kernel)) replace[r] = g.range(r->src(0), next++);
+  for (NodeRef r : nest_order(plan, kernel, sink)) replace[r] = g.range(r->src(0), next++);
   int slots = 0;
   for (NodeRef n : Toposort(sink)) {
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);

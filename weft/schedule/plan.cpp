@@ -12,12 +12,14 @@ namespace {
 
 // The additive cost model, in units of about one cycle of one core for one element. Small on
 // purpose: it decides fusion, the schedule search decides speed.
-constexpr double kOp = 0.1;          // one vectorised operation
-constexpr double kHardOp = 0.5;      // exp2, log2, sin, division, square root
-constexpr double kLoad = 0.3;        // reading one element again
-constexpr double kStore = 1.0;       // writing one element
-constexpr double kLaunch = 1500;     // one more kernel
-constexpr double kMinParallel = 8;   // outer iterations a kernel with hoisted reductions must keep
+constexpr double kOp = 0.1;         // one vectorised operation
+constexpr double kHardOp = 0.5;     // exp2, log2, sin, division, square root
+constexpr double kLoad = 0.3;       // reading one element again
+constexpr double kStore = 1.0;      // writing one element
+constexpr double kLaunch = 1500;    // one more kernel
+constexpr double kMinParallel = 8;  // outer iterations a kernel with hoisted reductions must keep
+constexpr double kMergeLimit =
+    4;  // a sum of sums may visit this many times the places of the inner sum (window edges)
 constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
 
 double op_cost(Op op) {
@@ -168,6 +170,7 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
   if (n->op == Op::Loop) return {false, "each of its results decides"};
   if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
   if (is_view(n->op)) return {false, "a view"};
+  if (n->dtype == DType::Index) return {false, "an index expression"};
   if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
   return decide_elementwise(n, wanted);
 }
@@ -196,7 +199,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
   const double evaluated = product(d.scope);
   const bool light = full_.at(reduce->src(0));
   const bool is_sum = n->op == Op::Reduce && fold_of(n) == Fold::Add;
-  if (is_sum && d.linear_in == static_cast<int>(Fold::Add) && evaluated <= 2 * numel)
+  if (is_sum && d.linear_in == static_cast<int>(Fold::Add) && evaluated <= kMergeLimit * numel)
     return {false, "a sum of sums is one sum"};
   if (evaluated <= numel && !in_reduce(d)) return {false, "its only consumer finishes it"};
   const double body = largest_numel(reduce->src(0)->shape->span());

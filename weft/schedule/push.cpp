@@ -10,6 +10,8 @@ namespace weft {
 int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
                   std::span<const NodeRef> extra) {
   std::vector<Demand>& list = demands[n];
+  const bool same_everywhere = n->op == Op::Const || n->op == Op::Variable;
+  if (same_everywhere && !list.empty()) return 0;
   for (size_t i = 0; i < list.size(); ++i) {
     Demand& d = list[i];
     if (d.kernel != from.kernel || d.place.valid != place.valid || d.place.index != place.index)

@@ -1,0 +1,226 @@
+// The sample programs through every device, against plain loops.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/device/samples.h"
+#include "weft/base/thread_pool.h"
+#include "weft/dtype/convert.h"
+
+namespace weft {
+namespace {
+
+using testing::Loaded;
+
+template <class T>
+std::shared_ptr<Buffer> upload(Device& device, const std::vector<T>& values) {
+  auto buffer = device.allocate(static_cast<int64_t>(values.size() * sizeof(T)));
+  device.copy_in({buffer.get()}, std::as_bytes(std::span(values)));
+  return buffer;
+}
+template <class T>
+std::vector<T> download(Buffer& buffer) {
+  std::vector<T> values(static_cast<size_t>(buffer.bytes()) / sizeof(T));
+  buffer.device().copy_out(std::as_writable_bytes(std::span(values)), {&buffer});
+  return values;
+}
+
+std::vector<float> ramp(size_t n, float step) {
+  std::vector<float> v(n);
+  for (size_t i = 0; i < n; ++i) v[i] = static_cast<float>((i * 37) % 101) * step - 3;
+  return v;
+}
+
+struct Setup {
+  const char *device, *cc;
+};
+
+class Samples : public ::testing::TestWithParam<Setup> {
+ protected:
+  Samples() : context_(options()), scope_(context_) {}
+  Options options() const {
+    Options o = testing::quiet_options();
+    o.cc = GetParam().cc;
+    return o;
+  }
+  Device& device() { return context_.get<DeviceTable>().open(GetParam().device); }
+
+  Context context_;
+  ContextScope scope_;
+};
+
+TEST_P(Samples, Add) {
+  Loaded k(device(), {testing::sample_add()});
+  const auto x = ramp(1024, 0.25f), y = ramp(1024, 1.5f);
+  auto out = device().allocate(4096), a = upload(device(), x), b = upload(device(), y);
+  k.run(0, {{out.get()}, {a.get()}, {b.get()}}, {}, 64);
+  const auto got = download<float>(*out);
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], x[i] + y[i]) << i;
+}
+
+TEST_P(Samples, SumOfAVariableNumber) {
+  Loaded k(device(), {testing::sample_sum()});
+  const auto x = ramp(4096, 0.1f);
+  auto out = device().allocate(4), a = upload(device(), x);
+  for (int64_t n : {0, 1, 17, 4096}) {
+    k.run(0, {{out.get()}, {a.get()}}, {n});
+    float want = 0;
+    for (int64_t i = 0; i < n; ++i) want += x[static_cast<size_t>(i)];
+    EXPECT_EQ(download<float>(*out)[0], want) << n;
+  }
+}
+
+TEST_P(Samples, Matmul) {
+  if (!device().target().fma) GTEST_SKIP() << "this CPU has no FMA";
+  Loaded k(device(), {testing::sample_matmul()});
+  const auto x = ramp(16 * 32, 0.3f), y = ramp(32 * 8, 0.7f);
+  auto out = device().allocate(16 * 8 * 4), a = upload(device(), x), b = upload(device(), y);
+  k.run(0, {{out.get()}, {a.get()}, {b.get()}}, {}, 16);
+  const auto got = download<float>(*out);
+  for (size_t m = 0; m < 16; ++m) {
+    for (size_t n = 0; n < 8; ++n) {
+      float want = 0;
+      for (size_t j = 0; j < 32; ++j) want = std::fma(x[m * 32 + j], y[j * 8 + n], want);
+      ASSERT_EQ(got[m * 8 + n], want) << m << ", " << n;
+    }
+  }
+}
+
+TEST_P(Samples, GatherNeverTouchesWhatIsMaskedOff) {
+  Loaded k(device(), {testing::sample_gather()});
+  std::vector<uint16_t> x(50);
+  for (size_t i = 0; i < 50; ++i) x[i] = f32_to_bf16(static_cast<float>(i) - 20);
+  std::vector<int64_t> index(100);
+  // Far outside: reading there would crash.
+  for (size_t i = 0; i < 100; ++i)
+    index[i] = i % 3 == 0 ? (int64_t{1} << 45) : i % 3 == 1 ? -(int64_t{1} << 45) : (7 * i) % 50;
+  auto out = device().allocate(200), a = upload(device(), x), b = upload(device(), index);
+  k.run(0, {{out.get()}, {a.get()}, {b.get()}}, {50}, 100);
+  const auto got = download<uint16_t>(*out);
+  for (size_t i = 0; i < 100; ++i) {
+    const float v = i % 3 == 2 ? bf16_to_f32(x[static_cast<size_t>(index[i])]) : 0;
+    ASSERT_EQ(got[i], f32_to_f16(2 * v)) << i;
+  }
+}
+
+TEST_P(Samples, ArgmaxTakesTheFirst) {
+  Loaded k(device(), {testing::sample_argmax()});
+  for (size_t at : {0u, 5u, 37u, 63u}) {
+    auto x = ramp(64, 0.5f);
+    x[at] = 1000;
+    if (at < 40) x[at + 9] = 1000;  // a tie in another lane
+    auto value = device().allocate(4), position = device().allocate(4), a = upload(device(), x);
+    k.run(0, {{value.get()}, {position.get()}, {a.get()}});
+    EXPECT_EQ(download<float>(*value)[0], 1000);
+    EXPECT_EQ(download<int32_t>(*position)[0], static_cast<int32_t>(at));
+  }
+}
+
+TEST_P(Samples, ScatterCombinesInOrder) {
+  Loaded k(device(), {testing::sample_scatter()});
+  std::vector<uint16_t> table(64, f32_to_f16(1)), x(200);
+  std::vector<int32_t> index(200);
+  for (size_t i = 0; i < 200; ++i) {
+    index[i] = static_cast<int32_t>(i * 31 % 70) - 6;  // some below 0, some above 49
+    x[i] = f32_to_f16(static_cast<float>(i) * 0.37f);
+  }
+  std::vector<uint16_t> want = table;
+  for (size_t i = 0; i < 200; ++i) {
+    if (index[i] < 0 || index[i] >= 50) continue;
+    uint16_t& t = want[static_cast<size_t>(index[i])];
+    t = f32_to_f16(f16_to_f32(t) + f16_to_f32(x[i]));
+  }
+  auto t = upload(device(), table), last = device().allocate(4), i = upload(device(), index),
+       v = upload(device(), x);
+  k.run(0, {{t.get()}, {last.get()}, {i.get()}, {v.get()}});
+  EXPECT_EQ(download<uint16_t>(*t), want);
+  EXPECT_EQ(download<int32_t>(*last)[0], index[199]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Samples,
+                         ::testing::Values(Setup{"CPU:INTERP", ""}, Setup{"CPU:C", "clang-19"},
+                                           Setup{"CPU:C", "gcc"}),
+                         [](const auto& p) { return "Setup" + std::to_string(p.index); });
+
+// Every 16-bit pattern to f32 and back; and f32 patterns around every rounding boundary of f16,
+// bf16.
+LinearProgram conversion(DType from, DType to, int64_t count) {
+  testing::ProgramBuilder b(strformat("{}_{}", name(from), name(to)));
+  NodeRef out = b.param(to, true), x = b.param(from);
+  NodeRef r = b.open(b.i32(count / 16), Binding::Core);
+  NodeRef i = b.alu(Op::Mul, {r, b.i32(16)});
+  b.store(out, i, b.emit(Op::Cast, to, {b.load(x, i, 16)}, {}, 16));
+  b.close(r);
+  return b.build();
+}
+
+bool same_f16(uint16_t a, uint16_t b, uint16_t infinity) {
+  const bool nan_a = (a & 0x7fff) > infinity, nan_b = (b & 0x7fff) > infinity;
+  return nan_a || nan_b ? nan_a && nan_b : a == b;
+}
+
+TEST_P(Samples, HalvesExhaustively) {
+  constexpr int64_t kAll = 65536, kAround = kAll * 8;
+  std::vector<uint16_t> patterns(kAll);
+  for (size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<uint16_t>(i);
+  auto x = upload(device(), patterns), wide = device().allocate(kAround * 4);
+  auto narrow = device().allocate(kAround * 2);
+  Loaded k(
+      device(),
+      {conversion(DType::F16, DType::F32, kAll), conversion(DType::BF16, DType::F32, kAll),
+       conversion(DType::F32, DType::F16, kAround), conversion(DType::F32, DType::BF16, kAround)});
+  for (size_t kind : {0u, 1u}) {
+    const auto widen = [&](uint16_t h) { return kind == 0 ? f16_to_f32(h) : bf16_to_f32(h); };
+    const uint16_t infinity = kind == 0 ? 0x7c00 : 0x7f80;
+    k.run(kind, {{wide.get()}, {x.get()}}, {}, kAll / 16);
+    auto got = download<float>(*wide);
+    for (size_t i = 0; i < kAll; ++i) {
+      const float want = widen(patterns[i]);
+      ASSERT_TRUE(std::isnan(want)
+                      ? std::isnan(got[i])
+                      : std::bit_cast<uint32_t>(want) == std::bit_cast<uint32_t>(got[i]))
+          << i;
+    }
+    // The value itself, half-way to the next, and a little to each side.
+    std::vector<float> near(kAround);
+    for (size_t i = 0; i < kAll; ++i) {
+      const uint32_t u = std::bit_cast<uint32_t>(widen(patterns[i]));
+      const uint32_t half = kind == 0 ? 0x1000 : 0x8000;
+      const uint32_t offsets[8] = {0, 1, half - 1, half, half + 1, 2 * half - 1, ~0u, half / 2};
+      for (size_t j = 0; j < 8; ++j) near[i * 8 + j] = std::bit_cast<float>(u + offsets[j]);
+    }
+    auto source = upload(device(), near);
+    k.run(2 + kind, {{narrow.get()}, {source.get()}}, {}, kAround / 16);
+    const auto halves = download<uint16_t>(*narrow);
+    for (size_t i = 0; i < near.size(); ++i) {
+      const uint16_t want = kind == 0 ? f32_to_f16(near[i]) : f32_to_bf16(near[i]);
+      ASSERT_TRUE(same_f16(halves[i], want, infinity)) << std::bit_cast<uint32_t>(near[i]);
+    }
+  }
+}
+
+// Which worker runs an item must not matter.
+TEST(DeviceThreads, AnyNumberGivesTheSameBits) {
+  std::vector<std::vector<float>> results;
+  for (int64_t threads : {1, 2, 5}) {
+    Options options = testing::quiet_options();
+    options.threads = threads;
+    Context context(options);
+    ContextScope scope(context);
+    Device& device = context.get<DeviceTable>().open("CPU");
+    LinearProgram program = testing::sample_matmul();
+    program.flops = 1e9;  // claims enough work to be split
+    if (!device.target().fma) program = testing::sample_add();
+    Loaded k(device, {program});
+    auto out = device.allocate(16 * 8 * 4), a = upload(device, ramp(2048, 0.3f)),
+         b = upload(device, ramp(2048, 0.7f));
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      k.run(0, {{out.get()}, {a.get()}, {b.get()}}, {}, device.target().fma ? 16 : 8);
+      results.push_back(download<float>(*out));
+    }
+  }
+  for (const auto& r : results) EXPECT_EQ(r, results[0]);
+}
+
+}  // namespace
+}  // namespace weft

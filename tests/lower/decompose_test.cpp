@@ -1,0 +1,247 @@
+// Every op that lowering takes apart, on values where it could go wrong, scalar and in lanes.
+#include <cmath>
+#include <limits>
+
+#include "tests/lower/kernels.h"
+
+namespace weft::test {
+namespace {
+
+std::vector<Value> interesting(DType d) {
+  std::vector<Value> out;
+  if (is_float(d)) {
+    const double inf = std::numeric_limits<double>::infinity();
+    for (double x : {0.0,          0.25,
+                     0.5,          1.0,
+                     1.5,          2.0,
+                     127.0,        127.5,
+                     128.0,        129.0,
+                     255.0,        255.9,
+                     256.0,        300.0,
+                     2049.0,       32767.5,
+                     65504.0,      65519.0,
+                     65520.0,      65535.5,
+                     8388609.0,    2147483520.0,
+                     2147483648.0, 4294967296.0,
+                     0x1p53,       0x1.fffffffffffffp62,
+                     0x1p63,       0x1p64,
+                     3e38,         1e300,
+                     1e-40,        0x1p-149,
+                     5e-324,       1.00000001,
+                     inf}) {
+      out.push_back(Value::of(d, x));
+      out.push_back(Value::of(d, -x));
+    }
+    out.push_back(Value::of(d, std::nan("")));
+    return out;
+  }
+  for (int64_t x : {0, 1, 2, 3, 5, 7, 8, 15, 16, 31, 33, 63, 64, 100})
+    for (int64_t sign : {1, -1}) out.push_back(Value::of(d, x * sign));
+  for (int64_t x : {int64_t{65521}, int64_t{16777217}, int64_t{1} << 53 | 1,
+                    (int64_t{1} << 60) + (int64_t{1} << 52) + 1})
+    for (int64_t sign : {1, -1}) out.push_back(Value::of(d, x * sign));
+  out.push_back(Value::of(d, int_min(d)));
+  out.push_back(Value::of(d, int_min(d) + 1));
+  out.push_back(Value::of(d, int_max(d)));
+  out.push_back(Value::of(d, int_max(d) - 1));
+  return out;
+}
+
+/// All pairs of interesting values through one kernel with and without lanes.
+struct Pairs {
+  std::vector<Value> a, b, c;
+  explicit Pairs(DType da, DType db, DType dc) {
+    const auto xs = interesting(da), ys = interesting(db), zs = interesting(dc);
+    for (size_t i = 0; i < xs.size(); ++i)
+      for (size_t j = 0; j < ys.size(); ++j) {
+        a.push_back(xs[i]);
+        b.push_back(ys[j]);
+        c.push_back(zs[(i * 7 + j) % zs.size()]);
+      }
+    while (a.size() % 4 != 0) a.push_back(a[0]), b.push_back(b[0]), c.push_back(c[0]);
+  }
+};
+
+void check(const std::string& what, DType out, const std::vector<std::vector<Value>>& operands,
+           NodeRef (*build)(Graph&, std::span<const NodeRef>, const void*), const void* context,
+           Zeros zeros_of_op = Zeros::Signed) {
+  SCOPED_TRACE(what);
+  const auto n = static_cast<int64_t>(operands[0].size());
+  for (bool lanes : {false, true}) {
+    KernelBuilder k;
+    NodeRef i = k.range(n / 4, 0), v = k.range(4, 1, lanes ? Binding::Vector : Binding::Loop);
+    NodeRef at = k.g.add(k.g.mul(i, k.index(4)), v);
+    std::vector<NodeRef> loads;
+    Buffers buffers;
+    for (const auto& values : operands) {
+      loads.push_back(
+          k.load(k.param(static_cast<int64_t>(buffers.size()), values[0].dtype(), n), at));
+      buffers.push_back(values);
+    }
+    k.store(k.param(static_cast<int64_t>(buffers.size()), out, n), at, build(k.g, loads, context));
+    buffers.push_back(zeros(out, n));
+    expect_same(k.kernel(), buffers, {}, zeros_of_op);
+  }
+}
+
+struct OpCase {
+  Op op;
+  DType result;
+};
+NodeRef build_op(Graph& g, std::span<const NodeRef> src, const void* context) {
+  const auto* c = static_cast<const OpCase*>(context);
+  return g.make({c->op, c->result, src});
+}
+
+constexpr DType kInts[] = {DType::I8, DType::I16, DType::I32, DType::I64,
+                           DType::U8, DType::U16, DType::U32, DType::U64};
+constexpr DType kAll[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, DType::I64,
+                          DType::U8,   DType::U16, DType::U32, DType::U64, DType::F16,
+                          DType::BF16, DType::F32, DType::F64};
+
+TEST(LowerDecompose, BinaryOps) {
+  for (DType d : kAll) {
+    const Pairs p(d, d, d);
+    for (Op op : {Op::Add, Op::Mul, Op::Div, Op::IDiv, Op::Mod, Op::Max, Op::Min, Op::Lt, Op::Le,
+                  Op::Eq, Op::Ne, Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr}) {
+      if (has_trait(op, kFloatOnly) && !is_float(d)) continue;
+      if (has_trait(op, kIntOnly) && is_float(d)) continue;
+      const bool logic = op == Op::And || op == Op::Or || op == Op::Xor;
+      if (has_trait(op, kIntOnly) && is_bool(d) && !logic) continue;
+      const OpCase c{op, has_trait(op, kBoolResult) ? DType::Bool : d};
+      check(std::string(info(op).name) + " " + std::string(name(d)), c.result, {p.a, p.b}, build_op,
+            &c, op == Op::Max || op == Op::Min ? Zeros::Unsigned : Zeros::Signed);
+    }
+  }
+}
+
+TEST(LowerDecompose, UnaryOps) {
+  for (DType d : kAll)
+    for (Op op : {Op::Neg, Op::Not, Op::Sqrt, Op::Trunc}) {
+      if (has_trait(op, kFloatOnly) && !is_float(d)) continue;
+      if (has_trait(op, kIntOnly) && is_float(d)) continue;
+      if (op == Op::Neg && is_bool(d)) continue;
+      const OpCase c{op, d};
+      std::vector<Value> x = interesting(d);
+      while (x.size() % 4 != 0) x.push_back(x[0]);
+      check(std::string(info(op).name) + " " + std::string(name(d)), d, {x}, build_op, &c);
+    }
+}
+
+TEST(LowerDecompose, Casts) {
+  for (DType from : kAll)
+    for (DType to : kAll) {
+      if (from == to) continue;
+      const OpCase c{Op::Cast, to};
+      std::vector<Value> x = interesting(from);
+      while (x.size() % 4 != 0) x.push_back(x[0]);
+      check(std::string(name(from)) + " to " + std::string(name(to)), to, {x}, build_op, &c);
+    }
+}
+
+TEST(LowerDecompose, MulAcc) {
+  for (DType d : {DType::I32, DType::U8, DType::F16, DType::F32}) {
+    const Pairs p(d, d, d);
+    const OpCase c{Op::MulAcc, d};
+    check("mulacc " + std::string(name(d)), d, {p.a, p.b, p.c}, build_op, &c);
+  }
+}
+
+struct ConstantCase {
+  Op op;
+  Value divisor;
+};
+NodeRef build_by_constant(Graph& g, std::span<const NodeRef> src, const void* context) {
+  const auto* c = static_cast<const ConstantCase*>(context);
+  return g.alu(c->op, {src[0], g.constant(c->divisor)});
+}
+
+TEST(LowerDecompose, DivisionByConstants) {
+  for (DType d : kInts) {
+    std::vector<Value> x = interesting(d);
+    while (x.size() % 4 != 0) x.push_back(x[0]);
+    for (int64_t by : {0, 1, -1, 2, -2, 3, -3, 5, 7, 8, 10, 16, 100, 127, -128})
+      for (Op op : {Op::IDiv, Op::Mod}) {
+        const ConstantCase c{op, Value::of(d, by)};
+        check(std::string(info(op).name) + " " + std::string(name(d)) + " by " + c.divisor.text(),
+              d, {x}, build_by_constant, &c);
+      }
+  }
+}
+
+/// A target with neither division, nor rounding, nor max, nor fused multiply-add.
+Target bare_target() {
+  static constexpr NativeOp kNothing[] = {{Op::Add, ~DTypeSet{0}}};
+  Target t = make_target("c", CpuFeatures{}, 1);
+  t.native_ops = kNothing;
+  t.fma = false;
+  return t;
+}
+
+TEST(LowerDecompose, MultiplicationInsteadOfDivision) {
+  for (DType d : {DType::I8, DType::I32, DType::U8, DType::U16, DType::U32}) {
+    for (int64_t by : {1, 3, 5, 7, 10, 11, 60, 127, 641, 1000003}) {
+      if (by > static_cast<int64_t>(int_max(d))) continue;
+      KernelBuilder k;
+      std::vector<Value> x = interesting(d);
+      const auto n = static_cast<int64_t>(x.size());
+      NodeRef i = k.range(n, 0), a = k.load(k.param(0, d, n), i),
+              c = k.g.constant(Value::of(d, by));
+      k.store(k.param(1, d, n), i, k.g.idiv(a, c));
+      k.store(k.param(2, d, n), i, k.g.mod(a, c));
+      const Kernel kernel = k.kernel();
+      const LinearProgram p = lower_kernel(kernel, bare_target());
+      EXPECT_EQ(count(p, Op::CDiv) + count(p, Op::CMod), 0u);
+      const Buffers buffers = {x, zeros(d, n), zeros(d, n)};
+      EXPECT_EQ(run_program(p, buffers), run_kernel(kernel.sink, buffers))
+          << name(d) << " by " << by;
+    }
+  }
+}
+
+TEST(LowerDecompose, OnABareTarget) {
+  for (DType d : {DType::F32, DType::F64, DType::I16}) {
+    const Pairs p(d, d, d);
+    const auto n = static_cast<int64_t>(p.a.size());
+    for (Op op : {Op::Max, Op::Min, Op::Trunc, Op::MulAcc}) {
+      if (op == Op::Trunc && !is_float(d)) continue;
+      KernelBuilder k;
+      NodeRef i = k.range(n, 0);
+      const NodeRef src[] = {k.load(k.param(0, d, n), i), k.load(k.param(1, d, n), i),
+                             k.load(k.param(2, d, n), i)};
+      const size_t arity = static_cast<size_t>(info(op).arity);
+      k.store(k.param(3, d, n), i, k.g.make({op, d, {src, arity}}));
+      const Kernel kernel = k.kernel();
+      const LinearProgram program = lower_kernel(kernel, bare_target());
+      EXPECT_EQ(count(program, op), 0u);
+      const Buffers buffers = {p.a, p.b, p.c, zeros(d, n)};
+      const Buffers got = run_program(program, buffers), want = run_kernel(kernel.sink, buffers);
+      for (size_t j = 0; j < p.a.size(); ++j) {
+        // Products of huge f64 and sums that cancel to below 2^-1022 are out of the error-free
+        // transforms' reach.
+        if (op == Op::MulAcc && d == DType::F64 &&
+            (std::fabs(p.a[j].as_double()) > 1e200 || std::fabs(p.b[j].as_double()) > 1e200 ||
+             std::fabs(p.a[j].as_double() * p.b[j].as_double()) < 1e-250))
+          continue;
+        const bool same = got[3][j] == want[3][j] || (got[3][j].is_nan() && want[3][j].is_nan()) ||
+                          (got[3][j].is_zero() && want[3][j].is_zero() && op != Op::Trunc);
+        ASSERT_TRUE(same) << info(op).name << " " << name(d) << " " << p.a[j].text() << " "
+                          << p.b[j].text() << " " << p.c[j].text() << ": " << got[3][j].text()
+                          << " not " << want[3][j].text();
+      }
+    }
+  }
+}
+
+TEST(LowerDecompose, BoundsElideGuards) {
+  KernelBuilder k;
+  NodeRef i = k.range(100, 0);
+  NodeRef x = k.g.cast(i, DType::I32), seven = k.g.constant(Value::of(DType::I32, 7));
+  k.store(k.param(0, DType::I32, 100), i, k.g.add(k.g.idiv(x, seven), k.g.mod(x, seven)));
+  const auto p = expect_same(k.kernel(), {zeros(DType::I32, 100)});
+  EXPECT_EQ(count(p, Op::Where), 0u) << print_program(p);
+  EXPECT_EQ(count(p, Op::CDiv), 1u);
+}
+
+}  // namespace
+}  // namespace weft::test

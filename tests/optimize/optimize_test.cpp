@@ -1,0 +1,198 @@
+#include "tests/optimize/kernels.h"
+
+namespace weft {
+namespace {
+
+using namespace test;
+
+bool has_binding(const Kernel& kernel, Binding binding) {
+  for (NodeRef n : Toposort(kernel.sink))
+    if (n->op == Op::Range && range_binding(n) == binding) return true;
+  return false;
+}
+
+Kernel elementwise_kernel(int64_t n, DType dtype = DType::F32) {
+  KernelBuilder b;
+  NodeRef i = b.range(n, 0);
+  NodeRef x = b.load(b.param(1, dtype, n), i);
+  b.store(b.param(0, dtype, n), i, b.g.add(b.g.mul(x, x), x));
+  return b.kernel();
+}
+
+TEST(Optimize, elementwise_of_every_size_keeps_its_values) {
+  for (int bits : {128, 256, 512})
+    for (int64_t n = 1; n < 70; ++n) {
+      const Kernel k = elementwise_kernel(n);
+      expect_kept(k, buffers_for(k), bits);
+    }
+}
+
+TEST(Optimize, elementwise_is_vectors_shared_by_cores) {
+  const Kernel k = elementwise_kernel(4096);
+  const Kernel better = expect_kept(k, buffers_for(k));
+  EXPECT_TRUE(has_binding(better, Binding::Vector));
+  EXPECT_TRUE(has_binding(better, Binding::Core));
+}
+
+TEST(Optimize, lanes_follow_the_widest_dtype) {
+  auto lanes = [](DType dtype) {
+    const Kernel k = elementwise_kernel(1024, dtype);
+    for (NodeRef n : Toposort(expect_kept(k, buffers_for(k)).sink))
+      if (n->op == Op::Range && range_binding(n) == Binding::Vector) return n->src(0)->vmax;
+    return int64_t{1};
+  };
+  EXPECT_EQ(lanes(DType::F64), 8);
+  EXPECT_EQ(lanes(DType::F32), 16);
+  EXPECT_EQ(lanes(DType::F16), 16);
+  EXPECT_EQ(lanes(DType::U8), 64);
+}
+
+TEST(Optimize, products_of_every_layout_and_odd_sizes) {
+  for (int bits : {128, 512})
+    for (bool ta : {false, true})
+      for (bool tb : {false, true})
+        for (auto [m, n, k] : {std::array<int64_t, 3>{17, 33, 19}, {5, 64, 48}, {64, 10, 16}, {1, 50, 40},
+                               {40, 1, 50}, {14, 32, 70}}) {
+          const Kernel kernel = matmul_kernel(m, n, k, ta, tb);
+          expect_kept(kernel, buffers_for(kernel), bits);
+        }
+}
+
+TEST(Optimize, convolutions_in_both_layouts) {
+  for (bool batch_inner : {false, true})
+    for (ConvPart part : {ConvPart::Forward, ConvPart::Input, ConvPart::Weight})
+      for (const ConvShape& s : {ConvShape{3, 1, 8, 9, 4, 5}, {20, 3, 7, 6, 5, 3}, {4, 2, 22, 21, 3, 2}}) {
+        const Kernel kernel = conv_kernel(s, batch_inner, part);
+        expect_kept(kernel, buffers_for(kernel));
+      }
+}
+
+TEST(Optimize, softmax_in_one_kernel) {
+  for (int64_t n : {5, 16, 37}) {
+    KernelBuilder b;
+    NodeRef i = b.range(6, 0), j = b.range(n, 1), j1 = b.range(n, 2), j2 = b.range(n, 3);
+    NodeRef x = b.param(1, DType::F32, 6 * n);
+    auto at = [&](NodeRef column) { return b.load(x, b.g.add(b.g.mul(i, b.index(n)), column)); };
+    NodeRef top = b.reduce(Fold::Max, at(j1), {j1});
+    NodeRef sum = b.reduce(Fold::Add, b.g.sub(at(j2), top), {j2});
+    b.store(b.param(0, DType::F32, 6 * n), b.g.add(b.g.mul(i, b.index(n)), j),
+            b.g.add(b.g.mul(at(j), sum), top));
+    b.store(b.param(2, DType::F32, 6), i, sum);
+    const Kernel k = b.kernel();
+    expect_kept(k, buffers_for(k));
+  }
+}
+
+TEST(Optimize, whole_sums_use_vectors) {
+  for (int64_t n : {1, 7, 16, 100, 4096, 4099}) {
+    KernelBuilder b;
+    NodeRef r = b.range(n, 0);
+    b.store(b.param(0, DType::F32, 1), b.index(0), b.reduce(Fold::Add, b.load(b.param(1, DType::F32, n), r), {r}));
+    const Kernel k = b.kernel();
+    const Kernel better = expect_kept(k, buffers_for(k));
+    EXPECT_EQ(has_binding(better, Binding::Vector), n > 2) << n;
+  }
+}
+
+TEST(Optimize, symbolic_sizes_keep_their_values) {
+  KernelBuilder b;
+  NodeRef n = b.g.variable("n", 1, 100);
+  NodeRef i = b.g.range(n, 0), k = b.g.range(n, 1);
+  NodeRef size = b.g.mul(n, n);
+  const NodeRef dims[] = {size}, out_dims[] = {n};
+  NodeRef x = b.load(b.g.param(1, DType::F32, dims), b.g.add(b.g.mul(i, n), k));
+  b.store(b.g.param(0, DType::F32, out_dims), i, b.reduce(Fold::Add, x, {k}));
+  const Kernel kernel = b.kernel();
+  for (int64_t value : {1, 5, 16, 33, 50}) {
+    Buffers buffers{zeros(DType::F32, value), numbers(DType::F32, value * value)};
+    expect_kept(kernel, buffers, 512, {{"n", value}});
+  }
+}
+
+TEST(Optimize, stores_that_fold_stay_in_order) {
+  KernelBuilder b;
+  NodeRef i = b.range(40, 0), j = b.range(32, 1);
+  NodeRef row = b.g.make(Op::ToIndex, DType::Index, {b.load(b.param(1, DType::I32, 40), i), b.index(5)});
+  NodeRef value = b.load(b.param(2, DType::F32, 40 * 32), b.g.add(b.g.mul(i, b.index(32)), j));
+  b.store(b.param(0, DType::F32, 5 * 32), b.g.add(b.g.mul(row, b.index(32)), j), value, nullptr, Fold::Add, 0);
+  const Kernel k = b.kernel();
+  const Kernel better = expect_kept(k, buffers_for(k));
+  // Rows meet, columns do not: only columns may be vectors or shared.
+  EXPECT_TRUE(has_binding(better, Binding::Vector));
+  for (NodeRef n : Toposort(better.sink))
+    if (n->op == Op::Range && n->src(0)->vmax == 40) { EXPECT_EQ(range_binding(n), Binding::Loop); }
+}
+
+TEST(Optimize, last_write_wins_in_index_order) {
+  KernelBuilder b;
+  NodeRef i = b.range(64, 0);
+  NodeRef at = b.g.make(Op::ToIndex, DType::Index, {b.load(b.param(1, DType::I32, 64), i), b.index(9)});
+  b.store(b.param(0, DType::F32, 9), at, b.load(b.param(2, DType::F32, 64), i), nullptr, Fold::Set, 0);
+  const Kernel k = b.kernel();
+  const Kernel better = expect_kept(k, buffers_for(k));
+  EXPECT_FALSE(has_binding(better, Binding::Core));
+}
+
+TEST(Optimize, elements_read_and_written_are_never_computed_twice) {
+  KernelBuilder b;
+  NodeRef i = b.range(37, 0), p = b.param(0, DType::F32, 37);
+  b.store(p, i, b.g.add(b.load(p, i), b.load(b.param(1, DType::F32, 37), i)));
+  const Kernel k = b.kernel();
+  const Kernel better = expect_kept(k, buffers_for(k));
+  for (NodeRef n : Toposort(better.sink)) EXPECT_NE(n->op, Op::Min);
+}
+
+TEST(Optimize, shifted_updates_in_place_are_left_alone) {
+  KernelBuilder b;
+  NodeRef i = b.range(63, 0), p = b.param(0, DType::F32, 64);
+  b.store(p, i, b.load(p, b.g.add(i, b.index(1))));
+  const Kernel k = b.kernel();
+  const Kernel better = expect_kept(k, buffers_for(k));
+  EXPECT_FALSE(has_binding(better, Binding::Vector));
+  EXPECT_FALSE(has_binding(better, Binding::Core));
+}
+
+TEST(Optimize, scans_keep_their_loop) {
+  KernelBuilder b;
+  NodeRef i = b.range(32, 0), j = b.range(20, 1);
+  NodeRef at = b.g.add(b.g.mul(j, b.index(32)), i);
+  NodeRef sum = b.g.make(Op::Scan, DType::F32, {b.load(b.param(1, DType::F32, 640), at), j}, {static_cast<int64_t>(Fold::Add)});
+  b.store(b.param(0, DType::F32, 640), at, sum);
+  const Kernel k = b.kernel();
+  const Kernel better = expect_kept(k, buffers_for(k));
+  EXPECT_TRUE(has_binding(better, Binding::Vector));
+}
+
+TEST(Optimize, argmax_carries_its_state_through_the_loop) {
+  for (bool along_rows : {false, true}) {
+    KernelBuilder b;
+    NodeRef i = b.range(33, 0), j = b.range(20, 1);
+    NodeRef at = along_rows ? b.g.add(b.g.mul(i, b.index(20)), j) : b.g.add(b.g.mul(j, b.index(33)), i);
+    NodeRef x = b.load(b.param(1, DType::F32, 660), at);
+    NodeRef best = b.g.make(Op::Carry, DType::F32, {}, {0, 7}), where = b.g.make(Op::Carry, DType::I32, {}, {1, 7});
+    NodeRef better_here = b.g.lt(best, x);
+    const NodeRef src[] = {b.f32(-100), b.g.constant(Value::of(DType::I32, 0)), b.g.where(better_here, x, best),
+                           b.g.where(better_here, b.g.cast(j, DType::I32), where), j};
+    const int64_t ints[] = {7, 0, 2, 0};
+    NodeRef loop = b.g.make({Op::Loop, DType::Void, src, ints});
+    b.store(b.param(0, DType::F32, 33), i, b.g.make(Op::Get, DType::F32, {loop}, {0}));
+    b.store(b.param(2, DType::I32, 33), i, b.g.make(Op::Get, DType::I32, {loop}, {1}));
+    const Kernel k = b.kernel();
+    expect_kept(k, buffers_for(k));
+  }
+}
+
+TEST(Optimize, equal_kernels_give_equal_text_and_threads_do_not_matter) {
+  const Kernel k = matmul_kernel(100, 70, 30, false, true);
+  Target two = target_with_bits(512), many = two;
+  many.threads = 64;
+  EXPECT_EQ(print_graph(optimize_kernel(k, two, {}).sink), print_graph(optimize_kernel(k, many, {}).sink));
+}
+
+TEST(Optimize, off_means_unchanged) {
+  const Kernel k = matmul_kernel(32, 32, 32, false, false);
+  EXPECT_EQ(print_graph(optimize_kernel(k, target_with_bits(512), {false, nullptr}).sink), print_graph(k.sink));
+}
+
+}  // namespace
+}  // namespace weft

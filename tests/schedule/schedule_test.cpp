@@ -1,0 +1,247 @@
+// The scheduler: what it produces computes what the oracle says, with as many kernels as it should
+// need.
+#include "weft/schedule/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/support/compiler/graph_builder.h"
+#include "tests/support/compiler/schedule_runner.h"
+#include "weft/eval/evaluate.h"
+#include "weft/graph/print.h"
+
+namespace weft {
+namespace {
+
+using eval::Array;
+using testing::GraphBuilder;
+
+class ScheduleTest : public ::testing::Test {
+ protected:
+  /// Random values in [-2, 2) for every param of the graph; small non-negative integers for integer
+  /// ones.
+  std::vector<Array> inputs(std::span<const NodeRef> roots) {
+    std::vector<Array> params;
+    for (NodeRef n : Toposort(roots)) {
+      if (n->op != Op::Param) continue;
+      const auto slot = static_cast<size_t>(param_slot(n));
+      if (params.size() <= slot) params.resize(slot + 1);
+      params[slot] = random(n);
+    }
+    return params;
+  }
+
+  Array random(NodeRef n) {
+    eval::Extents extents;
+    for (NodeRef d : n->shape->span()) extents.push_back(d->vmin);
+    Array a(n->dtype, extents);
+    for (int64_t i = 0; i < a.count(); ++i) {
+      if (is_float(n->dtype))
+        a.set(i, Value::of(n->dtype, std::uniform_real_distribution<double>(-2, 2)(rng_)));
+      else
+        a.set(i, Value::of(n->dtype, std::uniform_int_distribution<int64_t>(-1, 6)(rng_)));
+    }
+    return a;
+  }
+
+  /// Runs the outputs both ways and compares. `tolerance` is relative to the largest magnitude; 0
+  /// asks for equal bits.
+  void check(const std::vector<ScheduleOutput>& outputs, double tolerance = 0) {
+    std::vector<NodeRef> roots;
+    for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
+    std::vector<Array> params = inputs(roots);
+    eval::Inputs oracle;
+    oracle.params = params;
+    const std::vector<Array> expected = eval::evaluate(roots, oracle);
+    for (const bool fuse : {true, false}) {
+      for (const bool optimize : {false, true}) {
+        testing::RunOptions options;
+        options.schedule.fuse = fuse;
+        options.optimize = optimize;
+        std::vector<Array> mine = params;
+        const std::vector<Array> got = testing::run_graph(context_, outputs, mine, {}, options);
+        for (size_t i = 0; i < roots.size(); ++i)
+          compare(expected[i], got[i], tolerance, roots[i], fuse, optimize);
+      }
+    }
+  }
+
+  void compare(const Array& expected, const Array& got, double tolerance, NodeRef root, bool fuse,
+               bool optimize) {
+    SCOPED_TRACE(print_graph(root));
+    if (tolerance == 0) {
+      EXPECT_TRUE(expected == got) << "fuse " << fuse << " optimize " << optimize << "\nexpected "
+                                   << expected.text() << "\ngot      " << got.text();
+      return;
+    }
+    double largest = 1e-30;
+    for (double v : expected.doubles()) largest = std::max(largest, std::fabs(v));
+    for (int64_t i = 0; i < expected.count(); ++i)
+      ASSERT_NEAR(expected.at(i).as_double(), got.at(i).as_double(), tolerance * largest)
+          << "at " << i << ", fuse " << fuse << " optimize " << optimize;
+  }
+
+  size_t kernels(const std::vector<ScheduleOutput>& outputs) {
+    return make_schedule(outputs).steps.size();
+  }
+
+  Context context_;
+  std::mt19937 rng_{7};
+  GraphBuilder b_;
+  Graph& g_ = b_.graph();
+};
+
+TEST_F(ScheduleTest, ElementwiseChainIsOneKernel) {
+  NodeRef x = b_.param(0, {5, 7}), y = b_.param(1, {7});
+  NodeRef z = g_.mul(g_.add(x, b_.broadcast(y, {1, 7}, {5, 7})), b_.constant(3));
+  EXPECT_EQ(kernels({{z}}), 1u);
+  check({{z}});
+}
+
+TEST_F(ScheduleTest, SoftmaxIsOneKernel) {
+  NodeRef x = b_.param(0, {12, 9});
+  NodeRef shifted = g_.sub(x, b_.broadcast(b_.reduce(x, Fold::Max, {1}), {12, 1}, {12, 9}));
+  NodeRef e = g_.alu(Op::Exp2, {shifted});
+  NodeRef soft = g_.alu(Op::Div, {e, b_.broadcast(b_.reduce(e, Fold::Add, {1}), {12, 1}, {12, 9})});
+  EXPECT_EQ(kernels({{soft}}), 1u);
+  check({{soft}}, 1e-5);
+}
+
+TEST_F(ScheduleTest, BiasAndActivationFinishAProduct) {
+  NodeRef p = b_.matmul(b_.param(0, {6, 10}), b_.param(1, {10, 20}));
+  NodeRef y = g_.alu(
+      Op::Max, {g_.add(p, b_.broadcast(b_.param(2, {20}), {1, 20}, {6, 20})), b_.constant(0)});
+  EXPECT_EQ(kernels({{y}}), 1u);
+  check({{y}}, 1e-5);
+}
+
+TEST_F(ScheduleTest, ConvolutionAndItsGradients) {
+  const int64_t n = 4, c = 3, o = 5, h = 6, k = 3, q = 4;
+  const GraphBuilder::Ints all{n, o, c, q, q, k, k};
+  NodeRef x = b_.param(0, {n, c, h, h}), w = b_.param(1, {o, c, k, k}),
+          dy = b_.param(2, {n, o, q, q});
+  NodeRef windows = b_.window(b_.window(x, 2, k), 3, k);
+  NodeRef xs = b_.broadcast(windows, {n, 1, c, q, q, k, k}, all),
+          ws = b_.broadcast(w, {1, o, c, 1, 1, k, k}, all);
+  NodeRef dys = b_.broadcast(dy, {n, o, 1, q, q, 1, 1}, all);
+  NodeRef y = b_.reduce(g_.mul(xs, ws), Fold::Add, {2, 5, 6});
+  NodeRef dw = b_.reduce(g_.mul(xs, dys), Fold::Add, {0, 3, 4});
+  NodeRef dwindows = b_.reduce(g_.mul(dys, ws), Fold::Add, {1});
+  NodeRef dx =
+      b_.reduce(b_.unwindow(b_.reduce(b_.unwindow(dwindows, h, 3, k), Fold::Add, {5}), h, 2, k),
+                Fold::Add, {4});
+  EXPECT_EQ(kernels({{dx}}), 1u);
+  check({{y}, {dw}, {dx}}, 1e-5);
+}
+
+TEST_F(ScheduleTest, BatchNormThenPool) {
+  const int64_t n = 16, c = 8, h = 4;
+  NodeRef x = g_.alu(Op::Max, {b_.param(0, {n, c, h, h}), b_.constant(0)});
+  NodeRef share = b_.constant(1.0 / static_cast<double>(n * h * h));
+  auto per_channel = [&](NodeRef v) { return b_.broadcast(v, {1, c, 1, 1}, {n, c, h, h}); };
+  NodeRef mean = g_.mul(b_.reduce(x, Fold::Add, {0, 2, 3}), share);
+  NodeRef centred = g_.sub(x, per_channel(mean));
+  NodeRef variance = g_.mul(b_.reduce(g_.mul(centred, centred), Fold::Add, {0, 2, 3}), share);
+  NodeRef scale =
+      g_.alu(Op::Div, {b_.constant(1), g_.alu(Op::Sqrt, {g_.add(variance, b_.constant(1e-5))})});
+  NodeRef pooled = b_.reduce(b_.reshape(g_.mul(centred, per_channel(scale)), {n, c, 2, 2, 2, 2}),
+                             Fold::Max, {3, 5});
+  NodeRef running =
+      g_.add(g_.mul(b_.param(1, {c}), b_.constant(0.9)), g_.mul(mean, b_.constant(0.1)));
+  check({{pooled}, {running, 1}}, 1e-4);
+}
+
+TEST_F(ScheduleTest, AnOptimizerStepIsOneKernelInPlace) {
+  NodeRef p = b_.param(0, {6, 5}), m = b_.param(1, {6, 5}), v = b_.param(2, {6, 5});
+  NodeRef grad = b_.matmul(b_.permute(b_.param(3, {8, 6}), {1, 0}), b_.param(4, {8, 5}));
+  NodeRef new_m = g_.add(g_.mul(m, b_.constant(0.9)), g_.mul(grad, b_.constant(0.1)));
+  NodeRef new_v =
+      g_.add(g_.mul(v, b_.constant(0.99)), g_.mul(g_.mul(grad, grad), b_.constant(0.01)));
+  NodeRef root =
+      g_.add(g_.alu(Op::Sqrt, {g_.alu(Op::Max, {new_v, b_.constant(0)})}), b_.constant(0.5));
+  NodeRef new_p = g_.sub(p, g_.alu(Op::Div, {new_m, root}));
+  EXPECT_EQ(kernels({{new_m, 1}, {new_v, 2}, {new_p, 0}}), 1u);
+  check({{new_m, 1}, {new_v, 2}, {new_p, 0}}, 1e-5);
+}
+
+TEST_F(ScheduleTest, GatherReadsOnlyWhatIsLookedUp) {
+  NodeRef table = b_.param(0, {7, 4}), index = b_.param(1, {5}, DType::I32);
+  NodeRef rows = b_.gather(table, b_.broadcast(index, {5, 1}, {5, 4}), 0);
+  EXPECT_EQ(kernels({{rows}}), 1u);
+  check({{rows}});
+}
+
+TEST_F(ScheduleTest, OneHotProductIsALookup) {
+  NodeRef table = b_.param(0, {7, 4}), index = b_.param(1, {5}, DType::I32);
+  NodeRef hot = g_.eq(b_.broadcast(index, {5, 1}, {5, 7}), b_.iota({5, 7}, 1));
+  NodeRef picked = g_.where(b_.broadcast(hot, {5, 7, 1}, {5, 7, 4}),
+                            b_.broadcast(table, {1, 7, 4}, {5, 7, 4}), b_.constant(0));
+  NodeRef rows = b_.reduce(picked, Fold::Add, {1});
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{rows}});
+  ASSERT_EQ(s.kernels.size(), 1u);
+  for (NodeRef n : Toposort(s.kernels[0].sink))
+    EXPECT_NE(n->op, Op::Reduce) << print_graph(s.kernels[0].sink);
+  check({{rows}});
+}
+
+TEST_F(ScheduleTest, ScatterFoldsInOrder) {
+  NodeRef base = b_.param(0, {7, 4}), index = b_.param(1, {9}, DType::I32),
+          src = b_.param(2, {9, 4});
+  NodeRef at = b_.broadcast(index, {9, 1}, {9, 4});
+  check({{b_.scatter(base, at, src, 0, Fold::Add)}, {b_.scatter(base, at, src, 0, Fold::Set)}});
+}
+
+TEST_F(ScheduleTest, RunningSums) {
+  NodeRef x = b_.param(0, {3, 11});
+  check({{g_.mul(b_.scan(x, Fold::Add, 1), b_.constant(2))}, {b_.scan(x, Fold::Max, 0)}});
+}
+
+TEST_F(ScheduleTest, AssignInPlaceAndBesideReadersOfTheOldValue) {
+  NodeRef a = b_.param(0, {10}), next = g_.add(a, b_.constant(1));
+  NodeRef updated = b_.assign(a, b_.shrink(a, {2}, {3}), b_.shrink(next, {0}, {3}));
+  check({{updated, 0}, {next}});
+  NodeRef only = b_.assign(a, b_.shrink(a, {1}, {4}, {2}), b_.param(1, {4}));
+  EXPECT_EQ(kernels({{only, 0}}), 1u);
+  check({{only, 0}});
+}
+
+TEST_F(ScheduleTest, SwappingTwoBuffers) {
+  NodeRef a = b_.param(0, {10}), c = b_.param(1, {10});
+  check({{a, 1}, {c, 0}});
+  check({{b_.flip(a, {0}), 0}});
+}
+
+TEST_F(ScheduleTest, PaddingAndInteriorPadding) {
+  NodeRef x = b_.param(0, {3, 4});
+  NodeRef padded = b_.pad(x, {1, 2}, {0, 1}, {1, 0});
+  check({{padded}, {b_.reduce(g_.alu(Op::Exp2, {padded}), Fold::Add, {0})}}, 1e-5);
+}
+
+TEST_F(ScheduleTest, EmptyTensors) {
+  NodeRef x = b_.param(0, {0, 4});
+  check({{g_.add(x, b_.constant(1))},
+         {b_.reduce(x, Fold::Add, {0})},
+         {b_.reduce(x, Fold::Max, {0})}});
+}
+
+TEST_F(ScheduleTest, LargeSumsSplit) {
+  NodeRef x = b_.param(0, {512, 512});
+  NodeRef total = b_.reduce(x, Fold::Add, {0, 1});
+  EXPECT_EQ(kernels({{total}}), 2u);
+  check({{total}}, 1e-4);
+}
+
+TEST_F(ScheduleTest, EqualLayersShareTheirKernels) {
+  NodeRef x = b_.param(0, {8, 8});
+  for (int layer = 0; layer < 5; ++layer)
+    x = g_.alu(Op::Max, {b_.matmul(x, b_.param(1 + layer, {8, 8})), b_.constant(0)});
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{x}});
+  EXPECT_EQ(s.steps.size(), 5u);
+  EXPECT_LE(s.kernels.size(), 3u);
+  check({{x}}, 1e-4);
+}
+
+}  // namespace
+}  // namespace weft

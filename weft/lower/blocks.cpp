@@ -1,0 +1,137 @@
+#include "weft/lower/blocks.h"
+
+#include "weft/base/error.h"
+
+namespace weft::lower {
+
+Blocks::Blocks() { blocks_.push_back({-1, 0, -1, nullptr, nullptr, {}, true}); }
+
+int Blocks::new_item(NodeRef n, int block) {
+  node_of_.push_back(n);
+  block_of_.push_back(block);
+  loop_of_.push_back(-1);
+  before_.emplace_back();
+  return static_cast<int>(node_of_.size()) - 1;
+}
+
+int Blocks::add_loop(int parent_block) {
+  const int item = new_item(nullptr, parent_block), block = static_cast<int>(blocks_.size());
+  loop_of_[static_cast<size_t>(item)] = block;
+  blocks_.push_back({parent_block, depth(parent_block) + 1, item, nullptr, nullptr, {}, false});
+  return block;
+}
+
+void Blocks::set_range(Graph& g, int block, NodeRef range) {
+  Block& b = blocks_[static_cast<size_t>(block)];
+  b.range = range;
+  const NodeRef src[] = {range};
+  b.end = g.intern({Op::EndRange, DType::Void, src});
+  const int item = new_item(range, block);
+  items_.set(range, item);
+  add_edge(b.item, items_.at(range->src(0)));
+}
+
+void Blocks::add(NodeRef n, int at_least) {
+  int block = at_least;
+  for (NodeRef s : n->src()) block = deeper(block, this->block(s));
+  const int item = new_item(n, block);
+  items_.set(n, item);
+  for (NodeRef s : n->src()) {
+    const int source = items_.at(s);
+    WEFT_CHECK(item_in(item, block_of_[static_cast<size_t>(source)]) >= 0,
+               "{} uses a value of a loop it is not in", info(n->op).mnemonic);
+    add_edge(item, source);
+  }
+}
+
+void Blocks::add_root(NodeRef n) {
+  int item = items_.at(n);
+  for (int b = block(n);; b = parent(b)) {
+    Block& in = blocks_[static_cast<size_t>(b)];
+    in.roots.push_back(item);
+    if (in.rooted) return;
+    in.rooted = true;
+    item = in.item;
+  }
+}
+
+void Blocks::after(NodeRef later, NodeRef earlier) {
+  add_edge(items_.at(later), items_.at(earlier));
+}
+void Blocks::after_loop(NodeRef later, int loop) {
+  add_edge(items_.at(later), blocks_[static_cast<size_t>(loop)].item);
+}
+
+int Blocks::item_in(int item, int block) const {
+  for (int b = block_of_[static_cast<size_t>(item)]; b != block; b = parent(b)) {
+    if (b == kTop) return -1;
+    item = blocks_[static_cast<size_t>(b)].item;
+  }
+  return item;
+}
+
+void Blocks::add_edge(int later, int earlier) {
+  int a = block_of_[static_cast<size_t>(later)], b = block_of_[static_cast<size_t>(earlier)];
+  while (depth(a) > depth(b)) a = parent(a);
+  while (depth(b) > depth(a)) b = parent(b);
+  while (a != b) a = parent(a), b = parent(b);
+  const int from = item_in(later, a), to = item_in(earlier, a);
+  if (from != to) before_[static_cast<size_t>(from)].push_back(to);
+}
+
+std::vector<NodeRef> Blocks::in_order() {
+  std::vector<NodeRef> out;
+  out.reserve(node_of_.size() + blocks_.size());
+  state_.assign(node_of_.size(), 0);
+  emit_block(kTop, out);
+  return out;
+}
+
+void Blocks::emit_block(int block, std::vector<NodeRef>& out) {
+  const Block& b = blocks_[static_cast<size_t>(block)];
+  if (b.range) {
+    out.push_back(b.range);
+    state_[static_cast<size_t>(items_.at(b.range))] = 2;
+  }
+  for (int root : b.roots) emit_needed(root, out);
+  if (b.end) out.push_back(b.end);
+}
+
+void Blocks::emit_item(int item, std::vector<NodeRef>& out) {
+  const int loop = loop_of_[static_cast<size_t>(item)];
+  // Nesting of calls is nesting of loops.
+  if (loop >= 0)
+    emit_block(loop, out);
+  else
+    out.push_back(node_of_[static_cast<size_t>(item)]);
+  state_[static_cast<size_t>(item)] = 2;
+}
+
+void Blocks::emit_needed(int root, std::vector<NodeRef>& out) {
+  struct Frame {
+    int item;
+    size_t next;
+  };
+  std::vector<Frame> stack;
+  auto visit = [&](int item) {
+    char& state = state_[static_cast<size_t>(item)];
+    WEFT_CHECK(state != 1, "instructions of a kernel wait for each other");
+    if (state == 2) return;
+    state = 1;
+    stack.push_back({item, 0});
+  };
+  visit(root);
+  while (!stack.empty()) {
+    Frame& f = stack.back();
+    const auto& before = before_[static_cast<size_t>(f.item)];
+    if (f.next < before.size()) {
+      visit(before[f.next++]);
+      continue;
+    }
+    const int item = f.item;
+    stack.pop_back();
+    emit_item(item, out);
+  }
+}
+
+}  // namespace weft::lower

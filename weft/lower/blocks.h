@@ -1,0 +1,63 @@
+// Blocks: the loop tree of a program while its instructions are put in order.
+#pragma once
+#include <vector>
+
+#include "weft/base/small_vector.h"
+#include "weft/graph/graph.h"
+#include "weft/graph/node_map.h"
+
+namespace weft::lower {
+
+/// Every instruction is in one block; a block is the body of one loop, or the top. What must come
+/// first is known as edges between the items of one block, which are instructions and whole loops.
+class Blocks {
+ public:
+  static constexpr int kTop = 0;
+
+  Blocks();
+  int add_loop(int parent);
+  void set_range(Graph& g, int block, NodeRef range);
+
+  /// Puts `n` into the innermost of `at_least` and the blocks of its sources, after them.
+  void add(NodeRef n, int at_least);
+  /// `n` has an effect: it is in the program although nothing uses it.
+  void add_root(NodeRef n);
+  void after(NodeRef later, NodeRef earlier);
+  void after_loop(NodeRef later, int loop);
+
+  bool contains(NodeRef n) const { return items_.contains(n); }
+  int block(NodeRef n) const { return block_of_[static_cast<size_t>(items_.at(n))]; }
+  int parent(int block) const { return blocks_[static_cast<size_t>(block)].parent; }
+  int depth(int block) const { return blocks_[static_cast<size_t>(block)].depth; }
+  /// The inner one of two nested blocks.
+  int deeper(int a, int b) const { return depth(a) >= depth(b) ? a : b; }
+
+  /// All instructions that roots need: within a block, what a root needs comes right before it.
+  std::vector<NodeRef> in_order();
+
+ private:
+  struct Block {
+    int parent, depth;
+    int item;  // this loop, in its parent
+    NodeRef range = nullptr, end = nullptr;
+    std::vector<int> roots;
+    bool rooted = false;
+  };
+
+  int new_item(NodeRef n, int block);
+  int item_in(int item, int block) const;  // the item of `block` that `item` is or is inside of
+  void add_edge(int later, int earlier);
+  void emit_block(int block, std::vector<NodeRef>& out);
+  void emit_item(int item, std::vector<NodeRef>& out);
+  void emit_needed(int root, std::vector<NodeRef>& out);
+
+  std::vector<Block> blocks_;
+  NodeMap<int> items_;
+  std::vector<NodeRef> node_of_;  // null for loops
+  std::vector<int> block_of_;     // for a loop, the block it is in
+  std::vector<int> loop_of_;      // the block a loop item is; -1 for instructions
+  std::vector<SmallVector<int, 4>> before_;
+  std::vector<char> state_;  // 0: not emitted, 1: being emitted, 2: emitted
+};
+
+}  // namespace weft::lower

@@ -1,0 +1,212 @@
+// dtype index becomes i32 or i64; masks that are decided disappear.
+#include <algorithm>
+#include <limits>
+
+#include "weft/base/error.h"
+#include "weft/lower/loop_tree.h"
+#include "weft/lower/steps.h"
+#include "weft/lower/vector_nodes.h"
+
+namespace weft::lower {
+namespace {
+
+bool fits_i32(int64_t min, int64_t max) {
+  return min >= std::numeric_limits<int32_t>::min() && max <= std::numeric_limits<int32_t>::max();
+}
+bool fits_i32(NodeRef n) { return fits_i32(n->vmin, n->vmax); }
+
+class WidthChooser {
+ public:
+  WidthChooser(Graph& g, NodeRef sink) : g_(g), deps_(sink), tree_(deps_) {}
+
+  NodeRef run() {
+    for (NodeRef n : deps_.order()) done_.set(n, typed(n));
+    return done_.at(deps_.order().back());
+  }
+
+ private:
+  NodeRef typed(NodeRef n) {
+    switch (n->op) {
+      case Op::Sink: return typed_sink(n);
+      case Op::Load: return typed_load(n);
+      case Op::Store: return typed_access(n, 3);
+      case Op::Param: return typed_param(n);
+      case Op::ToIndex: return typed_toindex(n);
+      case Op::Range: return typed_range(n);
+      case Op::Variable: return typed_variable(n);
+      default: break;
+    }
+    if (is_loop_op(n->op) || n->op == Op::Carry || n->op == Op::Get) return typed_loop(n);
+    if (!is_index(n->dtype)) return typed_data(n);
+    if (n->op == Op::Const) return constant(n->vmin, fits_i32(n) ? DType::I32 : DType::I64);
+    if (n->op == Op::Add && n->lanes == 1) return typed_sum(n);
+    return typed_index(n);
+  }
+
+  // ---- leaves
+
+  NodeRef constant(int64_t v, DType dtype) { return g_.constant(Value::of(dtype, v)); }
+
+  /// A variable itself stays an index: launches pass it as i64.
+  NodeRef typed_variable(NodeRef n) {
+    const DType width = fits_i32(n) ? DType::I32 : DType::I64;
+    return g_.cast(n, width);
+  }
+
+  /// A program's params have no size: buffers are bound at launch, accesses were proved before.
+  NodeRef typed_param(NodeRef n) {
+    return g_.intern({Op::Param, n->dtype, {}, n->ints(), n->text()});
+  }
+
+  NodeRef typed_range(NodeRef n) {
+    NodeRef size = done_.at(n->src(0));
+    const bool core = range_binding(n) == Binding::Core;
+    // Launches say what part of a core range runs; its size must only be a leaf that is large
+    // enough.
+    if (core) size = constant(n->src(0)->vmax, fits_i32(n->src(0)) ? DType::I32 : DType::I64);
+    const NodeRef src[] = {size};
+    return g_.intern({Op::Range, size->dtype, src, n->ints()});
+  }
+
+  // ---- arithmetic
+
+  NodeRef widened(NodeRef n, DType to) { return n->dtype == to ? n : g_.cast(n, to); }
+
+  /// Operands in one width, wide where one is or the result (bounds min, max) needs it.
+  DType common_width(NodeRef n, std::span<const NodeRef> src) const {
+    bool narrow = !is_index(n->dtype) || fits_i32(n);
+    for (NodeRef s : src) narrow = narrow && (is_bool(s->dtype) || s->dtype == DType::I32);
+    return narrow ? DType::I32 : DType::I64;
+  }
+
+  SmallVector<NodeRef, 8> sources(NodeRef n) const {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(done_.at(s));
+    return src;
+  }
+
+  NodeRef typed_index(NodeRef n) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    WEFT_CHECK(n->op != Op::Cast, "data is cast to an index: only toindex may");
+    const DType width = common_width(n, src);
+    for (NodeRef& s : src)
+      if (!is_bool(s->dtype)) s = widened(s, width);
+    if (is_alu(n->op)) return elementwise(g_, n->op, width, src);
+    return g_.make({n->op, width, src, n->ints(), n->text(), n->lanes});
+  }
+
+  /// Loops carry an index as i64: nothing bounds what they compute.
+  NodeRef typed_loop(NodeRef n) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    for (size_t i = 0; i < src.size(); ++i)
+      if (is_index(n->src(i)->dtype) && n->src(i)->op != Op::Range)
+        src[i] = widened(src[i], DType::I64);
+    const DType dtype = is_index(n->dtype) ? DType::I64 : n->dtype;
+    return g_.make({n->op, dtype, src, n->ints(), n->text(), n->lanes});
+  }
+
+  /// Terms from the outermost loop to the innermost, the constant last: a prefix that does not
+  /// change in a loop is computed outside it, and copies that differ by a constant share all but
+  /// their last addition.
+  NodeRef typed_sum(NodeRef n) {
+    SmallVector<NodeRef, 16> terms, pending{n};
+    while (!pending.empty()) {
+      NodeRef t = pending.back();
+      pending.pop_back();
+      if (t->op == Op::Add && t->lanes == 1)
+        pending.push_back(t->src(1)), pending.push_back(t->src(0));
+      else
+        terms.push_back(t);
+    }
+    std::stable_sort(terms.begin(), terms.end(),
+                     [this](NodeRef a, NodeRef b) { return depth(a) < depth(b); });
+    DType width = DType::I32;
+    int64_t min = 0, max = 0;
+    for (NodeRef t : terms) {
+      const bool overflow =
+          __builtin_add_overflow(min, t->vmin, &min) || __builtin_add_overflow(max, t->vmax, &max);
+      if (overflow || !fits_i32(min, max) || done_.at(t)->dtype != DType::I32) width = DType::I64;
+      if (overflow) break;
+    }
+    NodeRef sum = nullptr;
+    for (NodeRef t : terms) {
+      NodeRef term = widened(done_.at(t), width);
+      sum = sum ? ordered_add(sum, term, width) : term;
+    }
+    return sum;
+  }
+  int depth(NodeRef n) const {
+    if (n->op == Op::Const) return std::numeric_limits<int>::max();
+    return tree_.depth(tree_.deepest(deps_.of(n)));
+  }
+  NodeRef ordered_add(NodeRef a, NodeRef b, DType width) {
+    const NodeRef src[] = {a, b};
+    return g_.make({Op::Add, width, src});
+  }
+
+  /// clamp(data, 0, size - 1), in a type that holds both.
+  NodeRef typed_toindex(NodeRef n) {
+    NodeRef size = n->src(1), data = done_.at(n->src(0));
+    const bool narrow = fits_i32(size);
+    DType width = narrow ? DType::I32 : DType::I64;
+    if (data->dtype == DType::U64)
+      width = DType::U64;
+    else if (data->dtype == DType::I64 || data->dtype == DType::U32)
+      width = DType::I64;
+    NodeRef last = done_.at(size);
+    last = g_.add(last, constant(-1, last->dtype));
+    if (size->vmin < 1) last = g_.alu(Op::Max, {last, constant(0, last->dtype)});
+    data = g_.cast(data, width);
+    if (data->vmin < 0) data = g_.alu(Op::Max, {data, constant(0, width)});
+    if (data->vmax >= size->vmin) data = g_.alu(Op::Min, {data, g_.cast(last, width)});
+    return g_.cast(data, narrow ? DType::I32 : DType::I64);
+  }
+
+  // ---- data
+
+  NodeRef typed_data(NodeRef n) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    if (n->op == Op::Cast && is_index(n->src(0)->dtype)) return g_.cast(src[0], n->dtype);
+    const bool compares = has_trait(n->op, kBoolResult) && is_index(n->src(0)->dtype);
+    if (compares) {
+      const DType width = common_width(n, src);
+      for (NodeRef& s : src) s = widened(s, width);
+    }
+    if (std::equal(src.begin(), src.end(), n->src().begin(), n->src().end())) return n;
+    if (is_alu(n->op)) return elementwise(g_, n->op, n->dtype, src);
+    return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+  }
+
+  // ---- memory
+
+  NodeRef typed_access(NodeRef n, size_t valid_at) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    if (src.size() > valid_at && is_int_const(src[valid_at], 1)) src.pop_back();
+    return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+  }
+  NodeRef typed_load(NodeRef n) {
+    const bool never = n->nsrc > 2 && is_int_const(done_.at(n->src(2)), 0);
+    if (never) return splat(g_, g_.constant(Value::of(n->dtype, 0)), n->lanes);
+    return typed_access(n, 2);
+  }
+  NodeRef typed_sink(NodeRef n) {
+    SmallVector<NodeRef, 16> roots;
+    for (NodeRef s : n->src()) {
+      NodeRef store = done_.at(s);
+      const bool never = store->nsrc > 3 && is_int_const(store->src(3), 0);
+      if (!never) roots.push_back(store);
+    }
+    return g_.intern({Op::Sink, n->dtype, roots});
+  }
+
+  Graph& g_;
+  RangeDeps deps_;
+  LoopTree tree_;
+  NodeMap<NodeRef> done_;
+};
+
+}  // namespace
+
+NodeRef choose_widths(Graph& g, NodeRef sink) { return WidthChooser(g, sink).run(); }
+
+}  // namespace weft::lower

@@ -1,0 +1,188 @@
+// Float ops in terms of others: 16-bit types through f32, saturating casts, NaN rules, fused
+// multiply-add, rounding.
+#include <cmath>
+
+#include "weft/lower/legaliser.h"
+
+namespace weft::lower {
+namespace {
+
+using Sources = std::span<const NodeRef>;
+
+bool is_half(DType d) { return is_float(d) && bits(d) == 16; }
+DType bits_type(DType d) { return bits(d) == 64 ? DType::I64 : DType::I32; }
+
+template <Op op>
+bool without(const Legaliser& l, DType dtype, Sources) {
+  return is_float(dtype) && !l.target().native(op, dtype);
+}
+bool float_to_int(const Legaliser&, DType dtype, Sources src) {
+  return is_int(dtype) && is_float(src[0]->dtype);
+}
+
+// ---- exact sums
+
+struct Pair {
+  Expr high, low;
+};
+
+/// a + b = high + low exactly (Knuth, TAOCP volume 2, theorem 4.2.2 B).
+Pair two_sum(Expr a, Expr b) {
+  Expr s = a + b, from_b = s - a;
+  return {s, (a - (s - from_b)) + (b - from_b)};
+}
+
+/// a * b = high + low exactly, barring overflow (Veltkamp and Dekker, Numer. Math. 18, 1971).
+Pair two_product(Expr a, Expr b) {
+  const double split = 0x1p27 + 1;
+  auto halves = [split](Expr x) -> Pair {
+    Expr big = x * split, high = big - (big - x);
+    return {high, x - high};
+  };
+  Expr p = a * b;
+  Pair x = halves(a), y = halves(b);
+  Expr low = ((x.high * y.high - p) + x.high * y.low + x.low * y.high) + x.low * y.low;
+  return {p, low};
+}
+
+/// high + low rounded to odd: where low is not 0, the neighbour of the exact sum whose last bit
+/// is 1. Rounding that once more to a type with two bits less gives the sum rounded once (Boldo and
+/// Melquiond, IEEE TC 57, 2008).
+Expr rounded_to_odd(Pair sum) {
+  Expr pattern = sum.high.bits_as(bits_type(sum.high.dtype())), zero = sum.low.number(0);
+  Expr below = sum.low < zero, inexact = below | (zero < sum.low);  // false for NaN
+  Expr even = eq(pattern & int64_t{1}, pattern.integer(0));
+  // One step away from zero where low has high's sign, else one step towards it.
+  Expr outwards = eq(pattern < pattern.integer(0), below);
+  Expr step = where(outwards, pattern.integer(1), pattern.integer(-1));
+  Expr odd = (pattern + step).bits_as(sum.high.dtype());
+  return where(inexact & even, odd, sum.high);
+}
+
+// ---- fused multiply-add
+
+NodeRef mulacc_f32(Legaliser& l, Sources src) {
+  // The product of two f32 is exact in f64.
+  Expr a = Expr(l, src[0]).to(DType::F64), b = Expr(l, src[1]).to(DType::F64);
+  return rounded_to_odd(two_sum(a * b, Expr(l, src[2]).to(DType::F64))).to(DType::F32);
+}
+
+NodeRef mulacc_f64(Legaliser& l, Sources src) {
+  Expr a(l, src[0]), b(l, src[1]), c(l, src[2]);
+  Pair product = two_product(a, b), low = two_sum(c, product.low);
+  Pair high = two_sum(product.high, low.high);
+  Expr exact = high.high + rounded_to_odd(two_sum(low.low, high.low));
+  // Infinities, and products so large that their halves overflow.
+  return where(is_nan(exact), a * b + c, exact);
+}
+
+NodeRef mulacc(Legaliser& l, DType dtype, Sources src) {
+  return dtype == DType::F64 ? mulacc_f64(l, src) : mulacc_f32(l, src);
+}
+
+// ---- casts
+
+NodeRef saturating_cast(Legaliser& l, DType to, Sources src) {
+  Expr x(l, src[0]);
+  const bool has_sign = is_signed_int(to);
+  Expr low = x.number(static_cast<double>(int_min(to)));
+  Expr end = x.number(std::ldexp(1.0, bits(to) - (has_sign ? 1 : 0)));
+  Expr inside = (low <= x) & (x < end);  // false for NaN
+  Expr result = where(inside, x, x.number(0)).converted(to);
+  result = where(end <= x, Expr(l, l.constant(Value::of(to, int_max(to)))), result);
+  return has_sign ? where(x < low, result.integer(int_min(to)), result) : result;
+}
+
+/// Exact where i64 values need at most 53 bits; otherwise rounded to odd at 53 bits.
+Expr f64_from_int(Expr x) {
+  if (bits(x.dtype()) < 64) return x.converted(DType::F64);
+  Expr dropped = x & int64_t{0x7ff};
+  Expr sticky = where(eq(dropped, x.integer(0)), x.integer(0), x.integer(1));
+  Expr odd = ((x >> 11) | sticky).converted(DType::F64) * 2048.0;
+  Expr most = x.integer(int64_t{1} << 53);
+  Expr exact = x < most;
+  if (is_signed_int(x.dtype())) exact = exact & (-most < x);
+  return where(exact, x.converted(DType::F64), odd);
+}
+
+/// To f16 or bf16 with one rounding, by way of an f32 that is exact or rounded to odd.
+NodeRef to_half(Legaliser& l, DType dtype, NodeRef source) {
+  Expr x(l, source);
+  if (is_half(x.dtype())) return x.converted(DType::F32).converted(dtype);
+  if (is_int(x.dtype()) && bits(x.dtype()) <= 16) return x.converted(DType::F32).converted(dtype);
+  if (is_int(x.dtype())) x = f64_from_int(x);
+  if (x.dtype() == DType::F64) {
+    Expr high = x.converted(DType::F32);
+    // An overflow to infinity leaves the difference infinite: the odd neighbour is then the largest
+    // f32, which rounds the same.
+    x = rounded_to_odd({high, x - high.converted(DType::F64)});
+  }
+  return x.converted(dtype);
+}
+
+NodeRef cast_half(Legaliser& l, DType dtype, NodeRef x) {
+  if (is_half(dtype)) return to_half(l, dtype, x);
+  return l.cast(l.raw(Op::Cast, DType::F32, {x}), dtype);
+}
+
+// ---- NaN and rounding
+
+NodeRef max(Legaliser& l, DType, Sources src) {
+  Expr a(l, src[0]), b(l, src[1]);
+  return where((a < b) | is_nan(b), b, a);
+}
+NodeRef min(Legaliser& l, DType, Sources src) {
+  Expr a(l, src[0]), b(l, src[1]);
+  return where((b < a) | is_nan(b), b, a);
+}
+
+NodeRef trunc(Legaliser& l, DType dtype, Sources src) {
+  Expr x(l, src[0]);
+  const DType whole = bits_type(dtype);
+  const double exact =
+      dtype == DType::F64 ? 0x1p52 : 0x1p23;  // from here on there are no fractions
+  Expr has_fraction = (x.number(-exact) < x) & (x < x.number(exact));
+  Expr t = where(has_fraction, x, x.number(0)).converted(whole).converted(dtype);
+  Expr sign = x.bits_as(whole) & int_min(whole);
+  return where(has_fraction, (t.bits_as(whole) | sign).bits_as(dtype), x);
+}
+
+NodeRef exp2(Legaliser& l, DType, Sources src) { return exp2_expansion(l, src[0]); }
+NodeRef log2(Legaliser& l, DType, Sources src) { return log2_expansion(l, src[0]); }
+NodeRef sin(Legaliser& l, DType, Sources src) { return sin_expansion(l, src[0]); }
+
+constexpr Decomposition kTable[] = {
+    {Op::Exp2, "exp2.polynomial", without<Op::Exp2>, exp2},
+    {Op::Log2, "log2.polynomial", without<Op::Log2>, log2},
+    {Op::Sin, "sin.polynomial", without<Op::Sin>, sin},
+    {Op::Trunc, "trunc.by_int", without<Op::Trunc>, trunc},
+    {Op::Max, "max.nan", without<Op::Max>, max},
+    {Op::Min, "min.nan", without<Op::Min>, min},
+    {Op::MulAcc, "mulacc.exact", without<Op::MulAcc>, mulacc},
+    {Op::Cast, "cast.saturate", float_to_int, saturating_cast},
+};
+
+}  // namespace
+
+std::span<const Decomposition> float_decompositions() { return kTable; }
+
+bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src) {
+  if (op == Op::Where || op == Op::Bitcast) return false;
+  if (op == Op::Cast && is_bool(src[0]->dtype)) return false;
+  if (op == Op::Cast) {
+    if (is_half(dtype)) return src[0]->dtype != DType::F32 && src[0]->dtype != dtype;
+    return is_half(src[0]->dtype) && dtype != DType::F32;
+  }
+  return is_half(src[0]->dtype);
+}
+
+NodeRef through_f32(Legaliser& l, Op op, DType dtype, std::span<const NodeRef> src) {
+  if (op == Op::Cast) return cast_half(l, dtype, src[0]);
+  NodeRef wide[3] = {};
+  for (size_t i = 0; i < src.size(); ++i) wide[i] = l.raw(Op::Cast, DType::F32, {src[i]});
+  const DType result = is_half(dtype) ? DType::F32 : dtype;
+  NodeRef r = l.make(op, result, {wide, src.size()});
+  return is_half(dtype) ? l.raw(Op::Cast, dtype, {r}) : r;
+}
+
+}  // namespace weft::lower

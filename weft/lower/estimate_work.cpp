@@ -1,0 +1,53 @@
+// How much a program does: operations and bytes, where sizes are static.
+#include <algorithm>
+
+#include "weft/base/small_vector.h"
+#include "weft/lower/steps.h"
+
+namespace weft::lower {
+namespace {
+
+double operations(NodeRef n) {
+  if (!is_alu(n->op) || !is_float(n->dtype)) return 0;
+  if (n->op == Op::Cast || n->op == Op::Bitcast || n->op == Op::Where) return 0;
+  return n->op == Op::MulAcc ? 2 : 1;
+}
+
+struct Traffic {
+  double read = 0, written = 0;
+};
+
+/// Elements touched are at most the accesses made, and at most what there is.
+double distinct(double accesses, NodeRef param) {
+  if (param->nsrc == 0 || param->src(0)->op != Op::Const) return accesses;
+  return std::min(accesses, static_cast<double>(param->src(0)->vmin));
+}
+
+}  // namespace
+
+void estimate_work(LinearProgram& program, NodeRef kernel_sink) {
+  std::vector<Traffic> traffic(program.params.size());
+  SmallVector<double, 16> times{1.0};
+  for (NodeRef n : program.code) {
+    if (n->op == Op::Range) {
+      NodeRef size = n->src(0);
+      const bool is_static = size->op == Op::Const;
+      times.push_back(times.back() * (is_static ? static_cast<double>(size->vmin) : 1.0));
+    } else if (n->op == Op::EndRange) {
+      times.pop_back();
+    } else if (n->op == Op::Load || n->op == Op::Store) {
+      Traffic& t = traffic[static_cast<size_t>(param_slot(n->src(0)))];
+      (n->op == Op::Load ? t.read : t.written) += times.back() * n->lanes;
+    } else {
+      program.flops += operations(n) * times.back() * n->lanes;
+    }
+  }
+  for (NodeRef n : Toposort(kernel_sink)) {
+    if (n->op != Op::Param) continue;
+    const Traffic& t = traffic[static_cast<size_t>(param_slot(n))];
+    const double bytes = bits(n->dtype) / 8.0;
+    program.bytes += bytes * (distinct(t.read, n) + distinct(t.written, n));
+  }
+}
+
+}  // namespace weft::lower

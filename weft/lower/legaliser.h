@@ -1,0 +1,105 @@
+// Legaliser: builds elementwise ops out of what the target has; Expr: arithmetic on nodes that
+// reads like arithmetic.
+#pragma once
+#include "weft/graph/graph.h"
+#include "weft/target/target.h"
+
+namespace weft::lower {
+
+class Legaliser;
+
+/// How one op is made of others on targets or dtypes that lack it.
+struct Decomposition {
+  Op op;
+  const char* name;
+  bool (*applies)(const Legaliser&, DType result, std::span<const NodeRef> src);
+  NodeRef (*build)(Legaliser&, DType result, std::span<const NodeRef> src);
+};
+
+class Legaliser {
+ public:
+  Legaliser(Graph& g, const Target& target) : graph_(g), target_(target) {}
+
+  /// The value of `op` on these operands, legal on the target. Decompositions call it for their own
+  /// parts; they are made of simpler ops, so this nests a few calls deep whatever the graph.
+  NodeRef make(Op op, DType dtype, std::span<const NodeRef> src);
+  /// Exactly this op.
+  NodeRef raw(Op op, DType dtype, std::initializer_list<NodeRef> src);
+  NodeRef cast(NodeRef x, DType to) { return make(Op::Cast, to, {&x, 1}); }
+  NodeRef constant(Value v) { return graph_.constant(v); }
+  Graph& graph() { return graph_; }
+  const Target& target() const { return target_; }
+
+ private:
+  Graph& graph_;
+  const Target& target_;
+};
+
+/// The rows, grouped by what they treat. Within a table the first row that applies wins.
+std::span<const Decomposition> int_decompositions();
+std::span<const Decomposition> float_decompositions();
+/// Arithmetic on f16 and bf16 in f32, rounding after every op.
+bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src);
+NodeRef through_f32(Legaliser& l, Op op, DType dtype, std::span<const NodeRef> src);
+
+/// exp2, log2 and sin of f32 or f64.
+NodeRef exp2_expansion(Legaliser& l, NodeRef x);
+NodeRef log2_expansion(Legaliser& l, NodeRef x);
+NodeRef sin_expansion(Legaliser& l, NodeRef x);
+
+/// A node with arithmetic operators; constants take the other operand's dtype.
+class Expr {
+ public:
+  Expr(Legaliser& l, NodeRef n) : l_(&l), n_(n) {}
+  operator NodeRef() const { return n_; }  // NOLINT: it is one
+  NodeRef node() const { return n_; }
+  DType dtype() const { return n_->dtype; }
+  Legaliser& legaliser() const { return *l_; }
+
+  Expr op(Op op, NodeRef b) const { return op3(op, b, nullptr); }
+  Expr op3(Op op, NodeRef b, NodeRef c) const;
+  Expr op1(Op op) const;
+  Expr number(double v) const { return {*l_, l_->constant(Value::of(dtype(), v))}; }
+  Expr integer(int64_t v) const { return {*l_, l_->constant(Value::of(dtype(), v))}; }
+  Expr to(DType dtype) const { return {*l_, l_->cast(n_, dtype)}; }
+  /// A conversion whose operand is known to fit: no saturation.
+  Expr converted(DType dtype) const { return {*l_, l_->raw(Op::Cast, dtype, {n_})}; }
+  Expr bits_as(DType dtype) const { return {*l_, l_->raw(Op::Bitcast, dtype, {n_})}; }
+  /// *this * b + c, in one rounding where the target has that.
+  Expr mul_add(const Expr& b, const Expr& c) const;
+
+  friend Expr operator+(Expr a, Expr b) { return a.op(Op::Add, b); }
+  friend Expr operator-(Expr a, Expr b) { return a.op(Op::Add, -b); }
+  friend Expr operator*(Expr a, Expr b) { return a.op(Op::Mul, b); }
+  friend Expr operator/(Expr a, Expr b) { return a.op(Op::Div, b); }
+  friend Expr operator&(Expr a, Expr b) { return a.op(Op::And, b); }
+  friend Expr operator|(Expr a, Expr b) { return a.op(Op::Or, b); }
+  friend Expr operator^(Expr a, Expr b) { return a.op(Op::Xor, b); }
+  friend Expr operator<(Expr a, Expr b) { return a.op(Op::Lt, b); }
+  friend Expr operator<=(Expr a, Expr b) { return a.op(Op::Le, b); }
+  friend Expr operator>(Expr a, Expr b) { return b.op(Op::Lt, a); }
+  friend Expr operator>=(Expr a, Expr b) { return b.op(Op::Le, a); }
+  friend Expr operator-(Expr a) { return a.op1(Op::Neg); }
+  friend Expr operator!(Expr a) { return a.op1(Op::Not); }
+  friend Expr operator+(Expr a, double b) { return a + a.number(b); }
+  friend Expr operator-(Expr a, double b) { return a + a.number(-b); }
+  friend Expr operator*(Expr a, double b) { return a * a.number(b); }
+  friend Expr operator+(Expr a, int64_t b) { return a + a.integer(b); }
+  friend Expr operator-(Expr a, int64_t b) { return a + a.integer(-b); }
+  friend Expr operator*(Expr a, int64_t b) { return a * a.integer(b); }
+  friend Expr operator&(Expr a, int64_t b) { return a & a.integer(b); }
+  friend Expr operator|(Expr a, int64_t b) { return a | a.integer(b); }
+  friend Expr operator<<(Expr a, int64_t b) { return a.op(Op::Shl, a.integer(b)); }
+  friend Expr operator>>(Expr a, int64_t b) { return a.op(Op::Shr, a.integer(b)); }
+
+ private:
+  Legaliser* l_;
+  NodeRef n_;
+};
+
+inline Expr eq(Expr a, Expr b) { return a.op(Op::Eq, b); }
+inline Expr ne(Expr a, Expr b) { return a.op(Op::Ne, b); }
+inline Expr is_nan(Expr a) { return ne(a, a); }
+Expr where(Expr condition, Expr a, Expr b);
+
+}  // namespace weft::lower

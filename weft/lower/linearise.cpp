@@ -1,0 +1,314 @@
+// The instructions in order: loops are bracketed, loop state becomes registers, every value is
+// computed in the outermost loop it can be and close to where it is used.
+#include <algorithm>
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/lower/blocks.h"
+#include "weft/lower/legaliser.h"
+#include "weft/lower/loop_tree.h"
+#include "weft/lower/steps.h"
+#include "weft/lower/vector_nodes.h"
+
+namespace weft::lower {
+namespace {
+
+class Lineariser {
+ public:
+  Lineariser(NodeRef sink, const Target& target)
+      : deps_(sink), tree_(deps_), graph_(std::make_shared<Graph>()), legal_(*graph_, target) {
+    for (NodeRef n : deps_.order())
+      if (n->op == Op::Loop) loops_by_id_[n->int_arg(0)] = n;
+    declare_loops();
+  }
+
+  LinearProgram run() {
+    for (NodeRef n : deps_.order()) place(n);
+    for (const auto& [param, accesses] : accesses_) order_accesses(accesses);
+    LinearProgram program;
+    program.graph = graph_;
+    program.code = blocks_.in_order();
+    return program;
+  }
+
+ private:
+  // ---- loops
+
+  void declare_loops() {
+    // Parents first: a loop's block is inside its parent's.
+    std::vector<size_t> by_depth(deps_.ranges().size());
+    for (size_t i = 0; i < by_depth.size(); ++i) by_depth[i] = i;
+    std::stable_sort(by_depth.begin(), by_depth.end(), [this](size_t a, size_t b) {
+      return tree_.depth(static_cast<int>(a)) < tree_.depth(static_cast<int>(b));
+    });
+    block_of_range_.resize(by_depth.size());
+    for (size_t r : by_depth) {
+      const int parent = tree_.parent(r);
+      block_of_range_[r] =
+          blocks_.add_loop(parent == LoopTree::kTop ? Blocks::kTop : block(parent));
+      const bool core = range_binding(deps_.ranges()[r]) == Binding::Core;
+      if (core) top_ = block_of_range_[r];
+    }
+  }
+  int block(int position) const {
+    return position == LoopTree::kTop ? top_ : block_of_range_[static_cast<size_t>(position)];
+  }
+
+  // ---- nodes
+
+  void place(NodeRef n) {
+    switch (n->op) {
+      case Op::Sink: return;
+      case Op::Const:
+      case Op::Variable:
+      case Op::Param: return leaf(n);
+      case Op::Range: return place_range(n);
+      case Op::Reduce: return place_reduce(n);
+      case Op::Scan: return place_scan(n);
+      case Op::Carry: return;  // made with its loop's registers, see carry()
+      case Op::Loop: return place_loop(n);
+      case Op::Get:
+        done_.set(n, results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]);
+        return;
+      case Op::Store: return place_store(n);
+      default: break;
+    }
+    SmallVector<NodeRef, 8> src = sources(n);
+    NodeRef made = graph_->make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+    done_.set(n, settle(made));
+    if (n->op == Op::Load) note_access(made, false);
+  }
+
+  void leaf(NodeRef n) {
+    done_.set(n, graph_->intern({n->op, n->dtype, {}, n->ints(), n->text(), n->lanes}));
+  }
+
+  void place_range(NodeRef n) {
+    const NodeRef src[] = {settle(source(n->src(0)))};
+    NodeRef range = graph_->intern({Op::Range, n->dtype, src, n->ints()});
+    const int b = block_of_range_[deps_.position(n)];
+    blocks_.set_range(*graph_, b, range);
+    done_.set(n, range);
+  }
+
+  NodeRef source(NodeRef n) {
+    if (n->op == Op::Carry) return carry(n);
+    const NodeRef* found = done_.find(n);
+    WEFT_CHECK(found, "{} has no value of its own in a program", info(n->op).mnemonic);
+    return *found;
+  }
+  SmallVector<NodeRef, 8> sources(NodeRef n) {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(source(s));
+    return src;
+  }
+
+  /// Puts `n`, and what building it made on the way, into the innermost block of its sources.
+  NodeRef settle(NodeRef n) {
+    std::vector<NodeRef> stack{n};
+    while (!stack.empty()) {
+      NodeRef x = stack.back();
+      const size_t before = stack.size();
+      if (!blocks_.contains(x))
+        for (NodeRef s : x->src())
+          if (!blocks_.contains(s)) stack.push_back(s);
+      if (stack.size() != before) continue;
+      stack.pop_back();
+      if (!blocks_.contains(x)) blocks_.add(x, x->nsrc == 0 ? Blocks::kTop : top_);
+    }
+    return n;
+  }
+
+  // ---- loop state
+
+  NodeRef new_acc(NodeRef init, int at) {
+    const NodeRef src[] = {settle(init)};
+    const int64_t ints[] = {next_acc_++};
+    NodeRef acc = graph_->intern({Op::Acc, init->dtype, src, ints, {}, init->lanes});
+    blocks_.add(acc, at);
+    return acc;
+  }
+  /// version 0: inside the loop, before the update; 1: after the loop.
+  NodeRef get_acc(NodeRef acc, int64_t version, int at) {
+    const NodeRef src[] = {acc};
+    const int64_t ints[] = {version};
+    NodeRef get = graph_->intern({Op::GetAcc, acc->dtype, src, ints, {}, acc->lanes});
+    blocks_.add(get, at);
+    return get;
+  }
+  NodeRef set_acc(NodeRef acc, NodeRef value, int at) {
+    const NodeRef src[] = {acc, settle(value)};
+    NodeRef set = graph_->intern({Op::SetAcc, acc->dtype, src, {}, {}, acc->lanes});
+    blocks_.add(set, at);
+    blocks_.add_root(set);
+    return set;
+  }
+  NodeRef folded(Fold fold, NodeRef so_far, NodeRef value) {
+    if (may_contract(legal_.target(), fold, value))
+      return fold_in(*graph_, fold, so_far, value, true);
+    const NodeRef src[] = {so_far, value};
+    return splat(*graph_, legal_.make(fold_op(fold), so_far->dtype, src), so_far->lanes);
+  }
+  NodeRef identity(NodeRef n) {
+    return splat(*graph_, graph_->constant(fold_identity(fold_of(n), n->dtype)), n->lanes);
+  }
+  /// The outermost and innermost block of a loop over these ranges.
+  int outermost(std::span<const NodeRef> ranges) const { return loop_block(ranges, false); }
+  int innermost(std::span<const NodeRef> ranges) const { return loop_block(ranges, true); }
+  int loop_block(std::span<const NodeRef> ranges, bool inner) const {
+    int best = -1;
+    for (NodeRef r : ranges) {
+      const int b = block_of_range_[deps_.position(r)];
+      if (best < 0 || (blocks_.depth(b) > blocks_.depth(best)) == inner) best = b;
+    }
+    return best;
+  }
+
+  void place_reduce(NodeRef n) {
+    const LoopParts parts = loop_parts(n);
+    const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
+    NodeRef acc = new_acc(identity(n), blocks_.parent(outer));
+    NodeRef sum = get_acc(acc, 0, inner);
+    for (NodeRef v : parts.values)
+      sum = folded(fold_of(n), sum, splat(*graph_, source(v), n->lanes));
+    set_acc(acc, sum, inner);
+    done_.set(n, result_after(acc, outer));
+  }
+
+  NodeRef result_after(NodeRef acc, int loop) {
+    NodeRef result = get_acc(acc, 1, blocks_.parent(loop));
+    blocks_.after_loop(result, loop);
+    return result;
+  }
+
+  void place_scan(NodeRef n) {
+    const LoopParts parts = loop_parts(n);
+    const int at = innermost(parts.ranges);
+    NodeRef acc = new_acc(identity(n), blocks_.parent(at));
+    NodeRef value = splat(*graph_, source(parts.values[0]), n->lanes);
+    NodeRef sum = folded(fold_of(n), get_acc(acc, 0, at), value);
+    set_acc(acc, sum, at);
+    WEFT_CHECK(blocks_.block(sum) == at,
+               "a scan's range must be the innermost its value depends on");
+    done_.set(n, sum);
+  }
+
+  /// The registers of a loop are made when its first carry, or the loop itself, is met.
+  struct State {
+    SmallVector<NodeRef, 4> accs, before;  // Acc, and GetAcc inside
+  };
+  State& state(NodeRef loop) {
+    State& s = states_[loop->int_arg(0)];
+    if (!s.accs.empty()) return s;
+    const LoopParts parts = loop_parts(loop);
+    const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
+    for (NodeRef init : parts.inits) {
+      s.accs.push_back(new_acc(source(init), blocks_.parent(outer)));
+      s.before.push_back(get_acc(s.accs.back(), 0, inner));
+    }
+    return s;
+  }
+  NodeRef carry(NodeRef n) {
+    NodeRef loop = loops_by_id_.at(n->int_arg(1));
+    return state(loop).before[static_cast<size_t>(n->int_arg(0))];
+  }
+
+  void place_loop(NodeRef n) {
+    const LoopParts parts = loop_parts(n);
+    const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
+    State& s = state(n);
+    SmallVector<NodeRef, 4> updates;
+    for (size_t k = 0; k < s.accs.size(); ++k)
+      updates.push_back(settle(splat(*graph_, source(parts.values[k]), s.accs[k]->lanes)));
+    SmallVector<NodeRef, 4> sets;
+    for (size_t k = 0; k < s.accs.size(); ++k)
+      sets.push_back(set_acc(s.accs[k], updates[k], inner));
+    // Together: a register changes only when all new values are known and all old ones were read.
+    for (NodeRef set : sets) {
+      for (NodeRef update : updates) blocks_.after(set, update);
+      for (NodeRef old : s.before) blocks_.after(set, old);
+    }
+    auto& results = results_[n];
+    for (size_t k = 0; k < s.accs.size(); ++k)
+      results.push_back(parts.open ? updates[k] : result_after(s.accs[k], outer));
+  }
+
+  // ---- memory
+
+  struct Access {
+    NodeRef node;
+    bool store;
+  };
+
+  void note_access(NodeRef n, bool store) {
+    accesses_[param_slot(n->src(0))].push_back({n, store});
+  }
+
+  void place_store(NodeRef n) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    const auto combine = static_cast<Fold>(n->int_arg(0));
+    int at = top_;
+    for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
+    if (combine != Fold::Set) src[2] = combined(combine, src, at);
+    const int64_t ints[] = {static_cast<int64_t>(Fold::Set), n->int_arg(1)};
+    NodeRef store = graph_->intern({Op::Store, n->dtype, src, ints, {}, n->lanes});
+    WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
+    blocks_.add(store, at);
+    blocks_.add_root(store);
+    note_access(store, true);
+  }
+
+  /// The stored value combined with what is there: read where the store happens, not where the
+  /// index is known.
+  NodeRef combined(Fold combine, std::span<const NodeRef> src, int at) {
+    SmallVector<NodeRef, 3> access{src[0], src[1]};
+    if (src.size() > 3) access.push_back(src[3]);
+    // Nodes are values, so a second read of the same place, after another store, has to look
+    // different: index + 0.
+    NodeRef old = graph_->intern({Op::Load, src[2]->dtype, access, {}, {}, src[2]->lanes});
+    while (blocks_.contains(old)) {
+      const NodeRef sum[] = {access[1], settle(graph_->constant(Value::of(access[1]->dtype, 0)))};
+      access[1] = settle(graph_->intern({Op::Add, access[1]->dtype, sum}));
+      old = graph_->intern({Op::Load, src[2]->dtype, access, {}, {}, src[2]->lanes});
+    }
+    blocks_.add(old, at);
+    note_access(old, false);
+    accesses_[param_slot(src[0])].back().store = true;  // stays in order with the stores
+    return settle(folded(combine, old, src[2]));
+  }
+
+  /// Plain loads read what was there before; stores, and the loads that combine, happen in their
+  /// order.
+  void order_accesses(std::span<const Access> accesses) {
+    NodeRef last = nullptr;
+    for (const Access& a : accesses) {
+      if (!a.store) continue;
+      if (last) blocks_.after(a.node, last);
+      last = a.node;
+      for (const Access& load : accesses)
+        if (!load.store) blocks_.after(a.node, load.node);
+    }
+  }
+
+  RangeDeps deps_;
+  LoopTree tree_;
+  std::shared_ptr<Graph> graph_;
+  Legaliser legal_;
+  Blocks blocks_;
+  int top_ = Blocks::kTop;
+  int64_t next_acc_ = 0;
+  std::vector<int> block_of_range_;
+  NodeMap<NodeRef> done_;
+  NodeMap<std::vector<NodeRef>> results_;  // of loops, by carry
+  std::map<int64_t, NodeRef> loops_by_id_;
+  std::map<int64_t, State> states_;
+  std::map<int64_t, std::vector<Access>> accesses_;  // by param slot
+};
+
+}  // namespace
+
+LinearProgram linearise(NodeRef sink, const Target& target) {
+  return Lineariser(sink, target).run();
+}
+
+}  // namespace weft::lower

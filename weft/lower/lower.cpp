@@ -1,0 +1,52 @@
+// The order of the steps.
+#include "weft/lower/lower.h"
+
+#include <algorithm>
+
+#include "weft/lower/steps.h"
+#include "weft/target/target.h"
+
+namespace weft {
+namespace {
+
+/// What launching needs to know: params, variables, the size of the core range.
+void describe_interface(NodeRef sink, LinearProgram& program) {
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op == Op::Param) {
+      const auto slot = static_cast<size_t>(param_slot(n));
+      if (slot >= program.params.size()) program.params.resize(slot + 1, {DType::Void});
+      program.params[slot].dtype = n->dtype;
+    } else if (n->op == Op::Variable) {
+      program.variables.push_back(program.graph->import(n));
+    } else if (n->op == Op::Range && range_binding(n) == Binding::Core) {
+      program.core_size = program.graph->import(n->src(0));
+    }
+  }
+  std::sort(program.variables.begin(), program.variables.end(),
+            [](NodeRef a, NodeRef b) { return a->text() < b->text(); });
+  for (NodeRef n : program.code) {
+    if (n->op == Op::Load) program.params[static_cast<size_t>(param_slot(n->src(0)))].read = true;
+    if (n->op == Op::Store)
+      program.params[static_cast<size_t>(param_slot(n->src(0)))].written = true;
+  }
+}
+
+}  // namespace
+
+LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
+  Graph g;
+  NodeRef sink = g.import(kernel.sink);
+  sink = lower::unroll(g, sink, target);
+  sink = lower::vectorise(g, sink);
+  sink = lower::guard_core(g, sink);
+  sink = lower::separate_loops(g, sink);
+  sink = lower::choose_widths(g, sink);
+  sink = lower::decompose(g, sink, target);
+  LinearProgram program = lower::linearise(sink, target);
+  program.name = kernel.name;
+  describe_interface(kernel.sink, program);
+  lower::estimate_work(program, kernel.sink);
+  return program;
+}
+
+}  // namespace weft

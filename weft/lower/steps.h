@@ -1,0 +1,36 @@
+// The steps of lowering, in the order lower.cpp runs them; each takes a kernel's sink and returns
+// the next one.
+#pragma once
+#include <string>
+
+#include "weft/graph/program.h"
+
+namespace weft {
+
+struct Target;
+
+namespace lower {
+
+/// Unroll ranges are gone: whatever depends on them is there once per combination of their values.
+NodeRef unroll(Graph& g, NodeRef sink, const Target& target);
+/// Vector ranges are gone: whatever depends on one has lanes, accesses of stride 1 are vector
+/// accesses.
+NodeRef vectorise(Graph& g, NodeRef sink);
+/// A store that does not depend on the Core range happens in that range's first iteration only.
+NodeRef guard_core(Graph& g, NodeRef sink);
+/// Every range runs in exactly one place of the program: loops that cannot be shared get ranges of
+/// their own.
+NodeRef separate_loops(Graph& g, NodeRef sink);
+/// dtype index is gone: i32 where the bounds of the value and of all it is computed from prove it,
+/// else i64. Sums are ordered from outer to inner loops, so that their beginnings can leave the
+/// inner ones.
+NodeRef choose_widths(Graph& g, NodeRef sink);
+/// Only ops and dtypes the target has are left.
+NodeRef decompose(Graph& g, NodeRef sink, const Target& target);
+/// The instructions in order, in a graph of their own.
+LinearProgram linearise(NodeRef sink, const Target& target);
+/// Fills in flops and bytes; the kernel says how large its params are.
+void estimate_work(LinearProgram& program, NodeRef kernel_sink);
+
+}  // namespace lower
+}  // namespace weft

@@ -1,0 +1,173 @@
+// Unroll ranges: nodes become one version per combination of the unroll ranges they depend on.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/small_vector.h"
+#include "weft/lower/range_set.h"
+#include "weft/lower/steps.h"
+#include "weft/lower/vector_nodes.h"
+
+namespace weft::lower {
+namespace {
+
+// With at least this many accumulators side by side, each is folded in one chain: they hide each
+// other's latency.
+constexpr size_t kEnoughAccumulators = 6;
+constexpr size_t kMaxVersions = 4096;
+
+/// The versions of one node: numbered with the first range of `over` changing slowest.
+struct Versions {
+  size_t first = 0;
+  RangeSet over;
+};
+
+class Unroller {
+ public:
+  Unroller(Graph& g, NodeRef sink, const Target& target)
+      : g_(g), target_(target), deps_(sink), unrolled_(deps_.bound_to(Binding::Unroll)) {}
+
+  NodeRef run() {
+    if (unrolled_.empty()) return deps_.order().back();
+    digits_.resize(deps_.ranges().size());
+    for (NodeRef n : deps_.order()) expand(n);
+    return version(deps_.order().back());
+  }
+
+ private:
+  size_t size_of(size_t position) const {
+    NodeRef size = deps_.ranges()[position]->src(0);
+    WEFT_CHECK(size->op == Op::Const, "an unrolled range needs a constant size");
+    return static_cast<size_t>(std::max<int64_t>(0, size->vmin));
+  }
+  size_t count(const RangeSet& over) const {
+    size_t n = 1;
+    over.each([&](size_t r) { n *= size_of(r); });
+    WEFT_CHECK(n <= kMaxVersions, "unrolling makes {} copies", n);
+    return n;
+  }
+  /// Which version of a node over these ranges the current digits choose.
+  size_t chosen(const RangeSet& over) const {
+    size_t at = 0;
+    over.each([&](size_t r) { at = at * size_of(r) + digits_[r]; });
+    return at;
+  }
+  NodeRef version(NodeRef n) const {
+    const Versions& v = done_.at(n);
+    return nodes_[v.first + chosen(v.over)];
+  }
+  /// Calls f with the digits set to every combination.
+  template <class F>
+  void each_version(const RangeSet& over, F&& f) {
+    const size_t n = count(over);
+    SmallVector<size_t, 8> positions;
+    over.each([&](size_t r) { positions.push_back(r); });
+    for (size_t i = 0; i < n; ++i) {
+      size_t rest = i;
+      for (size_t k = positions.size(); k-- > 0;) {
+        digits_[positions[k]] = rest % size_of(positions[k]);
+        rest /= size_of(positions[k]);
+      }
+      f(i);
+    }
+  }
+
+  void expand(NodeRef n) {
+    if (n->op == Op::Sink) return expand_sink(n);
+    const Versions v{nodes_.size(), deps_.of(n) & unrolled_};
+    // Built apart: making one version may not see the others.
+    SmallVector<NodeRef, 16> made;
+    each_version(v.over, [&](size_t i) { made.push_back(make_version(n, i, count(v.over))); });
+    nodes_.insert(nodes_.end(), made.begin(), made.end());
+    done_.set(n, v);
+  }
+
+  NodeRef make_version(NodeRef n, size_t i, size_t versions) {
+    switch (n->op) {
+      case Op::Range:
+        if (range_binding(n) == Binding::Unroll)
+          return g_.index(static_cast<int64_t>(digits_[deps_.position(n)]));
+        break;
+      case Op::Reduce: return make_reduce(n, versions);
+      case Op::Scan: check_not_unrolled(n); break;
+      case Op::Loop: check_not_unrolled(n); return with_loop_id(n, 0, i, versions);
+      case Op::Carry: return with_loop_id(n, 1, i, versions);
+      default: break;
+    }
+    return g_.with_sources(n, sources(n));
+  }
+
+  SmallVector<NodeRef, 8> sources(NodeRef n) const {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(version(s));
+    return src;
+  }
+
+  void check_not_unrolled(NodeRef n) const {
+    const RangeSet own = deps_.set_of(loop_parts(n).ranges) & unrolled_;
+    WEFT_CHECK(own.empty(), "{} cannot run its own range unrolled", info(n->op).mnemonic);
+  }
+
+  /// Every version of a loop carries its own values, so it needs its own id.
+  NodeRef with_loop_id(NodeRef n, size_t which, size_t i, size_t versions) {
+    SmallVector<int64_t, 8> ints(n->ints());
+    if (versions > 1) ints[which] = kFirstLoopId + (ints[which] << 16 | static_cast<int64_t>(i));
+    return g_.make({n->op, n->dtype, sources(n), ints, n->text(), n->lanes});
+  }
+
+  NodeRef make_reduce(NodeRef n, size_t versions) {
+    const LoopParts parts = loop_parts(n);
+    SmallVector<NodeRef, 4> ranges;
+    for (NodeRef r : parts.ranges)
+      if (range_binding(r) != Binding::Unroll) ranges.push_back(version(r));
+    const RangeSet own = deps_.set_of(parts.ranges) & unrolled_;
+    SmallVector<NodeRef, 16> values;
+    each_version(own, [&](size_t) {
+      for (NodeRef v : parts.values) values.push_back(version(v));
+    });
+    const Fold fold = fold_of(n);
+    if (values.empty()) return g_.constant(fold_identity(fold, n->dtype));
+    // Values are folded one by one into the loop's register; without a loop (lanes are none) there
+    // is no register.
+    const bool looped = std::any_of(ranges.begin(), ranges.end(),
+                                    [](NodeRef r) { return range_binding(r) != Binding::Vector; });
+    const bool chained =
+        looped && versions >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
+    if (!chained) {
+      NodeRef folded = fold_all(g_, target_, fold, values);
+      if (ranges.empty()) return folded;
+      values.assign(std::span<const NodeRef>(&folded, 1));
+    }
+    const int64_t ints[] = {n->int_arg(0), static_cast<int64_t>(values.size())};
+    values.append(ranges);
+    return g_.intern({Op::Reduce, n->dtype, values, ints});
+  }
+
+  void expand_sink(NodeRef sink) {
+    SmallVector<NodeRef, 16> roots;
+    for (NodeRef root : sink->src()) {
+      const Versions v = done_.at(root);
+      for (size_t i = 0; i < count(v.over); ++i) roots.push_back(nodes_[v.first + i]);
+    }
+    const Versions whole{nodes_.size(), {}};
+    nodes_.push_back(g_.intern({Op::Sink, sink->dtype, roots}));
+    done_.set(sink, whole);
+  }
+
+  static constexpr int64_t kFirstLoopId = int64_t{1} << 40;
+
+  Graph& g_;
+  const Target& target_;
+  RangeDeps deps_;
+  RangeSet unrolled_;
+  std::vector<size_t> digits_;  // current value of each unroll range, by position
+  std::vector<NodeRef> nodes_;
+  NodeMap<Versions> done_;
+};
+
+}  // namespace
+
+NodeRef unroll(Graph& g, NodeRef sink, const Target& target) {
+  return Unroller(g, sink, target).run();
+}
+
+}  // namespace weft::lower

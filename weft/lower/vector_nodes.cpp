@@ -1,0 +1,108 @@
+#include "weft/lower/vector_nodes.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "weft/base/error.h"
+#include "weft/base/small_vector.h"
+#include "weft/target/target.h"
+
+namespace weft::lower {
+
+NodeRef splat(Graph& g, NodeRef n, uint8_t lanes) {
+  if (n->lanes == lanes) return n;
+  WEFT_CHECK(n->lanes == 1, "a vector of {} lanes where {} are needed", n->lanes, lanes);
+  const NodeRef src[] = {n};
+  return g.intern({Op::Splat, n->dtype, src, {}, {}, lanes});
+}
+
+NodeRef lane(Graph& g, NodeRef n, size_t k) {
+  if (n->lanes == 1) return n;
+  if (n->op == Op::Splat) return n->src(0);
+  if (n->op == Op::Vec) return n->src(k);
+  const NodeRef src[] = {n};
+  const int64_t ints[] = {static_cast<int64_t>(k)};
+  return g.intern({Op::Lane, n->dtype, src, ints});
+}
+
+NodeRef vec(Graph& g, std::span<const NodeRef> scalars) {
+  if (scalars.size() == 1) return scalars[0];
+  const auto lanes = static_cast<uint8_t>(scalars.size());
+  const bool equal =
+      std::all_of(scalars.begin(), scalars.end(), [&](NodeRef s) { return s == scalars[0]; });
+  if (equal) return splat(g, scalars[0], lanes);
+  return g.intern({Op::Vec, scalars[0]->dtype, scalars, {}, {}, lanes});
+}
+
+NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) {
+  uint8_t lanes = 1;
+  for (NodeRef s : src) lanes = std::max(lanes, s->lanes);
+  if (lanes == 1) return g.make({op, dtype, src});
+  const bool uniform = std::all_of(src.begin(), src.end(),
+                                   [](NodeRef s) { return s->lanes == 1 || s->op == Op::Splat; });
+  SmallVector<NodeRef, 4> operands;
+  for (NodeRef s : src) operands.push_back(uniform ? lane(g, s, 0) : splat(g, s, lanes));
+  // What is equal in all lanes is computed once.
+  const NodeRef n = g.make({op, dtype, operands, {}, {}, uniform ? uint8_t{1} : lanes});
+  return splat(g, n, lanes);
+}
+
+Value fold_identity(Fold fold, DType dtype) {
+  const double inf = std::numeric_limits<double>::infinity();
+  switch (fold) {
+    case Fold::Add:
+    case Fold::Or: return Value::of(dtype, 0);
+    case Fold::Mul: return Value::of(dtype, 1);
+    case Fold::And: return is_bool(dtype) ? Value::boolean(true) : Value::of(dtype, int64_t{-1});
+    case Fold::Max:
+      return is_float(dtype) ? Value::of(dtype, -inf) : Value::of(dtype, int_min(dtype));
+    case Fold::Min:
+      return is_float(dtype) ? Value::of(dtype, inf) : Value::of(dtype, int_max(dtype));
+    case Fold::Set: break;
+  }
+  internal_error("lower", "a reduction cannot fold with {}", fold_name(fold));
+}
+
+bool may_contract(const Target& target, Fold fold, NodeRef value) {
+  return fold == Fold::Add && value->op == Op::Mul && is_float(value->dtype) &&
+         bits(value->dtype) >= 32 && target.native(Op::MulAcc, value->dtype);
+}
+
+NodeRef fold_in(Graph& g, Fold fold, NodeRef so_far, NodeRef value, bool contract) {
+  if (contract && value->op == Op::Mul) {
+    const NodeRef src[] = {value->src(0), value->src(1), so_far};
+    return elementwise(g, Op::MulAcc, value->dtype, src);
+  }
+  const NodeRef src[] = {so_far, value};
+  return elementwise(g, fold_op(fold), so_far->dtype, src);
+}
+
+NodeRef fold_all(Graph& g, const Target& target, Fold fold, std::span<const NodeRef> values) {
+  if (may_contract(target, fold, values[0])) {
+    NodeRef sum = values[0];
+    for (NodeRef v : values.subspan(1)) sum = fold_in(g, fold, sum, v, true);
+    return sum;
+  }
+  SmallVector<NodeRef, 16> level(values);
+  while (level.size() > 1) {
+    const size_t pairs = level.size() / 2;
+    for (size_t i = 0; i < pairs; ++i)
+      level[i] = fold_in(g, fold, level[2 * i], level[2 * i + 1], false);
+    if (level.size() % 2 != 0) level[pairs] = level[level.size() - 1];
+    level.resize((level.size() + 1) / 2);
+  }
+  return level[0];
+}
+
+NodeRef fold_lanes(Graph& g, Fold fold, NodeRef vector) {
+  SmallVector<NodeRef, 16> lanes;
+  for (size_t k = 0; k < vector->lanes; ++k) lanes.push_back(lane(g, vector, k));
+  for (size_t n = lanes.size(); n > 1;) {
+    const size_t half = n / 2;
+    for (size_t k = 0; k < half; ++k) lanes[k] = fold_in(g, fold, lanes[k], lanes[k + half], false);
+    n = half;
+  }
+  return lanes[0];
+}
+
+}  // namespace weft::lower

@@ -1,0 +1,293 @@
+// Vector ranges: data that depends on one gets lanes; index arithmetic stays scalar, once per lane
+// where it must.
+#include "weft/base/error.h"
+#include "weft/base/small_vector.h"
+#include "weft/graph/index_algebra.h"
+#include "weft/lower/range_set.h"
+#include "weft/lower/steps.h"
+#include "weft/lower/vector_nodes.h"
+
+namespace weft::lower {
+namespace {
+
+constexpr int64_t kMaxLanes = 64;
+
+bool is_logic(Op op) { return op == Op::And || op == Op::Or || op == Op::Not || op == Op::Xor; }
+
+/// Comparisons of index values, and logic over bools: masks, which are worth having as one scalar
+/// per lane.
+bool is_mask(NodeRef n) {
+  if (n->dtype != DType::Bool || !is_alu(n->op)) return false;
+  return is_logic(n->op) || (has_trait(n->op, kBoolResult) && is_index(n->src(0)->dtype));
+}
+
+class Vectoriser {
+ public:
+  Vectoriser(Graph& g, NodeRef sink)
+      : g_(g), deps_(sink), vectors_(deps_.bound_to(Binding::Vector)) {}
+
+  NodeRef run() {
+    if (vectors_.empty()) return deps_.order().back();
+    for (NodeRef n : deps_.order())
+      if (NodeRef converted = convert(n)) done_.set(n, converted);
+    return made(deps_.order().back());
+  }
+
+ private:
+  NodeRef made(NodeRef n) const {
+    const NodeRef* found = done_.find(n);
+    WEFT_CHECK(found, "an index {} is used as data", info(n->op).mnemonic);
+    return *found;
+  }
+  /// An operand as data: index expressions of the vector range become vectors.
+  NodeRef operand(NodeRef n, NodeRef range) {
+    if (done_.contains(n)) return made(n);
+    return index_vector(n, range);
+  }
+
+  // ---- what a node depends on
+
+  /// The vector range that is open at `n`; null when there is none.
+  NodeRef vector_range(NodeRef n) const {
+    const RangeSet open = deps_.of(n) & vectors_;
+    if (open.empty()) return nullptr;
+    NodeRef v = deps_.ranges()[static_cast<size_t>(open.last())];
+    RangeSet others = open;
+    others.erase(static_cast<size_t>(open.last()));
+    WEFT_CHECK(others.empty(), "two vector ranges meet in one {}", info(n->op).mnemonic);
+    return v;
+  }
+  static uint8_t lanes_of(NodeRef range) {
+    NodeRef size = range->src(0);
+    WEFT_CHECK(size->op == Op::Const && size->vmin >= 1 && size->vmin <= kMaxLanes,
+               "a vector range needs a constant size of at most {}", kMaxLanes);
+    return static_cast<uint8_t>(size->vmin);
+  }
+
+  // ---- per lane
+
+  /// `n`, an index or mask, with the vector range at k. Iterative: index expressions may be deep.
+  NodeRef at_lane(NodeRef root, NodeRef range, size_t k) {
+    NodeMap<NodeRef>& memo = lane_memo(range, k);
+    std::vector<NodeRef> stack{root};
+    while (!stack.empty()) {
+      NodeRef n = stack.back();
+      if (memo.contains(n)) {
+        stack.pop_back();
+        continue;
+      }
+      if (NodeRef known = known_at_lane(n, range, k)) {
+        memo.set(n, known);
+        continue;
+      }
+      const size_t before = stack.size();
+      for (NodeRef s : n->src())
+        if (!memo.contains(s)) stack.push_back(s);
+      if (stack.size() != before) continue;
+      SmallVector<NodeRef, 8> src;
+      for (NodeRef s : n->src()) src.push_back(memo.at(s));
+      memo.set(n, g_.with_sources(n, src));
+    }
+    return memo.at(root);
+  }
+
+  NodeRef known_at_lane(NodeRef n, NodeRef range, size_t k) {
+    if (n == range) return g_.index(static_cast<int64_t>(k));
+    if (vector_range(n) != range) return made(n);
+    if (is_mask(n) || (is_index(n->dtype) && is_alu(n->op))) return nullptr;
+    return lane(g_, made(n), k);
+  }
+
+  NodeMap<NodeRef>& lane_memo(NodeRef range, size_t k) {
+    auto& memos = memos_[range];
+    if (memos.empty()) memos.resize(lanes_of(range));
+    return memos[k];
+  }
+
+  SmallVector<NodeRef, 16> lanes(NodeRef n, NodeRef range) {
+    SmallVector<NodeRef, 16> out;
+    for (size_t k = 0; k < lanes_of(range); ++k) out.push_back(at_lane(n, range, k));
+    return out;
+  }
+
+  /// An index expression as a vector: base + k*stride where it is that, else lane by lane.
+  NodeRef index_vector(NodeRef n, NodeRef range) {
+    const uint8_t count = lanes_of(range);
+    Stride stride{};
+    if (!split_stride(g_, n, range, stride)) return vec(g_, lanes(n, range));
+    NodeRef base = splat(g_, at_lane(n, range, 0), count);
+    if (stride.coefficient == 0) return base;
+    SmallVector<NodeRef, 16> steps;
+    for (int64_t k = 0; k < count; ++k) steps.push_back(g_.index(k * stride.coefficient));
+    const NodeRef src[] = {base, vec(g_, steps)};
+    return g_.intern({Op::Add, DType::Index, src, {}, {}, count});
+  }
+
+  // ---- nodes
+
+  /// The node to use instead of `n`; null for index expressions of a vector range, made where they
+  /// are used.
+  NodeRef convert(NodeRef n) {
+    NodeRef range = vector_range(n);
+    if (n->op == Op::Sink) return convert_sink(n);
+    if (n->op == Op::Reduce) return convert_reduce(n, range);
+    if (n->op == Op::Store) return convert_store(n, range);
+    if (!range) return g_.with_sources(n, sources(n));
+    if (is_index(n->dtype) && is_alu(n->op)) return nullptr;
+    if (n == range) return nullptr;
+    switch (n->op) {
+      case Op::Load: return convert_load(n, range);
+      case Op::Carry: return with_lanes(n, {}, lanes_of(range));
+      case Op::Scan:
+      case Op::Loop:
+      case Op::Get: return convert_loop(n, range);
+      default: break;
+    }
+    WEFT_CHECK(is_alu(n->op), "{} in a vector", info(n->op).mnemonic);
+    return convert_alu(n, range);
+  }
+
+  SmallVector<NodeRef, 8> sources(NodeRef n) const {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(made(s));
+    return src;
+  }
+
+  NodeRef with_lanes(NodeRef n, std::span<const NodeRef> src, uint8_t count) {
+    return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), count});
+  }
+
+  NodeRef convert_alu(NodeRef n, NodeRef range) {
+    if (is_mask(n)) {
+      const auto masks = lanes(n, range);
+      NodeRef one = vec(g_, masks);
+      if (one->op == Op::Splat) return one->src(0);
+    }
+    SmallVector<NodeRef, 4> src;
+    for (NodeRef s : n->src()) src.push_back(operand(s, range));
+    return elementwise(g_, n->op, n->dtype, src);
+  }
+
+  NodeRef convert_loop(NodeRef n, NodeRef range) {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src())
+      src.push_back(s->op == Op::Range || s->op == Op::Loop
+                        ? made(s)
+                        : splat(g_, operand(s, range), lanes_of(range)));
+    return with_lanes(n, src, lanes_of(range));
+  }
+
+  NodeRef convert_reduce(NodeRef n, NodeRef outer) {
+    const LoopParts parts = loop_parts(n);
+    const RangeSet own = deps_.set_of(parts.ranges) & vectors_;
+    NodeRef inner = own.empty() ? nullptr : deps_.ranges()[static_cast<size_t>(own.last())];
+    WEFT_CHECK(!inner || !outer, "a vector reduction inside a vector range");
+    NodeRef over = inner ? inner : outer;
+    const uint8_t count = over ? lanes_of(over) : 1;
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef v : parts.values)
+      src.push_back(splat(g_, over ? operand(v, over) : made(v), count));
+    for (NodeRef r : parts.ranges)
+      if (r != inner) src.push_back(made(r));
+    NodeRef folded = src[0];
+    // A value folded over the vector range alone needs no loop (and unrolling left exactly one).
+    if (src.size() > parts.values.size()) folded = with_lanes(n, src, count);
+    return inner ? fold_lanes(g_, fold_of(n), folded) : folded;
+  }
+
+  // ---- memory
+
+  /// One validity for all lanes; false where lanes differ.
+  bool uniform_valid(std::span<const NodeRef> access, size_t at, NodeRef range, NodeRef& valid) {
+    valid = nullptr;
+    if (access.size() <= at) return true;
+    if (!vector_range(access[at])) {
+      valid = made(access[at]);
+      return true;
+    }
+    const auto masks = lanes(access[at], range);
+    valid = masks[0];
+    for (NodeRef m : masks)
+      if (m != valid) return false;
+    return true;
+  }
+
+  NodeRef load(NodeRef n, NodeRef index, NodeRef valid, uint8_t count) {
+    SmallVector<NodeRef, 3> src{made(n->src(0)), index};
+    if (valid) src.push_back(valid);
+    return g_.intern({Op::Load, n->dtype, src, n->ints(), {}, count});
+  }
+
+  NodeRef convert_load(NodeRef n, NodeRef range) {
+    NodeRef valid;
+    Stride stride{};
+    const bool uniform = uniform_valid(n->src(), 2, range, valid);
+    const bool affine = uniform && split_stride(g_, n->src(1), range, stride);
+    const uint8_t count = lanes_of(range);
+    if (affine && stride.coefficient == 0) return load(n, at_lane(n->src(1), range, 0), valid, 1);
+    if (affine && stride.coefficient == 1)
+      return load(n, at_lane(n->src(1), range, 0), valid, count);
+    if (affine && stride.coefficient == -1) return reversed_load(n, range, valid, count);
+    SmallVector<NodeRef, 16> elements;
+    for (size_t k = 0; k < count; ++k) {
+      NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;
+      elements.push_back(load(n, at_lane(n->src(1), range, k), mask, 1));
+    }
+    return vec(g_, elements);
+  }
+
+  NodeRef reversed_load(NodeRef n, NodeRef range, NodeRef valid, uint8_t count) {
+    NodeRef forward = load(n, at_lane(n->src(1), range, count - size_t{1}), valid, count);
+    SmallVector<NodeRef, 16> elements;
+    for (size_t k = count; k-- > 0;) elements.push_back(lane(g_, forward, k));
+    return vec(g_, elements);
+  }
+
+  NodeRef store(NodeRef n, NodeRef index, NodeRef value, NodeRef valid) {
+    SmallVector<NodeRef, 4> src{made(n->src(0)), index, value};
+    if (valid) src.push_back(valid);
+    return g_.intern({Op::Store, n->dtype, src, n->ints(), {}, value->lanes});
+  }
+
+  /// A store, or the stores of its lanes: those go to lane_stores_ and the first stands for all.
+  NodeRef convert_store(NodeRef n, NodeRef range) {
+    if (!range) return g_.with_sources(n, sources(n));
+    NodeRef valid;
+    Stride stride{};
+    const uint8_t count = lanes_of(range);
+    const bool uniform = uniform_valid(n->src(), 3, range, valid);
+    NodeRef value = splat(g_, operand(n->src(2), range), count);
+    if (uniform && split_stride(g_, n->src(1), range, stride) && stride.coefficient == 1)
+      return store(n, at_lane(n->src(1), range, 0), value, valid);
+    auto& stores = lane_stores_[n];
+    for (size_t k = 0; k < count; ++k) {
+      NodeRef mask = n->nsrc > 3 ? at_lane(n->src(3), range, k) : nullptr;
+      stores.push_back(store(n, at_lane(n->src(1), range, k), lane(g_, value, k), mask));
+    }
+    return stores[0];
+  }
+
+  NodeRef convert_sink(NodeRef sink) {
+    SmallVector<NodeRef, 16> roots;
+    for (NodeRef root : sink->src()) {
+      if (const auto* stores = lane_stores_.find(root))
+        roots.append(*stores);
+      else
+        roots.push_back(made(root));
+    }
+    return g_.intern({Op::Sink, sink->dtype, roots});
+  }
+
+  Graph& g_;
+  RangeDeps deps_;
+  RangeSet vectors_;
+  NodeMap<NodeRef> done_;
+  NodeMap<std::vector<NodeMap<NodeRef>>> memos_;
+  NodeMap<std::vector<NodeRef>> lane_stores_;
+};
+
+}  // namespace
+
+NodeRef vectorise(Graph& g, NodeRef sink) { return Vectoriser(g, sink).run(); }
+
+}  // namespace weft::lower

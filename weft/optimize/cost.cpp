@@ -1,0 +1,265 @@
+#include "weft/optimize/cost.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/dtype/dtype.h"
+
+namespace weft::optimize {
+namespace {
+
+// In cycles of a core that starts two vector operations and two loads per cycle, as Zen 5 and
+// Sapphire Rapids do; only ratios matter.
+constexpr double kLoopOverhead = 1.2;  // counter, compare, branch, addresses
+constexpr double kFoldLatency = 4;     // of a float addition, multiplication or FMA
+constexpr double kStore = 1;           // one store a cycle
+constexpr double kUnaligned = 1.15;    // vectors that straddle cache lines
+constexpr double kMask = 2;            // a guarded access: test and branch or select
+constexpr double kInsert = 1;          // one lane into a vector
+constexpr size_t kEnoughChains = 6;    // from here on, lower keeps one chain per accumulator
+
+double op_cycles(Op op, DType dtype) {
+  switch (op) {
+    case Op::Exp2:
+    case Op::Log2: return 12;
+    case Op::Sin: return 30;
+    case Op::Div:
+    case Op::Sqrt: return 6;
+    case Op::IDiv:
+    case Op::Mod: return 20;
+    case Op::Max:
+    case Op::Min: return is_float(dtype) ? 1.5 : 0.5;  // NaN has to come through
+    case Op::Bitcast: return 0;
+    default: return 0.5;
+  }
+}
+
+int computing_bits(DType dtype) {
+  // Half floats are computed with as f32.
+  return is_float(dtype) ? std::max(32, static_cast<int>(bits(dtype)))
+                         : static_cast<int>(bits(dtype));
+}
+
+template <class F>
+void each(RangeMask mask, F&& f) {
+  for (; mask != 0; mask &= mask - 1) f(static_cast<size_t>(std::countr_zero(mask)));
+}
+
+}  // namespace
+
+void Tiling::set(size_t range, int64_t lanes, int64_t copies) {
+  ranges[range] = {lanes, copies};
+  vectors = lanes > 1 ? vectors | bit(range) : vectors & ~bit(range);
+  copied = copies > 1 ? copied | bit(range) : copied & ~bit(range);
+}
+
+CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info), target_(target) {
+  widest_.resize(info.ranges.size(), 8);
+  for (NodeRef n : info.order) {
+    if (is_index(n->dtype) || is_bool(n->dtype) || n->op == Op::Store || n->op == Op::Param)
+      continue;
+    each(info.deps(n),
+         [&](size_t r) { widest_[r] = std::max(widest_[r], computing_bits(n->dtype)); });
+  }
+  add_reductions();
+  add_stores();
+}
+
+void CostModel::add_reductions() {
+  std::vector<std::pair<Body, std::vector<NodeRef>>> groups;
+  for (NodeRef n : info_.reduces) {
+    const RangeMask own = info_.closed_by(n), deps = info_.deps(n) | own;
+    auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
+      return g.first.own == own && g.first.deps == deps;
+    });
+    if (same == groups.end()) {
+      Body b;
+      b.deps = deps;
+      b.own = own;
+      same = groups.insert(same, {b, {}});
+    }
+    ++same->first.results;
+    NodeRef value = n->src(0);
+    same->first.products = same->first.products ||
+                           (fold_of(n) == Fold::Add && value->op == Op::Mul && is_float(n->dtype));
+    same->second.push_back(n);
+  }
+  for (auto& [body, roots] : groups) {
+    collect(body, roots);
+    bodies_.push_back(std::move(body));
+  }
+}
+
+void CostModel::add_stores() {
+  Body b;
+  std::vector<NodeRef> stores;
+  for (NodeRef n : info_.order) {
+    if (n->op != Op::Store) continue;
+    b.deps |= info_.deps(n);
+    stores.push_back(n);
+  }
+  collect(b, stores);
+  bodies_.push_back(std::move(b));
+}
+
+/// Adds what runs in the innermost loop to compute `roots`: for reductions what depends on the
+/// ranges they close, for stores everything outside reductions.
+void CostModel::collect(Body& body, std::span<const NodeRef> roots) {
+  NodeMap<bool> seen;
+  std::vector<NodeRef> stack(roots.begin(), roots.end());
+  for (NodeRef r : roots) seen[r] = true;
+  auto add_work = [&body](RangeMask deps, double cycles, bool per_lane) {
+    if (cycles == 0) return;
+    for (Body::Work& w : body.work)
+      if (w.deps == deps && w.per_lane == per_lane) {
+        w.cycles += static_cast<float>(cycles);
+        return;
+      }
+    body.work.push_back({deps, static_cast<float>(cycles), per_lane});
+  };
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    const bool root = std::find(roots.begin(), roots.end(), n) != roots.end();
+    const bool is_access = n->op == Op::Load || n->op == Op::Store;
+    const RangeMask deps = root && n->op == Op::Reduce ? body.deps : info_.deps(n);
+    if (root && n->op == Op::Reduce) {
+      add_work(deps, body.products ? 0.5 : op_cycles(fold_op(fold_of(n)), n->dtype), false);
+    } else if (is_access) {
+      for (uint32_t i = 0; i < info_.accesses.size(); ++i)
+        if (info_.accesses[i].node == n) body.accesses.push_back(i);
+    } else if (is_alu(n->op) && !is_index(n->dtype)) {
+      const bool mask = is_index(n->src(0)->dtype);
+      add_work(deps, op_cycles(n->op, n->dtype), mask);
+    }
+    for (NodeRef s : n->src()) {
+      const bool inside = body.own == 0 || (info_.deps(s) & body.own) != 0;
+      if (!inside || info_.deps(s) == 0 || seen.contains(s)) continue;
+      seen[s] = true;
+      if (s->op != Op::Reduce) stack.push_back(s);
+    }
+  }
+  // A product that is summed costs no operation of its own.
+  if (body.products)
+    for (Body::Work& w : body.work)
+      if (w.deps == body.deps && !w.per_lane) w.cycles = std::max(0.5F, w.cycles - 0.5F);
+}
+
+double CostModel::copies(RangeMask deps, const Tiling& tiling) const {
+  double n = 1;
+  each(deps & tiling.copied, [&](size_t r) { n *= static_cast<double>(tiling.ranges[r].copies); });
+  return n;
+}
+
+/// Distinct addresses among the copies of an access: copies along a window and along what it moves
+/// over share most of theirs.
+double CostModel::copies_of(const Access& a, const Tiling& tiling) const {
+  double n = 1;
+  RangeMask left = a.deps & tiling.copied;
+  while (left != 0) {
+    const auto r = static_cast<size_t>(std::countr_zero(left));
+    left &= left - 1;
+    double span = static_cast<double>(tiling.ranges[r].copies);
+    each(left, [&](size_t q) {
+      if (a.stride[q] == 0 || a.stride[q] != a.stride[r] || (a.opaque & (bit(q) | bit(r))) != 0)
+        return;
+      if (tiling.ranges[q].lanes > 1 || tiling.ranges[r].lanes > 1) return;
+      span += static_cast<double>(tiling.ranges[q].copies - 1);
+      left &= ~bit(q);
+    });
+    n *= span;
+  }
+  return n;
+}
+
+double CostModel::iterations(const Body& body, const Tiling& tiling) const {
+  double n = 1;
+  each(body.deps, [&](size_t r) {
+    const int64_t size = tiling.ranges[r].size(), extent = info_.ranges[r].extent;
+    const bool reduced = (body.own & bit(r)) != 0;
+    // A reduction's rest runs one element at a time.
+    n *= static_cast<double>(reduced ? extent / size + extent % size : (extent + size - 1) / size);
+  });
+  return n;
+}
+
+double CostModel::cycles(const Body& body, const Tiling& tiling) const {
+  double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
+  const RangeMask vectors = body.deps & tiling.vectors;
+  const double lanes =
+      vectors == 0 ? 1
+                   : static_cast<double>(
+                         tiling.ranges[static_cast<size_t>(std::countr_zero(vectors))].lanes);
+  for (const Body::Work& w : body.work) {
+    const bool vector = (w.deps & vectors) != 0;
+    alu += w.cycles * copies(w.deps, tiling) * (vector && w.per_lane ? 2 * lanes : 1);
+  }
+  for (uint32_t i : body.accesses) {
+    const Access& a = info_.accesses[i];
+    const double n = copies_of(a, tiling);
+    operands += n;
+    largest = std::max(largest, n);
+    double each_access = 1;
+    const bool vector = (a.deps & vectors) != 0;
+    if (vector) {
+      const auto v = static_cast<size_t>(std::countr_zero(a.deps & vectors));
+      const bool scattered = ((a.masked | a.opaque) & bit(v)) != 0 || std::abs(a.stride[v]) > 1;
+      if (scattered) {
+        each_access = lanes;
+        alu += n * lanes * (kInsert + ((a.masked & bit(v)) != 0 ? kMask : 0));
+      } else if (a.stride[v] != 0) {
+        each_access = kUnaligned;
+        if (a.stride[v] < 0) alu += n;
+      }
+    }
+    if (a.masked != 0) alu += n * kMask;
+    (a.is_store() ? stores : loads) += n * each_access;
+  }
+  double chain = 0;
+  if (body.own != 0) {
+    const double chains = copies(body.deps & ~body.own, tiling) * body.results;
+    const double unrolled = copies(body.own, tiling);
+    chain = kFoldLatency * (body.products && chains >= kEnoughChains ? unrolled : 1);
+    // Accumulators, all operands but the most numerous kind, and one of that.
+    const double live = chains + operands - largest + 1;
+    const double spilled = live - std::max(4, target_.vector_registers);
+    if (spilled > 0) loads += 4 * spilled;
+  }
+  const double busy = std::max({alu, loads / 2, stores * kStore, chain});
+  return iterations(body, tiling) * (busy + kLoopOverhead);
+}
+
+double CostModel::total(const Tiling& tiling) const {
+  double sum = 0;
+  for (const Body& b : bodies_) sum += cycles(b, tiling);
+  return sum;
+}
+
+double CostModel::size(const Body& body, const Tiling& tiling) const {
+  double n = 0;
+  for (const Body::Work& w : body.work) n += 2 * w.cycles * copies(w.deps, tiling);
+  for (uint32_t i : body.accesses) n += copies_of(info_.accesses[i], tiling);
+  return n;
+}
+
+KernelCost CostModel::cost(const Tiling& tiling) const {
+  KernelCost c;
+  c.cycles = total(tiling);
+  auto times = [this](RangeMask deps) {
+    double n = 1;
+    each(deps, [&](size_t r) { n *= static_cast<double>(info_.ranges[r].extent); });
+    return n;
+  };
+  for (NodeRef n : info_.order) {
+    if (is_alu(n->op) && !is_index(n->dtype) && !is_index(n->src(0)->dtype))
+      c.flops += times(info_.deps(n));
+    if (n->op == Op::Reduce) c.flops += times(info_.deps(n) | info_.closed_by(n));
+    if (n->op == Op::Param && n->nsrc > 0)
+      c.footprint += static_cast<double>(n->src(0)->vmax) * bits(n->dtype) / 8;
+  }
+  for (const Access& a : info_.accesses)
+    c.accesses += times(a.deps) * bits(a.node->src(0)->dtype) / 8;
+  return c;
+}
+
+}  // namespace weft::optimize

@@ -1,0 +1,67 @@
+// The analytic cost model: cycles of each innermost loop body for a choice of lanes and copies.
+#pragma once
+#include "weft/optimize/kernel_info.h"
+#include "weft/optimize/optimize.h"
+#include "weft/target/target.h"
+
+namespace weft::optimize {
+
+/// What is decided for each range: lanes of the vector it becomes, and copies (of vectors).
+struct Tiling {
+  struct Of {
+    int64_t lanes = 1;
+    int64_t copies = 1;
+    int64_t size() const { return lanes * copies; }
+  };
+  SmallVector<Of, 16> ranges;
+  RangeMask vectors = 0;  ///< ranges with lanes > 1
+  RangeMask copied = 0;   ///< ranges with copies > 1
+
+  void set(size_t range, int64_t lanes, int64_t copies);
+};
+
+/// What runs together in one innermost loop: the reductions over the same ranges at the same place,
+/// or the stores and what only they need.
+struct Body {
+  RangeMask deps = 0;     ///< ranges whose loops it runs in
+  RangeMask own = 0;      ///< ranges its reductions close; 0 for stores
+  int results = 0;        ///< accumulators of one copy
+  bool products = false;  ///< a sum of products: multiplication and addition are one operation
+  struct Work {
+    RangeMask deps;
+    float cycles;   ///< per vector (or scalar, where it does not depend on the vector range)
+    bool per_lane;  ///< masks and addresses, which are computed once per lane
+  };
+  SmallVector<Work, 8> work = {};
+  SmallVector<uint32_t, 8> accesses = {};  ///< indices into KernelInfo::accesses
+};
+
+class CostModel {
+ public:
+  CostModel(const KernelInfo& info, const Target& target);
+
+  const std::vector<Body>& bodies() const { return bodies_; }
+  /// Cycles of all iterations of `body`.
+  double cycles(const Body& body, const Tiling& tiling) const;
+  double total(const Tiling& tiling) const;
+  /// Copies of instructions in the body: what code size is limited by.
+  double size(const Body& body, const Tiling& tiling) const;
+  /// Bits of the widest element computed with in anything that depends on `range`.
+  int widest(size_t range) const { return widest_[range]; }
+  KernelCost cost(const Tiling& tiling) const;
+
+ private:
+  void add_reductions();
+  void add_stores();
+  void collect(Body& body, std::span<const NodeRef> roots);
+  double iterations(const Body& body, const Tiling& tiling) const;
+  double copies(RangeMask deps, const Tiling& tiling) const;
+  double copies_of(const Access& a, const Tiling& tiling) const;
+
+  const KernelInfo& info_;
+  const Target& target_;
+  std::vector<Body> bodies_;
+  SmallVector<int, 16> widest_;
+};
+
+}  // namespace weft::optimize

@@ -1,0 +1,211 @@
+#include "weft/optimize/kernel_info.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+
+namespace weft::optimize {
+namespace {
+
+constexpr size_t kMaxRanges = 64;
+
+/// The ranges that end with `n`: a stacked loop leaves its last one open.
+std::span<const NodeRef> closed_ranges(NodeRef n) {
+  const std::span<const NodeRef> listed = listed_ranges(n);
+  if (n->op == Op::Scan) return {};
+  return n->op == Op::Loop && n->int_arg(3) != 0 ? listed.first(listed.size() - 1) : listed;
+}
+
+/// Adds the coefficients of `index`, a normal sum, to the access's strides.
+void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
+  auto add_term = [&](NodeRef t) {
+    int64_t coefficient = 1;
+    if (t->op == Op::Mul && t->src(1)->op == Op::Const) {
+      coefficient = t->src(1)->vmin;
+      t = t->src(0);
+    }
+    if (t->op == Op::Range)
+      out.stride[info.position(t)] += coefficient;
+    else
+      out.opaque |= info.deps(t);
+  };
+  std::vector<NodeRef> stack{index};
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->op != Op::Add) {
+      add_term(n);
+      continue;
+    }
+    stack.push_back(n->src(0));
+    stack.push_back(n->src(1));
+  }
+}
+
+/// True where two values of the range never give the same index: the rest of the sum is made of
+/// multiples of what the range spans, and of less than one step of it.
+bool hits_distinct(NodeRef index, NodeRef range, const Access& access, size_t position,
+                   int64_t extent) {
+  const int64_t step = std::abs(access.stride[position]);
+  if (step == 0 || (access.opaque & bit(position)) != 0) return false;
+  int64_t low = 0;
+  std::vector<NodeRef> stack{index};
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->op == Op::Add) {
+      stack.push_back(n->src(0));
+      stack.push_back(n->src(1));
+      continue;
+    }
+    const bool scaled = n->op == Op::Mul && n->src(1)->op == Op::Const;
+    const int64_t by = scaled ? std::abs(n->src(1)->vmin) : 1;
+    NodeRef term = scaled ? n->src(0) : n;
+    if (term == range || term->op == Op::Const) continue;
+    if (by % (step * extent) == 0) continue;
+    if (term->vmin == INT64_MIN || term->vmax == INT64_MAX) return false;
+    low += by * (term->vmax - term->vmin);
+    if (low >= step) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::span<const NodeRef> listed_ranges(NodeRef n) {
+  if (n->op == Op::Reduce || n->op == Op::Scan) return n->src().subspan(1);
+  if (n->op == Op::Loop) return n->src().subspan(2 * static_cast<size_t>(n->int_arg(2)));
+  return {};
+}
+
+KernelInfo::KernelInfo(NodeRef root) : sink(root) {
+  const Toposort sorted(root);
+  order.assign(sorted.begin(), sorted.end());
+  index_.reserve(order.size());
+  uint32_t next = 0;
+  for (NodeRef n : order) index_.set(n, next++);
+  number_ranges();
+  if (frozen) return;
+  masks_.resize(order.size());
+  from_memory_.resize(order.size());
+  while (!propagate()) {}
+  describe_ranges();
+  describe_accesses();
+  order_stores();
+  check_aliasing();
+}
+
+void KernelInfo::number_ranges() {
+  std::vector<NodeRef> found;
+  for (NodeRef n : order)
+    if (n->op == Op::Range) found.push_back(n);
+  std::sort(found.begin(), found.end(),
+            [](NodeRef a, NodeRef b) { return range_id(a) < range_id(b); });
+  frozen = found.size() > kMaxRanges;
+  for (NodeRef r : found) {
+    positions_.set(r, ranges.size());
+    RangeInfo info{r};
+    info.extent = std::max<int64_t>(1, r->src(0)->vmax);
+    info.constant = r->src(0)->op == Op::Const && r->src(0)->vmin > 0;
+    ranges.push_back(info);
+    frozen = frozen || range_binding(r) != Binding::Loop;
+  }
+}
+
+RangeMask KernelInfo::open_at(NodeRef n) const {
+  if (n->op == Op::Carry) {
+    for (const auto& [loop, mask] : carried_)
+      if (loop == n->int_arg(1)) return mask;
+    return 0;
+  }
+  RangeMask mask = n->op == Op::Range ? bit(positions_.at(n)) : 0;
+  for (NodeRef s : n->src()) mask |= deps(s);
+  for (NodeRef r : closed_ranges(n)) mask &= ~deps(r);
+  return mask;
+}
+
+/// One pass over all nodes; false when a loop's carries turned out to depend on more than assumed.
+bool KernelInfo::propagate() {
+  bool stable = true;
+  for (size_t i = 0; i < order.size(); ++i) {
+    NodeRef n = order[i];
+    masks_[i] = open_at(n);
+    bool loaded = n->op == Op::Load || n->op == Op::Carry;
+    for (NodeRef s : n->src()) loaded = loaded || from_memory(s);
+    from_memory_[i] = loaded;
+    if (n->op != Op::Loop) continue;
+    RangeMask inside = masks_[i];
+    for (NodeRef r : listed_ranges(n)) inside |= deps(r);
+    auto at = std::find_if(carried_.begin(), carried_.end(),
+                           [n](const auto& c) { return c.first == n->int_arg(0); });
+    if (at == carried_.end()) at = carried_.insert(at, {n->int_arg(0), RangeMask{0}});
+    stable = stable && at->second == inside;
+    at->second = inside;
+  }
+  return stable;
+}
+
+RangeMask KernelInfo::closed_by(NodeRef reduce) const {
+  RangeMask mask = 0;
+  for (NodeRef r : listed_ranges(reduce)) mask |= deps(r);
+  return mask;
+}
+
+void KernelInfo::describe_ranges() {
+  for (NodeRef n : order) {
+    if (n->op == Op::Reduce) reduces.push_back(n);
+    has_loops = has_loops || n->op == Op::Loop;
+    if (n->op == Op::Scan || n->op == Op::Loop)
+      for (NodeRef r : listed_ranges(n))
+        if (r->op == Op::Range) ranges[position(r)].sequential = true;
+    if (n->op == Op::Store)
+      for (size_t r = 0; r < ranges.size(); ++r)
+        if (deps(n) & bit(r)) ranges[r].open = true;
+    if (is_index(n->dtype) || n->op == Op::Load || n->op == Op::Store || !is_alu(n->op)) continue;
+    for (NodeRef s : n->src())
+      if (is_index(s->dtype)) data_use |= deps(s);
+  }
+}
+
+void KernelInfo::describe_accesses() {
+  for (NodeRef n : order) {
+    if (n->op != Op::Load && n->op != Op::Store) continue;
+    Access a{n};
+    a.deps = deps(n);
+    a.stride.resize(ranges.size(), 0);
+    add_strides(*this, n->src(1), a);
+    const size_t valid = n->op == Op::Load ? 2 : 3;
+    if (n->nsrc > valid) a.masked = deps(n->src(valid));
+    accesses.push_back(std::move(a));
+  }
+}
+
+/// Marks the ranges in which a store must happen in order: docs/design/ir.md section 2.
+void KernelInfo::order_stores() {
+  for (const Access& a : accesses) {
+    if (!a.is_store()) continue;
+    const bool folds = static_cast<Fold>(a.node->int_arg(0)) != Fold::Set;
+    const bool scattered = a.node->int_arg(1) == 0 && from_memory(a.node->src(1));
+    if (!folds && !scattered) continue;
+    repeatable = false;
+    for (size_t r = 0; r < ranges.size(); ++r)
+      if ((a.deps & bit(r)) != 0 &&
+          !hits_distinct(a.node->src(1), ranges[r].node, a, r, ranges[r].extent))
+        ranges[r].in_order = true;
+  }
+}
+
+/// A buffer that is loaded and stored: harmless where every load reads the element its iteration
+/// stores.
+void KernelInfo::check_aliasing() {
+  for (const Access& s : accesses) {
+    if (!s.is_store()) continue;
+    for (const Access& other : accesses) {
+      if (other.node == s.node || other.node->src(0) != s.node->src(0)) continue;
+      repeatable = false;
+      if (other.is_store() || other.node->src(1) != s.node->src(1)) frozen = true;
+    }
+  }
+}
+
+}  // namespace weft::optimize

@@ -1,0 +1,83 @@
+// What the optimiser knows about a kernel: which ranges each value depends on, how every access
+// moves with every range, and which ranges may be reordered.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/base/small_vector.h"
+#include "weft/graph/graph.h"
+#include "weft/graph/node_map.h"
+
+namespace weft::optimize {
+
+/// A set of ranges, by position in KernelInfo::ranges.
+using RangeMask = uint64_t;
+constexpr RangeMask bit(size_t range) { return RangeMask{1} << range; }
+
+struct RangeInfo {
+  NodeRef node;
+  int64_t extent = 1;       ///< iterations; the maximum where the size is symbolic
+  bool constant = false;    ///< the size is a number
+  bool open = false;        ///< a store depends on it
+  bool sequential = false;  ///< a scan's or loop's: iterations carry state
+  bool in_order = false;    ///< a store that must happen in order depends on it
+  /// Iterations may be interchanged and run at once.
+  bool free() const { return !sequential && !in_order; }
+};
+
+/// A load or a store and how its address moves.
+struct Access {
+  NodeRef node;
+  RangeMask deps = 0;    ///< ranges open at the access (for stores: also the value's)
+  RangeMask opaque = 0;  ///< ranges the index depends on, but not as coefficient * range
+  RangeMask masked = 0;  ///< ranges the validity depends on
+  SmallVector<int64_t, 12> stride = {};  ///< by range, in elements
+  bool is_store() const { return node->op == Op::Store; }
+};
+
+class KernelInfo {
+ public:
+  explicit KernelInfo(NodeRef sink);
+
+  NodeRef sink;
+  std::vector<NodeRef> order;     ///< every node, sources first
+  std::vector<RangeInfo> ranges;  ///< in nest order: by id
+  std::vector<Access> accesses;   ///< in `order`
+  std::vector<NodeRef> reduces;   ///< Op::Reduce nodes, in `order`
+  RangeMask data_use = 0;         ///< ranges whose value is used as data, not only in addresses
+  /// Nothing may be changed: more ranges than a mask holds, ranges already bound, or elements that
+  /// are stored and loaded at different places.
+  bool frozen = false;
+  /// Elements may be computed twice with the same result: no store folds or reads its own buffer.
+  bool repeatable = true;
+  bool has_loops = false;  ///< tuple folds: what is inside one cannot be copied freely
+
+  /// Ranges open at `n`.
+  RangeMask deps(NodeRef n) const { return masks_[index_.at(n)]; }
+  size_t position(NodeRef range) const { return positions_.at(range); }
+  /// Ranges a Reduce closes.
+  RangeMask closed_by(NodeRef reduce) const;
+  /// True where `n` was computed from loaded data.
+  bool from_memory(NodeRef n) const { return from_memory_[index_.at(n)]; }
+
+ private:
+  void number_ranges();
+  bool propagate();
+  RangeMask open_at(NodeRef n) const;
+  void describe_ranges();
+  void describe_accesses();
+  void order_stores();
+  void check_aliasing();
+
+  NodeMap<uint32_t> index_;
+  NodeMap<size_t> positions_;
+  std::vector<RangeMask> masks_;
+  std::vector<bool> from_memory_;
+  std::vector<std::pair<int64_t, RangeMask>> carried_;
+};
+
+/// The ranges listed by a Reduce, Scan or Loop.
+std::span<const NodeRef> listed_ranges(NodeRef n);
+
+}  // namespace weft::optimize

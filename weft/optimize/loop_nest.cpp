@@ -1,0 +1,235 @@
+#include "weft/optimize/loop_nest.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+
+namespace weft::optimize {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+std::string_view tail_name(Tail tail) {
+  constexpr std::string_view names[] = {"", " overlapping", " masked"};
+  return names[static_cast<int>(tail)];
+}
+
+}  // namespace
+
+LoopNest::LoopNest(Graph& g, const KernelInfo& info, bool record)
+    : g_(g), info_(info), record_(record) {
+  for (size_t r = 0; r < info.ranges.size(); ++r) {
+    order_.push_back(add_axis(info.ranges[r].node->src(0), bit(r)));
+    if (info.ranges[r].sequential) axes_[r].kind = Kind::Leaf;  // a scan keeps its loop
+  }
+}
+
+LoopNest::Axis LoopNest::add_axis(NodeRef size, RangeMask ranges) {
+  AxisData a;
+  a.size = size;
+  a.extent = std::max<int64_t>(1, size->vmax);
+  a.ranges = ranges;
+  if (is_int_const(size, 1)) a.kind = Kind::One;
+  axes_.push_back(a);
+  return axes_.size() - 1;
+}
+
+void LoopNest::check_tail(const AxisData& a, int64_t factor, Tail tail) const {
+  bool open = true;
+  for (size_t r = 0; r < info_.ranges.size(); ++r)
+    if ((a.ranges & bit(r)) != 0) {
+      WEFT_CHECK(!info_.ranges[r].sequential, "a range that carries state cannot be split");
+      open = open && info_.ranges[r].open;
+    }
+  WEFT_CHECK(a.kind == Kind::Leaf && factor >= 1, "only a loop can be split");
+  if (tail == Tail::Exact)
+    WEFT_CHECK(g_.mod(a.size, g_.index(factor))->vmax == 0, "{} does not divide the range", factor);
+  if (tail == Tail::Overlap)
+    WEFT_CHECK(info_.repeatable && open && a.size->vmin >= factor, "tiles may not overlap here");
+  if (tail == Tail::Mask) WEFT_CHECK(open, "a reduction is peeled, not masked");
+}
+
+LoopNest::Parts LoopNest::split(Axis a, int64_t factor, Tail tail) {
+  check_tail(axes_[a], factor, tail);
+  NodeRef f = g_.index(factor);
+  const NodeRef rounded =
+      tail == Tail::Exact ? axes_[a].size : g_.add(axes_[a].size, g_.index(factor - 1));
+  const Parts parts{add_axis(g_.idiv(rounded, f), axes_[a].ranges), add_axis(f, axes_[a].ranges)};
+  AxisData& whole = axes_[a];
+  whole.kind = Kind::Split;
+  whole.tail = tail;
+  whole.factor = factor;
+  whole.first = parts.outer;
+  whole.second = parts.inner;
+  auto at = std::find(order_.begin(), order_.end(), a);
+  WEFT_CHECK(at != order_.end(), "only a loop can be split");
+  *at = parts.outer;
+  order_.insert(at + 1, parts.inner);
+  if (record_)
+    applied_.push_back(strformat("split r{} of {} into {} x {}{} -> r{}, r{}", a, whole.extent,
+                                 ceil_div(whole.extent, factor), factor, tail_name(tail),
+                                 parts.outer, parts.inner));
+  return parts;
+}
+
+LoopNest::Axis LoopNest::fuse(Axis outer, Axis inner) {
+  WEFT_CHECK(outer != inner, "an axis cannot be fused with itself");
+  NodeRef divisor = axes_[inner].size;
+  const Axis fused =
+      add_axis(g_.mul(axes_[outer].size, divisor), axes_[outer].ranges | axes_[inner].ranges);
+  axes_[outer].kind = Kind::FusedOuter;
+  axes_[inner].kind = Kind::FusedInner;
+  for (Axis a : {outer, inner}) {
+    axes_[a].first = fused;
+    axes_[a].divisor = divisor;
+  }
+  std::replace(order_.begin(), order_.end(), outer, fused);
+  std::erase(order_, inner);
+  if (record_) applied_.push_back(strformat("fuse r{}, r{} -> r{}", outer, inner, fused));
+  return fused;
+}
+
+void LoopNest::bind(Axis a, Binding binding) {
+  WEFT_CHECK(axes_[a].kind == Kind::Leaf || axes_[a].kind == Kind::One, "only a loop can be bound");
+  axes_[a].binding = binding;
+  if (binding == Binding::Unroll || binding == Binding::Vector) {
+    std::erase(order_, a);
+    inner_.push_back(a);
+  }
+  if (record_) applied_.push_back(strformat("bind r{} to {}", a, binding_name(binding)));
+}
+
+LoopNest::Parts LoopNest::vectorise(Axis a, int64_t lanes, Tail tail) {
+  const Parts parts = split(a, lanes, tail);
+  bind(parts.inner, Binding::Vector);
+  return parts;
+}
+
+LoopNest::Parts LoopNest::unroll_and_jam(Axis a, int64_t factor, Tail tail) {
+  const Parts parts = split(a, factor, tail);
+  bind(parts.inner, Binding::Unroll);
+  return parts;
+}
+
+void LoopNest::move_before(Axis a, Axis before) {
+  if (a == before) return;
+  std::erase(order_, a);
+  order_.insert(std::find(order_.begin(), order_.end(), before), a);
+  if (record_) applied_.push_back(strformat("move r{} outside r{}", a, before));
+}
+
+LoopNest::Resolved LoopNest::resolve_one(Axis axis, const std::vector<Resolved>& known) const {
+  const AxisData& a = axes_[axis];
+  if (a.kind == Kind::One) return {g_.index(0), nullptr};
+  if (a.kind == Kind::Split) {
+    const Resolved &outer = known[a.first], &inner = known[a.second];
+    Resolved r = outer;
+    NodeRef start = g_.mul(outer.value, g_.index(a.factor));
+    if (a.tail == Tail::Overlap)
+      start = g_.alu(Op::Min, {start, g_.sub(a.size, g_.index(a.factor))});
+    r.value = g_.add(start, inner.value);
+    for (NodeRef leaf : inner.leaves) r.leaves.push_back(leaf);
+    if (inner.guard) r.guard = r.guard ? g_.logical_and(r.guard, inner.guard) : inner.guard;
+    if (a.tail != Tail::Mask) return r;
+    NodeRef inside = g_.lt(r.value, a.size);
+    r.guard = r.guard ? g_.logical_and(r.guard, inside) : inside;
+    return r;
+  }
+  WEFT_CHECK(a.kind == Kind::FusedOuter || a.kind == Kind::FusedInner, "an axis without a value");
+  Resolved r = known[a.first];
+  r.value = a.kind == Kind::FusedOuter ? g_.idiv(r.value, a.divisor) : g_.mod(r.value, a.divisor);
+  return r;
+}
+
+/// Later axes first: an axis is made of axes that came after it.
+void LoopNest::resolve(std::vector<Resolved>& out) const {
+  out.resize(axes_.size());
+  int64_t id = 0;
+  for (const auto* list : {&order_, &inner_})
+    for (Axis a : *list) {
+      if (axes_[a].kind != Kind::Leaf) continue;
+      NodeRef range = g_.range(axes_[a].size, id++, axes_[a].binding);
+      out[a].value = range;
+      out[a].leaves.push_back(range);
+    }
+  for (Axis a = axes_.size(); a-- > 0;)
+    if (axes_[a].kind != Kind::Leaf) out[a] = resolve_one(a, out);
+}
+
+NodeRef LoopNest::guard_of(RangeMask ranges, const std::vector<Resolved>& axes) const {
+  NodeRef guard = nullptr;
+  for (size_t r = 0; r < info_.ranges.size(); ++r)
+    if ((ranges & bit(r)) != 0 && axes[r].guard)
+      guard = guard ? g_.logical_and(guard, axes[r].guard) : axes[r].guard;
+  return guard;
+}
+
+NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
+                          const NodeMap<NodeRef>& done) const {
+  SmallVector<NodeRef, 8> src;
+  const size_t listed = listed_ranges(n).size();
+  for (size_t i = 0; i + listed < n->nsrc; ++i) src.push_back(done.at(n->src(i)));
+  for (NodeRef r : listed_ranges(n)) {
+    if (r->op != Op::Range) continue;
+    const Resolved& parts = axes[info_.position(r)];
+    WEFT_CHECK(!parts.guard, "a guarded range is listed by a {}", info(n->op).mnemonic);
+    for (NodeRef leaf : parts.leaves)
+      if (std::find(src.begin(), src.end(), leaf) == src.end()) src.push_back(leaf);
+  }
+  if (n->op == Op::Reduce && src.size() == 1) return src[0];
+  if (n->op == Op::Load || n->op == Op::Store) {
+    const size_t valid = n->op == Op::Load ? 2 : 3;
+    if (NodeRef guard = guard_of(info_.deps(n), axes)) {
+      if (src.size() > valid)
+        src[valid] = g_.logical_and(src[valid], guard);
+      else
+        src.push_back(guard);
+    }
+    if (src.size() > valid && is_int_const(src[valid], 1)) src.resize(valid);
+    return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+  }
+  return g_.with_sources(n, src);
+}
+
+NodeRef LoopNest::apply() const {
+  std::vector<Resolved> axes;
+  resolve(axes);
+  NodeMap<NodeRef> done(info_.order.size());
+  for (NodeRef n : info_.order)
+    done[n] = n->op == Op::Range ? axes[info_.position(n)].value : rebuild(n, axes, done);
+  return done.at(info_.sink);
+}
+
+NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main) {
+  NodeRef whole = info.ranges[range].node;
+  WEFT_CHECK(!info.ranges[range].open && info.ranges[range].free(), "only reductions are peeled");
+  int64_t next_id = 0;
+  for (const RangeInfo& r : info.ranges) next_id = std::max(next_id, range_id(r.node) + 1);
+  NodeRef rest = g.range(g.sub(whole->src(0), main), next_id);
+  // Two versions of everything inside the loop; equal ones outside.
+  const NodeRef versions[] = {g.range(main, range_id(whole)), g.add(main, rest)};
+  NodeMap<NodeRef> done[2] = {NodeMap<NodeRef>(info.order.size()),
+                              NodeMap<NodeRef>(info.order.size())};
+  for (NodeRef n : info.order) {
+    for (size_t v = 0; v < 2; ++v) {
+      if (n == whole) {
+        done[v][n] = versions[v];
+        continue;
+      }
+      SmallVector<NodeRef, 8> src;
+      for (NodeRef s : n->src()) {
+        const bool listed = n->op == Op::Reduce && s == whole && v == 1;
+        src.push_back(listed ? rest : done[v].at(s));
+      }
+      done[v][n] = g.with_sources(n, src);
+    }
+    if (n->op != Op::Reduce || (info.closed_by(n) & bit(range)) == 0) continue;
+    NodeRef both = g.alu(fold_op(fold_of(n)), {done[0].at(n), done[1].at(n)});
+    done[0][n] = both;
+    done[1][n] = both;
+  }
+  return done[0].at(info.sink);
+}
+
+}  // namespace weft::optimize

@@ -1,0 +1,94 @@
+// The schedule vocabulary: split, fuse, reorder and bind loops of a kernel; apply() rebuilds the
+// kernel once. Every step keeps the kernel's value and is recorded in words.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "weft/optimize/kernel_info.h"
+
+namespace weft::optimize {
+
+/// What happens to the rest when a split does not divide.
+enum class Tail : uint8_t {
+  Exact,    ///< the factor divides the size
+  Overlap,  ///< the last tile starts early and computes some elements again
+  Mask,     ///< the last tile is guarded
+};
+
+class LoopNest {
+ public:
+  /// A loop; the handle stays valid through later steps.
+  using Axis = size_t;
+
+  /// One axis per range of the kernel, with the range's position as handle, in nest order.
+  LoopNest(Graph& g, const KernelInfo& info, bool record);
+
+  /// Splits `a` into an outer loop, which takes its place, and the returned inner one of `factor`
+  /// iterations. Overlap needs a repeatable kernel, an open range and a size of at least `factor`;
+  /// Mask an open range.
+  struct Parts {
+    Axis outer, inner;
+  };
+  Parts split(Axis a, int64_t factor, Tail tail);
+  /// One loop over all pairs, in the place of `outer`; both must be open or closed together.
+  Axis fuse(Axis outer, Axis inner);
+  /// A split whose inner loop becomes vector lanes, innermost.
+  Parts vectorise(Axis a, int64_t lanes, Tail tail);
+  /// A split whose inner loop becomes copies of the code; copies of everything inside are jammed
+  /// together.
+  Parts unroll_and_jam(Axis a, int64_t factor, Tail tail);
+  void bind(Axis a, Binding binding);
+  /// Moves `a` to just before `before` in the nest.
+  void move_before(Axis a, Axis before);
+
+  /// Loops that still run as loops, outermost first.
+  const std::vector<Axis>& loops() const { return order_; }
+  int64_t extent(Axis a) const { return axes_[a].extent; }
+  Binding binding(Axis a) const { return axes_[a].binding; }
+  /// The kernel's ranges this axis is a part of.
+  RangeMask parts_of(Axis a) const { return axes_[a].ranges; }
+
+  /// The kernel with these loops.
+  NodeRef apply() const;
+  const std::vector<std::string>& applied() const { return applied_; }
+
+ private:
+  enum class Kind : uint8_t { Leaf, One, Split, FusedOuter, FusedInner };
+  struct AxisData {
+    Kind kind = Kind::Leaf;
+    Tail tail = Tail::Exact;
+    Binding binding = Binding::Loop;
+    Axis first = 0, second = 0;  // Split: outer, inner. Fused: the fused axis
+    int64_t factor = 1;          // Split: of the inner axis
+    int64_t extent = 1;
+    NodeRef size = nullptr;     // also FusedOuter, FusedInner: their own size
+    NodeRef divisor = nullptr;  // Fused: size of the inner axis
+    RangeMask ranges = 0;
+  };
+  struct Resolved {
+    NodeRef value = nullptr;
+    NodeRef guard = nullptr;              // null: always valid
+    SmallVector<NodeRef, 4> leaves = {};  // ranges it became
+  };
+
+  Axis add_axis(NodeRef size, RangeMask ranges);
+  void check_tail(const AxisData& a, int64_t factor, Tail tail) const;
+  void resolve(std::vector<Resolved>& out) const;
+  Resolved resolve_one(Axis a, const std::vector<Resolved>& known) const;
+  NodeRef rebuild(NodeRef n, const std::vector<Resolved>& axes, const NodeMap<NodeRef>& done) const;
+  NodeRef guard_of(RangeMask ranges, const std::vector<Resolved>& axes) const;
+
+  Graph& g_;
+  const KernelInfo& info_;
+  bool record_;
+  std::vector<AxisData> axes_;
+  std::vector<Axis> order_;  // leaves bound to Loop or Core, outermost first
+  std::vector<Axis> inner_;  // leaves bound to Unroll or Vector
+  std::vector<std::string> applied_;
+};
+
+/// The kernel with every reduction over `range` split in two, added at the end: the first `main`
+/// iterations, and the others in a loop of their own. The first loop keeps the range's id.
+NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main);
+
+}  // namespace weft::optimize

@@ -1,0 +1,239 @@
+#include "weft/optimize/tiling.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/graph/index_algebra.h"
+
+namespace weft::optimize {
+namespace {
+
+constexpr double kMaxBody = 1500;      // instructions in the body of a tile of products
+constexpr double kMaxPlainBody = 300;  // in any other body
+constexpr int64_t kSmallWindow = 8;    // reductions up to this size may lose their loop
+constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
+constexpr double kWorthwhile = 0.98;  // more copies must save at least this
+
+/// Decides one body after the other, the most expensive first; what one has decided stays.
+class TileSearch {
+ public:
+  TileSearch(const KernelInfo& info, const CostModel& model, const Target& target)
+      : info_(info), model_(model), target_(target) {
+    best_.ranges.resize(info.ranges.size(), Tiling::Of{});
+  }
+
+  Tiling run() {
+    const Tiling plain = best_;
+    std::vector<std::pair<double, const Body*>> bodies;
+    for (const Body& b : model_.bodies()) bodies.emplace_back(model_.cycles(b, plain), &b);
+    std::stable_sort(bodies.begin(), bodies.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    for (auto [cycles, body] : bodies) {
+      body_ = body;
+      choose_vector();
+      choose_copies();
+      decided_ |= body->deps;
+    }
+    return best_;
+  }
+
+ private:
+  // ---- lanes
+
+  void choose_vector() {
+    if ((best_.vectors & body_->deps) != 0) return;
+    double cost = model_.total(best_);
+    Tiling chosen = best_;
+    for (size_t r = info_.ranges.size(); r-- > 0;) {
+      if (!may_be_vector(r)) continue;
+      const int64_t widest =
+          std::min<int64_t>(target_.vector_bits / model_.widest(r), target_.max_lanes);
+      for (int64_t lanes = widest; lanes >= 2; lanes /= 2) {
+        if (cut_of(info_, r, lanes) == Cut::No) continue;
+        Tiling trial = best_;
+        trial.set(r, lanes, 1);
+        const double c = model_.total(trial);
+        if (c < cost * kWorthwhile) {
+          cost = c;
+          chosen = trial;
+        }
+      }
+    }
+    best_ = chosen;
+  }
+
+  bool may_be_vector(size_t r) const {
+    const RangeInfo& range = info_.ranges[r];
+    if ((body_->deps & ~decided_ & bit(r)) == 0 || !range.free()) return false;
+    if (range.open && open_vector()) return false;
+    // No value may have lanes along two ranges.
+    const RangeMask vectors = best_.vectors | bit(r);
+    for (NodeRef n : info_.order)
+      if (std::popcount(info_.deps(n) & vectors) > 1) return false;
+    return true;
+  }
+  bool open_vector() const {
+    for (size_t r = 0; r < info_.ranges.size(); ++r)
+      if (info_.ranges[r].open && (best_.vectors & bit(r)) != 0) return true;
+    return false;
+  }
+
+  // ---- copies
+
+  struct Candidate {
+    size_t range;
+    SmallVector<int64_t, 12> factors;
+  };
+
+  /// Open ranges whose copies share loads (or whose vectors hide latency), with possible factors.
+  std::vector<Candidate> open_candidates() const {
+    std::vector<Candidate> out;
+    for (size_t r = 0; r < info_.ranges.size(); ++r) {
+      const RangeInfo& range = info_.ranges[r];
+      const bool vector = (best_.vectors & bit(r)) != 0;
+      if ((body_->deps & ~body_->own & bit(r)) == 0 || !range.free()) continue;
+      if (((decided_ & bit(r)) != 0) || (!vector && !reuses(r))) continue;
+      Candidate c{r, {}};
+      const int64_t lanes = best_.ranges[r].lanes;
+      for (int64_t f : kFactors)
+        if (cut_of(info_, r, lanes * f) != Cut::No) c.factors.push_back(f);
+      if (!c.factors.empty()) out.push_back(std::move(c));
+    }
+    return out;
+  }
+
+  bool reuses(size_t r) const {
+    return std::any_of(body_->accesses.begin(), body_->accesses.end(),
+                       [&](uint32_t i) { return (info_.accesses[i].deps & bit(r)) == 0; });
+  }
+
+  void choose_copies() {
+    const Tiling start = best_;
+    consider(start);
+    try_tiles(start);
+    if (body_->own == 0) return;
+    // The same with small windows unrolled: copies along them and along the output share loads.
+    Tiling windows = start;
+    for (size_t r = 0; r < info_.ranges.size(); ++r) {
+      const RangeInfo& range = info_.ranges[r];
+      if (!may_unroll_reduction(r) || range.extent > kSmallWindow || !range.constant) continue;
+      if (windows.ranges[r].lanes > 1) continue;
+      windows.set(r, 1, range.extent);
+      consider(windows);
+      try_tiles(windows);
+    }
+    try_reduction_copies();
+  }
+
+  void try_tiles(const Tiling& start) {
+    const std::vector<Candidate> open = open_candidates();
+    const size_t most =
+        body_->own == 0 ? 4 : static_cast<size_t>(std::max(8, target_.vector_registers));
+    for (size_t a = 0; a < open.size(); ++a)
+      for (int64_t fa : open[a].factors) {
+        if (static_cast<size_t>(fa) > most) break;
+        Tiling one = start;
+        one.set(open[a].range, one.ranges[open[a].range].lanes, fa);
+        consider(one);
+        if (body_->own == 0) continue;
+        for (size_t b = a + 1; b < open.size(); ++b)
+          for (int64_t fb : open[b].factors) {
+            if (static_cast<size_t>(fa * fb) > most) break;
+            Tiling two = one;
+            two.set(open[b].range, two.ranges[open[b].range].lanes, fb);
+            consider(two);
+          }
+      }
+  }
+
+  bool may_unroll_reduction(size_t r) const {
+    return (body_->own & ~decided_ & bit(r)) != 0 && info_.ranges[r].free();
+  }
+
+  /// A few copies of the innermost reduction loop, or of the vector one.
+  void try_reduction_copies() {
+    const Tiling start = best_;
+    for (size_t r = 0; r < info_.ranges.size(); ++r) {
+      const Tiling::Of of = start.ranges[r];
+      const bool last = (body_->own >> r) == 1;
+      if (!may_unroll_reduction(r) || of.copies > 1 || (of.lanes == 1 && !last)) continue;
+      for (int64_t f : {2, 4, 8}) {
+        const int64_t steps = info_.ranges[r].extent / of.lanes;
+        if (steps < 2 * f || (info_.ranges[r].constant && steps % f != 0)) continue;
+        if (cut_of(info_, r, of.lanes * f) == Cut::No) continue;
+        Tiling trial = start;
+        trial.set(r, of.lanes, f);
+        consider(trial);
+      }
+    }
+  }
+
+  void consider(const Tiling& trial) {
+    if (model_.size(*body_, trial) > (body_->products ? kMaxBody : kMaxPlainBody)) return;
+    const double c = model_.total(trial);
+    if (fresh_ != body_ || c < cost_ * kWorthwhile) {
+      best_ = trial;
+      cost_ = c;
+    }
+    fresh_ = body_;
+  }
+
+  const KernelInfo& info_;
+  const CostModel& model_;
+  const Target& target_;
+  Tiling best_;
+  double cost_ = 0;
+  const Body* body_ = nullptr;
+  const Body* fresh_ = nullptr;  // the body cost_ is about
+  RangeMask decided_ = 0;
+};
+
+}  // namespace
+
+Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
+  const RangeInfo& r = info.ranges[range];
+  NodeRef n = r.node->src(0);
+  if (!r.free()) return size == 1 ? Cut::Exact : Cut::No;
+  if (n->vmax < size) return Cut::No;
+  if (r.constant ? r.extent % size == 0 : divisor_of(n) != 0 && divisor_of(n) % size == 0)
+    return Cut::Exact;
+  if (r.open) return info.repeatable && n->vmin >= size ? Cut::Overlap : Cut::No;
+  return info.has_loops ? Cut::No : Cut::Peel;
+}
+
+Tiling choose_tiling(const KernelInfo& info, const CostModel& model, const Target& target) {
+  return TileSearch(info, model, target).run();
+}
+
+bool find_mergeable(const KernelInfo& info, RangeMask done, Mergeable& out) {
+  auto walks_as_one = [&](size_t outer, size_t inner) {
+    const RangeInfo &a = info.ranges[outer], &b = info.ranges[inner];
+    if (!b.constant || a.open != b.open || !a.free() || !b.free()) return false;
+    const RangeMask both = bit(outer) | bit(inner);
+    if ((info.data_use & both) != 0) return false;
+    for (const Access& x : info.accesses) {
+      if (((x.opaque | x.masked) & both) != 0) return false;
+      if (x.stride[outer] != x.stride[inner] * b.extent) return false;
+    }
+    // Values that depend on one of them must not be computed again for the other.
+    for (NodeRef n : info.reduces) {
+      const RangeMask closed = info.closed_by(n) & both, open = info.deps(n) & both;
+      if ((closed != 0 && closed != both) || (open != 0 && open != both)) return false;
+    }
+    return true;
+  };
+  for (size_t outer = 0; outer < info.ranges.size(); ++outer) {
+    if ((done & bit(outer)) != 0) continue;
+    for (size_t inner = 0; inner < info.ranges.size(); ++inner) {
+      if (inner == outer || (done & bit(inner)) != 0) continue;
+      // Open ranges keep their order; inside a reduction any order will do.
+      if (info.ranges[outer].open && inner != outer + 1) continue;
+      if (!walks_as_one(outer, inner)) continue;
+      out = {outer, inner};
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace weft::optimize

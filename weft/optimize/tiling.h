@@ -1,0 +1,25 @@
+// Choosing lanes and copies for every range of a kernel, by the cost model.
+#pragma once
+#include "weft/optimize/cost.h"
+#include "weft/optimize/loop_nest.h"
+
+namespace weft::optimize {
+
+/// How a range of this kernel is cut into pieces of `size` iterations.
+enum class Cut : uint8_t {
+  No,       ///< it cannot be
+  Exact,    ///< size divides
+  Overlap,  ///< an open range; the last piece overlaps
+  Peel,     ///< a reduction; the rest gets a loop of its own
+};
+Cut cut_of(const KernelInfo& info, size_t range, int64_t size);
+
+Tiling choose_tiling(const KernelInfo& info, const CostModel& model, const Target& target);
+
+/// Pairs of ranges, the outer first, that every access walks as one: x[i*n + j] for all i, j.
+struct Mergeable {
+  size_t outer, inner;
+};
+bool find_mergeable(const KernelInfo& info, RangeMask done, Mergeable& out);
+
+}  // namespace weft::optimize

@@ -1,0 +1,14 @@
+// The rule tables of this room, by subject; simplify.cpp composes them.
+#pragma once
+#include "weft/rewrite/rule_set.h"
+
+namespace weft {
+
+RuleList<> arithmetic_rules();  ///< data numbers: + * / % min max shifts mulacc
+RuleList<> bool_rules();        ///< and or xor not, comparisons
+RuleList<> select_rules();      ///< where
+RuleList<> cast_rules();        ///< conversions
+RuleList<> index_rules();       ///< index arithmetic that Graph::make does not normalise by itself
+RuleList<> gated_rules();       ///< masked loads and stores
+
+}  // namespace weft
