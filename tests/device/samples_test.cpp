@@ -208,18 +208,19 @@ TEST(DeviceThreads, AnyNumberGivesTheSameBits) {
     Context context(options);
     ContextScope scope(context);
     Device& device = context.get<DeviceTable>().open("CPU");
-    LinearProgram program = testing::sample_matmul();
-    program.flops = 1e9;  // claims enough work to be split
-    if (!device.target().fma) program = testing::sample_add();
-    Loaded k(device, {program});
-    auto out = device.allocate(16 * 8 * 4), a = upload(device, ramp(2048, 0.3f)),
-         b = upload(device, ramp(2048, 0.7f));
-    for (int repeat = 0; repeat < 20; ++repeat) {
-      k.run(0, {{out.get()}, {a.get()}, {b.get()}}, {}, device.target().fma ? 16 : 8);
+    const bool fma = device.target().fma;
+    Loaded k(device, {fma ? testing::sample_matmul() : testing::sample_add()});
+    // Enough rows to be worth several threads.
+    constexpr int64_t kRows = 8192;
+    auto out = device.allocate(kRows * 16 * 4), a = upload(device, ramp(kRows * 32, 0.3f)),
+         b = upload(device, ramp(kRows * 16, 0.7f));
+    std::memset(out->data(), 0, static_cast<size_t>(out->bytes()));
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      k.run(0, {{out.get()}, {a.get()}, {b.get()}}, {}, kRows);
       results.push_back(download<float>(*out));
     }
   }
-  for (const auto& r : results) EXPECT_EQ(r, results[0]);
+  for (const auto& r : results) EXPECT_TRUE(r == results[0]);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ struct KernelArgs {
 };
 #endif
 static void k_0_add_16__body(f32* restrict p0, const f32* restrict p1, const f32* restrict p2, const long long* vars, unsigned begin, unsigned end) {
-  for (i32 i0 = (i32)begin; i0 < (i32)end; ++i0) {
-    const i32 v1 = i0 * 16;
+  for (i32 r0 = (i32)begin; r0 < (i32)end; ++r0) {
+    const i32 v1 = r0 * 16;
     const f32x16 v2 = (f32x16)*(f32x16_u*)(p1 + v1);
     const f32x16 v3 = (f32x16)*(f32x16_u*)(p2 + v1);
     const f32x16 v4 = v2 + v3;

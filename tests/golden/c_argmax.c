@@ -30,8 +30,8 @@ static void k_0_argmax_body(f32* restrict p0, i32* restrict p1, const f32* restr
   f32x4 a2 = v0;
   i32x4 a3 = v1;
   const i32x4 v4 = (i32x4){0, 1, 2, 3};
-  for (i32 i5 = 0; i5 < 16; ++i5) {
-    const i32 v6 = i5 * 4;
+  for (i32 r5 = 0; r5 < 16; ++r5) {
+    const i32 v6 = r5 * 4;
     const f32x4 v7 = (f32x4)*(f32x4_u*)(p2 + v6);
     const i32x4 v8 = splat_i32x4(v6);
     const i32x4 v9 = (i32x4)((u32x4)v8 + (u32x4)v4);

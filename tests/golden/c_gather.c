@@ -62,8 +62,8 @@ struct KernelArgs {
 static void k_0_gather_body(u16* restrict p0, const u16* restrict p1, const i64* restrict p2, const long long* vars, unsigned begin, unsigned end) {
   const i64 s0 = (i64)vars[0];
   const i64 v0 = (i64)s0;
-  for (i32 i1 = (i32)begin; i1 < (i32)end; ++i1) {
-    const i64 v2 = p2[i1];
+  for (i32 r1 = (i32)begin; r1 < (i32)end; ++r1) {
+    const i64 v2 = p2[r1];
     const b8 v3 = (b8)(0ll <= v2);
     const b8 v4 = (b8)(v2 < v0);
     const b8 v5 = (b8)(v3 & v4);
@@ -71,7 +71,7 @@ static void k_0_gather_body(u16* restrict p0, const u16* restrict p1, const i64*
     const f32 v7 = bf16_to_f32(v6);
     const f32 v8 = v7 * 0x1p1f;
     const u16 v9 = to_f16_f32(v8);
-    p0[i1] = v9;
+    p0[r1] = v9;
   }
 }
 void k_0_gather(const struct KernelArgs* args, unsigned begin, unsigned end) {

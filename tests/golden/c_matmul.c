@@ -30,22 +30,22 @@ struct KernelArgs {
 };
 #endif
 static void k_0_matmul_body(f32* restrict p0, const f32* restrict p1, const f32* restrict p2, const long long* vars, unsigned begin, unsigned end) {
-  for (i32 i0 = (i32)begin; i0 < (i32)end; ++i0) {
+  for (i32 r0 = (i32)begin; r0 < (i32)end; ++r0) {
     const f32x8 v1 = splat_f32x8(0x0p0f);
     f32x8 a2 = v1;
-    for (i32 i3 = 0; i3 < 32; ++i3) {
-      const i32 v4 = i0 * 32;
-      const i32 v5 = v4 + i3;
+    for (i32 r3 = 0; r3 < 32; ++r3) {
+      const i32 v4 = r0 * 32;
+      const i32 v5 = v4 + r3;
       const f32 v6 = p1[v5];
       const f32x8 v7 = splat_f32x8(v6);
-      const i32 v8 = i3 * 8;
+      const i32 v8 = r3 * 8;
       const f32x8 v9 = (f32x8)*(f32x8_u*)(p2 + v8);
       const f32x8 v10 = a2;
       const f32x8 v11 = fma_f32x8(v7, v9, v10);
       a2 = v11;
     }
     const f32x8 v12 = a2;
-    const i32 v13 = i0 * 8;
+    const i32 v13 = r0 * 8;
     *(f32x8_u*)(p0 + v13) = v12;
   }
 }

@@ -71,11 +71,11 @@ struct KernelArgs {
 #endif
 static void k_0_scatter_body(u16* restrict p0, i32* restrict p1, const i32* restrict p2, const u16* restrict p3, const long long* vars, unsigned begin, unsigned end) {
   i32 v1 = 0;
-  for (i32 i0 = 0; i0 < 200; ++i0) {
-    v1 = p2[i0];
+  for (i32 r0 = 0; r0 < 200; ++r0) {
+    v1 = p2[r0];
     const b8 v2 = (b8)(0 <= v1);
     if (v2) {
-      const u16 v3 = p3[i0];
+      const u16 v3 = p3[r0];
       const b8 v4 = (b8)(v1 < 50);
       if (v4) {
         const u16 t5 = p0[v1];

@@ -14,9 +14,9 @@ struct KernelArgs {
 static void k_0_sum_body(f32* restrict p0, const f32* restrict p1, const long long* vars, unsigned begin, unsigned end) {
   const i64 s0 = (i64)vars[0];
   f32 a0 = 0x0p0f;
-  for (i64 i1 = 0; i1 < s0; ++i1) {
+  for (i64 r1 = 0; r1 < s0; ++r1) {
     const f32 v2 = a0;
-    const f32 v3 = p1[i1];
+    const f32 v3 = p1[r1];
     const f32 v4 = v2 + v3;
     a0 = v4;
   }

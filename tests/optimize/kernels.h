@@ -13,8 +13,8 @@ inline Target target_with_bits(int bits) {
     cpu.set(CpuFeature::Fma, true);
   }
   if (bits >= 512)
-    for (CpuFeature f : {CpuFeature::Avx512f, CpuFeature::Avx512bw, CpuFeature::Avx512dq,
-                         CpuFeature::Avx512vl})
+    for (CpuFeature f :
+         {CpuFeature::Avx512f, CpuFeature::Avx512bw, CpuFeature::Avx512dq, CpuFeature::Avx512vl})
       cpu.set(f, true);
   return make_target("c", cpu, 2);
 }
@@ -79,10 +79,13 @@ inline Kernel conv_kernel(const ConvShape& s, bool batch_inner, ConvPart part) {
   KernelBuilder b;
   const int64_t oh = s.height - s.window + 1, ow = s.width - s.window + 1;
   const Layout xs(s, s.in, s.height, s.width, batch_inner), ys(s, s.out, oh, ow, batch_inner);
-  NodeRef x = b.param(part == ConvPart::Input ? 0 : 1, DType::F32, s.batch * s.in * s.height * s.width);
+  NodeRef x =
+      b.param(part == ConvPart::Input ? 0 : 1, DType::F32, s.batch * s.in * s.height * s.width);
   NodeRef y = b.param(part == ConvPart::Forward ? 0 : 2, DType::F32, s.batch * s.out * oh * ow);
-  NodeRef w = b.param(part == ConvPart::Weight ? 0 : part == ConvPart::Forward ? 2 : 1, DType::F32,
-                      s.out * s.in * s.window * s.window);
+  NodeRef w = b.param(part == ConvPart::Weight    ? 0
+                      : part == ConvPart::Forward ? 2
+                                                  : 1,
+                      DType::F32, s.out * s.in * s.window * s.window);
   int64_t next = 0;
   auto range = [&](int64_t size) { return size == 1 ? b.index(0) : b.range(size, next++); };
   auto sum = [&](std::initializer_list<std::pair<NodeRef, int64_t>> terms) {
@@ -91,7 +94,8 @@ inline Kernel conv_kernel(const ConvShape& s, bool batch_inner, ConvPart part) {
     return total;
   };
   auto weight_at = [&](NodeRef oc, NodeRef ic, NodeRef ky, NodeRef kx) {
-    return sum({{oc, s.in * s.window * s.window}, {ic, s.window * s.window}, {ky, s.window}, {kx, 1}});
+    return sum(
+        {{oc, s.in * s.window * s.window}, {ic, s.window * s.window}, {ky, s.window}, {kx, 1}});
   };
   auto reduce = [&](NodeRef value, std::vector<NodeRef> ranges) {
     std::erase_if(ranges, [](NodeRef r) { return r->op != Op::Range; });
@@ -101,14 +105,16 @@ inline Kernel conv_kernel(const ConvShape& s, bool batch_inner, ConvPart part) {
     NodeRef oc = range(s.out), ic = range(s.in), ky = range(s.window), kx = range(s.window);
     NodeRef n = batch_inner ? nullptr : range(s.batch), oy = range(oh), ox = range(ow);
     if (!n) n = range(s.batch);
-    NodeRef value = b.g.mul(b.load(x, sum({{n, xs.n}, {ic, xs.c}, {oy, xs.h}, {ky, xs.h}, {ox, xs.w}, {kx, xs.w}})),
-                            b.load(y, sum({{n, ys.n}, {oc, ys.c}, {oy, ys.h}, {ox, ys.w}})));
+    NodeRef value = b.g.mul(
+        b.load(x, sum({{n, xs.n}, {ic, xs.c}, {oy, xs.h}, {ky, xs.h}, {ox, xs.w}, {kx, xs.w}})),
+        b.load(y, sum({{n, ys.n}, {oc, ys.c}, {oy, ys.h}, {ox, ys.w}})));
     b.store(w, weight_at(oc, ic, ky, kx), reduce(value, {n, oy, ox}));
     return b.kernel();
   }
   const bool forward = part == ConvPart::Forward;
   NodeRef n = batch_inner ? nullptr : range(s.batch);
-  NodeRef c = range(forward ? s.out : s.in), py = range(forward ? oh : s.height), px = range(forward ? ow : s.width);
+  NodeRef c = range(forward ? s.out : s.in), py = range(forward ? oh : s.height),
+          px = range(forward ? ow : s.width);
   if (!n) n = range(s.batch);
   NodeRef other = range(forward ? s.in : s.out), ky = range(s.window), kx = range(s.window);
   if (forward) {
@@ -121,10 +127,10 @@ inline Kernel conv_kernel(const ConvShape& s, bool batch_inner, ConvPart part) {
   NodeRef oy = b.g.sub(py, ky), ox = b.g.sub(px, kx);
   NodeRef valid = b.g.boolean(true);
   for (auto [at, size] : {std::pair{oy, oh}, std::pair{ox, ow}})
-    valid = b.g.logical_and(valid, b.g.logical_and(b.g.le(b.index(0), at), b.g.lt(at, b.index(size))));
-  NodeRef value = b.g.mul(
-      b.load(y, sum({{n, ys.n}, {other, ys.c}, {oy, ys.h}, {ox, ys.w}}), valid),
-      b.load(w, weight_at(other, c, ky, kx)));
+    valid =
+        b.g.logical_and(valid, b.g.logical_and(b.g.le(b.index(0), at), b.g.lt(at, b.index(size))));
+  NodeRef value = b.g.mul(b.load(y, sum({{n, ys.n}, {other, ys.c}, {oy, ys.h}, {ox, ys.w}}), valid),
+                          b.load(w, weight_at(other, c, ky, kx)));
   b.store(x, sum({{n, xs.n}, {c, xs.c}, {py, xs.h}, {px, xs.w}}), reduce(value, {other, ky, kx}));
   return b.kernel();
 }

@@ -51,8 +51,12 @@ TEST(Optimize, products_of_every_layout_and_odd_sizes) {
   for (int bits : {128, 512})
     for (bool ta : {false, true})
       for (bool tb : {false, true})
-        for (auto [m, n, k] : {std::array<int64_t, 3>{17, 33, 19}, {5, 64, 48}, {64, 10, 16}, {1, 50, 40},
-                               {40, 1, 50}, {14, 32, 70}}) {
+        for (auto [m, n, k] : {std::array<int64_t, 3>{17, 33, 19},
+                               {5, 64, 48},
+                               {64, 10, 16},
+                               {1, 50, 40},
+                               {40, 1, 50},
+                               {14, 32, 70}}) {
           const Kernel kernel = matmul_kernel(m, n, k, ta, tb);
           expect_kept(kernel, buffers_for(kernel), bits);
         }
@@ -61,7 +65,8 @@ TEST(Optimize, products_of_every_layout_and_odd_sizes) {
 TEST(Optimize, convolutions_in_both_layouts) {
   for (bool batch_inner : {false, true})
     for (ConvPart part : {ConvPart::Forward, ConvPart::Input, ConvPart::Weight})
-      for (const ConvShape& s : {ConvShape{3, 1, 8, 9, 4, 5}, {20, 3, 7, 6, 5, 3}, {4, 2, 22, 21, 3, 2}}) {
+      for (const ConvShape& s :
+           {ConvShape{3, 1, 8, 9, 4, 5}, {20, 3, 7, 6, 5, 3}, {4, 2, 22, 21, 3, 2}}) {
         const Kernel kernel = conv_kernel(s, batch_inner, part);
         expect_kept(kernel, buffers_for(kernel));
       }
@@ -87,7 +92,8 @@ TEST(Optimize, whole_sums_use_vectors) {
   for (int64_t n : {1, 7, 16, 100, 4096, 4099}) {
     KernelBuilder b;
     NodeRef r = b.range(n, 0);
-    b.store(b.param(0, DType::F32, 1), b.index(0), b.reduce(Fold::Add, b.load(b.param(1, DType::F32, n), r), {r}));
+    b.store(b.param(0, DType::F32, 1), b.index(0),
+            b.reduce(Fold::Add, b.load(b.param(1, DType::F32, n), r), {r}));
     const Kernel k = b.kernel();
     const Kernel better = expect_kept(k, buffers_for(k));
     EXPECT_EQ(has_binding(better, Binding::Vector), n > 2) << n;
@@ -112,22 +118,28 @@ TEST(Optimize, symbolic_sizes_keep_their_values) {
 TEST(Optimize, stores_that_fold_stay_in_order) {
   KernelBuilder b;
   NodeRef i = b.range(40, 0), j = b.range(32, 1);
-  NodeRef row = b.g.make(Op::ToIndex, DType::Index, {b.load(b.param(1, DType::I32, 40), i), b.index(5)});
+  NodeRef row =
+      b.g.make(Op::ToIndex, DType::Index, {b.load(b.param(1, DType::I32, 40), i), b.index(5)});
   NodeRef value = b.load(b.param(2, DType::F32, 40 * 32), b.g.add(b.g.mul(i, b.index(32)), j));
-  b.store(b.param(0, DType::F32, 5 * 32), b.g.add(b.g.mul(row, b.index(32)), j), value, nullptr, Fold::Add, 0);
+  b.store(b.param(0, DType::F32, 5 * 32), b.g.add(b.g.mul(row, b.index(32)), j), value, nullptr,
+          Fold::Add, 0);
   const Kernel k = b.kernel();
   const Kernel better = expect_kept(k, buffers_for(k));
   // Rows meet, columns do not: only columns may be vectors or shared.
   EXPECT_TRUE(has_binding(better, Binding::Vector));
   for (NodeRef n : Toposort(better.sink))
-    if (n->op == Op::Range && n->src(0)->vmax == 40) { EXPECT_EQ(range_binding(n), Binding::Loop); }
+    if (n->op == Op::Range && n->src(0)->vmax == 40) {
+      EXPECT_EQ(range_binding(n), Binding::Loop);
+    }
 }
 
 TEST(Optimize, last_write_wins_in_index_order) {
   KernelBuilder b;
   NodeRef i = b.range(64, 0);
-  NodeRef at = b.g.make(Op::ToIndex, DType::Index, {b.load(b.param(1, DType::I32, 64), i), b.index(9)});
-  b.store(b.param(0, DType::F32, 9), at, b.load(b.param(2, DType::F32, 64), i), nullptr, Fold::Set, 0);
+  NodeRef at =
+      b.g.make(Op::ToIndex, DType::Index, {b.load(b.param(1, DType::I32, 64), i), b.index(9)});
+  b.store(b.param(0, DType::F32, 9), at, b.load(b.param(2, DType::F32, 64), i), nullptr, Fold::Set,
+          0);
   const Kernel k = b.kernel();
   const Kernel better = expect_kept(k, buffers_for(k));
   EXPECT_FALSE(has_binding(better, Binding::Core));
@@ -156,7 +168,8 @@ TEST(Optimize, scans_keep_their_loop) {
   KernelBuilder b;
   NodeRef i = b.range(32, 0), j = b.range(20, 1);
   NodeRef at = b.g.add(b.g.mul(j, b.index(32)), i);
-  NodeRef sum = b.g.make(Op::Scan, DType::F32, {b.load(b.param(1, DType::F32, 640), at), j}, {static_cast<int64_t>(Fold::Add)});
+  NodeRef sum = b.g.make(Op::Scan, DType::F32, {b.load(b.param(1, DType::F32, 640), at), j},
+                         {static_cast<int64_t>(Fold::Add)});
   b.store(b.param(0, DType::F32, 640), at, sum);
   const Kernel k = b.kernel();
   const Kernel better = expect_kept(k, buffers_for(k));
@@ -167,11 +180,14 @@ TEST(Optimize, argmax_carries_its_state_through_the_loop) {
   for (bool along_rows : {false, true}) {
     KernelBuilder b;
     NodeRef i = b.range(33, 0), j = b.range(20, 1);
-    NodeRef at = along_rows ? b.g.add(b.g.mul(i, b.index(20)), j) : b.g.add(b.g.mul(j, b.index(33)), i);
+    NodeRef at =
+        along_rows ? b.g.add(b.g.mul(i, b.index(20)), j) : b.g.add(b.g.mul(j, b.index(33)), i);
     NodeRef x = b.load(b.param(1, DType::F32, 660), at);
-    NodeRef best = b.g.make(Op::Carry, DType::F32, {}, {0, 7}), where = b.g.make(Op::Carry, DType::I32, {}, {1, 7});
+    NodeRef best = b.g.make(Op::Carry, DType::F32, {}, {0, 7}),
+            where = b.g.make(Op::Carry, DType::I32, {}, {1, 7});
     NodeRef better_here = b.g.lt(best, x);
-    const NodeRef src[] = {b.f32(-100), b.g.constant(Value::of(DType::I32, 0)), b.g.where(better_here, x, best),
+    const NodeRef src[] = {b.f32(-100), b.g.constant(Value::of(DType::I32, 0)),
+                           b.g.where(better_here, x, best),
                            b.g.where(better_here, b.g.cast(j, DType::I32), where), j};
     const int64_t ints[] = {7, 0, 2, 0};
     NodeRef loop = b.g.make({Op::Loop, DType::Void, src, ints});
@@ -186,12 +202,14 @@ TEST(Optimize, equal_kernels_give_equal_text_and_threads_do_not_matter) {
   const Kernel k = matmul_kernel(100, 70, 30, false, true);
   Target two = target_with_bits(512), many = two;
   many.threads = 64;
-  EXPECT_EQ(print_graph(optimize_kernel(k, two, {}).sink), print_graph(optimize_kernel(k, many, {}).sink));
+  EXPECT_EQ(print_graph(optimize_kernel(k, two, {}).sink),
+            print_graph(optimize_kernel(k, many, {}).sink));
 }
 
 TEST(Optimize, off_means_unchanged) {
   const Kernel k = matmul_kernel(32, 32, 32, false, false);
-  EXPECT_EQ(print_graph(optimize_kernel(k, target_with_bits(512), {false, nullptr}).sink), print_graph(k.sink));
+  EXPECT_EQ(print_graph(optimize_kernel(k, target_with_bits(512), {false, nullptr}).sink),
+            print_graph(k.sink));
 }
 
 }  // namespace

@@ -14,8 +14,31 @@ namespace {
 
 // A piece worth another thread's time: waking one costs a few microseconds.
 constexpr double kLeastPieceNs = 10'000;
-// What one core does in a nanosecond without trying hard.
-constexpr double kFlopsPerNs = 8, kBytesPerNs = 8;
+// Of an instruction on one vector register: two to four a cycle.
+constexpr double kInstructionNs = 0.1;
+// Loops whose size only run time knows; what is guessed decides about threads, never about results.
+constexpr double kGuessedTrips = 1024;
+
+double trips(NodeRef range) {
+  const int64_t most = range->src(0)->vmax;
+  return most > 0 && most <= 1 << 24 ? static_cast<double>(most) : kGuessedTrips;
+}
+
+// One item of the core range: instructions, each as often as the loops around it run.
+double item_cost(const LinearProgram& program) {
+  std::vector<double> times{1};
+  double count = 0;
+  for (NodeRef n : program.code) {
+    if (n->op == Op::EndRange) {
+      if (times.size() > 1) times.pop_back();
+    } else if (n->op == Op::Range) {
+      times.push_back(range_binding(n) == Binding::Core ? 1 : times.back() * trips(n));
+    } else if (group(n->op) != OpGroup::Leaf) {
+      count += times.back() * std::max(1.0, n->lanes * bits(n->dtype) / 512.0);
+    }
+  }
+  return count * kInstructionNs;
+}
 
 std::byte* address(BufferSlice slice, const char* what) {
   const bool inside =
@@ -32,8 +55,7 @@ HostExecutable::HostExecutable(std::string name, const ProgramSource& source, do
   counted_ = true;
   params_ = source.program->params.size();
   variables_ = source.program->variables.size();
-  nanoseconds_ =
-      slowness * std::max(source.program->flops / kFlopsPerNs, source.program->bytes / kBytesPerNs);
+  item_nanoseconds_ = slowness * item_cost(*source.program);
 }
 
 void HostDevice::launch(const Command& c) {
@@ -54,13 +76,13 @@ void HostDevice::launch(const Command& c) {
     args.worker = static_cast<uint32_t>(worker);
     kernel.run(args, static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
   };
+  const double item = kernel.item_nanoseconds();
   const bool split =
-      c.items > 1 && (kernel.nanoseconds() == 0 || kernel.nanoseconds() >= 2 * kLeastPieceNs);
+      c.items > 1 && (item == 0 || item * static_cast<double>(c.items) >= 2 * kLeastPieceNs);
   if (split) {
-    const double item = kernel.nanoseconds() / static_cast<double>(c.items);
-    const double grain = item > 0 ? kLeastPieceNs / item : 1;
-    context().thread_pool().parallel_for(
-        c.items, run, std::max<int64_t>(1, static_cast<int64_t>(std::min(grain, 1e9))));
+    const double grain = item > 0 ? std::min(kLeastPieceNs / item, 1e9) : 1;
+    context().thread_pool().parallel_for(c.items, run,
+                                         std::max<int64_t>(1, static_cast<int64_t>(grain)));
   } else if (c.items > 0) {
     run(0, c.items, 0);
   }

@@ -18,8 +18,8 @@ class HostExecutable : public Executable {
 
   size_t params() const { return params_; }
   size_t variables() const { return variables_; }
-  /// Estimated time of the whole launch on one thread; 0 where it is not known.
-  double nanoseconds() const { return nanoseconds_; }
+  /// Estimated time of one item of the core range on one thread; 0 where it is not known.
+  double item_nanoseconds() const { return item_nanoseconds_; }
 
  protected:
   /// `slowness`: of this device, against compiled code.
@@ -28,7 +28,7 @@ class HostExecutable : public Executable {
  private:
   size_t params_ = 0, variables_ = 0;
   bool counted_ = false;  // params and variables are known
-  double nanoseconds_ = 0;
+  double item_nanoseconds_ = 0;
   friend class HostDevice;
 };
 

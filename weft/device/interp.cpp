@@ -332,7 +332,7 @@ namespace weft {
 namespace {
 
 // Measured against compiled code on one core.
-constexpr double kSlowness = 10;
+constexpr double kSlowness = 15;
 
 class InterpExecutable : public HostExecutable {
  public:

@@ -68,12 +68,16 @@ std::vector<int64_t> Array::ints() const {
   return out;
 }
 
-std::string Array::text(int64_t limit) const {
+std::string Array::type_text() const {
   std::string out(name(dtype_));
   out += " (";
   for (size_t i = 0; i < extents_.size(); ++i)
     append_format(out, "{}{}", i ? ", " : "", extents_[i]);
-  out += ") [";
+  return out + ")";
+}
+
+std::string Array::text(int64_t limit) const {
+  std::string out = type_text() + " [";
   for (int64_t i = 0; i < count_ && i < limit; ++i) {
     if (i) out += ", ";
     out += at(i).text();

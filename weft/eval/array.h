@@ -39,6 +39,8 @@ class Array {
 
   std::vector<double> doubles() const;
   std::vector<int64_t> ints() const;
+  /// `f32 (2, 2)`.
+  std::string type_text() const;
   /// `f32 (2, 2) [1, 2.5, nan, -0]`, at most `limit` elements.
   std::string text(int64_t limit = 64) const;
 

@@ -46,8 +46,8 @@ Array bound_variable(const Step& s) { return Array::scalar(Value::index(s.number
 const Array& checked_leaf(const Step& s, const Array* given, const char* what, int64_t id) {
   if (!given) fail("eval", "{} {} is not given", what, id);
   if (given->dtype() != s.node->dtype || given->extents() != s.extents)
-    fail("eval", "{} {} is {}; the graph wants {}", what, id, given->text(0),
-         Array(s.node->dtype, s.extents).text(0));
+    fail("eval", "{} {} is {}; the graph wants {}", what, id, given->type_text(),
+         Array(s.node->dtype, s.extents).type_text());
   return *given;
 }
 

@@ -220,6 +220,9 @@ Node* place_node(void* memory, const NodeSpec& s, Hashes hashes, const Inferred&
   n->mark = 0;
   n->normal.store(0, std::memory_order_relaxed);
   n->roots.store(0, std::memory_order_relaxed);
+  n->readers.store(0, std::memory_order_relaxed);
+  for (NodeRef x : s.src)
+    if (x->op == Op::Buffer) x->readers.fetch_add(1, std::memory_order_relaxed);
   auto* src = reinterpret_cast<NodeRef*>(n + 1);
   std::copy(s.src.begin(), s.src.end(), src);
   auto* ints = reinterpret_cast<int64_t*>(src + s.src.size());
@@ -321,6 +324,15 @@ void sweep_shapes(ShapeTable& table) {
   }
 }
 
+/// Buffers lose the readers that are about to go. Comes before any memory is released.
+void drop_readers(const Shard& shard) {
+  for (const Node* n : shard.slots) {
+    if (!n || n->mark) continue;
+    for (NodeRef x : n->src())
+      if (x->op == Op::Buffer) x->readers.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
 /// Removes unmarked nodes from a shard and clears the marks of the others.
 size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
   std::vector<Node*> old(shard.slots.size());
@@ -355,6 +367,7 @@ size_t Graph::sweep(std::vector<int64_t>* freed_buffers) {
       if (n && n->roots.load(std::memory_order_acquire) > 0) roots.push_back(n);
   mark_from(roots);
   sweep_shapes(state_->shapes);
+  for (size_t s = 0; s < state_->shard_count; ++s) drop_readers(state_->shards[s]);
   size_t freed = 0;
   for (size_t s = 0; s < state_->shard_count; ++s)
     freed += sweep_shard(state_->shards[s], freed_buffers);
@@ -384,6 +397,14 @@ std::vector<bool> Graph::reachable(std::span<const NodeRef> nodes,
     for (Node* n : state_->shards[s].slots)
       if (n) n->mark = 0;
   return found;
+}
+
+bool Graph::unread(NodeRef n, uint32_t handles) {
+  if (depth_of(state_.get()) > 0) internal_error("graph", "unread: called while building");
+  drop_depth(state_.get());
+  std::unique_lock exclusive(state_->building);
+  return n->readers.load(std::memory_order_relaxed) == 0 &&
+         n->roots.load(std::memory_order_acquire) <= handles;
 }
 
 size_t Graph::live_nodes() const {

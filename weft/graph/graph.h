@@ -54,7 +54,7 @@ class Graph {
   NodeRef variable(std::string_view name, int64_t min, int64_t max, int64_t multiple = 1);
   NodeRef range(NodeRef size, int64_t id, Binding binding = Binding::Loop);
   NodeRef range(int64_t size, int64_t id, Binding binding = Binding::Loop);
-  NodeRef param(int64_t slot, DType dtype, std::span<const NodeRef> dims);
+  NodeRef param(int64_t slot, DType dtype, std::span<const NodeRef> dims, DeviceId device = 0);
   NodeRef buffer(int64_t id, DType dtype, std::span<const NodeRef> dims, DeviceId device);
 
   // ---- elementwise: dtype and shape follow from the operands
@@ -86,6 +86,9 @@ class Graph {
   /// beyond their own handle: a node of `except` is a root only if it has more handles than times
   /// it is listed. Same waiting rule as sweep().
   std::vector<bool> reachable(std::span<const NodeRef> nodes, std::span<const NodeRef> except);
+  /// True when no node reads Buffer node `n` and it has at most `handles` handles: O(1), but false
+  /// for as long as unswept garbage reads it. Same waiting rule as sweep().
+  bool unread(NodeRef n, uint32_t handles);
   size_t live_nodes() const;
   size_t bytes() const;
 

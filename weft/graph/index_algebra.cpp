@@ -14,6 +14,9 @@ namespace {
 // Past this many terms a sum stays as it is: normal forms are for index expressions, not for long
 // unrolled polynomials.
 constexpr size_t kMaxTerms = 64;
+constexpr int kMaxSteps = 4 * kMaxTerms;
+// Likewise for products, of which shared ones could have exponentially many factors.
+constexpr size_t kMaxFactors = 64;
 
 int64_t floor_div(int64_t a, int64_t b) {
   const int64_t q = a / b;
@@ -21,13 +24,18 @@ int64_t floor_div(int64_t a, int64_t b) {
 }
 int64_t floor_mod(int64_t a, int64_t b) { return a - b * floor_div(a, b); }
 
-bool fits(Int128 v) { return v == static_cast<int64_t>(v); }
+/// Coefficients stay below 2^62, so that negating and adding two of them cannot overflow.
+bool fits(Int128 v) {
+  constexpr Int128 kLimit = Int128{1} << 62;
+  return v > -kLimit && v < kLimit;
+}
 
 /// constant + sum of terms; terms sorted by structural hash, no zero coefficients.
 struct Sum {
   std::vector<AffineTerm> terms;
   int64_t constant = 0;
   bool ok = true;  // false after an overflow or too many terms
+  int steps = 0;   // bounds the walk over sums that were interned without being normalised
 
   void add_constant(Int128 v) {
     v += constant;
@@ -53,7 +61,8 @@ struct Sum {
 
   /// Adds scale * n, walking n's own normal form.
   void add(NodeRef n, int64_t scale) {
-    while (true) {
+    while (ok) {
+      if (++steps > kMaxSteps) ok = false;
       if (n->op == Op::Const) return add_constant(static_cast<Int128>(n->vmin) * scale);
       if (n->op == Op::Add) {
         add_scaled_term(n->src(1), scale);
@@ -191,6 +200,7 @@ int64_t split_small(const Sum& rest, int64_t c, Sum& big, Sum& small) {
 NodeRef normal_div(Graph& g, NodeRef x, int64_t c) {
   Sum s;
   s.add(x, 1);
+  if (!s.ok) return nullptr;
   const Bounds whole = s.bounds();
   if (floor_div(whole.min, c) == floor_div(whole.max, c)) return g.index(floor_div(whole.min, c));
   if (c == 1) return x;
@@ -243,10 +253,11 @@ NodeRef normal_mod(Graph& g, NodeRef x, int64_t c) {
 
 // ---- symbolic divisors
 
-/// Adds the factors of a product node to `out`.
-void factors_of(NodeRef n, std::vector<NodeRef>& out) {
+/// Adds the factors of a product node to `out`; false when there are too many.
+bool factors_of(NodeRef n, std::vector<NodeRef>& out) {
   std::vector<NodeRef> stack{n};
   while (!stack.empty()) {
+    if (out.size() + stack.size() > kMaxFactors) return false;
     NodeRef x = stack.back();
     stack.pop_back();
     if (x->op != Op::Mul) {
@@ -256,13 +267,13 @@ void factors_of(NodeRef n, std::vector<NodeRef>& out) {
     stack.push_back(x->src(0));
     stack.push_back(x->src(1));
   }
+  return true;
 }
 
 /// coefficient * node / divisor where that is exact by its factors; null otherwise.
 NodeRef exact_quotient(Graph& g, const AffineTerm& t, NodeRef divisor) {
   std::vector<NodeRef> have, need;
-  factors_of(t.node, have);
-  factors_of(divisor, need);
+  if (!factors_of(t.node, have) || !factors_of(divisor, need)) return nullptr;
   int64_t coefficient = t.coefficient;
   for (NodeRef f : need) {
     auto at = std::find(have.begin(), have.end(), f);
@@ -435,7 +446,7 @@ bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out) {
 namespace {
 int64_t product_divisor(NodeRef n) {
   std::vector<NodeRef> factors;
-  factors_of(n, factors);
+  if (!factors_of(n, factors)) return 1;
   Int128 product = 1;
   for (NodeRef f : factors) {
     const int64_t d = f->op == Op::Const      ? std::abs(f->vmin)

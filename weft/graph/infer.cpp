@@ -148,6 +148,7 @@ const Shape* infer_shape(Graph& g, const NodeSpec& s) {
 
 DeviceId infer_device(const NodeSpec& s) {
   if (s.op == Op::Buffer) return static_cast<DeviceId>(s.ints[1]);
+  if (s.op == Op::Param) return s.ints.size() > 1 ? static_cast<DeviceId>(s.ints[1]) : 0;
   if (s.op == Op::Copy) return static_cast<DeviceId>(s.ints[0]);
   for (NodeRef x : s.src)
     if (x->device) return x->device;
@@ -201,6 +202,19 @@ Bounds compare_bounds(Op op, Bounds a, Bounds b) {
   }
 }
 
+/// True where a u64 value may lie above int64's maximum, which bounds cannot say: nothing that
+/// grows with the value is then known.
+bool unknown_u64(NodeRef n) {
+  return n->dtype == DType::U64 && n->vmax == std::numeric_limits<int64_t>::max();
+}
+
+/// Sums and products of 64-bit data wrap; bounds that met int64's limits may have.
+bool may_wrap(Op op, DType dtype, Bounds r) {
+  if (dtype != DType::I64 && dtype != DType::U64) return false;
+  const bool grows = op == Op::Add || op == Op::Mul || op == Op::Neg || op == Op::IDiv;
+  return grows && (r.min == kMin || r.max == kMax);
+}
+
 bool within(Bounds inner, Bounds outer) { return inner.min >= outer.min && inner.max <= outer.max; }
 
 }  // namespace
@@ -218,6 +232,20 @@ Bounds dtype_bounds(DType dtype) {
   return {-(int64_t{1} << (width - 1)), (int64_t{1} << (width - 1)) - 1};
 }
 
+namespace {
+/// What is known although an operand may be larger than bounds can say.
+Bounds unknown_u64_bounds(const NodeSpec& s, Bounds a, Bounds b) {
+  switch (s.op) {
+    case Op::And: return {0, std::min(a.max, b.max)};
+    case Op::Min: return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case Op::Max: return {std::max(a.min, b.min), kMax};
+    case Op::Mod: return b.min > 0 && b.max < kMax ? Bounds{0, b.max - 1} : Bounds{0, kMax};
+    case Op::Where: return {std::min(b.min, s.src[2]->vmin), kMax};
+    default: return dtype_bounds(s.dtype);
+  }
+}
+}  // namespace
+
 Bounds alu_bounds(const NodeSpec& s) {
   const Bounds full = dtype_bounds(s.dtype);
   if (is_float(s.dtype)) return full;
@@ -230,12 +258,14 @@ Bounds alu_bounds(const NodeSpec& s) {
   if (s.op == Op::Cast) {
     if (is_float(s.src[0]->dtype) || s.dtype == DType::Bool) return full;
     const Bounds from{s.src[0]->vmin, s.src[0]->vmax};
-    return within(from, full) ? from : full;
+    return within(from, full) && !unknown_u64(s.src[0]) ? from : full;
   }
   if (s.op == Op::Bitcast || is_float(s.src.back()->dtype)) return full;
   const Bounds a{s.src[0]->vmin, s.src[0]->vmax};
   const Bounds b = s.src.size() > 1 ? Bounds{s.src[1]->vmin, s.src[1]->vmax} : Bounds{0, 0};
   Bounds r = full;
+  if (unknown_u64(s.src[0]) || (s.src.size() > 1 && unknown_u64(s.src[1])))
+    return unknown_u64_bounds(s, a, b);
   switch (s.op) {
     case Op::Neg:
       r = {saturating(-static_cast<Int128>(a.max)), saturating(-static_cast<Int128>(a.min))};
@@ -276,9 +306,7 @@ Bounds alu_bounds(const NodeSpec& s) {
     case Op::Where: r = {std::min(b.min, s.src[2]->vmin), std::max(b.max, s.src[2]->vmax)}; break;
     default: break;
   }
-  // u64 values above int64's maximum are not represented, so arithmetic on it proves nothing once
-  // it may wrap.
-  return within(r, full) && !(s.dtype == DType::U64 && r.max == kMax) ? r : full;
+  return within(r, full) && !may_wrap(s.op, s.dtype, r) ? r : full;
 }
 
 Inferred infer(Graph& g, const NodeSpec& s) {

@@ -16,6 +16,11 @@ bool all_const(std::span<const NodeRef> src) {
   return std::all_of(src.begin(), src.end(), [](NodeRef n) { return n->op == Op::Const; });
 }
 
+/// Tensors of indices (iota) are not normalised: a constant would lose their shape.
+bool all_scalar(std::span<const NodeRef> src) {
+  return std::all_of(src.begin(), src.end(), [](NodeRef n) { return n->rank() == 0; });
+}
+
 /// Folds elementwise ops of constants; null where the op is not folded.
 NodeRef folded(Graph& g, const NodeSpec& s) {
   std::array<Value, 3> values;
@@ -116,8 +121,9 @@ NodeRef make_alu(Graph& g, const NodeSpec& s) {
   if (s.op == Op::Where)
     if (NodeRef n = simplified_where(s)) return n;
   if (s.op == Op::Cast && s.src[0]->dtype == s.dtype) return s.src[0];
-  if (s.src[0]->dtype == DType::Index && s.lanes == 1)
-    if (NodeRef n = normalise_index(g, s)) return n;
+  if (s.src[0]->dtype == DType::Index && s.lanes == 1 && all_scalar(s.src))
+    if (NodeRef n = normalise_index(g, s))
+      return n->vmin == n->vmax ? g.constant(Value::of(n->dtype, n->vmin)) : n;
   if (s.src[0]->dtype == DType::Bool)
     if (NodeRef n = simplified_bool(s)) return n;
   if (NodeRef n = decided(g, s)) return n;
@@ -180,9 +186,9 @@ NodeRef Graph::range(int64_t size, int64_t id, Binding binding) {
   return range(index(size), id, binding);
 }
 
-NodeRef Graph::param(int64_t slot, DType dtype, std::span<const NodeRef> dims) {
-  const int64_t ints[] = {slot};
-  return intern({Op::Param, dtype, dims, ints});
+NodeRef Graph::param(int64_t slot, DType dtype, std::span<const NodeRef> dims, DeviceId device) {
+  const int64_t ints[] = {slot, device};
+  return intern({Op::Param, dtype, dims, std::span(ints, device ? 2 : 1)});
 }
 
 NodeRef Graph::buffer(int64_t id, DType dtype, std::span<const NodeRef> dims, DeviceId device) {

@@ -48,8 +48,10 @@ struct Node {
   const char* text_data;
   uint32_t text_size;
   mutable uint32_t mark;  ///< scratch of the graph's sweep; only under its exclusive lock
-  mutable std::atomic<uint64_t> normal;  ///< bit i: in normal form under context-free rule set i
-  mutable std::atomic<uint32_t> roots;   ///< handles and caches that keep this node alive
+  mutable std::atomic<uint64_t> normal;   ///< bit i: in normal form under context-free rule set i
+  mutable std::atomic<uint32_t> roots;    ///< handles and caches that keep this node alive
+  mutable std::atomic<uint32_t> readers;  ///< Buffer nodes only: interned nodes that have it as a
+                                          ///< source, unswept garbage included
 
   std::span<const NodeRef> src() const {
     return {reinterpret_cast<const NodeRef*>(this + 1), nsrc};

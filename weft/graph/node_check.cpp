@@ -2,7 +2,6 @@
 // and dtypes must be. Everything infer() relies on is checked here.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "weft/base/checked.h"
 #include "weft/graph/schema.h"
@@ -20,6 +19,9 @@ using Check = const char* (*)(const Spec& s);
 
 // Window geometry beyond this is a mistake, and would overflow the size formula.
 constexpr int64_t kMaxWindow = int64_t{1} << 31;
+// Every node may make a shape of its own, so that without a limit memory is the square of the
+// input.
+constexpr size_t kMaxRank = 64;
 
 // ---- what rows are made of; each returns null or what is wrong
 
@@ -28,6 +30,7 @@ bool is_size(NodeRef n) { return n->dtype == DType::Index && n->rank() == 0; }
 bool may_be_size(NodeRef n) { return is_size(n) && n->vmax >= 0; }
 
 const char* sizes(std::span<const NodeRef> list) {
+  if (list.size() > kMaxRank) return "has more than 64 axes";
   for (NodeRef n : list)
     if (!may_be_size(n)) return "sizes must be index scalars of at least 0";
   int64_t count = 1;
@@ -43,11 +46,11 @@ const char* sizes(std::span<const NodeRef> list) {
 bool axis_of(int64_t axis, size_t rank) { return axis >= 0 && axis < static_cast<int64_t>(rank); }
 
 const char* distinct_axes(std::span<const int64_t> axes, size_t rank) {
-  std::vector<bool> seen(rank);
+  uint64_t seen = 0;  // ranks are at most 64
   for (const int64_t axis : axes) {
     if (!axis_of(axis, rank)) return "an axis is out of range";
-    if (seen[static_cast<size_t>(axis)]) return "an axis is listed twice";
-    seen[static_cast<size_t>(axis)] = true;
+    if (seen >> axis & 1) return "an axis is listed twice";
+    seen |= uint64_t{1} << axis;
   }
   return nullptr;
 }
@@ -101,6 +104,8 @@ const char* buffer(const Spec& s) {
 
 const char* param(const Spec& s) {
   if (s.ints[0] < 0 || s.ints[0] > INT32_MAX) return "no such slot";
+  if (s.ints.size() > 2) return "it has a slot and at most a device";
+  if (s.ints.size() == 2 && (s.ints[1] <= 0 || s.ints[1] > UINT16_MAX)) return "no such device";
   return stored(s);
 }
 
@@ -201,6 +206,7 @@ const char* window_geometry(const Spec& s, size_t rank) {
 const char* window(const Spec& s) {
   const size_t rank = s.src[0]->rank();
   if (const char* problem = window_geometry(s, rank)) return problem;
+  if (rank == kMaxRank) return "has more than 64 axes";
   NodeRef n = s.src[0]->dim(static_cast<size_t>(s.ints[0]));
   const int64_t reach = s.ints[3] * (s.ints[1] - 1) + 1;
   return n->vmax < reach ? "the window is larger than the axis" : nullptr;
@@ -510,9 +516,16 @@ constexpr Row kRows[] = {
 
 constexpr Row kElementwise = {Op::Add, T | K | L, 1, elementwise};
 
+constexpr auto kRowOfOp = [] {
+  std::array<uint8_t, 256> index{};  // 1 + place in kRows
+  for (size_t i = 0; i < std::size(kRows); ++i)
+    index[static_cast<uint8_t>(kRows[i].op)] = static_cast<uint8_t>(i + 1);
+  return index;
+}();
+
 const Row* row_of(Op op) {
-  for (const Row& row : kRows)
-    if (row.op == op) return &row;
+  const uint8_t at = kRowOfOp[static_cast<uint8_t>(op)];
+  if (at) return &kRows[at - 1];
   return is_alu(op) ? &kElementwise : nullptr;
 }
 

@@ -10,13 +10,17 @@ namespace {
 
 // In cycles of a core that starts two vector operations and two loads per cycle, as Zen 5 and
 // Sapphire Rapids do; only ratios matter.
-constexpr double kLoopOverhead = 1.2;  // counter, compare, branch, addresses
-constexpr double kFoldLatency = 4;     // of a float addition, multiplication or FMA
-constexpr double kStore = 1;           // one store a cycle
-constexpr double kUnaligned = 1.15;    // vectors that straddle cache lines
-constexpr double kMask = 2;            // a guarded access: test and branch or select
-constexpr double kInsert = 1;          // one lane into a vector
-constexpr size_t kEnoughChains = 6;    // from here on, lower keeps one chain per accumulator
+constexpr double kLoopOverhead = 1.2;       // counter, compare, branch, addresses
+constexpr double kFoldLatency = 4;          // of a float addition, multiplication or FMA
+constexpr double kStore = 1;                // one store a cycle
+constexpr double kUnaligned = 1.15;         // vectors that straddle cache lines
+constexpr double kMask = 2;                 // a guarded access: test and branch or select
+constexpr double kInsert = 1;               // one lane into a vector
+constexpr size_t kEnoughChains = 6;         // from here on, lower keeps one chain per accumulator
+constexpr double kSecondCache = 640 << 10;  // bytes of L2 that a tile's operands may fill
+constexpr double kFromSecond = 32;          // bytes per cycle out of L2
+constexpr double kFromThird = 10;           // bytes per cycle out of L3
+constexpr double kLoadPressure = 0.05;      // of two equal tiles, the one that loads less
 
 double op_cycles(Op op, DType dtype) {
   switch (op) {
@@ -60,6 +64,16 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
       continue;
     each(info.deps(n),
          [&](size_t r) { widest_[r] = std::max(widest_[r], computing_bits(n->dtype)); });
+  }
+  for (const Access& a : info.accesses) {
+    auto& list = by_stride_.emplace_back();
+    each(a.deps, [&](size_t r) { list.push_back(static_cast<uint8_t>(r)); });
+    // Where the address is not affine, every iteration counts as a new element.
+    auto key = [&a](uint8_t r) {
+      return (a.opaque & bit(r)) != 0 ? INT64_MAX : std::abs(a.stride[r]);
+    };
+    std::stable_sort(list.begin(), list.end(),
+                     [&](uint8_t x, uint8_t y) { return key(x) < key(y); });
   }
   add_reductions();
   add_stores();
@@ -172,61 +186,85 @@ double CostModel::copies_of(const Access& a, const Tiling& tiling) const {
   return n;
 }
 
-double CostModel::iterations(const Body& body, const Tiling& tiling) const {
+double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const {
   double n = 1;
-  each(body.deps, [&](size_t r) {
+  each(loops, [&](size_t r) {
     const int64_t size = tiling.ranges[r].size(), extent = info_.ranges[r].extent;
-    const bool reduced = (body.own & bit(r)) != 0;
+    const bool reduced = (own & bit(r)) != 0;
     // A reduction's rest runs one element at a time.
     n *= static_cast<double>(reduced ? extent / size + extent % size : (extent + size - 1) / size);
   });
   return n;
 }
 
-double CostModel::cycles(const Body& body, const Tiling& tiling) const {
+/// Bytes of distinct elements that the loops a body's reductions close read for one tile.
+double CostModel::footprint(const Body& body, const Tiling& tiling) const {
+  double bytes = 0;
+  for (uint32_t i : body.accesses) {
+    const Access& a = info_.accesses[i];
+    double elements = 1;
+    for (uint8_t r : by_stride_[i]) {
+      const int64_t n = (body.own & bit(r)) != 0 ? info_.ranges[r].extent : tiling.ranges[r].size();
+      const bool opaque = (a.opaque & bit(r)) != 0;
+      const auto step = static_cast<double>(std::abs(a.stride[r]));
+      if (opaque || step >= elements)
+        elements *= static_cast<double>(n);
+      else
+        elements += step * static_cast<double>(n - 1);
+    }
+    bytes += elements * bits(a.node->src(0)->dtype) / 8;
+  }
+  return bytes;
+}
+
+/// What arithmetic, load and store ports need for one iteration, whichever is most.
+double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
   const RangeMask vectors = body.deps & tiling.vectors;
-  const double lanes =
-      vectors == 0 ? 1
-                   : static_cast<double>(
-                         tiling.ranges[static_cast<size_t>(std::countr_zero(vectors))].lanes);
-  for (const Body::Work& w : body.work) {
-    const bool vector = (w.deps & vectors) != 0;
-    alu += w.cycles * copies(w.deps, tiling) * (vector && w.per_lane ? 2 * lanes : 1);
-  }
+  const auto vector_range = static_cast<size_t>(std::countr_zero(vectors | bit(63)));
+  const double lanes = vectors == 0 ? 1 : static_cast<double>(tiling.ranges[vector_range].lanes);
+  for (const Body::Work& w : body.work)
+    alu +=
+        w.cycles * copies(w.deps, tiling) * ((w.deps & vectors) != 0 && w.per_lane ? 2 * lanes : 1);
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
     const double n = copies_of(a, tiling);
     operands += n;
     largest = std::max(largest, n);
-    double each_access = 1;
-    const bool vector = (a.deps & vectors) != 0;
-    if (vector) {
-      const auto v = static_cast<size_t>(std::countr_zero(a.deps & vectors));
-      const bool scattered = ((a.masked | a.opaque) & bit(v)) != 0 || std::abs(a.stride[v]) > 1;
-      if (scattered) {
-        each_access = lanes;
-        alu += n * lanes * (kInsert + ((a.masked & bit(v)) != 0 ? kMask : 0));
-      } else if (a.stride[v] != 0) {
-        each_access = kUnaligned;
-        if (a.stride[v] < 0) alu += n;
+    double one = 1;
+    if (RangeMask v = a.deps & vectors) {
+      const int64_t stride = a.stride[static_cast<size_t>(std::countr_zero(v))];
+      if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
+        one = lanes;
+        alu += n * lanes * (kInsert + ((a.masked & v) != 0 ? kMask : 0));
+      } else if (stride != 0) {
+        one = kUnaligned;
+        alu += stride < 0 ? n : 0;
       }
     }
-    if (a.masked != 0) alu += n * kMask;
-    (a.is_store() ? stores : loads) += n * each_access;
+    alu += a.masked != 0 ? n * kMask : 0;
+    (a.is_store() ? stores : loads) += n * one;
   }
-  double chain = 0;
+  if (body.own != 0) {
+    // Accumulators, all operands but the most numerous kind, and one of that.
+    const double chains = copies(body.deps & ~body.own, tiling) * body.results;
+    const double spilled = chains + operands - largest + 1 - std::max(4, target_.vector_registers);
+    if (spilled > 0) loads += 8 * spilled;
+  }
+  return std::max({alu, loads / 2, stores * kStore}) + kLoadPressure * loads / 2;
+}
+
+double CostModel::cycles(const Body& body, const Tiling& tiling) const {
+  double busy = port_cycles(body, tiling);
   if (body.own != 0) {
     const double chains = copies(body.deps & ~body.own, tiling) * body.results;
-    const double unrolled = copies(body.own, tiling);
-    chain = kFoldLatency * (body.products && chains >= kEnoughChains ? unrolled : 1);
-    // Accumulators, all operands but the most numerous kind, and one of that.
-    const double live = chains + operands - largest + 1;
-    const double spilled = live - std::max(4, target_.vector_registers);
-    if (spilled > 0) loads += 4 * spilled;
+    const bool chained = body.products && chains >= kEnoughChains;
+    busy = std::max(busy, kFoldLatency * (chained ? copies(body.own, tiling) : 1));
+    const double bytes = footprint(body, tiling);
+    const double rate = bytes <= kSecondCache ? kFromSecond : kFromThird;
+    busy = std::max(busy, bytes / rate / iterations(body.own, body.own, tiling));
   }
-  const double busy = std::max({alu, loads / 2, stores * kStore, chain});
-  return iterations(body, tiling) * (busy + kLoopOverhead);
+  return iterations(body.deps, body.own, tiling) * (busy + kLoopOverhead);
 }
 
 double CostModel::total(const Tiling& tiling) const {

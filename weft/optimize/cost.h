@@ -54,14 +54,18 @@ class CostModel {
   void add_reductions();
   void add_stores();
   void collect(Body& body, std::span<const NodeRef> roots);
-  double iterations(const Body& body, const Tiling& tiling) const;
+  double iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const;
   double copies(RangeMask deps, const Tiling& tiling) const;
   double copies_of(const Access& a, const Tiling& tiling) const;
+  double footprint(const Body& body, const Tiling& tiling) const;
+  double port_cycles(const Body& body, const Tiling& tiling) const;
 
   const KernelInfo& info_;
   const Target& target_;
   std::vector<Body> bodies_;
   SmallVector<int, 16> widest_;
+  std::vector<SmallVector<uint8_t, 12>>
+      by_stride_;  // per access: its ranges, smallest stride first
 };
 
 }  // namespace weft::optimize

@@ -24,7 +24,8 @@ std::string parameter_list(const LinearProgram& program, CPrelude& prelude, bool
   std::string list;
   for (size_t i = 0; i < program.params.size(); ++i) {
     const ProgramParam& p = program.params[i];
-    const std::string type = prelude.type(c_storage(p.dtype, 1));
+    // A slot the kernel does not use has no dtype.
+    const std::string type = p.dtype == DType::Void ? "void" : prelude.type(c_storage(p.dtype, 1));
     append_format(list, "{}{}*{} p{}, ", p.written ? "" : "const ", type,
                   distinct ? " restrict" : "", i);
   }

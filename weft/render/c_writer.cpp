@@ -128,7 +128,7 @@ void CWriter::write_node(NodeRef n) {
 
 void CWriter::write_range(NodeRef n) {
   const CType type = c_type(n->dtype, 1);
-  const std::string name = strformat("i{}", next_value_++), t = prelude_.type(type);
+  const std::string name = strformat("r{}", next_value_++), t = prelude_.type(type);
   std::string declared = t + " " + name;
   if (escaping_.contains(n)) {
     declare_escaping(type, name);

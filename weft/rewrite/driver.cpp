@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/print.h"
 #include "weft/rewrite/trace.h"
 
@@ -80,8 +81,9 @@ class Fixpoint {
   /// Marks a node as being worked on; meeting it again means that it is rewritten into a term that
   /// holds itself.
   void enter(NodeRef n) {
-    if (images_.contains(n)) cycle(n, "is rewritten into itself");
-    images_[n] = nullptr;
+    const size_t before = images_.size();
+    images_[n];  // null until it is finished
+    if (images_.size() == before) cycle(n, "is rewritten into itself");
   }
 
   void step(size_t at) {
@@ -117,10 +119,10 @@ class Fixpoint {
     f.next = 0;
   }
 
+  /// `normal` is the node the frame has come to, or one that is known to be normal already.
   void finish(Frame& f, NodeRef normal) {
     if (bit_) normal->normal.fetch_or(bit_, std::memory_order_relaxed);
-    images_[normal] = normal;
-    images_[f.current] = normal;
+    if (!bit_ || normal != f.current) images_[f.current] = normal;
     for (size_t i = f.passed; i < passed_.size(); ++i) images_[passed_[i]] = normal;
     passed_.resize(f.passed);
     stack_.pop_back();
@@ -143,7 +145,7 @@ class Fixpoint {
     internal_error("rewrite.cycle",
                    "set {}: {} {} (after {} firings, the last of {}); switch one off with "
                    "WEFT_RULES=-<rule> to go on",
-                   set_.name(), describe(n), what, fired_, list);
+                   set_.name(), expression(n), what, fired_, list);
   }
 
   const RuleMatcher& set_;

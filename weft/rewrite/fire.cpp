@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include "weft/base/bits.h"
@@ -14,7 +13,18 @@ namespace weft {
 namespace {
 
 /// An integer, or nothing: overflow, no bound, not an integer. Nothing spreads through arithmetic.
-using Known = std::optional<int64_t>;
+/// (Not std::optional: an array of these must cost nothing to make.)
+class Known {
+ public:
+  Known() = default;                                     // {} is nothing
+  Known(int64_t value) : value_(value), known_(true) {}  // NOLINT
+  explicit operator bool() const { return known_; }
+  int64_t operator*() const { return value_; }
+
+ private:
+  int64_t value_;
+  bool known_;
+};
 
 Known constant_of(NodeRef n) {
   if (n->op != Op::Const) return {};
@@ -51,8 +61,8 @@ bool embeds(DType from, DType to) {
 }
 
 struct Operand {
-  NodeRef node = nullptr;
-  Known value = {};
+  NodeRef node;
+  Known value;
 };
 
 Known arithmetic(Op op, Known a, Known b) {
@@ -130,10 +140,10 @@ Known ask(const PatNode& f, std::span<const Operand> args, const TargetQuery& qu
 
 /// A value under construction: a node, or a literal that waits to learn its dtype.
 struct Part {
-  NodeRef node = nullptr;
-  Known value = {};
-  double real = 0;
-  bool is_real = false;
+  NodeRef node;
+  Known value;
+  double real;
+  bool is_real;
 
   bool pending() const { return node == nullptr; }
 };
@@ -152,12 +162,13 @@ class Builder {
  private:
   bool step(const PatNode& n) {
     switch (n.kind) {
-      case PatKind::Any: return push({m_.slot[n.arg]});
-      case PatKind::Const: return push({m_.slot[n.arg], constant_of(m_.slot[n.arg])});
-      case PatKind::Int: return push({nullptr, rhs_.literal[n.arg]});
+      case PatKind::Any: return push({m_.slot[n.arg], {}, 0, false});
+      case PatKind::Const: return push({m_.slot[n.arg], constant_of(m_.slot[n.arg]), 0, false});
+      case PatKind::Int: return push(literal(rhs_.literal[n.arg]));
       case PatKind::Float:
         return push({nullptr, {}, std::bit_cast<double>(rhs_.literal[n.arg]), true});
-      case PatKind::CastLike: return push({m_.graph.cast(pop().node, m_.slot[n.arg]->dtype)});
+      case PatKind::CastLike:
+        return push({m_.graph.cast(pop().node, m_.slot[n.arg]->dtype), {}, 0, false});
       case PatKind::Fn: return function(n);
       case PatKind::Op: return operation(n);
       default: return false;
@@ -165,13 +176,13 @@ class Builder {
   }
 
   bool function(const PatNode& n) {
-    std::array<Operand, 2> args;
+    std::array<Operand, 2> args{};
     for (int i = n.nsrc - 1; i >= 0; --i) {
       const Part p = pop();
       args[static_cast<size_t>(i)] = {p.node, p.value};
     }
     const Known v = ask(n, args, query_);
-    return v && push({nullptr, v});
+    return v && push(literal(v));
   }
 
   bool operation(const PatNode& n) {
@@ -182,10 +193,10 @@ class Builder {
     // Arithmetic of literals alone stays a literal.
     if (n.nsrc == 2 && used[0].pending() && used[1].pending() && used[0].value && used[1].value) {
       const Known v = arithmetic(op, used[0].value, used[1].value);
-      return v && push({nullptr, v});
+      return v && push(literal(v));
     }
     if (op == Op::Neg && used[0].pending() && used[0].value)
-      return push({nullptr, unary(op, used[0].value)});
+      return push(literal(unary(op, used[0].value)));
     return apply(op, n, used);
   }
 
@@ -198,7 +209,7 @@ class Builder {
     for (size_t i = 0; i < parts.size(); ++i)
       src[i] = settle(parts[i], i < first ? DType::Bool : dtype);
     if (dtype == DType::Index && overflows(op, parts)) return false;
-    return push({made(op, n, {src.data(), parts.size()})});
+    return push({made(op, n, {src.data(), parts.size()}), {}, 0, false});
   }
 
   NodeRef made(Op op, const PatNode& n, std::span<const NodeRef> src) {
@@ -229,6 +240,7 @@ class Builder {
     return m_.graph.make({Op::Splat, dtype, src, {}, {}, m_.root->lanes});
   }
 
+  static Part literal(Known v) { return {nullptr, v, 0, false}; }
   bool push(Part p) {
     if (p.node && !p.value) p.value = constant_of(p.node);
     stack_[depth_++] = p;
@@ -251,7 +263,7 @@ bool condition_holds(const Pat& cond, const Match& m, const TargetQuery& query) 
   size_t depth = 0;
   for (int i = 0; i < cond.size; ++i) {
     const PatNode n = cond.node[i];
-    Operand out;
+    Operand out{};
     depth -= n.kind == PatKind::Op || n.kind == PatKind::Fn ? n.nsrc : 0;
     const Operand* args = stack.data() + depth;
     switch (n.kind) {

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "weft/base/error.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/fire.h"
 #include "weft/rewrite/pattern_compiler.h"
 #include "weft/rewrite/print.h"
@@ -20,12 +21,41 @@ struct PositionTable {
   size_t classes = 1;
 };
 
-/// What may match at nodes of one op.
+constexpr size_t kDomains = 5;  // index, bits, bool, float, and what has no domain
+
+/// What may match at nodes of one op. Bit k of every set is program k of the op.
 struct OpTable {
   std::vector<uint16_t> programs;  // in order of rules
   size_t words = 0;
   std::array<PositionTable, 3> position;
+  std::vector<uint64_t> of_domain;     // [domain of the operands][word]
+  std::vector<uint64_t> same_sources;  // programs that need source 0 to be source 1
+  bool by_first_source = false;        // comparisons: the operands' dtype is not the node's
 };
+
+size_t domain_index(DType d) {
+  switch (kind(d)) {
+    case DTypeKind::Index: return 0;
+    case DTypeKind::Bool: return 2;
+    case DTypeKind::Float: return 3;
+    case DTypeKind::Void: return 4;
+    default: return 1;
+  }
+}
+
+void build_domains(OpTable& t, std::span<const RuleProgram> programs) {
+  constexpr Domain domains[] = {Domain::Index, Domain::Bits, Domain::Bool,
+                                Domain::Float | Domain::Real, pat::kAny};
+  t.of_domain.assign(kDomains * t.words, 0);
+  t.same_sources.assign(t.words, 0);
+  for (size_t k = 0; k < t.programs.size(); ++k) {
+    const RuleProgram& p = programs[t.programs[k]];
+    const uint64_t bit = uint64_t{1} << (k % 64);
+    for (size_t d = 0; d < kDomains; ++d)
+      if (!p.of_operands || has(domains[d], p.domain)) t.of_domain[d * t.words + k / 64] |= bit;
+    if (p.same_sources) t.same_sources[k / 64] |= bit;
+  }
+}
 
 void build_position(OpTable& t, size_t p, std::span<const RuleProgram> programs) {
   PositionTable& table = t.position[p];
@@ -52,10 +82,9 @@ bool literal_matches(NodeRef n, const PatNode& literal, int64_t bits) {
 }
 
 /// Runs a program from `root`; registers then hold the nodes it visited.
-bool run(const RuleProgram& program, NodeRef root, NodeRef* reg) {
+bool run(const RuleProgram& program, std::span<const MatchStep> steps, NodeRef root, NodeRef* reg) {
   reg[0] = root;
-  const Rule& rule = *program.entry->rule;
-  for (const MatchStep& s : program.steps) {
+  for (const MatchStep& s : steps) {
     NodeRef n = reg[s.from];
     switch (s.code) {
       case MatchStep::Load: reg[s.to] = n->src(s.index); break;
@@ -78,8 +107,9 @@ bool run(const RuleProgram& program, NodeRef root, NodeRef* reg) {
         if (n->nints == 0 || n->int_arg(0) != s.index) return false;
         break;
       case MatchStep::Literal: {
-        const PatNode& literal = rule.lhs.node[s.index];
-        if (!literal_matches(n, literal, rule.lhs.literal[literal.arg])) return false;
+        const Pat& lhs = program.entry->rule->lhs;
+        const PatNode& literal = lhs.node[s.index];
+        if (!literal_matches(n, literal, lhs.literal[literal.arg])) return false;
         break;
       }
     }
@@ -87,9 +117,15 @@ bool run(const RuleProgram& program, NodeRef root, NodeRef* reg) {
   return true;
 }
 
-bool in_domain(const RuleProgram& program, const Match& m) {
-  for (uint8_t s : program.domain_slots)
-    if (!has(domain_of(m.slot[s]->dtype), program.domain)) return false;
+/// Hands out the variables; false where one has a dtype outside the rule's domain.
+bool bind(const RuleProgram& program, NodeRef const* reg, Match& m) {
+  for (int s = 0; s < kPatSlots; ++s) {
+    const uint8_t r = program.reg_of[s];
+    if (r == RuleProgram::kUnbound) continue;
+    m.slot[s] = reg[r];
+    const bool boolean = s >= kFirstBoolSlot && s < kFirstConstSlot;
+    if (!boolean && !has(domain_of(reg[r]->dtype), program.domain)) return false;
+  }
   return true;
 }
 
@@ -101,17 +137,17 @@ uint64_t now_ns() {
 
 struct RuleTable {
   std::vector<RuleProgram> programs;
+  std::vector<MatchStep> steps;
   std::array<std::unique_ptr<OpTable>, 256> by_op;
   size_t capped = 0;
 
   void add(const RuleEntry& entry, size_t index, Domain domain) {
-    bool capped_here = false;
-    for (RuleProgram& p : compile_pattern(entry, capped_here)) {
-      p.rule_index = static_cast<uint16_t>(index);
-      p.domain = domain;
-      programs.push_back(std::move(p));
+    const size_t first = programs.size();
+    capped += compile_pattern(entry, programs, steps);
+    for (size_t i = first; i < programs.size(); ++i) {
+      programs[i].rule_index = static_cast<uint16_t>(index);
+      programs[i].domain = domain;
     }
-    capped += capped_here;
   }
 
   void index() {
@@ -123,6 +159,8 @@ struct RuleTable {
       if (t->programs.empty()) continue;
       t->words = (t->programs.size() + 63) / 64;
       for (size_t p = 0; p < 3; ++p) build_position(*t, p, programs);
+      build_domains(*t, programs);
+      t->by_first_source = has_trait(row.op, kBoolResult);
       by_op[static_cast<uint8_t>(row.op)] = std::move(t);
     }
   }
@@ -130,10 +168,9 @@ struct RuleTable {
   NodeRef fire(const RuleProgram& program, NodeRef n, RuleMatcher::Call& call,
                bool keeps_type) const {
     NodeRef reg[Pat::kMaxNodes];
-    if (!run(program, n, reg)) return nullptr;
+    if (!run(program, {steps.data() + program.first_step, program.steps}, n, reg)) return nullptr;
     Match m{call.graph, n, {}};
-    for (const auto& [slot, from] : program.bound) m.slot[slot] = reg[from];
-    if (!in_domain(program, m)) return nullptr;
+    if (!bind(program, reg, m)) return nullptr;
     const Rule& rule = *program.entry->rule;
     if (!condition_holds(rule.cond, m, call.query)) return nullptr;
     NodeRef out = program.entry->is_native() ? program.entry->call(program.entry->fn, m, call.ctx)
@@ -142,7 +179,7 @@ struct RuleTable {
     if (!keeps_type) return out;
     if (out->dtype != n->dtype)
       internal_error("rewrite.dtype", "rule {} made {} of {}: {} -> {}", rule.name,
-                     name(out->dtype), name(n->dtype), describe(n), describe(out));
+                     name(out->dtype), name(n->dtype), expression(n), expression(out));
     out = with_shape_of(call.graph, out, n);
     return out == n ? nullptr : out;
   }
@@ -179,8 +216,12 @@ NodeRef RuleMatcher::apply(NodeRef n, Call& call) const {
     const PositionTable& table = t->position[p];
     bits[p] = table.bits.data() + table.class_of[n->src_op[p]] * t->words;
   }
+  const DType operands = t->by_first_source ? n->src(0)->dtype : n->dtype;
+  const uint64_t* of_domain = t->of_domain.data() + domain_index(operands) * t->words;
+  const bool same = n->nsrc >= 2 && n->src(0) == n->src(1);
   for (size_t w = 0; w < t->words; ++w) {
-    uint64_t candidates = bits[0][w] & bits[1][w] & bits[2][w];
+    uint64_t candidates = bits[0][w] & bits[1][w] & bits[2][w] & of_domain[w];
+    if (!same) candidates &= ~t->same_sources[w];
     for (; candidates; candidates &= candidates - 1) {
       const size_t k = w * 64 + static_cast<size_t>(std::countr_zero(candidates));
       const RuleProgram& program = table_->programs[t->programs[k]];

@@ -82,20 +82,16 @@ std::vector<int> swappable(Tree& t) {
 
 class Emitter {
  public:
-  Emitter(const Tree& tree, RuleProgram& out) : tree_(tree), out_(out) { slot_reg_.fill(-1); }
+  Emitter(const Tree& tree, RuleProgram& out, std::vector<MatchStep>& steps)
+      : tree_(tree), out_(out), steps_(steps) {}
 
   void emit() {
+    out_.first_step = static_cast<uint32_t>(steps_.size());
+    std::fill(std::begin(out_.reg_of), std::end(out_.reg_of), RuleProgram::kUnbound);
     const Tree::Item& root = item(tree_.root);
-    if (root.node.kind == PatKind::Op) {
-      out_.root_op = root.node.op;
-      for (size_t i = 0; i < root.src.size() && i < 3; ++i) out_.source_op[i] = op_at(root.src[i]);
-    }
+    if (root.node.kind == PatKind::Op) describe_root(root);
     term(tree_.root, 0, true);
-    for (uint8_t s = 0; s < kPatSlots; ++s) {
-      if (slot_reg_[s] < 0) continue;
-      out_.bound.emplace_back(s, static_cast<uint8_t>(slot_reg_[s]));
-      if (s < kFirstBoolSlot || s >= kFirstConstSlot) out_.domain_slots.push_back(s);
-    }
+    out_.steps = static_cast<uint16_t>(steps_.size() - out_.first_step);
   }
 
  private:
@@ -105,12 +101,35 @@ class Emitter {
     return is_constant(tree_, i) ? static_cast<uint8_t>(Op::Const) : 0;
   }
   void step(MatchStep::Code code, uint8_t from, uint8_t to, uint8_t index) {
-    out_.steps.push_back({code, from, to, index});
+    steps_.push_back({code, from, to, index});
+  }
+
+  /// What can be told before the program runs.
+  void describe_root(const Tree::Item& root) {
+    out_.root_op = root.node.op;
+    for (size_t i = 0; i < root.src.size() && i < 3; ++i) out_.source_op[i] = op_at(root.src[i]);
+    out_.same_sources = root.src.size() >= 2 && same_term(tree_, root.src[0], root.src[1]) &&
+                        item(root.src[0]).node.kind == PatKind::Any;
+    out_.of_operands = is_alu(static_cast<Op>(root.node.op)) && shows_domain(root);
+  }
+  /// A variable of the domain is an operand, directly or through ops that keep the dtype.
+  bool shows_domain(const Tree::Item& t) const {
+    const auto op = static_cast<Op>(t.node.op);
+    if (op == Op::Cast || op == Op::Bitcast || op == Op::ToIndex) return false;
+    for (size_t i = op == Op::Where ? 1 : 0; i < t.src.size(); ++i) {
+      const Tree::Item& s = item(t.src[i]);
+      const PatKind k = s.node.kind;
+      if (k == PatKind::Const || (k == PatKind::Any && s.node.arg < kFirstBoolSlot)) return true;
+      const bool keeps = k == PatKind::Op && is_alu(static_cast<Op>(s.node.op)) &&
+                         !has_trait(static_cast<Op>(s.node.op), kBoolResult);
+      if (keeps && shows_domain(s)) return true;
+    }
+    return false;
   }
 
   void bind(uint8_t slot, uint8_t reg) {
-    int& where = slot_reg_[slot];
-    if (where >= 0) return step(MatchStep::Same, reg, static_cast<uint8_t>(where), 0);
+    uint8_t& where = out_.reg_of[slot];
+    if (where != RuleProgram::kUnbound) return step(MatchStep::Same, reg, where, 0);
     where = reg;
     if (slot >= kFirstBoolSlot && slot < kFirstConstSlot)
       step(MatchStep::HasDType, reg, 0, static_cast<uint8_t>(DType::Bool));
@@ -152,18 +171,17 @@ class Emitter {
 
   const Tree& tree_;
   RuleProgram& out_;
-  std::array<int, kPatSlots> slot_reg_;
+  std::vector<MatchStep>& steps_;
   uint8_t next_reg_ = 1;
 };
 
 }  // namespace
 
-std::vector<RuleProgram> compile_pattern(const RuleEntry& entry, bool& capped) {
+bool compile_pattern(const RuleEntry& entry, std::vector<RuleProgram>& programs,
+                     std::vector<MatchStep>& steps) {
   Tree tree = tree_of(entry.rule->lhs);
   const std::vector<int> swaps = swappable(tree);
   const size_t forms = size_t{1} << std::min<size_t>(swaps.size(), 8);
-  capped = forms > kMaxForms;
-  std::vector<RuleProgram> out;
   for (size_t form = 0; form < std::min(forms, kMaxForms); ++form) {
     Tree t = tree;
     for (size_t k = 0; k < swaps.size(); ++k) {
@@ -172,10 +190,10 @@ std::vector<RuleProgram> compile_pattern(const RuleEntry& entry, bool& capped) {
     }
     RuleProgram program;
     program.entry = &entry;
-    Emitter(t, program).emit();
-    out.push_back(std::move(program));
+    Emitter(t, program, steps).emit();
+    programs.push_back(program);
   }
-  return out;
+  return forms > kMaxForms;
 }
 
 }  // namespace weft

@@ -1,6 +1,5 @@
 // Patterns to register programs, with commuted forms written out.
 #pragma once
-#include <utility>
 #include <vector>
 
 #include "weft/rewrite/rule_set.h"
@@ -24,17 +23,21 @@ struct MatchStep {
 
 /// One form of one rule.
 struct RuleProgram {
+  static constexpr uint8_t kUnbound = 0xff;
+
   const RuleEntry* entry = nullptr;
-  uint16_t rule_index = 0;
+  uint32_t first_step = 0;  ///< in the table's common list
+  uint16_t steps = 0, rule_index = 0;
   uint8_t root_op = 0;               ///< 0: any
   uint8_t source_op[3] = {0, 0, 0};  ///< what the bitsets test; 0: any
   Domain domain = pat::kAny;
-  std::vector<MatchStep> steps;
-  std::vector<std::pair<uint8_t, uint8_t>> bound;  ///< (slot, register)
-  std::vector<uint8_t> domain_slots;               ///< x y z w c0..c3 that are bound
+  bool of_operands = false;   ///< the domain can be told from the dtype of the root's operands
+  bool same_sources = false;  ///< the root's first two sources are one variable
+  uint8_t reg_of[kPatSlots];  ///< where each variable is found
 };
 
-/// At most 8 forms per rule; `capped` tells when there would be more.
-std::vector<RuleProgram> compile_pattern(const RuleEntry& entry, bool& capped);
+/// Appends the forms of a rule (at most 8) and their steps; true when there would be more.
+bool compile_pattern(const RuleEntry& entry, std::vector<RuleProgram>& programs,
+                     std::vector<MatchStep>& steps);
 
 }  // namespace weft

@@ -1,135 +1,129 @@
 #include "weft/run/storage.h"
 
+#include <utility>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
+#include "weft/run/active_capture.h"
+#include "weft/run/index_value.h"
 
 namespace weft {
-namespace {
 
-// Garbage below these amounts is not worth a walk over the graph.
-constexpr size_t kNodesWorthSweeping = 20000;
-constexpr int64_t kBytesWorthSweeping = int64_t{64} << 20;
-
-struct TensorGraph {
-  Graph graph{Graph::Sharing::Shared};
-};
-
-int64_t static_bytes(DType dtype, std::span<const NodeRef> dims) {
-  int64_t count = 1;
-  for (NodeRef d : dims) count *= d->vmax;
-  return bytes_for(dtype, count);
+Storage::Storage(Context& context, NodeRef value)
+    : context_(context), value_(value), made_(current_call_site()) {
+  value->roots.fetch_add(1, std::memory_order_relaxed);
+  if (value->op == Op::Buffer)
+    home_ = {context.get<BufferTable>().find(buffer_id(value)), buffer_id(value)};
+  if (CaptureListener* capture = active_capture(context)) capture->created(*this);
 }
 
-}  // namespace
-
-Graph& tensor_graph(Context& context) { return context.get<TensorGraph>().graph; }
-
-// ---- BufferTable
-
-BufferTable::BufferTable(Context& context) : context_(context) {
-  // Made before us, so destroyed after us.
-  tensor_graph(context);
-  context.get<DeviceTable>();
+Storage::~Storage() {
+  if (CaptureListener* capture = active_capture(context_)) capture->destroyed(*this);
+  NodeRef value = value_.load(std::memory_order_relaxed);
+  value->roots.fetch_sub(1, std::memory_order_release);
+  BufferTable& buffers = context_.get<BufferTable>();
+  if (home_.id >= 0) buffers.note_released(home_.id);
 }
 
-NodeRef BufferTable::add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<const NodeRef> dims,
-                         DeviceId device) {
-  std::lock_guard lock(mutex_);
-  const int64_t id = next_id_++;
-  NodeRef node = tensor_graph(context_).buffer(id, dtype, dims, device);
-  entries_.emplace(id, Entry{std::move(buffer), node});
-  return node;
-}
-
-std::shared_ptr<Buffer> BufferTable::find(int64_t id) const {
-  std::lock_guard lock(mutex_);
-  const auto at = entries_.find(id);
-  return at == entries_.end() ? nullptr : at->second.buffer;
-}
-
-NodeRef BufferTable::node(int64_t id) const {
-  std::lock_guard lock(mutex_);
-  const auto at = entries_.find(id);
-  return at == entries_.end() ? nullptr : at->second.node;
-}
-
-size_t BufferTable::sweep() {
-  std::vector<int64_t> freed;
-  Graph& graph = tensor_graph(context_);
-  const size_t nodes = graph.sweep(&freed);
-  std::vector<std::shared_ptr<Buffer>> released;  // their destructors run outside the lock
-  std::lock_guard lock(mutex_);
-  for (int64_t id : freed) {
-    const auto at = entries_.find(id);
-    if (at == entries_.end()) continue;
-    released.push_back(std::move(at->second.buffer));
-    entries_.erase(at);
-  }
-  nodes_after_sweep_ = graph.live_nodes();
-  unrooted_after_sweep_ = unrooted_bytes();
-  return nodes;
-}
-
-int64_t BufferTable::unrooted_bytes() const {
-  int64_t bytes = 0;
-  for (const auto& [id, entry] : entries_)
-    if (entry.node->roots.load(std::memory_order_relaxed) == 0) bytes += entry.buffer->bytes();
-  return bytes;
-}
-
-void BufferTable::sweep_if_worthwhile() {
-  bool worth = tensor_graph(context_).live_nodes() > 2 * nodes_after_sweep_ + kNodesWorthSweeping;
-  if (!worth) {
+NodeRef Storage::value() const {
+  if (lost()) {
     std::lock_guard lock(mutex_);
-    worth = unrooted_bytes() > unrooted_after_sweep_ + kBytesWorthSweeping;
+    fail_runtime("storage.lost", "{}", why_lost_);
   }
-  if (worth) sweep();
+  return value_.load(std::memory_order_acquire);
 }
-
-// ---- Storage
-
-Storage::Storage(Context& context, NodeRef value) : context_(context), value_(value) {
-  tensor_graph(context_).retain(value_);
-  if (realized()) home_ = buffer_id(value_);
-}
-
-Storage::~Storage() { tensor_graph(context_).release(value_); }
 
 void Storage::set_value(NodeRef value) {
-  Graph& graph = tensor_graph(context_);
-  graph.retain(value);
-  graph.release(value_);
-  value_ = value;
-  if (realized()) home_ = buffer_id(value_);
+  replace(value);
+  if (CaptureListener* capture = active_capture(context_)) capture->written(*this);
+}
+
+void Storage::replace(NodeRef value) {
+  BufferTable& buffers = context_.get<BufferTable>();
+  Home left;  // destroyed outside the lock
+  if (value->op == Op::Buffer) {
+    std::shared_ptr<Buffer> buffer = buffers.find(buffer_id(value));
+    std::lock_guard lock(mutex_);
+    left = std::exchange(home_, Home{std::move(buffer), buffer_id(value)});
+  }
+  value->roots.fetch_add(1, std::memory_order_relaxed);
+  NodeRef old = value_.exchange(value, std::memory_order_acq_rel);
+  old->roots.fetch_sub(1, std::memory_order_release);
+  lost_.store(false, std::memory_order_release);
+  if (left.id >= 0 && left.id != buffer_id(value)) buffers.note_released(left.id);
 }
 
 std::shared_ptr<Buffer> Storage::buffer() const {
-  return realized() ? context_.get<BufferTable>().find(buffer_id(value_)) : nullptr;
+  NodeRef n = value();
+  return n->op == Op::Buffer ? context_.get<BufferTable>().find(buffer_id(n)) : nullptr;
+}
+
+void Storage::set_label(std::string_view label) {
+  std::lock_guard lock(mutex_);
+  label_ = label;
+}
+
+std::string Storage::label() const {
+  std::lock_guard lock(mutex_);
+  if (!label_.empty()) return label_;
+  if (!made_) return "a tensor";
+  const std::string_view file = made_.file;
+  const size_t slash = file.rfind('/');
+  return strformat("{}:{}", slash == std::string_view::npos ? file : file.substr(slash + 1),
+                   made_.line);
+}
+
+void Storage::mark_lost(std::string why) {
+  std::lock_guard lock(mutex_);
+  why_lost_ = std::move(why);
+  lost_.store(true, std::memory_order_release);
+}
+
+// ---- data of the host
+
+NodeRef buffer_from_bytes(Context& context, std::span<const std::byte> data, DType dtype,
+                          std::span<const NodeRef> dims, DeviceId device, std::string_view label) {
+  DeviceTable& devices = context.get<DeviceTable>();
+  Device& target = device ? devices.open(device) : devices.default_device();
+  const int64_t bytes = bytes_for(dtype, bound_numel(dims));
+  if (static_cast<int64_t>(data.size()) != bytes)
+    internal_error("storage", "{} bytes of data for a shape of {} bytes", data.size(), bytes);
+  std::shared_ptr<Buffer> buffer =
+      target.allocate(bytes, label.empty() ? "data from the host" : label);
+  target.copy_in({buffer.get(), 0}, data);
+  NodeRef node = context.get<BufferTable>().add(std::move(buffer), dtype, dims, target.id());
+  if (CaptureListener* capture = active_capture(context))
+    capture->host_data(buffer_id(node), label);
+  return node;
 }
 
 std::shared_ptr<Storage> storage_from_bytes(Context& context, std::span<const std::byte> data,
                                             DType dtype, std::span<const NodeRef> dims,
-                                            DeviceId device) {
-  DeviceTable& devices = context.get<DeviceTable>();
-  Device& target = device ? devices.open(device) : devices.default_device();
-  const int64_t bytes = static_bytes(dtype, dims);
-  if (static_cast<int64_t>(data.size()) != bytes)
-    internal_error("storage", "{} bytes of data for a shape of {} bytes", data.size(), bytes);
-  std::shared_ptr<Buffer> buffer = target.allocate(bytes, "from host data");
-  target.copy_in({buffer.get(), 0}, data);
+                                            DeviceId device, std::string_view label) {
   Graph::Building building(tensor_graph(context));
-  NodeRef node = context.get<BufferTable>().add(std::move(buffer), dtype, dims, target.id());
-  return std::make_shared<Storage>(context, node);
+  auto storage = std::make_shared<Storage>(
+      context, buffer_from_bytes(context, data, dtype, dims, device, label));
+  if (!label.empty()) storage->set_label(label);
+  return storage;
+}
+
+void copy_to_host(const Storage& storage, std::span<std::byte> out) {
+  if (CaptureListener* capture = active_capture(storage.context())) capture->host_read(storage);
+  std::shared_ptr<Buffer> buffer = storage.buffer();
+  if (!buffer) internal_error("storage", "{} is read before it was realized", storage.label());
+  const NodeRef n = storage.value();
+  const int64_t bytes = bytes_for(n->dtype, bound_numel(n->shape->span()));
+  if (static_cast<int64_t>(out.size()) != bytes)
+    internal_error("storage", "{} bytes for a tensor of {} bytes", out.size(), bytes);
+  if (bytes > 0) buffer->device().copy_out(out, {buffer.get(), 0});
 }
 
 std::vector<std::byte> storage_to_bytes(const Storage& storage) {
-  std::shared_ptr<Buffer> buffer = storage.buffer();
-  if (!buffer) internal_error("storage", "read before it was realized");
+  const NodeRef n = storage.value();
   std::vector<std::byte> out(
-      static_cast<size_t>(static_bytes(storage.value()->dtype, storage.value()->shape->span())));
-  Device& device = buffer->device();
-  device.copy_out(out, {buffer.get(), 0});
+      static_cast<size_t>(bytes_for(n->dtype, bound_numel(n->shape->span()))));
+  copy_to_host(storage, out);
   return out;
 }
 

@@ -1,90 +1,95 @@
 // Storage: what aliasing tensors share. Its value is a node; writing makes a new value, and what
 // was read before keeps the old one.
 #pragma once
+
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
 #include <span>
-#include <unordered_map>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "weft/device/buffer.h"
+#include "weft/base/call_site.h"
 #include "weft/graph/graph.h"
+#include "weft/run/buffer_table.h"
 
 namespace weft {
 
 class Context;
 
-/// The context's shared graph of tensor expressions.
+/// The context's shared graph of tensor expressions. Hold a Graph::Building scope while you hold
+/// nodes that nothing roots.
 Graph& tensor_graph(Context& context);
 
-/// Which Buffer each Buffer node stands for. An entry lives as long as its node: it goes when the
-/// graph sweeps the node.
-class BufferTable {
+/// One array, whole and row-major. Several threads may read it; writers (set_value, realize) need
+/// the caller's own lock against everyone else.
+class Storage : public std::enable_shared_from_this<Storage> {
  public:
-  explicit BufferTable(Context& context);
-
-  /// A new Buffer node for `buffer`, row-major with extents `dims`.
-  NodeRef add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<const NodeRef> dims,
-              DeviceId device);
-  std::shared_ptr<Buffer> find(int64_t id) const;
-  /// The node with this id while it is interned, else null.
-  NodeRef node(int64_t id) const;
-
-  /// Sweeps the graph and forgets the buffers of freed nodes.
-  size_t sweep();
-  /// Sweeps when enough garbage has gathered since the last time to be worth it.
-  void sweep_if_worthwhile();
-
- private:
-  struct Entry {
-    std::shared_ptr<Buffer> buffer;
-    NodeRef node;
-  };
-  int64_t unrooted_bytes() const;
-
-  Context& context_;
-  mutable std::mutex mutex_;
-  std::unordered_map<int64_t, Entry> entries_;
-  int64_t next_id_ = 1;
-  size_t nodes_after_sweep_ = 0;
-  int64_t unrooted_after_sweep_ = 0;
-};
-
-/// One array, whole and row-major. Not internally locked: writers need the caller's own lock.
-class Storage {
- public:
-  /// A lazy value. The node stays alive as long as the storage has it.
+  /// A lazy value, a node of tensor_graph(context). It stays alive as long as the storage has it.
   Storage(Context& context, NodeRef value);
-  ~Storage();
+  virtual ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
   Context& context() const { return context_; }
-  NodeRef value() const { return value_; }
-  /// A new value, lazily. What was built from the old one is not affected. The buffer of the old
-  /// value stays this storage's home: realize() puts the new value there when nobody else still
-  /// needs the old contents.
+  /// An Error after mark_lost().
+  NodeRef value() const;
+  /// A new value, lazily. What was built from the old one is not affected. The memory of the last
+  /// realized value stays this storage's home: realize() puts the new value there when nobody else
+  /// can still read the old contents.
   void set_value(NodeRef value);
-  bool realized() const { return value_->op == Op::Buffer; }
+  bool realized() const { return value()->op == Op::Buffer; }
   /// The buffer of a realized value; null otherwise.
   std::shared_ptr<Buffer> buffer() const;
 
-  /// Id of the Buffer node this storage had when it was last realized, -1 before.
-  int64_t home() const { return home_; }
+  /// Who it is, in messages and memory reports: a parameter's name. Default: where it was made.
+  void set_label(std::string_view label);
+  std::string label() const;
+
+  /// From here on value() is an Error that says `why`, until the next set_value().
+  void mark_lost(std::string why);
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
 
  private:
+  friend struct StorageAccess;
+  struct Home {
+    std::shared_ptr<Buffer> buffer;  // null before the first realization
+    int64_t id = -1;                 // of its node
+  };
+  void replace(NodeRef value);  // set_value() that no capture hears of
+
   Context& context_;
-  NodeRef value_;
-  int64_t home_ = -1;
+  std::atomic<NodeRef> value_;  // rooted
+  std::atomic<bool> lost_{false};
+  CallSite made_;
+  mutable std::mutex mutex_;  // of what follows
+  Home home_;
+  std::string label_, why_lost_;
 };
 
-/// A realized storage on `device` (0: the default one) holding a copy of `data`.
+/// What only run/ does with a storage.
+struct StorageAccess {
+  static std::shared_ptr<Buffer> home(const Storage& s) { return s.home_.buffer; }
+  static int64_t home_id(const Storage& s) { return s.home_.id; }
+  /// The same contents in another form: nobody can tell, so no capture hears of it.
+  static void replace(Storage& s, NodeRef value) { s.replace(value); }
+};
+
+// ---- data of the host; Errors while a function is being captured, see replay.h
+
+/// A realized node on `device` (0: the default one) holding a copy of `data`. Its dims may hold
+/// Binds.
+NodeRef buffer_from_bytes(Context& context, std::span<const std::byte> data, DType dtype,
+                          std::span<const NodeRef> dims, DeviceId device = 0,
+                          std::string_view label = {});
 std::shared_ptr<Storage> storage_from_bytes(Context& context, std::span<const std::byte> data,
                                             DType dtype, std::span<const NodeRef> dims,
-                                            DeviceId device = 0);
+                                            DeviceId device = 0, std::string_view label = {});
 
 /// The bytes of a realized storage.
 std::vector<std::byte> storage_to_bytes(const Storage& storage);
+void copy_to_host(const Storage& storage, std::span<std::byte> out);
 
 }  // namespace weft

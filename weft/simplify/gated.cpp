@@ -138,8 +138,9 @@ NodeRef given(Graph& g, NodeRef e, std::span<const NodeRef> parts) {
 /// Drops what follows from the other members.
 std::vector<NodeRef> irredundant(Graph& g, std::vector<NodeRef> parts) {
   for (size_t i = 0; i < parts.size();) {
-    std::vector<NodeRef> others = parts;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    std::vector<NodeRef> others;
+    for (size_t k = 0; k < parts.size(); ++k)
+      if (k != i) others.push_back(parts[k]);
     NodeRef now = given(g, parts[i], others);
     if (is_int_const(now, 0)) return {now};
     if (is_int_const(now, 1))

@@ -1,0 +1,129 @@
+// The normal form of index arithmetic keeps every value, and bounds hold.
+#include <gtest/gtest.h>
+
+#include "tests/support/index_expression.h"
+#include "weft/graph/index_algebra.h"
+#include "weft/graph/print.h"
+
+namespace weft {
+namespace {
+
+TEST(IndexNormalForm, RandomExpressionsKeepTheirValues) {
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Graph g;
+    RandomIndex expressions(g, seed);
+    for (int i = 0; i < 8; ++i) expressions.grow();
+    for (size_t i = 4; i < expressions.size(); ++i) {
+      NodeRef n = expressions.node(i);
+      for (const LeafValues& point : expressions.points()) {
+        const int64_t before = expressions.value(i, point), after = index_value(n, point);
+        ASSERT_EQ(before, after) << "seed " << seed << ": " << expressions.text(i) << " became "
+                                 << expression(n);
+        ASSERT_TRUE(n->vmin <= after && after <= n->vmax)
+            << "seed " << seed << ": " << expressions.text(i) << " is " << after << ", not in ["
+            << n->vmin << ", " << n->vmax << "]";
+      }
+    }
+  }
+}
+
+TEST(IndexNormalForm, IsAFixedPoint) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Graph g;
+    RandomIndex expressions(g, seed);
+    for (int i = 0; i < 8; ++i) expressions.grow();
+    NodeRef n = expressions.node(expressions.size() - 1);
+    NodeRef again = g.make({n->op, n->dtype, n->src(), n->ints(), n->text()});
+    EXPECT_EQ(expression(again), expression(n))
+        << seed << " " << expressions.text(expressions.size() - 1);
+  }
+}
+
+TEST(IndexNormalForm, DivisorDividesEveryValue) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Graph g;
+    RandomIndex expressions(g, seed);
+    for (int i = 0; i < 6; ++i) expressions.grow();
+    for (size_t i = 0; i < expressions.size(); ++i) {
+      if (expressions.is_bool(i)) continue;
+      const int64_t d = divisor_of(expressions.node(i));
+      for (const LeafValues& point : expressions.points()) {
+        const int64_t v = index_value(expressions.node(i), point);
+        ASSERT_TRUE(d == 0 ? v == 0 : v % d == 0)
+            << d << " does not divide " << v << " = " << expression(expressions.node(i));
+      }
+    }
+  }
+}
+
+TEST(IndexNormalForm, SplitStrideIsExact) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    Graph g;
+    RandomIndex expressions(g, seed);
+    for (int i = 0; i < 6; ++i) expressions.grow();
+    NodeRef range = expressions.node(1);
+    for (size_t i = 0; i < expressions.size(); ++i) {
+      Stride stride;
+      if (expressions.is_bool(i) || !split_stride(g, expressions.node(i), range, stride)) continue;
+      for (const LeafValues& point : expressions.points())
+        ASSERT_EQ(index_value(expressions.node(i), point),
+                  index_value(stride.base, point) + stride.coefficient * point.at(range));
+    }
+  }
+}
+
+class IndexForms : public testing::Test {
+ protected:
+  Graph g;
+  NodeRef r0 = g.range(16, 0), r1 = g.range(8, 1), r2 = g.range(4, 2);
+  NodeRef n = g.variable("n", 1, 1024);
+  NodeRef i(int64_t v) { return g.index(v); }
+};
+
+TEST_F(IndexForms, SumsOfAnyOrderAreOneNode) {
+  NodeRef a = g.add(g.add(g.mul(r0, i(8)), r1), g.add(i(3), n));
+  NodeRef b = g.add(n, g.add(g.add(i(3), r1), g.mul(i(8), r0)));
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(g.sub(a, b), i(0));
+  EXPECT_EQ(g.mul(g.add(r0, r1), n), g.add(g.mul(n, r1), g.mul(r0, n)));
+}
+
+TEST_F(IndexForms, FlattenedIndicesComeApart) {
+  NodeRef flat = g.add(g.mul(g.add(g.mul(r0, i(8)), r1), i(4)), r2);
+  EXPECT_EQ(g.idiv(flat, i(32)), r0);
+  EXPECT_EQ(g.mod(g.idiv(flat, i(4)), i(8)), r1);
+  EXPECT_EQ(g.mod(flat, i(4)), r2);
+  EXPECT_EQ(g.add(g.mul(g.idiv(flat, i(7)), i(7)), g.mod(flat, i(7))), flat);
+}
+
+TEST_F(IndexForms, SymbolicSizesComeApartToo) {
+  NodeRef inner = g.range(n, 5);
+  NodeRef flat = g.add(g.mul(r0, n), inner);
+  EXPECT_EQ(g.idiv(flat, n), r0);
+  EXPECT_EQ(g.mod(flat, n), inner);
+  EXPECT_EQ(g.lt(inner, n), g.boolean(true));
+}
+
+TEST_F(IndexForms, ComparisonsAreDecidedByBounds) {
+  EXPECT_EQ(g.lt(r0, i(16)), g.boolean(true));
+  EXPECT_EQ(g.lt(g.mul(r0, i(2)), i(7)), g.lt(r0, i(4)));
+  EXPECT_EQ(g.eq(g.mul(r0, i(2)), i(7)), g.boolean(false));
+  EXPECT_EQ(g.eq(r0, r1), g.eq(r1, r0));
+  EXPECT_EQ(g.le(r0, i(3)), g.lt(r0, i(4)));
+}
+
+TEST_F(IndexForms, LongSumsStayLinear) {
+  // 2000 different terms are past what is normalised; building them must not be quadratic or worse.
+  NodeRef sum = i(0);
+  for (int k = 0; k < 2000; ++k) sum = g.add(sum, g.range(4, 100 + k));
+  EXPECT_EQ(sum->vmax, 6000);
+  EXPECT_EQ(sum->vmin, 0);
+}
+
+TEST_F(IndexForms, DivisionOfHugeSumsIsNotGuessed) {
+  NodeRef huge = g.mul(n, i(INT64_MAX / 2));
+  EXPECT_NE(g.idiv(g.add(huge, huge), i(2)), nullptr);
+}
+
+}  // namespace
+}  // namespace weft

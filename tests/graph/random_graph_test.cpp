@@ -1,0 +1,116 @@
+// Random tensor graphs: valid, the same in text and binary form, within their bounds, and unchanged
+// in value by Graph::make.
+#include "tests/support/random_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/support/array_printer.h"
+#include "weft/graph/binary.h"
+#include "weft/graph/parse.h"
+#include "weft/graph/print.h"
+#include "weft/graph/verify.h"
+
+namespace weft {
+namespace {
+
+TEST(RandomGraphs, AreValidAndCoverEveryTensorOp) {
+  std::set<Op> seen;
+  for (uint64_t seed = 0; seed < 600; ++seed) {
+    Graph g;
+    const RandomGraph r = random_graph(g, seed);
+    verify_tensor_graph(r.roots, "random_graph");
+    for (NodeRef n : Toposort(r.roots)) seen.insert(n->op);
+  }
+  for (const OpInfo& row : kOps) {
+    const bool tensor = is_alu(row.op) || row.group == OpGroup::Movement || row.op == Op::Reduce ||
+                        row.op == Op::Scan || row.op == Op::Loop || row.op == Op::Get ||
+                        row.op == Op::Iota || row.op == Op::Assign || row.op == Op::Scatter;
+    if (!tensor || row.op == Op::ToIndex) continue;
+    EXPECT_TRUE(seen.contains(row.op)) << row.mnemonic;
+  }
+}
+
+TEST(RandomGraphs, RoundTripInTextAndBinary) {
+  for (uint64_t seed = 0; seed < 600; ++seed) {
+    Graph g, other;
+    const RandomGraph r = random_graph(g, seed);
+    const std::string text = print_graph(r.roots);
+    ASSERT_EQ(parse_graph(g, text), r.roots) << text;
+    ASSERT_EQ(print_graph(parse_graph(other, text)), text);
+    const std::vector<std::byte> bytes = write_graph(r.roots);
+    ASSERT_EQ(read_graph(g, bytes), r.roots);
+    ASSERT_EQ(write_graph(read_graph(other, bytes)), bytes);
+  }
+}
+
+/// The first node whose value leaves its bounds.
+NodeRef out_of_bounds(const RandomGraph& r) {
+  std::vector<NodeRef> nodes;
+  for (NodeRef n : Toposort(r.roots))
+    if ((is_int(n->dtype) || n->dtype == DType::Bool) && n->op != Op::Carry && n->op != Op::Elem)
+      nodes.push_back(n);
+  // Values inside loop bodies exist per iteration only.
+  std::erase_if(nodes, [](NodeRef n) {
+    for (NodeRef x : Toposort(n))
+      if (x->op == Op::Carry || x->op == Op::Elem) return true;
+    return false;
+  });
+  const auto values = eval::evaluate(nodes, r.inputs);
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (int64_t k = 0; k < values[i].count(); ++k) {
+      const Value v = values[i].at(k);
+      // u64 values above int64's maximum count as that maximum.
+      const int64_t x = v.dtype() == DType::U64 && v.as_int() < 0 ? INT64_MAX : v.as_int();
+      if (x < nodes[i]->vmin || x > nodes[i]->vmax) return nodes[i];
+    }
+  return nullptr;
+}
+
+TEST(RandomGraphs, ValuesLieWithinBounds) {
+  RandomGraphOptions options;
+  options.dtypes = {DType::Bool, DType::I8, DType::U8, DType::I32, DType::I64, DType::U64};
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Graph g;
+    RandomGraph r = random_graph(g, seed, options);
+    if (!out_of_bounds(r)) continue;
+    r = shrink(g, r, [](const RandomGraph& x) { return out_of_bounds(x) != nullptr; });
+    NodeRef n = out_of_bounds(r);
+    FAIL() << "seed " << seed << ": " << summary(n) << " has bounds [" << n->vmin << ", " << n->vmax
+           << "] and value " << eval::evaluate(n, r.inputs).text() << "\n"
+           << describe(r);
+  }
+}
+
+TEST(RandomGraphs, MakeKeepsTheValueOfWhatWasWritten) {
+  RandomGraphOptions written;
+  written.simplify = false;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    Graph g;
+    const RandomGraph simplified = random_graph(g, seed), raw = random_graph(g, seed, written);
+    const auto expected = eval::evaluate(raw.roots, raw.inputs);
+    const auto got = eval::evaluate(simplified.roots, simplified.inputs);
+    ASSERT_EQ(expected, got) << "seed " << seed << "\n" << describe(raw) << describe(simplified);
+  }
+}
+
+TEST(RandomGraphs, ShrinkerFindsTheOneBadNode) {
+  const auto has_flip = [](const RandomGraph& r) {
+    for (NodeRef n : Toposort(r.roots))
+      if (n->op == Op::Flip && n->rank() > 1) return true;
+    return false;
+  };
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    Graph g;
+    const RandomGraph r = random_graph(g, seed);
+    if (!has_flip(r)) continue;
+    const RandomGraph small = shrink(g, r, has_flip);
+    int others = 0;
+    for (NodeRef n : Toposort(small.roots)) others += n->op != Op::Const;
+    EXPECT_EQ(others, 2) << describe(small);  // a param and the flip
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,54 @@
+// Simplifying a random tensor graph, or a random index expression, keeps its value.
+#include <gtest/gtest.h>
+
+#include "tests/support/array_printer.h"
+#include "tests/support/index_expression.h"
+#include "tests/support/random_graph.h"
+#include "weft/graph/print.h"
+#include "weft/simplify/simplify.h"
+
+namespace weft {
+namespace {
+
+std::vector<NodeRef> simplified(Graph& g, const RandomGraph& r) {
+  std::vector<NodeRef> out;
+  for (NodeRef n : r.roots) out.push_back(simplify_data(g, n));
+  return out;
+}
+
+bool changes_value(Graph& g, const RandomGraph& r) {
+  return eval::evaluate(simplified(g, r), r.inputs) != eval::evaluate(r.roots, r.inputs);
+}
+
+TEST(RandomSimplify, TensorGraphsKeepTheirValues) {
+  RandomGraphOptions written;
+  written.simplify = false;
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    Graph g;
+    RandomGraph r = random_graph(g, seed, written);
+    if (!changes_value(g, r)) continue;
+    r = shrink(g, r, [&g](const RandomGraph& x) { return changes_value(g, x); });
+    const auto after = simplified(g, r);
+    FAIL() << "seed " << seed << "\n"
+           << describe(r) << "# = " << testing::PrintToString(eval::evaluate(r.roots, r.inputs))
+           << "\nbecame\n"
+           << print_graph(after)
+           << "# = " << testing::PrintToString(eval::evaluate(after, r.inputs));
+  }
+}
+
+TEST(RandomSimplify, IndexExpressionsKeepTheirValues) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    Graph g;
+    RandomIndex expressions(g, seed);
+    for (int i = 0; i < 10; ++i) expressions.grow();
+    const size_t last = expressions.size() - 1;
+    NodeRef n = simplify(g, expressions.node(last));
+    for (const LeafValues& point : expressions.points())
+      ASSERT_EQ(expressions.value(last, point), index_value(n, point))
+          << "seed " << seed << ": " << expressions.text(last) << " became " << expression(n);
+  }
+}
+
+}  // namespace
+}  // namespace weft

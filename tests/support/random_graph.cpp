@@ -1,0 +1,354 @@
+#include "tests/support/random_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/support/random.h"
+#include "weft/base/error.h"
+#include "weft/graph/print.h"
+#include "weft/graph/verify.h"
+
+namespace weft {
+namespace {
+
+constexpr DType kAllData[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, DType::I64,
+                              DType::U8,   DType::U16, DType::U32, DType::U64, DType::F16,
+                              DType::BF16, DType::F32, DType::F64};
+constexpr DType kIndexTypes[] = {DType::I32, DType::I64, DType::I8, DType::U32};
+
+class Generator {
+ public:
+  Generator(Graph& graph, uint64_t seed, const RandomGraphOptions& options)
+      : g_(graph), random_(seed), options_(options) {
+    dtypes_ = options.dtypes;
+    if (dtypes_.empty()) dtypes_.assign(std::begin(kAllData), std::end(kAllData));
+  }
+
+  RandomGraph run() {
+    pool_.push_back(param(random_.pick(dtypes_), random_shape()));
+    for (int done = 0, tries = 0; done < options_.steps && tries < 20 * options_.steps; ++tries) {
+      // Mostly on top of the latest, so that graphs are deep.
+      NodeRef n = step(random_.chance(60) ? pool_.back() : random_.pick(pool_));
+      if (!n) continue;
+      pool_.push_back(n);
+      ++done;
+    }
+    RandomGraph out;
+    out.roots.push_back(pool_.back());
+    if (random_.chance(20)) out.roots.push_back(random_.pick(pool_));
+    out.inputs.params = std::move(params_);
+    return out;
+  }
+
+ private:
+  using Dims = std::vector<int64_t>;
+  using Method = NodeRef (Generator::*)(NodeRef x);
+
+  // ---- building
+
+  /// Null where the node would not be valid; then the caller tries something else.
+  NodeRef build(Op op, DType dtype, std::vector<NodeRef> src, std::vector<int64_t> ints = {}) {
+    const NodeSpec spec{op, dtype, src, ints, {}, 1};
+    if (node_problem(spec, static_cast<uint8_t>(Dialect::Tensor))) return nullptr;
+    NodeRef n = options_.simplify ? g_.make(spec) : g_.intern(spec);
+    return static_numel(n) <= options_.largest ? n : nullptr;
+  }
+  NodeRef build_with_dims(Op op, NodeRef x, const Dims& dims, std::vector<int64_t> ints = {}) {
+    std::vector<NodeRef> src = {x};
+    for (const int64_t d : dims) src.push_back(g_.index(d));
+    return build(op, x->dtype, src, std::move(ints));
+  }
+  /// Which of +0 and -0 a maximum gives is not defined; adding 0 leaves +0, so that no later op can
+  /// tell.
+  NodeRef without_zero_sign(NodeRef n, bool extreme) {
+    if (!n || !extreme || !is_float(n->dtype)) return n;
+    return build(Op::Add, n->dtype, {n, g_.constant(Value::of(n->dtype, 0.0))});
+  }
+  static bool is_extreme(int64_t fold) {
+    return fold == static_cast<int64_t>(Fold::Max) || fold == static_cast<int64_t>(Fold::Min);
+  }
+  static Dims dims_of(NodeRef n) {
+    Dims dims;
+    for (NodeRef d : n->shape->span()) dims.push_back(d->vmin);
+    return dims;
+  }
+
+  // ---- leaves
+
+  Dims random_shape() {
+    Dims dims(static_cast<size_t>(random_.below(4)));
+    for (int64_t& d : dims) d = random_.chance(3) ? 0 : random_.between(1, 5);
+    return dims;
+  }
+
+  Value random_value(DType d, int64_t least, int64_t most) {
+    if (is_float(d) && !options_.exact) {
+      if (options_.specials && random_.chance(6)) return special(d);
+      return Value::of(d, static_cast<double>(random_.between(-4000, 4000)) / 512.0);
+    }
+    if (is_int(d) && !options_.exact && options_.specials && random_.chance(6))
+      return Value::of(d, random_.chance(50) ? int_min(d) : static_cast<int64_t>(int_max(d)));
+    return Value::of(d, random_.between(least, most));
+  }
+  Value special(DType d) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    const double values[] = {NAN,  infinity,     -infinity,          -0.0,
+                             0.0,  float_max(d), -float_max(d),      1e-40,
+                             1e10, -1e10,        std::ldexp(1, -24), 65520.0};
+    return Value::of(d, random_.pick(values));
+  }
+
+  NodeRef param(DType dtype, const Dims& dims, int64_t least = -4, int64_t most = 4) {
+    std::vector<NodeRef> src;
+    for (const int64_t d : dims) src.push_back(g_.index(d));
+    eval::Array values(dtype, dims);
+    for (int64_t i = 0; i < values.count(); ++i) values.set(i, random_value(dtype, least, most));
+    params_.push_back(std::move(values));
+    return g_.param(static_cast<int64_t>(params_.size()) - 1, dtype, src);
+  }
+
+  /// Something of this dtype that goes with x: x itself, another node, a new param or a constant.
+  NodeRef partner(NodeRef x, DType dtype) {
+    if (random_.chance(25)) return g_.constant(random_value(dtype, -4, 4));
+    std::vector<NodeRef> fitting;
+    for (NodeRef n : pool_)
+      if (n->dtype == dtype && n->shape == x->shape) fitting.push_back(n);
+    if (!fitting.empty() && random_.chance(70)) return random_.pick(fitting);
+    return param(dtype, dims_of(x));
+  }
+
+  // ---- elementwise
+
+  NodeRef unary(NodeRef x) {
+    constexpr Op ops[] = {Op::Neg, Op::Not, Op::Trunc, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin};
+    return build(ops[random_.below(options_.exact ? 3 : 7)], x->dtype, {x});
+  }
+  NodeRef binary(NodeRef x) {
+    constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max, Op::Min,  Op::And, Op::Or,
+                          Op::Xor, Op::Shl, Op::Shr, Op::IDiv, Op::Mod, Op::Div};
+    const Op op = ops[random_.below(options_.exact ? 11 : 12)];
+    NodeRef y = partner(x, x->dtype);
+    NodeRef n = random_.chance(50) ? build(op, x->dtype, {x, y}) : build(op, x->dtype, {y, x});
+    return without_zero_sign(n, op == Op::Max || op == Op::Min);
+  }
+  NodeRef compare(NodeRef x) {
+    constexpr Op ops[] = {Op::Lt, Op::Le, Op::Eq, Op::Ne};
+    return build(random_.pick(ops), DType::Bool, {x, partner(x, x->dtype)});
+  }
+  NodeRef where(NodeRef x) {
+    return build(Op::Where, x->dtype, {partner(x, DType::Bool), x, partner(x, x->dtype)});
+  }
+  NodeRef multiply_add(NodeRef x) {
+    return build(Op::MulAcc, x->dtype, {x, partner(x, x->dtype), partner(x, x->dtype)});
+  }
+  NodeRef cast(NodeRef x) { return build(Op::Cast, random_.pick(dtypes_), {x}); }
+  NodeRef bitcast(NodeRef x) {
+    // Any bits may come out, so a float would leave the exact values.
+    const DType to = random_.pick(dtypes_);
+    if (options_.exact && is_float(to)) return nullptr;
+    // Which NaN an op gives is not defined, so none may show its bits.
+    NodeRef number = is_float(x->dtype) ? build(Op::Eq, DType::Bool, {x, x}) : nullptr;
+    NodeRef one = g_.constant(Value::of(x->dtype, 1));
+    return build(Op::Bitcast, to, {number ? build(Op::Where, x->dtype, {number, x, one}) : x});
+  }
+
+  // ---- movement
+
+  NodeRef reshape(NodeRef x) {
+    Dims dims = dims_of(x);
+    if (dims.size() >= 2 && random_.chance(50)) {
+      const auto a = static_cast<size_t>(random_.below(static_cast<int64_t>(dims.size()) - 1));
+      dims[a] *= dims[a + 1];
+      dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(a) + 1);
+    } else {
+      const auto at = random_.below(static_cast<int64_t>(dims.size()) + 1);
+      dims.insert(dims.begin() + at, 1);
+      const auto a = static_cast<size_t>(at);
+      const int64_t factor = random_.between(2, 3);
+      if (a + 1 < dims.size() && dims[a + 1] % factor == 0) {
+        dims[a] = factor;
+        dims[a + 1] /= factor;
+      }
+    }
+    return build_with_dims(Op::Reshape, x, dims);
+  }
+  NodeRef expand(NodeRef x) {
+    Dims dims = dims_of(x);
+    dims.insert(dims.begin() + random_.below(static_cast<int64_t>(dims.size()) + 1), 1);
+    NodeRef reshaped = build_with_dims(Op::Reshape, x, dims);
+    if (!reshaped) return nullptr;
+    for (int64_t& d : dims)
+      if (d == 1 && random_.chance(70)) d = random_.between(random_.chance(5) ? 0 : 1, 4);
+    return build_with_dims(Op::Expand, reshaped, dims);
+  }
+  NodeRef permute(NodeRef x) {
+    std::vector<int64_t> axes;
+    for (int64_t a = 0; a < x->rank(); ++a) axes.insert(axes.begin() + random_.below(a + 1), a);
+    return build(Op::Permute, x->dtype, {x}, axes);
+  }
+  NodeRef pad(NodeRef x) {
+    Dims amounts(2 * x->rank());
+    for (int64_t& a : amounts) a = random_.chance(50) ? random_.between(0, 2) : 0;
+    std::vector<int64_t> interior(x->rank());
+    for (int64_t& i : interior) i = random_.chance(20) ? random_.between(1, 2) : 0;
+    return build_with_dims(Op::Pad, x, amounts, interior);
+  }
+  NodeRef shrink_axes(NodeRef x) {
+    Dims begins, sizes;
+    std::vector<int64_t> steps;
+    for (const int64_t d : dims_of(x)) {
+      steps.push_back(random_.chance(30) ? random_.between(2, 3) : 1);
+      begins.push_back(random_.between(0, d));
+      const int64_t room = (d - begins.back() + steps.back() - 1) / steps.back();
+      sizes.push_back(random_.chance(70) ? room : random_.between(0, room));
+    }
+    begins.insert(begins.end(), sizes.begin(), sizes.end());
+    return build_with_dims(Op::Shrink, x, begins, steps);
+  }
+  NodeRef flip(NodeRef x) {
+    std::vector<int64_t> axes;
+    for (int64_t a = 0; a < x->rank(); ++a)
+      if (random_.chance(50)) axes.push_back(a);
+    return build(Op::Flip, x->dtype, {x}, axes);
+  }
+  NodeRef window(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    return build(Op::Window, x->dtype, {x},
+                 {random_.below(x->rank()), random_.between(1, 3), random_.between(1, 3),
+                  random_.between(1, 2)});
+  }
+  NodeRef unwindow(NodeRef x) {
+    if (x->rank() < 2) return nullptr;
+    NodeRef n = g_.index(random_.between(1, 8));
+    return build(Op::Unwindow, x->dtype, {x, n},
+                 {random_.below(x->rank() - 1), dims_of(x).back(), random_.between(1, 3),
+                  random_.between(1, 2)});
+  }
+
+  // ---- folds, indices, stores
+
+  /// Folds whose result does not depend on the order stay exact on small integers.
+  int64_t random_fold(DType d) {
+    if (d == DType::Bool || !is_float(d)) return random_.between(1, 6);
+    return random_.between(1, 4);
+  }
+  NodeRef reduce(NodeRef x) {
+    std::vector<int64_t> ints = {random_fold(x->dtype)};
+    for (int64_t a = 0; a < x->rank(); ++a)
+      if (random_.chance(60)) ints.push_back(a);
+    if (ints.size() == 1) return nullptr;
+    return without_zero_sign(build(Op::Reduce, x->dtype, {x}, ints), is_extreme(ints[0]));
+  }
+  NodeRef scan(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    const int64_t kind = random_fold(x->dtype);
+    NodeRef n = build(Op::Scan, x->dtype, {x}, {kind, random_.below(x->rank())});
+    return without_zero_sign(n, is_extreme(kind));
+  }
+  /// argmax-like: a running extreme and where it was first seen.
+  NodeRef loop(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    const int64_t axis = random_.below(x->rank()), id = ++loops_;
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
+    NodeRef place = build(Op::Iota, DType::I32, dims, {axis});
+    NodeRef value = build(Op::Elem, x->dtype, {}, {0, id}),
+            at = build(Op::Elem, DType::I32, {}, {1, id});
+    NodeRef best = build(Op::Carry, x->dtype, {}, {0, id});
+    NodeRef best_at = build(Op::Carry, DType::I32, {}, {1, id});
+    NodeRef better = build(random_.chance(50) ? Op::Lt : Op::Le, DType::Bool, {best, value});
+    NodeRef new_best = build(Op::Where, x->dtype, {better, value, best});
+    NodeRef new_at = build(Op::Where, DType::I32, {better, at, best_at});
+    std::vector<int64_t> ints = {id, 2, 2, random_.chance(30)};
+    for (int64_t a = 0; a < x->rank(); ++a)
+      if (a == axis || random_.chance(20)) ints.push_back(a);
+    NodeRef n = build(Op::Loop, DType::Void,
+                      {x, place, g_.constant(random_value(x->dtype, -4, 4)),
+                       g_.constant(Value::of(DType::I32, 0)), new_best, new_at},
+                      ints);
+    const int64_t k = random_.below(2);
+    return n ? build(Op::Get, k ? DType::I32 : x->dtype, {n}, {k}) : nullptr;
+  }
+  NodeRef iota(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
+    const bool as_index = random_.chance(30);
+    const DType dtype = as_index ? DType::Index : random_.pick(kIndexTypes);
+    NodeRef n = build(Op::Iota, dtype, dims, {random_.below(x->rank())});
+    return n && as_index ? build(Op::Cast, DType::I32, {n}) : n;
+  }
+  NodeRef gather(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    const int64_t axis = random_.below(x->rank());
+    Dims dims = dims_of(x);
+    const int64_t n = dims[static_cast<size_t>(axis)];
+    dims[static_cast<size_t>(axis)] = random_.between(1, 4);
+    return build(Op::Gather, x->dtype, {x, param(random_.pick(kIndexTypes), dims, -1, n)}, {axis});
+  }
+  NodeRef scatter(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    const int64_t axis = random_.below(x->rank());
+    Dims dims = dims_of(x);
+    const int64_t n = dims[static_cast<size_t>(axis)];
+    dims[static_cast<size_t>(axis)] = random_.between(1, 4);
+    NodeRef index = param(random_.pick(kIndexTypes), dims, -1, n);
+    const int64_t combine = random_.chance(50) ? 0 : random_fold(x->dtype);
+    NodeRef values = param(x->dtype, dims);
+    return without_zero_sign(build(Op::Scatter, x->dtype, {x, index, values}, {axis, combine, 0}),
+                             is_extreme(combine));
+  }
+  NodeRef assign(NodeRef x) {
+    NodeRef view = x;
+    for (int i = 0; i < 3; ++i) {
+      constexpr Method views[] = {&Generator::reshape, &Generator::permute, &Generator::flip,
+                                  &Generator::shrink_axes};
+      NodeRef next = (this->*random_.pick(views))(view);
+      if (next && is_movement(next->op)) view = next;
+    }
+    NodeRef value = random_.chance(50) ? param(x->dtype, dims_of(view)) : partner(view, x->dtype);
+    return value->shape == view->shape ? build(Op::Assign, x->dtype, {x, view, value}) : nullptr;
+  }
+  NodeRef same(NodeRef x) {
+    return build(random_.chance(50) ? Op::Contiguous : Op::Detach, x->dtype, {x});
+  }
+  NodeRef fresh(NodeRef) { return param(random_.pick(dtypes_), random_shape()); }
+
+  NodeRef step(NodeRef x) {
+    constexpr Method steps[] = {
+        &Generator::unary,    &Generator::binary,  &Generator::binary,       &Generator::binary,
+        &Generator::compare,  &Generator::where,   &Generator::multiply_add, &Generator::cast,
+        &Generator::bitcast,  &Generator::reshape, &Generator::expand,       &Generator::permute,
+        &Generator::pad,      &Generator::flip,    &Generator::shrink_axes,  &Generator::window,
+        &Generator::unwindow, &Generator::reduce,  &Generator::reduce,       &Generator::scan,
+        &Generator::loop,     &Generator::iota,    &Generator::gather,       &Generator::scatter,
+        &Generator::assign,   &Generator::same,    &Generator::fresh,
+    };
+    return (this->*random_.pick(steps))(x);
+  }
+
+  Graph& g_;
+  Random random_;
+  const RandomGraphOptions& options_;
+  std::vector<DType> dtypes_;
+  std::vector<NodeRef> pool_;
+  std::vector<eval::Array> params_;
+  int64_t loops_ = 0;
+};
+
+}  // namespace
+
+RandomGraph random_graph(Graph& graph, uint64_t seed, const RandomGraphOptions& options) {
+  return Generator(graph, seed, options).run();
+}
+
+std::string describe(const RandomGraph& g) {
+  std::vector<bool> used(g.inputs.params.size());
+  for (NodeRef n : Toposort(g.roots))
+    if (n->op == Op::Param) used[static_cast<size_t>(param_slot(n))] = true;
+  std::string out;
+  for (size_t i = 0; i < used.size(); ++i)
+    if (used[i]) out += strformat("# p{} = {}\n", i, g.inputs.params[i].text(1000));
+  return out + print_graph(g.roots);
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// Random valid tensor graphs with inputs for them, and the smallest graph that still fails a test.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/eval/evaluate.h"
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+struct RandomGraphOptions {
+  int steps = 10;         ///< ops put on top of each other; each may need a few more nodes
+  int64_t largest = 200;  ///< elements of any array
+  bool exact = false;     ///< only ops and values whose float results do not depend on the order
+                          ///< of sums: small integers, no division, roots or transcendentals
+  bool specials = true;   ///< NaN, infinities, -0 and limits among the inputs (never if exact)
+  bool simplify = true;   ///< build with Graph::make; otherwise with Graph::intern, as written
+  std::vector<DType> dtypes;  ///< empty: all data types
+};
+
+struct RandomGraph {
+  std::vector<NodeRef> roots;
+  eval::Inputs inputs;
+};
+
+/// The same graph for the same seed and options, whatever else was built in `graph`.
+RandomGraph random_graph(Graph& graph, uint64_t seed, const RandomGraphOptions& options = {});
+
+/// Cuts and bypasses nodes as long as `fails` stays true, and returns what is left.
+RandomGraph shrink(Graph& graph, RandomGraph failing,
+                   const std::function<bool(const RandomGraph&)>& fails);
+
+/// The text form, with the inputs as comments; paste it into a .wt case.
+std::string describe(const RandomGraph& g);
+
+}  // namespace weft

@@ -1,0 +1,32 @@
+// What a capture in progress hears from the rest of the room; replay.h is what users see.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace weft {
+
+class Context;
+class Storage;
+struct RecordedRun;
+
+class CaptureListener {
+ public:
+  virtual void created(Storage& storage) = 0;
+  virtual void destroyed(Storage& storage) noexcept = 0;
+  virtual void written(Storage& storage) = 0;
+  /// Data of the host became the buffer of this node: a replay would not see new data.
+  virtual void host_data(int64_t buffer_id, std::string_view label) = 0;
+  /// Throws: what the host reads while capturing, it would not read again in a replay.
+  virtual void host_read(const Storage& storage) = 0;
+  /// A realization ran: commands, buffers and what became of the storages.
+  virtual void ran(RecordedRun run) = 0;
+
+ protected:
+  ~CaptureListener() = default;
+};
+
+/// The capture this thread has in progress in `context`, or null.
+CaptureListener* active_capture(Context& context);
+
+}  // namespace weft

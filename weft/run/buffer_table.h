@@ -1,0 +1,56 @@
+// BufferTable: which Buffer each Buffer node of the tensor graph stands for, and when its memory
+// goes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/device/buffer.h"
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// A slot of the Context. An entry lives as long as its node: it goes when the graph sweeps the
+/// node, or earlier when it is certain that nothing refers to the node any more. Any thread may
+/// call.
+class BufferTable {
+ public:
+  explicit BufferTable(Context& context);
+
+  /// A new Buffer node for `buffer`, row-major with extents `dims`. Nothing roots it yet.
+  NodeRef add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<const NodeRef> dims,
+              DeviceId device);
+  std::shared_ptr<Buffer> find(int64_t id) const;
+  /// The node with this id while it is interned, else null.
+  NodeRef node(int64_t id) const;
+
+  /// A handle to this node went away: perhaps it was the last.
+  void note_released(int64_t id);
+
+  /// Gives back the buffers of released nodes that nothing refers to; cheap.
+  void reap();
+  /// Sweeps the graph and forgets the buffers of freed nodes.
+  size_t sweep();
+  /// reap(), and sweep() when enough garbage has gathered since the last time to be worth it.
+  void collect();
+
+ private:
+  struct Entry {
+    std::shared_ptr<Buffer> buffer;
+    NodeRef node;
+  };
+
+  Context& context_;
+  mutable std::mutex mutex_;
+  std::unordered_map<int64_t, Entry> entries_;
+  std::vector<int64_t> released_;  // since the last reap
+  int64_t next_id_ = 1;
+  int64_t suspect_bytes_ = 0;  // of released buffers that nodes, perhaps dead ones, still read
+  size_t nodes_after_sweep_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// Sizes as numbers: index expressions over Variables and Binds, evaluated.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// An index expression made ready to be evaluated often: a short list of instructions over the
+/// values of variables, given by position.
+class IndexProgram {
+ public:
+  IndexProgram() = default;  ///< the constant 0
+  explicit IndexProgram(int64_t value) : constant_(value) {}
+  /// `variables`: the Variables `n` may hold (by name; they may be of another Graph); another one
+  /// is an InternalError. A Bind stands for its variable where that is listed, else for its value.
+  IndexProgram(NodeRef n, std::span<const NodeRef> variables);
+
+  bool is_constant() const { return code_.empty(); }
+  int64_t operator()(std::span<const int64_t> values) const {
+    return code_.empty() ? constant_ : evaluate(values);
+  }
+
+ private:
+  struct Instruction {
+    Op op;
+    DType dtype;
+    uint32_t src[3];    // earlier instructions
+    int64_t immediate;  // Const: bits; Variable: position
+  };
+  int64_t evaluate(std::span<const int64_t> values) const;
+
+  int64_t constant_ = 0;
+  std::vector<Instruction> code_;
+};
+
+/// An expression over constants and Binds as a number; an Error naming a Variable without a value.
+int64_t bound_value(NodeRef index);
+/// The product of such expressions; an Error when it does not fit.
+int64_t bound_numel(std::span<const NodeRef> dims);
+
+/// `n` with every Variable named in `variables` bound to its value; Binds get the new value too.
+/// The result is of `graph`; hold a Building scope.
+NodeRef bind_variables(Graph& graph, NodeRef n, std::span<const NodeRef> variables,
+                       std::span<const int64_t> values);
+
+}  // namespace weft

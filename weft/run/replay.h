@@ -1,0 +1,78 @@
+// Capture and replay: a function's realizations recorded once, then run again with other arguments.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/run/storage.h"
+
+namespace weft {
+
+/// One tensor argument. The name is for messages: "x", "batch[1].labels".
+struct ReplayArgument {
+  std::string name;
+  std::shared_ptr<Storage> storage;
+};
+
+/// The value of a variable in this call; `variable` is a Variable node of the tensor graph.
+struct ReplayVariable {
+  NodeRef variable;
+  int64_t value;
+};
+
+/// What a captured function does, ready to run again.
+class Replay {
+ public:
+  ~Replay();
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  /// Runs it. Arguments must be as when captured in number, shape, dtype and device, and variables
+  /// in their ranges; otherwise an Error says which one differs and nothing has run. Storages that
+  /// the function wrote (parameters, the random counter, written arguments) are written again, in
+  /// place where nobody else can still read the old contents. Returns the function's results, in
+  /// memory of their own: results of two calls never alias.
+  std::vector<std::shared_ptr<Storage>> run(std::span<const ReplayArgument> arguments,
+                                            std::span<const ReplayVariable> variables = {});
+  /// The same, with the results as Buffer nodes; hold a Building scope until they are rooted.
+  std::vector<NodeRef> run_nodes(std::span<const ReplayArgument> arguments,
+                                 std::span<const ReplayVariable> variables = {});
+
+  size_t kernels() const;
+  int64_t arena_bytes() const;  ///< memory held for intermediates, at the captured sizes
+  std::string plan_text() const;
+
+ private:
+  friend class CaptureScope;
+  struct State;
+  explicit Replay(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// Records every realization of this thread from its construction to finish(). Realizes the
+/// arguments first (so that constants have memory). An Error when another capture is in progress in
+/// the context or when the same memory is passed twice. While it lives, reading data on the host is
+/// an Error naming the tensor. Destroyed without finish(), it forgets what it recorded.
+class CaptureScope {
+ public:
+  CaptureScope(Context& context, std::span<const ReplayArgument> arguments,
+               std::span<const ReplayVariable> variables = {});
+  ~CaptureScope();
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+
+  /// Realizes `results` and every storage that was written and is still alive, then checks that the
+  /// recording can be replayed: whatever it reads must be an argument or belong to a storage that
+  /// existed before (state), and every variable must have been given. Otherwise an Error names the
+  /// buffer or variable.
+  std::unique_ptr<Replay> finish(std::span<const std::shared_ptr<Storage>> results);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weft
