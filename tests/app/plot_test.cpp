@@ -51,12 +51,12 @@ TEST(Plot, NothingToPlotIsNotAnError) {
 TEST(Plot, SparklineScalesTheLastValues) {
   const double values[] = {100, 0, 7};
   EXPECT_EQ(sparkline(values, 2), "\u2581\u2588");
-  EXPECT_EQ(sparkline(std::vector<double>{1, 1}, 9), "\u2585\u2585");
+  EXPECT_EQ(sparkline(std::vector<double>{1, 1}, 9), "\u2584\u2584");
 }
 
 TEST(Plot, TextHasAFallingLine) {
   const std::string text = plot_text({"loss", {{"s", {0, 1}, {1, 0}}}}, 2, 1);
-  EXPECT_EQ(text, "loss\n        1 \u2502\u2811\u28a4\n");
+  EXPECT_EQ(text, "loss\n        1 \u2502\u2811\u2884\n");
 }
 
 }  // namespace
