@@ -22,9 +22,9 @@ class Complaints {
     const std::string more =
         count_ > kMostListed ? strformat("; and {} more", count_ - kMostListed) : "";
     fail("load_state_dict",
-         "the saved state does not fit the model: {}{}. Nothing was loaded; build the model with "
-         "the "
-         "sizes it was saved with, or pass strict=false to load only what fits by name",
+         "the saved state does not fit the model, and nothing was loaded. Build the model with the "
+         "sizes it was saved with, or pass strict=false to load by name what is there. What "
+         "differs: {}{}",
          text_, more);
   }
 
