@@ -37,17 +37,17 @@ class TrainTest : public ScratchDir {
     write(part + "-images-idx3-ubyte", images);
     write(part + "-labels-idx1-ubyte", labels);
   }
-  int train(std::vector<std::string> more, std::FILE* out = nullptr) const {
-    std::vector<std::string> all = {"weft",    "train", "fashion-mnist", "--data", dir_,
-                                    "--batch", "16",    "--json"};
+  int train(std::vector<std::string> more, const char* batch = "16") const {
+    std::vector<std::string> all = {"weft", "train", "fashion-mnist", "--json", "--data", dir_};
+    all.insert(all.end(), {"--batch", batch});
     all.insert(all.end(), more.begin(), more.end());
     std::vector<const char*> arguments;
     for (const std::string& one : all) arguments.push_back(one.c_str());
     std::FILE* sink = std::tmpfile();
-    const int code = run_app(arguments, out == nullptr ? sink : out, sink);
+    const int code = run_app(arguments, sink, sink);
     std::rewind(sink);
-    char text[500] = {};
-    if (code != kExitOk && std::fread(text, 1, sizeof(text) - 1, sink) > 0) last_error_ = text;
+    char text[2000] = {};
+    if (std::fread(text, 1, sizeof(text) - 1, sink) > 0) last_error_ = text;
     std::fclose(sink);
     return code;
   }
@@ -60,7 +60,7 @@ TEST_F(TrainTest, BadDataSaysWhatIsWrong) {
   EXPECT_NE(last_error_.find("there are 48 images, so labels must be u8 (48,)"), std::string::npos)
       << last_error_;
   write_part("train", 48);
-  EXPECT_EQ(train({"--batch", "100"}), kExitFailure);
+  EXPECT_EQ(train({}, "100"), kExitFailure);
   EXPECT_NE(last_error_.find("a batch of 100 is more than the 48"), std::string::npos)
       << last_error_;
   EXPECT_EQ(train({"--resume", "--save", at("none")}), kExitFailure);
@@ -72,9 +72,9 @@ TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {
       << last_error_;
   ASSERT_EQ(train({"--epochs", "1", "--save", at("parts")}), kExitOk);
   ASSERT_EQ(train({"--epochs", "2", "--save", at("parts"), "--resume"}), kExitOk) << last_error_;
-  EXPECT_EQ(content(at("whole")), content(at("parts")));
+  EXPECT_TRUE(content(at("whole")) == content(at("parts")));  // too long to print
   EXPECT_NE(content(at("plot.svg")).find("test accuracy"), std::string::npos);
-  EXPECT_EQ(train({"--batch", "8", "--save", at("parts"), "--resume"}), kExitFailure);
+  EXPECT_EQ(train({"--save", at("parts"), "--resume"}, "8"), kExitFailure);
   EXPECT_NE(last_error_.find("batch = 16, this run has 8"), std::string::npos) << last_error_;
 }
 

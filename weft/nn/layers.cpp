@@ -19,10 +19,10 @@ Tensor uniform_for(const Dims& shape, int64_t fan_in) {
 }
 
 Tensor ones_if(bool wanted, const Dims& shape) {
-  return wanted ? trained(Tensor::ones(shape)) : Tensor();
+  return wanted ? trained(own_constant(shape, 1)) : Tensor();
 }
 Tensor zeros_if(bool wanted, const Dims& shape) {
-  return wanted ? trained(Tensor::zeros(shape)) : Tensor();
+  return wanted ? trained(own_constant(shape, 0)) : Tensor();
 }
 
 Dims dims_of(const Ints& sizes) {
@@ -86,9 +86,9 @@ BatchNorm::BatchNorm(int64_t features, double epsilon, double moving, bool affin
   check_positive("BatchNorm", "features", features);
   weight = ones_if(affine, {features});
   bias = zeros_if(affine, {features});
-  running_mean = Tensor::zeros({features});
-  running_var = Tensor::ones({features});
-  num_batches_tracked = Tensor::zeros({}, DType::I64);
+  running_mean = own_constant({features}, 0);
+  running_var = own_constant({features}, 1);
+  num_batches_tracked = own_constant({}, 0, DType::I64);
 }
 
 Tensor BatchNorm::operator()(const Tensor& x) {

@@ -43,7 +43,7 @@ constexpr double kAnyLarge = 1e30;
 Optimizer::Optimizer(std::vector<Tensor> params, double lr) : params_(std::move(params)) {
   check_params(params_);
   check_range("optimizer", "lr", lr, kAnyLarge);
-  lr_ = Tensor::full({}, lr, DType::F32).contiguous();
+  lr_ = own_constant({}, lr);
 }
 
 void Optimizer::zero_grad() {
@@ -83,7 +83,7 @@ std::vector<Tensor> Optimizer::zeros_like_params() const {
   for (const Tensor& p : params_) {
     // Moments of f16 and bf16 parameters would underflow in their own dtype.
     const DType dtype = bits(p.dtype()) < 32 ? DType::F32 : p.dtype();
-    zeros.push_back(Tensor::zeros(p.dims(), dtype).contiguous());
+    zeros.push_back(own_constant(p.dims(), 0, dtype));
   }
   return zeros;
 }
@@ -122,8 +122,8 @@ Adam::Adam(std::vector<Tensor> params, const AdamOptions& options)
   check_range("Adam", "weight_decay", options.weight_decay, kAnyLarge);
   m_ = zeros_like_params();
   v_ = zeros_like_params();
-  beta1_power_ = Tensor::ones({}).contiguous();
-  beta2_power_ = Tensor::ones({}).contiguous();
+  beta1_power_ = own_constant({}, 1);
+  beta2_power_ = own_constant({}, 1);
 }
 
 void Adam::begin_step(std::vector<Tensor>& changed) {

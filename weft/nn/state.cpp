@@ -58,6 +58,16 @@ void StateVisitor::operator()(std::string_view name, Tensor& tensor) {
   leaf_(prefix_ + std::string(name), tensor);
 }
 
+Tensor own_constant(const Dims& shape, double value, DType dtype) {
+  const Value one = Value::of(dtype, value);
+  const auto width = static_cast<size_t>(bytes_for(dtype, 1));
+  std::vector<std::byte> bytes(static_cast<size_t>(shape.product().value()) * width);
+  if (!one.is_zero()) {
+    for (size_t at = 0; at < bytes.size(); at += width) one.store(&bytes[at]);
+  }
+  return Tensor::from_bytes(bytes, dtype, shape);
+}
+
 size_t StateVisitor::enter(std::string_view name) {
   const size_t length = prefix_.size();
   append_format(prefix_, "{}.", name);

@@ -53,6 +53,10 @@ class StateVisitor {
   std::string prefix_;
 };
 
+// A tensor of one value in memory of its own. Equal constants are one node of the graph and would
+// share a buffer until the first write, which makes the first step another program than the rest.
+Tensor own_constant(const Dims& shape, double value, DType dtype = kDefaultFloat);
+
 // Every tensor of a module in the order of its visits, sharing storage with it.
 using StateDict = std::vector<NamedTensor>;
 
