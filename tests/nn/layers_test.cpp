@@ -178,7 +178,8 @@ TEST(Layers, RefuseSizesThatMakeNoSense) {
   EXPECT_ERROR(Conv2d(3, 4, {3, 3}, {.groups = 2}), "multiples of groups: got 3, 4 and 2");
   EXPECT_ERROR(Conv2d(3, 4, {3, 0}), "every kernel size must be at least 1, not 0");
   EXPECT_ERROR(GroupNorm(3, 4), "channels must be a multiple of groups: got 4 and 3");
-  EXPECT_ERROR(BatchNorm(3)(Tensor::ones({3})), "needs an input (n, features, ...), got shape (3,)");
+  EXPECT_ERROR(BatchNorm(3)(Tensor::ones({3})),
+               "needs an input (n, features, ...), got shape (3,)");
 }
 
 TEST(Sequential, AppliesInOrderAndNamesByPosition) {
