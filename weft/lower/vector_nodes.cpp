@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
@@ -83,19 +84,19 @@ NodeRef fold_all(Graph& g, const Target& target, Fold fold, std::span<const Node
     for (NodeRef v : values.subspan(1)) sum = fold_in(g, fold, sum, v, true);
     return sum;
   }
-  SmallVector<NodeRef, 16> level(values);
+  std::vector<NodeRef> level(values.begin(), values.end());
   while (level.size() > 1) {
     const size_t pairs = level.size() / 2;
     for (size_t i = 0; i < pairs; ++i)
       level[i] = fold_in(g, fold, level[2 * i], level[2 * i + 1], false);
-    if (level.size() % 2 != 0) level[pairs] = level[level.size() - 1];
+    if (level.size() % 2 != 0) level[pairs] = level.back();
     level.resize((level.size() + 1) / 2);
   }
   return level[0];
 }
 
 NodeRef fold_lanes(Graph& g, Fold fold, NodeRef vector) {
-  SmallVector<NodeRef, 16> lanes;
+  std::vector<NodeRef> lanes;
   for (size_t k = 0; k < vector->lanes; ++k) lanes.push_back(lane(g, vector, k));
   for (size_t n = lanes.size(); n > 1;) {
     const size_t half = n / 2;
