@@ -1,5 +1,7 @@
 #include "weft/lower/vector_nodes.h"
 
+#include <vector>
+
 #include <algorithm>
 #include <limits>
 #include <vector>

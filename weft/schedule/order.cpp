@@ -102,7 +102,7 @@ class Orderer {
     // Everyone who reads the new value does so from the input's buffer, which only this writer may
     // touch.
     if (!safe) {
-      copies.push_back({value_buffer, target});
+      copies.push_back({physical[static_cast<size_t>(value_buffer)], target});
       return;
     }
     physical[static_cast<size_t>(value_buffer)] = target;

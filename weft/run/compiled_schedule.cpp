@@ -1,0 +1,74 @@
+#include "weft/run/compiled_schedule.h"
+
+#include <algorithm>
+
+#include "weft/base/checked.h"
+#include "weft/base/error.h"
+#include "weft/base/format.h"
+
+namespace weft {
+
+int64_t CompiledSchedule::bytes_of(int buffer, std::span<const int64_t> values) const {
+  const CompiledBuffer& b = buffers[static_cast<size_t>(buffer)];
+  const int64_t count = b.numel(values);
+  return add_or_fail("memory", mul_or_fail("memory", count, bits(b.dtype)), 7) / 8;
+}
+
+std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& s, std::span<const int64_t> values) {
+  std::vector<ArenaPlan> arenas;
+  std::vector<std::vector<Lifetime>> lifetimes;
+  for (size_t i = 0; i < s.buffers.size(); ++i) {
+    const CompiledBuffer& b = s.buffers[i];
+    if (!b.intermediate() || b.first < 0) continue;
+    size_t a = 0;
+    while (a < arenas.size() && arenas[a].device != b.device) ++a;
+    if (a == arenas.size()) {
+      arenas.push_back({b.device, {}, {}});
+      lifetimes.emplace_back();
+    }
+    arenas[a].buffers.push_back(static_cast<int>(i));
+    lifetimes[a].push_back({s.bytes_of(static_cast<int>(i), values), b.first, b.last});
+  }
+  for (size_t a = 0; a < arenas.size(); ++a) arenas[a].memory = plan_memory(lifetimes[a]);
+  return arenas;
+}
+
+std::string plan_text(const CompiledSchedule& s, std::span<const int64_t> values) {
+  std::string text;
+  int64_t inputs = 0, outputs = 0, arena_bytes = 0;
+  for (size_t i = 0; i < s.buffers.size(); ++i) {
+    const CompiledBuffer& b = s.buffers[i];
+    if (b.input >= 0) inputs += s.bytes_of(static_cast<int>(i), values);
+    if (b.input < 0 && b.output >= 0) outputs += s.bytes_of(static_cast<int>(i), values);
+  }
+  for (const ArenaPlan& a : plan_arenas(s, values)) {
+    arena_bytes += a.memory.bytes;
+    append_format(text, "arena on {}: {} bytes for {} intermediates (at least {})\n",
+                  a.device->name(), a.memory.bytes, a.buffers.size(), a.memory.least);
+    for (size_t i = 0; i < a.buffers.size(); ++i) {
+      const CompiledBuffer& b = s.buffers[static_cast<size_t>(a.buffers[i])];
+      append_format(text, "  b{} {} at {} + {}, steps {} to {}\n", a.buffers[i], name(b.dtype),
+                    a.memory.offsets[i], s.bytes_of(a.buffers[i], values), b.first, b.last);
+    }
+  }
+  append_format(text, "plan: {} bytes = {} inputs + {} new outputs + {} intermediates\n",
+                inputs + outputs + arena_bytes, inputs, outputs, arena_bytes);
+  return text;
+}
+
+void find_lifetimes(CompiledSchedule& s) {
+  s.point_of_no_return = s.steps.size();
+  for (size_t i = 0; i < s.steps.size(); ++i) {
+    const CompiledStep& step = s.steps[i];
+    for (size_t slot = 0; slot < step.buffers.size(); ++slot) {
+      CompiledBuffer& b = s.buffers[static_cast<size_t>(step.buffers[slot])];
+      if (b.first < 0) b.first = static_cast<int>(i);
+      b.last = static_cast<int>(i);
+      const bool writes =
+          step.kind == ScheduleStep::Kind::Copy ? slot == 1 : step.kernel->params[slot].written;
+      if (writes && b.input >= 0) s.point_of_no_return = std::min(s.point_of_no_return, i);
+    }
+  }
+}
+
+}  // namespace weft

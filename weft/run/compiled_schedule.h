@@ -1,0 +1,75 @@
+// CompiledSchedule: a schedule whose kernels are loaded and whose sizes are ready to be evaluated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/device/device.h"
+#include "weft/run/index_value.h"
+#include "weft/run/memory_plan.h"
+#include "weft/schedule/schedule.h"
+
+namespace weft {
+
+/// A kernel loaded on a device; shared by every schedule that has it.
+struct CompiledKernel {
+  std::unique_ptr<Executable> executable;
+  std::string name;
+  std::vector<std::string> variables;  ///< in the order they are passed
+  IndexProgram items;                  ///< of the core range, over `variables`
+  std::vector<ProgramParam> params;
+  double flops = 0, bytes = 0;  ///< where sizes are static
+};
+
+struct CompiledBuffer {
+  DType dtype;
+  Device* device;
+  IndexProgram numel;  ///< over the schedule's variables
+  int input = -1;      ///< slot, or -1
+  int output = -1;     ///< first output it is, or -1
+  int first = -1;      ///< steps that touch it
+  int last = -1;
+
+  bool intermediate() const { return input < 0 && output < 0; }
+};
+
+struct CompiledStep {
+  ScheduleStep::Kind kind;
+  std::shared_ptr<const CompiledKernel> kernel;  ///< Run
+  std::vector<int> buffers;                      ///< Run: by kernel slot. Copy: {from, to}
+  std::vector<int> variables;  ///< position in the schedule's of each of the kernel's
+  Device* device;              ///< that runs it
+};
+
+struct CompiledSchedule {
+  std::vector<std::string> variables;
+  std::vector<CompiledBuffer> buffers;
+  std::vector<CompiledStep> steps;
+  std::vector<int> outputs;  ///< buffer of each output
+  /// The first step that writes an input's buffer; steps.size() when none does. Before it, giving
+  /// up leaves everything as it was.
+  size_t point_of_no_return = 0;
+
+  int64_t bytes_of(int buffer, std::span<const int64_t> values) const;
+};
+
+/// An arena and where each intermediate lies in it; -1 for the other buffers.
+struct ArenaPlan {
+  Device* device;
+  std::vector<int> buffers;
+  MemoryPlan memory;
+};
+
+/// Plans the intermediates for these values of the variables: one arena per device.
+std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& schedule,
+                                   std::span<const int64_t> values);
+
+/// The plan for people, one line per buffer and the totals.
+std::string plan_text(const CompiledSchedule& schedule, std::span<const int64_t> values);
+
+/// Fills in first, last and point_of_no_return.
+void find_lifetimes(CompiledSchedule& schedule);
+
+}  // namespace weft

@@ -1,0 +1,98 @@
+#include "weft/run/normalise.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/small_vector.h"
+#include "weft/graph/node_map.h"
+#include "weft/graph/print.h"
+
+namespace weft {
+namespace {
+
+class Normaliser {
+ public:
+  Normaliser(Graph& graph, DeviceId home) : graph_(graph), home_(home) {}
+
+  NormalForm run(std::span<const NodeRef> values) {
+    const Toposort order(values);
+    copies_.reserve(order.size());
+    symbolic_ =
+        std::any_of(order.begin(), order.end(), [](NodeRef n) { return n->op == Op::Bind; });
+    for (NodeRef n : order) copies_[n] = copy(n);
+    for (NodeRef v : values) form_.values.push_back(copies_.at(v));
+    return std::move(form_);
+  }
+
+ private:
+  NodeRef copy(NodeRef n) {
+    switch (n->op) {
+      case Op::Buffer: return input(n);
+      case Op::Bind: return variable(n->src(0), n->src(1)->vmin);
+      case Op::Variable: return nullptr;  // stands for nothing outside of a Bind
+      case Op::Param:
+      case Op::Elem:
+      case Op::Carry: break;
+      default: break;
+    }
+    src_.clear();
+    for (NodeRef s : n->src()) src_.push_back(source(n, s));
+    const NodeSpec spec{n->op, n->dtype, src_, device_free(n), n->text(), n->lanes};
+    // Other operands may have another normal order; without Variables nothing changes.
+    return symbolic_ && is_alu(n->op) ? graph_.make(spec) : graph_.intern(spec);
+  }
+
+  NodeRef source(NodeRef user, NodeRef s) {
+    if (NodeRef c = copies_.at(s)) return c;
+    fail("realize.unbound",
+         "variable {} has no value in {}; use {}.bind(value) where a size is needed", s->text(),
+         summary(user), s->text());
+  }
+
+  /// A Copy to the default device is written with device 0 like everything else there.
+  std::span<const int64_t> device_free(NodeRef n) {
+    if (n->op != Op::Copy || n->int_arg(0) != home_) return n->ints();
+    static constexpr int64_t kHere[] = {0};
+    return kHere;
+  }
+
+  NodeRef input(NodeRef n) {
+    const auto slot = static_cast<int64_t>(form_.inputs.size());
+    form_.inputs.push_back(n);
+    src_.clear();
+    for (NodeRef d : n->src()) src_.push_back(source(n, d));
+    return graph_.param(slot, n->dtype, src_, n->device == home_ ? DeviceId{0} : n->device);
+  }
+
+  NodeRef variable(NodeRef v, int64_t value) {
+    std::string name(v->text());
+    for (int copy = 1;; ++copy) {
+      const auto same = std::find_if(form_.variables.begin(), form_.variables.end(),
+                                     [&](const BoundVariable& b) { return b.name == name; });
+      if (same == form_.variables.end()) break;
+      if (same->variable == v && same->value == value) return renamed(v, name);
+      name = strformat("{}.{}", v->text(), copy);
+    }
+    form_.variables.push_back({v, name, value});
+    return renamed(v, name);
+  }
+
+  NodeRef renamed(NodeRef v, std::string_view name) {
+    return graph_.variable(name, v->int_arg(0), v->int_arg(1), v->int_arg(2));
+  }
+
+  Graph& graph_;
+  DeviceId home_;
+  bool symbolic_ = false;
+  NodeMap<NodeRef> copies_;
+  NormalForm form_;
+  SmallVector<NodeRef, 8> src_;
+};
+
+}  // namespace
+
+NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home) {
+  return Normaliser(graph, home).run(values);
+}
+
+}  // namespace weft

@@ -1,0 +1,31 @@
+// Normal form of what is to be realized: buffers become Params by first visit and Binds become
+// Variables, so that the same step of a program is the same node every time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+struct BoundVariable {
+  NodeRef variable;  ///< Op::Variable of the tensor graph
+  std::string name;  ///< in the normal form; other than the variable's own when one name stands for
+                     ///< two values
+  int64_t value;
+};
+
+struct NormalForm {
+  std::vector<NodeRef> values;  ///< in the graph normalised into
+  std::vector<NodeRef> inputs;  ///< Buffer node of each slot
+  std::vector<BoundVariable> variables;
+};
+
+/// Normalises `values` into `graph`. `home` is the device that is written as 0. An Error where a
+/// variable has no value.
+NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home);
+
+}  // namespace weft

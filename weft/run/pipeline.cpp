@@ -1,0 +1,293 @@
+// What happens to (a + b).sum() between realize() and its number:
+//
+//   1 normalise   the tensor graph's buffers become numbered Params, Binds become Variables;
+//                 from here on, the same program gives the same node, and caches can find it
+//   2 schedule    which values are computed together, in what order, into which buffers:
+//                 here one kernel that adds and reduces, and one output buffer
+//   3 optimize    each new kernel: ranges are split and bound to cores, vector lanes, copies
+//   4 lower       each new kernel: loops become a list of instructions in execution order
+//   5 render      each new kernel: the list becomes text (C) where the device takes text
+//   6 load        all new kernels of a device: compiled together, loaded into memory
+//   7 plan        intermediates get places in one arena, by the steps at which they live
+//   8 bind        memory and the values of variables are put in       (command_list.cpp)
+//   9 execute     the command list is submitted to the devices         (command_list.cpp)
+//  10 commit      each tensor's value becomes the Buffer that holds it (realize.cpp)
+//
+// A verifier follows every step that makes a graph. Schedules and kernels are cached by structure,
+// so that a second, equal realization does 1, 8, 9 and 10 only.
+#include "weft/run/pipeline.h"
+
+#include <algorithm>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/thread_pool.h"
+#include "weft/graph/print.h"
+#include "weft/graph/verify.h"
+#include "weft/lower/lower.h"
+#include "weft/optimize/optimize.h"
+#include "weft/render/render.h"
+#include "weft/run/run_state.h"
+#include "weft/schedule/schedule.h"
+
+namespace weft {
+namespace {
+
+/// A kernel on its way from the schedule to a device.
+struct Job {
+  const Kernel* kernel;
+  Device* device;
+  bool distinct = true;  // no buffer is bound to two slots
+  CacheKey key;
+  OptimizeReport report;
+  Kernel optimized;
+  LinearProgram program;
+  std::string entry, text;
+  std::shared_ptr<const CompiledKernel> done;
+};
+
+class Pipeline {
+ public:
+  explicit Pipeline(Context& context)
+      : context_(context), run_(context.get<RunState>()), devices_(context.get<DeviceTable>()) {}
+
+  std::shared_ptr<const CompiledSchedule> compile(std::span<const ScheduleOutput> outputs) {
+    Schedule schedule = make(outputs);
+    CompiledSchedule out;
+    add_buffers(schedule, out);
+    std::vector<Job> jobs = jobs_of(schedule, out);
+    compile_new(jobs);
+    add_steps(schedule, jobs, out);
+    find_lifetimes(out);
+    return std::make_shared<const CompiledSchedule>(std::move(out));
+  }
+
+ private:
+  // ---- 2 schedule
+  Schedule make(std::span<const ScheduleOutput> outputs) {
+    Span span(context_.tracer(), "schedule");
+    ScheduleOptions options;
+    options.explain = log_enabled(context_, 3);
+    std::vector<NodeRef> values;
+    for (const ScheduleOutput& o : outputs) values.push_back(o.value);
+    verify_tensor_graph(values, "normalise");
+    Schedule schedule = make_schedule(outputs, options);
+    for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
+    for (const Decision& d : schedule.decisions)
+      log_at(context_, 3, "  {} {}: {}", d.staged ? "stage" : "fuse ", summary(d.node), d.reason);
+    return schedule;
+  }
+
+  void add_buffers(const Schedule& schedule, CompiledSchedule& out) {
+    for (NodeRef v : schedule.variables) out.variables.emplace_back(v->text());
+    for (const BufferSpec& b : schedule.buffers) {
+      Device& device = b.device ? devices_.open(b.device) : devices_.default_device();
+      out.buffers.push_back(
+          {b.dtype, &device, IndexProgram(b.numel, schedule.variables), b.input, b.output, -1, -1});
+    }
+    out.outputs = schedule.outputs;
+  }
+
+  /// One job per kernel and device it runs on; steps find theirs by step_jobs_.
+  std::vector<Job> jobs_of(const Schedule& schedule, const CompiledSchedule& out) {
+    std::vector<Job> jobs;
+    for (const ScheduleStep& step : schedule.steps) {
+      if (step.kind == ScheduleStep::Kind::Copy) {
+        step_jobs_.push_back(-1);
+        continue;
+      }
+      const Kernel* kernel = &schedule.kernels[static_cast<size_t>(step.kernel)];
+      Device* device = device_of(step, out, *kernel);
+      auto same = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) {
+        return j.kernel == kernel && j.device == device;
+      });
+      if (same == jobs.end()) {
+        jobs.push_back({});
+        same = jobs.end() - 1;
+        same->kernel = kernel;
+        same->device = device;
+      }
+      std::vector<int> sorted = step.buffers;
+      std::sort(sorted.begin(), sorted.end());
+      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) same->distinct = false;
+      step_jobs_.push_back(static_cast<int>(same - jobs.begin()));
+    }
+    return jobs;
+  }
+
+  Device* device_of(const ScheduleStep& step, const CompiledSchedule& out, const Kernel& kernel) {
+    Device* device = nullptr;
+    for (int b : step.buffers) {
+      Device* d = out.buffers[static_cast<size_t>(b)].device;
+      if (device && device != d)
+        fail("realize.devices",
+             "kernel {} would use memory of {} and of {}; move one operand with "
+             ".to(device)",
+             kernel.name, device->name(), d->name());
+      device = d;
+    }
+    return device ? device : &devices_.default_device();
+  }
+
+  // ---- 3 to 6, for the kernels no cache has
+  void compile_new(std::vector<Job>& jobs) {
+    std::vector<Job*> fresh;
+    for (Job& j : jobs) {
+      j.key = {run_.graph.import(j.kernel->sink),
+               {static_cast<int64_t>(j.device->id()), j.distinct,
+                static_cast<int64_t>(j.device->target().key())}};
+      j.done = run_.kernels.find(j.key);
+      if (!j.done) fresh.push_back(&j);
+    }
+    if (fresh.empty()) return;
+    number_entries(fresh);
+    context_.thread_pool().parallel_for(static_cast<int64_t>(fresh.size()),
+                                        [&](int64_t begin, int64_t end, int) {
+                                          for (int64_t i = begin; i < end; ++i)
+                                            translate(*fresh[static_cast<size_t>(i)]);
+                                        });
+    for (const Job* j : fresh) print(*j);
+    load(fresh);
+    for (const Job* j : fresh) run_.kernels.insert(j->key, j->done);
+  }
+
+  void number_entries(std::span<Job* const> fresh) {
+    for (size_t i = 0; i < fresh.size(); ++i)
+      fresh[i]->entry = entry_name(i, fresh[i]->kernel->name);
+  }
+
+  /// Runs on any thread: touches nothing but the job.
+  void translate(Job& j) const {
+    const Target& target = j.device->target();
+    {
+      Span span(context_.tracer(), "optimize", j.kernel->name);
+      OptimizeOptions options;
+      options.report = &j.report;
+      j.optimized = optimize_kernel(*j.kernel, target, options);
+      verify_kernel(j.optimized, "optimize");
+    }
+    {
+      Span span(context_.tracer(), "lower", j.kernel->name);
+      j.program = lower_kernel(j.optimized, target);
+      verify_program(j.program, "lower");
+    }
+    if (!target.renderer.empty()) {
+      Span span(context_.tracer(), "render", j.kernel->name);
+      RenderOptions options;
+      options.distinct_params = j.distinct;
+      j.text = render(j.program, target, j.entry, options);
+    }
+  }
+
+  void print(const Job& j) {
+    if (log_enabled(context_, 3)) {
+      log_at(context_, 3, "kernel {} on {}", j.kernel->name, j.device->name());
+      for (const std::string& line : j.report.applied) log_at(context_, 3, "  {}", line);
+    }
+    log_at(context_, 5, "{}", print_graph(j.optimized.sink));
+    log_at(context_, 6, "{}", print_program(j.program));
+    log_at(context_, 4, "{}", j.text);
+  }
+
+  void load(std::span<Job* const> fresh) {
+    std::vector<Job*> left(fresh.begin(), fresh.end());
+    while (!left.empty()) {
+      Device* device = left[0]->device;
+      const auto others = std::stable_partition(left.begin(), left.end(),
+                                                [&](Job* j) { return j->device == device; });
+      load_on(*device, {left.begin(), others});
+      left.erase(left.begin(), others);
+    }
+  }
+
+  void load_on(Device& device, std::span<Job* const> jobs) {
+    Span span(context_.tracer(), "load", device.name(), static_cast<int64_t>(jobs.size()));
+    std::vector<ProgramSource> sources;
+    for (const Job* j : jobs) sources.push_back({&j->program, j->text, j->entry});
+    std::vector<std::unique_ptr<Executable>> loaded = device.load(sources);
+    WEFT_CHECK(loaded.size() == jobs.size(), "{} loaded {} of {} kernels", device.name(),
+               loaded.size(), jobs.size());
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      log_at(context_, 7, "{}: {} bytes of code on {}", jobs[i]->entry, loaded[i]->code_bytes(),
+             device.name());
+      jobs[i]->done = finished(*jobs[i], std::move(loaded[i]));
+    }
+  }
+
+  static std::shared_ptr<const CompiledKernel> finished(Job& j, std::unique_ptr<Executable> code) {
+    auto k = std::make_shared<CompiledKernel>();
+    k->executable = std::move(code);
+    k->name = j.kernel->name;
+    for (NodeRef v : j.program.variables) k->variables.emplace_back(v->text());
+    k->items = j.program.core_size ? IndexProgram(j.program.core_size, j.program.variables)
+                                   : IndexProgram(1);
+    k->params = j.program.params;
+    k->flops = j.program.flops;
+    k->bytes = j.program.bytes;
+    return k;
+  }
+
+  void add_steps(const Schedule& schedule, const std::vector<Job>& jobs, CompiledSchedule& out) {
+    for (size_t i = 0; i < schedule.steps.size(); ++i) {
+      const ScheduleStep& from = schedule.steps[i];
+      CompiledStep step{from.kind, nullptr, from.buffers, {}, nullptr};
+      if (step_jobs_[i] >= 0) {
+        const Job& job = jobs[static_cast<size_t>(step_jobs_[i])];
+        step.kernel = job.done;
+        step.device = job.device;
+        for (const std::string& name : job.done->variables)
+          step.variables.push_back(position(out, name));
+      } else {
+        step.device = out.buffers[static_cast<size_t>(from.buffers[1])].device;
+      }
+      out.steps.push_back(std::move(step));
+    }
+  }
+
+  static int position(const CompiledSchedule& out, const std::string& name) {
+    const auto at = std::find(out.variables.begin(), out.variables.end(), name);
+    WEFT_CHECK(at != out.variables.end(), "a kernel takes {}, which its schedule does not list",
+               name);
+    return static_cast<int>(at - out.variables.begin());
+  }
+
+  Context& context_;
+  RunState& run_;
+  DeviceTable& devices_;
+  std::vector<int> step_jobs_;
+};
+
+CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,
+                      std::span<const int> into) {
+  CacheKey key{graph.intern({Op::Sink, DType::Void, form.values}), {}};
+  key.more.assign(into.begin(), into.end());
+  key.more.push_back(context.get<DeviceTable>().default_device().id());
+  return key;
+}
+
+}  // namespace
+
+Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into) {
+  RunState& run = context.get<RunState>();
+  CacheKey key = schedule_key(context, run.graph, form, into);
+  Prepared out;
+  out.schedule = run.schedules.find(key);
+  if (out.schedule) {
+    context.tracer().add(Counter::ScheduleHits);
+  } else {
+    const uint64_t start = now_ns();
+    std::vector<ScheduleOutput> outputs;
+    for (size_t i = 0; i < into.size(); ++i) outputs.push_back({form.values[i], into[i]});
+    out.schedule = Pipeline(context).compile(outputs);
+    run.schedules.insert(std::move(key), out.schedule);
+    run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
+  }
+  for (const std::string& name : out.schedule->variables)
+    for (const BoundVariable& v : form.variables)
+      if (v.name == name) out.variables.push_back(v.value);
+  WEFT_CHECK(out.variables.size() == out.schedule->variables.size(),
+             "the schedule has variables that nothing binds");
+  return out;
+}
+
+}  // namespace weft

@@ -1,0 +1,26 @@
+// The pipeline: from values to a schedule that is ready to run, step by step. The only place that
+// knows the order.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "weft/run/compiled_schedule.h"
+#include "weft/run/normalise.h"
+
+namespace weft {
+
+class Context;
+
+struct Prepared {
+  std::shared_ptr<const CompiledSchedule> schedule;
+  std::vector<int64_t> variables;  ///< values, in the schedule's order
+};
+
+/// Steps 2 to 7 of pipeline.cpp for values in normal form; from the cache where the same was asked
+/// for before. `into`: per value the input slot it goes to in place, or -1. The caller holds
+/// RunState::mutex.
+Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into);
+
+}  // namespace weft

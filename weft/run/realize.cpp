@@ -1,0 +1,294 @@
+#include "weft/run/realize.h"
+
+#include <algorithm>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/small_vector.h"
+#include "weft/graph/node_map.h"
+#include "weft/run/active_capture.h"
+#include "weft/run/command_list.h"
+#include "weft/run/pipeline.h"
+#include "weft/run/recorded_run.h"
+#include "weft/run/run_state.h"
+
+namespace weft {
+namespace {
+
+/// One distinct value, and whose it is.
+struct Wanted {
+  NodeRef value;
+  std::vector<Storage*> storages;  // in the order they were asked for
+  // Where the result goes: the memory of a storage it is for, when that is free, else fresh memory.
+  std::shared_ptr<Buffer> home;
+  int64_t home_id = -1;
+  int into = -1;             // input slot that is `home`
+  NodeRef result = nullptr;  // its Buffer node
+};
+
+class Realization {
+ public:
+  Realization(Context& context, std::span<const std::shared_ptr<Storage>> storages)
+      : context_(context),
+        run_(context.get<RunState>()),
+        buffers_(context.get<BufferTable>()),
+        graph_(tensor_graph(context)) {
+    collect(storages);
+  }
+
+  void run() {
+    if (wanted_.empty()) return;
+    Span span(context_.tracer(), "realize");
+    context_.tracer().add(Counter::Realizes);
+    ++run_.stats.realizes;
+    std::vector<NodeRef> values;
+    for (const Wanted& w : wanted_) values.push_back(w.value);
+    const DeviceId home = context_.get<DeviceTable>().default_device().id();
+    form_ = normalise(run_.graph, values, home);
+    choose_homes();
+    std::vector<int> into;
+    for (const Wanted& w : wanted_) into.push_back(w.into);
+    prepared_ = prepare(context_, form_, into);
+    if (log_enabled(context_, 2))
+      log_at(context_, 2, "{}", plan_text(schedule(), prepared_.variables));
+    CommandList list(schedule());
+    bind(list);
+    execute(list);
+    commit();
+  }
+
+ private:
+  const CompiledSchedule& schedule() const { return *prepared_.schedule; }
+
+  /// The distinct values that are not in memory yet.
+  void collect(std::span<const std::shared_ptr<Storage>> storages) {
+    NodeMap<size_t> place;
+    for (const auto& s : storages) {
+      NodeRef value = s->value();
+      if (value->op == Op::Buffer) continue;
+      const size_t* known = place.find(value);
+      if (!known) {
+        known = &place.set(value, wanted_.size());
+        wanted_.push_back({value, {}, nullptr, -1, -1, nullptr});
+      }
+      std::vector<Storage*>& of = wanted_[*known].storages;
+      if (std::find(of.begin(), of.end(), s.get()) == of.end()) of.push_back(s.get());
+    }
+  }
+
+  // ---- in place or not
+
+  /// A result goes to the old memory of its storage if that has the right size and nobody else can
+  /// still read the old contents: no live handle reaches the old Buffer node except through what is
+  /// being realized.
+  void choose_homes() {
+    std::vector<size_t> candidates;
+    std::vector<NodeRef> nodes;
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      Wanted& w = wanted_[i];
+      if (!find_home(w)) continue;
+      candidates.push_back(i);
+      NodeRef node = buffers_.node(w.home_id);
+      // Swept: nobody reads it. Reachability needs some node to ask about.
+      nodes.push_back(node ? node : w.value);
+      if (!node) w.home_id = -1;
+    }
+    if (candidates.empty()) return;
+    std::vector<NodeRef> handles;  // one entry per handle that does not count
+    for (const Wanted& w : wanted_)
+      for (size_t k = 0; k < w.storages.size(); ++k) handles.push_back(w.value);
+    const std::vector<bool> alive = graph_.reachable(nodes, handles);
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      Wanted& w = wanted_[candidates[c]];
+      if (w.home_id >= 0 && alive[c]) {
+        w.home = nullptr;
+        w.home_id = -1;
+      } else {
+        w.into = slot_of(w.home_id);
+      }
+    }
+  }
+
+  /// The first of the value's storages whose memory fits and that no other value has claimed.
+  bool find_home(Wanted& w) {
+    const int64_t bytes = bytes_for(w.value->dtype, bound_numel(w.value->shape->span()));
+    for (const Storage* s : w.storages) {
+      std::shared_ptr<Buffer> home = StorageAccess::home(*s);
+      if (!home || home->bytes() != bytes || !on_device(w.value, *home)) continue;
+      const bool taken = std::any_of(wanted_.begin(), wanted_.end(),
+                                     [&](const Wanted& o) { return o.home == home; });
+      if (taken) continue;
+      w.home = std::move(home);
+      w.home_id = StorageAccess::home_id(*s);
+      return true;
+    }
+    return false;
+  }
+
+  bool on_device(NodeRef value, const Buffer& home) {
+    const DeviceId id =
+        value->device ? value->device : context_.get<DeviceTable>().default_device().id();
+    return home.device().id() == id;
+  }
+
+  int slot_of(int64_t buffer) const {
+    for (size_t i = 0; i < form_.inputs.size(); ++i)
+      if (buffer >= 0 && buffer_id(form_.inputs[i]) == buffer) return static_cast<int>(i);
+    return -1;
+  }
+
+  // ---- 8 bind
+
+  void bind(CommandList& list) {
+    try {
+      allocate(list);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Memory) throw;
+      // Memory that nothing refers to any more may be what is missing.
+      memory_.clear();
+      arenas_.memory.clear();
+      buffers_.sweep();
+      allocate(list);
+    }
+    list.set_variables(prepared_.variables);
+  }
+
+  void allocate(CommandList& list) {
+    memory_.assign(schedule().buffers.size(), nullptr);
+    for (size_t i = 0; i < wanted_.size(); ++i)
+      if (wanted_[i].home) memory_[static_cast<size_t>(schedule().outputs[i])] = wanted_[i].home;
+    for (size_t b = 0; b < schedule().buffers.size(); ++b) {
+      const CompiledBuffer& buffer = schedule().buffers[b];
+      if (buffer.input >= 0)
+        memory_[b] = input(form_.inputs[static_cast<size_t>(buffer.input)]);
+      else if (buffer.output >= 0 && !memory_[b])
+        memory_[b] = fresh(static_cast<int>(b));
+      if (memory_[b]) list.set_buffer(static_cast<int>(b), {memory_[b].get(), 0});
+    }
+    arenas_.bind(list, schedule(), prepared_.variables);
+  }
+
+  /// Two values may turn out to be one buffer; then one home is enough.
+  void place_home(Wanted& w, int output) {
+    std::shared_ptr<Buffer>& place = memory_[static_cast<size_t>(output)];
+    if (w.home && !place)
+      place = w.home;
+    else if (w.home != place)
+      w.home = nullptr, w.home_id = -1;
+  }
+
+  std::shared_ptr<Buffer> input(NodeRef node) const {
+    std::shared_ptr<Buffer> buffer = buffers_.find(buffer_id(node));
+    WEFT_CHECK(buffer, "buffer {} is read but has no memory", buffer_id(node));
+    return buffer;
+  }
+
+  std::shared_ptr<Buffer> fresh(int b) {
+    const CompiledBuffer& buffer = schedule().buffers[static_cast<size_t>(b)];
+    const Wanted& w = wanted_[static_cast<size_t>(buffer.output)];
+    return buffer.device->allocate(schedule().bytes_of(b, prepared_.variables),
+                                   w.storages[0]->label());
+  }
+
+  // ---- 9 execute
+
+  void execute(CommandList& list) {
+    try {
+      list.run(context_);
+    } catch (const Error& error) {
+      if (list.past_return()) lose(error);
+      throw;
+    }
+  }
+
+  /// A kernel failed after inputs had begun to be overwritten: their tensors cannot be kept true.
+  void lose(const Error& error) {
+    for (const Wanted& w : wanted_) {
+      if (!w.home) continue;
+      for (Storage* s : w.storages)
+        s->mark_lost(
+            strformat("the contents of {} were lost: it was being updated in place when {}; "
+                      "assign it anew",
+                      s->label(), error.what()));
+    }
+  }
+
+  // ---- 10 commit
+
+  void commit() {
+    Graph::Building building(graph_);
+    for (size_t i = 0; i < wanted_.size(); ++i) wanted_[i].result = result_of(i);
+    // Nothing below throws.
+    for (const Wanted& w : wanted_)
+      for (Storage* s : w.storages) StorageAccess::replace(*s, w.result);
+    if (CaptureListener* capture = active_capture(context_)) capture->ran(record());
+  }
+
+  NodeRef result_of(size_t i) {
+    const Wanted& w = wanted_[i];
+    const auto b = static_cast<size_t>(schedule().outputs[i]);
+    for (size_t j = 0; j < i; ++j)  // equal outputs share a buffer
+      if (schedule().outputs[j] == schedule().outputs[i] && same_shape(wanted_[j].value, w.value))
+        return wanted_[j].result;
+    if (NodeRef old = w.home_id >= 0 ? buffers_.node(w.home_id) : nullptr)
+      if (same_shape(old, w.value) && old->dtype == w.value->dtype) return old;
+    return buffers_.add(memory_[b], w.value->dtype, w.value->shape->span(),
+                        memory_[b]->device().id());
+  }
+
+  static bool same_shape(NodeRef a, NodeRef b) { return a->shape == b->shape; }
+
+  RecordedRun record() const {
+    RecordedRun run{prepared_.schedule, memory_, {}, {}, {}, prepared_.variables, {}};
+    for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
+    for (const std::string& name : schedule().variables)
+      for (const BoundVariable& v : form_.variables)
+        if (v.name == name) {
+          run.variables.push_back(v.variable);
+          run.renamed.push_back(v.variable->text() != name);
+        }
+    for (size_t i = 0; i < wanted_.size(); ++i)
+      for (Storage* s : wanted_[i].storages)
+        run.results.push_back(
+            {s->weak_from_this(), static_cast<int>(i), buffer_id(wanted_[i].result)});
+    return run;
+  }
+
+  Context& context_;
+  RunState& run_;
+  BufferTable& buffers_;
+  Graph& graph_;
+  std::vector<Wanted> wanted_;
+  NormalForm form_;
+  Prepared prepared_;
+  std::vector<std::shared_ptr<Buffer>> memory_;  // by buffer of the schedule; null: in an arena
+  Arenas arenas_;
+};
+
+}  // namespace
+
+void realize(Context& context, std::span<const std::shared_ptr<Storage>> storages) {
+  const bool done =
+      std::all_of(storages.begin(), storages.end(), [](const auto& s) { return s->realized(); });
+  if (done) return;
+  RunState& run = context.get<RunState>();
+  std::lock_guard lock(run.mutex);
+  context.get<BufferTable>().collect();
+  Realization(context, storages).run();
+  run.collect();
+}
+
+void read_bytes(const std::shared_ptr<Storage>& storage, std::span<std::byte> out) {
+  if (CaptureListener* capture = active_capture(storage->context())) capture->host_read(*storage);
+  realize(storage->context(), {&storage, 1});
+  copy_to_host(*storage, out);
+}
+
+void collect_garbage(Context& context) {
+  RunState& run = context.get<RunState>();
+  std::lock_guard lock(run.mutex);
+  context.get<BufferTable>().sweep();
+  run.graph.sweep();
+}
+
+}  // namespace weft
