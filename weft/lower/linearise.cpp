@@ -19,6 +19,7 @@ class Lineariser {
       : deps_(sink), tree_(deps_), graph_(std::make_shared<Graph>()), legal_(*graph_, target) {
     for (NodeRef n : deps_.order())
       if (n->op == Op::Loop) loops_by_id_[n->int_arg(0)] = n;
+    WEFT_CHECK(tree_.conflicts().empty(), "a range runs in two places");
     declare_loops();
   }
 
@@ -106,6 +107,12 @@ class Lineariser {
 
   /// Puts `n`, and what building it made on the way, into the innermost block of its sources.
   NodeRef settle(NodeRef n) {
+    if (blocks_.contains(n)) return n;
+    const auto src = n->src();
+    if (std::all_of(src.begin(), src.end(), [this](NodeRef s) { return blocks_.contains(s); })) {
+      blocks_.add(n, n->nsrc == 0 ? Blocks::kTop : top_);
+      return n;
+    }
     std::vector<NodeRef> stack{n};
     while (!stack.empty()) {
       NodeRef x = stack.back();
