@@ -17,6 +17,27 @@ constexpr DType kAllData[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, D
                               DType::BF16, DType::F32, DType::F64};
 constexpr DType kIndexTypes[] = {DType::I32, DType::I64, DType::I8, DType::U32};
 
+/// Every op of one operand and its dtype; first those that take small integers to such.
+struct UnaryOps {
+  std::vector<Op> list = {Op::Neg, Op::Not, Op::Trunc};
+  size_t exact;
+
+  UnaryOps() {
+    add(true);
+    exact = list.size();
+    add(false);
+  }
+  void add(bool of_integers) {
+    for (const OpInfo& row : kOps) {
+      const bool converts = row.op == Op::Cast || row.op == Op::Bitcast || row.op == Op::ToIndex;
+      const bool listed = std::find(list.begin(), list.end(), row.op) != list.end();
+      if (row.group == OpGroup::Unary && !converts && !listed &&
+          has_trait(row.op, kIntOnly) == of_integers)
+        list.push_back(row.op);
+    }
+  }
+};
+
 class Generator {
  public:
   Generator(Graph& graph, uint64_t seed, const RandomGraphOptions& options)
@@ -121,8 +142,9 @@ class Generator {
   // ---- elementwise
 
   NodeRef unary(NodeRef x) {
-    constexpr Op ops[] = {Op::Neg, Op::Not, Op::Trunc, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin};
-    return build(ops[random_.below(options_.exact ? 3 : 7)], x->dtype, {x});
+    static const UnaryOps ops;
+    return build(ops.list[random_.below(options_.exact ? ops.exact : ops.list.size())], x->dtype,
+                 {x});
   }
   NodeRef binary(NodeRef x) {
     constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max, Op::Min,  Op::And, Op::Or,
