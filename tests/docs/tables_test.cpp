@@ -34,12 +34,9 @@ struct TraitText {
   const char* word;
 };
 constexpr TraitText kTraits[] = {
-    {kCommutative, "commutative"},
-    {kAssociative, "associative"},
-    {kIdempotent, "idempotent"},
-    {kBoolResult, "gives bool"},
-    {kFloatOnly, "floats only"},
-    {kIntOnly, "integers and bool only"},
+    {kCommutative, "commutative"}, {kAssociative, "associative"},
+    {kIdempotent, "idempotent"},   {kBoolResult, "gives bool"},
+    {kFloatOnly, "floats only"},   {kIntOnly, "integers and bool only"},
     {kApproximate, "approximate"},
 };
 
@@ -67,7 +64,8 @@ TEST(Pages, Ops) {
       "[The IR](design/ir.md) says which ops may stand where;\n"
       "[how to add one](how_to_add/op.md).\n";
   for (const GroupText& g : kGroups) {
-    append_format(page, "\n## {}\n\n| op | id | sources | integers | meaning | traits |\n", g.title);
+    append_format(page, "\n## {}\n\n| op | id | sources | integers | meaning | traits |\n",
+                  g.title);
     page += "|---|---|---|---|---|---|\n";
     for (const OpInfo& row : kOps) {
       if (row.group != g.group) continue;

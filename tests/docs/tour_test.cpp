@@ -42,8 +42,8 @@ Tensor c = (a + b).sum();
 constexpr const char* kTensor = R"(## 1. Tensor: a graph of nodes (`weft/tensor`, `weft/graph`)
 
 Nothing has run. `c` is a handle to the last of these nodes; each is interned, so building the same
-expression again gives the same nodes. `buffer` is memory, `kind` and `axes` of the reduction are its
-integers, the comment is the shape.
+expression again gives the same nodes. A line is a node: op, dtype, sources, integers by name; the
+comment is its shape. `buffer` is memory that holds values.
 
 )";
 constexpr const char* kNormal = R"(
