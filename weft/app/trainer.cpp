@@ -101,6 +101,7 @@ Tensor Trainer::step_on(const Tensor& samples) {
   const Tensor loss = logits.sparse_categorical_crossentropy(labels_[samples].cast(DType::I32));
   loss.backward();
   std::vector<Tensor> changed = optimizer_->schedule_step();
+  optimizer_->zero_grad();  // what still has a name would be computed for its own sake
   changed.push_back(loss);
   for (const NamedTensor& named : state_dict(*net_)) changed.push_back(named.tensor);
   realize(changed);
