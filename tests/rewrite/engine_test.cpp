@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "weft/base/error.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/driver.h"
 #include "weft/rewrite/print.h"
 #include "weft/rewrite/switches.h"
@@ -39,7 +40,7 @@ TEST(RuleSet, RewritesToAFixpoint) {
   NodeRef a = data(g, 0), b = data(g, 1);
   NodeRef start = g.add(g.mul(g.add(a, lit(g, 0)), lit(g, 8)), g.add(b, g.alu(Op::Neg, {b})));
   NodeRef end = rewrite_fixpoint(g, start, set);
-  EXPECT_EQ(end, g.alu(Op::Shl, {a, lit(g, 3)})) << describe(end);
+  EXPECT_EQ(end, g.alu(Op::Shl, {a, lit(g, 3)})) << expression(end);
 }
 
 TEST(RuleSet, MatchesCommutedForms) {
@@ -255,7 +256,7 @@ TEST(Verify, NamesStepNodeAndRows) {
     FAIL();
   } catch (const InternalError& e) {
     EXPECT_TRUE(e.message().starts_with(
-        "after lower: not a node of tiny: 700 (rows that refused it: const.small)"))
+        "after lower: not a node of tiny: 700:i32 (rows that refused it: const.small)"))
         << e.message();
   }
   EXPECT_THROW(set.verify(g, g.mul(data(g, 0), data(g, 1)), "lower"), InternalError);

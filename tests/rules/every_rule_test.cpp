@@ -9,6 +9,7 @@
 
 #include "tests/rules/instance_support.h"
 #include "weft/base/hash.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/driver.h"
 #include "weft/rewrite/print.h"
 
@@ -72,11 +73,11 @@ TEST(EveryRule, FiresAlone) {
 
 [[noreturn]] void fail_unequal(const Alone& alone, NodeRef before, NodeRef after,
                                const NodeMap<Value>& leaves, Value was, Value is) {
-  std::string text = to_text(*alone.entry.rule) + "\n" + describe(before, 9) + " = " + was.text() +
-                     "\n" + describe(after, 9) + " = " + is.text() + "\nwhere ";
+  std::string text = to_text(*alone.entry.rule) + "\n" + expression(before) + " = " +
+                     was.text() + "\n" + expression(after) + " = " + is.text() + "\nwhere ";
   const NodeRef both[] = {before, after};
   for (NodeRef n : Toposort(both))
-    if (const Value* v = leaves.find(n)) text += describe(n) + " = " + v->text() + "; ";
+    if (const Value* v = leaves.find(n)) text += expression(n) + " = " + v->text() + "; ";
   throw std::runtime_error(text);
 }
 
@@ -226,8 +227,8 @@ TEST(EveryRule, MeansTheSameInAnyOrder) {
             const NodeMap<Value> leaves = random_binding(both, random);
             Value was, is;
             if (!evaluate(n, leaves, was) || !evaluate(out, leaves, is)) continue;
-            ASSERT_TRUE(same_value(n, was, is)) << describe(n, 9) << " = " << was.text() << "\n"
-                                                << describe(out, 9) << " = " << is.text();
+            ASSERT_TRUE(same_value(n, was, is)) << expression(n) << " = " << was.text() << "\n"
+                                                << expression(out) << " = " << is.text();
           }
         }
       }

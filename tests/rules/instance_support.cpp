@@ -245,8 +245,8 @@ NodeMap<Value> random_binding(std::span<const NodeRef> roots, Random& random) {
   NodeMap<Value> out;
   for (NodeRef n : Toposort(roots)) {
     if (n->op == Op::Param) out[n] = random_value(n->dtype, random);
-    if (n->op != Op::Variable) continue;
-    const int64_t multiple = n->int_arg(2);
+    if (n->op != Op::Variable && n->op != Op::Range) continue;
+    const int64_t multiple = n->op == Op::Variable ? n->int_arg(2) : 1;
     const auto steps = static_cast<uint64_t>((n->vmax - n->vmin) / multiple) + 1;
     out[n] = Value::index(n->vmin + multiple * static_cast<int64_t>(random() % steps));
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/context.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/print.h"
 
 namespace weft {
@@ -40,26 +41,26 @@ TEST_F(Simplify, MasksNarrowRanges) {
   NodeRef r = g.range(100, 0), s = g.range(8, 1);
   // (r % 16) where r < 16 is r.
   GatedIndex out = simplify_with_valid(g, {g.mod(r, num(16)), below(r, 16)});
-  EXPECT_EQ(out.index, r) << describe(out.index);
+  EXPECT_EQ(out.index, r) << expression(out.index);
   EXPECT_EQ(out.valid, below(r, 16));
   // Padding: (r + s - 3) / 100 where 3 <= r + s < 103 is 0.
   NodeRef sum = g.add(g.add(r, s), num(-3));
   NodeRef valid = g.logical_and(at_least(sum, 0), below(sum, 100));
   out = simplify_with_valid(g, {g.idiv(sum, num(100)), valid});
-  EXPECT_EQ(out.index, num(0)) << describe(out.index, 9);
+  EXPECT_EQ(out.index, num(0)) << expression(out.index);
   // The same sum inside a larger index.
   out = simplify_with_valid(g, {g.add(g.mul(s, num(1000)), g.mod(sum, num(100))), valid});
-  EXPECT_EQ(out.index, g.add(g.mul(s, num(1000)), sum)) << describe(out.index, 9);
+  EXPECT_EQ(out.index, g.add(g.mul(s, num(1000)), sum)) << expression(out.index);
 }
 
 TEST_F(Simplify, MasksThatFollowAreDropped) {
   NodeRef r = g.range(100, 0), s = g.range(8, 1);
   NodeRef twice = g.logical_and(below(r, 5), below(g.add(g.mul(r, num(8)), s), 40));
   GatedIndex out = simplify_with_valid(g, {r, twice});
-  EXPECT_EQ(out.valid, below(r, 5)) << describe(out.valid, 9);
+  EXPECT_EQ(out.valid, below(r, 5)) << expression(out.valid);
   NodeRef never = g.logical_and(below(r, 5), at_least(g.add(r, s), 50));
   out = simplify_with_valid(g, {r, never});
-  EXPECT_EQ(out.valid, g.boolean(false)) << describe(out.valid, 9);
+  EXPECT_EQ(out.valid, g.boolean(false)) << expression(out.valid);
 }
 
 TEST_F(Simplify, MasksOfBothEndsStay) {
@@ -73,7 +74,7 @@ TEST_F(Simplify, MasksOfBothEndsStay) {
 TEST_F(Simplify, EqualityIsAFactAsWell) {
   NodeRef r = g.range(100, 0), s = g.range(8, 1);
   const GatedIndex out = simplify_with_valid(g, {g.add(g.mul(r, num(8)), s), g.eq(r, num(3))});
-  EXPECT_EQ(out.index, g.add(s, num(24))) << describe(out.index);
+  EXPECT_EQ(out.index, g.add(s, num(24))) << expression(out.index);
 }
 
 TEST_F(Simplify, GatedLoadsAndStores) {

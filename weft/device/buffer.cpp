@@ -1,6 +1,7 @@
 #include "weft/device/buffer.h"
 
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,6 +38,13 @@ void* system_allocate(size_t bytes) {
   return block;
 }
 
+// What no allocation can be larger than: asking for more would only succeed by overcommitment.
+int64_t machine_memory() {
+  struct sysinfo info;
+  if (::sysinfo(&info) != 0) return INT64_MAX / 2;
+  return static_cast<int64_t>((info.totalram + info.totalswap) * info.mem_unit);
+}
+
 std::string readable(int64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto x = static_cast<double>(bytes);
@@ -50,6 +58,7 @@ std::string readable(int64_t bytes) {
 struct AllocatorState {
   std::mutex mutex;
   int64_t cap, cache_limit;
+  int64_t most = machine_memory();
   AllocatorStats stats;
   std::vector<Buffer*> live;
   std::multimap<size_t, void*> cache;  // freed blocks by size
@@ -161,7 +170,10 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, std::
     s.refuse(device, bytes, label,
              strformat("would pass the cap of {} (WEFT_MEMORY_CAP)", readable(s.cap)));
   }
-  if (bytes > INT64_MAX / 2) s.refuse(device, bytes, label, "cannot exist");
+  if (bytes > s.most) {
+    s.refuse(device, bytes, label,
+             strformat("are more than this machine's memory, {}", readable(s.most)));
+  }
   size_t size = block_size(bytes);
   if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.drop_cache();
   s.live.reserve(s.live.size() + 1);

@@ -162,19 +162,21 @@ class CompilerRun {
   pid_t pid_ = -1;
 };
 
+// What execve wants, over strings that stay.
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> list;
+  for (std::string& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
 void CompilerRun::spawn(Context& context, std::span<const std::string> flags) {
   std::vector<std::string> words{compiler_.path};
   words.insert(words.end(), flags.begin(), flags.end());
   for (const char* word : {"-x", "c", "-c", "-", "-o"}) words.emplace_back(word);
   words.push_back(folder_ ? folder_->object() : "-");
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
   // Only what a compiler driver needs to find its parts; messages in English, for our errors.
   std::vector<std::string> variables{"PATH=" + context.options().path, "LC_ALL=C"};
-  std::vector<char*> envp;
-  for (std::string& v : variables) envp.push_back(v.data());
-  envp.push_back(nullptr);
 
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
@@ -189,8 +191,8 @@ void CompilerRun::spawn(Context& context, std::span<const std::string> flags) {
   sigset_t none;
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
-  const int status =
-      ::posix_spawn(&pid_, compiler_.path.c_str(), &actions, &attributes, argv.data(), envp.data());
+  const int status = ::posix_spawn(&pid_, compiler_.path.c_str(), &actions, &attributes,
+                                   pointers(words).data(), pointers(variables).data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
   if (status != 0) {

@@ -125,7 +125,9 @@ Device& DeviceTable::open(DeviceId id) {
   std::string name(kDevices[row].name);
   if (ordinal > 0) append_format(name, ":{}", ordinal);
   auto made = kDevices[row].make(state_->context, name, id);
-  log_at(state_->context, 1, "opened {}: {}", name, kDevices[row].describe(state_->context));
+  if (log_enabled(state_->context, 1)) {
+    log_at(state_->context, 1, "opened {}: {}", name, kDevices[row].describe(state_->context));
+  }
   return *state_->open.emplace(id, std::move(made)).first->second;
 }
 

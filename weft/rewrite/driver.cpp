@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/print.h"
 #include "weft/rewrite/trace.h"
 
@@ -144,7 +145,7 @@ class Fixpoint {
     internal_error("rewrite.cycle",
                    "set {}: {} {} (after {} firings, the last of {}); switch one off with "
                    "WEFT_RULES=-<rule> to go on",
-                   set_.name(), describe(n), what, fired_, list);
+                   set_.name(), expression(n), what, fired_, list);
   }
 
   const RuleMatcher& set_;

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "weft/base/error.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/fire.h"
 #include "weft/rewrite/pattern_compiler.h"
 #include "weft/rewrite/print.h"
@@ -178,7 +179,7 @@ struct RuleTable {
     if (!keeps_type) return out;
     if (out->dtype != n->dtype)
       internal_error("rewrite.dtype", "rule {} made {} of {}: {} -> {}", rule.name,
-                     name(out->dtype), name(n->dtype), describe(n), describe(out));
+                     name(out->dtype), name(n->dtype), expression(n), expression(out));
     out = with_shape_of(call.graph, out, n);
     return out == n ? nullptr : out;
   }

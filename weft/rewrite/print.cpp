@@ -69,14 +69,6 @@ std::string literal(const Pat& p, const PatNode& n) {
   return Value::of(DType::F64, std::bit_cast<double>(bits)).text() + "f";
 }
 
-std::string describe_leaf(NodeRef n) {
-  std::string out = info(n->op).mnemonic;
-  if (!n->text().empty()) out += strformat("'{}'", n->text());
-  for (size_t i = 0; i < n->nints && i < 6; ++i)
-    out += strformat("{}{}", i ? "," : "#", n->int_arg(i));
-  return out + strformat(".{}", name(n->dtype));
-}
-
 /// A bar inside a table's cell would end it.
 std::string escaped(std::string_view cell) {
   std::string out;
@@ -150,17 +142,6 @@ std::string to_text(const Rule& r) {
 std::string source_of(const Rule& r) { return strformat("{}:{}", file_of(r), r.line); }
 
 uint64_t text_hash(const Rule& r) { return hash_text(to_text(r)); }
-
-std::string describe(NodeRef n, int depth) {
-  if (n->op == Op::Const) return const_value(n).text();
-  std::string out = describe_leaf(n);
-  if (n->nsrc == 0) return out;
-  if (depth == 0) return out + "(...)";
-  out += "(";
-  for (size_t i = 0; i < n->nsrc && i < 8; ++i)
-    out += (i ? ", " : "") + describe(n->src(i), depth - 1);  // bounded by depth
-  return out + (n->nsrc > 8 ? ", ...)" : ")");
-}
 
 std::string rules_markdown(std::span<const RuleSetRow> sets,
                            FunctionRef<std::string(const Rule&)> verdict) {

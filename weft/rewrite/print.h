@@ -1,4 +1,4 @@
-// Rules, patterns and single nodes as text; docs/rules.md is made here.
+// Rules and patterns as text; docs/rules.md is made here.
 #pragma once
 #include <span>
 #include <string>
@@ -14,8 +14,6 @@ std::string to_text(const Rule& r);    ///< "div.of_mul: (x * c0) / c1 -> x * (c
 std::string source_of(const Rule& r);  ///< "weft/simplify/index_rules.cpp:12"
 /// Changes whenever the meaning of the rule's text does: what proofs are keyed by.
 uint64_t text_hash(const Rule& r);
-/// A node and some of what it is made of, on one line: "add.index(range#3, 4)".
-std::string describe(NodeRef n, int depth = 3);
 
 /// docs/rules.md. `verdict` says what is known of a rule ("proved (int)", "native", ...).
 std::string rules_markdown(std::span<const RuleSetRow> sets,

@@ -1,6 +1,7 @@
 #include "weft/rewrite/verify.h"
 
 #include "weft/base/error.h"
+#include "weft/graph/print.h"
 #include "weft/rewrite/print.h"
 
 namespace weft {
@@ -41,7 +42,8 @@ void SpecSet::verify(Graph& g, NodeRef root, std::string_view step) const {
       if (counts[i].tried)
         refused += (refused.empty() ? "" : ", ") + std::string(matcher_.entries()[i].rule->name);
     internal_error("verify", "after {}: not a node of {}: {} (rows that refused it: {})", step,
-                   name(), describe(n), refused.empty() ? "none, its op is not allowed" : refused);
+                   name(), expression(n),
+                   refused.empty() ? "none, its op is not allowed" : refused);
   }
 }
 

@@ -1,0 +1,189 @@
+// sin of f32 and f64 over their whole ranges: reduction modulo pi/2 and two polynomials.
+#include <limits>
+#include <vector>
+
+#include "weft/base/small_vector.h"
+#include "weft/lower/legaliser.h"
+#include "weft/lower/polynomials.h"
+
+namespace weft::lower {
+namespace {
+
+constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
+// pi/2 in parts of 33 bits, whose products with integers below 2^20 are exact, and the rest.
+constexpr double kPart1 = 0x1.921fb544p+0, kPart2 = 0x1.0b4611a6p-34,
+                 kPart3 = 0x1.3198a2e037073p-69;
+constexpr double kTwoOverPiF64 = 0x1.45f306dc9c883p-1;
+constexpr double kLargest = 0x1p20;  // from here on digits of 1/(2 pi) are needed
+constexpr double kRoundMagic = 0x1.8p52;
+constexpr int64_t kLow32 = 0xffffffff;
+
+/// |x| = quadrant * pi/2 + high + low; the quadrant counts modulo 4.
+struct Reduced {
+  Expr quadrant, high, low;
+};
+
+Reduced where_reduced(Expr c, Reduced a, Reduced b) {
+  return {where(c, a.quadrant, b.quadrant), where(c, a.high, b.high), where(c, a.low, b.low)};
+}
+
+/// Cody and Waite: subtracts the nearest multiple of pi/2 part by part. Precise for x below 2^20.
+Reduced reduce_small(Expr x) {
+  Expr shifted = x * kTwoOverPiF64 + kRoundMagic, n = shifted - kRoundMagic;
+  Expr first = x - n * kPart1, second = n * kPart2;
+  Expr high = first - second;
+  // What the subtraction lost (Knuth's two-sum), and the third part.
+  Expr back = high - first;
+  Expr lost = (first - (high - back)) - (second + back);
+  Expr low = lost - n * kPart3;
+  Expr sum = high + low;
+  return {shifted.bits_as(DType::I64), sum, low - (sum - high)};
+}
+
+// ---- Payne and Hanek: only the digits that matter
+
+/// count words of 32 bits (in i64) of 1/(2 pi), from bit `start` on; bit 32 is the first after the
+/// point.
+SmallVector<NodeRef, 8> digits(Expr start, size_t count) {
+  Legaliser& l = start.legaliser();
+  // Selects by the bits of the word's number, the highest first: each level keeps what later ones
+  // can still reach.
+  const int levels = count > 3 ? 5 : 3;  // f64 reaches word 31, f32 word 4
+  Expr word = start >> 5, offset = start & int64_t{31};
+  std::vector<NodeRef> table{start.integer(0)};
+  for (uint64_t w : kTurns) table.push_back(start.integer(static_cast<int64_t>(w)));
+  for (int level = levels - 1; level >= 0; --level) {
+    const size_t step = size_t{1} << level, reach = count + 1 + (step - 1);
+    Expr set = ne(word & static_cast<int64_t>(step), word.integer(0));
+    std::vector<NodeRef> next;
+    for (size_t i = 0; i < reach && i < table.size(); ++i)
+      next.push_back(i + step < table.size()
+                         ? where(set, Expr(l, table[i + step]), Expr(l, table[i])).node()
+                         : table[i]);
+    table = next;
+  }
+  SmallVector<NodeRef, 8> out;
+  for (size_t i = 0; i < count; ++i) {
+    Expr high(l, table[i]), low(l, table[i + 1]);
+    Expr shift = offset.integer(32) - offset;
+    out.push_back(((high.op(Op::Shl, offset)) | low.op(Op::Shr, shift)) & kLow32);
+  }
+  return out;
+}
+
+/// significand * digits modulo 2^(32 * count), as 32-bit words from the least significant on.
+SmallVector<NodeRef, 8> product(Expr significand, std::span<const NodeRef> most_first) {
+  Legaliser& l = significand.legaliser();
+  const bool wide = most_first.size() > 3;  // f64: 53 bits; f32: 24
+  Expr m0 = wide ? significand & kLow32 : significand, m1 = significand >> 32;
+  SmallVector<NodeRef, 8> out;
+  Expr carry = significand.integer(0);
+  for (size_t j = 0; j < most_first.size(); ++j) {
+    Expr v(l, most_first[most_first.size() - 1 - j]);
+    Expr a = m0 * v, sum = carry + (a & kLow32);
+    // Products of 32 bits by 32 bits fill all 64: the upper half is shifted down without its sign.
+    Expr upper = (a >> 32) & kLow32;
+    if (wide && j > 0) {
+      Expr below(l, most_first[most_first.size() - j]);
+      Expr b = m1 * below;
+      sum = sum + (b & kLow32);
+      upper = upper + ((b >> 32) & kLow32);
+    }
+    out.push_back(sum & kLow32);
+    carry = (sum >> 32) + upper;
+  }
+  return out;
+}
+
+/// x = significand * 2^exponent, exponent >= -32: the top of x / (2 pi) modulo 1, in `words` words
+/// of 32 bits.
+Reduced reduce_large(Expr significand, Expr exponent, size_t words) {
+  Legaliser& l = significand.legaliser();
+  // The bit of weight 2^(-1 - exponent) is the first whose product is not whole turns.
+  const auto window = digits(exponent + int64_t{32}, words);
+  const auto p = product(significand, window);
+  auto at = [&](size_t from_top) { return Expr(l, p[p.size() - 1 - from_top]); };
+  Expr top = (at(0) << 32) | at(1);
+  Expr quadrant = ((top >> 62) + ((top >> 61) & int64_t{1})) & int64_t{3};  // to nearest
+  Expr fraction = top - (quadrant << 62);
+  const double unit = 0x1p-62;
+  Expr high = fraction.converted(DType::F64);
+  Expr low = (fraction - high.converted(DType::I64)).converted(DType::F64);
+  if (words > 3) {
+    Expr more = ((at(2) << 31) | (at(3) >> 1)).converted(DType::F64) * 0x1p-63;
+    low = low + more;
+  }
+  // (high + low) * pi/2, the leading product exactly: 27 bits by 26 bits.
+  Expr sum = high + low;
+  low = low - (sum - high);
+  high = sum;
+  auto halves = [](Expr x) {
+    Expr big = x * 0x1.0000002p27, upper = big - (big - x);
+    return std::pair{upper, x - upper};
+  };
+  auto [a, b] = halves(high);
+  auto [c, d] = halves(high.number(kHalfPi));
+  Expr main = high * kHalfPi;
+  Expr error = ((a * c - main) + a * d + b * c) + b * d;
+  Expr rest = error + high * kHalfPiLow + low * kHalfPi;
+  Expr r = main + rest;
+  return {quadrant, r * unit, (rest - (r - main)) * unit};
+}
+
+// ---- both halves
+
+/// sin(high + low) or cos, by quadrant; |high + low| <= pi/4.
+Expr sine_of(const Reduced& r, std::span<const double> sine, std::span<const double> cosine) {
+  Expr x = r.high, y = r.low, z = x * x, half = z * 0.5;
+  Expr cube = z * x, one = x.number(1);
+  Expr s = x - ((z * (y * 0.5 - cube * polynomial(z, sine.subspan(1))) - y) - cube * sine[0]);
+  Expr w = one - half;
+  Expr c = w + (((one - w) - half) + (z * z * polynomial(z, cosine) - x * y));
+  Expr zero = r.quadrant.integer(0);
+  Expr value = where(ne(r.quadrant & int64_t{1}, zero), c, s);
+  return where(ne(r.quadrant & int64_t{2}, zero), -value, value);
+}
+
+/// Signs, values so small that sin x is x, infinities and NaN.
+Expr finish(Expr x, Expr sine, double small) {
+  Expr zero = x.number(0), magnitude = where(x < zero, -x, x);
+  Expr result = where(x < zero, -sine, sine);
+  result = where(magnitude < x.number(small), x, result);
+  Expr nan = x.number(std::numeric_limits<double>::quiet_NaN());
+  return where(magnitude < x.number(std::numeric_limits<double>::infinity()), result, nan);
+}
+
+NodeRef sin_f32(Expr x) {
+  Expr pattern = (x.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
+  Expr magnitude = where(x < x.number(0), -x, x).converted(DType::F64);
+  Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(147)) - int64_t{150};
+  Expr significand = (pattern & int64_t{0x7fffff}) | int64_t{0x800000};
+  Reduced large = reduce_large(significand, exponent, 3);
+  Reduced r = where_reduced(magnitude < magnitude.number(kLargest), reduce_small(magnitude), large);
+  // In f64 neither the low part nor the compensations matter.
+  Expr z = r.high * r.high;
+  Expr s = r.high + r.high * z * polynomial(z, kSinF32);
+  Expr c = r.high.number(1) - z * 0.5 + z * z * polynomial(z, kCosF32);
+  Expr zero = r.quadrant.integer(0);
+  Expr value = where(ne(r.quadrant & int64_t{1}, zero), c, s);
+  value = where(ne(r.quadrant & int64_t{2}, zero), -value, value);
+  return finish(x, value.converted(DType::F32), 0x1p-13);
+}
+
+NodeRef sin_f64(Expr x) {
+  Expr pattern = x.bits_as(DType::I64) & std::numeric_limits<int64_t>::max();
+  Expr magnitude = where(x < x.number(0), -x, x);
+  Expr exponent = (pattern >> 52).op(Op::Max, pattern.integer(1042)) - int64_t{1075};
+  Expr significand = (pattern & ((int64_t{1} << 52) - 1)) | (int64_t{1} << 52);
+  Reduced large = reduce_large(significand, exponent, 6);
+  Reduced r = where_reduced(magnitude < magnitude.number(kLargest), reduce_small(magnitude), large);
+  return finish(x, sine_of(r, kSinF64, kCosF64), 0x1p-27);
+}
+
+}  // namespace
+
+NodeRef sin_expansion(Legaliser& l, NodeRef x) {
+  return x->dtype == DType::F64 ? sin_f64(Expr(l, x)) : sin_f32(Expr(l, x));
+}
+
+}  // namespace weft::lower
