@@ -97,6 +97,8 @@ class Builder {
     }
     if (is_movement(n->op)) {
       const Demand& s = source_demand(n, d, 0);
+      // A constant's one demand carries the mask of whoever wanted it first.
+      if (n->src(0)->op == Op::Const || n->src(0)->op == Op::Variable) return s.result;
       return s.place.valid == d.place.valid ? s.result : masked(s.result, s.place.valid);
     }
     std::vector<NodeRef> src;
