@@ -122,7 +122,8 @@ class Generator {
 
   NodeRef unary(NodeRef x) {
     constexpr Op ops[] = {Op::Neg, Op::Not, Op::Trunc, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin};
-    return build(ops[random_.below(options_.exact ? 3 : 7)], x->dtype, {x});
+    const int64_t choices = options_.exact ? 3 : options_.transcendental ? 7 : 4;
+    return build(ops[random_.below(choices)], x->dtype, {x});
   }
   NodeRef binary(NodeRef x) {
     constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max, Op::Min,  Op::And, Op::Or,

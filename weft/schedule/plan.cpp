@@ -63,7 +63,9 @@ bool contains(std::span<const NodeRef> list, NodeRef n) {
   return std::find(list.begin(), list.end(), n) != list.end();
 }
 
+/// Axes of size 1 have the index 0 where others have a range.
 double extent(NodeRef range) {
+  if (range->op != Op::Range) return 1;
   return static_cast<double>(std::max<int64_t>(1, range->src(0)->vmax));
 }
 double product(std::span<const NodeRef> ranges) {
