@@ -1,5 +1,7 @@
 #include "weft/lower/vector_nodes.h"
 
+#include <vector>
+
 #include <algorithm>
 #include <limits>
 
@@ -83,7 +85,7 @@ NodeRef fold_all(Graph& g, const Target& target, Fold fold, std::span<const Node
     for (NodeRef v : values.subspan(1)) sum = fold_in(g, fold, sum, v, true);
     return sum;
   }
-  SmallVector<NodeRef, 16> level(values);
+  std::vector<NodeRef> level(values.begin(), values.end());
   while (level.size() > 1) {
     const size_t pairs = level.size() / 2;
     for (size_t i = 0; i < pairs; ++i)
@@ -95,7 +97,7 @@ NodeRef fold_all(Graph& g, const Target& target, Fold fold, std::span<const Node
 }
 
 NodeRef fold_lanes(Graph& g, Fold fold, NodeRef vector) {
-  SmallVector<NodeRef, 16> lanes;
+  std::vector<NodeRef> lanes;
   for (size_t k = 0; k < vector->lanes; ++k) lanes.push_back(lane(g, vector, k));
   for (size_t n = lanes.size(); n > 1;) {
     const size_t half = n / 2;

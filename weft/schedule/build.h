@@ -17,6 +17,9 @@ NodeRef build_reduce(Graph& g, Fold fold, std::span<const NodeRef> src);
 NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
                          std::vector<int>& slot_buffers);
 
+/// The same kernel with every masked access in its simplest form.
+NodeRef simplify_masks(Graph& g, NodeRef sink);
+
 /// A readable name from the structure, e.g. "reduce_64_10_576".
 std::string kernel_name(NodeRef sink);
 

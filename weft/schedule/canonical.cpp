@@ -5,6 +5,7 @@
 
 #include "weft/base/format.h"
 #include "weft/schedule/build.h"
+#include "weft/simplify/simplify.h"
 
 namespace weft {
 namespace {
@@ -134,7 +135,7 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
 NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
                          std::vector<int>& slot_buffers) {
   Graph& g = plan.g;
-  sink = share_loops(g, sink);
+  sink = share_loops(g, simplify_masks(g, simplify(g, sink)));
   NodeMap<NodeRef> replace;
   int64_t next = 0;
   // Two passes keep new and old ids apart: a range may get the id of another that is still to be

@@ -142,7 +142,17 @@ void Planner::measure() {
     }
     work_[n] = std::min(work, 100.0);
     full_[n] = full;
+    if (is_reduction(n)) heavy_[n] = !full_.at(n->src(0)) || merges_with_heavy(n);
   }
+}
+
+/// A sum over a view of a heavy sum becomes one reduction with it.
+bool Planner::merges_with_heavy(NodeRef n) const {
+  if (n->op != Op::Reduce || fold_of(n) != Fold::Add) return false;
+  NodeRef inner = n->src(0);
+  while (is_movement(inner->op) && inner->op != Op::Gather) inner = inner->src(0);
+  const bool* heavy = heavy_.find(inner);
+  return heavy && *heavy && inner->op == Op::Reduce && fold_of(inner) == Fold::Add;
 }
 
 // ---- one node
@@ -199,7 +209,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
   const Demand& d = wanted[0];
   const double numel = largest_numel(n->shape->span());
   const double evaluated = product(d.scope);
-  const bool light = full_.at(reduce->src(0));
+  const bool light = !heavy_.at(reduce);
   const bool is_sum = n->op == Op::Reduce && fold_of(n) == Fold::Add;
   if (is_sum && d.linear_in == static_cast<int>(Fold::Add) && evaluated <= kMergeLimit * numel)
     return {false, "a sum of sums is one sum"};
@@ -311,7 +321,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   }
   NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
   if (is_reduction(reduce)) {
-    const bool light = full_.at(reduce->src(0));
+    const bool light = !heavy_.at(reduce);
     const bool once = product(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
     if (!once && !(light && can_hoist(d, used))) return false;
   } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {

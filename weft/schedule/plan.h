@@ -79,6 +79,7 @@ class Planner {
     const char* reason;
   };
   void measure();
+  bool merges_with_heavy(NodeRef n) const;
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Demand>& wanted);
   Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
@@ -104,6 +105,7 @@ class Planner {
   NodeMap<bool> forced_;
   NodeMap<double> work_;  ///< estimated cost per element when computed from materialised values
   NodeMap<bool> full_;    ///< some operand is read once per element: no reuse to exploit
+  NodeMap<bool> heavy_;   ///< reductions with reuse (products), and sums that merge with one
   NodeMap<int> loop_kernel_;
   int placeholders_ = 0;
 };
