@@ -66,7 +66,7 @@ TEST(Optimize, convolutions_in_both_layouts) {
   for (bool batch_inner : {false, true})
     for (ConvPart part : {ConvPart::Forward, ConvPart::Input, ConvPart::Weight})
       for (const ConvShape& s :
-           {ConvShape{3, 1, 8, 9, 4, 5}, {20, 3, 7, 6, 5, 3}, {4, 2, 22, 21, 3, 2}}) {
+           {ConvShape{3, 1, 8, 9, 4, 5}, {18, 2, 5, 6, 5, 3}, {2, 2, 19, 18, 3, 2}}) {
         const Kernel kernel = conv_kernel(s, batch_inner, part);
         expect_kept(kernel, buffers_for(kernel));
       }
@@ -204,6 +204,35 @@ TEST(Optimize, equal_kernels_give_equal_text_and_threads_do_not_matter) {
   many.threads = 64;
   EXPECT_EQ(print_graph(optimize_kernel(k, two, {}).sink),
             print_graph(optimize_kernel(k, many, {}).sink));
+}
+
+TEST(Optimize, triangles_keep_their_values) {
+  KernelBuilder b;
+  NodeRef i = b.range(20, 0), k = b.g.range(b.g.add(i, b.index(1)), 1);
+  NodeRef x = b.load(b.param(1, DType::F32, 400), b.g.add(b.g.mul(i, b.index(20)), k));
+  b.store(b.param(0, DType::F32, 20), i, b.reduce(Fold::Add, x, {k}));
+  const Kernel kernel = b.kernel();
+  expect_kept(kernel, buffers_for(kernel));
+}
+
+// The copies of a reduction step stay together: the program runs eight registers' first step before
+// any second one.
+TEST(Optimize, registers_take_turns) {
+  KernelBuilder b;
+  NodeRef i = b.range(8, 0, Binding::Unroll), r = b.range(16, 1),
+          u = b.range(4, 2, Binding::Unroll);
+  NodeRef k = b.g.add(b.g.mul(r, b.index(4)), u);
+  NodeRef x = b.load(b.param(1, DType::F32, 512), b.g.add(b.g.mul(i, b.index(64)), k));
+  NodeRef y = b.load(b.param(2, DType::F32, 64), k);
+  b.store(b.param(0, DType::F32, 8), i, b.reduce(Fold::Add, b.g.mul(x, y), {r, u}));
+  const Kernel kernel = b.kernel();
+  size_t first_steps = 0;
+  for (NodeRef n : lower_kernel(kernel, target_with_bits(512)).code) {
+    if (n->op != Op::MulAcc) continue;
+    if (n->src(2)->op != Op::GetAcc) break;
+    ++first_steps;
+  }
+  EXPECT_EQ(first_steps, 8U);
 }
 
 TEST(Optimize, off_means_unchanged) {

@@ -1,5 +1,7 @@
 #include "weft/lower/blocks.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft::lower {
@@ -93,8 +95,31 @@ void Blocks::emit_block(int block, std::vector<NodeRef>& out) {
     out.push_back(b.range);
     state_[static_cast<size_t>(items_.at(b.range))] = 2;
   }
+  emit_chains(b, out);
   for (int root : b.roots) emit_needed(root, out);
   if (b.end) out.push_back(b.end);
+}
+
+/// One register's whole chain after the other would keep the operands of all steps alive at once;
+/// compilers do not repair that, they spill.
+void Blocks::emit_chains(const Block& block, std::vector<NodeRef>& out) {
+  std::vector<std::vector<int>> chains;
+  size_t longest = 0;
+  for (int root : block.roots) {
+    NodeRef n = node_of_[static_cast<size_t>(root)];
+    if (!n || n->op != Op::SetAcc) continue;
+    std::vector<int>& chain = chains.emplace_back();
+    for (n = n->src(1); n->op == Op::MulAcc; n = n->src(2)) {
+      const int item = items_.at(n);
+      if (block_of_[static_cast<size_t>(item)] != block_of_[static_cast<size_t>(root)]) break;
+      chain.push_back(item);
+    }
+    longest = std::max(longest, chain.size());
+  }
+  if (chains.size() < 2 || longest < 2) return;
+  for (size_t step = 0; step < longest; ++step)
+    for (const std::vector<int>& chain : chains)
+      if (step < chain.size()) emit_needed(chain[chain.size() - 1 - step], out);
 }
 
 void Blocks::emit_item(int item, std::vector<NodeRef>& out) {

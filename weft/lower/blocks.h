@@ -32,7 +32,8 @@ class Blocks {
   /// The inner one of two nested blocks.
   int deeper(int a, int b) const { return depth(a) >= depth(b) ? a : b; }
 
-  /// All instructions that roots need: within a block, what a root needs comes right before it.
+  /// All instructions that roots need: within a block, what a root needs comes right before it,
+  /// and registers that each take several multiply-adds take them in turns.
   std::vector<NodeRef> in_order();
 
  private:
@@ -50,6 +51,7 @@ class Blocks {
   void emit_block(int block, std::vector<NodeRef>& out);
   void emit_item(int item, std::vector<NodeRef>& out);
   void emit_needed(int root, std::vector<NodeRef>& out);
+  void emit_chains(const Block& block, std::vector<NodeRef>& out);
 
   std::vector<Block> blocks_;
   NodeMap<int> items_;

@@ -17,9 +17,13 @@ constexpr double kUnaligned = 1.15;         // vectors that straddle cache lines
 constexpr double kMask = 2;                 // a guarded access: test and branch or select
 constexpr double kInsert = 1;               // one lane into a vector
 constexpr size_t kEnoughChains = 6;         // from here on, lower keeps one chain per accumulator
-constexpr double kSecondCache = 640 << 10;  // bytes of L2 that a tile's operands may fill
-constexpr double kFromSecond = 32;          // bytes per cycle out of L2
-constexpr double kFromThird = 10;           // bytes per cycle out of L3
+constexpr double kFirstCache = 32 << 10;    // bytes of L1 that a tile's operands may fill
+constexpr double kSecondCache = 900 << 10;  // and of L2
+constexpr double kFromSecond = 25;          // bytes per cycle out of L2
+constexpr double kFromThird = 15;           // bytes per cycle out of L3
+constexpr double kAlias = 64 << 10;         // addresses this far apart share a place in L2
+constexpr double kSpill = 8;                // loads and stores of a value that has no register
+constexpr double kRunStart = 128;           // bytes that could have been read instead
 constexpr double kLoadPressure = 0.05;      // of two equal tiles, the one that loads less
 
 double op_cycles(Op op, DType dtype) {
@@ -197,24 +201,87 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
   return n;
 }
 
-/// Bytes of distinct elements that the loops a body's reductions close read for one tile.
-double CostModel::footprint(const Body& body, const Tiling& tiling) const {
-  double bytes = 0;
+/// Bytes of distinct elements that an access touches while a tile's reductions run, and the bytes
+/// of the second cache they take: caches place lines by the low bits of their address, so runs a
+/// power of two apart push each other out.
+CostModel::Touched CostModel::touched(size_t access, const Body& body, const Tiling& tiling) const {
+  const Access& a = info_.accesses[access];
+  const double size = bits(a.node->src(0)->dtype) / 8.0;
+  double elements = 1, run = 1;
+  int64_t apart = 0;  // the largest power of two that divides all steps between runs
+  for (uint8_t r : by_stride_[access]) {
+    const int64_t n = (body.own & bit(r)) != 0 ? info_.ranges[r].extent : tiling.ranges[r].size();
+    if (n == 1) continue;
+    const bool opaque = (a.opaque & bit(r)) != 0;
+    const int64_t step = std::abs(a.stride[r]);
+    const auto wide = static_cast<double>(step);
+    if (opaque || wide >= elements)
+      elements *= static_cast<double>(n);
+    else
+      elements += wide * static_cast<double>(n - 1);
+    if (!opaque && wide <= run)
+      run = elements;
+    else if (!opaque)
+      apart |= step;
+  }
+  const double aligned = static_cast<double>(apart & -apart) * size;
+  const double place = std::max(run * size, std::min(aligned, kAlias));
+  return {elements * size, elements / run, elements / run * place};
+}
+
+CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) const {
+  SmallVector<Touched, 8> of;
+  Traffic best;
+  double placed = 0;
+  for (uint32_t i : body.accesses) {
+    of.push_back(touched(i, body, tiling));
+    best.total += of.back().bytes;
+    best.fresh += of.back().bytes + of.back().runs * kRunStart;
+    placed += of.back().placed;
+  }
+  const bool kept = placed <= kSecondCache;
+  double least = 0;
+  for (RangeMask m = body.deps & ~body.own; m != 0; m &= m - 1) {
+    const auto axis = static_cast<size_t>(std::countr_zero(m));
+    const int64_t size = tiling.ranges[axis].size();
+    if (info_.ranges[axis].extent <= size || !info_.ranges[axis].free()) continue;
+    double fresh = 0;
+    for (size_t k = 0; k < of.size(); ++k) {
+      const Access& a = info_.accesses[body.accesses[k]];
+      if ((a.deps & bit(axis)) == 0) continue;
+      double share = 1;
+      // A window that moves by less than its own size keeps most of what it covers.
+      each(a.deps & body.own, [&](size_t r) {
+        if (a.stride[r] != 0 && a.stride[r] == a.stride[axis])
+          share = std::min(share, static_cast<double>(size) /
+                                      static_cast<double>(size + info_.ranges[r].extent - 1));
+      });
+      fresh += (of[k].bytes + of[k].runs * kRunStart) * share;
+    }
+    if (best.innermost >= 0 && fresh > least) continue;
+    least = fresh;
+    best.innermost = static_cast<int>(axis);
+  }
+  if (kept && best.innermost >= 0) best.fresh = least;
+  return best;
+}
+
+/// Cycles that one iteration of a reduction waits for memory: all vectors it loads come out of the
+/// second cache once a tile's data does not fit the first, and what is fresh from further away.
+double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
+  const Traffic t = traffic(body, tiling);
+  const double far = t.fresh / kFromThird / iterations(body.own, body.own, tiling);
+  if (t.total <= kFirstCache) return far;
+  double loaded = 0;
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
-    double elements = 1;
-    for (uint8_t r : by_stride_[i]) {
-      const int64_t n = (body.own & bit(r)) != 0 ? info_.ranges[r].extent : tiling.ranges[r].size();
-      const bool opaque = (a.opaque & bit(r)) != 0;
-      const auto step = static_cast<double>(std::abs(a.stride[r]));
-      if (opaque || step >= elements)
-        elements *= static_cast<double>(n);
-      else
-        elements += step * static_cast<double>(n - 1);
-    }
-    bytes += elements * bits(a.node->src(0)->dtype) / 8;
+    double bytes = bits(a.node->dtype) / 8.0 * copies_of(a, tiling);
+    each(a.deps & tiling.vectors, [&](size_t r) {
+      if (a.stride[r] != 0) bytes *= static_cast<double>(tiling.ranges[r].lanes);
+    });
+    if (!a.is_store()) loaded += bytes;
   }
-  return bytes;
+  return std::max(far, loaded / kFromSecond);
 }
 
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
@@ -229,8 +296,9 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
     const double n = copies_of(a, tiling);
-    operands += n;
-    largest = std::max(largest, n);
+    const double needed = copies(a.deps & ~body.own, tiling);
+    operands += needed;
+    largest = std::max(largest, needed);
     double one = 1;
     if (RangeMask v = a.deps & vectors) {
       const int64_t stride = a.stride[static_cast<size_t>(std::countr_zero(v))];
@@ -249,7 +317,7 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
     // Accumulators, all operands but the most numerous kind, and one of that.
     const double chains = copies(body.deps & ~body.own, tiling) * body.results;
     const double spilled = chains + operands - largest + 1 - std::max(4, target_.vector_registers);
-    if (spilled > 0) loads += 8 * spilled;
+    if (spilled > 0) loads += kSpill * spilled * copies(body.own, tiling);
   }
   return std::max({alu, loads / 2, stores * kStore}) + kLoadPressure * loads / 2;
 }
@@ -260,9 +328,7 @@ double CostModel::cycles(const Body& body, const Tiling& tiling) const {
     const double chains = copies(body.deps & ~body.own, tiling) * body.results;
     const bool chained = body.products && chains >= kEnoughChains;
     busy = std::max(busy, kFoldLatency * (chained ? copies(body.own, tiling) : 1));
-    const double bytes = footprint(body, tiling);
-    const double rate = bytes <= kSecondCache ? kFromSecond : kFromThird;
-    busy = std::max(busy, bytes / rate / iterations(body.own, body.own, tiling));
+    busy = std::max(busy, memory_cycles(body, tiling));
   }
   return iterations(body.deps, body.own, tiling) * (busy + kLoopOverhead);
 }
@@ -271,6 +337,17 @@ double CostModel::total(const Tiling& tiling) const {
   double sum = 0;
   for (const Body& b : bodies_) sum += cycles(b, tiling);
   return sum;
+}
+
+int CostModel::innermost(const Tiling& tiling) const {
+  double most = 0;
+  int range = -1;
+  for (const Body& b : bodies_) {
+    if (b.own == 0 || cycles(b, tiling) <= most) continue;
+    most = cycles(b, tiling);
+    range = traffic(b, tiling).innermost;
+  }
+  return range;
 }
 
 double CostModel::size(const Body& body, const Tiling& tiling) const {

@@ -41,9 +41,19 @@ class CostModel {
   CostModel(const KernelInfo& info, const Target& target);
 
   const std::vector<Body>& bodies() const { return bodies_; }
+  /// What one tile reads while its reductions run, when the loop over `innermost` (a range's
+  /// position, or -1) runs right around the tile.
+  struct Traffic {
+    double total = 0;  ///< bytes
+    double fresh = 0;  ///< bytes not in the second cache from the tile before; more for short runs
+    int innermost = -1;
+  };
+  Traffic traffic(const Body& body, const Tiling& tiling) const;
   /// Cycles of all iterations of `body`.
   double cycles(const Body& body, const Tiling& tiling) const;
   double total(const Tiling& tiling) const;
+  /// The range whose loop should run right around the tiles of the most expensive reduction.
+  int innermost(const Tiling& tiling) const;
   /// Copies of instructions in the body: what code size is limited by.
   double size(const Body& body, const Tiling& tiling) const;
   /// Bits of the widest element computed with in anything that depends on `range`.
@@ -57,7 +67,11 @@ class CostModel {
   double iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const;
   double copies(RangeMask deps, const Tiling& tiling) const;
   double copies_of(const Access& a, const Tiling& tiling) const;
-  double footprint(const Body& body, const Tiling& tiling) const;
+  struct Touched {
+    double bytes, runs, placed;
+  };
+  Touched touched(size_t access, const Body& body, const Tiling& tiling) const;
+  double memory_cycles(const Body& body, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 
   const KernelInfo& info_;

@@ -89,6 +89,8 @@ KernelInfo::KernelInfo(NodeRef root) : sink(root) {
   masks_.resize(order.size());
   from_memory_.resize(order.size());
   while (!propagate()) {}
+  // Bounds that depend on outer ranges (triangles) would have to move with them.
+  for (const RangeInfo& r : ranges) frozen = frozen || deps(r.node->src(0)) != 0;
   describe_ranges();
   describe_accesses();
   order_stores();

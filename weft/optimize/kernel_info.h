@@ -46,8 +46,8 @@ class KernelInfo {
   std::vector<Access> accesses;   ///< in `order`
   std::vector<NodeRef> reduces;   ///< Op::Reduce nodes, in `order`
   RangeMask data_use = 0;         ///< ranges whose value is used as data, not only in addresses
-  /// Nothing may be changed: more ranges than a mask holds, ranges already bound, or elements that
-  /// are stored and loaded at different places.
+  /// Nothing may be changed: more ranges than a mask holds, ranges already bound or with bounds
+  /// that depend on others, or elements that are stored and loaded at different places.
   bool frozen = false;
   /// Elements may be computed twice with the same result: no store folds or reads its own buffer.
   bool repeatable = true;

@@ -119,6 +119,13 @@ void LoopNest::move_before(Axis a, Axis before) {
   if (record_) applied_.push_back(strformat("move r{} outside r{}", a, before));
 }
 
+void LoopNest::move_after(Axis a, Axis after) {
+  if (a == after) return;
+  std::erase(order_, a);
+  order_.insert(std::find(order_.begin(), order_.end(), after) + 1, a);
+  if (record_) applied_.push_back(strformat("move r{} inside r{}", a, after));
+}
+
 LoopNest::Resolved LoopNest::resolve_one(Axis axis, const std::vector<Resolved>& known) const {
   const AxisData& a = axes_[axis];
   if (a.kind == Kind::One) return {g_.index(0), nullptr};

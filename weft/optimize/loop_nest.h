@@ -38,8 +38,9 @@ class LoopNest {
   /// together.
   Parts unroll_and_jam(Axis a, int64_t factor, Tail tail);
   void bind(Axis a, Binding binding);
-  /// Moves `a` to just before `before` in the nest.
+  /// Moves `a` to just outside or just inside another loop.
   void move_before(Axis a, Axis before);
+  void move_after(Axis a, Axis after);
 
   /// Loops that still run as loops, outermost first.
   const std::vector<Axis>& loops() const { return order_; }

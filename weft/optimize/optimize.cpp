@@ -27,7 +27,7 @@ class Optimiser {
     const CostModel model(info, target_);
     const Tiling tiling = choose_tiling(info, model, target_);
     if (options_.report) options_.report->cost = model.cost(tiling);
-    tile(std::move(info), tiling);
+    tile(std::move(info), tiling, model.innermost(tiling));
     return std::move(out_);
   }
 
@@ -65,33 +65,26 @@ class Optimiser {
     return info;
   }
 
-  void tile(KernelInfo whole, const Tiling& tiling) {
+  void tile(KernelInfo whole, const Tiling& tiling, int innermost) {
     const KernelInfo info = peel(std::move(whole), tiling);
     LoopNest nest(*out_.graph, info, recording());
-    const std::vector<LoopNest::Axis> loops = cut_ranges(nest, info, tiling);
-    order_loops(nest, info, tiling);
+    cut_ranges(nest, info, tiling);
+    order_loops(nest, info, innermost);
     share_out(nest, info);
     out_.sink = nest.apply();
     keep_notes(nest);
   }
 
-  std::vector<LoopNest::Axis> cut_ranges(LoopNest& nest, const KernelInfo& info,
-                                         const Tiling& tiling) {
-    std::vector<LoopNest::Axis> loops;
+  static void cut_ranges(LoopNest& nest, const KernelInfo& info, const Tiling& tiling) {
     for (size_t r = 0; r < tiling.ranges.size(); ++r) {
       const Tiling::Of of = tiling.ranges[r];
-      LoopNest::Axis axis = r;
-      if (of.size() > 1) {
-        const Cut cut = cut_of(info, r, of.size());
-        WEFT_CHECK(cut == Cut::Exact || cut == Cut::Overlap, "range {} cannot be cut", r);
-        const LoopNest::Parts tile =
-            nest.split(r, of.size(), cut == Cut::Exact ? Tail::Exact : Tail::Overlap);
-        axis = tile.outer;
-        bind_tile(nest, tile.inner, of);
-      }
-      loops.push_back(axis);
+      if (of.size() == 1) continue;
+      const Cut cut = cut_of(info, r, of.size());
+      WEFT_CHECK(cut == Cut::Exact || cut == Cut::Overlap, "range {} cannot be cut", r);
+      bind_tile(nest,
+                nest.split(r, of.size(), cut == Cut::Exact ? Tail::Exact : Tail::Overlap).inner,
+                of);
     }
-    return loops;
   }
 
   static void bind_tile(LoopNest& nest, LoopNest::Axis tile, Tiling::Of of) {

@@ -9,7 +9,6 @@ namespace {
 // Enough items that workers can even out what the machine does to them; a number of the kernel's,
 // not of the machine's threads, because code may not depend on those.
 constexpr int64_t kEnoughItems = 64;
-constexpr double kSecondCache = 512 << 10;  // bytes: half of a core's L2
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
   return std::all_of(info.reduces.begin(), info.reduces.end(), [&](NodeRef n) {
@@ -33,56 +32,22 @@ bool may_run_at_once(const LoopNest& nest, const KernelInfo& info, LoopNest::Axi
   return true;
 }
 
-/// Bytes that one iteration of `axis` reads anew while everything inside it runs.
-double fresh_bytes(const KernelInfo& info, const Tiling& tiling, size_t axis, RangeMask closed) {
-  double fresh = 0, kept = 0;
-  for (const Access& a : info.accesses) {
-    if (a.is_store() || (a.deps & closed) == 0) continue;
-    double bytes = bits(a.node->dtype) / 8.0, share = 1;
-    for (RangeMask m = a.deps; m != 0; m &= m - 1) {
-      const auto r = static_cast<size_t>(std::countr_zero(m));
-      const bool inside = (closed & bit(r)) != 0;
-      bytes *= static_cast<double>(inside || r >= tiling.ranges.size() ? info.ranges[r].extent
-                                                                       : tiling.ranges[r].size());
-      // A window that moves by less than its own size keeps most of what it covers.
-      if (inside && a.stride[r] != 0 && a.stride[r] == a.stride[axis] &&
-          axis < tiling.ranges.size())
-        share = std::min(1.0, static_cast<double>(tiling.ranges[axis].size()) /
-                                  static_cast<double>(info.ranges[r].extent));
-    }
-    if ((a.deps & bit(axis)) != 0)
-      fresh += bytes * share;
-    else
-      kept += bytes;
-  }
-  return kept > kSecondCache ? fresh + kept : fresh;
-}
-
 }  // namespace
 
-void order_loops(LoopNest& nest, const KernelInfo& info, const Tiling& tiling) {
-  RangeMask closed = 0;
-  for (NodeRef n : info.reduces) closed |= info.closed_by(n);
-  if (closed == 0) return;
+void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
   std::vector<LoopNest::Axis> open;
-  for (LoopNest::Axis a : nest.loops())
-    if (may_run_at_once(nest, info, a)) open.push_back(a);
-  if (open.size() < 2) return;
-  for (LoopNest::Axis a : open)
+  LoopNest::Axis best = 0;
+  bool found = false;
+  for (LoopNest::Axis a : nest.loops()) {
+    if (!may_run_at_once(nest, info, a)) continue;
     if (!every_reduction_needs(info, nest.parts_of(a))) return;
-  LoopNest::Axis best = open.back();
-  double least = 0;
-  for (size_t i = open.size(); i-- > 0;) {
-    const auto range = static_cast<size_t>(std::countr_zero(nest.parts_of(open[i])));
-    const double bytes = fresh_bytes(info, tiling, range, closed);
-    if (open[i] != open.back() && bytes >= least) continue;
-    best = open[i];
-    least = bytes;
+    open.push_back(a);
+    if (innermost < 0 || (nest.parts_of(a) & bit(static_cast<size_t>(innermost))) == 0) continue;
+    best = a;
+    found = true;
   }
-  if (best == open.back()) return;
-  // Everything between moves outside instead: the others keep their order.
-  for (size_t i = 0; i < open.size(); ++i)
-    if (open[i] != best) nest.move_before(open[i], best);
+  if (!found || best == open.back()) return;
+  nest.move_after(best, open.back());
 }
 
 void share_out(LoopNest& nest, const KernelInfo& info) {

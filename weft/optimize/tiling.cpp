@@ -8,7 +8,7 @@
 namespace weft::optimize {
 namespace {
 
-constexpr double kMaxBody = 1500;      // instructions in the body of a tile of products
+constexpr double kMaxBody = 400;       // instructions in the body of a tile of products
 constexpr double kMaxPlainBody = 300;  // in any other body
 constexpr int64_t kSmallWindow = 8;    // reductions up to this size may lose their loop
 constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
@@ -127,8 +127,8 @@ class TileSearch {
 
   void try_tiles(const Tiling& start) {
     const std::vector<Candidate> open = open_candidates();
-    const size_t most =
-        body_->own == 0 ? 4 : static_cast<size_t>(std::max(8, target_.vector_registers));
+    const auto registers = static_cast<size_t>(std::max(8, target_.vector_registers));
+    const size_t most = body_->own == 0 ? 4 : registers - registers / 8;
     for (size_t a = 0; a < open.size(); ++a)
       for (int64_t fa : open[a].factors) {
         if (static_cast<size_t>(fa) > most) break;
