@@ -130,6 +130,18 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
   return replace.size() == 0 ? sink : rebuild(g, sink, replace);
 }
 
+/// The bodies of a loop see its elements in the order of its ranges, which is that of their ids.
+void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op != Op::Loop || !closes_ranges(n)) continue;
+    const std::vector<NodeRef> ranges = closed_by(n);
+    std::vector<int64_t> ids;
+    for (NodeRef r : ranges) ids.push_back(range_id(renamed.at(r)));
+    std::sort(ids.begin(), ids.end());
+    for (size_t i = 0; i < ids.size(); ++i) renamed[ranges[i]] = g.range(ranges[i]->src(0), ids[i]);
+  }
+}
+
 }  // namespace
 
 NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
@@ -148,6 +160,7 @@ NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
     slot_buffers.push_back(static_cast<int>(param_slot(n)));
     replace[n] = g.param(slots++, n->dtype, n->src());
   }
+  keep_order_of_loops(g, sink, replace);
   return rebuild(g, sink, replace);
 }
 

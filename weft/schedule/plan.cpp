@@ -372,6 +372,9 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
     producer_of[n] = k;
   }
   const int producer = producer_of.at(n);
+  // Known now, so that no kernel that reads the update comes to produce what the update is made of.
+  if (const int* update = updated_by_.find(n))
+    kernels[static_cast<size_t>(*update)].after.push_back(producer);
   kernels[static_cast<size_t>(producer)].outputs.push_back({n, static_cast<int>(host)});
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (i == host) continue;
