@@ -50,6 +50,7 @@ void expect_equal(uint64_t count, const RandomGraphOptions& graphs,
 RandomGraphOptions pinned() {
   RandomGraphOptions graphs;
   graphs.transcendental = false;
+  graphs.float_sums = false;
   return graphs;
 }
 

@@ -10,14 +10,17 @@
 namespace weft {
 namespace {
 
-/// True when a scan (or a loop that keeps every step) runs along `range`: such ranges are
-/// innermost.
-bool runs_in_order(NodeRef sink, NodeRef range) {
+/// Ranges along which a scan, or a loop that keeps every step, runs: they are innermost, in the
+/// order in which the loop lists its axes.
+std::vector<NodeRef> run_in_order(NodeRef sink) {
+  std::vector<NodeRef> ranges;
   for (NodeRef n : Toposort(sink)) {
-    const bool open = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
-    if (open && std::find(n->src().begin(), n->src().end(), range) != n->src().end()) return true;
+    if (n->op != Op::Scan && !(n->op == Op::Loop && n->int_arg(3) != 0)) continue;
+    for (NodeRef s : n->src())
+      if (s->op == Op::Range && std::find(ranges.begin(), ranges.end(), s) == ranges.end())
+        ranges.push_back(s);
   }
-  return false;
+  return ranges;
 }
 
 /// Output ranges from outermost to innermost: what hoisted reductions depend on first, the rest in
@@ -40,9 +43,11 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (std::find(set.begin(), set.end(), r) != set.end()) add(r);
+  const std::vector<NodeRef> ordered = run_in_order(sink);
   for (NodeRef r : memory)
-    if (!runs_in_order(sink, r)) add(r);
-  for (NodeRef r : memory) add(r);
+    if (std::find(ordered.begin(), ordered.end(), r) == ordered.end()) add(r);
+  for (NodeRef r : ordered)
+    if (std::find(memory.begin(), memory.end(), r) != memory.end()) add(r);
   return nest;
 }
 

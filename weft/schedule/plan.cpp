@@ -319,6 +319,9 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
       return false;
     used.push_back(i);
   }
+  // A kernel that may have nothing to do does nothing for others either.
+  for (NodeRef r : k.ranges)
+    if (r->op == Op::Range && r->src(0)->vmin <= 0 && !contains(used, r)) return false;
   NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
   if (is_reduction(reduce)) {
     const bool light = !heavy_.at(reduce);
