@@ -325,7 +325,8 @@ Inferred infer(Graph& g, const NodeSpec& s) {
         }
         break;
       case Op::Variable: b = {s.ints[0], s.ints[1]}; break;
-      case Op::Bind: b = {s.src[1]->vmin, s.src[1]->vmax}; break;
+      // Not the value: a graph must not fold what is only true of this run.
+      case Op::Bind: b = {s.src[0]->vmin, s.src[0]->vmax}; break;
       case Op::Range: b = {0, std::max<int64_t>(0, s.src[0]->vmax - 1)}; break;
       case Op::Iota:
         b = {0, std::max<int64_t>(0, s.src[static_cast<size_t>(s.ints[0])]->vmax - 1)};

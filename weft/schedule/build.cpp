@@ -2,28 +2,13 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
 namespace weft {
 namespace {
 
 NodeRef zero(Graph& g, DType dtype) { return g.constant(Value::of(dtype, 0)); }
-
-/// `n` with the listed leaves replaced.
-NodeRef substitute(Graph& g, NodeRef n, const NodeMap<NodeRef>& replacements) {
-  NodeMap<NodeRef> done;
-  std::vector<NodeRef> src;
-  for (NodeRef x : Toposort(n)) {
-    if (const NodeRef* r = replacements.find(x)) {
-      done[x] = *r;
-      continue;
-    }
-    src.clear();
-    for (NodeRef s : x->src()) src.push_back(done.at(s));
-    done[x] = g.with_sources(x, src);
-  }
-  return done.at(n);
-}
 
 class Builder {
  public:
@@ -114,6 +99,8 @@ class Builder {
     }
     if (is_movement(n->op)) {
       const Demand& s = source_demand(n, d, 0);
+      // A constant's one demand carries the mask of whoever wanted it first.
+      if (n->src(0)->op == Op::Const || n->src(0)->op == Op::Variable) return s.result;
       return s.place.valid == d.place.valid ? s.result : masked(s.result, s.place.valid);
     }
     std::vector<NodeRef> src;

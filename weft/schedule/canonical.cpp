@@ -4,6 +4,7 @@
 #include <map>
 
 #include "weft/base/format.h"
+#include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 #include "weft/simplify/simplify.h"
 
@@ -49,22 +50,6 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (NodeRef r : ordered)
     if (std::find(memory.begin(), memory.end(), r) != memory.end()) add(r);
   return nest;
-}
-
-/// A copy of `root` in which `replace` says what becomes of some nodes.
-NodeRef rebuild(Graph& g, NodeRef root, const NodeMap<NodeRef>& replace) {
-  NodeMap<NodeRef> done;
-  std::vector<NodeRef> src;
-  for (NodeRef n : Toposort(root)) {
-    if (const NodeRef* r = replace.find(n)) {
-      done[n] = *r;
-      continue;
-    }
-    src.clear();
-    for (NodeRef s : n->src()) src.push_back(done.at(s));
-    done[n] = g.with_sources(n, src);
-  }
-  return done.at(root);
 }
 
 bool closes_ranges(NodeRef n) {
@@ -132,7 +117,7 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
     for (size_t i = 0; i < ranges.size(); ++i)
       if (ranges[i] != same->ranges[i]) replace[ranges[i]] = same->ranges[i];
   }
-  return replace.size() == 0 ? sink : rebuild(g, sink, replace);
+  return replace.size() == 0 ? sink : substitute(g, sink, replace);
 }
 
 /// The bodies of a loop see its elements in the order of its ranges, which is that of their ids.
@@ -149,24 +134,39 @@ void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
 
 }  // namespace
 
-NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
-                         std::vector<int>& slot_buffers) {
+namespace {
+
+/// Params renamed to slots in order of first use; `slots` gets what each was called before.
+void number_slots(Graph& g, std::span<const NodeRef> order, NodeMap<NodeRef>& replace,
+                  std::vector<int>& slots) {
+  for (NodeRef n : order) {
+    if (n->op != Op::Param) continue;
+    replace[n] = g.param(static_cast<int64_t>(slots.size()), n->dtype, n->src());
+    slots.push_back(static_cast<int>(param_slot(n)));
+  }
+}
+
+}  // namespace
+
+NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sink,
+                      std::vector<int>& slots) {
   Graph& g = plan.g;
-  sink = share_loops(g, simplify_masks(g, simplify(g, sink)));
+  const Toposort order(sink);
   NodeMap<NodeRef> replace;
   int64_t next = 0;
-  // Two passes keep new and old ids apart: a range may get the id of another that is still to be
-  // renamed.
   for (NodeRef r : nest_order(plan, kernel, sink)) replace[r] = g.range(r->src(0), next++);
-  int slots = 0;
-  for (NodeRef n : Toposort(sink)) {
+  for (NodeRef n : order)
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
-    if (n->op != Op::Param) continue;
-    slot_buffers.push_back(static_cast<int>(param_slot(n)));
-    replace[n] = g.param(slots++, n->dtype, n->src());
-  }
   keep_order_of_loops(g, sink, replace);
-  return rebuild(g, sink, replace);
+  number_slots(g, order.nodes(), replace, slots);
+  return substitute(g, sink, replace);
+}
+
+NodeRef simplify_kernel(Graph& g, NodeRef sink, std::vector<int>& slots) {
+  sink = share_loops(g, simplify_masks(g, simplify(g, sink)));
+  NodeMap<NodeRef> replace;
+  number_slots(g, Toposort(sink).nodes(), replace, slots);
+  return substitute(g, sink, replace);
 }
 
 std::string kernel_name(NodeRef sink) {
