@@ -132,10 +132,6 @@ void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// Params renamed to slots in order of first use; `slots` gets what each was called before.
 void number_slots(Graph& g, std::span<const NodeRef> order, NodeMap<NodeRef>& replace,
                   std::vector<int>& slots) {
