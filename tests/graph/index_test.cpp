@@ -120,6 +120,15 @@ TEST_F(IndexForms, LongSumsStayLinear) {
   EXPECT_EQ(sum->vmin, 0);
 }
 
+TEST_F(IndexForms, BoundVariablesStaySymbolic) {
+  NodeRef v = g.variable("v", 2, 64, 4);
+  NodeRef bound = g.make(Op::Bind, DType::Index, {v, i(8)});
+  EXPECT_EQ(bound->vmin, 2);
+  EXPECT_EQ(bound->vmax, 64);
+  EXPECT_NE(g.add(bound, i(1))->op, Op::Const);
+  EXPECT_EQ(g.sub(bound, bound), i(0));
+}
+
 TEST_F(IndexForms, DivisionOfHugeSumsIsNotGuessed) {
   NodeRef huge = g.mul(n, i(INT64_MAX / 2));
   EXPECT_NE(g.idiv(g.add(huge, huge), i(2)), nullptr);

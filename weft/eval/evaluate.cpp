@@ -127,7 +127,7 @@ class Evaluator {
     prepare(order.nodes());
     for (NodeRef n : roots) ++uses_[n];
     for (NodeRef n : order)
-      if (!open_.contains(n)) evaluate_node(n);
+      if (!open_.contains(n) && n->op != Op::Variable) evaluate_node(n);
     std::vector<Array> out;
     for (NodeRef n : roots) out.push_back(value(n));
     return out;
@@ -163,7 +163,8 @@ class Evaluator {
     if (const auto* found = values_.find(n)) return **found;
     // A size that only a shape mentions.
     for (NodeRef x : Toposort(n))
-      if (!values_.contains(x)) keep(x, function_of(x->op)(step_of(x)));
+      if (!values_.contains(x) && (x == n || x->op != Op::Variable))
+        keep(x, function_of(x->op)(step_of(x)));
     return *values_.at(n);
   }
 
@@ -176,7 +177,11 @@ class Evaluator {
 
   Step step_of(NodeRef n, const Array* first = nullptr) {
     Step s{n, extents_of(n->shape), {}, inputs_};
-    for (NodeRef x : n->src()) s.src.push_back(first && s.src.empty() ? first : &value(x));
+    for (NodeRef x : n->src()) {
+      // Variables have a value where one is asked for; a Bind asks for none.
+      const bool named_only = n->op == Op::Bind && x->op == Op::Variable;
+      s.src.push_back(named_only ? nullptr : first && s.src.empty() ? first : &value(x));
+    }
     return s;
   }
 

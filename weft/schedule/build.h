@@ -12,10 +12,13 @@ std::vector<NodeRef> build_sinks(Planner& plan);
 /// f(r) : 0) is f(e).
 NodeRef build_reduce(Graph& g, Fold fold, std::span<const NodeRef> src);
 
-/// A kernel's sink with ranges renumbered in nest order and slots in order of first use;
-/// slot_buffers gets the buffer of each slot.
-NodeRef canonical_kernel(Planner& plan, const KernelPlan& kernel, NodeRef sink,
-                         std::vector<int>& slot_buffers);
+/// A kernel's sink with ranges renumbered in nest order and slots in order of first use, so that
+/// equal kernels are one node. `slots` gets the buffer of each slot.
+NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sink,
+                      std::vector<int>& slots);
+
+/// A numbered kernel in its simplest form. `slots` gets the old slot of each new one.
+NodeRef simplify_kernel(Graph& g, NodeRef sink, std::vector<int>& slots);
 
 /// The same kernel with every masked access in its simplest form.
 NodeRef simplify_masks(Graph& g, NodeRef sink);

@@ -1,6 +1,7 @@
 // Closed forms of reductions: what need not be a loop.
 #include <algorithm>
 
+#include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
 namespace weft {
@@ -47,37 +48,16 @@ NodeRef pinned(NodeRef condition, NodeRef range) {
   return nullptr;
 }
 
-NodeRef replace_range(Graph& g, NodeRef n, NodeRef range, NodeRef by) {
-  NodeMap<NodeRef> done;
-  std::vector<NodeRef> src;
-  for (NodeRef x : Toposort(n)) {
-    if (x == range) {
-      done[x] = by;
-      continue;
-    }
-    src.clear();
-    for (NodeRef s : x->src()) src.push_back(done.at(s));
-    done[x] = g.with_sources(x, src);
-  }
-  return done.at(n);
-}
-
 /// Ands `valid` into every load below, so that a pinned index outside the range reads nothing.
 NodeRef mask_loads(Graph& g, NodeRef n, NodeRef valid) {
-  NodeMap<NodeRef> done;
-  std::vector<NodeRef> src;
-  for (NodeRef x : Toposort(n)) {
-    src.clear();
-    for (NodeRef s : x->src()) src.push_back(done.at(s));
-    if (x->op == Op::Load) {
-      if (src.size() == 2)
-        src.push_back(valid);
-      else
-        src[2] = g.logical_and(src[2], valid);
-    }
-    done[x] = g.with_sources(x, src);
-  }
-  return done.at(n);
+  return rebuild(n, [&](NodeRef x, std::span<const NodeRef> sources) {
+    std::vector<NodeRef> src(sources.begin(), sources.end());
+    if (x->op == Op::Load && src.size() == 2)
+      src.push_back(valid);
+    else if (x->op == Op::Load)
+      src[2] = g.logical_and(src[2], valid);
+    return g.with_sources(x, src);
+  });
 }
 
 /// sum over r of (r == e ? f(r) : 0)  ->  0 <= e < n ? f(e) : 0.
@@ -97,7 +77,9 @@ NodeRef select_one(Graph& g, std::span<const NodeRef> src) {
                                g.lt(wide, g.cast(range->src(0), DType::I64)));
       index = g.alu(Op::ToIndex, {at, range->src(0)});
     }
-    NodeRef chosen = mask_loads(g, replace_range(g, value->src(1), range, index), in_range);
+    NodeMap<NodeRef> at_range;
+    at_range[range] = index;
+    NodeRef chosen = mask_loads(g, substitute(g, value->src(1), at_range), in_range);
     std::vector<NodeRef> rest{g.where(in_range, chosen, value->src(2))};
     for (size_t j = 1; j < src.size(); ++j)
       if (j != i) rest.push_back(src[j]);

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "weft/base/error.h"
+#include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
 namespace weft {
@@ -198,41 +199,48 @@ class Emitter {
   void emit(const KernelPlan& k, NodeRef sink) {
     if (is_empty(k)) return;
     std::vector<int> slots;
-    NodeRef canonical = canonical_kernel(plan_, k, use_physical(sink), slots);
+    const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
     ScheduleStep step;
-    step.kernel = index_of(canonical);
-    step.buffers = std::move(slots);
+    step.kernel = known.kernel;
+    for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
     out_.steps.push_back(std::move(step));
   }
 
  private:
+  struct Known {
+    int kernel;
+    std::vector<int> slots;  // of the numbered form, by slot of the simplified one
+  };
+
   /// Params named after the buffers they really are, so that a buffer read and written is one slot.
   NodeRef use_physical(NodeRef sink) {
-    NodeMap<NodeRef> done;
-    std::vector<NodeRef> src;
-    for (NodeRef n : Toposort(sink)) {
-      src.clear();
-      for (NodeRef s : n->src()) src.push_back(done.at(s));
-      done[n] =
-          n->op == Op::Param
-              ? plan_.g.param(order_.physical[static_cast<size_t>(param_slot(n))], n->dtype, src)
-              : plan_.g.with_sources(n, src);
-    }
-    return done.at(sink);
+    return rebuild(sink, [&](NodeRef n, std::span<const NodeRef> src) {
+      if (n->op != Op::Param) return plan_.g.with_sources(n, src);
+      return plan_.g.param(order_.physical[static_cast<size_t>(param_slot(n))], n->dtype, src);
+    });
   }
 
-  int index_of(NodeRef canonical) {
-    if (const int* known = kernels_.find(canonical)) return *known;
-    Kernel k{std::make_shared<Graph>(), nullptr, kernel_name(canonical)};
-    k.sink = k.graph->import(canonical);
+  /// Equal kernels are simplified once.
+  const Known& simplified(NodeRef numbered) {
+    if (const Known* known = seen_.find(numbered)) return *known;
+    Known made{-1, {}};
+    made.kernel = index_of(simplify_kernel(plan_.g, numbered, made.slots));
+    return seen_.set(numbered, std::move(made));
+  }
+
+  int index_of(NodeRef sink) {
+    if (const int* known = kernels_.find(sink)) return *known;
+    Kernel k{std::make_shared<Graph>(), nullptr, kernel_name(sink)};
+    k.sink = k.graph->import(sink);
     out_.kernels.push_back(std::move(k));
-    return kernels_.set(canonical, static_cast<int>(out_.kernels.size()) - 1);
+    return kernels_.set(sink, static_cast<int>(out_.kernels.size()) - 1);
   }
 
   Planner& plan_;
   const Orderer& order_;
   Schedule& out_;
-  NodeMap<int> kernels_;
+  NodeMap<Known> seen_;   // by numbered form
+  NodeMap<int> kernels_;  // by simplified form
 };
 
 }  // namespace

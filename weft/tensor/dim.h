@@ -133,6 +133,11 @@ class Ints : public SmallVector<int64_t, 4> {
   Ints(std::initializer_list<int64_t> list) : SmallVector(list) {}
   Ints(const std::vector<int64_t>& list)  // NOLINT
       : SmallVector(std::span<const int64_t>(list)) {}
+  static Ints filled(size_t count, int64_t value = 0) {
+    Ints all;
+    all.resize(count, value);
+    return all;
+  }
 };
 
 /// Axes of a reduction; none given means all. Negative axes count from the last.

@@ -86,7 +86,7 @@ class Tensor {
                          CallSite = CallSite::here());
   static Tensor eye(const Dim& rows, DType dtype = kDefaultFloat, CallSite = CallSite::here());
   static Tensor eye(const Dim& rows, const Dim& columns, DType dtype, CallSite = CallSite::here());
-  /// Copies the elements now; an empty shape list means 1-D.
+  /// Copies the elements now.
   template <class T>
   static Tensor from(std::span<const T> data, const Dims& shape, CallSite at = CallSite::here()) {
     return from_bytes(std::as_bytes(data), dtype_of<T>(), shape, at);
@@ -97,8 +97,8 @@ class Tensor {
     return from(std::span<const T>(data), shape, at);
   }
   template <class T>
-  static Tensor from(const std::vector<T>& data, CallSite at = CallSite::here()) {
-    return from(data, {data.size()}, at);
+  static Tensor from(const std::vector<T>& data) {
+    return from(data, {data.size()}, CallSite());
   }
   /// Tensor::of({1, 2, 3}), Tensor::of({{1.f, 2.f}, {3.f, 4.f}}). double becomes f32.
   template <class T>

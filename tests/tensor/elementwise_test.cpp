@@ -1,0 +1,216 @@
+#include <cmath>
+
+#include "tests/tensor/tensor_test.h"
+
+namespace weft {
+namespace {
+
+class Elementwise : public TensorTest {};
+
+TEST_F(Elementwise, NumbersAreWeak) {
+  const Tensor i8 = Tensor::of({1, 2}).cast(DType::I8);
+  EXPECT_EQ((i8 + 1).dtype(), DType::I8);
+  EXPECT_EQ((1 - i8).dtype(), DType::I8);
+  EXPECT_EQ((i8 * 0.5).dtype(), DType::F32);
+  EXPECT_EQ((i8 / 2).dtype(), DType::F32);
+  EXPECT_EQ((i8 < 1.5).dtype(), DType::Bool);
+  EXPECT_EQ((Tensor::ones({2}, DType::F16) * 2.0).dtype(), DType::F16);
+  EXPECT_EQ((Tensor::ones({2}, DType::Bool) + 1).dtype(), DType::I32);
+  EXPECT_EQ((i8 + Tensor::ones({2}, DType::I32)).dtype(), DType::I32);
+  EXPECT_EQ((i8 + Tensor::ones({2}, DType::BF16)).dtype(), DType::BF16);
+}
+
+TEST_F(Elementwise, OperatorsBroadcast) {
+  const Tensor row = Tensor::of({1, 2, 3}), column = Tensor::of({{10}, {20}});
+  EXPECT_EQ(shown(row + column), "i32 (2, 3) [11, 12, 13, 21, 22, 23]");
+  EXPECT_EQ(shown(column - row), "i32 (2, 3) [9, 8, 7, 19, 18, 17]");
+  EXPECT_EQ(shown(row > 1), "bool (3) [false, true, true]");
+  EXPECT_EQ(shown(3 >= row), "bool (3) [true, true, true]");
+  EXPECT_EQ(shown(row == 2), "bool (3) [false, true, false]");
+  EXPECT_EQ(shown(row != 2), "bool (3) [true, false, true]");
+  EXPECT_EQ(shown(row & 1), "i32 (3) [1, 0, 1]");
+  EXPECT_EQ(shown((row | 4) ^ 1), "i32 (3) [4, 7, 6]");
+  EXPECT_EQ(shown((row << 2) >> 1), "i32 (3) [2, 4, 6]");
+  EXPECT_EQ(shown(-row), "i32 (3) [-1, -2, -3]");
+  EXPECT_EQ(shown(~(row > 1)), "bool (3) [true, false, false]");
+  EXPECT_EQ(shown(row / 2), "f32 (3) [0.5, 1, 1.5]");
+  EXPECT_EQ(shown(Tensor::zeros({2, 3}) + 1), "f32 (2, 3) [1, 1, 1, 1, 1, 1]");
+}
+
+TEST_F(Elementwise, RemaindersFollowPython) {
+  const Tensor x = Tensor::of({-7, -1, 1, 7});
+  EXPECT_EQ(shown(x % 3), "i32 (4) [2, 2, 1, 1]");
+  EXPECT_EQ(shown(x % -3), "i32 (4) [-1, -1, -2, -2]");
+  EXPECT_EQ(shown(x.floor_div(3)), "i32 (4) [-3, -1, 0, 2]");
+  EXPECT_EQ(shown(x.fmod(3)), "i32 (4) [-1, -1, 1, 1]");
+  EXPECT_EQ(shown(x.cast(DType::F32) % 4), "f32 (4) [1, 3, 1, 3]");
+  EXPECT_EQ(shown(x.cast(DType::F32).fmod(4)), "f32 (4) [-3, -1, 1, 3]");
+}
+
+TEST_F(Elementwise, SelectingAndLimiting) {
+  const Tensor x = Tensor::of({-2.0f, 0.5f, 3.0f});
+  EXPECT_EQ(shown(x.clamp(-1, 1)), "f32 (3) [-1, 0.5, 1]");
+  EXPECT_EQ(shown((x > 0).where(x, 0)), "f32 (3) [0, 0.5, 3]");
+  EXPECT_EQ(shown((x > 0).where(1, 2)), "i32 (3) [2, 1, 1]");
+  EXPECT_EQ(shown(x.maximum(Tensor::of({{0.0f}, {1.0f}}))), "f32 (2, 3) [0, 0.5, 3, 1, 1, 3]");
+  EXPECT_EQ(shown(x.masked_fill(x < 0, 9)), "f32 (3) [9, 0.5, 3]");
+  EXPECT_EQ(shown(x.lerp(1, 0.5)), "f32 (3) [-0.5, 0.75, 2]");
+  EXPECT_EQ(shown(x.copysign(-1)), "f32 (3) [-2, -0.5, -3]");
+}
+
+TEST_F(Elementwise, Rounding) {
+  const Tensor x = Tensor::of({-1.5f, -0.5f, 0.5f, 1.5f, 2.5f, -1.2f});
+  EXPECT_EQ(shown(x.floor()), "f32 (6) [-2, -1, 0, 1, 2, -2]");
+  EXPECT_EQ(shown(x.ceil() + 0), "f32 (6) [-1, 0, 1, 2, 3, -1]");
+  EXPECT_EQ(shown(x.round() + 0), "f32 (6) [-2, 0, 0, 2, 2, -1]");
+  EXPECT_EQ(shown(x.trunc() + 0), "f32 (6) [-1, 0, 0, 1, 2, -1]");
+  EXPECT_EQ(shown(x.sign()), "f32 (6) [-1, -1, 1, 1, 1, -1]");
+  EXPECT_EQ(shown(Tensor::of({-3, 0, 4}).sign()), "i32 (3) [-1, 0, 1]");
+  EXPECT_EQ(shown(Tensor::of({-3, 0, 4}).abs()), "i32 (3) [3, 0, 4]");
+}
+
+TEST_F(Elementwise, WhatIsANumber) {
+  const Tensor x = Tensor::of({1.0f, INFINITY, -INFINITY, NAN});
+  EXPECT_EQ(shown(x.isnan()), "bool (4) [false, false, false, true]");
+  EXPECT_EQ(shown(x.isinf()), "bool (4) [false, true, true, false]");
+  EXPECT_EQ(shown(x.isfinite()), "bool (4) [true, false, false, false]");
+  EXPECT_EQ(shown(x.isclose(x)), "bool (4) [true, true, true, false]");
+  EXPECT_EQ(shown(x.isclose(x, 1e-5, 1e-8, true)), "bool (4) [true, true, true, true]");
+  EXPECT_EQ(shown(Tensor::of({1, 2}).isfinite()), "bool (2) [true, true]");
+}
+
+TEST_F(Elementwise, CastsAndBits) {
+  EXPECT_EQ(shown(Tensor::of({1.9f, -1.9f, 300.0f}).cast(DType::I8)), "i8 (3) [1, -1, 127]");
+  EXPECT_EQ(shown(Tensor::of({1.0f}).bitcast(DType::U32)), "u32 (1) [1065353216]");
+  EXPECT_EQ(shown(Tensor::of({true, false})), "bool (2) [true, false]");
+}
+
+struct Derived {
+  const char* name;
+  Tensor (*f)(const Tensor&);
+  double (*reference)(double);
+};
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double softplus(double x) { return std::log1p(std::exp(x)); }
+
+const Derived kDerived[] = {
+    {"exp", [](const Tensor& x) { return x.exp(); }, std::exp},
+    {"log", [](const Tensor& x) { return (x * x + 0.1).log(); },
+     [](double x) { return std::log(x * x + 0.1); }},
+    {"log10", [](const Tensor& x) { return (x * x + 0.1).log10(); },
+     [](double x) { return std::log10(x * x + 0.1); }},
+    {"sin", [](const Tensor& x) { return x.sin(); }, std::sin},
+    {"cos", [](const Tensor& x) { return x.cos(); }, std::cos},
+    {"tan", [](const Tensor& x) { return x.tan(); }, std::tan},
+    {"asin", [](const Tensor& x) { return (x * 0.3).asin(); },
+     [](double x) { return std::asin(x * 0.3); }},
+    {"acos", [](const Tensor& x) { return (x * 0.3).acos(); },
+     [](double x) { return std::acos(x * 0.3); }},
+    {"atan", [](const Tensor& x) { return x.atan(); }, std::atan},
+    {"sinh", [](const Tensor& x) { return x.sinh(); }, std::sinh},
+    {"cosh", [](const Tensor& x) { return x.cosh(); }, std::cosh},
+    {"tanh", [](const Tensor& x) { return x.tanh(); }, std::tanh},
+    {"asinh", [](const Tensor& x) { return x.asinh(); }, std::asinh},
+    {"acosh", [](const Tensor& x) { return (x * x + 1.5).acosh(); },
+     [](double x) { return std::acosh(x * x + 1.5); }},
+    {"atanh", [](const Tensor& x) { return (x * 0.3).atanh(); },
+     [](double x) { return std::atanh(x * 0.3); }},
+    {"erf", [](const Tensor& x) { return x.erf(); }, std::erf},
+    {"square", [](const Tensor& x) { return x.square(); }, [](double x) { return x * x; }},
+    {"reciprocal", [](const Tensor& x) { return x.reciprocal(); }, [](double x) { return 1 / x; }},
+    {"rsqrt", [](const Tensor& x) { return (x * x).rsqrt(); },
+     [](double x) { return 1 / std::fabs(x); }},
+    {"sigmoid", [](const Tensor& x) { return x.sigmoid(); }, sigmoid},
+    {"logsigmoid", [](const Tensor& x) { return x.logsigmoid(); },
+     [](double x) { return std::log(sigmoid(x)); }},
+    {"relu", [](const Tensor& x) { return x.relu(); }, [](double x) { return std::max(x, 0.0); }},
+    {"relu6", [](const Tensor& x) { return (x * 5).relu6(); },
+     [](double x) { return std::min(std::max(x * 5, 0.0), 6.0); }},
+    {"leaky_relu", [](const Tensor& x) { return x.leaky_relu(0.1); },
+     [](double x) { return x < 0 ? 0.1 * x : x; }},
+    {"hardsigmoid", [](const Tensor& x) { return x.hardsigmoid(); },
+     [](double x) { return std::clamp(x / 6 + 0.5, 0.0, 1.0); }},
+    {"hardswish", [](const Tensor& x) { return x.hardswish(); },
+     [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }},
+    {"silu", [](const Tensor& x) { return x.silu(); }, [](double x) { return x * sigmoid(x); }},
+    {"elu", [](const Tensor& x) { return x.elu(); },
+     [](double x) { return x > 0 ? x : std::expm1(x); }},
+    {"celu", [](const Tensor& x) { return x.celu(2); },
+     [](double x) { return x > 0 ? x : 2 * std::expm1(x / 2); }},
+    {"selu", [](const Tensor& x) { return x.selu(); },
+     [](double x) {
+       return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x));
+     }},
+    {"gelu tanh", [](const Tensor& x) { return x.gelu(); },
+     [](double x) {
+       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+     }},
+    {"gelu erf", [](const Tensor& x) { return x.gelu(false); },
+     [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }},
+    {"quick_gelu", [](const Tensor& x) { return x.quick_gelu(); },
+     [](double x) { return x * sigmoid(1.702 * x); }},
+    {"softplus", [](const Tensor& x) { return x.softplus(2); },
+     [](double x) { return softplus(2 * x) / 2; }},
+    {"mish", [](const Tensor& x) { return x.mish(); },
+     [](double x) { return x * std::tanh(softplus(x)); }},
+    {"softsign", [](const Tensor& x) { return x.softsign(); },
+     [](double x) { return x / (1 + std::fabs(x)); }},
+    {"logaddexp", [](const Tensor& x) { return x.logaddexp(0.5); },
+     [](double x) { return std::log(std::exp(x) + std::exp(0.5)); }},
+    {"pow 3", [](const Tensor& x) { return x.pow(3); }, [](double x) { return x * x * x; }},
+    {"pow -2", [](const Tensor& x) { return x.pow(-2); }, [](double x) { return 1 / (x * x); }},
+    {"pow 1.5", [](const Tensor& x) { return x.abs().pow(1.5); },
+     [](double x) { return std::pow(std::fabs(x), 1.5); }},
+};
+
+TEST_F(Elementwise, DerivedOpsEqualTheirReferences) {
+  const std::vector<double> at = {-3, -1.7, -0.4, -1e-3, 1e-3, 0.25, 0.9, 2.2, 3.1};
+  const Tensor x = Tensor::from(at, {at.size()});
+  for (const Derived& op : kDerived) {
+    SCOPED_TRACE(op.name);
+    std::vector<double> expected;
+    for (const double v : at) expected.push_back(op.reference(v));
+    expect_near(op.f(x), expected, 3e-7);  // the fits of asin and erf
+  }
+}
+
+TEST_F(Elementwise, DerivedOpsHaveTheirDerivatives) {
+  for (const Derived& op : kDerived) {
+    SCOPED_TRACE(op.name);
+    // Against the reference's own slope, so that a wrong value cannot hide a wrong gradient.
+    const Tensor x = sample({6});
+    const auto at = values(x), got = values(op.f(x).sum().gradient({x})[0]);
+    for (size_t i = 0; i < at.size(); ++i) {
+      const double slope = (op.reference(at[i] + 1e-6) - op.reference(at[i] - 1e-6)) / 2e-6;
+      EXPECT_NEAR(got[i], slope, 1e-5 * std::max(1.0, std::fabs(slope))) << "at " << at[i];
+    }
+  }
+}
+
+TEST_F(Elementwise, DerivativesAtKinksAndFarOut) {
+  auto slope = [](Tensor (*f)(const Tensor&), float at) {
+    const Tensor x = Tensor::of({at});
+    return values(f(x).sum().gradient({x})[0])[0];
+  };
+  EXPECT_EQ(slope([](const Tensor& x) { return x.relu(); }, 0), 0);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.abs(); }, 0), 0);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.tanh(); }, 0), 1);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.sigmoid(); }, 0), 0.25);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.sigmoid(); }, -200), 0);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.sigmoid(); }, 200), 0);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.softplus(); }, 200), 1);
+  EXPECT_EQ(slope([](const Tensor& x) { return x.pow(1.5); }, 0), 0);
+  EXPECT_EQ(shown(Tensor::of({NAN}).relu()), "f32 (1) [nan]");
+}
+
+TEST_F(Elementwise, PowersOfAwkwardNumbers) {
+  const Tensor x = Tensor::of({-2.0f, 0.0f, 2.0f, 4.0f});
+  EXPECT_EQ(shown(x.pow(0)), "f32 (4) [1, 1, 1, 1]");
+  EXPECT_EQ(shown(x.pow(Tensor::of({3.0f, 0.0f, -1.0f, 0.5f}))), "f32 (4) [-8, 1, 0.5, 2]");
+  EXPECT_EQ(shown(x.pow(Tensor::of({0.5f, 1.0f, 1.0f, 2.0f}))), "f32 (4) [nan, 0, 2, 16]");
+  EXPECT_EQ(shown(Tensor::of({-3, 2}).pow(Tensor::of({3, 10}))), "i32 (2) [-27, 1024]");
+}
+
+}  // namespace
+}  // namespace weft

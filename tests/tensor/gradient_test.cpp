@@ -1,0 +1,114 @@
+#include <cmath>
+
+#include "tests/tensor/differentiable.h"
+#include "tests/tensor/tensor_test.h"
+#include "weft/run/storage.h"
+#include "weft/tensor/gradients.h"
+
+namespace weft {
+namespace {
+
+class Gradients : public TensorTest {};
+
+TEST_F(Gradients, EqualFiniteDifferences) {
+  for (const Differentiable& c : differentiable()) {
+    SCOPED_TRACE(c.name);
+    expect_gradients(c.inputs(), c.f, 1e-5);
+  }
+}
+
+TEST_F(Gradients, EveryTensorOpHasARuleOrNeedsNone) {
+  // Ops that pass no gradient on, each for its reason.
+  const std::vector<Op> none = {Op::Not,  Op::Trunc,  Op::Bitcast, Op::ToIndex, Op::IDiv,
+                                Op::Mod,  Op::Lt,     Op::Le,      Op::Eq,      Op::Ne,
+                                Op::And,  Op::Or,     Op::Xor,     Op::Shl,     Op::Shr,
+                                Op::Loop, Op::Detach, Op::Stage};
+  for (const OpInfo& op : kOps) {
+    const OpGroup g = op.op == Op::Bind ? OpGroup::Leaf : group(op.op);
+    if (g == OpGroup::Leaf || g == OpGroup::Memory || g == OpGroup::Linear) continue;
+    const bool listed = std::find(none.begin(), none.end(), op.op) != none.end();
+    EXPECT_NE(gradient_rule(op.op) != nullptr, listed) << op.name;
+  }
+}
+
+TEST_F(Gradients, TiesShareEqually) {
+  const Tensor x = Tensor::of({3.0f, 1.0f, 3.0f});
+  EXPECT_EQ(shown(x.max().gradient({x})[0]), "f32 (3) [0.5, 0, 0.5]");
+  const Tensor y = Tensor::of({3.0f, 2.0f, 0.0f});
+  const auto g = x.maximum(y).sum().gradient({x, y});
+  EXPECT_EQ(shown(g[0]), "f32 (3) [0.5, 0, 1]");
+  EXPECT_EQ(shown(g[1]), "f32 (3) [0.5, 1, 0]");
+}
+
+TEST_F(Gradients, ProductsWithZerosAreExact) {
+  const Tensor x = Tensor::of({2.0f, 0.0f, 3.0f});
+  EXPECT_EQ(shown(x.prod().gradient({x})[0]), "f32 (3) [0, 6, 0]");
+  EXPECT_EQ(shown(x.cumprod(0).sum().gradient({x})[0]), "f32 (3) [1, 8, 0]");
+}
+
+TEST_F(Gradients, DetachStopsAndIntegersPassNothing) {
+  const Tensor x = Tensor::of({1.0f, 2.0f});
+  EXPECT_EQ(shown((x * x.detach()).sum().gradient({x})[0]), "f32 (2) [1, 2]");
+  EXPECT_EQ(shown(x.cast(DType::I32).cast(DType::F32).sum().gradient({x})[0]), "f32 (2) [0, 0]");
+  EXPECT_EQ(shown(x.round().sum().gradient({x})[0]), "f32 (2) [0, 0]");
+}
+
+TEST_F(Gradients, HalfGradientsHaveHalfDtype) {
+  const Tensor x = Tensor::ones({300}).contiguous().cast(DType::F16);
+  Tensor leaf = Tensor::of({1.0f, 2.0f}).cast(DType::F16);
+  const Tensor g = (leaf * 2.0).sum().gradient({leaf})[0];
+  EXPECT_EQ(shown(g), "f16 (2) [2, 2]");
+  EXPECT_EQ((leaf.matmul(leaf)).gradient({leaf})[0].dtype(), DType::F16);
+}
+
+TEST_F(Gradients, BackwardFillsAndAccumulates) {
+  Tensor w = Tensor::of({1.0f, 2.0f}).requires_grad_(),
+         unused = Tensor::of({1.0f}).requires_grad_();
+  EXPECT_FALSE(w.grad().defined());
+  const Tensor x = Tensor::of({3.0f, 4.0f});
+  (w * x).sum().backward();
+  EXPECT_EQ(shown(w.grad()), "f32 (2) [3, 4]");
+  (w * w).sum().backward();
+  EXPECT_EQ(shown(w.grad()), "f32 (2) [5, 8]");
+  EXPECT_FALSE(unused.grad().defined());
+  w.zero_grad();
+  (w * 2).backward(Tensor::of({1.0f, 10.0f}));
+  EXPECT_EQ(shown(w.grad()), "f32 (2) [2, 20]");
+}
+
+TEST_F(Gradients, EqualLeavesAreDifferentLeaves) {
+  Tensor a = Tensor::zeros({2}).requires_grad_(), b = Tensor::zeros({2}).requires_grad_();
+  (a * 2 + b * 3).sum().backward();
+  EXPECT_EQ(shown(a.grad()), "f32 (2) [2, 2]");
+  EXPECT_EQ(shown(b.grad()), "f32 (2) [3, 3]");
+}
+
+TEST_F(Gradients, RealizingALeafBetweenForwardAndBackwardIsNotSeen) {
+  Tensor w = (Tensor::of({1.0f, 2.0f}) * 3).requires_grad_();
+  const Tensor loss = (w * w).sum();
+  w.realize();
+  loss.backward();
+  EXPECT_EQ(shown(w.grad()), "f32 (2) [6, 12]");
+}
+
+TEST_F(Gradients, TrainingStepUpdatesInPlace) {
+  Tensor w = Tensor::of({4.0f}).requires_grad_();
+  for (int step = 0; step < 3; ++step) {
+    w.zero_grad();
+    (w * w).sum().backward();
+    w.assign(w - w.grad() * 0.25);
+    w.realize();
+  }
+  EXPECT_EQ(w.item<float>(), 0.5f);
+}
+
+TEST_F(Gradients, MillionDeepGraphs) {
+  Tensor x = Tensor::of({1.0});
+  Tensor y = x;
+  for (int i = 0; i < 20000; ++i) y = y * 1.0001;
+  const auto g = y.sum().gradient({x});
+  EXPECT_NEAR(values(g[0])[0], std::pow(1.0001, 20000), 1e-2);
+}
+
+}  // namespace
+}  // namespace weft

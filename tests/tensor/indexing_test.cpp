@@ -1,0 +1,110 @@
+#include "tests/tensor/tensor_test.h"
+
+namespace weft {
+namespace {
+
+class Indexing : public TensorTest {};
+
+Tensor counting(const Dims& shape) { return Tensor::arange(shape.product()).reshape(shape); }
+
+TEST_F(Indexing, NumbersAndSlices) {
+  const Tensor x = counting({3, 4});
+  EXPECT_EQ(shown(x[1]), "i32 (4) [4, 5, 6, 7]");
+  EXPECT_EQ(shown(x[-1]), "i32 (4) [8, 9, 10, 11]");
+  EXPECT_EQ(shown(x[{1, -2}]), "i32 () [6]");
+  EXPECT_EQ(shown(x[{Slice(1, 3), 0}]), "i32 (2) [4, 8]");
+  EXPECT_EQ(shown(x[{Slice(), Slice(std::nullopt, std::nullopt, 2)}]),
+            "i32 (3, 2) [0, 2, 4, 6, 8, 10]");
+  EXPECT_EQ(shown(x[{kEllipsis, -1}]), "i32 (3) [3, 7, 11]");
+  EXPECT_EQ((x[{kNewAxis, 0, kNewAxis}].shape()), (std::vector<int64_t>{1, 1, 4}));
+  EXPECT_EQ((x[{kEllipsis, kNewAxis}].shape()), (std::vector<int64_t>{3, 4, 1}));
+}
+
+TEST_F(Indexing, SlicesAreClampedAndReversedAsInPython) {
+  const Tensor x = Tensor::arange(6);
+  struct {
+    std::optional<Dim> start, stop;
+    int64_t step;
+    const char* expected;
+  } const kCases[] = {
+      {-2, std::nullopt, 1, "i32 (2) [4, 5]"},
+      {-100, 2, 1, "i32 (2) [0, 1]"},
+      {4, 100, 1, "i32 (2) [4, 5]"},
+      {4, 2, 1, "i32 (0) []"},
+      {7, 9, 1, "i32 (0) []"},
+      {1, 6, 2, "i32 (3) [1, 3, 5]"},
+      {std::nullopt, std::nullopt, -1, "i32 (6) [5, 4, 3, 2, 1, 0]"},
+      {4, 1, -1, "i32 (3) [4, 3, 2]"},
+      {4, 1, -2, "i32 (2) [4, 2]"},
+      {5, std::nullopt, -2, "i32 (3) [5, 3, 1]"},
+      {1, 4, -1, "i32 (0) []"},
+      {-1, -4, -1, "i32 (3) [5, 4, 3]"},
+      {100, -100, -3, "i32 (2) [5, 2]"},
+      {-100, std::nullopt, -1, "i32 (0) []"},
+      {0, std::nullopt, -1, "i32 (1) [0]"},
+  };
+  for (const auto& c : kCases)
+    EXPECT_EQ(shown(x[{Slice(c.start, c.stop, c.step)}]), c.expected)
+        << (c.start ? c.start->text() : "") << ":" << (c.stop ? c.stop->text() : "") << ":"
+        << c.step;
+}
+
+TEST_F(Indexing, IndexTensorsFollowNumpy) {
+  const Tensor x = counting({3, 4});
+  const Tensor i = Tensor::of({2, 0, -1}), j = Tensor::of({1, 3, 0});
+  EXPECT_EQ(shown(x[i]), "i32 (3, 4) [8, 9, 10, 11, 0, 1, 2, 3, 8, 9, 10, 11]");
+  EXPECT_EQ(shown(x[{i, j}]), "i32 (3) [9, 3, 8]");
+  EXPECT_EQ(shown(x[{Slice(), j}]), "i32 (3, 3) [1, 3, 0, 5, 7, 4, 9, 11, 8]");
+  EXPECT_EQ(shown(x[{i.unsqueeze(1), Tensor::of({0, 1})}]), "i32 (3, 2) [8, 9, 0, 1, 8, 9]");
+  const Tensor y = counting({2, 3, 4});
+  EXPECT_EQ(((y[{Slice(), Tensor::of({0, 1}), Tensor::of({1, 2})}]).shape()),
+            (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(shown(y[{Slice(), Tensor::of({0, 1}), Tensor::of({1, 2})}]),
+            "i32 (2, 2) [1, 6, 13, 18]");
+  // Index tensors that are apart put their axes first.
+  EXPECT_EQ(shown(y[{Tensor::of({0, 1}), Slice(1, 3), Tensor::of({1, 2})}]),
+            "i32 (2, 2) [5, 9, 18, 22]");
+  EXPECT_EQ((y[{Tensor::of({0}), Slice(), Tensor::of({{1}, {2}})}].shape()),
+            (std::vector<int64_t>{2, 1, 3}));
+}
+
+TEST_F(Indexing, OutsidePositionsReadZeroAndWriteNothing) {
+  const Tensor x = Tensor::of({5, 6, 7});
+  EXPECT_EQ(shown(x[Tensor::of({3, -4, 2})]), "i32 (3) [0, 0, 7]");
+  const Tensor y = counting({2, 2}) + 1;
+  EXPECT_EQ(shown(y[{Tensor::of({0, 0}), Tensor::of({2, 1})}]), "i32 (2) [0, 2]");
+  Tensor z = Tensor::of({5, 6, 7});
+  z.index_put({Tensor::of({3, 1})}, 0);
+  EXPECT_EQ(shown(z), "i32 (3) [5, 0, 7]");
+}
+
+TEST_F(Indexing, WritingByIndex) {
+  Tensor x = counting({3, 3});
+  x.index_put({Slice(), 1}, Tensor::of({10, 20, 30}));
+  EXPECT_EQ(shown(x), "i32 (3, 3) [0, 10, 2, 3, 20, 5, 6, 30, 8]");
+  x.index_put({Tensor::of({0, 2}), Tensor::of({0, 2})}, -1);
+  EXPECT_EQ(shown(x), "i32 (3, 3) [-1, 10, 2, 3, 20, 5, 6, 30, -1]");
+  x.index_put({Slice(1, 3), Tensor::of({0, 0})}, Tensor::of({{1, 2}, {3, 4}}));  // the last wins
+  EXPECT_EQ(shown(x), "i32 (3, 3) [-1, 10, 2, 2, 20, 5, 4, 30, -1]");
+  x[{Slice(std::nullopt, std::nullopt, -1), 0}].assign(Tensor::of({7, 8, 9}));
+  EXPECT_EQ(shown(x[{Slice(), 0}]), "i32 (3) [9, 8, 7]");
+}
+
+TEST_F(Indexing, GatherAndScatter) {
+  const Tensor x = counting({2, 3});
+  const Tensor at = Tensor::of({{0, 0}, {2, -1}});
+  EXPECT_EQ(shown(x.gather(1, at)), "i32 (2, 2) [0, 0, 5, 5]");
+  EXPECT_EQ(shown(x.gather(0, Tensor::of({{1, 0, 1}}))), "i32 (1, 3) [3, 1, 5]");
+  const Tensor zero = Tensor::zeros({4}, DType::I32), i = Tensor::of({1, 3, 1});
+  const Tensor src = Tensor::of({5, 6, 7});
+  EXPECT_EQ(shown(zero.scatter(0, i, src)), "i32 (4) [0, 7, 0, 6]");
+  EXPECT_EQ(shown(zero.scatter(0, i, src, Fold::Add)), "i32 (4) [0, 12, 0, 6]");
+  EXPECT_EQ(shown((zero + 2).scatter(0, i, src, Fold::Mul)), "i32 (4) [2, 70, 2, 12]");
+  EXPECT_EQ(shown((zero + 6).scatter(0, i, src, Fold::Max)), "i32 (4) [6, 7, 6, 6]");
+  EXPECT_EQ(shown((zero + 6).scatter(0, i, src, Fold::Min)), "i32 (4) [6, 5, 6, 6]");
+  EXPECT_EQ(shown(zero.scatter(0, i, 1)), "i32 (4) [0, 1, 0, 1]");
+  EXPECT_EQ(shown(x.index_select(1, Tensor::of({2, 0}))), "i32 (2, 2) [2, 0, 5, 3]");
+}
+
+}  // namespace
+}  // namespace weft

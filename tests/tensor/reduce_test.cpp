@@ -1,0 +1,116 @@
+#include <cmath>
+
+#include "tests/tensor/tensor_test.h"
+
+namespace weft {
+namespace {
+
+class Reduce : public TensorTest {};
+
+Tensor counting(const Dims& shape) { return Tensor::arange(shape.product()).reshape(shape); }
+
+TEST_F(Reduce, SumsAndTheirDtypes) {
+  const Tensor x = counting({2, 3});
+  EXPECT_EQ(shown(x.sum()), "i32 () [15]");
+  EXPECT_EQ(shown(x.sum(0)), "i32 (3) [3, 5, 7]");
+  EXPECT_EQ(shown(x.sum(-1, true)), "i32 (2, 1) [3, 12]");
+  EXPECT_EQ(shown(x.cast(DType::I8).sum()), "i32 () [15]");
+  EXPECT_EQ(shown(x.cast(DType::U16).sum()), "u32 () [15]");
+  EXPECT_EQ(shown((x > 2).sum()), "i32 () [3]");
+  EXPECT_EQ(x.cast(DType::I64).sum().dtype(), DType::I64);
+  EXPECT_EQ(shown(x.prod(1)), "i32 (2) [0, 60]");
+  EXPECT_EQ(shown(Tensor(3).sum()), "i32 () [3]");
+}
+
+TEST_F(Reduce, HalfSumsRunInSinglePrecision) {
+  // In f16 itself 2048 + 1 stays 2048.
+  const Tensor x = Tensor::cat({Tensor::full({1}, 2048.0), Tensor::ones({64})}).cast(DType::F16);
+  EXPECT_EQ(shown(x.sum()), "f16 () [2112]");
+  EXPECT_EQ(shown(Tensor::ones({300}, DType::BF16).sum()), "bf16 () [300]");
+}
+
+TEST_F(Reduce, ExtremesAndTheirPlaces) {
+  const Tensor x = Tensor::of({{3, 1, 3}, {-5, 7, 7}});
+  EXPECT_EQ(shown(x.max(1)), "i32 (2) [3, 7]");
+  EXPECT_EQ(shown(x.min(0)), "i32 (3) [-5, 1, 3]");
+  EXPECT_EQ(shown(x.argmax(1)), "i32 (2) [0, 1]");
+  EXPECT_EQ(shown(x.argmin(0, true)), "i32 (1, 3) [1, 0, 0]");
+  EXPECT_EQ(shown(x.argmax()), "i32 () [4]");
+  const Tensor y = Tensor::of({1.0f, NAN, 5.0f, NAN});
+  EXPECT_EQ(shown(y.argmax(0)), "i32 () [1]");
+  EXPECT_EQ(shown(y.max()), "f32 () [nan]");
+  EXPECT_EQ(shown(Tensor::full({3}, -INFINITY).argmax(0)), "i32 () [0]");
+}
+
+TEST_F(Reduce, AnyAll) {
+  const Tensor x = Tensor::of({{0, 2}, {0, 0}});
+  EXPECT_EQ(shown(x.any(1)), "bool (2) [true, false]");
+  EXPECT_EQ(shown(x.all(0)), "bool (2) [false, false]");
+  EXPECT_EQ(shown((x == x).all()), "bool () [true]");
+}
+
+TEST_F(Reduce, Moments) {
+  const Tensor x = Tensor::of({{1.0f, 2.0f}, {3.0f, 6.0f}});
+  EXPECT_EQ(shown(x.mean(0)), "f32 (2) [2, 4]");
+  EXPECT_EQ(shown(Tensor::of({1, 2}).mean()), "f32 () [1.5]");
+  EXPECT_EQ(shown(x.var(0)), "f32 (2) [2, 8]");
+  EXPECT_EQ(shown(x.var(0, false, 0)), "f32 (2) [1, 4]");
+  EXPECT_EQ(shown(x.std(0, true, 0)), "f32 (1, 2) [1, 2]");
+  EXPECT_EQ(x.cast(DType::F16).mean().dtype(), DType::F16);
+}
+
+TEST_F(Reduce, SoftMaximum) {
+  const Tensor x = Tensor::of({{0.0f, 0.0f}, {1000.0f, 1000.0f}});
+  EXPECT_EQ(shown(x.softmax()), "f32 (2, 2) [0.5, 0.5, 0.5, 0.5]");
+  expect_near(x.logsumexp(1), {std::log(2.0), 1000 + std::log(2.0)});
+  expect_near(x.log_softmax(1), {-std::log(2.0), -std::log(2.0), -std::log(2.0), -std::log(2.0)},
+              1e-4);
+  EXPECT_EQ(shown(Tensor::full({2}, -INFINITY).logsumexp()), "f32 () [-inf]");
+}
+
+TEST_F(Reduce, RunningFolds) {
+  const Tensor x = Tensor::of({{1, 3, 2}, {4, -1, 5}});
+  EXPECT_EQ(shown(x.cumsum(1)), "i32 (2, 3) [1, 4, 6, 4, 3, 8]");
+  EXPECT_EQ(shown(x.cumsum()), "i32 (2, 3) [1, 3, 2, 5, 2, 7]");
+  EXPECT_EQ(shown(x.cumprod(1)), "i32 (2, 3) [1, 3, 6, 4, -4, -20]");
+  EXPECT_EQ(shown(x.cummax(1)), "i32 (2, 3) [1, 3, 3, 4, 4, 5]");
+  EXPECT_EQ(shown(x.cummin(1)), "i32 (2, 3) [1, 1, 1, 4, -1, -1]");
+}
+
+TEST_F(Reduce, SortIsStableAndKnowsNaN) {
+  const Tensor x = Tensor::of({3.0f, 1.0f, NAN, 1.0f, -2.0f});
+  const auto [up, at] = x.sort();
+  EXPECT_EQ(shown(up), "f32 (5) [-2, 1, 1, 3, nan]");
+  EXPECT_EQ(shown(at), "i32 (5) [4, 1, 3, 0, 2]");
+  EXPECT_EQ(shown(x.argsort(0, true)), "i32 (5) [2, 0, 1, 3, 4]");
+  const auto [top, where] = Tensor::of({{1, 9, 5}, {7, 7, 2}}).topk(2);
+  EXPECT_EQ(shown(top), "i32 (2, 2) [9, 5, 7, 7]");
+  EXPECT_EQ(shown(where), "i32 (2, 2) [1, 2, 0, 1]");
+  EXPECT_EQ(shown(Tensor::of({{2, 1}, {1, 2}}).sort(0).first), "i32 (2, 2) [1, 1, 2, 2]");
+}
+
+TEST_F(Reduce, LongSortsUseTheNetwork) {
+  constexpr int kCount = 1100;
+  std::vector<int32_t> data(kCount);
+  for (int i = 0; i < kCount; ++i) data[static_cast<size_t>(i)] = i * 7919 % 97;
+  std::vector<int32_t> order(kCount);
+  for (int i = 0; i < kCount; ++i) order[static_cast<size_t>(i)] = i;
+  for (const bool descending : {false, true}) {
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      const auto x = data[static_cast<size_t>(a)], y = data[static_cast<size_t>(b)];
+      return x != y ? (descending ? x > y : x < y) : a < b;
+    });
+    EXPECT_EQ(evaluated(Tensor::from(data).argsort(0, descending)).ints(),
+              std::vector<int64_t>(order.begin(), order.end()));
+  }
+}
+
+TEST_F(Reduce, NothingToReduce) {
+  EXPECT_EQ(shown(Tensor::zeros({0, 2}).sum(0)), "f32 (2) [0, 0]");
+  EXPECT_EQ(shown(Tensor::zeros({0, 2}).prod(0)), "f32 (2) [1, 1]");
+  EXPECT_EQ(message_of([] { Tensor::zeros({0, 2}).max(0); }).substr(0, 60),
+            "[max] axis 0 of shape (0, 2) has no elements, and there is n");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,74 @@
+// Inside the tensor room: the cell aliases share, and how operations make Tensors from nodes.
+#pragma once
+
+#include "weft/base/error.h"
+#include "weft/base/function_ref.h"
+#include "weft/run/storage.h"
+#include "weft/tensor/build.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+/// What aliasing Tensors share: the storage, and what autograd knows about it.
+struct TensorCell : Storage {
+  TensorCell(Context& context, NodeRef value) : Storage(context, value) {}
+  ~TensorCell() override;
+
+  bool requires_grad = false;  // such cells are listed in the context's Leaves
+  RootedNode former;  // a leaf's value when it became one: graphs made before its realize hold it
+  Tensor grad;
+};
+
+/// One public operation: the user's call site, and a promise to the graph that nodes not rooted yet
+/// are in use.
+class OpScope {
+ public:
+  OpScope(Context& c, CallSite at);
+  OpScope(const Tensor& x, CallSite at) : OpScope(x.context(), at) {}
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+
+  Tensor result(NodeRef value) const;
+
+ private:
+  CallSiteScope site_;
+
+ public:
+  Context& context;
+  Graph& g;
+
+ private:
+  Graph::Building building_;
+};
+
+struct TensorAccess {
+  static Tensor make(Context& context, NodeRef value);
+  static Tensor whole(std::shared_ptr<TensorCell> cell) { return {std::move(cell), RootedNode()}; }
+  /// The movement chain of x over a placeholder for its storage's value.
+  static NodeRef chain(Graph& g, const Tensor& x);
+  /// x's storage seen through another chain.
+  static Tensor view(const Tensor& x, NodeRef chain);
+  /// `chain` with its placeholder replaced.
+  static NodeRef apply(Graph& g, NodeRef chain, NodeRef value);
+  static NodeRef chain_or_null(const Tensor& x) { return x.chain_.get(); }
+  /// The value of a chain of whole-array moves, undone from `seen`; null if some move is not.
+  static NodeRef undo(Graph& g, NodeRef chain, NodeRef seen);
+};
+
+/// An axis in [0, rank), or an error: "[sum] axis 3 is out of range for ... (2, 3): use -2 to 1".
+int64_t checked_axis(const char* tag, int64_t axis, const Tensor& x);
+int64_t checked_axis(const char* tag, int64_t axis, size_t rank, const std::string& shape);
+/// Distinct axes in ascending order; all of them when none is given.
+build::AxisList checked_axes(const char* tag, const Axes& axes, const Tensor& x);
+build::Extents nodes_of(const Dims& dims);
+Dims dims_of(NodeRef n);
+std::string shape_text(NodeRef n);
+/// NumPy's broadcast of shapes; an error names two that do not fit.
+build::Extents broadcast(const char* tag, std::span<const NodeRef> operands);
+/// One number for every spatial axis, or as many as there are.
+Ints per_axis(const char* tag, const char* what, const Ints& given, size_t count);
+void require_float(const char* tag, const Tensor& x);
+/// f32 for f16 and bf16, i32 for small integers: where sums run.
+DType sum_dtype(DType d);
+
+}  // namespace weft

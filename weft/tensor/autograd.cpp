@@ -1,0 +1,228 @@
+// backward() and gradient(): the reverse walk, and the leaves it fills.
+#include <algorithm>
+#include <mutex>
+
+#include "weft/base/context.h"
+#include "weft/tensor/gradients.h"
+
+namespace weft {
+
+// ---- the walk
+
+void Backward::mark_needed(const Toposort& order, std::span<const NodeRef> targets) {
+  for (NodeRef t : targets) needed_[t] = true;
+  for (NodeRef node : order) {
+    // Only floating-point values carry gradients; a Loop's are its Gets'.
+    if (node->op == Op::Detach || !(is_float(node->dtype) || node->op == Op::Loop)) continue;
+    const auto src = node->src();
+    if (std::any_of(src.begin(), src.end(), [this](NodeRef s) { return needed_.contains(s); }))
+      needed_[node] = true;
+  }
+}
+
+void Backward::give_to(NodeRef source, const Tensor& gradient) {
+  if (!needed_.contains(source)) return;
+  const Tensor fitting = source->rank() == 0 && gradient.ndim() != 0 ? gradient.sum() : gradient;
+  Tensor& sum = grads_[source];
+  if (sum.defined()) {
+    sum = sum + fitting;
+  } else if (fitting.dims() == dims_of(source)) {
+    sum = fitting;
+  } else {
+    // A scalar gradient of a tensor that broadcasts it: give it its shape.
+    sum = tensor(build::broadcast_to(g, fitting.node(), source->shape->span()));
+  }
+}
+
+std::vector<Tensor> Backward::run(NodeRef root, const Tensor& upstream,
+                                  std::span<const NodeRef> targets) {
+  const Toposort order(root);
+  mark_needed(order, targets);
+  give_to(root, upstream);
+  const auto nodes = order.nodes();
+  for (size_t i = nodes.size(); i-- > 0;) {
+    n = nodes[i];
+    const Tensor* known = needed_.contains(n) ? grads_.find(n) : nullptr;
+    const GradientRule rule = gradient_rule(n->op);
+    if (!known || !known->defined() || !rule) continue;
+    grad = *known;
+    rule(*this);
+  }
+  std::vector<Tensor> out;
+  for (NodeRef t : targets) {
+    const Tensor* found = grads_.find(t);
+    out.push_back(found ? *found : Tensor());
+  }
+  return out;
+}
+
+// ---- leaves
+
+namespace {
+
+/// The cells of a context that ask for gradients, in the order they asked.
+struct Leaves {
+  std::mutex mutex;
+  std::vector<TensorCell*> cells;
+};
+
+void require_differentiable(const char* tag, const Tensor& x) {
+  if (!is_float(x.dtype()))
+    fail_type(tag, "gradients need floating-point numbers: got {} of shape {}; cast it first",
+              name(x.dtype()), x.dims().text());
+}
+
+/// True where nothing under `n` tells it from an equal expression: constants, positions.
+bool is_constant(NodeRef root) {
+  for (NodeRef n : Toposort(root))
+    if (n->op == Op::Buffer || n->op == Op::Param) return false;
+  return true;
+}
+
+}  // namespace
+
+TensorCell::~TensorCell() {
+  if (!requires_grad) return;
+  auto& leaves = context().get<Leaves>();
+  std::lock_guard lock(leaves.mutex);
+  std::erase(leaves.cells, this);
+}
+
+Tensor& Tensor::requires_grad_(bool on, CallSite at) {
+  const CallSiteScope site(at);
+  require_differentiable("requires_grad_", *this);
+  if (chain_)
+    fail("requires_grad_.view",
+         "this Tensor is a view of shape {}: gradients belong to whole tensors; call it on the "
+         "tensor "
+         "that is viewed, or on contiguous()",
+         dims().text());
+  if (cell_->requires_grad == on) return *this;
+  auto& leaves = context().get<Leaves>();
+  bool ambiguous = on && is_constant(cell_->value());
+  {
+    std::lock_guard lock(leaves.mutex);
+    for (const TensorCell* c : leaves.cells) ambiguous |= c->value() == cell_->value();
+    cell_->requires_grad = on;
+    std::erase(leaves.cells, cell_.get());
+    if (on) leaves.cells.push_back(cell_.get());
+  }
+  // Equal expressions are one node; a buffer of its own makes this leaf different from the others.
+  if (on && ambiguous) realize();
+  cell_->former = RootedNode(on ? cell_->value() : nullptr);
+  return *this;
+}
+
+bool Tensor::requires_grad() const { return context(), cell_->requires_grad; }
+Tensor Tensor::grad() const { return context(), cell_->grad; }
+void Tensor::zero_grad() { context(), cell_->grad = Tensor(); }
+
+void Tensor::set_grad(const Tensor& g, CallSite at) {
+  const CallSiteScope site(at);
+  if (!(g.dims() == dims()))
+    fail("set_grad", "a gradient of shape {} for a tensor of shape {}: the shapes must be equal",
+         g.dims().text(), dims().text());
+  cell_->grad = g;
+}
+
+Tensor Tensor::detach(CallSite at) const {
+  const OpScope scope(*this, at);
+  return scope.result(scope.g.make(Op::Detach, dtype(), {node()}));
+}
+
+// ---- entry points
+
+namespace {
+
+/// Kept alive by the result: the last handle of one must not go while the list is locked.
+std::vector<std::shared_ptr<Storage>> live_leaves(Context& context) {
+  std::vector<std::shared_ptr<Storage>> alive;
+  auto& leaves = context.get<Leaves>();
+  std::lock_guard lock(leaves.mutex);
+  for (TensorCell* c : leaves.cells)
+    if (auto held = c->weak_from_this().lock()) alive.push_back(std::move(held));
+  return alive;
+}
+
+Tensor upstream_of(const char* tag, const Tensor& x) {
+  require_differentiable(tag, x);
+  if (x.ndim() != 0 && !(x.dims().product() == Dim(1)))
+    fail(tag,
+         "needs one number to start from, but the shape is {}: reduce it with sum() or mean(), or "
+         "give "
+         "the upstream gradient",
+         x.dims().text());
+  return x.ones_like();
+}
+
+void require_upstream(const char* tag, const Tensor& x, const Tensor& upstream) {
+  require_differentiable(tag, x);
+  if (!(upstream.dims() == x.dims()))
+    fail(tag, "the upstream gradient has shape {} but the tensor has {}: they must be equal",
+         upstream.dims().text(), x.dims().text());
+}
+
+}  // namespace
+
+std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, CallSite at) const {
+  const CallSiteScope site(at);
+  return gradient(targets, upstream_of("gradient", *this));
+}
+
+std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const Tensor& upstream,
+                                     CallSite at) const {
+  const OpScope scope(*this, at);
+  require_upstream("gradient", *this, upstream);
+  std::vector<NodeRef> nodes;
+  for (const Tensor& t : targets) {
+    require_differentiable("gradient", t);
+    nodes.push_back(t.node());
+    if (is_constant(nodes.back()))
+      fail("gradient.constant",
+           "target {} of shape {} is a constant, and equal constants are one value: call "
+           "requires_grad_() on it before using it",
+           nodes.size() - 1, t.dims().text());
+  }
+  Backward walk(scope.context, scope.g);
+  std::vector<Tensor> grads = walk.run(node(), upstream.cast(dtype()), nodes);
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (!grads[i].defined()) grads[i] = targets[i].zeros_like();
+  return grads;
+}
+
+void Tensor::backward(CallSite at) const {
+  const CallSiteScope site(at);
+  backward(upstream_of("backward", *this));
+}
+
+void Tensor::backward(const Tensor& upstream, CallSite at) const {
+  const OpScope scope(*this, at);
+  require_upstream("backward", *this, upstream);
+  const auto leaves = live_leaves(scope.context);
+  std::vector<TensorCell*> cells;
+  std::vector<NodeRef> nodes;
+  for (const auto& leaf : leaves) {
+    auto* cell = static_cast<TensorCell*>(leaf.get());
+    for (NodeRef n : {cell->value(), cell->former.get()}) {
+      if (!n || (!nodes.empty() && nodes.back() == n)) continue;
+      cells.push_back(cell);
+      nodes.push_back(n);
+    }
+  }
+  Backward walk(scope.context, scope.g);
+  const std::vector<Tensor> grads = walk.run(node(), upstream.cast(dtype()), nodes);
+  bool any = false;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) continue;
+    Tensor& sum = cells[i]->grad;
+    sum = sum.defined() ? sum + grads[i] : grads[i];
+    any = true;
+  }
+  if (!any)
+    fail(
+        "backward.leaf",
+        "this value depends on no tensor with requires_grad_(); if it was realized before (item(), "
+        "to_vector(), realize()), its history is gone: call backward() first");
+}
+
+}  // namespace weft

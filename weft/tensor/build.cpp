@@ -1,0 +1,121 @@
+#include "weft/tensor/build.h"
+
+#include <algorithm>
+
+namespace weft::build {
+
+namespace {
+
+NodeRef make(Graph& g, Op op, NodeRef x, std::span<const NodeRef> more,
+             std::span<const int64_t> ints = {}) {
+  SmallVector<NodeRef, 16> src{x};
+  src.append(more);
+  return g.make({op, x->dtype, src, ints});
+}
+
+bool same(std::span<const NodeRef> a, std::span<const NodeRef> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
+
+bool all(std::span<const NodeRef> list, int64_t value) {
+  return std::all_of(list.begin(), list.end(), [=](NodeRef n) { return is_int_const(n, value); });
+}
+
+}  // namespace
+
+Extents extents(NodeRef x) { return Extents(x->shape->span()); }
+
+NodeRef product(Graph& g, std::span<const NodeRef> dims) {
+  NodeRef total = g.index(1);
+  for (NodeRef d : dims) total = g.mul(total, d);
+  return total;
+}
+
+NodeRef reshape(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
+  if (x->op == Op::Reshape) x = x->src(0);
+  return same(x->shape->span(), dims) ? x : make(g, Op::Reshape, x, dims);
+}
+
+NodeRef expand(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
+  if (same(x->shape->span(), dims)) return x;
+  if (x->op == Op::Expand) x = x->src(0);
+  return make(g, Op::Expand, x, dims);
+}
+
+NodeRef broadcast_to(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
+  Extents aligned(dims.size() - x->rank(), g.index(1));
+  aligned.append(x->shape->span());
+  return expand(g, reshape(g, x, aligned), dims);
+}
+
+NodeRef permute(Graph& g, NodeRef x, std::span<const int64_t> axes) {
+  AxisList order(axes);
+  if (x->op == Op::Permute) {
+    for (int64_t& a : order) a = x->int_arg(static_cast<size_t>(a));
+    x = x->src(0);
+  }
+  bool identity = true;
+  for (size_t i = 0; i < order.size(); ++i) identity &= order[i] == static_cast<int64_t>(i);
+  return identity ? x : make(g, Op::Permute, x, {}, order);
+}
+
+NodeRef flip(Graph& g, NodeRef x, std::span<const int64_t> axes) {
+  AxisList list(axes);
+  std::sort(list.begin(), list.end());
+  if (x->op == Op::Flip && std::equal(list.begin(), list.end(), x->ints().begin(), x->ints().end()))
+    return x->src(0);
+  return list.empty() ? x : make(g, Op::Flip, x, {}, list);
+}
+
+NodeRef shrink(Graph& g, NodeRef x, std::span<const NodeRef> begin, std::span<const NodeRef> size,
+               std::span<const int64_t> steps) {
+  const bool unit = std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 1; });
+  if (unit && all(begin, 0) && same(x->shape->span(), size)) return x;
+  Extents args(begin);
+  args.append(size);
+  return make(g, Op::Shrink, x, args, steps);
+}
+
+NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<const NodeRef> after,
+            std::span<const int64_t> interior) {
+  const bool dense =
+      std::all_of(interior.begin(), interior.end(), [](int64_t s) { return s == 0; });
+  if (dense && all(before, 0) && all(after, 0)) return x;
+  Extents args(before);
+  args.append(after);
+  return make(g, Op::Pad, x, args, interior);
+}
+
+NodeRef window(Graph& g, NodeRef x, int64_t axis, int64_t size, int64_t stride, int64_t dilation) {
+  const int64_t ints[] = {axis, size, stride, dilation};
+  return make(g, Op::Window, x, {}, ints);
+}
+
+NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes) {
+  if (axes.empty()) return x;
+  AxisList ints{static_cast<int64_t>(fold)};
+  ints.append(axes);
+  std::sort(ints.begin() + 1, ints.end());
+  return make(g, Op::Reduce, x, {}, ints);
+}
+
+NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis) {
+  const int64_t ints[] = {static_cast<int64_t>(fold), axis};
+  return make(g, Op::Scan, x, {}, ints);
+}
+
+NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype) {
+  const int64_t ints[] = {axis};
+  const bool wide = dims[static_cast<size_t>(axis)]->vmax > INT32_MAX;
+  return g.cast(g.make({Op::Iota, wide ? DType::I64 : DType::I32, dims, ints}), dtype);
+}
+
+NodeRef without_broadcast(NodeRef x) {
+  NodeRef inner = x;
+  while (inner->op == Op::Expand || inner->op == Op::Reshape) inner = inner->src(0);
+  return inner->rank() == 0 ? inner : x;
+}
+
+NodeRef scalar(Graph& g, DType dtype, double value) { return g.constant(Value::of(dtype, value)); }
+
+}  // namespace weft::build

@@ -1,0 +1,46 @@
+// Movement and reduction nodes from sizes and axes: identities dropped, neighbours merged.
+#pragma once
+
+#include <span>
+
+#include "weft/base/small_vector.h"
+#include "weft/graph/graph.h"
+
+namespace weft::build {
+
+using Extents = SmallVector<NodeRef, 6>;
+using AxisList = SmallVector<int64_t, 6>;
+
+Extents extents(NodeRef x);
+NodeRef product(Graph& g, std::span<const NodeRef> dims);
+
+NodeRef reshape(Graph& g, NodeRef x, std::span<const NodeRef> dims);
+/// Ranks are equal; axes that differ have size 1 in x.
+NodeRef expand(Graph& g, NodeRef x, std::span<const NodeRef> dims);
+/// NumPy's rule: axes are aligned from the last; the caller has checked that sizes fit.
+NodeRef broadcast_to(Graph& g, NodeRef x, std::span<const NodeRef> dims);
+NodeRef permute(Graph& g, NodeRef x, std::span<const int64_t> axes);
+NodeRef flip(Graph& g, NodeRef x, std::span<const int64_t> axes);
+NodeRef shrink(Graph& g, NodeRef x, std::span<const NodeRef> begin, std::span<const NodeRef> size,
+               std::span<const int64_t> steps);
+NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<const NodeRef> after,
+            std::span<const int64_t> interior);
+NodeRef window(Graph& g, NodeRef x, int64_t axis, int64_t size, int64_t stride, int64_t dilation);
+NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes);
+NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis);
+/// Each element is its position along axis, as `dtype`.
+NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype);
+/// The rank-0 node that x repeats, or x itself.
+NodeRef without_broadcast(NodeRef x);
+NodeRef scalar(Graph& g, DType dtype, double value);
+
+/// The largest (smallest) value along axis and its first position (i32); NaN wins. With `running`,
+/// those up to every element.
+struct ExtremeLoop {
+  NodeRef value, position;
+};
+ExtremeLoop extreme(Graph& g, NodeRef x, int64_t axis, bool largest, bool running);
+/// y[i] = a[i] * y[i-1] + b[i] along axis, y[-1] = 0.
+NodeRef linear_recurrence(Graph& g, NodeRef a, NodeRef b, int64_t axis);
+
+}  // namespace weft::build

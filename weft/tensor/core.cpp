@@ -1,0 +1,155 @@
+// What a Tensor is: a cell shared with its aliases, and a chain of movement over the cell's value.
+#include <algorithm>
+#include <array>
+
+#include "weft/base/context.h"
+#include "weft/graph/provenance.h"
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+namespace {
+
+// Stands for the storage's value in a chain. No schedule ever sees it.
+constexpr int64_t kPlaceholderSlot = INT32_MAX;
+
+bool is_placeholder(NodeRef n) { return n->op == Op::Param && param_slot(n) == kPlaceholderSlot; }
+
+const TensorCell& checked(const std::shared_ptr<TensorCell>& cell) {
+  if (!cell)
+    fail("tensor.undefined",
+         "this Tensor holds nothing: it was default-made or moved from; give it a value first, for "
+         "example with Tensor::zeros or Tensor::of");
+  return *cell;
+}
+
+}  // namespace
+
+// ---- scopes and handles
+
+OpScope::OpScope(Context& c, CallSite at)
+    : site_(at), context(c), g(tensor_graph(c)), building_(g) {}
+
+Tensor OpScope::result(NodeRef value) const {
+  context.get<Provenance>().record(value, current_call_site());
+  return TensorAccess::make(context, value);
+}
+
+Tensor TensorAccess::make(Context& context, NodeRef value) {
+  return Tensor(std::make_shared<TensorCell>(context, value), RootedNode());
+}
+
+NodeRef TensorAccess::chain(Graph& g, const Tensor& x) {
+  if (x.chain_) return x.chain_.get();
+  NodeRef value = checked(x.cell_).value();
+  return g.param(kPlaceholderSlot, value->dtype, value->shape->span());
+}
+
+Tensor TensorAccess::view(const Tensor& x, NodeRef chain) {
+  return Tensor(x.cell_, is_placeholder(chain) ? RootedNode() : RootedNode(chain));
+}
+
+NodeRef TensorAccess::apply(Graph& g, NodeRef chain, NodeRef value) {
+  SmallVector<NodeRef, 16> moves;
+  for (; !is_placeholder(chain); chain = chain->src(0)) moves.push_back(chain);
+  SmallVector<NodeRef, 16> src;
+  for (size_t i = moves.size(); i-- > 0;) {
+    src.assign(moves[i]->src());
+    src[0] = value;
+    value = g.with_sources(moves[i], src);
+  }
+  return value;
+}
+
+NodeRef TensorAccess::undo(Graph& g, NodeRef chain, NodeRef seen) {
+  for (; !is_placeholder(chain); chain = chain->src(0)) {
+    switch (chain->op) {
+      case Op::Reshape: seen = build::reshape(g, seen, chain->src(0)->shape->span()); break;
+      case Op::Flip: seen = build::flip(g, seen, chain->ints()); break;
+      case Op::Permute: {
+        build::AxisList inverse(chain->nints);
+        for (size_t i = 0; i < chain->nints; ++i)
+          inverse[static_cast<size_t>(chain->int_arg(i))] = static_cast<int64_t>(i);
+        seen = build::permute(g, seen, inverse);
+        break;
+      }
+      default: return nullptr;
+    }
+  }
+  return seen;
+}
+
+Tensor Tensor::from_node(NodeRef n) { return TensorAccess::make(Context::current(), n); }
+
+NodeRef Tensor::node() const {
+  NodeRef value = checked(cell_).value();
+  return chain_ ? TensorAccess::apply(tensor_graph(cell_->context()), chain_.get(), value) : value;
+}
+
+Context& Tensor::context() const { return checked(cell_).context(); }
+
+// ---- what it is
+
+DType Tensor::dtype() const { return checked(cell_).value()->dtype; }
+
+namespace {
+NodeRef shape_source(const TensorCell& cell, const RootedNode& chain) {
+  return chain ? chain.get() : cell.value();
+}
+}  // namespace
+
+size_t Tensor::ndim() const { return shape_source(checked(cell_), chain_)->rank(); }
+Dims Tensor::dims() const { return dims_of(shape_source(checked(cell_), chain_)); }
+
+std::vector<int64_t> Tensor::shape() const {
+  std::vector<int64_t> sizes;
+  for (const Dim& d : dims()) sizes.push_back(d.value());
+  return sizes;
+}
+
+Dim Tensor::dim(int64_t axis) const {
+  NodeRef n = shape_source(checked(cell_), chain_);
+  return Dim(n->dim(static_cast<size_t>(checked_axis("dim", axis, *this))));
+}
+
+int64_t Tensor::numel() const { return dims().product().value(); }
+
+// ---- writing
+
+namespace {
+
+void require_writable(NodeRef chain) {
+  for (; !is_placeholder(chain); chain = chain->src(0))
+    if (chain->op == Op::Expand || chain->op == Op::Window)
+      fail(
+          "assign.shared",
+          "cannot write through {}: several of its elements are one; write to the tensor it views, "
+          "or to a copy made with contiguous()",
+          chain->op == Op::Expand ? "an expanded view" : "sliding windows");
+}
+
+}  // namespace
+
+Tensor& Tensor::assign(const Operand& value, CallSite at) {
+  const OpScope scope(*this, at);
+  Graph& g = scope.g;
+  NodeRef v = value.tensor() ? value.tensor()->node() : g.constant(value.scalar().as(dtype()));
+  NodeRef chain = TensorAccess::chain(g, *this);
+  const build::Extents common = broadcast("assign", std::array{chain, v});
+  if (!std::equal(common.begin(), common.end(), chain->shape->span().begin(),
+                  chain->shape->span().end()))
+    fail("assign.shape",
+         "a value of shape {} does not fit {}: sizes must be equal, or 1 in the value; reshape it",
+         shape_text(v), shape_text(chain));
+  v = build::broadcast_to(g, g.cast(v, dtype()), common);
+  require_writable(chain);
+  NodeRef old = cell_->value();
+  NodeRef whole = TensorAccess::undo(g, chain, v);
+  cell_->set_value(
+      whole ? whole : g.make(Op::Assign, old->dtype, {old, TensorAccess::apply(g, chain, old), v}));
+  cell_->former = RootedNode();
+  scope.context.get<Provenance>().record(cell_->value(), current_call_site());
+  return *this;
+}
+
+}  // namespace weft

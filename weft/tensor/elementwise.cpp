@@ -1,0 +1,238 @@
+// Elementwise operations: dtypes meet, shapes broadcast, one node each. Derived ones: derived.def.
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/context.h"
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+using build::Extents;
+
+namespace {
+
+Context& context_of(const Operand& a, const Operand& b) {
+  if (a.tensor()) return a.tensor()->context();
+  return b.tensor() ? b.tensor()->context() : Context::current();
+}
+
+/// The dtype operands meet in: promotion between tensors, weak numbers.
+DType meet(const char* tag, const Operand& a, const Operand& b) {
+  if (!a.tensor() && !b.tensor())
+    return promote(a.scalar().default_dtype(), b.scalar().default_dtype());
+  if (!b.tensor()) return promote_weak(a.tensor()->dtype(), b.scalar());
+  if (!a.tensor()) return promote_weak(b.tensor()->dtype(), a.scalar());
+  const DType da = a.tensor()->dtype(), db = b.tensor()->dtype();
+  const DType met = promote(da, db);
+  if (met == DType::Void)
+    fail_type(tag, "{} and {} have no common dtype: cast one of them", name(da), name(db));
+  return met;
+}
+
+NodeRef value_of(Graph& g, const Operand& x, DType dtype) {
+  return x.tensor() ? g.cast(x.tensor()->node(), dtype) : g.constant(x.scalar().as(dtype));
+}
+
+/// Broadcasts operands to one shape. Repeated scalars stay rank 0 where another operand has the
+/// shape: the graph broadcasts those by itself.
+void align(Graph& g, const char* tag, std::span<NodeRef> operands) {
+  const Extents dims = broadcast(tag, operands);
+  const Shape* shape = g.shape(dims);
+  auto has_shape = [&](NodeRef n) {
+    return n->shape == shape && build::without_broadcast(n)->rank() == shape->rank;
+  };
+  const auto carrier = std::find_if(operands.begin(), operands.end(), has_shape);
+  for (NodeRef& n : operands) {
+    NodeRef bare = build::without_broadcast(n);
+    const bool keeps_shape = carrier == operands.end() ? &n == operands.data() : bare->rank() != 0;
+    n = keeps_shape || bare->rank() != 0 ? build::broadcast_to(g, n, dims) : bare;
+  }
+}
+
+void require_takes(const char* tag, Op op, DType dtype) {
+  if (has_trait(op, kIntOnly) && is_float(dtype))
+    fail_type(tag, "takes integers or bools: got {}; cast to an integer dtype first", name(dtype));
+  const bool arithmetic = op == Op::IDiv || op == Op::Mod || op == Op::Shl || op == Op::Shr;
+  if (arithmetic && is_bool(dtype))
+    fail_type(tag, "is not defined for bool: cast to an integer dtype first");
+}
+
+Tensor apply(const char* tag, Op op, DType dtype, const Operand& a, const Operand& b, CallSite at) {
+  const OpScope scope(context_of(a, b), at);
+  require_takes(tag, op, dtype);
+  NodeRef operands[] = {value_of(scope.g, a, dtype), value_of(scope.g, b, dtype)};
+  align(scope.g, tag, operands);
+  return scope.result(scope.g.alu(op, {operands[0], operands[1]}));
+}
+
+/// The user's line: of the right operand where the left is a number made on the same line anyway.
+CallSite site_of(const Operand& a, const Operand& b) { return a.tensor() ? a.at() : b.at(); }
+
+DType float_or_default(DType d) { return is_float(d) ? d : kDefaultFloat; }
+
+Tensor unary(Op op, const Tensor& x, DType dtype, CallSite at) {
+  const OpScope scope(x, at);
+  return scope.result(scope.g.alu(op, {scope.g.cast(x.node(), dtype)}));
+}
+
+}  // namespace
+
+// ---- operators
+
+Tensor Tensor::binary(const char* name, Op op, const Operand& a, const Operand& b) {
+  const CallSiteScope site(site_of(a, b));
+  return apply(name, op, meet(name, a, b), a, b, site_of(a, b));
+}
+
+Tensor Tensor::subtract(const Operand& a, const Operand& b) {
+  const OpScope scope(context_of(a, b), site_of(a, b));
+  const DType dtype = meet("-", a, b);
+  if (is_bool(dtype))
+    fail_type("-", "is not defined for two bools: use ^ or cast to an integer dtype");
+  NodeRef operands[] = {value_of(scope.g, a, dtype), value_of(scope.g, b, dtype)};
+  align(scope.g, "-", operands);
+  return scope.result(scope.g.sub(operands[0], operands[1]));
+}
+
+Tensor Tensor::divide(const Operand& a, const Operand& b) {
+  const CallSiteScope site(site_of(a, b));
+  return apply("/", Op::Div, float_or_default(meet("/", a, b)), a, b, site_of(a, b));
+}
+
+Tensor Tensor::remainder(const Operand& a, const Operand& b) {
+  const CallSiteScope site(site_of(a, b));
+  const DType dtype = meet("%", a, b);
+  if (!is_float(dtype)) return apply("%", Op::Mod, dtype, a, b, site_of(a, b));
+  const Tensor divisor = b.tensor() ? b.tensor()->cast(dtype) : Tensor(b.scalar()).cast(dtype);
+  const Tensor dividend = a.tensor() ? a.tensor()->cast(dtype) : Tensor(a.scalar()).cast(dtype);
+  return dividend - (dividend / divisor).floor() * divisor;
+}
+
+Tensor Tensor::operator-() const {
+  if (is_bool(dtype()))
+    fail_type("-", "is not defined for bool: use ~ or cast to an integer dtype");
+  return unary(Op::Neg, *this, dtype(), CallSite::here());
+}
+
+Tensor Tensor::operator~() const {
+  require_takes("~", Op::Not, dtype());
+  return unary(Op::Not, *this, dtype(), CallSite::here());
+}
+
+// ---- named binary and ternary ones
+
+Tensor Tensor::maximum(const Operand& other, CallSite at) const {
+  const CallSiteScope site(at);
+  return apply("maximum", Op::Max, meet("maximum", *this, other), *this, other, at);
+}
+
+Tensor Tensor::minimum(const Operand& other, CallSite at) const {
+  const CallSiteScope site(at);
+  return apply("minimum", Op::Min, meet("minimum", *this, other), *this, other, at);
+}
+
+Tensor Tensor::floor_div(const Operand& other, CallSite at) const {
+  const CallSiteScope site(at);
+  const DType dtype = meet("floor_div", *this, other);
+  if (is_float(dtype)) return (*this / other).floor();
+  return apply("floor_div", Op::IDiv, dtype, *this, other, at);
+}
+
+Tensor Tensor::clamp(const Operand& low, const Operand& high, CallSite at) const {
+  const CallSiteScope site(at);
+  return maximum(low).minimum(high);
+}
+
+Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
+  const OpScope scope(*this, at);
+  const DType dtype = meet("where", a, b);
+  NodeRef operands[] = {scope.g.cast(node(), DType::Bool), value_of(scope.g, a, dtype),
+                        value_of(scope.g, b, dtype)};
+  align(scope.g, "where", operands);
+  return scope.result(scope.g.where(operands[0], operands[1], operands[2]));
+}
+
+// ---- unary ones
+
+Tensor Tensor::sqrt(CallSite at) const {
+  return unary(Op::Sqrt, *this, float_or_default(dtype()), at);
+}
+Tensor Tensor::exp2(CallSite at) const {
+  return unary(Op::Exp2, *this, float_or_default(dtype()), at);
+}
+Tensor Tensor::log2(CallSite at) const {
+  return unary(Op::Log2, *this, float_or_default(dtype()), at);
+}
+Tensor Tensor::sin(CallSite at) const {
+  return unary(Op::Sin, *this, float_or_default(dtype()), at);
+}
+Tensor Tensor::trunc(CallSite at) const {
+  return is_float(dtype()) ? unary(Op::Trunc, *this, dtype(), at) : *this;
+}
+
+Tensor Tensor::cast(DType to, CallSite at) const {
+  const OpScope scope(*this, at);
+  if (!is_data(to)) fail_type("cast", "{} is not a dtype of elements", name(to));
+  return to == dtype() ? *this : scope.result(scope.g.cast(node(), to));
+}
+
+Tensor Tensor::bitcast(DType to, CallSite at) const {
+  const OpScope scope(*this, at);
+  if (!is_data(to) || is_bool(to) || bits(to) != bits(dtype()))
+    fail_type("bitcast",
+              "{} and {} have different widths or bits that mean nothing: the widths must be "
+              "equal and the result not bool",
+              name(dtype()), name(to));
+  NodeRef src[] = {node()};
+  return to == dtype() ? *this : scope.result(scope.g.make({Op::Bitcast, to, src}));
+}
+
+// ---- powers
+
+namespace {
+
+/// x^n by squaring.
+Tensor whole_power(const Tensor& x, int64_t n) {
+  if (n < 0) return 1.0 / whole_power(x, -n);
+  Tensor result = x.ones_like(), square = x;
+  bool first = true;
+  for (; n > 0; n >>= 1) {
+    if (n & 1) {
+      result = first ? square : result * square;
+      first = false;
+    }
+    if (n > 1) square = square * square;
+  }
+  return result;
+}
+
+/// 2^(e log2 |x|), with the sign of odd powers, NaN for other powers of negative numbers, and the
+/// exact values at x = 0 and e = 0, where the product would be 0 * inf.
+Tensor general_power(const Tensor& x, const Tensor& e) {
+  const Tensor zero = x == 0, negative = x < 0;
+  const Tensor size = zero.where(1, negative.where(-x, x));
+  const Tensor y = (e * size.log2()).exp2();
+  const Tensor whole = e.trunc() == e, odd = (e * 0.5).floor() * 2 != e;
+  const Tensor below = whole.where(odd.where(-y, y), NAN);
+  const Tensor at_zero = (e > 0).where(0, (e < 0).where(INFINITY, 1));
+  return (e == 0).where(1, zero.where(at_zero, negative.where(below, y)));
+}
+
+}  // namespace
+
+Tensor Tensor::pow(const Operand& exponent, CallSite at) const {
+  const CallSiteScope site(at);
+  const DType dtype = meet("pow", *this, exponent);
+  if (!exponent.tensor()) {
+    const double e = exponent.scalar().as(DType::F64).as_double();
+    if (e == 0.5) return cast(float_or_default(dtype)).sqrt();
+    if (e == std::trunc(e) && std::fabs(e) <= 64 && (e >= 0 || is_float(dtype)))
+      return whole_power(cast(dtype), static_cast<int64_t>(e));
+  }
+  const DType wide = is_float(dtype) ? dtype : DType::F64;
+  const Tensor e = (exponent.tensor() ? *exponent.tensor() : Tensor(exponent.scalar())).cast(wide);
+  const Tensor y = general_power(cast(wide), e);
+  return is_float(dtype) ? y : y.round().cast(dtype);
+}
+
+}  // namespace weft

@@ -1,0 +1,43 @@
+// Derivatives as rules: one row per primitive op says what its sources get from its own gradient.
+#pragma once
+
+#include "weft/graph/node_map.h"
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+/// One node of the reverse walk. Rules read it and call give().
+class Backward {
+ public:
+  Backward(Context& context, Graph& graph) : context_(context), g(graph) {}
+
+  /// d root / d node for every node of `targets`; an undefined Tensor where there is no path.
+  std::vector<Tensor> run(NodeRef root, const Tensor& upstream, std::span<const NodeRef> targets);
+
+  // ---- for the rules
+  NodeRef n = nullptr;  ///< the node whose gradient is known
+  Tensor grad;
+  Tensor x(size_t i) const { return TensorAccess::make(context_, n->src(i)); }
+  Tensor y() const { return TensorAccess::make(context_, n); }
+  Tensor tensor(NodeRef node) const { return TensorAccess::make(context_, node); }
+  bool wants(size_t i) const { return needed_.contains(n->src(i)); }
+  /// Adds to the gradient of source i. What a rank-0 source was repeated over is summed out.
+  void give(size_t i, const Tensor& gradient) { give_to(n->src(i), gradient); }
+  void give_to(NodeRef source, const Tensor& gradient);
+
+ private:
+  void mark_needed(const Toposort& order, std::span<const NodeRef> targets);
+
+  Context& context_;
+  NodeMap<bool> needed_;  // nodes a target is reached from
+  NodeMap<Tensor> grads_;
+
+ public:
+  Graph& g;
+};
+
+/// The row of `op`; null for ops through which no gradient flows.
+using GradientRule = void (*)(Backward&);
+GradientRule gradient_rule(Op op);
+
+}  // namespace weft

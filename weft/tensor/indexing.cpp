@@ -1,0 +1,308 @@
+// Indexing by numbers, slices, new axes and index tensors; gather, scatter and writing by index.
+#include <algorithm>
+
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+using build::AxisList;
+using build::Extents;
+
+Index::Index(const Tensor& positions)
+    : kind_(Kind::Tensor), tensor_(std::make_shared<Tensor>(positions)) {}
+
+namespace {
+
+using Kind = Index::Kind;
+
+/// `at` with the ellipsis, given or implied at the end, written out as whole slices.
+std::vector<Index> expanded(const std::vector<Index>& at, const Tensor& x) {
+  const auto is = [](Kind k) { return [k](const Index& i) { return i.kind() == k; }; };
+  const auto ellipses = std::count_if(at.begin(), at.end(), is(Kind::Ellipsis));
+  const auto added = std::count_if(at.begin(), at.end(), is(Kind::NewAxis));
+  if (ellipses > 1) fail("index", "more than one kEllipsis: only one can be filled in");
+  const auto used = static_cast<size_t>(static_cast<std::ptrdiff_t>(at.size()) - ellipses - added);
+  if (used > x.ndim())
+    fail_index("index", "{} indices for shape {}, which has {} axes", used, x.dims().text(),
+               x.ndim());
+  std::vector<Index> out;
+  const size_t missing = x.ndim() - used;
+  for (const Index& i : at) {
+    if (i.kind() != Kind::Ellipsis) {
+      out.push_back(i);
+      continue;
+    }
+    for (size_t k = 0; k < missing; ++k) out.emplace_back(Slice());
+  }
+  for (size_t k = 0; ellipses == 0 && k < missing; ++k) out.emplace_back(Slice());
+  return out;
+}
+
+/// One axis of a basic index: elements begin, begin + step, ... of `size`, from the back if
+/// flipped.
+struct Cut {
+  Dim begin, size;
+  int64_t step = 1;
+  bool flipped = false;
+};
+
+/// A slice bound in [0, n]: negative ones count from the end, the rest is clamped.
+Dim clamped(const Dim& bound, const Dim& n) {
+  const Dim from_start = bound.max() < 0 ? bound + n : bound;
+  return max(0, min(from_start, n));
+}
+
+Cut cut_of(const Slice& s, const Dim& n) {
+  if (s.step == 0) fail("index", "a slice step of 0 goes nowhere: use 1 or -1");
+  if (s.step > 0) {
+    const Dim begin = clamped(s.start.value_or(0), n), end = clamped(s.stop.value_or(n), n);
+    return {begin, max(0, (end - begin + (s.step - 1)) / s.step), s.step, false};
+  }
+  // From start down to, not including, stop; as a forward cut of the same elements, reversed.
+  const int64_t step = -s.step;
+  const Dim first = s.start ? min(clamped(*s.start, n), n - 1) : n - 1;
+  const bool before_all = s.start && s.start->max() < 0 && (*s.start + n).max() < 0;
+  const bool stops_before = s.stop && s.stop->max() < 0 && (*s.stop + n).max() < 0;
+  const Dim last = !s.stop || stops_before ? Dim(-1) : min(clamped(*s.stop, n), n - 1);
+  const Dim count = before_all ? Dim(0) : max(0, (first - last + (step - 1)) / step);
+  const Dim begin = first - (count - 1) * step;
+  return {max(0, begin), count, step, true};
+}
+
+Cut cut_of(const Dim& at, const Dim& n, size_t axis, const Tensor& x) {
+  const bool outside = at.min() >= n.max() || at.max() < -n.max();
+  if (outside)
+    fail_index("index", "{} is out of range for axis {} of shape {}: it must be from {} to {}",
+               at.text(), axis, x.dims().text(), -n.max(), n.max() - 1);
+  return {at.max() < 0 ? at + n : at, 1, 1, false};
+}
+
+/// The basic part of an index applied as a view, whose axes that index tensors select are whole.
+struct Basic {
+  Tensor view;
+  std::vector<std::pair<size_t, Tensor>> tensors;  // axis of view, positions
+};
+
+Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
+  const OpScope scope(x, CallSite::here());
+  Graph& g = scope.g;
+  Extents begin, size;
+  AxisList steps, flips;
+  Dims shape;
+  Basic out;
+  size_t axis = 0;
+  for (const Index& i : expanded(at, x)) {
+    if (i.kind() == Kind::NewAxis) {
+      shape.push_back(1);
+      continue;
+    }
+    const Dim n = x.dim(static_cast<int64_t>(axis));
+    Cut cut{0, n};
+    if (i.kind() == Kind::Slice) cut = cut_of(i.slice(), n);
+    if (i.kind() == Kind::At) cut = cut_of(i.at(), n, axis, x);
+    if (i.kind() == Kind::Tensor) out.tensors.emplace_back(shape.size(), i.tensor());
+    begin.push_back(cut.begin.node());
+    size.push_back(cut.size.node());
+    steps.push_back(cut.step);
+    if (cut.flipped) flips.push_back(static_cast<int64_t>(axis));
+    if (i.kind() != Kind::At) shape.push_back(cut.size);
+    ++axis;
+  }
+  NodeRef chain = build::shrink(g, TensorAccess::chain(g, x), begin, size, steps);
+  chain = build::reshape(g, build::flip(g, chain, flips), nodes_of(shape));
+  out.view = TensorAccess::view(x, chain);
+  return out;
+}
+
+/// `positions` as i32 in [0, n), -1 where they are outside [-n, n).
+Tensor wrapped(const Tensor& positions, const Dim& n) {
+  if (is_float(positions.dtype()))
+    fail_type("index", "positions must be integers: got {} of shape {}; cast them",
+              name(positions.dtype()), positions.dims().text());
+  if (is_bool(positions.dtype()))
+    fail_type("index",
+              "bool masks select a number of elements that is not known when the graph is "
+              "built: use where() or masked_fill()");
+  const OpScope scope(positions, CallSite::here());
+  const Tensor i = positions.cast(n.max() > INT32_MAX ? DType::I64 : DType::I32);
+  NodeRef known = positions.node();
+  if (known->vmin >= 0 && known->vmax < n.min()) return i;  // provably inside
+  const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
+  const Tensor from_start = known->vmin >= 0 ? i : (i < 0).where(i + size, i);
+  return ((from_start >= 0) & (from_start < size)).where(from_start, -1);
+}
+
+/// Gather and scatter with positions as wrapped() gives them.
+Tensor gather_at(const Tensor& x, int64_t axis, const Tensor& index) {
+  const OpScope scope(x, CallSite::here());
+  const NodeRef src[] = {x.node(), index.node()};
+  return scope.result(scope.g.make({Op::Gather, x.dtype(), src, {&axis, 1}}));
+}
+
+Tensor scatter_at(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& src,
+                  Fold combine) {
+  const OpScope scope(x, CallSite::here());
+  const NodeRef sources[] = {x.node(), index.node(), src.node()};
+  const int64_t ints[] = {axis, static_cast<int64_t>(combine), 0};
+  return scope.result(scope.g.make({Op::Scatter, x.dtype(), sources, ints}));
+}
+
+/// How an index with tensors is a gather along one axis: x with the selected axes merged in front.
+struct Advanced {
+  Tensor front;      // (selected elements, rest...)
+  Tensor positions;  // in front's axis 0, -1 outside; flat
+  Dims picked;       // the broadcast shape of the index tensors
+  Ints to_front;     // permutation that put the selected axes first
+  size_t place = 0;  // where NumPy puts the picked axes in the result
+};
+
+Advanced advanced_part(const Basic& basic) {
+  const auto& tensors = basic.tensors;
+  Advanced out;
+  const Dims shape = basic.view.dims();
+  Tensor flat;
+  Dims rest;
+  Dim selected = 1;
+  for (const auto& [axis, positions] : tensors) {
+    const Dim n = shape[axis];
+    const Tensor i = wrapped(positions, n);
+    const OpScope scope(i, CallSite::here());
+    const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
+    flat = flat.defined() ? ((flat < 0) | (i < 0)).where(-1, flat * size + i) : i;
+    out.to_front.push_back(static_cast<int64_t>(axis));
+    selected = selected * n;
+  }
+  for (size_t a = 0; a < shape.size(); ++a) {
+    const auto listed =
+        std::find(out.to_front.begin(), out.to_front.end(), static_cast<int64_t>(a));
+    if (listed != out.to_front.end()) continue;
+    rest.push_back(shape[a]);
+  }
+  for (size_t a = 0; a < shape.size(); ++a)
+    if (std::find(out.to_front.begin(), out.to_front.begin() + tensors.size(),
+                  static_cast<int64_t>(a)) == out.to_front.begin() + tensors.size())
+      out.to_front.push_back(static_cast<int64_t>(a));
+  // Adjacent index tensors put their axes where they stood, others put them first.
+  const size_t first = tensors.front().first, last = tensors.back().first;
+  out.place = last - first + 1 == tensors.size() ? first : 0;
+  Dims merged = rest;
+  merged.insert(0, selected);
+  out.picked = flat.dims();
+  out.front = basic.view.permute(out.to_front).reshape(merged);
+  out.positions = flat.flatten();
+  return out;
+}
+
+/// positions (count) repeated over the other axes of `front`.
+Tensor spread(const Tensor& positions, const Tensor& front) {
+  Dims one = front.dims(), full = front.dims();
+  for (Dim& d : one) d = 1;
+  one[0] = full[0] = positions.dims()[0];
+  return positions.reshape(one).expand(full);
+}
+
+}  // namespace
+
+Tensor Tensor::index(const std::vector<Index>& at, CallSite site) const {
+  const CallSiteScope scope(site);
+  const Basic basic = basic_part(*this, at);
+  if (basic.tensors.empty()) return basic.view;
+  const Advanced a = advanced_part(basic);
+  const Tensor picked = gather_at(a.front, 0, spread(a.positions, a.front));
+  Dims shape = a.picked;
+  const Dims rest = a.front.dims();
+  for (size_t i = 1; i < rest.size(); ++i) shape.push_back(rest[i]);
+  // (picked..., rest...) to (rest before place..., picked..., rest...).
+  Ints order;
+  const auto p = static_cast<int64_t>(a.picked.size()), place = static_cast<int64_t>(a.place);
+  for (int64_t i = 0; i < place; ++i) order.push_back(p + i);
+  for (int64_t i = 0; i < p; ++i) order.push_back(i);
+  for (auto i = p + place; i < static_cast<int64_t>(shape.size()); ++i) order.push_back(i);
+  return picked.reshape(shape).permute(order);
+}
+
+Tensor& Tensor::index_put(const std::vector<Index>& at, const Operand& value, CallSite site) {
+  const CallSiteScope scope(site);
+  Basic basic = basic_part(*this, at);
+  if (basic.tensors.empty()) {
+    basic.view.assign(value);
+    return *this;
+  }
+  const Advanced a = advanced_part(basic);
+  // The value in the shape of the selection, its picked axes moved to the front and merged.
+  const Tensor selection = index(at);
+  const Tensor v = (value.tensor() ? *value.tensor() : Tensor(value.scalar()))
+                       .cast(dtype())
+                       .expand(selection.dims());
+  Ints order;
+  const auto p = static_cast<int64_t>(a.picked.size()), place = static_cast<int64_t>(a.place);
+  for (int64_t i = 0; i < p; ++i) order.push_back(place + i);
+  for (int64_t i = 0; i < static_cast<int64_t>(v.ndim()); ++i)
+    if (i < place || i >= place + p) order.push_back(i);
+  Dims shape = a.front.dims();
+  shape[0] = a.positions.dims()[0];
+  const Tensor written = scatter_at(a.front, 0, spread(a.positions, a.front),
+                                    v.permute(order).reshape(shape), Fold::Set);
+  // Back to the order of the view.
+  Ints back = Ints::filled(a.to_front.size());
+  Dims unmerged;
+  const Dims seen = basic.view.dims();
+  for (size_t i = 0; i < a.to_front.size(); ++i) {
+    back[static_cast<size_t>(a.to_front[i])] = static_cast<int64_t>(i);
+    unmerged.push_back(seen[static_cast<size_t>(a.to_front[i])]);
+  }
+  basic.view.assign(written.reshape(unmerged).permute(back));
+  return *this;
+}
+
+// ---- gather and scatter
+
+namespace {
+
+void require_index(const char* tag, const Tensor& x, const Tensor& index, int64_t axis) {
+  if (!is_int(index.dtype()))
+    fail_type(tag, "the index must be of an integer dtype: got {} of shape {}; cast it",
+              name(index.dtype()), index.dims().text());
+  const Dims a = x.dims(), b = index.dims();
+  bool fits = a.size() == b.size();
+  for (size_t i = 0; fits && i < a.size(); ++i)
+    fits = static_cast<int64_t>(i) == axis || b[i].min() <= a[i].max();
+  if (!fits)
+    fail(tag,
+         "an index of shape {} does not fit {}: the ranks must be equal, and only axis {} may be "
+         "longer",
+         b.text(), a.text(), axis);
+}
+
+}  // namespace
+
+Tensor Tensor::gather(int64_t axis, const Tensor& index, CallSite at) const {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("gather", axis, *this);
+  require_index("gather", *this, index, a);
+  return gather_at(*this, a, wrapped(index, dim(a)));
+}
+
+Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fold combine,
+                       CallSite at) const {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("scatter", axis, *this);
+  require_index("scatter", *this, index, a);
+  const Tensor value = (src.tensor() ? *src.tensor() : Tensor(src.scalar())).cast(dtype());
+  if (value.ndim() != 0 && !(value.dims() == index.dims()))
+    fail("scatter", "src of shape {} and index of shape {} must have equal shapes",
+         value.dims().text(), index.dims().text());
+  return scatter_at(*this, a, wrapped(index, dim(a)), value.expand(index.dims()), combine);
+}
+
+Tensor Tensor::index_select(int64_t axis, const Tensor& positions, CallSite at) const {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("index_select", axis, *this);
+  if (positions.ndim() != 1)
+    fail("index_select", "positions are 1-D: got shape {}", positions.dims().text());
+  std::vector<Index> list(static_cast<size_t>(a), Index(Slice()));
+  list.emplace_back(positions);
+  return index(list);
+}
+
+}  // namespace weft

@@ -1,0 +1,360 @@
+// Movement: views of the same storage where NumPy would give one, copies elsewhere.
+#include <algorithm>
+#include <numeric>
+
+#include "weft/tensor/access.h"
+#include "weft/tensor/strides.h"
+
+namespace weft {
+
+using build::AxisList;
+using build::Extents;
+
+namespace {
+
+/// `shape` with its -1, if any, computed from the number of elements.
+Extents resolved(Graph& g, NodeRef x, const Dims& shape) {
+  Extents dims = nodes_of(shape);
+  NodeRef total = build::product(g, x->shape->span());
+  NodeRef known = g.index(1);
+  NodeRef* open = nullptr;
+  for (NodeRef& d : dims) {
+    if (!is_int_const(d, -1)) {
+      if (d->vmin < 0) fail("reshape", "size {} in {} is negative", Dim(d).text(), shape.text());
+      known = g.mul(known, d);
+      continue;
+    }
+    if (open)
+      fail("reshape", "{} has more than one -1: only one size can be computed", shape.text());
+    open = &d;
+  }
+  if (open) *open = is_int_const(known, 0) ? g.index(0) : g.idiv(total, known);
+  NodeRef made = build::product(g, dims);
+  // Symbolic sizes may be equal without having one normal form; bounds still refute.
+  const bool refuted = is_const(made) && is_const(total)
+                           ? made != total
+                           : made->vmin > total->vmax || made->vmax < total->vmin;
+  if (refuted)
+    fail("reshape", "{} has {} elements but {} has {}: the products of the sizes must be equal",
+         shape_text(x), Dim(total).text(), shape.text(),
+         open ? "no whole number for -1" : Dim(made).text());
+  return dims;
+}
+
+}  // namespace
+
+Tensor Tensor::reshape(const Dims& shape, CallSite at) const {
+  const OpScope scope(*this, at);
+  NodeRef chain = TensorAccess::chain(scope.g, *this);
+  const Extents dims = resolved(scope.g, chain, shape);
+  if (!chain_) return TensorAccess::view(*this, build::reshape(scope.g, chain, dims));
+  const auto strides = strides_of(scope.g, chain);
+  if (strides && reshaped_strides(scope.g, chain->shape->span(), *strides, dims))
+    return TensorAccess::view(*this, build::reshape(scope.g, chain, dims));
+  return scope.result(build::reshape(scope.g, node(), dims));
+}
+
+Tensor Tensor::expand(const Dims& shape, CallSite at) const {
+  const OpScope scope(*this, at);
+  NodeRef chain = TensorAccess::chain(scope.g, *this);
+  Extents dims = nodes_of(shape);
+  if (dims.size() < chain->rank())
+    fail("expand", "{} has fewer axes than {}: expanding never removes axes", shape.text(),
+         shape_text(chain));
+  const size_t added = dims.size() - chain->rank();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    NodeRef from = i < added ? scope.g.index(1) : chain->dim(i - added);
+    if (is_int_const(dims[i], -1)) dims[i] = from;
+    if (dims[i] != from && !is_int_const(from, 1))
+      fail("expand", "axis {} of {} has size {} and cannot become {}: only sizes of 1 repeat",
+           i - added, shape_text(chain), Dim(from).text(), Dim(dims[i]).text());
+  }
+  return TensorAccess::view(*this, build::broadcast_to(scope.g, chain, dims));
+}
+
+Tensor Tensor::permute(const Ints& axes, CallSite at) const {
+  const OpScope scope(*this, at);
+  if (axes.size() != ndim())
+    fail("permute", "{} axes for shape {}: list each of its {} axes once", axes.size(),
+         dims().text(), ndim());
+  AxisList order;
+  for (const int64_t a : axes) order.push_back(checked_axis("permute", a, *this));
+  checked_axes("permute", axes, *this);
+  return TensorAccess::view(*this,
+                            build::permute(scope.g, TensorAccess::chain(scope.g, *this), order));
+}
+
+Tensor Tensor::transpose(int64_t a, int64_t b, CallSite at) const {
+  const CallSiteScope site(at);
+  Ints order = Ints::filled(ndim());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[static_cast<size_t>(checked_axis("transpose", a, *this))],
+            order[static_cast<size_t>(checked_axis("transpose", b, *this))]);
+  return permute(order);
+}
+
+Tensor Tensor::T() const { return transpose(-1, -2); }
+
+Tensor Tensor::flip(const Axes& axes, CallSite at) const {
+  const OpScope scope(*this, at);
+  const AxisList list = checked_axes("flip", axes, *this);
+  return TensorAccess::view(*this, build::flip(scope.g, TensorAccess::chain(scope.g, *this), list));
+}
+
+Tensor Tensor::shrink(const std::vector<DimPair>& ranges, CallSite at) const {
+  const OpScope scope(*this, at);
+  NodeRef chain = TensorAccess::chain(scope.g, *this);
+  if (ranges.size() != chain->rank())
+    fail("shrink", "{} ranges for shape {}: give (begin, end) for every axis", ranges.size(),
+         shape_text(chain));
+  Extents begin, size;
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const auto& [from, to] = ranges[i];
+    const Dim n(chain->dim(i));
+    if (from.max() < 0 || from.min() > to.max() || (n - to).max() < 0)
+      fail_index("shrink", "range ({}, {}) of axis {} is not inside shape {}", from.text(),
+                 to.text(), i, shape_text(chain));
+    begin.push_back(from.node());
+    size.push_back((to - from).node());
+  }
+  const AxisList ones(ranges.size(), 1);
+  return TensorAccess::view(*this, build::shrink(scope.g, chain, begin, size, ones));
+}
+
+Tensor Tensor::squeeze(CallSite at) const {
+  const CallSiteScope site(at);
+  Dims kept;
+  for (const Dim& d : dims())
+    if (!(d == Dim(1))) kept.push_back(d);
+  return reshape(kept);
+}
+
+Tensor Tensor::squeeze(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  const auto a = static_cast<size_t>(checked_axis("squeeze", axis, *this));
+  Dims kept = dims();
+  if (!(kept[a] == Dim(1))) return *this;
+  kept.erase(a);
+  return reshape(kept);
+}
+
+Tensor Tensor::unsqueeze(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  Dims shape = dims();
+  shape.insert(static_cast<size_t>(checked_axis("unsqueeze", axis, ndim() + 1, shape.text())), 1);
+  return reshape(shape);
+}
+
+Tensor Tensor::flatten(int64_t first, int64_t last, CallSite at) const {
+  const CallSiteScope site(at);
+  if (ndim() == 0) return reshape({1});
+  const int64_t a = checked_axis("flatten", first, *this), b = checked_axis("flatten", last, *this);
+  if (a > b) fail("flatten", "first axis {} is after last axis {}", first, last);
+  Dims shape, merged;
+  const Dims all = dims();
+  for (int64_t i = 0; i < static_cast<int64_t>(all.size()); ++i) {
+    (i >= a && i <= b ? merged : shape).push_back(all[static_cast<size_t>(i)]);
+    if (i == b) shape.push_back(merged.product());
+  }
+  return reshape(shape);
+}
+
+Tensor Tensor::unflatten(int64_t axis, const Dims& sizes, CallSite at) const {
+  const CallSiteScope site(at);
+  const auto a = static_cast<size_t>(checked_axis("unflatten", axis, *this));
+  Dims shape;
+  const Dims all = dims();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i != a) shape.push_back(all[i]);
+    if (i != a) continue;
+    for (const Dim& d : sizes) shape.push_back(d);
+  }
+  return reshape(shape);
+}
+
+Tensor Tensor::window(int64_t axis, int64_t size, int64_t stride, int64_t dilation,
+                      CallSite at) const {
+  const OpScope scope(*this, at);
+  const int64_t a = checked_axis("window", axis, *this);
+  if (size < 1 || stride < 1 || dilation < 1)
+    fail("window", "size {}, stride {} and dilation {} must be at least 1", size, stride, dilation);
+  const Dim n = dim(a);
+  const int64_t reach = dilation * (size - 1) + 1;
+  if (n.max() < reach)
+    fail("window",
+         "a window of {} (dilation {}) does not fit axis {} of shape {}: it reaches over {}", size,
+         dilation, axis, dims().text(), reach);
+  NodeRef chain = TensorAccess::chain(scope.g, *this);
+  return TensorAccess::view(*this, build::window(scope.g, chain, a, size, stride, dilation));
+}
+
+// ---- pieces
+
+std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t axis,
+                                  CallSite at) const {
+  const CallSiteScope site(at);
+  const auto a = static_cast<size_t>(checked_axis("split", axis, *this));
+  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  if (total != size(axis))
+    fail("split", "the sizes add up to {} but axis {} of shape {} has {}", total, axis,
+         dims().text(), size(axis));
+  std::vector<Tensor> parts;
+  std::vector<DimPair> ranges;
+  for (const Dim& d : dims()) ranges.emplace_back(0, d);
+  int64_t begin = 0;
+  for (const int64_t n : sizes) {
+    ranges[a] = {begin, begin + n};
+    parts.push_back(shrink(ranges));
+    begin += n;
+  }
+  return parts;
+}
+
+std::vector<Tensor> Tensor::split(int64_t piece, int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  if (piece < 1) fail("split", "pieces of size {}: give at least 1", piece);
+  std::vector<int64_t> sizes;
+  for (int64_t left = size(axis); left > 0; left -= piece) sizes.push_back(std::min(piece, left));
+  return split(sizes, axis);
+}
+
+std::vector<Tensor> Tensor::chunk(int64_t parts, int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  if (parts < 1) fail("chunk", "{} parts: give at least 1", parts);
+  return split(std::max<int64_t>(1, (size(axis) + parts - 1) / parts), axis);
+}
+
+// ---- copies
+
+Tensor Tensor::pad(const std::vector<DimPair>& amounts, Scalar value, CallSite at) const {
+  const OpScope scope(*this, at);
+  Graph& g = scope.g;
+  if (amounts.size() != ndim())
+    fail("pad", "{} amounts for shape {}: give (before, after) for every axis", amounts.size(),
+         dims().text());
+  std::vector<DimPair> kept;
+  Extents before, after;
+  const Dims shape = dims();
+  for (size_t i = 0; i < amounts.size(); ++i) {
+    const auto& [b, a] = amounts[i];
+    kept.emplace_back(b.max() < 0 ? Dim(0) - b : Dim(0), a.max() < 0 ? shape[i] + a : shape[i]);
+    before.push_back(b.max() < 0 ? g.index(0) : b.node());
+    after.push_back(a.max() < 0 ? g.index(0) : a.node());
+    if ((kept[i].second - kept[i].first).max() < 0)
+      fail("pad", "cutting ({}, {}) from axis {} of shape {} leaves less than nothing", b.text(),
+           a.text(), i, shape.text());
+  }
+  const AxisList none(amounts.size(), 0);
+  NodeRef x = shrink(kept).node();
+  NodeRef padded = build::pad(g, x, before, after, none);
+  const Value fill = value.as(dtype());
+  if (padded == x || fill == Value::of(dtype(), 0)) return scope.result(padded);
+  // Zeros where the padding is, by padding ones.
+  NodeRef inside =
+      build::pad(g, build::broadcast_to(g, g.boolean(true), x->shape->span()), before, after, none);
+  return scope.result(g.where(inside, padded, g.constant(fill)));
+}
+
+namespace {
+
+/// True where the position along axis is below limit. Selecting keeps every bit; adding padded
+/// parts would lose -0.
+Tensor before_limit(const Tensor& like, size_t axis, const Dim& limit) {
+  const OpScope scope(like, CallSite::here());
+  const Extents dims = nodes_of(like.dims());
+  NodeRef position = build::iota(scope.g, dims, static_cast<int64_t>(axis), DType::I32);
+  return scope.result(scope.g.lt(position, scope.g.cast(limit.node(), DType::I32)));
+}
+
+}  // namespace
+
+Tensor Tensor::cat(const std::vector<Tensor>& parts, int64_t axis, CallSite at) {
+  const CallSiteScope site(at);
+  if (parts.empty()) fail("cat", "there is nothing to join: give at least one tensor");
+  const auto a = static_cast<size_t>(checked_axis("cat", axis, parts[0]));
+  DType dtype = parts[0].dtype();
+  Dim total = 0;
+  for (const Tensor& p : parts) {
+    Dims expected = parts[0].dims();
+    const Dims shape = p.dims();
+    if (shape.size() == expected.size()) expected[a] = shape[a];
+    if (!(shape == expected))
+      fail("cat", "shapes {} and {} differ outside axis {}: all other sizes must be equal",
+           parts[0].dims().text(), shape.text(), axis);
+    dtype = promote(dtype, p.dtype());
+    total = total + shape[a];
+  }
+  Tensor out;
+  Dim begin = 0;
+  for (const Tensor& p : parts) {
+    const Dim end = begin + p.dims()[a];
+    std::vector<DimPair> around(p.ndim(), DimPair(0, 0));
+    around[a] = {begin, total - end};
+    const Tensor piece = p.cast(dtype).pad(around);
+    out = out.defined() ? before_limit(out, a, begin).where(out, piece) : piece;
+    begin = end;
+  }
+  return out;
+}
+
+Tensor Tensor::stack(const std::vector<Tensor>& parts, int64_t axis, CallSite at) {
+  const CallSiteScope site(at);
+  if (parts.empty()) fail("stack", "there is nothing to join: give at least one tensor");
+  std::vector<Tensor> layers;
+  const int64_t a =
+      checked_axis("stack", axis, parts[0].ndim() + 1, parts[0].dims().text() + " with a new axis");
+  for (const Tensor& p : parts) {
+    if (!(p.dims() == parts[0].dims()))
+      fail("stack", "shapes {} and {} differ: they must be equal", parts[0].dims().text(),
+           p.dims().text());
+    layers.push_back(p.unsqueeze(a));
+  }
+  return cat(layers, a);
+}
+
+Tensor Tensor::repeat(const Ints& counts, CallSite at) const {
+  const CallSiteScope site(at);
+  if (counts.size() < ndim())
+    fail("repeat", "{} counts for shape {}: give one per axis", counts.size(), dims().text());
+  const size_t added = counts.size() - ndim();
+  Dims single, many, merged;
+  const Dims shape = dims();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 0) fail("repeat", "count {} is negative", counts[i]);
+    const Dim n = i < added ? Dim(1) : shape[i - added];
+    single.push_back(1), single.push_back(n);
+    many.push_back(counts[i]), many.push_back(n);
+    merged.push_back(n * counts[i]);
+  }
+  return reshape(single).expand(many).reshape(merged);
+}
+
+Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("repeat_interleave", axis, *this);
+  Dims many = dims();
+  many.insert(static_cast<size_t>(a) + 1, count);
+  return unsqueeze(a + 1).expand(many).flatten(a, a + 1);
+}
+
+Tensor Tensor::roll(int64_t shift, int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("roll", axis, *this), n = size(a);
+  if (n == 0) return *this;
+  const int64_t split_at = ((-shift % n) + n) % n;
+  if (split_at == 0) return *this;
+  const std::vector<Tensor> parts = split({split_at, n - split_at}, a);
+  return cat({parts[1], parts[0]}, a);
+}
+
+Tensor Tensor::diagonal(CallSite at) const {
+  const CallSiteScope site(at);
+  if (ndim() != 2 || !(dims()[0] == dims()[1]))
+    fail("diagonal", "takes a square matrix: got shape {}", dims().text());
+  const int64_t n = size(0);
+  if (n == 0) return flatten();
+  // Padded by one column, the diagonal of an n x n matrix is the first column of (n, n + 1) rows.
+  return flatten().pad({{0, n}}).reshape({n, n + 1}).shrink({{0, n}, {0, 1}}).reshape({n});
+}
+
+}  // namespace weft

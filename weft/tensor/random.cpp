@@ -1,0 +1,179 @@
+// Random numbers: threefry2x32 over a counter that is itself a tensor, so that capture replays it.
+#include "weft/tensor/random.h"
+
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "weft/base/context.h"
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+Generator::Generator(Context& context) : context_(context) {
+  seed(static_cast<uint64_t>(context.options().seed));
+}
+
+void Generator::seed(uint64_t value) {
+  const ContextScope scope(context_);
+  const std::array<uint32_t, 2> words{static_cast<uint32_t>(value),
+                                      static_cast<uint32_t>(value >> 32)};
+  key_ = Tensor::from(std::span<const uint32_t>(words), {2});
+  // Data, not a constant: a number that kernels know would be another one after every draw.
+  draws_ = Tensor::from(std::vector<uint32_t>{0}, {});
+}
+
+Generator::Draw Generator::next() {
+  const Tensor now = Tensor::from_node(draws_.node());
+  const OpScope scope(now, CallSite::here());
+  // x + 1 + 1 stays x + 2: the counter must not grow while nothing is realized.
+  NodeRef n = now.node();
+  const bool counted = n->op == Op::Add && is_const(n->src(1));
+  NodeRef base = counted ? n->src(0) : n;
+  NodeRef step = scope.g.constant(Value::of(DType::U32, counted ? n->src(1)->vmin + 1 : 1));
+  draws_.cell()->set_value(scope.g.add(base, step));
+  return {key_.index({0}), key_.index({1}), now};
+}
+
+void Tensor::manual_seed(uint64_t seed) { Context::current().get<Generator>().seed(seed); }
+
+// ---- threefry
+
+namespace {
+
+Tensor rotated(const Tensor& x, int64_t by) { return (x << by) | (x >> (32 - by)); }
+
+void require_words(const Tensor& x) {
+  if (x.dtype() != DType::U32)
+    fail_type("threefry2x32", "keys and counters are u32: got {} of shape {}", name(x.dtype()),
+              x.dims().text());
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> Tensor::threefry2x32(const Tensor& key0, const Tensor& key1,
+                                               const Tensor& counter0, const Tensor& counter1) {
+  for (const Tensor* t : {&key0, &key1, &counter0, &counter1}) require_words(*t);
+  constexpr int64_t kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
+  const Tensor keys[] = {key0, key1, key0 ^ key1 ^ 0x1BD11BDA};
+  Tensor x0 = counter0 + keys[0], x1 = counter1 + keys[1];
+  for (int64_t group = 0; group < 5; ++group) {
+    for (const int64_t by : kRotations[group % 2]) {
+      x0 = x0 + x1;
+      x1 = rotated(x1, by) ^ x0;
+    }
+    x0 = x0 + keys[(group + 1) % 3];
+    x1 = x1 + keys[(group + 2) % 3] + (group + 1);
+  }
+  return {x0, x1};
+}
+
+namespace {
+
+/// Two random words for every element of `shape`: counter (element, draw).
+std::pair<Tensor, Tensor> random_words(const Dims& shape) {
+  Context& context = Context::current();
+  const Generator::Draw draw = context.get<Generator>().next();
+  const Dim count = shape.product();
+  if (count.max() > INT32_MAX)
+    fail("rand", "shape {} has more than 2^31 elements: draw it in parts", shape.text());
+  const Tensor element = Tensor::arange(count, DType::U32);
+  return Tensor::threefry2x32(draw.key0, draw.key1, element, draw.number);
+}
+
+/// [0, 1) on a grid of as many bits as the dtype's significand has.
+Tensor unit_interval(const std::pair<Tensor, Tensor>& words, DType dtype) {
+  const int digits = float_digits(dtype);
+  if (dtype != DType::F64)
+    return (words.first >> (32 - digits)).cast(dtype) * std::ldexp(1.0, -digits);
+  const Tensor high = (words.first >> 5).cast(DType::F64),
+               low = (words.second >> 6).cast(DType::F64);
+  return (high * 67108864.0 + low) * 0x1p-53;
+}
+
+void require_random_float(const char* tag, DType dtype) {
+  if (!is_float(dtype))
+    fail_type(tag, "makes floating-point numbers, not {}: use randint() or cast()", name(dtype));
+}
+
+/// Sizes a weight of this shape connects: inputs and outputs.
+std::pair<double, double> fans(const char* tag, const Dims& shape) {
+  if (shape.size() < 2)
+    fail(tag, "shape {} has no inputs and outputs: give at least 2 axes", shape.text());
+  double field = 1;
+  for (size_t i = 2; i < shape.size(); ++i) field *= static_cast<double>(shape[i].value());
+  return {static_cast<double>(shape[1].value()) * field,
+          static_cast<double>(shape[0].value()) * field};
+}
+
+}  // namespace
+
+// ---- distributions
+
+Tensor Tensor::rand(const Dims& shape, DType dtype, CallSite at) {
+  const CallSiteScope site(at);
+  require_random_float("rand", dtype);
+  return unit_interval(random_words(shape), dtype).reshape(shape);
+}
+
+Tensor Tensor::uniform(const Dims& shape, double low, double high, DType dtype, CallSite at) {
+  const CallSiteScope site(at);
+  if (!(low <= high)) fail("uniform", "the range [{}, {}) is empty", low, high);
+  const DType run = sum_dtype(dtype);
+  return (rand(shape, run) * (high - low) + low).cast(dtype);
+}
+
+Tensor Tensor::randint(int64_t low, int64_t high, const Dims& shape, DType dtype, CallSite at) {
+  const CallSiteScope site(at);
+  if (!is_int(dtype)) fail_type("randint", "makes integers, not {}", name(dtype));
+  if (low >= high) fail("randint", "the range [{}, {}) is empty", low, high);
+  const auto width = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  if (width > UINT32_MAX)
+    fail("randint", "the range [{}, {}) has more than 2^32 numbers", low, high);
+  // The high half of a 32 x 32 bit product: each number within 2^-32 of equally likely.
+  const Tensor word = random_words(shape).first.cast(DType::U64);
+  const Tensor scaled = (word * width) >> 32;
+  return (scaled.cast(DType::I64) + low).cast(dtype).reshape(shape);
+}
+
+Tensor Tensor::randn(const Dims& shape, DType dtype, CallSite at) {
+  const CallSiteScope site(at);
+  require_random_float("randn", dtype);
+  // Box and Muller 1958; 1 - u is in (0, 1], so the logarithm is finite.
+  const auto words = random_words(shape);
+  const DType run = dtype == DType::F64 ? DType::F64 : DType::F32;
+  const Tensor u = unit_interval(words, run), v = unit_interval({words.second, words.first}, run);
+  const Tensor radius = ((1 - u).log() * -2).sqrt();
+  return (radius * (v * (2 * std::numbers::pi)).sin()).cast(dtype).reshape(shape);
+}
+
+Tensor Tensor::normal(const Dims& shape, double mean, double std, DType dtype, CallSite at) {
+  const CallSiteScope site(at);
+  return (randn(shape, sum_dtype(dtype)) * std + mean).cast(dtype);
+}
+
+Tensor Tensor::kaiming_uniform(const Dims& shape, double a, CallSite at) {
+  const CallSiteScope site(at);
+  const double bound = std::sqrt(6 / ((1 + a * a) * fans("kaiming_uniform", shape).first));
+  return uniform(shape, -bound, bound);
+}
+
+Tensor Tensor::kaiming_normal(const Dims& shape, double a, CallSite at) {
+  const CallSiteScope site(at);
+  return normal(shape, 0, std::sqrt(2 / ((1 + a * a) * fans("kaiming_normal", shape).first)));
+}
+
+Tensor Tensor::glorot_uniform(const Dims& shape, CallSite at) {
+  const CallSiteScope site(at);
+  const auto [in, out] = fans("glorot_uniform", shape);
+  const double bound = std::sqrt(6 / (in + out));
+  return uniform(shape, -bound, bound);
+}
+
+Tensor Tensor::randperm(int64_t n, DType dtype, CallSite at) {
+  const CallSiteScope site(at);
+  if (n < 0) fail("randperm", "{} elements: give at least 0", n);
+  return random_words({n}).first.argsort().cast(dtype);
+}
+
+}  // namespace weft

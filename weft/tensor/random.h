@@ -1,0 +1,29 @@
+// Generator: the random state of a Context, as tensors, so that capture and replay see it.
+#pragma once
+
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+/// A slot of the Context. Draw number d of element e of seed (k0, k1) is threefry2x32((k0, k1), (e,
+/// d)).
+class Generator {
+ public:
+  explicit Generator(Context& context);
+  void seed(uint64_t value);
+
+  struct Draw {
+    Tensor key0, key1, number;
+  };
+  Draw next();
+
+  /// What a realize must also run, so that the counter is a buffer again.
+  const Tensor& draws() const { return draws_; }
+
+ private:
+  Context& context_;
+  Tensor key_;    // u32 (2): data, so that a new seed needs no new kernels
+  Tensor draws_;  // u32 scalar
+};
+
+}  // namespace weft

@@ -1,0 +1,189 @@
+// Reductions and running folds; the tuple loops behind argmax and argmin.
+#include <algorithm>
+
+#include "weft/base/hash.h"
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+using build::AxisList;
+using build::Extents;
+
+namespace {
+
+/// Puts reduced axes back as size 1.
+Tensor keep_axes(const Tensor& reduced, const Tensor& x, const AxisList& axes) {
+  Dims shape = x.dims();
+  for (const int64_t a : axes) shape[static_cast<size_t>(a)] = 1;
+  return reduced.reshape(shape);
+}
+
+void require_elements(const char* tag, const Tensor& x, const AxisList& axes) {
+  for (const int64_t a : axes)
+    if (x.dim(a).max() == 0)
+      fail(tag, "axis {} of shape {} has no elements, and there is no {} of nothing", a,
+           x.dims().text(), tag);
+}
+
+/// Folds in `run`, then casts to `out`.
+Tensor fold(const char* tag, Fold kind, const Tensor& x, const Axes& given, bool keepdim, DType run,
+            DType out, CallSite at) {
+  const OpScope scope(x, at);
+  const AxisList axes = checked_axes(tag, given, x);
+  if (kind == Fold::Max || kind == Fold::Min) require_elements(tag, x, axes);
+  NodeRef n = build::reduce(scope.g, scope.g.cast(x.node(), run), kind, axes);
+  const Tensor y = scope.result(scope.g.cast(n, out));
+  return keepdim ? keep_axes(y, x, axes) : y;
+}
+
+DType sum_result(DType d) { return is_float(d) ? d : sum_dtype(d); }
+
+}  // namespace
+
+Tensor Tensor::sum(const Axes& axes, bool keepdim, CallSite at) const {
+  return fold("sum", Fold::Add, *this, axes, keepdim, sum_dtype(dtype()), sum_result(dtype()), at);
+}
+Tensor Tensor::prod(const Axes& axes, bool keepdim, CallSite at) const {
+  return fold("prod", Fold::Mul, *this, axes, keepdim, sum_dtype(dtype()), sum_result(dtype()), at);
+}
+Tensor Tensor::max(const Axes& axes, bool keepdim, CallSite at) const {
+  return fold("max", Fold::Max, *this, axes, keepdim, dtype(), dtype(), at);
+}
+Tensor Tensor::min(const Axes& axes, bool keepdim, CallSite at) const {
+  return fold("min", Fold::Min, *this, axes, keepdim, dtype(), dtype(), at);
+}
+Tensor Tensor::any(const Axes& axes, bool keepdim, CallSite at) const {
+  return fold("any", Fold::Or, *this, axes, keepdim, DType::Bool, DType::Bool, at);
+}
+Tensor Tensor::all(const Axes& axes, bool keepdim, CallSite at) const {
+  return fold("all", Fold::And, *this, axes, keepdim, DType::Bool, DType::Bool, at);
+}
+
+namespace {
+
+/// How many elements each result folds, as a rank-0 tensor of `dtype`.
+Tensor fold_count(const Tensor& x, const AxisList& axes, DType dtype) {
+  const OpScope scope(x, CallSite::here());
+  Dim count = 1;
+  for (const int64_t a : axes) count = count * x.dim(a);
+  if (count.is_static()) return scope.result(scope.g.constant(Value::of(dtype, count.value())));
+  return scope.result(scope.g.cast(scope.g.cast(count.node(), DType::I64), dtype));
+}
+
+}  // namespace
+
+Tensor Tensor::mean(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
+  const DType out = is_float(dtype()) ? dtype() : kDefaultFloat;
+  const DType run = sum_dtype(out);
+  const Tensor total = cast(run).sum(axes, keepdim);
+  return (total / fold_count(*this, checked_axes("mean", axes, *this), run)).cast(out);
+}
+
+Tensor Tensor::var(const Axes& axes, bool keepdim, int64_t correction, CallSite at) const {
+  const CallSiteScope site(at);
+  require_float("var", *this);
+  const DType run = sum_dtype(dtype());
+  const Tensor x = cast(run);
+  const Tensor squares = (x - x.mean(axes, true)).square().sum(axes, keepdim);
+  const Tensor count = fold_count(*this, checked_axes("var", axes, *this), run) - correction;
+  return (squares / count.maximum(0)).cast(dtype());
+}
+
+Tensor Tensor::std(const Axes& axes, bool keepdim, int64_t correction, CallSite at) const {
+  return var(axes, keepdim, correction, at).sqrt(at);
+}
+
+// ---- soft maximum
+
+namespace {
+
+/// The maximum to subtract, 0 where it is infinite (inf - inf would be NaN).
+Tensor shift_of(const Tensor& x, const Axes& axes) {
+  const Tensor top = x.max(axes, true).detach();
+  return top.isinf().where(0, top);
+}
+
+}  // namespace
+
+Tensor Tensor::logsumexp(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
+  require_float("logsumexp", *this);
+  const Tensor shift = shift_of(*this, axes);
+  const Tensor y = (*this - shift).exp().sum(axes, true).log() + shift;
+  return keepdim ? y : y.reshape(sum(axes).dims());
+}
+
+Tensor Tensor::softmax(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  require_float("softmax", *this);
+  const int64_t a = checked_axis("softmax", axis, *this);
+  const Tensor e = (*this - max(a, true).detach()).exp();
+  return e / e.sum(a, true);
+}
+
+Tensor Tensor::log_softmax(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  require_float("log_softmax", *this);
+  const int64_t a = checked_axis("log_softmax", axis, *this);
+  const Tensor shifted = *this - max(a, true).detach();
+  return shifted - shifted.exp().sum(a, true).log();
+}
+
+// ---- running folds
+
+namespace {
+
+Tensor running(const char* tag, Fold kind, const Tensor& x, int64_t axis, DType run, DType out,
+               CallSite at) {
+  const OpScope scope(x, at);
+  const int64_t a = checked_axis(tag, axis, x);
+  NodeRef n = build::scan(scope.g, scope.g.cast(x.node(), run), kind, a);
+  return scope.result(scope.g.cast(n, out));
+}
+
+}  // namespace
+
+Tensor Tensor::cumsum(int64_t axis, CallSite at) const {
+  return running("cumsum", Fold::Add, *this, axis, sum_dtype(dtype()), sum_result(dtype()), at);
+}
+Tensor Tensor::cumprod(int64_t axis, CallSite at) const {
+  return running("cumprod", Fold::Mul, *this, axis, sum_dtype(dtype()), sum_result(dtype()), at);
+}
+Tensor Tensor::cummax(int64_t axis, CallSite at) const {
+  return running("cummax", Fold::Max, *this, axis, dtype(), dtype(), at);
+}
+Tensor Tensor::cummin(int64_t axis, CallSite at) const {
+  return running("cummin", Fold::Min, *this, axis, dtype(), dtype(), at);
+}
+
+// ---- positions of extremes
+
+Tensor Tensor::argmax(int64_t axis, bool keepdim, CallSite at) const {
+  const OpScope scope(*this, at);
+  const AxisList axes{checked_axis("argmax", axis, *this)};
+  require_elements("argmax", *this, axes);
+  const build::ExtremeLoop loop = build::extreme(scope.g, node(), axes[0], true, false);
+  const Tensor y = scope.result(loop.position);
+  return keepdim ? keep_axes(y, *this, axes) : y;
+}
+
+Tensor Tensor::argmin(int64_t axis, bool keepdim, CallSite at) const {
+  const OpScope scope(*this, at);
+  const AxisList axes{checked_axis("argmin", axis, *this)};
+  require_elements("argmin", *this, axes);
+  const build::ExtremeLoop loop = build::extreme(scope.g, node(), axes[0], false, false);
+  const Tensor y = scope.result(loop.position);
+  return keepdim ? keep_axes(y, *this, axes) : y;
+}
+
+Tensor Tensor::argmax(CallSite at) const {
+  const CallSiteScope site(at);
+  return flatten().argmax(0);
+}
+Tensor Tensor::argmin(CallSite at) const {
+  const CallSiteScope site(at);
+  return flatten().argmin(0);
+}
+
+}  // namespace weft

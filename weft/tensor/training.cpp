@@ -1,0 +1,14 @@
+// Whether this thread trains.
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+namespace {
+thread_local bool t_training = false;
+}
+
+bool is_training() { return t_training; }
+TrainingScope::TrainingScope(bool on) : outer_(t_training) { t_training = on; }
+TrainingScope::~TrainingScope() { t_training = outer_; }
+
+}  // namespace weft
