@@ -17,22 +17,26 @@ constexpr DType kAllData[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, D
                               DType::BF16, DType::F32, DType::F64};
 constexpr DType kIndexTypes[] = {DType::I32, DType::I64, DType::I8, DType::U32};
 
-/// Every op of one operand and its dtype; first those that take small integers to such.
+/// Every op of one operand and its dtype: those that take small integers to such, then those that
+/// are rounded once, then approximate ones.
 struct UnaryOps {
   std::vector<Op> list = {Op::Neg, Op::Not, Op::Trunc};
-  size_t exact;
+  size_t exact, rounded;
 
   UnaryOps() {
-    add(true);
+    add(kIntOnly, 0);
     exact = list.size();
-    add(false);
+    add(0, kApproximate);
+    rounded = list.size();
+    add(kApproximate, 0);
   }
-  void add(bool of_integers) {
+  /// Ops with the trait `with` (0: any) and without the trait `without`.
+  void add(uint16_t with, uint16_t without) {
     for (const OpInfo& row : kOps) {
       const bool converts = row.op == Op::Cast || row.op == Op::Bitcast || row.op == Op::ToIndex;
       const bool listed = std::find(list.begin(), list.end(), row.op) != list.end();
-      if (row.group == OpGroup::Unary && !converts && !listed &&
-          has_trait(row.op, kIntOnly) == of_integers)
+      if (row.group == OpGroup::Unary && !converts && !listed && (row.traits & with) == with &&
+          (row.traits & without) == 0)
         list.push_back(row.op);
     }
   }
@@ -143,8 +147,10 @@ class Generator {
 
   NodeRef unary(NodeRef x) {
     static const UnaryOps ops;
-    return build(ops.list[random_.below(options_.exact ? ops.exact : ops.list.size())], x->dtype,
-                 {x});
+    const size_t choices = options_.exact            ? ops.exact
+                           : options_.transcendental ? ops.list.size()
+                                                     : ops.rounded;
+    return build(ops.list[random_.below(choices)], x->dtype, {x});
   }
   NodeRef binary(NodeRef x) {
     constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max, Op::Min,  Op::And, Op::Or,
@@ -250,10 +256,9 @@ class Generator {
 
   // ---- folds, indices, stores
 
-  /// Folds whose result does not depend on the order stay exact on small integers.
   int64_t random_fold(DType d) {
-    if (d == DType::Bool || !is_float(d)) return random_.between(1, 6);
-    return random_.between(1, 4);
+    if (!is_float(d)) return random_.between(1, 6);
+    return random_.between(options_.float_sums ? 1 : 3, 4);
   }
   NodeRef reduce(NodeRef x) {
     std::vector<int64_t> ints = {random_fold(x->dtype)};

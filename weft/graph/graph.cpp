@@ -399,12 +399,14 @@ std::vector<bool> Graph::reachable(std::span<const NodeRef> nodes,
   return found;
 }
 
-bool Graph::unread(NodeRef n, uint32_t handles) {
+bool Graph::unread(std::span<const NodeRef> nodes, uint32_t handles) {
   if (depth_of(state_.get()) > 0) internal_error("graph", "unread: called while building");
   drop_depth(state_.get());
   std::unique_lock exclusive(state_->building);
-  return n->readers.load(std::memory_order_relaxed) == 0 &&
-         n->roots.load(std::memory_order_acquire) <= handles;
+  return std::all_of(nodes.begin(), nodes.end(), [handles](NodeRef n) {
+    return n->readers.load(std::memory_order_relaxed) == 0 &&
+           n->roots.load(std::memory_order_acquire) <= handles;
+  });
 }
 
 size_t Graph::live_nodes() const {

@@ -88,7 +88,8 @@ class Graph {
   std::vector<bool> reachable(std::span<const NodeRef> nodes, std::span<const NodeRef> except);
   /// True when no node reads Buffer node `n` and it has at most `handles` handles: O(1), but false
   /// for as long as unswept garbage reads it. Same waiting rule as sweep().
-  bool unread(NodeRef n, uint32_t handles);
+  bool unread(NodeRef n, uint32_t handles) { return unread({&n, 1}, handles); }
+  bool unread(std::span<const NodeRef> nodes, uint32_t handles);  ///< of each of them
   size_t live_nodes() const;
   size_t bytes() const;
 

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
+
+#include "weft/graph/node.h"
 
 namespace weft {
 
@@ -15,6 +18,10 @@ class CaptureListener {
   virtual void created(Storage& storage) = 0;
   virtual void destroyed(Storage& storage) noexcept = 0;
   virtual void written(Storage& storage) = 0;
+  /// Somebody looked at a value that has no memory yet.
+  virtual void read_lazy(const Storage& storage, NodeRef value) = 0;
+  /// The values read_lazy() saw of storages that are older than the capture.
+  virtual std::span<const NodeRef> watched() const = 0;
   /// Data of the host became the buffer of this node: a replay would not see new data.
   virtual void host_data(int64_t buffer_id, std::string_view label) = 0;
   /// Throws: what the host reads while capturing, it would not read again in a replay.

@@ -1,6 +1,7 @@
 #include "weft/run/buffer_table.h"
 
 #include "weft/base/context.h"
+#include "weft/base/error.h"
 #include "weft/device/device.h"
 #include "weft/run/storage.h"
 
@@ -30,7 +31,7 @@ NodeRef BufferTable::add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<
   std::lock_guard lock(mutex_);
   const int64_t id = next_id_++;
   NodeRef node = tensor_graph(context_).buffer(id, dtype, dims, device);
-  entries_.emplace(id, Entry{std::move(buffer), node});
+  entries_.emplace(id, Entry{std::move(buffer), node, {}});
   return node;
 }
 
@@ -46,9 +47,28 @@ NodeRef BufferTable::node(int64_t id) const {
   return at == entries_.end() ? nullptr : at->second.node;
 }
 
-void BufferTable::note_released(int64_t id) {
+std::shared_ptr<Buffer> BufferTable::hold(int64_t id, Storage* storage) {
   std::lock_guard lock(mutex_);
+  const auto at = entries_.find(id);
+  WEFT_CHECK(at != entries_.end(), "buffer {} has no memory", id);
+  at->second.holders.push_back(storage);
+  return at->second.buffer;
+}
+
+void BufferTable::leave(int64_t id, Storage* storage) {
+  std::lock_guard lock(mutex_);
+  const auto at = entries_.find(id);
+  if (at == entries_.end()) return;
+  std::erase(at->second.holders, storage);
   released_.push_back(id);
+}
+
+std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> BufferTable::holders() const {
+  std::lock_guard lock(mutex_);
+  std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> all;
+  for (const auto& [id, entry] : entries_)
+    for (Storage* s : entry.holders) all[id].push_back(s->weak_from_this());
+  return all;
 }
 
 void BufferTable::reap() {

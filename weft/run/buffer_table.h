@@ -14,6 +14,8 @@
 
 namespace weft {
 
+class Storage;
+
 /// A slot of the Context. An entry lives as long as its node: it goes when the graph sweeps the
 /// node, or earlier when it is certain that nothing refers to the node any more. Any thread may
 /// call.
@@ -28,8 +30,12 @@ class BufferTable {
   /// The node with this id while it is interned, else null.
   NodeRef node(int64_t id) const;
 
-  /// A handle to this node went away: perhaps it was the last.
-  void note_released(int64_t id);
+  /// A storage has this node as its value, or had it last; returns its buffer.
+  std::shared_ptr<Buffer> hold(int64_t id, Storage* storage);
+  /// It has another one now, or is gone: perhaps the node's last use.
+  void leave(int64_t id, Storage* storage);
+  /// The storages that hold each node now.
+  std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> holders() const;
 
   /// Gives back the buffers of released nodes that nothing refers to; cheap.
   void reap();
@@ -42,6 +48,7 @@ class BufferTable {
   struct Entry {
     std::shared_ptr<Buffer> buffer;
     NodeRef node;
+    std::vector<Storage*> holders;
   };
 
   Context& context_;

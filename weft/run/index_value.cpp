@@ -80,6 +80,13 @@ IndexProgram::IndexProgram(NodeRef root, std::span<const NodeRef> variables) {
   }
 }
 
+IndexProgram IndexProgram::renumbered(std::span<const int> positions) const {
+  IndexProgram out = *this;
+  for (Instruction& i : out.code_)
+    if (i.op == Op::Variable) i.immediate = positions[static_cast<size_t>(i.immediate)];
+  return out;
+}
+
 int64_t IndexProgram::evaluate(std::span<const int64_t> values) const {
   SmallVector<int64_t, 32> at(code_.size());
   for (size_t i = 0; i < code_.size(); ++i) {

@@ -19,6 +19,9 @@ class IndexProgram {
   /// is an InternalError. A Bind stands for its variable where that is listed, else for its value.
   IndexProgram(NodeRef n, std::span<const NodeRef> variables);
 
+  /// The same over other positions: variable i becomes variable positions[i].
+  IndexProgram renumbered(std::span<const int> positions) const;
+
   bool is_constant() const { return code_.empty(); }
   int64_t operator()(std::span<const int64_t> values) const {
     return code_.empty() ? constant_ : evaluate(values);

@@ -14,13 +14,15 @@ class Normaliser {
  public:
   Normaliser(Graph& graph, DeviceId home) : graph_(graph), home_(home) {}
 
-  NormalForm run(std::span<const NodeRef> values) {
+  NormalForm run(std::span<const NodeRef> values, std::span<const NodeRef> watched) {
     const Toposort order(values);
     copies_.reserve(order.size());
     symbolic_ =
         std::any_of(order.begin(), order.end(), [](NodeRef n) { return n->op == Op::Bind; });
     for (NodeRef n : order) copies_[n] = copy(n);
     for (NodeRef v : values) form_.values.push_back(copies_.at(v));
+    for (NodeRef w : watched)
+      if (copies_.contains(w)) form_.seen.push_back(w);
     return std::move(form_);
   }
 
@@ -91,8 +93,9 @@ class Normaliser {
 
 }  // namespace
 
-NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home) {
-  return Normaliser(graph, home).run(values);
+NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home,
+                     std::span<const NodeRef> watched) {
+  return Normaliser(graph, home).run(values, watched);
 }
 
 }  // namespace weft

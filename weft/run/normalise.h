@@ -22,10 +22,12 @@ struct NormalForm {
   std::vector<NodeRef> values;  ///< in the graph normalised into
   std::vector<NodeRef> inputs;  ///< Buffer node of each slot
   std::vector<BoundVariable> variables;
+  std::vector<NodeRef> seen;  ///< of `watched`, those that were met
 };
 
 /// Normalises `values` into `graph`. `home` is the device that is written as 0. An Error where a
 /// variable has no value.
-NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home);
+NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home,
+                     std::span<const NodeRef> watched = {});
 
 }  // namespace weft

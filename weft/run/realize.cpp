@@ -44,7 +44,10 @@ class Realization {
     std::vector<NodeRef> values;
     for (const Wanted& w : wanted_) values.push_back(w.value);
     const DeviceId home = context_.get<DeviceTable>().default_device().id();
-    form_ = normalise(run_.graph, values, home);
+    if (CaptureListener* capture = active_capture(context_))
+      form_ = normalise(run_.graph, values, home, capture->watched());
+    else
+      form_ = normalise(run_.graph, values, home);
     choose_homes();
     std::vector<int> into;
     for (const Wanted& w : wanted_) into.push_back(w.into);
@@ -64,7 +67,8 @@ class Realization {
   void collect(std::span<const std::shared_ptr<Storage>> storages) {
     NodeMap<size_t> place;
     for (const auto& s : storages) {
-      NodeRef value = s->value();
+      if (s->lost()) s->value();  // throws
+      NodeRef value = StorageAccess::peek(*s);
       if (value->op == Op::Buffer) continue;
       const size_t* known = place.find(value);
       if (!known) {
@@ -239,7 +243,10 @@ class Realization {
   static bool same_shape(NodeRef a, NodeRef b) { return a->shape == b->shape; }
 
   RecordedRun record() const {
-    RecordedRun run{prepared_.schedule, memory_, {}, {}, {}, prepared_.variables, {}};
+    RecordedRun run;
+    run.schedule = prepared_.schedule;
+    run.values = prepared_.variables;
+    run.seen = form_.seen;
     for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
     for (const std::string& name : schedule().variables)
       for (const BoundVariable& v : form_.variables)
@@ -248,9 +255,7 @@ class Realization {
           run.renamed.push_back(v.variable->text() != name);
         }
     for (size_t i = 0; i < wanted_.size(); ++i)
-      for (Storage* s : wanted_[i].storages)
-        run.results.push_back(
-            {s->weak_from_this(), static_cast<int>(i), buffer_id(wanted_[i].result)});
+      run.results.push_back({static_cast<int>(i), buffer_id(wanted_[i].result)});
     return run;
   }
 

@@ -12,16 +12,14 @@ namespace weft {
 
 struct RecordedRun {
   std::shared_ptr<const CompiledSchedule> schedule;
-  std::vector<std::shared_ptr<Buffer>> buffers;  ///< by index; null for intermediates
-  std::vector<int64_t> input_ids;                ///< Buffer node id of each input slot
-  std::vector<NodeRef> variables;                ///< of the tensor graph, in the schedule's order
-  std::vector<bool> renamed;                     ///< the name stands for a second value
+  std::vector<int64_t> input_ids;  ///< Buffer node id of each input slot
+  std::vector<NodeRef> variables;  ///< of the tensor graph, in the schedule's order
+  std::vector<bool> renamed;       ///< by variable: its name already stands for another value
   std::vector<int64_t> values;
-  /// Storages that took each output as their value.
+  std::vector<NodeRef> seen;  ///< watched values it computed from
   struct Result {
-    std::weak_ptr<Storage> storage;
     int output;
-    int64_t id;  ///< of its Buffer node
+    int64_t id;  ///< of the Buffer node it became
   };
   std::vector<Result> results;
 };

@@ -1,9 +1,330 @@
 #include "weft/run/replay.h"
 
+#include <algorithm>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/graph/print.h"
 #include "weft/run/active_capture.h"
+#include "weft/run/realize.h"
+#include "weft/run/replay_state.h"
+#include "weft/run/run_state.h"
 
 namespace weft {
 
-CaptureListener* active_capture(Context&) { return nullptr; }
+void check_distinct(std::span<const ReplayArgument> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (arguments[i].storage == arguments[j].storage)
+        fail("jit.duplicate", "{} and {} share memory; pass it once, or pass a copy",
+             arguments[j].name, arguments[i].name);
+}
+
+void give_own_memory(Context& context, Storage& storage) {
+  NodeRef old = storage.value();
+  const std::shared_ptr<Buffer> from = storage.buffer();
+  Device& device = from->device();
+  std::shared_ptr<Buffer> to = device.allocate(from->bytes(), storage.label());
+  const Command copy = Command::copy({from.get(), 0}, {to.get(), 0}, from->bytes());
+  const TimelinePoint done = device.submit(0, {&copy, 1});
+  device.wait(done);
+  Graph::Building building(tensor_graph(context));
+  StorageAccess::replace(storage, context.get<BufferTable>().add(std::move(to), old->dtype,
+                                                                 old->shape->span(), old->device));
+}
+
+Replay::State::State(std::unique_ptr<ReplayPlan> p)
+    : plan(std::move(p)), list(plan->schedule), bound(plan->places.size()) {
+  if (plan->variables.empty()) {
+    arenas.bind(list, plan->schedule, {});
+    list.set_variables({});
+  }
+}
+
+void Replay::State::run(std::span<const ReplayArgument> arguments,
+                        std::span<const ReplayVariable> variables, Take take) {
+  Context& context = plan->context;
+  RunState& state = context.get<RunState>();
+  std::lock_guard lock(state.mutex);
+  if (active_capture(context))
+    fail("jit.nested",
+         "a captured function is called while another one is being captured; call the "
+         "plain function inside");
+  Span span(context.tracer(), "replay");
+  context.tracer().add(Counter::Steps);
+  ++state.stats.replays;
+  BufferTable& table = context.get<BufferTable>();
+  // A walk over the counters of the whole graph now and then; what just died always.
+  if (++calls_ % 64 == 0)
+    table.collect();
+  else
+    table.reap();
+  settle_leftovers();
+  check_frozen();
+  set_values(variables);
+  bind_places(arguments);
+  make_exclusive(arguments);
+  std::vector<std::shared_ptr<Buffer>> made = allocate_fresh();
+  execute(arguments);
+  commit(arguments, std::move(made), take);
+}
+
+/// Tensors the function made, kept and did not return: those without a value of this call say so
+/// when they are read, and hold no old memory.
+void Replay::State::settle_leftovers() {
+  std::erase_if(plan->leftovers, [&](const ReplayPlan::Leftover& l) {
+    const std::shared_ptr<Storage> s = l.storage.lock();
+    if (!s || StorageAccess::writes(*s) != l.writes) return true;
+    if (!l.ending.none()) return false;
+    {
+      Graph& graph = tensor_graph(plan->context);
+      Graph::Building building(graph);
+      StorageAccess::replace(*s, graph.constant(Value::of(StorageAccess::peek(*s)->dtype, 0)));
+    }
+    s->mark_lost(
+        strformat("{} was made inside a captured function that does not return it, so "
+                  "replays do not compute it; return it or realize() it inside",
+                  l.name));
+    return true;
+  });
+}
+
+void Replay::State::check_frozen() const {
+  for (const ReplayPlan::Frozen& f : plan->frozen) {
+    const std::shared_ptr<Storage> s = f.storage.lock();
+    if (s && StorageAccess::writes(*s) != f.writes)
+      fail("jit.constant",
+           "{} was a constant when the function was captured and has been written "
+           "since; call its realize() before capturing",
+           f.name);
+  }
+}
+
+/// New values mean new sizes: other arenas, other launch bounds.
+bool Replay::State::set_values(std::span<const ReplayVariable> variables) {
+  if (plan->variables.empty()) return false;
+  std::vector<int64_t> next;
+  for (NodeRef v : plan->variables) {
+    const auto given = std::find_if(variables.begin(), variables.end(),
+                                    [v](const ReplayVariable& r) { return r.variable == v; });
+    if (given == variables.end())
+      fail("jit.variable", "variable {} was given when the function was captured; give it again",
+           v->text());
+    const int64_t x = given->value, low = v->int_arg(0), high = v->int_arg(1), of = v->int_arg(2);
+    if (x < low || x > high || x % of != 0)
+      fail("jit.variable", "variable {} is {}; it must lie in [{}, {}]{}", v->text(), x, low, high,
+           of == 1 ? std::string() : strformat(" and be a multiple of {}", of));
+    next.push_back(x);
+  }
+  if (next == values) return false;
+  Arenas planned;
+  planned.bind(list, plan->schedule, next);
+  arenas = std::move(planned);
+  list.set_variables(next);
+  values = std::move(next);
+  return true;
+}
+
+// ---- places
+
+Storage& Replay::State::storage_of(size_t place, std::span<const ReplayArgument> arguments) const {
+  return place < plan->arguments ? *arguments[place].storage : *plan->places[place].storage;
+}
+
+void Replay::State::bind_places(std::span<const ReplayArgument> arguments) {
+  if (arguments.size() != plan->arguments)
+    fail("jit.arguments", "{} tensors are passed, {} were when the function was captured",
+         arguments.size(), plan->arguments);
+  check_distinct(arguments);
+  for (const ReplayArgument& a : arguments) check_state(a);
+  std::vector<std::shared_ptr<Storage>> lazy;
+  for (size_t i = 0; i < plan->places.size(); ++i) {
+    Storage& s = storage_of(i, arguments);
+    const bool needed = i < plan->arguments || plan->places[i].id >= 0;
+    if (needed && (s.lost() || StorageAccess::peek(s)->op != Op::Buffer))
+      lazy.push_back(s.shared_from_this());
+  }
+  if (!lazy.empty()) realize(plan->context, lazy);
+  to_write.clear();
+  for (size_t i = 0; i < plan->places.size(); ++i) {
+    if (plan->places[i].id < 0) continue;  // only written
+    NodeRef n = place_node(i, storage_of(i, arguments));
+    if (plan->places[i].written) to_write.push_back(n);
+  }
+}
+
+NodeRef Replay::State::place_node(size_t i, Storage& storage) {
+  const Place& place = plan->places[i];
+  NodeRef n = StorageAccess::peek(storage);
+  for (const auto& weak : place.twins) {
+    const std::shared_ptr<Storage> twin = weak.lock();
+    if (twin && StorageAccess::peek(*twin) != n)
+      fail("jit.twins",
+           "{} and {} were equal when the function was captured and are not any more; "
+           "capture it again",
+           place.name, twin->label());
+  }
+  const Buffer* now = StorageAccess::home(storage).get();
+  Bound& last = bound[i];
+  if (n == last.node && n->key == last.key && now == last.buffer && !place.form.symbolic) return n;
+  check_form(place, n);
+  last = {n, n->key, now};
+  if (place.buffer >= 0) list.set_buffer(place.buffer, {const_cast<Buffer*>(now), 0});
+  return n;
+}
+
+void Replay::State::check_form(const Place& place, NodeRef value) const {
+  if (value->dtype != place.form.dtype)
+    fail_type("jit.dtype",
+              "{} is {}, was {} when the function was captured; cast it or capture "
+              "again",
+              place.name, name(value->dtype), name(place.form.dtype));
+  if (value->device != place.form.device)
+    fail("jit.device",
+         "{} is on {}, was on {} when the function was captured; move it with "
+         ".to(device) or capture again",
+         place.name, plan->context.get<DeviceTable>().open(value->device).name(),
+         plan->context.get<DeviceTable>().open(place.form.device).name());
+  Graph& graph = tensor_graph(plan->context);
+  Graph::Building building(graph);
+  const Shape* expected = graph.shape(dims_of(place.form));
+  if (expected != value->shape)
+    fail("jit.shape",
+         "{} has shape {}, had {} when the function was captured; pass the same shape, "
+         "or a Variable for the size that changes",
+         place.name, shape_text(value->shape), shape_text(expected));
+}
+
+/// What is passed must not be memory the function also knows as its state.
+void Replay::State::check_state(const ReplayArgument& argument) const {
+  for (size_t i = plan->arguments; i < plan->places.size(); ++i)
+    if (plan->places[i].storage == argument.storage)
+      fail("jit.duplicate", "{} is passed, but the function already uses it as {}; pass a copy",
+           argument.name, plan->places[i].name);
+}
+
+/// Memory that is written in place must have no other reader: who still looks at the old contents
+/// keeps them, and the storage gets a copy to write to.
+void Replay::State::make_exclusive(std::span<const ReplayArgument> arguments) {
+  Graph& graph = tensor_graph(plan->context);
+  if (to_write.empty() || graph.unread(to_write, 1)) return;
+  plan->context.get<BufferTable>().sweep();
+  if (graph.unread(to_write, 1)) return;
+  const std::vector<bool> shared = graph.reachable(to_write, to_write);
+  size_t next = 0;
+  for (size_t i = 0; i < plan->places.size(); ++i) {
+    if (plan->places[i].id < 0 || !plan->places[i].written) continue;
+    if (!shared[next++]) continue;
+    Storage& s = storage_of(i, arguments);
+    give_own_memory(plan->context, s);
+    place_node(i, s);
+  }
+}
+
+// ---- one call
+
+std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
+  std::vector<std::shared_ptr<Buffer>> made;
+  for (const Fresh& f : plan->fresh) {
+    // Results of two shapes may be one buffer.
+    const CompiledBuffer& b = plan->schedule.buffers[static_cast<size_t>(f.buffer)];
+    const Fresh& first = plan->fresh[static_cast<size_t>(b.output)];
+    if (&first != &f) {
+      made.push_back(made[static_cast<size_t>(b.output)]);
+      continue;
+    }
+    made.push_back(b.device->allocate(plan->schedule.bytes_of(f.buffer, values), f.label));
+    list.set_buffer(f.buffer, {made.back().get(), 0});
+  }
+  return made;
+}
+
+void Replay::State::execute(std::span<const ReplayArgument> arguments) {
+  try {
+    list.run(plan->context);
+  } catch (const Error& error) {
+    for (size_t i = 0; list.past_return() && i < plan->places.size(); ++i)
+      if (plan->places[i].written)
+        storage_of(i, arguments)
+            .mark_lost(strformat("the contents of {} were lost: it was being updated in place when "
+                                 "{}; assign it anew",
+                                 plan->places[i].name, error.what()));
+    throw;
+  }
+}
+
+void Replay::State::commit(std::span<const ReplayArgument> arguments,
+                           std::vector<std::shared_ptr<Buffer>> made, Take take) {
+  Graph::Building building(tensor_graph(plan->context));
+  BufferTable& table = plan->context.get<BufferTable>();
+  std::vector<NodeRef> fresh;
+  for (size_t i = 0; i < made.size(); ++i) {
+    const TensorForm& form = plan->fresh[i].form;
+    fresh.push_back(table.add(std::move(made[i]), form.dtype, dims_of(form), form.device));
+  }
+  // Endings name values as they were: places may be about to change.
+  std::vector<NodeRef> held;
+  for (size_t i = 0; i < plan->places.size(); ++i)
+    held.push_back(StorageAccess::peek(storage_of(i, arguments)));
+  const auto value_of = [&](const Ending& e) {
+    return e.fresh >= 0 ? fresh[static_cast<size_t>(e.fresh)] : held[static_cast<size_t>(e.place)];
+  };
+  for (ReplayPlan::Leftover& l : plan->leftovers) {
+    const std::shared_ptr<Storage> s = l.storage.lock();
+    if (!s) continue;
+    s->set_value(value_of(l.ending));
+    l.writes = StorageAccess::writes(*s);
+  }
+  for (size_t i = 0; i < plan->places.size(); ++i)
+    if (!plan->places[i].ending.none())
+      storage_of(i, arguments).set_value(value_of(plan->places[i].ending));
+  for (const ReplayPlan::Result& r : plan->results) {
+    if (r.itself < 0)
+      take(value_of(r.ending), nullptr);
+    else
+      take(nullptr, storage_of(static_cast<size_t>(r.itself), arguments).shared_from_this());
+  }
+}
+
+std::vector<NodeRef> Replay::State::dims_of(const TensorForm& form) const {
+  if (!form.symbolic) return form.dims;
+  Graph& graph = tensor_graph(plan->context);
+  std::vector<NodeRef> dims;
+  for (NodeRef d : form.dims) dims.push_back(bind_variables(graph, d, plan->variables, values));
+  return dims;
+}
+
+// ---- Replay
+
+Replay::Replay(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Replay::~Replay() = default;
+
+void Replay::run(std::span<const ReplayArgument> arguments,
+                 std::span<const ReplayVariable> variables, Take take) {
+  state_->run(arguments, variables, take);
+}
+
+std::vector<std::shared_ptr<Storage>> Replay::run(std::span<const ReplayArgument> arguments,
+                                                  std::span<const ReplayVariable> variables) {
+  std::vector<std::shared_ptr<Storage>> out;
+  run(arguments, variables, [&](NodeRef node, const std::shared_ptr<Storage>& itself) {
+    out.push_back(itself ? itself : std::make_shared<Storage>(state_->plan->context, node));
+  });
+  return out;
+}
+
+size_t Replay::kernels() const {
+  size_t count = 0;
+  for (const CompiledStep& s : state_->plan->schedule.steps) count += s.kernel != nullptr;
+  return count;
+}
+
+int64_t Replay::arena_bytes() const { return state_->arenas.bytes(); }
+
+std::string Replay::plan_text() const {
+  const ReplayPlan& plan = *state_->plan;
+  return weft::plan_text(plan.schedule,
+                         state_->values.empty() ? plan.captured_values : state_->values);
+}
 
 }  // namespace weft

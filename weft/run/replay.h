@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/run/storage.h"
 
 namespace weft {
@@ -37,9 +38,12 @@ class Replay {
   /// memory of their own: results of two calls never alias.
   std::vector<std::shared_ptr<Storage>> run(std::span<const ReplayArgument> arguments,
                                             std::span<const ReplayVariable> variables = {});
-  /// The same, with the results as Buffer nodes; hold a Building scope until they are rooted.
-  std::vector<NodeRef> run_nodes(std::span<const ReplayArgument> arguments,
-                                 std::span<const ReplayVariable> variables = {});
+  /// The same for callers with their own kind of storage: `take` is called for each result with its
+  /// Buffer node, to be rooted before it returns, or with the argument or state that the function
+  /// returned itself.
+  using Take = FunctionRef<void(NodeRef node, const std::shared_ptr<Storage>& itself)>;
+  void run(std::span<const ReplayArgument> arguments, std::span<const ReplayVariable> variables,
+           Take take);
 
   size_t kernels() const;
   int64_t arena_bytes() const;  ///< memory held for intermediates, at the captured sizes

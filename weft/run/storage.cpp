@@ -14,7 +14,7 @@ Storage::Storage(Context& context, NodeRef value)
     : context_(context), value_(value), made_(current_call_site()) {
   value->roots.fetch_add(1, std::memory_order_relaxed);
   if (value->op == Op::Buffer)
-    home_ = {context.get<BufferTable>().find(buffer_id(value)), buffer_id(value)};
+    home_ = {context.get<BufferTable>().hold(buffer_id(value), this), buffer_id(value)};
   if (CaptureListener* capture = active_capture(context)) capture->created(*this);
 }
 
@@ -22,8 +22,7 @@ Storage::~Storage() {
   if (CaptureListener* capture = active_capture(context_)) capture->destroyed(*this);
   NodeRef value = value_.load(std::memory_order_relaxed);
   value->roots.fetch_sub(1, std::memory_order_release);
-  BufferTable& buffers = context_.get<BufferTable>();
-  if (home_.id >= 0) buffers.note_released(home_.id);
+  if (home_.id >= 0) context_.get<BufferTable>().leave(home_.id, this);
 }
 
 NodeRef Storage::value() const {
@@ -31,19 +30,23 @@ NodeRef Storage::value() const {
     std::lock_guard lock(mutex_);
     fail_runtime("storage.lost", "{}", why_lost_);
   }
-  return value_.load(std::memory_order_acquire);
+  NodeRef n = value_.load(std::memory_order_acquire);
+  if (n->op != Op::Buffer)
+    if (CaptureListener* capture = active_capture(context_)) capture->read_lazy(*this, n);
+  return n;
 }
 
 void Storage::set_value(NodeRef value) {
   replace(value);
+  writes_.fetch_add(1, std::memory_order_relaxed);
   if (CaptureListener* capture = active_capture(context_)) capture->written(*this);
 }
 
 void Storage::replace(NodeRef value) {
   BufferTable& buffers = context_.get<BufferTable>();
   Home left;  // destroyed outside the lock
-  if (value->op == Op::Buffer) {
-    std::shared_ptr<Buffer> buffer = buffers.find(buffer_id(value));
+  if (value->op == Op::Buffer && buffer_id(value) != home_.id) {
+    std::shared_ptr<Buffer> buffer = buffers.hold(buffer_id(value), this);
     std::lock_guard lock(mutex_);
     left = std::exchange(home_, Home{std::move(buffer), buffer_id(value)});
   }
@@ -51,7 +54,7 @@ void Storage::replace(NodeRef value) {
   NodeRef old = value_.exchange(value, std::memory_order_acq_rel);
   old->roots.fetch_sub(1, std::memory_order_release);
   lost_.store(false, std::memory_order_release);
-  if (left.id >= 0 && left.id != buffer_id(value)) buffers.note_released(left.id);
+  if (left.id >= 0) buffers.leave(left.id, this);
 }
 
 std::shared_ptr<Buffer> Storage::buffer() const {

@@ -54,6 +54,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
 
  private:
   friend struct StorageAccess;
+  friend class BufferTable;
   struct Home {
     std::shared_ptr<Buffer> buffer;  // null before the first realization
     int64_t id = -1;                 // of its node
@@ -63,6 +64,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   Context& context_;
   std::atomic<NodeRef> value_;  // rooted
   std::atomic<bool> lost_{false};
+  std::atomic<uint64_t> writes_{0};
   CallSite made_;
   mutable std::mutex mutex_;  // of what follows
   Home home_;
@@ -73,6 +75,10 @@ class Storage : public std::enable_shared_from_this<Storage> {
 struct StorageAccess {
   static std::shared_ptr<Buffer> home(const Storage& s) { return s.home_.buffer; }
   static int64_t home_id(const Storage& s) { return s.home_.id; }
+  /// The value without a capture hearing of it; lost ones too.
+  static NodeRef peek(const Storage& s) { return s.value_.load(std::memory_order_acquire); }
+  /// How often set_value() was called.
+  static uint64_t writes(const Storage& s) { return s.writes_.load(std::memory_order_relaxed); }
   /// The same contents in another form: nobody can tell, so no capture hears of it.
   static void replace(Storage& s, NodeRef value) { s.replace(value); }
 };

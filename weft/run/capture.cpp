@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <thread>
+#include <unordered_set>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/run/active_capture.h"
+#include "weft/run/realize.h"
+#include "weft/run/replay_plan.h"
+#include "weft/run/replay_state.h"
+
+namespace weft {
+namespace {
+
+/// A slot of the Context: its capture in progress.
+struct CaptureSlot {
+  std::atomic<CaptureListener*> listener{nullptr};
+  std::atomic<std::thread::id> thread;
+};
+
+}  // namespace
+
+CaptureListener* active_capture(Context& context) {
+  const CaptureSlot* slot = context.get_if<CaptureSlot>();
+  if (!slot) return nullptr;
+  CaptureListener* listener = slot->listener.load(std::memory_order_acquire);
+  return listener && slot->thread.load() == std::this_thread::get_id() ? listener : nullptr;
+}
+
+struct CaptureScope::State final : CaptureListener {
+  State(Context& c, std::span<const ReplayArgument> arguments,
+        std::span<const ReplayVariable> variables)
+      : context(c), slot(c.get<CaptureSlot>()) {
+    recording.arguments.assign(arguments.begin(), arguments.end());
+    for (const ReplayVariable& v : variables) {
+      v.variable->roots.fetch_add(1, std::memory_order_relaxed);
+      recording.variables.push_back(v.variable);
+    }
+  }
+  ~State() {
+    stop();
+    for (NodeRef v : recording.variables) v->roots.fetch_sub(1, std::memory_order_release);
+  }
+
+  void start() {
+    realize_arguments();
+    recording.holders = context.get<BufferTable>().holders();
+    CaptureListener* none = nullptr;
+    if (!slot.listener.compare_exchange_strong(none, this)) refuse_nesting();
+    slot.thread.store(std::this_thread::get_id());
+    listening = true;
+  }
+  void stop() {
+    if (listening) slot.listener.store(nullptr, std::memory_order_release);
+    listening = false;
+  }
+  [[noreturn]] static void refuse_nesting() {
+    fail("jit.nested",
+         "a captured function is called while another one is being captured; call the "
+         "plain function inside");
+  }
+
+  /// Arguments have memory of their own: what is equal to another tensor gets a copy, so that which
+  /// one the function reads is never in doubt.
+  void realize_arguments() {
+    std::vector<std::shared_ptr<Storage>> storages;
+    for (const ReplayArgument& a : recording.arguments) storages.push_back(a.storage);
+    check_distinct(recording.arguments);
+    realize(context, storages);
+    const auto holders = context.get<BufferTable>().holders();
+    for (const auto& s : storages) {
+      const auto at = holders.find(buffer_id(s->value()));
+      if (at != holders.end() && at->second.size() > 1) give_own_memory(context, *s);
+      recording.argument_ids.push_back(buffer_id(s->value()));
+    }
+  }
+
+  // ---- CaptureListener
+  void created(Storage& s) override { born.insert(&s); }
+  void destroyed(Storage& s) noexcept override {
+    born.erase(&s);
+    if (changed.erase(&s) > 0) std::erase(change_order, &s);
+  }
+  void written(Storage& s) override {
+    if (!born.contains(&s) && changed.insert(&s).second) change_order.push_back(&s);
+  }
+  void read_lazy(const Storage& s, NodeRef value) override {
+    if (born.contains(const_cast<Storage*>(&s)) || changed.contains(const_cast<Storage*>(&s)))
+      return;
+    if (std::find(watch.begin(), watch.end(), value) != watch.end()) return;
+    watch.push_back(value);
+    watched_storages.push_back(
+        {const_cast<Storage&>(s).weak_from_this(), StorageAccess::writes(s), value->key});
+  }
+  std::span<const NodeRef> watched() const override { return watch; }
+  void host_data(int64_t id, std::string_view label) override { recording.host_data[id] = label; }
+  void host_read(const Storage& s) override {
+    fail("jit.host_read",
+         "{} is read on the host inside a captured function, which a replay would "
+         "not do again; return the tensor and read it outside",
+         s.label());
+  }
+  void ran(RecordedRun run) override {
+    for (NodeRef seen : run.seen) note_lazy(seen);
+    recording.runs.push_back(std::move(run));
+  }
+
+  /// A tensor that had no memory was computed into the recording. A constant stays one until it is
+  /// written; anything else was computed from what may change.
+  void note_lazy(NodeRef value) {
+    const auto at = std::find(watch.begin(), watch.end(), value);
+    const Watched& w = watched_storages[static_cast<size_t>(at - watch.begin())];
+    const std::shared_ptr<Storage> s = w.storage.lock();
+    if (!s || w.key != value->key) return;
+    if (value->device != 0)
+      fail("jit.lazy",
+           "{} is read inside a captured function but was not computed before; call its "
+           "realize() first",
+           s->label());
+    recording.frozen.push_back({s, w.writes, s->label()});
+  }
+
+  struct Watched {
+    std::weak_ptr<Storage> storage;
+    uint64_t writes, key;
+  };
+
+  Context& context;
+  CaptureSlot& slot;
+  Recording recording;
+  std::unordered_set<Storage*> born, changed;  // since the start, still alive
+  std::vector<Storage*> change_order;          // nothing may depend on addresses
+  std::vector<NodeRef> watch;
+  std::vector<Watched> watched_storages;
+  bool listening = false;
+};
+
+CaptureScope::CaptureScope(Context& context, std::span<const ReplayArgument> arguments,
+                           std::span<const ReplayVariable> variables)
+    : state_(std::make_unique<State>(context, arguments, variables)) {
+  if (active_capture(context)) State::refuse_nesting();
+  state_->start();
+}
+
+CaptureScope::~CaptureScope() = default;
+
+std::unique_ptr<Replay> CaptureScope::finish(std::span<const std::shared_ptr<Storage>> results) {
+  Recording& r = state_->recording;
+  r.results.assign(results.begin(), results.end());
+  for (Storage* s : state_->change_order) r.written.push_back(s->shared_from_this());
+  std::vector<std::shared_ptr<Storage>> all = r.results;
+  all.insert(all.end(), r.written.begin(), r.written.end());
+  realize(state_->context, all);
+  for (Storage* s : state_->born) {
+    std::shared_ptr<Storage> alive = s->weak_from_this().lock();
+    if (alive && std::find(r.results.begin(), r.results.end(), alive) == r.results.end())
+      r.leftovers.push_back(std::move(alive));
+  }
+  state_->stop();
+  return std::unique_ptr<Replay>(
+      new Replay(std::make_unique<Replay::State>(plan_replay(state_->context, r))));
+}
+
+}  // namespace weft

@@ -1,0 +1,264 @@
+#include "weft/run/replay_plan.h"
+
+#include <algorithm>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+
+namespace weft {
+
+ReplayPlan::~ReplayPlan() {
+  for (NodeRef n : kept_) n->roots.fetch_sub(1, std::memory_order_release);
+}
+
+NodeRef ReplayPlan::keep(NodeRef n) {
+  n->roots.fetch_add(1, std::memory_order_relaxed);
+  kept_.push_back(n);
+  return n;
+}
+
+TensorForm ReplayPlan::form_of(NodeRef buffer) {
+  TensorForm form{buffer->dtype, buffer->device, {}, false};
+  for (NodeRef d : buffer->shape->span()) {
+    form.dims.push_back(keep(d));
+    form.symbolic |= d->op != Op::Const;
+  }
+  return form;
+}
+
+namespace {
+
+class Merger {
+ public:
+  Merger(Context& context, const Recording& recording)
+      : recording_(recording),
+        table_(context.get<BufferTable>()),
+        plan_(std::make_unique<ReplayPlan>(context)) {}
+
+  std::unique_ptr<ReplayPlan> merge() {
+    add_arguments();
+    for (const RecordedRun& run : recording_.runs) add_run(run);
+    for (const auto& s : recording_.written) end_state(*s);
+    for (const auto& s : recording_.results)
+      plan_->results.push_back({ending_of(*s), find_storage(*s)});
+    for (const auto& s : recording_.leftovers) end_leftover(s);
+    plan_->frozen = recording_.frozen;
+    set_roles();
+    find_lifetimes(plan_->schedule);
+    return std::move(plan_);
+  }
+
+ private:
+  void add_arguments() {
+    plan_->arguments = recording_.arguments.size();
+    for (size_t i = 0; i < recording_.arguments.size(); ++i) {
+      const ReplayArgument& a = recording_.arguments[i];
+      Place place;
+      place.name = a.name;
+      place.id = recording_.argument_ids[i];
+      NodeRef node = table_.node(place.id);
+      WEFT_CHECK(node, "argument {} lost its buffer while capturing", a.name);
+      place.form = plan_->form_of(node);
+      place_of_[place.id] = static_cast<int>(i);
+      plan_->places.push_back(std::move(place));
+    }
+  }
+
+  // ---- one recorded run
+
+  void add_run(const RecordedRun& run) {
+    const CompiledSchedule& s = *run.schedule;
+    const std::vector<int> variables = add_variables(run);
+    std::vector<int> buffers;
+    for (size_t b = 0; b < s.buffers.size(); ++b)
+      buffers.push_back(buffer_of(run, static_cast<int>(b), variables));
+    for (const CompiledStep& from : s.steps) {
+      CompiledStep step = from;
+      for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
+      for (int& v : step.variables) v = variables[static_cast<size_t>(v)];
+      plan_->schedule.steps.push_back(std::move(step));
+    }
+    for (const RecordedRun::Result& r : run.results) {
+      const int b = s.outputs[static_cast<size_t>(r.output)];
+      note_result(r.id, buffers[static_cast<size_t>(b)]);
+    }
+  }
+
+  std::vector<int> add_variables(const RecordedRun& run) {
+    std::vector<int> positions;
+    for (size_t i = 0; i < run.variables.size(); ++i) {
+      NodeRef v = run.variables[i];
+      if (run.renamed[i])
+        fail("jit.variable",
+             "variable {} has two values in one captured function; pass two "
+             "variables",
+             v->text());
+      if (std::find(recording_.variables.begin(), recording_.variables.end(), v) ==
+          recording_.variables.end())
+        fail("jit.variable",
+             "variable {} is bound to {} inside the captured function, so a replay "
+             "could not change it; pass it as an argument",
+             v->text(), run.values[i]);
+      auto& all = plan_->variables;
+      auto at = std::find(all.begin(), all.end(), v);
+      if (at == all.end()) {
+        all.push_back(plan_->keep(v));
+        plan_->schedule.variables.emplace_back(v->text());
+        plan_->captured_values.push_back(run.values[i]);
+        at = all.end() - 1;
+      }
+      const auto position = static_cast<size_t>(at - all.begin());
+      if (plan_->captured_values[position] != run.values[i])
+        fail("jit.variable",
+             "variable {} is {} and {} in one captured function; pass two variables", v->text(),
+             plan_->captured_values[position], run.values[i]);
+      positions.push_back(static_cast<int>(position));
+    }
+    return positions;
+  }
+
+  int buffer_of(const RecordedRun& run, int b, std::span<const int> variables) {
+    const CompiledBuffer& from = run.schedule->buffers[static_cast<size_t>(b)];
+    CompiledBuffer copy = from;
+    copy.numel = from.numel.renumbered(variables);
+    copy.input = copy.output = copy.first = copy.last = -1;
+    if (from.input >= 0) return known(run.input_ids[static_cast<size_t>(from.input)], copy);
+    // A result that went to memory its storage had before keeps that memory's node.
+    for (const RecordedRun::Result& r : run.results)
+      if (run.schedule->outputs[static_cast<size_t>(r.output)] == b && existed(r.id))
+        return known(r.id, copy);
+    return add_buffer(copy);
+  }
+
+  int add_buffer(const CompiledBuffer& b) {
+    plan_->schedule.buffers.push_back(b);
+    return static_cast<int>(plan_->schedule.buffers.size()) - 1;
+  }
+
+  bool existed(int64_t id) const {
+    return buffer_of_.contains(id) || recording_.holders.contains(id);
+  }
+
+  /// The merged buffer of a Buffer node: made by an earlier run, or memory from before.
+  int known(int64_t id, const CompiledBuffer& form) {
+    if (const auto at = buffer_of_.find(id); at != buffer_of_.end()) return at->second;
+    Place& place = plan_->places[static_cast<size_t>(place_for(id))];
+    return buffer_of_[id] = place.buffer = add_buffer(form);
+  }
+
+  /// The place of memory from before the capture; an Error when a replay could not find it again.
+  int place_for(int64_t id) {
+    if (const auto at = place_of_.find(id); at != place_of_.end()) return at->second;
+    if (const auto host = recording_.host_data.find(id); host != recording_.host_data.end())
+      fail("jit.host_data",
+           "{} was filled from host data inside the captured function, so a replay "
+           "would see the old data; pass it as an argument",
+           host->second.empty() ? std::string("a tensor") : host->second);
+    Place place;
+    place.id = id;
+    if (const auto at = recording_.holders.find(id); at != recording_.holders.end())
+      for (const auto& weak : at->second) add_holder(place, weak);
+    const std::shared_ptr<Buffer> memory = table_.find(id);
+    if (!place.storage)
+      fail(
+          "jit.input",
+          "the captured function reads {} ({} bytes), which is neither an argument nor "
+          "a tensor that is still alive; pass it as an argument or keep it in the function's state",
+          memory ? memory->label() : std::string("a buffer"), memory ? memory->bytes() : 0);
+    place.name = place.storage->label();
+    NodeRef node = table_.node(id);
+    WEFT_CHECK(node, "buffer {} is read but has no node", id);
+    place.form = plan_->form_of(node);
+    plan_->places.push_back(std::move(place));
+    return place_of_[id] = static_cast<int>(plan_->places.size()) - 1;
+  }
+
+  static void add_holder(Place& place, const std::weak_ptr<Storage>& weak) {
+    std::shared_ptr<Storage> s = weak.lock();
+    if (!s) return;
+    if (!place.storage)
+      place.storage = std::move(s);
+    else
+      place.twins.push_back(s);
+  }
+
+  void note_result(int64_t id, int buffer) {
+    if (buffer_of_.contains(id)) return;  // in place
+    buffer_of_[id] = buffer;
+  }
+
+  // ---- what the storages end up with
+
+  Ending ending_of(const Storage& s) {
+    const int64_t id = buffer_id(StorageAccess::peek(s));
+    const auto at = buffer_of_.find(id);
+    if (at == buffer_of_.end() || place_of_.contains(id)) return {place_for(id), -1};
+    if (const auto f = fresh_of_.find(id); f != fresh_of_.end()) return {-1, f->second};
+    plan_->fresh.push_back({at->second, plan_->form_of(table_.node(id)), s.label()});
+    return {-1, fresh_of_[id] = static_cast<int>(plan_->fresh.size()) - 1};
+  }
+
+  void end_state(const Storage& s) {
+    const int index = place_of_storage(s);
+    const Ending ending = ending_of(s);
+    if (ending.place != index) plan_->places[static_cast<size_t>(index)].ending = ending;
+  }
+
+  int find_storage(const Storage& s) const {
+    for (size_t i = 0; i < recording_.arguments.size(); ++i)
+      if (recording_.arguments[i].storage.get() == &s) return static_cast<int>(i);
+    for (size_t i = plan_->arguments; i < plan_->places.size(); ++i)
+      if (plan_->places[i].storage.get() == &s) return static_cast<int>(i);
+    return -1;
+  }
+
+  int place_of_storage(const Storage& s) {
+    if (const int found = find_storage(s); found >= 0) return found;
+    Place place;  // only written, or lazy when the capture began
+    place.storage = const_cast<Storage&>(s).shared_from_this();
+    place.name = s.label();
+    place.form = plan_->form_of(StorageAccess::peek(s));
+    plan_->places.push_back(std::move(place));
+    return static_cast<int>(plan_->places.size()) - 1;
+  }
+
+  void end_leftover(const std::shared_ptr<Storage>& s) {
+    NodeRef value = StorageAccess::peek(*s);
+    const bool known_value = value->op == Op::Buffer && (buffer_of_.contains(buffer_id(value)) ||
+                                                         place_of_.contains(buffer_id(value)));
+    plan_->leftovers.push_back(
+        {s, known_value ? ending_of(*s) : Ending{}, StorageAccess::writes(*s), s->label()});
+  }
+
+  void set_roles() {
+    auto& buffers = plan_->schedule.buffers;
+    for (size_t i = 0; i < plan_->places.size(); ++i)
+      if (const int b = plan_->places[i].buffer; b >= 0)
+        buffers[static_cast<size_t>(b)].input = static_cast<int>(i);
+    for (size_t i = 0; i < plan_->fresh.size(); ++i) {
+      CompiledBuffer& b = buffers[static_cast<size_t>(plan_->fresh[i].buffer)];
+      if (b.output < 0) b.output = static_cast<int>(i);
+    }
+    for (const CompiledStep& step : plan_->schedule.steps)
+      for (size_t slot = 0; slot < step.buffers.size(); ++slot) {
+        const bool writes = step.kernel ? step.kernel->params[slot].written : slot == 1;
+        const int input = buffers[static_cast<size_t>(step.buffers[slot])].input;
+        if (writes && input >= 0) plan_->places[static_cast<size_t>(input)].written = true;
+      }
+  }
+
+  const Recording& recording_;
+  BufferTable& table_;
+  std::unique_ptr<ReplayPlan> plan_;
+  std::unordered_map<int64_t, int> place_of_;   // by Buffer node id
+  std::unordered_map<int64_t, int> buffer_of_;  // merged buffer of a Buffer node
+  std::unordered_map<int64_t, int> fresh_of_;
+};
+
+}  // namespace
+
+std::unique_ptr<ReplayPlan> plan_replay(Context& context, const Recording& recording) {
+  return Merger(context, recording).merge();
+}
+
+}  // namespace weft

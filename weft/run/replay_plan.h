@@ -1,0 +1,107 @@
+// ReplayPlan: recorded realizations merged into one schedule, and what each of its buffers is to a
+// caller.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/run/recorded_run.h"
+#include "weft/run/replay.h"
+
+namespace weft {
+
+/// What a tensor must look like. Its dims are kept alive.
+struct TensorForm {
+  DType dtype = DType::Void;
+  DeviceId device = 0;
+  std::vector<NodeRef> dims;  // of the tensor graph; may hold Binds
+  bool symbolic = false;
+};
+
+/// The Buffer node a storage ends up with: what place `place` ends up holding untouched, or a fresh
+/// result.
+struct Ending {
+  int place = -1;
+  int fresh = -1;
+  bool none() const { return place < 0 && fresh < 0; }
+};
+
+/// Memory that exists before the call: an argument or a storage the function knows (state).
+struct Place {
+  std::string name;
+  TensorForm form;
+  std::shared_ptr<Storage> storage;           // state only
+  std::vector<std::weak_ptr<Storage>> twins;  // equal to it when captured
+  int64_t id = -1;                            // Buffer node when captured
+  int buffer = -1;                            // in the merged schedule; -1: not touched
+  bool written = false;                       // in place
+  Ending ending;                              // its value after the call, when it changes
+};
+
+/// Memory that a call makes and that outlives it.
+struct Fresh {
+  int buffer;
+  TensorForm form;
+  std::string label;
+};
+
+struct ReplayPlan {
+  explicit ReplayPlan(Context& c) : context(c) {}
+  ~ReplayPlan();
+  ReplayPlan(const ReplayPlan&) = delete;
+  ReplayPlan& operator=(const ReplayPlan&) = delete;
+
+  TensorForm form_of(NodeRef buffer);  ///< keeps the dims
+  NodeRef keep(NodeRef n);
+
+  Context& context;
+  CompiledSchedule schedule;
+  std::vector<Place> places;  ///< arguments first
+  size_t arguments = 0;
+  std::vector<Fresh> fresh;
+  struct Result {
+    Ending ending;
+    int itself = -1;  ///< the place whose very storage is returned
+  };
+  std::vector<Result> results;
+  struct Leftover {
+    std::weak_ptr<Storage> storage;
+    Ending ending;    ///< none: its value is not computed by the replay
+    uint64_t writes;  ///< by others since: then it is theirs
+    std::string name;
+  };
+  std::vector<Leftover> leftovers;  ///< made while capturing, still alive, not returned
+  struct Frozen {
+    std::weak_ptr<Storage> storage;
+    uint64_t writes;
+    std::string name;
+  };
+  std::vector<Frozen> frozen;      ///< constants that were compiled in
+  std::vector<NodeRef> variables;  ///< in the merged schedule's order
+  std::vector<int64_t> captured_values;
+
+ private:
+  std::vector<NodeRef> kept_;
+};
+
+/// What a capture has seen.
+struct Recording {
+  std::vector<ReplayArgument> arguments;
+  std::vector<NodeRef> variables;  ///< given to the capture
+  std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> holders;  ///< at its start
+  std::unordered_map<int64_t, std::string> host_data;  ///< nodes filled by the host since
+  std::vector<int64_t> argument_ids;
+  std::vector<RecordedRun> runs;
+  std::vector<std::shared_ptr<Storage>> results;
+  std::vector<std::shared_ptr<Storage>> written;    ///< older than the capture, alive
+  std::vector<std::shared_ptr<Storage>> leftovers;  ///< made since, alive, not results
+  std::vector<ReplayPlan::Frozen> frozen;
+};
+
+/// Throws an Error naming the buffer or variable when the recording cannot be replayed correctly.
+std::unique_ptr<ReplayPlan> plan_replay(Context& context, const Recording& recording);
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+// Replay::State: a replay plan bound to memory.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/run/command_list.h"
+#include "weft/run/replay_plan.h"
+
+namespace weft {
+
+/// An Error when the same storage is passed twice.
+void check_distinct(std::span<const ReplayArgument> arguments);
+
+/// Copies a realized storage's contents to a fresh buffer that becomes its value.
+void give_own_memory(Context& context, Storage& storage);
+
+struct Replay::State {
+  explicit State(std::unique_ptr<ReplayPlan> p);
+
+  void run(std::span<const ReplayArgument> arguments, std::span<const ReplayVariable> variables,
+           Take take);
+
+  std::unique_ptr<ReplayPlan> plan;
+  CommandList list;
+  Arenas arenas;
+  std::vector<int64_t> values;  // the arenas are planned for; empty: not yet
+  struct Bound {
+    NodeRef node = nullptr;
+    uint64_t key = 0;  // an address may be used again
+    const Buffer* buffer = nullptr;
+  };
+  std::vector<Bound> bound;       // what each place was when it was last checked
+  std::vector<NodeRef> to_write;  // nodes of the places written in place
+
+ private:
+  void settle_leftovers();
+  void check_frozen() const;
+  bool set_values(std::span<const ReplayVariable> variables);
+  void bind_places(std::span<const ReplayArgument> arguments);
+  NodeRef place_node(size_t i, Storage& storage);
+  void check_form(const Place& place, NodeRef value) const;
+  void check_state(const ReplayArgument& argument) const;
+  void make_exclusive(std::span<const ReplayArgument> arguments);
+  Storage& storage_of(size_t place, std::span<const ReplayArgument> arguments) const;
+  std::vector<std::shared_ptr<Buffer>> allocate_fresh();
+  void execute(std::span<const ReplayArgument> arguments);
+  void commit(std::span<const ReplayArgument> arguments, std::vector<std::shared_ptr<Buffer>> made,
+              Take take);
+  std::vector<NodeRef> dims_of(const TensorForm& form) const;
+
+  int64_t calls_ = 0;
+};
+
+}  // namespace weft
