@@ -43,6 +43,7 @@ class OpScope {
 
 struct TensorAccess {
   static Tensor make(Context& context, NodeRef value);
+  static Tensor whole(std::shared_ptr<TensorCell> cell) { return {std::move(cell), RootedNode()}; }
   /// The movement chain of x over a placeholder for its storage's value.
   static NodeRef chain(Graph& g, const Tensor& x);
   /// x's storage seen through another chain.
