@@ -3,4 +3,5 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/tensor/jit.h"
 #include "weft/tensor/tensor.h"

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "tests/io/safetensors_bytes.h"
 #include "tests/io/scratch_dir.h"
 #include "weft/app/app.h"
 #include "weft/io/safetensors.h"
@@ -65,6 +66,32 @@ TEST_F(TrainTest, BadDataSaysWhatIsWrong) {
       << last_error_;
   EXPECT_EQ(train({"--resume", "--save", at("none")}), kExitFailure);
   EXPECT_NE(last_error_.find("file.missing"), std::string::npos) << last_error_;
+}
+
+TEST_F(TrainTest, BadCheckpointsSayWhatIsWrong) {
+  const auto error_with = [&](const std::string& checkpoint) {
+    write("m", checkpoint);
+    EXPECT_EQ(train({"--resume", "--save", at("m")}), kExitFailure);
+    EXPECT_EQ(content(at("m")), checkpoint);
+    return last_error_;
+  };
+  EXPECT_NE(error_with("").find("is empty"), std::string::npos) << last_error_;
+  EXPECT_NE(error_with("junk").find("8 bytes wanted"), std::string::npos) << last_error_;
+  EXPECT_NE(error_with(safetensors_bytes("{}", 0)).find("not a checkpoint of `weft train`"),
+            std::string::npos)
+      << last_error_;
+  const std::string place =
+      R"({"__metadata__":{"batch":"16","images":"48","seed":"1","step":"3"}})";
+  EXPECT_NE(error_with(safetensors_bytes(place, 0)).find("'conv1.weight' is missing"),
+            std::string::npos)
+      << last_error_;
+}
+
+TEST_F(TrainTest, OutputsAreCheckedBeforeTraining) {
+  EXPECT_EQ(train({"--save", at("no/such/m")}), kExitFailure);
+  EXPECT_NE(last_error_.find("cannot write --save"), std::string::npos) << last_error_;
+  EXPECT_EQ(train({"--plot", at("no/such/p.svg")}), kExitFailure);
+  EXPECT_NE(last_error_.find("cannot write --plot"), std::string::npos) << last_error_;
 }
 
 TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {

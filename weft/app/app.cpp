@@ -70,8 +70,9 @@ void add_train(CLI::App& app, CommandLine& line) {
 void add_bench(CLI::App& app, CommandLine& line) {
   CLI::App* sub = subcommand(app, line, "bench", "measure weft on this machine");
   sub->add_option("what", line.bench.what, "what to measure")
-      ->required()
-      ->check(CLI::IsMember({"schedule", "compile", "dispatch", "elementwise", "reduce", "gemm"}));
+      ->capture_default_str()
+      ->check(CLI::IsMember(
+          {"all", "schedule", "compile", "dispatch", "elementwise", "reduce", "gemm"}));
   sub->add_option("--model", line.bench.model, "for schedule and compile")
       ->check(CLI::IsMember({"mnist", "gpt2"}))
       ->capture_default_str();

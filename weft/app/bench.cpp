@@ -60,14 +60,19 @@ double median_seconds(int64_t repeats, FunctionRef<void()> run) {
 }
 
 int run_bench(const Session& session, const BenchOptions& options) {
+  bool found = false;
   for (const Benchmark& benchmark : kBenchmarks) {
-    if (options.what != benchmark.name) continue;
+    if (options.what != benchmark.name && options.what != "all") continue;
+    found = true;
     for (const BenchRow& row : benchmark.run(session, options)) {
       session.json ? print_json(session, row) : print_text(session, row);
     }
-    return kExitOk;
+    std::fflush(session.out);
   }
-  fail("bench", "there is no benchmark '{}'; `weft bench --help` lists them", options.what);
+  if (!found) {
+    fail("bench", "there is no benchmark '{}'; `weft bench --help` lists them", options.what);
+  }
+  return kExitOk;
 }
 
 }  // namespace weft

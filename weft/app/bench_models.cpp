@@ -20,6 +20,7 @@ std::vector<Tensor> changed_by(nn::Optimizer& optimizer, const StateDict& model,
                                const Tensor& loss) {
   loss.backward();
   std::vector<Tensor> changed = optimizer.schedule_step();
+  optimizer.zero_grad();
   for (const NamedTensor& named : model) changed.push_back(named.tensor);
   changed.push_back(loss);
   return changed;

@@ -48,7 +48,7 @@ struct TrainOptions {
 };
 
 struct BenchOptions {
-  std::string what;
+  std::string what = "all";
   std::string model = "mnist";
   int64_t repeats = 5;
 };

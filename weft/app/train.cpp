@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 
 #include "weft/app/app.h"
@@ -62,6 +65,15 @@ Plot curves(const TrainHistory& history, int64_t steps_per_epoch) {
   return {"Fashion-MNIST",
           "epoch",
           {{"loss (cross entropy)", {loss}}, {"test accuracy, %", {accuracy}}}};
+}
+
+// Found out before the training rather than after its first epoch.
+void check_output(const char* option, const std::string& path) {
+  if (path.empty()) return;
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (::access(directory.c_str(), W_OK) == 0) return;
+  fail_errno("train.output", strformat("cannot write {} {}: its directory", option, path), errno);
 }
 
 // The whole of one `weft train`.
@@ -150,6 +162,8 @@ class TrainRun {
 }  // namespace
 
 int run_train(const Session& session, const TrainOptions& options) {
+  check_output("--save", options.save);
+  check_output("--plot", options.plot);
   if (options.resume && options.save.empty()) {
     fail("train.resume", "--resume goes on from the file that --save names; give --save FILE");
   }

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/tensor/jit.h"
 
 namespace weft {
 
@@ -56,7 +57,8 @@ std::vector<float> floats_named(const StateDict& state, const std::string& name)
 
 // The functions that are captured once and replayed.
 struct Trainer::Captured {
-  std::function<Tensor(const Tensor&)> step, test;
+  using Function = std::function<Tensor(const Tensor&)>;
+  Jit<Function> step, test;
 };
 
 Trainer::Trainer(const TrainOptions& options, Context& context) : options_(options) {
@@ -78,9 +80,10 @@ Trainer::Trainer(const TrainOptions& options, Context& context) : options_(optio
   std::vector<Tensor> all;
   for (const NamedTensor& named : state()) all.push_back(named.tensor);
   realize(all);
-  captured_ = std::make_unique<Captured>();
-  captured_->step = [this](const Tensor& samples) { return step_on(samples); };
-  captured_->test = [this](const Tensor& first) { return right_answers(first); };
+  Captured::Function step = [this](const Tensor& samples) { return step_on(samples); };
+  Captured::Function test = [this](const Tensor& first) { return right_answers(first); };
+  captured_ = std::make_unique<Captured>(
+      Captured{jit(std::move(step), "train step"), jit(std::move(test), "test step")});
 }
 
 Trainer::~Trainer() = default;
@@ -101,6 +104,7 @@ Tensor Trainer::step_on(const Tensor& samples) {
   const Tensor loss = logits.sparse_categorical_crossentropy(labels_[samples].cast(DType::I32));
   loss.backward();
   std::vector<Tensor> changed = optimizer_->schedule_step();
+  optimizer_->zero_grad();  // what still has a name would be computed for its own sake
   changed.push_back(loss);
   for (const NamedTensor& named : state_dict(*net_)) changed.push_back(named.tensor);
   realize(changed);

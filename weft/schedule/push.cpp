@@ -28,6 +28,7 @@ int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
            {},          nullptr,          nullptr,    nullptr};
   d.scope.insert(d.scope.end(), extra.begin(), extra.end());
   list.push_back(std::move(d));
+  ++kernels[static_cast<size_t>(from.kernel)].size;
   return static_cast<int>(list.size()) - 1;
 }
 
