@@ -39,6 +39,10 @@ weft_room(viz      NEEDS llm)
 # Aside: the oracle, linked by tests and tools only.
 weft_room(eval     NEEDS graph)
 
+# What the machine can do at most is measured with the FMAs that the rest must not use unasked.
+set_source_files_properties("${CMAKE_SOURCE_DIR}/weft/app/machine_limits.cpp"
+  PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
+
 # The command. Its main.cpp is not part of the app library, so that tests can link the rest.
 if(EXISTS "${CMAKE_SOURCE_DIR}/weft/app/main.cpp")
   file(GLOB app_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/app/*.cpp")

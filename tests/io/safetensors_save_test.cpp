@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstring>
 
 #include "tests/io/scratch_dir.h"
@@ -75,6 +79,48 @@ TEST_F(SafetensorsSave, AFailedSaveKeepsTheOldFile) {
   EXPECT_ERROR(save_safetensors(at("m"), {array("\xff", DType::U8, {1})}), "not UTF-8");
   EXPECT_EQ(content(at("m")), before);
   EXPECT_ERROR(save_safetensors(at("no/such/dir"), {array("a", DType::U8, {1})}), "cannot create");
+}
+
+TEST_F(SafetensorsSave, AFullDiskIsAnErrorThatKeepsTheOldFile) {
+  EXPECT_ERROR(save_safetensors("/dev/full", {array("a", DType::U8, {1})}), "No space left");
+  save_safetensors(at("m"), {array("a", DType::U8, {1})});
+  const std::string before = content(at("m"));
+  const pid_t child = ::fork();
+  if (child == 0) {  // a limit on the size of files stands in for a full disk
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string error =
+        error_of([&] { save_safetensors(at("m"), {array("a", DType::U8, {5000})}); });
+    ::_exit(error.find("file.write: cannot write") == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(content(at("m")), before);
+}
+
+TEST_F(SafetensorsSave, KilledWhileSavingLosesNothing) {
+  constexpr int64_t kSize = 4 << 20;
+  const std::vector<NamedArray> one = {array("one", DType::U8, {kSize})};
+  const std::vector<NamedArray> two = {array("two", DType::U8, {kSize + 7})};
+  save_safetensors(at("m"), one);
+  for (int kill = 0; kill < 12; ++kill) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      while (true) {
+        save_safetensors(at("m"), two);
+        save_safetensors(at("m"), one);
+      }
+    }
+    ::usleep(static_cast<useconds_t>(2000 + kill * 1500));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    const SafetensorsContent back = read_safetensors(at("m"));
+    ASSERT_EQ(back.arrays.size(), 1u);
+    const NamedArray& wanted = back.arrays[0].name == "one" ? one[0] : two[0];
+    ASSERT_TRUE(std::ranges::equal(back.arrays[0].array.bytes, wanted.array.bytes));
+  }
 }
 
 TEST_F(SafetensorsSave, EmptyModel) {

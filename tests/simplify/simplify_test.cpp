@@ -53,6 +53,14 @@ TEST_F(Simplify, MasksNarrowRanges) {
   EXPECT_EQ(out.index, g.add(g.mul(s, num(1000)), sum)) << expression(out.index);
 }
 
+TEST_F(Simplify, MasksThatLeaveOneValueDoNotTouchEqualConstants) {
+  // r1 is 2 there; the size of r0, which is 2 as well, is not r1.
+  NodeRef r0 = g.range(2, 0), r1 = g.range(3, 1);
+  NodeRef index = g.add(g.mul(r0, num(4)), g.mul(g.sub(r1, num(2)), num(4)));
+  const GatedIndex out = simplify_with_valid(g, {index, at_least(r1, 2)});
+  EXPECT_EQ(out.index, g.mul(r0, num(4))) << expression(out.index);
+}
+
 TEST_F(Simplify, MasksThatFollowAreDropped) {
   NodeRef r = g.range(100, 0), s = g.range(8, 1);
   NodeRef twice = g.logical_and(below(r, 5), below(g.add(g.mul(r, num(8)), s), 40));

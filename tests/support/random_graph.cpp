@@ -122,7 +122,8 @@ class Generator {
 
   NodeRef unary(NodeRef x) {
     constexpr Op ops[] = {Op::Neg, Op::Not, Op::Trunc, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin};
-    return build(ops[random_.below(options_.exact ? 3 : 7)], x->dtype, {x});
+    const int64_t choices = options_.exact ? 3 : options_.transcendental ? 7 : 4;
+    return build(ops[random_.below(choices)], x->dtype, {x});
   }
   NodeRef binary(NodeRef x) {
     constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max, Op::Min,  Op::And, Op::Or,
@@ -228,10 +229,9 @@ class Generator {
 
   // ---- folds, indices, stores
 
-  /// Folds whose result does not depend on the order stay exact on small integers.
   int64_t random_fold(DType d) {
-    if (d == DType::Bool || !is_float(d)) return random_.between(1, 6);
-    return random_.between(1, 4);
+    if (!is_float(d)) return random_.between(1, 6);
+    return random_.between(options_.float_sums ? 1 : 3, 4);
   }
   NodeRef reduce(NodeRef x) {
     std::vector<int64_t> ints = {random_fold(x->dtype)};

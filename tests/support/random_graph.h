@@ -15,9 +15,11 @@ struct RandomGraphOptions {
   int64_t largest = 200;  ///< elements of any array
   bool exact = false;     ///< only ops and values whose float results do not depend on the order
                           ///< of sums: small integers, no division, roots or transcendentals
-  bool specials = true;   ///< NaN, infinities, -0 and limits among the inputs (never if exact)
-  bool simplify = true;   ///< build with Graph::make; otherwise with Graph::intern, as written
-  std::vector<DType> dtypes;  ///< empty: all data types
+  bool transcendental = true;  ///< exp2, log2 and sin, which kernels may give 1 ulp differently
+  bool float_sums = true;      ///< sums and products of floats, whose order is the compiler's
+  bool specials = true;        ///< NaN, infinities, -0 and limits among the inputs (never if exact)
+  bool simplify = true;        ///< build with Graph::make; otherwise with Graph::intern, as written
+  std::vector<DType> dtypes;   ///< empty: all data types
 };
 
 struct RandomGraph {

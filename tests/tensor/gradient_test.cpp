@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "tests/tensor/differentiable.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/gradients.h"
@@ -8,129 +9,11 @@ namespace weft {
 namespace {
 
 class Gradients : public TensorTest {};
-using In = const std::vector<Tensor>&;
-
-struct Case {
-  const char* name;
-  std::vector<Dims> shapes;
-  TensorFunction f;
-};
-
-const std::vector<Case>& cases() {
-  static const std::vector<Case> kCases = {
-      {"add broadcast", {{2, 3}, {3}}, [](In x) { return x[0] + x[1]; }},
-      {"sub scalar", {{2, 3}, {}}, [](In x) { return x[0] - x[1]; }},
-      {"mul broadcast", {{2, 1}, {1, 3}}, [](In x) { return x[0] * x[1]; }},
-      {"mul scalar", {{}, {4}}, [](In x) { return x[0] * x[1]; }},
-      {"div", {{2, 3}, {2, 1}}, [](In x) { return x[0] / x[1]; }},
-      {"square", {{3}}, [](In x) { return x[0] * x[0]; }},
-      {"sqrt exp2 log2", {{3}}, [](In x) { return ((x[0] * x[0]).sqrt().exp2() + 1).log2(); }},
-      {"maximum minimum", {{4}, {4}}, [](In x) { return x[0].maximum(x[1]) + x[0].minimum(0.1); }},
-      {"where", {{4}, {4}}, [](In x) { return (x[0] > x[1]).where(x[0] * 2, x[1] * 3); }},
-      {"pow tensor", {{3}, {3}}, [](In x) { return x[0].abs().pow(x[1]); }},
-      {"reshape permute", {{2, 3}}, [](In x) { return x[0].T().reshape({6}) * Tensor::arange(6); }},
-      {"expand", {{2, 1}}, [](In x) { return x[0].expand({2, 3}); }},
-      {"pad", {{2, 2}}, [](In x) { return x[0].pad({{1, 2}, {-1, 1}}, 3); }},
-      {"shrink step", {{7}}, [](In x) { return x[0][{Slice(1, 7, 2)}]; }},
-      {"slice back", {{7}}, [](In x) { return x[0][{Slice(5, 0, -3)}]; }},
-      {"flip", {{2, 3}}, [](In x) { return x[0].flip(1); }},
-      {"cat stack", {{2}, {3}}, [](In x) { return Tensor::cat({x[0], x[1], x[0]}); }},
-      {"window", {{8}}, [](In x) { return x[0].window(0, 3, 2); }},
-      {"window dilated", {{2, 8}}, [](In x) { return x[0].window(1, 2, 1, 3); }},
-      {"roll repeat", {{3}}, [](In x) { return x[0].roll(1, 0).repeat({2}); }},
-      {"gather", {{3, 2}}, [](In x) { return x[0].gather(0, Tensor::of({{0, 2}, {0, 5}})); }},
-      {"index", {{3, 2}}, [](In x) { return x[0][Tensor::of({2, 0, 2})]; }},
-      {"scatter set",
-       {{4}, {3}},
-       [](In x) { return x[0].scatter(0, Tensor::of({1, 3, 1}), x[1]); }},
-      {"scatter add",
-       {{4}, {3}},
-       [](In x) { return x[0].scatter(0, Tensor::of({1, 3, 1}), x[1], Fold::Add); }},
-      {"scatter mul",
-       {{4}, {3}},
-       [](In x) { return x[0].scatter(0, Tensor::of({1, 3, 1}), x[1], Fold::Mul); }},
-      {"scatter max",
-       {{4}, {3}},
-       [](In x) { return x[0].scatter(0, Tensor::of({1, 3, 1}), x[1], Fold::Max); }},
-      {"assign",
-       {{3, 3}, {3}},
-       [](In x) {
-         Tensor y = x[0] * 1;
-         y[{Slice(), 1}].assign(x[1]);
-         y[0] *= 2;
-         return y;
-       }},
-      {"sum mean", {{2, 3}}, [](In x) { return x[0].sum(0) * x[0].mean(0); }},
-      {"max min", {{2, 3}}, [](In x) { return x[0].max(1) + x[0].min(1); }},
-      {"prod", {{2, 3, 2}}, [](In x) { return x[0].prod({0, 2}); }},
-      {"var std", {{3, 4}}, [](In x) { return x[0].var(1) + x[0].std(1); }},
-      {"softmax", {{2, 3}}, [](In x) { return x[0].softmax(); }},
-      {"log_softmax", {{2, 3}}, [](In x) { return x[0].log_softmax(0); }},
-      {"logsumexp", {{2, 3}}, [](In x) { return x[0].logsumexp(1); }},
-      {"cumsum", {{2, 4}}, [](In x) { return x[0].cumsum(1); }},
-      {"cumprod", {{2, 4}}, [](In x) { return x[0].cumprod(1); }},
-      {"cummax cummin", {{2, 4}}, [](In x) { return x[0].cummax(1) * x[0].cummin(1); }},
-      {"sort", {{2, 5}}, [](In x) { return x[0].sort().first; }},
-      {"topk", {{6}}, [](In x) { return x[0].topk(3).first; }},
-      {"matmul", {{2, 3}, {3, 2}}, [](In x) { return x[0].matmul(x[1]); }},
-      {"matmul batched", {{2, 1, 2, 3}, {2, 3, 1}}, [](In x) { return x[0].matmul(x[1]); }},
-      {"matmul vector", {{2, 3}, {3}}, [](In x) { return x[0].matmul(x[1]); }},
-      {"conv2d",
-       {{1, 2, 4, 4}, {2, 2, 3, 3}, {2}},
-       [](In x) { return x[0].conv2d(x[1], x[2], {.padding = 1}); }},
-      {"conv2d stride",
-       {{1, 2, 5, 5}, {2, 1, 2, 2}},
-       [](In x) { return x[0].conv2d(x[1], {}, {.groups = 2, .stride = 2, .dilation = 2}); }},
-      {"conv_transpose2d",
-       {{1, 2, 3}, {2, 1, 3}},
-       [](In x) { return x[0].conv_transpose2d(x[1], {}, {.stride = 2, .padding = 1}); }},
-      {"max_pool2d", {{1, 1, 4, 5}}, [](In x) { return x[0].max_pool2d(); }},
-      {"max_pool2d overlap",
-       {{1, 1, 4, 5}},
-       [](In x) { return x[0].max_pool2d({3, 3}, {.stride = 1, .padding = 1}); }},
-      {"avg_pool2d", {{1, 1, 5, 4}}, [](In x) { return x[0].avg_pool2d({2, 2}, {.stride = 1}); }},
-      {"layernorm", {{2, 4}}, [](In x) { return x[0].layernorm(); }},
-      {"batchnorm",
-       {{2, 2, 2}, {2}, {2}},
-       [](In x) {
-         const Tensor mean = x[0].mean({0, 2}), var = x[0].var({0, 2}, false, 0);
-         return x[0].batchnorm(x[1], x[2], mean, (var + 1e-3).rsqrt());
-       }},
-      {"attention",
-       {{1, 2, 4}, {1, 2, 4}, {1, 2, 4}},
-       [](In x) { return x[0].scaled_dot_product_attention(x[1], x[2], {.causal = true}); }},
-      {"cross_entropy",
-       {{3, 4}},
-       [](In x) { return x[0].cross_entropy(Tensor::of({1, 3, -1}), 0.1); }},
-      {"bce",
-       {{3}},
-       [](In x) { return x[0].binary_crossentropy_logits(x[0].sigmoid().detach() * 0.5); }},
-      {"contiguous", {{3}}, [](In x) { return x[0].exp().contiguous() * 2; }},
-      {"second order",
-       {{3}},
-       [](In x) { return (x[0] * x[0] * x[0].sin()).sum().gradient({x[0]})[0]; }},
-      {"second order conv",
-       {{1, 1, 4}, {1, 1, 2}},
-       [](In x) { return x[0].conv2d(x[1]).square().sum().gradient({x[0]})[0]; }},
-      {"second order prod", {{4}}, [](In x) { return x[0].prod().gradient({x[0]})[0]; }},
-      {"second order unwindow",
-       {{6}},
-       [](In x) { return (x[0].window(0, 3).square()).sum().gradient({x[0]})[0].pow(2); }},
-      {"second order cumprod",
-       {{4}},
-       [](In x) { return x[0].cumprod(0).square().sum().gradient({x[0]})[0]; }},
-  };
-  return kCases;
-}
 
 TEST_F(Gradients, EqualFiniteDifferences) {
-  for (const Case& c : cases()) {
-    if (std::string(c.name) == "bce") continue;  // its target depends on x on purpose
+  for (const Differentiable& c : differentiable()) {
     SCOPED_TRACE(c.name);
-    std::vector<Tensor> inputs;
-    for (const Dims& shape : c.shapes)
-      inputs.push_back(sample(shape, static_cast<int>(inputs.size()) + 1));
-    expect_gradients(inputs, c.f, 1e-5);
+    expect_gradients(c.inputs(), c.f, 1e-5);
   }
 }
 

@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 Options without_compiler() {
-  Options options;
+  Options options = Options::from_environment();
   options.dev = "CPU:INTERP";
   options.threads = 1;
   return options;

@@ -4,8 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
-#include <vector>
 
 #include "weft/base/json_writer.h"
 
@@ -75,6 +75,21 @@ void Tracer::record(const char* name, uint64_t start_ns, uint64_t end_ns, std::s
 size_t Tracer::recorded() const {
   std::lock_guard lock(ring_->mutex);
   return ring_->size();
+}
+
+std::vector<Tracer::Total> Tracer::totals() const {
+  std::lock_guard lock(ring_->mutex);
+  std::vector<Total> all;
+  for (size_t i = 0; i < ring_->size(); ++i) {
+    const Ring::Event& event = ring_->events[i];
+    const auto same = [&](const Total& t) { return std::string_view(t.name) == event.name; };
+    auto total = std::find_if(all.begin(), all.end(), same);
+    if (total == all.end()) total = all.insert(all.end(), {event.name, 0, 0});
+    ++total->count;
+    total->ns += event.end - event.start;
+  }
+  std::sort(all.begin(), all.end(), [](const Total& a, const Total& b) { return a.ns > b.ns; });
+  return all;
 }
 
 std::string Tracer::counters_json() const {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weft {
 
@@ -41,8 +42,14 @@ class Tracer {
   void record(const char* name, uint64_t start_ns, uint64_t end_ns, std::string_view detail = {},
               int64_t amount = 0);
 
-  size_t recorded() const;          // spans now held
-  std::string chrome_json() const;  // the whole trace file, counters included
+  size_t recorded() const;  // spans now held
+  struct Total {
+    const char* name;
+    int64_t count;
+    uint64_t ns;
+  };
+  std::vector<Total> totals() const;  // of the spans held, by name, longest first
+  std::string chrome_json() const;    // the whole trace file, counters included
   std::string counters_json() const;
 
  private:

@@ -22,14 +22,17 @@ Array evaluate_reduce(const Step& s) {
   return out;
 }
 
+/// Starts from the identity like reduce, so that the last step is what reduce gives (-0 becomes 0).
 Array evaluate_scan(const Step& s) {
+  const Fold kind = fold_of(s.node);
   const size_t axis = s.axis_arg(1);
   Array out = s.x();
   for_each_index(s.extents, [&](const Index& i, int64_t flat) {
-    if (i[axis] == 0) return;
     Index before = i;
-    --before[axis];
-    out.set(flat, fold(fold_of(s.node), out.at(flatten(before, s.extents)), s.x().at(flat)));
+    const bool first = before[axis]-- == 0;
+    const Value running =
+        first ? fold_identity(kind, out.dtype()) : out.at(flatten(before, s.extents));
+    out.set(flat, fold(kind, running, s.x().at(flat)));
   });
   return out;
 }

@@ -246,114 +246,122 @@ Bounds unknown_u64_bounds(const NodeSpec& s, Bounds a, Bounds b) {
 }
 }  // namespace
 
+namespace {
+
+Bounds bounds_of(NodeRef n) { return {n->vmin, n->vmax}; }
+
+Bounds cast_bounds(const NodeSpec& s, Bounds full) {
+  if (is_float(s.src[0]->dtype) || s.dtype == DType::Bool) return full;
+  const Bounds from = bounds_of(s.src[0]);
+  return within(from, full) && !unknown_u64(s.src[0]) ? from : full;
+}
+
+/// Clamped to [0, size).
+Bounds to_index_bounds(const NodeSpec& s) {
+  const int64_t last = std::max<int64_t>(0, s.src[1]->vmax - 1);
+  return {std::clamp<int64_t>(s.src[0]->vmin, 0, last),
+          std::clamp<int64_t>(s.src[0]->vmax, 0, last)};
+}
+
+/// And, Or, Not and shifts.
+Bounds bitwise_bounds(const NodeSpec& s, Bounds a, Bounds b, Bounds full) {
+  const bool boolean = s.dtype == DType::Bool, natural = a.min >= 0 && b.min >= 0;
+  switch (s.op) {
+    case Op::Not: return boolean ? Bounds{1 - a.max, 1 - a.min} : full;
+    case Op::Or: return boolean ? Bounds{std::max(a.min, b.min), std::max(a.max, b.max)} : full;
+    case Op::And:
+      return natural ? Bounds{boolean ? std::min(a.min, b.min) : 0, std::min(a.max, b.max)} : full;
+    case Op::Shr:
+      return natural && b.min == b.max && b.max < 63 ? Bounds{a.min >> b.min, a.max >> b.min}
+                                                     : full;
+    default: return full;
+  }
+}
+
+/// Bounds by exact arithmetic; whether the dtype can hold them is the caller's question.
+Bounds arithmetic_bounds(const NodeSpec& s, Bounds a, Bounds b, Bounds full) {
+  const bool natural = a.min >= 0 && b.min > 0;
+  switch (s.op) {
+    case Op::Neg:
+      return {saturating(-static_cast<Int128>(a.max)), saturating(-static_cast<Int128>(a.min))};
+    case Op::Add:
+      return {saturating(static_cast<Int128>(a.min) + b.min),
+              saturating(static_cast<Int128>(a.max) + b.max)};
+    case Op::Mul: return mul_bounds(a, b);
+    case Op::IDiv: return idiv_bounds(a, b);
+    case Op::Mod: return mod_bounds(a, b);
+    case Op::CDiv: return natural ? idiv_bounds(a, b) : full;
+    case Op::CMod: return natural ? mod_bounds(a, b) : full;
+    case Op::Max: return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    case Op::Min: return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case Op::Where: return {std::min(b.min, s.src[2]->vmin), std::max(b.max, s.src[2]->vmax)};
+    default: return bitwise_bounds(s, a, b, full);
+  }
+}
+
+Bounds const_bounds(const NodeSpec& s) {
+  if (is_float(s.dtype)) return dtype_bounds(s.dtype);
+  // u64 constants above int64's maximum clamp: bounds are then [max, max], which no proof relies on
+  // exactly.
+  const bool huge = s.dtype == DType::U64 && s.ints[0] < 0;
+  return huge ? Bounds{kMax, kMax} : Bounds{s.ints[0], s.ints[0]};
+}
+
+Bounds positions_below(NodeRef size) { return {0, std::max<int64_t>(0, size->vmax - 1)}; }
+
+}  // namespace
+
 Bounds alu_bounds(const NodeSpec& s) {
   const Bounds full = dtype_bounds(s.dtype);
   if (is_float(s.dtype)) return full;
-  if (s.op == Op::ToIndex) {
-    // Clamped to [0, size).
-    const Bounds limit{0, std::max<int64_t>(0, s.src[1]->vmax - 1)};
-    return {std::clamp(s.src[0]->vmin, limit.min, limit.max),
-            std::clamp(s.src[0]->vmax, limit.min, limit.max)};
-  }
-  if (s.op == Op::Cast) {
-    if (is_float(s.src[0]->dtype) || s.dtype == DType::Bool) return full;
-    const Bounds from{s.src[0]->vmin, s.src[0]->vmax};
-    return within(from, full) && !unknown_u64(s.src[0]) ? from : full;
-  }
+  if (s.op == Op::ToIndex) return to_index_bounds(s);
+  if (s.op == Op::Cast) return cast_bounds(s, full);
   if (s.op == Op::Bitcast || is_float(s.src.back()->dtype)) return full;
-  const Bounds a{s.src[0]->vmin, s.src[0]->vmax};
-  const Bounds b = s.src.size() > 1 ? Bounds{s.src[1]->vmin, s.src[1]->vmax} : Bounds{0, 0};
-  Bounds r = full;
+  const Bounds a = bounds_of(s.src[0]);
+  const Bounds b = s.src.size() > 1 ? bounds_of(s.src[1]) : Bounds{0, 0};
   if (unknown_u64(s.src[0]) || (s.src.size() > 1 && unknown_u64(s.src[1])))
     return unknown_u64_bounds(s, a, b);
-  switch (s.op) {
-    case Op::Neg:
-      r = {saturating(-static_cast<Int128>(a.max)), saturating(-static_cast<Int128>(a.min))};
-      break;
-    case Op::Not:
-      if (s.dtype == DType::Bool) r = {1 - a.max, 1 - a.min};
-      break;
-    case Op::Add:
-      r = {saturating(static_cast<Int128>(a.min) + b.min),
-           saturating(static_cast<Int128>(a.max) + b.max)};
-      break;
-    case Op::Mul: r = mul_bounds(a, b); break;
-    case Op::IDiv: r = idiv_bounds(a, b); break;
-    case Op::CDiv:
-      if (a.min >= 0 && b.min > 0) r = idiv_bounds(a, b);
-      break;
-    case Op::CMod:
-      if (a.min >= 0 && b.min > 0) r = mod_bounds(a, b);
-      break;
-    case Op::Mod: r = mod_bounds(a, b); break;
-    case Op::Max: r = {std::max(a.min, b.min), std::max(a.max, b.max)}; break;
-    case Op::Min: r = {std::min(a.min, b.min), std::min(a.max, b.max)}; break;
-    case Op::Lt:
-    case Op::Le:
-    case Op::Eq:
-    case Op::Ne: return compare_bounds(s.op, a, b);
-    case Op::And:
-      if (a.min >= 0 && b.min >= 0)
-        r = {s.dtype == DType::Bool ? std::min(a.min, b.min) : 0, std::min(a.max, b.max)};
-      break;
-    case Op::Or:
-      if (s.dtype == DType::Bool) r = {std::max(a.min, b.min), std::max(a.max, b.max)};
-      break;
-    case Op::Shr:
-      if (a.min >= 0 && b.min >= 0 && b.min == b.max && b.max < 63)
-        r = {a.min >> b.min, a.max >> b.min};
-      break;
-    case Op::Where: r = {std::min(b.min, s.src[2]->vmin), std::max(b.max, s.src[2]->vmax)}; break;
-    default: break;
-  }
+  if (has_trait(s.op, kBoolResult)) return compare_bounds(s.op, a, b);
+  const Bounds r = arithmetic_bounds(s, a, b, full);
   return within(r, full) && !may_wrap(s.op, s.dtype, r) ? r : full;
 }
 
-Inferred infer(Graph& g, const NodeSpec& s) {
-  Inferred r{infer_shape(g, s), infer_device(s), kMin, kMax};
-  Bounds b = dtype_bounds(s.dtype);
-  if (is_alu(s.op) || s.op == Op::CDiv || s.op == Op::CMod) {
-    b = alu_bounds(s);
-  } else {
-    switch (s.op) {
-      case Op::Const:
-        if (!is_float(s.dtype)) {
-          // u64 constants above int64's maximum clamp: bounds are then [max, max], which no proof
-          // relies on exactly.
-          const bool huge = s.dtype == DType::U64 && s.ints[0] < 0;
-          b = huge ? Bounds{kMax, kMax} : Bounds{s.ints[0], s.ints[0]};
-        }
-        break;
-      case Op::Variable: b = {s.ints[0], s.ints[1]}; break;
-      // Not the value: a graph must not fold what is only true of this run.
-      case Op::Bind: b = {s.src[0]->vmin, s.src[0]->vmax}; break;
-      case Op::Range: b = {0, std::max<int64_t>(0, s.src[0]->vmax - 1)}; break;
-      case Op::Iota:
-        b = {0, std::max<int64_t>(0, s.src[static_cast<size_t>(s.ints[0])]->vmax - 1)};
-        break;
-      case Op::Splat:
-      case Op::Lane:
-      case Op::Contiguous:
-      case Op::Detach:
-      case Op::Copy:
-      case Op::Reshape:
-      case Op::Expand:
-      case Op::Permute:
-      case Op::Shrink:
-      case Op::Flip:
-      case Op::Window:
-      case Op::Stage: b = {s.src[0]->vmin, s.src[0]->vmax}; break;
-      case Op::Pad:
-      case Op::Unwindow:
-      case Op::Gather:
-        b = {std::min<int64_t>(0, s.src[0]->vmin), std::max<int64_t>(0, s.src[0]->vmax)};
-        break;
-      default: break;
-    }
+namespace {
+
+Bounds infer_bounds(const NodeSpec& s) {
+  if (is_alu(s.op) || s.op == Op::CDiv || s.op == Op::CMod) return alu_bounds(s);
+  switch (s.op) {
+    case Op::Const: return const_bounds(s);
+    case Op::Variable: return {s.ints[0], s.ints[1]};
+    case Op::Range: return positions_below(s.src[0]);
+    case Op::Iota: return positions_below(s.src[static_cast<size_t>(s.ints[0])]);
+    // A Bind is as wide as its variable: a graph must not fold what is only true of this run.
+    case Op::Bind:
+    case Op::Splat:
+    case Op::Lane:
+    case Op::Contiguous:
+    case Op::Detach:
+    case Op::Copy:
+    case Op::Reshape:
+    case Op::Expand:
+    case Op::Permute:
+    case Op::Shrink:
+    case Op::Flip:
+    case Op::Window:
+    case Op::Stage: return bounds_of(s.src[0]);
+    case Op::Pad:
+    case Op::Unwindow:
+    case Op::Gather:
+      return {std::min<int64_t>(0, s.src[0]->vmin), std::max<int64_t>(0, s.src[0]->vmax)};
+    default: return dtype_bounds(s.dtype);
   }
-  r.vmin = b.min;
-  r.vmax = b.max;
-  return r;
+}
+
+}  // namespace
+
+Inferred infer(Graph& g, const NodeSpec& s) {
+  const Bounds b = infer_bounds(s);
+  return {infer_shape(g, s), infer_device(s), b.min, b.max};
 }
 
 }  // namespace weft

@@ -60,8 +60,9 @@ void write_entry(JsonWriter& json, const NamedArray& named, uint64_t begin) {
 std::vector<uint64_t> place(std::span<const NamedArray> arrays, std::vector<size_t>& data_order) {
   data_order.resize(arrays.size());
   for (size_t i = 0; i < arrays.size(); ++i) data_order[i] = i;
-  std::ranges::stable_sort(data_order, std::ranges::greater{},
-                           [&](size_t i) { return bits(arrays[i].array.dtype); });
+  // Wide elements first, else by name.
+  std::ranges::sort(data_order, {},
+                    [&](size_t i) { return std::pair(-bits(arrays[i].array.dtype), i); });
   std::vector<uint64_t> begins(arrays.size());
   uint64_t at = 0;
   for (const size_t i : data_order) {
@@ -89,7 +90,7 @@ void check_header_size(size_t size) {
 }  // namespace
 
 std::string safetensors_header(std::vector<NamedArray>& arrays, const Metadata& metadata) {
-  std::ranges::stable_sort(arrays, {}, &NamedArray::name);
+  std::ranges::sort(arrays, {}, &NamedArray::name);
   check_arrays(arrays);
   std::vector<size_t> data_order;
   const std::vector<uint64_t> begins = place(arrays, data_order);

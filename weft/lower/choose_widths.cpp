@@ -118,8 +118,11 @@ class WidthChooser {
       else
         terms.push_back(t);
     }
-    std::stable_sort(terms.begin(), terms.end(),
-                     [this](NodeRef a, NodeRef b) { return depth(a) < depth(b); });
+    // Terms have distinct hashes, so the order is the same on every run.
+    std::sort(terms.begin(), terms.end(), [this](NodeRef x, NodeRef y) {
+      const int dx = depth(x), dy = depth(y);
+      return dx != dy ? dx < dy : x->hash < y->hash;
+    });
     DType width = DType::I32;
     int64_t min = 0, max = 0;
     for (NodeRef t : terms) {

@@ -19,11 +19,13 @@ class Lineariser {
       : deps_(sink), tree_(deps_), graph_(std::make_shared<Graph>()), legal_(*graph_, target) {
     for (NodeRef n : deps_.order())
       if (n->op == Op::Loop) loops_by_id_[n->int_arg(0)] = n;
+    WEFT_CHECK(tree_.conflicts().empty(), "a range runs in two places");
     declare_loops();
   }
 
   LinearProgram run() {
     for (NodeRef n : deps_.order()) place(n);
+    interleave_chains();
     for (const auto& [param, accesses] : accesses_) order_accesses(accesses);
     LinearProgram program;
     program.graph = graph_;
@@ -38,8 +40,9 @@ class Lineariser {
     // Parents first: a loop's block is inside its parent's.
     std::vector<size_t> by_depth(deps_.ranges().size());
     for (size_t i = 0; i < by_depth.size(); ++i) by_depth[i] = i;
-    std::stable_sort(by_depth.begin(), by_depth.end(), [this](size_t a, size_t b) {
-      return tree_.depth(static_cast<int>(a)) < tree_.depth(static_cast<int>(b));
+    std::sort(by_depth.begin(), by_depth.end(), [this](size_t a, size_t b) {
+      const int da = tree_.depth(static_cast<int>(a)), db = tree_.depth(static_cast<int>(b));
+      return da != db ? da < db : a < b;
     });
     block_of_range_.resize(by_depth.size());
     for (size_t r : by_depth) {
@@ -105,6 +108,12 @@ class Lineariser {
 
   /// Puts `n`, and what building it made on the way, into the innermost block of its sources.
   NodeRef settle(NodeRef n) {
+    if (blocks_.contains(n)) return n;
+    const auto src = n->src();
+    if (std::all_of(src.begin(), src.end(), [this](NodeRef s) { return blocks_.contains(s); })) {
+      blocks_.add(n, n->nsrc == 0 ? Blocks::kTop : top_);
+      return n;
+    }
     std::vector<NodeRef> stack{n};
     while (!stack.empty()) {
       NodeRef x = stack.back();
@@ -140,7 +149,6 @@ class Lineariser {
     const NodeRef src[] = {acc, settle(value)};
     NodeRef set = graph_->intern({Op::SetAcc, acc->dtype, src, {}, {}, acc->lanes});
     blocks_.add(set, at);
-    blocks_.add_root(set);
     return set;
   }
   NodeRef folded(Fold fold, NodeRef so_far, NodeRef value) {
@@ -169,10 +177,24 @@ class Lineariser {
     const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
     NodeRef acc = new_acc(identity(n), blocks_.parent(outer));
     NodeRef sum = get_acc(acc, 0, inner);
-    for (NodeRef v : parts.values)
+    std::vector<NodeRef> steps;
+    for (NodeRef v : parts.values) {
       sum = folded(fold_of(n), sum, splat(*graph_, source(v), n->lanes));
-    set_acc(acc, sum, inner);
+      steps.push_back(settle(sum));
+    }
+    steps.back() = set_acc(acc, sum, inner);
+    chains_.push_back(std::move(steps));
     done_.set(n, result_after(acc, outer));
+  }
+
+  /// Accumulators side by side take their first values, then their second: what they share is
+  /// needed for one step only.
+  void interleave_chains() {
+    size_t longest = 0;
+    for (const auto& steps : chains_) longest = std::max(longest, steps.size());
+    for (size_t i = 0; i < longest; ++i)
+      for (const auto& steps : chains_)
+        if (i < steps.size()) blocks_.add_root(steps[i]);
   }
 
   NodeRef result_after(NodeRef acc, int loop) {
@@ -187,8 +209,9 @@ class Lineariser {
     NodeRef acc = new_acc(identity(n), blocks_.parent(at));
     NodeRef value = splat(*graph_, source(parts.values[0]), n->lanes);
     NodeRef sum = folded(fold_of(n), get_acc(acc, 0, at), value);
-    set_acc(acc, sum, at);
-    WEFT_CHECK(blocks_.block(sum) == at,
+    blocks_.add_root(set_acc(acc, sum, at));
+    // Further out only where folding turned out to be constant: min(so far, 0u).
+    WEFT_CHECK(blocks_.depth(blocks_.block(sum)) <= blocks_.depth(at),
                "a scan's range must be the innermost its value depends on");
     done_.set(n, sum);
   }
@@ -225,6 +248,7 @@ class Lineariser {
       sets.push_back(set_acc(s.accs[k], updates[k], inner));
     // Together: a register changes only when all new values are known and all old ones were read.
     for (NodeRef set : sets) {
+      blocks_.add_root(set);
       for (NodeRef update : updates) blocks_.after(set, update);
       for (NodeRef old : s.before) blocks_.after(set, old);
     }
@@ -299,7 +323,8 @@ class Lineariser {
   int64_t next_acc_ = 0;
   std::vector<int> block_of_range_;
   NodeMap<NodeRef> done_;
-  NodeMap<std::vector<NodeRef>> results_;  // of loops, by carry
+  NodeMap<std::vector<NodeRef>> results_;     // of loops, by carry
+  std::vector<std::vector<NodeRef>> chains_;  // of each reduction: the steps of one iteration
   std::map<int64_t, NodeRef> loops_by_id_;
   std::map<int64_t, State> states_;
   std::map<int64_t, std::vector<Access>> accesses_;  // by param slot

@@ -39,9 +39,10 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
   sink = lower::unroll(g, sink, target);
   sink = lower::vectorise(g, sink);
   sink = lower::guard_core(g, sink);
-  sink = lower::separate_loops(g, sink);
   sink = lower::choose_widths(g, sink);
   sink = lower::decompose(g, sink, target);
+  // After everything that simplifies: what a reduction depends on decides where it runs.
+  sink = lower::separate_loops(g, sink);
   LinearProgram program = lower::linearise(sink, target);
   program.name = kernel.name;
   describe_interface(kernel.sink, program);

@@ -18,15 +18,15 @@ NodeRef unroll(Graph& g, NodeRef sink, const Target& target);
 NodeRef vectorise(Graph& g, NodeRef sink);
 /// A store that does not depend on the Core range happens in that range's first iteration only.
 NodeRef guard_core(Graph& g, NodeRef sink);
-/// Every range runs in exactly one place of the program: loops that cannot be shared get ranges of
-/// their own.
-NodeRef separate_loops(Graph& g, NodeRef sink);
 /// dtype index is gone: i32 where the bounds of the value and of all it is computed from prove it,
 /// else i64. Sums are ordered from outer to inner loops, so that their beginnings can leave the
 /// inner ones.
 NodeRef choose_widths(Graph& g, NodeRef sink);
 /// Only ops and dtypes the target has are left.
 NodeRef decompose(Graph& g, NodeRef sink, const Target& target);
+/// Every range runs in exactly one place of the program: loops that cannot be shared get ranges of
+/// their own.
+NodeRef separate_loops(Graph& g, NodeRef sink);
 /// The instructions in order, in a graph of their own.
 LinearProgram linearise(NodeRef sink, const Target& target);
 /// Fills in flops and bytes; the kernel says how large its params are.

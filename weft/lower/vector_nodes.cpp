@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
@@ -90,7 +91,7 @@ NodeRef fold_all(Graph& g, const Target& target, Fold fold, std::span<const Node
     const size_t pairs = level.size() / 2;
     for (size_t i = 0; i < pairs; ++i)
       level[i] = fold_in(g, fold, level[2 * i], level[2 * i + 1], false);
-    if (level.size() % 2 != 0) level[pairs] = level[level.size() - 1];
+    if (level.size() % 2 != 0) level[pairs] = level.back();
     level.resize((level.size() + 1) / 2);
   }
   return level[0];

@@ -89,14 +89,18 @@ class Builder {
         return d.reduced.empty()
                    ? source(n, d, 0)
                    : g_.make(Op::Scan, n->dtype, {source(n, d, 0), d.reduced[0]}, {n->int_arg(0)});
-      case Op::Loop: return loop(n, d);
-      case Op::Get: return g_.make(Op::Get, n->dtype, {source(n, d, 0)}, {n->int_arg(0)});
+      case Op::Loop: return d.reduced.empty() ? nullptr : loop(n, d);
+      case Op::Get:
+        if (const Demand& l = source_demand(n, d, 0); l.reduced.empty()) return step_once(n, l);
+        return g_.make(Op::Get, n->dtype, {source(n, d, 0)}, {n->int_arg(0)});
       case Op::Assign:
       case Op::Scatter: return source(n, d, 2);
       default: break;
     }
     if (is_movement(n->op)) {
       const Demand& s = source_demand(n, d, 0);
+      // A constant's one demand carries the mask of whoever wanted it first.
+      if (n->src(0)->op == Op::Const || n->src(0)->op == Op::Variable) return s.result;
       return s.place.valid == d.place.valid ? s.result : masked(s.result, s.place.valid);
     }
     std::vector<NodeRef> src;
@@ -136,6 +140,22 @@ class Builder {
     src.insert(src.end(), d.reduced.begin(), d.reduced.end());
     const int64_t ints[] = {id, 0, n->int_arg(2), n->int_arg(3)};
     return g_.make({Op::Loop, n->dtype, src, ints});
+  }
+
+  /// A result of a loop whose axes all have size 1: its body, once, on the inits.
+  NodeRef step_once(NodeRef get, const Demand& d) {
+    NodeRef n = get->src(0);
+    const auto elements = static_cast<size_t>(n->int_arg(1)),
+               carries = static_cast<size_t>(n->int_arg(2));
+    NodeMap<NodeRef> replace;
+    for (size_t k = 0; k < elements + carries; ++k) {
+      const bool elem = k < elements;
+      const auto number = static_cast<int64_t>(elem ? k : k - elements);
+      replace[g_.make(elem ? Op::Elem : Op::Carry, n->src(k)->dtype, {}, {number, n->int_arg(0)})] =
+          source(n, d, k);
+    }
+    return substitute(g_, n->src(elements + carries + static_cast<size_t>(get->int_arg(0))),
+                      replace);
   }
 
   struct Lookup {

@@ -11,14 +11,17 @@
 namespace weft {
 namespace {
 
-/// True when a scan (or a loop that keeps every step) runs along `range`: such ranges are
-/// innermost.
-bool runs_in_order(NodeRef sink, NodeRef range) {
+/// Ranges along which a scan, or a loop that keeps every step, runs: they are innermost, in the
+/// order in which the loop lists its axes.
+std::vector<NodeRef> run_in_order(NodeRef sink) {
+  std::vector<NodeRef> ranges;
   for (NodeRef n : Toposort(sink)) {
-    const bool open = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
-    if (open && std::find(n->src().begin(), n->src().end(), range) != n->src().end()) return true;
+    if (n->op != Op::Scan && !(n->op == Op::Loop && n->int_arg(3) != 0)) continue;
+    for (NodeRef s : n->src())
+      if (s->op == Op::Range && std::find(ranges.begin(), ranges.end(), s) == ranges.end())
+        ranges.push_back(s);
   }
-  return false;
+  return ranges;
 }
 
 /// Output ranges from outermost to innermost: what hoisted reductions depend on first, the rest in
@@ -41,9 +44,11 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (std::find(set.begin(), set.end(), r) != set.end()) add(r);
+  const std::vector<NodeRef> ordered = run_in_order(sink);
   for (NodeRef r : memory)
-    if (!runs_in_order(sink, r)) add(r);
-  for (NodeRef r : memory) add(r);
+    if (std::find(ordered.begin(), ordered.end(), r) == ordered.end()) add(r);
+  for (NodeRef r : ordered)
+    if (std::find(memory.begin(), memory.end(), r) != memory.end()) add(r);
   return nest;
 }
 
@@ -115,9 +120,17 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
   return replace.size() == 0 ? sink : substitute(g, sink, replace);
 }
 
-}  // namespace
-
-namespace {
+/// The bodies of a loop see its elements in the order of its ranges, which is that of their ids.
+void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op != Op::Loop || !closes_ranges(n)) continue;
+    const std::vector<NodeRef> ranges = closed_by(n);
+    std::vector<int64_t> ids;
+    for (NodeRef r : ranges) ids.push_back(range_id(renamed.at(r)));
+    std::sort(ids.begin(), ids.end());
+    for (size_t i = 0; i < ids.size(); ++i) renamed[ranges[i]] = g.range(ranges[i]->src(0), ids[i]);
+  }
+}
 
 /// Params renamed to slots in order of first use; `slots` gets what each was called before.
 void number_slots(Graph& g, std::span<const NodeRef> order, NodeMap<NodeRef>& replace,
@@ -140,6 +153,7 @@ NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sin
   for (NodeRef r : nest_order(plan, kernel, sink)) replace[r] = g.range(r->src(0), next++);
   for (NodeRef n : order)
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
+  keep_order_of_loops(g, sink, replace);
   number_slots(g, order.nodes(), replace, slots);
   return substitute(g, sink, replace);
 }

@@ -63,7 +63,9 @@ bool contains(std::span<const NodeRef> list, NodeRef n) {
   return std::find(list.begin(), list.end(), n) != list.end();
 }
 
+/// Axes of size 1 have the index 0 where others have a range.
 double extent(NodeRef range) {
+  if (range->op != Op::Range) return 1;
   return static_cast<double>(std::max<int64_t>(1, range->src(0)->vmax));
 }
 double product(std::span<const NodeRef> ranges) {
@@ -317,6 +319,9 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
       return false;
     used.push_back(i);
   }
+  // A kernel that may have nothing to do does nothing for others either.
+  for (NodeRef r : k.ranges)
+    if (r->op == Op::Range && r->src(0)->vmin <= 0 && !contains(used, r)) return false;
   NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
   if (is_reduction(reduce)) {
     const bool light = !heavy_.at(reduce);
@@ -370,6 +375,9 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
     producer_of[n] = k;
   }
   const int producer = producer_of.at(n);
+  // Known now, so that no kernel that reads the update comes to produce what the update is made of.
+  if (const int* update = updated_by_.find(n))
+    kernels[static_cast<size_t>(*update)].after.push_back(producer);
   kernels[static_cast<size_t>(producer)].outputs.push_back({n, static_cast<int>(host)});
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (i == host) continue;

@@ -103,9 +103,10 @@ class Planner {
            std::span<const NodeRef> extra = {});
 
   NodeMap<bool> forced_;
-  NodeMap<double> work_;  ///< estimated cost per element when computed from materialised values
-  NodeMap<bool> full_;    ///< some operand is read once per element: no reuse to exploit
-  NodeMap<bool> heavy_;   ///< reductions with reuse (products), and sums that merge with one
+  NodeMap<int> updated_by_;  // the kernel that overwrites a base, known before the base's own
+  NodeMap<double> work_;     ///< estimated cost per element when computed from materialised values
+  NodeMap<bool> full_;       ///< some operand is read once per element: no reuse to exploit
+  NodeMap<bool> heavy_;      ///< reductions with reuse (products), and sums that merge with one
   NodeMap<int> loop_kernel_;
   int placeholders_ = 0;
 };

@@ -141,6 +141,7 @@ void Planner::push_update(NodeRef n, size_t demand) {
   if (n->op == Op::Scatter) source[1] = want(n->src(1), d, d.place, -1);
   source[2] = want(n->src(2), d, d.place, -1);
   forced_[n->src(0)] = true;
+  updated_by_[n->src(0)] = d.kernel;
   demands[n][demand].source = std::move(source);
 }
 

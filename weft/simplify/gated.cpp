@@ -119,7 +119,8 @@ NodeRef given(Graph& g, NodeRef e, std::span<const NodeRef> parts) {
     if (!v) return e;  // nothing holds there; the caller drops the mask's false
     if (facts[i].term->op == Op::Add || facts[i].term->op == Op::Mul) continue;
     narrow[facts[i].term] = v;
-    widen[v] = facts[i].term;
+    if (v->op == Op::Variable)
+      widen[v] = facts[i].term;  // a constant stays: others are equal to it
   }
   if (narrow.size()) e = through(g, e, narrow, widen);
   for (size_t i = 0; i < facts.size(); ++i) {
@@ -129,7 +130,7 @@ NodeRef given(Graph& g, NodeRef e, std::span<const NodeRef> parts) {
       in[facts[i].term] = v;
     else if (facts[i].term->op != Op::Add || !solve_sum(g, facts[i].term, v, in))
       continue;
-    out[v] = facts[i].term;
+    if (v->op == Op::Variable) out[v] = facts[i].term;
     e = through(g, e, in, out);
   }
   return e;

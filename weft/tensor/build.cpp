@@ -62,6 +62,8 @@ NodeRef permute(Graph& g, NodeRef x, std::span<const int64_t> axes) {
 NodeRef flip(Graph& g, NodeRef x, std::span<const int64_t> axes) {
   AxisList list(axes);
   std::sort(list.begin(), list.end());
+  if (x->op == Op::Flip && std::equal(list.begin(), list.end(), x->ints().begin(), x->ints().end()))
+    return x->src(0);
   return list.empty() ? x : make(g, Op::Flip, x, {}, list);
 }
 

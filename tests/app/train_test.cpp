@@ -1,0 +1,96 @@
+// `weft train` on images made here: its checkpoint, resuming, interruption.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "tests/io/scratch_dir.h"
+#include "weft/app/app.h"
+#include "weft/io/safetensors.h"
+
+namespace weft {
+namespace {
+
+std::string big_endian(uint32_t x) {
+  return {static_cast<char>(x >> 24), static_cast<char>(x >> 16), static_cast<char>(x >> 8),
+          static_cast<char>(x)};
+}
+
+class TrainTest : public ScratchDir {
+ protected:
+  void SetUp() override {
+    ScratchDir::SetUp();
+    write_part("train", 48);
+    write_part("t10k", 20);
+  }
+  // Class k has a bright row at 2 * k.
+  void write_part(const std::string& part, uint32_t n) const {
+    std::string images =
+        std::string("\0\0\x08\x03", 4) + big_endian(n) + big_endian(28) + big_endian(28);
+    std::string labels = std::string("\0\0\x08\x01", 4) + big_endian(n);
+    for (uint32_t i = 0; i < n; ++i) {
+      std::string image(28 * 28, '\x10');
+      image.replace(i % 10 * 2 * 28, 28, 28, '\xf0');
+      images += image;
+      labels += static_cast<char>(i % 10);
+    }
+    write(part + "-images-idx3-ubyte", images);
+    write(part + "-labels-idx1-ubyte", labels);
+  }
+  int train(std::vector<std::string> more, const char* batch = "16") const {
+    std::vector<std::string> all = {"weft", "train", "fashion-mnist", "--json", "--data", dir_};
+    all.insert(all.end(), {"--batch", batch});
+    all.insert(all.end(), more.begin(), more.end());
+    std::vector<const char*> arguments;
+    for (const std::string& one : all) arguments.push_back(one.c_str());
+    std::FILE* sink = std::tmpfile();
+    const int code = run_app(arguments, sink, sink);
+    std::rewind(sink);
+    char text[2000] = {};
+    if (std::fread(text, 1, sizeof(text) - 1, sink) > 0) last_error_ = text;
+    std::fclose(sink);
+    return code;
+  }
+  mutable std::string last_error_;
+};
+
+TEST_F(TrainTest, BadDataSaysWhatIsWrong) {
+  write("train-labels-idx1-ubyte", std::string("\0\0\x08\x01", 4) + big_endian(3) + "abc");
+  EXPECT_EQ(train({}), kExitFailure);
+  EXPECT_NE(last_error_.find("there are 48 images, so labels must be u8 (48,)"), std::string::npos)
+      << last_error_;
+  write_part("train", 48);
+  EXPECT_EQ(train({}, "100"), kExitFailure);
+  EXPECT_NE(last_error_.find("a batch of 100 is more than the 48"), std::string::npos)
+      << last_error_;
+  EXPECT_EQ(train({"--resume", "--save", at("none")}), kExitFailure);
+  EXPECT_NE(last_error_.find("file.missing"), std::string::npos) << last_error_;
+}
+
+TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {
+  ASSERT_EQ(train({"--epochs", "2", "--save", at("whole"), "--plot", at("plot.svg")}), kExitOk)
+      << last_error_;
+  ASSERT_EQ(train({"--epochs", "1", "--save", at("parts")}), kExitOk);
+  ASSERT_EQ(train({"--epochs", "2", "--save", at("parts"), "--resume"}), kExitOk) << last_error_;
+  EXPECT_TRUE(content(at("whole")) == content(at("parts")));  // too long to print
+  EXPECT_NE(content(at("plot.svg")).find("test accuracy"), std::string::npos);
+  EXPECT_EQ(train({"--save", at("parts"), "--resume"}, "8"), kExitFailure);
+  EXPECT_NE(last_error_.find("batch = 16, this run has 8"), std::string::npos) << last_error_;
+}
+
+TEST_F(TrainTest, SlowInterruptedTrainingSavesAndCanGoOn) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(train({"--epochs", "1000", "--save", at("m")}));
+  }
+  while (!std::filesystem::exists(at("m"))) ::usleep(20000);  // the first epoch is over
+  ::kill(child, SIGINT);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), kExitInterrupted);
+  EXPECT_NE(read_safetensors(at("m")).find("model.head.weight"), nullptr);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,166 @@
+#include "weft/app/app.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <new>
+
+#include "weft/app/commands.h"
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+constexpr const char* kFooter =
+    "Environment: WEFT_DEBUG=1..7 says what happens, WEFT_PROFILE=trace.json when;\n"
+    "`weft explain` lists every error code and option. Exit codes: 0 done, 1 failed,\n"
+    "2 wrong command line, 130 interrupted.";
+
+// Everything the command line can say.
+struct CommandLine {
+  bool json = false;
+  std::string device, explain, rule;
+  int threads = 0;
+  TrainOptions train;
+  BenchOptions bench;
+};
+
+CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const char* what) {
+  CLI::App* sub = app.add_subcommand(name, what);
+  sub->add_flag("--json", line.json, "machine-readable output, one JSON value per line");
+  return sub;
+}
+
+void add_machine_options(CLI::App* sub, CommandLine& line) {
+  sub->add_option("--device", line.device, "where to run, as listed by `weft devices`");
+  sub->add_option("--threads", line.threads, "worker threads (default: the CPUs this process has)")
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_train(CLI::App& app, CommandLine& line) {
+  CLI::App* sub = subcommand(app, line, "train", "train a network on real data");
+  TrainOptions& o = line.train;
+  sub->add_option("task", o.task, "what to train")
+      ->required()
+      ->check(CLI::IsMember({"fashion-mnist"}));
+  sub->add_option("--epochs", o.epochs, "passes over the training images")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->capture_default_str();
+  sub->add_option("--batch", o.batch, "images per step")
+      ->check(CLI::Range(int64_t{1}, int64_t{60000}))
+      ->capture_default_str();
+  sub->add_option("--lr", o.lr, "Adam's learning rate")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str();
+  sub->add_option("--seed", o.seed, "of weights and of the order of images")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  sub->add_option("--limit", o.limit, "use only the first N training and test images")
+      ->check(CLI::NonNegativeNumber);
+  sub->add_option("--data", o.data, "directory with the four IDX files, gzipped or not")
+      ->capture_default_str();
+  sub->add_option("--save", o.save, "checkpoint (.safetensors), replaced after every epoch");
+  sub->add_flag("--resume", o.resume, "go on from the checkpoint named by --save");
+  sub->add_option("--plot", o.plot, "write the curves of loss and accuracy to this SVG file");
+  add_machine_options(sub, line);
+}
+
+void add_bench(CLI::App& app, CommandLine& line) {
+  CLI::App* sub = subcommand(app, line, "bench", "measure weft on this machine");
+  sub->add_option("what", line.bench.what, "what to measure")
+      ->required()
+      ->check(CLI::IsMember({"schedule", "compile", "dispatch", "elementwise", "reduce", "gemm"}));
+  sub->add_option("--model", line.bench.model, "for schedule and compile")
+      ->check(CLI::IsMember({"mnist", "gpt2"}))
+      ->capture_default_str();
+  sub->add_option("--repeats", line.bench.repeats, "measurements; the median counts")
+      ->check(CLI::Range(int64_t{1}, int64_t{10000}))
+      ->capture_default_str();
+  add_machine_options(sub, line);
+}
+
+void add_commands(CLI::App& app, CommandLine& line) {
+  add_train(app, line);
+  subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
+  add_bench(app, line);
+  subcommand(app, line, "rules", "the rewrite rules")
+      ->add_option("name", line.rule, "only rules and sets whose name contains this");
+  subcommand(app, line, "explain", "what an error code or option means")
+      ->add_option("code", line.explain, "as in `safetensors.size` or WEFT_DEBUG; none lists all");
+  subcommand(app, line, "version", "which weft this is");
+}
+
+int dispatch(const CLI::App& app, const CommandLine& line, const Session& session) {
+  const std::string name = app.get_subcommands().front()->get_name();
+  if (name == "train") return run_train(session, line.train);
+  if (name == "devices") return run_devices(session);
+  if (name == "bench") return run_bench(session, line.bench);
+  if (name == "rules") return run_rules(session, line.rule);
+  if (name == "explain") return run_explain(session, line.explain);
+  return run_version(session);
+}
+
+Options options_of(const CommandLine& line) {
+  Options options = Options::from_environment();
+  if (!line.device.empty()) options.dev = line.device;
+  if (line.threads != 0) options.threads = line.threads;
+  return options;
+}
+
+int run_command(const CLI::App& app, const CommandLine& line, std::FILE* out, std::FILE* err) {
+  Context context(options_of(line));
+  const ContextScope scope(context);
+  const bool terminal = ::isatty(::fileno(out)) == 1;
+  Session session{context, out, err, line.json, terminal && context.options().no_color.empty()};
+  return dispatch(app, line, session);
+}
+
+void print_error(std::FILE* err, const Error& error) {
+  std::fprintf(err, "weft: %s\n", error.what());
+  if (find_error_code(error.code()) != nullptr) {
+    std::fprintf(err, "      more: weft explain %s\n", error.code().c_str());
+  }
+}
+
+// CLI11 prints help and version requests as exceptions too.
+int usage_result(const CLI::App& app, const CLI::ParseError& why, std::FILE* out, std::FILE* err) {
+  if (why.get_exit_code() == 0) {
+    const CLI::App* about = &app;
+    while (!about->get_subcommands().empty()) about = about->get_subcommands().front();
+    std::fputs(about->help().c_str(), out);
+    return kExitOk;
+  }
+  std::fprintf(
+      err, "weft: %s\n      `weft%s%s --help` shows what is possible\n", why.what(),
+      app.get_subcommands().empty() ? "" : " ",
+      app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name().c_str());
+  return kExitUsage;
+}
+
+}  // namespace
+
+int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
+  CLI::App app("weft: a deep-learning stack. Tensors, graphs, a compiler, and networks to train.",
+               "weft");
+  CommandLine line;
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  add_commands(app, line);
+  try {
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
+    return run_command(app, line, out, err);
+  } catch (const CLI::ParseError& why) {
+    return usage_result(app, why, out, err);
+  } catch (const Error& error) {
+    print_error(err, error);
+  } catch (const std::bad_alloc&) {
+    std::fputs("weft: [memory] the system has no more memory to give\n", err);
+  } catch (const std::exception& error) {
+    std::fprintf(err, "weft: [internal] %s; please report this\n", error.what());
+  }
+  return kExitFailure;
+}
+
+}  // namespace weft

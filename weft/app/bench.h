@@ -1,0 +1,42 @@
+// Benchmarks: rows of a measured value, its unit, and its ratio to a limit measured in the same
+// run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/app/commands.h"
+#include "weft/base/function_ref.h"
+
+namespace weft {
+
+struct BenchRow {
+  std::string name;
+  double value;
+  std::string unit;  // "ms", "GB/s", "GFLOP/s"
+  double limit = 0;  // what the machine could do, in the same unit; 0: not known
+  std::string note = {};
+};
+
+using BenchRows = std::vector<BenchRow>;
+
+// Seconds of the median of `repeats` calls, after one that is not counted.
+double median_seconds(int64_t repeats, FunctionRef<void()> run);
+double median(std::vector<double> values);
+
+// bench schedule, bench compile: a training step's graph from nothing (bench_graph.cpp).
+BenchRows bench_schedule(const Session& session, const BenchOptions& options);
+BenchRows bench_compile(const Session& session, const BenchOptions& options);
+// Kernels that run (bench_kernels.cpp).
+BenchRows bench_dispatch(const Session& session, const BenchOptions& options);
+BenchRows bench_elementwise(const Session& session, const BenchOptions& options);
+BenchRows bench_reduce(const Session& session, const BenchOptions& options);
+BenchRows bench_gemm(const Session& session, const BenchOptions& options);
+
+// What this machine can do with the context's threads, measured now (machine_limits.cpp).
+double measured_read_bandwidth(Context& context);  // bytes per second from memory
+double measured_copy_bandwidth(Context& context);  // bytes read and written per second
+double measured_f32_flops(Context& context);       // fused multiply-adds count as two
+
+}  // namespace weft

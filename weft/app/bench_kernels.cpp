@@ -1,0 +1,72 @@
+#include "weft/app/bench.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kElements = int64_t{64} << 20;
+constexpr int64_t kRows = 4096;
+constexpr int64_t kChain = 200;
+
+double gbytes(double bytes) { return bytes * 1e-9; }
+
+Tensor filled(const Dims& shape) { return Tensor::rand(shape).realize(); }
+
+// Into memory that is there already: the pages of a new output would dominate.
+double seconds_into(int64_t repeats, Tensor& out, FunctionRef<Tensor()> compute) {
+  return median_seconds(repeats, [&] { out.assign(compute()).realize(); });
+}
+
+}  // namespace
+
+BenchRows bench_dispatch(const Session&, const BenchOptions& options) {
+  Tensor x = filled({4});
+  const double chain = median_seconds(options.repeats, [&] {
+    Tensor y = x;
+    for (int64_t i = 0; i < kChain; ++i) y = (y + 1).contiguous();
+    y.realize();
+  });
+  const double one = median_seconds(options.repeats * 100, [&] { (x + 1).realize(); });
+  return {{"chain of 200 kernels of 4 floats", chain / kChain * 1e6, "us", 0, "per kernel"},
+          {"one kernel of 4 floats", one * 1e6, "us", 0, "build, schedule from cache, run"}};
+}
+
+BenchRows bench_elementwise(const Session& session, const BenchOptions& options) {
+  const double copy = gbytes(measured_copy_bandwidth(session.context));
+  Tensor x = filled({kElements}), y = filled({kElements}), out = filled({kElements});
+  const double add = seconds_into(options.repeats, out, [&] { return x + y; });
+  const double gelu = seconds_into(options.repeats, out, [&] { return x.gelu(); });
+  const double n = static_cast<double>(kElements);
+  return {{"x + y, 64M f32", gbytes(12 * n) / add, "GB/s", copy},
+          {"gelu(x), 64M f32", gbytes(8 * n) / gelu, "GB/s", copy}};
+}
+
+BenchRows bench_reduce(const Session& session, const BenchOptions& options) {
+  const double read = gbytes(measured_read_bandwidth(session.context));
+  const double copy = gbytes(measured_copy_bandwidth(session.context));
+  Tensor x = filled({kElements}), square = filled({kRows, kRows}), out = filled({kRows, kRows});
+  const double sum = median_seconds(options.repeats, [&] { x.sum().realize(); });
+  const double softmax = seconds_into(options.repeats, out, [&] { return square.softmax(); });
+  const double norm = seconds_into(options.repeats, out, [&] { return square.layernorm(); });
+  const double n = static_cast<double>(kElements), area = static_cast<double>(kRows * kRows);
+  return {{"sum, 64M f32", gbytes(4 * n) / sum, "GB/s", read},
+          {"softmax, 4096 x 4096 f32", gbytes(8 * area) / softmax, "GB/s", copy},
+          {"layernorm, 4096 x 4096 f32", gbytes(8 * area) / norm, "GB/s", copy}};
+}
+
+BenchRows bench_gemm(const Session& session, const BenchOptions& options) {
+  const double peak = measured_f32_flops(session.context) * 1e-9;
+  BenchRows rows;
+  for (const int64_t n : {512, 1024, 2048}) {
+    Tensor a = filled({n, n}), b = filled({n, n}), out = filled({n, n});
+    const double seconds = seconds_into(options.repeats, out, [&] { return a.matmul(b); });
+    const double flops =
+        2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+    rows.push_back(
+        {strformat("matmul {0} x {0} x {0} f32", n), flops / seconds * 1e-9, "GFLOP/s", peak});
+  }
+  return rows;
+}
+
+}  // namespace weft

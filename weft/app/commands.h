@@ -1,0 +1,64 @@
+// What the subcommands are given: one plain struct of options each, filled by app.cpp.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "weft/base/format.h"
+
+namespace weft {
+
+class Context;
+
+// What every command has: where to print, how, and in which context.
+struct Session {
+  Context& context;
+  std::FILE* out;
+  std::FILE* err;
+  bool json = false;
+  bool colour = false;  // `out` is a terminal and NO_COLOR is not set
+
+  template <class... Args>
+  void print(fmt::format_string<Args...> pattern, Args&&... args) const {
+    write(strformat(pattern, std::forward<Args>(args)...));
+  }
+  void write(std::string_view text) const { std::fwrite(text.data(), 1, text.size(), out); }
+  // `text` in bold, green, ... where colours are wanted.
+  std::string bold(std::string_view text) const { return styled("1", text); }
+  std::string green(std::string_view text) const { return styled("32", text); }
+  std::string yellow(std::string_view text) const { return styled("33", text); }
+
+ private:
+  std::string styled(const char* code, std::string_view text) const;
+};
+
+struct TrainOptions {
+  std::string task = "fashion-mnist";
+  int64_t epochs = 10;
+  int64_t batch = 512;
+  double lr = 0.001;
+  int64_t seed = 42;
+  int64_t limit = 0;  // training images used; 0 is all
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string save;
+  std::string plot;
+  bool resume = false;
+};
+
+struct BenchOptions {
+  std::string what;
+  std::string model = "mnist";
+  int64_t repeats = 5;
+};
+
+// Each returns its exit code and throws Error.
+int run_version(const Session& session);
+int run_explain(const Session& session, const std::string& code);
+int run_devices(const Session& session);
+int run_rules(const Session& session, const std::string& name);
+int run_bench(const Session& session, const BenchOptions& options);
+int run_train(const Session& session, const TrainOptions& options);
+
+}  // namespace weft

@@ -1,0 +1,126 @@
+#include <cstring>
+#include <memory>
+
+#include "weft/app/bench.h"
+#include "weft/base/context.h"
+#include "weft/base/thread_pool.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int64_t kBytes = int64_t{256} << 20;  // far beyond any cache
+constexpr int64_t kBlock = int64_t{1} << 20;
+constexpr int64_t kRepeats = 5;
+constexpr int64_t kFmaSteps = 1 << 22;
+constexpr int kChains = 16;  // independent sums: latency times two units, with room
+
+// GCC's vector extension: one register where the machine has such, several where not.
+typedef float Float16 __attribute__((vector_size(64)));
+typedef uint64_t Word8 __attribute__((vector_size(64)));
+
+std::unique_ptr<std::byte[]> touched_memory(Context& context) {
+  auto memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(kBytes));
+  context.thread_pool().parallel_for(kBytes / kBlock, [&](int64_t begin, int64_t end, int) {
+    std::memset(memory.get() + begin * kBlock, 1, static_cast<size_t>((end - begin) * kBlock));
+  });
+  return memory;
+}
+
+[[gnu::always_inline]] inline uint64_t sum_words_body(const std::byte* from, int64_t bytes) {
+  Word8 sums[4] = {};
+  for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(sizeof(sums))) {
+    for (int i = 0; i < 4; ++i) {
+      Word8 word;
+      std::memcpy(&word, from + at + i * static_cast<int64_t>(sizeof(Word8)), sizeof(word));
+      sums[i] += word;
+    }
+  }
+  const Word8 all = sums[0] + sums[1] + sums[2] + sums[3];
+  uint64_t total = 0;
+  for (int i = 0; i < 8; ++i) total += all[i];
+  return total;
+}
+
+// The build allows contraction to FMA in this file (cmake/rooms.cmake).
+[[gnu::always_inline]] inline float fma_chains_body(int64_t steps, float seed) {
+  Float16 sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = Float16{} + seed + static_cast<float>(i);
+  const Float16 factor = Float16{} + 0.999f, term = Float16{} + seed;
+  for (int64_t step = 0; step < steps; ++step) {
+#pragma GCC unroll 16  // else the sums live in memory
+    for (int i = 0; i < kChains; ++i) sums[i] = sums[i] * factor + term;
+  }
+  float total = 0;
+  for (int i = 0; i < kChains; ++i) total += sums[i][0];
+  return total;
+}
+
+#ifdef __x86_64__
+#define WEFT_ON_AVX512 __attribute__((target("avx512f,fma")))
+#define WEFT_ON_AVX2 __attribute__((target("avx2,fma")))
+WEFT_ON_AVX512 uint64_t sum_words_512(const std::byte* p, int64_t n) {
+  return sum_words_body(p, n);
+}
+WEFT_ON_AVX2 uint64_t sum_words_256(const std::byte* p, int64_t n) { return sum_words_body(p, n); }
+WEFT_ON_AVX512 float fma_chains_512(int64_t n, float x) { return fma_chains_body(n, x); }
+WEFT_ON_AVX2 float fma_chains_256(int64_t n, float x) { return fma_chains_body(n, x); }
+bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+#endif
+
+uint64_t sum_words(const std::byte* from, int64_t bytes) {
+#ifdef __x86_64__
+  if (has_avx512()) return sum_words_512(from, bytes);
+  if (has_avx2()) return sum_words_256(from, bytes);
+#endif
+  return sum_words_body(from, bytes);
+}
+
+float fma_chains(int64_t steps, float seed) {
+#ifdef __x86_64__
+  if (has_avx512()) return fma_chains_512(steps, seed);
+  if (has_avx2()) return fma_chains_256(steps, seed);
+#endif
+  return fma_chains_body(steps, seed);
+}
+
+// Keeps a result alive without printing it.
+void keep(uint64_t value) { asm volatile("" : : "r"(value) : "memory"); }
+
+}  // namespace
+
+double measured_read_bandwidth(Context& context) {
+  const auto memory = touched_memory(context);
+  const double seconds = median_seconds(kRepeats, [&] {
+    context.thread_pool().parallel_for(kBytes / kBlock, [&](int64_t begin, int64_t end, int) {
+      keep(sum_words(memory.get() + begin * kBlock, (end - begin) * kBlock));
+    });
+  });
+  return static_cast<double>(kBytes) / seconds;
+}
+
+double measured_copy_bandwidth(Context& context) {
+  const auto from = touched_memory(context), to = touched_memory(context);
+  const double seconds = median_seconds(kRepeats, [&] {
+    context.thread_pool().parallel_for(kBytes / kBlock, [&](int64_t begin, int64_t end, int) {
+      std::memcpy(to.get() + begin * kBlock, from.get() + begin * kBlock,
+                  static_cast<size_t>((end - begin) * kBlock));
+    });
+  });
+  return 2 * static_cast<double>(kBytes) / seconds;
+}
+
+double measured_f32_flops(Context& context) {
+  ThreadPool& pool = context.thread_pool();
+  const double seconds = median_seconds(kRepeats, [&] {
+    pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        keep(static_cast<uint64_t>(fma_chains(kFmaSteps, 0.001f)));
+      }
+    });
+  });
+  return 2.0 * 16 * kChains * kFmaSteps * pool.size() / seconds;
+}
+
+}  // namespace weft

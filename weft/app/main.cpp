@@ -1,0 +1,5 @@
+#include "weft/app/app.h"
+
+int main(int argc, char** argv) {
+  return weft::run_app({argv, static_cast<size_t>(argc)}, stdout, stderr);
+}

@@ -1,0 +1,160 @@
+#include <cstdio>
+
+#include "weft/app/app.h"
+#include "weft/app/commands.h"
+#include "weft/app/interrupt.h"
+#include "weft/app/plot.h"
+#include "weft/app/trainer.h"
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+#include "weft/base/json_writer.h"
+#include "weft/base/progress.h"
+#include "weft/base/spans.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kCurveWidth = 60, kCurveHeight = 8;
+
+// One line of the table (or one JSON object) per epoch.
+struct EpochResult {
+  int64_t epoch;  // from 1
+  double loss;    // mean over its steps
+  double accuracy;
+  double seconds;
+  double images_per_s;
+};
+
+double mean_of_last(const std::vector<float>& values, int64_t n) {
+  double sum = 0;
+  const size_t count = std::min(values.size(), static_cast<size_t>(n));
+  for (size_t i = values.size() - count; i < values.size(); ++i) sum += values[i];
+  return count == 0 ? 0 : sum / static_cast<double>(count);
+}
+
+void report(const Session& session, const EpochResult& r) {
+  if (!session.json) {
+    session.print("epoch {:>3}  loss {:.4f}  test accuracy {}  {}  {:.0f} images/s\n", r.epoch,
+                  r.loss, session.bold(strformat("{:.2f} %", r.accuracy * 100)),
+                  human_seconds(r.seconds), r.images_per_s);
+  } else {
+    JsonWriter json;
+    json.begin_object().field("epoch", r.epoch).field("loss", r.loss);
+    json.field("accuracy", r.accuracy).field("seconds", r.seconds);
+    json.field("images_per_s", r.images_per_s).end_object();
+    session.print("{}\n", json.text());
+  }
+  std::fflush(session.out);
+}
+
+Plot curves(const TrainHistory& history, int64_t steps_per_epoch) {
+  PlotSeries loss{"training loss", {}, {}}, accuracy{"test accuracy", {}, {}};
+  for (size_t i = 0; i < history.loss.size(); ++i) {
+    loss.x.push_back(static_cast<double>(i + 1) / static_cast<double>(steps_per_epoch));
+    loss.y.push_back(history.loss[i]);
+  }
+  for (size_t i = 0; i < history.accuracy.size(); ++i) {
+    accuracy.x.push_back(static_cast<double>(i + 1));
+    accuracy.y.push_back(100.0 * history.accuracy[i]);
+  }
+  return {"Fashion-MNIST",
+          "epoch",
+          {{"loss (cross entropy)", {loss}}, {"test accuracy, %", {accuracy}}}};
+}
+
+// The whole of one `weft train`.
+class TrainRun {
+ public:
+  TrainRun(const Session& session, const TrainOptions& options)
+      : session_(session), options_(options), trainer_(options, session.context) {
+    if (options.resume) trainer_.resume(options.save);
+  }
+
+  int run() {
+    const uint64_t start = now_ns();
+    while (trainer_.epoch() < options_.epochs) {
+      if (!run_epoch()) return stop_early();
+      save();
+    }
+    finish(static_cast<double>(now_ns() - start) * 1e-9);
+    return kExitOk;
+  }
+
+ private:
+  // False: interrupted between two steps.
+  bool run_epoch() {
+    const int64_t number = trainer_.epoch(), first = trainer_.step_in_epoch();
+    const int64_t total = (trainer_.steps_per_epoch() - first) * trainer_.batch();
+    const uint64_t start = now_ns();
+    {
+      ProgressBar bar(strformat("epoch {}/{}", number + 1, options_.epochs), total, "images",
+                      session_.context.options(), session_.json ? nullptr : session_.err);
+      for (int64_t done = 1; trainer_.epoch() == number; ++done) {
+        if (InterruptScope::requested()) return false;
+        const float loss = trainer_.train_step();
+        bar.update(done * trainer_.batch(), strformat("loss {:.3f}", loss));
+      }
+    }
+    const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
+    const double accuracy = trainer_.evaluate();
+    report(session_, {number + 1, mean_of_last(trainer_.history().loss, total / trainer_.batch()),
+                      accuracy, seconds, static_cast<double>(total) / seconds});
+    return true;
+  }
+
+  void save() {
+    if (!options_.save.empty()) trainer_.save(options_.save);
+    plot();
+  }
+  void plot() const {
+    if (options_.plot.empty()) return;
+    atomic_write_file(options_.plot,
+                      plot_svg(curves(trainer_.history(), trainer_.steps_per_epoch())));
+  }
+
+  int stop_early() {
+    save();
+    const std::string kept =
+        options_.save.empty()
+            ? "nothing was saved (no --save)"
+            : strformat("saved to {0}; go on with --resume --save {0}", options_.save);
+    std::fprintf(session_.err, "\nweft: interrupted in epoch %lld, %s\n",
+                 static_cast<long long>(trainer_.epoch() + 1), kept.c_str());
+    return kExitInterrupted;
+  }
+
+  void finish(double seconds) const {
+    const TrainHistory& history = trainer_.history();
+    if (session_.json) {
+      JsonWriter json;
+      json.begin_object().field("seconds", seconds).field("epochs", trainer_.epoch());
+      json.field("accuracy", history.accuracy.empty() ? 0.0 : history.accuracy.back());
+      session_.print("{}\n", json.end_object().text());
+      return;
+    }
+    for (const PlotPanel& panel : curves(history, trainer_.steps_per_epoch()).panels) {
+      session_.print("\n{}", plot_text(panel, kCurveWidth, kCurveHeight));
+    }
+    session_.print("\ntrained in {}{}{}\n", human_seconds(seconds),
+                   options_.save.empty() ? "" : ", saved to " + options_.save,
+                   options_.plot.empty() ? "" : ", curves in " + options_.plot);
+  }
+
+  const Session& session_;
+  TrainOptions options_;
+  Trainer trainer_;
+};
+
+}  // namespace
+
+int run_train(const Session& session, const TrainOptions& options) {
+  if (options.resume && options.save.empty()) {
+    fail("train.resume", "--resume goes on from the file that --save names; give --save FILE");
+  }
+  const InterruptScope interrupts;
+  return TrainRun(session, options).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,32 @@
+// Tensors to files and back: host arrays, safetensors files of named tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/io/safetensors.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+// A tensor with a copy of the array's elements, on the context's default device.
+Tensor tensor_of(const HostArray& array);
+// The tensor's values now. Realizes; the shape must be numbers.
+HostArray host_array_of(const Tensor& tensor);
+
+// One safetensors file. Saving realizes all tensors together and replaces the file atomically.
+void save_tensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                  const Metadata& metadata = {});
+struct LoadedTensors {
+  std::vector<NamedTensor> tensors;  // sorted by name
+  Metadata metadata;
+};
+// Accepts what read_safetensors_model does: a file, an index or a directory.
+LoadedTensors load_tensors(const std::string& path);
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+// Layers: plain structs with public tensors, a call operator and visit(). Names and shapes are
+// PyTorch's, so that its state dicts load. Weights start as in torch.nn unless said otherwise.
+#pragma once
+
+#include <cstdint>
+
+#include "weft/nn/state.h"
+
+namespace weft::nn {
+
+// x (..., in) to (..., out): x @ weight^T + bias.
+struct Linear {
+  Linear(int64_t in, int64_t out, bool with_bias = true);
+  Tensor operator()(const Tensor& x) const;
+  void visit(StateVisitor& v);
+
+  Tensor weight;  // (out, in), uniform in +-1/sqrt(in)
+  Tensor bias;    // (out,)
+};
+
+// x (n, in, spatial...) to (n, out, spatial...). The kernel's length says how many spatial axes
+// there are: {3} is 1-D, {3, 3} 2-D, {3, 3, 3} 3-D.
+struct Conv2d {
+  Conv2d(int64_t in, int64_t out, const Ints& kernel, ConvOptions options = {},
+         bool with_bias = true);
+  Tensor operator()(const Tensor& x) const;
+  void visit(StateVisitor& v);
+
+  Tensor weight;  // (out, in / groups, kernel...), uniform in +-1/sqrt(in / groups * kernel)
+  Tensor bias;    // (out,)
+  ConvOptions options;
+};
+
+// Normalises channels (axis 1) of x (n, features, ...). While training by the batch's own mean and
+// variance, which also move the running ones; else by the running ones. Ioffe and Szegedy 2015.
+struct BatchNorm {
+  explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1,
+                     bool affine = true);
+  Tensor operator()(const Tensor& x);
+  void visit(StateVisitor& v);
+
+  Tensor weight, bias;               // (features,); empty when not affine
+  Tensor running_mean, running_var;  // (features,); the variance is unbiased
+  Tensor num_batches_tracked;        // i64 ()
+  double eps, momentum;
+
+ private:
+  void update_running(const Tensor& mean, const Tensor& var, const Dim& count);
+};
+
+// Normalises the last `shape.size()` axes. Ba, Kiros and Hinton 2016.
+struct LayerNorm {
+  explicit LayerNorm(const Ints& shape, double eps = 1e-5, bool affine = true);
+  LayerNorm(std::initializer_list<int64_t> sizes, double epsilon = 1e-5, bool affine = true)
+      : LayerNorm(Ints(sizes), epsilon, affine) {}
+  Tensor operator()(const Tensor& x) const;
+  void visit(StateVisitor& v);
+
+  Tensor weight, bias;  // shape
+  Ints shape;
+  double eps;
+};
+
+// Normalises `groups` groups of channels (axis 1). Wu and He 2018.
+struct GroupNorm {
+  GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true);
+  Tensor operator()(const Tensor& x) const;
+  void visit(StateVisitor& v);
+
+  Tensor weight, bias;  // (channels,)
+  int64_t groups;
+  double eps;
+};
+
+// x / sqrt(mean(x^2) + eps) * weight over the last axis. Zhang and Sennrich 2019.
+struct RMSNorm {
+  explicit RMSNorm(int64_t dim, double eps = 1e-6);
+  Tensor operator()(const Tensor& x) const;
+  void visit(StateVisitor& v);
+
+  Tensor weight;  // (dim,)
+  double eps;
+};
+
+// Integers (...) to rows of a table (..., dim).
+struct Embedding {
+  Embedding(int64_t vocabulary, int64_t dim);
+  Tensor operator()(const Tensor& ids) const;
+  void visit(StateVisitor& v);
+
+  Tensor weight;  // (vocabulary, dim), Glorot uniform as in tinygrad
+};
+
+// Zeroes elements with probability p while training, and scales the rest by 1 / (1 - p).
+struct Dropout {
+  explicit Dropout(double probability = 0.5) : p(probability) {}
+  Tensor operator()(const Tensor& x) const { return x.dropout(p); }
+  void visit(StateVisitor&) {}
+
+  double p;
+};
+
+}  // namespace weft::nn

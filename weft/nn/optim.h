@@ -1,0 +1,88 @@
+// Optimizers: each step of a parameter and its state is one kernel with several outputs.
+#pragma once
+
+#include <vector>
+
+#include "weft/nn/state.h"
+
+namespace weft::nn {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // Forgets the gradients; backward() adds to them.
+  void zero_grad();
+  // Updates every parameter that has a gradient, and runs it.
+  void step();
+  // The same without running: realize these, together with the loss. Each is a tensor that changed.
+  std::vector<Tensor> schedule_step();
+
+  double lr() const;
+  void set_lr(double lr);  // takes effect in captured steps too
+
+  // lr and the state of every parameter, by position: "m.0", "v.3".
+  void visit(StateVisitor& v);
+  const std::vector<Tensor>& params() const { return params_; }
+
+ protected:
+  // Only tensors with requires_grad() may be trained; no tensor may be listed twice.
+  Optimizer(std::vector<Tensor> params, double lr);
+
+  // Changes what all parameters share, before them.
+  virtual void begin_step(std::vector<Tensor>& changed) = 0;
+  // Writes the i-th parameter and its state.
+  virtual void update(size_t i, const Tensor& gradient, std::vector<Tensor>& changed) = 0;
+  virtual void visit_state(StateVisitor& v) = 0;
+
+  // A zero tensor beside each parameter.
+  std::vector<Tensor> zeros_like_params() const;
+
+  std::vector<Tensor> params_;
+  Tensor lr_;  // f32 (): a tensor so that captured steps read it anew
+};
+
+struct SgdOptions {
+  double lr = 0.001, momentum = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+
+// v = momentum * v + g; p -= lr * v (with nesterov: lr * (g + momentum * v)). PyTorch's form.
+class SGD : public Optimizer {
+ public:
+  explicit SGD(std::vector<Tensor> params, const SgdOptions& options = {});
+
+ private:
+  void begin_step(std::vector<Tensor>&) override {}
+  void update(size_t i, const Tensor& gradient, std::vector<Tensor>& changed) override;
+  void visit_state(StateVisitor& v) override;
+
+  SgdOptions options_;
+  std::vector<Tensor> velocity_;
+};
+
+struct AdamOptions {
+  double lr = 0.001, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double weight_decay = 0;
+  bool decoupled = false;  // decay the parameter itself (AdamW), not its gradient
+};
+
+// Kingma and Ba 2015, with bias correction; decoupled decay: Loshchilov and Hutter 2019.
+class Adam : public Optimizer {
+ public:
+  explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {});
+
+ private:
+  void begin_step(std::vector<Tensor>& changed) override;
+  void update(size_t i, const Tensor& gradient, std::vector<Tensor>& changed) override;
+  void visit_state(StateVisitor& v) override;
+
+  AdamOptions options_;
+  std::vector<Tensor> m_, v_;
+  Tensor beta1_power_, beta2_power_;  // f32 (): beta^steps
+};
+
+// Adam with decoupled weight decay, 0.01 unless given.
+Adam adamw(std::vector<Tensor> params, AdamOptions options = {.weight_decay = 0.01});
+
+}  // namespace weft::nn
