@@ -113,6 +113,11 @@ class Planner {
   int placeholders_ = 0;
 };
 
+/// True for a Copy to another device than its source's: a step of its own, not a kernel.
+inline bool crosses_devices(NodeRef n) {
+  return n->op == Op::Copy && n->device != n->src(0)->device;
+}
+
 /// True for the variable that stands for a looked-up index while a kernel is planned.
 inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().starts_with('%'); }
 

@@ -52,7 +52,11 @@ void Planner::push_sources(NodeRef n, size_t demand) {
     case Op::Bind:
     case Op::Get:
     case Op::Contiguous:
-    case Op::Copy: source[0] = want(n->src(0), d, d.place, d.linear_in); break;
+    case Op::Copy:
+      // Between devices whole buffers are copied, so the source has one.
+      if (crosses_devices(n)) forced_[n->src(0)] = true;
+      source[0] = want(n->src(0), d, d.place, d.linear_in);
+      break;
     default:
       if (is_movement(n->op)) {
         source[0] = want(n->src(0), d, map_place(g, n, d.place), d.linear_in);
