@@ -12,14 +12,13 @@ namespace {
 
 // The additive cost model, in units of about one cycle of one core for one element. Small on
 // purpose: it decides fusion, the schedule search decides speed.
-constexpr double kOp = 0.1;         // one vectorised operation
-constexpr double kHardOp = 0.5;     // exp2, log2, sin, division, square root
-constexpr double kLoad = 0.3;       // reading one element again
-constexpr double kStore = 1.0;      // writing one element
-constexpr double kLaunch = 1500;    // one more kernel
-constexpr double kMinParallel = 8;  // outer iterations a kernel with hoisted reductions must keep
-constexpr double kMergeLimit =
-    4;  // a sum of sums may visit this many times the places of the inner sum (window edges)
+constexpr double kOp = 0.1;           // one vectorised operation
+constexpr double kHardOp = 0.5;       // exp2, log2, sin, division, square root
+constexpr double kLoad = 0.3;         // reading one element again
+constexpr double kStore = 1.0;        // writing one element
+constexpr double kLaunch = 1500;      // one more kernel
+constexpr double kMinParallel = 8;    // outer iterations a kernel with hoisted reductions must keep
+constexpr double kMergeLimit = 4;     // a sum of sums may visit the inner sum's places this often
 constexpr int kMaxKernelSize = 2000;  // values per kernel: compilers and registers take no more
 constexpr double kSmallWork = 4096;   // below this many elements parallelism does not matter
 
