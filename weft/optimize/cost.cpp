@@ -22,6 +22,7 @@ constexpr double kSecondCache = 900 << 10;  // and of L2
 constexpr double kFromSecond = 25;          // bytes per cycle out of L2
 constexpr double kFromThird = 15;           // bytes per cycle out of L3
 constexpr double kAlias = 64 << 10;         // addresses this far apart share a place in L2
+constexpr double kScatter = 6;              // a store of one lane that has a cache line for itself
 constexpr double kSpill = 8;                // loads and stores of a value that has no register
 constexpr double kRunStart = 128;           // bytes that could have been read instead
 constexpr double kLoadPressure = 0.05;      // of two equal tiles, the one that loads less
@@ -303,7 +304,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
     if (RangeMask v = a.deps & vectors) {
       const int64_t stride = a.stride[static_cast<size_t>(std::countr_zero(v))];
       if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
-        one = lanes;
+        const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
+        one = a.is_store() && far ? lanes * kScatter : lanes;
         alu += n * lanes * (kInsert + ((a.masked & v) != 0 ? kMask : 0));
       } else if (stride != 0) {
         one = kUnaligned;

@@ -20,8 +20,9 @@ std::string_view tail_name(Tail tail) {
 LoopNest::LoopNest(Graph& g, const KernelInfo& info, bool record)
     : g_(g), info_(info), record_(record) {
   for (size_t r = 0; r < info.ranges.size(); ++r) {
-    order_.push_back(add_axis(info.ranges[r].node->src(0), bit(r)));
+    add_axis(info.ranges[r].node->src(0), bit(r));
     if (info.ranges[r].sequential) axes_[r].kind = Kind::Leaf;  // a scan keeps its loop
+    if (axes_[r].kind == Kind::Leaf) order_.push_back(r);
   }
 }
 
@@ -65,7 +66,9 @@ LoopNest::Parts LoopNest::split(Axis a, int64_t factor, Tail tail) {
   auto at = std::find(order_.begin(), order_.end(), a);
   WEFT_CHECK(at != order_.end(), "only a loop can be split");
   *at = parts.outer;
-  order_.insert(at + 1, parts.inner);
+  at = order_.insert(at + 1, parts.inner);
+  if (axes_[parts.inner].kind == Kind::One) at = order_.erase(at);
+  if (axes_[parts.outer].kind == Kind::One) order_.erase(at - 1);
   if (record_)
     applied_.push_back(strformat("split r{} of {} into {} x {}{} -> r{}, r{}", a, whole.extent,
                                  ceil_div(whole.extent, factor), factor, tail_name(tail),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "weft/graph/index_algebra.h"
 
@@ -12,7 +13,10 @@ constexpr double kMaxBody = 400;       // instructions in the body of a tile of 
 constexpr double kMaxPlainBody = 300;  // in any other body
 constexpr int64_t kSmallWindow = 8;    // reductions up to this size may lose their loop
 constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
-constexpr double kWorthwhile = 0.98;  // more copies must save at least this
+constexpr double kWorkers = 8;  // a kernel's tiles should keep this many busy, whatever there are
+constexpr double kWorthSharing = 5e4;  // cycles; below, one worker does all
+constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
+constexpr double kWorthwhile = 0.98;   // more copies must save at least this
 
 /// Decides one body after the other, the most expensive first; what one has decided stays.
 class TileSearch {
@@ -30,8 +34,7 @@ class TileSearch {
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     for (auto [cycles, body] : bodies) {
       body_ = body;
-      choose_vector();
-      choose_copies();
+      choose_tile();
       decided_ |= body->deps;
     }
     return best_;
@@ -40,26 +43,58 @@ class TileSearch {
  private:
   // ---- lanes
 
-  void choose_vector() {
-    if ((best_.vectors & body_->deps) != 0) return;
-    double cost = model_.total(best_);
+  struct Start {
+    double cost;
+    Tiling tiling;
+  };
+
+  /// Tries the most promising vector ranges each with its best copies: what a gather costs depends
+  /// on how many copies share it.
+  void choose_tile() {
+    const std::vector<Start> starts = vector_choices();
+    double least = 0;
     Tiling chosen = best_;
-    for (size_t r = info_.ranges.size(); r-- > 0;) {
-      if (!may_be_vector(r)) continue;
-      const int64_t widest =
-          std::min<int64_t>(target_.vector_bits / model_.widest(r), target_.max_lanes);
-      for (int64_t lanes = widest; lanes >= 2; lanes /= 2) {
-        if (cut_of(info_, r, lanes) == Cut::No) continue;
-        Tiling trial = best_;
-        trial.set(r, lanes, 1);
-        const double c = model_.total(trial);
-        if (c < cost * kWorthwhile) {
-          cost = c;
-          chosen = trial;
-        }
-      }
+    for (size_t i = 0; i < starts.size(); ++i) {
+      best_ = starts[i].tiling;
+      fresh_ = nullptr;
+      choose_copies();
+      if (i > 0 && cost_ >= least * kWorthwhile) continue;
+      least = cost_;
+      chosen = best_;
     }
     best_ = chosen;
+    cost_ = least;
+  }
+
+  /// The vector ranges to try, with their best number of lanes: the cheapest first.
+  std::vector<Start> vector_choices() const {
+    std::vector<Start> all;
+    if ((best_.vectors & body_->deps) == 0)
+      for (size_t r = info_.ranges.size(); r-- > 0;)
+        if (may_be_vector(r)) add_best_lanes(r, all);
+    all.push_back({model_.total(best_) * kWorthwhile, best_});
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Start& a, const Start& b) { return a.cost < b.cost; });
+    const size_t most = body_->products ? kStarts : 1;
+    if (all.size() > most) all.resize(most);
+    return all;
+  }
+
+  void add_best_lanes(size_t r, std::vector<Start>& all) const {
+    const int64_t widest =
+        std::min<int64_t>(target_.vector_bits / model_.widest(r), target_.max_lanes);
+    Start best{0, best_};
+    bool found = false;
+    for (int64_t lanes = widest; lanes >= 2; lanes /= 2) {
+      if (cut_of(info_, r, lanes) == Cut::No) continue;
+      Tiling trial = best_;
+      trial.set(r, lanes, 1);
+      const double c = model_.total(trial);
+      if (found && c >= best.cost * kWorthwhile) continue;
+      best = {c, trial};
+      found = true;
+    }
+    if (found) all.push_back(best);
   }
 
   bool may_be_vector(size_t r) const {
@@ -168,9 +203,22 @@ class TileSearch {
     }
   }
 
+  /// How much longer the kernel takes because its tiles do not divide evenly among workers.
+  double imbalance(const Tiling& trial) const {
+    if (cost_ < kWorthSharing && fresh_ == body_) return 1;
+    double items = 1;
+    for (size_t r = 0; r < info_.ranges.size(); ++r) {
+      const RangeInfo& range = info_.ranges[r];
+      const int64_t size = trial.ranges[r].size();
+      if (range.open && range.free())
+        items *= static_cast<double>((range.extent + size - 1) / size);
+    }
+    return std::ceil(items / kWorkers) * kWorkers / items;
+  }
+
   void consider(const Tiling& trial) {
     if (model_.size(*body_, trial) > (body_->products ? kMaxBody : kMaxPlainBody)) return;
-    const double c = model_.total(trial);
+    const double c = model_.total(trial) * imbalance(trial);
     if (fresh_ != body_ || c < cost_ * kWorthwhile) {
       best_ = trial;
       cost_ = c;

@@ -108,15 +108,19 @@ Tensor Tensor::remainder(const Operand& a, const Operand& b) {
   return dividend - (dividend / divisor).floor() * divisor;
 }
 
-Tensor Tensor::operator-() const {
-  if (is_bool(dtype()))
+Tensor Tensor::negate(const Operand& operand) {
+  const CallSiteScope site(operand.at());
+  const Tensor& x = *operand.tensor();
+  if (is_bool(x.dtype()))
     fail_type("-", "is not defined for bool: use ~ or cast to an integer dtype");
-  return unary(Op::Neg, *this, dtype(), CallSite::here());
+  return unary(Op::Neg, x, x.dtype(), operand.at());
 }
 
-Tensor Tensor::operator~() const {
-  require_takes("~", Op::Not, dtype());
-  return unary(Op::Not, *this, dtype(), CallSite::here());
+Tensor Tensor::invert(const Operand& operand) {
+  const CallSiteScope site(operand.at());
+  const Tensor& x = *operand.tensor();
+  require_takes("~", Op::Not, x.dtype());
+  return unary(Op::Not, x, x.dtype(), operand.at());
 }
 
 // ---- named binary and ternary ones
@@ -172,7 +176,9 @@ Tensor Tensor::trunc(CallSite at) const {
 
 Tensor Tensor::cast(DType to, CallSite at) const {
   const OpScope scope(*this, at);
-  if (!is_data(to)) fail_type("cast", "{} is not a dtype of elements", name(to));
+  if (!is_data(to))
+    fail_type("cast", "{} is not a dtype of elements: choose bool, an integer or a float",
+              name(to));
   return to == dtype() ? *this : scope.result(scope.g.cast(node(), to));
 }
 

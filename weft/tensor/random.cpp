@@ -52,7 +52,9 @@ void require_words(const Tensor& x) {
 }  // namespace
 
 std::pair<Tensor, Tensor> Tensor::threefry2x32(const Tensor& key0, const Tensor& key1,
-                                               const Tensor& counter0, const Tensor& counter1) {
+                                               const Tensor& counter0, const Tensor& counter1,
+                                               CallSite at) {
+  const CallSiteScope site(at);
   for (const Tensor* t : {&key0, &key1, &counter0, &counter1}) require_words(*t);
   constexpr int64_t kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const Tensor keys[] = {key0, key1, key0 ^ key1 ^ 0x1BD11BDA};
