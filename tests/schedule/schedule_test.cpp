@@ -118,6 +118,16 @@ TEST_F(ScheduleTest, BiasAndActivationFinishAProduct) {
   check({{y}}, 1e-5);
 }
 
+// Written to a flat buffer, a product keeps its two axes: flattened, its tiles would be lost.
+TEST_F(ScheduleTest, AReshapedOutputIsComputedInItsOwnShape) {
+  NodeRef p = b_.matmul(b_.param(0, {6, 10}), b_.param(1, {10, 20}));
+  NodeRef flat = b_.reshape(p, {120});
+  const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{flat}});
+  ASSERT_EQ(schedule.kernels.size(), 1u);
+  EXPECT_NE(schedule.kernels[0].name.find("6_20"), std::string::npos) << schedule.kernels[0].name;
+  check({{flat}}, 1e-5);
+}
+
 TEST_F(ScheduleTest, ConvolutionAndItsGradients) {
   const int64_t n = 4, c = 3, o = 5, h = 6, k = 3, q = 4;
   const GraphBuilder::Ints all{n, o, c, q, q, k, k};
