@@ -109,7 +109,8 @@ TEST(HowToAdd, SlowThePatchedTreeBuildsAndItsOpsWork) {
   const std::string program = ::testing::TempDir() + "use_new_ops.cpp";
   std::ofstream(program) << kProgram;
   const Shell s = shell(strformat(
-      "rm -rf '{0}' && mkdir '{0}' && cp -r CMakeLists.txt cmake weft tests '{0}' && "
+      "rm -rf '{0}' && mkdir '{0}' && cp -r CMakeLists.txt README.md cmake docs examples weft "
+      "tests '{0}' && "
       "cp '{1}' '{0}/use.cpp' && "
       "for p in op derived_op; do patch -s -p1 -d '{0}' < tests/docs/patches/$p.patch || exit 1; "
       "done && printf 'add_executable(use use.cpp)\\ntarget_link_libraries(use PRIVATE "
