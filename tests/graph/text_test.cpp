@@ -76,7 +76,8 @@ TEST(GraphText, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(parse_error("%0 = param f32 4 slot=0\n%1 = reduce.add f32 %0 axes=1"),
             "graph text: line 2 column 30: reduce: an axis is out of range");
   EXPECT_EQ(parse_error("%0 = param f32 4 place=0"),
-            "graph text: line 1 column 18: param has no field `place` here; its fields are: slot device...");
+            "graph text: line 1 column 18: param has no field `place` here; its fields are: slot "
+            "device...");
 }
 
 TEST(GraphText, ExpressionsReadLikeSource) {

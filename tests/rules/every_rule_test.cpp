@@ -73,8 +73,8 @@ TEST(EveryRule, FiresAlone) {
 
 [[noreturn]] void fail_unequal(const Alone& alone, NodeRef before, NodeRef after,
                                const NodeMap<Value>& leaves, Value was, Value is) {
-  std::string text = to_text(*alone.entry.rule) + "\n" + expression(before) + " = " +
-                     was.text() + "\n" + expression(after) + " = " + is.text() + "\nwhere ";
+  std::string text = to_text(*alone.entry.rule) + "\n" + expression(before) + " = " + was.text() +
+                     "\n" + expression(after) + " = " + is.text() + "\nwhere ";
   const NodeRef both[] = {before, after};
   for (NodeRef n : Toposort(both))
     if (const Value* v = leaves.find(n)) text += expression(n) + " = " + v->text() + "; ";

@@ -3,9 +3,11 @@
 
 #include "tests/support/array_printer.h"
 #include "tests/support/compiler/schedule_runner.h"
+#include "tests/support/random.h"
 #include "tests/support/random_graph.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/graph/parse.h"
 
 namespace weft {
 namespace {
@@ -52,6 +54,83 @@ RandomGraphOptions pinned() {
   graphs.transcendental = false;
   graphs.float_sums = false;
   return graphs;
+}
+
+/// Small integers for every param, so that sums are exact.
+RandomGraph with_inputs(Graph& g, const char* text) {
+  RandomGraph r{parse_graph(g, text), {}};
+  Random random(1);
+  for (NodeRef n : Toposort(r.roots)) {
+    if (n->op != Op::Param) continue;
+    eval::Extents extents;
+    for (NodeRef d : n->shape->span()) extents.push_back(d->vmin);
+    eval::Array values(n->dtype, extents);
+    for (int64_t i = 0; i < values.count(); ++i)
+      values.set(i, Value::of(n->dtype, random.between(-1, 4)));
+    const auto slot = static_cast<size_t>(param_slot(n));
+    if (r.inputs.params.size() <= slot) r.inputs.params.resize(slot + 1);
+    r.inputs.params[slot] = std::move(values);
+  }
+  return r;
+}
+
+// Each broke something when random graphs first met the compiler.
+constexpr const char* kOnceFailed[] = {
+    // A mask that leaves one value, 2, took every other 2 of the index for it.
+    "%0 = param i32 2 1 4 slot=0\n%1 = pad i32 %0 0 2 0 0 0 1 interior=0,0,0",
+    "%0 = param i16 1 3 slot=0\n%1 = unwindow i16 %0 4 axis=0 size=3 stride=1 dilation=1\n"
+    "%2 = unwindow i16 %1 4 axis=0 size=3 stride=1 dilation=2\n%3 = flip i16 %2 axes=0",
+    // Masked loads in the index of a masked load: narrowing did not end.
+    "%0 = param f64 1 1 2 slot=0\n%1 = unwindow f64 %0 1 axis=1 size=2 stride=1 dilation=2\n"
+    "%2 = param i32 1 1 4 slot=1\n%3 = gather f64 %1 %2 axis=2\n"
+    "%4 = unwindow f64 %3 8 axis=1 size=4 stride=2 dilation=2",
+    // An update's base was to be produced by the kernel that reads the update.
+    "%0 = param i16 3 1 5 slot=0\n%1 = reduce.add i16 %0 axes=0,1\n%2 = reshape i16 %1 1 5\n"
+    "%3 = param i16 1 5 slot=1\n%4 = assign i16 %1 %2 %3\n%5 = mulacc i16 %4 %1 2:i16",
+    // A kernel with nothing to do was to compute a value for another.
+    "%0 = param i64 slot=0\n%1 = shr i64 %0 1:i64\n%2 = reshape i64 %1 1\n"
+    "%3 = shrink i64 %2 1 0 steps=2\nreturn %3 %1",
+    // The running minimum of zeros does not depend on the elements.
+    "%0 = param u16 2 slot=0\n%1 = shr u16 %0 65534:u16\n%2 = scan.min u16 %1 axis=0",
+    // Every load is masked off.
+    "%0 = param u16 3 3 4 slot=0\n%1 = min u16 %0 %0\n"
+    "%2 = shrink u16 %1 2 0 1 1 3 3 steps=1,1,1\n%3 = pad u16 %2 0 0 2 1 2 2 interior=0,0,0\n"
+    "%4 = reduce.min u16 %3 axes=1\n%5 = unwindow u16 %4 7 axis=0 size=7 stride=2 dilation=2",
+};
+
+TEST(RandomSchedule, GraphsThatOnceFailed) {
+  Context context;
+  for (const char* text : kOnceFailed) {
+    for (const bool optimize : {false, true}) {
+      Graph g;
+      testing::RunOptions options;
+      options.optimize = optimize;
+      const RandomGraph r = with_inputs(g, text);
+      const Outcome o = compare(context, r, options);
+      EXPECT_FALSE(o.wrong()) << text << "\nexpected " << ::testing::PrintToString(o.expected)
+                              << "\ngot      " << ::testing::PrintToString(o.got) << o.error;
+    }
+  }
+}
+
+/// The carries of a loop see its elements in row-major order of the axes it lists: which of several
+/// equal elements comes last shows it.
+TEST(RandomSchedule, LoopsRunInTheOrderOfTheirAxes) {
+  const std::string body =
+      "%1 = iota i32 2 5 4 axis=2\n%2 = carry i32 k=0 loop=2\n%3 = elem i32 k=0 loop=2\n"
+      "%4 = le bool %2 %3\n%5 = where i32 %4 %3 %2\n%6 = elem i32 k=1 loop=2\n"
+      "%7 = carry i32 k=1 loop=2\n%8 = where i32 %4 %6 %7\n"
+      "%9 = loop void %0 %1 1:i32 0:i32 %5 %8 loop=2 elems=2 carries=2 stacked=";
+  Context context;
+  for (const char* axes : {"0 axes=0,2", "1 axes=0,2", "1 axes=0,1", "0 axes=0,1,2", "0 axes=1"}) {
+    Graph g;
+    const std::string text =
+        "%0 = param i32 2 5 4 slot=0\n" + body + axes + "\n%10 = get i32 %9 k=1";
+    testing::RunOptions options;
+    const Outcome o = compare(context, with_inputs(g, text.c_str()), options);
+    EXPECT_FALSE(o.wrong()) << axes << "\nexpected " << ::testing::PrintToString(o.expected)
+                            << "\ngot      " << ::testing::PrintToString(o.got) << o.error;
+  }
 }
 
 TEST(RandomSchedule, FusedKernelsGiveTheOraclesBits) {

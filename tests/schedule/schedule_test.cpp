@@ -3,6 +3,7 @@
 #include "weft/schedule/schedule.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cmath>
 #include <random>
@@ -115,6 +116,16 @@ TEST_F(ScheduleTest, BiasAndActivationFinishAProduct) {
       Op::Max, {g_.add(p, b_.broadcast(b_.param(2, {20}), {1, 20}, {6, 20})), b_.constant(0)});
   EXPECT_EQ(kernels({{y}}), 1u);
   check({{y}}, 1e-5);
+}
+
+// Written to a flat buffer, a product keeps its two axes: flattened, its tiles would be lost.
+TEST_F(ScheduleTest, AReshapedOutputIsComputedInItsOwnShape) {
+  NodeRef p = b_.matmul(b_.param(0, {6, 10}), b_.param(1, {10, 20}));
+  NodeRef flat = b_.reshape(p, {120});
+  const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{flat}});
+  ASSERT_EQ(schedule.kernels.size(), 1u);
+  EXPECT_NE(schedule.kernels[0].name.find("6_20"), std::string::npos) << schedule.kernels[0].name;
+  check({{flat}}, 1e-5);
 }
 
 TEST_F(ScheduleTest, ConvolutionAndItsGradients) {
@@ -242,6 +253,31 @@ TEST_F(ScheduleTest, EqualLayersShareTheirKernels) {
   EXPECT_LE(s.kernels.size(), 3u);
   check({{x}}, 1e-4);
 }
+
+/// Builds, schedules and frees a chain of `depth` operations on a thread with a stack of 256 KiB.
+void schedule_deep_chain(int64_t depth) {
+  auto body = [](void* argument) -> void* {
+    const int64_t length = *static_cast<int64_t*>(argument);
+    GraphBuilder b;
+    Graph& g = b.graph();
+    NodeRef x = b.param(0, {4});
+    for (int64_t i = 0; i < length; ++i)
+      x = g.add(g.mul(x, b.constant(0.5)), b.constant(static_cast<double>(i % 7)));
+    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{x}});
+    EXPECT_GE(s.steps.size(), static_cast<size_t>(length / 2000));
+    return nullptr;
+  };
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, body, &depth), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST_F(ScheduleTest, DeepChainsNeedNoStack) { schedule_deep_chain(20'000); }
+TEST_F(ScheduleTest, SlowMillionDeepChain) { schedule_deep_chain(500'000); }
 
 }  // namespace
 }  // namespace weft

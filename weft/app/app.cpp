@@ -13,10 +13,19 @@ namespace weft {
 
 namespace {
 
-constexpr const char* kFooter =
-    "Environment: WEFT_DEBUG=1..7 says what happens, WEFT_PROFILE=trace.json when;\n"
-    "`weft explain` lists every error code and option. Exit codes: 0 done, 1 failed,\n"
-    "2 wrong command line, 130 interrupted.";
+// Below the subcommands: the environment, and what the exit codes mean.
+std::string footer() {
+  std::string text = "Environment:\n";
+  size_t count = 0;
+  const OptionRow* rows = option_rows(count);
+  for (size_t i = 0; i < count; ++i) {
+    append_format(text, "  {:<20} {}\n", rows[i].name, rows[i].doc);
+  }
+  return text +
+         "\nExit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted. `weft explain` "
+         "lists\n"
+         "every error code.";
+}
 
 // Everything the command line can say.
 struct CommandLine {
@@ -119,7 +128,8 @@ int run_command(const CLI::App& app, const CommandLine& line, std::FILE* out, st
 }
 
 void print_error(std::FILE* err, const Error& error) {
-  std::fprintf(err, "weft: %s\n", error.what());
+  // Without the call site: it would be a line of this program, not of its user's.
+  std::fprintf(err, "weft: [%s] %s\n", std::string(error.tag()).c_str(), error.message().c_str());
   if (find_error_code(error.code()) != nullptr) {
     std::fprintf(err, "      more: weft explain %s\n", error.code().c_str());
   }
@@ -130,7 +140,7 @@ int usage_result(const CLI::App& app, const CLI::ParseError& why, std::FILE* out
   if (why.get_exit_code() == 0) {
     const CLI::App* about = &app;
     while (!about->get_subcommands().empty()) about = about->get_subcommands().front();
-    std::fputs(about->help().c_str(), out);
+    std::fputs(about->help(about == &app ? "" : "weft").c_str(), out);
     return kExitOk;
   }
   std::fprintf(
@@ -147,8 +157,8 @@ int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* e
                "weft");
   CommandLine line;
   app.require_subcommand(1);
-  app.footer(kFooter);
   add_commands(app, line);
+  app.footer(footer());  // after the subcommands, which would inherit it
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
     return run_command(app, line, out, err);

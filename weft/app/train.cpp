@@ -103,6 +103,8 @@ class TrainRun {
     {
       ProgressBar bar(strformat("epoch {}/{}", number + 1, options_.epochs), total, "images",
                       session_.context.options(), session_.json ? nullptr : session_.err);
+      bar.update(0, started_ ? "" : "compiling kernels");
+      started_ = true;
       for (int64_t done = 1; trainer_.epoch() == number; ++done) {
         if (InterruptScope::requested()) return false;
         const float loss = trainer_.train_step();
@@ -157,6 +159,7 @@ class TrainRun {
   const Session& session_;
   TrainOptions options_;
   Trainer trainer_;
+  bool started_ = false;
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ RuleList<Ctx> rules(const Tables&... tables) {
 
 /// Bits of Node::normal: context-free sets whose normal forms are remembered in the nodes. A set
 /// owns its bit for the life of a graph, so two sets must never share one.
-enum class NormalBit : int8_t { None = -1, Simplify, SimplifyData, TestA, TestB };
+enum class NormalBit : int8_t { None = -1, Simplify, SimplifyData, SimplifyUngated, TestA, TestB };
 
 /// How a set is compiled.
 struct RuleSetOptions {

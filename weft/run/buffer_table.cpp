@@ -114,6 +114,16 @@ size_t BufferTable::sweep() {
   return nodes;
 }
 
+bool BufferTable::sweep_frees_memory() {
+  const auto count = [this] {
+    std::lock_guard lock(mutex_);
+    return entries_.size();
+  };
+  const size_t before = count();
+  sweep();
+  return count() < before;
+}
+
 void BufferTable::collect() {
   reap();
   bool worth = tensor_graph(context_).live_nodes() > 2 * nodes_after_sweep_ + kNodesWorthSweeping;

@@ -41,6 +41,8 @@ class BufferTable {
   void reap();
   /// Sweeps the graph and forgets the buffers of freed nodes.
   size_t sweep();
+  /// sweep(), and whether any buffer went.
+  bool sweep_frees_memory();
   /// reap(), and sweep() when enough garbage has gathered since the last time to be worth it.
   void collect();
 

@@ -151,7 +151,7 @@ class Realization {
       // Memory that nothing refers to any more may be what is missing.
       memory_.clear();
       arenas_.memory.clear();
-      buffers_.sweep();
+      if (!buffers_.sweep_frees_memory()) throw;
       allocate(list);
     }
     list.set_variables(prepared_.variables);

@@ -198,6 +198,11 @@ class Emitter {
 
   void emit(const KernelPlan& k, NodeRef sink) {
     if (is_empty(k)) return;
+    if (crosses_devices(k.root)) {
+      out_.steps.push_back(
+          {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}});
+      return;
+    }
     std::vector<int> slots;
     const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
     ScheduleStep step;
@@ -207,6 +212,10 @@ class Emitter {
   }
 
  private:
+  int physical(NodeRef n) const {
+    return order_.physical[static_cast<size_t>(plan_.buffer_index(n))];
+  }
+
   struct Known {
     int kernel;
     std::vector<int> slots;  // of the numbered form, by slot of the simplified one

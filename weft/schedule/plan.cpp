@@ -12,15 +12,15 @@ namespace {
 
 // The additive cost model, in units of about one cycle of one core for one element. Small on
 // purpose: it decides fusion, the schedule search decides speed.
-constexpr double kOp = 0.1;         // one vectorised operation
-constexpr double kHardOp = 0.5;     // exp2, log2, sin, division, square root
-constexpr double kLoad = 0.3;       // reading one element again
-constexpr double kStore = 1.0;      // writing one element
-constexpr double kLaunch = 1500;    // one more kernel
-constexpr double kMinParallel = 8;  // outer iterations a kernel with hoisted reductions must keep
-constexpr double kMergeLimit =
-    4;  // a sum of sums may visit this many times the places of the inner sum (window edges)
-constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
+constexpr double kOp = 0.1;           // one vectorised operation
+constexpr double kHardOp = 0.5;       // exp2, log2, sin, division, square root
+constexpr double kLoad = 0.3;         // reading one element again
+constexpr double kStore = 1.0;        // writing one element
+constexpr double kLaunch = 1500;      // one more kernel
+constexpr double kMinParallel = 8;    // outer iterations a kernel with hoisted reductions must keep
+constexpr double kMergeLimit = 4;     // a sum of sums may visit the inner sum's places this often
+constexpr int kMaxKernelSize = 2000;  // values per kernel: compilers and registers take no more
+constexpr double kSmallWork = 4096;   // below this many elements parallelism does not matter
 
 double op_cost(Op op) {
   switch (op) {
@@ -172,7 +172,7 @@ void Planner::visit(NodeRef n) {
   if (wanted.empty() && !root) return;
   const Verdict verdict = decide(n, wanted);
   if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason});
-  if (verdict.stage) return stage(n, wanted);
+  if (verdict.stage) return stage(n, wanted, verdict.alone);
   for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
 }
 
@@ -193,6 +193,9 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand
   double total = 0;
   for (const Demand& d : wanted) total += evaluations(d);
   if (!options.fuse && n->rank() > 0) return {true, "fusion is off"};
+  for (const Demand& d : wanted)
+    if (kernels[static_cast<size_t>(d.kernel)].size > kMaxKernelSize)
+      return {true, "its consumer is a large kernel already", true};
   if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
@@ -354,9 +357,9 @@ int Planner::kernel_for(NodeRef n, std::span<const NodeRef> dims) {
   return loop_kernel_.set(n->src(0), new_kernel(n, dims));
 }
 
-void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
+void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
   place_buffer(n);
-  const bool hostable = !always_staged(n) && n->op != Op::Get && options.fuse;
+  const bool hostable = !alone && !always_staged(n) && n->op != Op::Get && options.fuse;
   size_t host = wanted.size();
   for (size_t i = 0; i < wanted.size() && hostable && host == wanted.size(); ++i)
     if (can_host(n, wanted, i)) host = i;

@@ -41,6 +41,7 @@ struct KernelPlan {
   std::vector<NodeRef> reads;  ///< materialised nodes it loads
   std::vector<int> after;      ///< kernels that must have run
   int next_range = 0;
+  int size = 0;  ///< values wanted so far: about its number of operations
 };
 
 /// A buffer and how its elements lie in memory.
@@ -77,6 +78,7 @@ class Planner {
   struct Verdict {
     bool stage;
     const char* reason;
+    bool alone = false;  ///< staged in a kernel of its own, never computed along with a consumer
   };
   void measure();
   bool merges_with_heavy(NodeRef n) const;
@@ -86,7 +88,7 @@ class Planner {
   Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
   bool can_hoist(const Demand& d, std::vector<NodeRef>& used) const;
   bool try_hoist(const Demand& d);
-  void stage(NodeRef n, std::vector<Demand>& wanted);
+  void stage(NodeRef n, std::vector<Demand>& wanted, bool alone);
   bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
   int kernel_for(NodeRef n, std::span<const NodeRef> dims);
@@ -110,6 +112,11 @@ class Planner {
   NodeMap<int> loop_kernel_;
   int placeholders_ = 0;
 };
+
+/// True for a Copy to another device than its source's: a step of its own, not a kernel.
+inline bool crosses_devices(NodeRef n) {
+  return n->op == Op::Copy && n->device != n->src(0)->device;
+}
 
 /// True for the variable that stands for a looked-up index while a kernel is planned.
 inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().starts_with('%'); }

@@ -28,6 +28,7 @@ int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
            {},          nullptr,          nullptr,    nullptr};
   d.scope.insert(d.scope.end(), extra.begin(), extra.end());
   list.push_back(std::move(d));
+  ++kernels[static_cast<size_t>(from.kernel)].size;
   return static_cast<int>(list.size()) - 1;
 }
 
@@ -51,7 +52,11 @@ void Planner::push_sources(NodeRef n, size_t demand) {
     case Op::Bind:
     case Op::Get:
     case Op::Contiguous:
-    case Op::Copy: source[0] = want(n->src(0), d, d.place, d.linear_in); break;
+    case Op::Copy:
+      // Between devices whole buffers are copied, so the source has one.
+      if (crosses_devices(n)) forced_[n->src(0)] = true;
+      source[0] = want(n->src(0), d, d.place, d.linear_in);
+      break;
     default:
       if (is_movement(n->op)) {
         source[0] = want(n->src(0), d, map_place(g, n, d.place), d.linear_in);

@@ -40,7 +40,7 @@ class Preparer {
     std::vector<ScheduleOutput> out;
     NodeMap<int> target;
     for (const ScheduleOutput& o : wanted) {
-      NodeRef value = copies_.at(o.value);
+      NodeRef value = unshaped(copies_.at(o.value));
       const int* other = target.find(value);
       if (!computes(value) || (other && *other != o.into)) value = owned(value);
       target[value] = o.into;
@@ -50,6 +50,14 @@ class Preparer {
   }
 
  private:
+  /// The same bytes in the shape they are computed in: a product of matrices that is written to a
+  /// flat buffer keeps its two axes.
+  static NodeRef unshaped(NodeRef n) {
+    NodeRef inner = n;
+    while (inner->op == Op::Reshape) inner = inner->src(0);
+    return computes(inner) ? inner : n;
+  }
+
   /// A copy with a buffer of its own, distinct from every other copy.
   NodeRef owned(NodeRef n) {
     const NodeRef src[] = {n};

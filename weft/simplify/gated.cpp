@@ -106,7 +106,7 @@ NodeRef through(Graph& g, NodeRef e, const NodeMap<NodeRef>& narrow,
                 const NodeMap<NodeRef>& widen) {
   NodeRef narrowed = substitute(g, e, narrow);
   if (narrowed == e) return e;
-  NodeRef out = substitute(g, simplify(g, narrowed), widen);
+  NodeRef out = substitute(g, simplify_ungated(g, narrowed), widen);
   return Toposort(out).size() < Toposort(e).size() ? out : e;
 }
 
@@ -181,10 +181,10 @@ NodeRef simplify_given(Graph& g, NodeRef expression, NodeRef valid) {
 }
 
 GatedIndex simplify_with_valid(Graph& g, GatedIndex gated) {
-  const std::vector<NodeRef> parts = irredundant(g, conjuncts(simplify(g, gated.valid)));
+  const std::vector<NodeRef> parts = irredundant(g, conjuncts(simplify_ungated(g, gated.valid)));
   NodeRef valid = conjunction(g, parts);
   if (is_int_const(valid, 0)) return {g.index(0), valid};
-  return {given(g, simplify(g, gated.index), parts), valid};
+  return {given(g, simplify_ungated(g, gated.index), parts), valid};
 }
 
 RuleList<> gated_rules() { return rules(kGatedRules); }

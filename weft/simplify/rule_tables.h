@@ -11,4 +11,8 @@ RuleList<> cast_rules();        ///< conversions
 RuleList<> index_rules();       ///< index arithmetic that Graph::make does not normalise by itself
 RuleList<> gated_rules();       ///< masked loads and stores
 
+/// simplify() without gated_rules: what those use themselves. An index may hold loads whose masks
+/// say the same things; narrowing inside of narrowing would not end.
+NodeRef simplify_ungated(Graph& g, NodeRef root);
+
 }  // namespace weft

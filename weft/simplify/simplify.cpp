@@ -14,13 +14,15 @@ RuleList<> all_rules() { return data_rules() + index_rules() + gated_rules(); }
 
 /// The sets of one Context, without the rules it switches off.
 struct SimplifySets {
-  RuleSet<> all, data;
+  RuleSet<> all, data, ungated;
 
   explicit SimplifySets(const Context& context)
       : all("simplify", all_rules(),
             {.normal = NormalBit::Simplify, .switched_off = context.options().rules}),
         data("simplify.data", data_rules(),
-             {.normal = NormalBit::SimplifyData, .switched_off = context.options().rules}) {}
+             {.normal = NormalBit::SimplifyData, .switched_off = context.options().rules}),
+        ungated("simplify.ungated", data_rules() + index_rules(),
+                {.normal = NormalBit::SimplifyUngated, .switched_off = context.options().rules}) {}
 };
 
 }  // namespace
@@ -30,6 +32,9 @@ NodeRef simplify(Graph& g, NodeRef root) {
 }
 NodeRef simplify_data(Graph& g, NodeRef root) {
   return rewrite_fixpoint(g, root, Context::current().get<SimplifySets>().data);
+}
+NodeRef simplify_ungated(Graph& g, NodeRef root) {
+  return rewrite_fixpoint(g, root, Context::current().get<SimplifySets>().ungated);
 }
 
 std::vector<RuleSetRow> simplify_rule_sets() {

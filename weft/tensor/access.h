@@ -1,6 +1,8 @@
 // Inside the tensor room: the cell aliases share, and how operations make Tensors from nodes.
 #pragma once
 
+#include <mutex>
+
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
 #include "weft/run/storage.h"
@@ -17,6 +19,19 @@ struct TensorCell : Storage {
   bool requires_grad = false;  // such cells are listed in the context's Leaves
   RootedNode former;  // a leaf's value when it became one: graphs made before its realize hold it
   Tensor grad;
+  bool write_noted = false;  // is in the context's PendingWrites
+};
+
+/// Tensors that were written and perhaps not realized since: a capture must find state in memory.
+class PendingWrites {
+ public:
+  void note(TensorCell& cell);
+  std::vector<std::shared_ptr<Storage>> take();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Storage>> cells_;
+  size_t prune_at_ = 64;
 };
 
 /// One public operation: the user's call site, and a promise to the graph that nodes not rooted yet
@@ -24,7 +39,7 @@ struct TensorCell : Storage {
 class OpScope {
  public:
   OpScope(Context& c, CallSite at);
-  OpScope(const Tensor& x, CallSite at) : OpScope(x.context(), at) {}
+  OpScope(const Tensor& x, CallSite at);
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;
 

@@ -23,12 +23,21 @@ std::vector<DimPair> pad_amounts(const char* tag, const Tensor& x, const Ints& p
 }
 
 /// (..., spatial) to (..., outputs, kernel): windows over the last axes.
-Tensor windows(const Tensor& x, const Ints& kernel, const Ints& stride, const Ints& dilation) {
+Tensor windows(const char* tag, const Tensor& x, const Ints& kernel, const Ints& stride,
+               const Ints& dilation) {
   const auto rank = static_cast<int64_t>(x.ndim());
   const auto spatial = static_cast<int64_t>(kernel.size());
   Tensor y = x;
   for (int64_t i = 0; i < spatial; ++i) {
     const auto k = static_cast<size_t>(i);
+    const int64_t reach = dilation[k] * (kernel[k] - 1) + 1;
+    if (x.dim(rank - spatial + i).max() < reach)
+      fail(tag,
+           "a kernel of {} (dilation {}) reaches over {} places, but axis {} of the padded input "
+           "{} has "
+           "{}: pad more or use a smaller kernel",
+           kernel[k], dilation[k], reach, rank - spatial + i, x.dims().text(),
+           x.dim(rank - spatial + i).text());
     y = y.window(rank - spatial + i, kernel[k], stride[k], dilation[k]);
   }
   return y;
@@ -88,7 +97,7 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const ConvOption
          dims().text(), channels.text(), weight.dims().text(), in.text(), o.groups);
   const DType met = promote(dtype(), weight.dtype()), run = sum_dtype(met);
   const Tensor x = cast(run).pad(pad_amounts("conv2d", *this, o.padding, c.spatial));
-  const Tensor w = windows(x, c.kernel, c.stride, c.dilation);
+  const Tensor w = windows("conv2d", x, c.kernel, c.stride, c.dilation);
   // (n, g, 1, in, outputs..., kernel...) * (1, g, out/g, in, 1..., kernel...)
   Dims input{dim(0), o.groups, 1, in}, filter{1, o.groups, out / o.groups, in};
   Dims result{dim(0), out};
@@ -145,7 +154,7 @@ Tensor pool_windows(const char* tag, const Tensor& x, const Ints& kernel, const 
   const Ints dilation = per_axis(tag, "dilation", o.dilation, spatial);
   bool tiles = stride == kernel;
   for (size_t i = 0; i < spatial; ++i) tiles &= dilation[i] == 1 && x.dim(first + i).is_static();
-  if (!tiles) return windows(x, kernel, stride, dilation);
+  if (!tiles) return windows(tag, x, kernel, stride, dilation);
   std::vector<DimPair> whole;
   Dims split;
   Ints order;

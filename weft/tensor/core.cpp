@@ -29,6 +29,8 @@ const TensorCell& checked(const std::shared_ptr<TensorCell>& cell) {
 
 OpScope::OpScope(Context& c, CallSite at)
     : site_(at), context(c), g(tensor_graph(c)), building_(g) {}
+OpScope::OpScope(const Tensor& x, CallSite at)
+    : site_(at), context(x.context()), g(tensor_graph(context)), building_(g) {}
 
 Tensor OpScope::result(NodeRef value) const {
   context.get<Provenance>().record(value, current_call_site());
@@ -101,20 +103,50 @@ NodeRef shape_source(const TensorCell& cell, const RootedNode& chain) {
 size_t Tensor::ndim() const { return shape_source(checked(cell_), chain_)->rank(); }
 Dims Tensor::dims() const { return dims_of(shape_source(checked(cell_), chain_)); }
 
-std::vector<int64_t> Tensor::shape() const {
+std::vector<int64_t> Tensor::shape(CallSite at) const {
+  const CallSiteScope site(at);
   std::vector<int64_t> sizes;
   for (const Dim& d : dims()) sizes.push_back(d.value());
   return sizes;
 }
 
-Dim Tensor::dim(int64_t axis) const {
+int64_t Tensor::size(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
+  return dim(axis).value();
+}
+
+Dim Tensor::dim(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
   NodeRef n = shape_source(checked(cell_), chain_);
   return Dim(n->dim(static_cast<size_t>(checked_axis("dim", axis, *this))));
 }
 
-int64_t Tensor::numel() const { return dims().product().value(); }
+int64_t Tensor::numel(CallSite at) const {
+  const CallSiteScope site(at);
+  return dims().product().value();
+}
 
 // ---- writing
+
+void PendingWrites::note(TensorCell& cell) {
+  std::lock_guard lock(mutex_);
+  if (cell.write_noted) return;
+  cell.write_noted = true;
+  cells_.push_back(cell.weak_from_this());
+  if (cells_.size() < prune_at_) return;
+  std::erase_if(cells_, [](const auto& c) { return c.expired(); });
+  prune_at_ = 2 * cells_.size() + 64;
+}
+
+std::vector<std::shared_ptr<Storage>> PendingWrites::take() {
+  std::vector<std::shared_ptr<Storage>> alive;
+  std::lock_guard lock(mutex_);
+  for (const auto& c : cells_)
+    if (auto held = c.lock()) alive.push_back(std::move(held));
+  for (const auto& held : alive) static_cast<TensorCell&>(*held).write_noted = false;
+  cells_.clear();
+  return alive;
+}
 
 namespace {
 
@@ -148,6 +180,7 @@ Tensor& Tensor::assign(const Operand& value, CallSite at) {
   cell_->set_value(
       whole ? whole : g.make(Op::Assign, old->dtype, {old, TensorAccess::apply(g, chain, old), v}));
   cell_->former = RootedNode();
+  scope.context.get<PendingWrites>().note(*cell_);
   scope.context.get<Provenance>().record(cell_->value(), current_call_site());
   return *this;
 }

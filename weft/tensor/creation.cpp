@@ -10,12 +10,15 @@ namespace {
 
 NodeRef filled(Graph& g, const char* tag, const Dims& shape, Value value) {
   for (const Dim& d : shape)
-    if (d.min() < 0) fail(tag, "size {} in shape {} is negative", d.text(), shape.text());
+    if (d.min() < 0)
+      fail(tag, "size {} in shape {} is negative: sizes are at least 0", d.text(), shape.text());
   return build::broadcast_to(g, g.constant(value), nodes_of(shape));
 }
 
 void require_data(const char* tag, DType dtype) {
-  if (!is_data(dtype)) fail_type(tag, "{} is not a dtype of elements", name(dtype));
+  if (!is_data(dtype))
+    fail_type(tag, "{} is not a dtype of elements: choose bool, an integer or a float",
+              name(dtype));
 }
 
 }  // namespace
@@ -108,7 +111,8 @@ Tensor Tensor::eye(const Dim& rows, const Dim& columns, DType dtype, CallSite at
 namespace {
 
 Tensor keep_triangle(const char* tag, const Tensor& x, int64_t diagonal, bool lower) {
-  if (x.ndim() < 2) fail(tag, "takes matrices: got shape {}", x.dims().text());
+  if (x.ndim() < 2)
+    fail(tag, "takes matrices: got shape {}; give at least 2 axes", x.dims().text());
   const Dims shape = x.dims();
   const auto last = static_cast<int64_t>(shape.size()) - 1;
   const Tensor row = positions(shape, last - 1), column = positions(shape, last);

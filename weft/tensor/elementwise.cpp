@@ -75,6 +75,13 @@ Tensor unary(Op op, const Tensor& x, DType dtype, CallSite at) {
   return scope.result(scope.g.alu(op, {scope.g.cast(x.node(), dtype)}));
 }
 
+Tensor function(Op op, const Tensor& x, CallSite at) {
+  const CallSiteScope site(at);
+  const DType dtype = x.dtype();
+  require_takes(info(op).mnemonic, op, dtype);
+  return unary(op, x, has_trait(op, kFloatOnly) ? float_or_default(dtype) : dtype, at);
+}
+
 }  // namespace
 
 // ---- operators
@@ -108,15 +115,19 @@ Tensor Tensor::remainder(const Operand& a, const Operand& b) {
   return dividend - (dividend / divisor).floor() * divisor;
 }
 
-Tensor Tensor::operator-() const {
-  if (is_bool(dtype()))
+Tensor Tensor::negate(const Operand& operand) {
+  const CallSiteScope site(operand.at());
+  const Tensor& x = *operand.tensor();
+  if (is_bool(x.dtype()))
     fail_type("-", "is not defined for bool: use ~ or cast to an integer dtype");
-  return unary(Op::Neg, *this, dtype(), CallSite::here());
+  return unary(Op::Neg, x, x.dtype(), operand.at());
 }
 
-Tensor Tensor::operator~() const {
-  require_takes("~", Op::Not, dtype());
-  return unary(Op::Not, *this, dtype(), CallSite::here());
+Tensor Tensor::invert(const Operand& operand) {
+  const CallSiteScope site(operand.at());
+  const Tensor& x = *operand.tensor();
+  require_takes("~", Op::Not, x.dtype());
+  return unary(Op::Not, x, x.dtype(), operand.at());
 }
 
 // ---- named binary and ternary ones
@@ -154,25 +165,22 @@ Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
 
 // ---- unary ones
 
-Tensor Tensor::sqrt(CallSite at) const {
-  return unary(Op::Sqrt, *this, float_or_default(dtype()), at);
-}
-Tensor Tensor::exp2(CallSite at) const {
-  return unary(Op::Exp2, *this, float_or_default(dtype()), at);
-}
-Tensor Tensor::log2(CallSite at) const {
-  return unary(Op::Log2, *this, float_or_default(dtype()), at);
-}
-Tensor Tensor::sin(CallSite at) const {
-  return unary(Op::Sin, *this, float_or_default(dtype()), at);
-}
+#define WEFT_OP(...)
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, ...) \
+  Tensor Tensor::method(CallSite at) const { return function(Op::Name, *this, at); }
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+#undef WEFT_OP
+
 Tensor Tensor::trunc(CallSite at) const {
   return is_float(dtype()) ? unary(Op::Trunc, *this, dtype(), at) : *this;
 }
 
 Tensor Tensor::cast(DType to, CallSite at) const {
   const OpScope scope(*this, at);
-  if (!is_data(to)) fail_type("cast", "{} is not a dtype of elements", name(to));
+  if (!is_data(to))
+    fail_type("cast", "{} is not a dtype of elements: choose bool, an integer or a float",
+              name(to));
   return to == dtype() ? *this : scope.result(scope.g.cast(node(), to));
 }
 

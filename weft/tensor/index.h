@@ -34,22 +34,29 @@ class Index {
   enum class Kind : uint8_t { At, Slice, NewAxis, Ellipsis, Tensor };
 
   template <std::integral T>
-  Index(T at) : kind_(Kind::At), at_(at) {}               // NOLINT: all implicit by purpose
-  Index(Dim at) : kind_(Kind::At), at_(std::move(at)) {}  // NOLINT
-  Index(Slice slice) : kind_(Kind::Slice), slice_(std::move(slice)) {}  // NOLINT
-  Index(NewAxis) : kind_(Kind::NewAxis) {}                              // NOLINT
-  Index(Ellipsis) : kind_(Kind::Ellipsis) {}                            // NOLINT
+  Index(T at, CallSite site = CallSite::here())  // NOLINT: all implicit by purpose
+      : kind_(Kind::At), site_(site), at_(at) {}
+  Index(Dim at, CallSite site = CallSite::here())  // NOLINT
+      : kind_(Kind::At), site_(site), at_(std::move(at)) {}
+  Index(Slice slice, CallSite site = CallSite::here())  // NOLINT
+      : kind_(Kind::Slice), site_(site), slice_(std::move(slice)) {}
+  Index(NewAxis, CallSite site = CallSite::here())  // NOLINT
+      : kind_(Kind::NewAxis), site_(site) {}
+  Index(Ellipsis, CallSite site = CallSite::here())  // NOLINT
+      : kind_(Kind::Ellipsis), site_(site) {}
   /// Elements by position; any integer dtype; negative positions count from the end. A position
   /// outside the axis reads 0 and writes nothing: values are not known when the graph is built.
-  Index(const Tensor& positions);  // NOLINT
+  Index(const Tensor& positions, CallSite site = CallSite::here());  // NOLINT
 
   Kind kind() const { return kind_; }
   const Dim& at() const { return at_; }
   const Slice& slice() const { return slice_; }
   const Tensor& tensor() const { return *tensor_; }
+  CallSite site() const { return site_; }
 
  private:
   Kind kind_;
+  CallSite site_;
   Dim at_;
   Slice slice_;
   std::shared_ptr<Tensor> tensor_;

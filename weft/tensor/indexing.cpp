@@ -8,8 +8,8 @@ namespace weft {
 using build::AxisList;
 using build::Extents;
 
-Index::Index(const Tensor& positions)
-    : kind_(Kind::Tensor), tensor_(std::make_shared<Tensor>(positions)) {}
+Index::Index(const Tensor& positions, CallSite site)
+    : kind_(Kind::Tensor), site_(site), tensor_(std::make_shared<Tensor>(positions)) {}
 
 namespace {
 

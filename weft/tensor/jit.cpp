@@ -2,6 +2,7 @@
 
 #include "weft/base/context.h"
 #include "weft/graph/node_map.h"
+#include "weft/run/realize.h"
 #include "weft/run/replay.h"
 #include "weft/tensor/access.h"
 
@@ -107,7 +108,8 @@ struct JitState::State {
 };
 
 void JitState::State::find_context() {
-  context = arguments.tensors.empty() ? &Context::current() : &arguments.tensors[0].tensor->context();
+  context =
+      arguments.tensors.empty() ? &Context::current() : &arguments.tensors[0].tensor->context();
   const Graph::Building building(tensor_graph(*context));
   for (const FoundTensor& t : arguments.tensors) {
     if (&t.tensor->context() != context)
@@ -121,7 +123,8 @@ void JitState::State::check_same() const {
   for (size_t i = 0; i < constants.size() || i < arguments.constants.size(); ++i) {
     const bool both = i < constants.size() && i < arguments.constants.size();
     if (!both || constants[i].first != arguments.constants[i].first)
-      fail("jit.structure", "{} is called with arguments of another structure than when captured", name);
+      fail("jit.structure", "{} is called with arguments of another structure than when captured",
+           name);
     if (constants[i].second != arguments.constants[i].second)
       fail("jit.constant",
            "{} was {} when {} was captured and is now {}: numbers are part of a capture; pass what "
@@ -163,6 +166,7 @@ JitState::Mode JitState::begin() {
     return Mode::Replay;
   }
   if (s.calls++ == 0) return Mode::Plain;
+  realize(*s.context, s.context->get<PendingWrites>().take());
   s.capture = std::make_unique<CaptureScope>(*s.context, s.storages(), s.distinct_variables());
   s.constants = s.arguments.constants;
   s.seen.clear();

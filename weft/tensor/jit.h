@@ -144,8 +144,10 @@ class Jit {
         return std::tuple<>();
       });
     } else {
-      return run(mode, [&] { return std::decay_t<decltype(f_(std::forward<Args>(args)...))>(
-                                 f_(std::forward<Args>(args)...)); });
+      return run(mode, [&] {
+        return std::decay_t<decltype(f_(std::forward<Args>(args)...))>(
+            f_(std::forward<Args>(args)...));
+      });
     }
   }
 
@@ -179,13 +181,14 @@ class Jit {
   std::any shape_;  // a result of the capture, into whose copies replays put theirs
 };
 
-/// A function that is called like f. The first call runs f; the second one runs it and records every
-/// kernel it launches; later ones launch those on the new arguments. Arguments are found inside
-/// vectors, maps, tuples and structs with visit_tensors(). Tensors that f uses otherwise (parameters,
-/// optimizer state, the random counter) are read and written as they are at the time of the call.
-/// What f does besides, printing or counting, happens in the first two calls only. Numbers are part of
-/// what is captured and another one is an Error: pass what changes as a Tensor, or as a bound size
-/// (Dim). Results are realized and share no memory between calls. WEFT_JIT=0 runs f every time.
+/// A function that is called like f. The first call runs f; the second one runs it and records
+/// every kernel it launches; later ones launch those on the new arguments. Arguments are found
+/// inside vectors, maps, tuples and structs with visit_tensors(). Tensors that f uses otherwise
+/// (parameters, optimizer state, the random counter) are read and written as they are at the time
+/// of the call. What f does besides, printing or counting, happens in the first two calls only.
+/// Numbers are part of what is captured and another one is an Error: pass what changes as a Tensor,
+/// or as a bound size (Dim). Results are realized and share no memory between calls. WEFT_JIT=0
+/// runs f every time.
 template <class F>
 Jit<std::decay_t<F>> jit(F&& f, std::string name = "jit") {
   return Jit<std::decay_t<F>>(std::forward<F>(f), std::move(name));

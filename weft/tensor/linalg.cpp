@@ -16,6 +16,18 @@ DType product_dtype(const Tensor& a, const Tensor& b, const char* tag) {
   return met;
 }
 
+/// Axes before the last two are equal or 1, counted from the last.
+void require_batches(const Tensor& a, const Tensor& b) {
+  for (size_t i = 3; i <= a.ndim() && i <= b.ndim(); ++i) {
+    const auto axis = -static_cast<int64_t>(i);
+    const Dim x = a.dim(axis), y = b.dim(axis);
+    if (!(x == y) && !(x == Dim(1)) && !(y == Dim(1)))
+      fail("matmul",
+           "batch axes differ: got {} and {}; axis {} is {} and {}: they must be equal or 1",
+           a.dims().text(), b.dims().text(), axis, x.text(), y.text());
+  }
+}
+
 }  // namespace
 
 Tensor Tensor::matmul(const Tensor& other, CallSite at) const {
@@ -32,6 +44,7 @@ Tensor Tensor::matmul(const Tensor& other, CallSite at) const {
          "the right ({})",
          dims().text(), other.dims().text(), inner.text(),
          other.ndim() == 1 ? "only axis" : "second-last axis", other_inner.text());
+  require_batches(*this, other);
   const DType run = sum_dtype(out);
   // (..., m, 1, k) * (..., 1, n, k), summed over k.
   Tensor a = cast(run), b = other.cast(run);

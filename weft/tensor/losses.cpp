@@ -54,6 +54,15 @@ Tensor reduced_counts(const Tensor& losses, const Tensor& counts, Reduction redu
   return losses.sum() / counts.cast(losses.dtype()).sum();
 }
 
+/// Counts only classes that are not `ignored`.
+Tensor sparse_loss(const char* tag, const Tensor& x, const Tensor& target, double smoothing,
+                   int64_t ignored, Reduction reduction) {
+  require_classes(tag, x, target);
+  const Tensor counts = target != ignored;
+  const Tensor losses = class_losses(x.log_softmax(1), target, smoothing, counts);
+  return reduced_counts(losses, counts, reduction);
+}
+
 }  // namespace
 
 Tensor Tensor::mse_loss(const Tensor& target, Reduction reduction, CallSite at) const {
@@ -80,17 +89,15 @@ Tensor Tensor::sparse_categorical_crossentropy(const Tensor& target, double labe
                                                int64_t ignore_index, Reduction reduction,
                                                CallSite at) const {
   const CallSiteScope site(at);
-  require_classes("sparse_categorical_crossentropy", *this, target);
-  const Tensor counts = target != ignore_index;
-  return reduced_counts(class_losses(log_softmax(1), target, label_smoothing, counts), counts,
-                        reduction);
+  return sparse_loss("sparse_categorical_crossentropy", *this, target, label_smoothing,
+                     ignore_index, reduction);
 }
 
 Tensor Tensor::cross_entropy(const Tensor& target, double label_smoothing, Reduction reduction,
                              CallSite at) const {
   const CallSiteScope site(at);
   if (!is_float(target.dtype()))
-    return sparse_categorical_crossentropy(target, label_smoothing, -1, reduction);
+    return sparse_loss("cross_entropy", *this, target, label_smoothing, -1, reduction);
   require_same_shape("cross_entropy", *this, target);
   const double classes = static_cast<double>(size(1));
   const Tensor wanted =

@@ -52,7 +52,9 @@ void require_words(const Tensor& x) {
 }  // namespace
 
 std::pair<Tensor, Tensor> Tensor::threefry2x32(const Tensor& key0, const Tensor& key1,
-                                               const Tensor& counter0, const Tensor& counter1) {
+                                               const Tensor& counter0, const Tensor& counter1,
+                                               CallSite at) {
+  const CallSiteScope site(at);
   for (const Tensor* t : {&key0, &key1, &counter0, &counter1}) require_words(*t);
   constexpr int64_t kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const Tensor keys[] = {key0, key1, key0 ^ key1 ^ 0x1BD11BDA};
@@ -77,7 +79,7 @@ std::pair<Tensor, Tensor> random_words(const Dims& shape) {
   const Dim count = shape.product();
   if (count.max() > INT32_MAX)
     fail("rand", "shape {} has more than 2^31 elements: draw it in parts", shape.text());
-  const Tensor element = Tensor::arange(count, DType::U32);
+  const Tensor element = Tensor::arange(count, DType::U32).reshape(shape);
   return Tensor::threefry2x32(draw.key0, draw.key1, element, draw.number);
 }
 
@@ -113,7 +115,7 @@ std::pair<double, double> fans(const char* tag, const Dims& shape) {
 Tensor Tensor::rand(const Dims& shape, DType dtype, CallSite at) {
   const CallSiteScope site(at);
   require_random_float("rand", dtype);
-  return unit_interval(random_words(shape), dtype).reshape(shape);
+  return unit_interval(random_words(shape), dtype);
 }
 
 Tensor Tensor::uniform(const Dims& shape, double low, double high, DType dtype, CallSite at) {
@@ -133,7 +135,7 @@ Tensor Tensor::randint(int64_t low, int64_t high, const Dims& shape, DType dtype
   // The high half of a 32 x 32 bit product: each number within 2^-32 of equally likely.
   const Tensor word = random_words(shape).first.cast(DType::U64);
   const Tensor scaled = (word * width) >> 32;
-  return (scaled.cast(DType::I64) + low).cast(dtype).reshape(shape);
+  return (scaled.cast(DType::I64) + low).cast(dtype);
 }
 
 Tensor Tensor::randn(const Dims& shape, DType dtype, CallSite at) {
@@ -144,7 +146,7 @@ Tensor Tensor::randn(const Dims& shape, DType dtype, CallSite at) {
   const DType run = dtype == DType::F64 ? DType::F64 : DType::F32;
   const Tensor u = unit_interval(words, run), v = unit_interval({words.second, words.first}, run);
   const Tensor radius = ((1 - u).log() * -2).sqrt();
-  return (radius * (v * (2 * std::numbers::pi)).sin()).cast(dtype).reshape(shape);
+  return (radius * (v * (2 * std::numbers::pi)).sin()).cast(dtype);
 }
 
 Tensor Tensor::normal(const Dims& shape, double mean, double std, DType dtype, CallSite at) {

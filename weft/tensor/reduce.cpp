@@ -41,21 +41,27 @@ DType sum_result(DType d) { return is_float(d) ? d : sum_dtype(d); }
 }  // namespace
 
 Tensor Tensor::sum(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
   return fold("sum", Fold::Add, *this, axes, keepdim, sum_dtype(dtype()), sum_result(dtype()), at);
 }
 Tensor Tensor::prod(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
   return fold("prod", Fold::Mul, *this, axes, keepdim, sum_dtype(dtype()), sum_result(dtype()), at);
 }
 Tensor Tensor::max(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
   return fold("max", Fold::Max, *this, axes, keepdim, dtype(), dtype(), at);
 }
 Tensor Tensor::min(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
   return fold("min", Fold::Min, *this, axes, keepdim, dtype(), dtype(), at);
 }
 Tensor Tensor::any(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
   return fold("any", Fold::Or, *this, axes, keepdim, DType::Bool, DType::Bool, at);
 }
 Tensor Tensor::all(const Axes& axes, bool keepdim, CallSite at) const {
+  const CallSiteScope site(at);
   return fold("all", Fold::And, *this, axes, keepdim, DType::Bool, DType::Bool, at);
 }
 
@@ -145,15 +151,19 @@ Tensor running(const char* tag, Fold kind, const Tensor& x, int64_t axis, DType 
 }  // namespace
 
 Tensor Tensor::cumsum(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
   return running("cumsum", Fold::Add, *this, axis, sum_dtype(dtype()), sum_result(dtype()), at);
 }
 Tensor Tensor::cumprod(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
   return running("cumprod", Fold::Mul, *this, axis, sum_dtype(dtype()), sum_result(dtype()), at);
 }
 Tensor Tensor::cummax(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
   return running("cummax", Fold::Max, *this, axis, dtype(), dtype(), at);
 }
 Tensor Tensor::cummin(int64_t axis, CallSite at) const {
+  const CallSiteScope site(at);
   return running("cummin", Fold::Min, *this, axis, dtype(), dtype(), at);
 }
 

@@ -135,7 +135,8 @@ class Tensor {
   static Tensor randperm(int64_t n, DType dtype = kDefaultInt, CallSite = CallSite::here());
   /// The two output words of threefry2x32-20 (Salmon et al. 2011) for u32 tensors.
   static std::pair<Tensor, Tensor> threefry2x32(const Tensor& key0, const Tensor& key1,
-                                                const Tensor& counter0, const Tensor& counter1);
+                                                const Tensor& counter0, const Tensor& counter1,
+                                                CallSite = CallSite::here());
   Tensor dropout(double p = 0.5, CallSite = CallSite::here()) const;  ///< while training
 
   // ---- what it is
@@ -143,10 +144,10 @@ class Tensor {
   DType dtype() const;
   size_t ndim() const;
   Dims dims() const;
-  std::vector<int64_t> shape() const;  ///< Error when symbolic
-  Dim dim(int64_t axis) const;
-  int64_t size(int64_t axis) const { return dim(axis).value(); }
-  int64_t numel() const;
+  std::vector<int64_t> shape(CallSite = CallSite::here()) const;  ///< Error when symbolic
+  Dim dim(int64_t axis, CallSite = CallSite::here()) const;
+  int64_t size(int64_t axis, CallSite = CallSite::here()) const;
+  int64_t numel(CallSite = CallSite::here()) const;
   std::string device() const;
   Tensor to(std::string_view device, CallSite = CallSite::here()) const;
   /// "f32 (2, 2) [[1, 2], [3, 4]]": realizes; long tensors are abbreviated.
@@ -193,9 +194,10 @@ class Tensor {
   Tensor one_hot(int64_t classes, CallSite = CallSite::here()) const;  ///< of integers, to i32
 
   // ---- indexing (NumPy's rules; see index.h)
-  Tensor operator[](std::initializer_list<Index> at) const { return index({at.begin(), at.end()}); }
-  Tensor operator[](int64_t at) const { return index({at}); }
-  Tensor operator[](const Tensor& positions) const { return index({positions}); }
+  Tensor operator[](std::initializer_list<Index> at) const {
+    return index({at.begin(), at.end()}, at.size() ? at.begin()->site() : CallSite());
+  }
+  Tensor operator[](const Index& at) const { return index({at}, at.site()); }
   Tensor index(const std::vector<Index>& at, CallSite = CallSite::here()) const;
   /// Writes value (broadcast) to the indexed elements; with index tensors the last write wins.
   Tensor& index_put(const std::vector<Index>& at, const Operand& value,
@@ -245,8 +247,8 @@ class Tensor {
   friend Tensor operator!=(const Operand& a, const Operand& b) {
     return binary("!=", Op::Ne, a, b);
   }
-  Tensor operator-() const;
-  Tensor operator~() const;  ///< logical not of bool, bitwise not of integers
+  friend Tensor operator-(const Operand& x) { return negate(x); }
+  friend Tensor operator~(const Operand& x) { return invert(x); }  ///< of bits; of a bool: not
 
   Tensor maximum(const Operand& other, CallSite = CallSite::here()) const;
   Tensor minimum(const Operand& other, CallSite = CallSite::here()) const;
@@ -254,10 +256,13 @@ class Tensor {
   Tensor pow(const Operand& exponent, CallSite = CallSite::here()) const;
   /// This is the condition: a where true, else b.
   Tensor where(const Operand& a, const Operand& b, CallSite = CallSite::here()) const;
-  Tensor sqrt(CallSite = CallSite::here()) const;  ///< integers become f32, in all of these
-  Tensor exp2(CallSite = CallSite::here()) const;
-  Tensor log2(CallSite = CallSite::here()) const;
-  Tensor sin(CallSite = CallSite::here()) const;
+  // sqrt, exp2, log2, sin: the functions of ops.def. Integers become f32.
+#define WEFT_OP(...)
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, ...) \
+  Tensor method(CallSite = CallSite::here()) const;
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+#undef WEFT_OP
   Tensor trunc(CallSite = CallSite::here()) const;
   Tensor cast(DType dtype, CallSite = CallSite::here()) const;
   Tensor bitcast(DType dtype, CallSite = CallSite::here()) const;
@@ -392,6 +397,8 @@ class Tensor {
   static Tensor binary(const char* name, Op op, const Operand& a, const Operand& b);
   static Tensor subtract(const Operand& a, const Operand& b);
   static Tensor divide(const Operand& a, const Operand& b);
+  static Tensor negate(const Operand& x);
+  static Tensor invert(const Operand& x);
   static Tensor remainder(const Operand& a, const Operand& b);
   template <class T>
   static Tensor of_rows(const std::vector<T>& data, const Dims& shape, CallSite at) {

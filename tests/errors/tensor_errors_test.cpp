@@ -1,0 +1,244 @@
+// The text of every error a user can get from the tensor room.
+#include <functional>
+
+#include "tests/tensor/tensor_test.h"
+
+namespace weft {
+namespace {
+
+struct UserError {
+  const char* expected;  // up to the call site
+  std::function<void()> provoke;
+};
+
+Tensor f(const Dims& shape) { return Tensor::zeros(shape); }
+Tensor i(const Dims& shape) { return Tensor::zeros(shape, DType::I32); }
+Tensor b(const Dims& shape) { return Tensor::zeros(shape, DType::Bool); }
+
+const UserError kErrors[] = {
+    {"[tensor] this Tensor holds nothing: it was default-made or moved from; give it a value "
+     "first, for example with Tensor::zeros or Tensor::of",
+     [] { Tensor().sum(); }},
+    {"[full] size -1 in shape (2, -1) is negative: sizes are at least 0", [] { f({2, -1}); }},
+    {"[full] index is not a dtype of elements: choose bool, an integer or a float",
+     [] { Tensor::full({2}, 1, DType::Index); }},
+    {"[arange] from 0 to 5 by 0 never ends: give finite numbers and a step that is not 0",
+     [] { Tensor::arange(0, 5, 0); }},
+    {"[linspace] -1 steps: give at least 0", [] { Tensor::linspace(0, 1, -1); }},
+    {"[one_hot] takes class numbers: got f32 of shape (2,); cast it to an integer dtype first",
+     [] { f({2}).one_hot(3); }},
+    {"[one_hot] 0 classes: give at least 1", [] { i({2}).one_hot(0); }},
+    {"[tril] takes matrices: got shape (2,); give at least 2 axes", [] { f({2}).tril(); }},
+    {"[from] 12 bytes of data for shape (2, 2) of f32, which takes 16",
+     [] { Tensor::from(std::vector<float>{1, 2, 3}, {2, 2}); }},
+    {"[reshape] (2, 3) has 6 elements but (4, 2) has 8: the products of the sizes must be equal",
+     [] { f({2, 3}).reshape({4, 2}); }},
+    {"[reshape] (2, 3) has 6 elements but (-1, 4) has no whole number for -1: the products of the "
+     "sizes must be equal",
+     [] { f({2, 3}).reshape({-1, 4}); }},
+    {"[reshape] (-1, -1) has more than one -1: only one size can be computed",
+     [] { f({2, 3}).reshape({-1, -1}); }},
+    {"[reshape] size -2 in (-2, 3) is negative", [] { f({2, 3}).reshape({-2, 3}); }},
+    {"[expand] axis 0 of (2, 3) has size 2 and cannot become 4: only sizes of 1 repeat",
+     [] { f({2, 3}).expand({4, 3}); }},
+    {"[expand] (3,) has fewer axes than (2, 3): expanding never removes axes",
+     [] { f({2, 3}).expand({3}); }},
+    {"[permute] 1 axes for shape (2, 3): list each of its 2 axes once",
+     [] { f({2, 3}).permute({0}); }},
+    {"[permute] axis 0 is listed twice for shape (2, 3): list each axis once",
+     [] { f({2, 3}).permute({0, 0}); }},
+    {"[transpose] axis 2 is out of range for shape (2, 3): it must be from -2 to 1",
+     [] { f({2, 3}).transpose(0, 2); }},
+    {"[shrink] 1 ranges for shape (2, 3): give (begin, end) for every axis",
+     [] { f({2, 3}).shrink({{0, 2}}); }},
+    {"[shrink] range (1, 4) of axis 1 is not inside shape (2, 3)",
+     [] { f({2, 3}).shrink({{0, 2}, {1, 4}}); }},
+    {"[flatten] first axis 1 is after last axis 0", [] { f({2, 3}).flatten(1, 0); }},
+    {"[window] a window of 3 (dilation 1) does not fit axis 0 of shape (2,): it reaches over 3",
+     [] { f({2}).window(0, 3); }},
+    {"[window] size 1, stride 0 and dilation 1 must be at least 1", [] { f({2}).window(0, 1, 0); }},
+    {"[split] the sizes add up to 4 but axis 0 of shape (5,) has 5", [] { f({5}).split({2, 2}); }},
+    {"[split] pieces of size 0: give at least 1", [] { f({5}).split(0); }},
+    {"[chunk] 0 parts: give at least 1", [] { f({5}).chunk(0); }},
+    {"[pad] 2 amounts for shape (5,): give (before, after) for every axis",
+     [] { f({5}).pad({{1, 1}, {0, 0}}); }},
+    {"[pad] cutting (-2, -1) from axis 0 of shape (2,) leaves less than nothing",
+     [] { f({2}).pad({{-2, -1}}); }},
+    {"[cat] there is nothing to join: give at least one tensor", [] { Tensor::cat({}); }},
+    {"[cat] shapes (2, 3) and (2, 4) differ outside axis 0: all other sizes must be equal",
+     [] { Tensor::cat({f({2, 3}), f({2, 4})}); }},
+    {"[stack] shapes (2,) and (3,) differ: they must be equal",
+     [] { Tensor::stack({f({2}), f({3})}); }},
+    {"[repeat] 1 counts for shape (2, 3): give one per axis", [] { f({2, 3}).repeat({2}); }},
+    {"[diagonal] takes a square matrix: got shape (2, 3)", [] { f({2, 3}).diagonal(); }},
+    {"[index] 2 is out of range for axis 0 of shape (2, 3): it must be from -2 to 1",
+     [] { f({2, 3})[2]; }},
+    {"[index] 2 indices for shape (2,), which has 1 axes", [] { f({2})[{0, 0}]; }},
+    {"[index] more than one kEllipsis: only one can be filled in",
+     [] { f({2})[{kEllipsis, kEllipsis}]; }},
+    {"[index] a slice step of 0 goes nowhere: use 1 or -1", [] { f({2})[{Slice(0, 2, 0)}]; }},
+    {"[index] positions must be integers: got f32 of shape (2,); cast them",
+     [] { f({2})[f({2})]; }},
+    {"[index] bool masks select a number of elements that is not known when the graph is built: "
+     "use where() or masked_fill()",
+     [] { f({2})[b({2})]; }},
+    {"[gather] an index of shape (2,) does not fit (2, 3): the ranks must be equal, and only axis "
+     "0 may be longer",
+     [] { f({2, 3}).gather(0, i({2})); }},
+    {"[gather] the index must be of an integer dtype: got f32 of shape (2,); cast it",
+     [] { f({2}).gather(0, f({2})); }},
+    {"[scatter] src of shape (3,) and index of shape (2,) must have equal shapes",
+     [] { f({4}).scatter(0, i({2}), f({3})); }},
+    {"[index_select] positions are 1-D: got shape (2, 2)",
+     [] { f({4}).index_select(0, i({2, 2})); }},
+    {"[assign] shapes (2, 3) and (4,) do not broadcast: axis -1 is 3 and 4; sizes must be equal or "
+     "1, so reshape or expand one of them",
+     [] { f({2, 3}).assign(f({4})); }},
+    {"[assign] a value of shape (4, 2, 3) does not fit (2, 3): sizes must be equal, or 1 in the "
+     "value; reshape it",
+     [] { f({2, 3}).assign(f({4, 2, 3})); }},
+    {"[assign] cannot write through an expanded view: several of its elements are one; write to "
+     "the tensor it views, or to a copy made with contiguous()",
+     [] { f({1}).expand({3}).assign(1); }},
+    {"[assign] cannot write through sliding windows: several of its elements are one; write to the "
+     "tensor it views, or to a copy made with contiguous()",
+     [] { f({3}).window(0, 2).assign(1); }},
+    {"[+] shapes (2, 3) and (4,) do not broadcast: axis -1 is 3 and 4; sizes must be equal or 1, "
+     "so reshape or expand one of them",
+     [] { f({2, 3}) + f({4}); }},
+    {"[-] is not defined for two bools: use ^ or cast to an integer dtype",
+     [] { b({2}) - b({2}); }},
+    {"[-] is not defined for bool: use ~ or cast to an integer dtype", [] { -b({2}); }},
+    {"[&] takes integers or bools: got f32; cast to an integer dtype first", [] { f({2}) & 1; }},
+    {"[~] takes integers or bools: got f32; cast to an integer dtype first", [] { ~f({2}); }},
+    {"[<<] is not defined for bool: cast to an integer dtype first", [] { b({2}) << b({2}); }},
+    {"[cast] index is not a dtype of elements: choose bool, an integer or a float",
+     [] { f({2}).cast(DType::Index); }},
+    {"[bitcast] f32 and i8 have different widths or bits that mean nothing: the widths must be "
+     "equal and the result not bool",
+     [] { f({2}).bitcast(DType::I8); }},
+    {"[sum] axis 2 is out of range for shape (2, 3): it must be from -2 to 1",
+     [] { f({2, 3}).sum(2); }},
+    {"[sum] axis 0 is listed twice for shape (2, 3): list each axis once",
+     [] { f({2, 3}).sum({0, -2}); }},
+    {"[sum] axis 0 is out of range: a tensor of shape () has no axes", [] { Tensor(1.0).sum(0); }},
+    {"[max] axis 0 of shape (0,) has no elements, and there is no max of nothing",
+     [] { f({0}).max(); }},
+    {"[argmax] axis 1 of shape (2, 0) has no elements, and there is no argmax of nothing",
+     [] { f({2, 0}).argmax(1); }},
+    {"[var] needs floating-point numbers: got i32 of shape (2,); cast it first",
+     [] { i({2}).var(); }},
+    {"[softmax] needs floating-point numbers: got i32 of shape (2,); cast it first",
+     [] { i({2}).softmax(); }},
+    {"[topk] 4 of axis -1 of shape (3,): k must be from 0 to 3", [] { f({3}).topk(4); }},
+    {"[matmul] inner dimensions differ: got (4, 3) and (5, 2); the last axis of the left (3) must "
+     "equal the second-last axis of the right (5)",
+     [] { f({4, 3}).matmul(f({5, 2})); }},
+    {"[matmul] inner dimensions differ: got (4, 3) and (2,); the last axis of the left (3) must "
+     "equal the only axis of the right (2)",
+     [] { f({4, 3}).matmul(f({2})); }},
+    {"[matmul] both operands need at least one axis: got (4, 3) and (); use * for scalars",
+     [] { f({4, 3}).matmul(f({})); }},
+    {"[matmul] batch axes differ: got (7, 4, 3) and (5, 3, 2); axis -3 is 7 and 5: they must be "
+     "equal or 1",
+     [] { f({7, 4, 3}).matmul(f({5, 3, 2})); }},
+    {"[conv2d] input (1, 3, 4, 4) has 3 channels and weight (2, 2, 3, 3) takes 2 in each of 1 "
+     "groups: the channels must be groups * weight.size(1), and weight.size(0) a multiple of "
+     "groups",
+     [] { f({1, 3, 4, 4}).conv2d(f({2, 2, 3, 3})); }},
+    {"[conv2d] input (1, 3, 4, 4) and weight (2, 3, 3) must both have a batch or output axis, a "
+     "channel axis and the same spatial axes",
+     [] { f({1, 3, 4, 4}).conv2d(f({2, 3, 3})); }},
+    {"[conv2d] stride has 3 numbers for 2 spatial axes: give one, or one per axis",
+     [] { f({1, 3, 4, 4}).conv2d(f({2, 3, 3, 3}), {}, {.stride = {1, 2, 3}}); }},
+    {"[conv2d] stride 0 and dilation 1 must be at least 1",
+     [] { f({1, 3, 4, 4}).conv2d(f({2, 3, 3, 3}), {}, {.stride = 0}); }},
+    {"[conv2d] a kernel of 5 (dilation 1) reaches over 5 places, but axis 2 of the padded input "
+     "(1, 3, 4, 4) has 4: pad more or use a smaller kernel",
+     [] { f({1, 3, 4, 4}).conv2d(f({2, 3, 5, 5})); }},
+    {"[conv_transpose2d] input (1, 3, 4, 4) has 3 channels but weight (2, 3, 3, 3) takes 2: they "
+     "must be equal, and a multiple of the 1 groups",
+     [] { f({1, 3, 4, 4}).conv_transpose2d(f({2, 3, 3, 3})); }},
+    {"[max_pool2d] a kernel of 2 axes does not fit shape (4, 4): leave at least one axis before "
+     "them",
+     [] { f({4, 4}).max_pool2d(); }},
+    {"[max_pool2d] kernel size 0 must be at least 1", [] { f({1, 1, 4, 4}).max_pool2d({0, 2}); }},
+    {"[avg_pool2d] needs floating-point numbers: got i32 of shape (1, 1, 4, 4); cast it first",
+     [] { i({1, 1, 4, 4}).avg_pool2d(); }},
+    {"[batchnorm] a vector of shape (2,) for 3 channels of shape (2, 3): the sizes must be equal",
+     [] { f({2, 3}).batchnorm({}, {}, f({2}), f({3})); }},
+    {"[dropout] the probability is 1.5: it must be from 0 to 1", [] { f({2}).dropout(1.5); }},
+    {"[scaled_dot_product_attention] causal and mask together: put the causal part in the mask",
+     [] {
+       const Tensor m = f({2, 2});
+       f({2, 2}).scaled_dot_product_attention(m, m, {.mask = &m, .causal = true});
+     }},
+    {"[mse_loss] predictions (2,) and targets (3,) have different shapes: they must be equal",
+     [] { f({2}).mse_loss(f({3})); }},
+    {"[cross_entropy] scores (2, 3) and class numbers (3,) do not fit: scores are (n, classes, "
+     "...) and class numbers (n, ...)",
+     [] { f({2, 3}).cross_entropy(i({3})); }},
+    {"[cross_entropy] predictions (2, 3) and targets (2,) have different shapes: they must be "
+     "equal",
+     [] { f({2, 3}).cross_entropy(f({2})); }},
+    {"[nll_loss] class numbers must be integers: got f32 of shape (2,); cast them",
+     [] { f({2, 3}).nll_loss(f({2})); }},
+    {"[rand] makes floating-point numbers, not i32: use randint() or cast()",
+     [] { Tensor::rand({2}, DType::I32); }},
+    {"[randint] the range [3, 3) is empty", [] { Tensor::randint(3, 3, {2}); }},
+    {"[uniform] the range [1, 0) is empty", [] { Tensor::uniform({2}, 1, 0); }},
+    {"[kaiming_uniform] shape (2,) has no inputs and outputs: give at least 2 axes",
+     [] { Tensor::kaiming_uniform({2}); }},
+    {"[threefry2x32] keys and counters are u32: got f32 of shape (1,)",
+     [] { Tensor::threefry2x32(f({1}), f({1}), f({1}), f({1})); }},
+    {"[item] shape (2,) has 2 elements: item() takes the one of a tensor that has one",
+     [] { f({2}).item<float>(); }},
+    {"[requires_grad_] gradients need floating-point numbers: got i32 of shape (2,); cast it first",
+     [] { i({2}).requires_grad_(); }},
+    {"[requires_grad_] this Tensor is a view of shape (3,): gradients belong to whole tensors; "
+     "call it on the tensor that is viewed, or on contiguous()",
+     [] { f({2, 3})[0].requires_grad_(); }},
+    {"[backward] needs one number to start from, but the shape is (2,): reduce it with sum() or "
+     "mean(), or give the upstream gradient",
+     [] { f({2}).backward(); }},
+    {"[backward] this value depends on no tensor with requires_grad_(); if it was realized before "
+     "(item(), to_vector(), realize()), its history is gone: call backward() first",
+     [] { f({}).backward(); }},
+    {"[backward] the upstream gradient has shape (3,) but the tensor has (2,): they must be equal",
+     [] { f({2}).backward(f({3})); }},
+    {"[gradient] target 0 of shape (2,) is a constant, and equal constants are one value: call "
+     "requires_grad_() on it before using it",
+     [] { f({}).gradient({f({2})}); }},
+    {"[gradient] gradients need floating-point numbers: got i32 of shape (); cast it first",
+     [] { i({}).gradient({f({2})}); }},
+    {"[set_grad] a gradient of shape (3,) for a tensor of shape (2,): the shapes must be equal",
+     [] { f({2}).set_grad(f({3})); }},
+    {"[variable] the range of n is [5, 4]: it must not be empty or negative",
+     [] { Variable("n", 5, 4); }},
+    {"[variable] n cannot be 3: it was made for multiples of 2 in [1, 8]",
+     [] { Variable("n", 1, 8, 2).bind(3); }},
+    {"[shape] the size n=3 is symbolic: its number is not part of the graph; use dims(), or bind "
+     "and shrink to a number first",
+     [] { f({4}).shrink({{0, Variable("n", 1, 4).bind(3)}}).shape(); }},
+    {"[device] there is no device \"tpu\"; did you mean CPU?; devices are CPU, C, INTERP, NULL, "
+     "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP",
+     [] { f({4}).to("tpu"); }},
+};
+
+class TensorErrors : public ::testing::Test {
+ protected:
+  Context context_;
+  ContextScope scope_{context_};
+};
+
+TEST_F(TensorErrors, SayWhatIsWrongAndWhatToDo) {
+  for (const UserError& e : kErrors) {
+    std::string message = message_of(e.provoke);
+    const size_t site = message.rfind(" (errors/tensor_errors_test.cpp:");
+    EXPECT_NE(site, std::string::npos) << "no call site in: " << message;
+    EXPECT_EQ(message.substr(0, site), e.expected);
+  }
+}
+
+}  // namespace
+}  // namespace weft
