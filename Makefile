@@ -32,7 +32,7 @@ demo: setup build
 	@echo "curves: build/demo/curves.svg"
 
 bench: build
-	build/release/weft bench
+	for what in schedule compile dispatch elementwise reduce gemm; do build/release/weft bench $$what; done
 
 format:
 	tools/format

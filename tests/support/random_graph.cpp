@@ -17,6 +17,31 @@ constexpr DType kAllData[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, D
                               DType::BF16, DType::F32, DType::F64};
 constexpr DType kIndexTypes[] = {DType::I32, DType::I64, DType::I8, DType::U32};
 
+/// Every op of one operand and its dtype: those that take small integers to such, then those that
+/// are rounded once, then approximate ones.
+struct UnaryOps {
+  std::vector<Op> list = {Op::Neg, Op::Not, Op::Trunc};
+  size_t exact, rounded;
+
+  UnaryOps() {
+    add(kIntOnly, 0);
+    exact = list.size();
+    add(0, kApproximate);
+    rounded = list.size();
+    add(kApproximate, 0);
+  }
+  /// Ops with the trait `with` (0: any) and without the trait `without`.
+  void add(uint16_t with, uint16_t without) {
+    for (const OpInfo& row : kOps) {
+      const bool converts = row.op == Op::Cast || row.op == Op::Bitcast || row.op == Op::ToIndex;
+      const bool listed = std::find(list.begin(), list.end(), row.op) != list.end();
+      if (row.group == OpGroup::Unary && !converts && !listed && (row.traits & with) == with &&
+          (row.traits & without) == 0)
+        list.push_back(row.op);
+    }
+  }
+};
+
 class Generator {
  public:
   Generator(Graph& graph, uint64_t seed, const RandomGraphOptions& options)
@@ -119,9 +144,11 @@ class Generator {
   // ---- elementwise
 
   NodeRef unary(NodeRef x) {
-    constexpr Op ops[] = {Op::Neg, Op::Not, Op::Trunc, Op::Sqrt, Op::Exp2, Op::Log2, Op::Sin};
-    const int64_t choices = options_.exact ? 3 : options_.transcendental ? 7 : 4;
-    return build(ops[random_.below(choices)], x->dtype, {x});
+    static const UnaryOps ops;
+    const size_t choices = options_.exact            ? ops.exact
+                           : options_.transcendental ? ops.list.size()
+                                                     : ops.rounded;
+    return build(ops.list[random_.below(choices)], x->dtype, {x});
   }
   NodeRef binary(NodeRef x) {
     constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max, Op::Min,  Op::And, Op::Or,

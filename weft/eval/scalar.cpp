@@ -1,8 +1,10 @@
 #include "weft/eval/scalar.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "weft/base/error.h"
 #include "weft/base/int128.h"
@@ -10,7 +12,26 @@
 namespace weft::eval {
 namespace {
 
-// ---- floats: each function in float or double
+__extension__ using Wide = __int128;
+__extension__ using Bits = unsigned __int128;
+
+// ---- functions: one of ops.def on a float, a double or an integer. long double results, the
+// reference of ulp tests, are rounded once.
+
+#define WEFT_OP(...)
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
+  template <class T>                                                            \
+  T value_of_##Name([[maybe_unused]] T x, [[maybe_unused]] int width) {         \
+    constexpr bool kOfIntegers = ((traits) & kIntOnly) != 0;                    \
+    if constexpr (kOfIntegers == std::is_same_v<T, Wide>)                       \
+      return static_cast<T>(value);                                             \
+    else                                                                        \
+      internal_error("eval", "{} is not defined for these operands", mnemonic); \
+  }
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+
+// ---- floats: each op in float or double
 
 template <class T>
 T maximum(T a, T b) {
@@ -22,11 +43,6 @@ T minimum(T a, T b) {
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
   return a < b ? a : b;
 }
-/// The reference for ulp tests: 64 bits of precision, then rounded once.
-template <class T>
-T rounded(long double x) {
-  return static_cast<T>(x);
-}
 
 template <class T>
 struct FloatRow {
@@ -36,11 +52,11 @@ struct FloatRow {
 
 template <class T>
 constexpr FloatRow<T> kFloatRows[] = {
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
+  {Op::Name, [](T x, T, T) { return value_of_##Name(x, 0); }},
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
     {Op::Neg, [](T a, T, T) { return -a; }},
-    {Op::Sqrt, [](T a, T, T) { return std::sqrt(a); }},
-    {Op::Exp2, [](T a, T, T) { return rounded<T>(exp2l(a)); }},
-    {Op::Log2, [](T a, T, T) { return rounded<T>(log2l(a)); }},
-    {Op::Sin, [](T a, T, T) { return rounded<T>(sinl(a)); }},
     {Op::Trunc, [](T a, T, T) { return std::trunc(a); }},
     {Op::Add, [](T a, T b, T) { return a + b; }},
     {Op::Mul, [](T a, T b, T) { return a * b; }},
@@ -61,9 +77,6 @@ Value apply_float(Op op, DType dtype, const std::array<Value, 3>& v) {
 }
 
 // ---- integers: the mathematical result, of which the low bits are kept
-
-__extension__ using Wide = __int128;
-__extension__ using Bits = unsigned __int128;
 
 /// Sign- or zero-extended operand; b is also the shift count.
 struct IntOperands {
@@ -96,6 +109,11 @@ struct IntRow {
 };
 
 constexpr IntRow kIntRows[] = {
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
+  {Op::Name, [](const IntOperands& v) { return value_of_##Name(v.a, v.width); }},
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+#undef WEFT_OP
     {Op::Neg, [](const IntOperands& v) { return -v.a; }},
     {Op::Not, [](const IntOperands& v) { return ~v.a; }},
     {Op::Add, [](const IntOperands& v) { return v.a + v.b; }},

@@ -30,6 +30,7 @@ enum OpTrait : uint16_t {
   kBoolResult = 8,
   kFloatOnly = 16,
   kIntOnly = 32,
+  kApproximate = 64,  ///< within a stated error; every other op is exact or rounded once
 };
 
 struct OpInfo {

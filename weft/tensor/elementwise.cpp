@@ -75,6 +75,13 @@ Tensor unary(Op op, const Tensor& x, DType dtype, CallSite at) {
   return scope.result(scope.g.alu(op, {scope.g.cast(x.node(), dtype)}));
 }
 
+Tensor function(Op op, const Tensor& x, CallSite at) {
+  const CallSiteScope site(at);
+  const DType dtype = x.dtype();
+  require_takes(info(op).mnemonic, op, dtype);
+  return unary(op, x, has_trait(op, kFloatOnly) ? float_or_default(dtype) : dtype, at);
+}
+
 }  // namespace
 
 // ---- operators
@@ -158,18 +165,13 @@ Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
 
 // ---- unary ones
 
-Tensor Tensor::sqrt(CallSite at) const {
-  return unary(Op::Sqrt, *this, float_or_default(dtype()), at);
-}
-Tensor Tensor::exp2(CallSite at) const {
-  return unary(Op::Exp2, *this, float_or_default(dtype()), at);
-}
-Tensor Tensor::log2(CallSite at) const {
-  return unary(Op::Log2, *this, float_or_default(dtype()), at);
-}
-Tensor Tensor::sin(CallSite at) const {
-  return unary(Op::Sin, *this, float_or_default(dtype()), at);
-}
+#define WEFT_OP(...)
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, ...) \
+  Tensor Tensor::method(CallSite at) const { return function(Op::Name, *this, at); }
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+#undef WEFT_OP
+
 Tensor Tensor::trunc(CallSite at) const {
   return is_float(dtype()) ? unary(Op::Trunc, *this, dtype(), at) : *this;
 }

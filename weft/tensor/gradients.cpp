@@ -50,10 +50,21 @@ void mulacc(Backward& b) {
 }
 
 void neg(Backward& b) { b.give(0, -b.grad); }
-void sqrt(Backward& b) { b.give(0, b.grad * 0.5 / b.y()); }
-void exp2(Backward& b) { b.give(0, b.grad * (b.y() * std::numbers::ln2)); }
-void log2(Backward& b) { b.give(0, b.grad * std::numbers::log2e / b.x(0)); }
-void sin(Backward& b) { b.give(0, b.grad * b.x(0).cos()); }
+
+// The functions' are in ops.def.
+#define WEFT_OP(...)
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc)                 \
+  Tensor gradient_of_##Name([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y, \
+                            [[maybe_unused]] const Tensor& grad) {                              \
+    return gradient;                                                                            \
+  }                                                                                             \
+  void function_##Name(Backward& b) {                                                           \
+    const Tensor given = gradient_of_##Name(b.x(0), b.y(), b.grad);                             \
+    if (given.defined()) b.give(0, given);                                                      \
+  }
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+
 void cast(Backward& b) { b.give(0, b.grad.cast(b.n->src(0)->dtype)); }
 void same(Backward& b) { b.give(0, b.grad); }
 
@@ -330,16 +341,20 @@ struct GradientRow {
 
 // Ops that are not listed pass nothing on: comparisons, integers, Trunc, Bitcast, Detach.
 constexpr GradientRow kGradients[] = {
-    {Op::Neg, neg},         {Op::Sqrt, sqrt},       {Op::Exp2, exp2},
-    {Op::Log2, log2},       {Op::Sin, sin},         {Op::Cast, cast},
-    {Op::Add, add},         {Op::Mul, mul},         {Op::Div, divide},
-    {Op::Max, extreme},     {Op::Min, extreme},     {Op::Where, where},
-    {Op::MulAcc, mulacc},   {Op::Reshape, reshape}, {Op::Expand, expand},
-    {Op::Permute, permute}, {Op::Pad, pad},         {Op::Shrink, shrink},
-    {Op::Flip, flip},       {Op::Window, window},   {Op::Unwindow, unwindow},
-    {Op::Gather, gather},   {Op::Scatter, scatter}, {Op::Assign, assign},
-    {Op::Reduce, reduce},   {Op::Scan, scan},       {Op::Get, loop_result},
-    {Op::Contiguous, same}, {Op::Copy, copy},
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
+  {Op::Name, (traits) & kIntOnly ? nullptr : function_##Name},
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+#undef WEFT_OP
+    {Op::Neg, neg},         {Op::Cast, cast},         {Op::Add, add},
+    {Op::Mul, mul},         {Op::Div, divide},        {Op::Max, extreme},
+    {Op::Min, extreme},     {Op::Where, where},       {Op::MulAcc, mulacc},
+    {Op::Reshape, reshape}, {Op::Expand, expand},     {Op::Permute, permute},
+    {Op::Pad, pad},         {Op::Shrink, shrink},     {Op::Flip, flip},
+    {Op::Window, window},   {Op::Unwindow, unwindow}, {Op::Gather, gather},
+    {Op::Scatter, scatter}, {Op::Assign, assign},     {Op::Reduce, reduce},
+    {Op::Scan, scan},       {Op::Get, loop_result},   {Op::Contiguous, same},
+    {Op::Copy, copy},
 };
 
 constexpr std::array<GradientRule, 256> by_op() {

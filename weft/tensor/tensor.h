@@ -256,10 +256,13 @@ class Tensor {
   Tensor pow(const Operand& exponent, CallSite = CallSite::here()) const;
   /// This is the condition: a where true, else b.
   Tensor where(const Operand& a, const Operand& b, CallSite = CallSite::here()) const;
-  Tensor sqrt(CallSite = CallSite::here()) const;  ///< integers become f32, in all of these
-  Tensor exp2(CallSite = CallSite::here()) const;
-  Tensor log2(CallSite = CallSite::here()) const;
-  Tensor sin(CallSite = CallSite::here()) const;
+  // sqrt, exp2, log2, sin: the functions of ops.def. Integers become f32.
+#define WEFT_OP(...)
+#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, ...) \
+  Tensor method(CallSite = CallSite::here()) const;
+#include "weft/graph/ops.def"
+#undef WEFT_FUNCTION
+#undef WEFT_OP
   Tensor trunc(CallSite = CallSite::here()) const;
   Tensor cast(DType dtype, CallSite = CallSite::here()) const;
   Tensor bitcast(DType dtype, CallSite = CallSite::here()) const;

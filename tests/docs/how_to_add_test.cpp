@@ -1,0 +1,125 @@
+// The promises of docs/how_to_add: the examples are patches that still apply, touch as many files
+// as the pages say, and work.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "tests/docs/pages.h"
+#include "tests/source_dir.h"
+#include "weft/base/format.h"
+
+namespace weft {
+namespace {
+
+/// Runs a line of shell at the top of the checkout.
+struct Shell {
+  int status;
+  std::string output;
+};
+Shell shell(const std::string& line) {
+  const std::string whole = strformat("cd '{}' && {{ {}; }} 2>&1", source_dir(), line);
+  std::FILE* pipe = ::popen(whole.c_str(), "r");
+  std::string output;
+  char buffer[4096];
+  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) output.append(buffer, n);
+  return {::pclose(pipe), output};
+}
+
+std::string patch_path(const std::string& name) { return "tests/docs/patches/" + name + ".patch"; }
+
+std::set<std::string> touched_files(const std::string& patch) {
+  std::set<std::string> files;
+  std::istringstream lines(repository_file(patch_path(patch)));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("+++ b/")) files.insert(line.substr(6));
+  return files;
+}
+
+bool has_patch_program() { return shell("patch --version").status == 0; }
+
+void expect_applies(const std::string& name) {
+  const Shell s = shell("patch -p1 --dry-run --force < " + patch_path(name));
+  EXPECT_EQ(s.status, 0) << patch_path(name) << " no longer applies; apply it by hand and write it "
+                         << "again with\n  git diff -U2 -- weft > " << patch_path(name) << "\n"
+                         << s.output;
+}
+
+TEST(HowToAdd, APrimitiveOpTouchesTwoFiles) {
+  EXPECT_EQ(touched_files("op"),
+            (std::set<std::string>{"weft/graph/ops.def", "weft/lower/decompose_int.cpp"}));
+  if (!has_patch_program()) GTEST_SKIP() << "patch (Debian: patch) is not installed";
+  expect_applies("op");
+}
+
+TEST(HowToAdd, ADerivedOpTouchesOneFile) {
+  EXPECT_EQ(touched_files("derived_op"), (std::set<std::string>{"weft/tensor/derived.def"}));
+  if (!has_patch_program()) GTEST_SKIP() << "patch (Debian: patch) is not installed";
+  expect_applies("derived_op");
+}
+
+/// Uses both new ops as a user would: on every device that runs here, against plain arithmetic.
+constexpr const char* kProgram = R"(
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "weft/weft.h"
+using namespace weft;
+
+template <class T>
+int wrong_counts(const char* device) {
+  using L = std::numeric_limits<T>;
+  const std::vector<T> v = {0, 1, 2, 3, 7, 64, 85, 127, L::max(), L::min(), T(-1), T(L::max() / 3), T(-100)};
+  const std::vector<T> got = Tensor::from(v).to(device).popcount().to_vector<T>();
+  int wrong = 0;
+  for (size_t i = 0; i < v.size(); ++i)
+    wrong += got[i] != std::popcount(static_cast<std::make_unsigned_t<T>>(v[i]));
+  return wrong;
+}
+
+int wrong_on(const char* device) {
+  int wrong = wrong_counts<int8_t>(device) + wrong_counts<int16_t>(device) +
+              wrong_counts<int32_t>(device) + wrong_counts<int64_t>(device) +
+              wrong_counts<uint8_t>(device) + wrong_counts<uint16_t>(device) +
+              wrong_counts<uint32_t>(device) + wrong_counts<uint64_t>(device);
+  Tensor x = Tensor::of({0.25f, 0.5f, 0.75f}).to(device).requires_grad_();
+  const std::vector<float> y = x.logit().to_vector<float>();
+  x.logit().sum().backward();
+  const std::vector<float> slope = x.grad().to_vector<float>();
+  for (int i = 0; i < 3; ++i) {
+    const double p = 0.25 * (i + 1);
+    wrong += std::fabs(y[i] - std::log(p / (1 - p))) > 1e-6;
+    wrong += std::fabs(slope[i] - 1 / (p * (1 - p))) > 1e-5;
+  }
+  std::printf("%s: %d wrong\n", device, wrong);
+  return wrong;
+}
+
+int main() { return wrong_on("CPU:INTERP") + wrong_on("CPU"); }
+)";
+
+TEST(HowToAdd, SlowThePatchedTreeBuildsAndItsOpsWork) {
+  if (!has_patch_program()) GTEST_SKIP() << "patch (Debian: patch) is not installed";
+  const std::string tree = ::testing::TempDir() + "weft_patched";
+  const std::string program = ::testing::TempDir() + "use_new_ops.cpp";
+  std::ofstream(program) << kProgram;
+  const Shell s = shell(strformat(
+      "rm -rf '{0}' && mkdir '{0}' && cp -r CMakeLists.txt cmake weft tests '{0}' && "
+      "cp '{1}' '{0}/use.cpp' && "
+      "for p in op derived_op; do patch -s -p1 -d '{0}' < tests/docs/patches/$p.patch || exit 1; "
+      "done && printf 'add_executable(use use.cpp)\\ntarget_link_libraries(use PRIVATE "
+      "weft_tensor)\\n' >> '{0}/CMakeLists.txt' && cmake -S '{0}' -B '{0}/build' -G Ninja && "
+      "cmake --build '{0}/build' --target use compiler_tests core_tests && '{0}/build/use' && "
+      "'{0}/build/compiler_tests' --gtest_filter=LowerDecompose.UnaryOps --gtest_brief=1 && "
+      "'{0}/build/core_tests' '--gtest_filter=RandomGraphs.*' --gtest_brief=1 && rm -rf '{0}'",
+      tree, program));
+  EXPECT_EQ(s.status, 0) << s.output.substr(s.output.size() > 4000 ? s.output.size() - 4000 : 0);
+}
+
+}  // namespace
+}  // namespace weft

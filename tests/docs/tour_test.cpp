@@ -1,0 +1,162 @@
+// docs/tour.md: (a + b).sum() at every stage of run/pipeline.cpp, as the stages really leave it.
+#include <gtest/gtest.h>
+
+#include "tests/docs/pages.h"
+#include "weft/base/format.h"
+#include "weft/graph/print.h"
+#include "weft/lower/lower.h"
+#include "weft/optimize/optimize.h"
+#include "weft/render/render.h"
+#include "weft/run/normalise.h"
+#include "weft/schedule/schedule.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+constexpr const char* kIntro = R"(# A tour: `(a + b).sum()` from a Tensor to its number
+
+Every step below is what the real stage made of the step before; `tests/docs/tour_test.cpp` writes this
+page. The order is that of `weft/run/pipeline.cpp`. To see the same for a program of yours, run it with
+`WEFT_DEBUG=3` (decisions), `4` (text), `5` (kernels) or `6` (linear programs).
+
+```
+Tensor ──> graph ──> schedule ──> optimize ──> lower ──> render ──> device
+         nodes     kernels      faster       list of   C text    code, run
+                                kernels      instructions
+```
+
+The program:
+
+```cpp
+#include "weft/weft.h"
+using namespace weft;
+Tensor a = Tensor::arange(4096, DType::F32).reshape({64, 64}).contiguous();
+Tensor b = Tensor::ones({64, 64}).contiguous();
+realize({a, b});
+Tensor c = (a + b).sum();
+```
+
+)";
+
+constexpr const char* kTensor = R"(## 1. Tensor: a graph of nodes (`weft/tensor`, `weft/graph`)
+
+Nothing has run. `c` is a handle to the last of these nodes; each is interned, so building the same
+expression again gives the same nodes. A line is a node: op, dtype, sources, integers by name; the
+comment is its shape. `buffer` is memory that holds values.
+
+)";
+constexpr const char* kNormal = R"(
+## 2. Normal form (`weft/run/normalise.h`)
+
+Buffers become numbered parameters: the same program on other data is the same graph, which is what
+caches are keyed by.
+
+)";
+constexpr const char* kSchedule = R"(
+## 3. Schedule: kernels over buffers (`weft/schedule`)
+
+Which values are computed together, and why:
+
+)";
+constexpr const char* kKernel = R"(
+Shapes are gone. Every node has one element; ranges are loops, and each access says which flat element
+it touches. The sum needs no place for `a + b`:
+
+)";
+constexpr const char* kOptimize = R"(
+## 4. Optimize: the same kernel, faster (`weft/optimize`)
+
+Ranges are split and bound to cores, vector lanes and copies. What was done for a machine with AVX2:
+
+)";
+constexpr const char* kLower = R"(
+## 5. Lower: a list of instructions (`weft/lower`)
+
+Loops are brackets, the reduction is a register (`acc`) that is read and set, lanes are vectors, the
+mathematical `index` has become a machine integer.
+
+)";
+constexpr const char* kRender = R"(
+## 6. Render: text (`weft/render`)
+
+One function per kernel; `begin` and `end` are the share of one thread. The device `CPU:INTERP` skips
+this step and runs the list above.
+
+)";
+
+std::string block(const std::string& text, const char* language = "") {
+  const bool ends = !text.empty() && text.back() == '\n';
+  return strformat("```{}\n{}{}```\n", language, text, ends ? "" : "\n");
+}
+
+Target tour_target() {
+  CpuFeatures cpu;
+  for (CpuFeature f : {CpuFeature::Avx, CpuFeature::Avx2, CpuFeature::Fma}) cpu.set(f, true);
+  return make_target("c", cpu, 2);
+}
+
+std::string decisions(const Schedule& schedule) {
+  std::string out;
+  for (const Decision& d : schedule.decisions)
+    append_format(out, "{} {}: {}\n", d.staged ? "stage" : "fuse", summary(d.node), d.reason);
+  for (size_t i = 0; i < schedule.steps.size(); ++i) {
+    const ScheduleStep& s = schedule.steps[i];
+    append_format(out, "step {}: {} on buffers", i,
+                  s.kernel < 0 ? "copy" : schedule.kernels[static_cast<size_t>(s.kernel)].name);
+    for (const int b : s.buffers) append_format(out, " {}", b);
+    out += '\n';
+  }
+  return out;
+}
+
+/// Steps 4 to 6 of one kernel.
+std::string kernel_pages(const Kernel& kernel) {
+  const Target target = tour_target();
+  OptimizeReport report;
+  OptimizeOptions options;
+  options.report = &report;
+  const Kernel fast = optimize_kernel(kernel, target, options);
+  std::string applied;
+  for (const std::string& line : report.applied) applied += line + "\n";
+  const LinearProgram program = lower_kernel(fast, target);
+  const std::string text = render(program, target, entry_name(0, kernel.name));
+  return kOptimize + block(applied) + "\n" + block(print_graph(fast.sink)) + kLower +
+         block(print_program(program)) + kRender + block(text, "c");
+}
+
+TEST(Pages, Tour) {
+  Options options;
+  options.dev = "CPU:INTERP";
+  options.threads = 2;
+  Context context(options);
+  const ContextScope scope(context);
+  const Tensor a = Tensor::arange(4096, DType::F32).reshape({64, 64}).contiguous();
+  const Tensor b = Tensor::ones({64, 64}).contiguous();
+  realize({a, b});
+  const Tensor c = (a + b).sum();
+
+  std::string page = kIntro;
+  page += kTensor + block(print_graph(c.node()));
+  Graph graph;
+  const NodeRef values[] = {c.node()};
+  const NormalForm form = normalise(graph, values, c.node()->device);
+  page += kNormal + block(print_graph(form.values[0]));
+  ScheduleOptions schedule_options;
+  schedule_options.explain = true;
+  const ScheduleOutput output{form.values[0]};
+  const Schedule schedule = make_schedule({&output, 1}, schedule_options);
+  ASSERT_EQ(schedule.kernels.size(), 1u);
+  page += kSchedule + block(decisions(schedule)) + kKernel;
+  page += block(print_graph(schedule.kernels[0].sink));
+  page += kernel_pages(schedule.kernels[0]);
+  page += strformat(
+      "\n## 7. Run (`weft/device`, `weft/run`)\n\nThe text is compiled and loaded, memory is bound "
+      "to the parameters, and the kernel runs. `c.item<float>()` is\n{}: 0 + 1 + ... + 4095 and "
+      "4096 ones.\n",
+      c.item<double>());
+  expect_page("tour.md", page);
+}
+
+}  // namespace
+}  // namespace weft

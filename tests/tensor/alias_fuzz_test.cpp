@@ -1,0 +1,281 @@
+// Laziness is never observable: random programs of views, writes through views and realizes equal
+// NumPy's model of strided arrays, whatever is realized when.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "weft/base/context.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+using Extents = std::vector<int64_t>;
+
+/// An array as NumPy sees it: shared memory, an offset and strides. Everything happens at once.
+struct Strided {
+  std::shared_ptr<std::vector<int32_t>> memory;
+  int64_t offset = 0;
+  Extents shape, strides;
+
+  static Strided contiguous(Extents shape, std::vector<int32_t> elements) {
+    Strided a{std::make_shared<std::vector<int32_t>>(std::move(elements)), 0, std::move(shape), {}};
+    a.strides.assign(a.shape.size(), 1);
+    for (size_t i = a.shape.size(); i-- > 1;) a.strides[i - 1] = a.strides[i] * a.shape[i];
+    return a;
+  }
+
+  int64_t count() const {
+    return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  }
+
+  int64_t place(int64_t position) const {
+    int64_t at = offset;
+    for (size_t i = shape.size(); i-- > 0; position /= shape[i])
+      at += position % shape[i] * strides[i];
+    return at;
+  }
+  std::vector<int32_t> elements() const {
+    std::vector<int32_t> out;
+    for (int64_t i = 0; i < count(); ++i) out.push_back((*memory)[static_cast<size_t>(place(i))]);
+    return out;
+  }
+  void write(const std::vector<int32_t>& values) const {
+    for (int64_t i = 0; i < count(); ++i)
+      (*memory)[static_cast<size_t>(place(i))] = values[static_cast<size_t>(i)];
+  }
+
+  Strided slice(size_t axis, int64_t begin, int64_t size, int64_t step) const {
+    Strided v = *this;
+    v.offset += begin * strides[axis];
+    v.shape[axis] = size;
+    v.strides[axis] *= step;
+    return v;
+  }
+  Strided permuted(const std::vector<size_t>& axes) const {
+    Strided v = *this;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      v.shape[i] = shape[axes[i]];
+      v.strides[i] = strides[axes[i]];
+    }
+    return v;
+  }
+  /// A view where the axes that merge lie densely in each other, else a copy: NumPy's rule.
+  Strided reshaped(const Extents& to) const {
+    Extents from_shape, from_strides;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] == 1) continue;
+      const bool merges = !from_shape.empty() && from_strides.back() == shape[i] * strides[i];
+      if (merges) {
+        from_shape.back() *= shape[i];
+        from_strides.back() = strides[i];
+      } else {
+        from_shape.push_back(shape[i]);
+        from_strides.push_back(strides[i]);
+      }
+    }
+    // Each dense run must split exactly into new axes.
+    Strided v = *this;
+    v.shape = to;
+    v.strides.assign(to.size(), 0);
+    size_t run = from_shape.size();
+    int64_t left = 1, stride = 0;
+    for (size_t i = to.size(); i-- > 0;) {
+      if (to[i] == 1) continue;
+      if (left == 1) {
+        if (run == 0) return contiguous(to, elements());
+        --run;
+        left = from_shape[run];
+        stride = from_strides[run];
+      }
+      if (left % to[i] != 0) return contiguous(to, elements());
+      v.strides[i] = stride;
+      stride *= to[i];
+      left /= to[i];
+    }
+    return v;
+  }
+};
+
+struct Pair {
+  Tensor tensor;
+  Strided model;
+};
+
+class Program {
+ public:
+  explicit Program(uint64_t seed) : rng_(seed) {}
+
+  void run(int steps) {
+    fresh();
+    for (int i = 0; i < steps && !::testing::Test::HasFatalFailure(); ++i) step();
+    for (const Pair& p : pool_) compare(p);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  int64_t pick(int64_t below) { return std::uniform_int_distribution<int64_t>(0, below - 1)(rng_); }
+  Pair& any() { return pool_[static_cast<size_t>(pick(static_cast<int64_t>(pool_.size())))]; }
+  void note(const std::string& line) { text_ += line + "\n"; }
+  void keep(Tensor t, Strided m) {
+    if (pool_.size() >= 7) pool_.erase(pool_.begin() + pick(static_cast<int64_t>(pool_.size())));
+    pool_.push_back({std::move(t), std::move(m)});
+  }
+
+  void fresh() {
+    Extents shape;
+    for (int64_t rank = 1 + pick(3); rank > 0; --rank) shape.push_back(1 + pick(4));
+    std::vector<int32_t> values(static_cast<size_t>(
+        std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
+    for (int32_t& v : values) v = static_cast<int32_t>(pick(100));
+    note("fresh");
+    keep(Tensor::from(values, Dims(shape)), Strided::contiguous(shape, values));
+  }
+
+  void step() {
+    switch (pick(11)) {
+      case 0: return fresh();
+      case 1:
+      case 2: return slice();
+      case 3: return permute();
+      case 4: return reshape();
+      case 5:
+      case 6: return write();
+      case 7: return add_in_place();
+      case 8: return combine();
+      case 9: return realize_some();
+      default: return compare(any());
+    }
+  }
+
+  void slice() {
+    const Pair p = any();
+    const auto axis = static_cast<size_t>(pick(static_cast<int64_t>(p.model.shape.size())));
+    const int64_t n = p.model.shape[axis], step = 1 + pick(2), begin = pick(n);
+    const int64_t size = 1 + pick((n - begin + step - 1) / step);
+    note("slice");
+    std::vector<Index> index;
+    for (size_t i = 0; i < axis; ++i) index.push_back(Slice());
+    index.push_back(Slice(Dim(begin), Dim(begin + (size - 1) * step + 1), step));
+    Tensor view = p.tensor.index(index);
+    Strided model = p.model.slice(axis, begin, size, step);
+    if (pick(3) == 0) {
+      note("flip");
+      view = view.flip({static_cast<int64_t>(axis)});
+      model = model.slice(axis, size - 1, size, -1);
+    }
+    keep(view, model);
+  }
+
+  void permute() {
+    const Pair p = any();
+    std::vector<size_t> axes(p.model.shape.size());
+    std::iota(axes.begin(), axes.end(), size_t{0});
+    std::shuffle(axes.begin(), axes.end(), rng_);
+    note("permute");
+    keep(p.tensor.permute(Axes(std::vector<int64_t>(axes.begin(), axes.end()))),
+         p.model.permuted(axes));
+  }
+
+  void reshape() {
+    const Pair p = any();
+    Extents to;
+    int64_t left = p.model.count();
+    while (left > 1) {
+      std::vector<int64_t> divisors;
+      for (int64_t d = 2; d <= left; ++d)
+        if (left % d == 0) divisors.push_back(d);
+      to.push_back(divisors[static_cast<size_t>(pick(static_cast<int64_t>(divisors.size())))]);
+      left /= to.back();
+    }
+    if (to.empty() || pick(4) == 0) to.push_back(1);
+    note("reshape");
+    keep(p.tensor.reshape(Dims(to)), p.model.reshaped(to));
+  }
+
+  const Pair* same_shape(const Strided& as) {
+    std::vector<const Pair*> found;
+    for (const Pair& p : pool_)
+      if (p.model.shape == as.shape) found.push_back(&p);
+    return found.empty() ? nullptr
+                         : found[static_cast<size_t>(pick(static_cast<int64_t>(found.size())))];
+  }
+
+  void write() {
+    Pair target = any();
+    const Pair* source = same_shape(target.model);
+    if (source && pick(3) != 0) {
+      note("assign");
+      const std::vector<int32_t> values = source->model.elements();
+      target.tensor.assign(source->tensor);
+      target.model.write(values);
+    } else {
+      note("assign scalar");
+      const auto value = static_cast<int32_t>(pick(100));
+      target.tensor.assign(value);
+      target.model.write(std::vector<int32_t>(static_cast<size_t>(target.model.count()), value));
+    }
+  }
+
+  void add_in_place() {
+    Pair target = any();
+    const Pair* source = same_shape(target.model);
+    std::vector<int32_t> values = target.model.elements();
+    note("+=");
+    const std::vector<int32_t> more = source->model.elements();
+    target.tensor += source->tensor;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] =
+          static_cast<int32_t>(static_cast<uint32_t>(values[i]) + static_cast<uint32_t>(more[i]));
+    target.model.write(values);
+  }
+
+  void combine() {
+    const Pair a = any();
+    const Pair b = *same_shape(a.model);
+    std::vector<int32_t> values = a.model.elements();
+    const std::vector<int32_t> other = b.model.elements();
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<int32_t>(static_cast<uint32_t>(values[i]) * 2 -
+                                       static_cast<uint32_t>(other[i]));
+    note("combine");
+    keep(a.tensor * 2 - b.tensor, Strided::contiguous(a.model.shape, values));
+  }
+
+  void realize_some() {
+    std::vector<Tensor> chosen;
+    for (const Pair& p : pool_)
+      if (pick(2) == 0) chosen.push_back(p.tensor);
+    note("realize");
+    if (!chosen.empty()) realize(chosen);
+  }
+
+  void compare(const Pair& p) {
+    note("compare");
+    ASSERT_EQ(p.tensor.to_vector<int32_t>(), p.model.elements()) << text_;
+  }
+
+  std::mt19937_64 rng_;
+  std::vector<Pair> pool_;
+  std::string text_;
+};
+
+void run_programs(uint64_t first, uint64_t count) {
+  Options options;
+  options.dev = "CPU:INTERP";
+  Context context(options);
+  ContextScope scope(context);
+  for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFatalFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Program program(seed);
+    ASSERT_NO_THROW(program.run(16)) << program.text();
+  }
+}
+
+TEST(AliasFuzz, ProgramsOfViewsAndWritesEqualNumPysModel) { run_programs(0, 150); }
+TEST(AliasFuzz, SlowManyProgramsEqualNumPysModel) { run_programs(1000, 100'000); }
+
+}  // namespace
+}  // namespace weft
