@@ -105,6 +105,8 @@ class TileSearch {
     const RangeMask vectors = best_.vectors | bit(r);
     for (NodeRef n : info_.order)
       if (std::popcount(info_.deps(n) & vectors) > 1) return false;
+    for (NodeRef n : info_.reduces)
+      if (std::popcount((info_.deps(n) | info_.closed_by(n)) & vectors) > 1) return false;
     return true;
   }
   bool open_vector() const {
