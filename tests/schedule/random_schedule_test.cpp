@@ -90,8 +90,18 @@ constexpr const char* kOnceFailed[] = {
     // A kernel with nothing to do was to compute a value for another.
     "%0 = param i64 slot=0\n%1 = shr i64 %0 1:i64\n%2 = reshape i64 %1 1\n"
     "%3 = shrink i64 %2 1 0 steps=2\nreturn %3 %1",
+    // An element outside of an axis of size 1, wanted by nothing, was to be stored there.
+    "%0 = iota index 1 1 1 axis=1\n%1 = cast i32 %0\n"
+    "%2 = shrink i32 %1 1 0 1 0 1 0 steps=1,1,1\n%3 = reduce.min i32 %2 axes=0,2\n"
+    "%4 = reshape i32 %1 1 1 1 1\nreturn %3 %4",
     // The running minimum of zeros does not depend on the elements.
     "%0 = param u16 2 slot=0\n%1 = shr u16 %0 65534:u16\n%2 = scan.min u16 %1 axis=0",
+    // Clang calls fmaxf for the select, which f16 has no instruction for.
+    "%0 = param f16 1 2 1 slot=0\n%1 = expand f16 %0 1 2 2\n%2 = permute f16 %1 axes=1,0,2\n"
+    "%3 = iota i32 2 1 2 axis=0\n%4 = carry f16 k=0 loop=1\n%5 = elem f16 k=0 loop=1\n"
+    "%6 = le bool %4 %5\n%7 = where f16 %6 %5 %4\n%8 = elem i32 k=1 loop=1\n"
+    "%9 = carry i32 k=1 loop=1\n%10 = where i32 %6 %8 %9\n%11 = loop void %2 %3 3:f16 0:i32 %7 "
+    "%10 loop=1 elems=2 carries=2 stacked=1 axes=0\n%12 = get i32 %11 k=1",
     // Every load is masked off.
     "%0 = param u16 3 3 4 slot=0\n%1 = min u16 %0 %0\n"
     "%2 = shrink u16 %1 2 0 1 1 3 3 steps=1,1,1\n%3 = pad u16 %2 0 0 2 1 2 2 interior=0,0,0\n"
@@ -101,10 +111,11 @@ constexpr const char* kOnceFailed[] = {
 TEST(RandomSchedule, GraphsThatOnceFailed) {
   Context context;
   for (const char* text : kOnceFailed) {
-    for (const bool optimize : {false, true}) {
+    for (const char* device : {"INTERP", "C"}) {
       Graph g;
       testing::RunOptions options;
-      options.optimize = optimize;
+      options.device = device;
+      options.optimize = options.device == "C";
       const RandomGraph r = with_inputs(g, text);
       const Outcome o = compare(context, r, options);
       EXPECT_FALSE(o.wrong()) << text << "\nexpected " << ::testing::PrintToString(o.expected)
@@ -150,6 +161,23 @@ TEST(RandomSchedule, OptimizedKernelsAreExactOnSmallIntegers) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(400, graphs, {});
+}
+
+TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  testing::RunOptions options;
+  options.device = "C";
+  expect_equal(25, graphs, options);
+}
+
+TEST(RandomSchedule, SlowHundredThousandGraphs) {
+  testing::RunOptions options;
+  options.optimize = false;
+  expect_equal(50000, pinned(), options);
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  expect_equal(50000, graphs, {});
 }
 
 }  // namespace

@@ -84,15 +84,13 @@ class Generator {
     for (const int64_t d : dims) src.push_back(g_.index(d));
     return build(op, x->dtype, src, std::move(ints));
   }
-  /// Which of +0 and -0 a maximum gives is not defined; adding 0 leaves +0, so that no later op can
-  /// tell.
-  NodeRef without_zero_sign(NodeRef n, bool extreme) {
-    if (!n || !extreme || !is_float(n->dtype)) return n;
+  /// Which of +0 and -0 a maximum gives is not defined, nor is the sum of nothing but -0; adding 0
+  /// leaves +0, so that no later op can tell.
+  NodeRef without_zero_sign(NodeRef n, bool lost) {
+    if (!n || !lost || !is_float(n->dtype)) return n;
     return build(Op::Add, n->dtype, {n, g_.constant(Value::of(n->dtype, 0.0))});
   }
-  static bool is_extreme(int64_t fold) {
-    return fold == static_cast<int64_t>(Fold::Max) || fold == static_cast<int64_t>(Fold::Min);
-  }
+  static bool loses_zero_sign(int64_t fold) { return fold != static_cast<int64_t>(Fold::Mul); }
   static Dims dims_of(NodeRef n) {
     Dims dims;
     for (NodeRef d : n->shape->span()) dims.push_back(d->vmin);
@@ -258,20 +256,23 @@ class Generator {
 
   int64_t random_fold(DType d) {
     if (!is_float(d)) return random_.between(1, 6);
-    return random_.between(options_.float_sums ? 1 : 3, 4);
+    if (!options_.float_sums || (options_.exact && bits(d) < 32)) return random_.between(3, 4);
+    const int64_t fold = random_.between(1, 4);
+    const bool product = fold == static_cast<int64_t>(Fold::Mul);
+    return options_.exact && product ? static_cast<int64_t>(Fold::Add) : fold;
   }
   NodeRef reduce(NodeRef x) {
     std::vector<int64_t> ints = {random_fold(x->dtype)};
     for (int64_t a = 0; a < x->rank(); ++a)
       if (random_.chance(60)) ints.push_back(a);
     if (ints.size() == 1) return nullptr;
-    return without_zero_sign(build(Op::Reduce, x->dtype, {x}, ints), is_extreme(ints[0]));
+    return without_zero_sign(build(Op::Reduce, x->dtype, {x}, ints), loses_zero_sign(ints[0]));
   }
   NodeRef scan(NodeRef x) {
     if (x->rank() == 0) return nullptr;
     const int64_t kind = random_fold(x->dtype);
     NodeRef n = build(Op::Scan, x->dtype, {x}, {kind, random_.below(x->rank())});
-    return without_zero_sign(n, is_extreme(kind));
+    return without_zero_sign(n, loses_zero_sign(kind));
   }
   /// argmax-like: a running extreme and where it was first seen.
   NodeRef loop(NodeRef x) {
@@ -322,7 +323,7 @@ class Generator {
     const int64_t combine = random_.chance(50) ? 0 : random_fold(x->dtype);
     NodeRef values = param(x->dtype, dims);
     return without_zero_sign(build(Op::Scatter, x->dtype, {x, index, values}, {axis, combine, 0}),
-                             is_extreme(combine));
+                             loses_zero_sign(combine));
   }
   NodeRef assign(NodeRef x) {
     NodeRef view = x;

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -30,13 +31,17 @@ struct External {
   void* address;
 };
 
-// What a compiler may call even in freestanding code.
+// What a compiler may call even in freestanding code; Clang makes fmaxf of a select on f16 values.
 std::span<const External> externals() {
   static const External kTable[] = {
       {"memcpy", reinterpret_cast<void*>(&std::memcpy)},
       {"memmove", reinterpret_cast<void*>(&std::memmove)},
       {"memset", reinterpret_cast<void*>(&std::memset)},
       {"memcmp", reinterpret_cast<void*>(&std::memcmp)},
+      {"fmaxf", reinterpret_cast<void*>(&::fmaxf)},
+      {"fminf", reinterpret_cast<void*>(&::fminf)},
+      {"fmax", reinterpret_cast<void*>(static_cast<double (*)(double, double)>(&::fmax))},
+      {"fmin", reinterpret_cast<void*>(static_cast<double (*)(double, double)>(&::fmin))},
   };
   return kTable;
 }

@@ -77,8 +77,8 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
     auto key = [&a](uint8_t r) {
       return (a.opaque & bit(r)) != 0 ? INT64_MAX : std::abs(a.stride[r]);
     };
-    std::stable_sort(list.begin(), list.end(),
-                     [&](uint8_t x, uint8_t y) { return key(x) < key(y); });
+    std::sort(list.begin(), list.end(),
+              [&](uint8_t x, uint8_t y) { return key(x) != key(y) ? key(x) < key(y) : x < y; });
   }
   add_reductions();
   add_stores();

@@ -78,6 +78,8 @@ LoopNest::Parts LoopNest::split(Axis a, int64_t factor, Tail tail) {
 
 LoopNest::Axis LoopNest::fuse(Axis outer, Axis inner) {
   WEFT_CHECK(outer != inner, "an axis cannot be fused with itself");
+  if (axes_[outer].kind == Kind::One) return inner;
+  if (axes_[inner].kind == Kind::One) return outer;
   NodeRef divisor = axes_[inner].size;
   const Axis fused =
       add_axis(g_.mul(axes_[outer].size, divisor), axes_[outer].ranges | axes_[inner].ranges);

@@ -30,8 +30,10 @@ class TileSearch {
     const Tiling plain = best_;
     std::vector<std::pair<double, const Body*>> bodies;
     for (const Body& b : model_.bodies()) bodies.emplace_back(model_.cycles(b, plain), &b);
-    std::stable_sort(bodies.begin(), bodies.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    // Bodies lie in one array: their addresses are their order.
+    std::sort(bodies.begin(), bodies.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
     for (auto [cycles, body] : bodies) {
       body_ = body;
       choose_tile();
@@ -46,6 +48,7 @@ class TileSearch {
   struct Start {
     double cost;
     Tiling tiling;
+    size_t order = 0;  // decides between equal costs
   };
 
   /// Tries the most promising vector ranges each with its best copies: what a gather costs depends
@@ -73,8 +76,10 @@ class TileSearch {
       for (size_t r = info_.ranges.size(); r-- > 0;)
         if (may_be_vector(r)) add_best_lanes(r, all);
     all.push_back({model_.total(best_) * kWorthwhile, best_});
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Start& a, const Start& b) { return a.cost < b.cost; });
+    for (size_t i = 0; i < all.size(); ++i) all[i].order = i;
+    std::sort(all.begin(), all.end(), [](const Start& a, const Start& b) {
+      return a.cost != b.cost ? a.cost < b.cost : a.order < b.order;
+    });
     const size_t most = body_->products ? kStarts : 1;
     if (all.size() > most) all.resize(most);
     return all;
@@ -105,6 +110,8 @@ class TileSearch {
     const RangeMask vectors = best_.vectors | bit(r);
     for (NodeRef n : info_.order)
       if (std::popcount(info_.deps(n) & vectors) > 1) return false;
+    for (NodeRef n : info_.reduces)
+      if (std::popcount((info_.deps(n) | info_.closed_by(n)) & vectors) > 1) return false;
     return true;
   }
   bool open_vector() const {

@@ -317,7 +317,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   std::vector<NodeRef> used;
   for (size_t a = 0; a < n->rank(); ++a) {
     NodeRef i = d.place.index[a];
-    if (is_int_const(n->dim(a), 1)) continue;
+    if (is_int_const(n->dim(a), 1) && is_int_const(i, 0)) continue;
     if (i->op != Op::Range || i->src(0) != n->dim(a) || !contains(k.ranges, i) || contains(used, i))
       return false;
     used.push_back(i);

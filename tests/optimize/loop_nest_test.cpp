@@ -1,0 +1,95 @@
+#include "weft/optimize/loop_nest.h"
+
+#include <functional>
+
+#include "tests/optimize/kernels.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+using namespace optimize;
+using namespace test;
+
+/// Applies `steps` to a copy of the kernel and compares values; gives what was recorded.
+std::vector<std::string> expect_same_after(const Kernel& kernel,
+                                           const std::function<void(LoopNest&)>& steps) {
+  Kernel changed{std::make_shared<Graph>(), nullptr, kernel.name};
+  changed.sink = changed.graph->import(kernel.sink);
+  const KernelInfo info(changed.sink);
+  LoopNest nest(*changed.graph, info, true);
+  steps(nest);
+  changed.sink = nest.apply();
+  verify_kernel(changed, "optimize");
+  const Buffers buffers = buffers_for(kernel);
+  const Buffers expected = run_kernel(kernel.sink, buffers),
+                got = run_kernel(changed.sink, buffers);
+  for (size_t slot = 0; slot < expected.size(); ++slot)
+    for (size_t i = 0; i < expected[slot].size(); ++i)
+      EXPECT_EQ(expected[slot][i].text(), got[slot][i].text()) << print_graph(changed.sink);
+  return nest.applied();
+}
+
+Kernel product() { return matmul_kernel(10, 12, 8, false, false); }
+
+TEST(LoopNest, SplitsThatDivide) {
+  const auto notes = expect_same_after(product(), [](LoopNest& n) { n.split(2, 4, Tail::Exact); });
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0], "split r2 of 8 into 2 x 4 -> r3, r4");
+}
+
+TEST(LoopNest, TailsOverlapOrAreMasked) {
+  for (Tail tail : {Tail::Overlap, Tail::Mask})
+    for (int64_t factor : {3, 4, 7, 10})
+      expect_same_after(product(), [&](LoopNest& n) { n.split(0, factor, tail); });
+}
+
+TEST(LoopNest, MaskedTailsInsideMaskedTails) {
+  expect_same_after(product(), [](LoopNest& n) {
+    const LoopNest::Parts p = n.split(0, 4, Tail::Mask);
+    n.split(p.outer, 2, Tail::Mask);
+    n.split(p.inner, 3, Tail::Mask);
+    n.split(1, 5, Tail::Mask);
+  });
+}
+
+TEST(LoopNest, FusedLoopsRunOverAllPairs) {
+  const auto notes =
+      expect_same_after(product(), [](LoopNest& n) { n.bind(n.fuse(0, 1), Binding::Core); });
+  EXPECT_EQ(notes, (std::vector<std::string>{"fuse r0, r1 -> r3", "bind r3 to core"}));
+}
+
+TEST(LoopNest, ReorderedTiles) {
+  expect_same_after(product(), [](LoopNest& n) {
+    const LoopNest::Parts rows = n.unroll_and_jam(0, 3, Tail::Overlap);
+    const LoopNest::Parts columns = n.vectorise(1, 4, Tail::Exact);
+    n.move_before(columns.outer, rows.outer);
+    n.move_after(2, rows.outer);
+  });
+}
+
+TEST(LoopNest, WhatIsNotLegalIsRefused) {
+  const Kernel k = product();
+  const KernelInfo info(k.sink);
+  LoopNest nest(*k.graph, info, false);
+  EXPECT_THROW(nest.split(0, 3, Tail::Exact), InternalError);
+  EXPECT_THROW(nest.split(2, 3, Tail::Mask), InternalError);
+  EXPECT_THROW(nest.split(2, 3, Tail::Overlap), InternalError);
+  EXPECT_THROW(nest.split(0, 11, Tail::Overlap), InternalError);
+  EXPECT_THROW(nest.fuse(1, 1), InternalError);
+}
+
+TEST(LoopNest, RestsOfReductionsArePeeled) {
+  for (int64_t size : {1, 3, 5, 8}) {
+    const Kernel k = product();
+    const KernelInfo info(k.sink);
+    const Kernel peeled{k.graph, peel_reduction(*k.graph, info, 2, k.graph->index(8 / size * size)),
+                        k.name};
+    verify_kernel(peeled, "optimize");
+    const Buffers buffers = buffers_for(k);
+    EXPECT_EQ(run_kernel(k.sink, buffers)[0], run_kernel(peeled.sink, buffers)[0]);
+  }
+}
+
+}  // namespace
+}  // namespace weft
