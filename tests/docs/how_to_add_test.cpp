@@ -75,10 +75,11 @@ template <class T>
 int wrong_counts(const char* device) {
   using L = std::numeric_limits<T>;
   const std::vector<T> v = {0, 1, 2, 3, 7, 64, 85, 127, L::max(), L::min(), T(-1), T(L::max() / 3), T(-100)};
-  const std::vector<T> got = Tensor::from(v).to(device).popcount().to_vector<T>();
+  const Tensor counts = Tensor::from(v).to(device).popcount();
+  const std::vector<T> got = counts.to_vector<T>();
   int wrong = 0;
   for (size_t i = 0; i < v.size(); ++i)
-    wrong += got[i] != std::popcount(static_cast<std::make_unsigned_t<T>>(v[i]));
+    wrong += static_cast<int>(got[i]) != std::popcount(static_cast<std::make_unsigned_t<T>>(v[i]));
   return wrong;
 }
 

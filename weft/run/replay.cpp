@@ -154,7 +154,7 @@ void Replay::State::bind_places(std::span<const ReplayArgument> arguments) {
 }
 
 NodeRef Replay::State::place_node(size_t i, Storage& storage) {
-  const Place& place = plan->places[i];
+  const HeldPlace& place = plan->places[i];
   NodeRef n = StorageAccess::peek(storage);
   for (const auto& weak : place.twins) {
     const std::shared_ptr<Storage> twin = weak.lock();
@@ -173,7 +173,7 @@ NodeRef Replay::State::place_node(size_t i, Storage& storage) {
   return n;
 }
 
-void Replay::State::check_form(const Place& place, NodeRef value) const {
+void Replay::State::check_form(const HeldPlace& place, NodeRef value) const {
   if (value->dtype != place.form.dtype)
     fail_type("jit.dtype",
               "{} is {}, was {} when the function was captured; cast it or capture "

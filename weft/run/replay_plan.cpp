@@ -53,7 +53,7 @@ class Merger {
     plan_->arguments = recording_.arguments.size();
     for (size_t i = 0; i < recording_.arguments.size(); ++i) {
       const ReplayArgument& a = recording_.arguments[i];
-      Place place;
+      HeldPlace place;
       place.name = a.name;
       place.id = recording_.argument_ids[i];
       NodeRef node = table_.node(place.id);
@@ -142,7 +142,7 @@ class Merger {
   /// The merged buffer of a Buffer node: made by an earlier run, or memory from before.
   int known(int64_t id, const CompiledBuffer& form) {
     if (const auto at = buffer_of_.find(id); at != buffer_of_.end()) return at->second;
-    Place& place = plan_->places[static_cast<size_t>(place_for(id))];
+    HeldPlace& place = plan_->places[static_cast<size_t>(place_for(id))];
     return buffer_of_[id] = place.buffer = add_buffer(form);
   }
 
@@ -154,7 +154,7 @@ class Merger {
            "{} was filled from host data inside the captured function, so a replay "
            "would see the old data; pass it as an argument",
            host->second.empty() ? std::string("a tensor") : host->second);
-    Place place;
+    HeldPlace place;
     place.id = id;
     if (const auto at = recording_.holders.find(id); at != recording_.holders.end())
       for (const auto& weak : at->second) add_holder(place, weak);
@@ -173,7 +173,7 @@ class Merger {
     return place_of_[id] = static_cast<int>(plan_->places.size()) - 1;
   }
 
-  static void add_holder(Place& place, const std::weak_ptr<Storage>& weak) {
+  static void add_holder(HeldPlace& place, const std::weak_ptr<Storage>& weak) {
     std::shared_ptr<Storage> s = weak.lock();
     if (!s) return;
     if (!place.storage)
@@ -214,7 +214,7 @@ class Merger {
 
   int place_of_storage(const Storage& s) {
     if (const int found = find_storage(s); found >= 0) return found;
-    Place place;  // only written, or lazy when the capture began
+    HeldPlace place;  // only written, or lazy when the capture began
     place.storage = const_cast<Storage&>(s).shared_from_this();
     place.name = s.label();
     place.form = plan_->form_of(StorageAccess::peek(s));

@@ -30,7 +30,7 @@ struct Ending {
 };
 
 /// Memory that exists before the call: an argument or a storage the function knows (state).
-struct Place {
+struct HeldPlace {
   std::string name;
   TensorForm form;
   std::shared_ptr<Storage> storage;           // state only
@@ -59,7 +59,7 @@ struct ReplayPlan {
 
   Context& context;
   CompiledSchedule schedule;
-  std::vector<Place> places;  ///< arguments first
+  std::vector<HeldPlace> places;  ///< arguments first
   size_t arguments = 0;
   std::vector<Fresh> fresh;
   struct Result {

@@ -40,7 +40,7 @@ struct Replay::State {
   bool set_values(std::span<const ReplayVariable> variables);
   void bind_places(std::span<const ReplayArgument> arguments);
   NodeRef place_node(size_t i, Storage& storage);
-  void check_form(const Place& place, NodeRef value) const;
+  void check_form(const HeldPlace& place, NodeRef value) const;
   void check_state(const ReplayArgument& argument) const;
   void make_exclusive(std::span<const ReplayArgument> arguments);
   Storage& storage_of(size_t place, std::span<const ReplayArgument> arguments) const;
