@@ -51,6 +51,7 @@ class Builder {
   }
 
   NodeRef load(NodeRef n, const Demand& d) {
+    if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
     NodeRef param = buffer_param(n), index = flat(n, d.place.index);
     if (is_int_const(d.place.valid, 1)) return g_.make(Op::Load, n->dtype, {param, index});
     return g_.make(Op::Load, n->dtype, {param, index, d.place.valid});

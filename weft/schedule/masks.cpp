@@ -15,6 +15,9 @@ NodeRef simplify_masks(Graph& g, NodeRef sink) {
       src[1] = gated.index;
       src.back() = gated.valid;
       if (is_int_const(gated.valid, 1)) src.pop_back();
+      // What is never read is 0, and its index may be anything.
+      if (n->op == Op::Load && is_int_const(gated.valid, 0))
+        return g.constant(Value::of(n->dtype, 0));
     }
     return g.with_sources(n, src);
   });

@@ -266,9 +266,8 @@ bool Planner::try_hoist(const Demand& d) {
   std::vector<NodeRef> used;
   if (!can_hoist(d, used)) return false;
   auto& sets = kernels[static_cast<size_t>(d.kernel)].hoisted;
-  sets.push_back(used);
-  std::stable_sort(sets.begin(), sets.end(),
-                   [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+  sets.insert(std::upper_bound(sets.begin(), sets.end(), used, smaller), used);
   return true;
 }
 

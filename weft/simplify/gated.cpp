@@ -176,11 +176,22 @@ constexpr NativeRule<NoContext> kGatedRules[] = {
 
 }  // namespace
 
+namespace {
+/// A load inside an index or a mask is executed wherever the kernel comes by, also where the outer
+/// mask is false: what it is masked by must not be taken for granted.
+bool loads_inside(std::initializer_list<NodeRef> roots) {
+  const Toposort order(std::span<const NodeRef>(roots.begin(), roots.size()));
+  return std::any_of(order.begin(), order.end(), [](NodeRef n) { return n->op == Op::Load; });
+}
+}  // namespace
+
 NodeRef simplify_given(Graph& g, NodeRef expression, NodeRef valid) {
+  if (loads_inside({expression, valid})) return expression;
   return given(g, expression, conjuncts(valid));
 }
 
 GatedIndex simplify_with_valid(Graph& g, GatedIndex gated) {
+  if (loads_inside({gated.index, gated.valid})) return gated;
   const std::vector<NodeRef> parts = irredundant(g, conjuncts(simplify_ungated(g, gated.valid)));
   NodeRef valid = conjunction(g, parts);
   if (is_int_const(valid, 0)) return {g.index(0), valid};
