@@ -10,7 +10,6 @@ namespace {
 class ReplayFuzz : public RunTest {
  protected:
   using Tensors = std::vector<StorageRef>;
-  static constexpr int64_t kSize = 4;
 
   int pick(int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); }
 

@@ -96,7 +96,7 @@ TEST_F(Reduce, LongSortsUseTheNetwork) {
   std::vector<int32_t> order(kCount);
   for (int i = 0; i < kCount; ++i) order[static_cast<size_t>(i)] = i;
   for (const bool descending : {false, true}) {
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
       const auto x = data[static_cast<size_t>(a)], y = data[static_cast<size_t>(b)];
       return x != y ? (descending ? x > y : x < y) : a < b;
     });

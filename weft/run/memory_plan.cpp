@@ -54,8 +54,10 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes) {
   plan.offsets.resize(lifetimes.size());
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return lifetimes[a].bytes != lifetimes[b].bytes ? lifetimes[a].bytes > lifetimes[b].bytes
+                                                    : a < b;
+  });
   std::vector<Placed> placed;
   for (size_t i : order) {
     const Lifetime& l = lifetimes[i];

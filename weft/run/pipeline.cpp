@@ -193,10 +193,11 @@ class Pipeline {
     std::vector<Job*> left(fresh.begin(), fresh.end());
     while (!left.empty()) {
       Device* device = left[0]->device;
-      const auto others = std::stable_partition(left.begin(), left.end(),
-                                                [&](Job* j) { return j->device == device; });
-      load_on(*device, {left.begin(), others});
-      left.erase(left.begin(), others);
+      std::vector<Job*> here;
+      for (Job* j : left)
+        if (j->device == device) here.push_back(j);
+      load_on(*device, here);
+      std::erase_if(left, [device](const Job* j) { return j->device == device; });
     }
   }
 
