@@ -320,7 +320,7 @@ void Program::run(const KernelArgs& args, uint32_t begin, uint32_t end) const {
   };
   const std::unique_ptr<std::byte, Free> memory(
       static_cast<std::byte*>(::operator new(frame_bytes_ + kLine, std::align_val_t(kLine))));
-  std::memcpy(memory.get(), constants_.data(), constants_.size());
+  if (!constants_.empty()) std::memcpy(memory.get(), constants_.data(), constants_.size());
   Frame frame{memory.get(), &args, begin, end};
   for (const Instr* i = code_.data(); i != nullptr;) i = i->step(i, frame);
 }
