@@ -27,7 +27,8 @@ class Optimiser {
     const CostModel model(info, target_);
     const Tiling tiling = choose_tiling(info, model, target_);
     if (options_.report) options_.report->cost = model.cost(tiling);
-    tile(std::move(info), tiling, model.innermost(tiling));
+    const int innermost = model.innermost(tiling);  // before `info`, which the model reads, moves
+    tile(std::move(info), tiling, innermost);
     return std::move(out_);
   }
 
