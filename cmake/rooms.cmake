@@ -21,7 +21,7 @@ weft_room(graph    NEEDS dtype)
 weft_room(rewrite  NEEDS graph)
 weft_room(simplify NEEDS rewrite)
 weft_room(target   NEEDS simplify)
-weft_room(isa      NEEDS simplify)
+weft_room(isa      NEEDS target)
 # The stages never see each other; run/ is the only room that knows their order.
 weft_room(schedule NEEDS target isa)
 weft_room(optimize NEEDS target isa)
