@@ -36,8 +36,12 @@ enum class Role : uint8_t {
   Immediate,
   Jump,
   High4,
-  Condition
+  Condition,
+  Fixed
 };
+
+/// What an instruction does with an operand's register (or memory); Modify reads it, too.
+enum class Access : uint8_t { None, Read, Write, Modify };
 
 /// Bytes of a memory operand as a function of the vector's width and of an element.
 enum class Memory : uint8_t { None, Full, FullB, Half, HalfB, Quarter, Eighth, One, B16, B32 };
@@ -67,6 +71,7 @@ struct Description {
   struct Operand {
     Role role = Role::None;
     char letter = 0;  ///< of the operand's class, see x86.def
+    Access access = Access::None;
   };
   std::array<Operand, kMaxOperands> operands;
   uint8_t operand_count = 0;

@@ -89,7 +89,8 @@ class Writer {
     for (size_t k = 0; k < d_.operand_count; ++k) {
       const Reg r = i_.regs[k];
       switch (d_.operands[k].role) {
-        case Role::None: break;
+        case Role::None:
+        case Role::Fixed: break;
         case Role::Reg: reg_ = number(r), modrm_ = true; break;
         case Role::RegOrMemory:
           modrm_ = true;

@@ -18,8 +18,19 @@ consteval Role role_of(char c) {
     case 'I': return Role::Immediate;
     case 'D': return Role::Jump;
     case '4': return Role::High4;
+    case 'F': return Role::Fixed;
     case 'c': return Role::Condition;
-    default: throw "a role is one of RMVOID4c";
+    default: throw "a role is one of RMVOID4cF";
+  }
+}
+
+consteval Access access_of(char c) {
+  switch (c) {
+    case 'r': return Access::Read;
+    case 'w': return Access::Write;
+    case 'm': return Access::Modify;
+    case '-': return Access::None;
+    default: throw "access is one of rwm-";
   }
 }
 
@@ -55,7 +66,7 @@ consteval void parse_encoding(std::string_view text, Description& d) {
 }
 
 struct Row {
-  std::string_view name, mnemonic, roles, operands, encoding;
+  std::string_view name, mnemonic, roles, operands, access, encoding;
   Memory memory;
   int bits;
   CpuFeature vex, evex;
@@ -67,9 +78,10 @@ consteval Description parse(const Row& row) {
   Description d;
   d.name = row.name;
   d.mnemonic = row.mnemonic;
-  if (row.roles.size() != row.operands.size()) throw "as many roles as operands";
+  if (row.roles.size() != row.operands.size() || row.roles.size() != row.access.size())
+    throw "roles, operands and access are parallel";
   for (size_t i = 0; i < row.roles.size(); ++i)
-    d.operands[i] = {role_of(row.roles[i]), row.operands[i]};
+    d.operands[i] = {role_of(row.roles[i]), row.operands[i], access_of(row.access[i])};
   d.operand_count = static_cast<uint8_t>(row.roles.size());
   parse_encoding(row.encoding, d);
   d.memory = row.memory;
@@ -84,8 +96,9 @@ consteval Description parse(const Row& row) {
 }
 
 constexpr Description kDescriptions[] = {
-#define X86(form, mnemonic, roles, operands, encoding, memory, bits, vex, evex, latency, port) \
-  parse({#form, mnemonic, roles, operands, encoding, Memory::memory, bits, feature::vex,       \
+#define X86(form, mnemonic, roles, operands, access, encoding, memory, bits, vex, evex, latency, \
+            port)                                                                                \
+  parse({#form, mnemonic, roles, operands, access, encoding, Memory::memory, bits, feature::vex, \
          feature::evex, latency, Port::port}),
 #include "weft/isa/x86.def"
 #undef X86
