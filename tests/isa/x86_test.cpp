@@ -38,10 +38,12 @@ std::string hex(std::span<const uint8_t> bytes) {
 /// Random instructions of one form.
 class Samples {
  public:
-  Samples(Form form, uint64_t seed) : d_(describe(form)), random_(seed) { i_.form = form; }
+  Samples(Form form, uint64_t seed) : d_(describe(form)), random_(seed) {
+    i_.form = static_cast<uint16_t>(form);
+  }
 
   Instruction next() {
-    const Form form = i_.form;
+    const uint16_t form = i_.form;
     i_ = {};
     i_.form = form;
     choose_width();
@@ -53,6 +55,7 @@ class Samples {
   }
 
  private:
+  bool is(Form form) const { return i_.form == static_cast<uint16_t>(form); }
   int64_t below(int64_t n) { return random_.below(n); }
   bool one_in(int64_t n) { return below(n) == 0; }
   bool has_letter(std::string_view letters) const {
@@ -120,11 +123,10 @@ class Samples {
     const char first = d_.operands[0].letter;
     const bool compares = first == 'k' && d_.operand_count >= 3;
     const bool vector = std::string_view("vVZhqeM").find(first) != std::string_view::npos;
-    if (i_.form == Form::VMovntps || d_.name.starts_with("VPmovm2") ||
-        d_.name.starts_with("VPextr"))
+    if (is(Form::VMovntps) || d_.name.starts_with("VPmovm2") || d_.name.starts_with("VPextr"))
       return;
     if (d_.memory == Memory::One && first == 'M') return;
-    const bool fixed = d_.bits == 8 && i_.form == Form::VPalignr;
+    const bool fixed = d_.bits == 8 && is(Form::VPalignr);
     if ((!compares && !vector) || fixed || one_in(2)) return;
     i_.mask = static_cast<Reg>(1 + below(7));
     i_.zeroing =
@@ -136,7 +138,7 @@ class Samples {
   void avoid_what_llvm_rewrites() {
     const std::string_view name = d_.name;
     if (name.starts_with("Movsx") && !i_.has_memory && i_.regs[0] == 0) i_.regs[0] = 1;
-    if (i_.form == Form::MovI && !i_.has_memory) i_.width = 64;
+    if (is(Form::MovI) && !i_.has_memory) i_.width = 64;
     if (d_.legacy() || i_.has_memory || !d_.has_vex) return;
     auto high = [&](size_t k) { return i_.regs[k] != kNoReg && (i_.regs[k] & 8) != 0; };
     if (d_.operand_count >= 3 && high(2) && !high(1)) i_.regs[1] = i_.regs[1] | 8;
@@ -199,11 +201,11 @@ struct Listing {
     lines.push_back(".fill 200, 1, 0x90");
   }
   void jump(int32_t label) {
-    Instruction i{.form = Form::Jmp};
+    Instruction i = make(Form::Jmp, 0, {});
     i.label = label;
     emit(i);
-    i.form = Form::Jcc;
-    i.immediate = kLess;
+    i = make(Form::Jcc, 0, {}, kLess);
+    i.label = label;
     emit(i);
   }
 };
@@ -211,14 +213,8 @@ struct Listing {
 TEST(X86, LabelsGiveLlvmsDistances) {
   Listing l;
   l.jump(1);
-  Instruction constant{.form = Form::VAddPs, .width = 512, .has_memory = true};
-  constant.regs = {1, 2};
-  constant.address.label = 2;
-  l.emit(constant);
-  Instruction shuffle{.form = Form::VPshufD, .width = 128, .has_memory = true, .immediate = 27};
-  shuffle.regs = {3};
-  shuffle.address = {.displacement = 16, .label = 2};
-  l.emit(shuffle);  // the immediate follows the distance
+  l.emit(make(Form::VAddPs, 512, {1, 2}, Address{.label = 2}));
+  l.emit(make(Form::VPshufD, 128, {3}, Address{.displacement = 16, .label = 2}, 27));
   l.bind(0);
   l.jump(0);
   l.far_away();
@@ -241,14 +237,11 @@ TEST(X86, AlignmentIsOneRunOfNoOperations) {
 
 TEST(X86, WhatNoEncodingHasIsOurError) {
   Encoder encoder;
-  Instruction missing{.form = Form::VAddPs, .width = 512};
-  missing.regs = {1, 2, kNoReg};
-  EXPECT_THROW(encoder.emit(missing), InternalError);
-  Instruction stack{.form = Form::MovLoad, .width = 64, .has_memory = true};
-  stack.regs = {0};
-  stack.address = {.base = 0, .index = kRsp};
-  EXPECT_THROW(encoder.emit(stack), InternalError);
-  Instruction jump{.form = Form::Jmp};
+  EXPECT_THROW(encoder.emit(make(Form::VAddPs, 512, {1, 2})), InternalError);
+  EXPECT_THROW(encoder.emit(make(Form::VAddPs, 512, {1, 2, kFirstVirtual})), InternalError);
+  EXPECT_THROW(encoder.emit(make(Form::MovLoad, 64, {0}, Address{.base = 0, .index = kRsp})),
+               InternalError);
+  Instruction jump = make(Form::Jmp, 0, {});
   jump.label = 7;
   Encoder unbound;
   unbound.emit(jump);
@@ -256,15 +249,27 @@ TEST(X86, WhatNoEncodingHasIsOurError) {
 }
 
 TEST(X86, TextIsIntelSyntax) {
-  Instruction i{.form = Form::VFmadd231Ps,
-                .width = 512,
-                .has_memory = true,
-                .broadcast = true,
-                .zeroing = true,
-                .mask = 2};
-  i.regs = {1, 30};
-  i.address = {.base = 0, .index = 9, .scale = 4, .displacement = -8};
+  Instruction i = make(Form::VFmadd231Ps, 512, {1, 30},
+                       Address{.base = 0, .index = 9, .displacement = -8, .scale = 4});
+  i.broadcast = i.zeroing = true;
+  i.mask = 2;
   EXPECT_EQ(print(i), "vfmadd231ps zmm1 {k2} {z}, zmm30, dword ptr [rax + 4*r9 - 8]{1to16}");
+}
+
+TEST(X86, OperandsAreWhatTheRowsSay) {
+  const InstructionSet& set = instruction_set();
+  Instruction fma = make(Form::VFmadd231Ps, 512, {65, 66}, Address{.base = 67, .index = 68});
+  fma.mask = 69;
+  std::string text;
+  for (const Operand& o : set.operands(fma))
+    text += strformat("{}:{}{} ", *o.reg, static_cast<int>(o.kind), static_cast<int>(o.access));
+  EXPECT_EQ(text, "67:11 68:11 69:31 65:23 66:21 ");
+  Instruction merge = make(Form::VMovups, 512, {65, 66});
+  merge.mask = 67;
+  EXPECT_EQ(set.operands(merge)[1].access, Access::Modify);
+  Instruction divide = make(Form::Idiv, 64, {65, 66, 67});
+  EXPECT_EQ(set.operands(divide)[1].fixed, kRax);
+  EXPECT_EQ(set.operands(divide)[2].fixed, kRdx);
 }
 
 }  // namespace

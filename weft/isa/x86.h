@@ -1,12 +1,14 @@
-// x86-64 machine instructions as data: what a form is, one instruction, its bytes and its text.
+// x86-64: what a form is, an instruction's bytes and its text.
 #pragma once
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "weft/isa/machine.h"
 #include "weft/target/cpu_features.h"
 
 namespace weft::x86 {
@@ -23,9 +25,6 @@ constexpr size_t kForms = 0
 #undef X86
     ;
 
-/// The kinds of registers; numbers count within a kind.
-enum class RegClass : uint8_t { None, General, Vector, Mask };
-
 /// Where an operand goes in the encoding, what it may be: a letter of each string of a row.
 enum class Role : uint8_t {
   None,
@@ -39,9 +38,6 @@ enum class Role : uint8_t {
   Condition,
   Fixed
 };
-
-/// What an instruction does with an operand's register (or memory); Modify reads it, too.
-enum class Access : uint8_t { None, Read, Write, Modify };
 
 /// Bytes of a memory operand as a function of the vector's width and of an element.
 enum class Memory : uint8_t { None, Full, FullB, Half, HalfB, Quarter, Eighth, One, B16, B32 };
@@ -62,8 +58,6 @@ enum class Port : uint8_t {
   VShift,
   Shuffle
 };
-
-constexpr size_t kMaxOperands = 4;
 
 /// A form, decoded from its row.
 struct Description {
@@ -91,34 +85,17 @@ struct Description {
 };
 const Description& describe(Form form);
 
-/// A register number, or none. Encoded instructions hold the machine's numbers (up to 31); before
-/// allocation instructions hold virtual registers.
-using Reg = uint32_t;
-constexpr Reg kNoReg = UINT32_MAX;
-constexpr Reg kRsp = 4, kRbp = 5;  // in modrm the numbers of these two mean something else
+constexpr Reg kRax = 0, kRdx = 2, kRsp = 4, kRbp = 5;
 
-/// base + index * scale + displacement; with neither register, the displacement is relative to the
-/// end of the instruction's displacement field once `label` is bound.
-struct Address {
-  Reg base = kNoReg, index = kNoReg;
-  uint8_t scale = 1;
-  int32_t displacement = 0;
-  int32_t label = -1;  ///< >= 0: relative to the instruction pointer
-};
+/// The row of an instruction that is no pseudo-instruction.
+inline const Description& describe(const Instruction& i) {
+  return describe(static_cast<Form>(i.form));
+}
 
-struct Instruction {
-  Form form{};
-  uint16_t width = 0;       ///< bits: of vectors 128, 256, 512; of general registers 32, 64
-  bool has_memory = false;  ///< the operand with role M is `address`
-  bool broadcast = false;   ///< memory holds one element for all lanes
-  bool zeroing = false;     ///< lanes that `mask` leaves out become zero instead of staying
-  Reg mask = 0;             ///< mask register; 0 for all lanes
-  std::array<Reg, kMaxOperands> regs{kNoReg, kNoReg, kNoReg, kNoReg};  ///< by position in the row
-  Address address;
-  int64_t immediate =
-      0;               ///< also the condition of Jcc, Setcc, Cmovcc (if nothing else is immediate)
-  int32_t label = -1;  ///< target of a jump
-};
+/// An instruction of this form; operands in the order of its row, memory's place left empty.
+Instruction make(Form form, int width, std::initializer_list<Reg> regs, int64_t immediate = 0);
+Instruction make(Form form, int width, std::initializer_list<Reg> regs, const Address& address,
+                 int64_t immediate = 0);
 
 /// Condition codes as opcodes number them.
 enum Condition : uint8_t {
@@ -170,6 +147,9 @@ class Encoder {
 /// Intel syntax, as LLVM's assembler reads it: `vaddps zmm1 {k2} {z}, zmm3, dword ptr [rax +
 /// 4*rcx]{1to16}`.
 std::string print(const Instruction& i);
+
+/// For allocation: rsp is the frame, k0 is no mask.
+const InstructionSet& instruction_set();
 
 /// A register's name at a width in bits; `vector` of less than 128 bits are xmm.
 std::string register_name(RegClass kind, Reg number, int bits);

@@ -27,7 +27,7 @@ int vector_width(const Description& d, const Instruction& i) {
 
 bool needs_evex(const Description& d, const Instruction& i) {
   if (!d.has_evex) return false;
-  if (!d.has_vex || i.mask != 0 || i.broadcast || vector_width(d, i) == 512) return true;
+  if (!d.has_vex || i.mask != kNoReg || i.broadcast || vector_width(d, i) == 512) return true;
   for (size_t k = 0; k < d.operand_count; ++k)
     if (is_one_of(d.operands[k].letter, "vVZhqexy") && i.regs[k] != kNoReg && i.regs[k] >= 16)
       return true;
@@ -37,7 +37,7 @@ bool needs_evex(const Description& d, const Instruction& i) {
 }  // namespace
 
 int memory_bytes(const Instruction& i) {
-  const Description& d = describe(i.form);
+  const Description& d = describe(i);
   const int vector = vector_width(d, i) / 8, one = (d.bits != 0 ? d.bits : i.width) / 8;
   if (i.broadcast) return one;
   switch (d.memory) {
@@ -58,7 +58,7 @@ int memory_bytes(const Instruction& i) {
 /// One instruction on its way into bytes.
 class Writer {
  public:
-  Writer(Encoder& to, const Instruction& i) : to_(to), i_(i), d_(describe(i.form)) { gather(); }
+  Writer(Encoder& to, const Instruction& i) : to_(to), i_(i), d_(describe(i)) { gather(); }
 
   void write() {
     shorten();
@@ -107,7 +107,8 @@ class Writer {
         case Role::Condition: opcode_ = static_cast<uint8_t>(opcode_ + i_.immediate); break;
       }
     }
-    WEFT_CHECK(!i_.has_memory || (modrm_ && d_.memory != Memory::None) || i_.form == Form::Lea,
+    WEFT_CHECK(!i_.has_memory || (modrm_ && d_.memory != Memory::None) ||
+                   static_cast<Form>(i_.form) == Form::Lea,
                "{} has no memory operand", d_.name);
   }
 
@@ -183,7 +184,7 @@ class Writer {
          d_.map);
     byte((w(true) ? 0x80U : 0U) | (~vex_ & 15) << 3 | 4 | d_.prefix);
     byte((i_.zeroing ? 0x80U : 0U) | length << 5 | (i_.broadcast ? 16U : 0U) |
-         (~vex_ >> 4 & 1) << 3 | (i_.mask & 7));
+         (~vex_ >> 4 & 1) << 3 | (i_.mask == kNoReg ? 0 : i_.mask & 7));
   }
 
   void write_modrm() {
@@ -233,7 +234,7 @@ class Writer {
 
   /// Backward jumps know how far they go; forward ones leave room for any distance.
   void write_jump() {
-    const bool conditional = i_.form == Form::Jcc;
+    const bool conditional = static_cast<Form>(i_.form) == Form::Jcc;
     const auto label = static_cast<size_t>(jump_);
     if (label < to_.labels_.size() && to_.labels_[label] >= 0) {
       const int64_t distance = to_.labels_[label] - static_cast<int64_t>(to_.code_.size()) - 2;
@@ -259,7 +260,10 @@ class Writer {
   int32_t jump_ = -1;
 };
 
-void Encoder::emit(const Instruction& i) { Writer(*this, i).write(); }
+void Encoder::emit(const Instruction& i) {
+  if (i.form == kLabel) bind(i.label);
+  if (i.form < kForms) Writer(*this, i).write();
+}
 
 void Encoder::bind(int32_t label) {
   if (static_cast<size_t>(label) >= labels_.size())

@@ -83,7 +83,9 @@ std::string register_name(RegClass kind, Reg number, int bits) {
 }
 
 std::string print(const Instruction& i) {
-  const Description& d = describe(i.form);
+  if (i.form == kLabel) return strformat(".L{}:", i.label);
+  if (i.form >= kForms) return i.form == kLoopBegin ? "# loop" : "# end of loop";
+  const Description& d = describe(i);
   std::string out(d.mnemonic), separator = " ";
   for (size_t k = 0; k < d.operand_count; ++k) {
     const auto [role, letter, access] = d.operands[k];
@@ -102,7 +104,7 @@ std::string print(const Instruction& i) {
       out += memory_text(i) + (i.broadcast ? strformat("{{1to{}}}", broadcast_count(i)) : "");
     else
       out += operand_register(i, letter, i.regs[k]);
-    if (k == 0 && i.mask != 0) out += strformat(" {{k{}}}{}", i.mask, i.zeroing ? " {z}" : "");
+    if (k == 0 && i.mask != kNoReg) out += strformat(" {{k{}}}{}", i.mask, i.zeroing ? " {z}" : "");
   }
   return out;
 }
