@@ -58,7 +58,8 @@ struct Instruction {
 struct MachineProgram {
   struct Virtual {
     RegClass kind = RegClass::None;
-    uint16_t bits = 0;  ///< of a spill slot
+    uint16_t bits = 0;   ///< of a spill slot
+    Reg fixed = kNoReg;  ///< the machine's register it has to be (arguments, at entry)
   };
   std::vector<Instruction> code;
   std::vector<Virtual> registers;  ///< by number - kFirstVirtual
