@@ -48,7 +48,7 @@ struct Instruction {
   bool zeroing = false;     ///< lanes that `mask` leaves out become zero instead of staying
   Reg mask = kNoReg;        ///< lanes to compute
   std::array<Reg, kMaxOperands> regs{kNoReg, kNoReg, kNoReg, kNoReg};  ///< in the row's order
-  Address address;
+  Address address = {};
   int64_t immediate = 0;
   int32_t label = -1;  ///< target of a jump, or of kLabel
 };
@@ -61,7 +61,13 @@ struct MachineProgram {
     uint16_t bits = 0;   ///< of a spill slot
     Reg fixed = kNoReg;  ///< the machine's register it has to be (arguments, at entry)
   };
+  /// Constants that instructions address by label.
+  struct Data {
+    int32_t label;
+    std::vector<uint8_t> bytes;
+  };
   std::vector<Instruction> code;
+  std::vector<Data> data;
   std::vector<Virtual> registers;  ///< by number - kFirstVirtual
   int32_t labels = 0;
   int32_t frame_bytes = 0;  ///< of spill slots; set by allocation
