@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/compiler/kernel_code.h"
 #include "weft/base/context.h"
 #include "weft/device/device.h"
 #include "weft/graph/program.h"
-#include "weft/render/render.h"
 
 namespace weft::testing {
 
@@ -95,7 +95,7 @@ class Loaded {
     std::vector<ProgramSource> sources;
     for (size_t i = 0; i < programs.size(); ++i) {
       const std::string entry = entry_name(i, programs[i].name);
-      if (!device.target().renderer.empty()) texts[i] = render(programs[i], device.target(), entry);
+      texts[i] = kernel_code(programs[i], device.target(), entry);
       sources.push_back({&programs[i], texts[i], entry});
     }
     executables_ = device.load(sources);
