@@ -261,7 +261,7 @@ TEST(X86, OperandsAreWhatTheRowsSay) {
   Instruction fma = make(Form::VFmadd231Ps, 512, {65, 66}, Address{.base = 67, .index = 68});
   fma.mask = 69;
   std::string text;
-  for (const Operand& o : set.operands(fma))
+  for (const RegisterUse& o : set.operands(fma))
     text += strformat("{}:{}{} ", *o.reg, static_cast<int>(o.kind), static_cast<int>(o.access));
   EXPECT_EQ(text, "67:11 68:11 69:31 65:23 66:21 ");
   Instruction merge = make(Form::VMovups, 512, {65, 66});

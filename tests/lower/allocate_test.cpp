@@ -20,7 +20,7 @@ using x86::make;
 class Small final : public InstructionSet {
  public:
   explicit Small(size_t count) : count_(count) {}
-  Operands operands(Instruction& i) const override { return all_.operands(i); }
+  RegisterUses operands(Instruction& i) const override { return all_.operands(i); }
   std::span<const Reg> allocatable(RegClass kind) const override {
     return all_.allocatable(kind).first(count_);
   }

@@ -81,20 +81,20 @@ struct MachineProgram {
 };
 
 /// A register that an instruction names.
-struct Operand {
+struct RegisterUse {
   Reg* reg;
   RegClass kind;
   Access access;
   Reg fixed = kNoReg;  ///< the machine's register that it has to be
 };
-using Operands = SmallVector<Operand, 8>;
+using RegisterUses = SmallVector<RegisterUse, 8>;
 
 /// What allocation has to know of an instruction set.
 class InstructionSet {
  public:
   virtual ~InstructionSet() = default;
   /// All registers of `i` (none for pseudo-instructions): addresses and masks, then operands.
-  virtual Operands operands(Instruction& i) const = 0;
+  virtual RegisterUses operands(Instruction& i) const = 0;
   /// The registers of a class that may be given out, preferred ones first.
   virtual std::span<const Reg> allocatable(RegClass kind) const = 0;
   virtual Instruction move(RegClass kind, int bits, Reg to, Reg from) const = 0;

@@ -39,8 +39,8 @@ int width_of(RegClass kind, int bits) {
 
 class X86Set final : public InstructionSet {
  public:
-  Operands operands(Instruction& i) const override {
-    Operands out;
+  RegisterUses operands(Instruction& i) const override {
+    RegisterUses out;
     if (i.form >= kForms) return out;
     if (i.has_memory) {
       for (Reg* r : {&i.address.base, &i.address.index})

@@ -50,7 +50,7 @@ class Intervals {
     Instruction& i = p.code[static_cast<size_t>(at)];
     if (i.form == kLoopBegin) loops_.push_back(at), weight_ *= 10;
     if (i.form == kLoopEnd) leave_loop(at);
-    for (const Operand& o : set.operands(i)) {
+    for (const RegisterUse& o : set.operands(i)) {
       if (!is_virtual(*o.reg)) continue;
       Interval& v = of[*o.reg - kFirstVirtual];
       if (o.fixed != kNoReg) v.fixed = o.fixed;
@@ -233,7 +233,7 @@ class Spiller {
 
   SmallVector<Use, 8> uses_in(Instruction& i) {
     SmallVector<Use, 8> uses;
-    for (const Operand& o : set_.operands(i)) {
+    for (const RegisterUse& o : set_.operands(i)) {
       const Reg v = *o.reg;
       if (!is_virtual(v) || v - kFirstVirtual >= home_.size() || !home_[v - kFirstVirtual].spilled)
         continue;
@@ -281,7 +281,7 @@ void apply(MachineProgram& p, const InstructionSet& set, std::span<const Reg> as
   std::vector<Instruction> code;
   code.reserve(p.code.size());
   for (Instruction& i : p.code) {
-    for (const Operand& o : set.operands(i))
+    for (const RegisterUse& o : set.operands(i))
       if (is_virtual(*o.reg)) *o.reg = assigned[*o.reg - kFirstVirtual];
     if (!set.is_move(i) || i.regs[0] != i.regs[1]) code.push_back(i);
   }

@@ -61,15 +61,15 @@ class Checker {
 
   void step(size_t at) {
     Instruction i = program_.code[at];
-    const Operands operands = set_.operands(i);
-    for (const Operand& o : operands) {
+    const RegisterUses operands = set_.operands(i);
+    for (const RegisterUse& o : operands) {
       if (!is_virtual(*o.reg) || !reads(o.access)) continue;
       const auto held = holds_.find(place(*o.reg));
       WEFT_CHECK(held != holds_.end() && held->second == *o.reg,
                  "instruction {}, {}: register {} does not hold its value", at, set_.print(i),
                  *o.reg - kFirstVirtual);
     }
-    for (const Operand& o : operands) {
+    for (const RegisterUse& o : operands) {
       if (!is_virtual(*o.reg) || !writes(o.access)) continue;
       WEFT_CHECK(o.fixed == kNoReg || place(*o.reg).second == o.fixed,
                  "instruction {}, {}: not in the register it needs", at, set_.print(i));
