@@ -148,8 +148,9 @@ class Encoder {
 /// 4*rcx]{1to16}`.
 std::string print(const Instruction& i);
 
-/// For allocation: rsp is the frame, k0 is no mask.
-const InstructionSet& instruction_set();
+/// For allocation: rsp is the frame, k0 is no mask. Without AVX-512 (`wide`) there are 16 vector
+/// registers, and instructions of VEX alone reach no more.
+const InstructionSet& instruction_set(bool wide = true);
 
 /// A register's name at a width in bits; `vector` of less than 128 bits are xmm.
 std::string register_name(RegClass kind, Reg number, int bits);

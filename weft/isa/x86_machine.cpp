@@ -39,6 +39,8 @@ int width_of(RegClass kind, int bits) {
 
 class X86Set final : public InstructionSet {
  public:
+  explicit X86Set(size_t vectors) : vectors_(vectors) {}
+
   RegisterUses operands(Instruction& i) const override {
     RegisterUses out;
     if (i.form >= kForms) return out;
@@ -72,9 +74,7 @@ class X86Set final : public InstructionSet {
   }
 
   Instruction move(RegClass kind, int bits, Reg to, Reg from) const override {
-    const int width = width_of(kind, bits);
-    return kind == RegClass::General ? make(move_form(kind), width, {to, from})
-                                     : make(move_form(kind), width, {to, from});
+    return make(move_form(kind), width_of(kind, bits), {to, from});
   }
   Instruction reload(RegClass kind, int bits, Reg to, int32_t offset) const override {
     return make(reload_form(kind), width_of(kind, bits), {to}, frame(offset));
@@ -114,7 +114,7 @@ class X86Set final : public InstructionSet {
 
  private:
   static Address frame(int32_t offset) { return {.base = kRsp, .displacement = offset}; }
-  size_t vectors_ = 32;
+  size_t vectors_;
 };
 
 }  // namespace
@@ -137,9 +137,9 @@ Instruction make(Form form, int width, std::initializer_list<Reg> regs, const Ad
   return i;
 }
 
-const InstructionSet& instruction_set() {
-  static const X86Set set;
-  return set;
+const InstructionSet& instruction_set(bool wide) {
+  static const X86Set all(32), few(16);
+  return wide ? all : few;
 }
 
 }  // namespace weft::x86

@@ -56,7 +56,7 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
 
 MachineProgram lower_to_machine(const LinearProgram& program, const Target& target) {
   MachineProgram code = lower::select_x86(program, target);
-  lower::allocate(code, x86::instruction_set());
+  lower::allocate(code, x86::instruction_set(target.vector_bits == 512));
   return code;
 }
 

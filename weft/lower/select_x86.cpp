@@ -49,7 +49,9 @@ void X86Selector::enter() {
 }
 
 void X86Selector::select(NodeRef n) {
-  WEFT_CHECK(n->lanes == 1, "{} has lanes: x86 takes scalar programs", info(n->op).mnemonic);
+  scratch_top_ = 0;
+  const NodeRef subject = n->op == Op::Store ? n->src(2) : n->op == Op::SetAcc ? n->src(1) : n;
+  if (subject->lanes > 1) return select_vector(n);
   switch (n->op) {
     case Op::Param:
     case Op::Variable: return;
@@ -73,6 +75,7 @@ Reg X86Selector::compute(NodeRef n) {
       copy(r, value(n->src(0)), n->dtype);
       return r;
     }
+    case Op::Lane: return lane(n);
     case Op::Cast: return cast(n);
     case Op::Bitcast: return bitcast(n);
     case Op::Where: return in_vector(n->dtype) ? float_where(n) : integer_where(n);
@@ -174,27 +177,38 @@ Reg X86Selector::load(NodeRef n) {
       emit(Form::MovI, 64, {to}, 0);
     end = skip_unless(value(n->src(2)));
   }
-  const Address from = address_of(n->src(0), n->src(1));
-  const bool is_signed = is_signed_int(n->dtype);
-  if (in_vector(n->dtype))
-    emit(x86::make(of(n->dtype, Form::VMovss, Form::VMovsd), 128, {to}, from));
-  else if (bits(n->dtype) == 8)
-    emit(x86::make(is_signed ? Form::MovsxB : Form::MovzxB, is_signed ? 64 : 32, {to}, from));
-  else if (bits(n->dtype) == 16)
-    emit(x86::make(is_signed ? Form::MovsxW : Form::MovzxW, is_signed ? 64 : 32, {to}, from));
-  else if (n->dtype == DType::I32)
-    emit(x86::make(Form::Movsxd, 64, {to}, from));
-  else
-    emit(x86::make(Form::MovLoad, bits(n->dtype), {to}, from));
+  load_scalar_into(to, n->dtype, address_of(n->src(0), n->src(1)));
   if (end >= 0) place(end);
   return to;
 }
 
+Reg X86Selector::load_scalar(DType dtype, const Address& from) {
+  const Reg to = fresh(dtype);
+  load_scalar_into(to, dtype, from);
+  return to;
+}
+
+void X86Selector::load_scalar_into(Reg to, DType dtype, const Address& from) {
+  const bool is_signed = is_signed_int(dtype);
+  if (in_vector(dtype))
+    emit(x86::make(of(dtype, Form::VMovss, Form::VMovsd), 128, {to}, from));
+  else if (bits(dtype) == 8)
+    emit(x86::make(is_signed ? Form::MovsxB : Form::MovzxB, is_signed ? 64 : 32, {to}, from));
+  else if (bits(dtype) == 16)
+    emit(x86::make(is_signed ? Form::MovsxW : Form::MovzxW, is_signed ? 64 : 32, {to}, from));
+  else if (dtype == DType::I32)
+    emit(x86::make(Form::Movsxd, 64, {to}, from));
+  else
+    emit(x86::make(Form::MovLoad, bits(dtype), {to}, from));
+}
+
 void X86Selector::store(NodeRef n) {
-  const DType dtype = n->src(2)->dtype;
   const int32_t end = n->nsrc > 3 ? skip_unless(value(n->src(3))) : -1;
-  const Address to = address_of(n->src(0), n->src(1));
-  const Reg from = value(n->src(2));
+  store_scalar(n->src(2)->dtype, value(n->src(2)), address_of(n->src(0), n->src(1)));
+  if (end >= 0) place(end);
+}
+
+void X86Selector::store_scalar(DType dtype, Reg from, const Address& to) {
   if (in_vector(dtype))
     emit(x86::make(of(dtype, Form::VMovssStore, Form::VMovsdStore), 128, {kNoReg, from}, to));
   else if (bits(dtype) == 8)
@@ -203,7 +217,6 @@ void X86Selector::store(NodeRef n) {
     emit(x86::make(Form::MovStoreW, 16, {kNoReg, from}, to));
   else
     emit(x86::make(Form::MovStore, bits(dtype), {kNoReg, from}, to));
-  if (end >= 0) place(end);
 }
 
 // ---- constants and copies

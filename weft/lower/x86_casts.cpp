@@ -57,9 +57,12 @@ Reg X86Selector::to_float(Reg r, DType from, DType to) {
 }
 
 Reg X86Selector::integer_to_float(Reg r, DType from, DType to) {
-  if (from == DType::U64) return unsigned_to_float(r, to);
+  const bool is_u64 = from == DType::U64;
+  if (is_u64 && !wide_) return unsigned_to_float(r, to);
   const Reg x = vector(), zero = float_constant(0, to);  // its upper lanes are copied
-  emit(of(to, Form::VCvtsi2ssQ, Form::VCvtsi2sdQ), 128, {x, zero, r});
+  emit(is_u64 ? of(to, Form::VCvtusi2ssQ, Form::VCvtusi2sdQ)
+              : of(to, Form::VCvtsi2ssQ, Form::VCvtsi2sdQ),
+       128, {x, zero, r});
   return x;
 }
 
@@ -87,12 +90,21 @@ Reg X86Selector::float_to_integer(Reg x, DType from, DType to) {
     const Reg parity = set_if(kParity), differs = set_if(kNotEqual);
     return two_address(Form::Or, parity, differs);
   }
-  const Reg ordered = vector();
-  emit(Form::VCmpSd, 128, {ordered, x, x}, kOrdered);
-  x = three(Form::VPand, x, ordered);
+  x = or_zero_if_nan(x);
   if (to == DType::I64) return double_to_i64(x);
   if (to == DType::U64) return double_to_u64(x);
   return double_to_narrow(x, to);
+}
+
+Reg X86Selector::or_zero_if_nan(Reg x) {
+  const Reg ordered = wide_ ? mask() : vector();
+  emit(wide_ ? Form::VCmpSdK : Form::VCmpSd, 128, {ordered, x, x}, kOrdered);
+  if (!wide_) return three(Form::VPand, x, ordered);
+  Instruction keep = make(Form::VMovupd, 128, {vector(), x});
+  keep.mask = ordered;
+  keep.zeroing = true;
+  emit(keep);
+  return keep.regs[0];
 }
 
 Reg X86Selector::double_to_narrow(Reg x, DType to) {

@@ -36,12 +36,15 @@ Reg X86Selector::float_op(NodeRef n) {
   switch (n->op) {
     case Op::Neg: {
       const uint64_t sign = uint64_t{1} << (bits(d) - 1);
-      emit(make(Form::VPxor, 128, {r, a}, pattern(sign, bits(d))));
+      emit(make(wide_ ? Form::VPxorD : Form::VPxor, 128, {r, a}, pattern(sign, bits(d))));
       return r;
     }
     case Op::Sqrt: return three(of(d, Form::VSqrtSs, Form::VSqrtSd), a, a);
     case Op::Trunc:
-      emit(of(d, Form::VRoundSs, Form::VRoundSd), 128, {r, a, a}, kTowardsZero);
+      if (wide_)
+        emit(of(d, Form::VRndscalePs, Form::VRndscalePd), 128, {r, a}, kTowardsZero);
+      else
+        emit(of(d, Form::VRoundSs, Form::VRoundSd), 128, {r, a, a}, kTowardsZero);
       return r;
     case Op::Add: return three(of(d, Form::VAddSs, Form::VAddSd), a, b);
     case Op::Mul: return three(of(d, Form::VMulSs, Form::VMulSd), a, b);
@@ -63,21 +66,34 @@ Reg X86Selector::float_max(NodeRef n) {
   const DType d = n->dtype;
   const bool max = n->op == Op::Max;
   const Form form = max ? of(d, Form::VMaxSs, Form::VMaxSd) : of(d, Form::VMinSs, Form::VMinSd);
-  const Reg a = value(n->src(0)), b = value(n->src(1)), nan = vector();
-  emit(of(d, Form::VCmpSs, Form::VCmpSd), 128, {nan, b, b}, kUnordered);
+  const Reg a = value(n->src(0)), b = value(n->src(1)), nan = wide_ ? mask() : vector();
+  if (wide_)
+    emit(of(d, Form::VCmpSsK, Form::VCmpSdK), 128, {nan, b, b}, kUnordered);
+  else
+    emit(of(d, Form::VCmpSs, Form::VCmpSd), 128, {nan, b, b}, kUnordered);
   return float_blend(nan, b, three(form, b, a), d);
 }
 
-/// `yes` where the mask's sign bit is set.
+/// `yes` where the mask register's bit is set, or the mask vector's sign.
 Reg X86Selector::float_blend(Reg mask, Reg yes, Reg no, DType dtype) {
   const Reg r = vector();
+  if (wide_) {
+    Instruction blend = make(of(dtype, Form::VPblendmD, Form::VPblendmQ), 128, {r, no, yes});
+    blend.mask = mask;
+    emit(blend);
+    return r;
+  }
   emit(of(dtype, Form::VBlendvps, Form::VBlendvpd), 128, {r, no, yes, mask});
   return r;
 }
 
 Reg X86Selector::float_where(NodeRef n) {
-  const Reg mask = bits_to_vector(with_immediate(Form::Neg, value(n->src(0)), 0), DType::F64);
-  return float_blend(mask, value(n->src(1)), value(n->src(2)), n->dtype);
+  Reg chosen = mask();
+  if (wide_)
+    emit(Form::KmovWTo, 0, {chosen, value(n->src(0))});
+  else
+    chosen = bits_to_vector(with_immediate(Form::Neg, value(n->src(0)), 0), DType::F64);
+  return float_blend(chosen, value(n->src(1)), value(n->src(2)), n->dtype);
 }
 
 /// vucomis says "above" only for ordered operands, and "parity" for unordered ones.

@@ -14,10 +14,14 @@ using x86::Form;
 constexpr bool in_vector(DType d) { return d == DType::F32 || d == DType::F64; }
 constexpr bool is_half_float(DType d) { return d == DType::F16 || d == DType::BF16; }
 
+/// The registers of a vector, lanes from the lowest on. A bool vector is one mask register, whose
+/// bits beyond the lanes are anything.
+using Parts = SmallVector<Reg, 4>;
+
 class X86Selector {
  public:
   X86Selector(const LinearProgram& program, const Target& target)
-      : program_(program), target_(target) {}
+      : program_(program), wide_(target.vector_bits == 512) {}
   MachineProgram run();
 
  private:
@@ -68,6 +72,7 @@ class X86Selector {
   Reg integer_to_float(Reg r, DType from, DType to);
   Reg unsigned_to_float(Reg r, DType to);
   Reg float_to_integer(Reg x, DType from, DType to);
+  Reg or_zero_if_nan(Reg x);
   Reg double_to_narrow(Reg x, DType to);
   Reg double_to_i64(Reg x);
   Reg double_to_u64(Reg x);
@@ -77,7 +82,62 @@ class X86Selector {
   Reg rounded_to_odd(Reg x);
   Reg sticky(Reg r, DType from);
 
+  // ---- x86_vectors.cpp: arithmetic on lanes
+  /// How a vector lies in registers.
+  struct Layout {
+    int lanes, parts;
+    int per_part;  // lanes of one register
+    int width;     // of the registers, at least 128
+    int bytes;     // of an element
+  };
+  static Layout layout(DType dtype, int lanes);
+  static Layout layout(NodeRef n) { return layout(n->dtype, n->lanes); }
+  void select_vector(NodeRef n);
+  Parts vector_op(NodeRef n);
+  Parts mask_op(NodeRef n);
+  Parts vector_where(NodeRef n);
+  Parts vector_comparison(NodeRef n);
+  Parts vector_max(NodeRef n);
+  Parts vector_negation(NodeRef n);
+  Parts vector_mulacc(NodeRef n);
+  Reg mask_three(Form form, Reg a, Reg b);
+  Reg joined_masks(std::span<const Reg> masks, int lanes_each);
+  Reg part_of_mask(Reg mask, int first_lane);
+
+  // ---- x86_vector_casts.cpp
+  /// Empty where no instructions do it: then lanes are converted one at a time.
+  Parts vector_cast(NodeRef n);
+  Reg cast_part(Reg x, DType from, DType to, int lanes);
+  Reg widened(Reg x, DType from, int bits, int lanes);
+  Reg narrowed(Reg x, int from_bits, int bits, int lanes);
+  Reg mask_to_vector(Reg mask, DType to, int lanes);
+  Reg floats_to_bfloats(Reg x, int lanes);
+  Reg floats_to_integers(Reg x, DType from, DType to, int lanes);
+
+  // ---- x86_lanes.cpp: memory, and what goes through it
+  Parts vector_load(NodeRef n);
+  void vector_store(NodeRef n);
+  Parts load_parts(DType dtype, int lanes, const Address& from);
+  void store_parts(DType dtype, int lanes, const Parts& parts, const Address& to);
+  Parts splat(NodeRef n);
+  Parts vec(NodeRef n);
+  Reg lane(NodeRef n);
+  Parts lane_by_lane(NodeRef n);
+  Reg one_lane(NodeRef vector, const Address& stored, int k);
+  Address scratch(int bytes);
+  Parts mask_of_bits(Reg bits);
+
   // ---- emission
+  Parts& parts(NodeRef n) { return vectors_[static_cast<size_t>(vector_at_.at(n))]; }
+  void set_parts(NodeRef n, Parts p);
+  Reg vector_of(int width) { return out_.fresh(RegClass::Vector, width); }
+  Reg mask() { return out_.fresh(RegClass::Mask, 64); }
+  /// A pattern of an element's width in every lane.
+  Reg all_lanes(uint64_t bits, int element_bits, int width);
+  Reg load_scalar(DType dtype, const Address& from);
+  void load_scalar_into(Reg to, DType dtype, const Address& from);
+  void store_scalar(DType dtype, Reg from, const Address& to);
+  void copy_part(Reg to, Reg from, DType dtype, int width);
   Reg value(NodeRef n) const { return values_.at(n); }
   Reg general() { return out_.fresh(RegClass::General, 64); }
   Reg vector() { return out_.fresh(RegClass::Vector, 128); }
@@ -107,12 +167,15 @@ class X86Selector {
   Reg vector_to_bits(Reg x, DType dtype);
 
   const LinearProgram& program_;
-  const Target& target_;
+  const bool wide_;  // AVX-512: masks, 32 registers of 512 bits
   MachineProgram out_;
   NodeMap<Reg> values_;
   std::vector<OpenLoop> loops_;
   std::vector<int32_t> ifs_;
   std::map<std::pair<uint64_t, int>, int32_t> patterns_;
+  std::vector<Parts> vectors_;
+  NodeMap<uint32_t> vector_at_;
+  int32_t scratch_top_ = 0;
   Reg begin_ = kNoReg, end_ = kNoReg;
 };
 

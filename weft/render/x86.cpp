@@ -17,7 +17,7 @@ constexpr int64_t kCacheLine = 64;
 std::vector<Instruction> whole_function(const MachineProgram& p) {
   std::vector<bool> used(16);
   for (Instruction i : p.code)
-    for (const Operand& o : x86::instruction_set().operands(i))
+    for (const RegisterUse& o : x86::instruction_set().operands(i))
       if (o.kind == RegClass::General) used[*o.reg] = true;
   std::vector<Instruction> all, undo;
   for (Reg r : kCalleeSaved) {

@@ -71,8 +71,7 @@ struct TargetRow {
 constexpr TargetRow kTargets[] = {
     {"c", "c", kHostOps, true, 0, 0, 64, 64, false, false},
     {"interp", "", kHostOps, false, 512, 32, 64, 16, true, false},
-    // One lane a value so far.
-    {"x86", "x86", kHostOps, false, 0, 14, 1, 8, true, true},
+    {"x86", "x86", kHostOps, true, 0, 0, 64, 64, true, true},
 };
 
 constexpr std::string_view kTargetNames[] = {kTargets[0].name, kTargets[1].name, kTargets[2].name};
@@ -107,6 +106,8 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
                                             [&](const VectorRow& v) { return v.has(cpu); });
     t.vector_bits = vectors->bits;
     t.vector_registers = vectors->registers;
+    // Our own code has vectors with AVX-512 only so far.
+    if (t.machine_code && t.vector_bits < 512) t.vector_bits = 0, t.max_lanes = 1, t.max_unroll = 8;
   }
   return t;
 }
