@@ -42,8 +42,8 @@ class Small final : public InstructionSet {
   size_t count_;
 };
 
-/// Runs the few forms that the tests use; a loop runs three times. What is stored other than in the
-/// frame is the output.
+/// Runs the few forms that the tests use; a loop runs three times, a skip skips where the number
+/// tested last is even. What is stored other than in the frame is the output.
 class Machine {
  public:
   std::vector<int64_t> run(const MachineProgram& p) {
@@ -54,6 +54,11 @@ class Machine {
  private:
   void run(const MachineProgram& p, size_t begin, size_t end) {
     for (size_t at = begin; at < end; ++at) {
+      if (p.code[at].form == static_cast<uint16_t>(Form::Jcc) && even_) {
+        const int32_t label = p.code[at].label;
+        while (p.code[at].form != kLabel || p.code[at].label != label) ++at;
+        continue;
+      }
       if (p.code[at].form != kLoopBegin) {
         step(p.code[at]);
         continue;
@@ -83,6 +88,7 @@ class Machine {
         regs_[b] = wrap(regs_.at(b), regs_.at(a));
         regs_[c] = wrap(regs_.at(c), regs_.at(a)) ^ 9;
         break;
+      case Form::Test: even_ = regs_.at(a) % 2 == 0; break;
       case Form::MovLoad: regs_[a] = frame_.at(i.address.displacement); break;
       case Form::MovStore:
         if (i.address.base == x86::kRsp)
@@ -97,6 +103,7 @@ class Machine {
   std::map<Reg, int64_t> regs_;
   std::map<int32_t, int64_t> frame_;
   std::vector<int64_t> output_;
+  bool even_ = false;
 };
 
 class RandomCode {
@@ -128,9 +135,23 @@ class RandomCode {
         p_.code.push_back({.form = kLoopEnd});
         continue;
       }
+      if (depth < 3 && random_.chance(15)) {
+        skipped(depth);
+        continue;
+      }
       instruction();
     }
     values_.resize(outside);  // what a loop computes is not seen outside, except by what it changes
+  }
+
+  void skipped(int depth) {
+    const Reg condition = any();
+    const int32_t end = p_.labels++;
+    p_.code.push_back(make(Form::Test, 64, {condition, condition}));
+    p_.code.push_back(make(Form::Jcc, 0, {}, x86::kEqual));
+    p_.code.back().label = end;
+    block(depth + 1);
+    p_.code.push_back({.form = kLabel, .label = end});
   }
 
   void instruction() {

@@ -1,7 +1,9 @@
 #include "weft/lower/allocate.h"
 
 #include <algorithm>
-#include <bit>
+#include <array>
+#include <limits>
+#include <map>
 
 #include "weft/base/error.h"
 
@@ -10,13 +12,19 @@ namespace {
 
 constexpr int32_t kNowhere = -1;
 
-/// Where a virtual register holds a value: from its first write to its last read, and to the end of
-/// every loop that it enters with a value. Positions are twice the instruction's for reads, one
-/// more for writes.
+/// Positions [begin, end] at which a register is taken: twice an instruction's number where it
+/// reads, one more where it writes.
+struct Range {
+  int32_t begin, end;
+};
+
+/// Where a virtual register holds a value that is still needed; between ranges its register is
+/// free, as an accumulator's is while the next sum is on its way.
 struct Interval {
   Reg reg = kNoReg;
   int32_t begin = INT32_MAX, end = kNowhere;
-  float uses = 0;  // weighted by loop depth
+  SmallVector<Range, 4> ranges;  // the last one first
+  float uses = 0;                // weighted by loop depth
   int writes = 0;
   int32_t write = kNowhere;  // the instruction of the last one
   Reg fixed = kNoReg;
@@ -25,32 +33,61 @@ struct Interval {
 
   bool used() const { return end != kNowhere; }
   float weight() const {
-    return temporary ? std::numeric_limits<float>::infinity()
-                     : uses / static_cast<float>(end - begin + 1);
+    if (temporary) return std::numeric_limits<float>::infinity();
+    int32_t taken = 1;
+    for (const Range& r : ranges) taken += r.end - r.begin;
+    return uses / static_cast<float>(taken);
   }
 };
+
+bool overlap(const Interval& a, const Interval& b) {
+  if (a.begin > b.end || b.begin > a.end) return false;
+  for (size_t i = 0, k = 0; i < a.ranges.size() && k < b.ranges.size();) {
+    const Range x = a.ranges[i], y = b.ranges[k];
+    if (x.begin <= y.end && y.begin <= x.end) return true;
+    (x.begin > y.end ? i : k)++;
+  }
+  return false;
+}
 
 class Intervals {
  public:
   Intervals(MachineProgram& p, const InstructionSet& set, size_t first_temporary)
-      : of(p.registers.size()) {
+      : of(p.registers.size()), program_(p), set_(set) {
     for (size_t v = 0; v < of.size(); ++v) {
       of[v].reg = kFirstVirtual + static_cast<Reg>(v);
       of[v].temporary = v >= first_temporary;
       of[v].fixed = p.registers[v].fixed;
       if (of[v].fixed != kNoReg) touch(of[v], 0, 1);  // its value comes from outside
     }
-    for (size_t at = 0; at < p.code.size(); ++at) visit(p, set, static_cast<int32_t>(at));
+    for (size_t at = 0; at < p.code.size(); ++at) visit(static_cast<int32_t>(at));
+    open_.resize(of.size(), kNowhere);
+    for (size_t at = p.code.size(); at-- > 0;) find_ranges(static_cast<int32_t>(at));
+    for (Interval& v : of)
+      if (open_[v.reg - kFirstVirtual] != kNowhere) close(v, v.begin);
   }
 
   std::vector<Interval> of;
 
  private:
-  void visit(MachineProgram& p, const InstructionSet& set, int32_t at) {
-    Instruction& i = p.code[static_cast<size_t>(at)];
-    if (i.form == kLoopBegin) loops_.push_back(at), weight_ *= 10;
+  struct Loop {
+    int32_t begin, end;
+    std::vector<size_t> carried;  // have a value before it, and are used in it
+  };
+
+  /// Forward: extent, weight, and what loops carry from one iteration to the next.
+  void visit(int32_t at) {
+    Instruction& i = program_.code[static_cast<size_t>(at)];
+    skips_.push_back(skips_.empty() ? kNowhere : skips_.back());
+    if (i.form == kLabel && i.label >= 0) end_skip(i.label);
+    if (i.form < kLabel && i.label >= 0) begin_skip(at, i.label);
+    if (i.form == kLoopBegin) {
+      inside_.push_back(loops_.size());
+      loops_.push_back({at, at, {}});
+      weight_ *= 10;
+    }
     if (i.form == kLoopEnd) leave_loop(at);
-    for (const RegisterUse& o : set.operands(i)) {
+    for (const RegisterUse& o : set_.operands(i)) {
       if (!is_virtual(*o.reg)) continue;
       Interval& v = of[*o.reg - kFirstVirtual];
       if (o.fixed != kNoReg) v.fixed = o.fixed;
@@ -61,7 +98,7 @@ class Intervals {
         v.write = at;
       }
     }
-    if (set.is_move(i) && is_virtual(i.regs[0]) && is_virtual(i.regs[1])) {
+    if (set_.is_move(i) && is_virtual(i.regs[0]) && is_virtual(i.regs[1])) {
       of[i.regs[0] - kFirstVirtual].hint = i.regs[1];
       of[i.regs[1] - kFirstVirtual].hint = i.regs[0];
     }
@@ -73,16 +110,66 @@ class Intervals {
     v.uses += weight;
   }
 
-  /// What had a value when the loop began and is used in it is needed by the next iteration.
   void leave_loop(int32_t at) {
-    const int32_t begin = loops_.back();
-    loops_.pop_back();
+    Loop& loop = loops_[inside_.back()];
+    inside_.pop_back();
     weight_ /= 10;
-    for (Interval& v : of)
-      if (v.begin < 2 * begin && v.end > 2 * begin) v.end = std::max(v.end, 2 * at + 1);
+    loop.end = at;
+    for (size_t v = 0; v < of.size(); ++v) {
+      if (of[v].begin >= 2 * loop.begin || of[v].end <= 2 * loop.begin) continue;
+      of[v].end = std::max(of[v].end, 2 * at + 1);
+      loop.carried.push_back(v);
+    }
   }
 
-  std::vector<int32_t> loops_;
+  // Instructions that a forward jump may skip: skips_ has, per instruction, where the innermost
+  // such stretch began.
+  void begin_skip(int32_t at, int32_t label) {
+    if (bound_.contains(label)) return;  // a loop's way back
+    open_skips_.push_back({at, label});
+    skips_.back() = at;
+  }
+  void end_skip(int32_t label) {
+    bound_[label] = true;
+    std::erase_if(open_skips_, [label](const auto& s) { return s.second == label; });
+    skips_.back() = open_skips_.empty() ? kNowhere : open_skips_.back().first;
+  }
+
+  /// Backward: a read opens a range, a write ends it, unless the write may be skipped and an older
+  /// value be needed instead.
+  void find_ranges(int32_t at) {
+    Instruction& i = program_.code[static_cast<size_t>(at)];
+    if (i.form == kLoopEnd || i.form == kLoopBegin)
+      for (const Loop& loop : loops_)
+        if (at == (i.form == kLoopEnd ? loop.end : loop.begin))
+          for (size_t v : loop.carried) open(v, i.form == kLoopEnd ? 2 * at + 1 : 2 * at);
+    const RegisterUses uses = set_.operands(i);
+    for (const RegisterUse& o : uses) {
+      if (!is_virtual(*o.reg) || !writes(o.access)) continue;
+      const size_t v = *o.reg - kFirstVirtual;
+      open(v, 2 * at + 1);
+      const bool older = of[v].begin < 2 * skips_[static_cast<size_t>(at)];
+      if (o.access == Access::Write && !older) close(of[v], 2 * at + 1);
+    }
+    for (const RegisterUse& o : uses)
+      if (is_virtual(*o.reg) && reads(o.access)) open(*o.reg - kFirstVirtual, 2 * at);
+  }
+
+  void open(size_t v, int32_t end) {
+    if (open_[v] == kNowhere) open_[v] = end;
+  }
+  void close(Interval& v, int32_t begin) {
+    v.ranges.push_back({begin, open_[v.reg - kFirstVirtual]});
+    open_[v.reg - kFirstVirtual] = kNowhere;
+  }
+
+  MachineProgram& program_;
+  const InstructionSet& set_;
+  std::vector<Loop> loops_;
+  std::vector<size_t> inside_;
+  std::vector<int32_t> skips_, open_;
+  std::vector<std::pair<int32_t, int32_t>> open_skips_;  // where, to which label
+  std::map<int32_t, bool> bound_;
   float weight_ = 1;
 };
 
@@ -114,10 +201,6 @@ class Scan {
     std::erase_if(active_, [&](size_t v) { return intervals_[v].end < position; });
   }
 
-  static bool overlap(const Interval& a, const Interval& b) {
-    return a.begin <= b.end && b.begin <= a.end;
-  }
-
   /// Registers that `v` may have as far as fixed intervals go, as bits.
   uint64_t allowed(size_t v) const {
     uint64_t bits = 0;
@@ -140,7 +223,7 @@ class Scan {
     const uint64_t may = allowed(v);
     uint64_t free = may;
     for (size_t a : active_)
-      if (kind(a) == kind(v)) free &= ~(uint64_t{1} << assigned[a]);
+      if (kind(a) == kind(v) && overlap(intervals_[a], now)) free &= ~(uint64_t{1} << assigned[a]);
     if (free != 0) return give(v, preferred(now, free));
     evict_for(v, may);
   }
@@ -162,20 +245,30 @@ class Scan {
     active_.push_back(v);
   }
 
-  /// The least used of `v` and what holds a register it may have goes to memory.
+  /// What would have to leave each register for `v`, and the cheapest of them: it goes to memory,
+  /// or `v` does.
   void evict_for(size_t v, uint64_t may) {
-    size_t least = v;
+    std::array<float, 64> cost{};
     for (size_t a : active_) {
-      const bool possible =
-          kind(a) == kind(v) && intervals_[a].fixed == kNoReg && (may >> assigned[a] & 1) != 0;
-      if (possible && intervals_[a].weight() < intervals_[least].weight()) least = a;
+      if (kind(a) != kind(v) || !overlap(intervals_[a], intervals_[v])) continue;
+      cost[assigned[a]] += intervals_[a].fixed != kNoReg ? std::numeric_limits<float>::infinity()
+                                                         : intervals_[a].weight();
     }
-    WEFT_CHECK(!intervals_[least].temporary, "one instruction needs more registers than there are");
-    spilled.push_back(least);
-    if (least == v) return;
-    const Reg r = assigned[least];
-    std::erase(active_, least);
-    give(v, r);
+    Reg cheapest = kNoReg;
+    for (Reg r : set_.allocatable(kind(v)))
+      if ((may >> r & 1) != 0 && (cheapest == kNoReg || cost[r] < cost[cheapest])) cheapest = r;
+    WEFT_CHECK(cheapest != kNoReg, "no register is left beside the fixed ones");
+    if (cost[cheapest] >= intervals_[v].weight()) {
+      WEFT_CHECK(!intervals_[v].temporary, "one instruction needs more registers than there are");
+      return spilled.push_back(v);
+    }
+    std::erase_if(active_, [&](size_t a) {
+      const bool leaves =
+          kind(a) == kind(v) && assigned[a] == cheapest && overlap(intervals_[a], intervals_[v]);
+      if (leaves) spilled.push_back(a);
+      return leaves;
+    });
+    give(v, cheapest);
   }
 
   const MachineProgram& program_;
