@@ -2,7 +2,9 @@
 # that everything configures from the first commit and adding a file touches no list.
 function(weft_room room)
   cmake_parse_arguments(ROOM "" "" "NEEDS;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/${room}/*.cpp")
+  # A room's folders hold what only one target needs.
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/${room}/*.cpp"
+                                      "${CMAKE_SOURCE_DIR}/weft/${room}/*/*.cpp")
   list(TRANSFORM ROOM_NEEDS PREPEND weft_)
   if(sources)
     add_library(weft_${room} STATIC ${sources})

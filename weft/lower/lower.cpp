@@ -5,8 +5,8 @@
 
 #include "weft/isa/x86.h"
 #include "weft/lower/allocate.h"
-#include "weft/lower/select_x86.h"
 #include "weft/lower/steps.h"
+#include "weft/lower/x86/select.h"
 #include "weft/target/target.h"
 
 namespace weft {

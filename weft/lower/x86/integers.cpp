@@ -1,6 +1,6 @@
 // Integers and bool in general registers.
 #include "weft/base/error.h"
-#include "weft/lower/x86_selector.h"
+#include "weft/lower/x86/selector.h"
 
 namespace weft::lower {
 

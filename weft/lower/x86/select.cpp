@@ -1,8 +1,8 @@
 // Control, memory and constants.
-#include "weft/lower/select_x86.h"
+#include "weft/lower/x86/select.h"
 
 #include "weft/base/error.h"
-#include "weft/lower/x86_selector.h"
+#include "weft/lower/x86/selector.h"
 
 namespace weft::lower {
 namespace {

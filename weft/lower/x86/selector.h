@@ -4,7 +4,7 @@
 
 #include "weft/graph/node_map.h"
 #include "weft/isa/x86.h"
-#include "weft/lower/select_x86.h"
+#include "weft/lower/x86/select.h"
 
 namespace weft::lower {
 
@@ -31,7 +31,7 @@ class X86Selector {
     int32_t top, end;
   };
 
-  // ---- select_x86.cpp: control, memory, constants
+  // ---- select.cpp: control, memory, constants
   void enter();
   void select(NodeRef n);
   Reg compute(NodeRef n);
@@ -46,7 +46,7 @@ class X86Selector {
   Reg constant(NodeRef n);
   Reg variable(NodeRef n);
 
-  // ---- x86_integers.cpp
+  // ---- integers.cpp
   Reg integer_op(NodeRef n);
   Reg bool_op(NodeRef n);
   Reg integer_comparison(NodeRef n);
@@ -58,14 +58,14 @@ class X86Selector {
   Reg extended(Reg r, DType dtype);
   Reg wrapped(NodeRef n, Reg r);
 
-  // ---- x86_floats.cpp
+  // ---- floats.cpp
   Reg float_op(NodeRef n);
   Reg float_comparison(NodeRef n);
   Reg float_where(NodeRef n);
   Reg float_max(NodeRef n);
   Reg float_blend(Reg mask, Reg yes, Reg no, DType dtype);
 
-  // ---- x86_casts.cpp
+  // ---- casts.cpp
   Reg cast(NodeRef n);
   Reg bitcast(NodeRef n);
   Reg to_float(Reg r, DType from, DType to);
@@ -82,7 +82,7 @@ class X86Selector {
   Reg rounded_to_odd(Reg x);
   Reg sticky(Reg r, DType from);
 
-  // ---- x86_vectors.cpp: arithmetic on lanes
+  // ---- vectors.cpp: arithmetic on lanes
   /// How a vector lies in registers.
   struct Layout {
     int lanes, parts;
@@ -104,7 +104,7 @@ class X86Selector {
   Reg joined_masks(std::span<const Reg> masks, int lanes_each);
   Reg part_of_mask(Reg mask, int first_lane);
 
-  // ---- x86_vector_casts.cpp
+  // ---- vector_casts.cpp
   /// Empty where no instructions do it: then lanes are converted one at a time.
   Parts vector_cast(NodeRef n);
   Reg cast_part(Reg x, DType from, DType to, int lanes);
@@ -114,7 +114,7 @@ class X86Selector {
   Reg floats_to_bfloats(Reg x, int lanes);
   Reg floats_to_integers(Reg x, DType from, DType to, int lanes);
 
-  // ---- x86_lanes.cpp: memory, and what goes through it
+  // ---- lanes.cpp: memory, and what goes through it
   Parts vector_load(NodeRef n);
   void vector_store(NodeRef n);
   Parts load_parts(DType dtype, int lanes, const Address& from);

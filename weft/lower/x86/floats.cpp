@@ -2,7 +2,7 @@
 #include <bit>
 
 #include "weft/base/error.h"
-#include "weft/lower/x86_selector.h"
+#include "weft/lower/x86/selector.h"
 
 namespace weft::lower {
 

@@ -1,6 +1,6 @@
 // Conversions of one lane. What the machine does outside the target's range is never relied on.
 #include "weft/base/error.h"
-#include "weft/lower/x86_selector.h"
+#include "weft/lower/x86/selector.h"
 
 namespace weft::lower {
 
