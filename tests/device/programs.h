@@ -65,11 +65,10 @@ class ProgramBuilder {
     if (valid) src.push_back(valid);
     return emit(Op::Load, p->dtype, src, {}, lanes);
   }
-  void store(NodeRef p, NodeRef index, NodeRef value, NodeRef valid = nullptr,
-             Fold fold = Fold::Set) {
+  void store(NodeRef p, NodeRef index, NodeRef value, NodeRef valid = nullptr) {
     std::vector<NodeRef> src{p, index, value};
     if (valid) src.push_back(valid);
-    emit(Op::Store, DType::Void, src, {static_cast<int64_t>(fold), 1});
+    emit(Op::Store, DType::Void, src, {static_cast<int64_t>(Fold::Set), 1});
   }
 
   LinearProgram build() { return program_; }
