@@ -94,6 +94,17 @@ TEST_F(TrainTest, OutputsAreCheckedBeforeTraining) {
   EXPECT_NE(last_error_.find("cannot write --plot"), std::string::npos) << last_error_;
 }
 
+TEST_F(TrainTest, ADeviceThatRunsNothingIsRefused) {
+  for (const char* device : {"NULL", "null:c", "NULL:INTERP"}) {
+    EXPECT_EQ(train({"--epochs", "1", "--device", device, "--save", at("m")}), kExitFailure);
+    EXPECT_NE(last_error_.find("takes kernels and runs none: nothing would be learnt and every "
+                               "number would be meaningless; use --device CPU"),
+              std::string::npos)
+        << last_error_;
+    EXPECT_FALSE(std::filesystem::exists(at("m")));
+  }
+}
+
 TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {
   ASSERT_EQ(train({"--epochs", "2", "--save", at("whole"), "--plot", at("plot.svg")}), kExitOk)
       << last_error_;

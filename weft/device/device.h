@@ -74,6 +74,8 @@ class Device {
   const std::string& name() const { return name_; }  ///< "CPU:C"
   DeviceId id() const { return id_; }
   const Target& target() const { return target_; }
+  /// False where programs are taken but not run: memory then holds nothing that was computed.
+  virtual bool computes() const { return true; }
 
   // ---- memory
   std::shared_ptr<Buffer> allocate(int64_t bytes, std::string_view label = {});
