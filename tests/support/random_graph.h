@@ -13,6 +13,8 @@ namespace weft {
 struct RandomGraphOptions {
   int steps = 10;         ///< ops put on top of each other; each may need a few more nodes
   int64_t largest = 200;  ///< elements of any array
+  int64_t longest = 5;    ///< axis of a param, and how far a variable's values reach
+  int variables = 0;      ///< in sizes, offsets and numbers
   bool exact = false;     ///< only ops and values whose float results do not depend on the order
                           ///< of sums: small integers, no division, roots or transcendentals
   bool transcendental = true;  ///< exp2, log2 and sin, which kernels may give 1 ulp differently
@@ -24,7 +26,12 @@ struct RandomGraphOptions {
 
 struct RandomGraph {
   std::vector<NodeRef> roots;
-  eval::Inputs inputs;
+  /// What the leaves stand for: once, or for each of a few values of the variables.
+  std::vector<eval::Inputs> bindings;
+
+  /// The oracle's values of `nodes`, for one binding after the other.
+  std::vector<eval::Array> evaluate(std::span<const NodeRef> nodes) const;
+  std::vector<eval::Array> evaluate() const { return evaluate(roots); }
 };
 
 /// The same graph for the same seed and options, whatever else was built in `graph`.
