@@ -7,7 +7,6 @@
 
 #include "tests/support/array_printer.h"
 #include "tests/support/compiler/schedule_runner.h"
-#include "tests/support/random.h"
 #include "tests/support/random_graph.h"
 #include "weft/base/context.h"
 #include "weft/rewrite/driver.h"
@@ -97,17 +96,6 @@ std::vector<ExactFold> exact_folds(NodeRef reduce, const eval::Array& x, int64_t
     folds[static_cast<size_t>(at)].add(x.at(i).as_double());
   }
   return folds;
-}
-
-/// The sum of `x` over some axes, as Tensor::sum writes it: halves are carried in f32.
-NodeRef sum_of(Graph& g, NodeRef x, Random& random) {
-  const DType stored = is_float(x->dtype) ? x->dtype : DType::F32;
-  const DType carried = bits(stored) < 32 ? DType::F32 : stored;
-  std::vector<int64_t> ints = {static_cast<int64_t>(Fold::Add)};
-  for (int64_t a = 0; a < x->rank(); ++a)
-    if (random.chance(70)) ints.push_back(a);
-  const NodeRef src[] = {g.cast(x, carried)};
-  return g.cast(g.make({Op::Reduce, carried, src, ints}), stored);
 }
 
 class Checker {
@@ -203,9 +191,8 @@ void expect_close(uint64_t count, RandomGraphOptions graphs, const testing::RunO
   Checker checker(context, options, graphs.float_sums);
   for (uint64_t seed = 0; seed < count; ++seed) {
     Graph g;
-    Random random(seed);
     RandomGraph r = random_graph(g, seed, graphs);
-    for (NodeRef& n : r.roots) n = sum_of(g, n, random);
+    end_in_sums(g, r, seed);
     if (checker.problem(g, r).empty()) continue;
     r = shrink(g, r, [&](const RandomGraph& x) { return !checker.problem(g, x).empty(); });
     FAIL() << "seed " << seed << "\n" << describe(r) << checker.problem(g, r);

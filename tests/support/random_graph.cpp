@@ -350,6 +350,19 @@ RandomGraph random_graph(Graph& graph, uint64_t seed, const RandomGraphOptions& 
   return Generator(graph, seed, options).run();
 }
 
+void end_in_sums(Graph& graph, RandomGraph& g, uint64_t seed) {
+  Random random(seed);
+  for (NodeRef& root : g.roots) {
+    const DType stored = is_float(root->dtype) ? root->dtype : DType::F32;
+    const DType carried = bits(stored) < 32 ? DType::F32 : stored;
+    std::vector<int64_t> ints = {static_cast<int64_t>(Fold::Add)};
+    for (int64_t a = 0; a < root->rank(); ++a)
+      if (random.chance(70)) ints.push_back(a);
+    const NodeRef src[] = {graph.cast(root, carried)};
+    root = graph.cast(graph.make({Op::Reduce, carried, src, ints}), stored);
+  }
+}
+
 std::vector<eval::Array> RandomGraph::evaluate(std::span<const NodeRef> nodes) const {
   std::vector<eval::Array> values;
   for (const eval::Inputs& binding : bindings)

@@ -37,6 +37,10 @@ struct RandomGraph {
 /// The same graph for the same seed and options, whatever else was built in `graph`.
 RandomGraph random_graph(Graph& graph, uint64_t seed, const RandomGraphOptions& options = {});
 
+/// Each root becomes its sum over some of its axes, as Tensor::sum writes it: a root that is no
+/// float is made f32, and halves are carried in f32.
+void end_in_sums(Graph& graph, RandomGraph& g, uint64_t seed);
+
 /// Cuts and bypasses nodes as long as `fails` stays true, and returns what is left.
 RandomGraph shrink(Graph& graph, RandomGraph failing,
                    const std::function<bool(const RandomGraph&)>& fails);

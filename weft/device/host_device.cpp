@@ -82,15 +82,8 @@ void HostDevice::launch(const Command& c) {
   int64_t items = c.items;
   if (fault_is_now()) items = (items + 1) / 2, status = kInjectedFault;
   const double item = kernel.item_nanoseconds();
-  const bool split =
-      items > 1 && (item == 0 || item * static_cast<double>(items) >= 2 * kLeastPieceNs);
-  if (split) {
-    const double grain = item > 0 ? std::min(kLeastPieceNs / item, 1e9) : 1;
-    context().thread_pool().parallel_for(items, run,
-                                         std::max<int64_t>(1, static_cast<int64_t>(grain)));
-  } else if (items > 0) {
-    run(0, items, 0);
-  }
+  const double grain = item > 0 ? std::clamp(kLeastPieceNs / item, 1.0, 1e9) : 1;
+  context().thread_pool().parallel_for(items, run, static_cast<int64_t>(grain));
   if (status != 0) fail_device("launch", status, name(), "kernel {} stopped", kernel.name());
 }
 

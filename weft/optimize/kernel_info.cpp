@@ -9,11 +9,10 @@ namespace {
 
 constexpr size_t kMaxRanges = 64;
 
-/// The ranges that end with `n`: a stacked loop leaves its last one open.
+/// The ranges that end with `n`; those of a scan or a stacked loop stay open.
 std::span<const NodeRef> closed_ranges(NodeRef n) {
-  const std::span<const NodeRef> listed = listed_ranges(n);
-  if (n->op == Op::Scan) return {};
-  return n->op == Op::Loop && n->int_arg(3) != 0 ? listed.first(listed.size() - 1) : listed;
+  const bool stacked = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
+  return stacked ? std::span<const NodeRef>() : listed_ranges(n);
 }
 
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
