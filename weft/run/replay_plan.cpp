@@ -241,9 +241,9 @@ class Merger {
     }
     for (const CompiledStep& step : plan_->schedule.steps)
       for (size_t slot = 0; slot < step.buffers.size(); ++slot) {
-        const bool writes = step.kernel ? step.kernel->params[slot].written : slot == 1;
         const int input = buffers[static_cast<size_t>(step.buffers[slot])].input;
-        if (writes && input >= 0) plan_->places[static_cast<size_t>(input)].written = true;
+        if (step.writes(slot) && input >= 0)
+          plan_->places[static_cast<size_t>(input)].written = true;
       }
   }
 

@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/device/device.h"
 #include "weft/eval/evaluate.h"
+#include "weft/graph/verify.h"
 #include "weft/optimize/optimize.h"
 
 namespace weft::testing {
@@ -36,9 +37,13 @@ class Runner {
     OptimizeOptions options;
     options.enabled = optimize;
     std::vector<std::string> texts;
-    for (const Kernel& k : schedule_.kernels)
-      programs_.push_back(
-          lower_kernel(optimize_kernel(k, device_.target(), options), device_.target()));
+    for (const Kernel& k : schedule_.kernels) {
+      verify_kernel(k, "schedule");
+      const Kernel better = optimize_kernel(k, device_.target(), options);
+      verify_kernel(better, "optimize");
+      programs_.push_back(lower_kernel(better, device_.target()));
+      verify_program(programs_.back(), "lower");
+    }
     std::vector<ProgramSource> sources;
     for (size_t i = 0; i < programs_.size(); ++i) {
       const std::string entry = entry_name(i, programs_[i].name);
