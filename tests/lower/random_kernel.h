@@ -20,6 +20,7 @@ class RandomKernel : public KernelBuilder {
  private:
   static constexpr int64_t kSizes[] = {1, 2, 3, 4, 6, 8};
   static constexpr int64_t kLargeSizes[] = {1, 2, 3, 5, 12, 17};
+  static constexpr double kMostSteps = 2e5;  // of run_kernel: some 20 ms
 
   int pick(int lo, int hi) {
     return lo + static_cast<int>(random_() % static_cast<uint32_t>(hi - lo + 1));
@@ -136,10 +137,19 @@ class RandomKernel : public KernelBuilder {
     return reduce(kFolds[pick(0, 3)], value, own);
   }
 
+  /// A value for each of `points` that run_kernel evaluates in bounded time.
+  NodeRef bounded_value(int64_t points) {
+    for (int depth = 4;; --depth) {
+      NodeRef value = random_value(open_, depth);
+      if (evaluation_steps(value) * static_cast<double>(points) < kMostSteps) return value;
+      values_.clear();  // what is too much is not used again
+    }
+  }
+
   void add_output() {
-    NodeRef value = random_value(open_, 4);
     int64_t size = 1;
     NodeRef at = position(open_, size);
+    NodeRef value = bounded_value(size);
     const auto slot = static_cast<int64_t>(buffers_.size());
     buffers_.push_back(numbers(DType::I32, size, slot + 1));
     NodeRef valid = pick(0, 3) == 0 ? g.lt(at, index(pick(1, static_cast<int>(size)))) : nullptr;
