@@ -97,16 +97,21 @@ class RandomKernel : public KernelBuilder {
   NodeRef make_value(const std::vector<NodeRef>& ranges, int depth) {
     switch (depth <= 0 ? 0 : pick(0, 6)) {
       case 0: return random_load(ranges);
-      case 1: return g.add(random_value(ranges, depth - 1), random_value(ranges, depth - 1));
-      case 2: return g.mul(random_value(ranges, depth - 1), random_value(ranges, depth - 1));
-      case 3:
-        return g.where(g.lt(random_value(ranges, depth - 1), random_value(ranges, depth - 1)),
-                       random_value(ranges, depth - 1), g.cast(random_index(ranges), DType::I32));
-      case 4:
-        return g.alu(pick(0, 1) ? Op::Max : Op::Mod,
-                     {random_value(ranges, depth - 1), random_value(ranges, depth - 1)});
+      case 1: return random_binary(Op::Add, ranges, depth);
+      case 2: return random_binary(Op::Mul, ranges, depth);
+      case 3: {
+        NodeRef condition = random_binary(Op::Lt, ranges, depth);
+        NodeRef value = random_value(ranges, depth - 1);
+        return g.where(condition, value, g.cast(random_index(ranges), DType::I32));
+      }
+      case 4: return random_binary(pick(0, 1) ? Op::Max : Op::Mod, ranges, depth);
       default: return random_reduce(ranges, depth);
     }
+  }
+
+  NodeRef random_binary(Op op, const std::vector<NodeRef>& ranges, int depth) {
+    NodeRef a = random_value(ranges, depth - 1);
+    return g.alu(op, {a, random_value(ranges, depth - 1)});
   }
 
   NodeRef random_reduce(const std::vector<NodeRef>& ranges, int depth) {

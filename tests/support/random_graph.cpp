@@ -51,7 +51,7 @@ class Generator {
   }
 
   RandomGraph run() {
-    pool_.push_back(param(random_.pick(dtypes_), random_shape()));
+    pool_.push_back(fresh(nullptr));
     for (int done = 0, tries = 0; done < options_.steps && tries < 20 * options_.steps; ++tries) {
       // Mostly on top of the latest, so that graphs are deep.
       NodeRef n = step(random_.chance(60) ? pool_.back() : random_.pick(pool_));
@@ -160,7 +160,8 @@ class Generator {
   }
   NodeRef compare(NodeRef x) {
     constexpr Op ops[] = {Op::Lt, Op::Le, Op::Eq, Op::Ne};
-    return build(random_.pick(ops), DType::Bool, {x, partner(x, x->dtype)});
+    const Op op = random_.pick(ops);
+    return build(op, DType::Bool, {x, partner(x, x->dtype)});
   }
   NodeRef where(NodeRef x) {
     return build(Op::Where, x->dtype, {partner(x, DType::Bool), x, partner(x, x->dtype)});
@@ -339,7 +340,10 @@ class Generator {
   NodeRef same(NodeRef x) {
     return build(random_.chance(50) ? Op::Contiguous : Op::Detach, x->dtype, {x});
   }
-  NodeRef fresh(NodeRef) { return param(random_.pick(dtypes_), random_shape()); }
+  NodeRef fresh(NodeRef) {
+    const DType dtype = random_.pick(dtypes_);
+    return param(dtype, random_shape());
+  }
 
   NodeRef step(NodeRef x) {
     constexpr Method steps[] = {
