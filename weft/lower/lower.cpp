@@ -36,6 +36,7 @@ void describe_interface(NodeRef sink, LinearProgram& program) {
 LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
   Graph g;
   NodeRef sink = g.import(kernel.sink);
+  sink = lower::guard_accesses(g, sink);
   sink = lower::unroll(g, sink, target);
   sink = lower::vectorise(g, sink);
   sink = lower::guard_core(g, sink);
