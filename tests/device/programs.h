@@ -13,7 +13,8 @@
 
 namespace weft::testing {
 
-/// Writes instructions in order, exactly as given.
+/// Writes instructions in order, exactly as given: of two calls inside one call, C++ does not say
+/// which comes first.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(std::string name) {

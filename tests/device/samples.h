@@ -26,7 +26,8 @@ inline LinearProgram sample_sum() {
   NodeRef now = b.emit(Op::GetAcc, DType::F32, {acc}, {0});
   b.emit(Op::SetAcc, DType::Void, {acc, b.alu(Op::Add, {now, b.load(x, r)})});
   b.close(r);
-  b.store(out, b.i32(0), b.emit(Op::GetAcc, DType::F32, {acc}, {1}));
+  NodeRef total = b.emit(Op::GetAcc, DType::F32, {acc}, {1});
+  b.store(out, b.i32(0), total);
   return b.build();
 }
 
@@ -45,7 +46,8 @@ inline LinearProgram sample_matmul() {
   NodeRef now = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
   b.emit(Op::SetAcc, DType::Void, {acc, b.alu(Op::MulAcc, {left, right, now})});
   b.close(k);
-  b.store(c, b.alu(Op::Mul, {m, b.i32(8)}), b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
+  NodeRef total = b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8);
+  b.store(c, b.alu(Op::Mul, {m, b.i32(8)}), total);
   b.close(m);
   return b.build();
 }
