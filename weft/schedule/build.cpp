@@ -16,7 +16,11 @@ class Builder {
 
   void run() {
     for (NodeRef n : plan_.order) {
-      for (Demand& d : plan_.demands[n]) d.result = d.load ? load(n, d) : compute(n, d);
+      const uint64_t origin = plan_.origin(n);
+      for (Demand& d : plan_.demands[n]) {
+        d.result = d.load ? load(n, d) : compute(n, d);
+        if (!d.load && origin) note_origin(plan_.kernels[static_cast<size_t>(d.kernel)], n, origin);
+      }
     }
   }
 
@@ -28,6 +32,14 @@ class Builder {
   }
 
  private:
+  /// What comes before a kernel's first reduction says less about it than the reduction.
+  static void note_origin(KernelPlan& k, NodeRef n, uint64_t origin) {
+    const bool reduces = n->op == Op::Reduce || n->op == Op::Scan || n->op == Op::Get;
+    if (reduces && !k.reduces) k.origins.clear();
+    k.reduces |= reduces;
+    if (k.origins.empty() || k.origins.back() != origin) k.origins.push_back(origin);
+  }
+
   NodeRef buffer_param(NodeRef n) {
     const NodeRef size[] = {size_of(n)};
     return g_.param(plan_.buffer_index(n), n->dtype, size);

@@ -60,6 +60,7 @@ class Orderer {
   std::vector<int> physical;
   struct FinalCopy {
     int from, to;
+    uint64_t origin;
   };
   std::vector<FinalCopy> copies;
 
@@ -103,7 +104,8 @@ class Orderer {
     // Everyone who reads the new value does so from the input's buffer, which only this writer may
     // touch.
     if (!safe) {
-      copies.push_back({physical[static_cast<size_t>(value_buffer)], target});
+      copies.push_back(
+          {physical[static_cast<size_t>(value_buffer)], target, plan_.origin(o.value)});
       return;
     }
     physical[static_cast<size_t>(value_buffer)] = target;
@@ -200,13 +202,14 @@ class Emitter {
     if (is_empty(k)) return;
     if (crosses_devices(k.root)) {
       out_.steps.push_back(
-          {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}});
+          {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}, k.origins});
       return;
     }
     std::vector<int> slots;
     const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
     ScheduleStep step;
     step.kernel = known.kernel;
+    step.origins = k.origins;
     for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
     out_.steps.push_back(std::move(step));
   }
@@ -265,7 +268,7 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
   for (int k : topological(plan))
     emitter.emit(plan.kernels[static_cast<size_t>(k)], sinks[static_cast<size_t>(k)]);
   for (const auto& copy : order.copies)
-    out.steps.push_back({ScheduleStep::Kind::Copy, -1, {copy.from, copy.to}});
+    out.steps.push_back({ScheduleStep::Kind::Copy, -1, {copy.from, copy.to}, {copy.origin}});
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const ScheduleOutput& o = plan.outputs[i];
     int b = order.physical[static_cast<size_t>(plan.buffer_index(o.value))];

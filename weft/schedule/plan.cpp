@@ -100,8 +100,9 @@ double largest_numel(std::span<const NodeRef> dims) {
   return p;
 }
 
-Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, const ScheduleOptions& opts)
-    : g(graph), outputs(std::move(wanted)), options(opts) {}
+Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint64_t> given,
+                 const ScheduleOptions& opts)
+    : g(graph), outputs(std::move(wanted)), origins(std::move(given)), options(opts) {}
 
 void Planner::run() {
   std::vector<NodeRef> roots;
@@ -171,7 +172,7 @@ void Planner::visit(NodeRef n) {
   }
   if (wanted.empty() && !root) return;
   const Verdict verdict = decide(n, wanted);
-  if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason});
+  if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason, origin(n)});
   if (verdict.stage) return stage(n, wanted, verdict.alone);
   for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
 }

@@ -38,8 +38,10 @@ struct KernelPlan {
   std::vector<std::vector<NodeRef>>
       hoisted;  ///< what reduces computed outside inner loops depend on; a chain of subsets
   std::vector<KernelOutput> outputs;
-  std::vector<NodeRef> reads;  ///< materialised nodes it loads
-  std::vector<int> after;      ///< kernels that must have run
+  std::vector<NodeRef> reads;     ///< materialised nodes it loads
+  std::vector<int> after;         ///< kernels that must have run
+  std::vector<uint64_t> origins;  ///< ScheduleStep::origins
+  bool reduces = false;           ///< they begin with a reduction
   int next_range = 0;
   int size = 0;  ///< values wanted so far: about its number of operations
 };
@@ -55,16 +57,23 @@ struct BufferPlan {
 
 class Planner {
  public:
-  Planner(Graph& g, std::vector<ScheduleOutput> outputs, const ScheduleOptions& options);
+  Planner(Graph& g, std::vector<ScheduleOutput> outputs, NodeMap<uint64_t> origins,
+          const ScheduleOptions& options);
 
   /// Takes all decisions: afterwards every demand is a load or has its sources.
   void run();
 
   int buffer_index(NodeRef n) const { return *buffer_of.find(n); }
+  /// 0 where it has none.
+  uint64_t origin(NodeRef n) const {
+    const uint64_t* found = origins.find(n);
+    return found ? *found : 0;
+  }
   bool in_reduce(const Demand& d) const;
 
   Graph& g;
   std::vector<ScheduleOutput> outputs;
+  NodeMap<uint64_t> origins;  ///< structural hash of what each computing node was when given
   const ScheduleOptions& options;
   std::vector<NodeRef> order;  ///< all tensor nodes, sources first
   NodeMap<std::vector<Demand>> demands;
