@@ -44,19 +44,6 @@ std::string short_text(CallSite site) {
   return strformat("{}:{}", file.substr(file.rfind('/') + 1), site.line);
 }
 
-const char* kind_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::Value: return "ValueError";
-    case ErrorKind::Type: return "TypeError";
-    case ErrorKind::Index: return "IndexError";
-    case ErrorKind::Runtime: return "RuntimeError";
-    case ErrorKind::Memory: return "MemoryError";
-    case ErrorKind::Device: return "DeviceError";
-    case ErrorKind::Internal: return "InternalError";
-  }
-  return "?";
-}
-
 Error::Error(ErrorKind kind, std::string_view code, std::string message, CallSite where)
     : kind_(kind), where_(where), code_(code), message_(std::move(message)) {
   append_format(text_, "[{}] {}", tag(), message_);

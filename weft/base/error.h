@@ -12,7 +12,6 @@
 namespace weft {
 
 enum class ErrorKind : uint8_t { Value, Type, Index, Runtime, Memory, Device, Internal };
-const char* kind_name(ErrorKind kind);
 
 // what() reads "[matmul] inner dimensions differ: got ... (train.cpp:12)". The tag given to fail()
 // is `op` or `op.reason`: the text shows [op], code() is the whole and stable between versions.

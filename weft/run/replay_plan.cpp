@@ -94,8 +94,7 @@ class Merger {
              "variable {} has two values in one captured function; pass two "
              "variables",
              v->text());
-      if (std::find(recording_.variables.begin(), recording_.variables.end(), v) ==
-          recording_.variables.end())
+      if (!contains(recording_.variables, v))
         fail("jit.variable",
              "variable {} is bound to {} inside the captured function, so a replay "
              "could not change it; pass it as an argument",

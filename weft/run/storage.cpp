@@ -128,12 +128,4 @@ void copy_to_host(const Storage& storage, std::span<std::byte> out) {
   if (bytes > 0) buffer->device().copy_out(out, {buffer.get(), 0});
 }
 
-std::vector<std::byte> storage_to_bytes(const Storage& storage) {
-  const NodeRef n = storage.value();
-  std::vector<std::byte> out(
-      static_cast<size_t>(bytes_for(n->dtype, bound_numel(n->shape->span()))));
-  copy_to_host(storage, out);
-  return out;
-}
-
 }  // namespace weft

@@ -97,7 +97,6 @@ std::shared_ptr<Storage> storage_from_bytes(Context& context, std::span<const st
                                             DeviceId device = 0, std::string_view label = {});
 
 /// The bytes of a realized storage.
-std::vector<std::byte> storage_to_bytes(const Storage& storage);
 void copy_to_host(const Storage& storage, std::span<std::byte> out);
 
 }  // namespace weft

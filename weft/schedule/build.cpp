@@ -40,16 +40,6 @@ class Builder {
     if (k.origins.empty() || k.origins.back() != origin) k.origins.push_back(origin);
   }
 
-  NodeRef buffer_param(NodeRef n) {
-    const NodeRef size[] = {size_of(n)};
-    return g_.param(plan_.buffer_index(n), n->dtype, size);
-  }
-  NodeRef size_of(NodeRef n) {
-    NodeRef size = g_.index(1);
-    for (NodeRef d : n->shape->span()) size = g_.mul(size, d);
-    return size;
-  }
-
   /// Flat position in the buffer of `n`, in the memory order chosen for it.
   NodeRef flat(NodeRef n, std::span<const NodeRef> index) {
     const BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
@@ -64,7 +54,7 @@ class Builder {
 
   NodeRef load(NodeRef n, const Demand& d) {
     if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
-    NodeRef param = buffer_param(n), index = flat(n, d.place.index);
+    NodeRef param = plan_.param_of(n), index = flat(n, d.place.index);
     if (is_int_const(d.place.valid, 1)) return g_.make(Op::Load, n->dtype, {param, index});
     return g_.make(Op::Load, n->dtype, {param, index, d.place.valid});
   }
@@ -192,7 +182,7 @@ class Builder {
 
   NodeRef make_store(NodeRef n, std::span<const NodeRef> index, NodeRef value, NodeRef valid,
                      Fold combine, bool unique) {
-    std::vector<NodeRef> src{buffer_param(n), flat(n, index), value};
+    std::vector<NodeRef> src{plan_.param_of(n), flat(n, index), value};
     if (!is_int_const(valid, 1)) src.push_back(valid);
     const int64_t ints[] = {static_cast<int64_t>(combine), unique};
     return g_.make({Op::Store, DType::Void, src, ints});

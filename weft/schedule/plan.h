@@ -64,6 +64,12 @@ class Planner {
   void run();
 
   int buffer_index(NodeRef n) const { return *buffer_of.find(n); }
+  /// Number of elements, as an expression.
+  NodeRef size_of(NodeRef n);
+  /// The buffer of `n` in a kernel; its slot is the buffer's index.
+  NodeRef param_of(NodeRef n);
+  /// Kernel `kernel` must run after `on`, or is it.
+  bool depends(int kernel, int on) const;
   /// 0 where it has none.
   uint64_t origin(NodeRef n) const {
     const uint64_t* found = origins.find(n);
@@ -103,7 +109,6 @@ class Planner {
   int kernel_for(NodeRef n, std::span<const NodeRef> dims);
   void place_buffer(NodeRef n);
   void read(int kernel, NodeRef n);
-  bool depends(int kernel, int on) const;
   double evaluations(const Demand& d) const;
 
   void push_sources(NodeRef n, size_t demand);
