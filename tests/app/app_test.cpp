@@ -87,6 +87,15 @@ TEST(App, ExplainsCodesAndOptions) {
   EXPECT_TRUE(has(unknown.err, "did you mean safetensors.layout")) << unknown.err;
 }
 
+TEST(App, ExplainsTheKernelsOfAModel) {
+  const Outcome mnist = weft({"explain", "mnist"});
+  EXPECT_EQ(mnist.code, kExitOk);
+  EXPECT_EQ(mnist.err, "");
+  EXPECT_TRUE(has(mnist.out, ": a reduction at fashion.cpp:")) << mnist.out;
+  EXPECT_TRUE(has(mnist.out, "on NULL:C at fashion.cpp:")) << mnist.out;
+  EXPECT_TRUE(has(weft({"explain", "mnist", "--json"}).out, R"({"line":"kernel )"));
+}
+
 TEST(App, DevicesListsWhatIsThere) {
   const Outcome devices = weft({"devices"});
   EXPECT_EQ(devices.code, kExitOk);

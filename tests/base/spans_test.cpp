@@ -98,8 +98,8 @@ TEST(Progress, HumanNumbers) {
   EXPECT_EQ(human_seconds(247), "4 min 07 s");
   EXPECT_EQ(human_seconds(3720), "1 h 02 min");
   EXPECT_EQ(human_bytes(1023), "1023 B");
-  EXPECT_EQ(human_bytes(1536), "1.50 KiB");
-  EXPECT_EQ(human_bytes(UINT64_MAX), "16.00 EiB");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(INT64_MAX), "8.0 EiB");
 }
 
 }  // namespace

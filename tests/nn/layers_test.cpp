@@ -182,6 +182,25 @@ TEST(Layers, RefuseSizesThatMakeNoSense) {
                "needs an input (n, features, ...), got shape (3,)");
 }
 
+/// The line of this file that an Error names.
+int line_of(FunctionRef<void()> f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(short_text(error.where()), strformat("layers_test.cpp:{}", error.where().line));
+    return error.where().line;
+  }
+  return 0;
+}
+
+TEST(Layers, ErrorsNameTheLineThatCallsTheLayer) {
+  EXPECT_EQ(line_of([] { Linear(0, 3); }), __LINE__);
+  const Tensor wrong = Tensor::ones({2, 5});
+  EXPECT_EQ(line_of([&] { Linear(3, 4)(wrong); }), __LINE__);
+  Sequential net(Linear(3, 4));
+  EXPECT_EQ(line_of([&] { net(wrong); }), __LINE__);
+}
+
 TEST(Sequential, AppliesInOrderAndNamesByPosition) {
   Sequential net(Linear(3, 4), [](const Tensor& x) { return x.relu(); }, Linear(4, 2));
   EXPECT_EQ(net(some_tensor({5, 3})).shape(), (std::vector<int64_t>{5, 2}));

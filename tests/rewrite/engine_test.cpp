@@ -7,7 +7,6 @@
 #include "weft/rewrite/print.h"
 #include "weft/rewrite/switches.h"
 #include "weft/rewrite/trace.h"
-#include "weft/rewrite/verify.h"
 
 namespace weft {
 namespace {
@@ -238,28 +237,6 @@ TEST(Trace, RecordsStepsAndCounts) {
   EXPECT_EQ(trace.steps[0].before, n);
   EXPECT_EQ(trace.steps[0].after, data(g, 0));
   EXPECT_EQ(context.get<RewriteCounts>().of("add.zero").fired, 1u);
-}
-
-bool is_small(const Match& m) { return m.root->vmax < 100; }
-constexpr SpecRow kSpec[] = {
-    spec("param.leaf", op(Op::Param)),
-    spec("const.small", op(Op::Const), is_small),
-    spec("add.int", x + y, same_dtype(x, y) && is_int(x)),
-};
-
-TEST(Verify, NamesStepNodeAndRows) {
-  Graph g;
-  const SpecSet set("tiny", kSpec);
-  EXPECT_NO_THROW(set.verify(g, g.add(data(g, 0), lit(g, 7)), "lower"));
-  try {
-    set.verify(g, g.add(data(g, 0), lit(g, 700)), "lower");
-    FAIL();
-  } catch (const InternalError& e) {
-    EXPECT_TRUE(e.message().starts_with(
-        "after lower: not a node of tiny: 700:i32 (rows that refused it: const.small)"))
-        << e.message();
-  }
-  EXPECT_THROW(set.verify(g, g.mul(data(g, 0), data(g, 1)), "lower"), InternalError);
 }
 
 TEST(Substitute, ReplacesNodesEverywhere) {

@@ -170,7 +170,7 @@ Measure measure(const Pat& p) {
     if (n.kind == PatKind::Any) ++m.uses[n.arg];
     if (n.kind == PatKind::Bind || n.kind == PatKind::Typed) continue;
     const bool op = n.kind == PatKind::Op || n.kind == PatKind::Fn || n.kind == PatKind::CastLike;
-    const size_t count = op ? n.nsrc & ~Pat::kRest : 0;
+    const size_t count = op ? n.nsrc : 0;
     bool all = n.kind != PatKind::Any;
     for (size_t k = 0; k < count; ++k) {
       all = all && constant.back();

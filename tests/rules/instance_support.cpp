@@ -56,7 +56,7 @@ class Grower {
 
   static int sources(const PatNode& n) {
     switch (n.kind) {
-      case PatKind::Op: return n.nsrc & ~Pat::kRest;
+      case PatKind::Op: return n.nsrc;
       case PatKind::Bind:
       case PatKind::Typed: return 1;
       default: return 0;

@@ -97,8 +97,9 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
       ->add_option("name", line.rule, "only rules and sets whose name contains this");
-  subcommand(app, line, "explain", "what an error code or option means")
-      ->add_option("code", line.explain, "as in `safetensors.size` or WEFT_DEBUG; none lists all");
+  subcommand(app, line, "explain", "what an error code or option means, or a model's kernels are")
+      ->add_option("code", line.explain,
+                   "as in `safetensors.size` or WEFT_DEBUG; mnist, gpt2; none lists all");
   subcommand(app, line, "version", "which weft this is");
 }
 

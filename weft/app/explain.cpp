@@ -1,7 +1,9 @@
 #include <vector>
 
 #include "weft/app/app.h"
+#include "weft/app/bench_models.h"
 #include "weft/app/commands.h"
+#include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/json_writer.h"
 #include "weft/base/names.h"
@@ -68,9 +70,32 @@ void list_topics(const Session& session, const std::vector<Topic>& topics) {
        code, did_you_mean(code, names));
 }
 
+// What WEFT_DEBUG=3 says of one training step, without running it: the memory plan, what is
+// computed together and why, the kernels, and the lines of the model's source they are for.
+int explain_model(const Session& session, const std::string& model_name) {
+  Options options = session.context.options();
+  options.dev = "NULL";
+  Context context(std::move(options));
+  const ContextScope scope(context);
+  const std::unique_ptr<BenchModel> model = make_bench_model(model_name);
+  const std::vector<Tensor> changed = model->step();
+  context.log_sink() = {[](void* user, std::string_view line) {
+                          const auto& to = *static_cast<const Session*>(user);
+                          if (!to.json) return to.print("{}\n", line);
+                          JsonWriter json;
+                          json.begin_object().field("line", line).end_object();
+                          to.print("{}\n", json.text());
+                        },
+                        const_cast<Session*>(&session)};
+  context.mutable_options().debug = 3;
+  realize(changed);
+  return kExitOk;
+}
+
 }  // namespace
 
 int run_explain(const Session& session, const std::string& code) {
+  if (code == "mnist" || code == "gpt2") return explain_model(session, code);
   const std::vector<Topic> topics = all_topics();
   if (code.empty()) {
     list_topics(session, topics);

@@ -1,6 +1,8 @@
 // Where in the user's program a public function was called.
 #pragma once
 
+#include <string>
+
 namespace weft {
 
 struct CallSite {
@@ -15,18 +17,23 @@ struct CallSite {
 };
 
 // While one lives, errors and graph nodes made on this thread belong to `site`. The outermost scope
-// wins: a public function called by another public function keeps the user's line.
+// wins: a public function called by another public function keeps the user's line. Where one wins
+// over its outer ones, that is said: what backward() makes belongs to the line whose gradient it
+// is.
 class CallSiteScope {
  public:
-  explicit CallSiteScope(CallSite site) noexcept;
+  enum class Wins : bool { WhenOutermost, Always };
+  explicit CallSiteScope(CallSite site, Wins wins = Wins::WhenOutermost) noexcept;
   ~CallSiteScope();
   CallSiteScope(const CallSiteScope&) = delete;
   CallSiteScope& operator=(const CallSiteScope&) = delete;
 
  private:
-  bool outermost_;
+  bool counts_;
+  CallSite outer_;
 };
 
 CallSite current_call_site() noexcept;  // empty outside every scope
+std::string short_text(CallSite site);  // "net.cpp:42"; empty for an empty one
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace weft {
 
@@ -26,27 +27,21 @@ constexpr ErrorCode kErrorCodes[] = {
 
 }  // namespace
 
-CallSiteScope::CallSiteScope(CallSite site) noexcept : outermost_(!t_call_site && site) {
-  if (outermost_) t_call_site = site;
+CallSiteScope::CallSiteScope(CallSite site, Wins wins) noexcept
+    : counts_(site && (!t_call_site || wins == Wins::Always)) {
+  if (counts_) outer_ = std::exchange(t_call_site, site);
 }
 
 CallSiteScope::~CallSiteScope() {
-  if (outermost_) t_call_site = {};
+  if (counts_) t_call_site = outer_;
 }
 
 CallSite current_call_site() noexcept { return t_call_site; }
 
-const char* kind_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::Value: return "ValueError";
-    case ErrorKind::Type: return "TypeError";
-    case ErrorKind::Index: return "IndexError";
-    case ErrorKind::Runtime: return "RuntimeError";
-    case ErrorKind::Memory: return "MemoryError";
-    case ErrorKind::Device: return "DeviceError";
-    case ErrorKind::Internal: return "InternalError";
-  }
-  return "?";
+std::string short_text(CallSite site) {
+  if (!site) return {};
+  const std::string_view file = site.file;
+  return strformat("{}:{}", file.substr(file.rfind('/') + 1), site.line);
 }
 
 Error::Error(ErrorKind kind, std::string_view code, std::string message, CallSite where)
@@ -60,12 +55,18 @@ InternalError::InternalError(std::string_view code, std::string message)
             std::move(message) + "; this is a bug in weft: WEFT_DEBUG=6 prints every step") {}
 
 DeviceError::DeviceError(std::string_view call, int64_t status, std::string_view library,
-                         std::string detail)
+                         std::string detail, int64_t command)
     : Error(ErrorKind::Device, "device",
             strformat("{} failed with status {} ({}): {}", call, status, library, detail)),
       call_(call),
       library_(library),
-      status_(status) {}
+      detail_(std::move(detail)),
+      status_(status),
+      command_(command) {}
+
+void DeviceError::rethrow_with(std::string_view more) const {
+  throw DeviceError(call_, status_, library_, strformat("{}; {}", detail_, more), command_);
+}
 
 void vfail(ErrorKind kind, std::string_view code, fmt::string_view pattern, fmt::format_args args) {
   std::string message = fmt::vformat(pattern, args);

@@ -12,7 +12,6 @@
 namespace weft {
 
 enum class ErrorKind : uint8_t { Value, Type, Index, Runtime, Memory, Device, Internal };
-const char* kind_name(ErrorKind kind);
 
 // what() reads "[matmul] inner dimensions differ: got ... (train.cpp:12)". The tag given to fail()
 // is `op` or `op.reason`: the text shows [op], code() is the whole and stable between versions.
@@ -42,14 +41,19 @@ class InternalError : public Error {
 // A call into a driver or library that failed: which call, its status, whose.
 class DeviceError : public Error {
  public:
-  DeviceError(std::string_view call, int64_t status, std::string_view library, std::string detail);
+  DeviceError(std::string_view call, int64_t status, std::string_view library, std::string detail,
+              int64_t command = -1);
   const std::string& call() const { return call_; }
   int64_t status() const { return status_; }
   const std::string& library() const { return library_; }
+  int64_t command() const { return command_; }  // of a submitted list, the one that failed; or -1
+
+  // The same error from who knows more about what was being done.
+  [[noreturn]] void rethrow_with(std::string_view more) const;
 
  private:
-  std::string call_, library_;
-  int64_t status_;
+  std::string call_, library_, detail_;
+  int64_t status_, command_;
 };
 
 [[noreturn]] void vfail(ErrorKind kind, std::string_view code, fmt::string_view pattern,

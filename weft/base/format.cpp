@@ -26,4 +26,12 @@ void append_vformat(std::string& out, fmt::string_view pattern, fmt::format_args
   fmt::vformat_to(std::back_inserter(out), pattern, args);
 }
 
+std::string human_bytes(int64_t bytes) {
+  if (bytes < 1024) return strformat("{} B", bytes);
+  auto amount = static_cast<double>(bytes) / 1024;
+  const char* unit = "KMGTPE";
+  for (; amount >= 1024; amount /= 1024) ++unit;
+  return strformat("{:.1f} {}iB", amount, *unit);
+}
+
 }  // namespace weft

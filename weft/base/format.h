@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <string>
 
 namespace weft {
@@ -18,5 +19,7 @@ template <class... Args>
 void append_format(std::string& out, fmt::format_string<Args...> pattern, Args&&... args) {
   append_vformat(out, pattern, fmt::make_format_args(args...));
 }
+
+std::string human_bytes(int64_t bytes);  // "1000 B", "1.5 MiB"
 
 }  // namespace weft

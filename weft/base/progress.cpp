@@ -23,15 +23,6 @@ std::string human_seconds(double seconds) {
   return strformat("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
-std::string human_bytes(uint64_t bytes) {
-  if (bytes < 1024) return strformat("{} B", bytes);
-  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  double amount = static_cast<double>(bytes) / 1024;
-  int unit = 0;
-  for (; amount >= 1024; amount /= 1024) ++unit;
-  return strformat("{:.2f} {}", amount, kUnits[unit]);
-}
-
 ProgressBar::ProgressBar(std::string label, int64_t total, std::string unit, const Options& options,
                          std::FILE* out)
     : label_(std::move(label)),

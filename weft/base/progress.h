@@ -41,7 +41,5 @@ class ProgressBar {
 
 // "3.2 s", "4 min 07 s", "1 h 02 min": for people.
 std::string human_seconds(double seconds);
-// "1.50 MiB".
-std::string human_bytes(uint64_t bytes);
 
 }  // namespace weft

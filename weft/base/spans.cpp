@@ -26,8 +26,6 @@ uint32_t thread_id() {
 
 }  // namespace
 
-const char* counter_name(Counter counter) { return kCounterNames[static_cast<size_t>(counter)]; }
-
 uint64_t now_ns() {
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);

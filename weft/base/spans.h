@@ -17,7 +17,6 @@ enum class Counter : uint8_t {
   Count
 };
 constexpr size_t kCounterCount = static_cast<size_t>(Counter::Count);
-const char* counter_name(Counter counter);
 
 uint64_t now_ns();  // monotonic
 

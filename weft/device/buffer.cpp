@@ -45,14 +45,6 @@ int64_t machine_memory() {
   return static_cast<int64_t>((info.totalram + info.totalswap) * info.mem_unit);
 }
 
-std::string readable(int64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto x = static_cast<double>(bytes);
-  int unit = 0;
-  while (x >= 1024 && unit < 6) x /= 1024, ++unit;
-  return unit == 0 ? strformat("{} B", bytes) : strformat("{:.1f} {}", x, kUnits[unit]);
-}
-
 }  // namespace
 
 struct AllocatorState {
@@ -127,7 +119,7 @@ struct AllocatorState {
       const std::string& label = top[i]->label();
       append_format(text, "{}{} {}",
                     i ? ", " : "; largest: ", label.empty() ? "(unnamed)" : label.c_str(),
-                    readable(top[i]->bytes()));
+                    human_bytes(top[i]->bytes()));
     }
     return text;
   }
@@ -135,8 +127,8 @@ struct AllocatorState {
   [[noreturn]] void refuse(const Device& device, int64_t bytes, std::string_view label,
                            std::string_view why) const {
     fail_memory("memory", "{} more bytes ({}) for {} on {} {}: {} are live in {} buffers{}", bytes,
-                readable(bytes), label.empty() ? "a buffer" : label, device.name(), why,
-                readable(stats.live_bytes), live.size(), largest());
+                human_bytes(bytes), label.empty() ? "a buffer" : label, device.name(), why,
+                human_bytes(stats.live_bytes), live.size(), largest());
   }
 };
 
@@ -168,11 +160,11 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, std::
   if (s.fail_after > 0) --s.fail_after;
   if (s.cap > 0 && bytes > s.cap - s.stats.live_bytes) {
     s.refuse(device, bytes, label,
-             strformat("would pass the cap of {} (WEFT_MEMORY_CAP)", readable(s.cap)));
+             strformat("would pass the cap of {} (WEFT_MEMORY_CAP)", human_bytes(s.cap)));
   }
   if (bytes > s.most) {
     s.refuse(device, bytes, label,
-             strformat("are more than this machine's memory, {}", readable(s.most)));
+             strformat("are more than this machine's memory, {}", human_bytes(s.most)));
   }
   size_t size = block_size(bytes);
   if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.drop_cache();

@@ -60,7 +60,7 @@ HostExecutable::HostExecutable(std::string name, const ProgramSource& source, do
   item_nanoseconds_ = slowness * item_cost(*source.program);
 }
 
-void HostDevice::launch(const Command& c) {
+uint32_t HostDevice::launch(const Command& c) {
   const auto& kernel = static_cast<const HostExecutable&>(*c.executable);
   // More buffers than params: simplifying the kernel may have left the last slots unused.
   WEFT_CHECK(!kernel.counted_ ||
@@ -84,14 +84,17 @@ void HostDevice::launch(const Command& c) {
   const double item = kernel.item_nanoseconds();
   const double grain = item > 0 ? std::clamp(kLeastPieceNs / item, 1.0, 1e9) : 1;
   context().thread_pool().parallel_for(items, run, static_cast<int64_t>(grain));
-  if (status != 0) fail_device("launch", status, name(), "kernel {} stopped", kernel.name());
+  return status;
 }
 
 void HostDevice::execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
                          uint64_t) {
   for (const Command& c : commands) {
     if (c.kind == Command::Kind::Launch) {
-      launch(c);
+      if (const uint32_t status = launch(c))
+        throw DeviceError("launch", status, name(),
+                          strformat("kernel {} stopped", c.executable->name()),
+                          &c - commands.data());
       continue;
     }
     WEFT_CHECK(c.bytes >= 0, "a copy of {} bytes", c.bytes);

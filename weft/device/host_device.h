@@ -39,7 +39,7 @@ class HostDevice : public Device {
                uint64_t point) override;
 
  private:
-  void launch(const Command& command);
+  uint32_t launch(const Command& command);  // the status word it left
 };
 
 /// The devices of the table.

@@ -38,8 +38,6 @@ class Value {
 
   bool is_nan() const;
   bool is_zero() const { return as_double() == 0; }  // either sign
-  bool is_one() const { return as_double() == 1; }
-  bool is_minus_one() const { return as_double() == -1; }
 
   // Bit for bit: NaN equals the same NaN, -0.0 differs from 0.0, dtypes must agree.
   friend bool operator==(const Value& a, const Value& b) {

@@ -30,6 +30,12 @@ bool fits(Int128 v) {
   return v > -kLimit && v < kLimit;
 }
 
+/// coefficient * node.
+struct AffineTerm {
+  NodeRef node;
+  int64_t coefficient;
+};
+
 /// constant + sum of terms; terms sorted by structural hash, no zero coefficients.
 struct Sum {
   std::vector<AffineTerm> terms;

@@ -9,16 +9,6 @@ namespace weft {
 /// values. Returns null where `spec` already is in normal form.
 NodeRef normalise_index(Graph& g, const NodeSpec& spec);
 
-/// An index expression as constant + sum of coefficient * node.
-struct AffineTerm {
-  NodeRef node;
-  int64_t coefficient;
-};
-struct Affine {
-  std::span<const AffineTerm> terms;
-  int64_t constant;
-};
-
 /// Splits `index` into base + coefficient * `range` where that is exact; returns false where the
 /// dependence is not affine.
 struct Stride {

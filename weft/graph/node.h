@@ -71,6 +71,11 @@ struct Node {
 inline Value const_value(NodeRef n) {
   return Value::from_raw_bits(n->dtype, static_cast<uint64_t>(n->int_arg(0))).value_or(Value());
 }
+inline bool contains(std::span<const NodeRef> list, NodeRef n) {
+  for (NodeRef x : list)
+    if (x == n) return true;
+  return false;
+}
 inline bool is_const(NodeRef n) { return n->op == Op::Const; }
 /// True for an integer, bool or index constant equal to `v`.
 inline bool is_int_const(NodeRef n, int64_t v) {

@@ -8,11 +8,12 @@
 
 namespace weft {
 
-template <class T>
-class NodeMap {
+/// Keys are addresses or hashes, and never null or 0.
+template <class Key, class T>
+class FlatMap {
  public:
-  NodeMap() = default;
-  explicit NodeMap(size_t expected) { reserve(expected); }
+  FlatMap() = default;
+  explicit FlatMap(size_t expected) { reserve(expected); }
 
   void reserve(size_t expected) {
     size_t capacity = 16;
@@ -20,23 +21,23 @@ class NodeMap {
     if (capacity > slots_.size()) rehash(capacity);
   }
 
-  T* find(NodeRef key) {
+  T* find(Key key) {
     if (slots_.empty()) return nullptr;
     Slot& s = slots_[locate(key)];
     return s.key ? &s.value : nullptr;
   }
-  const T* find(NodeRef key) const { return const_cast<NodeMap*>(this)->find(key); }
-  bool contains(NodeRef key) const { return find(key) != nullptr; }
-  const T& at(NodeRef key) const { return *find(key); }
+  const T* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
+  bool contains(Key key) const { return find(key) != nullptr; }
+  const T& at(Key key) const { return *find(key); }
 
   /// Inserts or overwrites.
-  T& set(NodeRef key, T value) {
+  T& set(Key key, T value) {
     T& place = (*this)[key];
     place = std::move(value);
     return place;
   }
 
-  T& operator[](NodeRef key) {
+  T& operator[](Key key) {
     if ((size_ + 1) * 4 > slots_.size() * 3) rehash(slots_.empty() ? 16 : slots_.size() * 2);
     Slot& s = slots_[locate(key)];
     if (!s.key) {
@@ -54,13 +55,13 @@ class NodeMap {
 
  private:
   struct Slot {
-    NodeRef key = nullptr;
+    Key key{};
     T value{};
   };
 
-  size_t locate(NodeRef key) const {
+  size_t locate(Key key) const {
     // Addresses are at least 16-byte aligned; mix so that neighbours spread.
-    uint64_t h = reinterpret_cast<uintptr_t>(key) * 0x9E3779B97F4A7C15ull;
+    uint64_t h = (uint64_t)key * 0x9E3779B97F4A7C15ull;  // NOLINT: from either kind
     size_t i = static_cast<size_t>(h >> 20) & (slots_.size() - 1);
     while (slots_[i].key && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
     return i;
@@ -74,5 +75,8 @@ class NodeMap {
   std::vector<Slot> slots_;
   size_t size_ = 0;
 };
+
+template <class T>
+using NodeMap = FlatMap<NodeRef, T>;
 
 }  // namespace weft

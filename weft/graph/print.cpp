@@ -115,7 +115,7 @@ std::string print_graph(std::span<const NodeRef> roots) {
   Lines lines;
   const Toposort order(roots);
   for (NodeRef n : order)
-    if (!is_inline(n) || std::find(roots.begin(), roots.end(), n) != roots.end()) lines.add(n);
+    if (!is_inline(n) || contains(roots, n)) lines.add(n);
   if (roots.size() != 1) {
     lines.append_text("return");
     for (NodeRef n : roots) lines.append_operand(n);

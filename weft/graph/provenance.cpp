@@ -5,14 +5,15 @@ namespace weft {
 void Provenance::record(NodeRef n, CallSite site) {
   if (!site) return;
   std::lock_guard lock(mutex_);
-  if (sites_.size() >= kMost) sites_.clear();
-  sites_.try_emplace(n->hash, site);
+  if (newer_.size() >= kHalf) older_ = std::exchange(newer_, {});
+  newer_.set(n->key, site);
 }
 
 CallSite Provenance::find(NodeRef n) const {
   std::lock_guard lock(mutex_);
-  const auto found = sites_.find(n->hash);
-  return found == sites_.end() ? CallSite{} : found->second;
+  const CallSite* site = newer_.find(n->key);
+  if (!site) site = older_.find(n->key);
+  return site ? *site : CallSite{};
 }
 
 }  // namespace weft

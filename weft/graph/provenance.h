@@ -1,30 +1,30 @@
-// Provenance: which line of the user's program made a node, by structural hash, so that it survives
-// sweeps and the same step in the next iteration.
+// Provenance: which line of the user's program made a node of the tensor graph.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
-#include <unordered_map>
 
 #include "weft/base/call_site.h"
-#include "weft/graph/node.h"
+#include "weft/graph/node_map.h"
 
 namespace weft {
 
-/// A slot of the Context: context.get<Provenance>(). Any thread may call.
+/// A slot of the Context: context.get<Provenance>(). Any thread may call. Nodes are known by their
+/// key, which tells the same expression of two buffers apart and is never used again.
 class Provenance {
  public:
-  /// The first site wins: the same structure made twice keeps the line that made it first.
+  /// The last site wins: of equal expressions, the one that is about to run.
   void record(NodeRef n, CallSite site);
   /// An empty site where nothing is known.
   CallSite find(NodeRef n) const;
 
  private:
-  // Forgets everything past this many nodes: it is a comfort, and must not grow without bound.
-  static constexpr size_t kMost = size_t{1} << 17;
+  // It must not grow without bound, and what was built last is what is asked for: at this many
+  // nodes the older half goes.
+  static constexpr size_t kHalf = size_t{1} << 16;
 
   mutable std::mutex mutex_;
-  std::unordered_map<uint64_t, CallSite> sites_;
+  FlatMap<uint64_t, CallSite> newer_, older_;
 };
 
 }  // namespace weft

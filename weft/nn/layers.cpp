@@ -44,20 +44,25 @@ Tensor channelwise(const Tensor& t, size_t rank) {
 
 }  // namespace
 
-Linear::Linear(int64_t in, int64_t out, bool with_bias) {
+Linear::Linear(int64_t in, int64_t out, bool with_bias, CallSite at) {
+  const CallSiteScope site(at);
   check_positive("Linear", "in", in);
   check_positive("Linear", "out", out);
   weight = uniform_for({out, in}, in);
   if (with_bias) bias = uniform_for({out}, in);
 }
-Tensor Linear::operator()(const Tensor& x) const { return x.linear(weight.T(), bias); }
+Tensor Linear::operator()(const Tensor& x, CallSite at) const {
+  return x.linear(weight.T(at), bias, at);
+}
 void Linear::visit(StateVisitor& v) {
   v("weight", weight);
   v("bias", bias);
 }
 
-Conv2d::Conv2d(int64_t in, int64_t out, const Ints& kernel, ConvOptions conv, bool with_bias)
+Conv2d::Conv2d(int64_t in, int64_t out, const Ints& kernel, ConvOptions conv, bool with_bias,
+               CallSite at)
     : options(std::move(conv)) {
+  const CallSiteScope site(at);
   check_positive("Conv2d", "in", in);
   check_positive("Conv2d", "out", out);
   check_positive("Conv2d", "groups", options.groups);
@@ -75,14 +80,17 @@ Conv2d::Conv2d(int64_t in, int64_t out, const Ints& kernel, ConvOptions conv, bo
   weight = uniform_for(shape, fan_in);
   if (with_bias) bias = uniform_for({out}, fan_in);
 }
-Tensor Conv2d::operator()(const Tensor& x) const { return x.conv2d(weight, bias, options); }
+Tensor Conv2d::operator()(const Tensor& x, CallSite at) const {
+  return x.conv2d(weight, bias, options, at);
+}
 void Conv2d::visit(StateVisitor& v) {
   v("weight", weight);
   v("bias", bias);
 }
 
-BatchNorm::BatchNorm(int64_t features, double epsilon, double moving, bool affine)
+BatchNorm::BatchNorm(int64_t features, double epsilon, double moving, bool affine, CallSite at)
     : eps(epsilon), momentum(moving) {
+  const CallSiteScope site(at);
   check_positive("BatchNorm", "features", features);
   weight = ones_if(affine, {features});
   bias = zeros_if(affine, {features});
@@ -91,7 +99,8 @@ BatchNorm::BatchNorm(int64_t features, double epsilon, double moving, bool affin
   num_batches_tracked = own_constant({}, 0, DType::I64);
 }
 
-Tensor BatchNorm::operator()(const Tensor& x) {
+Tensor BatchNorm::operator()(const Tensor& x, CallSite at) {
+  const CallSiteScope site(at);
   if (x.ndim() < 2) {
     fail("BatchNorm", "needs an input (n, features, ...), got shape {}", x.dims().text());
   }
@@ -124,12 +133,14 @@ void BatchNorm::visit(StateVisitor& v) {
   v("num_batches_tracked", num_batches_tracked);
 }
 
-LayerNorm::LayerNorm(const Ints& normalized, double epsilon, bool affine)
+LayerNorm::LayerNorm(const Ints& normalized, double epsilon, bool affine, CallSite at)
     : shape(normalized), eps(epsilon) {
+  const CallSiteScope site(at);
   weight = ones_if(affine, dims_of(shape));
   bias = zeros_if(affine, dims_of(shape));
 }
-Tensor LayerNorm::operator()(const Tensor& x) const {
+Tensor LayerNorm::operator()(const Tensor& x, CallSite at) const {
+  const CallSiteScope site(at);
   Axes axes;
   const auto rank = static_cast<int64_t>(shape.size());
   for (int64_t i = 0; i < rank; ++i) {
@@ -149,8 +160,10 @@ void LayerNorm::visit(StateVisitor& v) {
   v("bias", bias);
 }
 
-GroupNorm::GroupNorm(int64_t group_count, int64_t channels, double epsilon, bool affine)
+GroupNorm::GroupNorm(int64_t group_count, int64_t channels, double epsilon, bool affine,
+                     CallSite at)
     : groups(group_count), eps(epsilon) {
+  const CallSiteScope site(at);
   check_positive("GroupNorm", "groups", groups);
   if (channels < groups || channels % groups != 0) {
     fail("GroupNorm", "channels must be a multiple of groups: got {} and {}", channels, groups);
@@ -158,7 +171,8 @@ GroupNorm::GroupNorm(int64_t group_count, int64_t channels, double epsilon, bool
   weight = ones_if(affine, {channels});
   bias = zeros_if(affine, {channels});
 }
-Tensor GroupNorm::operator()(const Tensor& x) const {
+Tensor GroupNorm::operator()(const Tensor& x, CallSite at) const {
+  const CallSiteScope site(at);
   const Tensor y = x.reshape({x.dim(0), groups, -1}).layernorm(-1, eps).reshape(x.dims());
   if (!weight.defined()) return y;
   return y * channelwise(weight, x.ndim()) + channelwise(bias, x.ndim());
@@ -168,18 +182,25 @@ void GroupNorm::visit(StateVisitor& v) {
   v("bias", bias);
 }
 
-RMSNorm::RMSNorm(int64_t dim, double epsilon) : weight(ones_if(true, {dim})), eps(epsilon) {}
-Tensor RMSNorm::operator()(const Tensor& x) const {
+RMSNorm::RMSNorm(int64_t dim, double epsilon, CallSite at) : eps(epsilon) {
+  const CallSiteScope site(at);
+  weight = ones_if(true, {dim});
+}
+Tensor RMSNorm::operator()(const Tensor& x, CallSite at) const {
+  const CallSiteScope site(at);
   return x * (x.square().mean(-1, true) + eps).rsqrt() * weight;
 }
 void RMSNorm::visit(StateVisitor& v) { v("weight", weight); }
 
-Embedding::Embedding(int64_t vocabulary, int64_t dim) {
+Embedding::Embedding(int64_t vocabulary, int64_t dim, CallSite at) {
+  const CallSiteScope site(at);
   check_positive("Embedding", "vocabulary", vocabulary);
   check_positive("Embedding", "dim", dim);
   weight = trained(Tensor::glorot_uniform({vocabulary, dim}));
 }
-Tensor Embedding::operator()(const Tensor& ids) const { return weight[ids]; }
+Tensor Embedding::operator()(const Tensor& ids, CallSite at) const {
+  return weight[Index(ids, at)];
+}
 void Embedding::visit(StateVisitor& v) { v("weight", weight); }
 
 }  // namespace weft::nn

@@ -10,8 +10,8 @@ namespace weft::nn {
 
 // x (..., in) to (..., out): x @ weight^T + bias.
 struct Linear {
-  Linear(int64_t in, int64_t out, bool with_bias = true);
-  Tensor operator()(const Tensor& x) const;
+  Linear(int64_t in, int64_t out, bool with_bias = true, CallSite at = CallSite::here());
+  Tensor operator()(const Tensor& x, CallSite = CallSite::here()) const;
   void visit(StateVisitor& v);
 
   Tensor weight;  // (out, in), uniform in +-1/sqrt(in)
@@ -22,8 +22,8 @@ struct Linear {
 // there are: {3} is 1-D, {3, 3} 2-D, {3, 3, 3} 3-D.
 struct Conv2d {
   Conv2d(int64_t in, int64_t out, const Ints& kernel, ConvOptions options = {},
-         bool with_bias = true);
-  Tensor operator()(const Tensor& x) const;
+         bool with_bias = true, CallSite at = CallSite::here());
+  Tensor operator()(const Tensor& x, CallSite = CallSite::here()) const;
   void visit(StateVisitor& v);
 
   Tensor weight;  // (out, in / groups, kernel...), uniform in +-1/sqrt(in / groups * kernel)
@@ -34,9 +34,9 @@ struct Conv2d {
 // Normalises channels (axis 1) of x (n, features, ...). While training by the batch's own mean and
 // variance, which also move the running ones; else by the running ones. Ioffe and Szegedy 2015.
 struct BatchNorm {
-  explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1,
-                     bool affine = true);
-  Tensor operator()(const Tensor& x);
+  explicit BatchNorm(int64_t features, double eps = 1e-5, double momentum = 0.1, bool affine = true,
+                     CallSite at = CallSite::here());
+  Tensor operator()(const Tensor& x, CallSite = CallSite::here());
   void visit(StateVisitor& v);
 
   Tensor weight, bias;               // (features,); empty when not affine
@@ -50,10 +50,12 @@ struct BatchNorm {
 
 // Normalises the last `shape.size()` axes. Ba, Kiros and Hinton 2016.
 struct LayerNorm {
-  explicit LayerNorm(const Ints& shape, double eps = 1e-5, bool affine = true);
-  LayerNorm(std::initializer_list<int64_t> sizes, double epsilon = 1e-5, bool affine = true)
-      : LayerNorm(Ints(sizes), epsilon, affine) {}
-  Tensor operator()(const Tensor& x) const;
+  explicit LayerNorm(const Ints& shape, double eps = 1e-5, bool affine = true,
+                     CallSite at = CallSite::here());
+  LayerNorm(std::initializer_list<int64_t> sizes, double epsilon = 1e-5, bool affine = true,
+            CallSite at = CallSite::here())
+      : LayerNorm(Ints(sizes), epsilon, affine, at) {}
+  Tensor operator()(const Tensor& x, CallSite = CallSite::here()) const;
   void visit(StateVisitor& v);
 
   Tensor weight, bias;  // shape
@@ -63,8 +65,9 @@ struct LayerNorm {
 
 // Normalises `groups` groups of channels (axis 1). Wu and He 2018.
 struct GroupNorm {
-  GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true);
-  Tensor operator()(const Tensor& x) const;
+  GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true,
+            CallSite at = CallSite::here());
+  Tensor operator()(const Tensor& x, CallSite = CallSite::here()) const;
   void visit(StateVisitor& v);
 
   Tensor weight, bias;  // (channels,)
@@ -74,8 +77,8 @@ struct GroupNorm {
 
 // x / sqrt(mean(x^2) + eps) * weight over the last axis. Zhang and Sennrich 2019.
 struct RMSNorm {
-  explicit RMSNorm(int64_t dim, double eps = 1e-6);
-  Tensor operator()(const Tensor& x) const;
+  explicit RMSNorm(int64_t dim, double eps = 1e-6, CallSite at = CallSite::here());
+  Tensor operator()(const Tensor& x, CallSite = CallSite::here()) const;
   void visit(StateVisitor& v);
 
   Tensor weight;  // (dim,)
@@ -84,8 +87,8 @@ struct RMSNorm {
 
 // Integers (...) to rows of a table (..., dim).
 struct Embedding {
-  Embedding(int64_t vocabulary, int64_t dim);
-  Tensor operator()(const Tensor& ids) const;
+  Embedding(int64_t vocabulary, int64_t dim, CallSite at = CallSite::here());
+  Tensor operator()(const Tensor& ids, CallSite = CallSite::here()) const;
   void visit(StateVisitor& v);
 
   Tensor weight;  // (vocabulary, dim), Glorot uniform as in tinygrad
@@ -94,7 +97,9 @@ struct Embedding {
 // Zeroes elements with probability p while training, and scales the rest by 1 / (1 - p).
 struct Dropout {
   explicit Dropout(double probability = 0.5) : p(probability) {}
-  Tensor operator()(const Tensor& x) const { return x.dropout(p); }
+  Tensor operator()(const Tensor& x, CallSite at = CallSite::here()) const {
+    return x.dropout(p, at);
+  }
   void visit(StateVisitor&) {}
 
   double p;

@@ -40,7 +40,9 @@ constexpr double kAnyLarge = 1e30;
 
 }  // namespace
 
-Optimizer::Optimizer(std::vector<Tensor> params, double lr) : params_(std::move(params)) {
+Optimizer::Optimizer(std::vector<Tensor> params, double lr, CallSite at)
+    : params_(std::move(params)) {
+  const CallSiteScope site(at);
   check_params(params_);
   check_range("optimizer", "lr", lr, kAnyLarge);
   lr_ = own_constant({}, lr);
@@ -50,7 +52,8 @@ void Optimizer::zero_grad() {
   for (Tensor& p : params_) p.zero_grad();
 }
 
-std::vector<Tensor> Optimizer::schedule_step() {
+std::vector<Tensor> Optimizer::schedule_step(CallSite at) {
+  const CallSiteScope site(at);
   std::vector<Tensor> changed;
   begin_step(changed);
   for (size_t i = 0; i < params_.size(); ++i) {
@@ -63,11 +66,12 @@ std::vector<Tensor> Optimizer::schedule_step() {
   return changed;
 }
 
-void Optimizer::step() { realize(schedule_step()); }
+void Optimizer::step(CallSite at) { realize(schedule_step(at), at); }
 
 double Optimizer::lr() const { return lr_.item<double>(); }
 
-void Optimizer::set_lr(double lr) {
+void Optimizer::set_lr(double lr, CallSite at) {
+  const CallSiteScope site(at);
   check_range("optimizer", "lr", lr, kAnyLarge);
   const float value = static_cast<float>(lr);
   lr_.copy_from(std::as_bytes(std::span(&value, 1)));
@@ -88,8 +92,9 @@ std::vector<Tensor> Optimizer::zeros_like_params() const {
   return zeros;
 }
 
-SGD::SGD(std::vector<Tensor> params, const SgdOptions& options)
-    : Optimizer(std::move(params), options.lr), options_(options) {
+SGD::SGD(std::vector<Tensor> params, const SgdOptions& options, CallSite at)
+    : Optimizer(std::move(params), options.lr, at), options_(options) {
+  const CallSiteScope site(at);
   check_range("SGD", "momentum", options.momentum, kAnyLarge);
   check_range("SGD", "weight_decay", options.weight_decay, kAnyLarge);
   if (options.nesterov && options.momentum == 0) {
@@ -114,8 +119,9 @@ void SGD::update(size_t i, const Tensor& gradient, std::vector<Tensor>& changed)
 
 void SGD::visit_state(StateVisitor& v) { v("velocity", velocity_); }
 
-Adam::Adam(std::vector<Tensor> params, const AdamOptions& options)
-    : Optimizer(std::move(params), options.lr), options_(options) {
+Adam::Adam(std::vector<Tensor> params, const AdamOptions& options, CallSite at)
+    : Optimizer(std::move(params), options.lr, at), options_(options) {
+  const CallSiteScope site(at);
   check_range("Adam", "beta1", options.beta1, 1);
   check_range("Adam", "beta2", options.beta2, 1);
   check_range("Adam", "eps", options.eps, kAnyLarge);
@@ -156,9 +162,9 @@ void Adam::visit_state(StateVisitor& v) {
   v("beta2_power", beta2_power_);
 }
 
-Adam adamw(std::vector<Tensor> params, AdamOptions options) {
+Adam adamw(std::vector<Tensor> params, AdamOptions options, CallSite at) {
   options.decoupled = true;
-  return Adam(std::move(params), options);
+  return Adam(std::move(params), options, at);
 }
 
 }  // namespace weft::nn

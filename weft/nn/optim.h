@@ -14,12 +14,12 @@ class Optimizer {
   // Forgets the gradients; backward() adds to them.
   void zero_grad();
   // Updates every parameter that has a gradient, and runs it.
-  void step();
+  void step(CallSite = CallSite::here());
   // The same without running: realize these, together with the loss. Each is a tensor that changed.
-  std::vector<Tensor> schedule_step();
+  std::vector<Tensor> schedule_step(CallSite = CallSite::here());
 
   double lr() const;
-  void set_lr(double lr);  // takes effect in captured steps too
+  void set_lr(double lr, CallSite = CallSite::here());  // takes effect in captured steps too
 
   // lr and the state of every parameter, by position: "m.0", "v.3".
   void visit(StateVisitor& v);
@@ -27,7 +27,7 @@ class Optimizer {
 
  protected:
   // Only tensors with requires_grad() may be trained; no tensor may be listed twice.
-  Optimizer(std::vector<Tensor> params, double lr);
+  Optimizer(std::vector<Tensor> params, double lr, CallSite at);
 
   // Changes what all parameters share, before them.
   virtual void begin_step(std::vector<Tensor>& changed) = 0;
@@ -50,7 +50,8 @@ struct SgdOptions {
 // v = momentum * v + g; p -= lr * v (with nesterov: lr * (g + momentum * v)). PyTorch's form.
 class SGD : public Optimizer {
  public:
-  explicit SGD(std::vector<Tensor> params, const SgdOptions& options = {});
+  explicit SGD(std::vector<Tensor> params, const SgdOptions& options = {},
+               CallSite at = CallSite::here());
 
  private:
   void begin_step(std::vector<Tensor>&) override {}
@@ -70,7 +71,8 @@ struct AdamOptions {
 // Kingma and Ba 2015, with bias correction; decoupled decay: Loshchilov and Hutter 2019.
 class Adam : public Optimizer {
  public:
-  explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {});
+  explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {},
+                CallSite at = CallSite::here());
 
  private:
   void begin_step(std::vector<Tensor>& changed) override;
@@ -83,6 +85,7 @@ class Adam : public Optimizer {
 };
 
 // Adam with decoupled weight decay, 0.01 unless given.
-Adam adamw(std::vector<Tensor> params, AdamOptions options = {.weight_decay = 0.01});
+Adam adamw(std::vector<Tensor> params, AdamOptions options = {.weight_decay = 0.01},
+           CallSite at = CallSite::here());
 
 }  // namespace weft::nn

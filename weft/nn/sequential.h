@@ -25,7 +25,8 @@ class Sequential {
     return *this;
   }
 
-  Tensor operator()(Tensor x) {
+  Tensor operator()(Tensor x, CallSite at = CallSite::here()) {
+    const CallSiteScope site(at);
     for (const auto& step : steps_) x = step->call(x);
     return x;
   }

@@ -58,12 +58,13 @@ void StateVisitor::operator()(std::string_view name, Tensor& tensor) {
   leaf_(prefix_ + std::string(name), tensor);
 }
 
-Tensor own_constant(const Dims& shape, double value, DType dtype) {
+Tensor own_constant(const Dims& shape, double value, DType dtype, CallSite at) {
+  const CallSiteScope site(at);
   const Value one = Value::of(dtype, value);
   const auto width = static_cast<size_t>(bytes_for(dtype, 1));
   std::vector<std::byte> bytes(static_cast<size_t>(shape.product().value()) * width);
   if (!one.is_zero()) {
-    for (size_t at = 0; at < bytes.size(); at += width) one.store(&bytes[at]);
+    for (size_t byte = 0; byte < bytes.size(); byte += width) one.store(&bytes[byte]);
   }
   return Tensor::from_bytes(bytes, dtype, shape);
 }
@@ -74,7 +75,8 @@ size_t StateVisitor::enter(std::string_view name) {
   return length;
 }
 
-void load_state_dict(const StateDict& into, const StateDict& from, bool strict) {
+void load_state_dict(const StateDict& into, const StateDict& from, bool strict, CallSite at) {
+  const CallSiteScope site(at);
   const ByName saved = by_name(from);
   Complaints complaints;
   std::vector<std::pair<Tensor, const Tensor*>> pairs;

@@ -55,7 +55,8 @@ class StateVisitor {
 
 // A tensor of one value in memory of its own. Equal constants are one node of the graph and would
 // share a buffer until the first write, which makes the first step another program than the rest.
-Tensor own_constant(const Dims& shape, double value, DType dtype = kDefaultFloat);
+Tensor own_constant(const Dims& shape, double value, DType dtype = kDefaultFloat,
+                    CallSite at = CallSite::here());
 
 // Every tensor of a module in the order of its visits, sharing storage with it.
 using StateDict = std::vector<NamedTensor>;
@@ -82,11 +83,13 @@ std::vector<Tensor> parameters(M& module) {
 // Writes the values of `from` into the tensors of `into` by name. Everything is compared first:
 // names that are missing or unexpected and shapes that differ are one Error that lists them, and
 // nothing is written. dtypes are converted. Not strict: only names on both sides count.
-void load_state_dict(const StateDict& into, const StateDict& from, bool strict = true);
+void load_state_dict(const StateDict& into, const StateDict& from, bool strict = true,
+                     CallSite at = CallSite::here());
 
 template <Module M>
-void load_state_dict(M& module, const StateDict& from, bool strict = true) {
-  load_state_dict(state_dict(module), from, strict);
+void load_state_dict(M& module, const StateDict& from, bool strict = true,
+                     CallSite at = CallSite::here()) {
+  load_state_dict(state_dict(module), from, strict, at);
 }
 
 }  // namespace weft

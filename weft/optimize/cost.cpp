@@ -139,7 +139,7 @@ void CostModel::collect(Body& body, std::span<const NodeRef> roots) {
   while (!stack.empty()) {
     NodeRef n = stack.back();
     stack.pop_back();
-    const bool root = std::find(roots.begin(), roots.end(), n) != roots.end();
+    const bool root = contains(roots, n);
     const bool is_access = n->op == Op::Load || n->op == Op::Store;
     const RangeMask deps = root && n->op == Op::Reduce ? body.deps : info_.deps(n);
     if (root && n->op == Op::Reduce) {

@@ -188,7 +188,7 @@ NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
     const Resolved& parts = axes[info_.position(r)];
     WEFT_CHECK(!parts.guard, "a guarded range is listed by a {}", info(n->op).mnemonic);
     for (NodeRef leaf : parts.leaves)
-      if (std::find(src.begin(), src.end(), leaf) == src.end()) src.push_back(leaf);
+      if (!contains(src, leaf)) src.push_back(leaf);
   }
   if (n->op == Op::Reduce && src.size() == 1) return src[0];
   if (n->op == Op::Load || n->op == Op::Store) {

@@ -94,17 +94,11 @@ bool run(const RuleProgram& program, std::span<const MatchStep> steps, NodeRef r
       case MatchStep::Sources:
         if (n->nsrc != s.index) return false;
         break;
-      case MatchStep::SourcesAtLeast:
-        if (n->nsrc < s.index) return false;
-        break;
       case MatchStep::Same:
         if (n != reg[s.to]) return false;
         break;
       case MatchStep::HasDType:
         if (n->dtype != static_cast<DType>(s.index)) return false;
-        break;
-      case MatchStep::FirstInt:
-        if (n->nints == 0 || n->int_arg(0) != s.index) return false;
         break;
       case MatchStep::Literal: {
         const Pat& lhs = program.entry->rule->lhs;
@@ -175,7 +169,7 @@ struct RuleTable {
     if (!condition_holds(rule.cond, m, call.query)) return nullptr;
     NodeRef out = program.entry->is_native() ? program.entry->call(program.entry->fn, m, call.ctx)
                                              : build_replacement(rule.rhs, m, call.query);
-    if (!out || out == n) return call.accept_same ? out : nullptr;
+    if (!out || out == n) return nullptr;
     if (!keeps_type) return out;
     if (out->dtype != n->dtype)
       internal_error("rewrite.dtype", "rule {} made {} of {}: {} -> {}", rule.name,
@@ -226,7 +220,7 @@ NodeRef RuleMatcher::apply(NodeRef n, Call& call) const {
       const size_t k = w * 64 + static_cast<size_t>(std::countr_zero(candidates));
       const RuleProgram& program = table_->programs[t->programs[k]];
       const uint64_t start = call.counts ? now_ns() : 0;
-      NodeRef out = table_->fire(program, n, call, options_.keeps_type && !call.accept_same);
+      NodeRef out = table_->fire(program, n, call, options_.keeps_type);
       if (call.counts) {
         RuleCounts& c = call.counts[program.rule_index];
         ++c.tried;

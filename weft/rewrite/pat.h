@@ -45,7 +45,7 @@ struct PatNode {
   PatKind kind;
   uint8_t op;
   uint8_t arg;
-  uint8_t nsrc;  ///< with kRest: at least so many sources
+  uint8_t nsrc;
   friend constexpr bool operator==(const PatNode&, const PatNode&) = default;
 };
 
@@ -54,8 +54,7 @@ inline constexpr int kPatSlots = 10, kFirstBoolSlot = 4, kFirstConstSlot = 6;
 
 struct Pat {
   static constexpr int kMaxNodes = 24, kMaxLiterals = 6;
-  static constexpr uint8_t kRest = 0x80;
-  /// Op nodes: arg is 0 = unspecified, or 1 + target dtype of a cast, or 1 + first integer.
+  /// Op nodes: arg is 0 = unspecified, or 1 + target dtype of a cast.
   static constexpr uint8_t kAnyArg = 0;
 
   PatNode node[kMaxNodes] = {};
@@ -119,26 +118,13 @@ inline constexpr Pat x = Pat::variable(0), y = Pat::variable(1), z = Pat::variab
                      c0 = Pat::variable(6), c1 = Pat::variable(7), c2 = Pat::variable(8),
                      c3 = Pat::variable(9);
 
-// ---- any op. `op_with` fixes the first integer (a Fold, a slot); `op_rest` allows more sources.
-template <std::same_as<Pat>... Src>
-constexpr Pat op_args(Op op, uint8_t arg, uint8_t flags, const Src&... src) {
-  Pat out;
-  (out.append(src), ...);
-  out.push(
-      {PatKind::Op, static_cast<uint8_t>(op), arg, static_cast<uint8_t>(sizeof...(Src) | flags)});
-  return out;
-}
+// ---- any op
 template <std::same_as<Pat>... Src>
 constexpr Pat op(Op op, const Src&... src) {
-  return op_args(op, Pat::kAnyArg, 0, src...);
-}
-template <std::same_as<Pat>... Src>
-constexpr Pat op_with(Op op, int first_int, const Src&... src) {
-  return op_args(op, static_cast<uint8_t>(1 + first_int), Pat::kRest, src...);
-}
-template <std::same_as<Pat>... Src>
-constexpr Pat op_rest(Op op, const Src&... src) {
-  return op_args(op, Pat::kAnyArg, Pat::kRest, src...);
+  Pat out;
+  (out.append(src), ...);
+  out.push({PatKind::Op, static_cast<uint8_t>(op), Pat::kAnyArg, sizeof...(Src)});
+  return out;
 }
 /// `pattern`, of exactly this dtype.
 constexpr Pat typed(const Pat& pattern, DType dtype) {
@@ -189,7 +175,9 @@ constexpr Pat to_index(const Pat& a, const Pat& size) { return op(Op::ToIndex, a
 /// Pattern: a cast to anything. Replacement: a cast to the dtype of the node that is replaced.
 constexpr Pat cast(const Pat& a) { return op(Op::Cast, a); }
 constexpr Pat cast(const Pat& a, DType to) {
-  return op_args(Op::Cast, static_cast<uint8_t>(1 + static_cast<int>(to)), 0, a);
+  Pat out = op(Op::Cast, a);
+  out.node[out.size - 1].arg = static_cast<uint8_t>(1 + static_cast<int>(to));
+  return out;
 }
 /// Replacement: a cast to the dtype of a variable.
 constexpr Pat cast_like(const Pat& a, const Pat& variable) {

@@ -38,7 +38,7 @@ Tree tree_of(const Pat& p) {
     }
     Tree::Item item{n, static_cast<uint8_t>(i), {}, {}};
     if (n.kind == PatKind::Op) {
-      const auto count = static_cast<std::ptrdiff_t>(n.nsrc & ~Pat::kRest);
+      const auto count = static_cast<std::ptrdiff_t>(n.nsrc);
       item.src.assign(stack.end() - count, stack.end());
       stack.resize(stack.size() - static_cast<size_t>(count));
     }
@@ -150,14 +150,9 @@ class Emitter {
   void sources(const Tree::Item& t, uint8_t reg) {
     const auto op = static_cast<Op>(t.node.op);
     const auto count = static_cast<uint8_t>(t.src.size());
-    if (info(op).arity < 0)
-      step(t.node.nsrc & Pat::kRest ? MatchStep::SourcesAtLeast : MatchStep::Sources, reg, 0,
-           count);
-    if (t.node.arg != Pat::kAnyArg) {
-      const bool cast = op == Op::Cast || op == Op::Bitcast;
-      step(cast ? MatchStep::HasDType : MatchStep::FirstInt, reg, 0,
-           static_cast<uint8_t>(t.node.arg - 1));
-    }
+    if (info(op).arity < 0) step(MatchStep::Sources, reg, 0, count);
+    if (t.node.arg != Pat::kAnyArg)
+      step(MatchStep::HasDType, reg, 0, static_cast<uint8_t>(t.node.arg - 1));
     std::array<uint8_t, Pat::kMaxNodes> regs{};
     // All loads and op tests first: they reject most.
     for (uint8_t i = 0; i < count; ++i) {

@@ -11,10 +11,8 @@ struct MatchStep {
     Load,     ///< reg[to] = reg[from]->src(index)
     IsOp,     ///< reg[from] has op `index`
     Sources,  ///< reg[from] has exactly `index` sources
-    SourcesAtLeast,
-    Same,  ///< reg[from] is reg[to]
+    Same,     ///< reg[from] is reg[to]
     HasDType,
-    FirstInt,
     Literal,  ///< reg[from] is the literal of left-side node `index`
   };
   Code code;

@@ -36,10 +36,10 @@ std::string in_parens(const Piece& p, int level) {
   return p.level > level ? p.text : "(" + p.text + ")";
 }
 
-Piece call(std::string name, std::span<const Piece> args, bool rest) {
+Piece call(std::string name, std::span<const Piece> args) {
   std::string out = std::move(name) + "(";
   for (size_t i = 0; i < args.size(); ++i) out += (i ? ", " : "") + args[i].text;
-  return {out + (rest ? ", ...)" : ")")};
+  return {out + ")"};
 }
 
 Piece operation(const PatNode& n, std::span<const Piece> args, bool condition) {
@@ -53,14 +53,9 @@ Piece operation(const PatNode& n, std::span<const Piece> args, bool condition) {
   }
   if (op == Op::Neg) return {"-" + in_parens(args[0], 9), 9};
   if (op == Op::Not) return {"~" + in_parens(args[0], 9), 9};
-  const bool rest = (n.nsrc & Pat::kRest) != 0;
   std::string name = op == Op::Div ? "fdiv" : info(op).mnemonic;
-  if (n.arg != Pat::kAnyArg) {
-    const bool cast = op == Op::Cast || op == Op::Bitcast;
-    name += cast ? strformat("<{}>", weft::name(static_cast<DType>(n.arg - 1)))
-                 : strformat("[{}]", n.arg - 1);
-  }
-  return call(std::move(name), args, rest);
+  if (n.arg != Pat::kAnyArg) name += strformat("<{}>", weft::name(static_cast<DType>(n.arg - 1)));
+  return call(std::move(name), args);
 }
 
 std::string literal(const Pat& p, const PatNode& n) {
@@ -92,7 +87,7 @@ std::string to_text(const Pat& p, bool condition) {
   std::vector<Piece> stack;
   for (int i = 0; i < p.size; ++i) {
     const PatNode n = p.node[i];
-    const size_t count = n.kind == PatKind::Op || n.kind == PatKind::Fn ? n.nsrc & ~Pat::kRest : 0;
+    const size_t count = n.kind == PatKind::Op || n.kind == PatKind::Fn ? n.nsrc : 0;
     const std::span<const Piece> args(stack.data() + stack.size() - count, count);
     Piece out;
     switch (n.kind) {
@@ -102,7 +97,7 @@ std::string to_text(const Pat& p, bool condition) {
       case PatKind::Float: out.text = literal(p, n); break;
       case PatKind::Op: out = operation(n, args, condition); break;
       case PatKind::Fn:
-        out = call(kFnNames[n.op], args, false);
+        out = call(kFnNames[n.op], args);
         if (static_cast<PatFn>(n.op) == PatFn::Native)
           out.text =
               strformat("native_{}({})", info(static_cast<Op>(n.arg)).mnemonic, args[0].text);

@@ -112,7 +112,6 @@ class RuleMatcher {
     void* ctx = nullptr;
     TargetQuery query = {};
     RuleCounts* counts = nullptr;  ///< one per rule, or null
-    bool accept_same = false;      ///< a rule may answer with the node itself (specs do)
     int fired = -1;
   };
   /// The replacement of `n` by the first rule that fires; null when none does.

@@ -87,7 +87,7 @@ struct CaptureScope::State final : CaptureListener {
   void read_lazy(const Storage& s, NodeRef value) override {
     if (born.contains(const_cast<Storage*>(&s)) || changed.contains(const_cast<Storage*>(&s)))
       return;
-    if (std::find(watch.begin(), watch.end(), value) != watch.end()) return;
+    if (contains(watch, value)) return;
     watch.push_back(value);
     watched_storages.push_back(
         {const_cast<Storage&>(s).weak_from_this(), StorageAccess::writes(s), value->key});

@@ -96,11 +96,11 @@ void CommandList::set_variables(std::span<const int64_t> values) {
   }
 }
 
-void CommandList::run(Context& context) {
+void CommandList::run(Context& context, StepLines lines) {
   const uint64_t start = now_ns();
   std::vector<TimelinePoint> reached;  // newest point of each device used so far
   for (running_ = 0; running_ < segments_.size(); ++running_)
-    run_segment(context, segments_[running_], reached);
+    run_segment(context, segments_[running_], reached, lines);
   // Host devices are done by now; others when the last of their points is reached.
   for (const TimelinePoint& p : reached) p.timeline->wait(p.value);
   count(context, static_cast<double>(now_ns() - start) * 1e-9);
@@ -122,7 +122,7 @@ CommandList::Left CommandList::left_in(int buffer) const {
 }
 
 void CommandList::run_segment(Context& context, const Segment& s,
-                              std::vector<TimelinePoint>& reached) {
+                              std::vector<TimelinePoint>& reached, StepLines lines) {
   if (s.across) {
     for (const TimelinePoint& p : reached) p.timeline->wait(p.value);
     return copy_across(commands_[s.begin]);
@@ -131,21 +131,32 @@ void CommandList::run_segment(Context& context, const Segment& s,
   std::vector<TimelinePoint> waits;
   for (const TimelinePoint& p : reached)
     if (p.timeline != own) waits.push_back(p);
-  if (log_enabled(context, 2)) return run_one_by_one(context, s, waits);
-  const TimelinePoint point =
-      s.device->submit(0, std::span(commands_).subspan(s.begin, s.end - s.begin), waits);
+  if (log_enabled(context, 2)) return run_one_by_one(context, s, waits, lines);
+  const TimelinePoint point = submit(*s.device, s.begin, s.end, waits, lines);
   for (TimelinePoint& p : reached)
     if (p.timeline == own) p = point;
   if (waits.size() == reached.size()) reached.push_back(point);
 }
 
-/// WEFT_DEBUG=2: a line per kernel: name, work, time, bandwidth.
+TimelinePoint CommandList::submit(Device& device, size_t begin, size_t end,
+                                  std::span<const TimelinePoint> waits, StepLines lines) {
+  try {
+    return device.submit(0, std::span(commands_).subspan(begin, end - begin), waits);
+  } catch (const DeviceError& error) {
+    if (error.command() < 0) throw;
+    const std::string where = lines(begin + static_cast<size_t>(error.command()));
+    if (where.empty()) throw;
+    error.rethrow_with("it computes " + where);
+  }
+}
+
+/// WEFT_DEBUG=2: a line per kernel: name, work, time, bandwidth, the user's lines.
 void CommandList::run_one_by_one(Context& context, const Segment& s,
-                                 std::span<const TimelinePoint> waits) {
+                                 std::span<const TimelinePoint> waits, StepLines lines) {
   for (size_t i = s.begin; i < s.end; ++i) {
     const uint64_t start = now_ns();
-    const TimelinePoint point = s.device->submit(0, std::span(commands_).subspan(i, 1),
-                                                 i == s.begin ? waits : decltype(waits)());
+    const TimelinePoint point =
+        submit(*s.device, i, i + 1, i == s.begin ? waits : decltype(waits)(), lines);
     point.timeline->wait(point.value);
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
     const CompiledKernel* k = schedule_.steps[i].kernel.get();
@@ -154,10 +165,10 @@ void CommandList::run_one_by_one(Context& context, const Segment& s,
     const int64_t live = s.device->allocator().stats().live_bytes;
     log_at(context, 2,
            "*** {:<12} {:4} {:<40} arg {:2} mem {:7.3f} GB tm {:9.2f} us ({:8.1f} GFLOPS {:7.1f} "
-           "GB/s)",
+           "GB/s) {}",
            s.device->name(), i, k ? k->name : "copy", schedule_.steps[i].buffers.size(),
            static_cast<double>(live) * 1e-9, seconds * 1e6, flops / seconds * 1e-9,
-           bytes / seconds * 1e-9);
+           bytes / seconds * 1e-9, lines(i));
   }
 }
 
@@ -183,12 +194,33 @@ void CommandList::count(Context& context, double seconds) const {
   stats.seconds += seconds;
 }
 
+namespace {
+
+/// "8000 bytes for net.cpp:40": what the most of an arena is for.
+std::string largest_of(const ArenaPlan& arena, const CompiledSchedule& schedule,
+                       std::span<const int64_t> values, StepLines lines) {
+  const auto bytes = [&](int b) { return schedule.bytes_of(b, values); };
+  const int most = *std::ranges::max_element(arena.buffers, {}, bytes);
+  const std::string where =
+      lines(static_cast<size_t>(schedule.buffers[static_cast<size_t>(most)].first));
+  return strformat("{} bytes for {}", bytes(most), where.empty() ? "a value" : where);
+}
+
+}  // namespace
+
 void Arenas::bind(CommandList& list, const CompiledSchedule& schedule,
-                  std::span<const int64_t> values) {
+                  std::span<const int64_t> values, StepLines lines) {
   const std::vector<ArenaPlan> plans = plan_arenas(schedule, values);
   // All of the memory before any of it is bound: a list is never left with half of a plan.
-  for (const ArenaPlan& a : plans)
-    memory.push_back(a.device->allocate(a.memory.bytes, "arena of intermediates"));
+  for (const ArenaPlan& a : plans) {
+    try {
+      memory.push_back(a.device->allocate(a.memory.bytes, "arena of intermediates"));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Memory) throw;
+      fail_memory(error.code(), "{}; the largest of them: {}", error.message(),
+                  largest_of(a, schedule, values, lines));
+    }
+  }
   for (size_t p = 0; p < plans.size(); ++p)
     for (size_t i = 0; i < plans[p].buffers.size(); ++i)
       list.set_buffer(plans[p].buffers[i], {memory[p].get(), plans[p].memory.offsets[i]});

@@ -5,13 +5,18 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/run/compiled_schedule.h"
 
 namespace weft {
 
 class Context;
+
+/// The user's lines a step of the schedule comes from, for messages; empty where nothing is known.
+using StepLines = FunctionRef<std::string(size_t step)>;
 
 class CommandList {
  public:
@@ -27,7 +32,7 @@ class CommandList {
   void set_variables(std::span<const int64_t> values);
 
   /// Runs everything. When it throws, left_in() says what the buffers hold.
-  void run(Context& context);
+  void run(Context& context, StepLines lines);
   /// What the last run(), which threw, left in a buffer: nothing was written to it, all that was to
   /// be written was, or some of it may have been.
   enum class Left : uint8_t { Untouched, Finished, Broken };
@@ -47,9 +52,12 @@ class CommandList {
 
   void add_step(const CompiledStep& step, size_t& slices, size_t& vars);
   void cut_segments();
-  void run_segment(Context& context, const Segment& segment, std::vector<TimelinePoint>& reached);
+  void run_segment(Context& context, const Segment& segment, std::vector<TimelinePoint>& reached,
+                   StepLines lines);
   void run_one_by_one(Context& context, const Segment& segment,
-                      std::span<const TimelinePoint> waits);
+                      std::span<const TimelinePoint> waits, StepLines lines);
+  TimelinePoint submit(Device& device, size_t begin, size_t end,
+                       std::span<const TimelinePoint> waits, StepLines lines);
   void copy_across(const Command& command);
   void count(Context& context, double seconds) const;
 
@@ -71,7 +79,8 @@ class CommandList {
 struct Arenas {
   std::vector<std::shared_ptr<Buffer>> memory;
   /// Allocates and binds every intermediate for these values.
-  void bind(CommandList& list, const CompiledSchedule& schedule, std::span<const int64_t> values);
+  void bind(CommandList& list, const CompiledSchedule& schedule, std::span<const int64_t> values,
+            StepLines lines);
   int64_t bytes() const;
 };
 

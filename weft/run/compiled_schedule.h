@@ -39,8 +39,9 @@ struct CompiledStep {
   ScheduleStep::Kind kind;
   std::shared_ptr<const CompiledKernel> kernel;  ///< Run
   std::vector<int> buffers;                      ///< Run: by kernel slot. Copy: {from, to}
-  std::vector<int> variables;  ///< position in the schedule's of each of the kernel's
-  Device* device;              ///< that runs it
+  std::vector<int> variables;     ///< position in the schedule's of each of the kernel's
+  Device* device;                 ///< that runs it
+  std::vector<uint64_t> origins;  ///< ScheduleStep::origins
 
   /// Whether it writes the buffer of that slot. Simplifying a kernel may have left its last slots
   /// unused; they have no param.

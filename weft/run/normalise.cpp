@@ -4,7 +4,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
-#include "weft/graph/node_map.h"
 #include "weft/graph/print.h"
 
 namespace weft {
@@ -23,6 +22,8 @@ class Normaliser {
     for (NodeRef v : values) form_.values.push_back(copies_.at(v));
     for (NodeRef w : watched)
       if (copies_.contains(w)) form_.seen.push_back(w);
+    form_.asked.assign(values.begin(), values.end());
+    form_.copies = std::move(copies_);
     return std::move(form_);
   }
 

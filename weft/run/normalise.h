@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/graph/graph.h"
+#include "weft/graph/node_map.h"
 
 namespace weft {
 
@@ -19,6 +20,8 @@ struct BoundVariable {
 };
 
 struct NormalForm {
+  std::vector<NodeRef> asked;   ///< the values as given
+  NodeMap<NodeRef> copies;      ///< of every node under them, in the graph normalised into
   std::vector<NodeRef> values;  ///< in the graph normalised into
   std::vector<NodeRef> inputs;  ///< Buffer node of each slot
   std::vector<BoundVariable> variables;

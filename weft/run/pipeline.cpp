@@ -19,6 +19,7 @@
 #include "weft/run/pipeline.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -29,6 +30,7 @@
 #include "weft/optimize/optimize.h"
 #include "weft/render/render.h"
 #include "weft/render/x86.h"
+#include "weft/run/call_sites.h"
 #include "weft/run/run_state.h"
 #include "weft/schedule/schedule.h"
 
@@ -39,7 +41,8 @@ namespace {
 struct Job {
   const Kernel* kernel;
   Device* device;
-  bool distinct = true;  // no buffer is bound to two slots
+  const ScheduleStep* step;  // the first that runs it
+  bool distinct = true;      // no buffer is bound to two slots
   CacheKey key;
   OptimizeReport report;
   Kernel optimized;
@@ -52,8 +55,11 @@ struct Job {
 
 class Pipeline {
  public:
-  explicit Pipeline(Context& context)
-      : context_(context), run_(context.get<RunState>()), devices_(context.get<DeviceTable>()) {}
+  Pipeline(Context& context, const NormalForm& form)
+      : context_(context),
+        form_(form),
+        run_(context.get<RunState>()),
+        devices_(context.get<DeviceTable>()) {}
 
   std::shared_ptr<const CompiledSchedule> compile(std::span<const ScheduleOutput> outputs) {
     Schedule schedule = make(outputs);
@@ -77,9 +83,21 @@ class Pipeline {
     verify_tensor_graph(values, "normalise");
     Schedule schedule = make_schedule(outputs, options);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
-    for (const Decision& d : schedule.decisions)
-      log_at(context_, 3, "  {} {}: {}", d.staged ? "stage" : "fuse ", summary(d.node), d.reason);
+    if (options.explain) print(schedule);
     return schedule;
+  }
+
+  void print(const Schedule& schedule) {
+    for (const Decision& d : schedule.decisions)
+      log_at(context_, 3, "  {} {}: {}{}", d.staged ? "stage" : "fuse ", summary(d.node), d.reason,
+             lines(" at ", {&d.origin, 1}));
+  }
+
+  /// The user's lines behind `before`; nothing where they are not known.
+  std::string lines(std::string_view before, std::span<const uint64_t> origins) {
+    if (!sites_) sites_.emplace(context_, form_);
+    const std::string text = sites_->of(origins).text();
+    return text.empty() ? text : strformat("{}{}", before, text);
   }
 
   void add_buffers(const Schedule& schedule, CompiledSchedule& out) {
@@ -110,6 +128,7 @@ class Pipeline {
         same = jobs.end() - 1;
         same->kernel = kernel;
         same->device = device;
+        same->step = &step;
       }
       std::vector<int> sorted = step.buffers;
       std::sort(sorted.begin(), sorted.end());
@@ -125,9 +144,8 @@ class Pipeline {
       Device* d = out.buffers[static_cast<size_t>(b)].device;
       if (device && device != d)
         fail("realize.devices",
-             "kernel {} would use memory of {} and of {}; move one operand with "
-             ".to(device)",
-             kernel.name, device->name(), d->name());
+             "kernel {}{} would use memory of {} and of {}; move one operand with .to(device)",
+             kernel.name, lines(" at ", step.origins), device->name(), d->name());
       device = d;
     }
     return device ? device : &devices_.default_device();
@@ -190,7 +208,8 @@ class Pipeline {
 
   void print(const Job& j) {
     if (log_enabled(context_, 3)) {
-      log_at(context_, 3, "kernel {} on {}", j.kernel->name, j.device->name());
+      log_at(context_, 3, "kernel {} on {}{}", j.kernel->name, j.device->name(),
+             lines(" at ", j.step->origins));
       for (const std::string& line : j.report.applied) log_at(context_, 3, "  {}", line);
     }
     log_at(context_, 5, "{}", print_graph(j.optimized.sink));
@@ -215,13 +234,29 @@ class Pipeline {
     Span span(context_.tracer(), "load", device.name(), static_cast<int64_t>(jobs.size()));
     std::vector<ProgramSource> sources;
     for (const Job* j : jobs) sources.push_back({&j->program, j->text, j->entry});
-    std::vector<std::unique_ptr<Executable>> loaded = device.load(sources);
+    std::vector<std::unique_ptr<Executable>> loaded = load_or_say(device, sources, jobs);
     WEFT_CHECK(loaded.size() == jobs.size(), "{} loaded {} of {} kernels", device.name(),
                loaded.size(), jobs.size());
     for (size_t i = 0; i < jobs.size(); ++i) {
       log_at(context_, 7, "{}: {} bytes of code on {}", jobs[i]->entry, loaded[i]->code_bytes(),
              device.name());
       jobs[i]->done = finished(*jobs[i], std::move(loaded[i]));
+    }
+  }
+
+  /// An error says what the kernels were for.
+  std::vector<std::unique_ptr<Executable>> load_or_say(Device& device,
+                                                       std::span<const ProgramSource> sources,
+                                                       std::span<Job* const> jobs) {
+    try {
+      return device.load(sources);
+    } catch (const DeviceError& error) {
+      std::string where;
+      for (size_t i = 0; i < std::min<size_t>(3, jobs.size()); ++i)
+        where += lines(", ", jobs[i]->step->origins);
+      if (where.empty()) throw;
+      error.rethrow_with(
+          strformat("compiled for {}{}", where.substr(2), jobs.size() > 3 ? " and others" : ""));
     }
   }
 
@@ -241,7 +276,7 @@ class Pipeline {
   void add_steps(const Schedule& schedule, const std::vector<Job>& jobs, CompiledSchedule& out) {
     for (size_t i = 0; i < schedule.steps.size(); ++i) {
       const ScheduleStep& from = schedule.steps[i];
-      CompiledStep step{from.kind, nullptr, from.buffers, {}, nullptr};
+      CompiledStep step{from.kind, nullptr, from.buffers, {}, nullptr, from.origins};
       if (step_jobs_[i] >= 0) {
         const Job& job = jobs[static_cast<size_t>(step_jobs_[i])];
         step.kernel = job.done;
@@ -263,9 +298,11 @@ class Pipeline {
   }
 
   Context& context_;
+  const NormalForm& form_;
   RunState& run_;
   DeviceTable& devices_;
   std::vector<int> step_jobs_;
+  std::optional<CallSites> sites_;
 };
 
 CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,
@@ -289,7 +326,7 @@ Prepared prepare(Context& context, const NormalForm& form, std::span<const int> 
     const uint64_t start = now_ns();
     std::vector<ScheduleOutput> outputs;
     for (size_t i = 0; i < into.size(); ++i) outputs.push_back({form.values[i], into[i]});
-    out.schedule = Pipeline(context).compile(outputs);
+    out.schedule = Pipeline(context, form).compile(outputs);
     run.schedules.insert(std::move(key), out.schedule);
     run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
   }

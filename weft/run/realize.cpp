@@ -1,12 +1,14 @@
 #include "weft/run/realize.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/node_map.h"
 #include "weft/run/active_capture.h"
+#include "weft/run/call_sites.h"
 #include "weft/run/command_list.h"
 #include "weft/run/pipeline.h"
 #include "weft/run/recorded_run.h"
@@ -62,6 +64,13 @@ class Realization {
 
  private:
   const CompiledSchedule& schedule() const { return *prepared_.schedule; }
+
+  auto lines() {
+    return [this](size_t step) {
+      if (!sites_) sites_.emplace(context_, form_);
+      return sites_->of(schedule().steps[step].origins).text();
+    };
+  }
 
   /// The distinct values that are not in memory yet.
   void collect(std::span<const std::shared_ptr<Storage>> storages) {
@@ -179,7 +188,7 @@ class Realization {
         memory_[b] = fresh(static_cast<int>(b));
       if (memory_[b]) list.set_buffer(static_cast<int>(b), {memory_[b].get(), 0});
     }
-    arenas_.bind(list, schedule(), prepared_.variables);
+    arenas_.bind(list, schedule(), prepared_.variables, lines());
   }
 
   std::shared_ptr<Buffer> input(NodeRef node) const {
@@ -199,7 +208,7 @@ class Realization {
 
   void execute(CommandList& list) {
     try {
-      list.run(context_);
+      list.run(context_, lines());
     } catch (const std::exception& error) {
       settle(list, error.what());
       throw;
@@ -262,6 +271,8 @@ class Realization {
   RecordedRun record() const {
     RecordedRun run;
     run.schedule = prepared_.schedule;
+    const CallSites sites(context_, form_);
+    for (const CompiledStep& step : schedule().steps) run.sites.push_back(sites.of(step.origins));
     run.values = prepared_.variables;
     run.seen = form_.seen;
     for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
@@ -285,6 +296,7 @@ class Realization {
   Prepared prepared_;
   std::vector<std::shared_ptr<Buffer>> memory_;  // by buffer of the schedule; null: in an arena
   Arenas arenas_;
+  std::optional<CallSites> sites_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "weft/run/call_sites.h"
 #include "weft/run/compiled_schedule.h"
 #include "weft/run/storage.h"
 
@@ -16,7 +17,8 @@ struct RecordedRun {
   std::vector<NodeRef> variables;  ///< of the tensor graph, in the schedule's order
   std::vector<bool> renamed;       ///< by variable: its name already stands for another value
   std::vector<int64_t> values;
-  std::vector<NodeRef> seen;  ///< watched values it computed from
+  std::vector<NodeRef> seen;     ///< watched values it computed from
+  std::vector<StepSites> sites;  ///< of each step
   struct Result {
     int output;
     int64_t id;  ///< of the Buffer node it became

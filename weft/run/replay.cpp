@@ -17,7 +17,7 @@ void check_distinct(std::span<const ReplayArgument> arguments) {
     for (size_t j = 0; j < i; ++j)
       if (arguments[i].storage == arguments[j].storage)
         fail("jit.duplicate", "{} and {} share memory; pass it once, or pass a copy",
-             arguments[j].name, arguments[i].name);
+             arguments[j].storage->label_as(arguments[j].name), arguments[i].name);
 }
 
 void give_own_memory(Context& context, Storage& storage) {
@@ -36,7 +36,7 @@ void give_own_memory(Context& context, Storage& storage) {
 Replay::State::State(std::unique_ptr<ReplayPlan> p)
     : plan(std::move(p)), list(plan->schedule), bound(plan->places.size()) {
   if (plan->variables.empty()) {
-    arenas.bind(list, plan->schedule, {});
+    arenas.bind(list, plan->schedule, {}, lines());
     list.set_variables({});
   }
 }
@@ -118,7 +118,7 @@ bool Replay::State::set_values(std::span<const ReplayVariable> variables) {
   }
   if (next == values) return false;
   Arenas planned;
-  planned.bind(list, plan->schedule, next);
+  planned.bind(list, plan->schedule, next, lines());
   arenas = std::move(planned);
   list.set_variables(next);
   values = std::move(next);
@@ -167,23 +167,24 @@ NodeRef Replay::State::place_node(size_t i, Storage& storage) {
   const Buffer* now = StorageAccess::home(storage).get();
   Bound& last = bound[i];
   if (n == last.node && n->key == last.key && now == last.buffer && !place.form.symbolic) return n;
-  check_form(place, n);
+  check_form(place, storage);
   last = {n, n->key, now};
   if (place.buffer >= 0) list.set_buffer(place.buffer, {const_cast<Buffer*>(now), 0});
   return n;
 }
 
-void Replay::State::check_form(const HeldPlace& place, NodeRef value) const {
+void Replay::State::check_form(const HeldPlace& place, const Storage& storage) const {
+  NodeRef value = StorageAccess::peek(storage);
   if (value->dtype != place.form.dtype)
     fail_type("jit.dtype",
               "{} is {}, was {} when the function was captured; cast it or capture "
               "again",
-              place.name, name(value->dtype), name(place.form.dtype));
+              storage.label_as(place.name), name(value->dtype), name(place.form.dtype));
   if (value->device != place.form.device)
     fail("jit.device",
          "{} is on {}, was on {} when the function was captured; move it with "
          ".to(device) or capture again",
-         place.name, plan->context.get<DeviceTable>().open(value->device).name(),
+         storage.label_as(place.name), plan->context.get<DeviceTable>().open(value->device).name(),
          plan->context.get<DeviceTable>().open(place.form.device).name());
   Graph& graph = tensor_graph(plan->context);
   Graph::Building building(graph);
@@ -192,7 +193,7 @@ void Replay::State::check_form(const HeldPlace& place, NodeRef value) const {
     fail("jit.shape",
          "{} has shape {}, had {} when the function was captured; pass the same shape, "
          "or a Variable for the size that changes",
-         place.name, shape_text(value->shape), shape_text(expected));
+         storage.label_as(place.name), shape_text(value->shape), shape_text(expected));
 }
 
 /// What is passed must not be memory the function also knows as its state.
@@ -200,7 +201,7 @@ void Replay::State::check_state(const ReplayArgument& argument) const {
   for (size_t i = plan->arguments; i < plan->places.size(); ++i)
     if (plan->places[i].storage == argument.storage)
       fail("jit.duplicate", "{} is passed, but the function already uses it as {}; pass a copy",
-           argument.name, plan->places[i].name);
+           argument.storage->label_as(argument.name), plan->places[i].name);
 }
 
 /// Memory that is written in place must have no other reader: who still looks at the old contents
@@ -235,7 +236,7 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
 
 void Replay::State::execute(std::span<const ReplayArgument> arguments) {
   try {
-    list.run(plan->context);
+    list.run(plan->context, lines());
   } catch (const std::exception& error) {
     for (size_t i = 0; i < plan->places.size(); ++i)
       if (plan->places[i].written &&

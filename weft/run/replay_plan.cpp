@@ -72,6 +72,7 @@ class Merger {
     std::vector<int> buffers;
     for (size_t b = 0; b < s.buffers.size(); ++b)
       buffers.push_back(buffer_of(run, static_cast<int>(b), variables));
+    plan_->sites.insert(plan_->sites.end(), run.sites.begin(), run.sites.end());
     for (const CompiledStep& from : s.steps) {
       CompiledStep step = from;
       for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
@@ -93,8 +94,7 @@ class Merger {
              "variable {} has two values in one captured function; pass two "
              "variables",
              v->text());
-      if (std::find(recording_.variables.begin(), recording_.variables.end(), v) ==
-          recording_.variables.end())
+      if (!contains(recording_.variables, v))
         fail("jit.variable",
              "variable {} is bound to {} inside the captured function, so a replay "
              "could not change it; pass it as an argument",

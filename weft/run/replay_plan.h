@@ -59,6 +59,7 @@ struct ReplayPlan {
 
   Context& context;
   CompiledSchedule schedule;
+  std::vector<StepSites> sites;   ///< of each step
   std::vector<HeldPlace> places;  ///< arguments first
   size_t arguments = 0;
   std::vector<Fresh> fresh;

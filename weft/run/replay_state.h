@@ -40,7 +40,7 @@ struct Replay::State {
   bool set_values(std::span<const ReplayVariable> variables);
   void bind_places(std::span<const ReplayArgument> arguments);
   NodeRef place_node(size_t i, Storage& storage);
-  void check_form(const HeldPlace& place, NodeRef value) const;
+  void check_form(const HeldPlace& place, const Storage& storage) const;
   void check_state(const ReplayArgument& argument) const;
   void make_exclusive(std::span<const ReplayArgument> arguments);
   Storage& storage_of(size_t place, std::span<const ReplayArgument> arguments) const;
@@ -49,6 +49,9 @@ struct Replay::State {
   void commit(std::span<const ReplayArgument> arguments, std::vector<std::shared_ptr<Buffer>> made,
               Take take);
   std::vector<NodeRef> dims_of(const TensorForm& form) const;
+  auto lines() const {
+    return [this](size_t step) { return plan->sites[step].text(); };
+  }
 
   int64_t calls_ = 0;
 };

@@ -42,22 +42,4 @@ void reset_run_stats(Context& context) {
   context.get<DeviceTable>().default_device().allocator().reset_peak();
 }
 
-void clear_run_caches(Context& context) {
-  RunState& run = context.get<RunState>();
-  std::lock_guard lock(run.mutex);
-  run.schedules.clear();
-  run.kernels.clear();
-}
-
-std::string stats_text(const RunStats& s) {
-  return strformat(
-      "{} realizes, {} replays: {} kernels, {} copies, {:.3f} Gflop, {:.3f} GB in {:.3f} s; "
-      "compiling took {:.3f} s; memory {} live, {} at most; schedules {} hits of {}, kernels {} "
-      "hits of {}",
-      s.realizes, s.replays, s.kernels, s.copies, s.flops * 1e-9, s.bytes * 1e-9, s.seconds,
-      s.compile_seconds, s.memory_live, s.memory_peak, s.schedules.hits,
-      s.schedules.hits + s.schedules.misses, s.kernel_cache.hits,
-      s.kernel_cache.hits + s.kernel_cache.misses);
-}
-
 }  // namespace weft

@@ -25,9 +25,5 @@ struct RunStats {
 RunStats run_stats(Context& context);
 /// Sets the sums to 0 and the peak to what is live now; caches keep their contents.
 void reset_run_stats(Context& context);
-/// Forgets every cached schedule and kernel.
-void clear_run_caches(Context& context);
-
-std::string stats_text(const RunStats& stats);
 
 }  // namespace weft

@@ -10,6 +10,10 @@
 
 namespace weft {
 
+namespace {
+constexpr const char* kNobody = "a tensor";
+}  // namespace
+
 Storage::Storage(Context& context, NodeRef value)
     : context_(context), value_(value), made_(current_call_site()) {
   value->roots.fetch_add(1, std::memory_order_relaxed);
@@ -70,11 +74,12 @@ void Storage::set_label(std::string_view label) {
 std::string Storage::label() const {
   std::lock_guard lock(mutex_);
   if (!label_.empty()) return label_;
-  if (!made_) return "a tensor";
-  const std::string_view file = made_.file;
-  const size_t slash = file.rfind('/');
-  return strformat("{}:{}", slash == std::string_view::npos ? file : file.substr(slash + 1),
-                   made_.line);
+  return made_ ? short_text(made_) : kNobody;
+}
+
+std::string Storage::label_as(std::string_view name) const {
+  const std::string own = label();
+  return own == name || own == kNobody ? std::string(name) : strformat("{} ({})", name, own);
 }
 
 void Storage::mark_lost(std::string why) {
@@ -92,8 +97,9 @@ NodeRef buffer_from_bytes(Context& context, std::span<const std::byte> data, DTy
   const int64_t bytes = bytes_for(dtype, bound_numel(dims));
   if (static_cast<int64_t>(data.size()) != bytes)
     internal_error("storage", "{} bytes of data for a shape of {} bytes", data.size(), bytes);
-  std::shared_ptr<Buffer> buffer =
-      target.allocate(bytes, label.empty() ? "data from the host" : label);
+  const std::string line = short_text(current_call_site());
+  const std::string made = line.empty() ? "data from the host" : "data from the host at " + line;
+  std::shared_ptr<Buffer> buffer = target.allocate(bytes, label.empty() ? made : label);
   target.copy_in({buffer.get(), 0}, data);
   NodeRef node = context.get<BufferTable>().add(std::move(buffer), dtype, dims, target.id());
   if (CaptureListener* capture = active_capture(context))

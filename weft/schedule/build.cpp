@@ -16,7 +16,11 @@ class Builder {
 
   void run() {
     for (NodeRef n : plan_.order) {
-      for (Demand& d : plan_.demands[n]) d.result = d.load ? load(n, d) : compute(n, d);
+      const uint64_t origin = plan_.origin(n);
+      for (Demand& d : plan_.demands[n]) {
+        d.result = d.load ? load(n, d) : compute(n, d);
+        if (!d.load && origin) note_origin(plan_.kernels[static_cast<size_t>(d.kernel)], n, origin);
+      }
     }
   }
 
@@ -28,14 +32,12 @@ class Builder {
   }
 
  private:
-  NodeRef buffer_param(NodeRef n) {
-    const NodeRef size[] = {size_of(n)};
-    return g_.param(plan_.buffer_index(n), n->dtype, size);
-  }
-  NodeRef size_of(NodeRef n) {
-    NodeRef size = g_.index(1);
-    for (NodeRef d : n->shape->span()) size = g_.mul(size, d);
-    return size;
+  /// What comes before a kernel's first reduction says less about it than the reduction.
+  static void note_origin(KernelPlan& k, NodeRef n, uint64_t origin) {
+    const bool reduces = n->op == Op::Reduce || n->op == Op::Scan || n->op == Op::Get;
+    if (reduces && !k.reduces) k.origins.clear();
+    k.reduces |= reduces;
+    if (k.origins.empty() || k.origins.back() != origin) k.origins.push_back(origin);
   }
 
   /// Flat position in the buffer of `n`, in the memory order chosen for it.
@@ -52,7 +54,7 @@ class Builder {
 
   NodeRef load(NodeRef n, const Demand& d) {
     if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
-    NodeRef param = buffer_param(n), index = flat(n, d.place.index);
+    NodeRef param = plan_.param_of(n), index = flat(n, d.place.index);
     if (is_int_const(d.place.valid, 1)) return g_.make(Op::Load, n->dtype, {param, index});
     return g_.make(Op::Load, n->dtype, {param, index, d.place.valid});
   }
@@ -180,7 +182,7 @@ class Builder {
 
   NodeRef make_store(NodeRef n, std::span<const NodeRef> index, NodeRef value, NodeRef valid,
                      Fold combine, bool unique) {
-    std::vector<NodeRef> src{buffer_param(n), flat(n, index), value};
+    std::vector<NodeRef> src{plan_.param_of(n), flat(n, index), value};
     if (!is_int_const(valid, 1)) src.push_back(valid);
     const int64_t ints[] = {static_cast<int64_t>(combine), unique};
     return g_.make({Op::Store, DType::Void, src, ints});

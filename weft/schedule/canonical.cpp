@@ -18,8 +18,7 @@ std::vector<NodeRef> run_in_order(NodeRef sink) {
   for (NodeRef n : Toposort(sink)) {
     if (n->op != Op::Scan && !(n->op == Op::Loop && n->int_arg(3) != 0)) continue;
     for (NodeRef s : n->src())
-      if (s->op == Op::Range && std::find(ranges.begin(), ranges.end(), s) == ranges.end())
-        ranges.push_back(s);
+      if (s->op == Op::Range && !contains(ranges, s)) ranges.push_back(s);
   }
   return ranges;
 }
@@ -39,16 +38,16 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   std::erase_if(memory, [](NodeRef r) { return r->op != Op::Range; });
   std::vector<NodeRef> nest;
   auto add = [&nest](NodeRef r) {
-    if (std::find(nest.begin(), nest.end(), r) == nest.end()) nest.push_back(r);
+    if (!contains(nest, r)) nest.push_back(r);
   };
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
-      if (std::find(set.begin(), set.end(), r) != set.end()) add(r);
+      if (contains(set, r)) add(r);
   const std::vector<NodeRef> ordered = run_in_order(sink);
   for (NodeRef r : memory)
-    if (std::find(ordered.begin(), ordered.end(), r) == ordered.end()) add(r);
+    if (!contains(ordered, r)) add(r);
   for (NodeRef r : ordered)
-    if (std::find(memory.begin(), memory.end(), r) != memory.end()) add(r);
+    if (contains(memory, r)) add(r);
   return nest;
 }
 
@@ -78,8 +77,7 @@ NodeMap<Nesting> nestings(NodeRef sink) {
       const Nesting& theirs = of.at(s);
       mine.level = std::max(mine.level, theirs.level);
       for (NodeRef r : theirs.outer)
-        if (std::find(mine.outer.begin(), mine.outer.end(), r) == mine.outer.end())
-          mine.outer.push_back(r);
+        if (!contains(mine.outer, r)) mine.outer.push_back(r);
     }
     if (closes_ranges(n)) {
       ++mine.level;

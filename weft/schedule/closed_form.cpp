@@ -9,8 +9,7 @@ namespace {
 
 bool depends_on_any(NodeRef n, std::span<const NodeRef> ranges) {
   for (NodeRef x : Toposort(n))
-    if (x->op == Op::Range && std::find(ranges.begin(), ranges.end(), x) != ranges.end())
-      return true;
+    if (x->op == Op::Range && contains(ranges, x)) return true;
   return false;
 }
 

@@ -16,8 +16,7 @@ constexpr double kWorthIt =
 /// How well a reader that indexes an axis like this runs along it.
 double stride_value(NodeRef index, const KernelPlan& reader) {
   if (index->op != Op::Range) return 0;
-  const bool open =
-      std::find(reader.ranges.begin(), reader.ranges.end(), index) != reader.ranges.end();
+  const bool open = contains(reader.ranges, index);
   return open ? 1.0 : 0.7;
 }
 

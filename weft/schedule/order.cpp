@@ -20,34 +20,12 @@ bool reads_same_place_only(NodeRef sink, NodeRef old_param, NodeRef new_param) {
   return true;
 }
 
-bool reaches(const Planner& plan, int from, int to) {
-  std::vector<int> stack{from};
-  std::vector<bool> seen(plan.kernels.size());
-  while (!stack.empty()) {
-    const int k = stack.back();
-    stack.pop_back();
-    if (k == to) return true;
-    if (seen[static_cast<size_t>(k)]) continue;
-    seen[static_cast<size_t>(k)] = true;
-    for (int a : plan.kernels[static_cast<size_t>(k)].after) stack.push_back(a);
-  }
-  return false;
-}
-
-NodeRef param_of(Planner& plan, NodeRef n) {
-  NodeRef size = plan.g.index(1);
-  for (NodeRef d : n->shape->span()) size = plan.g.mul(size, d);
-  const NodeRef src[] = {size};
-  return plan.g.param(plan.buffer_index(n), n->dtype, src);
-}
-
 /// Kernels, other than `writer`, that load the node.
 std::vector<int> readers_of(const Planner& plan, NodeRef n) {
   std::vector<int> readers;
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const auto& reads = plan.kernels[k].reads;
-    if (std::find(reads.begin(), reads.end(), n) != reads.end())
-      readers.push_back(static_cast<int>(k));
+    if (contains(reads, n)) readers.push_back(static_cast<int>(k));
   }
   return readers;
 }
@@ -60,6 +38,7 @@ class Orderer {
   std::vector<int> physical;
   struct FinalCopy {
     int from, to;
+    uint64_t origin;
   };
   std::vector<FinalCopy> copies;
 
@@ -95,15 +74,16 @@ class Orderer {
     bool safe = o.value->op != Op::Assign && o.value->op != Op::Scatter;
     for (int r : readers) {
       if (r == writer)
-        safe = safe && reads_same_place_only(sinks_[static_cast<size_t>(r)], param_of(plan_, input),
-                                             param_of(plan_, o.value));
+        safe = safe && reads_same_place_only(sinks_[static_cast<size_t>(r)], plan_.param_of(input),
+                                             plan_.param_of(o.value));
       else
-        safe = safe && !reaches(plan_, r, writer);
+        safe = safe && !plan_.depends(r, writer);
     }
     // Everyone who reads the new value does so from the input's buffer, which only this writer may
     // touch.
     if (!safe) {
-      copies.push_back({physical[static_cast<size_t>(value_buffer)], target});
+      copies.push_back(
+          {physical[static_cast<size_t>(value_buffer)], target, plan_.origin(o.value)});
       return;
     }
     physical[static_cast<size_t>(value_buffer)] = target;
@@ -173,10 +153,8 @@ std::string layout_name(const BufferPlan& b) {
   return name;
 }
 
-BufferSpec spec_of(Graph& g, const BufferPlan& b) {
-  BufferSpec s{b.node->dtype, g.index(1), b.node->device, b.input, -1, layout_name(b)};
-  for (NodeRef d : b.node->shape->span()) s.numel = g.mul(s.numel, d);
-  return s;
+BufferSpec spec_of(Planner& plan, const BufferPlan& b) {
+  return {b.node->dtype, plan.size_of(b.node), b.node->device, b.input, -1, layout_name(b)};
 }
 
 void collect_variables(Schedule& s, const Planner& plan) {
@@ -200,13 +178,14 @@ class Emitter {
     if (is_empty(k)) return;
     if (crosses_devices(k.root)) {
       out_.steps.push_back(
-          {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}});
+          {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}, k.origins});
       return;
     }
     std::vector<int> slots;
     const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
     ScheduleStep step;
     step.kernel = known.kernel;
+    step.origins = k.origins;
     for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
     out_.steps.push_back(std::move(step));
   }
@@ -260,12 +239,12 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
   const std::vector<NodeRef> sinks = build_sinks(plan);
   Orderer order(plan, sinks);
   order.run();
-  for (const BufferPlan& b : plan.buffers) out.buffers.push_back(spec_of(plan.g, b));
+  for (const BufferPlan& b : plan.buffers) out.buffers.push_back(spec_of(plan, b));
   Emitter emitter(plan, order, out);
   for (int k : topological(plan))
     emitter.emit(plan.kernels[static_cast<size_t>(k)], sinks[static_cast<size_t>(k)]);
   for (const auto& copy : order.copies)
-    out.steps.push_back({ScheduleStep::Kind::Copy, -1, {copy.from, copy.to}});
+    out.steps.push_back({ScheduleStep::Kind::Copy, -1, {copy.from, copy.to}, {copy.origin}});
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const ScheduleOutput& o = plan.outputs[i];
     int b = order.physical[static_cast<size_t>(plan.buffer_index(o.value))];

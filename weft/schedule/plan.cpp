@@ -59,10 +59,6 @@ bool repeats(NodeRef n) {
   return n->op == Op::Window && n->int_arg(2) < n->int_arg(1);
 }
 
-bool contains(std::span<const NodeRef> list, NodeRef n) {
-  return std::find(list.begin(), list.end(), n) != list.end();
-}
-
 /// Axes of size 1 have the index 0 where others have a range.
 double extent(NodeRef range) {
   if (range->op != Op::Range) return 1;
@@ -100,8 +96,20 @@ double largest_numel(std::span<const NodeRef> dims) {
   return p;
 }
 
-Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, const ScheduleOptions& opts)
-    : g(graph), outputs(std::move(wanted)), options(opts) {}
+Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint64_t> given,
+                 const ScheduleOptions& opts)
+    : g(graph), outputs(std::move(wanted)), origins(std::move(given)), options(opts) {}
+
+NodeRef Planner::size_of(NodeRef n) {
+  NodeRef size = g.index(1);
+  for (NodeRef d : n->shape->span()) size = g.mul(size, d);
+  return size;
+}
+
+NodeRef Planner::param_of(NodeRef n) {
+  const NodeRef src[] = {size_of(n)};
+  return g.param(buffer_index(n), n->dtype, src);
+}
 
 void Planner::run() {
   std::vector<NodeRef> roots;
@@ -171,7 +179,7 @@ void Planner::visit(NodeRef n) {
   }
   if (wanted.empty() && !root) return;
   const Verdict verdict = decide(n, wanted);
-  if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason});
+  if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason, origin(n)});
   if (verdict.stage) return stage(n, wanted, verdict.alone);
   for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
 }

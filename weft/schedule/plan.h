@@ -38,8 +38,10 @@ struct KernelPlan {
   std::vector<std::vector<NodeRef>>
       hoisted;  ///< what reduces computed outside inner loops depend on; a chain of subsets
   std::vector<KernelOutput> outputs;
-  std::vector<NodeRef> reads;  ///< materialised nodes it loads
-  std::vector<int> after;      ///< kernels that must have run
+  std::vector<NodeRef> reads;     ///< materialised nodes it loads
+  std::vector<int> after;         ///< kernels that must have run
+  std::vector<uint64_t> origins;  ///< ScheduleStep::origins
+  bool reduces = false;           ///< they begin with a reduction
   int next_range = 0;
   int size = 0;  ///< values wanted so far: about its number of operations
 };
@@ -55,16 +57,29 @@ struct BufferPlan {
 
 class Planner {
  public:
-  Planner(Graph& g, std::vector<ScheduleOutput> outputs, const ScheduleOptions& options);
+  Planner(Graph& g, std::vector<ScheduleOutput> outputs, NodeMap<uint64_t> origins,
+          const ScheduleOptions& options);
 
   /// Takes all decisions: afterwards every demand is a load or has its sources.
   void run();
 
   int buffer_index(NodeRef n) const { return *buffer_of.find(n); }
+  /// Number of elements, as an expression.
+  NodeRef size_of(NodeRef n);
+  /// The buffer of `n` in a kernel; its slot is the buffer's index.
+  NodeRef param_of(NodeRef n);
+  /// Kernel `kernel` must run after `on`, or is it.
+  bool depends(int kernel, int on) const;
+  /// 0 where it has none.
+  uint64_t origin(NodeRef n) const {
+    const uint64_t* found = origins.find(n);
+    return found ? *found : 0;
+  }
   bool in_reduce(const Demand& d) const;
 
   Graph& g;
   std::vector<ScheduleOutput> outputs;
+  NodeMap<uint64_t> origins;  ///< structural hash of what each computing node was when given
   const ScheduleOptions& options;
   std::vector<NodeRef> order;  ///< all tensor nodes, sources first
   NodeMap<std::vector<Demand>> demands;
@@ -94,7 +109,6 @@ class Planner {
   int kernel_for(NodeRef n, std::span<const NodeRef> dims);
   void place_buffer(NodeRef n);
   void read(int kernel, NodeRef n);
-  bool depends(int kernel, int on) const;
   double evaluations(const Demand& d) const;
 
   void push_sources(NodeRef n, size_t demand);

@@ -17,10 +17,8 @@ int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
     if (d.kernel != from.kernel || d.place.valid != place.valid || d.place.index != place.index)
       continue;
     // One value, wanted in two loops: it lives in the loops they share.
-    std::erase_if(d.scope, [&](NodeRef r) {
-      return std::find(from.scope.begin(), from.scope.end(), r) == from.scope.end() &&
-             std::find(extra.begin(), extra.end(), r) == extra.end();
-    });
+    std::erase_if(d.scope,
+                  [&](NodeRef r) { return !contains(from.scope, r) && !contains(extra, r); });
     if (d.linear_in != linear_in) d.linear_in = -1;
     return static_cast<int>(i);
   }

@@ -33,7 +33,13 @@ class Preparer {
     for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
     count_uses(roots);
     for (const ScheduleOutput& o : outputs) note_in_place(o);
-    for (NodeRef n : Toposort(roots)) copies_[n] = rebuild(n);
+    const Toposort order(roots);
+    copies_.reserve(order.size());
+    origins_.reserve(order.size());
+    for (NodeRef n : order) {
+      NodeRef copy = copies_[n] = rebuild(n);
+      if (computes(copy)) origins_[copy] = n->hash;
+    }
   }
 
   std::vector<ScheduleOutput> outputs(std::span<const ScheduleOutput> wanted) {
@@ -42,12 +48,14 @@ class Preparer {
     for (const ScheduleOutput& o : wanted) {
       NodeRef value = unshaped(copies_.at(o.value));
       // One memory for two tensors would let a later update of one in place show in the other.
-      if (!computes(value) || taken.contains(value)) value = owned(value);
+      if (!computes(value) || taken.contains(value)) value = owned(value, o.value);
       taken[value] = true;
       out.push_back({value, o.into});
     }
     return out;
   }
+
+  NodeMap<uint64_t> take_origins() { return std::move(origins_); }
 
  private:
   /// The same bytes in the shape they are computed in: a product of matrices that is written to a
@@ -58,11 +66,13 @@ class Preparer {
     return computes(inner) ? inner : n;
   }
 
-  /// A copy with a buffer of its own, distinct from every other copy.
-  NodeRef owned(NodeRef n) {
+  /// A copy for the sake of `user`, with a buffer of its own, distinct from every other copy.
+  NodeRef owned(NodeRef n, NodeRef user) {
     const NodeRef src[] = {n};
     const int64_t which[] = {next_copy_++};
-    return g_.intern({Op::Contiguous, n->dtype, src, which});
+    NodeRef copy = g_.intern({Op::Contiguous, n->dtype, src, which});
+    origins_[copy] = user->hash;
+    return copy;
   }
 
   /// How often each value is read. An assign's view names places of its base; it does not read it.
@@ -113,18 +123,23 @@ class Preparer {
       NodeRef base = n->src(0);
       const bool mine = (is_update(base) && sole_use(base)) || in_place_.contains(base);
       if (!mine) {
-        NodeRef copy = owned(src[0]);
+        NodeRef copy = owned(src[0], n);
         if (n->op == Op::Assign) src[1] = rebase(src[1], src[0], copy);
         src[0] = copy;
       }
     }
     if (n->op == Op::Bind) return src[0];
     NodeRef copy = g_.with_sources(n, src);
-    return copy->op == Op::Reduce ? split_large_reduction(g_, copy) : copy;
+    if (copy->op != Op::Reduce) return copy;
+    NodeRef split = split_large_reduction(g_, copy);
+    if (split != copy)
+      for (NodeRef part : {split->src(0), split->src(0)->src(0)}) origins_[part] = n->hash;
+    return split;
   }
 
   Graph& g_;
   NodeMap<NodeRef> copies_;
+  NodeMap<uint64_t> origins_;
   NodeMap<int> uses_;
   NodeMap<bool> in_place_;
   int64_t next_copy_ = 1;
@@ -140,7 +155,8 @@ Schedule make_schedule(std::span<const ScheduleOutput> outputs, const ScheduleOp
   const std::vector<NodeRef> copies = graph->import_all(roots);
   for (size_t i = 0; i < outputs.size(); ++i) imported.push_back({copies[i], outputs[i].into});
   Preparer prepared(*graph, imported);
-  Planner plan(*graph, prepared.outputs(imported), options);
+  std::vector<ScheduleOutput> owned = prepared.outputs(imported);
+  Planner plan(*graph, std::move(owned), prepared.take_origins(), options);
   plan.run();
   choose_layouts(plan);
   return build_schedule(plan, graph);

@@ -34,6 +34,9 @@ struct ScheduleStep {
   Kind kind = Kind::Run;
   int kernel = -1;           ///< index into kernels (Run)
   std::vector<int> buffers;  ///< Run: buffer of each kernel slot. Copy: {from, to}
+  /// Structural hashes of the nodes it computes, as they were given to make_schedule(): from its
+  /// first reduction on, sources first. No part of the kernel, so that two lines can share one.
+  std::vector<uint64_t> origins;
 };
 
 /// Why a value was fused into its consumer or materialised.
@@ -41,6 +44,7 @@ struct Decision {
   NodeRef node;  ///< in the schedule's graph
   bool staged;
   std::string reason;
+  uint64_t origin;  ///< structural hash of the node it was; 0 for nodes of the schedule's own
 };
 
 struct Schedule {

@@ -85,8 +85,6 @@ const TargetRow& find_row(std::string_view name) {
 
 }  // namespace
 
-std::span<const std::string_view> target_names() { return kTargetNames; }
-
 Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
   const TargetRow& row = find_row(name);
   Target t;
@@ -125,8 +123,6 @@ bool Target::native(Op op, DType dtype) const {
     return n.op == op && (n.dtypes & dtype_bit(dtype)) != 0 && (fma || !n.needs_fma);
   });
 }
-
-bool Target::native_storage(DType dtype) const { return (kStorage & dtype_bit(dtype)) != 0; }
 
 int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dtype)); }
 

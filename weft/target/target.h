@@ -41,8 +41,6 @@ struct Target {
   /// operand's for comparisons and casts. f16 and bf16 are storage: they are loaded, stored, cast,
   /// moved (where, vec, lane, splat, bitcast) and nothing else.
   bool native(Op op, DType dtype) const;
-  /// True when buffers may hold `dtype`.
-  bool native_storage(DType dtype) const;
   /// Lanes of one register: 16 for f32 on AVX-512; 1 without vectors.
   int lanes(DType dtype) const;
   /// Differs between targets whose code may differ: part of every kernel cache's key. Does not
@@ -55,8 +53,5 @@ struct Target {
 Target make_target(std::string_view name, const CpuFeatures& cpu, int threads);
 /// For this context's machine and number of threads.
 Target make_target(std::string_view name, Context& context);
-
-/// Names of the rows, for messages and tests.
-std::span<const std::string_view> target_names();
 
 }  // namespace weft

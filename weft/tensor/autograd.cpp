@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "weft/base/context.h"
+#include "weft/graph/provenance.h"
 #include "weft/tensor/gradients.h"
 
 namespace weft {
@@ -22,6 +23,7 @@ void Backward::mark_needed(const Toposort& order, std::span<const NodeRef> targe
 
 void Backward::give_to(NodeRef source, const Tensor& gradient) {
   if (!needed_.contains(source)) return;
+  users_[source] = current_call_site();
   const Tensor fitting = source->rank() == 0 && gradient.ndim() != 0 ? gradient.sum() : gradient;
   Tensor& sum = grads_[source];
   if (sum.defined()) {
@@ -40,12 +42,16 @@ std::vector<Tensor> Backward::run(NodeRef root, const Tensor& upstream,
   mark_needed(order, targets);
   give_to(root, upstream);
   const auto nodes = order.nodes();
+  const auto& lines = context_.get<Provenance>();
   for (size_t i = nodes.size(); i-- > 0;) {
     n = nodes[i];
     const Tensor* known = needed_.contains(n) ? grads_.find(n) : nullptr;
     const GradientRule rule = gradient_rule(n->op);
     if (!known || !known->defined() || !rule) continue;
     grad = *known;
+    // The gradient of a line belongs to it, and what lies between public functions to their user's.
+    const CallSite own = lines.find(n);
+    const CallSiteScope site(own ? own : users_.at(n), CallSiteScope::Wins::Always);
     rule(*this);
   }
   std::vector<Tensor> out;

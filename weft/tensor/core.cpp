@@ -181,7 +181,9 @@ Tensor& Tensor::assign(const Operand& value, CallSite at) {
       whole ? whole : g.make(Op::Assign, old->dtype, {old, TensorAccess::apply(g, chain, old), v}));
   cell_->former = RootedNode();
   scope.context.get<PendingWrites>().note(*cell_);
-  scope.context.get<Provenance>().record(cell_->value(), current_call_site());
+  // A value that is computed elsewhere belongs to the line that computes it.
+  auto& lines = scope.context.get<Provenance>();
+  if (!lines.find(cell_->value())) lines.record(cell_->value(), current_call_site());
   return *this;
 }
 

@@ -192,7 +192,8 @@ class TextWriter {
 
 }  // namespace
 
-std::string Tensor::text() const {
+std::string Tensor::text(CallSite at) const {
+  const CallSiteScope site(at);
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(dtype(), numel())));
   copy_to(bytes);
   const std::vector<int64_t> sizes = shape();

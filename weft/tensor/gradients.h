@@ -31,6 +31,7 @@ class Backward {
   Context& context_;
   NodeMap<bool> needed_;  // nodes a target is reached from
   NodeMap<Tensor> grads_;
+  NodeMap<CallSite> users_;  // the line of one who uses the node
 
  public:
   Graph& g;

@@ -77,6 +77,7 @@ struct Seen {
 
 struct JitState::State {
   std::string name;
+  CallSite at;
   Collector arguments, results;
   Context* context = nullptr;
   int calls = 0;
@@ -142,7 +143,10 @@ void JitState::State::check_same() const {
            seen[i].name, name);
 }
 
-JitState::JitState(std::string name) : state_(new State) { state_->name = std::move(name); }
+JitState::JitState(std::string name, CallSite at) : state_(new State) {
+  state_->name = std::move(name);
+  state_->at = at;
+}
 JitState::~JitState() = default;
 JitState::JitState(JitState&&) noexcept = default;
 JitState& JitState::operator=(JitState&&) noexcept = default;
@@ -159,6 +163,7 @@ TensorVisitor& JitState::results() {
 
 JitState::Mode JitState::begin() {
   State& s = *state_;
+  const CallSiteScope site(s.at);
   s.find_context();
   if (!s.context->options().jit) return Mode::Plain;
   if (s.replay) {
@@ -177,6 +182,7 @@ JitState::Mode JitState::begin() {
 
 void JitState::finish() {
   State& s = *state_;
+  const CallSiteScope site(s.at);
   std::vector<Tensor> tensors;
   std::vector<std::shared_ptr<Storage>> storages;
   for (const FoundTensor& t : s.results.tensors) {
@@ -201,6 +207,7 @@ void JitState::abandon() noexcept { state_->capture.reset(); }
 
 void JitState::replay() {
   State& s = *state_;
+  const CallSiteScope site(s.at);
   size_t next = 0;
   s.replay->run(s.storages(), s.distinct_variables(),
                 [&](NodeRef node, const std::shared_ptr<Storage>& itself) {

@@ -104,7 +104,7 @@ void visit(const std::string& name, T& x, TensorVisitor& v) {
 /// The part of a jitted function that does not depend on its type. One call at a time.
 class JitState {
  public:
-  explicit JitState(std::string name);
+  JitState(std::string name, CallSite at);
   ~JitState();
   JitState(JitState&&) noexcept;
   JitState& operator=(JitState&&) noexcept;
@@ -130,7 +130,8 @@ class JitState {
 template <class F>
 class Jit {
  public:
-  Jit(F f, std::string name) : f_(std::move(f)), state_(std::move(name)) {}
+  Jit(F f, std::string name, CallSite at = CallSite::here())
+      : f_(std::move(f)), state_(std::move(name), at) {}
 
   template <class... Args>
   std::invoke_result_t<F&, Args...> operator()(Args&&... args) {
@@ -187,11 +188,11 @@ class Jit {
 /// (parameters, optimizer state, the random counter) are read and written as they are at the time
 /// of the call. What f does besides, printing or counting, happens in the first two calls only.
 /// Numbers are part of what is captured and another one is an Error: pass what changes as a Tensor,
-/// or as a bound size (Dim). Results are realized and share no memory between calls. WEFT_JIT=0
-/// runs f every time.
+/// or as a bound size (Dim). Results are realized and share no memory between calls. Errors of its
+/// own name the line of jit(). WEFT_JIT=0 runs f every time.
 template <class F>
-Jit<std::decay_t<F>> jit(F&& f, std::string name = "jit") {
-  return Jit<std::decay_t<F>>(std::forward<F>(f), std::move(name));
+Jit<std::decay_t<F>> jit(F&& f, std::string name = "jit", CallSite at = CallSite::here()) {
+  return Jit<std::decay_t<F>>(std::forward<F>(f), std::move(name), at);
 }
 
 }  // namespace weft

@@ -93,7 +93,7 @@ Tensor Tensor::transpose(int64_t a, int64_t b, CallSite at) const {
   return permute(order);
 }
 
-Tensor Tensor::T() const { return transpose(-1, -2); }
+Tensor Tensor::T(CallSite at) const { return transpose(-1, -2, at); }
 
 Tensor Tensor::flip(const Axes& axes, CallSite at) const {
   const OpScope scope(*this, at);

@@ -115,8 +115,8 @@ class Tensor {
   }
   static Tensor from_bytes(std::span<const std::byte> data, DType dtype, const Dims& shape,
                            CallSite = CallSite::here());
-  Tensor zeros_like() const { return full_like(0); }
-  Tensor ones_like() const { return full_like(1); }
+  Tensor zeros_like(CallSite at = CallSite::here()) const { return full_like(0, at); }
+  Tensor ones_like(CallSite at = CallSite::here()) const { return full_like(1, at); }
   Tensor full_like(Scalar value, CallSite = CallSite::here()) const;
 
   // ---- random numbers (threefry2x32, counter based: the same bits for every thread count)
@@ -151,14 +151,14 @@ class Tensor {
   std::string device() const;
   Tensor to(std::string_view device, CallSite = CallSite::here()) const;
   /// "f32 (2, 2) [[1, 2], [3, 4]]": realizes; long tensors are abbreviated.
-  std::string text() const;
+  std::string text(CallSite = CallSite::here()) const;
 
   // ---- views: share storage where NumPy would; expand, window and unfold are read-only
   Tensor reshape(const Dims& shape, CallSite = CallSite::here()) const;  ///< one size may be -1
   Tensor expand(const Dims& shape, CallSite = CallSite::here()) const;   ///< -1 keeps a size
   Tensor permute(const Ints& axes, CallSite = CallSite::here()) const;
   Tensor transpose(int64_t a = 1, int64_t b = 0, CallSite = CallSite::here()) const;
-  Tensor T() const;  ///< the last two axes exchanged
+  Tensor T(CallSite = CallSite::here()) const;  ///< the last two axes exchanged
   Tensor flip(const Axes& axes, CallSite = CallSite::here()) const;
   Tensor shrink(const std::vector<DimPair>& ranges, CallSite = CallSite::here()) const;
   Tensor squeeze(CallSite = CallSite::here()) const;
@@ -212,10 +212,14 @@ class Tensor {
   // ---- writing: all aliases see it
   /// Replaces the elements by value, broadcast and cast to this dtype.
   Tensor& assign(const Operand& value, CallSite = CallSite::here());
-  Tensor& operator+=(const Operand& b) { return assign(*this + b, b.at()); }
-  Tensor& operator-=(const Operand& b) { return assign(*this - b, b.at()); }
-  Tensor& operator*=(const Operand& b) { return assign(*this * b, b.at()); }
-  Tensor& operator/=(const Operand& b) { return assign(*this / b, b.at()); }
+  Tensor& operator+=(const Operand& b) {
+    return assign(binary("+", Op::Add, {*this, b.at()}, b), b.at());
+  }
+  Tensor& operator-=(const Operand& b) { return assign(subtract({*this, b.at()}, b), b.at()); }
+  Tensor& operator*=(const Operand& b) {
+    return assign(binary("*", Op::Mul, {*this, b.at()}, b), b.at());
+  }
+  Tensor& operator/=(const Operand& b) { return assign(divide({*this, b.at()}, b), b.at()); }
 
   // ---- elementwise
   friend Tensor operator+(const Operand& a, const Operand& b) { return binary("+", Op::Add, a, b); }
@@ -267,8 +271,12 @@ class Tensor {
   Tensor cast(DType dtype, CallSite = CallSite::here()) const;
   Tensor bitcast(DType dtype, CallSite = CallSite::here()) const;
   Tensor clamp(const Operand& low, const Operand& high, CallSite = CallSite::here()) const;
-  Tensor clamp_min(const Operand& low) const { return maximum(low); }
-  Tensor clamp_max(const Operand& high) const { return minimum(high); }
+  Tensor clamp_min(const Operand& low, CallSite at = CallSite::here()) const {
+    return maximum(low, at);
+  }
+  Tensor clamp_max(const Operand& high, CallSite at = CallSite::here()) const {
+    return minimum(high, at);
+  }
   // Every derived elementwise op (relu, exp, gelu, ...) is one row of derived.def.
 #define WEFT_ARGS(...) __VA_ARGS__ __VA_OPT__(, )
 #define WEFT_DERIVED(name, declared, params, doc, ...) \

@@ -1,0 +1,48 @@
+#include "weft/run/call_sites.h"
+
+#include "weft/base/context.h"
+#include "weft/graph/provenance.h"
+
+namespace weft {
+
+std::string StepSites::text() const {
+  std::string text = short_text(first), end = short_text(last);
+  if (end != text) text += " .. " + end;
+  return text;
+}
+
+CallSites::CallSites(Context& context, const NormalForm& form) {
+  const Provenance& known = context.get<Provenance>();
+  const Toposort order(form.asked);
+  // What a public function makes on the way to its result belongs to the line of the result.
+  NodeMap<CallSite> sites(order.size());
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeRef n = order.nodes()[i];
+    CallSite& site = sites[n];
+    if (const CallSite own = known.find(n)) site = own;
+    const CallSite theirs = site;
+    for (NodeRef s : n->src())
+      if (CallSite& source = sites[s]; !source) source = theirs;
+  }
+  for (NodeRef n : order)
+    if (const NodeRef copy = form.copies.at(n); copy && sites.at(n))
+      sites_.try_emplace(copy->hash, sites.at(n));
+}
+
+CallSite CallSites::of(uint64_t origin) const {
+  const auto found = sites_.find(origin);
+  return found == sites_.end() ? CallSite{} : found->second;
+}
+
+StepSites CallSites::of(std::span<const uint64_t> origins) const {
+  StepSites step;
+  for (const uint64_t origin : origins) {
+    const CallSite site = of(origin);
+    if (!site) continue;
+    if (!step.first) step.first = site;
+    step.last = site;
+  }
+  return step;
+}
+
+}  // namespace weft

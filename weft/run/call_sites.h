@@ -1,0 +1,36 @@
+// Which lines of the user's program the steps of a schedule come from.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "weft/base/call_site.h"
+#include "weft/run/normalise.h"
+
+namespace weft {
+
+class Context;
+
+/// The first and the last operation of a step that are known; empty sites where none is.
+struct StepSites {
+  CallSite first, last;
+
+  /// "net.cpp:42", "net.cpp:40 .. net.cpp:42", or nothing.
+  std::string text() const;
+};
+
+/// Made when something is to be printed or has failed: it walks the whole graph.
+class CallSites {
+ public:
+  CallSites(Context& context, const NormalForm& form);
+
+  CallSite of(uint64_t origin) const;
+  StepSites of(std::span<const uint64_t> origins) const;
+
+ private:
+  std::unordered_map<uint64_t, CallSite> sites_;  // by structural hash in the normal form
+};
+
+}  // namespace weft
