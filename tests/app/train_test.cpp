@@ -1,7 +1,9 @@
 // `weft train` on images made here: its checkpoint, resuming, interruption.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "tests/io/safetensors_bytes.h"
@@ -52,6 +54,11 @@ class TrainTest : public ScratchDir {
     std::fclose(sink);
     return code;
   }
+  int64_t files_of(const std::string& start) const {
+    return std::ranges::count_if(std::filesystem::directory_iterator(dir_), [&](const auto& entry) {
+      return entry.path().filename().string().starts_with(start);
+    });
+  }
   mutable std::string last_error_;
 };
 
@@ -94,6 +101,17 @@ TEST_F(TrainTest, OutputsAreCheckedBeforeTraining) {
   EXPECT_NE(last_error_.find("cannot write --plot"), std::string::npos) << last_error_;
 }
 
+TEST_F(TrainTest, ADeviceThatRunsNothingIsRefused) {
+  for (const char* device : {"NULL", "null:c", "NULL:INTERP"}) {
+    EXPECT_EQ(train({"--epochs", "1", "--device", device, "--save", at("m")}), kExitFailure);
+    EXPECT_NE(last_error_.find("takes kernels and runs none: nothing would be learnt and every "
+                               "number would be meaningless; use --device CPU"),
+              std::string::npos)
+        << last_error_;
+    EXPECT_FALSE(std::filesystem::exists(at("m")));
+  }
+}
+
 TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {
   ASSERT_EQ(train({"--epochs", "2", "--save", at("whole"), "--plot", at("plot.svg")}), kExitOk)
       << last_error_;
@@ -117,6 +135,51 @@ TEST_F(TrainTest, SlowInterruptedTrainingSavesAndCanGoOn) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), kExitInterrupted);
   EXPECT_NE(read_safetensors(at("m")).find("model.head.weight"), nullptr);
+}
+
+TEST_F(TrainTest, SlowAFullDiskKeepsTheOldCheckpoint) {
+  ASSERT_EQ(train({"--epochs", "1", "--save", at("m")}), kExitOk) << last_error_;
+  const std::string before = content(at("m"));
+  const pid_t child = ::fork();
+  if (child == 0) {  // a limit on the size of files stands in for a full disk
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {before.size() / 2, before.size() / 2};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const int code = train({"--epochs", "2", "--save", at("m"), "--resume"});
+    const bool said = last_error_.find("[file] cannot write " + at("m")) != std::string::npos;
+    ::_exit(code == kExitFailure && said ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(content(at("m")) == before);
+  EXPECT_EQ(files_of("m"), 1) << "no half-written file is left";
+  ASSERT_EQ(train({"--epochs", "2", "--save", at("m"), "--resume"}), kExitOk) << last_error_;
+}
+
+TEST_F(TrainTest, SlowKilledTrainingsGoOnToTheSameBits) {
+  constexpr int64_t kStepsPerEpoch = 3;
+  ASSERT_EQ(train({"--epochs", "1", "--save", at("m")}), kExitOk) << last_error_;
+  const auto step = [&] { return std::stoll(read_safetensors(at("m")).metadata.at("step")); };
+  for (int kill = 0; kill < 12; ++kill) {
+    const int64_t reached = step();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::_exit(train({"--epochs", "100000", "--save", at("m"), "--resume"}));
+    }
+    // Not before it has saved once more, so that there is progress; then at any moment.
+    while (step() == reached) {
+      ASSERT_EQ(::waitpid(child, nullptr, WNOHANG), 0) << "it ended by itself";
+      ::usleep(1000);
+    }
+    ::usleep(static_cast<useconds_t>(kill * 1700));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  const std::string epochs = std::to_string(step() / kStepsPerEpoch + 1);
+  ASSERT_EQ(train({"--epochs", epochs, "--save", at("m"), "--resume"}), kExitOk) << last_error_;
+  ASSERT_EQ(train({"--epochs", epochs, "--save", at("whole")}), kExitOk) << last_error_;
+  EXPECT_TRUE(content(at("whole")) == content(at("m")));  // too long to print
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -42,6 +43,29 @@ TEST(ThreadPool, EveryItemExactlyOnce) {
     bool called = false;
     pool.parallel_for(0, [&](int64_t, int64_t, int) { called = true; });
     EXPECT_FALSE(called);
+  }
+}
+
+/// Adversely, every worker does exactly its share, from the back, whatever grain was asked for.
+TEST(ThreadPool, AdverseSharesAreEvenAndBackwards) {
+  for (int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    pool.set_adverse(true);
+    for (int64_t n : {1, 2, 3, 7, 64, 1000}) expect_each_once(pool, n, 64);
+    std::vector<std::vector<int64_t>> begins(static_cast<size_t>(threads));
+    std::vector<int64_t> done(static_cast<size_t>(threads));
+    pool.parallel_for(
+        720,
+        [&](int64_t begin, int64_t end, int worker) {
+          begins[static_cast<size_t>(worker)].push_back(begin);
+          done[static_cast<size_t>(worker)] += end - begin;
+        },
+        1000);
+    EXPECT_EQ(done, std::vector<int64_t>(static_cast<size_t>(threads), 720 / threads));
+    for (const std::vector<int64_t>& b : begins) {
+      EXPECT_TRUE(std::is_sorted(b.rbegin(), b.rend()));
+      EXPECT_EQ(b.size() > 1, threads > 1);
+    }
   }
 }
 

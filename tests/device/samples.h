@@ -119,7 +119,10 @@ inline LinearProgram sample_scatter() {
   NodeRef guard = b.emit(Op::If, DType::Void, {inside});
   NodeRef v = b.load(x, r);
   NodeRef small = b.alu(Op::Lt, {j, b.i32(50)});
-  b.store(table, j, v, small, Fold::Add);
+  // What is there plus v: half floats are added as f32 and rounded once.
+  NodeRef old = b.emit(Op::Cast, DType::F32, {b.load(table, j, 1, small)});
+  NodeRef sum = b.alu(Op::Add, {old, b.emit(Op::Cast, DType::F32, {v})});
+  b.store(table, j, b.emit(Op::Cast, DType::F16, {sum}), small);
   b.emit(Op::EndIf, DType::Void, {guard});
   b.close(r);
   b.store(last, b.i32(0), j);

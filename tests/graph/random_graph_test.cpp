@@ -15,11 +15,17 @@
 namespace weft {
 namespace {
 
-TEST(RandomGraphs, AreValidAndCoverEveryTensorOp) {
+RandomGraphOptions symbolic() {
+  RandomGraphOptions options;
+  options.variables = 2;
+  return options;
+}
+
+void expect_every_tensor_op(const RandomGraphOptions& options) {
   std::set<Op> seen;
-  for (uint64_t seed = 0; seed < 600; ++seed) {
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
     Graph g;
-    const RandomGraph r = random_graph(g, seed);
+    const RandomGraph r = random_graph(g, seed, options);
     verify_tensor_graph(r.roots, "random_graph");
     for (NodeRef n : Toposort(r.roots)) seen.insert(n->op);
   }
@@ -30,12 +36,31 @@ TEST(RandomGraphs, AreValidAndCoverEveryTensorOp) {
     if (!tensor || row.op == Op::ToIndex) continue;
     EXPECT_TRUE(seen.contains(row.op)) << row.mnemonic;
   }
+  EXPECT_EQ(seen.contains(Op::Variable), options.variables > 0);
+}
+
+TEST(RandomGraphs, AreValidAndCoverEveryTensorOp) {
+  expect_every_tensor_op({});
+  expect_every_tensor_op(symbolic());
+}
+
+/// Symbolic sizes fit for every value of their variables, so that the oracle accepts them all.
+TEST(RandomGraphs, SymbolicOnesHaveAValueForEveryBinding) {
+  int symbolic_roots = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    Graph g;
+    const RandomGraph r = random_graph(g, seed, symbolic());
+    symbolic_roots += !is_static(r.roots[0]);
+    ASSERT_EQ(r.bindings.size(), 3u);
+    ASSERT_NO_THROW(r.evaluate()) << "seed " << seed << "\n" << describe(r);
+  }
+  EXPECT_GT(symbolic_roots, 800);
 }
 
 TEST(RandomGraphs, RoundTripInTextAndBinary) {
-  for (uint64_t seed = 0; seed < 600; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     Graph g, other;
-    const RandomGraph r = random_graph(g, seed);
+    const RandomGraph r = random_graph(g, seed, seed % 2 ? symbolic() : RandomGraphOptions());
     const std::string text = print_graph(r.roots);
     ASSERT_EQ(parse_graph(g, text), r.roots) << text;
     ASSERT_EQ(print_graph(parse_graph(other, text)), text);
@@ -45,54 +70,70 @@ TEST(RandomGraphs, RoundTripInTextAndBinary) {
   }
 }
 
+bool is_inside(NodeRef n, const eval::Array& values) {
+  for (int64_t k = 0; k < values.count(); ++k) {
+    const Value v = values.at(k);
+    // u64 values above int64's maximum count as that maximum.
+    const int64_t x = v.dtype() == DType::U64 && v.as_int() < 0 ? INT64_MAX : v.as_int();
+    if (x < n->vmin || x > n->vmax) return false;
+  }
+  return true;
+}
+
 /// The first node whose value leaves its bounds.
 NodeRef out_of_bounds(const RandomGraph& r) {
   std::vector<NodeRef> nodes;
-  for (NodeRef n : Toposort(r.roots))
-    if ((is_int(n->dtype) || n->dtype == DType::Bool) && n->op != Op::Carry && n->op != Op::Elem)
-      nodes.push_back(n);
+  for (NodeRef n : Toposort(r.roots)) {
+    const bool bounded = is_int(n->dtype) || n->dtype == DType::Bool || n->dtype == DType::Index;
+    if (bounded && n->op != Op::Carry && n->op != Op::Elem) nodes.push_back(n);
+  }
   // Values inside loop bodies exist per iteration only.
   std::erase_if(nodes, [](NodeRef n) {
     for (NodeRef x : Toposort(n))
       if (x->op == Op::Carry || x->op == Op::Elem) return true;
     return false;
   });
-  const auto values = eval::evaluate(nodes, r.inputs);
-  for (size_t i = 0; i < nodes.size(); ++i)
-    for (int64_t k = 0; k < values[i].count(); ++k) {
-      const Value v = values[i].at(k);
-      // u64 values above int64's maximum count as that maximum.
-      const int64_t x = v.dtype() == DType::U64 && v.as_int() < 0 ? INT64_MAX : v.as_int();
-      if (x < nodes[i]->vmin || x > nodes[i]->vmax) return nodes[i];
-    }
+  const auto values = r.evaluate(nodes);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!is_inside(nodes[i % nodes.size()], values[i])) return nodes[i % nodes.size()];
   return nullptr;
 }
 
-TEST(RandomGraphs, ValuesLieWithinBounds) {
-  RandomGraphOptions options;
+void expect_values_within_bounds(RandomGraphOptions options) {
   options.dtypes = {DType::Bool, DType::I8, DType::U8, DType::I32, DType::I64, DType::U64};
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
     Graph g;
     RandomGraph r = random_graph(g, seed, options);
     if (!out_of_bounds(r)) continue;
     r = shrink(g, r, [](const RandomGraph& x) { return out_of_bounds(x) != nullptr; });
     NodeRef n = out_of_bounds(r);
+    const NodeRef nodes[] = {n};
     FAIL() << "seed " << seed << ": " << summary(n) << " has bounds [" << n->vmin << ", " << n->vmax
-           << "] and value " << eval::evaluate(n, r.inputs).text() << "\n"
+           << "] and values " << testing::PrintToString(r.evaluate(nodes)) << "\n"
            << describe(r);
   }
 }
 
-TEST(RandomGraphs, MakeKeepsTheValueOfWhatWasWritten) {
-  RandomGraphOptions written;
+TEST(RandomGraphs, ValuesLieWithinBounds) {
+  expect_values_within_bounds({});
+  expect_values_within_bounds(symbolic());
+}
+
+void expect_make_keeps_values(RandomGraphOptions simplifying) {
+  RandomGraphOptions written = simplifying;
   written.simplify = false;
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
     Graph g;
-    const RandomGraph simplified = random_graph(g, seed), raw = random_graph(g, seed, written);
-    const auto expected = eval::evaluate(raw.roots, raw.inputs);
-    const auto got = eval::evaluate(simplified.roots, simplified.inputs);
-    ASSERT_EQ(expected, got) << "seed " << seed << "\n" << describe(raw) << describe(simplified);
+    const RandomGraph simplified = random_graph(g, seed, simplifying);
+    const RandomGraph raw = random_graph(g, seed, written);
+    ASSERT_EQ(raw.evaluate(), simplified.evaluate()) << "seed " << seed << "\n"
+                                                     << describe(raw) << describe(simplified);
   }
+}
+
+TEST(RandomGraphs, MakeKeepsTheValueOfWhatWasWritten) {
+  expect_make_keeps_values({});
+  expect_make_keeps_values(symbolic());
 }
 
 TEST(RandomGraphs, ShrinkerFindsTheOneBadNode) {

@@ -146,6 +146,22 @@ TEST(Optimize, last_write_wins_in_index_order) {
   EXPECT_FALSE(has_binding(better, Binding::Core));
 }
 
+/// A scatter along an axis of size 1: only the mask depends on data.
+TEST(Optimize, last_row_wins_where_the_index_depends_on_no_data) {
+  KernelBuilder b;
+  NodeRef i = b.range(40, 0), j = b.range(32, 1), at = b.g.add(b.g.mul(i, b.index(32)), j);
+  NodeRef chosen =
+      b.g.lt(b.load(b.param(1, DType::I32, 40 * 32), at), b.g.constant(Value::of(DType::I32, 2)));
+  b.store(b.param(0, DType::F32, 32), j, b.load(b.param(2, DType::F32, 40 * 32), at), chosen,
+          Fold::Set, 0);
+  const Kernel k = b.kernel();
+  const Kernel better = expect_kept(k, buffers_for(k));
+  int rows = 0;
+  for (NodeRef n : Toposort(better.sink))
+    rows += n->op == Op::Range && is_int_const(n->src(0), 40) && range_binding(n) == Binding::Loop;
+  EXPECT_EQ(rows, 1) << print_graph(better.sink);
+}
+
 TEST(Optimize, elements_read_and_written_are_never_computed_twice) {
   KernelBuilder b;
   NodeRef i = b.range(37, 0), p = b.param(0, DType::F32, 37);

@@ -1,6 +1,7 @@
 #include "weft/run/realize.h"
 
 #include "tests/run/fixture.h"
+#include "tests/support/small_stack.h"
 
 namespace weft {
 namespace {
@@ -186,6 +187,32 @@ TEST_F(Realize, MemoryOfDeadTensorsComesBackAtOnce) {
   }
   EXPECT_LE(memory().stats().live_bytes, before + 3 * 4000);
 }
+
+class DeepRealize : public RunTest {
+ protected:
+  /// Builds, realizes and frees a chain of `depth` operations on a stack of 256 KiB.
+  void chain(int64_t depth) {
+    on_small_stack([&] {
+      const ContextScope in(context);
+      StorageRef x = from({1, 2, 3, 4}),
+                 y = lazy([&] {
+                   NodeRef n = x->value();
+                   for (int64_t i = 0; i < depth; i += 2)
+                     n = g.add(g.mul(n, num(0.5)), num(static_cast<double>(i % 7)));
+                   return n;
+                 });
+      Floats wanted{1, 2, 3, 4};
+      for (int64_t i = 0; i < depth; i += 2)
+        for (float& w : wanted) w = w * 0.5f + static_cast<float>(i % 7);
+      EXPECT_EQ(read(y), wanted);
+    });
+    collect_garbage(context);
+    EXPECT_LT(g.live_nodes(), 1000u);
+  }
+};
+
+TEST_F(DeepRealize, OnASmallStack) { chain(40'000); }
+TEST_F(DeepRealize, SlowAMillionOperationsOnASmallStack) { chain(1'000'000); }
 
 }  // namespace
 }  // namespace weft

@@ -1,10 +1,8 @@
 #include "tests/support/random_graph.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
-#include "tests/support/random.h"
+#include "tests/support/random_leaves.h"
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
@@ -45,7 +43,7 @@ struct UnaryOps {
 class Generator {
  public:
   Generator(Graph& graph, uint64_t seed, const RandomGraphOptions& options)
-      : g_(graph), random_(seed), options_(options) {
+      : g_(graph), random_(seed), options_(options), leaves_(graph, random_, options) {
     dtypes_ = options.dtypes;
     if (dtypes_.empty()) dtypes_.assign(std::begin(kAllData), std::end(kAllData));
   }
@@ -62,12 +60,12 @@ class Generator {
     RandomGraph out;
     out.roots.push_back(pool_.back());
     if (random_.chance(20)) out.roots.push_back(random_.pick(pool_));
-    out.inputs.params = std::move(params_);
+    leaves_.give_inputs(out);
     return out;
   }
 
  private:
-  using Dims = std::vector<int64_t>;
+  using Dims = RandomDims;
   using Method = NodeRef (Generator::*)(NodeRef x);
 
   // ---- building
@@ -77,11 +75,13 @@ class Generator {
     const NodeSpec spec{op, dtype, src, ints, {}, 1};
     if (node_problem(spec, static_cast<uint8_t>(Dialect::Tensor))) return nullptr;
     NodeRef n = options_.simplify ? g_.make(spec) : g_.intern(spec);
-    return static_numel(n) <= options_.largest ? n : nullptr;
+    int64_t most = 1;  // products of many sizes stay in range: each step multiplies by a few
+    for (NodeRef d : n->shape->span()) most *= d->vmax;
+    return most <= options_.largest ? n : nullptr;
   }
   NodeRef build_with_dims(Op op, NodeRef x, const Dims& dims, std::vector<int64_t> ints = {}) {
     std::vector<NodeRef> src = {x};
-    for (const int64_t d : dims) src.push_back(g_.index(d));
+    src.insert(src.end(), dims.begin(), dims.end());
     return build(op, x->dtype, src, std::move(ints));
   }
   /// Which of +0 and -0 a maximum gives is not defined, nor is the sum of nothing but -0; adding 0
@@ -91,49 +91,17 @@ class Generator {
     return build(Op::Add, n->dtype, {n, g_.constant(Value::of(n->dtype, 0.0))});
   }
   static bool loses_zero_sign(int64_t fold) { return fold != static_cast<int64_t>(Fold::Mul); }
-  static Dims dims_of(NodeRef n) {
-    Dims dims;
-    for (NodeRef d : n->shape->span()) dims.push_back(d->vmin);
-    return dims;
-  }
+  /// A number of elements that an axis of this size is sure to have.
+  int64_t some_of(NodeRef size) { return random_.between(0, std::max<int64_t>(0, size->vmin)); }
+  static Dims dims_of(NodeRef n) { return {n->shape->span().begin(), n->shape->span().end()}; }
+  NodeRef param(DType dtype, const Dims& dims) { return leaves_.param(dtype, dims); }
+  NodeRef one() { return g_.index(1); }
 
   // ---- leaves
 
-  Dims random_shape() {
-    Dims dims(static_cast<size_t>(random_.below(4)));
-    for (int64_t& d : dims) d = random_.chance(3) ? 0 : random_.between(1, 5);
-    return dims;
-  }
-
-  Value random_value(DType d, int64_t least, int64_t most) {
-    if (is_float(d) && !options_.exact) {
-      if (options_.specials && random_.chance(6)) return special(d);
-      return Value::of(d, static_cast<double>(random_.between(-4000, 4000)) / 512.0);
-    }
-    if (is_int(d) && !options_.exact && options_.specials && random_.chance(6))
-      return Value::of(d, random_.chance(50) ? int_min(d) : static_cast<int64_t>(int_max(d)));
-    return Value::of(d, random_.between(least, most));
-  }
-  Value special(DType d) {
-    const double infinity = std::numeric_limits<double>::infinity();
-    const double values[] = {NAN,  infinity,     -infinity,          -0.0,
-                             0.0,  float_max(d), -float_max(d),      1e-40,
-                             1e10, -1e10,        std::ldexp(1, -24), 65520.0};
-    return Value::of(d, random_.pick(values));
-  }
-
-  NodeRef param(DType dtype, const Dims& dims, int64_t least = -4, int64_t most = 4) {
-    std::vector<NodeRef> src;
-    for (const int64_t d : dims) src.push_back(g_.index(d));
-    eval::Array values(dtype, dims);
-    for (int64_t i = 0; i < values.count(); ++i) values.set(i, random_value(dtype, least, most));
-    params_.push_back(std::move(values));
-    return g_.param(static_cast<int64_t>(params_.size()) - 1, dtype, src);
-  }
-
   /// Something of this dtype that goes with x: x itself, another node, a new param or a constant.
   NodeRef partner(NodeRef x, DType dtype) {
-    if (random_.chance(25)) return g_.constant(random_value(dtype, -4, 4));
+    if (random_.chance(25)) return leaves_.number(dtype);
     std::vector<NodeRef> fitting;
     for (NodeRef n : pool_)
       if (n->dtype == dtype && n->shape == x->shape) fitting.push_back(n);
@@ -186,27 +154,28 @@ class Generator {
     Dims dims = dims_of(x);
     if (dims.size() >= 2 && random_.chance(50)) {
       const auto a = static_cast<size_t>(random_.below(static_cast<int64_t>(dims.size()) - 1));
-      dims[a] *= dims[a + 1];
+      dims[a] = g_.mul(dims[a], dims[a + 1]);
       dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(a) + 1);
     } else {
       const auto at = random_.below(static_cast<int64_t>(dims.size()) + 1);
-      dims.insert(dims.begin() + at, 1);
+      dims.insert(dims.begin() + at, one());
       const auto a = static_cast<size_t>(at);
-      const int64_t factor = random_.between(2, 3);
-      if (a + 1 < dims.size() && dims[a + 1] % factor == 0) {
+      NodeRef factor = g_.index(random_.between(2, 3));
+      NodeRef part = a + 1 < dims.size() ? g_.idiv(dims[a + 1], factor) : nullptr;
+      if (part && g_.mul(part, factor) == dims[a + 1]) {
         dims[a] = factor;
-        dims[a + 1] /= factor;
+        dims[a + 1] = part;
       }
     }
     return build_with_dims(Op::Reshape, x, dims);
   }
   NodeRef expand(NodeRef x) {
     Dims dims = dims_of(x);
-    dims.insert(dims.begin() + random_.below(static_cast<int64_t>(dims.size()) + 1), 1);
+    dims.insert(dims.begin() + random_.below(static_cast<int64_t>(dims.size()) + 1), one());
     NodeRef reshaped = build_with_dims(Op::Reshape, x, dims);
     if (!reshaped) return nullptr;
-    for (int64_t& d : dims)
-      if (d == 1 && random_.chance(70)) d = random_.between(random_.chance(5) ? 0 : 1, 4);
+    for (NodeRef& d : dims)
+      if (d == one() && random_.chance(70)) d = leaves_.size(random_.chance(5) ? 0 : 1, 4);
     return build_with_dims(Op::Expand, reshaped, dims);
   }
   NodeRef permute(NodeRef x) {
@@ -216,7 +185,7 @@ class Generator {
   }
   NodeRef pad(NodeRef x) {
     Dims amounts(2 * x->rank());
-    for (int64_t& a : amounts) a = random_.chance(50) ? random_.between(0, 2) : 0;
+    for (NodeRef& a : amounts) a = random_.chance(50) ? leaves_.size(0, 2) : g_.index(0);
     std::vector<int64_t> interior(x->rank());
     for (int64_t& i : interior) i = random_.chance(20) ? random_.between(1, 2) : 0;
     return build_with_dims(Op::Pad, x, amounts, interior);
@@ -224,11 +193,17 @@ class Generator {
   NodeRef shrink_axes(NodeRef x) {
     Dims begins, sizes;
     std::vector<int64_t> steps;
-    for (const int64_t d : dims_of(x)) {
-      steps.push_back(random_.chance(30) ? random_.between(2, 3) : 1);
-      begins.push_back(random_.between(0, d));
-      const int64_t room = (d - begins.back() + steps.back() - 1) / steps.back();
-      sizes.push_back(random_.chance(70) ? room : random_.between(0, room));
+    for (NodeRef d : dims_of(x)) {
+      const int64_t step = random_.chance(30) ? random_.between(2, 3) : 1;
+      const int64_t away = some_of(d);
+      // From the front or, where that is not the same, some from the back.
+      const bool back = d->op != Op::Const && random_.chance(30);
+      NodeRef begin = back ? g_.sub(d, g_.index(away)) : g_.index(away);
+      NodeRef room = g_.idiv(g_.add(g_.sub(d, begin), g_.index(step - 1)), g_.index(step));
+      const bool all = random_.chance(70);
+      steps.push_back(step);
+      begins.push_back(begin);
+      sizes.push_back(all ? room : g_.index(some_of(room)));
     }
     begins.insert(begins.end(), sizes.begin(), sizes.end());
     return build_with_dims(Op::Shrink, x, begins, steps);
@@ -241,15 +216,16 @@ class Generator {
   }
   NodeRef window(NodeRef x) {
     if (x->rank() == 0) return nullptr;
-    return build(Op::Window, x->dtype, {x},
-                 {random_.below(x->rank()), random_.between(1, 3), random_.between(1, 3),
-                  random_.between(1, 2)});
+    const int64_t axis = random_.below(x->rank()), size = random_.between(1, 3);
+    const int64_t stride = random_.between(1, 3), dilation = random_.between(1, 2);
+    if (x->dim(static_cast<size_t>(axis))->vmin < dilation * (size - 1) + 1) return nullptr;
+    return build(Op::Window, x->dtype, {x}, {axis, size, stride, dilation});
   }
   NodeRef unwindow(NodeRef x) {
-    if (x->rank() < 2) return nullptr;
-    NodeRef n = g_.index(random_.between(1, 8));
+    if (x->rank() < 2 || dims_of(x).back()->op != Op::Const) return nullptr;
+    NodeRef n = leaves_.size(1, 8);
     return build(Op::Unwindow, x->dtype, {x, n},
-                 {random_.below(x->rank() - 1), dims_of(x).back(), random_.between(1, 3),
+                 {random_.below(x->rank() - 1), dims_of(x).back()->vmin, random_.between(1, 3),
                   random_.between(1, 2)});
   }
 
@@ -292,7 +268,7 @@ class Generator {
     for (int64_t a = 0; a < x->rank(); ++a)
       if (a == axis || random_.chance(20)) ints.push_back(a);
     NodeRef n = build(Op::Loop, DType::Void,
-                      {x, place, g_.constant(random_value(x->dtype, -4, 4)),
+                      {x, place, g_.constant(leaves_.value(x->dtype, -4, 4)),
                        g_.constant(Value::of(DType::I32, 0)), new_best, new_at},
                       ints);
     const int64_t k = random_.below(2);
@@ -306,23 +282,25 @@ class Generator {
     NodeRef n = build(Op::Iota, dtype, dims, {random_.below(x->rank())});
     return n && as_index ? build(Op::Cast, DType::I32, {n}) : n;
   }
+  /// Indices into an axis of x, some of them outside.
+  NodeRef places(NodeRef x, int64_t axis) {
+    Dims dims = dims_of(x);
+    NodeRef& size = dims[static_cast<size_t>(axis)];
+    const int64_t most = size->vmax;
+    size = leaves_.size(1, 4);
+    return leaves_.param(random_.pick(kIndexTypes), dims, -1, most);
+  }
   NodeRef gather(NodeRef x) {
     if (x->rank() == 0) return nullptr;
     const int64_t axis = random_.below(x->rank());
-    Dims dims = dims_of(x);
-    const int64_t n = dims[static_cast<size_t>(axis)];
-    dims[static_cast<size_t>(axis)] = random_.between(1, 4);
-    return build(Op::Gather, x->dtype, {x, param(random_.pick(kIndexTypes), dims, -1, n)}, {axis});
+    return build(Op::Gather, x->dtype, {x, places(x, axis)}, {axis});
   }
   NodeRef scatter(NodeRef x) {
     if (x->rank() == 0) return nullptr;
     const int64_t axis = random_.below(x->rank());
-    Dims dims = dims_of(x);
-    const int64_t n = dims[static_cast<size_t>(axis)];
-    dims[static_cast<size_t>(axis)] = random_.between(1, 4);
-    NodeRef index = param(random_.pick(kIndexTypes), dims, -1, n);
+    NodeRef index = places(x, axis);
     const int64_t combine = random_.chance(50) ? 0 : random_fold(x->dtype);
-    NodeRef values = param(x->dtype, dims);
+    NodeRef values = param(x->dtype, dims_of(index));
     return without_zero_sign(build(Op::Scatter, x->dtype, {x, index, values}, {axis, combine, 0}),
                              loses_zero_sign(combine));
   }
@@ -342,7 +320,7 @@ class Generator {
   }
   NodeRef fresh(NodeRef) {
     const DType dtype = random_.pick(dtypes_);
-    return param(dtype, random_shape());
+    return param(dtype, leaves_.shape());
   }
 
   NodeRef step(NodeRef x) {
@@ -362,8 +340,8 @@ class Generator {
   Random random_;
   const RandomGraphOptions& options_;
   std::vector<DType> dtypes_;
+  RandomLeaves leaves_;
   std::vector<NodeRef> pool_;
-  std::vector<eval::Array> params_;
   int64_t loops_ = 0;
 };
 
@@ -373,13 +351,37 @@ RandomGraph random_graph(Graph& graph, uint64_t seed, const RandomGraphOptions& 
   return Generator(graph, seed, options).run();
 }
 
+void end_in_sums(Graph& graph, RandomGraph& g, uint64_t seed) {
+  Random random(seed);
+  for (NodeRef& root : g.roots) {
+    const DType stored = is_float(root->dtype) ? root->dtype : DType::F32;
+    const DType carried = bits(stored) < 32 ? DType::F32 : stored;
+    std::vector<int64_t> ints = {static_cast<int64_t>(Fold::Add)};
+    for (int64_t a = 0; a < root->rank(); ++a)
+      if (random.chance(70)) ints.push_back(a);
+    const NodeRef src[] = {graph.cast(root, carried)};
+    root = graph.cast(graph.make({Op::Reduce, carried, src, ints}), stored);
+  }
+}
+
+std::vector<eval::Array> RandomGraph::evaluate(std::span<const NodeRef> nodes) const {
+  std::vector<eval::Array> values;
+  for (const eval::Inputs& binding : bindings)
+    for (eval::Array& value : eval::evaluate(nodes, binding)) values.push_back(std::move(value));
+  return values;
+}
+
 std::string describe(const RandomGraph& g) {
-  std::vector<bool> used(g.inputs.params.size());
+  std::vector<bool> used(g.bindings[0].params.size());
   for (NodeRef n : Toposort(g.roots))
     if (n->op == Op::Param) used[static_cast<size_t>(param_slot(n))] = true;
   std::string out;
-  for (size_t i = 0; i < used.size(); ++i)
-    if (used[i]) out += strformat("# p{} = {}\n", i, g.inputs.params[i].text(1000));
+  for (const eval::Inputs& binding : g.bindings) {
+    for (const auto& [name, value] : binding.variables)
+      out += strformat("# {} = {}\n", name, value);
+    for (size_t i = 0; i < used.size(); ++i)
+      if (used[i]) out += strformat("# p{} = {}\n", i, binding.params[i].text(1000));
+  }
   return out + print_graph(g.roots);
 }
 

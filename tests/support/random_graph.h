@@ -13,6 +13,8 @@ namespace weft {
 struct RandomGraphOptions {
   int steps = 10;         ///< ops put on top of each other; each may need a few more nodes
   int64_t largest = 200;  ///< elements of any array
+  int64_t longest = 5;    ///< axis of a param, and how far a variable's values reach
+  int variables = 0;      ///< in sizes, offsets and numbers
   bool exact = false;     ///< only ops and values whose float results do not depend on the order
                           ///< of sums: small integers, no division, roots or transcendentals
   bool transcendental = true;  ///< exp2, log2 and sin, which kernels may give 1 ulp differently
@@ -24,11 +26,20 @@ struct RandomGraphOptions {
 
 struct RandomGraph {
   std::vector<NodeRef> roots;
-  eval::Inputs inputs;
+  /// What the leaves stand for: once, or for each of a few values of the variables.
+  std::vector<eval::Inputs> bindings;
+
+  /// The oracle's values of `nodes`, for one binding after the other.
+  std::vector<eval::Array> evaluate(std::span<const NodeRef> nodes) const;
+  std::vector<eval::Array> evaluate() const { return evaluate(roots); }
 };
 
 /// The same graph for the same seed and options, whatever else was built in `graph`.
 RandomGraph random_graph(Graph& graph, uint64_t seed, const RandomGraphOptions& options = {});
+
+/// Each root becomes its sum over some of its axes, as Tensor::sum writes it: a root that is no
+/// float is made f32, and halves are carried in f32.
+void end_in_sums(Graph& graph, RandomGraph& g, uint64_t seed);
 
 /// Cuts and bypasses nodes as long as `fails` stays true, and returns what is left.
 RandomGraph shrink(Graph& graph, RandomGraph failing,

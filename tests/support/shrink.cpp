@@ -69,7 +69,7 @@ class Shrinker {
 
   bool smaller_root() {
     for (NodeRef n : nodes())
-      if (is_plain_value(n) && accept({{n}, best_.inputs})) return true;
+      if (is_plain_value(n) && accept({{n}, best_.bindings})) return true;
     return false;
   }
   /// A node becomes a param that holds its value.
@@ -77,8 +77,9 @@ class Shrinker {
     for (NodeRef n : nodes()) {
       if (!is_plain_value(n)) continue;
       RandomGraph candidate = best_;
-      candidate.inputs.params.push_back(eval::evaluate(n, best_.inputs));
-      const auto slot = static_cast<int64_t>(candidate.inputs.params.size()) - 1;
+      for (eval::Inputs& binding : candidate.bindings)
+        binding.params.push_back(eval::evaluate(n, binding));
+      const auto slot = static_cast<int64_t>(candidate.bindings[0].params.size()) - 1;
       NodeRef param = g_.param(slot, n->dtype, n->shape->span());
       candidate.roots = replaced(g_, best_.roots, n, param);
       if (accept(std::move(candidate))) return true;
@@ -87,9 +88,10 @@ class Shrinker {
   }
   bool bypass() {
     for (NodeRef n : nodes()) {
+      if (n->dtype == DType::Index) continue;  // another size would not fit
       for (NodeRef s : n->src()) {
         if (s->dtype != n->dtype || s->shape != n->shape || s->op == Op::Const) continue;
-        if (accept({replaced(g_, best_.roots, n, s), best_.inputs})) return true;
+        if (accept({replaced(g_, best_.roots, n, s), best_.bindings})) return true;
       }
     }
     return false;

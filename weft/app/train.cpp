@@ -14,6 +14,7 @@
 #include "weft/base/json_writer.h"
 #include "weft/base/progress.h"
 #include "weft/base/spans.h"
+#include "weft/device/device.h"
 
 namespace weft {
 
@@ -74,6 +75,15 @@ void check_output(const char* option, const std::string& path) {
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   if (::access(directory.c_str(), W_OK) == 0) return;
   fail_errno("train.output", strformat("cannot write {} {}: its directory", option, path), errno);
+}
+
+void check_device(Context& context) {
+  const Device& device = context.get<DeviceTable>().default_device();
+  if (device.computes()) return;
+  fail("train.device",
+       "{} takes kernels and runs none: nothing would be learnt and every number would be "
+       "meaningless; use --device CPU, or `weft bench schedule` for what there is to measure on it",
+       device.name());
 }
 
 // The whole of one `weft train`.
@@ -165,6 +175,7 @@ class TrainRun {
 }  // namespace
 
 int run_train(const Session& session, const TrainOptions& options) {
+  check_device(session.context);
   check_output("--save", options.save);
   check_output("--plot", options.plot);
   if (options.resume && options.save.empty()) {

@@ -21,6 +21,7 @@ namespace {
 constexpr int kMaxThreads = 1024;
 // About 10 us: longer than the gap between kernels of one step, short enough for a shared machine.
 constexpr int kSpins = 200;
+constexpr uint32_t kAdversePieces = 8;
 
 thread_local bool t_inside = false;  // in a body: nested calls run inline
 thread_local int t_worker = 0;
@@ -66,16 +67,18 @@ Piece take_own(WorkRange& range) {
 struct ThreadPool::Job {
   Body body;
   int64_t n, grain;
+  bool adverse;
   Context* context;
   std::vector<WorkRange> ranges;  // in units of grain, one per worker
   std::atomic<bool> stop{false};
   std::mutex error_mutex;
   std::exception_ptr error;
 
-  Job(Body body_in, int64_t n_in, int64_t grain_in, int workers)
+  Job(Body body_in, int64_t n_in, int64_t grain_in, int workers, bool adverse_in)
       : body(body_in),
         n(n_in),
         grain(grain_in),
+        adverse(adverse_in),
         context(&Context::current()),
         ranges(static_cast<size_t>(workers)) {
     const int64_t units = (n - 1) / grain + 1;
@@ -112,17 +115,41 @@ struct ThreadPool::Job {
     }
   }
 
-  void work(int worker) {
+  bool stopped() const { return stop.load(std::memory_order_relaxed); }
+  void run(Piece piece, int worker) {
+    body(piece.begin * grain, std::min(n, piece.end * grain), worker);
+  }
+
+  void share(int worker) {
     const auto self = static_cast<size_t>(worker);
+    do {
+      for (Piece piece = take_own(ranges[self]); !piece.empty(); piece = take_own(ranges[self])) {
+        if (stopped()) break;
+        run(piece, worker);
+      }
+    } while (!stopped() && steal(self));
+  }
+
+  // The worker's own part in a few pieces, the last one first.
+  void share_adversely(int worker) {
+    const uint64_t own = ranges[static_cast<size_t>(worker)].packed.load(std::memory_order_acquire);
+    const uint32_t begin = WorkRange::begin_of(own);
+    const uint32_t step = (WorkRange::end_of(own) - begin) / kAdversePieces + 1;
+    for (uint32_t end = WorkRange::end_of(own); end > begin && !stopped();) {
+      const uint32_t from = end - std::min(step, end - begin);
+      run({from, end}, worker);
+      end = from;
+    }
+  }
+
+  void work(int worker) {
     t_inside = true, t_worker = worker;
     try {
       ContextScope scope(*context);
-      do {
-        for (Piece piece = take_own(ranges[self]); !piece.empty(); piece = take_own(ranges[self])) {
-          if (stop.load(std::memory_order_relaxed)) break;
-          body(piece.begin * grain, std::min(n, piece.end * grain), worker);
-        }
-      } while (!stop.load(std::memory_order_relaxed) && steal(self));
+      if (adverse)
+        share_adversely(worker);
+      else
+        share(worker);
     } catch (...) {
       stop.store(true, std::memory_order_relaxed);
       std::lock_guard lock(error_mutex);
@@ -199,11 +226,12 @@ void ThreadPool::run(Job& job) {
 
 void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain) {
   if (n <= 0) return;
+  if (adverse_) grain = 1;
   grain = std::max<int64_t>(grain, (n - 1) / UINT32_MAX + 1);  // ranges hold 32-bit units
   std::unique_lock lock(mutex_, std::defer_lock);
-  const bool alone = size_ == 1 || n <= grain || t_inside || !lock.try_lock();
+  const bool alone = size_ == 1 || n < 2 * grain || t_inside || !lock.try_lock();
   if (alone) return body(0, n, t_worker);
-  Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1);
+  Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1, adverse_);
   run(job);
   if (job.error) std::rethrow_exception(job.error);
 }

@@ -22,6 +22,11 @@ class ThreadPool {
 
   int size() const { return size_; }
 
+  // For tests: from here on even the shortest loop is shared evenly between all workers, nobody
+  // steals, and each does its share from the last piece to the first. What depends on who does what
+  // in which order shows.
+  void set_adverse(bool adverse) { adverse_ = adverse; }
+
   // Runs body over every item of [0, n) exactly once, in pieces of at least `grain` items, and
   // returns when all are done. The caller works too, as worker 0. Calls from inside a body, or
   // while another thread is using the pool, run inline. The first exception stops the rest and is
@@ -37,6 +42,7 @@ class ThreadPool {
   static void worker_main(State& state, int worker);
 
   int size_;
+  bool adverse_ = false;
   State* state_ = nullptr;
   pid_t owner_ = 0;  // the process whose threads state_ holds
   std::mutex mutex_;

@@ -74,6 +74,8 @@ class Device {
   const std::string& name() const { return name_; }  ///< "CPU:C"
   DeviceId id() const { return id_; }
   const Target& target() const { return target_; }
+  /// False where programs are taken but not run: memory then holds nothing that was computed.
+  virtual bool computes() const { return true; }
 
   // ---- memory
   std::shared_ptr<Buffer> allocate(int64_t bytes, std::string_view label = {});
@@ -98,11 +100,17 @@ class Device {
   void wait(TimelinePoint point, uint64_t deadline_ns = 0,
             const std::atomic<bool>* cancel = nullptr);
 
+  /// For tests: after `n` more commands the next one stops half-way, as a kernel does that cannot
+  /// go on (once; host devices only).
+  void fail_after(int64_t n) { commands_to_fault_ = n; }
+
  protected:
   Device(Context& context, std::string name, DeviceId id, Target target, int queues = 1);
   /// Runs or enqueues; done by the time it returns on host devices. Called with the queue locked.
   virtual void execute(int queue, std::span<const Command> commands,
                        std::span<const TimelinePoint> waits, uint64_t point) = 0;
+  /// Whether the command that is about to run is the one that is to stop.
+  bool fault_is_now() { return commands_to_fault_ >= 0 && commands_to_fault_-- == 0; }
 
  private:
   struct QueueState;
@@ -112,6 +120,7 @@ class Device {
   DeviceId id_;
   Target target_;
   Allocator allocator_;
+  std::atomic<int64_t> commands_to_fault_{-1};  // -1: never
   std::vector<std::unique_ptr<QueueState>> queues_;
 };
 

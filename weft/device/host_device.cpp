@@ -16,6 +16,8 @@ namespace {
 constexpr double kLeastPieceNs = 10'000;
 // Of an instruction on one vector register: two to four a cycle.
 constexpr double kInstructionNs = 0.1;
+// What a kernel stopped by Device::fail_after() has as its status.
+constexpr uint32_t kInjectedFault = UINT32_MAX;
 // Loops whose size only run time knows; what is guessed decides about threads, never about results.
 constexpr double kGuessedTrips = 1024;
 
@@ -77,16 +79,11 @@ void HostDevice::launch(const Command& c) {
     args.worker = static_cast<uint32_t>(worker);
     kernel.run(args, static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
   };
+  int64_t items = c.items;
+  if (fault_is_now()) items = (items + 1) / 2, status = kInjectedFault;
   const double item = kernel.item_nanoseconds();
-  const bool split =
-      c.items > 1 && (item == 0 || item * static_cast<double>(c.items) >= 2 * kLeastPieceNs);
-  if (split) {
-    const double grain = item > 0 ? std::min(kLeastPieceNs / item, 1e9) : 1;
-    context().thread_pool().parallel_for(c.items, run,
-                                         std::max<int64_t>(1, static_cast<int64_t>(grain)));
-  } else if (c.items > 0) {
-    run(0, c.items, 0);
-  }
+  const double grain = item > 0 ? std::clamp(kLeastPieceNs / item, 1.0, 1e9) : 1;
+  context().thread_pool().parallel_for(items, run, static_cast<int64_t>(grain));
   if (status != 0) fail_device("launch", status, name(), "kernel {} stopped", kernel.name());
 }
 
@@ -102,7 +99,9 @@ void HostDevice::execute(int, std::span<const Command> commands, std::span<const
     WEFT_CHECK(c.bytes <= c.to.buffer->bytes() - c.to.offset &&
                    c.bytes <= c.from.buffer->bytes() - c.from.offset,
                "a copy of {} bytes leaves its buffer", c.bytes);
-    std::memmove(to, from, static_cast<size_t>(c.bytes));
+    const bool stops = fault_is_now();
+    std::memmove(to, from, static_cast<size_t>(stops ? c.bytes / 2 : c.bytes));
+    if (stops) fail_device("copy", kInjectedFault, name(), "a copy stopped");
     context().tracer().add(Counter::Copies);
     context().tracer().add(Counter::CopyBytes, c.bytes);
   }

@@ -37,6 +37,8 @@ class NullDevice : public Device {
   NullDevice(Context& context, std::string name, DeviceId id, std::string_view target)
       : Device(context, std::move(name), id, make_target(target, context), kQueues) {}
 
+  bool computes() const override { return false; }
+
   std::vector<std::unique_ptr<Executable>> load(std::span<const ProgramSource> sources) override {
     std::vector<std::unique_ptr<Executable>> loaded;
     for (const ProgramSource& s : sources) loaded.push_back(std::make_unique<NullExecutable>(s));

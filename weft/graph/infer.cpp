@@ -309,6 +309,14 @@ Bounds const_bounds(const NodeSpec& s) {
 
 Bounds positions_below(NodeRef size) { return {0, std::max<int64_t>(0, size->vmax - 1)}; }
 
+/// A loop that runs once or not at all has one position, yet no constant may take its place: a term
+/// without the range would be computed in any case.
+Bounds loop_bounds(NodeRef size) {
+  Bounds b = positions_below(size);
+  if (size->vmin < size->vmax && b.max == 0) b.max = 1;
+  return b;
+}
+
 }  // namespace
 
 Bounds alu_bounds(const NodeSpec& s) {
@@ -333,7 +341,7 @@ Bounds infer_bounds(const NodeSpec& s) {
   switch (s.op) {
     case Op::Const: return const_bounds(s);
     case Op::Variable: return {s.ints[0], s.ints[1]};
-    case Op::Range: return positions_below(s.src[0]);
+    case Op::Range: return loop_bounds(s.src[0]);
     case Op::Iota: return positions_below(s.src[static_cast<size_t>(s.ints[0])]);
     // A Bind is as wide as its variable: a graph must not fold what is only true of this run.
     case Op::Bind:

@@ -34,7 +34,7 @@ const char* loop_value_problem(NodeRef loop, NodeRef n) {
   return given->dtype == n->dtype ? nullptr : "has another dtype than the loop gives it";
 }
 
-/// Nodes of `loop`'s bodies, sources first; empty when there are too many.
+/// Nodes of `loop`'s bodies, without those of loops inside of it; empty when there are too many.
 std::vector<NodeRef> body_nodes(NodeRef loop) {
   std::vector<NodeRef> order, stack(bodies_of(loop).begin(), bodies_of(loop).end());
   NodeMap<bool> seen;
@@ -45,7 +45,11 @@ std::vector<NodeRef> body_nodes(NodeRef loop) {
     seen[n] = true;
     order.push_back(n);
     if (order.size() > kMaxBody) return {};
-    for (NodeRef s : n->src()) stack.push_back(s);
+    const std::span<const NodeRef> src = n->src();
+    const auto inner = n->op == Op::Loop ? bodies_of(n) : src.last(0);
+    const auto begin = static_cast<size_t>(inner.data() - src.data());
+    for (size_t i = 0; i < src.size(); ++i)
+      if (i < begin || i >= begin + inner.size()) stack.push_back(src[i]);
   }
   return order;
 }

@@ -15,9 +15,9 @@ constexpr size_t kMaxRanges = 1024;
 /// The ranges whose loops end with this node.
 std::span<const NodeRef> closed_by(NodeRef n) {
   if (n->op == Op::Reduce) return n->src().subspan(1);
-  if (n->op != Op::Loop) return {};
-  const auto ranges = n->src().subspan(static_cast<size_t>(2 * n->int_arg(2)));
-  return ranges.first(ranges.size() - (n->int_arg(3) ? 1 : 0));  // stacked: the last stays open
+  const bool stacked = n->op == Op::Loop && n->int_arg(3) != 0;  // every step is seen from outside
+  if (n->op != Op::Loop || stacked) return {};
+  return n->src().subspan(static_cast<size_t>(2 * n->int_arg(2)));
 }
 
 /// Which ranges each node's value still varies over.
@@ -122,6 +122,8 @@ const char* linear_node_problem(NodeRef n) {
   if (n->op == Op::IDiv || n->op == Op::Mod) return "division must be cdiv or cmod by now";
   if (n->dtype == DType::Index && n->op != Op::Variable && n->op != Op::Const && n->op != Op::Param)
     return "an index must have a width by now";
+  if (n->op == Op::Store && static_cast<Fold>(n->int_arg(0)) != Fold::Set)
+    return "a store that combines must be a load, an operation and a store by now";
   return computes_narrow_float(n) ? "arithmetic on f16 or bf16" : nullptr;
 }
 

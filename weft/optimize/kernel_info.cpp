@@ -9,11 +9,10 @@ namespace {
 
 constexpr size_t kMaxRanges = 64;
 
-/// The ranges that end with `n`: a stacked loop leaves its last one open.
+/// The ranges that end with `n`; those of a scan or a stacked loop stay open.
 std::span<const NodeRef> closed_ranges(NodeRef n) {
-  const std::span<const NodeRef> listed = listed_ranges(n);
-  if (n->op == Op::Scan) return {};
-  return n->op == Op::Loop && n->int_arg(3) != 0 ? listed.first(listed.size() - 1) : listed;
+  const bool stacked = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
+  return stacked ? std::span<const NodeRef>() : listed_ranges(n);
 }
 
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
@@ -87,7 +86,6 @@ KernelInfo::KernelInfo(NodeRef root) : sink(root) {
   number_ranges();
   if (frozen) return;
   masks_.resize(order.size());
-  from_memory_.resize(order.size());
   while (!propagate()) {}
   // Bounds that depend on outer ranges (triangles) would have to move with them.
   for (const RangeInfo& r : ranges) frozen = frozen || deps(r.node->src(0)) != 0;
@@ -132,9 +130,6 @@ bool KernelInfo::propagate() {
   for (size_t i = 0; i < order.size(); ++i) {
     NodeRef n = order[i];
     masks_[i] = open_at(n);
-    bool loaded = n->op == Op::Load || n->op == Op::Carry;
-    for (NodeRef s : n->src()) loaded = loaded || from_memory(s);
-    from_memory_[i] = loaded;
     if (n->op != Op::Loop) continue;
     RangeMask inside = masks_[i];
     for (NodeRef r : listed_ranges(n)) inside |= deps(r);
@@ -187,8 +182,9 @@ void KernelInfo::order_stores() {
   for (const Access& a : accesses) {
     if (!a.is_store()) continue;
     const bool folds = static_cast<Fold>(a.node->int_arg(0)) != Fold::Set;
-    const bool scattered = a.node->int_arg(1) == 0 && from_memory(a.node->src(1));
-    if (!folds && !scattered) continue;
+    // Also where the index depends on no data: along an axis of size 1 only the mask does.
+    const bool unique = a.node->int_arg(1) != 0;
+    if (!folds && unique) continue;
     repeatable = false;
     for (size_t r = 0; r < ranges.size(); ++r)
       if ((a.deps & bit(r)) != 0 &&

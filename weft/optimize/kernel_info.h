@@ -58,8 +58,6 @@ class KernelInfo {
   size_t position(NodeRef range) const { return positions_.at(range); }
   /// Ranges a Reduce closes.
   RangeMask closed_by(NodeRef reduce) const;
-  /// True where `n` was computed from loaded data.
-  bool from_memory(NodeRef n) const { return from_memory_[index_.at(n)]; }
 
  private:
   void number_ranges();
@@ -73,7 +71,6 @@ class KernelInfo {
   NodeMap<uint32_t> index_;
   NodeMap<size_t> positions_;
   std::vector<RangeMask> masks_;
-  std::vector<bool> from_memory_;
   std::vector<std::pair<int64_t, RangeMask>> carried_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/graph/index_algebra.h"
 
 namespace weft::optimize {
 namespace {
@@ -45,7 +46,7 @@ void LoopNest::check_tail(const AxisData& a, int64_t factor, Tail tail) const {
     }
   WEFT_CHECK(a.kind == Kind::Leaf && factor >= 1, "only a loop can be split");
   if (tail == Tail::Exact)
-    WEFT_CHECK(g_.mod(a.size, g_.index(factor))->vmax == 0, "{} does not divide the range", factor);
+    WEFT_CHECK(divisor_of(a.size) % factor == 0, "{} does not divide the range", factor);
   if (tail == Tail::Overlap)
     WEFT_CHECK(info_.repeatable && open && a.size->vmin >= factor, "tiles may not overlap here");
   if (tail == Tail::Mask) WEFT_CHECK(open, "a reduction is peeled, not masked");

@@ -97,18 +97,32 @@ void CommandList::set_variables(std::span<const int64_t> values) {
 }
 
 void CommandList::run(Context& context) {
-  past_return_ = false;
   const uint64_t start = now_ns();
   std::vector<TimelinePoint> reached;  // newest point of each device used so far
-  for (const Segment& s : segments_) run_segment(context, s, reached);
+  for (running_ = 0; running_ < segments_.size(); ++running_)
+    run_segment(context, segments_[running_], reached);
   // Host devices are done by now; others when the last of their points is reached.
   for (const TimelinePoint& p : reached) p.timeline->wait(p.value);
   count(context, static_cast<double>(now_ns() - start) * 1e-9);
 }
 
+CommandList::Left CommandList::left_in(int buffer) const {
+  // Host devices do one segment after the other. Which of its commands failed is not known.
+  if (running_ >= segments_.size()) return Left::Finished;
+  const Segment& failed = segments_[running_];
+  bool begun = false, finished = true;
+  const size_t end = uses_begin_[static_cast<size_t>(buffer) + 1];
+  for (size_t u = uses_begin_[static_cast<size_t>(buffer)]; u < end; ++u) {
+    const auto& [command, slot] = uses_[u];
+    if (!schedule_.steps[command].writes(static_cast<size_t>(slot))) continue;
+    begun |= command < failed.end;
+    finished &= command < failed.begin;
+  }
+  return !begun ? Left::Untouched : finished ? Left::Finished : Left::Broken;
+}
+
 void CommandList::run_segment(Context& context, const Segment& s,
                               std::vector<TimelinePoint>& reached) {
-  if (s.begin >= schedule_.point_of_no_return) past_return_ = true;
   if (s.across) {
     for (const TimelinePoint& p : reached) p.timeline->wait(p.value);
     return copy_across(commands_[s.begin]);
@@ -171,11 +185,13 @@ void CommandList::count(Context& context, double seconds) const {
 
 void Arenas::bind(CommandList& list, const CompiledSchedule& schedule,
                   std::span<const int64_t> values) {
-  for (const ArenaPlan& a : plan_arenas(schedule, values)) {
+  const std::vector<ArenaPlan> plans = plan_arenas(schedule, values);
+  // All of the memory before any of it is bound: a list is never left with half of a plan.
+  for (const ArenaPlan& a : plans)
     memory.push_back(a.device->allocate(a.memory.bytes, "arena of intermediates"));
-    for (size_t i = 0; i < a.buffers.size(); ++i)
-      list.set_buffer(a.buffers[i], {memory.back().get(), a.memory.offsets[i]});
-  }
+  for (size_t p = 0; p < plans.size(); ++p)
+    for (size_t i = 0; i < plans[p].buffers.size(); ++i)
+      list.set_buffer(plans[p].buffers[i], {memory[p].get(), plans[p].memory.offsets[i]});
 }
 
 int64_t Arenas::bytes() const {

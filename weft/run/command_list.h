@@ -26,10 +26,12 @@ class CommandList {
   /// Values in the schedule's order. Buffers' sizes are the caller's business.
   void set_variables(std::span<const int64_t> values);
 
-  /// Runs everything. When it throws, inputs are as before unless past_return() says otherwise.
+  /// Runs everything. When it throws, left_in() says what the buffers hold.
   void run(Context& context);
-  /// In the last run(), commands that write inputs were begun.
-  bool past_return() const { return past_return_; }
+  /// What the last run(), which threw, left in a buffer: nothing was written to it, all that was to
+  /// be written was, or some of it may have been.
+  enum class Left : uint8_t { Untouched, Finished, Broken };
+  Left left_in(int buffer) const;
 
  private:
   /// Commands for one device in a row, or one copy between two.
@@ -62,7 +64,7 @@ class CommandList {
   double flops_ = 0, bytes_ = 0;
   int64_t kernels_ = 0;
   bool symbolic_ = false;
-  bool past_return_ = false;
+  size_t running_ = 0;  // segment that was last begun
 };
 
 /// Memory for one run of a schedule: what it binds beyond inputs and outputs.

@@ -64,9 +64,8 @@ void find_lifetimes(CompiledSchedule& s) {
       CompiledBuffer& b = s.buffers[static_cast<size_t>(step.buffers[slot])];
       if (b.first < 0) b.first = static_cast<int>(i);
       b.last = static_cast<int>(i);
-      const bool writes =
-          step.kind == ScheduleStep::Kind::Copy ? slot == 1 : step.kernel->params[slot].written;
-      if (writes && b.input >= 0) s.point_of_no_return = std::min(s.point_of_no_return, i);
+      if (step.writes(slot) && b.input >= 0)
+        s.point_of_no_return = std::min(s.point_of_no_return, i);
     }
   }
 }

@@ -41,6 +41,13 @@ struct CompiledStep {
   std::vector<int> buffers;                      ///< Run: by kernel slot. Copy: {from, to}
   std::vector<int> variables;  ///< position in the schedule's of each of the kernel's
   Device* device;              ///< that runs it
+
+  /// Whether it writes the buffer of that slot. Simplifying a kernel may have left its last slots
+  /// unused; they have no param.
+  bool writes(size_t slot) const {
+    if (!kernel) return slot == 1;
+    return slot < kernel->params.size() && kernel->params[slot].written;
+  }
 };
 
 struct CompiledSchedule {

@@ -200,22 +200,43 @@ class Realization {
   void execute(CommandList& list) {
     try {
       list.run(context_);
-    } catch (const Error& error) {
-      if (list.past_return()) lose(error);
+    } catch (const std::exception& error) {
+      settle(list, error.what());
       throw;
     }
   }
 
-  /// A kernel failed after inputs had begun to be overwritten: their tensors cannot be kept true.
-  void lose(const Error& error) {
-    for (const Wanted& w : wanted_) {
-      if (!w.home) continue;
-      for (Storage* s : w.storages)
-        s->mark_lost(
-            strformat("the contents of {} were lost: it was being updated in place when {}; "
-                      "assign it anew",
-                      s->label(), error.what()));
+  /// A kernel failed. What is finished is kept; the rest stays lazy, to be computed another time,
+  /// unless memory it is computed from was overwritten: then it is lost.
+  void settle(const CommandList& list, const char* error) {
+    NodeMap<bool> overwritten;
+    for (size_t b = 0; b < schedule().buffers.size(); ++b) {
+      const int input = schedule().buffers[b].input;
+      if (input >= 0 && list.left_in(static_cast<int>(b)) != CommandList::Left::Untouched)
+        overwritten[form_.inputs[static_cast<size_t>(input)]] = true;
     }
+    if (overwritten.size() == 0) return;
+    Graph::Building building(graph_);
+    for (size_t i = 0; i < wanted_.size(); ++i) {
+      Wanted& w = wanted_[i];
+      // What a capture has not heard of must not have happened.
+      const bool done = list.left_in(schedule().outputs[i]) == CommandList::Left::Finished;
+      if (done && !active_capture(context_)) {
+        w.result = result_of(i);
+        for (Storage* s : w.storages) StorageAccess::replace(*s, w.result);
+      } else if (reads_any(w.value, overwritten)) {
+        for (Storage* s : w.storages)
+          s->mark_lost(
+              strformat("the contents of {} were lost: memory it is computed from was being "
+                        "updated in place when {}; assign it anew",
+                        s->label(), error));
+      }
+    }
+  }
+
+  static bool reads_any(NodeRef value, const NodeMap<bool>& buffers) {
+    const Toposort nodes(value);
+    return std::any_of(nodes.begin(), nodes.end(), [&](NodeRef n) { return buffers.contains(n); });
   }
 
   // ---- 10 commit

@@ -236,9 +236,10 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
 void Replay::State::execute(std::span<const ReplayArgument> arguments) {
   try {
     list.run(plan->context);
-  } catch (const Error& error) {
-    for (size_t i = 0; list.past_return() && i < plan->places.size(); ++i)
-      if (plan->places[i].written)
+  } catch (const std::exception& error) {
+    for (size_t i = 0; i < plan->places.size(); ++i)
+      if (plan->places[i].written &&
+          list.left_in(plan->places[i].buffer) != CommandList::Left::Untouched)
         storage_of(i, arguments)
             .mark_lost(strformat("the contents of {} were lost: it was being updated in place when "
                                  "{}; assign it anew",

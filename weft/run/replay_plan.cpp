@@ -239,9 +239,9 @@ class Merger {
       buffers[static_cast<size_t>(plan_->fresh[i].buffer)].output = static_cast<int>(i);
     for (const CompiledStep& step : plan_->schedule.steps)
       for (size_t slot = 0; slot < step.buffers.size(); ++slot) {
-        const bool writes = step.kernel ? step.kernel->params[slot].written : slot == 1;
         const int input = buffers[static_cast<size_t>(step.buffers[slot])].input;
-        if (writes && input >= 0) plan_->places[static_cast<size_t>(input)].written = true;
+        if (step.writes(slot) && input >= 0)
+          plan_->places[static_cast<size_t>(input)].written = true;
       }
   }
 

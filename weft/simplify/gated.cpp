@@ -102,8 +102,10 @@ bool solve_sum(Graph& g, NodeRef sum, NodeRef v, NodeMap<NodeRef>& map) {
 
 /// `e` rebuilt with `narrow` (terms to stand-ins), simplified, and with the terms put back; only
 /// where that is smaller, so that it comes to rest.
-NodeRef through(Graph& g, NodeRef e, const NodeMap<NodeRef>& narrow,
-                const NodeMap<NodeRef>& widen) {
+NodeRef through(Graph& g, NodeRef e, NodeMap<NodeRef> narrow, const NodeMap<NodeRef>& widen) {
+  // A loop runs as often as it does, mask or no mask: with another size it would be another loop.
+  for (NodeRef n : Toposort(e))
+    if (n->op == Op::Range && n->src(0)->op != Op::Const && !narrow.contains(n)) narrow[n] = n;
   NodeRef narrowed = substitute(g, e, narrow);
   if (narrowed == e) return e;
   NodeRef out = substitute(g, simplify_ungated(g, narrowed), widen);

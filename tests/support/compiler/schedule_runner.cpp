@@ -1,11 +1,11 @@
 #include "tests/support/compiler/schedule_runner.h"
 
+#include "tests/support/compiler/kernel_code.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
 #include "weft/eval/evaluate.h"
-#include "weft/lower/lower.h"
+#include "weft/graph/verify.h"
 #include "weft/optimize/optimize.h"
-#include "weft/render/render.h"
 
 namespace weft::testing {
 namespace {
@@ -37,14 +37,17 @@ class Runner {
     OptimizeOptions options;
     options.enabled = optimize;
     std::vector<std::string> texts;
-    for (const Kernel& k : schedule_.kernels)
-      programs_.push_back(
-          lower_kernel(optimize_kernel(k, device_.target(), options), device_.target()));
+    for (const Kernel& k : schedule_.kernels) {
+      verify_kernel(k, "schedule");
+      const Kernel better = optimize_kernel(k, device_.target(), options);
+      verify_kernel(better, "optimize");
+      programs_.push_back(lower_kernel(better, device_.target()));
+      verify_program(programs_.back(), "lower");
+    }
     std::vector<ProgramSource> sources;
     for (size_t i = 0; i < programs_.size(); ++i) {
       const std::string entry = entry_name(i, programs_[i].name);
-      texts.push_back(
-          device_.target().renderer.empty() ? "" : render(programs_[i], device_.target(), entry));
+      texts.push_back(kernel_code(programs_[i], device_.target(), entry));
       sources.push_back({&programs_[i], {}, entry});
     }
     for (size_t i = 0; i < texts.size(); ++i) sources[i].text = texts[i];
