@@ -2,7 +2,9 @@
 # that everything configures from the first commit and adding a file touches no list.
 function(weft_room room)
   cmake_parse_arguments(ROOM "" "" "NEEDS;LIBS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/${room}/*.cpp")
+  # A room's folders hold what only one target needs.
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/${room}/*.cpp"
+                                      "${CMAKE_SOURCE_DIR}/weft/${room}/*/*.cpp")
   list(TRANSFORM ROOM_NEEDS PREPEND weft_)
   if(sources)
     add_library(weft_${room} STATIC ${sources})
@@ -21,7 +23,7 @@ weft_room(graph    NEEDS dtype)
 weft_room(rewrite  NEEDS graph)
 weft_room(simplify NEEDS rewrite)
 weft_room(target   NEEDS simplify)
-weft_room(isa      NEEDS simplify)
+weft_room(isa      NEEDS target)
 # The stages never see each other; run/ is the only room that knows their order.
 weft_room(schedule NEEDS target isa)
 weft_room(optimize NEEDS target isa)

@@ -68,7 +68,7 @@ TEST(DeviceTable, NamesAndIds) {
   EXPECT_HAS(unknown, "CPU:INTERP");
   EXPECT_HAS(message_of([&] { table.open("CPU:INTRP"); }), "did you mean CPU:INTERP");
   const auto infos = table.probe();
-  ASSERT_EQ(infos.size(), 4u);
+  ASSERT_EQ(infos.size(), 6u);
   for (const DeviceInfo& info : infos) EXPECT_TRUE(info.available) << info.name << info.detail;
 }
 

@@ -16,7 +16,8 @@ using testing::Loaded;
 struct Setup {
   const char *device, *cc;
 };
-constexpr Setup kSetups[] = {{"CPU:INTERP", ""}, {"CPU:C", "clang-19"}, {"CPU:C", "gcc"}};
+constexpr Setup kSetups[] = {
+    {"CPU:INTERP", ""}, {"CPU:C", "clang-19"}, {"CPU:C", "gcc"}, {"CPU:X86", ""}};
 
 /// Runs `make(target)` on every device with these inputs; the outputs, one per device.
 template <class Make>

@@ -183,6 +183,7 @@ void check_device(std::initializer_list<int> widths, const char* device_name, co
 
 TEST(DeviceOps, Interp) { check_device({1, 4, 16}, "CPU:INTERP"); }
 TEST(DeviceOps, Clang) { check_device({1, 16}, "CPU:C", "clang-19"); }
+TEST(DeviceOps, X86) { check_device({1, 2, 4, 8, 16, 32, 64}, "CPU:X86"); }
 TEST(DeviceOps, Gcc) { check_device({1, 8}, "CPU:C", "gcc"); }
 
 }  // namespace

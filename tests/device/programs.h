@@ -6,14 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/compiler/kernel_code.h"
 #include "weft/base/context.h"
 #include "weft/device/device.h"
 #include "weft/graph/program.h"
-#include "weft/render/render.h"
 
 namespace weft::testing {
 
-/// Writes instructions in order, exactly as given.
+/// Writes instructions in order, exactly as given: of two calls inside one call, C++ does not say
+/// which comes first.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(std::string name) {
@@ -65,11 +66,10 @@ class ProgramBuilder {
     if (valid) src.push_back(valid);
     return emit(Op::Load, p->dtype, src, {}, lanes);
   }
-  void store(NodeRef p, NodeRef index, NodeRef value, NodeRef valid = nullptr,
-             Fold fold = Fold::Set) {
+  void store(NodeRef p, NodeRef index, NodeRef value, NodeRef valid = nullptr) {
     std::vector<NodeRef> src{p, index, value};
     if (valid) src.push_back(valid);
-    emit(Op::Store, DType::Void, src, {static_cast<int64_t>(fold), 1});
+    emit(Op::Store, DType::Void, src, {static_cast<int64_t>(Fold::Set), 1});
   }
 
   LinearProgram build() { return program_; }
@@ -95,7 +95,7 @@ class Loaded {
     std::vector<ProgramSource> sources;
     for (size_t i = 0; i < programs.size(); ++i) {
       const std::string entry = entry_name(i, programs[i].name);
-      if (!device.target().renderer.empty()) texts[i] = render(programs[i], device.target(), entry);
+      texts[i] = kernel_code(programs[i], device.target(), entry);
       sources.push_back({&programs[i], texts[i], entry});
     }
     executables_ = device.load(sources);

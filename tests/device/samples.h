@@ -26,7 +26,8 @@ inline LinearProgram sample_sum() {
   NodeRef now = b.emit(Op::GetAcc, DType::F32, {acc}, {0});
   b.emit(Op::SetAcc, DType::Void, {acc, b.alu(Op::Add, {now, b.load(x, r)})});
   b.close(r);
-  b.store(out, b.i32(0), b.emit(Op::GetAcc, DType::F32, {acc}, {1}));
+  NodeRef total = b.emit(Op::GetAcc, DType::F32, {acc}, {1});
+  b.store(out, b.i32(0), total);
   return b.build();
 }
 
@@ -45,7 +46,8 @@ inline LinearProgram sample_matmul() {
   NodeRef now = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
   b.emit(Op::SetAcc, DType::Void, {acc, b.alu(Op::MulAcc, {left, right, now})});
   b.close(k);
-  b.store(c, b.alu(Op::Mul, {m, b.i32(8)}), b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
+  NodeRef total = b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8);
+  b.store(c, b.alu(Op::Mul, {m, b.i32(8)}), total);
   b.close(m);
   return b.build();
 }
@@ -117,7 +119,10 @@ inline LinearProgram sample_scatter() {
   NodeRef guard = b.emit(Op::If, DType::Void, {inside});
   NodeRef v = b.load(x, r);
   NodeRef small = b.alu(Op::Lt, {j, b.i32(50)});
-  b.store(table, j, v, small, Fold::Add);
+  // What is there plus v: half floats are added as f32 and rounded once.
+  NodeRef old = b.emit(Op::Cast, DType::F32, {b.load(table, j, 1, small)});
+  NodeRef sum = b.alu(Op::Add, {old, b.emit(Op::Cast, DType::F32, {v})});
+  b.store(table, j, b.emit(Op::Cast, DType::F16, {sum}), small);
   b.emit(Op::EndIf, DType::Void, {guard});
   b.close(r);
   b.store(last, b.i32(0), j);

@@ -139,7 +139,7 @@ TEST_P(Samples, ScatterCombinesInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Samples,
                          ::testing::Values(Setup{"CPU:INTERP", ""}, Setup{"CPU:C", "clang-19"},
-                                           Setup{"CPU:C", "gcc"}),
+                                           Setup{"CPU:C", "gcc"}, Setup{"CPU:X86", ""}),
                          [](const auto& p) { return "Setup" + std::to_string(p.index); });
 
 // Every 16-bit pattern to f32 and back; and f32 patterns around every rounding boundary of f16,

@@ -220,8 +220,9 @@ const UserError kErrors[] = {
     {"[shape] the size n=3 is symbolic: its number is not part of the graph; use dims(), or bind "
      "and shrink to a number first",
      [] { f({4}).shrink({{0, Variable("n", 1, 4).bind(3)}}).shape(); }},
-    {"[device] there is no device \"tpu\"; did you mean CPU?; devices are CPU, C, INTERP, NULL, "
-     "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP",
+    {"[device] there is no device \"tpu\"; did you mean CPU?; devices are CPU, C, X86, INTERP, "
+     "NULL, "
+     "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP, CPU:X86, NULL:X86",
      [] { f({4}).to("tpu"); }},
 };
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tests/source_dir.h"
+#include "tests/support/random.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -50,30 +51,25 @@ std::vector<std::string> corpus(const FileReader& reader) {
   return files;
 }
 
-class Random {
- public:
-  uint64_t next() { return hash_mix(state_ += 0x9e3779b97f4a7c15u); }
-  size_t below(size_t n) { return static_cast<size_t>(next() % n); }
-
- private:
-  uint64_t state_ = 2;
-};
-
 constexpr uint64_t kNastyNumbers[] = {0,          1,          0x7f,        0x80,
                                       0xffff,     0x7fffffff, 0x80000000u, 0xffffffffu,
                                       ~0ull >> 1, 1ull << 63, ~0ull - 7,   ~0ull};
 
 std::string mutated(std::string text, Random& random) {
-  const size_t at = random.below(text.size());
+  const auto length = static_cast<int64_t>(text.size());
+  const auto at = static_cast<size_t>(random.below(length));
   switch (random.below(4)) {
     case 0: text[at] = static_cast<char>(random.next()); break;
     case 1: text[at] ^= static_cast<char>(1 << random.below(8)); break;
     case 2: {
-      const uint64_t number = kNastyNumbers[random.below(std::size(kNastyNumbers))];
+      const uint64_t number = random.pick(kNastyNumbers);
       std::memcpy(text.data() + at, &number, std::min<size_t>(8, text.size() - at));
       break;
     }
-    default: text.insert(at, text.substr(random.below(text.size()), random.below(20)));
+    default: {
+      const auto from = static_cast<size_t>(random.below(length));
+      text.insert(at, text.substr(from, static_cast<size_t>(random.below(20))));
+    }
   }
   return text;
 }
@@ -92,7 +88,7 @@ TEST(FileReaders, SurviveEveryTruncation) {
 }
 
 TEST(FileReaders, SurviveFlippedAndSplicedBytes) {
-  Random random;
+  Random random(2);
   for (const FileReader& reader : kFileReaders) {
     Tally tally;
     for (const std::string& file : corpus(reader)) {

@@ -77,10 +77,13 @@ static void k_0_scatter_body(u16* restrict p0, i32* restrict p1, const i32* rest
     if (v2) {
       const u16 v3 = p3[r0];
       const b8 v4 = (b8)(v1 < 50);
+      const u16 v5 = v4 ? p0[v1] : 0;
+      const f32 v6 = f16_to_f32(v5);
+      const f32 v7 = f16_to_f32(v3);
+      const f32 v8 = v6 + v7;
+      const u16 v9 = to_f16_f32(v8);
       if (v4) {
-        const u16 t5 = p0[v1];
-        const u16 t6 = to_f16_f32(f16_to_f32(t5) + f16_to_f32(v3));
-        p0[v1] = t6;
+        p0[v1] = v9;
       }
     }
   }

@@ -20,6 +20,7 @@ class RandomKernel : public KernelBuilder {
  private:
   static constexpr int64_t kSizes[] = {1, 2, 3, 4, 6, 8};
   static constexpr int64_t kLargeSizes[] = {1, 2, 3, 5, 12, 17};
+  static constexpr double kMostSteps = 2e5;  // of run_kernel: some 20 ms
 
   int pick(int lo, int hi) {
     return lo + static_cast<int>(random_() % static_cast<uint32_t>(hi - lo + 1));
@@ -96,16 +97,21 @@ class RandomKernel : public KernelBuilder {
   NodeRef make_value(const std::vector<NodeRef>& ranges, int depth) {
     switch (depth <= 0 ? 0 : pick(0, 6)) {
       case 0: return random_load(ranges);
-      case 1: return g.add(random_value(ranges, depth - 1), random_value(ranges, depth - 1));
-      case 2: return g.mul(random_value(ranges, depth - 1), random_value(ranges, depth - 1));
-      case 3:
-        return g.where(g.lt(random_value(ranges, depth - 1), random_value(ranges, depth - 1)),
-                       random_value(ranges, depth - 1), g.cast(random_index(ranges), DType::I32));
-      case 4:
-        return g.alu(pick(0, 1) ? Op::Max : Op::Mod,
-                     {random_value(ranges, depth - 1), random_value(ranges, depth - 1)});
+      case 1: return random_binary(Op::Add, ranges, depth);
+      case 2: return random_binary(Op::Mul, ranges, depth);
+      case 3: {
+        NodeRef condition = random_binary(Op::Lt, ranges, depth);
+        NodeRef value = random_value(ranges, depth - 1);
+        return g.where(condition, value, g.cast(random_index(ranges), DType::I32));
+      }
+      case 4: return random_binary(pick(0, 1) ? Op::Max : Op::Mod, ranges, depth);
       default: return random_reduce(ranges, depth);
     }
+  }
+
+  NodeRef random_binary(Op op, const std::vector<NodeRef>& ranges, int depth) {
+    NodeRef a = random_value(ranges, depth - 1);
+    return g.alu(op, {a, random_value(ranges, depth - 1)});
   }
 
   NodeRef random_reduce(const std::vector<NodeRef>& ranges, int depth) {
@@ -136,10 +142,19 @@ class RandomKernel : public KernelBuilder {
     return reduce(kFolds[pick(0, 3)], value, own);
   }
 
+  /// A value for each of `points` that run_kernel evaluates in bounded time.
+  NodeRef bounded_value(int64_t points) {
+    for (int depth = 4;; --depth) {
+      NodeRef value = random_value(open_, depth);
+      if (evaluation_steps(value) * static_cast<double>(points) < kMostSteps) return value;
+      values_.clear();  // what is too much is not used again
+    }
+  }
+
   void add_output() {
-    NodeRef value = random_value(open_, 4);
     int64_t size = 1;
     NodeRef at = position(open_, size);
+    NodeRef value = bounded_value(size);
     const auto slot = static_cast<int64_t>(buffers_.size());
     buffers_.push_back(numbers(DType::I32, size, slot + 1));
     NodeRef valid = pick(0, 3) == 0 ? g.lt(at, index(pick(1, static_cast<int>(size)))) : nullptr;

@@ -37,7 +37,8 @@ TEST(Optimize, elementwise_is_vectors_shared_by_cores) {
 TEST(Optimize, lanes_follow_the_widest_dtype) {
   auto lanes = [](DType dtype) {
     const Kernel k = elementwise_kernel(1024, dtype);
-    for (NodeRef n : Toposort(expect_kept(k, buffers_for(k)).sink))
+    const Kernel better = expect_kept(k, buffers_for(k));
+    for (NodeRef n : Toposort(better.sink))
       if (n->op == Op::Range && range_binding(n) == Binding::Vector) return n->src(0)->vmax;
     return int64_t{1};
   };

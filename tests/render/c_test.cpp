@@ -46,7 +46,8 @@ TEST(RenderC, NoRestrictWhereParamsMayOverlap) {
 TEST(RenderC, UnsupportedOpsAreOurError) {
   testing::ProgramBuilder b("bad");
   NodeRef out = b.param(DType::F32, true);
-  b.store(out, b.i32(0), b.alu(Op::Exp2, {b.constant(DType::F32, 1)}));
+  NodeRef two = b.alu(Op::Exp2, {b.constant(DType::F32, 1)});
+  b.store(out, b.i32(0), two);
   const LinearProgram program = b.build();
   EXPECT_THROW(render(program, make_target("c", CpuFeatures(), 1), "k"), InternalError);
   EXPECT_THROW(render(program, make_target("interp", CpuFeatures(), 1), "k"), InternalError);

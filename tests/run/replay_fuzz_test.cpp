@@ -31,9 +31,9 @@ class ReplayFuzz : public RunTest {
   void write(const StorageRef& to, const Tensors& from) {
     assign(to, [&] {
       if (pick(2) == 0) return value(from);
-      NodeRef old = to->value();
+      NodeRef old = to->value(), more = value(from);
       NodeRef view = shrink(old, g.index(pick(3)), g.index(2));
-      const NodeRef src[] = {old, view, shrink(value(from), g.index(pick(3)), g.index(2))};
+      const NodeRef src[] = {old, view, shrink(more, g.index(pick(3)), g.index(2))};
       return g.make({Op::Assign, DType::F32, src});
     });
   }

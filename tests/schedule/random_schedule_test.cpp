@@ -212,6 +212,14 @@ TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
   expect_equal(25, graphs, options);
 }
 
+TEST(RandomSchedule, MachineCodeIsExactOnSmallIntegers) {
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  testing::RunOptions options;
+  options.device = "X86";
+  expect_equal(400, graphs, options);
+}
+
 TEST(RandomSchedule, SlowHundredThousandGraphs) {
   testing::RunOptions options;
   options.optimize = false;

@@ -24,8 +24,14 @@ class Terms {
       case 1: return g.mod(a, g.index(1 + below(12)));
       case 2: return g.mul(a, g.index(below(9) - 3));
       case 3: return g.add(a, g.index(below(20) - 10));
-      case 4: return g.alu(below(2) ? Op::Max : Op::Min, {a, index(depth - 1)});
-      default: return g.add(a, g.mul(index(depth - 1), g.index(1 + below(8))));
+      case 4: {
+        const Op op = below(2) ? Op::Max : Op::Min;
+        return g.alu(op, {a, index(depth - 1)});
+      }
+      default: {
+        NodeRef b = index(depth - 1);
+        return g.add(a, g.mul(b, g.index(1 + below(8))));
+      }
     }
   }
 
@@ -57,7 +63,8 @@ class Terms {
   }
   NodeRef truth(int depth, DType d) {
     const Op ops[] = {Op::Lt, Op::Le, Op::Eq, Op::Ne};
-    NodeRef t = g.alu(ops[below(4)], {data(depth, d), data(depth, d)});
+    const Op op = ops[below(4)];
+    NodeRef t = g.alu(op, {data(depth, d), data(depth, d)});
     return below(3) ? t : g.alu(Op::Not, {t});
   }
 

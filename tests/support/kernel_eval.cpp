@@ -1,6 +1,7 @@
 #include "tests/support/kernel_eval.h"
 
 #include <algorithm>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/eval/scalar.h"
@@ -32,21 +33,19 @@ class KernelEvaluator {
   }
 
  private:
-  std::vector<NodeRef> open_ranges(NodeRef n) {
-    std::vector<NodeRef> open;
-    std::vector<std::pair<NodeRef, std::vector<NodeRef>>> stack{{n, {}}};
-    while (!stack.empty()) {
-      auto [x, closed] = stack.back();
-      stack.pop_back();
-      const bool is_closed = std::find(closed.begin(), closed.end(), x) != closed.end();
-      if (x->op == Op::Range && !is_closed && std::find(open.begin(), open.end(), x) == open.end())
-        open.push_back(x);
-      if (x->op == Op::Reduce || (x->op == Op::Loop && x->int_arg(3) == 0))
-        for (NodeRef s : x->src())
-          if (s->op == Op::Range) closed.push_back(s);
-      for (NodeRef s : x->src()) stack.push_back({s, closed});
+  /// The ranges that `root` depends on and no reduction in it closes.
+  std::vector<NodeRef> open_ranges(NodeRef root) {
+    NodeMap<std::set<NodeRef>> open;
+    for (NodeRef n : Toposort(root)) {
+      std::set<NodeRef> ranges;
+      for (NodeRef s : n->src()) ranges.insert(open.at(s).begin(), open.at(s).end());
+      if (n->op == Op::Range) ranges.insert(n);
+      if (n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0))
+        for (NodeRef s : n->src())
+          if (s->op == Op::Range) ranges.erase(s);
+      open[n] = std::move(ranges);
     }
-    return open;
+    return {open.at(root).begin(), open.at(root).end()};
   }
 
   template <class F>
@@ -296,6 +295,22 @@ class Walker {
 
 Buffers run_kernel(NodeRef sink, const Buffers& buffers, const Variables& variables) {
   return KernelEvaluator(buffers, variables).run(sink);
+}
+
+double evaluation_steps(NodeRef root) {
+  NodeMap<double> steps;
+  for (NodeRef n : Toposort(root)) {
+    const bool repeats = n->op == Op::Reduce || n->op == Op::Scan || n->op == Op::Loop;
+    double once = 0, times = 1;
+    for (NodeRef s : n->src()) {
+      if (repeats && s->op == Op::Range)
+        times *= static_cast<double>(s->src(0)->vmax);
+      else
+        once += steps.at(s);
+    }
+    steps[n] = n->op == Op::Range ? 1 : 1 + once * times;
+  }
+  return steps.at(root);
 }
 
 Buffers run_program(const LinearProgram& program, const Buffers& buffers,

@@ -16,6 +16,10 @@ using Variables = std::map<std::string, int64_t>;
 /// open ranges, loads see the buffers as they were.
 Buffers run_kernel(NodeRef sink, const Buffers& buffers, const Variables& variables = {});
 
+/// How many nodes run_kernel evaluates for one value of n: it keeps none, so what is shared counts
+/// every time and nested reductions multiply.
+double evaluation_steps(NodeRef n);
+
 /// Executes a linear program's instructions one by one; throws on an access out of bounds and on
 /// ops that lowering must have removed. The core range runs over [begin, end); end < 0 is all of
 /// it.

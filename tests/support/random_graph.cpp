@@ -128,7 +128,8 @@ class Generator {
   }
   NodeRef compare(NodeRef x) {
     constexpr Op ops[] = {Op::Lt, Op::Le, Op::Eq, Op::Ne};
-    return build(random_.pick(ops), DType::Bool, {x, partner(x, x->dtype)});
+    const Op op = random_.pick(ops);
+    return build(op, DType::Bool, {x, partner(x, x->dtype)});
   }
   NodeRef where(NodeRef x) {
     return build(Op::Where, x->dtype, {partner(x, DType::Bool), x, partner(x, x->dtype)});

@@ -7,12 +7,20 @@
 #include <random>
 
 #include "weft/base/context.h"
+#include "weft/base/format.h"
 #include "weft/weft.h"
 
 namespace weft {
 namespace {
 
 using Extents = std::vector<int64_t>;
+
+template <class T>
+std::string list(const std::vector<T>& numbers) {
+  std::string out;
+  for (const T n : numbers) out += (out.empty() ? "" : ", ") + std::to_string(n);
+  return out;
+}
 
 /// An array as NumPy sees it: shared memory, an offset and strides. Everything happens at once.
 struct Strided {
@@ -102,6 +110,7 @@ struct Strided {
 struct Pair {
   Tensor tensor;
   Strided model;
+  std::string name;
 };
 
 class Program {
@@ -119,9 +128,11 @@ class Program {
   int64_t pick(int64_t below) { return std::uniform_int_distribution<int64_t>(0, below - 1)(rng_); }
   Pair& any() { return pool_[static_cast<size_t>(pick(static_cast<int64_t>(pool_.size())))]; }
   void note(const std::string& line) { text_ += line + "\n"; }
-  void keep(Tensor t, Strided m) {
+  /// Adds what `expression` says, in NumPy's words, to what later steps may use.
+  void keep(const std::string& expression, Tensor t, Strided m) {
     if (pool_.size() >= 7) pool_.erase(pool_.begin() + pick(static_cast<int64_t>(pool_.size())));
-    pool_.push_back({std::move(t), std::move(m)});
+    pool_.push_back({std::move(t), std::move(m), strformat("t{}", made_++)});
+    note(strformat("{} = {}", pool_.back().name, expression));
   }
 
   void fresh() {
@@ -130,8 +141,8 @@ class Program {
     std::vector<int32_t> values(static_cast<size_t>(
         std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
     for (int32_t& v : values) v = static_cast<int32_t>(pick(100));
-    note("fresh");
-    keep(Tensor::from(values, Dims(shape)), Strided::contiguous(shape, values));
+    keep(strformat("np.array([{}], np.int32).reshape({})", list(values), list(shape)),
+         Tensor::from(values, Dims(shape)), Strided::contiguous(shape, values));
   }
 
   void step() {
@@ -155,18 +166,20 @@ class Program {
     const auto axis = static_cast<size_t>(pick(static_cast<int64_t>(p.model.shape.size())));
     const int64_t n = p.model.shape[axis], step = 1 + pick(2), begin = pick(n);
     const int64_t size = 1 + pick((n - begin + step - 1) / step);
-    note("slice");
+    std::string text = p.name + "[";
+    for (size_t i = 0; i < axis; ++i) text += ":, ";
+    text += strformat("{}:{}:{}]", begin, begin + (size - 1) * step + 1, step);
     std::vector<Index> index;
     for (size_t i = 0; i < axis; ++i) index.push_back(Slice());
     index.push_back(Slice(Dim(begin), Dim(begin + (size - 1) * step + 1), step));
     Tensor view = p.tensor.index(index);
     Strided model = p.model.slice(axis, begin, size, step);
     if (pick(3) == 0) {
-      note("flip");
+      text = strformat("np.flip({}, {})", text, axis);
       view = view.flip({static_cast<int64_t>(axis)});
       model = model.slice(axis, size - 1, size, -1);
     }
-    keep(view, model);
+    keep(text, view, model);
   }
 
   void permute() {
@@ -174,8 +187,8 @@ class Program {
     std::vector<size_t> axes(p.model.shape.size());
     std::iota(axes.begin(), axes.end(), size_t{0});
     std::shuffle(axes.begin(), axes.end(), rng_);
-    note("permute");
-    keep(p.tensor.permute(Axes(std::vector<int64_t>(axes.begin(), axes.end()))),
+    keep(strformat("{}.transpose({})", p.name, list(axes)),
+         p.tensor.permute(Axes(std::vector<int64_t>(axes.begin(), axes.end()))),
          p.model.permuted(axes));
   }
 
@@ -191,8 +204,8 @@ class Program {
       left /= to.back();
     }
     if (to.empty() || pick(4) == 0) to.push_back(1);
-    note("reshape");
-    keep(p.tensor.reshape(Dims(to)), p.model.reshaped(to));
+    keep(strformat("{}.reshape({})", p.name, list(to)), p.tensor.reshape(Dims(to)),
+         p.model.reshaped(to));
   }
 
   const Pair* same_shape(const Strided& as) {
@@ -207,13 +220,13 @@ class Program {
     Pair target = any();
     const Pair* source = same_shape(target.model);
     if (source && pick(3) != 0) {
-      note("assign");
+      note(strformat("{}[...] = {}", target.name, source->name));
       const std::vector<int32_t> values = source->model.elements();
       target.tensor.assign(source->tensor);
       target.model.write(values);
     } else {
-      note("assign scalar");
       const auto value = static_cast<int32_t>(pick(100));
+      note(strformat("{}[...] = {}", target.name, value));
       target.tensor.assign(value);
       target.model.write(std::vector<int32_t>(static_cast<size_t>(target.model.count()), value));
     }
@@ -223,7 +236,7 @@ class Program {
     Pair target = any();
     const Pair* source = same_shape(target.model);
     std::vector<int32_t> values = target.model.elements();
-    note("+=");
+    note(strformat("{} += {}", target.name, source->name));
     const std::vector<int32_t> more = source->model.elements();
     target.tensor += source->tensor;
     for (size_t i = 0; i < values.size(); ++i)
@@ -240,26 +253,31 @@ class Program {
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<int32_t>(static_cast<uint32_t>(values[i]) * 2 -
                                        static_cast<uint32_t>(other[i]));
-    note("combine");
-    keep(a.tensor * 2 - b.tensor, Strided::contiguous(a.model.shape, values));
+    keep(strformat("{} * 2 - {}", a.name, b.name), a.tensor * 2 - b.tensor,
+         Strided::contiguous(a.model.shape, values));
   }
 
   void realize_some() {
     std::vector<Tensor> chosen;
-    for (const Pair& p : pool_)
-      if (pick(2) == 0) chosen.push_back(p.tensor);
-    note("realize");
+    std::string text = "# realize";
+    for (const Pair& p : pool_) {
+      if (pick(2) != 0) continue;
+      chosen.push_back(p.tensor);
+      text += " " + p.name;
+    }
+    note(text);
     if (!chosen.empty()) realize(chosen);
   }
 
   void compare(const Pair& p) {
-    note("compare");
+    note(strformat("print({}.ravel())", p.name));
     ASSERT_EQ(p.tensor.to_vector<int32_t>(), p.model.elements()) << text_;
   }
 
   std::mt19937_64 rng_;
   std::vector<Pair> pool_;
-  std::string text_;
+  std::string text_;  // as NumPy's statements
+  int made_ = 0;
 };
 
 void run_programs(uint64_t first, uint64_t count) {
@@ -275,6 +293,32 @@ void run_programs(uint64_t first, uint64_t count) {
 }
 
 TEST(AliasFuzz, ProgramsOfViewsAndWritesEqualNumPysModel) { run_programs(0, 150); }
+// Both are one computation; their memory must not be one.
+TEST(AliasFuzz, OneValueInTwoShapesOnceHadOneMemory) {
+  Tensor flat = Tensor::from(std::vector<int32_t>{1, 2, 3, 4}, {4}) * 1;
+  Tensor square = Tensor::from(std::vector<int32_t>{1, 2, 3, 4}, {2, 2}) * 2;
+  flat.assign(square.reshape({4}));
+  realize({flat, square});
+  square.assign(0);
+  realize({square});
+  EXPECT_EQ(flat.to_vector<int32_t>(), (std::vector<int32_t>{2, 4, 6, 8}));
+}
+
+// Two tensors that were one array go on with memories of their own, whoever is realized first.
+TEST(AliasFuzz, WhatWasOneArrayOnceStayedOneMemory) {
+  Tensor a = Tensor::from(std::vector<int32_t>{1}, {1});
+  Tensor b = Tensor::from(std::vector<int32_t>{2}, {1});
+  b.assign(a);
+  b.assign(2);
+  realize({b});
+  b.assign(a);
+  a.assign(3);
+  b.assign(4);
+  realize({b});
+  realize({a});
+  EXPECT_EQ(b.to_vector<int32_t>(), std::vector<int32_t>{4});
+}
+
 TEST(AliasFuzz, SlowManyProgramsEqualNumPysModel) { run_programs(1000, 100'000); }
 
 }  // namespace

@@ -40,14 +40,24 @@ constexpr DeviceRow kDevices[] = {
        return make_null_device(c, std::move(n), id, "interp");
      },
      [](Context&) -> std::string { return "accepts linear programs, runs nothing"; }},
+    {"CPU:X86", make_x86_device,
+     [](Context&) -> std::string { return "machine code of our own; one lane a value so far"; }},
+    {"NULL:X86",
+     [](Context& c, std::string n, DeviceId id) {
+       return make_null_device(c, std::move(n), id, "x86");
+     },
+     [](Context&) -> std::string { return "compiles machine code, runs nothing"; }},
 };
 constexpr size_t kDeviceCount = std::size(kDevices);
 
 struct Alias {
   std::string_view name, target;
 };
-constexpr Alias kAliases[] = {
-    {"CPU", "CPU:C"}, {"C", "CPU:C"}, {"INTERP", "CPU:INTERP"}, {"NULL", "NULL:C"}};
+constexpr Alias kAliases[] = {{"CPU", "CPU:C"},
+                              {"C", "CPU:C"},
+                              {"X86", "CPU:X86"},
+                              {"INTERP", "CPU:INTERP"},
+                              {"NULL", "NULL:C"}};
 
 // Id = 1 + row + kKinds * ordinal: the same in every run, whatever was opened first.
 constexpr int kKinds = 64;

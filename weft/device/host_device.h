@@ -44,6 +44,7 @@ class HostDevice : public Device {
 
 /// The devices of the table.
 std::unique_ptr<Device> make_c_device(Context& context, std::string name, DeviceId id);
+std::unique_ptr<Device> make_x86_device(Context& context, std::string name, DeviceId id);
 std::unique_ptr<Device> make_interp_device(Context& context, std::string name, DeviceId id);
 std::unique_ptr<Device> make_null_device(Context& context, std::string name, DeviceId id,
                                          std::string_view target);

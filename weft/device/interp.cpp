@@ -61,7 +61,6 @@ const Instr* read_variable(const Instr* i, Frame& f) {
 }
 const Instr* stop(const Instr*, Frame&) { return nullptr; }
 
-bool is_half(DType d) { return is_float(d) && bits(d) == 16; }
 uint32_t bytes_of(NodeRef n) { return static_cast<uint32_t>(bits(n->dtype) / 8 * n->lanes); }
 uint32_t width_of(NodeRef n) { return static_cast<uint32_t>(bits(n->dtype) / 8); }
 
@@ -216,50 +215,18 @@ class Decoder {
   }
 
   void load(NodeRef n) {
-    const bool masked = n->nsrc > 2;
-    read(slot(n), n->src(0), n->src(1), masked ? n->src(2) : nullptr, n->dtype, n->lanes);
-  }
-
-  void read(uint32_t out, NodeRef param, NodeRef index, NodeRef valid, DType dtype,
-            uint32_t lanes) {
-    Instr& i = emit(load_step(dtype, index->dtype, valid != nullptr));
-    i.out = out, i.a = operand(index), i.n = lanes, i.slot = checked_param(param);
+    NodeRef valid = n->nsrc > 2 ? n->src(2) : nullptr;
+    Instr& i = emit(load_step(n->dtype, n->src(1)->dtype, valid != nullptr));
+    i.out = slot(n), i.a = operand(n->src(1)), i.n = n->lanes, i.slot = checked_param(n->src(0));
     if (valid != nullptr) i.b = operand(valid);
   }
 
   void store(NodeRef n) {
     NodeRef value = n->src(2), valid = n->nsrc > 3 ? n->src(3) : nullptr;
-    uint32_t from = vector_operand(value, n->lanes > value->lanes ? n->lanes : value->lanes);
-    if (fold_of(n) != Fold::Set) from = combined(n, from, valid);
+    const uint32_t from = vector_operand(value, n->lanes > value->lanes ? n->lanes : value->lanes);
     Instr& i = emit(store_step(value->dtype, n->src(1)->dtype, valid != nullptr));
     i.a = operand(n->src(1)), i.c = from, i.n = value->lanes, i.slot = checked_param(n->src(0));
     if (valid != nullptr) i.b = operand(valid);
-  }
-
-  // The old element folded with the new; f16 and bf16 compute in f32 and round once.
-  uint32_t combined(NodeRef n, uint32_t value, NodeRef valid) {
-    const DType dtype = n->src(2)->dtype;
-    const uint32_t lanes = n->src(2)->lanes, bytes = width_of(n->src(2)) * lanes;
-    const uint32_t old = allocate(bytes), out = allocate(bytes);
-    read(old, n->src(0), n->src(1), valid, dtype, lanes);
-    if (!is_half(dtype)) {
-      fold(out, old, value, fold_of(n), dtype, lanes);
-      return out;
-    }
-    const uint32_t wide[] = {allocate(4 * lanes), allocate(4 * lanes), allocate(4 * lanes)};
-    convert(wide[0], old, dtype, DType::F32, lanes);
-    convert(wide[1], value, dtype, DType::F32, lanes);
-    fold(wide[2], wide[0], wide[1], fold_of(n), DType::F32, lanes);
-    convert(out, wide[2], DType::F32, dtype, lanes);
-    return out;
-  }
-  void fold(uint32_t out, uint32_t a, uint32_t b, Fold how, DType dtype, uint32_t lanes) {
-    Instr& i = emit(alu_step(fold_op(how), dtype, lanes == 1));
-    i.out = out, i.a = a, i.b = b, i.n = lanes;
-  }
-  void convert(uint32_t out, uint32_t from, DType dtype, DType to, uint32_t lanes) {
-    Instr& i = emit(cast_step(dtype, to));
-    i.out = out, i.a = from, i.n = lanes;
   }
 
   static bool is_core(NodeRef n) { return range_binding(n) == Binding::Core; }

@@ -122,6 +122,8 @@ const char* linear_node_problem(NodeRef n) {
   if (n->op == Op::IDiv || n->op == Op::Mod) return "division must be cdiv or cmod by now";
   if (n->dtype == DType::Index && n->op != Op::Variable && n->op != Op::Const && n->op != Op::Param)
     return "an index must have a width by now";
+  if (n->op == Op::Store && static_cast<Fold>(n->int_arg(0)) != Fold::Set)
+    return "a store that combines must be a load, an operation and a store by now";
   return computes_narrow_float(n) ? "arithmetic on f16 or bf16" : nullptr;
 }
 

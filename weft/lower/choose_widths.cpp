@@ -72,7 +72,7 @@ class WidthChooser {
 
   NodeRef widened(NodeRef n, DType to) { return n->dtype == to ? n : g_.cast(n, to); }
 
-  /// Operands in one width, wide where one is or the result (bounds min, max) needs it.
+  /// RegisterUses in one width, wide where one is or the result (bounds min, max) needs it.
   DType common_width(NodeRef n, std::span<const NodeRef> src) const {
     bool narrow = !is_index(n->dtype) || fits_i32(n);
     for (NodeRef s : src) narrow = narrow && (is_bool(s->dtype) || s->dtype == DType::I32);

@@ -12,7 +12,8 @@
 namespace weft::lower {
 namespace {
 
-/// Operands as constants where they are: graph folding looks at constants, not at vectors of one.
+/// RegisterUses as constants where they are: graph folding looks at constants, not at vectors of
+/// one.
 bool all_const(std::span<const NodeRef> src) {
   return std::all_of(src.begin(), src.end(), [](NodeRef n) {
     return n->op == Op::Const || (n->op == Op::Splat && n->src(0)->op == Op::Const);

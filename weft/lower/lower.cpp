@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "weft/isa/x86.h"
+#include "weft/lower/allocate.h"
 #include "weft/lower/steps.h"
+#include "weft/lower/x86/select.h"
 #include "weft/target/target.h"
 
 namespace weft {
@@ -36,6 +39,7 @@ void describe_interface(NodeRef sink, LinearProgram& program) {
 LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
   Graph g;
   NodeRef sink = g.import(kernel.sink);
+  sink = lower::guard_accesses(g, sink);
   sink = lower::unroll(g, sink, target);
   sink = lower::vectorise(g, sink);
   sink = lower::guard_core(g, sink);
@@ -48,6 +52,12 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
   describe_interface(kernel.sink, program);
   lower::estimate_work(program, kernel.sink);
   return program;
+}
+
+MachineProgram lower_to_machine(const LinearProgram& program, const Target& target) {
+  MachineProgram code = lower::select_x86(program, target);
+  lower::allocate(code, x86::instruction_set(target.vector_bits == 512));
+  return code;
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 // execution order.
 #pragma once
 #include "weft/graph/program.h"
+#include "weft/isa/machine.h"
 
 namespace weft {
 
@@ -12,5 +13,9 @@ struct Target;
 /// program uses, so several targets may be lowered at once. Throws InternalError where the kernel
 /// is not what section 2 allows.
 LinearProgram lower_kernel(const Kernel& kernel, const Target& target);
+
+/// `program` as instructions of the machine, over its registers: what is left to do is to encode
+/// them. For targets with `machine_code` only.
+MachineProgram lower_to_machine(const LinearProgram& program, const Target& target);
 
 }  // namespace weft

@@ -176,32 +176,11 @@ void CWriter::write_load(NodeRef n) {
 
 void CWriter::write_store(NodeRef n) {
   const NodeRef value = n->src(2);
-  const Fold fold = fold_of(n);
   const CType type = c_type(value->dtype, value->lanes);
   const std::string target = place(n->src(0), n->src(1), c_storage(value->dtype, value->lanes));
   const bool guarded = n->nsrc > 3;
   if (guarded) open(strformat("if ({})", operand(n->src(3))));
-  std::string text = operand(value, type);
-  if (fold != Fold::Set) {
-    std::string old = target;
-    if (value->lanes > 1)
-      old = strformat("({}){}", prelude_.type(c_storage(value->dtype, value->lanes)), target);
-    std::string operands[] = {strformat("t{}", next_value_), text};
-    const std::string t = prelude_.type(type);
-    statement(strformat("const {} {} = {};", t, operands[0], from_memory(old, value->dtype, type)));
-    ++next_value_;
-    if (is_float(value->dtype) && bits(value->dtype) == 16) {
-      const CType wide = c_type(DType::F32, value->lanes);
-      for (std::string& x : operands) x = cast_text(x, value->dtype, DType::F32, type, wide);
-      text = alu_text(fold_op(fold), DType::F32, wide, wide, operands);
-      text = cast_text(text, DType::F32, value->dtype, wide, type);
-    } else {
-      text = alu_text(fold_op(fold), value->dtype, type, type, operands);
-    }
-    const std::string name = strformat("t{}", next_value_++);
-    statement(strformat("const {} {} = {};", t, name, text));
-    text = name;
-  }
+  const std::string text = operand(value, type);
   statement(strformat("{} = {};", target, to_memory(text, value->dtype, type)));
   if (guarded) close();
 }

@@ -28,7 +28,7 @@ struct CompiledBuffer {
   Device* device;
   IndexProgram numel;  ///< over the schedule's variables
   int input = -1;      ///< slot, or -1
-  int output = -1;     ///< first output it is, or -1
+  int output = -1;     ///< output it is, or -1
   int first = -1;      ///< steps that touch it
   int last = -1;
 

@@ -6,7 +6,8 @@
 //                 here one kernel that adds and reduces, and one output buffer
 //   3 optimize    each new kernel: ranges are split and bound to cores, vector lanes, copies
 //   4 lower       each new kernel: loops become a list of instructions in execution order
-//   5 render      each new kernel: the list becomes text (C) where the device takes text
+//   5 render      each new kernel: the list becomes text (C), or machine code: instructions are
+//                 selected, given registers and encoded
 //   6 load        all new kernels of a device: compiled together, loaded into memory
 //   7 plan        intermediates get places in one arena, by the steps at which they live
 //   8 bind        memory and the values of variables are put in       (command_list.cpp)
@@ -27,6 +28,7 @@
 #include "weft/lower/lower.h"
 #include "weft/optimize/optimize.h"
 #include "weft/render/render.h"
+#include "weft/render/x86.h"
 #include "weft/run/run_state.h"
 #include "weft/schedule/schedule.h"
 
@@ -42,7 +44,9 @@ struct Job {
   OptimizeReport report;
   Kernel optimized;
   LinearProgram program;
-  std::string entry, text;
+  std::string entry;
+  std::string text;     // or machine code
+  std::string listing;  // of machine code, where it is asked for
   std::shared_ptr<const CompiledKernel> done;
 };
 
@@ -171,7 +175,12 @@ class Pipeline {
       j.program = lower_kernel(j.optimized, target);
       verify_program(j.program, "lower");
     }
-    if (!target.renderer.empty()) {
+    if (target.machine_code) {
+      Span span(context_.tracer(), "machine", j.kernel->name);
+      const MachineProgram code = lower_to_machine(j.program, target);
+      if (log_enabled(context_, 7)) j.listing = list_x86(code);
+      j.text = encode_x86(code);
+    } else if (!target.renderer.empty()) {
       Span span(context_.tracer(), "render", j.kernel->name);
       RenderOptions options;
       options.distinct_params = j.distinct;
@@ -186,7 +195,8 @@ class Pipeline {
     }
     log_at(context_, 5, "{}", print_graph(j.optimized.sink));
     log_at(context_, 6, "{}", print_program(j.program));
-    log_at(context_, 4, "{}", j.text);
+    if (!j.device->target().machine_code) log_at(context_, 4, "{}", j.text);
+    if (!j.listing.empty()) log_at(context_, 7, "{}", j.listing);
   }
 
   void load(std::span<Job* const> fresh) {

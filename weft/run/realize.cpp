@@ -121,12 +121,22 @@ class Realization {
       if (!home || home->bytes() != bytes || !on_device(w.value, *home)) continue;
       const bool taken = std::any_of(wanted_.begin(), wanted_.end(),
                                      [&](const Wanted& o) { return o.home == home; });
-      if (taken) continue;
+      if (taken || is_shared(w, home, StorageAccess::home_id(*s))) continue;
       w.home = std::move(home);
       w.home_id = StorageAccess::home_id(*s);
       return true;
     }
     return false;
+  }
+
+  /// Whether anything but this value's storages has the memory. Another storage that once had the
+  /// same value may: when the node has been swept since, reachability cannot tell.
+  bool is_shared(const Wanted& w, const std::shared_ptr<Buffer>& home, int64_t id) const {
+    const auto own = std::count_if(w.storages.begin(), w.storages.end(), [&](const Storage* s) {
+      return StorageAccess::home(*s) == home;
+    });
+    const bool in_table = buffers_.find(id) == home;
+    return home.use_count() > 1 + own + in_table;  // 1: `home` itself
   }
 
   bool on_device(NodeRef value, const Buffer& home) {
@@ -170,15 +180,6 @@ class Realization {
       if (memory_[b]) list.set_buffer(static_cast<int>(b), {memory_[b].get(), 0});
     }
     arenas_.bind(list, schedule(), prepared_.variables);
-  }
-
-  /// Two values may turn out to be one buffer; then one home is enough.
-  void place_home(Wanted& w, int output) {
-    std::shared_ptr<Buffer>& place = memory_[static_cast<size_t>(output)];
-    if (w.home && !place)
-      place = w.home;
-    else if (w.home != place)
-      w.home = nullptr, w.home_id = -1;
   }
 
   std::shared_ptr<Buffer> input(NodeRef node) const {
@@ -252,16 +253,11 @@ class Realization {
   NodeRef result_of(size_t i) {
     const Wanted& w = wanted_[i];
     const auto b = static_cast<size_t>(schedule().outputs[i]);
-    for (size_t j = 0; j < i; ++j)  // equal outputs share a buffer
-      if (schedule().outputs[j] == schedule().outputs[i] && same_shape(wanted_[j].value, w.value))
-        return wanted_[j].result;
     if (NodeRef old = w.home_id >= 0 ? buffers_.node(w.home_id) : nullptr)
-      if (same_shape(old, w.value) && old->dtype == w.value->dtype) return old;
+      if (old->shape == w.value->shape && old->dtype == w.value->dtype) return old;
     return buffers_.add(memory_[b], w.value->dtype, w.value->shape->span(),
                         memory_[b]->device().id());
   }
-
-  static bool same_shape(NodeRef a, NodeRef b) { return a->shape == b->shape; }
 
   RecordedRun record() const {
     RecordedRun run;

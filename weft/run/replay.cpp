@@ -226,13 +226,7 @@ void Replay::State::make_exclusive(std::span<const ReplayArgument> arguments) {
 std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
   std::vector<std::shared_ptr<Buffer>> made;
   for (const Fresh& f : plan->fresh) {
-    // Results of two shapes may be one buffer.
     const CompiledBuffer& b = plan->schedule.buffers[static_cast<size_t>(f.buffer)];
-    const Fresh& first = plan->fresh[static_cast<size_t>(b.output)];
-    if (&first != &f) {
-      made.push_back(made[static_cast<size_t>(b.output)]);
-      continue;
-    }
     made.push_back(b.device->allocate(plan->schedule.bytes_of(f.buffer, values), f.label));
     list.set_buffer(f.buffer, {made.back().get(), 0});
   }

@@ -235,10 +235,8 @@ class Merger {
     for (size_t i = 0; i < plan_->places.size(); ++i)
       if (const int b = plan_->places[i].buffer; b >= 0)
         buffers[static_cast<size_t>(b)].input = static_cast<int>(i);
-    for (size_t i = 0; i < plan_->fresh.size(); ++i) {
-      CompiledBuffer& b = buffers[static_cast<size_t>(plan_->fresh[i].buffer)];
-      if (b.output < 0) b.output = static_cast<int>(i);
-    }
+    for (size_t i = 0; i < plan_->fresh.size(); ++i)
+      buffers[static_cast<size_t>(plan_->fresh[i].buffer)].output = static_cast<int>(i);
     for (const CompiledStep& step : plan_->schedule.steps)
       for (size_t slot = 0; slot < step.buffers.size(); ++slot) {
         const int input = buffers[static_cast<size_t>(step.buffers[slot])].input;

@@ -274,8 +274,9 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
           out.buffers[static_cast<size_t>(copy.to)].input == o.into)
         b = copy.to;
     out.outputs.push_back(b);
-    if (out.buffers[static_cast<size_t>(b)].output < 0)
-      out.buffers[static_cast<size_t>(b)].output = static_cast<int>(i);
+    int& owner = out.buffers[static_cast<size_t>(b)].output;
+    WEFT_CHECK(owner < 0, "outputs {} and {} are one buffer", owner, i);
+    owner = static_cast<int>(i);
   }
   collect_variables(out, plan);
   out.decisions = std::move(plan.decisions);

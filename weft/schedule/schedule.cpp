@@ -38,12 +38,12 @@ class Preparer {
 
   std::vector<ScheduleOutput> outputs(std::span<const ScheduleOutput> wanted) {
     std::vector<ScheduleOutput> out;
-    NodeMap<int> target;
+    NodeMap<bool> taken;
     for (const ScheduleOutput& o : wanted) {
       NodeRef value = unshaped(copies_.at(o.value));
-      const int* other = target.find(value);
-      if (!computes(value) || (other && *other != o.into)) value = owned(value);
-      target[value] = o.into;
+      // One memory for two tensors would let a later update of one in place show in the other.
+      if (!computes(value) || taken.contains(value)) value = owned(value);
+      taken[value] = true;
       out.push_back({value, o.into});
     }
     return out;

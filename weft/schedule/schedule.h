@@ -24,7 +24,7 @@ struct BufferSpec {
   NodeRef numel;  ///< index expression over the schedule's variables
   DeviceId device;
   int input = -1;   ///< slot of the input it is, or -1
-  int output = -1;  ///< index of the output it is (the first, when several are equal), or -1
+  int output = -1;  ///< index of the output it is, or -1
   std::string
       layout;  ///< how the axes lie in memory, for people: "row-major" or an order like "c,h,w,n"
 };
@@ -48,7 +48,7 @@ struct Schedule {
   std::vector<Kernel> kernels;   ///< distinct ones; steps refer to them by index
   std::vector<BufferSpec> buffers;
   std::vector<ScheduleStep> steps;
-  std::vector<int> outputs;  ///< buffer of each requested output
+  std::vector<int> outputs;  ///< buffer of each requested output: its own
   std::vector<NodeRef> variables;
   std::vector<Decision> decisions;
 };

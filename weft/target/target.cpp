@@ -63,22 +63,23 @@ struct TargetRow {
   std::span<const NativeOp> ops;
   bool host_vectors;  // vector width from kVectorRows, else the fixed one below
   int vector_bits, vector_registers, max_lanes, max_unroll;
-  bool always_fma;
+  bool always_fma, machine_code;
 };
 
 // interp gains from long vectors whatever the host: an instruction is dispatched once for all
 // lanes.
 constexpr TargetRow kTargets[] = {
-    {"c", "c", kHostOps, true, 0, 0, 64, 64, false},
-    {"interp", "", kHostOps, false, 512, 32, 64, 16, true},
+    {"c", "c", kHostOps, true, 0, 0, 64, 64, false, false},
+    {"interp", "", kHostOps, false, 512, 32, 64, 16, true, false},
+    {"x86", "x86", kHostOps, true, 0, 0, 64, 64, true, true},
 };
 
-constexpr std::string_view kTargetNames[] = {kTargets[0].name, kTargets[1].name};
+constexpr std::string_view kTargetNames[] = {kTargets[0].name, kTargets[1].name, kTargets[2].name};
 
 const TargetRow& find_row(std::string_view name) {
   for (const TargetRow& row : kTargets)
     if (row.name == name) return row;
-  fail("target", "there is no target \"{}\"{}; targets are c and interp", name,
+  fail("target", "there is no target \"{}\"{}; targets are c, interp and x86", name,
        did_you_mean(name, kTargetNames));
 }
 
@@ -91,6 +92,7 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
   Target t;
   t.name = row.name;
   t.renderer = row.renderer;
+  t.machine_code = row.machine_code;
   t.vector_bits = row.vector_bits;
   t.vector_registers = row.vector_registers;
   t.max_lanes = row.max_lanes;
@@ -104,6 +106,8 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
                                             [&](const VectorRow& v) { return v.has(cpu); });
     t.vector_bits = vectors->bits;
     t.vector_registers = vectors->registers;
+    // Our own code has vectors with AVX-512 only so far.
+    if (t.machine_code && t.vector_bits < 512) t.vector_bits = 0, t.max_lanes = 1, t.max_unroll = 8;
   }
   return t;
 }

@@ -25,9 +25,10 @@ struct NativeOp {
 };
 
 struct Target {
-  std::string name;      ///< row of the target table: "c", "interp"
+  std::string name;      ///< row of the target table: "c", "x86", "interp"
   std::string renderer;  ///< row of the renderer table; empty where programs are run as they are
-  int vector_bits = 0;   ///< width of one vector register; 0: scalars only
+  bool machine_code = false;  ///< kernels are lowered to the machine's own instructions
+  int vector_bits = 0;        ///< width of one vector register; 0: scalars only
   int vector_registers = 0;
   int max_lanes = 1;   ///< most lanes a value may have (values wider than a register are split)
   int max_unroll = 1;  ///< most copies of a loop body worth making

@@ -58,7 +58,7 @@ void realize(const std::vector<Tensor>& tensors, CallSite at) {
   // The random counter moved with what was drawn; left behind, it would be another constant in
   // every later kernel.
   if (Generator* generator = context.get_if<Generator>())
-    storages.push_back(generator->draws().cell());
+    if (auto draws = generator->draws().cell()) storages.push_back(std::move(draws));
   realize(context, storages);
 }
 

@@ -6,15 +6,25 @@
 #include <numbers>
 
 #include "weft/base/context.h"
+#include "weft/device/device.h"
 #include "weft/tensor/access.h"
 
 namespace weft {
 
-Generator::Generator(Context& context) : context_(context) {
-  seed(static_cast<uint64_t>(context.options().seed));
+Generator& Generator::of(Context& context) {
+  // Made before us, so destroyed after us: what our tensors lie in. Not by our constructor, which
+  // runs under the context's lock: opening a device takes that inside of its own.
+  context.get<BufferTable>();
+  context.get<DeviceTable>().default_device();
+  return context.get<Generator>();
 }
 
 void Generator::seed(uint64_t value) {
+  std::lock_guard lock(mutex_);
+  set_seed(value);
+}
+
+void Generator::set_seed(uint64_t value) {
   const ContextScope scope(context_);
   const std::array<uint32_t, 2> words{static_cast<uint32_t>(value),
                                       static_cast<uint32_t>(value >> 32)};
@@ -23,7 +33,14 @@ void Generator::seed(uint64_t value) {
   draws_ = Tensor::from(std::vector<uint32_t>{0}, {});
 }
 
+Tensor Generator::draws() const {
+  std::lock_guard lock(mutex_);
+  return draws_;
+}
+
 Generator::Draw Generator::next() {
+  std::lock_guard lock(mutex_);
+  if (!draws_.cell()) set_seed(static_cast<uint64_t>(context_.options().seed));
   const Tensor now = Tensor::from_node(draws_.node());
   const OpScope scope(now, CallSite::here());
   // x + 1 + 1 stays x + 2: the counter must not grow while nothing is realized.
@@ -35,7 +52,7 @@ Generator::Draw Generator::next() {
   return {key_.index({0}), key_.index({1}), now};
 }
 
-void Tensor::manual_seed(uint64_t seed) { Context::current().get<Generator>().seed(seed); }
+void Tensor::manual_seed(uint64_t seed) { Generator::of(Context::current()).seed(seed); }
 
 // ---- threefry
 
@@ -75,7 +92,7 @@ namespace {
 /// Two random words for every element of `shape`: counter (element, draw).
 std::pair<Tensor, Tensor> random_words(const Dims& shape) {
   Context& context = Context::current();
-  const Generator::Draw draw = context.get<Generator>().next();
+  const Generator::Draw draw = Generator::of(context).next();
   const Dim count = shape.product();
   if (count.max() > INT32_MAX)
     fail("rand", "shape {} has more than 2^31 elements: draw it in parts", shape.text());

@@ -1,12 +1,11 @@
 #include "tests/support/compiler/schedule_runner.h"
 
+#include "tests/support/compiler/kernel_code.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
 #include "weft/eval/evaluate.h"
 #include "weft/graph/verify.h"
-#include "weft/lower/lower.h"
 #include "weft/optimize/optimize.h"
-#include "weft/render/render.h"
 
 namespace weft::testing {
 namespace {
@@ -48,8 +47,7 @@ class Runner {
     std::vector<ProgramSource> sources;
     for (size_t i = 0; i < programs_.size(); ++i) {
       const std::string entry = entry_name(i, programs_[i].name);
-      texts.push_back(
-          device_.target().renderer.empty() ? "" : render(programs_[i], device_.target(), entry));
+      texts.push_back(kernel_code(programs_[i], device_.target(), entry));
       sources.push_back({&programs_[i], {}, entry});
     }
     for (size_t i = 0; i < texts.size(); ++i) sources[i].text = texts[i];

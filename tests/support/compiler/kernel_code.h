@@ -1,0 +1,17 @@
+// What a target's device takes: text for its compiler, machine code, or nothing.
+#pragma once
+#include <string>
+
+#include "weft/lower/lower.h"
+#include "weft/render/render.h"
+#include "weft/render/x86.h"
+
+namespace weft::testing {
+
+inline std::string kernel_code(const LinearProgram& program, const Target& target,
+                               std::string_view entry) {
+  if (target.machine_code) return encode_x86(lower_to_machine(program, target));
+  return target.renderer.empty() ? "" : render(program, target, entry);
+}
+
+}  // namespace weft::testing

@@ -1,0 +1,68 @@
+// CPU:X86: machine code of ours, copied into executable memory. Needs no compiler.
+#include <cerrno>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/device/code_memory.h"
+#include "weft/device/host_device.h"
+
+namespace weft {
+namespace {
+
+// lower/ knows these as numbers.
+static_assert(offsetof(KernelArgs, buffers) == 8 && offsetof(KernelArgs, vars) == 16);
+
+class X86Executable : public HostExecutable {
+ public:
+  X86Executable(const ProgramSource& source, std::shared_ptr<const CodeMemory::Code> code)
+      : HostExecutable(source.entry, source, 1),
+        code_(std::move(code)),
+        entry_(reinterpret_cast<KernelFunction>(reinterpret_cast<uintptr_t>(code_->entry()))) {}
+
+  void run(const KernelArgs& args, uint32_t begin, uint32_t end) const override {
+    entry_(&args, begin, end);
+  }
+  int64_t code_bytes() const override { return static_cast<int64_t>(code_->bytes()); }
+
+ private:
+  std::shared_ptr<const CodeMemory::Code> code_;
+  KernelFunction entry_;
+};
+
+class X86Device : public HostDevice {
+ public:
+  X86Device(Context& context, std::string name, DeviceId id)
+      : HostDevice(context, std::move(name), id, make_target("x86", context)) {}
+
+  std::vector<std::unique_ptr<Executable>> load(std::span<const ProgramSource> sources) override {
+    std::vector<std::unique_ptr<Executable>> loaded;
+    for (const ProgramSource& s : sources) {
+      WEFT_CHECK(!s.text.empty(), "{} comes without machine code", s.entry);
+      loaded.push_back(
+          std::make_unique<X86Executable>(s, memory_->add(std::as_bytes(std::span(s.text)))));
+    }
+    return loaded;
+  }
+
+ private:
+  std::shared_ptr<CodeMemory> memory_ = std::make_shared<CodeMemory>();
+};
+
+constexpr CpuFeature kNeeded[] = {CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::F16c,
+                                  CpuFeature::Bmi2};
+
+}  // namespace
+
+std::unique_ptr<Device> make_x86_device(Context& context, std::string name, DeviceId id) {
+  const CpuFeatures& cpu = CpuFeatures::of(context);
+  for (CpuFeature f : kNeeded)
+    if (!cpu.has(f))
+      fail_device(
+          "open", ENOSYS, name,
+          "the CPU lacks AVX2, FMA, F16C or BMI2, which our machine code uses (it has: {}); "
+          "use CPU:C or CPU:INTERP",
+          cpu.text());
+  return std::make_unique<X86Device>(context, std::move(name), id);
+}
+
+}  // namespace weft

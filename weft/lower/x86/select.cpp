@@ -1,0 +1,269 @@
+// Control, memory and constants.
+#include "weft/lower/x86/select.h"
+
+#include "weft/base/error.h"
+#include "weft/lower/x86/selector.h"
+
+namespace weft::lower {
+namespace {
+
+// Of KernelArgs; device/kernel_abi.h checks that they are there.
+constexpr size_t kBuffers = 8, kVariables = 16;
+
+}  // namespace
+
+MachineProgram select_x86(const LinearProgram& program, const Target& target) {
+  return X86Selector(program, target).run();
+}
+
+MachineProgram X86Selector::run() {
+  enter();
+  for (NodeRef n : program_.code) select(n);
+  return std::move(out_);
+}
+
+/// Arguments, and from there the addresses of buffers and the values of variables.
+void X86Selector::enter() {
+  const Reg args = general(), begin = general(), end = general();
+  out_.of(args).fixed = 7;   // rdi
+  out_.of(begin).fixed = 6;  // rsi
+  out_.of(end).fixed = x86::kRdx;
+  const Reg block = copied(args);
+  begin_ = general(), end_ = general();
+  emit(Form::Mov, 32, {begin_, begin});  // 32 bits: the upper ones are whatever the caller had
+  emit(Form::Mov, 32, {end_, end});
+  auto pointer = [this](Reg base, size_t offset) {
+    const Reg r = general();
+    emit(x86::make(Form::MovLoad, 64, {r},
+                   Address{.base = base, .displacement = static_cast<int32_t>(offset)}));
+    return r;
+  };
+  const Reg buffers = pointer(block, kBuffers);
+  for (NodeRef n : program_.code)
+    if (n->op == Op::Param)
+      values_.set(n, pointer(buffers, 8 * static_cast<size_t>(param_slot(n))));
+  if (program_.variables.empty()) return;
+  const Reg vars = pointer(block, kVariables);
+  for (size_t i = 0; i < program_.variables.size(); ++i)
+    values_.set(program_.variables[i], pointer(vars, 8 * i));
+}
+
+void X86Selector::select(NodeRef n) {
+  scratch_top_ = 0;
+  const NodeRef subject = n->op == Op::Store ? n->src(2) : n->op == Op::SetAcc ? n->src(1) : n;
+  if (subject->lanes > 1) return select_vector(n);
+  switch (n->op) {
+    case Op::Param:
+    case Op::Variable: return;
+    case Op::Range: return open_range(n);
+    case Op::EndRange: return close_range();
+    case Op::If: return open_if(n);
+    case Op::EndIf: place(ifs_.back()); return ifs_.pop_back();
+    case Op::Store: return store(n);
+    case Op::SetAcc: return copy(value(n->src(0)), value(n->src(1)), n->src(1)->dtype);
+    default: values_.set(n, compute(n));
+  }
+}
+
+Reg X86Selector::compute(NodeRef n) {
+  switch (n->op) {
+    case Op::Const: return constant(n);
+    case Op::Load: return load(n);
+    case Op::Acc:
+    case Op::GetAcc: {
+      const Reg r = fresh(n->dtype);
+      copy(r, value(n->src(0)), n->dtype);
+      return r;
+    }
+    case Op::Lane: return lane(n);
+    case Op::Cast: return cast(n);
+    case Op::Bitcast: return bitcast(n);
+    case Op::Where: return in_vector(n->dtype) ? float_where(n) : integer_where(n);
+    case Op::Lt:
+    case Op::Le:
+    case Op::Eq:
+    case Op::Ne:
+      if (in_vector(n->src(0)->dtype)) return float_comparison(n);
+      return is_bool(n->src(0)->dtype) ? bool_op(n) : integer_comparison(n);
+    default: break;
+  }
+  if (in_vector(n->dtype)) return float_op(n);
+  return is_bool(n->dtype) ? bool_op(n) : integer_op(n);
+}
+
+// ---- control
+
+void X86Selector::open_range(NodeRef n) {
+  const bool core = range_binding(n) == Binding::Core;
+  const bool known = !core && n->src(0)->op == Op::Const;
+  OpenLoop loop{core ? copied(begin_) : integer(0), kNoReg, 0, new_label(), new_label()};
+  if (core)
+    loop.limit = end_;
+  else if (known && n->src(0)->vmax <= INT32_MAX)
+    loop.size = n->src(0)->vmax;
+  else
+    loop.limit = value(n->src(0));
+  values_.set(n, loop.counter);
+  if (loop.limit != kNoReg || loop.size <= 0) {
+    compare_with_limit(loop);
+    jump(Form::Jcc, loop.end, x86::kGreaterEqual);
+  }
+  emit(Instruction{.form = kLoopBegin});
+  place(loop.top);
+  loops_.push_back(loop);
+}
+
+void X86Selector::close_range() {
+  const OpenLoop loop = loops_.back();
+  loops_.pop_back();
+  emit(Form::AddI, 64, {loop.counter}, 1);
+  compare_with_limit(loop);
+  jump(Form::Jcc, loop.top, x86::kLess);
+  emit(Instruction{.form = kLoopEnd});
+  place(loop.end);
+}
+
+void X86Selector::compare_with_limit(const OpenLoop& loop) {
+  if (loop.limit != kNoReg)
+    emit(Form::Cmp, 64, {loop.counter, loop.limit});
+  else
+    emit(Form::CmpI, 64, {loop.counter}, loop.size);
+}
+
+void X86Selector::open_if(NodeRef n) { ifs_.push_back(skip_unless(value(n->src(0)))); }
+
+/// A label that is jumped to where the condition is 0.
+int32_t X86Selector::skip_unless(Reg condition) {
+  const int32_t end = new_label();
+  emit(Form::Test, 32, {condition, condition});
+  jump(Form::Jcc, end, x86::kEqual);
+  return end;
+}
+
+void X86Selector::jump(Form form, int32_t label, int64_t condition) {
+  Instruction i = x86::make(form, 0, {}, condition);
+  i.label = label;
+  emit(i);
+}
+
+void X86Selector::place(int32_t label) { emit(Instruction{.form = kLabel, .label = label}); }
+
+// ---- memory
+
+Address X86Selector::address_of(NodeRef param, NodeRef index) {
+  const int64_t size = bits(param->dtype) / 8;
+  Address a{.base = value(param), .scale = static_cast<uint8_t>(size)};
+  auto fits = [size](NodeRef n) {
+    return n->op == Op::Const && n->vmin > -(int64_t{1} << 27) && n->vmin < (int64_t{1} << 27);
+  };
+  if (index->op == Op::Add && fits(index->src(1))) {
+    a.displacement = static_cast<int32_t>(index->src(1)->vmin * size);
+    index = index->src(0);
+  }
+  if (fits(index))
+    a.displacement += static_cast<int32_t>(index->vmin * size);
+  else
+    a.index = value(index);
+  return a;
+}
+
+Reg X86Selector::load(NodeRef n) {
+  const Reg to = fresh(n->dtype);
+  int32_t end = -1;
+  if (n->nsrc == 3) {
+    if (in_vector(n->dtype))
+      copy(to, float_constant(0, n->dtype), n->dtype);
+    else
+      emit(Form::MovI, 64, {to}, 0);
+    end = skip_unless(value(n->src(2)));
+  }
+  load_scalar_into(to, n->dtype, address_of(n->src(0), n->src(1)));
+  if (end >= 0) place(end);
+  return to;
+}
+
+Reg X86Selector::load_scalar(DType dtype, const Address& from) {
+  const Reg to = fresh(dtype);
+  load_scalar_into(to, dtype, from);
+  return to;
+}
+
+void X86Selector::load_scalar_into(Reg to, DType dtype, const Address& from) {
+  const bool is_signed = is_signed_int(dtype);
+  if (in_vector(dtype))
+    emit(x86::make(of(dtype, Form::VMovss, Form::VMovsd), 128, {to}, from));
+  else if (bits(dtype) == 8)
+    emit(x86::make(is_signed ? Form::MovsxB : Form::MovzxB, is_signed ? 64 : 32, {to}, from));
+  else if (bits(dtype) == 16)
+    emit(x86::make(is_signed ? Form::MovsxW : Form::MovzxW, is_signed ? 64 : 32, {to}, from));
+  else if (dtype == DType::I32)
+    emit(x86::make(Form::Movsxd, 64, {to}, from));
+  else
+    emit(x86::make(Form::MovLoad, bits(dtype), {to}, from));
+}
+
+void X86Selector::store(NodeRef n) {
+  const int32_t end = n->nsrc > 3 ? skip_unless(value(n->src(3))) : -1;
+  store_scalar(n->src(2)->dtype, value(n->src(2)), address_of(n->src(0), n->src(1)));
+  if (end >= 0) place(end);
+}
+
+void X86Selector::store_scalar(DType dtype, Reg from, const Address& to) {
+  if (in_vector(dtype))
+    emit(x86::make(of(dtype, Form::VMovssStore, Form::VMovsdStore), 128, {kNoReg, from}, to));
+  else if (bits(dtype) == 8)
+    emit(x86::make(Form::MovStoreB, 8, {kNoReg, from}, to));
+  else if (bits(dtype) == 16)
+    emit(x86::make(Form::MovStoreW, 16, {kNoReg, from}, to));
+  else
+    emit(x86::make(Form::MovStore, bits(dtype), {kNoReg, from}, to));
+}
+
+// ---- constants and copies
+
+Reg X86Selector::constant(NodeRef n) {
+  const Value v = const_value(n);
+  if (in_vector(n->dtype)) return float_constant(v.as_double(), n->dtype);
+  if (!is_half_float(n->dtype))
+    return integer(is_unsigned(n->dtype) ? static_cast<int64_t>(v.as_uint()) : v.as_int());
+  uint16_t raw = 0;
+  v.store(&raw);
+  return integer(raw);
+}
+
+Reg X86Selector::integer(int64_t v) {
+  const Reg r = general();
+  if (v >= 0 && v <= UINT32_MAX)
+    emit(Form::MovI32, 32, {r}, v);
+  else if (v >= INT32_MIN && v < 0)
+    emit(Form::MovI, 64, {r}, v);
+  else
+    emit(Form::MovI64, 64, {r}, v);
+  return r;
+}
+
+Address X86Selector::pattern(uint64_t bits, int width) {
+  auto [at, added] = patterns_.try_emplace({bits, width}, out_.labels);
+  if (added) {
+    std::vector<uint8_t> bytes(16);
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<uint8_t>(bits >> (8 * i % static_cast<size_t>(width)));
+    out_.data.push_back({new_label(), std::move(bytes)});
+  }
+  return {.label = at->second};
+}
+
+void X86Selector::copy(Reg to, Reg from, DType dtype) {
+  if (in_vector(dtype))
+    emit(Form::VMovaps, 128, {to, from});
+  else
+    emit(Form::Mov, 64, {to, from});
+}
+
+Reg X86Selector::copied(Reg from) {
+  const Reg r = general();
+  emit(Form::Mov, 64, {r, from});
+  return r;
+}
+
+}  // namespace weft::lower

@@ -1,0 +1,15 @@
+// Machine code of x86-64 with the frame a function needs, as bytes and as text.
+#pragma once
+#include <string>
+
+#include "weft/isa/machine.h"
+
+namespace weft {
+
+/// The function's bytes, position-independent, constants behind the code. Registers must have been
+/// allocated. Saves the registers that the System V ABI makes callees save, if they are used.
+std::string encode_x86(const MachineProgram& program);
+/// The same, one instruction a line.
+std::string list_x86(const MachineProgram& program);
+
+}  // namespace weft
