@@ -1,11 +1,10 @@
 // One thread, two and eight give the same bits (which NaN is not defined): random graphs through
 // the whole of run/, shared between threads in as many pieces as can be.
 #include "tests/run/fixture.h"
+#include "tests/run/random_storages.h"
 #include "tests/support/random.h"
-#include "tests/support/random_graph.h"
 #include "weft/base/thread_pool.h"
 #include "weft/graph/print.h"
-#include "weft/rewrite/driver.h"
 
 namespace weft {
 namespace {
@@ -39,7 +38,8 @@ class Machine {
   std::vector<eval::Array> run(std::span<const RandomGraph> graphs) {
     const ContextScope scope(context_);
     std::vector<StorageRef> results;
-    for (const RandomGraph& r : graphs) add(r, results);
+    for (const RandomGraph& r : graphs)
+      for (StorageRef& s : storages_of(context_, r, r.bindings[0])) results.push_back(std::move(s));
     realize(context_, results);
     std::vector<eval::Array> values;
     for (const StorageRef& s : results) values.push_back(array_of(*s));
@@ -75,27 +75,6 @@ class Machine {
     options.dev = device;
     options.threads = threads;
     return options;
-  }
-
-  static eval::Array array_of(const Storage& s) {
-    eval::Extents extents;
-    for (NodeRef d : s.value()->shape->span()) extents.push_back(d->vmin);
-    return eval::Array::copy_of(s.value()->dtype, extents, storage_to_bytes(s).data());
-  }
-  void add(const RandomGraph& r, std::vector<StorageRef>& results) {
-    Graph& g = tensor_graph(context_);
-    const Graph::Building building(g);
-    const std::vector<NodeRef> roots = g.import_all(r.roots);
-    std::vector<StorageRef> params;
-    NodeMap<NodeRef> in_memory;
-    for (NodeRef n : Toposort(roots)) {
-      if (n->op != Op::Param) continue;
-      const eval::Array& values = r.bindings[0].params[static_cast<size_t>(param_slot(n))];
-      params.push_back(storage_from_bytes(context_, values.bytes(), n->dtype, n->shape->span()));
-      in_memory[n] = params.back()->value();
-    }
-    for (NodeRef n : roots)
-      results.push_back(std::make_shared<Storage>(context_, substitute(g, n, in_memory)));
   }
 
   Context context_;

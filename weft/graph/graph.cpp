@@ -42,9 +42,10 @@ Hashes hashes_of(const NodeSpec& s) {
       mix(static_cast<uint64_t>(s.op) << 16 | static_cast<uint64_t>(s.dtype) << 8 | s.lanes,
           s.src.size());
   uint64_t k = h;
-  for (NodeRef n : s.src) {
-    h = mix(h, n->hash);
-    k = mix(k, n->key);
+  for (size_t i = 0; i < s.src.size(); ++i) {
+    // What a variable is bound to this time must not decide about order: other values, same graph.
+    h = mix(h, s.op == Op::Bind && i == 1 ? 0 : s.src[i]->hash);
+    k = mix(k, s.src[i]->key);
   }
   for (size_t i = 0; i < s.ints.size(); ++i) {
     const auto v = static_cast<uint64_t>(s.ints[i]);

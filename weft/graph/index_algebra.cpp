@@ -36,6 +36,11 @@ struct AffineTerm {
   int64_t coefficient;
 };
 
+/// The order of operands: by structural hash; two values of one variable have the same.
+bool comes_later(NodeRef a, NodeRef b) {
+  return a->hash != b->hash ? a->hash > b->hash : a->key > b->key;
+}
+
 /// constant + sum of terms; terms sorted by structural hash, no zero coefficients.
 struct Sum {
   std::vector<AffineTerm> terms;
@@ -61,9 +66,7 @@ struct Sum {
       if (terms.size() > kMaxTerms) ok = false;
     }
   }
-  static bool before(const AffineTerm& t, NodeRef n) {
-    return t.node->hash != n->hash ? t.node->hash < n->hash : t.node < n;
-  }
+  static bool before(const AffineTerm& t, NodeRef n) { return comes_later(n, t.node); }
 
   /// Adds scale * n, walking n's own normal form.
   void add(NodeRef n, int64_t scale) {
@@ -166,7 +169,7 @@ NodeRef normal_product(Graph& g, NodeRef a, NodeRef b) {
   }
   if (a->op == Op::Mul && a->src(1)->op == Op::Const) return g.mul(g.mul(a->src(0), b), a->src(1));
   if (b->op == Op::Mul && b->src(1)->op == Op::Const) return g.mul(g.mul(a, b->src(0)), b->src(1));
-  if (a->hash > b->hash) return raw(g, Op::Mul, DType::Index, b, a);
+  if (comes_later(a, b)) return raw(g, Op::Mul, DType::Index, b, a);
   return nullptr;
 }
 
@@ -391,7 +394,7 @@ NodeRef normal_extreme(Graph& g, Op op, NodeRef a, NodeRef b) {
     if (bounds.min >= 0) return op == Op::Max ? a : b;
     if (bounds.max <= 0) return op == Op::Max ? b : a;
   }
-  if (a->op == Op::Const || (b->op != Op::Const && a->hash > b->hash))
+  if (a->op == Op::Const || (b->op != Op::Const && comes_later(a, b)))
     return raw(g, op, DType::Index, b, a);
   return nullptr;
 }

@@ -45,25 +45,23 @@ NodeRef simplified_bool(const NodeSpec& s) {
 }
 
 /// A conjunction (or disjunction) of scalars is a left-deep chain of distinct terms in hash order,
-/// so equal masks are equal nodes.
+/// so equal masks are equal nodes. Terms of one hash (buffers) stay as they were written.
 NodeRef normal_chain(Graph& g, const NodeSpec& s) {
   constexpr size_t kMaxTerms = 32;
   if (s.lanes != 1 || (s.op != Op::And && s.op != Op::Or)) return nullptr;
-  std::vector<NodeRef> terms, stack{s.src[0], s.src[1]};
+  const auto by_hash = [](NodeRef a, NodeRef b) { return a->hash < b->hash; };
+  std::vector<NodeRef> terms, stack{s.src[1], s.src[0]};
   while (!stack.empty()) {
     NodeRef n = stack.back();
     stack.pop_back();
     if (n->rank() != 0 || terms.size() > kMaxTerms) return nullptr;
     if (n->op == s.op) {
-      stack.push_back(n->src(0));
       stack.push_back(n->src(1));
-    } else {
-      terms.push_back(n);
+      stack.push_back(n->src(0));
+    } else if (std::find(terms.begin(), terms.end(), n) == terms.end()) {
+      terms.insert(std::upper_bound(terms.begin(), terms.end(), n, by_hash), n);
     }
   }
-  std::sort(terms.begin(), terms.end(),
-            [](NodeRef a, NodeRef b) { return a->hash != b->hash ? a->hash < b->hash : a < b; });
-  terms.erase(std::unique(terms.begin(), terms.end()), terms.end());
   NodeRef chain = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {
     const NodeRef src[] = {chain, terms[i]};

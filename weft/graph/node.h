@@ -40,8 +40,9 @@ struct Node {
   DeviceId device;
   uint32_t nsrc;
   uint32_t nints;
-  uint64_t hash;  ///< structural: independent of buffer ids, addresses and history; orders operands
-  uint64_t key;   ///< like hash, but with buffer ids: where the intern table looks
+  uint64_t hash;  ///< structural: independent of buffer ids, the values variables are bound to,
+                  ///< addresses and history; orders operands
+  uint64_t key;   ///< like hash, but with ids and values: where the intern table looks
   const Shape* shape;  ///< never null; rank 0 for kernel-level nodes
   int64_t vmin, vmax;  ///< bounds of an integer, bool or index value; the dtype's range where
                        ///< nothing is known

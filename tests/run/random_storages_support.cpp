@@ -1,0 +1,48 @@
+#include "tests/run/random_storages.h"
+
+#include "weft/base/context.h"
+#include "weft/rewrite/driver.h"
+#include "weft/run/index_value.h"
+
+namespace weft {
+namespace {
+
+std::vector<NodeRef> bound(Graph& g, const RandomGraph& r, const eval::Inputs& binding) {
+  std::vector<NodeRef> roots = g.import_all(r.roots), variables;
+  std::vector<int64_t> values;
+  for (NodeRef n : Toposort(roots)) {
+    if (n->op != Op::Variable) continue;
+    variables.push_back(n);
+    values.push_back(binding.variables.at(std::string(n->text())));
+  }
+  for (NodeRef& n : roots) n = bind_variables(g, n, variables, values);
+  return roots;
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<Storage>> storages_of(Context& context, const RandomGraph& r,
+                                                  const eval::Inputs& binding) {
+  Graph& g = tensor_graph(context);
+  const Graph::Building building(g);
+  const std::vector<NodeRef> roots = bound(g, r, binding);
+  std::vector<std::shared_ptr<Storage>> params, out;
+  NodeMap<NodeRef> in_memory;
+  for (NodeRef n : Toposort(roots)) {
+    if (n->op != Op::Param) continue;
+    const eval::Array& values = binding.params[static_cast<size_t>(param_slot(n))];
+    params.push_back(storage_from_bytes(context, values.bytes(), n->dtype, n->shape->span()));
+    in_memory[n] = params.back()->value();
+  }
+  for (NodeRef n : roots)
+    out.push_back(std::make_shared<Storage>(context, substitute(g, n, in_memory)));
+  return out;
+}
+
+eval::Array array_of(const Storage& s) {
+  eval::Extents extents;
+  for (NodeRef d : s.value()->shape->span()) extents.push_back(bound_value(d));
+  return eval::Array::copy_of(s.value()->dtype, extents, storage_to_bytes(s).data());
+}
+
+}  // namespace weft
