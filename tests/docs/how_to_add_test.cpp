@@ -49,10 +49,13 @@ void expect_applies(const std::string& name) {
 }
 
 TEST(HowToAdd, APrimitiveOpTouchesTwoFiles) {
-  EXPECT_EQ(touched_files("op"),
-            (std::set<std::string>{"weft/graph/ops.def", "weft/lower/decompose_int.cpp"}));
+  using Files = std::set<std::string>;
+  EXPECT_EQ(touched_files("op"), (Files{"weft/graph/ops.def", "weft/lower/decompose_int.cpp"}));
+  EXPECT_EQ(touched_files("binary_op"),
+            (Files{"weft/graph/ops.def", "weft/lower/decompose_float.cpp"}));
   if (!has_patch_program()) GTEST_SKIP() << "patch (Debian: patch) is not installed";
   expect_applies("op");
+  expect_applies("binary_op");
 }
 
 TEST(HowToAdd, ADerivedOpTouchesOneFile) {
@@ -61,7 +64,7 @@ TEST(HowToAdd, ADerivedOpTouchesOneFile) {
   expect_applies("derived_op");
 }
 
-/// Uses both new ops as a user would: on every device that runs here, against plain arithmetic.
+/// Uses the new ops as a user would: on every device that runs here, against plain arithmetic.
 constexpr const char* kProgram = R"(
 #include <bit>
 #include <cmath>
@@ -83,11 +86,37 @@ int wrong_counts(const char* device) {
   return wrong;
 }
 
+/// All pairs of awkward numbers, halves in their own rounding, and both gradients.
+int wrong_differences(const char* device) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> v = {0, -0.f, 1, 1.5f, -2.25f, 3e38f, -3e38f, 1e-40f, 65504, kInf, -kInf, NAN};
+  const auto n = static_cast<int64_t>(v.size());
+  int wrong = 0;
+  for (const DType dtype : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
+    const Tensor a = Tensor::from(v).cast(dtype).to(device);
+    const std::vector<double> x = a.to_vector<double>();
+    const std::vector<double> got = a.reshape({n, 1}).fdim(a).to_vector<double>();
+    for (size_t i = 0; i < got.size(); ++i) {
+      const double p = x[i / v.size()], q = x[i % v.size()];
+      const double exact = dtype == DType::F64 ? std::fdim(p, q) : std::fdim(float(p), float(q));
+      const double expected = Tensor::full({}, exact, DType::F64).cast(dtype).item<double>();
+      wrong += got[i] != expected && !(std::isnan(got[i]) && std::isnan(expected));
+    }
+  }
+  Tensor x = Tensor::of({1.f, 2.f, 3.f}).to(device).requires_grad_();
+  Tensor y = Tensor::of({2.f}).to(device).requires_grad_();
+  x.fdim(y).sum().backward();
+  wrong += x.grad().to_vector<float>() != std::vector<float>{0, 0, 1};
+  wrong += y.grad().to_vector<float>() != std::vector<float>{-1};
+  return wrong + (Tensor::of({5, 1}).fdim(2).to_vector<float>() != std::vector<float>{3, 0});
+}
+
 int wrong_on(const char* device) {
   int wrong = wrong_counts<int8_t>(device) + wrong_counts<int16_t>(device) +
               wrong_counts<int32_t>(device) + wrong_counts<int64_t>(device) +
               wrong_counts<uint8_t>(device) + wrong_counts<uint16_t>(device) +
-              wrong_counts<uint32_t>(device) + wrong_counts<uint64_t>(device);
+              wrong_counts<uint32_t>(device) + wrong_counts<uint64_t>(device) +
+              wrong_differences(device);
   Tensor x = Tensor::of({0.25f, 0.5f, 0.75f}).to(device).requires_grad_();
   const std::vector<float> y = x.logit().to_vector<float>();
   x.logit().sum().backward();
@@ -113,11 +142,12 @@ TEST(HowToAdd, SlowThePatchedTreeBuildsAndItsOpsWork) {
       "rm -rf '{0}' && mkdir '{0}' && cp -r CMakeLists.txt README.md cmake docs examples weft "
       "tests '{0}' && "
       "cp '{1}' '{0}/use.cpp' && "
-      "for p in op derived_op; do patch -s -p1 -d '{0}' < tests/docs/patches/$p.patch || exit 1; "
+      "for p in op binary_op derived_op; do patch -s -p1 -d '{0}' < tests/docs/patches/$p.patch || exit 1; "
       "done && printf 'add_executable(use use.cpp)\\ntarget_link_libraries(use PRIVATE "
       "weft_tensor)\\n' >> '{0}/CMakeLists.txt' && cmake -S '{0}' -B '{0}/build' -G Ninja && "
-      "cmake --build '{0}/build' --target use compiler_tests core_tests && '{0}/build/use' && "
-      "'{0}/build/compiler_tests' --gtest_filter=LowerDecompose.UnaryOps --gtest_brief=1 && "
+      "cmake --build '{0}/build' --target use compiler_tests core_tests run_tests && '{0}/build/use' && "
+      "'{0}/build/compiler_tests' '--gtest_filter=LowerDecompose.*aryOps' --gtest_brief=1 && "
+      "'{0}/build/run_tests' '--gtest_filter=Functions.*' --gtest_brief=1 && "
       "'{0}/build/core_tests' '--gtest_filter=RandomGraphs.*' --gtest_brief=1 && rm -rf '{0}'",
       tree, program));
   EXPECT_EQ(s.status, 0) << s.output.substr(s.output.size() > 4000 ? s.output.size() - 4000 : 0);

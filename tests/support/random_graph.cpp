@@ -17,11 +17,11 @@ constexpr DType kIndexTypes[] = {DType::I32, DType::I64, DType::I8, DType::U32};
 
 /// Every op of one operand and its dtype: those that take small integers to such, then those that
 /// are rounded once, then approximate ones.
-struct UnaryOps {
-  std::vector<Op> list = {Op::Neg, Op::Not, Op::Trunc};
+struct Choices {
+  std::vector<Op> list;
   size_t exact, rounded;
 
-  UnaryOps() {
+  Choices(OpGroup group, std::vector<Op> first) : list(std::move(first)), group_(group) {
     add(kIntOnly, 0);
     exact = list.size();
     add(0, kApproximate);
@@ -33,11 +33,19 @@ struct UnaryOps {
     for (const OpInfo& row : kOps) {
       const bool converts = row.op == Op::Cast || row.op == Op::Bitcast || row.op == Op::ToIndex;
       const bool listed = std::find(list.begin(), list.end(), row.op) != list.end();
-      if (row.group == OpGroup::Unary && !converts && !listed && (row.traits & with) == with &&
-          (row.traits & without) == 0)
+      if (row.group == group_ && !converts && !listed && (row.traits & with) == with &&
+          (row.traits & (without | kBoolResult)) == 0)
         list.push_back(row.op);
     }
   }
+  Op pick(Random& random, const RandomGraphOptions& options) const {
+    return list[random.below(options.exact            ? exact
+                             : options.transcendental ? list.size()
+                                                      : rounded)];
+  }
+
+ private:
+  OpGroup group_;
 };
 
 class Generator {
@@ -112,16 +120,13 @@ class Generator {
   // ---- elementwise
 
   NodeRef unary(NodeRef x) {
-    static const UnaryOps ops;
-    const size_t choices = options_.exact            ? ops.exact
-                           : options_.transcendental ? ops.list.size()
-                                                     : ops.rounded;
-    return build(ops.list[random_.below(choices)], x->dtype, {x});
+    static const Choices ops(OpGroup::Unary, {Op::Neg, Op::Not, Op::Trunc});
+    return build(ops.pick(random_, options_), x->dtype, {x});
   }
   NodeRef binary(NodeRef x) {
-    constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max, Op::Min,  Op::And, Op::Or,
-                          Op::Xor, Op::Shl, Op::Shr, Op::IDiv, Op::Mod, Op::Div};
-    const Op op = ops[random_.below(options_.exact ? 11 : 12)];
+    static const Choices ops(OpGroup::Binary, {Op::Add, Op::Mul, Op::Max, Op::Min, Op::And, Op::Or,
+                                               Op::Xor, Op::Shl, Op::Shr, Op::IDiv, Op::Mod});
+    const Op op = ops.pick(random_, options_);
     NodeRef y = partner(x, x->dtype);
     NodeRef n = random_.chance(50) ? build(op, x->dtype, {x, y}) : build(op, x->dtype, {y, x});
     return without_zero_sign(n, op == Op::Max || op == Op::Min);

@@ -1,5 +1,5 @@
-// Every function of ops.def and derived.def that can be called without arguments: kernels against
-// the oracle, gradients against finite differences. A new row is tested by being there.
+// Every function of ops.def, and those of derived.def that can be called without arguments: kernels
+// against the oracle, gradients against finite differences. A new row is tested by being there.
 #include <cmath>
 #include <type_traits>
 
@@ -27,10 +27,14 @@ constexpr Function caller(F f) {
            requires requires { x.method(); } \
          { return x.method(); })
 
+/// Both operands vary, and are equal nowhere that is tested.
+#define CALLER_Unary(method) [](const Tensor& x) { return x.method(); }
+#define CALLER_Binary(method) [](const Tensor& x) { return x.method(1.35 - x); }
+
 const Row kFunctions[] = {
 #define WEFT_OP(...)
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, ...) \
-  {#method, (traits) & kIntOnly ? nullptr : CALLER(method)},
+#define WEFT_FUNCTION(id, Name, mnemonic, group, arity, traits, method, ...) \
+  {#method, (traits) & kIntOnly ? nullptr : Function(CALLER_##group(method))},
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
 #undef WEFT_OP

@@ -15,34 +15,22 @@ namespace {
 __extension__ using Wide = __int128;
 __extension__ using Bits = unsigned __int128;
 
-// ---- functions: one of ops.def on a float, a double or an integer. long double results, the
-// reference of ulp tests, are rounded once.
+// ---- functions: one of ops.def on floats, doubles or integers. long double results, the reference
+// of ulp tests, are rounded once.
 
 #define WEFT_OP(...)
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
-  template <class T>                                                            \
-  T value_of_##Name([[maybe_unused]] T x, [[maybe_unused]] int width) {         \
-    constexpr bool kOfIntegers = ((traits) & kIntOnly) != 0;                    \
-    if constexpr (kOfIntegers == std::is_same_v<T, Wide>)                       \
-      return static_cast<T>(value);                                             \
-    else                                                                        \
-      internal_error("eval", "{} is not defined for these operands", mnemonic); \
+#define WEFT_FUNCTION(id, Name, mnemonic, group, arity, traits, method, value, ...)               \
+  template <class T>                                                                              \
+  T value_of_##Name([[maybe_unused]] T x, [[maybe_unused]] T other, [[maybe_unused]] int width) { \
+    if constexpr (((traits) & (std::is_same_v<T, Wide> ? kFloatOnly : kIntOnly)) == 0)            \
+      return static_cast<T>(value);                                                               \
+    else                                                                                          \
+      internal_error("eval", "{} is not defined for these operands", mnemonic);                   \
   }
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
 
 // ---- floats: each op in float or double
-
-template <class T>
-T maximum(T a, T b) {
-  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
-  return a > b ? a : b;
-}
-template <class T>
-T minimum(T a, T b) {
-  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<T>::quiet_NaN();
-  return a < b ? a : b;
-}
 
 template <class T>
 struct FloatRow {
@@ -52,8 +40,8 @@ struct FloatRow {
 
 template <class T>
 constexpr FloatRow<T> kFloatRows[] = {
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
-  {Op::Name, [](T x, T, T) { return value_of_##Name(x, 0); }},
+#define WEFT_FUNCTION(id, Name, ...) \
+  {Op::Name, [](T a, T b, T) { return value_of_##Name(a, b, 0); }},
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
     {Op::Neg, [](T a, T, T) { return -a; }},
@@ -61,8 +49,6 @@ constexpr FloatRow<T> kFloatRows[] = {
     {Op::Add, [](T a, T b, T) { return a + b; }},
     {Op::Mul, [](T a, T b, T) { return a * b; }},
     {Op::Div, [](T a, T b, T) { return a / b; }},
-    {Op::Max, [](T a, T b, T) { return maximum(a, b); }},
-    {Op::Min, [](T a, T b, T) { return minimum(a, b); }},
     {Op::MulAcc, [](T a, T b, T c) { return std::fma(a, b, c); }},
 };
 
@@ -109,8 +95,8 @@ struct IntRow {
 };
 
 constexpr IntRow kIntRows[] = {
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
-  {Op::Name, [](const IntOperands& v) { return value_of_##Name(v.a, v.width); }},
+#define WEFT_FUNCTION(id, Name, ...) \
+  {Op::Name, [](const IntOperands& v) { return value_of_##Name(v.a, v.b, v.width); }},
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
 #undef WEFT_OP
@@ -120,8 +106,6 @@ constexpr IntRow kIntRows[] = {
     {Op::Mul, [](const IntOperands& v) { return product(v.a, v.b); }},
     {Op::IDiv, [](const IntOperands& v) { return floor_quotient(v.a, v.b); }},
     {Op::Mod, [](const IntOperands& v) { return floor_remainder(v.a, v.b); }},
-    {Op::Max, [](const IntOperands& v) { return v.a > v.b ? v.a : v.b; }},
-    {Op::Min, [](const IntOperands& v) { return v.a < v.b ? v.a : v.b; }},
     {Op::And, [](const IntOperands& v) { return v.a & v.b; }},
     {Op::Or, [](const IntOperands& v) { return v.a | v.b; }},
     {Op::Xor, [](const IntOperands& v) { return v.a ^ v.b; }},

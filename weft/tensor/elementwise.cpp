@@ -75,11 +75,17 @@ Tensor unary(Op op, const Tensor& x, DType dtype, CallSite at) {
   return scope.result(scope.g.alu(op, {scope.g.cast(x.node(), dtype)}));
 }
 
-Tensor function(Op op, const Tensor& x, CallSite at) {
+DType taken(Op op, DType d) { return has_trait(op, kFloatOnly) ? float_or_default(d) : d; }
+
+Tensor function(const char* tag, Op op, const Tensor& x, CallSite at) {
   const CallSiteScope site(at);
-  const DType dtype = x.dtype();
-  require_takes(info(op).mnemonic, op, dtype);
-  return unary(op, x, has_trait(op, kFloatOnly) ? float_or_default(dtype) : dtype, at);
+  require_takes(tag, op, x.dtype());
+  return unary(op, x, taken(op, x.dtype()), at);
+}
+
+Tensor function(const char* tag, Op op, const Tensor& x, const Operand& other, CallSite at) {
+  const CallSiteScope site(at);
+  return apply(tag, op, taken(op, meet(tag, x, other)), x, other, at);
 }
 
 }  // namespace
@@ -132,16 +138,6 @@ Tensor Tensor::invert(const Operand& operand) {
 
 // ---- named binary and ternary ones
 
-Tensor Tensor::maximum(const Operand& other, CallSite at) const {
-  const CallSiteScope site(at);
-  return apply("maximum", Op::Max, meet("maximum", *this, other), *this, other, at);
-}
-
-Tensor Tensor::minimum(const Operand& other, CallSite at) const {
-  const CallSiteScope site(at);
-  return apply("minimum", Op::Min, meet("minimum", *this, other), *this, other, at);
-}
-
 Tensor Tensor::floor_div(const Operand& other, CallSite at) const {
   const CallSiteScope site(at);
   const DType dtype = meet("floor_div", *this, other);
@@ -163,11 +159,13 @@ Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
   return scope.result(scope.g.where(operands[0], operands[1], operands[2]));
 }
 
-// ---- unary ones
+// ---- functions and unary ones
 
 #define WEFT_OP(...)
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, ...) \
-  Tensor Tensor::method(CallSite at) const { return function(Op::Name, *this, at); }
+#define WEFT_FUNCTION(id, Name, mnemonic, group, arity, traits, method, ...) \
+  Tensor Tensor::method(WEFT_PARAMS_##group CallSite at) const {             \
+    return function(#method, Op::Name, *this, WEFT_PASSED_##group at);       \
+  }
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
 #undef WEFT_OP

@@ -30,15 +30,6 @@ void divide(Backward& b) {
   if (b.wants(1)) b.give(1, -(q * b.y()));
 }
 
-/// Ties share equally.
-void extreme(Backward& b) {
-  const Tensor tie = b.x(0) == b.x(1), half = b.grad * 0.5;
-  const Tensor first = b.n->op == Op::Max ? b.x(0) > b.x(1) : b.x(0) < b.x(1);
-  const Tensor second = b.n->op == Op::Max ? b.x(0) < b.x(1) : b.x(0) > b.x(1);
-  if (b.wants(0)) b.give(0, first.where(b.grad, tie.where(half, 0)));
-  if (b.wants(1)) b.give(1, second.where(b.grad, tie.where(half, 0)));
-}
-
 void where(Backward& b) {
   if (b.wants(1)) b.give(1, b.x(0).where(b.grad, 0));
   if (b.wants(2)) b.give(2, b.x(0).where(0, b.grad));
@@ -53,14 +44,12 @@ void neg(Backward& b) { b.give(0, -b.grad); }
 
 // The functions' are in ops.def.
 #define WEFT_OP(...)
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc)                 \
-  Tensor gradient_of_##Name([[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& y, \
-                            [[maybe_unused]] const Tensor& grad) {                              \
-    return gradient;                                                                            \
-  }                                                                                             \
-  void function_##Name(Backward& b) {                                                           \
-    const Tensor given = gradient_of_##Name(b.x(0), b.y(), b.grad);                             \
-    if (given.defined()) b.give(0, given);                                                      \
+#define WEFT_FUNCTION(id, Name, mnemonic, group, arity, traits, method, value, doc, ...) \
+  void function_##Name(Backward& b) {                                                    \
+    [[maybe_unused]] const Tensor x = b.x(0), other = b.x((arity) - 1), y = b.y();       \
+    [[maybe_unused]] const Tensor grad = b.grad;                                         \
+    const std::vector<Tensor> given = {__VA_ARGS__};                                     \
+    for (size_t i = 0; i < given.size(); ++i) b.give(i, given[i]);                       \
   }
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
@@ -341,20 +330,18 @@ struct GradientRow {
 
 // Ops that are not listed pass nothing on: comparisons, integers, Trunc, Bitcast, Detach.
 constexpr GradientRow kGradients[] = {
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, value, gradient, doc) \
-  {Op::Name, (traits) & kIntOnly ? nullptr : function_##Name},
+#define WEFT_FUNCTION(id, Name, ...) {Op::Name, function_##Name},
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
 #undef WEFT_OP
-    {Op::Neg, neg},         {Op::Cast, cast},         {Op::Add, add},
-    {Op::Mul, mul},         {Op::Div, divide},        {Op::Max, extreme},
-    {Op::Min, extreme},     {Op::Where, where},       {Op::MulAcc, mulacc},
-    {Op::Reshape, reshape}, {Op::Expand, expand},     {Op::Permute, permute},
-    {Op::Pad, pad},         {Op::Shrink, shrink},     {Op::Flip, flip},
-    {Op::Window, window},   {Op::Unwindow, unwindow}, {Op::Gather, gather},
-    {Op::Scatter, scatter}, {Op::Assign, assign},     {Op::Reduce, reduce},
-    {Op::Scan, scan},       {Op::Get, loop_result},   {Op::Contiguous, same},
-    {Op::Copy, copy},
+    {Op::Neg, neg},         {Op::Cast, cast},       {Op::Add, add},
+    {Op::Mul, mul},         {Op::Div, divide},      {Op::Where, where},
+    {Op::MulAcc, mulacc},   {Op::Reshape, reshape}, {Op::Expand, expand},
+    {Op::Permute, permute}, {Op::Pad, pad},         {Op::Shrink, shrink},
+    {Op::Flip, flip},       {Op::Window, window},   {Op::Unwindow, unwindow},
+    {Op::Gather, gather},   {Op::Scatter, scatter}, {Op::Assign, assign},
+    {Op::Reduce, reduce},   {Op::Scan, scan},       {Op::Get, loop_result},
+    {Op::Contiguous, same}, {Op::Copy, copy},
 };
 
 constexpr std::array<GradientRule, 256> by_op() {

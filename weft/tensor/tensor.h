@@ -254,16 +254,15 @@ class Tensor {
   friend Tensor operator-(const Operand& x) { return negate(x); }
   friend Tensor operator~(const Operand& x) { return invert(x); }  ///< of bits; of a bool: not
 
-  Tensor maximum(const Operand& other, CallSite = CallSite::here()) const;
-  Tensor minimum(const Operand& other, CallSite = CallSite::here()) const;
   Tensor floor_div(const Operand& other, CallSite = CallSite::here()) const;
   Tensor pow(const Operand& exponent, CallSite = CallSite::here()) const;
   /// This is the condition: a where true, else b.
   Tensor where(const Operand& a, const Operand& b, CallSite = CallSite::here()) const;
-  // sqrt, exp2, log2, sin: the functions of ops.def. Integers become f32.
+  // The functions of ops.def: sqrt, exp2, log2, sin, of which integers become f32; maximum,
+  // minimum.
 #define WEFT_OP(...)
-#define WEFT_FUNCTION(id, Name, mnemonic, traits, method, ...) \
-  Tensor method(CallSite = CallSite::here()) const;
+#define WEFT_FUNCTION(id, Name, mnemonic, group, arity, traits, method, ...) \
+  Tensor method(WEFT_PARAMS_##group CallSite = CallSite::here()) const;
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
 #undef WEFT_OP
