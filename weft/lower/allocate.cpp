@@ -186,8 +186,10 @@ class Scan {
     std::vector<size_t> order;
     for (size_t v = 0; v < intervals_.size(); ++v)
       if (intervals_[v].used()) order.push_back(v);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return intervals_[a].begin < intervals_[b].begin; });
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      const int32_t x = intervals_[a].begin, y = intervals_[b].begin;
+      return x != y ? x < y : a < b;
+    });
     for (size_t v : order) {
       expire(intervals_[v].begin);
       place(v);

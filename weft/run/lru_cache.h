@@ -37,9 +37,7 @@ class LruCache {
   LruCache(Graph& graph, size_t most) : graph_(graph), most_(most) {}
   LruCache(const LruCache&) = delete;
   LruCache& operator=(const LruCache&) = delete;
-  ~LruCache() {
-    while (!entries_.empty()) drop_oldest();
-  }
+  ~LruCache() { clear(); }
 
   /// V() where there is none.
   V find(const CacheKey& key) {
@@ -57,6 +55,9 @@ class LruCache {
     entries_.emplace_front(key, std::move(value));
     index_.emplace(std::move(key), entries_.begin());
     while (entries_.size() > most_) drop_oldest();
+  }
+  void clear() {
+    while (!entries_.empty()) drop_oldest();
   }
   CacheCounts counts() const {
     CacheCounts c = counts_;

@@ -42,4 +42,11 @@ void reset_run_stats(Context& context) {
   context.get<DeviceTable>().default_device().allocator().reset_peak();
 }
 
+void clear_run_caches(Context& context) {
+  RunState& run = context.get<RunState>();
+  std::lock_guard lock(run.mutex);
+  run.schedules.clear();
+  run.kernels.clear();
+}
+
 }  // namespace weft

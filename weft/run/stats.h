@@ -25,5 +25,7 @@ struct RunStats {
 RunStats run_stats(Context& context);
 /// Sets the sums to 0 and the peak to what is live now; caches keep their contents.
 void reset_run_stats(Context& context);
+/// Forgets every cached schedule and kernel.
+void clear_run_caches(Context& context);
 
 }  // namespace weft

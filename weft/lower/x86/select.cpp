@@ -153,7 +153,7 @@ void X86Selector::place(int32_t label) { emit(Instruction{.form = kLabel, .label
 Address X86Selector::address_of(NodeRef param, NodeRef index) {
   const int64_t size = bits(param->dtype) / 8;
   Address a{.base = value(param), .scale = static_cast<uint8_t>(size)};
-  auto fits = [size](NodeRef n) {
+  auto fits = [](NodeRef n) {
     return n->op == Op::Const && n->vmin > -(int64_t{1} << 27) && n->vmin < (int64_t{1} << 27);
   };
   if (index->op == Op::Add && fits(index->src(1))) {
