@@ -318,6 +318,7 @@ void compare(std::string_view device, std::string_view compiler, const DTypes& d
 }
 
 TEST(EveryOp, Interpreted) { compare("CPU:INTERP", "", data_types()); }
+TEST(EveryOp, MachineCode) { compare("CPU:X86", "", data_types()); }
 /// The others take a compiler half a minute; tests/device/ops_test.cpp has their plain kernels.
 TEST(EveryOp, CompiledForTwoTypes) { compare("CPU:C", "", {DType::BF16, DType::I32}); }
 TEST(EveryOp, SlowCompiled) {

@@ -81,6 +81,11 @@ TEST_F(RandomSymbolic, InterpretedForEveryBinding) {
   expect_equal(0, 300, 1);
 }
 
+TEST_F(RandomSymbolic, MachineCodeForEveryBinding) {
+  use("CPU:X86");
+  expect_equal(0, 150, 1);
+}
+
 TEST_F(RandomSymbolic, CompiledForEveryBinding) {
   use("CPU:C");
   expect_equal(0, 30, 30);

@@ -125,12 +125,19 @@ class Threads {
 TEST(RandomThreads, SplitReductionsHaveTheSameBits) {
   Threads("CPU:INTERP").expect_same_sums();
   Threads("CPU:C").expect_same_sums();
+  Threads("CPU:X86").expect_same_sums();
 }
 
 TEST(RandomThreads, InterpretedGraphsHaveTheSameBits) {
   Threads threads("CPU:INTERP");
   threads.expect_same_bits(0, 250, large());
   threads.expect_same_bits(0, 40, huge());
+}
+
+TEST(RandomThreads, MachineCodeHasTheSameBits) {
+  Threads threads("CPU:X86");
+  threads.expect_same_bits(0, 100, large());
+  threads.expect_same_bits(0, 20, huge());
 }
 
 TEST(RandomThreads, CompiledGraphsHaveTheSameBits) {
@@ -140,9 +147,11 @@ TEST(RandomThreads, CompiledGraphsHaveTheSameBits) {
 }
 
 TEST(RandomThreads, SlowHundredThousandGraphs) {
-  Threads interpreted("CPU:INTERP"), compiled("CPU:C");
-  interpreted.expect_same_bits(1000, 95000, large());
-  interpreted.expect_same_bits(1000, 4000, huge());
+  Threads interpreted("CPU:INTERP"), machine_code("CPU:X86"), compiled("CPU:C");
+  interpreted.expect_same_bits(1000, 76000, large());
+  interpreted.expect_same_bits(1000, 3000, huge());
+  machine_code.expect_same_bits(1000, 19000, large());
+  machine_code.expect_same_bits(1000, 1000, huge());
   compiled.expect_same_bits(1000, 500, large(), 50);
   compiled.expect_same_bits(1000, 500, huge(), 50);
 }

@@ -218,6 +218,7 @@ TEST(RandomSchedule, MachineCodeIsExactOnSmallIntegers) {
   testing::RunOptions options;
   options.device = "X86";
   expect_equal(400, graphs, options);
+  expect_equal(150, symbolic(graphs), options);
 }
 
 TEST(RandomSchedule, SlowHundredThousandGraphs) {
@@ -227,6 +228,9 @@ TEST(RandomSchedule, SlowHundredThousandGraphs) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(50000, graphs, {});
+  options = {};
+  options.device = "X86";
+  expect_equal(20000, graphs, options);
 }
 
 TEST(RandomSchedule, SlowHundredThousandSymbolicGraphs) {
@@ -236,6 +240,9 @@ TEST(RandomSchedule, SlowHundredThousandSymbolicGraphs) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(50000, symbolic(graphs), {});
+  options = {};
+  options.device = "X86";
+  expect_equal(20000, symbolic(graphs), options);
 }
 
 }  // namespace

@@ -222,6 +222,12 @@ TEST(RandomSums, CompiledKernelsAreWithinTheBound) {
   for (const bool anywhere : {true, false}) expect_close(8, with_sums(anywhere), options);
 }
 
+TEST(RandomSums, MachineCodeIsWithinTheBound) {
+  testing::RunOptions options;
+  options.device = "X86";
+  for (const bool anywhere : {true, false}) expect_close(60, with_sums(anywhere), options);
+}
+
 TEST(RandomSums, SlowHundredThousandGraphs) {
   for (const bool anywhere : {true, false}) {
     expect_close(40000, with_sums(anywhere), {});

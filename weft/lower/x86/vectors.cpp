@@ -160,7 +160,8 @@ void X86Selector::select_vector(NodeRef n) {
 
 Parts X86Selector::vector_op(NodeRef n) {
   const NodeRef first = n->src(n->op == Op::Where ? 1 : 0);
-  if (n->op == Op::Cast) {
+  // The bits of a bool are 0 or 1, but a vector of bools is a mask.
+  if (n->op == Op::Cast || (n->op == Op::Bitcast && is_bool(n->src(0)->dtype))) {
     Parts converted = vector_cast(n);
     return converted.empty() ? lane_by_lane(n) : converted;
   }
