@@ -1,4 +1,9 @@
 // Optimizers: each step of a parameter and its state is one kernel with several outputs.
+//
+//   nn::Adam adam(parameters(net), {.lr = 0.001});
+//   adam.zero_grad();
+//   loss.backward();
+//   adam.step();
 #pragma once
 
 #include <vector>
@@ -13,15 +18,16 @@ class Optimizer {
 
   // Forgets the gradients; backward() adds to them.
   void zero_grad();
-  // Updates every parameter that has a gradient, and runs it.
+  // Updates every parameter that has a gradient, and runs it. An Error where none has one.
   void step(CallSite = CallSite::here());
   // The same without running: realize these, together with the loss. Each is a tensor that changed.
   std::vector<Tensor> schedule_step(CallSite = CallSite::here());
 
-  double lr() const;
-  void set_lr(double lr, CallSite = CallSite::here());  // takes effect in captured steps too
+  double lr() const;  // realizes
+  // Takes effect in captured steps too. An Error below 0.
+  void set_lr(double lr, CallSite = CallSite::here());
 
-  // lr and the state of every parameter, by position: "m.0", "v.3".
+  // lr and the state of every parameter, by position: "m.0", "v.3". state_dict(adam) saves it.
   void visit(StateVisitor& v);
   const std::vector<Tensor>& params() const { return params_; }
 
@@ -47,7 +53,8 @@ struct SgdOptions {
   bool nesterov = false;
 };
 
-// v = momentum * v + g; p -= lr * v (with nesterov: lr * (g + momentum * v)). PyTorch's form.
+// v = momentum * v + g; p -= lr * v (with nesterov: lr * (g + momentum * v)). PyTorch's form, for
+// g = gradient + weight_decay * p. Negative options, and nesterov without momentum, are Errors.
 class SGD : public Optimizer {
  public:
   explicit SGD(std::vector<Tensor> params, const SgdOptions& options = {},
@@ -68,7 +75,9 @@ struct AdamOptions {
   bool decoupled = false;  // decay the parameter itself (AdamW), not its gradient
 };
 
-// Kingma and Ba 2015, with bias correction; decoupled decay: Loshchilov and Hutter 2019.
+// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; p -= lr m' / (sqrt(v') + eps) for m'
+// and v' divided by 1 - beta^steps. Kingma and Ba 2015; decoupled decay: Loshchilov and Hutter
+// 2019. Moments are at least f32. betas outside [0, 1) and negative options are Errors.
 class Adam : public Optimizer {
  public:
   explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {},

@@ -11,7 +11,8 @@
 namespace weft::nn {
 
 // Sequential net(Linear(784, 128), &relu, Linear(128, 10)); net(x); parameters(net).
-// Names are positions, functions included: "0.weight", "2.weight".
+// Names are positions, functions included: "0.weight", "2.weight". A step is anything that takes a
+// Tensor and gives one; it is moved or copied in.
 class Sequential {
  public:
   template <class... Steps>

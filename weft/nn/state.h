@@ -53,8 +53,9 @@ class StateVisitor {
   std::string prefix_;
 };
 
-// A tensor of one value in memory of its own. Equal constants are one node of the graph and would
-// share a buffer until the first write, which makes the first step another program than the rest.
+// A realized tensor of one value in memory of its own. Equal constants are one node of the graph
+// and would share a buffer until the first write, which makes the first step another program than
+// the rest.
 Tensor own_constant(const Dims& shape, double value, DType dtype = kDefaultFloat,
                     CallSite at = CallSite::here());
 
@@ -83,6 +84,8 @@ std::vector<Tensor> parameters(M& module) {
 // Writes the values of `from` into the tensors of `into` by name. Everything is compared first:
 // names that are missing or unexpected and shapes that differ are one Error that lists them, and
 // nothing is written. dtypes are converted. Not strict: only names on both sides count.
+//
+//   load_state_dict(net, load_tensors("net.safetensors").tensors);
 void load_state_dict(const StateDict& into, const StateDict& from, bool strict = true,
                      CallSite at = CallSite::here());
 

@@ -73,18 +73,19 @@ class Dim {
   RootedNode node_;
 };
 
-Dim max(const Dim& a, const Dim& b);
+Dim max(const Dim& a, const Dim& b);  ///< the larger, an expression where that is not known
 Dim min(const Dim& a, const Dim& b);
 
 /// A named size that is chosen per run: Variable n("n", 1, 1024); x.shrink({{0, n.bind(17)}}).
 /// Kernels are compiled once for the whole range [min, max].
 class Variable {
  public:
+  /// 0 <= min <= max; every value is a multiple of `multiple`, which kernels may rely on.
   Variable(std::string_view name, int64_t min, int64_t max, int64_t multiple = 1,
            CallSite at = CallSite::here());
   /// This variable with its value; Error outside the range.
   Dim bind(int64_t value, CallSite at = CallSite::here()) const;
-  Dim unbound() const { return Dim(node_.get()); }
+  Dim unbound() const { return Dim(node_.get()); }  ///< without a value: realizing it is an Error
 
  private:
   RootedNode node_;
@@ -115,8 +116,8 @@ class Dims {
   Dim& back() { return dims_.back(); }
   const Dim& back() const { return dims_.back(); }
 
-  Dim product() const;
-  bool is_static() const;
+  Dim product() const;      ///< the number of elements; 1 for ()
+  bool is_static() const;   ///< all sizes are numbers
   std::string text() const;  ///< "(2, 3)", "(n, 4)", "()"
   friend bool operator==(const Dims& a, const Dims& b) { return a.dims_ == b.dims_; }
 
