@@ -58,11 +58,6 @@ constexpr OptionRow kOptionRows[] = {
 #define TEXT(NAME, field, initial, doc) {"WEFT_" #NAME, "TEXT", initial, doc},
 #define SYSTEM(NAME, field, doc) {#NAME, "SYSTEM", "", doc},
 #include "weft/base/options.def"
-#undef INT
-#undef BOOL
-#undef BYTES
-#undef TEXT
-#undef SYSTEM
 };
 
 [[noreturn]] void unknown_option(std::string_view name) {
@@ -104,11 +99,6 @@ void Options::set(std::string_view name, std::string_view value) {
   if (name == #NAME) return void(field = value);
 #define SYSTEM(NAME, field, doc)
 #include "weft/base/options.def"
-#undef INT
-#undef BOOL
-#undef BYTES
-#undef TEXT
-#undef SYSTEM
   unknown_option(name);
 }
 

@@ -14,11 +14,6 @@ struct Options {
 #define TEXT(NAME, field, initial, doc) std::string field = initial;
 #define SYSTEM(NAME, field, doc) std::string field;
 #include "weft/base/options.def"
-#undef INT
-#undef BOOL
-#undef BYTES
-#undef TEXT
-#undef SYSTEM
 
   // Parses NAME=value strings ending with nullptr. Unknown WEFT_ names and bad values are Errors.
   static Options parse(const char* const* environment);

@@ -143,12 +143,7 @@ class Decoder {
       case Op::Acc:
       case Op::GetAcc: return copy(slot(n), operand(n->src(0)), bytes_of(n));
       case Op::SetAcc: return copy(operand(n->src(0)), operand(n->src(1)), bytes_of(n->src(0)));
-      case Op::Vec: {
-        const uint32_t out = slot(n);
-        for (uint32_t k = 0; k < n->nsrc; ++k)
-          copy(out + k * width_of(n), operand(n->src(k)), width_of(n));
-        return;
-      }
+      case Op::Vec: return pack(n);
       case Op::Lane: {
         const auto k = static_cast<uint32_t>(n->int_arg(0));
         return copy(slot(n), operand(n->src(0)) + k * width_of(n), width_of(n));
@@ -160,6 +155,11 @@ class Decoder {
       case Op::Cast: return cast(n, n->src(0)->dtype);
       default: return alu(n);
     }
+  }
+
+  void pack(NodeRef n) {
+    const uint32_t out = slot(n), width = width_of(n);
+    for (uint32_t k = 0; k < n->nsrc; ++k) copy(out + k * width, operand(n->src(k)), width);
   }
 
   void copy(uint32_t to, uint32_t from, uint32_t bytes) {

@@ -111,6 +111,9 @@ class Graph {
   std::unique_ptr<State> state_;
 };
 
+/// `chain`, whose first sources lead to `from`, on `to` instead: the same view of another array.
+NodeRef rebase(Graph& g, NodeRef chain, NodeRef from, NodeRef to);
+
 /// The nodes `roots` reach, each after its sources. Iterative: depth is limited by memory only.
 class Toposort {
  public:

@@ -109,21 +109,23 @@ const Shape* loop_shape(Graph& g, const NodeSpec& s) {
   return without_axes(g, s.src[0], s.ints.subspan(4));
 }
 
+const Shape* shrink_shape(Graph& g, const NodeSpec& s) {
+  const size_t rank = s.src[0]->rank();
+  require(s.src.size() == 1 + 2 * rank && s.ints.size() == rank, s,
+          "needs begin, size and step for every axis");
+  return g.shape(dims_from(s, 1 + rank));
+}
+
 const Shape* infer_shape(Graph& g, const NodeSpec& s) {
   switch (s.op) {
     case Op::Iota:
-    case Op::Buffer: return g.shape(s.src);
+    case Op::Buffer:
     case Op::Param: return g.shape(s.src);
     case Op::Reshape:
     case Op::Expand: return g.shape(dims_from(s, 1));
     case Op::Permute: return permute_shape(g, s);
     case Op::Pad: return pad_shape(g, s);
-    case Op::Shrink: {
-      const size_t rank = s.src[0]->rank();
-      require(s.src.size() == 1 + 2 * rank && s.ints.size() == rank, s,
-              "needs begin, size and step for every axis");
-      return g.shape(dims_from(s, 1 + rank));
-    }
+    case Op::Shrink: return shrink_shape(g, s);
     case Op::Window: return window_shape(g, s);
     case Op::Unwindow: return unwindow_shape(g, s);
     case Op::Gather: return gather_shape(g, s);
@@ -140,7 +142,7 @@ const Shape* infer_shape(Graph& g, const NodeSpec& s) {
     case Op::Copy:
     case Op::Assign:
     case Op::Scatter:
-    case Op::Stage: return s.src[0]->shape;
+    case Op::Stage:
     case Op::ToIndex: return s.src[0]->shape;
     default: return is_alu(s.op) ? alu_shape(g, s) : g.scalar_shape();
   }

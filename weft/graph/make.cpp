@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/small_vector.h"
 #include "weft/graph/fold.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/index_algebra.h"
@@ -192,6 +193,17 @@ NodeRef Graph::param(int64_t slot, DType dtype, std::span<const NodeRef> dims, D
 NodeRef Graph::buffer(int64_t id, DType dtype, std::span<const NodeRef> dims, DeviceId device) {
   const int64_t ints[] = {id, device};
   return intern({Op::Buffer, dtype, dims, ints});
+}
+
+NodeRef rebase(Graph& g, NodeRef chain, NodeRef from, NodeRef to) {
+  SmallVector<NodeRef, 16> moves, src;
+  for (; chain != from; chain = chain->src(0)) moves.push_back(chain);
+  for (size_t i = moves.size(); i-- > 0;) {
+    src.assign(moves[i]->src());
+    src[0] = to;
+    to = g.with_sources(moves[i], src);
+  }
+  return to;
 }
 
 }  // namespace weft

@@ -121,21 +121,22 @@ void CostModel::add_stores() {
   bodies_.push_back(std::move(b));
 }
 
+void Body::add_work(RangeMask in, double cycles, bool per_lane) {
+  if (cycles == 0) return;
+  for (Work& w : work)
+    if (w.deps == in && w.per_lane == per_lane) {
+      w.cycles += static_cast<float>(cycles);
+      return;
+    }
+  work.push_back({in, static_cast<float>(cycles), per_lane});
+}
+
 /// Adds what runs in the innermost loop to compute `roots`: for reductions what depends on the
 /// ranges they close, for stores everything outside reductions.
 void CostModel::collect(Body& body, std::span<const NodeRef> roots) {
   NodeMap<bool> seen;
   std::vector<NodeRef> stack(roots.begin(), roots.end());
   for (NodeRef r : roots) seen[r] = true;
-  auto add_work = [&body](RangeMask deps, double cycles, bool per_lane) {
-    if (cycles == 0) return;
-    for (Body::Work& w : body.work)
-      if (w.deps == deps && w.per_lane == per_lane) {
-        w.cycles += static_cast<float>(cycles);
-        return;
-      }
-    body.work.push_back({deps, static_cast<float>(cycles), per_lane});
-  };
   while (!stack.empty()) {
     NodeRef n = stack.back();
     stack.pop_back();
@@ -143,13 +144,13 @@ void CostModel::collect(Body& body, std::span<const NodeRef> roots) {
     const bool is_access = n->op == Op::Load || n->op == Op::Store;
     const RangeMask deps = root && n->op == Op::Reduce ? body.deps : info_.deps(n);
     if (root && n->op == Op::Reduce) {
-      add_work(deps, body.products ? 0.5 : op_cycles(fold_op(fold_of(n)), n->dtype), false);
+      body.add_work(deps, body.products ? 0.5 : op_cycles(fold_op(fold_of(n)), n->dtype), false);
     } else if (is_access) {
       for (uint32_t i = 0; i < info_.accesses.size(); ++i)
         if (info_.accesses[i].node == n) body.accesses.push_back(i);
     } else if (is_alu(n->op) && !is_index(n->dtype)) {
       const bool mask = is_index(n->src(0)->dtype);
-      add_work(deps, op_cycles(n->op, n->dtype), mask);
+      body.add_work(deps, op_cycles(n->op, n->dtype), mask);
     }
     for (NodeRef s : n->src()) {
       const bool inside = body.own == 0 || (info_.deps(s) & body.own) != 0;
@@ -230,6 +231,16 @@ CostModel::Touched CostModel::touched(size_t access, const Body& body, const Til
   return {elements * size, elements / run, elements / run * place};
 }
 
+double CostModel::fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const {
+  double share = 1;
+  each(a.deps & own, [&](size_t r) {
+    if (a.stride[r] != 0 && a.stride[r] == a.stride[axis])
+      share = std::min(share, static_cast<double>(size) /
+                                  static_cast<double>(size + info_.ranges[r].extent - 1));
+  });
+  return share;
+}
+
 CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) const {
   SmallVector<Touched, 8> of;
   Traffic best;
@@ -250,14 +261,7 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
     for (size_t k = 0; k < of.size(); ++k) {
       const Access& a = info_.accesses[body.accesses[k]];
       if ((a.deps & bit(axis)) == 0) continue;
-      double share = 1;
-      // A window that moves by less than its own size keeps most of what it covers.
-      each(a.deps & body.own, [&](size_t r) {
-        if (a.stride[r] != 0 && a.stride[r] == a.stride[axis])
-          share = std::min(share, static_cast<double>(size) /
-                                      static_cast<double>(size + info_.ranges[r].extent - 1));
-      });
-      fresh += (of[k].bytes + of[k].runs * kRunStart) * share;
+      fresh += (of[k].bytes + of[k].runs * kRunStart) * fresh_share(a, body.own, axis, size);
     }
     if (best.innermost >= 0 && fresh > least) continue;
     least = fresh;

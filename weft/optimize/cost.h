@@ -33,6 +33,7 @@ struct Body {
     bool per_lane;  ///< masks and addresses, which are computed once per lane
   };
   SmallVector<Work, 8> work = {};
+  void add_work(RangeMask in, double cycles, bool per_lane);
   SmallVector<uint32_t, 8> accesses = {};  ///< indices into KernelInfo::accesses
 };
 
@@ -71,6 +72,9 @@ class CostModel {
     double bytes, runs, placed;
   };
   Touched touched(size_t access, const Body& body, const Tiling& tiling) const;
+  /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a
+  /// window that moves by less than its own size keeps most of what it covers.
+  double fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const;
   double memory_cycles(const Body& body, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 

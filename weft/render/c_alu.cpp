@@ -87,29 +87,26 @@ bool CWriter::applies(const COp& row, NodeRef n) const {
   return false;
 }
 
+std::string_view CWriter::alu_row(Op op, DType dtype, CType result, CType subject,
+                                  NodeRef n) const {
+  const uint8_t kind = op_kind(subject, dtype), form = result.lanes > 1 ? kCVector : kCScalar;
+  for (const COp& row : kCOps)
+    if (row.op == op && (row.kinds & kind) && (row.forms & form) && applies(row, n))
+      return row.text;
+  internal_error("render.c", "{}: {} on {} has no C text; lower/ should have decomposed it",
+                 program_.name, info(op).mnemonic, name(dtype));
+}
+
 std::string CWriter::alu_text(Op op, DType dtype, CType result, CType subject,
                               std::span<const std::string> operands, NodeRef n) {
-  const uint8_t kind = op_kind(subject, dtype), form = result.lanes > 1 ? kCVector : kCScalar;
-  const COp* row = nullptr;
-  for (const COp& candidate : kCOps) {
-    const bool fits = candidate.op == op && (candidate.kinds & kind) && (candidate.forms & form);
-    if (fits && applies(candidate, n)) {
-      row = &candidate;
-      break;
-    }
-  }
-  if (row == nullptr) {
-    internal_error("render.c", "{}: {} on {} has no C text; lower/ should have decomposed it",
-                   program_.name, info(op).mnemonic, name(dtype));
-  }
+  const std::string_view text = alu_row(op, dtype, result, subject, n);
   std::string filled;
-  for (size_t i = 0; i < row->text.size(); ++i) {
-    const char c = row->text[i];
-    if (c != '$') {
-      filled += c;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$') {
+      filled += text[i];
       continue;
     }
-    const char word = row->text[++i];
+    const char word = text[++i];
     const CType u{Kind::Unsigned, subject.bits, result.lanes};
     switch (word) {
       case 'T':

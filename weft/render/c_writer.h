@@ -59,6 +59,7 @@ class CWriter {
   /// `row`'s text for these operands; `subject` is what the operands are.
   std::string alu_text(Op op, DType dtype, CType result, CType subject,
                        std::span<const std::string> operands, NodeRef n = nullptr);
+  std::string_view alu_row(Op op, DType dtype, CType result, CType subject, NodeRef n) const;
   bool applies(const COp& row, NodeRef n) const;
   std::string cast_text(const std::string& x, DType from, DType to, CType from_type, CType to_type);
   std::string cast_to_half(const std::string& x, DType from, DType to, CType from_type);

@@ -56,17 +56,14 @@ void Planner::push_sources(NodeRef n, size_t demand) {
       source[0] = want(n->src(0), d, d.place, d.linear_in);
       break;
     default:
-      if (is_movement(n->op)) {
+      if (is_movement(n->op))
         source[0] = want(n->src(0), d, map_place(g, n, d.place), d.linear_in);
-        break;
-      }
-      if (!is_alu(n->op))
+      else if (!is_alu(n->op))
         internal_error("schedule", "{} cannot be scheduled", info(n->op).mnemonic);
-      for (size_t i = 0; i < n->nsrc; ++i) {
-        NodeRef x = n->src(i);
-        const bool scalar = x->rank() == 0;
-        source[i] = want(x, d, scalar ? Place{{}, d.place.valid} : d.place, -1);
-      }
+      else
+        for (size_t i = 0; i < n->nsrc; ++i)
+          source[i] =
+              want(n->src(i), d, n->src(i)->rank() == 0 ? Place{{}, d.place.valid} : d.place, -1);
   }
   demands[n][demand].source = std::move(source);
 }

@@ -104,18 +104,6 @@ class Preparer {
     return uses && *uses == 1;
   }
 
-  /// A view chain that ended in `from`, on another base.
-  NodeRef rebase(NodeRef view, NodeRef from, NodeRef to) {
-    std::vector<NodeRef> chain;
-    for (; view != from; view = view->src(0)) chain.push_back(view);
-    for (size_t i = chain.size(); i-- > 0;) {
-      std::vector<NodeRef> src(chain[i]->src().begin(), chain[i]->src().end());
-      src[0] = to;
-      to = g_.with_sources(chain[i], src);
-    }
-    return to;
-  }
-
   NodeRef rebuild(NodeRef n) {
     std::vector<NodeRef> src;
     for (NodeRef s : n->src()) src.push_back(copies_.at(s));
@@ -124,7 +112,7 @@ class Preparer {
       const bool mine = (is_update(base) && sole_use(base)) || in_place_.contains(base);
       if (!mine) {
         NodeRef copy = owned(src[0], n);
-        if (n->op == Op::Assign) src[1] = rebase(src[1], src[0], copy);
+        if (n->op == Op::Assign) src[1] = rebase(g_, src[1], src[0], copy);
         src[0] = copy;
       }
     }

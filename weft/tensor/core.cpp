@@ -52,15 +52,9 @@ Tensor TensorAccess::view(const Tensor& x, NodeRef chain) {
 }
 
 NodeRef TensorAccess::apply(Graph& g, NodeRef chain, NodeRef value) {
-  SmallVector<NodeRef, 16> moves;
-  for (; !is_placeholder(chain); chain = chain->src(0)) moves.push_back(chain);
-  SmallVector<NodeRef, 16> src;
-  for (size_t i = moves.size(); i-- > 0;) {
-    src.assign(moves[i]->src());
-    src[0] = value;
-    value = g.with_sources(moves[i], src);
-  }
-  return value;
+  NodeRef placeholder = chain;
+  while (!is_placeholder(placeholder)) placeholder = placeholder->src(0);
+  return rebase(g, chain, placeholder, value);
 }
 
 NodeRef TensorAccess::undo(Graph& g, NodeRef chain, NodeRef seen) {

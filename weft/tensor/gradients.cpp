@@ -205,22 +205,9 @@ void scatter(Backward& b) {
   if (b.wants(2)) b.give(2, gathered(b, b.grad, axis));
 }
 
-/// `view` of `old`, of another array.
-NodeRef same_view(Graph& g, NodeRef view, NodeRef old, NodeRef other) {
-  SmallVector<NodeRef, 16> moves;
-  for (; view != old; view = view->src(0)) moves.push_back(view);
-  SmallVector<NodeRef, 16> src;
-  for (size_t i = moves.size(); i-- > 0;) {
-    src.assign(moves[i]->src());
-    src[0] = other;
-    other = g.with_sources(moves[i], src);
-  }
-  return other;
-}
-
 void assign(Backward& b) {
   NodeRef grad = b.grad.node();
-  NodeRef view = same_view(b.g, b.n->src(1), b.n->src(0), grad);
+  NodeRef view = rebase(b.g, b.n->src(1), b.n->src(0), grad);
   if (b.wants(2)) b.give(2, b.tensor(view));
   if (!b.wants(0)) return;
   NodeRef zeros = build::broadcast_to(b.g, build::scalar(b.g, grad->dtype, 0), view->shape->span());

@@ -173,15 +173,12 @@ Advanced advanced_part(const Basic& basic) {
     selected = selected * n;
   }
   for (size_t a = 0; a < shape.size(); ++a) {
-    const auto listed =
-        std::find(out.to_front.begin(), out.to_front.end(), static_cast<int64_t>(a));
-    if (listed != out.to_front.end()) continue;
+    const bool picked = std::any_of(tensors.begin(), tensors.end(),
+                                    [a](const auto& tensor) { return tensor.first == a; });
+    if (picked) continue;
     rest.push_back(shape[a]);
+    out.to_front.push_back(static_cast<int64_t>(a));
   }
-  for (size_t a = 0; a < shape.size(); ++a)
-    if (std::find(out.to_front.begin(), out.to_front.begin() + tensors.size(),
-                  static_cast<int64_t>(a)) == out.to_front.begin() + tensors.size())
-      out.to_front.push_back(static_cast<int64_t>(a));
   // Adjacent index tensors put their axes where they stood, others put them first.
   const size_t first = tensors.front().first, last = tensors.back().first;
   out.place = last - first + 1 == tensors.size() ? first : 0;

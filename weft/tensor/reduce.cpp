@@ -169,31 +169,25 @@ Tensor Tensor::cummin(int64_t axis, CallSite at) const {
 
 // ---- positions of extremes
 
+namespace {
+Tensor position(const char* tag, const Tensor& x, int64_t axis, bool largest, bool keepdim,
+                CallSite at) {
+  const OpScope scope(x, at);
+  const AxisList axes{checked_axis(tag, axis, x)};
+  require_elements(tag, x, axes);
+  const Tensor y =
+      scope.result(build::extreme(scope.g, x.node(), axes[0], largest, false).position);
+  return keepdim ? keep_axes(y, x, axes) : y;
+}
+}  // namespace
+
 Tensor Tensor::argmax(int64_t axis, bool keepdim, CallSite at) const {
-  const OpScope scope(*this, at);
-  const AxisList axes{checked_axis("argmax", axis, *this)};
-  require_elements("argmax", *this, axes);
-  const build::ExtremeLoop loop = build::extreme(scope.g, node(), axes[0], true, false);
-  const Tensor y = scope.result(loop.position);
-  return keepdim ? keep_axes(y, *this, axes) : y;
+  return position("argmax", *this, axis, true, keepdim, at);
 }
-
 Tensor Tensor::argmin(int64_t axis, bool keepdim, CallSite at) const {
-  const OpScope scope(*this, at);
-  const AxisList axes{checked_axis("argmin", axis, *this)};
-  require_elements("argmin", *this, axes);
-  const build::ExtremeLoop loop = build::extreme(scope.g, node(), axes[0], false, false);
-  const Tensor y = scope.result(loop.position);
-  return keepdim ? keep_axes(y, *this, axes) : y;
+  return position("argmin", *this, axis, false, keepdim, at);
 }
-
-Tensor Tensor::argmax(CallSite at) const {
-  const CallSiteScope site(at);
-  return flatten().argmax(0);
-}
-Tensor Tensor::argmin(CallSite at) const {
-  const CallSiteScope site(at);
-  return flatten().argmin(0);
-}
+Tensor Tensor::argmax(CallSite at) const { return flatten(0, -1, at).argmax(0, false, at); }
+Tensor Tensor::argmin(CallSite at) const { return flatten(0, -1, at).argmin(0, false, at); }
 
 }  // namespace weft
