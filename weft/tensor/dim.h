@@ -116,8 +116,8 @@ class Dims {
   Dim& back() { return dims_.back(); }
   const Dim& back() const { return dims_.back(); }
 
-  Dim product() const;      ///< the number of elements; 1 for ()
-  bool is_static() const;   ///< all sizes are numbers
+  Dim product() const;       ///< the number of elements; 1 for ()
+  bool is_static() const;    ///< all sizes are numbers
   std::string text() const;  ///< "(2, 3)", "(n, 4)", "()"
   friend bool operator==(const Dims& a, const Dims& b) { return a.dims_ == b.dims_; }
 
