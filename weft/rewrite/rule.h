@@ -152,7 +152,7 @@ consteval Rule rule(const char* name, const Pat& lhs, const Pat& rhs, Domain dom
   return rule(name, lhs, rhs, Pat(), domain, file, line);
 }
 
-/// native("reduce.collapse", op_rest(Op::Reduce, x), collapse_reduce[[, condition], domain]).
+/// native("reduce.collapse", op(Op::Reduce, x, y), collapse_reduce[[, condition], domain]).
 template <class Ctx>
 consteval NativeRule<Ctx> native(const char* name, const Pat& lhs,
                                  NodeRef (*fn)(const Match&, Ctx&), const Pat& cond,
