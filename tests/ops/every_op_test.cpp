@@ -3,11 +3,13 @@
 // place where the row says that it approximates.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "tests/run/fixture.h"
+#include "weft/base/int128.h"
 #include "weft/eval/evaluate.h"
 #include "weft/graph/print.h"
 #include "weft/graph/schema.h"
@@ -90,12 +92,14 @@ struct Case {
 /// How many numbers of their dtype lie between two values.
 int64_t distance(Value a, Value b) {
   const auto place = [](Value v) {
-    int64_t raw = 0;
+    uint64_t raw = 0;
     v.store(&raw);
-    const int64_t sign = int64_t{1} << (bits(v.dtype()) - 1);
-    return (raw & sign) ? -(raw & (sign - 1)) : raw & (sign - 1);
+    const uint64_t sign = uint64_t{1} << (bits(v.dtype()) - 1);
+    const auto magnitude = static_cast<int64_t>(raw & (sign - 1));
+    return static_cast<Int128>((raw & sign) != 0 ? -magnitude : magnitude);
   };
-  return std::abs(place(a) - place(b));
+  const Int128 between = place(a) - place(b), most = INT64_MAX;
+  return static_cast<int64_t>(std::min(between < 0 ? -between : between, most));
 }
 
 bool same(Op op, Value got, Value wanted) {
