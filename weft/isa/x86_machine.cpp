@@ -106,7 +106,8 @@ class X86Set final : public InstructionSet {
       case Form::VPbroadcastB:
       case Form::VPbroadcastW:
       case Form::VPbroadcastD:
-      case Form::VPbroadcastQ: return constant;
+      case Form::VPbroadcastQ:
+      case Form::VBroadcastI128: return constant;
       default: return false;
     }
   }
