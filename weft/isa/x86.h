@@ -116,6 +116,9 @@ enum Condition : uint8_t {
 /// Bytes of one memory operand of the instruction.
 int memory_bytes(const Instruction& i);
 
+/// The CPU features that the encoding of the instruction needs; legacy encodings need none.
+CpuFeatures required_features(const Instruction& i);
+
 /// Turns instructions into bytes. Labels stand for positions: of jumps' targets and of constants.
 class Encoder {
  public:
