@@ -40,6 +40,7 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
   Graph g;
   NodeRef sink = g.import(kernel.sink);
   sink = lower::guard_accesses(g, sink);
+  sink = lower::skip_masked(g, sink);
   sink = lower::unroll(g, sink, target);
   sink = lower::vectorise(g, sink);
   sink = lower::guard_core(g, sink);
