@@ -5,6 +5,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/base/names.h"
 #include "weft/device/compiler.h"
 #include "weft/device/host_device.h"
