@@ -8,6 +8,7 @@
 
 #include "tests/device/programs.h"
 #include "tests/support/compiler/isa_levels.h"
+#include "weft/base/format.h"
 #include "weft/graph/fold.h"
 
 namespace weft {

@@ -8,6 +8,7 @@
 #include "tests/support/compiler/isa_levels.h"
 #include "tests/support/random.h"
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/graph/print.h"
 #include "weft/graph/schema.h"
 #include "weft/graph/verify.h"

@@ -5,6 +5,7 @@
 
 #include "tests/device/samples.h"
 #include "tests/device/setups.h"
+#include "weft/base/format.h"
 #include "weft/base/thread_pool.h"
 #include "weft/dtype/convert.h"
 

@@ -2,6 +2,7 @@
 #include "tests/device/programs.h"
 #include "tests/lower/random_kernel.h"
 #include "tests/support/compiler/isa_levels.h"
+#include "weft/base/format.h"
 #include "weft/optimize/optimize.h"
 
 namespace weft::test {

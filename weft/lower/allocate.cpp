@@ -135,10 +135,12 @@ class Intervals {
     skips_.back() = open_skips_.empty() ? kNowhere : open_skips_.back().first;
   }
 
-  /// Backward: a read opens a range, a write ends it, unless the write may be skipped and an older
-  /// value be needed instead.
+  /// Backward: a read opens a range, a write ends it. Where the write may be skipped and an older
+  /// value be needed instead, that one's range begins at the jump.
   void find_ranges(int32_t at) {
     Instruction& i = program_.code[static_cast<size_t>(at)];
+    if (const auto older = older_.find(at); older != older_.end())
+      for (size_t v : older->second) open(v, 2 * at);
     if (i.form == kLoopEnd || i.form == kLoopBegin)
       for (const Loop& loop : loops_)
         if (at == (i.form == kLoopEnd ? loop.end : loop.begin))
@@ -148,8 +150,10 @@ class Intervals {
       if (!is_virtual(*o.reg) || !writes(o.access)) continue;
       const size_t v = *o.reg - kFirstVirtual;
       open(v, 2 * at + 1);
-      const bool older = of[v].begin < 2 * skips_[static_cast<size_t>(at)];
-      if (o.access == Access::Write && !older) close(of[v], 2 * at + 1);
+      if (o.access != Access::Write) continue;
+      close(of[v], 2 * at + 1);
+      const int32_t jump = skips_[static_cast<size_t>(at)];
+      if (of[v].begin < 2 * jump) older_[jump].push_back(v);
     }
     for (const RegisterUse& o : uses)
       if (is_virtual(*o.reg) && reads(o.access)) open(*o.reg - kFirstVirtual, 2 * at);
@@ -170,6 +174,7 @@ class Intervals {
   std::vector<int32_t> skips_, open_;
   std::vector<std::pair<int32_t, int32_t>> open_skips_;  // where, to which label
   std::map<int32_t, bool> bound_;
+  std::map<int32_t, std::vector<size_t>> older_;  // by jump: what is needed where it is taken
   float weight_ = 1;
 };
 

@@ -109,13 +109,16 @@ Vector X86Selector::splat(NodeRef n) {
   const Layout l = layout(size, n->lanes);
   const int width = d == DType::F64 ? std::max(l.width, 256) : l.width;
   const Reg r = vector_of(width);
-  const bool at_once = usable(Form::VPbroadcastRb);
-  if (in_vector(d))
-    emit(of(d, Form::VBroadcastss, Form::VBroadcastsd), width, {r, from});
-  else if (at_once)
+  const Form from_vector = in_vector(d) ? of(d, Form::VBroadcastss, Form::VBroadcastsd)
+                                        : usable_form(kVectorSplats, size);
+  if (may_read_again(n->src(0)))
+    emit(make(from_vector, width, {r}, address_of(n->src(0)->src(0), n->src(0)->src(1))));
+  else if (in_vector(d))
+    emit(from_vector, width, {r, from});
+  else if (usable(Form::VPbroadcastRb))
     emit(usable_form(kSplats, size), width, {r, from});
   else
-    emit(usable_form(kVectorSplats, size), width, {r, bits_to_vector(from, DType::F64)});
+    emit(from_vector, width, {r, bits_to_vector(from, DType::F64)});
   return {Parts(static_cast<size_t>(l.parts), r), size, n->lanes};
 }
 

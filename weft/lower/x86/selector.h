@@ -56,10 +56,14 @@ class X86Selector : X86Emitter {
   Reg load(NodeRef n);
   void store(NodeRef n);
   Address address_of(NodeRef param, NodeRef index);
+  /// True where what an earlier load read can be read from memory again.
+  bool may_read_again(NodeRef n) const;
   Reg constant(NodeRef n);
 
   // ---- integers.cpp
   Reg integer_op(NodeRef n);
+  /// An operation with a constant that fits an instruction; kNoReg where there is none.
+  Reg with_constant(NodeRef n);
   Reg bool_op(NodeRef n);
   Reg integer_comparison(NodeRef n);
   Reg integer_where(NodeRef n);
@@ -183,6 +187,8 @@ class X86Selector : X86Emitter {
   std::vector<int32_t> ifs_;
   std::vector<Vector> vectors_;
   NodeMap<uint32_t> vector_at_;
+  NodeMap<uint32_t> loaded_in_;  // the stretch each load is in
+  uint32_t stretch_ = 0;         // of instructions without stores, loops and conditions
   Reg begin_ = kNoReg, end_ = kNoReg;
 };
 
