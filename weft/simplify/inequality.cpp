@@ -95,6 +95,7 @@ NodeRef Inequality::stand_in(NodeRef division) {
   if (NodeRef* known = divisions_.find(division)) return *known;
   NodeRef x = division->src(0), c = division->src(1);
   auto variable = [&](NodeRef n) {
+    if (NodeRef* known = divisions_.find(n)) return *known;
     NodeRef v = g_.variable(strformat("part.{}", divisions_.size()), n->vmin, n->vmax);
     divisions_[n] = v;
     return v;
@@ -104,7 +105,8 @@ NodeRef Inequality::stand_in(NodeRef division) {
   learn(g_.sub(sum, x));
   learn(g_.sub(x, sum));
   learn(g_.add(g_.sub(remainder, c), g_.index(1)));
-  return divisions_.at(division);
+  // What is built anew may be simpler than `division`.
+  return divisions_[division] = division->op == Op::IDiv ? quotient : remainder;
 }
 
 /// The least of all steps that do not raise the bound; its node is null where there is none.
