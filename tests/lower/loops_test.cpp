@@ -83,6 +83,31 @@ TEST(LowerLoops, MaskedSumsSkipLoops) {
   EXPECT_EQ(skipped, 1u) << print_program(p);
 }
 
+/// The copies and lanes of a tile hang over the edge at different places.
+TEST(LowerLoops, MasksThatDifferWithinATileSkipNothing) {
+  for (Binding binding : {Binding::Vector, Binding::Unroll}) {
+    KernelBuilder k;
+    NodeRef y = k.range(4, 0, binding), c = k.range(4, 1);
+    NodeRef at = k.g.add(k.g.mul(y, k.index(4)), c);
+    NodeRef x = k.load(k.param(0, DType::F32, 16), at);
+    NodeRef some = k.g.where(k.g.lt(y, k.index(3)), x, k.f32(0));
+    k.store(k.param(1, DType::F32, 4), y, k.reduce(Fold::Add, some, {c}));
+    expect_same(k.kernel(), {numbers(DType::F32, 16), zeros(DType::F32, 4)});
+  }
+}
+
+/// The rest of a mask belongs to the loop that is left.
+TEST(LowerLoops, SkippedLoopsKeepTheRestOfTheirMask) {
+  KernelBuilder k;
+  NodeRef y = k.range(6, 0), c = k.range(5, 1);
+  NodeRef valid = k.g.logical_and(k.g.lt(y, k.index(4)), k.g.lt(c, k.index(3)));
+  NodeRef x = k.load(k.param(0, DType::F32, 12), k.g.add(k.g.mul(y, k.index(3)), c), valid);
+  k.store(k.param(1, DType::F32, 6), y,
+          k.reduce(Fold::Add, k.g.where(valid, k.g.mul(x, x), k.f32(0)), {c}));
+  const auto p = expect_same(k.kernel(), {numbers(DType::F32, 12), zeros(DType::F32, 6)});
+  EXPECT_EQ(count(p, Op::Range), 2u) << print_program(p);
+}
+
 /// One loop for two sums: it may not end early for the sake of one of them.
 TEST(LowerLoops, SharedLoopsAreNotSkippedForOne) {
   KernelBuilder k;

@@ -23,7 +23,6 @@ using Mask = std::vector<NodeRef>;  // conjuncts
 struct Skip {
   NodeRef range;
   Mask mask;
-  NodeRef shorter = nullptr;  // the range with 0 iterations elsewhere
 };
 
 class Skipper {
@@ -38,7 +37,7 @@ class Skipper {
       if (masks_[r] && !masks_[r]->empty()) skips_.push_back({deps_.ranges()[r], *masks_[r]});
     std::erase_if(skips_, [this](const Skip& s) { return waits_for_another(s); });
     if (skips_.empty()) return deps_.order().back();
-    for (Skip& s : skips_) s.shorter = shorter(s);
+    for (Skip& s : skips_) shorter_.set(s.range, shorter(s));
     return rebuild(deps_.order().back(),
                    [this](NodeRef n, std::span<const NodeRef> src) { return image(n, src); });
   }
@@ -69,6 +68,13 @@ class Skipper {
     });
   }
 
+  /// Lanes and copies that share a loop may differ in the rest of the mask, not in this.
+  bool is_one_value(NodeRef mask) const {
+    const RangeSet& deps = deps_.of(mask);
+    return (deps & deps_.bound_to(Binding::Vector)).empty() &&
+           (deps & deps_.bound_to(Binding::Unroll)).empty();
+  }
+
   /// The outermost loop inside all that most of the mask depends on.
   Skip best_skip(NodeRef n, const LoopParts& parts) const {
     const Mask mask = conjuncts(n->src(0)->src(0));
@@ -79,7 +85,8 @@ class Skipper {
       if (range_binding(r) != Binding::Loop) return;
       Skip skip{r, {}};
       for (NodeRef c : mask)
-        if ((deps_.of(c) & own).last() < static_cast<int>(position)) skip.mask.push_back(c);
+        if (is_one_value(c) && (deps_.of(c) & own).last() < static_cast<int>(position))
+          skip.mask.push_back(c);
       if (skip.mask.size() > best.mask.size()) best = std::move(skip);
     });
     return best;
@@ -92,8 +99,7 @@ class Skipper {
   }
 
   NodeRef image(NodeRef n, std::span<const NodeRef> src) {
-    for (const Skip& s : skips_)
-      if (n == s.range) return s.shorter;
+    if (const NodeRef* range = shorter_.find(n)) return *range;
     if (n->op == Op::Load && n->nsrc == 3) return relieved(n, src);
     if (n->op == Op::Reduce && is_masked(n)) return unmasked(n, src);
     return g_.with_sources(n, src);
@@ -108,7 +114,7 @@ class Skipper {
   NodeRef without(NodeRef mask, const Skip& s) {
     Mask rest = conjuncts(mask);
     std::erase_if(rest, [&s](NodeRef c) { return contains(s.mask, c); });
-    return conjunction(g_, rest);
+    return substitute(g_, conjunction(g_, rest), shorter_);
   }
 
   /// Loads in the loop happen only where it runs; those outside keep their whole mask.
@@ -134,6 +140,7 @@ class Skipper {
   const RangeDeps deps_;
   std::vector<std::optional<Mask>> masks_;  // by range; empty where it has to run anyway
   std::vector<Skip> skips_;
+  NodeMap<NodeRef> shorter_;  // by range: the one with no iterations where its mask does not hold
 };
 
 }  // namespace
