@@ -51,6 +51,15 @@ TEST_F(Inequalities, QuotientsRoundDown) {
   EXPECT_FALSE(inside(g.sub(half, num(1)), num(3), always));
 }
 
+TEST_F(Inequalities, QuotientsNotInNormalForm) {
+  NodeRef r = g.range(7, 0);
+  const NodeRef src[] = {g.add(times(r, 4), g.range(3, 1)), num(4)};
+  const NodeRef quotient = g.intern({Op::IDiv, DType::Index, src});  // r, built anew
+  EXPECT_TRUE(inside(quotient, num(7), always));
+  EXPECT_TRUE(inside(g.intern({Op::Mod, DType::Index, src}), num(3), always));
+  EXPECT_FALSE(inside(quotient, num(6), always));
+}
+
 TEST_F(Inequalities, TailsThatOverlap) {
   NodeRef n = g.variable("n", 16, 1000), tile = g.range(g.idiv(g.add(n, num(15)), num(16)), 0);
   NodeRef lane = g.range(16, 1);
