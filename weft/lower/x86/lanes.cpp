@@ -107,6 +107,11 @@ Vector X86Selector::splat(NodeRef n) {
   if (is_bool(d)) return mask_of_bits(with_immediate(Form::Neg, from, 0), n->lanes);
   const int size = bits(d);
   const Layout l = layout(size, n->lanes);
+  if (n->src(0)->op == Op::Const) {
+    uint64_t raw = 0;
+    const_value(n->src(0)).store(&raw);
+    return {Parts(static_cast<size_t>(l.parts), all_lanes(raw, size, l.width)), size, n->lanes};
+  }
   const int width = d == DType::F64 ? std::max(l.width, 256) : l.width;
   const Reg r = vector_of(width);
   const Form from_vector = in_vector(d) ? of(d, Form::VBroadcastss, Form::VBroadcastsd)

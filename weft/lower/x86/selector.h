@@ -22,6 +22,7 @@ struct PartOp {
   DType dtype;
   int width;  // of the registers
   Reg a, b = kNoReg, c = kNoReg;
+  bool b_is_number = false;  // never NaN
 };
 
 /// A conversion that has one register on either side.

@@ -20,6 +20,12 @@ uint8_t kind_of(DType d) {
   return is_signed_int(d) ? kSigned : kUnsigned;
 }
 
+/// True for constants that are not NaN.
+bool is_number(NodeRef n) {
+  if (n->op == Op::Splat) n = n->src(0);
+  return n->op == Op::Const && !const_value(n).is_nan();
+}
+
 }  // namespace
 
 /// How one register of results is made: by one instruction, or by a function around it. The first
@@ -160,8 +166,10 @@ Reg X86Selector::multiplied_and_added(const PartOp& p, Form) {
 
 /// max(b, a) is a unless b > a, so that a NaN in a comes through; one in b is put back.
 Reg X86Selector::float_extreme(const PartOp& p, Form form) {
+  const Reg most = vector_op(form, p.width, p.b, p.a);
+  if (p.b_is_number) return most;
   const Reg nan = compared_floats(kUnordered, p.dtype, p.b, p.b, p.width);
-  return blended(nan, p.b, vector_op(form, p.width, p.b, p.a), bits(p.dtype), p.width);
+  return blended(nan, p.b, most, bits(p.dtype), p.width);
 }
 
 Reg X86Selector::integer_extreme(const PartOp& p, Form) {
@@ -282,7 +290,8 @@ Vector X86Selector::vector_value(NodeRef n) {
   };
   const Layout l = layout(out.bits, out.lanes);
   for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p)
-    out.parts.push_back(part_op({n->op, n->dtype, l.width, part(0, p), part(1, p), part(2, p)}));
+    out.parts.push_back(part_op({n->op, n->dtype, l.width, part(0, p), part(1, p), part(2, p),
+                                 n->nsrc > 1 && is_number(n->src(1))}));
   return out;
 }
 
