@@ -117,9 +117,19 @@ Reg X86Emitter::vector_to_bits(Reg x, DType dtype) {
 }
 
 Reg X86Emitter::all_lanes(uint64_t bits, int element_bits, int width) {
-  const Reg r = vector_of(width);
-  emit(make(Form::VPbroadcastQ, width, {r}, pattern(bits, element_bits)));
-  return r;
+  const Address at = pattern(bits, element_bits);
+  const auto [known, added] = all_lanes_.try_emplace({at.label, width}, kNoReg);
+  if (added) {
+    known->second = vector_of(width);
+    first_.push_back(make(Form::VPbroadcastQ, width, {known->second}, at));
+  }
+  return known->second;
+}
+
+MachineProgram X86Emitter::finish(size_t entry_end) {
+  out_.code.insert(out_.code.begin() + static_cast<ptrdiff_t>(entry_end), first_.begin(),
+                   first_.end());
+  return std::move(out_);
 }
 
 // ---- memory

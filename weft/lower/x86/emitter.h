@@ -65,7 +65,8 @@ class X86Emitter {
   Reg float_constant(double value, DType dtype);
   Reg bits_to_vector(Reg r, DType dtype);
   Reg vector_to_bits(Reg x, DType dtype);
-  /// A pattern of an element's width in every lane.
+  /// A pattern of an element's width in every lane; not to be written to. It is made once, before
+  /// everything else, and by allocation again where there are too few registers.
   Reg all_lanes(uint64_t bits, int element_bits, int width);
 
   // ---- memory
@@ -78,6 +79,9 @@ class X86Emitter {
   void load_scalar_into(Reg to, DType dtype, const Address& from);
   void store_scalar(DType dtype, Reg from, const Address& to);
 
+  /// The program, with constants behind its first instructions.
+  MachineProgram finish(size_t entry_end);
+
   const CpuFeatures cpu_;
   const int register_bits_;  // of a vector register
   const bool wide_;          // AVX-512: mask registers, and twice as many vector registers
@@ -86,6 +90,8 @@ class X86Emitter {
 
  private:
   std::map<std::vector<uint8_t>, int32_t> constants_;
+  std::map<std::pair<int32_t, int>, Reg> all_lanes_;  // by label and width
+  std::vector<Instruction> first_;
 };
 
 template <class Rows, class Key>

@@ -18,8 +18,9 @@ MachineProgram select_x86(const LinearProgram& program, const Target& target) {
 
 MachineProgram X86Selector::run() {
   enter();
+  const size_t entry_end = out_.code.size();
   for (NodeRef n : program_.code) select(n);
-  return std::move(out_);
+  return finish(entry_end);
 }
 
 /// Arguments, and from there the addresses of buffers and the values of variables.
