@@ -105,6 +105,7 @@ class X86Selector : X86Emitter {
   Layout layout(int bits, int lanes) const;
   void select_vector(NodeRef n);
   Vector vector_value(NodeRef n);
+  Vector difference(NodeRef a, NodeRef b);
   struct VectorForm;
   static const VectorForm kVectorForms[];
   const VectorForm* vector_form(Op op, DType dtype) const;

@@ -20,6 +20,12 @@ uint8_t kind_of(DType d) {
   return is_signed_int(d) ? kSigned : kUnsigned;
 }
 
+constexpr std::pair<DType, Form> kSubtractions[] = {
+    {DType::F32, Form::VSubPs}, {DType::F64, Form::VSubPd}, {DType::I8, Form::VPsubB},
+    {DType::U8, Form::VPsubB},  {DType::I16, Form::VPsubW}, {DType::U16, Form::VPsubW},
+    {DType::I32, Form::VPsubD}, {DType::U32, Form::VPsubD}, {DType::I64, Form::VPsubQ},
+    {DType::U64, Form::VPsubQ}};
+
 /// True for constants that are not NaN.
 bool is_number(NodeRef n) {
   if (n->op == Op::Splat) n = n->src(0);
@@ -283,6 +289,8 @@ Vector X86Selector::vector_value(NodeRef n) {
   if (n->op == Op::Where) return vector_where(n);
   if (is_bool(first->dtype)) return mask_op(n);
   if (has_trait(n->op, kBoolResult)) return vector_comparison(n);
+  if (n->op == Op::Add && n->src(0)->op == Op::Neg) return difference(n->src(1), n->src(0)->src(0));
+  if (n->op == Op::Add && n->src(1)->op == Op::Neg) return difference(n->src(0), n->src(1)->src(0));
   if (!vector_form(n->op, n->dtype)) return lane_by_lane(n);
   Vector out{{}, bits(n->dtype), n->lanes};
   auto part = [&](size_t operand, size_t p) {
@@ -292,6 +300,17 @@ Vector X86Selector::vector_value(NodeRef n) {
   for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p)
     out.parts.push_back(part_op({n->op, n->dtype, l.width, part(0, p), part(1, p), part(2, p),
                                  n->nsrc > 1 && is_number(n->src(1))}));
+  return out;
+}
+
+/// Exactly what adding the negation gives, but for the sign of a NaN.
+Vector X86Selector::difference(NodeRef a, NodeRef b) {
+  const Vector &x = vector(a), &y = vector(b);
+  const Layout l = layout(x.bits, x.lanes);
+  Vector out{{}, x.bits, x.lanes};
+  for (size_t p = 0; p < x.parts.size(); ++p)
+    out.parts.push_back(
+        vector_op(usable_form(kSubtractions, a->dtype), l.width, x.parts[p], y.parts[p]));
   return out;
 }
 
