@@ -31,7 +31,7 @@ TEST(IsaLevels, EachAllowsWhatThereIsUpToIt) {
   EXPECT_EQ(all.up_to("").bits(), all.bits());
   EXPECT_EQ(all.up_to("avx512").bits(), all.bits());
   EXPECT_EQ(all.up_to("avx2").text(),
-            "sse3 ssse3 sse4.1 sse4.2 popcnt avx f16c fma avx2 bmi bmi2 lzcnt");
+            "sse3 ssse3 sse4.1 sse4.2 popcnt avx f16c fma avx2 bmi bmi2 lzcnt avxvnni");
   EXPECT_EQ(all.up_to("avx").text(), "sse3 ssse3 sse4.1 sse4.2 popcnt avx f16c");
   EXPECT_EQ(all.up_to("sse4.2").compiler_flags(), "-msse3 -mssse3 -msse4.1 -msse4.2 -mpopcnt");
   EXPECT_EQ(all.up_to("sse2").bits(), 0u);
@@ -48,7 +48,7 @@ TEST(IsaLevels, WhatDoesNotExistIsRefused) {
   EXPECT_NE(unknown.find("avx512, avx2, avx, sse4.2 and sse2"), std::string::npos) << unknown;
   const std::string missing = refusal(every_feature().up_to("avx2"), "avx512");
   EXPECT_NE(missing.find("this CPU has no avx512"), std::string::npos) << missing;
-  EXPECT_NE(missing.find("bmi2 lzcnt"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("bmi2 lzcnt avxvnni"), std::string::npos) << missing;
 }
 
 TEST(IsaLevels, AContextKeepsToItsOption) {
