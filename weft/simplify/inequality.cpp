@@ -95,18 +95,19 @@ NodeRef Inequality::stand_in(NodeRef division) {
   if (NodeRef* known = divisions_.find(division)) return *known;
   NodeRef x = division->src(0), c = division->src(1);
   auto variable = [&](NodeRef n) {
-    if (NodeRef* known = divisions_.find(n)) return *known;
     NodeRef v = g_.variable(strformat("part.{}", divisions_.size()), n->vmin, n->vmax);
     divisions_[n] = v;
     return v;
   };
-  NodeRef quotient = variable(g_.idiv(x, c)), remainder = variable(g_.mod(x, c));
+  // Made again from its sources, a division may come out in another form.
+  const bool is_quotient = division->op == Op::IDiv;
+  NodeRef quotient = variable(is_quotient ? division : g_.idiv(x, c));
+  NodeRef remainder = variable(is_quotient ? g_.mod(x, c) : division);
   NodeRef sum = g_.add(g_.mul(quotient, c), remainder);
   learn(g_.sub(sum, x));
   learn(g_.sub(x, sum));
   learn(g_.add(g_.sub(remainder, c), g_.index(1)));
-  // What is built anew may be simpler than `division`.
-  return divisions_[division] = division->op == Op::IDiv ? quotient : remainder;
+  return divisions_.at(division);
 }
 
 /// The least of all steps that do not raise the bound; its node is null where there is none.
