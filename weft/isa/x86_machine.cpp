@@ -37,13 +37,6 @@ int width_of(RegClass kind, int bits) {
   return kind == RegClass::Vector ? std::max(bits, 128) : 64;
 }
 
-/// These choose between two sources by the mask; what the destination held is gone.
-bool blends(uint16_t form) {
-  const auto f = static_cast<Form>(form);
-  return f == Form::VPblendmB || f == Form::VPblendmW || f == Form::VPblendmD ||
-         f == Form::VPblendmQ;
-}
-
 class X86Set final : public InstructionSet {
  public:
   explicit X86Set(size_t vectors) : vectors_(vectors) {}
@@ -61,7 +54,7 @@ class X86Set final : public InstructionSet {
       const auto [role, letter, access] = d.operands[k];
       if (access == Access::None || i.regs[k] == kNoReg) continue;
       const bool merges = access == Access::Write && i.mask != kNoReg && !i.zeroing &&
-                          !blends(i.form) && class_of(letter) == RegClass::Vector;
+                          !d.mask_selects && class_of(letter) == RegClass::Vector;
       const Reg fixed = letter == 'A' ? kRax : letter == 'D' ? kRdx : kNoReg;
       out.push_back({&i.regs[k], class_of(letter), merges ? Access::Modify : access, fixed});
     }
@@ -106,7 +99,8 @@ class X86Set final : public InstructionSet {
       case Form::VPbroadcastB:
       case Form::VPbroadcastW:
       case Form::VPbroadcastD:
-      case Form::VPbroadcastQ: return constant;
+      case Form::VPbroadcastQ:
+      case Form::VBroadcastI128: return constant;
       default: return false;
     }
   }
