@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/context.h"
 #include "weft/isa/x86.h"
 #include "weft/lower/allocate.h"
 #include "weft/lower/steps.h"
@@ -55,7 +56,13 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
 }
 
 MachineProgram lower_to_machine(const LinearProgram& program, const Target& target) {
-  MachineProgram code = lower::select_x86(program, target);
+  Tracer& tracer = Context::current().tracer();
+  MachineProgram code;
+  {
+    Span span(tracer, "select", program.name);
+    code = lower::select_x86(program, target);
+  }
+  Span span(tracer, "allocate", program.name);
   lower::allocate(code, x86::instruction_set(target.vector_bits == 512));
   return code;
 }

@@ -181,6 +181,7 @@ class Pipeline {
   /// Runs on any thread: touches nothing but the job.
   void translate(Job& j) const {
     const Target& target = j.device->target();
+    Span whole(context_.tracer(), "translate", j.kernel->name);
     {
       Span span(context_.tracer(), "optimize", j.kernel->name);
       OptimizeOptions options;
@@ -194,9 +195,9 @@ class Pipeline {
       verify_program(j.program, "lower");
     }
     if (target.machine_code) {
-      Span span(context_.tracer(), "machine", j.kernel->name);
       const MachineProgram code = lower_to_machine(j.program, target);
       if (log_enabled(context_, 7)) j.listing = list_x86(code);
+      Span span(context_.tracer(), "encode", j.kernel->name);
       j.text = encode_x86(code);
     } else if (!target.renderer.empty()) {
       Span span(context_.tracer(), "render", j.kernel->name);
