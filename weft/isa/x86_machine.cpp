@@ -5,13 +5,6 @@
 namespace weft::x86 {
 namespace {
 
-RegClass class_of(char letter) {
-  if (letter == 'k') return RegClass::Mask;
-  if (std::string_view("vVZhqexy").find(letter) != std::string_view::npos) return RegClass::Vector;
-  if (std::string_view("rdlbwAD").find(letter) != std::string_view::npos) return RegClass::General;
-  return RegClass::None;
-}
-
 Form move_form(RegClass kind) {
   switch (kind) {
     case RegClass::General: return Form::Mov;
@@ -58,12 +51,12 @@ class X86Set final : public InstructionSet {
     if (i.mask != kNoReg) out.push_back({&i.mask, RegClass::Mask, Access::Read});
     const Description& d = describe(i);
     for (size_t k = 0; k < d.operand_count; ++k) {
-      const auto [role, letter, access] = d.operands[k];
+      const auto [role, letter, access, kind] = d.operands[k];
       if (access == Access::None || i.regs[k] == kNoReg) continue;
-      const bool merges = access == Access::Write && i.mask != kNoReg && !i.zeroing &&
-                          !blends(i.form) && class_of(letter) == RegClass::Vector;
+      const bool merges = i.mask != kNoReg && access == Access::Write && !i.zeroing &&
+                          !blends(i.form) && kind == RegClass::Vector;
       const Reg fixed = letter == 'A' ? kRax : letter == 'D' ? kRdx : kNoReg;
-      out.push_back({&i.regs[k], class_of(letter), merges ? Access::Modify : access, fixed});
+      out.push_back({&i.regs[k], kind, merges ? Access::Modify : access, fixed});
     }
     return out;
   }

@@ -213,8 +213,8 @@ class Pipeline {
              lines(" at ", j.step->origins));
       for (const std::string& line : j.report.applied) log_at(context_, 3, "  {}", line);
     }
-    log_at(context_, 5, "{}", print_graph(j.optimized.sink));
-    log_at(context_, 6, "{}", print_program(j.program));
+    if (log_enabled(context_, 5)) log_line(context_, print_graph(j.optimized.sink));
+    if (log_enabled(context_, 6)) log_line(context_, print_program(j.program));
     if (!j.device->target().machine_code) log_at(context_, 4, "{}", j.text);
     if (!j.listing.empty()) log_at(context_, 7, "{}", j.listing);
   }
