@@ -28,7 +28,7 @@ slow: build
 
 demo: setup build
 	mkdir -p build/demo
-	build/release/weft train fashion-mnist --epochs 6 --plot build/demo/curves.svg
+	build/release/weft train fashion-mnist --epochs 8 --plot build/demo/curves.svg
 	@echo "curves: build/demo/curves.svg"
 
 bench: build

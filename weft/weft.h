@@ -2,6 +2,6 @@
 #pragma once
 
 #include "weft/base/context.h"
-#include "weft/base/error.h"
+#include "weft/base/exceptions.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/tensor.h"

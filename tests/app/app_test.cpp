@@ -92,7 +92,7 @@ TEST(App, ExplainsTheKernelsOfAModel) {
   EXPECT_EQ(mnist.code, kExitOk);
   EXPECT_EQ(mnist.err, "");
   EXPECT_TRUE(has(mnist.out, ": a reduction at fashion.cpp:")) << mnist.out;
-  EXPECT_TRUE(has(mnist.out, "on NULL:C at fashion.cpp:")) << mnist.out;
+  EXPECT_TRUE(has(mnist.out, "on NULL:X86 at fashion.cpp:")) << mnist.out;
   EXPECT_TRUE(has(weft({"explain", "mnist", "--json"}).out, R"({"line":"kernel )"));
 }
 

@@ -4,7 +4,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <cstring>
+#include <numbers>
 
 #include "tests/io/safetensors_bytes.h"
 #include "tests/io/scratch_dir.h"
@@ -43,6 +46,9 @@ class TrainTest : public ScratchDir {
   int train(std::vector<std::string> more, const char* batch = "16") const {
     std::vector<std::string> all = {"weft", "train", "fashion-mnist", "--json", "--data", dir_};
     all.insert(all.end(), {"--batch", batch});
+    // A part of a training is then the same as the beginning of a whole one.
+    if (std::ranges::find(more, "--schedule") == more.end())
+      all.insert(all.end(), {"--schedule", "constant"});
     all.insert(all.end(), more.begin(), more.end());
     std::vector<const char*> arguments;
     for (const std::string& one : all) arguments.push_back(one.c_str());
@@ -121,6 +127,23 @@ TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {
   EXPECT_NE(content(at("plot.svg")).find("test accuracy"), std::string::npos);
   EXPECT_EQ(train({"--save", at("parts"), "--resume"}, "8"), kExitFailure);
   EXPECT_NE(last_error_.find("batch = 16, this run has 8"), std::string::npos) << last_error_;
+}
+
+TEST_F(TrainTest, TheLearningRateFallsAlongACosine) {
+  const auto last_lr = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--save", at("m"), "--lr", "0.01"});
+    EXPECT_EQ(train(more), kExitOk) << last_error_;
+    const SafetensorsContent saved = read_safetensors(at("m"));
+    float lr = 0;
+    std::memcpy(&lr, saved.find("optimizer.lr")->bytes.data(), sizeof lr);
+    return lr;
+  };
+  EXPECT_FLOAT_EQ(last_lr({"--epochs", "1"}), 0.01F);
+  // A matter of the step alone: the last of two epochs of three steps, the first of which were
+  // those above.
+  const double at_last = 0.01 * (1 + std::cos(std::numbers::pi * 5 / 6)) / 2;
+  EXPECT_FLOAT_EQ(last_lr({"--epochs", "2", "--resume", "--schedule", "cosine"}),
+                  static_cast<float>(at_last));
 }
 
 TEST_F(TrainTest, SlowInterruptedTrainingSavesAndCanGoOn) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,5 @@
 #include "weft/base/spans.h"
+#include "weft/base/format.h"
 
 #include <gtest/gtest.h>
 

@@ -54,14 +54,15 @@ class Folder {
 TEST(DeviceTable, NamesAndIds) {
   Context context(testing::quiet_options());
   DeviceTable& table = context.get<DeviceTable>();
-  EXPECT_EQ(table.open("CPU").name(), "CPU:C");
-  EXPECT_EQ(&table.open("cpu:c"), &table.open("CPU"));
+  EXPECT_EQ(table.open("CPU").name(), "CPU:X86");
+  EXPECT_EQ(&table.open("cpu:x86"), &table.open("CPU"));
+  EXPECT_EQ(table.open("CPU:1").name(), "CPU:X86:1");
   EXPECT_EQ(table.open("interp").name(), "CPU:INTERP");
-  EXPECT_EQ(table.open("NULL").name(), "NULL:C");
+  EXPECT_EQ(table.open("NULL").name(), "NULL:X86");
   EXPECT_EQ(table.open("CPU:C").id(), 1);
   EXPECT_EQ(table.open("CPU:INTERP").id(), 2);
   EXPECT_EQ(table.open("NULL:C:1").id(), 3 + 64);
-  EXPECT_EQ(&table.open(DeviceId{3 + 64}), &table.open("NULL:1"));
+  EXPECT_EQ(&table.open(DeviceId{3 + 64}), &table.open("NULL:C:1"));
   EXPECT_EQ(&table.default_device(), &table.open("CPU"));
   const std::string unknown = message_of([&] { table.open("CUDDA"); });
   EXPECT_HAS(unknown, "CUDDA");
@@ -82,7 +83,7 @@ TEST(DeviceTable, WithoutACompiler) {
   EXPECT_HAS(refused, "no C compiler");
   EXPECT_HAS(refused, "apt install clang-19");
   EXPECT_THROW(table.open("CPU:C"), DeviceError);
-  EXPECT_EQ(table.open("CPU").name(), "CPU:INTERP");
+  EXPECT_EQ(table.open("CPU").name(), "CPU:X86");
   const auto infos = table.probe();
   EXPECT_FALSE(infos[0].available);
   EXPECT_HAS(infos[0].detail, "apt install");
@@ -93,7 +94,7 @@ TEST(DeviceTable, ACompilerThatIsNotThere) {
   Options options = testing::quiet_options();
   options.cc = "no-such-compiler";
   Context context(options);
-  EXPECT_HAS(message_of([&] { context.get<DeviceTable>().open("CPU"); }), "no-such-compiler");
+  EXPECT_HAS(message_of([&] { context.get<DeviceTable>().open("CPU:C"); }), "no-such-compiler");
 }
 
 // ---- the compiler

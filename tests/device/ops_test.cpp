@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/device/programs.h"
+#include "weft/base/format.h"
 #include "weft/graph/fold.h"
 
 namespace weft {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/device/samples.h"
+#include "weft/base/format.h"
 #include "weft/base/thread_pool.h"
 #include "weft/dtype/convert.h"
 

@@ -7,6 +7,7 @@
 #include "weft/lower/lower.h"
 #include "weft/optimize/optimize.h"
 #include "weft/render/render.h"
+#include "weft/render/x86.h"
 #include "weft/run/normalise.h"
 #include "weft/schedule/schedule.h"
 #include "weft/weft.h"
@@ -18,12 +19,13 @@ constexpr const char* kIntro = R"(# A tour: `(a + b).sum()` from a Tensor to its
 
 Every step below is what the real stage made of the step before; `tests/docs/tour_test.cpp` writes this
 page. The order is that of `weft/run/pipeline.cpp`. To see the same for a program of yours, run it with
-`WEFT_DEBUG=3` (decisions), `4` (text), `5` (kernels) or `6` (linear programs).
+`WEFT_DEBUG=3` (decisions), `4` (text), `5` (kernels), `6` (linear programs) or `7` (machine code).
 
 ```
 Tensor ──> graph ──> schedule ──> optimize ──> lower ──> render ──> device
-         nodes     kernels      faster       list of   C text    code, run
-                                kernels      instructions
+         nodes     kernels      faster       list of   machine    loaded, run
+                                kernels      instruc-  code, or
+                                             tions     C text
 ```
 
 The program:
@@ -77,11 +79,17 @@ Loops are brackets, the reduction is a register (`acc`) that is read and set, la
 mathematical `index` has become a machine integer.
 
 )";
-constexpr const char* kRender = R"(
-## 6. Render: text (`weft/render`)
+constexpr const char* kMachine = R"(
+## 6. Machine code (`weft/lower/x86`, `weft/lower/allocate.h`, `weft/render/x86.h`)
 
-One function per kernel; `begin` and `end` are the share of one thread. The device `CPU:INTERP` skips
-this step and runs the list above.
+Each instruction of the list becomes a few of the machine's over as many registers as it takes; what
+nobody needs goes, registers are given out, and the rest is bytes. `begin` and `end` are the share of
+one thread.
+
+)";
+constexpr const char* kRender = R"(
+The device `CPU:C` has text rendered instead and a compiler make the same of it (`weft/render`);
+`CPU:INTERP` runs the list above as it is.
 
 )";
 
@@ -90,10 +98,10 @@ std::string block(const std::string& text, const char* language = "") {
   return strformat("```{}\n{}{}```\n", language, text, ends ? "" : "\n");
 }
 
-Target tour_target() {
+Target tour_target(std::string_view name) {
   CpuFeatures cpu;
   for (CpuFeature f : {CpuFeature::Avx, CpuFeature::Avx2, CpuFeature::Fma}) cpu.set(f, true);
-  return make_target("c", cpu, 2);
+  return make_target(name, cpu, 2);
 }
 
 std::string decisions(const Schedule& schedule) {
@@ -112,7 +120,7 @@ std::string decisions(const Schedule& schedule) {
 
 /// Steps 4 to 6 of one kernel.
 std::string kernel_pages(const Kernel& kernel) {
-  const Target target = tour_target();
+  const Target target = tour_target("x86"), compiled = tour_target("c");
   OptimizeReport report;
   OptimizeOptions options;
   options.report = &report;
@@ -120,9 +128,11 @@ std::string kernel_pages(const Kernel& kernel) {
   std::string applied;
   for (const std::string& line : report.applied) applied += line + "\n";
   const LinearProgram program = lower_kernel(fast, target);
-  const std::string text = render(program, target, entry_name(0, kernel.name));
+  const std::string listing = list_x86(lower_to_machine(program, target));
+  const std::string text =
+      render(lower_kernel(fast, compiled), compiled, entry_name(0, kernel.name));
   return kOptimize + block(applied) + "\n" + block(print_graph(fast.sink)) + kLower +
-         block(print_program(program)) + kRender + block(text, "c");
+         block(print_program(program)) + kMachine + block(listing) + kRender + block(text, "c");
 }
 
 TEST(Pages, Tour) {
@@ -151,7 +161,7 @@ TEST(Pages, Tour) {
   page += block(print_graph(schedule.kernels[0].sink));
   page += kernel_pages(schedule.kernels[0]);
   page += strformat(
-      "\n## 7. Run (`weft/device`, `weft/run`)\n\nThe text is compiled and loaded, memory is bound "
+      "\n## 7. Run (`weft/device`, `weft/run`)\n\nThe code is loaded, memory is bound "
       "to the parameters, and the kernel runs. `c.item<float>()` is\n{}: 0 + 1 + ... + 4095 and "
       "4096 ones.\n",
       c.item<double>());

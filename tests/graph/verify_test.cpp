@@ -187,6 +187,10 @@ TEST_F(Programs, BracketsAndOrder) {
   EXPECT_EQ(problem({param, range, load, sum, store}), "is never closed");
   EXPECT_EQ(problem({param, end}), "uses a value before or outside its block");
   EXPECT_EQ(problem({param, range, load, load, sum, store, end}), "is listed twice in a block");
+  const NodeRef nine[] = {g.constant(Value::of(DType::I32, 9))};
+  const int64_t same_id[] = {0, 0};
+  NodeRef again = g.intern({Op::Range, DType::I32, nine, same_id});
+  EXPECT_EQ(problem({param, range, again}), "a range runs inside itself");
 }
 
 TEST_F(Programs, NothingOfEarlierFormsRemains) {

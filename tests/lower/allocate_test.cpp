@@ -9,6 +9,7 @@
 #include "tests/support/random.h"
 #include "weft/base/error.h"
 #include "weft/isa/x86.h"
+#include "weft/lower/dead_code.h"
 
 namespace weft {
 namespace {
@@ -192,6 +193,34 @@ TEST(Allocate, RandomCodeComputesTheSame) {
       ASSERT_EQ(Machine().run(after), expected) << "seed " << seed << ", " << registers;
     }
   }
+}
+
+TEST(DeadCode, WhatIsStoredStays) {
+  size_t before = 0, after = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    MachineProgram p = RandomCode(seed).program();
+    const std::vector<int64_t> expected = Machine().run(p);
+    before += p.code.size();
+    lower::remove_dead_code(p, x86::instruction_set());
+    after += p.code.size();
+    ASSERT_EQ(Machine().run(p), expected) << "seed " << seed;
+  }
+  EXPECT_LT(after, before);
+}
+
+/// A sum that only it itself reads goes, with what it is made of; what is compared stays.
+TEST(DeadCode, CountersThatNobodyReadsGo) {
+  MachineProgram p;
+  const Reg sum = p.fresh(RegClass::General, 64), one = p.fresh(RegClass::General, 64),
+            limit = p.fresh(RegClass::General, 64);
+  for (Reg r : {sum, one, limit}) p.code.push_back(make(Form::MovI64, 64, {r}, 1));
+  p.code.push_back({.form = kLoopBegin});
+  p.code.push_back(make(Form::Add, 64, {sum, one}));
+  p.code.push_back(make(Form::CmpI, 64, {limit}, 3));
+  p.code.push_back({.form = kLoopEnd});
+  lower::remove_dead_code(p, x86::instruction_set());
+  ASSERT_EQ(p.code.size(), 4U);
+  EXPECT_EQ(p.code[0].regs[0], limit);
 }
 
 TEST(Allocate, ChainsNeedNoMoves) {

@@ -1,6 +1,8 @@
 // Kernels with every kind of loop, lowered and run.
 #include "tests/lower/kernels.h"
 
+#include <cmath>
+
 namespace weft::test {
 namespace {
 
@@ -54,6 +56,70 @@ TEST(LowerLoops, EveryFold) {
       expect_same(k.kernel(), {numbers(d, 15), zeros(d, 3)});
     }
   }
+}
+
+/// A padded window: where it hangs over the edge, the loop over channels runs no iterations, and
+/// what is in it is loaded without a mask.
+TEST(LowerLoops, MaskedSumsSkipLoops) {
+  KernelBuilder k;
+  NodeRef y = k.range(6, 0), w = k.range(3, 1), c = k.range(4, 2);
+  NodeRef at = k.g.add(k.g.sub(y, k.index(1)), w);  // in [0, 6) where valid
+  NodeRef valid = k.g.logical_and(k.g.lt(k.index(-1), at), k.g.lt(at, k.index(6)));
+  NodeRef flat = k.g.add(k.g.mul(at, k.index(4)), c);
+  NodeRef x = k.load(k.param(0, DType::F32, 24), flat, valid);
+  NodeRef weight = k.load(k.param(1, DType::F32, 12), k.g.add(k.g.mul(w, k.index(4)), c));
+  NodeRef bias = k.load(k.param(2, DType::F32, 6), at, valid);  // not in the loop that is skipped
+  NodeRef value = k.g.mul(k.g.add(x, bias), weight);
+  NodeRef sum = k.reduce(Fold::Add, k.g.where(valid, value, k.f32(0)), {w, c});
+  k.store(k.param(3, DType::F32, 6), y, sum);
+  const auto p = expect_same(k.kernel(), {numbers(DType::F32, 24), numbers(DType::F32, 12, 2),
+                                          numbers(DType::F32, 6, 3), zeros(DType::F32, 6)});
+  size_t masked = 0, skipped = 0;
+  for (NodeRef n : p.code) {
+    masked += n->op == Op::Load && n->nsrc == 3;
+    skipped += n->op == Op::Range && n->src(0)->op == Op::Where;
+  }
+  EXPECT_EQ(masked, 1u) << print_program(p);
+  EXPECT_EQ(skipped, 1u) << print_program(p);
+}
+
+/// The copies and lanes of a tile hang over the edge at different places.
+TEST(LowerLoops, MasksThatDifferWithinATileSkipNothing) {
+  for (Binding binding : {Binding::Vector, Binding::Unroll}) {
+    KernelBuilder k;
+    NodeRef y = k.range(4, 0, binding), c = k.range(4, 1);
+    NodeRef at = k.g.add(k.g.mul(y, k.index(4)), c);
+    NodeRef x = k.load(k.param(0, DType::F32, 16), at);
+    NodeRef some = k.g.where(k.g.lt(y, k.index(3)), x, k.f32(0));
+    k.store(k.param(1, DType::F32, 4), y, k.reduce(Fold::Add, some, {c}));
+    expect_same(k.kernel(), {numbers(DType::F32, 16), zeros(DType::F32, 4)});
+  }
+}
+
+/// The rest of a mask belongs to the loop that is left.
+TEST(LowerLoops, SkippedLoopsKeepTheRestOfTheirMask) {
+  KernelBuilder k;
+  NodeRef y = k.range(6, 0), c = k.range(5, 1);
+  NodeRef valid = k.g.logical_and(k.g.lt(y, k.index(4)), k.g.lt(c, k.index(3)));
+  NodeRef x = k.load(k.param(0, DType::F32, 12), k.g.add(k.g.mul(y, k.index(3)), c), valid);
+  k.store(k.param(1, DType::F32, 6), y,
+          k.reduce(Fold::Add, k.g.where(valid, k.g.mul(x, x), k.f32(0)), {c}));
+  const auto p = expect_same(k.kernel(), {numbers(DType::F32, 12), zeros(DType::F32, 6)});
+  EXPECT_EQ(count(p, Op::Range), 2u) << print_program(p);
+}
+
+/// One loop for two sums: it may not end early for the sake of one of them.
+TEST(LowerLoops, SharedLoopsAreNotSkippedForOne) {
+  KernelBuilder k;
+  NodeRef y = k.range(6, 0), c = k.range(4, 1);
+  NodeRef x = k.load(k.param(0, DType::F32, 24), k.g.add(k.g.mul(y, k.index(4)), c));
+  NodeRef some = k.reduce(Fold::Max, k.g.where(k.g.lt(y, k.index(3)), x, k.f32(-INFINITY)), {c});
+  k.store(k.param(1, DType::F32, 6), y, some);
+  k.store(k.param(2, DType::F32, 6), y, k.reduce(Fold::Add, x, {c}));
+  const auto p = expect_same(k.kernel(),
+                             {numbers(DType::F32, 24), zeros(DType::F32, 6), zeros(DType::F32, 6)});
+  for (NodeRef n : p.code)
+    EXPECT_TRUE(n->op != Op::Range || n->src(0)->op != Op::Where) << print_program(p);
 }
 
 /// max, then the sum of the differences from it, then the differences over the sum: three loops in

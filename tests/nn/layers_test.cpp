@@ -1,4 +1,5 @@
 #include "weft/nn/layers.h"
+#include "weft/base/format.h"
 
 #include <gtest/gtest.h>
 

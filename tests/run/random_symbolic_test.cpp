@@ -3,6 +3,7 @@
 #include "tests/run/fixture.h"
 #include "tests/run/random_storages.h"
 #include "tests/support/array_printer.h"
+#include "weft/base/format.h"
 #include "weft/graph/print.h"
 
 namespace weft {

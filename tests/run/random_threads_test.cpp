@@ -30,7 +30,8 @@ RandomGraphOptions huge() {
 /// A machine with so many threads.
 class Machine {
  public:
-  Machine(std::string_view device, int64_t threads) : context_(options_for(device, threads)) {
+  Machine(std::string_view device, int64_t threads, bool deterministic = false)
+      : context_(options_for(device, threads, deterministic)) {
     context_.thread_pool().set_adverse(true);
   }
 
@@ -70,9 +71,10 @@ class Machine {
   }
 
  private:
-  static Options options_for(std::string_view device, int64_t threads) {
+  static Options options_for(std::string_view device, int64_t threads, bool deterministic) {
     Options options = Options::from_environment();
     options.dev = device;
+    options.deterministic = deterministic;
     options.threads = threads;
     return options;
   }
@@ -80,9 +82,19 @@ class Machine {
   Context context_;
 };
 
-class Threads {
+/// Machines that have to give the same bits.
+class Machines {
  public:
-  explicit Threads(std::string_view device) : one_(device, 1), two_(device, 2), eight_(device, 8) {}
+  static Machines with_threads(std::string_view device) {
+    Machines all;
+    for (int64_t threads : {1, 2, 8}) all.add(device, threads, false);
+    return all;
+  }
+  static Machines deterministic(std::initializer_list<const char*> devices) {
+    Machines all;
+    for (const char* device : devices) all.add(device, 2, true);
+    return all;
+  }
 
   /// Graphs of these seeds, half of which end in sums, `at_once` of them in one realization.
   void expect_same_bits(uint64_t first, uint64_t count, const RandomGraphOptions& options,
@@ -102,16 +114,16 @@ class Threads {
   }
 
   void expect_same_sums() {
-    const auto wanted = one_.sums();
+    const auto wanted = all_[0]->sums();
     EXPECT_EQ(wanted.second, 3) << "the sum of all is done in two steps";
-    EXPECT_EQ(two_.sums(), wanted);
-    EXPECT_EQ(eight_.sums(), wanted);
+    for (const auto& machine : all_) EXPECT_EQ(machine->sums(), wanted);
   }
 
  private:
   bool differ(std::span<const RandomGraph> graphs) {
-    const std::vector<eval::Array> wanted = one_.run(graphs);
-    return two_.run(graphs) != wanted || eight_.run(graphs) != wanted;
+    const std::vector<eval::Array> wanted = all_[0]->run(graphs);
+    return std::any_of(all_.begin() + 1, all_.end(),
+                       [&](const auto& machine) { return machine->run(graphs) != wanted; });
   }
   std::string smallest(Graph& g, const RandomGraph& r) {
     const auto fails = [this](const RandomGraph& x) { return differ({&x, 1}); };
@@ -119,41 +131,59 @@ class Threads {
     return print_graph(shrink(g, r, fails).roots) + "\n";
   }
 
-  Machine one_, two_, eight_;
+  void add(std::string_view device, int64_t threads, bool deterministic) {
+    all_.push_back(std::make_unique<Machine>(device, threads, deterministic));
+  }
+
+  std::vector<std::unique_ptr<Machine>> all_;
 };
 
 TEST(RandomThreads, SplitReductionsHaveTheSameBits) {
-  Threads("CPU:INTERP").expect_same_sums();
-  Threads("CPU:C").expect_same_sums();
-  Threads("CPU:X86").expect_same_sums();
+  Machines::with_threads("CPU:INTERP").expect_same_sums();
+  Machines::with_threads("CPU:C").expect_same_sums();
+  Machines::with_threads("CPU:X86").expect_same_sums();
 }
 
 TEST(RandomThreads, InterpretedGraphsHaveTheSameBits) {
-  Threads threads("CPU:INTERP");
+  Machines threads = Machines::with_threads("CPU:INTERP");
   threads.expect_same_bits(0, 250, large());
   threads.expect_same_bits(0, 40, huge());
 }
 
 TEST(RandomThreads, MachineCodeHasTheSameBits) {
-  Threads threads("CPU:X86");
+  Machines threads = Machines::with_threads("CPU:X86");
   threads.expect_same_bits(0, 100, large());
   threads.expect_same_bits(0, 20, huge());
 }
 
 TEST(RandomThreads, CompiledGraphsHaveTheSameBits) {
-  Threads threads("CPU:C");
+  Machines threads = Machines::with_threads("CPU:C");
   threads.expect_same_bits(0, 20, huge(), 20);
   threads.expect_same_bits(0, 20, large(), 20);
 }
 
+/// WEFT_DETERMINISTIC: interpreter, machine code and two compilers' code add in one order.
+TEST(RandomThreads, DeterministicGraphsHaveTheSameBitsEverywhere) {
+  Machines both = Machines::deterministic({"CPU:INTERP", "CPU:X86"});
+  both.expect_same_bits(0, 150, large());
+  both.expect_same_bits(0, 15, huge());
+  Machines compiled = Machines::deterministic({"CPU:X86", "CPU:C"});
+  compiled.expect_same_sums();
+  compiled.expect_same_bits(0, 20, large(), 20);
+}
+
 TEST(RandomThreads, SlowHundredThousandGraphs) {
-  Threads interpreted("CPU:INTERP"), machine_code("CPU:X86"), compiled("CPU:C");
+  Machines interpreted = Machines::with_threads("CPU:INTERP"),
+           machine_code = Machines::with_threads("CPU:X86"),
+           compiled = Machines::with_threads("CPU:C");
   interpreted.expect_same_bits(1000, 76000, large());
   interpreted.expect_same_bits(1000, 3000, huge());
   machine_code.expect_same_bits(1000, 19000, large());
   machine_code.expect_same_bits(1000, 1000, huge());
   compiled.expect_same_bits(1000, 500, large(), 50);
   compiled.expect_same_bits(1000, 500, huge(), 50);
+  Machines deterministic = Machines::deterministic({"CPU:INTERP", "CPU:X86"});
+  deterministic.expect_same_bits(1000, 10000, large());
 }
 
 }  // namespace

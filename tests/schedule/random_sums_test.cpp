@@ -9,6 +9,7 @@
 #include "tests/support/compiler/schedule_runner.h"
 #include "tests/support/random_graph.h"
 #include "weft/base/context.h"
+#include "weft/base/format.h"
 #include "weft/rewrite/driver.h"
 
 namespace weft {

@@ -244,6 +244,54 @@ TEST_F(ScheduleTest, LargeSumsSplit) {
   check({{total}}, 1e-4);
 }
 
+/// Channels lie innermost in the result, so vectors run along them; in the weights they do not.
+TEST_F(ScheduleTest, OperandsOfProductsAreTurned) {
+  const int64_t n = 8, c = 16, h = 8, k = 3, q = 6;
+  const GraphBuilder::Ints all{n, c, c, q, q, k, k};
+  NodeRef x = b_.param(0, {n, c, h, h}), w = b_.param(1, {c, c, k, k});
+  NodeRef windows = b_.window(b_.window(x, 2, k), 3, k);
+  NodeRef y = b_.reduce(g_.mul(b_.broadcast(windows, {n, 1, c, q, q, k, k}, all),
+                               b_.broadcast(w, {1, c, c, 1, 1, k, k}, all)),
+                        Fold::Add, {2, 5, 6});
+  NodeRef most = b_.reduce(y, Fold::Max, {0, 2, 3});
+  EXPECT_EQ(kernels({{most}}), 3u);
+  ScheduleOptions options;
+  options.layouts = false;
+  EXPECT_EQ(make_schedule(std::vector<ScheduleOutput>{{most}}, options).steps.size(), 2u);
+  check({{most}}, 1e-5);
+  // A product of matrices finds a vector axis as it is.
+  EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {128, 128}), b_.param(1, {128, 128}))}}), 1u);
+}
+
+/// A matrix product with a long inner axis, as gradients of weights are: the operands of a part of
+/// it stay in a cache.
+TEST_F(ScheduleTest, LongProductsAreSummedInChunks) {
+  constexpr int64_t kLong = 2048, kWide = 128;
+  NodeRef a = b_.param(0, {kLong, kWide}), b = b_.param(1, {kLong, kWide});
+  NodeRef product = b_.matmul(b_.permute(a, {1, 0}), b);
+  EXPECT_EQ(kernels({{product}}), 2u);
+  std::vector<Array> params{random(a), random(b)};
+  for (Array& p : params)
+    for (int64_t i = 0; i < p.count(); ++i)
+      p.set(i, Value::of(DType::F32, std::trunc(p.at(i).as_double())));  // sums are exact
+  std::vector<float> x, y;
+  for (int64_t i = 0; i < kLong * kWide; ++i) {
+    x.push_back(static_cast<float>(params[0].at(i).as_double()));
+    y.push_back(static_cast<float>(params[1].at(i).as_double()));
+  }
+  testing::RunOptions options;
+  options.device = "X86";
+  const Array got =
+      testing::run_graph(context_, std::vector<ScheduleOutput>{{product}}, params, {}, options)[0];
+  for (int64_t i = 0; i < kWide; i += 9)
+    for (int64_t j = 0; j < kWide; ++j) {
+      float sum = 0;
+      for (int64_t k = 0; k < kLong; ++k)
+        sum += x[static_cast<size_t>(k * kWide + i)] * y[static_cast<size_t>(k * kWide + j)];
+      ASSERT_EQ(got.at(i * kWide + j).as_double(), sum) << i << ", " << j;
+    }
+}
+
 TEST_F(ScheduleTest, EqualLayersShareTheirKernels) {
   NodeRef x = b_.param(0, {8, 8});
   for (int layer = 0; layer < 5; ++layer)

@@ -1,5 +1,6 @@
 // What is printed and thrown while things run names the lines of the program that asked for them.
 #include "tests/tensor/tensor_test.h"
+#include "weft/base/format.h"
 #include "weft/device/host_device.h"
 #include "weft/run/command_list.h"
 #include "weft/run/stats.h"

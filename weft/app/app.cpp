@@ -63,6 +63,10 @@ void add_train(CLI::App& app, CommandLine& line) {
   sub->add_option("--lr", o.lr, "Adam's learning rate")
       ->check(CLI::Range(0.0, 1000.0))
       ->capture_default_str();
+  sub->add_option("--schedule", o.schedule,
+                  "of the learning rate: cosine falls to 0 at the end of the last epoch")
+      ->check(CLI::IsMember({"cosine", "constant"}))
+      ->capture_default_str();
   sub->add_option("--seed", o.seed, "of weights and of the order of images")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -39,6 +39,7 @@ struct TrainOptions {
   int64_t epochs = 10;
   int64_t batch = 512;
   double lr = 0.001;
+  std::string schedule = "cosine";  // of the learning rate: cosine or constant
   int64_t seed = 42;
   int64_t limit = 0;  // training images used; 0 is all
   std::string data = "/usr/share/datasets/fashion-mnist";

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
+#include <numbers>
 #include <numeric>
 
 #include "weft/base/error.h"
@@ -133,8 +135,16 @@ void Trainer::shuffle() {
                     [&](int32_t i) { return std::pair(keys[static_cast<size_t>(i)], i); });
 }
 
+// Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017, without any.
+double Trainer::learning_rate() const {
+  if (options_.schedule == "constant") return options_.lr;
+  const auto steps = static_cast<double>(options_.epochs * steps_per_epoch_);
+  return options_.lr * (1 + std::cos(std::numbers::pi * static_cast<double>(step_) / steps)) / 2;
+}
+
 float Trainer::train_step() {
   shuffle();
+  optimizer_->set_lr(learning_rate());
   const auto at = static_cast<size_t>(step_in_epoch() * options_.batch);
   const auto samples =
       std::span<const int32_t>(order_).subspan(at, static_cast<size_t>(options_.batch));
@@ -189,7 +199,6 @@ void Trainer::resume(const std::string& path) {
   restore_place(saved.metadata, path);
   load_state_dict(*net_, with_prefix(saved.tensors, "model."));
   load_state_dict(*optimizer_, with_prefix(saved.tensors, "optimizer."));
-  optimizer_->set_lr(options_.lr);
   history_.loss = floats_named(saved.tensors, "history.loss");
   history_.accuracy = floats_named(saved.tensors, "history.accuracy");
 }

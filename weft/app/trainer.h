@@ -42,6 +42,7 @@ class Trainer {
   Tensor step_on(const Tensor& samples);
   Tensor right_answers(const Tensor& first);
   void shuffle();
+  double learning_rate() const;  // of the next step
   Metadata metadata() const;
   void restore_place(const Metadata& metadata, const std::string& path);
 

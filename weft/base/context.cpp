@@ -1,9 +1,12 @@
 #include "weft/base/context.h"
 
 #include <cstdio>
+#include <mutex>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/log.h"
 #include "weft/base/thread_pool.h"
 
 namespace weft {
@@ -35,18 +38,25 @@ struct PoolSlot {
 
 Context::Context() : Context(Options::from_environment()) {}
 
-Context::Context(Options options) : options_(std::move(options)) {
+/// In order of making.
+struct Context::Slots {
+  std::recursive_mutex mutex;
+  std::vector<Slot*> made;
+};
+
+Context::Context(Options options)
+    : options_(std::move(options)), slots_(std::make_unique<Slots>()) {
   if (!options_.profile.empty()) tracer_.start();
 }
 
 Context::~Context() {
   flush();
   // A destructor may still use slots made before its own, which go later.
-  while (!slots_.empty()) {
-    Slot* last = slots_.back();
+  while (!slots_->made.empty()) {
+    Slot* last = slots_->made.back();
     last->destroy(last->object);
     buckets_[bucket_of(last->key)].store(last->next);
-    slots_.pop_back();
+    slots_->made.pop_back();
     delete last;
   }
 }
@@ -77,13 +87,13 @@ void* Context::find(const void* key) const {
 }
 
 void* Context::make(const void* key, MakeSlot maker, DestroySlot destroy) {
-  std::lock_guard lock(slots_mutex_);
+  std::lock_guard lock(slots_->mutex);
   if (void* found = find(key)) return found;
   void* object = maker(*this);
   WEFT_CHECK(find(key) == nullptr, "a context slot asked for itself while being made");
   std::atomic<Slot*>& bucket = buckets_[bucket_of(key)];
   auto* slot = new Slot{key, object, destroy, bucket.load(std::memory_order_relaxed)};
-  slots_.push_back(slot);
+  slots_->made.push_back(slot);
   bucket.store(slot, std::memory_order_release);
   return object;
 }

@@ -4,17 +4,20 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string_view>
-#include <vector>
 
-#include "weft/base/log.h"
 #include "weft/base/options.h"
 #include "weft/base/spans.h"
 
 namespace weft {
 
 class ThreadPool;
+
+// Where lines go. The default sink appends to WEFT_LOG or writes to stderr.
+struct LogSink {
+  void (*write)(void* user, std::string_view line) = nullptr;
+  void* user = nullptr;
+};
 
 class Context {
  public:
@@ -52,6 +55,7 @@ class Context {
 
  private:
   struct Slot;
+  struct Slots;
   using MakeSlot = void* (*)(Context&);
   using DestroySlot = void (*)(void*);
   static constexpr size_t kBuckets = 64;
@@ -82,8 +86,7 @@ class Context {
   LogSink log_sink_;
   Tracer tracer_;
   std::atomic<Slot*> buckets_[kBuckets] = {};
-  std::recursive_mutex slots_mutex_;
-  std::vector<Slot*> slots_;  // in order of making
+  std::unique_ptr<Slots> slots_;
 };
 
 // Makes `context` this thread's current one for a block.

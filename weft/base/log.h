@@ -9,12 +9,6 @@ namespace weft {
 
 class Context;
 
-// Where lines go. The default sink appends to WEFT_LOG or writes to stderr.
-struct LogSink {
-  void (*write)(void* user, std::string_view line) = nullptr;
-  void* user = nullptr;
-};
-
 // True when WEFT_DEBUG is at least `level`.
 bool log_enabled(const Context& context, int level);
 

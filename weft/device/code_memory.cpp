@@ -1,7 +1,6 @@
 #include "weft/device/code_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,7 +19,7 @@ size_t aligned(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 [[noreturn]] void fail_mapping(const char* call) {
   fail_device(call, errno, "CPU",
               "the system grants no memory for generated code; use CPU:INTERP, or allow "
-              "memfd_create and executable shared mappings");
+              "executable shared mappings");
 }
 
 }  // namespace
@@ -64,20 +63,18 @@ std::shared_ptr<const CodeMemory::Code> CodeMemory::add(std::span<const std::byt
 
 size_t CodeMemory::grow(size_t bytes) {
   const size_t size = aligned(bytes, kRegion);
-  const int file = ::memfd_create("weft code", MFD_CLOEXEC);
-  if (file < 0) fail_mapping("memfd_create");
-  void *writable = MAP_FAILED, *executable = MAP_FAILED;
-  if (::ftruncate(file, static_cast<off_t>(size)) == 0) {
-    writable = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    executable = ::mmap(nullptr, size, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
-  }
-  const int error = errno;
-  ::close(file);
-  if (writable == MAP_FAILED || executable == MAP_FAILED) {
-    if (writable != MAP_FAILED) ::munmap(writable, size);
-    if (executable != MAP_FAILED) ::munmap(executable, size);
+  void* writable = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (writable == MAP_FAILED) fail_mapping("mmap");
+  // An old size of 0 maps the same pages a second time (mremap(2)). Unlike a memfd's they count as
+  // memory, not as a file, for the limits of a process.
+  void* executable = ::mremap(writable, 0, size, MREMAP_MAYMOVE);
+  const bool mapped = executable != MAP_FAILED;
+  if (!mapped || ::mprotect(executable, size, PROT_READ | PROT_EXEC) != 0) {
+    const int error = errno;
+    ::munmap(writable, size);
+    if (mapped) ::munmap(executable, size);
     errno = error;
-    fail_mapping("mmap");
+    fail_mapping(mapped ? "mprotect" : "mremap");
   }
   regions_.push_back({static_cast<std::byte*>(writable),
                       static_cast<const std::byte*>(executable),

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// Regions of one anonymous file, mapped twice: writable here, executable there. Code is copied in
+/// Regions of shared memory, mapped twice: writable here, executable there. Code is copied in
 /// without changing any protection, so that other threads' mappings are never disturbed.
 class CodeMemory : public std::enable_shared_from_this<CodeMemory> {
  public:

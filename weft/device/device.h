@@ -138,9 +138,11 @@ class DeviceTable {
   explicit DeviceTable(Context& context);
   ~DeviceTable();
 
-  /// "CPU" (the best there is), "CPU:C", "CPU:INTERP" (or "INTERP"), "NULL", "NULL:C",
-  /// "NULL:INTERP"; a further ":1" names a second one. Case does not matter. Unknown names are
-  /// Errors that list what exists; known ones that cannot be opened are DeviceErrors that say why.
+  /// "CPU" (the first of "CPU:X86", "CPU:C" and "CPU:INTERP" that works on this machine), "NULL"
+  /// (kernels for "CPU:X86" are made and none runs; "NULL:C" and "NULL:INTERP" likewise); the part
+  /// after the colon alone will do. A further ":1" names a second one. Case does not matter.
+  /// Unknown names are Errors that list what exists; known ones that cannot be opened are
+  /// DeviceErrors that say why.
   Device& open(std::string_view name);
   /// By id; opens it where needed.
   Device& open(DeviceId id);
@@ -150,6 +152,8 @@ class DeviceTable {
   std::vector<DeviceInfo> probe();  ///< every device of the table, opened or not
 
  private:
+  Device& open_cpu(int ordinal);
+
   struct State;
   std::unique_ptr<State> state_;
 };

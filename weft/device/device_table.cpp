@@ -5,6 +5,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/base/names.h"
 #include "weft/device/compiler.h"
 #include "weft/device/host_device.h"
@@ -19,45 +20,52 @@ struct DeviceRow {
   std::string (*describe)(Context&);  // of an available one
 };
 
-std::string describe_c(Context& context) {
+std::string threads_and_features(Context& context, std::string_view target) {
   const std::string cpu = CpuFeatures::of(context).text();
-  return strformat("C by {}; {} threads; {}", find_c_compiler(context)->path,
-                   make_target("c", context).threads, cpu.empty() ? "no extensions" : cpu);
+  return strformat("{} threads; {}", make_target(target, context).threads,
+                   cpu.empty() ? "no extensions" : cpu);
+}
+std::string describe_c(Context& context) {
+  return strformat("C by {}; {}", find_c_compiler(context)->path,
+                   threads_and_features(context, "c"));
+}
+std::string describe_x86(Context& context) {
+  return strformat("machine code of our own, nothing to install; {}",
+                   threads_and_features(context, "x86"));
+}
+std::string describe_interp(Context&) { return "interpreter: runs anywhere, for small work"; }
+
+/// Devices that take a target's kernels and run none: for tests and timing.
+enum class NullTarget : uint8_t { C, Interp, X86 };
+constexpr std::string_view kNullTargets[] = {"c", "interp", "x86"};
+template <NullTarget target>
+constexpr DeviceRow null_row(std::string_view name) {
+  return {name,
+          [](Context& context, std::string n, DeviceId id) {
+            return make_null_device(context, std::move(n), id,
+                                    kNullTargets[static_cast<size_t>(target)]);
+          },
+          [](Context&) -> std::string { return "takes the same kernels, runs none; for timing"; }};
 }
 
 // Ids are made of the row number: append, never reorder.
 constexpr DeviceRow kDevices[] = {
-    {"CPU:C", make_c_device, describe_c},
-    {"CPU:INTERP", make_interp_device,
-     [](Context&) -> std::string { return "interpreter; needs no compiler, for small work"; }},
-    {"NULL:C",
-     [](Context& c, std::string n, DeviceId id) {
-       return make_null_device(c, std::move(n), id, "c");
-     },
-     [](Context&) -> std::string { return "compiles for C, runs nothing; for tests and timing"; }},
-    {"NULL:INTERP",
-     [](Context& c, std::string n, DeviceId id) {
-       return make_null_device(c, std::move(n), id, "interp");
-     },
-     [](Context&) -> std::string { return "accepts linear programs, runs nothing"; }},
-    {"CPU:X86", make_x86_device,
-     [](Context&) -> std::string { return "machine code of our own; one lane a value so far"; }},
-    {"NULL:X86",
-     [](Context& c, std::string n, DeviceId id) {
-       return make_null_device(c, std::move(n), id, "x86");
-     },
-     [](Context&) -> std::string { return "compiles machine code, runs nothing"; }},
+    {"CPU:C", make_c_device, describe_c},       {"CPU:INTERP", make_interp_device, describe_interp},
+    null_row<NullTarget::C>("NULL:C"),          null_row<NullTarget::Interp>("NULL:INTERP"),
+    {"CPU:X86", make_x86_device, describe_x86}, null_row<NullTarget::X86>("NULL:X86"),
 };
 constexpr size_t kDeviceCount = std::size(kDevices);
 
 struct Alias {
   std::string_view name, target;
 };
-constexpr Alias kAliases[] = {{"CPU", "CPU:C"},
+constexpr Alias kAliases[] = {{"CPU", "CPU:X86"},
                               {"C", "CPU:C"},
                               {"X86", "CPU:X86"},
                               {"INTERP", "CPU:INTERP"},
-                              {"NULL", "NULL:C"}};
+                              {"NULL", "NULL:X86"}};
+// "CPU" is the first of these that works here; the last one always does.
+constexpr std::string_view kCpuChoices[] = {"CPU:X86", "CPU:C", "CPU:INTERP"};
 
 // Id = 1 + row + kKinds * ordinal: the same in every run, whatever was opened first.
 constexpr int kKinds = 64;
@@ -114,15 +122,19 @@ Device& DeviceTable::open(std::string_view asked) {
   const size_t row = find_row(name);
   if (row == kDeviceCount || ordinal > kMaxOrdinal) unknown_device(asked, name);
   const auto id = static_cast<DeviceId>(1 + row + static_cast<size_t>(kKinds * ordinal));
-  if (name != "CPU") return open(id);
-  try {
-    return open(id);
-  } catch (const DeviceError& error) {
-    if (!state_->context.options().cc.empty()) throw;  // asked for by name: say that it is missing
-    // "CPU" is the best there is, and interp always is.
-    log_at(state_->context, 1, "CPU is CPU:INTERP: {}", error.what());
-    return open("CPU:INTERP");
+  return name == "CPU" ? open_cpu(ordinal) : open(id);
+}
+
+Device& DeviceTable::open_cpu(int ordinal) {
+  for (std::string_view choice : kCpuChoices) {
+    try {
+      return open(strformat("{}:{}", choice, ordinal));
+    } catch (const DeviceError& error) {
+      if (choice == std::end(kCpuChoices)[-1]) throw;
+      log_at(state_->context, 1, "CPU is not {}: {}", choice, error.what());
+    }
   }
+  internal_error("device", "no CPU is left to choose");
 }
 
 Device& DeviceTable::open(DeviceId id) {

@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/hash.h"
+#include "weft/base/log.h"
 #include "weft/base/reader.h"
 
 namespace weft {

@@ -1,4 +1,5 @@
 // Kernels and linear programs: nesting of ranges, and what linear code may contain.
+#include <algorithm>
 #include <unordered_set>
 #include <vector>
 
@@ -146,6 +147,7 @@ class Blocks {
     }
     if (visible(n)) return Problem{n, "is listed twice in a block"};
     if (n->op == Op::Range || n->op == Op::If) {
+      if (runs_already(n)) return Problem{n, "a range runs inside itself"};
       open_.push_back(n);
       marks_.push_back(defined_.size());
     }
@@ -156,6 +158,11 @@ class Blocks {
   NodeRef unclosed() const { return open_.empty() ? nullptr : open_.back(); }
 
  private:
+  bool runs_already(NodeRef range) const {
+    return range->op == Op::Range && std::any_of(open_.begin(), open_.end(), [range](NodeRef o) {
+             return o->op == Op::Range && range_id(o) == range_id(range);
+           });
+  }
   bool visible(NodeRef n) const {
     const bool* seen = seen_.find(n);
     return seen && *seen;

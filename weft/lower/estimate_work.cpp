@@ -30,7 +30,8 @@ void estimate_work(LinearProgram& program, NodeRef kernel_sink) {
   SmallVector<double, 16> times{1.0};
   for (NodeRef n : program.code) {
     if (n->op == Op::Range) {
-      NodeRef size = n->src(0);
+      // Loops that masks skip count in full: how often is not known here.
+      NodeRef size = n->src(0)->op == Op::Where ? n->src(0)->src(1) : n->src(0);
       const bool is_static = size->op == Op::Const;
       times.push_back(times.back() * (is_static ? static_cast<double>(size->vmin) : 1.0));
     } else if (n->op == Op::EndRange) {

@@ -1,6 +1,7 @@
 #include "weft/lower/intervals.h"
 
 #include <algorithm>
+#include <map>
 
 namespace weft::lower {
 namespace {
@@ -138,10 +139,12 @@ class Finder {
     skips_.back() = open_skips_.empty() ? kNowhere : open_skips_.back().first;
   }
 
-  /// Backward: a read opens a range, a write ends it, unless the write may be skipped and an older
-  /// value be needed instead.
+  /// Backward: a read opens a range, a write ends it. Where the write may be skipped and an older
+  /// value be needed instead, that one's range begins at the jump.
   void find_ranges(int32_t at) {
     const uint16_t form = program_.code[static_cast<size_t>(at)].form;
+    if (const auto older = older_.find(at); older != older_.end())
+      for (uint32_t v : older->second) open(v, 2 * at);
     if (form == kLoopEnd) {
       inside_.push_back(ends_.back());
       ends_.pop_back();
@@ -155,8 +158,10 @@ class Finder {
     for (const Operand& o : uses) {
       if (!writes(o.access)) continue;
       open(o.v, 2 * at + 1);
-      const bool older = of_[o.v].begin < 2 * skips_[static_cast<size_t>(at)];
-      if (o.access == Access::Write && !older) close(of_[o.v], 2 * at + 1);
+      if (o.access != Access::Write) continue;
+      close(of_[o.v], 2 * at + 1);
+      const int32_t jump = skips_[static_cast<size_t>(at)];
+      if (of_[o.v].begin < 2 * jump) older_[jump].push_back(o.v);
     }
     for (const Operand& o : uses)
       if (reads(o.access)) open(o.v, 2 * at);
@@ -189,6 +194,7 @@ class Finder {
   std::vector<int32_t> skips_, open_;
   std::vector<std::pair<int32_t, int32_t>> open_skips_;  // where, to which label
   std::vector<bool> bound_;                              // labels that were passed
+  std::map<int32_t, std::vector<uint32_t>> older_;  // by jump: what is needed where it is taken
   float weight_ = 1;
 };
 

@@ -6,6 +6,7 @@
 #include "weft/base/context.h"
 #include "weft/isa/x86.h"
 #include "weft/lower/allocate.h"
+#include "weft/lower/dead_code.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/x86/select.h"
 #include "weft/target/target.h"
@@ -41,6 +42,7 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
   Graph g;
   NodeRef sink = g.import(kernel.sink);
   sink = lower::guard_accesses(g, sink);
+  sink = lower::skip_masked(g, sink);
   sink = lower::unroll(g, sink, target);
   sink = lower::vectorise(g, sink);
   sink = lower::guard_core(g, sink);
@@ -57,13 +59,15 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
 
 MachineProgram lower_to_machine(const LinearProgram& program, const Target& target) {
   Tracer& tracer = Context::current().tracer();
+  const InstructionSet& set = x86::instruction_set(target.vector_bits == 512);
   MachineProgram code;
   {
     Span span(tracer, "select", program.name);
     code = lower::select_x86(program, target);
+    lower::remove_dead_code(code, set);
   }
   Span span(tracer, "allocate", program.name);
-  lower::allocate(code, x86::instruction_set(target.vector_bits == 512));
+  lower::allocate(code, set);
   return code;
 }
 

@@ -13,6 +13,8 @@ namespace lower {
 
 /// Every access is in range wherever its mask holds: what is not proved is tested.
 NodeRef guard_accesses(Graph& g, NodeRef sink);
+/// Loops that only fold a mask's zeros run no iterations.
+NodeRef skip_masked(Graph& g, NodeRef sink);
 /// Unroll ranges are gone: whatever depends on them is there once per combination of their values.
 NodeRef unroll(Graph& g, NodeRef sink, const Target& target);
 /// Vector ranges are gone: whatever depends on one has lanes, accesses of stride 1 are vector

@@ -49,6 +49,9 @@ int computing_bits(DType dtype) {
                          : static_cast<int>(bits(dtype));
 }
 
+/// where(mask, x, 0): as a reduction's value, something lower/ may skip whole loops for.
+bool is_masked(NodeRef value) { return value->op == Op::Where && value->src(2)->op == Op::Const; }
+
 template <class F>
 void each(RangeMask mask, F&& f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<size_t>(std::countr_zero(mask)));
@@ -99,6 +102,10 @@ void CostModel::add_reductions() {
     }
     ++same->first.results;
     NodeRef value = n->src(0);
+    if (is_masked(value)) {
+      same->first.masked |= info_.deps(value->src(0));
+      value = value->src(1);
+    }
     same->first.products = same->first.products ||
                            (fold_of(n) == Fold::Add && value->op == Op::Mul && is_float(n->dtype));
     same->second.push_back(n);
@@ -142,13 +149,14 @@ void CostModel::collect(Body& body, std::span<const NodeRef> roots) {
     stack.pop_back();
     const bool root = contains(roots, n);
     const bool is_access = n->op == Op::Load || n->op == Op::Store;
+    const bool may_be_skipped = is_masked(n) && body.own != 0 && info_.deps(n) == body.deps;
     const RangeMask deps = root && n->op == Op::Reduce ? body.deps : info_.deps(n);
     if (root && n->op == Op::Reduce) {
       body.add_work(deps, body.products ? 0.5 : op_cycles(fold_op(fold_of(n)), n->dtype), false);
     } else if (is_access) {
       for (uint32_t i = 0; i < info_.accesses.size(); ++i)
         if (info_.accesses[i].node == n) body.accesses.push_back(i);
-    } else if (is_alu(n->op) && !is_index(n->dtype)) {
+    } else if (is_alu(n->op) && !is_index(n->dtype) && !may_be_skipped) {
       const bool mask = is_index(n->src(0)->dtype);
       body.add_work(deps, op_cycles(n->op, n->dtype), mask);
     }
@@ -289,15 +297,27 @@ double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
   return std::max(far, loaded / kFromSecond);
 }
 
+bool CostModel::skips(const Body& body, const Tiling& tiling) const {
+  if (body.masked == 0 || (body.masked & (tiling.copied | tiling.vectors)) != 0) return false;
+  const RangeMask own = body.own & body.masked;
+  bool inside = false;
+  each(body.own & ~body.masked, [&](size_t r) {
+    inside |= bit(r) > own && info_.ranges[r].extent > tiling.ranges[r].size();
+  });
+  return inside;
+}
+
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
   const RangeMask vectors = body.deps & tiling.vectors;
   const auto vector_range = static_cast<size_t>(std::countr_zero(vectors | bit(63)));
   const double lanes = vectors == 0 ? 1 : static_cast<double>(tiling.ranges[vector_range].lanes);
+  const bool skips = this->skips(body, tiling);
   for (const Body::Work& w : body.work)
-    alu +=
-        w.cycles * copies(w.deps, tiling) * ((w.deps & vectors) != 0 && w.per_lane ? 2 * lanes : 1);
+    if (!(skips && w.per_lane))
+      alu += w.cycles * copies(w.deps, tiling) *
+             ((w.deps & vectors) != 0 && w.per_lane ? 2 * lanes : 1);
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
     const double n = copies_of(a, tiling);
@@ -316,7 +336,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         alu += stride < 0 ? n : 0;
       }
     }
-    alu += a.masked != 0 ? n * kMask : 0;
+    const bool tested = a.masked != 0 && !(skips && (a.masked & ~body.masked) == 0);
+    alu += tested ? n * kMask : 0;
     (a.is_store() ? stores : loads) += n * one;
   }
   if (body.own != 0) {

@@ -27,6 +27,7 @@ struct Body {
   RangeMask own = 0;      ///< ranges its reductions close; 0 for stores
   int results = 0;        ///< accumulators of one copy
   bool products = false;  ///< a sum of products: multiplication and addition are one operation
+  RangeMask masked = 0;   ///< ranges that decide whether anything is folded at all
   struct Work {
     RangeMask deps;
     float cycles;   ///< per vector (or scalar, where it does not depend on the vector range)
@@ -75,6 +76,8 @@ class CostModel {
   /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a
   /// window that moves by less than its own size keeps most of what it covers.
   double fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const;
+  /// Whether lower/ leaves out the loops of a tile where its masks do not hold.
+  bool skips(const Body& body, const Tiling& tiling) const;
   double memory_cycles(const Body& body, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 

@@ -105,7 +105,7 @@ class TileSearch {
   bool may_be_vector(size_t r) const {
     const RangeInfo& range = info_.ranges[r];
     if ((body_->deps & ~decided_ & bit(r)) == 0 || !range.free()) return false;
-    if (range.open && open_vector()) return false;
+    if (range.open ? open_vector() : target_.canonical) return false;
     // No value may have lanes along two ranges.
     const RangeMask vectors = best_.vectors | bit(r);
     for (NodeRef n : info_.order)
@@ -189,7 +189,7 @@ class TileSearch {
   }
 
   bool may_unroll_reduction(size_t r) const {
-    return (body_->own & ~decided_ & bit(r)) != 0 && info_.ranges[r].free();
+    return !target_.canonical && (body_->own & ~decided_ & bit(r)) != 0 && info_.ranges[r].free();
   }
 
   /// A few copies of the innermost reduction loop, or of the vector one.

@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/run/run_state.h"
 
 namespace weft {

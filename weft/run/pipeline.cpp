@@ -23,6 +23,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/base/thread_pool.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"

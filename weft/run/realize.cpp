@@ -5,6 +5,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/log.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/node_map.h"
 #include "weft/run/active_capture.h"

@@ -54,7 +54,8 @@ class Builder {
 
   NodeRef load(NodeRef n, const Demand& d) {
     if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
-    NodeRef param = plan_.param_of(n), index = flat(n, d.place.index);
+    NodeRef from = d.relaid ? d.relaid : n;
+    NodeRef param = plan_.param_of(from), index = flat(from, d.place.index);
     if (is_int_const(d.place.valid, 1)) return g_.make(Op::Load, n->dtype, {param, index});
     return g_.make(Op::Load, n->dtype, {param, index, d.place.valid});
   }

@@ -64,17 +64,17 @@ double extent(NodeRef range) {
   if (range->op != Op::Range) return 1;
   return static_cast<double>(std::max<int64_t>(1, range->src(0)->vmax));
 }
-double product(std::span<const NodeRef> ranges) {
-  double p = 1;
-  for (NodeRef r : ranges) p *= extent(r);
-  return p;
-}
-
 bool subset(std::span<const NodeRef> a, std::span<const NodeRef> b) {
   return std::all_of(a.begin(), a.end(), [b](NodeRef r) { return contains(b, r); });
 }
 
 }  // namespace
+
+double iterations(std::span<const NodeRef> ranges) {
+  double p = 1;
+  for (NodeRef r : ranges) p *= extent(r);
+  return p;
+}
 
 std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope) {
   std::vector<NodeRef> roots(place.index.begin(), place.index.end());
@@ -219,7 +219,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
   if (!options.fuse) return {true, "fusion is off"};
   const Demand& d = wanted[0];
   const double numel = largest_numel(n->shape->span());
-  const double evaluated = product(d.scope);
+  const double evaluated = iterations(d.scope);
   const bool light = !heavy_.at(reduce);
   const bool is_sum = n->op == Op::Reduce && fold_of(n) == Fold::Add;
   if (is_sum && d.linear_in == static_cast<int>(Fold::Add) && evaluated <= kMergeLimit * numel)
@@ -227,7 +227,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
   if (evaluated <= numel && !in_reduce(d)) return {false, "its only consumer finishes it"};
   const double body = largest_numel(reduce->src(0)->shape->span());
   if (light && evaluated <= numel &&
-      (product(kernels[static_cast<size_t>(d.kernel)].ranges) >= kMinParallel ||
+      (iterations(kernels[static_cast<size_t>(d.kernel)].ranges) >= kMinParallel ||
        body <= kSmallWork))
     return {false, "a short reduction inside another"};
   if (light && try_hoist(d)) return {false, "computed once outside the inner loops"};
@@ -265,7 +265,7 @@ bool Planner::can_hoist(const Demand& d, std::vector<NodeRef>& used) const {
   if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Scan) return false;
   used = used_ranges(d.place, d.scope);
   if (!subset(used, k.ranges)) return false;
-  if (product(used) < kMinParallel && product(d.scope) > kSmallWork) return false;
+  if (iterations(used) < kMinParallel && iterations(d.scope) > kSmallWork) return false;
   return std::all_of(k.hoisted.begin(), k.hoisted.end(),
                      [&used](const auto& set) { return subset(set, used) || subset(used, set); });
 }
@@ -335,7 +335,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
   if (is_reduction(reduce)) {
     const bool light = !heavy_.at(reduce);
-    const bool once = product(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
+    const bool once = iterations(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
     if (!once && !(light && can_hoist(d, used))) return false;
   } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {
     return false;
@@ -371,14 +371,14 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
   for (size_t i = 0; i < wanted.size() && hostable && host == wanted.size(); ++i)
     if (can_host(n, wanted, i)) host = i;
   if (host < wanted.size()) {
-    if (is_reduction(n) && product(wanted[host].scope) > largest_numel(n->shape->span()))
+    if (is_reduction(n) && iterations(wanted[host].scope) > largest_numel(n->shape->span()))
       try_hoist(wanted[host]);
     producer_of[n] = wanted[host].kernel;
   } else {
     NodeRef iterated = n->op == Op::Assign ? n->src(1) : n->op == Op::Scatter ? n->src(2) : n;
     const int k = kernel_for(n, iterated->shape->span());
     const KernelPlan& plan = kernels[static_cast<size_t>(k)];
-    Demand d{k, {plan.ranges, g.boolean(true)}, {}, -1, false, {}, {}, nullptr, nullptr, nullptr};
+    Demand d{.kernel = k, .place = {plan.ranges, g.boolean(true)}};
     for (NodeRef r : plan.ranges)
       if (r->op == Op::Range) d.scope.push_back(r);
     wanted.push_back(std::move(d));
@@ -395,6 +395,16 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
     read(wanted[i].kernel, n);
   }
   push_sources(n, host);
+}
+
+void Planner::stage_copy(NodeRef copy, uint64_t origin) {
+  origins[copy] = origin;
+  stage(copy, demands[copy], true);
+  Demand& d = demands[copy->src(0)].back();
+  d.load = true;
+  read(d.kernel, copy->src(0));
+  if (options.explain)
+    decisions.push_back({copy, true, "a product reads it along another axis than it lies", origin});
 }
 
 }  // namespace weft

@@ -14,15 +14,17 @@ namespace weft {
 struct Demand {
   int kernel;
   Place place;
-  std::vector<NodeRef>
-      scope;  ///< ranges open here: the kernel's output ranges, then enclosing reduce ranges
+  /// Ranges open here: the kernel's output ranges, then enclosing reduce ranges.
+  std::vector<NodeRef> scope = {};
   int linear_in = -1;  ///< Fold of the enclosing reduce when only movement lies between, else -1
   bool load = false;   ///< read from the node's buffer instead of computed
-  std::vector<int> source;  ///< per source of the node: index into that source's demands, -1 = none
-  std::vector<NodeRef> reduced;   ///< Reduce, Scan, Loop: the ranges it closes (or leaves open)
-  NodeRef placeholder = nullptr;  ///< Gather: variable that stands for the looked-up index
-  NodeRef found = nullptr;        ///< Gather: bool that stands for "the index is in range"
-  NodeRef result = nullptr;       ///< the kernel expression, once built
+  NodeRef relaid = nullptr;  ///< a copy in another memory order, whose buffer is read instead
+  /// Per source of the node: index into that source's demands, -1 = none.
+  std::vector<int> source = {};
+  std::vector<NodeRef> reduced = {};  ///< Reduce, Scan, Loop: the ranges it closes (or leaves open)
+  NodeRef placeholder = nullptr;      ///< Gather: variable that stands for the looked-up index
+  NodeRef found = nullptr;            ///< Gather: bool that stands for "the index is in range"
+  NodeRef result = nullptr;           ///< the kernel expression, once built
 };
 
 /// Something a kernel writes to a buffer.
@@ -76,6 +78,10 @@ class Planner {
     return found ? *found : 0;
   }
   bool in_reduce(const Demand& d) const;
+  /// Gives `copy`, a Contiguous of something with a buffer, a kernel and a buffer of its own.
+  void stage_copy(NodeRef copy, uint64_t origin);
+  /// Kernel `kernel` reads the buffer of `n`.
+  void read(int kernel, NodeRef n);
 
   Graph& g;
   std::vector<ScheduleOutput> outputs;
@@ -108,7 +114,6 @@ class Planner {
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
   int kernel_for(NodeRef n, std::span<const NodeRef> dims);
   void place_buffer(NodeRef n);
-  void read(int kernel, NodeRef n);
   double evaluations(const Demand& d) const;
 
   void push_sources(NodeRef n, size_t demand);
@@ -138,11 +143,17 @@ inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().sta
 /// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
 void choose_layouts(Planner& plan);
 
+/// Copies operands of products whose elements lie along no axis that vectors could run along.
+void relay_operands(Planner& plan);
+
 /// Builds every kernel from the plan and puts them in a safe order.
 Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
 
 /// The ranges `place` depends on, among `scope`.
 std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope);
+
+/// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
+double iterations(std::span<const NodeRef> ranges);
 
 /// `reduce`, or the same reduction in two steps where one would leave most of the machine idle.
 NodeRef split_large_reduction(Graph& g, NodeRef reduce);

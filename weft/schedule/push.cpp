@@ -22,8 +22,7 @@ int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
     if (d.linear_in != linear_in) d.linear_in = -1;
     return static_cast<int>(i);
   }
-  Demand d{from.kernel, std::move(place), from.scope, linear_in, false, {},
-           {},          nullptr,          nullptr,    nullptr};
+  Demand d{from.kernel, std::move(place), from.scope, linear_in};
   d.scope.insert(d.scope.end(), extra.begin(), extra.end());
   list.push_back(std::move(d));
   ++kernels[static_cast<size_t>(from.kernel)].size;

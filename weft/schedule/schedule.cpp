@@ -147,6 +147,7 @@ Schedule make_schedule(std::span<const ScheduleOutput> outputs, const ScheduleOp
   Planner plan(*graph, std::move(owned), prepared.take_origins(), options);
   plan.run();
   choose_layouts(plan);
+  relay_operands(plan);
   return build_schedule(plan, graph);
 }
 

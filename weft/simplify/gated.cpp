@@ -14,28 +14,6 @@ namespace {
 
 constexpr int64_t kNoMin = INT64_MIN, kNoMax = INT64_MAX;
 
-/// The members of a conjunction, left to right.
-std::vector<NodeRef> conjuncts(NodeRef valid) {
-  std::vector<NodeRef> out, stack{valid};
-  while (!stack.empty()) {
-    NodeRef n = stack.back();
-    stack.pop_back();
-    if (n->op == Op::And && n->dtype == DType::Bool) {
-      stack.push_back(n->src(1));
-      stack.push_back(n->src(0));
-    } else if (std::find(out.begin(), out.end(), n) == out.end()) {
-      out.push_back(n);
-    }
-  }
-  return out;
-}
-
-NodeRef conjunction(Graph& g, std::span<const NodeRef> parts) {
-  NodeRef all = g.boolean(true);
-  for (NodeRef p : parts) all = g.logical_and(all, p);
-  return all;
-}
-
 /// What a mask says of one index term.
 struct Fact {
   NodeRef term;
@@ -187,9 +165,25 @@ bool loads_inside(std::initializer_list<NodeRef> roots) {
 }
 }  // namespace
 
-NodeRef simplify_given(Graph& g, NodeRef expression, NodeRef valid) {
-  if (loads_inside({expression, valid})) return expression;
-  return given(g, expression, conjuncts(valid));
+std::vector<NodeRef> conjuncts(NodeRef valid) {
+  std::vector<NodeRef> out, stack{valid};
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->op == Op::And && n->dtype == DType::Bool) {
+      stack.push_back(n->src(1));
+      stack.push_back(n->src(0));
+    } else if (std::find(out.begin(), out.end(), n) == out.end()) {
+      out.push_back(n);
+    }
+  }
+  return out;
+}
+
+NodeRef conjunction(Graph& g, std::span<const NodeRef> parts) {
+  NodeRef all = g.boolean(true);
+  for (NodeRef p : parts) all = g.logical_and(all, p);
+  return all;
 }
 
 GatedIndex simplify_with_valid(Graph& g, GatedIndex gated) {

@@ -6,6 +6,7 @@
 #include "weft/base/format.h"
 #include "weft/base/small_vector.h"
 #include "weft/rewrite/driver.h"
+#include "weft/simplify/simplify.h"
 
 namespace weft {
 namespace {
@@ -45,11 +46,7 @@ bool bounded(NodeRef n) {
 Inequality::Inequality(Graph& g, NodeRef valid) : g_(g) { learn_mask(without_divisions(valid)); }
 
 void Inequality::learn_mask(NodeRef valid) {
-  for (std::vector<NodeRef> open{valid}; !open.empty();) {
-    NodeRef n = open.back();
-    open.pop_back();
-    if (n->op == Op::And && is_bool(n->dtype))
-      open.insert(open.end(), n->src().begin(), n->src().end());
+  for (NodeRef n : conjuncts(valid)) {
     if (n->nsrc != 2 || !is_index(n->src(0)->dtype)) continue;
     NodeRef difference = g_.sub(n->src(0), n->src(1));
     if (n->op == Op::Lt) learn(g_.add(difference, g_.index(1)));

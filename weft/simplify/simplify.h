@@ -1,6 +1,9 @@
 // Simplification shared by all stages: identities that hold bit for bit, and masks that become
 // proofs.
 #pragma once
+#include <span>
+#include <vector>
+
 #include "weft/rewrite/rule_set.h"
 
 namespace weft {
@@ -18,8 +21,9 @@ struct GatedIndex {
 /// The same access, simpler: the index may change where valid is false; conditions that follow from
 /// the others or from the bounds are gone (valid is then the constant true when nothing is left).
 GatedIndex simplify_with_valid(Graph& g, GatedIndex gated);
-/// `expression` (index or bool) simplified under the assumption that `valid` holds.
-NodeRef simplify_given(Graph& g, NodeRef expression, NodeRef valid);
+/// The members of a conjunction, left to right, each once; and back (true of none).
+std::vector<NodeRef> conjuncts(NodeRef valid);
+NodeRef conjunction(Graph& g, std::span<const NodeRef> parts);
 
 /// The catalogue of this room's rules.
 std::vector<RuleSetRow> simplify_rule_sets();

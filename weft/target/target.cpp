@@ -112,8 +112,11 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
 
 Target make_target(std::string_view name, Context& context) {
   const int64_t asked = context.options().threads;
-  return make_target(name, CpuFeatures::of(context),
-                     asked > 0 ? static_cast<int>(asked) : available_cpus());
+  Target t = make_target(name, CpuFeatures::of(context),
+                         asked > 0 ? static_cast<int>(asked) : available_cpus());
+  t.canonical = context.options().deterministic;
+  t.fma = t.fma && !t.canonical;
+  return t;
 }
 
 bool Target::native(Op op, DType dtype) const {
@@ -128,7 +131,8 @@ int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dty
 
 uint64_t Target::key() const {
   uint64_t h = hash_text(name);
-  for (const uint64_t part : {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma}})
+  for (const uint64_t part :
+       {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma}, uint64_t{canonical}})
     h = hash_combine(h, part);
   return h;
 }

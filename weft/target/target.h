@@ -34,7 +34,10 @@ struct Target {
   int max_unroll = 1;  ///< most copies of a loop body worth making
   int threads = 1;     ///< workers that a core range is spread over
   bool fma = false;    ///< mulacc on floats is one instruction
-  CpuFeatures cpu;     ///< of the machine kernels run on
+  /// Sums are taken in their written order and products rounded, so that every machine gives the
+  /// same bits: WEFT_DETERMINISTIC.
+  bool canonical = false;
+  CpuFeatures cpu;  ///< of the machine kernels run on
   std::span<const NativeOp> native_ops;
 
   /// True when a linear program may hold `op` on `dtype`: the result's for most ops, the first

@@ -3,13 +3,11 @@
 
 #include <any>
 #include <array>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -38,12 +36,13 @@ template <class T>
 struct IsSequence<std::vector<T>> : std::true_type {};
 template <class T, size_t N>
 struct IsSequence<std::array<T, N>> : std::true_type {};
+/// std::map and its like: keys with values.
 template <class T>
-struct IsMap : std::false_type {};
-template <class K, class T>
-struct IsMap<std::map<K, T>> : std::true_type {};
-template <class K, class T>
-struct IsMap<std::unordered_map<K, T>> : std::true_type {};
+concept IsMap = requires(const T& x) {
+  typename T::key_type;
+  typename T::mapped_type;
+  x.begin()->second;
+};
 template <class T>
 struct IsTuple : std::false_type {};
 template <class... T>
@@ -77,7 +76,7 @@ void visit(const std::string& name, T& x, TensorVisitor& v) {
     v.size(name, x);
   } else if constexpr (IsSequence<Plain>::value) {
     for (size_t i = 0; i < x.size(); ++i) visit(name + "[" + std::to_string(i) + "]", x[i], v);
-  } else if constexpr (IsMap<Plain>::value) {
+  } else if constexpr (IsMap<Plain>) {
     for (auto& [key, member] : x) visit(name + "." + key_text(key), member, v);
   } else if constexpr (IsTuple<Plain>::value) {
     size_t i = 0;

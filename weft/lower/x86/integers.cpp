@@ -1,4 +1,6 @@
 // Integers and bool in general registers.
+#include <bit>
+
 #include "weft/base/error.h"
 #include "weft/lower/x86/selector.h"
 
@@ -51,14 +53,43 @@ Reg X86Selector::wrapped(NodeRef n, Reg r) {
   return whole || is_unsigned(n->dtype) ? extended(r, n->dtype) : r;
 }
 
+Reg X86Selector::with_constant(NodeRef n) {
+  if (n->nsrc != 2 || n->src(1)->op != Op::Const) return kNoReg;
+  const int64_t c = n->src(1)->dtype == DType::U64
+                        ? static_cast<int64_t>(const_value(n->src(1)).as_uint())
+                        : const_value(n->src(1)).as_int();
+  if (c < INT32_MIN || c > INT32_MAX) return kNoReg;
+  const Reg a = value(n->src(0)), r = general();
+  switch (n->op) {
+    case Op::Add:
+      emit(make(Form::Lea, 64, {r}, Address{.base = a, .displacement = static_cast<int32_t>(c)}));
+      return wrapped(n, r);
+    case Op::Mul:
+      if (c > 0 && (c & (c - 1)) == 0)
+        return wrapped(n,
+                       with_immediate(Form::ShlI, a, std::countr_zero(static_cast<uint64_t>(c))));
+      emit(Form::ImulI, 64, {r, a}, c);
+      return wrapped(n, r);
+    case Op::And: return with_immediate(Form::AndI, a, c);
+    case Op::Or: return with_immediate(Form::OrI, a, c);
+    case Op::Xor: return with_immediate(Form::XorI, a, c);
+    default: return kNoReg;
+  }
+}
+
 Reg X86Selector::integer_op(NodeRef n) {
+  if (const Reg r = with_constant(n); r != kNoReg) return r;
   const Reg a = value(n->src(0));
   const Reg b = n->nsrc > 1 ? value(n->src(1)) : kNoReg;
   const bool is_u64 = n->dtype == DType::U64;
   switch (n->op) {
     case Op::Neg: return wrapped(n, with_immediate(Form::Neg, a, 0));
     case Op::Not: return extended(with_immediate(Form::Not, a, 0), n->dtype);
-    case Op::Add: return wrapped(n, two_address(Form::Add, a, b));
+    case Op::Add: {
+      const Reg r = general();
+      emit(make(Form::Lea, 64, {r}, Address{.base = a, .index = b}));
+      return wrapped(n, r);
+    }
     case Op::Mul: return wrapped(n, two_address(Form::Imul, a, b));
     case Op::And: return two_address(Form::And, a, b);
     case Op::Or: return two_address(Form::Or, a, b);

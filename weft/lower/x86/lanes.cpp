@@ -19,6 +19,7 @@ Address moved(Address a, int bytes) {
 
 /// Room in the frame for one instruction's detour through memory.
 Address X86Selector::scratch(int bytes) {
+  in_scratch_ = nullptr;
   const int32_t at = scratch_top_;
   scratch_top_ += (bytes + 63) / 64 * 64;
   out_.frame_bytes = std::max(out_.frame_bytes, scratch_top_);
@@ -107,8 +108,21 @@ Parts X86Selector::mask_of_bits(Reg bits) {
 }
 
 /// All parts are one register.
+Parts X86Selector::splat_of_load(NodeRef load, const Layout& l) {
+  const int size = bits(load->dtype);
+  const Form form = size == 8    ? Form::VPbroadcastB
+                    : size == 16 ? Form::VPbroadcastW
+                    : size == 32 ? Form::VBroadcastss
+                                 : Form::VBroadcastsd;
+  const int width = size == 64 ? std::max(l.width, 256) : l.width;
+  const Reg r = vector_of(width);
+  emit(make(form, width, {r}, address_of(load->src(0), load->src(1))));
+  return Parts(static_cast<size_t>(l.parts), r);
+}
+
 Parts X86Selector::splat(NodeRef n) {
   const DType d = n->dtype;
+  if (!is_bool(d) && may_read_again(n->src(0))) return splat_of_load(n->src(0), layout(n));
   const Reg scalar = value(n->src(0));
   if (is_bool(d)) return mask_of_bits(with_immediate(Form::Neg, scalar, 0));
   const Layout l = layout(n);
@@ -142,9 +156,11 @@ Reg X86Selector::lane(NodeRef n) {
   const NodeRef vector = n->src(0);
   const auto k = static_cast<int>(n->int_arg(0));
   if (is_bool(vector->dtype)) return one_lane(vector, {}, k);
+  if (in_scratch_ == vector) return one_lane(vector, Address{.base = kRsp}, k);
   const Layout l = layout(vector);
   const Address at = scratch(l.lanes * l.bytes);
   store_parts(vector->dtype, vector->lanes, parts(vector), at);
+  in_scratch_ = vector;  // at the frame's beginning, until something else is put there
   return one_lane(vector, at, k);
 }
 

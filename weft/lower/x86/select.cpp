@@ -50,6 +50,10 @@ void X86Selector::enter() {
 
 void X86Selector::select(NodeRef n) {
   scratch_top_ = 0;
+  if (n->op == Op::Load) loaded_in_.set(n, stretch_);
+  const bool ends_stretch = n->op == Op::Store || n->op == Op::Range || n->op == Op::EndRange ||
+                            n->op == Op::If || n->op == Op::EndIf;
+  if (ends_stretch) ++stretch_;
   const NodeRef subject = n->op == Op::Store ? n->src(2) : n->op == Op::SetAcc ? n->src(1) : n;
   if (subject->lanes > 1) return select_vector(n);
   switch (n->op) {
@@ -146,7 +150,10 @@ void X86Selector::jump(Form form, int32_t label, int64_t condition) {
   emit(i);
 }
 
-void X86Selector::place(int32_t label) { emit(Instruction{.form = kLabel, .label = label}); }
+void X86Selector::place(int32_t label) {
+  in_scratch_ = nullptr;  // what lies there may be another iteration's, or was skipped
+  emit(Instruction{.form = kLabel, .label = label});
+}
 
 // ---- memory
 
@@ -165,6 +172,10 @@ Address X86Selector::address_of(NodeRef param, NodeRef index) {
   else
     a.index = value(index);
   return a;
+}
+
+bool X86Selector::may_read_again(NodeRef n) const {
+  return n->op == Op::Load && n->nsrc == 2 && loaded_in_.at(n) == stretch_;
 }
 
 Reg X86Selector::load(NodeRef n) {

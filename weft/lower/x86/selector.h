@@ -42,12 +42,16 @@ class X86Selector {
   Reg load(NodeRef n);
   void store(NodeRef n);
   Address address_of(NodeRef param, NodeRef index);
+  /// True where what an earlier load read can be read from memory again.
+  bool may_read_again(NodeRef n) const;
   int32_t skip_unless(Reg condition);
   Reg constant(NodeRef n);
   Reg variable(NodeRef n);
 
   // ---- integers.cpp
   Reg integer_op(NodeRef n);
+  /// An operation with a constant that fits an instruction; kNoReg where there is none.
+  Reg with_constant(NodeRef n);
   Reg bool_op(NodeRef n);
   Reg integer_comparison(NodeRef n);
   Reg integer_where(NodeRef n);
@@ -120,6 +124,7 @@ class X86Selector {
   Parts load_parts(DType dtype, int lanes, const Address& from);
   void store_parts(DType dtype, int lanes, const Parts& parts, const Address& to);
   Parts splat(NodeRef n);
+  Parts splat_of_load(NodeRef load, const Layout& l);
   Parts vec(NodeRef n);
   Reg lane(NodeRef n);
   Parts lane_by_lane(NodeRef n);
@@ -176,6 +181,9 @@ class X86Selector {
   std::vector<Parts> vectors_;
   NodeMap<uint32_t> vector_at_;
   int32_t scratch_top_ = 0;
+  NodeRef in_scratch_ = nullptr;  // the vector that lies there, for its next lane
+  NodeMap<uint32_t> loaded_in_;   // the stretch each load is in
+  uint32_t stretch_ = 0;          // of instructions without stores, loops and conditions
   Reg begin_ = kNoReg, end_ = kNoReg;
 };
 

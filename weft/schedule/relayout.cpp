@@ -1,0 +1,189 @@
+// Copies of product operands in another memory order. A product wants vectors along one of its
+// output axes; an operand that lies otherwise would be gathered element by element, for every tile
+// again. Where all others lie well along an axis and an operand is read often enough, its elements
+// are put in order once, in a kernel of their own: convolution weights, mostly.
+#include <algorithm>
+
+#include "weft/graph/index_algebra.h"
+#include "weft/schedule/plan.h"
+
+namespace weft {
+namespace {
+
+constexpr double kReuse = 64;  // evaluations per element from which on a copy costs next to nothing
+constexpr int64_t kShortest = 8;  // output axis worth a vector
+
+enum class Step : uint8_t { None, Unit, Far };
+
+bool depends_on(NodeRef n, NodeRef range) {
+  if (n == range || n->op == Op::Const || n->op == Op::Range) return n == range;
+  const Toposort nodes(n);
+  return contains(nodes.nodes(), range);
+}
+
+/// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
+int moving_axis(Graph& g, const Place& place, NodeRef range) {
+  int axis = -1;
+  for (size_t a = 0; a < place.index.size(); ++a) {
+    if (!depends_on(place.index[a], range)) continue;
+    Stride s;
+    if (axis >= 0 || !split_stride(g, place.index[a], range, s) || s.coefficient != 1) return -1;
+    axis = static_cast<int>(a);
+  }
+  return axis;
+}
+
+class Relayout {
+ public:
+  explicit Relayout(Planner& plan) : plan_(plan), loads_(plan.kernels.size()) {
+    for (const BufferPlan& b : plan.buffers) {
+      const auto& wanted = plan.demands.at(b.node);
+      for (size_t i = 0; i < wanted.size(); ++i)
+        if (wanted[i].load && plan.in_reduce(wanted[i]))
+          loads_[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
+    }
+  }
+
+  void run() {
+    for (size_t k = 0; k < loads_.size(); ++k)
+      if (loads_[k].size() >= 2) improve(k);
+    insert_in_order();
+  }
+
+ private:
+  struct Operand {
+    NodeRef node;
+    size_t demand;
+  };
+  struct Choice {
+    NodeRef range = nullptr;
+    std::vector<Operand> moved = {};
+    double elements = 0;  // of what is moved
+  };
+
+  const Demand& demand(const Operand& o) const { return plan_.demands.at(o.node)[o.demand]; }
+
+  Step step(NodeRef n, const Place& place, NodeRef range) const {
+    if (std::none_of(place.index.begin(), place.index.end(),
+                     [range](NodeRef i) { return depends_on(i, range); }))
+      return Step::None;
+    const BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
+    size_t last = n->rank();
+    while (last > 0 && is_int_const(n->dim(b.order.empty() ? last - 1 : b.order[last - 1]), 1))
+      --last;
+    if (last == 0) return Step::None;
+    const size_t innermost = b.order.empty() ? last - 1 : b.order[last - 1];
+    return moving_axis(plan_.g, place, range) == static_cast<int>(innermost) ? Step::Unit
+                                                                             : Step::Far;
+  }
+
+  bool stores_well(const KernelPlan& kernel, NodeRef range) const {
+    return std::all_of(kernel.outputs.begin(), kernel.outputs.end(), [&](const KernelOutput& o) {
+      const Place& at = plan_.demands.at(o.node)[static_cast<size_t>(o.demand)].place;
+      return step(o.node, at, range) != Step::Far;
+    });
+  }
+
+  /// Whether each element is used often enough, and moving it makes it contiguous along `range`.
+  bool may_move(const Operand& o, NodeRef range) const {
+    return is_static(o.node) && moving_axis(plan_.g, demand(o).place, range) >= 0 &&
+           iterations(demand(o).scope) >= kReuse * largest_numel(o.node->shape->span());
+  }
+
+  /// What would have to move for vectors along `range`.
+  bool consider(const std::vector<Operand>& loads, NodeRef range, Choice& out) const {
+    out = {range};
+    for (const Operand& o : loads) {
+      if (step(o.node, demand(o).place, range) != Step::Far) continue;
+      if (!may_move(o, range)) return false;
+      out.moved.push_back(o);
+      out.elements += largest_numel(o.node->shape->span());
+    }
+    return true;
+  }
+
+  /// Sums along an axis that all operands lie along need no vectors along outputs.
+  bool reduces_well(const KernelPlan& kernel, const std::vector<Operand>& loads) const {
+    for (NodeRef r : demand(loads[0]).scope) {
+      if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
+      if (std::all_of(loads.begin(), loads.end(), [&](const Operand& o) {
+            return step(o.node, demand(o).place, r) == Step::Unit;
+          }))
+        return true;
+    }
+    return false;
+  }
+
+  void improve(size_t k) {
+    const KernelPlan& kernel = plan_.kernels[k];
+    const std::vector<Operand>& loads = loads_[k];
+    Choice best;
+    for (NodeRef r : kernel.ranges) {
+      Choice choice;
+      if (r->op != Op::Range || r->src(0)->vmin < kShortest || !stores_well(kernel, r) ||
+          !consider(loads, r, choice))
+        continue;
+      if (!best.range || choice.elements < best.elements) best = std::move(choice);
+    }
+    if (!best.range || best.moved.empty() || reduces_well(kernel, loads)) return;
+    for (const Operand& o : best.moved) move(static_cast<int>(k), o, best.range);
+  }
+
+  void move(int kernel, const Operand& o, NodeRef range) {
+    const int axis = moving_axis(plan_.g, demand(o).place, range);
+    const auto same = std::find_if(copies_.begin(), copies_.end(),
+                                   [&](const Copy& c) { return c.of == o.node && c.axis == axis; });
+    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o.node, axis);
+    std::vector<Demand>& wanted = plan_.demands[o.node];
+    wanted[o.demand].relaid = copy;
+    plan_.read(kernel, copy);
+    const bool still_read = std::any_of(wanted.begin(), wanted.end(), [kernel](const Demand& d) {
+      return d.kernel == kernel && d.load && !d.relaid;
+    });
+    if (!still_read) std::erase(plan_.kernels[static_cast<size_t>(kernel)].reads, o.node);
+  }
+
+  NodeRef make_copy(int kernel, NodeRef n, int axis) {
+    const NodeRef src[] = {n};
+    const int64_t which[] = {-1 -
+                             static_cast<int64_t>(copies_.size())};  // distinct from all others
+    NodeRef copy = plan_.g.intern({Op::Contiguous, n->dtype, src, which});
+    copies_.push_back({n, axis, copy});
+    plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root));
+    std::vector<size_t>& order = plan_.buffers[static_cast<size_t>(plan_.buffer_index(copy))].order;
+    for (size_t a = 0; a < n->rank(); ++a)
+      if (a != static_cast<size_t>(axis)) order.push_back(a);
+    order.push_back(static_cast<size_t>(axis));
+    return copy;
+  }
+
+  /// Copies right behind what they are of.
+  void insert_in_order() {
+    if (copies_.empty()) return;
+    std::vector<NodeRef> order;
+    for (NodeRef n : plan_.order) {
+      order.push_back(n);
+      for (const Copy& c : copies_)
+        if (c.of == n) order.push_back(c.copy);
+    }
+    plan_.order = std::move(order);
+  }
+
+  struct Copy {
+    NodeRef of;
+    int axis;
+    NodeRef copy;
+  };
+
+  Planner& plan_;
+  std::vector<std::vector<Operand>> loads_;  // inside reductions, by kernel
+  std::vector<Copy> copies_;
+};
+
+}  // namespace
+
+void relay_operands(Planner& plan) {
+  if (plan.options.layouts) Relayout(plan).run();
+}
+
+}  // namespace weft
