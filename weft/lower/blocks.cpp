@@ -1,10 +1,53 @@
 #include "weft/lower/blocks.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "weft/base/error.h"
+#include "weft/graph/node_map.h"
 
 namespace weft::lower {
+
+namespace {
+
+/// Independent multiply-adds, so that few of their operands are needed at once: those come first
+/// whose operands are there already, then those that finish off an operand soonest. Of a tile of 4
+/// by 7 products, 4 operands stay and 7 come and go.
+std::vector<NodeRef> in_order_of_operands(std::vector<NodeRef> products) {
+  struct Operand {
+    int uses = 0;
+    bool there = false;
+  };
+  NodeMap<Operand> operands(2 * products.size());
+  for (NodeRef n : products)
+    for (size_t k : {0, 1}) ++operands[n->src(k)].uses;
+  std::vector<NodeRef> ordered;
+  while (!products.empty()) {
+    auto cost = [&](NodeRef n) {
+      int missing = 0, left = INT_MAX;
+      for (size_t k : {0, 1}) {
+        const Operand& o = operands.at(n->src(k));
+        missing += !o.there;
+        if (o.there) left = std::min(left, o.uses);
+      }
+      return std::pair(missing, left);
+    };
+    auto best = products.begin();
+    auto least = cost(*best);
+    for (auto it = best + 1; it != products.end() && least.first != 0; ++it)
+      if (const auto c = cost(*it); c < least) best = it, least = c;
+    for (size_t k : {0, 1}) {
+      Operand& o = operands[(*best)->src(k)];
+      o.there = true;
+      --o.uses;
+    }
+    ordered.push_back(*best);
+    products.erase(best);
+  }
+  return ordered;
+}
+
+}  // namespace
 
 Blocks::Blocks() { blocks_.push_back({-1, 0, -1, nullptr, nullptr, {}, true}); }
 
@@ -96,22 +139,25 @@ void Blocks::emit_block(int block, std::vector<NodeRef>& out) {
 /// One register's whole chain after the other would keep the operands of all steps alive at once;
 /// compilers do not repair that, they spill.
 void Blocks::emit_chains(const Block& block, std::vector<NodeRef>& out) {
-  std::vector<std::vector<int>> chains;
+  std::vector<std::vector<NodeRef>> chains;  // the last multiply-add first
   size_t longest = 0;
   for (int root : block.roots) {
     NodeRef n = at(root).node;
     if (!n || n->op != Op::SetAcc) continue;
-    std::vector<int>& chain = chains.emplace_back();
+    std::vector<NodeRef>& chain = chains.emplace_back();
     for (n = n->src(1); n->op == Op::MulAcc; n = n->src(2)) {
       if (at(item_of(n)).block != at(root).block) break;
-      chain.push_back(item_of(n));
+      chain.push_back(n);
     }
     longest = std::max(longest, chain.size());
   }
-  if (chains.size() < 2 || longest < 2) return;
-  for (size_t step = 0; step < longest; ++step)
-    for (const std::vector<int>& chain : chains)
-      if (step < chain.size()) emit_needed(chain[chain.size() - 1 - step], out);
+  if (chains.size() < 2) return;
+  for (size_t step = 0; step < longest; ++step) {
+    std::vector<NodeRef> side_by_side;
+    for (const std::vector<NodeRef>& chain : chains)
+      if (step < chain.size()) side_by_side.push_back(chain[chain.size() - 1 - step]);
+    for (NodeRef n : in_order_of_operands(std::move(side_by_side))) emit_needed(item_of(n), out);
+  }
 }
 
 void Blocks::emit_item(int item, std::vector<NodeRef>& out) {
