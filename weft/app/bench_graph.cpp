@@ -13,6 +13,7 @@ double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-6; }
 struct ColdStep {
   double build_ms = 0, realize_ms = 0;  // realizing includes scheduling and kernels
   int64_t kernels = 0;
+  int64_t spilled = 0, repeated = 0, stack_bytes = 0;  // of machine code
   std::vector<Tracer::Total> spans;
 
   Tracer::Total of(std::string_view name) const {
@@ -36,10 +37,16 @@ ColdStep cold_step(Options options, const std::string& model_name) {
   const ContextScope scope(context);
   const std::unique_ptr<BenchModel> model = make_bench_model(model_name);
   Tracer& tracer = context.tracer();
-  const int64_t kernels = tracer.value(Counter::Kernels);
+  ColdStep result;
+  const auto count = [&](int sign) {
+    result.kernels += sign * tracer.value(Counter::Kernels);
+    result.spilled += sign * tracer.value(Counter::SpilledRegisters);
+    result.repeated += sign * tracer.value(Counter::RepeatedValues);
+    result.stack_bytes += sign * tracer.value(Counter::StackBytes);
+  };
+  count(-1);
   tracer.start();
 
-  ColdStep result;
   const uint64_t start = now_ns();
   const std::vector<Tensor> changed = model->step();
   const uint64_t built = now_ns();
@@ -47,7 +54,7 @@ ColdStep cold_step(Options options, const std::string& model_name) {
   const uint64_t done = now_ns();
   result.build_ms = milliseconds(built - start);
   result.realize_ms = milliseconds(done - built);
-  result.kernels = tracer.value(Counter::Kernels) - kernels;
+  count(1);
   result.spans = tracer.totals();
   return result;
 }
@@ -83,6 +90,9 @@ BenchRows rows_of(const std::vector<ColdStep>& steps, const std::string& model) 
       {model + " distinct kernels", static_cast<double>(last.of("lower").count), "lowered"},
       {model + " median kernel", median_of(steps, [](auto& s) { return s.kernel_us(); }), "us", 0,
        "from schedule to callable"},
+      {model + " spilled registers", static_cast<double>(last.spilled), "values", 0,
+       strformat("{} more are loaded again, {} bytes of stack", last.repeated, last.stack_bytes)},
+      {model + " stack", static_cast<double>(last.stack_bytes), "bytes"},
   };
   for (BenchRow& row : stage_rows(steps, model)) rows.push_back(std::move(row));
   return rows;

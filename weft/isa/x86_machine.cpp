@@ -37,6 +37,29 @@ bool blends(uint16_t form) {
          f == Form::VPblendmQ;
 }
 
+/// These write one register and read only their address and memory; flags stay.
+bool only_loads(Form form) {
+  switch (form) {
+    case Form::Lea:
+    case Form::MovLoad:
+    case Form::MovzxB:
+    case Form::MovzxW:
+    case Form::MovsxB:
+    case Form::MovsxW:
+    case Form::Movsxd:
+    case Form::VMovups:
+    case Form::VMovss:
+    case Form::VMovsd:
+    case Form::VBroadcastss:
+    case Form::VBroadcastsd:
+    case Form::VPbroadcastB:
+    case Form::VPbroadcastW:
+    case Form::VPbroadcastD:
+    case Form::VPbroadcastQ: return true;
+    default: return false;
+  }
+}
+
 class X86Set final : public InstructionSet {
  public:
   explicit X86Set(size_t vectors) : vectors_(vectors) {}
@@ -83,25 +106,23 @@ class X86Set final : public InstructionSet {
     return make(spill_form(kind), width_of(kind, bits), {kNoReg, from}, frame(offset));
   }
 
-  bool is_repeatable(const Instruction& i) const override {
-    if (i.form >= kForms || i.mask != kNoReg) return false;
-    const bool constant = i.has_memory && i.address.label >= 0;
-    switch (static_cast<Form>(i.form)) {
-      case Form::MovI:
-      case Form::MovI32:
-      case Form::MovI64: return !i.has_memory;
-      case Form::Lea:
-      case Form::VMovups:
-      case Form::VMovss:
-      case Form::VMovsd:
-      case Form::VBroadcastss:
-      case Form::VBroadcastsd:
-      case Form::VPbroadcastB:
-      case Form::VPbroadcastW:
-      case Form::VPbroadcastD:
-      case Form::VPbroadcastQ: return constant;
-      default: return false;
-    }
+  Repeat repeat(const Instruction& i) const override {
+    if (i.form >= kForms || i.mask != kNoReg) return Repeat::Never;
+    const auto form = static_cast<Form>(i.form);
+    if (form == Form::MovI || form == Form::MovI32 || form == Form::MovI64)
+      return i.has_memory ? Repeat::Never : Repeat::Anywhere;
+    if (!i.has_memory || !only_loads(form)) return Repeat::Never;
+    if (i.address.label >= 0) return Repeat::Anywhere;
+    // The frame's contents change without a store in `stores`.
+    return i.address.base == kRsp ? Repeat::Never : Repeat::WhileInputsStay;
+  }
+
+  bool stores(const Instruction& i) const override {
+    if (i.form >= kForms || !i.has_memory || i.address.base == kRsp) return false;
+    const Description& d = describe(i);
+    for (size_t k = 0; k < d.operand_count; ++k)
+      if (d.operands[k].role == Role::RegOrMemory) return writes(d.operands[k].access);
+    return false;
   }
 
   bool is_move(const Instruction& i) const override {

@@ -173,14 +173,16 @@ class Spiller {
   Spiller(MachineProgram& p, const InstructionSet& set, const std::vector<Interval>& intervals,
           const std::vector<uint32_t>& spilled)
       : program_(p), set_(set), home_(p.registers.size()) {
+    for (uint32_t v : spilled) home_[v].spilled = true;
     for (uint32_t v : spilled) {
       const Interval& i = intervals[v];
-      home_[v].spilled = true;
-      if (i.writes == 1 && i.fixed == kNoReg &&
-          set.is_repeatable(p.code[static_cast<size_t>(i.write)]))
+      if (i.again && !reads_spilled(p.code[static_cast<size_t>(i.write)])) {
         home_[v].again = p.code[static_cast<size_t>(i.write)];
-      else
+        ++p.repeated;
+      } else {
         home_[v].offset = slot(p.registers[v].bits / 8);
+        ++p.in_memory;
+      }
     }
   }
 
@@ -195,8 +197,17 @@ class Spiller {
   struct Home {
     bool spilled = false;
     int32_t offset = kNowhere;
-    Instruction again;  // where there is no slot
+    Instruction again = {};  // where there is no slot
   };
+
+  /// What is repeated must find the registers of its address.
+  bool reads_spilled(const Instruction& i) const {
+    if (!i.has_memory) return false;
+    return is_spilled(i.address.base) || is_spilled(i.address.index);
+  }
+  bool is_spilled(Reg v) const {
+    return is_virtual(v) && v - kFirstVirtual < home_.size() && home_[v - kFirstVirtual].spilled;
+  }
 
   int32_t slot(int32_t bytes) {
     bytes = std::max(bytes, 8);
@@ -214,8 +225,7 @@ class Spiller {
     SmallVector<Use, 8> uses;
     for (const RegisterUse& o : set_.operands(i)) {
       const Reg v = *o.reg;
-      if (!is_virtual(v) || v - kFirstVirtual >= home_.size() || !home_[v - kFirstVirtual].spilled)
-        continue;
+      if (!is_spilled(v)) continue;
       auto use = std::find_if(uses.begin(), uses.end(), [v](const Use& u) { return u.reg == v; });
       if (use == uses.end()) {
         uses.push_back({v, program_.fresh(program_.of(v).kind, program_.of(v).bits)});

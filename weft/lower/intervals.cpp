@@ -24,6 +24,7 @@ class Finder {
     first_.reserve(size + 1);
     operands_.reserve(3 * size);
     counted_.resize(of_.size(), SIZE_MAX);
+    made_.resize(of_.size());
     for (size_t at = 0; at < size; ++at) visit(static_cast<int32_t>(at));
     first_.push_back(operands_.size());
     open_.resize(of_.size(), kNowhere);
@@ -59,6 +60,7 @@ class Finder {
     Instruction& i = program_.code[static_cast<size_t>(at)];
     first_.push_back(operands_.size());
     skips_.push_back(skips_.empty() ? kNowhere : skips_.back());
+    if (i.form >= kLabel || i.label >= 0) ++stretch_;
     if (i.form >= kLabel) return visit_mark(i, at);
     if (i.label >= 0) begin_skip(at, i.label);
     for (const RegisterUse& o : set_.operands(i)) {
@@ -66,15 +68,43 @@ class Finder {
       operands_.push_back({*o.reg - kFirstVirtual, o.access});
       Interval& v = of_[operands_.back().v];
       if (o.fixed != kNoReg) v.fixed = o.fixed;
-      if (reads(o.access)) touch(v, 2 * at, weight_);
+      if (reads(o.access)) touch(v, 2 * at, weight_), check_inputs(v);
       if (!writes(o.access)) continue;
       touch(v, 2 * at + 1, weight_);
       ++v.writes;
       v.write = at;
+      note_write(v, i);
     }
+    if (set_.stores(i)) ++stretch_;
     if (!set_.is_move(i) || !is_virtual(i.regs[0]) || !is_virtual(i.regs[1])) return;
     of_[i.regs[0] - kFirstVirtual].hint = i.regs[1];
     of_[i.regs[1] - kFirstVirtual].hint = i.regs[0];
+  }
+
+  // ---- values that may be had again: at every read, what they are made of is as it was
+
+  struct Made {
+    int32_t stretch = kNowhere;             // where it was written; kNowhere: may be had anywhere
+    int base_writes = 0, index_writes = 0;  // of the registers of its address, until then
+    float weight = 0;                       // of an access there
+  };
+
+  int writes_of(Reg r) const { return is_virtual(r) ? of_[r - kFirstVirtual].writes : 0; }
+
+  void note_write(Interval& v, const Instruction& i) {
+    const Repeat repeat = set_.repeat(i);
+    v.again = v.writes == 1 && v.fixed == kNoReg && repeat != Repeat::Never;
+    if (repeat != Repeat::WhileInputsStay) return;
+    made_[v.reg - kFirstVirtual] = {stretch_, writes_of(i.address.base), writes_of(i.address.index),
+                                    weight_};
+  }
+
+  void check_inputs(Interval& v) {
+    const Made& made = made_[v.reg - kFirstVirtual];
+    if (!v.again || made.stretch == kNowhere) return;
+    const Address& from = program_.code[static_cast<size_t>(v.write)].address;
+    v.again = made.stretch == stretch_ && made.base_writes == writes_of(from.base) &&
+              made.index_writes == writes_of(from.index);
   }
 
   void visit_mark(const Instruction& i, int32_t at) {
@@ -175,11 +205,16 @@ class Finder {
     open_[v.reg - kFirstVirtual] = kNowhere;
   }
 
-  static float weight_of(const Interval& v) {
+  float weight_of(const Interval& v) const {
     if (v.temporary) return std::numeric_limits<float>::infinity();
     int32_t taken = 1;
     for (const Range& r : v.ranges) taken += r.end - r.begin;
-    return v.uses / static_cast<float>(taken);
+    return (v.uses - saved(v)) / static_cast<float>(taken);
+  }
+  /// What is loaded again in one stretch is loaded for its first read, not before.
+  float saved(const Interval& v) const {
+    const bool local = v.again && made_[v.reg - kFirstVirtual].stretch != kNowhere;
+    return local ? 2 * made_[v.reg - kFirstVirtual].weight : 0;
   }
 
   MachineProgram& program_;
@@ -195,6 +230,8 @@ class Finder {
   std::vector<std::pair<int32_t, int32_t>> open_skips_;  // where, to which label
   std::vector<bool> bound_;                              // labels that were passed
   std::map<int32_t, std::vector<uint32_t>> older_;  // by jump: what is needed where it is taken
+  std::vector<Made> made_;
+  int32_t stretch_ = 0;  // counts stretches of code that run whole and change no memory
   float weight_ = 1;
 };
 

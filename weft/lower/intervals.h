@@ -28,6 +28,7 @@ struct Interval {
   Reg fixed = kNoReg;
   Reg hint = kNoReg;       // a register, perhaps virtual, that would save a move
   bool temporary = false;  // made by spilling: must have a register
+  bool again = false;      // its only write may be repeated before every read instead
 
   float weight = 0;  // what a register is worth to it: uses per position that it is taken for
 

@@ -68,6 +68,9 @@ MachineProgram lower_to_machine(const LinearProgram& program, const Target& targ
   }
   Span span(tracer, "allocate", program.name);
   lower::allocate(code, set);
+  tracer.add(Counter::SpilledRegisters, code.in_memory);
+  tracer.add(Counter::RepeatedValues, code.repeated);
+  tracer.add(Counter::StackBytes, code.frame_bytes);
   return code;
 }
 

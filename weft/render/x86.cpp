@@ -5,6 +5,7 @@
 #include "weft/base/format.h"
 #include "weft/base/function_ref.h"
 #include "weft/isa/x86.h"
+#include "weft/isa/x86_estimate.h"
 
 namespace weft {
 namespace {
@@ -49,6 +50,26 @@ void each_instruction(const MachineProgram& p, FunctionRef<void(const Instructio
   f(x86::make(Form::Ret, 0, {}));
 }
 
+std::string summary(const x86::Estimate& e) {
+  return strformat("{} instructions, {:.1f} cycles ({} {:.1f}, chain {:.1f}), {} bytes in, {} out",
+                   e.instructions, e.cycles(), e.busiest, e.ports, e.chain, e.loaded, e.stored);
+}
+
+/// Per loop in the order in which they begin: what an iteration takes without inner loops.
+std::vector<std::string> loop_summaries(const MachineProgram& p) {
+  std::vector<std::vector<Instruction>> bodies;
+  std::vector<size_t> open;
+  for (const Instruction& i : p.code) {
+    if (i.form == kLoopBegin) open.push_back(bodies.size()), bodies.emplace_back();
+    if (i.form == kLoopEnd) open.pop_back();
+    if (!open.empty() && i.form < x86::kForms) bodies[open.back()].push_back(i);
+  }
+  std::vector<std::string> out;
+  for (const std::vector<Instruction>& body : bodies)
+    out.push_back(summary(x86::estimate_loop(body)));
+  return out;
+}
+
 }  // namespace
 
 std::string encode_x86(const MachineProgram& program) {
@@ -64,9 +85,19 @@ std::string encode_x86(const MachineProgram& program) {
 }
 
 std::string list_x86(const MachineProgram& program) {
-  std::string text;
+  std::string text =
+      strformat("# {} values in memory, {} computed again where they are used, {} bytes of frame\n",
+                program.in_memory, program.repeated, program.frame_bytes);
+  const std::vector<std::string> loops = loop_summaries(program);
+  size_t loop = 0;
   each_instruction(program, [&](const Instruction& i) {
-    text += strformat("{}{}\n", i.form == kLabel ? "" : "  ", x86::print(i));
+    const std::string line = x86::print(i);
+    if (i.form == kLoopBegin)
+      append_format(text, "  {}: {}\n", line, loops[loop++]);
+    else if (i.form >= x86::kForms)
+      append_format(text, "{}{}\n", i.form == kLabel ? "" : "  ", line);
+    else
+      append_format(text, "  {:<56} ; {:>2} {}\n", line, x86::latency(i), x86::port_name(i));
   });
   return text;
 }
