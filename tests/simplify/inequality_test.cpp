@@ -51,6 +51,15 @@ TEST_F(Inequalities, QuotientsRoundDown) {
   EXPECT_FALSE(inside(g.sub(half, num(1)), num(3), always));
 }
 
+/// A division that would be another node if it were made today, as one of an older graph may be.
+TEST_F(Inequalities, DivisionsInNoNormalForm) {
+  NodeRef n = g.variable("n", 1, 3);
+  const NodeRef src[] = {num(-1), n};
+  NodeRef quotient = g.intern({Op::IDiv, DType::Index, src});  // -1
+  EXPECT_TRUE(inside(g.add(quotient, n), n, always));
+  EXPECT_FALSE(inside(quotient, n, always));
+}
+
 TEST_F(Inequalities, TailsThatOverlap) {
   NodeRef n = g.variable("n", 16, 1000), tile = g.range(g.idiv(g.add(n, num(15)), num(16)), 0);
   NodeRef lane = g.range(16, 1);

@@ -177,7 +177,7 @@ void FileWriter::write_through(const std::byte* data, size_t size) {
   }
 }
 
-void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write) {
+void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write, Keep keep) {
   const std::string target = resolve_link(path);
   struct stat old;
   const bool exists = ::stat(target.c_str(), &old) == 0;
@@ -191,9 +191,10 @@ void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> w
   FileWriter writer(temporary.fd(), path);
   write(writer);
   writer.flush();
-  sync_retrying(temporary.fd(), path);
+  if (keep == Keep::Synced) sync_retrying(temporary.fd(), path);
   temporary.close();
   temporary.rename_to(target);
+  if (keep != Keep::Synced) return;
 
   // Without this a crash of the machine could forget the rename; failing to open it is harmless.
   Descriptor directory(open_retrying(parent_of(target), O_RDONLY | O_DIRECTORY));

@@ -54,9 +54,14 @@ class FileWriter {
   uint64_t position_ = 0;
 };
 
+// Whether a file has to be whole after the machine crashed, too. Checked files are caches: who
+// reads them verifies the content and makes it again.
+enum class Keep : uint8_t { Synced, Checked };
+
 // Replaces `path` with what `write` produces, or leaves it exactly as it was: a temporary file in
 // the same directory is written, synced, renamed, and the directory synced.
-void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write);
+void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write,
+                       Keep keep = Keep::Synced);
 void atomic_write_file(const std::string& path, std::string_view content);
 
 // <cache directory>/<leaf>, made with mode 0700 where missing; empty when the options give none.

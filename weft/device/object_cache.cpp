@@ -64,10 +64,11 @@ std::optional<std::string> ObjectCache::find(ObjectKey key) const {
 void ObjectCache::store(ObjectKey key, std::string_view object) const {
   if (folder_.empty()) return;
   try {
-    atomic_write_file(path(key), [&](FileWriter& out) {
+    const auto write = [&](FileWriter& out) {
       out.write(header(key, object));
       out.write(object);
-    });
+    };
+    atomic_write_file(path(key), write, Keep::Checked);
   } catch (const Error& error) {
     log_at(context_, 1, "a compiled kernel was not cached: {}", error.what());
   }

@@ -71,10 +71,11 @@ std::optional<InflatedCopy> find_copy(const std::string& cached, uint64_t source
 void keep_copy(const std::string& cached, uint64_t source, std::span<const std::byte> content) {
   Seal seal{{}, source, content.size(), hash_bytes(content.data(), content.size())};
   std::memcpy(seal.magic, kMagic, sizeof(kMagic));
-  atomic_write_file(cached, [&](FileWriter& out) {
+  const auto write = [&](FileWriter& out) {
     out.write(content);
     out.write(std::as_bytes(std::span(&seal, 1)));
-  });
+  };
+  atomic_write_file(cached, write, Keep::Checked);
   ::chmod(cached.c_str(), 0600);
 }
 

@@ -18,7 +18,9 @@ constexpr double kWorthSharing = 5e4;  // cycles; below, one worker does all
 constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
 constexpr double kWorthwhile = 0.98;   // more copies must save at least this
 
-/// Decides one body after the other, the most expensive first; what one has decided stays.
+/// Decides one body after the other, the most expensive first; what one has decided stays. What its
+/// choice of vectors leaves to the others is known only when they have decided, so that is tried
+/// for each of its best choices.
 class TileSearch {
  public:
   TileSearch(const KernelInfo& info, const CostModel& model, const Target& target)
@@ -34,12 +36,24 @@ class TileSearch {
     std::sort(bodies.begin(), bodies.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
-    for (auto [cycles, body] : bodies) {
-      body_ = body;
-      choose_tile();
-      decided_ |= body->deps;
+    body_ = bodies[0].second;
+    Tiling chosen = plain;
+    double least = 0;
+    const std::vector<Start> starts = vector_choices(bodies.size() > 1);
+    for (size_t i = 0; i < starts.size(); ++i) {
+      body_ = bodies[0].second;
+      decided_ = 0;
+      try_start(starts[i]);
+      for (size_t b = 0; b < bodies.size(); ++b) {
+        body_ = bodies[b].second;
+        if (b > 0) choose_tile();
+        decided_ |= body_->deps;
+      }
+      if (i > 0 && cost_ >= least * kWorthwhile) continue;
+      least = cost_;
+      chosen = best_;
     }
-    return best_;
+    return chosen;
   }
 
  private:
@@ -54,13 +68,11 @@ class TileSearch {
   /// Tries the most promising vector ranges each with its best copies: what a gather costs depends
   /// on how many copies share it.
   void choose_tile() {
-    const std::vector<Start> starts = vector_choices();
+    const std::vector<Start> starts = vector_choices(false);
     double least = 0;
     Tiling chosen = best_;
     for (size_t i = 0; i < starts.size(); ++i) {
-      best_ = starts[i].tiling;
-      fresh_ = nullptr;
-      choose_copies();
+      try_start(starts[i]);
       if (i > 0 && cost_ >= least * kWorthwhile) continue;
       least = cost_;
       chosen = best_;
@@ -69,8 +81,14 @@ class TileSearch {
     cost_ = least;
   }
 
+  void try_start(const Start& start) {
+    best_ = start.tiling;
+    fresh_ = nullptr;
+    choose_copies();
+  }
+
   /// The vector ranges to try, with their best number of lanes: the cheapest first.
-  std::vector<Start> vector_choices() const {
+  std::vector<Start> vector_choices(bool several_bodies) const {
     std::vector<Start> all;
     if ((best_.vectors & body_->deps) == 0)
       for (size_t r = info_.ranges.size(); r-- > 0;)
@@ -80,7 +98,7 @@ class TileSearch {
     std::sort(all.begin(), all.end(), [](const Start& a, const Start& b) {
       return a.cost != b.cost ? a.cost < b.cost : a.order < b.order;
     });
-    const size_t most = body_->products ? kStarts : 1;
+    const size_t most = body_->products || several_bodies ? kStarts : 1;
     if (all.size() > most) all.resize(most);
     return all;
   }

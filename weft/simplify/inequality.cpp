@@ -99,7 +99,10 @@ NodeRef Inequality::stand_in(NodeRef division) {
     divisions_[n] = v;
     return v;
   };
-  NodeRef quotient = variable(g_.idiv(x, c)), remainder = variable(g_.mod(x, c));
+  // Made again from its sources, a division may come out in another form.
+  const bool is_quotient = division->op == Op::IDiv;
+  NodeRef quotient = variable(is_quotient ? division : g_.idiv(x, c));
+  NodeRef remainder = variable(is_quotient ? g_.mod(x, c) : division);
   NodeRef sum = g_.add(g_.mul(quotient, c), remainder);
   learn(g_.sub(sum, x));
   learn(g_.sub(x, sum));
