@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/app/bench.h"
+#include "weft/app/bench_models.h"
 #include "weft/base/context.h"
 
 namespace weft {
@@ -15,8 +16,10 @@ double value_of(const BenchRows& rows, const std::string& name) {
   return 0;
 }
 
-BenchRows scheduled(const std::string& model) {
-  Context context;
+BenchRows scheduled(const std::string& model, const char* device = "CPU") {
+  Options options;
+  options.dev = device;
+  Context context(options);
   const Session session{context, stdout, stderr};
   return bench_schedule(session, {.what = "schedule", .model = model, .repeats = 1});
 }
@@ -27,6 +30,22 @@ TEST(Bench, MedianOfAFew) {
   int calls = 0;
   EXPECT_GE(median_seconds(3, [&] { ++calls; }), 0);
   EXPECT_EQ(calls, 4);
+}
+
+TEST(Bench, TheNullDeviceOfAMachine) {
+  EXPECT_EQ(null_device("CPU"), "NULL");
+  EXPECT_EQ(null_device("null"), "NULL");
+  EXPECT_EQ(null_device("x86"), "NULL:X86");
+  EXPECT_EQ(null_device("NULL:X86"), "NULL:X86");
+  EXPECT_EQ(null_device("cpu:c"), "NULL:C");
+}
+
+// The stages of the device that was asked for, and what a kernel takes.
+TEST(Bench, MachineCodeIsTimedByStage) {
+  const BenchRows rows = scheduled("mnist", "NULL:X86");
+  EXPECT_GT(value_of(rows, "mnist median kernel"), 0);
+  for (const char* stage : {"optimize", "lower", "select", "allocate", "encode", "load"})
+    EXPECT_GT(value_of(rows, strformat("mnist span {}", stage)), 0) << stage;
 }
 
 // tinygrad captures 127 kernels for this step and 1115 for GPT-2's; half of that is the goal.

@@ -81,7 +81,7 @@ class Samples {
   Reg general() { return static_cast<Reg>(below(16)); }
 
   void choose_operand(size_t k) {
-    const auto [role, letter, access] = d_.operands[k];
+    const auto [role, letter, access, kind] = d_.operands[k];
     if (role == Role::RegOrMemory && d_.memory != Memory::None && (letter == 'M' || one_in(2)))
       return choose_memory();
     if (role == Role::RegOrMemory && letter == 'M') return choose_memory();

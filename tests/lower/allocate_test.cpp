@@ -34,7 +34,8 @@ class Small final : public InstructionSet {
   Instruction spill(RegClass k, int bits, Reg from, int32_t offset) const override {
     return all_.spill(k, bits, from, offset);
   }
-  bool is_repeatable(const Instruction& i) const override { return all_.is_repeatable(i); }
+  Repeat repeat(const Instruction& i) const override { return all_.repeat(i); }
+  bool stores(const Instruction& i) const override { return all_.stores(i); }
   bool is_move(const Instruction& i) const override { return all_.is_move(i); }
   std::string print(const Instruction& i) const override { return all_.print(i); }
 
@@ -90,10 +91,15 @@ class Machine {
         regs_[c] = wrap(regs_.at(c), regs_.at(a)) ^ 9;
         break;
       case Form::Test: even_ = regs_.at(a) % 2 == 0; break;
-      case Form::MovLoad: regs_[a] = frame_.at(i.address.displacement); break;
+      case Form::MovLoad:
+        regs_[a] = i.address.base == x86::kRsp ? frame_.at(i.address.displacement)
+                                               : memory_[cell(i.address)];
+        break;
       case Form::MovStore:
         if (i.address.base == x86::kRsp)
           frame_[i.address.displacement] = regs_.at(b);
+        else if (i.address.base != kNoReg)
+          memory_[cell(i.address)] = regs_.at(b);
         else
           output_.push_back(regs_.at(b));
         break;
@@ -101,8 +107,15 @@ class Machine {
     }
   }
 
+  /// Few cells, so that stores change what was loaded.
+  size_t cell(const Address& a) const {
+    const int64_t index = a.index == kNoReg ? 0 : regs_.at(a.index);
+    return static_cast<size_t>(regs_.at(a.base) + index + a.displacement) % 4;
+  }
+
   std::map<Reg, int64_t> regs_;
   std::map<int32_t, int64_t> frame_;
+  std::array<int64_t, 4> memory_{11, 22, 33, 44};
   std::vector<int64_t> output_;
   bool even_ = false;
 };
@@ -156,7 +169,11 @@ class RandomCode {
   }
 
   void instruction() {
-    switch (random_.below(6)) {
+    switch (random_.below(8)) {
+      case 6: return load();
+      case 7:
+        if (random_.chance(70)) return load();
+        return p_.code.push_back(make(Form::MovStore, 64, {kNoReg, any()}, address()));
       case 0: return p_.code.push_back(make(Form::Add, 64, {any(), any()}));
       case 1: return store(any());
       case 2: return divide();
@@ -168,6 +185,16 @@ class RandomCode {
     p_.code.push_back(make(Form::Andn, 64, {to, a, b}));
     if (random_.chance(30)) return;
     store(values_.back());
+  }
+
+  Address address() {
+    return {.base = any(), .index = random_.chance(50) ? any() : kNoReg, .displacement = 8};
+  }
+  void load() {
+    const Address from = address();
+    const Reg to = random_.chance(80) ? fresh() : any();
+    p_.code.push_back(make(Form::MovLoad, 64, {to}, from));
+    values_.push_back(to);
   }
 
   void divide() {
@@ -184,6 +211,7 @@ class RandomCode {
 };
 
 TEST(Allocate, RandomCodeComputesTheSame) {
+  int64_t repeated = 0, in_memory = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const MachineProgram before = RandomCode(seed).program();
     const std::vector<int64_t> expected = Machine().run(before);
@@ -191,8 +219,40 @@ TEST(Allocate, RandomCodeComputesTheSame) {
       MachineProgram after = before;
       lower::allocate(after, Small(registers));
       ASSERT_EQ(Machine().run(after), expected) << "seed " << seed << ", " << registers;
+      repeated += after.repeated;
+      in_memory += after.in_memory;
     }
   }
+  EXPECT_GT(repeated, 1000);
+  EXPECT_GT(in_memory, 1000);
+}
+
+/// Of more loads than there are registers, those that nothing changes are loaded at their uses.
+TEST(Allocate, LoadsAreRepeatedRatherThanSpilled) {
+  MachineProgram p;
+  const Reg base = p.fresh(RegClass::General, 64), sum = p.fresh(RegClass::General, 64);
+  p.code.push_back(make(Form::MovI64, 64, {base}, 0));
+  p.code.push_back(make(Form::MovI64, 64, {sum}, 0));
+  std::vector<Reg> loaded;
+  for (int32_t k = 0; k < 12; ++k) {
+    loaded.push_back(p.fresh(RegClass::General, 64));
+    p.code.push_back(
+        make(Form::MovLoad, 64, {loaded.back()}, Address{.base = base, .displacement = k}));
+  }
+  for (int round = 0; round < 2; ++round)
+    for (Reg r : loaded) p.code.push_back(make(Form::Add, 64, {sum, r}));
+  p.code.push_back(make(Form::MovStore, 64, {kNoReg, sum}, Address{.displacement = 64}));
+  MachineProgram stored = p;  // the same with a store in between
+  stored.code.insert(stored.code.begin() + 20, make(Form::MovStore, 64, {kNoReg, sum},
+                                                    Address{.base = base, .displacement = 1}));
+  const auto expected = Machine().run(p);
+  lower::allocate(p, Small(8));
+  EXPECT_EQ(Machine().run(p), expected);
+  EXPECT_EQ(p.in_memory, 0);
+  EXPECT_EQ(p.frame_bytes, 0);
+  EXPECT_GT(p.repeated, 0);
+  lower::allocate(stored, Small(8));
+  EXPECT_GT(stored.in_memory, 0);
 }
 
 TEST(DeadCode, WhatIsStoredStays) {

@@ -101,9 +101,11 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
       ->add_option("name", line.rule, "only rules and sets whose name contains this");
-  subcommand(app, line, "explain", "what an error code or option means, or a model's kernels are")
-      ->add_option("code", line.explain,
-                   "as in `safetensors.size` or WEFT_DEBUG; mnist, gpt2; none lists all");
+  CLI::App* explain = subcommand(app, line, "explain",
+                                 "what an error code or option means, or a model's kernels are");
+  explain->add_option("code", line.explain,
+                      "as in `safetensors.size` or WEFT_DEBUG; mnist, gpt2; none lists all");
+  add_machine_options(explain, line);
   subcommand(app, line, "version", "which weft this is");
 }
 

@@ -11,9 +11,24 @@ double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-6; }
 
 // One cold step: its graph, then everything that realize() does.
 struct ColdStep {
-  double build_ms = 0, schedule_ms = 0, realize_ms = 0;  // realizing includes scheduling
-  int64_t kernels = 0, distinct = 0;
+  double build_ms = 0, realize_ms = 0;  // realizing includes scheduling and kernels
+  int64_t kernels = 0;
+  int64_t spilled = 0, repeated = 0, stack_bytes = 0;  // of machine code
   std::vector<Tracer::Total> spans;
+
+  Tracer::Total of(std::string_view name) const {
+    for (const Tracer::Total& span : spans)
+      if (span.name == name) return span;
+    return {};
+  }
+  // Of the median kernel, from schedule to callable: loading is one call for all of them.
+  double kernel_us() const {
+    const Tracer::Total each = of("translate"), load = of("load");
+    if (each.count == 0) return 0;
+    return (static_cast<double>(each.median_ns) +
+            static_cast<double>(load.ns) / static_cast<double>(each.count)) *
+           1e-3;
+  }
 };
 
 // Each measurement has a context of its own, so that no schedule and no kernel is known.
@@ -22,10 +37,16 @@ ColdStep cold_step(Options options, const std::string& model_name) {
   const ContextScope scope(context);
   const std::unique_ptr<BenchModel> model = make_bench_model(model_name);
   Tracer& tracer = context.tracer();
-  const int64_t kernels = tracer.value(Counter::Kernels);
+  ColdStep result;
+  const auto count = [&](int sign) {
+    result.kernels += sign * tracer.value(Counter::Kernels);
+    result.spilled += sign * tracer.value(Counter::SpilledRegisters);
+    result.repeated += sign * tracer.value(Counter::RepeatedValues);
+    result.stack_bytes += sign * tracer.value(Counter::StackBytes);
+  };
+  count(-1);
   tracer.start();
 
-  ColdStep result;
   const uint64_t start = now_ns();
   const std::vector<Tensor> changed = model->step();
   const uint64_t built = now_ns();
@@ -33,39 +54,53 @@ ColdStep cold_step(Options options, const std::string& model_name) {
   const uint64_t done = now_ns();
   result.build_ms = milliseconds(built - start);
   result.realize_ms = milliseconds(done - built);
-  result.kernels = tracer.value(Counter::Kernels) - kernels;
+  count(1);
   result.spans = tracer.totals();
-  for (const Tracer::Total& span : result.spans) {
-    if (std::string_view(span.name) == "schedule") result.schedule_ms = milliseconds(span.ns);
-    if (std::string_view(span.name) == "lower") result.distinct = span.count;
-  }
   return result;
 }
 
-BenchRows rows_of(const std::vector<ColdStep>& steps, const std::string& model) {
-  const auto median_of = [&](auto field) {
-    std::vector<double> values;
-    for (const ColdStep& step : steps) values.push_back(step.*field);
-    return median(std::move(values));
-  };
-  const ColdStep& last = steps.back();
-  BenchRows rows = {
-      {model + " build graph", median_of(&ColdStep::build_ms), "ms"},
-      {model + " schedule, cold", median_of(&ColdStep::schedule_ms), "ms"},
-      {model + " realize, cold", median_of(&ColdStep::realize_ms), "ms"},
-      {model + " kernels", static_cast<double>(last.kernels), "launched"},
-      {model + " distinct kernels", static_cast<double>(last.distinct), "lowered"},
-  };
-  for (const Tracer::Total& span : last.spans) {
-    rows.push_back({strformat("  {}", span.name), milliseconds(span.ns), "ms", 0,
-                    strformat("{} spans", span.count)});
+double median_of(const std::vector<ColdStep>& steps, FunctionRef<double(const ColdStep&)> value) {
+  std::vector<double> values;
+  for (const ColdStep& step : steps) values.push_back(value(step));
+  return median(std::move(values));
+}
+
+// Sums over all threads; a stage's span holds those of its parts ("translate" most of the others).
+BenchRows stage_rows(const std::vector<ColdStep>& steps, const std::string& model) {
+  BenchRows rows;
+  for (const Tracer::Total& span : steps.back().spans) {
+    const double ms =
+        median_of(steps, [&](const ColdStep& s) { return milliseconds(s.of(span.name).ns); });
+    const double one = median_of(
+        steps, [&](const ColdStep& s) { return milliseconds(s.of(span.name).median_ns); });
+    rows.push_back({strformat("{} span {}", model, span.name), ms, "ms", 0,
+                    strformat("{} of them, median {:.1f} us", span.count, one * 1e3)});
   }
   return rows;
 }
 
-BenchRows cold_steps(const Session& session, const BenchOptions& options, const char* device) {
+BenchRows rows_of(const std::vector<ColdStep>& steps, const std::string& model) {
+  const ColdStep& last = steps.back();
+  BenchRows rows = {
+      {model + " build graph", median_of(steps, [](auto& s) { return s.build_ms; }), "ms"},
+      {model + " schedule, cold",
+       median_of(steps, [](auto& s) { return milliseconds(s.of("schedule").ns); }), "ms"},
+      {model + " realize, cold", median_of(steps, [](auto& s) { return s.realize_ms; }), "ms"},
+      {model + " kernels", static_cast<double>(last.kernels), "launched"},
+      {model + " distinct kernels", static_cast<double>(last.of("lower").count), "lowered"},
+      {model + " median kernel", median_of(steps, [](auto& s) { return s.kernel_us(); }), "us", 0,
+       "from schedule to callable"},
+      {model + " spilled registers", static_cast<double>(last.spilled), "values", 0,
+       strformat("{} more are loaded again, {} bytes of stack", last.repeated, last.stack_bytes)},
+      {model + " stack", static_cast<double>(last.stack_bytes), "bytes"},
+  };
+  for (BenchRow& row : stage_rows(steps, model)) rows.push_back(std::move(row));
+  return rows;
+}
+
+BenchRows cold_steps(const Session& session, const BenchOptions& options, std::string device) {
   Options cold = session.context.options();
-  if (device != nullptr) cold.dev = device;
+  cold.dev = std::move(device);
   cold.cache = false;
   std::vector<ColdStep> steps;
   for (int64_t i = 0; i < options.repeats; ++i) steps.push_back(cold_step(cold, options.model));
@@ -75,11 +110,11 @@ BenchRows cold_steps(const Session& session, const BenchOptions& options, const 
 }  // namespace
 
 BenchRows bench_schedule(const Session& session, const BenchOptions& options) {
-  return cold_steps(session, options, "NULL");
+  return cold_steps(session, options, null_device(session.context.options().dev));
 }
 
 BenchRows bench_compile(const Session& session, const BenchOptions& options) {
-  return cold_steps(session, options, nullptr);
+  return cold_steps(session, options, session.context.options().dev);
 }
 
 }  // namespace weft

@@ -81,4 +81,14 @@ std::unique_ptr<BenchModel> make_bench_model(const std::string& name) {
   fail("bench", "there is no model '{}'; mnist and gpt2 exist", name);
 }
 
+std::string null_device(std::string_view device) {
+  std::string name;
+  for (char c : device) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (const std::string_view host : {"CPU", "NULL"}) {
+    if (name == host) return "NULL";
+    if (name.starts_with(std::string(host) + ":")) return "NULL" + name.substr(host.size());
+  }
+  return "NULL:" + name;
+}
+
 }  // namespace weft

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/tensor/tensor.h"
@@ -19,5 +20,9 @@ class BenchModel {
 // "mnist": tinygrad's beautiful_mnist, batch 512. "gpt2": GPT-2 small, 1 x 32 tokens. Weights and
 // inputs are realized.
 std::unique_ptr<BenchModel> make_bench_model(const std::string& name);
+
+// The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
+// NULL:X86, of "CPU" and "NULL" NULL.
+std::string null_device(std::string_view device);
 
 }  // namespace weft

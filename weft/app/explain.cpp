@@ -74,7 +74,7 @@ void list_topics(const Session& session, const std::vector<Topic>& topics) {
 // computed together and why, the kernels, and the lines of the model's source they are for.
 int explain_model(const Session& session, const std::string& model_name) {
   Options options = session.context.options();
-  options.dev = "NULL";
+  options.dev = null_device(options.dev);
   Context context(std::move(options));
   const ContextScope scope(context);
   const std::unique_ptr<BenchModel> model = make_bench_model(model_name);

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
+#include <numeric>
 
 #include "weft/base/json_writer.h"
 
@@ -76,15 +78,21 @@ size_t Tracer::recorded() const {
 }
 
 std::vector<Tracer::Total> Tracer::totals() const {
-  std::lock_guard lock(ring_->mutex);
+  std::map<std::string_view, std::vector<uint64_t>> lengths;
+  {
+    std::lock_guard lock(ring_->mutex);
+    for (size_t i = 0; i < ring_->size(); ++i) {
+      const Ring::Event& event = ring_->events[i];
+      lengths[event.name].push_back(event.end - event.start);
+    }
+  }
   std::vector<Total> all;
-  for (size_t i = 0; i < ring_->size(); ++i) {
-    const Ring::Event& event = ring_->events[i];
-    const auto same = [&](const Total& t) { return std::string_view(t.name) == event.name; };
-    auto total = std::find_if(all.begin(), all.end(), same);
-    if (total == all.end()) total = all.insert(all.end(), {event.name, 0, 0});
-    ++total->count;
-    total->ns += event.end - event.start;
+  for (auto& [name, ns] : lengths) {
+    const auto middle = ns.begin() + static_cast<ptrdiff_t>(ns.size() / 2);
+    std::nth_element(ns.begin(), middle, ns.end());
+    // Span names are static strings: they outlive the ring.
+    all.push_back({name.data(), static_cast<int64_t>(ns.size()),
+                   std::accumulate(ns.begin(), ns.end(), uint64_t{0}), *middle});
   }
   std::sort(all.begin(), all.end(), [](const Total& a, const Total& b) { return a.ns > b.ns; });
   return all;

@@ -46,6 +46,7 @@ class Tracer {
     const char* name;
     int64_t count;
     uint64_t ns;
+    uint64_t median_ns;  // of one span
   };
   std::vector<Total> totals() const;  // of the spans held, by name, longest first
   std::string chrome_json() const;    // the whole trace file, counters included

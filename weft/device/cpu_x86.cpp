@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/device/code_memory.h"
 #include "weft/device/host_device.h"
+#include "weft/device/perf_map.h"
 
 namespace weft {
 namespace {
@@ -38,8 +39,9 @@ class X86Device : public HostDevice {
     std::vector<std::unique_ptr<Executable>> loaded;
     for (const ProgramSource& s : sources) {
       WEFT_CHECK(!s.text.empty(), "{} comes without machine code", s.entry);
-      loaded.push_back(
-          std::make_unique<X86Executable>(s, memory_->add(std::as_bytes(std::span(s.text)))));
+      const auto code = memory_->add(std::as_bytes(std::span(s.text)));
+      if (context().options().perf_map) add_to_perf_map(code->entry(), s.text.size(), s.entry);
+      loaded.push_back(std::make_unique<X86Executable>(s, code));
     }
     return loaded;
   }

@@ -248,8 +248,10 @@ NodeRef Graph::intern(const NodeSpec& spec) {
   // Inference may intern index nodes and shapes, so no lock is held while it runs.
   const Inferred inferred = infer(*this, spec);
   std::unique_lock lock(shard.mutex, std::defer_lock);
-  if (state_->shared) lock.lock();
-  if (Node* found = *shard.locate(spec, hashes.key)) return found;
+  if (state_->shared) {
+    lock.lock();
+    if (Node* found = *shard.locate(spec, hashes.key)) return found;
+  }
   shard.grow_if_full();
   void* p = shard.memory.allocate(node_bytes(spec.src.size(), spec.ints.size(), spec.text.size()));
   Node* n = place_node(p, spec, hashes, inferred);
@@ -439,11 +441,10 @@ Toposort::Toposort(std::span<const NodeRef> roots) : state_(new State) {
     NodeRef node;
     uint32_t next;
   };
-  NodeMap<bool> seen;
+  NodeSet seen;
   std::vector<Frame> stack;
   for (NodeRef root : roots) {
-    if (seen.contains(root)) continue;
-    seen[root] = true;
+    if (!seen.insert(root)) continue;
     stack.push_back({root, 0});
     while (!stack.empty()) {
       Frame& f = stack.back();
@@ -453,9 +454,7 @@ Toposort::Toposort(std::span<const NodeRef> roots) : state_(new State) {
         continue;
       }
       NodeRef child = f.node->src(f.next++);
-      if (seen.contains(child)) continue;
-      seen[child] = true;
-      stack.push_back({child, 0});
+      if (seen.insert(child)) stack.push_back({child, 0});
     }
   }
 }
@@ -463,6 +462,30 @@ Toposort::~Toposort() = default;
 const NodeRef* Toposort::begin() const { return state_->order.data(); }
 const NodeRef* Toposort::end() const { return state_->order.data() + state_->order.size(); }
 size_t Toposort::size() const { return state_->order.size(); }
+
+NumberedOrder::NumberedOrder(NodeRef root) {
+  struct Frame {
+    NodeRef node;
+    uint32_t next;
+  };
+  std::vector<Frame> stack{{root, 0}};
+  while (!stack.empty()) {
+    Frame& f = stack.back();
+    if (f.next < f.node->nsrc) {
+      NodeRef child = f.node->src(f.next++);
+      if (!contains(child)) stack.push_back({child, 0});
+      continue;
+    }
+    f.node->mark = static_cast<uint32_t>(order_.size());
+    order_.push_back(f.node);
+    stack.pop_back();
+  }
+}
+
+void NumberedOrder::not_numbered(NodeRef n) {
+  internal_error("graph", "{} has no number in this order, or another order took it",
+                 info(n->op).mnemonic);
+}
 
 std::vector<NodeRef> Graph::import_all(std::span<const NodeRef> roots) {
   NodeMap<NodeRef> copies;

@@ -114,6 +114,27 @@ class Graph {
 /// `chain`, whose first sources lead to `from`, on `to` instead: the same view of another array.
 NodeRef rebase(Graph& g, NodeRef chain, NodeRef from, NodeRef to);
 
+/// The nodes `root` reaches, each after its sources, of a private graph that nobody else walks: the
+/// nodes hold their numbers themselves, so that nothing is hashed. Another one over the same nodes
+/// takes the numbers away; asking for them is then an InternalError.
+class NumberedOrder {
+ public:
+  explicit NumberedOrder(NodeRef root);
+  std::span<const NodeRef> nodes() const { return order_; }
+  size_t size() const { return order_.size(); }
+  bool contains(NodeRef n) const { return n->mark < order_.size() && order_[n->mark] == n; }
+  /// The position of `n` in nodes().
+  size_t index(NodeRef n) const {
+    if (!contains(n)) not_numbered(n);
+    return n->mark;
+  }
+
+ private:
+  [[noreturn]] static void not_numbered(NodeRef n);
+
+  std::vector<NodeRef> order_;
+};
+
 /// The nodes `roots` reach, each after its sources. Iterative: depth is limited by memory only.
 class Toposort {
  public:

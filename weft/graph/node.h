@@ -48,7 +48,8 @@ struct Node {
                        ///< nothing is known
   const char* text_data;
   uint32_t text_size;
-  mutable uint32_t mark;  ///< scratch of the graph's sweep; only under its exclusive lock
+  mutable uint32_t mark;  ///< shared graphs: scratch of the sweep, only under its exclusive lock;
+                          ///< private ones: the number a NumberedOrder gave
   mutable std::atomic<uint64_t> normal;   ///< bit i: in normal form under context-free rule set i
   mutable std::atomic<uint32_t> roots;    ///< handles and caches that keep this node alive
   mutable std::atomic<uint32_t> readers;  ///< Buffer nodes only: interned nodes that have it as a

@@ -8,6 +8,13 @@
 
 namespace weft {
 
+/// Where a hash table looks for an address or a hash. Addresses are at least 16-byte aligned; mixed
+/// so that neighbours spread.
+template <class Key>
+size_t spread(Key key) {
+  return static_cast<size_t>((uint64_t)key * 0x9E3779B97F4A7C15ull >> 20);  // NOLINT: either kind
+}
+
 /// Keys are addresses or hashes, and never null or 0.
 template <class Key, class T>
 class FlatMap {
@@ -60,9 +67,7 @@ class FlatMap {
   };
 
   size_t locate(Key key) const {
-    // Addresses are at least 16-byte aligned; mix so that neighbours spread.
-    uint64_t h = (uint64_t)key * 0x9E3779B97F4A7C15ull;  // NOLINT: from either kind
-    size_t i = static_cast<size_t>(h >> 20) & (slots_.size() - 1);
+    size_t i = spread(key) & (slots_.size() - 1);
     while (slots_[i].key && slots_[i].key != key) i = (i + 1) & (slots_.size() - 1);
     return i;
   }
@@ -78,5 +83,34 @@ class FlatMap {
 
 template <class T>
 using NodeMap = FlatMap<NodeRef, T>;
+
+/// Which nodes a walk has seen.
+class NodeSet {
+ public:
+  NodeSet() : slots_(64) {}
+  /// False where `n` is in it already.
+  bool insert(NodeRef n) {
+    NodeRef& slot = slots_[locate(n)];
+    if (slot) return false;
+    slot = n;
+    if (++size_ * 2 > slots_.size()) grow();
+    return true;
+  }
+
+ private:
+  size_t locate(NodeRef n) const {
+    size_t i = spread(n) & (slots_.size() - 1);
+    while (slots_[i] && slots_[i] != n) i = (i + 1) & (slots_.size() - 1);
+    return i;
+  }
+  void grow() {
+    std::vector<NodeRef> old = std::exchange(slots_, std::vector<NodeRef>(slots_.size() * 4));
+    for (NodeRef n : old)
+      if (n) slots_[locate(n)] = n;
+  }
+
+  std::vector<NodeRef> slots_;
+  size_t size_ = 0;
+};
 
 }  // namespace weft

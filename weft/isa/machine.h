@@ -71,6 +71,8 @@ struct MachineProgram {
   std::vector<Virtual> registers;  ///< by number - kFirstVirtual
   int32_t labels = 0;
   int32_t frame_bytes = 0;  ///< of spill slots; set by allocation
+  int32_t in_memory = 0;    ///< virtual registers that allocation gave a spill slot
+  int32_t repeated = 0;     ///< and those that it computes again at every use
 
   Reg fresh(RegClass kind, int bits) {
     registers.push_back({kind, static_cast<uint16_t>(bits)});
@@ -89,6 +91,13 @@ struct RegisterUse {
 };
 using RegisterUses = SmallVector<RegisterUse, 8>;
 
+/// Where an instruction may be repeated and gives the same value again.
+enum class Repeat : uint8_t {
+  Never,
+  WhileInputsStay,  ///< where the registers it reads and the memory it loads have not changed
+  Anywhere
+};
+
 /// What allocation has to know of an instruction set.
 class InstructionSet {
  public:
@@ -101,9 +110,9 @@ class InstructionSet {
   /// To and from the frame, at `offset` bytes.
   virtual Instruction reload(RegClass kind, int bits, Reg to, int32_t offset) const = 0;
   virtual Instruction spill(RegClass kind, int bits, Reg from, int32_t offset) const = 0;
-  /// True if repeating `i` anywhere gives the same value again: it reads no registers or memory
-  /// that changes.
-  virtual bool is_repeatable(const Instruction& i) const = 0;
+  virtual Repeat repeat(const Instruction& i) const = 0;
+  /// True if `i` changes memory other than the frame.
+  virtual bool stores(const Instruction& i) const = 0;
   /// True if `i` copies its second operand to its first and does nothing else.
   virtual bool is_move(const Instruction& i) const = 0;
   virtual std::string print(const Instruction& i) const = 0;

@@ -66,6 +66,7 @@ struct Description {
     Role role = Role::None;
     char letter = 0;  ///< of the operand's class, see x86.def
     Access access = Access::None;
+    RegClass kind = RegClass::None;
   };
   std::array<Operand, kMaxOperands> operands;
   uint8_t operand_count = 0;
@@ -76,7 +77,8 @@ struct Description {
   uint8_t opcode = 0;
   int8_t digit = -1;  ///< in modrm.reg, or -1
   Memory memory = Memory::None;
-  uint8_t bits = 0;  ///< of an element
+  uint8_t bits = 0;           ///< of an element
+  uint16_t vector_width = 0;  ///< that prefixes say; 0: the instruction's
   CpuFeature vex{}, evex{};
   bool has_vex = false, has_evex = false;
   uint8_t latency = 0;

@@ -8,28 +8,17 @@
 namespace weft::x86 {
 namespace {
 
-bool is_one_of(char letter, std::string_view letters) {
-  return letters.find(letter) != std::string_view::npos;
-}
 bool fits_i8(int64_t v) { return v >= -128 && v <= 127; }
 
-/// The vector length that prefixes say: of the widest operand whose width is not fixed.
 int vector_width(const Description& d, const Instruction& i) {
-  int fixed = 128, masks = 0;
-  for (size_t k = 0; k < d.operand_count; ++k) {
-    const char c = d.operands[k].letter;
-    if (is_one_of(c, "vVZhqe")) return i.width;
-    if (c == 'y') fixed = 256;
-    if (c == 'k' && ++masks == 3) fixed = 256;  // mask arithmetic of three operands has L = 1
-  }
-  return fixed;
+  return d.vector_width != 0 ? d.vector_width : i.width;
 }
 
 bool needs_evex(const Description& d, const Instruction& i) {
   if (!d.has_evex) return false;
   if (!d.has_vex || i.mask != kNoReg || i.broadcast || vector_width(d, i) == 512) return true;
   for (size_t k = 0; k < d.operand_count; ++k)
-    if (is_one_of(d.operands[k].letter, "vVZhqexy") && i.regs[k] != kNoReg && i.regs[k] >= 16)
+    if (d.operands[k].kind == RegClass::Vector && i.regs[k] != kNoReg && i.regs[k] >= 16)
       return true;
   return false;
 }
@@ -86,14 +75,20 @@ class Writer {
     if (modrm_) write_modrm();
     write_immediate();
     for (size_t f = first_fixup_; f < to_.fixups_.size(); ++f)
-      to_.fixups_[f].addend -= static_cast<int32_t>(to_.code_.size() - to_.fixups_[f].at);
+      to_.fixups_[f].addend -= static_cast<int32_t>(position() - to_.fixups_[f].at);
+    flush();
   }
 
  private:
-  void byte(uint64_t b) { to_.code_.push_back(static_cast<uint8_t>(b)); }
+  static constexpr size_t kLongest = 15;  // bytes of an instruction
+
+  void byte(uint64_t b) { bytes_[size_++] = static_cast<uint8_t>(b); }
   void bytes(uint64_t v, int count) {
     for (int k = 0; k < count; ++k) byte(v >> (8 * k));
   }
+
+  size_t position() const { return to_.code_.size() + size_; }
+  void flush() { to_.code_.insert(to_.code_.end(), bytes_.begin(), bytes_.begin() + size_); }
 
   /// Puts operands into the fields that their roles name.
   void gather() {
@@ -230,7 +225,7 @@ class Writer {
   }
 
   void distance(int32_t label, int32_t addend) {
-    to_.fixups_.push_back({to_.code_.size(), label, addend});
+    to_.fixups_.push_back({position(), label, addend});
     bytes(0, 4);
   }
 
@@ -252,17 +247,21 @@ class Writer {
       const int64_t distance = to_.labels_[label] - static_cast<int64_t>(to_.code_.size()) - 2;
       if (fits_i8(distance)) {
         byte(conditional ? opcode_ - 0x10U : 0xEBU);
-        return byte(static_cast<uint64_t>(distance));
+        byte(static_cast<uint64_t>(distance));
+        return flush();
       }
     }
     if (conditional) byte(0x0F);
     byte(opcode_);
     distance(jump_, -4);
+    flush();
   }
 
   Encoder& to_;
   const Instruction& i_;
   const Description& d_;
+  std::array<uint8_t, kLongest + 1> bytes_;
+  uint8_t size_ = 0;
   const size_t first_fixup_ = to_.fixups_.size();
   uint8_t opcode_ = 0;
   bool modrm_ = false, evex_ = false;

@@ -5,13 +5,6 @@
 namespace weft::x86 {
 namespace {
 
-RegClass class_of(char letter) {
-  if (letter == 'k') return RegClass::Mask;
-  if (std::string_view("vVZhqexy").find(letter) != std::string_view::npos) return RegClass::Vector;
-  if (std::string_view("rdlbwAD").find(letter) != std::string_view::npos) return RegClass::General;
-  return RegClass::None;
-}
-
 Form move_form(RegClass kind) {
   switch (kind) {
     case RegClass::General: return Form::Mov;
@@ -37,6 +30,30 @@ int width_of(RegClass kind, int bits) {
   return kind == RegClass::Vector ? std::max(bits, 128) : 64;
 }
 
+/// These write one register and read only their address and memory; flags stay.
+bool only_loads(Form form) {
+  switch (form) {
+    case Form::Lea:
+    case Form::MovLoad:
+    case Form::MovzxB:
+    case Form::MovzxW:
+    case Form::MovsxB:
+    case Form::MovsxW:
+    case Form::Movsxd:
+    case Form::VMovups:
+    case Form::VMovss:
+    case Form::VMovsd:
+    case Form::VBroadcastss:
+    case Form::VBroadcastsd:
+    case Form::VPbroadcastB:
+    case Form::VPbroadcastW:
+    case Form::VPbroadcastD:
+    case Form::VPbroadcastQ:
+    case Form::VBroadcastI128: return true;
+    default: return false;
+  }
+}
+
 class X86Set final : public InstructionSet {
  public:
   explicit X86Set(size_t vectors) : vectors_(vectors) {}
@@ -51,12 +68,12 @@ class X86Set final : public InstructionSet {
     if (i.mask != kNoReg) out.push_back({&i.mask, RegClass::Mask, Access::Read});
     const Description& d = describe(i);
     for (size_t k = 0; k < d.operand_count; ++k) {
-      const auto [role, letter, access] = d.operands[k];
+      const auto [role, letter, access, kind] = d.operands[k];
       if (access == Access::None || i.regs[k] == kNoReg) continue;
-      const bool merges = access == Access::Write && i.mask != kNoReg && !i.zeroing &&
-                          !d.mask_selects && class_of(letter) == RegClass::Vector;
+      const bool merges = i.mask != kNoReg && access == Access::Write && !i.zeroing &&
+                          !d.mask_selects && kind == RegClass::Vector;
       const Reg fixed = letter == 'A' ? kRax : letter == 'D' ? kRdx : kNoReg;
-      out.push_back({&i.regs[k], class_of(letter), merges ? Access::Modify : access, fixed});
+      out.push_back({&i.regs[k], kind, merges ? Access::Modify : access, fixed});
     }
     return out;
   }
@@ -83,26 +100,23 @@ class X86Set final : public InstructionSet {
     return make(spill_form(kind), width_of(kind, bits), {kNoReg, from}, frame(offset));
   }
 
-  bool is_repeatable(const Instruction& i) const override {
-    if (i.form >= kForms || i.mask != kNoReg) return false;
-    const bool constant = i.has_memory && i.address.label >= 0;
-    switch (static_cast<Form>(i.form)) {
-      case Form::MovI:
-      case Form::MovI32:
-      case Form::MovI64: return !i.has_memory;
-      case Form::Lea:
-      case Form::VMovups:
-      case Form::VMovss:
-      case Form::VMovsd:
-      case Form::VBroadcastss:
-      case Form::VBroadcastsd:
-      case Form::VPbroadcastB:
-      case Form::VPbroadcastW:
-      case Form::VPbroadcastD:
-      case Form::VPbroadcastQ:
-      case Form::VBroadcastI128: return constant;
-      default: return false;
-    }
+  Repeat repeat(const Instruction& i) const override {
+    if (i.form >= kForms || i.mask != kNoReg) return Repeat::Never;
+    const auto form = static_cast<Form>(i.form);
+    if (form == Form::MovI || form == Form::MovI32 || form == Form::MovI64)
+      return i.has_memory ? Repeat::Never : Repeat::Anywhere;
+    if (!i.has_memory || !only_loads(form)) return Repeat::Never;
+    if (i.address.label >= 0) return Repeat::Anywhere;
+    // The frame's contents change without a store in `stores`.
+    return i.address.base == kRsp ? Repeat::Never : Repeat::WhileInputsStay;
+  }
+
+  bool stores(const Instruction& i) const override {
+    if (i.form >= kForms || !i.has_memory || i.address.base == kRsp) return false;
+    const Description& d = describe(i);
+    for (size_t k = 0; k < d.operand_count; ++k)
+      if (d.operands[k].role == Role::RegOrMemory) return writes(d.operands[k].access);
+    return false;
   }
 
   bool is_move(const Instruction& i) const override {

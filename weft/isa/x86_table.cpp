@@ -35,6 +35,27 @@ consteval Access access_of(char c) {
   }
 }
 
+consteval bool is_one_of(char letter, std::string_view letters) {
+  return letters.find(letter) != std::string_view::npos;
+}
+
+consteval RegClass class_of(char letter) {
+  if (letter == 'k') return RegClass::Mask;
+  if (is_one_of(letter, "vVZhqexy")) return RegClass::Vector;
+  return is_one_of(letter, "rdlbwAD") ? RegClass::General : RegClass::None;
+}
+
+/// Of the widest operand, where no operand has the instruction's width.
+consteval uint16_t vector_width(std::string_view letters) {
+  uint16_t fixed = 128, masks = 0;
+  for (char c : letters) {
+    if (is_one_of(c, "vVZhqe")) return 0;
+    // Mask arithmetic of three operands has L = 1.
+    if (c == 'y' || (c == 'k' && ++masks == 3)) fixed = 256;
+  }
+  return fixed;
+}
+
 consteval int hex(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -82,7 +103,9 @@ consteval Description parse(const Row& row) {
   if (row.roles.size() != row.operands.size() || row.roles.size() != row.access.size())
     throw "roles, operands and access are parallel";
   for (size_t i = 0; i < row.roles.size(); ++i)
-    d.operands[i] = {role_of(row.roles[i]), row.operands[i], access_of(row.access[i])};
+    d.operands[i] = {role_of(row.roles[i]), row.operands[i], access_of(row.access[i]),
+                     class_of(row.operands[i])};
+  d.vector_width = vector_width(row.operands);
   d.operand_count = static_cast<uint8_t>(row.roles.size());
   d.mask_selects = row.access.starts_with('s');
   parse_encoding(row.encoding, d);

@@ -1,24 +1,66 @@
 #include "weft/lower/blocks.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "weft/base/error.h"
+#include "weft/graph/node_map.h"
 
 namespace weft::lower {
+
+namespace {
+
+/// Independent multiply-adds, so that few of their operands are needed at once: those come first
+/// whose operands are there already, then those that finish off an operand soonest. Of a tile of 4
+/// by 7 products, 4 operands stay and 7 come and go.
+std::vector<NodeRef> in_order_of_operands(std::vector<NodeRef> products) {
+  struct Operand {
+    int uses = 0;
+    bool there = false;
+  };
+  NodeMap<Operand> operands(2 * products.size());
+  for (NodeRef n : products)
+    for (size_t k : {0, 1}) ++operands[n->src(k)].uses;
+  std::vector<NodeRef> ordered;
+  while (!products.empty()) {
+    auto cost = [&](NodeRef n) {
+      int missing = 0, left = INT_MAX;
+      for (size_t k : {0, 1}) {
+        const Operand& o = operands.at(n->src(k));
+        missing += !o.there;
+        if (o.there) left = std::min(left, o.uses);
+      }
+      return std::pair(missing, left);
+    };
+    auto best = products.begin();
+    auto least = cost(*best);
+    for (auto it = best + 1; it != products.end() && least.first != 0; ++it)
+      if (const auto c = cost(*it); c < least) best = it, least = c;
+    for (size_t k : {0, 1}) {
+      Operand& o = operands[(*best)->src(k)];
+      o.there = true;
+      --o.uses;
+    }
+    ordered.push_back(*best);
+    products.erase(best);
+  }
+  return ordered;
+}
+
+}  // namespace
 
 Blocks::Blocks() { blocks_.push_back({-1, 0, -1, nullptr, nullptr, {}, true}); }
 
 int Blocks::new_item(NodeRef n, int block) {
-  node_of_.push_back(n);
-  block_of_.push_back(block);
-  loop_of_.push_back(-1);
-  before_.emplace_back();
-  return static_cast<int>(node_of_.size()) - 1;
+  items_.push_back({n, block});
+  const auto number = static_cast<int>(items_.size()) - 1;
+  if (n) n->mark = static_cast<uint32_t>(number);
+  return number;
 }
 
 int Blocks::add_loop(int parent_block) {
   const int item = new_item(nullptr, parent_block), block = static_cast<int>(blocks_.size());
-  loop_of_[static_cast<size_t>(item)] = block;
+  at(item).loop = block;
   blocks_.push_back({parent_block, depth(parent_block) + 1, item, nullptr, nullptr, {}, false});
   return block;
 }
@@ -28,44 +70,39 @@ void Blocks::set_range(Graph& g, int block, NodeRef range) {
   b.range = range;
   const NodeRef src[] = {range};
   b.end = g.intern({Op::EndRange, DType::Void, src});
-  const int item = new_item(range, block);
-  items_.set(range, item);
-  add_edge(b.item, items_.at(range->src(0)));
+  new_item(range, block);
+  add_edge(b.item, item_of(range->src(0)));
 }
 
 void Blocks::add(NodeRef n, int at_least) {
   int block = at_least;
   for (NodeRef s : n->src()) block = deeper(block, this->block(s));
-  const int item = new_item(n, block);
-  items_.set(n, item);
+  const int number = new_item(n, block);
   for (NodeRef s : n->src()) {
-    const int source = items_.at(s);
-    WEFT_CHECK(item_in(item, block_of_[static_cast<size_t>(source)]) >= 0,
-               "{} uses a value of a loop it is not in", info(n->op).mnemonic);
-    add_edge(item, source);
+    WEFT_CHECK(item_in(number, this->block(s)) >= 0, "{} uses a value of a loop it is not in",
+               info(n->op).mnemonic);
+    add_edge(number, item_of(s));
   }
 }
 
 void Blocks::add_root(NodeRef n) {
-  int item = items_.at(n);
+  int root = item_of(n);
   for (int b = block(n);; b = parent(b)) {
     Block& in = blocks_[static_cast<size_t>(b)];
-    in.roots.push_back(item);
+    in.roots.push_back(root);
     if (in.rooted) return;
     in.rooted = true;
-    item = in.item;
+    root = in.item;
   }
 }
 
-void Blocks::after(NodeRef later, NodeRef earlier) {
-  add_edge(items_.at(later), items_.at(earlier));
-}
+void Blocks::after(NodeRef later, NodeRef earlier) { add_edge(item_of(later), item_of(earlier)); }
 void Blocks::after_loop(NodeRef later, int loop) {
-  add_edge(items_.at(later), blocks_[static_cast<size_t>(loop)].item);
+  add_edge(item_of(later), blocks_[static_cast<size_t>(loop)].item);
 }
 
 int Blocks::item_in(int item, int block) const {
-  for (int b = block_of_[static_cast<size_t>(item)]; b != block; b = parent(b)) {
+  for (int b = at(item).block; b != block; b = parent(b)) {
     if (b == kTop) return -1;
     item = blocks_[static_cast<size_t>(b)].item;
   }
@@ -73,18 +110,17 @@ int Blocks::item_in(int item, int block) const {
 }
 
 void Blocks::add_edge(int later, int earlier) {
-  int a = block_of_[static_cast<size_t>(later)], b = block_of_[static_cast<size_t>(earlier)];
+  int a = at(later).block, b = at(earlier).block;
   while (depth(a) > depth(b)) a = parent(a);
   while (depth(b) > depth(a)) b = parent(b);
   while (a != b) a = parent(a), b = parent(b);
   const int from = item_in(later, a), to = item_in(earlier, a);
-  if (from != to) before_[static_cast<size_t>(from)].push_back(to);
+  if (from != to) at(from).before.push_back(to);
 }
 
 std::vector<NodeRef> Blocks::in_order() {
   std::vector<NodeRef> out;
-  out.reserve(node_of_.size() + blocks_.size());
-  state_.assign(node_of_.size(), 0);
+  out.reserve(items_.size() + blocks_.size());
   emit_block(kTop, out);
   return out;
 }
@@ -93,7 +129,7 @@ void Blocks::emit_block(int block, std::vector<NodeRef>& out) {
   const Block& b = blocks_[static_cast<size_t>(block)];
   if (b.range) {
     out.push_back(b.range);
-    state_[static_cast<size_t>(items_.at(b.range))] = 2;
+    at(item_of(b.range)).state = 2;
   }
   emit_chains(b, out);
   for (int root : b.roots) emit_needed(root, out);
@@ -103,33 +139,35 @@ void Blocks::emit_block(int block, std::vector<NodeRef>& out) {
 /// One register's whole chain after the other would keep the operands of all steps alive at once;
 /// compilers do not repair that, they spill.
 void Blocks::emit_chains(const Block& block, std::vector<NodeRef>& out) {
-  std::vector<std::vector<int>> chains;
+  std::vector<std::vector<NodeRef>> chains;  // the last multiply-add first
   size_t longest = 0;
   for (int root : block.roots) {
-    NodeRef n = node_of_[static_cast<size_t>(root)];
+    NodeRef n = at(root).node;
     if (!n || n->op != Op::SetAcc) continue;
-    std::vector<int>& chain = chains.emplace_back();
+    std::vector<NodeRef>& chain = chains.emplace_back();
     for (n = n->src(1); n->op == Op::MulAcc; n = n->src(2)) {
-      const int item = items_.at(n);
-      if (block_of_[static_cast<size_t>(item)] != block_of_[static_cast<size_t>(root)]) break;
-      chain.push_back(item);
+      if (at(item_of(n)).block != at(root).block) break;
+      chain.push_back(n);
     }
     longest = std::max(longest, chain.size());
   }
-  if (chains.size() < 2 || longest < 2) return;
-  for (size_t step = 0; step < longest; ++step)
-    for (const std::vector<int>& chain : chains)
-      if (step < chain.size()) emit_needed(chain[chain.size() - 1 - step], out);
+  if (chains.size() < 2) return;
+  for (size_t step = 0; step < longest; ++step) {
+    std::vector<NodeRef> side_by_side;
+    for (const std::vector<NodeRef>& chain : chains)
+      if (step < chain.size()) side_by_side.push_back(chain[chain.size() - 1 - step]);
+    for (NodeRef n : in_order_of_operands(std::move(side_by_side))) emit_needed(item_of(n), out);
+  }
 }
 
 void Blocks::emit_item(int item, std::vector<NodeRef>& out) {
-  const int loop = loop_of_[static_cast<size_t>(item)];
+  const int loop = at(item).loop;
   // Nesting of calls is nesting of loops.
   if (loop >= 0)
     emit_block(loop, out);
   else
-    out.push_back(node_of_[static_cast<size_t>(item)]);
-  state_[static_cast<size_t>(item)] = 2;
+    out.push_back(at(item).node);
+  at(item).state = 2;
 }
 
 void Blocks::emit_needed(int root, std::vector<NodeRef>& out) {
@@ -139,7 +177,7 @@ void Blocks::emit_needed(int root, std::vector<NodeRef>& out) {
   };
   std::vector<Frame> stack;
   auto visit = [&](int item) {
-    char& state = state_[static_cast<size_t>(item)];
+    char& state = at(item).state;
     WEFT_CHECK(state != 1, "instructions of a kernel wait for each other");
     if (state == 2) return;
     state = 1;
@@ -148,7 +186,7 @@ void Blocks::emit_needed(int root, std::vector<NodeRef>& out) {
   visit(root);
   while (!stack.empty()) {
     Frame& f = stack.back();
-    const auto& before = before_[static_cast<size_t>(f.item)];
+    const auto& before = at(f.item).before;
     if (f.next < before.size()) {
       visit(before[f.next++]);
       continue;

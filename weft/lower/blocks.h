@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/graph.h"
-#include "weft/graph/node_map.h"
 
 namespace weft::lower {
 
@@ -25,8 +25,8 @@ class Blocks {
   void after(NodeRef later, NodeRef earlier);
   void after_loop(NodeRef later, int loop);
 
-  bool contains(NodeRef n) const { return items_.contains(n); }
-  int block(NodeRef n) const { return block_of_[static_cast<size_t>(items_.at(n))]; }
+  bool contains(NodeRef n) const { return n->mark < items_.size() && items_[n->mark].node == n; }
+  int block(NodeRef n) const { return at(item_of(n)).block; }
   int parent(int block) const { return blocks_[static_cast<size_t>(block)].parent; }
   int depth(int block) const { return blocks_[static_cast<size_t>(block)].depth; }
   /// The inner one of two nested blocks.
@@ -45,6 +45,21 @@ class Blocks {
     bool rooted = false;
   };
 
+  struct Item {
+    NodeRef node;                     // null for loops
+    int block;                        // that it is in
+    int loop = -1;                    // the block that it is; -1 for instructions
+    char state = 0;                   // 0: not emitted, 1: being emitted, 2: emitted
+    SmallVector<int, 4> before = {};  // items of the same block
+  };
+
+  Item& at(int item) { return items_[static_cast<size_t>(item)]; }
+  const Item& at(int item) const { return items_[static_cast<size_t>(item)]; }
+  /// Nodes hold the number of their item: a program's graph is private.
+  int item_of(NodeRef n) const {
+    WEFT_CHECK(contains(n), "{} is in no block", info(n->op).mnemonic);
+    return static_cast<int>(n->mark);
+  }
   int new_item(NodeRef n, int block);
   int item_in(int item, int block) const;  // the item of `block` that `item` is or is inside of
   void add_edge(int later, int earlier);
@@ -54,12 +69,7 @@ class Blocks {
   void emit_chains(const Block& block, std::vector<NodeRef>& out);
 
   std::vector<Block> blocks_;
-  NodeMap<int> items_;
-  std::vector<NodeRef> node_of_;  // null for loops
-  std::vector<int> block_of_;     // for a loop, the block it is in
-  std::vector<int> loop_of_;      // the block a loop item is; -1 for instructions
-  std::vector<SmallVector<int, 4>> before_;
-  std::vector<char> state_;  // 0: not emitted, 1: being emitted, 2: emitted
+  std::vector<Item> items_;
 };
 
 }  // namespace weft::lower

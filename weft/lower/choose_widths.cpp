@@ -17,11 +17,11 @@ bool fits_i32(NodeRef n) { return fits_i32(n->vmin, n->vmax); }
 
 class WidthChooser {
  public:
-  WidthChooser(Graph& g, NodeRef sink) : g_(g), deps_(sink), tree_(deps_) {}
+  WidthChooser(Graph& g, NodeRef sink) : g_(g), deps_(sink), tree_(deps_), done_(deps_) {}
 
   NodeRef run() {
-    for (NodeRef n : deps_.order()) done_.set(n, typed(n));
-    return done_.at(deps_.order().back());
+    for (NodeRef n : deps_.order()) done_[n] = typed(n);
+    return done_[deps_.order().back()];
   }
 
  private:
@@ -59,7 +59,7 @@ class WidthChooser {
   }
 
   NodeRef typed_range(NodeRef n) {
-    NodeRef size = done_.at(n->src(0));
+    NodeRef size = done_[n->src(0)];
     const bool core = range_binding(n) == Binding::Core;
     // Launches say what part of a core range runs; its size must only be a leaf that is large
     // enough.
@@ -81,7 +81,7 @@ class WidthChooser {
 
   SmallVector<NodeRef, 8> sources(NodeRef n) const {
     SmallVector<NodeRef, 8> src;
-    for (NodeRef s : n->src()) src.push_back(done_.at(s));
+    for (NodeRef s : n->src()) src.push_back(done_[s]);
     return src;
   }
 
@@ -128,12 +128,12 @@ class WidthChooser {
     for (NodeRef t : terms) {
       const bool overflow =
           __builtin_add_overflow(min, t->vmin, &min) || __builtin_add_overflow(max, t->vmax, &max);
-      if (overflow || !fits_i32(min, max) || done_.at(t)->dtype != DType::I32) width = DType::I64;
+      if (overflow || !fits_i32(min, max) || done_[t]->dtype != DType::I32) width = DType::I64;
       if (overflow) break;
     }
     NodeRef sum = nullptr;
     for (NodeRef t : terms) {
-      NodeRef term = widened(done_.at(t), width);
+      NodeRef term = widened(done_[t], width);
       sum = sum ? ordered_add(sum, term, width) : term;
     }
     return sum;
@@ -149,14 +149,14 @@ class WidthChooser {
 
   /// clamp(data, 0, size - 1), in a type that holds both.
   NodeRef typed_toindex(NodeRef n) {
-    NodeRef size = n->src(1), data = done_.at(n->src(0));
+    NodeRef size = n->src(1), data = done_[n->src(0)];
     const bool narrow = fits_i32(size);
     DType width = narrow ? DType::I32 : DType::I64;
     if (data->dtype == DType::U64)
       width = DType::U64;
     else if (data->dtype == DType::I64 || data->dtype == DType::U32)
       width = DType::I64;
-    NodeRef last = done_.at(size);
+    NodeRef last = done_[size];
     last = g_.add(last, constant(-1, last->dtype));
     if (size->vmin < 1) last = g_.alu(Op::Max, {last, constant(0, last->dtype)});
     data = g_.cast(data, width);
@@ -188,14 +188,14 @@ class WidthChooser {
     return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   }
   NodeRef typed_load(NodeRef n) {
-    const bool never = n->nsrc > 2 && is_int_const(done_.at(n->src(2)), 0);
+    const bool never = n->nsrc > 2 && is_int_const(done_[n->src(2)], 0);
     if (never) return splat(g_, g_.constant(Value::of(n->dtype, 0)), n->lanes);
     return typed_access(n, 2);
   }
   NodeRef typed_sink(NodeRef n) {
     SmallVector<NodeRef, 16> roots;
     for (NodeRef s : n->src()) {
-      NodeRef store = done_.at(s);
+      NodeRef store = done_[s];
       const bool never = store->nsrc > 3 && is_int_const(store->src(3), 0);
       if (!never) roots.push_back(store);
     }
@@ -205,7 +205,7 @@ class WidthChooser {
   Graph& g_;
   RangeDeps deps_;
   LoopTree tree_;
-  NodeMap<NodeRef> done_;
+  PerNode<NodeRef> done_;
 };
 
 }  // namespace

@@ -3,9 +3,7 @@
 #include <array>
 
 #include "weft/base/small_vector.h"
-#include "weft/graph/node_map.h"
 #include "weft/lower/legaliser.h"
-#include "weft/lower/range_set.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
 
@@ -61,18 +59,18 @@ Expr where(Expr condition, Expr a, Expr b) {
 
 NodeRef decompose(Graph& g, NodeRef sink, const Target& target) {
   Legaliser legal(g, target);
-  const Toposort order(sink);
-  NodeMap<NodeRef> done(order.size());
+  const NumberedOrder order(sink);
+  std::vector<NodeRef> done;
+  done.reserve(order.size());
   SmallVector<NodeRef, 16> src;
-  for (NodeRef n : order) {
+  for (NodeRef n : order.nodes()) {
     src.clear();
-    for (NodeRef s : n->src()) src.push_back(done.at(s));
-    NodeRef made = is_alu(n->op) ? splat(g, legal.make(n->op, n->dtype, src), n->lanes)
-                                 : g.with_sources(n, src);
+    for (NodeRef s : n->src()) src.push_back(done[order.index(s)]);
     // A fold that is not an op of the target is taken apart where the loop is written out.
-    done.set(n, made);
+    done.push_back(is_alu(n->op) ? splat(g, legal.make(n->op, n->dtype, src), n->lanes)
+                                 : g.with_sources(n, src));
   }
-  return done.at(sink);
+  return done.back();
 }
 
 }  // namespace weft::lower

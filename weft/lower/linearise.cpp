@@ -16,7 +16,11 @@ namespace {
 class Lineariser {
  public:
   Lineariser(NodeRef sink, const Target& target)
-      : deps_(sink), tree_(deps_), graph_(std::make_shared<Graph>()), legal_(*graph_, target) {
+      : deps_(sink),
+        tree_(deps_),
+        graph_(std::make_shared<Graph>()),
+        legal_(*graph_, target),
+        done_(deps_) {
     for (NodeRef n : deps_.order())
       if (n->op == Op::Loop) loops_by_id_[n->int_arg(0)] = n;
     WEFT_CHECK(tree_.conflicts().empty(), "a range runs in two places");
@@ -70,20 +74,18 @@ class Lineariser {
       case Op::Scan: return place_scan(n);
       case Op::Carry: return;  // made with its loop's registers, see carry()
       case Op::Loop: return place_loop(n);
-      case Op::Get:
-        done_.set(n, results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]);
-        return;
+      case Op::Get: done_[n] = results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]; return;
       case Op::Store: return place_store(n);
       default: break;
     }
     SmallVector<NodeRef, 8> src = sources(n);
     NodeRef made = graph_->make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
-    done_.set(n, settle(made));
+    done_[n] = settle(made);
     if (n->op == Op::Load) note_access(made, false);
   }
 
   void leaf(NodeRef n) {
-    done_.set(n, graph_->intern({n->op, n->dtype, {}, n->ints(), n->text(), n->lanes}));
+    done_[n] = graph_->intern({n->op, n->dtype, {}, n->ints(), n->text(), n->lanes});
   }
 
   void place_range(NodeRef n) {
@@ -91,14 +93,14 @@ class Lineariser {
     NodeRef range = graph_->intern({Op::Range, n->dtype, src, n->ints()});
     const int b = block_of_range_[deps_.position(n)];
     blocks_.set_range(*graph_, b, range);
-    done_.set(n, range);
+    done_[n] = range;
   }
 
   NodeRef source(NodeRef n) {
     if (n->op == Op::Carry) return carry(n);
-    const NodeRef* found = done_.find(n);
+    NodeRef found = done_[n];
     WEFT_CHECK(found, "{} has no value of its own in a program", info(n->op).mnemonic);
-    return *found;
+    return found;
   }
   SmallVector<NodeRef, 8> sources(NodeRef n) {
     SmallVector<NodeRef, 8> src;
@@ -184,7 +186,7 @@ class Lineariser {
     }
     steps.back() = set_acc(acc, sum, inner);
     chains_.push_back(std::move(steps));
-    done_.set(n, result_after(acc, outer));
+    done_[n] = result_after(acc, outer);
   }
 
   /// Accumulators side by side take their first values, then their second: what they share is
@@ -213,7 +215,7 @@ class Lineariser {
     // Further out only where folding turned out to be constant: min(so far, 0u).
     WEFT_CHECK(blocks_.depth(blocks_.block(sum)) <= blocks_.depth(at),
                "a scan's range must be the innermost its value depends on");
-    done_.set(n, sum);
+    done_[n] = sum;
   }
 
   /// The registers of a loop are made when its first carry, or the loop itself, is met.
@@ -307,8 +309,11 @@ class Lineariser {
     NodeRef last = nullptr;
     for (const Access& a : accesses) {
       if (!a.store) continue;
+      // A store that follows one of its own block waits for the loads by waiting for that one.
+      const bool waits = last && blocks_.block(a.node) == blocks_.block(last);
       if (last) blocks_.after(a.node, last);
       last = a.node;
+      if (waits) continue;
       for (const Access& load : accesses)
         if (!load.store) blocks_.after(a.node, load.node);
     }
@@ -322,7 +327,7 @@ class Lineariser {
   int top_ = Blocks::kTop;
   int64_t next_acc_ = 0;
   std::vector<int> block_of_range_;
-  NodeMap<NodeRef> done_;
+  PerNode<NodeRef> done_;
   NodeMap<std::vector<NodeRef>> results_;     // of loops, by carry
   std::vector<std::vector<NodeRef>> chains_;  // of each reduction: the steps of one iteration
   std::map<int64_t, NodeRef> loops_by_id_;

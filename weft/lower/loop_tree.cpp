@@ -108,12 +108,12 @@ bool LoopTree::number_by_ranges() {
   for (size_t i = 0; i < shared.size(); ++i) {
     if (members[i] < 2) continue;
     ++merged;
-    NodeMap<uint32_t> below(deps_.order().size());
+    PerNode<uint32_t> below(deps_);
     for (NodeRef n : deps_.order()) {
       uint32_t level = 0;
-      for (NodeRef s : n->src()) level = std::max(level, below.at(s));
+      for (NodeRef s : n->src()) level = std::max(level, below[s]);
       if (is_closed_loop(n) && same_ranges(n, shared[i])) level_.set(n, level++);
-      below.set(n, level);
+      below[n] = level;
     }
   }
   return merged < 2 || groups_are_acyclic();
@@ -158,12 +158,12 @@ bool LoopTree::groups_are_acyclic() const {
 /// Levels along every dependence between loops, whatever their ranges: merges less, never waits in
 /// a circle.
 void LoopTree::number_by_stage() {
-  NodeMap<uint32_t> below(deps_.order().size());
+  PerNode<uint32_t> below(deps_);
   for (NodeRef n : deps_.order()) {
     uint32_t level = 0;
-    for (NodeRef s : n->src()) level = std::max(level, below.at(s));
+    for (NodeRef s : n->src()) level = std::max(level, below[s]);
     if (is_closed_loop(n)) level_.set(n, level++);
-    below.set(n, level);
+    below[n] = level;
   }
 }
 

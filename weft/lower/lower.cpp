@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/context.h"
 #include "weft/isa/x86.h"
 #include "weft/lower/allocate.h"
 #include "weft/lower/dead_code.h"
@@ -57,10 +58,19 @@ LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
 }
 
 MachineProgram lower_to_machine(const LinearProgram& program, const Target& target) {
-  MachineProgram code = lower::select_x86(program, target);
+  Tracer& tracer = Context::current().tracer();
   const InstructionSet& set = x86::instruction_set(target.vector_bits == 512);
-  lower::remove_dead_code(code, set);
+  MachineProgram code;
+  {
+    Span span(tracer, "select", program.name);
+    code = lower::select_x86(program, target);
+    lower::remove_dead_code(code, set);
+  }
+  Span span(tracer, "allocate", program.name);
   lower::allocate(code, set);
+  tracer.add(Counter::SpilledRegisters, code.in_memory);
+  tracer.add(Counter::RepeatedValues, code.repeated);
+  tracer.add(Counter::StackBytes, code.frame_bytes);
   return code;
 }
 

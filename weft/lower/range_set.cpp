@@ -31,16 +31,13 @@ LoopParts loop_parts(NodeRef n) {
 }
 
 RangeDeps::RangeDeps(NodeRef sink) : order_(sink) {
-  index_.reserve(order_.size());
-  uint32_t next = 0;
-  for (NodeRef n : order_) index_.set(n, next++);
   number_ranges();
   sets_.resize(order_.size());
   while (!compute()) {}
 }
 
 void RangeDeps::number_ranges() {
-  for (NodeRef n : order_)
+  for (NodeRef n : order())
     if (n->op == Op::Range) ranges_.push_back(n);
   WEFT_CHECK(ranges_.size() <= RangeSet::kCapacity, "a kernel with {} ranges", ranges_.size());
   std::sort(ranges_.begin(), ranges_.end(), [](NodeRef a, NodeRef b) {
@@ -86,7 +83,7 @@ RangeSet RangeDeps::open_at(NodeRef n) const {
 bool RangeDeps::compute() {
   bool stable = true;
   for (size_t i = 0; i < order_.size(); ++i) {
-    NodeRef n = order_.nodes()[i];
+    NodeRef n = order()[i];
     sets_[i] = open_at(n);
     if (n->op != Op::Loop) continue;
     RangeSet inside = sets_[i];

@@ -55,17 +55,20 @@ constexpr bool is_loop_op(Op op) { return op == Op::Reduce || op == Op::Scan || 
 /// values].
 size_t reduced_values(NodeRef reduce);
 
-/// The ranges that are open at every node under a sink.
+/// The ranges that are open at every node under a sink. Numbers the nodes (NumberedOrder): a step
+/// has one at a time.
 class RangeDeps {
  public:
   explicit RangeDeps(NodeRef sink);
 
   std::span<const NodeRef> order() const { return order_.nodes(); }  ///< sources first
+  size_t index(NodeRef n) const { return order_.index(n); }          ///< of `n` in order()
+  bool contains(NodeRef n) const { return order_.contains(n); }
   std::span<const NodeRef> ranges() const {
     return ranges_;
   }  ///< by position: Core first, then by id
   size_t position(NodeRef range) const { return positions_.at(range); }
-  const RangeSet& of(NodeRef n) const { return sets_[index_.at(n)]; }
+  const RangeSet& of(NodeRef n) const { return sets_[index(n)]; }
   /// Ranges with this binding.
   RangeSet bound_to(Binding binding) const;
   RangeSet set_of(std::span<const NodeRef> ranges) const;
@@ -75,12 +78,24 @@ class RangeDeps {
   bool compute();  // false when the carries of a loop turned out to depend on more
   RangeSet open_at(NodeRef n) const;
 
-  Toposort order_;
+  NumberedOrder order_;
   std::vector<NodeRef> ranges_;
   NodeMap<size_t> positions_;
-  NodeMap<uint32_t> index_;
   std::vector<RangeSet> sets_;
   std::vector<std::pair<int64_t, RangeSet>> carried_;  // by loop id
+};
+
+/// What a step makes of each node that a RangeDeps numbers.
+template <class T>
+class PerNode {
+ public:
+  explicit PerNode(const RangeDeps& deps) : deps_(deps), values_(deps.order().size()) {}
+  T& operator[](NodeRef n) { return values_[deps_.index(n)]; }
+  const T& operator[](NodeRef n) const { return values_[deps_.index(n)]; }
+
+ private:
+  const RangeDeps& deps_;
+  std::vector<T> values_;
 };
 
 }  // namespace weft::lower

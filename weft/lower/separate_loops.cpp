@@ -23,7 +23,7 @@ struct Renaming {
 class Separator {
  public:
   Separator(Graph& g, const RangeDeps& deps, std::span<const LoopTree::Conflict> conflicts)
-      : g_(g), deps_(deps) {
+      : g_(g), deps_(deps), done_(deps) {
     for (NodeRef n : deps.order()) {
       if (n->op == Op::Range) next_id_ = std::max(next_id_, range_id(n) + 1);
       if (n->op == Op::Loop) next_loop_ = std::max(next_loop_, n->int_arg(0) + 1);
@@ -34,9 +34,9 @@ class Separator {
   NodeRef run() {
     for (NodeRef n : deps_.order()) {
       const size_t* renaming = renaming_of_.find(n);
-      done_.set(n, renaming ? renamed_user(n, renamings_[*renaming]) : rebuilt(n));
+      done_[n] = renaming ? renamed_user(n, renamings_[*renaming]) : rebuilt(n);
     }
-    return done_.at(deps_.order().back());
+    return done_[deps_.order().back()];
   }
 
  private:
@@ -51,7 +51,7 @@ class Separator {
 
   NodeRef rebuilt(NodeRef n) {
     SmallVector<NodeRef, 8> src;
-    for (NodeRef s : n->src()) src.push_back(done_.at(s));
+    for (NodeRef s : n->src()) src.push_back(done_[s]);
     return g_.with_sources(n, src);
   }
 
@@ -82,7 +82,7 @@ class Separator {
         continue;
       }
       if (!touched(n, r)) {
-        r.done.set(n, done_.at(n));
+        r.done.set(n, done_[n]);
         continue;
       }
       const size_t before = stack.size();
@@ -114,7 +114,7 @@ class Separator {
 
   Graph& g_;
   const RangeDeps& deps_;
-  NodeMap<NodeRef> done_;
+  PerNode<NodeRef> done_;
   NodeMap<size_t> renaming_of_;
   std::vector<Renaming> renamings_;
   int64_t next_id_ = 0, next_loop_ = 0;

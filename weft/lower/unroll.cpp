@@ -24,7 +24,11 @@ struct Versions {
 class Unroller {
  public:
   Unroller(Graph& g, NodeRef sink, const Target& target)
-      : g_(g), target_(target), deps_(sink), unrolled_(deps_.bound_to(Binding::Unroll)) {}
+      : g_(g),
+        target_(target),
+        deps_(sink),
+        unrolled_(deps_.bound_to(Binding::Unroll)),
+        done_(deps_) {}
 
   NodeRef run() {
     if (unrolled_.empty()) return deps_.order().back();
@@ -52,7 +56,7 @@ class Unroller {
     return at;
   }
   NodeRef version(NodeRef n) const {
-    const Versions& v = done_.at(n);
+    const Versions& v = done_[n];
     return nodes_[v.first + chosen(v.over)];
   }
   /// Calls f with the digits set to every combination.
@@ -78,7 +82,7 @@ class Unroller {
     SmallVector<NodeRef, 16> made;
     each_version(v.over, [&](size_t i) { made.push_back(make_version(n, i, count(v.over))); });
     nodes_.insert(nodes_.end(), made.begin(), made.end());
-    done_.set(n, v);
+    done_[n] = v;
   }
 
   NodeRef make_version(NodeRef n, size_t i, size_t versions) {
@@ -145,12 +149,12 @@ class Unroller {
   void expand_sink(NodeRef sink) {
     SmallVector<NodeRef, 16> roots;
     for (NodeRef root : sink->src()) {
-      const Versions v = done_.at(root);
+      const Versions v = done_[root];
       for (size_t i = 0; i < count(v.over); ++i) roots.push_back(nodes_[v.first + i]);
     }
     const Versions whole{nodes_.size(), {}};
     nodes_.push_back(g_.intern({Op::Sink, sink->dtype, roots}));
-    done_.set(sink, whole);
+    done_[sink] = whole;
   }
 
   static constexpr int64_t kFirstLoopId = int64_t{1} << 40;
@@ -161,7 +165,7 @@ class Unroller {
   RangeSet unrolled_;
   std::vector<size_t> digits_;  // current value of each unroll range, by position
   std::vector<NodeRef> nodes_;
-  NodeMap<Versions> done_;
+  PerNode<Versions> done_;
 };
 
 }  // namespace

@@ -24,24 +24,23 @@ bool is_mask(NodeRef n) {
 class Vectoriser {
  public:
   Vectoriser(Graph& g, NodeRef sink)
-      : g_(g), deps_(sink), vectors_(deps_.bound_to(Binding::Vector)) {}
+      : g_(g), deps_(sink), vectors_(deps_.bound_to(Binding::Vector)), done_(deps_) {}
 
   NodeRef run() {
     if (vectors_.empty()) return deps_.order().back();
-    for (NodeRef n : deps_.order())
-      if (NodeRef converted = convert(n)) done_.set(n, converted);
+    for (NodeRef n : deps_.order()) done_[n] = convert(n);
     return made(deps_.order().back());
   }
 
  private:
   NodeRef made(NodeRef n) const {
-    const NodeRef* found = done_.find(n);
+    NodeRef found = done_[n];
     WEFT_CHECK(found, "an index {} is used as data", info(n->op).mnemonic);
-    return *found;
+    return found;
   }
   /// An operand as data: index expressions of the vector range become vectors.
   NodeRef operand(NodeRef n, NodeRef range) {
-    if (done_.contains(n)) return made(n);
+    if (NodeRef done = done_[n]) return done;
     return index_vector(n, range);
   }
 
@@ -281,7 +280,7 @@ class Vectoriser {
   Graph& g_;
   RangeDeps deps_;
   RangeSet vectors_;
-  NodeMap<NodeRef> done_;
+  PerNode<NodeRef> done_;  // null for index expressions of a vector range
   NodeMap<std::vector<NodeMap<NodeRef>>> memos_;
   NodeMap<std::vector<NodeRef>> lane_stores_;
 };

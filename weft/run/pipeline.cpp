@@ -182,6 +182,7 @@ class Pipeline {
   /// Runs on any thread: touches nothing but the job.
   void translate(Job& j) const {
     const Target& target = j.device->target();
+    Span whole(context_.tracer(), "translate", j.kernel->name);
     {
       Span span(context_.tracer(), "optimize", j.kernel->name);
       OptimizeOptions options;
@@ -195,9 +196,9 @@ class Pipeline {
       verify_program(j.program, "lower");
     }
     if (target.machine_code) {
-      Span span(context_.tracer(), "machine", j.kernel->name);
       const MachineProgram code = lower_to_machine(j.program, target);
       if (log_enabled(context_, 7)) j.listing = list_x86(code);
+      Span span(context_.tracer(), "encode", j.kernel->name);
       j.text = encode_x86(code);
     } else if (!target.renderer.empty()) {
       Span span(context_.tracer(), "render", j.kernel->name);
@@ -213,8 +214,8 @@ class Pipeline {
              lines(" at ", j.step->origins));
       for (const std::string& line : j.report.applied) log_at(context_, 3, "  {}", line);
     }
-    log_at(context_, 5, "{}", print_graph(j.optimized.sink));
-    log_at(context_, 6, "{}", print_program(j.program));
+    if (log_enabled(context_, 5)) log_line(context_, print_graph(j.optimized.sink));
+    if (log_enabled(context_, 6)) log_line(context_, print_program(j.program));
     if (!j.device->target().machine_code) log_at(context_, 4, "{}", j.text);
     if (!j.listing.empty()) log_at(context_, 7, "{}", j.listing);
   }

@@ -1,0 +1,29 @@
+// What instructions take, estimated from the table: for people who read listings, and for choices
+// between orders.
+#pragma once
+#include <span>
+
+#include "weft/isa/x86.h"
+
+namespace weft::x86 {
+
+/// Cycles from operands to result, with what loading an operand adds.
+int latency(const Instruction& i);
+
+/// What a stretch of code takes when it is repeated many times. Jumps are taken to be foreseen,
+/// memory to be in the first cache, and what is stored not to be loaded again.
+struct Estimate {
+  int instructions = 0;
+  double ports = 0;                ///< cycles of the busiest resource
+  std::string_view busiest;        ///< which one that is
+  double chain = 0;                ///< cycles that one repetition waits for the one before
+  int64_t loaded = 0, stored = 0;  ///< bytes, the frame's included
+
+  double cycles() const { return ports > chain ? ports : chain; }
+};
+Estimate estimate_loop(std::span<const Instruction> body);
+
+/// The resource an instruction takes, as the table calls it; "load" for what does nothing else.
+std::string_view port_name(const Instruction& i);
+
+}  // namespace weft::x86
