@@ -176,7 +176,7 @@ class Spiller {
     for (uint32_t v : spilled) home_[v].spilled = true;
     for (uint32_t v : spilled) {
       const Interval& i = intervals[v];
-      if (i.again && !reads_spilled(p.code[static_cast<size_t>(i.write)])) {
+      if (i.again && finds_address(p.code[static_cast<size_t>(i.write)], intervals)) {
         home_[v].again = p.code[static_cast<size_t>(i.write)];
         ++p.repeated;
       } else {
@@ -200,10 +200,13 @@ class Spiller {
     Instruction again = {};  // where there is no slot
   };
 
-  /// What is repeated must find the registers of its address.
-  bool reads_spilled(const Instruction& i) const {
-    if (!i.has_memory) return false;
-    return is_spilled(i.address.base) || is_spilled(i.address.index);
+  /// What is repeated must find the registers of its address. Temporaries are for one instruction:
+  /// kept until the last repetition, they would be too many for others, and cannot be spilled.
+  bool finds_address(const Instruction& i, const std::vector<Interval>& intervals) const {
+    auto stays = [&](Reg v) {
+      return !is_spilled(v) && !(is_virtual(v) && intervals[v - kFirstVirtual].temporary);
+    };
+    return !i.has_memory || (stays(i.address.base) && stays(i.address.index));
   }
   bool is_spilled(Reg v) const {
     return is_virtual(v) && v - kFirstVirtual < home_.size() && home_[v - kFirstVirtual].spilled;
