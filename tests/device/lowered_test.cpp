@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/device/programs.h"
+#include "tests/device/setups.h"
 #include "tests/lower/kernels.h"
 
 namespace weft {
@@ -13,21 +14,15 @@ namespace {
 
 using testing::Loaded;
 
-struct Setup {
-  const char *device, *cc;
-};
-constexpr Setup kSetups[] = {
-    {"CPU:INTERP", ""}, {"CPU:C", "clang-19"}, {"CPU:C", "gcc"}, {"CPU:X86", ""}};
+using testing::Setup;
 
 /// Runs `make(target)` on every device with these inputs; the outputs, one per device.
 template <class Make>
 std::vector<std::vector<uint32_t>> on_every_device(Make make, const std::vector<float>& x,
                                                    int64_t outputs, int64_t items) {
   std::vector<std::vector<uint32_t>> all;
-  for (const Setup& setup : kSetups) {
-    Options options = testing::quiet_options();
-    options.cc = setup.cc;
-    Context context(options);
+  for (const Setup& setup : testing::setups()) {
+    Context context(testing::options_for(setup));
     ContextScope scope(context);
     Device& device = context.get<DeviceTable>().open(setup.device);
     Loaded k(device, {lower_kernel(make(), device.target())});

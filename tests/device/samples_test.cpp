@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/device/samples.h"
+#include "tests/device/setups.h"
 #include "weft/base/format.h"
 #include "weft/base/thread_pool.h"
 #include "weft/dtype/convert.h"
@@ -32,18 +33,11 @@ std::vector<float> ramp(size_t n, float step) {
   return v;
 }
 
-struct Setup {
-  const char *device, *cc;
-};
+using testing::Setup;
 
 class Samples : public ::testing::TestWithParam<Setup> {
  protected:
-  Samples() : context_(options()), scope_(context_) {}
-  Options options() const {
-    Options o = testing::quiet_options();
-    o.cc = GetParam().cc;
-    return o;
-  }
+  Samples() : context_(testing::options_for(GetParam())), scope_(context_) {}
   Device& device() { return context_.get<DeviceTable>().open(GetParam().device); }
 
   Context context_;
@@ -138,9 +132,7 @@ TEST_P(Samples, ScatterCombinesInOrder) {
   EXPECT_EQ(download<int32_t>(*last)[0], index[199]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Samples,
-                         ::testing::Values(Setup{"CPU:INTERP", ""}, Setup{"CPU:C", "clang-19"},
-                                           Setup{"CPU:C", "gcc"}, Setup{"CPU:X86", ""}),
+INSTANTIATE_TEST_SUITE_P(Devices, Samples, ::testing::ValuesIn(testing::setups()),
                          [](const auto& p) { return "Setup" + std::to_string(p.index); });
 
 // Every 16-bit pattern to f32 and back; and f32 patterns around every rounding boundary of f16,

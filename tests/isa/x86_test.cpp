@@ -256,6 +256,22 @@ TEST(X86, TextIsIntelSyntax) {
   EXPECT_EQ(print(i), "vfmadd231ps zmm1 {k2} {z}, zmm30, dword ptr [rax + 4*r9 - 8]{1to16}");
 }
 
+TEST(X86, FeaturesAreThoseOfTheEncoding) {
+  auto needed = [](Instruction i) { return required_features(i).text(); };
+  EXPECT_EQ(needed(make(Form::VAddPs, 256, {1, 2, 3})), "avx");
+  EXPECT_EQ(needed(make(Form::VAddPs, 256, {16, 2, 3})), "avx512f avx512vl");
+  EXPECT_EQ(needed(make(Form::VAddPs, 512, {1, 2, 3})), "avx512f");
+  EXPECT_EQ(needed(make(Form::VAddSs, 128, {1, 20, 3})), "avx512f");
+  EXPECT_EQ(needed(make(Form::VPaddB, 256, {1, 2}, Address{.base = 0})), "avx2");
+  EXPECT_EQ(needed(make(Form::VPmulUdq, 128, {1, 2, 31})), "avx512f avx512vl");
+  EXPECT_EQ(needed(make(Form::KandQ, 64, {1, 2, 3})), "avx512bw");
+  EXPECT_EQ(needed(make(Form::Shlx, 64, {1, 2, 3})), "bmi2");
+  EXPECT_EQ(needed(make(Form::Add, 64, {1, 2})), "");
+  Instruction masked = make(Form::VMovups, 256, {1, 2});
+  masked.mask = 1;
+  EXPECT_EQ(needed(masked), "avx512f avx512vl");
+}
+
 TEST(X86, OperandsAreWhatTheRowsSay) {
   const InstructionSet& set = instruction_set();
   Instruction fma = make(Form::VFmadd231Ps, 512, {65, 66}, Address{.base = 67, .index = 68});
@@ -267,6 +283,9 @@ TEST(X86, OperandsAreWhatTheRowsSay) {
   Instruction merge = make(Form::VMovups, 512, {65, 66});
   merge.mask = 67;
   EXPECT_EQ(set.operands(merge)[1].access, Access::Modify);
+  Instruction select = make(Form::VPblendmD, 512, {65, 66, 67});
+  select.mask = 68;
+  EXPECT_EQ(set.operands(select)[1].access, Access::Write);
   Instruction divide = make(Form::Idiv, 64, {65, 66, 67});
   EXPECT_EQ(set.operands(divide)[1].fixed, kRax);
   EXPECT_EQ(set.operands(divide)[2].fixed, kRdx);

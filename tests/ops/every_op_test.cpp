@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tests/run/fixture.h"
+#include "tests/support/compiler/isa_levels.h"
 #include "weft/base/int128.h"
 #include "weft/eval/evaluate.h"
 #include "weft/graph/print.h"
@@ -293,8 +294,10 @@ class Cases {
   int64_t loop_ = 0;
 };
 
-void compare(std::string_view device, std::string_view compiler, const DTypes& dtypes) {
+void compare(std::string_view device, std::string_view compiler, const DTypes& dtypes,
+             const std::string& isa_level = "") {
   Options options = Options::from_environment();
+  options.isa = isa_level;
   options.dev = device;
   options.cc = compiler;
   Context context(options);
@@ -322,7 +325,12 @@ void compare(std::string_view device, std::string_view compiler, const DTypes& d
 }
 
 TEST(EveryOp, Interpreted) { compare("CPU:INTERP", "", data_types()); }
-TEST(EveryOp, MachineCode) { compare("CPU:X86", "", data_types()); }
+TEST(EveryOp, MachineCode) {
+  for (const std::string& level : testing::isa_levels()) {
+    SCOPED_TRACE(level);
+    compare("CPU:X86", "", data_types(), level);
+  }
+}
 /// The others take a compiler half a minute; tests/device/ops_test.cpp has their plain kernels.
 TEST(EveryOp, CompiledForTwoTypes) { compare("CPU:C", "", {DType::BF16, DType::I32}); }
 TEST(EveryOp, SlowCompiled) {

@@ -2,6 +2,7 @@
 // the whole of run/, shared between threads in as many pieces as can be.
 #include "tests/run/fixture.h"
 #include "tests/run/random_storages.h"
+#include "tests/support/compiler/isa_levels.h"
 #include "tests/support/random.h"
 #include "weft/base/thread_pool.h"
 #include "weft/graph/print.h"
@@ -27,11 +28,16 @@ RandomGraphOptions huge() {
   return graphs;
 }
 
-/// A machine with so many threads.
+Options options_for(std::string_view device, int64_t threads) {
+  Options options = Options::from_environment();
+  options.dev = device;
+  options.threads = threads;
+  return options;
+}
+
 class Machine {
  public:
-  Machine(std::string_view device, int64_t threads, bool deterministic = false)
-      : context_(options_for(device, threads, deterministic)) {
+  explicit Machine(const Options& options) : context_(options) {
     context_.thread_pool().set_adverse(true);
   }
 
@@ -71,14 +77,6 @@ class Machine {
   }
 
  private:
-  static Options options_for(std::string_view device, int64_t threads, bool deterministic) {
-    Options options = Options::from_environment();
-    options.dev = device;
-    options.deterministic = deterministic;
-    options.threads = threads;
-    return options;
-  }
-
   Context context_;
 };
 
@@ -87,12 +85,20 @@ class Machines {
  public:
   static Machines with_threads(std::string_view device) {
     Machines all;
-    for (int64_t threads : {1, 2, 8}) all.add(device, threads, false);
+    for (int64_t threads : {1, 2, 8})
+      all.all_.push_back(std::make_unique<Machine>(options_for(device, threads)));
     return all;
   }
+  /// Under WEFT_DETERMINISTIC, where vectors differ in length.
   static Machines deterministic(std::initializer_list<const char*> devices) {
     Machines all;
-    for (const char* device : devices) all.add(device, 2, true);
+    for (const std::string& level : testing::isa_levels())
+      for (const char* device : devices) {
+        Options options = options_for(device, 2);
+        options.deterministic = true;
+        options.isa = level;
+        all.all_.push_back(std::make_unique<Machine>(options));
+      }
     return all;
   }
 
@@ -129,10 +135,6 @@ class Machines {
     const auto fails = [this](const RandomGraph& x) { return differ({&x, 1}); };
     if (!fails(r)) return "";
     return print_graph(shrink(g, r, fails).roots) + "\n";
-  }
-
-  void add(std::string_view device, int64_t threads, bool deterministic) {
-    all_.push_back(std::make_unique<Machine>(device, threads, deterministic));
   }
 
   std::vector<std::unique_ptr<Machine>> all_;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/array_printer.h"
+#include "tests/support/compiler/isa_levels.h"
 #include "tests/support/compiler/schedule_runner.h"
 #include "tests/support/random.h"
 #include "tests/support/random_graph.h"
@@ -38,8 +39,10 @@ Outcome compare(Context& context, const RandomGraph& r, const testing::RunOption
 
 /// Compares `count` graphs; the first one that differs is shrunk and shown.
 void expect_equal(uint64_t count, const RandomGraphOptions& graphs,
-                  const testing::RunOptions& options) {
-  Context context;
+                  const testing::RunOptions& options, const std::string& isa_level = "") {
+  Options context_options = Options::from_environment();
+  if (!isa_level.empty()) context_options.isa = isa_level;
+  Context context(context_options);
   for (uint64_t seed = 0; seed < count; ++seed) {
     Graph g;
     RandomGraph r = random_graph(g, seed, graphs);
@@ -212,14 +215,21 @@ TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
   expect_equal(25, graphs, options);
 }
 
-TEST(RandomSchedule, MachineCodeIsExactOnSmallIntegers) {
+/// At every level of instruction sets.
+void expect_exact_machine_code(uint64_t count, uint64_t symbolic_count) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   testing::RunOptions options;
   options.device = "X86";
-  expect_equal(400, graphs, options);
-  expect_equal(150, symbolic(graphs), options);
+  for (const std::string& level : testing::isa_levels()) {
+    SCOPED_TRACE(level);
+    expect_equal(count, graphs, options, level);
+    expect_equal(symbolic_count, symbolic(graphs), options, level);
+  }
 }
+
+TEST(RandomSchedule, MachineCodeIsExactOnSmallIntegers) { expect_exact_machine_code(250, 100); }
+TEST(RandomSchedule, SlowMachineCode) { expect_exact_machine_code(20000, 20000); }
 
 TEST(RandomSchedule, SlowHundredThousandGraphs) {
   testing::RunOptions options;
@@ -228,9 +238,6 @@ TEST(RandomSchedule, SlowHundredThousandGraphs) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(50000, graphs, {});
-  options = {};
-  options.device = "X86";
-  expect_equal(20000, graphs, options);
 }
 
 TEST(RandomSchedule, SlowHundredThousandSymbolicGraphs) {
@@ -240,9 +247,6 @@ TEST(RandomSchedule, SlowHundredThousandSymbolicGraphs) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(50000, symbolic(graphs), {});
-  options = {};
-  options.device = "X86";
-  expect_equal(20000, symbolic(graphs), options);
 }
 
 }  // namespace

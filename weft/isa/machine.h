@@ -49,8 +49,8 @@ struct Instruction {
   Reg mask = kNoReg;        ///< lanes to compute
   std::array<Reg, kMaxOperands> regs{kNoReg, kNoReg, kNoReg, kNoReg};  ///< in the row's order
   Address address = {};
-  int64_t immediate = 0;
-  int32_t label = -1;  ///< target of a jump, or of kLabel
+  int64_t immediate = 0;  ///< or the condition, where the form has one
+  int32_t label = -1;     ///< target of a jump, or of kLabel
 };
 
 /// A kernel as machine code. A virtual register may be written more than once; in a loop, what an

@@ -70,6 +70,7 @@ struct Description {
   };
   std::array<Operand, kMaxOperands> operands;
   uint8_t operand_count = 0;
+  bool mask_selects = false;  ///< a mask chooses among sources; the destination's lanes are gone
   uint8_t prefix = 0;  ///< mandatory prefix as VEX and EVEX number it: 0 none, 1 66, 2 F3, 3 F2
   uint8_t map = 0;     ///< opcode map: 0 one byte, 1 0F, 2 0F38, 3 0F3A
   char w = '0';        ///< '0', '1', 'e' (1 in EVEX only), 'w' (1 where the width is 64)
@@ -117,6 +118,9 @@ enum Condition : uint8_t {
 
 /// Bytes of one memory operand of the instruction.
 int memory_bytes(const Instruction& i);
+
+/// The CPU features that the encoding of the instruction needs; legacy encodings need none.
+CpuFeatures required_features(const Instruction& i);
 
 /// Turns instructions into bytes. Labels stand for positions: of jumps' targets and of constants.
 class Encoder {

@@ -44,6 +44,19 @@ int memory_bytes(const Instruction& i) {
   return 0;
 }
 
+CpuFeatures required_features(const Instruction& i) {
+  CpuFeatures needed;
+  const Description& d = describe(i);
+  if (!needs_evex(d, i)) {
+    if (d.has_vex) needed.set(d.vex, true);
+    return needed;
+  }
+  needed.set(d.evex, true);
+  const bool lanes = d.operands[0].letter != 'x' && vector_width(d, i) < 512;
+  if (lanes) needed.set(CpuFeature::Avx512vl, true);  // shorter vectors; scalars do without
+  return needed;
+}
+
 /// One instruction on its way into bytes.
 class Writer {
  public:
@@ -89,7 +102,6 @@ class Writer {
         case Role::Reg: reg_ = number(r), modrm_ = true; break;
         case Role::RegOrMemory:
           modrm_ = true;
-          rm_at_ = k;
           if (!i_.has_memory) rm_ = number(r);
           break;
         case Role::Vex: vex_ = number(r); break;
@@ -254,7 +266,6 @@ class Writer {
   uint8_t opcode_ = 0;
   bool modrm_ = false, evex_ = false;
   Reg reg_ = 0, rm_ = 0, vex_ = 0, high4_ = 0;
-  size_t rm_at_ = 0;
   char immediate_ = 0;  // the operand's letter; '4' for a register; 0 for none
   int32_t jump_ = -1;
 };

@@ -30,13 +30,6 @@ int width_of(RegClass kind, int bits) {
   return kind == RegClass::Vector ? std::max(bits, 128) : 64;
 }
 
-/// These choose between two sources by the mask; what the destination held is gone.
-bool blends(uint16_t form) {
-  const auto f = static_cast<Form>(form);
-  return f == Form::VPblendmB || f == Form::VPblendmW || f == Form::VPblendmD ||
-         f == Form::VPblendmQ;
-}
-
 /// These write one register and read only their address and memory; flags stay.
 bool only_loads(Form form) {
   switch (form) {
@@ -55,7 +48,8 @@ bool only_loads(Form form) {
     case Form::VPbroadcastB:
     case Form::VPbroadcastW:
     case Form::VPbroadcastD:
-    case Form::VPbroadcastQ: return true;
+    case Form::VPbroadcastQ:
+    case Form::VBroadcastI128: return true;
     default: return false;
   }
 }
@@ -77,7 +71,7 @@ class X86Set final : public InstructionSet {
       const auto [role, letter, access, kind] = d.operands[k];
       if (access == Access::None || i.regs[k] == kNoReg) continue;
       const bool merges = i.mask != kNoReg && access == Access::Write && !i.zeroing &&
-                          !blends(i.form) && kind == RegClass::Vector;
+                          !d.mask_selects && kind == RegClass::Vector;
       const Reg fixed = letter == 'A' ? kRax : letter == 'D' ? kRdx : kNoReg;
       out.push_back({&i.regs[k], kind, merges ? Access::Modify : access, fixed});
     }

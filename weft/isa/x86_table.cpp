@@ -27,10 +27,11 @@ consteval Role role_of(char c) {
 consteval Access access_of(char c) {
   switch (c) {
     case 'r': return Access::Read;
-    case 'w': return Access::Write;
+    case 'w':
+    case 's': return Access::Write;
     case 'm': return Access::Modify;
     case '-': return Access::None;
-    default: throw "access is one of rwm-";
+    default: throw "access is one of rwsm-";
   }
 }
 
@@ -106,6 +107,7 @@ consteval Description parse(const Row& row) {
                      class_of(row.operands[i])};
   d.vector_width = vector_width(row.operands);
   d.operand_count = static_cast<uint8_t>(row.roles.size());
+  d.mask_selects = row.access.starts_with('s');
   parse_encoding(row.encoding, d);
   d.memory = row.memory;
   d.bits = static_cast<uint8_t>(row.bits);

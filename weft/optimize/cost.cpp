@@ -15,15 +15,18 @@ constexpr double kFoldLatency = 4;          // of a float addition, multiplicati
 constexpr double kStore = 1;                // one store a cycle
 constexpr double kUnaligned = 1.15;         // vectors that straddle cache lines
 constexpr double kMask = 2;                 // a guarded access: test and branch or select
-constexpr double kInsert = 1;               // one lane into a vector
+constexpr double kInsert = 2;               // one lane into a vector
 constexpr size_t kEnoughChains = 6;         // from here on, lower keeps one chain per accumulator
 constexpr double kFirstCache = 32 << 10;    // bytes of L1 that a tile's operands may fill
 constexpr double kSecondCache = 900 << 10;  // and of L2
 constexpr double kFromSecond = 25;          // bytes per cycle out of L2
 constexpr double kFromThird = 15;           // bytes per cycle out of L3
 constexpr double kAlias = 64 << 10;         // addresses this far apart share a place in L2
+constexpr int64_t kPage = 4096;             // and this far in L1,
+constexpr double kWays = 10;                // which has room for some more such lines
+constexpr double kLine = 64;                // bytes that come with each miss
 constexpr double kScatter = 6;              // a store of one lane that has a cache line for itself
-constexpr double kSpill = 8;                // loads and stores of a value that has no register
+constexpr double kSpill = 1;                // an accumulator stored and loaded again
 constexpr double kRunStart = 128;           // bytes that could have been read instead
 constexpr double kLoadPressure = 0.05;      // of two equal tiles, the one that loads less
 
@@ -288,11 +291,17 @@ double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
   double loaded = 0;
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
-    double bytes = bits(a.node->dtype) / 8.0 * copies_of(a, tiling);
+    if (a.is_store()) continue;
+    double bytes = bits(a.node->dtype) / 8.0 * copies_of(a, tiling), rows = 1;
     each(a.deps & tiling.vectors, [&](size_t r) {
       if (a.stride[r] != 0) bytes *= static_cast<double>(tiling.ranges[r].lanes);
     });
-    if (!a.is_store()) loaded += bytes;
+    each(a.deps & tiling.copied & ~body.own, [&](size_t r) {
+      const int64_t apart = a.stride[r] * bits(a.node->dtype) / 8;
+      if (apart != 0 && apart % kPage == 0) rows *= static_cast<double>(tiling.ranges[r].copies);
+    });
+    // Rows of a matrix whose lines push each other out before their next element is read.
+    loaded += rows > kWays ? std::max(bytes, rows * kLine) : bytes;
   }
   return std::max(far, loaded / kFromSecond);
 }
@@ -340,13 +349,15 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
     alu += tested ? n * kMask : 0;
     (a.is_store() ? stores : loads) += n * one;
   }
+  double spills = 0;
   if (body.own != 0) {
     // Accumulators, all operands but the most numerous kind, and one of that.
     const double chains = copies(body.deps & ~body.own, tiling) * body.results;
     const double spilled = chains + operands - largest + 1 - std::max(4, target_.vector_registers);
-    if (spilled > 0) loads += kSpill * spilled * copies(body.own, tiling);
+    // Where one has no register, most of them take turns.
+    if (spilled > 0) spills = kSpill * chains * copies(body.own, tiling);
   }
-  return std::max({alu, loads / 2, stores * kStore}) + kLoadPressure * loads / 2;
+  return std::max({alu, loads / 2, stores * kStore}) + kLoadPressure * loads / 2 + spills;
 }
 
 double CostModel::cycles(const Body& body, const Tiling& tiling) const {

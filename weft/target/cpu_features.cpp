@@ -4,7 +4,10 @@
 #include <cpuid.h>
 #endif
 
+#include <algorithm>
+
 #include "weft/base/context.h"
+#include "weft/base/error.h"
 
 namespace weft {
 
@@ -25,8 +28,23 @@ constexpr FeatureRow kFeatures[] = {
 #undef X
 };
 
+/// What a name of WEFT_ISA allows: the rows before `beyond`. A CPU without `least` is below it.
+struct IsaLevel {
+  std::string_view name;
+  CpuFeature beyond, least;
+};
+
+constexpr CpuFeature kNone = CpuFeature::Count;
+constexpr IsaLevel kLevels[] = {
+    {"avx512", kNone, CpuFeature::Avx512vl},   {"avx2", CpuFeature::Avx512f, CpuFeature::Avx2},
+    {"avx", CpuFeature::Fma, CpuFeature::Avx}, {"sse4.2", CpuFeature::Avx, CpuFeature::Sse42},
+    {"sse2", CpuFeature::Sse3, kNone},  // every x86-64
+};
+
 struct HostCpu {
-  CpuFeatures features = CpuFeatures::detect();
+  explicit HostCpu(Context& context)
+      : features(CpuFeatures::detect().up_to(context.options().isa)) {}
+  CpuFeatures features;
 };
 
 #if defined(__x86_64__)
@@ -58,6 +76,23 @@ CpuFeatures CpuFeatures::detect() {
 }
 
 const CpuFeatures& CpuFeatures::of(Context& context) { return context.get<HostCpu>().features; }
+
+CpuFeatures CpuFeatures::up_to(std::string_view level) const {
+  if (level.empty()) return *this;
+  const IsaLevel* row = std::find_if(std::begin(kLevels), std::end(kLevels),
+                                     [&](const IsaLevel& l) { return l.name == level; });
+  if (row == std::end(kLevels))
+    fail("context.options",
+         "WEFT_ISA: there is no level \"{}\"; levels are avx512, avx2, avx, sse4.2 and sse2",
+         level);
+  if (row->least != kNone && !has(row->least))
+    fail("context.options",
+         "WEFT_ISA: this CPU has no {} (it has: {}); unset it to use what it has", level, text());
+  CpuFeatures allowed;
+  for (const FeatureRow& f : kFeatures)
+    allowed.set(f.feature, has(f.feature) && f.feature < row->beyond);
+  return allowed;
+}
 
 std::string CpuFeatures::compiler_flags() const {
   std::string flags;

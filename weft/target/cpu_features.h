@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace weft {
 
@@ -17,8 +18,14 @@ enum class CpuFeature : uint8_t {
 
 class CpuFeatures {
  public:
-  static CpuFeatures detect();                     // asks the CPU
-  static const CpuFeatures& of(Context& context);  // asked once per Context
+  static CpuFeatures detect();  // asks the CPU
+  // What kernels of this context may use: what the CPU has, up to the level of WEFT_ISA. Asked once
+  // per Context.
+  static const CpuFeatures& of(Context& context);
+
+  // Those of a level ("avx2") and of the levels below; all where it is empty. An Error where there
+  // is no such level or these features do not make it up.
+  CpuFeatures up_to(std::string_view level) const;
 
   bool has(CpuFeature f) const { return (bits_ >> static_cast<int>(f) & 1) != 0; }
   void set(CpuFeature f, bool on) {
@@ -26,6 +33,7 @@ class CpuFeatures {
     bits_ = on ? bits_ | bit : bits_ & ~bit;
   }
   uint64_t bits() const { return bits_; }
+  bool contains(CpuFeatures other) const { return (other.bits_ & ~bits_) == 0; }
 
   // For a compiler: "-msse4.1 -mavx2 ...". Explicit features, never a CPU's name, so that what is
   // compiled here is what was detected here, under hypervisors too.

@@ -104,8 +104,6 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
                                             [&](const VectorRow& v) { return v.has(cpu); });
     t.vector_bits = vectors->bits;
     t.vector_registers = vectors->registers;
-    // Our own code has vectors with AVX-512 only so far.
-    if (t.machine_code && t.vector_bits < 512) t.vector_bits = 0, t.max_lanes = 1, t.max_unroll = 8;
   }
   return t;
 }

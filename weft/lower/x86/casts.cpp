@@ -37,6 +37,7 @@ Reg X86Selector::cast(NodeRef n) {
 Reg X86Selector::bitcast(NodeRef n) {
   const DType from = n->src(0)->dtype, to = n->dtype;
   const Reg r = value(n->src(0));
+  if (is_bool(to)) return cast(n);
   if (in_vector(from) == in_vector(to))
     return in_vector(to) ? r : extended(r, is_half_float(to) ? DType::U16 : to);
   if (in_vector(to)) return bits_to_vector(r, to);
@@ -46,20 +47,20 @@ Reg X86Selector::bitcast(NodeRef n) {
 // ---- to f32 and f64
 
 Reg X86Selector::to_float(Reg r, DType from, DType to) {
-  const Reg x = vector();
+  const Reg x = scalar();
   if (from == DType::BF16) return bits_to_vector(with_immediate(Form::ShlI, r, 16), DType::F32);
   if (from == DType::F16) {
     emit(Form::VCvtph2ps, 128, {x, bits_to_vector(r, DType::F32)});
     return x;
   }
   if (!in_vector(from)) return integer_to_float(r, from, to);
-  return three(to == DType::F64 ? Form::VCvtss2sd : Form::VCvtsd2ss, r, r);
+  return scalar_op(to == DType::F64 ? Form::VCvtss2sd : Form::VCvtsd2ss, r, r);
 }
 
 Reg X86Selector::integer_to_float(Reg r, DType from, DType to) {
   const bool is_u64 = from == DType::U64;
-  if (is_u64 && !wide_) return unsigned_to_float(r, to);
-  const Reg x = vector(), zero = float_constant(0, to);  // its upper lanes are copied
+  if (is_u64 && !usable(Form::VCvtusi2sdQ)) return unsigned_to_float(r, to);
+  const Reg x = scalar(), zero = float_constant(0, to);  // its upper lanes are copied
   emit(is_u64 ? of(to, Form::VCvtusi2ssQ, Form::VCvtusi2sdQ)
               : of(to, Form::VCvtsi2ssQ, Form::VCvtsi2sdQ),
        128, {x, zero, r});
@@ -75,10 +76,9 @@ Reg X86Selector::unsigned_to_float(Reg r, DType to) {
   emit(Form::Test, 64, {r, r});
   move_if(kLess, chosen, half);
   const Reg x = integer_to_float(chosen, DType::I64, to);
-  const Reg twice = three(of(to, Form::VAddSs, Form::VAddSd), x, x);
-  const Reg mask = bits_to_vector(r, DType::F64);
-  if (to == DType::F64) return float_blend(mask, twice, x, to);
-  return float_blend(bits_to_vector(with_immediate(Form::SarI, r, 32), DType::F32), twice, x, to);
+  const Reg twice = scalar_op(of(to, Form::VAddSs, Form::VAddSd), x, x);
+  const Reg sign = with_immediate(Form::SarI, r, 63);
+  return blended(bits_to_vector(sign, DType::F64), twice, x, bits(to), 128);
 }
 
 // ---- from f32 and f64: towards zero, saturating, NaN to 0
@@ -90,27 +90,16 @@ Reg X86Selector::float_to_integer(Reg x, DType from, DType to) {
     const Reg parity = set_if(kParity), differs = set_if(kNotEqual);
     return two_address(Form::Or, parity, differs);
   }
-  x = or_zero_if_nan(x);
+  x = kept(compared_floats(kOrdered, DType::F64, x, x, 128), x, 64, 128);
   if (to == DType::I64) return double_to_i64(x);
   if (to == DType::U64) return double_to_u64(x);
   return double_to_narrow(x, to);
 }
 
-Reg X86Selector::or_zero_if_nan(Reg x) {
-  const Reg ordered = wide_ ? mask() : vector();
-  emit(wide_ ? Form::VCmpSdK : Form::VCmpSd, 128, {ordered, x, x}, kOrdered);
-  if (!wide_) return three(Form::VPand, x, ordered);
-  Instruction keep = make(Form::VMovupd, 128, {vector(), x});
-  keep.mask = ordered;
-  keep.zeroing = true;
-  emit(keep);
-  return keep.regs[0];
-}
-
 Reg X86Selector::double_to_narrow(Reg x, DType to) {
   const double least = static_cast<double>(int_min(to)), most = static_cast<double>(int_max(to));
-  x = three(Form::VMaxSd, x, float_constant(least, DType::F64));
-  x = three(Form::VMinSd, x, float_constant(most, DType::F64));
+  x = scalar_op(Form::VMaxSd, x, float_constant(least, DType::F64));
+  x = scalar_op(Form::VMinSd, x, float_constant(most, DType::F64));
   const Reg r = general();
   emit(Form::VCvttsd2siQ, 128, {r, x});
   return r;
@@ -127,11 +116,12 @@ Reg X86Selector::double_to_i64(Reg x) {
 
 /// From 2^63 on the first conversion gives the sign bit alone, and the second what is above it.
 Reg X86Selector::double_to_u64(Reg x) {
-  x = three(Form::VMaxSd, x, float_constant(0, DType::F64));
+  x = scalar_op(Form::VMaxSd, x, float_constant(0, DType::F64));
   const Reg low = general(), high = general(), most = integer(-1);
   const Reg limit = float_constant(kTwo64, DType::F64);
   emit(Form::VCvttsd2siQ, 128, {low, x});
-  emit(Form::VCvttsd2siQ, 128, {high, three(Form::VSubSd, x, float_constant(kTwo63, DType::F64))});
+  emit(Form::VCvttsd2siQ, 128,
+       {high, scalar_op(Form::VSubSd, x, float_constant(kTwo63, DType::F64))});
   const Reg above = two_address(Form::And, high, with_immediate(Form::SarI, low, 63));
   const Reg r = two_address(Form::Or, low, above);
   emit(Form::VUcomisd, 128, {x, limit});
@@ -153,7 +143,7 @@ Reg X86Selector::to_half(Reg r, DType from, DType to) {
 
 Reg X86Selector::float_to_half(Reg x, DType to) {
   if (to == DType::BF16) return float_to_bfloat(x);
-  const Reg h = vector();
+  const Reg h = scalar();
   emit(Form::VCvtps2ph, 128, {h, x}, 0);  // to nearest even
   return extended(vector_to_bits(h, DType::F32), DType::U16);
 }

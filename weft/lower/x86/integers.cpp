@@ -8,29 +8,6 @@ namespace weft::lower {
 
 using namespace x86;
 
-Reg X86Selector::two_address(Form form, Reg a, Reg b) {
-  const Reg r = copied(a);
-  emit(form, 64, {r, b});
-  return r;
-}
-
-Reg X86Selector::with_immediate(Form form, Reg a, int64_t immediate, int width) {
-  const Reg r = copied(a);
-  emit(form, width, {r}, immediate);
-  return r;
-}
-
-Reg X86Selector::set_if(Condition condition) {
-  const Reg low = general(), r = general();
-  emit(Form::Setcc, 8, {kNoReg, low}, condition);
-  emit(Form::MovzxB, 32, {r, low});
-  return r;
-}
-
-void X86Selector::move_if(Condition condition, Reg to, Reg from) {
-  emit(Form::Cmovcc, 64, {kNoReg, to, from}, condition);
-}
-
 Reg X86Selector::extended(Reg r, DType dtype) {
   if (bits(dtype) == 64 || is_bool(dtype)) return r;
   const Reg to = general();

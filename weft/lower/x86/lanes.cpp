@@ -1,7 +1,8 @@
 // Vectors and memory: loads and stores, and what takes vectors apart lane by lane.
 #include <algorithm>
 
-#include "weft/base/error.h"
+#include "weft/dtype/value.h"
+#include "weft/graph/node.h"
 #include "weft/lower/x86/selector.h"
 
 namespace weft::lower {
@@ -15,56 +16,48 @@ Address moved(Address a, int bytes) {
   return a;
 }
 
+/// A general register into all lanes: at once, or from a vector register.
+constexpr std::pair<int, Form> kSplats[] = {{8, Form::VPbroadcastRb},
+                                            {16, Form::VPbroadcastRw},
+                                            {32, Form::VPbroadcastRd},
+                                            {64, Form::VPbroadcastRq}};
+constexpr std::pair<int, Form> kVectorSplats[] = {{8, Form::VPbroadcastB},
+                                                  {16, Form::VPbroadcastW},
+                                                  {32, Form::VPbroadcastD},
+                                                  {64, Form::VPbroadcastQ}};
+
 }  // namespace
 
-/// Room in the frame for one instruction's detour through memory.
-Address X86Selector::scratch(int bytes) {
-  in_scratch_ = nullptr;
-  const int32_t at = scratch_top_;
-  scratch_top_ += (bytes + 63) / 64 * 64;
-  out_.frame_bytes = std::max(out_.frame_bytes, scratch_top_);
-  return {.base = kRsp, .displacement = at};
-}
+// ---- memory
 
 /// Loads exactly the elements' bytes: nothing beyond a buffer is touched.
-Parts X86Selector::load_parts(DType dtype, int lanes, const Address& from) {
-  if (is_bool(dtype)) {
-    const Layout l = layout(DType::U8, lanes);
-    Parts masks;
-    for (Reg x : load_parts(DType::U8, lanes, from)) {
-      masks.push_back(mask());
-      emit(Form::VPtestmB, l.width, {masks.back(), x, x});
-    }
-    return {joined_masks(masks, l.per_part)};
-  }
-  const Layout l = layout(dtype, lanes);
-  const int bytes = l.per_part * l.bytes;
-  Parts out;
+Vector X86Selector::load_vector(DType dtype, int lanes, const Address& from) {
+  if (is_bool(dtype))
+    return numbers_to_mask(load_vector(DType::U8, lanes, from).parts, DType::U8, lanes);
+  const Layout l = layout(bits(dtype), lanes);
+  const int bytes = l.per_part * bits(dtype) / 8;
+  Vector out{{}, bits(dtype), lanes};
   for (int p = 0; p < l.parts; ++p) {
     const Address at = moved(from, p * bytes);
-    out.push_back(vector_of(l.width));
+    out.parts.push_back(vector_of(l.width));
     if (bytes >= 16)
-      emit(make(Form::VMovups, l.width, {out.back()}, at));
+      emit(make(Form::VMovups, l.width, {out.parts.back()}, at));
     else if (bytes == 8)
-      emit(make(Form::VMovsd, 128, {out.back()}, at));
+      emit(make(Form::VMovsd, 128, {out.parts.back()}, at));
     else if (bytes == 4)
-      emit(make(Form::VMovss, 128, {out.back()}, at));
+      emit(make(Form::VMovss, 128, {out.parts.back()}, at));
     else
-      emit(Form::VMovdTo, 128, {out.back(), load_scalar(DType::U16, at)});
+      emit(Form::VMovdTo, 128, {out.parts.back(), load_scalar(DType::U16, at)});
   }
   return out;
 }
 
-void X86Selector::store_parts(DType dtype, int lanes, const Parts& from, const Address& to) {
-  if (is_bool(dtype)) {
-    const Layout l = layout(DType::U8, lanes);
-    return store_parts(DType::U8, lanes, {mask_to_vector(from[0], DType::U8, l.lanes)}, to);
-  }
-  const Layout l = layout(dtype, lanes);
-  const int bytes = l.per_part * l.bytes;
+void X86Selector::store_vector(DType dtype, const Vector& v, const Address& to) {
+  const Layout l = layout(bits(dtype), v.lanes);
+  const int bytes = l.per_part * bits(dtype) / 8;
   for (int p = 0; p < l.parts; ++p) {
     const Address at = moved(to, p * bytes);
-    const Reg x = from[static_cast<size_t>(p)];
+    const Reg x = v.parts[static_cast<size_t>(p)];
     if (bytes >= 16)
       emit(make(Form::VMovupsStore, l.width, {kNoReg, x}, at));
     else if (bytes == 8)
@@ -76,20 +69,24 @@ void X86Selector::store_parts(DType dtype, int lanes, const Parts& from, const A
   }
 }
 
-Parts X86Selector::vector_load(NodeRef n) {
+/// Bools as the bytes that memory holds.
+Vector X86Selector::as_stored(NodeRef n) {
+  if (!is_bool(n->dtype)) return vector(n);
+  return {mask_to_numbers(mask_beside(n, 8), DType::U8), 8, n->lanes};
+}
+
+Vector X86Selector::vector_load(NodeRef n) {
   const Address from = address_of(n->src(0), n->src(1));
-  if (n->nsrc < 3) return load_parts(n->dtype, n->lanes, from);
+  if (n->nsrc < 3) return load_vector(n->dtype, n->lanes, from);
   // Zeros, replaced where the mask holds.
-  const Layout l = layout(n);
-  Parts out;
-  for (int p = 0; p < l.parts; ++p) {
-    const Reg none = is_bool(n->dtype) ? mask_of_bits(integer(0))[0] : all_lanes(0, 64, l.width);
-    out.push_back(is_bool(n->dtype) ? mask() : vector_of(l.width));
-    copy_part(out.back(), none, n->dtype, l.width);
-  }
+  const bool bools = is_bool(n->dtype);
+  const Layout l = layout(bits(n->dtype), n->lanes);
+  const Vector none = bools ? mask_of_bits(integer(0), n->lanes)
+                            : Vector{Parts(static_cast<size_t>(l.parts), all_lanes(0, 64, l.width)),
+                                     bits(n->dtype), n->lanes};
+  const Vector out = copy_of(none);
   const int32_t end = skip_unless(value(n->src(2)));
-  const Parts loaded = load_parts(n->dtype, n->lanes, from);
-  for (size_t p = 0; p < out.size(); ++p) copy_part(out[p], loaded[p], n->dtype, l.width);
+  copy_parts(out, load_vector(n->dtype, n->lanes, from));
   place(end);
   return out;
 }
@@ -97,98 +94,91 @@ Parts X86Selector::vector_load(NodeRef n) {
 void X86Selector::vector_store(NodeRef n) {
   const int32_t end = n->nsrc > 3 ? skip_unless(value(n->src(3))) : -1;
   const NodeRef from = n->src(2);
-  store_parts(from->dtype, from->lanes, parts(from), address_of(n->src(0), n->src(1)));
+  store_vector(from->dtype, as_stored(from), address_of(n->src(0), n->src(1)));
   if (end >= 0) place(end);
 }
 
-Parts X86Selector::mask_of_bits(Reg bits) {
-  const Reg m = mask();
-  emit(Form::KmovQTo, 64, {m, bits});
-  return {m};
-}
+// ---- lanes
 
 /// All parts are one register.
-Parts X86Selector::splat_of_load(NodeRef load, const Layout& l) {
-  const int size = bits(load->dtype);
-  const Form form = size == 8    ? Form::VPbroadcastB
-                    : size == 16 ? Form::VPbroadcastW
-                    : size == 32 ? Form::VBroadcastss
-                                 : Form::VBroadcastsd;
-  const int width = size == 64 ? std::max(l.width, 256) : l.width;
-  const Reg r = vector_of(width);
-  emit(make(form, width, {r}, address_of(load->src(0), load->src(1))));
-  return Parts(static_cast<size_t>(l.parts), r);
-}
-
-Parts X86Selector::splat(NodeRef n) {
+Vector X86Selector::splat(NodeRef n) {
   const DType d = n->dtype;
-  if (!is_bool(d) && may_read_again(n->src(0))) return splat_of_load(n->src(0), layout(n));
-  const Reg scalar = value(n->src(0));
-  if (is_bool(d)) return mask_of_bits(with_immediate(Form::Neg, scalar, 0));
-  const Layout l = layout(n);
+  const Reg from = value(n->src(0));
+  if (is_bool(d)) return mask_of_bits(with_immediate(Form::Neg, from, 0), n->lanes);
+  const int size = bits(d);
+  const Layout l = layout(size, n->lanes);
+  if (n->src(0)->op == Op::Const) {
+    uint64_t raw = 0;
+    const_value(n->src(0)).store(&raw);
+    return {Parts(static_cast<size_t>(l.parts), all_lanes(raw, size, l.width)), size, n->lanes};
+  }
   const int width = d == DType::F64 ? std::max(l.width, 256) : l.width;
   const Reg r = vector_of(width);
-  const Form from_general = bits(d) == 8    ? Form::VPbroadcastRb
-                            : bits(d) == 16 ? Form::VPbroadcastRw
-                            : bits(d) == 32 ? Form::VPbroadcastRd
-                                            : Form::VPbroadcastRq;
-  emit(in_vector(d) ? of(d, Form::VBroadcastss, Form::VBroadcastsd) : from_general, width,
-       {r, scalar});
-  return Parts(static_cast<size_t>(l.parts), r);
+  const Form from_vector = in_vector(d) ? of(d, Form::VBroadcastss, Form::VBroadcastsd)
+                                        : usable_form(kVectorSplats, size);
+  if (may_read_again(n->src(0)))
+    emit(make(from_vector, width, {r}, address_of(n->src(0)->src(0), n->src(0)->src(1))));
+  else if (in_vector(d))
+    emit(from_vector, width, {r, from});
+  else if (usable(Form::VPbroadcastRb))
+    emit(usable_form(kSplats, size), width, {r, from});
+  else
+    emit(from_vector, width, {r, bits_to_vector(from, DType::F64)});
+  return {Parts(static_cast<size_t>(l.parts), r), size, n->lanes};
 }
 
-Parts X86Selector::vec(NodeRef n) {
-  if (is_bool(n->dtype)) {
-    Reg all = value(n->src(0));
-    for (size_t k = 1; k < n->nsrc; ++k)
-      all = two_address(Form::Or, all,
-                        with_immediate(Form::ShlI, value(n->src(k)), static_cast<int64_t>(k)));
-    return mask_of_bits(all);
+Vector X86Selector::vec(NodeRef n) {
+  const int size = bits(n->dtype), bytes = size / 8;
+  if (std::all_of(n->src().begin(), n->src().end(), [](NodeRef s) { return s->op == Op::Const; })) {
+    std::vector<uint8_t> all(static_cast<size_t>(std::max(16, n->lanes * bytes)));
+    for (int k = 0; k < n->lanes; ++k)
+      const_value(n->src(static_cast<size_t>(k))).store(all.data() + k * bytes);
+    return load_vector(n->dtype, n->lanes, data_constant(std::move(all)));
   }
-  const Layout l = layout(n);
-  const Address at = scratch(l.lanes * l.bytes);
-  for (int k = 0; k < l.lanes; ++k)
-    store_scalar(n->dtype, value(n->src(static_cast<size_t>(k))), moved(at, k * l.bytes));
-  return load_parts(n->dtype, n->lanes, at);
+  if (in_vector(n->dtype)) {
+    const Layout l = layout(size, n->lanes);
+    Vector out{{}, size, n->lanes};
+    for (int first = 0; first < n->lanes; first += l.per_part) {
+      Parts pieces;
+      for (int k = first; k < first + l.per_part; ++k)
+        pieces.push_back(value(n->src(static_cast<size_t>(k))));
+      out.parts.push_back(joined(std::move(pieces), size));
+    }
+    return out;
+  }
+  const Address at = scratch(n->lanes * bytes);
+  for (int k = 0; k < n->lanes; ++k)
+    store_scalar(n->dtype, value(n->src(static_cast<size_t>(k))), moved(at, k * bytes));
+  return load_vector(n->dtype, n->lanes, at);
 }
 
-Reg X86Selector::lane(NodeRef n) {
-  const NodeRef vector = n->src(0);
-  const auto k = static_cast<int>(n->int_arg(0));
-  if (is_bool(vector->dtype)) return one_lane(vector, {}, k);
-  if (in_scratch_ == vector) return one_lane(vector, Address{.base = kRsp}, k);
-  const Layout l = layout(vector);
-  const Address at = scratch(l.lanes * l.bytes);
-  store_parts(vector->dtype, vector->lanes, parts(vector), at);
-  in_scratch_ = vector;  // at the frame's beginning, until something else is put there
-  return one_lane(vector, at, k);
-}
-
-/// Lane k of a vector that lies at `stored`; of masks, out of the register.
-Reg X86Selector::one_lane(NodeRef vector, const Address& stored, int k) {
-  if (!is_bool(vector->dtype))
-    return load_scalar(vector->dtype, moved(stored, k * bits(vector->dtype) / 8));
-  const Reg bits = general();
-  emit(Form::KmovQFrom, 64, {bits, parts(vector)[0]});
-  const Reg low = k == 0 ? bits : with_immediate(Form::ShrI, bits, k);
-  return with_immediate(Form::AndI, low, 1);
+Reg X86Selector::lane(NodeRef vector_node, int k) {
+  const Vector& v = vector(vector_node);
+  const DType d = vector_node->dtype;
+  if (is_bool(d)) return bit_of_mask(v, k);
+  const Reg x = piece(v.parts, v.bits, v.lanes, k, 1);
+  if (in_vector(d)) return x;
+  const Reg r = vector_to_bits(x, v.bits == 64 ? DType::F64 : DType::F32);
+  return extended(r, is_half_float(d) ? DType::U16 : d);
 }
 
 /// The last resort, for what there is no vector instruction for.
-Parts X86Selector::lane_by_lane(NodeRef n) {
+Vector X86Selector::lane_by_lane(NodeRef n) {
   SmallVector<Address, 4> stored;
   for (NodeRef s : n->src()) {
-    const bool in_memory = !is_bool(s->dtype);
-    stored.push_back(in_memory ? scratch(s->lanes * bits(s->dtype) / 8) : Address{});
-    if (in_memory) store_parts(s->dtype, s->lanes, parts(s), stored.back());
+    stored.push_back(scratch(s->lanes * bits(s->dtype) / 8));
+    store_vector(s->dtype, as_stored(s), stored.back());
   }
   const int bytes = bits(n->dtype) / 8;
   const Address results = scratch(n->lanes * bytes);
   for (int k = 0; k < n->lanes; ++k) {
-    for (size_t s = 0; s < n->nsrc; ++s) values_.set(n->src(s), one_lane(n->src(s), stored[s], k));
+    for (size_t s = 0; s < n->nsrc; ++s) {
+      const DType d = n->src(s)->dtype;
+      values_.set(n->src(s), load_scalar(d, moved(stored[s], k * bits(d) / 8)));
+    }
     store_scalar(n->dtype, compute(n), moved(results, k * bytes));
   }
-  return load_parts(n->dtype, n->lanes, results);
+  return load_vector(n->dtype, n->lanes, results);
 }
 
 }  // namespace weft::lower

@@ -18,8 +18,9 @@ MachineProgram select_x86(const LinearProgram& program, const Target& target) {
 
 MachineProgram X86Selector::run() {
   enter();
+  const size_t entry_end = out_.code.size();
   for (NodeRef n : program_.code) select(n);
-  return std::move(out_);
+  return finish(entry_end);
 }
 
 /// Arguments, and from there the addresses of buffers and the values of variables.
@@ -61,7 +62,7 @@ void X86Selector::select(NodeRef n) {
     case Op::Variable: return;
     case Op::Range: return open_range(n);
     case Op::EndRange: return close_range();
-    case Op::If: return open_if(n);
+    case Op::If: return ifs_.push_back(skip_unless(value(n->src(0))));
     case Op::EndIf: place(ifs_.back()); return ifs_.pop_back();
     case Op::Store: return store(n);
     case Op::SetAcc: return copy(value(n->src(0)), value(n->src(1)), n->src(1)->dtype);
@@ -79,7 +80,7 @@ Reg X86Selector::compute(NodeRef n) {
       copy(r, value(n->src(0)), n->dtype);
       return r;
     }
-    case Op::Lane: return lane(n);
+    case Op::Lane: return lane(n->src(0), static_cast<int>(n->int_arg(0)));
     case Op::Cast: return cast(n);
     case Op::Bitcast: return bitcast(n);
     case Op::Where: return in_vector(n->dtype) ? float_where(n) : integer_where(n);
@@ -134,27 +135,6 @@ void X86Selector::compare_with_limit(const OpenLoop& loop) {
     emit(Form::CmpI, 64, {loop.counter}, loop.size);
 }
 
-void X86Selector::open_if(NodeRef n) { ifs_.push_back(skip_unless(value(n->src(0)))); }
-
-/// A label that is jumped to where the condition is 0.
-int32_t X86Selector::skip_unless(Reg condition) {
-  const int32_t end = new_label();
-  emit(Form::Test, 32, {condition, condition});
-  jump(Form::Jcc, end, x86::kEqual);
-  return end;
-}
-
-void X86Selector::jump(Form form, int32_t label, int64_t condition) {
-  Instruction i = x86::make(form, 0, {}, condition);
-  i.label = label;
-  emit(i);
-}
-
-void X86Selector::place(int32_t label) {
-  in_scratch_ = nullptr;  // what lies there may be another iteration's, or was skipped
-  emit(Instruction{.form = kLabel, .label = label});
-}
-
 // ---- memory
 
 Address X86Selector::address_of(NodeRef param, NodeRef index) {
@@ -193,44 +173,11 @@ Reg X86Selector::load(NodeRef n) {
   return to;
 }
 
-Reg X86Selector::load_scalar(DType dtype, const Address& from) {
-  const Reg to = fresh(dtype);
-  load_scalar_into(to, dtype, from);
-  return to;
-}
-
-void X86Selector::load_scalar_into(Reg to, DType dtype, const Address& from) {
-  const bool is_signed = is_signed_int(dtype);
-  if (in_vector(dtype))
-    emit(x86::make(of(dtype, Form::VMovss, Form::VMovsd), 128, {to}, from));
-  else if (bits(dtype) == 8)
-    emit(x86::make(is_signed ? Form::MovsxB : Form::MovzxB, is_signed ? 64 : 32, {to}, from));
-  else if (bits(dtype) == 16)
-    emit(x86::make(is_signed ? Form::MovsxW : Form::MovzxW, is_signed ? 64 : 32, {to}, from));
-  else if (dtype == DType::I32)
-    emit(x86::make(Form::Movsxd, 64, {to}, from));
-  else
-    emit(x86::make(Form::MovLoad, bits(dtype), {to}, from));
-}
-
 void X86Selector::store(NodeRef n) {
   const int32_t end = n->nsrc > 3 ? skip_unless(value(n->src(3))) : -1;
   store_scalar(n->src(2)->dtype, value(n->src(2)), address_of(n->src(0), n->src(1)));
   if (end >= 0) place(end);
 }
-
-void X86Selector::store_scalar(DType dtype, Reg from, const Address& to) {
-  if (in_vector(dtype))
-    emit(x86::make(of(dtype, Form::VMovssStore, Form::VMovsdStore), 128, {kNoReg, from}, to));
-  else if (bits(dtype) == 8)
-    emit(x86::make(Form::MovStoreB, 8, {kNoReg, from}, to));
-  else if (bits(dtype) == 16)
-    emit(x86::make(Form::MovStoreW, 16, {kNoReg, from}, to));
-  else
-    emit(x86::make(Form::MovStore, bits(dtype), {kNoReg, from}, to));
-}
-
-// ---- constants and copies
 
 Reg X86Selector::constant(NodeRef n) {
   const Value v = const_value(n);
@@ -240,41 +187,6 @@ Reg X86Selector::constant(NodeRef n) {
   uint16_t raw = 0;
   v.store(&raw);
   return integer(raw);
-}
-
-Reg X86Selector::integer(int64_t v) {
-  const Reg r = general();
-  if (v >= 0 && v <= UINT32_MAX)
-    emit(Form::MovI32, 32, {r}, v);
-  else if (v >= INT32_MIN && v < 0)
-    emit(Form::MovI, 64, {r}, v);
-  else
-    emit(Form::MovI64, 64, {r}, v);
-  return r;
-}
-
-Address X86Selector::pattern(uint64_t bits, int width) {
-  auto [at, added] = patterns_.try_emplace({bits, width}, out_.labels);
-  if (added) {
-    std::vector<uint8_t> bytes(16);
-    for (size_t i = 0; i < bytes.size(); ++i)
-      bytes[i] = static_cast<uint8_t>(bits >> (8 * i % static_cast<size_t>(width)));
-    out_.data.push_back({new_label(), std::move(bytes)});
-  }
-  return {.label = at->second};
-}
-
-void X86Selector::copy(Reg to, Reg from, DType dtype) {
-  if (in_vector(dtype))
-    emit(Form::VMovaps, 128, {to, from});
-  else
-    emit(Form::Mov, 64, {to, from});
-}
-
-Reg X86Selector::copied(Reg from) {
-  const Reg r = general();
-  emit(Form::Mov, 64, {r, from});
-  return r;
 }
 
 }  // namespace weft::lower

@@ -6,9 +6,10 @@
 
 namespace weft::lower {
 
-/// `program` in scalar form (every value has one lane). Integers, bool and the bits of half floats
-/// are in general registers, extended to 64 bits as their dtype's sign says; f32 and f64 are in
-/// vector registers. Arguments arrive as device/kernel_abi.h says, in rdi, esi and edx.
+/// Of one lane, integers, bool and the bits of half floats are in general registers, extended to 64
+/// bits as their dtype's sign says; f32 and f64 are in vector registers, as everything of more
+/// lanes is (bools see selector.h). Arguments arrive as device/kernel_abi.h says, in rdi, esi and
+/// edx.
 MachineProgram select_x86(const LinearProgram& program, const Target& target);
 
 }  // namespace weft::lower

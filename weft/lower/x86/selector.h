@@ -1,27 +1,43 @@
-// The state of x86 selection, shared by its files: control and memory, integers, floats, casts.
+// The state of x86 selection, shared by its files.
 #pragma once
-#include <map>
-
 #include "weft/graph/node_map.h"
-#include "weft/isa/x86.h"
+#include "weft/lower/x86/emitter.h"
 #include "weft/lower/x86/select.h"
 
 namespace weft::lower {
 
-using x86::Form;
-
-/// True for dtypes that are computed with in vector registers.
-constexpr bool in_vector(DType d) { return d == DType::F32 || d == DType::F64; }
-constexpr bool is_half_float(DType d) { return d == DType::F16 || d == DType::BF16; }
-
-/// The registers of a vector, lanes from the lowest on. A bool vector is one mask register, whose
-/// bits beyond the lanes are anything.
 using Parts = SmallVector<Reg, 4>;
 
-class X86Selector {
+/// A vector's registers, lanes from the lowest on. Lanes of bools are one bit each in one mask
+/// register with AVX-512, whose bits beyond the lanes are anything; else all ones or zeros, as wide
+/// as what was compared.
+struct Vector {
+  Parts parts;
+  int bits, lanes;
+};
+
+/// Instructions for one register of operands, or one f32 or f64.
+struct PartOp {
+  Op op;
+  DType dtype;
+  int width;  // of the registers
+  Reg a, b = kNoReg, c = kNoReg;
+  bool b_is_number = false;  // never NaN
+};
+
+/// A conversion that has one register on either side.
+struct CastPart {
+  Reg x;
+  DType from, to;
+  int lanes;
+  int width_of(DType d) const { return std::max(128, bits(d) * lanes); }
+  int width() const { return std::max(width_of(from), width_of(to)); }
+};
+
+class X86Selector : X86Emitter {
  public:
   X86Selector(const LinearProgram& program, const Target& target)
-      : program_(program), wide_(target.vector_bits == 512) {}
+      : X86Emitter(target), program_(program) {}
   MachineProgram run();
 
  private:
@@ -38,15 +54,12 @@ class X86Selector {
   void open_range(NodeRef n);
   void close_range();
   void compare_with_limit(const OpenLoop& loop);
-  void open_if(NodeRef n);
   Reg load(NodeRef n);
   void store(NodeRef n);
   Address address_of(NodeRef param, NodeRef index);
   /// True where what an earlier load read can be read from memory again.
   bool may_read_again(NodeRef n) const;
-  int32_t skip_unless(Reg condition);
   Reg constant(NodeRef n);
-  Reg variable(NodeRef n);
 
   // ---- integers.cpp
   Reg integer_op(NodeRef n);
@@ -66,8 +79,6 @@ class X86Selector {
   Reg float_op(NodeRef n);
   Reg float_comparison(NodeRef n);
   Reg float_where(NodeRef n);
-  Reg float_max(NodeRef n);
-  Reg float_blend(Reg mask, Reg yes, Reg no, DType dtype);
 
   // ---- casts.cpp
   Reg cast(NodeRef n);
@@ -76,7 +87,6 @@ class X86Selector {
   Reg integer_to_float(Reg r, DType from, DType to);
   Reg unsigned_to_float(Reg r, DType to);
   Reg float_to_integer(Reg x, DType from, DType to);
-  Reg or_zero_if_nan(Reg x);
   Reg double_to_narrow(Reg x, DType to);
   Reg double_to_i64(Reg x);
   Reg double_to_u64(Reg x);
@@ -89,101 +99,98 @@ class X86Selector {
   // ---- vectors.cpp: arithmetic on lanes
   /// How a vector lies in registers.
   struct Layout {
-    int lanes, parts;
-    int per_part;  // lanes of one register
-    int width;     // of the registers, at least 128
-    int bytes;     // of an element
+    int parts, per_part;  // registers; lanes of one
+    int width;            // of the registers, at least 128
   };
-  static Layout layout(DType dtype, int lanes);
-  static Layout layout(NodeRef n) { return layout(n->dtype, n->lanes); }
+  Layout layout(int bits, int lanes) const;
   void select_vector(NodeRef n);
-  Parts vector_op(NodeRef n);
-  Parts mask_op(NodeRef n);
-  Parts vector_where(NodeRef n);
-  Parts vector_comparison(NodeRef n);
-  Parts vector_max(NodeRef n);
-  Parts vector_negation(NodeRef n);
-  Parts vector_mulacc(NodeRef n);
-  Reg mask_three(Form form, Reg a, Reg b);
-  Reg joined_masks(std::span<const Reg> masks, int lanes_each);
-  Reg part_of_mask(Reg mask, int first_lane);
+  Vector vector_value(NodeRef n);
+  Vector difference(NodeRef a, NodeRef b);
+  struct VectorForm;
+  static const VectorForm kVectorForms[];
+  const VectorForm* vector_form(Op op, DType dtype) const;
+  Reg part_op(const PartOp& p);
+  Reg bitwise(Op op, Reg a, Reg b, int width) { return part_op({op, DType::I64, width, a, b}); }
+  Reg rounded(const PartOp& p, Form form);
+  Reg from_zero(const PartOp& p, Form form);
+  Reg flipped(const PartOp& p, Form form);
+  Reg fused(const PartOp& p, Form form);
+  Reg multiplied_and_added(const PartOp& p, Form form);
+  Reg float_extreme(const PartOp& p, Form form);
+  Reg integer_extreme(const PartOp& p, Form form);
+  Reg product_of_halves(const PartOp& p, Form form);
+  Reg arithmetic_shift(const PartOp& p, Form form);
+  Reg in_wider_lanes(const PartOp& p, Form form);
+
+  // ---- masks.cpp: bool vectors
+  Vector vector_comparison(NodeRef n);
+  Vector vector_where(NodeRef n);
+  Vector mask_op(NodeRef n);
+  Reg compared(Op op, DType dtype, Reg a, Reg b, int width);
+  Reg compared_floats(int64_t predicate, DType dtype, Reg a, Reg b, int width);
+  Reg compared_lanes(Op op, DType dtype, Reg a, Reg b, int width);
+  Reg is_not_zero(DType dtype, Reg x, int width);
+  /// Lanes of `yes` where the mask holds, else of `no`, or zeros.
+  Reg blended(Reg mask, Reg yes, Reg no, int bits, int width);
+  Reg kept(Reg mask, Reg x, int bits, int width);
+  Vector logic(Op op, const Vector& a, const Vector& b);
+  Vector inverted(const Vector& m);
+  /// A bool vector as it is to be beside lanes of `bits`.
+  Vector mask_beside(NodeRef n, int bits);
+  Reg part_of_mask(const Vector& m, int part, int lanes_each);
+  Vector mask_of_parts(const Parts& parts, int bits, int lanes);
+  Vector mask_of_bits(Reg bits, int lanes);
+  /// 1 where it holds, else 0.
+  Parts mask_to_numbers(const Vector& m, DType to);
+  Reg bit_of_mask(const Vector& m, int lane);
 
   // ---- vector_casts.cpp
   /// Empty where no instructions do it: then lanes are converted one at a time.
-  Parts vector_cast(NodeRef n);
-  Reg cast_part(Reg x, DType from, DType to, int lanes);
-  Reg widened(Reg x, DType from, int bits, int lanes);
-  Reg narrowed(Reg x, int from_bits, int bits, int lanes);
-  Reg mask_to_vector(Reg mask, DType to, int lanes);
-  Reg floats_to_bfloats(Reg x, int lanes);
-  Reg floats_to_integers(Reg x, DType from, DType to, int lanes);
+  Vector vector_cast(NodeRef n);
+  struct CastForm;
+  static const CastForm kCastForms[];
+  const CastForm* cast_form(DType from, DType to) const;
+  Parts converted(const Parts& x, DType from, DType to, int lanes);
+  Reg cast_part(const CastPart& c);
+  Vector numbers_to_mask(const Parts& x, DType from, int lanes);
+  Reg widened_bfloat(const CastPart& c, Form form);
+  Reg rounded_bfloat(const CastPart& c, Form form);
+  Reg narrowed(const CastPart& c, Form form);
+  Reg from_u32(const CastPart& c, Form form);
+  Reg from_u32_to_double(const CastPart& c, Form form);
+  Reg from_64_bits(const CastPart& c, Form form);
+  Reg to_integers(const CastPart& c, Form form);
+
+  // ---- pieces.cpp: parts of registers
+  Reg piece(const Parts& parts, int bits, int lanes, int first, int count);
+  Reg joined(Parts pieces, int bits);
 
   // ---- lanes.cpp: memory, and what goes through it
-  Parts vector_load(NodeRef n);
+  Vector vector_load(NodeRef n);
   void vector_store(NodeRef n);
-  Parts load_parts(DType dtype, int lanes, const Address& from);
-  void store_parts(DType dtype, int lanes, const Parts& parts, const Address& to);
-  Parts splat(NodeRef n);
-  Parts splat_of_load(NodeRef load, const Layout& l);
-  Parts vec(NodeRef n);
-  Reg lane(NodeRef n);
-  Parts lane_by_lane(NodeRef n);
-  Reg one_lane(NodeRef vector, const Address& stored, int k);
-  Address scratch(int bytes);
-  Parts mask_of_bits(Reg bits);
+  Vector load_vector(DType dtype, int lanes, const Address& from);
+  void store_vector(DType dtype, const Vector& v, const Address& to);
+  Vector splat(NodeRef n);
+  Vector vec(NodeRef n);
+  Vector as_stored(NodeRef n);
+  Reg lane(NodeRef vector, int k);
+  Vector lane_by_lane(NodeRef n);
+  Reg new_part(const Vector& like);
+  void copy_parts(const Vector& to, const Vector& from);
+  Vector copy_of(const Vector& v);
 
-  // ---- emission
-  Parts& parts(NodeRef n) { return vectors_[static_cast<size_t>(vector_at_.at(n))]; }
-  void set_parts(NodeRef n, Parts p);
-  Reg vector_of(int width) { return out_.fresh(RegClass::Vector, width); }
-  Reg mask() { return out_.fresh(RegClass::Mask, 64); }
-  /// A pattern of an element's width in every lane.
-  Reg all_lanes(uint64_t bits, int element_bits, int width);
-  Reg load_scalar(DType dtype, const Address& from);
-  void load_scalar_into(Reg to, DType dtype, const Address& from);
-  void store_scalar(DType dtype, Reg from, const Address& to);
-  void copy_part(Reg to, Reg from, DType dtype, int width);
+  const Vector& vector(NodeRef n) { return vectors_[static_cast<size_t>(vector_at_.at(n))]; }
+  void set_vector(NodeRef n, Vector v);
   Reg value(NodeRef n) const { return values_.at(n); }
-  Reg general() { return out_.fresh(RegClass::General, 64); }
-  Reg vector() { return out_.fresh(RegClass::Vector, 128); }
-  Reg fresh(DType d) { return in_vector(d) ? vector() : general(); }
-  int32_t new_label() { return out_.labels++; }
-  void emit(const Instruction& i) { out_.code.push_back(i); }
-  void emit(Form form, int width, std::initializer_list<Reg> regs, int64_t immediate = 0) {
-    emit(x86::make(form, width, regs, immediate));
-  }
-  void jump(Form form, int32_t label, int64_t condition = 0);
-  void place(int32_t label);
-  void copy(Reg to, Reg from, DType dtype);
-  /// A new register with a copy, for instructions that change their first operand.
-  Reg copied(Reg from);
-  Reg two_address(Form form, Reg a, Reg b);
-  Reg with_immediate(Form form, Reg a, int64_t immediate, int width = 64);
-  Reg integer(int64_t value);
-  Reg set_if(x86::Condition condition);
-  void move_if(x86::Condition condition, Reg to, Reg from);
-  /// The form for f32 or f64.
-  static Form of(DType d, Form single, Form twice) { return d == DType::F32 ? single : twice; }
-  Reg three(Form form, Reg a, Reg b);
-  /// A constant in memory, 16 bytes of the pattern.
-  Address pattern(uint64_t bits, int width);
-  Reg float_constant(double value, DType dtype);
-  Reg bits_to_vector(Reg r, DType dtype);
-  Reg vector_to_bits(Reg x, DType dtype);
 
   const LinearProgram& program_;
-  const bool wide_;  // AVX-512: masks, 32 registers of 512 bits
-  MachineProgram out_;
-  NodeMap<Reg> values_;
+  NodeMap<Reg> values_;  // of one lane
   std::vector<OpenLoop> loops_;
   std::vector<int32_t> ifs_;
-  std::map<std::pair<uint64_t, int>, int32_t> patterns_;
-  std::vector<Parts> vectors_;
+  std::vector<Vector> vectors_;
   NodeMap<uint32_t> vector_at_;
-  int32_t scratch_top_ = 0;
-  NodeRef in_scratch_ = nullptr;  // the vector that lies there, for its next lane
-  NodeMap<uint32_t> loaded_in_;   // the stretch each load is in
-  uint32_t stretch_ = 0;          // of instructions without stores, loops and conditions
+  NodeMap<uint32_t> loaded_in_;  // the stretch each load is in
+  uint32_t stretch_ = 0;         // of instructions without stores, loops and conditions
   Reg begin_ = kNoReg, end_ = kNoReg;
 };
 

@@ -1,4 +1,4 @@
-// Arithmetic on vectors with AVX-512.
+// Arithmetic on vectors.
 #include <algorithm>
 
 #include "weft/base/error.h"
@@ -10,11 +10,8 @@ using namespace x86;
 
 namespace {
 
-constexpr int kRegisterBits = 512;
-constexpr int64_t kUnordered = 3, kTowardsZero = 11;
-// Predicates of float comparisons (quiet) and of integer ones.
-constexpr int64_t kFloatEq = 0, kFloatNe = 4, kFloatLt = 0x11, kFloatLe = 0x12;
-constexpr int64_t kIntEq = 0, kIntNe = 4, kIntLt = 1, kIntLe = 2;
+constexpr int64_t kUnordered = 3;     // a comparison's predicate: true where an operand is NaN
+constexpr int64_t kTowardsZero = 11;  // rounding: truncate, raise nothing
 
 enum : uint8_t { kSigned = 1, kUnsigned = 2, kFloat = 4, kInt = kSigned | kUnsigned };
 
@@ -23,33 +20,71 @@ uint8_t kind_of(DType d) {
   return is_signed_int(d) ? kSigned : kUnsigned;
 }
 
-/// One instruction with all lanes' results, from as many operands as the op has.
-struct VectorForm {
+constexpr std::pair<DType, Form> kSubtractions[] = {
+    {DType::F32, Form::VSubPs}, {DType::F64, Form::VSubPd}, {DType::I8, Form::VPsubB},
+    {DType::U8, Form::VPsubB},  {DType::I16, Form::VPsubW}, {DType::U16, Form::VPsubW},
+    {DType::I32, Form::VPsubD}, {DType::U32, Form::VPsubD}, {DType::I64, Form::VPsubQ},
+    {DType::U64, Form::VPsubQ}};
+
+/// True for constants that are not NaN.
+bool is_number(NodeRef n) {
+  if (n->op == Op::Splat) n = n->src(0);
+  return n->op == Op::Const && !const_value(n).is_nan();
+}
+
+}  // namespace
+
+/// How one register of results is made: by one instruction, or by a function around it. The first
+/// row with an instruction that this CPU has counts.
+struct X86Selector::VectorForm {
   Op op;
   uint8_t kinds;
   int bits;  // of an element; 0: any
   Form form;
+  Reg (X86Selector::*make)(const PartOp&, Form) = nullptr;
 };
 
-constexpr VectorForm kVectorForms[] = {
+const X86Selector::VectorForm X86Selector::kVectorForms[] = {
     {Op::Add, kFloat, 32, Form::VAddPs},
     {Op::Add, kFloat, 64, Form::VAddPd},
     {Op::Add, kInt, 8, Form::VPaddB},
     {Op::Add, kInt, 16, Form::VPaddW},
     {Op::Add, kInt, 32, Form::VPaddD},
     {Op::Add, kInt, 64, Form::VPaddQ},
+    {Op::Neg, kInt, 8, Form::VPsubB, &X86Selector::from_zero},
+    {Op::Neg, kInt, 16, Form::VPsubW, &X86Selector::from_zero},
+    {Op::Neg, kInt, 32, Form::VPsubD, &X86Selector::from_zero},
+    {Op::Neg, kInt, 64, Form::VPsubQ, &X86Selector::from_zero},
+    {Op::Neg, kFloat, 0, Form::VPxorQ, &X86Selector::flipped},
+    {Op::Neg, kFloat, 0, Form::VPxor, &X86Selector::flipped},
+    {Op::Not, kInt, 0, Form::VPxorQ, &X86Selector::flipped},
+    {Op::Not, kInt, 0, Form::VPxor, &X86Selector::flipped},
     {Op::Mul, kFloat, 32, Form::VMulPs},
     {Op::Mul, kFloat, 64, Form::VMulPd},
+    {Op::Mul, kInt, 8, Form::VPmullW, &X86Selector::in_wider_lanes},
     {Op::Mul, kInt, 16, Form::VPmullW},
     {Op::Mul, kInt, 32, Form::VPmullD},
     {Op::Mul, kInt, 64, Form::VPmullQ},
+    {Op::Mul, kInt, 64, Form::VPmulUdq, &X86Selector::product_of_halves},
+    {Op::MulAcc, kFloat, 32, Form::VFmadd231Ps, &X86Selector::fused},
+    {Op::MulAcc, kFloat, 64, Form::VFmadd231Pd, &X86Selector::fused},
+    {Op::MulAcc, kInt, 0, Form::VPaddD, &X86Selector::multiplied_and_added},
     {Op::Div, kFloat, 32, Form::VDivPs},
     {Op::Div, kFloat, 64, Form::VDivPd},
     {Op::Sqrt, kFloat, 32, Form::VSqrtPs},
     {Op::Sqrt, kFloat, 64, Form::VSqrtPd},
+    {Op::Trunc, kFloat, 32, Form::VRndscalePs, &X86Selector::rounded},
+    {Op::Trunc, kFloat, 64, Form::VRndscalePd, &X86Selector::rounded},
+    {Op::Trunc, kFloat, 32, Form::VRoundPs, &X86Selector::rounded},
+    {Op::Trunc, kFloat, 64, Form::VRoundPd, &X86Selector::rounded},
     {Op::And, kInt, 0, Form::VPandQ},
+    {Op::And, kInt, 0, Form::VPand},
     {Op::Or, kInt, 0, Form::VPorQ},
+    {Op::Or, kInt, 0, Form::VPor},
     {Op::Xor, kInt, 0, Form::VPxorQ},
+    {Op::Xor, kInt, 0, Form::VPxor},
+    {Op::Max, kFloat, 32, Form::VMaxPs, &X86Selector::float_extreme},
+    {Op::Max, kFloat, 64, Form::VMaxPd, &X86Selector::float_extreme},
     {Op::Max, kSigned, 8, Form::VPmaxSb},
     {Op::Max, kSigned, 16, Form::VPmaxSw},
     {Op::Max, kSigned, 32, Form::VPmaxSd},
@@ -58,6 +93,9 @@ constexpr VectorForm kVectorForms[] = {
     {Op::Max, kUnsigned, 16, Form::VPmaxUw},
     {Op::Max, kUnsigned, 32, Form::VPmaxUd},
     {Op::Max, kUnsigned, 64, Form::VPmaxUq},
+    {Op::Max, kInt, 64, Form::VBlendvpd, &X86Selector::integer_extreme},
+    {Op::Min, kFloat, 32, Form::VMinPs, &X86Selector::float_extreme},
+    {Op::Min, kFloat, 64, Form::VMinPd, &X86Selector::float_extreme},
     {Op::Min, kSigned, 8, Form::VPminSb},
     {Op::Min, kSigned, 16, Form::VPminSw},
     {Op::Min, kSigned, 32, Form::VPminSd},
@@ -66,284 +104,214 @@ constexpr VectorForm kVectorForms[] = {
     {Op::Min, kUnsigned, 16, Form::VPminUw},
     {Op::Min, kUnsigned, 32, Form::VPminUd},
     {Op::Min, kUnsigned, 64, Form::VPminUq},
+    {Op::Min, kInt, 64, Form::VBlendvpd, &X86Selector::integer_extreme},
     // Amounts beyond the width give 0, or the sign, as the ops do.
+    {Op::Shl, kInt, 8, Form::VPsllWi, &X86Selector::in_wider_lanes},
     {Op::Shl, kInt, 16, Form::VPsllvW},
+    {Op::Shl, kInt, 16, Form::VPsllDi, &X86Selector::in_wider_lanes},
     {Op::Shl, kInt, 32, Form::VPsllvD},
     {Op::Shl, kInt, 64, Form::VPsllvQ},
+    {Op::Shr, kInt, 8, Form::VPsrlWi, &X86Selector::in_wider_lanes},
     {Op::Shr, kUnsigned, 16, Form::VPsrlvW},
+    {Op::Shr, kSigned, 16, Form::VPsravW},
+    {Op::Shr, kInt, 16, Form::VPsrlDi, &X86Selector::in_wider_lanes},
     {Op::Shr, kUnsigned, 32, Form::VPsrlvD},
     {Op::Shr, kUnsigned, 64, Form::VPsrlvQ},
-    {Op::Shr, kSigned, 16, Form::VPsravW},
     {Op::Shr, kSigned, 32, Form::VPsravD},
     {Op::Shr, kSigned, 64, Form::VPsravQ},
+    {Op::Shr, kSigned, 64, Form::VPsrlvQ, &X86Selector::arithmetic_shift},
 };
 
-const VectorForm* vector_form(Op op, DType d) {
+const X86Selector::VectorForm* X86Selector::vector_form(Op op, DType d) const {
   const auto* row = std::find_if(std::begin(kVectorForms), std::end(kVectorForms), [&](auto& f) {
-    return f.op == op && (f.kinds & kind_of(d)) != 0 && (f.bits == 0 || f.bits == bits(d));
+    return f.op == op && (f.kinds & kind_of(d)) != 0 && (f.bits == 0 || f.bits == bits(d)) &&
+           usable(f.form);
   });
   return row == std::end(kVectorForms) || is_half_float(d) ? nullptr : row;
 }
 
-/// Chooses among values of mask bits by the element's width.
-Form blend_form(int bits) {
-  return bits == 8    ? Form::VPblendmB
-         : bits == 16 ? Form::VPblendmW
-         : bits == 32 ? Form::VPblendmD
-                      : Form::VPblendmQ;
+Reg X86Selector::part_op(const PartOp& p) {
+  const VectorForm* row = vector_form(p.op, p.dtype);
+  WEFT_CHECK(row, "{} on {} has no instruction; decompose should have replaced it",
+             info(p.op).mnemonic, name(p.dtype));
+  if (row->make) return (this->*row->make)(p, row->form);
+  if (p.b != kNoReg) return vector_op(row->form, p.width, p.a, p.b);
+  const Reg r = vector_of(p.width);
+  emit(row->form, p.width, {r, p.a});
+  return r;
 }
 
-Form comparison_form(DType d) {
-  if (in_vector(d)) return d == DType::F32 ? Form::VCmpPsK : Form::VCmpPdK;
-  const bool s = is_signed_int(d);
-  switch (bits(d)) {
-    case 8: return s ? Form::VPcmpB : Form::VPcmpUb;
-    case 16: return s ? Form::VPcmpW : Form::VPcmpUw;
-    case 32: return s ? Form::VPcmpD : Form::VPcmpUd;
-    default: return s ? Form::VPcmpQ : Form::VPcmpUq;
+// ---- more than one instruction
+
+Reg X86Selector::rounded(const PartOp& p, Form form) {
+  return shifted_by(form, p.width, p.a, kTowardsZero);
+}
+
+Reg X86Selector::from_zero(const PartOp& p, Form form) {
+  return vector_op(form, p.width, all_lanes(0, 64, p.width), p.a);
+}
+
+/// The sign of floats, all bits of integers.
+Reg X86Selector::flipped(const PartOp& p, Form form) {
+  const int width = bits(p.dtype);
+  const uint64_t flip = p.op == Op::Not ? ~uint64_t{0} >> (64 - width) : uint64_t{1} << (width - 1);
+  return vector_op(form, p.width, p.a, all_lanes(flip, width, p.width));
+}
+
+Reg X86Selector::fused(const PartOp& p, Form form) {
+  const Reg r = vector_of(p.width);
+  emit(Form::VMovaps, p.width, {r, p.c});
+  emit(form, p.width, {r, p.a, p.b});
+  return r;
+}
+
+Reg X86Selector::multiplied_and_added(const PartOp& p, Form) {
+  const Reg product = part_op({Op::Mul, p.dtype, p.width, p.a, p.b});
+  return part_op({Op::Add, p.dtype, p.width, product, p.c});
+}
+
+/// max(b, a) is a unless b > a, so that a NaN in a comes through; one in b is put back.
+Reg X86Selector::float_extreme(const PartOp& p, Form form) {
+  const Reg most = vector_op(form, p.width, p.b, p.a);
+  if (p.b_is_number) return most;
+  const Reg nan = compared_floats(kUnordered, p.dtype, p.b, p.b, p.width);
+  return blended(nan, p.b, most, bits(p.dtype), p.width);
+}
+
+Reg X86Selector::integer_extreme(const PartOp& p, Form) {
+  const Reg less = compared(Op::Lt, p.dtype, p.a, p.b, p.width);
+  const bool max = p.op == Op::Max;
+  return blended(less, max ? p.b : p.a, max ? p.a : p.b, bits(p.dtype), p.width);
+}
+
+/// Of 64 bits, where `form` multiplies 32: low * low + ((high * low + low * high) << 32).
+Reg X86Selector::product_of_halves(const PartOp& p, Form form) {
+  const Reg a_high = shifted_by(Form::VPsrlQi, p.width, p.a, 32);
+  const Reg b_high = shifted_by(Form::VPsrlQi, p.width, p.b, 32);
+  const Reg cross = vector_op(Form::VPaddQ, p.width, vector_op(form, p.width, a_high, p.b),
+                              vector_op(form, p.width, p.a, b_high));
+  return vector_op(Form::VPaddQ, p.width, vector_op(form, p.width, p.a, p.b),
+                   shifted_by(Form::VPsllQi, p.width, cross, 32));
+}
+
+/// Negative numbers are flipped around a logical shift.
+Reg X86Selector::arithmetic_shift(const PartOp& p, Form form) {
+  const Reg sign = compared(Op::Lt, p.dtype, p.a, all_lanes(0, 64, p.width), p.width);
+  const Reg shifted = vector_op(form, p.width, bitwise(Op::Xor, p.a, sign, p.width), p.b);
+  return bitwise(Op::Xor, shifted, sign, p.width);
+}
+
+/// In lanes of twice the width, once for the lower and once for the upper half of each.
+Reg X86Selector::in_wider_lanes(const PartOp& p, Form) {
+  const int half = bits(p.dtype), width = p.width;
+  const bool from_bytes = half == 8;
+  const DType wider = is_unsigned(p.dtype) ? (from_bytes ? DType::U16 : DType::U32)
+                                           : (from_bytes ? DType::I16 : DType::I32);
+  const Form up = from_bytes ? Form::VPsllWi : Form::VPsllDi;
+  const Form down = from_bytes ? Form::VPsrlWi : Form::VPsrlDi;
+  const uint64_t low_bits = (uint64_t{1} << half) - 1;
+  const Reg lower = all_lanes(low_bits, 2 * half, width);
+  const Reg upper = all_lanes(low_bits << half, 2 * half, width);
+  auto op = [&](Reg a, Reg b) { return part_op({p.op, wider, width, a, b}); };
+  auto in = [&](Reg a, Reg half_lanes) { return bitwise(Op::And, a, half_lanes, width); };
+  const Reg b_high = shifted_by(down, width, p.b, half);
+  Reg low, high;
+  if (p.op == Op::Mul) {
+    low = in(op(p.a, p.b), lower);
+    high = shifted_by(up, width, op(shifted_by(down, width, p.a, half), b_high), half);
+  } else if (p.op == Op::Shl) {
+    low = in(op(p.a, in(p.b, lower)), lower);
+    high = op(in(p.a, upper), b_high);
+  } else {
+    const Reg raised = shifted_by(up, width, p.a, half);  // with its own sign
+    low = shifted_by(down, width, in(op(raised, in(p.b, lower)), upper), half);
+    high = in(op(p.a, b_high), upper);
   }
+  return bitwise(Op::Or, low, high, width);
 }
 
-int64_t predicate(Op op, bool floats) {
-  switch (op) {
-    case Op::Lt: return floats ? kFloatLt : kIntLt;
-    case Op::Le: return floats ? kFloatLe : kIntLe;
-    case Op::Eq: return floats ? kFloatEq : kIntEq;
-    default: return floats ? kFloatNe : kIntNe;
-  }
+// ---- whole vectors
+
+X86Selector::Layout X86Selector::layout(int bits, int lanes) const {
+  if (bits == 1) return {1, lanes, 64};
+  const int total = lanes * bits, parts = std::max(1, total / register_bits_);
+  return {parts, lanes / parts, std::max(128, total / parts)};
 }
 
-bool is_comparison(Op op) { return op == Op::Lt || op == Op::Le || op == Op::Eq || op == Op::Ne; }
-
-}  // namespace
-
-X86Selector::Layout X86Selector::layout(DType dtype, int lanes) {
-  if (is_bool(dtype)) return {lanes, 1, lanes, 64, 1};
-  const int total = lanes * bits(dtype), parts = std::max(1, total / kRegisterBits);
-  return {lanes, parts, lanes / parts, std::max(128, total / parts), bits(dtype) / 8};
-}
-
-void X86Selector::set_parts(NodeRef n, Parts p) {
+void X86Selector::set_vector(NodeRef n, Vector v) {
   vector_at_[n] = static_cast<uint32_t>(vectors_.size());
-  vectors_.push_back(std::move(p));
+  vectors_.push_back(std::move(v));
 }
 
-void X86Selector::copy_part(Reg to, Reg from, DType dtype, int width) {
-  emit(is_bool(dtype) ? Form::KmovQ : Form::VMovaps, width, {to, from});
+Reg X86Selector::new_part(const Vector& like) {
+  return like.bits == 1 ? mask() : vector_of(layout(like.bits, like.lanes).width);
+}
+
+void X86Selector::copy_parts(const Vector& to, const Vector& from) {
+  for (size_t p = 0; p < to.parts.size(); ++p)
+    emit(to.bits == 1 ? Form::KmovQ : Form::VMovaps, layout(to.bits, to.lanes).width,
+         {to.parts[p], from.parts[p]});
+}
+
+Vector X86Selector::copy_of(const Vector& v) {
+  Vector out{{}, v.bits, v.lanes};
+  for (size_t p = 0; p < v.parts.size(); ++p) out.parts.push_back(new_part(v));
+  copy_parts(out, v);
+  return out;
 }
 
 void X86Selector::select_vector(NodeRef n) {
   switch (n->op) {
     case Op::Store: return vector_store(n);
     case Op::SetAcc: {
-      const Layout l = layout(n->src(1));
-      for (size_t p = 0; p < parts(n->src(1)).size(); ++p)
-        copy_part(parts(n->src(0))[p], parts(n->src(1))[p], n->src(1)->dtype, l.width);
-      return;
+      const Vector to = vector(n->src(0));
+      return copy_parts(
+          to, is_bool(n->src(1)->dtype) ? mask_beside(n->src(1), to.bits) : vector(n->src(1)));
     }
     case Op::Acc:
-    case Op::GetAcc: {
-      const Layout l = layout(n);
-      Parts copies;
-      for (Reg from : Parts(parts(n->src(0)))) {
-        copies.push_back(is_bool(n->dtype) ? mask() : vector_of(l.width));
-        copy_part(copies.back(), from, n->dtype, l.width);
-      }
-      return set_parts(n, std::move(copies));
-    }
-    case Op::Load: return set_parts(n, vector_load(n));
-    case Op::Splat: return set_parts(n, splat(n));
-    case Op::Vec: return set_parts(n, vec(n));
-    default: return set_parts(n, vector_op(n));
+    case Op::GetAcc: return set_vector(n, copy_of(Vector(vector(n->src(0)))));
+    case Op::Load: return set_vector(n, vector_load(n));
+    case Op::Splat: return set_vector(n, splat(n));
+    case Op::Vec: return set_vector(n, vec(n));
+    default: return set_vector(n, vector_value(n));
   }
 }
 
-Parts X86Selector::vector_op(NodeRef n) {
-  const NodeRef first = n->src(n->op == Op::Where ? 1 : 0);
+Vector X86Selector::vector_value(NodeRef n) {
+  const NodeRef first = n->src(0);
   // The bits of a bool are 0 or 1, but a vector of bools is a mask.
-  if (n->op == Op::Cast || (n->op == Op::Bitcast && is_bool(n->src(0)->dtype))) {
-    Parts converted = vector_cast(n);
-    return converted.empty() ? lane_by_lane(n) : converted;
+  const bool of_mask = is_bool(n->dtype) || is_bool(first->dtype);
+  if (n->op == Op::Cast || (n->op == Op::Bitcast && of_mask)) {
+    Vector converted = vector_cast(n);
+    return converted.parts.empty() ? lane_by_lane(n) : converted;
   }
-  if (n->op == Op::Bitcast) return parts(n->src(0));
+  if (n->op == Op::Bitcast) return vector(first);
   if (n->op == Op::Where) return vector_where(n);
   if (is_bool(first->dtype)) return mask_op(n);
-  if (is_comparison(n->op)) return vector_comparison(n);
-  if (n->op == Op::Neg || n->op == Op::Not) return vector_negation(n);
-  if (n->op == Op::MulAcc) return vector_mulacc(n);
-  if (in_vector(n->dtype) && (n->op == Op::Max || n->op == Op::Min)) return vector_max(n);
-  const Layout l = layout(n);
-  Parts out;
-  const VectorForm* form = vector_form(n->op, n->dtype);
-  if (!form && n->op != Op::Trunc) return lane_by_lane(n);
-  for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p) {
-    const Reg r = vector_of(l.width), a = parts(n->src(0))[p];
-    if (n->op == Op::Trunc)
-      emit(of(n->dtype, Form::VRndscalePs, Form::VRndscalePd), l.width, {r, a}, kTowardsZero);
-    else if (n->nsrc == 1)
-      emit(form->form, l.width, {r, a});
-    else
-      emit(form->form, l.width, {r, a, parts(n->src(1))[p]});
-    out.push_back(r);
-  }
-  return out;
-}
-
-Reg X86Selector::all_lanes(uint64_t bits, int element_bits, int width) {
-  uint64_t wide = bits;
-  for (int b = element_bits; b < 64; b *= 2) wide |= wide << b;
-  const Reg r = vector_of(width);
-  emit(make(Form::VPbroadcastQ, width, {r}, pattern(wide, 64)));
-  return r;
-}
-
-/// Float: the sign flipped. Integers: 0 - x, or all bits flipped.
-Parts X86Selector::vector_negation(NodeRef n) {
-  const Layout l = layout(n);
-  const int width = bits(n->dtype);
-  const bool subtracts = n->op == Op::Neg && !in_vector(n->dtype);
-  const uint64_t flip =
-      n->op == Op::Not ? ~uint64_t{0} >> (64 - width) : uint64_t{1} << (width - 1);
-  const Reg constant = all_lanes(subtracts ? 0 : flip, width, l.width);
-  const Form minus = width == 8    ? Form::VPsubB
-                     : width == 16 ? Form::VPsubW
-                     : width == 32 ? Form::VPsubD
-                                   : Form::VPsubQ;
-  Parts out;
-  for (Reg x : Parts(parts(n->src(0)))) {
-    out.push_back(vector_of(l.width));
-    emit(subtracts ? minus : Form::VPxorQ, l.width, {out.back(), constant, x});
-  }
-  return out;
-}
-
-Parts X86Selector::vector_mulacc(NodeRef n) {
-  const Layout l = layout(n);
-  const bool floats = in_vector(n->dtype);
-  const VectorForm *times = vector_form(Op::Mul, n->dtype), *plus = vector_form(Op::Add, n->dtype);
-  if (!times || !plus) return lane_by_lane(n);
-  Parts out;
-  for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p) {
-    const Reg r = vector_of(l.width), a = parts(n->src(0))[p], b = parts(n->src(1))[p],
-              c = parts(n->src(2))[p];
-    if (floats) {
-      copy_part(r, c, n->dtype, l.width);
-      emit(of(n->dtype, Form::VFmadd231Ps, Form::VFmadd231Pd), l.width, {r, a, b});
-    } else {
-      const Reg product = vector_of(l.width);
-      emit(times->form, l.width, {product, a, b});
-      emit(plus->form, l.width, {r, product, c});
-    }
-    out.push_back(r);
-  }
-  return out;
-}
-
-/// As float_max: max(b, a) is a unless b > a; a NaN in b is put back.
-Parts X86Selector::vector_max(NodeRef n) {
-  const Layout l = layout(n);
-  const bool max = n->op == Op::Max;
-  const Form form =
-      max ? of(n->dtype, Form::VMaxPs, Form::VMaxPd) : of(n->dtype, Form::VMinPs, Form::VMinPd);
-  Parts out;
-  for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p) {
-    const Reg a = parts(n->src(0))[p], b = parts(n->src(1))[p], nan = mask();
-    const Reg most = vector_of(l.width), r = vector_of(l.width);
-    emit(comparison_form(n->dtype), l.width, {nan, b, b}, kUnordered);
-    emit(form, l.width, {most, b, a});
-    Instruction put_back = make(blend_form(bits(n->dtype)), l.width, {r, most, b});
-    put_back.mask = nan;
-    emit(put_back);
-    out.push_back(r);
-  }
-  return out;
-}
-
-// ---- masks
-
-Reg X86Selector::mask_three(Form form, Reg a, Reg b) {
-  const Reg r = mask();
-  emit(form, 64, {r, a, b});
-  return r;
-}
-
-Parts X86Selector::mask_op(NodeRef n) {
-  const Reg a = parts(n->src(0))[0];
-  const Reg b = n->nsrc > 1 ? parts(n->src(1))[0] : kNoReg;
-  auto inverted = [this](Reg m) {
-    const Reg r = mask();
-    emit(Form::KnotQ, 64, {r, m});
-    return r;
+  if (has_trait(n->op, kBoolResult)) return vector_comparison(n);
+  if (n->op == Op::Add && n->src(0)->op == Op::Neg) return difference(n->src(1), n->src(0)->src(0));
+  if (n->op == Op::Add && n->src(1)->op == Op::Neg) return difference(n->src(0), n->src(1)->src(0));
+  if (!vector_form(n->op, n->dtype)) return lane_by_lane(n);
+  Vector out{{}, bits(n->dtype), n->lanes};
+  auto part = [&](size_t operand, size_t p) {
+    return operand < n->nsrc ? vector(n->src(operand)).parts[p] : kNoReg;
   };
-  switch (n->op) {
-    case Op::Neg: return {a};
-    case Op::Not: return {inverted(a)};
-    case Op::Add:
-    case Op::Max:
-    case Op::Or: return {mask_three(Form::KorQ, a, b)};
-    case Op::Mul:
-    case Op::Min:
-    case Op::And: return {mask_three(Form::KandQ, a, b)};
-    case Op::Xor:
-    case Op::Ne: return {mask_three(Form::KxorQ, a, b)};
-    case Op::Eq: return {mask_three(Form::KxnorQ, a, b)};
-    case Op::Lt: return {mask_three(Form::KandnQ, a, b)};
-    case Op::Le: return {mask_three(Form::KorQ, inverted(a), b)};
-    case Op::Shl:
-    case Op::Shr: return {mask_three(Form::KandnQ, b, a)};
-    case Op::MulAcc:
-      return {mask_three(Form::KorQ, mask_three(Form::KandQ, a, b), parts(n->src(2))[0])};
-    default: break;
-  }
-  internal_error("lower.x86", "{} on bool has no instruction", info(n->op).mnemonic);
-}
-
-Parts X86Selector::vector_where(NodeRef n) {
-  const Reg chosen = parts(n->src(0))[0];
-  if (is_bool(n->dtype))
-    return {mask_three(Form::KorQ, mask_three(Form::KandQ, chosen, parts(n->src(1))[0]),
-                       mask_three(Form::KandnQ, chosen, parts(n->src(2))[0]))};
-  const Layout l = layout(n);
-  Parts out;
-  for (int p = 0; p < l.parts; ++p) {
-    const auto at = static_cast<size_t>(p);
-    Instruction blend = make(blend_form(bits(n->dtype)), l.width,
-                             {vector_of(l.width), parts(n->src(2))[at], parts(n->src(1))[at]});
-    blend.mask = part_of_mask(chosen, p * l.per_part);
-    emit(blend);
-    out.push_back(blend.regs[0]);
-  }
+  const Layout l = layout(out.bits, out.lanes);
+  for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p)
+    out.parts.push_back(part_op({n->op, n->dtype, l.width, part(0, p), part(1, p), part(2, p),
+                                 n->nsrc > 1 && is_number(n->src(1))}));
   return out;
 }
 
-Parts X86Selector::vector_comparison(NodeRef n) {
-  const DType d = n->src(0)->dtype;
-  const Layout l = layout(n->src(0));
-  Parts masks;
-  for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p) {
-    masks.push_back(mask());
-    emit(comparison_form(d), l.width, {masks.back(), parts(n->src(0))[p], parts(n->src(1))[p]},
-         predicate(n->op, in_vector(d)));
-  }
-  return {joined_masks(masks, l.per_part)};
-}
-
-/// Masks whose bits beyond `lanes_each` are 0, one after the other.
-Reg X86Selector::joined_masks(std::span<const Reg> masks, int lanes_each) {
-  Reg all = masks[0];
-  for (size_t p = 1; p < masks.size(); ++p) {
-    const Reg moved = mask();
-    emit(Form::KshiftlQ, 64, {moved, masks[p]}, static_cast<int64_t>(p) * lanes_each);
-    all = mask_three(Form::KorQ, all, moved);
-  }
-  return all;
-}
-
-Reg X86Selector::part_of_mask(Reg all, int first_lane) {
-  if (first_lane == 0) return all;
-  const Reg r = mask();
-  emit(Form::KshiftrQ, 64, {r, all}, first_lane);
-  return r;
+/// Exactly what adding the negation gives, but for the sign of a NaN.
+Vector X86Selector::difference(NodeRef a, NodeRef b) {
+  const Vector &x = vector(a), &y = vector(b);
+  const Layout l = layout(x.bits, x.lanes);
+  Vector out{{}, x.bits, x.lanes};
+  for (size_t p = 0; p < x.parts.size(); ++p)
+    out.parts.push_back(
+        vector_op(usable_form(kSubtractions, a->dtype), l.width, x.parts[p], y.parts[p]));
+  return out;
 }
 
 }  // namespace weft::lower
