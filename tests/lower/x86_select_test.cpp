@@ -85,16 +85,16 @@ TEST_P(X86Select, CastsOfManyLanesAreInstructions) {
       {DType::F16, DType::F32}, {DType::F32, DType::BF16}, {DType::I8, DType::F32},
       {DType::F32, DType::U8},  {DType::U32, DType::F64},  {DType::F64, DType::I16},
       {DType::I64, DType::I8},  {DType::Bool, DType::F64}, {DType::F16, DType::Bool}};
-  for (const auto& [from, to] : kCasts)
+  for (const auto& c : kCasts)
     for (int lanes : {2, 16, 64}) {
-      const auto code =
-          selected(GetParam(), from, to, lanes, [to = to](ProgramBuilder& b, NodeRef x, NodeRef) {
-            return b.emit(Op::Cast, to, {x}, {}, x->lanes);
-          });
+      const auto code = selected(GetParam(), c.from, c.to, lanes,
+                                 [to = c.to](ProgramBuilder& b, NodeRef x, NodeRef) {
+                                   return b.emit(Op::Cast, to, {x}, {}, x->lanes);
+                                 });
       EXPECT_TRUE(std::none_of(
           code.begin(), code.end(),
           [](const Instruction& i) { return i.has_memory && i.address.base == x86::kRsp; }))
-          << name(from) << " to " << name(to) << ", " << lanes << " lanes";
+          << name(c.from) << " to " << name(c.to) << ", " << lanes << " lanes";
     }
 }
 

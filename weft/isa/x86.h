@@ -116,6 +116,18 @@ enum Condition : uint8_t {
   kGreater = 15
 };
 
+/// Predicates of float comparisons, as immediates; those of order are false where an operand is
+/// NaN.
+enum FloatPredicate : uint8_t {
+  kFloatEq = 0,
+  kUnordered = 3,  ///< an operand is NaN
+  kFloatNe = 4,
+  kOrdered = 7,
+  kFloatLt = 0x11,
+  kFloatLe = 0x12,
+  kFloatGe = 0x1d
+};
+
 /// Bytes of one memory operand of the instruction.
 int memory_bytes(const Instruction& i);
 

@@ -188,7 +188,8 @@ class TileSearch {
   void try_tiles(const Tiling& start) {
     const std::vector<Candidate> open = open_candidates();
     const auto registers = static_cast<size_t>(std::max(8, target_.vector_registers));
-    const size_t most = body_->own == 0 ? 4 : registers - registers / 8;
+    // Beside accumulators, up to three operands and a result on its way need registers.
+    const size_t most = body_->own == 0 ? 4 : registers - 4;
     for (size_t a = 0; a < open.size(); ++a)
       for (int64_t fa : open[a].factors) {
         if (static_cast<size_t>(fa) > most) break;

@@ -8,7 +8,6 @@ using namespace x86;
 
 namespace {
 
-constexpr int64_t kOrdered = 7;  // a comparison's predicate: neither operand is NaN
 constexpr double kTwo63 = 0x1p63, kTwo64 = 0x1p64;
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Bool vectors, in mask registers or as lanes of ones and zeros.
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/dtype/value.h"
 #include "weft/lower/x86/selector.h"
@@ -9,9 +11,14 @@ using namespace x86;
 
 namespace {
 
-// Predicates of float comparisons (quiet) and of integer ones.
-constexpr int64_t kFloatEq = 0, kFloatNe = 4, kFloatLt = 0x11, kFloatLe = 0x12;
-constexpr int64_t kIntEq = 0, kIntNe = 4, kIntLt = 1, kIntLe = 2;
+/// A comparison's predicate, as an immediate.
+struct Predicate {
+  Op op;
+  FloatPredicate floats;
+  int64_t integers;
+};
+constexpr Predicate kPredicates[] = {
+    {Op::Eq, kFloatEq, 0}, {Op::Lt, kFloatLt, 1}, {Op::Le, kFloatLe, 2}, {Op::Ne, kFloatNe, 4}};
 
 constexpr std::pair<DType, Form> kPredicated[] = {
     {DType::F32, Form::VCmpPsK}, {DType::F64, Form::VCmpPdK}, {DType::F32, Form::VCmpPs},
@@ -20,9 +27,9 @@ constexpr std::pair<DType, Form> kPredicated[] = {
     {DType::U16, Form::VPcmpUw}, {DType::U32, Form::VPcmpUd}, {DType::U64, Form::VPcmpUq},
 };
 // By bits of an element from here on.
-constexpr std::pair<int, Form> kEqual[] = {
+constexpr std::pair<int, Form> kEqualForms[] = {
     {8, Form::VPcmpeqB}, {16, Form::VPcmpeqW}, {32, Form::VPcmpeqD}, {64, Form::VPcmpeqQ}};
-constexpr std::pair<int, Form> kGreater[] = {
+constexpr std::pair<int, Form> kGreaterForms[] = {
     {8, Form::VPcmpgtB}, {16, Form::VPcmpgtW}, {32, Form::VPcmpgtD}, {64, Form::VPcmpgtQ}};
 constexpr std::pair<int, Form> kTests[] = {
     {8, Form::VPtestmB}, {16, Form::VPtestmW}, {32, Form::VPtestmD}, {64, Form::VPtestmQ}};
@@ -63,13 +70,9 @@ Form by_bits(const std::pair<int, Form> (&rows)[n], int bits) {
   internal_error("lower.x86", "no form for elements of {} bits", bits);
 }
 
-int64_t predicate(Op op, bool floats) {
-  switch (op) {
-    case Op::Lt: return floats ? kFloatLt : kIntLt;
-    case Op::Le: return floats ? kFloatLe : kIntLe;
-    case Op::Eq: return floats ? kFloatEq : kIntEq;
-    default: return floats ? kFloatNe : kIntNe;
-  }
+const Predicate& predicate(Op op) {
+  return *std::find_if(std::begin(kPredicates), std::end(kPredicates),
+                       [op](const Predicate& p) { return p.op == op; });
 }
 
 DType signed_int(int bits) {
@@ -81,10 +84,10 @@ DType signed_int(int bits) {
 // ---- comparing, one register
 
 Reg X86Selector::compared(Op op, DType d, Reg a, Reg b, int width) {
-  if (in_vector(d)) return compared_floats(predicate(op, true), d, a, b, width);
+  if (in_vector(d)) return compared_floats(predicate(op).floats, d, a, b, width);
   if (!wide_) return compared_lanes(op, d, a, b, width);
   const Reg r = mask();
-  emit(usable_form(kPredicated, d), width, {r, a, b}, predicate(op, false));
+  emit(usable_form(kPredicated, d), width, {r, a, b}, predicate(op).integers);
   return r;
 }
 
@@ -102,7 +105,7 @@ Reg X86Selector::compared_lanes(Op op, DType d, Reg a, Reg b, int width) {
     a = bitwise(Op::Xor, a, sign, width), b = bitwise(Op::Xor, b, sign, width);
   }
   if (op == Op::Lt) std::swap(a, b);
-  const Reg r = vector_op(by_bits(equality ? kEqual : kGreater, bits(d)), width, a, b);
+  const Reg r = vector_op(by_bits(equality ? kEqualForms : kGreaterForms, bits(d)), width, a, b);
   if (op == Op::Eq || op == Op::Lt) return r;
   return bitwise(Op::Xor, r, all_lanes(~uint64_t{0}, 64, width), width);
 }

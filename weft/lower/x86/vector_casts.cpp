@@ -10,9 +10,6 @@ using namespace x86;
 
 namespace {
 
-// Predicates of float comparisons.
-constexpr int64_t kOrdered = 7, kFloatGe = 0x1d, kUnordered = 3;
-
 constexpr DTypeSet set_of(std::initializer_list<DType> list) {
   DTypeSet set = 0;
   for (DType d : list) set |= dtype_bit(d);

@@ -10,7 +10,6 @@ using namespace x86;
 
 namespace {
 
-constexpr int64_t kUnordered = 3;     // a comparison's predicate: true where an operand is NaN
 constexpr int64_t kTowardsZero = 11;  // rounding: truncate, raise nothing
 
 enum : uint8_t { kSigned = 1, kUnsigned = 2, kFloat = 4, kInt = kSigned | kUnsigned };
