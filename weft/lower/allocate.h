@@ -7,9 +7,9 @@ namespace weft::lower {
 
 /// Gives every virtual register of `program` one of the machine's, spilling where there are too
 /// few: the value with the fewest uses (those in inner loops count tenfold each) per instruction
-/// that it would occupy a register for. Constants are computed again instead of being stored. Moves
-/// between equal registers are gone afterwards. Throws InternalError where two values need the same
-/// fixed register at once.
+/// that it would occupy a register for. Constants, and loads that nothing changes until their last
+/// use, are had again instead of being stored. Moves between equal registers are gone afterwards.
+/// Throws InternalError where two values need the same fixed register at once.
 ///
 /// Method: Poletto and Sarkar, "Linear Scan Register Allocation", 1999; repeated with the spill
 /// code in place until nothing spills.
