@@ -57,6 +57,8 @@ TEST(IsaLevels, AContextKeepsToItsOption) {
   Context context(options);
   EXPECT_EQ(CpuFeatures::of(context).bits(), 0u);
   EXPECT_EQ(make_target("c", context).lanes(DType::F32), 4);
+  EXPECT_NO_THROW(check_features("c", "CPU:C", context));
+  EXPECT_THROW(check_features("x86", "NULL:X86", context), DeviceError);
   options.isa = "sse";
   Context wrong(options);
   EXPECT_THROW(make_target("c", wrong), Error);

@@ -1,6 +1,4 @@
 // CPU:X86: machine code of ours, copied into executable memory. Needs no compiler.
-#include <cerrno>
-
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/code_memory.h"
@@ -50,20 +48,10 @@ class X86Device : public HostDevice {
   std::shared_ptr<CodeMemory> memory_ = std::make_shared<CodeMemory>();
 };
 
-constexpr CpuFeature kNeeded[] = {CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::F16c,
-                                  CpuFeature::Bmi2};
-
 }  // namespace
 
 std::unique_ptr<Device> make_x86_device(Context& context, std::string name, DeviceId id) {
-  const CpuFeatures& cpu = CpuFeatures::of(context);
-  for (CpuFeature f : kNeeded)
-    if (!cpu.has(f))
-      fail_device(
-          "open", ENOSYS, name,
-          "the CPU lacks AVX2, FMA, F16C or BMI2, which our machine code uses (it has: {}); "
-          "use CPU:C or CPU:INTERP",
-          cpu.text());
+  check_features("x86", name, context);
   return std::make_unique<X86Device>(context, std::move(name), id);
 }
 

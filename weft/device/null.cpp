@@ -120,6 +120,7 @@ class NullDevice : public Device {
 
 std::unique_ptr<Device> make_null_device(Context& context, std::string name, DeviceId id,
                                          std::string_view target) {
+  check_features(target, name, context);
   return std::make_unique<NullDevice>(context, std::move(name), id, target);
 }
 

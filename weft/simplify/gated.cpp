@@ -182,7 +182,7 @@ std::vector<NodeRef> conjuncts(NodeRef valid) {
 
 NodeRef conjunction(Graph& g, std::span<const NodeRef> parts) {
   NodeRef all = g.boolean(true);
-  for (NodeRef p : parts) all = g.logical_and(all, p);
+  for (NodeRef part : parts) all = g.logical_and(all, part);
   return all;
 }
 

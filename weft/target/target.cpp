@@ -1,6 +1,7 @@
 #include "weft/target/target.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "weft/base/context.h"
@@ -58,12 +59,17 @@ constexpr VectorRow kVectorRows[] = {
     {[](const CpuFeatures&) { return true; }, 128, 16},
 };
 
+// What selection takes for granted.
+constexpr CpuFeature kX86Needs[] = {CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::F16c,
+                                    CpuFeature::Bmi2};
+
 struct TargetRow {
   std::string_view name, renderer;
   std::span<const NativeOp> ops;
   bool host_vectors;  // vector width from kVectorRows, else the fixed one below
   int vector_bits, vector_registers, max_lanes, max_unroll;
   bool always_fma, machine_code;
+  std::span<const CpuFeature> needs = {};
 };
 
 // interp gains from long vectors whatever the host: an instruction is dispatched once for all
@@ -71,7 +77,7 @@ struct TargetRow {
 constexpr TargetRow kTargets[] = {
     {"c", "c", kHostOps, true, 0, 0, 64, 64, false, false},
     {"interp", "", kHostOps, false, 512, 32, 64, 16, true, false},
-    {"x86", "x86", kHostOps, true, 0, 0, 64, 64, true, true},
+    {"x86", "x86", kHostOps, true, 0, 0, 64, 64, true, true, kX86Needs},
 };
 
 constexpr std::string_view kTargetNames[] = {kTargets[0].name, kTargets[1].name, kTargets[2].name};
@@ -106,6 +112,17 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
     t.vector_registers = vectors->registers;
   }
   return t;
+}
+
+void check_features(std::string_view target, std::string_view device, Context& context) {
+  const CpuFeatures& cpu = CpuFeatures::of(context);
+  for (CpuFeature f : find_row(target).needs)
+    if (!cpu.has(f))
+      fail_device(
+          "open", ENOSYS, device,
+          "the CPU lacks AVX2, FMA, F16C or BMI2, which our machine code uses (it has: {}); "
+          "use CPU:C or CPU:INTERP",
+          cpu.text());
 }
 
 Target make_target(std::string_view name, Context& context) {

@@ -54,6 +54,8 @@ struct Target {
 /// The row called `name` for a machine with these features; unknown names are an Error listing the
 /// rows.
 Target make_target(std::string_view name, const CpuFeatures& cpu, int threads);
+/// A DeviceError for `device` where this context's machine cannot run the target's code.
+void check_features(std::string_view target, std::string_view device, Context& context);
 /// For this context's machine and number of threads.
 Target make_target(std::string_view name, Context& context);
 
