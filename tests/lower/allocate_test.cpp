@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/support/random.h"
@@ -23,7 +24,8 @@ class Small final : public InstructionSet {
   explicit Small(size_t count) : count_(count) {}
   RegisterUses operands(Instruction& i) const override { return all_.operands(i); }
   std::span<const Reg> allocatable(RegClass kind) const override {
-    return all_.allocatable(kind).first(count_);
+    const std::span<const Reg> all = all_.allocatable(kind);
+    return all.first(std::min(count_, all.size()));
   }
   Instruction move(RegClass k, int bits, Reg to, Reg from) const override {
     return all_.move(k, bits, to, from);
