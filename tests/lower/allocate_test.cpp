@@ -111,8 +111,8 @@ class Machine {
 
   /// Few cells, so that stores change what was loaded.
   size_t cell(const Address& a) const {
-    const int64_t index = a.index == kNoReg ? 0 : regs_.at(a.index);
-    return static_cast<size_t>(regs_.at(a.base) + index + a.displacement) % 4;
+    const auto number = [&](Reg r) { return static_cast<uint64_t>(r == kNoReg ? 0 : regs_.at(r)); };
+    return (number(a.base) + number(a.index) + static_cast<uint64_t>(a.displacement)) % 4;
   }
 
   std::map<Reg, int64_t> regs_;
