@@ -1,4 +1,5 @@
 // Casts, loads and stores of the interpreter.
+#include <atomic>
 #include <bit>
 #include <type_traits>
 
@@ -115,13 +116,15 @@ const Instr* load(const Instr* i, Frame& f) {
   return i + 1;
 }
 
-// c: value.
+// c: value. Tiles that overlap store the same bits to the same elements, perhaps by two workers at
+// once: each store is one atomic, unordered one.
 template <class T, class Index, bool kMasked>
 const Instr* store(const Instr* i, Frame& f) {
   if (kMasked && *at<uint8_t>(f, i->b) == 0) return i + 1;
   T* to = static_cast<T*>(f.args->buffers[i->slot]) + *at<Index>(f, i->a);
   const T* value = at<T>(f, i->c);
-  for (uint32_t k = 0; k < i->n; ++k) to[k] = value[k];
+  for (uint32_t k = 0; k < i->n; ++k)
+    std::atomic_ref<T>(to[k]).store(value[k], std::memory_order_relaxed);
   return i + 1;
 }
 
