@@ -2,6 +2,8 @@
 #include "weft/device/code_memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -46,6 +48,25 @@ TEST(CodeMemory, CodeOutlivesTheDevicesHandle) {
   const auto code = add(*memory, 42);
   memory.reset();
   EXPECT_EQ(call(*code), 42);
+}
+
+/// A child that drops what it inherited, and makes functions of its own, changes nothing of its
+/// parent's.
+TEST(CodeMemory, AForkedChildLeavesItsParentsCode) {
+  const auto memory = std::make_shared<CodeMemory>();
+  auto inherited = add(*memory, 42);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto own = add(*memory, 7);
+    const bool right = call(*inherited) == 42 && call(*own) == 7;
+    inherited.reset();
+    ::_exit(right && call(*own) == 7 ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(call(*inherited), 42);
+  EXPECT_EQ(call(*add(*memory, 8)), 8);
 }
 
 TEST(CodeMemory, ALargeFunctionGetsARegionOfItsOwn) {

@@ -1,6 +1,7 @@
 #include "weft/device/code_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -47,6 +48,7 @@ std::shared_ptr<const CodeMemory::Code> CodeMemory::add(std::span<const std::byt
   std::lock_guard lock(mutex_);
   for (size_t r = 0;; ++r) {
     if (r == regions_.size()) r = grow(bytes);
+    if (regions_[r].owner != ::getpid()) continue;
     std::vector<Hole>& holes = regions_[r].holes;
     const auto hole = std::find_if(holes.begin(), holes.end(),
                                    [bytes](const Hole& h) { return h.bytes >= bytes; });
@@ -79,6 +81,7 @@ size_t CodeMemory::grow(size_t bytes) {
   regions_.push_back({static_cast<std::byte*>(writable),
                       static_cast<const std::byte*>(executable),
                       size,
+                      ::getpid(),
                       {{0, size}}});
   return regions_.size() - 1;
 }
@@ -86,6 +89,7 @@ size_t CodeMemory::grow(size_t bytes) {
 void CodeMemory::give_back(size_t region, size_t begin, size_t bytes) {
   std::lock_guard lock(mutex_);
   used_ -= bytes;
+  if (regions_[region].owner != ::getpid()) return;  // the parent of this process runs it
   std::vector<Hole>& holes = regions_[region].holes;
   // What is executed by mistake traps (int3).
   std::memset(regions_[region].writable + begin, 0xcc, bytes);

@@ -1,5 +1,7 @@
 // CodeMemory: memory for generated machine code, never writable and executable at one address.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -10,6 +12,9 @@ namespace weft {
 
 /// Regions of shared memory, mapped twice: writable here, executable there. Code is copied in
 /// without changing any protection, so that other threads' mappings are never disturbed.
+///
+/// A forked child shares the regions it inherits: it runs what is there, leaves them as they are
+/// and adds to regions of its own. What its parent gives back later may change under it.
 class CodeMemory : public std::enable_shared_from_this<CodeMemory> {
  public:
   CodeMemory() = default;
@@ -48,6 +53,7 @@ class CodeMemory : public std::enable_shared_from_this<CodeMemory> {
     std::byte* writable;
     const std::byte* executable;
     size_t bytes;
+    pid_t owner;
     std::vector<Hole> holes;  // by position, never adjacent
   };
   size_t grow(size_t bytes);
