@@ -6,6 +6,7 @@
 // reduce.add(a * b, k, i') with i' = range(where(c, size, 0)). Bit for bit the same: a sum that
 // starts with +0 never becomes -0, and adding +0 to anything else changes nothing.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "weft/lower/range_set.h"
@@ -35,9 +36,12 @@ class Skipper {
       if (is_loop_op(n->op)) consider(n);
     for (size_t r = 0; r < masks_.size(); ++r)
       if (masks_[r] && !masks_[r]->empty()) skips_.push_back({deps_.ranges()[r], *masks_[r]});
-    std::erase_if(skips_, [this](const Skip& s) { return waits_for_another(s); });
+    std::vector<Skip> independent;
+    std::copy_if(skips_.begin(), skips_.end(), std::back_inserter(independent),
+                 [this](const Skip& s) { return !waits_for_another(s); });
+    skips_ = std::move(independent);
     if (skips_.empty()) return deps_.order().back();
-    for (Skip& s : skips_) shorter_.set(s.range, shorter(s));
+    for (const Skip& s : skips_) shorter_.set(s.range, shorter(s));
     return rebuild(deps_.order().back(),
                    [this](NodeRef n, std::span<const NodeRef> src) { return image(n, src); });
   }
