@@ -8,7 +8,9 @@ namespace {
 
 // Zen 5 (AMD, "Software Optimization Guide for the AMD Zen5 Microarchitecture", 58455): six integer
 // pipes, four vector pipes of which two multiply and two add, two 512-bit loads or four smaller
-// ones and one 512-bit store or two smaller ones per cycle, eight instructions dispatched.
+// ones and one 512-bit store or two smaller ones per cycle, eight instructions dispatched. Entered
+// from memory of that guide and not compared with it since: good for finding what a loop waits for,
+// not for predicting its time.
 struct Resource {
   std::string_view name;
   double per_cycle;  // instructions

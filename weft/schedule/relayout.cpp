@@ -117,6 +117,7 @@ class Relayout {
   void improve(size_t k) {
     const KernelPlan& kernel = plan_.kernels[k];
     const std::vector<Operand>& loads = loads_[k];
+    if (reduces_well(kernel, loads)) return;
     Choice best;
     for (NodeRef r : kernel.ranges) {
       Choice choice;
@@ -125,7 +126,7 @@ class Relayout {
         continue;
       if (!best.range || choice.elements < best.elements) best = std::move(choice);
     }
-    if (!best.range || best.moved.empty() || reduces_well(kernel, loads)) return;
+    if (!best.range) return;
     for (const Operand& o : best.moved) move(static_cast<int>(k), o, best.range);
   }
 
