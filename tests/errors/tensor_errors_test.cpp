@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/tensor/reductions.h"
 
 namespace weft {
 namespace {
@@ -224,6 +225,9 @@ const UserError kErrors[] = {
      "NULL, "
      "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP, CPU:X86, NULL:X86",
      [] { f({4}).to("tpu"); }},
+    {"[vector_norm] p is -1: give a number that is not negative", [] { vector_norm(f({2}), -1); }},
+    {"[logcumsumexp] needs floating-point numbers: got i32 of shape (2,); cast it first",
+     [] { logcumsumexp(i({2})); }},
 };
 
 class TensorErrors : public ::testing::Test {

@@ -1,5 +1,7 @@
 #include "tests/tensor/differentiable.h"
 
+#include "weft/tensor/reductions.h"
+
 namespace weft {
 
 using In = const std::vector<Tensor>&;
@@ -65,6 +67,15 @@ const std::vector<Differentiable>& differentiable() {
       {"cumsum", {{2, 4}}, [](In x) { return x[0].cumsum(1); }},
       {"cumprod", {{2, 4}}, [](In x) { return x[0].cumprod(1); }},
       {"cummax cummin", {{2, 4}}, [](In x) { return x[0].cummax(1) * x[0].cummin(1); }},
+      {"cummax position", {{2, 4}}, [](In x) { return cummax(x[0], 1).values; }},
+      {"logcumsumexp", {{2, 4}}, [](In x) { return logcumsumexp(x[0] * 3, 1); }},
+      {"norms",
+       {{2, 3}},
+       [](In x) { return normalize(x[0], 3) + softmin(x[0]) + vector_norm(x[0], 1, 1, true); }},
+      {"rounded div lerp",
+       {{3}, {3}},
+       [](In x) { return x[0].div(x[1]) + x[0].lerp(x[1], 0.3) + x[0].copysign(x[1]); }},
+      {"logaddexp", {{3}, {3}}, [](In x) { return x[0].logaddexp(x[1]); }},
       {"sort", {{2, 5}}, [](In x) { return x[0].sort().first; }},
       {"topk", {{6}}, [](In x) { return x[0].topk(3).first; }},
       {"matmul", {{2, 3}, {3, 2}}, [](In x) { return x[0].matmul(x[1]); }},

@@ -301,6 +301,9 @@ class Tensor {
   // max and min are an Error.
   Tensor sum(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor prod(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
+  /// In this dtype from the first element on.
+  Tensor sum(const Axes& axes, bool keepdim, DType dtype, CallSite = CallSite::here()) const;
+  Tensor prod(const Axes& axes, bool keepdim, DType dtype, CallSite = CallSite::here()) const;
   Tensor max(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor min(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor any(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
