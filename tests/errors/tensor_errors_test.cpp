@@ -3,6 +3,7 @@
 
 #include "tests/tensor/tensor_test.h"
 #include "weft/tensor/reductions.h"
+#include "weft/tensor/selection.h"
 
 namespace weft {
 namespace {
@@ -80,9 +81,6 @@ const UserError kErrors[] = {
     {"[index] a slice step of 0 goes nowhere: use 1 or -1", [] { f({2})[{Slice(0, 2, 0)}]; }},
     {"[index] positions must be integers: got f32 of shape (2,); cast them",
      [] { f({2})[f({2})]; }},
-    {"[index] bool masks select a number of elements that is not known when the graph is built: "
-     "use where() or masked_fill()",
-     [] { f({2})[b({2})]; }},
     {"[gather] an index of shape (2,) does not fit (2, 3): the ranks must be equal, and only axis "
      "0 may be longer",
      [] { f({2, 3}).gather(0, i({2})); }},
@@ -228,6 +226,19 @@ const UserError kErrors[] = {
     {"[vector_norm] p is -1: give a number that is not negative", [] { vector_norm(f({2}), -1); }},
     {"[logcumsumexp] needs floating-point numbers: got i32 of shape (2,); cast it first",
      [] { logcumsumexp(i({2})); }},
+    {"[masked_select] the mask must be bool: got i32 of shape (2,); compare it with 0",
+     [] { masked_select(f({2}), i({2})); }},
+    {"[masked_select] size -1 is negative", [] { masked_select(f({2}), b({2}), -1); }},
+    {"[searchsorted] the sorted tensor needs an axis: got shape ()",
+     [] { searchsorted(f({}), f({2})); }},
+    {"[searchsorted] sorted (2, 3) and values (3, 1) do not fit: the sorted tensor must be 1-D or "
+     "have the same axes before the last",
+     [] { searchsorted(f({2, 3}), f({3, 1})); }},
+    {"[take_along_axis] positions (2,) and (2, 3) must have the same number of axes",
+     [] { take_along_axis(f({2, 3}), i({2}), 0); }},
+    {"[index] a mask of shape (3,) does not fit (2, 3): it must have the sizes of the 1 axes that "
+     "it selects from, (2,)",
+     [] { f({2, 3})[b({3})]; }},
 };
 
 class TensorErrors : public ::testing::Test {

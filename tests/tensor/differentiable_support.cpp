@@ -1,6 +1,7 @@
 #include "tests/tensor/differentiable.h"
 
 #include "weft/tensor/reductions.h"
+#include "weft/tensor/selection.h"
 
 namespace weft {
 
@@ -56,6 +57,28 @@ const std::vector<Differentiable>& differentiable() {
          y[{Slice(), 1}].assign(x[1]);
          y[0] *= 2;
          return y;
+       }},
+      {"masked_select", {{2, 3}}, [](In x) { return masked_select(x[0], x[0] > 0, 4, 2); }},
+      {"mask write",
+       {{2, 3}, {3}},
+       [](In x) {
+         Tensor y = x[0] * 1;
+         y.index_put({Tensor::of({false, true})}, x[1]);
+         return y;
+       }},
+      {"take put",
+       {{2, 3}, {2}},
+       [](In x) {
+         const Tensor at = Tensor::of({4, 1});
+         return put(x[0], at, x[1]) + take(x[0], at).sum();
+       }},
+      {"scatter_reduce",
+       {{4}, {3}},
+       [](In x) {
+         const Tensor at = Tensor::of({1, 3, 1});
+         return scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Mean, false) +
+                scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Amax) +
+                scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Prod, false);
        }},
       {"sum mean", {{2, 3}}, [](In x) { return x[0].sum(0) * x[0].mean(0); }},
       {"max min", {{2, 3}}, [](In x) { return x[0].max(1) + x[0].min(1); }},

@@ -105,8 +105,7 @@ Tensor horner(const Tensor& x, const double (&c)[N]) {
 /// atan of 0 <= x <= 0.66.
 Tensor small_atan(const Tensor& x) {
   const Tensor z = x * x;
-  if (x.dtype() == DType::F64)
-    return x + x * (z * horner(z, kAtanTop) / horner(z, kAtanBottom));
+  if (x.dtype() == DType::F64) return x + x * (z * horner(z, kAtanTop) / horner(z, kAtanBottom));
   // Least maximum error of the rest of the series over [0, tan(pi/8)], 1e-8: Cephes atanf.c.
   return x + x * (z * z.polynomial({8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1,
                                     -3.33329491539e-1}));
@@ -188,8 +187,7 @@ Tensor double_erf(const Tensor& a) {
   const Tensor small = a < 0.46875, b = small.where(1, a.minimum(6));
   const Tensor c = small.where(a, 0), z = c * c;
   const Tensor near = c * (horner(z, kErfTop) / horner(z, kErfBottom));
-  return small.where(near,
-                     1 - horner(b, kErfcTop) / horner(b, kErfcBottom) * (-(b * b)).exp());
+  return small.where(near, 1 - horner(b, kErfcTop) / horner(b, kErfcBottom) * (-(b * b)).exp());
 }
 
 /// Up to 1/2 the power series, 2 / sqrt(pi) * (-1)^n / (n! (2n + 1)); above it Abramowitz and
