@@ -1,5 +1,7 @@
 #include "tests/tensor/differentiable.h"
 
+#include "weft/tensor/einsum.h"
+#include "weft/tensor/movement.h"
 #include "weft/tensor/reductions.h"
 #include "weft/tensor/selection.h"
 
@@ -80,6 +82,20 @@ const std::vector<Differentiable>& differentiable() {
                 scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Amax) +
                 scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Prod, false);
        }},
+      {"pad modes",
+       {{3, 2}},
+       [](In x) {
+         return pad(x[0], {{2, 1}, {1, 0}}, PadMode::Reflect) +
+                pad(x[0], {{1, 2}, {1, 0}}, PadMode::Replicate) *
+                    pad(x[0], {{3, 0}, {0, 1}}, PadMode::Circular);
+       }},
+      {"diagonal diag", {{3, 4}}, [](In x) { return diag(x[0].diagonal(1), -1); }},
+      {"einsum",
+       {{2, 3}, {3, 2}, {2}},
+       [](In x) { return einsum("ij,jk,k->ik", x) + einsum("ij,ji->", {x[0], x[1]}); }},
+      {"rearrange",
+       {{2, 4}},
+       [](In x) { return rearrange(x[0], "a (b c) -> b (c a)", {{"b", 2}}); }},
       {"sum mean", {{2, 3}}, [](In x) { return x[0].sum(0) * x[0].mean(0); }},
       {"max min", {{2, 3}}, [](In x) { return x[0].max(1) + x[0].min(1); }},
       {"prod", {{2, 3, 2}}, [](In x) { return x[0].prod({0, 2}); }},

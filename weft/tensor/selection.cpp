@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/movement.h"
 
 namespace weft {
 
@@ -29,15 +30,6 @@ int64_t checked_size(const char* tag, std::optional<int64_t> size, const Tensor&
   return size ? *size : counted(mask);
 }
 
-/// Both in the shape that they broadcast to.
-std::pair<Tensor, Tensor> broadcasted(const char* tag, const Tensor& a, const Tensor& b) {
-  const OpScope scope(a, CallSite::here());
-  const NodeRef nodes[] = {a.node(), b.node()};
-  const build::Extents dims = broadcast(tag, nodes);
-  return {scope.result(build::broadcast_to(scope.g, nodes[0], dims)),
-          scope.result(build::broadcast_to(scope.g, nodes[1], dims))};
-}
-
 }  // namespace
 
 Tensor masked_select(const Tensor& x, const Tensor& mask, std::optional<int64_t> size, Scalar fill,
@@ -46,9 +38,9 @@ Tensor masked_select(const Tensor& x, const Tensor& mask, std::optional<int64_t>
   if (!is_bool(mask.dtype()))
     fail_type("masked_select", "the mask must be bool: got {} of shape {}; compare it with 0",
               name(mask.dtype()), mask.dims().text());
-  const auto [values, wanted] = broadcasted("masked_select", x, mask);
-  const Tensor flat = wanted.flatten();
-  return compacted(values.flatten(), flat, checked_size("masked_select", size, flat), fill);
+  const std::vector<Tensor> both = broadcast_tensors({x, mask});
+  const Tensor flat = both[1].flatten();
+  return compacted(both[0].flatten(), flat, checked_size("masked_select", size, flat), fill);
 }
 
 Tensor nonzero(const Tensor& x, std::optional<int64_t> size, int64_t fill, CallSite at) {
