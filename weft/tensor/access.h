@@ -87,6 +87,8 @@ std::string shape_text(NodeRef n);
 build::Extents broadcast(const char* tag, std::span<const NodeRef> operands);
 /// One number for every spatial axis, or as many as there are.
 Ints per_axis(const char* tag, const char* what, const Ints& given, size_t count);
+/// x moved by one place towards the end of axis, `value` in front.
+Tensor delayed(const Tensor& x, int64_t axis, double value);
 void require_float(const char* tag, const Tensor& x);
 /// f32 for f16 and bf16, i32 for small integers: where sums run.
 DType sum_dtype(DType d);

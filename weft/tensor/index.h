@@ -46,6 +46,8 @@ class Index {
       : kind_(Kind::Ellipsis), site_(site) {}
   /// Elements by position; any integer dtype; negative positions count from the end. A position
   /// outside the axis reads 0 and writes nothing: values are not known when the graph is built.
+  /// Or a bool mask, of the sizes of the axes that it selects from: reading first looks how many
+  /// are true (not within a jit), writing does not.
   Index(const Tensor& positions, CallSite site = CallSite::here());  // NOLINT
 
   Kind kind() const { return kind_; }

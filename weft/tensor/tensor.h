@@ -167,7 +167,10 @@ class Tensor {
   std::vector<Tensor> chunk(int64_t parts, int64_t axis = 0, CallSite = CallSite::here()) const;
 
   // ---- movement that copies
-  Tensor diagonal(CallSite = CallSite::here()) const;  ///< (n) of an (n, n) matrix
+  /// The elements whose index along axis b is `offset` more than along axis a, as a new last axis
+  /// in place of the two. Copies.
+  Tensor diagonal(int64_t offset = 0, int64_t a = 0, int64_t b = 1,
+                  CallSite = CallSite::here()) const;
   /// (before, after) per axis filled with value; negative amounts cut.
   Tensor pad(const std::vector<DimPair>& amounts, Scalar value = 0,
              CallSite = CallSite::here()) const;
@@ -181,8 +184,9 @@ class Tensor {
   /// to itself ([1, 1, 2, 2]).
   Tensor repeat(const Ints& counts, CallSite = CallSite::here()) const;
   Tensor repeat_interleave(int64_t count, int64_t axis, CallSite = CallSite::here()) const;
-  /// Elements move by shift along axis; those past its end come in at the front.
-  Tensor roll(int64_t shift, int64_t axis, CallSite = CallSite::here()) const;
+  /// Elements move by shift along axis; those past its end come in at the front. Without axes one
+  /// shift rolls the flat elements.
+  Tensor roll(const Ints& shifts, const Axes& axes = {}, CallSite = CallSite::here()) const;
   /// Matrices (..., rows, columns): 0 above (below) the diagonal that starts at column `diagonal`.
   Tensor tril(int64_t diagonal = 0, CallSite = CallSite::here()) const;
   Tensor triu(int64_t diagonal = 0, CallSite = CallSite::here()) const;
@@ -300,6 +304,9 @@ class Tensor {
   // max and min are an Error.
   Tensor sum(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor prod(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
+  /// In this dtype from the first element on.
+  Tensor sum(const Axes& axes, bool keepdim, DType dtype, CallSite = CallSite::here()) const;
+  Tensor prod(const Axes& axes, bool keepdim, DType dtype, CallSite = CallSite::here()) const;
   Tensor max(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor min(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor any(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
