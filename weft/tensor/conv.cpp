@@ -213,7 +213,7 @@ Ints pool_kernel(const char* tag, const Tensor& x, const Ints& kernel) {
 Tensor Tensor::max_pool2d(const Ints& kernel, const PoolOptions& o, CallSite at) const {
   const CallSiteScope site(at);
   const Ints k = pool_kernel("max_pool2d", *this, kernel);
-  const Scalar lowest = is_float(dtype()) ? Scalar(-INFINITY) : Scalar(int_min(dtype()));
+  const Scalar lowest = is_float(dtype()) ? Scalar(-float_top(dtype())) : Scalar(int_min(dtype()));
   const Tensor x = pad(pool_padding("max_pool2d", *this, k, o), lowest);
   return pool_windows("max_pool2d", x, k, o).max(last_axes(k.size()));
 }

@@ -183,6 +183,10 @@ Tensor gather_at(const Tensor& x, int64_t axis, const Tensor& index) {
 
 Tensor scatter_at(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& src,
                   Fold combine) {
+  if (is_float8(x.dtype()) && combine != Fold::Set) {
+    const DType wide = sum_dtype(x.dtype());
+    return scatter_at(x.cast(wide), axis, index, src.cast(wide), combine).cast(x.dtype());
+  }
   const OpScope scope(x, CallSite::here());
   const NodeRef sources[] = {x.node(), index.node(), src.node()};
   const int64_t ints[] = {axis, static_cast<int64_t>(combine), 0};

@@ -91,7 +91,7 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   Tensor mask = options.mask ? *options.mask : Tensor();
   if (options.causal) mask = ones({dim(-2), k.dim(-2)}, DType::Bool).tril();
   if (mask.defined())
-    scores = is_bool(mask.dtype()) ? mask.where(scores, -INFINITY) : scores + mask;
+    scores = is_bool(mask.dtype()) ? mask.where(scores, -float_top(scores.dtype())) : scores + mask;
   const Tensor weights = scores.cast(sum_dtype(dtype())).softmax(-1).cast(dtype());
   return weights.dropout(options.dropout).matmul(v);
 }

@@ -28,11 +28,11 @@ NodeRef get(Graph& g, NodeRef loop, int64_t k, DType dtype) {
 }
 
 NodeRef lowest(Graph& g, DType d) {
-  if (is_float(d)) return g.constant(Value::of(d, -__builtin_inf()));
+  if (is_float(d)) return g.constant(Value::of(d, -float_top(d)));
   return g.constant(Value::of(d, is_bool(d) ? int64_t{0} : int_min(d)));
 }
 NodeRef highest(Graph& g, DType d) {
-  if (is_float(d)) return g.constant(Value::of(d, __builtin_inf()));
+  if (is_float(d)) return g.constant(Value::of(d, float_top(d)));
   return g.constant(is_bool(d) ? Value::boolean(true) : Value::of(d, int_max(d)));
 }
 

@@ -177,7 +177,8 @@ constexpr ScatterFold kScatterFolds[] = {
     {Fold::Add, 0}, {Fold::Mul, 1}, {Fold::Add, 0}, {Fold::Max, -INFINITY}, {Fold::Min, INFINITY}};
 
 Scalar identity_of(const ScatterFold& f, DType d) {
-  if (is_float(d) || std::isfinite(f.identity)) return f.identity;
+  if (std::isfinite(f.identity)) return f.identity;
+  if (is_float(d)) return std::copysign(float_top(d), f.identity);
   return f.identity < 0 ? Scalar(int_min(d)) : Scalar(int_max(d));
 }
 

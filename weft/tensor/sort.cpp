@@ -66,7 +66,7 @@ Pairs exchanged(const Pairs& p, int64_t distance, bool mirrored, bool descending
 }
 
 Scalar last_value(DType d, bool descending) {
-  if (is_float(d)) return descending ? Scalar(-INFINITY) : Scalar(NAN);
+  if (is_float(d)) return descending ? Scalar(-float_top(d)) : Scalar(NAN);
   return descending ? Scalar(int_min(d)) : Scalar(int_max(d));
 }
 
