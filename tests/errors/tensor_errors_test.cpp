@@ -3,6 +3,7 @@
 
 #include "tests/tensor/tensor_test.h"
 #include "weft/tensor/einsum.h"
+#include "weft/tensor/hash.h"
 #include "weft/tensor/image.h"
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/losses.h"
@@ -335,6 +336,17 @@ const UserError kErrors[] = {
     {"[newton_schulz] -1 steps: give at least 0", [] { linalg::newton_schulz(f({2, 2}), -1); }},
     {"[scaled_dot_product_attention] a window of -1 positions",
      [] { f({2, 2}).scaled_dot_product_attention(f({2, 2}), f({2, 2}), {.window = -1}); }},
+    {"[keccak] takes bytes along the last axis: got f32 of shape (2,); cast or view them as u8",
+     [] { keccak(f({2})); }},
+    {"[keccak] \"md5\" is none of sha3_224, sha3_256, sha3_384, sha3_512, shake_128 and shake_256",
+     [] { keccak(f({2}).cast(DType::U8), "md5"); }},
+    {"[keccak] sha3_256 gives 32 bytes, not 5",
+     [] { keccak(f({2}).cast(DType::U8), "sha3_256", 5); }},
+    {"[keccak] a rate of 7, a suffix of 6 and 1 bytes: the rate is a multiple of 8 below 200, the "
+     "suffix from 1 to 127",
+     [] { keccak(f({2}).cast(DType::U8), 7, 6, 1); }},
+    {"[sha256] takes bytes along the last axis: got i32 of shape (); cast or view them as u8",
+     [] { sha256(i({})); }},
 };
 
 class TensorErrors : public ::testing::Test {
