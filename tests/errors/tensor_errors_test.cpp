@@ -2,7 +2,9 @@
 #include <functional>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/tensor/distributions.h"
 #include "weft/tensor/einsum.h"
+#include "weft/tensor/fft.h"
 #include "weft/tensor/hash.h"
 #include "weft/tensor/image.h"
 #include "weft/tensor/linalg.h"
@@ -347,6 +349,27 @@ const UserError kErrors[] = {
      [] { keccak(f({2}).cast(DType::U8), 7, 6, 1); }},
     {"[sha256] takes bytes along the last axis: got i32 of shape (); cast or view them as u8",
      [] { sha256(i({})); }},
+    {"[fft] takes complex numbers, whose last axis has size 2: got shape (3,)",
+     [] { fft::fft(f({3})); }},
+    {"[rfft] a transform of 0 elements: give at least 1", [] { fft::rfft(f({0})); }},
+    {"[stft] a window of shape (3,) for frames of 4",
+     [] { fft::stft(f({9}), 4, {.window = f({3})}); }},
+    {"[stft] frames of 0 samples, 0 apart", [] { fft::stft(f({9}), 0); }},
+    {"[stft] takes samples along the last axis: got shape ()", [] { fft::stft(f({}), 4); }},
+    {"[istft] spectra of shape (4, 5, 2) are not of frames of 8: they are (..., 5, frames, 2)",
+     [] { fft::istft(f({4, 5, 2}), 8); }},
+    {"[hann_window] a window of -1 samples", [] { fft::hann_window(-1); }},
+    {"[multinomial] weights are (classes) or (rows, classes): got shape ()",
+     [] { multinomial(f({})); }},
+    {"[multinomial] 4 samples of 3 classes: give at least 0, and with replacement if more than "
+     "there "
+     "are",
+     [] { multinomial(f({3}), 4); }},
+    {"[exponential] the rate is 0: it must be above 0", [] { exponential({2}, 0); }},
+    {"[gumbel] makes floating-point numbers, not i32", [] { gumbel({2}, 0, 1, DType::I32); }},
+    {"[gamma] the rate is -1: it must be above 0", [] { gamma(f({2}), -1); }},
+    {"[gumbel_softmax] the temperature is 0: it must be above 0",
+     [] { gumbel_softmax(f({2}), 0); }},
 };
 
 class TensorErrors : public ::testing::Test {

@@ -1,6 +1,7 @@
 #include "tests/tensor/differentiable.h"
 
 #include "weft/tensor/einsum.h"
+#include "weft/tensor/fft.h"
 #include "weft/tensor/image.h"
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/losses.h"
@@ -146,6 +147,13 @@ const std::vector<Differentiable>& differentiable() {
          const linalg::SVD f = linalg::svd(x[0]);
          return f.s + f.u * f.u * 2;
        }},
+      {"fft",
+       {{6, 2}, {35}},
+       [](In x) {
+         return fft::fft(x[0]).sum() + fft::irfft(fft::rfft(x[1]).square(), 35) +
+                fft::fft(x[0].reshape({3, 2, 2}), 37, 0).sum();
+       }},
+      {"stft", {{16}}, [](In x) { return fft::stft(x[0], 8).square().sum({0, 2}); }},
       {"conv2d",
        {{1, 2, 4, 4}, {2, 2, 3, 3}, {2}},
        [](In x) { return x[0].conv2d(x[1], x[2], {.padding = 1}); }},
