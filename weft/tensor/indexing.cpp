@@ -384,6 +384,17 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fo
   return scatter_at(*this, a, wrapped(index, dim(a)), value.expand(index.dims()), combine);
 }
 
+Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places) {
+  return gather_at(x, checked_axis("gather", axis, x), places);
+}
+
+Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src) {
+  const OpScope scope(base, CallSite::here());
+  const NodeRef sources[] = {base.node(), places.node(), src.node()};
+  const int64_t ints[] = {checked_axis("scatter", axis, base), static_cast<int64_t>(Fold::Set), 1};
+  return scope.result(scope.g.make({Op::Scatter, base.dtype(), sources, ints}));
+}
+
 Tensor Tensor::index_select(int64_t axis, const Tensor& positions, CallSite at) const {
   const CallSiteScope site(at);
   const int64_t a = checked_axis("index_select", axis, *this);
