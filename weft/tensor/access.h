@@ -58,7 +58,12 @@ class OpScope {
 
 struct TensorAccess {
   static Tensor make(Context& context, NodeRef value);
-  static Tensor whole(std::shared_ptr<TensorCell> cell) { return {std::move(cell), RootedNode()}; }
+  static CellRef ref(std::shared_ptr<TensorCell> cell);
+  static const std::shared_ptr<TensorCell>& shared(const Tensor& x);
+  static Tensor whole(std::shared_ptr<TensorCell> cell) {
+    return {ref(std::move(cell)), RootedNode()};
+  }
+  static Tensor seen(const CellRef& cell, const RootedNode& chain) { return {cell, chain}; }
   /// The movement chain of x over a placeholder for its storage's value.
   static NodeRef chain(Graph& g, const Tensor& x);
   /// x's storage seen through another chain.

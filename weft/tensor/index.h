@@ -2,9 +2,9 @@
 #pragma once
 
 #include <concepts>
-#include <memory>
 #include <optional>
 
+#include "weft/tensor/cell_ref.h"
 #include "weft/tensor/dim.h"
 
 namespace weft {
@@ -53,7 +53,7 @@ class Index {
   Kind kind() const { return kind_; }
   const Dim& at() const { return at_; }
   const Slice& slice() const { return slice_; }
-  const Tensor& tensor() const { return *tensor_; }
+  Tensor tensor() const;
   CallSite site() const { return site_; }
 
  private:
@@ -61,7 +61,8 @@ class Index {
   CallSite site_;
   Dim at_;
   Slice slice_;
-  std::shared_ptr<Tensor> tensor_;
+  CellRef cell_;  // with chain_: the index tensor
+  RootedNode chain_;
 };
 
 }  // namespace weft

@@ -10,7 +10,11 @@ using build::AxisList;
 using build::Extents;
 
 Index::Index(const Tensor& positions, CallSite site)
-    : kind_(Kind::Tensor), site_(site), tensor_(std::make_shared<Tensor>(positions)) {}
+    : kind_(Kind::Tensor),
+      site_(site),
+      cell_(positions.cell()),
+      chain_(TensorAccess::chain_or_null(positions)) {}
+Tensor Index::tensor() const { return TensorAccess::seen(cell_, chain_); }
 
 namespace {
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "weft/graph/op.h"
+#include "weft/tensor/cell_ref.h"
 #include "weft/tensor/index.h"
 #include "weft/tensor/operand.h"
 
@@ -17,7 +17,6 @@ namespace weft {
 class Context;
 class Graph;
 class Storage;
-struct TensorCell;
 
 /// A cheap handle: copies and views share storage, with NumPy's aliasing. A default-made Tensor
 /// holds nothing; using it is an Error. A Tensor may be read by several threads at once; writing to
@@ -117,7 +116,7 @@ class Tensor {
 
   // ---- what it is: dims() and dim() may be symbolic; shape(), size() and numel() are numbers, and
   // an Error where they are not
-  bool defined() const { return cell_ != nullptr; }
+  bool defined() const { return static_cast<bool>(cell_); }
   DType dtype() const;
   size_t ndim() const;
   Dims dims() const;
@@ -442,13 +441,12 @@ class Tensor {
   /// The value read now.
   NodeRef node() const;
   Context& context() const;
-  const std::shared_ptr<TensorCell>& cell() const { return cell_; }
+  const CellRef& cell() const { return cell_; }
   bool is_view() const { return static_cast<bool>(chain_); }
   friend struct TensorAccess;
 
  private:
-  Tensor(std::shared_ptr<TensorCell> cell, RootedNode chain)
-      : cell_(std::move(cell)), chain_(std::move(chain)) {}
+  Tensor(CellRef cell, RootedNode chain) : cell_(std::move(cell)), chain_(std::move(chain)) {}
   static Tensor binary(const char* name, Op op, const Operand& a, const Operand& b);
   static Tensor subtract(const Operand& a, const Operand& b);
   static Tensor divide(const Operand& a, const Operand& b);
@@ -476,7 +474,7 @@ class Tensor {
     return std::is_signed_v<T> ? kSigned[log2] : kUnsigned[log2];
   }
 
-  std::shared_ptr<TensorCell> cell_;  // what aliases share
+  CellRef cell_;      // what aliases share
   RootedNode chain_;  // movement ops over a placeholder for the storage's value; null: all of it
 };
 
