@@ -39,9 +39,9 @@ struct ConvTranspose {
 // Conv2d(32, 64, 3, {.stride = 2, .padding = 1}).
 template <class Layer, size_t kAxes>
 struct WithAxes : Layer {
-  WithAxes(int64_t in, int64_t out, const Ints& kernel, ConvOptions options = {},
+  WithAxes(int64_t in, int64_t out, const Ints& kernel, ConvOptions conv = {},
            bool with_bias = true, CallSite at = CallSite::here())
-      : Layer(in, out, for_axes("convolution", "the kernel", kernel, kAxes), std::move(options),
+      : Layer(in, out, for_axes("convolution", "the kernel", kernel, kAxes), std::move(conv),
               with_bias, at) {}
 };
 using Conv1d = WithAxes<Conv, 1>;

@@ -41,12 +41,13 @@ struct AdaptiveMaxPool : AdaptiveAvgPool {
 // Of so many axes; one size stands for all of them: MaxPool2d(3, {.stride = 2}).
 template <class Pool, size_t kAxes>
 struct PoolAxes : Pool {
-  template <class... Options>
-  explicit PoolAxes(const Ints& sizes, Options... options)
-      : Pool(for_axes("pool", "the list of sizes", sizes, kAxes), std::move(options)...) {}
-  explicit PoolAxes(const Ints& sizes, PoolOptions options)
-    requires std::is_base_of_v<MaxPool, Pool>
-      : Pool(for_axes("pool", "the kernel", sizes, kAxes), std::move(options)) {}
+  explicit PoolAxes(const Ints& size, PoolOptions pool = {})
+      : Pool(for_axes("pool", "the kernel", size, kAxes), std::move(pool)) {}
+};
+template <class Pool, size_t kAxes>
+struct PlaceAxes : Pool {
+  explicit PlaceAxes(const Ints& sizes)
+      : Pool(for_axes("adaptive pool", "the list of places", sizes, kAxes)) {}
 };
 using MaxPool1d = PoolAxes<MaxPool, 1>;
 using MaxPool2d = PoolAxes<MaxPool, 2>;
@@ -54,11 +55,11 @@ using MaxPool3d = PoolAxes<MaxPool, 3>;
 using AvgPool1d = PoolAxes<AvgPool, 1>;
 using AvgPool2d = PoolAxes<AvgPool, 2>;
 using AvgPool3d = PoolAxes<AvgPool, 3>;
-using AdaptiveAvgPool1d = PoolAxes<AdaptiveAvgPool, 1>;
-using AdaptiveAvgPool2d = PoolAxes<AdaptiveAvgPool, 2>;
-using AdaptiveAvgPool3d = PoolAxes<AdaptiveAvgPool, 3>;
-using AdaptiveMaxPool1d = PoolAxes<AdaptiveMaxPool, 1>;
-using AdaptiveMaxPool2d = PoolAxes<AdaptiveMaxPool, 2>;
-using AdaptiveMaxPool3d = PoolAxes<AdaptiveMaxPool, 3>;
+using AdaptiveAvgPool1d = PlaceAxes<AdaptiveAvgPool, 1>;
+using AdaptiveAvgPool2d = PlaceAxes<AdaptiveAvgPool, 2>;
+using AdaptiveAvgPool3d = PlaceAxes<AdaptiveAvgPool, 3>;
+using AdaptiveMaxPool1d = PlaceAxes<AdaptiveMaxPool, 1>;
+using AdaptiveMaxPool2d = PlaceAxes<AdaptiveMaxPool, 2>;
+using AdaptiveMaxPool3d = PlaceAxes<AdaptiveMaxPool, 3>;
 
 }  // namespace weft::nn
