@@ -5,6 +5,8 @@
 #include <span>
 
 #include "weft/base/hash.h"
+#include "weft/io/cifar.h"
+#include "weft/io/csv.h"
 #include "weft/io/idx.h"
 #include "weft/io/npy.h"
 #include "weft/io/safetensors.h"
@@ -31,6 +33,15 @@ inline constexpr FileReader kFileReaders[] = {
        return hash;
      }},
     {"idx", [](std::span<const std::byte> data) { return touch(parse_idx(data, "fuzz")); }},
+    {"cifar",
+     [](std::span<const std::byte> data) {
+       return touch(parse_cifar(data, Cifar::Hundred, "fuzz").images);
+     }},
+    {"csv",
+     [](std::span<const std::byte> data) {
+       const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+       return touch(parse_csv(text, "fuzz").matrix());
+     }},
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
 };
 

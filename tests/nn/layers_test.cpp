@@ -64,7 +64,7 @@ TEST(Layers, Conv2dWithStridePaddingAndGroups) {
 }
 
 TEST(Layers, ConvOfOneAxis) {
-  EXPECT_EQ(Conv2d(2, 3, {5})(some_tensor({1, 2, 9})).shape(), (std::vector<int64_t>{1, 3, 5}));
+  EXPECT_EQ(Conv(2, 3, {5})(some_tensor({1, 2, 9})).shape(), (std::vector<int64_t>{1, 3, 5}));
 }
 
 // Mean and biased variance of channel c of (n, channels, rest).
@@ -176,7 +176,8 @@ TEST(Layers, DropoutOnlyWhileTraining) {
 
 TEST(Layers, RefuseSizesThatMakeNoSense) {
   EXPECT_ERROR(Linear(0, 3), "in must be at least 1, not 0");
-  EXPECT_ERROR(Conv2d(3, 4, {3, 3}, {.groups = 2}), "multiples of groups: got 3, 4 and 2");
+  EXPECT_ERROR(Conv2d(3, 4, {3, 3}, {.groups = 2}),
+               "multiples of groups: got 4 and 3, and 2 groups");
   EXPECT_ERROR(Conv2d(3, 4, {3, 0}), "every kernel size must be at least 1, not 0");
   EXPECT_ERROR(GroupNorm(3, 4), "channels must be a multiple of groups: got 4 and 3");
   EXPECT_ERROR(BatchNorm(3)(Tensor::ones({3})),
