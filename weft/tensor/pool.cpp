@@ -249,7 +249,8 @@ Tensor adaptive_max_pool(const Tensor& given, const Ints& sizes, CallSite at) {
   const CallSiteScope site(at);
   require_sizes("adaptive_max_pool", given, sizes);
   Tensor x = given;
-  const Scalar lowest = is_float(x.dtype()) ? Scalar(-float_top(x.dtype())) : Scalar(int_min(x.dtype()));
+  const Scalar lowest =
+      is_float(x.dtype()) ? Scalar(-float_top(x.dtype())) : Scalar(int_min(x.dtype()));
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto axis = static_cast<int64_t>(x.ndim() - sizes.size() + i);
     x = adaptive_windows(x, axis, sizes[i], lowest).elements.max(axis + 1);

@@ -62,7 +62,9 @@ Tensor sort_keys(const Tensor& x, bool descending) {
 /// Positions in sorted order along the last axis, bit by bit from the lowest: elements whose bit is
 /// 0 keep their order in front of those whose bit is 1. Running sums and scatters only. (Knuth, The
 /// Art of Computer Programming 3, 5.2.5.)
-Tensor radix_order(const Tensor& x, bool descending) {
+Tensor radix_order(const Tensor& given, bool descending) {
+  // Not every 8-bit float has a positive NaN.
+  const Tensor x = is_float8(given.dtype()) ? given.cast(DType::F16) : given;
   const Tensor key = sort_keys(x, descending).contiguous(), at = last_positions(x);
   const int64_t n = x.size(-1);
   const int digits = is_bool(x.dtype()) ? 1 : bits(x.dtype());
