@@ -1,0 +1,221 @@
+// DLPack: memory shared with other libraries, both ways.
+#include "weft/base/error.h"
+#include "weft/python/bindings.h"
+#include "weft/python/data.h"
+#include "weft/python/deferred.h"
+#include "weft/python/dlpack_abi.h"
+#include "weft/python/host_view.h"
+
+namespace weft::python {
+
+using namespace dlpack;  // NOLINT: this file is about nothing else
+
+namespace {
+
+struct Pairing {
+  DType dtype;
+  uint8_t code;
+};
+constexpr Pairing kTypes[] = {
+    {DType::Bool, kBool},   {DType::I8, kInt},    {DType::I16, kInt},   {DType::I32, kInt},
+    {DType::I64, kInt},     {DType::U8, kUInt},   {DType::U16, kUInt},  {DType::U32, kUInt},
+    {DType::U64, kUInt},    {DType::F16, kFloat}, {DType::F32, kFloat}, {DType::F64, kFloat},
+    {DType::BF16, kBfloat},
+};
+
+ElementType element_type(DType d) {
+  for (const Pairing& p : kTypes)
+    if (p.dtype == d) return {p.code, static_cast<uint8_t>(bits(d)), 1};
+  internal_error("dlpack", "{} has no DLPack type", name(d));
+}
+
+DType dtype_of(ElementType t) {
+  for (const Pairing& p : kTypes)
+    if (p.code == t.code && bits(p.dtype) == t.bits && t.lanes == 1) return p.dtype;
+  fail_type("from_dlpack",
+            "elements of DLPack type code {} with {} bits and {} lanes have no dtype", t.code,
+            t.bits, t.lanes);
+}
+
+// ---- out
+
+/// What an exported capsule owns. M is either form.
+template <class M>
+struct Exported {
+  M managed{};
+  std::unique_ptr<HostView> view;
+};
+
+template <class M>
+struct Names;
+template <>
+struct Names<Managed> {
+  static constexpr const char *fresh = kName, *used = kUsedName;
+};
+template <>
+struct Names<ManagedVersioned> {
+  static constexpr const char *fresh = kVersionedName, *used = kUsedVersionedName;
+};
+
+/// Called by whoever took the capsule, on any thread, with the GIL or without.
+template <class M>
+void delete_exported(M* managed) {
+  delete static_cast<Exported<M>*>(managed->context);
+}
+
+/// A capsule that nobody took.
+template <class M>
+void drop_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, Names<M>::fresh)) return;
+  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, Names<M>::fresh));
+  managed->deleter(managed);
+}
+
+template <class M>
+nb::object export_view(std::unique_ptr<HostView> view, uint64_t flags) {
+  auto exported = std::make_unique<Exported<M>>();
+  exported->view = std::move(view);
+  HostView& v = *exported->view;
+  M& m = exported->managed;
+  m.context = exported.get();
+  m.deleter = delete_exported<M>;
+  m.array = {const_cast<void*>(v.data),
+             {kCpu, 0},
+             static_cast<int32_t>(v.shape.size()),
+             element_type(v.dtype),
+             v.shape.data(),
+             v.strides.data(),
+             0};
+  if constexpr (std::is_same_v<M, ManagedVersioned>) {
+    m.version = {kMajor, kMinor};
+    m.flags = flags;
+  }
+  PyObject* capsule = PyCapsule_New(&m, Names<M>::fresh, drop_capsule<M>);
+  if (!capsule) throw nb::python_error();
+  exported.release();
+  return nb::steal(capsule);
+}
+
+bool asks_for_version_1(nb::handle max_version) {
+  return !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+}
+
+void require_cpu(nb::handle device) {
+  if (device.is_none() || nb::cast<int>(device[0]) == kCpu) return;
+  PyErr_SetString(PyExc_BufferError, "a Tensor can be exported to the CPU only: move it first");
+  throw nb::python_error();
+}
+
+nb::object to_dlpack(const Tensor& x, nb::handle stream, nb::handle max_version, nb::handle device,
+                     nb::handle copy) {
+  if (!stream.is_none()) fail("__dlpack__.stream", "memory of the CPU has no streams: pass None");
+  require_cpu(device);
+  const bool copies = !copy.is_none() && nb::cast<bool>(copy);
+  // A view that another handle roots is never written to; a copy is the importer's own.
+  const Tensor source =
+      copies ? Tensor::from_bytes({static_cast<const std::byte*>(host_view(x)->data),
+                                   static_cast<size_t>(bytes_for(x.dtype(), x.numel()))},
+                                  x.dtype(), x.dims(), CallSite())
+             : x;
+  auto view = host_view(source);
+  if (asks_for_version_1(max_version))
+    return export_view<ManagedVersioned>(std::move(view), copies ? kIsCopied : kReadOnly);
+  return export_view<Managed>(std::move(view), 0);
+}
+
+// ---- in
+
+/// The producer's struct; given back when the last reader is gone. Its deleter may need the GIL,
+/// which a thread that frees buffers must not wait for.
+template <class M>
+std::shared_ptr<M> taken(PyObject* capsule) {
+  auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, Names<M>::fresh));
+  if (!managed) throw nb::python_error();
+  PyCapsule_SetName(capsule, Names<M>::used);
+  return std::shared_ptr<M>(managed, [](M* m) {
+    if (m->deleter)
+      run_with_gil([](void* p) { static_cast<M*>(p)->deleter(static_cast<M*>(p)); }, m);
+  });
+}
+
+bool is_row_major(const Array& a) {
+  if (!a.strides) return true;
+  int64_t step = 1;
+  for (int32_t i = a.ndim; i-- > 0;) {
+    if (a.shape[i] != 1 && a.strides[i] != step) return false;
+    step *= a.shape[i];
+  }
+  return true;
+}
+
+Tensor tensor_of(const Array& a, std::shared_ptr<const void> owner, bool copies) {
+  if (a.device.type != kCpu)
+    fail("from_dlpack.device", "memory of DLPack device type {}: bring it to the CPU first",
+         a.device.type);
+  const DType dtype = dtype_of(a.dtype);
+  const std::span<const int64_t> shape(a.shape, static_cast<size_t>(a.ndim));
+  for (int64_t n : shape)
+    if (n == 0) return Tensor::empty(Dims(shape), dtype, CallSite());
+  const auto* data = static_cast<const std::byte*>(a.data) + a.byte_offset;
+  if (is_row_major(a) && !copies) return borrowed_tensor(data, dtype, shape, std::move(owner));
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  if (a.strides) strides.assign(a.strides, a.strides + a.ndim);
+  return strided_tensor(data, dtype, shape, strides);
+}
+
+/// The newest form the producer has.
+nb::object capsule_of(nb::handle from) {
+  if (PyCapsule_CheckExact(from.ptr())) return nb::borrow(from);
+  if (!nb::hasattr(from, "__dlpack__"))
+    throw nb::type_error("from_dlpack() takes an object with __dlpack__, or a capsule");
+  nb::dict version;
+  version["max_version"] = nb::make_tuple(kMajor, kMinor);
+  try {
+    return from.attr("__dlpack__")(**version);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    return from.attr("__dlpack__")();  // a producer of before 1.0
+  }
+}
+
+Tensor from_dlpack(nb::handle from, nb::handle copy) {
+  const nb::object capsule = capsule_of(from);
+  const bool copies = !copy.is_none() && nb::cast<bool>(copy);
+  if (PyCapsule_IsValid(capsule.ptr(), kVersionedName)) {
+    const auto managed = taken<ManagedVersioned>(capsule.ptr());
+    if (managed->version.major != kMajor)
+      fail("from_dlpack.version", "DLPack {}.{} is not version {}", managed->version.major,
+           managed->version.minor, kMajor);
+    return tensor_of(managed->array, managed, copies);
+  }
+  if (!PyCapsule_IsValid(capsule.ptr(), kName))
+    fail("from_dlpack.capsule", "the capsule holds no DLPack tensor, or was used before");
+  const auto managed = taken<Managed>(capsule.ptr());
+  return tensor_of(managed->array, managed, copies);
+}
+
+/// NumPy arrays share memory; lists and the like are copied.
+Tensor from_numpy(nb::handle from) {
+  return nb::hasattr(from, "__dlpack__") &&
+                 !nb::cast<bool>(nb::bool_(nb::handle(
+                     PyObject_HasAttrString(from.ptr(), "__array_interface__") ? Py_False
+                                                                               : Py_True)))
+             ? from_dlpack(from, nb::none())
+             : tensor_from_object(from.ptr(), std::nullopt);
+}
+
+}  // namespace
+
+void bind_dlpack(nb::module_& m, TensorClass& c) {
+  method(c, "__dlpack__", to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
+         "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none());
+  c.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(kCpu, 0); });
+  m.def("from_dlpack", from_dlpack, "x"_a, nb::kw_only(), "copy"_a = nb::none(),
+        "A Tensor of another library's memory, without a copy where its elements lie in row-major "
+        "order. weft never writes there; what the owner writes shows.",
+        nb::call_guard<PythonSite>());
+  (void)from_numpy;
+}
+
+}  // namespace weft::python

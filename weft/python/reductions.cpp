@@ -1,0 +1,118 @@
+// Sums to sorting.
+
+#include "weft/base/error.h"
+#include "weft/python/bindings.h"
+
+namespace weft::python {
+
+namespace {
+
+using Reduction = Tensor (Tensor::*)(const Axes&, bool, CallSite) const;
+
+struct Row {
+  const char* name;
+  Reduction apply;
+  const char* doc;
+};
+constexpr Row kReductions[] = {
+    {"max", &Tensor::max, "The largest; NaN wins; ties share the gradient."},
+    {"min", &Tensor::min, "The smallest; NaN wins."},
+    {"any", &Tensor::any, "Whether any element is not 0."},
+    {"all", &Tensor::all, "Whether every element is not 0."},
+    {"mean", &Tensor::mean, "Of integers in float32."},
+    {"logsumexp", &Tensor::logsumexp, "log(sum(exp(x))) that overflows for no x."},
+};
+
+/// Sums in the dtype asked for.
+template <Reduction apply>
+Tensor summed(const Tensor& x, const Axes& axis, bool keepdim, std::optional<DType> dtype) {
+  return ((dtype ? x.cast(*dtype, CallSite()) : x).*apply)(axis, keepdim, CallSite());
+}
+
+template <Tensor (Tensor::*all)(CallSite) const,
+          Tensor (Tensor::*along)(int64_t, bool, CallSite) const>
+Tensor position(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
+  if (axis) return (x.*along)(*axis, keepdim, CallSite());
+  const Tensor found = (x.*all)(CallSite());
+  return keepdim ? found.reshape(std::vector<int64_t>(x.ndim(), 1), CallSite()) : found;
+}
+
+/// The dtype asked for, then along an axis.
+template <Tensor (Tensor::*apply)(int64_t, CallSite) const>
+Tensor along(const Tensor& x, int64_t axis, std::optional<DType> dtype) {
+  return ((dtype ? x.cast(*dtype, CallSite()) : x).*apply)(axis, CallSite());
+}
+
+std::pair<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
+  if (!sorted) fail("topk.sorted", "sorted_=False is not offered: the result is always sorted");
+  return x.topk(k, dim, largest, CallSite());
+}
+
+void bind_sums(TensorClass& c) {
+  for (const Row& r : kReductions) {
+    const Reduction apply = r.apply;
+    method(
+        c, r.name,
+        [apply](const Tensor& x, const Axes& axis, bool keepdim) {
+          return (x.*apply)(axis, keepdim, CallSite());
+        },
+        "axis"_a = nb::none(), "keepdim"_a = false, r.doc);
+  }
+  method(c, "sum", summed<&Tensor::sum>, "axis"_a = nb::none(), "keepdim"_a = false,
+         "dtype"_a = nb::none(),
+         "Of bools and small integers in int32 or uint32; half and bfloat16 run in float32.");
+  method(c, "prod", summed<&Tensor::prod>, "axis"_a = nb::none(), "keepdim"_a = false,
+         "dtype"_a = nb::none(), "The product; of no elements 1.");
+}
+
+void bind_moments(TensorClass& c) {
+  method(c, "var", plain(&Tensor::var), "axis"_a = nb::none(), "keepdim"_a = false,
+         "correction"_a = 1, "The variance: divided by count - correction.");
+  method(c, "std", plain(&Tensor::std), "axis"_a = nb::none(), "keepdim"_a = false,
+         "correction"_a = 1, "The standard deviation.");
+  const auto with_mean = [&c](const char* name, auto m) {
+    method(
+        c, name,
+        [m](const Tensor& x, const Axes& axis, bool keepdim, int64_t correction) {
+          return std::pair((x.*m)(axis, keepdim, correction, CallSite()),
+                           x.mean(axis, keepdim, CallSite()));
+        },
+        "axis"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1, "And the mean.");
+  };
+  with_mean("std_mean", &Tensor::std);
+  with_mean("var_mean", &Tensor::var);
+}
+
+void bind_along(TensorClass& c) {
+  method(c, "softmax", along<&Tensor::softmax>, "axis"_a = -1, "dtype"_a = nb::none(),
+         "exp(x) / sum(exp(x)); no x overflows.");
+  method(c, "log_softmax", along<&Tensor::log_softmax>, "axis"_a = -1, "dtype"_a = nb::none(),
+         "The logarithm of softmax.");
+  method(c, "cumsum", plain(&Tensor::cumsum), "axis"_a = 0, "Running sums.");
+  method(c, "cumprod", plain(&Tensor::cumprod), "axis"_a = 0, "Running products.");
+  method(c, "argmax", position<&Tensor::argmax, &Tensor::argmax>, "axis"_a = nb::none(),
+         "keepdim"_a = false, "int32: the first position of the largest; NaN wins.");
+  method(c, "argmin", position<&Tensor::argmin, &Tensor::argmin>, "axis"_a = nb::none(),
+         "keepdim"_a = false, "int32: the first position of the smallest; NaN wins.");
+}
+
+}  // namespace
+
+void bind_reductions(TensorClass& c) {
+  bind_sums(c);
+  bind_moments(c);
+  bind_along(c);
+  method(
+      c, "sort",
+      [](const Tensor& x, int64_t dim, bool descending) {
+        return x.sort(dim, descending, CallSite());
+      },
+      "dim"_a = -1, "descending"_a = false,
+      "Values and int32 positions; stable; NaN sorts as the largest.");
+  method(c, "argsort", plain(&Tensor::argsort), "dim"_a = -1, "descending"_a = false,
+         "The positions of sort().");
+  method(c, "topk", topk, "k"_a, "dim"_a = -1, "largest"_a = true, "sorted_"_a = true,
+         "The first k values and positions of sort().");
+}
+
+}  // namespace weft::python
