@@ -1,56 +1,35 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "weft/base/arena.h"
+#include "weft/base/slabs.h"
 #include "weft/base/small_vector.h"
 
 namespace weft {
 namespace {
 
-struct Pair {
-  int a;
-  double b;
-};
-
-TEST(Arena, AlignsAndKeepsWhatItHandsOut) {
-  Arena arena;
-  std::vector<std::pair<uint64_t*, uint64_t>> kept;
-  for (uint64_t i = 0; i < 50000; ++i) {
-    arena.allocate(i % 7, 1);
-    kept.emplace_back(arena.make<uint64_t>(i), i);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(kept.back().first) % alignof(uint64_t), 0u);
+TEST(Slabs, AreAlignedApartAndUsedAgain) {
+  std::set<void*> taken;
+  for (int i = 0; i < 40; ++i) {
+    auto* slab = static_cast<std::byte*>(take_slab());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(slab) % 64, 0u);
+    std::memset(slab, i, kSlabBytes);
+    EXPECT_TRUE(taken.insert(slab).second);
   }
-  for (auto [pointer, value] : kept) ASSERT_EQ(*pointer, value);
-  EXPECT_EQ(arena.make<Pair>(1, 2.5)->b, 2.5);
-}
-
-TEST(Arena, LargeAndOveralignedBlocks) {
-  Arena arena;
-  arena.make<int>(1);
-  auto* big = static_cast<char*>(arena.allocate(1 << 20, 4096));
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(big) % 4096, 0u);
-  big[0] = big[(1 << 20) - 1] = 1;
-  const size_t before = arena.bytes();
-  for (int i = 0; i < 100; ++i) arena.make<int>(i);
-  EXPECT_EQ(arena.bytes(), before) << "a large block must not close the current slab";
-  arena.clear();
-  EXPECT_EQ(arena.bytes(), 0u);
-  EXPECT_THROW(arena.allocate(SIZE_MAX - 8, 8), std::bad_alloc);
-}
-
-TEST(Arena, CopiesSpansAndText) {
-  Arena arena;
-  std::string text = "weft";
-  const std::string_view kept = arena.copy(std::string_view(text));
-  text = "gone";
-  EXPECT_EQ(kept, "weft");
-  EXPECT_TRUE(arena.copy(std::span<const int>()).empty());
-  const auto zeros = arena.make_array<int>(1000);
-  for (int zero : zeros) ASSERT_EQ(zero, 0);
+  // More than a thread keeps, some of them given back by another thread.
+  std::thread([&] {
+    for (int i = 0; i < 20; ++i) give_slab(*taken.begin()), taken.erase(taken.begin());
+  }).join();
+  for (void* slab : taken) give_slab(slab);
+  void* again = take_slab();
+  give_slab(again);
 }
 
 using Small = SmallVector<int, 4>;

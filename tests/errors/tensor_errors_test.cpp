@@ -2,6 +2,10 @@
 #include <functional>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/tensor/einsum.h"
+#include "weft/tensor/movement.h"
+#include "weft/tensor/reductions.h"
+#include "weft/tensor/selection.h"
 
 namespace weft {
 namespace {
@@ -70,7 +74,9 @@ const UserError kErrors[] = {
     {"[stack] shapes (2,) and (3,) differ: they must be equal",
      [] { Tensor::stack({f({2}), f({3})}); }},
     {"[repeat] 1 counts for shape (2, 3): give one per axis", [] { f({2, 3}).repeat({2}); }},
-    {"[diagonal] takes a square matrix: got shape (2, 3)", [] { f({2, 3}).diagonal(); }},
+    {"[diagonal] axes 0 and -2 are the same one", [] { f({2, 3}).diagonal(0, 0, -2); }},
+    {"[roll] 2 shifts for 1 axes: give one shift for each axis",
+     [] { f({2, 3}).roll({1, 2}, {0}); }},
     {"[index] 2 is out of range for axis 0 of shape (2, 3): it must be from -2 to 1",
      [] { f({2, 3})[2]; }},
     {"[index] 2 indices for shape (2,), which has 1 axes", [] { f({2})[{0, 0}]; }},
@@ -79,9 +85,6 @@ const UserError kErrors[] = {
     {"[index] a slice step of 0 goes nowhere: use 1 or -1", [] { f({2})[{Slice(0, 2, 0)}]; }},
     {"[index] positions must be integers: got f32 of shape (2,); cast them",
      [] { f({2})[f({2})]; }},
-    {"[index] bool masks select a number of elements that is not known when the graph is built: "
-     "use where() or masked_fill()",
-     [] { f({2})[b({2})]; }},
     {"[gather] an index of shape (2,) does not fit (2, 3): the ranks must be equal, and only axis "
      "0 may be longer",
      [] { f({2, 3}).gather(0, i({2})); }},
@@ -224,6 +227,62 @@ const UserError kErrors[] = {
      "NULL, "
      "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP, CPU:X86, NULL:X86",
      [] { f({4}).to("tpu"); }},
+    {"[vector_norm] p is -1: give a number that is not negative", [] { vector_norm(f({2}), -1); }},
+    {"[logcumsumexp] needs floating-point numbers: got i32 of shape (2,); cast it first",
+     [] { logcumsumexp(i({2})); }},
+    {"[masked_select] the mask must be bool: got i32 of shape (2,); compare it with 0",
+     [] { masked_select(f({2}), i({2})); }},
+    {"[masked_select] size -1 is negative", [] { masked_select(f({2}), b({2}), -1); }},
+    {"[searchsorted] the sorted tensor needs an axis: got shape ()",
+     [] { searchsorted(f({}), f({2})); }},
+    {"[searchsorted] sorted (2, 3) and values (3, 1) do not fit: the sorted tensor must be 1-D or "
+     "have the same axes before the last",
+     [] { searchsorted(f({2, 3}), f({3, 1})); }},
+    {"[take_along_axis] positions (2,) and (2, 3) must have the same number of axes",
+     [] { take_along_axis(f({2, 3}), i({2}), 0); }},
+    {"[index] a mask of shape (3,) does not fit (2, 3): it must have the sizes of the 1 axes that "
+     "it selects from, (2,)",
+     [] { f({2, 3})[b({3})]; }},
+    {"[pad] 2 of axis 0 of shape (2,): it has only 1 to repeat",
+     [] { pad(f({2}), {{2, 0}}, PadMode::Reflect); }},
+    {"[pad] 3 amounts for shape (2,): give (before, after) for the last axes, the last first",
+     [] { pads_from_last(f({2}), {1, 2, 3}); }},
+    {"[pad_to] axis 0 of shape (3,) is longer than 2: shrink_to() cuts",
+     [] { pad_to(f({3}), {2}); }},
+    {"[shrink_to] 2 sizes for shape (3,): give one for every axis",
+     [] { shrink_to(f({3}), {2, 2}); }},
+    {"[meshgrid] there are no axes: give at least one tensor", [] { meshgrid({}); }},
+    {"[meshgrid] axes are 1-D: got shape (2, 3)", [] { meshgrid({f({2, 3})}); }},
+    {"[diag] takes a vector or a matrix: got shape (2, 2, 2)", [] { diag(f({2, 2, 2})); }},
+    {"[einsum] \"ij,jk->ik\" has 2 terms for 1 operands", [] { einsum("ij,jk->ik", {f({2, 3})}); }},
+    {"[einsum] \"ij->i\" names 2 axes of an operand of shape (3,)",
+     [] { einsum("ij->i", {f({3})}); }},
+    {"[einsum] axis j of \"ij,jk->ik\" has sizes 3 and 2 in different operands: they must be equal "
+     "or 1",
+     [] { einsum("ij,jk->ik", {f({2, 3}), f({2, 3})}); }},
+    {"[einsum] axis i of \"ii->i\" has sizes 2 and 3 in one operand: they must be equal",
+     [] { einsum("ii->i", {f({2, 3})}); }},
+    {"[einsum] axis k of the result of \"ij->ik\" must be in an operand, and once in the result",
+     [] { einsum("ij->ik", {f({2, 3})}); }},
+    {"[einsum] '#' in \"i#\" is no axis: use letters, ',', '->' and '...'",
+     [] { einsum("i#", {f({2, 3})}); }},
+    {"[einsum] \"......\" has more than one ellipsis in a term",
+     [] { einsum("......", {f({2})}); }},
+    {"[rearrange] \"a b\" has no '->' between what is and what shall be",
+     [] { rearrange(f({2, 3}), "a b"); }},
+    {"[rearrange] parentheses of \"(a b -> a\" do not match",
+     [] { rearrange(f({2, 3}), "(a b -> a"); }},
+    {"[rearrange] \"a -> a\" does not have the 2 axes of shape (2, 3) on its left",
+     [] { rearrange(f({2, 3}), "a -> a"); }},
+    {"[rearrange] axis c on the right of \"a b -> a c\" is not on its left, or twice on the right",
+     [] { rearrange(f({2, 3}), "a b -> a c"); }},
+    {"[rearrange] axis b of \"a b -> a\" is not on its right",
+     [] { rearrange(f({2, 3}), "a b -> a"); }},
+    {"[rearrange] an axis of size 3 cannot be split as \"a (b c) -> a b c\" says: the sizes given "
+     "make 2",
+     [] { rearrange(f({2, 3}), "a (b c) -> a b c", {{"b", 2}}); }},
+    {"[rearrange] sizes of b and c in \"a (b c) -> a b c\" are not known: give one of them",
+     [] { rearrange(f({2, 3}), "a (b c) -> a b c"); }},
 };
 
 class TensorErrors : public ::testing::Test {

@@ -1,5 +1,10 @@
 #include "tests/tensor/differentiable.h"
 
+#include "weft/tensor/einsum.h"
+#include "weft/tensor/movement.h"
+#include "weft/tensor/reductions.h"
+#include "weft/tensor/selection.h"
+
 namespace weft {
 
 using In = const std::vector<Tensor>&;
@@ -55,6 +60,42 @@ const std::vector<Differentiable>& differentiable() {
          y[0] *= 2;
          return y;
        }},
+      {"masked_select", {{2, 3}}, [](In x) { return masked_select(x[0], x[0] > 0, 4, 2); }},
+      {"mask write",
+       {{2, 3}, {3}},
+       [](In x) {
+         Tensor y = x[0] * 1;
+         y.index_put({Tensor::of({false, true})}, x[1]);
+         return y;
+       }},
+      {"take put",
+       {{2, 3}, {2}},
+       [](In x) {
+         const Tensor at = Tensor::of({4, 1});
+         return put(x[0], at, x[1]) + take(x[0], at).sum();
+       }},
+      {"scatter_reduce",
+       {{4}, {3}},
+       [](In x) {
+         const Tensor at = Tensor::of({1, 3, 1});
+         return scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Mean, false) +
+                scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Amax) +
+                scatter_reduce(x[0], 0, at, x[1], ScatterReduce::Prod, false);
+       }},
+      {"pad modes",
+       {{3, 2}},
+       [](In x) {
+         return pad(x[0], {{2, 1}, {1, 0}}, PadMode::Reflect) +
+                pad(x[0], {{1, 2}, {1, 0}}, PadMode::Replicate) *
+                    pad(x[0], {{3, 0}, {0, 1}}, PadMode::Circular);
+       }},
+      {"diagonal diag", {{3, 4}}, [](In x) { return diag(x[0].diagonal(1), -1); }},
+      {"einsum",
+       {{2, 3}, {3, 2}, {2}},
+       [](In x) { return einsum("ij,jk,k->ik", x) + einsum("ij,ji->", {x[0], x[1]}); }},
+      {"rearrange",
+       {{2, 4}},
+       [](In x) { return rearrange(x[0], "a (b c) -> b (c a)", {{"b", 2}}); }},
       {"sum mean", {{2, 3}}, [](In x) { return x[0].sum(0) * x[0].mean(0); }},
       {"max min", {{2, 3}}, [](In x) { return x[0].max(1) + x[0].min(1); }},
       {"prod", {{2, 3, 2}}, [](In x) { return x[0].prod({0, 2}); }},
@@ -65,6 +106,15 @@ const std::vector<Differentiable>& differentiable() {
       {"cumsum", {{2, 4}}, [](In x) { return x[0].cumsum(1); }},
       {"cumprod", {{2, 4}}, [](In x) { return x[0].cumprod(1); }},
       {"cummax cummin", {{2, 4}}, [](In x) { return x[0].cummax(1) * x[0].cummin(1); }},
+      {"cummax position", {{2, 4}}, [](In x) { return cummax(x[0], 1).values; }},
+      {"logcumsumexp", {{2, 4}}, [](In x) { return logcumsumexp(x[0] * 3, 1); }},
+      {"norms",
+       {{2, 3}},
+       [](In x) { return normalize(x[0], 3) + softmin(x[0]) + vector_norm(x[0], 1, 1, true); }},
+      {"rounded div lerp",
+       {{3}, {3}},
+       [](In x) { return x[0].div(x[1]) + x[0].lerp(x[1], 0.3) + x[0].copysign(x[1]); }},
+      {"logaddexp", {{3}, {3}}, [](In x) { return x[0].logaddexp(x[1]); }},
       {"sort", {{2, 5}}, [](In x) { return x[0].sort().first; }},
       {"topk", {{6}}, [](In x) { return x[0].topk(3).first; }},
       {"matmul", {{2, 3}, {3, 2}}, [](In x) { return x[0].matmul(x[1]); }},

@@ -44,8 +44,7 @@ struct Context::Slots {
   std::vector<Slot*> made;
 };
 
-Context::Context(Options options)
-    : options_(std::move(options)), slots_(std::make_unique<Slots>()) {
+Context::Context(Options options) : options_(std::move(options)), slots_(new Slots) {
   if (!options_.profile.empty()) tracer_.start();
 }
 
@@ -59,6 +58,7 @@ Context::~Context() {
     slots_->made.pop_back();
     delete last;
   }
+  delete slots_;
 }
 
 void Context::flush() {

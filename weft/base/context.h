@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <memory>
 #include <string_view>
 
 #include "weft/base/options.h"
@@ -86,7 +85,7 @@ class Context {
   LogSink log_sink_;
   Tracer tracer_;
   std::atomic<Slot*> buckets_[kBuckets] = {};
-  std::unique_ptr<Slots> slots_;
+  Slots* slots_;  // owned
 };
 
 // Makes `context` this thread's current one for a block.

@@ -51,8 +51,8 @@ struct Tracer::Ring {
   size_t size() const { return wrapped ? events.size() : next; }
 };
 
-Tracer::Tracer() : ring_(std::make_unique<Ring>()) {}
-Tracer::~Tracer() = default;
+Tracer::Tracer() : ring_(new Ring) {}
+Tracer::~Tracer() { delete ring_; }
 
 void Tracer::start(size_t capacity) {
   std::lock_guard lock(ring_->mutex);

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,7 +55,7 @@ class Tracer {
   struct Ring;
   std::atomic<int64_t> counters_[kCounterCount] = {};
   std::atomic<bool> on_{false};
-  std::unique_ptr<Ring> ring_;
+  Ring* ring_;  // owned
 };
 
 // Records the time from here to the end of the block.

@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/slabs.h"
+#include "weft/base/small_vector.h"
+#include "weft/base/thread_cache.h"
 #include "weft/graph/infer.h"
 #include "weft/graph/node_map.h"
 
 namespace weft {
 namespace {
 
-constexpr size_t kSlabBytes = 64 * 1024;
 constexpr size_t kUnit = 16;  // allocation granularity; also the alignment of nodes
 
 uint64_t mix(uint64_t h, uint64_t v) {
@@ -57,8 +59,8 @@ Hashes hashes_of(const NodeSpec& s) {
   return {mix(h, hash_text(s.text)), mix(k, hash_text(s.text))};
 }
 
-bool same(NodeRef n, const NodeSpec& s, uint64_t key) {
-  if (n->key != key || n->op != s.op || n->dtype != s.dtype || n->lanes != s.lanes) return false;
+bool same(NodeRef n, const NodeSpec& s) {
+  if (n->op != s.op || n->dtype != s.dtype || n->lanes != s.lanes) return false;
   if (n->nsrc != s.src.size() || n->nints != s.ints.size() || n->text() != s.text) return false;
   return std::equal(s.src.begin(), s.src.end(), n->src().begin()) &&
          std::equal(s.ints.begin(), s.ints.end(), n->ints().begin());
@@ -68,7 +70,8 @@ bool same(NodeRef n, const NodeSpec& s, uint64_t key) {
 class NodeMemory {
  public:
   ~NodeMemory() {
-    for (void* slab : slabs_) ::operator delete(slab, std::align_val_t{64});
+    for (void* slab : slabs_) give_slab(slab);
+    for (void* large : large_) ::operator delete(large, std::align_val_t{64});
   }
   void* allocate(size_t bytes) {
     const size_t units = (bytes + kUnit - 1) / kUnit;
@@ -90,11 +93,11 @@ class NodeMemory {
  private:
   void* bump(size_t bytes) {
     if (bytes > left_) {
-      const size_t slab = bytes > kSlabBytes ? bytes : kSlabBytes;
-      next_ = static_cast<std::byte*>(::operator new(slab, std::align_val_t{64}));
-      slabs_.push_back(next_);
-      left_ = slab;
-      total_ += slab;
+      if (bytes > kSlabBytes) return allocate_large(bytes);
+      slabs_.push_back(nullptr);  // first, so that nothing is lost if it throws
+      next_ = static_cast<std::byte*>(slabs_.back() = take_slab());
+      left_ = kSlabBytes;
+      total_ += kSlabBytes;
     }
     void* p = next_;
     next_ += bytes;
@@ -102,7 +105,13 @@ class NodeMemory {
     return p;
   }
 
-  std::vector<void*> slabs_;
+  void* allocate_large(size_t bytes) {
+    large_.push_back(nullptr);
+    total_ += bytes;
+    return large_.back() = ::operator new(bytes, std::align_val_t{64});
+  }
+
+  std::vector<void*> slabs_, large_;
   std::byte* next_ = nullptr;
   size_t left_ = 0;
   size_t total_ = 0;
@@ -116,29 +125,34 @@ size_t node_bytes(size_t nsrc, size_t nints, size_t text) {
 /// One part of the intern table, with its own lock and memory.
 struct Shard {
   std::mutex mutex;
-  std::vector<Node*> slots;
+  struct Slot {
+    uint64_t key = 0;  // of the node, so that looking past other nodes does not touch them
+    Node* node = nullptr;
+  };
+  std::vector<Slot> slots;
   size_t count = 0;
   NodeMemory memory;
 
-  Node** locate(const NodeSpec& s, uint64_t key) {
-    if (slots.empty()) slots.resize(64);
+  Node* find(const NodeSpec& s, uint64_t key) const {
+    if (slots.empty()) return nullptr;
     size_t i = (key >> 8) & (slots.size() - 1);
-    while (slots[i] && !same(slots[i], s, key)) i = (i + 1) & (slots.size() - 1);
-    return &slots[i];
+    for (; slots[i].node; i = (i + 1) & (slots.size() - 1))
+      if (slots[i].key == key && same(slots[i].node, s)) return slots[i].node;
+    return nullptr;
   }
   void insert(Node* n) {
     size_t i = (n->key >> 8) & (slots.size() - 1);
-    while (slots[i]) i = (i + 1) & (slots.size() - 1);
-    slots[i] = n;
+    while (slots[i].node) i = (i + 1) & (slots.size() - 1);
+    slots[i] = {n->key, n};
     ++count;
   }
   void grow_if_full() {
     if ((count + 1) * 4 < slots.size() * 3) return;
-    std::vector<Node*> old(slots.size() * 2);
+    std::vector<Slot> old(std::max<size_t>(256, slots.size() * 2));
     old.swap(slots);
     count = 0;
-    for (Node* n : old)
-      if (n) insert(n);
+    for (const Slot& s : old)
+      if (s.node) insert(s.node);
   }
 };
 
@@ -243,14 +257,14 @@ NodeRef Graph::intern(const NodeSpec& spec) {
   {
     std::unique_lock lock(shard.mutex, std::defer_lock);
     if (state_->shared) lock.lock();
-    if (Node* found = *shard.locate(spec, hashes.key)) return found;
+    if (Node* found = shard.find(spec, hashes.key)) return found;
   }
   // Inference may intern index nodes and shapes, so no lock is held while it runs.
   const Inferred inferred = infer(*this, spec);
   std::unique_lock lock(shard.mutex, std::defer_lock);
   if (state_->shared) {
     lock.lock();
-    if (Node* found = *shard.locate(spec, hashes.key)) return found;
+    if (Node* found = shard.find(spec, hashes.key)) return found;
   }
   shard.grow_if_full();
   void* p = shard.memory.allocate(node_bytes(spec.src.size(), spec.ints.size(), spec.text.size()));
@@ -329,7 +343,7 @@ void sweep_shapes(ShapeTable& table) {
 
 /// Buffers lose the readers that are about to go. Comes before any memory is released.
 void drop_readers(const Shard& shard) {
-  for (const Node* n : shard.slots) {
+  for (const auto& [key, n] : shard.slots) {
     if (!n || n->mark) continue;
     for (NodeRef x : n->src())
       if (x->op == Op::Buffer) x->readers.fetch_sub(1, std::memory_order_relaxed);
@@ -338,11 +352,11 @@ void drop_readers(const Shard& shard) {
 
 /// Removes unmarked nodes from a shard and clears the marks of the others.
 size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
-  std::vector<Node*> old(shard.slots.size());
+  std::vector<Shard::Slot> old(shard.slots.size());
   old.swap(shard.slots);
   shard.count = 0;
   size_t freed = 0;
-  for (Node* n : old) {
+  for (const auto& [key, n] : old) {
     if (!n) continue;
     if (n->mark) {
       n->mark = 0;
@@ -366,7 +380,7 @@ size_t Graph::sweep(std::vector<int64_t>* freed_buffers) {
   std::unique_lock exclusive(state_->building);
   std::vector<const Node*> roots;
   for (size_t s = 0; s < state_->shard_count; ++s)
-    for (Node* n : state_->shards[s].slots)
+    for (const auto& [key, n] : state_->shards[s].slots)
       if (n && n->roots.load(std::memory_order_acquire) > 0) roots.push_back(n);
   mark_from(roots);
   sweep_shapes(state_->shapes);
@@ -387,7 +401,7 @@ std::vector<bool> Graph::reachable(std::span<const NodeRef> nodes,
   for (NodeRef n : except) ++discounted[n];
   std::vector<const Node*> roots;
   for (size_t s = 0; s < state_->shard_count; ++s) {
-    for (Node* n : state_->shards[s].slots) {
+    for (const auto& [key, n] : state_->shards[s].slots) {
       if (!n) continue;
       const uint32_t* less = discounted.find(n);
       if (n->roots.load(std::memory_order_acquire) > (less ? *less : 0)) roots.push_back(n);
@@ -397,7 +411,7 @@ std::vector<bool> Graph::reachable(std::span<const NodeRef> nodes,
   std::vector<bool> found;
   for (NodeRef n : nodes) found.push_back(n->mark != 0);
   for (size_t s = 0; s < state_->shard_count; ++s)
-    for (Node* n : state_->shards[s].slots)
+    for (const auto& [key, n] : state_->shards[s].slots)
       if (n) n->mark = 0;
   return found;
 }
@@ -425,31 +439,44 @@ size_t Graph::bytes() const {
   size_t total = state_->shapes.memory.bytes();
   for (size_t i = 0; i < state_->shard_count; ++i) {
     std::lock_guard lock(state_->shards[i].mutex);
-    total += state_->shards[i].memory.bytes() + state_->shards[i].slots.size() * sizeof(Node*);
+    total +=
+        state_->shards[i].memory.bytes() + state_->shards[i].slots.size() * sizeof(Shard::Slot);
   }
   return total;
 }
 
 // ---- walks and copies
 
+namespace {
+struct Frame {
+  NodeRef node;
+  uint32_t next;
+};
+}  // namespace
+
 struct Toposort::State {
   std::vector<NodeRef> order;
+  std::vector<Frame> stack;
+  NodeSet seen;
 };
 
-Toposort::Toposort(std::span<const NodeRef> roots) : state_(new State) {
-  struct Frame {
-    NodeRef node;
-    uint32_t next;
-  };
-  NodeSet seen;
-  std::vector<Frame> stack;
+/// Compiling one kernel walks its graph a hundred times: a thread keeps the tables of small walks.
+struct Toposort::Spare {
+  static constexpr size_t kMostNodes = 2048;
+  static void drop(State* s) { delete s; }
+  using Cache = ThreadCache<Spare, State, 4, drop>;
+};
+
+Toposort::Toposort(std::span<const NodeRef> roots) : state_(Spare::Cache::take()) {
+  if (!state_) state_ = std::make_unique<State>();
+  auto& [order, stack, seen] = *state_;
   for (NodeRef root : roots) {
     if (!seen.insert(root)) continue;
     stack.push_back({root, 0});
     while (!stack.empty()) {
       Frame& f = stack.back();
       if (f.next == f.node->nsrc) {
-        state_->order.push_back(f.node);
+        order.push_back(f.node);
         stack.pop_back();
         continue;
       }
@@ -458,17 +485,19 @@ Toposort::Toposort(std::span<const NodeRef> roots) : state_(new State) {
     }
   }
 }
-Toposort::~Toposort() = default;
+Toposort::~Toposort() {
+  if (state_->order.size() > Spare::kMostNodes) return;
+  state_->order.clear();
+  state_->seen.clear();
+  Spare::Cache::give(state_.release());
+}
 const NodeRef* Toposort::begin() const { return state_->order.data(); }
 const NodeRef* Toposort::end() const { return state_->order.data() + state_->order.size(); }
 size_t Toposort::size() const { return state_->order.size(); }
 
 NumberedOrder::NumberedOrder(NodeRef root) {
-  struct Frame {
-    NodeRef node;
-    uint32_t next;
-  };
-  std::vector<Frame> stack{{root, 0}};
+  SmallVector<Frame, 64> stack{{root, 0}};
+  order_.reserve(128);
   while (!stack.empty()) {
     Frame& f = stack.back();
     if (f.next < f.node->nsrc) {

@@ -148,6 +148,7 @@ class Toposort {
 
  private:
   struct State;
+  struct Spare;
   std::unique_ptr<State> state_;
 };
 

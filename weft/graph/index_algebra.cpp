@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/base/int128.h"
+#include "weft/base/small_vector.h"
 #include "weft/graph/infer.h"
 #include "weft/graph/node_map.h"
 
@@ -43,7 +44,7 @@ bool comes_later(NodeRef a, NodeRef b) {
 
 /// constant + sum of terms; terms sorted by structural hash, no zero coefficients.
 struct Sum {
-  std::vector<AffineTerm> terms;
+  SmallVector<AffineTerm, 8> terms;
   int64_t constant = 0;
   bool ok = true;  // false after an overflow or too many terms
   int steps = 0;   // bounds the walk over sums that were interned without being normalised
@@ -55,11 +56,12 @@ struct Sum {
   }
   void add_term(NodeRef n, Int128 c) {
     if (!fits(c)) ok = false;
-    auto at = std::lower_bound(terms.begin(), terms.end(), n, before);
-    if (at != terms.end() && at->node == n) {
-      c += at->coefficient;
+    const AffineTerm* place = std::lower_bound(terms.begin(), terms.end(), n, before);
+    const auto at = static_cast<size_t>(place - terms.begin());
+    if (at < terms.size() && place->node == n) {
+      c += place->coefficient;
       if (!fits(c)) ok = false;
-      at->coefficient = static_cast<int64_t>(c);
+      terms[at].coefficient = static_cast<int64_t>(c);
       if (c == 0) terms.erase(at);
     } else if (c != 0) {
       terms.insert(at, {n, static_cast<int64_t>(c)});
@@ -131,8 +133,8 @@ void join_div_mod(Sum& s) {
       NodeRef d = s.terms[j].node;
       if (d->op != Op::IDiv || d->src(0) != m->src(0) || d->src(1) != m->src(1)) continue;
       if (static_cast<Int128>(k) * c != s.terms[j].coefficient) continue;
-      s.terms.erase(s.terms.begin() + static_cast<std::ptrdiff_t>(std::max(i, j)));
-      s.terms.erase(s.terms.begin() + static_cast<std::ptrdiff_t>(std::min(i, j)));
+      s.terms.erase(std::max(i, j));
+      s.terms.erase(std::min(i, j));
       s.add(m->src(0), k);
       return join_div_mod(s);
     }
@@ -424,6 +426,7 @@ NodeRef dispatch(Graph& g, const NodeSpec& spec) {
 }
 
 bool depends_on(NodeRef n, NodeRef range) {
+  if (n->nsrc == 0 || n->op == Op::Range) return n == range;
   for (NodeRef x : Toposort(n))
     if (x == range) return true;
   return false;
@@ -438,7 +441,7 @@ bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out) {
   s.add(index, 1);
   if (!s.ok) return false;
   int64_t coefficient = 0;
-  std::vector<AffineTerm> rest;
+  SmallVector<AffineTerm, 8> rest;
   for (const AffineTerm& t : s.terms) {
     if (t.node == range)
       coefficient = t.coefficient;

@@ -90,27 +90,38 @@ class NodeSet {
   NodeSet() : slots_(64) {}
   /// False where `n` is in it already.
   bool insert(NodeRef n) {
-    NodeRef& slot = slots_[locate(n)];
-    if (slot) return false;
-    slot = n;
+    Slot& slot = slots_[locate(n)];
+    if (slot.round == round_) return false;
+    slot = {n, round_};
     if (++size_ * 2 > slots_.size()) grow();
     return true;
   }
+  /// Empty again, at no cost.
+  void clear() {
+    ++round_;
+    size_ = 0;
+  }
 
  private:
+  struct Slot {
+    NodeRef node = nullptr;
+    uint64_t round = 0;  // the slot is empty in every other one
+  };
+
   size_t locate(NodeRef n) const {
     size_t i = spread(n) & (slots_.size() - 1);
-    while (slots_[i] && slots_[i] != n) i = (i + 1) & (slots_.size() - 1);
+    while (slots_[i].round == round_ && slots_[i].node != n) i = (i + 1) & (slots_.size() - 1);
     return i;
   }
   void grow() {
-    std::vector<NodeRef> old = std::exchange(slots_, std::vector<NodeRef>(slots_.size() * 4));
-    for (NodeRef n : old)
-      if (n) slots_[locate(n)] = n;
+    std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.size() * 4));
+    for (const Slot& s : old)
+      if (s.round == round_) slots_[locate(s.node)] = s;
   }
 
-  std::vector<NodeRef> slots_;
+  std::vector<Slot> slots_;
   size_t size_ = 0;
+  uint64_t round_ = 1;
 };
 
 }  // namespace weft

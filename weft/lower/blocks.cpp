@@ -175,7 +175,7 @@ void Blocks::emit_needed(int root, std::vector<NodeRef>& out) {
     int item;
     size_t next;
   };
-  std::vector<Frame> stack;
+  SmallVector<Frame, 32> stack;
   auto visit = [&](int item) {
     char& state = at(item).state;
     WEFT_CHECK(state != 1, "instructions of a kernel wait for each other");

@@ -116,7 +116,7 @@ class Lineariser {
       blocks_.add(n, n->nsrc == 0 ? Blocks::kTop : top_);
       return n;
     }
-    std::vector<NodeRef> stack{n};
+    SmallVector<NodeRef, 32> stack{n};
     while (!stack.empty()) {
       NodeRef x = stack.back();
       const size_t before = stack.size();

@@ -68,7 +68,7 @@ class Vectoriser {
   /// `n`, an index or mask, with the vector range at k. Iterative: index expressions may be deep.
   NodeRef at_lane(NodeRef root, NodeRef range, size_t k) {
     NodeMap<NodeRef>& memo = lane_memo(range, k);
-    std::vector<NodeRef> stack{root};
+    SmallVector<NodeRef, 32> stack{root};
     while (!stack.empty()) {
       NodeRef n = stack.back();
       if (memo.contains(n)) {

@@ -360,15 +360,36 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   return std::max({alu, loads / 2, stores * kStore}) + kLoadPressure * loads / 2 + spills;
 }
 
+/// Cycles that memory needs for one iteration outside reductions: of everything that no cache holds
+/// afterwards, each element comes or goes once. Copies of a loop that waits for memory gain
+/// nothing.
+double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
+  double bytes = 0, footprint = 0;
+  for (uint32_t i : body.accesses) {
+    const Access& a = info_.accesses[i];
+    double all = bits(a.node->src(0)->dtype) / 8.0, now = all;
+    each(a.deps, [&](size_t r) {
+      all *= static_cast<double>(info_.ranges[r].extent);
+      now *= static_cast<double>(tiling.ranges[r].size());
+    });
+    if (all <= kFirstCache) continue;
+    footprint += all;
+    bytes += now;
+  }
+  return bytes / (footprint <= kSecondCache ? kFromSecond : kFromThird);
+}
+
 double CostModel::cycles(const Body& body, const Tiling& tiling) const {
-  double busy = port_cycles(body, tiling);
-  if (body.own != 0) {
+  double busy = port_cycles(body, tiling), memory = 0;
+  if (body.own == 0) {
+    memory = stream_cycles(body, tiling);
+  } else {
     const double chains = copies(body.deps & ~body.own, tiling) * body.results;
     const bool chained = body.products && chains >= kEnoughChains;
     busy = std::max(busy, kFoldLatency * (chained ? copies(body.own, tiling) : 1));
-    busy = std::max(busy, memory_cycles(body, tiling));
+    memory = memory_cycles(body, tiling);
   }
-  return iterations(body.deps, body.own, tiling) * (busy + kLoopOverhead);
+  return iterations(body.deps, body.own, tiling) * std::max(busy + kLoopOverhead, memory);
 }
 
 double CostModel::total(const Tiling& tiling) const {

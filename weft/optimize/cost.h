@@ -79,6 +79,7 @@ class CostModel {
   /// Whether lower/ leaves out the loops of a tile where its masks do not hold.
   bool skips(const Body& body, const Tiling& tiling) const;
   double memory_cycles(const Body& body, const Tiling& tiling) const;
+  double stream_cycles(const Body& body, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 
   const KernelInfo& info_;

@@ -16,7 +16,8 @@ constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 constexpr double kWorkers = 8;  // a kernel's tiles should keep this many busy, whatever there are
 constexpr double kWorthSharing = 5e4;  // cycles; below, one worker does all
 constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
-constexpr double kWorthwhile = 0.98;   // more copies must save at least this
+constexpr double kWorthwhile = 0.98;   // more copies must save at least this,
+constexpr double kWorthCode = 0.95;    // where only the loop's own overhead is saved, this
 
 /// Decides one body after the other, the most expensive first; what one has decided stays. What its
 /// choice of vectors leaves to the others is known only when they have decided, so that is tried
@@ -245,7 +246,7 @@ class TileSearch {
   void consider(const Tiling& trial) {
     if (model_.size(*body_, trial) > (body_->products ? kMaxBody : kMaxPlainBody)) return;
     const double c = model_.total(trial) * imbalance(trial);
-    if (fresh_ != body_ || c < cost_ * kWorthwhile) {
+    if (fresh_ != body_ || c < cost_ * (body_->own == 0 ? kWorthCode : kWorthwhile)) {
       best_ = trial;
       cost_ = c;
     }

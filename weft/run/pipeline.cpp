@@ -19,6 +19,7 @@
 #include "weft/run/pipeline.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "weft/base/context.h"
@@ -164,10 +165,12 @@ class Pipeline {
     }
     if (fresh.empty()) return;
     number_entries(fresh);
-    context_.thread_pool().parallel_for(static_cast<int64_t>(fresh.size()),
+    const std::vector<Job*> order = longest_first(fresh);
+    std::atomic<size_t> next{0};
+    context_.thread_pool().parallel_for(static_cast<int64_t>(order.size()),
                                         [&](int64_t begin, int64_t end, int) {
                                           for (int64_t i = begin; i < end; ++i)
-                                            translate(*fresh[static_cast<size_t>(i)]);
+                                            translate(*order[next.fetch_add(1)]);
                                         });
     for (const Job* j : fresh) print(*j);
     load(fresh);
@@ -177,6 +180,24 @@ class Pipeline {
   void number_entries(std::span<Job* const> fresh) {
     for (size_t i = 0; i < fresh.size(); ++i)
       fresh[i]->entry = entry_name(i, fresh[i]->kernel->name);
+  }
+
+  /// So that threads end together, and small kernels find the caches as other small ones left them.
+  /// Products are what is unrolled most.
+  static std::vector<Job*> longest_first(std::span<Job* const> jobs) {
+    std::vector<std::pair<size_t, Job*>> sized;
+    for (Job* j : jobs) {
+      const Toposort nodes(j->kernel->sink);
+      const bool products = std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) {
+        return n->op == Op::Reduce && n->src(0)->op == Op::Mul;
+      });
+      sized.emplace_back(nodes.size() * (products ? 8 : 1), j);
+    }
+    std::stable_sort(sized.begin(), sized.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<Job*> order;
+    for (const auto& [size, job] : sized) order.push_back(job);
+    return order;
   }
 
   /// Runs on any thread: touches nothing but the job.
@@ -194,6 +215,7 @@ class Pipeline {
       Span span(context_.tracer(), "lower", j.kernel->name);
       j.program = lower_kernel(j.optimized, target);
       verify_program(j.program, "lower");
+      if (!log_enabled(context_, 5)) j.optimized = {};
     }
     if (target.machine_code) {
       const MachineProgram code = lower_to_machine(j.program, target);

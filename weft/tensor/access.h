@@ -65,7 +65,12 @@ class OpScope {
 
 struct TensorAccess {
   static Tensor make(Context& context, NodeRef value);
-  static Tensor whole(std::shared_ptr<TensorCell> cell) { return {std::move(cell), RootedNode()}; }
+  static CellRef ref(std::shared_ptr<TensorCell> cell);
+  static const std::shared_ptr<TensorCell>& shared(const Tensor& x);
+  static Tensor whole(std::shared_ptr<TensorCell> cell) {
+    return {ref(std::move(cell)), RootedNode()};
+  }
+  static Tensor seen(const CellRef& cell, const RootedNode& chain) { return {cell, chain}; }
   /// The movement chain of x over a placeholder for its storage's value.
   static NodeRef chain(Graph& g, const Tensor& x);
   /// x's storage seen through another chain.
@@ -89,6 +94,8 @@ std::string shape_text(NodeRef n);
 build::Extents broadcast(const char* tag, std::span<const NodeRef> operands);
 /// One number for every spatial axis, or as many as there are.
 Ints per_axis(const char* tag, const char* what, const Ints& given, size_t count);
+/// x moved by one place towards the end of axis, `value` in front.
+Tensor delayed(const Tensor& x, int64_t axis, double value);
 void require_float(const char* tag, const Tensor& x);
 /// f32 for f16 and bf16, i32 for small integers: where sums run.
 DType sum_dtype(DType d);

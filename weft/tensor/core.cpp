@@ -1,6 +1,8 @@
 // What a Tensor is: a cell shared with its aliases, and a chain of movement over the cell's value.
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <new>
 
 #include "weft/base/context.h"
 #include "weft/graph/provenance.h"
@@ -15,7 +17,7 @@ constexpr int64_t kPlaceholderSlot = INT32_MAX;
 
 bool is_placeholder(NodeRef n) { return n->op == Op::Param && param_slot(n) == kPlaceholderSlot; }
 
-const TensorCell& checked(const std::shared_ptr<TensorCell>& cell) {
+const TensorCell& checked(const CellRef& cell) {
   if (!cell)
     fail("tensor.undefined",
          "this Tensor holds nothing: it was default-made or moved from; give it a value first, for "
@@ -23,9 +25,35 @@ const TensorCell& checked(const std::shared_ptr<TensorCell>& cell) {
   return *cell;
 }
 
+std::shared_ptr<TensorCell>& as_shared(unsigned char* bytes) {
+  return *std::launder(reinterpret_cast<std::shared_ptr<TensorCell>*>(bytes));
+}
+const std::shared_ptr<TensorCell>& as_shared(const unsigned char* bytes) {
+  return *std::launder(reinterpret_cast<const std::shared_ptr<TensorCell>*>(bytes));
+}
+
 }  // namespace
 
 // ---- scopes and handles
+
+using SharedCell = std::shared_ptr<TensorCell>;
+static_assert(sizeof(SharedCell) == sizeof(CellRef) && alignof(SharedCell) == alignof(CellRef));
+
+CellRef::CellRef() noexcept { new (shared_) SharedCell(); }
+CellRef::CellRef(const CellRef& b) noexcept { new (shared_) SharedCell(as_shared(b.shared_)); }
+CellRef::CellRef(CellRef&& b) noexcept {
+  new (shared_) SharedCell(std::move(as_shared(b.shared_)));
+}
+CellRef& CellRef::operator=(const CellRef& b) noexcept {
+  as_shared(shared_) = as_shared(b.shared_);
+  return *this;
+}
+CellRef& CellRef::operator=(CellRef&& b) noexcept {
+  as_shared(shared_) = std::move(as_shared(b.shared_));
+  return *this;
+}
+CellRef::~CellRef() { as_shared(shared_).~shared_ptr(); }
+TensorCell* CellRef::get() const noexcept { return as_shared(shared_).get(); }
 
 OpScope::OpScope(Context& c, CallSite at)
     : site_(at), context(c), g(tensor_graph(c)), building_(g) {}
@@ -37,8 +65,17 @@ Tensor OpScope::result(NodeRef value) const {
   return TensorAccess::make(context, value);
 }
 
+CellRef TensorAccess::ref(std::shared_ptr<TensorCell> cell) {
+  CellRef out;
+  as_shared(out.shared_) = std::move(cell);
+  return out;
+}
+const std::shared_ptr<TensorCell>& TensorAccess::shared(const Tensor& x) {
+  return as_shared(x.cell_.shared_);
+}
+
 Tensor TensorAccess::make(Context& context, NodeRef value) {
-  return Tensor(std::make_shared<TensorCell>(context, value), RootedNode());
+  return whole(std::make_shared<TensorCell>(context, value));
 }
 
 NodeRef TensorAccess::chain(Graph& g, const Tensor& x) {

@@ -27,7 +27,8 @@ Tensor::Tensor(Scalar value) {
   Context& context = Context::current();
   Graph& g = tensor_graph(context);
   const Graph::Building building(g);
-  cell_ = std::make_shared<TensorCell>(context, g.constant(value.as(value.default_dtype())));
+  cell_ = TensorAccess::ref(
+      std::make_shared<TensorCell>(context, g.constant(value.as(value.default_dtype()))));
 }
 
 Tensor Tensor::full(const Dims& shape, Scalar value, DType dtype, CallSite at) {

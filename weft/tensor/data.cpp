@@ -53,12 +53,12 @@ void realize(const std::vector<Tensor>& tensors, CallSite at) {
   std::vector<std::shared_ptr<Storage>> storages;
   for (const Tensor& t : tensors) {
     t.context();  // complains about a Tensor that holds nothing
-    storages.push_back(t.cell());
+    storages.push_back(TensorAccess::shared(t));
   }
   // The random counter moved with what was drawn; left behind, it would be another constant in
   // every later kernel.
   if (Generator* generator = context.get_if<Generator>())
-    if (auto draws = generator->draws().cell()) storages.push_back(std::move(draws));
+    if (auto draws = TensorAccess::shared(generator->draws())) storages.push_back(std::move(draws));
   realize(context, storages);
 }
 

@@ -1,8 +1,23 @@
 // The bodies of derived.def.
+#include <cmath>
+
 #include "weft/base/error.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/elementwise.h"
 
 namespace weft {
+
+namespace {
+
+/// What a smooth function of x runs on, and its result in x's dtype.
+Tensor widened(const Tensor& x) {
+  return x.cast(is_float(x.dtype()) ? sum_dtype(x.dtype()) : kDefaultFloat);
+}
+Tensor narrowed(const Tensor& y, const Tensor& x) {
+  return is_float(x.dtype()) ? y.cast(x.dtype()) : y;
+}
+
+}  // namespace
 
 #define WEFT_ARGS(...) __VA_ARGS__ __VA_OPT__(, )
 #define WEFT_DERIVED(name, declared, params, doc, ...)      \
@@ -10,6 +25,12 @@ namespace weft {
     const CallSiteScope site(at);                           \
     const Tensor& x = *this;                                \
     __VA_ARGS__                                             \
+  }
+#define WEFT_SMOOTH(name, declared, params, doc, ...)          \
+  Tensor Tensor::name(WEFT_ARGS params CallSite at) const {    \
+    const CallSiteScope site(at);                              \
+    const Tensor x = widened(*this);                           \
+    return narrowed([&]() -> Tensor { __VA_ARGS__ }(), *this); \
   }
 #include "weft/tensor/derived.def"
 #undef WEFT_DERIVED

@@ -118,7 +118,9 @@ Tensor Tensor::remainder(const Operand& a, const Operand& b) {
   if (!is_float(dtype)) return apply("%", Op::Mod, dtype, a, b, site_of(a, b));
   const Tensor divisor = b.tensor() ? b.tensor()->cast(dtype) : Tensor(b.scalar()).cast(dtype);
   const Tensor dividend = a.tensor() ? a.tensor()->cast(dtype) : Tensor(a.scalar()).cast(dtype);
-  return dividend - (dividend / divisor).floor() * divisor;
+  const Tensor exact = dividend - (dividend / divisor).floor() * divisor;
+  const Tensor same_side = (dividend == 0) | ((dividend < 0) == (divisor < 0));
+  return (divisor.isinf() & dividend.isfinite()).where(same_side.where(dividend, divisor), exact);
 }
 
 Tensor Tensor::negate(const Operand& operand) {
@@ -224,6 +226,19 @@ Tensor general_power(const Tensor& x, const Tensor& e) {
   return (e == 0).where(1, zero.where(at_zero, negative.where(below, y)));
 }
 
+/// x^e of integers, which wraps, by the bits of e; of 1 / x only what is whole.
+Tensor integer_power(const Tensor& x, const Tensor& e) {
+  Tensor result = x.ones_like(), square = x;
+  const int digits = bits(e.dtype()) - (is_unsigned(e.dtype()) ? 0 : 1);
+  for (int bit = 0; bit < digits; ++bit) {
+    result = result * (((e >> bit) & 1) != 0).where(square, 1);
+    square = square * square;
+  }
+  if (is_unsigned(x.dtype())) return result;
+  const Tensor inverse = (x.abs() == 1).where(((e & 1) != 0).where(x, 1), 0);
+  return (e < 0).where(inverse, result);
+}
+
 }  // namespace
 
 Tensor Tensor::pow(const Operand& exponent, CallSite at) const {
@@ -235,10 +250,10 @@ Tensor Tensor::pow(const Operand& exponent, CallSite at) const {
     if (e == std::trunc(e) && std::fabs(e) <= 64 && (e >= 0 || is_float(dtype)))
       return whole_power(cast(dtype), static_cast<int64_t>(e));
   }
-  const DType wide = is_float(dtype) ? dtype : DType::F64;
-  const Tensor e = (exponent.tensor() ? *exponent.tensor() : Tensor(exponent.scalar())).cast(wide);
-  const Tensor y = general_power(cast(wide), e);
-  return is_float(dtype) ? y : y.round().cast(dtype);
+  const Tensor e = exponent.tensor() ? *exponent.tensor() : Tensor(exponent.scalar());
+  if (is_bool(dtype)) return cast(DType::I32).pow(e.cast(DType::I32)).cast(dtype);
+  if (!is_float(dtype)) return integer_power(cast(dtype), e.cast(dtype));
+  return general_power(cast(sum_dtype(dtype)), e.cast(sum_dtype(dtype))).cast(dtype);
 }
 
 }  // namespace weft

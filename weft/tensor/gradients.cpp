@@ -268,13 +268,6 @@ Tensor recurrence(const Backward& b, const Tensor& a, const Tensor& c, int64_t a
   return b.tensor(build::linear_recurrence(b.g, a.node(), c.node(), axis));
 }
 
-/// x moved by one place towards the end of axis, `value` in front.
-Tensor delayed(const Tensor& x, int64_t axis, double value) {
-  std::vector<DimPair> by(x.ndim(), DimPair(0, 0));
-  by[static_cast<size_t>(axis)] = {1, -1};
-  return x.pad(by, value);
-}
-
 void scan(Backward& b) {
   const int64_t axis = b.n->int_arg(1);
   const Tensor g = b.grad.flip(axis);

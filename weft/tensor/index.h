@@ -2,9 +2,9 @@
 #pragma once
 
 #include <concepts>
-#include <memory>
 #include <optional>
 
+#include "weft/tensor/cell_ref.h"
 #include "weft/tensor/dim.h"
 
 namespace weft {
@@ -46,12 +46,14 @@ class Index {
       : kind_(Kind::Ellipsis), site_(site) {}
   /// Elements by position; any integer dtype; negative positions count from the end. A position
   /// outside the axis reads 0 and writes nothing: values are not known when the graph is built.
+  /// Or a bool mask, of the sizes of the axes that it selects from: reading first looks how many
+  /// are true (not within a jit), writing does not.
   Index(const Tensor& positions, CallSite site = CallSite::here());  // NOLINT
 
   Kind kind() const { return kind_; }
   const Dim& at() const { return at_; }
   const Slice& slice() const { return slice_; }
-  const Tensor& tensor() const { return *tensor_; }
+  Tensor tensor() const;
   CallSite site() const { return site_; }
 
  private:
@@ -59,7 +61,8 @@ class Index {
   CallSite site_;
   Dim at_;
   Slice slice_;
-  std::shared_ptr<Tensor> tensor_;
+  CellRef cell_;  // with chain_: the index tensor
+  RootedNode chain_;
 };
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/selection.h"
 
 namespace weft {
 
@@ -9,19 +10,30 @@ using build::AxisList;
 using build::Extents;
 
 Index::Index(const Tensor& positions, CallSite site)
-    : kind_(Kind::Tensor), site_(site), tensor_(std::make_shared<Tensor>(positions)) {}
+    : kind_(Kind::Tensor),
+      site_(site),
+      cell_(positions.cell()),
+      chain_(TensorAccess::chain_or_null(positions)) {}
+Tensor Index::tensor() const { return TensorAccess::seen(cell_, chain_); }
 
 namespace {
 
 using Kind = Index::Kind;
 
+bool is_mask(const Index& i) { return i.kind() == Kind::Tensor && is_bool(i.tensor().dtype()); }
+/// How many axes of the indexed tensor it stands for.
+size_t axes_of(const Index& i) {
+  if (is_mask(i)) return i.tensor().ndim();
+  return i.kind() != Kind::NewAxis && i.kind() != Kind::Ellipsis;
+}
+
 /// `at` with the ellipsis, given or implied at the end, written out as whole slices.
 std::vector<Index> expanded(const std::vector<Index>& at, const Tensor& x) {
-  const auto is = [](Kind k) { return [k](const Index& i) { return i.kind() == k; }; };
-  const auto ellipses = std::count_if(at.begin(), at.end(), is(Kind::Ellipsis));
-  const auto added = std::count_if(at.begin(), at.end(), is(Kind::NewAxis));
+  const auto ellipses = std::count_if(at.begin(), at.end(),
+                                      [](const Index& i) { return i.kind() == Kind::Ellipsis; });
   if (ellipses > 1) fail("index", "more than one kEllipsis: only one can be filled in");
-  const auto used = static_cast<size_t>(static_cast<std::ptrdiff_t>(at.size()) - ellipses - added);
+  size_t used = 0;
+  for (const Index& i : at) used += axes_of(i);
   if (used > x.ndim())
     fail_index("index", "{} indices for shape {}, which has {} axes", used, x.dims().text(),
                x.ndim());
@@ -36,6 +48,40 @@ std::vector<Index> expanded(const std::vector<Index>& at, const Tensor& x) {
   }
   for (size_t k = 0; ellipses == 0 && k < missing; ++k) out.emplace_back(Slice());
   return out;
+}
+
+/// An expanded index with every mask replaced by what `replacement` gives for each of its axes.
+template <class Replacement>
+std::vector<Index> without_masks(const std::vector<Index>& at, const Tensor& x,
+                                 Replacement replacement) {
+  std::vector<Index> out;
+  size_t axis = 0;
+  for (const Index& i : at) {
+    const size_t axes = axes_of(i);
+    if (is_mask(i)) {
+      const Dims mask = i.tensor().dims();
+      Dims covered;
+      for (size_t k = 0; k < axes; ++k) covered.push_back(x.dim(static_cast<int64_t>(axis + k)));
+      if (axes == 0 || !(covered == mask))
+        fail_index("index",
+                   "a mask of shape {} does not fit {}: it must have the sizes of the {} "
+                   "axes that it selects from, {}",
+                   mask.text(), x.dims().text(), axes, covered.text());
+      replacement(i.tensor(), out);
+    } else {
+      out.push_back(i);
+    }
+    axis += axes;
+  }
+  return out;
+}
+
+/// Masks as the positions where they are true, which takes a look at their values.
+std::vector<Index> positions_of_masks(const std::vector<Index>& at, const Tensor& x) {
+  return without_masks(expanded(at, x), x, [](const Tensor& mask, std::vector<Index>& out) {
+    const Tensor found = nonzero(mask);
+    for (size_t k = 0; k < mask.ndim(); ++k) out.emplace_back(found.index({Slice(), k}));
+  });
 }
 
 /// One axis of a basic index: elements begin, begin + step, ... of `size`, from the back if
@@ -119,10 +165,6 @@ Tensor wrapped(const Tensor& positions, const Dim& n) {
   if (is_float(positions.dtype()))
     fail_type("index", "positions must be integers: got {} of shape {}; cast them",
               name(positions.dtype()), positions.dims().text());
-  if (is_bool(positions.dtype()))
-    fail_type("index",
-              "bool masks select a number of elements that is not known when the graph is "
-              "built: use where() or masked_fill()");
   const OpScope scope(positions, CallSite::here());
   const Tensor i = positions.cast(n.max() > INT32_MAX ? DType::I64 : DType::I32);
   NodeRef known = positions.node();
@@ -202,7 +244,7 @@ Tensor spread(const Tensor& positions, const Tensor& front) {
 
 Tensor Tensor::index(const std::vector<Index>& at, CallSite site) const {
   const CallSiteScope scope(site);
-  const Basic basic = basic_part(*this, at);
+  const Basic basic = basic_part(*this, positions_of_masks(at, *this));
   if (basic.tensors.empty()) return basic.view;
   const Advanced a = advanced_part(basic);
   const Tensor picked = gather_at(a.front, 0, spread(a.positions, a.front));
@@ -218,8 +260,60 @@ Tensor Tensor::index(const std::vector<Index>& at, CallSite site) const {
   return picked.reshape(shape).permute(order);
 }
 
-Tensor& Tensor::index_put(const std::vector<Index>& at, const Operand& value, CallSite site) {
+namespace {
+
+/// The index of the one mask in an expanded index that holds no other tensors, or -1.
+int64_t lone_mask(const std::vector<Index>& at) {
+  int64_t found = -1;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (at[i].kind() != Kind::Tensor) continue;
+    if (found >= 0 || !is_mask(at[i])) return -1;
+    found = static_cast<int64_t>(i);
+  }
+  return found;
+}
+
+/// Writes under a mask without asking how much it selects: where(mask, value, old).
+void put_masked(const Tensor& x, const std::vector<Index>& at, size_t mask_at,
+                const Operand& value) {
+  const Tensor mask = at[mask_at].tensor();
+  const std::vector<Index> slices =
+      without_masks(at, x, [](const Tensor& m, std::vector<Index>& out) {
+        for (size_t k = 0; k < m.ndim(); ++k) out.emplace_back(Slice());
+      });
+  Tensor view = basic_part(x, slices).view;
+  size_t first = 0;  // axis of the view where the mask's begin
+  for (size_t i = 0; i < mask_at; ++i) first += at[i].kind() != Kind::At;
+  const size_t after = view.ndim() - first - mask.ndim();
+  Dims shape = mask.dims();
+  for (size_t i = 0; i < after; ++i) shape.push_back(1);
+  const Tensor where = mask.reshape(shape);
+  if (!value.tensor()) {
+    view.assign(where.where(value, view));
+    return;
+  }
+  Tensor v = value.tensor()->cast(view.dtype());
+  if (v.ndim() > after) {
+    // One row for every true: the k-th goes where the mask is true for the k-th time.
+    const auto axis = static_cast<int64_t>(v.ndim() - after - 1);
+    const Tensor row = mask.flatten().cast(DType::I32).cumsum(0) - 1;
+    const bool one = v.dim(axis) == Dim(1);
+    v = one ? v : v.index_select(axis, row.maximum(0));
+    v = v.unflatten(axis, one ? Dims(std::vector<Dim>(mask.ndim(), 1)) : mask.dims());
+  }
+  view.assign(where.where(v, view));
+}
+
+}  // namespace
+
+Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value, CallSite site) {
   const CallSiteScope scope(site);
+  const std::vector<Index> filled = expanded(given, *this);
+  if (const int64_t mask = lone_mask(filled); mask >= 0) {
+    put_masked(*this, filled, static_cast<size_t>(mask), value);
+    return *this;
+  }
+  const std::vector<Index> at = positions_of_masks(filled, *this);
   Basic basic = basic_part(*this, at);
   if (basic.tensors.empty()) {
     basic.view.assign(value);

@@ -88,7 +88,8 @@ struct JitState::State {
 
   std::vector<ReplayArgument> storages() const {
     std::vector<ReplayArgument> list;
-    for (const FoundTensor& t : arguments.tensors) list.push_back({t.name, t.tensor->cell()});
+    for (const FoundTensor& t : arguments.tensors)
+      list.push_back({t.name, TensorAccess::shared(*t.tensor)});
     return list;
   }
   std::vector<ReplayVariable> distinct_variables() const {
@@ -147,9 +148,12 @@ JitState::JitState(std::string name, CallSite at) : state_(new State) {
   state_->name = std::move(name);
   state_->at = at;
 }
-JitState::~JitState() = default;
-JitState::JitState(JitState&&) noexcept = default;
-JitState& JitState::operator=(JitState&&) noexcept = default;
+JitState::~JitState() { delete state_; }
+JitState::JitState(JitState&& b) noexcept : state_(std::exchange(b.state_, nullptr)) {}
+JitState& JitState::operator=(JitState&& b) noexcept {
+  std::swap(state_, b.state_);
+  return *this;
+}
 
 TensorVisitor& JitState::arguments() {
   state_->arguments.clear();
@@ -192,7 +196,7 @@ void JitState::finish() {
       *t.tensor = scope.result(t.tensor->node());
     }
     tensors.push_back(*t.tensor);
-    storages.push_back(t.tensor->cell());
+    storages.push_back(TensorAccess::shared(*t.tensor));
   }
   if (!s.capture) return realize(tensors);
   if (!s.results.constants.empty())

@@ -3,7 +3,6 @@
 
 #include <any>
 #include <array>
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -123,7 +122,7 @@ class JitState {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  State* state_;  // owned; null after a move
 };
 
 template <class F>

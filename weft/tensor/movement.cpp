@@ -337,24 +337,57 @@ Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, CallSite at) const
   return unsqueeze(a + 1).expand(many).flatten(a, a + 1);
 }
 
-Tensor Tensor::roll(int64_t shift, int64_t axis, CallSite at) const {
-  const CallSiteScope site(at);
-  const int64_t a = checked_axis("roll", axis, *this), n = size(a);
-  if (n == 0) return *this;
-  const int64_t split_at = ((-shift % n) + n) % n;
-  if (split_at == 0) return *this;
-  const std::vector<Tensor> parts = split({split_at, n - split_at}, a);
-  return cat({parts[1], parts[0]}, a);
+namespace {
+
+Tensor rolled(const Tensor& x, int64_t shift, int64_t axis) {
+  const int64_t n = x.size(axis);
+  const int64_t split_at = n == 0 ? 0 : ((-shift % n) + n) % n;
+  if (split_at == 0) return x;
+  const std::vector<Tensor> parts = x.split({split_at, n - split_at}, axis);
+  return Tensor::cat({parts[1], parts[0]}, axis);
 }
 
-Tensor Tensor::diagonal(CallSite at) const {
+}  // namespace
+
+Tensor Tensor::roll(const Ints& shifts, const Axes& axes, CallSite at) const {
   const CallSiteScope site(at);
-  if (ndim() != 2 || !(dims()[0] == dims()[1]))
-    fail("diagonal", "takes a square matrix: got shape {}", dims().text());
-  const int64_t n = size(0);
-  if (n == 0) return flatten();
-  // Padded by one column, the diagonal of an n x n matrix is the first column of (n, n + 1) rows.
-  return flatten().pad({{0, n}}).reshape({n, n + 1}).shrink({{0, n}, {0, 1}}).reshape({n});
+  if (axes.empty() && shifts.size() == 1) return rolled(flatten(), shifts[0], 0).reshape(dims());
+  if (axes.size() != shifts.size())
+    fail("roll", "{} shifts for {} axes: give one shift for each axis", shifts.size(), axes.size());
+  Tensor y = *this;
+  for (size_t i = 0; i < axes.size(); ++i)
+    y = rolled(y, shifts[i], checked_axis("roll", axes[i], *this));
+  return y;
+}
+
+Tensor Tensor::diagonal(int64_t offset, int64_t first, int64_t second, CallSite at) const {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("diagonal", first, *this);
+  const int64_t b = checked_axis("diagonal", second, *this);
+  if (a == b) fail("diagonal", "axes {} and {} are the same one", first, second);
+  Ints order;
+  for (int64_t i = 0; i < static_cast<int64_t>(ndim()); ++i)
+    if (i != a && i != b) order.push_back(i);
+  order.push_back(a), order.push_back(b);
+  const Tensor x = permute(order);
+  const int64_t down = std::max<int64_t>(0, -offset), right = std::max<int64_t>(0, offset);
+  const int64_t n = std::max<int64_t>(0, std::min(size(a) - down, size(b) - right));
+  std::vector<DimPair> square, padding(ndim() - 1, DimPair(0, 0)), column;
+  Dims rows;
+  for (size_t i = 0; i + 2 < ndim(); ++i) {
+    const Dim d = x.dim(static_cast<int64_t>(i));
+    square.emplace_back(0, d), column.emplace_back(0, d), rows.push_back(d);
+  }
+  // Padded by n, the diagonal of an n x n matrix is the first column of (n, n + 1) rows.
+  const bool none = n == 0;  // outside the matrix, whose axes may be shorter than the offset
+  square.emplace_back(none ? 0 : down, none ? 0 : down + n);
+  square.emplace_back(none ? 0 : right, none ? 0 : right + n);
+  padding.back() = {0, n};
+  Dims diagonal = rows;
+  rows.push_back(n), rows.push_back(n + 1), diagonal.push_back(n);
+  column.emplace_back(0, n), column.emplace_back(0, 1);
+  return x.shrink(square).flatten(-2, -1).pad(padding).reshape(rows).shrink(column).reshape(
+      diagonal);
 }
 
 }  // namespace weft

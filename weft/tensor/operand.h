@@ -53,6 +53,9 @@ struct AttentionOptions {
   bool grouped_queries = false;  ///< key and value have fewer heads, repeated to match
 };
 
+/// What div() makes of the quotient: nothing, towards zero, or down.
+enum class Rounding : uint8_t { None, Trunc, Floor };
+
 /// What a loss gives: one number per sample, their mean or their sum.
 enum class Reduction : uint8_t { None, Mean, Sum };
 

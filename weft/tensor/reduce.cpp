@@ -48,6 +48,12 @@ Tensor Tensor::prod(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
   return fold("prod", Fold::Mul, *this, axes, keepdim, sum_dtype(dtype()), sum_result(dtype()), at);
 }
+Tensor Tensor::sum(const Axes& axes, bool keepdim, DType dtype, CallSite at) const {
+  return fold("sum", Fold::Add, *this, axes, keepdim, dtype, dtype, at);
+}
+Tensor Tensor::prod(const Axes& axes, bool keepdim, DType dtype, CallSite at) const {
+  return fold("prod", Fold::Mul, *this, axes, keepdim, dtype, dtype, at);
+}
 Tensor Tensor::max(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
   return fold("max", Fold::Max, *this, axes, keepdim, dtype(), dtype(), at);
@@ -115,8 +121,8 @@ Tensor shift_of(const Tensor& x, const Axes& axes) {
 Tensor Tensor::logsumexp(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
   require_float("logsumexp", *this);
-  const Tensor shift = shift_of(*this, axes);
-  const Tensor y = (*this - shift).exp().sum(axes, true).log() + shift;
+  const Tensor x = cast(sum_dtype(dtype())), shift = shift_of(x, axes);
+  const Tensor y = ((x - shift).exp().sum(axes, true).log() + shift).cast(dtype());
   return keepdim ? y : y.reshape(sum(axes).dims());
 }
 
@@ -124,16 +130,16 @@ Tensor Tensor::softmax(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
   require_float("softmax", *this);
   const int64_t a = checked_axis("softmax", axis, *this);
-  const Tensor e = (*this - max(a, true).detach()).exp();
-  return e / e.sum(a, true);
+  const Tensor x = cast(sum_dtype(dtype())), e = (x - x.max(a, true).detach()).exp();
+  return (e / e.sum(a, true)).cast(dtype());
 }
 
 Tensor Tensor::log_softmax(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
   require_float("log_softmax", *this);
   const int64_t a = checked_axis("log_softmax", axis, *this);
-  const Tensor shifted = *this - max(a, true).detach();
-  return shifted - shifted.exp().sum(a, true).log();
+  const Tensor x = cast(sum_dtype(dtype())), shifted = x - x.max(a, true).detach();
+  return (shifted - shifted.exp().sum(a, true).log()).cast(dtype());
 }
 
 // ---- running folds
@@ -149,6 +155,13 @@ Tensor running(const char* tag, Fold kind, const Tensor& x, int64_t axis, DType 
 }
 
 }  // namespace
+
+Tensor delayed(const Tensor& x, int64_t axis, double value) {
+  if (x.dim(axis).max() == 0) return x;
+  std::vector<DimPair> by(x.ndim(), DimPair(0, 0));
+  by[static_cast<size_t>(axis)] = {1, -1};
+  return x.pad(by, value);
+}
 
 Tensor Tensor::cumsum(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);

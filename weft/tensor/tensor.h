@@ -2,13 +2,13 @@
 #pragma once
 
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "weft/graph/op.h"
+#include "weft/tensor/cell_ref.h"
 #include "weft/tensor/index.h"
 #include "weft/tensor/operand.h"
 
@@ -17,7 +17,6 @@ namespace weft {
 class Context;
 class Graph;
 class Storage;
-struct TensorCell;
 
 /// A cheap handle: copies and views share storage, with NumPy's aliasing. A default-made Tensor
 /// holds nothing; using it is an Error. A Tensor may be read by several threads at once; writing to
@@ -117,7 +116,7 @@ class Tensor {
 
   // ---- what it is: dims() and dim() may be symbolic; shape(), size() and numel() are numbers, and
   // an Error where they are not
-  bool defined() const { return cell_ != nullptr; }
+  bool defined() const { return static_cast<bool>(cell_); }
   DType dtype() const;
   size_t ndim() const;
   Dims dims() const;
@@ -168,7 +167,10 @@ class Tensor {
   std::vector<Tensor> chunk(int64_t parts, int64_t axis = 0, CallSite = CallSite::here()) const;
 
   // ---- movement that copies
-  Tensor diagonal(CallSite = CallSite::here()) const;  ///< (n) of an (n, n) matrix
+  /// The elements whose index along axis b is `offset` more than along axis a, as a new last axis
+  /// in place of the two. Copies.
+  Tensor diagonal(int64_t offset = 0, int64_t a = 0, int64_t b = 1,
+                  CallSite = CallSite::here()) const;
   /// (before, after) per axis filled with value; negative amounts cut.
   Tensor pad(const std::vector<DimPair>& amounts, Scalar value = 0,
              CallSite = CallSite::here()) const;
@@ -182,8 +184,9 @@ class Tensor {
   /// to itself ([1, 1, 2, 2]).
   Tensor repeat(const Ints& counts, CallSite = CallSite::here()) const;
   Tensor repeat_interleave(int64_t count, int64_t axis, CallSite = CallSite::here()) const;
-  /// Elements move by shift along axis; those past its end come in at the front.
-  Tensor roll(int64_t shift, int64_t axis, CallSite = CallSite::here()) const;
+  /// Elements move by shift along axis; those past its end come in at the front. Without axes one
+  /// shift rolls the flat elements.
+  Tensor roll(const Ints& shifts, const Axes& axes = {}, CallSite = CallSite::here()) const;
   /// Matrices (..., rows, columns): 0 above (below) the diagonal that starts at column `diagonal`.
   Tensor tril(int64_t diagonal = 0, CallSite = CallSite::here()) const;
   Tensor triu(int64_t diagonal = 0, CallSite = CallSite::here()) const;
@@ -301,6 +304,9 @@ class Tensor {
   // max and min are an Error.
   Tensor sum(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor prod(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
+  /// In this dtype from the first element on.
+  Tensor sum(const Axes& axes, bool keepdim, DType dtype, CallSite = CallSite::here()) const;
+  Tensor prod(const Axes& axes, bool keepdim, DType dtype, CallSite = CallSite::here()) const;
   Tensor max(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor min(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
   Tensor any(const Axes& axes = {}, bool keepdim = false, CallSite = CallSite::here()) const;
@@ -435,13 +441,12 @@ class Tensor {
   /// The value read now.
   NodeRef node() const;
   Context& context() const;
-  const std::shared_ptr<TensorCell>& cell() const { return cell_; }
+  const CellRef& cell() const { return cell_; }
   bool is_view() const { return static_cast<bool>(chain_); }
   friend struct TensorAccess;
 
  private:
-  Tensor(std::shared_ptr<TensorCell> cell, RootedNode chain)
-      : cell_(std::move(cell)), chain_(std::move(chain)) {}
+  Tensor(CellRef cell, RootedNode chain) : cell_(std::move(cell)), chain_(std::move(chain)) {}
   static Tensor binary(const char* name, Op op, const Operand& a, const Operand& b);
   static Tensor subtract(const Operand& a, const Operand& b);
   static Tensor divide(const Operand& a, const Operand& b);
@@ -469,7 +474,7 @@ class Tensor {
     return std::is_signed_v<T> ? kSigned[log2] : kUnsigned[log2];
   }
 
-  std::shared_ptr<TensorCell> cell_;  // what aliases share
+  CellRef cell_;      // what aliases share
   RootedNode chain_;  // movement ops over a placeholder for the storage's value; null: all of it
 };
 

@@ -1,0 +1,177 @@
+// Elementwise functions: accuracy against the C library in f64, f32 and f16, signs of zero, limits.
+#include <cmath>
+#include <numbers>
+
+#include "tests/tensor/tensor_test.h"
+
+namespace weft {
+namespace {
+
+class Special : public TensorTest {};
+
+struct Function {
+  const char* name;
+  Tensor (*f)(const Tensor&);
+  double (*reference)(double);
+  double low, high;  // where it is compared
+  double ulps;       // of the value in f64 and f32, f16 rounds once
+};
+
+const Function kFunctions[] = {
+    {"exp", [](const Tensor& x) { return x.exp(); }, std::exp, -9, 9, 16},
+    {"expm1", [](const Tensor& x) { return x.expm1(); }, std::expm1, -9, 9, 16},
+    {"log1p", [](const Tensor& x) { return x.log1p(); }, std::log1p, -0.99, 50, 8},
+    {"asin", [](const Tensor& x) { return x.asin(); }, std::asin, -1, 1, 8},
+    {"acos", [](const Tensor& x) { return x.acos(); }, std::acos, -1, 1, 8},
+    {"atan", [](const Tensor& x) { return x.atan(); }, std::atan, -50, 50, 8},
+    {"sinh", [](const Tensor& x) { return x.sinh(); }, std::sinh, -9, 9, 16},
+    {"cosh", [](const Tensor& x) { return x.cosh(); }, std::cosh, -9, 9, 16},
+    {"asinh", [](const Tensor& x) { return x.asinh(); }, std::asinh, -1000, 1000, 8},
+    {"acosh", [](const Tensor& x) { return x.acosh(); }, std::acosh, 1, 1000, 8},
+    {"atanh", [](const Tensor& x) { return x.atanh(); }, std::atanh, -0.99, 0.99, 8},
+};
+
+/// Small numbers of both signs and numbers of every size within the range.
+std::vector<double> points(const Function& f) {
+  std::vector<double> all;
+  for (int i = 0; i <= 64; ++i) all.push_back(f.low + (f.high - f.low) * i / 64);
+  for (double x = 1e-6; x < 1; x *= 2.7)
+    for (const double s : {x, -x})
+      if (s > f.low && s < f.high) all.push_back(s);
+  return all;
+}
+
+TEST_F(Special, FunctionsAreAsExactAsTheyClaim) {
+  for (const Function& f : kFunctions) {
+    for (const DType dtype : {DType::F64, DType::F32, DType::F16}) {
+      SCOPED_TRACE(std::string(f.name) + " " + std::string(name(dtype)));
+      const std::vector<double> at = points(f);
+      const Tensor x = Tensor::from(at, {at.size()}).cast(dtype);
+      const std::vector<double> given = values(x), got = values(f.f(x));
+      const double ulps = dtype == DType::F16 ? 1.01 : f.ulps;
+      for (size_t i = 0; i < at.size(); ++i) {
+        const double expected = f.reference(given[i]);
+        // Below f16's smallest normal number steps are 2^-24.
+        const double least = dtype == DType::F16 ? 0x1p-24 : 0;
+        const double ulp = std::ldexp(std::fabs(expected), 1 - float_digits(dtype));
+        EXPECT_NEAR(got[i], expected, ulps * std::max(ulp, least)) << "at " << given[i];
+      }
+    }
+  }
+}
+
+TEST_F(Special, ErfIsExactInDoublePrecision) {
+  std::vector<double> at;
+  for (double x = 1e-9; x < 8; x = x * 1.3 + 1e-3) at.insert(at.end(), {x, -x});
+  const std::vector<double> exact = values(Tensor::from(at, {at.size()}).erf());
+  const std::vector<double> single = values(Tensor::from(at, {at.size()}).cast(DType::F32).erf());
+  for (size_t i = 0; i < at.size(); ++i) {
+    EXPECT_NEAR(exact[i] / std::erf(at[i]), 1, 2e-15) << at[i];
+    EXPECT_NEAR(single[i] / std::erf(at[i]), 1, 5e-7) << at[i];
+  }
+}
+
+TEST_F(Special, Limits) {
+  const Tensor x = Tensor::of({-INFINITY, 0.0f, INFINITY, NAN});
+  EXPECT_EQ(shown(x.expm1()), "f32 (4) [-1, 0, inf, nan]");
+  EXPECT_EQ(shown(x.log1p()), "f32 (4) [nan, 0, inf, nan]");
+  EXPECT_EQ(shown(x.sinh()), "f32 (4) [-inf, 0, inf, nan]");
+  EXPECT_EQ(shown(x.asinh()), "f32 (4) [-inf, 0, inf, nan]");
+  EXPECT_EQ(shown(x.acosh()), "f32 (4) [nan, nan, inf, nan]");
+  expect_near(x.erf(), {-1, 0, 1, NAN});
+  expect_near(x.atan(), {-std::numbers::pi / 2, 0, std::numbers::pi / 2, NAN});
+  expect_near(Tensor::of({-1.0f, 1.0f, 1.5f}).acos(), {std::numbers::pi, 0, NAN});
+  expect_near(Tensor::of({-1.0f, 1.0f, 3.0f, -3.0f}).atanh(), {-INFINITY, INFINITY, NAN, NAN});
+  expect_near(Tensor::of({1e30f, -1e30f}).asinh(), {69.770693, -69.770693});
+  // e^89 is no f32, half of it is.
+  expect_near(Tensor::of({89.0f}).sinh(), {std::sinh(89.0)}, 1e-5);
+  EXPECT_EQ(shown(Tensor::of({-1e10f}).acosh()), "f32 (1) [nan]");
+}
+
+TEST_F(Special, GradientsStayFiniteWhereTheyAre) {
+  const Tensor x = Tensor::of({0.0f, 100.0f, -100.0f});
+  auto slope = [&](const Tensor& y) { return values(y.sum().gradient({x})[0]); };
+  EXPECT_EQ(slope(x.log1p())[0], 1);
+  EXPECT_EQ(slope(x.expm1())[0], 1);
+  EXPECT_TRUE(std::isinf(slope(x.expm1())[1]));
+  EXPECT_EQ(slope(x.asinh())[0], 1);
+  EXPECT_NEAR(slope(x.asinh())[1], 0.01, 1e-5);
+  EXPECT_NEAR(slope(x.atan())[2], 1e-4, 1e-8);
+  EXPECT_NEAR(slope(x.erf())[0], 2 / std::sqrt(std::numbers::pi), 1e-6);
+  EXPECT_EQ(slope(x.abs()), (std::vector<double>{0, 1, -1}));
+}
+
+TEST_F(Special, SignsOfZero) {
+  const Tensor zeros = Tensor::of({0.0f, -0.0f, -NAN});
+  EXPECT_EQ(shown(zeros.signbit()), "bool (3) [false, true, true]");
+  expect_near(1 / zeros.abs(), {INFINITY, INFINITY, NAN});
+  EXPECT_EQ(shown(Tensor::of({2.0f, 3.0f, 4.0f}).copysign(zeros)), "f32 (3) [2, -3, -4]");
+  EXPECT_EQ(shown(1 / Tensor::of({0.0f}).copysign(-1.0)), "f32 (1) [-inf]");
+  EXPECT_EQ(shown(Tensor::of({2, -3}).copysign(-1)), "f32 (2) [-2, -3]");
+  EXPECT_EQ(shown(Tensor::of({2, -3}).signbit()), "bool (2) [false, true]");
+  EXPECT_EQ(shown(zeros.cast(DType::F16).signbit()), "bool (3) [false, true, true]");
+}
+
+TEST_F(Special, QuotientsThatAreRounded) {
+  const Tensor x = Tensor::of({-7, -1, 1, 7});
+  EXPECT_EQ(shown(x.div(2, Rounding::Trunc)), "i32 (4) [-3, 0, 0, 3]");
+  EXPECT_EQ(shown(x.div(-2, Rounding::Trunc)), "i32 (4) [3, 0, 0, -3]");
+  EXPECT_EQ(shown(x.div(2, Rounding::Floor)), "i32 (4) [-4, -1, 0, 3]");
+  EXPECT_EQ(shown(x.div(0, Rounding::Trunc)), "i32 (4) [0, 0, 0, 0]");
+  EXPECT_EQ(shown(x.div(2)), "f32 (4) [-3.5, -0.5, 0.5, 3.5]");
+  EXPECT_EQ(shown(x.div(2.0, Rounding::Trunc) + 0), "f32 (4) [-3, 0, 0, 3]");
+  EXPECT_EQ(shown(x.div(2.0, Rounding::Floor)), "f32 (4) [-4, -1, 0, 3]");
+  const Tensor least = Tensor::full({1}, INT32_MIN, DType::I32);
+  EXPECT_EQ(shown(least.fmod(7)), "i32 (1) [-2]");
+  EXPECT_EQ(shown(least.div(7, Rounding::Trunc)), "i32 (1) [-306783378]");
+}
+
+TEST_F(Special, RemaindersByInfinity) {
+  const Tensor x = Tensor::of({-5.0f, 0.0f, 5.0f, INFINITY});
+  EXPECT_EQ(shown(x % INFINITY), "f32 (4) [inf, 0, 5, nan]");
+  EXPECT_EQ(shown(x % -INFINITY), "f32 (4) [-5, 0, -inf, nan]");
+  EXPECT_EQ(shown(x.fmod(INFINITY)), "f32 (4) [-5, 0, 5, nan]");
+  expect_near(x.mod(4), {3, 0, 1, NAN});
+}
+
+TEST_F(Special, NamedOperators) {
+  const Tensor x = Tensor::of({1, 2, 3});
+  EXPECT_EQ(shown(x.add(1).sub(2).mul(3)), "i32 (3) [0, 3, 6]");
+  EXPECT_EQ(shown(x.eq(2)), "bool (3) [false, true, false]");
+  EXPECT_EQ(shown(x.ne(2)), "bool (3) [true, false, true]");
+  EXPECT_EQ(shown(x.bitwise_and(2)), "i32 (3) [0, 2, 2]");
+  EXPECT_EQ(shown(x.bitwise_or(4).bitwise_xor(1)), "i32 (3) [4, 7, 6]");
+  EXPECT_EQ(shown(x.lshift(2).rshift(1)), "i32 (3) [2, 4, 6]");
+  EXPECT_EQ(shown(x.clip(2, 2)), "i32 (3) [2, 2, 2]");
+}
+
+TEST_F(Special, InfinitiesOfOneSign) {
+  const Tensor x = Tensor::of({-INFINITY, 0.0f, INFINITY, NAN});
+  EXPECT_EQ(shown(x.isinf()), "bool (4) [true, false, true, false]");
+  EXPECT_EQ(shown(x.isinf(true, false)), "bool (4) [false, false, true, false]");
+  EXPECT_EQ(shown(x.isinf(false, true)), "bool (4) [true, false, false, false]");
+  EXPECT_EQ(shown(x.isinf(false, false)), "bool (4) [false, false, false, false]");
+  EXPECT_EQ(shown(Tensor::of({1}).isinf()), "bool (1) [false]");
+  expect_near(x.logaddexp(x), {-INFINITY, std::log(2.0), INFINITY, NAN});
+}
+
+TEST_F(Special, IntegersInterpolateToTheNearest) {
+  const Tensor x = Tensor::of({10, 0, 255}).cast(DType::U8);
+  EXPECT_EQ(shown(x.lerp(Tensor::of({5, 255, 0}).cast(DType::U8), 0.5)), "u8 (3) [8, 128, 128]");
+}
+
+TEST_F(Special, IntegerPowersAreExact) {
+  const Tensor three = Tensor::full({4}, 3, DType::I64);
+  EXPECT_EQ(shown(three.pow(Tensor::of({0, 1, 33, -1}).cast(DType::I64))),
+            "i64 (4) [1, 3, 5559060566555523, 0]");
+  EXPECT_EQ(shown(Tensor::of({-1, -1, 1, 2}).pow(Tensor::of({-3, -2, -5, -1}))),
+            "i32 (4) [-1, 1, 1, 0]");
+  EXPECT_EQ(shown(Tensor::of({true, false}).pow(Tensor::of({false, true}))),
+            "bool (2) [true, false]");
+  // Halves are raised in f32: 10^-0.5 to f16's last place.
+  expect_near(Tensor::full({1}, 10.0, DType::F16).pow(Tensor::full({1}, -2.5, DType::F16)),
+              {0.00316228}, 2e-6);
+}
+
+}  // namespace
+}  // namespace weft

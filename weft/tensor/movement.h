@@ -1,0 +1,41 @@
+// Movement besides Tensor's own: grids, diagonals, padding that repeats what is there.
+#pragma once
+
+#include <optional>
+
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+enum class PadMode : uint8_t {
+  Constant,   ///< with a number
+  Reflect,    ///< mirrored at the border element: [c b] a b c; less than the axis
+  Replicate,  ///< with the border element
+  Circular,   ///< from the other end; at most the axis
+};
+/// (before, after) per axis; negative amounts cut, before anything is added.
+Tensor pad(const Tensor& x, const std::vector<DimPair>& amounts, PadMode mode, Scalar value = 0,
+           CallSite = CallSite::here());
+/// Amounts as PyTorch lists them: (before, after) of the last axis, then of the one before.
+std::vector<DimPair> pads_from_last(const Tensor& x, const Ints& amounts,
+                                    CallSite = CallSite::here());
+/// Padded at the end of each axis to these sizes (cut to them); std::nullopt keeps one.
+Tensor pad_to(const Tensor& x, const std::vector<std::optional<Dim>>& sizes, Scalar value = 0,
+              CallSite = CallSite::here());
+Tensor shrink_to(const Tensor& x, const std::vector<std::optional<Dim>>& sizes,
+                 CallSite = CallSite::here());
+
+/// Every 1-D (or 0-D) tensor in the shape of them all: the k-th varies along axis k, or with xy the
+/// first along axis 1 and the second along axis 0.
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool xy = false,
+                             CallSite = CallSite::here());
+/// (n) to a matrix with x on the diagonal that starts at column `offset` (row -offset) and 0
+/// elsewhere; of a matrix that diagonal.
+Tensor diag(const Tensor& x, int64_t offset = 0, CallSite = CallSite::here());
+/// x with axis `from` at place `to`, the others in their order.
+Tensor movedim(const Tensor& x, int64_t from, int64_t to, CallSite = CallSite::here());
+/// Shapes that broadcast, expanded to one: NumPy's broadcast_arrays.
+std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors,
+                                      CallSite = CallSite::here());
+
+}  // namespace weft

@@ -1,0 +1,104 @@
+#include "weft/tensor/reductions.h"
+
+#include <cmath>
+
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+std::pair<Tensor, Tensor> var_mean(const Tensor& x, const Axes& axes, bool keepdim,
+                                   int64_t correction, CallSite at) {
+  const CallSiteScope site(at);
+  return {x.var(axes, keepdim, correction), x.mean(axes, keepdim)};
+}
+
+std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Axes& axes, bool keepdim,
+                                   int64_t correction, CallSite at) {
+  const CallSiteScope site(at);
+  return {x.std(axes, keepdim, correction), x.mean(axes, keepdim)};
+}
+
+Tensor softmin(const Tensor& x, int64_t axis, CallSite at) {
+  const CallSiteScope site(at);
+  require_float("softmin", x);
+  return (-x).softmax(axis);
+}
+
+namespace {
+
+/// y(x) where x is above 0, else 0: roots, whose slope at 0 would be infinite.
+template <class Root>
+Tensor root_or_zero(const Tensor& x, Root root) {
+  const Tensor none = x == 0;
+  return none.where(0, root(none.where(1, x)));
+}
+
+}  // namespace
+
+Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim, CallSite at) {
+  const CallSiteScope site(at);
+  require_float("vector_norm", x);
+  if (!(p >= 0)) fail("vector_norm", "p is {}: give a number that is not negative", p);
+  const Tensor size = x.cast(sum_dtype(x.dtype())).abs();
+  if (p == 0) return (size != 0).sum(axes, keepdim).cast(x.dtype());
+  if (std::isinf(p)) return size.max(axes, keepdim).cast(x.dtype());
+  if (p == 1) return size.sum(axes, keepdim).cast(x.dtype());
+  const Tensor total = (p == 2 ? size * size : size.pow(p)).sum(axes, keepdim);
+  return root_or_zero(total, [p](const Tensor& s) { return p == 2 ? s.sqrt() : s.pow(1 / p); })
+      .cast(x.dtype());
+}
+
+Tensor normalize(const Tensor& x, double p, int64_t axis, double eps, CallSite at) {
+  const CallSiteScope site(at);
+  require_float("normalize", x);
+  return x / vector_norm(x, p, checked_axis("normalize", axis, x), true).maximum(eps);
+}
+
+Tensor allclose(const Tensor& x, const Tensor& other, double rtol, double atol, bool equal_nan,
+                CallSite at) {
+  const CallSiteScope site(at);
+  return x.isclose(other, rtol, atol, equal_nan).all();
+}
+
+// ---- running folds
+
+namespace {
+
+/// Where x last was its running extreme.
+Tensor last_hit(const Tensor& x, const Tensor& extreme, int64_t axis) {
+  const OpScope scope(x, CallSite::here());
+  const Tensor place =
+      scope.result(build::iota(scope.g, x.node()->shape->span(), axis, DType::I32));
+  return ((x == extreme) | x.isnan()).where(place, 0).cummax(axis);
+}
+
+}  // namespace
+
+ValuesAndPositions cummax(const Tensor& x, int64_t axis, CallSite at) {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("cummax", axis, x);
+  const Tensor values = x.cummax(a);
+  return {values, last_hit(x.detach(), values.detach(), a)};
+}
+
+ValuesAndPositions cummin(const Tensor& x, int64_t axis, CallSite at) {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("cummin", axis, x);
+  const Tensor values = x.cummin(a);
+  return {values, last_hit(x.detach(), values.detach(), a)};
+}
+
+Tensor logcumsumexp(const Tensor& given, int64_t axis, CallSite at) {
+  const OpScope scope(given, at);
+  require_float("logcumsumexp", given);
+  const int64_t a = checked_axis("logcumsumexp", axis, given);
+  const Tensor x = given.cast(sum_dtype(given.dtype()));
+  // With m the running maximum, s[i] = s[i-1] exp(m[i-1] - m[i]) + exp(x[i] - m[i]) stays in [1,
+  // n]. m never falls, except where it stands for an infinity, and in front of the first.
+  const Tensor running = x.cummax(a).detach(), m = running.isinf().where(0, running);
+  const Tensor decay = (delayed(m, a, 0) - m).minimum(0).exp(), step = (x - m).exp();
+  const Tensor s = scope.result(build::linear_recurrence(scope.g, decay.node(), step.node(), a));
+  return (s.log() + m).cast(given.dtype());
+}
+
+}  // namespace weft

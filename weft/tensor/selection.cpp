@@ -1,0 +1,206 @@
+#include "weft/tensor/selection.h"
+
+#include <bit>
+#include <cmath>
+
+#include "weft/tensor/access.h"
+#include "weft/tensor/movement.h"
+
+namespace weft {
+
+namespace {
+
+DType position_dtype(const Tensor& x) {
+  return x.dims().product().max() > INT32_MAX ? DType::I64 : DType::I32;
+}
+
+/// How many are true; the one sync of an unknown size.
+int64_t counted(const Tensor& mask) { return mask.sum({}, false, DType::I64).item<int64_t>(); }
+
+/// (size): the elements of a flat x where mask, in order; `fill` behind them.
+Tensor compacted(const Tensor& x, const Tensor& mask, int64_t size, Scalar fill) {
+  // The k-th that is selected goes to place k, the others nowhere.
+  const Tensor place = mask.cast(position_dtype(x)).cumsum(0) - 1;
+  const Tensor base = Tensor::full({size}, fill, x.dtype());
+  return base.scatter(0, mask.where(place, size), x);
+}
+
+int64_t checked_size(const char* tag, std::optional<int64_t> size, const Tensor& mask) {
+  if (size && *size < 0) fail(tag, "size {} is negative", *size);
+  return size ? *size : counted(mask);
+}
+
+}  // namespace
+
+Tensor masked_select(const Tensor& x, const Tensor& mask, std::optional<int64_t> size, Scalar fill,
+                     CallSite at) {
+  const CallSiteScope site(at);
+  if (!is_bool(mask.dtype()))
+    fail_type("masked_select", "the mask must be bool: got {} of shape {}; compare it with 0",
+              name(mask.dtype()), mask.dims().text());
+  const std::vector<Tensor> both = broadcast_tensors({x, mask});
+  const Tensor flat = both[1].flatten();
+  return compacted(both[0].flatten(), flat, checked_size("masked_select", size, flat), fill);
+}
+
+Tensor nonzero(const Tensor& x, std::optional<int64_t> size, int64_t fill, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensor flat = (x != 0).flatten();
+  const int64_t count = checked_size("nonzero", size, flat), rank = static_cast<int64_t>(x.ndim());
+  const DType dtype = position_dtype(x);
+  if (rank == 0) return Tensor::zeros({count, 0}, dtype);
+  const Tensor all = Tensor::arange(flat.dim(0), dtype);
+  Tensor position = compacted(all, flat, count, -1);
+  std::vector<Tensor> columns(x.ndim());
+  for (int64_t axis = rank; axis-- > 0;) {
+    const int64_t n = std::max<int64_t>(1, x.size(axis));
+    columns[static_cast<size_t>(axis)] = (position < 0).where(fill, position % n);
+    position = position.floor_div(n);
+  }
+  return Tensor::stack(columns, 1);
+}
+
+// ---- sorted values
+
+Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensor flat = x.flatten();
+  const Dim n = flat.dim(0);
+  const auto [sorted, from] = flat.sort(0);
+  const Tensor before = sorted.roll(1, 0);
+  const Tensor same = (sorted == before) | (sorted.isnan() & before.isnan());
+  const Tensor first = ~same | (Tensor::arange(n) == 0);
+  const int64_t count = checked_size("unique", size, first);
+  const Tensor rank = first.cast(DType::I32).cumsum(0) - 1;
+  const Tensor counts = Tensor::zeros({count}, DType::I32).scatter(0, rank, 1, Fold::Add);
+  const Tensor inverse = Tensor::zeros({n}, DType::I32).scatter(0, from, rank);
+  return {compacted(sorted, first, count, fill), inverse.reshape(x.dims()), counts};
+}
+
+namespace {
+
+/// a sorts before b; NaN is the largest.
+Tensor precedes(const Tensor& a, const Tensor& b, bool or_equal) {
+  const Tensor less = or_equal ? a <= b : a < b;
+  if (!is_float(a.dtype()) && !is_float(b.dtype())) return less;
+  return less | (or_equal ? b.isnan() : b.isnan() & ~a.isnan());
+}
+
+}  // namespace
+
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, CallSite at) {
+  const CallSiteScope site(at);
+  if (sorted.ndim() == 0) fail("searchsorted", "the sorted tensor needs an axis: got shape ()");
+  const bool rows = sorted.ndim() > 1;
+  const Tensor wanted = rows ? values : values.flatten();
+  Dims expected = sorted.dims();
+  if (wanted.ndim() == expected.size()) expected.back() = wanted.dim(-1);
+  if (rows && !(expected == wanted.dims()))
+    fail("searchsorted",
+         "sorted {} and values {} do not fit: the sorted tensor must be 1-D or have the same axes "
+         "before the last",
+         sorted.dims().text(), values.dims().text());
+  const int64_t n = sorted.size(-1);
+  Tensor below = Tensor::zeros(wanted.dims(), DType::I32);
+  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n))); step > 0;
+       step /= 2) {
+    const Tensor next = below + step;
+    const Tensor last = sorted.gather(-1, (next - 1).minimum(n - 1));
+    below = ((next <= n) & precedes(last, wanted, right)).where(next, below);
+  }
+  return below.reshape(values.dims());
+}
+
+// ---- take and put
+
+Tensor take(const Tensor& x, const Tensor& positions, CallSite at) {
+  const CallSiteScope site(at);
+  return x.flatten().gather(0, positions.flatten()).reshape(positions.dims());
+}
+
+Tensor put(const Tensor& x, const Tensor& positions, const Operand& values, bool accumulate,
+           CallSite at) {
+  const CallSiteScope site(at);
+  const Fold combine = accumulate ? Fold::Add : Fold::Set;
+  const Tensor flat = x.flatten(), to = positions.flatten();
+  const Tensor result = values.tensor() && values.tensor()->ndim() > 0
+                            ? flat.scatter(0, to, values.tensor()->flatten(), combine)
+                            : flat.scatter(0, to, values, combine);
+  return result.reshape(x.dims());
+}
+
+namespace {
+
+/// x and positions with equal sizes on all axes but one.
+std::pair<Tensor, Tensor> aligned(const char* tag, const Tensor& x, const Tensor& positions,
+                                  int64_t axis) {
+  if (x.ndim() != positions.ndim())
+    fail(tag, "positions {} and {} must have the same number of axes", positions.dims().text(),
+         x.dims().text());
+  Dims other = x.dims(), wanted = positions.dims();
+  const auto a = static_cast<size_t>(axis);
+  for (size_t i = 0; i < other.size(); ++i) {
+    if (i == a) continue;
+    if (other[i] == Dim(1)) other[i] = wanted[i];
+    if (wanted[i] == Dim(1)) wanted[i] = other[i];
+  }
+  return {x.expand(other), positions.expand(wanted)};
+}
+
+}  // namespace
+
+Tensor take_along_axis(const Tensor& x, const Tensor& positions, int64_t axis, CallSite at) {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("take_along_axis", axis, x);
+  const auto [from, index] = aligned("take_along_axis", x, positions, a);
+  return from.gather(a, index);
+}
+
+Tensor put_along_axis(const Tensor& x, const Tensor& positions, const Operand& values, int64_t axis,
+                      CallSite at) {
+  const CallSiteScope site(at);
+  const int64_t a = checked_axis("put_along_axis", axis, x);
+  const auto [into, index] = aligned("put_along_axis", x, positions, a);
+  if (!values.tensor()) return into.scatter(a, index, values);
+  return into.scatter(a, index, values.tensor()->expand(index.dims()));
+}
+
+// ---- scattered reductions
+
+namespace {
+
+struct ScatterFold {
+  Fold fold;
+  double identity;
+};
+constexpr ScatterFold kScatterFolds[] = {
+    {Fold::Add, 0}, {Fold::Mul, 1}, {Fold::Add, 0}, {Fold::Max, -INFINITY}, {Fold::Min, INFINITY}};
+
+Scalar identity_of(const ScatterFold& f, DType d) {
+  if (is_float(d) || std::isfinite(f.identity)) return f.identity;
+  return f.identity < 0 ? Scalar(int_min(d)) : Scalar(int_max(d));
+}
+
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& src,
+                      ScatterReduce reduce, bool include_self, CallSite at) {
+  const CallSiteScope site(at);
+  const ScatterFold& f = kScatterFolds[static_cast<size_t>(reduce)];
+  const bool mean = reduce == ScatterReduce::Mean;
+  const Tensor hits = include_self && !mean
+                          ? Tensor()
+                          : Tensor::zeros(x.dims(), DType::I32).scatter(axis, index, 1, Fold::Add);
+  Tensor base = x;
+  if (!include_self) {
+    const Tensor identity = Tensor::full({}, identity_of(f, x.dtype()), x.dtype());
+    base = (hits > 0).where(identity, x);
+  }
+  const Tensor folded = base.scatter(axis, index, src, f.fold);
+  if (!mean) return folded;
+  const Tensor count = include_self ? hits + 1 : hits.maximum(1);
+  return is_float(x.dtype()) ? folded / count.cast(x.dtype())
+                             : folded.floor_div(count.cast(x.dtype()));
+}
+
+}  // namespace weft

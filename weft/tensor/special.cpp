@@ -1,0 +1,210 @@
+// Elementary and special functions made of exp2, log2, sqrt and rational functions.
+#include <cmath>
+#include <numbers>
+
+#include "weft/base/error.h"
+#include "weft/tensor/access.h"
+#include "weft/tensor/elementwise.h"
+
+namespace weft::elementwise {
+
+namespace {
+
+/// The integer dtype as wide as a float's.
+DType bits_dtype(DType d) {
+  return bits(d) == 16 ? DType::I16 : bits(d) == 32 ? DType::I32 : DType::I64;
+}
+
+Tensor tensor_of(const Operand& x) { return x.tensor() ? *x.tensor() : Tensor(x.scalar()); }
+
+/// An odd function from its values at |x|. -0 counts as 0.
+template <class F>
+Tensor odd(const Tensor& x, F f) {
+  const Tensor positive = x >= 0, y = f(positive.where(x, -x));
+  return positive.where(y, -y);
+}
+
+/// Above this the square of a number and the square plus or minus one are the same.
+double large(DType d) { return std::ldexp(1.0, float_digits(d) / 2 + 1); }
+
+}  // namespace
+
+// ---- quotients and signs
+
+Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
+  if (rounding == Rounding::None) return x / other;
+  const Tensor down = x.floor_div(other);
+  if (rounding == Rounding::Floor) return down;
+  if (is_float(down.dtype())) return (x / other).trunc();
+  // One more where floor rounded a negative quotient away from zero.
+  const Tensor y = tensor_of(other).cast(down.dtype()), dividend = x.cast(down.dtype());
+  const Tensor away = (down * y != dividend) & ((dividend < 0) != (y < 0)) & (y != 0);
+  return down + away.cast(down.dtype());
+}
+
+Tensor fmod_of(const Tensor& x, const Operand& other) {
+  const Tensor y = tensor_of(other);
+  const Tensor rest = x % other;
+  const Tensor divisor = y.cast(rest.dtype()), dividend = x.cast(rest.dtype());
+  if (is_float(rest.dtype())) {
+    const Tensor exact = dividend - (dividend / divisor).trunc() * divisor;
+    return (divisor.isinf() & dividend.isfinite()).where(dividend, exact);
+  }
+  const Tensor other_sign = (rest != 0) & ((rest < 0) != (dividend < 0));
+  return other_sign.where(rest - divisor, rest);
+}
+
+Tensor signbit_of(const Tensor& x) {
+  return is_float(x.dtype()) ? x.bitcast(bits_dtype(x.dtype())) < 0 : x < 0;
+}
+
+Tensor copysign_of(const Tensor& x, const Operand& other) {
+  const Tensor size = is_float(x.dtype()) ? x.abs() : x.cast(kDefaultFloat).abs();
+  return signbit_of(tensor_of(other)).where(-size, size);
+}
+
+// ---- exponentials and logarithms
+
+// Kahan: the rounding of u = e^x cancels in (u - 1) / log u, which hardly changes with u.
+// https://www.plunk.org/~hatch/rightway.html
+Tensor expm1_of(const Tensor& x) {
+  const Tensor u = x.exp();
+  const Tensor exact = (u == 1) | u.isinf() | (u == 0);
+  const Tensor v = exact.where(2, u), y = (v - 1) * exact.where(1, x) / v.log();
+  return (u == 1).where(x, exact.where(u - 1, y));
+}
+
+Tensor log1p_of(const Tensor& x) {
+  const Tensor u = 1 + x;
+  const Tensor exact = (u == 1) | u.isinf();
+  const Tensor v = exact.where(2, u), y = v.log() * exact.where(1, x) / (v - 1);
+  return (u == 1).where(x, exact.where(u.log(), y));
+}
+
+// ---- trigonometric
+
+namespace {
+
+// (atan(x) - x) / x^3 as a quotient of polynomials in x^2 for |x| <= 0.66, highest power first: S.
+// L. Moshier, Cephes (1992), atan.c; relative error 2e-16.
+constexpr double kAtanTop[] = {-8.750608600031904122785e-1, -1.615753718733365076637e1,
+                               -7.500855792314704667340e1, -1.228866684490136173410e2,
+                               -6.485021904942025371773e1};
+constexpr double kAtanBottom[] = {1,
+                                  2.485846490142306297962e1,
+                                  1.650270098316988542046e2,
+                                  4.328810604912902668951e2,
+                                  4.853903996359136964868e2,
+                                  1.945506571482613964425e2};
+
+template <size_t N>
+Tensor horner(const Tensor& x, const double (&c)[N]) {
+  return x.polynomial(std::vector<double>(c, c + N));
+}
+
+/// atan of 0 <= x <= 0.66.
+Tensor small_atan(const Tensor& x) {
+  const Tensor z = x * x;
+  if (x.dtype() == DType::F64) return x + x * (z * horner(z, kAtanTop) / horner(z, kAtanBottom));
+  // Least maximum error of the rest of the series over [0, tan(pi/8)], 1e-8: Cephes atanf.c.
+  return x + x * (z * z.polynomial({8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1,
+                                    -3.33329491539e-1}));
+}
+
+}  // namespace
+
+Tensor atan_of(const Tensor& x) {
+  // tan(a - b) = (tan a - tan b) / (1 + tan a tan b): about 0, pi/4 or pi/2 the rest is small.
+  return odd(x, [](const Tensor& a) {
+    auto number = [&](double value) { return Tensor::full({}, value, a.dtype()); };
+    const double tan_1_8 = std::numbers::sqrt2 - 1, tan_3_8 = std::numbers::sqrt2 + 1;  // of pi
+    const Tensor is_steep = a > tan_3_8, is_small = a <= tan_1_8;
+    const Tensor about_1 = (a - 1) / (1 + is_steep.where(1, a));
+    const Tensor turned = is_steep.where(-1.0 / is_steep.where(a, 1), about_1);
+    const Tensor offset = is_steep.where(number(std::numbers::pi / 2),
+                                         is_small.where(0, number(std::numbers::pi / 4)));
+    return offset + small_atan(is_small.where(a, turned));
+  });
+}
+
+// ---- hyperbolic
+
+Tensor sinh_of(const Tensor& x) {
+  return odd(x, [](const Tensor& a) {
+    const Tensor small = a < 1, e = small.where(a, 0).expm1();
+    const Tensor half = (a * 0.5).exp(), other = (a * -0.5).exp();
+    return small.where((e + e / (e + 1)) * 0.5, half * (half * 0.5) - other * (other * 0.5));
+  });
+}
+
+Tensor asinh_of(const Tensor& x) {
+  return odd(x, [](const Tensor& a) {
+    const Tensor is_large = a > large(a.dtype());
+    const Tensor b = is_large.where(1, a), square = b * b;
+    const Tensor near = (b + square / (1 + (square + 1).sqrt())).log1p();
+    return is_large.where(is_large.where(a, 1).log() + std::numbers::ln2, near);
+  });
+}
+
+Tensor atanh_of(const Tensor& x) {
+  return odd(x, [](const Tensor& a) { return (2 * a / (1 - a)).log1p() * 0.5; });
+}
+
+Tensor acosh_of(const Tensor& x) {
+  const Tensor is_large = x > large(x.dtype());
+  const Tensor t = is_large.where(1, x - 1);
+  const Tensor near = (t + (2 * t + t * t).sqrt()).log1p();
+  const Tensor far = is_large.where(x, 1).log() + std::numbers::ln2;
+  return (x < 1).where(NAN, is_large.where(far, near));
+}
+
+// ---- the error function
+
+namespace {
+
+// W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969):
+// erf(x) / x in x^2 up to 0.46875, and erfc(x) e^(x^2) in x from there (to 4 for all digits of
+// erfc; erf has them to 6, where it is 1); highest power first.
+constexpr double kErfTop[] = {1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2,
+                              3.77485237685302021e2, 3.20937758913846947e3};
+constexpr double kErfBottom[] = {1, 2.36012909523441209e1, 2.44024637934444173e2,
+                                 1.28261652607737228e3, 2.84423683343917062e3};
+constexpr double kErfcTop[] = {
+    2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0,
+    6.61191906371416295e1,  2.98635138197400131e2,  8.81952221241769090e2,
+    1.71204761263407058e3,  2.05107837782607147e3,  1.23033935479799725e3};
+constexpr double kErfcBottom[] = {1,
+                                  1.57449261107098347e1,
+                                  1.17693950891312499e2,
+                                  5.37181101862009858e2,
+                                  1.62138957456669019e3,
+                                  3.29079923573345963e3,
+                                  4.36261909014324716e3,
+                                  3.43936767414372164e3,
+                                  1.23033935480374942e3};
+
+Tensor double_erf(const Tensor& a) {
+  const Tensor small = a < 0.46875, b = small.where(1, a.minimum(6));
+  const Tensor c = small.where(a, 0), z = c * c;
+  const Tensor near = c * (horner(z, kErfTop) / horner(z, kErfBottom));
+  return small.where(near, 1 - horner(b, kErfcTop) / horner(b, kErfcBottom) * (-(b * b)).exp());
+}
+
+/// Up to 1/2 the power series, 2 / sqrt(pi) * (-1)^n / (n! (2n + 1)); above it Abramowitz and
+/// Stegun 7.1.26, absolute error 1.5e-7.
+Tensor single_erf(const Tensor& a) {
+  const Tensor small = a < 0.5, c = small.where(a, 0);
+  const Tensor near =
+      c * (c * c).polynomial({-8.548327023450852e-4, 5.223977625442188e-3, -2.686617064513125e-2,
+                              0.11283791670955126, -0.3761263890318375, 1.1283791670955126});
+  const Tensor t = 1.0 / (1 + 0.3275911 * a);
+  const Tensor p =
+      t.polynomial({1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592});
+  return small.where(near, 1 - p * t * (-(a * a)).exp());
+}
+
+}  // namespace
+
+Tensor erf_of(const Tensor& x) { return odd(x, x.dtype() == DType::F64 ? double_erf : single_erf); }
+
+}  // namespace weft::elementwise
