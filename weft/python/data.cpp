@@ -304,9 +304,9 @@ Tensor tensor_of_list(PyObject* from, std::optional<DType> dtype) {
 /// ml_dtypes' bfloat16 has no letter; its bits have.
 Tensor tensor_of_array(PyObject* from, std::optional<DType> dtype) {
   const nb::handle array(from);
-  const bool bf16 = nb::hasattr(array, "dtype") &&
-                    std::string_view(nb::str(array.attr("dtype")).c_str()) == "bfloat16";
-  if (!bf16) return tensor_from_buffer(from, dtype);
+  const nb::object dtype_name =
+      nb::getattr(nb::getattr(array, "dtype", nb::none()), "name", nb::none());
+  if (!dtype_name.equal(nb::str("bfloat16"))) return tensor_from_buffer(from, dtype);
   const Tensor t = tensor_from_buffer(nb::object(array.attr("view")("uint16")).ptr(), std::nullopt)
                        .bitcast(DType::BF16);
   return dtype ? t.cast(*dtype) : t;
@@ -320,7 +320,7 @@ Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype) {
   if (is_list(from)) return tensor_of_list(from, dtype);
   if (nb::hasattr(from, "__fspath__")) {
     const nb::object path = nb::handle(from).attr("__fspath__")();
-    return tensor_from_file(nb::str(path).c_str(), dtype.value_or(DType::U8));
+    return tensor_from_file(nb::cast<std::string>(path), dtype.value_or(DType::U8));
   }
   if (PyBytes_Check(from)) return tensor_of_raw(from, dtype.value_or(DType::U8));
   const bool number = PyFloat_Check(from) || PyLong_Check(from);

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
+#include <memory>
 #include <optional>
+#include <span>
+#include <string>
 
 #include "weft/tensor/tensor.h"
 

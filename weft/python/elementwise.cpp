@@ -3,6 +3,7 @@
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
+#include "weft/tensor/reductions.h"
 
 namespace weft::python {
 
@@ -31,17 +32,16 @@ const char* doc_of(std::string_view wanted) {
 
 Tensor divide(const Tensor& x, const Operand& other, std::optional<std::string> mode,
               bool reverse) {
-  const Operand self(x, CallSite());
-  const Operand &a = reverse ? other : self, &b = reverse ? self : other;
-  if (!mode) return a.tensor() ? *a.tensor() / b : a / *b.tensor();
-  if (*mode != "trunc" && *mode != "floor")
+  Rounding rounding = Rounding::None;
+  if (mode == "trunc") {
+    rounding = Rounding::Trunc;
+  } else if (mode == "floor") {
+    rounding = Rounding::Floor;
+  } else if (mode) {
     fail("div", "rounding_mode \"{}\": use None, \"trunc\" or \"floor\"", *mode);
-  const Tensor left = a.tensor() ? *a.tensor() : Tensor(a.scalar());
-  if (*mode == "floor") return left.floor_div(b, CallSite());
-  const Tensor right = b.tensor() ? *b.tensor() : Tensor(b.scalar());
-  if (is_float(left.dtype()) || is_float(right.dtype())) return (left / right).trunc(CallSite());
-  const Tensor quotient = left.abs().floor_div(right.abs());
-  return ((left < 0) == (right < 0)).where(quotient, -quotient);
+  }
+  if (!reverse) return x.div(other, rounding, CallSite());
+  return (other.tensor() ? *other.tensor() : Tensor(other.scalar())).div(x, rounding, CallSite());
 }
 
 Tensor clamped(const Tensor& x, nb::handle least, nb::handle most) {
@@ -74,7 +74,7 @@ void bind_binary(TensorClass& c) {
   method(
       c, "allclose",
       [](const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
-        return x.isclose(y, rtol, atol, equal_nan).all().item<bool>(CallSite());
+        return allclose(x, y, rtol, atol, equal_nan, CallSite()).item<bool>(CallSite());
       },
       "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
       "Whether all elements are close: a bool.");
@@ -100,6 +100,7 @@ void bind_activations(TensorClass& c) {
   row("elu", &Tensor::elu, "alpha"_a = 1.0);
   row("celu", &Tensor::celu, "alpha"_a = 1.0);
   row("selu", &Tensor::selu, "alpha"_a = 1.6732632423543772, "gamma"_a = 1.0507009873554805);
+  row("isinf", &Tensor::isinf, "detect_positive"_a = true, "detect_negative"_a = true);
   row("softplus", &Tensor::softplus, "beta"_a = 1.0);
   method(c, "gelu", gelu, "approximate"_a = "tanh", doc_of("gelu"));
 }

@@ -3,6 +3,7 @@
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
+#include "weft/tensor/selection.h"
 
 namespace weft::python {
 
@@ -110,6 +111,46 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand&
   return x.scatter(dim, index, src, fold_of(reduce), CallSite());
 }
 
+Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                       const std::string& reduce, bool include_self) {
+  constexpr std::pair<std::string_view, ScatterReduce> kKinds[] = {{"sum", ScatterReduce::Sum},
+                                                                   {"prod", ScatterReduce::Prod},
+                                                                   {"mean", ScatterReduce::Mean},
+                                                                   {"amax", ScatterReduce::Amax},
+                                                                   {"amin", ScatterReduce::Amin}};
+  for (const auto& [name, kind] : kKinds)
+    if (name == reduce) return scatter_reduce(x, dim, index, src, kind, include_self, CallSite());
+  fail("scatter_reduce", "reduce \"{}\": use \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"",
+       reduce);
+}
+
+void bind_selection(TensorClass& c) {
+  method(
+      c, "masked_select",
+      [](const Tensor& x, const Tensor& mask, std::optional<int64_t> size, const Scalar& fill) {
+        return masked_select(x, mask, size, fill, CallSite());
+      },
+      "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,
+      "The elements where mask. Without a size their number is read back once.");
+  method(
+      c, "nonzero",
+      [](const Tensor& x, std::optional<int64_t> size, int64_t fill) {
+        return nonzero(x, size, fill, CallSite());
+      },
+      "size"_a = nb::none(), "fill_value"_a = 0,
+      "(count, ndim): the positions of elements that are not 0.");
+  method(
+      c, "unique",
+      [](const Tensor& x) {
+        Unique u = unique(x, {}, 0, CallSite());
+        return nb::make_tuple(u.values, u.inverse, u.counts);
+      },
+      "The distinct elements in ascending order, where each element is among them, how often each "
+      "occurs.");
+  method(c, "scatter_reduce", scatter_reduced, "dim"_a, "index"_a, "src"_a, "reduce"_a,
+         "include_self"_a = true, "This with src folded in at index along dim.");
+}
+
 }  // namespace
 
 void bind_indexing(TensorClass& c) {
@@ -122,6 +163,7 @@ void bind_indexing(TensorClass& c) {
          "value"_a);
   method(c, "__iter__", rows);
   method(c, "__len__", length);
+  bind_selection(c);
   method(c, "gather", gather, "dim"_a, "index"_a,
          "out[i][j] = this[index[i][j]][j] for dim 0; positions outside [-n, n) read 0.");
   method(

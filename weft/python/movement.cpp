@@ -1,8 +1,10 @@
 // Views and movement: reshape to tril.
 
+#include "weft/tensor/movement.h"
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/creation.h"
+#include "weft/tensor/einsum.h"
 
 namespace weft::python {
 
@@ -60,23 +62,30 @@ Tensor shrink(const Tensor& x, nb::handle ranges) {
   return x.shrink(pairs("shrink", x, ranges, true), CallSite());
 }
 
-/// A flat list counts from the last axis, PyTorch's way: (left, right, top, bottom).
-std::vector<DimPair> flat_padding(const Tensor& x, const Ints& flat) {
-  if (flat.size() % 2 != 0 || flat.size() / 2 > x.ndim())
-    fail("pad", "{} amounts for shape {}: give a pair (before, after) per axis, from the last axis",
-         flat.size(), x.dims().text());
-  std::vector<DimPair> all(x.ndim(), DimPair{0, 0});
-  for (size_t i = 0; i < flat.size() / 2; ++i)
-    all[x.ndim() - 1 - i] = {flat[2 * i], flat[2 * i + 1]};
-  return all;
+PadMode mode_of(const std::string& name) {
+  constexpr std::pair<std::string_view, PadMode> kModes[] = {{"constant", PadMode::Constant},
+                                                             {"reflect", PadMode::Reflect},
+                                                             {"replicate", PadMode::Replicate},
+                                                             {"circular", PadMode::Circular}};
+  for (const auto& [known, mode] : kModes)
+    if (known == name) return mode;
+  fail("pad.mode", "\"{}\": use \"constant\", \"reflect\", \"replicate\" or \"circular\"", name);
 }
 
-Tensor pad(const Tensor& x, nb::handle padding, const std::string& mode, const Scalar& value) {
-  if (mode != "constant") fail("pad.mode", "mode \"{}\" is not there yet: use \"constant\"", mode);
+/// A flat list counts from the last axis, PyTorch's way: (left, right, top, bottom).
+Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, const Scalar& value) {
   Ints flat;
-  const bool is_flat = to_ints(padding.ptr(), flat) && !padding.is_none();
-  return x.pad(is_flat ? flat_padding(x, flat) : pairs("pad", x, padding, false), value,
-               CallSite());
+  const bool is_flat = !padding.is_none() && to_ints(padding.ptr(), flat);
+  const auto amounts = is_flat ? pads_from_last(x, flat) : pairs("pad", x, padding, false);
+  return pad(x, amounts, mode_of(mode), value, CallSite());
+}
+
+std::vector<std::optional<Dim>> kept_or_sizes(const nb::args& args) {
+  const bool one = args.size() == 1 && !nb::isinstance<nb::int_>(args[0]) && !args[0].is_none();
+  std::vector<std::optional<Dim>> sizes;
+  for (nb::handle member : one ? nb::object(args[0]) : nb::object(args))
+    sizes.push_back(member.is_none() ? std::nullopt : std::optional(nb::cast<Dim>(member)));
+  return sizes;
 }
 
 std::vector<Tensor> split(const Tensor& x, nb::handle sizes, int64_t dim) {
@@ -103,14 +112,27 @@ Tensor joined(nb::handle first, const nb::args& others, int64_t dim) {
   return join(nb::cast<std::vector<Tensor>>(first), dim, CallSite());
 }
 
-Tensor roll(const Tensor& x, const Ints& shifts, const Ints& dims) {
-  if (dims.empty() && shifts.size() == 1)
-    return x.flatten().roll(shifts[0], 0, CallSite()).reshape(x.dims());
-  if (shifts.size() != dims.size())
-    fail("roll", "{} shifts for {} axes: give one each", shifts.size(), dims.size());
-  Tensor y = x;
-  for (size_t i = 0; i < dims.size(); ++i) y = y.roll(shifts[i], dims[i], CallSite());
-  return y;
+std::vector<Tensor> grids(const Tensor& x, const nb::args& others, const std::string& indexing) {
+  if (indexing != "ij" && indexing != "xy")
+    fail("meshgrid", "indexing \"{}\": use \"ij\" or \"xy\"", indexing);
+  return meshgrid(with_self(x, others), indexing == "xy", CallSite());
+}
+
+/// einsum("ij,jk->ik", a, b), or with a list.
+Tensor einstein(const std::string& formula, const nb::args& operands, std::optional<DType> dtype) {
+  const bool one = operands.size() == 1 && !tensor_in(nb::handle(operands[0]).ptr());
+  const auto list =
+      nb::cast<std::vector<Tensor>>(one ? nb::object(operands[0]) : nb::object(operands));
+  return einsum(formula, list, dtype.value_or(DType::Void), CallSite());
+}
+
+Tensor rearranged(const Tensor& x, const std::string& formula, const nb::kwargs& sizes) {
+  std::vector<std::string> names;
+  AxisSizes given;
+  for (const auto& [name, size] : sizes) names.push_back(nb::cast<std::string>(name));
+  size_t i = 0;
+  for (const auto& [name, size] : sizes) given.emplace_back(names[i++], nb::cast<int64_t>(size));
+  return rearrange(x, formula, given, CallSite());
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
@@ -164,14 +186,30 @@ void bind_shapes(TensorClass& c) {
       },
       "dim"_a, "size"_a, "step"_a,
       "Sliding windows: dim becomes their number, a new last axis holds each.");
-  method(c, "diagonal", plain(&Tensor::diagonal), "(n) of an (n, n) matrix.");
+  method(c, "diagonal", plain(&Tensor::diagonal), "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1,
+         "A diagonal of two axes, as a new last axis.");
+  method(
+      c, "diag", [](const Tensor& x, int64_t diagonal) { return diag(x, diagonal, CallSite()); },
+      "diagonal"_a = 0, "A matrix with this on its diagonal; of a matrix, its diagonal.");
 }
 
 void bind_cuts(TensorClass& c) {
   method(c, "shrink", shrink, "arg"_a, "(start, stop) per axis, None for the whole axis.");
-  method(c, "pad", pad, "padding"_a, "mode"_a = "constant", "value"_a = 0.0,
+  method(c, "pad", padded, "padding"_a, "mode"_a = "constant", "value"_a = 0.0,
          "(before, after) per axis or None, or a flat list from the last axis as PyTorch takes it; "
-         "negative amounts cut.");
+         "negative amounts cut. mode: \"constant\", \"reflect\", \"replicate\", \"circular\".");
+  method(
+      c, "pad_to",
+      [](const Tensor& x, const nb::args& shape, const Scalar& value) {
+        return pad_to(x, kept_or_sizes(shape), value, CallSite());
+      },
+      "shape"_a, "value"_a = 0.0, "Padded at the end of each axis to these sizes; None keeps one.");
+  method(
+      c, "shrink_to",
+      [](const Tensor& x, const nb::args& shape) {
+        return shrink_to(x, kept_or_sizes(shape), CallSite());
+      },
+      "shape"_a, "Cut at the end of each axis to these sizes; None keeps one.");
   method(c, "split", split, "sizes"_a, "dim"_a = 0,
          "Pieces of one size (the last may be smaller), or of these sizes.");
   method(
@@ -196,8 +234,14 @@ void bind_joins(TensorClass& c) {
       "repeats"_a, "The whole tensor so often along each axis.");
   method(c, "repeat_interleave", repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
          "Each element so often, next to itself.");
-  method(c, "roll", roll, "shifts"_a, "dims"_a = nb::none(),
+  method(c, "roll", plain(&Tensor::roll), "shifts"_a, "dims"_a = nb::none(),
          "Elements move along axes; those past the end come in at the front.");
+  method(c, "meshgrid", grids, "args"_a, "indexing"_a = "ij",
+         "1-D tensors in the shape of them all, each varying along its own axis.");
+  static_method(c, "einsum", einstein, "formula"_a, "operands"_a, "dtype"_a = nb::none(),
+                "einsum(\"ij,jk->ik\", a, b): NumPy's.");
+  method(c, "rearrange", rearranged, "formula"_a, "sizes"_a,
+         "einops' rearrange (Rogozhnikov 2022): x.rearrange(\"b (h p) c -> b h (p c)\", p=2).");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Sums to sorting.
 
+#include "weft/tensor/reductions.h"
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 
@@ -23,10 +24,11 @@ constexpr Row kReductions[] = {
     {"logsumexp", &Tensor::logsumexp, "log(sum(exp(x))) that overflows for no x."},
 };
 
-/// Sums in the dtype asked for.
-template <Reduction apply>
+using InDType = Tensor (Tensor::*)(const Axes&, bool, DType, CallSite) const;
+template <Reduction apply, InDType apply_in>
 Tensor summed(const Tensor& x, const Axes& axis, bool keepdim, std::optional<DType> dtype) {
-  return ((dtype ? x.cast(*dtype, CallSite()) : x).*apply)(axis, keepdim, CallSite());
+  return dtype ? (x.*apply_in)(axis, keepdim, *dtype, CallSite())
+               : (x.*apply)(axis, keepdim, CallSite());
 }
 
 template <Tensor (Tensor::*all)(CallSite) const,
@@ -58,11 +60,11 @@ void bind_sums(TensorClass& c) {
         },
         "axis"_a = nb::none(), "keepdim"_a = false, r.doc);
   }
-  method(c, "sum", summed<&Tensor::sum>, "axis"_a = nb::none(), "keepdim"_a = false,
+  method(c, "sum", summed<&Tensor::sum, &Tensor::sum>, "axis"_a = nb::none(), "keepdim"_a = false,
          "dtype"_a = nb::none(),
          "Of bools and small integers in int32 or uint32; half and bfloat16 run in float32.");
-  method(c, "prod", summed<&Tensor::prod>, "axis"_a = nb::none(), "keepdim"_a = false,
-         "dtype"_a = nb::none(), "The product; of no elements 1.");
+  method(c, "prod", summed<&Tensor::prod, &Tensor::prod>, "axis"_a = nb::none(),
+         "keepdim"_a = false, "dtype"_a = nb::none(), "The product; of no elements 1.");
 }
 
 void bind_moments(TensorClass& c) {
@@ -70,17 +72,49 @@ void bind_moments(TensorClass& c) {
          "correction"_a = 1, "The variance: divided by count - correction.");
   method(c, "std", plain(&Tensor::std), "axis"_a = nb::none(), "keepdim"_a = false,
          "correction"_a = 1, "The standard deviation.");
-  const auto with_mean = [&c](const char* name, auto m) {
+  using Both = std::pair<Tensor, Tensor> (*)(const Tensor&, const Axes&, bool, int64_t, CallSite);
+  const auto with_mean = [&c](const char* name, Both both) {
     method(
         c, name,
-        [m](const Tensor& x, const Axes& axis, bool keepdim, int64_t correction) {
-          return std::pair((x.*m)(axis, keepdim, correction, CallSite()),
-                           x.mean(axis, keepdim, CallSite()));
+        [both](const Tensor& x, const Axes& axis, bool keepdim, int64_t correction) {
+          return both(x, axis, keepdim, correction, CallSite());
         },
         "axis"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1, "And the mean.");
   };
-  with_mean("std_mean", &Tensor::std);
-  with_mean("var_mean", &Tensor::var);
+  with_mean("std_mean", std_mean);
+  with_mean("var_mean", var_mean);
+}
+
+/// Functions of a tensor and an axis, of reductions.h.
+void bind_running(TensorClass& c) {
+  using Both = ValuesAndPositions (*)(const Tensor&, int64_t, CallSite);
+  const auto extremes = [&c](const char* name, Both both, const char* doc) {
+    method(
+        c, name,
+        [both](const Tensor& x, int64_t axis) {
+          const ValuesAndPositions found = both(x, axis, CallSite());
+          return std::pair(found.values, found.positions);
+        },
+        "axis"_a = 0, doc);
+  };
+  extremes("cummax", cummax, "The largest so far and its int32 position.");
+  extremes("cummin", cummin, "The smallest so far and its int32 position.");
+  method(
+      c, "logcumsumexp",
+      [](const Tensor& x, int64_t axis) { return logcumsumexp(x, axis, CallSite()); }, "axis"_a = 0,
+      "log of the running sum of exp(x); overflows for no x.");
+  method(
+      c, "softmin",
+      [](const Tensor& x, int64_t axis, std::optional<DType> dtype) {
+        return softmin(dtype ? x.cast(*dtype) : x, axis, CallSite());
+      },
+      "axis"_a = -1, "dtype"_a = nb::none(), "softmax of -x.");
+  method(
+      c, "normalize",
+      [](const Tensor& x, double p, int64_t dim, double eps) {
+        return normalize(x, p, dim, eps, CallSite());
+      },
+      "p"_a = 2.0, "dim"_a = 1, "eps"_a = 1e-12, "x / max(|x|_p, eps) along dim.");
 }
 
 void bind_along(TensorClass& c) {
@@ -102,6 +136,7 @@ void bind_reductions(TensorClass& c) {
   bind_sums(c);
   bind_moments(c);
   bind_along(c);
+  bind_running(c);
   method(
       c, "sort",
       [](const Tensor& x, int64_t dim, bool descending) {

@@ -208,8 +208,8 @@ void bind_values(TensorClass& c) {
       },
       nb::sig("def replace(self, x: Tensor) -> Tensor"), "x"_a, "From here on this is x.");
   c.def(
-      "is_", [](const Tensor& a, const Tensor& b) { return a.cell() == b.cell(); }, "other"_a,
-      "Whether both share storage.");
+      "is_", [](const Tensor& a, const Tensor& b) { return a.cell().get() == b.cell().get(); },
+      "other"_a, "Whether both share storage.");
 }
 
 }  // namespace weft::python
