@@ -1,5 +1,7 @@
 // Gradients: leaves, backward(), gradient().
 
+#include "weft/base/error.h"
+#include "weft/graph/node_map.h"
 #include "weft/python/bindings.h"
 #include "weft/tensor/access.h"
 
@@ -40,9 +42,24 @@ void backward(const Tensor& x, const Tensor* gradient) {
     x.backward(CallSite());
 }
 
-std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const Tensor* gradient) {
+/// A gradient of 0 where there is no path would hide that a tensor was realized in between.
+void require_path(const Tensor& x, const std::vector<Tensor>& targets) {
+  NodeMap<bool> reached;
+  for (NodeRef n : Toposort(x.node())) reached[n] = true;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (!reached.contains(targets[i].node()))
+      fail("gradient.path",
+           "this was not computed from target {} of shape {}, or its history is gone because "
+           "something in between was realized (numpy(), item(), realize()); "
+           "materialize_grads=True gives zeros",
+           i, targets[i].dims().text());
+}
+
+std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const Tensor* gradient,
+                              bool materialize) {
   std::vector<Tensor> wanted;
   for (nb::handle t : targets) wanted.push_back(nb::cast<Tensor>(t));
+  if (!materialize) require_path(x, wanted);
   return gradient ? x.gradient(wanted, *gradient, CallSite()) : x.gradient(wanted, CallSite());
 }
 
@@ -78,7 +95,9 @@ void bind_autograd(TensorClass& c) {
       "tensors with requires_grad=True; where there are none, all floats made from data, of zeros "
       "or at random.");
   method(c, "gradient", gradients, "targets"_a, "gradient"_a = nb::none(),
-         "d this / d target for each, as differentiable tensors; zeros where there is no path.");
+         "materialize_grads"_a = false,
+         "d this / d target for each, as differentiable tensors. Where there is no path: a "
+         "ValueError, or zeros with materialize_grads=True.");
   method(c, "detach", plain(&Tensor::detach), "The same values; gradients stop here.");
 }
 

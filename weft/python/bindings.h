@@ -49,7 +49,11 @@ void static_method(TensorClass& c, const char* name, F&& f, const Extra&... extr
   c.def_static(name, std::forward<F>(f), extra..., nb::call_guard<PythonSite>());
 }
 /// For what computes: other threads of Python run meanwhile.
-using Released = nb::call_guard<PythonSite, nb::gil_scoped_release>;
+struct SiteWithoutGil {
+  PythonSite site;  // looks at frames, so it comes first
+  nb::gil_scoped_release released;
+};
+using Released = nb::call_guard<SiteWithoutGil>;
 
 namespace detail {
 template <class R, class All, size_t... I>

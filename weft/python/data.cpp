@@ -291,7 +291,10 @@ Tensor tensor_of_numbers(PyObject* from, std::optional<DType> asked) {
 
 /// Lists with arrays in them are NumPy's to join.
 bool holds_arrays(PyObject* x) {
-  while (is_list(x) && PySequence_Fast_GET_SIZE(x) > 0) x = PySequence_Fast_GET_ITEM(x, 0);
+  for (size_t depth = 0; is_list(x) && PySequence_Fast_GET_SIZE(x) > 0; ++depth) {
+    if (depth == kMostAxes) return false;
+    x = PySequence_Fast_GET_ITEM(x, 0);
+  }
   return !PyFloat_Check(x) && !PyLong_Check(x) && PyObject_CheckBuffer(x);
 }
 

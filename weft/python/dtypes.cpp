@@ -82,7 +82,7 @@ void bind_dtypes(nb::module_& m) {
   c.def_prop_ro("max", [](const DTypeObject& d) { return least_or_greatest(d.dtype, false); });
   c.def("__repr__", repr);
   c.def("__reduce__", [](const DTypeObject& d) {
-    return nb::make_tuple(nb::module_::import_("weft._core").attr("dtype_of"),
+    return nb::make_tuple(nb::module_::import_("weft.dtype").attr("to_dtype"),
                           nb::make_tuple(row(d.dtype).numpy_name.data()));
   });
   for (size_t i = 0; i < kDTypeCount; ++i)

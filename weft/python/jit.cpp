@@ -49,8 +49,23 @@ nb::object rebuilt(nb::handle x) {  // as deep as the containers
   return nb::hasattr(x, "_fields") ? x.type()(*all) : nb::object(all);  // a named tuple
 }
 
+/// A result may be None, or have it in it.
+class WithoutNone final : public TensorVisitor {
+ public:
+  explicit WithoutNone(TensorVisitor& inner) : inner_(inner) {}
+  void tensor(const std::string& name, Tensor& x) override { inner_.tensor(name, x); }
+  void size(const std::string& name, const Dim& x) override { inner_.size(name, x); }
+  void constant(const std::string& name, std::string text) override {
+    if (text != "None") inner_.constant(name, std::move(text));
+  }
+
+ private:
+  TensorVisitor& inner_;
+};
+
 void visit_result(nb::handle x, TensorVisitor& v) {
-  if (!x.is_none()) visit("result", x, v);
+  WithoutNone tensors(v);
+  visit("result", x, tensors);
 }
 
 class JitFunction {

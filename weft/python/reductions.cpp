@@ -3,6 +3,7 @@
 #include "weft/tensor/reductions.h"
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
+#include "weft/python/data.h"
 
 namespace weft::python {
 
@@ -39,10 +40,15 @@ Tensor position(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
   return keepdim ? found.reshape(std::vector<int64_t>(x.ndim(), 1), CallSite()) : found;
 }
 
-/// The dtype asked for, then along an axis.
+/// In the dtype asked for; integers in the default float, as tinygrad has it.
+Tensor floats(const Tensor& x, std::optional<DType> dtype) {
+  const DType usual = is_float(x.dtype()) ? x.dtype() : default_dtypes().floats;
+  return x.cast(dtype.value_or(usual), CallSite());
+}
+
 template <Tensor (Tensor::*apply)(int64_t, CallSite) const>
 Tensor along(const Tensor& x, int64_t axis, std::optional<DType> dtype) {
-  return ((dtype ? x.cast(*dtype, CallSite()) : x).*apply)(axis, CallSite());
+  return (floats(x, dtype).*apply)(axis, CallSite());
 }
 
 std::pair<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
@@ -106,7 +112,7 @@ void bind_running(TensorClass& c) {
   method(
       c, "softmin",
       [](const Tensor& x, int64_t axis, std::optional<DType> dtype) {
-        return softmin(dtype ? x.cast(*dtype) : x, axis, CallSite());
+        return softmin(floats(x, dtype), axis, CallSite());
       },
       "axis"_a = -1, "dtype"_a = nb::none(), "softmax of -x.");
   method(

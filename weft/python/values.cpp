@@ -143,7 +143,7 @@ nb::object reduce(nb::handle self) {
   const Tensor& x = nb::cast<Tensor&>(self);
   const std::vector<std::byte> data = bytes_of(x);
   const nb::bytes bytes(data.data(), data.size());
-  return nb::make_tuple(nb::module_::import_("weft._core").attr("tensor_of_bytes"),
+  return nb::make_tuple(nb::module_::import_("weft.tensor").attr("unpickled"),
                         nb::make_tuple(bytes, x.dtype(), x.dims(), self.attr("requires_grad")));
 }
 

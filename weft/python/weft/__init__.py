@@ -20,6 +20,15 @@ from weft.function import function
 
 _core.set_package_folder(os.path.dirname(__file__))
 
+
+
+def __getattr__(name: str):
+    if name == "nn":  # made on first use: `import weft` stays light
+        import weft.nn
+        return weft.nn
+    raise AttributeError(f"module 'weft' has no attribute '{name}'")
+
+
 __all__ = ["Context", "DType", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
            "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
            "from_dlpack", "function", "getenv"]

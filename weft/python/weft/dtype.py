@@ -7,7 +7,11 @@ from weft._core import DType
 __all__ = ["DType", "dtypes", "least_upper_dtype", "least_upper_float", "sum_acc_dtype", "to_dtype"]
 
 DType.__module__ = "weft"
-to_dtype = _core.dtype_of
+
+
+def to_dtype(x) -> DType:
+    """The DType that a name, a type of Python's or NumPy's, or a DType stands for."""
+    return _core.dtype_of(x)
 
 
 class _DTypes(type):

@@ -47,10 +47,9 @@ def from_url(url: str, gunzip: bool = False, **placement) -> Tensor:
     return Tensor(fetch(url, gunzip=gunzip), **placement)
 
 
-def item_of_type(name: str):
-    def no_such(self, *args, **kwargs):
-        raise NotImplementedError(f"Tensor.{name} is not offered")
-    return no_such
+def unpickled(data: bytes, dtype, shape, requires_grad) -> Tensor:
+    """What Tensor.__reduce__ names."""
+    return _core.tensor_of_bytes(data, dtype, shape, requires_grad)
 
 
 Tensor.train = train
