@@ -106,18 +106,20 @@ void require_cpu(nb::handle device) {
   throw nb::python_error();
 }
 
+/// In memory that nothing else reads: the importer may write to it.
+Tensor copied(const Tensor& x) {
+  const auto view = host_view(x);
+  const auto bytes = static_cast<size_t>(bytes_for(view->dtype, view->numel()));
+  return Tensor::from_bytes({static_cast<const std::byte*>(view->data), bytes}, view->dtype,
+                            x.dims(), CallSite());
+}
+
 nb::object to_dlpack(const Tensor& x, nb::handle stream, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
   if (!stream.is_none()) fail("__dlpack__.stream", "memory of the CPU has no streams: pass None");
   require_cpu(device);
   const bool copies = !copy.is_none() && nb::cast<bool>(copy);
-  // A view that another handle roots is never written to; a copy is the importer's own.
-  const Tensor source =
-      copies ? Tensor::from_bytes({static_cast<const std::byte*>(host_view(x)->data),
-                                   static_cast<size_t>(bytes_for(x.dtype(), x.numel()))},
-                                  x.dtype(), x.dims(), CallSite())
-             : x;
-  auto view = host_view(source);
+  auto view = host_view(copies ? copied(x) : x);
   if (asks_for_version_1(max_version))
     return export_view<ManagedVersioned>(std::move(view), copies ? kIsCopied : kReadOnly);
   return export_view<Managed>(std::move(view), 0);
@@ -164,19 +166,27 @@ Tensor tensor_of(const Array& a, std::shared_ptr<const void> owner, bool copies)
   return strided_tensor(data, dtype, shape, strides);
 }
 
+/// from.__dlpack__(max_version=(1, 0)), or without the argument, which came with 1.0.
+PyObject* call_dlpack(nb::handle from, bool versioned) {
+  static PyObject* method = PyUnicode_InternFromString("__dlpack__");
+  static PyObject* names = nb::make_tuple("max_version").release().ptr();
+  static PyObject* version = nb::make_tuple(kMajor, kMinor).release().ptr();
+  PyObject* arguments[] = {from.ptr(), version};
+  return PyObject_VectorcallMethod(method, arguments, 1, versioned ? names : nullptr);
+}
+
 /// The newest form the producer has.
 nb::object capsule_of(nb::handle from) {
   if (PyCapsule_CheckExact(from.ptr())) return nb::borrow(from);
-  if (!nb::hasattr(from, "__dlpack__"))
-    throw nb::type_error("from_dlpack() takes an object with __dlpack__, or a capsule");
-  nb::dict version;
-  version["max_version"] = nb::make_tuple(kMajor, kMinor);
-  try {
-    return from.attr("__dlpack__")(**version);
-  } catch (nb::python_error& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
-    return from.attr("__dlpack__")();  // a producer of before 1.0
+  PyObject* capsule = call_dlpack(from, true);
+  if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    capsule = call_dlpack(from, false);
   }
+  if (capsule) return nb::steal(capsule);
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw nb::python_error();
+  PyErr_Clear();
+  throw nb::type_error("from_dlpack() takes an object with __dlpack__, or a capsule");
 }
 
 Tensor from_dlpack(nb::handle from, nb::handle copy) {
@@ -195,16 +205,6 @@ Tensor from_dlpack(nb::handle from, nb::handle copy) {
   return tensor_of(managed->array, managed, copies);
 }
 
-/// NumPy arrays share memory; lists and the like are copied.
-Tensor from_numpy(nb::handle from) {
-  return nb::hasattr(from, "__dlpack__") &&
-                 !nb::cast<bool>(nb::bool_(nb::handle(
-                     PyObject_HasAttrString(from.ptr(), "__array_interface__") ? Py_False
-                                                                               : Py_True)))
-             ? from_dlpack(from, nb::none())
-             : tensor_from_object(from.ptr(), std::nullopt);
-}
-
 }  // namespace
 
 void bind_dlpack(nb::module_& m, TensorClass& c) {
@@ -215,7 +215,6 @@ void bind_dlpack(nb::module_& m, TensorClass& c) {
         "A Tensor of another library's memory, without a copy where its elements lie in row-major "
         "order. weft never writes there; what the owner writes shows.",
         nb::call_guard<PythonSite>());
-  (void)from_numpy;
 }
 
 }  // namespace weft::python

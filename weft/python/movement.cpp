@@ -162,6 +162,9 @@ void bind_shapes(TensorClass& c) {
         return x.permute(ints_of_args(order), CallSite());
       },
       "order"_a, "Axis i of the result is axis order[i].");
+}
+
+void bind_axes(TensorClass& c) {
   method(c, "transpose", plain(&Tensor::transpose), "dim0"_a = 1, "dim1"_a = 0,
          "Exchanges two axes.");
   method(
@@ -248,6 +251,7 @@ void bind_joins(TensorClass& c) {
 
 void bind_movement(TensorClass& c) {
   bind_shapes(c);
+  bind_axes(c);
   bind_cuts(c);
   bind_joins(c);
   c.def_prop_ro(
