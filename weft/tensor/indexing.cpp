@@ -304,27 +304,10 @@ void put_masked(const Tensor& x, const std::vector<Index>& at, size_t mask_at,
   view.assign(where.where(v, view));
 }
 
-}  // namespace
-
-Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value, CallSite site) {
-  const CallSiteScope scope(site);
-  const std::vector<Index> filled = expanded(given, *this);
-  if (const int64_t mask = lone_mask(filled); mask >= 0) {
-    put_masked(*this, filled, static_cast<size_t>(mask), value);
-    return *this;
-  }
-  const std::vector<Index> at = positions_of_masks(filled, *this);
-  Basic basic = basic_part(*this, at);
-  if (basic.tensors.empty()) {
-    basic.view.assign(value);
-    return *this;
-  }
+/// The view with the positions of its index tensors written; `v` has the selection's shape.
+Tensor with_written(const Basic& basic, const Tensor& v) {
   const Advanced a = advanced_part(basic);
-  // The value in the shape of the selection, its picked axes moved to the front and merged.
-  const Tensor selection = index(at);
-  const Tensor v = (value.tensor() ? *value.tensor() : Tensor(value.scalar()))
-                       .cast(dtype())
-                       .expand(selection.dims());
+  // The picked axes moved to the front and merged.
   Ints order;
   const auto p = static_cast<int64_t>(a.picked.size()), place = static_cast<int64_t>(a.place);
   for (int64_t i = 0; i < p; ++i) order.push_back(place + i);
@@ -342,7 +325,26 @@ Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value,
     back[static_cast<size_t>(a.to_front[i])] = static_cast<int64_t>(i);
     unmerged.push_back(seen[static_cast<size_t>(a.to_front[i])]);
   }
-  basic.view.assign(written.reshape(unmerged).permute(back));
+  return written.reshape(unmerged).permute(back);
+}
+
+}  // namespace
+
+Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value, CallSite site) {
+  const CallSiteScope scope(site);
+  const std::vector<Index> filled = expanded(given, *this);
+  if (const int64_t mask = lone_mask(filled); mask >= 0) {
+    put_masked(*this, filled, static_cast<size_t>(mask), value);
+    return *this;
+  }
+  const std::vector<Index> at = positions_of_masks(filled, *this);
+  Basic basic = basic_part(*this, at);
+  if (basic.tensors.empty()) {
+    basic.view.assign(value);
+    return *this;
+  }
+  const Tensor v = value.tensor() ? *value.tensor() : Tensor(value.scalar());
+  basic.view.assign(with_written(basic, v.cast(dtype()).expand(index(at).dims())));
   return *this;
 }
 
