@@ -6,6 +6,7 @@
 #include "weft/python/data.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/distributions.h"
 
 namespace weft::python {
 
@@ -187,10 +188,7 @@ void bind_shaped(TensorClass& c) {
       "Uniform for symmetric activations (Glorot and Bengio 2010).");
   shaped(
       "scaled_uniform",
-      [](const Dims& s, DType d) {
-        const double scale = 1 / std::sqrt(static_cast<double>(s.product().value()));
-        return Tensor::uniform(s, -scale, scale, d, CallSite());
-      },
+      [](const Dims& s, DType d) { return scaled_uniform(s, CallSite()).cast(d); },
       "Uniform in [-1, 1) / sqrt(number of elements).");
 }
 
@@ -227,6 +225,24 @@ void bind_distributions(TensorClass& c) {
       "n"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "0 to n - 1 in random order.");
 }
 
+/// Of distributions.h: what tinygrad has.
+void bind_samples(TensorClass& c) {
+  method(
+      c, "multinomial",
+      [](const Tensor& weights, int64_t samples, bool replacement) {
+        return multinomial(weights, samples, replacement, CallSite());
+      },
+      "num_samples"_a = 1, "replacement"_a = false,
+      "int32 class numbers drawn by these weights, (classes) or (rows, classes).");
+  method(
+      c, "bernoulli", [](const Tensor& p) { return bernoulli(p, CallSite()); },
+      "1 with probability this, else 0.");
+  static_method(
+      c, "random_bits",
+      [](const nb::args& shape) { return random_bits(dims_of_args(shape), CallSite()); }, "shape"_a,
+      "uint32: 32 random bits for each element.");
+}
+
 void bind_kaiming(TensorClass& c) {
   using Make = Tensor (*)(const Dims&, double, CallSite);
   const auto kaiming = [&c](const char* name, Make make) {
@@ -260,6 +276,7 @@ void bind_random(TensorClass& c) {
   bind_shaped(c);
   bind_distributions(c);
   bind_kaiming(c);
+  bind_samples(c);
   const auto like = [&c](const char* name, auto make) {
     method(
         c, name,

@@ -19,9 +19,10 @@ Tensor keccak_of(const Tensor& x, nb::handle cfg) {
 }  // namespace
 
 void bind_hashing(TensorClass& c) {
-  method(c, "keccak", keccak_of, "cfg"_a = "sha3_256",
-         "SHA-3 and SHAKE of the last axis (uint8): \"sha3_224\", \"sha3_256\", \"shake_128\", ..., "
-         "or (rate, suffix).");
+  method(
+      c, "keccak", keccak_of, "cfg"_a = "sha3_256",
+      "SHA-3 and SHAKE of the last axis (uint8): \"sha3_224\", \"sha3_256\", \"shake_128\", ..., "
+      "or (rate, suffix).");
   method(
       c, "hash", [](const Tensor& x) { return content_hash(x, CallSite()); },
       "16 bytes for the contents: a tree of shake_128 over chunks of 1 MiB.");

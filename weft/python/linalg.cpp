@@ -34,13 +34,11 @@ constexpr Row kOfOne[] = {
 
 void bind_solvers(nb::module_& m) {
   method(
-      m, "solve",
-      [](const Tensor& a, const Tensor& b) { return linalg::solve(a, b, CallSite()); }, "a"_a,
-      "b"_a, "x of a @ x = b.");
+      m, "solve", [](const Tensor& a, const Tensor& b) { return linalg::solve(a, b, CallSite()); },
+      "a"_a, "b"_a, "x of a @ x = b.");
   method(
-      m, "lstsq",
-      [](const Tensor& a, const Tensor& b) { return linalg::lstsq(a, b, CallSite()); }, "a"_a,
-      "b"_a, "x of least |a @ x - b|, for a of full rank.");
+      m, "lstsq", [](const Tensor& a, const Tensor& b) { return linalg::lstsq(a, b, CallSite()); },
+      "a"_a, "b"_a, "x of least |a @ x - b|, for a of full rank.");
   method(
       m, "solve_triangular",
       [](const Tensor& a, const Tensor& b, bool upper, bool unitriangular) {
@@ -77,8 +75,9 @@ void bind_decompositions(nb::module_& m) {
 // ---- Fourier transforms
 
 fft::Norm norm_of(const std::string& name) {
-  constexpr std::pair<std::string_view, fft::Norm> kNorms[] = {
-      {"backward", fft::Norm::Backward}, {"ortho", fft::Norm::Ortho}, {"forward", fft::Norm::Forward}};
+  constexpr std::pair<std::string_view, fft::Norm> kNorms[] = {{"backward", fft::Norm::Backward},
+                                                               {"ortho", fft::Norm::Ortho},
+                                                               {"forward", fft::Norm::Forward}};
   for (const auto& [known, norm] : kNorms)
     if (known == name) return norm;
   fail("fft", "norm \"{}\": use \"backward\", \"ortho\" or \"forward\"", name);
@@ -104,7 +103,8 @@ void bind_fft(nb::module_& m) {
 }  // namespace
 
 void bind_linalg(nb::module_& m, TensorClass& c) {
-  nb::module_ algebra = m.def_submodule("linalg", "Linear algebra on matrices (..., rows, columns).");
+  nb::module_ algebra =
+      m.def_submodule("linalg", "Linear algebra on matrices (..., rows, columns).");
   for (const Row& row : kOfOne) {
     const auto call = row.apply;
     method(

@@ -51,7 +51,9 @@ constexpr Row kPlain[] = {
      },
      "-Y log p - (1 - Y) log(1 - p) for p = this."},
     {"mse_loss",
-     [](const Tensor& x, const Tensor& y, Reduction r, CallSite at) { return x.mse_loss(y, r, at); },
+     [](const Tensor& x, const Tensor& y, Reduction r, CallSite at) {
+       return x.mse_loss(y, r, at);
+     },
      "(x - Y)^2."},
     {"l1_loss", l1_loss, "|x - Y|."},
     {"soft_margin_loss", soft_margin_loss, "log(1 + e^(-Y x)) for Y of 1 and -1."},

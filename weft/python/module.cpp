@@ -26,9 +26,12 @@ void bind_tensor(nb::module_& m) {
   bind_indexing(c);
   bind_reductions(c);
   bind_products(c);
+  bind_windows(c);
   bind_losses(c);
+  bind_hashing(c);
   bind_autograd(c);
   bind_values(c);
+  bind_linalg(m, c);
   bind_dlpack(m, c);
 }
 

@@ -1,6 +1,4 @@
 // Convolutions, pools, resizing.
-#include "weft/tensor/windows.h"
-
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/tensor/image.h"
