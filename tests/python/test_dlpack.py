@@ -149,6 +149,13 @@ def test_lifetime_of_what_is_exported():
     assert a.sum() == 499500
 
 
+def test_from_blob():
+    a = np.arange(6, dtype="float32")
+    t = Tensor.from_blob(a.ctypes.data, (2, 3))
+    a[0] = 9
+    assert t.tolist() == [[9, 1, 2], [3, 4, 5]]
+
+
 def test_capsules():
     t = Tensor([1.0, 2.0])
     for arguments in ({}, {"max_version": (1, 0)}):

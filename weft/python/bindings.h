@@ -51,12 +51,15 @@ template <class F, class... Extra>
 void static_method(TensorClass& c, const char* name, F&& f, const Extra&... extra) {
   c.def_static(name, std::forward<F>(f), extra..., nb::call_guard<PythonSite>());
 }
-/// For what computes: other threads of Python run meanwhile.
+/// For what computes and touches nothing of Python's: other threads of Python run meanwhile.
 struct SiteWithoutGil {
   PythonSite site;  // looks at frames, so it comes first
   nb::gil_scoped_release released;
 };
-using Released = nb::call_guard<SiteWithoutGil>;
+template <class Class, class F, class... Extra>
+void computing_method(Class& c, const char* name, F&& f, const Extra&... extra) {
+  c.def(name, std::forward<F>(f), extra..., nb::call_guard<SiteWithoutGil>());
+}
 
 namespace detail {
 template <class R, class All, size_t... I>

@@ -71,7 +71,7 @@ void bind_binary(TensorClass& c) {
   method(c, "logaddexp", plain(&Tensor::logaddexp), "other"_a, "log(e^x + e^other).");
   method(c, "isclose", plain(&Tensor::isclose), "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8,
          "equal_nan"_a = false, "|x - other| <= atol + rtol * |other|, or equal.");
-  method(
+  computing_method(
       c, "allclose",
       [](const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
         return allclose(x, y, rtol, atol, equal_nan, CallSite()).item<bool>(CallSite());

@@ -1,5 +1,9 @@
 // x[...] and x[...] = value, gather and scatter.
 
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
@@ -51,6 +55,17 @@ std::vector<Index> indices_of(nb::handle key) {
   if (!PyTuple_Check(key.ptr())) return {index_of(key.ptr())};
   for (nb::handle member : key) all.push_back(index_of(member.ptr()));
   return all;
+}
+
+/// A mask is counted first, which computes.
+Tensor get_item(const Tensor& x, nb::handle key) {
+  const std::vector<Index> at = indices_of(key);
+  const bool counts = std::any_of(at.begin(), at.end(), [](const Index& i) {
+    return i.kind() == Index::Kind::Tensor && is_bool(i.tensor().dtype());
+  });
+  if (!counts) return x.index(at, CallSite());
+  const nb::gil_scoped_release released;
+  return x.index(at, CallSite());
 }
 
 void set_item(Tensor& x, nb::handle key, nb::handle value) {
@@ -125,25 +140,25 @@ Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const 
 }
 
 void bind_selection(TensorClass& c) {
-  method(
+  computing_method(
       c, "masked_select",
       [](const Tensor& x, const Tensor& mask, std::optional<int64_t> size, const Scalar& fill) {
         return masked_select(x, mask, size, fill, CallSite());
       },
       "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,
       "The elements where mask. Without a size their number is read back once.");
-  method(
+  computing_method(
       c, "nonzero",
       [](const Tensor& x, std::optional<int64_t> size, int64_t fill) {
         return nonzero(x, size, fill, CallSite());
       },
       "size"_a = nb::none(), "fill_value"_a = 0,
       "(count, ndim): the positions of elements that are not 0.");
-  method(
+  computing_method(
       c, "unique",
       [](const Tensor& x) {
-        Unique u = unique(x, {}, 0, CallSite());
-        return nb::make_tuple(u.values, u.inverse, u.counts);
+        const Unique u = unique(x, {}, 0, CallSite());
+        return std::tuple(u.values, u.inverse, u.counts);
       },
       "The distinct elements in ascending order, where each element is among them, how often each "
       "occurs.");
@@ -154,10 +169,8 @@ void bind_selection(TensorClass& c) {
 }  // namespace
 
 void bind_indexing(TensorClass& c) {
-  method(
-      c, "__getitem__",
-      [](const Tensor& x, nb::handle key) { return x.index(indices_of(key), CallSite()); },
-      nb::sig("def __getitem__(self, key: typing.Any) -> Tensor"), "key"_a);
+  method(c, "__getitem__", get_item, nb::sig("def __getitem__(self, key: typing.Any) -> Tensor"),
+         "key"_a);
   method(c, "__setitem__", set_item,
          nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"), "key"_a,
          "value"_a);

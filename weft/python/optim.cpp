@@ -25,7 +25,7 @@ nb::object lr_of(nn::Optimizer& o) { return state_of(o)["lr"]; }
 void bind_optim(nb::module_& m) {
   nb::class_<nn::Optimizer> o(m, "Optimizer");
   method(o, "zero_grad", &nn::Optimizer::zero_grad);
-  o.def("step", [](nn::Optimizer& x) { x.step(CallSite()); }, Released());
+  computing_method(o, "step", [](nn::Optimizer& x) { x.step(CallSite()); });
   method(o, "schedule_step", [](nn::Optimizer& x) { return x.schedule_step(CallSite()); });
   o.def_prop_ro("lr", lr_of, "A Tensor: captured steps read it anew.");
   method(o, "set_lr", [](nn::Optimizer& x, double lr) { x.set_lr(lr, CallSite()); }, "lr"_a);

@@ -177,7 +177,7 @@ void bind_numbers(TensorClass& c) {
   method(c, "__bool__", truth);
   method(c, "__float__", [](const Tensor& x) { return nb::float_(item(x)); });
   method(c, "__int__", [](const Tensor& x) { return nb::int_(item(x)); });
-  method(c, "__contains__", [](const Tensor& x, const Operand& value) {
+  computing_method(c, "__contains__", [](const Tensor& x, const Operand& value) {
     return (x == value).any().item<bool>(CallSite());
   });
   c.def("__repr__", repr);
