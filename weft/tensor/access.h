@@ -17,9 +17,10 @@ struct TensorCell : Storage {
   ~TensorCell() override;
 
   bool requires_grad = false;
-  // Backward() fills it where the loss depends on none with requires_grad; false: never a parameter.
+  // Backward() fills it where the loss depends on none with requires_grad; false: never a
+  // parameter.
   std::optional<bool> offered;
-  uint64_t leaf = 0;     // its number in the context's Leaves; 0: it is in neither way a leaf
+  uint64_t leaf = 0;  // its number in the context's Leaves; 0: it is in neither way a leaf
   RootedNode former;  // a leaf's value when it became one: graphs made before its realize hold it
   Tensor grad;
   bool write_noted = false;  // is in the context's PendingWrites
