@@ -16,11 +16,19 @@ struct TensorCell : Storage {
   TensorCell(Context& context, NodeRef value) : Storage(context, value) {}
   ~TensorCell() override;
 
-  bool requires_grad = false;  // such cells are listed in the context's Leaves
+  bool requires_grad = false;
+  // Backward() fills it where the loss depends on none with requires_grad; false: never a
+  // parameter.
+  std::optional<bool> offered;
+  uint64_t leaf = 0;  // its number in the context's Leaves; 0: it is in neither way a leaf
   RootedNode former;  // a leaf's value when it became one: graphs made before its realize hold it
   Tensor grad;
   bool write_noted = false;  // is in the context's PendingWrites
 };
+
+/// Whether backward() fills the gradient of x, a whole tensor of floats that equals no other, where
+/// the loss depends on no leaf that asked for it: Python's default.
+void offer_leaf(const Tensor& x, bool on);
 
 /// Tensors that were written and perhaps not realized since: a capture must find state in memory.
 class PendingWrites {

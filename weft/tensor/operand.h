@@ -18,6 +18,7 @@ class Operand {
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T x, CallSite at = CallSite::here()) : scalar_(x), at_(at) {}  // NOLINT
+  Operand(const Scalar& x, CallSite at) : scalar_(x), at_(at) {}
 
   const Tensor* tensor() const { return tensor_; }  ///< null for a number
   const Scalar& scalar() const { return scalar_; }

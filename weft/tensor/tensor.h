@@ -483,6 +483,7 @@ void realize(const std::vector<Tensor>& tensors, CallSite = CallSite::here());
 
 /// Whether dropout and batch norm train; a thread's innermost scope counts, the default is false.
 bool is_training();
+void set_training(bool on);  ///< until the scope ends that is innermost now
 class TrainingScope {
  public:
   explicit TrainingScope(bool on = true);
