@@ -40,6 +40,7 @@ void bind_dlpack(nb::module_& m, TensorClass& c);
 void bind_linalg(nb::module_& m, TensorClass& c);
 void bind_jit(nb::module_& m);
 void bind_optim(nb::module_& m);
+void bind_transforms(nb::module_& m);
 void bind_files(nb::module_& m);
 
 /// Every function is bound through this: it runs under its caller's line of Python.

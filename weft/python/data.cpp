@@ -304,14 +304,18 @@ Tensor tensor_of_list(PyObject* from, std::optional<DType> dtype) {
   return tensor_from_buffer(joined.ptr(), dtype);
 }
 
-/// ml_dtypes' bfloat16 has no letter; its bits have.
+/// ml_dtypes' floats have no letter; their bits have.
 Tensor tensor_of_array(PyObject* from, std::optional<DType> dtype) {
   const nb::handle array(from);
   const nb::object dtype_name =
       nb::getattr(nb::getattr(array, "dtype", nb::none()), "name", nb::none());
-  if (!dtype_name.equal(nb::str("bfloat16"))) return tensor_from_buffer(from, dtype);
-  const Tensor t = tensor_from_buffer(nb::object(array.attr("view")("uint16")).ptr(), std::nullopt)
-                       .bitcast(DType::BF16);
+  const auto named = nb::isinstance<nb::str>(dtype_name)
+                         ? dtype_from_name(nb::cast<std::string>(dtype_name))
+                         : std::nullopt;
+  if (!named || !is_float(*named) || buffer_format(*named)) return tensor_from_buffer(from, dtype);
+  const char* as_bits = bits(*named) == 8 ? "uint8" : "uint16";
+  const Tensor t = tensor_from_buffer(nb::object(array.attr("view")(as_bits)).ptr(), std::nullopt)
+                       .bitcast(*named);
   return dtype ? t.cast(*dtype) : t;
 }
 

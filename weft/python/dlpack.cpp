@@ -17,10 +17,24 @@ struct Pairing {
   uint8_t code;
 };
 constexpr Pairing kTypes[] = {
-    {DType::Bool, kBool},   {DType::I8, kInt},    {DType::I16, kInt},   {DType::I32, kInt},
-    {DType::I64, kInt},     {DType::U8, kUInt},   {DType::U16, kUInt},  {DType::U32, kUInt},
-    {DType::U64, kUInt},    {DType::F16, kFloat}, {DType::F32, kFloat}, {DType::F64, kFloat},
+    {DType::Bool, kBool},
+    {DType::I8, kInt},
+    {DType::I16, kInt},
+    {DType::I32, kInt},
+    {DType::I64, kInt},
+    {DType::U8, kUInt},
+    {DType::U16, kUInt},
+    {DType::U32, kUInt},
+    {DType::U64, kUInt},
+    {DType::F16, kFloat},
+    {DType::F32, kFloat},
+    {DType::F64, kFloat},
     {DType::BF16, kBfloat},
+    // DLPack 1.1 numbers every kind of 8-bit float.
+    {DType::F8E4M3, 10},
+    {DType::F8E4M3Fnuz, 11},
+    {DType::F8E5M2, 12},
+    {DType::F8E5M2Fnuz, 13},
 };
 
 ElementType element_type(DType d) {

@@ -28,10 +28,21 @@ bool dtype_of_type(PyObject* type, DType& to) {
 bool dtype_of_text(PyObject* text, DType& to) {
   const char* name = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
   if (!name) return PyErr_Clear(), false;
-  constexpr std::pair<const char*, DType> kAliases[] = {
-      {"half", DType::F16},   {"float", DType::F32}, {"double", DType::F64}, {"char", DType::I8},
-      {"short", DType::I16},  {"int", DType::I32},   {"long", DType::I64},   {"uchar", DType::U8},
-      {"ushort", DType::U16}, {"uint", DType::U32},  {"ulong", DType::U64}};
+  constexpr std::pair<const char*, DType> kAliases[] = {{"half", DType::F16},
+                                                        {"float", DType::F32},
+                                                        {"double", DType::F64},
+                                                        {"char", DType::I8},
+                                                        {"short", DType::I16},
+                                                        {"int", DType::I32},
+                                                        {"long", DType::I64},
+                                                        {"uchar", DType::U8},
+                                                        {"ushort", DType::U16},
+                                                        {"uint", DType::U32},
+                                                        {"ulong", DType::U64},
+                                                        {"fp8e4m3", DType::F8E4M3},
+                                                        {"fp8e5m2", DType::F8E5M2},
+                                                        {"fp8e4m3fnuz", DType::F8E4M3Fnuz},
+                                                        {"fp8e5m2fnuz", DType::F8E5M2Fnuz}};
   for (const auto& [alias, dtype] : kAliases)
     if (std::strcmp(alias, name) == 0) return to = dtype, true;
   const auto found = dtype_from_name(name);
@@ -54,7 +65,7 @@ bool dtype_of_numpy(PyObject* x, DType& to) {
 std::string repr(const DTypeObject& d) { return "dtypes." + std::string(row(d.dtype).numpy_name); }
 
 nb::object least_or_greatest(DType d, bool least) {
-  if (is_float(d)) return nb::float_(least ? -INFINITY : INFINITY);
+  if (is_float(d)) return nb::float_(least ? -float_top(d) : float_top(d));
   const Value v = least ? Value::of(d, int_min(d)) : Value::of(d, int_max(d));
   return nb::steal(python_number(v));
 }
@@ -97,6 +108,7 @@ void bind_dtypes(nb::module_& m) {
   m.def(
       "float_digits", [](DType d) { return float_digits(d); }, "x"_a,
       "Bits of the significand, the hidden one included.");
+  m.def("float_most", [](DType d) { return float_max(d); }, "x"_a, "The largest finite value.");
   m.def("set_default_float", [](DType d) { default_dtypes().floats = d; }, "x"_a);
   m.def("set_default_int", [](DType d) { default_dtypes().ints = d; }, "x"_a);
   m.def("default_float", [] { return default_dtypes().floats; });

@@ -62,7 +62,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   try {
     const PythonSite site;
     const char* format = buffer_format(x.dtype());
-    if (!format) return PyErr_SetString(PyExc_BufferError, "bfloat16 has no buffer format"), -1;
+    if (!format)
+      return PyErr_SetString(PyExc_BufferError, "this dtype has no buffer format: cast it"), -1;
     if (flags & PyBUF_WRITABLE)
       return PyErr_SetString(PyExc_BufferError,
                              "a Tensor's memory is read-only: write with assign()"),

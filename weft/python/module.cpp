@@ -49,5 +49,6 @@ NB_MODULE(_core, m) {
   bind_context(m);
   bind_jit(m);
   bind_optim(m);
+  bind_transforms(m);
   bind_files(m);
 }

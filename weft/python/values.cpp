@@ -48,8 +48,8 @@ nb::object item(const Tensor& x) {
   return nb::steal(python_number(Value::load(x.dtype(), bytes.data())));
 }
 
-/// NumPy has no bfloat16.
-Tensor for_numpy(const Tensor& x) { return x.dtype() == DType::BF16 ? x.cast(DType::F32) : x; }
+/// NumPy has no bfloat16 and no 8-bit floats.
+Tensor for_numpy(const Tensor& x) { return buffer_format(x.dtype()) ? x : x.cast(DType::F32); }
 
 nb::object new_array(const Tensor& x) {
   const nb::object dims = nb::steal(from_dims(x.dims()));
@@ -74,8 +74,8 @@ nb::object numpy(const Tensor& original) {
 
 /// np.asarray() comes here where the buffer protocol does not do.
 nb::object array(const Tensor& x, nb::object dtype, nb::object copy) {
-  if (!copy.is_none() && !nb::cast<bool>(copy) && x.dtype() == DType::BF16)
-    fail("__array__", "bfloat16 cannot be an array without a copy");
+  if (!copy.is_none() && !nb::cast<bool>(copy) && !buffer_format(x.dtype()))
+    fail("__array__", "{} cannot be an array without a copy", row(x.dtype()).numpy_name);
   const nb::object a = numpy(x);
   return dtype.is_none() ? a : a.attr("astype")(dtype);
 }
@@ -171,7 +171,8 @@ void bind_properties(TensorClass& c) {
 void bind_numbers(TensorClass& c) {
   method(c, "item", item, "The one element of a tensor that has one, as a Python number.");
   method(c, "tolist", tolist, "Nested lists of Python numbers; of shape (), a number.");
-  method(c, "numpy", numpy, "A NumPy array with a copy of the elements; bfloat16 as float32.");
+  method(c, "numpy", numpy,
+         "A NumPy array with a copy of the elements; bfloat16 and 8-bit floats as float32.");
   c.def("data", memory, "A read-only memoryview of the elements, without a copy.");
   method(c, "__array__", array, "dtype"_a = nb::none(), "copy"_a = nb::none());
   method(c, "__bool__", truth);

@@ -17,6 +17,7 @@ from weft.dtype import DType, dtypes
 from weft.device import Device
 from weft.helpers import Context, GlobalCounters, fetch, getenv
 from weft.function import function
+from weft.transforms import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
 
 _core.set_package_folder(os.path.dirname(__file__))
 
@@ -31,4 +32,5 @@ def __getattr__(name: str):
 
 __all__ = ["Context", "DType", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
            "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
-           "from_dlpack", "function", "getenv"]
+           "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "value_and_grad",
+           "vjp", "vmap"]

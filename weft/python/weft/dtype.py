@@ -54,7 +54,15 @@ class dtypes(metaclass=_DTypes):
     float32 = float = to_dtype("float32")
     float64 = double = to_dtype("float64")
 
-    floats = (float16, bfloat16, float32, float64)
+    fp8e4m3 = to_dtype("float8_e4m3fn")
+    fp8e5m2 = to_dtype("float8_e5m2")
+    fp8e4m3fnuz = to_dtype("float8_e4m3fnuz")
+    fp8e5m2fnuz = to_dtype("float8_e5m2fnuz")
+
+    fp8_ocp = (fp8e4m3, fp8e5m2)
+    fp8_fnuz = (fp8e4m3fnuz, fp8e5m2fnuz)
+    fp8s = fp8_ocp + fp8_fnuz
+    floats = (*fp8s, float16, bfloat16, float32, float64)
     uints = (uint8, uint16, uint32, uint64)
     sints = (int8, int16, int32, int64)
     ints = uints + sints
