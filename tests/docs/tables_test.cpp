@@ -1,6 +1,7 @@
 // docs/ops.md, docs/options.md and docs/dtypes.md are the tables of the source, printed.
 #include <gtest/gtest.h>
 
+#include "tests/docs/functions.h"
 #include "tests/docs/pages.h"
 #include "weft/base/format.h"
 #include "weft/base/options.h"
@@ -62,7 +63,8 @@ TEST(Pages, Ops) {
       "# Ops\n\nMade from `weft/graph/ops.def`, the one list of them. `sources`: how many, `*` any "
       "number. `integers`: what a\nnode holds besides its sources, by name. "
       "[The IR](design/ir.md) says which ops may stand where;\n"
-      "[how to add one](how_to_add/op.md).\n";
+      "[how to add one](how_to_add/op.md). [Functions](#functions) made of them are listed at the "
+      "end.\n";
   for (const GroupText& g : kGroups) {
     append_format(page, "\n## {}\n\n| op | id | sources | integers | meaning | traits |\n",
                   g.title);
@@ -74,7 +76,7 @@ TEST(Pages, Ops) {
                     integers_text(row.op), cell(row.doc), traits_text(row.traits));
     }
   }
-  expect_page("ops.md", page);
+  expect_page("ops.md", page + function_tables());
 }
 
 // ---- options

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <random>
+#include <vector>
 
 namespace weft {
 namespace {
@@ -122,6 +123,65 @@ TEST(Convert, FloatToIntTruncatesAndSaturates) {
   EXPECT_EQ(float_to_int<uint64_t>(0x1p64), UINT64_MAX);
   EXPECT_EQ(float_to_int<uint64_t>(0x1p63), uint64_t{1} << 63);
   EXPECT_EQ(float_to_int<int64_t>(INFINITY), INT64_MAX);
+}
+
+// By search: the nearest of all finite values, of two the one with the even code; half a step
+// beyond the largest counts as beyond.
+uint8_t nearest_f8(const FloatFormat& f, double x) {
+  const auto most = static_cast<int>(float_max_bits(f.dtype));
+  const double a = std::fabs(x), last = f8_to_f64(f, static_cast<uint8_t>(most));
+  const double step = last - f8_to_f64(f, static_cast<uint8_t>(most - 1));
+  const uint8_t sign = std::signbit(x) ? 0x80 : 0;
+  const uint8_t nan = f.specials == Specials::Fnuz ? 0x80 : sign | 0x7f;
+  if (std::isnan(x)) return nan;
+  // The code of the largest is even for f8e4m3 and odd for the others.
+  if (a > last + step / 2 || (a == last + step / 2 && most % 2 == 1))
+    return f.specials == Specials::Ieee ? static_cast<uint8_t>(sign | (most + 1)) : nan;
+  int best = 0;
+  for (int code = 1; code <= most; ++code) {
+    const double now = std::fabs(f8_to_f64(f, static_cast<uint8_t>(code)) - a);
+    const double before = std::fabs(f8_to_f64(f, static_cast<uint8_t>(best)) - a);
+    if (now < before || (now == before && code % 2 == 0)) best = code;
+  }
+  return best == 0 && f.specials == Specials::Fnuz ? 0 : static_cast<uint8_t>(sign | best);
+}
+
+TEST(Convert, EightBitFloatsAreTheNearest) {
+  std::mt19937_64 random(8);
+  for (const FloatFormat& f : kFloatFormats) {
+    if (!is_float8(f.dtype)) continue;
+    std::vector<double> inputs = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e300, -1e-300};
+    for (int code = 0; code < 256; ++code) {
+      const double x = f8_to_f64(f, static_cast<uint8_t>(code));
+      const double y = f8_to_f64(f, static_cast<uint8_t>(code ^ 1)), middle = (x + y) / 2;
+      for (double z : {x, middle, std::nextafter(middle, x), std::nextafter(middle, y)})
+        inputs.push_back(z);
+      if (!std::isnan(x)) {
+        EXPECT_EQ(f64_to_f8(f, x), code) << name(f.dtype);
+      }
+    }
+    for (int i = 0; i < 2000; ++i)
+      inputs.push_back(
+          std::ldexp(static_cast<double>(random()), static_cast<int>(random() % 40) - 84));
+    for (double x : inputs)
+      ASSERT_EQ(f64_to_f8(f, x), nearest_f8(f, x)) << name(f.dtype) << " of " << x;
+  }
+}
+
+// OCP OFP8 table 1: values that the definition names.
+TEST(Convert, EightBitFloatsByName) {
+  const FloatFormat &e4 = float_format(DType::F8E4M3), &e5 = float_format(DType::F8E5M2);
+  EXPECT_EQ(f8_to_f64(e4, 0x7e), 448);
+  EXPECT_EQ(f8_to_f64(e4, 0x08), 0x1p-6);
+  EXPECT_EQ(f8_to_f64(e4, 0x01), 0x1p-9);
+  EXPECT_TRUE(std::isnan(f8_to_f64(e4, 0xff)));
+  EXPECT_EQ(f8_to_f64(e5, 0x7b), 57344);
+  EXPECT_EQ(f8_to_f64(e5, 0x04), 0x1p-14);
+  EXPECT_EQ(f8_to_f64(e5, 0x01), 0x1p-16);
+  EXPECT_EQ(f8_to_f64(e5, 0xfc), -INFINITY);
+  EXPECT_TRUE(std::isnan(f8_to_f64(e5, 0x7d)));
+  EXPECT_TRUE(std::isnan(f8_to_f64(float_format(DType::F8E4M3Fnuz), 0x80)));
+  EXPECT_EQ(f8_to_f64(float_format(DType::F8E4M3Fnuz), 0x01), 0x1p-10);
 }
 
 }  // namespace

@@ -76,6 +76,30 @@ TEST(DType, PromotionTable) {
   }
 }
 
+TEST(DType, EightBitFloatsMeetInTheNextWiderFloat) {
+  const DType kinds[] = {DType::F8E4M3, DType::F8E5M2, DType::F8E4M3Fnuz, DType::F8E5M2Fnuz};
+  for (DType a : kinds) {
+    for (DType b : kinds) EXPECT_EQ(promote(a, b), a == b ? a : DType::F16);
+    for (DType b : {DType::F16, DType::BF16, DType::F32, DType::F64}) EXPECT_EQ(promote(a, b), b);
+    for (DType b : {DType::Bool, DType::I8, DType::I64, DType::U64}) EXPECT_EQ(promote(a, b), a);
+    EXPECT_EQ(promote_weak(a, 1.5), a);
+  }
+}
+
+TEST(DType, LimitsOfFloats) {
+  EXPECT_EQ(float_max(DType::F8E4M3), 448);
+  EXPECT_EQ(float_max(DType::F8E5M2), 57344);
+  EXPECT_EQ(float_max(DType::F8E4M3Fnuz), 240);
+  EXPECT_EQ(float_max(DType::F8E5M2Fnuz), 57344);
+  EXPECT_EQ(float_max(DType::F16), 65504);
+  EXPECT_EQ(float_max(DType::BF16), 0x1.fep127);
+  EXPECT_TRUE(float_holds(DType::F16, DType::F8E5M2));
+  EXPECT_TRUE(float_holds(DType::BF16, DType::F8E4M3));
+  EXPECT_FALSE(float_holds(DType::F8E4M3, DType::F8E4M3Fnuz)) << "2^-10";
+  EXPECT_FALSE(float_holds(DType::F8E5M2Fnuz, DType::F8E5M2)) << "infinity, -0";
+  EXPECT_FALSE(float_holds(DType::F16, DType::BF16));
+}
+
 TEST(DType, PromotionIsSymmetricAndIndexStandsApart) {
   for (DType a : data_types()) {
     for (DType b : data_types()) EXPECT_EQ(promote(a, b), promote(b, a));

@@ -2,8 +2,15 @@
 #include <functional>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/tensor/distributions.h"
 #include "weft/tensor/einsum.h"
+#include "weft/tensor/fft.h"
+#include "weft/tensor/hash.h"
+#include "weft/tensor/image.h"
+#include "weft/tensor/linalg.h"
+#include "weft/tensor/losses.h"
 #include "weft/tensor/movement.h"
+#include "weft/tensor/pooling.h"
 #include "weft/tensor/reductions.h"
 #include "weft/tensor/selection.h"
 
@@ -283,6 +290,86 @@ const UserError kErrors[] = {
      [] { rearrange(f({2, 3}), "a (b c) -> a b c", {{"b", 2}}); }},
     {"[rearrange] sizes of b and c in \"a (b c) -> a b c\" are not known: give one of them",
      [] { rearrange(f({2, 3}), "a (b c) -> a b c"); }},
+    {"[max_unpool2d] values (1, 1, 2, 2) and positions (1, 1, 2) must have equal shapes",
+     [] { max_unpool2d(f({1, 1, 2, 2}), i({1, 1, 2})); }},
+    {"[max_unpool2d] 1 output sizes for 2 spatial axes",
+     [] { max_unpool2d(f({1, 1, 2, 2}), i({1, 1, 2, 2}), {2, 2}, {}, {4}); }},
+    {"[adaptive_avg_pool] 2 sizes for shape (2, 3): leave at least one axis before them",
+     [] { adaptive_avg_pool(f({2, 3}), {1, 1}); }},
+    {"[adaptive_max_pool] shape (2, 0) cannot be pooled to size 1: both must have elements",
+     [] { adaptive_max_pool(f({2, 0}), {1}); }},
+    {"[interpolate] 3 sizes for shape (2, 3)", [] { interpolate(f({2, 3}), {1, 1, 1}); }},
+    {"[interpolate] axis 1 of shape (2, 0) cannot be resized to 3: both must have elements",
+     [] { interpolate(f({2, 0}), {3}); }},
+    {"[grid_sample] an image (1, 2, 3) and a grid (1, 2, 2, 2) do not fit: they are (n, c, h, w) "
+     "and "
+     "(n, oh, ow, 2)",
+     [] { grid_sample(f({1, 2, 3}), f({1, 2, 2, 2})); }},
+    {"[unfold] a kernel of 2 axes does not fit shape (2, 3): it is (n, c, spatial...)",
+     [] { unfold(f({2, 3}), {2, 2}); }},
+    {"[fold] columns (1, 3, 4) and a kernel of 4 elements do not fit: they are (n, c * kernel, "
+     "places), and there is a size for every axis of the kernel",
+     [] { fold(f({1, 3, 4}), {3, 3}, {2, 2}); }},
+    {"[fold] columns (1, 4, 5) do not come from an image of shape (1, 1, 3, 3), which has (1, 4, "
+     "4)",
+     [] { fold(f({1, 4, 5}), {3, 3}, {2, 2}); }},
+    {"[center_crop] (4, 1) cannot be cut from shape (3, 3)", [] { center_crop(f({3, 3}), 4, 1); }},
+    {"[random_crop] images are (n, c, h, w): got shape (3, 3)",
+     [] { random_crop(f({3, 3}), 1, 1); }},
+    {"[cutmix] (4, 4) cannot be cut from images of shape (1, 1, 3, 3)",
+     [] { cutmix(f({1, 1, 3, 3}), f({1, 2}), 4); }},
+    {"[huber_loss] delta is 0: it must be above 0", [] { huber_loss(f({2}), f({2}), 0); }},
+    {"[smooth_l1_loss] beta is -1: it must not be negative",
+     [] { smooth_l1_loss(f({2}), f({2}), -1); }},
+    {"[kl_div] shape () has no axis of samples",
+     [] { kl_div(f({}), f({}), Reduction::Mean, false, true); }},
+    {"[cross_entropy] weights of shape (2,) for 3 classes: give one for each class",
+     [] { cross_entropy(f({2, 3}), i({2}), {.weight = f({2})}); }},
+    {"[binary_crossentropy] pos_weight is for logits: multiply the target's part by weight",
+     [] { binary_crossentropy(f({2}), f({2}), {.pos_weight = f({})}); }},
+    {"[det] takes square matrices: got shape (2, 3)", [] { linalg::det(f({2, 3})); }},
+    {"[qr] takes matrices: got shape (2,); give at least 2 axes", [] { linalg::qr(f({2})); }},
+    {"[svd] needs floating-point numbers: got i32 of shape (2, 2); cast it first",
+     [] { linalg::svd(i({2, 2})); }},
+    {"[solve] matrices (2, 2) and right sides (3,) do not fit: both must have the same number of "
+     "rows",
+     [] { linalg::solve(f({2, 2}), f({3})); }},
+    {"[trace] takes matrices: got shape (2,)", [] { linalg::trace(f({2})); }},
+    {"[newton_schulz] -1 steps: give at least 0", [] { linalg::newton_schulz(f({2, 2}), -1); }},
+    {"[scaled_dot_product_attention] a window of -1 positions",
+     [] { f({2, 2}).scaled_dot_product_attention(f({2, 2}), f({2, 2}), {.window = -1}); }},
+    {"[keccak] takes bytes along the last axis: got f32 of shape (2,); cast or view them as u8",
+     [] { keccak(f({2})); }},
+    {"[keccak] \"md5\" is none of sha3_224, sha3_256, sha3_384, sha3_512, shake_128 and shake_256",
+     [] { keccak(f({2}).cast(DType::U8), "md5"); }},
+    {"[keccak] sha3_256 gives 32 bytes, not 5",
+     [] { keccak(f({2}).cast(DType::U8), "sha3_256", 5); }},
+    {"[keccak] a rate of 7, a suffix of 6 and 1 bytes: the rate is a multiple of 8 below 200, the "
+     "suffix from 1 to 127",
+     [] { keccak(f({2}).cast(DType::U8), 7, 6, 1); }},
+    {"[sha256] takes bytes along the last axis: got i32 of shape (); cast or view them as u8",
+     [] { sha256(i({})); }},
+    {"[fft] takes complex numbers, whose last axis has size 2: got shape (3,)",
+     [] { fft::fft(f({3})); }},
+    {"[rfft] a transform of 0 elements: give at least 1", [] { fft::rfft(f({0})); }},
+    {"[stft] a window of shape (3,) for frames of 4",
+     [] { fft::stft(f({9}), 4, {.window = f({3})}); }},
+    {"[stft] frames of 0 samples, 0 apart", [] { fft::stft(f({9}), 0); }},
+    {"[stft] takes samples along the last axis: got shape ()", [] { fft::stft(f({}), 4); }},
+    {"[istft] spectra of shape (4, 5, 2) are not of frames of 8: they are (..., 5, frames, 2)",
+     [] { fft::istft(f({4, 5, 2}), 8); }},
+    {"[hann_window] a window of -1 samples", [] { fft::hann_window(-1); }},
+    {"[multinomial] weights are (classes) or (rows, classes): got shape ()",
+     [] { multinomial(f({})); }},
+    {"[multinomial] 4 samples of 3 classes: give at least 0, and with replacement if more than "
+     "there "
+     "are",
+     [] { multinomial(f({3}), 4); }},
+    {"[exponential] the rate is 0: it must be above 0", [] { exponential({2}, 0); }},
+    {"[gumbel] makes floating-point numbers, not i32", [] { gumbel({2}, 0, 1, DType::I32); }},
+    {"[gamma] the rate is -1: it must be above 0", [] { gamma(f({2}), -1); }},
+    {"[gumbel_softmax] the temperature is 0: it must be above 0",
+     [] { gumbel_softmax(f({2}), 0); }},
 };
 
 class TensorErrors : public ::testing::Test {

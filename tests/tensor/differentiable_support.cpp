@@ -1,7 +1,12 @@
 #include "tests/tensor/differentiable.h"
 
 #include "weft/tensor/einsum.h"
+#include "weft/tensor/fft.h"
+#include "weft/tensor/image.h"
+#include "weft/tensor/linalg.h"
+#include "weft/tensor/losses.h"
 #include "weft/tensor/movement.h"
+#include "weft/tensor/pooling.h"
 #include "weft/tensor/reductions.h"
 #include "weft/tensor/selection.h"
 
@@ -120,6 +125,35 @@ const std::vector<Differentiable>& differentiable() {
       {"matmul", {{2, 3}, {3, 2}}, [](In x) { return x[0].matmul(x[1]); }},
       {"matmul batched", {{2, 1, 2, 3}, {2, 3, 1}}, [](In x) { return x[0].matmul(x[1]); }},
       {"matmul vector", {{2, 3}, {3}}, [](In x) { return x[0].matmul(x[1]); }},
+      {"solve det",
+       {{3, 3}, {3, 2}},
+       [](In x) { return linalg::solve(x[0], x[1]).sum() * linalg::det(x[0]); }},
+      {"cholesky",
+       {{3, 3}},
+       [](In x) {
+         const Tensor a = x[0].matmul(x[0].T()) + Tensor::eye(3, x[0].dtype());
+         return linalg::cholesky(a) + linalg::slogdet(a).second;
+       }},
+      {"qr", {{3, 2}}, [](In x) { return linalg::qr(x[0]).first.matmul(x[0].T()); }},
+      {"eigh",
+       {{2, 2}},
+       [](In x) {
+         const auto [l, v] = linalg::eigh(x[0]);
+         return l + v * v;
+       }},
+      {"svd",
+       {{2, 2}},
+       [](In x) {
+         const linalg::SVD f = linalg::svd(x[0]);
+         return f.s + f.u * f.u * 2;
+       }},
+      {"fft",
+       {{6, 2}, {35}},
+       [](In x) {
+         return fft::fft(x[0]).sum() + fft::irfft(fft::rfft(x[1]).square(), 35) +
+                fft::fft(x[0].reshape({3, 2, 2}), 37, 0).sum();
+       }},
+      {"stft", {{16}}, [](In x) { return fft::stft(x[0], 8).square().sum({0, 2}); }},
       {"conv2d",
        {{1, 2, 4, 4}, {2, 2, 3, 3}, {2}},
        [](In x) { return x[0].conv2d(x[1], x[2], {.padding = 1}); }},
@@ -134,6 +168,57 @@ const std::vector<Differentiable>& differentiable() {
        {{1, 1, 4, 5}},
        [](In x) { return x[0].max_pool2d({3, 3}, {.stride = 1, .padding = 1}); }},
       {"avg_pool2d", {{1, 1, 5, 4}}, [](In x) { return x[0].avg_pool2d({2, 2}, {.stride = 1}); }},
+      {"max_pool2d positions",
+       {{1, 1, 4, 5}},
+       [](In x) { return max_pool2d_with_positions(x[0], {2, 3}, {.stride = 1}).values; }},
+      {"max_unpool2d",
+       {{1, 1, 2, 2}},
+       [](In x) { return max_unpool2d(x[0], Tensor::of({0, 3, 9, 14}).reshape({1, 1, 2, 2})); }},
+      {"adaptive pools",
+       {{1, 1, 5, 3}},
+       [](In x) { return adaptive_avg_pool(x[0], {3, 2}) + adaptive_max_pool(x[0], {3, 2}); }},
+      {"interpolate",
+       {{1, 1, 3, 4}},
+       [](In x) {
+         return interpolate(x[0], {5, 3}, Resize::Linear) +
+                interpolate(x[0], {5, 3}, Resize::Cubic, true) + interpolate(x[0], {5, 3});
+       }},
+      {"grid_sample",
+       {{1, 2, 3, 3}, {1, 2, 2, 2}},
+       [](In x) {
+         return grid_sample(x[0], x[1]) +
+                grid_sample(x[0], x[1] * 1.9, false, Outside::Reflection, true);
+       }},
+      {"fold unfold",
+       {{1, 2, 3, 3}},
+       [](In x) {
+         return fold(unfold(x[0], {2, 2}, {.padding = 1}).square(), {3, 3}, {2, 2}, {.padding = 1});
+       }},
+      {"weighted losses",
+       {{3, 4}, {3, 4}},
+       [](In x) {
+         const ClassLossOptions o{.weight = Tensor::of({1.0f, 2.0f, 0.5f, 3.0f}).cast(x[0].dtype()),
+                                  .label_smoothing = 0.1};
+         const Tensor bce = binary_crossentropy_logits(
+             x[0], x[1].sigmoid(), {.pos_weight = Tensor(2.0).cast(x[0].dtype())});
+         return cross_entropy(x[0], Tensor::of({1, 3, -1}), o) +
+                cross_entropy(x[0], x[1].softmax(1), o) + bce;
+       }},
+      {"losses of numbers",
+       {{3, 4}, {3, 4}},
+       [](In x) {
+         return huber_loss(x[0], x[1], 0.4) + l1_loss(x[0], x[1]) + smooth_l1_loss(x[0], x[1]) +
+                kl_div(x[0], x[1].softmax(1)) + soft_margin_loss(x[0], x[1]) +
+                hinge_loss(x[0], x[1]) + poisson_nll_loss(x[0], x[1]);
+       }},
+      {"losses of distances",
+       {{2, 3}, {2, 3}, {2, 3}},
+       [](In x) {
+         const Tensor sides = Tensor::of({1, -1});
+         return cosine_embedding_loss(x[0], x[1], sides, -2) +
+                triplet_margin_loss(x[0], x[1], x[2], 3) +
+                gaussian_nll_loss(x[0], x[1], x[2].square() + 0.1, true);
+       }},
       {"layernorm", {{2, 4}}, [](In x) { return x[0].layernorm(); }},
       {"batchnorm",
        {{2, 2, 2}, {2}, {2}},

@@ -116,6 +116,13 @@ TEST_F(Products, Attention) {
   expect_near(causal[{kEllipsis, 0, Slice()}], values(v[{kEllipsis, 0, Slice()}]));
   const Tensor mask = Tensor::ones({3, 3}, DType::Bool).tril();
   expect_near(q.scaled_dot_product_attention(k, v, {.mask = &mask}), values(causal));
+  // A window of 1 sees itself, a window of 2 the one before it too.
+  expect_near(q.scaled_dot_product_attention(k, v, {.causal = true, .window = 1}), values(v));
+  const Tensor near = mask & Tensor::ones({3, 3}, DType::Bool).triu(-1);
+  expect_near(q.scaled_dot_product_attention(k, v, {.causal = true, .window = 2}),
+              values(q.scaled_dot_product_attention(k, v, {.mask = &near})));
+  expect_near(q.scaled_dot_product_attention(k, v, {.scale = 2}),
+              values((q * 4).scaled_dot_product_attention(k, v)));
   const Tensor one_head = q.scaled_dot_product_attention(
       k[{Slice(), Slice(0, 1)}], v[{Slice(), Slice(0, 1)}], {.grouped_queries = true});
   EXPECT_EQ(one_head.shape(), (std::vector<int64_t>{1, 2, 3, 4}));

@@ -2,6 +2,10 @@
 #include <cmath>
 
 #include "tests/tensor/differentiable.h"
+#include "weft/tensor/distributions.h"
+#include "weft/tensor/hash.h"
+#include "weft/tensor/linalg.h"
+#include "weft/tensor/selection.h"
 
 namespace weft {
 namespace {
@@ -90,6 +94,21 @@ const Whole kWhole[] = {
     {"where", [] { return (mixed() > 2).where(mixed(), Tensor::of({{1}, {2}})); }},
     {"random words", [] { return Tensor::randint(-1000000, 1000000, {64}); }},
     {"rand", [] { return Tensor::rand({33}); }},
+    {"long sort", [] { return (counting({2, 70}) * 37 % 23 - 11).sort(1, true).second; }},
+    {"nonzero", [] { return nonzero(counting({3, 4}) % 3, 10, -1); }},
+    {"unique", [] { return unique(counting({3, 4}) % 5, 7).values; }},
+    {"unique inverse", [] { return unique(counting({3, 4}) % 5, 7).inverse; }},
+    {"searchsorted",
+     [] { return searchsorted(counting({9}) * 2, counting({2, 5}) * 3 - 4, true); }},
+    {"masked write",
+     [] {
+       Tensor x = counting({4, 4}) * 1;
+       return x.index_put({x % 3 == 0}, Tensor::arange(6));
+     }},
+    {"keccak", [] { return keccak(counting({2, 150}).cast(DType::U8), "shake_128", 200); }},
+    {"sha256", [] { return sha256(counting({2, 70}).cast(DType::U8)); }},
+    {"elimination", [] { return linalg::lu(counting({4, 4}).cast(DType::F32).sin()).rows; }},
+    {"multinomial", [] { return multinomial(Tensor::ones({5}), 9, true); }},
     {"rand f64", [] { return Tensor::rand({5}, DType::F64); }},
     {"randperm", [] { return Tensor::randperm(20); }},
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/tensor/tensor_test.h"
@@ -89,7 +90,7 @@ TEST_F(Reduce, SortIsStableAndKnowsNaN) {
   EXPECT_EQ(shown(Tensor::of({{2, 1}, {1, 2}}).sort(0).first), "i32 (2, 2) [1, 1, 2, 2]");
 }
 
-TEST_F(Reduce, LongSortsUseTheNetwork) {
+TEST_F(Reduce, LongSortsGoBitByBit) {
   constexpr int kCount = 1100;
   std::vector<int32_t> data(kCount);
   for (int i = 0; i < kCount; ++i) data[static_cast<size_t>(i)] = i * 7919 % 97;
@@ -103,6 +104,32 @@ TEST_F(Reduce, LongSortsUseTheNetwork) {
     EXPECT_EQ(evaluated(Tensor::from(data).argsort(0, descending)).ints(),
               std::vector<int64_t>(order.begin(), order.end()));
   }
+}
+
+TEST_F(Reduce, LongSortsOfEveryDtype) {
+  constexpr DType kAll[] = {DType::Bool, DType::I8,  DType::U8,   DType::I16, DType::I64,
+                            DType::U64,  DType::F16, DType::BF16, DType::F64};
+  for (const DType d : kAll) {
+    SCOPED_TRACE(name(d));
+    // What doubles hold exactly.
+    Tensor x = ((Tensor::arange(100) * 37) % 23 - (d == DType::U64 ? 0 : 11)).cast(d);
+    if (is_float(d)) {
+      x = (x == 3).where(NAN, (x == 5).where(-INFINITY, (x == 0).where(-0.0, x)));
+      x = Tensor::cat({x.cast(d), Tensor::of({0.0f, -0.0f, -NAN, INFINITY}).cast(d)});
+    }
+    for (const bool descending : {false, true}) {
+      const std::vector<double> in = values(x);
+      std::vector<int64_t> order(in.size());
+      for (size_t i = 0; i < in.size(); ++i) order[i] = static_cast<int64_t>(i);
+      std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+        const double a = in[static_cast<size_t>(i)], b = in[static_cast<size_t>(j)];
+        return descending ? (std::isnan(a) && !std::isnan(b)) || a > b
+                          : (std::isnan(b) && !std::isnan(a)) || a < b;
+      });
+      EXPECT_EQ(evaluated(x.argsort(0, descending)).ints(), order);
+    }
+  }
+  EXPECT_EQ(shown(Tensor::zeros({2, 100}).argsort(1)[{1, Slice(98, 100)}]), "i32 (2) [98, 99]");
 }
 
 TEST_F(Reduce, NothingToReduce) {

@@ -133,10 +133,19 @@ struct AllocatorState {
 };
 
 Buffer::~Buffer() {
-  if (state_ == nullptr) return;  // its allocation failed half-way
+  if (state_ == nullptr) return;  // borrowed, or its allocation failed half-way
   std::lock_guard lock(state_->mutex);
   state_->remove(*this);
   state_->give_block(data_, block_bytes_);
+}
+
+std::shared_ptr<Buffer> Buffer::borrow(Device& device, const void* data, int64_t bytes,
+                                       std::shared_ptr<const void> owner) {
+  WEFT_CHECK(data != nullptr && owner != nullptr, "borrowed memory has no owner");
+  std::shared_ptr<Buffer> buffer(new Buffer(device, bytes, "borrowed memory"));
+  buffer->data_ = const_cast<void*>(data);  // kernels take one kind of pointer
+  buffer->owner_ = std::move(owner);
+  return buffer;
 }
 
 Allocator::Allocator(Context& context, int64_t cap, int64_t cache_limit)

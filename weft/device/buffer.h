@@ -33,13 +33,20 @@ class Buffer {
   const std::string& label() const { return label_; }
   uint64_t serial() const { return serial_; }  ///< never used twice by one allocator
 
+  /// Memory that is somebody else's and outlives the buffer through `owner`: it may be read by
+  /// kernels and is never written. For host devices; aligned to elements at least.
+  static std::shared_ptr<Buffer> borrow(Device& device, const void* data, int64_t bytes,
+                                        std::shared_ptr<const void> owner);
+  bool borrowed() const { return owner_ != nullptr; }
+
  private:
   friend class Allocator;
   friend struct AllocatorState;
   Buffer(Device& device, int64_t bytes, std::string label)
       : device_(&device), bytes_(bytes), label_(std::move(label)) {}
 
-  std::shared_ptr<AllocatorState> state_;  // buffers may outlive their device
+  std::shared_ptr<AllocatorState> state_;  // buffers may outlive their device; null: borrowed
+  std::shared_ptr<const void> owner_;
   Device* device_;
   int64_t bytes_;
   size_t block_bytes_ = 0;  // what the block really has

@@ -7,6 +7,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "weft/dtype/dtype.h"
+
 namespace weft {
 
 // x rounded once, to nearest even, to a 16-bit format with these field widths. NaN stays NaN (made
@@ -60,6 +62,48 @@ constexpr float f16_to_f32(uint16_t h) {
   }
   const uint32_t widened = exponent == 31 ? 255 : exponent + 112;
   return std::bit_cast<float>(sign | widened << 23 | mantissa << 13);
+}
+
+// To 8 bits, rounded once to nearest even. What is too large becomes infinite, or NaN in formats
+// without infinities. NaN becomes the one with all bits set (the sign kept), or the only one.
+constexpr uint8_t f64_to_f8(const FloatFormat& f, double x) {
+  const uint64_t u = std::bit_cast<uint64_t>(x), magnitude = u & ~(uint64_t{1} << 63);
+  const auto sign = static_cast<uint8_t>(u >> 63 << 7);
+  const bool fnuz = f.specials == Specials::Fnuz;
+  const uint8_t nan = fnuz ? 0x80 : sign | 0x7f;
+  if (magnitude > std::bit_cast<uint64_t>(std::numeric_limits<double>::infinity())) return nan;
+  // A step of the result at this exponent; below the least normal number steps stay as they are.
+  const int exponent = static_cast<int>(magnitude >> 52) - 1023;
+  const int step = (exponent > 1 - f.bias ? exponent : 1 - f.bias) - f.mantissa_bits;
+  // The FPU rounds a sum whose last bit is a step.
+  const double large = std::bit_cast<double>(static_cast<uint64_t>(step + 52 + 1023) << 52);
+  const double whole = exponent > 100 ? 0 : (std::bit_cast<double>(magnitude) + large - large);
+  const uint64_t code =
+      exponent > 100
+          ? 0xff
+          : static_cast<uint64_t>(whole / power_of_two(step)) +
+                (static_cast<uint64_t>(step + f.mantissa_bits + f.bias - 1) << f.mantissa_bits);
+  if (code > float_max_bits(f.dtype))
+    return f.specials == Specials::Ieee ? static_cast<uint8_t>(sign | (float_max_bits(f.dtype) + 1))
+                                        : nan;
+  return fnuz && code == 0 ? 0 : static_cast<uint8_t>(sign | code);
+}
+
+constexpr double f8_to_f64(const FloatFormat& f, uint8_t pattern) {
+  const int magnitude = pattern & 0x7f;
+  const double sign = (pattern & 0x80) != 0 ? -1 : 1;
+  if (f.specials == Specials::Fnuz && pattern == 0x80)
+    return std::numeric_limits<double>::quiet_NaN();
+  if (static_cast<uint64_t>(magnitude) > float_max_bits(f.dtype)) {
+    const bool infinite = f.specials == Specials::Ieee &&
+                          static_cast<uint64_t>(magnitude) == float_max_bits(f.dtype) + 1;
+    return infinite ? sign * std::numeric_limits<double>::infinity()
+                    : std::numeric_limits<double>::quiet_NaN();
+  }
+  const int hidden = 1 << f.mantissa_bits, exponent = magnitude >> f.mantissa_bits;
+  const int significand = (magnitude & (hidden - 1)) + (exponent > 0 ? hidden : 0);
+  return sign * significand *
+         power_of_two((exponent > 0 ? exponent : 1) - f.bias - f.mantissa_bits);
 }
 
 // Towards zero; what does not fit becomes the nearest limit, NaN becomes 0.

@@ -15,8 +15,8 @@ static_assert(ids_are_dense(), "rows of dtypes.def must be in order of their id"
 DType wider(DType a, DType b) { return bits(a) >= bits(b) ? a : b; }
 
 DType promote_floats(DType a, DType b) {
-  const bool halves_differ = bits(a) == 16 && bits(b) == 16 && a != b;
-  return halves_differ ? DType::F32 : wider(a, b);
+  if (bits(a) != bits(b)) return wider(a, b);
+  return is_float8(a) ? DType::F16 : DType::F32;  // two kinds
 }
 
 // The signed type must also hold every value of the unsigned one.

@@ -19,7 +19,8 @@ double round_to(DType dtype, double x) {
     case DType::F16: return f16_to_f32(f64_to_f16(x));
     case DType::BF16: return bf16_to_f32(f64_to_bf16(x));
     case DType::F32: return static_cast<double>(static_cast<float>(x));
-    default: return x;
+    case DType::F64: return x;
+    default: return f8_to_f64(float_format(dtype), f64_to_f8(float_format(dtype), x));
   }
 }
 
@@ -46,7 +47,7 @@ template <class Int>
 double float_of_int(DType dtype, Int x) {
   if (dtype == DType::F64) return static_cast<double>(x);
   if (dtype == DType::F32) return static_cast<double>(static_cast<float>(x));
-  // f16 overflows from 65520 on and bf16 keeps 8 bits: fold what lies below into a sticky bit.
+  // Narrow floats overflow early or keep few bits: fold what lies below into a sticky bit.
   const bool negative = x < 0;
   uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
   int scale = 0;
@@ -114,12 +115,14 @@ Value Value::load(DType dtype, const void* from) {
     case DType::F32:
       return of(dtype, static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(raw))));
     case DType::F64: return {dtype, raw};
-    default: return of(dtype, raw);
+    default: break;
   }
+  if (!is_float8(dtype)) return of(dtype, raw);
+  return of(dtype, f8_to_f64(float_format(dtype), static_cast<uint8_t>(raw)));
 }
 
 void Value::store(void* to) const {
-  uint64_t raw = bits_;
+  uint64_t raw = is_float8(dtype_) ? f64_to_f8(float_format(dtype_), as_double()) : bits_;
   switch (dtype_) {
     case DType::F16: raw = f64_to_f16(as_double()); break;
     case DType::BF16: raw = f64_to_bf16(as_double()); break;
@@ -168,7 +171,7 @@ std::string Value::text() const {
   if (!is_float(dtype_)) return strformat("{}", static_cast<int64_t>(bits_));
   const double x = as_double();
   if (std::isnan(x)) return bits_ == kPlainNan ? "nan" : strformat("nan({:#x})", bits_);
-  // The 16-bit types too: the shortest f32 text is exact enough to round back to them.
+  // The narrow types too: the shortest f32 text is exact enough to round back to them.
   return dtype_ == DType::F64 ? strformat("{}", x) : strformat("{}", static_cast<float>(x));
 }
 

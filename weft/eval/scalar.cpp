@@ -3,7 +3,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "weft/base/error.h"
@@ -175,13 +174,14 @@ Value fold(Fold kind, Value a, Value b) {
 }
 
 Value fold_identity(Fold kind, DType dtype) {
-  const double infinity = std::numeric_limits<double>::infinity();
   switch (kind) {
     case Fold::Mul: return Value::of(dtype, 1);
     case Fold::Max:
-      return is_float(dtype) ? Value::of(dtype, -infinity) : Value::of(dtype, int_min(dtype));
+      return is_float(dtype) ? Value::of(dtype, -float_top(dtype))
+                             : Value::of(dtype, int_min(dtype));
     case Fold::Min:
-      return is_float(dtype) ? Value::of(dtype, infinity) : Value::of(dtype, int_max(dtype));
+      return is_float(dtype) ? Value::of(dtype, float_top(dtype))
+                             : Value::of(dtype, int_max(dtype));
     case Fold::And: return Value::of(dtype, dtype == DType::Bool ? int64_t{1} : int64_t{-1});
     default: return Value::of(dtype, 0);
   }

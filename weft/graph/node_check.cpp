@@ -384,6 +384,7 @@ const char* scatter(const Spec& s) {
   if (!axis_of(s.ints[0], base->rank())) return "axis is out of range";
   if (!axes_fit(index, base, s.ints[0])) return "index is larger than its base";
   if (value->dtype != s.dtype) return "changes the dtype";
+  if (s.ints[1] != 0 && is_float8(s.dtype)) return "8-bit floats are combined in f32";
   if (s.ints[1] != 0)
     if (const char* problem = fold_kind(s.ints[1], s.dtype)) return problem;
   return s.ints[2] == 0 || s.ints[2] == 1 ? same_dtype(s) : "unique is 0 or 1";

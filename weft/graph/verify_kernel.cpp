@@ -113,8 +113,8 @@ Found find_escape(const OpenRanges& open, std::span<const NodeRef> order) {
 bool is_leaf(NodeRef n) { return group(n->op) == OpGroup::Leaf && n->op != Op::Range; }
 
 bool computes_narrow_float(NodeRef n) {
-  const bool narrow = n->dtype == DType::F16 || n->dtype == DType::BF16;
-  return narrow && is_alu(n->op) && n->op != Op::Cast && n->op != Op::Bitcast && n->op != Op::Where;
+  return is_narrow_float(n->dtype) && is_alu(n->op) && n->op != Op::Cast && n->op != Op::Bitcast &&
+         n->op != Op::Where;
 }
 
 const char* linear_node_problem(NodeRef n) {
@@ -125,6 +125,7 @@ const char* linear_node_problem(NodeRef n) {
     return "an index must have a width by now";
   if (n->op == Op::Store && static_cast<Fold>(n->int_arg(0)) != Fold::Set)
     return "a store that combines must be a load, an operation and a store by now";
+  if (is_float8(n->dtype)) return "an 8-bit float must be its bits by now";
   return computes_narrow_float(n) ? "arithmetic on f16 or bf16" : nullptr;
 }
 

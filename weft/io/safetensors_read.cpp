@@ -13,9 +13,7 @@ namespace {
 
 constexpr size_t kMostDims = 64;
 // In the format, but not in weft.
-constexpr std::string_view kForeignTypes[] = {"F4",          "F6_E2M3",     "F6_E3M2",
-                                              "F8_E4M3",     "F8_E5M2",     "F8_E8M0",
-                                              "F8_E4M3FNUZ", "F8_E5M2FNUZ", "C64"};
+constexpr std::string_view kForeignTypes[] = {"F4", "F6_E2M3", "F6_E3M2", "F8_E8M0", "C64"};
 
 // One entry of the header, offsets as yet unchecked.
 struct Entry {
@@ -116,7 +114,7 @@ class HeaderReader {
     const bool foreign = std::ranges::find(kForeignTypes, text) != std::end(kForeignTypes);
     fail_runtime("safetensors.dtype",
                  "{}: {} has dtype {}, which {}; weft reads BOOL, U8-U64, "
-                 "I8-I64, F16, BF16, F32 and F64",
+                 "I8-I64, F8 of four kinds, F16, BF16, F32 and F64",
                  what_, quoted_name(tensor), quoted_name(text),
                  foreign ? "weft does not support yet: convert it first"
                          : "the format does not have: the file is damaged");

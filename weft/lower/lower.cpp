@@ -20,7 +20,7 @@ void describe_interface(NodeRef sink, LinearProgram& program) {
     if (n->op == Op::Param) {
       const auto slot = static_cast<size_t>(param_slot(n));
       if (slot >= program.params.size()) program.params.resize(slot + 1, {DType::Void});
-      program.params[slot].dtype = n->dtype;
+      program.params[slot].dtype = is_float8(n->dtype) ? DType::U8 : n->dtype;
     } else if (n->op == Op::Variable) {
       program.variables.push_back(program.graph->import(n));
     } else if (n->op == Op::Range && range_binding(n) == Binding::Core) {
@@ -41,6 +41,7 @@ void describe_interface(NodeRef sink, LinearProgram& program) {
 LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
   Graph g;
   NodeRef sink = g.import(kernel.sink);
+  sink = lower::small_floats(g, sink, target);
   sink = lower::guard_accesses(g, sink);
   sink = lower::skip_masked(g, sink);
   sink = lower::unroll(g, sink, target);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -51,16 +50,17 @@ NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) 
 }
 
 Value fold_identity(Fold fold, DType dtype) {
-  const double inf = std::numeric_limits<double>::infinity();
   switch (fold) {
     case Fold::Add:
     case Fold::Or: return Value::of(dtype, 0);
     case Fold::Mul: return Value::of(dtype, 1);
     case Fold::And: return is_bool(dtype) ? Value::boolean(true) : Value::of(dtype, int64_t{-1});
     case Fold::Max:
-      return is_float(dtype) ? Value::of(dtype, -inf) : Value::of(dtype, int_min(dtype));
+      return is_float(dtype) ? Value::of(dtype, -float_top(dtype))
+                             : Value::of(dtype, int_min(dtype));
     case Fold::Min:
-      return is_float(dtype) ? Value::of(dtype, inf) : Value::of(dtype, int_max(dtype));
+      return is_float(dtype) ? Value::of(dtype, float_top(dtype))
+                             : Value::of(dtype, int_max(dtype));
     case Fold::Set: break;
   }
   internal_error("lower", "a reduction cannot fold with {}", fold_name(fold));

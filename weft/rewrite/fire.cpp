@@ -49,8 +49,7 @@ bool embeds(DType from, DType to) {
   if (from == DType::Index || to == DType::Index || to == DType::Bool) return false;
   if (from == DType::Bool) return to != DType::Void;
   if (is_float(from)) {
-    return is_float(to) && float_digits(to) >= float_digits(from) &&
-           float_max(to) >= float_max(from);
+    return is_float(to) && float_holds(to, from);
   }
   if (is_float(to)) {
     // Widest magnitude 2^(bits of value); signed minimum is a power of two, so it fits as well.

@@ -146,7 +146,7 @@ class Realization {
       return StorageAccess::home(*s) == home;
     });
     const bool in_table = buffers_.find(id) == home;
-    return home.use_count() > 1 + own + in_table;  // 1: `home` itself
+    return home->borrowed() || home.use_count() > 1 + own + in_table;  // 1: `home` itself
   }
 
   bool on_device(NodeRef value, const Buffer& home) {

@@ -148,8 +148,14 @@ void Replay::State::bind_places(std::span<const ReplayArgument> arguments) {
   to_write.clear();
   for (size_t i = 0; i < plan->places.size(); ++i) {
     if (plan->places[i].id < 0) continue;  // only written
-    NodeRef n = place_node(i, storage_of(i, arguments));
-    if (plan->places[i].written) to_write.push_back(n);
+    Storage& s = storage_of(i, arguments);
+    NodeRef n = place_node(i, s);
+    if (!plan->places[i].written) continue;
+    if (StorageAccess::home(s)->borrowed()) {
+      give_own_memory(plan->context, s);
+      n = place_node(i, s);
+    }
+    to_write.push_back(n);
   }
 }
 

@@ -16,11 +16,19 @@ struct TensorCell : Storage {
   TensorCell(Context& context, NodeRef value) : Storage(context, value) {}
   ~TensorCell() override;
 
-  bool requires_grad = false;  // such cells are listed in the context's Leaves
+  bool requires_grad = false;
+  // Backward() fills it where the loss depends on none with requires_grad; false: never a
+  // parameter.
+  std::optional<bool> offered;
+  uint64_t leaf = 0;  // its number in the context's Leaves; 0: it is in neither way a leaf
   RootedNode former;  // a leaf's value when it became one: graphs made before its realize hold it
   Tensor grad;
   bool write_noted = false;  // is in the context's PendingWrites
 };
+
+/// Whether backward() fills the gradient of x, a whole tensor of floats that equals no other, where
+/// the loss depends on no leaf that asked for it: Python's default.
+void offer_leaf(const Tensor& x, bool on);
 
 /// Tensors that were written and perhaps not realized since: a capture must find state in memory.
 class PendingWrites {
@@ -89,6 +97,10 @@ build::Extents broadcast(const char* tag, std::span<const NodeRef> operands);
 Ints per_axis(const char* tag, const char* what, const Ints& given, size_t count);
 /// x moved by one place towards the end of axis, `value` in front.
 Tensor delayed(const Tensor& x, int64_t axis, double value);
+/// gather() at places that are known to be in [0, n).
+Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places);
+/// scatter() of values to places that are all different, or outside [0, n): in any order.
+Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src);
 void require_float(const char* tag, const Tensor& x);
 /// f32 for f16 and bf16, i32 for small integers: where sums run.
 DType sum_dtype(DType d);

@@ -1,5 +1,6 @@
 // backward() and gradient(): the reverse walk, and the leaves it fills.
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include "weft/base/context.h"
@@ -66,10 +67,18 @@ std::vector<Tensor> Backward::run(NodeRef root, const Tensor& upstream,
 
 namespace {
 
-/// The cells of a context that ask for gradients, in the order they asked.
+/// The cells of a context that take gradients, in the order they came.
 struct Leaves {
   std::mutex mutex;
-  std::vector<TensorCell*> cells;
+  std::map<uint64_t, TensorCell*> cells;
+  uint64_t last = 0;
+
+  /// With the mutex held.
+  void list(TensorCell& cell) {
+    cells.erase(cell.leaf);
+    cell.leaf = cell.requires_grad || cell.offered.value_or(false) ? ++last : 0;
+    if (cell.leaf != 0) cells.emplace(cell.leaf, &cell);
+  }
 };
 
 void require_differentiable(const char* tag, const Tensor& x) {
@@ -88,10 +97,10 @@ bool is_constant(NodeRef root) {
 }  // namespace
 
 TensorCell::~TensorCell() {
-  if (!requires_grad) return;
+  if (leaf == 0) return;
   auto& leaves = context().get<Leaves>();
   std::lock_guard lock(leaves.mutex);
-  std::erase(leaves.cells, this);
+  leaves.cells.erase(leaf);
 }
 
 Tensor& Tensor::requires_grad_(bool on, CallSite at) {
@@ -108,15 +117,24 @@ Tensor& Tensor::requires_grad_(bool on, CallSite at) {
   bool ambiguous = on && is_constant(cell_->value());
   {
     std::lock_guard lock(leaves.mutex);
-    for (const TensorCell* c : leaves.cells) ambiguous |= c->value() == cell_->value();
+    for (const auto& [number, c] : leaves.cells)
+      ambiguous |= c != cell_.get() && StorageAccess::peek(*c) == cell_->value();
     cell_->requires_grad = on;
-    std::erase(leaves.cells, cell_.get());
-    if (on) leaves.cells.push_back(cell_.get());
+    leaves.list(*cell_);
   }
   // Equal expressions are one node; a buffer of its own makes this leaf different from the others.
   if (on && ambiguous) realize();
   cell_->former = RootedNode(on ? cell_->value() : nullptr);
   return *this;
+}
+
+void offer_leaf(const Tensor& x, bool on) {
+  TensorCell& cell = *x.cell();
+  auto& leaves = cell.context().get<Leaves>();
+  std::lock_guard lock(leaves.mutex);
+  cell.offered = on;
+  leaves.list(cell);
+  if (!cell.requires_grad) cell.former = RootedNode(on ? cell.value() : nullptr);
 }
 
 bool Tensor::requires_grad() const { return context(), cell_->requires_grad; }
@@ -141,12 +159,14 @@ Tensor Tensor::detach(CallSite at) const {
 namespace {
 
 /// Kept alive by the result: the last handle of one must not go while the list is locked.
-std::vector<std::shared_ptr<Storage>> live_leaves(Context& context) {
+std::vector<std::shared_ptr<Storage>> live_leaves(Context& context, bool asked) {
   std::vector<std::shared_ptr<Storage>> alive;
   auto& leaves = context.get<Leaves>();
   std::lock_guard lock(leaves.mutex);
-  for (TensorCell* c : leaves.cells)
+  for (const auto& [number, c] : leaves.cells) {
+    if (c->requires_grad != asked) continue;
     if (auto held = c->weak_from_this().lock()) alive.push_back(std::move(held));
+  }
   return alive;
 }
 
@@ -201,10 +221,11 @@ void Tensor::backward(CallSite at) const {
   backward(upstream_of("backward", *this));
 }
 
-void Tensor::backward(const Tensor& upstream, CallSite at) const {
-  const OpScope scope(*this, at);
-  require_upstream("backward", *this, upstream);
-  const auto leaves = live_leaves(scope.context);
+namespace {
+
+/// Whether `root` depends on any of these leaves; adds to their gradients.
+bool fill_leaves(const OpScope& scope, NodeRef root, const Tensor& upstream, bool asked) {
+  const auto leaves = live_leaves(scope.context, asked);
   std::vector<TensorCell*> cells;
   std::vector<NodeRef> nodes;
   for (const auto& leaf : leaves) {
@@ -216,7 +237,7 @@ void Tensor::backward(const Tensor& upstream, CallSite at) const {
     }
   }
   Backward walk(scope.context, scope.g);
-  const std::vector<Tensor> grads = walk.run(node(), upstream.cast(dtype()), nodes);
+  const std::vector<Tensor> grads = walk.run(root, upstream, nodes);
   bool any = false;
   for (size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].defined()) continue;
@@ -224,7 +245,17 @@ void Tensor::backward(const Tensor& upstream, CallSite at) const {
     sum = sum.defined() ? sum + grads[i] : grads[i];
     any = true;
   }
-  if (!any)
+  return any;
+}
+
+}  // namespace
+
+void Tensor::backward(const Tensor& upstream, CallSite at) const {
+  const OpScope scope(*this, at);
+  require_upstream("backward", *this, upstream);
+  const NodeRef root = node();
+  const Tensor start = upstream.cast(dtype());
+  if (!fill_leaves(scope, root, start, true) && !fill_leaves(scope, root, start, false))
     fail(
         "backward.leaf",
         "this value depends on no tensor with requires_grad_(); if it was realized before (item(), "

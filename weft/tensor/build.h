@@ -2,7 +2,9 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/graph.h"
 
@@ -33,6 +35,15 @@ NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype)
 /// The rank-0 node that x repeats, or x itself.
 NodeRef without_broadcast(NodeRef x);
 NodeRef scalar(Graph& g, DType dtype, double value);
+
+using LoopBody = FunctionRef<std::vector<NodeRef>(std::span<const NodeRef> elems,
+                                                  std::span<const NodeRef> carried)>;
+/// A fold of several values along axis: the carried values start as inits (rank 0) and become what
+/// the body, in terms of one element of each of elems and of themselves, gives. The last ones, or
+/// with stacked those of every step. Loops over the same elems differ in their salt.
+std::vector<NodeRef> loop(Graph& g, std::span<const NodeRef> elems, std::span<const NodeRef> inits,
+                          int64_t axis, bool stacked, std::span<const int64_t> salt,
+                          const LoopBody& body);
 
 /// The largest (smallest) value along axis and its first position (i32); NaN wins. With `running`,
 /// those up to every element.

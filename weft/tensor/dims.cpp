@@ -213,7 +213,7 @@ void require_float(const char* tag, const Tensor& x) {
 }
 
 DType sum_dtype(DType d) {
-  if (d == DType::F16 || d == DType::BF16) return DType::F32;
+  if (is_narrow_float(d)) return DType::F32;
   if (is_bool(d) || (is_signed_int(d) && bits(d) < 32)) return DType::I32;
   if (is_unsigned(d) && bits(d) < 32) return DType::U32;
   return d;

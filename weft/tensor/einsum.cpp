@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 
 #include "weft/tensor/access.h"
 
@@ -247,8 +246,8 @@ void split_group(const Group& group, const Dim& whole, const AxisSizes& sizes,
   }
 }
 
-std::vector<Axis> split_axes(const Tensor& x, std::vector<Group>& left, const AxisSizes& sizes,
-                             std::string_view formula) {
+std::vector<Axis> split_axes(const Tensor& x, const std::vector<Group>& left,
+                             const AxisSizes& sizes, std::string_view formula) {
   const auto is_rest = [](const Group& g) { return g.size() == 1 && g[0] == "..."; };
   const auto rest = std::count_if(left.begin(), left.end(), is_rest);
   const size_t named = left.size() - static_cast<size_t>(rest);
@@ -268,6 +267,67 @@ std::vector<Axis> split_axes(const Tensor& x, std::vector<Group>& left, const Ax
   return out;
 }
 
+/// The right side: which axes come in which order, and the sizes after merging.
+class Arrangement {
+ public:
+  Arrangement(const std::vector<Axis>& axes, std::string_view formula)
+      : axes_(axes), formula_(formula) {}
+
+  void add(const Group& group) {
+    Dim size = 1;
+    for (const std::string& name : group) {
+      if (name == "...")
+        size = size * place_rest(group.size() == 1);
+      else if (name != "1")
+        size = size * place(name);
+    }
+    if (group.size() != 1 || group[0] != "...") merged.push_back(size);
+  }
+
+  /// Axes of size 1 that the right does not name disappear.
+  void finish() {
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      if (is_placed(i)) continue;
+      if (axes_[i].name != "1")
+        fail("rearrange", "axis {} of \"{}\" is not on its right", axes_[i].name, formula_);
+      order.push_back(static_cast<int64_t>(i));
+    }
+  }
+
+  Ints order;
+  Dims merged;
+
+ private:
+  bool is_placed(size_t axis) const {
+    return std::find(order.begin(), order.end(), static_cast<int64_t>(axis)) != order.end();
+  }
+
+  Dim place(const std::string& name) {
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      if (axes_[i].name != name || is_placed(i)) continue;
+      order.push_back(static_cast<int64_t>(i));
+      return axes_[i].size;
+    }
+    fail("rearrange", "axis {} on the right of \"{}\" is not on its left, or twice on the right",
+         name, formula_);
+  }
+
+  /// The axes of the ellipsis, merged unless they stand alone.
+  Dim place_rest(bool alone) {
+    Dim size = 1;
+    for (const Axis& a : axes_) {
+      if (a.name.substr(0, 3) != "...") continue;
+      const Dim d = place(a.name);
+      if (alone) merged.push_back(d);
+      size = size * d;
+    }
+    return size;
+  }
+
+  const std::vector<Axis>& axes_;
+  std::string_view formula_;
+};
+
 }  // namespace
 
 Tensor rearrange(const Tensor& x, std::string_view formula, const AxisSizes& sizes, CallSite at) {
@@ -275,47 +335,14 @@ Tensor rearrange(const Tensor& x, std::string_view formula, const AxisSizes& siz
   const size_t arrow = formula.find("->");
   if (arrow == std::string_view::npos)
     fail("rearrange", "\"{}\" has no '->' between what is and what shall be", formula);
-  std::vector<Group> left = groups_of(formula.substr(0, arrow), formula);
+  const std::vector<Group> left = groups_of(formula.substr(0, arrow), formula);
   const std::vector<Axis> axes = split_axes(x, left, sizes, formula);
-  Ints order;
-  Dims split, merged;
+  Arrangement right(axes, formula);
+  for (const Group& g : groups_of(formula.substr(arrow + 2), formula)) right.add(g);
+  right.finish();
+  Dims split;
   for (const Axis& a : axes) split.push_back(a.size);
-  auto place = [&](const std::string& name) {
-    const auto found = std::find_if(axes.begin(), axes.end(), [&](const Axis& a) {
-      const auto used = static_cast<int64_t>(&a - axes.data());
-      return a.name == name && std::find(order.begin(), order.end(), used) == order.end();
-    });
-    if (found == axes.end())
-      fail("rearrange", "axis {} on the right of \"{}\" is not on its left, or twice on the right",
-           name, formula);
-    order.push_back(static_cast<int64_t>(found - axes.begin()));
-    return found->size;
-  };
-  for (const Group& g : groups_of(formula.substr(arrow + 2), formula)) {
-    Dim size = 1;
-    for (const std::string& name : g) {
-      if (name == "1") continue;
-      if (name != "...") {
-        size = size * place(name);
-        continue;
-      }
-      for (const Axis& a : axes) {
-        if (a.name.substr(0, 3) != "...") continue;
-        const Dim d = place(a.name);
-        if (g.size() == 1) merged.push_back(d);
-        size = size * d;
-      }
-    }
-    if (g.size() != 1 || g[0] != "...") merged.push_back(size);
-  }
-  // Axes of size 1 that the right does not name disappear.
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const bool used = std::find(order.begin(), order.end(), static_cast<int64_t>(i)) != order.end();
-    if (!used && axes[i].name != "1")
-      fail("rearrange", "axis {} of \"{}\" is not on its right", axes[i].name, formula);
-    if (!used) order.push_back(static_cast<int64_t>(i));
-  }
-  return x.reshape(split).permute(order).reshape(merged);
+  return x.reshape(split).permute(right.order).reshape(right.merged);
 }
 
 }  // namespace weft

@@ -183,6 +183,10 @@ Tensor gather_at(const Tensor& x, int64_t axis, const Tensor& index) {
 
 Tensor scatter_at(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& src,
                   Fold combine) {
+  if (is_float8(x.dtype()) && combine != Fold::Set) {
+    const DType wide = sum_dtype(x.dtype());
+    return scatter_at(x.cast(wide), axis, index, src.cast(wide), combine).cast(x.dtype());
+  }
   const OpScope scope(x, CallSite::here());
   const NodeRef sources[] = {x.node(), index.node(), src.node()};
   const int64_t ints[] = {axis, static_cast<int64_t>(combine), 0};
@@ -304,27 +308,10 @@ void put_masked(const Tensor& x, const std::vector<Index>& at, size_t mask_at,
   view.assign(where.where(v, view));
 }
 
-}  // namespace
-
-Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value, CallSite site) {
-  const CallSiteScope scope(site);
-  const std::vector<Index> filled = expanded(given, *this);
-  if (const int64_t mask = lone_mask(filled); mask >= 0) {
-    put_masked(*this, filled, static_cast<size_t>(mask), value);
-    return *this;
-  }
-  const std::vector<Index> at = positions_of_masks(filled, *this);
-  Basic basic = basic_part(*this, at);
-  if (basic.tensors.empty()) {
-    basic.view.assign(value);
-    return *this;
-  }
+/// The view with the positions of its index tensors written; `v` has the selection's shape.
+Tensor with_written(const Basic& basic, const Tensor& v) {
   const Advanced a = advanced_part(basic);
-  // The value in the shape of the selection, its picked axes moved to the front and merged.
-  const Tensor selection = index(at);
-  const Tensor v = (value.tensor() ? *value.tensor() : Tensor(value.scalar()))
-                       .cast(dtype())
-                       .expand(selection.dims());
+  // The picked axes moved to the front and merged.
   Ints order;
   const auto p = static_cast<int64_t>(a.picked.size()), place = static_cast<int64_t>(a.place);
   for (int64_t i = 0; i < p; ++i) order.push_back(place + i);
@@ -342,7 +329,26 @@ Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value,
     back[static_cast<size_t>(a.to_front[i])] = static_cast<int64_t>(i);
     unmerged.push_back(seen[static_cast<size_t>(a.to_front[i])]);
   }
-  basic.view.assign(written.reshape(unmerged).permute(back));
+  return written.reshape(unmerged).permute(back);
+}
+
+}  // namespace
+
+Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value, CallSite site) {
+  const CallSiteScope scope(site);
+  const std::vector<Index> filled = expanded(given, *this);
+  if (const int64_t mask = lone_mask(filled); mask >= 0) {
+    put_masked(*this, filled, static_cast<size_t>(mask), value);
+    return *this;
+  }
+  const std::vector<Index> at = positions_of_masks(filled, *this);
+  Basic basic = basic_part(*this, at);
+  if (basic.tensors.empty()) {
+    basic.view.assign(value);
+    return *this;
+  }
+  const Tensor v = value.tensor() ? *value.tensor() : Tensor(value.scalar());
+  basic.view.assign(with_written(basic, v.cast(dtype()).expand(index(at).dims())));
   return *this;
 }
 
@@ -384,6 +390,17 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fo
     fail("scatter", "src of shape {} and index of shape {} must have equal shapes",
          value.dims().text(), index.dims().text());
   return scatter_at(*this, a, wrapped(index, dim(a)), value.expand(index.dims()), combine);
+}
+
+Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places) {
+  return gather_at(x, checked_axis("gather", axis, x), places);
+}
+
+Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src) {
+  const OpScope scope(base, CallSite::here());
+  const NodeRef sources[] = {base.node(), places.node(), src.node()};
+  const int64_t ints[] = {checked_axis("scatter", axis, base), static_cast<int64_t>(Fold::Set), 1};
+  return scope.result(scope.g.make({Op::Scatter, base.dtype(), sources, ints}));
 }
 
 Tensor Tensor::index_select(int64_t axis, const Tensor& positions, CallSite at) const {

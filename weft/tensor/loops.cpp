@@ -28,49 +28,60 @@ NodeRef get(Graph& g, NodeRef loop, int64_t k, DType dtype) {
 }
 
 NodeRef lowest(Graph& g, DType d) {
-  if (is_float(d)) return g.constant(Value::of(d, -__builtin_inf()));
+  if (is_float(d)) return g.constant(Value::of(d, -float_top(d)));
   return g.constant(Value::of(d, is_bool(d) ? int64_t{0} : int_min(d)));
 }
 NodeRef highest(Graph& g, DType d) {
-  if (is_float(d)) return g.constant(Value::of(d, __builtin_inf()));
+  if (is_float(d)) return g.constant(Value::of(d, float_top(d)));
   return g.constant(is_bool(d) ? Value::boolean(true) : Value::of(d, int_max(d)));
 }
 
 }  // namespace
 
+std::vector<NodeRef> loop(Graph& g, std::span<const NodeRef> elems, std::span<const NodeRef> inits,
+                          int64_t axis, bool stacked, std::span<const int64_t> salt,
+                          const LoopBody& body) {
+  const int64_t id = loop_id(elems, salt);
+  std::vector<NodeRef> in, carried, sources(elems.begin(), elems.end());
+  for (size_t k = 0; k < elems.size(); ++k)
+    in.push_back(place(g, Op::Elem, static_cast<int64_t>(k), id, elems[k]->dtype));
+  for (size_t k = 0; k < inits.size(); ++k)
+    carried.push_back(place(g, Op::Carry, static_cast<int64_t>(k), id, inits[k]->dtype));
+  sources.insert(sources.end(), inits.begin(), inits.end());
+  for (NodeRef n : body(in, carried)) sources.push_back(n);
+  const int64_t ints[] = {id, static_cast<int64_t>(elems.size()),
+                          static_cast<int64_t>(inits.size()), stacked, axis};
+  NodeRef made = g.make({Op::Loop, inits[0]->dtype, sources, ints});
+  std::vector<NodeRef> results;
+  for (size_t k = 0; k < inits.size(); ++k)
+    results.push_back(get(g, made, static_cast<int64_t>(k), inits[k]->dtype));
+  return results;
+}
+
 ExtremeLoop extreme(Graph& g, NodeRef x, int64_t axis, bool largest, bool running) {
-  NodeRef position = iota(g, x->shape->span(), axis, DType::I32);
-  const NodeRef elems[] = {x, position};
-  const int64_t id = loop_id(elems, std::array<int64_t, 2>{axis, largest});
-  NodeRef value = place(g, Op::Elem, 0, id, x->dtype);
-  NodeRef best = place(g, Op::Carry, 0, id, x->dtype);
-  NodeRef better = largest ? g.lt(best, value) : g.lt(value, best);
-  if (is_float(x->dtype)) {
-    // NumPy's rule: the first NaN wins over everything.
-    NodeRef nan = g.alu(Op::Ne, {value, value}), had = g.alu(Op::Eq, {best, best});
-    better = g.alu(Op::Or, {better, g.logical_and(nan, had)});
-  }
-  const NodeRef src[] = {x,
-                         position,
-                         largest ? lowest(g, x->dtype) : highest(g, x->dtype),
-                         g.constant(Value::of(DType::I32, 0)),
-                         g.where(better, value, best),
-                         g.where(better, place(g, Op::Elem, 1, id, DType::I32),
-                                 place(g, Op::Carry, 1, id, DType::I32))};
-  const int64_t ints[] = {id, 2, 2, running, axis};
-  NodeRef loop = g.make({Op::Loop, x->dtype, src, ints});
-  return {get(g, loop, 0, x->dtype), get(g, loop, 1, DType::I32)};
+  const NodeRef elems[] = {x, iota(g, x->shape->span(), axis, DType::I32)};
+  const NodeRef inits[] = {largest ? lowest(g, x->dtype) : highest(g, x->dtype),
+                           g.constant(Value::of(DType::I32, 0))};
+  const std::array<int64_t, 2> salt{axis, largest};
+  const auto results = loop(g, elems, inits, axis, running, salt, [&](auto in, auto carried) {
+    NodeRef value = in[0], best = carried[0];
+    NodeRef better = largest ? g.lt(best, value) : g.lt(value, best);
+    if (is_float(x->dtype)) {
+      // NumPy's rule: the first NaN wins over everything.
+      NodeRef nan = g.alu(Op::Ne, {value, value}), had = g.alu(Op::Eq, {best, best});
+      better = g.alu(Op::Or, {better, g.logical_and(nan, had)});
+    }
+    return std::vector<NodeRef>{g.where(better, value, best), g.where(better, in[1], carried[1])};
+  });
+  return {results[0], results[1]};
 }
 
 NodeRef linear_recurrence(Graph& g, NodeRef a, NodeRef b, int64_t axis) {
-  const NodeRef elems[] = {a, b};
-  const int64_t id = loop_id(elems, std::array<int64_t, 1>{axis});
-  NodeRef y =
-      g.add(g.mul(place(g, Op::Elem, 0, id, a->dtype), place(g, Op::Carry, 0, id, a->dtype)),
-            place(g, Op::Elem, 1, id, a->dtype));
-  const NodeRef src[] = {a, b, scalar(g, a->dtype, 0), y};
-  const int64_t ints[] = {id, 2, 1, 1, axis};
-  return get(g, g.make({Op::Loop, a->dtype, src, ints}), 0, a->dtype);
+  const NodeRef elems[] = {a, b}, inits[] = {scalar(g, a->dtype, 0)};
+  const std::array<int64_t, 1> salt{axis};
+  return loop(g, elems, inits, axis, true, salt, [&](auto in, auto carried) {
+    return std::vector<NodeRef>{g.add(g.mul(in[0], carried[0]), in[1])};
+  })[0];
 }
 
 }  // namespace weft::build

@@ -1,5 +1,11 @@
-// Losses: each is a mean, a sum, or one number per sample.
+#include "weft/tensor/losses.h"
+
+#include <cmath>
+#include <numbers>
+
 #include "weft/tensor/access.h"
+#include "weft/tensor/movement.h"
+#include "weft/tensor/reductions.h"
 
 namespace weft {
 
@@ -39,28 +45,52 @@ void require_classes(const char* tag, const Tensor& x, const Tensor& target) {
         x.dims().text(), target.dims().text());
 }
 
+/// One per sample, and what each counts in the mean.
+struct Weighed {
+  Tensor losses, weights;
+};
+
 /// -log p of the right class in every row, mixed with the mean over classes; 0 where ignored.
-Tensor class_losses(const Tensor& log_p, const Tensor& target, double smoothing,
-                    const Tensor& counts) {
-  const Tensor rows = class_rows(log_p), classes = target.flatten();
-  const Tensor right = rows.gather(1, classes.maximum(0).unsqueeze(1)).squeeze(1);
+Weighed class_losses(const Tensor& log_p, const Tensor& target, const ClassLossOptions& o) {
+  const Tensor rows = class_rows(log_p), classes = target.flatten().maximum(0);
+  const double smoothing = o.label_smoothing;
+  const auto scaled = [&](const Tensor& x) { return o.weight.defined() ? x * o.weight : x; };
+  const Tensor right = scaled(rows).gather(1, classes.unsqueeze(1)).squeeze(1);
   Tensor losses = -right;
-  if (smoothing != 0) losses = losses * (1 - smoothing) - rows.mean(1) * smoothing;
-  return counts.flatten().where(losses, 0).reshape(target.dims());
+  if (smoothing != 0) losses = losses * (1 - smoothing) - scaled(rows).mean(1) * smoothing;
+  Tensor weights =
+      o.weight.defined() ? o.weight.gather(0, classes).cast(losses.dtype()) : losses.ones_like();
+  if (o.ignore_index) {
+    const Tensor counts = target.flatten() != *o.ignore_index;
+    losses = counts.where(losses, 0);
+    weights = counts.where(weights, 0);
+  }
+  return {losses.reshape(target.dims()), weights};
 }
 
-Tensor reduced_counts(const Tensor& losses, const Tensor& counts, Reduction reduction) {
-  if (reduction != Reduction::Mean) return reduced(losses, reduction);
-  return losses.sum() / counts.cast(losses.dtype()).sum();
+Tensor reduced_classes(const Weighed& w, Reduction reduction) {
+  return reduction == Reduction::Mean ? w.losses.sum() / w.weights.sum()
+                                      : reduced(w.losses, reduction);
 }
 
-/// Counts only classes that are not `ignored`.
-Tensor sparse_loss(const char* tag, const Tensor& x, const Tensor& target, double smoothing,
-                   int64_t ignored, Reduction reduction) {
+void require_weight(const char* tag, const Tensor& x, const ClassLossOptions& o) {
+  if (!o.weight.defined()) return;
+  const Dim classes = x.dim(x.ndim() > 1 ? 1 : 0);
+  if (o.weight.ndim() != 1 || !(o.weight.dim(0) == classes))
+    fail(tag, "weights of shape {} for {} classes: give one for each class", o.weight.dims().text(),
+         classes.text());
+}
+
+/// Class numbers; a single sample without its axis is one row.
+Tensor sparse_loss(const char* tag, const Tensor& x, const Tensor& target, bool logits,
+                   const ClassLossOptions& o) {
+  if (x.ndim() == 1 && target.ndim() == 0) {
+    const Tensor loss = sparse_loss(tag, x.unsqueeze(0), target.unsqueeze(0), logits, o);
+    return o.reduction == Reduction::None ? loss.squeeze(0) : loss;
+  }
   require_classes(tag, x, target);
-  const Tensor counts = target != ignored;
-  const Tensor losses = class_losses(x.log_softmax(1), target, smoothing, counts);
-  return reduced_counts(losses, counts, reduction);
+  require_weight(tag, x, o);
+  return reduced_classes(class_losses(logits ? x.log_softmax(1) : x, target, o), o.reduction);
 }
 
 }  // namespace
@@ -72,44 +102,180 @@ Tensor Tensor::mse_loss(const Tensor& target, Reduction reduction, CallSite at) 
 }
 
 Tensor Tensor::binary_crossentropy(const Tensor& target, Reduction reduction, CallSite at) const {
-  const CallSiteScope site(at);
-  require_same_shape("binary_crossentropy", *this, target);
-  return reduced(-(target * log()) - (1 - target) * (1 - *this).log(), reduction);
+  return weft::binary_crossentropy(*this, target, {.reduction = reduction}, at);
 }
 
 Tensor Tensor::binary_crossentropy_logits(const Tensor& target, Reduction reduction,
                                           CallSite at) const {
-  const CallSiteScope site(at);
-  require_same_shape("binary_crossentropy_logits", *this, target);
-  // softplus(x) - x * y, which overflows for no x.
-  return reduced(softplus() - *this * target, reduction);
+  return weft::binary_crossentropy_logits(*this, target, {.reduction = reduction}, at);
 }
 
 Tensor Tensor::sparse_categorical_crossentropy(const Tensor& target, double label_smoothing,
                                                int64_t ignore_index, Reduction reduction,
                                                CallSite at) const {
   const CallSiteScope site(at);
-  return sparse_loss("sparse_categorical_crossentropy", *this, target, label_smoothing,
-                     ignore_index, reduction);
+  return sparse_loss(
+      "sparse_categorical_crossentropy", *this, target, true,
+      {.ignore_index = ignore_index, .label_smoothing = label_smoothing, .reduction = reduction});
 }
 
 Tensor Tensor::cross_entropy(const Tensor& target, double label_smoothing, Reduction reduction,
                              CallSite at) const {
-  const CallSiteScope site(at);
-  if (!is_float(target.dtype()))
-    return sparse_loss("cross_entropy", *this, target, label_smoothing, -1, reduction);
-  require_same_shape("cross_entropy", *this, target);
-  const double classes = static_cast<double>(size(1));
-  const Tensor wanted =
-      label_smoothing == 0 ? target : target * (1 - label_smoothing) + label_smoothing / classes;
-  return reduced(-(log_softmax(1) * wanted).sum(1), reduction);
+  return weft::cross_entropy(*this, target,
+                             {.label_smoothing = label_smoothing, .reduction = reduction}, at);
 }
 
 Tensor Tensor::nll_loss(const Tensor& target, Reduction reduction, CallSite at) const {
+  return weft::nll_loss(*this, target, {.reduction = reduction}, at);
+}
+
+// ---- of classes
+
+Tensor binary_crossentropy(const Tensor& x, const Tensor& target, const BinaryLossOptions& o,
+                           CallSite at) {
   const CallSiteScope site(at);
-  require_classes("nll_loss", *this, target);
-  const Tensor counts = target != -1;
-  return reduced_counts(class_losses(*this, target, 0, counts), counts, reduction);
+  require_same_shape("binary_crossentropy", x, target);
+  if (o.pos_weight.defined())
+    fail("binary_crossentropy", "pos_weight is for logits: multiply the target's part by weight");
+  const auto log = [](const Tensor& p) {
+    const Tensor some = p > 0;
+    return some.where(some.where(p, 1).log().maximum(-100), -100);
+  };
+  const Tensor losses = -(target * log(x)) - (1 - target) * log(1 - x);
+  return reduced(o.weight.defined() ? losses * o.weight : losses, o.reduction);
+}
+
+Tensor binary_crossentropy_logits(const Tensor& x, const Tensor& target, const BinaryLossOptions& o,
+                                  CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("binary_crossentropy_logits", x, target);
+  // softplus(x) - x * y, which overflows for no x.
+  const Tensor losses = o.pos_weight.defined()
+                            ? (1 - target) * x + (1 + (o.pos_weight - 1) * target) * (-x).softplus()
+                            : x.softplus() - x * target;
+  return reduced(o.weight.defined() ? losses * o.weight : losses, o.reduction);
+}
+
+Tensor cross_entropy(const Tensor& x, const Tensor& target, const ClassLossOptions& o,
+                     CallSite at) {
+  const CallSiteScope site(at);
+  if (!is_float(target.dtype())) return sparse_loss("cross_entropy", x, target, true, o);
+  require_same_shape("cross_entropy", x, target);
+  require_weight("cross_entropy", x, o);
+  const int64_t axis = x.ndim() > 1 ? 1 : 0;
+  const double smoothing = o.label_smoothing, classes = static_cast<double>(x.size(axis));
+  const Tensor wanted = smoothing == 0 ? target : target * (1 - smoothing) + smoothing / classes;
+  Tensor log_p = x.log_softmax(axis);
+  if (o.weight.defined()) {
+    Dims shape(std::vector<Dim>(x.ndim(), 1));
+    shape[static_cast<size_t>(axis)] = o.weight.dim(0);
+    log_p = log_p * o.weight.reshape(shape);
+  }
+  return reduced(-(log_p * wanted).sum(axis), o.reduction);
+}
+
+Tensor nll_loss(const Tensor& x, const Tensor& target, const ClassLossOptions& o, CallSite at) {
+  const CallSiteScope site(at);
+  return sparse_loss("nll_loss", x, target, false, o);
+}
+
+// ---- of numbers
+
+Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("l1_loss", x, target);
+  return reduced((x - target).abs(), reduction);
+}
+
+Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction reduction,
+                  CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("huber_loss", x, target);
+  if (!(delta > 0)) fail("huber_loss", "delta is {}: it must be above 0", delta);
+  const Tensor d = (x - target).abs();
+  return reduced((d <= delta).where(d * d * 0.5, (d - delta / 2) * delta), reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, double beta, Reduction reduction,
+                      CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("smooth_l1_loss", x, target);
+  if (!(beta >= 0)) fail("smooth_l1_loss", "beta is {}: it must not be negative", beta);
+  return beta == 0 ? l1_loss(x, target, reduction) : huber_loss(x, target, beta, reduction) / beta;
+}
+
+Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool log_target,
+              bool batch_mean, CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("kl_div", x, target);
+  if (batch_mean && x.ndim() == 0) fail("kl_div", "shape () has no axis of samples");
+  Tensor losses;
+  if (log_target) {
+    losses = target.exp() * (target - x);
+  } else {
+    const Tensor some = target > 0;
+    losses = some.where(target * (some.where(target, 1).log() - x), 0);
+  }
+  if (!batch_mean) return reduced(losses, reduction);
+  return losses.sum() / static_cast<double>(x.size(0));
+}
+
+Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction, CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("soft_margin_loss", x, target);
+  return reduced((-(target * x)).softplus(), reduction);
+}
+
+Tensor hinge_loss(const Tensor& x, const Tensor& target, Reduction reduction, CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("hinge_loss", x, target);
+  return reduced((1 - target * x).relu(), reduction);
+}
+
+Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full,
+                         double eps, Reduction reduction, CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("gaussian_nll_loss", x, target);
+  // The bound has no gradient, as in PyTorch.
+  const Tensor v = var + (var.maximum(eps) - var).detach();
+  const Tensor losses = ((x - target).square() / v + v.log()) * 0.5;
+  return reduced(full ? losses + 0.5 * std::log(2 * std::numbers::pi) : losses, reduction);
+}
+
+Tensor poisson_nll_loss(const Tensor& x, const Tensor& target, bool log_input, double eps,
+                        Reduction reduction, CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("poisson_nll_loss", x, target);
+  return reduced(log_input ? x.exp() - target * x : x - target * (x + eps).log(), reduction);
+}
+
+// ---- of distances
+
+Tensor cosine_similarity(const Tensor& x, const Tensor& other, int64_t axis, double eps,
+                         CallSite at) {
+  const CallSiteScope site(at);
+  const std::vector<Tensor> both = broadcast_tensors({x, other});
+  const int64_t a = checked_axis("cosine_similarity", axis, both[0]);
+  const Tensor size = vector_norm(both[0], 2, a) * vector_norm(both[1], 2, a);
+  return (both[0] * both[1]).sum(a) / size.maximum(eps);
+}
+
+Tensor cosine_embedding_loss(const Tensor& x, const Tensor& other, const Tensor& target,
+                             double margin, Reduction reduction, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensor cosine = cosine_similarity(x, other, -1);
+  require_same_shape("cosine_embedding_loss", cosine, target);
+  return reduced((target > 0).where(1 - cosine, (cosine - margin).relu()), reduction);
+}
+
+Tensor triplet_margin_loss(const Tensor& x, const Tensor& positive, const Tensor& negative,
+                           double margin, double p, Reduction reduction, CallSite at) {
+  const CallSiteScope site(at);
+  require_same_shape("triplet_margin_loss", x, positive);
+  require_same_shape("triplet_margin_loss", x, negative);
+  // PyTorch adds 1e-6 to the differences before it takes their norm.
+  const auto distance = [&](const Tensor& y) { return vector_norm(x - y + 1e-6, p, -1); };
+  return reduced((distance(positive) - distance(negative) + margin).relu(), reduction);
 }
 
 }  // namespace weft

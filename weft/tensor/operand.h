@@ -18,6 +18,7 @@ class Operand {
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T x, CallSite at = CallSite::here()) : scalar_(x), at_(at) {}  // NOLINT
+  Operand(const Scalar& x, CallSite at) : scalar_(x), at_(at) {}
 
   const Tensor* tensor() const { return tensor_; }  ///< null for a number
   const Scalar& scalar() const { return scalar_; }
@@ -50,6 +51,8 @@ struct AttentionOptions {
   double dropout = 0;            ///< of the weights, while training
   bool causal = false;           ///< position i sees key positions up to i; not with a mask
   bool grouped_queries = false;  ///< key and value have fewer heads, repeated to match
+  int64_t window = 0;            ///< position i sees only key positions above i - window; 0: all
+  double scale = 0;              ///< of the scores; 0: 1 / sqrt(d)
 };
 
 /// What div() makes of the quotient: nothing, towards zero, or down.

@@ -147,7 +147,7 @@ Tensor Tensor::randint(int64_t low, int64_t high, const Dims& shape, DType dtype
   if (!is_int(dtype)) fail_type("randint", "makes integers, not {}", name(dtype));
   if (low >= high) fail("randint", "the range [{}, {}) is empty", low, high);
   const auto width = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  if (width > UINT32_MAX)
+  if (width > uint64_t{1} << 32)
     fail("randint", "the range [{}, {}) has more than 2^32 numbers", low, high);
   // The high half of a 32 x 32 bit product: each number within 2^-32 of equally likely.
   const Tensor word = random_words(shape).first.cast(DType::U64);

@@ -22,7 +22,7 @@ Tensor compacted(const Tensor& x, const Tensor& mask, int64_t size, Scalar fill)
   // The k-th that is selected goes to place k, the others nowhere.
   const Tensor place = mask.cast(position_dtype(x)).cumsum(0) - 1;
   const Tensor base = Tensor::full({size}, fill, x.dtype());
-  return base.scatter(0, mask.where(place, size), x);
+  return scatter_distinct(base, 0, mask.where(place, size), x);
 }
 
 int64_t checked_size(const char* tag, std::optional<int64_t> size, const Tensor& mask) {
@@ -73,7 +73,7 @@ Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSit
   const int64_t count = checked_size("unique", size, first);
   const Tensor rank = first.cast(DType::I32).cumsum(0) - 1;
   const Tensor counts = Tensor::zeros({count}, DType::I32).scatter(0, rank, 1, Fold::Add);
-  const Tensor inverse = Tensor::zeros({n}, DType::I32).scatter(0, from, rank);
+  const Tensor inverse = scatter_distinct(Tensor::zeros({n}, DType::I32), 0, from, rank);
   return {compacted(sorted, first, count, fill), inverse.reshape(x.dims()), counts};
 }
 
@@ -177,7 +177,8 @@ constexpr ScatterFold kScatterFolds[] = {
     {Fold::Add, 0}, {Fold::Mul, 1}, {Fold::Add, 0}, {Fold::Max, -INFINITY}, {Fold::Min, INFINITY}};
 
 Scalar identity_of(const ScatterFold& f, DType d) {
-  if (is_float(d) || std::isfinite(f.identity)) return f.identity;
+  if (std::isfinite(f.identity)) return f.identity;
+  if (is_float(d)) return std::copysign(float_top(d), f.identity);
   return f.identity < 0 ? Scalar(int_min(d)) : Scalar(int_max(d));
 }
 

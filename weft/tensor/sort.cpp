@@ -1,4 +1,4 @@
-// Sorting: positions first, by counting smaller elements or by a bitonic network; values by gather.
+// Sorting: positions first, by counting smaller elements or bit by bit; values by gather.
 #include <cmath>
 
 #include "weft/tensor/access.h"
@@ -7,8 +7,9 @@ namespace weft {
 
 namespace {
 
-// Up to here one kernel that compares all pairs is less work than a network of log^2 n steps.
-constexpr int64_t kMostCounted = 1024;
+// Up to here one kernel that compares all pairs takes less time than passes over every bit
+// (measured on 1000 rows of f32: 64 elements 1.6 against 3 ms, 256 elements 90 against 30).
+constexpr int64_t kMostCounted = 64;
 
 /// a sorts before b, where equal values keep the order of their positions. NaN is the largest.
 Tensor precedes(const Tensor& a, const Tensor& a_at, const Tensor& b, const Tensor& b_at,
@@ -34,61 +35,52 @@ Tensor counted_order(const Tensor& x, bool descending) {
   const Tensor rank =
       precedes(x.unsqueeze(-2), at.unsqueeze(-2), x.unsqueeze(-1), at.unsqueeze(-1), descending)
           .sum(-1);
-  return Tensor::zeros(x.dims(), DType::I32).scatter(-1, rank, at);
+  return scatter_distinct(Tensor::zeros(x.dims(), DType::I32), -1, rank, at);
 }
 
-/// Values travelling with their positions.
-struct Pairs {
-  Tensor value, at;
-};
-
-/// Orders partners: elements `distance` apart, or mirrored in their block for a merge's first step.
-Pairs exchanged(const Pairs& p, int64_t distance, bool mirrored, bool descending) {
-  const int64_t n = p.value.size(-1);
-  Dims split = p.value.dims();
-  split.back() = n / (2 * distance);
-  split.push_back(2);
-  split.push_back(distance);
-  auto halves = [&](const Tensor& t) {
-    std::vector<Tensor> h = t.reshape(split).chunk(2, -2);
-    if (mirrored) h[1] = h[1].flip(-1);
-    return h;
-  };
-  const auto v = halves(p.value), at = halves(p.at);
-  const Tensor keep = precedes(v[0], at[0], v[1], at[1], descending);
-  auto joined = [&](const std::vector<Tensor>& h) {
-    const Tensor first = keep.where(h[0], h[1]);
-    Tensor second = keep.where(h[1], h[0]);
-    if (mirrored) second = second.flip(-1);
-    return Tensor::cat({first, second}, -2).reshape(p.value.dims()).contiguous();
-  };
-  return {joined(v), joined(at)};
+DType unsigned_of(DType d) {
+  const int width = bits(d);
+  return width == 8 ? DType::U8 : width == 16 ? DType::U16 : width == 32 ? DType::U32 : DType::U64;
 }
 
-Scalar last_value(DType d, bool descending) {
-  if (is_float(d)) return descending ? Scalar(-INFINITY) : Scalar(NAN);
-  return descending ? Scalar(int_min(d)) : Scalar(int_max(d));
-}
-
-/// Batcher's bitonic sorter with mirrored first steps, so that every exchange has one direction.
-Tensor network_order(const Tensor& x, bool descending) {
-  const int64_t n = x.size(-1);
-  int64_t size = 1;
-  while (size < n) size *= 2;
-  std::vector<DimPair> around(x.ndim(), DimPair(0, 0));
-  around.back() = {0, size - n};
-  // Padding sorts behind everything: it has the extreme value and, among equals, the last
-  // positions.
-  Pairs p{x.pad(around, last_value(x.dtype(), descending)), Tensor()};
-  p.at = last_positions(p.value);
-  for (int64_t block = 2; block <= size; block *= 2) {
-    p = exchanged(p, block / 2, true, descending);
-    for (int64_t distance = block / 4; distance > 0; distance /= 2)
-      p = exchanged(p, distance, false, descending);
+/// Unsigned integers in the order of x: a float's bits are those of its size and a sign.
+Tensor sort_keys(const Tensor& x, bool descending) {
+  const DType d = x.dtype(), u = unsigned_of(d);
+  if (is_bool(d)) return descending ? (~x).cast(u) : x.cast(u);
+  Tensor key = x;
+  if (is_float(d)) {
+    // One zero, and one NaN, which is positive.
+    const Tensor number = x.isnan().where(Tensor::full({}, NAN, d), x + 0.0);
+    const Tensor raw = number.bitcast(u), top = Tensor::full({}, int64_t{1}, u) << (bits(d) - 1);
+    key = ((raw & top) != 0).where(~raw, raw | top);
+  } else if (is_signed_int(d)) {
+    key = x.bitcast(u) ^ (Tensor::full({}, int64_t{1}, u) << (bits(d) - 1));
   }
-  std::vector<DimPair> kept;
-  for (const Dim& d : x.dims()) kept.emplace_back(0, d);
-  return p.at.shrink(kept);
+  return descending ? ~key : key;
+}
+
+/// Positions in sorted order along the last axis, bit by bit from the lowest: elements whose bit is
+/// 0 keep their order in front of those whose bit is 1. Running sums and scatters only. (Knuth, The
+/// Art of Computer Programming 3, 5.2.5.)
+Tensor radix_order(const Tensor& given, bool descending) {
+  // Not every 8-bit float has a positive NaN.
+  const Tensor x = is_float8(given.dtype()) ? given.cast(DType::F16) : given;
+  const Tensor key = sort_keys(x, descending).contiguous(), at = last_positions(x);
+  const int64_t n = x.size(-1);
+  const int digits = is_bool(x.dtype()) ? 1 : bits(x.dtype());
+  Tensor order = at.contiguous();
+  for (int bit = 0; bit < digits; ++bit) {
+    // The number of the bit is data: one set of kernels does for all.
+    const Tensor shift = Tensor::from(std::vector<int32_t>{bit}, {}).to(x.device());
+    const Tensor moved = gather_inside(key, -1, order);
+    const Tensor one = (moved >> shift.cast(key.dtype()) & 1).cast(DType::I32).contiguous();
+    const Tensor ones = one.cumsum(-1).contiguous();
+    const Tensor zeros = n - ones.index({kEllipsis, Slice(n - 1, n)});
+    const Tensor place = (one != 0).where(zeros + ones - 1, at - ones);
+    // Nothing of the base is left; zeros, which depend on nothing, would all be made at once.
+    order = scatter_distinct(order, -1, place, order).contiguous();
+  }
+  return order;
 }
 
 }  // namespace
@@ -99,7 +91,7 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite a
   const int64_t a = checked_axis("sort", axis, *this);
   const Tensor x = transpose(a, -1).detach();
   const bool counted = x.size(-1) <= kMostCounted;
-  const Tensor order = counted ? counted_order(x, descending) : network_order(x, descending);
+  const Tensor order = counted ? counted_order(x, descending) : radix_order(x, descending);
   const Tensor positions = order.transpose(a, -1);
   return {gather(a, positions), positions};
 }

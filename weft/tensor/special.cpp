@@ -12,7 +12,12 @@ namespace {
 
 /// The integer dtype as wide as a float's.
 DType bits_dtype(DType d) {
-  return bits(d) == 16 ? DType::I16 : bits(d) == 32 ? DType::I32 : DType::I64;
+  switch (bits(d)) {
+    case 8: return DType::I8;
+    case 16: return DType::I16;
+    case 32: return DType::I32;
+    default: return DType::I64;
+  }
 }
 
 Tensor tensor_of(const Operand& x) { return x.tensor() ? *x.tensor() : Tensor(x.scalar()); }

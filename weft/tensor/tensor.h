@@ -334,8 +334,8 @@ class Tensor {
   Tensor cumprod(int64_t axis = 0, CallSite = CallSite::here()) const;
   Tensor cummax(int64_t axis = 0, CallSite = CallSite::here()) const;
   Tensor cummin(int64_t axis = 0, CallSite = CallSite::here()) const;
-  /// Values and i32 positions; stable; NaN sorts as the largest. Batcher's bitonic network (1968)
-  /// above 1024 elements. topk gives the first k, an Error outside [0, size].
+  /// Values and i32 positions; stable; NaN sorts as the largest. A pass for every bit above 64
+  /// elements. topk gives the first k, an Error outside [0, size].
   std::pair<Tensor, Tensor> sort(int64_t axis = -1, bool descending = false,
                                  CallSite = CallSite::here()) const;
   Tensor argsort(int64_t axis = -1, bool descending = false, CallSite = CallSite::here()) const;
@@ -483,6 +483,7 @@ void realize(const std::vector<Tensor>& tensors, CallSite = CallSite::here());
 
 /// Whether dropout and batch norm train; a thread's innermost scope counts, the default is false.
 bool is_training();
+void set_training(bool on);  ///< until the scope ends that is innermost now
 class TrainingScope {
  public:
   explicit TrainingScope(bool on = true);

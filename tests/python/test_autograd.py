@@ -1,0 +1,176 @@
+"""Which tensors get gradients, and when."""
+import numpy as np
+import pytest
+
+from weft import Tensor, dtypes
+
+from conftest import assert_close, needs_torch, torch
+
+
+def test_leaves_without_asking():
+    x, y = Tensor([[1.0, 2], [3, 4]]), Tensor([[2.0, 0]])
+    y.matmul(x).sum().backward()
+    assert x.requires_grad is None and not x.grad.is_realized  # gradients are lazy
+    assert x.grad.tolist() == [[2, 2], [0, 0]] and y.grad.tolist() == [[3, 7]]
+
+
+def test_equal_constants_are_two_leaves():
+    a, b = Tensor.ones(2), Tensor.ones(2)
+    (a * 3 + b).sum().backward()
+    assert a.grad.tolist() == [3, 3] and b.grad.tolist() == [1, 1]
+
+
+def test_random_and_like_tensors_are_leaves():
+    for leaf in (Tensor.rand(2), Tensor.randn(2), Tensor.zeros(2), Tensor([1.0, 2.0]).full_like(3)):
+        (leaf * 2).sum().backward()
+        assert leaf.grad.tolist() == [2, 2]
+
+
+def test_those_who_ask_are_the_only_ones():
+    w, x = Tensor([2.0], requires_grad=True), Tensor([3.0])
+    (w * x).backward()
+    assert w.grad.tolist() == [3] and x.grad is None
+
+
+def test_excluded():
+    w, frozen = Tensor([2.0]), Tensor([3.0], requires_grad=False)
+    also = Tensor([4.0]).is_param_(False)
+    (w * frozen * also).backward()
+    assert w.grad.tolist() == [12] and frozen.grad is None and also.grad is None
+    assert frozen.requires_grad is False and also.requires_grad is False
+    also.is_param_()
+    (w * also).backward()
+    assert also.grad.tolist() == [2]
+
+
+def test_integers_are_no_leaves():
+    i, w = Tensor([2]), Tensor([3.0])
+    (i * w).backward()
+    assert i.grad is None and w.grad.tolist() == [2]
+    with pytest.raises(TypeError):
+        Tensor([1], requires_grad=True)
+
+
+def test_views_and_results_are_no_leaves():
+    x = Tensor([[1.0, 2.0]])
+    y = x * 2
+    y.sum().backward()
+    assert y.grad is None and x.grad.tolist() == [[2, 2]]
+    with pytest.raises(ValueError, match="view"):
+        x[0].requires_grad_()
+
+
+def test_gradients_add_up_until_forgotten():
+    w = Tensor([1.0])
+    (w * 2).backward()
+    (w * 3).backward()
+    assert w.grad.tolist() == [5]
+    w.grad = None
+    (w * 3).backward()
+    assert w.grad.tolist() == [3]
+    w.grad = Tensor([7.0])
+    assert w.grad.tolist() == [7]
+    with pytest.raises(ValueError):
+        w.grad = Tensor([1.0, 2.0])
+
+
+def test_a_leaf_that_was_realized_meanwhile():
+    w = Tensor.rand(3)
+    y = (w * 2).sum()
+    w.realize()
+    y.backward()
+    assert w.grad.tolist() == [2, 2, 2]
+
+
+def test_upstream_gradient_and_errors():
+    w = Tensor([1.0, 2.0])
+    (w * w).backward(gradient=Tensor([1.0, 10.0]))
+    assert w.grad.tolist() == [2, 40]
+    with pytest.raises(ValueError, match="one number"):
+        (w * w).backward()
+    with pytest.raises(ValueError, match="no tensor"):
+        Tensor.arange(3).float().sum().backward()
+
+
+def test_gradient_returns_without_touching_grad():
+    x, y = Tensor([2.0, 3.0]), Tensor([4.0, 5.0])
+    gx, gy = (x * x * y).sum().gradient(x, y)
+    second, = gx.sum().gradient(x)
+    assert second.tolist() == [8, 10]
+    assert gx.tolist() == [16, 30] and gy.tolist() == [4, 9] and x.grad is None
+    with pytest.raises(ValueError, match="history"):  # which tolist() ended
+        gx.sum().gradient(x)
+    zeros, = gx.sum().gradient(x, materialize_grads=True)
+    assert zeros.tolist() == [0, 0]
+    up, = (x * y).gradient(x, gradient=Tensor([1.0, 2.0]))
+    assert up.tolist() == [4, 10]
+
+
+def test_detach_stops():
+    x = Tensor([2.0])
+    (x * x.detach()).backward()
+    assert x.grad.tolist() == [2]
+
+
+def test_no_grad_and_train_are_scopes():
+    assert not Tensor([1.0, 1]).dropout(1.0).tolist() == [0, 0]
+    with Tensor.no_grad(), Tensor.train():
+        assert Tensor([1.0, 1]).dropout(1.0).tolist() == [0, 0]
+        with Tensor.train(False):
+            assert Tensor([1.0]).dropout(1.0).tolist() == [1]
+
+    @Tensor.train()
+    def inside():
+        return Tensor([1.0]).dropout(1.0).tolist()
+    assert inside() == [0] and Tensor([1.0]).dropout(1.0).tolist() == [1]
+
+
+TORCH_CASES = {
+    "conv": lambda t, x, w: t.conv2d(x.reshape(1, 2, 5, 5), w.reshape(4, 2, 3, 3), padding=1, stride=2),
+    "attention": lambda t, x, w: t.attention(x.reshape(1, 5, 10), w[:50].reshape(1, 5, 10), w[20:70].reshape(1, 5, 10)),
+    "cross_entropy": lambda t, x, w: t.cross_entropy(x.reshape(10, 5)),
+    "max_pool": lambda t, x, w: t.max_pool2d(x.reshape(1, 2, 5, 5), 2),
+    "layernorm": lambda t, x, w: t.layernorm(x.reshape(5, 10)),
+    "gelu": lambda t, x, w: t.gelu(x) * w[:50],
+    "matmul": lambda t, x, w: x.reshape(5, 10) @ w[:60].reshape(10, 6),
+}
+
+
+class Ours:
+    conv2d = staticmethod(lambda x, w, **k: x.conv2d(w, **k))
+    attention = staticmethod(lambda q, k, v: q.scaled_dot_product_attention(k, v, is_causal=True))
+    cross_entropy = staticmethod(lambda x: x.cross_entropy(Tensor([0, 1, 2, 3, 4] * 2), label_smoothing=.1))
+    max_pool2d = staticmethod(lambda x, k: x.max_pool2d(k))
+    layernorm = staticmethod(lambda x: x.layernorm())
+    gelu = staticmethod(lambda x: x.gelu())
+
+
+class Torchs:
+    conv2d = staticmethod(lambda x, w, **k: torch.nn.functional.conv2d(x, w, **k))
+    attention = staticmethod(lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))
+    cross_entropy = staticmethod(lambda x: torch.nn.functional.cross_entropy(x, torch.tensor([0, 1, 2, 3, 4] * 2), label_smoothing=.1))
+    max_pool2d = staticmethod(lambda x, k: torch.nn.functional.max_pool2d(x, k))
+    layernorm = staticmethod(lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]))
+    gelu = staticmethod(lambda x: torch.nn.functional.gelu(x, approximate="tanh"))
+
+
+@needs_torch
+@pytest.mark.parametrize("name", TORCH_CASES)
+def test_values_and_gradients_are_torchs(name):
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=50), rng.normal(size=72)
+    ours = [Tensor(a, requires_grad=True) for a in (x, w)]
+    theirs = [torch.tensor(a, requires_grad=True) for a in (x, w)]
+    y, wanted = TORCH_CASES[name](Ours, *ours), TORCH_CASES[name](Torchs, *theirs)
+    (y * y).sum().backward()
+    (wanted * wanted).sum().backward()
+    assert_close(y, wanted.detach().numpy(), 1e-6, 1e-7)
+    for a, b in zip(ours, theirs):
+        if b.grad is not None:
+            assert_close(a.grad, b.grad.numpy(), 1e-5, 1e-6)
+
+
+def test_dtype_of_gradients():
+    x = Tensor([1.0, 2.0], dtype="half", requires_grad=True)
+    (x.float() * 2).sum().backward()
+    assert x.grad.dtype == dtypes.half

@@ -1,0 +1,211 @@
+"""TinyJit: captured once, replayed with other arguments."""
+import gc
+import weakref
+
+import pytest
+
+import weft
+from weft import Context, GlobalCounters, JitError, Tensor, TinyJit, Variable, function
+
+
+def test_replays():
+    calls = []
+
+    @TinyJit
+    def f(x, scale):
+        calls.append(1)
+        return ((x * scale).sum() + x).realize()
+
+    for i in range(5):
+        assert f(Tensor([1.0, i]), Tensor(2.0)).tolist() == [2 * (1 + i) + 1, 2 * (1 + i) + i]
+    assert len(calls) == 2 and f.captured and f.kernels >= 1 and f.cnt == 2 and f.__doc__
+
+
+def test_results_do_not_share_memory():
+    f = TinyJit(lambda x: x + 1)
+    results = [f(Tensor([float(i)])) for i in range(5)]
+    assert [r.item() for r in results] == [1, 2, 3, 4, 5]
+
+
+def test_containers_and_keywords():
+    @TinyJit
+    def f(pair, *, table):
+        a, b = pair
+        return {"sum": a + table["c"], "parts": (b * 2, [b - 1])}, None
+
+    for i in range(4):
+        out, nothing = f((Tensor([i]), Tensor([10 * i])), table={"c": Tensor([5])})
+        assert out["sum"].tolist() == [i + 5] and nothing is None
+        assert out["parts"][0].tolist() == [20 * i] and out["parts"][1][0].tolist() == [10 * i - 1]
+
+
+def test_order_of_keywords_does_not_matter():
+    f = TinyJit(lambda a, b: a - b)
+    for _ in range(3):
+        assert f(a=Tensor([5]), b=Tensor([3])).item() == 2
+    assert f(b=Tensor([1]), a=Tensor([9])).item() == 8
+
+
+def test_state_is_read_and_written():
+    total = Tensor([0.0])
+    f = TinyJit(lambda x: total.assign(total + x).realize())
+    for i in range(5):
+        f(Tensor([float(i)]))
+    assert total.item() == 10
+    total.assign(Tensor([100.0]))
+    f(Tensor([1.0]))
+    assert total.item() == 101
+
+
+def test_variables():
+    n, data = Variable("n", 1, 8), Tensor.arange(8).float().realize()
+    f = TinyJit(lambda x, size: x.shrink(((0, size),)).sum())
+    for k in (2, 5, 3, 8):
+        assert f(data, n.bind(k)).item() == sum(range(k))
+
+
+def test_methods():
+    class Model:
+        def __init__(self, w):
+            self.w = Tensor([w])
+
+        @TinyJit
+        def step(self, x):
+            return self.w * x
+
+    m = Model(3.0)
+    assert [m.step(Tensor([float(i)])).item() for i in range(4)] == [0, 3, 6, 9]
+    with pytest.raises(JitError):
+        Model(4.0).step(Tensor([1.0]))  # another object is another function: jit it in __init__
+
+
+@pytest.mark.parametrize("wrong, text", [
+    (lambda f: f(Tensor([1.0, 2, 3]), 2), "shape"), (lambda f: f(Tensor([1, 2]), 2), "dtype|is i32"),
+    (lambda f: f(Tensor([1.0, 2]), 3), "constant|numbers|was"), (lambda f: f(Tensor([1.0, 2])), "structure|argument"),
+])
+def test_other_arguments_are_errors(wrong, text):
+    f = TinyJit(lambda x, k=2: x * k)
+    for _ in range(3):
+        f(Tensor([1.0, 2]), 2)
+    with pytest.raises((JitError, TypeError), match=text):
+        wrong(f)
+    assert f(Tensor([2.0, 2]), 2).tolist() == [4, 4]
+
+
+def test_what_a_capture_cannot_hold():
+    for body, text in [(lambda x: (x + 1).item(), "read|item|host|number"), (lambda x: 3, "returned"), (lambda x: object(), "returned")]:
+        f = TinyJit(body)
+        with pytest.raises((JitError, ValueError, RuntimeError), match=text):
+            for _ in range(3):
+                f(Tensor([1.0]))
+
+
+def test_the_same_tensor_twice_is_an_error():
+    f, x = TinyJit(lambda a, b: a + b), Tensor([1.0])
+    f(x, Tensor([1.0]))
+    with pytest.raises(JitError):
+        f(x, x)
+
+
+def test_errors_leave_it_usable():
+    fails = [True]
+
+    def body(x):
+        if fails[0]:
+            raise KeyError("from inside")
+        return x + 1
+    f = TinyJit(body)
+    for _ in range(3):
+        with pytest.raises(KeyError, match="from inside"):
+            f(Tensor([1.0]))
+    fails[0] = False
+    assert [f(Tensor([float(i)])).item() for i in range(4)] == [1, 2, 3, 4]
+
+
+def test_reset_and_off():
+    f = TinyJit(lambda x: x + 1)
+    for _ in range(3):
+        f(Tensor([1.0]))
+    f.reset()
+    assert not f.captured and f(Tensor([1.0, 2])).tolist() == [2, 3]
+    with Context(JIT=0):
+        calls = []
+        g = TinyJit(lambda x: calls.append(1) or x + 1)
+        for _ in range(4):
+            g(Tensor([1.0]))
+        assert len(calls) == 4
+
+
+def test_random_numbers_move_on():
+    f = TinyJit(lambda: Tensor.rand(4))
+    seen = {tuple(f().tolist()) for _ in range(5)}
+    assert len(seen) == 5
+
+
+def test_cycles_are_collected():
+    class Model:
+        def __init__(self):
+            self.w = Tensor([1.0])
+            self.step = TinyJit(self.forward)
+
+        def forward(self, x):
+            return x * self.w
+
+    m = Model()
+    for _ in range(3):
+        m.step(Tensor([2.0]))
+    gone = weakref.ref(m)
+    del m
+    gc.collect()
+    assert gone() is None
+
+
+def test_function_is_a_call():
+    @function
+    def f(x):
+        return x * 2
+
+    @function(precompile=True)
+    def g(x):
+        return f(x) + 1
+    assert g(Tensor([2])).item() == 5 and f.__name__ == "f"
+    with pytest.raises(NotImplementedError):
+        function(f, grad_fxn=lambda: None)
+
+
+def test_counters_and_context():
+    GlobalCounters.reset()
+    (Tensor([1.0, 2.0]) + 1).realize()
+    assert GlobalCounters.kernel_count == 1 and GlobalCounters.global_ops > 0 and GlobalCounters.mem_used > 0
+    with pytest.raises(AttributeError):
+        GlobalCounters.nonsense
+    with pytest.raises(KeyError, match="NONSENSE"):
+        Context(NONSENSE=1)
+    before = weft._core.option("DEBUG")
+    with Context(DEBUG=0, BEAM=2):
+        pass
+    assert weft._core.option("DEBUG") == before
+
+
+def test_getenv(monkeypatch):
+    monkeypatch.setenv("SOME_NUMBER_OF_TESTS", "7")
+    assert weft.getenv("SOME_NUMBER_OF_TESTS") == 7 and weft.getenv("NOT_THERE_AT_ALL", 3) == 3
+
+
+def test_threads():
+    import threading
+    failures = []
+
+    def work(seed):
+        try:
+            for i in range(30):
+                t = Tensor([float(seed), float(i)])
+                assert ((t * 2).sum() + 1).item() == 2 * (seed + i) + 1
+        except BaseException as error:
+            failures.append(error)
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures

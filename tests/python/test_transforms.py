@@ -1,0 +1,95 @@
+"""vmap, grad and the like: laws, and NumPy where there is a closed form."""
+import numpy as np
+import pytest
+
+import weft
+from weft import Tensor, dtypes
+
+
+def near(a, b, tolerance=1e-5):
+    np.testing.assert_allclose(a.numpy(), b.numpy() if isinstance(b, Tensor) else b, rtol=tolerance,
+                               atol=tolerance)
+
+
+FUNCTIONS = [
+    lambda x: (x * x).sum(),
+    lambda x: x.softmax(-1),
+    lambda x: x @ x.T,
+    lambda x: x.relu().cumsum(0),
+    lambda x: x[1:, ::2].max(axis=0),
+    lambda x: (x.reshape(2, 6).permute(1, 0), x.mean()),
+]
+
+
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_vmap_is_a_loop(f):
+    Tensor.manual_seed(1)
+    x = Tensor.randn(5, 3, 4)
+    got = weft.vmap(f)(x)
+    each = [f(x[i]) for i in range(5)]
+    if isinstance(got, tuple):
+        for k, g in enumerate(got):
+            near(g, Tensor.stack(*[e[k] for e in each]))
+    else:
+        near(got, Tensor.stack(*each))
+
+
+def test_per_example_gradients():
+    w, x, y = Tensor.randn(3, 2), Tensor.randn(8, 3), Tensor.randn(8, 2)
+
+    def loss(w, x, y):
+        return ((x.reshape(1, 3) @ w).reshape(2) - y).square().sum()
+    each = weft.vmap(weft.grad(loss), in_axes=(None, 0, 0))(w, x, y)
+    assert each.shape == (8, 3, 2)
+    error = x.numpy() @ w.numpy() - y.numpy()
+    near(each, 2 * x.numpy()[:, :, None] * error[:, None, :], 1e-4)
+
+
+def test_jvp_and_vjp_are_dual():
+    x, v = Tensor.randn(4, 3), Tensor.randn(4, 3)
+    y, moved = weft.jvp(lambda t: t.tanh() @ t.T, [x], [v])
+    u = Tensor.randn(*y.shape)
+    same, pull = weft.vjp(lambda t: t.tanh() @ t.T, x)
+    near(y, same)
+    near((u * moved).sum(), (pull(u)[0] * v).sum(), 1e-4)
+
+
+def test_jacobian_and_hessian():
+    m = Tensor.randn(4, 4)
+    x = Tensor.randn(4)
+    near(weft.jacobian(lambda v: m @ v)(x), m)
+    near(weft.hessian(lambda v: v.dot(m @ v))(x), m.numpy() + m.numpy().T)
+
+
+def test_value_and_grad_of_several():
+    a, b = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    value, (da, db) = weft.value_and_grad(lambda p, q: (p * q).sum(), argnums=(0, 1))(a, b)
+    assert value.item() == 11
+    near(da, [3, 4])
+    near(db, [1, 2])
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="slices"):
+        weft.vmap(lambda a, b: a + b)(Tensor.ones(3), Tensor.ones(4))
+    with pytest.raises(TypeError, match="floating-point"):
+        weft.vjp(lambda t: t, Tensor([1, 2]))
+    with pytest.raises(ZeroDivisionError):
+        weft.vmap(lambda t: 1 / 0)(Tensor.ones(3))
+
+
+@pytest.mark.parametrize("dtype", dtypes.fp8s)
+def test_8_bit_floats(dtype):
+    codes = Tensor(bytes(range(256))).bitcast(dtype)
+    values = codes.cast(dtypes.float32)
+    back = values.cast(dtype).cast(dtypes.float32)
+    np.testing.assert_array_equal(values.numpy(), back.numpy())
+    assert (codes + 1.0).dtype == dtype
+    assert (codes + Tensor([1.0], dtype=dtypes.half)).dtype == dtypes.half
+    torch = pytest.importorskip("torch")
+    kind = getattr(torch, dtype.name)
+    expected = torch.arange(256, dtype=torch.uint8).view(kind).to(torch.float32).numpy()
+    np.testing.assert_array_equal(values.numpy(), expected)
+    x = np.random.default_rng(0).normal(0, 100, 5000).astype(np.float32)
+    theirs = torch.tensor(x).to(kind).to(torch.float32).numpy()
+    np.testing.assert_array_equal(Tensor(x).cast(dtype).cast(dtypes.float32).numpy(), theirs)

@@ -1,0 +1,79 @@
+// Memory that is somebody else's: read where it lies, never written, given back.
+#include <array>
+
+#include "tests/run/fixture.h"
+#include "weft/run/replay.h"
+
+namespace weft {
+namespace {
+
+class Borrowed : public RunTest {
+ protected:
+  using Owner = std::shared_ptr<std::array<float, 3>>;
+
+  StorageRef borrow(const Owner& owner) {
+    Graph::Building building(g);
+    Device& device = context.get<DeviceTable>().default_device();
+    auto buffer = Buffer::borrow(device, owner->data(), sizeof(*owner), owner);
+    const NodeRef dims[] = {g.index(3)};
+    return std::make_shared<Storage>(
+        context, context.get<BufferTable>().add(buffer, DType::F32, dims, device.id()));
+  }
+  void add(const StorageRef& s, const StorageRef& x) {
+    assign(s, [&] { return g.add(s->value(), x->value()); });
+  }
+};
+
+TEST_F(Borrowed, IsReadWhereItLies) {
+  const Owner owner(new std::array<float, 3>{1, 2, 3});
+  const int64_t before = memory().stats().live_bytes;
+  const StorageRef s = borrow(owner);
+  EXPECT_EQ(memory().stats().live_bytes, before);
+  (*owner)[0] = 7;
+  EXPECT_EQ(read(s), (Floats{7, 2, 3}));
+}
+
+TEST_F(Borrowed, IsNeverWrittenInPlace) {
+  const Owner owner(new std::array<float, 3>{1, 2, 3});
+  const StorageRef s = borrow(owner), x = from({10, 10, 10});
+  for (int i = 0; i < 3; ++i) {
+    add(s, x);
+    run({s});
+  }
+  EXPECT_EQ(read(s), (Floats{31, 32, 33}));
+  EXPECT_EQ(*owner, (std::array<float, 3>{1, 2, 3}));
+}
+
+TEST_F(Borrowed, IsNotWrittenByAReplay) {
+  const Owner owner(new std::array<float, 3>{1, 2, 3});
+  const StorageRef own = from({0, 0, 0}), x = from({10, 10, 10});
+  std::unique_ptr<Replay> replay;
+  {
+    const ReplayArgument arguments[] = {{"s", own}, {"x", x}};
+    CaptureScope capture(context, arguments);
+    add(own, x);
+    run({own});
+    replay = capture.finish({});
+  }
+  const StorageRef s = borrow(owner);
+  const ReplayArgument arguments[] = {{"s", s}, {"x", x}};
+  for (int i = 0; i < 3; ++i) replay->run(arguments);
+  EXPECT_EQ(read(s), (Floats{31, 32, 33}));
+  EXPECT_EQ(*owner, (std::array<float, 3>{1, 2, 3}));
+}
+
+TEST_F(Borrowed, IsGivenBackWithItsLastReader) {
+  Owner owner(new std::array<float, 3>{1, 2, 3});
+  const std::weak_ptr<std::array<float, 3>> watch = owner;
+  StorageRef s = borrow(owner);
+  owner.reset();
+  StorageRef reader = lazy([&] { return g.add(s->value(), num(1)); });
+  s.reset();
+  collect_garbage(context);
+  EXPECT_EQ(read(reader), (Floats{2, 3, 4}));
+  collect_garbage(context);
+  EXPECT_TRUE(watch.expired());
+}
+
+}  // namespace
+}  // namespace weft

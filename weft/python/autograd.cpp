@@ -1,0 +1,104 @@
+// Gradients: leaves, backward(), gradient().
+
+#include "weft/base/error.h"
+#include "weft/graph/node_map.h"
+#include "weft/python/bindings.h"
+#include "weft/tensor/access.h"
+
+namespace weft::python {
+
+namespace {
+
+/// True: asked for. False: never. None: where a loss depends on none that asked.
+nb::object requires_grad(const Tensor& x) {
+  if (x.requires_grad()) return nb::bool_(true);
+  if (x.cell()->offered == false) return nb::bool_(false);
+  return nb::none();
+}
+
+Tensor& set_requires_grad(Tensor& x, std::optional<bool> on) {
+  if (on == true) return x.requires_grad_(true, CallSite());
+  if (x.requires_grad()) x.requires_grad_(false, CallSite());
+  offer_leaf(x, on.value_or(is_float(x.dtype())));
+  return x;
+}
+
+nb::object gradient_of(const Tensor& x) {
+  const Tensor g = x.grad();
+  return g.defined() ? nb::cast(g) : nb::none();
+}
+
+void set_gradient(Tensor& x, const Tensor* g) {
+  if (g)
+    x.set_grad(*g, python_call_site());
+  else
+    x.zero_grad();
+}
+
+void backward(const Tensor& x, const Tensor* gradient) {
+  if (gradient)
+    x.backward(*gradient, CallSite());
+  else
+    x.backward(CallSite());
+}
+
+/// A gradient of 0 where there is no path would hide that a tensor was realized in between.
+void require_path(const Tensor& x, const std::vector<Tensor>& targets) {
+  NodeMap<bool> reached;
+  for (NodeRef n : Toposort(x.node())) reached[n] = true;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (!reached.contains(targets[i].node()))
+      fail("gradient.path",
+           "this was not computed from target {} of shape {}, or its history is gone because "
+           "something in between was realized (numpy(), item(), realize()); "
+           "materialize_grads=True gives zeros",
+           i, targets[i].dims().text());
+}
+
+std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const Tensor* gradient,
+                              bool materialize) {
+  std::vector<Tensor> wanted;
+  for (nb::handle t : targets) wanted.push_back(nb::cast<Tensor>(t));
+  if (!materialize) require_path(x, wanted);
+  return gradient ? x.gradient(wanted, *gradient, CallSite()) : x.gradient(wanted, CallSite());
+}
+
+template <class F>
+auto returning_self(F f) {
+  return [f](nb::object self, bool on) {
+    f(*nb::inst_ptr<Tensor>(self), on);
+    return self;
+  };
+}
+
+}  // namespace
+
+void bind_autograd(TensorClass& c) {
+  c.def_prop_rw("grad", gradient_of, set_gradient, nb::arg("gradient").none(),
+                nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
+                "The gradient that backward() filled, or None.");
+  c.def_prop_rw(
+      "requires_grad", requires_grad,
+      [](Tensor& x, std::optional<bool> on) { set_requires_grad(x, on); }, nb::arg("on").none(),
+      nb::for_getter(nb::sig("def requires_grad(self) -> bool | None")),
+      "True: backward() fills grad. False: never. None, the default: where the loss depends on no "
+      "tensor that says True.");
+  method(c, "requires_grad_", returning_self([](Tensor& x, bool on) { set_requires_grad(x, on); }),
+         nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
+         "requires_grad"_a = true, "Sets requires_grad.");
+  method(c, "is_param_", returning_self([](Tensor& x, bool on) { set_requires_grad(x, on); }),
+         nb::sig("def is_param_(self, is_param: bool = True) -> Tensor"), "is_param"_a = true,
+         "is_param_(False): neither backward() nor an optimizer touches this tensor.");
+  method(
+      c, "backward", backward, "gradient"_a = nb::none(),
+      "Adds d this / d leaf to the grad of every leaf that this depends on, lazily. Leaves are the "
+      "tensors with requires_grad=True; where there are none, all floats made from data, of zeros "
+      "or at random.");
+  method(c, "gradient", gradients, "targets"_a, "gradient"_a = nb::none(),
+         "materialize_grads"_a = false,
+         "d this / d target for each, as differentiable tensors. Where there is no path: a "
+         "ValueError, or zeros with materialize_grads=True.");
+  method(c, "detach", plain(&Tensor::detach), "The same values; gradients stop here.");
+}
+
+}  // namespace weft::python

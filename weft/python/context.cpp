@@ -1,0 +1,98 @@
+// Options, devices, counters, training: what is global in Python.
+#include "weft/python/context.h"
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/version.h"
+#include "weft/device/device.h"
+#include "weft/python/bindings.h"
+#include "weft/run/realize.h"
+#include "weft/run/stats.h"
+
+namespace weft::python {
+
+namespace {
+
+/// "CPU:X86:1" is "CPU:1" where "CPU" opens "CPU:X86".
+std::string short_name(std::string name) {
+  const std::string usual = Context::current().get<DeviceTable>().open("CPU").name();
+  if (name.starts_with(usual)) name.replace(0, usual.size(), "CPU");
+  return name;
+}
+
+std::string canonical(const std::string& name) {
+  return short_name(Context::current().get<DeviceTable>().open(name).name());
+}
+
+void set_default_device(const std::string& name) {
+  Context& context = Context::current();
+  context.get<DeviceTable>().open(name);  // complains before anything changes
+  context.mutable_options().dev = name;
+}
+
+std::vector<std::string> available_devices() {
+  std::vector<std::string> names;
+  for (const DeviceInfo& d : Context::current().get<DeviceTable>().probe())
+    if (d.available) names.push_back(short_name(d.name));
+  return names;
+}
+
+/// The value of an option by its name without WEFT_, as text that set() takes.
+std::string option(const std::string& name) {
+  const Options& o = Context::current().options();
+#define INT(NAME, field, ...) \
+  if (name == #NAME) return std::to_string(o.field);
+#define BOOL(NAME, field, ...) INT(NAME, field)
+#define BYTES(NAME, field, ...) INT(NAME, field)
+#define TEXT(NAME, field, ...) \
+  if (name == #NAME) return o.field;
+#define SYSTEM(NAME, field, doc) TEXT(NAME, field)
+#include "weft/base/options.def"
+  fail("context.options", "there is no option {}", name);
+}
+
+void set_option(const std::string& name, const std::string& value) {
+  Context::current().mutable_options().set(name, value);
+}
+
+nb::dict stats() {
+  const RunStats s = run_stats(Context::current());
+  nb::dict d;
+  d["realizes"] = s.realizes;
+  d["replays"] = s.replays;
+  d["kernels"] = s.kernels;
+  d["copies"] = s.copies;
+  d["flops"] = s.flops;
+  d["bytes"] = s.bytes;
+  d["seconds"] = s.seconds;
+  d["compile_seconds"] = s.compile_seconds;
+  d["memory_live"] = s.memory_live;
+  d["memory_peak"] = s.memory_peak;
+  return d;
+}
+
+}  // namespace
+
+std::string device_name(const Tensor& x) { return short_name(x.device()); }
+
+void bind_context(nb::module_& m) {
+  m.attr("__version__") = kVersion;
+  m.def("set_package_folder", set_package_folder, "folder"_a);
+  m.def("default_device",
+        [] { return short_name(Context::current().get<DeviceTable>().default_device().name()); });
+  m.def("set_default_device", set_default_device, "name"_a);
+  m.def("canonical_device", canonical, "name"_a);
+  m.def("available_devices", available_devices);
+  m.def("option", option, "name"_a);
+  m.def("set_option", set_option, "name"_a, "value"_a);
+  m.def("stats", stats);
+  m.def("reset_stats", [] { reset_run_stats(Context::current()); });
+  m.def(
+      "collect_garbage", [] { collect_garbage(Context::current()); },
+      "Frees graph nodes and memory that nothing alive refers to.",
+      nb::call_guard<nb::gil_scoped_release>());
+  m.def("is_training", &is_training);
+  m.def("set_training", &set_training, "on"_a);
+}
+
+}  // namespace weft::python

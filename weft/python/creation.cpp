@@ -1,0 +1,298 @@
+// Tensors from data, constants, sequences and random numbers.
+
+#include "weft/python/creation.h"
+#include "weft/base/context.h"
+#include "weft/python/bindings.h"
+#include "weft/python/data.h"
+#include "weft/run/active_capture.h"
+#include "weft/tensor/access.h"
+#include "weft/tensor/distributions.h"
+
+namespace weft::python {
+
+Tensor placed(Tensor t, const Placement& where) {
+  if (where.device) t = t.to(*where.device, CallSite());
+  if (where.requires_grad.has_value()) {
+    if (*where.requires_grad)
+      t.requires_grad_(true, CallSite());
+    else
+      offer_leaf(t, false);
+    return t;
+  }
+  // A leaf made while capturing would be one of the capture alone.
+  const bool whole = is_float(t.dtype()) && !t.is_view();
+  if (where.distinct && whole && !active_capture(t.context())) offer_leaf(t, true);
+  return t;
+}
+
+Dims dims_of_args(const nb::args& args) {
+  Dims dims;
+  PyObject* from = args.size() == 1 ? nb::handle(args[0]).ptr() : args.ptr();
+  if (!to_dims(from, dims))
+    throw nb::type_error("sizes are ints or bound Variables: (2, 3), or 2, 3");
+  return dims;
+}
+
+namespace {
+
+DType float_or(std::optional<DType> given) { return given.value_or(default_dtypes().floats); }
+DType int_or(std::optional<DType> given) { return given.value_or(default_dtypes().ints); }
+
+DType dtype_of(const Scalar& s) {
+  if (s.is_bool()) return DType::Bool;
+  if (s.is_float()) return default_dtypes().floats;
+  return bits(s.default_dtype()) == 64 ? s.default_dtype() : default_dtypes().ints;
+}
+
+/// Constants of floats have memory of their own: equal constants would be one leaf. Virtual ones
+/// (buffer=False, sizes that are no numbers, inside of a capture) take no memory and fold.
+Tensor filled(const Dims& shape, const Scalar& value, DType dtype, bool buffer,
+              const Placement& where) {
+  const bool is_virtual =
+      !buffer || !is_float(dtype) || !shape.is_static() || active_capture(Context::current());
+  Placement place = where;
+  place.distinct = !is_virtual;
+  if (is_virtual) return placed(Tensor::full(shape, value, dtype, CallSite()), place);
+  for (const Dim& d : shape)
+    if (d.value() < 0) return Tensor::full(shape, value, dtype, CallSite());  // its error
+  const auto size = static_cast<size_t>(bits(dtype) / 8);
+  std::vector<std::byte> bytes(static_cast<size_t>(shape.product().value()) * size);
+  std::byte one[8];
+  value.as(dtype).store(one);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = one[i % size];
+  return placed(Tensor::from_bytes(bytes, dtype, shape, CallSite()), place);
+}
+
+Placement on(std::optional<std::string> device, std::optional<bool> requires_grad,
+             bool distinct = true) {
+  return {std::move(device), requires_grad, distinct};
+}
+
+void init(Tensor* self, nb::handle data, std::optional<std::string> device,
+          std::optional<DType> dtype, std::optional<bool> requires_grad) {
+  const PythonSite site;
+  new (self) Tensor(placed(tensor_from_object(data.ptr(), dtype),
+                           on(std::move(device), requires_grad, !tensor_in(data.ptr()))));
+}
+
+// What all makers take after their own arguments.
+#define WEFT_PLACE std::optional<std::string> device, std::optional<bool> requires_grad
+#define WEFT_PLACE_ARGS "device"_a = nb::none(), "requires_grad"_a = nb::none()
+
+void bind_filled(TensorClass& c) {
+  static_method(
+      c, "full",
+      [](const Dims& shape, const Scalar& value, std::optional<DType> dtype, WEFT_PLACE,
+         bool buffer) {
+        return filled(shape, value, dtype.value_or(dtype_of(value)), buffer,
+                      on(device, requires_grad));
+      },
+      "shape"_a, "fill_value"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "buffer"_a = true,
+      "A tensor of one value. With buffer=False it takes no memory and is no leaf of backward().");
+  const auto named = [&c](const char* name, int value, const char* doc) {
+    static_method(
+        c, name,
+        [value](const nb::args& shape, std::optional<DType> dtype, WEFT_PLACE, bool buffer) {
+          return filled(dims_of_args(shape), value, float_or(dtype), buffer,
+                        on(device, requires_grad));
+        },
+        "shape"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "buffer"_a = true, doc);
+  };
+  named("zeros", 0, "All 0: zeros(2, 3) or zeros((2, 3)).");
+  named("ones", 1, "All 1.");
+  named("empty", 0, "Contents are unspecified (zeros today).");
+}
+
+void bind_like(TensorClass& c) {
+  const auto like = [](const Tensor& x, const Scalar& value, std::optional<DType> dtype,
+                       const Placement& where, bool buffer) {
+    Placement there = where;
+    if (!there.device && x.node()->device != 0) there.device = x.device();
+    return filled(x.dims(), value, dtype.value_or(x.dtype()), buffer, there);
+  };
+  method(
+      c, "full_like",
+      [like](const Tensor& x, const Scalar& value, std::optional<DType> dtype, WEFT_PLACE,
+             bool buffer) { return like(x, value, dtype, on(device, requires_grad), buffer); },
+      "fill_value"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "buffer"_a = true,
+      "This one's shape and dtype, filled.");
+  const auto named = [&c, like](const char* name, int value) {
+    method(
+        c, name,
+        [like, value](const Tensor& x, std::optional<DType> dtype, WEFT_PLACE, bool buffer) {
+          return like(x, value, dtype, on(device, requires_grad), buffer);
+        },
+        "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "buffer"_a = true,
+        "This one's shape and dtype, filled.");
+  };
+  named("zeros_like", 0);
+  named("ones_like", 1);
+  named("empty_like", 0);
+}
+
+void bind_sequences(TensorClass& c) {
+  static_method(
+      c, "arange",
+      [](const nb::object& start, const nb::object& stop, const Scalar& step,
+         std::optional<DType> dtype, WEFT_PLACE) {
+        const Placement where = on(device, requires_grad, false);
+        Dim size;
+        if (stop.is_none() && to_dim(start.ptr(), size) && !size.is_static())
+          return placed(Tensor::arange(size, int_or(dtype), CallSite()), where);
+        const Scalar first = stop.is_none() ? Scalar(0) : nb::cast<Scalar>(start);
+        const Scalar last = nb::cast<Scalar>(stop.is_none() ? start : stop);
+        const Tensor t = Tensor::arange(first, last, step, CallSite());
+        const bool whole = !is_float(t.dtype());
+        return placed(t.cast(dtype.value_or(whole ? int_or({}) : float_or({}))), where);
+      },
+      "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
+      "start, start + step, ... before stop; arange(3) is [0, 1, 2]. Takes no memory.");
+  static_method(
+      c, "linspace",
+      [](double start, double stop, int64_t steps, std::optional<DType> dtype, WEFT_PLACE) {
+        return placed(Tensor::linspace(start, stop, steps, float_or(dtype), CallSite()),
+                      on(device, requires_grad, false));
+      },
+      "start"_a, "stop"_a, "steps"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
+      "steps numbers evenly spaced from start to stop, both included.");
+  static_method(
+      c, "eye",
+      [](const Dim& n, std::optional<Dim> m, std::optional<DType> dtype, WEFT_PLACE) {
+        return placed(Tensor::eye(n, m.value_or(n), float_or(dtype), CallSite()),
+                      on(device, requires_grad, false));
+      },
+      "n"_a, "m"_a = nb::none(), "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
+      "(n, m): 1 where row and column are equal, else 0. Takes no memory.");
+}
+
+// ---- random numbers
+
+void bind_shaped(TensorClass& c) {
+  const auto shaped = [&c](const char* name, auto make, const char* doc) {
+    static_method(
+        c, name,
+        [make](const nb::args& shape, std::optional<DType> dtype, WEFT_PLACE) {
+          return placed(make(dims_of_args(shape), float_or(dtype)), on(device, requires_grad));
+        },
+        "shape"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, doc);
+  };
+  shaped(
+      "rand", [](const Dims& s, DType d) { return Tensor::rand(s, d, CallSite()); },
+      "Uniform in [0, 1).");
+  shaped(
+      "randn", [](const Dims& s, DType d) { return Tensor::randn(s, d, CallSite()); },
+      "Normal, mean 0 and variance 1 (Box and Muller 1958).");
+  shaped(
+      "glorot_uniform",
+      [](const Dims& s, DType d) { return Tensor::glorot_uniform(s, CallSite()).cast(d); },
+      "Uniform for symmetric activations (Glorot and Bengio 2010).");
+  shaped(
+      "scaled_uniform",
+      [](const Dims& s, DType d) { return scaled_uniform(s, CallSite()).cast(d); },
+      "Uniform in [-1, 1) / sqrt(number of elements).");
+}
+
+void bind_distributions(TensorClass& c) {
+  static_method(
+      c, "randint",
+      [](const nb::args& shape, int64_t low, int64_t high, std::optional<DType> dtype, WEFT_PLACE) {
+        return placed(Tensor::randint(low, high, dims_of_args(shape), int_or(dtype), CallSite()),
+                      on(device, requires_grad));
+      },
+      "shape"_a, "low"_a = 0, "high"_a = 10, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
+      "Integers in [low, high).");
+  static_method(
+      c, "uniform",
+      [](const nb::args& shape, double low, double high, std::optional<DType> dtype, WEFT_PLACE) {
+        return placed(Tensor::uniform(dims_of_args(shape), low, high, float_or(dtype), CallSite()),
+                      on(device, requires_grad));
+      },
+      "shape"_a, "low"_a = 0.0, "high"_a = 1.0, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
+      "Uniform in [low, high).");
+  static_method(
+      c, "normal",
+      [](const nb::args& shape, double mean, double std, std::optional<DType> dtype, WEFT_PLACE) {
+        return placed(Tensor::normal(dims_of_args(shape), mean, std, float_or(dtype), CallSite()),
+                      on(device, requires_grad));
+      },
+      "shape"_a, "mean"_a = 0.0, "std"_a = 1.0, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
+      "Normal with this mean and standard deviation.");
+  static_method(
+      c, "randperm",
+      [](int64_t n, std::optional<DType> dtype, WEFT_PLACE) {
+        return placed(Tensor::randperm(n, int_or(dtype), CallSite()), on(device, requires_grad));
+      },
+      "n"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "0 to n - 1 in random order.");
+}
+
+/// Of distributions.h: what tinygrad has.
+void bind_samples(TensorClass& c) {
+  method(
+      c, "multinomial",
+      [](const Tensor& weights, int64_t samples, bool replacement) {
+        return multinomial(weights, samples, replacement, CallSite());
+      },
+      "num_samples"_a = 1, "replacement"_a = false,
+      "int32 class numbers drawn by these weights, (classes) or (rows, classes).");
+  method(
+      c, "bernoulli", [](const Tensor& p) { return bernoulli(p, CallSite()); },
+      "1 with probability this, else 0.");
+  static_method(
+      c, "random_bits",
+      [](const nb::args& shape) { return random_bits(dims_of_args(shape), CallSite()); }, "shape"_a,
+      "uint32: 32 random bits for each element.");
+}
+
+void bind_kaiming(TensorClass& c) {
+  using Make = Tensor (*)(const Dims&, double, CallSite);
+  const auto kaiming = [&c](const char* name, Make make) {
+    static_method(
+        c, name,
+        [make](const nb::args& shape, double a, std::optional<DType> dtype, WEFT_PLACE) {
+          return placed(make(dims_of_args(shape), a, CallSite()).cast(float_or(dtype)),
+                        on(device, requires_grad));
+        },
+        "shape"_a, "a"_a = 0.01, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
+        "For layers with leaky_relu of slope a (He et al. 2015).");
+  };
+  kaiming("kaiming_uniform", &Tensor::kaiming_uniform);
+  kaiming("kaiming_normal", &Tensor::kaiming_normal);
+}
+
+}  // namespace
+
+void bind_creation(TensorClass& c) {
+  c.def("__init__", init, "data"_a = nb::none(), "device"_a = nb::none(), "dtype"_a = nb::none(),
+        "requires_grad"_a = nb::none());
+  bind_filled(c);
+  bind_like(c);
+  bind_sequences(c);
+}
+
+void bind_random(TensorClass& c) {
+  static_method(
+      c, "manual_seed", [](uint64_t seed) { Tensor::manual_seed(seed); }, "seed"_a = 0,
+      "Starts the sequence of random numbers anew.");
+  bind_shaped(c);
+  bind_distributions(c);
+  bind_kaiming(c);
+  bind_samples(c);
+  const auto like = [&c](const char* name, auto make) {
+    method(
+        c, name,
+        [make](const Tensor& x, std::optional<DType> dtype, WEFT_PLACE) {
+          return placed(make(x.dims(), dtype.value_or(x.dtype())), on(device, requires_grad));
+        },
+        "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "Random numbers of this one's shape and dtype.");
+  };
+  like("rand_like", [](const Dims& s, DType d) { return Tensor::rand(s, d, CallSite()); });
+  like("randn_like", [](const Dims& s, DType d) { return Tensor::randn(s, d, CallSite()); });
+  method(c, "dropout", plain(&Tensor::dropout), "p"_a = 0.5,
+         "While training (Tensor.train()): 0 with probability p, else this / (1 - p). Otherwise "
+         "this.");
+}
+
+#undef WEFT_PLACE
+#undef WEFT_PLACE_ARGS
+
+}  // namespace weft::python

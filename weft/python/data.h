@@ -1,0 +1,45 @@
+// Data of the host as tensors: numbers, nested lists, everything with Python's buffer protocol.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "weft/tensor/tensor.h"
+
+namespace weft::python {
+
+/// A copy of any Python object that holds numbers; weft::Error and Python's errors for what does
+/// not.
+Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype);
+/// A copy of a bytes-like object or array; strides of any kind.
+Tensor tensor_from_buffer(PyObject* from, std::optional<DType> dtype);
+/// The elements of a file, mapped.
+Tensor tensor_from_file(const std::string& path, DType dtype);
+
+/// A tensor of memory that somebody else owns, used without a copy where elements lie in order and
+/// aligned. weft never writes to it.
+Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> shape,
+                       std::shared_ptr<const void> owner);
+/// A copy of elements with these strides, in elements.
+Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,
+                      std::span<const int64_t> strides);
+
+/// The struct format of a dtype's elements, null where Python has none (bf16), and back.
+const char* buffer_format(DType d);
+std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize);
+
+/// One element as a Python number.
+PyObject* python_number(Value v);
+
+/// What dtype=None means for floats and integers; per context.
+struct DefaultDTypes {
+  DType floats = kDefaultFloat, ints = kDefaultInt;
+};
+DefaultDTypes& default_dtypes();
+
+}  // namespace weft::python

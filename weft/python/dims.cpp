@@ -1,0 +1,57 @@
+// Variable and Dim: sizes that are chosen per run.
+#include <nanobind/operators.h>
+
+#include "weft/python/bindings.h"
+
+namespace weft::python {
+
+namespace {
+
+/// The arithmetic of sizes; a result that is a number is an int.
+template <class F>
+void arithmetic(nb::class_<DimObject>& c, const char* name, const char* reflected, F f) {
+  const auto forward = [f](const DimObject& a, const Dim& b) { return f(a.dim, b); };
+  const auto backward = [f](const DimObject& a, const Dim& b) { return f(b, a.dim); };
+  c.def(name, forward, nb::is_operator());
+  c.def(reflected, backward, nb::is_operator());
+}
+
+/// The number behind a bound size.
+int64_t bound_value(const DimObject& d) {
+  return Tensor::arange(d.dim + 1).shrink({{d.dim, d.dim + 1}}).item<int64_t>();
+}
+
+}  // namespace
+
+void bind_dims(nb::module_& m) {
+  nb::class_<DimObject> d(m, "Dim", "A size that is an expression of bound Variables.");
+  arithmetic(d, "__add__", "__radd__", [](const Dim& a, const Dim& b) { return a + b; });
+  arithmetic(d, "__sub__", "__rsub__", [](const Dim& a, const Dim& b) { return a - b; });
+  arithmetic(d, "__mul__", "__rmul__", [](const Dim& a, const Dim& b) { return a * b; });
+  arithmetic(d, "__floordiv__", "__rfloordiv__", [](const Dim& a, const Dim& b) { return a / b; });
+  arithmetic(d, "__mod__", "__rmod__", [](const Dim& a, const Dim& b) { return a % b; });
+  d.def(
+      "__eq__", [](const DimObject& a, const Dim& b) { return a.dim == b; }, nb::is_operator(),
+      "Provably equal.");
+  d.def("__hash__", [](const DimObject& a) { return std::hash<const void*>()(a.dim.node()); });
+  d.def("__repr__", [](const DimObject& a) { return a.dim.text(); });
+  d.def("__int__", bound_value, "The number that its Variables are bound to.");
+  d.def_prop_ro("vmin", [](const DimObject& a) { return a.dim.min(); });
+  d.def_prop_ro("vmax", [](const DimObject& a) { return a.dim.max(); });
+
+  nb::class_<Variable> v(m, "Variable",
+                         "A named size that is chosen per run: n = Variable(\"n\", 1, 10); "
+                         "x.shrink(((0, n.bind(3)),)).\n"
+                         "Kernels are compiled once for all values from min to max.");
+  v.def(
+      "__init__",
+      [](Variable* self, const std::string& name, int64_t min, int64_t max, int64_t multiple_of) {
+        new (self) Variable(name, min, max, multiple_of, python_call_site());
+      },
+      "name"_a, "min"_a, "max"_a, "multiple_of"_a = 1);
+  method(
+      v, "bind", [](const Variable& x, int64_t value) { return x.bind(value, CallSite()); },
+      "value"_a, "This size with its value; a ValueError outside of [min, max].");
+}
+
+}  // namespace weft::python

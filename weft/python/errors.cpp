@@ -1,0 +1,76 @@
+// Which exception of Python an error of weft is.
+#include <nanobind/nanobind.h>
+
+#include "weft/base/exceptions.h"
+#include "weft/python/bindings.h"
+
+namespace weft::python {
+
+namespace {
+
+/// Exceptions that are ours, made when the module is.
+PyObject* jit_error = nullptr;
+PyObject* device_error = nullptr;
+PyObject* internal_error_type = nullptr;
+
+struct Row {
+  std::string_view code;  // the whole code, or a tag
+  PyObject** type;
+};
+/// Looked at first; the kind decides about all others.
+const Row kByCode[] = {
+    {"jit", &jit_error},
+    {"file.missing", &PyExc_FileNotFoundError},
+    {"file.read", &PyExc_OSError},
+    {"file.write", &PyExc_OSError},
+};
+/// In the order of ErrorKind.
+PyObject** const kByKind[] = {&PyExc_ValueError,   &PyExc_TypeError,   &PyExc_IndexError,
+                              &PyExc_RuntimeError, &PyExc_MemoryError, &device_error,
+                              &internal_error_type};
+
+PyObject* type_of(const Error& error) {
+  for (const Row& r : kByCode)
+    if (r.code == error.code() || r.code == error.tag()) return *r.type;
+  return *kByKind[static_cast<size_t>(error.kind())];
+}
+
+/// Raises it with its text, and its stable code as an attribute.
+void raise(const Error& error) {
+  PyObject* type = type_of(error);
+  PyObject* exception = PyObject_CallFunction(type, "s", error.what());
+  if (!exception) return;
+  PyObject* code = PyUnicode_FromString(error.code().c_str());
+  if (code) PyObject_SetAttrString(exception, "code", code);
+  Py_XDECREF(code);
+  PyErr_SetObject(type, exception);
+  Py_DECREF(exception);
+}
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    raise(error);
+  }
+}
+
+PyObject* new_type(nb::module_& m, const char* name, const char* doc) {
+  const std::string whole = std::string("weft.") + name;
+  PyObject* type = PyErr_NewExceptionWithDoc(whole.c_str(), doc, PyExc_RuntimeError, nullptr);
+  if (!type) throw nb::python_error();
+  m.attr(name) = nb::borrow(type);
+  return type;
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& m) {
+  jit_error =
+      new_type(m, "JitError", "A call of a captured function that a replay would get wrong.");
+  device_error = new_type(m, "DeviceError", "A call into a driver or library that failed.");
+  internal_error_type = new_type(m, "InternalError", "A bug of weft: please report it.");
+  nb::register_exception_translator(translate, nullptr);
+}
+
+}  // namespace weft::python

@@ -1,0 +1,98 @@
+#include <nanobind/nanobind.h>
+
+#include "weft/python/host_view.h"
+
+#include "weft/base/error.h"
+#include "weft/python/bindings.h"
+#include "weft/python/data.h"
+#include "weft/run/active_capture.h"
+#include "weft/run/storage.h"
+#include "weft/tensor/access.h"
+
+namespace weft::python {
+
+int64_t HostView::numel() const {
+  int64_t count = 1;
+  for (int64_t n : shape) count *= n;
+  return count;
+}
+
+std::unique_ptr<HostView> host_view(const Tensor& x) {
+  auto view = std::make_unique<HostView>();
+  view->dtype = x.dtype();
+  view->shape = x.shape();
+  view->strides.resize(view->shape.size());
+  int64_t step = 1;
+  for (size_t i = view->shape.size(); i-- > 0;) {
+    view->strides[i] = step;
+    step *= std::max<int64_t>(1, view->shape[i]);
+  }
+  const nb::gil_scoped_release released;
+  const Tensor whole = x.is_view() ? x.contiguous() : x;
+  if (!whole.cell()->realized()) whole.realize();
+  if (CaptureListener* capture = active_capture(x.context())) capture->host_read(*whole.cell());
+  view->buffer = whole.cell()->buffer();
+  view->node = RootedNode(whole.cell()->value());
+  view->data = view->buffer->data();
+  return view;
+}
+
+// ---- the buffer protocol
+
+namespace {
+
+/// What a Py_buffer points into.
+struct Export {
+  std::unique_ptr<HostView> view;
+  std::vector<Py_ssize_t> shape, strides;  // strides in bytes
+};
+
+Export* new_export(const Tensor& x) {
+  auto e = std::make_unique<Export>();
+  e->view = host_view(x);
+  const int64_t size = bits(x.dtype()) / 8;
+  e->shape.assign(e->view->shape.begin(), e->view->shape.end());
+  for (int64_t s : e->view->strides) e->strides.push_back(s * size);
+  return e.release();
+}
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  const Tensor& x = *nb::inst_ptr<Tensor>(self);
+  view->obj = nullptr;
+  try {
+    const PythonSite site;
+    const char* format = buffer_format(x.dtype());
+    if (!format)
+      return PyErr_SetString(PyExc_BufferError, "this dtype has no buffer format: cast it"), -1;
+    if (flags & PyBUF_WRITABLE)
+      return PyErr_SetString(PyExc_BufferError,
+                             "a Tensor's memory is read-only: write with assign()"),
+             -1;
+    Export* e = new_export(x);
+    const int size = bits(x.dtype()) / 8;
+    *view = Py_buffer{};
+    view->internal = e;
+    view->buf = const_cast<void*>(e->view->data);
+    view->len = e->view->numel() * size;
+    view->itemsize = size;
+    view->readonly = 1;
+    view->ndim = static_cast<int>(e->shape.size());
+    view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
+    view->shape = flags & PyBUF_ND ? e->shape.data() : nullptr;
+    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? e->strides.data() : nullptr;
+    view->obj = Py_NewRef(self);
+    return 0;
+  } catch (const std::exception& error) {
+    return PyErr_SetString(PyExc_BufferError, error.what()), -1;
+  }
+}
+
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Export*>(view->internal); }
+
+}  // namespace
+
+PyType_Slot kBufferSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
+                              {0, nullptr}};
+
+}  // namespace weft::python

@@ -1,0 +1,189 @@
+// x[...] and x[...] = value, gather and scatter.
+
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/python/bindings.h"
+#include "weft/python/data.h"
+#include "weft/tensor/selection.h"
+
+namespace weft::python {
+
+namespace {
+
+std::optional<Dim> bound_of(PyObject* from) {
+  if (from == Py_None) return std::nullopt;
+  Dim d;
+  if (to_dim(from, d)) return d;
+  if (const Tensor* t = tensor_in(from); t && is_int(t->dtype())) return Dim(t->item<int64_t>());
+  fail_type("index", "a slice has a {} as an end: use ints or bound Variables",
+            Py_TYPE(from)->tp_name);
+}
+
+Slice slice_of(PyObject* from) {
+  const auto* s = reinterpret_cast<PySliceObject*>(from);
+  Slice out(bound_of(s->start), bound_of(s->stop));
+  if (const auto step = bound_of(s->step)) out.step = step->value();
+  return out;
+}
+
+Tensor positions_of(PyObject* from) {
+  const Tensor t = tensor_from_object(from, std::nullopt);
+  // An empty list has the dtype of numbers it does not have.
+  return is_float(t.dtype()) && t.numel() == 0 ? t.cast(kDefaultInt) : t;
+}
+
+Index index_of(PyObject* from) {
+  Dim d;
+  if (from == Py_None) return Index(kNewAxis, CallSite());
+  if (from == Py_Ellipsis) return Index(kEllipsis, CallSite());
+  if (PySlice_Check(from)) return Index(slice_of(from), CallSite());
+  if (PyBool_Check(from))
+    fail_type("index", "True and False are no positions: use x.where(...), or ints");
+  if (to_dim(from, d)) return Index(d, CallSite());
+  if (const Tensor* t = tensor_in(from)) return Index(*t, CallSite());
+  if (PyFloat_Check(from) || PyUnicode_Check(from))
+    fail_index("index.type", "a {} is no index: use ints, slices, None, ... or index tensors",
+               Py_TYPE(from)->tp_name);
+  return Index(positions_of(from), CallSite());
+}
+
+std::vector<Index> indices_of(nb::handle key) {
+  std::vector<Index> all;
+  if (!PyTuple_Check(key.ptr())) return {index_of(key.ptr())};
+  for (nb::handle member : key) all.push_back(index_of(member.ptr()));
+  return all;
+}
+
+/// A mask is counted first, which computes.
+Tensor get_item(const Tensor& x, nb::handle key) {
+  const std::vector<Index> at = indices_of(key);
+  const bool counts = std::any_of(at.begin(), at.end(), [](const Index& i) {
+    return i.kind() == Index::Kind::Tensor && is_bool(i.tensor().dtype());
+  });
+  if (!counts) return x.index(at, CallSite());
+  const nb::gil_scoped_release released;
+  return x.index(at, CallSite());
+}
+
+void set_item(Tensor& x, nb::handle key, nb::handle value) {
+  const std::vector<Index> at = indices_of(key);
+  Tensor own;
+  std::optional<Operand> operand;
+  if (!to_operand(value.ptr(), own, operand)) {
+    own = tensor_from_object(value.ptr(), x.dtype());
+    operand.emplace(own, CallSite());
+  }
+  x.index_put(at, *operand, CallSite());
+}
+
+Tensor next_row(const Tensor& x, int64_t i) { return x.index({Index(i, CallSite())}, CallSite()); }
+
+nb::object rows(const Tensor& x) {
+  if (x.ndim() == 0) throw nb::type_error("iteration over a Tensor of shape ()");
+  nb::list all;
+  for (int64_t i = 0; i < x.size(0, CallSite()); ++i) all.append(next_row(x, i));
+  return nb::iter(all);
+}
+
+int64_t length(const Tensor& x) {
+  if (x.ndim() == 0) throw nb::type_error("len() of a Tensor of shape ()");
+  return x.size(0, CallSite());
+}
+
+// ---- gather, scatter
+
+Fold fold_of(std::optional<std::string> reduce) {
+  if (!reduce) return Fold::Set;
+  if (*reduce == "add") return Fold::Add;
+  if (*reduce == "multiply") return Fold::Mul;
+  fail("scatter", "reduce \"{}\": use None, \"add\" or \"multiply\"", *reduce);
+}
+
+/// PyTorch's rule: other axes of index may be shorter than this one's.
+Tensor cut_to(const Tensor& x, const Tensor& index, int64_t dim) {
+  if (x.ndim() != index.ndim() || !x.dims().is_static() || !index.dims().is_static()) return x;
+  const auto axis = dim < 0 ? dim + static_cast<int64_t>(x.ndim()) : dim;
+  std::vector<DimPair> ranges;
+  bool cuts = false;
+  for (size_t i = 0; i < x.ndim(); ++i) {
+    const int64_t size = x.dims()[i].value(), wanted = index.dims()[i].value();
+    const bool cut = static_cast<int64_t>(i) != axis && wanted < size;
+    cuts |= cut;
+    ranges.emplace_back(0, cut ? wanted : size);
+  }
+  return cuts ? x.shrink(ranges, CallSite()) : x;
+}
+
+Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
+  return cut_to(x, index, dim).gather(dim, index, CallSite());
+}
+
+Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src,
+               std::optional<std::string> reduce) {
+  return x.scatter(dim, index, src, fold_of(reduce), CallSite());
+}
+
+Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                       const std::string& reduce, bool include_self) {
+  constexpr std::pair<std::string_view, ScatterReduce> kKinds[] = {{"sum", ScatterReduce::Sum},
+                                                                   {"prod", ScatterReduce::Prod},
+                                                                   {"mean", ScatterReduce::Mean},
+                                                                   {"amax", ScatterReduce::Amax},
+                                                                   {"amin", ScatterReduce::Amin}};
+  for (const auto& [name, kind] : kKinds)
+    if (name == reduce) return scatter_reduce(x, dim, index, src, kind, include_self, CallSite());
+  fail("scatter_reduce", "reduce \"{}\": use \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"",
+       reduce);
+}
+
+void bind_selection(TensorClass& c) {
+  computing_method(
+      c, "masked_select",
+      [](const Tensor& x, const Tensor& mask, std::optional<int64_t> size, const Scalar& fill) {
+        return masked_select(x, mask, size, fill, CallSite());
+      },
+      "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,
+      "The elements where mask. Without a size their number is read back once.");
+  computing_method(
+      c, "nonzero",
+      [](const Tensor& x, std::optional<int64_t> size, int64_t fill) {
+        return nonzero(x, size, fill, CallSite());
+      },
+      "size"_a = nb::none(), "fill_value"_a = 0,
+      "(count, ndim): the positions of elements that are not 0.");
+  computing_method(
+      c, "unique",
+      [](const Tensor& x) {
+        const Unique u = unique(x, {}, 0, CallSite());
+        return std::tuple(u.values, u.inverse, u.counts);
+      },
+      "The distinct elements in ascending order, where each element is among them, how often each "
+      "occurs.");
+  method(c, "scatter_reduce", scatter_reduced, "dim"_a, "index"_a, "src"_a, "reduce"_a,
+         "include_self"_a = true, "This with src folded in at index along dim.");
+}
+
+}  // namespace
+
+void bind_indexing(TensorClass& c) {
+  method(c, "__getitem__", get_item, nb::sig("def __getitem__(self, key: typing.Any) -> Tensor"),
+         "key"_a);
+  method(c, "__setitem__", set_item,
+         nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"), "key"_a,
+         "value"_a);
+  method(c, "__iter__", rows);
+  method(c, "__len__", length);
+  bind_selection(c);
+  method(c, "gather", gather, "dim"_a, "index"_a,
+         "out[i][j] = this[index[i][j]][j] for dim 0; positions outside [-n, n) read 0.");
+  method(
+      c, "scatter", scatter, "dim"_a, "index"_a, "src"_a, "reduce"_a = nb::none(),
+      "This with src written at index along dim; the last write wins, or \"add\", \"multiply\".");
+  method(c, "index_select", plain(&Tensor::index_select), "dim"_a, "index"_a,
+         "Slices at 1-D positions, one after the other.");
+}
+
+}  // namespace weft::python

@@ -1,0 +1,90 @@
+"""Writes _core.pyi: what nanobind knows of the module, and what weft/*.py adds to it.
+
+    python make_stub.py FOLDER_OF_THE_MODULE OUTPUT
+"""
+import importlib
+import re
+import sys
+
+from nanobind.stubgen import StubGen
+
+# What weft/tensor.py puts on Tensor, and names that end in _, which nanobind takes for private ones.
+ON_TENSOR = '''
+    class train(contextlib.ContextDecorator):
+        """with Tensor.train(): dropout and batch norm train, and optimizers may step."""
+        def __init__(self, mode: builtins.bool = True) -> None: ...
+        def __enter__(self) -> Self: ...
+        def __exit__(self, *exception: object) -> None: ...
+
+    class no_grad(contextlib.ContextDecorator):
+        def __enter__(self) -> Self: ...
+        def __exit__(self, *exception: object) -> None: ...
+
+    def is_(self, other: Tensor) -> builtins.bool: ...
+    def is_param_(self, is_param: builtins.bool = True) -> Tensor: ...
+    def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor: ...
+    def sequential(self, layers: Iterable[Callable[[Tensor], Tensor]]) -> Tensor: ...
+    def to_(self, device: str | None) -> Tensor: ...
+    def const_like(self, value: builtins.float) -> Tensor: ...
+    def usum(self, *others: Tensor | builtins.float) -> Tensor: ...
+    def uprod(self, *others: Tensor | builtins.float) -> Tensor: ...
+    def contiguous_backward(self) -> Tensor: ...
+    @property
+    def max_shape(self) -> tuple[builtins.int, ...]: ...
+    @property
+    def max_numel(self) -> builtins.int: ...
+    @staticmethod
+    def from_url(url: str, gunzip: builtins.bool = False, **placement: Any) -> Tensor: ...
+    @staticmethod
+    def from_dlpack(x: object, *, copy: object | None = None) -> Tensor: ...
+'''
+HEAD = '''import builtins
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+__version__: str
+
+class JitError(RuntimeError):
+    code: str
+class DeviceError(RuntimeError):
+    code: str
+class InternalError(RuntimeError):
+    code: str
+'''
+
+
+def tensor_class(text: str) -> tuple[int, int]:
+    """Where the class stands."""
+    start = text.index("class Tensor:")
+    following = re.search(r"\n(?=\S)", text[start:])
+    return start, start + following.end() if following else len(text)
+
+
+def without_shadows(text: str) -> str:
+    """Tensor has methods called int, float and bool; annotations in it mean Python's."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if line.lstrip().startswith("def "):
+            name, rest = line.split("(", 1)
+            lines[i] = name + "(" + re.sub(r"(?<=[ \[])(int|float|bool)(?=[ ,\])|:]|$)", r"builtins.\1", rest)
+    return "\n".join(lines)
+
+
+def main(folder: str, output: str):
+    sys.path.insert(0, folder)
+    generator = StubGen(importlib.import_module("_core"), quiet=True)
+    generator.put(importlib.import_module("_core"))
+    text = re.sub(r"^(from (collections\.abc|typing)|import typing|import collections).*\n", "", generator.get(), flags=re.M)
+    text = re.sub(r"\b(weft\.)?(_core\.)(?=[A-Z])", "", text).replace("weft.Tensor", "Tensor").replace("weft.DType", "DType")
+    text = re.sub(r"^from (_core|weft\._core|\.) import .*\n", "", text.replace("typing.", ""), flags=re.M)
+    text = text.replace("def __reduce__(self) -> object", "def __reduce__(self) -> tuple")
+    start, end = tensor_class(text)
+    text = text[:start] + without_shadows(text[start:end].rstrip()) + "\n" + ON_TENSOR + "\n" + text[end:]
+    # NumPy's operators, too, say what a type checker holds to be a lie about object's.
+    text = re.sub(r"(def __(eq|ne)__\(.*)", r"\1  # type: ignore[override]", text)
+    with open(output, "w", encoding="utf-8") as file:
+        file.write(HEAD + text)
+
+
+main(*sys.argv[1:])

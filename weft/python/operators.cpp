@@ -1,0 +1,139 @@
+// The operators of Python: arithmetic, comparison, in place.
+#include <functional>
+
+#include "weft/python/bindings.h"
+
+namespace weft::python {
+
+namespace {
+
+using Binary = Tensor (*)(const Operand&, const Operand&);
+
+/// The C++ operator, of which one operand is a tensor.
+template <class Op>
+Tensor apply(const Operand& a, const Operand& b) {
+  return a.tensor() ? Op()(*a.tensor(), b) : Op()(a, *b.tensor());
+}
+using ShiftLeft = decltype([](const auto& a, const auto& b) { return a << b; });
+using ShiftRight = decltype([](const auto& a, const auto& b) { return a >> b; });
+
+/// A number on the left takes the tensor's dtype where its kind allows.
+Tensor weak_left(const Operand& a, const Tensor& b) {
+  if (a.tensor()) return *a.tensor();
+  const DType dtype = promote_weak(b.dtype(), a.scalar());
+  return Tensor::full({}, a.scalar(), dtype, CallSite());
+}
+
+Tensor floor_divide(const Operand& a, const Operand& b) {
+  return a.tensor() ? a.tensor()->floor_div(b, CallSite())
+                    : weak_left(a, *b.tensor()).floor_div(b, CallSite());
+}
+Tensor power(const Operand& a, const Operand& b) {
+  return a.tensor() ? a.tensor()->pow(b, CallSite()) : weak_left(a, *b.tensor()).pow(b, CallSite());
+}
+Tensor matrix_product(const Operand& a, const Operand& b) {
+  if (!a.tensor() || !b.tensor()) throw nb::type_error("@ takes two tensors: use * for numbers");
+  return a.tensor()->matmul(*b.tensor(), CallSite());
+}
+
+struct Operator {
+  const char *name, *reflected, *in_place;
+  Binary call;
+};
+constexpr Operator kArithmetic[] = {
+    {"__add__", "__radd__", "__iadd__", apply<std::plus<>>},
+    {"__sub__", "__rsub__", "__isub__", apply<std::minus<>>},
+    {"__mul__", "__rmul__", "__imul__", apply<std::multiplies<>>},
+    {"__truediv__", "__rtruediv__", "__itruediv__", apply<std::divides<>>},
+    {"__mod__", "__rmod__", "__imod__", apply<std::modulus<>>},
+    {"__and__", "__rand__", "__iand__", apply<std::bit_and<>>},
+    {"__or__", "__ror__", "__ior__", apply<std::bit_or<>>},
+    {"__xor__", "__rxor__", "__ixor__", apply<std::bit_xor<>>},
+    {"__lshift__", "__rlshift__", "__ilshift__", apply<ShiftLeft>},
+    {"__rshift__", "__rrshift__", "__irshift__", apply<ShiftRight>},
+    {"__floordiv__", "__rfloordiv__", "__ifloordiv__", floor_divide},
+    {"__pow__", "__rpow__", "__ipow__", power},
+    {"__matmul__", "__rmatmul__", "__imatmul__", matrix_product},
+};
+
+struct Comparison {
+  const char* name;
+  const char* alias;  // the method
+  Binary call;
+};
+constexpr Comparison kComparisons[] = {
+    {"__lt__", "lt", apply<std::less<>>},     {"__le__", "le", apply<std::less_equal<>>},
+    {"__gt__", "gt", apply<std::greater<>>},  {"__ge__", "ge", apply<std::greater_equal<>>},
+    {"__eq__", "eq", apply<std::equal_to<>>}, {"__ne__", "ne", apply<std::not_equal_to<>>},
+};
+
+struct Named {
+  const char* name;
+  Binary call;
+  const char* doc;
+};
+constexpr Named kNamed[] = {
+    {"add", kArithmetic[0].call, "x + other"},
+    {"sub", kArithmetic[1].call, "x - other"},
+    {"mul", kArithmetic[2].call, "x * other"},
+    {"mod", kArithmetic[4].call, "x % other: the sign of other"},
+    {"bitwise_and", kArithmetic[5].call, "x & other"},
+    {"bitwise_or", kArithmetic[6].call, "x | other"},
+    {"bitwise_xor", kArithmetic[7].call, "x ^ other"},
+    {"lshift", kArithmetic[8].call, "x << other"},
+    {"rshift", kArithmetic[9].call, "x >> other"},
+    {"pow", power, "x ** other; integers give integers, rounded"},
+};
+
+void bind_arithmetic(TensorClass& c) {
+  for (const Operator& op : kArithmetic) {
+    const Binary call = op.call;
+    const auto forward = [call](const Tensor& a, const Operand& b) {
+      return call(Operand(a, CallSite()), b);
+    };
+    const auto backward = [call](const Tensor& a, const Operand& b) {
+      return call(b, Operand(a, CallSite()));
+    };
+    const auto in_place = [call](nb::object self, const Operand& b) {
+      Tensor& a = *nb::inst_ptr<Tensor>(self);
+      a.assign(Operand(call(Operand(a, CallSite()), b), CallSite()), CallSite());
+      return self;
+    };
+    method(c, op.name, forward, nb::is_operator());
+    method(c, op.reflected, backward, nb::is_operator());
+    method(c, op.in_place, in_place, nb::is_operator());
+  }
+}
+
+}  // namespace
+
+void bind_operators(TensorClass& c) {
+  bind_arithmetic(c);
+  for (const Comparison& op : kComparisons) {
+    const Binary call = op.call;
+    const auto compare = [call](const Tensor& a, const Operand& b) {
+      return call(Operand(a, CallSite()), b);
+    };
+    method(c, op.name, compare, nb::is_operator());
+    method(c, op.alias, compare, "x"_a,
+           "Element by element, as a bool Tensor; False with NaN (ne: True).");
+  }
+  for (const Named& op : kNamed) {
+    const Binary call = op.call;
+    method(
+        c, op.name,
+        [call](const Tensor& a, const Operand& b, bool reverse) {
+          return reverse ? call(b, Operand(a, CallSite())) : call(Operand(a, CallSite()), b);
+        },
+        "x"_a, "reverse"_a = false, op.doc);
+  }
+  method(c, "__neg__", [](const Tensor& x) { return -x; });
+  method(c, "__pos__", [](const Tensor& x) { return x; });
+  method(c, "__invert__", [](const Tensor& x) { return ~x; });
+  method(c, "__abs__", [](const Tensor& x) { return x.abs(CallSite()); });
+  c.def("__hash__", [](nb::handle self) { return reinterpret_cast<Py_ssize_t>(self.ptr()) >> 4; });
+  // NumPy leaves operators with a Tensor to us.
+  c.attr("__array_ufunc__") = nb::none();
+}
+
+}  // namespace weft::python

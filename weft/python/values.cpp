@@ -1,0 +1,216 @@
+// What a tensor is, and its values as Python's objects.
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/python/bindings.h"
+#include "weft/python/context.h"
+#include "weft/python/creation.h"
+#include "weft/python/data.h"
+#include "weft/python/host_view.h"
+#include "weft/run/storage.h"
+#include "weft/tensor/access.h"
+
+namespace weft::python {
+
+namespace {
+
+std::vector<std::byte> bytes_of(const Tensor& x) {
+  std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
+  const nb::gil_scoped_release released;
+  x.copy_to(bytes);
+  return bytes;
+}
+
+/// Nested lists of the elements from `at` on.
+nb::object listed(DType dtype, const std::byte*& at, std::span<const int64_t> shape) {
+  if (shape.empty()) {
+    nb::object number = nb::steal(python_number(Value::load(dtype, at)));
+    at += bits(dtype) / 8;
+    return number;
+  }
+  nb::list list;
+  for (int64_t i = 0; i < shape[0]; ++i) list.append(listed(dtype, at, shape.subspan(1)));
+  return list;
+}
+
+nb::object tolist(const Tensor& x) {
+  const std::vector<int64_t> shape = x.shape();
+  const std::vector<std::byte> bytes = bytes_of(x);
+  const std::byte* at = bytes.data();
+  return listed(x.dtype(), at, shape);
+}
+
+nb::object item(const Tensor& x) {
+  if (x.numel() != 1)
+    fail("item", "shape {} has {} elements: item() takes the one of a tensor that has one",
+         x.dims().text(), x.numel());
+  const std::vector<std::byte> bytes = bytes_of(x);
+  return nb::steal(python_number(Value::load(x.dtype(), bytes.data())));
+}
+
+/// NumPy has no bfloat16 and no 8-bit floats.
+Tensor for_numpy(const Tensor& x) { return buffer_format(x.dtype()) ? x : x.cast(DType::F32); }
+
+nb::object new_array(const Tensor& x) {
+  const nb::object dims = nb::steal(from_dims(x.dims()));
+  return nb::module_::import_("numpy").attr("empty")(dims, row(x.dtype()).numpy_name.data());
+}
+
+nb::object numpy(const Tensor& original) {
+  const Tensor x = for_numpy(original);
+  x.numel();  // complains about sizes that are no numbers
+  nb::object array = new_array(x);
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_CONTIG) != 0) throw nb::python_error();
+  const std::span bytes(static_cast<std::byte*>(view.buf), static_cast<size_t>(view.len));
+  struct Release {
+    Py_buffer& view;
+    ~Release() { PyBuffer_Release(&view); }
+  } const release{view};
+  const nb::gil_scoped_release released;
+  x.copy_to(bytes);
+  return array;
+}
+
+/// np.asarray() comes here where the buffer protocol does not do.
+nb::object array(const Tensor& x, nb::object dtype, nb::object copy) {
+  if (!copy.is_none() && !nb::cast<bool>(copy) && !buffer_format(x.dtype()))
+    fail("__array__", "{} cannot be an array without a copy", row(x.dtype()).numpy_name);
+  const nb::object a = numpy(x);
+  return dtype.is_none() ? a : a.attr("astype")(dtype);
+}
+
+nb::object memory(nb::handle self) {
+  PyObject* view = PyMemoryView_FromObject(self.ptr());
+  if (!view) throw nb::python_error();
+  return nb::steal(view);
+}
+
+// ---- text
+
+std::string dtype_text(const Tensor& x) {
+  return "dtypes." + std::string(row(x.dtype()).numpy_name);
+}
+
+/// Never computes: what is not realized says so.
+std::string repr(const Tensor& x) {
+  if (!x.defined()) return "<Tensor that holds nothing>";
+  const bool realized = !x.cell()->lost() && x.cell()->realized() && !x.is_view();
+  if (!realized)
+    return strformat("<Tensor {} {} on {}, not realized>", x.dims().text(), dtype_text(x),
+                     device_name(x));
+  const std::string text = x.text();  // "f32 (2, 2) [[1, 2], [3, 4]]"
+  return strformat("Tensor({}, dtype={})", text.substr(text.find(") ") + 2), dtype_text(x));
+}
+
+bool truth(const Tensor& x) {
+  if (x.numel() != 1)
+    fail("bool", "the truth of {} elements is ambiguous (shape {}): use any() or all()", x.numel(),
+         x.dims().text());
+  return nb::cast<bool>(nb::bool_(item(x)));
+}
+
+// ---- running
+
+nb::object realize(nb::object self, const nb::args& others) {
+  std::vector<Tensor> all{nb::cast<Tensor>(self)};
+  for (nb::handle t : others) all.push_back(nb::cast<Tensor>(t));
+  const nb::gil_scoped_release released;
+  weft::realize(all, CallSite());
+  return self;
+}
+
+nb::object assign(nb::object self, nb::handle value) {
+  Tensor& x = nb::cast<Tensor&>(self);
+  Tensor own;
+  std::optional<Operand> operand;
+  if (!to_operand(value.ptr(), own, operand)) {
+    own = tensor_from_object(value.ptr(), x.dtype());
+    operand.emplace(own, CallSite());
+  }
+  x.assign(*operand, CallSite());
+  return self;
+}
+
+/// Equal values share memory until one of them is written.
+Tensor clone(const Tensor& x, std::optional<std::string> device) {
+  const OpScope scope(x, CallSite());
+  const Tensor copy = scope.result(x.node());
+  return device ? copy.to(*device, CallSite()) : copy;
+}
+
+nb::object reduce(nb::handle self) {
+  const Tensor& x = nb::cast<Tensor&>(self);
+  const std::vector<std::byte> data = bytes_of(x);
+  const nb::bytes bytes(data.data(), data.size());
+  return nb::make_tuple(nb::module_::import_("weft.tensor").attr("unpickled"),
+                        nb::make_tuple(bytes, x.dtype(), x.dims(), self.attr("requires_grad")));
+}
+
+int64_t element_size(const Tensor& x) { return bits(x.dtype()) / 8; }
+
+nb::object size(const Tensor& x, std::optional<int64_t> dim) {
+  if (dim) return nb::cast(x.dim(*dim, CallSite()));
+  return nb::cast(x.dims());
+}
+
+void bind_properties(TensorClass& c) {
+  c.def_prop_ro(
+      "shape", [](const Tensor& x) { return x.dims(); },
+      "A tuple of ints (and Dims, where sizes are chosen per run).");
+  c.def_prop_ro("dtype", &Tensor::dtype);
+  c.def_prop_ro("ndim", &Tensor::ndim);
+  c.def_prop_ro("device", device_name, "\"CPU\", as Device[...] takes it.");
+  method(c, "size", size, "dim"_a = nb::none(), "shape, or one size of it.");
+  method(c, "numel", [](const Tensor& x) { return x.dims().product(); }, "Number of elements.");
+  method(c, "nbytes", [](const Tensor& x) { return x.numel() * element_size(x); });
+  c.def("element_size", element_size, "Bytes.");
+  c.def_prop_ro("is_realized", [](const Tensor& x) { return x.cell()->realized(); });
+}
+
+void bind_numbers(TensorClass& c) {
+  method(c, "item", item, "The one element of a tensor that has one, as a Python number.");
+  method(c, "tolist", tolist, "Nested lists of Python numbers; of shape (), a number.");
+  method(c, "numpy", numpy,
+         "A NumPy array with a copy of the elements; bfloat16 and 8-bit floats as float32.");
+  c.def("data", memory, "A read-only memoryview of the elements, without a copy.");
+  method(c, "__array__", array, "dtype"_a = nb::none(), "copy"_a = nb::none());
+  method(c, "__bool__", truth);
+  method(c, "__float__", [](const Tensor& x) { return nb::float_(item(x)); });
+  method(c, "__int__", [](const Tensor& x) { return nb::int_(item(x)); });
+  computing_method(c, "__contains__", [](const Tensor& x, const Operand& value) {
+    return (x == value).any().item<bool>(CallSite());
+  });
+  c.def("__repr__", repr);
+  method(c, "__reduce__", reduce);
+}
+
+}  // namespace
+
+void bind_values(TensorClass& c) {
+  bind_properties(c);
+  bind_numbers(c);
+  method(c, "realize", realize, nb::sig("def realize(self, *others: Tensor) -> Tensor"), "others"_a,
+         "Runs what this (and the others) need, together, and returns this.");
+  method(c, "assign", assign, nb::sig("def assign(self, x: typing.Any) -> Tensor"), "x"_a,
+         "Replaces the elements by x, broadcast and cast to this dtype; all aliases see it.");
+  method(c, "clone", clone, "device"_a = nb::none(), "The same values in memory of their own.");
+  method(
+      c, "to",
+      [](const Tensor& x, std::optional<std::string> device) {
+        return device ? x.to(*device, CallSite()) : x;
+      },
+      "device"_a.none(), "A copy on another device, or this.");
+  c.def(
+      "replace",
+      [](nb::object self, const Tensor& x) {
+        nb::cast<Tensor&>(self) = x;
+        return self;
+      },
+      nb::sig("def replace(self, x: Tensor) -> Tensor"), "x"_a, "From here on this is x.");
+  c.def(
+      "is_", [](const Tensor& a, const Tensor& b) { return a.cell().get() == b.cell().get(); },
+      "other"_a, "Whether both share storage.");
+}
+
+}  // namespace weft::python

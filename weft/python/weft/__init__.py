@@ -1,0 +1,36 @@
+"""weft: tensors, gradients and a compiler for them.
+
+    from weft import Tensor
+
+    x = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    print((x @ x.T).relu().sum().item())
+
+Names follow tinygrad's where it has one and PyTorch's otherwise.
+"""
+import os
+
+from weft import _core
+from weft._core import (DeviceError, Dim, InternalError, JitError, TinyJit, Variable, __version__,
+                        from_dlpack)
+from weft.tensor import Tensor
+from weft.dtype import DType, dtypes
+from weft.device import Device
+from weft.helpers import Context, GlobalCounters, fetch, getenv
+from weft.function import function
+from weft.transforms import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
+
+_core.set_package_folder(os.path.dirname(__file__))
+
+
+
+def __getattr__(name: str):
+    if name == "nn":  # made on first use: `import weft` stays light
+        import weft.nn
+        return weft.nn
+    raise AttributeError(f"module 'weft' has no attribute '{name}'")
+
+
+__all__ = ["Context", "DType", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
+           "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
+           "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "value_and_grad",
+           "vjp", "vmap"]

@@ -1,0 +1,37 @@
+"""Data sets that are small enough to learn with."""
+import os
+import pathlib
+
+from weft import Tensor, _core
+
+__all__ = ["mnist"]
+
+# Where Debian's dataset-fashion-mnist puts it.
+_FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
+_URLS = {False: "https://storage.googleapis.com/cvdf-datasets/mnist/",
+         True: "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"}
+_FILES = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+          "t10k-labels-idx1-ubyte"]
+
+
+def mnist(device=None, fashion: bool = False, folder=None):
+    """(X_train, Y_train, X_test, Y_test): uint8 images (n, 1, 28, 28) and labels (n,). Read from
+    `folder` where it is given, for fashion=True from Debian's package, else downloaded once."""
+    arrays = [Tensor(_core.load_idx(_file(name, fashion, folder)), device=device) for name in _FILES]
+    for i in (0, 2):
+        arrays[i] = arrays[i].reshape(-1, 1, 28, 28)
+    return tuple(arrays)
+
+
+def _file(name: str, fashion: bool, folder) -> str:
+    folders = [folder] if folder else [_FASHION_FOLDER] if fashion else []
+    for place in folders:
+        for ending in ("", ".gz"):
+            path = pathlib.Path(place) / (name + ending)
+            if path.is_file():
+                return os.fspath(path)
+        if folder:
+            raise FileNotFoundError(f"{folder} has no {name} or {name}.gz")
+    from weft.helpers import fetch
+    return os.fspath(fetch(_URLS[fashion] + name + ".gz",
+                           name=("fashion-" if fashion else "") + name + ".gz", subdir="mnist"))

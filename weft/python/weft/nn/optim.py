@@ -1,0 +1,101 @@
+"""Optimizers: zero_grad(), step(), and lr, a Tensor that captured steps read anew."""
+from weft import Tensor, _core, dtypes
+
+__all__ = ["Adam", "AdamW", "Optimizer", "OptimizerGroup", "SGD"]
+
+
+def _trained(params) -> list[Tensor]:
+    """Those that may be trained, each once; they become leaves."""
+    found = []
+    for p in params:
+        if p.requires_grad is False or not dtypes.is_float(p.dtype) or any(p.is_(q) for q in found):
+            continue
+        found.append(p if p.requires_grad else p.requires_grad_())
+    if not found:
+        raise ValueError("an optimizer needs parameters: floating-point Tensors that are not "
+                         "is_param_(False)")
+    return found
+
+
+class Optimizer:
+    """What all optimizers share. step() updates every parameter that has a gradient and runs it."""
+
+    def __init__(self, params, make, **options):
+        self.params = _trained(params)
+        self._core = make(self.params, **options)
+        # Shared with the optimizer: what state.get_state_dict() finds and saves.
+        self.state = dict(self._core.state)
+        self._lr = self.state.pop("lr")
+
+    @property
+    def lr(self) -> Tensor:
+        return self._lr
+
+    @lr.setter
+    def lr(self, value):
+        self._lr.assign(value)
+
+    def zero_grad(self):
+        """Forgets the gradients; backward() adds to them."""
+        self._core.zero_grad()
+
+    def step(self):
+        if not _core.is_training():
+            raise RuntimeError("step() outside of training: put it inside `with Tensor.train():` or "
+                               "Context(TRAINING=1), which batch norm and dropout look at, too")
+        self._core.step()
+
+    def schedule_step(self) -> list[Tensor]:
+        """step() without running: realize these, together with the loss."""
+        return self._core.schedule_step()
+
+
+class OptimizerGroup(Optimizer):
+    """Several optimizers as one."""
+
+    def __init__(self, *optimizers: Optimizer):
+        self.optimizers = optimizers
+        self.params = [p for o in optimizers for p in o.params]
+
+    def __getitem__(self, i: int) -> Optimizer:
+        return self.optimizers[i]
+
+    def zero_grad(self):
+        for o in self.optimizers:
+            o.zero_grad()
+
+    def step(self):
+        for o in self.optimizers:
+            o.step()
+
+    def schedule_step(self) -> list[Tensor]:
+        return [x for o in self.optimizers for x in o.schedule_step()]
+
+
+class SGD(Optimizer):
+    """v = momentum * v + g; p -= lr * v, or with nesterov lr * (g + momentum * v), for g = gradient +
+    weight_decay * p."""
+
+    def __init__(self, params, lr=0.001, momentum=0.0, weight_decay=0.0, nesterov=False, classic=False,
+                 device=None, fused=False):
+        if classic:
+            raise NotImplementedError("SGD(classic=True), with lr inside of the momentum, is not offered")
+        super().__init__(params, _core.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay,
+                         nesterov=nesterov)
+
+
+class AdamW(Optimizer):
+    """Adam with decay of the parameter itself. Loshchilov and Hutter 2019."""
+
+    def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.01, device=None,
+                 fused=False):
+        super().__init__(params, _core.Adam, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
+                         decoupled=True)
+
+
+class Adam(Optimizer):
+    """Kingma and Ba 2015."""
+
+    def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, device=None, fused=False):
+        super().__init__(params, _core.Adam, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=0.0,
+                         decoupled=False)

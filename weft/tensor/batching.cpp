@@ -1,0 +1,167 @@
+#include "weft/tensor/batching.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/base/small_vector.h"
+#include "weft/rewrite/driver.h"
+#include "weft/tensor/build.h"
+
+namespace weft {
+
+namespace {
+
+using build::AxisList;
+using build::Extents;
+
+Extents with_front(NodeRef size, std::span<const NodeRef> dims) {
+  Extents all{size};
+  all.append(dims);
+  return all;
+}
+
+/// The integers of a node, those from `first` on being axes that move by one.
+SmallVector<int64_t, 8> shifted(NodeRef n, size_t first, size_t count) {
+  SmallVector<int64_t, 8> ints(n->ints());
+  for (size_t i = first; i < first + count; ++i) ++ints[i];
+  return ints;
+}
+
+}  // namespace
+
+NodeRef Batching::batched(NodeRef root) {
+  for (NodeRef n : Toposort(root)) {
+    if (depends(n)) continue;
+    const auto src = n->src();
+    if (std::any_of(src.begin(), src.end(), [this](NodeRef s) { return depends(s); }))
+      images_.set(n, image(n));
+  }
+  return whole(root);
+}
+
+NodeRef Batching::whole(NodeRef source) {
+  if (const NodeRef* found = images_.find(source)) return *found;
+  const Extents dims = build::extents(source);
+  NodeRef row = build::reshape(g_, source, with_front(g_.index(1), dims));
+  return build::expand(g_, row, with_front(size_, dims));
+}
+
+NodeRef Batching::operand(NodeRef source, NodeRef result) {
+  if (!depends(source)) return source->rank() == 0 ? source : whole(source);
+  NodeRef x = whole(source);
+  if (source->rank() != 0 || result->rank() == 0) return x;
+  Extents ones{size_};
+  for (size_t i = 0; i < result->rank(); ++i) ones.push_back(g_.index(1));
+  return build::expand(g_, build::reshape(g_, x, ones), with_front(size_, result->shape->span()));
+}
+
+NodeRef Batching::image(NodeRef n) {
+  switch (n->op) {
+    case Op::Loop: return loop(n);
+    case Op::Assign: return assign(n);
+    case Op::Get: {
+      const NodeRef src[] = {whole(n->src(0))};
+      return g_.make({Op::Get, n->dtype, src, n->ints()});
+    }
+    case Op::Gather:
+    case Op::Scatter:
+    case Op::Scan:
+    case Op::Reduce:
+    case Op::Contiguous:
+    case Op::Detach:
+    case Op::Copy: {
+      Extents src;
+      for (NodeRef s : n->src()) src.push_back(whole(s));
+      return in_front(n, src);
+    }
+    default: break;
+  }
+  if (group(n->op) == OpGroup::Movement) return movement(n);
+  if (!is_alu(n->op))
+    internal_error("vmap", "{} cannot be done for every slice", info(n->op).mnemonic);
+  Extents src;
+  for (NodeRef s : n->src()) src.push_back(operand(s, n));
+  return g_.make({n->op, n->dtype, src, n->ints(), n->text()});
+}
+
+/// The same op with its axes one further.
+NodeRef Batching::in_front(NodeRef n, std::span<const NodeRef> src) {
+  size_t first = 0, count = 0;
+  if (n->op == Op::Gather || n->op == Op::Scatter || n->op == Op::Window || n->op == Op::Unwindow)
+    count = 1;
+  if (n->op == Op::Scan || n->op == Op::Reduce) first = 1, count = n->nints - 1;
+  if (n->op == Op::Flip) count = n->nints;
+  // A fold of no axes is the value itself, of every element.
+  return g_.make({n->op, n->dtype, src, shifted(n, first, count)});
+}
+
+NodeRef Batching::movement(NodeRef n) {
+  NodeRef x = whole(n->src(0));
+  const auto rest = n->src().subspan(1);
+  const size_t rank = n->src(0)->rank();
+  auto front = [&](NodeRef value, size_t from) {
+    return with_front(value, rest.subspan(from, rank));
+  };
+  SmallVector<int64_t, 8> ints{0};
+  ints.append(n->ints());
+  switch (n->op) {
+    case Op::Reshape: return build::reshape(g_, x, with_front(size_, rest));
+    case Op::Expand: return build::expand(g_, x, with_front(size_, rest));
+    case Op::Permute:
+      for (size_t i = 1; i < ints.size(); ++i) ++ints[i];
+      return build::permute(g_, x, ints);
+    case Op::Pad: return build::pad(g_, x, front(g_.index(0), 0), front(g_.index(0), rank), ints);
+    case Op::Shrink:
+      ints[0] = 1;
+      return build::shrink(g_, x, front(g_.index(0), 0), front(size_, rank), ints);
+    default: break;
+  }
+  Extents src{x};
+  src.append(rest);
+  return in_front(n, src);
+}
+
+/// Elements of all slices, each with loop state of its own. Bodies are scalar expressions and stay
+/// as they are, under another loop's name.
+NodeRef Batching::loop(NodeRef n) {
+  const auto elems = static_cast<size_t>(n->int_arg(1));
+  Extents src;
+  uint64_t name = static_cast<uint64_t>(n->int_arg(0));
+  for (size_t i = 0; i < elems; ++i) {
+    src.push_back(whole(n->src(i)));
+    name = hash_combine(name, src.back()->hash);
+  }
+  SmallVector<int64_t, 8> ints = shifted(n, 4, n->nints - 4);
+  ints[0] = static_cast<int64_t>(name >> 33);
+  auto renamed = [&](NodeRef body) {
+    return rebuild(body, [&](NodeRef m, std::span<const NodeRef> s) -> NodeRef {
+      const bool state =
+          (m->op == Op::Carry || m->op == Op::Elem) && m->int_arg(1) == n->int_arg(0);
+      if (!state) return g_.with_sources(m, s);
+      const int64_t place[] = {m->int_arg(0), ints[0]};
+      return g_.make({m->op, m->dtype, {}, place});
+    });
+  };
+  for (size_t i = elems; i < n->nsrc; ++i) {
+    if (depends(n->src(i)))
+      fail("vmap.loop", "a loop's initial value or body differs between the slices of a batch");
+    src.push_back(renamed(n->src(i)));
+  }
+  return g_.make({Op::Loop, n->dtype, src, ints});
+}
+
+/// The view is a chain of moves on the old value, and stays one.
+NodeRef Batching::assign(NodeRef n) {
+  NodeRef old = n->src(0);
+  std::vector<NodeRef> chain;
+  for (NodeRef v = n->src(1); v != old; v = v->src(0)) chain.push_back(v);
+  if (!depends(old)) images_.set(old, g_.make(Op::Contiguous, old->dtype, {whole(old)}));
+  for (size_t i = chain.size(); i-- > 0;)
+    if (!depends(chain[i])) images_.set(chain[i], image(chain[i]));
+  const NodeRef src[] = {whole(old), whole(n->src(1)), whole(n->src(2))};
+  return g_.make({Op::Assign, n->dtype, src, n->ints()});
+}
+
+}  // namespace weft
