@@ -45,7 +45,10 @@ DType unsigned_of(DType d) {
 }
 
 /// Unsigned integers in the order of x: a float's bits are those of its size and a sign.
-Tensor sort_keys(const Tensor& x, bool descending) {
+Tensor sort_keys(const Tensor& given, bool descending) {
+  // f16 holds all 8-bit floats, of which some have their NaN where others have -0.
+  const bool tiny = is_float(given.dtype()) && bits(given.dtype()) == 8;
+  const Tensor x = tiny ? given.cast(DType::F16) : given;
   const DType d = x.dtype(), u = unsigned_of(d);
   if (is_bool(d)) return descending ? (~x).cast(u) : x.cast(u);
   Tensor key = x;
@@ -68,7 +71,7 @@ Tensor radix_order(const Tensor& given, bool descending) {
   const Tensor x = is_float8(given.dtype()) ? given.cast(DType::F16) : given;
   const Tensor key = sort_keys(x, descending).contiguous(), at = last_positions(x);
   const int64_t n = x.size(-1);
-  const int digits = is_bool(x.dtype()) ? 1 : bits(x.dtype());
+  const int digits = is_bool(x.dtype()) ? 1 : bits(key.dtype());
   Tensor order = at.contiguous();
   for (int bit = 0; bit < digits; ++bit) {
     // The number of the bit is data: one set of kernels does for all.
