@@ -9,6 +9,7 @@
 #include "weft/io/csv.h"
 #include "weft/io/idx.h"
 #include "weft/io/npy.h"
+#include "weft/io/png.h"
 #include "weft/io/safetensors.h"
 
 namespace weft {
@@ -42,6 +43,7 @@ inline constexpr FileReader kFileReaders[] = {
        const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
        return touch(parse_csv(text, "fuzz").matrix());
      }},
+    {"png", [](std::span<const std::byte> data) { return touch(parse_png(data, "fuzz")); }},
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
 };
 

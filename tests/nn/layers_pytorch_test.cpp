@@ -1,9 +1,11 @@
-// Convolutions, norms and pools against PyTorch: values, gradients, names.
+// Convolutions, norms and pools against PyTorch: values, gradients, names; starting values of all.
 #include <gtest/gtest.h>
 
 #include "tests/io/scratch_dir.h"
 #include "tests/nn/pytorch.h"
+#include "weft/nn/attention.h"
 #include "weft/nn/layers.h"
+#include "weft/nn/recurrent.h"
 #include "weft/nn/sequential.h"
 
 namespace weft::nn {
@@ -53,6 +55,35 @@ TEST(LayersLikePyTorch, Pools) {
                       {1, 1, 4, 4});
   expect_like_pytorch("adaptive_avg", AdaptiveAvgPool2d({2, 3}), {1, 2, 4, 5});
   expect_like_pytorch("adaptive_max", AdaptiveMaxPool1d(3), {1, 2, 7});
+}
+
+// All within +-bound, and not within a smaller one.
+void expect_uniform(const Tensor& t, double bound) {
+  const double most = t.abs().max().item<double>();
+  EXPECT_LE(most, bound);
+  EXPECT_GT(most, 0.8 * bound);
+}
+
+TEST(LayersLikePyTorch, StartingValues) {
+  Tensor::manual_seed(2);
+  const Linear linear(9, 40);
+  expect_uniform(linear.weight, 1.0 / 3);
+  expect_uniform(linear.bias, 1.0 / 3);
+  const Conv2d conv(8, 20, 3, {.groups = 2});
+  expect_uniform(conv.weight, 1.0 / 6);
+  expect_uniform(conv.bias, 1.0 / 6);
+  const ConvTranspose2d transpose(20, 8, 3, {.groups = 2});
+  expect_uniform(transpose.weight, 1.0 / 6);
+  expect_uniform(transpose.bias, 1.0 / 6);
+  const LSTMCell cell(3, 16);
+  for (const Tensor& t : {cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh}) {
+    expect_uniform(t, 0.25);
+  }
+  const MultiheadAttention attention(16, 2);  // Glorot of (48, 16)
+  expect_uniform(attention.in_proj_weight, std::sqrt(6.0 / 64));
+  expect_uniform(attention.out_proj.weight, 0.25);
+  expect_close(attention.in_proj_bias, std::vector<double>(48, 0), 0);
+  expect_close(attention.out_proj.bias, std::vector<double>(16, 0), 0);
 }
 
 // LayerNorm over the last axis is PyTorch's; this is the same with the channels moved.

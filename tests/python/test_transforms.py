@@ -74,6 +74,9 @@ def test_errors():
         weft.vmap(lambda a, b: a + b)(Tensor.ones(3), Tensor.ones(4))
     with pytest.raises(TypeError, match="floating-point"):
         weft.vjp(lambda t: t, Tensor([1, 2]))
+    for reads in (lambda t: t.item(), lambda t: t.numpy(), lambda t: t.realize(), lambda t: t if t > 0 else -t):
+        with pytest.raises((ValueError, RuntimeError), match="asked for the values"):
+            weft.vmap(reads)(Tensor.ones(3))
     with pytest.raises(ZeroDivisionError):
         weft.vmap(lambda t: 1 / 0)(Tensor.ones(3))
 

@@ -1,6 +1,11 @@
 #include <cmath>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/tensor/fft.h"
+#include "weft/tensor/hash.h"
+#include "weft/tensor/image.h"
+#include "weft/tensor/linalg.h"
+#include "weft/tensor/selection.h"
 
 namespace weft {
 namespace {
@@ -21,6 +26,57 @@ TEST_F(JitTest, LaterCallsReplay) {
   }
   EXPECT_EQ(runs, 2);
   EXPECT_EQ(f.kernels(), 1u);
+}
+
+TEST_F(JitTest, SelectionWithASizeReplays) {
+  auto f = jit([](const Tensor& x) {
+    Tensor y = x * 1;
+    y.index_put({x > 4}, 0);
+    return masked_select(x, x > 2, 3, -1) + y.sort(0, true).first;
+  });
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = ramp(static_cast<float>(i));
+    const Tensor chosen = masked_select(x, x > 2, 3, -1);
+    const Tensor kept = (x > 4).where(0, x).sort(0, true).first;
+    EXPECT_EQ(f(x).to_vector<float>(), (chosen + kept).to_vector<float>()) << "call " << i;
+  }
+  // How many there are cannot be looked at while it is captured.
+  auto unsized = jit([](const Tensor& x) { return x[x > 2].sum(); });
+  const std::string message = message_of([&] {
+    for (int i = 0; i < 3; ++i) unsized(ramp(static_cast<float>(i))).realize();
+  });
+  EXPECT_NE(message.find("jit"), std::string::npos) << message;
+}
+
+TEST_F(JitTest, TablesAreFoundAgain) {
+  auto f = jit([](const Tensor& x) {
+    const Tensor spectrum = fft::rfft(x).square().sum();
+    const Tensor bytes = keccak(x.cast(DType::U8)).cast(DType::F32);
+    const Tensor sorted = x.repeat({30}).sort(0, true).first;
+    return interpolate(x.reshape({1, 1, 3}), {5}, Resize::Linear) + spectrum + bytes[0] + sorted[0];
+  });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = ramp(static_cast<float>(i));
+    const double spectrum = values(fft::rfft(x).square().sum())[0];
+    const double byte = values(keccak(x.cast(DType::U8)))[0];
+    const double rest = spectrum + byte + i + 2;
+    const std::vector<float> got = f(x).to_vector<float>();
+    EXPECT_NEAR(got[0], i + rest, 1e-3) << "call " << i;
+    EXPECT_NEAR(got[4], i + 2 + rest, 1e-3) << "call " << i;
+  }
+}
+
+TEST_F(JitTest, LinearAlgebraReplays) {
+  auto f = jit([](const Tensor& b) {
+    const Tensor a = Tensor::eye(3) * 2 + 1;
+    return linalg::solve(a, b);
+  });
+  for (int i = 0; i < 4; ++i) {
+    const std::vector<float> got = f(ramp(static_cast<float>(i))).to_vector<float>();
+    // The inverse of 2 I + 1 is (I - 1 / 5) / 2.
+    const double mean = 3.0 * (i + 1) / 5;
+    for (int k = 0; k < 3; ++k) EXPECT_NEAR(got[static_cast<size_t>(k)], (i + k - mean) / 2, 1e-6);
+  }
 }
 
 TEST_F(JitTest, ResultsOfTwoCallsDoNotAlias) {

@@ -25,6 +25,7 @@ TEST_F(Selection, MasksRead) {
   // With positions it broadcasts, as NumPy's does.
   EXPECT_EQ(shown(x[{rows, Tensor::of({1, 2})}]), "i32 (2) [1, 10]");
   EXPECT_EQ(shown(x[x > 100]), "i32 (0) []");
+  EXPECT_EQ(shown(x[Tensor::zeros({0}, DType::I32)]), "i32 (0, 4) []");
   const Tensor cube = counting({2, 2, 2});
   EXPECT_EQ(shown(cube[{Tensor::of({{true, false}, {false, true}})}]), "i32 (2, 2) [0, 1, 6, 7]");
 }

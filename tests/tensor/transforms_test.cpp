@@ -145,6 +145,8 @@ TEST(Transforms, Errors) {
   EXPECT_ERROR(jvp(f, {x}, {sample({4}, 1)}), "tangents 0 has shape (4,)");
   EXPECT_ERROR(vjp(f, {Tensor::arange(3)}), "needs floating-point numbers");
   EXPECT_ERROR(value_and_grad(f, {x}), "needs one number to start from");
+  const auto reads = of_one([](const Tensor& v) { return v * v.sum().item<double>(); });
+  EXPECT_ERROR(vmap(reads, {x}), "asked for the values of its argument");
   EXPECT_ERROR(vjp(f, {x}).second({x, x}), "2 upstream gradients for 1 tensors");
 }
 

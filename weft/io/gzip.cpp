@@ -12,7 +12,8 @@ namespace weft {
 
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;      // the largest window; 16 asks for a gzip header
+constexpr int kGzipWindow = 15 + 16;  // the largest window; 16 asks for a gzip header
+constexpr int kZlibWindow = 15;
 constexpr uint64_t kDeflateRatio = 1032;  // 258 bytes from 2 bits, the best deflate can do
 constexpr size_t kLeastGzip = 18;         // a 10-byte header and an 8-byte trailer
 
@@ -21,8 +22,9 @@ uInt slice(size_t left) { return left > UINT_MAX ? UINT_MAX : static_cast<uInt>(
 
 class Inflater {
  public:
-  Inflater(std::span<const std::byte> data, std::string_view what) : data_(data), what_(what) {
-    if (inflateInit2(&stream_, kGzipWindow) != Z_OK) {
+  Inflater(std::span<const std::byte> data, std::string_view what, int window = kGzipWindow)
+      : data_(data), what_(what) {
+    if (inflateInit2(&stream_, window) != Z_OK) {
       fail_memory("gzip.memory", "{}: zlib could not get memory to decompress", what_);
     }
   }
@@ -56,12 +58,13 @@ class Inflater {
     if (ended_ || progress) return;
     if (result == Z_BUF_ERROR) {
       fail_runtime("gzip.damaged",
-                   "{}: the gzip data ends at byte {} in the middle of its content; was the "
+                   "{}: the compressed data ends at byte {} in the middle of its content; was the "
                    "download or copy interrupted?",
                    what_, data_.size());
     }
-    fail_runtime("gzip.damaged", "{}: the gzip data is damaged near byte {} ({}); fetch it again",
-                 what_, taken_, stream_.msg != nullptr ? stream_.msg : "zlib gave no reason");
+    fail_runtime("gzip.damaged",
+                 "{}: the compressed data is damaged near byte {} ({}); fetch it again", what_,
+                 taken_, stream_.msg != nullptr ? stream_.msg : "zlib gave no reason");
   }
 
   std::span<const std::byte> data_;
@@ -77,6 +80,29 @@ std::vector<std::byte> bytes_or_fail(uint64_t size, std::string_view what) {
   } catch (const std::bad_alloc&) {
     fail_memory("gzip.memory", "{}: no memory for its {} bytes of content", what, size);
   }
+}
+
+std::vector<std::byte> inflate_all(std::span<const std::byte> data, uint64_t size,
+                                   std::string_view what, int window) {
+  if (size / kDeflateRatio > data.size()) {
+    fail_runtime("gzip.size",
+                 "{}: the content should be {} bytes, which {} compressed bytes cannot hold; the "
+                 "file is cut short or its header is wrong",
+                 what, size, data.size());
+  }
+  std::vector<std::byte> out = bytes_or_fail(size + 1, what);  // one more, to see it overflow
+  Inflater inflater(data, what, window);
+  const size_t got = inflater.fill(out);
+  if (got != size || !inflater.ended()) {
+    fail_runtime("gzip.size", "{}: the content should be {} bytes but is {}{}; the file is damaged",
+                 what, size, got > size ? "more than " : "", got > size ? size : got);
+  }
+  if (inflater.taken() != data.size()) {
+    fail_runtime("gzip.damaged", "{}: {} bytes follow the end of the compressed data at byte {}",
+                 what, data.size() - inflater.taken(), inflater.taken());
+  }
+  out.resize(got);
+  return out;
 }
 
 }  // namespace
@@ -95,25 +121,12 @@ std::vector<std::byte> gunzip_prefix(std::span<const std::byte> data, size_t mos
 
 std::vector<std::byte> gunzip(std::span<const std::byte> data, uint64_t size,
                               std::string_view what) {
-  if (size / kDeflateRatio > data.size()) {
-    fail_runtime("gzip.size",
-                 "{}: the content should be {} bytes, which {} compressed bytes cannot hold; the "
-                 "file is cut short or its header is wrong",
-                 what, size, data.size());
-  }
-  std::vector<std::byte> out = bytes_or_fail(size + 1, what);  // one more, to see it overflow
-  Inflater inflater(data, what);
-  const size_t got = inflater.fill(out);
-  if (got != size || !inflater.ended()) {
-    fail_runtime("gzip.size", "{}: the content should be {} bytes but is {}{}; the file is damaged",
-                 what, size, got > size ? "more than " : "", got > size ? size : got);
-  }
-  if (inflater.taken() != data.size()) {
-    fail_runtime("gzip.damaged", "{}: {} bytes follow the end of the gzip data at byte {}", what,
-                 data.size() - inflater.taken(), inflater.taken());
-  }
-  out.resize(got);
-  return out;
+  return inflate_all(data, size, what, kGzipWindow);
+}
+
+std::vector<std::byte> inflate_zlib(std::span<const std::byte> data, uint64_t size,
+                                    std::string_view what) {
+  return inflate_all(data, size, what, kZlibWindow);
 }
 
 GzipTrailer gzip_trailer(std::span<const std::byte> data, std::string_view what) {

@@ -1,4 +1,5 @@
-// Gzip: decompression of untrusted bytes, bounded by a size that the caller knows beforehand.
+// Gzip and zlib: decompression of untrusted bytes, bounded by a size that the caller knows
+// beforehand.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,9 @@ std::vector<std::byte> gunzip_prefix(std::span<const std::byte> data, size_t mos
 // A size that deflate cannot reach from so few bytes is refused before anything is allocated.
 std::vector<std::byte> gunzip(std::span<const std::byte> data, uint64_t size,
                               std::string_view what);
+// The same of a zlib stream (RFC 1950), as formats hold within.
+std::vector<std::byte> inflate_zlib(std::span<const std::byte> data, uint64_t size,
+                                    std::string_view what);
 
 // The checksum and length of the content that the last eight bytes of the file promise.
 struct GzipTrailer {

@@ -45,7 +45,7 @@ Tensor clip_gradient_norm(const std::vector<Tensor>& params, double most, double
   check_limit("clip_gradient_norm", most);
   const Tensor norm = gradient_norm(params, p);
   // 1e-6 as in PyTorch, which matters where the norm is 0.
-  const Tensor scale = (most / (norm + 1e-6)).minimum(1);
+  const Tensor scale = (most / (norm + 1e-6)).minimum(1).contiguous();
   change_gradients(params, [&](const Tensor& gradient) { return gradient * scale; });
   return norm;
 }

@@ -47,7 +47,9 @@ void check_option(const char* optimizer, const char* option, double value, doubl
 
 Tensor trust_ratio(const Tensor& p_norm, const Tensor& change_norm) {
   const Tensor both = (p_norm > 0) & (change_norm > 0);
-  return both.where(p_norm / both.where(change_norm, 1), 1);
+  // In a buffer of its own: in the kernel of a small parameter it would be summed anew for every
+  // element.
+  return both.where(p_norm / both.where(change_norm, 1), 1).contiguous();
 }
 
 Optimizer::Optimizer(std::vector<Tensor> params, double lr, DType state_dtype, CallSite at)

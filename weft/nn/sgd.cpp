@@ -55,7 +55,8 @@ Tensor newton_schulz(const Tensor& g, const NewtonSchulzOptions& options, CallSi
   // Of x x^T and x^T x the smaller is cheaper.
   const bool tall = g.dim(-2).max() > g.dim(-1).max();
   const Tensor wide = tall ? g.T() : g;
-  Tensor x = wide / (wide.square().sum({-2, -1}, true).sqrt() + 1e-7);
+  // The norm in a buffer of its own: where matrices are small, every element would sum it anew.
+  Tensor x = wide / (wide.square().sum({-2, -1}, true).sqrt() + 1e-7).contiguous();
   for (int step = 0; step < options.steps; ++step) {
     const Tensor square = x.matmul(x.T());
     x = x * options.a + (square * options.b + square.matmul(square) * options.c).matmul(x);

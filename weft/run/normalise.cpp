@@ -34,8 +34,11 @@ class Normaliser {
       case Op::Bind: return variable(n->src(0), n->src(1)->vmin);
       case Op::Variable: return nullptr;  // stands for nothing outside of a Bind
       case Op::Param:
-      case Op::Elem:
-      case Op::Carry: break;
+        fail("realize.placeholder",
+             "a function that is being traced (vmap, vjp, jvp, ...) asked for the values of its "
+             "argument, here of shape {}: it has none yet; use operations on tensors instead of "
+             "item(), realize() or an if",
+             shape_text(n->shape));
       default: break;
     }
     src_.clear();

@@ -4,6 +4,7 @@
 
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
+#include "weft/tensor/tables.h"
 
 namespace weft::linalg {
 
@@ -26,7 +27,7 @@ std::vector<Tensor> rounds(const Tensor& x) {
     meet(r, circle);
     for (int64_t i = 1; i <= (players - 2) / 2; ++i)
       meet((r + i) % circle, (r - i + circle) % circle);
-    all.push_back(Tensor::from(partner, {1, n}).to(x.device()));
+    all.push_back(constant_table(partner, {1, n}, x));
   }
   return all;
 }

@@ -6,6 +6,7 @@
 
 #include "weft/tensor/access.h"
 #include "weft/tensor/movement.h"
+#include "weft/tensor/tables.h"
 
 namespace weft::fft {
 
@@ -44,9 +45,8 @@ Complex roots(const Tensor& like, int64_t rows, int64_t columns, int64_t n, int 
       im.push_back(sign * std::sin(angle));
     }
   auto table = [&](const std::vector<double>& values) {
-    return Tensor::from(values, rows == 1 ? Dims{columns} : Dims{rows, columns})
-        .cast(like.dtype())
-        .to(like.device());
+    const Dims shape = rows == 1 ? Dims{columns} : Dims{rows, columns};
+    return constant_table(values, shape, like).cast(like.dtype());
   };
   return {table(re), table(im)};
 }

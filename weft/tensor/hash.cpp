@@ -4,6 +4,7 @@
 
 #include "weft/base/int128.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/tables.h"
 
 namespace weft {
 
@@ -15,7 +16,7 @@ namespace {
 Tensor with_suffix(const Tensor& x, const std::vector<uint8_t>& suffix) {
   Dims shape = x.dims();
   shape.back() = static_cast<int64_t>(suffix.size());
-  return Tensor::cat({x, Tensor::from(suffix).to(x.device()).expand(shape)}, -1);
+  return Tensor::cat({x, constant_table(suffix, {suffix.size()}, x).expand(shape)}, -1);
 }
 
 /// (..., n) bytes to (..., n / size) words of size bytes, the first byte lowest or highest.
@@ -50,9 +51,7 @@ Tensor per_round(const Tensor& x, int64_t rounds) {
 template <class T>
 Tensor for_every_block(const std::vector<T>& table, const Tensor& like) {
   const auto rounds = static_cast<int64_t>(table.size());
-  return Tensor::from(table)
-      .to(like.device())
-      .unsqueeze(0)
+  return constant_table(table, {1, rounds}, like)
       .expand({like.size(-1) / rounds, rounds})
       .flatten()
       .expand(like.dims());

@@ -5,6 +5,7 @@
 
 #include "weft/tensor/access.h"
 #include "weft/tensor/pooling.h"
+#include "weft/tensor/tables.h"
 #include "weft/tensor/windows.h"
 
 namespace weft {
@@ -62,8 +63,9 @@ Tensor along(const Tensor& v, const Tensor& x, int64_t axis) {
 Tensor weighted(const Tensor& x, int64_t axis, const std::vector<Tap>& taps) {
   Tensor sum;
   for (const Tap& tap : taps) {
-    const Tensor weight = Tensor::from(tap.weight).cast(x.dtype());
-    const Tensor part = x.index_select(axis, Tensor::from(tap.at)) * along(weight, x, axis);
+    const Tensor weight = constant_table(tap.weight, {tap.weight.size()}, x).cast(x.dtype());
+    const Tensor part =
+        x.index_select(axis, constant_table(tap.at, {tap.at.size()}, x)) * along(weight, x, axis);
     sum = sum.defined() ? sum + part : part;
   }
   return sum;
@@ -74,7 +76,7 @@ Tensor nearest(const Tensor& x, int64_t axis, int64_t outputs, bool exact) {
   std::vector<int32_t> at;
   for (int64_t i = 0; i < outputs; ++i)
     at.push_back(static_cast<int32_t>(exact ? (2 * i + 1) * n / (2 * outputs) : i * n / outputs));
-  return x.index_select(axis, Tensor::from(at));
+  return x.index_select(axis, constant_table(at, {outputs}, x));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/reductions.h"
+#include "weft/tensor/tables.h"
 
 namespace weft::linalg {
 
@@ -30,7 +31,7 @@ Tensor column_numbers(const Tensor& x) {
   return Tensor::arange(x.dim(-1)).unsqueeze(0).to(x.device());
 }
 Tensor number(const Tensor& x, int64_t value) {
-  return Tensor::from(std::vector<int32_t>{static_cast<int32_t>(value)}, {}).to(x.device());
+  return constant_table(std::vector<int32_t>{static_cast<int32_t>(value)}, {}, x);
 }
 
 Tensor checked_matrix(const char* tag, const Tensor& a) {

@@ -4,6 +4,7 @@
 
 #include "weft/tensor/access.h"
 #include "weft/tensor/pooling.h"
+#include "weft/tensor/tables.h"
 #include "weft/tensor/windows.h"
 
 namespace weft {
@@ -209,14 +210,14 @@ AdaptiveWindows adaptive_windows(const Tensor& x, int64_t axis, int64_t outputs,
   }
   Dims behind(std::vector<Dim>(x.ndim() - static_cast<size_t>(axis), 1));
   behind[0] = outputs;
-  const Tensor count = Tensor::from(counts, behind);
+  const Tensor count = constant_table(counts, behind, x);
   Dims window = behind;
   window.insert(1, longest);
   Dims beside = window;
   beside[0] = 1;
   const Tensor there = Tensor::arange(Dim(longest)).reshape(beside) < count.unsqueeze(1);
-  const Tensor taken =
-      x.index_select(axis, Tensor::from(places)).unflatten(axis, {outputs, longest});
+  const Tensor taken = x.index_select(axis, constant_table(places, {places.size()}, x))
+                           .unflatten(axis, {outputs, longest});
   return {there.where(taken, Tensor::full({}, outside, x.dtype())), count};
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/tables.h"
 
 namespace weft {
 
@@ -71,7 +72,7 @@ Tensor radix_order(const Tensor& given, bool descending) {
   Tensor order = at.contiguous();
   for (int bit = 0; bit < digits; ++bit) {
     // The number of the bit is data: one set of kernels does for all.
-    const Tensor shift = Tensor::from(std::vector<int32_t>{bit}, {}).to(x.device());
+    const Tensor shift = constant_table(std::vector<int32_t>{bit}, {}, x);
     const Tensor moved = gather_inside(key, -1, order);
     const Tensor one = (moved >> shift.cast(key.dtype()) & 1).cast(DType::I32).contiguous();
     const Tensor ones = one.cumsum(-1).contiguous();

@@ -1,0 +1,33 @@
+// Constant tables that functions need as data: weights of a resize, roots of unity, step numbers.
+#pragma once
+
+#include <mutex>
+#include <unordered_map>
+
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+/// A slot of the Context: tables made once and kept, so that they are the same memory in every call
+/// and the replay of a captured function finds them.
+class Tables {
+ public:
+  explicit Tables(Context&) {}
+  static Tables& of(Context& context);
+  /// Never to be written to: read by copying operations only.
+  Tensor get(std::span<const std::byte> data, DType dtype, const Dims& shape);
+
+ private:
+  // Tables are small; a program that makes this many, by ever other sizes, starts anew.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
+  std::mutex mutex_;
+  std::unordered_map<std::string, Tensor> tables_;  // by dtype, shape and contents
+  size_t bytes_ = 0;
+};
+
+/// The table with these elements, on like's device.
+template <class T>
+Tensor constant_table(const std::vector<T>& data, const Dims& shape, const Tensor& like);
+
+}  // namespace weft
