@@ -51,7 +51,8 @@ void bind_sgd(nb::module_& m) {
                                       .momentum = momentum,
                                       .weight_decay = weight_decay,
                                       .nesterov = nesterov,
-                                      .newton_schulz = {steps, x, y, z}};
+                                      .steps = steps,
+                                      .coefficients = {x, y, z}};
         new (self) nn::Muon(std::move(params), options, python_call_site());
       },
       "params"_a, "lr"_a, "momentum"_a, "weight_decay"_a, "nesterov"_a, "ns_steps"_a,
