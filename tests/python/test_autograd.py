@@ -119,6 +119,10 @@ def test_no_grad_and_train_are_scopes():
         with Tensor.train(False):
             assert Tensor([1.0]).dropout(1.0).tolist() == [1]
 
+    Tensor.training = True  # tinygrad's older spelling
+    assert Tensor.training and Tensor([1.0]).dropout(1.0).tolist() == [0]
+    Tensor.training = False
+
     @Tensor.train()
     def inside():
         return Tensor([1.0]).dropout(1.0).tolist()

@@ -148,6 +148,10 @@ OPTIMIZERS = {
     "nesterov": (lambda p: optim.SGD(p, lr=.1, momentum=.9, nesterov=True), lambda o, p: o.SGD(p, lr=.1, momentum=.9, nesterov=True)),
     "Adam": (lambda p: optim.Adam(p, lr=.01), lambda o, p: o.Adam(p, lr=.01)),
     "AdamW": (lambda p: optim.AdamW(p, lr=.01, weight_decay=.1), lambda o, p: o.AdamW(p, lr=.01, weight_decay=.1)),
+    "RMSprop": (lambda p: optim.RMSprop(p, lr=.01, momentum=.5), lambda o, p: o.RMSprop(p, lr=.01, momentum=.5)),
+    "centered RMSprop": (lambda p: optim.RMSprop(p, lr=.01, centered=True),
+                         lambda o, p: o.RMSprop(p, lr=.01, centered=True)),
+    "Adagrad": (lambda p: optim.Adagrad(p, lr=.1, lr_decay=.1), lambda o, p: o.Adagrad(p, lr=.1, lr_decay=.1)),
 }
 
 
@@ -213,8 +217,23 @@ def test_what_optimizers_train():
     assert len(optim.SGD([w, w]).params) == 1
     both = optim.OptimizerGroup(optim.SGD([w]), optim.Adam([Tensor([2.0])]))
     assert len(both.params) == 2 and both[0].params[0] is w
-    with pytest.raises(NotImplementedError):
-        optim.SGD([w], classic=True)
+
+
+@pytest.mark.parametrize("make", [
+    lambda p: optim.SGD(p, lr=.1, momentum=.9, classic=True), lambda p: optim.LARS(p, lr=100.),
+    lambda p: optim.LAMB(p, lr=.1), lambda p: optim.LAMB(p, lr=.1, adam=True), lambda p: optim.Muon(p, lr=.1)])
+def test_layerwise_optimizers_go_down(make):
+    w = Tensor(RNG.normal(size=(4, 3)).astype("float32"))
+    before = w.square().sum().item()
+    o = make([w])
+    with Tensor.train():
+        for _ in range(10):
+            o.zero_grad()
+            w.square().sum().backward()
+            o.step()
+    assert w.square().sum().item() < before
+    with pytest.raises(ValueError):
+        optim.Muon([Tensor([1.0, 2.0])])
 
 
 def test_schedule_step():

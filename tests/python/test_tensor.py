@@ -243,6 +243,17 @@ def test_bfloat16_through_numpy():
     assert np.asarray(t).dtype == np.float32
 
 
+@pytest.mark.parametrize("name", ["fp8e4m3", "fp8e5m2", "fp8e4m3fnuz", "fp8e5m2fnuz"])
+def test_eight_bit_floats(name):
+    dtype = dtypes.__dict__[name]
+    t = Tensor([1.5, -2, 0.25], dtype=dtype)
+    assert t.dtype is dtype and dtype.itemsize == 1 and dtypes.is_float(dtype) and dtype in dtypes.fp8s
+    assert t.tolist() == [1.5, -2, .25] and t.numpy().dtype == np.float32
+    assert (t + 1).dtype is dtype and (t * Tensor([2.0, 2, 2])).tolist() == [3, -4, .5]
+    assert weft.from_dlpack(t).tolist() == t.tolist() and pickle.loads(pickle.dumps(t)).dtype is dtype
+    assert t.bitcast("uint8").bitcast(dtype).tolist() == t.tolist()
+
+
 def test_pickle_and_copy():
     t = Tensor([[1.0, 2.0]], requires_grad=True)
     u = pickle.loads(pickle.dumps(t))

@@ -4,6 +4,7 @@ import pytest
 
 import weft
 from weft import Tensor, dtypes
+from weft.dtype import (can_lossless_cast, float_to_bf16, float_to_fp16, float_to_fp8, fp8_to_float)
 
 
 def near(a, b, tolerance=1e-5):
@@ -96,3 +97,25 @@ def test_8_bit_floats(dtype):
     x = np.random.default_rng(0).normal(0, 100, 5000).astype(np.float32)
     theirs = torch.tensor(x).to(kind).to(torch.float32).numpy()
     np.testing.assert_array_equal(Tensor(x).cast(dtype).cast(dtypes.float32).numpy(), theirs)
+
+
+def test_conversions_of_single_numbers():
+    assert float_to_fp8(448.0, dtypes.fp8e4m3) == 126
+    assert float_to_fp8(-57344.0, dtypes.fp8e5m2) == 123 + 128
+    assert float_to_fp8(float("inf"), dtypes.fp8e4m3) == 127
+    assert float_to_fp8(float("inf"), dtypes.fp8e5m2) == 124
+    assert fp8_to_float(1, dtypes.fp8e4m3) == 2.0 ** -9
+    assert fp8_to_float(1, dtypes.fp8e5m2) == 2.0 ** -16
+    assert float_to_fp16(65519.9) == 65504 and float_to_fp16(65520) == float("inf")
+    assert float_to_bf16(1.00390625) == 1.0 and float_to_bf16(1.01171875) == 1.015625
+    with pytest.raises(TypeError):
+        float_to_fp8(1.0, dtypes.float16)
+
+
+def test_can_lossless_cast():
+    assert can_lossless_cast(dtypes.uint8, dtypes.float16) and can_lossless_cast(dtypes.bool, dtypes.int8)
+    assert can_lossless_cast(dtypes.fp8e5m2, dtypes.half) and can_lossless_cast(dtypes.int32, dtypes.double)
+    assert not can_lossless_cast(dtypes.int32, dtypes.float32)
+    assert not can_lossless_cast(dtypes.half, dtypes.bfloat16)
+    assert not can_lossless_cast(dtypes.uint64, dtypes.int64)
+    assert not can_lossless_cast(dtypes.float32, dtypes.int32)

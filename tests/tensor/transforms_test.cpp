@@ -54,6 +54,21 @@ const Row kFunctions[] = {
      }},
     {"layernorm", [](const Tensor& x) { return x.layernorm(); }},
     {"constant", [](const Tensor& x) { return Tensor::arange(6, DType::F64) + x * 0; }},
+    {"write",
+     [](const Tensor& x) {
+       Tensor y = x * 2;
+       y[Slice(1, 3)] += x[Slice(0, 2)];
+       return y;
+     }},
+    {"write into a constant",
+     [](const Tensor& x) {
+       Tensor y = Tensor::arange(24, DType::F64).reshape({4, 6});
+       y[{Slice(), Slice(2, 5)}].assign(x[{Slice(), Slice(0, 3)}]);
+       return y;
+     }},
+    {"argmax", [](const Tensor& x) { return x * x.argmax(0).cast(DType::F64); }},
+    {"one of several",
+     [](const Tensor& x) { return (x > 0).where(x.sort(1, true).first, x.T().reshape({4, 6})); }},
     {"var", [](const Tensor& x) { return x.var({1}); }},
 };
 

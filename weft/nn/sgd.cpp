@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/tensor/linalg.h"
 
 namespace weft::nn {
 
@@ -49,21 +50,6 @@ SGD lars(std::vector<Tensor> params, SgdOptions options, CallSite at) {
   return SGD(std::move(params), options, at);
 }
 
-Tensor newton_schulz(const Tensor& g, const NewtonSchulzOptions& options, CallSite at) {
-  const CallSiteScope site(at);
-  if (g.ndim() < 2) fail("newton_schulz", "shape {} is not a matrix", g.dims().text());
-  // Of x x^T and x^T x the smaller is cheaper.
-  const bool tall = g.dim(-2).max() > g.dim(-1).max();
-  const Tensor wide = tall ? g.T() : g;
-  // The norm in a buffer of its own: where matrices are small, every element would sum it anew.
-  Tensor x = wide / (wide.square().sum({-2, -1}, true).sqrt() + 1e-7).contiguous();
-  for (int step = 0; step < options.steps; ++step) {
-    const Tensor square = x.matmul(x.T());
-    x = x * options.a + (square * options.b + square.matmul(square) * options.c).matmul(x);
-  }
-  return tall ? x.T() : x;
-}
-
 Muon::Muon(std::vector<Tensor> params, const MuonOptions& options, CallSite at)
     : Optimizer(std::move(params), options.lr, options.state_dtype, at), options_(options) {
   const CallSiteScope site(at);
@@ -84,7 +70,8 @@ Tensor Muon::change(size_t i, const Tensor& p, const Tensor& g) {
   const auto columns = static_cast<double>(matrix.size(1));
   const double scales[] = {1, std::sqrt(std::max(1.0, rows / columns)),
                            0.2 * std::sqrt(std::max(rows, columns))};
-  const Tensor turned = newton_schulz(matrix, options_.newton_schulz).reshape(p.dims());
+  const Tensor turned =
+      linalg::newton_schulz(matrix, options_.steps, options_.coefficients).reshape(p.dims());
   return lr_ * (turned * scales[static_cast<size_t>(options_.scale)] + p * options_.weight_decay);
 }
 

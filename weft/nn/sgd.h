@@ -35,15 +35,6 @@ SGD lars(
     SgdOptions options = {.momentum = 0.9, .weight_decay = 1e-4, .classic = true, .trust = 0.001},
     CallSite at = CallSite::here());
 
-struct NewtonSchulzOptions {
-  int steps = 5;
-  double a = 3.4445, b = -4.775, c = 2.0315;
-};
-// Close to U V^T for matrices g = U S V^T (..., rows, columns): singular values from about 0.7 to
-// 1.2 after 5 steps of x <- a x + (b A + c A^2) x, A = x x^T, from g / |g|. Floats.
-Tensor newton_schulz(const Tensor& g, const NewtonSchulzOptions& options = {},
-                     CallSite at = CallSite::here());
-
 struct MuonOptions {
   double lr = 0.001, momentum = 0.95, weight_decay = 0.1;
   bool nesterov = true;
@@ -54,7 +45,8 @@ struct MuonOptions {
     LikeAdamW,  // 0.2 sqrt(max(r, c)), so that lr and weight_decay of AdamW serve (Liu et al. 2025)
   };
   Scale scale = Scale::Spectral;
-  NewtonSchulzOptions newton_schulz = {};
+  int64_t steps = 5;  // of linalg::newton_schulz, and its coefficients
+  std::vector<double> coefficients = {3.4445, -4.775, 2.0315};
   DType state_dtype = DType::Void;  // of velocities; Void: at least f32
 };
 

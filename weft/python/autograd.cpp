@@ -89,6 +89,10 @@ void bind_autograd(TensorClass& c) {
   method(c, "is_param_", returning_self([](Tensor& x, bool on) { set_requires_grad(x, on); }),
          nb::sig("def is_param_(self, is_param: bool = True) -> Tensor"), "is_param"_a = true,
          "is_param_(False): neither backward() nor an optimizer touches this tensor.");
+  c.def_prop_rw_static(
+      "training", [](nb::handle) { return is_training(); },
+      [](nb::handle, bool on) { set_training(on); },
+      "Whether dropout and batch norm train, of this thread; Tensor.train() sets it for a block.");
   method(
       c, "backward", backward, "gradient"_a = nb::none(),
       "Adds d this / d leaf to the grad of every leaf that this depends on, lazily. Leaves are the "

@@ -41,7 +41,7 @@ ON_TENSOR = '''
 HEAD = '''import builtins
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 __version__: str
 
@@ -52,6 +52,9 @@ class DeviceError(RuntimeError):
 class InternalError(RuntimeError):
     code: str
 '''
+
+
+SHADOWED = re.compile(r"(?<=[ \[])(int|float|bool)(?=[ ,\])|:]|$)")
 
 
 def tensor_class(text: str) -> tuple[int, int]:
@@ -67,7 +70,9 @@ def without_shadows(text: str) -> str:
     for i, line in enumerate(lines):
         if line.lstrip().startswith("def "):
             name, rest = line.split("(", 1)
-            lines[i] = name + "(" + re.sub(r"(?<=[ \[])(int|float|bool)(?=[ ,\])|:]|$)", r"builtins.\1", rest)
+            lines[i] = name + "(" + SHADOWED.sub(r"builtins.\1", rest)
+        elif ": ClassVar[" in line:
+            lines[i] = SHADOWED.sub(r"builtins.\1", line)
     return "\n".join(lines)
 
 

@@ -1,6 +1,11 @@
 // Optimizers: those of nn/ behind weft.nn.optim.
 #include "weft/nn/optim.h"
 
+#include <nanobind/stl/tuple.h>
+
+#include "weft/nn/adam.h"
+#include "weft/nn/adaptive.h"
+#include "weft/nn/sgd.h"
 #include "weft/python/bindings.h"
 
 namespace weft::python {
@@ -20,6 +25,85 @@ nb::dict state_of(nn::Optimizer& o) {
 
 nb::object lr_of(nn::Optimizer& o) { return state_of(o)["lr"]; }
 
+void bind_sgd(nb::module_& m) {
+  nb::class_<nn::SGD, nn::Optimizer>(m, "SGD").def(
+      "__init__",
+      [](nn::SGD* self, std::vector<Tensor> params, double lr, double momentum, double weight_decay,
+         bool nesterov, bool classic, bool decoupled, double trust) {
+        const nn::SgdOptions options{.lr = lr,
+                                     .momentum = momentum,
+                                     .weight_decay = weight_decay,
+                                     .nesterov = nesterov,
+                                     .classic = classic,
+                                     .decoupled = decoupled,
+                                     .trust = trust};
+        new (self) nn::SGD(std::move(params), options, python_call_site());
+      },
+      "params"_a, "lr"_a, "momentum"_a, "weight_decay"_a, "nesterov"_a, "classic"_a = false,
+      "decoupled"_a = false, "trust"_a = 0.0);
+  nb::class_<nn::Muon, nn::Optimizer>(m, "Muon").def(
+      "__init__",
+      [](nn::Muon* self, std::vector<Tensor> params, double lr, double momentum,
+         double weight_decay, bool nesterov, int steps,
+         std::tuple<double, double, double> coefficients) {
+        const auto [x, y, z] = coefficients;
+        const nn::MuonOptions options{.lr = lr,
+                                      .momentum = momentum,
+                                      .weight_decay = weight_decay,
+                                      .nesterov = nesterov,
+                                      .steps = steps,
+                                      .coefficients = {x, y, z}};
+        new (self) nn::Muon(std::move(params), options, python_call_site());
+      },
+      "params"_a, "lr"_a, "momentum"_a, "weight_decay"_a, "nesterov"_a, "ns_steps"_a,
+      "ns_coefficients"_a);
+}
+
+void bind_adam(nb::module_& m) {
+  nb::class_<nn::Adam, nn::Optimizer>(m, "Adam").def(
+      "__init__",
+      [](nn::Adam* self, std::vector<Tensor> params, double lr, double b1, double b2, double eps,
+         double weight_decay, bool decoupled, bool layerwise) {
+        const nn::AdamOptions options{.lr = lr,
+                                      .beta1 = b1,
+                                      .beta2 = b2,
+                                      .eps = eps,
+                                      .weight_decay = weight_decay,
+                                      .decoupled = decoupled,
+                                      .layerwise = layerwise};
+        new (self) nn::Adam(std::move(params), options, python_call_site());
+      },
+      "params"_a, "lr"_a, "b1"_a, "b2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a,
+      "layerwise"_a = false);
+}
+
+void bind_adaptive(nb::module_& m) {
+  nb::class_<nn::RMSprop, nn::Optimizer>(m, "RMSprop")
+      .def(
+          "__init__",
+          [](nn::RMSprop* self, std::vector<Tensor> params, double lr, double alpha, double eps,
+             double weight_decay, double momentum, bool centered) {
+            const nn::RmsPropOptions options{.lr = lr,
+                                             .alpha = alpha,
+                                             .eps = eps,
+                                             .momentum = momentum,
+                                             .weight_decay = weight_decay,
+                                             .centered = centered};
+            new (self) nn::RMSprop(std::move(params), options, python_call_site());
+          },
+          "params"_a, "lr"_a, "alpha"_a, "eps"_a, "weight_decay"_a, "momentum"_a, "centered"_a);
+  nb::class_<nn::Adagrad, nn::Optimizer>(m, "Adagrad")
+      .def(
+          "__init__",
+          [](nn::Adagrad* self, std::vector<Tensor> params, double lr, double lr_decay, double eps,
+             double weight_decay) {
+            const nn::AdagradOptions options{
+                .lr = lr, .lr_decay = lr_decay, .eps = eps, .weight_decay = weight_decay};
+            new (self) nn::Adagrad(std::move(params), options, python_call_site());
+          },
+          "params"_a, "lr"_a, "lr_decay"_a, "eps"_a, "weight_decay"_a);
+}
+
 }  // namespace
 
 void bind_optim(nb::module_& m) {
@@ -31,22 +115,9 @@ void bind_optim(nb::module_& m) {
   method(o, "set_lr", [](nn::Optimizer& x, double lr) { x.set_lr(lr, CallSite()); }, "lr"_a);
   o.def_prop_ro("state", state_of, "lr and what is kept per parameter, by name.");
 
-  nb::class_<nn::SGD, nn::Optimizer>(m, "SGD").def(
-      "__init__",
-      [](nn::SGD* self, std::vector<Tensor> params, double lr, double momentum, double weight_decay,
-         bool nesterov) {
-        new (self)
-            nn::SGD(std::move(params), {lr, momentum, weight_decay, nesterov}, python_call_site());
-      },
-      "params"_a, "lr"_a, "momentum"_a, "weight_decay"_a, "nesterov"_a);
-  nb::class_<nn::Adam, nn::Optimizer>(m, "Adam").def(
-      "__init__",
-      [](nn::Adam* self, std::vector<Tensor> params, double lr, double b1, double b2, double eps,
-         double weight_decay, bool decoupled) {
-        new (self) nn::Adam(std::move(params), {lr, b1, b2, eps, weight_decay, decoupled},
-                            python_call_site());
-      },
-      "params"_a, "lr"_a, "b1"_a, "b2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a);
+  bind_sgd(m);
+  bind_adam(m);
+  bind_adaptive(m);
 }
 
 }  // namespace weft::python

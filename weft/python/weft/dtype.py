@@ -4,7 +4,8 @@ import math
 from weft import _core
 from weft._core import DType
 
-__all__ = ["DType", "dtypes", "least_upper_dtype", "least_upper_float", "sum_acc_dtype", "to_dtype"]
+__all__ = ["DType", "can_lossless_cast", "dtypes", "float_to_bf16", "float_to_fp16", "float_to_fp8",
+           "fp8_to_float", "least_upper_dtype", "least_upper_float", "sum_acc_dtype", "to_dtype", "truncate"]
 
 DType.__module__ = "weft"
 
@@ -127,3 +128,46 @@ def sum_acc_dtype(x: DType) -> DType:
 def truncate(x, dtype: DType):
     """x as an element of dtype holds it."""
     return _core.Tensor(x, dtype=dtype).item() if math.isfinite(x) else x
+
+
+def can_lossless_cast(x: DType, to: DType) -> bool:
+    """Whether every value of x is one of `to`."""
+    if x == to or x == dtypes.bool:
+        return True
+    if _core.is_float_dtype(x):
+        return _core.is_float_dtype(to) and _core.promote(x, to) == to
+    if to == dtypes.bool:
+        return False
+    if _core.is_float_dtype(to):
+        digits = x.bitsize - (0 if _core.is_unsigned_dtype(x) else 1)
+        return digits <= _core.float_digits(to) and x.max <= _core.float_most(to)
+    return to.min <= x.min and x.max <= to.max
+
+
+def _rounded(x: float, dtype: DType) -> float:
+    return _core.Tensor(x, dtype=dtypes.float64).cast(dtype).item()
+
+
+def float_to_fp16(x: float) -> float:
+    """x as float16 holds it; infinite where it is too large."""
+    return _rounded(x, dtypes.float16)
+
+
+def float_to_bf16(x: float) -> float:
+    """x as bfloat16 holds it."""
+    return _rounded(x, dtypes.bfloat16)
+
+
+def float_to_fp8(x: float, dtype: DType) -> int:
+    """The byte of x in an 8-bit float dtype. What is too large is infinite, or NaN in dtypes without
+    infinities, as in PyTorch."""
+    if dtype not in dtypes.fp8s:
+        raise TypeError(f"{dtype} is no 8-bit float dtype: use one of dtypes.fp8s")
+    return _core.Tensor(x, dtype=dtypes.float64).cast(dtype).bitcast(dtypes.uint8).item()
+
+
+def fp8_to_float(x: int, dtype: DType) -> float:
+    """The value of a byte in an 8-bit float dtype."""
+    if dtype not in dtypes.fp8s:
+        raise TypeError(f"{dtype} is no 8-bit float dtype: use one of dtypes.fp8s")
+    return _core.Tensor(x, dtype=dtypes.uint8).bitcast(dtype).item()

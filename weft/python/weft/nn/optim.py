@@ -1,7 +1,7 @@
 """Optimizers: zero_grad(), step(), and lr, a Tensor that captured steps read anew."""
 from weft import Tensor, _core, dtypes
 
-__all__ = ["Adam", "AdamW", "Optimizer", "OptimizerGroup", "SGD"]
+__all__ = ["Adagrad", "Adam", "AdamW", "LAMB", "LARS", "Muon", "Optimizer", "OptimizerGroup", "RMSprop", "SGD"]
 
 
 def _trained(params) -> list[Tensor]:
@@ -74,14 +74,49 @@ class OptimizerGroup(Optimizer):
 
 class SGD(Optimizer):
     """v = momentum * v + g; p -= lr * v, or with nesterov lr * (g + momentum * v), for g = gradient +
-    weight_decay * p."""
+    weight_decay * p. classic: lr goes into v, so that a change of lr comes in slowly."""
 
     def __init__(self, params, lr=0.001, momentum=0.0, weight_decay=0.0, nesterov=False, classic=False,
                  device=None, fused=False):
-        if classic:
-            raise NotImplementedError("SGD(classic=True), with lr inside of the momentum, is not offered")
         super().__init__(params, _core.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay,
-                         nesterov=nesterov)
+                         nesterov=nesterov, classic=classic)
+
+
+class LARS(Optimizer):
+    """SGD whose every layer moves in proportion to its own norm. You, Gitman and Ginsburg 2017."""
+
+    def __init__(self, params, lr=0.001, momentum=0.9, weight_decay=1e-4, ns_steps=0, ns_coefficients=None,
+                 nesterov=False, classic=True, pre_wd=True, tcoef=0.001, device=None, fused=False):
+        if ns_steps:
+            raise ValueError(f"ns_steps={ns_steps}: LARS does not orthogonalise; use Muon")
+        super().__init__(params, _core.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay,
+                         nesterov=nesterov, classic=classic, decoupled=not pre_wd, trust=tcoef)
+
+
+class Muon(Optimizer):
+    """The momentum, orthogonalised by newton_schulz(): for the weights of hidden layers. Jordan et al. 2024."""
+
+    def __init__(self, params, lr=0.001, momentum=0.95, weight_decay=0.1, ns_steps=5,
+                 ns_coefficients=(3.4445, -4.775, 2.0315), nesterov=True, device=None, fused=False):
+        super().__init__(params, _core.Muon, lr=lr, momentum=momentum, weight_decay=weight_decay,
+                         nesterov=nesterov, ns_steps=ns_steps, ns_coefficients=tuple(ns_coefficients))
+
+
+class RMSprop(Optimizer):
+    """Divides by a running root of squared gradients. Tieleman and Hinton 2012."""
+
+    def __init__(self, params, lr=0.01, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0,
+                 centered=False):
+        super().__init__(params, _core.RMSprop, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay,
+                         momentum=momentum, centered=centered)
+
+
+class Adagrad(Optimizer):
+    """Divides by the root of all squared gradients so far. Duchi, Hazan and Singer 2011."""
+
+    def __init__(self, params, lr=0.01, lr_decay=0.0, weight_decay=0.0, eps=1e-10):
+        super().__init__(params, _core.Adagrad, lr=lr, lr_decay=lr_decay, eps=eps,
+                         weight_decay=weight_decay)
 
 
 class AdamW(Optimizer):
@@ -99,3 +134,12 @@ class Adam(Optimizer):
     def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, device=None, fused=False):
         super().__init__(params, _core.Adam, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=0.0,
                          decoupled=False)
+
+
+class LAMB(Optimizer):
+    """AdamW whose every layer moves in proportion to its own norm (adam=True: plain AdamW). You et al. 2020."""
+
+    def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-6, weight_decay=0.0, adam=False,
+                 device=None, fused=False):
+        super().__init__(params, _core.Adam, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
+                         decoupled=True, layerwise=not adam)
