@@ -185,6 +185,7 @@ class Pipeline {
   /// So that threads end together, and small kernels find the caches as other small ones left them.
   /// Products are what is unrolled most.
   static std::vector<Job*> longest_first(std::span<Job* const> jobs) {
+    // Jobs lie in one array: of equal sizes the earlier comes first.
     std::vector<std::pair<size_t, Job*>> sized;
     for (Job* j : jobs) {
       const Toposort nodes(j->kernel->sink);
@@ -193,8 +194,9 @@ class Pipeline {
       });
       sized.emplace_back(nodes.size() * (products ? 8 : 1), j);
     }
-    std::stable_sort(sized.begin(), sized.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(sized.begin(), sized.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
     std::vector<Job*> order;
     for (const auto& [size, job] : sized) order.push_back(job);
     return order;
