@@ -144,7 +144,8 @@ TEST(Pages, DTypes) {
       "# Dtypes\n\nMade from `weft/dtype/dtypes.def`. [How to add one](how_to_add/dtype.md).\n\n" +
       rows_of_dtypes() +
       "\n`index` is the mathematical integer of shapes and loops: no tensor holds it. 8-bit and "
-      "16-bit floats\nare stored; arithmetic on them is done in f32 and rounded after every op.\n\n## Two "
+      "16-bit floats\nare stored; arithmetic on them is done in f32 and rounded after every "
+      "op.\n\n## Two "
       "operands meet in\n\n" +
       promotion_table() +
       "\nA C++ number is weak: it takes the tensor's dtype where its kind allows (`i8 + 1` is i8, "
