@@ -121,10 +121,13 @@ TEST_F(Reduce, LongSortsOfEveryDtype) {
       const std::vector<double> in = values(x);
       std::vector<int64_t> order(in.size());
       for (size_t i = 0; i < in.size(); ++i) order[i] = static_cast<int64_t>(i);
-      std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+      const auto before = [&](int64_t i, int64_t j) {
         const double a = in[static_cast<size_t>(i)], b = in[static_cast<size_t>(j)];
         return descending ? (std::isnan(a) && !std::isnan(b)) || a > b
                           : (std::isnan(b) && !std::isnan(a)) || a < b;
+      };
+      std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+        return before(i, j) || (!before(j, i) && i < j);  // equal ones keep their order
       });
       EXPECT_EQ(evaluated(x.argsort(0, descending)).ints(), order);
     }
