@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 import weft
+from conftest import needs_torch, torch
 from weft import Tensor, dtypes
 from weft.dtype import (can_lossless_cast, float_to_bf16, float_to_fp16, float_to_fp8, fp8_to_float)
 
@@ -90,8 +91,13 @@ def test_8_bit_floats(dtype):
     np.testing.assert_array_equal(values.numpy(), back.numpy())
     assert (codes + 1.0).dtype == dtype
     assert (codes + Tensor([1.0], dtype=dtypes.half)).dtype == dtypes.half
-    torch = pytest.importorskip("torch")
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", dtypes.fp8s)
+def test_8_bit_floats_are_torchs(dtype):
     kind = getattr(torch, dtype.name)
+    values = Tensor(bytes(range(256))).bitcast(dtype).cast(dtypes.float32)
     expected = torch.arange(256, dtype=torch.uint8).view(kind).to(torch.float32).numpy()
     np.testing.assert_array_equal(values.numpy(), expected)
     x = np.random.default_rng(0).normal(0, 100, 5000).astype(np.float32)
