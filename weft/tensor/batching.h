@@ -22,6 +22,14 @@ class Batching {
   NodeRef movement(NodeRef n);
   NodeRef loop(NodeRef n);
   NodeRef assign(NodeRef n);
+  NodeRef get(NodeRef n);
+  NodeRef function(NodeRef n);
+  NodeRef repeat(NodeRef n);
+  NodeRef custom(NodeRef n);
+  void batch_upstream(NodeRef function);
+  NodeRef with_batch_axis(NodeRef param);
+  NodeRef swapped(NodeRef x);
+  NodeRef position_in_loop(NodeRef like, std::span<const int64_t> axes);
   NodeRef in_front(NodeRef n, std::span<const NodeRef> src);
   /// (size, dims...) of a source, repeated where it does not depend on the batch.
   NodeRef whole(NodeRef source);

@@ -1,0 +1,245 @@
+#include "weft/schedule/emit.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+
+namespace weft {
+namespace {
+
+bool is_empty(const KernelPlan& k) {
+  return std::any_of(k.ranges.begin(), k.ranges.end(),
+                     [](NodeRef r) { return r->op == Op::Range && is_int_const(r->src(0), 0); });
+}
+
+/// The variable that says which slice of the stacks a step of a body reads and writes.
+std::string place_name(const RepeatParts& parts) { return strformat("@{}", parts.level()); }
+
+/// A Repeat's bodies as a graph that can be scheduled: its inputs and the stacks of outs are Params
+/// in this order, and a Variable says which slice is meant.
+class Body {
+ public:
+  Body(Graph& g, NodeRef repeat) : g_(g), parts_(repeat) {
+    place_ = g.variable(place_name(parts_), 0, parts_.count - 1);
+  }
+
+  NodeRef next(size_t k) { return in_graph(parts_.nexts[k]); }
+
+  /// The stack `slot` with out `k` at its place.
+  NodeRef out(size_t k, int64_t slot) {
+    NodeRef value = in_graph(parts_.outs[k]);
+    NodeRef stack = g_.param(slot, value->dtype, stacked(value->shape->span()));
+    NodeRef view = slice(stack, value->shape->span());
+    std::vector<NodeRef> row{value};
+    for (NodeRef d : view->shape->span()) row.push_back(d);
+    NodeRef shaped = g_.make({Op::Reshape, value->dtype, row});
+    return g_.make(Op::Assign, value->dtype, {stack, view, shaped});
+  }
+
+ private:
+  std::vector<NodeRef> stacked(std::span<const NodeRef> dims) {
+    std::vector<NodeRef> all{g_.index(parts_.count)};
+    all.insert(all.end(), dims.begin(), dims.end());
+    return all;
+  }
+
+  NodeRef slice(NodeRef stack, std::span<const NodeRef> dims) {
+    std::vector<NodeRef> src{stack, place_};
+    src.insert(src.end(), dims.size(), g_.index(0));
+    src.push_back(g_.index(1));
+    src.insert(src.end(), dims.begin(), dims.end());
+    const std::vector<int64_t> steps(dims.size() + 1, 1);
+    return g_.make({Op::Shrink, stack->dtype, src, steps});
+  }
+
+  NodeRef in_graph(NodeRef body) {
+    return rebuild(body, [this](NodeRef n, std::span<const NodeRef> src) {
+      const int64_t slot = n->op == Op::Param ? param_slot(n) - parts_.slot : -1;
+      if (slot < 0 || slot >= kSlotsPerLevel)
+        return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+      if (slot >= static_cast<int64_t>(parts_.stacked.size()))
+        return g_.param(slot, n->dtype, src, n->device);
+      std::vector<NodeRef> row{slice(g_.param(slot, n->dtype, stacked(src), n->device), src)};
+      row.insert(row.end(), src.begin(), src.end());
+      return g_.make({Op::Reshape, n->dtype, row});
+    });
+  }
+
+  Graph& g_;
+  RepeatParts parts_;
+  NodeRef place_;
+};
+
+}  // namespace
+
+void Emitter::emit(const KernelPlan& k, NodeRef sink) {
+  if (is_empty(k)) return;
+  if (k.root->op == Op::Repeat) return emit_repeat(k);
+  if (k.root->op == Op::Custom) return emit_custom(k);
+  if (crosses_devices(k.root)) {
+    out_.steps.push_back(
+        {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}, k.origins});
+    return;
+  }
+  std::vector<int> slots;
+  const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
+  ScheduleStep step;
+  step.kernel = known.kernel;
+  step.origins = k.origins;
+  for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
+  out_.steps.push_back(std::move(step));
+}
+
+/// Params named after the buffers they really are, so that a buffer read and written is one slot.
+NodeRef Emitter::use_physical(NodeRef sink) {
+  return rebuild(sink, [&](NodeRef n, std::span<const NodeRef> src) {
+    if (n->op != Op::Param) return plan_.g.with_sources(n, src);
+    return plan_.g.param(physical_[static_cast<size_t>(param_slot(n))], n->dtype, src);
+  });
+}
+
+/// Equal kernels are simplified once.
+const Emitter::Known& Emitter::simplified(NodeRef numbered) {
+  if (const Known* known = seen_.find(numbered)) return *known;
+  Known made{-1, {}};
+  made.kernel = index_of(simplify_kernel(plan_.g, numbered, made.slots));
+  return seen_.set(numbered, std::move(made));
+}
+
+int Emitter::index_of(NodeRef sink) {
+  if (const int* known = kernels_.find(sink)) return *known;
+  Kernel k{std::make_shared<Graph>(), nullptr, kernel_name(sink)};
+  k.sink = k.graph->import(sink);
+  out_.kernels.push_back(std::move(k));
+  return kernels_.set(sink, static_cast<int>(out_.kernels.size()) - 1);
+}
+
+// ---- steps over whole buffers
+
+std::vector<int> Emitter::buffers_of_inputs(NodeRef step) const {
+  std::vector<int> buffers;
+  for (NodeRef x : step->src().first(evaluated_sources(step))) buffers.push_back(physical(x));
+  return buffers;
+}
+
+/// -1 for results that nobody wants.
+std::vector<int> Emitter::buffers_of_results(const KernelPlan& k) {
+  std::vector<int> buffers(result_count(k.root), -1);
+  for (const KernelOutput& o : k.outputs)
+    buffers[static_cast<size_t>(o.node->int_arg(0))] = physical(o.node);
+  return buffers;
+}
+
+/// A buffer of the schedule's own.
+int Emitter::add_buffer(const BufferSpec& like) {
+  out_.buffers.push_back(like);
+  BufferSpec& b = out_.buffers.back();
+  b.input = b.output = -1;
+  b.numel = plan_.g.import(b.numel);
+  return static_cast<int>(out_.buffers.size()) - 1;
+}
+
+BufferSpec Emitter::spec_like(NodeRef n, DeviceId device) {
+  return {n->dtype, plan_.size_of(n), device, -1, -1, "row-major"};
+}
+
+void Emitter::emit_custom(const KernelPlan& k) {
+  const CustomParts parts(k.root);
+  std::vector<int> given = buffers_of_results(k);
+  for (size_t i = 0; i < given.size(); ++i)
+    if (given[i] < 0) given[i] = add_buffer(spec_like(parts.outputs[i], k.root->device));
+  for (const int b : buffers_of_inputs(k.root)) given.push_back(b);
+  NodeRef sink = plan_.g.import(CustomParts(plan_.given_steps[number_of_step(k.root)]).sink);
+  const Known& known = simplified(sink);
+  ScheduleStep step;
+  step.kernel = known.kernel;
+  step.origins = k.origins;
+  for (const int slot : known.slots) step.buffers.push_back(given[static_cast<size_t>(slot)]);
+  out_.steps.push_back(std::move(step));
+}
+
+/// Which buffer of the schedule each of a body's is, in one round.
+struct Emitter::Round {
+  const RepeatParts& parts;
+  std::vector<int> buffers;                ///< of the body; -1: carried
+  std::vector<int> inits, spares, finals;  ///< of each carry
+  std::vector<int> carried_in;             ///< the body's buffers that hold them before, after
+  std::vector<int> carried_out;
+
+  /// Rounds write to finals and spares in turn, so that the last writes to finals.
+  int after(int64_t round, size_t k) const {
+    return ((parts.count - 1 - round) % 2 == 0 ? finals : spares)[k];
+  }
+  void enter(int64_t round) {
+    for (size_t k = 0; k < inits.size(); ++k) {
+      if (carried_in[k] >= 0)
+        buffers[static_cast<size_t>(carried_in[k])] = round == 0 ? inits[k] : after(round - 1, k);
+      buffers[static_cast<size_t>(carried_out[k])] = after(round, k);
+    }
+  }
+};
+
+void Emitter::emit_repeat(const KernelPlan& k) {
+  NodeRef repeat = plan_.given_steps[number_of_step(k.root)];
+  const RepeatParts parts(repeat);
+  const std::vector<int> inputs = buffers_of_inputs(k.root), results = buffers_of_results(k);
+  const size_t carries = parts.nexts.size();
+
+  Graph g;
+  Body body(g, repeat);
+  std::vector<ScheduleOutput> outputs;
+  std::vector<int> given = inputs;  // buffers of the body's input slots
+  for (size_t i = 0; i < carries; ++i) outputs.push_back({body.next(i), -1});
+  for (size_t i = carries; i < results.size(); ++i) {
+    if (results[i] < 0) continue;
+    const auto slot = static_cast<int>(given.size());
+    outputs.push_back({body.out(i - carries, slot), slot});
+    given.push_back(results[i]);
+  }
+  const Schedule inner = make_schedule(outputs, plan_.options);
+
+  Round round{parts, std::vector<int>(inner.buffers.size(), -1), {}, {}, {}, {}, {}};
+  round.carried_in.assign(carries, -1);
+  const size_t first_carry = inputs.size() - carries;
+  for (size_t b = 0; b < inner.buffers.size(); ++b) {
+    const BufferSpec& spec = inner.buffers[b];
+    const auto slot = static_cast<size_t>(spec.input);
+    if (spec.input < 0)
+      round.buffers[b] = spec.output < 0 ? add_buffer(spec) : -1;
+    else if (slot >= first_carry && slot < inputs.size())
+      round.carried_in[slot - first_carry] = static_cast<int>(b);
+    else
+      round.buffers[b] = given[slot];
+  }
+  for (size_t i = 0; i < carries; ++i) {
+    const BufferSpec& spec = inner.buffers[static_cast<size_t>(inner.outputs[i])];
+    round.inits.push_back(inputs[first_carry + i]);
+    round.finals.push_back(results[i] >= 0 ? results[i] : add_buffer(spec));
+    round.spares.push_back(parts.count > 1 ? add_buffer(spec) : -1);
+    round.carried_out.push_back(inner.outputs[i]);
+  }
+  emit_rounds(round, inner, k);
+}
+
+void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k) {
+  std::vector<int> kernels;
+  for (const Kernel& kernel : inner.kernels)
+    kernels.push_back(index_of(plan_.g.import(kernel.sink)));
+  const std::string place = place_name(round.parts);
+  for (NodeRef v : inner.variables)
+    if (v->text() != place) out_.variables.push_back(plan_.g.import(v));
+  for (int64_t i = 0; i < round.parts.count; ++i) {
+    round.enter(i);
+    for (ScheduleStep step : inner.steps) {
+      for (int& b : step.buffers) b = round.buffers[static_cast<size_t>(b)];
+      if (step.kernel >= 0) step.kernel = kernels[static_cast<size_t>(step.kernel)];
+      step.origins = k.origins;
+      step.fixed.push_back({place, round.parts.reversed ? round.parts.count - 1 - i : i});
+      out_.steps.push_back(std::move(step));
+    }
+  }
+}
+
+}  // namespace weft
