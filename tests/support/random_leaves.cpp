@@ -31,7 +31,7 @@ void RandomLeaves::add_variables() {
 
 int64_t RandomLeaves::extent(NodeRef dim, const eval::Inputs& binding) const {
   if (dim->op == Op::Const) return dim->vmin;
-  return eval::evaluate(dim, {{}, {}, binding.variables, {}}).at(0).as_int();
+  return eval::evaluate(dim, {{}, {}, binding.variables}).at(0).as_int();
 }
 
 NodeRef RandomLeaves::size(int64_t least, int64_t most) {

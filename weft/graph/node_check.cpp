@@ -356,61 +356,6 @@ const char* loop(const Spec& s) {
   return tensor_loop(s, e);
 }
 
-/// Counts among the sources, and slots where those inside may have them.
-const char* tuple_layout(const Spec& s, std::span<const int64_t> counts, int64_t slot) {
-  int64_t left = static_cast<int64_t>(s.src.size());
-  for (const int64_t count : counts) {
-    if (count < 0 || count > left || count > kSlotsPerLevel / 4) return "counts and sources differ";
-    left -= count;
-  }
-  const bool fits = slot >= kInnerSlots && slot < kInnerSlotsEnd && slot % kSlotsPerLevel == 0;
-  return fits ? nullptr : "has no such slot";
-}
-
-const char* function(const Spec& s) {
-  const int64_t results = s.ints[0], inputs = s.ints[1];
-  if (results < 1) return "has no result";
-  if (const char* problem = tuple_layout(s, std::array{results, inputs, inputs}, s.ints[2]))
-    return problem;
-  if (s.src.size() != static_cast<size_t>(results + 2 * inputs)) return "counts and sources differ";
-  const auto x = s.src.subspan(static_cast<size_t>(results), static_cast<size_t>(inputs));
-  const auto gradients = s.src.last(x.size());
-  for (size_t i = 0; i < x.size(); ++i)
-    if (gradients[i]->dtype != DType::Void &&
-        (gradients[i]->shape != x[i]->shape || gradients[i]->dtype != x[i]->dtype))
-      return "a gradient has another shape or dtype than its input";
-  return nullptr;
-}
-
-const char* repeat(const Spec& s) {
-  const int64_t count = s.ints[0], stacked = s.ints[2], whole = s.ints[3], carries = s.ints[4];
-  if (count < 1 || count > (int64_t{1} << 24)) return "runs 1 to 16777216 times";
-  if (s.ints[1] < 0 || s.ints[1] > 1) return "reversed is 0 or 1";
-  if (const char* problem =
-          tuple_layout(s, std::array{stacked, whole, carries, carries}, s.ints[5]))
-    return problem;
-  for (NodeRef x : s.src.first(static_cast<size_t>(stacked)))
-    if (x->rank() == 0 || !is_int_const(x->dim(0), count)) return "a stack has another length";
-  const auto inits = s.src.subspan(static_cast<size_t>(stacked + whole));
-  for (size_t k = 0; k < static_cast<size_t>(carries); ++k) {
-    NodeRef init = inits[k], next = inits[k + static_cast<size_t>(carries)];
-    if (init->shape != next->shape || init->dtype != next->dtype)
-      return "a carried value changes its shape or dtype";
-  }
-  if (s.src.size() == static_cast<size_t>(stacked + whole + carries)) return "has no result";
-  return nullptr;
-}
-
-const char* custom(const Spec& s) {
-  if (const char* problem = tuple_layout(s, std::array{s.ints[0], int64_t{2}}, kInnerSlots))
-    return problem;
-  if (s.src.back()->op != Op::Sink) return "ends in no kernel";
-  const auto outputs = s.src.subspan(static_cast<size_t>(s.ints[0]));
-  for (NodeRef out : outputs.first(outputs.size() - 1))
-    if (!is_inner_param(out)) return "its outputs are params with inner slots";
-  return nullptr;
-}
-
 const char* get(const Spec& s) {
   NodeRef tuple = s.src[0];
   if (!is_tuple(tuple->op)) return "takes one of several results";
@@ -550,9 +495,9 @@ constexpr Row kRows[] = {
     {Op::Scan, T | K, 1, scan},
     {Op::Loop, T | K, 1, loop},
     {Op::Get, T | K, 1, get},
-    {Op::Function, T, 1, function},
-    {Op::Repeat, T, 1, repeat},
-    {Op::Custom, T, 2, custom},
+    {Op::Function, T, 1, function_problem},
+    {Op::Repeat, T, 1, repeat_problem},
+    {Op::Custom, T, 2, custom_problem},
     {Op::Contiguous, T, 1, same_dtype},
     {Op::Detach, T, 1, same_dtype},
     {Op::Copy, T, 1, copy},

@@ -2,7 +2,6 @@
 // evaluated where the node is; the others (bodies, gradients, a kernel) are closed: they mention
 // their inputs as params with inner slots, and nodes around them do not look inside.
 #pragma once
-#include <algorithm>
 #include <vector>
 
 #include "weft/graph/graph.h"
@@ -62,5 +61,10 @@ inline std::span<const NodeRef> closed_sources(NodeRef n) {
 size_t result_count(NodeRef tuple);
 NodeRef result_like(NodeRef tuple, size_t k);
 const Shape* result_shape(Graph& g, NodeRef tuple, size_t k);
+
+/// For node_problem(): null, or what is wrong with the parts.
+const char* function_problem(const NodeSpec& s);
+const char* repeat_problem(const NodeSpec& s);
+const char* custom_problem(const NodeSpec& s);
 
 }  // namespace weft

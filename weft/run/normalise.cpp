@@ -31,7 +31,9 @@ class Normaliser {
     symbolic_ |=
         std::any_of(order.begin(), order.end(), [](NodeRef n) { return n->op == Op::Bind; });
     for (NodeRef n : order) {
-      if (n->op == Op::Repeat || n->op == Op::Custom) copy_all(closed_sources(n));
+      if (n->op == Op::Custom) copies_[CustomParts(n).sink] = graph_.import(CustomParts(n).sink);
+      if (n->op == Op::Custom) copy_all(CustomParts(n).outputs);
+      if (n->op == Op::Repeat) copy_all(closed_sources(n));
       copies_[n] = copy(n);
     }
   }

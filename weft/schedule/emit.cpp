@@ -145,14 +145,83 @@ BufferSpec Emitter::spec_like(NodeRef n, DeviceId device) {
   return {n->dtype, plan_.size_of(n), device, -1, -1, "row-major"};
 }
 
+namespace {
+
+/// A sum of ranges, each times the sizes of those with smaller factors.
+bool is_mixed_radix(NodeRef index) {
+  std::vector<std::pair<int64_t, int64_t>> digits;  // factor, size
+  std::vector<NodeRef> left{index};
+  while (!left.empty()) {
+    NodeRef n = left.back();
+    left.pop_back();
+    if (n->op == Op::Add) {
+      left.insert(left.end(), n->src().begin(), n->src().end());
+      continue;
+    }
+    const bool scaled = n->op == Op::Mul && n->src(1)->op == Op::Const;
+    NodeRef range = scaled ? n->src(0) : n;
+    if (range->op != Op::Range) return is_int_const(index, 0);
+    digits.emplace_back(scaled ? n->src(1)->vmin : 1, range->src(0)->vmin);
+  }
+  std::ranges::sort(digits);
+  int64_t below = 1;
+  for (const auto& [factor, size] : digits) {
+    if (factor != below) return false;
+    below *= size;
+  }
+  return true;
+}
+
+/// Whether one store writes every element: its index counts through them as its ranges nest.
+bool fills(NodeRef store, NodeRef numel) {
+  if (store->nsrc > 3 || store->int_arg(0) != 0 || numel->op != Op::Const) return false;
+  NodeRef index = store->src(1);
+  int64_t count = 1;
+  for (NodeRef n : Toposort(index)) {
+    if (n->op != Op::Range) continue;
+    if (n->src(0)->op != Op::Const) return false;
+    count *= n->src(0)->vmin;
+  }
+  // As many different values as places, all of them in range: each place is one of them when the
+  // index is a mixed-radix number, whose largest digit is added last.
+  return count == numel->vmin && index->vmin == 0 && index->vmax == count - 1 &&
+         is_mixed_radix(index);
+}
+
+}  // namespace
+
+/// Elements that a kernel may leave out, or that it adds to, begin as 0.
+void Emitter::clear(NodeRef like, int buffer, const KernelPlan& k) {
+  Graph& g = plan_.g;
+  NodeRef size = plan_.size_of(like), at = g.range(size, 0),
+          to = g.param(0, like->dtype, {&size, 1});
+  NodeRef zero = g.constant(Value::of(like->dtype, 0));
+  const int64_t set[] = {static_cast<int64_t>(Fold::Set), 1};
+  const NodeRef src[] = {to, at, zero};
+  NodeRef store = g.make({Op::Store, DType::Void, src, set});
+  ScheduleStep step;
+  step.kernel = index_of(g.make(Op::Sink, DType::Void, {store}));
+  step.buffers = {buffer};
+  step.origins = k.origins;
+  out_.steps.push_back(std::move(step));
+}
+
 void Emitter::emit_custom(const KernelPlan& k) {
+  NodeRef given_node = plan_.given_steps[number_of_step(k.root)];
   const CustomParts parts(k.root);
+  NodeRef sink = plan_.g.import(CustomParts(given_node).sink);
   std::vector<int> given = buffers_of_results(k);
-  for (size_t i = 0; i < given.size(); ++i)
+  for (size_t i = 0; i < given.size(); ++i) {
     if (given[i] < 0) given[i] = add_buffer(spec_like(parts.outputs[i], k.root->device));
+    const bool filled = std::ranges::any_of(sink->src(), [&](NodeRef s) {
+      return param_slot(s->src(0)) == static_cast<int64_t>(i) &&
+             fills(s, plan_.size_of(parts.outputs[i]));
+    });
+    if (!filled) clear(parts.outputs[i], given[i], k);
+  }
   for (const int b : buffers_of_inputs(k.root)) given.push_back(b);
-  NodeRef sink = plan_.g.import(CustomParts(plan_.given_steps[number_of_step(k.root)]).sink);
   const Known& known = simplified(sink);
+  out_.kernels[static_cast<size_t>(known.kernel)].name = std::string(given_node->text());
   ScheduleStep step;
   step.kernel = known.kernel;
   step.origins = k.origins;

@@ -28,6 +28,7 @@ class Emitter {
   std::vector<int> buffers_of_inputs(NodeRef step) const;
   std::vector<int> buffers_of_results(const KernelPlan& k);
 
+  void clear(NodeRef like, int buffer, const KernelPlan& k);
   void emit_custom(const KernelPlan& k);
   void emit_repeat(const KernelPlan& k);
   void emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k);

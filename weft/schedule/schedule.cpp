@@ -120,7 +120,7 @@ class Preparer {
     std::vector<int64_t> ints(n->ints().begin(), n->ints().end());
     ints.back() = static_cast<int64_t>(steps_.size());
     steps_.push_back(n);
-    return g_.intern({n->op, n->dtype, src, ints});
+    return g_.intern({n->op, n->dtype, src, ints, n->text()});
   }
 
   NodeRef rebuild(NodeRef n) {

@@ -264,7 +264,7 @@ NodeRef Batching::custom(NodeRef n) {
   for (NodeRef x : rest) src.push_back(x);
   for (NodeRef x : parts.inputs) inside.push_back(hole.at(x));
   inside.append(closed_sources(n));
-  NodeRef kernel = g_.make({Op::Custom, n->dtype, inside, n->ints()});
+  NodeRef kernel = g_.make({Op::Custom, n->dtype, inside, n->ints(), n->text()});
   for (size_t k = 0; k < parts.outputs.size(); ++k) {
     const int64_t place[] = {static_cast<int64_t>(k)};
     src.push_back(g_.make({Op::Get, parts.outputs[k]->dtype, {&kernel, 1}, place}));
