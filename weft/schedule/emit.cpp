@@ -253,13 +253,13 @@ struct Emitter::Round {
 void Emitter::emit_repeat(const KernelPlan& k) {
   NodeRef repeat = plan_.given_steps[number_of_step(k.root)];
   const RepeatParts parts(repeat);
-  const std::vector<int> inputs = buffers_of_inputs(k.root), results = buffers_of_results(k);
-  const size_t carries = parts.nexts.size();
+  const std::vector<int> results = buffers_of_results(k);
+  std::vector<int> given = buffers_of_inputs(k.root);  // by input slot of the body
+  const size_t carries = parts.nexts.size(), inputs = given.size();
 
   Graph g;
   Body body(g, repeat);
   std::vector<ScheduleOutput> outputs;
-  std::vector<int> given = inputs;  // buffers of the body's input slots
   for (size_t i = 0; i < carries; ++i) outputs.push_back({body.next(i), -1});
   for (size_t i = carries; i < results.size(); ++i) {
     if (results[i] < 0) continue;
@@ -269,27 +269,32 @@ void Emitter::emit_repeat(const KernelPlan& k) {
   }
   const Schedule inner = make_schedule(outputs, plan_.options);
 
-  Round round{parts, std::vector<int>(inner.buffers.size(), -1), {}, {}, {}, {}, {}};
-  round.carried_in.assign(carries, -1);
-  const size_t first_carry = inputs.size() - carries;
-  for (size_t b = 0; b < inner.buffers.size(); ++b) {
-    const BufferSpec& spec = inner.buffers[b];
-    const auto slot = static_cast<size_t>(spec.input);
-    if (spec.input < 0)
-      round.buffers[b] = spec.output < 0 ? add_buffer(spec) : -1;
-    else if (slot >= first_carry && slot < inputs.size())
-      round.carried_in[slot - first_carry] = static_cast<int>(b);
-    else
-      round.buffers[b] = given[slot];
-  }
+  Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}};
+  bind_buffers(round, inner, given, inputs - carries);
   for (size_t i = 0; i < carries; ++i) {
     const BufferSpec& spec = inner.buffers[static_cast<size_t>(inner.outputs[i])];
-    round.inits.push_back(inputs[first_carry + i]);
+    round.inits.push_back(given[inputs - carries + i]);
     round.finals.push_back(results[i] >= 0 ? results[i] : add_buffer(spec));
     round.spares.push_back(parts.count > 1 ? add_buffer(spec) : -1);
     round.carried_out.push_back(inner.outputs[i]);
   }
   emit_rounds(round, inner, k);
+}
+
+/// The body's inputs are given, its intermediates are new; what is carried changes every time.
+void Emitter::bind_buffers(Round& round, const Schedule& inner, std::span<const int> given,
+                           size_t first_carry) {
+  for (size_t b = 0; b < inner.buffers.size(); ++b) {
+    const BufferSpec& spec = inner.buffers[b];
+    const auto slot = static_cast<size_t>(spec.input);
+    const bool carried =
+        spec.input >= 0 && slot >= first_carry && slot < first_carry + round.carried_in.size();
+    if (carried) round.carried_in[slot - first_carry] = static_cast<int>(b);
+    if (carried || (spec.input < 0 && spec.output >= 0))
+      round.buffers.push_back(-1);
+    else
+      round.buffers.push_back(spec.input < 0 ? add_buffer(spec) : given[slot]);
+  }
 }
 
 void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k) {

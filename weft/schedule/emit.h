@@ -31,6 +31,8 @@ class Emitter {
   void clear(NodeRef like, int buffer, const KernelPlan& k);
   void emit_custom(const KernelPlan& k);
   void emit_repeat(const KernelPlan& k);
+  void bind_buffers(Round& round, const Schedule& inner, std::span<const int> given,
+                    size_t first_carry);
   void emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k);
 
   Planner& plan_;

@@ -29,7 +29,10 @@ class Batching {
   void batch_upstream(NodeRef function);
   NodeRef with_batch_axis(NodeRef param);
   NodeRef swapped(NodeRef x);
-  NodeRef position_in_loop(NodeRef like, std::span<const int64_t> axes);
+  NodeRef at_every_element(NodeRef init, NodeRef like);
+  NodeMap<NodeRef> first_states(std::span<const NodeRef> inits, int64_t old_name, int64_t name,
+                                size_t elem, size_t elems);
+  NodeRef renamed(NodeRef body, int64_t old_name, int64_t name, const NodeMap<NodeRef>& begun);
   NodeRef in_front(NodeRef n, std::span<const NodeRef> src);
   /// (size, dims...) of a source, repeated where it does not depend on the batch.
   NodeRef whole(NodeRef source);

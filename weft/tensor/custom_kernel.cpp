@@ -294,7 +294,7 @@ void require_name(const std::string& name) {
 }  // namespace
 
 Tensors custom_kernel(const std::string& name, const Tensors& inputs,
-                      const std::vector<KernelOutput>& outputs,
+                      const std::vector<CustomOutput>& outputs,
                       const std::function<void(KernelWriter&)>& write,
                       const GradientFunction& gradient, CallSite at) {
   const CallSiteScope site(at);
@@ -324,13 +324,7 @@ Tensors custom_kernel(const std::string& name, const Tensors& inputs,
   sources.push_back(writer.sink());
   const int64_t ints[] = {static_cast<int64_t>(inputs.size()), 0};
   NodeRef made = g.make({Op::Custom, outputs[0].dtype, sources, ints, name});
-  Tensors results;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    const int64_t which[] = {static_cast<int64_t>(k)};
-    results.push_back(
-        TensorAccess::make(context, g.make({Op::Get, outputs[k].dtype, {&made, 1}, which})));
-  }
-  return results;
+  return results_of(context, g, made, 0, outputs.size());
 }
 
 }  // namespace weft

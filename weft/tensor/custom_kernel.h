@@ -80,7 +80,7 @@ class KernelWriter {
  private:
   friend class KernelNumber;
   friend Tensors custom_kernel(const std::string&, const Tensors&,
-                               const std::vector<struct KernelOutput>&,
+                               const std::vector<struct CustomOutput>&,
                                const std::function<void(KernelWriter&)>&, const GradientFunction&,
                                CallSite);
   struct Argument {
@@ -102,7 +102,7 @@ class KernelWriter {
 };
 
 /// What a kernel gives.
-struct KernelOutput {
+struct CustomOutput {
   Dims shape;
   DType dtype = DType::F32;
 };
@@ -115,7 +115,7 @@ struct KernelOutput {
 ///   })[0];
 /// Errors: what does not fit in the kernel itself, by position; symbolic sizes.
 Tensors custom_kernel(const std::string& name, const Tensors& inputs,
-                      const std::vector<KernelOutput>& outputs,
+                      const std::vector<CustomOutput>& outputs,
                       const std::function<void(KernelWriter&)>& write,
                       const GradientFunction& gradient = {}, CallSite = CallSite::here());
 

@@ -53,16 +53,6 @@ std::vector<NodeRef> traced_gradients(Graph& g, const GradientFunction& gradient
   return nodes;
 }
 
-Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t count) {
-  Tensors out;
-  for (size_t k = 0; k < count; ++k) {
-    const int64_t place[] = {static_cast<int64_t>(k)};
-    out.push_back(TensorAccess::make(
-        context, g.make({Op::Get, result_like(tuple, k)->dtype, {&tuple, 1}, place})));
-  }
-  return out;
-}
-
 }  // namespace
 
 Tensors with_gradient(const TensorFunction& f, const GradientFunction& gradient,
@@ -82,7 +72,7 @@ Tensors with_gradient(const TensorFunction& f, const GradientFunction& gradient,
   const int64_t ints[] = {static_cast<int64_t>(results.size()), static_cast<int64_t>(inputs.size()),
                           slot};
   NodeRef made = g.make({Op::Function, sources[0]->dtype, sources, ints});
-  return results_of(context, g, made, results.size());
+  return results_of(context, g, made, 0, results.size());
 }
 
 Tensors checkpoint(const TensorFunction& f, const Tensors& inputs, CallSite at) {

@@ -169,7 +169,7 @@ JitState::Mode JitState::begin() {
   State& s = *state_;
   const CallSiteScope site(s.at);
   s.find_context();
-  if (!s.context->options().jit) return Mode::Plain;
+  if (!s.context->options().jit || s.context->options().check_nan) return Mode::Plain;
   if (s.replay) {
     s.check_same();
     return Mode::Replay;

@@ -99,50 +99,65 @@ std::vector<NodeRef> nodes_of(const Tensors& tensors) {
   return nodes;
 }
 
-RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
-  Tensors slices;
-  for (const Tensor& x : in.stacked) slices.push_back(placeholder(x, without_first(x)));
-  const Tensors whole = placeholders(in.whole), carried = placeholders(in.carried);
-  RepeatBody body = function(slices, whole, carried);
-  require_same(in.carried, body.carried);
-  const size_t asked = body.outs.size();
-  // What is carried is an out too: gradients start from it. Where nobody asks, nothing is kept.
-  for (const Tensor& c : carried) body.outs.push_back(c);
+namespace {
 
-  const Tensor& any = !body.carried.empty() ? body.carried[0] : body.outs[0];
-  Context& context = any.context();
-  Graph& g = tensor_graph(context);
-  const Graph::Building building(g);
-  std::vector<NodeRef> holes = nodes_of(slices), bodies = nodes_of(body.carried);
-  append(holes, nodes_of(whole));
+/// The node over traced bodies; `holes` are what they were traced on.
+NodeRef repeat_node(Graph& g, const RepeatInputs& in, const RepeatBody& body, const Tensors& slices,
+                    const Tensors& whole, const Tensors& carried) {
+  std::vector<NodeRef> outer = nodes_of(slices), bodies = nodes_of(body.carried);
+  append(outer, nodes_of(whole));
   append(bodies, nodes_of(body.outs));
   const std::vector<NodeRef> last = nodes_of(carried);
-  std::vector<NodeRef> all = holes;
-  append(all, last);
-  const Closure closure(g, bodies, all);
-  append(holes, closure.free());
+  std::vector<NodeRef> holes = outer;
   append(holes, last);
+  const Closure closure(g, bodies, holes);
+  append(outer, closure.free());
+  append(outer, last);
 
   std::vector<NodeRef> sources = nodes_of(in.stacked);
   append(sources, nodes_of(in.whole));
   append(sources, closure.free());
   append(sources, nodes_of(in.carried));
   const int64_t slot = inner_slots_above(bodies);
-  append(sources, closure.closed(holes, slot));
+  append(sources, closure.closed(outer, slot));
+  const auto count = [](size_t n) { return static_cast<int64_t>(n); };
   const int64_t ints[] = {in.count,
                           in.reversed,
-                          static_cast<int64_t>(slices.size()),
-                          static_cast<int64_t>(whole.size() + closure.free().size()),
-                          static_cast<int64_t>(carried.size()),
+                          count(slices.size()),
+                          count(whole.size() + closure.free().size()),
+                          count(carried.size()),
                           slot};
-  NodeRef made = g.make({Op::Repeat, bodies[0]->dtype, sources, ints});
-  RepeatBody out;
-  for (size_t k = 0; k < carried.size() + asked; ++k) {
+  return g.make({Op::Repeat, bodies[0]->dtype, sources, ints});
+}
+
+}  // namespace
+
+Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size_t end) {
+  Tensors out;
+  for (size_t k = begin; k < end; ++k) {
     const int64_t place[] = {static_cast<int64_t>(k)};
-    NodeRef result = g.make({Op::Get, result_like(made, k)->dtype, {&made, 1}, place});
-    (k < carried.size() ? out.carried : out.outs).push_back(TensorAccess::make(context, result));
+    out.push_back(TensorAccess::make(
+        context, g.make({Op::Get, result_like(tuple, k)->dtype, {&tuple, 1}, place})));
   }
   return out;
+}
+
+RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
+  Tensors slices;
+  for (const Tensor& x : in.stacked) slices.push_back(placeholder(x, without_first(x)));
+  const Tensors whole = placeholders(in.whole), carried = placeholders(in.carried);
+  RepeatBody body = function(slices, whole, carried);
+  require_same(in.carried, body.carried);
+  const size_t states = carried.size(), asked = body.outs.size();
+  // What is carried is an out too: gradients start from it. Where nobody asks, nothing is kept.
+  for (const Tensor& c : carried) body.outs.push_back(c);
+
+  Context& context = body.outs[0].context();
+  Graph& g = tensor_graph(context);
+  const Graph::Building building(g);
+  NodeRef made = repeat_node(g, in, body, slices, whole, carried);
+  return {results_of(context, g, made, 0, states),
+          results_of(context, g, made, states, states + asked)};
 }
 
 }  // namespace weft

@@ -15,6 +15,8 @@ Tensors placeholders(const Tensors& like);
 Tensors bound(const Tensors& results, const Tensors& holes, const Tensors& values);
 
 std::vector<NodeRef> nodes_of(const Tensors& tensors);
+/// Results begin to end - 1 of a node that has several.
+Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size_t end);
 
 /// What is given to a Repeat's bodies. Stacks have its count as their first axis.
 struct RepeatInputs {

@@ -230,21 +230,25 @@ class RepeatReverse {
     return out;
   }
 
+  /// The placeholders of the bodies and what stands for them now.
+  NodeMap<NodeRef> on(const Tensors& slices, const Tensors& whole) const {
+    const size_t stacks = parts_.stacked.size();
+    Tensors given(slices.begin(), slices.begin() + static_cast<std::ptrdiff_t>(stacks));
+    given.insert(given.end(), whole.begin(), whole.end());
+    for (size_t k = 0; k < carries().size(); ++k) given.push_back(slices[stacks + k]);
+    const auto holes = placeholders_in(closed_sources(b_.n), parts_.slot, given.size());
+    NodeMap<NodeRef> replacement;
+    for (size_t i = 0; i < given.size(); ++i)
+      if (holes[i]) replacement.set(holes[i], given[i].node());
+    return replacement;
+  }
+
   /// slices: of the stacks, what was carried, gradients of outs. carried: gradients of what is
   /// carried, then sums for whole tensors.
   RepeatBody step(const Tensors& slices, const Tensors& whole, const Tensors& carried) const {
     const size_t stacks = parts_.stacked.size(), states = carries().size();
-    NodeMap<NodeRef> replacement;
-    std::vector<NodeRef> targets;
-    Tensors given(slices.begin(), slices.begin() + static_cast<std::ptrdiff_t>(stacks));
-    given.insert(given.end(), whole.begin(), whole.end());
-    for (size_t k = 0; k < states; ++k) given.push_back(slices[stacks + k]);
-    const std::vector<NodeRef> holes =
-        placeholders_in(closed_sources(b_.n), parts_.slot, given.size());
-    for (size_t i = 0; i < given.size(); ++i)
-      if (holes[i]) replacement.set(holes[i], given[i].node());
-
-    std::vector<NodeRef> roots;
+    const NodeMap<NodeRef> replacement = on(slices, whole);
+    std::vector<NodeRef> roots, targets;
     Tensors upstream;
     for (size_t k = 0; k < states; ++k) {
       if (!is_float(parts_.nexts[k]->dtype)) continue;
@@ -257,26 +261,25 @@ class RepeatReverse {
       upstream.push_back(slices[stacks + states + i]);
       roots.push_back(substitute(b_.g, parts_.outs[asked_[i]], replacement));
     }
-    for (size_t i = 0; i < whole.size(); ++i)
-      if (is_float(whole[i].dtype()) && b_.wants_node(parts_.whole[i]))
-        targets.push_back(whole[i].node());
-    const size_t sums = targets.size();
-    for (size_t i = 0; i < stacks; ++i)
-      if (is_float(slices[i].dtype()) && b_.wants_node(parts_.stacked[i]))
-        targets.push_back(slices[i].node());
+    add_wanted(targets, whole, parts_.whole);
+    const size_t sums = once() ? flowing : targets.size();
+    add_wanted(targets, slices, parts_.stacked);
 
     const Tensors grads = Backward(b_.context(), b_.g).run(roots, upstream, targets);
     RepeatBody out;
     for (size_t i = 0; i < targets.size(); ++i) {
       const Tensor grad = grads[i].defined() ? grads[i] : b_.tensor(targets[i]).zeros_like();
-      if (i < flowing)
-        out.carried.push_back(grad);
-      else if (i < sums && !once())
-        out.carried.push_back(carried[i] + grad);
-      else
-        out.outs.push_back(grad);
+      (i < sums ? out.carried : out.outs)
+          .push_back(i >= flowing && i < sums ? carried[i] + grad : grad);
     }
     return out;
+  }
+
+  void add_wanted(std::vector<NodeRef>& targets, const Tensors& inside,
+                  std::span<const NodeRef> outside) const {
+    for (size_t i = 0; i < outside.size(); ++i)
+      if (is_float(outside[i]->dtype) && b_.wants_node(outside[i]))
+        targets.push_back(inside[i].node());
   }
 
   void give(const RepeatBody& results) {

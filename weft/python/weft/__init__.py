@@ -17,7 +17,9 @@ from weft.dtype import DType, dtypes
 from weft.device import Device
 from weft.helpers import Context, GlobalCounters, fetch, getenv
 from weft.function import function
-from weft.transforms import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
+from weft.kernels import custom_kernel
+from weft.transforms import (checkpoint, custom_gradient, grad, hessian, jacobian, jvp, scan, value_and_grad,
+                             vjp, vmap)
 
 _core.set_package_folder(os.path.dirname(__file__))
 
@@ -32,5 +34,5 @@ def __getattr__(name: str):
 
 __all__ = ["Context", "DType", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
            "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
-           "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "value_and_grad",
+           "checkpoint", "custom_gradient", "custom_kernel", "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad",
            "vjp", "vmap"]

@@ -1,5 +1,8 @@
 """@function: tinygrad's call boundary."""
 import functools
+import types
+
+from weft.transforms import checkpoint, custom_gradient
 
 __all__ = ["function"]
 
@@ -8,15 +11,21 @@ def function(fxn=None, *, precompile=False, precompile_backward=False, allow_imp
              grad_fxn=None):
     """Calls fxn: graphs of weft need no boundary, and TinyJit captures what should run as one.
 
-    A gradient of one's own (grad_fxn) is not offered.
+    With precompile it is a step of its own, compiled apart from what is around it, and computed again for
+    gradients (weft.checkpoint). grad_fxn(gradient, call) gives a gradient, or None, for each argument, which
+    are call.src[1:].
     """
-    if grad_fxn is not None:
-        raise NotImplementedError("function(grad_fxn=...) is not offered: write the function so that "
-                                  "its gradient follows, or call gradient() yourself")
     if fxn is None:
         return functools.partial(function, precompile=precompile,
                                  precompile_backward=precompile_backward,
-                                 allow_implicit=allow_implicit)
+                                 allow_implicit=allow_implicit, grad_fxn=grad_fxn)
+    if grad_fxn is not None:
+        def rule(inputs, results, upstream):
+            call = types.SimpleNamespace(src=(None, *inputs))
+            return grad_fxn(upstream[0] if len(upstream) == 1 else upstream, call)
+        return functools.wraps(fxn)(custom_gradient(rule)(fxn))
+    if precompile:
+        return functools.wraps(fxn)(checkpoint(fxn))
 
     @functools.wraps(fxn)
     def call(*args, **kwargs):
