@@ -12,10 +12,16 @@
 namespace weft {
 namespace {
 
-bool reads_same_place_only(NodeRef sink, NodeRef old_param, NodeRef new_param) {
+/// Whether the kernel reads an old value only in the iteration that overwrites it. An output that
+/// has not all of the kernel's ranges (a number beside a matrix) is written in several.
+bool reads_same_place_only(const KernelPlan& kernel, NodeRef sink, NodeRef old_param,
+                           NodeRef new_param) {
   NodeRef stored = nullptr;
   for (NodeRef s : sink->src())
     if (s->src(0) == new_param) stored = s->src(1);
+  const Toposort index(stored);
+  for (NodeRef r : kernel.ranges)
+    if (r->op == Op::Range && !contains(index.nodes(), r)) return false;
   for (NodeRef n : Toposort(sink))
     if (n->op == Op::Load && n->src(0) == old_param && n->src(1) != stored) return false;
   return true;
@@ -76,7 +82,8 @@ class Orderer {
                 !is_step(plan_.kernels[static_cast<size_t>(writer)].root);
     for (int r : readers) {
       if (r == writer)
-        safe = safe && reads_same_place_only(sinks_[static_cast<size_t>(r)], plan_.param_of(input),
+        safe = safe && reads_same_place_only(plan_.kernels[static_cast<size_t>(r)],
+                                             sinks_[static_cast<size_t>(r)], plan_.param_of(input),
                                              plan_.param_of(o.value));
       else
         safe = safe && !plan_.depends(r, writer);
