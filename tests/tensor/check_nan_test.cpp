@@ -27,7 +27,7 @@ TEST_F(CheckNan, NamesTheFirstOperationItsLineAndItsInputs) {
             std::string::npos)
       << message;
   EXPECT_NE(message.find("made at"), std::string::npos) << message;
-  EXPECT_NE(message.find("check_nan_test.cpp:27"), std::string::npos) << message;
+  EXPECT_NE(message.find("check_nan_test.cpp:23"), std::string::npos) << message;
   EXPECT_NE(message.find("its inputs: f32 (4) from -1 to 5"), std::string::npos) << message;
 }
 

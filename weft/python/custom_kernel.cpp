@@ -78,7 +78,8 @@ void bind_number(nb::module_& m) {
 
 void bind_writer(nb::module_& m) {
   nb::class_<KernelWriter> c(m, "KernelWriter", "Writes one kernel: loops, loads, folds, stores.");
-  c.def("range", &KernelWriter::range, "size"_a, "0, 1, ... size - 1; loops nest as they are made.");
+  c.def("range", &KernelWriter::range, "size"_a,
+        "0, 1, ... size - 1; loops nest as they are made.");
   c.def(
       "load",
       [](KernelWriter& k, size_t input, nb::handle position) {
@@ -136,7 +137,8 @@ void bind_custom_kernel(nb::module_& m) {
       m, "custom_kernel",
       [](const std::string& name, const Tensors& inputs,
          const std::vector<std::pair<Dims, DType>>& outputs,
-         const std::function<void(nb::object)>& write, const std::optional<PythonGradient>& gradient) {
+         const std::function<void(nb::object)>& write,
+         const std::optional<PythonGradient>& gradient) {
         std::vector<CustomOutput> made;
         for (const auto& [shape, dtype] : outputs) made.push_back({shape, dtype});
         const auto body = [&write](KernelWriter& k) {

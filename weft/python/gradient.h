@@ -9,8 +9,8 @@
 namespace weft::python {
 
 /// (inputs, results, upstream) -> a gradient or None for each input.
-using PythonGradient =
-    std::function<std::vector<std::optional<Tensor>>(const Tensors&, const Tensors&, const Tensors&)>;
+using PythonGradient = std::function<std::vector<std::optional<Tensor>>(
+    const Tensors&, const Tensors&, const Tensors&)>;
 GradientFunction gradient_of(const PythonGradient& gradient);
 
 }  // namespace weft::python
