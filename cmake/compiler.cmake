@@ -21,7 +21,7 @@ target_link_libraries(weft_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(weft_options INTERFACE -Wl,--build-id=sha1)
 # Contraction to FMA is a permission in the IR, never the host compiler's choice.
 target_compile_options(weft_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -ffp-contract=off
+  -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -ffp-contract=off
   # GCC 12 reports these for code that cannot reach them (spans and inlined small vectors at -O2); Clang and the sanitizers
   # watch the same faults without the false alarms.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized$<SEMICOLON>-Wno-stringop-overflow$<SEMICOLON>-Wno-stringop-overread$<SEMICOLON>-Wno-array-bounds>

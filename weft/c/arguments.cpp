@@ -163,7 +163,8 @@ const Tensor& Argument::tensor() const {
 }
 
 const std::vector<Tensor>& Argument::tensors() const {
-  if (value_.kind != WEFT_TENSORS && !is_none()) refuse_kind();
+  const bool empty = is_list(value_.kind) && value_.count == 0;
+  if (value_.kind != WEFT_TENSORS && !is_none() && !empty) refuse_kind();
   return tensors_;
 }
 
