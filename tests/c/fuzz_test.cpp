@@ -114,7 +114,7 @@ weft_status call(const Context& context, RandomValues& random, const char* name,
 TEST(CFuzz, AnyValuesGiveAStatus) {
   const Context context({"WEFT_DEV=CPU:INTERP", "WEFT_MEMORY_CAP=256M"});
   RandomValues random(context, 1);
-  size_t ok = 0, internal = 0, calls = 0;
+  size_t ok = 0, calls = 0;
   for (size_t i = 0; i < weft_op_count(); ++i) {
     weft_op_info info = WEFT_STRUCT(weft_op_info);
     ASSERT_EQ(weft_describe_op(i, &info), WEFT_OK);
@@ -122,7 +122,7 @@ TEST(CFuzz, AnyValuesGiveAStatus) {
     for (int round = 0; round < 40; ++round, ++calls) {
       const weft_status status = call(context, random, info.name, types);
       ok += status == WEFT_OK;
-      internal += status == WEFT_ERROR_INTERNAL;
+
       EXPECT_NE(status, WEFT_ERROR_INTERNAL) << info.name << ": " << last_error().text;
     }
   }
