@@ -57,7 +57,7 @@ nb::object to_dlpack(const Tensor& x, nb::handle stream, nb::handle max_version,
   if (!stream.is_none()) fail("__dlpack__.stream", "memory of the CPU has no streams: pass None");
   require_cpu(device);
   const bool copies = !copy.is_none() && nb::cast<bool>(copy);
-  auto view = copies ? host_copy(x) : host_view(x);
+  auto view = copies ? host_copy_nogil(x) : host_view_nogil(x);
   if (asks_for_version_1(max_version))
     return capsule_with<ManagedVersioned>(std::move(view), copies ? kIsCopied : kReadOnly);
   return capsule_with<Managed>(std::move(view), 0);

@@ -8,11 +8,11 @@
 
 namespace weft::python {
 
-std::unique_ptr<HostView> host_view(const Tensor& x) {
+std::unique_ptr<HostView> host_view_nogil(const Tensor& x) {
   const nb::gil_scoped_release released;
   return weft::host_view(x);
 }
-std::unique_ptr<HostView> host_copy(const Tensor& x) {
+std::unique_ptr<HostView> host_copy_nogil(const Tensor& x) {
   const nb::gil_scoped_release released;
   return weft::host_copy(x);
 }
@@ -29,7 +29,7 @@ struct Export {
 
 Export* new_export(const Tensor& x) {
   auto e = std::make_unique<Export>();
-  e->view = host_view(x);
+  e->view = host_view_nogil(x);
   const int64_t size = bits(x.dtype()) / 8;
   e->shape.assign(e->view->shape.begin(), e->view->shape.end());
   for (int64_t s : e->view->strides) e->strides.push_back(s * size);
