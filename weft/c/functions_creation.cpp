@@ -2,6 +2,7 @@
 #include "weft/c/functions.h"
 #include "weft/tensor/distributions.h"
 #include "weft/tensor/fft.h"
+#include "weft/tensor/random_keys.h"
 
 namespace weft::c {
 
@@ -20,6 +21,8 @@ Tensor arange(Scalar start, std::optional<Scalar> stop, Scalar step, std::option
 Tensor eye(Dim rows, std::optional<Dim> columns, DType dtype) {
   return Tensor::eye(rows, columns.value_or(rows), dtype, CallSite());
 }
+
+Tensor key_of_seed(int64_t seed) { return random_key(static_cast<uint64_t>(seed), CallSite()); }
 
 constexpr Function kFunctions[] = {
     row<&Tensor::zeros>("zeros", "shape, dtype = f32"),
@@ -62,6 +65,12 @@ constexpr Function kFunctions[] = {
     row<dirichlet>("dirichlet", "alpha"),
     row<student_t>("student_t", "df"),
     row<gumbel_softmax>("gumbel_softmax", "logits, temperature = 1, hard = false, axis = -1"),
+
+    row<key_of_seed>("random_key", "seed", "the seed's 64 bits"),
+    row<split_key>("split_key", "key, count = 2"),
+    row<fold_in>("fold_in", "key, data"),
+    row<keyed_bits>("keyed_bits", "key, shape, dtype = u32"),
+    row<keyed_uniform>("keyed_uniform", "key, shape, dtype = f32"),
 
     row<fft::hann_window>("hann_window", "n, periodic = true"),
     row<fft::hamming_window>("hamming_window", "n, periodic = true"),
