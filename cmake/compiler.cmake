@@ -15,18 +15,21 @@ if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(weft_options INTERFACE)
-target_include_directories(weft_options INTERFACE "${CMAKE_SOURCE_DIR}")
+target_include_directories(weft_options INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>"
+                                                  "$<INSTALL_INTERFACE:include>")
 target_link_libraries(weft_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 # Caches are keyed by the build id note (weft/base/version.h).
 target_link_options(weft_options INTERFACE -Wl,--build-id=sha1)
 # Contraction to FMA is a permission in the IR, never the host compiler's choice.
-target_compile_options(weft_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -ffp-contract=off
+set(warnings
+  -Wall -Wextra -Wpedantic -Wshadow $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> -ffp-contract=off
   # GCC 12 reports these for code that cannot reach them (spans and inlined small vectors at -O2); Clang and the sanitizers
   # watch the same faults without the false alarms.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized$<SEMICOLON>-Wno-stringop-overflow$<SEMICOLON>-Wno-stringop-overread$<SEMICOLON>-Wno-array-bounds>
   $<$<BOOL:${WEFT_WERROR}>:-Werror>)
-target_compile_definitions(weft_options INTERFACE $<$<BOOL:${WEFT_DEV_CHECKS}>:WEFT_DEV=1>)
+target_compile_options(weft_options INTERFACE "$<BUILD_INTERFACE:${warnings}>")
+target_compile_definitions(weft_options INTERFACE
+                           $<BUILD_INTERFACE:$<$<BOOL:${WEFT_DEV_CHECKS}>:WEFT_DEV=1>>)
 
 if(WEFT_SANITIZE)
   add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

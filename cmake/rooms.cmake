@@ -38,6 +38,17 @@ weft_room(llm      NEEDS nn)
 weft_room(emu      NEEDS llm)
 weft_room(serve    NEEDS llm)
 weft_room(viz      NEEDS llm)
+# The C interface: a shared library that exports what weft.h declares and nothing else.
+file(GLOB c_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/c/*.cpp")
+add_library(weft_c SHARED ${c_sources})
+target_link_libraries(weft_c PRIVATE weft_io)
+target_include_directories(weft_c INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>"
+                                            "$<INSTALL_INTERFACE:include>")
+target_link_options(weft_c PRIVATE "-Wl,--version-script=${CMAKE_SOURCE_DIR}/weft/c/exports.map")
+set_target_properties(weft_c PROPERTIES
+  OUTPUT_NAME weft VERSION ${PROJECT_VERSION} SOVERSION 0 CXX_VISIBILITY_PRESET hidden
+  LINK_DEPENDS "${CMAKE_SOURCE_DIR}/weft/c/exports.map")
+
 # Aside: the oracle, linked by tests and tools only.
 weft_room(eval     NEEDS graph)
 

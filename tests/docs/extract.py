@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """extract.py FOLDER PAGE...: writes the programs and shell lines of Markdown pages as files.
 
-A ```cpp block that has a main() becomes <page>_<n>.cpp, a ```sh block <page>_<n>.sh. A ```text block
+A ```cpp or ```c block that has a main() becomes <page>_<n>.cpp or .c, a ```sh block <page>_<n>.sh. A ```text block
 right after one of them is what it prints: <page>_<n>.out. Files that stay the same are not touched."""
 import os
 import re
@@ -33,7 +33,7 @@ def main():
             if language == "text" and follows:
                 write(f"{last}.out", body)
             last = None
-            if language == "sh" or (language == "cpp" and "int main()" in body):
+            if language == "sh" or (language in ("cpp", "c") and "int main(" in body):
                 number += 1
                 last, end = os.path.join(folder, f"{name}_{number}"), block.end()
                 write(f"{last}.{language}", body)

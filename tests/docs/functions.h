@@ -33,6 +33,8 @@ inline const FunctionFamily kFunctionFamilies[] = {
        "exponential "
        "gumbel log_normal laplace cauchy gamma beta dirichlet student_t gumbel_softmax",
        "distributions.h", ""},
+      {"random_key split_key fold_in keyed_bits keyed_uniform", "random_keys.h",
+       "of a key, without a state: JAX's bits"},
       {"invalids", nullptr, "there is no poison constant: contents of empty() are zeros"},
       {"from_blob", nullptr, "memory of others is copied by from_bytes()"},
       {"from_url", nullptr, "fetching is left to the program"}}},

@@ -1,17 +1,13 @@
 #include "weft/python/data.h"
 
 #include <array>
-#include <bit>
 #include <cstring>
 #include <vector>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
-#include "weft/device/host_device.h"
 #include "weft/python/casters.h"
-#include "weft/run/storage.h"
-#include "weft/tensor/access.h"
 
 namespace nb = nanobind;
 
@@ -70,44 +66,6 @@ std::optional<DType> dtype_of_format(const char* format, Py_ssize_t itemsize) {
 }
 
 // ---- memory of others
-
-Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,
-                      std::span<const int64_t> strides) {
-  const auto size = static_cast<size_t>(bits(dtype) / 8);
-  int64_t count = 1;
-  for (int64_t n : shape) count *= n;
-  std::vector<std::byte> dense(static_cast<size_t>(count) * size);
-  std::vector<int64_t> at(shape.size(), 0);
-  int64_t offset = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(dense.data() + static_cast<size_t>(i) * size,
-                data + offset * static_cast<int64_t>(size), size);
-    for (size_t axis = shape.size(); axis-- > 0;) {
-      offset += strides[axis];
-      if (++at[axis] < shape[axis]) break;
-      offset -= strides[axis] * shape[axis];
-      at[axis] = 0;
-    }
-  }
-  return Tensor::from_bytes(dense, dtype, Dims(shape));
-}
-
-Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> shape,
-                       std::shared_ptr<const void> owner) {
-  Context& context = Context::current();
-  Device& device = context.get<DeviceTable>().default_device();
-  const OpScope scope(context, CallSite::here());
-  int64_t count = 1;
-  for (int64_t n : shape) count *= n;
-  const int64_t bytes = bytes_for(dtype, count);
-  const bool aligned = std::bit_cast<uintptr_t>(data) % static_cast<size_t>(bits(dtype) / 8) == 0;
-  if (!aligned || bytes == 0 || !dynamic_cast<HostDevice*>(&device))
-    return Tensor::from_bytes({static_cast<const std::byte*>(data), static_cast<size_t>(bytes)},
-                              dtype, Dims(shape));
-  auto buffer = Buffer::borrow(device, data, bytes, std::move(owner));
-  return scope.result(
-      context.get<BufferTable>().add(std::move(buffer), dtype, nodes_of(Dims(shape)), device.id()));
-}
 
 namespace {
 

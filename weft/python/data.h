@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "weft/tensor/tensor.h"
+#include "weft/io/host_memory.h"
 
 namespace weft::python {
 
@@ -20,14 +20,6 @@ Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype);
 Tensor tensor_from_buffer(PyObject* from, std::optional<DType> dtype);
 /// The elements of a file, mapped.
 Tensor tensor_from_file(const std::string& path, DType dtype);
-
-/// A tensor of memory that somebody else owns, used without a copy where elements lie in order and
-/// aligned. weft never writes to it.
-Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> shape,
-                       std::shared_ptr<const void> owner);
-/// A copy of elements with these strides, in elements.
-Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,
-                      std::span<const int64_t> strides);
 
 /// The struct format of a dtype's elements, null where Python has none (bf16), and back.
 const char* buffer_format(DType d);

@@ -5,36 +5,16 @@
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
-#include "weft/run/active_capture.h"
-#include "weft/run/storage.h"
-#include "weft/tensor/access.h"
 
 namespace weft::python {
 
-int64_t HostView::numel() const {
-  int64_t count = 1;
-  for (int64_t n : shape) count *= n;
-  return count;
-}
-
-std::unique_ptr<HostView> host_view(const Tensor& x) {
-  auto view = std::make_unique<HostView>();
-  view->dtype = x.dtype();
-  view->shape = x.shape();
-  view->strides.resize(view->shape.size());
-  int64_t step = 1;
-  for (size_t i = view->shape.size(); i-- > 0;) {
-    view->strides[i] = step;
-    step *= std::max<int64_t>(1, view->shape[i]);
-  }
+std::unique_ptr<HostView> host_view_nogil(const Tensor& x) {
   const nb::gil_scoped_release released;
-  const Tensor whole = x.is_view() ? x.contiguous() : x;
-  if (!whole.cell()->realized()) whole.realize();
-  if (CaptureListener* capture = active_capture(x.context())) capture->host_read(*whole.cell());
-  view->buffer = whole.cell()->buffer();
-  view->node = RootedNode(whole.cell()->value());
-  view->data = view->buffer->data();
-  return view;
+  return weft::host_view(x);
+}
+std::unique_ptr<HostView> host_copy_nogil(const Tensor& x) {
+  const nb::gil_scoped_release released;
+  return weft::host_copy(x);
 }
 
 // ---- the buffer protocol
@@ -49,7 +29,7 @@ struct Export {
 
 Export* new_export(const Tensor& x) {
   auto e = std::make_unique<Export>();
-  e->view = host_view(x);
+  e->view = host_view_nogil(x);
   const int64_t size = bits(x.dtype()) / 8;
   e->shape.assign(e->view->shape.begin(), e->view->shape.end());
   for (int64_t s : e->view->strides) e->strides.push_back(s * size);

@@ -1,32 +1,15 @@
-// HostView: a realized tensor's memory for readers outside, which keeps its contents while they
-// look.
+// Memory for readers in Python: io/host_memory.h without the GIL, and the buffer protocol.
 #pragma once
 
 #include <memory>
-#include <vector>
 
-#include "weft/tensor/tensor.h"
-
-namespace weft {
-class Buffer;
-}
+#include "weft/io/host_memory.h"
 
 namespace weft::python {
 
-/// Row-major elements. While it lives, writing to the tensor leaves this memory alone and takes
-/// other.
-struct HostView {
-  const void* data = nullptr;
-  DType dtype = DType::Void;
-  std::vector<int64_t> shape, strides;  ///< strides in elements
-  std::shared_ptr<Buffer> buffer;
-  RootedNode node;  // a handle that counts as a reader of the contents
-
-  int64_t numel() const;
-};
-
-/// Realizes. Needs the GIL, and lets go of it while it computes.
-std::unique_ptr<HostView> host_view(const Tensor& x);
+/// weft's own (io/host_memory.h), for who holds the GIL: let go of while it computes.
+std::unique_ptr<HostView> host_view_nogil(const Tensor& x);
+std::unique_ptr<HostView> host_copy_nogil(const Tensor& x);
 
 /// Slots of the Tensor type: the buffer protocol.
 extern PyType_Slot kBufferSlots[];

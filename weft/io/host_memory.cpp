@@ -1,0 +1,84 @@
+#include "weft/io/host_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "weft/base/context.h"
+#include "weft/device/host_device.h"
+#include "weft/run/active_capture.h"
+#include "weft/tensor/access.h"
+
+namespace weft {
+
+int64_t HostView::numel() const {
+  int64_t count = 1;
+  for (int64_t n : shape) count *= n;
+  return count;
+}
+
+std::unique_ptr<HostView> host_view(const Tensor& x) {
+  auto view = std::make_unique<HostView>();
+  view->dtype = x.dtype();
+  view->shape = x.shape();
+  view->strides.resize(view->shape.size());
+  int64_t step = 1;
+  for (size_t i = view->shape.size(); i-- > 0;) {
+    view->strides[i] = step;
+    step *= std::max<int64_t>(1, view->shape[i]);
+  }
+  const Tensor whole = x.is_view() ? x.contiguous() : x;
+  if (!whole.cell()->realized()) whole.realize();
+  if (CaptureListener* capture = active_capture(x.context())) capture->host_read(*whole.cell());
+  view->buffer = whole.cell()->buffer();
+  view->node = RootedNode(whole.cell()->value());
+  view->data = view->buffer->data();
+  return view;
+}
+
+std::unique_ptr<HostView> host_copy(const Tensor& x) {
+  const auto view = host_view(x);
+  const auto bytes = static_cast<size_t>(bytes_for(view->dtype, view->numel()));
+  return host_view(Tensor::from_bytes({static_cast<const std::byte*>(view->data), bytes},
+                                      view->dtype, x.dims(), CallSite()));
+}
+
+Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,
+                      std::span<const int64_t> strides) {
+  const auto size = static_cast<size_t>(bits(dtype) / 8);
+  int64_t count = 1;
+  for (int64_t n : shape) count *= n;
+  std::vector<std::byte> dense(static_cast<size_t>(count) * size);
+  std::vector<int64_t> at(shape.size(), 0);
+  int64_t offset = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(dense.data() + static_cast<size_t>(i) * size,
+                data + offset * static_cast<int64_t>(size), size);
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      offset += strides[axis];
+      if (++at[axis] < shape[axis]) break;
+      offset -= strides[axis] * shape[axis];
+      at[axis] = 0;
+    }
+  }
+  return Tensor::from_bytes(dense, dtype, Dims(shape));
+}
+
+Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> shape,
+                       std::shared_ptr<const void> owner) {
+  Context& context = Context::current();
+  Device& device = context.get<DeviceTable>().default_device();
+  const OpScope scope(context, CallSite::here());
+  int64_t count = 1;
+  for (int64_t n : shape) count *= n;
+  const int64_t bytes = bytes_for(dtype, count);
+  const bool aligned = std::bit_cast<uintptr_t>(data) % static_cast<size_t>(bits(dtype) / 8) == 0;
+  if (!aligned || bytes == 0 || !dynamic_cast<HostDevice*>(&device))
+    return Tensor::from_bytes({static_cast<const std::byte*>(data), static_cast<size_t>(bytes)},
+                              dtype, Dims(shape));
+  auto buffer = Buffer::borrow(device, data, bytes, std::move(owner));
+  return scope.result(
+      context.get<BufferTable>().add(std::move(buffer), dtype, nodes_of(Dims(shape)), device.id()));
+}
+
+}  // namespace weft
