@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "weft/base/context.h"
 #include "weft/python/data.h"
+#include "weft/tensor/access.h"
 
 namespace nb = nanobind;
 
@@ -103,10 +105,19 @@ Tensor* tensor_in(PyObject* from) {
   return nb::inst_ptr<Tensor>(from);
 }
 
+Tensor tensor_of_size(const Dim& size) {
+  const OpScope scope(Context::current(), CallSite());
+  return scope.result(scope.g.cast(size.node(), default_dtypes().ints));
+}
+
 bool to_operand(PyObject* from, Tensor& own, std::optional<Operand>& to) {
   if (const Tensor* tensor = tensor_in(from)) return to.emplace(*tensor, CallSite()), true;
   std::optional<Scalar> scalar;
   if (to_scalar(from, scalar)) return to.emplace(*scalar, CallSite()), true;
+  if (nb::isinstance<DimObject>(from)) {
+    own = tensor_of_size(nb::inst_ptr<DimObject>(from)->dim);
+    return to.emplace(own, CallSite()), true;
+  }
   if (!PyObject_CheckBuffer(from) || PyBytes_Check(from)) return false;
   try {
     own = tensor_from_buffer(from, std::nullopt);

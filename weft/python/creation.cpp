@@ -27,6 +27,8 @@ Tensor placed(Tensor t, const Placement& where) {
 
 Dims dims_of_args(const nb::args& args) {
   Dims dims;
+  if (args.size() > 1 && PySequence_Check(nb::handle(args[0]).ptr()))
+    throw nb::value_error("sizes are one list, or one by one: (2, 3), or 2, 3");
   PyObject* from = args.size() == 1 ? nb::handle(args[0]).ptr() : args.ptr();
   if (!to_dims(from, dims))
     throw nb::type_error("sizes are ints or bound Variables: (2, 3), or 2, 3");
@@ -82,8 +84,13 @@ void init(Tensor* self, nb::handle data, std::optional<std::string> device,
 void bind_filled(TensorClass& c) {
   static_method(
       c, "full",
-      [](const Dims& shape, const Scalar& value, std::optional<DType> dtype, WEFT_PLACE,
+      [](const Dims& shape, const nb::object& fill, std::optional<DType> dtype, WEFT_PLACE,
          bool buffer) {
+        Dim size;
+        if (to_dim(fill.ptr(), size) && !size.is_static())
+          return placed(tensor_of_size(size).cast(dtype.value_or(int_or({}))).expand(shape),
+                        on(device, requires_grad, false));
+        const Scalar value = nb::cast<Scalar>(fill);
         return filled(shape, value, dtype.value_or(dtype_of(value)), buffer,
                       on(device, requires_grad));
       },
@@ -130,20 +137,32 @@ void bind_like(TensorClass& c) {
   named("empty_like", 0);
 }
 
+/// arange(n) and arange(start, stop, step) of which some are bound Variables.
+Tensor symbolic_range(const Dim& start, const Dim& stop, const Dim& step, DType dtype) {
+  const Tensor places = Tensor::arange((stop - start + step - 1) / step, dtype, CallSite());
+  return places * tensor_of_size(step).cast(dtype) + tensor_of_size(start).cast(dtype);
+}
+
+Tensor range(const nb::object& start, const nb::object& stop, const nb::object& step,
+             std::optional<DType> dtype) {
+  Dim first = 0, last, by = 1;
+  const bool sizes = to_dim(start.ptr(), stop.is_none() ? last : first) &&
+                     (stop.is_none() || to_dim(stop.ptr(), last)) && to_dim(step.ptr(), by);
+  if (sizes && !Dims({first, last, by}).is_static())
+    return symbolic_range(first, last, by, int_or(dtype));
+  const Scalar from = stop.is_none() ? Scalar(0) : nb::cast<Scalar>(start);
+  const Scalar to = nb::cast<Scalar>(stop.is_none() ? start : stop);
+  const Tensor t = Tensor::arange(from, to, nb::cast<Scalar>(step), CallSite());
+  const DType out = dtype.value_or(is_float(t.dtype()) ? float_or({}) : int_or({}));
+  return t.cast(out);
+}
+
 void bind_sequences(TensorClass& c) {
   static_method(
       c, "arange",
-      [](const nb::object& start, const nb::object& stop, const Scalar& step,
+      [](const nb::object& start, const nb::object& stop, const nb::object& step,
          std::optional<DType> dtype, WEFT_PLACE) {
-        const Placement where = on(device, requires_grad, false);
-        Dim size;
-        if (stop.is_none() && to_dim(start.ptr(), size) && !size.is_static())
-          return placed(Tensor::arange(size, int_or(dtype), CallSite()), where);
-        const Scalar first = stop.is_none() ? Scalar(0) : nb::cast<Scalar>(start);
-        const Scalar last = nb::cast<Scalar>(stop.is_none() ? start : stop);
-        const Tensor t = Tensor::arange(first, last, step, CallSite());
-        const bool whole = !is_float(t.dtype());
-        return placed(t.cast(dtype.value_or(whole ? int_or({}) : float_or({}))), where);
+        return placed(range(start, stop, step, dtype), on(device, requires_grad, false));
       },
       "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
       "start, start + step, ... before stop; arange(3) is [0, 1, 2]. Takes no memory.");

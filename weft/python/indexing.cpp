@@ -121,9 +121,14 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   return cut_to(x, index, dim).gather(dim, index, CallSite());
 }
 
+/// src may be longer than index along any axis.
+Tensor source_of(const Tensor& src, const Tensor& index) { return cut_to(src, index, src.ndim()); }
+
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src,
                std::optional<std::string> reduce) {
-  return x.scatter(dim, index, src, fold_of(reduce), CallSite());
+  const Fold fold = fold_of(reduce);
+  if (!src.tensor()) return x.scatter(dim, index, src, fold, CallSite());
+  return x.scatter(dim, index, {source_of(*src.tensor(), index), CallSite()}, fold, CallSite());
 }
 
 Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
@@ -134,7 +139,8 @@ Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const 
                                                                    {"amax", ScatterReduce::Amax},
                                                                    {"amin", ScatterReduce::Amin}};
   for (const auto& [name, kind] : kKinds)
-    if (name == reduce) return scatter_reduce(x, dim, index, src, kind, include_self, CallSite());
+    if (name == reduce)
+      return scatter_reduce(x, dim, index, source_of(src, index), kind, include_self, CallSite());
   fail("scatter_reduce", "reduce \"{}\": use \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"",
        reduce);
 }
@@ -170,10 +176,10 @@ void bind_selection(TensorClass& c) {
 
 void bind_indexing(TensorClass& c) {
   method(c, "__getitem__", get_item, nb::sig("def __getitem__(self, key: typing.Any) -> Tensor"),
-         "key"_a);
+         "key"_a.none());
   method(c, "__setitem__", set_item,
-         nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"), "key"_a,
-         "value"_a);
+         nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"),
+         "key"_a.none(), "value"_a);
   method(c, "__iter__", rows);
   method(c, "__len__", length);
   bind_selection(c);

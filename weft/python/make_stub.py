@@ -45,6 +45,10 @@ from typing import Any, ClassVar, Self
 
 __version__: str
 
+class ArgumentError(ValueError, RuntimeError):
+    code: str
+class DTypeError(TypeError, RuntimeError):
+    code: str
 class JitError(RuntimeError):
     code: str
 class DeviceError(RuntimeError):

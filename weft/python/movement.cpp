@@ -169,12 +169,16 @@ void bind_axes(TensorClass& c) {
          "Exchanges two axes.");
   method(
       c, "flip",
-      [](const Tensor& x, const nb::args& axis) { return x.flip(ints_of_args(axis), CallSite()); },
-      "axis"_a, "Reverses these axes.");
+      [](const Tensor& x, const nb::args& axis) {
+        const Ints axes = ints_of_args(axis);
+        return axes.empty() ? x : x.flip(axes, CallSite());
+      },
+      "axis"_a, "Reverses these axes; none for an empty list.");
   method(
       c, "squeeze",
       [](const Tensor& x, std::optional<int64_t> dim) {
-        return dim ? x.squeeze(*dim, CallSite()) : x.squeeze(CallSite());
+        const bool of_number = x.ndim() == 0 && (dim == 0 || dim == -1);  // PyTorch's rule
+        return dim && !of_number ? x.squeeze(*dim, CallSite()) : x.squeeze(CallSite());
       },
       "dim"_a = nb::none(), "Without axes of size 1, or without this one if it is.");
   method(c, "unsqueeze", plain(&Tensor::unsqueeze), "dim"_a, "With a new axis of size 1 there.");

@@ -1,0 +1,161 @@
+"""Arguments in the forms that programs of tinygrad, PyTorch and NumPy give them, and the exceptions for bad ones."""
+import numpy as np
+import pytest
+
+import weft
+from conftest import needs_torch
+from weft import Tensor, Variable, dtypes
+
+NUMBERS = Tensor([1.0, 2.0, 3.0])
+NUMBER = Tensor(3.0)
+
+
+@pytest.mark.parametrize("axis", (0, -1))
+@pytest.mark.parametrize("name, wanted", (
+    ("sum", 3), ("prod", 3), ("max", 3), ("min", 3), ("mean", 3), ("any", True), ("all", True), ("logsumexp", 3),
+    ("softmax", 1), ("log_softmax", 0), ("softmin", 1), ("cumsum", 3), ("cumprod", 3), ("logcumsumexp", 3),
+    ("argmax", 0), ("argmin", 0), ("squeeze", 3), ("argsort", 0)))
+def test_a_number_has_an_axis_where_one_is_asked_for(name, wanted, axis):
+    result = getattr(NUMBER, name)(axis)
+    assert result.shape == () and result.item() == wanted
+
+
+def test_a_number_has_an_axis_in_pairs():
+    for pair in (NUMBER.cummax(0), NUMBER.cummin(-1), NUMBER.sort(0), NUMBER.std_mean(0, correction=0)[::-1]):
+        assert [t.shape for t in pair] == [(), ()] and pair[0].item() == 3
+    assert NUMBER.var(0, correction=0).item() == 0
+    for bad in (1, -2):
+        with pytest.raises(IndexError):
+            NUMBER.sum(bad)
+
+
+def test_forms_of_an_index():
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    t = Tensor(x)
+    for key in (None, (None, 1), (..., None), (slice(None), None, 0), Ellipsis):
+        np.testing.assert_array_equal(t[key].numpy(), x[key])
+    t[None] = 7.0
+    assert t.tolist() == [[7.0] * 3] * 2
+
+
+def test_flip_of_no_axes():
+    assert NUMBERS.flip(()).tolist() == [1, 2, 3]
+    assert NUMBERS.flip(0).tolist() == NUMBERS.flip((0,)).tolist() == [3, 2, 1]
+
+
+def test_source_of_scatter_may_be_longer():
+    src = Tensor([[1.0, 2, 3], [4, 5, 6]])
+    index = Tensor([[0, 2]])
+    assert Tensor.zeros(2, 3).scatter(1, index, src).tolist() == [[1, 0, 2], [0, 0, 0]]
+    got = Tensor.ones(2, 3).scatter_reduce(1, index, src, reduce="sum")
+    assert got.tolist() == [[2, 1, 3], [1, 1, 1]]
+
+
+# ---- exceptions
+
+FITS_NOT = (
+    lambda: NUMBERS @ Tensor([1.0, 2.0]), lambda: NUMBERS + Tensor([1.0, 2.0]), lambda: NUMBERS.reshape(-1, -1),
+    lambda: NUMBERS.reshape(2, 2), lambda: NUMBERS.permute(0, 0), lambda: NUMBERS.roll((1, 2)),
+    lambda: NUMBERS.expand(4), lambda: NUMBERS.cat(Tensor.ones(2, 2)), lambda: NUMBERS.div(2, rounding_mode="typo"),
+    lambda: Tensor.meshgrid(NUMBERS, indexing="typo"), lambda: NUMBERS.clamp(), lambda: Tensor.zeros(-2),
+    lambda: Tensor.rand(-1), lambda: Tensor.eye(-3), lambda: Tensor.linspace(0, 1, -2),
+    lambda: Tensor.randint(3, low=5, high=2), lambda: Tensor.linspace(0, 1, 3, dtype=dtypes.bool),
+    lambda: Tensor([1, 2]) ** -1, lambda: Tensor.einsum("ij,jk", Tensor.ones(2, 3), Tensor.ones(2, 3)),
+    lambda: Tensor.ones(1, 1, 4, 4).conv2d(Tensor.ones(1, 2, 3, 3)), lambda: NUMBERS.topk(4),
+    lambda: Tensor([[1], [2, 3]]), lambda: NUMBERS.item(), lambda: NUMBERS.backward())
+WRONG_DTYPE = (
+    lambda: NUMBERS & NUMBERS, lambda: NUMBERS | 1, lambda: ~NUMBERS, lambda: NUMBERS << 1, lambda: NUMBERS.one_hot(3),
+    lambda: Tensor("abc"), lambda: Tensor({}), lambda: NUMBERS.bitcast(dtypes.bool), lambda: NUMBERS.bitcast("double"))
+OUTSIDE = (
+    lambda: NUMBERS[4], lambda: NUMBERS[-4], lambda: NUMBERS[1, 2], lambda: NUMBERS[1.5], lambda: NUMBERS[Tensor(1.0)],
+    lambda: NUMBERS.sum(1), lambda: NUMBERS.unsqueeze(4), lambda: NUMBERS.squeeze(3), lambda: NUMBERS.softmax(2),
+    lambda: NUMBERS.gather(1, Tensor([0])), lambda: NUMBERS.split(2, 5), lambda: Tensor(3.0)[0])
+
+
+@pytest.mark.parametrize("kind, also, calls", (
+    (ValueError, RuntimeError, FITS_NOT), (TypeError, RuntimeError, WRONG_DTYPE), (IndexError, LookupError, OUTSIDE)))
+def test_exceptions(kind, also, calls):
+    for call in calls:
+        for caught in (kind, also):
+            with pytest.raises(caught, match=r"^\["):
+                call()
+    assert issubclass(weft.ArgumentError, ValueError) and issubclass(weft.DTypeError, TypeError)
+
+
+def test_sizes_in_two_forms_at_once():
+    with pytest.raises(ValueError, match="one list"):
+        Tensor.zeros((2, 2), 2)
+
+
+# ---- powers, bounds, padding: derivatives and values at the edges
+
+@needs_torch
+@pytest.mark.parametrize("base, exponent", [(b, e) for b in (-2.0, 0.0, 0.5, 2.0)
+                                            for e in (-1.5, -1.0, 0.0, 0.3, 1.0, 1.5, 2.0)])
+def test_slopes_of_powers_are_torchs(base, exponent):
+    import torch
+    x, e = Tensor([base], requires_grad=True), Tensor([exponent], requires_grad=True)
+    tx, te = torch.tensor([base], requires_grad=True), torch.tensor([exponent], requires_grad=True)
+    ours = (x ** e).sum().gradient(x, e)
+    theirs = torch.autograd.grad((tx ** te).sum(), (tx, te))
+    np.testing.assert_allclose((x ** e).numpy(), (tx ** te).detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(np.abs(ours[0].numpy()), np.abs(theirs[0].numpy()), rtol=1e-5)
+    if base >= 0:  # PyTorch has NaN below 0, also where the power is a number
+        np.testing.assert_allclose(ours[1].numpy(), theirs[1].numpy(), rtol=1e-5, atol=1e-7)
+
+
+def test_slope_of_a_constant_power():
+    x = Tensor([1.0, 2.0])
+    assert (x ** 0).sum().gradient(x)[0].tolist() == [0, 0]
+
+
+def test_slopes_at_the_bounds_of_clamp():
+    x = Tensor([-3.0, -2.5, 0.0, 1.5, 2.0, float("nan")])
+    assert x.clip(-2.5, 1.5).sum().gradient(x)[0].tolist() == [0, 1, 1, 1, 0, 1]
+    assert np.isnan(x.clip(-2.5, 1.5).numpy()[-1])
+
+
+@needs_torch
+@pytest.mark.parametrize("mode", ("reflect", "replicate", "circular"))
+@pytest.mark.parametrize("amounts", ((-1, 2, 2, -1), (3, -4, 1, -4), (2, 2, -1, -1)))
+def test_padding_that_cuts_is_torchs(mode, amounts):
+    import torch
+    x = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
+    wanted = torch.nn.functional.pad(torch.tensor(x), amounts, mode=mode).numpy()
+    got = Tensor(x).pad(amounts, mode=mode).numpy()
+    if mode != "circular":
+        np.testing.assert_array_equal(got, wanted)
+    assert got.shape == wanted.shape
+
+
+# ---- bits
+
+@pytest.mark.parametrize("there", ("uint8", "int16", "uint32", "float64", "int64"))
+@pytest.mark.parametrize("here", ("uint8", "int16", "float32", "float64"))
+def test_bits_in_another_width_are_numpys(here, there):
+    x = np.random.default_rng(0).integers(0, 256, (3, 64), dtype=np.uint8).view(here)
+    ours = Tensor(x.view(np.uint8)).bitcast(here).bitcast(there).bitcast(dtypes.uint8)
+    np.testing.assert_array_equal(ours.numpy(), x.view(there).view(np.uint8))
+
+
+# ---- sizes that are chosen per run
+
+def test_sizes_as_numbers():
+    n = Variable("n", 1, 10).bind(4)
+    assert (Tensor(3) * n).item() == 12 and (n * 4 + Tensor(1)).item() == 17
+    assert Tensor(n).item() == 4 and Tensor.full((2,), n).tolist() == [4, 4]
+    assert Tensor.arange(0, n).tolist() == [0, 1, 2, 3] and Tensor.arange(n, 7).tolist() == [4, 5, 6]
+    assert Tensor.arange(1, 10, n).tolist() == [1, 5, 9]
+    assert n > 0 and n >= 4 and not n < 4 and n <= 4 and int(n) == n.val == 4
+    variable, value = n.unbind()
+    assert value == 4 and variable.bind(5).val == 5
+
+
+def test_values_of_sizes_that_are_chosen_per_run():
+    x = Tensor(np.arange(20.0, dtype=np.float32).reshape(10, 2)).realize()
+    for length in (2, 5):
+        n = Variable("n", 1, 10).bind(length)
+        part = x[:n] + 1
+        np.testing.assert_array_equal(part.numpy(), x.numpy()[:length] + 1)
+        assert part.tolist() == part.numpy().tolist()
+        assert part[:length].shape == (length, 2) and part[:1].shape == (1, 2)
