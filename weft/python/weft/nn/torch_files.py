@@ -49,6 +49,8 @@ def _tensor(storage, storage_offset, size, stride, dtype=None):
     kind = dtype or storage.dtype
     if not isinstance(kind, _core.DType):
         raise pickle.UnpicklingError(f"a tensor of {kind!r}")
+    if storage_offset < 0:
+        raise pickle.UnpicklingError("a tensor begins before its storage")
     begin = storage.begin + storage_offset * kind.itemsize
     return _core.elements_in(storage.data, begin, storage.end, kind, list(size), list(stride))
 
