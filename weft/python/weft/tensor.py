@@ -134,7 +134,7 @@ def shard(self: Tensor, devices: tuple[str, ...], axis: int | None = None) -> Te
     if kinds != {"CPU"}:
         raise ValueError(f"shard: {', '.join(names)} share no memory, and a tensor is not distributed over them; put "
                          "it on one device with to()")
-    if axis is not None and self.size(axis) % len(names):
+    if axis is not None and int(self.shape[axis]) % len(names):
         raise _core.ArgumentError(f"[shard] axis {axis} of shape {self.shape} cannot be split into {len(names)} equal "
                                   "parts")
     return self.to(names)
@@ -175,26 +175,30 @@ def unpickled(data: bytes, dtype, shape, requires_grad) -> Tensor:
     return _core.tensor_of_bytes(data, dtype, shape, requires_grad)
 
 
-Tensor.train = train
-Tensor.no_grad = no_grad
-Tensor.sequential = sequential
-Tensor.to_ = to_
-Tensor.const = staticmethod(const)
-Tensor.const_like = const_like
-Tensor.invalids = staticmethod(invalids)
-Tensor.ufix = ufix
-Tensor.threefry = threefry
-Tensor.image_dot = image_dot
-Tensor.image_conv2d = image_conv2d
-Tensor.shard = shard
-Tensor.shard_ = shard_
-Tensor.shard_like = shard_like
-Tensor.usum = usum
-Tensor.uprod = uprod
-Tensor.contiguous_backward = contiguous_backward
-Tensor.max_shape = property(max_shape)
-Tensor.max_numel = property(lambda self: math.prod(self.max_shape), doc="Elements of max_shape.")
-Tensor.fs_store = fs_store
-Tensor.fs_load = fs_load
-Tensor.from_url = staticmethod(from_url)
-Tensor.from_dlpack = staticmethod(_core.from_dlpack)
+_MEMBERS = {
+    "train": train,
+    "no_grad": no_grad,
+    "sequential": sequential,
+    "to_": to_,
+    "const": staticmethod(const),
+    "const_like": const_like,
+    "invalids": staticmethod(invalids),
+    "ufix": ufix,
+    "threefry": threefry,
+    "image_dot": image_dot,
+    "image_conv2d": image_conv2d,
+    "shard": shard,
+    "shard_": shard_,
+    "shard_like": shard_like,
+    "usum": usum,
+    "uprod": uprod,
+    "contiguous_backward": contiguous_backward,
+    "max_shape": property(max_shape),
+    "max_numel": property(lambda self: math.prod(self.max_shape), doc="Elements of max_shape."),
+    "fs_store": fs_store,
+    "fs_load": fs_load,
+    "from_url": staticmethod(from_url),
+    "from_dlpack": staticmethod(_core.from_dlpack),
+}
+for _name, _member in _MEMBERS.items():
+    setattr(Tensor, _name, _member)

@@ -90,7 +90,7 @@ class Conv2d:
     def _same(self, stride, dilation) -> list[int]:
         if any(s != 1 for s in _pair(stride, len(self.kernel_size))):
             raise ValueError('padding="same" needs stride 1')
-        amounts = []
+        amounts: list[int] = []
         for d, k in zip(_pair(dilation, len(self.kernel_size)), self.kernel_size):
             amounts = [d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2] + amounts
         return amounts

@@ -65,11 +65,11 @@ def _rebuild_v3(storage, storage_offset, size, stride, requires_grad, hooks, dty
 
 def _named(module: str, name: str):
     """What a file may name; None for all else."""
-    functions = {("torch._utils", "_rebuild_tensor"): _rebuild_v2, ("torch._utils", "_rebuild_tensor_v2"): _rebuild_v2,
-                 ("torch._utils", "_rebuild_tensor_v3"): _rebuild_v3,
-                 ("torch._utils", "_rebuild_parameter"): lambda data, *rest: data,
-                 ("torch._utils", "_rebuild_parameter_with_state"): lambda data, *rest: data,
-                 ("torch", "Size"): tuple}
+    functions: dict[tuple[str, str], Callable] = {
+        ("torch._utils", "_rebuild_tensor"): _rebuild_v2, ("torch._utils", "_rebuild_tensor_v2"): _rebuild_v2,
+        ("torch._utils", "_rebuild_tensor_v3"): _rebuild_v3,
+        ("torch._utils", "_rebuild_parameter"): lambda data, *rest: data,
+        ("torch._utils", "_rebuild_parameter_with_state"): lambda data, *rest: data, ("torch", "Size"): tuple}
     if (module, name) in functions:
         return _Function(functions[module, name])
     if (module, name) == ("collections", "OrderedDict"):
@@ -127,7 +127,7 @@ def _unpickled(file, storage_of=lambda key, dtype: _Storage(dtype)):
 
 
 @accept_filename
-def torch_load(t: Tensor | str):
+def torch_load(t: Tensor):
     """What torch.save() wrote, of all versions: a state dict with Tensors that stay in the file until they are
     used. Objects other than tensors, numbers, texts and containers come back empty: a file cannot run anything.
     Needs no PyTorch. A ValueError for what is no such file."""
