@@ -159,3 +159,70 @@ def test_values_of_sizes_that_are_chosen_per_run():
         np.testing.assert_array_equal(part.numpy(), x.numpy()[:length] + 1)
         assert part.tolist() == part.numpy().tolist()
         assert part[:length].shape == (length, 2) and part[:1].shape == (1, 2)
+
+
+# ---- lists by name, bits of randomness, several devices
+
+def test_lists_by_name():
+    x = Tensor([[1.0, 2.0, 3.0]])
+    assert x.reshape(shape=(3, 1)).shape == x.view(shape=(3, 1)).shape == x.permute(order=(1, 0)).shape == (3, 1)
+    assert x.expand(shape=(2, 3)).shape == x.repeat(repeats=(2, 1)).shape == x.pad_to(shape=(2, 3)).shape == (2, 3)
+    assert x.flip(axis=1).tolist() == [[3, 2, 1]] and x.shrink_to(shape=(1, 2)).tolist() == [[1, 2]]
+    with pytest.raises(TypeError, match="twice"):
+        x.reshape(3, 1, shape=(3, 1))
+
+
+def test_batchnorm_over_several_axes():
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    numbers = np.random.default_rng(1).normal(size=(4, 2, 4)).astype(np.float32)
+    weight, bias, mean, invstd = (n.reshape(2, 1, 4) for n in numbers)
+    got = Tensor(x).batchnorm(*(Tensor(n) for n in numbers), axis=(0, 2))
+    np.testing.assert_allclose(got.numpy(), (x - mean) * invstd * weight + bias, rtol=1e-5, atol=1e-6)
+
+
+def test_low_level_forms():
+    x = Tensor([1.0, 2.0])
+    assert Tensor.const(3).item() == 3 and Tensor.const(3, dtypes.half).dtype == dtypes.half
+    assert x.const_like(2).tolist() == [2, 2] and Tensor.invalids(2, 3).shape == (2, 3)
+    assert x.ufix(3).dtype == dtypes.float32 and Tensor([1]).ufix(1.5).dtype == dtypes.float32 and x.ufix(x) is x
+    assert x.image_dot(x).item() == 5
+    image = Tensor.ones(1, 1, 3, 3)
+    assert image.image_conv2d(Tensor.ones(1, 1, 3, 3)).item() == 9
+
+
+def test_threefry_is_the_papers():
+    # Random123's known answers for threefry2x32 of 20 rounds (its kat_vectors).
+    for counter, key, wanted in (((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+                                 ((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 2, (0x1CB996FC, 0xBB002BE7)),
+                                 ((0x243F6A88, 0x85A308D3), (0x13198A2E, 0x03707344), (0xC4923A9C, 0x483DF7A0))):
+        def packed(words):
+            return Tensor([words[0] | words[1] << 32], dtype=dtypes.uint64)
+        assert packed(counter).threefry(packed(key)).tolist() == packed(wanted).tolist()
+
+
+def test_several_devices_that_share_memory():
+    devices = ("CPU:1", "CPU:2")
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    a, b = Tensor(x).shard(devices, 0), Tensor(x).shard(devices)
+    np.testing.assert_array_equal(((a + b).sum(1) @ Tensor.ones(4, device=devices)).numpy(), 2 * x.sum())
+    assert Tensor(x).shard_like(a).device == a.device == Tensor.ones(2, device=devices).device
+    assert a.rand_like().device == a.zeros_like().device == a.device
+    with Tensor.train():
+        assert a.dropout(0.5).numpy().shape == (4, 2)
+    for bad in (lambda: Tensor(x).shard(("CPU:1", "CPU:2", "CPU:3"), 0), lambda: Tensor(x).shard(devices, 2),
+                lambda: Tensor(x).shard(("NULL", "CPU"))):
+        with pytest.raises((ValueError, IndexError)):
+            bad()
+
+
+def test_training_on_another_device():
+    x, w = Tensor([[1.0, 2.0]]), Tensor([[1.0], [1.0]])
+    x.to_("CPU:1"), w.shard_(("CPU:1", "CPU:2"))
+    with Tensor.train():
+        optimizer = weft.nn.optim.Adam([w], lr=0.1)
+        (x @ w).sum().backward()
+        optimizer.step()
+    assert w.device == "CPU:1" and w.grad.tolist() == [[1], [2]]
+    np.testing.assert_allclose(w.numpy(), [[0.9], [0.9]], rtol=1e-5)
+    with pytest.raises(ValueError, match="same"):
+        weft.nn.Conv2d(1, 1, 2, padding="not_same")

@@ -84,6 +84,25 @@ bool to_ints(PyObject* from, Ints& to) {
   });
 }
 
+// ---- devices
+
+bool to_device(PyObject* from, DeviceName& to) {
+  const auto name_in = [](PyObject* x) {
+    const char* text = PyUnicode_Check(x) ? PyUnicode_AsUTF8(x) : nullptr;
+    if (!text) PyErr_Clear();
+    return text;
+  };
+  if (const char* one = name_in(from)) return to.text = one, true;
+  if (!PyTuple_Check(from) && !PyList_Check(from)) return false;
+  to.text.clear();
+  const bool all = for_each(from, [&](PyObject* member) {
+    const char* name = name_in(member);
+    if (name && to.text.empty()) to.text = name;
+    return name != nullptr;
+  });
+  return all && !to.text.empty();
+}
+
 // ---- operands
 
 bool to_scalar(PyObject* from, std::optional<Scalar>& to) {

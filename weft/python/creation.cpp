@@ -11,7 +11,7 @@
 namespace weft::python {
 
 Tensor placed(Tensor t, const Placement& where) {
-  if (where.device) t = t.to(*where.device, CallSite());
+  if (where.device) t = t.to(where.device->text, CallSite());
   if (where.requires_grad.has_value()) {
     if (*where.requires_grad)
       t.requires_grad_(true, CallSite());
@@ -65,12 +65,18 @@ Tensor filled(const Dims& shape, const Scalar& value, DType dtype, bool buffer,
   return placed(Tensor::from_bytes(bytes, dtype, shape, CallSite()), place);
 }
 
-Placement on(std::optional<std::string> device, std::optional<bool> requires_grad,
+Placement on(std::optional<DeviceName> device, std::optional<bool> requires_grad,
              bool distinct = true) {
   return {std::move(device), requires_grad, distinct};
 }
 
-void init(Tensor* self, nb::handle data, std::optional<std::string> device,
+/// Where x is, unless another place is asked for.
+Placement beside(const Tensor& x, Placement where) {
+  if (!where.device && x.node()->device != 0) where.device = DeviceName{x.device()};
+  return where;
+}
+
+void init(Tensor* self, nb::handle data, std::optional<DeviceName> device,
           std::optional<DType> dtype, std::optional<bool> requires_grad) {
   const PythonSite site;
   new (self) Tensor(placed(tensor_from_object(data.ptr(), dtype),
@@ -78,7 +84,7 @@ void init(Tensor* self, nb::handle data, std::optional<std::string> device,
 }
 
 // What all makers take after their own arguments.
-#define WEFT_PLACE std::optional<std::string> device, std::optional<bool> requires_grad
+#define WEFT_PLACE std::optional<DeviceName> device, std::optional<bool> requires_grad
 #define WEFT_PLACE_ARGS "device"_a = nb::none(), "requires_grad"_a = nb::none()
 
 void bind_filled(TensorClass& c) {
@@ -113,9 +119,7 @@ void bind_filled(TensorClass& c) {
 void bind_like(TensorClass& c) {
   const auto like = [](const Tensor& x, const Scalar& value, std::optional<DType> dtype,
                        const Placement& where, bool buffer) {
-    Placement there = where;
-    if (!there.device && x.node()->device != 0) there.device = x.device();
-    return filled(x.dims(), value, dtype.value_or(x.dtype()), buffer, there);
+    return filled(x.dims(), value, dtype.value_or(x.dtype()), buffer, beside(x, where));
   };
   method(
       c, "full_like",
@@ -260,6 +264,13 @@ void bind_samples(TensorClass& c) {
       c, "random_bits",
       [](const nb::args& shape) { return random_bits(dims_of_args(shape), CallSite()); }, "shape"_a,
       "uint32: 32 random bits for each element.");
+  static_method(
+      c, "threefry2x32",
+      [](const Tensor& key0, const Tensor& key1, const Tensor& counter0, const Tensor& counter1) {
+        return Tensor::threefry2x32(key0, key1, counter0, counter1, CallSite());
+      },
+      "key0"_a, "key1"_a, "counter0"_a, "counter1"_a,
+      "The two words of threefry2x32-20 (Salmon et al. 2011) for uint32 tensors, which broadcast.");
 }
 
 void bind_kaiming(TensorClass& c) {
@@ -300,7 +311,8 @@ void bind_random(TensorClass& c) {
     method(
         c, name,
         [make](const Tensor& x, std::optional<DType> dtype, WEFT_PLACE) {
-          return placed(make(x.dims(), dtype.value_or(x.dtype())), on(device, requires_grad));
+          return placed(make(x.dims(), dtype.value_or(x.dtype())),
+                        beside(x, on(device, requires_grad)));
         },
         "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "Random numbers of this one's shape and dtype.");
   };

@@ -114,12 +114,12 @@ Tensor from_dlpack(nb::handle from, nb::handle copy) {
 
 /// Memory at an address, of which the caller says that it stays.
 Tensor from_blob(uintptr_t address, const Dims& dims, DType dtype,
-                 std::optional<std::string> device) {
+                 std::optional<DeviceName> device) {
   std::vector<int64_t> shape;
   for (const Dim& d : dims) shape.push_back(d.value());
   static const auto nobody = std::make_shared<int>(0);
   const Tensor t = borrowed_tensor(reinterpret_cast<const void*>(address), dtype, shape, nobody);
-  return device ? t.to(*device, CallSite()) : t;
+  return device ? t.to(device->text, CallSite()) : t;
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ struct Row {
 /// Looked at first; the kind decides about all others.
 const Row kByCode[] = {
     {"jit", &jit_error},
+    {"pad.mode", &PyExc_NotImplementedError},
+    {"scatter.reduce", &PyExc_TypeError},
     {"file.missing", &PyExc_FileNotFoundError},
     {"file.read", &PyExc_OSError},
     {"file.write", &PyExc_OSError},

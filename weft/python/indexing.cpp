@@ -99,7 +99,7 @@ Fold fold_of(std::optional<std::string> reduce) {
   if (!reduce) return Fold::Set;
   if (*reduce == "add") return Fold::Add;
   if (*reduce == "multiply") return Fold::Mul;
-  fail("scatter", "reduce \"{}\": use None, \"add\" or \"multiply\"", *reduce);
+  fail("scatter.reduce", "\"{}\": use None, \"add\" or \"multiply\"", *reduce);
 }
 
 /// PyTorch's rule: other axes of index may be shorter than this one's.
@@ -121,6 +121,13 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   return cut_to(x, index, dim).gather(dim, index, CallSite());
 }
 
+/// What is written must need no cast, as in PyTorch.
+void require_dtype(const char* tag, const Tensor& x, const Tensor& src) {
+  if (src.dtype() != x.dtype())
+    fail_type(tag, "src is {} and the tensor {}: cast one of them", name(src.dtype()),
+              name(x.dtype()));
+}
+
 /// src may be longer than index along any axis.
 Tensor source_of(const Tensor& src, const Tensor& index) { return cut_to(src, index, src.ndim()); }
 
@@ -128,6 +135,7 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand&
                std::optional<std::string> reduce) {
   const Fold fold = fold_of(reduce);
   if (!src.tensor()) return x.scatter(dim, index, src, fold, CallSite());
+  require_dtype("scatter", x, *src.tensor());
   return x.scatter(dim, index, {source_of(*src.tensor(), index), CallSite()}, fold, CallSite());
 }
 
@@ -139,8 +147,10 @@ Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const 
                                                                    {"amax", ScatterReduce::Amax},
                                                                    {"amin", ScatterReduce::Amin}};
   for (const auto& [name, kind] : kKinds)
-    if (name == reduce)
+    if (name == reduce) {
+      require_dtype("scatter_reduce", x, src);
       return scatter_reduce(x, dim, index, source_of(src, index), kind, include_self, CallSite());
+    }
   fail("scatter_reduce", "reduce \"{}\": use \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"",
        reduce);
 }

@@ -143,10 +143,10 @@ nb::object assign(nb::object self, nb::handle value) {
 }
 
 /// Equal values share memory until one of them is written.
-Tensor clone(const Tensor& x, std::optional<std::string> device) {
+Tensor clone(const Tensor& x, std::optional<DeviceName> device) {
   const OpScope scope(x, CallSite());
   const Tensor copy = scope.result(x.node());
-  return device ? copy.to(*device, CallSite()) : copy;
+  return device ? copy.to(device->text, CallSite()) : copy;
 }
 
 nb::object reduce(nb::handle self) {
@@ -207,8 +207,8 @@ void bind_values(TensorClass& c) {
   method(c, "clone", clone, "device"_a = nb::none(), "The same values in memory of their own.");
   method(
       c, "to",
-      [](const Tensor& x, std::optional<std::string> device) {
-        return device ? x.to(*device, CallSite()) : x;
+      [](const Tensor& x, std::optional<DeviceName> device) {
+        return device ? x.to(device->text, CallSite()) : x;
       },
       "device"_a.none(), "A copy on another device, or this.");
   c.def(

@@ -27,7 +27,7 @@ def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, 
     else:
         digest = hashlib.sha256(url.encode()).hexdigest()[:32]
         target = _download_folder(subdir) / (name or digest + ("-gunzip" if gunzip else ""))
-    stale = not target.is_file() or not allow_caching or (sha256 and _sha256(target) != sha256)
+    stale = not target.is_file() or not allow_caching or (sha256 is not None and _sha256(target) != sha256)
     if stale:
         _download(url, target, gunzip, headers or {}, sha256)
     return _unpacked(target, stale) if extract else target

@@ -6,7 +6,7 @@ __all__ = ["Adagrad", "Adam", "AdamW", "LAMB", "LARS", "Muon", "Optimizer", "Opt
 
 def _trained(params) -> list[Tensor]:
     """Those that may be trained, each once; they become leaves."""
-    found = []
+    found: list[Tensor] = []
     for p in params:
         if p.requires_grad is False or not dtypes.is_float(p.dtype) or any(p.is_(q) for q in found):
             continue
