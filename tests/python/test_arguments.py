@@ -69,7 +69,7 @@ WRONG_DTYPE = (
 OUTSIDE = (
     lambda: NUMBERS[4], lambda: NUMBERS[-4], lambda: NUMBERS[1, 2], lambda: NUMBERS[1.5], lambda: NUMBERS[Tensor(1.0)],
     lambda: NUMBERS.sum(1), lambda: NUMBERS.unsqueeze(4), lambda: NUMBERS.squeeze(3), lambda: NUMBERS.softmax(2),
-    lambda: NUMBERS.gather(1, Tensor([0])), lambda: NUMBERS.split(2, 5), lambda: Tensor(3.0)[0])
+    lambda: NUMBERS[..., ...], lambda: NUMBERS.gather(1, Tensor([0])), lambda: NUMBERS.split(2, 5), lambda: Tensor(3.0)[0])
 
 
 @pytest.mark.parametrize("kind, also, calls", (
@@ -85,6 +85,8 @@ def test_exceptions(kind, also, calls):
 def test_sizes_in_two_forms_at_once():
     with pytest.raises(ValueError, match="one list"):
         Tensor.zeros((2, 2), 2)
+    with pytest.raises(ValueError, match="one list"):
+        Tensor.stack((NUMBERS, NUMBERS), NUMBERS)
 
 
 # ---- powers, bounds, padding: derivatives and values at the edges
@@ -226,3 +228,27 @@ def test_training_on_another_device():
     np.testing.assert_allclose(w.numpy(), [[0.9], [0.9]], rtol=1e-5)
     with pytest.raises(ValueError, match="same"):
         weft.nn.Conv2d(1, 1, 2, padding="not_same")
+
+
+@needs_torch
+def test_classes_are_the_last_axis():
+    import torch
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(3, 5, 7)).astype(np.float32), rng.integers(0, 7, (3, 5))
+    for reduction in ("mean", "sum", "none"):
+        wanted = torch.nn.functional.cross_entropy(torch.tensor(x).permute(0, 2, 1), torch.tensor(y), reduction=reduction,
+                                                   label_smoothing=0.1, ignore_index=2)
+        got = Tensor(x).sparse_categorical_crossentropy(Tensor(y), ignore_index=2, label_smoothing=0.1, reduction=reduction)
+        np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="classes"):
+        Tensor(x).sparse_categorical_crossentropy(Tensor(y[:2]))
+
+
+def test_integers_where_floats_are_usual():
+    Tensor.manual_seed(0)
+    drawn = Tensor.uniform(1000, low=-5, high=5, dtype=dtypes.int32)
+    assert drawn.dtype == dtypes.int32 and drawn.min().item() >= -5 and drawn.max().item() <= 4
+    assert Tensor([0, 9, 0]).multinomial(5, replacement=True).tolist() == [1] * 5
+    image = Tensor([[[[0, 100], [200, 255]]]], dtype=dtypes.uint8)
+    assert image.interpolate((4, 4), mode="nearest").tolist()[0][0][0] == [0, 0, 100, 100]
+    assert image.interpolate((1, 1)).dtype == dtypes.uint8 and image.interpolate((1, 1)).item() == 139

@@ -243,3 +243,15 @@ def test_schedule_step():
     loss.backward()
     loss.realize(*o.schedule_step())
     assert loss.item() == 1 and w.item() == 0
+
+
+def test_what_optimizers_remember():
+    w, u = Tensor([1.0, 2.0]), Tensor([3.0])
+    with Tensor.train():
+        adam, sgd = nn.optim.LAMB([w, u]), nn.optim.SGD([Tensor([1.0])], momentum=0.9)
+        (w.sum() * 2 + u.sum()).backward()
+        adam.step()
+    np.testing.assert_allclose(adam.m[0].numpy(), [0.2, 0.2], rtol=1e-6)
+    np.testing.assert_allclose(adam.v[1].numpy(), [0.001], rtol=1e-6)
+    np.testing.assert_allclose([adam.b1_t.item(), adam.b2_t.item()], [0.9, 0.999], rtol=1e-6)
+    assert [b.shape for b in sgd.b] == [(1,)]

@@ -227,8 +227,10 @@ void bind_distributions(TensorClass& c) {
   static_method(
       c, "uniform",
       [](const nb::args& shape, double low, double high, std::optional<DType> dtype, WEFT_PLACE) {
-        return placed(Tensor::uniform(dims_of_args(shape), low, high, float_or(dtype), CallSite()),
-                      on(device, requires_grad));
+        const DType out = float_or(dtype);  // of integers: rounded towards 0
+        const Tensor t = Tensor::uniform(dims_of_args(shape), low, high,
+                                         is_float(out) ? out : DType::F32, CallSite());
+        return placed(t.cast(out), on(device, requires_grad));
       },
       "shape"_a, "low"_a = 0.0, "high"_a = 1.0, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
       "Uniform in [low, high).");
@@ -253,7 +255,9 @@ void bind_samples(TensorClass& c) {
   method(
       c, "multinomial",
       [](const Tensor& weights, int64_t samples, bool replacement) {
-        return multinomial(weights, samples, replacement, CallSite());
+        const bool counts = !is_float(weights.dtype());
+        return multinomial(counts ? weights.cast(DType::F32) : weights, samples, replacement,
+                           CallSite());
       },
       "num_samples"_a = 1, "replacement"_a = false,
       "int32 class numbers drawn by these weights, (classes) or (rows, classes).");

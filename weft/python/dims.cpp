@@ -43,6 +43,22 @@ nb::tuple unbind(const DimObject& d) {
   return nb::make_tuple(Variable(n->src(0)), n->src(1)->vmin);
 }
 
+void bind_variable(nb::module_& m) {
+  nb::class_<Variable> v(m, "Variable",
+                         "A named size that is chosen per run: n = Variable(\"n\", 1, 10); "
+                         "x.shrink(((0, n.bind(3)),)).\n"
+                         "Kernels are compiled once for all values from min to max.");
+  v.def(
+      "__init__",
+      [](Variable* self, const std::string& name, int64_t min, int64_t max, int64_t multiple_of) {
+        new (self) Variable(name, min, max, multiple_of, python_call_site());
+      },
+      "name"_a, "min"_a, "max"_a, "multiple_of"_a = 1);
+  method(
+      v, "bind", [](const Variable& x, int64_t value) { return x.bind(value, CallSite()); },
+      "value"_a, "This size with its value; a ValueError outside of [min, max].");
+}
+
 }  // namespace
 
 void bind_dims(nb::module_& m) {
@@ -68,20 +84,7 @@ void bind_dims(nb::module_& m) {
   d.def("unbind", unbind, "(variable, value) of a Variable that has one.");
   d.def_prop_ro("vmin", [](const DimObject& a) { return a.dim.min(); });
   d.def_prop_ro("vmax", [](const DimObject& a) { return a.dim.max(); });
-
-  nb::class_<Variable> v(m, "Variable",
-                         "A named size that is chosen per run: n = Variable(\"n\", 1, 10); "
-                         "x.shrink(((0, n.bind(3)),)).\n"
-                         "Kernels are compiled once for all values from min to max.");
-  v.def(
-      "__init__",
-      [](Variable* self, const std::string& name, int64_t min, int64_t max, int64_t multiple_of) {
-        new (self) Variable(name, min, max, multiple_of, python_call_site());
-      },
-      "name"_a, "min"_a, "max"_a, "multiple_of"_a = 1);
-  method(
-      v, "bind", [](const Variable& x, int64_t value) { return x.bind(value, CallSite()); },
-      "value"_a, "This size with its value; a ValueError outside of [min, max].");
+  bind_variable(m);
 }
 
 }  // namespace weft::python

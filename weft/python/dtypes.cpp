@@ -82,7 +82,9 @@ bool to_dtype(PyObject* from, DType& to) {
 
 PyObject* from_dtype(DType d) { return Py_XNewRef(objects()[static_cast<size_t>(d)]); }
 
-void bind_dtypes(nb::module_& m) {
+namespace {
+
+void bind_class(nb::module_& m) {
   nb::class_<DTypeObject> c(m, "DType", "The type of a Tensor's elements: a member of dtypes.");
   c.def_prop_ro(
       "name", [](const DTypeObject& d) { return nb::str(row(d.dtype).numpy_name.data()); },
@@ -106,6 +108,12 @@ void bind_dtypes(nb::module_& m) {
     return nb::make_tuple(nb::module_::import_("weft.dtype").attr("to_dtype"),
                           nb::make_tuple(row(d.dtype).numpy_name.data()));
   });
+}
+
+}  // namespace
+
+void bind_dtypes(nb::module_& m) {
+  bind_class(m);
   for (size_t i = 0; i < kDTypeCount; ++i)
     if (is_data(static_cast<DType>(i)))
       objects()[i] = nb::cast(DTypeObject{static_cast<DType>(i)}).release().ptr();

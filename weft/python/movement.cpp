@@ -116,6 +116,7 @@ std::vector<Tensor> with_self(const Tensor& x, const nb::args& others) {
 template <Tensor (*join)(const std::vector<Tensor>&, int64_t, CallSite)>
 Tensor joined(nb::handle first, const nb::args& others, int64_t dim) {
   if (const Tensor* x = tensor_in(first.ptr())) return join(with_self(*x, others), dim, CallSite());
+  if (others.size() > 0) throw nb::value_error("tensors are one list, or one by one");
   return join(nb::cast<std::vector<Tensor>>(first), dim, CallSite());
 }
 

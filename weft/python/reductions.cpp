@@ -124,8 +124,7 @@ void bind_moments(TensorClass& c) {
   with_mean("var_mean", var_mean);
 }
 
-/// Functions of a tensor and an axis, of reductions.h.
-void bind_running(TensorClass& c) {
+void bind_extremes(TensorClass& c) {
   using Both = ValuesAndPositions (*)(const Tensor&, int64_t, CallSite);
   const auto extremes = [&c](const char* name, Both both, const char* doc) {
     method(
@@ -140,6 +139,10 @@ void bind_running(TensorClass& c) {
   };
   extremes("cummax", cummax, "The largest so far and its int32 position.");
   extremes("cummin", cummin, "The smallest so far and its int32 position.");
+}
+
+/// Functions of a tensor and an axis, of reductions.h.
+void bind_running(TensorClass& c) {
   method(
       c, "logcumsumexp",
       [](const Tensor& x, int64_t axis) {
@@ -181,6 +184,7 @@ void bind_reductions(TensorClass& c) {
   bind_sums(c);
   bind_moments(c);
   bind_along(c);
+  bind_extremes(c);
   bind_running(c);
   method(
       c, "sort",

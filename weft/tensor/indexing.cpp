@@ -34,7 +34,7 @@ size_t axes_of(const Index& i) {
 std::vector<Index> expanded(const std::vector<Index>& at, const Tensor& x) {
   const auto ellipses = std::count_if(at.begin(), at.end(),
                                       [](const Index& i) { return i.kind() == Kind::Ellipsis; });
-  if (ellipses > 1) fail("index", "more than one kEllipsis: only one can be filled in");
+  if (ellipses > 1) fail_index("index", "an index can have a single ellipsis, not {}", ellipses);
   size_t used = 0;
   for (const Index& i : at) used += axes_of(i);
   if (used > x.ndim())
