@@ -102,6 +102,10 @@ TEST_F(CTest, ArgumentsAreToldFromEachOther) {
   v.kind = 10;
   weft_tensor out = nullptr;
   EXPECT_REFUSED(weft_apply(nullptr, "exp", &v, 1, &out, 1, nullptr), WEFT_ERROR_TYPE, "kind 10");
+  v = weft_arg(x.get());
+  v.reserved = 1;
+  EXPECT_REFUSED(weft_apply(nullptr, "exp", &v, 1, &out, 1, nullptr), WEFT_ERROR_ARGUMENT,
+                 "reserved");
   const int64_t one = 1;
   v = weft_ints(&one, SIZE_MAX);
   EXPECT_REFUSED(weft_apply(context.get(), "zeros", &v, 1, &out, 1, nullptr), WEFT_ERROR_VALUE,

@@ -364,6 +364,9 @@ const UserError kErrors[] = {
     {"[istft] spectra of shape (4, 5, 2) are not of frames of 8: they are (..., 5, frames, 2)",
      [] { fft::istft(f({4, 5, 2}), 8); }},
     {"[hann_window] a window of -1 samples", [] { fft::hann_window(-1); }},
+    {"[hann_window] a window of 2147483648 samples", [] { fft::hann_window(int64_t{1} << 31); }},
+    {"[adaptive_pool] 67108865 outputs along axis 1: give at most 2^26",
+     [] { adaptive_avg_pool(f({2, 3}), {(1 << 26) + 1}); }},
     {"[multinomial] weights are (classes) or (rows, classes): got shape ()",
      [] { multinomial(f({})); }},
     {"[multinomial] 4 samples of 3 classes: give at least 0, and with replacement if more than "

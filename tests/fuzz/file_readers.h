@@ -8,7 +8,9 @@
 #include "weft/io/cifar.h"
 #include "weft/io/csv.h"
 #include "weft/io/idx.h"
+#include "weft/io/jpeg.h"
 #include "weft/io/npy.h"
+#include "weft/io/pictures.h"
 #include "weft/io/png.h"
 #include "weft/io/safetensors.h"
 
@@ -17,6 +19,7 @@ namespace weft {
 struct FileReader {
   const char* name;
   uint64_t (*read)(std::span<const std::byte>);
+  bool (*is_here)() = nullptr;  // whether the library it needs is; null: it needs none
 };
 
 // Touches every byte that a result claims to have, so that a sanitizer sees a bad extent.
@@ -44,6 +47,12 @@ inline constexpr FileReader kFileReaders[] = {
        return touch(parse_csv(text, "fuzz").matrix());
      }},
     {"png", [](std::span<const std::byte> data) { return touch(parse_png(data, "fuzz")); }},
+    {"jpeg",
+     [](std::span<const std::byte> data) {
+       // Grey, resized: what a set of pictures does.
+       return touch(resized(parse_picture(data, "fuzz", Channels::Grey), 3, 5));
+     },
+     has_jpeg_library},
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
 };
 

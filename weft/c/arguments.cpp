@@ -141,6 +141,7 @@ void Argument::give(const weft_value& value, std::shared_ptr<ContextObject>& own
   if (given_) fail(code, "{} is given twice", parameter_->name);
   if (value.kind > WEFT_TENSORS)
     fail_type(code, "{} has a value of kind {}, which there is not", parameter_->name, value.kind);
+  if (value.reserved != 0) refuse("value", "{} has reserved bits that are not 0", parameter_->name);
   if (value.kind == WEFT_NONE) return;
   given_ = true;
   value_ = value;

@@ -235,7 +235,7 @@ Tensor rfftfreq(int64_t n, double spacing, CallSite at) {
 namespace {
 
 Tensor cosine_window(const char* tag, int64_t n, bool periodic, double mean) {
-  if (n < 0) fail(tag, "a window of {} samples", n);
+  if (n < 0 || n > INT32_MAX) fail(tag, "a window of {} samples", n);
   const int64_t turn = std::max<int64_t>(1, periodic ? n : n - 1);
   std::vector<float> values;
   for (int64_t t = 0; t < n; ++t) {

@@ -197,6 +197,8 @@ struct AdaptiveWindows {
 
 AdaptiveWindows adaptive_windows(const Tensor& x, int64_t axis, int64_t outputs, Scalar outside) {
   const int64_t n = x.size(axis);
+  if (outputs > 1 << 26)  // places are a table in memory
+    fail("adaptive_pool", "{} outputs along axis {}: give at most 2^26", outputs, axis);
   std::vector<int32_t> places;
   std::vector<int32_t> counts;
   int64_t longest = 1;
