@@ -3,6 +3,7 @@
 
 #include <nanobind/operators.h>
 
+#include "weft/base/error.h"
 #include "weft/python/gradient.h"
 
 namespace weft::python {

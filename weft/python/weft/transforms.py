@@ -148,7 +148,8 @@ def checkpoint(f):
     """f, of which only results are kept for gradients: they compute what is inside again."""
     def kept(*args, **kwargs):
         traced = _Traced(f, kwargs)
-        return traced.form(_core.checkpoint(traced, list(args)))
+        results = _core.checkpoint(traced, list(args))
+        return traced.form(results)
     return kept
 
 
@@ -167,6 +168,7 @@ def custom_gradient(gradient):
 
             def rule(inputs, results, upstream):
                 return list(_listed(gradient(inputs, results, upstream))[0])
-            return traced.form(_core.with_gradient(traced, rule, list(args)))
+            results = _core.with_gradient(traced, rule, list(args))
+            return traced.form(results)
         return with_rule
     return decorate
