@@ -171,8 +171,6 @@ def test_function_is_a_call():
     def g(x):
         return f(x) + 1
     assert g(Tensor([2])).item() == 5 and f.__name__ == "f"
-    with pytest.raises(NotImplementedError):
-        function(f, grad_fxn=lambda: None)
 
 
 def test_counters_and_context():
