@@ -363,6 +363,9 @@ const UserError kErrors[] = {
     {"[stft] takes samples along the last axis: got shape ()", [] { fft::stft(f({}), 4); }},
     {"[istft] spectra of shape (4, 5, 2) are not of frames of 8: they are (..., 5, frames, 2)",
      [] { fft::istft(f({4, 5, 2}), 8); }},
+    {"[fold] columns (1, 4, 3) and a kernel of 0 elements do not fit: they are (n, c * kernel, "
+     "places), and there is a size for every axis of the kernel",
+     [] { fold(f({1, 4, 3}), {2}, {0}); }},
     {"[hann_window] a window of -1 samples", [] { fft::hann_window(-1); }},
     {"[hann_window] a window of 2147483648 samples", [] { fft::hann_window(int64_t{1} << 31); }},
     {"[adaptive_pool] 67108865 outputs along axis 1: give at most 2^26",

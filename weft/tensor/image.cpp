@@ -178,8 +178,10 @@ Tensor fold(const Tensor& columns, const Ints& sizes, const Ints& kernel, const 
             CallSite at) {
   const CallSiteScope site(at);
   int64_t window = 1;
-  for (const int64_t k : kernel) window *= k;
-  if (columns.ndim() != 3 || columns.size(1) % window != 0 || sizes.size() != kernel.size())
+  for (const int64_t k : kernel)  // 0: absurd
+    window = window < 1 || k < 1 || k > INT32_MAX / window ? 0 : window * k;
+  if (window < 1 || columns.ndim() != 3 || columns.size(1) % window != 0 ||
+      sizes.size() != kernel.size())
     fail("fold",
          "columns {} and a kernel of {} elements do not fit: they are (n, c * kernel, "
          "places), and there is a size for every axis of the kernel",

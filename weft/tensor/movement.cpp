@@ -221,7 +221,7 @@ std::vector<Tensor> Tensor::split(int64_t piece, int64_t axis, CallSite at) cons
 std::vector<Tensor> Tensor::chunk(int64_t parts, int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
   if (parts < 1) fail("chunk", "{} parts: give at least 1", parts);
-  return split(std::max<int64_t>(1, (size(axis) + parts - 1) / parts), axis);
+  return split(std::max<int64_t>(1, (size(axis) - 1) / parts + 1), axis);
 }
 
 // ---- copies
