@@ -36,7 +36,7 @@ inline const FunctionFamily kFunctionFamilies[] = {
       {"random_key split_key fold_in keyed_bits keyed_uniform", "random_keys.h",
        "of a key, without a state: JAX's bits"},
       {"invalids", nullptr, "there is no poison constant: contents of empty() are zeros"},
-      {"from_blob", nullptr, "memory of others is copied by from_bytes()"},
+      {"from_blob=borrowed_tensor", "../io/host_memory.h", "memory of others, kept by its owner"},
       {"from_url", nullptr, "fetching is left to the program"}}},
     {"Movement",
      {{"reshape expand permute transpose T flip shrink pad squeeze unsqueeze flatten unflatten "
@@ -64,8 +64,11 @@ inline const FunctionFamily kFunctionFamilies[] = {
       {"sqrt exp2 log2 sin maximum minimum", "../graph/ops.def", "ops of the IR"},
       {"detach contiguous", "tensor.h", ""},
       {"alu", nullptr, "operators and methods build the same nodes"},
-      {"contiguous_backward", nullptr,
-       "needs a node whose derivative is stored; no op of the IR says so"}}},
+      {"contiguous_backward", "transforms.h", ""}}},
+    {"Functions of functions",
+     {{"vmap vjp jvp value_and_grad jacobian hessian scan checkpoint with_gradient traced",
+       "transforms.h", "[how they work](transforms.md)"},
+      {"custom_kernel", "custom_kernel.h", "a kernel of the user's own"}}},
     {"Reductions, running folds, sorting",
      {{"sum prod max min mean var std any all argmax argmin logsumexp softmax log_softmax cumsum "
        "cumprod sort argsort topk",

@@ -107,6 +107,13 @@ TEST(WithGradient, SaysWhatIsWrong) {
                "the gradient of input 0 has shape (), the input (4,)");
 }
 
+TEST(WithGradient, ContiguousBackwardChangesNothing) {
+  const Tensor x = sample({4}, 1), w = sample({4}, 2);
+  const Tensor y = contiguous_backward(x * w).exp();
+  expect_near(y.sum().gradient({x})[0], (x * w).exp() * w, "gradient");
+  expect_near(y, (x * w).exp(), "value");
+}
+
 TEST(Traced, CallsTheFunctionOnceForEveryShape) {
   int calls = 0;
   const TensorFunction f = traced([&](const Tensors& in) {

@@ -70,6 +70,9 @@ void bind_transforms(nb::module_& m) {
       },
       "f"_a, "inputs"_a);
   method(
+      m, "contiguous_backward", [](const Tensor& x) { return contiguous_backward(x, CallSite()); },
+      "x"_a);
+  method(
       m, "with_gradient",
       [](const TensorFunction& f, const PythonGradient& gradient, const Tensors& inputs) {
         return with_gradient(f, gradient_of(gradient), inputs, CallSite());

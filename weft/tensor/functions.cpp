@@ -75,6 +75,14 @@ Tensors with_gradient(const TensorFunction& f, const GradientFunction& gradient,
   return results_of(context, g, made, 0, results.size());
 }
 
+Tensor contiguous_backward(const Tensor& x, CallSite at) {
+  const CallSiteScope site(at);
+  const GradientFunction stored = [](const Tensors&, const Tensors&, const Tensors& upstream) {
+    return Tensors{upstream[0].contiguous()};
+  };
+  return with_gradient([](const Tensors& in) { return in; }, stored, {x})[0];
+}
+
 Tensors checkpoint(const TensorFunction& f, const Tensors& inputs, CallSite at) {
   const CallSiteScope site(at);
   require_some("checkpoint", inputs);

@@ -58,6 +58,9 @@ using GradientFunction =
 Tensors with_gradient(const TensorFunction& f, const GradientFunction& gradient,
                       const Tensors& inputs, CallSite = CallSite::here());
 
+/// x, whose gradient has a buffer of its own.
+Tensor contiguous_backward(const Tensor& x, CallSite = CallSite::here());
+
 /// f(inputs), of which nothing but the results is kept for gradients: they compute f again (Chen
 /// et al. 2016). f's kernels are its own: none is shared with what is around it. Random numbers are
 /// drawn once, and are the same both times.

@@ -161,8 +161,8 @@ def uprod(self: Tensor, *others) -> Tensor:
 
 
 def contiguous_backward(self: Tensor) -> Tensor:
-    """This: where gradients take memory is the scheduler's to decide."""
-    return self
+    """This tensor, whose gradient has a buffer of its own."""
+    return _core.contiguous_backward(self)
 
 
 def max_shape(self: Tensor) -> tuple[int, ...]:
