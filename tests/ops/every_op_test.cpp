@@ -14,6 +14,7 @@
 #include "weft/eval/evaluate.h"
 #include "weft/graph/print.h"
 #include "weft/graph/schema.h"
+#include "weft/graph/tuple.h"
 #include "weft/graph/verify.h"
 
 namespace weft {
@@ -148,6 +149,7 @@ class Cases {
       elementwise(d);
       movement(d);
       loops(d);
+      tuples(d);
       storage(d);
       leaves(d);
     }
@@ -233,6 +235,32 @@ class Cases {
         cases_.push_back({Op::Carry, d, cases_.back().node});
         cases_.push_back({Op::Elem, d, cases_.back().node});
       }
+  }
+  /// twice(x) with itself as gradient, x doubled three times, a kernel that adds x to itself.
+  void tuples(DType d) {
+    NodeRef x = data(small(d, {4, 5}, 0, 1));
+    const auto get = [&](Op op, NodeRef tuple) {
+      if (tuple) add(op, d, make(Op::Get, d, {tuple}, {0}));
+    };
+    NodeRef nothing = make(Op::Sink, DType::Void, {});
+    get(Op::Function,
+        make(Op::Function, d, {make(Op::Add, d, {x, x}), x, nothing}, {1, 1, kInnerSlots}));
+    NodeRef row = g_.param(kInnerSlots, d, {&x->shape->span()[1], 1});
+    NodeRef start = data(small(d, {5}, 0, 1));
+    NodeRef state = g_.param(kInnerSlots + 1, d, start->shape->span());
+    if (NodeRef next = make(Op::Add, d, {row, state}))
+      get(Op::Repeat, make(Op::Repeat, d, {x, start, next, state}, {4, 1, 1, 0, 1, kInnerSlots}));
+    get(Op::Custom, kernel(x, d));
+  }
+  NodeRef kernel(NodeRef x, DType d) {
+    NodeRef size = g_.index(20), at = g_.range(20, 0);
+    NodeRef to = g_.param(0, d, {&size, 1}), from = g_.param(1, d, {&size, 1});
+    NodeRef store =
+        g_.make(Op::Store, DType::Void, {to, at, g_.make(Op::Load, d, {from, at})}, {0, 0});
+    NodeRef out = g_.param(kInnerSlots, d, x->shape->span());
+    const NodeRef src[] = {x, out, g_.make(Op::Sink, DType::Void, {store})};
+    const int64_t ints[] = {1, 0};
+    return g_.make({Op::Custom, d, src, ints, "copied"});
   }
   NodeRef argmax(NodeRef x, int64_t id, int64_t stacked) {
     NodeRef place = make(Op::Iota, DType::I32, {x->dim(0), x->dim(1), x->dim(2)}, {1});

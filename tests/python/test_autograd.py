@@ -178,3 +178,9 @@ def test_dtype_of_gradients():
     x = Tensor([1.0, 2.0], dtype="half", requires_grad=True)
     (x.float() * 2).sum().backward()
     assert x.grad.dtype == dtypes.half
+
+
+def test_backward_returns_the_tensor():
+    w = Tensor([2.0], requires_grad=True)
+    loss = (w * w).sum().backward()
+    assert loss.item() == 4 and w.grad.tolist() == [4]

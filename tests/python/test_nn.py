@@ -109,7 +109,7 @@ def test_names():
 def test_files(tmp_path):
     net, path = Net(), tmp_path / "net.safetensors"
     state.safe_save(state.get_state_dict(net), path, metadata={"epoch": 3})
-    assert state.safe_load_metadata(path)["epoch"] == "3"
+    assert state.safe_load_metadata(path)[2]["__metadata__"]["epoch"] == "3"
     loaded = state.safe_load(str(path))
     other = Net()
     state.load_state_dict(other, loaded)
@@ -130,7 +130,7 @@ def test_load_state_dict_says_everything_and_changes_nothing():
     wrong["extra"], wrong["l1.bias"] = Tensor([1]), Tensor([1.0])
     with pytest.raises(ValueError) as caught:
         state.load_state_dict(net, wrong)
-    for part in ("missing: l2.bias", "unexpected: extra", "l1.bias: (1,) does not fit (8,)"):
+    for part in ("missing: l2.bias", "unexpected: extra", "layer `l1.bias`: Expected shape (8,), but found (1,)"):
         assert part in str(caught.value)
     assert_equal(net.l1.weight, before)
     state.load_state_dict(net, {"l1.bias": Tensor.ones(8)}, strict=False)
@@ -243,3 +243,15 @@ def test_schedule_step():
     loss.backward()
     loss.realize(*o.schedule_step())
     assert loss.item() == 1 and w.item() == 0
+
+
+def test_what_optimizers_remember():
+    w, u = Tensor([1.0, 2.0]), Tensor([3.0])
+    with Tensor.train():
+        adam, sgd = nn.optim.LAMB([w, u]), nn.optim.SGD([Tensor([1.0])], momentum=0.9)
+        (w.sum() * 2 + u.sum()).backward()
+        adam.step()
+    np.testing.assert_allclose(adam.m[0].numpy(), [0.2, 0.2], rtol=1e-6)
+    np.testing.assert_allclose(adam.v[1].numpy(), [0.001], rtol=1e-6)
+    np.testing.assert_allclose([adam.b1_t.item(), adam.b2_t.item()], [0.9, 0.999], rtol=1e-6)
+    assert [b.shape for b in sgd.b] == [(1,)]

@@ -1,7 +1,9 @@
 """What is installed: stubs that name everything, a marker for type checkers, the version."""
 import ast
 import importlib.metadata
+import os
 import pathlib
+import shutil
 
 import pytest
 
@@ -41,3 +43,46 @@ def test_everything_that_is_offered_is_there():
         assert getattr(weft.nn, name) is not None
     with pytest.raises(AttributeError):
         weft.nonsense
+
+
+def test_type_checker(tmp_path):
+    """The package and a program that uses it, for mypy."""
+    mypy = pytest.importorskip("mypy.api")
+    shutil.copytree(FOLDER, tmp_path / "weft")
+    (tmp_path / "program.py").write_text("""
+import weft
+from weft import Tensor, TinyJit, Variable, dtypes, nn
+from weft.nn.state import get_parameters, safe_save, torch_load
+
+class Net:
+    def __init__(self) -> None:
+        self.l1 = nn.Linear(784, 10)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.l1(x).relu()
+
+net = Net()
+optimizer = nn.optim.Adam(get_parameters(net), lr=1e-3)
+
+@TinyJit
+def step(x: Tensor, y: Tensor) -> Tensor:
+    optimizer.zero_grad()
+    loss = net(x).sparse_categorical_crossentropy(y).backward()
+    return loss.realize(*optimizer.schedule_step())
+
+with Tensor.train():
+    loss: Tensor = step(Tensor.randn(4, 784), Tensor([1, 2, 3, 4]))
+number: float = loss.item()
+part = (Tensor([1.0, 2.0]) + 1)[None, :, 0:1].reshape(1, -1).cast(dtypes.half)
+u, s, v = weft.linalg.svd(Tensor.ones(3, 3))
+spectrum: Tensor = weft.fft.rfft(Tensor.ones(8))
+shape: tuple[int | weft.Dim, ...] = Tensor.ones(5)[:Variable("i", 1, 10).bind(3)].shape
+safe_save({"x": part}, "x.safetensors")
+""")
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        text, problems, status = mypy.run(["--no-incremental", "weft", "program.py"])
+    finally:
+        os.chdir(here)
+    assert status == 0, text + problems

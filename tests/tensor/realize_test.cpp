@@ -191,5 +191,19 @@ TEST_F(TensorKernels, CompiledEqualTheOracle) {
   check();
 }
 
+// A kernel over a matrix that also writes a number runs the number's store once per row, say: the
+// old number may not be read there, as Adam reads its powers of beta.
+TEST_F(TensorKernels, NumberUpdatedBesideTheMatrixThatReadsIt) {
+  Tensor beta = Tensor::of({0.5f}).reshape({}).contiguous().realize();
+  Tensor w = Tensor::zeros({4, 4}).contiguous().realize();
+  const Tensor a = Tensor::ones({4, 4}).contiguous().realize();
+  const Tensor b = (Tensor::ones({4, 4}) * 2).contiguous().realize();
+  beta.assign(beta * 0.5);
+  w.assign(w + a.matmul(b) * beta);
+  realize({w, beta});
+  EXPECT_EQ(beta.item<float>(), 0.25f);
+  EXPECT_EQ(w.to_vector<float>(), std::vector<float>(16, 2.0f));
+}
+
 }  // namespace
 }  // namespace weft

@@ -1,5 +1,6 @@
 // NULL: takes any program, runs nothing, and checks what a real asynchronous device would need:
 // that work on one queue waits for the work of the other that it depends on.
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <mutex>
@@ -62,7 +63,10 @@ class NullDevice : public Device {
     now.at[queue] = point;
     history_[queue][point] = now;
     if (history_[queue].size() > kHistory) history_[queue].erase(history_[queue].begin());
-    context().tracer().add(Counter::Kernels, static_cast<int64_t>(commands.size()));
+    const auto launched = std::ranges::count_if(
+        commands, [](const Command& c) { return c.kind == Command::Kind::Launch; });
+    context().tracer().add(Counter::Kernels, launched);
+    context().tracer().add(Counter::Copies, static_cast<int64_t>(commands.size()) - launched);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "weft/eval/step.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
+#include "weft/graph/tuple.h"
 
 namespace weft::eval {
 
@@ -53,6 +54,8 @@ const Array& checked_leaf(const Step& s, const Array* given, const char* what, i
 
 Array param(const Step& s) {
   const int64_t slot = param_slot(s.node);
+  if (const auto inner = s.inputs.inner.find(slot); inner != s.inputs.inner.end())
+    return checked_leaf(s, &inner->second, "placeholder", slot);
   const bool given = slot >= 0 && slot < static_cast<int64_t>(s.inputs.params.size());
   return checked_leaf(s, given ? &s.inputs.params[static_cast<size_t>(slot)] : nullptr, "param",
                       slot);
@@ -123,7 +126,7 @@ class Evaluator {
   explicit Evaluator(const Inputs& inputs) : inputs_(inputs) {}
 
   std::vector<Array> run(std::span<const NodeRef> roots) {
-    const Toposort order(roots);
+    const Toposort order = Toposort::evaluated(roots);
     prepare(order.nodes());
     for (NodeRef n : roots) ++uses_[n];
     for (NodeRef n : order)
@@ -138,7 +141,7 @@ class Evaluator {
   void prepare(std::span<const NodeRef> order) {
     for (NodeRef n : order) {
       bool open = n->op == Op::Carry || n->op == Op::Elem;
-      for (NodeRef s : n->src()) {
+      for (NodeRef s : evaluated(n)) {
         open |= n->op != Op::Loop && open_.contains(s);
         ++uses_[s];
       }
@@ -146,14 +149,18 @@ class Evaluator {
     }
   }
 
+  static std::span<const NodeRef> evaluated(NodeRef n) {
+    return n->src().first(evaluated_sources(n));
+  }
+
   void evaluate_node(NodeRef n) {
-    if (n->op == Op::Loop)
-      results_[n] = run_loop(n);
+    if (is_tuple(n->op))
+      results_[n] = run_tuple(n);
     else
       keep(n, n->op == Op::Get      ? results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]
               : n->op == Op::Assign ? assign(n)
                                     : function_of(n->op)(step_of(n)));
-    for (NodeRef s : n->src())
+    for (NodeRef s : evaluated(n))
       if (--uses_[s] == 0 && s->rank() > 0 && values_.contains(s)) values_[s].reset();
   }
 
@@ -186,9 +193,23 @@ class Evaluator {
   }
 
   Array assign(NodeRef n);
-  std::vector<Array> run_loop(NodeRef n) {
-    return evaluate_loop(n, extents_of(n->src(0)->shape), extents_of(n->shape),
-                         [this](NodeRef x) { return open_.contains(x) ? nullptr : &value(x); });
+  std::vector<Array> run_tuple(NodeRef n) {
+    if (n->op == Op::Repeat) return run_repeat(n);
+    if (n->op == Op::Custom) return run_custom(n);
+    if (n->op == Op::Loop)
+      return evaluate_loop(n, extents_of(n->src(0)->shape), extents_of(n->shape),
+                           [this](NodeRef x) { return open_.contains(x) ? nullptr : &value(x); });
+    std::vector<Array> results;
+    for (NodeRef r : FunctionParts(n).results) results.push_back(value(r));
+    return results;
+  }
+  std::vector<Array> run_repeat(NodeRef n);
+  std::vector<Array> run_custom(NodeRef n) {
+    std::vector<Array> outputs, inputs;
+    for (NodeRef out : CustomParts(n).outputs)
+      outputs.emplace_back(out->dtype, extents_of(out->shape));
+    for (NodeRef in : CustomParts(n).inputs) inputs.push_back(value(in));
+    return evaluate_kernel(n, std::move(outputs), std::move(inputs));
   }
 
   const Inputs& inputs_;
@@ -197,6 +218,45 @@ class Evaluator {
   NodeMap<bool> open_;
   NodeMap<int> uses_;
 };
+
+/// The `place`-th slice of a stack.
+Array slice(const Array& stack, int64_t place) {
+  const Extents extents(stack.extents().begin() + 1, stack.extents().end());
+  Array out(stack.dtype(), extents);
+  for (int64_t i = 0; i < out.count(); ++i) out.set(i, stack.at(place * out.count() + i));
+  return out;
+}
+
+/// A body is a graph of its own, evaluated anew every time.
+std::vector<Array> Evaluator::run_repeat(NodeRef n) {
+  const RepeatParts parts(n);
+  const size_t carries = parts.nexts.size();
+  std::vector<Array> results;
+  for (NodeRef init : parts.inits) results.push_back(value(init));
+  for (size_t k = carries; k < result_count(n); ++k) {
+    Extents extents = extents_of(result_like(n, k)->shape);
+    extents.insert(extents.begin(), parts.count);
+    results.emplace_back(result_like(n, k)->dtype, extents);
+  }
+  for (int64_t step = 0; step < parts.count; ++step) {
+    const int64_t place = parts.reversed ? parts.count - 1 - step : step;
+    Inputs inputs = inputs_;
+    int64_t slot = parts.slot;
+    for (NodeRef x : parts.stacked) inputs.inner[slot++] = slice(value(x), place);
+    for (NodeRef x : parts.whole) inputs.inner[slot++] = value(x);
+    for (size_t k = 0; k < carries; ++k) inputs.inner[slot++] = results[k];
+    std::vector<Array> made = Evaluator(inputs).run(closed_sources(n));
+    for (size_t k = 0; k < made.size(); ++k) {
+      if (k < carries) {
+        results[k] = std::move(made[k]);
+        continue;
+      }
+      for (int64_t i = 0; i < made[k].count(); ++i)
+        results[k].set(place * made[k].count() + i, made[k].at(i));
+    }
+  }
+  return results;
+}
 
 /// Sends the positions of old's elements through the view's chain: where each viewed element lies.
 Array Evaluator::assign(NodeRef n) {

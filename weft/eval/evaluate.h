@@ -15,6 +15,7 @@ struct Inputs {
   std::vector<Array> params;                 ///< by slot
   std::map<int64_t, Array> buffers;          ///< by buffer id
   std::map<std::string, int64_t> variables;  ///< by name; a Bind needs none
+  std::map<int64_t, Array> inner = {};       ///< placeholders of the body that is evaluated
 };
 
 /// The values of `roots`. Arithmetic is pinned: f32 in float, f64 in double, f16 and bf16 each op

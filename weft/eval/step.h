@@ -58,4 +58,8 @@ Array evaluate_scatter(const Step& step);
 std::vector<Array> evaluate_loop(NodeRef loop, const Extents& elem_extents, const Extents& extents,
                                  FunctionRef<const Array*(NodeRef)> lookup);
 
+/// What a user's kernel leaves in its outputs (kernel.cpp).
+std::vector<Array> evaluate_kernel(NodeRef custom, std::vector<Array> outputs,
+                                   std::vector<Array> inputs);
+
 }  // namespace weft::eval

@@ -14,6 +14,7 @@
 #include "weft/base/thread_cache.h"
 #include "weft/graph/infer.h"
 #include "weft/graph/node_map.h"
+#include "weft/graph/tuple.h"
 
 namespace weft {
 namespace {
@@ -467,7 +468,9 @@ struct Toposort::Spare {
   using Cache = ThreadCache<Spare, State, 4, drop>;
 };
 
-Toposort::Toposort(std::span<const NodeRef> roots) : state_(Spare::Cache::take()) {
+template <class SourceCount>
+Toposort::Toposort(std::span<const NodeRef> roots, SourceCount count)
+    : state_(Spare::Cache::take()) {
   if (!state_) state_ = std::make_unique<State>();
   auto& [order, stack, seen] = *state_;
   for (NodeRef root : roots) {
@@ -475,7 +478,7 @@ Toposort::Toposort(std::span<const NodeRef> roots) : state_(Spare::Cache::take()
     stack.push_back({root, 0});
     while (!stack.empty()) {
       Frame& f = stack.back();
-      if (f.next == f.node->nsrc) {
+      if (f.next == count(f.node)) {
         order.push_back(f.node);
         stack.pop_back();
         continue;
@@ -485,7 +488,14 @@ Toposort::Toposort(std::span<const NodeRef> roots) : state_(Spare::Cache::take()
     }
   }
 }
+Toposort::Toposort(std::span<const NodeRef> roots)
+    : Toposort(roots, [](NodeRef n) { return n->nsrc; }) {}
+Toposort Toposort::evaluated(std::span<const NodeRef> roots) {
+  return Toposort(roots, [](NodeRef n) { return evaluated_sources(n); });
+}
+Toposort::Toposort(Toposort&&) noexcept = default;
 Toposort::~Toposort() {
+  if (!state_) return;  // moved from
   if (state_->order.size() > Spare::kMostNodes) return;
   state_->order.clear();
   state_->seen.clear();

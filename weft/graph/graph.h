@@ -140,6 +140,9 @@ class Toposort {
  public:
   explicit Toposort(NodeRef root) : Toposort(std::span<const NodeRef>(&root, 1)) {}
   explicit Toposort(std::span<const NodeRef> roots);
+  /// Only what the roots are evaluated from: closed sources (tuple.h) are not entered.
+  static Toposort evaluated(std::span<const NodeRef> roots);
+  Toposort(Toposort&&) noexcept;
   ~Toposort();
   const NodeRef* begin() const;
   const NodeRef* end() const;
@@ -149,6 +152,8 @@ class Toposort {
  private:
   struct State;
   struct Spare;
+  template <class SourceCount>
+  Toposort(std::span<const NodeRef> roots, SourceCount count);
   std::unique_ptr<State> state_;
 };
 

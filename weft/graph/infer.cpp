@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/int128.h"
+#include "weft/graph/tuple.h"
 
 namespace weft {
 namespace {
@@ -109,6 +110,14 @@ const Shape* loop_shape(Graph& g, const NodeSpec& s) {
   return without_axes(g, s.src[0], s.ints.subspan(4));
 }
 
+const Shape* get_shape(Graph& g, const NodeSpec& s) {
+  require(s.src.size() == 1 && s.ints.size() == 1 && is_tuple(s.src[0]->op), s,
+          "takes a node of several results");
+  const auto k = static_cast<size_t>(s.ints[0]);
+  require(k < result_count(s.src[0]), s, "there are fewer results");
+  return result_shape(g, s.src[0], k);
+}
+
 const Shape* shrink_shape(Graph& g, const NodeSpec& s) {
   const size_t rank = s.src[0]->rank();
   require(s.src.size() == 1 + 2 * rank && s.ints.size() == rank, s,
@@ -134,9 +143,9 @@ const Shape* infer_shape(Graph& g, const NodeSpec& s) {
              : s.src[0]->rank() ? s.src[0]->shape
                                 : g.scalar_shape();
     case Op::Loop: return loop_shape(g, s);
+    case Op::Get: return get_shape(g, s);
     case Op::Flip:
     case Op::Scan:
-    case Op::Get:
     case Op::Contiguous:
     case Op::Detach:
     case Op::Copy:

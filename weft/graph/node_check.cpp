@@ -5,6 +5,7 @@
 
 #include "weft/base/checked.h"
 #include "weft/graph/schema.h"
+#include "weft/graph/tuple.h"
 #include "weft/graph/verify.h"
 
 namespace weft {
@@ -356,11 +357,12 @@ const char* loop(const Spec& s) {
 }
 
 const char* get(const Spec& s) {
-  NodeRef l = s.src[0];
-  if (l->op != Op::Loop) return "takes a result of a loop";
-  if (s.ints[0] < 0 || s.ints[0] >= l->int_arg(2)) return "the loop has fewer results";
-  NodeRef init = l->src(static_cast<size_t>(l->int_arg(1) + s.ints[0]));
-  return s.dtype == init->dtype ? nullptr : "changes the dtype";
+  NodeRef tuple = s.src[0];
+  if (!is_tuple(tuple->op)) return "takes one of several results";
+  if (s.ints[0] < 0 || s.ints[0] >= static_cast<int64_t>(result_count(tuple)))
+    return "there are fewer results";
+  NodeRef like = result_like(tuple, static_cast<size_t>(s.ints[0]));
+  return s.dtype == like->dtype ? nullptr : "changes the dtype";
 }
 
 // ---- storage
@@ -493,6 +495,9 @@ constexpr Row kRows[] = {
     {Op::Scan, T | K, 1, scan},
     {Op::Loop, T | K, 1, loop},
     {Op::Get, T | K, 1, get},
+    {Op::Function, T, 1, function_problem},
+    {Op::Repeat, T, 1, repeat_problem},
+    {Op::Custom, T, 2, custom_problem},
     {Op::Contiguous, T, 1, same_dtype},
     {Op::Detach, T, 1, same_dtype},
     {Op::Copy, T, 1, copy},

@@ -1,8 +1,11 @@
 #include "weft/graph/verify.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/print.h"
+#include "weft/graph/tuple.h"
 #include "weft/graph/verify_parts.h"
 
 namespace weft {
@@ -111,20 +114,75 @@ Found find_view_problem(NodeRef assign) {
        p.what);
 }
 
+/// A kernel over the outputs and inputs of `n`, whose slots they are.
+Found find_custom_problem(NodeRef n) {
+  const CustomParts parts(n);
+  if (Found p = find_kernel_problem(parts.sink)) return p;
+  std::vector<NodeRef> given(parts.outputs.begin(), parts.outputs.end());
+  given.insert(given.end(), parts.inputs.begin(), parts.inputs.end());
+  for (NodeRef p : Toposort(parts.sink)) {
+    if (p->op != Op::Param) continue;
+    const auto slot = static_cast<size_t>(param_slot(p));
+    if (slot >= given.size() || given[slot]->dtype != p->dtype)
+      return Problem{n, "its kernel takes what it is not given"};
+  }
+  return std::nullopt;
+}
+
+/// What the bodies of `n` may mention: their placeholders, which are what is given.
+Found find_placeholder_problem(NodeRef n) {
+  const RepeatParts parts(n);
+  std::vector<NodeRef> given;
+  for (auto list : {parts.stacked, parts.whole, parts.inits})
+    given.insert(given.end(), list.begin(), list.end());
+  for (NodeRef p : Toposort::evaluated(closed_sources(n))) {
+    if (p->op != Op::Param) continue;
+    const int64_t k = param_slot(p) - parts.slot;
+    if (k < 0 || k >= static_cast<int64_t>(given.size()))
+      return Problem{n, "its bodies mention what is not theirs"};
+    const auto dims = given[static_cast<size_t>(k)]->shape->span();
+    const auto wanted = dims.subspan(static_cast<size_t>(k) < parts.stacked.size() ? 1 : 0);
+    if (!std::ranges::equal(p->shape->span(), wanted) ||
+        p->dtype != given[static_cast<size_t>(k)]->dtype)
+      return Problem{n, "a placeholder differs from what it stands for"};
+  }
+  return std::nullopt;
+}
+
+/// Bodies may have bodies in them; `roots` are what is evaluated together.
+void add_bodies(NodeRef n, std::vector<std::vector<NodeRef>>& roots) {
+  const auto closed = closed_sources(n);
+  if (n->op != Op::Custom && !closed.empty()) roots.emplace_back(closed.begin(), closed.end());
+}
+
+Found find_problem_at(NodeRef n) {
+  if (n->op == Op::Reduce && n->nsrc > 1) return Problem{n, "reduces ranges in a tensor graph"};
+  if (n->op == Op::Scan && n->nsrc > 1) return Problem{n, "scans a range in a tensor graph"};
+  if (n->op == Op::Loop) return find_body_problem(n, true);
+  if (n->op == Op::Assign) return find_view_problem(n);
+  if (n->op == Op::Repeat) return find_placeholder_problem(n);
+  if (n->op == Op::Custom) return find_custom_problem(n);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Found find_tensor_problem(std::span<const NodeRef> roots) {
-  const Toposort order(roots);
-  if (Found p = node_by_node(order.nodes(), Dialect::Tensor)) return p;
-  for (NodeRef n : order) {
-    if (n->op == Op::Reduce && n->nsrc > 1) return Problem{n, "reduces ranges in a tensor graph"};
-    if (n->op == Op::Scan && n->nsrc > 1) return Problem{n, "scans a range in a tensor graph"};
-    if (n->op == Op::Loop)
-      if (Found p = find_body_problem(n, true)) return p;
-    if (n->op == Op::Assign)
-      if (Found p = find_view_problem(n)) return p;
+  std::vector<std::vector<NodeRef>> left{{roots.begin(), roots.end()}};
+  NodeMap<bool> known;
+  while (!left.empty()) {
+    const std::vector<NodeRef> together = std::move(left.back());
+    left.pop_back();
+    const Toposort order = Toposort::evaluated(together);
+    if (Found p = node_by_node(order.nodes(), Dialect::Tensor)) return p;
+    for (NodeRef n : order) {
+      if (Found p = find_problem_at(n)) return p;
+      if (!known.contains(n)) add_bodies(n, left);
+      known[n] = true;
+    }
+    if (Found p = find_stray_loop_value(order.nodes(), together)) return p;
   }
-  return find_stray_loop_value(order.nodes(), roots);
+  return std::nullopt;
 }
 
 void verify_tensor_graph(std::span<const NodeRef> roots, std::string_view step) {

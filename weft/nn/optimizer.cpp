@@ -33,6 +33,11 @@ void check_params(const std::vector<Tensor>& params) {
 DType at_least_f32(DType dtype) { return bits(dtype) < 32 ? DType::F32 : dtype; }
 Tensor at_least_f32(const Tensor& t) { return t.cast(at_least_f32(t.dtype())); }
 
+/// `t` on the device that p is on.
+Tensor beside(const Tensor& t, const Tensor& p) {
+  return p.node()->device == 0 ? t : t.to(p.device());
+}
+
 [[noreturn]] void fail_without_gradients() {
   fail("optimizer", "no parameter has a gradient; call loss.backward() before step()");
 }
@@ -61,7 +66,7 @@ Optimizer::Optimizer(std::vector<Tensor> params, double lr, DType state_dtype, C
     fail_type("optimizer", "the state's dtype is {}; it must be a floating-point one",
               name(state_dtype));
   }
-  lr_ = own_constant({}, lr);
+  lr_ = beside(own_constant({}, lr), params_[0]);
 }
 
 void Optimizer::zero_grad() {
@@ -115,14 +120,14 @@ Optimizer::Slot Optimizer::beside_params(std::string name, double start) {
   State state{std::move(name), {}, false};
   for (const Tensor& p : params_) {
     const DType dtype = state_dtype_ == DType::Void ? at_least_f32(p.dtype()) : state_dtype_;
-    state.tensors.push_back(own_constant(p.dims(), start, dtype));
+    state.tensors.push_back(beside(own_constant(p.dims(), start, dtype), p));
   }
   state_.push_back(std::move(state));
   return state_.size() - 1;
 }
 
 Optimizer::Slot Optimizer::scalar(std::string name, double start) {
-  state_.push_back({std::move(name), {own_constant({}, start)}, true});
+  state_.push_back({std::move(name), {beside(own_constant({}, start), params_[0])}, true});
   return state_.size() - 1;
 }
 

@@ -35,17 +35,26 @@ void set_gradient(Tensor& x, const Tensor* g) {
     x.zero_grad();
 }
 
-void backward(const Tensor& x, const Tensor* gradient) {
+/// Returns the tensor: loss = model(x).mean().backward().
+nb::object backward(nb::object self, const Tensor* gradient) {
+  const Tensor& x = *nb::inst_ptr<Tensor>(self);
   if (gradient)
     x.backward(*gradient, CallSite());
   else
     x.backward(CallSite());
+  return self;
 }
 
-/// A gradient of 0 where there is no path would hide that a tensor was realized in between.
+/// A gradient of 0 where there is no path would hide that a tensor was realized in between. What
+/// depends on no memory at all, x ** 0 for instance, hides nothing.
 void require_path(const Tensor& x, const std::vector<Tensor>& targets) {
   NodeMap<bool> reached;
-  for (NodeRef n : Toposort(x.node())) reached[n] = true;
+  bool constant = true;
+  for (NodeRef n : Toposort(x.node())) {
+    reached[n] = true;
+    constant = constant && n->op != Op::Buffer;
+  }
+  if (constant) return;
   for (size_t i = 0; i < targets.size(); ++i)
     if (!reached.contains(targets[i].node()))
       fail("gradient.path",
@@ -94,10 +103,12 @@ void bind_autograd(TensorClass& c) {
       [](nb::handle, bool on) { set_training(on); },
       "Whether dropout and batch norm train, of this thread; Tensor.train() sets it for a block.");
   method(
-      c, "backward", backward, "gradient"_a = nb::none(),
+      c, "backward", backward,
+      nb::sig("def backward(self, gradient: Tensor | None = None) -> Tensor"),
+      "gradient"_a = nb::none(),
       "Adds d this / d leaf to the grad of every leaf that this depends on, lazily. Leaves are the "
       "tensors with requires_grad=True; where there are none, all floats made from data, of zeros "
-      "or at random.");
+      "or at random. Returns this.");
   method(c, "gradient", gradients, "targets"_a, "gradient"_a = nb::none(),
          "materialize_grads"_a = false,
          "d this / d target for each, as differentiable tensors. Where there is no path: a "

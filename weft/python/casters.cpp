@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "weft/base/context.h"
 #include "weft/python/data.h"
+#include "weft/tensor/access.h"
 
 namespace nb = nanobind;
 
@@ -82,6 +84,25 @@ bool to_ints(PyObject* from, Ints& to) {
   });
 }
 
+// ---- devices
+
+bool to_device(PyObject* from, DeviceName& to) {
+  const auto name_in = [](PyObject* x) {
+    const char* text = PyUnicode_Check(x) ? PyUnicode_AsUTF8(x) : nullptr;
+    if (!text) PyErr_Clear();
+    return text;
+  };
+  if (const char* one = name_in(from)) return to.text = one, true;
+  if (!PyTuple_Check(from) && !PyList_Check(from)) return false;
+  to.text.clear();
+  const bool all = for_each(from, [&](PyObject* member) {
+    const char* name = name_in(member);
+    if (name && to.text.empty()) to.text = name;
+    return name != nullptr;
+  });
+  return all && !to.text.empty();
+}
+
 // ---- operands
 
 bool to_scalar(PyObject* from, std::optional<Scalar>& to) {
@@ -103,10 +124,19 @@ Tensor* tensor_in(PyObject* from) {
   return nb::inst_ptr<Tensor>(from);
 }
 
+Tensor tensor_of_size(const Dim& size) {
+  const OpScope scope(Context::current(), CallSite());
+  return scope.result(scope.g.cast(size.node(), default_dtypes().ints));
+}
+
 bool to_operand(PyObject* from, Tensor& own, std::optional<Operand>& to) {
   if (const Tensor* tensor = tensor_in(from)) return to.emplace(*tensor, CallSite()), true;
   std::optional<Scalar> scalar;
   if (to_scalar(from, scalar)) return to.emplace(*scalar, CallSite()), true;
+  if (nb::isinstance<DimObject>(from)) {
+    own = tensor_of_size(nb::inst_ptr<DimObject>(from)->dim);
+    return to.emplace(own, CallSite()), true;
+  }
   if (!PyObject_CheckBuffer(from) || PyBytes_Check(from)) return false;
   try {
     own = tensor_from_buffer(from, std::nullopt);

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
+#include <string>
 
 #include "weft/tensor/tensor.h"
 
@@ -18,18 +19,27 @@ struct DimObject {
   Dim dim;
 };
 
+/// Where a tensor goes: the name of a device. Of several, which must share memory, the first: a
+/// tensor is kept whole.
+struct DeviceName {
+  std::string text;
+};
+
 // All of these return false, with no exception set, for what they cannot take; they throw nothing.
 bool to_dtype(PyObject* from, DType& to);  ///< a DType, "float32", float, numpy.float32 ...
 PyObject* from_dtype(DType d);             ///< a new reference
 bool to_dim(PyObject* from, Dim& to);
 PyObject* from_dim(const Dim& d);
-bool to_dims(PyObject* from, Dims& to);  ///< a size or a sequence of them
-PyObject* from_dims(const Dims& dims);   ///< a tuple
-bool to_ints(PyObject* from, Ints& to);  ///< None gives none
+bool to_device(PyObject* from, DeviceName& to);  ///< a name, or a tuple or list of them
+bool to_dims(PyObject* from, Dims& to);          ///< a size or a sequence of them
+PyObject* from_dims(const Dims& dims);           ///< a tuple
+bool to_ints(PyObject* from, Ints& to);          ///< None gives none
 /// bool, int and float; also what is larger than int64 but fits uint64.
 bool to_scalar(PyObject* from, std::optional<Scalar>& to);
 /// The Tensor in an object that is one, else null.
 Tensor* tensor_in(PyObject* from);
+/// A size as a number of default_int.
+Tensor tensor_of_size(const Dim& size);
 /// An operand; `own` holds the tensor where one was made, of a NumPy array for instance.
 bool to_operand(PyObject* from, Tensor& own, std::optional<Operand>& to);
 
@@ -59,6 +69,14 @@ namespace nanobind::detail {
       return weft::python::from(x);                                                  \
     }                                                                                \
   }
+
+template <>
+struct type_caster<weft::python::DeviceName> {
+  NB_TYPE_CASTER(weft::python::DeviceName, const_name("str | Sequence[str]"))
+  bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
+    return weft::python::to_device(src.ptr(), value);
+  }
+};
 
 WEFT_CASTER(DType, io_name("DType | str | type", "DType"), to_dtype, from_dtype);
 WEFT_CASTER(Dim, const_name("int | Dim"), to_dim, from_dim);

@@ -11,7 +11,7 @@
 namespace weft::python {
 
 Tensor placed(Tensor t, const Placement& where) {
-  if (where.device) t = t.to(*where.device, CallSite());
+  if (where.device) t = t.to(where.device->text, CallSite());
   if (where.requires_grad.has_value()) {
     if (*where.requires_grad)
       t.requires_grad_(true, CallSite());
@@ -27,6 +27,8 @@ Tensor placed(Tensor t, const Placement& where) {
 
 Dims dims_of_args(const nb::args& args) {
   Dims dims;
+  if (args.size() > 1 && PySequence_Check(nb::handle(args[0]).ptr()))
+    throw nb::value_error("sizes are one list, or one by one: (2, 3), or 2, 3");
   PyObject* from = args.size() == 1 ? nb::handle(args[0]).ptr() : args.ptr();
   if (!to_dims(from, dims))
     throw nb::type_error("sizes are ints or bound Variables: (2, 3), or 2, 3");
@@ -63,12 +65,18 @@ Tensor filled(const Dims& shape, const Scalar& value, DType dtype, bool buffer,
   return placed(Tensor::from_bytes(bytes, dtype, shape, CallSite()), place);
 }
 
-Placement on(std::optional<std::string> device, std::optional<bool> requires_grad,
+Placement on(std::optional<DeviceName> device, std::optional<bool> requires_grad,
              bool distinct = true) {
   return {std::move(device), requires_grad, distinct};
 }
 
-void init(Tensor* self, nb::handle data, std::optional<std::string> device,
+/// Where x is, unless another place is asked for.
+Placement beside(const Tensor& x, Placement where) {
+  if (!where.device && x.node()->device != 0) where.device = DeviceName{x.device()};
+  return where;
+}
+
+void init(Tensor* self, nb::handle data, std::optional<DeviceName> device,
           std::optional<DType> dtype, std::optional<bool> requires_grad) {
   const PythonSite site;
   new (self) Tensor(placed(tensor_from_object(data.ptr(), dtype),
@@ -76,14 +84,19 @@ void init(Tensor* self, nb::handle data, std::optional<std::string> device,
 }
 
 // What all makers take after their own arguments.
-#define WEFT_PLACE std::optional<std::string> device, std::optional<bool> requires_grad
+#define WEFT_PLACE std::optional<DeviceName> device, std::optional<bool> requires_grad
 #define WEFT_PLACE_ARGS "device"_a = nb::none(), "requires_grad"_a = nb::none()
 
 void bind_filled(TensorClass& c) {
   static_method(
       c, "full",
-      [](const Dims& shape, const Scalar& value, std::optional<DType> dtype, WEFT_PLACE,
+      [](const Dims& shape, const nb::object& fill, std::optional<DType> dtype, WEFT_PLACE,
          bool buffer) {
+        Dim size;
+        if (to_dim(fill.ptr(), size) && !size.is_static())
+          return placed(tensor_of_size(size).cast(dtype.value_or(int_or({}))).expand(shape),
+                        on(device, requires_grad, false));
+        const Scalar value = nb::cast<Scalar>(fill);
         return filled(shape, value, dtype.value_or(dtype_of(value)), buffer,
                       on(device, requires_grad));
       },
@@ -106,9 +119,7 @@ void bind_filled(TensorClass& c) {
 void bind_like(TensorClass& c) {
   const auto like = [](const Tensor& x, const Scalar& value, std::optional<DType> dtype,
                        const Placement& where, bool buffer) {
-    Placement there = where;
-    if (!there.device && x.node()->device != 0) there.device = x.device();
-    return filled(x.dims(), value, dtype.value_or(x.dtype()), buffer, there);
+    return filled(x.dims(), value, dtype.value_or(x.dtype()), buffer, beside(x, where));
   };
   method(
       c, "full_like",
@@ -130,20 +141,32 @@ void bind_like(TensorClass& c) {
   named("empty_like", 0);
 }
 
+/// arange(n) and arange(start, stop, step) of which some are bound Variables.
+Tensor symbolic_range(const Dim& start, const Dim& stop, const Dim& step, DType dtype) {
+  const Tensor places = Tensor::arange((stop - start + step - 1) / step, dtype, CallSite());
+  return places * tensor_of_size(step).cast(dtype) + tensor_of_size(start).cast(dtype);
+}
+
+Tensor range(const nb::object& start, const nb::object& stop, const nb::object& step,
+             std::optional<DType> dtype) {
+  Dim first = 0, last, by = 1;
+  const bool sizes = to_dim(start.ptr(), stop.is_none() ? last : first) &&
+                     (stop.is_none() || to_dim(stop.ptr(), last)) && to_dim(step.ptr(), by);
+  if (sizes && !Dims({first, last, by}).is_static())
+    return symbolic_range(first, last, by, int_or(dtype));
+  const Scalar from = stop.is_none() ? Scalar(0) : nb::cast<Scalar>(start);
+  const Scalar to = nb::cast<Scalar>(stop.is_none() ? start : stop);
+  const Tensor t = Tensor::arange(from, to, nb::cast<Scalar>(step), CallSite());
+  const DType out = dtype.value_or(is_float(t.dtype()) ? float_or({}) : int_or({}));
+  return t.cast(out);
+}
+
 void bind_sequences(TensorClass& c) {
   static_method(
       c, "arange",
-      [](const nb::object& start, const nb::object& stop, const Scalar& step,
+      [](const nb::object& start, const nb::object& stop, const nb::object& step,
          std::optional<DType> dtype, WEFT_PLACE) {
-        const Placement where = on(device, requires_grad, false);
-        Dim size;
-        if (stop.is_none() && to_dim(start.ptr(), size) && !size.is_static())
-          return placed(Tensor::arange(size, int_or(dtype), CallSite()), where);
-        const Scalar first = stop.is_none() ? Scalar(0) : nb::cast<Scalar>(start);
-        const Scalar last = nb::cast<Scalar>(stop.is_none() ? start : stop);
-        const Tensor t = Tensor::arange(first, last, step, CallSite());
-        const bool whole = !is_float(t.dtype());
-        return placed(t.cast(dtype.value_or(whole ? int_or({}) : float_or({}))), where);
+        return placed(range(start, stop, step, dtype), on(device, requires_grad, false));
       },
       "start"_a, "stop"_a = nb::none(), "step"_a = 1, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
       "start, start + step, ... before stop; arange(3) is [0, 1, 2]. Takes no memory.");
@@ -204,8 +227,10 @@ void bind_distributions(TensorClass& c) {
   static_method(
       c, "uniform",
       [](const nb::args& shape, double low, double high, std::optional<DType> dtype, WEFT_PLACE) {
-        return placed(Tensor::uniform(dims_of_args(shape), low, high, float_or(dtype), CallSite()),
-                      on(device, requires_grad));
+        const DType out = float_or(dtype);  // of integers: rounded towards 0
+        const Tensor t = Tensor::uniform(dims_of_args(shape), low, high,
+                                         is_float(out) ? out : DType::F32, CallSite());
+        return placed(t.cast(out), on(device, requires_grad));
       },
       "shape"_a, "low"_a = 0.0, "high"_a = 1.0, "dtype"_a = nb::none(), WEFT_PLACE_ARGS,
       "Uniform in [low, high).");
@@ -230,7 +255,9 @@ void bind_samples(TensorClass& c) {
   method(
       c, "multinomial",
       [](const Tensor& weights, int64_t samples, bool replacement) {
-        return multinomial(weights, samples, replacement, CallSite());
+        const bool counts = !is_float(weights.dtype());
+        return multinomial(counts ? weights.cast(DType::F32) : weights, samples, replacement,
+                           CallSite());
       },
       "num_samples"_a = 1, "replacement"_a = false,
       "int32 class numbers drawn by these weights, (classes) or (rows, classes).");
@@ -241,6 +268,13 @@ void bind_samples(TensorClass& c) {
       c, "random_bits",
       [](const nb::args& shape) { return random_bits(dims_of_args(shape), CallSite()); }, "shape"_a,
       "uint32: 32 random bits for each element.");
+  static_method(
+      c, "threefry2x32",
+      [](const Tensor& key0, const Tensor& key1, const Tensor& counter0, const Tensor& counter1) {
+        return Tensor::threefry2x32(key0, key1, counter0, counter1, CallSite());
+      },
+      "key0"_a, "key1"_a, "counter0"_a, "counter1"_a,
+      "The two words of threefry2x32-20 (Salmon et al. 2011) for uint32 tensors, which broadcast.");
 }
 
 void bind_kaiming(TensorClass& c) {
@@ -281,7 +315,8 @@ void bind_random(TensorClass& c) {
     method(
         c, name,
         [make](const Tensor& x, std::optional<DType> dtype, WEFT_PLACE) {
-          return placed(make(x.dims(), dtype.value_or(x.dtype())), on(device, requires_grad));
+          return placed(make(x.dims(), dtype.value_or(x.dtype())),
+                        beside(x, on(device, requires_grad)));
         },
         "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "Random numbers of this one's shape and dtype.");
   };

@@ -4,14 +4,13 @@
 #include <nanobind/nanobind.h>
 
 #include <optional>
-#include <string>
 
-#include "weft/tensor/tensor.h"
+#include "weft/python/casters.h"
 
 namespace weft::python {
 
 struct Placement {
-  std::optional<std::string> device;
+  std::optional<DeviceName> device;
   std::optional<bool> requires_grad;  ///< none: where a loss depends on no tensor that asked for it
   bool distinct = true;               ///< no other tensor can be the same expression
 };

@@ -281,6 +281,10 @@ Tensor tensor_of_array(PyObject* from, std::optional<DType> dtype) {
 
 Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype) {
   if (const Tensor* t = tensor_in(from)) return dtype ? t->cast(*dtype) : *t;
+  if (nb::isinstance<DimObject>(from)) {
+    const Tensor size = tensor_of_size(nb::inst_ptr<DimObject>(from)->dim);
+    return dtype ? size.cast(*dtype) : size;
+  }
   if (from == Py_None) return Tensor::empty({0}, dtype.value_or(default_dtypes().floats));
   if (is_list(from)) return tensor_of_list(from, dtype);
   if (nb::hasattr(from, "__fspath__")) {

@@ -1,7 +1,11 @@
 // Variable and Dim: sizes that are chosen per run.
 #include <nanobind/operators.h>
 
+#include <functional>
+
+#include "weft/base/error.h"
 #include "weft/python/bindings.h"
+#include "weft/run/index_value.h"
 
 namespace weft::python {
 
@@ -16,9 +20,43 @@ void arithmetic(nb::class_<DimObject>& c, const char* name, const char* reflecte
   c.def(reflected, backward, nb::is_operator());
 }
 
-/// The number behind a bound size.
-int64_t bound_value(const DimObject& d) {
-  return Tensor::arange(d.dim + 1).shrink({{d.dim, d.dim + 1}}).item<int64_t>();
+/// The number behind a size; an error where a Variable has none.
+int64_t number_of(const Dim& d) { return bound_value(d.node()); }
+
+/// True or false where that is known for all values, else for those the Variables have now.
+template <class Compare>
+void comparison(nb::class_<DimObject>& c, const char* name, Compare compare) {
+  c.def(
+      name,
+      [compare](const DimObject& a, const Dim& b) {
+        const Dim difference = a.dim - b;
+        const bool least = compare(difference.min(), 0), most = compare(difference.max(), 0);
+        return least == most ? least : compare(number_of(a.dim), number_of(b));
+      },
+      nb::is_operator());
+}
+
+/// (variable, value) of a Variable that has one.
+nb::tuple unbind(const DimObject& d) {
+  NodeRef n = d.dim.node();
+  if (n->op != Op::Bind) fail("variable.unbind", "{} is no bound Variable", d.dim.text());
+  return nb::make_tuple(Variable(n->src(0)), n->src(1)->vmin);
+}
+
+void bind_variable(nb::module_& m) {
+  nb::class_<Variable> v(m, "Variable",
+                         "A named size that is chosen per run: n = Variable(\"n\", 1, 10); "
+                         "x.shrink(((0, n.bind(3)),)).\n"
+                         "Kernels are compiled once for all values from min to max.");
+  v.def(
+      "__init__",
+      [](Variable* self, const std::string& name, int64_t min, int64_t max, int64_t multiple_of) {
+        new (self) Variable(name, min, max, multiple_of, python_call_site());
+      },
+      "name"_a, "min"_a, "max"_a, "multiple_of"_a = 1);
+  method(
+      v, "bind", [](const Variable& x, int64_t value) { return x.bind(value, CallSite()); },
+      "value"_a, "This size with its value; a ValueError outside of [min, max].");
 }
 
 }  // namespace
@@ -35,23 +73,18 @@ void bind_dims(nb::module_& m) {
       "Provably equal.");
   d.def("__hash__", [](const DimObject& a) { return std::hash<const void*>()(a.dim.node()); });
   d.def("__repr__", [](const DimObject& a) { return a.dim.text(); });
-  d.def("__int__", bound_value, "The number that its Variables are bound to.");
+  comparison(d, "__lt__", std::less<>());
+  comparison(d, "__le__", std::less_equal<>());
+  comparison(d, "__gt__", std::greater<>());
+  comparison(d, "__ge__", std::greater_equal<>());
+  d.def(
+      "__int__", [](const DimObject& a) { return number_of(a.dim); },
+      "The number that its Variables are bound to.");
+  d.def_prop_ro("val", [](const DimObject& a) { return number_of(a.dim); });
+  d.def("unbind", unbind, "(variable, value) of a Variable that has one.");
   d.def_prop_ro("vmin", [](const DimObject& a) { return a.dim.min(); });
   d.def_prop_ro("vmax", [](const DimObject& a) { return a.dim.max(); });
-
-  nb::class_<Variable> v(m, "Variable",
-                         "A named size that is chosen per run: n = Variable(\"n\", 1, 10); "
-                         "x.shrink(((0, n.bind(3)),)).\n"
-                         "Kernels are compiled once for all values from min to max.");
-  v.def(
-      "__init__",
-      [](Variable* self, const std::string& name, int64_t min, int64_t max, int64_t multiple_of) {
-        new (self) Variable(name, min, max, multiple_of, python_call_site());
-      },
-      "name"_a, "min"_a, "max"_a, "multiple_of"_a = 1);
-  method(
-      v, "bind", [](const Variable& x, int64_t value) { return x.bind(value, CallSite()); },
-      "value"_a, "This size with its value; a ValueError outside of [min, max].");
+  bind_variable(m);
 }
 
 }  // namespace weft::python

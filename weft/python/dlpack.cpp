@@ -113,11 +113,13 @@ Tensor from_dlpack(nb::handle from, nb::handle copy) {
 }
 
 /// Memory at an address, of which the caller says that it stays.
-Tensor from_blob(uintptr_t address, const Dims& dims, DType dtype) {
+Tensor from_blob(uintptr_t address, const Dims& dims, DType dtype,
+                 std::optional<DeviceName> device) {
   std::vector<int64_t> shape;
   for (const Dim& d : dims) shape.push_back(d.value());
   static const auto nobody = std::make_shared<int>(0);
-  return borrowed_tensor(reinterpret_cast<const void*>(address), dtype, shape, nobody);
+  const Tensor t = borrowed_tensor(reinterpret_cast<const void*>(address), dtype, shape, nobody);
+  return device ? t.to(device->text, CallSite()) : t;
 }
 
 }  // namespace
@@ -127,6 +129,7 @@ void bind_dlpack(nb::module_& m, TensorClass& c) {
          "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none());
   c.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(kCpu, 0); });
   static_method(c, "from_blob", from_blob, "ptr"_a, "shape"_a, "dtype"_a = DType::F32,
+                "device"_a = nb::none(),
                 "The elements at an address, which must stay while anything reads them.");
   m.def("from_dlpack", from_dlpack, "x"_a, nb::kw_only(), "copy"_a = nb::none(),
         "A Tensor of another library's memory, without a copy where its elements lie in row-major "

@@ -45,6 +45,9 @@ bool dtype_of_text(PyObject* text, DType& to) {
                                                         {"fp8e5m2fnuz", DType::F8E5M2Fnuz}};
   for (const auto& [alias, dtype] : kAliases)
     if (std::strcmp(alias, name) == 0) return to = dtype, true;
+  // Of Python's numbers: what they are alone.
+  if (std::strcmp(name, "weakint") == 0) return to = default_dtypes().ints, true;
+  if (std::strcmp(name, "weakfloat") == 0) return to = default_dtypes().floats, true;
   const auto found = dtype_from_name(name);
   if (found && is_data(*found)) to = *found;
   return found && is_data(*found);
@@ -79,7 +82,9 @@ bool to_dtype(PyObject* from, DType& to) {
 
 PyObject* from_dtype(DType d) { return Py_XNewRef(objects()[static_cast<size_t>(d)]); }
 
-void bind_dtypes(nb::module_& m) {
+namespace {
+
+void bind_class(nb::module_& m) {
   nb::class_<DTypeObject> c(m, "DType", "The type of a Tensor's elements: a member of dtypes.");
   c.def_prop_ro(
       "name", [](const DTypeObject& d) { return nb::str(row(d.dtype).numpy_name.data()); },
@@ -92,10 +97,23 @@ void bind_dtypes(nb::module_& m) {
   c.def_prop_ro("min", [](const DTypeObject& d) { return least_or_greatest(d.dtype, true); });
   c.def_prop_ro("max", [](const DTypeObject& d) { return least_or_greatest(d.dtype, false); });
   c.def("__repr__", repr);
+  c.def(
+      "__lt__", [](const DTypeObject& a, const DTypeObject& b) { return a.dtype < b.dtype; },
+      "The order of the table: bool, integers and floats from narrow to wide.");
+  c.def(
+      "const",
+      [](const DTypeObject& d, const Scalar& x) { return nb::steal(python_number(x.as(d.dtype))); },
+      "x"_a, "A number of Python's as an element of this dtype.");
   c.def("__reduce__", [](const DTypeObject& d) {
     return nb::make_tuple(nb::module_::import_("weft.dtype").attr("to_dtype"),
                           nb::make_tuple(row(d.dtype).numpy_name.data()));
   });
+}
+
+}  // namespace
+
+void bind_dtypes(nb::module_& m) {
+  bind_class(m);
   for (size_t i = 0; i < kDTypeCount; ++i)
     if (is_data(static_cast<DType>(i)))
       objects()[i] = nb::cast(DTypeObject{static_cast<DType>(i)}).release().ptr();

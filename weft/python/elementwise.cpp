@@ -61,8 +61,9 @@ void bind_binary(TensorClass& c) {
   method(c, "div", divide, "x"_a, "rounding_mode"_a = nb::none(), "reverse"_a = false,
          "x / other; of integers in float32. rounding_mode: None, \"trunc\" or \"floor\".");
   method(
-      c, "idiv", [](const Tensor& x, const Operand& y) { return x.floor_div(y, CallSite()); },
-      "x"_a, "x // other, rounded down; integers by 0 give 0.");
+      c, "idiv",
+      [](const Tensor& x, const Operand& y) { return x.div(y, Rounding::Trunc, CallSite()); },
+      "x"_a, "x / other rounded towards 0, as C divides; integers by 0 give 0.");
   method(c, "fmod", plain(&Tensor::fmod), "x"_a, "x - y * trunc(x / y): the sign of x.");
   method(c, "maximum", plain(&Tensor::maximum), "x"_a,
          "The larger; NaN wins; ties share gradients.");

@@ -9,6 +9,8 @@ namespace weft::python {
 namespace {
 
 /// Exceptions that are ours, made when the module is.
+PyObject* argument_error = nullptr;
+PyObject* dtype_error = nullptr;
 PyObject* jit_error = nullptr;
 PyObject* device_error = nullptr;
 PyObject* internal_error_type = nullptr;
@@ -20,12 +22,14 @@ struct Row {
 /// Looked at first; the kind decides about all others.
 const Row kByCode[] = {
     {"jit", &jit_error},
+    {"pad.mode", &PyExc_NotImplementedError},
+    {"scatter.reduce", &PyExc_TypeError},
     {"file.missing", &PyExc_FileNotFoundError},
     {"file.read", &PyExc_OSError},
     {"file.write", &PyExc_OSError},
 };
 /// In the order of ErrorKind.
-PyObject** const kByKind[] = {&PyExc_ValueError,   &PyExc_TypeError,   &PyExc_IndexError,
+PyObject** const kByKind[] = {&argument_error,     &dtype_error,       &PyExc_IndexError,
                               &PyExc_RuntimeError, &PyExc_MemoryError, &device_error,
                               &internal_error_type};
 
@@ -55,9 +59,13 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-PyObject* new_type(nb::module_& m, const char* name, const char* doc) {
+/// `also`: a second base, or null.
+PyObject* new_type(nb::module_& m, const char* name, const char* doc, PyObject* also = nullptr) {
   const std::string whole = std::string("weft.") + name;
-  PyObject* type = PyErr_NewExceptionWithDoc(whole.c_str(), doc, PyExc_RuntimeError, nullptr);
+  const nb::object bases =
+      also ? nb::object(nb::make_tuple(nb::handle(also), nb::handle(PyExc_RuntimeError)))
+           : nb::borrow(PyExc_RuntimeError);
+  PyObject* type = PyErr_NewExceptionWithDoc(whole.c_str(), doc, bases.ptr(), nullptr);
   if (!type) throw nb::python_error();
   m.attr(name) = nb::borrow(type);
   return type;
@@ -66,6 +74,11 @@ PyObject* new_type(nb::module_& m, const char* name, const char* doc) {
 }  // namespace
 
 void bind_errors(nb::module_& m) {
+  // NumPy's and Python's programs catch the one, PyTorch's and tinygrad's the other.
+  argument_error =
+      new_type(m, "ArgumentError", "Shapes, sizes or values that do not fit.", PyExc_ValueError);
+  dtype_error =
+      new_type(m, "DTypeError", "A dtype that an operation does not take.", PyExc_TypeError);
   jit_error =
       new_type(m, "JitError", "A call of a captured function that a replay would get wrong.");
   device_error = new_type(m, "DeviceError", "A call into a driver or library that failed.");

@@ -99,7 +99,7 @@ Fold fold_of(std::optional<std::string> reduce) {
   if (!reduce) return Fold::Set;
   if (*reduce == "add") return Fold::Add;
   if (*reduce == "multiply") return Fold::Mul;
-  fail("scatter", "reduce \"{}\": use None, \"add\" or \"multiply\"", *reduce);
+  fail("scatter.reduce", "\"{}\": use None, \"add\" or \"multiply\"", *reduce);
 }
 
 /// PyTorch's rule: other axes of index may be shorter than this one's.
@@ -121,9 +121,22 @@ Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   return cut_to(x, index, dim).gather(dim, index, CallSite());
 }
 
+/// What is written must need no cast, as in PyTorch.
+void require_dtype(const char* tag, const Tensor& x, const Tensor& src) {
+  if (src.dtype() != x.dtype())
+    fail_type(tag, "src is {} and the tensor {}: cast one of them", name(src.dtype()),
+              name(x.dtype()));
+}
+
+/// src may be longer than index along any axis.
+Tensor source_of(const Tensor& src, const Tensor& index) { return cut_to(src, index, src.ndim()); }
+
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src,
                std::optional<std::string> reduce) {
-  return x.scatter(dim, index, src, fold_of(reduce), CallSite());
+  const Fold fold = fold_of(reduce);
+  if (!src.tensor()) return x.scatter(dim, index, src, fold, CallSite());
+  require_dtype("scatter", x, *src.tensor());
+  return x.scatter(dim, index, {source_of(*src.tensor(), index), CallSite()}, fold, CallSite());
 }
 
 Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
@@ -134,7 +147,10 @@ Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const 
                                                                    {"amax", ScatterReduce::Amax},
                                                                    {"amin", ScatterReduce::Amin}};
   for (const auto& [name, kind] : kKinds)
-    if (name == reduce) return scatter_reduce(x, dim, index, src, kind, include_self, CallSite());
+    if (name == reduce) {
+      require_dtype("scatter_reduce", x, src);
+      return scatter_reduce(x, dim, index, source_of(src, index), kind, include_self, CallSite());
+    }
   fail("scatter_reduce", "reduce \"{}\": use \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"",
        reduce);
 }
@@ -170,10 +186,10 @@ void bind_selection(TensorClass& c) {
 
 void bind_indexing(TensorClass& c) {
   method(c, "__getitem__", get_item, nb::sig("def __getitem__(self, key: typing.Any) -> Tensor"),
-         "key"_a);
+         "key"_a.none());
   method(c, "__setitem__", set_item,
-         nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"), "key"_a,
-         "value"_a);
+         nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"),
+         "key"_a.none(), "value"_a);
   method(c, "__iter__", rows);
   method(c, "__len__", length);
   bind_selection(c);

@@ -81,6 +81,9 @@ class JitFunction {
       bool& running;
       ~Done() { running = false; }
     } const done{running_};
+    // The next run may be the one that is captured.
+    if (calls_ == 1 && !captured())
+      nb::module_::import_("weft.reachable").attr("realize_reachable")(f_);
     visit_arguments(args, kwargs);
     const JitState::Mode mode = begin();
     return mode == JitState::Mode::Replay ? replay() : run(mode, args, kwargs);

@@ -22,10 +22,22 @@ Tensor nll(const Tensor& x, const Tensor& y, const Tensor* weight, std::optional
   return nll_loss(x, y, {or_none(weight), ignored, 0, reduction_of(reduction)}, CallSite());
 }
 
+/// tinygrad's rule: the last axis is the classes'.
 Tensor sparse(const Tensor& x, const Tensor& y, int64_t ignored, double smoothing,
-              const std::string& reduction) {
-  return x.sparse_categorical_crossentropy(y, smoothing, ignored, reduction_of(reduction),
-                                           CallSite());
+              const std::string& name) {
+  Dims rows = x.dims();
+  const Dim classes = rows.empty() ? Dim(0) : rows.back();
+  if (!rows.empty()) rows.erase(rows.size() - 1);
+  if (x.ndim() == 0 || !(rows == y.dims()))
+    fail("sparse_categorical_crossentropy",
+         "scores {} and class numbers {} do not fit: scores are (..., classes) and class numbers "
+         "(...)",
+         x.dims().text(), y.dims().text());
+  const Reduction reduction = reduction_of(name);
+  const Tensor loss = x.reshape({rows.product(), classes})
+                          .sparse_categorical_crossentropy(y.reshape({rows.product()}), smoothing,
+                                                           ignored, reduction, CallSite());
+  return reduction == Reduction::None ? loss.reshape(rows) : loss;
 }
 
 Tensor entropy(const Tensor& x, const Tensor& y, const std::string& reduction, double smoothing) {
@@ -78,9 +90,9 @@ void bind_losses(TensorClass& c) {
          "reduction"_a = "mean", "-this at the class: log-probabilities (N, classes, ...).");
   method(c, "sparse_categorical_crossentropy", sparse, "Y"_a, "ignore_index"_a = -1,
          "label_smoothing"_a = 0.0, "reduction"_a = "mean",
-         "-log softmax at the class: logits (N, classes, ...), class numbers (N, ...).");
+         "-log softmax at the class: logits (..., classes), class numbers (...).");
   method(c, "cross_entropy", entropy, "Y"_a, "reduction"_a = "mean", "label_smoothing"_a = 0.0,
-         "The same, with class numbers or probabilities.");
+         "The same for logits (N, classes, ...), with class numbers (N, ...) or probabilities.");
   method(
       c, "huber_loss",
       [](const Tensor& x, const Tensor& y, double delta, const std::string& reduction) {

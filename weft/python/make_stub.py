@@ -1,8 +1,10 @@
-"""Writes _core.pyi: what nanobind knows of the module, and what weft/*.py adds to it.
+"""Writes _core.pyi: what nanobind knows of the module, and what weft/*.py adds to it; and beside it linalg.pyi and
+fft.pyi, of the modules in it that weft/*.py pass on.
 
     python make_stub.py FOLDER_OF_THE_MODULE OUTPUT
 """
 import importlib
+import os
 import re
 import sys
 
@@ -23,9 +25,23 @@ ON_TENSOR = '''
     def is_(self, other: Tensor) -> builtins.bool: ...
     def is_param_(self, is_param: builtins.bool = True) -> Tensor: ...
     def requires_grad_(self, requires_grad: builtins.bool = True) -> Tensor: ...
-    def sequential(self, layers: Iterable[Callable[[Tensor], Tensor]]) -> Tensor: ...
-    def to_(self, device: str | None) -> Tensor: ...
-    def const_like(self, value: builtins.float) -> Tensor: ...
+    def sequential(self, ll: Iterable[Callable[[Tensor], Tensor]]) -> Tensor: ...
+    def to_(self, device: str | Sequence[str] | None) -> Tensor: ...
+    def shard(self, devices: Sequence[str], axis: builtins.int | None = None) -> Tensor: ...
+    def shard_(self, devices: Sequence[str], axis: builtins.int | None = None) -> Tensor: ...
+    def shard_like(self, y: Tensor) -> Tensor: ...
+    @staticmethod
+    def const(b: builtins.float, dtype: DType | str | type | None = None) -> Tensor: ...
+    def const_like(self, b: builtins.float, dtype: DType | str | type | None = None) -> Tensor: ...
+    @staticmethod
+    def invalids(*shape: Any, **kwargs: Any) -> Tensor: ...
+    def ufix(self, x: Tensor | builtins.float) -> Tensor: ...
+    def threefry(self, seed: Tensor) -> Tensor: ...
+    def image_dot(self, w: Tensor, dtype: DType | str | type | None = None) -> Tensor: ...
+    def image_conv2d(self, weight: Tensor, bias: Tensor | None = None, groups: builtins.int = 1, stride: Any = 1,
+                     dilation: Any = 1, padding: Any = 0, dtype: DType | str | type | None = None) -> Tensor: ...
+    def fs_store(self) -> Tensor: ...
+    def fs_load(self, size: builtins.int) -> Tensor: ...
     def usum(self, *others: Tensor | builtins.float) -> Tensor: ...
     def uprod(self, *others: Tensor | builtins.float) -> Tensor: ...
     def contiguous_backward(self) -> Tensor: ...
@@ -38,6 +54,12 @@ ON_TENSOR = '''
     @staticmethod
     def from_dlpack(x: object, *, copy: object | None = None) -> Tensor: ...
 '''
+SUBMODULE_HEAD = '''from collections.abc import Sequence
+from typing import Any
+
+from weft import Dim, DType, Tensor
+
+'''
 HEAD = '''import builtins
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,6 +67,10 @@ from typing import Any, ClassVar, Self
 
 __version__: str
 
+class ArgumentError(ValueError, RuntimeError):
+    code: str
+class DTypeError(TypeError, RuntimeError):
+    code: str
 class JitError(RuntimeError):
     code: str
 class DeviceError(RuntimeError):
@@ -76,14 +102,26 @@ def without_shadows(text: str) -> str:
     return "\n".join(lines)
 
 
-def main(folder: str, output: str):
-    sys.path.insert(0, folder)
-    generator = StubGen(importlib.import_module("_core"), quiet=True)
-    generator.put(importlib.import_module("_core"))
+def stub_of(module) -> str:
+    """What nanobind says, without imports and the names of modules; what it calls an object is anything."""
+    generator = StubGen(module, quiet=True)
+    generator.put(module)
     text = re.sub(r"^(from (collections\.abc|typing)|import typing|import collections).*\n", "", generator.get(), flags=re.M)
     text = re.sub(r"\b(weft\.)?(_core\.)(?=[A-Z])", "", text).replace("weft.Tensor", "Tensor").replace("weft.DType", "DType")
-    text = re.sub(r"^from (_core|weft\._core|\.) import .*\n", "", text.replace("typing.", ""), flags=re.M)
-    text = text.replace("def __reduce__(self) -> object", "def __reduce__(self) -> tuple")
+    text = re.sub(r"^(from (_core|weft\._core|\.|weft) import .*|import (_core|weft).*)\n", "", text.replace("typing.", ""),
+                  flags=re.M)
+    return text.replace("-> object", "-> Any")
+
+
+def main(folder: str, output: str):
+    sys.path.insert(0, folder)
+    core = importlib.import_module("_core")
+    for name in ("linalg", "fft"):
+        with open(os.path.join(os.path.dirname(output), f"{name}.pyi"), "w", encoding="utf-8") as file:
+            file.write(SUBMODULE_HEAD + stub_of(getattr(core, name)))
+    text = stub_of(core)
+    text = text.replace("def __reduce__(self) -> Any", "def __reduce__(self) -> tuple")
+    text = text.replace("def data(self) -> Any", "def data(self) -> memoryview")
     start, end = tensor_class(text)
     text = text[:start] + without_shadows(text[start:end].rstrip()) + "\n" + ON_TENSOR + "\n" + text[end:]
     # NumPy's operators, too, say what a type checker holds to be a lie about object's.

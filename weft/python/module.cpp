@@ -50,5 +50,6 @@ NB_MODULE(_core, m) {
   bind_jit(m);
   bind_optim(m);
   bind_transforms(m);
+  bind_custom_kernel(m);
   bind_files(m);
 }

@@ -10,6 +10,13 @@ namespace weft::python {
 
 namespace {
 
+/// What f(2, 3), f((2, 3)) and f(shape=(2, 3)) were given.
+nb::args listed(const nb::args& args, nb::handle by_name) {
+  if (by_name.is_none()) return args;
+  if (args.size() > 0) throw nb::type_error("a list is given twice: by position and by name");
+  return nb::borrow<nb::args>(nb::make_tuple(by_name));
+}
+
 Ints ints_of_args(const nb::args& args) {
   Ints ints;
   PyObject* from = args.size() == 1 ? nb::handle(args[0]).ptr() : args.ptr();
@@ -109,6 +116,7 @@ std::vector<Tensor> with_self(const Tensor& x, const nb::args& others) {
 template <Tensor (*join)(const std::vector<Tensor>&, int64_t, CallSite)>
 Tensor joined(nb::handle first, const nb::args& others, int64_t dim) {
   if (const Tensor* x = tensor_in(first.ptr())) return join(with_self(*x, others), dim, CallSite());
+  if (others.size() > 0) throw nb::value_error("tensors are one list, or one by one");
   return join(nb::cast<std::vector<Tensor>>(first), dim, CallSite());
 }
 
@@ -144,24 +152,25 @@ void bind_shapes(TensorClass& c) {
   for (const char* name : {"reshape", "view"})
     method(
         c, name,
-        [](const Tensor& x, const nb::args& shape) {
-          return x.reshape(dims_or_kept("reshape", x, shape), CallSite());
+        [](const Tensor& x, const nb::args& args, nb::handle shape) {
+          return x.reshape(dims_or_kept("reshape", x, listed(args, shape)), CallSite());
         },
-        "shape"_a,
+        "args"_a, "shape"_a = nb::none(),
         "The same elements in row-major order; one size may be -1, None keeps a size. "
         "reshape(2, 3) or reshape((2, 3)).");
   method(
       c, "expand",
-      [](const Tensor& x, const nb::args& shape) {
-        return x.expand(dims_or_kept("expand", x, shape), CallSite());
+      [](const Tensor& x, const nb::args& args, nb::handle shape) {
+        return x.expand(dims_or_kept("expand", x, listed(args, shape)), CallSite());
       },
-      "shape"_a, "Repeats axes of size 1 and adds axes in front; -1 and None keep a size.");
+      "args"_a, "shape"_a = nb::none(),
+      "Repeats axes of size 1 and adds axes in front; -1 and None keep a size.");
   method(
       c, "permute",
-      [](const Tensor& x, const nb::args& order) {
-        return x.permute(ints_of_args(order), CallSite());
+      [](const Tensor& x, const nb::args& args, nb::handle order) {
+        return x.permute(ints_of_args(listed(args, order)), CallSite());
       },
-      "order"_a, "Axis i of the result is axis order[i].");
+      "args"_a, "order"_a = nb::none(), "Axis i of the result is axis order[i].");
 }
 
 void bind_axes(TensorClass& c) {
@@ -169,12 +178,16 @@ void bind_axes(TensorClass& c) {
          "Exchanges two axes.");
   method(
       c, "flip",
-      [](const Tensor& x, const nb::args& axis) { return x.flip(ints_of_args(axis), CallSite()); },
-      "axis"_a, "Reverses these axes.");
+      [](const Tensor& x, const nb::args& args, nb::handle axis) {
+        const Ints axes = ints_of_args(listed(args, axis));
+        return axes.empty() ? x : x.flip(axes, CallSite());
+      },
+      "args"_a, "axis"_a = nb::none(), "Reverses these axes; none for an empty list.");
   method(
       c, "squeeze",
       [](const Tensor& x, std::optional<int64_t> dim) {
-        return dim ? x.squeeze(*dim, CallSite()) : x.squeeze(CallSite());
+        const bool of_number = x.ndim() == 0 && (dim == 0 || dim == -1);  // PyTorch's rule
+        return dim && !of_number ? x.squeeze(*dim, CallSite()) : x.squeeze(CallSite());
       },
       "dim"_a = nb::none(), "Without axes of size 1, or without this one if it is.");
   method(c, "unsqueeze", plain(&Tensor::unsqueeze), "dim"_a, "With a new axis of size 1 there.");
@@ -203,16 +216,18 @@ void bind_cuts(TensorClass& c) {
          "negative amounts cut. mode: \"constant\", \"reflect\", \"replicate\", \"circular\".");
   method(
       c, "pad_to",
-      [](const Tensor& x, const nb::args& shape, const Scalar& value) {
-        return pad_to(x, kept_or_sizes(shape), value, CallSite());
+      [](const Tensor& x, const nb::args& args, const Scalar& value, nb::handle shape) {
+        return pad_to(x, kept_or_sizes(listed(args, shape)), value, CallSite());
       },
-      "shape"_a, "value"_a = 0.0, "Padded at the end of each axis to these sizes; None keeps one.");
+      "args"_a, "value"_a = 0.0, "shape"_a = nb::none(),
+      "Padded at the end of each axis to these sizes; None keeps one.");
   method(
       c, "shrink_to",
-      [](const Tensor& x, const nb::args& shape) {
-        return shrink_to(x, kept_or_sizes(shape), CallSite());
+      [](const Tensor& x, const nb::args& args, nb::handle shape) {
+        return shrink_to(x, kept_or_sizes(listed(args, shape)), CallSite());
       },
-      "shape"_a, "Cut at the end of each axis to these sizes; None keeps one.");
+      "args"_a, "shape"_a = nb::none(),
+      "Cut at the end of each axis to these sizes; None keeps one.");
   method(c, "split", split, "sizes"_a, "dim"_a = 0,
          "Pieces of one size (the last may be smaller), or of these sizes.");
   method(
@@ -231,10 +246,10 @@ void bind_joins(TensorClass& c) {
         nb::call_guard<PythonSite>());
   method(
       c, "repeat",
-      [](const Tensor& x, const nb::args& repeats) {
-        return x.repeat(ints_of_args(repeats), CallSite());
+      [](const Tensor& x, const nb::args& args, nb::handle repeats) {
+        return x.repeat(ints_of_args(listed(args, repeats)), CallSite());
       },
-      "repeats"_a, "The whole tensor so often along each axis.");
+      "args"_a, "repeats"_a = nb::none(), "The whole tensor so often along each axis.");
   method(c, "repeat_interleave", repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
          "Each element so often, next to itself.");
   method(c, "roll", plain(&Tensor::roll), "shifts"_a, "dims"_a = nb::none(),

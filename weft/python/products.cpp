@@ -16,13 +16,13 @@ Tensor as_dtype(const Tensor& t, std::optional<DType> dtype) {
   return dtype ? t.cast(*dtype, CallSite()) : t;
 }
 
-Tensor matmul(const Tensor& x, const Operand& w, std::optional<DType> dtype, bool reverse) {
+Tensor matmul(const Tensor& x, const Operand& w, bool reverse, std::optional<DType> dtype) {
   if (!w.tensor()) throw nb::type_error("matmul() takes a Tensor: use * for numbers");
   const Tensor a = as_dtype(reverse ? *w.tensor() : x, dtype);
   return a.matmul(as_dtype(reverse ? x : *w.tensor(), dtype), CallSite());
 }
 Tensor dot(const Tensor& x, const Operand& w, std::optional<DType> dtype) {
-  return matmul(x, w, dtype, false);
+  return matmul(x, w, false, dtype);
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor* bias,
@@ -30,6 +30,17 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor* bias,
   if (!dtype) return x.linear(weight, or_none(bias), CallSite());
   const Tensor b = bias ? bias->cast(*dtype) : Tensor();
   return x.cast(*dtype).linear(weight.cast(*dtype), b, CallSite());
+}
+
+/// One number for each index along `axis`, beside x; what has as many axes as x stays as it is.
+Tensor along(const Tensor& x, const Tensor& numbers, const Ints& axis) {
+  if (numbers.ndim() == 0 || numbers.ndim() == x.ndim()) return numbers;
+  Dims shape(std::vector<Dim>(x.ndim(), 1));
+  for (int64_t a : axis) {
+    const Dim size = x.dim(a, CallSite());  // checks a
+    shape[static_cast<size_t>(a < 0 ? a + static_cast<int64_t>(x.ndim()) : a)] = size;
+  }
+  return numbers.reshape(shape, CallSite());
 }
 
 Tensor attention(const Tensor& q, const Tensor& key, const Tensor& value, const Tensor* mask,
@@ -40,7 +51,7 @@ Tensor attention(const Tensor& q, const Tensor& key, const Tensor& value, const 
 }
 
 void bind_linear(TensorClass& c) {
-  method(c, "matmul", matmul, "x"_a, "dtype"_a = nb::none(), "reverse"_a = false,
+  method(c, "matmul", matmul, "x"_a, "reverse"_a = false, "dtype"_a = nb::none(),
          "(..., m, k) @ (..., k, n); batch axes broadcast.");
   method(c, "dot", dot, "w"_a, "dtype"_a = nb::none(), "matmul(), tinygrad's name.");
   method(c, "linear", linear, "weight"_a, "bias"_a = nb::none(), "dtype"_a = nb::none(),
@@ -56,11 +67,13 @@ void bind_products(TensorClass& c) {
   method(
       c, "batchnorm",
       [](const Tensor& x, const Tensor* weight, const Tensor* bias, const Tensor& mean,
-         const Tensor& invstd) {
-        return x.batchnorm(or_none(weight), or_none(bias), mean, invstd, CallSite());
+         const Tensor& invstd, const Ints& axis) {
+        const Tensor scaled = (x - along(x, mean, axis)) * along(x, invstd, axis);
+        const Tensor y = weight ? scaled * along(x, *weight, axis) : scaled;
+        return bias ? y + along(x, *bias, axis) : y;
       },
-      "weight"_a.none(), "bias"_a.none(), "mean"_a, "invstd"_a,
-      "(x - mean) * invstd * weight + bias along axis 1.");
+      "weight"_a.none(), "bias"_a.none(), "mean"_a, "invstd"_a, "axis"_a = 1,
+      "(x - mean) * invstd * weight + bias, whose sizes are those of these axes.");
   method(c, "scaled_dot_product_attention", attention, "key"_a, "value"_a,
          "attn_mask"_a = nb::none(), "dropout_p"_a = 0.0, "is_causal"_a = false,
          "enable_gqa"_a = false, "scale"_a = nb::none(),

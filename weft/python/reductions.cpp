@@ -9,6 +9,24 @@ namespace weft::python {
 
 namespace {
 
+/// PyTorch's rule: a number has an axis 0 (or -1) of size 1 where one is asked for.
+bool is_axis_of_number(const Tensor& x, int64_t axis) {
+  return x.ndim() == 0 && (axis == 0 || axis == -1);
+}
+Axes axes_in(const Tensor& x, const Axes& axis) {
+  return axis.size() == 1 && is_axis_of_number(x, axis[0]) ? Axes() : axis;
+}
+
+Tensor number(const Tensor& x) { return x.reshape(Dims(), CallSite()); }
+std::pair<Tensor, Tensor> number(const std::pair<Tensor, Tensor>& xs) {
+  return {number(xs.first), number(xs.second)};
+}
+/// f(x, axis), for numbers too.
+template <class F>
+auto along_axis(const Tensor& x, int64_t axis, const F& f) {
+  return is_axis_of_number(x, axis) ? number(f(x.reshape({1}, CallSite()), 0)) : f(x, axis);
+}
+
 using Reduction = Tensor (Tensor::*)(const Axes&, bool, CallSite) const;
 
 struct Row {
@@ -28,14 +46,15 @@ constexpr Row kReductions[] = {
 using InDType = Tensor (Tensor::*)(const Axes&, bool, DType, CallSite) const;
 template <Reduction apply, InDType apply_in>
 Tensor summed(const Tensor& x, const Axes& axis, bool keepdim, std::optional<DType> dtype) {
-  return dtype ? (x.*apply_in)(axis, keepdim, *dtype, CallSite())
-               : (x.*apply)(axis, keepdim, CallSite());
+  const Axes axes = axes_in(x, axis);
+  return dtype ? (x.*apply_in)(axes, keepdim, *dtype, CallSite())
+               : (x.*apply)(axes, keepdim, CallSite());
 }
 
 template <Tensor (Tensor::*all)(CallSite) const,
           Tensor (Tensor::*along)(int64_t, bool, CallSite) const>
 Tensor position(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
-  if (axis) return (x.*along)(*axis, keepdim, CallSite());
+  if (axis && !is_axis_of_number(x, *axis)) return (x.*along)(*axis, keepdim, CallSite());
   const Tensor found = (x.*all)(CallSite());
   return keepdim ? found.reshape(std::vector<int64_t>(x.ndim(), 1), CallSite()) : found;
 }
@@ -48,12 +67,19 @@ Tensor floats(const Tensor& x, std::optional<DType> dtype) {
 
 template <Tensor (Tensor::*apply)(int64_t, CallSite) const>
 Tensor along(const Tensor& x, int64_t axis, std::optional<DType> dtype) {
-  return (floats(x, dtype).*apply)(axis, CallSite());
+  return along_axis(floats(x, dtype), axis,
+                    [](const Tensor& y, int64_t a) { return (y.*apply)(a, CallSite()); });
+}
+
+template <Tensor (Tensor::*apply)(int64_t, CallSite) const>
+Tensor running(const Tensor& x, int64_t axis) {
+  return along_axis(x, axis, [](const Tensor& y, int64_t a) { return (y.*apply)(a, CallSite()); });
 }
 
 std::pair<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
   if (!sorted) fail("topk.sorted", "sorted_=False is not offered: the result is always sorted");
-  return x.topk(k, dim, largest, CallSite());
+  return along_axis(x, dim,
+                    [&](const Tensor& y, int64_t a) { return y.topk(k, a, largest, CallSite()); });
 }
 
 void bind_sums(TensorClass& c) {
@@ -62,7 +88,7 @@ void bind_sums(TensorClass& c) {
     method(
         c, r.name,
         [apply](const Tensor& x, const Axes& axis, bool keepdim) {
-          return (x.*apply)(axis, keepdim, CallSite());
+          return (x.*apply)(axes_in(x, axis), keepdim, CallSite());
         },
         "axis"_a = nb::none(), "keepdim"_a = false, r.doc);
   }
@@ -74,16 +100,23 @@ void bind_sums(TensorClass& c) {
 }
 
 void bind_moments(TensorClass& c) {
-  method(c, "var", plain(&Tensor::var), "axis"_a = nb::none(), "keepdim"_a = false,
-         "correction"_a = 1, "The variance: divided by count - correction.");
-  method(c, "std", plain(&Tensor::std), "axis"_a = nb::none(), "keepdim"_a = false,
-         "correction"_a = 1, "The standard deviation.");
+  using Moment = Tensor (Tensor::*)(const Axes&, bool, int64_t, CallSite) const;
+  const auto moment = [&c](const char* name, Moment apply, const char* doc) {
+    method(
+        c, name,
+        [apply](const Tensor& x, const Axes& axis, bool keepdim, int64_t correction) {
+          return (x.*apply)(axes_in(x, axis), keepdim, correction, CallSite());
+        },
+        "axis"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1, doc);
+  };
+  moment("var", &Tensor::var, "The variance: divided by count - correction.");
+  moment("std", &Tensor::std, "The standard deviation.");
   using Both = std::pair<Tensor, Tensor> (*)(const Tensor&, const Axes&, bool, int64_t, CallSite);
   const auto with_mean = [&c](const char* name, Both both) {
     method(
         c, name,
         [both](const Tensor& x, const Axes& axis, bool keepdim, int64_t correction) {
-          return both(x, axis, keepdim, correction, CallSite());
+          return both(x, axes_in(x, axis), keepdim, correction, CallSite());
         },
         "axis"_a = nb::none(), "keepdim"_a = false, "correction"_a = 1, "And the mean.");
   };
@@ -91,28 +124,37 @@ void bind_moments(TensorClass& c) {
   with_mean("var_mean", var_mean);
 }
 
-/// Functions of a tensor and an axis, of reductions.h.
-void bind_running(TensorClass& c) {
+void bind_extremes(TensorClass& c) {
   using Both = ValuesAndPositions (*)(const Tensor&, int64_t, CallSite);
   const auto extremes = [&c](const char* name, Both both, const char* doc) {
     method(
         c, name,
         [both](const Tensor& x, int64_t axis) {
-          const ValuesAndPositions found = both(x, axis, CallSite());
-          return std::pair(found.values, found.positions);
+          return along_axis(x, axis, [both](const Tensor& y, int64_t a) {
+            const ValuesAndPositions found = both(y, a, CallSite());
+            return std::pair(found.values, found.positions);
+          });
         },
         "axis"_a = 0, doc);
   };
   extremes("cummax", cummax, "The largest so far and its int32 position.");
   extremes("cummin", cummin, "The smallest so far and its int32 position.");
+}
+
+/// Functions of a tensor and an axis, of reductions.h.
+void bind_running(TensorClass& c) {
   method(
       c, "logcumsumexp",
-      [](const Tensor& x, int64_t axis) { return logcumsumexp(x, axis, CallSite()); }, "axis"_a = 0,
-      "log of the running sum of exp(x); overflows for no x.");
+      [](const Tensor& x, int64_t axis) {
+        return along_axis(
+            x, axis, [](const Tensor& y, int64_t a) { return logcumsumexp(y, a, CallSite()); });
+      },
+      "axis"_a = 0, "log of the running sum of exp(x); overflows for no x.");
   method(
       c, "softmin",
       [](const Tensor& x, int64_t axis, std::optional<DType> dtype) {
-        return softmin(floats(x, dtype), axis, CallSite());
+        return along_axis(floats(x, dtype), axis,
+                          [](const Tensor& y, int64_t a) { return softmin(y, a, CallSite()); });
       },
       "axis"_a = -1, "dtype"_a = nb::none(), "softmax of -x.");
   method(
@@ -128,8 +170,8 @@ void bind_along(TensorClass& c) {
          "exp(x) / sum(exp(x)); no x overflows.");
   method(c, "log_softmax", along<&Tensor::log_softmax>, "axis"_a = -1, "dtype"_a = nb::none(),
          "The logarithm of softmax.");
-  method(c, "cumsum", plain(&Tensor::cumsum), "axis"_a = 0, "Running sums.");
-  method(c, "cumprod", plain(&Tensor::cumprod), "axis"_a = 0, "Running products.");
+  method(c, "cumsum", running<&Tensor::cumsum>, "axis"_a = 0, "Running sums.");
+  method(c, "cumprod", running<&Tensor::cumprod>, "axis"_a = 0, "Running products.");
   method(c, "argmax", position<&Tensor::argmax, &Tensor::argmax>, "axis"_a = nb::none(),
          "keepdim"_a = false, "int32: the first position of the largest; NaN wins.");
   method(c, "argmin", position<&Tensor::argmin, &Tensor::argmin>, "axis"_a = nb::none(),
@@ -142,6 +184,7 @@ void bind_reductions(TensorClass& c) {
   bind_sums(c);
   bind_moments(c);
   bind_along(c);
+  bind_extremes(c);
   bind_running(c);
   method(
       c, "sort",

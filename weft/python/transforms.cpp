@@ -4,9 +4,21 @@
 
 #include <nanobind/stl/function.h>
 
-#include "weft/python/bindings.h"
+#include "weft/python/gradient.h"
 
 namespace weft::python {
+
+using PythonScan = std::function<std::pair<Tensors, Tensors>(const Tensors&, const Tensors&)>;
+
+GradientFunction gradient_of(const PythonGradient& gradient) {
+  if (!gradient) return {};
+  return [gradient](const Tensors& inputs, const Tensors& results, const Tensors& upstream) {
+    Tensors out;
+    for (std::optional<Tensor>& g : gradient(inputs, results, upstream))
+      out.push_back(g ? std::move(*g) : Tensor());
+    return out;
+  };
+}
 
 void bind_transforms(nb::module_& m) {
   method(
@@ -39,6 +51,30 @@ void bind_transforms(nb::module_& m) {
       m, "hessian",
       [](const TensorFunction& f, const Tensor& x) { return hessian(f, x, CallSite()); }, "f"_a,
       "x"_a);
+  method(
+      m, "scan",
+      [](const PythonScan& f, const Tensors& carried, const Tensors& xs, bool reversed,
+         int64_t count) {
+        const ScanFunction body = [&f](const Tensors& state, const Tensors& slices) {
+          auto [next, outs] = f(state, slices);
+          return ScanResult{std::move(next), std::move(outs)};
+        };
+        ScanResult r = scan(body, carried, xs, {reversed, count}, CallSite());
+        return std::pair(std::move(r.carried), std::move(r.stacked));
+      },
+      "f"_a, "carried"_a, "xs"_a, "reversed"_a, "count"_a);
+  method(
+      m, "checkpoint",
+      [](const TensorFunction& f, const Tensors& inputs) {
+        return checkpoint(f, inputs, CallSite());
+      },
+      "f"_a, "inputs"_a);
+  method(
+      m, "with_gradient",
+      [](const TensorFunction& f, const PythonGradient& gradient, const Tensors& inputs) {
+        return with_gradient(f, gradient_of(gradient), inputs, CallSite());
+      },
+      "f"_a, "gradient"_a, "inputs"_a);
 }
 
 }  // namespace weft::python

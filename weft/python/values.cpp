@@ -7,12 +7,21 @@
 #include "weft/python/creation.h"
 #include "weft/python/data.h"
 #include "weft/python/host_view.h"
+#include "weft/run/index_value.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/access.h"
 
 namespace weft::python {
 
 namespace {
+
+/// Sizes that are no numbers at those their Variables have.
+Tensor sized(const Tensor& x) {
+  if (x.dims().is_static()) return x;
+  std::vector<DimPair> ranges;
+  for (const Dim& d : x.dims()) ranges.emplace_back(0, bound_value(d.node()));
+  return x.shrink(ranges, CallSite());
+}
 
 std::vector<std::byte> bytes_of(const Tensor& x) {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
@@ -33,14 +42,16 @@ nb::object listed(DType dtype, const std::byte*& at, std::span<const int64_t> sh
   return list;
 }
 
-nb::object tolist(const Tensor& x) {
+nb::object tolist(const Tensor& original) {
+  const Tensor x = sized(original);
   const std::vector<int64_t> shape = x.shape();
   const std::vector<std::byte> bytes = bytes_of(x);
   const std::byte* at = bytes.data();
   return listed(x.dtype(), at, shape);
 }
 
-nb::object item(const Tensor& x) {
+nb::object item(const Tensor& original) {
+  const Tensor x = sized(original);
   if (x.numel() != 1)
     fail("item", "shape {} has {} elements: item() takes the one of a tensor that has one",
          x.dims().text(), x.numel());
@@ -57,8 +68,7 @@ nb::object new_array(const Tensor& x) {
 }
 
 nb::object numpy(const Tensor& original) {
-  const Tensor x = for_numpy(original);
-  x.numel();  // complains about sizes that are no numbers
+  const Tensor x = for_numpy(sized(original));
   nb::object array = new_array(x);
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_CONTIG) != 0) throw nb::python_error();
@@ -133,10 +143,10 @@ nb::object assign(nb::object self, nb::handle value) {
 }
 
 /// Equal values share memory until one of them is written.
-Tensor clone(const Tensor& x, std::optional<std::string> device) {
+Tensor clone(const Tensor& x, std::optional<DeviceName> device) {
   const OpScope scope(x, CallSite());
   const Tensor copy = scope.result(x.node());
-  return device ? copy.to(*device, CallSite()) : copy;
+  return device ? copy.to(device->text, CallSite()) : copy;
 }
 
 nb::object reduce(nb::handle self) {
@@ -197,8 +207,8 @@ void bind_values(TensorClass& c) {
   method(c, "clone", clone, "device"_a = nb::none(), "The same values in memory of their own.");
   method(
       c, "to",
-      [](const Tensor& x, std::optional<std::string> device) {
-        return device ? x.to(*device, CallSite()) : x;
+      [](const Tensor& x, std::optional<DeviceName> device) {
+        return device ? x.to(device->text, CallSite()) : x;
       },
       "device"_a.none(), "A copy on another device, or this.");
   c.def(

@@ -102,11 +102,16 @@ void bind_windows(TensorClass& c) {
   method(
       c, "interpolate",
       [](const Tensor& x, const Ints& size, const std::string& mode, bool align_corners) {
-        return interpolate(x, size, resize_of(mode), align_corners, CallSite());
+        if (is_float(x.dtype()))
+          return interpolate(x, size, resize_of(mode), align_corners, CallSite());
+        const DType wide = bits(x.dtype()) > 16 ? DType::F64 : DType::F32;
+        const Tensor y =
+            interpolate(x.cast(wide), size, resize_of(mode), align_corners, CallSite());
+        return y.round().cast(x.dtype());
       },
       "size"_a, "mode"_a = "linear", "align_corners"_a = false,
       "The last axes, as many as there are sizes, resized: \"linear\", \"nearest\", "
-      "\"nearest-exact\", \"cubic\" (Keys 1981) or \"area\".");
+      "\"nearest-exact\", \"cubic\" (Keys 1981) or \"area\". Of integers: rounded.");
 }
 
 }  // namespace weft::python

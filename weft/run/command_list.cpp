@@ -91,8 +91,10 @@ void CommandList::set_variables(std::span<const int64_t> values) {
       continue;
     }
     const size_t first = static_cast<size_t>(c.vars.data() - vars_.data());
-    for (size_t k = 0; k < s.variables.size(); ++k)
-      vars_[first + k] = values[static_cast<size_t>(s.variables[k])];
+    for (size_t k = 0; k < s.variables.size(); ++k) {
+      const auto [position, fixed] = s.variables[k];
+      vars_[first + k] = position < 0 ? fixed : values[static_cast<size_t>(position)];
+    }
     c.items = s.kernel->items(c.vars);
   }
 }

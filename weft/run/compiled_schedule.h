@@ -39,7 +39,12 @@ struct CompiledStep {
   ScheduleStep::Kind kind;
   std::shared_ptr<const CompiledKernel> kernel;  ///< Run
   std::vector<int> buffers;                      ///< Run: by kernel slot. Copy: {from, to}
-  std::vector<int> variables;     ///< position in the schedule's of each of the kernel's
+  /// Of each of the kernel's: its position among the schedule's, or what it always is here.
+  struct Variable {
+    int position;  ///< -1: fixed
+    int64_t fixed;
+  };
+  std::vector<Variable> variables;
   Device* device;                 ///< that runs it
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
 

@@ -113,6 +113,11 @@ int64_t IndexProgram::evaluate(std::span<const int64_t> values) const {
   return at.back();
 }
 
+bool is_bound(NodeRef index) {
+  const auto order = expression_order(index);
+  return std::none_of(order.begin(), order.end(), [](NodeRef n) { return n->op == Op::Variable; });
+}
+
 int64_t bound_value(NodeRef index) {
   if (index->op == Op::Const) return index->vmin;
   if (index->op == Op::Bind) return index->src(1)->vmin;

@@ -40,6 +40,8 @@ class IndexProgram {
   std::vector<Instruction> code_;
 };
 
+/// Whether no Variable of an expression is without a value.
+bool is_bound(NodeRef index);
 /// An expression over constants and Binds as a number; an Error naming a Variable without a value.
 int64_t bound_value(NodeRef index);
 /// The product of such expressions; an Error when it does not fit.

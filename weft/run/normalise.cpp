@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/print.h"
+#include "weft/graph/tuple.h"
 
 namespace weft {
 namespace {
@@ -14,11 +15,7 @@ class Normaliser {
   Normaliser(Graph& graph, DeviceId home) : graph_(graph), home_(home) {}
 
   NormalForm run(std::span<const NodeRef> values, std::span<const NodeRef> watched) {
-    const Toposort order(values);
-    copies_.reserve(order.size());
-    symbolic_ =
-        std::any_of(order.begin(), order.end(), [](NodeRef n) { return n->op == Op::Bind; });
-    for (NodeRef n : order) copies_[n] = copy(n);
+    copy_all(values);
     for (NodeRef v : values) form_.values.push_back(copies_.at(v));
     for (NodeRef w : watched)
       if (copies_.contains(w)) form_.seen.push_back(w);
@@ -28,12 +25,32 @@ class Normaliser {
   }
 
  private:
+  void copy_all(std::span<const NodeRef> roots) {
+    const Toposort order = Toposort::evaluated(roots);
+    copies_.reserve(order.size());
+    symbolic_ |=
+        std::any_of(order.begin(), order.end(), [](NodeRef n) { return n->op == Op::Bind; });
+    for (NodeRef n : order) {
+      if (n->op == Op::Custom) copies_[CustomParts(n).sink] = graph_.import(CustomParts(n).sink);
+      if (n->op == Op::Custom) copy_all(CustomParts(n).outputs);
+      if (n->op == Op::Repeat) copy_all(closed_sources(n));
+      copies_[n] = copy(n);
+    }
+  }
+
   NodeRef copy(NodeRef n) {
     switch (n->op) {
+      // From here on a function is what it computes.
+      case Op::Function: return nullptr;
+      case Op::Get:
+        if (n->src(0)->op == Op::Function)
+          return copies_.at(result_like(n->src(0), static_cast<size_t>(n->int_arg(0))));
+        break;
       case Op::Buffer: return input(n);
       case Op::Bind: return variable(n->src(0), n->src(1)->vmin);
       case Op::Variable: return nullptr;  // stands for nothing outside of a Bind
       case Op::Param:
+        if (is_inner_param(n)) break;
         fail("realize.placeholder",
              "a function that is being traced (vmap, vjp, jvp, ...) asked for the values of its "
              "argument, here of shape {}: it has none yet; use operations on tensors instead of "

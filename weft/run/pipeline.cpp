@@ -308,7 +308,7 @@ class Pipeline {
         step.kernel = job.done;
         step.device = job.device;
         for (const std::string& name : job.done->variables)
-          step.variables.push_back(position(out, name));
+          step.variables.push_back(variable(out, from, name));
       } else {
         step.device = out.buffers[static_cast<size_t>(from.buffers[1])].device;
       }
@@ -316,11 +316,14 @@ class Pipeline {
     }
   }
 
-  static int position(const CompiledSchedule& out, const std::string& name) {
+  static CompiledStep::Variable variable(const CompiledSchedule& out, const ScheduleStep& step,
+                                         const std::string& name) {
+    for (const ScheduleStep::Fixed& f : step.fixed)
+      if (f.variable == name) return {-1, f.value};
     const auto at = std::find(out.variables.begin(), out.variables.end(), name);
     WEFT_CHECK(at != out.variables.end(), "a kernel takes {}, which its schedule does not list",
                name);
-    return static_cast<int>(at - out.variables.begin());
+    return {static_cast<int>(at - out.variables.begin()), 0};
   }
 
   Context& context_;

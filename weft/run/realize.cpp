@@ -10,6 +10,7 @@
 #include "weft/graph/node_map.h"
 #include "weft/run/active_capture.h"
 #include "weft/run/call_sites.h"
+#include "weft/run/check_nan.h"
 #include "weft/run/command_list.h"
 #include "weft/run/pipeline.h"
 #include "weft/run/recorded_run.h"
@@ -96,6 +97,8 @@ class Realization {
   /// still read the old contents: no live handle reaches the old Buffer node except through what is
   /// being realized.
   void choose_homes() {
+    // The check may have to compute everything again.
+    if (context_.options().check_nan) return;
     std::vector<size_t> candidates;
     std::vector<NodeRef> nodes;
     for (size_t i = 0; i < wanted_.size(); ++i) {
@@ -309,7 +312,13 @@ void realize(Context& context, std::span<const std::shared_ptr<Storage>> storage
   RunState& run = context.get<RunState>();
   std::lock_guard lock(run.mutex);
   context.get<BufferTable>().collect();
-  Realization(context, storages).run();
+  const auto realize_all = [&context](std::span<const std::shared_ptr<Storage>> of) {
+    Realization(context, of).run();
+  };
+  std::optional<NanCheck> check;
+  if (context.options().check_nan) check.emplace(context, storages);
+  realize_all(storages);
+  if (check) check->run(realize_all);
   run.collect();
 }
 

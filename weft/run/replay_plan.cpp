@@ -76,7 +76,8 @@ class Merger {
     for (const CompiledStep& from : s.steps) {
       CompiledStep step = from;
       for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
-      for (int& v : step.variables) v = variables[static_cast<size_t>(v)];
+      for (CompiledStep::Variable& v : step.variables)
+        if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
       plan_->schedule.steps.push_back(std::move(step));
     }
     for (const RecordedRun::Result& r : run.results) {

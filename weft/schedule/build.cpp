@@ -94,7 +94,10 @@ class Builder {
                    ? source(n, d, 0)
                    : g_.make(Op::Scan, n->dtype, {source(n, d, 0), d.reduced[0]}, {n->int_arg(0)});
       case Op::Loop: return d.reduced.empty() ? nullptr : loop(n, d);
+      case Op::Repeat:
+      case Op::Custom: return nullptr;
       case Op::Get:
+        if (is_step(n->src(0))) return zero(g_, n->dtype);  // its step has no kernel of the plan's
         if (const Demand& l = source_demand(n, d, 0); l.reduced.empty()) return step_once(n, l);
         return g_.make(Op::Get, n->dtype, {source(n, d, 0)}, {n->int_arg(0)});
       case Op::Assign:

@@ -7,14 +7,21 @@
 #include "weft/base/error.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
+#include "weft/schedule/emit.h"
 
 namespace weft {
 namespace {
 
-bool reads_same_place_only(NodeRef sink, NodeRef old_param, NodeRef new_param) {
+/// Whether the kernel reads an old value only in the iteration that overwrites it. An output that
+/// has not all of the kernel's ranges (a number beside a matrix) is written in several.
+bool reads_same_place_only(const KernelPlan& kernel, NodeRef sink, NodeRef old_param,
+                           NodeRef new_param) {
   NodeRef stored = nullptr;
   for (NodeRef s : sink->src())
     if (s->src(0) == new_param) stored = s->src(1);
+  const Toposort index(stored);
+  for (NodeRef r : kernel.ranges)
+    if (r->op == Op::Range && !contains(index.nodes(), r)) return false;
   for (NodeRef n : Toposort(sink))
     if (n->op == Op::Load && n->src(0) == old_param && n->src(1) != stored) return false;
   return true;
@@ -71,10 +78,12 @@ class Orderer {
     }
     const int writer = plan_.producer_of.at(o.value);
     const std::vector<int> readers = readers_of(plan_, input);
-    bool safe = o.value->op != Op::Assign && o.value->op != Op::Scatter;
+    bool safe = o.value->op != Op::Assign && o.value->op != Op::Scatter &&
+                !is_step(plan_.kernels[static_cast<size_t>(writer)].root);
     for (int r : readers) {
       if (r == writer)
-        safe = safe && reads_same_place_only(sinks_[static_cast<size_t>(r)], plan_.param_of(input),
+        safe = safe && reads_same_place_only(plan_.kernels[static_cast<size_t>(r)],
+                                             sinks_[static_cast<size_t>(r)], plan_.param_of(input),
                                              plan_.param_of(o.value));
       else
         safe = safe && !plan_.depends(r, writer);
@@ -157,79 +166,14 @@ BufferSpec spec_of(Planner& plan, const BufferPlan& b) {
   return {b.node->dtype, plan.size_of(b.node), b.node->device, b.input, -1, layout_name(b)};
 }
 
+/// Those of the graph, besides what steps of loops have brought.
 void collect_variables(Schedule& s, const Planner& plan) {
   for (NodeRef n : plan.order)
     if (n->op == Op::Variable) s.variables.push_back(n);
-  std::sort(s.variables.begin(), s.variables.end(),
-            [](NodeRef a, NodeRef b) { return a->text() < b->text(); });
+  const auto by_name = [](NodeRef a, NodeRef b) { return a->text() < b->text(); };
+  std::sort(s.variables.begin(), s.variables.end(), by_name);
+  s.variables.erase(std::unique(s.variables.begin(), s.variables.end()), s.variables.end());
 }
-
-bool is_empty(const KernelPlan& k) {
-  return std::any_of(k.ranges.begin(), k.ranges.end(),
-                     [](NodeRef r) { return r->op == Op::Range && is_int_const(r->src(0), 0); });
-}
-
-class Emitter {
- public:
-  Emitter(Planner& plan, const Orderer& order, Schedule& out)
-      : plan_(plan), order_(order), out_(out) {}
-
-  void emit(const KernelPlan& k, NodeRef sink) {
-    if (is_empty(k)) return;
-    if (crosses_devices(k.root)) {
-      out_.steps.push_back(
-          {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}, k.origins});
-      return;
-    }
-    std::vector<int> slots;
-    const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
-    ScheduleStep step;
-    step.kernel = known.kernel;
-    step.origins = k.origins;
-    for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
-    out_.steps.push_back(std::move(step));
-  }
-
- private:
-  int physical(NodeRef n) const {
-    return order_.physical[static_cast<size_t>(plan_.buffer_index(n))];
-  }
-
-  struct Known {
-    int kernel;
-    std::vector<int> slots;  // of the numbered form, by slot of the simplified one
-  };
-
-  /// Params named after the buffers they really are, so that a buffer read and written is one slot.
-  NodeRef use_physical(NodeRef sink) {
-    return rebuild(sink, [&](NodeRef n, std::span<const NodeRef> src) {
-      if (n->op != Op::Param) return plan_.g.with_sources(n, src);
-      return plan_.g.param(order_.physical[static_cast<size_t>(param_slot(n))], n->dtype, src);
-    });
-  }
-
-  /// Equal kernels are simplified once.
-  const Known& simplified(NodeRef numbered) {
-    if (const Known* known = seen_.find(numbered)) return *known;
-    Known made{-1, {}};
-    made.kernel = index_of(simplify_kernel(plan_.g, numbered, made.slots));
-    return seen_.set(numbered, std::move(made));
-  }
-
-  int index_of(NodeRef sink) {
-    if (const int* known = kernels_.find(sink)) return *known;
-    Kernel k{std::make_shared<Graph>(), nullptr, kernel_name(sink)};
-    k.sink = k.graph->import(sink);
-    out_.kernels.push_back(std::move(k));
-    return kernels_.set(sink, static_cast<int>(out_.kernels.size()) - 1);
-  }
-
-  Planner& plan_;
-  const Orderer& order_;
-  Schedule& out_;
-  NodeMap<Known> seen_;   // by numbered form
-  NodeMap<int> kernels_;  // by simplified form
-};
 
 }  // namespace
 
@@ -240,7 +184,7 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
   Orderer order(plan, sinks);
   order.run();
   for (const BufferPlan& b : plan.buffers) out.buffers.push_back(spec_of(plan, b));
-  Emitter emitter(plan, order, out);
+  Emitter emitter(plan, order.physical, out);
   for (int k : topological(plan))
     emitter.emit(plan.kernels[static_cast<size_t>(k)], sinks[static_cast<size_t>(k)]);
   for (const auto& copy : order.copies)

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/tuple.h"
 
 namespace weft {
 namespace {
@@ -48,7 +49,8 @@ bool always_staged(NodeRef n) {
     case Op::Scan:
     case Op::Assign:
     case Op::Scatter: return true;
-    case Op::Get: return n->src(0)->op == Op::Loop && n->src(0)->int_arg(3) != 0;
+    case Op::Get:
+      return is_step(n->src(0)) || (n->src(0)->op == Op::Loop && n->src(0)->int_arg(3) != 0);
     default: return false;
   }
 }
@@ -97,8 +99,12 @@ double largest_numel(std::span<const NodeRef> dims) {
 }
 
 Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint64_t> given,
-                 const ScheduleOptions& opts)
-    : g(graph), outputs(std::move(wanted)), origins(std::move(given)), options(opts) {}
+                 std::vector<NodeRef> steps, const ScheduleOptions& opts)
+    : g(graph),
+      outputs(std::move(wanted)),
+      origins(std::move(given)),
+      given_steps(std::move(steps)),
+      options(opts) {}
 
 NodeRef Planner::size_of(NodeRef n) {
   NodeRef size = g.index(1);
@@ -170,6 +176,7 @@ void Planner::visit(NodeRef n) {
   const bool root = forced_.contains(n);
   if (n->dtype == DType::Index && !root && wanted.empty()) return;
   if (n->op == Op::Param) {
+    if (is_inner_param(n)) return;
     place_buffer(n);
     for (Demand& d : wanted) {
       d.load = true;
@@ -187,7 +194,7 @@ void Planner::visit(NodeRef n) {
 Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
   if (forced_.contains(n)) return {true, "asked for"};
   if (always_staged(n)) return {true, "a boundary by its meaning"};
-  if (n->op == Op::Loop) return {false, "each of its results decides"};
+  if (is_tuple(n->op)) return {false, "each of its results decides"};
   if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
   if (is_view(n->op)) return {false, "a view"};
   if (n->dtype == DType::Index) return {false, "an index expression"};
@@ -286,7 +293,8 @@ void Planner::place_buffer(NodeRef n) {
   BufferPlan b;
   b.node = n;
   b.row_major = n->op == Op::Param || forced_.contains(n) || n->op == Op::Assign ||
-                n->op == Op::Scatter || n->op == Op::Copy || n->op == Op::Contiguous;
+                n->op == Op::Scatter || n->op == Op::Copy || n->op == Op::Contiguous ||
+                is_step_result(n);
   if (n->op == Op::Param) b.input = static_cast<int>(param_slot(n));
   buffer_of[n] = static_cast<int>(buffers.size());
   buffers.push_back(b);
@@ -318,7 +326,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   const Demand& d = wanted[host];
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Copy ||
-      k.root->op == Op::Scan)
+      k.root->op == Op::Scan || is_step(k.root))
     return false;
   if (!is_int_const(d.place.valid, 1)) return false;
   std::vector<NodeRef> used;
@@ -357,11 +365,17 @@ int Planner::new_kernel(NodeRef root, std::span<const NodeRef> dims) {
   return static_cast<int>(kernels.size()) - 1;
 }
 
-/// A new kernel, except that all results of one tuple loop share theirs.
+/// A new kernel, except that all results of one tuple share theirs.
 int Planner::kernel_for(NodeRef n, std::span<const NodeRef> dims) {
   if (n->op != Op::Get) return new_kernel(n, dims);
   if (const int* shared = loop_kernel_.find(n->src(0))) return *shared;
+  if (is_step(n->src(0))) return loop_kernel_.set(n->src(0), new_kernel(n->src(0), {}));
   return loop_kernel_.set(n->src(0), new_kernel(n, dims));
+}
+
+/// The whole of a value, for a step that takes or makes whole buffers.
+Place Planner::first_place(NodeRef n) {
+  return {std::vector<NodeRef>(n->rank(), g.index(0)), g.boolean(true)};
 }
 
 void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
@@ -379,6 +393,7 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
     const int k = kernel_for(n, iterated->shape->span());
     const KernelPlan& plan = kernels[static_cast<size_t>(k)];
     Demand d{.kernel = k, .place = {plan.ranges, g.boolean(true)}};
+    if (is_step(plan.root)) d.place = first_place(n);
     for (NodeRef r : plan.ranges)
       if (r->op == Op::Range) d.scope.push_back(r);
     wanted.push_back(std::move(d));

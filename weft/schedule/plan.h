@@ -60,7 +60,7 @@ struct BufferPlan {
 class Planner {
  public:
   Planner(Graph& g, std::vector<ScheduleOutput> outputs, NodeMap<uint64_t> origins,
-          const ScheduleOptions& options);
+          std::vector<NodeRef> given_steps, const ScheduleOptions& options);
 
   /// Takes all decisions: afterwards every demand is a load or has its sources.
   void run();
@@ -85,7 +85,8 @@ class Planner {
 
   Graph& g;
   std::vector<ScheduleOutput> outputs;
-  NodeMap<uint64_t> origins;  ///< structural hash of what each computing node was when given
+  NodeMap<uint64_t> origins;         ///< structural hash of what each computing node was when given
+  std::vector<NodeRef> given_steps;  ///< the Repeats and Customs, as given, by number_of_step()
   const ScheduleOptions& options;
   std::vector<NodeRef> order;  ///< all tensor nodes, sources first
   NodeMap<std::vector<Demand>> demands;
@@ -114,12 +115,14 @@ class Planner {
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
   int kernel_for(NodeRef n, std::span<const NodeRef> dims);
   void place_buffer(NodeRef n);
+  Place first_place(NodeRef n);
   double evaluations(const Demand& d) const;
 
   void push_sources(NodeRef n, size_t demand);
   void push_reduced(NodeRef n, size_t demand);
   void push_gather(NodeRef n, size_t demand);
   void push_update(NodeRef n, size_t demand);
+  void push_inputs(NodeRef step, size_t demand);
   int want(NodeRef n, const Demand& from, Place place, int linear_in,
            std::span<const NodeRef> extra = {});
 
@@ -136,6 +139,12 @@ class Planner {
 inline bool crosses_devices(NodeRef n) {
   return n->op == Op::Copy && n->device != n->src(0)->device;
 }
+
+/// True for values that are steps of their own, over whole buffers: repeated bodies and the user's
+/// kernels. In the plan's graph only dtypes and shapes stand for what is closed in them.
+inline bool is_step(NodeRef n) { return n->op == Op::Repeat || n->op == Op::Custom; }
+inline bool is_step_result(NodeRef n) { return n->op == Op::Get && is_step(n->src(0)); }
+inline size_t number_of_step(NodeRef n) { return static_cast<size_t>(n->ints().back()); }
 
 /// True for the variable that stands for a looked-up index while a kernel is planned.
 inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().starts_with('%'); }

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/graph/tuple.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -40,6 +41,8 @@ void Planner::push_sources(NodeRef n, size_t demand) {
     case Op::Gather: return push_gather(n, demand);
     case Op::Assign:
     case Op::Scatter: return push_update(n, demand);
+    case Op::Repeat:
+    case Op::Custom: return push_inputs(n, demand);
     case Op::Const:
     case Op::Iota:
     case Op::Variable:
@@ -137,6 +140,17 @@ void Planner::push_update(NodeRef n, size_t demand) {
   source[2] = want(n->src(2), d, d.place, -1);
   forced_[n->src(0)] = true;
   updated_by_[n->src(0)] = d.kernel;
+  demands[n][demand].source = std::move(source);
+}
+
+/// A step reads whole buffers, in their standard layout.
+void Planner::push_inputs(NodeRef n, size_t demand) {
+  const Demand d = demands.at(n)[demand];
+  std::vector<int> source(n->nsrc, -1);
+  for (size_t i = 0; i < evaluated_sources(n); ++i) {
+    forced_[n->src(i)] = true;
+    source[i] = want(n->src(i), d, first_place(n->src(i)), -1);
+  }
   demands[n][demand].source = std::move(source);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/graph/tuple.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -33,7 +34,7 @@ class Preparer {
     for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
     count_uses(roots);
     for (const ScheduleOutput& o : outputs) note_in_place(o);
-    const Toposort order(roots);
+    const Toposort order = Toposort::evaluated(roots);
     copies_.reserve(order.size());
     origins_.reserve(order.size());
     for (NodeRef n : order) {
@@ -56,6 +57,7 @@ class Preparer {
   }
 
   NodeMap<uint64_t> take_origins() { return std::move(origins_); }
+  std::vector<NodeRef> take_steps() { return std::move(steps_); }
 
  private:
   /// The same bytes in the shape they are computed in: a product of matrices that is written to a
@@ -63,7 +65,7 @@ class Preparer {
   static NodeRef unshaped(NodeRef n) {
     NodeRef inner = n;
     while (inner->op == Op::Reshape) inner = inner->src(0);
-    return computes(inner) ? inner : n;
+    return computes(inner) || inner->op == Op::Param ? inner : n;
   }
 
   /// A copy for the sake of `user`, with a buffer of its own, distinct from every other copy.
@@ -85,7 +87,7 @@ class Preparer {
     while (!stack.empty()) {
       NodeRef n = stack.back();
       stack.pop_back();
-      for (size_t i = 0; i < n->nsrc; ++i)
+      for (size_t i = 0; i < evaluated_sources(n); ++i)
         if (n->op != Op::Assign || i != 1) use(n->src(i));
     }
   }
@@ -104,7 +106,25 @@ class Preparer {
     return uses && *uses == 1;
   }
 
+  /// Whole buffers for inputs; of what is closed only what results are like.
+  NodeRef step(NodeRef n) {
+    std::vector<NodeRef> src;
+    const size_t inputs = evaluated_sources(n);
+    for (size_t i = 0; i < inputs; ++i) {
+      NodeRef x = unshaped(copies_.at(n->src(i)));
+      src.push_back(computes(x) || x->op == Op::Param ? x : owned(x, n));
+    }
+    for (NodeRef like : n->src().subspan(inputs))
+      src.push_back(like->op == Op::Sink ? g_.intern({Op::Sink, DType::Void, {}})
+                                         : g_.param(kInnerSlots, like->dtype, like->shape->span()));
+    std::vector<int64_t> ints(n->ints().begin(), n->ints().end());
+    ints.back() = static_cast<int64_t>(steps_.size());
+    steps_.push_back(n);
+    return g_.intern({n->op, n->dtype, src, ints, n->text()});
+  }
+
   NodeRef rebuild(NodeRef n) {
+    if (is_step(n)) return step(n);
     std::vector<NodeRef> src;
     for (NodeRef s : n->src()) src.push_back(copies_.at(s));
     if (is_update(n)) {
@@ -130,6 +150,7 @@ class Preparer {
   NodeMap<uint64_t> origins_;
   NodeMap<int> uses_;
   NodeMap<bool> in_place_;
+  std::vector<NodeRef> steps_;
   int64_t next_copy_ = 1;
 };
 
@@ -144,7 +165,7 @@ Schedule make_schedule(std::span<const ScheduleOutput> outputs, const ScheduleOp
   for (size_t i = 0; i < outputs.size(); ++i) imported.push_back({copies[i], outputs[i].into});
   Preparer prepared(*graph, imported);
   std::vector<ScheduleOutput> owned = prepared.outputs(imported);
-  Planner plan(*graph, std::move(owned), prepared.take_origins(), options);
+  Planner plan(*graph, std::move(owned), prepared.take_origins(), prepared.take_steps(), options);
   plan.run();
   choose_layouts(plan);
   relay_operands(plan);

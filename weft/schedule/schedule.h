@@ -37,6 +37,13 @@ struct ScheduleStep {
   /// Structural hashes of the nodes it computes, as they were given to make_schedule(): from its
   /// first reduction on, sources first. No part of the kernel, so that two lines can share one.
   std::vector<uint64_t> origins;
+  /// The values that variables of the schedule's own have in this step: which time around a Repeat
+  /// it is.
+  struct Fixed {
+    std::string variable;
+    int64_t value;
+  };
+  std::vector<Fixed> fixed = {};
 };
 
 /// Why a value was fused into its consumer or materialised.

@@ -89,6 +89,8 @@ int64_t checked_axis(const char* tag, int64_t axis, size_t rank, const std::stri
 /// Distinct axes in ascending order; all of them when none is given.
 build::AxisList checked_axes(const char* tag, const Axes& axes, const Tensor& x);
 build::Extents nodes_of(const Dims& dims);
+/// An error naming a size below 0.
+void require_sizes(const char* tag, const Dims& shape);
 Dims dims_of(NodeRef n);
 std::string shape_text(NodeRef n);
 /// NumPy's broadcast of shapes; an error names two that do not fit.

@@ -5,6 +5,7 @@
 
 #include "weft/base/context.h"
 #include "weft/graph/provenance.h"
+#include "weft/graph/tuple.h"
 #include "weft/tensor/gradients.h"
 
 namespace weft {
@@ -14,8 +15,8 @@ namespace weft {
 void Backward::mark_needed(const Toposort& order, std::span<const NodeRef> targets) {
   for (NodeRef t : targets) needed_[t] = true;
   for (NodeRef node : order) {
-    // Only floating-point values carry gradients; a Loop's are its Gets'.
-    if (node->op == Op::Detach || !(is_float(node->dtype) || node->op == Op::Loop)) continue;
+    // Only floating-point values carry gradients; a tuple's are its Gets'.
+    if (node->op == Op::Detach || !(is_float(node->dtype) || is_tuple(node->op))) continue;
     const auto src = node->src();
     if (std::any_of(src.begin(), src.end(), [this](NodeRef s) { return needed_.contains(s); }))
       needed_[node] = true;
@@ -37,22 +38,41 @@ void Backward::give_to(NodeRef source, const Tensor& gradient) {
   }
 }
 
-std::vector<Tensor> Backward::run(NodeRef root, const Tensor& upstream,
+NodeRef Backward::result(NodeRef tuple, size_t k) const {
+  const int64_t ints[] = {static_cast<int64_t>(k)};
+  return g.make({Op::Get, result_like(tuple, k)->dtype, {&tuple, 1}, ints});
+}
+
+Tensor Backward::result_gradient(size_t k) const {
+  NodeRef own = result(n, k);
+  const Tensor* known = grads_.find(own);
+  return known && known->defined() ? *known : tensor(own).zeros_like();
+}
+
+bool Backward::reached(NodeRef node) const {
+  if (!needed_.contains(node)) return false;
+  if (!is_tuple(node->op)) return grads_.contains(node);
+  for (size_t k = 0; k < result_count(node); ++k)
+    if (grads_.contains(result(node, k))) return true;
+  return false;
+}
+
+std::vector<Tensor> Backward::run(std::span<const NodeRef> roots, std::span<const Tensor> upstream,
                                   std::span<const NodeRef> targets) {
-  const Toposort order(root);
+  const Toposort order(roots);
   mark_needed(order, targets);
-  give_to(root, upstream);
+  for (size_t i = 0; i < roots.size(); ++i) give_to(roots[i], upstream[i]);
   const auto nodes = order.nodes();
   const auto& lines = context_.get<Provenance>();
   for (size_t i = nodes.size(); i-- > 0;) {
     n = nodes[i];
-    const Tensor* known = needed_.contains(n) ? grads_.find(n) : nullptr;
     const GradientRule rule = gradient_rule(n->op);
-    if (!known || !known->defined() || !rule) continue;
-    grad = *known;
+    if (!rule || !reached(n)) continue;
+    if (!is_tuple(n->op)) grad = grads_.at(n);
     // The gradient of a line belongs to it, and what lies between public functions to their user's.
     const CallSite own = lines.find(n);
-    const CallSiteScope site(own ? own : users_.at(n), CallSiteScope::Wins::Always);
+    const CallSite* user = users_.find(n);
+    const CallSiteScope site(own || !user ? own : *user, CallSiteScope::Wins::Always);
     rule(*this);
   }
   std::vector<Tensor> out;
@@ -89,7 +109,7 @@ void require_differentiable(const char* tag, const Tensor& x) {
 
 /// True where nothing under `n` tells it from an equal expression: constants, positions.
 bool is_constant(NodeRef root) {
-  for (NodeRef n : Toposort(root))
+  for (NodeRef n : Toposort::evaluated({&root, 1}))
     if (n->op == Op::Buffer || n->op == Op::Param) return false;
   return true;
 }

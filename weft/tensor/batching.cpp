@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/base/hash.h"
 #include "weft/base/small_vector.h"
+#include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 #include "weft/tensor/build.h"
 
@@ -15,12 +15,7 @@ namespace {
 
 using build::AxisList;
 using build::Extents;
-
-Extents with_front(NodeRef size, std::span<const NodeRef> dims) {
-  Extents all{size};
-  all.append(dims);
-  return all;
-}
+using build::with_front;
 
 /// The integers of a node, those from `first` on being axes that move by one.
 SmallVector<int64_t, 8> shifted(NodeRef n, size_t first, size_t count) {
@@ -32,9 +27,15 @@ SmallVector<int64_t, 8> shifted(NodeRef n, size_t first, size_t count) {
 }  // namespace
 
 NodeRef Batching::batched(NodeRef root) {
-  for (NodeRef n : Toposort(root)) {
+  const Toposort order(root);
+  for (NodeRef n : order)
+    if (n->op == Op::Function) batch_upstream(n);
+  for (NodeRef n : order) {
     if (depends(n)) continue;
-    const auto src = n->src();
+    // Gradients mention what they are multiplied with, whether or not the function itself depends.
+    const auto src = n->op == Op::Function
+                         ? n->src().first(static_cast<size_t>(n->int_arg(0) + n->int_arg(1)))
+                         : n->src();
     if (std::any_of(src.begin(), src.end(), [this](NodeRef s) { return depends(s); }))
       images_.set(n, image(n));
   }
@@ -61,10 +62,10 @@ NodeRef Batching::image(NodeRef n) {
   switch (n->op) {
     case Op::Loop: return loop(n);
     case Op::Assign: return assign(n);
-    case Op::Get: {
-      const NodeRef src[] = {whole(n->src(0))};
-      return g_.make({Op::Get, n->dtype, src, n->ints()});
-    }
+    case Op::Function: return function(n);
+    case Op::Repeat: return repeat(n);
+    case Op::Custom: return custom(n);
+    case Op::Get: return get(n);
     case Op::Gather:
     case Op::Scatter:
     case Op::Scan:
@@ -121,35 +122,6 @@ NodeRef Batching::movement(NodeRef n) {
   Extents src{x};
   src.append(rest);
   return in_front(n, src);
-}
-
-/// Elements of all slices, each with loop state of its own. Bodies are scalar expressions and stay
-/// as they are, under another loop's name.
-NodeRef Batching::loop(NodeRef n) {
-  const auto elems = static_cast<size_t>(n->int_arg(1));
-  Extents src;
-  uint64_t name = static_cast<uint64_t>(n->int_arg(0));
-  for (size_t i = 0; i < elems; ++i) {
-    src.push_back(whole(n->src(i)));
-    name = hash_combine(name, src.back()->hash);
-  }
-  SmallVector<int64_t, 8> ints = shifted(n, 4, n->nints - 4);
-  ints[0] = static_cast<int64_t>(name >> 33);
-  auto renamed = [&](NodeRef body) {
-    return rebuild(body, [&](NodeRef m, std::span<const NodeRef> s) -> NodeRef {
-      const bool state =
-          (m->op == Op::Carry || m->op == Op::Elem) && m->int_arg(1) == n->int_arg(0);
-      if (!state) return g_.with_sources(m, s);
-      const int64_t place[] = {m->int_arg(0), ints[0]};
-      return g_.make({m->op, m->dtype, {}, place});
-    });
-  };
-  for (size_t i = elems; i < n->nsrc; ++i) {
-    if (depends(n->src(i)))
-      fail("vmap.loop", "a loop's initial value or body differs between the slices of a batch");
-    src.push_back(renamed(n->src(i)));
-  }
-  return g_.make({Op::Loop, n->dtype, src, ints});
 }
 
 /// The view is a chain of moves on the old value, and stays one.

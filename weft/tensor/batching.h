@@ -22,6 +22,17 @@ class Batching {
   NodeRef movement(NodeRef n);
   NodeRef loop(NodeRef n);
   NodeRef assign(NodeRef n);
+  NodeRef get(NodeRef n);
+  NodeRef function(NodeRef n);
+  NodeRef repeat(NodeRef n);
+  NodeRef custom(NodeRef n);
+  void batch_upstream(NodeRef function);
+  NodeRef with_batch_axis(NodeRef param);
+  NodeRef swapped(NodeRef x);
+  NodeRef at_every_element(NodeRef init, NodeRef like);
+  NodeMap<NodeRef> first_states(std::span<const NodeRef> inits, int64_t old_name, int64_t name,
+                                size_t elem, size_t elems);
+  NodeRef renamed(NodeRef body, int64_t old_name, int64_t name, const NodeMap<NodeRef>& begun);
   NodeRef in_front(NodeRef n, std::span<const NodeRef> src);
   /// (size, dims...) of a source, repeated where it does not depend on the batch.
   NodeRef whole(NodeRef source);

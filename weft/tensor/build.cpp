@@ -25,6 +25,12 @@ bool all(std::span<const NodeRef> list, int64_t value) {
 
 Extents extents(NodeRef x) { return Extents(x->shape->span()); }
 
+Extents with_front(NodeRef size, std::span<const NodeRef> dims) {
+  Extents all{size};
+  all.append(dims);
+  return all;
+}
+
 NodeRef product(Graph& g, std::span<const NodeRef> dims) {
   NodeRef total = g.index(1);
   for (NodeRef d : dims) total = g.mul(total, d);

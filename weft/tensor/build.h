@@ -15,6 +15,7 @@ using AxisList = SmallVector<int64_t, 6>;
 
 Extents extents(NodeRef x);
 NodeRef product(Graph& g, std::span<const NodeRef> dims);
+Extents with_front(NodeRef size, std::span<const NodeRef> dims);
 
 NodeRef reshape(Graph& g, NodeRef x, std::span<const NodeRef> dims);
 /// Ranks are equal; axes that differ have size 1 in x.

@@ -9,9 +9,7 @@ namespace weft {
 namespace {
 
 NodeRef filled(Graph& g, const char* tag, const Dims& shape, Value value) {
-  for (const Dim& d : shape)
-    if (d.min() < 0)
-      fail(tag, "size {} in shape {} is negative: sizes are at least 0", d.text(), shape.text());
+  require_sizes(tag, shape);
   return build::broadcast_to(g, g.constant(value), nodes_of(shape));
 }
 
@@ -84,6 +82,7 @@ Tensor Tensor::arange(Scalar start, Scalar stop, Scalar step, CallSite at) {
 Tensor Tensor::linspace(double start, double stop, int64_t steps, DType dtype, CallSite at) {
   const CallSiteScope site(at);
   if (steps < 0) fail("linspace", "{} steps: give at least 0", steps);
+  if (is_bool(dtype)) fail("linspace", "of bools makes no sense: choose a dtype of numbers");
   if (steps == 1) return full({1}, start, dtype);
   const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
   const Tensor t = arange(Dim(steps), wide);
@@ -104,6 +103,7 @@ Tensor positions(const Dims& shape, int64_t axis) {
 Tensor Tensor::eye(const Dim& rows, const Dim& columns, DType dtype, CallSite at) {
   const CallSiteScope site(at);
   const Dims shape{rows, columns};
+  require_sizes("eye", shape);
   return (positions(shape, 0) == positions(shape, 1)).cast(dtype);
 }
 

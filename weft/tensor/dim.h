@@ -83,6 +83,7 @@ class Variable {
   /// 0 <= min <= max; every value is a multiple of `multiple`, which kernels may rely on.
   Variable(std::string_view name, int64_t min, int64_t max, int64_t multiple = 1,
            CallSite at = CallSite::here());
+  explicit Variable(NodeRef n) : node_(n) {}  ///< one that a Bind holds
   /// This variable with its value; Error outside the range.
   Dim bind(int64_t value, CallSite at = CallSite::here()) const;
   Dim unbound() const { return Dim(node_.get()); }  ///< without a value: realizing it is an Error

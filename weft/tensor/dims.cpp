@@ -129,6 +129,12 @@ std::string Dims::text() const {
 
 // ---- helpers of the room
 
+void require_sizes(const char* tag, const Dims& shape) {
+  for (const Dim& d : shape)
+    if (d.min() < 0)
+      fail(tag, "size {} in shape {} is negative: sizes are at least 0", d.text(), shape.text());
+}
+
 Dims dims_of(NodeRef n) {
   Dims dims;
   for (NodeRef d : n->shape->span()) dims.push_back(Dim(d));

@@ -1,5 +1,6 @@
 // Elementwise operations: dtypes meet, shapes broadcast, one node each. Derived ones: derived.def.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "weft/base/context.h"
@@ -147,9 +148,21 @@ Tensor Tensor::floor_div(const Operand& other, CallSite at) const {
   return apply("floor_div", Op::IDiv, dtype, *this, other, at);
 }
 
+// Not minimum() and maximum(), which share the gradient where both are equal: an element at a
+// bound is one that was left alone.
+Tensor Tensor::clamp_min(const Operand& low, CallSite at) const {
+  const CallSiteScope site(at);
+  return (*this < low).where(low, *this);
+}
+
+Tensor Tensor::clamp_max(const Operand& high, CallSite at) const {
+  const CallSiteScope site(at);
+  return (*this > high).where(high, *this);
+}
+
 Tensor Tensor::clamp(const Operand& low, const Operand& high, CallSite at) const {
   const CallSiteScope site(at);
-  return maximum(low).minimum(high);
+  return clamp_min(low).clamp_max(high);
 }
 
 Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
@@ -184,15 +197,56 @@ Tensor Tensor::cast(DType to, CallSite at) const {
   return to == dtype() ? *this : scope.result(scope.g.cast(node(), to));
 }
 
+namespace {
+
+constexpr DType kUnsigned[] = {DType::U8, DType::U16, DType::U32, DType::U64};
+DType unsigned_of(int width) {
+  return kUnsigned[std::countr_zero(static_cast<unsigned>(width) / 8)];
+}
+
+Tensor same_width(const Tensor& x, DType to) {
+  const OpScope scope(x, CallSite::here());
+  NodeRef src[] = {x.node()};
+  return to == x.dtype() ? x : scope.result(scope.g.make({Op::Bitcast, to, src}));
+}
+
+/// 0, step, 2 step, ...
+Tensor shifts(int count, int step, DType dtype) { return Tensor::arange(count, dtype) * step; }
+
+/// Each element as `to.count` narrower ones, the low bits first: memory's order on machines that
+/// store low bytes first, which all of ours are.
+Tensor in_pieces(const Tensor& x, DType to) {
+  const int wide = bits(x.dtype()), narrow = bits(to);
+  const Tensor whole = same_width(x, unsigned_of(wide));
+  const Tensor pieces = whole.unsqueeze(-1) >> shifts(wide / narrow, narrow, whole.dtype());
+  const Tensor all = same_width(pieces.cast(unsigned_of(narrow)), to);
+  return all.flatten(static_cast<int64_t>(x.ndim()) - 1, -1);
+}
+
+/// The other way: the last axis gets shorter.
+Tensor from_pieces(const Tensor& x, DType to) {
+  const int wide = bits(to), narrow = bits(x.dtype());
+  const Tensor pieces = same_width(x, unsigned_of(narrow)).cast(unsigned_of(wide));
+  const Tensor rows = pieces.unflatten(-1, {-1, wide / narrow});
+  const Tensor whole =
+      (rows << shifts(wide / narrow, narrow, rows.dtype())).sum(-1, false, rows.dtype());
+  return same_width(whole, to);
+}
+
+}  // namespace
+
 Tensor Tensor::bitcast(DType to, CallSite at) const {
   const OpScope scope(*this, at);
-  if (!is_data(to) || is_bool(to) || bits(to) != bits(dtype()))
+  const bool means_nothing = !is_data(to) || is_bool(to) || (is_bool(dtype()) && bits(to) != 8);
+  if (means_nothing) fail_type("bitcast", "bits of {} mean nothing as {}", name(dtype()), name(to));
+  const int from = bits(dtype());
+  if (bits(to) == from) return same_width(*this, to);
+  if (ndim() == 0 || (bits(to) > from && dims().back().max() * from % bits(to) != 0))
     fail_type("bitcast",
-              "{} and {} have different widths or bits that mean nothing: the widths must be "
-              "equal and the result not bool",
-              name(dtype()), name(to));
-  NodeRef src[] = {node()};
-  return to == dtype() ? *this : scope.result(scope.g.make({Op::Bitcast, to, src}));
+              "{} of shape {} cannot be seen as {}: the last axis changes its size with the width, "
+              "and its bits must fill whole elements",
+              name(dtype()), dims().text(), name(to));
+  return bits(to) < from ? in_pieces(*this, to) : from_pieces(*this, to);
 }
 
 // ---- powers
@@ -215,7 +269,7 @@ Tensor whole_power(const Tensor& x, int64_t n) {
 }
 
 /// 2^(e log2 |x|), with the sign of odd powers, NaN for other powers of negative numbers, and the
-/// exact values at x = 0 and e = 0, where the product would be 0 * inf.
+/// exact values at x = 0 and where the product would be 0 * inf.
 Tensor general_power(const Tensor& x, const Tensor& e) {
   const Tensor zero = x == 0, negative = x < 0;
   const Tensor size = zero.where(1, negative.where(-x, x));
@@ -223,7 +277,15 @@ Tensor general_power(const Tensor& x, const Tensor& e) {
   const Tensor whole = e.trunc() == e, odd = (e * 0.5).floor() * 2 != e;
   const Tensor below = whole.where(odd.where(-y, y), NAN);
   const Tensor at_zero = (e > 0).where(0, (e < 0).where(INFINITY, 1));
-  return (e == 0).where(1, zero.where(at_zero, negative.where(below, y)));
+  const Tensor one = (e == 0) & ~x.isfinite();
+  const Tensor value = one.where(1, zero.where(at_zero, negative.where(below, y)));
+  // The same values again where the formula above has no derivative, or another: a root's at 0 is
+  // infinite, that of NaN is NaN. Elsewhere x and e are replaced, so that nothing comes of them.
+  const Tensor root = (zero & (e > 0) & (e < 1)) | (negative & ~whole), pole = zero & (e < 0);
+  const Tensor rooted = root.where(x, 1).sqrt() * (root.where(e, 0) * 0 + 1);
+  const Tensor poled =
+      pole.where(x, 1).reciprocal() + (pole.where(e, 0) * pole.where(-INFINITY, 0)).exp2();
+  return root.where(rooted, pole.where(poled, (zero & (e == 1)).where(x, value)));
 }
 
 /// x^e of integers, which wraps, by the bits of e; of 1 / x only what is whole.
@@ -247,7 +309,9 @@ Tensor Tensor::pow(const Operand& exponent, CallSite at) const {
   if (!exponent.tensor()) {
     const double e = exponent.scalar().as(DType::F64).as_double();
     if (e == 0.5) return cast(float_or_default(dtype)).sqrt();
-    if (e == std::trunc(e) && std::fabs(e) <= 64 && (e >= 0 || is_float(dtype)))
+    if (e < 0 && !is_float(dtype))
+      fail("pow", "{} to the power {} is no integer: cast to a float first", weft::name(dtype), e);
+    if (e == std::trunc(e) && std::fabs(e) <= 64)
       return whole_power(cast(dtype), static_cast<int64_t>(e));
   }
   const Tensor e = exponent.tensor() ? *exponent.tensor() : Tensor(exponent.scalar());

@@ -285,22 +285,6 @@ void scan(Backward& b) {
   b.give(0, zeros_like(b, b.n->src(0)).scatter(axis, b.tensor(at), b.grad, Fold::Add));
 }
 
-/// Of loops only the linear recurrence has a rule: its adjoint is the recurrence run backwards.
-void loop_result(Backward& b) {
-  NodeRef loop = b.n->src(0);
-  const int64_t axis = loop->int_arg(4);
-  if (loop->int_arg(1) != 2 ||
-      build::linear_recurrence(b.g, loop->src(0), loop->src(1), axis) != b.n)
-    fail("gradient.loop",
-         "there is no derivative of this loop yet: detach() its inputs, or write it with cumsum, "
-         "cumprod or cummax");
-  const Tensor a = b.tensor(loop->src(0));
-  const Tensor next = delayed(a.flip(axis), axis, 0);
-  const Tensor r = recurrence(b, next, b.grad.flip(axis), axis).flip(axis);
-  b.give_to(loop->src(0), r * delayed(b.y(), axis, 0));
-  b.give_to(loop->src(1), r);
-}
-
 // ---- the table
 
 struct GradientRow {
@@ -314,14 +298,32 @@ constexpr GradientRow kGradients[] = {
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
 #undef WEFT_OP
-    {Op::Neg, neg},         {Op::Cast, cast},       {Op::Add, add},
-    {Op::Mul, mul},         {Op::Div, divide},      {Op::Where, where},
-    {Op::MulAcc, mulacc},   {Op::Reshape, reshape}, {Op::Expand, expand},
-    {Op::Permute, permute}, {Op::Pad, pad},         {Op::Shrink, shrink},
-    {Op::Flip, flip},       {Op::Window, window},   {Op::Unwindow, unwindow},
-    {Op::Gather, gather},   {Op::Scatter, scatter}, {Op::Assign, assign},
-    {Op::Reduce, reduce},   {Op::Scan, scan},       {Op::Get, loop_result},
-    {Op::Contiguous, same}, {Op::Copy, copy},
+    {Op::Neg, neg},
+    {Op::Cast, cast},
+    {Op::Add, add},
+    {Op::Mul, mul},
+    {Op::Div, divide},
+    {Op::Where, where},
+    {Op::MulAcc, mulacc},
+    {Op::Reshape, reshape},
+    {Op::Expand, expand},
+    {Op::Permute, permute},
+    {Op::Pad, pad},
+    {Op::Shrink, shrink},
+    {Op::Flip, flip},
+    {Op::Window, window},
+    {Op::Unwindow, unwindow},
+    {Op::Gather, gather},
+    {Op::Scatter, scatter},
+    {Op::Assign, assign},
+    {Op::Reduce, reduce},
+    {Op::Scan, scan},
+    {Op::Loop, loop_gradient},
+    {Op::Contiguous, same},
+    {Op::Copy, copy},
+    {Op::Function, function_gradient},
+    {Op::Repeat, repeat_gradient},
+    {Op::Custom, custom_gradient},
 };
 
 constexpr std::array<GradientRule, 256> by_op() {

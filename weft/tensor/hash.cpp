@@ -87,6 +87,9 @@ struct Words {
 // ---- Keccak-f[1600]: FIPS 202, section 3
 
 constexpr int64_t kKeccakRounds = 24;
+// A block is read in the first step of its loop: fewer steps ask less often, longer ones take
+// longer to compile.
+constexpr int64_t kRoundsPerStep = 4, kKeccakSteps = kKeccakRounds / kRoundsPerStep;
 using Lanes = std::array<NodeRef, 25>;  // lane (x, y) at x + 5 y
 
 /// Iota's constants by their shift register (3.2.5).
@@ -124,11 +127,8 @@ Lanes moved(const Words& w, const Lanes& a) {
   return b;
 }
 
-std::vector<NodeRef> keccak_round(const Words& w, std::span<const NodeRef> in,
-                                  std::span<const NodeRef> carried) {
-  const size_t lanes = in.size() - 1;  // and the round's constant
-  Lanes a;
-  for (size_t i = 0; i < 25; ++i) a[i] = i < lanes ? w.all_xor({carried[i], in[i]}) : carried[i];
+/// One round (3.3): theta, rho and pi, chi, iota.
+Lanes keccak_round(const Words& w, Lanes a, NodeRef constant) {
   theta(w, a);
   const Lanes b = moved(w, a);
   for (size_t i = 0; i < 25; ++i) {
@@ -136,26 +136,42 @@ std::vector<NodeRef> keccak_round(const Words& w, std::span<const NodeRef> in,
     const NodeRef next = b[line + (i + 1) % 5], after = b[line + (i + 2) % 5];
     a[i] = w.all_xor({b[i], w.land(w.lnot(next), after)});
   }
-  a[0] = w.all_xor({a[0], in[lanes]});
+  a[0] = w.all_xor({a[0], constant});
+  return a;
+}
+
+/// `in`: the block's lanes (zeros but in its first step), then the constants of the step's rounds.
+std::vector<NodeRef> keccak_step(const Words& w, std::span<const NodeRef> in,
+                                 std::span<const NodeRef> carried) {
+  const size_t lanes = in.size() - kRoundsPerStep;
+  Lanes a;
+  for (size_t i = 0; i < 25; ++i) a[i] = i < lanes ? w.all_xor({carried[i], in[i]}) : carried[i];
+  for (NodeRef constant : in.subspan(lanes)) a = keccak_round(w, a, constant);
   return {a.begin(), a.end()};
 }
 
-/// The state's first words after every round, or after the last, in a new last axis.
-Tensor absorbed(const Tensor& blocks, int64_t out_lanes, bool every_round) {
+/// The state's first words after every step, or after the last, in a new last axis.
+Tensor absorbed(const Tensor& blocks, int64_t out_lanes, bool every_step) {
   const OpScope scope(blocks, CallSite::here());
   const int64_t lanes = blocks.size(-1);
   std::vector<Tensor> elems;
   for (int64_t k = 0; k < lanes; ++k)
-    elems.push_back(per_round(blocks.index({kEllipsis, Slice(k, k + 1)}), kKeccakRounds));
-  elems.push_back(for_every_block(keccak_constants(), elems[0]));
+    elems.push_back(per_round(blocks.index({kEllipsis, Slice(k, k + 1)}), kKeccakSteps));
+  const std::vector<uint64_t> constants = keccak_constants();
+  for (int64_t round = 0; round < kRoundsPerStep; ++round) {
+    std::vector<uint64_t> each;
+    for (int64_t step = 0; step < kKeccakSteps; ++step)
+      each.push_back(constants[static_cast<size_t>(step * kRoundsPerStep + round)]);
+    elems.push_back(for_every_block(each, elems[0]));
+  }
   std::vector<NodeRef> nodes;
   for (const Tensor& t : elems) nodes.push_back(t.node());
   const std::vector<NodeRef> zeros(25, scope.g.constant(Value::of(DType::U64, 0)));
   const auto axis = static_cast<int64_t>(elems[0].ndim()) - 1;
   const std::array<int64_t, 1> salt{lanes};
   const auto state =
-      build::loop(scope.g, nodes, zeros, axis, every_round, salt,
-                  [&](auto in, auto carried) { return keccak_round({scope.g}, in, carried); });
+      build::loop(scope.g, nodes, zeros, axis, every_step, salt,
+                  [&](auto in, auto carried) { return keccak_step({scope.g}, in, carried); });
   std::vector<Tensor> out;
   for (int64_t k = 0; k < out_lanes; ++k)
     out.push_back(scope.result(state[static_cast<size_t>(k)]));
@@ -169,16 +185,19 @@ Tensor checked_bytes(const char* tag, const Tensor& x) {
   return x;
 }
 
-}  // namespace
-
-namespace {
-
-/// A message with its suffix as words (..., blocks, rate / 8).
+/// A message with its suffix as words (..., blocks, rate / 8). Whole words of it do not mix with
+/// the suffix's bytes.
 Tensor keccak_blocks(const Tensor& x, int64_t rate, int64_t suffix) {
   std::vector<uint8_t> end(static_cast<size_t>(rate - x.size(-1) % rate), 0);
   end.front() = static_cast<uint8_t>(suffix);
   end.back() |= 0x80;
-  return words(with_suffix(x, end), DType::U64, false).unflatten(-1, {-1, rate / 8});
+  const int64_t whole = x.size(-1) / 8 * 8;
+  const Tensor rest = with_suffix(x.index({kEllipsis, Slice(whole, std::nullopt)}), end);
+  Tensor message = words(rest, DType::U64, false);
+  if (whole > 0)
+    message =
+        Tensor::cat({words(x.index({kEllipsis, Slice(0, whole)}), DType::U64, false), message}, -1);
+  return message.unflatten(-1, {-1, rate / 8});
 }
 
 }  // namespace
@@ -198,10 +217,10 @@ Tensor keccak(const Tensor& given, int64_t rate, int64_t suffix, int64_t bytes, 
   std::vector<DimPair> more(message.ndim(), DimPair(0, 0));
   more[message.ndim() - 2] = {0, outputs - 1};
   Tensor state = absorbed(message.pad(more), lanes, outputs > 1);
-  const int64_t first = message.size(-2) * kKeccakRounds - 1;
+  const int64_t first = message.size(-2) * kKeccakSteps - 1;
   if (outputs > 1)
-    state = state.index({kEllipsis, Slice(first, std::nullopt, kKeccakRounds), Slice()})
-                .flatten(-2, -1);
+    state =
+        state.index({kEllipsis, Slice(first, std::nullopt, kKeccakSteps), Slice()}).flatten(-2, -1);
   return bytes_of(state, false).index({kEllipsis, Slice(0, bytes)});
 }
 

@@ -1,6 +1,9 @@
 // Indexing by numbers, slices, new axes and index tensors; gather, scatter and writing by index.
 #include <algorithm>
 
+#include "weft/base/context.h"
+#include "weft/run/active_capture.h"
+#include "weft/run/index_value.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/selection.h"
 
@@ -31,12 +34,12 @@ size_t axes_of(const Index& i) {
 std::vector<Index> expanded(const std::vector<Index>& at, const Tensor& x) {
   const auto ellipses = std::count_if(at.begin(), at.end(),
                                       [](const Index& i) { return i.kind() == Kind::Ellipsis; });
-  if (ellipses > 1) fail("index", "more than one kEllipsis: only one can be filled in");
+  if (ellipses > 1) fail_index("index", "an index can have a single ellipsis, not {}", ellipses);
   size_t used = 0;
   for (const Index& i : at) used += axes_of(i);
   if (used > x.ndim())
-    fail_index("index", "{} indices for shape {}, which has {} axes", used, x.dims().text(),
-               x.ndim());
+    fail_index("index", "too many indices: {} for shape {}, which has {} axes", used,
+               x.dims().text(), x.ndim());
   std::vector<Index> out;
   const size_t missing = x.ndim() - used;
   for (const Index& i : at) {
@@ -92,17 +95,38 @@ struct Cut {
   bool flipped = false;
 };
 
+/// Whether a is at most b, where that is known: for all values of Variables, or (unless a capture
+/// will be replayed with others) for those they have now.
+std::optional<bool> is_at_most(const Dim& a, const Dim& b) {
+  const Dim difference = a - b;
+  if (difference.max() <= 0) return true;
+  if (difference.min() > 0) return false;
+  const bool settled = !active_capture(Context::current()) && is_bound(difference.node());
+  if (!settled) return std::nullopt;
+  return bound_value(a.node()) <= bound_value(b.node());
+}
+/// The smaller or larger, without an expression where it is known which that is: x[:3] of a longer
+/// x has size 3.
+Dim least(const Dim& a, const Dim& b) {
+  const auto known = is_at_most(a, b);
+  return !known ? min(a, b) : *known ? a : b;
+}
+Dim most(const Dim& a, const Dim& b) {
+  const auto known = is_at_most(a, b);
+  return !known ? max(a, b) : *known ? b : a;
+}
+
 /// A slice bound in [0, n]: negative ones count from the end, the rest is clamped.
 Dim clamped(const Dim& bound, const Dim& n) {
   const Dim from_start = bound.max() < 0 ? bound + n : bound;
-  return max(0, min(from_start, n));
+  return most(0, least(from_start, n));
 }
 
 Cut cut_of(const Slice& s, const Dim& n) {
   if (s.step == 0) fail("index", "a slice step of 0 goes nowhere: use 1 or -1");
   if (s.step > 0) {
     const Dim begin = clamped(s.start.value_or(0), n), end = clamped(s.stop.value_or(n), n);
-    return {begin, max(0, (end - begin + (s.step - 1)) / s.step), s.step, false};
+    return {begin, most(0, (end - begin + (s.step - 1)) / s.step), s.step, false};
   }
   // From start down to, not including, stop; as a forward cut of the same elements, reversed.
   const int64_t step = -s.step;
@@ -118,7 +142,7 @@ Cut cut_of(const Slice& s, const Dim& n) {
 Cut cut_of(const Dim& at, const Dim& n, size_t axis, const Tensor& x) {
   const bool outside = at.min() >= n.max() || at.max() < -n.max();
   if (outside)
-    fail_index("index", "{} is out of range for axis {} of shape {}: it must be from {} to {}",
+    fail_index("index", "{} is out of bounds for axis {} of shape {}: it must be from {} to {}",
                at.text(), axis, x.dims().text(), -n.max(), n.max() - 1);
   return {at.max() < 0 ? at + n : at, 1, 1, false};
 }
@@ -163,8 +187,8 @@ Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
 /// `positions` as i32 in [0, n), -1 where they are outside [-n, n).
 Tensor wrapped(const Tensor& positions, const Dim& n) {
   if (is_float(positions.dtype()))
-    fail_type("index", "positions must be integers: got {} of shape {}; cast them",
-              name(positions.dtype()), positions.dims().text());
+    fail_index("index", "positions must be integers: got {} of shape {}; cast them",
+               name(positions.dtype()), positions.dims().text());
   const OpScope scope(positions, CallSite::here());
   const Tensor i = positions.cast(n.max() > INT32_MAX ? DType::I64 : DType::I32);
   NodeRef known = positions.node();

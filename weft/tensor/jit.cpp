@@ -118,6 +118,8 @@ void JitState::State::find_context() {
       fail("jit.context", "{} is of another Context than the first argument", t.name);
     for (const Dim& d : t.tensor->dims())
       if (!d.is_static()) arguments.add_values(d.node());
+    // Where a view begins may depend on a Variable that its sizes do not show.
+    if (NodeRef chain = TensorAccess::chain_or_null(*t.tensor)) arguments.add_values(chain);
   }
 }
 
@@ -169,7 +171,7 @@ JitState::Mode JitState::begin() {
   State& s = *state_;
   const CallSiteScope site(s.at);
   s.find_context();
-  if (!s.context->options().jit) return Mode::Plain;
+  if (!s.context->options().jit || s.context->options().check_nan) return Mode::Plain;
   if (s.replay) {
     s.check_same();
     return Mode::Replay;

@@ -40,7 +40,9 @@ Tensor Tensor::dropout(double p, CallSite at) const {
   if (!(p >= 0 && p <= 1)) fail("dropout", "the probability is {}: it must be from 0 to 1", p);
   if (!is_training() || p == 0) return *this;
   if (p == 1) return zeros_like();
-  return (rand(dims()) >= p).where(*this * (1 / (1 - p)), 0);
+  const Tensor draw = rand(dims());
+  const Tensor here = node()->device == 0 ? draw : draw.to(device());
+  return (here >= p).where(*this * (1 / (1 - p)), 0);
 }
 
 }  // namespace weft

@@ -38,9 +38,10 @@ Tensor pad(const Tensor& given, const std::vector<DimPair>& amounts, PadMode mod
            CallSite at) {
   const CallSiteScope site(at);
   if (mode == PadMode::Constant || amounts.size() != given.ndim()) return given.pad(amounts, value);
+  // What is cut off is cut off last: it may be what the other end repeats.
   std::vector<DimPair> cuts;
   for (const auto& [b, a] : amounts) cuts.emplace_back(min(b, 0), min(a, 0));
-  Tensor x = given.pad(cuts);
+  Tensor x = given;
   for (size_t axis = 0; axis < amounts.size(); ++axis) {
     const int64_t before = amounts[axis].first.value(), after = amounts[axis].second.value();
     std::vector<Tensor> parts;
@@ -49,7 +50,7 @@ Tensor pad(const Tensor& given, const std::vector<DimPair>& amounts, PadMode mod
     if (after > 0) parts.push_back(border(x, axis, mode, after, false));
     if (parts.size() > 1) x = Tensor::cat(parts, static_cast<int64_t>(axis));
   }
-  return x;
+  return x.pad(cuts);
 }
 
 std::vector<DimPair> pads_from_last(const Tensor& x, const Ints& amounts, CallSite at) {
@@ -65,7 +66,8 @@ std::vector<DimPair> pads_from_last(const Tensor& x, const Ints& amounts, CallSi
 
 namespace {
 
-void require_sizes(const char* tag, const Tensor& x, const std::vector<std::optional<Dim>>& sizes) {
+void require_size_per_axis(const char* tag, const Tensor& x,
+                           const std::vector<std::optional<Dim>>& sizes) {
   if (sizes.size() != x.ndim())
     fail(tag, "{} sizes for shape {}: give one for every axis", sizes.size(), x.dims().text());
 }
@@ -75,7 +77,7 @@ void require_sizes(const char* tag, const Tensor& x, const std::vector<std::opti
 Tensor pad_to(const Tensor& x, const std::vector<std::optional<Dim>>& sizes, Scalar value,
               CallSite at) {
   const CallSiteScope site(at);
-  require_sizes("pad_to", x, sizes);
+  require_size_per_axis("pad_to", x, sizes);
   std::vector<DimPair> amounts(x.ndim(), DimPair(0, 0));
   const Dims shape = x.dims();
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -90,7 +92,7 @@ Tensor pad_to(const Tensor& x, const std::vector<std::optional<Dim>>& sizes, Sca
 
 Tensor shrink_to(const Tensor& x, const std::vector<std::optional<Dim>>& sizes, CallSite at) {
   const CallSiteScope site(at);
-  require_sizes("shrink_to", x, sizes);
+  require_size_per_axis("shrink_to", x, sizes);
   std::vector<DimPair> ranges;
   const Dims shape = x.dims();
   for (size_t i = 0; i < sizes.size(); ++i) ranges.emplace_back(0, sizes[i].value_or(shape[i]));

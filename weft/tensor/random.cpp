@@ -91,6 +91,7 @@ namespace {
 
 /// Two random words for every element of `shape`: counter (element, draw).
 std::pair<Tensor, Tensor> random_words(const Dims& shape) {
+  require_sizes("rand", shape);
   Context& context = Context::current();
   const Generator::Draw draw = Generator::of(context).next();
   const Dim count = shape.product();

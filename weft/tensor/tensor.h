@@ -280,16 +280,13 @@ class Tensor {
   /// The same values: floats to integers truncate and saturate, NaN gives 0; integers wrap; to bool
   /// is x != 0.
   Tensor cast(DType dtype, CallSite = CallSite::here()) const;
-  /// The same bits as another dtype of equal width; an Error for other widths and to bool.
+  /// The same bits as another dtype. Of another width: the last axis grows or shrinks with it, low
+  /// bits first. An Error to and from bool, and where bits would be left over.
   Tensor bitcast(DType dtype, CallSite = CallSite::here()) const;
-  /// maximum(low).minimum(high), or one of them.
+  /// low where this is less, high where it is more. NaN stays; at a bound the gradient is 1.
   Tensor clamp(const Operand& low, const Operand& high, CallSite = CallSite::here()) const;
-  Tensor clamp_min(const Operand& low, CallSite at = CallSite::here()) const {
-    return maximum(low, at);
-  }
-  Tensor clamp_max(const Operand& high, CallSite at = CallSite::here()) const {
-    return minimum(high, at);
-  }
+  Tensor clamp_min(const Operand& low, CallSite = CallSite::here()) const;
+  Tensor clamp_max(const Operand& high, CallSite = CallSite::here()) const;
   // Every derived elementwise op (relu, exp, gelu, ...) is one row of derived.def.
 #define WEFT_ARGS(...) __VA_ARGS__ __VA_OPT__(, )
 #define WEFT_DERIVED(name, declared, params, doc, ...) \

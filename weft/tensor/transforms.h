@@ -44,4 +44,45 @@ Tensor jacobian(const TensorFunction& f, const Tensor& x, CallSite = CallSite::h
 /// The second derivatives of f, whose result has one element: x's axes twice.
 Tensor hessian(const TensorFunction& f, const Tensor& x, CallSite = CallSite::here());
 
+// ---- functions as one node
+
+/// f(inputs), whose gradients are what `gradient` makes of the inputs, of the results and of the
+/// results' gradients: one for each input, an empty Tensor where there is none. It is traced here,
+/// once, as graph; so it has derivatives itself and may be batched. Tensors that f uses besides
+/// its inputs get nothing. Example, a sign whose gradient passes straight through:
+///   with_gradient(of_one([](Tensor x) { return x.sign(); }),
+///                 [](auto& x, auto& y, auto& up) { return up; }, {x})[0]
+/// Errors: another number of gradients than inputs, or other shapes.
+using GradientFunction =
+    std::function<Tensors(const Tensors& inputs, const Tensors& results, const Tensors& upstream)>;
+Tensors with_gradient(const TensorFunction& f, const GradientFunction& gradient,
+                      const Tensors& inputs, CallSite = CallSite::here());
+
+/// f(inputs), of which nothing but the results is kept for gradients: they compute f again (Chen
+/// et al. 2016). f's kernels are its own: none is shared with what is around it. Random numbers are
+/// drawn once, and are the same both times.
+Tensors checkpoint(const TensorFunction& f, const Tensors& inputs, CallSite = CallSite::here());
+
+/// A function that is traced once for every shape, dtype and device of its arguments; later calls
+/// put their arguments into the trace. Equal to f where f depends on nothing else.
+TensorFunction traced(TensorFunction f);
+
+/// What carried becomes when f goes over the slices of xs along their first axis, and what f gave
+/// besides at every slice, stacked.
+struct ScanResult {
+  Tensors carried, stacked;
+};
+using ScanFunction = std::function<ScanResult(const Tensors& carried, const Tensors& slices)>;
+struct ScanOptions {
+  bool reversed = false;  ///< from the last slice to the first; stacks keep the order of xs
+  int64_t count = 0;      ///< how often, where there are no xs
+};
+/// The body is traced, scheduled and compiled once, however many slices there are: a model of 126
+/// equal layers, their weights stacked, is one layer. Gradients run the body again, from the last
+/// slice to the first; between slices only `carried` is kept. Random numbers in the body are drawn
+/// once for all slices. Errors: xs of different lengths, a symbolic length, a carried tensor that
+/// changes its shape or dtype.
+ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs,
+                const ScanOptions& options = {}, CallSite = CallSite::here());
+
 }  // namespace weft

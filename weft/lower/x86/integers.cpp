@@ -55,6 +55,7 @@ Reg X86Selector::with_constant(NodeRef n) {
 }
 
 Reg X86Selector::integer_op(NodeRef n) {
+  if (const Reg r = integer_pattern(n); r != kNoReg) return r;
   if (const Reg r = with_constant(n); r != kNoReg) return r;
   const Reg a = value(n->src(0));
   const Reg b = n->nsrc > 1 ? value(n->src(1)) : kNoReg;

@@ -1,5 +1,6 @@
 // The state of x86 selection, shared by its files.
 #pragma once
+#include "weft/base/function_ref.h"
 #include "weft/graph/node_map.h"
 #include "weft/lower/x86/emitter.h"
 #include "weft/lower/x86/select.h"
@@ -74,6 +75,12 @@ class X86Selector : X86Emitter {
   /// `r` with the bits above the dtype's as they have to be.
   Reg extended(Reg r, DType dtype);
   Reg wrapped(NodeRef n, Reg r);
+
+  // ---- patterns.cpp: several ops as one instruction
+  Reg integer_pattern(NodeRef n);
+  Vector vector_pattern(NodeRef n);
+  Vector xor_of_three(NodeRef n);
+  Vector part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int width)> make);
 
   // ---- floats.cpp
   Reg float_op(NodeRef n);

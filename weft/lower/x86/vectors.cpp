@@ -290,6 +290,7 @@ Vector X86Selector::vector_value(NodeRef n) {
   if (has_trait(n->op, kBoolResult)) return vector_comparison(n);
   if (n->op == Op::Add && n->src(0)->op == Op::Neg) return difference(n->src(1), n->src(0)->src(0));
   if (n->op == Op::Add && n->src(1)->op == Op::Neg) return difference(n->src(0), n->src(1)->src(0));
+  if (Vector made = vector_pattern(n); !made.parts.empty()) return made;
   if (!vector_form(n->op, n->dtype)) return lane_by_lane(n);
   Vector out{{}, bits(n->dtype), n->lanes};
   auto part = [&](size_t operand, size_t p) {

@@ -10,14 +10,16 @@ Names follow tinygrad's where it has one and PyTorch's otherwise.
 import os
 
 from weft import _core
-from weft._core import (DeviceError, Dim, InternalError, JitError, TinyJit, Variable, __version__,
-                        from_dlpack)
+from weft._core import (ArgumentError, DeviceError, Dim, DTypeError, InternalError, JitError, TinyJit,
+                        Variable, __version__, from_dlpack)
 from weft.tensor import Tensor
 from weft.dtype import DType, dtypes
 from weft.device import Device
 from weft.helpers import Context, GlobalCounters, fetch, getenv
 from weft.function import function
-from weft.transforms import grad, hessian, jacobian, jvp, value_and_grad, vjp, vmap
+from weft.kernels import custom_kernel
+from weft.transforms import (checkpoint, custom_gradient, grad, hessian, jacobian, jvp, scan, value_and_grad,
+                             vjp, vmap)
 
 _core.set_package_folder(os.path.dirname(__file__))
 
@@ -30,7 +32,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'weft' has no attribute '{name}'")
 
 
-__all__ = ["Context", "DType", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
+__all__ = ["ArgumentError", "Context", "DType", "DTypeError", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
            "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
-           "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "value_and_grad",
+           "checkpoint", "custom_gradient", "custom_kernel", "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad",
            "vjp", "vmap"]

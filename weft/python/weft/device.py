@@ -1,7 +1,9 @@
 """Device: which machines there are, and which one new tensors go to."""
+from collections.abc import Iterator
+
 from weft import _core
 
-__all__ = ["Device"]
+__all__ = ["Device", "canonicalize_device", "is_dtype_supported"]
 
 
 class _OpenDevice:
@@ -26,15 +28,32 @@ class _Devices:
     def DEFAULT(self, name: str):
         _core.set_default_device(name)
 
+    @property
+    def default(self) -> _OpenDevice:
+        return self[self.DEFAULT]
+
     def __getitem__(self, name: str) -> _OpenDevice:
         return _OpenDevice(_core.canonical_device(name))
 
-    def canonicalize(self, name: str | None) -> str:
+    def canonicalize(self, device: str | None) -> str:
         """The one spelling of a device's name; the default for None."""
-        return self.DEFAULT if name is None else _core.canonical_device(name)
+        return self.DEFAULT if device is None else _core.canonical_device(device)
 
-    def get_available_devices(self) -> list[str]:
-        return _core.available_devices()
+    def get_available_devices(self) -> Iterator[str]:
+        return iter(_core.available_devices())
 
 
 Device = _Devices()
+
+
+def canonicalize_device(device) -> str | tuple[str, ...]:
+    """Device.canonicalize() of one name or of several."""
+    if isinstance(device, (tuple, list)):
+        names = tuple(Device.canonicalize(name) for name in device)
+        return names[0] if len(names) == 1 else names
+    return Device.canonicalize(device)
+
+
+def is_dtype_supported(dtype, device: str | None = None) -> bool:
+    """Every dtype works on every device."""
+    return True

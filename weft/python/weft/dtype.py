@@ -4,15 +4,39 @@ import math
 from weft import _core
 from weft._core import DType
 
-__all__ = ["DType", "can_lossless_cast", "dtypes", "float_to_bf16", "float_to_fp16", "float_to_fp8",
-           "fp8_to_float", "least_upper_dtype", "least_upper_float", "sum_acc_dtype", "to_dtype", "truncate"]
+__all__ = ["ConstType", "DType", "DTYPES_DICT", "DTypeLike", "INVERSE_DTYPES_DICT", "PyConst", "WeakDType",
+           "can_lossless_cast", "dtypes", "float_to_bf16", "float_to_fp16", "float_to_fp8", "fp8_to_float",
+           "from_storage_scalar", "least_upper_dtype", "least_upper_float", "strong_dtype", "sum_acc_dtype", "to_dtype",
+           "to_storage_scalar", "truncate", "weak_dtype"]
 
 DType.__module__ = "weft"
+
+PyConst = float | int | bool
+ConstType = PyConst
+DTypeLike = str | DType
+
+
+class WeakDType:
+    """The dtype of Python's numbers: with a tensor they take its dtype where their kind allows, alone they are of
+    the default dtype, which is what a WeakDType as an argument means. No tensor has one."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self):
+        return f"dtypes.{self.name}"
+
+    def __reduce__(self):
+        return getattr, (dtypes, self.name)
 
 
 def to_dtype(x) -> DType:
     """The DType that a name, a type of Python's or NumPy's, or a DType stands for."""
-    return _core.dtype_of(x)
+    try:
+        return _core.dtype_of(x.lower() if isinstance(x, str) else x)
+    except TypeError:
+        kind = AttributeError if isinstance(x, str) else TypeError
+        raise kind(f"there is no dtype {x!r}; there are {', '.join(DTYPES_DICT)}") from None
 
 
 class _DTypes(type):
@@ -60,39 +84,54 @@ class dtypes(metaclass=_DTypes):
     fp8e4m3fnuz = to_dtype("float8_e4m3fnuz")
     fp8e5m2fnuz = to_dtype("float8_e5m2fnuz")
 
+    weakint = WeakDType("weakint")
+    weakfloat = WeakDType("weakfloat")
+    weaks = (weakint, weakfloat)
+
     fp8_ocp = (fp8e4m3, fp8e5m2)
     fp8_fnuz = (fp8e4m3fnuz, fp8e5m2fnuz)
     fp8s = fp8_ocp + fp8_fnuz
     floats = (*fp8s, float16, bfloat16, float32, float64)
+    int8s = (uint8, int8)
+    int16s = (uint16, int16)
+    int32s = (uint32, int32)
+    int64s = (uint64, int64)
     uints = (uint8, uint16, uint32, uint64)
     sints = (int8, int16, int32, int64)
     ints = uints + sints
     all = (bool, *ints, *floats)
 
     @staticmethod
-    def is_float(x: DType):
-        return _core.is_float_dtype(x)
+    def is_float(x):
+        return x is dtypes.weakfloat or isinstance(x, DType) and _core.is_float_dtype(x)
 
     @staticmethod
-    def is_int(x: DType):
-        return _core.is_int_dtype(x)
+    def is_int(x):
+        return x is dtypes.weakint or isinstance(x, DType) and _core.is_int_dtype(x)
 
     @staticmethod
-    def is_unsigned(x: DType):
-        return _core.is_unsigned_dtype(x)
+    def is_unsigned(x):
+        return isinstance(x, DType) and _core.is_unsigned_dtype(x)
 
     @staticmethod
-    def is_bool(x: DType):
+    def is_bool(x):
         return x == dtypes.bool
 
     @staticmethod
-    def from_py(x) -> DType:
-        """The dtype of Tensor(x) for Python's numbers and lists of them."""
-        return _core.Tensor(x).dtype
+    def from_py(x):
+        """weakint, weakfloat or bool for Python's numbers; the dtype of Tensor(x) for lists of them."""
+        if isinstance(x, (list, tuple)):
+            return _core.Tensor(x).dtype
+        for kind, found in ((type(True), dtypes.bool), (type(1), dtypes.weakint), (type(1.0), dtypes.weakfloat)):
+            if isinstance(x, kind):
+                return found
+        raise RuntimeError(f"a {type(x).__name__} is no number: {x!r} has no dtype")
 
     @staticmethod
     def finfo(x: DType):
         """(bits of the exponent, bits of the mantissa)."""
+        if not dtypes.is_float(x):
+            raise ValueError(f"{x} is no floating-point dtype")
         mantissa = _core.float_digits(x) - 1
         return x.bitsize - 1 - mantissa, mantissa
 
@@ -105,17 +144,35 @@ class dtypes(metaclass=_DTypes):
         return x.max
 
 
-def least_upper_dtype(*given: DType) -> DType:
-    """The dtype that tensors of these meet in."""
-    found = given[0]
-    for dtype in given[1:]:
+DTYPES_DICT = {name: member for name, member in vars(dtypes).items() if isinstance(member, DType)}
+INVERSE_DTYPES_DICT = {member.name: name for name, member in DTYPES_DICT.items()}
+
+
+def strong_dtype(dtype) -> DType:
+    """The default dtype for a WeakDType, else the dtype itself."""
+    return {dtypes.weakint: dtypes.default_int, dtypes.weakfloat: dtypes.default_float}.get(dtype, dtype)
+
+
+def weak_dtype(dtype):
+    """That of Python's numbers of this kind."""
+    return dtypes.weakfloat if dtypes.is_float(dtype) else dtypes.weakint if dtypes.is_int(dtype) else dtype
+
+
+def least_upper_dtype(*given):
+    """The dtype that tensors of these meet in; a WeakDType counts as one of Python's numbers does."""
+    strong = [dtype for dtype in given if isinstance(dtype, DType)]
+    weak = dtypes.weakfloat if dtypes.weakfloat in given else dtypes.weakint if dtypes.weakint in given else None
+    found = strong[0] if strong else weak
+    for dtype in strong[1:]:
         found = _core.promote(found, dtype)
-    return found
+    if weak is None or not strong or dtypes.is_float(found) or (weak is dtypes.weakint and found != dtypes.bool):
+        return found
+    return weak
 
 
-def least_upper_float(x: DType) -> DType:
+def least_upper_float(x):
     """x where it is a float, else the default float."""
-    return x if _core.is_float_dtype(x) else dtypes.default_float
+    return x if dtypes.is_float(x) else dtypes.weakfloat if x is dtypes.weakint else dtypes.default_float
 
 
 def sum_acc_dtype(x: DType) -> DType:
@@ -125,9 +182,21 @@ def sum_acc_dtype(x: DType) -> DType:
     return least_upper_dtype(x, dtypes.uint32 if _core.is_unsigned_dtype(x) else dtypes.int32)
 
 
-def truncate(x, dtype: DType):
-    """x as an element of dtype holds it."""
-    return _core.Tensor(x, dtype=dtype).item() if math.isfinite(x) else x
+def _truncated(dtype: DType):
+    """A number to what an element of dtype holds of it: integers wrap."""
+    if dtypes.is_float(dtype):
+        return lambda x: _rounded(x, dtype)
+    if dtype == dtypes.bool:
+        return bool
+
+    def wrapped(x):
+        low = int(x) & (2 ** dtype.bitsize - 1)
+        return low - 2 ** dtype.bitsize if low > dtype.max else low
+    return wrapped
+
+
+# truncate[dtypes.int8](300)
+truncate = {dtype: _truncated(dtype) for dtype in dtypes.all}
 
 
 def can_lossless_cast(x: DType, to: DType) -> bool:
@@ -171,3 +240,42 @@ def fp8_to_float(x: int, dtype: DType) -> float:
     if dtype not in dtypes.fp8s:
         raise TypeError(f"{dtype} is no 8-bit float dtype: use one of dtypes.fp8s")
     return _core.Tensor(x, dtype=dtypes.uint8).bitcast(dtype).item()
+
+
+def to_storage_scalar(x, dtype: DType):
+    """The bits of bfloat16 and 8-bit floats as an integer; other numbers as they are."""
+    if dtype == dtypes.bfloat16:
+        return _core.Tensor(x, dtype=dtypes.float64).cast(dtype).bitcast(dtypes.uint16).item()
+    return float_to_fp8(x, dtype) if dtype in dtypes.fp8s else x
+
+
+def from_storage_scalar(x, dtype: DType):
+    """What to_storage_scalar() was given, rounded."""
+    if dtype == dtypes.bfloat16:
+        return _core.Tensor(x, dtype=dtypes.uint16).bitcast(dtype).item()
+    return fp8_to_float(x, dtype) if dtype in dtypes.fp8s else x
+
+
+# ---- NumPy's and PyTorch's names of dtypes, for programs that ask tinygrad for them
+
+def _to_np_dtype(dtype) -> type:
+    """float32 for what NumPy has not."""
+    import numpy
+    strong = strong_dtype(dtype)
+    return numpy.dtype(strong.name if strong.fmt else "float32").type
+
+
+def _from_np_dtype(npdtype) -> DType:
+    import numpy
+    return to_dtype(numpy.dtype(npdtype).name)
+
+
+def _to_torch_dtype(dtype):
+    """Bytes for 8-bit floats."""
+    import torch
+    strong = strong_dtype(dtype)
+    return torch.uint8 if strong in dtypes.fp8s else getattr(torch, strong.name)
+
+
+def _from_torch_dtype(torchdtype) -> DType:
+    return to_dtype(str(torchdtype).removeprefix("torch."))

@@ -1,11 +1,21 @@
-"""Flags, counters, downloads."""
+"""Flags, counters, downloads, and small functions on numbers and lists that programs of tinygrad import."""
 import contextlib
 import functools
 import os
 
 from weft import _core
+from weft.containers import (all_int, all_same, argfix, argsort, cdiv, ceildiv, cmod, dedup, flat_to_grouped, flatten,
+                             fully_flatten, get_child, get_shape, get_single_element, make_tuple, merge_dicts,
+                             next_power2, partition, polyN, prod, round_down, round_up, strides_for_shape, to_tuple,
+                             unwrap)
+from weft.downloads import fetch
+from weft.progress import CI, OSX, WIN, Profiling, Timing, ansilen, ansistrip, colored, temp, tqdm, trange
 
-__all__ = ["Context", "GlobalCounters", "fetch", "getenv"]
+__all__ = ["CI", "Context", "ContextVar", "GlobalCounters", "OSX", "Profiling", "Timing", "WIN", "all_int", "all_same",
+           "ansilen", "ansistrip", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "colored", "dedup", "fetch",
+           "flat_to_grouped", "flatten", "from_mv", "fully_flatten", "get_child", "get_shape", "get_single_element",
+           "getenv", "make_tuple", "merge_dicts", "mv_address", "next_power2", "partition", "polyN", "prod",
+           "round_down", "round_up", "strides_for_shape", "temp", "to_mv", "to_tuple", "tqdm", "trange", "unwrap"]
 
 
 @functools.cache
@@ -14,51 +24,124 @@ def getenv(key: str, default=0):
     return type(default)(os.environ.get(key, default))
 
 
-class _Flag:
-    """How one name of Context() is read and written."""
+class ContextVar:
+    """A named number or text that Context() sets for a block; at first what the environment says."""
+    _all: dict[str, "ContextVar"] = {}
 
-    def __init__(self, get, set):
-        self.get, self.set = get, set
+    def __init__(self, key: str, default_value):
+        if key in ContextVar._all:
+            raise RuntimeError(f"there is a ContextVar {key} already")
+        ContextVar._all[key] = self
+        self.key = key
+        self._given = getenv(key, default_value)
+
+    @property
+    def value(self):
+        return self._given
+
+    @value.setter
+    def value(self, value):
+        self._given = value
+
+    def __bool__(self):
+        return bool(self.value)
+
+    def __eq__(self, other):
+        return self.value == other
+
+    def __lt__(self, other):
+        return self.value < other
+
+    def __le__(self, other):
+        return self.value <= other
+
+    def __gt__(self, other):
+        return self.value > other
+
+    def __ge__(self, other):
+        return self.value >= other
+
+    def __hash__(self):
+        return hash(self.key)
+
+    def __int__(self):
+        return int(self.value)
+
+    def __repr__(self):
+        return f"ContextVar({self.key}={self.value})"
+
+    def __reduce__(self):
+        return _context_var, (self.key, self.value)
+
+
+def _context_var(key: str, value) -> ContextVar:
+    """A pickled one: the one of that name here."""
+    return ContextVar._all[key] if key in ContextVar._all else ContextVar(key, value)
+
+
+class _Bound(ContextVar):
+    """One that weft itself reads."""
+
+    def __init__(self, key: str, get, set):
+        ContextVar._all[key] = self
+        self.key, self.get, self.set = key, get, set
+
+    @property
+    def value(self):
+        return self.get()
+
+    @value.setter
+    def value(self, value):
+        self.set(value)
 
 
 def _option(name: str, kind=int):
-    return _Flag(lambda: kind(_core.option(name)),
-                 lambda value: _core.set_option(name, str(kind(value))))
+    return _Bound(name, lambda: kind(_core.option(name)),
+                  lambda value: _core.set_option(name, str(kind(value))))
 
 
-def _default_float():
-    def set(value):
-        _core.set_default_float(value if isinstance(value, _core.DType) else str(value).lower())
-    return _Flag(lambda: _core.default_float(), set)
+def _default_dtype(name: str, get, set):
+    def read(value):
+        set(value if isinstance(value, _core.DType) else str(value).lower())
+    return _Bound(name, get, read)
 
 
 # Names of tinygrad's that weft has a meaning for, and weft's own options.
-_FLAGS = {
-    "TRAINING": _Flag(lambda: int(_core.is_training()), lambda value: _core.set_training(bool(value))),
-    "DEBUG": _option("DEBUG"),
-    "JIT": _Flag(lambda: int(_core.option("JIT")), lambda value: _core.set_option("JIT", str(int(bool(value))))),
-    "DEV": _Flag(_core.default_device, _core.set_default_device),
-    "DETERMINISTIC": _option("DETERMINISTIC"),
-    "DEFAULT_FLOAT": _default_float(),
-}
+_Bound("TRAINING", lambda: int(_core.is_training()), lambda value: _core.set_training(bool(value)))
+_Bound("JIT", lambda: int(_core.option("JIT")), lambda value: _core.set_option("JIT", str(int(bool(value)))))
+_Bound("DEV", _core.default_device, _core.set_default_device)
+_option("DEBUG")
+_option("DETERMINISTIC")
+_default_dtype("DEFAULT_FLOAT", _core.default_float, _core.set_default_float)
+_default_dtype("DEFAULT_INT", _core.default_int, _core.set_default_int)
 # Names of tinygrad's that say how its compiler should work: taken, and without effect here.
-_IGNORED = frozenset("""
-    NO_COLOR TRACEMETA PROFILE VIZ TRACK_MATCH_STATS DEBUG_RANGEIFY SPEC CHECK_OOB VALIDATE_WITH_CPU BEAM NOOPT
-    IGNORE_BEAM_CACHE TC TC_SELECT TC_OPT NOLOCALS SPLIT_REDUCEOP WINO TRANSCENDENTAL DISABLE_FAST_IDIV PCONTIG
-    FUSE_OPTIM USE_ATOMICS MAX_KERNEL_BUFFERS ALLOW_TF32 TUPLE_ORDER IMAGE FLOAT16 OPENPILOT_HACKS DEFAULT_INT
-    EMULATED_DTYPES DISALLOW_BROADCAST JIT_BATCH_SIZE CAPTURING NO_MEMORY_PLANNER LRU RING ALL2ALL ALLREDUCE_CAST
-    ALLOW_DEVICE_USAGE MAX_BUFFER_SIZE NUM_CPU_THREADS NULL_ALLOW_COPYOUT CACHELEVEL CCACHE SCACHE PARALLEL
-    """.split())
+for _name in """
+    NO_COLOR TRACEMETA PROFILE VIZ TRACK_MATCH_STATS DEBUG_RANGEIFY SPEC CHECK_OOB IGNORE_OOB VALIDATE_WITH_CPU BEAM
+    NOOPT IGNORE_BEAM_CACHE TC USE_TC TC_SELECT TC_OPT NOLOCALS SPLIT_REDUCEOP WINO TRANSCENDENTAL DISABLE_FAST_IDIV
+    PCONTIG FUSE_OPTIM USE_ATOMICS MAX_KERNEL_BUFFERS ALLOW_TF32 TUPLE_ORDER IMAGE FLOAT16 OPENPILOT_HACKS
+    DISALLOW_BROADCAST JIT_BATCH_SIZE CAPTURING NO_MEMORY_PLANNER LRU RING ALL2ALL ALLREDUCE_CAST ALLOW_DEVICE_USAGE
+    MAX_BUFFER_SIZE NUM_CPU_THREADS NULL_ALLOW_COPYOUT CACHELEVEL CCACHE SCACHE PARALLEL REWRITE_STACK_LIMIT
+    CAPTURE_PROCESS_REPLAY FUSE_ARANGE
+    """.split():
+    ContextVar(_name, 0)
+ContextVar("EMULATED_DTYPES", "")
+
+
+def __getattr__(name: str):
+    """weft.helpers.DEBUG and the like."""
+    if name in ContextVar._all:
+        return ContextVar._all[name]
+    raise AttributeError(f"module 'weft.helpers' has no attribute '{name}'")
 
 
 class Context(contextlib.ContextDecorator):
     """with Context(DEBUG=2, TRAINING=1): flags that hold inside; also a decorator."""
 
-    def __init__(self, **flags):
-        unknown = sorted(flags.keys() - _FLAGS.keys() - _IGNORED)
+    def __init__(self, **kwargs):
+        unknown = sorted(kwargs.keys() - ContextVar._all.keys())
         if unknown:
-            raise KeyError(f"Context() knows no {', '.join(unknown)}; it has {', '.join(sorted(_FLAGS))}")
-        self.flags = {name: value for name, value in flags.items() if name in _FLAGS}
+            raise KeyError(f"Context() knows no {', '.join(unknown)}; make it with ContextVar(name, default)")
+        self.flags = kwargs
         self.outer = []
 
     def __enter__(self):
@@ -66,8 +149,8 @@ class Context(contextlib.ContextDecorator):
         self.outer.append(outer)
         try:
             for name, value in self.flags.items():
-                before = _FLAGS[name].get()
-                _FLAGS[name].set(value)
+                before = ContextVar._all[name].value
+                ContextVar._all[name].value = value
                 outer[name] = before
         except BaseException:
             self.__exit__()
@@ -76,7 +159,7 @@ class Context(contextlib.ContextDecorator):
 
     def __exit__(self, *exception):
         for name, value in self.outer.pop().items():
-            _FLAGS[name].set(value)
+            ContextVar._all[name].value = value
 
 
 class _Counters:
@@ -84,6 +167,10 @@ class _Counters:
     _NAMES = {"global_ops": "flops", "global_mem": "bytes", "kernel_count": "kernels",
               "time_sum_s": "seconds", "mem_used": "memory_live", "mem_peak": "memory_peak",
               "compile_time_s": "compile_seconds"}
+
+    @property
+    def mem_used_per_device(self) -> dict[str, int]:
+        return {_core.default_device(): self.mem_used}
 
     def __getattr__(self, name: str):
         if name not in self._NAMES:
@@ -100,48 +187,22 @@ class _Counters:
 GlobalCounters = _Counters()
 
 
-def _download_folder(subdir: str | None):
-    import pathlib
-    base = _core.option("CACHE_DIR")
-    root = pathlib.Path(base) if base else pathlib.Path(
-        os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weft"
-    return root / "downloads" / (subdir or "")
+# ---- memory of Python's objects, for Tensor.from_blob() and foreign functions
+
+def mv_address(mv: memoryview) -> int:
+    """Where a writable buffer's bytes are."""
+    import ctypes
+    return ctypes.addressof(ctypes.c_char.from_buffer(mv))
 
 
-def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, headers=None,
-          allow_caching: bool = True):
-    """The path of a downloaded file; downloaded once. A path or file:// URL is itself."""
-    import hashlib
-    import pathlib
-    if url.startswith(("/", ".")):
-        return pathlib.Path(url)
-    if name is not None and "/" in str(name):
-        target = pathlib.Path(name)
-    else:
-        digest = hashlib.sha256(url.encode()).hexdigest()[:32]
-        target = _download_folder(subdir) / (name or digest + ("-gunzip" if gunzip else ""))
-    if not target.is_file() or not allow_caching:
-        _download(url, target, gunzip, headers or {})
-    return target
+def to_mv(ptr: int, sz: int) -> memoryview:
+    """The sz bytes at an address."""
+    import ctypes
+    return memoryview((ctypes.c_char * sz).from_address(ptr)).cast("B")
 
 
-def _download(url: str, target, gunzip: bool, headers: dict):
-    import gzip
-    import shutil
-    import tempfile
-    import urllib.request
-    target.parent.mkdir(parents=True, exist_ok=True)
-    request = urllib.request.Request(url, headers={"User-Agent": "weft", **headers})
-    with urllib.request.urlopen(request, timeout=30) as response:
-        content = gzip.GzipFile(fileobj=response) if gunzip else response
-        # Renamed only when whole: an interrupted download leaves nothing behind that looks complete.
-        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as part:
-            try:
-                shutil.copyfileobj(content, part)
-                part.close()
-                if not gunzip and response.length not in (None, 0):
-                    raise RuntimeError(f"{url} ended {response.length} bytes early")
-                os.replace(part.name, target)
-            except BaseException:
-                os.unlink(part.name)
-                raise
+def from_mv(mv: memoryview, to_type=None):
+    """A ctypes array over a writable buffer."""
+    import ctypes
+    kind = to_type or ctypes.c_char
+    return (kind * (mv.nbytes // ctypes.sizeof(kind))).from_buffer(mv)

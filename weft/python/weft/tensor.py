@@ -6,6 +6,7 @@ import operator
 
 from weft import _core
 from weft._core import Tensor
+from weft.device import canonicalize_device
 
 __all__ = ["Tensor"]
 
@@ -37,11 +38,23 @@ class no_grad(contextlib.ContextDecorator):
         pass
 
 
-def sequential(self: Tensor, layers) -> Tensor:
-    """layers[-1](...layers[1](layers[0](self)))."""
-    for layer in layers:
+def sequential(self: Tensor, ll) -> Tensor:
+    """ll[-1](...ll[1](ll[0](self)))."""
+    for layer in ll:
         self = layer(self)
     return self
+
+
+def fs_store(self: Tensor) -> Tensor:
+    """nn.state.fs_store() of this."""
+    from weft.nn import state
+    return state.fs_store(self)
+
+
+def fs_load(self: Tensor, size: int) -> Tensor:
+    """nn.state.fs_load() of this hash."""
+    from weft.nn import state
+    return state.fs_load(self, size)
 
 
 def from_url(url: str, gunzip: bool = False, **placement) -> Tensor:
@@ -51,13 +64,90 @@ def from_url(url: str, gunzip: bool = False, **placement) -> Tensor:
 
 
 def to_(self: Tensor, device: str | None) -> Tensor:
-    """Moves this tensor itself."""
-    return self.replace(self.to(device))
+    """Moves this tensor itself; a leaf stays one."""
+    return _moved(self, self.to(device))
 
 
-def const_like(self: Tensor, value) -> Tensor:
+def _moved(self: Tensor, there: Tensor) -> Tensor:
+    if there.device == self.device or not self.is_realized:
+        return self.replace(there)
+    asked = self.requires_grad
+    self.replace(there.realize())
+    self.requires_grad = asked
+    return self
+
+
+def const(b, dtype=None) -> Tensor:
+    """A number that takes no memory."""
+    return Tensor.full((), b, dtype=dtype, buffer=False)
+
+
+def const_like(self: Tensor, b, dtype=None) -> Tensor:
     """A constant of this one's shape and dtype that takes no memory."""
-    return self.full_like(value, buffer=False)
+    return self.full_like(b, dtype=dtype, buffer=False)
+
+
+def invalids(*shape, **kwargs) -> Tensor:
+    """Elements that nobody may read: empty()."""
+    return Tensor.empty(*shape, **kwargs)
+
+
+def ufix(self: Tensor, x) -> Tensor:
+    """x as a Tensor that an operation with this one would make of it."""
+    if isinstance(x, Tensor):
+        return x
+    met = _core.promote(self.dtype, Tensor(x).dtype) if isinstance(x, float) and not self.is_floating_point() else \
+        self.dtype
+    return Tensor.const(x, met if not isinstance(x, bool) or met == _core.dtype_of("bool") else self.dtype)
+
+
+def threefry(self: Tensor, seed: Tensor) -> Tensor:
+    """uint64: threefry2x32-20 of this counter under a key, both uint64 of two words, the low one first."""
+    def words(x: Tensor):
+        return x.cast("uint32"), (x >> 32).cast("uint32")
+    low, high = Tensor.threefry2x32(*words(seed), *words(self))
+    return low.cast("uint64") | high.cast("uint64") << 32
+
+
+# ---- tinygrad's forms for images, which here need none
+
+def image_dot(self: Tensor, w: Tensor, dtype=None) -> Tensor:
+    """dot()."""
+    return self.dot(w, dtype=dtype)
+
+
+def image_conv2d(self: Tensor, weight: Tensor, bias: Tensor | None = None, groups=1, stride=1, dilation=1, padding=0,
+                 dtype=None) -> Tensor:
+    """conv2d()."""
+    return self.conv2d(weight, bias, groups, stride, dilation, padding, dtype)
+
+
+# ---- several devices
+
+def shard(self: Tensor, devices: tuple[str, ...], axis: int | None = None) -> Tensor:
+    """This on devices of one machine that share memory, where a tensor is kept whole: with the same values on all
+    of them (axis None), or split into equal parts along an axis, all results are the same."""
+    names = canonicalize_device(tuple(devices))
+    if isinstance(names, str):
+        names = (names,)
+    kinds = {name.partition(":")[0] for name in names}
+    if kinds != {"CPU"}:
+        raise ValueError(f"shard: {', '.join(names)} share no memory, and a tensor is not distributed over them; put "
+                         "it on one device with to()")
+    if axis is not None and int(self.shape[axis]) % len(names):
+        raise _core.ArgumentError(f"[shard] axis {axis} of shape {self.shape} cannot be split into {len(names)} equal "
+                                  "parts")
+    return self.to(names)
+
+
+def shard_(self: Tensor, devices: tuple[str, ...], axis: int | None = None) -> Tensor:
+    """shard() of this tensor itself."""
+    return _moved(self, self.shard(devices, axis))
+
+
+def shard_like(self: Tensor, y: Tensor) -> Tensor:
+    """On y's devices."""
+    return self.to(y.device)
 
 
 def usum(self: Tensor, *others) -> Tensor:
@@ -85,15 +175,30 @@ def unpickled(data: bytes, dtype, shape, requires_grad) -> Tensor:
     return _core.tensor_of_bytes(data, dtype, shape, requires_grad)
 
 
-Tensor.train = train
-Tensor.no_grad = no_grad
-Tensor.sequential = sequential
-Tensor.to_ = to_
-Tensor.const_like = const_like
-Tensor.usum = usum
-Tensor.uprod = uprod
-Tensor.contiguous_backward = contiguous_backward
-Tensor.max_shape = property(max_shape)
-Tensor.max_numel = property(lambda self: math.prod(self.max_shape), doc="Elements of max_shape.")
-Tensor.from_url = staticmethod(from_url)
-Tensor.from_dlpack = staticmethod(_core.from_dlpack)
+_MEMBERS = {
+    "train": train,
+    "no_grad": no_grad,
+    "sequential": sequential,
+    "to_": to_,
+    "const": staticmethod(const),
+    "const_like": const_like,
+    "invalids": staticmethod(invalids),
+    "ufix": ufix,
+    "threefry": threefry,
+    "image_dot": image_dot,
+    "image_conv2d": image_conv2d,
+    "shard": shard,
+    "shard_": shard_,
+    "shard_like": shard_like,
+    "usum": usum,
+    "uprod": uprod,
+    "contiguous_backward": contiguous_backward,
+    "max_shape": property(max_shape),
+    "max_numel": property(lambda self: math.prod(self.max_shape), doc="Elements of max_shape."),
+    "fs_store": fs_store,
+    "fs_load": fs_load,
+    "from_url": staticmethod(from_url),
+    "from_dlpack": staticmethod(_core.from_dlpack),
+}
+for _name, _member in _MEMBERS.items():
+    setattr(Tensor, _name, _member)

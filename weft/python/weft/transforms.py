@@ -8,7 +8,30 @@ values, so item(), numpy() and the like are errors inside it.
 """
 from weft import _core
 
-__all__ = ["grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = ["checkpoint", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad",
+           "vjp", "vmap"]
+
+
+def _flatten(tree, leaves):
+    """Appends the tensors of nested tuples, lists and dicts; gives their structure."""
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        return {key: _flatten(tree[key], leaves) for key in tree}
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(_flatten(part, leaves) for part in tree)
+    leaves.append(tree)
+    return len(leaves) - 1
+
+
+def _unflatten(structure, leaves):
+    if structure is None:
+        return None
+    if isinstance(structure, dict):
+        return {key: _unflatten(part, leaves) for key, part in structure.items()}
+    if isinstance(structure, (tuple, list)):
+        return type(structure)(_unflatten(part, leaves) for part in structure)
+    return leaves[structure]
 
 
 def _listed(results):
@@ -92,3 +115,60 @@ def jacobian(f):
 def hessian(f):
     """The function that gives the second derivatives of f, whose result has one element."""
     return lambda x: _core.hessian(lambda inputs: [f(inputs[0])], x)
+
+
+def scan(f, init, xs=None, length=None, reverse=False):
+    """f over the slices of xs along their first axis: carried, y = f(carried, x). Gives the last of what is
+    carried, and the ys stacked.
+
+        def layer(h, p):
+            return (h @ p["w"] + p["b"]).tanh(), None
+        h, _ = scan(layer, h, {"w": stacked_weights, "b": stacked_biases})
+
+    init, xs and what f gives are tensors, or tuples, lists and dicts of them. The body is traced and compiled
+    once, however many slices there are; gradients keep only what is carried between slices. Without xs,
+    length says how often. reverse goes from the last slice to the first.
+    """
+    carried, slices = [], []
+    carried_form, slices_form = _flatten(init, carried), _flatten(xs, slices)
+    outs_form = []
+
+    def body(state, parts):
+        made, y = f(_unflatten(carried_form, state), _unflatten(slices_form, parts))
+        following, outs = [], []
+        if _flatten(made, following) != carried_form:
+            raise ValueError("scan: what is carried changes its structure")
+        outs_form[:] = [_flatten(y, outs)]
+        return following, outs
+    last, stacked = _core.scan(body, carried, slices, reverse, length or 0)
+    return _unflatten(carried_form, last), _unflatten(outs_form[0], stacked)
+
+
+def checkpoint(f):
+    """f, of which only results are kept for gradients: they compute what is inside again."""
+    def kept(*args, **kwargs):
+        traced = _Traced(f, kwargs)
+        results = _core.checkpoint(traced, list(args))
+        return traced.form(results)
+    return kept
+
+
+def custom_gradient(gradient):
+    """Decorator: gradient(inputs, results, upstream) gives a gradient, or None, for each argument.
+
+        @custom_gradient(lambda x, y, up: [up[0]])
+        def straight_through(x): return x.sign()
+
+    The rule is traced where the function is called: it has derivatives itself and may be batched. Tensors
+    that the function uses besides its arguments get no gradient.
+    """
+    def decorate(f):
+        def with_rule(*args, **kwargs):
+            traced = _Traced(f, kwargs)
+
+            def rule(inputs, results, upstream):
+                return list(_listed(gradient(inputs, results, upstream))[0])
+            results = _core.with_gradient(traced, rule, list(args))
+            return traced.form(results)
+        return with_rule
+    return decorate

@@ -80,7 +80,9 @@ class Conv2d:
                  dilation=1, groups=1, bias=True):
         self.kernel_size = _pair(kernel_size)
         self.stride, self.dilation, self.groups = stride, dilation, groups
-        self.padding = self._same(stride, dilation) if isinstance(padding, str) and padding.lower() == "same" else padding
+        if isinstance(padding, str) and padding.lower() != "same":
+            raise ValueError(f"padding={padding!r}: use numbers, or \"same\"")
+        self.padding = self._same(stride, dilation) if isinstance(padding, str) else padding
         bound = 1 / math.sqrt(in_channels // groups * math.prod(self.kernel_size))
         self.weight = _uniform(bound, out_channels, in_channels // groups, *self.kernel_size)
         self.bias = _uniform(bound, out_channels) if bias else None
@@ -88,7 +90,7 @@ class Conv2d:
     def _same(self, stride, dilation) -> list[int]:
         if any(s != 1 for s in _pair(stride, len(self.kernel_size))):
             raise ValueError('padding="same" needs stride 1')
-        amounts = []
+        amounts: list[int] = []
         for d, k in zip(_pair(dilation, len(self.kernel_size)), self.kernel_size):
             amounts = [d * (k - 1) // 2, d * (k - 1) - d * (k - 1) // 2] + amounts
         return amounts

@@ -4,7 +4,7 @@ import pathlib
 
 from weft import Tensor, _core
 
-__all__ = ["mnist"]
+__all__ = ["cifar", "mnist"]
 
 # Where Debian's dataset-fashion-mnist puts it.
 _FASHION_FOLDER = "/usr/share/datasets/fashion-mnist"
@@ -21,6 +21,29 @@ def mnist(device=None, fashion: bool = False, folder=None):
     for i in (0, 2):
         arrays[i] = arrays[i].reshape(-1, 1, 28, 28)
     return tuple(arrays)
+
+
+def cifar(device=None, folder=None):
+    """(X_train, Y_train, X_test, Y_test): CIFAR-10's uint8 images (n, 3, 32, 32) and labels (n,). From the binary
+    version in `folder` (data_batch_1.bin ...) where it is given, else downloaded once."""
+    root = pathlib.Path(folder) if folder else _cifar_folder()
+    train = Tensor.cat(*[_cifar_part(root / f"data_batch_{i}.bin", device) for i in range(1, 6)])
+    test = _cifar_part(root / "test_batch.bin", device)
+    return tuple(part for rows in (train, test) for part in (rows[:, 1:].reshape(-1, 3, 32, 32), rows[:, 0]))
+
+
+def _cifar_folder() -> pathlib.Path:
+    from weft.helpers import fetch
+    return fetch("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", gunzip=True,
+                 extract=True) / "cifar-10-batches-bin"
+
+
+def _cifar_part(path: pathlib.Path, device) -> Tensor:
+    """Rows of a label and 3 * 32 * 32 bytes of an image."""
+    rows = Tensor(path, device=device)
+    if rows.numel() % 3073:
+        raise ValueError(f"{path} has {rows.numel()} bytes, which are no rows of 3073")
+    return rows.reshape(-1, 3073)
 
 
 def _file(name: str, fashion: bool, folder) -> str:

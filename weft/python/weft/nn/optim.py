@@ -6,7 +6,7 @@ __all__ = ["Adagrad", "Adam", "AdamW", "LAMB", "LARS", "Muon", "Optimizer", "Opt
 
 def _trained(params) -> list[Tensor]:
     """Those that may be trained, each once; they become leaves."""
-    found = []
+    found: list[Tensor] = []
     for p in params:
         if p.requires_grad is False or not dtypes.is_float(p.dtype) or any(p.is_(q) for q in found):
             continue
@@ -34,6 +34,9 @@ class Optimizer:
     @lr.setter
     def lr(self, value):
         self._lr.assign(value)
+
+    def _slot(self, name: str) -> list[Tensor]:
+        return [self.state[f"{name}.{i}"] for i in range(len(self.params)) if f"{name}.{i}" in self.state]
 
     def zero_grad(self):
         """Forgets the gradients; backward() adds to them."""
@@ -72,7 +75,35 @@ class OptimizerGroup(Optimizer):
         return [x for o in self.optimizers for x in o.schedule_step()]
 
 
-class SGD(Optimizer):
+class _WithMomentum(Optimizer):
+    @property
+    def b(self) -> list[Tensor]:
+        """The momenta, in the order of params."""
+        return self._slot("velocity")
+
+
+class _WithMoments(Optimizer):
+    @property
+    def m(self) -> list[Tensor]:
+        """Running means of gradients, in the order of params."""
+        return self._slot("m")
+
+    @property
+    def v(self) -> list[Tensor]:
+        """Running means of their squares."""
+        return self._slot("v")
+
+    @property
+    def b1_t(self) -> Tensor:
+        """b1 to the power of the number of steps."""
+        return self.state["beta1_power"]
+
+    @property
+    def b2_t(self) -> Tensor:
+        return self.state["beta2_power"]
+
+
+class SGD(_WithMomentum):
     """v = momentum * v + g; p -= lr * v, or with nesterov lr * (g + momentum * v), for g = gradient +
     weight_decay * p. classic: lr goes into v, so that a change of lr comes in slowly."""
 
@@ -82,7 +113,7 @@ class SGD(Optimizer):
                          nesterov=nesterov, classic=classic)
 
 
-class LARS(Optimizer):
+class LARS(_WithMomentum):
     """SGD whose every layer moves in proportion to its own norm. You, Gitman and Ginsburg 2017."""
 
     def __init__(self, params, lr=0.001, momentum=0.9, weight_decay=1e-4, ns_steps=0, ns_coefficients=None,
@@ -93,7 +124,7 @@ class LARS(Optimizer):
                          nesterov=nesterov, classic=classic, decoupled=not pre_wd, trust=tcoef)
 
 
-class Muon(Optimizer):
+class Muon(_WithMomentum):
     """The momentum, orthogonalised by newton_schulz(): for the weights of hidden layers. Jordan et al. 2024."""
 
     def __init__(self, params, lr=0.001, momentum=0.95, weight_decay=0.1, ns_steps=5,
@@ -119,7 +150,7 @@ class Adagrad(Optimizer):
                          weight_decay=weight_decay)
 
 
-class AdamW(Optimizer):
+class AdamW(_WithMoments):
     """Adam with decay of the parameter itself. Loshchilov and Hutter 2019."""
 
     def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.01, device=None,
@@ -128,7 +159,7 @@ class AdamW(Optimizer):
                          decoupled=True)
 
 
-class Adam(Optimizer):
+class Adam(_WithMoments):
     """Kingma and Ba 2015."""
 
     def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, device=None, fused=False):
@@ -136,7 +167,7 @@ class Adam(Optimizer):
                          decoupled=False)
 
 
-class LAMB(Optimizer):
+class LAMB(_WithMoments):
     """AdamW whose every layer moves in proportion to its own norm (adam=True: plain AdamW). You et al. 2020."""
 
     def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-6, weight_decay=0.0, adam=False,

@@ -1,11 +1,14 @@
 """A model's tensors by name, and files of them."""
+import json
 import os
 from collections import OrderedDict
 
-from weft import Tensor, _core
+from weft import Tensor, _core, dtypes
+from weft.nn.archives import TensorIO, accept_filename, tar_extract, zip_extract
+from weft.nn.torch_files import torch_load
 
-__all__ = ["get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata",
-           "safe_save"]
+__all__ = ["TensorIO", "fs_load", "fs_store", "get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata",
+           "safe_save", "tar_extract", "torch_load", "zip_extract"]
 
 
 def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tensor]:
@@ -51,8 +54,8 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
         problems += [f"unexpected: {name}" for name in state_dict if name not in own]
     both = [name for name in own if name in state_dict]
     values = {name: _fitting(state_dict[name], own[name]) for name in both}
-    problems += [f"{name}: {tuple(state_dict[name].shape)} does not fit {tuple(own[name].shape)}"
-                 for name in both if values[name] is None]
+    problems += [f"Shape mismatch in layer `{name}`: Expected shape {tuple(own[name].shape)}, but found "
+                 f"{tuple(state_dict[name].shape)} in state dict." for name in both if values[name] is None]
     if problems:
         raise ValueError("load_state_dict: " + "; ".join(problems))
     for name in both:
@@ -72,17 +75,83 @@ def _fitting(value: Tensor, into: Tensor):
     return value.reshape(into.shape) if {value.shape, into.shape} == {(), (1,)} else None
 
 
-def safe_load(fn: str | os.PathLike) -> dict[str, Tensor]:
-    """The tensors of a safetensors file (or index, or directory), mapped: read when used."""
-    return _core.load_safetensors(os.fspath(fn))
+# https://github.com/huggingface/safetensors#format
+_SAFE_DTYPES = {"BOOL": dtypes.bool, "I8": dtypes.int8, "U8": dtypes.uint8, "I16": dtypes.int16, "U16": dtypes.uint16,
+                "I32": dtypes.int32, "U32": dtypes.uint32, "I64": dtypes.int64, "U64": dtypes.uint64,
+                "F16": dtypes.float16, "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64,
+                "F8_E4M3": dtypes.fp8e4m3, "F8_E5M2": dtypes.fp8e5m2}
 
 
-def safe_load_metadata(fn: str | os.PathLike) -> dict[str, str]:
-    """What a safetensors file says about itself."""
-    return _core.safetensors_metadata(os.fspath(fn))
+def safe_load(fn: Tensor | str | os.PathLike) -> dict[str, Tensor]:
+    """The tensors of a safetensors file (or index, or directory), mapped: read when used. Or of a file's bytes."""
+    if not isinstance(fn, Tensor):
+        return _core.load_safetensors(os.fspath(fn))
+    t, start, header = safe_load_metadata(fn)
+    return {name: _safe_tensor(t, start, name, entry) for name, entry in header.items() if name != "__metadata__"}
+
+
+def _safe_tensor(t: Tensor, start: int, name: str, entry) -> Tensor:
+    try:
+        dtype, shape, (begin, end) = _SAFE_DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        strides = [1] * len(shape)
+        for i in reversed(range(len(shape) - 1)):
+            strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+        return _core.elements_in(t, start + begin, start + end, dtype, shape, strides)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(f"safe_load: the header says nonsense about {name!r}: {error}") from error
+
+
+@accept_filename
+def safe_load_metadata(t: Tensor) -> tuple[Tensor, int, dict]:
+    """(the file's bytes, where the tensors' data starts in them, the header: names, dtypes, shapes, offsets, and
+    "__metadata__", what the file says about itself)."""
+    with TensorIO(t) as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > t.numel() - 8:
+            raise ValueError(f"safe_load: a header of {size} bytes in a file of {t.numel()}")
+        try:
+            header = json.loads(file.read(size))
+        except ValueError as error:
+            raise ValueError(f"safe_load: the header is no JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise ValueError("safe_load: the header is no object")
+    return t, 8 + size, header
 
 
 def safe_save(tensors: dict[str, Tensor], fn: str | os.PathLike, metadata: dict | None = None):
     """Realizes all tensors together and replaces the file atomically."""
     _core.save_safetensors(dict(tensors), os.fspath(fn),
                            {str(k): str(v) for k, v in (metadata or {}).items()})
+
+
+# ---- contents by their hash
+
+def _stored(digest: bytes):
+    """Where contents of this hash lie: in a folder of this machine."""
+    import pathlib
+    root = _core.option("CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(root) / "weft" / "contents" / digest.hex()
+
+
+def fs_store(t: Tensor) -> Tensor:
+    """Keeps a tensor's bytes; 16 bytes that fs_load() finds them by, their Tensor.hash()."""
+    data = t.contiguous().bitcast(dtypes.uint8).flatten()
+    digest = data.hash().realize()
+    path = _stored(bytes(digest.data()))
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_bytes(data.data())
+        part.replace(path)
+    return digest
+
+
+def fs_load(t: Tensor, size: int) -> Tensor:
+    """The first `size` bytes of what fs_store() kept under these 16 bytes."""
+    path = _stored(bytes(t.data()))
+    if not path.is_file():
+        raise FileNotFoundError(f"no contents are stored as {path.name}")
+    found = Tensor(path)
+    if size > found.numel():
+        raise ValueError(f"{size} bytes of contents that have {found.numel()}")
+    return found[:size]

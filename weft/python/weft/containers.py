@@ -1,0 +1,161 @@
+"""Small functions on numbers and lists, by tinygrad's names: of these, only what programs import."""
+import functools
+import itertools
+import operator
+
+__all__ = ["all_int", "all_same", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "dedup", "flat_to_grouped", "flatten",
+           "fully_flatten", "get_child", "get_shape", "get_single_element", "make_tuple", "merge_dicts", "next_power2",
+           "partition", "polyN", "prod", "round_down", "round_up", "strides_for_shape", "to_tuple", "unwrap"]
+
+
+def prod(x):
+    """The product; 1 of nothing. Unlike math.prod also of sizes that are no numbers."""
+    return functools.reduce(operator.mul, x, 1)
+
+
+def argfix(*x) -> tuple:
+    """f(2, 3) and f((2, 3)) as (2, 3)."""
+    if not x or not isinstance(x[0], (tuple, list)):
+        return x
+    if len(x) > 1:
+        raise ValueError(f"one list, or members one by one, not {x}")
+    return tuple(x[0])
+
+
+# ---- lists
+
+def argsort(x):
+    """The positions that put x in order, as a list or tuple as x is."""
+    return type(x)(i for i, _ in sorted(enumerate(x), key=operator.itemgetter(1)))
+
+
+def dedup(x) -> list:
+    """Each member once, where it came first."""
+    return list(dict.fromkeys(x))
+
+
+def all_same(items) -> bool:
+    return all(item == items[0] for item in items)
+
+
+def all_int(t) -> bool:
+    return all(isinstance(member, int) for member in t)
+
+
+def flatten(l) -> list:
+    """One level less of lists."""
+    return list(itertools.chain.from_iterable(l))
+
+
+def fully_flatten(l) -> list:
+    """No lists in lists; an array's elements too."""
+    if isinstance(l, (str, bytes)) or not hasattr(l, "__len__") or not hasattr(l, "__getitem__"):
+        return [l]
+    if getattr(l, "shape", None) == ():
+        return [l[()]]
+    return flatten(fully_flatten(member) for member in l)
+
+
+def get_shape(x) -> tuple[int, ...]:
+    """The shape of nested lists; a ValueError where their lengths differ."""
+    if isinstance(x, str) or not hasattr(x, "__len__") or getattr(x, "shape", None) == ():
+        return ()
+    inner = [get_shape(member) for member in x]
+    if not all_same(inner):
+        raise ValueError(f"inhomogeneous shape from {x}")
+    return (len(inner), *(inner[0] if inner else ()))
+
+
+def partition(itr, fxn) -> tuple[list, list]:
+    """Those that fxn holds for, and the others."""
+    parts: tuple[list, list] = ([], [])
+    for member in itr:
+        parts[0 if fxn(member) else 1].append(member)
+    return parts
+
+
+def merge_dicts(ds) -> dict:
+    """All entries; a RuntimeError where two differ."""
+    merged: dict = {}
+    for key, value in (entry for d in ds for entry in d.items()):
+        if key in merged and merged[key] != value:
+            raise RuntimeError(f"{key} is {merged[key]} and {value}")
+        merged[key] = value
+    return merged
+
+
+def make_tuple(x, cnt: int) -> tuple:
+    """A number cnt times, or a list as a tuple."""
+    return (x,) * cnt if isinstance(x, int) else tuple(x)
+
+
+def to_tuple(x) -> tuple:
+    return x if isinstance(x, tuple) else (x,)
+
+
+def unwrap(x):
+    """x, which is not None."""
+    if x is None:
+        raise AssertionError("a value is wanted, not None")
+    return x
+
+
+def get_single_element(x):
+    if len(x) != 1:
+        raise AssertionError(f"{x} must have one element")
+    return x[0]
+
+
+def get_child(obj, key: str):
+    """get_child(model, "layers.0.weight"): attributes, members, entries."""
+    for part in key.split("."):
+        obj = obj[int(part)] if part.isnumeric() else obj[part] if isinstance(obj, dict) else getattr(obj, part)
+    return obj
+
+
+def flat_to_grouped(padding) -> tuple:
+    """(left, right, top, bottom) to ((top, bottom), (left, right))."""
+    pairs = zip(padding[::2], padding[1::2])
+    return tuple(reversed(list(pairs)))
+
+
+def strides_for_shape(shape) -> tuple:
+    """Row-major strides in elements; 0 along axes of size 1."""
+    strides = list(itertools.accumulate(reversed(shape[1:]), operator.mul, initial=1))[::-1] if shape else []
+    return tuple(0 if size == 1 else stride for size, stride in zip(shape, strides))
+
+
+# ---- numbers
+
+def ceildiv(num, amt):
+    """num / amt rounded up: of ints, floats and sizes."""
+    return (num + amt - 1) // amt if hasattr(num, "vmin") else int(-(num // -amt))
+
+
+def round_up(num: int, amt: int) -> int:
+    return ceildiv(num, amt) * amt
+
+
+def round_down(num: int, amt: int) -> int:
+    return num // amt * amt
+
+
+def next_power2(x: int) -> int:
+    return 1 << max(x - 1, 0).bit_length()
+
+
+def cdiv(x: int, y: int) -> int:
+    """x / y rounded towards 0, as C divides; 0 for y = 0."""
+    if y == 0:
+        return 0
+    return abs(x) // abs(y) * (-1 if (x < 0) != (y < 0) else 1)
+
+
+def cmod(x: int, y: int) -> int:
+    """What cdiv() leaves."""
+    return x - cdiv(x, y) * y
+
+
+def polyN(x, p):
+    """The polynomial with these coefficients, the highest power's first (Horner)."""
+    return functools.reduce(lambda total, coefficient: total * x + coefficient, p, 0.0)

@@ -1,0 +1,1 @@
+"""Where programs of tinygrad look for TinyJit."""

@@ -1,0 +1,4 @@
+"""TinyJit under the path that programs of tinygrad import it from."""
+from weft._core import JitError, TinyJit
+
+__all__ = ["JitError", "TinyJit"]

@@ -1,0 +1,319 @@
+#include "weft/schedule/emit.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+
+namespace weft {
+namespace {
+
+bool is_empty(const KernelPlan& k) {
+  return std::any_of(k.ranges.begin(), k.ranges.end(),
+                     [](NodeRef r) { return r->op == Op::Range && is_int_const(r->src(0), 0); });
+}
+
+/// The variable that says which slice of the stacks a step of a body reads and writes.
+std::string place_name(const RepeatParts& parts) { return strformat("@{}", parts.level()); }
+
+/// A Repeat's bodies as a graph that can be scheduled: its inputs and the stacks of outs are Params
+/// in this order, and a Variable says which slice is meant.
+class Body {
+ public:
+  Body(Graph& g, NodeRef repeat) : g_(g), parts_(repeat) {
+    place_ = g.variable(place_name(parts_), 0, parts_.count - 1);
+  }
+
+  NodeRef next(size_t k) { return in_graph(parts_.nexts[k]); }
+
+  /// The stack `slot` with out `k` at its place.
+  NodeRef out(size_t k, int64_t slot) {
+    NodeRef value = in_graph(parts_.outs[k]);
+    NodeRef stack = g_.param(slot, value->dtype, stacked(value->shape->span()));
+    NodeRef view = slice(stack, value->shape->span());
+    std::vector<NodeRef> row{value};
+    for (NodeRef d : view->shape->span()) row.push_back(d);
+    NodeRef shaped = g_.make({Op::Reshape, value->dtype, row});
+    return g_.make(Op::Assign, value->dtype, {stack, view, shaped});
+  }
+
+ private:
+  std::vector<NodeRef> stacked(std::span<const NodeRef> dims) {
+    std::vector<NodeRef> all{g_.index(parts_.count)};
+    all.insert(all.end(), dims.begin(), dims.end());
+    return all;
+  }
+
+  NodeRef slice(NodeRef stack, std::span<const NodeRef> dims) {
+    std::vector<NodeRef> src{stack, place_};
+    src.insert(src.end(), dims.size(), g_.index(0));
+    src.push_back(g_.index(1));
+    src.insert(src.end(), dims.begin(), dims.end());
+    const std::vector<int64_t> steps(dims.size() + 1, 1);
+    return g_.make({Op::Shrink, stack->dtype, src, steps});
+  }
+
+  NodeRef in_graph(NodeRef body) {
+    return rebuild(body, [this](NodeRef n, std::span<const NodeRef> src) {
+      const int64_t slot = n->op == Op::Param ? param_slot(n) - parts_.slot : -1;
+      if (slot < 0 || slot >= kSlotsPerLevel)
+        return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+      if (slot >= static_cast<int64_t>(parts_.stacked.size()))
+        return g_.param(slot, n->dtype, src, n->device);
+      std::vector<NodeRef> row{slice(g_.param(slot, n->dtype, stacked(src), n->device), src)};
+      row.insert(row.end(), src.begin(), src.end());
+      return g_.make({Op::Reshape, n->dtype, row});
+    });
+  }
+
+  Graph& g_;
+  RepeatParts parts_;
+  NodeRef place_;
+};
+
+}  // namespace
+
+void Emitter::emit(const KernelPlan& k, NodeRef sink) {
+  if (is_empty(k)) return;
+  if (k.root->op == Op::Repeat) return emit_repeat(k);
+  if (k.root->op == Op::Custom) return emit_custom(k);
+  if (crosses_devices(k.root)) {
+    out_.steps.push_back(
+        {ScheduleStep::Kind::Copy, -1, {physical(k.root->src(0)), physical(k.root)}, k.origins});
+    return;
+  }
+  std::vector<int> slots;
+  const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
+  ScheduleStep step;
+  step.kernel = known.kernel;
+  step.origins = k.origins;
+  for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
+  out_.steps.push_back(std::move(step));
+}
+
+/// Params named after the buffers they really are, so that a buffer read and written is one slot.
+NodeRef Emitter::use_physical(NodeRef sink) {
+  return rebuild(sink, [&](NodeRef n, std::span<const NodeRef> src) {
+    if (n->op != Op::Param) return plan_.g.with_sources(n, src);
+    return plan_.g.param(physical_[static_cast<size_t>(param_slot(n))], n->dtype, src);
+  });
+}
+
+/// Equal kernels are simplified once.
+const Emitter::Known& Emitter::simplified(NodeRef numbered) {
+  if (const Known* known = seen_.find(numbered)) return *known;
+  Known made{-1, {}};
+  made.kernel = index_of(simplify_kernel(plan_.g, numbered, made.slots));
+  return seen_.set(numbered, std::move(made));
+}
+
+int Emitter::index_of(NodeRef sink) {
+  if (const int* known = kernels_.find(sink)) return *known;
+  Kernel k{std::make_shared<Graph>(), nullptr, kernel_name(sink)};
+  k.sink = k.graph->import(sink);
+  out_.kernels.push_back(std::move(k));
+  return kernels_.set(sink, static_cast<int>(out_.kernels.size()) - 1);
+}
+
+// ---- steps over whole buffers
+
+std::vector<int> Emitter::buffers_of_inputs(NodeRef step) const {
+  std::vector<int> buffers;
+  for (NodeRef x : step->src().first(evaluated_sources(step))) buffers.push_back(physical(x));
+  return buffers;
+}
+
+/// -1 for results that nobody wants.
+std::vector<int> Emitter::buffers_of_results(const KernelPlan& k) {
+  std::vector<int> buffers(result_count(k.root), -1);
+  for (const KernelOutput& o : k.outputs)
+    buffers[static_cast<size_t>(o.node->int_arg(0))] = physical(o.node);
+  return buffers;
+}
+
+/// A buffer of the schedule's own.
+int Emitter::add_buffer(const BufferSpec& like) {
+  out_.buffers.push_back(like);
+  BufferSpec& b = out_.buffers.back();
+  b.input = b.output = -1;
+  b.numel = plan_.g.import(b.numel);
+  return static_cast<int>(out_.buffers.size()) - 1;
+}
+
+BufferSpec Emitter::spec_like(NodeRef n, DeviceId device) {
+  return {n->dtype, plan_.size_of(n), device, -1, -1, "row-major"};
+}
+
+namespace {
+
+/// A sum of ranges, each times the sizes of those with smaller factors.
+bool is_mixed_radix(NodeRef index) {
+  std::vector<std::pair<int64_t, int64_t>> digits;  // factor, size
+  std::vector<NodeRef> left{index};
+  while (!left.empty()) {
+    NodeRef n = left.back();
+    left.pop_back();
+    if (n->op == Op::Add) {
+      left.insert(left.end(), n->src().begin(), n->src().end());
+      continue;
+    }
+    const bool scaled = n->op == Op::Mul && n->src(1)->op == Op::Const;
+    NodeRef range = scaled ? n->src(0) : n;
+    if (range->op != Op::Range) return is_int_const(index, 0);
+    digits.emplace_back(scaled ? n->src(1)->vmin : 1, range->src(0)->vmin);
+  }
+  std::ranges::sort(digits);
+  int64_t below = 1;
+  for (const auto& [factor, size] : digits) {
+    if (factor != below) return false;
+    below *= size;
+  }
+  return true;
+}
+
+/// Whether one store writes every element: its index counts through them as its ranges nest.
+bool fills(NodeRef store, NodeRef numel) {
+  if (store->nsrc > 3 || store->int_arg(0) != 0 || numel->op != Op::Const) return false;
+  NodeRef index = store->src(1);
+  int64_t count = 1;
+  for (NodeRef n : Toposort(index)) {
+    if (n->op != Op::Range) continue;
+    if (n->src(0)->op != Op::Const) return false;
+    count *= n->src(0)->vmin;
+  }
+  // As many different values as places, all of them in range: each place is one of them when the
+  // index is a mixed-radix number, whose largest digit is added last.
+  return count == numel->vmin && index->vmin == 0 && index->vmax == count - 1 &&
+         is_mixed_radix(index);
+}
+
+}  // namespace
+
+/// Elements that a kernel may leave out, or that it adds to, begin as 0.
+void Emitter::clear(NodeRef like, int buffer, const KernelPlan& k) {
+  Graph& g = plan_.g;
+  NodeRef size = plan_.size_of(like), at = g.range(size, 0),
+          to = g.param(0, like->dtype, {&size, 1});
+  NodeRef zero = g.constant(Value::of(like->dtype, 0));
+  const int64_t set[] = {static_cast<int64_t>(Fold::Set), 1};
+  const NodeRef src[] = {to, at, zero};
+  NodeRef store = g.make({Op::Store, DType::Void, src, set});
+  ScheduleStep step;
+  step.kernel = index_of(g.make(Op::Sink, DType::Void, {store}));
+  step.buffers = {buffer};
+  step.origins = k.origins;
+  out_.steps.push_back(std::move(step));
+}
+
+void Emitter::emit_custom(const KernelPlan& k) {
+  NodeRef given_node = plan_.given_steps[number_of_step(k.root)];
+  const CustomParts parts(k.root);
+  NodeRef sink = plan_.g.import(CustomParts(given_node).sink);
+  std::vector<int> given = buffers_of_results(k);
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i] < 0) given[i] = add_buffer(spec_like(parts.outputs[i], k.root->device));
+    const bool filled = std::ranges::any_of(sink->src(), [&](NodeRef s) {
+      return param_slot(s->src(0)) == static_cast<int64_t>(i) &&
+             fills(s, plan_.size_of(parts.outputs[i]));
+    });
+    if (!filled) clear(parts.outputs[i], given[i], k);
+  }
+  for (const int b : buffers_of_inputs(k.root)) given.push_back(b);
+  const Known& known = simplified(sink);
+  out_.kernels[static_cast<size_t>(known.kernel)].name = std::string(given_node->text());
+  ScheduleStep step;
+  step.kernel = known.kernel;
+  step.origins = k.origins;
+  for (const int slot : known.slots) step.buffers.push_back(given[static_cast<size_t>(slot)]);
+  out_.steps.push_back(std::move(step));
+}
+
+/// Which buffer of the schedule each of a body's is, in one round.
+struct Emitter::Round {
+  const RepeatParts& parts;
+  std::vector<int> buffers;                ///< of the body; -1: carried
+  std::vector<int> inits, spares, finals;  ///< of each carry
+  std::vector<int> carried_in;             ///< the body's buffers that hold them before, after
+  std::vector<int> carried_out;
+
+  /// Rounds write to finals and spares in turn, so that the last writes to finals.
+  int after(int64_t round, size_t k) const {
+    return ((parts.count - 1 - round) % 2 == 0 ? finals : spares)[k];
+  }
+  void enter(int64_t round) {
+    for (size_t k = 0; k < inits.size(); ++k) {
+      if (carried_in[k] >= 0)
+        buffers[static_cast<size_t>(carried_in[k])] = round == 0 ? inits[k] : after(round - 1, k);
+      buffers[static_cast<size_t>(carried_out[k])] = after(round, k);
+    }
+  }
+};
+
+void Emitter::emit_repeat(const KernelPlan& k) {
+  NodeRef repeat = plan_.given_steps[number_of_step(k.root)];
+  const RepeatParts parts(repeat);
+  const std::vector<int> results = buffers_of_results(k);
+  std::vector<int> given = buffers_of_inputs(k.root);  // by input slot of the body
+  const size_t carries = parts.nexts.size(), inputs = given.size();
+
+  Graph g;
+  Body body(g, repeat);
+  std::vector<ScheduleOutput> outputs;
+  for (size_t i = 0; i < carries; ++i) outputs.push_back({body.next(i), -1});
+  for (size_t i = carries; i < results.size(); ++i) {
+    if (results[i] < 0) continue;
+    const auto slot = static_cast<int>(given.size());
+    outputs.push_back({body.out(i - carries, slot), slot});
+    given.push_back(results[i]);
+  }
+  const Schedule inner = make_schedule(outputs, plan_.options);
+
+  Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}};
+  bind_buffers(round, inner, given, inputs - carries);
+  for (size_t i = 0; i < carries; ++i) {
+    const BufferSpec& spec = inner.buffers[static_cast<size_t>(inner.outputs[i])];
+    round.inits.push_back(given[inputs - carries + i]);
+    round.finals.push_back(results[i] >= 0 ? results[i] : add_buffer(spec));
+    round.spares.push_back(parts.count > 1 ? add_buffer(spec) : -1);
+    round.carried_out.push_back(inner.outputs[i]);
+  }
+  emit_rounds(round, inner, k);
+}
+
+/// The body's inputs are given, its intermediates are new; what is carried changes every time.
+void Emitter::bind_buffers(Round& round, const Schedule& inner, std::span<const int> given,
+                           size_t first_carry) {
+  for (size_t b = 0; b < inner.buffers.size(); ++b) {
+    const BufferSpec& spec = inner.buffers[b];
+    const auto slot = static_cast<size_t>(spec.input);
+    const bool carried =
+        spec.input >= 0 && slot >= first_carry && slot < first_carry + round.carried_in.size();
+    if (carried) round.carried_in[slot - first_carry] = static_cast<int>(b);
+    if (carried || (spec.input < 0 && spec.output >= 0))
+      round.buffers.push_back(-1);
+    else
+      round.buffers.push_back(spec.input < 0 ? add_buffer(spec) : given[slot]);
+  }
+}
+
+void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k) {
+  std::vector<int> kernels;
+  for (const Kernel& kernel : inner.kernels)
+    kernels.push_back(index_of(plan_.g.import(kernel.sink)));
+  const std::string place = place_name(round.parts);
+  for (NodeRef v : inner.variables)
+    if (v->text() != place) out_.variables.push_back(plan_.g.import(v));
+  for (int64_t i = 0; i < round.parts.count; ++i) {
+    round.enter(i);
+    for (ScheduleStep step : inner.steps) {
+      for (int& b : step.buffers) b = round.buffers[static_cast<size_t>(b)];
+      if (step.kernel >= 0) step.kernel = kernels[static_cast<size_t>(step.kernel)];
+      step.origins = k.origins;
+      step.fixed.push_back({place, round.parts.reversed ? round.parts.count - 1 - i : i});
+      out_.steps.push_back(std::move(step));
+    }
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,195 @@
+// Functions as one node: gradients of the user's own, checkpoints, scans, traces that are kept.
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "weft/base/context.h"
+#include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+#include "weft/tensor/tracing.h"
+
+namespace weft {
+
+namespace {
+
+void require_some(const char* tag, const Tensors& inputs) {
+  if (inputs.empty()) fail(tag, "needs at least one input");
+}
+
+void require_gradient(size_t i, const Tensor& gradient, const Tensor& input) {
+  if (!(gradient.dims() == input.dims()))
+    fail("with_gradient", "the gradient of input {} has shape {}, the input {}: they must be equal",
+         i, gradient.dims().text(), input.dims().text());
+}
+
+/// Gradients in terms of placeholders for those of the results, which become inner params.
+std::vector<NodeRef> traced_gradients(Graph& g, const GradientFunction& gradient,
+                                      const Tensors& inputs, const Tensors& results,
+                                      int64_t& slot) {
+  const Tensors upstream = placeholders(results);
+  const Tensors given = gradient(inputs, results, upstream);
+  if (given.size() != inputs.size())
+    fail("with_gradient",
+         "{} gradients for {} inputs: give one for each, empty where there is none", given.size(),
+         inputs.size());
+  std::vector<NodeRef> nodes, defined = nodes_of(results);
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!given[i].defined()) {
+      nodes.push_back(g.make({Op::Sink, DType::Void, {}}));
+      continue;
+    }
+    require_gradient(i, given[i], inputs[i]);
+    nodes.push_back(given[i].cast(inputs[i].dtype()).node());
+    defined.push_back(nodes.back());
+  }
+  slot = inner_slots_above(defined);
+  NodeMap<NodeRef> replacement;
+  for (size_t k = 0; k < results.size(); ++k) {
+    NodeRef like = results[k].node();
+    replacement.set(upstream[k].node(), g.param(slot + static_cast<int64_t>(k), like->dtype,
+                                                like->shape->span(), like->device));
+  }
+  for (NodeRef& n : nodes) n = substitute(g, n, replacement);
+  return nodes;
+}
+
+}  // namespace
+
+Tensors with_gradient(const TensorFunction& f, const GradientFunction& gradient,
+                      const Tensors& inputs, CallSite at) {
+  const CallSiteScope site(at);
+  require_some("with_gradient", inputs);
+  const Tensors results = f(inputs);
+  require_some("with_gradient", results);
+  Context& context = inputs[0].context();
+  Graph& g = tensor_graph(context);
+  const Graph::Building building(g);
+  int64_t slot = 0;
+  const std::vector<NodeRef> gradients = traced_gradients(g, gradient, inputs, results, slot);
+  std::vector<NodeRef> sources = nodes_of(results);
+  for (const Tensor& x : inputs) sources.push_back(x.node());
+  sources.insert(sources.end(), gradients.begin(), gradients.end());
+  const int64_t ints[] = {static_cast<int64_t>(results.size()), static_cast<int64_t>(inputs.size()),
+                          slot};
+  NodeRef made = g.make({Op::Function, sources[0]->dtype, sources, ints});
+  return results_of(context, g, made, 0, results.size());
+}
+
+Tensors checkpoint(const TensorFunction& f, const Tensors& inputs, CallSite at) {
+  const CallSiteScope site(at);
+  require_some("checkpoint", inputs);
+  RepeatInputs in;
+  for (const Tensor& x : inputs) in.stacked.push_back(x.unsqueeze(0));
+  const RepeatBody results =
+      repeat(in, [&f](const Tensors& slices, const Tensors&, const Tensors&) {
+        RepeatBody body{{}, f(slices)};
+        require_some("checkpoint", body.outs);
+        return body;
+      });
+  Tensors out;
+  for (const Tensor& y : results.outs) out.push_back(y.squeeze(0));
+  return out;
+}
+
+// ---- scan
+
+namespace {
+
+int64_t count_of(const Tensors& xs, const ScanOptions& options) {
+  if (xs.empty()) {
+    if (options.count < 1)
+      fail("scan", "without xs, options.count says how often: got {}", options.count);
+    return options.count;
+  }
+  for (size_t i = 0; i < xs.size(); ++i) {
+    if (xs[i].ndim() == 0)
+      fail("scan", "xs {} is a scalar: slices are taken along the first axis", i);
+    if (!xs[i].dim(0).is_static())
+      fail("scan", "xs {} of shape {} has a length that is not known", i, xs[i].dims().text());
+    if (!(xs[i].dim(0) == xs[0].dim(0)))
+      fail("scan", "xs {} of shape {} has {} slices, xs 0 {}: they must be equal", i,
+           xs[i].dims().text(), xs[i].dim(0).text(), xs[0].dim(0).text());
+  }
+  return xs[0].dim(0).max();
+}
+
+/// No slice at all: what is carried stays, and stacks are empty.
+ScanResult scan_nothing(const ScanFunction& f, const Tensors& carried, const Tensors& xs) {
+  Tensors slices;
+  for (const Tensor& x : xs) {
+    Dims dims = x.dims();
+    dims.erase(0);
+    slices.push_back(placeholder(x, dims));
+  }
+  ScanResult out{carried, {}};
+  for (const Tensor& y : f(placeholders(carried), slices).stacked) {
+    Dims dims = y.dims();
+    dims.insert(0, 0);
+    out.stacked.push_back(Tensor::zeros(dims, y.dtype()));
+  }
+  return out;
+}
+
+}  // namespace
+
+ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs,
+                const ScanOptions& options, CallSite at) {
+  const CallSiteScope site(at);
+  if (carried.empty() && xs.empty()) fail("scan", "needs something to carry or to go over");
+  const int64_t count = count_of(xs, options);
+  if (count == 0) return scan_nothing(f, carried, xs);
+  const RepeatBody results =
+      repeat({count, options.reversed, xs, {}, carried},
+             [&f](const Tensors& slices, const Tensors&, const Tensors& state) {
+               ScanResult made = f(state, slices);
+               if (made.carried.empty() && made.stacked.empty())
+                 fail("scan", "the body gives nothing");
+               return RepeatBody{std::move(made.carried), std::move(made.stacked)};
+             });
+  return {results.carried, results.outs};
+}
+
+// ---- traces
+
+namespace {
+
+struct Trace {
+  Tensors holes, results;
+};
+
+/// By what the arguments look like.
+struct Traces {
+  std::recursive_mutex mutex;  // a function may be its own body
+  std::map<std::vector<const void*>, Trace> known;
+};
+
+std::vector<const void*> signature(const Tensors& inputs) {
+  std::vector<const void*> key;
+  for (const Tensor& x : inputs) {
+    NodeRef n = x.node();
+    key.push_back(&x.context());
+    key.push_back(n->shape);
+    key.push_back(
+        reinterpret_cast<const void*>(static_cast<uintptr_t>(n->dtype) << 16 | n->device));
+  }
+  return key;
+}
+
+}  // namespace
+
+TensorFunction traced(TensorFunction f) {
+  auto traces = std::make_shared<Traces>();
+  return [f = std::move(f), traces](const Tensors& inputs) {
+    require_some("traced", inputs);
+    std::lock_guard lock(traces->mutex);
+    Trace& trace = traces->known[signature(inputs)];
+    if (trace.holes.empty()) {
+      const Tensors holes = placeholders(inputs);
+      trace.results = f(holes);
+      trace.holes = holes;
+    }
+    return bound(trace.results, trace.holes, inputs);
+  };
+}
+
+}  // namespace weft

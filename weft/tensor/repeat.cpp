@@ -1,0 +1,163 @@
+// Repeat nodes: bodies traced once, closed, and run as often as there are slices.
+#include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+#include "weft/tensor/tracing.h"
+
+namespace weft {
+
+namespace {
+
+Dims without_first(const Tensor& x) {
+  Dims dims = x.dims();
+  dims.erase(0);
+  return dims;
+}
+
+/// Makes the bodies of a Repeat mention nothing but params of its own.
+class Closure {
+ public:
+  Closure(Graph& g, const std::vector<NodeRef>& bodies, const std::vector<NodeRef>& holes)
+      : g_(g), bodies_(bodies), holes_(holes), order_(bodies) {
+    for (NodeRef n : order_) look_at(n);
+    for (NodeRef n : order_)
+      if (n->op == Op::Assign && depends_.contains(n)) keep_view(n);
+    for (NodeRef n : bodies_) take_if_free(n);
+    for (NodeRef n : order_)
+      if (depends_.contains(n))
+        for (NodeRef s : n->src().first(looked_into(n))) take_if_free(s);
+  }
+
+  /// Values from around the bodies, which are inputs now.
+  const std::vector<NodeRef>& free() const { return free_; }
+
+  std::vector<NodeRef> closed(const std::vector<NodeRef>& inputs, int64_t slot) const {
+    NodeMap<NodeRef> replacement;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      replacement.set(inputs[i], g_.param(slot + static_cast<int64_t>(i), inputs[i]->dtype,
+                                          inputs[i]->shape->span(), inputs[i]->device));
+    std::vector<NodeRef> out;
+    for (NodeRef n : bodies_) out.push_back(substitute(g_, n, replacement));
+    return out;
+  }
+
+ private:
+  /// Gradients of functions are open to what is around them; other closed sources are not.
+  static size_t looked_into(NodeRef n) {
+    return n->op == Op::Function ? n->nsrc : evaluated_sources(n);
+  }
+
+  void look_at(NodeRef n) {
+    bool depends = contains(holes_, n) || is_inner_param(n);
+    bool data = n->op == Op::Buffer || n->op == Op::Param;
+    for (NodeRef s : n->src().first(looked_into(n))) {
+      depends |= depends_.contains(s);
+      data |= data_.contains(s);
+    }
+    if (depends) depends_[n] = true;
+    if (data) data_[n] = true;
+  }
+
+  /// The view of an assign is a chain on what is assigned to, and stays one.
+  void keep_view(NodeRef assign) {
+    for (NodeRef v = assign->src(1); v != assign->src(0); v = v->src(0)) depends_[v] = true;
+  }
+
+  void take_if_free(NodeRef n) {
+    if (depends_.contains(n) || !data_.contains(n) || n->dtype == DType::Index) return;
+    if (!contains(free_, n)) free_.push_back(n);
+  }
+
+  Graph& g_;
+  const std::vector<NodeRef>& bodies_;
+  const std::vector<NodeRef>& holes_;
+  Toposort order_;
+  NodeMap<bool> depends_, data_;
+  std::vector<NodeRef> free_;
+};
+
+void append(std::vector<NodeRef>& to, const std::vector<NodeRef>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+void require_same(const Tensors& carried, const Tensors& next) {
+  if (carried.size() != next.size())
+    fail("scan", "the body gives {} carried tensors of {}: give one for each", next.size(),
+         carried.size());
+  for (size_t k = 0; k < next.size(); ++k)
+    if (!(next[k].dims() == carried[k].dims()) || next[k].dtype() != carried[k].dtype())
+      fail("scan",
+           "carried tensor {} begins as {} {} and becomes {} {}: its shape and dtype must stay", k,
+           name(carried[k].dtype()), carried[k].dims().text(), name(next[k].dtype()),
+           next[k].dims().text());
+}
+
+}  // namespace
+
+std::vector<NodeRef> nodes_of(const Tensors& tensors) {
+  std::vector<NodeRef> nodes;
+  for (const Tensor& t : tensors) nodes.push_back(t.node());
+  return nodes;
+}
+
+namespace {
+
+/// The node over traced bodies; `holes` are what they were traced on.
+NodeRef repeat_node(Graph& g, const RepeatInputs& in, const RepeatBody& body, const Tensors& slices,
+                    const Tensors& whole, const Tensors& carried) {
+  std::vector<NodeRef> outer = nodes_of(slices), bodies = nodes_of(body.carried);
+  append(outer, nodes_of(whole));
+  append(bodies, nodes_of(body.outs));
+  const std::vector<NodeRef> last = nodes_of(carried);
+  std::vector<NodeRef> holes = outer;
+  append(holes, last);
+  const Closure closure(g, bodies, holes);
+  append(outer, closure.free());
+  append(outer, last);
+
+  std::vector<NodeRef> sources = nodes_of(in.stacked);
+  append(sources, nodes_of(in.whole));
+  append(sources, closure.free());
+  append(sources, nodes_of(in.carried));
+  const int64_t slot = inner_slots_above(bodies);
+  append(sources, closure.closed(outer, slot));
+  const auto count = [](size_t n) { return static_cast<int64_t>(n); };
+  const int64_t ints[] = {in.count,
+                          in.reversed,
+                          count(slices.size()),
+                          count(whole.size() + closure.free().size()),
+                          count(carried.size()),
+                          slot};
+  return g.make({Op::Repeat, bodies[0]->dtype, sources, ints});
+}
+
+}  // namespace
+
+Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size_t end) {
+  Tensors out;
+  for (size_t k = begin; k < end; ++k) {
+    const int64_t place[] = {static_cast<int64_t>(k)};
+    out.push_back(TensorAccess::make(
+        context, g.make({Op::Get, result_like(tuple, k)->dtype, {&tuple, 1}, place})));
+  }
+  return out;
+}
+
+RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
+  Tensors slices;
+  for (const Tensor& x : in.stacked) slices.push_back(placeholder(x, without_first(x)));
+  const Tensors whole = placeholders(in.whole), carried = placeholders(in.carried);
+  RepeatBody body = function(slices, whole, carried);
+  require_same(in.carried, body.carried);
+  const size_t states = carried.size(), asked = body.outs.size();
+  // What is carried is an out too: gradients start from it. Where nobody asks, nothing is kept.
+  for (const Tensor& c : carried) body.outs.push_back(c);
+
+  Context& context = body.outs[0].context();
+  Graph& g = tensor_graph(context);
+  const Graph::Building building(g);
+  NodeRef made = repeat_node(g, in, body, slices, whole, carried);
+  return {results_of(context, g, made, 0, states),
+          results_of(context, g, made, states, states + asked)};
+}
+
+}  // namespace weft

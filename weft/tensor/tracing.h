@@ -1,0 +1,38 @@
+// Tracing: functions run on placeholders, and what they built is used as a graph.
+#pragma once
+
+#include "weft/graph/node_map.h"
+#include "weft/tensor/access.h"
+#include "weft/tensor/transforms.h"
+
+namespace weft {
+
+/// Stands for something like x, of these sizes.
+Tensor placeholder(const Tensor& x, const Dims& dims);
+Tensors placeholders(const Tensors& like);
+
+/// `results` with values in the place of placeholders.
+Tensors bound(const Tensors& results, const Tensors& holes, const Tensors& values);
+
+std::vector<NodeRef> nodes_of(const Tensors& tensors);
+/// Results begin to end - 1 of a node that has several.
+Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size_t end);
+
+/// What is given to a Repeat's bodies. Stacks have its count as their first axis.
+struct RepeatInputs {
+  int64_t count = 1;
+  bool reversed = false;
+  Tensors stacked, whole, carried;
+};
+/// What bodies make of a slice of each stack, of the whole tensors and of what is carried.
+struct RepeatBody {
+  Tensors carried, outs;
+};
+using RepeatFunction =
+    FunctionRef<RepeatBody(const Tensors& slices, const Tensors& whole, const Tensors& carried)>;
+
+/// The last of what is carried, and stacks of outs. What the body reads from around itself becomes
+/// an input too. Its gradient runs the bodies again, backwards, from what was carried then.
+RepeatBody repeat(const RepeatInputs& inputs, RepeatFunction body);
+
+}  // namespace weft
