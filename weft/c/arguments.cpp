@@ -137,16 +137,17 @@ void Argument::refuse_kind() const {
 }
 
 void Argument::give(const weft_value& value, std::shared_ptr<ContextObject>& owner) {
-  const std::string code = strformat("{}.argument", function_);
-  if (given_) fail(code, "{} is given twice", parameter_->name);
+  const auto code = [&] { return strformat("{}.argument", function_); };
+  if (given_) fail(code(), "{} is given twice", parameter_->name);
   if (value.kind > WEFT_TENSORS)
-    fail_type(code, "{} has a value of kind {}, which there is not", parameter_->name, value.kind);
+    fail_type(code(), "{} has a value of kind {}, which there is not", parameter_->name,
+              value.kind);
   if (value.reserved != 0) refuse("value", "{} has reserved bits that are not 0", parameter_->name);
   if (value.kind == WEFT_NONE) return;
   given_ = true;
   value_ = value;
   if (is_list(value.kind) && value.count > kMostInList)
-    fail(code, "{} has a list of {} values", parameter_->name, value.count);
+    fail(code(), "{} has a list of {} values", parameter_->name, value.count);
   const auto count = is_list(value.kind) ? static_cast<size_t>(value.count) : 1;
   if (is_list(value.kind) || value.kind == WEFT_TEXT)
     require_pointer(parameter_->name.c_str(), value.as.text, count);
@@ -264,11 +265,12 @@ std::vector<Argument> bind_arguments(const char* function, const std::string& si
                                      const std::vector<Parameter>& parameters,
                                      const weft_value* values, size_t count,
                                      std::shared_ptr<ContextObject>& owner) {
-  const std::string code = strformat("{}.argument", function);
+  const auto code = [&] { return strformat("{}.argument", function); };
   if (count > parameters.size())
-    fail(code, "{} values for {} parameters: {}", count, parameters.size(), signature);
+    fail(code(), "{} values for {} parameters: {}", count, parameters.size(), signature);
   require_pointer("values", values, count);
   std::vector<Argument> bound;
+  bound.reserve(parameters.size());
   for (const Parameter& p : parameters) bound.emplace_back(function, p);
   size_t next = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -277,7 +279,7 @@ std::vector<Argument> bind_arguments(const char* function, const std::string& si
   }
   for (size_t i = 0; i < bound.size(); ++i)
     if (!bound[i].given() && !parameters[i].has_default)
-      fail(code, "{} is missing: {}", parameters[i].name, signature);
+      fail(code(), "{} is missing: {}", parameters[i].name, signature);
   return bound;
 }
 
