@@ -221,6 +221,12 @@ TEST(Scan, SaysWhatIsWrong) {
                "xs 1 of shape (3, 4) has 3 slices, xs 0 2");
   EXPECT_ERROR(body([](auto& c, auto&) { return ScanResult{{c[0].sum()}, {}}; }),
                "carried tensor 0 begins as f64 (3, 4) and becomes f64 (): its shape and dtype");
+  const ScanFunction grow = [](const Tensors& c, const Tensors&) {
+    return ScanResult{{c[0] + 1}, {}};
+  };
+  EXPECT_ERROR(scan(grow, {l.x}, {}, {.count = (1 << 24) + 1}), "at most 16777216");
+  EXPECT_ERROR(scan(grow, {l.x}, {}, {.count = 1 << 23}).carried[0].realize(),
+               "8388608 slices of 1 kernels each are more than 4194304");
   EXPECT_ERROR(scan(layer, {}, {}), "needs something to carry or to go over");
   EXPECT_ERROR(body([](auto& c, auto&) {
                  return ScanResult{{c[0] * c[0].sum().template item<double>()}, {}};

@@ -141,7 +141,7 @@ const char* function_problem(const NodeSpec& s) {
 
 const char* repeat_problem(const NodeSpec& s) {
   const int64_t count = s.ints[0], stacked = s.ints[2], whole = s.ints[3], carries = s.ints[4];
-  if (count < 1 || count > (int64_t{1} << 24)) return "runs 1 to 16777216 times";
+  if (count < 1 || count > kMostRounds) return "runs 1 to 16777216 times";
   if (s.ints[1] < 0 || s.ints[1] > 1) return "reversed is 0 or 1";
   if (const char* problem =
           tuple_layout(s, std::array{stacked, whole, carries, carries}, s.ints[5]))

@@ -12,6 +12,7 @@ namespace weft {
 /// the nodes inside its bodies, so that substitution may go through all of them.
 constexpr int64_t kInnerSlots = int64_t{1} << 24, kInnerSlotsEnd = int64_t{1} << 28;
 constexpr int64_t kSlotsPerLevel = int64_t{1} << 14;
+constexpr int64_t kMostRounds = int64_t{1} << 24;  ///< of a Repeat
 
 inline bool is_inner_param(NodeRef n) {
   return n->op == Op::Param && param_slot(n) >= kInnerSlots && param_slot(n) < kInnerSlotsEnd;

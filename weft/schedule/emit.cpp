@@ -14,6 +14,9 @@ bool is_empty(const KernelPlan& k) {
                      [](NodeRef r) { return r->op == Op::Range && is_int_const(r->src(0), 0); });
 }
 
+// Commands of one realization: past this it is a mistake, and memory would not hold them.
+constexpr size_t kMostSteps = size_t{1} << 22;
+
 /// The variable that says which slice of the stacks a step of a body reads and writes.
 std::string place_name(const RepeatParts& parts) { return strformat("@{}", parts.level()); }
 
@@ -302,6 +305,10 @@ void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan&
   for (const Kernel& kernel : inner.kernels)
     kernels.push_back(index_of(plan_.g.import(kernel.sink)));
   const std::string place = place_name(round.parts);
+  const auto rounds = static_cast<size_t>(round.parts.count);
+  if (!inner.steps.empty() && rounds > (kMostSteps - out_.steps.size()) / inner.steps.size())
+    fail("scan.steps", "{} slices of {} kernels each are more than {} in one realization",
+         round.parts.count, inner.steps.size(), kMostSteps);
   for (NodeRef v : inner.variables)
     if (v->text() != place) out_.variables.push_back(plan_.g.import(v));
   for (int64_t i = 0; i < round.parts.count; ++i) {

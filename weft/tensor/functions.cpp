@@ -145,6 +145,7 @@ ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs
   const CallSiteScope site(at);
   if (carried.empty() && xs.empty()) fail("scan", "needs something to carry or to go over");
   const int64_t count = count_of(xs, options);
+  if (count > kMostRounds) fail("scan", "{} slices: at most {} are gone over", count, kMostRounds);
   if (count == 0) return scan_nothing(f, carried, xs);
   const RepeatBody results =
       repeat({count, options.reversed, xs, {}, carried},

@@ -370,7 +370,9 @@ Tensor Tensor::diagonal(int64_t offset, int64_t first, int64_t second, CallSite 
     if (i != a && i != b) order.push_back(i);
   order.push_back(a), order.push_back(b);
   const Tensor x = permute(order);
-  const int64_t down = std::max<int64_t>(0, -offset), right = std::max<int64_t>(0, offset);
+  constexpr int64_t kFar = int64_t{1} << 62;  // further than any matrix is wide, and negated safely
+  const int64_t far = std::clamp(offset, -kFar, kFar);
+  const int64_t down = std::max<int64_t>(0, -far), right = std::max<int64_t>(0, far);
   const int64_t n = std::max<int64_t>(0, std::min(size(a) - down, size(b) - right));
   std::vector<DimPair> square, padding(ndim() - 1, DimPair(0, 0)), column;
   Dims rows;
