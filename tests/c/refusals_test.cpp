@@ -208,14 +208,46 @@ TEST(CLibrary, VersionsAndDtypes) {
 
 // ---- the table of operations
 
-/// Not operations of C's: functions of its own, C++ spellings, and what only C++ has.
+/// Not operations of C's: functions of its own, C++ spellings, what takes functions, and what only
+/// C++ has.
 bool is_no_operation(const std::string& name) {
-  for (const char* other : {"from",      "of",       "from_bytes",     "manual_seed", "operator[]",
-                            "size",      "numel",    "ndim",           "shape",       "dims",
-                            "dim",       "assign",   "requires_grad_", "grad",        "zero_grad",
-                            "backward",  "gradient", "realize",        "to_vector",   "item",
-                            "copy_from", "copy_to",  "pads_from_last", "pad_to",      "shrink_to",
-                            "fold"})
+  for (const char* other : {"from",
+                            "of",
+                            "from_bytes",
+                            "manual_seed",
+                            "operator[]",
+                            "size",
+                            "numel",
+                            "ndim",
+                            "shape",
+                            "dims",
+                            "dim",
+                            "assign",
+                            "requires_grad_",
+                            "grad",
+                            "zero_grad",
+                            "backward",
+                            "gradient",
+                            "realize",
+                            "to_vector",
+                            "item",
+                            "copy_from",
+                            "copy_to",
+                            "pads_from_last",
+                            "pad_to",
+                            "shrink_to",
+                            "fold",
+                            "vmap",
+                            "vjp",
+                            "jvp",
+                            "value_and_grad",
+                            "jacobian",
+                            "hessian",
+                            "scan",
+                            "checkpoint",
+                            "with_gradient",
+                            "traced",
+                            "custom_kernel"})
     if (name == other) return true;
   return name.find('=') != std::string::npos || name.find("operator") != std::string::npos;
 }

@@ -98,7 +98,7 @@ inline const FunctionFamily kFunctionFamilies[] = {
        "trace "
        "newton_schulz",
        "linalg.h", ""},
-      {"eig", nullptr, "complex eigenvalues of general matrices need a QR iteration"}}},
+      {"eig", "linalg.h", "real and imaginary parts in a trailing axis"}}},
     {"Fourier transforms",
      {{"fft ifft rfft irfft fftn ifftn fftshift ifftshift fftfreq rfftfreq hann_window "
        "hamming_window stft istft",

@@ -135,3 +135,14 @@ def test_custom_kernel_says_what_is_wrong():
     plain = weft.custom_kernel("mine", [x], [(4,)], lambda k: k.store(0, k.range(4), 1))[0]
     with pytest.raises(ValueError, match="has no gradient"):
         plain.sum().gradient(x)
+
+
+def test_eig_against_numpy():
+    rng = np.random.default_rng(1)
+    a = rng.standard_normal((3, 6, 6))
+    w, v = weft.linalg.eig(Tensor(a))
+    w, v = (z.numpy()[..., 0] + 1j * z.numpy()[..., 1] for z in (w, v))
+    np.testing.assert_allclose(a @ v, v * w[:, None, :], atol=1e-12)
+    for got, want in zip(w, np.linalg.eigvals(a)):
+        order = lambda z: z[np.lexsort((z.imag.round(9), z.real.round(9)))]
+        np.testing.assert_allclose(order(got), order(want), atol=1e-11)

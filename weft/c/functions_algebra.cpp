@@ -43,6 +43,7 @@ constexpr Function kFunctions[] = {
     row<linalg::cholesky>("cholesky", "a"),
     row<linalg::qr>("qr", "a, full = false"),
     row<linalg::lstsq>("lstsq", "a, b"),
+    row<linalg::eig>("eig", "a", "complex values and vectors, parts in a last axis"),
     row<linalg::eigh>("eigh", "a", "values and vectors"),
     row<linalg::svd>("svd", "a, full = false", "u, s, vt"),
     row<linalg::pinv>("pinv", "a, rcond = 1e-6"),

@@ -1,6 +1,7 @@
 // Elementwise operations: the functions of ops.def and derived.def by themselves, operators by
 // hand.
 #include "weft/c/functions.h"
+#include "weft/tensor/transforms.h"
 
 namespace weft::c {
 
@@ -45,6 +46,7 @@ constexpr Function kFunctions[] = {
     row<&Tensor::clamp_max>("clamp_max", "x, high"),
     row<&Tensor::detach>("detach", "x"),
     row<&Tensor::contiguous>("contiguous", "x"),
+    row<contiguous_backward>("contiguous_backward", "x"),
     row<&Tensor::to>("to", "x, device"),
 };
 

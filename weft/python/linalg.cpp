@@ -61,6 +61,11 @@ void bind_decompositions(nb::module_& m) {
       [](const Tensor& a, bool full) { return decomposed(linalg::svd(a, full, CallSite())); },
       "a"_a, "full_matrices"_a = true, "(u, s, vt): u @ diag(s) @ vt = a, s descending.");
   method(
+      m, "eig", [](const Tensor& a) { return linalg::eig(a, CallSite()); }, "a"_a,
+      "Eigenvalues (..., n, 2) and eigenvectors (..., n, n, 2) of square matrices: real and "
+      "imaginary "
+      "parts in the last axis.");
+  method(
       m, "eigh", [](const Tensor& a) { return linalg::eigh(a, CallSite()); }, "a"_a,
       "Eigenvalues, ascending, and eigenvectors of symmetric matrices.");
   method(

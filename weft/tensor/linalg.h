@@ -41,6 +41,12 @@ Tensor lstsq(const Tensor& a, const Tensor& b, CallSite = CallSite::here());
 /// the lower triangle is read: Jacobi rotations of n / 2 pairs at once, in a fixed number of sweeps
 /// that grows with log n.
 std::pair<Tensor, Tensor> eigh(const Tensor& a, CallSite = CallSite::here());
+/// Eigenvalues (..., n, 2) and, in columns, eigenvectors (..., n, n, 2) of length 1 of general real
+/// matrices; the last axis holds real and imaginary parts. In no order, but conjugates side by
+/// side; each vector's largest element is real. QR steps with two shifts (Francis 1961), ten times
+/// as many as columns, then inverse iteration. Gradients are of losses that do not depend on the
+/// vectors' phases, of matrices whose eigenvalues are all different.
+std::pair<Tensor, Tensor> eig(const Tensor& a, CallSite = CallSite::here());
 struct SVD {
   Tensor u, s, vt;  ///< u @ diag(s) @ vt = a, s descending
 };
