@@ -1,5 +1,6 @@
 // Hashes against digests that Python's hashlib gives.
 #include "weft/tensor/hash.h"
+#include "weft/tensor/jit.h"
 
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/format.h"
@@ -81,6 +82,33 @@ TEST_F(Hashes, RowsAreMessages) {
   const std::string both = hex(keccak(rows));
   EXPECT_EQ(both, hex(keccak(rows[0])) + hex(keccak(rows[1])));
   EXPECT_EQ(hex(sha256(rows)), hex(sha256(rows[0])) + hex(sha256(rows[1])));
+}
+
+// Bytes in memory are read as words where they lie: what is written later must not show.
+TEST_F(Hashes, AreOfWhatWasThere) {
+  Tensor x = Tensor::arange(4096).cast(DType::U8).realize();
+  const std::string before = shown(keccak(x.detach() * 1));
+  const Tensor digest = keccak(x);
+  x.assign(x + 1).realize();
+  Jit bump([](Tensor& t) { t.assign(t + 1); }, "bump");
+  for (int i = 0; i < 3; ++i) bump(x);
+  EXPECT_EQ(digest.to_vector<uint8_t>(),
+            keccak((Tensor::arange(4096).cast(DType::U8) * 1).realize()).to_vector<uint8_t>());
+  EXPECT_NE(shown(keccak(x * 1)), before);
+  x.copy_from(std::vector<std::byte>(4096));
+  EXPECT_EQ(keccak(x).to_vector<uint8_t>(),
+            keccak(Tensor::zeros({4096}, DType::U8)).to_vector<uint8_t>());
+}
+
+TEST_F(Hashes, OfMessagesSideBySide) {
+  for (const int64_t count : {7, 8, 24}) {
+    const Tensor x = Tensor::randint(0, 256, {count, 3, 200}).cast(DType::U8).realize();
+    const Tensor all = keccak(x, "shake_128", 300);
+    EXPECT_EQ(all.shape(), (std::vector<int64_t>{count, 3, 300}));
+    for (const int64_t i : {int64_t{0}, count - 1})
+      EXPECT_EQ(all[i][2].to_vector<uint8_t>(),
+                keccak(x[i][2] * 1, "shake_128", 300).to_vector<uint8_t>());
+  }
 }
 
 }  // namespace
