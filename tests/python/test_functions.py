@@ -146,3 +146,14 @@ def test_eig_against_numpy():
     for got, want in zip(w, np.linalg.eigvals(a)):
         order = lambda z: z[np.lexsort((z.imag.round(9), z.real.round(9)))]
         np.testing.assert_allclose(order(got), order(want), atol=1e-11)
+
+
+def test_random_keys_give_jaxs_bits():
+    key = weft.random.key(0)
+    assert weft.random.bits(key, (5,)).tolist() == [0xf29a4fa7, 0xfa843692, 0x55110e28, 0x77faa835, 0x91e43bb7]
+    assert weft.random.split(key, 3).tolist() == [[0x6b200159, 0x99ba4efe], [0x375f238f, 0xcddb151d],
+                                                  [0xf71f4ea9, 0xa20e4081]]
+    assert weft.random.uniform(key, (2,)).tolist() == [float.fromhex("0x1.e5349cp-1"), float.fromhex("0x1.f5086cp-1")]
+    assert weft.random.bits(weft.random.fold_in(key, 1), (2, 2), dtypes.uint64).shape == (2, 2)
+    with pytest.raises(TypeError):
+        weft.random.bits(key, (2,), dtypes.float32)

@@ -51,5 +51,6 @@ NB_MODULE(_core, m) {
   bind_optim(m);
   bind_transforms(m);
   bind_custom_kernel(m);
+  bind_random_keys(m);
   bind_files(m);
 }

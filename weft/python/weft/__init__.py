@@ -24,15 +24,14 @@ from weft.transforms import (checkpoint, custom_gradient, grad, hessian, jacobia
 _core.set_package_folder(os.path.dirname(__file__))
 
 
-
 def __getattr__(name: str):
-    if name == "nn":  # made on first use: `import weft` stays light
-        import weft.nn
-        return weft.nn
+    if name in ("fft", "linalg", "nn", "random"):  # made on first use: `import weft` stays light
+        import importlib
+        return importlib.import_module(f"weft.{name}")
     raise AttributeError(f"module 'weft' has no attribute '{name}'")
 
 
 __all__ = ["ArgumentError", "Context", "DType", "DTypeError", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
            "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
-           "checkpoint", "custom_gradient", "custom_kernel", "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad",
-           "vjp", "vmap"]
+           "checkpoint", "custom_gradient", "custom_kernel", "from_dlpack", "function", "getenv", "grad",
+           "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp", "vmap"]
