@@ -16,11 +16,17 @@ Tables& Tables::of(Context& context) {
 Tensor Tables::get(std::span<const std::byte> data, DType dtype, const Dims& shape) {
   std::string key = std::string(name(dtype)) + shape.text();
   key.append(reinterpret_cast<const char*>(data.data()), data.size());
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto at = tables_.find(key); at != tables_.end()) return at->second;
+  }
+  // Made without the lock, which others want while they build: of two made at once the first stays.
+  const Tensor made = Tensor::from_bytes(data, dtype, shape);
   std::lock_guard lock(mutex_);
-  if (const auto at = tables_.find(key); at != tables_.end()) return at->second;
   if (bytes_ + data.size() > kMostBytes) tables_.clear(), bytes_ = 0;
-  bytes_ += data.size();
-  return tables_[key] = Tensor::from_bytes(data, dtype, shape);
+  const auto [at, added] = tables_.emplace(std::move(key), made);
+  if (added) bytes_ += data.size();
+  return at->second;
 }
 
 template <class T>
