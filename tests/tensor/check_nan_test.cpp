@@ -3,6 +3,7 @@
 #include "tests/io/scratch_dir.h"
 #include "weft/base/context.h"
 #include "weft/tensor/jit.h"
+#include "weft/tensor/transforms.h"
 
 namespace weft {
 namespace {
@@ -20,6 +21,7 @@ class CheckNan : public ::testing::Test {
 
 TEST_F(CheckNan, NamesTheFirstOperationItsLineAndItsInputs) {
   const Tensor x = Tensor::of({4.0F, 0.0F, -2.0F, 1.0F});
+  const int line = __LINE__ + 1;
   const Tensor y = (x + 1).log();  // of -1
   Tensor z = (y * 2).exp().sum();
   const std::string message = error_of([&] { z.realize(); });
@@ -27,7 +29,8 @@ TEST_F(CheckNan, NamesTheFirstOperationItsLineAndItsInputs) {
             std::string::npos)
       << message;
   EXPECT_NE(message.find("made at"), std::string::npos) << message;
-  EXPECT_NE(message.find("check_nan_test.cpp:23"), std::string::npos) << message;
+  EXPECT_NE(message.find("check_nan_test.cpp:" + std::to_string(line)), std::string::npos)
+      << message;
   EXPECT_NE(message.find("its inputs: f32 (4) from -1 to 5"), std::string::npos) << message;
 }
 
@@ -43,6 +46,22 @@ TEST_F(CheckNan, FindsItInAnUpdateInPlace) {
   const std::string message = error_of([&] { w.realize(); });
   EXPECT_NE(message.find("sqrt gave NaN"), std::string::npos) << message;
   EXPECT_NE(message.find("from -3 to 0, 1 zeros"), std::string::npos) << message;
+}
+
+TEST_F(CheckNan, LooksIntoWhatLoopsAndBodiesAreGiven) {
+  const Tensor x = Tensor::of({1.0F, -4.0F, 9.0F});
+  const Tensor steps =
+      scan([](const Tensors& c, const Tensors& s) { return ScanResult{{c[0] + s[0].sqrt()}, {}}; },
+           {Tensor::zeros({})}, {x})
+          .carried[0];
+  const std::string of_scan = error_of([&] { steps.to_vector<float>(); });
+  EXPECT_NE(of_scan.find("repeat gave NaN"), std::string::npos) << of_scan;
+  EXPECT_NE(of_scan.find("f32 (3) from -4 to 9"), std::string::npos) << of_scan;
+  const Tensor large = (Tensor::of({3e38F, 3e38F, -3e38F}) * 10).realize();  // infinities
+  const std::string of_fold = error_of([&] { large.cumsum(0).to_vector<float>(); });
+  EXPECT_NE(of_fold.find("scan gave NaN: 1 of 3"), std::string::npos) << of_fold;
+  const std::string of_loop = error_of([&] { large.cummax(0).sin().to_vector<float>(); });
+  EXPECT_NE(of_loop.find("sin gave NaN: 3 of 3"), std::string::npos) << of_loop;
 }
 
 TEST_F(CheckNan, InfinitiesAndIntegersAreNotItsBusiness) {

@@ -107,6 +107,11 @@ const Shape* result_shape(Graph& g, NodeRef n, size_t k) {
   return g.shape(dims);
 }
 
+NodeRef get_result(Graph& g, NodeRef tuple, size_t k) {
+  const int64_t place[] = {static_cast<int64_t>(k)};
+  return g.make({Op::Get, result_like(tuple, k)->dtype, {&tuple, 1}, place});
+}
+
 // ---- what their parts must be; each returns null or what is wrong
 
 namespace {

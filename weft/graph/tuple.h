@@ -62,6 +62,7 @@ inline std::span<const NodeRef> closed_sources(NodeRef n) {
 size_t result_count(NodeRef tuple);
 NodeRef result_like(NodeRef tuple, size_t k);
 const Shape* result_shape(Graph& g, NodeRef tuple, size_t k);
+NodeRef get_result(Graph& g, NodeRef tuple, size_t k);  ///< the Get itself
 
 /// For node_problem(): null, or what is wrong with the parts.
 const char* function_problem(const NodeSpec& s);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -10,6 +9,7 @@
 #include "weft/graph/node_map.h"
 #include "weft/graph/print.h"
 #include "weft/graph/provenance.h"
+#include "weft/graph/tuple.h"
 #include "weft/run/realize.h"
 
 namespace weft {
@@ -68,6 +68,12 @@ std::vector<NodeRef> operations(std::span<const NodeRef> values) {
   return out;
 }
 
+/// What an operation is given; bodies have no values of their own.
+std::span<const NodeRef> inputs_of(NodeRef n) {
+  if (n->op == Op::Loop) return n->src().first(static_cast<size_t>(n->int_arg(1) + n->int_arg(2)));
+  return n->src().first(evaluated_sources(n));
+}
+
 std::string place_text(int64_t flat, NodeRef n) {
   if (!is_static(n)) return std::to_string(flat);
   std::string text;
@@ -113,8 +119,8 @@ void NanCheck::report(NodeRef n, const Storage& result, Realize realize) const {
   const CallSite site = context_.get<Provenance>().find(n);
   std::string inputs;
   NodeRef of = n->op == Op::Get ? n->src(0) : n;
-  for (NodeRef s : of->src()) {
-    if (!is_float(s->dtype) || n->op == Op::Buffer) continue;
+  for (NodeRef s : inputs_of(of)) {
+    if (!is_float(s->dtype)) continue;
     const std::shared_ptr<Storage> input = std::make_shared<Storage>(context_, s);
     realize({&input, 1});
     append_format(inputs, "{}{} {} {}", inputs.empty() ? "; its inputs: " : "; ", name(s->dtype),

@@ -38,22 +38,19 @@ void Backward::give_to(NodeRef source, const Tensor& gradient) {
   }
 }
 
-NodeRef Backward::result(NodeRef tuple, size_t k) const {
-  const int64_t ints[] = {static_cast<int64_t>(k)};
-  return g.make({Op::Get, result_like(tuple, k)->dtype, {&tuple, 1}, ints});
-}
-
 Tensor Backward::result_gradient(size_t k) const {
-  NodeRef own = result(n, k);
+  NodeRef own = get_result(g, n, k);
   const Tensor* known = grads_.find(own);
   return known && known->defined() ? *known : tensor(own).zeros_like();
 }
+
+bool Backward::has_result_gradient(size_t k) const { return grads_.contains(get_result(g, n, k)); }
 
 bool Backward::reached(NodeRef node) const {
   if (!needed_.contains(node)) return false;
   if (!is_tuple(node->op)) return grads_.contains(node);
   for (size_t k = 0; k < result_count(node); ++k)
-    if (grads_.contains(result(node, k))) return true;
+    if (grads_.contains(get_result(g, node, k))) return true;
   return false;
 }
 

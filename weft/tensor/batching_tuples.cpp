@@ -13,12 +13,8 @@ namespace {
 
 using build::AxisList;
 using build::Extents;
+using build::loop_value;
 using build::with_front;
-
-NodeRef state(Graph& g, Op op, size_t k, DType dtype, int64_t loop) {
-  const int64_t place[] = {static_cast<int64_t>(k), loop};
-  return g.make({op, dtype, {}, place});
-}
 
 /// Each element's number in the order of the loop: 0 where it begins.
 NodeRef position_in_loop(Graph& g, NodeRef like, std::span<const int64_t> axes) {
@@ -75,11 +71,11 @@ NodeMap<NodeRef> Batching::first_states(std::span<const NodeRef> inits, int64_t 
   for (size_t k = 0; k < inits.size(); ++k) {
     if (!depends(inits[k])) continue;
     const DType d = inits[k]->dtype;
-    NodeRef at = state(g_, Op::Elem, elems - 1, DType::I32, name);
+    NodeRef at = loop_value(g_, Op::Elem, elems - 1, name, DType::I32);
     NodeRef first = g_.alu(Op::Eq, {at, g_.constant(Value::of(DType::I32, 0))});
-    begun.set(
-        state(g_, Op::Carry, k, d, old_name),
-        g_.where(first, state(g_, Op::Elem, elem++, d, name), state(g_, Op::Carry, k, d, name)));
+    begun.set(loop_value(g_, Op::Carry, k, old_name, d),
+              g_.where(first, loop_value(g_, Op::Elem, elem++, name, d),
+                       loop_value(g_, Op::Carry, k, name, d)));
   }
   return begun;
 }
@@ -90,7 +86,7 @@ NodeRef Batching::renamed(NodeRef body, int64_t old_name, int64_t name,
     const bool of_loop = (m->op == Op::Carry || m->op == Op::Elem) && m->int_arg(1) == old_name;
     if (!of_loop) return g_.with_sources(m, s);
     if (const NodeRef* known = begun.find(m)) return *known;
-    return state(g_, m->op, static_cast<size_t>(m->int_arg(0)), m->dtype, name);
+    return loop_value(g_, m->op, static_cast<size_t>(m->int_arg(0)), name, m->dtype);
   });
 }
 
@@ -157,9 +153,9 @@ NodeRef Batching::custom(NodeRef n) {
     fail("vmap.custom_kernel", "a custom kernel is run for a known number of slices");
   const CustomParts parts(n);
   Extents stacked, rest, src, inside;
-  std::vector<NodeRef> holes;
   for (NodeRef x : parts.inputs) (depends(x) ? stacked : rest).push_back(x);
-  int64_t slot = kInnerSlots + kSlotsPerLevel;
+  const int64_t first_slot = kInnerSlots + kSlotsPerLevel;  // a level above the kernel's
+  int64_t slot = first_slot;
   NodeMap<NodeRef> hole;
   for (NodeRef x : stacked) hole.set(x, g_.param(slot++, x->dtype, x->shape->span(), x->device));
   for (NodeRef x : rest) hole.set(x, g_.param(slot++, x->dtype, x->shape->span(), x->device));
@@ -168,16 +164,10 @@ NodeRef Batching::custom(NodeRef n) {
   for (NodeRef x : parts.inputs) inside.push_back(hole.at(x));
   inside.append(closed_sources(n));
   NodeRef kernel = g_.make({Op::Custom, n->dtype, inside, n->ints(), n->text()});
-  for (size_t k = 0; k < parts.outputs.size(); ++k) {
-    const int64_t place[] = {static_cast<int64_t>(k)};
-    src.push_back(g_.make({Op::Get, parts.outputs[k]->dtype, {&kernel, 1}, place}));
-  }
-  const int64_t ints[] = {size_->vmin,
-                          0,
-                          static_cast<int64_t>(stacked.size()),
-                          static_cast<int64_t>(rest.size()),
-                          0,
-                          kInnerSlots + kSlotsPerLevel};
+  for (size_t k = 0; k < parts.outputs.size(); ++k) src.push_back(get_result(g_, kernel, k));
+  const int64_t ints[] = {
+      size_->vmin, 0, static_cast<int64_t>(stacked.size()), static_cast<int64_t>(rest.size()), 0,
+      first_slot};
   return g_.make({Op::Repeat, n->dtype, src, ints});
 }
 

@@ -37,6 +37,9 @@ NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype)
 NodeRef without_broadcast(NodeRef x);
 NodeRef scalar(Graph& g, DType dtype, double value);
 
+/// The k-th element (op Elem) or carried value (Carry) inside the loop of this number.
+NodeRef loop_value(Graph& g, Op op, size_t k, int64_t loop, DType dtype);
+
 using LoopBody = FunctionRef<std::vector<NodeRef>(std::span<const NodeRef> elems,
                                                   std::span<const NodeRef> carried)>;
 /// A fold of several values along axis: the carried values start as inits (rank 0) and become what

@@ -30,14 +30,13 @@ class Backward {
   Context& context() const { return context_; }
   /// Of a node of several results: the k-th one's gradient, or zeros.
   Tensor result_gradient(size_t k) const;
-  bool has_result_gradient(size_t k) const { return grads_.contains(result(n, k)); }
+  bool has_result_gradient(size_t k) const;
   /// Adds to the gradient of source i. What a rank-0 source was repeated over is summed out.
   void give(size_t i, const Tensor& gradient) { give_to(n->src(i), gradient); }
   void give_to(NodeRef source, const Tensor& gradient);
 
  private:
   void mark_needed(const Toposort& order, std::span<const NodeRef> targets);
-  NodeRef result(NodeRef tuple, size_t k) const;
   bool reached(NodeRef node) const;
 
   Context& context_;

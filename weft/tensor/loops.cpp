@@ -2,6 +2,7 @@
 #include <array>
 
 #include "weft/base/hash.h"
+#include "weft/graph/tuple.h"
 #include "weft/tensor/build.h"
 
 namespace weft::build {
@@ -17,16 +18,6 @@ int64_t loop_id(std::span<const NodeRef> elems, std::span<const int64_t> salt) {
   return static_cast<int64_t>(h >> 33);
 }
 
-NodeRef place(Graph& g, Op op, int64_t k, int64_t loop, DType dtype) {
-  const int64_t ints[] = {k, loop};
-  return g.make({op, dtype, {}, ints});
-}
-
-NodeRef get(Graph& g, NodeRef loop, int64_t k, DType dtype) {
-  const int64_t ints[] = {k};
-  return g.make({Op::Get, dtype, {&loop, 1}, ints});
-}
-
 NodeRef lowest(Graph& g, DType d) {
   if (is_float(d)) return g.constant(Value::of(d, -float_top(d)));
   return g.constant(Value::of(d, is_bool(d) ? int64_t{0} : int_min(d)));
@@ -38,23 +29,27 @@ NodeRef highest(Graph& g, DType d) {
 
 }  // namespace
 
+NodeRef loop_value(Graph& g, Op op, size_t k, int64_t loop, DType dtype) {
+  const int64_t ints[] = {static_cast<int64_t>(k), loop};
+  return g.make({op, dtype, {}, ints});
+}
+
 std::vector<NodeRef> loop(Graph& g, std::span<const NodeRef> elems, std::span<const NodeRef> inits,
                           int64_t axis, bool stacked, std::span<const int64_t> salt,
                           const LoopBody& body) {
   const int64_t id = loop_id(elems, salt);
   std::vector<NodeRef> in, carried, sources(elems.begin(), elems.end());
   for (size_t k = 0; k < elems.size(); ++k)
-    in.push_back(place(g, Op::Elem, static_cast<int64_t>(k), id, elems[k]->dtype));
+    in.push_back(loop_value(g, Op::Elem, k, id, elems[k]->dtype));
   for (size_t k = 0; k < inits.size(); ++k)
-    carried.push_back(place(g, Op::Carry, static_cast<int64_t>(k), id, inits[k]->dtype));
+    carried.push_back(loop_value(g, Op::Carry, k, id, inits[k]->dtype));
   sources.insert(sources.end(), inits.begin(), inits.end());
   for (NodeRef n : body(in, carried)) sources.push_back(n);
   const int64_t ints[] = {id, static_cast<int64_t>(elems.size()),
                           static_cast<int64_t>(inits.size()), stacked, axis};
   NodeRef made = g.make({Op::Loop, inits[0]->dtype, sources, ints});
   std::vector<NodeRef> results;
-  for (size_t k = 0; k < inits.size(); ++k)
-    results.push_back(get(g, made, static_cast<int64_t>(k), inits[k]->dtype));
+  for (size_t k = 0; k < inits.size(); ++k) results.push_back(get_result(g, made, k));
   return results;
 }
 

@@ -134,11 +134,8 @@ NodeRef repeat_node(Graph& g, const RepeatInputs& in, const RepeatBody& body, co
 
 Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size_t end) {
   Tensors out;
-  for (size_t k = begin; k < end; ++k) {
-    const int64_t place[] = {static_cast<int64_t>(k)};
-    out.push_back(TensorAccess::make(
-        context, g.make({Op::Get, result_like(tuple, k)->dtype, {&tuple, 1}, place})));
-  }
+  for (size_t k = begin; k < end; ++k)
+    out.push_back(TensorAccess::make(context, get_result(g, tuple, k)));
   return out;
 }
 

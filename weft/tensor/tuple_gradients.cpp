@@ -17,8 +17,6 @@ namespace weft {
 
 namespace {
 
-using build::Extents;
-
 class LoopReverse {
  public:
   LoopReverse(Backward& b) : b_(b), g_(b.g), loop_(b.n) {
@@ -83,10 +81,9 @@ class LoopReverse {
                                  std::span<const NodeRef> carries) const {
     NodeMap<NodeRef> replacement;
     const auto put = [&](Op op, std::span<const NodeRef> values) {
-      for (size_t k = 0; k < values.size(); ++k) {
-        const int64_t place[] = {static_cast<int64_t>(k), loop_->int_arg(0)};
-        replacement.set(g_.make({op, values[k]->dtype, {}, place}), values[k]);
-      }
+      for (size_t k = 0; k < values.size(); ++k)
+        replacement.set(build::loop_value(g_, op, k, loop_->int_arg(0), values[k]->dtype),
+                        values[k]);
     };
     put(Op::Elem, elems);
     put(Op::Carry, carries);
@@ -105,8 +102,7 @@ class LoopReverse {
     const std::vector<NodeRef> elems = nodes_of(elems_);
     const std::array<int64_t, 2> salt{axis_, static_cast<int64_t>(loop_->hash >> 1)};
     if (stacked()) {
-      for (size_t k = 0; k < inits_.size(); ++k)
-        after.push_back(g_.make(Op::Get, inits_[k]->dtype, {loop_}, {static_cast<int64_t>(k)}));
+      for (size_t k = 0; k < inits_.size(); ++k) after.push_back(get_result(g_, loop_, k));
     } else {
       after = build::loop(g_, elems, inits_, axis_, true, salt,
                           [&](auto in, auto carried) { return bodies_on(in, carried); });
@@ -208,7 +204,7 @@ class RepeatReverse {
     for (NodeRef x : parts_.stacked) in.stacked.push_back(b_.tensor(x));
     // The last outs are what was carried: repeat() sees to it.
     for (size_t k = 0; k < carries().size(); ++k)
-      in.stacked.push_back(result(parts_.outs.size() + k));
+      in.stacked.push_back(b_.tensor(get_result(b_.g, b_.n, parts_.outs.size() + k)));
     for (const size_t k : asked_) in.stacked.push_back(b_.result_gradient(carries().size() + k));
     for (NodeRef x : parts_.whole) in.whole.push_back(b_.tensor(x));
     for (size_t k = 0; k < carries().size(); ++k)
@@ -216,11 +212,6 @@ class RepeatReverse {
     if (!once())
       for (NodeRef x : wanted(parts_.whole)) in.carried.push_back(b_.tensor(x).zeros_like());
     return in;
-  }
-
-  Tensor result(size_t k) const {
-    const int64_t place[] = {static_cast<int64_t>(k)};
-    return b_.tensor(b_.g.make({Op::Get, result_like(b_.n, k)->dtype, {&b_.n, 1}, place}));
   }
 
   std::vector<NodeRef> wanted(std::span<const NodeRef> inputs) const {
