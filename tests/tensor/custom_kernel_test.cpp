@@ -2,25 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/io/scratch_dir.h"
+#include "tests/tensor/near.h"
 #include "weft/base/context.h"
 #include "weft/eval/evaluate.h"
 
 namespace weft {
 namespace {
 
-Tensor sample(const Dims& shape, uint64_t seed) {
-  Tensor::manual_seed(seed);
-  return Tensor::randn(shape).realize();
-}
-
-void expect_near(const Tensor& a, const Tensor& b, const std::string& what) {
-  ASSERT_EQ(a.shape(), b.shape()) << what;
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_NEAR(x[i], y[i], 1e-5 * (1 + std::fabs(y[i]))) << what << " at " << i;
+Tensor sample32(const Dims& shape, uint64_t seed) { return sample(shape, seed, DType::F32); }
+void expect_close(const Tensor& a, const Tensor& b, const std::string& what) {
+  expect_near(a, b, what, 1e-5);
 }
 
 /// a @ b for (m, k) and (k, n).
@@ -38,40 +30,40 @@ Tensor product(const Tensor& a, const Tensor& b) {
 }
 
 TEST(CustomKernel, ComputesWhatItSays) {
-  const Tensor a = sample({7, 33}, 1), b = sample({33, 20}, 2);
-  expect_near(product(a, b), a.matmul(b), "product");
+  const Tensor a = sample32({7, 33}, 1), b = sample32({33, 20}, 2);
+  expect_close(product(a, b), a.matmul(b), "product");
   // What is before and after it stays lazy, and is fused among itself.
-  expect_near((product(a.relu(), b * 2 + 1) - 1).exp().sum(),
-              (a.relu().matmul(b * 2 + 1) - 1).exp().sum(), "within an expression");
+  expect_close((product(a.relu(), b * 2 + 1) - 1).exp().sum(),
+               (a.relu().matmul(b * 2 + 1) - 1).exp().sum(), "within an expression");
 }
 
 TEST(CustomKernel, HasTheGradientItIsGiven) {
-  const Tensor a = sample({4, 5}, 1), b = sample({5, 6}, 2);
+  const Tensor a = sample32({4, 5}, 1), b = sample32({5, 6}, 2);
   const Tensors got = product(a, b).tanh().sum().gradient({a, b});
   const Tensors want = a.matmul(b).tanh().sum().gradient({a, b});
-  for (size_t i = 0; i < 2; ++i) expect_near(got[i], want[i], "gradient");
+  for (size_t i = 0; i < 2; ++i) expect_close(got[i], want[i], "gradient");
   const Tensor alone = custom_kernel("my_product", {a, b}, {{{4, 6}}}, write_product)[0];
   EXPECT_ERROR(alone.sum().gradient({a}), "this custom kernel has no gradient");
 }
 
 TEST(CustomKernel, IsBatchedAndScanned) {
-  const Tensor a = sample({3, 4, 5}, 1), b = sample({5, 4}, 2);
+  const Tensor a = sample32({3, 4, 5}, 1), b = sample32({5, 4}, 2);
   const Tensor got = vmap(of_two(product), {a, b}, {0, std::nullopt})[0];
-  expect_near(got, a.matmul(b), "vmap");
+  expect_close(got, a.matmul(b), "vmap");
   const auto loss = [&](const auto& f) { return f.sin().sum().gradient({a, b}); };
   const Tensors mine = loss(vmap(of_two(product), {a, b}, {0, std::nullopt})[0]);
   const Tensors plain = loss(a.matmul(b));
-  for (size_t i = 0; i < 2; ++i) expect_near(mine[i], plain[i], "gradient of vmap");
+  for (size_t i = 0; i < 2; ++i) expect_close(mine[i], plain[i], "gradient of vmap");
   const ScanFunction body = [&](const Tensors& c, const Tensors& s) {
     return ScanResult{{product(product(c[0], s[0]), b)}, {}};
   };
-  const Tensor x = sample({2, 4}, 3);
-  expect_near(scan(body, {x}, {a}).carried[0],
-              x.matmul(a[0]).matmul(b).matmul(a[1]).matmul(b).matmul(a[2]).matmul(b), "scan");
+  const Tensor x = sample32({2, 4}, 3);
+  expect_close(scan(body, {x}, {a}).carried[0],
+               x.matmul(a[0]).matmul(b).matmul(a[1]).matmul(b).matmul(a[2]).matmul(b), "scan");
 }
 
 TEST(CustomKernel, SeveralOutputsFoldsAndMasks) {
-  const Tensor x = sample({10}, 1);
+  const Tensor x = sample32({10}, 1);
   const Tensor classes = Tensor::of({0, 2, 2, 1, 0, 2, 7, -1, 1, 0});
   const Tensors out = custom_kernel(
       "histogram", {x, classes}, {{{3}}, {{3}, DType::I32}, {{12}}}, [](KernelWriter& k) {
@@ -83,11 +75,11 @@ TEST(CustomKernel, SeveralOutputsFoldsAndMasks) {
         k.store_if(inside, 1, {c}, 1, Fold::Add);
         k.store(2, {j}, k.where(j % 2 == 0, k.load(0, {j / 2 - 1}), -1));
       });
-  expect_near(out[0],
-              Tensor::zeros({3}).scatter(0, classes.clamp(0, 3), x, Fold::Add) -
-                  Tensor::zeros({3}).scatter(0, classes.where(classes, 0) * 0, x * (classes < 0),
-                                             Fold::Add),
-              "sums");
+  expect_close(out[0],
+               Tensor::zeros({3}).scatter(0, classes.clamp(0, 3), x, Fold::Add) -
+                   Tensor::zeros({3}).scatter(0, classes.where(classes, 0) * 0, x * (classes < 0),
+                                              Fold::Add),
+               "sums");
   EXPECT_EQ(out[1].to_vector<int>(), (std::vector<int>{3, 2, 3}));
   std::vector<float> wanted;
   const auto values = x.to_vector<float>();
@@ -105,7 +97,7 @@ TEST(CustomKernel, WhatIsNotWrittenIsZero) {
 }
 
 TEST(CustomKernel, IsWhatTheOracleSays) {
-  const Tensor a = sample({7, 9}, 1), b = sample({9, 5}, 2);
+  const Tensor a = sample32({7, 9}, 1), b = sample32({9, 5}, 2);
   const Tensor y = product(a, b);
   eval::Inputs inputs;
   for (const Tensor& t : {a, b})
@@ -116,7 +108,7 @@ TEST(CustomKernel, IsWhatTheOracleSays) {
 }
 
 TEST(CustomKernel, SaysWhatIsWrong) {
-  const Tensor x = sample({4, 5}, 1);
+  const Tensor x = sample32({4, 5}, 1);
   const auto with = [&](const std::function<void(KernelWriter&)>& write) {
     custom_kernel("mine", {x}, {{{4}}}, write);
   };

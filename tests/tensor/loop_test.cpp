@@ -2,27 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
-
 #include "tests/io/scratch_dir.h"
+#include "tests/tensor/near.h"
 #include "weft/base/context.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/transforms.h"
 
 namespace weft {
 namespace {
-
-Tensor sample(const Dims& shape, uint64_t seed) {
-  Tensor::manual_seed(seed);
-  return (Tensor::randn(shape, DType::F64) * 0.7).realize();
-}
-
-void expect_near(const Tensor& a, const Tensor& b, double tolerance, const std::string& what) {
-  ASSERT_EQ(a.shape(), b.shape()) << what;
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_NEAR(x[i], y[i], tolerance * (1 + std::fabs(y[i]))) << what << " at " << i;
-}
 
 /// p' = sin(p e) + q, q' = q f - p along `axis`, from p0 and q = 1; the two at the end, or at every
 /// step.
@@ -61,7 +48,7 @@ TEST(LoopGradient, EqualsFiniteDifferences) {
         const Tensor slope = (loss(up[0], up[1], up[2], axis, stacked) -
                               loss(down[0], down[1], down[2], axis, stacked)) /
                              (2 * h);
-        expect_near((grads[k] * step).sum(), slope, 1e-6, "input " + std::to_string(k));
+        expect_near((grads[k] * step).sum(), slope, "input " + std::to_string(k), 1e-6);
       }
     }
 }
@@ -77,7 +64,7 @@ TEST(LoopGradient, HasAGradient) {
   const Tensor grad = squared(e).gradient({e})[0];
   const Tensor slope =
       (squared((e + step * h).realize()) - squared((e - step * h).realize())) / (2 * h);
-  expect_near((grad * step).sum(), slope, 1e-5, "second");
+  expect_near((grad * step).sum(), slope, "second", 1e-5);
 }
 
 TEST(LoopGradient, SlicesMayBeginDifferently) {
@@ -89,7 +76,7 @@ TEST(LoopGradient, SlicesMayBeginDifferently) {
     const Tensors all = vmap(run, {e, p0});
     for (int64_t i = 0; i < 5; ++i) {
       const Tensors one = run({e[i], p0[i]});
-      for (size_t k = 0; k < 2; ++k) expect_near(all[k][i], one[k], 1e-12, "slice");
+      for (size_t k = 0; k < 2; ++k) expect_near(all[k][i], one[k], "slice", 1e-12);
     }
   }
 }

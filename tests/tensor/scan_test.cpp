@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/io/scratch_dir.h"
+#include "tests/tensor/near.h"
 #include "weft/base/context.h"
 #include "weft/eval/evaluate.h"
 #include "weft/run/stats.h"
@@ -11,18 +10,6 @@
 
 namespace weft {
 namespace {
-
-Tensor sample(const Dims& shape, uint64_t seed) {
-  Tensor::manual_seed(seed);
-  return (Tensor::randn(shape, DType::F64) * 0.5).realize();
-}
-
-void expect_near(const Tensor& a, const Tensor& b, const std::string& what) {
-  ASSERT_EQ(a.shape(), b.shape()) << what;
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_NEAR(x[i], y[i], 1e-9 * (1 + std::fabs(y[i]))) << what << " at " << i;
-}
 
 /// A layer: carried x (3, 4), weights (4, 4) and (4); also gives a number.
 ScanResult layer(const Tensors& carried, const Tensors& slices) {

@@ -5,24 +5,13 @@
 #include <cmath>
 
 #include "tests/io/scratch_dir.h"
+#include "tests/tensor/near.h"
 #include "weft/base/context.h"
 
 namespace weft {
 namespace {
 
 using Function = std::function<Tensor(const Tensor&)>;
-
-Tensor sample(const Dims& shape, uint64_t seed) {
-  Tensor::manual_seed(seed);
-  return Tensor::randn(shape, DType::F64);
-}
-
-void expect_near(const Tensor& a, const Tensor& b, const std::string& what) {
-  ASSERT_EQ(a.shape(), b.shape()) << what;
-  const auto x = a.to_vector<double>(), y = b.to_vector<double>();
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_NEAR(x[i], y[i], 1e-9 * (1 + std::fabs(y[i]))) << what << " at " << i;
-}
 
 struct Row {
   const char* name;
