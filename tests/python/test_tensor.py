@@ -363,6 +363,30 @@ except KeyboardInterrupt:
     assert done.stdout.strip() == "interrupted", done.stdout + done.stderr
 
 
+def test_interrupt_waits_for_what_is_updated_in_place():
+    program = """
+import os, signal, threading
+from weft import Tensor
+signal.signal(signal.SIGINT, signal.default_int_handler)
+t = Tensor.zeros(1 << 20).contiguous().realize()
+for delay in range(30):
+    before = t[0].item()
+    timer = threading.Timer(.01 * delay, lambda: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        while True:
+            t += 1
+            t.realize()
+    except KeyboardInterrupt:
+        pass
+    timer.join()
+    assert t.min().item() == t.max().item() >= before
+print("whole")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "whole", done.stdout + done.stderr
+
+
 def test_import_is_light():
     program = "import sys, weft\nassert 'numpy' not in sys.modules and 'torch' not in sys.modules\nprint(weft.__version__)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -8,11 +8,12 @@ namespace weft {
 class Context;
 
 // A slot of the Context. A host device calls `ask` before every command, on the thread that
-// realizes. What it throws leaves realize() as a kernel's failure would: every tensor stays valid,
-// those that were being updated in place excepted, which say so.
+// realizes. What it throws leaves realize(), and every tensor is as it was before: while memory is
+// updated in place nobody is asked.
 struct InterruptCheck {
   explicit InterruptCheck(Context&) {}
   std::function<void()> ask;
+  bool harmless = true;  // what runs could be given up
 };
 
 }  // namespace weft

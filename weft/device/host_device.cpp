@@ -92,7 +92,7 @@ void HostDevice::execute(int, std::span<const Command> commands, std::span<const
                          uint64_t) {
   const InterruptCheck* interrupt = context().get_if<InterruptCheck>();
   for (const Command& c : commands) {
-    if (interrupt) interrupt->ask();
+    if (interrupt && interrupt->harmless) interrupt->ask();
     if (c.kind == Command::Kind::Launch) {
       if (const uint32_t status = launch(c))
         throw DeviceError("launch", status, name(),

@@ -116,10 +116,8 @@ Found find_view_problem(NodeRef assign) {
 
 /// Whether a kernel's param has as many elements as the tensor it stands for.
 bool is_size_of(NodeRef param, NodeRef given) {
-  int64_t count = 1;
-  for (NodeRef d : given->shape->span())
-    if (!is_const(d) || __builtin_mul_overflow(count, d->vmin, &count)) return false;
-  return param->rank() == 1 && is_int_const(param->dim(0), count);
+  if (!is_static(given) || param->rank() != 1) return false;
+  return is_int_const(param->dim(0), static_numel(given));
 }
 
 /// A kernel over the outputs and inputs of `n`, whose slots they are.

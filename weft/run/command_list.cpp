@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/run/run_state.h"
 
@@ -126,6 +127,8 @@ CommandList::Left CommandList::left_in(int buffer) const {
 
 void CommandList::run_segment(Context& context, const Segment& s,
                               std::vector<TimelinePoint>& reached, StepLines lines) {
+  if (auto* interrupt = context.get_if<InterruptCheck>())
+    interrupt->harmless = s.end <= schedule_.point_of_no_return;
   if (s.across) {
     for (const TimelinePoint& p : reached) p.timeline->wait(p.value);
     return copy_across(commands_[s.begin]);
