@@ -228,8 +228,7 @@ const UserError kErrors[] = {
      [] { i({}).gradient({f({2})}); }},
     {"[set_grad] a gradient of shape (3,) for a tensor of shape (2,): the shapes must be equal",
      [] { f({2}).set_grad(f({3})); }},
-    {"[variable] the range of n is [5, 4]: it must not be empty or negative",
-     [] { Variable("n", 5, 4); }},
+    {"[variable] the range of n is [5, 4]: it must not be empty", [] { Variable("n", 5, 4); }},
     {"[variable] n cannot be 3: it was made for multiples of 2 in [1, 8]",
      [] { Variable("n", 1, 8, 2).bind(3); }},
     {"[shape] the size n=3 is symbolic: its number is not part of the graph; use dims(), or bind "

@@ -98,6 +98,10 @@ void bind_autograd(TensorClass& c) {
   method(c, "is_param_", returning_self([](Tensor& x, bool on) { set_requires_grad(x, on); }),
          nb::sig("def is_param_(self, is_param: bool = True) -> Tensor"), "is_param"_a = true,
          "is_param_(False): neither backward() nor an optimizer touches this tensor.");
+  c.def_prop_rw(
+      "is_param", [](const Tensor& x) { return x.cell()->offered != false; },
+      [](Tensor& x, bool on) { set_requires_grad(x, on); },
+      "False: neither backward() nor an optimizer touches this tensor.");
   c.def_prop_rw_static(
       "training", [](nb::handle) { return is_training(); },
       [](nb::handle, bool on) { set_training(on); },

@@ -81,8 +81,8 @@ PadMode mode_of(const std::string& name) {
 
 /// A flat list counts from the last axis, PyTorch's way: (left, right, top, bottom).
 Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, const Scalar& value) {
-  Ints flat;
-  const bool is_flat = !padding.is_none() && to_ints(padding.ptr(), flat);
+  Dims flat;
+  const bool is_flat = !padding.is_none() && to_dims(padding.ptr(), flat);
   const auto amounts = is_flat ? pads_from_last(x, flat) : pairs("pad", x, padding, false);
   return pad(x, amounts, mode_of(mode), value, CallSite());
 }
@@ -262,6 +262,11 @@ void bind_joins(TensorClass& c) {
          "einops' rearrange (Rogozhnikov 2022): x.rearrange(\"b (h p) c -> b h (p c)\", p=2).");
 }
 
+Tensor one_hot(const Tensor& x, int64_t classes) {
+  const bool counts = classes == -1 && !is_float(x.dtype()) && x.numel() > 0;
+  return x.one_hot(counts ? x.max().item<int64_t>() + 1 : classes, CallSite());
+}
+
 }  // namespace
 
 void bind_movement(TensorClass& c) {
@@ -276,8 +281,10 @@ void bind_movement(TensorClass& c) {
         return x.ndim() < 2 ? x : x.transpose(-2, -1, CallSite());
       },
       "The last two axes exchanged.");
-  method(c, "one_hot", plain(&Tensor::one_hot), "num_classes"_a,
-         "Integers (...) to (..., num_classes): 1 at the class, else 0.");
+  method(
+      c, "one_hot", one_hot, "num_classes"_a = -1,
+      "Integers (...) to (..., num_classes): 1 at the class, else 0. Without a number of classes "
+      "the largest is read, as PyTorch does.");
 }
 
 }  // namespace weft::python

@@ -142,11 +142,21 @@ nb::object assign(nb::object self, nb::handle value) {
   return self;
 }
 
-/// Equal values share memory until one of them is written.
-Tensor clone(const Tensor& x, std::optional<DeviceName> device) {
+/// Equal values share memory until one of them is written. The gradient comes along.
+Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
   const OpScope scope(x, CallSite());
-  const Tensor copy = scope.result(x.node());
-  return device ? copy.to(device->text, CallSite()) : copy;
+  const Tensor same = scope.result(x.node());
+  Tensor copy = device ? same.to(device->text, CallSite()) : same;
+  if (!x.is_view() && x.grad().defined()) copy.set_grad(clone(x.grad(), device), CallSite());
+  return copy;
+}
+
+/// The same object where it is there already.
+nb::object moved(nb::object self, std::optional<DeviceName> device) {
+  const Tensor& x = nb::cast<const Tensor&>(self);
+  if (!device) return self;
+  const Tensor there = x.to(device->text, CallSite());
+  return there.cell().get() == x.cell().get() ? self : nb::cast(there);
 }
 
 nb::object reduce(nb::handle self) {
@@ -205,12 +215,8 @@ void bind_values(TensorClass& c) {
   method(c, "assign", assign, nb::sig("def assign(self, x: typing.Any) -> Tensor"), "x"_a,
          "Replaces the elements by x, broadcast and cast to this dtype; all aliases see it.");
   method(c, "clone", clone, "device"_a = nb::none(), "The same values in memory of their own.");
-  method(
-      c, "to",
-      [](const Tensor& x, std::optional<DeviceName> device) {
-        return device ? x.to(device->text, CallSite()) : x;
-      },
-      "device"_a.none(), "A copy on another device, or this.");
+  method(c, "to", moved, nb::sig("def to(self, device: str | Sequence[str] | None) -> Tensor"),
+         "device"_a.none(), "A copy on another device, or this.");
   c.def(
       "replace",
       [](nb::object self, const Tensor& x) {

@@ -116,8 +116,15 @@ Dim most(const Dim& a, const Dim& b) {
   return !known ? max(a, b) : *known ? b : a;
 }
 
+/// Which end of an axis a position counts from must not depend on a Variable's value.
+void require_one_end(const Dim& at) {
+  if (at.min() < 0 && at.max() >= 0)
+    fail("index", "{} can be negative and not: which end it counts from would change", at.text());
+}
+
 /// A slice bound in [0, n]: negative ones count from the end, the rest is clamped.
 Dim clamped(const Dim& bound, const Dim& n) {
+  require_one_end(bound);
   const Dim from_start = bound.max() < 0 ? bound + n : bound;
   return most(0, least(from_start, n));
 }
@@ -140,6 +147,7 @@ Cut cut_of(const Slice& s, const Dim& n) {
 }
 
 Cut cut_of(const Dim& at, const Dim& n, size_t axis, const Tensor& x) {
+  require_one_end(at);
   const bool outside = at.min() >= n.max() || at.max() < -n.max();
   if (outside)
     fail_index("index", "{} is out of bounds for axis {} of shape {}: it must be from {} to {}",

@@ -103,7 +103,10 @@ Tensor Tensor::var(const Axes& axes, bool keepdim, int64_t correction, CallSite 
 }
 
 Tensor Tensor::std(const Axes& axes, bool keepdim, int64_t correction, CallSite at) const {
-  return var(axes, keepdim, correction, at).sqrt(at);
+  const CallSiteScope site(at);
+  // The root's slope at 0 is infinite; equal numbers have none.
+  const Tensor v = var(axes, keepdim, correction), none = v == 0;
+  return none.where(0, none.where(1, v).sqrt());
 }
 
 // ---- soft maximum
