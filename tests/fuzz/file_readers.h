@@ -7,6 +7,7 @@
 #include "weft/base/hash.h"
 #include "weft/io/cifar.h"
 #include "weft/io/csv.h"
+#include "weft/io/functions.h"
 #include "weft/io/idx.h"
 #include "weft/io/jpeg.h"
 #include "weft/io/npy.h"
@@ -53,6 +54,14 @@ inline constexpr FileReader kFileReaders[] = {
        return touch(resized(parse_picture(data, "fuzz", Channels::Grey), 3, 5));
      },
      has_jpeg_library},
+    {"function",
+     [](std::span<const std::byte> data) {
+       const CapturedFunction f = parse_function(data, "fuzz");
+       uint64_t hash = f.results.size();
+       for (const auto& place : f.places)
+         if (place.state.defined()) hash = hash_combine(hash, hash_text(place.state.dims().text()));
+       return hash_combine(hash, function_bytes(f).size());
+     }},
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
 };
 

@@ -1,5 +1,8 @@
 """TinyJit: captured once, replayed with other arguments."""
 import gc
+import pickle
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -238,3 +241,96 @@ def test_weights_that_nobody_has_computed():
         for _ in range(3):
             np.testing.assert_allclose(step(x).numpy(), wanted, rtol=1e-6)
         assert step.captured
+
+
+# ---- pickles
+
+
+def in_new_process(pickled, program):
+    """What `program`, which has `f`, prints in a process that knows none of this file."""
+    code = f"import pickle, sys\nfrom weft import Tensor\nf = pickle.loads({pickled!r})\n{program}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_pickled_function_needs_no_source():
+    weight = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    f = TinyJit(lambda x: (x @ weight).relu())
+    for i in range(3):
+        f(Tensor([1.0, i]))
+    out = in_new_process(pickle.dumps(f), "print([f(Tensor([1.0, i])).tolist() for i in range(4)], f.captured)")
+    assert out == f"{[[1.0 + 3 * i, 2.0 + 4 * i] for i in range(4)]} True\n"
+
+
+def test_pickled_training_goes_on():
+    Tensor.manual_seed(1)
+    model = weft.nn.Linear(4, 2)
+    optimizer = weft.nn.optim.Adam(weft.nn.state.get_parameters(model), lr=0.1)
+
+    @TinyJit
+    def step(x, y):
+        with Tensor.train():
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean().backward()
+            optimizer.step()
+            return loss
+
+    data = np.random.default_rng(0).standard_normal((6, 5, 4)).astype(np.float32)
+    for x in data[:3]:
+        step(Tensor(x), Tensor(x[:, :2]))
+    again = pickle.loads(pickle.dumps(step))
+    expected = [step(Tensor(x), Tensor(x[:, :2])).item() for x in data[3:]]
+    assert [again(Tensor(x), Tensor(x[:, :2])).item() for x in data[3:]] == expected
+    # Its parameters are its own.
+    assert again(Tensor(data[0]), Tensor(data[0, :, :2])).item() == step(Tensor(data[0]), Tensor(data[0, :, :2])).item()
+
+
+def test_pickled_structures_constants_and_sizes():
+    @TinyJit
+    def f(pair, n, *, scale):
+        a, b = pair
+        return {"sum": a[:n].sum() * scale, "rest": (b + 1, [b - 1, None])}
+
+    n = Variable("n", 1, 8)
+    a = Tensor.arange(8).float().contiguous().realize()
+    for i in range(2, 4):
+        f((a, Tensor([i])), n.bind(i), scale=2)
+    g = pickle.loads(pickle.dumps(f))
+    for i in range(1, 8):
+        out = g((a, Tensor([i])), n.bind(i), scale=2)
+        assert out["sum"].item() == i * (i - 1) and out["rest"][0].tolist() == [i + 1]
+        assert out["rest"][1][0].tolist() == [i - 1] and out["rest"][1][1] is None
+    with pytest.raises(JitError, match="was 2"):
+        g((a, Tensor([1])), n.bind(2), scale=3)
+    with pytest.raises(JitError, match="shape"):
+        g((a, Tensor([1, 2])), n.bind(2), scale=2)
+    with pytest.raises(JitError, match="is f32, was i32"):
+        g((a, Tensor([1.0])), n.bind(2), scale=2)
+    assert pickle.loads(pickle.dumps(g))((a, Tensor([1])), n.bind(5), scale=2)["sum"].item() == 20
+
+
+def test_pickled_before_its_capture_is_the_function():
+    f = pickle.loads(pickle.dumps(TinyJit(np.negative)))
+    assert not f.captured and f.fxn is np.negative
+
+
+def test_pickles_of_two_devices():
+    x = Tensor([1.0, 2.0, 3.0, 4.0]).shard(("CPU:0", "CPU:1"), 0).realize()
+    f = TinyJit(lambda y: (x + y.shard(("CPU:0", "CPU:1"), 0)).sum())
+    for i in range(3):
+        f(Tensor([i] * 4).float().realize())
+    out = in_new_process(pickle.dumps(f), "print([f(Tensor([i] * 4).float().realize()).item() for i in range(4)])")
+    assert out == f"{[10.0 + 4 * i for i in range(4)]}\n"
+
+
+def test_damaged_pickles_are_errors():
+    f = TinyJit(lambda x: x + 1)
+    for _ in range(2):
+        f(Tensor([1.0]))
+    make, (data, skeleton) = f.__reduce__()
+    for end in range(0, len(data), 7):
+        with pytest.raises((ValueError, RuntimeError)):
+            make(data[:end], skeleton)
+    with pytest.raises(RuntimeError, match="damaged"):
+        make(data, [skeleton, skeleton])(Tensor([1.0]))

@@ -6,6 +6,8 @@
 #include "tests/tensor/near.h"
 #include "weft/base/context.h"
 #include "weft/eval/evaluate.h"
+#include "weft/tensor/jit.h"
+#include "weft/tensor/linalg.h"
 
 namespace weft {
 namespace {
@@ -126,6 +128,25 @@ TEST(CustomKernel, SaysWhatIsWrong) {
                "custom_kernel");
   EXPECT_ERROR(custom_kernel("no name", {x}, {{{4}}}, [](KernelWriter&) {}), "is no name");
   EXPECT_ERROR(custom_kernel("mine", {x}, {}, [](KernelWriter&) {}), "has no output");
+}
+
+/// What is inside of kernels and given gradients is not realized by itself.
+TEST(CustomKernel, IsReplayedAsAreGivenGradients) {
+  const auto write = [](KernelWriter& k) {
+    const KernelNumber i = k.range(3);
+    k.store(0, {i}, k.load(0, {i}) * 2);
+  };
+  auto f = jit([&](const Tensor& x) {
+    const Tensor twice = custom_kernel("twice", {x}, {{{3}, DType::F32}}, write)[0];
+    return twice + linalg::eig(Tensor::eye(3) * x).first.sum(-1);
+  });
+  for (int i = 0; i < 4; ++i) {
+    const auto at = static_cast<float>(i);
+    const std::vector<float> got = f(Tensor::of({at, at + 1, at + 2})).to_vector<float>();
+    float sum = 0, expected = 0;
+    for (int k = 0; k < 3; ++k) sum += got[static_cast<size_t>(k)], expected += 3 * (at + k);
+    EXPECT_NEAR(sum, expected, 1e-4) << "call " << i;
+  }
 }
 
 }  // namespace

@@ -79,11 +79,6 @@ void set_system(Options& options, std::string_view name, std::string_view value)
 #define SYSTEM(NAME, field, doc) \
   if (name == #NAME) options.field = value;
 #include "weft/base/options.def"
-#undef SYSTEM
-#undef TEXT
-#undef BYTES
-#undef BOOL
-#undef INT
 }
 
 }  // namespace
@@ -98,6 +93,18 @@ void Options::set(std::string_view name, std::string_view value) {
 #define TEXT(NAME, field, initial, doc) \
   if (name == #NAME) return void(field = value);
 #define SYSTEM(NAME, field, doc)
+#include "weft/base/options.def"
+  unknown_option(name);
+}
+
+std::string Options::text(std::string_view name) const {
+#define INT(NAME, field, ...) \
+  if (name == #NAME) return std::to_string(field);
+#define BOOL(NAME, field, ...) INT(NAME, field)
+#define BYTES(NAME, field, ...) INT(NAME, field)
+#define TEXT(NAME, field, ...) \
+  if (name == #NAME) return field;
+#define SYSTEM(NAME, field, doc) TEXT(NAME, field)
 #include "weft/base/options.def"
   unknown_option(name);
 }

@@ -21,6 +21,8 @@ struct Options {
 
   // Sets one option by its NAME, as the command line does.
   void set(std::string_view name, std::string_view value);
+  // Its value, as text that set() takes.
+  std::string text(std::string_view name) const;
 
   // cache_dir, or where the XDG specification puts it; empty when there is no home at all.
   std::string cache_directory() const;

@@ -21,23 +21,6 @@ void apply_settings(Options& options, const char* const* settings) {
   }
 }
 
-std::string option_text(const Options& o, std::string_view name) {
-#define INT(NAME, field, ...) \
-  if (name == #NAME) return std::to_string(o.field);
-#define BOOL(NAME, field, ...) INT(NAME, field)
-#define BYTES(NAME, field, ...) INT(NAME, field)
-#define TEXT(NAME, field, ...) \
-  if (name == #NAME) return o.field;
-#define SYSTEM(NAME, field, doc) TEXT(NAME, field)
-#include "weft/base/options.def"
-#undef INT
-#undef BOOL
-#undef BYTES
-#undef TEXT
-#undef SYSTEM
-  fail("context.options", "there is no option {}", name);
-}
-
 /// Probed once: the texts belong to the context.
 const std::vector<DeviceInfo>& devices_of(ContextObject& c) {
   std::call_once(c.probed, [&] {
@@ -94,7 +77,7 @@ weft_status weft_context_get(weft_context context, const char* name, char* text,
   return guarded([&] {
     const auto c = object_of(context);
     const std::string_view option = bare_name(required_text("name", name));
-    write_text(option_text(c->context.options(), option), text, capacity, length);
+    write_text(c->context.options().text(option), text, capacity, length);
   });
 }
 

@@ -34,8 +34,6 @@ struct RepeatParts {
   std::span<const NodeRef> stacked, whole, inits, nexts, outs;
   int64_t slot;  ///< of the first placeholder: stacked, whole, carries in this order
 
-  int64_t whole_slot() const { return slot + static_cast<int64_t>(stacked.size()); }
-  int64_t carry_slot() const { return whole_slot() + static_cast<int64_t>(whole.size()); }
   /// How deep bodies lie in each other below this one.
   int64_t level() const { return (slot - kInnerSlots) / kSlotsPerLevel; }
 };

@@ -114,6 +114,14 @@ Found find_view_problem(NodeRef assign) {
        p.what);
 }
 
+/// Whether a kernel's param has as many elements as the tensor it stands for.
+bool is_size_of(NodeRef param, NodeRef given) {
+  int64_t count = 1;
+  for (NodeRef d : given->shape->span())
+    if (!is_const(d) || __builtin_mul_overflow(count, d->vmin, &count)) return false;
+  return param->rank() == 1 && is_int_const(param->dim(0), count);
+}
+
 /// A kernel over the outputs and inputs of `n`, whose slots they are.
 Found find_custom_problem(NodeRef n) {
   const CustomParts parts(n);
@@ -123,7 +131,7 @@ Found find_custom_problem(NodeRef n) {
   for (NodeRef p : Toposort(parts.sink)) {
     if (p->op != Op::Param) continue;
     const auto slot = static_cast<size_t>(param_slot(p));
-    if (slot >= given.size() || given[slot]->dtype != p->dtype)
+    if (slot >= given.size() || given[slot]->dtype != p->dtype || !is_size_of(p, given[slot]))
       return Problem{n, "its kernel takes what it is not given"};
   }
   return std::nullopt;

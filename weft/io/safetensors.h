@@ -43,6 +43,9 @@ SafetensorsContent read_safetensors_model(const std::string& path);
 // valid UTF-8, distinct and not "__metadata__".
 void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
                       const Metadata& metadata = {});
+// What save_safetensors writes.
+std::vector<std::byte> safetensors_bytes(std::vector<NamedArray> arrays,
+                                         const Metadata& metadata = {});
 // What save_safetensors puts before the data; sorts `arrays` into the order of their data.
 std::string safetensors_header(std::vector<NamedArray>& arrays, const Metadata& metadata);
 

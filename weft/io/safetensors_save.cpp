@@ -111,14 +111,32 @@ std::string safetensors_header(std::vector<NamedArray>& arrays, const Metadata& 
   return text;
 }
 
-void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
-                      const Metadata& metadata) {
+namespace {
+
+void write_all(std::vector<NamedArray> arrays, const Metadata& metadata,
+               FunctionRef<void(std::span<const std::byte>)> write) {
   const std::string header = safetensors_header(arrays, metadata);
   const uint64_t size = header.size();
+  write(std::as_bytes(std::span(&size, 1)));
+  write(std::as_bytes(std::span(header)));
+  for (const NamedArray& named : arrays) write(named.array.bytes);
+}
+
+}  // namespace
+
+std::vector<std::byte> safetensors_bytes(std::vector<NamedArray> arrays, const Metadata& metadata) {
+  std::vector<std::byte> out;
+  write_all(std::move(arrays), metadata, [&](std::span<const std::byte> bytes) {
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  });
+  return out;
+}
+
+void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
+                      const Metadata& metadata) {
   atomic_write_file(path, [&](FileWriter& out) {
-    out.write(std::as_bytes(std::span(&size, 1)));
-    out.write(header);
-    for (const NamedArray& named : arrays) out.write(named.array.bytes);
+    write_all(std::move(arrays), metadata,
+              [&](std::span<const std::byte> bytes) { out.write(bytes); });
   });
 }
 

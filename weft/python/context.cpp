@@ -39,18 +39,7 @@ std::vector<std::string> available_devices() {
 }
 
 /// The value of an option by its name without WEFT_, as text that set() takes.
-std::string option(const std::string& name) {
-  const Options& o = Context::current().options();
-#define INT(NAME, field, ...) \
-  if (name == #NAME) return std::to_string(o.field);
-#define BOOL(NAME, field, ...) INT(NAME, field)
-#define BYTES(NAME, field, ...) INT(NAME, field)
-#define TEXT(NAME, field, ...) \
-  if (name == #NAME) return o.field;
-#define SYSTEM(NAME, field, doc) TEXT(NAME, field)
-#include "weft/base/options.def"
-  fail("context.options", "there is no option {}", name);
-}
+std::string option(const std::string& name) { return Context::current().options().text(name); }
 
 void set_option(const std::string& name, const std::string& value) {
   Context::current().mutable_options().set(name, value);

@@ -44,7 +44,13 @@ PyObject* type_of(const Error& error) {
 /// Raises it with its text, and its stable code as an attribute.
 void raise(const Error& error) {
   PyObject* type = type_of(error);
-  PyObject* exception = PyObject_CallFunction(type, "s", error.what());
+  const std::string_view text = error.what();
+  // It may quote a damaged file.
+  const auto size = static_cast<Py_ssize_t>(text.size());
+  PyObject* message = PyUnicode_DecodeUTF8(text.data(), size, "backslashreplace");
+  if (!message) return;
+  PyObject* exception = PyObject_CallOneArg(type, message);
+  Py_DECREF(message);
   if (!exception) return;
   PyObject* code = PyUnicode_FromString(error.code().c_str());
   if (code) PyObject_SetAttrString(exception, "code", code);

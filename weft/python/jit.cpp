@@ -2,6 +2,7 @@
 #include "weft/tensor/jit.h"
 
 #include "weft/base/error.h"
+#include "weft/io/functions.h"
 #include "weft/python/bindings.h"
 
 namespace weft::python {
@@ -27,6 +28,13 @@ void visit(const std::string& name, nb::handle x, TensorVisitor& v) {  // as dee
   }
 }
 
+/// Members in the kind of sequence that x is.
+nb::object like(nb::handle x, const nb::list& members) {
+  if (PyList_Check(x.ptr())) return members;
+  const nb::tuple all(members);
+  return nb::hasattr(x, "_fields") ? x.type()(*all) : nb::object(all);  // a named tuple
+}
+
 /// The structure of a result with new handles in it; everything but Tensors and containers of them
 /// is an Error.
 nb::object rebuilt(nb::handle x) {  // as deep as the containers
@@ -44,9 +52,35 @@ nb::object rebuilt(nb::handle x) {  // as deep as the containers
          "return Tensors, or lists, tuples and dicts of them",
          Py_TYPE(x.ptr())->tp_name);
   for (nb::handle member : x) members.append(rebuilt(member));
-  if (PyList_Check(x.ptr())) return members;
-  const nb::tuple all(members);
-  return nb::hasattr(x, "_fields") ? x.type()(*all) : nb::object(all);  // a named tuple
+  return like(x, members);
+}
+
+/// The structure of a result without its Tensors: where they stand there is True, elsewhere None.
+nb::object skeleton_of(nb::handle x) {  // as deep as the containers
+  if (tensor_in(x.ptr())) return nb::bool_(true);
+  if (x.is_none()) return nb::none();
+  if (PyDict_Check(x.ptr())) {
+    nb::dict copy;
+    for (const auto& [key, member] : nb::borrow<nb::dict>(x)) copy[key] = skeleton_of(member);
+    return copy;
+  }
+  nb::list members;
+  for (nb::handle member : x) members.append(skeleton_of(member));
+  return like(x, members);
+}
+
+/// The structure again, around Tensors that stand for results.
+nb::object filled(nb::handle skeleton) {  // as deep as the containers
+  if (PyBool_Check(skeleton.ptr())) return nb::cast(Tensor());
+  if (PyDict_Check(skeleton.ptr())) {
+    nb::dict copy;
+    for (const auto& [key, member] : nb::borrow<nb::dict>(skeleton)) copy[key] = filled(member);
+    return copy;
+  }
+  if (!PyTuple_Check(skeleton.ptr()) && !PyList_Check(skeleton.ptr())) return nb::borrow(skeleton);
+  nb::list members;
+  for (nb::handle member : skeleton) members.append(filled(member));
+  return like(skeleton, members);
 }
 
 /// A result may be None, or have it in it.
@@ -74,7 +108,7 @@ class JitFunction {
       : f_(std::move(f)), state_(std::move(name), python_call_site()) {}
 
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
-    if (!f_.is_valid()) throw nb::type_error("this TinyJit has no function");
+    if (!f_.is_valid() && !loaded_) throw nb::type_error("this TinyJit has no function");
     if (running_) fail("jit.nested", "this function is called inside of itself");
     running_ = true;
     struct Done {
@@ -82,20 +116,40 @@ class JitFunction {
       ~Done() { running = false; }
     } const done{running_};
     // The next run may be the one that is captured.
-    if (calls_ == 1 && !captured())
+    if (calls_ == 1 && !loaded_ && !captured())
       nb::module_::import_("weft.reachable").attr("realize_reachable")(f_);
     visit_arguments(args, kwargs);
+    if (loaded_) return call_loaded();
     const JitState::Mode mode = begin();
     return mode == JitState::Mode::Replay ? replay() : run(mode, args, kwargs);
   }
   void reset() {
     state_.reset();
-    shape_.reset();
+    if (!loaded_) shape_.reset();
+  }
+
+  // ---- pickles
+
+  nb::tuple reduce() const {
+    if (!captured()) return nb::make_tuple(nb::type<JitFunction>(), nb::make_tuple(function()));
+    std::vector<std::byte> data;
+    {
+      const nb::gil_scoped_release released;
+      data = function_bytes(state_.captured());
+    }
+    return nb::make_tuple(nb::module_::import_("weft.engine.jit").attr("unpickled"),
+                          nb::make_tuple(nb::bytes(data.data(), data.size()), skeleton_of(shape_)));
+  }
+  void load(const nb::bytes& data, nb::handle skeleton) {
+    const std::span bytes(static_cast<const std::byte*>(data.data()), data.size());
+    state_.load(parse_function(bytes, "a pickled TinyJit"));
+    shape_ = filled(skeleton);
+    loaded_ = true;
   }
   size_t kernels() const { return state_.kernels(); }
   bool captured() const { return shape_.is_valid(); }
   int64_t calls() const { return calls_; }
-  nb::object function() const { return f_; }
+  nb::object function() const { return f_.is_valid() ? f_ : nb::none(); }
 
   /// For Python's search for cycles.
   int traverse(visitproc visit, void* arg) const {
@@ -133,6 +187,14 @@ class JitFunction {
     return again;
   }
 
+  nb::object call_loaded() {
+    nb::object result = rebuilt(shape_);
+    visit_result(result, state_.results());
+    const nb::gil_scoped_release released;
+    state_.call_loaded();
+    return result;
+  }
+
   nb::object run(JitState::Mode mode, const nb::args& args, const nb::kwargs& kwargs) {
     try {
       nb::object result = f_(*args, **kwargs);
@@ -156,6 +218,7 @@ class JitFunction {
   JitState state_;
   int64_t calls_ = 0;
   bool running_ = false;
+  bool loaded_ = false;  // from a pickle: there is no function
 };
 
 int traverse(PyObject* self, visitproc visit, void* arg) {
@@ -194,16 +257,30 @@ void bind_jit(nb::module_& m) {
   c.def(
       "__init__",
       [](JitFunction* self, nb::object f, bool, bool) {
-        new (self) JitFunction(f, f.is_none() ? "jit" : name_of(f));
+        if (f.is_none())
+          new (self) JitFunction(nb::object(), "jit");
+        else
+          new (self) JitFunction(f, name_of(f));
       },
-      "fxn"_a, "prune"_a = false, "optimize"_a = false);
+      "fxn"_a.none(), "prune"_a = false, "optimize"_a = false);
   c.def("__call__", &JitFunction::call, "args"_a, "kwargs"_a, nb::call_guard<PythonSite>());
+  c.def("__reduce__", &JitFunction::reduce,
+        "A captured function is pickled as its graph and the tensors it keeps, without its Python; "
+        "one that was not yet, as the function it wraps.");
   c.def("__get__", bound, "instance"_a.none(), "owner"_a = nb::none());
   c.def("reset", &JitFunction::reset, "Forgets the capture; the next call runs plainly.");
   c.def_prop_ro("kernels", &JitFunction::kernels, "Kernels of a replay; 0 before the capture.");
   c.def_prop_ro("captured", &JitFunction::captured, "Whether calls are replays.");
   c.def_prop_ro("cnt", &JitFunction::calls, "Calls that ran the function itself.");
   c.def_prop_ro("fxn", &JitFunction::function);
+  m.def(
+      "unpickled_jit",
+      [](const nb::bytes& data, nb::object skeleton) {
+        nb::object f = nb::type<JitFunction>()(nb::none());
+        nb::inst_ptr<JitFunction>(f)->load(data, skeleton);
+        return f;
+      },
+      "data"_a, "skeleton"_a.none());
 }
 
 }  // namespace weft::python

@@ -24,9 +24,10 @@ CallSites::CallSites(Context& context, const NormalForm& form) {
     for (NodeRef s : n->src())
       if (CallSite& source = sites[s]; !source) source = theirs;
   }
+  // Inside of kernels and gradients nothing is realized.
   for (NodeRef n : order)
-    if (const NodeRef copy = form.copies.at(n); copy && sites.at(n))
-      sites_.try_emplace(copy->hash, sites.at(n));
+    if (const NodeRef* copy = form.copies.find(n); copy && *copy && sites.at(n))
+      sites_.try_emplace((*copy)->hash, sites.at(n));
 }
 
 CallSite CallSites::of(uint64_t origin) const {

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/log.h"
 #include "weft/base/small_vector.h"
+#include "weft/graph/binary.h"
 #include "weft/graph/node_map.h"
 #include "weft/run/active_capture.h"
 #include "weft/run/call_sites.h"
@@ -275,6 +276,7 @@ class Realization {
   RecordedRun record() const {
     RecordedRun run;
     run.schedule = prepared_.schedule;
+    run.graph = write_graph(form_.values);
     const CallSites sites(context_, form_);
     for (const CompiledStep& step : schedule().steps) run.sites.push_back(sites.of(step.origins));
     run.values = prepared_.variables;

@@ -321,6 +321,8 @@ size_t Replay::kernels() const {
   return count;
 }
 
+const ReplayPlan& Replay::plan() const { return *state_->plan; }
+
 int64_t Replay::arena_bytes() const { return state_->arenas.bytes(); }
 
 std::string Replay::plan_text() const {

@@ -12,6 +12,8 @@
 
 namespace weft {
 
+struct ReplayPlan;
+
 /// One tensor argument. The name is for messages: "x", "batch[1].labels".
 struct ReplayArgument {
   std::string name;
@@ -48,6 +50,7 @@ class Replay {
   size_t kernels() const;
   int64_t arena_bytes() const;  ///< memory held for intermediates, at the captured sizes
   std::string plan_text() const;
+  const ReplayPlan& plan() const;  ///< for those who write it down
 
  private:
   friend class CaptureScope;

@@ -80,10 +80,16 @@ class Merger {
         if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
       plan_->schedule.steps.push_back(std::move(step));
     }
+    Computation computation{run.graph, std::vector<int>(run.input_ids.size(), -1), {}};
+    for (size_t b = 0; b < s.buffers.size(); ++b)
+      if (const int slot = s.buffers[b].input; slot >= 0)
+        computation.inputs[static_cast<size_t>(slot)] = buffers[b];
     for (const RecordedRun::Result& r : run.results) {
       const int b = s.outputs[static_cast<size_t>(r.output)];
       note_result(r.id, buffers[static_cast<size_t>(b)]);
+      computation.results.push_back(buffers[static_cast<size_t>(b)]);
     }
+    plan_->computations.push_back(std::move(computation));
   }
 
   std::vector<int> add_variables(const RecordedRun& run) {

@@ -41,6 +41,13 @@ struct HeldPlace {
   Ending ending;                              // its value after the call, when it changes
 };
 
+/// One recorded realization: a graph file of its values, in which Param k is the merged buffer
+/// inputs[k] (-1: not read), and the buffers they went to.
+struct Computation {
+  std::vector<std::byte> graph;
+  std::vector<int> inputs, results;
+};
+
 /// Memory that a call makes and that outlives it.
 struct Fresh {
   int buffer;
@@ -59,8 +66,9 @@ struct ReplayPlan {
 
   Context& context;
   CompiledSchedule schedule;
-  std::vector<StepSites> sites;   ///< of each step
-  std::vector<HeldPlace> places;  ///< arguments first
+  std::vector<Computation> computations;  ///< what it was made from
+  std::vector<StepSites> sites;           ///< of each step
+  std::vector<HeldPlace> places;          ///< arguments first
   size_t arguments = 0;
   std::vector<Fresh> fresh;
   struct Result {

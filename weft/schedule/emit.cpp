@@ -152,6 +152,7 @@ namespace {
 
 /// A sum of ranges, each times the sizes of those with smaller factors.
 bool is_mixed_radix(NodeRef index) {
+  if (is_int_const(index, 0)) return true;
   std::vector<std::pair<int64_t, int64_t>> digits;  // factor, size
   std::vector<NodeRef> left{index};
   while (!left.empty()) {
@@ -163,7 +164,7 @@ bool is_mixed_radix(NodeRef index) {
     }
     const bool scaled = n->op == Op::Mul && n->src(1)->op == Op::Const;
     NodeRef range = scaled ? n->src(0) : n;
-    if (range->op != Op::Range) return is_int_const(index, 0);
+    if (range->op != Op::Range) return false;
     digits.emplace_back(scaled ? n->src(1)->vmin : 1, range->src(0)->vmin);
   }
   std::ranges::sort(digits);

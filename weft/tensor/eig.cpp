@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "weft/tensor/complex.h"
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/tables.h"
@@ -81,11 +82,6 @@ Tensor stepped(const Tensor& x, const Tensor& exceptional) {
   return active.where(q.transpose(-2, -1).matmul(x).matmul(q), x);
 }
 
-/// Complex values in a new last axis.
-Tensor complex(const Tensor& re, const Tensor& im) { return Tensor::stack({re, im}, -1); }
-Tensor real(const Tensor& z) { return z.index({kEllipsis, 0}); }
-Tensor imaginary(const Tensor& z) { return z.index({kEllipsis, 1}); }
-
 /// Those of the blocks, where `x` has nothing else below its diagonal.
 Tensor values_of_blocks(const Tensor& x) {
   const int64_t n = x.size(-1);
@@ -101,12 +97,12 @@ Tensor values_of_blocks(const Tensor& x) {
   const Tensor lower = kind == kLower, upper = kind == kUpper;
   const Tensor re = lower.where((mean + root).pad(front), upper.where((mean - root).pad(back), d));
   const Tensor im = lower.where(-turn.pad(front), upper.where(turn.pad(back), 0));
-  return complex(re, im);
+  return joined({re, im});
 }
 
 Tensor eigenvalues(const Tensor& x) {
   const int64_t n = x.size(-1);
-  if (n == 1) return complex(x.squeeze(-1), x.squeeze(-1).zeros_like());
+  if (n == 1) return joined({x.squeeze(-1), x.squeeze(-1).zeros_like()});
   std::vector<int32_t> flags;
   for (int64_t k = 0; k < kStepsPerColumn * n; ++k)
     flags.push_back(k % kExceptional == kExceptional - 1);
@@ -118,29 +114,30 @@ Tensor eigenvalues(const Tensor& x) {
 }
 
 /// The real matrix [[re, -im], [im, re]] that multiplies like re + i im.
-Tensor real_form(const Tensor& re, const Tensor& im) {
-  return Tensor::cat({Tensor::cat({re, -im}, -1), Tensor::cat({im, re}, -1)}, -2);
+Tensor real_form(const Complex& x) {
+  return Tensor::cat({Tensor::cat({x.re, -x.im}, -1), Tensor::cat({x.im, x.re}, -1)}, -2);
 }
 
 /// Complex vectors (..., n, k, 2) of length 1 along n, their largest element real.
 Tensor normalised(const Tensor& v) {
   const Tensor squares = (v * v).sum(-1, true), scaled = v / squares.sum(-3, true).sqrt();
   const Tensor at = squares.argmax(-3, true).expand(v.sum(-3, true).dims());
-  const Tensor largest = scaled.gather(-3, at);
-  const Tensor c = real(largest), s = imaginary(largest), size = (c * c + s * s).sqrt();
-  const Tensor re = real(scaled), im = imaginary(scaled);
-  return complex((re * c + im * s) / size, (im * c - re * s) / size);
+  const Complex largest = parts(scaled.gather(-3, at));
+  const Tensor size = (largest.re * largest.re + largest.im * largest.im).sqrt();
+  const Complex turn{largest.re / size, -largest.im / size};
+  return joined(times(parts(scaled), turn));
 }
 
 /// Two steps of (x - value)^-1 from vectors that are nothing special.
 Tensor eigenvectors(const Tensor& x, const Tensor& values) {
   const int64_t n = x.size(-1);
   // A little off the eigenvalue, so that no pivot is 0.
-  const Tensor shift = real(values) + 1000 * precision(x);
+  const Complex value = parts(values);
+  const Tensor shift = value.re + 1000 * precision(x);
   const Tensor eye = identity_like(x, n).unsqueeze(-3);
   const Tensor re = x.unsqueeze(-3) - shift.unsqueeze(-1).unsqueeze(-1) * eye;
-  const Tensor im = -(imaginary(values).unsqueeze(-1).unsqueeze(-1) * eye);
-  const Tensor shifted = real_form(re.expand((re + im).dims()), im);
+  const Tensor im = -(value.im.unsqueeze(-1).unsqueeze(-1) * eye);
+  const Tensor shifted = real_form({re.expand((re + im).dims()), im});
   std::vector<double> numbers;
   uint64_t state = 1;
   for (int64_t i = 0; i < 2 * n * n; ++i) {
@@ -159,18 +156,10 @@ Tensor eigenvectors(const Tensor& x, const Tensor& values) {
 // ---- the gradient (Boeddeker, Hanebrink and Haeb-Umbach 2017, "On the Computation of
 // Complex-valued Gradients", 4.2), for losses that do not depend on the vectors' phases
 
-struct Complex {
-  Tensor re, im;
-};
-Complex parts(const Tensor& z) { return {real(z), imaginary(z)}; }
-Complex matmul(const Complex& a, const Complex& b) {
-  return {a.re.matmul(b.re) - a.im.matmul(b.im), a.re.matmul(b.im) + a.im.matmul(b.re)};
-}
-Complex adjoint(const Complex& a) { return {a.re.transpose(-2, -1), -a.im.transpose(-2, -1)}; }
 /// x of a @ x = b.
 Complex solved(const Complex& a, const Complex& b) {
   const int64_t n = a.re.size(-1);
-  const Tensor x = solve(real_form(a.re, a.im), Tensor::cat({b.re, b.im}, -2));
+  const Tensor x = solve(real_form(a), Tensor::cat({b.re, b.im}, -2));
   return {x.index({kEllipsis, Slice(0, n), Slice()}),
           x.index({kEllipsis, Slice(n, 2 * n), Slice()})};
 }
@@ -178,19 +167,19 @@ Complex solved(const Complex& a, const Complex& b) {
 Tensor gradient_of(const Tensor& values, const Tensor& vectors, const Tensor& values_grad,
                    const Tensor& vectors_grad) {
   const Complex v = parts(vectors), vh = adjoint(v), l = parts(values);
-  const Complex inner = matmul(vh, parts(vectors_grad)), gram = matmul(vh, v);
+  const Complex inner = product(vh, parts(vectors_grad)), gram = product(vh, v);
   const Tensor diagonal = inner.re.diagonal(0, -2, -1).unsqueeze(-2);
-  const Tensor top_re = inner.re - gram.re * diagonal, top_im = inner.im - gram.im * diagonal;
+  const Complex top{inner.re - gram.re * diagonal, inner.im - gram.im * diagonal};
   // conj(l_j - l_i), with 1 on the diagonal
   const Tensor eye = identity_like(v.re, v.re.size(-1)) != 0;
-  const Tensor apart_re = eye.where(1, l.re.unsqueeze(-2) - l.re.unsqueeze(-1));
-  const Tensor apart_im = eye.where(0, l.im.unsqueeze(-1) - l.im.unsqueeze(-2));
-  const Tensor size = apart_re * apart_re + apart_im * apart_im;
+  const Complex apart{eye.where(1, l.re.unsqueeze(-2) - l.re.unsqueeze(-1)),
+                      eye.where(0, l.im.unsqueeze(-1) - l.im.unsqueeze(-2))};
+  const Tensor size = apart.re * apart.re + apart.im * apart.im;
+  const Complex inverse{apart.re / size, -apart.im / size}, turned = times(top, inverse);
   const Complex g = parts(values_grad);
-  const Complex middle{
-      eye.where(g.re.unsqueeze(-1), (top_re * apart_re + top_im * apart_im) / size),
-      eye.where(g.im.unsqueeze(-1), (top_im * apart_re - top_re * apart_im) / size)};
-  return solved(vh, matmul(middle, vh)).re;
+  const Complex middle{eye.where(g.re.unsqueeze(-1), turned.re),
+                       eye.where(g.im.unsqueeze(-1), turned.im)};
+  return solved(vh, product(middle, vh)).re;
 }
 
 Tensors eig_of(const Tensor& x) {

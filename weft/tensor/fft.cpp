@@ -5,32 +5,13 @@
 #include <numbers>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/complex.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/tables.h"
 
 namespace weft::fft {
 
 namespace {
-
-/// Numbers as two tensors; without `im` they are real. The transformed axis is the last.
-struct Complex {
-  Tensor re, im;
-
-  template <class F>
-  Complex each(F f) const {
-    return {f(re), im.defined() ? f(im) : Tensor()};
-  }
-};
-
-Complex times(const Complex& a, const Complex& b) {
-  if (!a.im.defined()) return {a.re * b.re, a.re * b.im};
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-Complex product(const Complex& x, const Complex& m) {
-  if (!x.im.defined()) return {x.re.matmul(m.re), x.re.matmul(m.im)};
-  return {x.re.matmul(m.re) - x.im.matmul(m.im), x.re.matmul(m.im) + x.im.matmul(m.re)};
-}
 
 /// exp(sign * 2 pi i turn(r, c) / n), reduced before it is rounded: a matrix, or a vector for one
 /// row.
@@ -122,11 +103,11 @@ int64_t checked_size(const char* tag, int64_t n, int64_t otherwise) {
   return n == 0 ? otherwise : n;
 }
 
-Complex parts(const char* tag, const Tensor& x) {
+Complex checked_parts(const char* tag, const Tensor& x) {
   require_float(tag, x);
   if (x.ndim() < 2 || !(x.dim(-1) == Dim(2)))
     fail(tag, "takes complex numbers, whose last axis has size 2: got shape {}", x.dims().text());
-  return {x.index({kEllipsis, 0}), x.index({kEllipsis, 1})};
+  return parts(x);
 }
 
 double scale(Norm norm, int64_t n, bool inverse) {
@@ -140,12 +121,12 @@ Tensor scaled(const Tensor& x, double by) { return by == 1 ? x : x * by; }
 /// Both parts side by side again, with the last axis back in its place.
 Tensor joined(const Complex& x, int64_t axis, double by, DType dtype) {
   const auto placed = [&](const Tensor& t) { return movedim(scaled(t, by), -1, axis).cast(dtype); };
-  return Tensor::stack({placed(x.re), placed(x.im)}, -1);
+  return joined(x.each(placed));
 }
 
 Tensor complex_transform(const char* tag, const Tensor& x, int64_t n, int64_t axis, Norm norm,
                          bool inverse) {
-  const Complex given = parts(tag, x);
+  const Complex given = checked_parts(tag, x);
   const int64_t a = checked_axis(tag, axis, given.re);
   const int64_t size = checked_size(tag, n, given.re.size(a));
   const Complex ready = given.each([&](const Tensor& t) { return prepared(t, a, size); });
@@ -154,7 +135,7 @@ Tensor complex_transform(const char* tag, const Tensor& x, int64_t n, int64_t ax
 
 Tensor over_axes(const char* tag, const Tensor& x, const Axes& axes, Norm norm, bool inverse) {
   Tensor y = x;
-  for (const int64_t a : checked_axes(tag, axes, parts(tag, x).re))
+  for (const int64_t a : checked_axes(tag, axes, checked_parts(tag, x).re))
     y = complex_transform(tag, y, 0, a, norm, inverse);
   return y;
 }
@@ -191,7 +172,7 @@ Tensor rfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
 
 Tensor irfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
   const CallSiteScope site(at);
-  const Complex given = parts("irfft", x);
+  const Complex given = checked_parts("irfft", x);
   const int64_t a = checked_axis("irfft", axis, given.re);
   const int64_t size = checked_size("irfft", n, 2 * (given.re.size(a) - 1));
   const Complex half = given.each([&](const Tensor& t) { return prepared(t, a, size / 2 + 1); });
@@ -308,7 +289,7 @@ Tensor stft(const Tensor& given, int64_t frame, const StftOptions& o, CallSite a
 Tensor istft(const Tensor& given, int64_t frame, const StftOptions& o, int64_t length,
              CallSite at) {
   const CallSiteScope site(at);
-  parts("istft", given);
+  checked_parts("istft", given);
   if (given.ndim() < 3 || given.size(-3) != frame / 2 + 1)
     fail("istft", "spectra of shape {} are not of frames of {}: they are (..., {}, frames, 2)",
          given.dims().text(), frame, frame / 2 + 1);

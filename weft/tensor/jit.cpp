@@ -1,7 +1,6 @@
 #include "weft/tensor/jit.h"
 
 #include "weft/base/context.h"
-#include "weft/graph/node_map.h"
 #include "weft/run/realize.h"
 #include "weft/run/replay.h"
 #include "weft/tensor/access.h"
@@ -16,22 +15,6 @@ struct FoundTensor {
   std::string name;
   Tensor* tensor;
 };
-
-/// `n` with every Bind replaced by its Variable: what stays the same between calls.
-NodeRef without_values(Graph& g, NodeRef root) {
-  NodeMap<NodeRef> copies;
-  std::vector<NodeRef> src;
-  for (NodeRef n : Toposort(root)) {
-    if (n->op == Op::Bind) {
-      copies[n] = n->src(0);
-      continue;
-    }
-    src.clear();
-    for (NodeRef s : n->src()) src.push_back(copies.at(s));
-    copies[n] = g.with_sources(n, src);
-  }
-  return copies.at(root);
-}
 
 /// Lists what a visit finds.
 class Collector final : public TensorVisitor {
@@ -85,6 +68,7 @@ struct JitState::State {
   std::vector<std::pair<std::string, std::string>> constants;
   std::unique_ptr<CaptureScope> capture;
   std::unique_ptr<Replay> replay;
+  std::optional<CapturedFunction> loaded;  // what is called, in place of a function
 
   std::vector<ReplayArgument> storages() const {
     std::vector<ReplayArgument> list;
@@ -171,14 +155,14 @@ JitState::Mode JitState::begin() {
   State& s = *state_;
   const CallSiteScope site(s.at);
   s.find_context();
-  if (!s.context->options().jit || s.context->options().check_nan) return Mode::Plain;
-  if (s.replay) {
-    s.check_same();
-    return Mode::Replay;
-  }
-  if (s.calls++ == 0) return Mode::Plain;
+  const bool plain = !s.context->options().jit || s.context->options().check_nan;
+  if (s.loaded || (s.replay && !plain)) s.check_same();
+  if (plain) return Mode::Plain;
+  if (s.replay) return Mode::Replay;
+  if (s.calls++ == 0 && !s.loaded) return Mode::Plain;
   realize(*s.context, s.context->get<PendingWrites>().take());
   s.capture = std::make_unique<CaptureScope>(*s.context, s.storages(), s.distinct_variables());
+  if (s.loaded) return Mode::Capture;
   s.constants = s.arguments.constants;
   s.seen.clear();
   const Graph::Building building(tensor_graph(*s.context));
@@ -221,6 +205,59 @@ void JitState::replay() {
                   Tensor& out = *s.results.tensors[next++].tensor;
                   out = cell ? TensorAccess::whole(cell) : TensorAccess::make(*s.context, node);
                 });
+}
+
+CapturedFunction JitState::captured() const {
+  const State& s = *state_;
+  if (!s.replay && s.loaded) return *s.loaded;
+  if (!s.replay)
+    fail("jit.captured", "{} has not been captured yet: its second call is, unless WEFT_JIT=0",
+         s.name);
+  CapturedFunction f = CapturedFunction::of(*s.replay);
+  f.name = s.name;
+  f.constants = s.constants;
+  for (size_t i = 0; i < s.seen.size(); ++i) f.places[i].view = s.seen[i].chain;
+  return f;
+}
+
+void JitState::load(CapturedFunction f) {
+  State& s = *state_;
+  reset();
+  s.name = f.name;
+  s.constants = f.constants;
+  s.seen.clear();
+  for (size_t i = 0; i < f.arguments; ++i) s.seen.push_back({f.places[i].name, f.places[i].view});
+  s.loaded = std::move(f);
+}
+
+void JitState::call_loaded() {
+  State& s = *state_;
+  if (begin() == Mode::Replay) return replay();
+  try {
+    std::vector<Tensor> given;
+    for (const FoundTensor& t : s.arguments.tensors) given.push_back(*t.tensor);
+    const std::vector<Tensor> made = s.loaded->run(given, s.distinct_variables());
+    if (made.size() != s.results.tensors.size())
+      fail("function.damaged", "{} gives {} tensors, and its result has place for {}", s.name,
+           made.size(), s.results.tensors.size());
+    for (size_t i = 0; i < made.size(); ++i) *s.results.tensors[i].tensor = made[i];
+    finish();
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+LoadedFunction::LoadedFunction(CapturedFunction f, CallSite at)
+    : state_(f.name, at), results_(f.results.size()) {
+  state_.load(std::move(f));
+}
+
+std::vector<Tensor> LoadedFunction::call() {
+  std::vector<Tensor> out(results_);
+  detail::visit("result", out, state_.results());
+  state_.call_loaded();
+  return out;
 }
 
 size_t JitState::kernels() const { return state_->replay ? state_->replay->kernels() : 0; }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/tensor/tensor.h"
+#include "weft/tensor/captured_function.h"
 
 namespace weft {
 
@@ -120,6 +120,10 @@ class JitState {
   size_t kernels() const;  ///< of the captured function; 0 before
   void reset();            ///< forgets the capture; the next call runs plainly
 
+  CapturedFunction captured() const;  ///< an Error before the capture
+  void load(CapturedFunction f);      ///< from here on calls do what f does
+  void call_loaded();  ///< after arguments() and results(): a whole call of what was loaded
+
  private:
   struct State;
   State* state_;  // owned; null after a move
@@ -152,6 +156,8 @@ class Jit {
 
   size_t kernels() const { return state_.kernels(); }
   void reset() { state_.reset(); }
+  /// What save_function() of io/functions.h writes; an Error before the second call.
+  CapturedFunction captured() const { return state_.captured(); }
 
  private:
   template <class Call>
@@ -178,6 +184,31 @@ class Jit {
   F f_;
   JitState state_;
   std::any shape_;  // a result of the capture, into whose copies replays put theirs
+};
+
+/// A captured function from elsewhere. It is called like the one that was captured, and its results
+/// come as a list, in the order in which they lay in that function's result. Its state is its own.
+/// The first call compiles and captures; later ones replay. One call at a time.
+class LoadedFunction {
+ public:
+  explicit LoadedFunction(CapturedFunction f, CallSite at = CallSite::here());
+
+  template <class... Args>
+  std::vector<Tensor> operator()(const Args&... args) {
+    TensorVisitor& found = state_.arguments();
+    size_t i = 0;
+    (detail::visit("argument " + std::to_string(i++), args, found), ...);
+    return call();
+  }
+
+  size_t kernels() const { return state_.kernels(); }
+  CapturedFunction captured() const { return state_.captured(); }
+
+ private:
+  std::vector<Tensor> call();
+
+  JitState state_;
+  size_t results_;
 };
 
 /// A function that is called like f. The first call runs f; the second one runs it and records

@@ -1,0 +1,264 @@
+#include "weft/tensor/captured_function.h"
+
+#include "weft/base/context.h"
+#include "weft/graph/binary.h"
+#include "weft/graph/node_map.h"
+#include "weft/graph/print.h"
+#include "weft/graph/tuple.h"
+#include "weft/run/realize.h"
+#include "weft/run/replay_plan.h"
+#include "weft/tensor/access.h"
+#include "weft/tensor/transforms.h"
+
+namespace weft {
+
+NodeRef without_values(Graph& g, NodeRef root) {
+  NodeMap<NodeRef> copies;
+  std::vector<NodeRef> src;
+  for (NodeRef n : Toposort(root)) {
+    if (n->op == Op::Bind) {
+      copies[n] = n->src(0);
+      continue;
+    }
+    src.clear();
+    for (NodeRef s : n->src()) src.push_back(copies.at(s));
+    copies[n] = g.with_sources(n, src);
+  }
+  return copies.at(root);
+}
+
+// ---- from a replay
+
+namespace {
+
+CapturedFunction::Ending ending_of(const ReplayPlan& plan, const Ending& e) {
+  if (e.fresh < 0) return {e.place, -1};
+  return {-1, plan.fresh[static_cast<size_t>(e.fresh)].buffer};
+}
+
+RootedNode form_of(Graph& g, const TensorForm& form, size_t slot) {
+  std::vector<NodeRef> dims;
+  for (NodeRef d : form.dims) dims.push_back(without_values(g, d));
+  return RootedNode(g.param(static_cast<int64_t>(slot), form.dtype, dims));
+}
+
+Tensor tensor_over(Context& context, const std::shared_ptr<Storage>& storage) {
+  if (auto cell = std::dynamic_pointer_cast<TensorCell>(storage)) return TensorAccess::whole(cell);
+  return TensorAccess::make(context, storage->value());
+}
+
+std::vector<RootedNode> rooted(std::span<const NodeRef> nodes) {
+  std::vector<RootedNode> out;
+  for (NodeRef n : nodes) out.emplace_back(n);
+  return out;
+}
+
+}  // namespace
+
+CapturedFunction CapturedFunction::of(const Replay& replay) {
+  const ReplayPlan& plan = replay.plan();
+  Graph& g = tensor_graph(plan.context);
+  const Graph::Building building(g);
+  CapturedFunction f;
+  f.arguments = plan.arguments;
+  f.memories = plan.schedule.buffers.size();
+  for (size_t i = 0; i < plan.places.size(); ++i) {
+    const HeldPlace& from = plan.places[i];
+    Place to{from.name, from.buffer, ending_of(plan, from.ending), {}, {}, {}};
+    if (i < plan.arguments)
+      to.form = form_of(g, from.form, i);
+    else
+      to.state = tensor_over(plan.context, from.storage);
+    f.places.push_back(std::move(to));
+  }
+  for (const weft::Computation& c : plan.computations)
+    f.computations.push_back({rooted(read_graph(g, c.graph)), c.inputs, c.results});
+  for (const ReplayPlan::Result& r : plan.results)
+    f.results.push_back({ending_of(plan, r.ending), r.itself});
+  return f;
+}
+
+// ---- one call
+
+namespace {
+
+[[noreturn]] void damaged(const CapturedFunction& f, const char* what) {
+  fail("function.damaged", "{}: {}; the file is damaged", f.name, what);
+}
+
+/// Graphs with memory and values in the place of Params and Variables.
+class Instance {
+ public:
+  Instance(Graph& g, const CapturedFunction& f, const std::vector<ReplayVariable>& variables)
+      : g_(g), f_(f), variables_(variables) {}
+
+  /// `inputs`: of each Param; null where it does not matter.
+  std::vector<NodeRef> of(std::span<const RootedNode> values, std::span<const NodeRef> inputs) {
+    copies_ = {};
+    inputs_ = inputs;
+    std::vector<NodeRef> roots, out;
+    for (const RootedNode& v : values) roots.push_back(v.get());
+    copy_all(roots);
+    for (NodeRef r : roots) out.push_back(copies_.at(r));
+    return out;
+  }
+  const Shape* shape_of(NodeRef form) {
+    std::vector<NodeRef> dims;
+    for (NodeRef d : form->src()) {
+      copy_all({&d, 1});
+      dims.push_back(copies_.at(d));
+    }
+    return g_.shape(dims);
+  }
+
+ private:
+  /// A custom kernel's own Params are no inputs of ours.
+  void copy_all(std::span<const NodeRef> roots) {
+    for (NodeRef n : Toposort::evaluated(roots)) {
+      if (copies_.contains(n)) continue;
+      for (NodeRef closed : closed_sources(n))
+        if (n->op == Op::Custom) copies_[closed] = closed;
+      if (n->op == Op::Repeat) copy_all(closed_sources(n));
+      copies_[n] = copy(n);
+    }
+  }
+
+  NodeRef copy(NodeRef n) {
+    if (n->op == Op::Variable) return value_of(n);
+    std::vector<NodeRef> src;
+    for (NodeRef s : n->src()) src.push_back(copies_.at(s));
+    if (n->op != Op::Param || is_inner_param(n)) return g_.with_sources(n, src);
+    const auto slot = static_cast<size_t>(param_slot(n));
+    if (slot >= inputs_.size()) damaged(f_, "a computation reads what it is not given");
+    NodeRef x = inputs_[slot];
+    if (!x) return build::expand(g_, unit(n, src.size()), src);
+    if (x->dtype != n->dtype || x->shape != g_.shape(src))
+      damaged(f_, "a computation reads memory of another shape or dtype");
+    return x;
+  }
+
+  NodeRef unit(NodeRef like, size_t rank) {
+    const std::vector<NodeRef> ones(rank, g_.index(1));
+    return build::reshape(g_, g_.constant(Value::of(like->dtype, 0)), ones);
+  }
+
+  NodeRef value_of(NodeRef variable) {
+    for (const ReplayVariable& v : variables_)
+      if (v.variable == variable)
+        return g_.make(Op::Bind, DType::Index, {variable, g_.index(v.value)});
+    fail("jit.variable", "variable {} was given when {} was captured; give it again",
+         variable->text(), f_.name);
+  }
+
+  Graph& g_;
+  const CapturedFunction& f_;
+  const std::vector<ReplayVariable>& variables_;
+  std::span<const NodeRef> inputs_;
+  NodeMap<NodeRef> copies_;
+};
+
+class Call {
+ public:
+  Call(const CapturedFunction& f, const Tensors& arguments,
+       const std::vector<ReplayVariable>& variables)
+      : f_(f),
+        context_(arguments.empty() ? Context::current() : arguments[0].context()),
+        g_(tensor_graph(context_)),
+        instance_(g_, f, variables),
+        memory_(f.memories) {
+    if (arguments.size() != f.arguments)
+      fail("jit.arguments", "{} takes {} tensors, {} are given", f.name, f.arguments,
+           arguments.size());
+    for (size_t i = 0; i < f.places.size(); ++i)
+      hold(f.places[i], i < f.arguments ? arguments[i] : f.places[i].state);
+  }
+
+  Tensors run() {
+    for (const CapturedFunction::Computation& c : f_.computations) compute(c);
+    return end();
+  }
+
+ private:
+  void hold(const CapturedFunction::Place& place, const Tensor& given) {
+    std::shared_ptr<TensorCell> cell = TensorAccess::shared(given);
+    if (place.form) check_form(place, *cell);
+    if (place.memory >= 0) memory_[static_cast<size_t>(place.memory)] = cell;
+    places_.push_back(std::move(cell));
+  }
+
+  void check_form(const CapturedFunction::Place& place, const TensorCell& cell) {
+    const Graph::Building building(g_);
+    NodeRef value = cell.value(), form = place.form.get();
+    const Shape* expected = instance_.shape_of(form);
+    if (value->dtype != form->dtype)
+      fail_type("jit.dtype", "{} is {}, was {} when {} was captured; cast it", place.name,
+                name(value->dtype), name(form->dtype), f_.name);
+    if (value->shape != expected)
+      fail("jit.shape", "{} has shape {}, had {} when {} was captured", place.name,
+           shape_text(value->shape), shape_text(expected), f_.name);
+  }
+
+  void compute(const CapturedFunction::Computation& c) {
+    std::vector<std::shared_ptr<Storage>> made;
+    {
+      const Graph::Building building(g_);
+      std::vector<NodeRef> inputs;
+      for (const int m : c.inputs) inputs.push_back(m < 0 ? nullptr : cell(m).value());
+      const std::vector<NodeRef> values = instance_.of(c.values, inputs);
+      for (size_t i = 0; i < values.size(); ++i) made.push_back(store(c.results[i], values[i]));
+    }
+    realize(context_, made);
+  }
+
+  TensorCell& cell(int memory) {
+    const auto& found = memory_[static_cast<size_t>(memory)];
+    if (!found) damaged(f_, "a computation reads memory before anything is in it");
+    return *found;
+  }
+
+  std::shared_ptr<Storage> store(int memory, NodeRef value) {
+    std::shared_ptr<TensorCell>& to = memory_[static_cast<size_t>(memory)];
+    if (!to)
+      to = TensorAccess::shared(TensorAccess::make(context_, value));
+    else if (NodeRef old = to->value(); old->dtype != value->dtype || old->shape != value->shape)
+      damaged(f_, "memory changes its shape or dtype");
+    else
+      to->set_value(value);
+    return to;
+  }
+
+  /// Endings name values as they were: places may be about to change.
+  Tensors end() {
+    const Graph::Building building(g_);
+    std::vector<RootedNode> held;
+    for (const auto& p : places_) held.emplace_back(p->value());
+    const auto value_of = [&](const CapturedFunction::Ending& e) {
+      return e.place >= 0 ? held[static_cast<size_t>(e.place)] : RootedNode(cell(e.memory).value());
+    };
+    Tensors out;
+    for (const CapturedFunction::Result& r : f_.results)
+      out.push_back(r.itself >= 0 ? TensorAccess::whole(places_[static_cast<size_t>(r.itself)])
+                                  : TensorAccess::make(context_, value_of(r.ending).get()));
+    std::vector<RootedNode> endings;
+    for (const CapturedFunction::Place& p : f_.places)
+      endings.push_back(p.ending.none() ? RootedNode() : value_of(p.ending));
+    for (size_t i = 0; i < places_.size(); ++i)
+      if (endings[i]) places_[i]->set_value(endings[i].get());
+    return out;
+  }
+
+  const CapturedFunction& f_;
+  Context& context_;
+  Graph& g_;
+  Instance instance_;
+  std::vector<std::shared_ptr<TensorCell>> memory_, places_;
+};
+
+}  // namespace
+
+Tensors CapturedFunction::run(const Tensors& given,
+                              const std::vector<ReplayVariable>& variables) const {
+  return Call(*this, given, variables).run();
+}
+
+}  // namespace weft
