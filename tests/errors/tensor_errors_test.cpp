@@ -216,8 +216,8 @@ const UserError kErrors[] = {
     {"[backward] needs one number to start from, but the shape is (2,): reduce it with sum() or "
      "mean(), or give the upstream gradient",
      [] { f({2}).backward(); }},
-    {"[backward] this value depends on no tensor with requires_grad_(); if it was realized before "
-     "(item(), to_vector(), realize()), its history is gone: call backward() first",
+    {"[backward] this value depends on no tensor with requires_grad_(); if it was realized before, "
+     "its history is gone: call backward() first",
      [] { f({}).backward(); }},
     {"[backward] the upstream gradient has shape (3,) but the tensor has (2,): they must be equal",
      [] { f({2}).backward(f({3})); }},

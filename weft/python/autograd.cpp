@@ -50,17 +50,20 @@ nb::object backward(nb::object self, const Tensor* gradient) {
 void require_path(const Tensor& x, const std::vector<Tensor>& targets) {
   NodeMap<bool> reached;
   bool constant = true;
-  for (NodeRef n : Toposort(x.node())) {
+  const OpScope scope(x, CallSite());
+  const auto whole = [&](const Tensor& t) {
+    return with_histories(scope.context, scope.g, t.node());
+  };
+  for (NodeRef n : Toposort(whole(x))) {
     reached[n] = true;
     constant = constant && n->op != Op::Buffer;
   }
   if (constant) return;
   for (size_t i = 0; i < targets.size(); ++i)
-    if (!reached.contains(targets[i].node()))
+    if (!reached.contains(whole(targets[i])))
       fail("gradient.path",
            "this was not computed from target {} of shape {}, or its history is gone because "
-           "something in between was realized (numpy(), item(), realize()); "
-           "materialize_grads=True gives zeros",
+           "something in between was realized; materialize_grads=True gives zeros",
            i, targets[i].dims().text());
 }
 

@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/tensor/access.h"
 
 namespace nb = nanobind;
@@ -88,7 +89,7 @@ bool to_ints(PyObject* from, Ints& to) {
 // ---- devices
 
 std::string device_in(std::string_view name) {
-  if (name.find('/') != name.npos) return std::string(name);  // a file's
+  if (disk_path(name)) return std::string(name);
   std::string upper;
   for (const char c : name) upper += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
   return upper;

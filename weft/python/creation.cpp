@@ -8,6 +8,7 @@
 #include "weft/base/context.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/distributions.h"
@@ -15,7 +16,10 @@
 namespace weft::python {
 
 Tensor placed(Tensor t, const Placement& where) {
-  if (where.device) t = t.to(where.device->text, CallSite());
+  if (where.device) {
+    if (const auto path = disk_path(where.device->text)) return stored_on_disk(t, *path);
+    t = t.to(where.device->text, CallSite());
+  }
   if (where.requires_grad.has_value()) {
     if (*where.requires_grad)
       t.requires_grad_(true, CallSite());
@@ -117,7 +121,15 @@ void bind_filled(TensorClass& c) {
   };
   named("zeros", 0, "All 0: zeros(2, 3) or zeros((2, 3)).");
   named("ones", 1, "All 1.");
-  named("empty", 0, "Contents are unspecified (zeros today).");
+  static_method(
+      c, "empty",
+      [](const nb::args& shape, std::optional<DType> dtype, WEFT_PLACE, bool buffer) {
+        if (const auto path = device ? disk_path(device->text) : std::nullopt)
+          return tensor_on_disk(*path, float_or(dtype), dims_of_args(shape));
+        return filled(dims_of_args(shape), 0, float_or(dtype), buffer, on(device, requires_grad));
+      },
+      "shape"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "buffer"_a = true,
+      "Contents are unspecified (zeros today); on a device \"DISK:path\" those of the file.");
 }
 
 void bind_like(TensorClass& c) {

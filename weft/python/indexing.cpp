@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/tensor/selection.h"
 
 namespace weft::python {
@@ -151,6 +152,7 @@ void set_item(Tensor& x, nb::handle key, nb::handle value) {
     operand.emplace(own, CallSite());
   }
   x.index_put(at, *operand, CallSite());
+  write_to_disk(x);
 }
 
 Tensor next_row(const Tensor& x, int64_t i) { return x.index({Index(i, CallSite())}, CallSite()); }

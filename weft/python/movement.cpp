@@ -148,6 +148,23 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
              : x.flatten().repeat_interleave(repeats, 0, CallSite());
 }
 
+/// As many of each element as `counts`, which is read, says.
+Tensor repeat_each(const Tensor& x, const Tensor& counts, std::optional<int64_t> dim) {
+  if (!dim) return repeat_each(x.flatten(), counts, 0);
+  if (!is_int(counts.dtype()) || counts.ndim() != 1 || counts.size(0) != x.size(*dim, CallSite()))
+    fail("repeat_interleave",
+         "counts are one integer for each of the {} elements: got {} of shape {}", x.size(*dim),
+         name(counts.dtype()), counts.dims().text());
+  std::vector<int64_t> places;
+  const std::vector<int64_t> times = counts.to_vector<int64_t>(CallSite());
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (times[i] < 0) fail("repeat_interleave", "a count is {}: give at least 0", times[i]);
+    places.insert(places.end(), static_cast<size_t>(times[i]), static_cast<int64_t>(i));
+  }
+  const Tensor at = Tensor::from(std::span<const int64_t>(places), {places.size()}, CallSite());
+  return x.index_select(*dim, at, CallSite());
+}
+
 void bind_shapes(TensorClass& c) {
   for (const char* name : {"reshape", "view"})
     method(
@@ -252,6 +269,8 @@ void bind_joins(TensorClass& c) {
       "args"_a, "repeats"_a = nb::none(), "The whole tensor so often along each axis.");
   method(c, "repeat_interleave", repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
          "Each element so often, next to itself.");
+  method(c, "repeat_interleave", repeat_each, "repeats"_a, "dim"_a = nb::none(),
+         "With a tensor of counts: each element as often as its own count, which is read.");
   method(c, "roll", plain(&Tensor::roll), "shifts"_a, "dims"_a = nb::none(),
          "Elements move along axes; those past the end come in at the front.");
   method(c, "meshgrid", grids, "args"_a, "indexing"_a = "ij",

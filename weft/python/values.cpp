@@ -6,6 +6,7 @@
 #include "weft/python/context.h"
 #include "weft/python/creation.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/python/host_view.h"
 #include "weft/run/index_value.h"
 #include "weft/run/storage.h"
@@ -139,6 +140,7 @@ nb::object assign(nb::object self, nb::handle value) {
     operand.emplace(own, CallSite());
   }
   x.assign(*operand, CallSite());
+  write_to_disk(x);
   return self;
 }
 
@@ -155,6 +157,11 @@ Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
 nb::object moved(nb::object self, std::optional<DeviceName> device) {
   const Tensor& x = nb::cast<const Tensor&>(self);
   if (!device) return self;
+  if (const auto path = disk_path(device->text)) return nb::cast(stored_on_disk(x, *path));
+  if (disk_path(x)) {  // in memory it is no file any more
+    const OpScope scope(x, CallSite());
+    return nb::cast(scope.result(x.node()).to(device->text, CallSite()));
+  }
   const Tensor there = x.to(device->text, CallSite());
   return there.cell().get() == x.cell().get() ? self : nb::cast(there);
 }
@@ -180,7 +187,13 @@ void bind_properties(TensorClass& c) {
       "A tuple of ints (and Dims, where sizes are chosen per run).");
   c.def_prop_ro("dtype", &Tensor::dtype);
   c.def_prop_ro("ndim", &Tensor::ndim);
-  c.def_prop_ro("device", device_name, "\"CPU\", as Device[...] takes it.");
+  c.def_prop_ro(
+      "device",
+      [](const Tensor& x) {
+        const auto path = disk_path(x);
+        return path ? "DISK:" + *path : device_name(x);
+      },
+      "\"CPU\", as Device[...] takes it.");
   method(c, "size", size, "dim"_a = nb::none(), "shape, or one size of it.");
   method(c, "numel", [](const Tensor& x) { return x.dims().product(); }, "Number of elements.");
   method(c, "nbytes", [](const Tensor& x) { return x.numel() * element_size(x); });

@@ -234,6 +234,16 @@ struct Advanced {
   size_t place = 0;  // where NumPy puts the picked axes in the result
 };
 
+void require_one_shape(const Tensor& a, const Tensor& b) {
+  const size_t common = std::min(a.ndim(), b.ndim());
+  for (size_t k = 1; k <= common; ++k) {
+    const Dim m = a.dim(-static_cast<int64_t>(k)), n = b.dim(-static_cast<int64_t>(k));
+    if (!(m == n) && !(m == Dim(1)) && !(n == Dim(1)))
+      fail_index("index", "index tensors of shapes {} and {} do not broadcast", a.dims().text(),
+                 b.dims().text());
+  }
+}
+
 Advanced advanced_part(const Basic& basic) {
   const auto& tensors = basic.tensors;
   Advanced out;
@@ -244,6 +254,7 @@ Advanced advanced_part(const Basic& basic) {
   for (const auto& [axis, positions] : tensors) {
     const Dim n = shape[axis];
     const Tensor i = wrapped(positions, n);
+    if (flat.defined()) require_one_shape(flat, i);
     const OpScope scope(i, CallSite::here());
     const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
     flat = flat.defined() ? ((flat < 0) | (i < 0)).where(-1, flat * size + i) : i;
