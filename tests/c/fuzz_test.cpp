@@ -10,7 +10,7 @@ class RandomValues {
  public:
   RandomValues(const Context& context, uint32_t seed) : random_(seed) {
     for (const auto& shape :
-         {std::vector<int64_t>{}, {1}, {3}, {2, 3}, {3, 3}, {2, 3, 4, 4}, {0}, {2, 0}}) {
+         {std::vector<int64_t>{}, {1}, {3}, {2, 3}, {3, 3}, {2, 3, 4}, {2, 3, 4, 4}, {0}, {2, 0}}) {
       const Tensor x = context.rand(shape);
       for (const char* dtype : {"f32", "f64", "f16", "i32", "u8", "i64", "bool", "u32"})
         tensors_.push_back(apply("cast", x * 3, dtype));

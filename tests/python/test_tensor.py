@@ -340,6 +340,29 @@ def test_interrupt_leaves_tensors_whole():
     assert done.stdout.strip() == "whole", done.stderr
 
 
+def test_interrupt_ends_a_long_run_between_kernels():
+    program = """
+import os, signal, threading, time
+from weft import Tensor
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x = Tensor.eye(512).contiguous().realize()
+y = x
+for _ in range(5000):
+    y = (y @ x).contiguous()
+(x @ x).realize()
+threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    y.realize()
+    print("not interrupted after", time.monotonic() - begin)
+except KeyboardInterrupt:
+    assert (x @ x).sum().item() == 512 and not y.is_realized
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "interrupted", done.stdout + done.stderr
+
+
 def test_import_is_light():
     program = "import sys, weft\nassert 'numpy' not in sys.modules and 'torch' not in sys.modules\nprint(weft.__version__)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

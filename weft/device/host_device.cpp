@@ -5,6 +5,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/small_vector.h"
 #include "weft/base/thread_pool.h"
 
@@ -89,7 +90,9 @@ uint32_t HostDevice::launch(const Command& c) {
 
 void HostDevice::execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
                          uint64_t) {
+  const InterruptCheck* interrupt = context().get_if<InterruptCheck>();
   for (const Command& c : commands) {
+    if (interrupt) interrupt->ask();
     if (c.kind == Command::Kind::Launch) {
       if (const uint32_t status = launch(c))
         throw DeviceError("launch", status, name(),

@@ -3,6 +3,8 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
+#include "weft/base/spans.h"
 #include "weft/base/version.h"
 #include "weft/device/device.h"
 #include "weft/python/bindings.h"
@@ -45,6 +47,18 @@ void set_option(const std::string& name, const std::string& value) {
   Context::current().mutable_options().set(name, value);
 }
 
+/// Ctrl-C ends a long run between two kernels. Taking the interpreter's lock may take long where
+/// other threads of Python run, so it is done ten times a second.
+void check_signals() {
+  constexpr uint64_t kPeriodNs = 100'000'000;
+  thread_local uint64_t last = 0;
+  const uint64_t now = now_ns();
+  if (now - last < kPeriodNs) return;
+  last = now;
+  const nb::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 nb::dict stats() {
   const RunStats s = run_stats(Context::current());
   nb::dict d;
@@ -66,6 +80,7 @@ nb::dict stats() {
 std::string device_name(const Tensor& x) { return short_name(x.device()); }
 
 void bind_context(nb::module_& m) {
+  Context::current().get<InterruptCheck>().ask = check_signals;
   m.attr("__version__") = kVersion;
   m.def("set_package_folder", set_package_folder, "folder"_a);
   m.def("default_device",

@@ -31,11 +31,8 @@ ConvShape conv_shape(const char* tag, const Tensor& x, const Tensor& weight, con
   c.spatial = x.ndim() - 2;
   for (size_t i = 0; i < c.spatial; ++i)
     c.kernel.push_back(weight.size(static_cast<int64_t>(i) + 2));
-  c.stride = per_axis(tag, "stride", o.stride, c.spatial);
-  c.dilation = per_axis(tag, "dilation", o.dilation, c.spatial);
-  for (size_t i = 0; i < c.spatial; ++i)
-    if (c.stride[i] < 1 || c.dilation[i] < 1)
-      fail(tag, "stride {} and dilation {} must be at least 1", c.stride[i], c.dilation[i]);
+  c.stride = windows::steps(tag, "stride", o.stride, c.spatial);
+  c.dilation = windows::steps(tag, "dilation", o.dilation, c.spatial);
   if (o.groups < 1) fail(tag, "{} groups: give at least 1", o.groups);
   return c;
 }
@@ -84,6 +81,9 @@ Tensor Tensor::conv_transpose2d(const Tensor& weight, const Tensor& bias, const 
          dims().text(), dim(1).text(), weight.dims().text(), weight.dim(0).text(), o.groups);
   // Zeros between the inputs, then a convolution with the reversed kernels of exchanged channels.
   const Ints extra = per_axis("conv_transpose2d", "output_padding", o.output_padding, c.spatial);
+  for (const int64_t more : extra)
+    if (more < 0 || more > INT32_MAX)
+      fail("conv_transpose2d", "output_padding {} must be at least 0 and fit in 32 bits", more);
   const std::vector<DimPair> cut =
       windows::pad_amounts("conv_transpose2d", *this, o.padding, c.spatial);
   build::Extents zeros(ndim(), scope.g.index(0));

@@ -18,6 +18,7 @@ namespace {
 template <class Turn>
 Complex roots(const Tensor& like, int64_t rows, int64_t columns, int64_t n, int sign, Turn turn) {
   std::vector<double> re, im;
+  require_table("fft", rows * columns);
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) {
       const double angle =
@@ -100,6 +101,7 @@ Tensor prepared(const Tensor& x, int64_t axis, int64_t n) {
 int64_t checked_size(const char* tag, int64_t n, int64_t otherwise) {
   if (n < 0 || (n == 0 && otherwise < 1))
     fail(tag, "a transform of {} elements: give at least 1", n == 0 ? otherwise : n);
+  if (n > INT32_MAX) fail(tag, "a transform of {} elements: at most {} are done", n, INT32_MAX);
   return n == 0 ? otherwise : n;
 }
 
@@ -216,7 +218,8 @@ Tensor rfftfreq(int64_t n, double spacing, CallSite at) {
 namespace {
 
 Tensor cosine_window(const char* tag, int64_t n, bool periodic, double mean) {
-  if (n < 0 || n > INT32_MAX) fail(tag, "a window of {} samples", n);
+  if (n < 0) fail(tag, "a window of {} samples", n);
+  require_table(tag, n);
   const int64_t turn = std::max<int64_t>(1, periodic ? n : n - 1);
   std::vector<float> values;
   for (int64_t t = 0; t < n; ++t) {

@@ -36,6 +36,7 @@ double cubic(double t) {
 }
 
 std::vector<Tap> taps(int64_t n, int64_t outputs, Resize mode, bool align_corners) {
+  require_table("interpolate", outputs);
   const int64_t count = mode == Resize::Cubic ? 4 : 2, before = mode == Resize::Cubic ? 1 : 0;
   std::vector<Tap> all(static_cast<size_t>(count));
   for (int64_t i = 0; i < outputs; ++i) {
@@ -90,6 +91,7 @@ Tensor weighted_bytes(const Tensor& x, int64_t axis, std::vector<Tap> taps) {
 }
 
 Tensor nearest(const Tensor& x, int64_t axis, int64_t outputs, bool exact) {
+  require_table("interpolate", outputs);
   const int64_t n = x.size(axis);
   std::vector<int32_t> at;
   for (int64_t i = 0; i < outputs; ++i)
@@ -185,10 +187,11 @@ Tensor unfold(const Tensor& x, const Ints& kernel, const PoolOptions& o, CallSit
   if (x.ndim() != spatial + 2)
     fail("unfold", "a kernel of {} axes does not fit shape {}: it is (n, c, spatial...)", spatial,
          x.dims().text());
-  const Ints stride = per_axis("unfold", "stride", o.stride.empty() ? Ints(1) : o.stride, spatial);
+  const Ints stride =
+      windows::steps("unfold", "stride", o.stride.empty() ? Ints(1) : o.stride, spatial);
   const Tensor w =
       windows::over("unfold", x.pad(windows::pad_amounts("unfold", x, o.padding, spatial)), kernel,
-                    stride, per_axis("unfold", "dilation", o.dilation, spatial));
+                    stride, windows::steps("unfold", "dilation", o.dilation, spatial));
   // (n, c, places..., kernel...) to (n, c, kernel..., places...).
   Ints order{0, 1};
   const auto k = static_cast<int64_t>(spatial);

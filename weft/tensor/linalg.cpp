@@ -252,7 +252,8 @@ Tensor newton_schulz(const Tensor& given, int64_t steps, const std::vector<doubl
                      double eps, CallSite at) {
   const CallSiteScope site(at);
   const Tensor a = checked_matrix("newton_schulz", given);
-  if (steps < 0) fail("newton_schulz", "{} steps: give at least 0", steps);
+  if (steps < 0 || steps > 1000)  // every one is a part of the graph
+    fail("newton_schulz", "{} steps: give at least 0 and at most 1000", steps);
   const bool tall = a.size(-2) > a.size(-1);
   Tensor g = a / (vector_norm(a, 2, {-2, -1}, true) + eps);
   if (tall) g = g.T();

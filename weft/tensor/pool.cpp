@@ -15,8 +15,8 @@ namespace {
 /// leave gaps are a reshape.
 Tensor pool_windows(const char* tag, const Tensor& x, const Ints& kernel, const PoolOptions& o) {
   const size_t spatial = kernel.size(), first = x.ndim() - spatial;
-  const Ints stride = o.stride.empty() ? kernel : per_axis(tag, "stride", o.stride, spatial);
-  const Ints dilation = per_axis(tag, "dilation", o.dilation, spatial);
+  const Ints stride = o.stride.empty() ? kernel : windows::steps(tag, "stride", o.stride, spatial);
+  const Ints dilation = windows::steps(tag, "dilation", o.dilation, spatial);
   bool tiles = stride == kernel;
   for (size_t i = 0; i < spatial; ++i) tiles &= dilation[i] == 1 && x.dim(first + i).is_static();
   if (!tiles) return windows::over(tag, x, kernel, stride, dilation);
@@ -42,8 +42,8 @@ std::vector<DimPair> pool_padding(const char* tag, const Tensor& x, const Ints& 
   const size_t spatial = kernel.size(), first = x.ndim() - spatial;
   std::vector<DimPair> amounts = windows::pad_amounts(tag, x, o.padding, spatial);
   if (!o.ceil_mode) return amounts;
-  const Ints stride = o.stride.empty() ? kernel : per_axis(tag, "stride", o.stride, spatial);
-  const Ints dilation = per_axis(tag, "dilation", o.dilation, spatial);
+  const Ints stride = o.stride.empty() ? kernel : windows::steps(tag, "stride", o.stride, spatial);
+  const Ints dilation = windows::steps(tag, "dilation", o.dilation, spatial);
   for (size_t i = 0; i < spatial; ++i) {
     auto& [before, after] = amounts[first + i];
     const int64_t n = x.size(static_cast<int64_t>(first + i)),
@@ -63,7 +63,8 @@ Ints pool_kernel(const char* tag, const Tensor& x, const Ints& kernel) {
     fail(tag, "a kernel of {} axes does not fit shape {}: leave at least one axis before them",
          kernel.size(), x.dims().text());
   for (const int64_t k : kernel)
-    if (k < 1) fail(tag, "kernel size {} must be at least 1", k);
+    if (k < 1 || k > INT32_MAX)
+      fail(tag, "kernel size {} must be at least 1 and fit in 32 bits", k);
   Ints both = kernel;
   if (kernel.size() == 1 && x.ndim() >= 4) both.push_back(kernel[0]);
   for (size_t i = 0; i < both.size(); ++i) {
@@ -132,8 +133,9 @@ ValuesAndPositions max_pool2d_with_positions(const Tensor& given, const Ints& ke
   const Tensor w = pool_windows("max_pool2d", x, k, o).flatten(-static_cast<int64_t>(spatial), -1);
   const Tensor best = w.detach().argmax(-1);
   const auto amounts = windows::pad_amounts("max_pool2d", given, o.padding, spatial);
-  const Ints stride = o.stride.empty() ? k : per_axis("max_pool2d", "stride", o.stride, spatial);
-  const Ints dilation = per_axis("max_pool2d", "dilation", o.dilation, spatial);
+  const Ints stride =
+      o.stride.empty() ? k : windows::steps("max_pool2d", "stride", o.stride, spatial);
+  const Ints dilation = windows::steps("max_pool2d", "dilation", o.dilation, spatial);
   Tensor inside = best, flat = best.zeros_like();
   int64_t rows = 1;
   for (size_t i = spatial; i-- > 0;) {
@@ -158,7 +160,8 @@ Tensor max_unpool2d(const Tensor& x, const Tensor& positions, const Ints& kernel
   if (!output_sizes.empty() && output_sizes.size() != spatial)
     fail("max_unpool2d", "{} output sizes for {} spatial axes", output_sizes.size(), spatial);
   const auto amounts = windows::pad_amounts("max_unpool2d", x, o.padding, spatial);
-  const Ints stride = o.stride.empty() ? k : per_axis("max_unpool2d", "stride", o.stride, spatial);
+  const Ints stride =
+      o.stride.empty() ? k : windows::steps("max_unpool2d", "stride", o.stride, spatial);
   Dims shape = x.dims();
   Dim places = 1;
   for (size_t i = 0; i < spatial; ++i) {
@@ -197,14 +200,15 @@ struct AdaptiveWindows {
 
 AdaptiveWindows adaptive_windows(const Tensor& x, int64_t axis, int64_t outputs, Scalar outside) {
   const int64_t n = x.size(axis);
-  if (outputs > 1 << 26)  // places are a table in memory
-    fail("adaptive_pool", "{} outputs along axis {}: give at most 2^26", outputs, axis);
+  require_table("adaptive_pool", outputs);
   std::vector<int32_t> places;
   std::vector<int32_t> counts;
   int64_t longest = 1;
   auto begin = [&](int64_t i) { return i * n / outputs; };
   auto end = [&](int64_t i) { return ((i + 1) * n + outputs - 1) / outputs; };
   for (int64_t i = 0; i < outputs; ++i) longest = std::max(longest, end(i) - begin(i));
+  require_table("adaptive_pool", longest);
+  require_table("adaptive_pool", outputs * longest);
   for (int64_t i = 0; i < outputs; ++i) {
     counts.push_back(static_cast<int32_t>(end(i) - begin(i)));
     for (int64_t k = 0; k < longest; ++k)

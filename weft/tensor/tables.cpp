@@ -1,5 +1,7 @@
 #include "weft/tensor/tables.h"
 
+#include <algorithm>
+
 #include "weft/base/context.h"
 #include "weft/device/device.h"
 #include "weft/tensor/access.h"
@@ -27,6 +29,15 @@ Tensor Tables::get(std::span<const std::byte> data, DType dtype, const Dims& sha
   const auto [at, added] = tables_.emplace(std::move(key), made);
   if (added) bytes_ += data.size();
   return at->second;
+}
+
+void require_table(const char* tag, int64_t count) {
+  const int64_t cap = Context::current().options().memory_cap;
+  constexpr int64_t kMost = int64_t{1} << 26, kBytes = sizeof(double);
+  const int64_t most = cap == 0 ? kMost : std::min(kMost, cap / kBytes);
+  if (count > most)
+    fail_memory(tag, "needs a table of {} elements: at most {} are made{}", count, most,
+                most < kMost ? " under WEFT_MEMORY_CAP" : "");
 }
 
 template <class T>

@@ -26,6 +26,10 @@ class Tables {
   size_t bytes_ = 0;
 };
 
+/// An Error where a function would compute a table of more elements than the memory cap has room
+/// for, or than 2^26.
+void require_table(const char* tag, int64_t count);
+
 /// The table with these elements, on like's device.
 template <class T>
 Tensor constant_table(const std::vector<T>& data, const Dims& shape, const Tensor& like);

@@ -9,6 +9,8 @@ namespace weft::windows {
 /// from the last spatial axis to the first.
 std::vector<DimPair> pad_amounts(const char* tag, const Tensor& x, const Ints& padding,
                                  size_t spatial);
+/// Strides or dilations: one for every spatial axis, or as many as there are, each at least 1.
+Ints steps(const char* tag, const char* what, const Ints& given, size_t spatial);
 /// (..., spatial) to (..., outputs, kernel): windows over the last axes.
 Tensor over(const char* tag, const Tensor& x, const Ints& kernel, const Ints& stride,
             const Ints& dilation);
