@@ -259,3 +259,17 @@ def test_a_power_of_a_negative_number_has_no_slope_along_its_exponent():
 def test_equal_numbers_have_no_spread_to_grow():
     x = Tensor([[2.0, 2.0], [1.0, 3.0]])
     np.testing.assert_allclose(x.std(1).sum().gradient(x)[0].numpy(), [[0, 0], [-0.5 ** 0.5, 0.5 ** 0.5]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_many_that_are_the_largest_share_the_slope(dtype):
+    x = Tensor.ones(70000, dtype=dtype).contiguous()
+    share = x.max().gradient(x)[0].float()
+    assert share.sum().item() == pytest.approx(1, rel=3e-3) and share.max().item() == share.min().item()
+
+
+def test_a_gradient_of_one_number_in_a_row():
+    x = Tensor([1.0, 2.0, 3.0])
+    assert (x * x).sum().gradient(x, gradient=Tensor([3.0]))[0].tolist() == [6, 12, 18]
+    (x * x).sum().backward(Tensor([[2.0]]))
+    assert x.grad.tolist() == [4, 8, 12]

@@ -35,11 +35,17 @@ void set_gradient(Tensor& x, const Tensor* g) {
     x.zero_grad();
 }
 
+/// One number is a gradient of one number, whatever its axes.
+Tensor upstream_for(const Tensor& x, const Tensor& gradient) {
+  const bool one = x.ndim() == 0 && gradient.dims().is_static() && gradient.numel() == 1;
+  return one ? gradient.reshape({}, CallSite()) : gradient;
+}
+
 /// Returns the tensor: loss = model(x).mean().backward().
 nb::object backward(nb::object self, const Tensor* gradient) {
   const Tensor& x = *nb::inst_ptr<Tensor>(self);
   if (gradient)
-    x.backward(*gradient, CallSite());
+    x.backward(upstream_for(x, *gradient), CallSite());
   else
     x.backward(CallSite());
   return self;
@@ -72,7 +78,8 @@ std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const Te
   std::vector<Tensor> wanted;
   for (nb::handle t : targets) wanted.push_back(nb::cast<Tensor>(t));
   if (!materialize) require_path(x, wanted);
-  return gradient ? x.gradient(wanted, *gradient, CallSite()) : x.gradient(wanted, CallSite());
+  return gradient ? x.gradient(wanted, upstream_for(x, *gradient), CallSite())
+                  : x.gradient(wanted, CallSite());
 }
 
 template <class F>

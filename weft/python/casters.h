@@ -41,6 +41,8 @@ bool to_ints(PyObject* from, Ints& to);          ///< None gives none
 bool to_scalar(PyObject* from, std::optional<Scalar>& to);
 /// The Tensor in an object that is one, else null.
 Tensor* tensor_in(PyObject* from);
+/// a / b, of integers in the default float.
+Tensor quotient(const Operand& a, const Operand& b);
 /// A size as a number of default_int.
 Tensor tensor_of_size(const Dim& size);
 /// An operand; `own` holds the tensor where one was made, of a NumPy array for instance.

@@ -2,6 +2,8 @@
 // changes.
 #include "weft/python/disk.h"
 
+#include <nanobind/nanobind.h>
+
 #include <array>
 #include <filesystem>
 #include <fstream>
@@ -48,7 +50,10 @@ void grow(const std::string& path, uintmax_t bytes) {
 
 void write(const Tensor& x, const std::string& path) {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
-  x.copy_to(bytes, CallSite());
+  {
+    const nanobind::gil_scoped_release released;
+    x.copy_to(bytes, CallSite());
+  }
   grow(path, bytes.size());
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.write(reinterpret_cast<const char*>(bytes.data()),

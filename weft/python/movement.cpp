@@ -143,9 +143,9 @@ Tensor rearranged(const Tensor& x, const std::string& formula, const nb::kwargs&
   return rearrange(x, formula, given, CallSite());
 }
 
-Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
-  return dim ? x.repeat_interleave(repeats, *dim, CallSite())
-             : x.flatten().repeat_interleave(repeats, 0, CallSite());
+std::vector<int64_t> read(const Tensor& x) {
+  const nb::gil_scoped_release released;
+  return x.to_vector<int64_t>(CallSite());
 }
 
 /// As many of each element as `counts`, which is read, says.
@@ -156,13 +156,20 @@ Tensor repeat_each(const Tensor& x, const Tensor& counts, std::optional<int64_t>
          "counts are one integer for each of the {} elements: got {} of shape {}", x.size(*dim),
          name(counts.dtype()), counts.dims().text());
   std::vector<int64_t> places;
-  const std::vector<int64_t> times = counts.to_vector<int64_t>(CallSite());
+  const std::vector<int64_t> times = read(counts);
   for (size_t i = 0; i < times.size(); ++i) {
     if (times[i] < 0) fail("repeat_interleave", "a count is {}: give at least 0", times[i]);
     places.insert(places.end(), static_cast<size_t>(times[i]), static_cast<int64_t>(i));
   }
   const Tensor at = Tensor::from(std::span<const int64_t>(places), {places.size()}, CallSite());
   return x.index_select(*dim, at, CallSite());
+}
+
+Tensor repeat_interleave(const Tensor& x, nb::handle repeats, std::optional<int64_t> dim) {
+  if (const Tensor* counts = tensor_in(repeats.ptr())) return repeat_each(x, *counts, dim);
+  const auto times = nb::cast<int64_t>(repeats);
+  return dim ? x.repeat_interleave(times, *dim, CallSite())
+             : x.flatten().repeat_interleave(times, 0, CallSite());
 }
 
 void bind_shapes(TensorClass& c) {
@@ -267,10 +274,13 @@ void bind_joins(TensorClass& c) {
         return x.repeat(ints_of_args(listed(args, repeats)), CallSite());
       },
       "args"_a, "repeats"_a = nb::none(), "The whole tensor so often along each axis.");
-  method(c, "repeat_interleave", repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
-         "Each element so often, next to itself.");
-  method(c, "repeat_interleave", repeat_each, "repeats"_a, "dim"_a = nb::none(),
-         "With a tensor of counts: each element as often as its own count, which is read.");
+  method(
+      c, "repeat_interleave", repeat_interleave,
+      nb::sig("def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> "
+              "Tensor"),
+      "repeats"_a, "dim"_a = nb::none(),
+      "Each element so often, next to itself; with a tensor of counts, which is read, as often as "
+      "its own count.");
   method(c, "roll", plain(&Tensor::roll), "shifts"_a, "dims"_a = nb::none(),
          "Elements move along axes; those past the end come in at the front.");
   method(c, "meshgrid", grids, "args"_a, "indexing"_a = "ij",
@@ -283,7 +293,7 @@ void bind_joins(TensorClass& c) {
 
 Tensor one_hot(const Tensor& x, int64_t classes) {
   const bool counts = classes == -1 && !is_float(x.dtype()) && x.numel() > 0;
-  return x.one_hot(counts ? x.max().item<int64_t>() + 1 : classes, CallSite());
+  return x.one_hot(counts ? read(x.max())[0] + 1 : classes, CallSite());
 }
 
 }  // namespace

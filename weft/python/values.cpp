@@ -8,6 +8,7 @@
 #include "weft/python/data.h"
 #include "weft/python/disk.h"
 #include "weft/python/host_view.h"
+#include "weft/run/active_capture.h"
 #include "weft/run/index_value.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/access.h"
@@ -144,10 +145,30 @@ nb::object assign(nb::object self, nb::handle value) {
   return self;
 }
 
-/// Equal values share memory until one of them is written. The gradient comes along.
-Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
+Tensor same_value(const Tensor& x) {
   const OpScope scope(x, CallSite());
-  const Tensor same = scope.result(x.node());
+  return scope.result(x.node());
+}
+
+/// True where nothing tells x from an equal expression: constants, positions.
+bool is_constant(const Tensor& x) {
+  for (NodeRef n : Toposort(x.node()))
+    if (n->op == Op::Buffer || n->op == Op::Param) return false;
+  return true;
+}
+
+/// Equal values share memory until one of them is written; constants, which had none, get their
+/// own. The gradient comes along.
+Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
+  Tensor same = same_value(x);
+  if (is_float(x.dtype()) && x.dims().is_static() && is_constant(x) &&
+      !active_capture(x.context())) {
+    {
+      const nb::gil_scoped_release released;
+      same.realize(CallSite());
+    }
+    offer_leaf(same, x.cell()->offered != false);
+  }
   Tensor copy = device ? same.to(device->text, CallSite()) : same;
   if (!x.is_view() && x.grad().defined()) copy.set_grad(clone(x.grad(), device), CallSite());
   return copy;
@@ -158,10 +179,7 @@ nb::object moved(nb::object self, std::optional<DeviceName> device) {
   const Tensor& x = nb::cast<const Tensor&>(self);
   if (!device) return self;
   if (const auto path = disk_path(device->text)) return nb::cast(stored_on_disk(x, *path));
-  if (disk_path(x)) {  // in memory it is no file any more
-    const OpScope scope(x, CallSite());
-    return nb::cast(scope.result(x.node()).to(device->text, CallSite()));
-  }
+  if (disk_path(x)) return nb::cast(same_value(x).to(device->text, CallSite()));
   const Tensor there = x.to(device->text, CallSite());
   return there.cell().get() == x.cell().get() ? self : nb::cast(there);
 }

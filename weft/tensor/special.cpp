@@ -164,8 +164,10 @@ Tensor acosh_of(const Tensor& x) {
   const Tensor t = (is_large | outside).where(1, x - 1);
   const Tensor near = (t + (2 * t + t * t).sqrt()).log1p();
   const Tensor far = is_large.where(x, 1).log() + std::numbers::ln2;
-  // The logarithm of a negative number, with the derivative 1 / sqrt(x^2 - 1): PyTorch's.
-  const Tensor y = outside.where(x, -2), none = -(y - (y * y - 1).sqrt()).log();
+  // The logarithm of a negative number, with PyTorch's slope: 1 / sqrt(x^2 - 1), or NaN.
+  const Tensor between = outside & (x > -1), y = (outside & ~between).where(x, -2);
+  const Tensor z = between.where(x, 0), nothing = (z - z.detach()).sqrt() * 0;
+  const Tensor none = (1.0 / (y - (y * y - 1).sqrt() + nothing)).log();
   return outside.where(none, is_large.where(far, near));
 }
 
