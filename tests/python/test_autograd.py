@@ -273,3 +273,8 @@ def test_a_gradient_of_one_number_in_a_row():
     assert (x * x).sum().gradient(x, gradient=Tensor([3.0]))[0].tolist() == [6, 12, 18]
     (x * x).sum().backward(Tensor([[2.0]]))
     assert x.grad.tolist() == [4, 8, 12]
+
+
+def test_acosh_has_no_value_below_1():
+    x = Tensor([-np.inf, -1e30, -300.0, 0.5, 1.0, 2.0])
+    np.testing.assert_allclose(x.acosh().numpy(), [np.nan] * 4 + [0, np.arccosh(2)], rtol=1e-6)

@@ -165,9 +165,11 @@ Tensor acosh_of(const Tensor& x) {
   const Tensor near = (t + (2 * t + t * t).sqrt()).log1p();
   const Tensor far = is_large.where(x, 1).log() + std::numbers::ln2;
   // The logarithm of a negative number, with PyTorch's slope: 1 / sqrt(x^2 - 1), or NaN.
-  const Tensor between = outside & (x > -1), y = (outside & ~between).where(x, -2);
+  const Tensor between = outside & (x > -1), below = outside & (x <= -1) & (x > -INFINITY);
+  const Tensor y = below.where(x, -2), is_far = y < -large(x.dtype());
+  const Tensor root = is_far.where(-y, (is_far.where(-2, y).square() - 1).sqrt());
   const Tensor z = between.where(x, 0), nothing = (z - z.detach()).sqrt() * 0;
-  const Tensor none = (1.0 / (y - (y * y - 1).sqrt() + nothing)).log();
+  const Tensor none = (1.0 / (y - root + nothing)).log();
   return outside.where(none, is_large.where(far, near));
 }
 
