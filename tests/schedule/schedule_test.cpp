@@ -263,6 +263,19 @@ TEST_F(ScheduleTest, OperandsOfProductsAreTurned) {
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {128, 128}), b_.param(1, {128, 128}))}}), 1u);
 }
 
+/// x @ w^T, as in layers: both lie along the summed axis. With many outputs vectors run along them
+/// all the same, and w is turned; a few are summed where they lie, as is what fits no cache.
+TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
+  const auto layer = [&](int64_t rows, int64_t in, int64_t out) {
+    return b_.matmul(b_.param(0, {rows, in}), b_.permute(b_.param(1, {out, in}), {1, 0}));
+  };
+  EXPECT_EQ(kernels({{layer(512, 64, 64)}}), 2u);
+  EXPECT_EQ(kernels({{layer(64, 576, 10)}}), 1u);
+  EXPECT_EQ(kernels({{layer(32, 128, 512)}}), 1u);
+  EXPECT_EQ(kernels({{layer(1024, 1024, 1024)}}), 1u);
+  check({{layer(256, 24, 40)}}, 1e-5);
+}
+
 /// A matrix product with a long inner axis, as gradients of weights are: the operands of a part of
 /// it stay in a cache.
 TEST_F(ScheduleTest, LongProductsAreSummedInChunks) {

@@ -4,6 +4,7 @@
 #include "tests/tensor/near.h"
 #include "weft/base/context.h"
 #include "weft/eval/evaluate.h"
+#include "weft/graph/tuple.h"
 #include "weft/run/stats.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/transforms.h"
@@ -251,6 +252,20 @@ TEST(Checkpoint, KeepsLess) {
     return run_stats(context).memory_peak;
   };
   EXPECT_LT(peak_of(false) * 2, peak_of(true));
+}
+
+/// A weight that every row is multiplied with comes in as it is, not once for each row.
+TEST(Scan, ViewsOfWhatIsAroundStayInside) {
+  const Tensor w = sample({5, 4}, 1), xs = sample({3, 6, 4}, 2);
+  const ScanFunction f = [&](const Tensors& carried, const Tensors& slices) {
+    const Tensor y = (carried[0] + slices[0]).linear(w.T());
+    return ScanResult{{carried[0] + y.sum(-1, true)}, {y}};
+  };
+  const Tensor stacked = scan(f, {Tensor::zeros({6, 4}, DType::F64)}, {xs}).stacked[0];
+  const RepeatParts parts(stacked.node()->src(0));
+  ASSERT_EQ(parts.whole.size(), 1u);
+  EXPECT_EQ(parts.whole[0], w.node());
+  expect_near(stacked[0], xs[0].linear(w.T()), "the first step");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/tensor/transforms.h"
 
 namespace weft::nn {
 
@@ -31,22 +32,26 @@ Tensor or_zeros(const Tensor& t, const Dims& shape, DType dtype) {
 }
 
 struct Pass {
-  std::vector<Tensor> h;  // of every step, in the order of the input
+  Tensor h;  // of every step, in the order of the input
   RecurrentState last;
 };
 
-// Over x (steps, batch, in), from the end where reversed. x's share of all gates is one product.
-Pass run(const RecurrentCell& cell, const Tensor& x, RecurrentState state, bool reversed) {
+// Over x (steps, batch, in), from the end where reversed. x's share of all gates is one product;
+// the rest of a step is compiled once for all of them.
+Pass run(RecurrentCell cell, const Tensor& x, const RecurrentState& start, bool reversed) {
+  // In the order in which products read it, once instead of in every step.
+  cell.weight_hh = cell.weight_hh.T().contiguous().T();
   const Tensor gates = cell.gates_of(x);
-  const int64_t steps = x.size(0);
-  Pass pass{std::vector<Tensor>(static_cast<size_t>(steps)), {}};
-  for (int64_t i = 0; i < steps; ++i) {
-    const int64_t t = reversed ? steps - 1 - i : i;
-    state = cell.advance(gates[t], state);
-    pass.h[static_cast<size_t>(t)] = state.h;
-  }
-  pass.last = state;
-  return pass;
+  const Dims shape = {x.dim(1), cell.hidden};
+  Tensors states = {or_zeros(start.h, shape, gates.dtype())};
+  if (cell.kind == Recurrence::Lstm) states.push_back(or_zeros(start.c, shape, gates.dtype()));
+  const ScanFunction step = [&cell](const Tensors& before, const Tensors& from_x) {
+    const RecurrentState next =
+        cell.advance(from_x[0], {before[0], before.size() > 1 ? before[1] : Tensor()});
+    return ScanResult{before.size() > 1 ? Tensors{next.h, next.c} : Tensors{next.h}, {next.h}};
+  };
+  const ScanResult done = scan(step, states, {gates}, {.reversed = reversed});
+  return {done.stacked[0], {done.carried[0], done.carried.size() > 1 ? done.carried[1] : Tensor()}};
 }
 
 // The i-th layer's part of a state (layers * directions, batch, hidden).
@@ -130,7 +135,7 @@ Recurrent::Result Recurrent::operator()(const Tensor& x, const RecurrentState& s
     for (size_t at_cell = i; at_cell < i + static_cast<size_t>(directions()); ++at_cell) {
       const RecurrentState before = {part_of(start.h, at_cell), part_of(start.c, at_cell)};
       Pass pass = run(cells[at_cell], y, before, at_cell > i);
-      outputs.push_back(Tensor::stack(pass.h));
+      outputs.push_back(pass.h);
       last_h.push_back(pass.last.h);
       if (pass.last.c.defined()) last_c.push_back(pass.last.c);
     }

@@ -63,7 +63,7 @@ struct RecurrentOptions {
 
 // x (steps, batch, in) to output (steps, batch, directions * hidden), the last layer's h of every
 // step, and the state after the last step: h, c (layers * directions, batch, hidden), which is also
-// what it may start from. The number of steps must be known: each has kernels of its own.
+// what it may start from. The number of steps must be known; they share their kernels.
 struct Recurrent {
   struct Result {
     Tensor output;
