@@ -310,7 +310,7 @@ def test_devices():
     (lambda t: t & 1, TypeError, "integers"), (lambda t: t.matmul(Tensor.ones(2)), ValueError, "inner|matmul"),
     (lambda t: t.reshape("a"), TypeError, "sizes"), (lambda t: t.nonsense, AttributeError, "nonsense"),
     (lambda t: t.sum(axes=1), TypeError, "incompatible"), (lambda t: t.permute(0, 0), (ValueError, IndexError), "permute"),
-    (lambda t: Tensor.cat([t, "a"]), (TypeError, RuntimeError), "bad_cast|incompatible|Tensor"), (lambda t: t.expand(5), ValueError, "expand"),
+    (lambda t: Tensor.cat([t, "a"]), TypeError, "does not take"), (lambda t: t.expand(5), ValueError, "expand"),
 ])
 def test_errors(call, kind, text):
     with pytest.raises(kind, match=text):

@@ -154,5 +154,14 @@ TEST(Transforms, Errors) {
   EXPECT_ERROR(vjp(f, {x}).second({x, x}), "2 upstream gradients for 1 tensors");
 }
 
+TEST(Transforms, DerivativesOfSeveralResults) {
+  const Tensor x = sample({3}, 1), v = sample({3}, 2);
+  const TensorFunction f = [](const Tensors& in) { return Tensors{in[0] * 2, in[0] * in[0]}; };
+  const auto [y, moved] = jvp(f, {x}, {v});
+  expect_near(y[1], x * x, "value");
+  expect_near(moved[0], v * 2, "the first result's");
+  expect_near(moved[1], x * v * 2, "the second result's");
+}
+
 }  // namespace
 }  // namespace weft

@@ -64,6 +64,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
     raise(error);
+  } catch (const std::bad_cast&) {  // nb::cast() of an argument that may be one of several things
+    PyErr_SetString(PyExc_TypeError, "[argument] of a type that this does not take: see help()");
   }
 }
 

@@ -111,6 +111,8 @@ Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places);
 /// scatter() of values to places that are all different, or outside [0, n): in any order.
 Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src);
 void require_float(const char* tag, const Tensor& x);
+/// Itself, or the default float for integers and bools: what functions of real numbers give.
+inline DType float_or_default(DType d) { return is_float(d) ? d : kDefaultFloat; }
 /// f32 for f16 and bf16, i32 for small integers: where sums run.
 DType sum_dtype(DType d);
 

@@ -10,9 +10,7 @@ namespace weft {
 namespace {
 
 /// What a smooth function of x runs on, and its result in x's dtype.
-Tensor widened(const Tensor& x) {
-  return x.cast(is_float(x.dtype()) ? sum_dtype(x.dtype()) : kDefaultFloat);
-}
+Tensor widened(const Tensor& x) { return x.cast(sum_dtype(float_or_default(x.dtype()))); }
 Tensor narrowed(const Tensor& y, const Tensor& x) {
   return is_float(x.dtype()) ? y.cast(x.dtype()) : y;
 }

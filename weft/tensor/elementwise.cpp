@@ -5,6 +5,7 @@
 
 #include "weft/base/context.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/elementwise.h"
 
 namespace weft {
 
@@ -69,8 +70,6 @@ Tensor apply(const char* tag, Op op, DType dtype, const Operand& a, const Operan
 /// The user's line: of the right operand where the left is a number made on the same line anyway.
 CallSite site_of(const Operand& a, const Operand& b) { return a.tensor() ? a.at() : b.at(); }
 
-DType float_or_default(DType d) { return is_float(d) ? d : kDefaultFloat; }
-
 Tensor unary(Op op, const Tensor& x, DType dtype, CallSite at) {
   const OpScope scope(x, at);
   return scope.result(scope.g.alu(op, {scope.g.cast(x.node(), dtype)}));
@@ -117,11 +116,7 @@ Tensor Tensor::remainder(const Operand& a, const Operand& b) {
   const CallSiteScope site(site_of(a, b));
   const DType dtype = meet("%", a, b);
   if (!is_float(dtype)) return apply("%", Op::Mod, dtype, a, b, site_of(a, b));
-  const Tensor divisor = b.tensor() ? b.tensor()->cast(dtype) : Tensor(b.scalar()).cast(dtype);
-  const Tensor dividend = a.tensor() ? a.tensor()->cast(dtype) : Tensor(a.scalar()).cast(dtype);
-  const Tensor exact = dividend - (dividend / divisor).floor() * divisor;
-  const Tensor same_side = (dividend == 0) | ((dividend < 0) == (divisor < 0));
-  return (divisor.isinf() & dividend.isfinite()).where(same_side.where(dividend, divisor), exact);
+  return elementwise::floored_quotient(a, b, sum_dtype(dtype)).rest.cast(dtype);
 }
 
 Tensor Tensor::negate(const Operand& operand) {
@@ -144,7 +139,8 @@ Tensor Tensor::invert(const Operand& operand) {
 Tensor Tensor::floor_div(const Operand& other, CallSite at) const {
   const CallSiteScope site(at);
   const DType dtype = meet("floor_div", *this, other);
-  if (is_float(dtype)) return (*this / other).floor();
+  if (is_float(dtype))
+    return elementwise::floored_quotient(*this, other, sum_dtype(dtype)).whole.cast(dtype);
   return apply("floor_div", Op::IDiv, dtype, *this, other, at);
 }
 
@@ -173,6 +169,40 @@ Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
   align(scope.g, "where", operands);
   return scope.result(scope.g.where(operands[0], operands[1], operands[2]));
 }
+
+namespace elementwise {
+
+namespace {
+
+/// x - q y, rounded once; x itself where q is 0, also where y is infinite.
+Tensor rest_of(const Tensor& x, const Tensor& q, const Tensor& y) {
+  const OpScope scope(x, CallSite::here());
+  NodeRef operands[] = {(-q).node(), y.node(), x.node()};
+  align(scope.g, "%", operands);
+  const Tensor rest =
+      scope.result(scope.g.alu(Op::MulAcc, {operands[0], operands[1], operands[2]}));
+  return (q == 0).where(x, rest);
+}
+
+Tensor cast_to(const Operand& x, DType dtype) {
+  return x.tensor() ? x.tensor()->cast(dtype) : Tensor(x.scalar()).cast(dtype);
+}
+
+}  // namespace
+
+Quotient floored_quotient(const Operand& a, const Operand& b, DType run) {
+  const Tensor x = cast_to(a, run), y = cast_to(b, run), q = (x / y).floor(), r = rest_of(x, q, y);
+  const Tensor rounded_up = (r != 0) & ((r < 0) != (y < 0));
+  return {rounded_up.where(q - 1, q), rounded_up.where(r + y, r)};
+}
+
+Tensor truncated_rest(const Operand& a, const Operand& b, DType run) {
+  const Tensor x = cast_to(a, run), y = cast_to(b, run), q = (x / y).trunc(), r = rest_of(x, q, y);
+  const Tensor rounded_up = (r != 0) & ((r < 0) != (x < 0));
+  return rounded_up.where(r + (q < 0).where(-y, y), r);
+}
+
+}  // namespace elementwise
 
 // ---- functions and unary ones
 
@@ -290,18 +320,21 @@ Tensor general_power(const Tensor& x, const Tensor& e) {
   const Tensor y = infinite.where(infinite_power(infinite.where(size, 1), e), usual);
   const Tensor whole = e.trunc() == e, odd = whole & ((e * 0.5).floor() * 2 != e);
   // Between the whole powers of a negative number there are none: no slope along e.
-  const Tensor below =
-      (whole | infinite).where(odd.where(-y, y), NAN) + nothing_of(negative & whole, e);
-  const Tensor at_zero = (e > 0).where(0, (e < 0).where(INFINITY, 1));
-  const Tensor one = (e == 0) & ~x.isfinite();
+  const Tensor below = (whole | infinite).where(odd.where(-y, y), NAN) +
+                       nothing_of(negative & whole & e.isfinite(), e);
+  const Tensor at_zero = (e > 0).where(0, (e < 0).where(INFINITY, (e == 0).where(1, e)));
+  const Tensor one =
+      ((e == 0) & ~x.isfinite()) | ((size == 1) & ~zero & e.isinf()) | ((x == 1) & e.isnan());
   const Tensor value = one.where(1, zero.where(at_zero, negative.where(below, y)));
   // The same values again where the formula above has no derivative, or another: a root's at 0 is
   // infinite, that of NaN is NaN. Elsewhere x and e are replaced, so that nothing comes of them.
-  const Tensor root = (zero & (e > 0) & (e < 1)) | (negative & ~whole & ~infinite),
-               pole = zero & (e < 0);
+  const Tensor root = (zero & (e > 0) & (e < 1)) | (negative & ~whole & ~infinite);
   const Tensor rooted = root.where(x, 1).sqrt() * (root.where(e, 0) * 0 + 1);
+  // 1 / x and 2^(-e inf): both -infinite for odd powers of -0.
+  const Tensor pole = zero & (e < 0), inverse = pole.where(x, 1).reciprocal();
+  const Tensor power = (pole.where(e, 0) * pole.where(-INFINITY, 0)).exp2(), below_0 = inverse < 0;
   const Tensor poled =
-      pole.where(x, 1).reciprocal() + (pole.where(e, 0) * pole.where(-INFINITY, 0)).exp2();
+      (below_0 & ~odd).where(-inverse, inverse) + (below_0 & odd).where(-power, power);
   return root.where(rooted, pole.where(poled, (zero & (e == 1)).where(x, value)));
 }
 

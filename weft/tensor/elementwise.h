@@ -5,18 +5,32 @@
 
 namespace weft::elementwise {
 
+/// floor(x / y) and what it leaves of x: exact while the quotient has no more digits than the dtype
+/// that both run in, also where x / y is rounded up to a whole number.
+struct Quotient {
+  Tensor whole, rest;
+};
+Quotient floored_quotient(const Operand& a, const Operand& b, DType run);
+/// What trunc(x / y) leaves of x, as exactly.
+Tensor truncated_rest(const Operand& a, const Operand& b, DType run);
 Tensor divided(const Tensor& x, const Operand& other, Rounding rounding);
 Tensor fmod_of(const Tensor& x, const Operand& other);
 Tensor signbit_of(const Tensor& x);
 Tensor copysign_of(const Tensor& x, const Operand& other);
+/// Floats as they are; of integers floats, whose differences do not wrap.
+Tensor measured(const Tensor& x);
+/// A whole number as an integer where x has such ones, which then need not become floats.
+Operand weak(const Tensor& x, double number);
 
 Tensor expm1_of(const Tensor& x);
 Tensor log1p_of(const Tensor& x);
+Tensor logaddexp_of(const Tensor& x, const Operand& other);
 Tensor atan_of(const Tensor& x);
 Tensor sinh_of(const Tensor& x);
 Tensor asinh_of(const Tensor& x);
 Tensor acosh_of(const Tensor& x);
 Tensor atanh_of(const Tensor& x);
+Tensor tanh_of(const Tensor& x);
 Tensor erf_of(const Tensor& x);
 
 }  // namespace weft::elementwise

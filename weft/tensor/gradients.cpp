@@ -229,10 +229,9 @@ Tensor over_source(const Backward& b, const Tensor& kept) {
 
 /// The product of all other elements along the last axis: exact where some are 0.
 Tensor product_of_others(const Tensor& x) {
-  std::vector<DimPair> later(x.ndim(), DimPair(0, 0));
-  later.back() = {1, -1};
-  const Tensor before = x.pad(later, 1).cumprod(-1);
-  const Tensor after = x.flip(-1).pad(later, 1).cumprod(-1).flip(-1);
+  const auto last = static_cast<int64_t>(x.ndim()) - 1;
+  const Tensor before = delayed(x, last, 1).cumprod(last);
+  const Tensor after = delayed(x.flip(last), last, 1).cumprod(last).flip(last);
   return before * after;
 }
 

@@ -142,8 +142,8 @@ Cut cut_of(const Slice& s, const Dim& n) {
   const bool stops_before = s.stop && s.stop->max() < 0 && (*s.stop + n).max() < 0;
   const Dim last = !s.stop || stops_before ? Dim(-1) : min(clamped(*s.stop, n), n - 1);
   const Dim count = before_all ? Dim(0) : max(0, (first - last + (step - 1)) / step);
-  const Dim begin = first - (count - 1) * step;
-  return {max(0, begin), count, step, true};
+  const Dim begin = count.max() == 0 ? Dim(0) : max(0, first - (count - 1) * step);
+  return {begin, count, step, true};
 }
 
 Cut cut_of(const Dim& at, const Dim& n, size_t axis, const Tensor& x) {
@@ -451,6 +451,9 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& positions, CallSite at) 
   const int64_t a = checked_axis("index_select", axis, *this);
   if (positions.ndim() != 1)
     fail("index_select", "positions are 1-D: got shape {}", positions.dims().text());
+  if (!is_int(positions.dtype()))
+    fail_type("index_select", "positions must be integers: got {}; cast them",
+              name(positions.dtype()));
   std::vector<Index> list(static_cast<size_t>(a), Index(Slice()));
   list.emplace_back(positions);
   return index(list);

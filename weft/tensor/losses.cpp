@@ -22,6 +22,21 @@ void require_same_shape(const char* tag, const Tensor& x, const Tensor& y) {
          x.dims().text(), y.dims().text());
 }
 
+/// Of integers floats: their differences and products would wrap.
+std::pair<Tensor, Tensor> in_floats(const Tensor& x, const Tensor& y) {
+  if (is_float(x.dtype()) || is_float(y.dtype())) return {x, y};
+  return {x.cast(kDefaultFloat), y.cast(kDefaultFloat)};
+}
+
+Tensor difference(const Tensor& x, const Tensor& y) {
+  const auto [a, b] = in_floats(x, y);
+  return a - b;
+}
+Tensor product(const Tensor& x, const Tensor& y) {
+  const auto [a, b] = in_floats(x, y);
+  return a * b;
+}
+
 /// Classes on the last axis, everything else merged: (n, classes).
 Tensor class_rows(const Tensor& x) {
   if (x.ndim() == 2) return x;
@@ -90,7 +105,9 @@ Tensor sparse_loss(const char* tag, const Tensor& x, const Tensor& target, bool 
   }
   require_classes(tag, x, target);
   require_weight(tag, x, o);
-  return reduced_classes(class_losses(logits ? x.log_softmax(1) : x, target, o), o.reduction);
+  const Tensor scores = x.cast(float_or_default(x.dtype()));
+  return reduced_classes(class_losses(logits ? scores.log_softmax(1) : scores, target, o),
+                         o.reduction);
 }
 
 }  // namespace
@@ -98,7 +115,7 @@ Tensor sparse_loss(const char* tag, const Tensor& x, const Tensor& target, bool 
 Tensor Tensor::mse_loss(const Tensor& target, Reduction reduction, CallSite at) const {
   const CallSiteScope site(at);
   require_same_shape("mse_loss", *this, target);
-  return reduced((*this - target).square(), reduction);
+  return reduced(difference(*this, target).square(), reduction);
 }
 
 Tensor Tensor::binary_crossentropy(const Tensor& target, Reduction reduction, CallSite at) const {
@@ -152,7 +169,7 @@ Tensor binary_crossentropy_logits(const Tensor& x, const Tensor& target, const B
   // softplus(x) - x * y, which overflows for no x.
   const Tensor losses = o.pos_weight.defined()
                             ? (1 - target) * x + (1 + (o.pos_weight - 1) * target) * (-x).softplus()
-                            : x.softplus() - x * target;
+                            : x.softplus() - product(x, target);
   return reduced(o.weight.defined() ? losses * o.weight : losses, o.reduction);
 }
 
@@ -184,7 +201,7 @@ Tensor nll_loss(const Tensor& x, const Tensor& target, const ClassLossOptions& o
 Tensor l1_loss(const Tensor& x, const Tensor& target, Reduction reduction, CallSite at) {
   const CallSiteScope site(at);
   require_same_shape("l1_loss", x, target);
-  return reduced((x - target).abs(), reduction);
+  return reduced(difference(x, target).abs(), reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction reduction,
@@ -192,7 +209,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, double delta, Reduction
   const CallSiteScope site(at);
   require_same_shape("huber_loss", x, target);
   if (!(delta > 0)) fail("huber_loss", "delta is {}: it must be above 0", delta);
-  const Tensor d = (x - target).abs();
+  const Tensor d = difference(x, target).abs();
   return reduced((d <= delta).where(d * d * 0.5, (d - delta / 2) * delta), reduction);
 }
 
@@ -223,13 +240,13 @@ Tensor kl_div(const Tensor& x, const Tensor& target, Reduction reduction, bool l
 Tensor soft_margin_loss(const Tensor& x, const Tensor& target, Reduction reduction, CallSite at) {
   const CallSiteScope site(at);
   require_same_shape("soft_margin_loss", x, target);
-  return reduced((-(target * x)).softplus(), reduction);
+  return reduced((-product(target, x)).softplus(), reduction);
 }
 
 Tensor hinge_loss(const Tensor& x, const Tensor& target, Reduction reduction, CallSite at) {
   const CallSiteScope site(at);
   require_same_shape("hinge_loss", x, target);
-  return reduced((1 - target * x).relu(), reduction);
+  return reduced((1 - product(target, x)).relu(), reduction);
 }
 
 Tensor gaussian_nll_loss(const Tensor& x, const Tensor& target, const Tensor& var, bool full,

@@ -215,6 +215,8 @@ std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t axi
   const CallSiteScope site(at);
   const auto a = static_cast<size_t>(checked_axis("split", axis, *this));
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  for (const int64_t n : sizes)
+    if (n < 0) fail("split", "a piece of size {}: give at least 0", n);
   if (total != size(axis))
     fail("split", "the sizes add up to {} but axis {} of shape {} has {}", total, axis,
          dims().text(), size(axis));
@@ -352,6 +354,7 @@ Tensor Tensor::repeat(const Ints& counts, CallSite at) const {
 Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
   const int64_t a = checked_axis("repeat_interleave", axis, *this);
+  if (count < 0) fail("repeat_interleave", "{} repeats: give at least 0", count);
   Dims many = dims();
   many.insert(static_cast<size_t>(a) + 1, count);
   return unsqueeze(a + 1).expand(many).flatten(a, a + 1);

@@ -5,11 +5,10 @@ namespace weft {
 
 Tensor Tensor::layernorm(const Axes& axes, double eps, CallSite at) const {
   const CallSiteScope site(at);
-  require_float("layernorm", *this);
-  const DType run = sum_dtype(dtype());
-  const Tensor x = cast(run);
+  const DType out = float_or_default(dtype());
+  const Tensor x = cast(sum_dtype(out));
   const Tensor centred = x - x.mean(axes, true);
-  return (centred * (centred.square().mean(axes, true) + eps).rsqrt()).cast(dtype());
+  return (centred * (centred.square().mean(axes, true) + eps).rsqrt()).cast(out);
 }
 
 namespace {

@@ -97,7 +97,13 @@ Tensor shrink_to(const Tensor& x, const std::vector<std::optional<Dim>>& sizes, 
   require_size_per_axis("shrink_to", x, sizes);
   std::vector<DimPair> ranges;
   const Dims shape = x.dims();
-  for (size_t i = 0; i < sizes.size(); ++i) ranges.emplace_back(0, sizes[i].value_or(shape[i]));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    ranges.emplace_back(0, sizes[i].value_or(shape[i]));
+    const Dim& kept = ranges.back().second;
+    if (kept.max() < 0 || (shape[i] - kept).max() < 0)
+      fail("shrink_to", "axis {} of shape {} cannot be cut to {}: pad_to() lengthens", i,
+           shape.text(), kept.text());
+  }
   return x.shrink(ranges);
 }
 

@@ -18,7 +18,10 @@ Tensor pool_windows(const char* tag, const Tensor& x, const Ints& kernel, const 
   const Ints stride = o.stride.empty() ? kernel : windows::steps(tag, "stride", o.stride, spatial);
   const Ints dilation = windows::steps(tag, "dilation", o.dilation, spatial);
   bool tiles = stride == kernel;
-  for (size_t i = 0; i < spatial; ++i) tiles &= dilation[i] == 1 && x.dim(first + i).is_static();
+  for (size_t i = 0; i < spatial; ++i) {
+    const Dim n = x.dim(static_cast<int64_t>(first + i));
+    tiles &= dilation[i] == 1 && n.is_static() && n.value() >= kernel[i];
+  }
   if (!tiles) return windows::over(tag, x, kernel, stride, dilation);
   std::vector<DimPair> whole;
   Dims split;
@@ -95,7 +98,6 @@ Tensor Tensor::max_pool2d(const Ints& kernel, const PoolOptions& o, CallSite at)
 
 Tensor Tensor::avg_pool2d(const Ints& kernel, const PoolOptions& o, CallSite at) const {
   const CallSiteScope site(at);
-  require_float("avg_pool2d", *this);
   const Ints k = pool_kernel("avg_pool2d", *this, kernel);
   const Axes axes = windows::last_axes(k.size());
   const std::vector<DimPair> amounts = pool_padding("avg_pool2d", *this, k, o);
@@ -109,7 +111,9 @@ Tensor Tensor::avg_pool2d(const Ints& kernel, const PoolOptions& o, CallSite at)
     rest[i] = {amounts[i].first - asked[i].first, amounts[i].second - asked[i].second};
   const Tensor there =
       o.count_include_pad ? ones_like().pad(asked, 1).pad(rest) : ones_like().pad(amounts);
-  return w.sum(axes) / pool_windows("avg_pool2d", there, k, o).sum(axes);
+  const DType out = float_or_default(dtype()), run = sum_dtype(out);
+  const Tensor counts = pool_windows("avg_pool2d", there.cast(run), k, o).sum(axes);
+  return (w.cast(run).sum(axes) / counts).cast(out);
 }
 
 // ---- maxima and where they were
@@ -182,9 +186,9 @@ Tensor max_unpool2d(const Tensor& x, const Tensor& positions, const Ints& kernel
 
 Tensor lp_pool2d(const Tensor& x, double p, const Ints& kernel, const PoolOptions& o, CallSite at) {
   const CallSiteScope site(at);
-  require_float("lp_pool2d", x);
   const Ints k = pool_kernel("lp_pool2d", x, kernel);
-  const Tensor powers = x.pad(pool_padding("lp_pool2d", x, k, o)).pow(p);
+  const Tensor y = x.cast(float_or_default(x.dtype()));
+  const Tensor powers = y.pad(pool_padding("lp_pool2d", x, k, o)).pow(p);
   return pool_windows("lp_pool2d", powers, k, o).sum(windows::last_axes(k.size())).pow(1 / p);
 }
 
@@ -241,15 +245,15 @@ void require_sizes(const char* tag, const Tensor& x, const Ints& sizes) {
 
 Tensor adaptive_avg_pool(const Tensor& given, const Ints& sizes, CallSite at) {
   const CallSiteScope site(at);
-  require_float("adaptive_avg_pool", given);
   require_sizes("adaptive_avg_pool", given, sizes);
-  Tensor x = given.cast(sum_dtype(given.dtype()));
+  const DType out = float_or_default(given.dtype());
+  Tensor x = given.cast(sum_dtype(out));
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto axis = static_cast<int64_t>(x.ndim() - sizes.size() + i);
     const AdaptiveWindows w = adaptive_windows(x, axis, sizes[i], 0);
     x = w.elements.sum(axis + 1) / w.counts.cast(x.dtype());
   }
-  return x.cast(given.dtype());
+  return x.cast(out);
 }
 
 Tensor adaptive_max_pool(const Tensor& given, const Ints& sizes, CallSite at) {

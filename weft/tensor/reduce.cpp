@@ -86,63 +86,64 @@ Tensor fold_count(const Tensor& x, const AxisList& axes, DType dtype) {
 
 Tensor Tensor::mean(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
-  const DType out = is_float(dtype()) ? dtype() : kDefaultFloat;
-  const DType run = sum_dtype(out);
+  const DType out = float_or_default(dtype()), run = sum_dtype(out);
   const Tensor total = cast(run).sum(axes, keepdim);
   return (total / fold_count(*this, checked_axes("mean", axes, *this), run)).cast(out);
 }
 
 Tensor Tensor::var(const Axes& axes, bool keepdim, int64_t correction, CallSite at) const {
   const CallSiteScope site(at);
-  require_float("var", *this);
-  const DType run = sum_dtype(dtype());
+  const DType out = float_or_default(dtype()), run = sum_dtype(out);
   const Tensor x = cast(run);
   const Tensor squares = (x - x.mean(axes, true)).square().sum(axes, keepdim);
   const Tensor count = fold_count(*this, checked_axes("var", axes, *this), run) - correction;
-  return (squares / count.maximum(0)).cast(dtype());
+  return (squares / count.maximum(0)).cast(out);
 }
 
 Tensor Tensor::std(const Axes& axes, bool keepdim, int64_t correction, CallSite at) const {
   const CallSiteScope site(at);
-  // The root's slope at 0 is infinite; equal numbers have none.
-  const Tensor v = var(axes, keepdim, correction), none = v == 0;
-  return none.where(0, none.where(1, v).sqrt());
+  const Tensor square = var(axes, keepdim, correction);
+  // Of equal numbers: the slope of a root at 0 would be infinite.
+  const Tensor none = square == 0;
+  return none.where(0, none.where(1, square).sqrt());
 }
 
 // ---- soft maximum
 
 namespace {
 
-/// The maximum to subtract, 0 where it is infinite (inf - inf would be NaN).
-Tensor shift_of(const Tensor& x, const Axes& axes) {
-  const Tensor top = x.max(axes, true).detach();
-  return top.isinf().where(0, top);
+/// The maximum along axes, kept as size 1, or 0 where there is nothing.
+Tensor top_of(const char* tag, const Tensor& x, const Axes& axes) {
+  for (const int64_t a : checked_axes(tag, axes, x))
+    if (x.dim(a).max() == 0) return x.sum(axes, true).detach();
+  return x.max(axes, true).detach();
 }
 
 }  // namespace
 
 Tensor Tensor::logsumexp(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
-  require_float("logsumexp", *this);
-  const Tensor x = cast(sum_dtype(dtype())), shift = shift_of(x, axes);
-  const Tensor y = ((x - shift).exp().sum(axes, true).log() + shift).cast(dtype());
+  const DType out = float_or_default(dtype());
+  const Tensor x = cast(sum_dtype(out)), top = top_of("logsumexp", x, axes);
+  const Tensor shift = top.isinf().where(0, top);  // inf - inf would be NaN
+  const Tensor y = ((x - shift).exp().sum(axes, true).log() + shift).cast(out);
   return keepdim ? y : y.reshape(sum(axes).dims());
 }
 
 Tensor Tensor::softmax(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
-  require_float("softmax", *this);
   const int64_t a = checked_axis("softmax", axis, *this);
-  const Tensor x = cast(sum_dtype(dtype())), e = (x - x.max(a, true).detach()).exp();
-  return (e / e.sum(a, true)).cast(dtype());
+  const DType out = float_or_default(dtype());
+  const Tensor x = cast(sum_dtype(out)), e = (x - top_of("softmax", x, a)).exp();
+  return (e / e.sum(a, true)).cast(out);
 }
 
 Tensor Tensor::log_softmax(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
-  require_float("log_softmax", *this);
   const int64_t a = checked_axis("log_softmax", axis, *this);
-  const Tensor x = cast(sum_dtype(dtype())), shifted = x - x.max(a, true).detach();
-  return (shifted - shifted.exp().sum(a, true).log()).cast(dtype());
+  const DType out = float_or_default(dtype());
+  const Tensor x = cast(sum_dtype(out)), shifted = x - top_of("log_softmax", x, a);
+  return (shifted - shifted.exp().sum(a, true).log()).cast(out);
 }
 
 // ---- running folds

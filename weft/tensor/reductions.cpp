@@ -20,8 +20,7 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Axes& axes, bool keepd
 
 Tensor softmin(const Tensor& x, int64_t axis, CallSite at) {
   const CallSiteScope site(at);
-  require_float("softmin", x);
-  return (-x).softmax(axis);
+  return (-x.cast(float_or_default(x.dtype()))).softmax(axis);
 }
 
 namespace {
@@ -37,20 +36,19 @@ Tensor root_or_zero(const Tensor& x, Root root) {
 
 Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim, CallSite at) {
   const CallSiteScope site(at);
-  require_float("vector_norm", x);
   if (!(p >= 0)) fail("vector_norm", "p is {}: give a number that is not negative", p);
-  const Tensor size = x.cast(sum_dtype(x.dtype())).abs();
-  if (p == 0) return (size != 0).sum(axes, keepdim).cast(x.dtype());
-  if (std::isinf(p)) return size.max(axes, keepdim).cast(x.dtype());
-  if (p == 1) return size.sum(axes, keepdim).cast(x.dtype());
+  const DType out = float_or_default(x.dtype());
+  const Tensor size = x.cast(sum_dtype(out)).abs();
+  if (p == 0) return (size != 0).sum(axes, keepdim).cast(out);
+  if (std::isinf(p)) return size.max(axes, keepdim).cast(out);
+  if (p == 1) return size.sum(axes, keepdim).cast(out);
   const Tensor total = (p == 2 ? size * size : size.pow(p)).sum(axes, keepdim);
   return root_or_zero(total, [p](const Tensor& s) { return p == 2 ? s.sqrt() : s.pow(1 / p); })
-      .cast(x.dtype());
+      .cast(out);
 }
 
 Tensor normalize(const Tensor& x, double p, int64_t axis, double eps, CallSite at) {
   const CallSiteScope site(at);
-  require_float("normalize", x);
   return x / vector_norm(x, p, checked_axis("normalize", axis, x), true).maximum(eps);
 }
 
@@ -90,15 +88,15 @@ ValuesAndPositions cummin(const Tensor& x, int64_t axis, CallSite at) {
 
 Tensor logcumsumexp(const Tensor& given, int64_t axis, CallSite at) {
   const OpScope scope(given, at);
-  require_float("logcumsumexp", given);
   const int64_t a = checked_axis("logcumsumexp", axis, given);
-  const Tensor x = given.cast(sum_dtype(given.dtype()));
+  const DType out = float_or_default(given.dtype());
+  const Tensor x = given.cast(sum_dtype(out));
   // With m the running maximum, s[i] = s[i-1] exp(m[i-1] - m[i]) + exp(x[i] - m[i]) stays in [1,
   // n]. m never falls, except where it stands for an infinity, and in front of the first.
   const Tensor running = x.cummax(a).detach(), m = running.isinf().where(0, running);
   const Tensor decay = (delayed(m, a, 0) - m).minimum(0).exp(), step = (x - m).exp();
   const Tensor s = scope.result(build::linear_recurrence(scope.g, decay.node(), step.node(), a));
-  return (s.log() + m).cast(given.dtype());
+  return (s.log() + m).cast(out);
 }
 
 }  // namespace weft

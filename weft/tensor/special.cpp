@@ -1,4 +1,5 @@
 // Elementary and special functions made of exp2, log2, sqrt and rational functions.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -40,7 +41,10 @@ Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
   if (rounding == Rounding::None) return x / other;
   const Tensor down = x.floor_div(other);
   if (rounding == Rounding::Floor) return down;
-  if (is_float(down.dtype())) return (x / other).trunc();
+  if (is_float(down.dtype())) {
+    const DType run = sum_dtype(down.dtype());
+    return (x.cast(run) / tensor_of(other).cast(run)).trunc().cast(down.dtype());
+  }
   // One more where floor rounded a negative quotient away from zero.
   const Tensor y = tensor_of(other).cast(down.dtype()), dividend = x.cast(down.dtype());
   const Tensor away = (down * y != dividend) & ((dividend < 0) != (y < 0)) & (y != 0);
@@ -48,13 +52,10 @@ Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
 }
 
 Tensor fmod_of(const Tensor& x, const Operand& other) {
-  const Tensor y = tensor_of(other);
   const Tensor rest = x % other;
-  const Tensor divisor = y.cast(rest.dtype()), dividend = x.cast(rest.dtype());
-  if (is_float(rest.dtype())) {
-    const Tensor exact = dividend - (dividend / divisor).trunc() * divisor;
-    return (divisor.isinf() & dividend.isfinite()).where(dividend, exact);
-  }
+  const DType met = rest.dtype();
+  if (is_float(met)) return truncated_rest(x, other, sum_dtype(met)).cast(met);
+  const Tensor divisor = tensor_of(other).cast(met), dividend = x.cast(met);
   const Tensor other_sign = (rest != 0) & ((rest < 0) != (dividend < 0));
   return other_sign.where(rest - divisor, rest);
 }
@@ -64,8 +65,22 @@ Tensor signbit_of(const Tensor& x) {
 }
 
 Tensor copysign_of(const Tensor& x, const Operand& other) {
-  const Tensor size = is_float(x.dtype()) ? x.abs() : x.cast(kDefaultFloat).abs();
+  const Tensor size = x.cast(float_or_default((x + other).dtype())).abs();
   return signbit_of(tensor_of(other)).where(-size, size);
+}
+
+Tensor measured(const Tensor& x) {
+  if (is_float(x.dtype())) return x;
+  return x.cast(bits(x.dtype()) > 16 ? DType::F64 : DType::F32);
+}
+
+Operand weak(const Tensor& x, double number) {
+  const DType d = x.dtype();
+  const DType held = is_bool(d) ? DType::I32 : d;  // what it meets whole numbers in
+  const bool whole = !is_float(d) && number == std::trunc(number) &&
+                     number >= static_cast<double>(int_min(held)) &&
+                     number <= static_cast<double>(std::min<uint64_t>(int_max(held), 1 << 30));
+  return whole ? Operand(static_cast<int64_t>(number)) : Operand(number);
 }
 
 // ---- exponentials and logarithms
@@ -74,16 +89,23 @@ Tensor copysign_of(const Tensor& x, const Operand& other) {
 // https://www.plunk.org/~hatch/rightway.html
 Tensor expm1_of(const Tensor& x) {
   const Tensor u = x.exp();
-  const Tensor exact = (u == 1) | u.isinf() | (u == 0);
-  const Tensor v = exact.where(2, u), y = (v - 1) * exact.where(1, x) / v.log();
+  const Tensor exact = (u == 1) | u.isinf() | (u - 1 == -1);
+  const Tensor v = exact.where(2, u), y = (v - 1) * (exact.where(1, x) / v.log());
   return (u == 1).where(x, exact.where(u - 1, y));
 }
 
 Tensor log1p_of(const Tensor& x) {
   const Tensor u = 1 + x;
   const Tensor exact = (u == 1) | u.isinf();
-  const Tensor v = exact.where(2, u), y = v.log() * exact.where(1, x) / (v - 1);
+  const Tensor v = exact.where(2, u), y = v.log() * (exact.where(1, x) / (v - 1));
   return (u == 1).where(x, exact.where(u.log(), y));
+}
+
+Tensor logaddexp_of(const Tensor& x, const Operand& other) {
+  const DType out = float_or_default((x + other).dtype()), run = sum_dtype(out);
+  const Tensor a = x.cast(run), b = tensor_of(other).cast(run), most = a.maximum(b);
+  const Tensor far = most.isinf(), gap = far.where(0, a.minimum(b) - most);
+  return far.where(most, most + gap.exp().log1p()).cast(out);
 }
 
 // ---- trigonometric
@@ -139,6 +161,33 @@ Tensor sinh_of(const Tensor& x) {
     const Tensor small = a < 1, e = small.where(a, 0).expm1();
     const Tensor half = (a * 0.5).exp(), other = (a * -0.5).exp();
     return small.where((e + e / (e + 1)) * 0.5, half * (half * 0.5) - other * (other * 0.5));
+  });
+}
+
+namespace {
+
+// (tanh(x) - x) / x^3 in x^2 for |x| <= 0.625, highest power first: S. L. Moshier, Cephes (1992),
+// tanh.c and tanhf.c.
+constexpr double kTanhTop[] = {-9.64399179425052238628e-1, -9.92877231001918586564e1,
+                               -1.61468768441708447952e3};
+constexpr double kTanhBottom[] = {1, 1.12811678491632931402e2, 2.23548839060100448583e3,
+                                  4.84406305325125486048e3};
+constexpr double kTanhF32[] = {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
+                               1.33314422036e-1, -3.33332819422e-1};
+
+Tensor small_tanh(const Tensor& x) {
+  const Tensor z = x * x;
+  if (x.dtype() != DType::F64) return x + x * (z * horner(z, kTanhF32));
+  return x + x * (z * horner(z, kTanhTop) / horner(z, kTanhBottom));
+}
+
+}  // namespace
+
+// With e = exp(-2|x|) nothing overflows.
+Tensor tanh_of(const Tensor& x) {
+  return odd(x, [](const Tensor& a) {
+    const Tensor small = a < 0.625, e = (a * -2).exp();
+    return small.where(small_tanh(small.where(a, 0)), (1 - e) / (1 + e));
   });
 }
 

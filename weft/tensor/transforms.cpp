@@ -141,7 +141,7 @@ std::pair<Tensors, Tensors> jvp(const TensorFunction& f, const Tensors& inputs,
   for (size_t j = 0; j < results.size(); ++j) {
     Tensor sum = results[j].zeros_like();
     if (is_float(results[j].dtype()))
-      for (size_t i = 0; i < holes.size(); ++i)
+      for (size_t i = 0; i < inputs.size(); ++i)
         sum = sum + grads[i].gradient({u[j]}, tangents[i].cast(grads[i].dtype()))[0];
     moved.push_back(sum);
     holes.push_back(u[j]);

@@ -104,7 +104,7 @@ def ufix(self: Tensor, x) -> Tensor:
 def threefry(self: Tensor, seed: Tensor) -> Tensor:
     """uint64: threefry2x32-20 of this counter under a key, both uint64 of two words, the low one first."""
     def words(x: Tensor):
-        return x.cast("uint32"), (x >> 32).cast("uint32")
+        return Tensor.cast(x, "uint32"), (x >> 32).cast("uint32")
     low, high = Tensor.threefry2x32(*words(seed), *words(self))
     return low.cast("uint64") | high.cast("uint64") << 32
 
