@@ -67,7 +67,8 @@ const UserError kErrors[] = {
     {"[flatten] first axis 1 is after last axis 0", [] { f({2, 3}).flatten(1, 0); }},
     {"[window] a window of 3 (dilation 1) does not fit axis 0 of shape (2,): it reaches over 3",
      [] { f({2}).window(0, 3); }},
-    {"[window] size 1, stride 0 and dilation 1 must be at least 1", [] { f({2}).window(0, 1, 0); }},
+    {"[window] size 1, stride 0 and dilation 1: a size must be at least 0, the others at least 1",
+     [] { f({2}).window(0, 1, 0); }},
     {"[split] the sizes add up to 4 but axis 0 of shape (5,) has 5", [] { f({5}).split({2, 2}); }},
     {"[split] pieces of size 0: give at least 1", [] { f({5}).split(0); }},
     {"[chunk] 0 parts: give at least 1", [] { f({5}).chunk(0); }},
@@ -227,8 +228,8 @@ const UserError kErrors[] = {
     {"[backward] needs one number to start from, but the shape is (2,): reduce it with sum() or "
      "mean(), or give the upstream gradient",
      [] { f({2}).backward(); }},
-    {"[backward] this value depends on no tensor with requires_grad_(); if it was realized before "
-     "(item(), to_vector(), realize()), its history is gone: call backward() first",
+    {"[backward] this value depends on no tensor with requires_grad_(); if it was realized before, "
+     "its history is gone: call backward() first",
      [] { f({}).backward(); }},
     {"[backward] the upstream gradient has shape (3,) but the tensor has (2,): they must be equal",
      [] { f({2}).backward(f({3})); }},
@@ -239,8 +240,7 @@ const UserError kErrors[] = {
      [] { i({}).gradient({f({2})}); }},
     {"[set_grad] a gradient of shape (3,) for a tensor of shape (2,): the shapes must be equal",
      [] { f({2}).set_grad(f({3})); }},
-    {"[variable] the range of n is [5, 4]: it must not be empty or negative",
-     [] { Variable("n", 5, 4); }},
+    {"[variable] the range of n is [5, 4]: it must not be empty", [] { Variable("n", 5, 4); }},
     {"[variable] n cannot be 3: it was made for multiples of 2 in [1, 8]",
      [] { Variable("n", 1, 8, 2).bind(3); }},
     {"[shape] the size n=3 is symbolic: its number is not part of the graph; use dims(), or bind "

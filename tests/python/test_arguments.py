@@ -119,15 +119,19 @@ def test_slopes_at_the_bounds_of_clamp():
 
 @needs_torch
 @pytest.mark.parametrize("mode", ("reflect", "replicate", "circular"))
-@pytest.mark.parametrize("amounts", ((-1, 2, 2, -1), (3, -4, 1, -4), (2, 2, -1, -1)))
+@pytest.mark.parametrize("amounts", ((-1, 2, 2, -1), (3, -1, 1, -2), (2, 2, -1, -1)))
 def test_padding_that_cuts_is_torchs(mode, amounts):
     import torch
     x = np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5)
     wanted = torch.nn.functional.pad(torch.tensor(x), amounts, mode=mode).numpy()
-    got = Tensor(x).pad(amounts, mode=mode).numpy()
-    if mode != "circular":
-        np.testing.assert_array_equal(got, wanted)
-    assert got.shape == wanted.shape
+    np.testing.assert_array_equal(Tensor(x).pad(amounts, mode=mode).numpy(), wanted)
+
+
+def test_a_circle_is_closed_by_what_is_left():
+    x = Tensor.arange(5).reshape(1, 1, 5)
+    assert x.pad((2, -2), mode="circular").tolist() == [[[1, 2, 0, 1, 2]]]
+    with pytest.raises(ValueError, match="only 1 to repeat"):
+        x.pad((2, -4), mode="circular")
 
 
 # ---- bits
@@ -242,6 +246,28 @@ def test_classes_are_the_last_axis():
         np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="classes"):
         Tensor(x).sparse_categorical_crossentropy(Tensor(y[:2]))
+
+
+@needs_torch
+@pytest.mark.parametrize("mode, most", (("bilinear", 0), ("bicubic", 1)))  # whose weights PyTorch has in f32
+@pytest.mark.parametrize("sizes", (((64, 64), (10, 10)), ((12, 20), (9, 31)), ((5, 7), (5, 3)), ((5, 7), (12, 9))))
+def test_bytes_are_resized_as_torch_does(mode, most, sizes):
+    import torch
+    x = np.random.default_rng(0).integers(0, 256, (2, 3, *sizes[0])).astype(np.uint8)
+    for corners in (False, True):
+        wanted = torch.nn.functional.interpolate(torch.tensor(x), size=sizes[1], mode=mode, align_corners=corners)
+        got = Tensor(x).interpolate(sizes[1], mode=mode, align_corners=corners)
+        assert got.dtype == dtypes.uint8
+        np.testing.assert_allclose(got.int().numpy(), wanted.int().numpy(), rtol=0, atol=most)
+
+
+def test_repeats_of_each_element():
+    x = np.arange(6).reshape(2, 3)
+    for counts, dim in (([2, 0, 1], 1), ([3, 1], 0), ([3, 1], -2), ([1, 0, 2, 1, 0, 3], None)):
+        assert Tensor(x).repeat_interleave(Tensor(counts), dim).tolist() == x.repeat(counts, dim).tolist()
+    for wrong in (Tensor([1, 2]), Tensor([1.0, 2.0, 3.0]), Tensor([1, -1, 1])):
+        with pytest.raises(ValueError, match="count"):
+            Tensor(x).repeat_interleave(wrong, 1)
 
 
 def test_integers_where_floats_are_usual():

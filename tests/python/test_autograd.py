@@ -98,7 +98,11 @@ def test_gradient_returns_without_touching_grad():
     second, = gx.sum().gradient(x)
     assert second.tolist() == [8, 10]
     assert gx.tolist() == [16, 30] and gy.tolist() == [4, 9] and x.grad is None
-    with pytest.raises(ValueError, match="history"):  # which tolist() ended
+    again, = gx.sum().gradient(x)  # reading gx has not ended its history
+    assert again.tolist() == [8, 10]
+    gx, = (x * x * y).sum().gradient(x)
+    gx.realize()
+    with pytest.raises(ValueError, match="history"):
         gx.sum().gradient(x)
     zeros, = gx.sum().gradient(x, materialize_grads=True)
     assert zeros.tolist() == [0, 0]
@@ -184,3 +188,93 @@ def test_backward_returns_the_tensor():
     w = Tensor([2.0], requires_grad=True)
     loss = (w * w).sum().backward()
     assert loss.item() == 4 and w.grad.tolist() == [4]
+
+
+# ---- what was read
+
+def test_reading_a_loss_does_not_end_its_history():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    loss = (x * x).sum()
+    assert loss.item() == 5
+    loss.backward()
+    assert x.grad.tolist() == [2, 4]
+
+
+def test_reading_what_is_between_does_not_either():
+    x, w = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0], requires_grad=True)
+    hidden = (x * w).relu()
+    shown = hidden.numpy()
+    further = hidden * hidden
+    assert further.tolist() == [9, 64] and shown.tolist() == [3, 8]
+    further.sum().backward()
+    assert x.grad.tolist() == [18, 64] and w.grad.tolist() == [6, 32]
+
+
+def test_what_was_read_is_a_target_as_well():
+    x = Tensor([1.0, 2.0])
+    y = x * 3
+    assert y.tolist() == [3, 6]
+    dx, dy = (y * y).sum().gradient(x, y)
+    assert dx.tolist() == [18, 36] and dy.tolist() == [6, 12]
+
+
+def test_a_write_ends_the_history():
+    x = Tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    y.numpy()
+    y.assign(Tensor([5.0, 5.0]))
+    with pytest.raises(RuntimeError, match="depends on no tensor"):
+        y.sum().backward()
+
+
+# ---- slopes at kinks, and outside of where functions are defined
+
+@pytest.mark.parametrize("name, at, slope", [
+    ("elu", 0.0, 1.0), ("celu", 0.0, 1.0), ("leaky_relu", 0.0, 0.01), ("selu", 0.0, 1.0507009873554805 * 1.6732632423543772),
+    ("atanh", 1.0, np.inf), ("atanh", 2.0, -1 / 3), ("atanh", 0.4999, 1 / (1 - 0.4999 ** 2)),
+    ("acosh", -300.0, 1 / np.sqrt(300.0 ** 2 - 1)), ("acosh", 2.0, 1 / np.sqrt(3)),
+])
+def test_slope(name, at, slope):
+    x = Tensor([at], dtype="float64")
+    np.testing.assert_allclose(getattr(x, name)().sum().gradient(x)[0].numpy(), [slope], rtol=1e-9)
+
+
+@pytest.mark.parametrize("base, exponent, value, slope", [
+    (-np.inf, 0.3, np.inf, 0.0), (np.inf, 0.3, np.inf, 0.0), (np.inf, -0.5, 0.0, 0.0), (np.inf, 1.5, np.inf, np.inf),
+    (-np.inf, 2.5, np.inf, -np.inf),
+])
+def test_powers_of_infinities(base, exponent, value, slope):
+    x = Tensor([base])
+    y = x ** exponent
+    assert y.sum().gradient(x)[0].tolist() == [slope] and y.tolist() == [value]
+
+
+def test_a_power_of_a_negative_number_has_no_slope_along_its_exponent():
+    x, e = Tensor([-2.0, 2.0]), Tensor([3.0, 3.0])
+    dx, de = (x ** e).sum().gradient(x, e)
+    np.testing.assert_allclose(dx.numpy(), [12, 12])
+    np.testing.assert_allclose(de.numpy(), [np.nan, 8 * np.log(2)], rtol=1e-6)
+
+
+def test_equal_numbers_have_no_spread_to_grow():
+    x = Tensor([[2.0, 2.0], [1.0, 3.0]])
+    np.testing.assert_allclose(x.std(1).sum().gradient(x)[0].numpy(), [[0, 0], [-0.5 ** 0.5, 0.5 ** 0.5]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_many_that_are_the_largest_share_the_slope(dtype):
+    x = Tensor.ones(70000, dtype=dtype).contiguous()
+    share = x.max().gradient(x)[0].float()
+    assert share.sum().item() == pytest.approx(1, rel=3e-3) and share.max().item() == share.min().item()
+
+
+def test_a_gradient_of_one_number_in_a_row():
+    x = Tensor([1.0, 2.0, 3.0])
+    assert (x * x).sum().gradient(x, gradient=Tensor([3.0]))[0].tolist() == [6, 12, 18]
+    (x * x).sum().backward(Tensor([[2.0]]))
+    assert x.grad.tolist() == [4, 8, 12]
+
+
+def test_acosh_has_no_value_below_1():
+    x = Tensor([-np.inf, -1e30, -300.0, 0.5, 1.0, 2.0])
+    np.testing.assert_allclose(x.acosh().numpy(), [np.nan] * 4 + [0, np.arccosh(2)], rtol=1e-6)

@@ -304,3 +304,32 @@ def test_index_forms(form):
     t[mine] = -1.0
     x[np.array(key, dtype=np.int64) if isinstance(key, list) else key] = -1
     np.testing.assert_array_equal(t.numpy(), x)
+
+
+# ---- names
+
+@pytest.mark.parametrize("call", [
+    lambda: Tensor([3], dtype="typo"), lambda: Tensor([3], dtype=(dtypes.int,)), lambda: Tensor([1.0]).sum(dtype=""),
+    lambda: Tensor([1.0]).cast("float31"), lambda: Tensor.zeros(2, dtype="f"),
+])
+def test_a_name_that_no_dtype_has(call):
+    with pytest.raises(AttributeError, match="there is no dtype"):
+        call()
+    with pytest.raises(TypeError):
+        call()
+
+
+def test_numbers_of_arange_fit():
+    assert Tensor.arange(2 ** 33, 2 ** 33 + 2).dtype == dtypes.int64
+    assert Tensor.arange(2 ** 33, 2 ** 33 + 2).tolist() == [2 ** 33, 2 ** 33 + 1]
+    assert Tensor.arange(-128, 128, dtype="int8").shape == (256,)
+    for wrong in (lambda: Tensor.arange(2 ** 33, dtype="int32"), lambda: Tensor.arange(-1, 2, dtype="uint8")):
+        with pytest.raises(ValueError, match="does not fit"):
+            wrong()
+
+
+def test_random_integers_of_a_normal_distribution():
+    numbers = Tensor.randn(1000, dtype="int8")
+    assert numbers.dtype == dtypes.int8 and 0 < (numbers == 0).sum().item() < 1000
+    with pytest.raises(ValueError, match="negative"):
+        Tensor.normal(3, std=-1.0)

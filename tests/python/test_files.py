@@ -246,3 +246,13 @@ def test_cifar(tmp_path):
     (tmp_path / "test_batch.bin").write_bytes(b"short")
     with pytest.raises(ValueError):
         cifar(folder=tmp_path)
+
+
+def test_safetensors_as_the_formats_own_library_writes_them(tmp_path):
+    safe_save({"tmp": Tensor.rand(10, 10), "a": Tensor([1, 2], dtype="uint8")}, str(tmp_path / "m"))
+    data = (tmp_path / "m").read_bytes()
+    header = (b'{"tmp":{"dtype":"F32","shape":[10,10],"data_offsets":[0,400]},'
+              b'"a":{"dtype":"U8","shape":[2],"data_offsets":[400,402]}}')
+    size = (len(header) + 7) // 8 * 8
+    assert data[:8] == size.to_bytes(8, "little") and data[8:8 + size] == header.ljust(size)
+    assert len(data) == 8 + size + 402

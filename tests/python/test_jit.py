@@ -80,8 +80,44 @@ def test_methods():
 
     m = Model(3.0)
     assert [m.step(Tensor([float(i)])).item() for i in range(4)] == [0, 3, 6, 9]
-    with pytest.raises(JitError):
-        Model(4.0).step(Tensor([1.0]))  # another object is another function: jit it in __init__
+    other = Model(4.0)  # another object is another function
+    assert [other.step(Tensor([float(i)])).item() for i in range(4)] == [0, 4, 8, 12]
+    assert m.step(Tensor([1.0])).item() == 3 and m.step.captured and m.step is not other.step
+
+
+def test_a_method_of_an_object_that_keeps_nothing():
+    class Scale:
+        __slots__ = ()
+
+        @TinyJit
+        def step(self, x):
+            return x * 2
+
+    s = Scale()
+    assert [s.step(Tensor([float(i)])).item() for i in range(4)] == [0, 2, 4, 6]
+
+
+def test_constants_that_the_host_fills():
+    f = TinyJit(lambda x: x[[2, 0]] + Tensor([1, 2]) * Tensor(np.array([3, 4])))
+    for i in range(4):
+        assert f(Tensor([i, 0, 10])).tolist() == [13, i + 8]
+    calls = []
+
+    def changing(x):
+        calls.append(len(calls))
+        return x + Tensor(calls)[-1]
+
+    g = TinyJit(changing)
+    g(Tensor([1]))
+    with pytest.raises(JitError, match="host data"):
+        g(Tensor([1]))
+
+
+def test_nothing_to_replay():
+    f = TinyJit(lambda x: None)
+    f(Tensor([1]))
+    with pytest.raises(JitError, match="nothing to replay"):
+        f(Tensor([1]))
 
 
 @pytest.mark.parametrize("wrong, text", [

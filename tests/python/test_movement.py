@@ -114,8 +114,44 @@ def test_tensors_as_indices():
     assert_equal(t[Tensor(1)], A[1])
     with pytest.raises((TypeError, IndexError, ValueError)):
         t[Tensor([0.5])]
-    with pytest.raises(TypeError):
-        t[True]
+    assert_equal(t[True], A[True])
+    assert t[False].shape == A[False].shape
+    assert t[...] is t
+
+
+@pytest.mark.parametrize("index", [[0, 9], (slice(None), [-9]), (..., [0, 99]), ([[0, 1], [2, 9]],), ([9], 0)])
+def test_positions_in_lists_are_checked(index):
+    with pytest.raises(IndexError):
+        A[index if isinstance(index, tuple) else list(index)]
+    for act in (lambda t: t[index], lambda t: t.__setitem__(index, 0)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            act(Tensor(A))
+
+
+def test_index_tensors_that_do_not_fit_each_other():
+    with pytest.raises(IndexError, match="do not broadcast"):
+        Tensor(A)[[0, 1], [0, 1, 2]]
+
+
+def test_ends_of_slices_are_numbers():
+    t = Tensor(A)
+    assert_equal(t[Tensor(1):], A[1:])
+    with pytest.raises(TypeError, match="shape"):
+        t[Tensor([1]):]
+    with pytest.raises(TypeError, match="deleted"):
+        del t[0]
+
+
+def test_axes_of_size_1_in_front_of_a_value_are_none():
+    t, a = Tensor(A).contiguous(), A.copy()
+    t[True], a[True] = Tensor(np.ones((1, 1, *A.shape)) * -1, dtype=t.dtype), np.ones((1, 1, *A.shape)) * -1
+    t[False] = 5
+    assert_equal(t, a)
+
+
+def test_windows_of_no_elements():
+    assert Tensor.zeros(3, 3, 3).unfold(1, 0, 8).shape == (3, 1, 3, 0)
+    assert Tensor.zeros(8).unfold(0, 0, 3).shape == (3, 0)
 
 
 def test_masks():

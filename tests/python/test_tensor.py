@@ -396,3 +396,40 @@ def test_import_is_light():
 def test_every_method_has_help():
     missing = [name for name in dir(Tensor) if not name.startswith("_") and not getattr(Tensor, name).__doc__]
     assert missing == []
+
+
+# ---- as tinygrad has them
+
+def test_a_clone_of_a_constant_is_a_leaf_of_its_own():
+    x, y = Tensor.eye(2).clone(), Tensor.eye(2).clone()
+    (x * 2 + y * 3).sum().backward()
+    assert x.grad.tolist() == [[2, 2], [2, 2]] and y.grad.tolist() == [[3, 3], [3, 3]]
+
+
+def test_a_clone_takes_the_gradient_along():
+    x = Tensor([1.0, 2.0])
+    (x * x).sum().backward()
+    y = x.clone()
+    assert y.grad.tolist() == [2, 4]
+    y.grad = None
+    assert x.grad.tolist() == [2, 4] and x.is_param
+    x.is_param = False
+    assert not x.is_param and x.requires_grad is False
+
+
+def test_what_is_there_already_is_itself():
+    x = Tensor([1, 2])
+    assert x.to("cpu") is x and x.to(None) is x and x.to(x.device) is x and Tensor([1], device="cpu").device == "CPU"
+
+
+def test_quotients_of_integers_have_the_default_float():
+    before = dtypes.default_float
+    try:
+        for dtype in (dtypes.float16, dtypes.float64):
+            dtypes.default_float = dtype
+            x = Tensor([1, 2])
+            assert {(x / x).dtype, (x / 2).dtype, (1 / x).dtype, x.div(x).dtype, x.div(3).dtype} == {dtype}
+            assert (Tensor([1], dtype="int32") / Tensor([2.0], dtype="float32")).dtype == dtypes.float32
+    finally:
+        dtypes.default_float = before
+    assert (Tensor([7]) / 2).tolist() == [3.5] and (Tensor([7]) / 2).dtype == dtypes.float32

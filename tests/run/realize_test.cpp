@@ -171,7 +171,9 @@ TEST_F(Realize, AVariableWithoutValueIsAnError) {
     run({s});
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("variable n has no value"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("variable n is unbound, it has no value"),
+              std::string::npos)
+        << e.what();
   }
 }
 

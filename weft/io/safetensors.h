@@ -38,9 +38,9 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> data, std::strin
 // Shards must lie inside the index's own directory, links resolved.
 SafetensorsContent read_safetensors_model(const std::string& path);
 
-// Replaces `path` atomically. The same arrays give the same bytes: the header lists sorted names,
-// data is ordered by element size and name so that every array is aligned to its elements, and the
-// first to 64 bytes. Names must be valid UTF-8, distinct and not "__metadata__".
+// Replaces `path` atomically. The same arrays give the same bytes, in the order of the format's own
+// library: by element size and name, so that every array is aligned to its elements. Names must be
+// valid UTF-8, distinct and not "__metadata__".
 void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
                       const Metadata& metadata = {});
 // What save_safetensors writes.

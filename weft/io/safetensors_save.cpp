@@ -10,7 +10,8 @@ namespace weft {
 
 namespace {
 
-constexpr uint64_t kDataAlignment = 64;
+// As the format's own library has it, so that equal tensors make equal files.
+constexpr uint64_t kDataAlignment = 8;
 
 void check_name(const std::string& name) {
   if (name == "__metadata__") {
@@ -98,7 +99,7 @@ std::string safetensors_header(std::vector<NamedArray>& arrays, const Metadata& 
   JsonWriter json;
   json.begin_object();
   write_metadata(json, metadata);
-  for (size_t i = 0; i < arrays.size(); ++i) write_entry(json, arrays[i], begins[i]);
+  for (const size_t i : data_order) write_entry(json, arrays[i], begins[i]);
   std::string text = json.end_object().take();
   const uint64_t prefix = sizeof(uint64_t);
   text.append((kDataAlignment - (prefix + text.size()) % kDataAlignment) % kDataAlignment, ' ');

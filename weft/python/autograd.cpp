@@ -35,11 +35,17 @@ void set_gradient(Tensor& x, const Tensor* g) {
     x.zero_grad();
 }
 
+/// One number is a gradient of one number, whatever its axes.
+Tensor upstream_for(const Tensor& x, const Tensor& gradient) {
+  const bool one = x.ndim() == 0 && gradient.dims().is_static() && gradient.numel() == 1;
+  return one ? gradient.reshape({}, CallSite()) : gradient;
+}
+
 /// Returns the tensor: loss = model(x).mean().backward().
 nb::object backward(nb::object self, const Tensor* gradient) {
   const Tensor& x = *nb::inst_ptr<Tensor>(self);
   if (gradient)
-    x.backward(*gradient, CallSite());
+    x.backward(upstream_for(x, *gradient), CallSite());
   else
     x.backward(CallSite());
   return self;
@@ -50,17 +56,20 @@ nb::object backward(nb::object self, const Tensor* gradient) {
 void require_path(const Tensor& x, const std::vector<Tensor>& targets) {
   NodeMap<bool> reached;
   bool constant = true;
-  for (NodeRef n : Toposort(x.node())) {
+  const OpScope scope(x, CallSite());
+  const auto whole = [&](const Tensor& t) {
+    return with_histories(scope.context, scope.g, t.node());
+  };
+  for (NodeRef n : Toposort(whole(x))) {
     reached[n] = true;
     constant = constant && n->op != Op::Buffer;
   }
   if (constant) return;
   for (size_t i = 0; i < targets.size(); ++i)
-    if (!reached.contains(targets[i].node()))
+    if (!reached.contains(whole(targets[i])))
       fail("gradient.path",
            "this was not computed from target {} of shape {}, or its history is gone because "
-           "something in between was realized (numpy(), item(), realize()); "
-           "materialize_grads=True gives zeros",
+           "something in between was realized; materialize_grads=True gives zeros",
            i, targets[i].dims().text());
 }
 
@@ -69,7 +78,8 @@ std::vector<Tensor> gradients(const Tensor& x, const nb::args& targets, const Te
   std::vector<Tensor> wanted;
   for (nb::handle t : targets) wanted.push_back(nb::cast<Tensor>(t));
   if (!materialize) require_path(x, wanted);
-  return gradient ? x.gradient(wanted, *gradient, CallSite()) : x.gradient(wanted, CallSite());
+  return gradient ? x.gradient(wanted, upstream_for(x, *gradient), CallSite())
+                  : x.gradient(wanted, CallSite());
 }
 
 template <class F>
@@ -98,6 +108,10 @@ void bind_autograd(TensorClass& c) {
   method(c, "is_param_", returning_self([](Tensor& x, bool on) { set_requires_grad(x, on); }),
          nb::sig("def is_param_(self, is_param: bool = True) -> Tensor"), "is_param"_a = true,
          "is_param_(False): neither backward() nor an optimizer touches this tensor.");
+  c.def_prop_rw(
+      "is_param", [](const Tensor& x) { return x.cell()->offered != false; },
+      [](Tensor& x, bool on) { set_requires_grad(x, on); },
+      "False: neither backward() nor an optimizer touches this tensor.");
   c.def_prop_rw_static(
       "training", [](nb::handle) { return is_training(); },
       [](nb::handle, bool on) { set_training(on); },

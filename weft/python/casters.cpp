@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/tensor/access.h"
 
 namespace nb = nanobind;
@@ -44,8 +45,9 @@ bool for_each(PyObject* from, const Take& take) {
 bool to_dim(PyObject* from, Dim& to) {
   int64_t number = 0;
   if (to_int64(from, number)) return to = number, true;
-  if (!nb::isinstance<DimObject>(from)) return false;
-  to = nb::inst_ptr<DimObject>(from)->dim;
+  if (nb::isinstance<DimObject>(from)) return to = nb::inst_ptr<DimObject>(from)->dim, true;
+  if (!nb::isinstance<Variable>(from)) return false;
+  to = nb::inst_ptr<Variable>(from)->unbound();
   return true;
 }
 
@@ -86,18 +88,25 @@ bool to_ints(PyObject* from, Ints& to) {
 
 // ---- devices
 
+std::string device_in(std::string_view name) {
+  if (disk_path(name)) return std::string(name);
+  std::string upper;
+  for (const char c : name) upper += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return upper;
+}
+
 bool to_device(PyObject* from, DeviceName& to) {
   const auto name_in = [](PyObject* x) {
     const char* text = PyUnicode_Check(x) ? PyUnicode_AsUTF8(x) : nullptr;
     if (!text) PyErr_Clear();
     return text;
   };
-  if (const char* one = name_in(from)) return to.text = one, true;
+  if (const char* one = name_in(from)) return to.text = device_in(one), true;
   if (!PyTuple_Check(from) && !PyList_Check(from)) return false;
   to.text.clear();
   const bool all = for_each(from, [&](PyObject* member) {
     const char* name = name_in(member);
-    if (name && to.text.empty()) to.text = name;
+    if (name && to.text.empty()) to.text = device_in(name);
     return name != nullptr;
   });
   return all && !to.text.empty();
@@ -126,15 +135,16 @@ Tensor* tensor_in(PyObject* from) {
 
 Tensor tensor_of_size(const Dim& size) {
   const OpScope scope(Context::current(), CallSite());
-  return scope.result(scope.g.cast(size.node(), default_dtypes().ints));
+  const bool wide = size.max() > INT32_MAX || size.min() < INT32_MIN;
+  return scope.result(scope.g.cast(size.node(), wide ? DType::I64 : default_dtypes().ints));
 }
 
 bool to_operand(PyObject* from, Tensor& own, std::optional<Operand>& to) {
   if (const Tensor* tensor = tensor_in(from)) return to.emplace(*tensor, CallSite()), true;
   std::optional<Scalar> scalar;
   if (to_scalar(from, scalar)) return to.emplace(*scalar, CallSite()), true;
-  if (nb::isinstance<DimObject>(from)) {
-    own = tensor_of_size(nb::inst_ptr<DimObject>(from)->dim);
+  if (Dim size; to_dim(from, size)) {
+    own = tensor_of_size(size);
     return to.emplace(own, CallSite()), true;
   }
   if (!PyObject_CheckBuffer(from) || PyBytes_Check(from)) return false;

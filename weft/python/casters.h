@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 
 #include <optional>
 #include <string>
@@ -28,8 +29,10 @@ struct DeviceName {
 // All of these return false, with no exception set, for what they cannot take; they throw nothing.
 bool to_dtype(PyObject* from, DType& to);  ///< a DType, "float32", float, numpy.float32 ...
 PyObject* from_dtype(DType d);             ///< a new reference
+[[noreturn]] void fail_dtype(nanobind::handle name);  ///< no dtype is called so
 bool to_dim(PyObject* from, Dim& to);
 PyObject* from_dim(const Dim& d);
+std::string device_in(std::string_view name);    ///< "cpu:1" is "CPU:1"
 bool to_device(PyObject* from, DeviceName& to);  ///< a name, or a tuple or list of them
 bool to_dims(PyObject* from, Dims& to);          ///< a size or a sequence of them
 PyObject* from_dims(const Dims& dims);           ///< a tuple
@@ -38,6 +41,8 @@ bool to_ints(PyObject* from, Ints& to);          ///< None gives none
 bool to_scalar(PyObject* from, std::optional<Scalar>& to);
 /// The Tensor in an object that is one, else null.
 Tensor* tensor_in(PyObject* from);
+/// a / b, of integers in the default float.
+Tensor quotient(const Operand& a, const Operand& b);
 /// A size as a number of default_int.
 Tensor tensor_of_size(const Dim& size);
 /// An operand; `own` holds the tensor where one was made, of a NumPy array for instance.
@@ -78,7 +83,51 @@ struct type_caster<weft::python::DeviceName> {
   }
 };
 
-WEFT_CASTER(DType, io_name("DType | str | type", "DType"), to_dtype, from_dtype);
+/// A name that no dtype has is taken, and is an error where the argument is used: as Python says of
+/// dtypes.typo, and not that the function was called wrongly.
+template <class Given>
+struct dtype_caster {
+  using Value = Given;
+  template <typename T_>
+  using Cast = movable_cast_t<T_>;
+  template <typename T_>
+  static constexpr bool can_cast() {
+    return true;
+  }
+  explicit operator Value*() { return &known(); }
+  explicit operator Value&() { return known(); }
+  explicit operator Value&&() { return std::move(known()); }
+  Value& known() {
+    if (unknown.is_valid()) weft::python::fail_dtype(unknown);
+    return value;
+  }
+  bool take(handle src) noexcept {
+    weft::DType found;
+    if (weft::python::to_dtype(src.ptr(), found)) return value = found, true;
+    if (!PyUnicode_Check(src.ptr()) && !PyTuple_Check(src.ptr())) return false;
+    return unknown = src, true;
+  }
+  Value value{};
+  handle unknown;
+};
+
+template <>
+struct type_caster<weft::DType> : dtype_caster<weft::DType> {
+  static constexpr auto Name = io_name("DType | str | type", "DType");
+  bool from_python(handle src, uint32_t, cleanup_list*) noexcept { return take(src); }
+  static handle from_cpp(const weft::DType& x, rv_policy, cleanup_list*) noexcept {
+    return weft::python::from_dtype(x);
+  }
+};
+
+template <>
+struct type_caster<std::optional<weft::DType>> : dtype_caster<std::optional<weft::DType>> {
+  static constexpr auto Name = io_name("DType | str | type | None", "DType | None");
+  bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
+    return src.is_none() || take(src);
+  }
+};
+
 WEFT_CASTER(Dim, const_name("int | Dim"), to_dim, from_dim);
 WEFT_CASTER(Dims, io_name("int | Dim | Sequence[int | Dim]", "tuple[int | Dim, ...]"), to_dims,
             from_dims);

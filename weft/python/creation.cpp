@@ -1,9 +1,14 @@
 // Tensors from data, constants, sequences and random numbers.
 
 #include "weft/python/creation.h"
+
+#include <algorithm>
+#include <cmath>
+
 #include "weft/base/context.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/distributions.h"
@@ -11,7 +16,10 @@
 namespace weft::python {
 
 Tensor placed(Tensor t, const Placement& where) {
-  if (where.device) t = t.to(where.device->text, CallSite());
+  if (where.device) {
+    if (const auto path = disk_path(where.device->text)) return stored_on_disk(t, *path);
+    t = t.to(where.device->text, CallSite());
+  }
   if (where.requires_grad.has_value()) {
     if (*where.requires_grad)
       t.requires_grad_(true, CallSite());
@@ -113,7 +121,15 @@ void bind_filled(TensorClass& c) {
   };
   named("zeros", 0, "All 0: zeros(2, 3) or zeros((2, 3)).");
   named("ones", 1, "All 1.");
-  named("empty", 0, "Contents are unspecified (zeros today).");
+  static_method(
+      c, "empty",
+      [](const nb::args& shape, std::optional<DType> dtype, WEFT_PLACE, bool buffer) {
+        if (const auto path = device ? disk_path(device->text) : std::nullopt)
+          return tensor_on_disk(*path, float_or(dtype), dims_of_args(shape));
+        return filled(dims_of_args(shape), 0, float_or(dtype), buffer, on(device, requires_grad));
+      },
+      "shape"_a, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "buffer"_a = true,
+      "Contents are unspecified (zeros today); on a device \"DISK:path\" those of the file.");
 }
 
 void bind_like(TensorClass& c) {
@@ -147,6 +163,17 @@ Tensor symbolic_range(const Dim& start, const Dim& stop, const Dim& step, DType 
   return places * tensor_of_size(step).cast(dtype) + tensor_of_size(start).cast(dtype);
 }
 
+/// The numbers from `from` up to `to` are numbers of `out`.
+void require_fit(const Scalar& from, const Scalar& to, const Tensor& t, DType out) {
+  if (is_float(t.dtype()) || !is_int(out) || t.numel() == 0) return;
+  const double a = from.as(DType::F64).as_double(), b = to.as(DType::F64).as_double();
+  const double digits = bits(out) - (is_unsigned(out) ? 0 : 1);
+  const double low = is_unsigned(out) ? 0 : -std::exp2(digits), high = std::exp2(digits);
+  if (std::min(a, b + 1) < low || std::max(a + 1, b) > high)
+    fail("arange.dtype", "from {} to {} does not fit {}: choose a wider dtype", a, b,
+         row(out).numpy_name);
+}
+
 Tensor range(const nb::object& start, const nb::object& stop, const nb::object& step,
              std::optional<DType> dtype) {
   Dim first = 0, last, by = 1;
@@ -157,7 +184,9 @@ Tensor range(const nb::object& start, const nb::object& stop, const nb::object& 
   const Scalar from = stop.is_none() ? Scalar(0) : nb::cast<Scalar>(start);
   const Scalar to = nb::cast<Scalar>(stop.is_none() ? start : stop);
   const Tensor t = Tensor::arange(from, to, nb::cast<Scalar>(step), CallSite());
-  const DType out = dtype.value_or(is_float(t.dtype()) ? float_or({}) : int_or({}));
+  const DType usual = t.dtype() == DType::I64 ? DType::I64 : int_or({});
+  const DType out = dtype.value_or(is_float(t.dtype()) ? float_or({}) : usual);
+  require_fit(from, to, t, out);
   return t.cast(out);
 }
 
@@ -190,6 +219,11 @@ void bind_sequences(TensorClass& c) {
 
 // ---- random numbers
 
+Tensor normal_numbers(const Dims& shape, DType dtype) {
+  const DType run = is_float(dtype) ? dtype : DType::F32;
+  return Tensor::randn(shape, run, CallSite()).cast(dtype, CallSite());
+}
+
 void bind_shaped(TensorClass& c) {
   const auto shaped = [&c](const char* name, auto make, const char* doc) {
     static_method(
@@ -202,9 +236,8 @@ void bind_shaped(TensorClass& c) {
   shaped(
       "rand", [](const Dims& s, DType d) { return Tensor::rand(s, d, CallSite()); },
       "Uniform in [0, 1).");
-  shaped(
-      "randn", [](const Dims& s, DType d) { return Tensor::randn(s, d, CallSite()); },
-      "Normal, mean 0 and variance 1 (Box and Muller 1958).");
+  shaped("randn", normal_numbers,
+         "Normal, mean 0 and variance 1 (Box and Muller 1958); of integers: rounded towards 0.");
   shaped(
       "glorot_uniform",
       [](const Dims& s, DType d) { return Tensor::glorot_uniform(s, CallSite()).cast(d); },

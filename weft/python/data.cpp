@@ -281,8 +281,8 @@ Tensor tensor_of_array(PyObject* from, std::optional<DType> dtype) {
 
 Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype) {
   if (const Tensor* t = tensor_in(from)) return dtype ? t->cast(*dtype) : *t;
-  if (nb::isinstance<DimObject>(from)) {
-    const Tensor size = tensor_of_size(nb::inst_ptr<DimObject>(from)->dim);
+  if (Dim d; !PyLong_Check(from) && to_dim(from, d) && !d.is_static()) {
+    const Tensor size = tensor_of_size(d);
     return dtype ? size.cast(*dtype) : size;
   }
   if (from == Py_None) return Tensor::empty({0}, dtype.value_or(default_dtypes().floats));

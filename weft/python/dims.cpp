@@ -11,13 +11,29 @@ namespace weft::python {
 
 namespace {
 
+const Dim& size_of(const DimObject& d) { return d.dim; }
+Dim size_of(const Variable& v) { return v.unbound(); }
+
 /// The arithmetic of sizes; a result that is a number is an int.
-template <class F>
-void arithmetic(nb::class_<DimObject>& c, const char* name, const char* reflected, F f) {
-  const auto forward = [f](const DimObject& a, const Dim& b) { return f(a.dim, b); };
-  const auto backward = [f](const DimObject& a, const Dim& b) { return f(b, a.dim); };
+template <class T, class F>
+void operation(nb::class_<T>& c, const char* name, const char* reflected, F f) {
+  const auto forward = [f](const T& a, const Dim& b) { return f(size_of(a), b); };
+  const auto backward = [f](const T& a, const Dim& b) { return f(b, size_of(a)); };
   c.def(name, forward, nb::is_operator());
   c.def(reflected, backward, nb::is_operator());
+}
+
+template <class T>
+void arithmetic(nb::class_<T>& c) {
+  operation(c, "__add__", "__radd__", [](const Dim& a, const Dim& b) { return a + b; });
+  operation(c, "__sub__", "__rsub__", [](const Dim& a, const Dim& b) { return a - b; });
+  operation(c, "__mul__", "__rmul__", [](const Dim& a, const Dim& b) { return a * b; });
+  operation(c, "__floordiv__", "__rfloordiv__", [](const Dim& a, const Dim& b) { return a / b; });
+  operation(c, "__mod__", "__rmod__", [](const Dim& a, const Dim& b) { return a % b; });
+  c.def("__neg__", [](const T& a) { return Dim(0) - size_of(a); });
+  c.def_prop_ro("vmin", [](const T& a) { return size_of(a).min(); });
+  c.def_prop_ro("vmax", [](const T& a) { return size_of(a).max(); });
+  c.def("__repr__", [](const T& a) { return size_of(a).text(); });
 }
 
 /// The number behind a size; an error where a Variable has none.
@@ -50,10 +66,14 @@ void bind_variable(nb::module_& m) {
                          "Kernels are compiled once for all values from min to max.");
   v.def(
       "__init__",
-      [](Variable* self, const std::string& name, int64_t min, int64_t max, int64_t multiple_of) {
+      [](Variable* self, const std::string& name, int64_t min, int64_t max, nb::handle,
+         int64_t multiple_of) {
         new (self) Variable(name, min, max, multiple_of, python_call_site());
       },
-      "name"_a, "min"_a, "max"_a, "multiple_of"_a = 1);
+      "name"_a, "min"_a, "max"_a, "dtype"_a = nb::none(), "multiple_of"_a = 1,
+      "dtype, which tinygrad takes, has no effect: sizes are integers of any width.");
+  arithmetic(v);
+  v.def_prop_ro("expr", [](const Variable& x) { return x.unbound().text(); }, "Its name.");
   method(
       v, "bind", [](const Variable& x, int64_t value) { return x.bind(value, CallSite()); },
       "value"_a, "This size with its value; a ValueError outside of [min, max].");
@@ -63,16 +83,11 @@ void bind_variable(nb::module_& m) {
 
 void bind_dims(nb::module_& m) {
   nb::class_<DimObject> d(m, "Dim", "A size that is an expression of bound Variables.");
-  arithmetic(d, "__add__", "__radd__", [](const Dim& a, const Dim& b) { return a + b; });
-  arithmetic(d, "__sub__", "__rsub__", [](const Dim& a, const Dim& b) { return a - b; });
-  arithmetic(d, "__mul__", "__rmul__", [](const Dim& a, const Dim& b) { return a * b; });
-  arithmetic(d, "__floordiv__", "__rfloordiv__", [](const Dim& a, const Dim& b) { return a / b; });
-  arithmetic(d, "__mod__", "__rmod__", [](const Dim& a, const Dim& b) { return a % b; });
+  arithmetic(d);
   d.def(
       "__eq__", [](const DimObject& a, const Dim& b) { return a.dim == b; }, nb::is_operator(),
       "Provably equal.");
   d.def("__hash__", [](const DimObject& a) { return std::hash<const void*>()(a.dim.node()); });
-  d.def("__repr__", [](const DimObject& a) { return a.dim.text(); });
   comparison(d, "__lt__", std::less<>());
   comparison(d, "__le__", std::less_equal<>());
   comparison(d, "__gt__", std::greater<>());
@@ -82,8 +97,6 @@ void bind_dims(nb::module_& m) {
       "The number that its Variables are bound to.");
   d.def_prop_ro("val", [](const DimObject& a) { return number_of(a.dim); });
   d.def("unbind", unbind, "(variable, value) of a Variable that has one.");
-  d.def_prop_ro("vmin", [](const DimObject& a) { return a.dim.min(); });
-  d.def_prop_ro("vmax", [](const DimObject& a) { return a.dim.max(); });
   bind_variable(m);
 }
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
 
@@ -78,6 +79,11 @@ nb::object least_or_greatest(DType d, bool least) {
 bool to_dtype(PyObject* from, DType& to) {
   if (nb::isinstance<DTypeObject>(from)) return to = nb::inst_ptr<DTypeObject>(from)->dtype, true;
   return dtype_of_type(from, to) || dtype_of_text(from, to) || dtype_of_numpy(from, to);
+}
+
+void fail_dtype(nb::handle name) {
+  fail_type("dtype.name", "there is no dtype {}: use a member of dtypes, or its name",
+            nb::repr(name).c_str());
 }
 
 PyObject* from_dtype(DType d) { return Py_XNewRef(objects()[static_cast<size_t>(d)]); }

@@ -40,6 +40,8 @@ Tensor divide(const Tensor& x, const Operand& other, std::optional<std::string> 
   } else if (mode) {
     fail("div", "rounding_mode \"{}\": use None, \"trunc\" or \"floor\"", *mode);
   }
+  const Operand self(x, CallSite());
+  if (!mode) return reverse ? quotient(other, self) : quotient(self, other);
   if (!reverse) return x.div(other, rounding, CallSite());
   return (other.tensor() ? *other.tensor() : Tensor(other.scalar())).div(x, rounding, CallSite());
 }

@@ -11,6 +11,7 @@ namespace {
 /// Exceptions that are ours, made when the module is.
 PyObject* argument_error = nullptr;
 PyObject* dtype_error = nullptr;
+PyObject* dtype_name_error = nullptr;
 PyObject* jit_error = nullptr;
 PyObject* device_error = nullptr;
 PyObject* internal_error_type = nullptr;
@@ -22,6 +23,7 @@ struct Row {
 /// Looked at first; the kind decides about all others.
 const Row kByCode[] = {
     {"jit", &jit_error},
+    {"dtype.name", &dtype_name_error},
     {"pad.mode", &PyExc_NotImplementedError},
     {"scatter.reduce", &PyExc_TypeError},
     {"file.missing", &PyExc_FileNotFoundError},
@@ -67,12 +69,13 @@ void translate(const std::exception_ptr& thrown, void*) {
   }
 }
 
-/// `also`: a second base, or null.
-PyObject* new_type(nb::module_& m, const char* name, const char* doc, PyObject* also = nullptr) {
+PyObject* new_type(nb::module_& m, const char* name, const char* doc,
+                   std::initializer_list<PyObject*> also = {}) {
   const std::string whole = std::string("weft.") + name;
-  const nb::object bases =
-      also ? nb::object(nb::make_tuple(nb::handle(also), nb::handle(PyExc_RuntimeError)))
-           : nb::borrow(PyExc_RuntimeError);
+  nb::list all;
+  for (PyObject* base : also) all.append(nb::handle(base));
+  all.append(nb::handle(PyExc_RuntimeError));
+  const nb::tuple bases(all);
   PyObject* type = PyErr_NewExceptionWithDoc(whole.c_str(), doc, bases.ptr(), nullptr);
   if (!type) throw nb::python_error();
   m.attr(name) = nb::borrow(type);
@@ -84,9 +87,12 @@ PyObject* new_type(nb::module_& m, const char* name, const char* doc, PyObject* 
 void bind_errors(nb::module_& m) {
   // NumPy's and Python's programs catch the one, PyTorch's and tinygrad's the other.
   argument_error =
-      new_type(m, "ArgumentError", "Shapes, sizes or values that do not fit.", PyExc_ValueError);
+      new_type(m, "ArgumentError", "Shapes, sizes or values that do not fit.", {PyExc_ValueError});
   dtype_error =
-      new_type(m, "DTypeError", "A dtype that an operation does not take.", PyExc_TypeError);
+      new_type(m, "DTypeError", "A dtype that an operation does not take.", {PyExc_TypeError});
+  // dtypes.typo and numpy.dtype("typo").
+  dtype_name_error = new_type(m, "DTypeNameError", "A name that no dtype has.",
+                              {dtype_error, PyExc_AttributeError});
   jit_error =
       new_type(m, "JitError", "A call of a captured function that a replay would get wrong.");
   device_error = new_type(m, "DeviceError", "A call into a driver or library that failed.");

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/tensor/selection.h"
 
 namespace weft::python {
@@ -17,9 +18,10 @@ std::optional<Dim> bound_of(PyObject* from) {
   if (from == Py_None) return std::nullopt;
   Dim d;
   if (to_dim(from, d)) return d;
-  if (const Tensor* t = tensor_in(from); t && is_int(t->dtype())) return Dim(t->item<int64_t>());
-  fail_type("index", "a slice has a {} as an end: use ints or bound Variables",
-            Py_TYPE(from)->tp_name);
+  const Tensor* t = tensor_in(from);
+  if (t && is_int(t->dtype()) && t->ndim() == 0) return Dim(t->item<int64_t>());
+  fail_type("index", "a slice has a {}{} as an end: use ints or bound Variables",
+            Py_TYPE(from)->tp_name, t ? " of shape " + t->dims().text() : "");
 }
 
 Slice slice_of(PyObject* from) {
@@ -57,8 +59,68 @@ std::vector<Index> indices_of(nb::handle key) {
   return all;
 }
 
+// ---- positions in lists, which are known before anything runs
+
+struct Span {
+  int64_t least = INT64_MAX, most = INT64_MIN;
+};
+
+/// Widens to the ints in nested lists; true where there are no others.
+bool widen(PyObject* from, Span& span) {
+  if (PyList_Check(from) || PyTuple_Check(from)) {
+    bool all = true;
+    for (nb::handle member : nb::handle(from)) all = widen(member.ptr(), span) && all;
+    return all;
+  }
+  Dim d;
+  if (PyBool_Check(from) || !to_dim(from, d) || !d.is_static()) return false;
+  span.least = std::min(span.least, d.value());
+  span.most = std::max(span.most, d.value());
+  return true;
+}
+
+void require_inside(const Tensor& x, int64_t axis, PyObject* positions) {
+  Span span;
+  if (!widen(positions, span) || span.least > span.most) return;
+  const Dim n = x.dim(axis);
+  const int64_t worst = span.most >= n.max() ? span.most : span.least;
+  if (worst >= n.max() || worst < -n.max())
+    fail_index("index", "position {} is out of bounds for axis {} of shape {}", worst, axis,
+               x.dims().text());
+}
+
+/// Axes that a member of an index stands for; none for an ellipsis.
+size_t axes_of(PyObject* member) {
+  if (member == Py_None || member == Py_Ellipsis) return 0;
+  const Tensor* t = tensor_in(member);
+  return t && is_bool(t->dtype()) ? t->ndim() : 1;
+}
+
+void require_lists_inside(const Tensor& x, nb::handle key) {
+  const auto is_list = [](PyObject* m) { return PyList_Check(m) || PyTuple_Check(m); };
+  if (!PyTuple_Check(key.ptr())) {
+    if (is_list(key.ptr()) && x.ndim() > 0) require_inside(x, 0, key.ptr());
+    return;
+  }
+  size_t used = 0, axis = 0;
+  for (nb::handle member : key) used += axes_of(member.ptr());
+  if (used > x.ndim()) return;  // an error of its own
+  for (nb::handle member : key) {
+    if (is_list(member.ptr())) require_inside(x, static_cast<int64_t>(axis), member.ptr());
+    axis += member.is(nb::ellipsis()) ? x.ndim() - used : axes_of(member.ptr());
+  }
+}
+
+/// x[True] is x with a new axis of size 1, x[False] with one of size 0.
+Tensor behind_switch(const Tensor& x, bool on) {
+  const Tensor one = x.unsqueeze(0, CallSite());
+  return on ? one : one.index({Index(Slice(0, 0), CallSite())}, CallSite());
+}
+
 /// A mask is counted first, which computes.
-Tensor get_item(const Tensor& x, nb::handle key) {
+Tensor selected(const Tensor& x, nb::handle key) {
+  if (PyBool_Check(key.ptr())) return behind_switch(x, key.ptr() == Py_True);
+  require_lists_inside(x, key);
   const std::vector<Index> at = indices_of(key);
   const bool counts = std::any_of(at.begin(), at.end(), [](const Index& i) {
     return i.kind() == Index::Kind::Tensor && is_bool(i.tensor().dtype());
@@ -68,8 +130,21 @@ Tensor get_item(const Tensor& x, nb::handle key) {
   return x.index(at, CallSite());
 }
 
+nb::object get_item(nb::object self, nb::handle key) {
+  if (key.ptr() == Py_Ellipsis) return self;
+  return nb::cast(selected(nb::cast<const Tensor&>(self), key));
+}
+
+/// Python's own AttributeError would not say what is wrong.
+void delete_item(const Tensor&, nb::handle) {
+  throw nb::type_error("a Tensor has a fixed size: elements cannot be deleted");
+}
+
 void set_item(Tensor& x, nb::handle key, nb::handle value) {
-  const std::vector<Index> at = indices_of(key);
+  if (key.ptr() == Py_False) return;
+  require_lists_inside(x, key);
+  const std::vector<Index> at =
+      key.ptr() == Py_True ? std::vector<Index>{Index(kNewAxis, CallSite())} : indices_of(key);
   Tensor own;
   std::optional<Operand> operand;
   if (!to_operand(value.ptr(), own, operand)) {
@@ -77,6 +152,7 @@ void set_item(Tensor& x, nb::handle key, nb::handle value) {
     operand.emplace(own, CallSite());
   }
   x.index_put(at, *operand, CallSite());
+  write_to_disk(x);
 }
 
 Tensor next_row(const Tensor& x, int64_t i) { return x.index({Index(i, CallSite())}, CallSite()); }
@@ -190,6 +266,7 @@ void bind_indexing(TensorClass& c) {
   method(c, "__setitem__", set_item,
          nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"),
          "key"_a.none(), "value"_a);
+  method(c, "__delitem__", delete_item);
   method(c, "__iter__", rows);
   method(c, "__len__", length);
   bind_selection(c);

@@ -1,9 +1,11 @@
 // TinyJit: a Python function whose kernels are captured once and then replayed.
 #include "weft/tensor/jit.h"
 
+#include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/io/functions.h"
 #include "weft/python/bindings.h"
+#include "weft/tensor/host_constants.h"
 
 namespace weft::python {
 
@@ -102,6 +104,11 @@ void visit_result(nb::handle x, TensorVisitor& v) {
   visit("result", x, tensors);
 }
 
+std::string name_of(nb::handle f) {
+  const nb::object name = nb::getattr(f, "__qualname__", nb::repr(f));
+  return nb::cast<std::string>(name);
+}
+
 class JitFunction {
  public:
   JitFunction(nb::object f, std::string name)
@@ -196,16 +203,30 @@ class JitFunction {
   }
 
   nb::object run(JitState::Mode mode, const nb::args& args, const nb::kwargs& kwargs) {
+    const bool capturing = mode == JitState::Mode::Capture;
+    if (!capturing) constants_.clear();
     try {
-      nb::object result = f_(*args, **kwargs);
-      nb::object shape = mode == JitState::Mode::Capture ? rebuilt(result) : nb::object();
-      visit_result(mode == JitState::Mode::Capture ? shape : result, state_.results());
+      nb::object result;
+      {
+        using Constants = HostConstants;
+        const Constants::Scope found(Context::current(), constants_,
+                                     capturing ? Constants::Mode::Find : Constants::Mode::Record);
+        result = f_(*args, **kwargs);
+      }
+      nb::object shape = capturing ? rebuilt(result) : nb::object();
+      visit_result(capturing ? shape : result, state_.results());
       {
         const nb::gil_scoped_release released;
         state_.finish();
       }
       ++calls_;
-      if (mode == JitState::Mode::Plain) return result;
+      if (!capturing) return result;
+      constants_.clear();
+      if (state_.kernels() == 0 && result.is_none()) {
+        state_.reset();
+        fail("jit.empty", "{} returns nothing and runs no kernel: there is nothing to replay",
+             name_of(f_));
+      }
       shape_ = shape;
       return rebuilt(shape_);
     } catch (...) {
@@ -214,7 +235,8 @@ class JitFunction {
     }
   }
 
-  nb::object f_, shape_;  // shape_: a result of the capture
+  nb::object f_, shape_;            // shape_: a result of the capture
+  HostConstants::Store constants_;  // of the plain run, until the captured one
   JitState state_;
   int64_t calls_ = 0;
   bool running_ = false;
@@ -233,15 +255,21 @@ PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                         {Py_tp_clear, reinterpret_cast<void*>(clear)},
                         {0, nullptr}};
 
-std::string name_of(nb::handle f) {
-  const nb::object name = nb::getattr(f, "__qualname__", nb::repr(f));
-  return nb::cast<std::string>(name);
-}
-
-/// A jitted method of a class is a method.
+/// A jitted method of a class is one function for every object, kept by the object: what one has
+/// captured is no other's. An object that can keep nothing gets a method of them all.
 nb::object bound(nb::handle self, nb::handle object, nb::handle) {
   if (object.is_none()) return nb::borrow(self);
-  return nb::steal(PyMethod_New(self.ptr(), object.ptr()));
+  const nb::object f = nb::inst_ptr<JitFunction>(self)->function();
+  if (!nb::hasattr(object, "__dict__") || f.is_none())
+    return nb::steal(PyMethod_New(self.ptr(), object.ptr()));
+  nb::dict own = nb::cast<nb::dict>(object.attr("__dict__"));
+  const nb::str name(
+      ("_jit_" + nb::cast<std::string>(nb::getattr(f, "__name__", nb::str("")))).c_str());
+  if (!own.contains(name)) {
+    const nb::object method = nb::steal(PyMethod_New(f.ptr(), object.ptr()));
+    own[name] = nb::type<JitFunction>()(method);
+  }
+  return own[name];
 }
 
 }  // namespace

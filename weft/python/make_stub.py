@@ -71,6 +71,8 @@ class ArgumentError(ValueError, RuntimeError):
     code: str
 class DTypeError(TypeError, RuntimeError):
     code: str
+class DTypeNameError(DTypeError, AttributeError):
+    code: str
 class JitError(RuntimeError):
     code: str
 class DeviceError(RuntimeError):

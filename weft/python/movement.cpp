@@ -81,8 +81,8 @@ PadMode mode_of(const std::string& name) {
 
 /// A flat list counts from the last axis, PyTorch's way: (left, right, top, bottom).
 Tensor padded(const Tensor& x, nb::handle padding, const std::string& mode, const Scalar& value) {
-  Ints flat;
-  const bool is_flat = !padding.is_none() && to_ints(padding.ptr(), flat);
+  Dims flat;
+  const bool is_flat = !padding.is_none() && to_dims(padding.ptr(), flat);
   const auto amounts = is_flat ? pads_from_last(x, flat) : pairs("pad", x, padding, false);
   return pad(x, amounts, mode_of(mode), value, CallSite());
 }
@@ -143,9 +143,33 @@ Tensor rearranged(const Tensor& x, const std::string& formula, const nb::kwargs&
   return rearrange(x, formula, given, CallSite());
 }
 
-Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
-  return dim ? x.repeat_interleave(repeats, *dim, CallSite())
-             : x.flatten().repeat_interleave(repeats, 0, CallSite());
+std::vector<int64_t> read(const Tensor& x) {
+  const nb::gil_scoped_release released;
+  return x.to_vector<int64_t>(CallSite());
+}
+
+/// As many of each element as `counts`, which is read, says.
+Tensor repeat_each(const Tensor& x, const Tensor& counts, std::optional<int64_t> dim) {
+  if (!dim) return repeat_each(x.flatten(), counts, 0);
+  if (!is_int(counts.dtype()) || counts.ndim() != 1 || counts.size(0) != x.size(*dim, CallSite()))
+    fail("repeat_interleave",
+         "counts are one integer for each of the {} elements: got {} of shape {}", x.size(*dim),
+         name(counts.dtype()), counts.dims().text());
+  std::vector<int64_t> places;
+  const std::vector<int64_t> times = read(counts);
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (times[i] < 0) fail("repeat_interleave", "a count is {}: give at least 0", times[i]);
+    places.insert(places.end(), static_cast<size_t>(times[i]), static_cast<int64_t>(i));
+  }
+  const Tensor at = Tensor::from(std::span<const int64_t>(places), {places.size()}, CallSite());
+  return x.index_select(*dim, at, CallSite());
+}
+
+Tensor repeat_interleave(const Tensor& x, nb::handle repeats, std::optional<int64_t> dim) {
+  if (const Tensor* counts = tensor_in(repeats.ptr())) return repeat_each(x, *counts, dim);
+  const auto times = nb::cast<int64_t>(repeats);
+  return dim ? x.repeat_interleave(times, *dim, CallSite())
+             : x.flatten().repeat_interleave(times, 0, CallSite());
 }
 
 void bind_shapes(TensorClass& c) {
@@ -250,8 +274,13 @@ void bind_joins(TensorClass& c) {
         return x.repeat(ints_of_args(listed(args, repeats)), CallSite());
       },
       "args"_a, "repeats"_a = nb::none(), "The whole tensor so often along each axis.");
-  method(c, "repeat_interleave", repeat_interleave, "repeats"_a, "dim"_a = nb::none(),
-         "Each element so often, next to itself.");
+  method(
+      c, "repeat_interleave", repeat_interleave,
+      nb::sig("def repeat_interleave(self, repeats: int | Tensor, dim: int | None = None) -> "
+              "Tensor"),
+      "repeats"_a, "dim"_a = nb::none(),
+      "Each element so often, next to itself; with a tensor of counts, which is read, as often as "
+      "its own count.");
   method(c, "roll", plain(&Tensor::roll), "shifts"_a, "dims"_a = nb::none(),
          "Elements move along axes; those past the end come in at the front.");
   method(c, "meshgrid", grids, "args"_a, "indexing"_a = "ij",
@@ -260,6 +289,11 @@ void bind_joins(TensorClass& c) {
                 "einsum(\"ij,jk->ik\", a, b): NumPy's.");
   method(c, "rearrange", rearranged, "formula"_a, "sizes"_a,
          "einops' rearrange (Rogozhnikov 2022): x.rearrange(\"b (h p) c -> b h (p c)\", p=2).");
+}
+
+Tensor one_hot(const Tensor& x, int64_t classes) {
+  const bool counts = classes == -1 && !is_float(x.dtype()) && x.numel() > 0;
+  return x.one_hot(counts ? read(x.max())[0] + 1 : classes, CallSite());
 }
 
 }  // namespace
@@ -276,8 +310,10 @@ void bind_movement(TensorClass& c) {
         return x.ndim() < 2 ? x : x.transpose(-2, -1, CallSite());
       },
       "The last two axes exchanged.");
-  method(c, "one_hot", plain(&Tensor::one_hot), "num_classes"_a,
-         "Integers (...) to (..., num_classes): 1 at the class, else 0.");
+  method(
+      c, "one_hot", one_hot, "num_classes"_a = -1,
+      "Integers (...) to (..., num_classes): 1 at the class, else 0. Without a number of classes "
+      "the largest is read, as PyTorch does.");
 }
 
 }  // namespace weft::python

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "weft/python/bindings.h"
+#include "weft/python/data.h"
 
 namespace weft::python {
 
@@ -24,6 +25,20 @@ Tensor weak_left(const Operand& a, const Tensor& b) {
   return Tensor::full({}, a.scalar(), dtype, CallSite());
 }
 
+}  // namespace
+
+Tensor quotient(const Operand& a, const Operand& b) {
+  const auto whole = [](const Operand& x) {
+    return x.tensor() ? !is_float(x.tensor()->dtype()) : !x.scalar().is_float();
+  };
+  const DType floats = default_dtypes().floats;
+  if (floats == kDefaultFloat || !whole(a) || !whole(b)) return apply<std::divides<>>(a, b);
+  return a.tensor() ? a.tensor()->cast(floats, CallSite()) / b
+                    : a / b.tensor()->cast(floats, CallSite());
+}
+
+namespace {
+
 Tensor floor_divide(const Operand& a, const Operand& b) {
   return a.tensor() ? a.tensor()->floor_div(b, CallSite())
                     : weak_left(a, *b.tensor()).floor_div(b, CallSite());
@@ -44,7 +59,7 @@ constexpr Operator kArithmetic[] = {
     {"__add__", "__radd__", "__iadd__", apply<std::plus<>>},
     {"__sub__", "__rsub__", "__isub__", apply<std::minus<>>},
     {"__mul__", "__rmul__", "__imul__", apply<std::multiplies<>>},
-    {"__truediv__", "__rtruediv__", "__itruediv__", apply<std::divides<>>},
+    {"__truediv__", "__rtruediv__", "__itruediv__", quotient},
     {"__mod__", "__rmod__", "__imod__", apply<std::modulus<>>},
     {"__and__", "__rand__", "__iand__", apply<std::bit_and<>>},
     {"__or__", "__ror__", "__ior__", apply<std::bit_or<>>},

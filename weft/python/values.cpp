@@ -6,7 +6,9 @@
 #include "weft/python/context.h"
 #include "weft/python/creation.h"
 #include "weft/python/data.h"
+#include "weft/python/disk.h"
 #include "weft/python/host_view.h"
+#include "weft/run/active_capture.h"
 #include "weft/run/index_value.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/access.h"
@@ -139,14 +141,47 @@ nb::object assign(nb::object self, nb::handle value) {
     operand.emplace(own, CallSite());
   }
   x.assign(*operand, CallSite());
+  write_to_disk(x);
   return self;
 }
 
-/// Equal values share memory until one of them is written.
-Tensor clone(const Tensor& x, std::optional<DeviceName> device) {
+Tensor same_value(const Tensor& x) {
   const OpScope scope(x, CallSite());
-  const Tensor copy = scope.result(x.node());
-  return device ? copy.to(device->text, CallSite()) : copy;
+  return scope.result(x.node());
+}
+
+/// True where nothing tells x from an equal expression: constants, positions.
+bool is_constant(const Tensor& x) {
+  for (NodeRef n : Toposort(x.node()))
+    if (n->op == Op::Buffer || n->op == Op::Param) return false;
+  return true;
+}
+
+/// Equal values share memory until one of them is written; constants, which had none, get their
+/// own. The gradient comes along.
+Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
+  Tensor same = same_value(x);
+  if (is_float(x.dtype()) && x.dims().is_static() && is_constant(x) &&
+      !active_capture(x.context())) {
+    {
+      const nb::gil_scoped_release released;
+      same.realize(CallSite());
+    }
+    offer_leaf(same, x.cell()->offered != false);
+  }
+  Tensor copy = device ? same.to(device->text, CallSite()) : same;
+  if (!x.is_view() && x.grad().defined()) copy.set_grad(clone(x.grad(), device), CallSite());
+  return copy;
+}
+
+/// The same object where it is there already.
+nb::object moved(nb::object self, std::optional<DeviceName> device) {
+  const Tensor& x = nb::cast<const Tensor&>(self);
+  if (!device) return self;
+  if (const auto path = disk_path(device->text)) return nb::cast(stored_on_disk(x, *path));
+  if (disk_path(x)) return nb::cast(same_value(x).to(device->text, CallSite()));
+  const Tensor there = x.to(device->text, CallSite());
+  return there.cell().get() == x.cell().get() ? self : nb::cast(there);
 }
 
 nb::object reduce(nb::handle self) {
@@ -170,7 +205,13 @@ void bind_properties(TensorClass& c) {
       "A tuple of ints (and Dims, where sizes are chosen per run).");
   c.def_prop_ro("dtype", &Tensor::dtype);
   c.def_prop_ro("ndim", &Tensor::ndim);
-  c.def_prop_ro("device", device_name, "\"CPU\", as Device[...] takes it.");
+  c.def_prop_ro(
+      "device",
+      [](const Tensor& x) {
+        const auto path = disk_path(x);
+        return path ? "DISK:" + *path : device_name(x);
+      },
+      "\"CPU\", as Device[...] takes it.");
   method(c, "size", size, "dim"_a = nb::none(), "shape, or one size of it.");
   method(c, "numel", [](const Tensor& x) { return x.dims().product(); }, "Number of elements.");
   method(c, "nbytes", [](const Tensor& x) { return x.numel() * element_size(x); });
@@ -205,12 +246,8 @@ void bind_values(TensorClass& c) {
   method(c, "assign", assign, nb::sig("def assign(self, x: typing.Any) -> Tensor"), "x"_a,
          "Replaces the elements by x, broadcast and cast to this dtype; all aliases see it.");
   method(c, "clone", clone, "device"_a = nb::none(), "The same values in memory of their own.");
-  method(
-      c, "to",
-      [](const Tensor& x, std::optional<DeviceName> device) {
-        return device ? x.to(device->text, CallSite()) : x;
-      },
-      "device"_a.none(), "A copy on another device, or this.");
+  method(c, "to", moved, nb::sig("def to(self, device: str | Sequence[str] | None) -> Tensor"),
+         "device"_a.none(), "A copy on another device, or this.");
   c.def(
       "replace",
       [](nb::object self, const Tensor& x) {

@@ -102,11 +102,12 @@ void bind_windows(TensorClass& c) {
   method(
       c, "interpolate",
       [](const Tensor& x, const Ints& size, const std::string& mode, bool align_corners) {
-        if (is_float(x.dtype()))
-          return interpolate(x, size, resize_of(mode), align_corners, CallSite());
+        const Resize kind = resize_of(mode);
+        const bool bytes = x.dtype() == DType::U8 && kind != Resize::Area;
+        if (is_float(x.dtype()) || bytes)
+          return interpolate(x, size, kind, align_corners, CallSite());
         const DType wide = bits(x.dtype()) > 16 ? DType::F64 : DType::F32;
-        const Tensor y =
-            interpolate(x.cast(wide), size, resize_of(mode), align_corners, CallSite());
+        const Tensor y = interpolate(x.cast(wide), size, kind, align_corners, CallSite());
         return y.round().cast(x.dtype());
       },
       "size"_a, "mode"_a = "linear", "align_corners"_a = false,

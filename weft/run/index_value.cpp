@@ -123,7 +123,8 @@ int64_t bound_value(NodeRef index) {
   if (index->op == Op::Bind) return index->src(1)->vmin;
   for (NodeRef n : expression_order(index))
     if (n->op == Op::Variable)
-      fail("realize.unbound", "variable {} has no value; use {}.bind(value) where a size is needed",
+      fail("realize.unbound",
+           "variable {} is unbound, it has no value; use {}.bind(value) where a size is needed",
            n->text(), n->text());
   return IndexProgram(index, {})({});
 }

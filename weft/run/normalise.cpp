@@ -68,8 +68,8 @@ class Normaliser {
   NodeRef source(NodeRef user, NodeRef s) {
     if (NodeRef c = copies_.at(s)) return c;
     fail("realize.unbound",
-         "variable {} has no value in {}; use {}.bind(value) where a size is needed", s->text(),
-         summary(user), s->text());
+         "variable {} is unbound, it has no value in {}; use {}.bind(value) where a size is needed",
+         s->text(), summary(user), s->text());
   }
 
   /// A Copy to the default device is written with device 0 like everything else there.

@@ -20,8 +20,9 @@ struct TensorCell : Storage {
   // Backward() fills it where the loss depends on none with requires_grad; false: never a
   // parameter.
   std::optional<bool> offered;
-  uint64_t leaf = 0;  // its number in the context's Leaves; 0: it is in neither way a leaf
-  RootedNode former;  // a leaf's value when it became one: graphs made before its realize hold it
+  uint64_t leaf = 0;   // its number in the context's Leaves; 0: it is in neither way a leaf
+  RootedNode former;   // a leaf's value when it became one: graphs made before its realize hold it
+  RootedNode history;  // what gave the value, where reading it made it memory
   Tensor grad;
   bool write_noted = false;  // is in the context's PendingWrites
 };
@@ -29,6 +30,12 @@ struct TensorCell : Storage {
 /// Whether backward() fills the gradient of x, a whole tensor of floats that equals no other, where
 /// the loss depends on no leaf that asked for it: Python's default.
 void offer_leaf(const Tensor& x, bool on);
+/// Before x is computed because somebody looks at it: backward() goes on behind its memory while x
+/// lives. What is realized on purpose is cut off.
+void remember_history(const Tensor& x);
+void forget_history(TensorCell& cell);
+/// `root` with the memory of what was read replaced by what it was computed from.
+NodeRef with_histories(Context& context, Graph& g, NodeRef root);
 
 /// Tensors that were written and perhaps not realized since: a capture must find state in memory.
 class PendingWrites {

@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "weft/base/context.h"
 #include "weft/graph/provenance.h"
 #include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+#include "weft/run/active_capture.h"
 #include "weft/tensor/gradients.h"
 
 namespace weft {
@@ -98,6 +101,12 @@ struct Leaves {
   }
 };
 
+/// The cells of a context that were computed because they were read.
+struct ReadCells {
+  std::mutex mutex;
+  std::set<TensorCell*> cells;
+};
+
 void require_differentiable(const char* tag, const Tensor& x) {
   if (!is_float(x.dtype()))
     fail_type(tag, "gradients need floating-point numbers: got {} of shape {}; cast it first",
@@ -113,7 +122,34 @@ bool is_constant(NodeRef root) {
 
 }  // namespace
 
+NodeRef with_histories(Context& context, Graph& g, NodeRef root) {
+  auto* read = context.get_if<ReadCells>();
+  if (!read) return root;
+  NodeMap<NodeRef> known;
+  {
+    std::lock_guard lock(read->mutex);
+    if (read->cells.empty()) return root;
+    for (const TensorCell* cell : read->cells)
+      known[StorageAccess::peek(*cell)] = cell->history.get();
+  }
+  // What was read later may have been computed from what was read before.
+  for (NodeRef before = nullptr; before != root;) {
+    before = root;
+    root = substitute(g, root, known);
+  }
+  return root;
+}
+
+void forget_history(TensorCell& cell) {
+  if (!cell.history) return;
+  auto& read = cell.context().get<ReadCells>();
+  std::lock_guard lock(read.mutex);
+  read.cells.erase(&cell);
+  cell.history = RootedNode();
+}
+
 TensorCell::~TensorCell() {
+  forget_history(*this);
   if (leaf == 0) return;
   auto& leaves = context().get<Leaves>();
   std::lock_guard lock(leaves.mutex);
@@ -152,6 +188,15 @@ void offer_leaf(const Tensor& x, bool on) {
   cell.offered = on;
   leaves.list(cell);
   if (!cell.requires_grad) cell.former = RootedNode(on ? cell.value() : nullptr);
+}
+
+void remember_history(const Tensor& x) {
+  TensorCell& cell = *x.cell();
+  if (cell.leaf != 0 || !is_float(x.dtype()) || active_capture(x.context())) return;
+  auto& read = x.context().get<ReadCells>();
+  std::lock_guard lock(read.mutex);
+  cell.history = RootedNode(cell.value());
+  read.cells.insert(&cell);
 }
 
 bool Tensor::requires_grad() const { return context(), cell_->requires_grad; }
@@ -219,7 +264,7 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
   std::vector<NodeRef> nodes;
   for (const Tensor& t : targets) {
     require_differentiable("gradient", t);
-    nodes.push_back(t.node());
+    nodes.push_back(with_histories(scope.context, scope.g, t.node()));
     if (is_constant(nodes.back()))
       fail("gradient.constant",
            "target {} of shape {} is a constant, and equal constants are one value: call "
@@ -227,7 +272,8 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
            nodes.size() - 1, t.dims().text());
   }
   Backward walk(scope.context, scope.g);
-  std::vector<Tensor> grads = walk.run(node(), upstream.cast(dtype()), nodes);
+  NodeRef root = with_histories(scope.context, scope.g, node());
+  std::vector<Tensor> grads = walk.run(root, upstream.cast(dtype()), nodes);
   for (size_t i = 0; i < grads.size(); ++i)
     if (!grads[i].defined()) grads[i] = targets[i].zeros_like();
   return grads;
@@ -270,13 +316,12 @@ bool fill_leaves(const OpScope& scope, NodeRef root, const Tensor& upstream, boo
 void Tensor::backward(const Tensor& upstream, CallSite at) const {
   const OpScope scope(*this, at);
   require_upstream("backward", *this, upstream);
-  const NodeRef root = node();
+  const NodeRef root = with_histories(scope.context, scope.g, node());
   const Tensor start = upstream.cast(dtype());
   if (!fill_leaves(scope, root, start, true) && !fill_leaves(scope, root, start, false))
-    fail(
-        "backward.leaf",
-        "this value depends on no tensor with requires_grad_(); if it was realized before (item(), "
-        "to_vector(), realize()), its history is gone: call backward() first");
+    fail("backward.leaf",
+         "this value depends on no tensor with requires_grad_(); if it was realized before, its "
+         "history is gone: call backward() first");
 }
 
 }  // namespace weft

@@ -198,6 +198,9 @@ Tensor& Tensor::assign(const Operand& value, CallSite at) {
   Graph& g = scope.g;
   NodeRef v = value.tensor() ? value.tensor()->node() : g.constant(value.scalar().as(dtype()));
   NodeRef chain = TensorAccess::chain(g, *this);
+  // As NumPy has it, axes of size 1 in front are none.
+  while (v->rank() > chain->rank() && is_int_const(v->dim(0), 1))
+    v = build::reshape(g, v, v->shape->span().subspan(1));
   const build::Extents common = broadcast("assign", std::array{chain, v});
   if (!std::equal(common.begin(), common.end(), chain->shape->span().begin(),
                   chain->shape->span().end()))
@@ -211,6 +214,7 @@ Tensor& Tensor::assign(const Operand& value, CallSite at) {
   cell_->set_value(
       whole ? whole : g.make(Op::Assign, old->dtype, {old, TensorAccess::apply(g, chain, old), v}));
   cell_->former = RootedNode();
+  forget_history(*cell_);
   scope.context.get<PendingWrites>().note(*cell_);
   // A value that is computed elsewhere belongs to the line that computes it.
   auto& lines = scope.context.get<Provenance>();

@@ -71,8 +71,9 @@ Tensor Tensor::arange(Scalar start, Scalar stop, Scalar step, CallSite at) {
          a, b, s);
   const double count = std::ceil((b - a) / s);
   const bool whole = !start.is_float() && !stop.is_float() && !step.is_float();
-  const Tensor positions =
-      arange(Dim(count > 0 ? static_cast<int64_t>(count) : 0), whole ? kDefaultInt : kDefaultFloat);
+  const bool wide = std::max(std::fabs(a), std::fabs(b)) > INT32_MAX;
+  const DType dtype = !whole ? kDefaultFloat : wide ? DType::I64 : kDefaultInt;
+  const Tensor positions = arange(Dim(count > 0 ? static_cast<int64_t>(count) : 0), dtype);
   const Tensor scaled =
       s == 1 ? positions
              : positions * Operand(whole ? Tensor(step.as(DType::I64).as_int()) : Tensor(s));
@@ -111,24 +112,26 @@ Tensor Tensor::eye(const Dim& rows, const Dim& columns, DType dtype, CallSite at
 
 namespace {
 
-Tensor keep_triangle(const char* tag, const Tensor& x, int64_t diagonal, bool lower) {
+Tensor keep_triangle(const char* tag, const Tensor& x, const Dim& diagonal, bool lower) {
   if (x.ndim() < 2)
     fail(tag, "takes matrices: got shape {}; give at least 2 axes", x.dims().text());
   const Dims shape = x.dims();
   const auto last = static_cast<int64_t>(shape.size()) - 1;
+  const OpScope scope(x, CallSite::here());
   const Tensor row = positions(shape, last - 1), column = positions(shape, last);
-  const Tensor mask = lower ? column <= row + diagonal : column >= row + diagonal;
+  const Tensor edge = row + scope.result(scope.g.cast(diagonal.node(), DType::I32));
+  const Tensor mask = lower ? column <= edge : column >= edge;
   return mask.where(x, x.zeros_like());
 }
 
 }  // namespace
 
-Tensor Tensor::tril(int64_t diagonal, CallSite at) const {
+Tensor Tensor::tril(const Dim& diagonal, CallSite at) const {
   const CallSiteScope site(at);
   return keep_triangle("tril", *this, diagonal, true);
 }
 
-Tensor Tensor::triu(int64_t diagonal, CallSite at) const {
+Tensor Tensor::triu(const Dim& diagonal, CallSite at) const {
   const CallSiteScope site(at);
   return keep_triangle("triu", *this, diagonal, false);
 }

@@ -7,6 +7,7 @@
 #include "weft/device/device.h"
 #include "weft/run/realize.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/host_constants.h"
 #include "weft/tensor/random.h"
 
 namespace weft {
@@ -21,7 +22,9 @@ Tensor Tensor::from_bytes(std::span<const std::byte> data, DType dtype, const Di
   if (bytes != static_cast<int64_t>(data.size()))
     fail("from", "{} bytes of data for shape {} of {}, which takes {}", data.size(), shape.text(),
          name(dtype), bytes);
-  return scope.result(buffer_from_bytes(scope.context, data, dtype, nodes_of(shape)));
+  const auto fill = [&] { return buffer_from_bytes(scope.context, data, dtype, nodes_of(shape)); };
+  auto* constants = scope.context.get_if<HostConstants>();
+  return scope.result(constants ? constants->filled(data, dtype, shape, fill) : fill());
 }
 
 void Tensor::copy_from(std::span<const std::byte> data, CallSite at) {
@@ -97,7 +100,9 @@ void Tensor::copy_to(std::span<std::byte> data, CallSite at) const {
   if (bytes != static_cast<int64_t>(data.size()))
     fail("copy_to", "room for {} bytes, but shape {} of {} takes {}", data.size(), dims().text(),
          name(dtype()), bytes);
-  const Tensor x = dense(*this).realize();
+  const Tensor x = dense(*this);
+  if (!x.cell()->realized()) remember_history(x);
+  x.realize();
   copy_to_host(*x.cell(), data);
 }
 

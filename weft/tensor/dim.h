@@ -80,7 +80,8 @@ Dim min(const Dim& a, const Dim& b);
 /// Kernels are compiled once for the whole range [min, max].
 class Variable {
  public:
-  /// 0 <= min <= max; every value is a multiple of `multiple`, which kernels may rely on.
+  /// min <= max, of a size 0 <= min; every value is a multiple of `multiple`, which kernels may
+  /// rely on.
   Variable(std::string_view name, int64_t min, int64_t max, int64_t multiple = 1,
            CallSite at = CallSite::here());
   explicit Variable(NodeRef n) : node_(n) {}  ///< one that a Bind holds

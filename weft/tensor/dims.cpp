@@ -88,9 +88,8 @@ Dim min(const Dim& a, const Dim& b) {
 Variable::Variable(std::string_view name, int64_t min, int64_t max, int64_t multiple, CallSite at) {
   const CallSiteScope site(at);
   if (name.empty()) fail("variable.name", "a Variable needs a name");
-  if (min < 0 || max < min)
-    fail("variable.range", "the range of {} is [{}, {}]: it must not be empty or negative", name,
-         min, max);
+  if (max < min)
+    fail("variable.range", "the range of {} is [{}, {}]: it must not be empty", name, min, max);
   if (multiple < 1)
     fail("variable.multiple", "{} cannot be a multiple of {}: give at least 1", name, multiple);
   Graph& g = tensor_graph(Context::current());

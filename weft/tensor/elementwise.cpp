@@ -298,21 +298,37 @@ Tensor whole_power(const Tensor& x, int64_t n) {
   return result;
 }
 
+/// 0 where `some`, with a derivative of NaN.
+Tensor nothing_of(const Tensor& some, const Tensor& e) {
+  const Tensor one = some.where(e, 0);
+  return (one - one.detach()).sqrt() * 0;
+}
+
+/// What an infinity, as `size`, becomes, with PyTorch's slope: 0 for roots, 1, or infinite.
+Tensor infinite_power(const Tensor& size, const Tensor& e) {
+  const Tensor steep = (e >= 1).where(size, 1);
+  const Tensor above = (e < 1).where(INFINITY, steep * (e == 1).where(1, steep));
+  return (e < 0).where(0, (e == 0).where(1, above));
+}
+
 /// 2^(e log2 |x|), with the sign of odd powers, NaN for other powers of negative numbers, and the
-/// exact values at x = 0 and where the product would be 0 * inf.
+/// exact values at x = 0, at infinities and where the product would be 0 * inf.
 Tensor general_power(const Tensor& x, const Tensor& e) {
-  const Tensor zero = x == 0, negative = x < 0;
-  const Tensor size = zero.where(1, negative.where(-x, x));
-  const Tensor y = (e * size.log2()).exp2();
+  const Tensor zero = x == 0, negative = x < 0, infinite = x.isinf();
+  const Tensor size = negative.where(-x, x);
+  const Tensor usual = ((zero | infinite).where(1, size).log2() * e).exp2();
+  const Tensor y = infinite.where(infinite_power(infinite.where(size, 1), e), usual);
   const Tensor whole = e.trunc() == e, odd = whole & ((e * 0.5).floor() * 2 != e);
-  const Tensor below = whole.where(odd.where(-y, y), x.isinf().where(y, NAN));
+  // Between the whole powers of a negative number there are none: no slope along e.
+  const Tensor below = (whole | infinite).where(odd.where(-y, y), NAN) +
+                       nothing_of(negative & whole & e.isfinite(), e);
   const Tensor at_zero = (e > 0).where(0, (e < 0).where(INFINITY, (e == 0).where(1, e)));
   const Tensor one =
       ((e == 0) & ~x.isfinite()) | ((size == 1) & ~zero & e.isinf()) | ((x == 1) & e.isnan());
   const Tensor value = one.where(1, zero.where(at_zero, negative.where(below, y)));
   // The same values again where the formula above has no derivative, or another: a root's at 0 is
   // infinite, that of NaN is NaN. Elsewhere x and e are replaced, so that nothing comes of them.
-  const Tensor root = (zero & (e > 0) & (e < 1)) | (negative & ~whole & x.isfinite());
+  const Tensor root = (zero & (e > 0) & (e < 1)) | (negative & ~whole & ~infinite);
   const Tensor rooted = root.where(x, 1).sqrt() * (root.where(e, 0) * 0 + 1);
   // 1 / x and 2^(-e inf): both -infinite for odd powers of -0.
   const Tensor pole = zero & (e < 0), inverse = pole.where(x, 1).reciprocal();

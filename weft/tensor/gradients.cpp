@@ -179,9 +179,9 @@ void scatter_set(Backward& b, int64_t axis) {
 
 void scatter_extreme(Backward& b, int64_t axis) {
   const Tensor base_has = b.x(0) == b.y(), src_has = gathered(b, b.y(), axis) == b.x(2);
-  const DType d = b.n->dtype;
-  const Tensor count = scattered(b, base_has.cast(d), src_has.cast(d), Fold::Add);
-  const Tensor share = b.grad / count;
+  const DType wide = sum_dtype(b.n->dtype);
+  const Tensor count = scattered(b, base_has.cast(wide), src_has.cast(wide), Fold::Add);
+  const Tensor share = (b.grad.cast(wide) / count).cast(b.n->dtype);
   if (b.wants(0)) b.give(0, base_has.where(share, 0));
   if (b.wants(2)) b.give(2, src_has.where(gathered(b, share, axis), 0));
 }
@@ -258,9 +258,11 @@ void reduce(Backward& b) {
     default: break;
   }
   // Largest or smallest: shared evenly by all that are it.
-  const Tensor hit = (b.x(0) == with_axes(b, b.y())).cast(b.n->dtype);
+  // Counted in what sums run in: bf16 ends counting at 256.
+  const DType wide = sum_dtype(b.n->dtype);
+  const Tensor hit = (b.x(0) == with_axes(b, b.y())).cast(wide);
   const Tensor count = b.tensor(build::reduce(b.g, hit.node(), Fold::Add, reduce_axes(b.n)));
-  b.give(0, hit * with_axes(b, b.grad / count));
+  b.give(0, (hit * with_axes(b, b.grad.cast(wide) / count)).cast(b.n->dtype));
 }
 
 Tensor recurrence(const Backward& b, const Tensor& a, const Tensor& c, int64_t axis) {

@@ -72,6 +72,24 @@ Tensor weighted(const Tensor& x, int64_t axis, const std::vector<Tap>& taps) {
   return sum;
 }
 
+/// The most binary places at which all weights stay below 2^15: PyTorch's fixed point for bytes.
+int fixed_places(const std::vector<Tap>& taps) {
+  double most = 0;
+  for (const Tap& tap : taps)
+    for (const double w : tap.weight) most = std::max(most, std::fabs(w));
+  int places = 0;
+  while (places < 22 && std::floor(std::ldexp(most, places + 1) + 0.5) < 32768) ++places;
+  return places;
+}
+
+/// Of bytes, in f32: weights of fixed point, and the nearest byte, halves up.
+Tensor weighted_bytes(const Tensor& x, int64_t axis, std::vector<Tap> taps) {
+  const int places = fixed_places(taps);
+  for (Tap& tap : taps)
+    for (double& w : tap.weight) w = std::ldexp(std::floor(std::ldexp(w, places) + 0.5), -places);
+  return (weighted(x, axis, taps) + 0.5).floor().clamp(0, 255);
+}
+
 Tensor nearest(const Tensor& x, int64_t axis, int64_t outputs, bool exact) {
   require_table("interpolate", outputs);
   const int64_t n = x.size(axis);
@@ -88,17 +106,22 @@ Tensor interpolate(const Tensor& given, const Ints& sizes, Resize mode, bool ali
   const CallSiteScope site(at);
   if (mode == Resize::Area) return adaptive_avg_pool(given, sizes);
   const bool pick = mode == Resize::Nearest || mode == Resize::NearestExact;
-  if (!pick) require_float("interpolate", given);
+  const bool bytes = given.dtype() == DType::U8;
+  if (!pick && !bytes) require_float("interpolate", given);
   if (sizes.size() > given.ndim())
     fail("interpolate", "{} sizes for shape {}", sizes.size(), given.dims().text());
-  Tensor x = pick ? given : given.cast(sum_dtype(given.dtype()));
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  Tensor x = pick ? given : given.cast(bytes ? DType::F32 : sum_dtype(given.dtype()));
+  for (size_t i = sizes.size(); i-- > 0;) {
     const auto axis = static_cast<int64_t>(x.ndim() - sizes.size() + i);
     if (sizes[i] < 1 || x.size(axis) == 0)
       fail("interpolate", "axis {} of shape {} cannot be resized to {}: both must have elements",
            axis, given.dims().text(), sizes[i]);
-    x = pick ? nearest(x, axis, sizes[i], mode == Resize::NearestExact)
-             : weighted(x, axis, taps(x.size(axis), sizes[i], mode, align_corners));
+    if (pick) {
+      x = nearest(x, axis, sizes[i], mode == Resize::NearestExact);
+    } else if (!bytes || x.size(axis) != sizes[i]) {
+      const std::vector<Tap> ends = taps(x.size(axis), sizes[i], mode, align_corners);
+      x = bytes ? weighted_bytes(x, axis, ends) : weighted(x, axis, ends);
+    }
   }
   return x.cast(given.dtype());
 }

@@ -116,8 +116,15 @@ Dim most(const Dim& a, const Dim& b) {
   return !known ? max(a, b) : *known ? b : a;
 }
 
+/// Which end of an axis a position counts from must not depend on a Variable's value.
+void require_one_end(const Dim& at) {
+  if (at.min() < 0 && at.max() >= 0)
+    fail("index", "{} can be negative and not: which end it counts from would change", at.text());
+}
+
 /// A slice bound in [0, n]: negative ones count from the end, the rest is clamped.
 Dim clamped(const Dim& bound, const Dim& n) {
+  require_one_end(bound);
   const Dim from_start = bound.max() < 0 ? bound + n : bound;
   return most(0, least(from_start, n));
 }
@@ -140,6 +147,7 @@ Cut cut_of(const Slice& s, const Dim& n) {
 }
 
 Cut cut_of(const Dim& at, const Dim& n, size_t axis, const Tensor& x) {
+  require_one_end(at);
   const bool outside = at.min() >= n.max() || at.max() < -n.max();
   if (outside)
     fail_index("index", "{} is out of bounds for axis {} of shape {}: it must be from {} to {}",
@@ -226,6 +234,16 @@ struct Advanced {
   size_t place = 0;  // where NumPy puts the picked axes in the result
 };
 
+void require_one_shape(const Tensor& a, const Tensor& b) {
+  const size_t common = std::min(a.ndim(), b.ndim());
+  for (size_t k = 1; k <= common; ++k) {
+    const Dim m = a.dim(-static_cast<int64_t>(k)), n = b.dim(-static_cast<int64_t>(k));
+    if (!(m == n) && !(m == Dim(1)) && !(n == Dim(1)))
+      fail_index("index", "index tensors of shapes {} and {} do not broadcast", a.dims().text(),
+                 b.dims().text());
+  }
+}
+
 Advanced advanced_part(const Basic& basic) {
   const auto& tensors = basic.tensors;
   Advanced out;
@@ -236,6 +254,7 @@ Advanced advanced_part(const Basic& basic) {
   for (const auto& [axis, positions] : tensors) {
     const Dim n = shape[axis];
     const Tensor i = wrapped(positions, n);
+    if (flat.defined()) require_one_shape(flat, i);
     const OpScope scope(i, CallSite::here());
     const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
     flat = flat.defined() ? ((flat < 0) | (i < 0)).where(-1, flat * size + i) : i;

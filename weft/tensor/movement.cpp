@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "weft/run/index_value.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/strides.h"
 
@@ -31,9 +32,11 @@ Extents resolved(Graph& g, NodeRef x, const Dims& shape) {
   if (open) *open = is_int_const(known, 0) ? g.index(0) : g.idiv(total, known);
   NodeRef made = build::product(g, dims);
   // Symbolic sizes may be equal without having one normal form; bounds still refute.
-  const bool refuted = is_const(made) && is_const(total)
-                           ? made != total
-                           : made->vmin > total->vmax || made->vmax < total->vmin;
+  const bool refuted =
+      is_const(made) && is_const(total)
+          ? made != total
+          : made->vmin > total->vmax || made->vmax < total->vmin ||
+                (is_bound(made) && is_bound(total) && bound_value(made) != bound_value(total));
   if (refuted)
     fail("reshape", "{} has {} elements but {} has {}: the products of the sizes must be equal",
          shape_text(x), Dim(total).text(), shape.text(),
@@ -172,13 +175,30 @@ Tensor Tensor::unflatten(int64_t axis, const Dims& sizes, CallSite at) const {
   return reshape(shape);
 }
 
+namespace {
+
+Tensor empty_windows(const Tensor& x, size_t axis, const Dim& count) {
+  std::vector<DimPair> ranges;
+  for (const Dim& d : x.dims()) ranges.emplace_back(0, d);
+  ranges[axis] = {0, 0};
+  Dims shape = x.dims();
+  shape[axis] = count;
+  shape.push_back(0);
+  return x.shrink(ranges).reshape(shape);
+}
+
+}  // namespace
+
 Tensor Tensor::window(int64_t axis, int64_t size, int64_t stride, int64_t dilation,
                       CallSite at) const {
   const OpScope scope(*this, at);
   const int64_t a = checked_axis("window", axis, *this);
-  if (size < 1 || stride < 1 || dilation < 1)
-    fail("window", "size {}, stride {} and dilation {} must be at least 1", size, stride, dilation);
+  if (size < 0 || stride < 1 || dilation < 1)
+    fail("window",
+         "size {}, stride {} and dilation {}: a size must be at least 0, the others at least 1",
+         size, stride, dilation);
   const Dim n = dim(a);
+  if (size == 0) return empty_windows(*this, static_cast<size_t>(a), n / stride + 1);
   const int64_t reach = dilation * (size - 1) + 1;
   if (n.max() < reach)
     fail("window",
@@ -342,7 +362,20 @@ Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, CallSite at) const
 
 namespace {
 
+/// Of an axis whose size is chosen per run.
+Tensor rolled(const Tensor& x, int64_t shift, int64_t axis, const Dim& n) {
+  const Dim forth = Dim(std::abs(shift)) % n;
+  const Dim split_at = shift > 0 ? n - forth : forth;
+  std::vector<DimPair> front, back;
+  for (const Dim& d : x.dims()) front.emplace_back(0, d);
+  back = front;
+  front[static_cast<size_t>(axis)] = {0, split_at};
+  back[static_cast<size_t>(axis)] = {split_at, n};
+  return Tensor::cat({x.shrink(back), x.shrink(front)}, axis);
+}
+
 Tensor rolled(const Tensor& x, int64_t shift, int64_t axis) {
+  if (const Dim n = x.dim(axis); !n.is_static()) return rolled(x, shift, axis, n);
   const int64_t n = x.size(axis);
   const int64_t split_at = n == 0 ? 0 : ((-shift % n) + n) % n;
   if (split_at == 0) return x;

@@ -17,7 +17,7 @@ enum class PadMode : uint8_t {
 Tensor pad(const Tensor& x, const std::vector<DimPair>& amounts, PadMode mode, Scalar value = 0,
            CallSite = CallSite::here());
 /// Amounts as PyTorch lists them: (before, after) of the last axis, then of the one before.
-std::vector<DimPair> pads_from_last(const Tensor& x, const Ints& amounts,
+std::vector<DimPair> pads_from_last(const Tensor& x, const Dims& amounts,
                                     CallSite = CallSite::here());
 /// Padded at the end of each axis to these sizes (cut to them); std::nullopt keeps one.
 Tensor pad_to(const Tensor& x, const std::vector<std::optional<Dim>>& sizes, Scalar value = 0,

@@ -38,10 +38,12 @@ Tensor pad(const Tensor& given, const std::vector<DimPair>& amounts, PadMode mod
            CallSite at) {
   const CallSiteScope site(at);
   if (mode == PadMode::Constant || amounts.size() != given.ndim()) return given.pad(amounts, value);
-  // What is cut off is cut off last: it may be what the other end repeats.
   std::vector<DimPair> cuts;
   for (const auto& [b, a] : amounts) cuts.emplace_back(min(b, 0), min(a, 0));
-  Tensor x = given;
+  // A circle is closed by what is left. Elsewhere what is cut off may be what the other end
+  // repeats: it goes last.
+  const bool first = mode == PadMode::Circular;
+  Tensor x = first ? given.pad(cuts) : given;
   for (size_t axis = 0; axis < amounts.size(); ++axis) {
     const int64_t before = amounts[axis].first.value(), after = amounts[axis].second.value();
     std::vector<Tensor> parts;
@@ -50,10 +52,10 @@ Tensor pad(const Tensor& given, const std::vector<DimPair>& amounts, PadMode mod
     if (after > 0) parts.push_back(border(x, axis, mode, after, false));
     if (parts.size() > 1) x = Tensor::cat(parts, static_cast<int64_t>(axis));
   }
-  return x.pad(cuts);
+  return first ? x : x.pad(cuts);
 }
 
-std::vector<DimPair> pads_from_last(const Tensor& x, const Ints& amounts, CallSite at) {
+std::vector<DimPair> pads_from_last(const Tensor& x, const Dims& amounts, CallSite at) {
   const CallSiteScope site(at);
   if (amounts.size() % 2 != 0 || amounts.size() / 2 > x.ndim())
     fail("pad", "{} amounts for shape {}: give (before, after) for the last axes, the last first",

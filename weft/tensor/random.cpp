@@ -169,6 +169,7 @@ Tensor Tensor::randn(const Dims& shape, DType dtype, CallSite at) {
 
 Tensor Tensor::normal(const Dims& shape, double mean, double std, DType dtype, CallSite at) {
   const CallSiteScope site(at);
+  if (!(std >= 0)) fail("normal", "the standard deviation {} is negative", std);
   return (randn(shape, sum_dtype(dtype)) * std + mean).cast(dtype);
 }
 

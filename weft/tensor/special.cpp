@@ -200,16 +200,26 @@ Tensor asinh_of(const Tensor& x) {
   });
 }
 
+// The derivative is 1 / (1 - x^2) where the value is NaN, too, as PyTorch has it.
 Tensor atanh_of(const Tensor& x) {
-  return odd(x, [](const Tensor& a) { return (2 * a / (1 - a)).log1p() * 0.5; });
+  return odd(x, [](const Tensor& a) {
+    const Tensor small = a < 0.5, b = small.where(a, 0), c = small.where(0, a);
+    return small.where((2 * b / (1 - b)).log1p() * 0.5, ((1 + c).log() - (1 - c).log()) * 0.5);
+  });
 }
 
 Tensor acosh_of(const Tensor& x) {
-  const Tensor is_large = x > large(x.dtype());
-  const Tensor t = is_large.where(1, x - 1);
+  const Tensor is_large = x > large(x.dtype()), outside = x < 1;
+  const Tensor t = (is_large | outside).where(1, x - 1);
   const Tensor near = (t + (2 * t + t * t).sqrt()).log1p();
   const Tensor far = is_large.where(x, 1).log() + std::numbers::ln2;
-  return (x < 1).where(NAN, is_large.where(far, near));
+  // The logarithm of a negative number, with PyTorch's slope: 1 / sqrt(x^2 - 1), or NaN.
+  const Tensor between = outside & (x > -1), below = outside & (x <= -1) & (x > -INFINITY);
+  const Tensor y = below.where(x, -2), is_far = y < -large(x.dtype());
+  const Tensor root = is_far.where(-y, (is_far.where(-2, y).square() - 1).sqrt());
+  const Tensor z = between.where(x, 0), nothing = (z - z.detach()).sqrt() * 0;
+  const Tensor none = (1.0 / (y - root + nothing)).log();
+  return outside.where(none, is_large.where(far, near));
 }
 
 // ---- the error function

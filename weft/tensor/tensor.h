@@ -188,8 +188,8 @@ class Tensor {
   /// shift rolls the flat elements.
   Tensor roll(const Ints& shifts, const Axes& axes = {}, CallSite = CallSite::here()) const;
   /// Matrices (..., rows, columns): 0 above (below) the diagonal that starts at column `diagonal`.
-  Tensor tril(int64_t diagonal = 0, CallSite = CallSite::here()) const;
-  Tensor triu(int64_t diagonal = 0, CallSite = CallSite::here()) const;
+  Tensor tril(const Dim& diagonal = 0, CallSite = CallSite::here()) const;
+  Tensor triu(const Dim& diagonal = 0, CallSite = CallSite::here()) const;
   /// Integers (...) to i32 (..., classes): 1 at the class, else 0; all 0 outside [0, classes).
   Tensor one_hot(int64_t classes, CallSite = CallSite::here()) const;
 

@@ -10,7 +10,7 @@ Names follow tinygrad's where it has one and PyTorch's otherwise.
 import os
 
 from weft import _core
-from weft._core import (ArgumentError, DeviceError, Dim, DTypeError, InternalError, JitError, TinyJit,
+from weft._core import (ArgumentError, DeviceError, Dim, DTypeError, DTypeNameError, InternalError, JitError, TinyJit,
                         Variable, __version__, from_dlpack)
 from weft.tensor import Tensor
 from weft.dtype import DType, dtypes
@@ -31,7 +31,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'weft' has no attribute '{name}'")
 
 
-__all__ = ["ArgumentError", "Context", "DType", "DTypeError", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
+__all__ = ["ArgumentError", "Context", "DType", "DTypeError", "DTypeNameError", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
            "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
            "checkpoint", "custom_gradient", "custom_kernel", "from_dlpack", "function", "getenv", "grad",
            "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp", "vmap"]

@@ -21,7 +21,9 @@ class Optimizer:
     """What all optimizers share. step() updates every parameter that has a gradient and runs it."""
 
     def __init__(self, params, make, **options):
+        params = list(params)
         self.params = _trained(params)
+        self.buffers = [x for x in params if not x.is_param]
         self._core = make(self.params, **options)
         # Shared with the optimizer: what state.get_state_dict() finds and saves.
         self.state = dict(self._core.state)

@@ -1,0 +1,53 @@
+"""Sizes and numbers that are chosen per run, where tinygrad takes them."""
+import numpy as np
+import pytest
+
+from weft import Tensor, Variable, dtypes
+
+
+def test_a_variable_without_a_value():
+    v = Variable("u", 1, 10, dtype=dtypes.int)
+    assert (v.vmin, v.vmax, v.expr) == (1, 10, "u") and (v + 1).vmax == 11 and (2 * v).vmin == 2
+    for use in (lambda: Tensor(v).item(), lambda: (Tensor(v) + 1).item(), lambda: (Tensor([1]) * v).tolist()):
+        with pytest.raises(RuntimeError, match="unbound"):
+            use()
+    assert Tensor(v.bind(2) + 1).item() == 3 and (-v.bind(2)).val == -2
+
+
+def test_values_may_be_negative_or_large():
+    assert Tensor(Variable("n", -10, 10).bind(-3)).item() == -3
+    large = Tensor(Variable("b", 0, 2 ** 40).bind(2 ** 35 + 3))
+    assert large.dtype == dtypes.int64 and large.item() == 2 ** 35 + 3
+    with pytest.raises(ValueError, match="which end"):
+        Tensor([1, 2, 3])[:Variable("n", -1, 3).bind(1)]
+
+
+@pytest.mark.parametrize("name", ("triu", "tril"))
+@pytest.mark.parametrize("start", (0, 1, 3))
+def test_triangles_whose_edge_is_chosen(name, start):
+    rows, first = Variable("t", 1, 10).bind(4), Variable("start", 0, 5).bind(start)
+    mask = getattr(Tensor.full((rows, first + rows), float("-inf")), name)(first + 1)
+    wanted = getattr(np, name)(np.full((4, start + 4), -np.inf, dtype=np.float32), k=start + 1)
+    np.testing.assert_array_equal(mask.shrink(((0, 4), (0, start + 4))).numpy(), wanted)
+
+
+@pytest.mark.parametrize("size, shift", [(2, -3), (5, 4), (5, -4), (5, 0), (5, 12), (1, 7)])
+def test_roll(size, shift):
+    t = Tensor.arange(8).realize()[:Variable("r", 1, 8).bind(size)]
+    assert t.roll(shift, 0).tolist() == np.roll(np.arange(size), shift).tolist()
+
+
+def test_pad_by_a_flat_list():
+    v = Variable("a", 1, 10).bind(2)
+    padded = Tensor.ones(2, 2).contiguous().pad([v, v, v, v])
+    assert padded.mean().item() == pytest.approx(4 / 36)
+
+
+def test_reshape_to_another_number_of_elements():
+    v = Variable("i", 1, 10)
+    with pytest.raises(ValueError, match="30 elements|has 30"):
+        Tensor.rand(30).reshape(3, v.bind(4))
+
+
+def test_one_hot_without_a_number_of_classes():
+    assert Tensor([1, 0, 2]).one_hot().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
