@@ -2,6 +2,7 @@
 import numpy as np
 import pytest
 
+from weft import _core
 from weft import Tensor, dtypes
 
 from conftest import assert_close, needs_torch, torch
@@ -278,3 +279,17 @@ def test_a_gradient_of_one_number_in_a_row():
 def test_acosh_has_no_value_below_1():
     x = Tensor([-np.inf, -1e30, -300.0, 0.5, 1.0, 2.0])
     np.testing.assert_allclose(x.acosh().numpy(), [np.nan] * 4 + [0, np.arccosh(2)], rtol=1e-6)
+
+
+def test_a_list_of_losses_holds_no_parameters():
+    w = Tensor.ones(1000, requires_grad=True).contiguous().realize()
+    losses, live = [], []
+    for _ in range(6):
+        w.grad = None
+        loss = (w * w).sum().backward()
+        w.assign(w.detach() - 0.1 * w.grad).realize()
+        assert loss.item() > 0
+        losses.append(loss)
+        _core.collect_garbage()
+        live.append(_core.stats()["memory_live"])
+    assert live[-1] - live[1] < 4000  # bytes of one w

@@ -20,9 +20,10 @@ struct TensorCell : Storage {
   // Backward() fills it where the loss depends on none with requires_grad; false: never a
   // parameter.
   std::optional<bool> offered;
-  uint64_t leaf = 0;   // its number in the context's Leaves; 0: it is in neither way a leaf
-  RootedNode former;   // a leaf's value when it became one: graphs made before its realize hold it
-  RootedNode history;  // what gave the value, where reading it made it memory
+  uint64_t leaf = 0;    // its number in the context's Leaves; 0: it is in neither way a leaf
+  RootedNode former;    // a leaf's value when it became one: graphs made before its realize hold it
+  RootedNode history;   // what gave the value, where reading it made it memory
+  bool walked = false;  // backward() went through it: what is read later needs no history
   Tensor grad;
   bool write_noted = false;  // is in the context's PendingWrites
 };

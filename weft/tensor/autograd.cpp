@@ -192,7 +192,8 @@ void offer_leaf(const Tensor& x, bool on) {
 
 void remember_history(const Tensor& x) {
   TensorCell& cell = *x.cell();
-  if (cell.leaf != 0 || !is_float(x.dtype()) || active_capture(x.context())) return;
+  // A list of losses must not hold on to what they were computed from.
+  if (cell.leaf != 0 || cell.walked || !is_float(x.dtype()) || active_capture(x.context())) return;
   auto& read = x.context().get<ReadCells>();
   std::lock_guard lock(read.mutex);
   cell.history = RootedNode(cell.value());
@@ -322,6 +323,8 @@ void Tensor::backward(const Tensor& upstream, CallSite at) const {
     fail("backward.leaf",
          "this value depends on no tensor with requires_grad_(); if it was realized before, its "
          "history is gone: call backward() first");
+  cell_->walked = true;
+  forget_history(*cell_);
 }
 
 }  // namespace weft
