@@ -306,9 +306,9 @@ Tensor nothing_of(const Tensor& some, const Tensor& e) {
 
 /// What an infinity, as `size`, becomes, with PyTorch's slope: 0 for roots, 1, or infinite.
 Tensor infinite_power(const Tensor& size, const Tensor& e) {
-  const Tensor steep = (e >= 1).where(size, 1);
-  const Tensor above = (e < 1).where(INFINITY, steep * (e == 1).where(1, steep));
-  return (e < 0).where(0, (e == 0).where(1, above));
+  const Tensor whole = e >= 1, steep = whole.where(size, 1);
+  const Tensor above = whole.where(steep * (e == 1).where(1, steep), e);  // of NaN: NaN
+  return (e < 0).where(0, (e == 0).where(1, (e < 1).where(INFINITY, above)));
 }
 
 /// 2^(e log2 |x|), with the sign of odd powers, NaN for other powers of negative numbers, and the

@@ -216,7 +216,7 @@ Tensor acosh_of(const Tensor& x) {
   // The logarithm of a negative number, with PyTorch's slope: 1 / sqrt(x^2 - 1), or NaN.
   const Tensor between = outside & (x > -1), below = outside & (x <= -1) & (x > -INFINITY);
   const Tensor y = below.where(x, -2), is_far = y < -large(x.dtype());
-  const Tensor root = is_far.where(-y, (is_far.where(-2, y).square() - 1).sqrt());
+  const Tensor root = is_far.where(0, (is_far.where(-2, y).square() - 1).sqrt());
   const Tensor z = between.where(x, 0), nothing = (z - z.detach()).sqrt() * 0;
   const Tensor none = (1.0 / (y - root + nothing)).log();
   return outside.where(none, is_large.where(far, near));
