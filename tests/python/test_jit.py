@@ -279,6 +279,26 @@ def test_weights_that_nobody_has_computed():
         assert step.captured
 
 
+def test_overridden_methods_are_captured_beside_each_other():
+    class Base:
+        @TinyJit
+        def step(self, x):
+            return x + 1
+
+    class More(Base):
+        @TinyJit
+        def step(self, x):
+            return x * 2
+
+        def both(self, x):
+            return self.step(x), Base.step.__get__(self)(x)
+
+    more = More()
+    for i in range(4):
+        twice, plus = more.both(Tensor([float(i)]))
+        assert twice.item() == 2 * i and plus.item() == i + 1
+
+
 # ---- pickles
 
 

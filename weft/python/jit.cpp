@@ -263,8 +263,8 @@ nb::object bound(nb::handle self, nb::handle object, nb::handle) {
   if (!nb::hasattr(object, "__dict__") || f.is_none())
     return nb::steal(PyMethod_New(self.ptr(), object.ptr()));
   nb::dict own = nb::cast<nb::dict>(object.attr("__dict__"));
-  const nb::str name(
-      ("_jit_" + nb::cast<std::string>(nb::getattr(f, "__name__", nb::str("")))).c_str());
+  // Whole, as a method that it overrides may be captured too.
+  const nb::str name(("_jit_" + name_of(f)).c_str());
   if (!own.contains(name)) {
     const nb::object method = nb::steal(PyMethod_New(f.ptr(), object.ptr()));
     own[name] = nb::type<JitFunction>()(method);
