@@ -9,7 +9,7 @@ namespace weft {
 
 struct FunctionRow {
   const char* names;   // separated by spaces; "name=other": declared under another name or spelling
-  const char* header;  // in weft/tensor/; null: not there
+  const char* header;  // in weft/tensor/, or a file of Python's; null: not there
   const char* note;    // what is special, or why it is not there
 };
 
@@ -35,9 +35,10 @@ inline const FunctionFamily kFunctionFamilies[] = {
        "distributions.h", ""},
       {"random_key split_key fold_in keyed_bits keyed_uniform", "random_keys.h",
        "of a key, without a state: JAX's bits"},
-      {"invalids", nullptr, "there is no poison constant: contents of empty() are zeros"},
+      {"invalids", "../python/weft/tensor.py",
+       "zeros, as empty()'s contents are: there is no poison constant"},
       {"from_blob=borrowed_tensor", "../io/host_memory.h", "memory of others, kept by its owner"},
-      {"from_url", nullptr, "fetching is left to the program"}}},
+      {"from_url", "../python/weft/tensor.py", "in C++ fetching is left to the program"}}},
     {"Movement",
      {{"reshape expand permute transpose T flip shrink pad squeeze unsqueeze flatten unflatten "
        "split "
@@ -48,8 +49,8 @@ inline const FunctionFamily kFunctionFamilies[] = {
       {"pad_modes=pad pads_from_last pad_to shrink_to meshgrid diag movedim broadcast_tensors",
        "movement.h", "reflect, replicate, circular and constant padding"},
       {"rearrange", "einsum.h", ""},
-      {"nbytes element_size", nullptr,
-       "bytes_for() and bits() of the dtype (weft/dtype/dtype.h)"}}},
+      {"nbytes element_size", "../python/values.cpp",
+       "in C++ bytes_for() and bits() of the dtype (weft/dtype/dtype.h)"}}},
     {"Indexing and selection",
      {{"operator[] index index_put gather scatter index_select assign", "tensor.h",
        "numbers, slices of any step, new axes, index tensors, bool masks"},
@@ -84,7 +85,8 @@ inline const FunctionFamily kFunctionFamilies[] = {
        "pooling.h", ""},
       {"interpolate grid_sample unfold fold center_crop random_crop random_flip cutmix", "image.h",
        ""},
-      {"image_dot image_conv2d", nullptr, "no image memory: the layouts of buffers do this"}}},
+      {"image_dot image_conv2d", "../python/weft/tensor.py",
+       "dot() and conv2d(): no image memory, the layouts of buffers do this"}}},
     {"Losses",
      {{"mse_loss binary_crossentropy binary_crossentropy_logits sparse_categorical_crossentropy "
        "cross_entropy nll_loss",

@@ -19,7 +19,9 @@ bool declares(const std::string& text, const std::string& name) {
   for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
     const char before = at == 0 ? ' ' : text[at - 1];
     const char after = at + name.size() < text.size() ? text[at + name.size()] : ' ';
-    if (!is_name_char(before) && (after == '(' || (before == ' ' && after == ','))) return true;
+    const bool bound = before == '"' && after == '"';  // to Python
+    if (bound || (!is_name_char(before) && (after == '(' || (before == ' ' && after == ','))))
+      return true;
   }
   return false;
 }
@@ -29,6 +31,8 @@ std::string rows_of(const FunctionRow& row) {
   std::istringstream names(row.names);
   const std::string path = row.header ? std::string("weft/tensor/") + row.header : "";
   const std::string text = row.header ? repository_file(path) : "";
+  const bool python = row.header && std::string_view(row.header).starts_with("../python/");
+  const std::string label = python ? "Python" : row.header ? row.header : "";
   for (std::string name; names >> name;) {
     const size_t equal = name.find('=', 1);
     const std::string declared = equal == std::string::npos ? name : name.substr(equal + 1);
@@ -37,7 +41,7 @@ std::string rows_of(const FunctionRow& row) {
     const std::string shown = name.substr(0, equal);
     const bool renamed = declared != shown && declared.substr(0, 8) != "operator";
     append_format(out, "| `{}` | {} | {}{} |\n", cell(shown),
-                  row.header ? strformat("[{}](../weft/tensor/{})", row.header, row.header) : "no",
+                  row.header ? strformat("[{}](../weft/tensor/{})", label, row.header) : "no",
                   renamed ? strformat("`{}`: ", declared) : "", row.note);
   }
   return out;
