@@ -180,7 +180,8 @@ def test_fft_like_pytorch(name):
     pairs = () if name == "rfft" else (2,)
     rng = np.random.default_rng(3)
     for shape, n, axis, norm in (((8,), None, -1, "backward"), ((3, 5), None, -1, "ortho"),
-                                 ((6, 2), None, 0, "forward"), ((2, 7), 12, -1, "backward"), ((2, 9), 5, -1, "ortho"), ((37,), None, 0, "backward"),
+                                 ((6, 2), None, 0, "forward"), ((2, 7), 12, -1, "backward"),
+                                 ((2, 9), 5, -1, "ortho"), ((37,), None, 0, "backward"),
                                  ((2, 3, 4), 3, 1, "forward"), ((1,), 2, -1, "backward")):
         x = rng.standard_normal((*shape, *pairs))
         compare(lambda t: ours(t, n=n, axis=axis, norm=norm), lambda t: theirs(t, n, axis, norm), [x], dtypes.float64,
