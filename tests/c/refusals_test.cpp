@@ -256,7 +256,7 @@ TEST(CLibrary, EveryFunctionOfTheDocsIsAnOperation) {
   weft_op_info info = WEFT_STRUCT(weft_op_info);
   for (const FunctionFamily& family : kFunctionFamilies)
     for (const FunctionRow& row : family.rows) {
-      std::istringstream names(row.header ? row.names : "");
+      std::istringstream names(row.header && !is_of_python(row) ? row.names : "");
       for (std::string name; names >> name;)
         if (!is_no_operation(name)) {
           EXPECT_EQ(weft_find_op(name == "pad_modes" ? "pad_mode" : name.c_str(), &info), WEFT_OK)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace weft {
 
@@ -12,6 +13,10 @@ struct FunctionRow {
   const char* header;  // in weft/tensor/, or a file of Python's; null: not there
   const char* note;    // what is special, or why it is not there
 };
+
+inline bool is_of_python(const FunctionRow& row) {
+  return row.header && std::string_view(row.header).starts_with("../python/");
+}
 
 struct FunctionFamily {
   const char* title;

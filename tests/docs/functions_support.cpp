@@ -31,8 +31,7 @@ std::string rows_of(const FunctionRow& row) {
   std::istringstream names(row.names);
   const std::string path = row.header ? std::string("weft/tensor/") + row.header : "";
   const std::string text = row.header ? repository_file(path) : "";
-  const bool python = row.header && std::string_view(row.header).starts_with("../python/");
-  const std::string label = python ? "Python" : row.header ? row.header : "";
+  const std::string label = is_of_python(row) ? "Python" : row.header ? row.header : "";
   for (std::string name; names >> name;) {
     const size_t equal = name.find('=', 1);
     const std::string declared = equal == std::string::npos ? name : name.substr(equal + 1);

@@ -215,6 +215,7 @@ Tensor& Tensor::assign(const Operand& value, CallSite at) {
       whole ? whole : g.make(Op::Assign, old->dtype, {old, TensorAccess::apply(g, chain, old), v}));
   cell_->former = RootedNode();
   forget_history(*cell_);
+  cell_->walked = false;
   scope.context.get<PendingWrites>().note(*cell_);
   // A value that is computed elsewhere belongs to the line that computes it.
   auto& lines = scope.context.get<Provenance>();
