@@ -57,9 +57,8 @@ void require_path(const Tensor& x, const std::vector<Tensor>& targets) {
   NodeMap<bool> reached;
   bool constant = true;
   const OpScope scope(x, CallSite());
-  const auto whole = [&](const Tensor& t) {
-    return with_histories(scope.context, scope.g, t.node());
-  };
+  const Histories histories(scope.context);
+  const auto whole = [&](const Tensor& t) { return histories.behind(scope.g, t.node()); };
   for (NodeRef n : Toposort(whole(x))) {
     reached[n] = true;
     constant = constant && n->op != Op::Buffer;

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
+#include "weft/graph/node_map.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/build.h"
 #include "weft/tensor/tensor.h"
@@ -35,8 +36,16 @@ void offer_leaf(const Tensor& x, bool on);
 /// lives. What is realized on purpose is cut off.
 void remember_history(const Tensor& x);
 void forget_history(TensorCell& cell);
-/// `root` with the memory of what was read replaced by what it was computed from.
-NodeRef with_histories(Context& context, Graph& g, NodeRef root);
+/// What tensors that were read were computed from, at one time; within a Graph::Building scope.
+class Histories {
+ public:
+  explicit Histories(Context& context);
+  /// `root` with them in the place of the tensors' memory.
+  NodeRef behind(Graph& g, NodeRef root) const;
+
+ private:
+  NodeMap<NodeRef> known_;  // by memory
+};
 
 /// Tensors that were written and perhaps not realized since: a capture must find state in memory.
 class PendingWrites {

@@ -122,20 +122,21 @@ bool is_constant(NodeRef root) {
 
 }  // namespace
 
-NodeRef with_histories(Context& context, Graph& g, NodeRef root) {
+Histories::Histories(Context& context) {
   auto* read = context.get_if<ReadCells>();
-  if (!read) return root;
-  NodeMap<NodeRef> known;
-  {
-    std::lock_guard lock(read->mutex);
-    if (read->cells.empty()) return root;
-    for (const TensorCell* cell : read->cells)
-      known[StorageAccess::peek(*cell)] = cell->history.get();
-  }
+  if (!read) return;
+  std::lock_guard lock(read->mutex);
+  for (const TensorCell* cell : read->cells)
+    known_[StorageAccess::peek(*cell)] = cell->history.get();
+}
+
+NodeRef Histories::behind(Graph& g, NodeRef root) const {
+  const auto is_known = [this](NodeRef n) { return known_.contains(n); };
   // What was read later may have been computed from what was read before.
-  for (NodeRef before = nullptr; before != root;) {
-    before = root;
-    root = substitute(g, root, known);
+  while (known_.size() > 0 && std::ranges::any_of(Toposort(root), is_known)) {
+    NodeRef further = substitute(g, root, known_);
+    if (further == root) break;  // read, but not computed: it failed
+    root = further;
   }
   return root;
 }
@@ -263,9 +264,10 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
   const OpScope scope(*this, at);
   require_upstream("gradient", *this, upstream);
   std::vector<NodeRef> nodes;
+  const Histories histories(scope.context);
   for (const Tensor& t : targets) {
     require_differentiable("gradient", t);
-    nodes.push_back(with_histories(scope.context, scope.g, t.node()));
+    nodes.push_back(histories.behind(scope.g, t.node()));
     if (is_constant(nodes.back()))
       fail("gradient.constant",
            "target {} of shape {} is a constant, and equal constants are one value: call "
@@ -273,7 +275,7 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
            nodes.size() - 1, t.dims().text());
   }
   Backward walk(scope.context, scope.g);
-  NodeRef root = with_histories(scope.context, scope.g, node());
+  NodeRef root = histories.behind(scope.g, node());
   std::vector<Tensor> grads = walk.run(root, upstream.cast(dtype()), nodes);
   for (size_t i = 0; i < grads.size(); ++i)
     if (!grads[i].defined()) grads[i] = targets[i].zeros_like();
@@ -317,7 +319,7 @@ bool fill_leaves(const OpScope& scope, NodeRef root, const Tensor& upstream, boo
 void Tensor::backward(const Tensor& upstream, CallSite at) const {
   const OpScope scope(*this, at);
   require_upstream("backward", *this, upstream);
-  const NodeRef root = with_histories(scope.context, scope.g, node());
+  const NodeRef root = Histories(scope.context).behind(scope.g, node());
   const Tensor start = upstream.cast(dtype());
   if (!fill_leaves(scope, root, start, true) && !fill_leaves(scope, root, start, false))
     fail("backward.leaf",
