@@ -8,9 +8,9 @@
 #include "weft/base/reader.h"
 #include "weft/device/device.h"
 #include "weft/graph/binary.h"
-#include "weft/graph/node_map.h"
 #include "weft/graph/verify.h"
 #include "weft/io/tensors.h"
+#include "weft/rewrite/driver.h"
 #include "weft/run/storage.h"
 
 namespace weft {
@@ -27,17 +27,13 @@ std::string key(const char* what, size_t i, const char* of = "") {
 /// Copies name devices by their ids, which are of one Context; files by their place among names.
 std::vector<NodeRef> with_devices(Graph& g, std::span<const NodeRef> roots,
                                   FunctionRef<int64_t(int64_t)> renamed) {
-  NodeMap<NodeRef> copies;
-  std::vector<NodeRef> out;
-  for (NodeRef n : Toposort(roots)) {
-    std::vector<NodeRef> src;
-    for (NodeRef s : n->src()) src.push_back(copies.at(s));
-    std::vector<int64_t> ints(n->ints().begin(), n->ints().end());
-    if (n->op == Op::Copy) ints[0] = renamed(ints[0]);
-    copies[n] = g.intern({n->op, n->dtype, src, ints, n->text(), n->lanes});
-  }
-  for (NodeRef n : roots) out.push_back(copies.at(n));
-  return out;
+  NodeRef all = rebuild(g.intern({Op::Sink, DType::Void, roots}),
+                        [&](NodeRef n, std::span<const NodeRef> src) {
+                          std::vector<int64_t> ints(n->ints().begin(), n->ints().end());
+                          if (n->op == Op::Copy) ints[0] = renamed(ints[0]);
+                          return g.intern({n->op, n->dtype, src, ints, n->text(), n->lanes});
+                        });
+  return {all->src().begin(), all->src().end()};
 }
 
 // ---- writing

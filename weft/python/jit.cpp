@@ -30,8 +30,17 @@ void visit(const std::string& name, nb::handle x, TensorVisitor& v) {  // as dee
   }
 }
 
-/// Members in the kind of sequence that x is.
-nb::object like(nb::handle x, const nb::list& members) {
+/// The same lists, tuples and dicts around what `leaf` makes of everything else.
+template <class Leaf>
+nb::object mapped(nb::handle x, const Leaf& leaf) {  // as deep as the containers
+  if (PyDict_Check(x.ptr())) {
+    nb::dict copy;
+    for (const auto& [key, member] : nb::borrow<nb::dict>(x)) copy[key] = mapped(member, leaf);
+    return copy;
+  }
+  if (!PyTuple_Check(x.ptr()) && !PyList_Check(x.ptr())) return leaf(x);
+  nb::list members;
+  for (nb::handle member : x) members.append(mapped(member, leaf));
   if (PyList_Check(x.ptr())) return members;
   const nb::tuple all(members);
   return nb::hasattr(x, "_fields") ? x.type()(*all) : nb::object(all);  // a named tuple
@@ -39,50 +48,29 @@ nb::object like(nb::handle x, const nb::list& members) {
 
 /// The structure of a result with new handles in it; everything but Tensors and containers of them
 /// is an Error.
-nb::object rebuilt(nb::handle x) {  // as deep as the containers
-  if (const Tensor* t = tensor_in(x.ptr())) return nb::cast(Tensor(*t));
-  if (x.is_none()) return nb::none();
-  nb::list members;
-  if (PyDict_Check(x.ptr())) {
-    nb::dict copy;
-    for (const auto& [key, member] : nb::borrow<nb::dict>(x)) copy[key] = rebuilt(member);
-    return copy;
-  }
-  if (!PyTuple_Check(x.ptr()) && !PyList_Check(x.ptr()))
+nb::object rebuilt(nb::handle result) {
+  return mapped(result, [](nb::handle x) -> nb::object {
+    if (const Tensor* t = tensor_in(x.ptr())) return nb::cast(Tensor(*t));
+    if (x.is_none()) return nb::none();
     fail("jit.result",
          "a captured function returned a {}: a replay would not compute it again; "
          "return Tensors, or lists, tuples and dicts of them",
          Py_TYPE(x.ptr())->tp_name);
-  for (nb::handle member : x) members.append(rebuilt(member));
-  return like(x, members);
+  });
 }
 
 /// The structure of a result without its Tensors: where they stand there is True, elsewhere None.
-nb::object skeleton_of(nb::handle x) {  // as deep as the containers
-  if (tensor_in(x.ptr())) return nb::bool_(true);
-  if (x.is_none()) return nb::none();
-  if (PyDict_Check(x.ptr())) {
-    nb::dict copy;
-    for (const auto& [key, member] : nb::borrow<nb::dict>(x)) copy[key] = skeleton_of(member);
-    return copy;
-  }
-  nb::list members;
-  for (nb::handle member : x) members.append(skeleton_of(member));
-  return like(x, members);
+nb::object skeleton_of(nb::handle result) {
+  return mapped(result, [](nb::handle x) {
+    return tensor_in(x.ptr()) ? nb::object(nb::bool_(true)) : nb::none();
+  });
 }
 
 /// The structure again, around Tensors that stand for results.
-nb::object filled(nb::handle skeleton) {  // as deep as the containers
-  if (PyBool_Check(skeleton.ptr())) return nb::cast(Tensor());
-  if (PyDict_Check(skeleton.ptr())) {
-    nb::dict copy;
-    for (const auto& [key, member] : nb::borrow<nb::dict>(skeleton)) copy[key] = filled(member);
-    return copy;
-  }
-  if (!PyTuple_Check(skeleton.ptr()) && !PyList_Check(skeleton.ptr())) return nb::borrow(skeleton);
-  nb::list members;
-  for (nb::handle member : skeleton) members.append(filled(member));
-  return like(skeleton, members);
+nb::object filled(nb::handle skeleton) {
+  return mapped(skeleton, [](nb::handle x) {
+    return PyBool_Check(x.ptr()) ? nb::cast(Tensor()) : nb::borrow(x);
+  });
 }
 
 /// A result may be None, or have it in it.
@@ -126,9 +114,9 @@ class JitFunction {
     if (calls_ == 1 && !loaded_ && !captured())
       nb::module_::import_("weft.reachable").attr("realize_reachable")(f_);
     visit_arguments(args, kwargs);
-    if (loaded_) return call_loaded();
+    if (loaded_) return again(&JitState::call_loaded);
     const JitState::Mode mode = begin();
-    return mode == JitState::Mode::Replay ? replay() : run(mode, args, kwargs);
+    return mode == JitState::Mode::Replay ? again(&JitState::replay) : run(mode, args, kwargs);
   }
   void reset() {
     state_.reset();
@@ -186,19 +174,12 @@ class JitFunction {
     return state_.begin();
   }
 
-  nb::object replay() {
-    nb::object again = rebuilt(shape_);
-    visit_result(again, state_.results());
-    const nb::gil_scoped_release released;
-    state_.replay();
-    return again;
-  }
-
-  nb::object call_loaded() {
+  /// A result whose tensors `give` fills in.
+  nb::object again(void (JitState::*give)()) {
     nb::object result = rebuilt(shape_);
     visit_result(result, state_.results());
     const nb::gil_scoped_release released;
-    state_.call_loaded();
+    (state_.*give)();
     return result;
   }
 

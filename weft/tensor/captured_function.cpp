@@ -5,6 +5,7 @@
 #include "weft/graph/node_map.h"
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
 #include "weft/run/realize.h"
 #include "weft/run/replay_plan.h"
 #include "weft/tensor/access.h"
@@ -13,18 +14,9 @@
 namespace weft {
 
 NodeRef without_values(Graph& g, NodeRef root) {
-  NodeMap<NodeRef> copies;
-  std::vector<NodeRef> src;
-  for (NodeRef n : Toposort(root)) {
-    if (n->op == Op::Bind) {
-      copies[n] = n->src(0);
-      continue;
-    }
-    src.clear();
-    for (NodeRef s : n->src()) src.push_back(copies.at(s));
-    copies[n] = g.with_sources(n, src);
-  }
-  return copies.at(root);
+  return rebuild(root, [&g](NodeRef n, std::span<const NodeRef> src) {
+    return n->op == Op::Bind ? src[0] : g.with_sources(n, src);
+  });
 }
 
 // ---- from a replay
