@@ -4,7 +4,6 @@
 
 #include "weft/base/context.h"
 #include "weft/python/data.h"
-#include "weft/python/disk.h"
 #include "weft/tensor/access.h"
 
 namespace nb = nanobind;
@@ -88,25 +87,18 @@ bool to_ints(PyObject* from, Ints& to) {
 
 // ---- devices
 
-std::string device_in(std::string_view name) {
-  if (disk_path(name)) return std::string(name);
-  std::string upper;
-  for (const char c : name) upper += static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-  return upper;
-}
-
 bool to_device(PyObject* from, DeviceName& to) {
   const auto name_in = [](PyObject* x) {
     const char* text = PyUnicode_Check(x) ? PyUnicode_AsUTF8(x) : nullptr;
     if (!text) PyErr_Clear();
     return text;
   };
-  if (const char* one = name_in(from)) return to.text = device_in(one), true;
+  if (const char* one = name_in(from)) return to.text = one, true;
   if (!PyTuple_Check(from) && !PyList_Check(from)) return false;
   to.text.clear();
   const bool all = for_each(from, [&](PyObject* member) {
     const char* name = name_in(member);
-    if (name && to.text.empty()) to.text = device_in(name);
+    if (name && to.text.empty()) to.text = name;
     return name != nullptr;
   });
   return all && !to.text.empty();

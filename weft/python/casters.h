@@ -32,7 +32,6 @@ PyObject* from_dtype(DType d);             ///< a new reference
 [[noreturn]] void fail_dtype(nanobind::handle name);  ///< no dtype is called so
 bool to_dim(PyObject* from, Dim& to);
 PyObject* from_dim(const Dim& d);
-std::string device_in(std::string_view name);    ///< "cpu:1" is "CPU:1"
 bool to_device(PyObject* from, DeviceName& to);  ///< a name, or a tuple or list of them
 bool to_dims(PyObject* from, Dims& to);          ///< a size or a sequence of them
 PyObject* from_dims(const Dims& dims);           ///< a tuple

@@ -23,11 +23,10 @@ std::string short_name(std::string name) {
 }
 
 std::string canonical(const std::string& name) {
-  return short_name(Context::current().get<DeviceTable>().open(device_in(name)).name());
+  return short_name(Context::current().get<DeviceTable>().open(name).name());
 }
 
-void set_default_device(const std::string& given) {
-  const std::string name = device_in(given);
+void set_default_device(const std::string& name) {
   Context& context = Context::current();
   context.get<DeviceTable>().open(name);  // complains before anything changes
   context.mutable_options().dev = name;

@@ -1,10 +1,12 @@
 // Views and movement: reshape to tril.
 
 #include "weft/tensor/movement.h"
+#include "weft/base/checked.h"
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/creation.h"
 #include "weft/tensor/einsum.h"
+#include "weft/tensor/tables.h"
 
 namespace weft::python {
 
@@ -159,6 +161,8 @@ Tensor repeat_each(const Tensor& x, const Tensor& counts, std::optional<int64_t>
   const std::vector<int64_t> times = read(counts);
   for (size_t i = 0; i < times.size(); ++i) {
     if (times[i] < 0) fail("repeat_interleave", "a count is {}: give at least 0", times[i]);
+    require_table("repeat_interleave",
+                  add_or_fail("repeat_interleave", times[i], static_cast<int64_t>(places.size())));
     places.insert(places.end(), static_cast<size_t>(times[i]), static_cast<int64_t>(i));
   }
   const Tensor at = Tensor::from(std::span<const int64_t>(places), {places.size()}, CallSite());

@@ -76,8 +76,8 @@ Tensor running(const Tensor& x, int64_t axis) {
   return along_axis(x, axis, [](const Tensor& y, int64_t a) { return (y.*apply)(a, CallSite()); });
 }
 
-std::pair<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted) {
-  static_cast<void>(sorted);  // every order is right where none is asked for
+std::pair<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim, bool largest,
+                               bool /*sorted: every order is right where none is asked for*/) {
   return along_axis(x, dim,
                     [&](const Tensor& y, int64_t a) { return y.topk(k, a, largest, CallSite()); });
 }
