@@ -71,6 +71,7 @@ class Pipeline {
     compile_new(jobs);
     add_steps(schedule, jobs, out);
     find_lifetimes(out);
+    if (run_.observer.compiled) run_.observer.compiled(report_);
     return std::make_shared<const CompiledSchedule>(std::move(out));
   }
 
@@ -79,20 +80,21 @@ class Pipeline {
   Schedule make(std::span<const ScheduleOutput> outputs) {
     Span span(context_.tracer(), "schedule");
     ScheduleOptions options;
-    options.explain = log_enabled(context_, 3);
+    options.explain = reports();
     std::vector<NodeRef> values;
     for (const ScheduleOutput& o : outputs) values.push_back(o.value);
     verify_tensor_graph(values, "normalise");
     Schedule schedule = make_schedule(outputs, options);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
-    if (options.explain) print(schedule);
+    for (const Decision& d : schedule.decisions) report(d);
     return schedule;
   }
 
-  void print(const Schedule& schedule) {
-    for (const Decision& d : schedule.decisions)
-      log_at(context_, 3, "  {} {}: {}{}", d.staged ? "stage" : "fuse ", summary(d.node), d.reason,
-             lines(" at ", {&d.origin, 1}));
+  bool reports() const { return log_enabled(context_, 3) || run_.observer.compiled; }
+
+  void report(const Decision& d) {
+    report_.decisions.push_back({d.staged, summary(d.node), d.reason, lines("", {&d.origin, 1})});
+    log_at(context_, 3, "{}", text(report_.decisions.back()));
   }
 
   /// The user's lines behind `before`; nothing where they are not known.
@@ -221,7 +223,7 @@ class Pipeline {
     }
     if (target.machine_code) {
       const MachineProgram code = lower_to_machine(j.program, target);
-      if (log_enabled(context_, 7)) j.listing = list_x86(code);
+      if (log_enabled(context_, 4)) j.listing = list_x86(code);
       Span span(context_.tracer(), "encode", j.kernel->name);
       j.text = encode_x86(code);
     } else if (!target.renderer.empty()) {
@@ -233,15 +235,15 @@ class Pipeline {
   }
 
   void print(const Job& j) {
-    if (log_enabled(context_, 3)) {
-      log_at(context_, 3, "kernel {} on {}{}", j.kernel->name, j.device->name(),
-             lines(" at ", j.step->origins));
-      for (const std::string& line : j.report.applied) log_at(context_, 3, "  {}", line);
+    if (reports()) {
+      report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
+                                 j.report.applied, j.program.flops, j.program.bytes});
+      log_at(context_, 3, "{}", text(report_.kernels.back()));
     }
     if (log_enabled(context_, 5)) log_line(context_, print_graph(j.optimized.sink));
     if (log_enabled(context_, 6)) log_line(context_, print_program(j.program));
-    if (!j.device->target().machine_code) log_at(context_, 4, "{}", j.text);
-    if (!j.listing.empty()) log_at(context_, 7, "{}", j.listing);
+    const std::string& code = j.device->target().machine_code ? j.listing : j.text;
+    if (!code.empty()) log_at(context_, 4, "{}", code);
   }
 
   void load(std::span<Job* const> fresh) {
@@ -332,6 +334,7 @@ class Pipeline {
   DeviceTable& devices_;
   std::vector<int> step_jobs_;
   std::optional<CallSites> sites_;
+  CompileReport report_;  // where somebody asks
 };
 
 CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,

@@ -59,6 +59,7 @@ class Realization {
     prepared_ = prepare(context_, form_, into);
     if (log_enabled(context_, 2))
       log_at(context_, 2, "{}", plan_text(schedule(), prepared_.variables));
+    if (run_.observer.planned) run_.observer.planned(schedule(), prepared_.variables);
     CommandList list(schedule());
     bind(list);
     execute(list);
