@@ -188,6 +188,15 @@ TEST(RandomSchedule, OptimizedKernelsAreExactOnSmallIntegers) {
   expect_equal(400, graphs, {});
 }
 
+/// What a running fold carries belongs to one iteration of every loop around it, and a reduction
+/// that is computed outside of inner loops says which those are.
+RandomGraphOptions folds_beside_reductions() {
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  graphs.folds = true;
+  return graphs;
+}
+
 RandomGraphOptions symbolic(RandomGraphOptions graphs) {
   graphs.variables = 2;
   return graphs;
@@ -205,6 +214,13 @@ TEST(RandomSchedule, OptimizedSymbolicKernelsAreExactOnSmallIntegers) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(300, symbolic(graphs), {});
+}
+
+TEST(RandomSchedule, RunningFoldsBesideReductionsAreExact) {
+  expect_equal(1000, folds_beside_reductions(), {});
+  testing::RunOptions plain;
+  plain.optimize = false;
+  expect_equal(500, symbolic(folds_beside_reductions()), plain);
 }
 
 TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
@@ -238,6 +254,7 @@ TEST(RandomSchedule, SlowHundredThousandGraphs) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(50000, graphs, {});
+  expect_equal(50000, folds_beside_reductions(), {});
 }
 
 TEST(RandomSchedule, SlowHundredThousandSymbolicGraphs) {

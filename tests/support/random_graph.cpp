@@ -250,6 +250,22 @@ class Generator {
     if (ints.size() == 1) return nullptr;
     return without_zero_sign(build(Op::Reduce, x->dtype, {x}, ints), loses_zero_sign(ints[0]));
   }
+  /// x with what a reduction of it gives, repeated along the axes that are gone: a normalisation.
+  NodeRef beside_its_reduction(NodeRef x) {
+    NodeRef reduced = reduce(x);
+    if (!reduced) return nullptr;
+    Dims kept = dims_of(reduced), dims;
+    for (NodeRef d : dims_of(x)) {
+      dims.push_back(!kept.empty() && kept.front() == d ? d : one());
+      if (!kept.empty() && kept.front() == d) kept.erase(kept.begin());
+    }
+    NodeRef shaped = kept.empty() ? build_with_dims(Op::Reshape, reduced, dims) : nullptr;
+    NodeRef repeated = shaped ? build_with_dims(Op::Expand, shaped, dims_of(x)) : nullptr;
+    constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max};
+    const Op op = random_.pick(ops);
+    NodeRef n = repeated ? build(op, x->dtype, {x, repeated}) : nullptr;
+    return without_zero_sign(n, op == Op::Max);
+  }
   NodeRef scan(NodeRef x) {
     if (x->rank() == 0) return nullptr;
     const int64_t kind = random_fold(x->dtype);
@@ -269,7 +285,7 @@ class Generator {
     NodeRef better = build(random_.chance(50) ? Op::Lt : Op::Le, DType::Bool, {best, value});
     NodeRef new_best = build(Op::Where, x->dtype, {better, value, best});
     NodeRef new_at = build(Op::Where, DType::I32, {better, at, best_at});
-    std::vector<int64_t> ints = {id, 2, 2, random_.chance(30)};
+    std::vector<int64_t> ints = {id, 2, 2, random_.chance(options_.folds ? 70 : 30)};
     for (int64_t a = 0; a < x->rank(); ++a)
       if (a == axis || random_.chance(20)) ints.push_back(a);
     NodeRef n = build(Op::Loop, DType::Void,
@@ -330,14 +346,24 @@ class Generator {
 
   NodeRef step(NodeRef x) {
     constexpr Method steps[] = {
-        &Generator::unary,    &Generator::binary,  &Generator::binary,       &Generator::binary,
-        &Generator::compare,  &Generator::where,   &Generator::multiply_add, &Generator::cast,
-        &Generator::bitcast,  &Generator::reshape, &Generator::expand,       &Generator::permute,
-        &Generator::pad,      &Generator::flip,    &Generator::shrink_axes,  &Generator::window,
-        &Generator::unwindow, &Generator::reduce,  &Generator::reduce,       &Generator::scan,
-        &Generator::loop,     &Generator::iota,    &Generator::gather,       &Generator::scatter,
-        &Generator::assign,   &Generator::same,    &Generator::fresh,
+        &Generator::unary,        &Generator::binary,
+        &Generator::binary,       &Generator::binary,
+        &Generator::compare,      &Generator::where,
+        &Generator::multiply_add, &Generator::cast,
+        &Generator::bitcast,      &Generator::reshape,
+        &Generator::expand,       &Generator::permute,
+        &Generator::pad,          &Generator::flip,
+        &Generator::shrink_axes,  &Generator::window,
+        &Generator::unwindow,     &Generator::reduce,
+        &Generator::reduce,       &Generator::scan,
+        &Generator::loop,         &Generator::iota,
+        &Generator::gather,       &Generator::scatter,
+        &Generator::assign,       &Generator::same,
+        &Generator::fresh,        &Generator::beside_its_reduction,
     };
+    constexpr Method folds[] = {&Generator::beside_its_reduction, &Generator::scan,
+                                &Generator::loop, &Generator::binary};
+    if (options_.folds && random_.chance(70)) return (this->*random_.pick(folds))(x);
     return (this->*random_.pick(steps))(x);
   }
 

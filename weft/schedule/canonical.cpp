@@ -11,21 +11,8 @@
 namespace weft {
 namespace {
 
-/// Ranges along which a scan, or a loop that keeps every step, runs: they are innermost, in the
-/// order in which the loop lists its axes.
-std::vector<NodeRef> run_in_order(NodeRef sink) {
-  std::vector<NodeRef> ranges;
-  for (NodeRef n : Toposort(sink)) {
-    if (n->op != Op::Scan && !(n->op == Op::Loop && n->int_arg(3) != 0)) continue;
-    for (NodeRef s : n->src())
-      if (s->op == Op::Range && !contains(ranges, s)) ranges.push_back(s);
-  }
-  return ranges;
-}
-
-/// Output ranges from outermost to innermost: what hoisted reductions depend on first, the rest in
-/// memory order of the result.
-std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRef sink) {
+/// Output ranges from outermost to innermost: as the plan says, else in memory order of the result.
+std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k) {
   std::vector<NodeRef> memory;
   const int* buffer = plan.buffer_of.find(k.root);
   const bool elementwise = k.root->op != Op::Assign && k.root->op != Op::Scatter;
@@ -43,11 +30,7 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (contains(set, r)) add(r);
-  const std::vector<NodeRef> ordered = run_in_order(sink);
-  for (NodeRef r : memory)
-    if (!contains(ordered, r)) add(r);
-  for (NodeRef r : ordered)
-    if (contains(memory, r)) add(r);
+  for (NodeRef r : memory) add(r);
   return nest;
 }
 
@@ -148,7 +131,7 @@ NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sin
   const Toposort order(sink);
   NodeMap<NodeRef> replace;
   int64_t next = 0;
-  for (NodeRef r : nest_order(plan, kernel, sink)) replace[r] = g.range(r->src(0), next++);
+  for (NodeRef r : nest_order(plan, kernel)) replace[r] = g.range(r->src(0), next++);
   for (NodeRef n : order)
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
   keep_order_of_loops(g, sink, replace);

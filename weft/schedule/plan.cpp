@@ -269,7 +269,7 @@ double Planner::evaluations(const Demand& d) const {
 /// in its kernel.
 bool Planner::can_hoist(const Demand& d, std::vector<NodeRef>& used) const {
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
-  if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Scan) return false;
+  if (k.root->op == Op::Assign || k.root->op == Op::Scatter) return false;
   used = used_ranges(d.place, d.scope);
   if (!subset(used, k.ranges)) return false;
   if (iterations(used) < kMinParallel && iterations(d.scope) > kSmallWork) return false;
@@ -284,6 +284,17 @@ bool Planner::try_hoist(const Demand& d) {
   const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   sets.insert(std::upper_bound(sets.begin(), sets.end(), used, smaller), used);
   return true;
+}
+
+/// A running fold's own ranges, in their order, lie inside of all others.
+void Planner::run_innermost(KernelPlan& k, std::span<const NodeRef> own) {
+  std::vector<NodeRef> around;
+  for (NodeRef r : k.ranges)
+    if (r->op == Op::Range && !contains(own, r)) around.push_back(r);
+  for (NodeRef r : own) {
+    k.hoisted.push_back(around);
+    around.push_back(r);
+  }
 }
 
 // ---- staging

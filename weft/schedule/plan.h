@@ -37,8 +37,9 @@ struct KernelPlan {
   NodeRef root;
   std::vector<NodeRef>
       ranges;  ///< per axis of what it iterates: a Range, or the constant 0 where the extent is 1
-  std::vector<std::vector<NodeRef>>
-      hoisted;  ///< what reduces computed outside inner loops depend on; a chain of subsets
+  /// A chain of subsets of its ranges, each outside of all others: what reductions computed outside
+  /// inner loops depend on, and what lies around a running fold, which has one state for each.
+  std::vector<std::vector<NodeRef>> hoisted;
   std::vector<KernelOutput> outputs;
   std::vector<NodeRef> reads;     ///< materialised nodes it loads
   std::vector<int> after;         ///< kernels that must have run
@@ -110,6 +111,7 @@ class Planner {
   Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
   bool can_hoist(const Demand& d, std::vector<NodeRef>& used) const;
   bool try_hoist(const Demand& d);
+  void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
   void stage(NodeRef n, std::vector<Demand>& wanted, bool alone);
   bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);

@@ -94,6 +94,7 @@ void Planner::push_reduced(NodeRef n, size_t demand) {
       place.index.push_back(closed.back());
     }
   }
+  if (stacked) run_innermost(k, closed);
   std::vector<int> source(n->nsrc, -1);
   const size_t elements = n->op == Op::Loop ? static_cast<size_t>(n->int_arg(1)) : 1;
   const int linear = n->op == Op::Reduce ? static_cast<int>(fold_of(n)) : -1;
