@@ -11,10 +11,7 @@ namespace {
 constexpr int64_t kEnoughItems = 64;
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
-  return std::all_of(info.reduces.begin(), info.reduces.end(), [&](NodeRef n) {
-    const RangeMask open = info.deps(n) | info.closed_by(n);
-    return (open & ranges) == ranges;
-  });
+  return (ranges & ~info.common) == 0;
 }
 
 bool every_store_needs(const KernelInfo& info, RangeMask ranges) {
@@ -53,8 +50,7 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
 void share_out(LoopNest& nest, const KernelInfo& info) {
   const std::vector<LoopNest::Axis> loops = nest.loops();
   auto first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
-    return may_run_at_once(nest, info, a) &&
-           (a == loops[0] || every_reduction_needs(info, nest.parts_of(a)));
+    return may_run_at_once(nest, info, a) && every_reduction_needs(info, nest.parts_of(a));
   });
   if (first == loops.end()) return;
   LoopNest::Axis core = *first;

@@ -8,7 +8,8 @@ namespace weft::optimize {
 /// would be computed more often for it.
 void order_loops(LoopNest& nest, const KernelInfo& info, int innermost);
 
-/// Fuses outermost loops that may run at once into one and binds it to Core.
+/// Fuses outermost loops that may run at once into one and binds it to Core; none where every loop
+/// left would have a reduction computed again for each of its iterations.
 void share_out(LoopNest& nest, const KernelInfo& info);
 
 }  // namespace weft::optimize
