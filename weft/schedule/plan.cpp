@@ -19,7 +19,8 @@ constexpr double kLoad = 0.3;         // reading one element again
 constexpr double kStore = 1.0;        // writing one element
 constexpr double kLaunch = 1500;      // one more kernel
 constexpr double kMinParallel = 8;    // outer iterations a kernel with hoisted reductions must keep
-constexpr double kMergeLimit = 4;     // a sum of sums may visit the inner sum's places this often
+constexpr double kMergeLimit = 4;     // a sum of sums may visit this many places for each of the
+                                      // inner sum's, most of them masked
 constexpr int kMaxKernelSize = 2000;  // values per kernel: compilers and registers take no more
 constexpr double kSmallWork = 4096;   // below this many elements parallelism does not matter
 
@@ -41,6 +42,7 @@ bool is_view(Op op) {
   return is_movement(op) || op == Op::Detach || op == Op::Bind || op == Op::Get;
 }
 bool is_reduction(NodeRef n) { return n->op == Op::Reduce || n->op == Op::Loop; }
+bool is_sum(NodeRef n) { return n->op == Op::Reduce && fold_of(n) == Fold::Add; }
 
 bool always_staged(NodeRef n) {
   switch (n->op) {
@@ -156,17 +158,27 @@ void Planner::measure() {
     }
     work_[n] = std::min(work, 100.0);
     full_[n] = full;
-    if (is_reduction(n)) heavy_[n] = !full_.at(n->src(0)) || merges_with_heavy(n);
+    if (is_reduction(n)) heavy_[n] = merges_with_heavy(n) || !full_.at(n->src(0));
   }
 }
 
-/// A sum over a view of a heavy sum becomes one reduction with it.
-bool Planner::merges_with_heavy(NodeRef n) const {
-  if (n->op != Op::Reduce || fold_of(n) != Fold::Add) return false;
+/// A sum over a view of a heavy sum becomes one reduction with it. Notes how often the outer sum
+/// has each element of the inner one.
+bool Planner::merges_with_heavy(NodeRef n) {
+  if (!is_sum(n)) return false;
   NodeRef inner = n->src(0);
-  while (is_movement(inner->op) && inner->op != Op::Gather) inner = inner->src(0);
-  const bool* heavy = heavy_.find(inner);
-  return heavy && *heavy && inner->op == Op::Reduce && fold_of(inner) == Fold::Add;
+  double visits = 1;
+  while (is_movement(inner->op) && inner->op != Op::Gather) {
+    NodeRef x = inner->src(0);
+    if (repeats(inner))
+      visits *= largest_numel(inner->shape->span()) /
+                std::max(1.0, largest_numel(x->shape->span()));
+    inner = x;
+  }
+  if (!is_sum(inner)) return false;
+  const double* known = visits_.find(inner);
+  visits_[inner] = std::max(visits, known ? *known : 1.0);
+  return heavy_.at(inner);
 }
 
 // ---- one node
@@ -228,8 +240,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
   const double numel = largest_numel(n->shape->span());
   const double evaluated = iterations(d.scope);
   const bool light = !heavy_.at(reduce);
-  const bool is_sum = n->op == Op::Reduce && fold_of(n) == Fold::Add;
-  if (is_sum && d.linear_in == static_cast<int>(Fold::Add) && evaluated <= kMergeLimit * numel)
+  if (is_sum(n) && d.linear_in == static_cast<int>(Fold::Add) && merging_pays(n, evaluated))
     return {false, "a sum of sums is one sum"};
   if (evaluated <= numel && !in_reduce(d)) return {false, "its only consumer finishes it"};
   const double body = largest_numel(reduce->src(0)->shape->span());
@@ -239,6 +250,15 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
     return {false, "a short reduction inside another"};
   if (light && try_hoist(d)) return {false, "computed once outside the inner loops"};
   return {true, "a reduction"};
+}
+
+/// Whether the inner of two sums is better computed at every place the outer one visits.
+bool Planner::merging_pays(NodeRef inner, double evaluated) const {
+  const double numel = largest_numel(inner->shape->span());
+  if (evaluated > kMergeLimit * numel) return false;
+  const double* visits = visits_.find(inner);
+  const double again = visits ? (*visits - 1) * largest_numel(inner->src(0)->shape->span()) : 0;
+  return again * (work_.at(inner->src(0)) + kOp) <= kLaunch + numel * kStore + evaluated * kLoad;
 }
 
 bool Planner::in_reduce(const Demand& d) const {

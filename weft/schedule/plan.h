@@ -104,7 +104,8 @@ class Planner {
     bool alone = false;  ///< staged in a kernel of its own, never computed along with a consumer
   };
   void measure();
-  bool merges_with_heavy(NodeRef n) const;
+  bool merges_with_heavy(NodeRef n);
+  bool merging_pays(NodeRef inner, double evaluated) const;
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Demand>& wanted);
   Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
@@ -133,6 +134,7 @@ class Planner {
   NodeMap<double> work_;     ///< estimated cost per element when computed from materialised values
   NodeMap<bool> full_;       ///< some operand is read once per element: no reuse to exploit
   NodeMap<bool> heavy_;      ///< reductions with reuse (products), and sums that merge with one
+  NodeMap<double> visits_;   ///< of sums of which views are summed: how often, at most
   NodeMap<int> loop_kernel_;
   int placeholders_ = 0;
 };
