@@ -28,6 +28,15 @@ RandomGraphOptions huge() {
   return graphs;
 }
 
+/// Long elementwise programs, with functions of constants among them.
+RandomGraphOptions chains() {
+  RandomGraphOptions graphs;
+  graphs.elementwise = true;
+  graphs.steps = 24;
+  graphs.largest = 100;
+  return graphs;
+}
+
 Options options_for(std::string_view device, int64_t threads) {
   Options options = Options::from_environment();
   options.dev = device;
@@ -169,6 +178,7 @@ TEST(RandomThreads, DeterministicGraphsHaveTheSameBitsEverywhere) {
   Machines both = Machines::deterministic({"CPU:INTERP", "CPU:X86"});
   both.expect_same_bits(0, 150, large());
   both.expect_same_bits(0, 15, huge());
+  both.expect_same_bits(0, 400, chains(), 10);
   Machines compiled = Machines::deterministic({"CPU:X86", "CPU:C"});
   compiled.expect_same_sums();
   compiled.expect_same_bits(0, 20, large(), 20);
@@ -186,6 +196,7 @@ TEST(RandomThreads, SlowHundredThousandGraphs) {
   compiled.expect_same_bits(1000, 500, huge(), 50);
   Machines deterministic = Machines::deterministic({"CPU:INTERP", "CPU:X86"});
   deterministic.expect_same_bits(1000, 10000, large());
+  deterministic.expect_same_bits(1000, 100'000, chains(), 10);
 }
 
 }  // namespace

@@ -242,6 +242,17 @@ class Generator {
     if (ints.size() == 1) return nullptr;
     return build(Op::Reduce, x->dtype, {x}, ints);
   }
+  /// A product with what lies the other way round, folded over several axes: which of them is the
+  /// outer loop must not depend on which operand comes first.
+  NodeRef contraction(NodeRef x) {
+    if (x->rank() < 2) return nullptr;
+    Dims dims = dims_of(x);
+    std::vector<int64_t> axes;
+    for (int64_t a = x->rank(); a-- > 0;) axes.push_back(a);
+    NodeRef w = build(Op::Permute, x->dtype, {param(x->dtype, {dims.rbegin(), dims.rend()})}, axes);
+    NodeRef product = w ? build(Op::Mul, x->dtype, {x, w}) : nullptr;
+    return product ? reduce(product) : nullptr;
+  }
   NodeRef scan(NodeRef x) {
     if (x->rank() == 0) return nullptr;
     const int64_t kind = random_fold(x->dtype);
@@ -342,6 +353,7 @@ class Generator {
         &Generator::unwindow, &Generator::reduce,  &Generator::reduce,       &Generator::scan,
         &Generator::loop,     &Generator::iota,    &Generator::gather,       &Generator::scatter,
         &Generator::assign,   &Generator::same,    &Generator::fresh,
+        &Generator::contraction,
     };
     return (this->*random_.pick(steps))(x);
   }
