@@ -246,7 +246,8 @@ class Generator {
   /// outer loop must not depend on which operand comes first.
   NodeRef contraction(NodeRef x) {
     if (x->rank() < 2) return nullptr;
-    Dims dims = dims_of(x);
+    if (NodeRef padded = random_.chance(70) ? pad(x) : nullptr) x = padded;
+    const Dims dims = dims_of(x);
     std::vector<int64_t> axes;
     for (int64_t a = x->rank(); a-- > 0;) axes.push_back(a);
     NodeRef w = build(Op::Permute, x->dtype, {param(x->dtype, {dims.rbegin(), dims.rend()})}, axes);

@@ -141,4 +141,9 @@ std::optional<Value> fold_constants(Op op, DType dtype, std::span<const Value> v
   return r ? std::optional(Value::of(dtype, *r)) : std::nullopt;
 }
 
+NodeRef folded_once(Graph& g, Fold fold, NodeRef value) {
+  if (fold != Fold::Add || !is_float(value->dtype)) return value;
+  return g.add(value, g.constant(Value::of(value->dtype, 0.0)));
+}
+
 }  // namespace weft
