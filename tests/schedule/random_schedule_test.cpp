@@ -197,6 +197,28 @@ RandomGraphOptions folds_beside_reductions() {
   return graphs;
 }
 
+/// Long chains of elementwise and movement ops over all dtypes, constants, NaN, infinities, both
+/// zeros, subnormals and limits: each operation is rounded once, on every machine.
+void expect_chains(uint64_t count, const char* device, const std::string& isa_level = "") {
+  RandomGraphOptions graphs = pinned();
+  graphs.elementwise = true;
+  graphs.steps = 24;
+  graphs.largest = 60;
+  testing::RunOptions options;
+  options.device = device;
+  expect_equal(count, graphs, options, isa_level);
+}
+
+TEST(RandomSchedule, ChainsGiveTheOraclesBits) {
+  expect_chains(600, "INTERP");
+  expect_chains(25, "C");
+  for (const std::string& level : testing::isa_levels()) expect_chains(600, "X86", level);
+}
+TEST(RandomSchedule, SlowChains) {
+  expect_chains(100'000, "INTERP");
+  for (const std::string& level : testing::isa_levels()) expect_chains(100'000, "X86", level);
+}
+
 RandomGraphOptions symbolic(RandomGraphOptions graphs) {
   graphs.variables = 2;
   return graphs;

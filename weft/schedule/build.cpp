@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/fold.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
@@ -91,7 +92,7 @@ class Builder {
       case Op::Reduce: return reduce(n, d);
       case Op::Scan:
         return d.reduced.empty()
-                   ? source(n, d, 0)
+                   ? folded_once(g_, fold_of(n), source(n, d, 0))
                    : g_.make(Op::Scan, n->dtype, {source(n, d, 0), d.reduced[0]}, {n->int_arg(0)});
       case Op::Loop: return d.reduced.empty() ? nullptr : loop(n, d);
       case Op::Repeat:
@@ -117,7 +118,7 @@ class Builder {
 
   NodeRef reduce(NodeRef n, const Demand& d) {
     NodeRef value = source(n, d, 0);
-    if (d.reduced.empty()) return value;
+    if (d.reduced.empty()) return folded_once(g_, fold_of(n), value);
     std::vector<NodeRef> src{value};
     src.insert(src.end(), d.reduced.begin(), d.reduced.end());
     const int64_t fold[] = {n->int_arg(0)};

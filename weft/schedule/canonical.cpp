@@ -101,10 +101,12 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
   return replace.size() == 0 ? sink : substitute(g, sink, replace);
 }
 
-/// The bodies of a loop see its elements in the order of its ranges, which is that of their ids.
+/// Folds see their elements in the order of their ranges, which is that of the ids: row-major,
+/// whatever way the graph is walked. Otherwise the bits of a sum would depend on hashes, and those on
+/// which device its operands are.
 void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
   for (NodeRef n : Toposort(sink)) {
-    if (n->op != Op::Loop || !closes_ranges(n)) continue;
+    if (!closes_ranges(n)) continue;
     const std::vector<NodeRef> ranges = closed_by(n);
     std::vector<int64_t> ids;
     for (NodeRef r : ranges) ids.push_back(range_id(renamed.at(r)));
