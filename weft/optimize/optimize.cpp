@@ -27,6 +27,7 @@ class Optimiser {
     if (!options_.enabled || info.frozen || info.ranges.empty()) return std::move(out_);
     split_digits(info);
     merge_ranges(info);
+    order_reductions(info);
     const CostModel model(info, target_);
     const Tiling tiling = choose_tiling(info, model, target_);
     if (options_.report) options_.report->cost = model.cost(tiling);
@@ -65,6 +66,14 @@ class Optimiser {
       keep_notes(nest);
       info = KernelInfo(out_.sink);
     }
+  }
+
+  void order_reductions(KernelInfo& info) {
+    LoopNest nest(*out_.graph, info, recording());
+    if (!order_sums(nest, info)) return;
+    out_.sink = nest.apply();
+    keep_notes(nest);
+    info = KernelInfo(out_.sink);
   }
 
   /// Peels until every cut of a reduction is exact. Ranges keep their positions: rests come last.
