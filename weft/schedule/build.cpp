@@ -50,6 +50,13 @@ class Builder {
       i.push_back(index[axis]);
       dims.push_back(n->dim(axis));
     }
+    if (b.block > 0) {
+      NodeRef lane = i.back(), block = g_.index(b.block);
+      i.insert(i.begin(), g_.idiv(lane, block));
+      dims.insert(dims.begin(), g_.idiv(dims.back(), block));
+      i.back() = g_.mod(lane, block);
+      dims.back() = block;
+    }
     return flatten_index(g_, i, dims);
   }
 

@@ -23,6 +23,7 @@ constexpr double kMergeLimit = 4;     // a sum of sums may visit this many place
                                       // inner sum's, most of them masked
 constexpr int kMaxKernelSize = 2000;  // values per kernel: compilers and registers take no more
 constexpr double kSmallWork = 4096;   // below this many elements parallelism does not matter
+constexpr double kPadReuse = 8;       // a padded element read this often is worth having in memory
 
 double op_cost(Op op) {
   switch (op) {
@@ -208,10 +209,21 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
   if (always_staged(n)) return {true, "a boundary by its meaning"};
   if (is_tuple(n->op)) return {false, "each of its results decides"};
   if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
+  if (n->op == Op::Pad && worth_padding(n, wanted)) return {true, "padded once, not at every read"};
   if (is_view(n->op)) return {false, "a view"};
   if (n->dtype == DType::Index) return {false, "an index expression"};
   if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
   return decide_elementwise(n, wanted);
+}
+
+/// Windows that reach over the border: a mask in the inner loop of a product costs more than a copy
+/// that needs none.
+bool Planner::worth_padding(NodeRef n, const std::vector<Demand>& wanted) const {
+  if (!is_static(n) || !options.fuse) return false;
+  double total = 0;
+  for (const Demand& d : wanted)
+    if (in_reduce(d)) total += evaluations(d);
+  return total >= kPadReuse * largest_numel(n->shape->span());
 }
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const {

@@ -56,6 +56,9 @@ struct BufferPlan {
   bool row_major =
       false;  ///< inputs, outputs and buffers written in parts keep the standard layout
   std::vector<size_t> order;  ///< axes from outermost to innermost; empty = row-major
+  /// Of the innermost axis, this many elements lie together and the rest of it is outermost: what
+  /// one vector after the other reads is then one run. 0: the whole axis.
+  int64_t block = 0;
 };
 
 class Planner {
@@ -108,6 +111,7 @@ class Planner {
   bool merging_pays(NodeRef inner, double evaluated) const;
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Demand>& wanted);
+  bool worth_padding(NodeRef n, const std::vector<Demand>& wanted) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
   Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
   bool can_hoist(const Demand& d, std::vector<NodeRef>& used) const;
@@ -155,6 +159,9 @@ inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().sta
 
 /// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
 void choose_layouts(Planner& plan);
+
+/// Of the widest vectors' lanes, the share that a loop of this size fills.
+double filled_lanes(NodeRef size);
 
 /// Copies operands of products whose elements lie along no axis that vectors could run along.
 void relay_operands(Planner& plan);
