@@ -167,6 +167,7 @@ const char* linear_node_problem(NodeRef n) {
     return "an index must have a width by now";
   if (n->op == Op::Store && static_cast<Fold>(n->int_arg(0)) != Fold::Set)
     return "a store that combines must be a load, an operation and a store by now";
+  if (n->op == Op::Store && n->nsrc > kStoreRanges) return "a store names ranges";
   if (is_float8(n->dtype)) return "an 8-bit float must be its bits by now";
   return computes_narrow_float(n) ? "arithmetic on f16 or bf16" : nullptr;
 }

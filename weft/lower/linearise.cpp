@@ -291,6 +291,8 @@ class Lineariser {
     const auto combine = static_cast<Fold>(n->int_arg(0));
     int at = top_;
     for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
+    // What ranges there are is settled: it is where the store is.
+    if (src.size() > kStoreRanges) src.resize(is_int_const(src[3], 1) ? 3 : kStoreRanges);
     if (combine != Fold::Set) src[2] = combined(combine, src, at);
     const int64_t ints[] = {static_cast<int64_t>(Fold::Set), n->int_arg(1)};
     NodeRef store = graph_->intern({Op::Store, n->dtype, src, ints, {}, n->lanes});

@@ -245,9 +245,12 @@ class Vectoriser {
     return vec(g_, elements);
   }
 
+  /// The vector range itself is one whose values differ in the index.
   NodeRef store(NodeRef n, NodeRef index, NodeRef value, NodeRef valid) {
     SmallVector<NodeRef, 4> src{made(n->src(0)), index, value};
     if (valid) src.push_back(valid);
+    for (size_t i = kStoreRanges; i < n->nsrc; ++i)
+      if (!vector_range(n->src(i))) src.push_back(made(n->src(i)));
     return g_.intern({Op::Store, n->dtype, src, n->ints(), {}, value->lanes});
   }
 

@@ -200,7 +200,7 @@ NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
       else
         src.push_back(guard);
     }
-    if (src.size() > valid && is_int_const(src[valid], 1)) src.resize(valid);
+    if (src.size() == valid + 1 && is_int_const(src[valid], 1)) src.resize(valid);
     return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   }
   return g_.with_sources(n, src);

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/fold.h"
+#include "weft/graph/program.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
@@ -193,9 +194,10 @@ class Builder {
   }
 
   NodeRef make_store(NodeRef n, std::span<const NodeRef> index, NodeRef value, NodeRef valid,
-                     Fold combine, bool unique) {
+                     Fold combine, bool unique, std::span<const NodeRef> ranges = {}) {
     std::vector<NodeRef> src{plan_.param_of(n), flat(n, index), value};
-    if (!is_int_const(valid, 1)) src.push_back(valid);
+    if (!is_int_const(valid, 1) || !ranges.empty()) src.push_back(valid);
+    src.insert(src.end(), ranges.begin(), ranges.end());
     const int64_t ints[] = {static_cast<int64_t>(combine), unique};
     return g_.make({Op::Store, DType::Void, src, ints});
   }
@@ -210,11 +212,15 @@ class Builder {
   NodeRef store_scatter(NodeRef n, const Demand& d) {
     const auto axis = static_cast<size_t>(n->int_arg(0));
     Place at = d.place;
+    const auto combine = static_cast<Fold>(n->int_arg(1));
+    std::vector<NodeRef> ranges;
+    if (counts_repeats(combine))
+      std::copy_if(at.index.begin(), at.index.end(), std::back_inserter(ranges),
+                   [](NodeRef i) { return i->op == Op::Range; });
     const Lookup to = lookup(source(n, d, 1), n->dim(axis));
     at.index[axis] = to.index;
     at.valid = g_.logical_and(at.valid, to.found);
-    return make_store(n, at.index, d.result, at.valid, static_cast<Fold>(n->int_arg(1)),
-                      n->int_arg(2) != 0);
+    return make_store(n, at.index, d.result, at.valid, combine, n->int_arg(2) != 0, ranges);
   }
 
   Planner& plan_;

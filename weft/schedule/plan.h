@@ -175,8 +175,11 @@ std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> sc
 /// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
 double iterations(std::span<const NodeRef> ranges);
 
-/// `reduce`, or the same reduction in two steps where one would leave most of the machine idle.
+/// `reduce`, or the same reduction in two steps where one would leave most of the machine idle, or
+/// lose digits.
 NodeRef split_large_reduction(Graph& g, NodeRef reduce);
+/// `scan`, or the same running sum block by block where one would lose digits.
+NodeRef split_long_scan(Graph& g, NodeRef scan);
 
 /// Number of elements, with symbolic extents at their largest.
 double largest_numel(std::span<const NodeRef> dims);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/small_vector.h"
 #include "weft/graph/tuple.h"
 #include "weft/schedule/plan.h"
 
@@ -138,11 +139,24 @@ class Preparer {
     }
     if (n->op == Op::Bind) return src[0];
     NodeRef copy = g_.with_sources(n, src);
-    if (copy->op != Op::Reduce) return copy;
-    NodeRef split = split_large_reduction(g_, copy);
-    if (split != copy)
-      for (NodeRef part : {split->src(0), split->src(0)->src(0)}) origins_[part] = n->hash;
+    if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
+    NodeRef split =
+        copy->op == Op::Scan ? split_long_scan(g_, copy) : split_large_reduction(g_, copy);
+    note_parts(split, copy->src(0), n->hash);
     return split;
+  }
+
+  /// What was made of `x` belongs to the node it was made for.
+  void note_parts(NodeRef made, NodeRef x, uint64_t origin) {
+    SmallVector<NodeRef, 16> stack{made};
+    while (!stack.empty()) {
+      NodeRef n = stack.back();
+      stack.pop_back();
+      if (n == x || origins_.contains(n)) continue;
+      if (computes(n)) origins_[n] = origin;
+      for (NodeRef s : n->src())
+        if (!is_index(s->dtype)) stack.push_back(s);
+    }
   }
 
   Graph& g_;

@@ -110,10 +110,13 @@ NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis) {
   return make(g, Op::Scan, x, {}, ints);
 }
 
-NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype) {
+NodeRef positions(Graph& g, std::span<const NodeRef> dims, int64_t axis) {
   const int64_t ints[] = {axis};
-  const bool wide = dims[static_cast<size_t>(axis)]->vmax > INT32_MAX;
-  return g.cast(g.make({Op::Iota, wide ? DType::I64 : DType::I32, dims, ints}), dtype);
+  return g.make({Op::Iota, position_dtype(dims[static_cast<size_t>(axis)]->vmax), dims, ints});
+}
+
+NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype) {
+  return g.cast(positions(g, dims, axis), dtype);
 }
 
 NodeRef without_broadcast(NodeRef x) {

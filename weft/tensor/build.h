@@ -33,6 +33,10 @@ NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes);
 NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis);
 /// Each element is its position along axis, as `dtype`.
 NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype);
+/// What counts up to `most`, and positions among so many elements, are held in.
+constexpr DType position_dtype(int64_t most) { return most > INT32_MAX ? DType::I64 : DType::I32; }
+/// Each element is its position along axis, in the position_dtype of that axis.
+NodeRef positions(Graph& g, std::span<const NodeRef> dims, int64_t axis);
 /// The rank-0 node that x repeats, or x itself.
 NodeRef without_broadcast(NodeRef x);
 NodeRef scalar(Graph& g, DType dtype, double value);

@@ -169,10 +169,10 @@ void scatter_set(Backward& b, int64_t axis) {
   const Tensor back = gathered(b, b.grad, axis);
   if (b.n->int_arg(2) != 0) return b.give(2, back);
   // Where several elements met, only the last was kept: find it by scattering positions.
-  NodeRef at = build::iota(b.g, nothing.node()->shape->span(), axis, DType::I32);
+  NodeRef at = build::positions(b.g, nothing.node()->shape->span(), axis);
   const Tensor position = b.tensor(at);
   const Tensor none = b.tensor(
-      build::broadcast_to(b.g, b.g.constant(Value::of(DType::I32, -1)), b.n->shape->span()));
+      build::broadcast_to(b.g, b.g.constant(Value::of(at->dtype, -1)), b.n->shape->span()));
   const Tensor winner = scattered(b, none, position, Fold::Set);
   b.give(2, (gathered(b, winner, axis) == position).where(back, 0));
 }

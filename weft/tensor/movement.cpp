@@ -284,8 +284,8 @@ namespace {
 Tensor before_limit(const Tensor& like, size_t axis, const Dim& limit) {
   const OpScope scope(like, CallSite::here());
   const Extents dims = nodes_of(like.dims());
-  NodeRef position = build::iota(scope.g, dims, static_cast<int64_t>(axis), DType::I32);
-  return scope.result(scope.g.lt(position, scope.g.cast(limit.node(), DType::I32)));
+  NodeRef position = build::positions(scope.g, dims, static_cast<int64_t>(axis));
+  return scope.result(scope.g.lt(position, scope.g.cast(limit.node(), position->dtype)));
 }
 
 }  // namespace
