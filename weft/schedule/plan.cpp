@@ -80,8 +80,8 @@ double iterations(std::span<const NodeRef> ranges) {
   return p;
 }
 
-std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope) {
-  std::vector<NodeRef> roots(place.index.begin(), place.index.end());
+std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope) {
+  std::vector<NodeRef> roots(index.begin(), index.end());
   std::vector<NodeRef> used;
   for (NodeRef n : roots)
     if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
@@ -248,7 +248,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
       (iterations(kernels[static_cast<size_t>(d.kernel)].ranges) >= kMinParallel ||
        body <= kSmallWork))
     return {false, "a short reduction inside another"};
-  if (light && try_hoist(d)) return {false, "computed once outside the inner loops"};
+  if (light && try_hoist(reduce, d)) return {false, "computed once outside the inner loops"};
   return {true, "a reduction"};
 }
 
@@ -276,7 +276,7 @@ double Planner::evaluations(const Demand& d) const {
       if (!contains(nest, r) && contains(d.scope, r)) nest.push_back(r);
   for (NodeRef r : d.scope)
     if (!contains(nest, r)) nest.push_back(r);
-  const std::vector<NodeRef> used = used_ranges(d.place, d.scope);
+  const std::vector<NodeRef> used = used_ranges(d.place.index, d.scope);
   double total = 1, at_last_used = 1;
   for (NodeRef r : nest) {
     total *= extent(r);
@@ -285,21 +285,40 @@ double Planner::evaluations(const Demand& d) const {
   return at_last_used;
 }
 
+/// The loops around a reduction that is wanted like this, and the mask of what is inside of it.
+/// Where its index stays inside the array anyway, a mask that varies in more loops than the index
+/// is for who wanted it: inside, it would have the reduction computed again in each of them.
+Planner::Surroundings Planner::surroundings(NodeRef reduce, const Demand& d) const {
+  Surroundings around{used_ranges(d.place.index, d.scope), d.place.valid};
+  if (is_int_const(around.valid, 1)) return around;
+  const std::vector<NodeRef> masking = used_ranges({&around.valid, 1}, d.scope);
+  if (subset(masking, around.ranges)) return around;
+  bool inside = true;
+  for (size_t a = 0; a < d.place.index.size(); ++a) {
+    NodeRef i = d.place.index[a];
+    inside = inside && i->vmin >= 0 && i->vmax < reduce->dim(a)->vmin;
+  }
+  if (inside) return {std::move(around.ranges), nullptr};
+  for (NodeRef r : masking)
+    if (!contains(around.ranges, r)) around.ranges.push_back(r);
+  return around;
+}
+
 /// A reduction may be computed outside the loops it does not depend on when those can be innermost
 /// in its kernel.
-bool Planner::can_hoist(const Demand& d, std::vector<NodeRef>& used) const {
+bool Planner::can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const {
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Scan) return false;
-  used = used_ranges(d.place, d.scope);
+  used = surroundings(reduce, d).ranges;
   if (!subset(used, k.ranges)) return false;
   if (iterations(used) < kMinParallel && iterations(d.scope) > kSmallWork) return false;
   return std::all_of(k.hoisted.begin(), k.hoisted.end(),
                      [&used](const auto& set) { return subset(set, used) || subset(used, set); });
 }
 
-bool Planner::try_hoist(const Demand& d) {
+bool Planner::try_hoist(NodeRef reduce, const Demand& d) {
   std::vector<NodeRef> used;
-  if (!can_hoist(d, used)) return false;
+  if (!can_hoist(reduce, d, used)) return false;
   auto& sets = kernels[static_cast<size_t>(d.kernel)].hoisted;
   const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   sets.insert(std::upper_bound(sets.begin(), sets.end(), used, smaller), used);
@@ -364,7 +383,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   if (is_reduction(reduce)) {
     const bool light = !heavy_.at(reduce);
     const bool once = iterations(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
-    if (!once && !(light && can_hoist(d, used))) return false;
+    if (!once && !(light && can_hoist(reduce, d, used))) return false;
   } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {
     return false;
   }
@@ -406,7 +425,7 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
     if (can_host(n, wanted, i)) host = i;
   if (host < wanted.size()) {
     if (is_reduction(n) && iterations(wanted[host].scope) > largest_numel(n->shape->span()))
-      try_hoist(wanted[host]);
+      try_hoist(n, wanted[host]);
     producer_of[n] = wanted[host].kernel;
   } else {
     NodeRef iterated = n->op == Op::Assign ? n->src(1) : n->op == Op::Scatter ? n->src(2) : n;

@@ -109,8 +109,13 @@ class Planner {
   Verdict decide(NodeRef n, std::vector<Demand>& wanted);
   Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
   Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
-  bool can_hoist(const Demand& d, std::vector<NodeRef>& used) const;
-  bool try_hoist(const Demand& d);
+  struct Surroundings {
+    std::vector<NodeRef> ranges;
+    NodeRef valid;  ///< null: everything is
+  };
+  Surroundings surroundings(NodeRef reduce, const Demand& d) const;
+  bool can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const;
+  bool try_hoist(NodeRef reduce, const Demand& d);
   void stage(NodeRef n, std::vector<Demand>& wanted, bool alone);
   bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
@@ -160,8 +165,8 @@ void relay_operands(Planner& plan);
 /// Builds every kernel from the plan and puts them in a safe order.
 Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
 
-/// The ranges `place` depends on, among `scope`.
-std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope);
+/// The ranges that `index`, or a mask, depends on, among `scope`.
+std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope);
 
 /// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
 double iterations(std::span<const NodeRef> ranges);
