@@ -23,8 +23,23 @@ std::vector<NodeRef> run_in_order(NodeRef sink) {
   return ranges;
 }
 
-/// Output ranges from outermost to innermost: what hoisted reductions depend on first, the rest in
-/// memory order of the result.
+/// For each reduction that depends on some of these ranges only, on which; the fewest first.
+std::vector<std::vector<NodeRef>> around_reductions(NodeRef sink, std::span<const NodeRef> all) {
+  std::vector<std::vector<NodeRef>> sets;
+  if (all.size() < 2) return sets;
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op != Op::Reduce) continue;
+    std::vector<NodeRef> around;
+    for (NodeRef x : Toposort(n))
+      if (x->op == Op::Range && contains(all, x)) around.push_back(x);
+    if (around.size() < all.size()) sets.push_back(std::move(around));
+  }
+  std::ranges::stable_sort(sets, {}, &std::vector<NodeRef>::size);
+  return sets;
+}
+
+/// Output ranges from outermost to innermost: what hoisted reductions depend on first, then what
+/// others do, the rest in memory order of the result.
 std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRef sink) {
   std::vector<NodeRef> memory;
   const int* buffer = plan.buffer_of.find(k.root);
@@ -44,6 +59,9 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
     for (NodeRef r : memory)
       if (contains(set, r)) add(r);
   const std::vector<NodeRef> ordered = run_in_order(sink);
+  for (const auto& set : around_reductions(sink, memory))
+    for (NodeRef r : memory)
+      if (contains(set, r) && !contains(ordered, r)) add(r);
   for (NodeRef r : memory)
     if (!contains(ordered, r)) add(r);
   for (NodeRef r : ordered)
