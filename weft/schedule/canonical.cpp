@@ -80,6 +80,24 @@ std::vector<NodeRef> closed_by(NodeRef n) {
   return ranges;
 }
 
+/// Ranges that reductions close, those of inner reductions first: the order of operands, which
+/// depends on what params are called, does not tell equal kernels apart.
+std::vector<NodeRef> closed_ranges(std::span<const NodeRef> order) {
+  NodeMap<int> level(order.size());
+  std::vector<std::pair<int, NodeRef>> found;
+  for (NodeRef n : order) {
+    int inside = 0;
+    for (NodeRef s : n->src()) inside = std::max(inside, level.at(s));
+    level[n] = inside + closes_ranges(n);
+    if (!closes_ranges(n)) continue;
+    for (NodeRef r : closed_by(n)) found.emplace_back(inside, r);
+  }
+  std::ranges::stable_sort(found, {}, &std::pair<int, NodeRef>::first);
+  std::vector<NodeRef> ranges;
+  for (const auto& [inside, r] : found) ranges.push_back(r);
+  return ranges;
+}
+
 struct Nesting {
   int level;                   // how many reductions, one inside the other's value, lie below
   std::vector<NodeRef> outer;  // ranges it depends on from outside, by id
@@ -167,8 +185,11 @@ NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sin
   NodeMap<NodeRef> replace;
   int64_t next = 0;
   for (NodeRef r : nest_order(plan, kernel, sink)) replace[r] = g.range(r->src(0), next++);
-  for (NodeRef n : order)
+  auto number = [&](NodeRef n) {
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
+  };
+  for (NodeRef r : closed_ranges(order.nodes())) number(r);
+  for (NodeRef n : order) number(n);
   keep_order_of_loops(g, sink, replace);
   number_slots(g, order.nodes(), replace, slots);
   return substitute(g, sink, replace);

@@ -4,6 +4,7 @@
 #include "weft/schedule/plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/graph/tuple.h"
@@ -131,13 +132,46 @@ void Planner::run() {
   for (size_t i = order.size(); i-- > 0;) visit(order[i]);
 }
 
-/// Bottom-up estimates that decisions use; what is below a reduction or a forced node counts as one
-/// load.
+bool Planner::surely_staged(NodeRef n) const {
+  return n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n);
+}
+
+/// In how many places a value is wanted, at least: a reduction is one, and so is what is stored.
+/// Places are bits, given out in turn; beyond 64 they are many anyway.
+NodeMap<Planner::Uses> Planner::count_uses() const {
+  NodeMap<Uses> uses(order.size());
+  int next = 0;
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeRef n = order[i];
+    if (n->dtype == DType::Index) continue;
+    const uint64_t place =
+        surely_staged(n) || !uses.contains(n) ? uint64_t{1} << (next++ % 64) : uses.at(n).places;
+    for (size_t k = 0; k < n->nsrc; ++k) {
+      Uses& of = uses[n->src(k)];
+      of.places |= place;
+      of.users += k == 0 || n->src(k) != n->src(k - 1);
+    }
+  }
+  return uses;
+}
+
+/// Whether a value of which each element costs `work` is likely to go to memory: who reads it then
+/// pays for a load.
+bool Planner::is_worth_storing(NodeRef n, double work, const Uses& uses) {
+  if (uses.users < 2) return false;
+  const double times = std::popcount(uses.places), numel = largest_numel(n->shape->span());
+  return times * work > work + kStore + times * kLoad + kLaunch / std::max(1.0, numel);
+}
+
+/// Bottom-up estimates that decisions use; what is below a reduction, a forced node, or one that is
+/// worth storing counts as one load.
 void Planner::measure() {
+  const NodeMap<Uses> uses = count_uses();
+  NodeMap<double> seen(order.size());  // the work of a value as others see it
   for (NodeRef n : order) {
     double work = 0;
     bool full = false;
-    if (n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n)) {
+    if (surely_staged(n)) {
       work = kLoad;
       full = true;
     } else if (is_view(n->op) && n->nsrc > 0) {
@@ -146,17 +180,19 @@ void Planner::measure() {
                                ? std::min(1.0, largest_numel(x->shape->span()) /
                                                    std::max(1.0, largest_numel(n->shape->span())))
                                : 1;
-      work = work_.at(x) * ratio + (n->op == Op::Gather ? work_.at(n->src(1)) + kOp : 0);
+      work = seen.at(x) * ratio + (n->op == Op::Gather ? seen.at(n->src(1)) + kOp : 0);
       full = full_.at(x) && !repeats(n);
     } else if (is_alu(n->op)) {
       work = op_cost(n->op);
       for (NodeRef x : n->src()) {
         const bool small = x->rank() < n->rank();
-        work += small ? 0 : work_.at(x);
+        work += small ? 0 : seen.at(x);
         full = full || (!small && full_.at(x));
       }
     }
     work_[n] = std::min(work, 100.0);
+    const Uses* of = uses.find(n);
+    seen[n] = of && is_worth_storing(n, work_.at(n), *of) ? kLoad : work_.at(n);
     full_[n] = full;
     if (is_reduction(n)) heavy_[n] = merges_with_heavy(n) || !full_.at(n->src(0));
   }

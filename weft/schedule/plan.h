@@ -102,6 +102,13 @@ class Planner {
     const char* reason;
     bool alone = false;  ///< staged in a kernel of its own, never computed along with a consumer
   };
+  struct Uses {
+    uint64_t places = 0;
+    int users = 0;
+  };
+  bool surely_staged(NodeRef n) const;
+  NodeMap<Uses> count_uses() const;
+  static bool is_worth_storing(NodeRef n, double work, const Uses& uses);
   void measure();
   bool merges_with_heavy(NodeRef n);
   bool merging_pays(NodeRef inner, double evaluated) const;
