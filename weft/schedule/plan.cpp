@@ -4,6 +4,7 @@
 #include "weft/schedule/plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/graph/tuple.h"
@@ -81,8 +82,8 @@ double iterations(std::span<const NodeRef> ranges) {
   return p;
 }
 
-std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope) {
-  std::vector<NodeRef> roots(place.index.begin(), place.index.end());
+std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope) {
+  std::vector<NodeRef> roots(index.begin(), index.end());
   std::vector<NodeRef> used;
   for (NodeRef n : roots)
     if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
@@ -132,13 +133,46 @@ void Planner::run() {
   for (size_t i = order.size(); i-- > 0;) visit(order[i]);
 }
 
-/// Bottom-up estimates that decisions use; what is below a reduction or a forced node counts as one
-/// load.
+bool Planner::surely_staged(NodeRef n) const {
+  return n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n);
+}
+
+/// In how many places a value is wanted, at least: a reduction is one, and so is what is stored.
+/// Places are bits, given out in turn; beyond 64 they are many anyway.
+NodeMap<Planner::Uses> Planner::count_uses() const {
+  NodeMap<Uses> uses(order.size());
+  int next = 0;
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeRef n = order[i];
+    if (n->dtype == DType::Index) continue;
+    const uint64_t place =
+        surely_staged(n) || !uses.contains(n) ? uint64_t{1} << (next++ % 64) : uses.at(n).places;
+    for (size_t k = 0; k < n->nsrc; ++k) {
+      Uses& of = uses[n->src(k)];
+      of.places |= place;
+      of.users += k == 0 || n->src(k) != n->src(k - 1);
+    }
+  }
+  return uses;
+}
+
+/// Whether a value of which each element costs `work` is likely to go to memory: who reads it then
+/// pays for a load.
+bool Planner::is_worth_storing(NodeRef n, double work, const Uses& uses) {
+  if (uses.users < 2) return false;
+  const double times = std::popcount(uses.places), numel = largest_numel(n->shape->span());
+  return times * work > work + kStore + times * kLoad + kLaunch / std::max(1.0, numel);
+}
+
+/// Bottom-up estimates that decisions use; what is below a reduction, a forced node, or one that is
+/// worth storing counts as one load.
 void Planner::measure() {
+  const NodeMap<Uses> uses = count_uses();
+  NodeMap<double> seen(order.size());  // the work of a value as others see it
   for (NodeRef n : order) {
     double work = 0;
     bool full = false;
-    if (n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n)) {
+    if (surely_staged(n)) {
       work = kLoad;
       full = true;
     } else if (is_view(n->op) && n->nsrc > 0) {
@@ -147,17 +181,19 @@ void Planner::measure() {
                                ? std::min(1.0, largest_numel(x->shape->span()) /
                                                    std::max(1.0, largest_numel(n->shape->span())))
                                : 1;
-      work = work_.at(x) * ratio + (n->op == Op::Gather ? work_.at(n->src(1)) + kOp : 0);
+      work = seen.at(x) * ratio + (n->op == Op::Gather ? seen.at(n->src(1)) + kOp : 0);
       full = full_.at(x) && !repeats(n);
     } else if (is_alu(n->op)) {
       work = op_cost(n->op);
       for (NodeRef x : n->src()) {
         const bool small = x->rank() < n->rank();
-        work += small ? 0 : work_.at(x);
+        work += small ? 0 : seen.at(x);
         full = full || (!small && full_.at(x));
       }
     }
     work_[n] = std::min(work, 100.0);
+    const Uses* of = uses.find(n);
+    seen[n] = of && is_worth_storing(n, work_.at(n), *of) ? kLoad : work_.at(n);
     full_[n] = full;
     if (is_reduction(n)) heavy_[n] = merges_with_heavy(n) || !full_.at(n->src(0));
   }
@@ -260,7 +296,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
       (iterations(kernels[static_cast<size_t>(d.kernel)].ranges) >= kMinParallel ||
        body <= kSmallWork))
     return {false, "a short reduction inside another"};
-  if (light && try_hoist(d)) return {false, "computed once outside the inner loops"};
+  if (light && try_hoist(reduce, d)) return {false, "computed once outside the inner loops"};
   return {true, "a reduction"};
 }
 
@@ -288,7 +324,7 @@ double Planner::evaluations(const Demand& d) const {
       if (!contains(nest, r) && contains(d.scope, r)) nest.push_back(r);
   for (NodeRef r : d.scope)
     if (!contains(nest, r)) nest.push_back(r);
-  const std::vector<NodeRef> used = used_ranges(d.place, d.scope);
+  const std::vector<NodeRef> used = used_ranges(d.place.index, d.scope);
   double total = 1, at_last_used = 1;
   for (NodeRef r : nest) {
     total *= extent(r);
@@ -297,21 +333,40 @@ double Planner::evaluations(const Demand& d) const {
   return at_last_used;
 }
 
+/// The loops around a reduction that is wanted like this, and the mask of what is inside of it.
+/// Where its index stays inside the array anyway, a mask that varies in more loops than the index
+/// is for who wanted it: inside, it would have the reduction computed again in each of them.
+Planner::Surroundings Planner::surroundings(NodeRef reduce, const Demand& d) const {
+  Surroundings around{used_ranges(d.place.index, d.scope), d.place.valid};
+  if (is_int_const(around.valid, 1)) return around;
+  const std::vector<NodeRef> masking = used_ranges({&around.valid, 1}, d.scope);
+  if (subset(masking, around.ranges)) return around;
+  bool inside = true;
+  for (size_t a = 0; a < d.place.index.size(); ++a) {
+    NodeRef i = d.place.index[a];
+    inside = inside && i->vmin >= 0 && i->vmax < reduce->dim(a)->vmin;
+  }
+  if (inside) return {std::move(around.ranges), nullptr};
+  for (NodeRef r : masking)
+    if (!contains(around.ranges, r)) around.ranges.push_back(r);
+  return around;
+}
+
 /// A reduction may be computed outside the loops it does not depend on when those can be innermost
 /// in its kernel.
-bool Planner::can_hoist(const Demand& d, std::vector<NodeRef>& used) const {
+bool Planner::can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const {
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   if (k.root->op == Op::Assign || k.root->op == Op::Scatter) return false;
-  used = used_ranges(d.place, d.scope);
+  used = surroundings(reduce, d).ranges;
   if (!subset(used, k.ranges)) return false;
   if (iterations(used) < kMinParallel && iterations(d.scope) > kSmallWork) return false;
   return std::all_of(k.hoisted.begin(), k.hoisted.end(),
                      [&used](const auto& set) { return subset(set, used) || subset(used, set); });
 }
 
-bool Planner::try_hoist(const Demand& d) {
+bool Planner::try_hoist(NodeRef reduce, const Demand& d) {
   std::vector<NodeRef> used;
-  if (!can_hoist(d, used)) return false;
+  if (!can_hoist(reduce, d, used)) return false;
   auto& sets = kernels[static_cast<size_t>(d.kernel)].hoisted;
   const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   sets.insert(std::upper_bound(sets.begin(), sets.end(), used, smaller), used);
@@ -387,7 +442,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   if (is_reduction(reduce)) {
     const bool light = !heavy_.at(reduce);
     const bool once = iterations(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
-    if (!once && !(light && can_hoist(d, used))) return false;
+    if (!once && !(light && can_hoist(reduce, d, used))) return false;
   } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {
     return false;
   }
@@ -429,7 +484,7 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
     if (can_host(n, wanted, i)) host = i;
   if (host < wanted.size()) {
     if (is_reduction(n) && iterations(wanted[host].scope) > largest_numel(n->shape->span()))
-      try_hoist(wanted[host]);
+      try_hoist(n, wanted[host]);
     producer_of[n] = wanted[host].kernel;
   } else {
     NodeRef iterated = n->op == Op::Assign ? n->src(1) : n->op == Op::Scatter ? n->src(2) : n;

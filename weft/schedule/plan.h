@@ -106,6 +106,13 @@ class Planner {
     const char* reason;
     bool alone = false;  ///< staged in a kernel of its own, never computed along with a consumer
   };
+  struct Uses {
+    uint64_t places = 0;
+    int users = 0;
+  };
+  bool surely_staged(NodeRef n) const;
+  NodeMap<Uses> count_uses() const;
+  static bool is_worth_storing(NodeRef n, double work, const Uses& uses);
   void measure();
   bool merges_with_heavy(NodeRef n);
   bool merging_pays(NodeRef inner, double evaluated) const;
@@ -114,8 +121,13 @@ class Planner {
   bool worth_padding(NodeRef n, const std::vector<Demand>& wanted) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
   Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
-  bool can_hoist(const Demand& d, std::vector<NodeRef>& used) const;
-  bool try_hoist(const Demand& d);
+  struct Surroundings {
+    std::vector<NodeRef> ranges;
+    NodeRef valid;  ///< null: everything is
+  };
+  Surroundings surroundings(NodeRef reduce, const Demand& d) const;
+  bool can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const;
+  bool try_hoist(NodeRef reduce, const Demand& d);
   void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
   void stage(NodeRef n, std::vector<Demand>& wanted, bool alone);
   bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
@@ -169,8 +181,8 @@ void relay_operands(Planner& plan);
 /// Builds every kernel from the plan and puts them in a safe order.
 Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
 
-/// The ranges `place` depends on, among `scope`.
-std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope);
+/// The ranges that `index`, or a mask, depends on, among `scope`.
+std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope);
 
 /// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
 double iterations(std::span<const NodeRef> ranges);

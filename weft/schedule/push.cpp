@@ -74,7 +74,10 @@ void Planner::push_sources(NodeRef n, size_t demand) {
 /// has.
 void Planner::push_reduced(NodeRef n, size_t demand) {
   Demand d = demands.at(n)[demand];
-  d.scope = used_ranges(d.place, d.scope);  // a reduction runs only inside the loops it depends on
+  // A reduction runs only inside the loops it depends on.
+  Surroundings around = surroundings(n, d);
+  d.scope = std::move(around.ranges);
+  if (!around.valid) d.place.valid = g.boolean(true);
   KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   NodeRef x = n->src(0);
   const bool stacked = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
