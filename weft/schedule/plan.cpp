@@ -424,14 +424,21 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
   push_sources(n, host);
 }
 
-void Planner::stage_copy(NodeRef copy, uint64_t origin) {
+void Planner::stop_reading(int kernel, NodeRef n) {
+  const std::vector<Demand>& wanted = demands.at(n);
+  const bool still = std::any_of(wanted.begin(), wanted.end(), [kernel](const Demand& d) {
+    return d.kernel == kernel && d.load && !d.relaid;
+  });
+  if (!still) std::erase(kernels[static_cast<size_t>(kernel)].reads, n);
+}
+
+void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason) {
   origins[copy] = origin;
   stage(copy, demands[copy], true);
   Demand& d = demands[copy->src(0)].back();
   d.load = true;
   read(d.kernel, copy->src(0));
-  if (options.explain)
-    decisions.push_back({copy, true, "a product reads it along another axis than it lies", origin});
+  if (options.explain) decisions.push_back({copy, true, reason, origin});
 }
 
 }  // namespace weft
