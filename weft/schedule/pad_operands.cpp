@@ -11,8 +11,9 @@
 namespace weft {
 namespace {
 
-constexpr double kReuse = 8;    // products per padded element from which on a copy is worth it
-constexpr double kLargest = 8;  // times the image: mostly zeros would be mostly wasted
+constexpr double kReuse = 8;       // products per padded element from which on a copy is worth it
+constexpr double kKernel = 65536;  // products whose masks cost as much as one more kernel
+constexpr double kLargest = 8;     // times the image: mostly zeros would be mostly wasted
 
 class Padder {
  public:
@@ -115,7 +116,7 @@ class Padder {
     Border border;
     if (!border_of(n, read.place, inside, border) ||
         border.numel > kLargest * largest_numel(n->shape->span()) ||
-        iterations(read.scope) < kReuse * border.numel)
+        !pays_padding(iterations(read.scope), border.numel))
       return false;
     replace(image.load, staged(n, border, read.kernel), border);
     for (const auto* list : {&p.path, &image.views, &weight.views})
@@ -191,6 +192,10 @@ class Padder {
 };
 
 }  // namespace
+
+bool pays_padding(double reads, double elements) {
+  return reads >= std::max(kKernel, kReuse * elements);
+}
 
 void pad_operands(Planner& plan) {
   if (plan.options.layouts && plan.options.fuse) Padder(plan).run();

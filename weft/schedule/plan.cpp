@@ -22,7 +22,6 @@ constexpr double kMinParallel = 8;    // outer iterations a kernel with hoisted 
 constexpr double kMergeLimit = 4;     // a sum of sums may visit the inner sum's places this often
 constexpr int kMaxKernelSize = 2000;  // values per kernel: compilers and registers take no more
 constexpr double kSmallWork = 4096;   // below this many elements parallelism does not matter
-constexpr double kPadReuse = 8;       // a padded element read this often is worth having in memory
 
 double op_cost(Op op) {
   switch (op) {
@@ -211,7 +210,7 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Demand>& wanted) const 
   double total = 0;
   for (const Demand& d : wanted)
     if (in_reduce(d)) total += evaluations(d);
-  return total >= kPadReuse * largest_numel(n->shape->span());
+  return pays_padding(total, largest_numel(n->shape->span()));
 }
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const {

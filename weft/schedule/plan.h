@@ -164,6 +164,9 @@ void choose_layouts(Planner& plan);
 /// Of the widest vectors' lanes, the share that a loop of this size fills.
 double filled_lanes(NodeRef size);
 
+/// A copy of `elements`, read `reads` times without a mask, costs less than the masks would.
+bool pays_padding(double reads, double elements);
+
 /// Copies operands of masked products with zeros around them.
 void pad_operands(Planner& plan);
 
