@@ -62,6 +62,8 @@ class Builder {
   }
 
   NodeRef load(NodeRef n, const Demand& d) {
+    if (d.relaid_demand >= 0)
+      return load(d.relaid, plan_.demands.at(d.relaid)[static_cast<size_t>(d.relaid_demand)]);
     if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
     NodeRef from = d.relaid ? d.relaid : n;
     NodeRef param = plan_.param_of(from), index = flat(from, d.place.index);

@@ -24,7 +24,6 @@ constexpr double kMergeLimit = 4;     // a sum of sums may visit this many place
                                       // inner sum's, most of them masked
 constexpr int kMaxKernelSize = 2000;  // values per kernel: compilers and registers take no more
 constexpr double kSmallWork = 4096;   // below this many elements parallelism does not matter
-constexpr double kPadReuse = 8;       // a padded element read this often is worth having in memory
 
 double op_cost(Op op) {
   switch (op) {
@@ -259,7 +258,7 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Demand>& wanted) const 
   double total = 0;
   for (const Demand& d : wanted)
     if (in_reduce(d)) total += evaluations(d);
-  return total >= kPadReuse * largest_numel(n->shape->span());
+  return pays_padding(total, largest_numel(n->shape->span()));
 }
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const {
@@ -510,14 +509,21 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
   push_sources(n, host);
 }
 
-void Planner::stage_copy(NodeRef copy, uint64_t origin) {
+void Planner::stop_reading(int kernel, NodeRef n) {
+  const std::vector<Demand>& wanted = demands.at(n);
+  const bool still = std::any_of(wanted.begin(), wanted.end(), [kernel](const Demand& d) {
+    return d.kernel == kernel && d.load && !d.relaid;
+  });
+  if (!still) std::erase(kernels[static_cast<size_t>(kernel)].reads, n);
+}
+
+void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason) {
   origins[copy] = origin;
   stage(copy, demands[copy], true);
   Demand& d = demands[copy->src(0)].back();
   d.load = true;
   read(d.kernel, copy->src(0));
-  if (options.explain)
-    decisions.push_back({copy, true, "a product reads it along another axis than it lies", origin});
+  if (options.explain) decisions.push_back({copy, true, reason, origin});
 }
 
 }  // namespace weft

@@ -19,6 +19,8 @@ struct Demand {
   int linear_in = -1;  ///< Fold of the enclosing reduce when only movement lies between, else -1
   bool load = false;   ///< read from the node's buffer instead of computed
   NodeRef relaid = nullptr;  ///< a copy in another memory order, whose buffer is read instead
+  int relaid_demand = -1;  ///< where the copy has other places too: the demand of `relaid` that is
+                           ///< read instead
   /// Per source of the node: index into that source's demands, -1 = none.
   std::vector<int> source = {};
   std::vector<NodeRef> reduced = {};  ///< Reduce, Scan, Loop: the ranges it closes (or leaves open)
@@ -82,10 +84,13 @@ class Planner {
     return found ? *found : 0;
   }
   bool in_reduce(const Demand& d) const;
-  /// Gives `copy`, a Contiguous of something with a buffer, a kernel and a buffer of its own.
-  void stage_copy(NodeRef copy, uint64_t origin);
+  /// Gives `copy`, a Contiguous or Pad of something with a buffer, a kernel and a buffer of its
+  /// own.
+  void stage_copy(NodeRef copy, uint64_t origin, const char* reason);
   /// Kernel `kernel` reads the buffer of `n`.
   void read(int kernel, NodeRef n);
+  /// Forgets that it does, once copies are read in the place of all its loads.
+  void stop_reading(int kernel, NodeRef n);
 
   Graph& g;
   std::vector<ScheduleOutput> outputs;
@@ -174,6 +179,12 @@ void choose_layouts(Planner& plan);
 
 /// Of the widest vectors' lanes, the share that a loop of this size fills.
 double filled_lanes(NodeRef size);
+
+/// A copy of `elements`, read `reads` times without a mask, costs less than the masks would.
+bool pays_padding(double reads, double elements);
+
+/// Copies operands of masked products with zeros around them.
+void pad_operands(Planner& plan);
 
 /// Copies operands of products whose elements lie along no axis that vectors could run along.
 void relay_operands(Planner& plan);

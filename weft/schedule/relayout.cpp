@@ -48,7 +48,7 @@ class Relayout {
     for (const BufferPlan& b : plan.buffers) {
       const auto& wanted = plan.demands.at(b.node);
       for (size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i].load && plan.in_reduce(wanted[i]))
+        if (wanted[i].load && !wanted[i].relaid && plan.in_reduce(wanted[i]))
           loads_[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
     }
   }
@@ -157,13 +157,9 @@ class Relayout {
     const auto same = std::find_if(copies_.begin(), copies_.end(),
                                    [&](const Copy& c) { return c.of == o.node && c.axis == axis; });
     NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o.node, axis);
-    std::vector<Demand>& wanted = plan_.demands[o.node];
-    wanted[o.demand].relaid = copy;
+    plan_.demands[o.node][o.demand].relaid = copy;
     plan_.read(kernel, copy);
-    const bool still_read = std::any_of(wanted.begin(), wanted.end(), [kernel](const Demand& d) {
-      return d.kernel == kernel && d.load && !d.relaid;
-    });
-    if (!still_read) std::erase(plan_.kernels[static_cast<size_t>(kernel)].reads, o.node);
+    plan_.stop_reading(kernel, o.node);
   }
 
   /// An intermediate of this kernel's own may lie as it likes.
@@ -189,7 +185,8 @@ class Relayout {
                              static_cast<int64_t>(copies_.size())};  // distinct from all others
     NodeRef copy = plan_.g.intern({Op::Contiguous, n->dtype, src, which});
     copies_.push_back({n, axis, copy});
-    plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root));
+    plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root),
+                     "a product reads it along another axis than it lies");
     turn(copy, axis);
     return copy;
   }

@@ -181,6 +181,7 @@ Schedule make_schedule(std::span<const ScheduleOutput> outputs, const ScheduleOp
   std::vector<ScheduleOutput> owned = prepared.outputs(imported);
   Planner plan(*graph, std::move(owned), prepared.take_origins(), prepared.take_steps(), options);
   plan.run();
+  pad_operands(plan);
   choose_layouts(plan);
   relay_operands(plan);
   return build_schedule(plan, graph);
