@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// A kernel as a graph: sink(store...) over ranges, params and variables. It lives in its own
-/// private Graph.
+/// A kernel as a graph: sink(store...) over ranges, params and variables. Those of one schedule
+/// live in its Graph; whoever changes one copies it into a private Graph first.
 struct Kernel {
   std::shared_ptr<Graph> graph;  ///< owns every node of the kernel
   NodeRef sink = nullptr;
