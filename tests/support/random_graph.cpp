@@ -337,6 +337,21 @@ class Generator {
     NodeRef value = random_.chance(50) ? param(x->dtype, dims_of(view)) : partner(view, x->dtype);
     return value->shape == view->shape ? build(Op::Assign, x->dtype, {x, view, value}) : nullptr;
   }
+  /// Few parts, or enough of them that each is written where it belongs.
+  NodeRef cat(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    const int64_t axis = random_.below(x->rank());
+    std::vector<NodeRef> parts{x};
+    for (int64_t more = random_.chance(25) ? random_.between(8, 12) : random_.between(1, 3);
+         more > 0; --more) {
+      Dims dims = dims_of(x);
+      if (random_.chance(50)) dims[static_cast<size_t>(axis)] = leaves_.size(0, 4);
+      const bool again = dims == dims_of(x) && random_.chance(50);
+      parts.push_back(again ? partner(x, x->dtype) : param(x->dtype, dims));
+    }
+    std::swap(parts[0], random_.pick(parts));
+    return build(Op::Cat, x->dtype, parts, {axis});
+  }
   NodeRef same(NodeRef x) {
     return build(random_.chance(50) ? Op::Contiguous : Op::Detach, x->dtype, {x});
   }
@@ -368,7 +383,7 @@ class Generator {
         &Generator::pad,      &Generator::flip,    &Generator::shrink_axes,  &Generator::window,
         &Generator::unwindow, &Generator::reduce,  &Generator::reduce,       &Generator::scan,
         &Generator::loop,     &Generator::iota,    &Generator::gather,       &Generator::scatter,
-        &Generator::assign,   &Generator::same,    &Generator::fresh,
+        &Generator::assign,   &Generator::same,    &Generator::fresh,        &Generator::cat,
         &Generator::contraction, &Generator::beside_its_reduction,
     };
     constexpr Method folds[] = {&Generator::beside_its_reduction, &Generator::scan,

@@ -215,7 +215,9 @@ void KernelInfo::check_aliasing() {
     for (const Access& other : accesses) {
       if (other.node == s.node || other.node->src(0) != s.node->src(0)) continue;
       repeatable = false;
-      if (other.is_store() || other.node->src(1) != s.node->src(1)) frozen = true;
+      NodeRef here = s.node->src(1), there = other.node->src(1);
+      const bool apart = here->vmin > there->vmax || there->vmin > here->vmax;
+      if (!apart && (other.is_store() || there != here)) frozen = true;
     }
   }
 }

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <optional>
 
 #include "weft/base/context.h"
@@ -54,6 +55,9 @@ struct Job {
   std::string listing;  // of machine code, where it is asked for
   std::shared_ptr<const CompiledKernel> done;
 };
+
+// Kernels that are compiled together, which is what memory has to hold.
+constexpr size_t kBatch = 512;
 
 class Pipeline {
  public:
@@ -117,6 +121,7 @@ class Pipeline {
   /// One job per kernel and device it runs on; steps find theirs by step_jobs_.
   std::vector<Job> jobs_of(const Schedule& schedule, const CompiledSchedule& out) {
     std::vector<Job> jobs;
+    std::map<std::pair<const Kernel*, Device*>, size_t> numbers;
     for (const ScheduleStep& step : schedule.steps) {
       if (step.kind == ScheduleStep::Kind::Copy) {
         step_jobs_.push_back(-1);
@@ -124,20 +129,18 @@ class Pipeline {
       }
       const Kernel* kernel = &schedule.kernels[static_cast<size_t>(step.kernel)];
       Device* device = device_of(step, out, *kernel);
-      auto same = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) {
-        return j.kernel == kernel && j.device == device;
-      });
-      if (same == jobs.end()) {
+      const auto [known, fresh] = numbers.try_emplace({kernel, device}, jobs.size());
+      if (fresh) {
         jobs.push_back({});
-        same = jobs.end() - 1;
-        same->kernel = kernel;
-        same->device = device;
-        same->step = &step;
+        jobs.back().kernel = kernel;
+        jobs.back().device = device;
+        jobs.back().step = &step;
       }
       std::vector<int> sorted = step.buffers;
       std::sort(sorted.begin(), sorted.end());
-      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) same->distinct = false;
-      step_jobs_.push_back(static_cast<int>(same - jobs.begin()));
+      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+        jobs[known->second].distinct = false;
+      step_jobs_.push_back(static_cast<int>(known->second));
     }
     return jobs;
   }
@@ -167,16 +170,28 @@ class Pipeline {
     }
     if (fresh.empty()) return;
     number_entries(fresh);
-    const std::vector<Job*> order = longest_first(fresh);
+    for (size_t done = 0; done < fresh.size(); done += kBatch)
+      compile_batch(std::span(fresh).subspan(done, std::min(kBatch, fresh.size() - done)));
+  }
+
+  /// What lowering needs is given back before the next batch, so that a schedule of very many
+  /// kernels takes no more memory than its own.
+  void compile_batch(std::span<Job* const> batch) {
+    const std::vector<Job*> order = longest_first(batch);
     std::atomic<size_t> next{0};
     context_.thread_pool().parallel_for(static_cast<int64_t>(order.size()),
                                         [&](int64_t begin, int64_t end, int) {
                                           for (int64_t i = begin; i < end; ++i)
                                             translate(*order[next.fetch_add(1)]);
                                         });
-    for (const Job* j : fresh) print(*j);
-    load(fresh);
-    for (const Job* j : fresh) run_.kernels.insert(j->key, j->done);
+    for (const Job* j : batch) print(*j);
+    load(batch);
+    for (Job* j : batch) {
+      run_.kernels.insert(j->key, j->done);
+      j->optimized = {};
+      j->program = {};
+      j->text.clear();
+    }
   }
 
   void number_entries(std::span<Job* const> fresh) {

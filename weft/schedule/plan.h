@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/graph/node_map.h"
+#include "weft/graph/tuple.h"
 #include "weft/schedule/index_map.h"
 #include "weft/schedule/schedule.h"
 
@@ -46,9 +47,10 @@ struct KernelPlan {
   std::vector<NodeRef> reads;     ///< materialised nodes it loads
   std::vector<int> after;         ///< kernels that must have run
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
+  std::vector<NodeRef> parts;     ///< flat places of the parts it writes, where it writes several
   bool reduces = false;           ///< they begin with a reduction
-  int next_range = 0;
-  int size = 0;  ///< values wanted so far: about its number of operations
+  int next_range = 0, next_loop = 0;
+  int size = 0;  ///< of the code for the values wanted so far: about its number of instructions
 };
 
 /// A buffer and how its elements lie in memory.
@@ -109,7 +111,6 @@ class Planner {
   struct Verdict {
     bool stage;
     const char* reason;
-    bool alone = false;  ///< staged in a kernel of its own, never computed along with a consumer
   };
   struct Uses {
     uint64_t places = 0;
@@ -124,6 +125,9 @@ class Planner {
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Demand>& wanted);
   bool worth_padding(NodeRef n, const std::vector<Demand>& wanted) const;
+  bool is_far(NodeRef n, const std::vector<Demand>& wanted);
+  size_t size_of_place(const Place& place);
+  uint32_t tree_size(NodeRef index);
   Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
   Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
   struct Surroundings {
@@ -134,10 +138,12 @@ class Planner {
   bool can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const;
   bool try_hoist(NodeRef reduce, const Demand& d);
   void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
-  void stage(NodeRef n, std::vector<Demand>& wanted, bool alone);
+  void stage(NodeRef n, std::vector<Demand>& wanted);
   bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
-  int kernel_for(NodeRef n, std::span<const NodeRef> dims);
+  int kernel_for(NodeRef n);
+  int kernel_for_part(NodeRef assign);
+  NodeRef place_of_part(NodeRef assign, const KernelPlan& kernel) const;
   void place_buffer(NodeRef n);
   Place first_place(NodeRef n);
   double evaluations(const Demand& d) const;
@@ -157,6 +163,7 @@ class Planner {
   NodeMap<bool> heavy_;      ///< reductions with reuse (products), and sums that merge with one
   NodeMap<double> visits_;   ///< of sums of which views are summed: how often, at most
   NodeMap<int> loop_kernel_;
+  NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees
   int placeholders_ = 0;
 };
 
@@ -170,6 +177,9 @@ inline bool crosses_devices(NodeRef n) {
 inline bool is_step(NodeRef n) { return n->op == Op::Repeat || n->op == Op::Custom; }
 inline bool is_step_result(NodeRef n) { return n->op == Op::Get && is_step(n->src(0)); }
 inline size_t number_of_step(NodeRef n) { return static_cast<size_t>(n->ints().back()); }
+
+/// True for a buffer that holds nothing before all of it is written in parts.
+inline bool is_unwritten(NodeRef n) { return n->op == Op::Contiguous && is_inner_param(n->src(0)); }
 
 /// True for the variable that stands for a looked-up index while a kernel is planned.
 inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().starts_with('%'); }
@@ -203,6 +213,15 @@ double iterations(std::span<const NodeRef> ranges);
 NodeRef split_large_reduction(Graph& g, NodeRef reduce);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
+
+/// Whether joined parts are few or small: then select_parts(), else write_parts(), to a buffer that
+/// is_unwritten().
+bool is_better_selected(NodeRef cat);
+NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts);
+NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeRef unwritten);
+
+/// About how many instructions an op becomes.
+int code_size(Op op);
 
 /// Number of elements, with symbolic extents at their largest.
 double largest_numel(std::span<const NodeRef> dims);

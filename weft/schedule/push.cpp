@@ -26,7 +26,7 @@ int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
   Demand d{from.kernel, std::move(place), from.scope, linear_in};
   d.scope.insert(d.scope.end(), extra.begin(), extra.end());
   list.push_back(std::move(d));
-  ++kernels[static_cast<size_t>(from.kernel)].size;
+  kernels[static_cast<size_t>(from.kernel)].size += code_size(n->op);
   return static_cast<int>(list.size()) - 1;
 }
 

@@ -142,6 +142,19 @@ void unwindow(Backward& b) {
   b.give(0, seen.shrink(kept));
 }
 
+void cat(Backward& b) {
+  const auto axis = static_cast<size_t>(b.n->int_arg(0));
+  NodeRef grad = b.grad.node(), at = b.g.index(0);
+  const AxisList steps(b.n->rank(), 1);
+  for (size_t i = 0; i < b.n->nsrc; ++i) {
+    Extents begin(b.n->rank(), b.g.index(0));
+    begin[axis] = at;
+    at = b.g.add(at, b.n->src(i)->dim(axis));
+    if (!b.wants(i)) continue;
+    b.give(i, b.tensor(build::shrink(b.g, grad, begin, b.n->src(i)->shape->span(), steps)));
+  }
+}
+
 // ---- data-dependent movement
 
 Tensor zeros_like(const Backward& b, NodeRef node) {
@@ -328,6 +341,7 @@ constexpr GradientRow kGradients[] = {
     {Op::Flip, flip},
     {Op::Window, window},
     {Op::Unwindow, unwindow},
+    {Op::Cat, cat},
     {Op::Gather, gather},
     {Op::Scatter, scatter},
     {Op::Assign, assign},
