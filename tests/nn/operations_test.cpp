@@ -33,17 +33,20 @@ testing::Work work_of(const std::vector<Tensor>& values) {
   return testing::count_work(normalise(g, nodes, device.id()).values, device.target());
 }
 
+// What takes as long as launching one more kernel: 1500 cycles of 16 lanes.
+constexpr double kNothing = 24000;
+
 /// `most`: times the graph's operations. Elements that masks leave out count where a program runs
 /// over them: gradients of convolutions have up to four times as many places as products.
 void expect_lean(const testing::Work& work, double most) {
   for (const testing::StepWork& s : work.steps)
-    EXPECT_LE(s.executed, 1.5 * s.needed + s.stores) << s.kernel;
-  EXPECT_LE(work.executed(), most * work.graph);
+    EXPECT_LE(s.executed, 1.75 * s.needed + s.stores + kNothing) << s.kernel;
+  const auto steps = static_cast<double>(work.steps.size());
+  EXPECT_LE(work.executed(), most * work.graph + steps * kNothing);
 }
 
 void expect_lean_step(const std::string& name, nn::Sequential net,
-                      const std::vector<int64_t>& input, double most,
-                      uint64_t optimizer = 0) {
+                      const std::vector<int64_t>& input, double most, uint64_t optimizer = 0) {
   SCOPED_TRACE(name);
   expect_lean(work_of(training_step(std::move(net), input, optimizer)), most);
 }
@@ -52,10 +55,10 @@ void expect_lean_step(const std::string& name, nn::Sequential net,
 nn::Sequential beautiful_mnist() {
   const auto relu = [](const Tensor& x) { return x.relu(); };
   const auto pool = [](const Tensor& x) { return x.max_pool2d(); };
-  return nn::Sequential(nn::Conv2d(1, 32, 5), relu, nn::Conv2d(32, 32, 5), relu, nn::BatchNorm(32),
-                        pool, nn::Conv2d(32, 64, 3), relu, nn::Conv2d(64, 64, 3), relu,
-                        nn::BatchNorm(64), pool, [](const Tensor& x) { return x.flatten(1); },
-                        nn::Linear(576, 10));
+  return nn::Sequential(
+      nn::Conv2d(1, 32, 5), relu, nn::Conv2d(32, 32, 5), relu, nn::BatchNorm(32), pool,
+      nn::Conv2d(32, 64, 3), relu, nn::Conv2d(64, 64, 3), relu, nn::BatchNorm(64), pool,
+      [](const Tensor& x) { return x.flatten(1); }, nn::Linear(576, 10));
 }
 
 void expect_lean_mnist(int64_t batch) {
@@ -74,7 +77,7 @@ void expect_lean_networks(uint64_t count) {
   for (uint64_t seed = 0; seed < count; ++seed) {
     const NullContext null;
     RandomNetwork r(seed);
-    expect_lean_step(strformat("seed {}: {}", seed, r.text), std::move(r.net), r.input, 2, seed);
+    expect_lean_step(strformat("seed {}: {}", seed, r.text), std::move(r.net), r.input, 2.5, seed);
   }
 }
 
@@ -104,21 +107,18 @@ std::vector<std::pair<const char*, Program>> programs() {
       all.emplace_back("a pool of a convolution", [=](const auto& cut) {
         return pooled(size, stride, largest)(cut(x.conv2d(w)));
       });
-  all.emplace_back("an instance norm of a convolution", [=](const auto& cut) {
-    return nn::InstanceNorm(32)(cut(x.conv2d(w)));
-  });
-  all.emplace_back("a variance of variances", [=](const auto& cut) {
-    return cut(x.conv2d(w).var({2, 3})).var(1);
-  });
+  all.emplace_back("an instance norm of a convolution",
+                   [=](const auto& cut) { return nn::InstanceNorm(32)(cut(x.conv2d(w))); });
+  all.emplace_back("a variance of variances",
+                   [=](const auto& cut) { return cut(x.conv2d(w).var({2, 3})).var(1); });
   all.emplace_back("overlapping sums of sums", [=](const auto& cut) {
     return pooled(8, 1, false)(cut(m.reshape({4, 64, 16, 16}).sum(1)).reshape({4, 1, 16, 16}));
   });
   all.emplace_back("a repeated product", [=](const auto& cut) {
     return cut(m.matmul(m)).reshape({256, 256, 1}).expand({256, 256, 4}).sum(2);
   });
-  all.emplace_back("a running sum of a product", [=](const auto& cut) {
-    return cut(m.matmul(m)).cumsum(0);
-  });
+  all.emplace_back("a running sum of a product",
+                   [=](const auto& cut) { return cut(m.matmul(m)).cumsum(0); });
   all.emplace_back("attention", [=](const auto& cut) {
     const Tensor q = m.reshape({4, 64, 256});
     return cut(cut(q.matmul(q.transpose(1, 2))).softmax(-1)).matmul(q);
@@ -130,7 +130,8 @@ TEST(Operations, NoMoreThanWithBoundaries) {
   const NullContext null;
   for (const auto& [name, program] : programs()) {
     const double fused = work_of({program([](const Tensor& t) { return t; })}).executed();
-    const double staged = work_of({program([](const Tensor& t) { return t.contiguous(); })}).executed();
+    const double staged =
+        work_of({program([](const Tensor& t) { return t.contiguous(); })}).executed();
     EXPECT_LE(fused, 1.25 * staged) << name;
   }
 }

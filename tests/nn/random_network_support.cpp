@@ -67,7 +67,8 @@ void RandomNetwork::image_block() {
   ConvOptions conv;
   conv.padding = padding;
   conv.stride = stride;
-  add(strformat("conv {} to {}, {}, stride {}, padding {}", channels_, out, kernel, stride, padding),
+  add(strformat("conv {} to {}, {}, stride {}, padding {}", channels_, out, kernel, stride,
+                padding),
       nn::Conv2d(channels_, out, kernel, conv));
   channels_ = out;
   size_ = (size_ + 2 * padding - kernel) / stride + 1;

@@ -11,9 +11,7 @@ namespace {
 constexpr size_t kMaxRanges = 64;
 
 /// Whether the ranges it lists end with `n`; those of a scan or a stacked loop stay open.
-bool closes(NodeRef n) {
-  return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0);
-}
+bool closes(NodeRef n) { return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0); }
 std::span<const NodeRef> closed_ranges(NodeRef n) {
   return closes(n) ? listed_ranges(n) : std::span<const NodeRef>();
 }

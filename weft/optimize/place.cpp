@@ -12,7 +12,7 @@ namespace {
 // Enough items that workers can even out what the machine does to them; a number of the kernel's,
 // not of the machine's threads, because code may not depend on those.
 constexpr int64_t kEnoughItems = 64;
-constexpr int64_t kRun = 32;       // iterations for which what they have in common is computed once,
+constexpr int64_t kRun = 32;  // iterations for which what they have in common is computed once,
 constexpr int64_t kFewItems = 16;  // where at least so many items are left
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {

@@ -242,8 +242,8 @@ bool Planner::merges_with_heavy(NodeRef n) {
   while (is_movement(inner->op) && inner->op != Op::Gather) {
     NodeRef x = inner->src(0);
     if (repeats(inner))
-      visits *= largest_numel(inner->shape->span()) /
-                std::max(1.0, largest_numel(x->shape->span()));
+      visits *=
+          largest_numel(inner->shape->span()) / std::max(1.0, largest_numel(x->shape->span()));
     inner = x;
   }
   if (!is_sum(inner)) return false;
