@@ -33,6 +33,12 @@ NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes);
 NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis);
 /// Each element is its position along axis, as `dtype`.
 NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype);
+/// The same bits, of equal width.
+NodeRef bitcast(Graph& g, NodeRef x, DType to);
+/// Unsigned (..., n, 1) as the (..., n, k) narrower numbers that its bits hold, and back to (...,
+/// n).
+NodeRef in_pieces(Graph& g, NodeRef x, DType narrow);
+NodeRef from_pieces(Graph& g, NodeRef x, DType wide);
 /// The rank-0 node that x repeats, or x itself.
 NodeRef without_broadcast(NodeRef x);
 NodeRef scalar(Graph& g, DType dtype, double value);
