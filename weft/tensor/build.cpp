@@ -2,9 +2,34 @@
 
 #include <algorithm>
 
+#include "weft/base/checked.h"
+#include "weft/base/error.h"
+
 namespace weft::build {
 
 namespace {
+
+// Bytes and offsets of anything smaller fit in 64 bits; as in the verifier.
+constexpr int64_t kMostElements = int64_t{1} << 56;
+
+/// Elements are counted before there is a node that claims to have them.
+void check_elements(Op op, std::span<const NodeRef> dims) {
+  int64_t count = 1;
+  for (NodeRef d : dims)
+    if (d->op != Op::Const || d->vmin == 0) return;
+  for (NodeRef d : dims) {
+    const auto product = checked_mul(count, d->vmin);
+    if (!product || *product > kMostElements) {
+      std::string text;
+      for (NodeRef n : dims) append_format(text, "{}{}", text.empty() ? "" : ", ", n->vmin);
+      fail(info(op).mnemonic,
+           "({}) has more than {} elements, which no machine holds: use smaller "
+           "sizes",
+           text, kMostElements);
+    }
+    count = *product;
+  }
+}
 
 NodeRef make(Graph& g, Op op, NodeRef x, std::span<const NodeRef> more,
              std::span<const int64_t> ints = {}) {
@@ -19,6 +44,18 @@ bool same(std::span<const NodeRef> a, std::span<const NodeRef> b) {
 
 bool all(std::span<const NodeRef> list, int64_t value) {
   return std::all_of(list.begin(), list.end(), [=](NodeRef n) { return is_int_const(n, value); });
+}
+
+/// n elements with k zeros between and some around; nothing is added up before it is known to fit.
+void check_padded(NodeRef x, std::span<const NodeRef> before, std::span<const NodeRef> after,
+                  std::span<const int64_t> interior) {
+  const std::string_view tag = info(Op::Pad).mnemonic;
+  for (size_t i = 0; i < interior.size(); ++i) {
+    if (x->dim(i)->op != Op::Const) continue;
+    int64_t n = mul_or_fail(tag, x->dim(i)->vmin, add_or_fail(tag, interior[i], 1));
+    for (NodeRef more : {before[i], after[i]})
+      if (more->op == Op::Const) n = add_or_fail(tag, n, more->vmin);
+  }
 }
 
 }  // namespace
@@ -45,6 +82,7 @@ NodeRef reshape(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
 NodeRef expand(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
   if (same(x->shape->span(), dims)) return x;
   if (x->op == Op::Expand) x = x->src(0);
+  check_elements(Op::Expand, dims);
   return make(g, Op::Expand, x, dims);
 }
 
@@ -87,14 +125,19 @@ NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<cons
   const bool dense =
       std::all_of(interior.begin(), interior.end(), [](int64_t s) { return s == 0; });
   if (dense && all(before, 0) && all(after, 0)) return x;
+  check_padded(x, before, after, interior);
   Extents args(before);
   args.append(after);
-  return make(g, Op::Pad, x, args, interior);
+  NodeRef n = make(g, Op::Pad, x, args, interior);
+  check_elements(Op::Pad, n->shape->span());
+  return n;
 }
 
 NodeRef window(Graph& g, NodeRef x, int64_t axis, int64_t size, int64_t stride, int64_t dilation) {
   const int64_t ints[] = {axis, size, stride, dilation};
-  return make(g, Op::Window, x, {}, ints);
+  NodeRef n = make(g, Op::Window, x, {}, ints);
+  check_elements(Op::Window, n->shape->span());
+  return n;
 }
 
 NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes) {
@@ -112,6 +155,7 @@ NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis) {
 
 NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype) {
   const int64_t ints[] = {axis};
+  check_elements(Op::Iota, dims);
   const bool wide = dims[static_cast<size_t>(axis)]->vmax > INT32_MAX;
   return g.cast(g.make({Op::Iota, wide ? DType::I64 : DType::I32, dims, ints}), dtype);
 }

@@ -70,6 +70,9 @@ Tensor Tensor::arange(Scalar start, Scalar stop, Scalar step, CallSite at) {
     fail("arange", "from {} to {} by {} never ends: give finite numbers and a step that is not 0",
          a, b, s);
   const double count = std::ceil((b - a) / s);
+  if (count > 0x1p56)
+    fail("arange", "from {} to {} by {} are {} elements, more than any machine holds", a, b, s,
+         count);
   const bool whole = !start.is_float() && !stop.is_float() && !step.is_float();
   const bool wide = std::max(std::fabs(a), std::fabs(b)) > INT32_MAX;
   const DType dtype = !whole ? kDefaultFloat : wide ? DType::I64 : kDefaultInt;
