@@ -18,6 +18,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr uint64_t kBlockBytes = 512;  // of stat::st_blocks, whatever the file system's are
 
 class Descriptor {
  public:
@@ -34,6 +35,7 @@ class Descriptor {
 };
 
 int open_retrying(const std::string& path, int flags, mode_t mode = 0) {
+  check_path(path);
   int fd;
   do {
     fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
@@ -71,8 +73,10 @@ std::string resolve_link(const std::string& path) {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target) {
+    // Not the target's name with more behind it: that may be as long as names can be.
+    const size_t name = target.rfind('/') + 1;  // 0 without a folder
     do {
-      path_ = strformat("{}.{}.{}.tmp", target, ::getpid(), now_ns());
+      path_ = strformat("{}weft.{}.{}.tmp", target.substr(0, name), ::getpid(), now_ns());
       fd_ = open_retrying(path_, O_WRONLY | O_CREAT | O_EXCL, 0666);
     } while (fd_ < 0 && errno == EEXIST);
     if (fd_ < 0) fail_errno("file.write", "cannot create " + path_, errno);
@@ -171,6 +175,7 @@ void FileWriter::write_through(const std::byte* data, size_t size) {
 }
 
 void atomic_write_file(const std::string& path, FunctionRef<void(FileWriter&)> write, Keep keep) {
+  check_path(path);
   const std::string target = resolve_link(path);
   struct stat old;
   const bool exists = ::stat(target.c_str(), &old) == 0;
@@ -207,6 +212,7 @@ std::string make_cache_dir(const Options& options, std::string_view leaf) {
 }
 
 void make_directories(const std::string& path, unsigned mode) {
+  check_path(path);
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
     struct stat info;
@@ -218,6 +224,31 @@ void make_directories(const std::string& path, unsigned mode) {
     }
     if (slash == std::string::npos) return;
   }
+}
+
+void check_path(std::string_view path) {
+  const size_t nul = path.find('\0');
+  if (nul != std::string_view::npos)
+    fail("file.name", "{} is followed by a NUL, where the system would end the name; remove it",
+         path.substr(0, nul));
+}
+
+void grow_file(const std::string& path, uint64_t bytes) {
+  check_path(path);
+  struct stat info{};
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  const bool large = exists && static_cast<uint64_t>(info.st_size) >= bytes;
+  if (large && static_cast<uint64_t>(info.st_blocks) * kBlockBytes >= bytes) return;
+  Descriptor fd(open_retrying(path, O_RDWR | O_CREAT, 0666));
+  if (fd.get() < 0 && large && (errno == EACCES || errno == EROFS)) return;  // to be read only
+  if (fd.get() < 0) fail_errno("file.write", "cannot write " + path, errno);
+  int why;
+  do {
+    why = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+  } while (why == EINTR);
+  if (why == 0 || bytes == 0) return;
+  if (!exists) ::unlink(path.c_str());
+  fail_errno("file.write", strformat("cannot make room for {} bytes in {}", bytes, path), why);
 }
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }

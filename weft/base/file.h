@@ -69,6 +69,13 @@ std::string make_cache_dir(const Options& options, std::string_view leaf);
 // mkdir -p with this mode for each new directory.
 void make_directories(const std::string& path, unsigned mode = 0777);
 
+// A file of at least this many bytes, made where it is missing, with blocks on the disk for all of
+// them: what is mapped must not meet a full disk when it is touched. New bytes are 0.
+void grow_file(const std::string& path, uint64_t bytes);
+
+// A path is what it looks like: an Error for one with a NUL, which the system would cut off there.
+void check_path(std::string_view path);
+
 bool file_exists(const std::string& path);
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -70,6 +71,7 @@ struct ThreadPool::Job {
   bool adverse;
   Context* context;
   std::vector<WorkRange> ranges;  // in units of grain, one per worker
+  std::optional<Waiting> waiting;
   std::atomic<bool> stop{false};
   std::mutex error_mutex;
   std::exception_ptr error;
@@ -115,6 +117,12 @@ struct ThreadPool::Job {
     }
   }
 
+  void failed(std::exception_ptr why) {
+    stop.store(true, std::memory_order_relaxed);
+    std::lock_guard lock(error_mutex);
+    if (!error) error = std::move(why);
+  }
+
   bool stopped() const { return stop.load(std::memory_order_relaxed); }
   void run(Piece piece, int worker) {
     body(piece.begin * grain, std::min(n, piece.end * grain), worker);
@@ -151,9 +159,7 @@ struct ThreadPool::Job {
       else
         share(worker);
     } catch (...) {
-      stop.store(true, std::memory_order_relaxed);
-      std::lock_guard lock(error_mutex);
-      if (!error) error = std::current_exception();
+      failed(std::current_exception());
     }
     t_inside = false, t_worker = 0;
   }
@@ -218,13 +224,37 @@ void ThreadPool::run(Job& job) {
   for (int i = 0; i < kSpins && shared.busy.load(std::memory_order_acquire) != 0; ++i) {
     pause_briefly();
   }
+  if (job.waiting) wait_until_done(shared, job);
   for (int left = shared.busy.load(std::memory_order_acquire); left != 0;
        left = shared.busy.load(std::memory_order_acquire)) {
     shared.busy.wait(left, std::memory_order_acquire);
   }
 }
 
+/// In naps that are short beside the time that has passed.
+void ThreadPool::wait_until_done(State& shared, Job& job) {
+  using Microseconds = std::chrono::microseconds;
+  Microseconds nap(20);
+  while (shared.busy.load(std::memory_order_acquire) != 0) {
+    std::this_thread::sleep_for(nap);
+    nap = std::min(nap + nap / 8, Microseconds(10'000));
+    try {
+      (*job.waiting)();
+    } catch (...) {
+      job.failed(std::current_exception());
+    }
+  }
+}
+
 void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain) {
+  loop(n, body, grain, std::nullopt);
+}
+
+void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain, Waiting waiting) {
+  loop(n, body, grain, waiting);
+}
+
+void ThreadPool::loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting) {
   if (n <= 0) return;
   if (adverse_) grain = 1;
   grain = std::max<int64_t>(grain, (n - 1) / UINT32_MAX + 1);  // ranges hold 32-bit units
@@ -232,6 +262,7 @@ void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain) {
   const bool alone = size_ == 1 || n < 2 * grain || t_inside || !lock.try_lock();
   if (alone) return body(0, n, t_worker);
   Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1, adverse_);
+  job.waiting = waiting;
   run(job);
   if (job.error) std::rethrow_exception(job.error);
 }

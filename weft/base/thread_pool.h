@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
+#include "weft/base/fork.h"
 #include "weft/base/function_ref.h"
 
 namespace weft {
@@ -32,20 +34,26 @@ class ThreadPool {
   // while another thread is using the pool, run inline. The first exception stops the rest and is
   // rethrown. Bodies see the caller's current Context. Works in a forked child.
   void parallel_for(int64_t n, Body body, int64_t grain = 1);
+  // For long items: while the caller waits for others it calls `waiting` now and then. What that
+  // throws is like an exception of the body's.
+  using Waiting = FunctionRef<void()>;
+  void parallel_for(int64_t n, Body body, int64_t grain, Waiting waiting);
 
  private:
   struct Job;
   struct State;
 
   State& state();  // starts the threads; again after a fork
+  void loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting);
   void run(Job& job);
+  static void wait_until_done(State& shared, Job& job);
   static void worker_main(State& state, int worker);
 
   int size_;
   bool adverse_ = false;
   State* state_ = nullptr;
   pid_t owner_ = 0;  // the process whose threads state_ holds
-  std::mutex mutex_;
+  ForkableMutex<std::mutex> mutex_{ForkLock::Order::Threads};  // of the loop that runs
 };
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include "weft/base/bits.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/fork.h"
 #include "weft/device/device.h"
 
 namespace weft {
@@ -48,7 +49,7 @@ int64_t machine_memory() {
 }  // namespace
 
 struct AllocatorState {
-  std::mutex mutex;
+  ForkableMutex<std::mutex> mutex{ForkLock::Order::Memory};
   int64_t cap, cache_limit;
   int64_t most = machine_memory();
   AllocatorStats stats;

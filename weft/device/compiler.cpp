@@ -19,6 +19,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/spans.h"
 
 namespace weft {
@@ -162,6 +163,9 @@ class CompilerRun {
   pid_t pid_ = -1;
 };
 
+// Between two looks for whether somebody wants to end this.
+constexpr int kAskEveryMs = 50;
+
 // What execve wants, over strings that stay.
 std::vector<char*> pointers(std::vector<std::string>& words) {
   std::vector<char*> list;
@@ -220,7 +224,9 @@ std::string CompilerRun::finish(uint64_t deadline_ns, int seconds) {
     const int left = now >= deadline_ns ? 0 : static_cast<int>((deadline_ns - now) / 1'000'000) + 1;
     // Without a pidfd (an old kernel) look again every two milliseconds.
     pollfd event{process_.get(), POLLIN, 0};
-    const int ready = ::poll(&event, process_.get() >= 0 ? 1 : 0, process_.get() >= 0 ? left : 2);
+    const int most = std::min(left, process_.get() >= 0 ? kAskEveryMs : 2);
+    const int ready = ::poll(&event, process_.get() >= 0 ? 1 : 0, most);
+    ask_interrupt();
     if (ready < 0 && errno != EINTR)
       fail_errno("device.compile", "cannot wait for the compiler", errno);
     const pid_t got = ::waitpid(pid_, &status, WNOHANG);

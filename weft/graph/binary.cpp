@@ -101,6 +101,8 @@ class Reader {
     if (schema(spec.op).text) spec.text = in_.text(in_.varint());
     spec.src = src_;
     spec.ints = ints_;
+    // Its id would be that of some memory of this process.
+    if (spec.op == Op::Buffer) damaged("a file holds no memory");
     if (const char* problem = node_problem(spec))
       damaged("{}: {}", info(spec.op).mnemonic, problem);
     return graph_.intern(spec);

@@ -6,11 +6,14 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_set>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/fork.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/slabs.h"
 #include "weft/base/small_vector.h"
 #include "weft/base/thread_cache.h"
@@ -188,6 +191,53 @@ struct ShapeTable {
   NodeMemory memory;
 };
 
+thread_local std::vector<std::pair<const void*, int>>
+    building_depth;  // per graph; a thread builds in few graphs
+
+int& depth_of(const void* graph) {
+  for (auto& [g, depth] : building_depth)
+    if (g == graph) return depth;
+  return building_depth.emplace_back(graph, 0).second;
+}
+
+void drop_depth(const void* graph) {
+  std::erase_if(building_depth, [graph](const auto& entry) { return entry.first == graph; });
+}
+
+/// A fork comes between the Building scopes of other threads. One of the forking thread itself goes
+/// on in the child.
+class BuildingAtFork final : public ForkLock {
+ public:
+  BuildingAtFork(const void* graph, std::shared_mutex& building)
+      : ForkLock(Order::Building), graph_(graph), building_(building) {}
+  void before_fork() override {
+    own_ = is_own();
+    if (!own_) building_.lock();
+  }
+  bool try_before_fork() override {
+    own_ = is_own();
+    return own_ || building_.try_lock();
+  }
+  void after_in_parent() override {
+    if (!own_) building_.unlock();
+  }
+  void after_in_child() override {
+    new (&building_) std::shared_mutex;
+    if (own_) building_.lock_shared();
+  }
+
+ private:
+  bool is_own() const {
+    return std::ranges::any_of(building_depth, [this](const auto& entry) {
+      return entry.first == graph_ && entry.second > 0;
+    });
+  }
+
+  const void* graph_;
+  std::shared_mutex& building_;
+  bool own_ = false;
+};
+
 }  // namespace
 
 struct Graph::State {
@@ -197,9 +247,12 @@ struct Graph::State {
   ShapeTable shapes;
   const Shape* scalar = nullptr;
   std::shared_mutex building;
+  std::optional<BuildingAtFork> at_fork;
 
   explicit State(bool is_shared)
-      : shared(is_shared), shard_count(is_shared ? 16 : 1), shards(new Shard[shard_count]) {}
+      : shared(is_shared), shard_count(is_shared ? 16 : 1), shards(new Shard[shard_count]) {
+    if (shared) at_fork.emplace(this, building);
+  }
   Shard& shard(uint64_t key) { return shards[shared ? key & (shard_count - 1) : 0]; }
 };
 
@@ -284,6 +337,7 @@ NodeRef Graph::intern(const NodeSpec& spec) {
     if (state_->shared) lock.lock();
     if (Node* found = shard.find(spec, hashes.key)) return found;
   }
+  poll_interrupt();
   // Inference may intern index nodes and shapes, so no lock is held while it runs.
   const Inferred inferred = infer(*this, spec);
   std::unique_lock lock(shard.mutex, std::defer_lock);
@@ -300,21 +354,6 @@ NodeRef Graph::intern(const NodeSpec& spec) {
 
 // ---- lifetime
 
-namespace {
-thread_local std::vector<std::pair<const void*, int>>
-    building_depth;  // per graph; a thread builds in few graphs
-
-int& depth_of(const void* graph) {
-  for (auto& [g, depth] : building_depth)
-    if (g == graph) return depth;
-  return building_depth.emplace_back(graph, 0).second;
-}
-
-void drop_depth(const void* graph) {
-  std::erase_if(building_depth, [graph](const auto& entry) { return entry.first == graph; });
-}
-}  // namespace
-
 Graph::Building::Building(Graph& g) : graph_(g) {
   if (!g.state_->shared) return;
   if (depth_of(g.state_.get())++ == 0) g.state_->building.lock_shared();
@@ -327,7 +366,19 @@ Graph::Building::~Building() {
   }
 }
 
+bool Graph::Building::in_progress(const Graph& g) {
+  return std::ranges::any_of(building_depth, [&g](const auto& entry) {
+    return entry.first == g.state_.get() && entry.second > 0;
+  });
+}
+
 namespace {
+
+/// The graph to oneself; not owned where that would take waiting that is not wanted.
+std::unique_lock<std::shared_mutex> exclusive_lock(std::shared_mutex& building, Graph::Wait wait) {
+  if (wait == Graph::Wait::Never) return std::unique_lock(building, std::try_to_lock);
+  return std::unique_lock(building);
+}
 
 /// Marks what `roots` reach; marks are cleared by the caller.
 void mark_from(std::vector<const Node*>& stack) {
@@ -399,10 +450,10 @@ size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
 
 }  // namespace
 
-size_t Graph::sweep(std::vector<int64_t>* freed_buffers) {
-  if (!state_->shared || depth_of(state_.get()) > 0) return 0;
-  drop_depth(state_.get());
-  std::unique_lock exclusive(state_->building);
+std::optional<size_t> Graph::sweep(std::vector<int64_t>* freed_buffers, Wait wait) {
+  if (!state_->shared || Building::in_progress(*this)) return std::nullopt;
+  const auto exclusive = exclusive_lock(state_->building, wait);
+  if (!exclusive.owns_lock()) return std::nullopt;
   std::vector<const Node*> roots;
   for (size_t s = 0; s < state_->shard_count; ++s)
     for (const auto& [key, n] : state_->shards[s].slots)
@@ -419,8 +470,7 @@ size_t Graph::sweep(std::vector<int64_t>* freed_buffers) {
 std::vector<bool> Graph::reachable(std::span<const NodeRef> nodes,
                                    std::span<const NodeRef> except) {
   // The marks belong to whoever holds the graph exclusively.
-  if (depth_of(state_.get()) > 0) internal_error("graph", "reachable: called while building");
-  drop_depth(state_.get());
+  if (Building::in_progress(*this)) internal_error("graph", "reachable: called while building");
   std::unique_lock exclusive(state_->building);
   NodeMap<uint32_t> discounted;
   for (NodeRef n : except) ++discounted[n];
@@ -441,10 +491,10 @@ std::vector<bool> Graph::reachable(std::span<const NodeRef> nodes,
   return found;
 }
 
-bool Graph::unread(std::span<const NodeRef> nodes, uint32_t handles) {
-  if (depth_of(state_.get()) > 0) internal_error("graph", "unread: called while building");
-  drop_depth(state_.get());
-  std::unique_lock exclusive(state_->building);
+bool Graph::unread(std::span<const NodeRef> nodes, uint32_t handles, Wait wait) {
+  if (Building::in_progress(*this)) internal_error("graph", "unread: called while building");
+  const auto exclusive = exclusive_lock(state_->building, wait);
+  if (!exclusive.owns_lock()) return false;
   return std::all_of(nodes.begin(), nodes.end(), [handles](NodeRef n) {
     return n->readers.load(std::memory_order_relaxed) == 0 &&
            n->roots.load(std::memory_order_acquire) <= handles;

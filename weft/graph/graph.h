@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -78,18 +79,25 @@ class Graph {
   // ---- lifetime (shared graphs): a rooted node and all it reaches survive sweep()
   void retain(NodeRef n) const { n->roots.fetch_add(1, std::memory_order_relaxed); }
   void release(NodeRef n) const { n->roots.fetch_sub(1, std::memory_order_release); }
-  /// Frees every node no rooted node reaches; returns how many. Waits for other threads' Building
-  /// scopes to end; does nothing while the calling thread itself builds. Ids of freed Buffer nodes
-  /// are appended to `freed_buffers`.
-  size_t sweep(std::vector<int64_t>* freed_buffers = nullptr);
+  /// What is done while other threads are in Building scopes. Who holds a lock that they may need
+  /// must not wait for them.
+  enum class Wait : uint8_t { UntilTheyEnd, Never };
+  /// Frees every node no rooted node reaches; returns how many, or none where it did not happen:
+  /// the calling thread itself builds, or another one does and is not waited for. Ids of freed
+  /// Buffer nodes are appended to `freed_buffers`.
+  std::optional<size_t> sweep(std::vector<int64_t>* freed_buffers = nullptr,
+                              Wait wait = Wait::UntilTheyEnd);
   /// Which of `nodes` some root reaches, when the roots in `except` count only for what they hold
   /// beyond their own handle: a node of `except` is a root only if it has more handles than times
-  /// it is listed. Same waiting rule as sweep().
+  /// it is listed. Waits for other threads' Building scopes to end.
   std::vector<bool> reachable(std::span<const NodeRef> nodes, std::span<const NodeRef> except);
   /// True when no node reads Buffer node `n` and it has at most `handles` handles: O(1), but false
-  /// for as long as unswept garbage reads it. Same waiting rule as sweep().
-  bool unread(NodeRef n, uint32_t handles) { return unread({&n, 1}, handles); }
-  bool unread(std::span<const NodeRef> nodes, uint32_t handles);  ///< of each of them
+  /// for as long as unswept garbage reads it, and where Wait::Never cannot tell.
+  bool unread(NodeRef n, uint32_t handles, Wait wait = Wait::UntilTheyEnd) {
+    return unread({&n, 1}, handles, wait);
+  }
+  bool unread(std::span<const NodeRef> nodes, uint32_t handles,
+              Wait wait = Wait::UntilTheyEnd);  ///< of each of them
   size_t live_nodes() const;
   size_t bytes() const;
 
@@ -99,6 +107,8 @@ class Graph {
    public:
     explicit Building(Graph& g);
     ~Building();
+    /// Whether this thread is in such a scope.
+    static bool in_progress(const Graph& g);
     Building(const Building&) = delete;
     Building& operator=(const Building&) = delete;
 

@@ -430,6 +430,7 @@ const char* load(const Spec& s) {
 
 const char* store(const Spec& s) {
   if (const char* problem = access(s, 3)) return problem;
+  if (s.dtype != DType::Void) return "has no dtype";
   if (s.src[2]->rank() != 0) return "stores scalars";
   if (s.src[2]->dtype != s.src[0]->dtype) return "stores another dtype than the param's";
   for (size_t i = kStoreRanges; i < s.src.size(); ++i)
@@ -476,7 +477,27 @@ const char* condition(const Spec& s) {
   return s.src[0]->dtype == DType::Bool ? nullptr : "the condition is not bool";
 }
 
-const char* anything(const Spec&) { return nullptr; }
+const char* sink(const Spec& s) { return s.dtype == DType::Void ? nullptr : "has no dtype"; }
+
+/// Whether source `i` may be a node without a value of its own: where its parts are taken, a sink's
+/// stores, a kernel, a gradient that does not exist, what a linear program closes.
+bool takes_whole(const Spec& s, size_t i) {
+  switch (s.op) {
+    case Op::Get:
+    case Op::Sink:
+    case Op::EndIf: return true;
+    case Op::Custom: return i + 1 == s.src.size();
+    case Op::Function: return static_cast<int64_t>(i) >= s.ints[0] + s.ints[1];
+    default: return false;
+  }
+}
+
+const char* sources_have_values(const Spec& s) {
+  for (size_t i = 0; i < s.src.size(); ++i)
+    if ((is_tuple(s.src[i]->op) || s.src[i]->dtype == DType::Void) && !takes_whole(s, i))
+      return "takes a node that has no value of its own";
+  return nullptr;
+}
 
 // ---- the table
 
@@ -525,7 +546,7 @@ constexpr Row kRows[] = {
     {Op::Stage, K, 1, stage},
     {Op::Load, K | L, 2, load},
     {Op::Store, K | L, 3, store},
-    {Op::Sink, T | K, 0, anything},
+    {Op::Sink, T | K, 0, sink},
     {Op::EndRange, L, 1, follows<Op::Range>},
     {Op::Acc, L, 1, same_dtype},
     {Op::SetAcc, L, 2, set_acc},
@@ -573,6 +594,7 @@ const char* node_problem(const NodeSpec& s, uint8_t dialects) {
   if (!count_of_ints_fits(s)) return "has another number of integers";
   if (!schema(s.op).text && !s.text.empty()) return "has no text";
   if (s.lanes == 0 || (s.lanes > 1 && !(dialects & L))) return "has lanes";
+  if (const char* problem = sources_have_values(s)) return problem;
   return row->check(s);
 }
 

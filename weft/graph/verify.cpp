@@ -114,6 +114,27 @@ Found find_view_problem(NodeRef assign) {
        p.what);
 }
 
+// ---- kernels of the user's
+
+/// What a KernelWriter writes. Other ops and bindings are the optimizer's, which relies on its own.
+const char* user_kernel_problem(NodeRef n) {
+  switch (n->op) {
+    case Op::Const:
+    case Op::Param:
+    case Op::ToIndex:
+    case Op::Reduce:
+    case Op::Sink: return nullptr;
+    case Op::Load:
+    case Op::Store:
+      return n->src(1)->dtype == DType::Index ? nullptr : "its position is of another dtype";
+    case Op::Range:
+      if (n->dtype != DType::Index || n->src(0)->op != Op::Const)
+        return "its ranges are indices of known sizes";
+      return range_binding(n) == Binding::Loop ? nullptr : "binds a range";
+    default: return is_alu(n->op) ? nullptr : "does not belong in a kernel of the user's";
+  }
+}
+
 /// Whether a kernel's param has as many elements as the tensor it stands for.
 bool is_size_of(NodeRef param, NodeRef given) {
   if (!is_static(given) || param->rank() != 1) return false;
@@ -127,6 +148,7 @@ Found find_custom_problem(NodeRef n) {
   std::vector<NodeRef> given(parts.outputs.begin(), parts.outputs.end());
   given.insert(given.end(), parts.inputs.begin(), parts.inputs.end());
   for (NodeRef p : Toposort(parts.sink)) {
+    if (const char* what = user_kernel_problem(p)) return Problem{p, what};
     if (p->op != Op::Param) continue;
     const auto slot = static_cast<size_t>(param_slot(p));
     if (slot >= given.size() || given[slot]->dtype != p->dtype || !is_size_of(p, given[slot]))
@@ -138,6 +160,8 @@ Found find_custom_problem(NodeRef n) {
 /// What the bodies of `n` may mention: their placeholders, which are what is given.
 Found find_placeholder_problem(NodeRef n) {
   const RepeatParts parts(n);
+  if (parts.slot < inner_slots_above(closed_sources(n)))
+    return Problem{n, "its slots are those of a node in its bodies"};
   std::vector<NodeRef> given;
   for (auto list : {parts.stacked, parts.whole, parts.inits})
     given.insert(given.end(), list.begin(), list.end());
@@ -171,22 +195,82 @@ Found find_problem_at(NodeRef n) {
   return std::nullopt;
 }
 
+// ---- what stands for memory
+
+/// The first source of `n` that is a size.
+size_t first_size(NodeRef n) {
+  switch (n->op) {
+    case Op::Param:
+    case Op::Buffer:
+    case Op::Iota: return 0;
+    case Op::Reshape:
+    case Op::Expand:
+    case Op::Pad:
+    case Op::Shrink:
+    case Op::Unwindow: return 1;
+    default: return n->nsrc;
+  }
+}
+
+/// Sizes are known before anything is computed: arithmetic on constants and variables.
+Found find_size_problem(std::span<const NodeRef> nodes) {
+  NodeMap<bool> known;
+  for (NodeRef n : nodes) {
+    const auto is_known = [&](NodeRef s) { return known.contains(s); };
+    for (NodeRef s : n->src().subspan(first_size(n)))
+      if (!is_known(s)) return Problem{n, "has a size that is computed from elements"};
+    const bool leaf = n->op == Op::Const || n->op == Op::Variable || n->op == Op::Bind;
+    if (leaf || (is_alu(n->op) && std::ranges::all_of(n->src(), is_known))) known[n] = true;
+  }
+  return std::nullopt;
+}
+
+/// What is computed has elements; a body's results are memory, too. An empty Sink stands for a
+/// gradient that does not exist.
+Found find_root_problem(std::span<const NodeRef> roots, bool outermost) {
+  for (NodeRef n : roots) {
+    if (!outermost && n->op == Op::Sink && n->nsrc == 0) continue;
+    if (is_tuple(n->op) || n->dtype == DType::Void)
+      return Problem{n, "has no value: its parts have"};
+    if (!outermost && !is_data(n->dtype)) return Problem{n, "is an index where a tensor should be"};
+  }
+  return std::nullopt;
+}
+
+Found find_stray_placeholder(std::span<const NodeRef> nodes) {
+  for (NodeRef n : nodes)
+    if (is_inner_param(n)) return Problem{n, "stands for something outside of its body"};
+  return std::nullopt;
+}
+
+/// What is evaluated together, without the bodies of what is in it.
+Found find_problem_in(std::span<const NodeRef> nodes, std::span<const NodeRef> roots,
+                      bool outermost) {
+  if (Found p = node_by_node(nodes, Dialect::Tensor)) return p;
+  if (Found p = find_root_problem(roots, outermost)) return p;
+  if (Found p = outermost ? find_stray_placeholder(nodes) : std::nullopt) return p;
+  if (Found p = find_size_problem(nodes)) return p;
+  for (NodeRef n : nodes)
+    if (Found p = find_problem_at(n)) return p;
+  return find_stray_loop_value(nodes, roots);
+}
+
 }  // namespace
 
 Found find_tensor_problem(std::span<const NodeRef> roots) {
   std::vector<std::vector<NodeRef>> left{{roots.begin(), roots.end()}};
   NodeMap<bool> known;
+  bool outermost = true;
   while (!left.empty()) {
     const std::vector<NodeRef> together = std::move(left.back());
     left.pop_back();
     const Toposort order = Toposort::evaluated(together);
-    if (Found p = node_by_node(order.nodes(), Dialect::Tensor)) return p;
+    if (Found p = find_problem_in(order.nodes(), together, outermost)) return p;
     for (NodeRef n : order) {
-      if (Found p = find_problem_at(n)) return p;
       if (!known.contains(n)) add_bodies(n, left);
       known[n] = true;
     }
-    if (Found p = find_stray_loop_value(order.nodes(), together)) return p;
+    outermost = false;
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include "weft/base/reader.h"
 #include "weft/device/device.h"
 #include "weft/graph/binary.h"
+#include "weft/graph/tuple.h"
 #include "weft/graph/verify.h"
 #include "weft/io/tensors.h"
 #include "weft/rewrite/driver.h"
@@ -24,13 +25,23 @@ std::string key(const char* what, size_t i, const char* of = "") {
   return strformat("{}.{}{}", what, i, of);
 }
 
-/// Copies name devices by their ids, which are of one Context; files by their place among names.
+/// Copies and placeholders name devices by their ids, which are of one Context; files by their
+/// place among names. Where an input lies is its own matter.
+std::vector<int64_t> ints_with_device(NodeRef n, FunctionRef<int64_t(int64_t)> renamed) {
+  std::vector<int64_t> ints(n->ints().begin(), n->ints().end());
+  if (n->op == Op::Copy) ints[0] = renamed(ints[0]);
+  if (n->op != Op::Param || ints.size() < 2) return ints;
+  const int64_t device = is_inner_param(n) ? renamed(ints[1]) : 0;
+  ints.resize(1);
+  if (device != 0) ints.push_back(device);
+  return ints;
+}
+
 std::vector<NodeRef> with_devices(Graph& g, std::span<const NodeRef> roots,
                                   FunctionRef<int64_t(int64_t)> renamed) {
   NodeRef all = rebuild(g.intern({Op::Sink, DType::Void, roots}),
                         [&](NodeRef n, std::span<const NodeRef> src) {
-                          std::vector<int64_t> ints(n->ints().begin(), n->ints().end());
-                          if (n->op == Op::Copy) ints[0] = renamed(ints[0]);
+                          const std::vector<int64_t> ints = ints_with_device(n, renamed);
                           return g.intern({n->op, n->dtype, src, ints, n->text(), n->lanes});
                         });
   return {all->src().begin(), all->src().end()};
@@ -217,18 +228,30 @@ class FunctionReader {
     for (size_t i = 0; i < f_.arguments; ++i) {
       NodeRef form = next(), view = next();
       if (form->op != Op::Param) damaged("argument {} has no form", i);
+      check_tensor_graph({&form, 1}, what_);
       f_.places[i].form = RootedNode(form);
       if (view->op != Op::Sink) f_.places[i].view = RootedNode(view);
     }
     check_tensor_graph(std::span(roots).subspan(at), what_);
-    for (auto& c : f_.computations)
-      for (size_t k = 0; k < c.results.size(); ++k) c.values.emplace_back(data_of(next()));
+    for (auto& c : f_.computations) {
+      for (size_t k = 0; k < c.results.size(); ++k) c.values.emplace_back(next());
+      check_computation(c);
+    }
     if (at != roots.size()) damaged("its graph has {} values, not {}", roots.size(), at);
   }
 
-  NodeRef data_of(NodeRef value) const {
-    if (!is_data(value->dtype)) damaged("it computes {}", name(value->dtype));
-    return value;
+  /// What a call relies on besides a valid graph: data, made from the inputs. What is captured is
+  /// in normal form, without functions.
+  void check_computation(const CapturedFunction::Computation& c) const {
+    std::vector<NodeRef> values;
+    for (const RootedNode& v : c.values) values.push_back(v.get());
+    for (NodeRef v : values)
+      if (!is_data(v->dtype)) damaged("it computes {}", name(v->dtype));
+    for (NodeRef n : Toposort::evaluated(values))
+      if (n->op == Op::Param && param_slot(n) >= static_cast<int64_t>(c.inputs.size()))
+        damaged("a computation reads what it is not given");
+    for (NodeRef n : Toposort(values))
+      if (n->op == Op::Function) damaged("a computation holds a function");
   }
 
   std::string_view what_;

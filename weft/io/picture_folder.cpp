@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 
 namespace weft {
 
@@ -26,6 +27,7 @@ bool is_picture_name(const fs::path& path) {
 
 /// The folders, or the pictures, in a directory, by name.
 std::vector<fs::path> inside(const fs::path& directory, bool folders) {
+  check_path(directory.native());
   std::error_code error;
   std::vector<fs::path> found;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;

@@ -18,6 +18,7 @@ constexpr std::string_view kIndexSuffix = ".index.json";
 using Shards = std::map<std::string, std::vector<std::string>>;  // file -> names it must hold
 
 std::string real_path(const std::string& path) {
+  check_path(path);
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) fail_errno("file.missing", "cannot open " + path, errno);
   std::string text = real;
@@ -26,6 +27,7 @@ std::string real_path(const std::string& path) {
 }
 
 bool is_directory(const std::string& path) {
+  check_path(path);
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }

@@ -1,8 +1,12 @@
 // Options, devices, counters, training: what is global in Python.
 #include "weft/python/context.h"
 
+#include <chrono>
+#include <thread>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/fork.h"
 #include "weft/base/interrupt.h"
 #include "weft/base/spans.h"
 #include "weft/base/version.h"
@@ -74,6 +78,19 @@ nb::dict stats() {
   return d;
 }
 
+/// Python forks while it holds the interpreter's lock. Nobody begins anything meanwhile, and what
+/// runs ends; but if it needs that lock to end, it gets it now and then.
+void before_fork() {
+  using std::this_thread::sleep_for;
+  constexpr std::chrono::microseconds kNap(500);
+  for (int tries = 1; !try_take_fork_locks(); ++tries) {
+    sleep_for(kNap);
+    if (tries % 20 != 0) continue;
+    const nb::gil_scoped_release released;
+    sleep_for(kNap);
+  }
+}
+
 }  // namespace
 
 std::string device_name(const Tensor& x) { return short_name(x.device()); }
@@ -95,6 +112,12 @@ void bind_context(nb::module_& m) {
       "collect_garbage", [] { collect_garbage(Context::current()); },
       "Frees graph nodes and memory that nothing alive refers to.",
       nb::call_guard<nb::gil_scoped_release>());
+  m.def("before_fork", before_fork);
+  m.def("after_fork_in_parent", &give_back_fork_locks_in_parent);
+  m.def("after_fork_in_child", &make_new_fork_locks_in_child);
+  nb::module_::import_("os").attr("register_at_fork")(
+      "before"_a = m.attr("before_fork"), "after_in_parent"_a = m.attr("after_fork_in_parent"),
+      "after_in_child"_a = m.attr("after_fork_in_child"));
   m.def("is_training", &is_training);
   m.def("set_training", &set_training, "on"_a);
 }

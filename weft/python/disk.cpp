@@ -5,7 +5,6 @@
 #include <nanobind/nanobind.h>
 
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -39,22 +38,13 @@ void note(const Tensor& x, const std::string& path) {
   disk.files[x.cell().get()] = {TensorAccess::shared(x), path};
 }
 
-void grow(const std::string& path, uintmax_t bytes) {
-  std::error_code none;
-  const bool exists = std::filesystem::exists(path, none);
-  if (exists && std::filesystem::file_size(path, none) >= bytes) return;
-  if (!exists) std::ofstream(path, std::ios::binary).flush();
-  std::filesystem::resize_file(path, bytes, none);
-  if (none) fail("file.write", "{}: {}", path, none.message());
-}
-
 void write(const Tensor& x, const std::string& path) {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
   {
     const nanobind::gil_scoped_release released;
     x.copy_to(bytes, CallSite());
   }
-  grow(path, bytes.size());
+  grow_file(path, bytes.size());
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));
@@ -83,7 +73,7 @@ std::optional<std::string> disk_path(const Tensor& x) {
 Tensor tensor_on_disk(const std::string& path, DType dtype, const Dims& shape) {
   const int64_t count = shape.product().value();
   const auto size = static_cast<size_t>(bytes_for(dtype, count));
-  grow(path, size);
+  grow_file(path, size);
   if (size == 0) return Tensor::zeros(shape, dtype, CallSite());
   auto file = std::make_shared<MappedFile>(path);
   const Tensor flat = borrowed_tensor(file->bytes().data(), dtype, std::array{count}, file);

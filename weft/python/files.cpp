@@ -20,11 +20,24 @@ Tensor mapped(const HostArray& a) {
   return borrowed_tensor(a.bytes.data(), a.dtype, a.shape, a.owner);
 }
 
-nb::dict load_safetensors(const std::string& path) {
+nb::dict mapped(const SafetensorsContent& content) {
   nb::dict all;
-  for (const NamedArray& named : read_safetensors_model(path).arrays)
-    all[nb::str(named.name.c_str())] = nb::cast(mapped(named.array));
+  for (const NamedArray& named : content.arrays)
+    all[nb::str(named.name.data(), named.name.size())] = nb::cast(mapped(named.array));
   return all;
+}
+
+nb::dict load_safetensors(const std::string& path) { return mapped(read_safetensors_model(path)); }
+
+/// The same of a file that is a tensor of its bytes.
+nb::dict parse_safetensors_in(const Tensor& bytes, const std::string& what) {
+  if (bytes.ndim() != 1 || bytes.dtype() != DType::U8)
+    fail("safetensors", "{}: a 1-D uint8 Tensor can be read as a file, not {} of shape {}", what,
+         name(bytes.dtype()), bytes.dims().text());
+  const std::shared_ptr<HostView> view = host_view(bytes);
+  const std::span data(static_cast<const std::byte*>(view->data),
+                       static_cast<size_t>(view->numel()));
+  return mapped(parse_safetensors(data, what, view));
 }
 
 void save_safetensors(const nb::dict& tensors, const std::string& path, const Metadata& metadata) {
@@ -99,6 +112,7 @@ Tensor elements_in(const Tensor& bytes, int64_t offset, int64_t end, DType dtype
 
 void bind_files(nb::module_& m) {
   method(m, "load_safetensors", load_safetensors, "path"_a);
+  method(m, "parse_safetensors", parse_safetensors_in, "bytes"_a, "what"_a);
   method(m, "save_safetensors", save_safetensors, "tensors"_a, "path"_a, "metadata"_a);
   method(
       m, "safetensors_metadata",

@@ -1,95 +1,69 @@
 // TinyJit: a Python function whose kernels are captured once and then replayed.
 #include "weft/tensor/jit.h"
 
+#include <atomic>
+#include <mutex>
+#include <thread>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/fork.h"
 #include "weft/io/functions.h"
 #include "weft/python/bindings.h"
+#include "weft/python/contents.h"
 #include "weft/tensor/host_constants.h"
 
 namespace weft::python {
 
 namespace {
 
-/// Tells a visitor what an argument holds: tensors, sizes, and what else a capture depends on.
-void visit(const std::string& name, nb::handle x, TensorVisitor& v) {  // as deep as the containers
-  if (Tensor* t = tensor_in(x.ptr())) return v.tensor(name, *t);
-  if (nb::isinstance<DimObject>(x)) return v.size(name, nb::inst_ptr<DimObject>(x)->dim);
-  if (PyTuple_Check(x.ptr()) || PyList_Check(x.ptr())) {
-    int64_t i = 0;
-    for (nb::handle member : x) visit(name + "[" + std::to_string(i++) + "]", member, v);
-  } else if (PyDict_Check(x.ptr())) {
-    for (const auto& [key, member] : nb::borrow<nb::dict>(x))
-      visit(name + "[" + nb::cast<std::string>(nb::repr(key)) + "]", member, v);
-  } else if (PyLong_Check(x.ptr()) || PyFloat_Check(x.ptr()) || PyUnicode_Check(x.ptr()) ||
-             PyBytes_Check(x.ptr()) || x.is_none()) {
-    v.constant(name, nb::cast<std::string>(nb::repr(x)));
-  } else {
-    v.constant(name, strformat("the {} at {}", Py_TYPE(x.ptr())->tp_name,
-                               static_cast<const void*>(x.ptr())));
-  }
+/// The structure of a result with new handles in it. What a replay would not compute again is an
+/// Error, unless it is an attribute of an object. Of a first call numbers are none: it says nothing
+/// of what it reads on the host, which the second one will.
+nb::object rebuilt(nb::handle result, bool first_call = false) {
+  return Copy([first_call](nb::handle x, bool in_object) -> nb::object {
+           if (const Tensor* t = tensor_in(x.ptr())) return nb::cast(Tensor(*t));
+           const bool number = first_call && (PyNumber_Check(x.ptr()) || PyUnicode_Check(x.ptr()));
+           if (in_object || number || x.is_none()) return nb::borrow(x);
+           fail("jit.result",
+                "a captured function returned a {}: a replay would not compute it again; "
+                "return Tensors, or lists, tuples, dicts and objects of them",
+                Py_TYPE(x.ptr())->tp_name);
+         })
+      .of(result);
 }
 
-/// The same lists, tuples and dicts around what `leaf` makes of everything else.
-template <class Leaf>
-nb::object mapped(nb::handle x, const Leaf& leaf) {  // as deep as the containers
-  if (PyDict_Check(x.ptr())) {
-    nb::dict copy;
-    for (const auto& [key, member] : nb::borrow<nb::dict>(x)) copy[key] = mapped(member, leaf);
-    return copy;
-  }
-  if (!PyTuple_Check(x.ptr()) && !PyList_Check(x.ptr())) return leaf(x);
-  nb::list members;
-  for (nb::handle member : x) members.append(mapped(member, leaf));
-  if (PyList_Check(x.ptr())) return members;
-  const nb::tuple all(members);
-  return nb::hasattr(x, "_fields") ? x.type()(*all) : nb::object(all);  // a named tuple
-}
-
-/// The structure of a result with new handles in it; everything but Tensors and containers of them
-/// is an Error.
-nb::object rebuilt(nb::handle result) {
-  return mapped(result, [](nb::handle x) -> nb::object {
-    if (const Tensor* t = tensor_in(x.ptr())) return nb::cast(Tensor(*t));
-    if (x.is_none()) return nb::none();
-    fail("jit.result",
-         "a captured function returned a {}: a replay would not compute it again; "
-         "return Tensors, or lists, tuples and dicts of them",
-         Py_TYPE(x.ptr())->tp_name);
-  });
-}
-
-/// The structure of a result without its Tensors: where they stand there is True, elsewhere None.
+/// The structure of a result without its Tensors: where they stand is their class.
 nb::object skeleton_of(nb::handle result) {
-  return mapped(result, [](nb::handle x) {
-    return tensor_in(x.ptr()) ? nb::object(nb::bool_(true)) : nb::none();
-  });
+  return Copy([](nb::handle x, bool) -> nb::object {
+           return nb::borrow(tensor_in(x.ptr()) ? nb::type<Tensor>() : x);
+         })
+      .of(result);
 }
 
 /// The structure again, around Tensors that stand for results.
 nb::object filled(nb::handle skeleton) {
-  return mapped(skeleton, [](nb::handle x) {
-    return PyBool_Check(x.ptr()) ? nb::cast(Tensor()) : nb::borrow(x);
-  });
+  return Copy([](nb::handle x, bool) -> nb::object {
+           return x.is(nb::type<Tensor>()) ? nb::cast(Tensor()) : nb::borrow(x);
+         })
+      .of(skeleton);
 }
 
-/// A result may be None, or have it in it.
-class WithoutNone final : public TensorVisitor {
+/// The tensors of a result; what else is in it was looked at when it was rebuilt.
+class TensorsOnly final : public TensorVisitor {
  public:
-  explicit WithoutNone(TensorVisitor& inner) : inner_(inner) {}
+  explicit TensorsOnly(TensorVisitor& inner) : inner_(inner) {}
   void tensor(const std::string& name, Tensor& x) override { inner_.tensor(name, x); }
-  void size(const std::string& name, const Dim& x) override { inner_.size(name, x); }
-  void constant(const std::string& name, std::string text) override {
-    if (text != "None") inner_.constant(name, std::move(text));
-  }
+  void size(const std::string&, const Dim&) override {}
+  void constant(const std::string&, std::string) override {}
 
  private:
   TensorVisitor& inner_;
 };
 
 void visit_result(nb::handle x, TensorVisitor& v) {
-  WithoutNone tensors(v);
-  visit("result", x, tensors);
+  TensorsOnly tensors(v);
+  Contents(tensors).visit("result", x);
 }
 
 std::string name_of(nb::handle f) {
@@ -104,12 +78,7 @@ class JitFunction {
 
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
     if (!f_.is_valid() && !loaded_) throw nb::type_error("this TinyJit has no function");
-    if (running_) fail("jit.nested", "this function is called inside of itself");
-    running_ = true;
-    struct Done {
-      bool& running;
-      ~Done() { running = false; }
-    } const done{running_};
+    const Turn turn(*this);
     // The next run may be the one that is captured.
     if (calls_ == 1 && !loaded_ && !captured())
       nb::module_::import_("weft.reachable").attr("realize_reachable")(f_);
@@ -158,15 +127,38 @@ class JitFunction {
   }
 
  private:
+  /// One call at a time: another thread waits for its turn.
+  class Turn {
+   public:
+    explicit Turn(JitFunction& f) : f_(f) {
+      const std::thread::id self = std::this_thread::get_id();
+      if (f.caller_ == self) fail("jit.nested", "this function is called inside of itself");
+      if (!f.mutex_.try_lock()) {
+        const nb::gil_scoped_release released;
+        f.mutex_.lock();
+      }
+      f.caller_ = self;
+    }
+    ~Turn() {
+      f_.caller_ = std::thread::id();
+      f_.mutex_.unlock();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    JitFunction& f_;
+  };
+
   void visit_arguments(const nb::args& args, const nb::kwargs& kwargs) {
-    TensorVisitor& found = state_.arguments();
+    Contents found(state_.arguments());
     int64_t i = 0;
-    for (nb::handle a : args) visit("argument " + std::to_string(i++), a, found);
+    for (nb::handle a : args) found.visit("argument " + std::to_string(i++), a);
     // Sorted, so that f(a=x, b=y) and f(b=y, a=x) are one call.
     nb::list names(kwargs.keys());
     names.attr("sort")();
     for (nb::handle name : names)
-      visit("argument " + nb::cast<std::string>(name), kwargs[name], found);
+      found.visit("argument " + nb::cast<std::string>(name), kwargs[name]);
   }
 
   JitState::Mode begin() {
@@ -194,7 +186,9 @@ class JitFunction {
                                      capturing ? Constants::Mode::Find : Constants::Mode::Record);
         result = f_(*args, **kwargs);
       }
-      nb::object shape = capturing ? rebuilt(result) : nb::object();
+      // What cannot be captured is an error at the first call.
+      nb::object shape;
+      if (Context::current().options().jit) shape = rebuilt(result, !capturing);
       visit_result(capturing ? shape : result, state_.results());
       {
         const nb::gil_scoped_release released;
@@ -220,7 +214,27 @@ class JitFunction {
   HostConstants::Store constants_;  // of the plain run, until the captured one
   JitState state_;
   int64_t calls_ = 0;
-  bool running_ = false;
+  /// A child does not have the other thread that may be in a call: that call is given up.
+  class AtFork final : public ForkLock {
+   public:
+    explicit AtFork(JitFunction& f) : ForkLock(Order::Run), f_(f) {}
+    void before_fork() override {}
+    bool try_before_fork() override { return true; }
+    void after_in_parent() override {}
+    void after_in_child() override {
+      if (f_.caller_.load() == std::this_thread::get_id()) return;
+      new (&f_.mutex_) std::mutex;
+      f_.caller_ = std::thread::id();
+      f_.state_.abandon();
+    }
+
+   private:
+    JitFunction& f_;
+  };
+
+  std::mutex mutex_;                     // held by the call in progress
+  std::atomic<std::thread::id> caller_;  // its thread
+  AtFork at_fork_{*this};
   bool loaded_ = false;  // from a pickle: there is no function
 };
 
@@ -261,8 +275,9 @@ void bind_jit(nb::module_& m) {
       "TinyJit(f): a function that is called like f. The first call runs f; the second one runs it "
       "and records every kernel it launches; later ones launch those on the new arguments.\n\n"
       "Arguments are the Tensors (and bound Variables) in args and kwargs, also inside of lists, "
-      "tuples and dicts. Numbers and strings are part of what is captured, and another one is a "
-      "JitError. Results share no memory between calls.");
+      "tuples, dicts and objects. Numbers, strings, enums and None there are part of what is "
+      "captured, and another one is a JitError; so is what cannot be looked into. Results, which "
+      "may be objects too, share no memory between calls. Threads take turns.");
   c.def(
       "__init__",
       [](JitFunction* self, nb::object f, bool, bool) {

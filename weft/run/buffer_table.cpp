@@ -1,5 +1,7 @@
 #include "weft/run/buffer_table.h"
 
+#include <algorithm>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
@@ -8,9 +10,22 @@
 namespace weft {
 namespace {
 
-// Garbage below these amounts is not worth a walk over the graph.
+// Garbage below these amounts is not worth a walk over the graph; beside a realization, which costs
+// more than the walk, less is.
 constexpr size_t kNodesWorthSweeping = 20000;
 constexpr int64_t kBytesWorthSweeping = int64_t{1} << 20;
+constexpr int64_t kBytesWorthSweepingAlone = int64_t{16} << 20;
+// What a walk costs for one node, in bytes whose return is worth as much.
+constexpr int64_t kBytesOfNode = 64;
+// Looking at the number of nodes costs as much as making a few.
+constexpr uint32_t kLazyDeathsBetweenLooks = 4096;
+
+/// Not owned where that would take waiting that is not wanted.
+template <class Mutex>
+std::unique_lock<Mutex> only_one(Mutex& mutex, Graph::Wait wait) {
+  if (wait == Graph::Wait::Never) return std::unique_lock(mutex, std::try_to_lock);
+  return std::unique_lock(mutex);
+}
 
 struct TensorGraph {
   Graph graph{Graph::Sharing::Shared};
@@ -31,6 +46,7 @@ NodeRef BufferTable::add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<
   std::lock_guard lock(mutex_);
   const int64_t id = next_id_++;
   NodeRef node = tensor_graph(context_).buffer(id, dtype, dims, device);
+  bytes_ += buffer->bytes();
   entries_.emplace(id, Entry{std::move(buffer), node, {}});
   return node;
 }
@@ -56,11 +72,22 @@ std::shared_ptr<Buffer> BufferTable::hold(int64_t id, Storage* storage) {
 }
 
 void BufferTable::leave(int64_t id, Storage* storage) {
-  std::lock_guard lock(mutex_);
-  const auto at = entries_.find(id);
-  if (at == entries_.end()) return;
-  std::erase(at->second.holders, storage);
-  released_.push_back(id);
+  {
+    std::lock_guard lock(mutex_);
+    const auto at = entries_.find(id);
+    if (at == entries_.end()) return;
+    std::erase(at->second.holders, storage);
+    released_.push_back(id);
+  }
+  if (Graph::Building::in_progress(tensor_graph(context_))) return;
+  reap(Graph::Wait::Never);
+  if (has_much_dead_memory()) sweep(Graph::Wait::Never);
+}
+
+void BufferTable::left_lazy() {
+  if (lazy_deaths_.fetch_add(1, std::memory_order_relaxed) % kLazyDeathsBetweenLooks != 0) return;
+  if (!Graph::Building::in_progress(tensor_graph(context_)) && has_many_dead_nodes())
+    sweep(Graph::Wait::Never);
 }
 
 std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> BufferTable::holders() const {
@@ -71,7 +98,17 @@ std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> BufferTable::ho
   return all;
 }
 
-void BufferTable::reap() {
+std::shared_ptr<Buffer> BufferTable::forget(Entries::iterator at) {
+  std::shared_ptr<Buffer> buffer = std::move(at->second.buffer);
+  bytes_ -= buffer->bytes();
+  entries_.erase(at);
+  return buffer;
+}
+
+void BufferTable::reap(Graph::Wait wait) {
+  std::vector<std::shared_ptr<Buffer>> dropped;  // their destructors run outside the locks
+  const auto collecting = only_one(collecting_, wait);
+  if (!collecting.owns_lock()) return;
   std::vector<int64_t> released;
   {
     std::lock_guard lock(mutex_);
@@ -79,39 +116,33 @@ void BufferTable::reap() {
     released.swap(released_);
   }
   Graph& graph = tensor_graph(context_);
-  std::vector<std::shared_ptr<Buffer>> dropped;  // their destructors run outside the lock
   for (int64_t id : released) {
     NodeRef n = node(id);
     if (!n || n->roots.load(std::memory_order_acquire) > 0) continue;
-    const bool dead = graph.unread(n, 0);
+    const bool dead = graph.unread(n, 0, wait);
     std::lock_guard lock(mutex_);
     const auto at = entries_.find(id);
     if (at == entries_.end()) continue;
-    if (!dead) {
-      suspect_bytes_ += at->second.buffer ? at->second.buffer->bytes() : 0;
-      continue;
-    }
-    dropped.push_back(std::move(at->second.buffer));
-    entries_.erase(at);
+    if (dead)
+      dropped.push_back(forget(at));
+    else
+      suspect_bytes_ += at->second.buffer->bytes();
   }
 }
 
-size_t BufferTable::sweep() {
+void BufferTable::sweep(Graph::Wait wait) {
+  std::vector<std::shared_ptr<Buffer>> dropped;
+  const auto collecting = only_one(collecting_, wait);
+  if (!collecting.owns_lock()) return;
   std::vector<int64_t> freed;
   Graph& graph = tensor_graph(context_);
-  const size_t nodes = graph.sweep(&freed);
-  std::vector<std::shared_ptr<Buffer>> dropped;
+  if (!graph.sweep(&freed, wait)) return;
   std::lock_guard lock(mutex_);
-  for (int64_t id : freed) {
-    const auto at = entries_.find(id);
-    if (at == entries_.end()) continue;
-    dropped.push_back(std::move(at->second.buffer));
-    entries_.erase(at);
-  }
+  for (int64_t id : freed)
+    if (const auto at = entries_.find(id); at != entries_.end()) dropped.push_back(forget(at));
   nodes_after_sweep_ = graph.live_nodes();
   suspect_bytes_ = 0;
   released_.clear();
-  return nodes;
 }
 
 bool BufferTable::sweep_frees_memory() {
@@ -124,9 +155,31 @@ bool BufferTable::sweep_frees_memory() {
   return count() < before;
 }
 
+void BufferTable::with_swept_memory(FunctionRef<void()> work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Memory || !sweep_frees_memory()) throw;
+  }
+  work();
+}
+
+bool BufferTable::has_many_dead_nodes() const {
+  return tensor_graph(context_).live_nodes() > 2 * nodes_after_sweep_ + kNodesWorthSweeping;
+}
+
+/// A walk for each doubling of what is in use: however long a program goes on without realizing
+/// anything, walks stay a small part of its work.
+bool BufferTable::has_much_dead_memory() const {
+  std::lock_guard lock(mutex_);
+  if (suspect_bytes_ <= std::max(kBytesWorthSweepingAlone, (bytes_ - suspect_bytes_) / 2))
+    return false;
+  return suspect_bytes_ > kBytesOfNode * static_cast<int64_t>(tensor_graph(context_).live_nodes());
+}
+
 void BufferTable::collect() {
   reap();
-  bool worth = tensor_graph(context_).live_nodes() > 2 * nodes_after_sweep_ + kNodesWorthSweeping;
+  bool worth = has_many_dead_nodes();
   if (!worth) {
     std::lock_guard lock(mutex_);
     worth = suspect_bytes_ > kBytesWorthSweeping;

@@ -2,6 +2,7 @@
 // goes.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "weft/base/fork.h"
+#include "weft/base/function_ref.h"
 #include "weft/device/buffer.h"
 #include "weft/graph/graph.h"
 
@@ -32,19 +35,23 @@ class BufferTable {
 
   /// A storage has this node as its value, or had it last; returns its buffer.
   std::shared_ptr<Buffer> hold(int64_t id, Storage* storage);
-  /// It has another one now, or is gone: perhaps the node's last use.
+  /// It has another one now, or is gone: perhaps the node's last use. Memory that nothing refers to
+  /// any more goes at once, unless this thread or another one is building.
   void leave(int64_t id, Storage* storage);
   /// The storages that hold each node now.
   std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> holders() const;
 
   /// Gives back the buffers of released nodes that nothing refers to; cheap.
-  void reap();
+  void reap(Graph::Wait wait = Graph::Wait::UntilTheyEnd);
   /// Sweeps the graph and forgets the buffers of freed nodes.
-  size_t sweep();
-  /// sweep(), and whether any buffer went.
-  bool sweep_frees_memory();
+  void sweep(Graph::Wait wait = Graph::Wait::UntilTheyEnd);
+  /// `work`, and once more where memory was missing and a sweep gives some back.
+  void with_swept_memory(FunctionRef<void()> work);
   /// reap(), and sweep() when enough garbage has gathered since the last time to be worth it.
   void collect();
+  /// A storage without memory is gone. Its nodes go with the next sweep, which comes when many are
+  /// there, as no realization may.
+  void left_lazy();
 
  private:
   struct Entry {
@@ -52,14 +59,25 @@ class BufferTable {
     NodeRef node;
     std::vector<Storage*> holders;
   };
+  using Entries = std::unordered_map<int64_t, Entry>;
+
+  bool sweep_frees_memory();
+  bool has_many_dead_nodes() const;
+  bool has_much_dead_memory() const;
+  std::shared_ptr<Buffer> forget(Entries::iterator at);
 
   Context& context_;
-  mutable std::mutex mutex_;
-  std::unordered_map<int64_t, Entry> entries_;
+  using Mutex = ForkableMutex<std::mutex>;
+  /// One reap or sweep at a time: nodes that one looks at, another frees.
+  Mutex collecting_{ForkLock::Order::Collecting};
+  mutable Mutex mutex_{ForkLock::Order::Table};
+  Entries entries_;
   std::vector<int64_t> released_;  // since the last reap
   int64_t next_id_ = 1;
+  int64_t bytes_ = 0;          // of all entries
   int64_t suspect_bytes_ = 0;  // of released buffers that nodes, perhaps dead ones, still read
-  size_t nodes_after_sweep_ = 0;
+  std::atomic<size_t> nodes_after_sweep_{0};
+  std::atomic<uint32_t> lazy_deaths_{0};
 };
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/fork.h"
 #include "weft/run/active_capture.h"
 #include "weft/run/realize.h"
 #include "weft/run/replay_plan.h"
@@ -12,8 +13,16 @@
 namespace weft {
 namespace {
 
-/// A slot of the Context: its capture in progress.
-struct CaptureSlot {
+/// A slot of the Context: its capture in progress. A child goes on with that of the thread it has.
+struct CaptureSlot final : ForkLock {
+  CaptureSlot() : ForkLock(Order::Run) {}
+  void before_fork() override {}
+  bool try_before_fork() override { return true; }
+  void after_in_parent() override {}
+  void after_in_child() override {
+    if (thread.load() != std::this_thread::get_id()) listener = nullptr;
+  }
+
   std::atomic<CaptureListener*> listener{nullptr};
   std::atomic<std::thread::id> thread;
 };
@@ -40,19 +49,26 @@ struct CaptureScope::State final : CaptureListener {
   ~State() {
     stop();
     for (NodeRef v : recording.variables) v->roots.fetch_sub(1, std::memory_order_release);
+    for (const auto& [id, form] : recording.forms)
+      form->roots.fetch_sub(1, std::memory_order_release);
   }
 
   void start() {
     realize_arguments();
-    recording.holders = context.get<BufferTable>().holders();
-    CaptureListener* none = nullptr;
-    if (!slot.listener.compare_exchange_strong(none, this)) refuse_nesting();
-    slot.thread.store(std::this_thread::get_id());
+    // That of another thread ends first.
+    for (CaptureListener* other = nullptr; !slot.listener.compare_exchange_strong(other, this);
+         other = nullptr)
+      slot.listener.wait(other);
     listening = true;
+    recording.holders = context.get<BufferTable>().holders();
+    slot.thread.store(std::this_thread::get_id());
   }
   void stop() {
-    if (listening) slot.listener.store(nullptr, std::memory_order_release);
+    if (!listening) return;
     listening = false;
+    slot.thread.store(std::thread::id());
+    slot.listener.store(nullptr, std::memory_order_release);
+    slot.listener.notify_all();
   }
   [[noreturn]] static void refuse_nesting() {
     fail("jit.nested",
@@ -72,7 +88,17 @@ struct CaptureScope::State final : CaptureListener {
       const auto at = holders.find(buffer_id(s->value()));
       if (at != holders.end() && at->second.size() > 1) give_own_memory(context, *s);
       recording.argument_ids.push_back(buffer_id(s->value()));
+      note_form(s->value());
     }
+  }
+
+  void note_form(NodeRef buffer) {
+    Graph& g = tensor_graph(context);
+    const Graph::Building building(g);
+    NodeRef& form = recording.forms[buffer_id(buffer)];
+    if (form) return;
+    form = g.param(0, buffer->dtype, buffer->shape->span(), buffer->device);
+    form->roots.fetch_add(1, std::memory_order_relaxed);
   }
 
   // ---- CaptureListener
@@ -102,6 +128,8 @@ struct CaptureScope::State final : CaptureListener {
   }
   void ran(RecordedRun run) override {
     for (NodeRef seen : run.seen) note_lazy(seen);
+    for (NodeRef input : run.inputs) note_form(input);
+    run.inputs.clear();
     recording.runs.push_back(std::move(run));
   }
 

@@ -25,6 +25,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/base/thread_pool.h"
 #include "weft/graph/print.h"
@@ -179,11 +180,11 @@ class Pipeline {
   void compile_batch(std::span<Job* const> batch) {
     const std::vector<Job*> order = longest_first(batch);
     std::atomic<size_t> next{0};
-    context_.thread_pool().parallel_for(static_cast<int64_t>(order.size()),
-                                        [&](int64_t begin, int64_t end, int) {
-                                          for (int64_t i = begin; i < end; ++i)
-                                            translate(*order[next.fetch_add(1)]);
-                                        });
+    const auto translate_some = [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) translate(*order[next.fetch_add(1)]);
+    };
+    context_.thread_pool().parallel_for(static_cast<int64_t>(order.size()), translate_some, 1,
+                                        [] { ask_interrupt(); });
     for (const Job* j : batch) print(*j);
     load(batch);
     for (Job* j : batch) {

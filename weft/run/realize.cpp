@@ -7,6 +7,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/binary.h"
@@ -48,6 +49,18 @@ class Realization {
     Span span(context_.tracer(), "realize");
     context_.tracer().add(Counter::Realizes);
     ++run_.stats.realizes;
+    InterruptibleScope(context_).run([this] { compile(); });
+    if (log_enabled(context_, 2))
+      log_at(context_, 2, "{}", plan_text(schedule(), prepared_.variables));
+    if (run_.observer.planned) run_.observer.planned(schedule(), prepared_.variables);
+    CommandList list(schedule());
+    bind(list);
+    execute(list);
+    commit();
+  }
+
+ private:
+  void compile() {
     std::vector<NodeRef> values;
     for (const Wanted& w : wanted_) values.push_back(w.value);
     const DeviceId home = context_.get<DeviceTable>().default_device().id();
@@ -59,16 +72,8 @@ class Realization {
     std::vector<int> into;
     for (const Wanted& w : wanted_) into.push_back(w.into);
     prepared_ = prepare(context_, form_, into);
-    if (log_enabled(context_, 2))
-      log_at(context_, 2, "{}", plan_text(schedule(), prepared_.variables));
-    if (run_.observer.planned) run_.observer.planned(schedule(), prepared_.variables);
-    CommandList list(schedule());
-    bind(list);
-    execute(list);
-    commit();
   }
 
- private:
   const CompiledSchedule& schedule() const { return *prepared_.schedule; }
 
   auto lines() {
@@ -167,21 +172,13 @@ class Realization {
   // ---- 8 bind
 
   void bind(CommandList& list) {
-    try {
-      allocate(list);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Memory) throw;
-      // Memory that nothing refers to any more may be what is missing.
-      memory_.clear();
-      arenas_.memory.clear();
-      if (!buffers_.sweep_frees_memory()) throw;
-      allocate(list);
-    }
+    buffers_.with_swept_memory([&] { allocate(list); });
     list.set_variables(prepared_.variables);
   }
 
   void allocate(CommandList& list) {
     memory_.assign(schedule().buffers.size(), nullptr);
+    arenas_.memory.clear();
     for (size_t i = 0; i < wanted_.size(); ++i)
       if (wanted_[i].home) memory_[static_cast<size_t>(schedule().outputs[i])] = wanted_[i].home;
     for (size_t b = 0; b < schedule().buffers.size(); ++b) {
@@ -280,6 +277,7 @@ class Realization {
     for (const CompiledStep& step : schedule().steps) run.sites.push_back(sites.of(step.origins));
     run.values = prepared_.variables;
     run.seen = form_.seen;
+    run.inputs = form_.inputs;
     for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
     for (const std::string& name : schedule().variables)
       for (const BoundVariable& v : form_.variables)

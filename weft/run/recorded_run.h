@@ -14,7 +14,8 @@ namespace weft {
 struct RecordedRun {
   std::shared_ptr<const CompiledSchedule> schedule;
   std::vector<std::byte> graph;    ///< a graph file of what it computed, over Params
-  std::vector<int64_t> input_ids;  ///< Buffer node id of each input slot
+  std::vector<NodeRef> inputs;     ///< the Buffer node of each input slot, while it runs
+  std::vector<int64_t> input_ids;  ///< their ids
   std::vector<NodeRef> variables;  ///< of the tensor graph, in the schedule's order
   std::vector<bool> renamed;       ///< by variable: its name already stands for another value
   std::vector<int64_t> values;

@@ -24,7 +24,9 @@ void give_own_memory(Context& context, Storage& storage) {
   NodeRef old = storage.value();
   const std::shared_ptr<Buffer> from = storage.buffer();
   Device& device = from->device();
-  std::shared_ptr<Buffer> to = device.allocate(from->bytes(), storage.label());
+  std::shared_ptr<Buffer> to;
+  context.get<BufferTable>().with_swept_memory(
+      [&] { to = device.allocate(from->bytes(), storage.label()); });
   const Command copy = Command::copy({from.get(), 0}, {to.get(), 0}, from->bytes());
   const TimelinePoint done = device.submit(0, {&copy, 1});
   device.wait(done);
@@ -234,7 +236,9 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
   std::vector<std::shared_ptr<Buffer>> made;
   for (const Fresh& f : plan->fresh) {
     const CompiledBuffer& b = plan->schedule.buffers[static_cast<size_t>(f.buffer)];
-    made.push_back(b.device->allocate(plan->schedule.bytes_of(f.buffer, values), f.label));
+    const int64_t bytes = plan->schedule.bytes_of(f.buffer, values);
+    plan->context.get<BufferTable>().with_swept_memory(
+        [&] { made.push_back(b.device->allocate(bytes, f.label)); });
     list.set_buffer(f.buffer, {made.back().get(), 0});
   }
   return made;

@@ -56,9 +56,7 @@ class Merger {
       HeldPlace place;
       place.name = a.name;
       place.id = recording_.argument_ids[i];
-      NodeRef node = table_.node(place.id);
-      WEFT_CHECK(node, "argument {} lost its buffer while capturing", a.name);
-      place.form = plan_->form_of(node);
+      place.form = plan_->form_of(recording_.forms.at(place.id));
       place_of_[place.id] = static_cast<int>(i);
       plan_->places.push_back(std::move(place));
     }
@@ -173,9 +171,8 @@ class Merger {
           "a tensor that is still alive; pass it as an argument or keep it in the function's state",
           memory ? memory->label() : std::string("a buffer"), memory ? memory->bytes() : 0);
     place.name = place.storage->label();
-    NodeRef node = table_.node(id);
-    WEFT_CHECK(node, "buffer {} is read but has no node", id);
-    place.form = plan_->form_of(node);
+    const auto read = recording_.forms.find(id);
+    place.form = plan_->form_of(read == recording_.forms.end() ? table_.node(id) : read->second);
     plan_->places.push_back(std::move(place));
     return place_of_[id] = static_cast<int>(plan_->places.size()) - 1;
   }

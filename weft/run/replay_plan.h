@@ -103,6 +103,9 @@ struct Recording {
   std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> holders;  ///< at its start
   std::unordered_map<int64_t, std::string> host_data;  ///< nodes filled by the host since
   std::vector<int64_t> argument_ids;
+  /// Params like the Buffer nodes of the arguments and of what was read: a storage that is given
+  /// another value lets go of its node.
+  std::unordered_map<int64_t, NodeRef> forms;
   std::vector<RecordedRun> runs;
   std::vector<std::shared_ptr<Storage>> results;
   std::vector<std::shared_ptr<Storage>> written;    ///< older than the capture, alive

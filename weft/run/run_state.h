@@ -1,8 +1,12 @@
 // RunState: what the run room keeps in a Context.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <thread>
+
+#include "weft/base/fork.h"
 
 #include "weft/run/compile_report.h"
 #include "weft/run/compiled_schedule.h"
@@ -10,12 +14,31 @@
 
 namespace weft {
 
+/// Recursive. Who waits to fork is next, however busy the others are.
+class RunMutex final : ForkLock {
+ public:
+  RunMutex() : ForkLock(Order::Run) {}
+  void lock();
+  void unlock();
+
+ private:
+  void before_fork() override;
+  bool try_before_fork() override { return mutex_.try_lock(); }
+  void after_in_parent() override;
+  void after_in_child() override;
+
+  std::recursive_mutex mutex_;
+  std::atomic<std::thread::id> owner_;
+  int depth_ = 0;  // of the owner's
+  std::atomic<bool> forking_{false};
+};
+
 /// A slot of the Context. One realization, capture end or replay at a time holds the mutex.
 class RunState {
  public:
   explicit RunState(Context& context);
 
-  std::recursive_mutex mutex;
+  RunMutex mutex;
   Graph graph{Graph::Sharing::Shared};  ///< of the caches' keys
   LruCache<std::shared_ptr<const CompiledSchedule>> schedules{graph, 512};
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192};

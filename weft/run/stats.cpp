@@ -17,6 +17,36 @@ RunState::RunState(Context& context) {
   context.get<BufferTable>();
 }
 
+void RunMutex::lock() {
+  const std::thread::id self = std::this_thread::get_id();
+  if (owner_.load() != self) forking_.wait(true);
+  mutex_.lock();
+  owner_ = self;
+  ++depth_;
+}
+
+void RunMutex::unlock() {
+  if (--depth_ == 0) owner_ = std::thread::id();
+  mutex_.unlock();
+}
+
+void RunMutex::before_fork() {
+  forking_ = true;
+  mutex_.lock();
+}
+
+void RunMutex::after_in_parent() {
+  mutex_.unlock();
+  forking_ = false;
+  forking_.notify_all();
+}
+
+void RunMutex::after_in_child() {
+  new (&mutex_) std::recursive_mutex;
+  for (int i = 0; i < depth_; ++i) mutex_.lock();  // it was this thread's own
+  forking_ = false;
+}
+
 void RunState::collect() {
   if (graph.live_nodes() < 2 * nodes_after_sweep_ + kNodesWorthSweeping) return;
   graph.sweep();

@@ -27,7 +27,12 @@ Storage::~Storage() {
   if (CaptureListener* capture = active_capture(context_)) capture->destroyed(*this);
   NodeRef value = value_.load(std::memory_order_relaxed);
   value->roots.fetch_sub(1, std::memory_order_release);
-  if (home_.id >= 0) context_.get<BufferTable>().leave(home_.id, this);
+  BufferTable& buffers = context_.get<BufferTable>();
+  const int64_t id = std::exchange(home_, Home{}).id;
+  if (id >= 0)
+    buffers.leave(id, this);
+  else
+    buffers.left_lazy();
 }
 
 NodeRef Storage::value() const {

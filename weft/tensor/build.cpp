@@ -2,9 +2,34 @@
 
 #include <algorithm>
 
+#include "weft/base/checked.h"
+#include "weft/base/error.h"
+
 namespace weft::build {
 
 namespace {
+
+// Bytes and offsets of anything smaller fit in 64 bits; as in the verifier.
+constexpr int64_t kMostElements = int64_t{1} << 56;
+
+/// Elements are counted before there is a node that claims to have them.
+void check_elements(Op op, std::span<const NodeRef> dims) {
+  int64_t count = 1;
+  for (NodeRef d : dims)
+    if (d->op != Op::Const || d->vmin == 0) return;
+  for (NodeRef d : dims) {
+    const auto product = checked_mul(count, d->vmin);
+    if (!product || *product > kMostElements) {
+      std::string text;
+      for (NodeRef n : dims) append_format(text, "{}{}", text.empty() ? "" : ", ", n->vmin);
+      fail(info(op).mnemonic,
+           "({}) has more than {} elements, which no machine holds: use smaller "
+           "sizes",
+           text, kMostElements);
+    }
+    count = *product;
+  }
+}
 
 NodeRef make(Graph& g, Op op, NodeRef x, std::span<const NodeRef> more,
              std::span<const int64_t> ints = {}) {
@@ -26,6 +51,18 @@ bool begins_inside(NodeRef cut, std::span<const NodeRef> size) {
   for (size_t a = 0; a < size.size(); ++a)
     if (cut->int_arg(a) != 1 && size[a]->vmin < 1) return false;
   return true;
+}
+
+/// n elements with k zeros between and some around; nothing is added up before it is known to fit.
+void check_padded(NodeRef x, std::span<const NodeRef> before, std::span<const NodeRef> after,
+                  std::span<const int64_t> interior) {
+  const std::string_view tag = info(Op::Pad).mnemonic;
+  for (size_t i = 0; i < interior.size(); ++i) {
+    if (x->dim(i)->op != Op::Const) continue;
+    int64_t n = mul_or_fail(tag, x->dim(i)->vmin, add_or_fail(tag, interior[i], 1));
+    for (NodeRef more : {before[i], after[i]})
+      if (more->op == Op::Const) n = add_or_fail(tag, n, more->vmin);
+  }
 }
 
 }  // namespace
@@ -52,6 +89,7 @@ NodeRef reshape(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
 NodeRef expand(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
   if (same(x->shape->span(), dims)) return x;
   if (x->op == Op::Expand) x = x->src(0);
+  check_elements(Op::Expand, dims);
   return make(g, Op::Expand, x, dims);
 }
 
@@ -107,6 +145,7 @@ NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<cons
   const bool dense =
       std::all_of(interior.begin(), interior.end(), [](int64_t s) { return s == 0; });
   if (dense && all(before, 0) && all(after, 0)) return x;
+  check_padded(x, before, after, interior);
   Extents args(before);
   args.append(after);
   if (dense && x->op == Op::Pad &&
@@ -114,7 +153,9 @@ NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<cons
     for (size_t i = 0; i < args.size(); ++i) args[i] = g.add(args[i], x->src(1 + i));
     x = x->src(0);
   }
-  return make(g, Op::Pad, x, args, interior);
+  NodeRef n = make(g, Op::Pad, x, args, interior);
+  check_elements(Op::Pad, n->shape->span());
+  return n;
 }
 
 NodeRef cat(Graph& g, std::span<const NodeRef> parts, int64_t axis) {
@@ -123,7 +164,9 @@ NodeRef cat(Graph& g, std::span<const NodeRef> parts, int64_t axis) {
 
 NodeRef window(Graph& g, NodeRef x, int64_t axis, int64_t size, int64_t stride, int64_t dilation) {
   const int64_t ints[] = {axis, size, stride, dilation};
-  return make(g, Op::Window, x, {}, ints);
+  NodeRef n = make(g, Op::Window, x, {}, ints);
+  check_elements(Op::Window, n->shape->span());
+  return n;
 }
 
 NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes) {
@@ -141,6 +184,7 @@ NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis) {
 
 NodeRef positions(Graph& g, std::span<const NodeRef> dims, int64_t axis) {
   const int64_t ints[] = {axis};
+  check_elements(Op::Iota, dims);
   return g.make({Op::Iota, position_dtype(dims[static_cast<size_t>(axis)]->vmax), dims, ints});
 }
 

@@ -102,6 +102,9 @@ Tensor Tensor::arange(Scalar start, Scalar stop, Scalar step, CallSite at) {
   if (!start.is_float() && !stop.is_float() && !step.is_float())
     return whole_range(whole_number(start), whole_number(stop), whole_number(step));
   const double count = std::ceil((b - a) / s);
+  if (count > 0x1p56)
+    fail("arange", "from {} to {} by {} are {} elements, more than any machine holds", a, b, s,
+         count);
   const Tensor positions = arange(Dim(count > 0 ? static_cast<int64_t>(count) : 0), kDefaultFloat);
   const Tensor scaled = s == 1 ? positions : positions * Tensor(s);
   return a == 0 ? scaled : scaled + Tensor(a);

@@ -14,8 +14,9 @@ namespace weft {
 
 // ---- in
 
-Tensor Tensor::from_bytes(std::span<const std::byte> data, DType dtype, const Dims& shape,
-                          CallSite at) {
+namespace {
+
+Tensor filled_tensor(std::span<const std::byte> data, DType dtype, const Dims& shape, CallSite at) {
   const OpScope scope(Context::current(), at);
   if (!is_data(dtype)) fail_type("from", "{} is not a dtype of elements", name(dtype));
   const int64_t bytes = bytes_for(dtype, shape.product().value());
@@ -25,6 +26,16 @@ Tensor Tensor::from_bytes(std::span<const std::byte> data, DType dtype, const Di
   const auto fill = [&] { return buffer_from_bytes(scope.context, data, dtype, nodes_of(shape)); };
   auto* constants = scope.context.get_if<HostConstants>();
   return scope.result(constants ? constants->filled(data, dtype, shape, fill) : fill());
+}
+
+}  // namespace
+
+Tensor Tensor::from_bytes(std::span<const std::byte> data, DType dtype, const Dims& shape,
+                          CallSite at) {
+  Tensor x;
+  Context::current().get<BufferTable>().with_swept_memory(
+      [&] { x = filled_tensor(data, dtype, shape, at); });
+  return x;
 }
 
 void Tensor::copy_from(std::span<const std::byte> data, CallSite at) {

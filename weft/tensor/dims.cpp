@@ -1,6 +1,7 @@
 // Sizes, axes and broadcasting: arithmetic on shapes, and the errors about them.
 #include <algorithm>
 
+#include "weft/base/checked.h"
 #include "weft/base/context.h"
 #include "weft/tensor/access.h"
 
@@ -62,12 +63,14 @@ std::string index_text(NodeRef n) {
 std::string Dim::text() const { return node_ ? index_text(node_.get()) : std::to_string(value_); }
 
 Dim operator+(const Dim& a, const Dim& b) {
+  if (a.is_static() && b.is_static()) return add_or_fail("shape", a.value(), b.value());
   return combine(a, b, [](Graph& g, NodeRef x, NodeRef y) { return g.add(x, y); });
 }
 Dim operator-(const Dim& a, const Dim& b) {
   return combine(a, b, [](Graph& g, NodeRef x, NodeRef y) { return g.sub(x, y); });
 }
 Dim operator*(const Dim& a, const Dim& b) {
+  if (a.is_static() && b.is_static()) return mul_or_fail("shape", a.value(), b.value());
   return combine(a, b, [](Graph& g, NodeRef x, NodeRef y) { return g.mul(x, y); });
 }
 Dim operator/(const Dim& a, const Dim& b) {

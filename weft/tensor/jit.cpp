@@ -1,5 +1,7 @@
 #include "weft/tensor/jit.h"
 
+#include <algorithm>
+
 #include "weft/base/context.h"
 #include "weft/run/realize.h"
 #include "weft/run/replay.h"
@@ -122,6 +124,13 @@ void JitState::State::check_same() const {
   if (seen.size() != arguments.tensors.size())
     fail("jit.structure", "{} is called with {} tensors and was captured with {}", name,
          arguments.tensors.size(), seen.size());
+  // By place, as other languages have other names for them; but known names stay where they were.
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const std::string& now = arguments.tensors[i].name;
+    if (now != seen[i].name && std::ranges::find(seen, now, &Seen::name) != seen.end())
+      fail("jit.structure", "{} stands where {} was when {} was captured; keep their order", now,
+           seen[i].name, name);
+  }
   const Graph::Building building(tensor_graph(*context));
   for (size_t i = 0; i < seen.size(); ++i)
     if (view_of(*arguments.tensors[i].tensor).get() != seen[i].chain.get())

@@ -5,6 +5,7 @@ import os
 import pathlib
 import tarfile
 import zipfile
+from collections.abc import Iterable
 
 from weft import Tensor, dtypes
 
@@ -54,21 +55,40 @@ def _in_memory(data: bytes) -> Tensor:
     return Tensor(data) if data else Tensor.empty(0, dtype=dtypes.uint8)
 
 
+# What is real seldom becomes 100 times larger. Deflate's limit is 1032 times, so that a small file could fill memory.
+_MOST_BYTES, _MOST_RATIO = 1 << 28, 100
+
+
+def _check_sizes(sizes: Iterable[int], t: Tensor, max_bytes: int | None):
+    """Members say how large they are before they are decompressed, and no more than that is."""
+    limit = max(_MOST_BYTES, _MOST_RATIO * t.numel()) if max_bytes is None else max_bytes
+    total = sum(sizes)
+    if total > limit:
+        raise ValueError(f"an archive of {t.numel()} bytes says that it holds {total}, more than {limit}; pass max_bytes "
+                         f"if it is to be trusted")
+
+
 @accept_filename
-def zip_extract(t: Tensor) -> dict[str, Tensor]:
-    """The members of a zip archive by name, as bytes. What is stored uncompressed stays where it is."""
+def zip_extract(t: Tensor, max_bytes: int | None = None) -> dict[str, Tensor]:
+    """The members of a zip archive by name, as bytes. What is stored uncompressed stays where it is. An archive whose
+    members decompress to more than max_bytes, else to 256 MiB and to 100 times its own size, is a ValueError."""
     return {name: data if begin == 0 and end == data.numel() else data[begin:end]
-            for name, (data, begin, end) in zip_members(t).items()}
+            for name, (data, begin, end) in zip_members(t, max_bytes).items()}
 
 
-def zip_members(t: Tensor) -> dict[str, tuple[Tensor, int, int]]:
+def zip_members(t: Tensor, max_bytes: int | None = None) -> dict[str, tuple[Tensor, int, int]]:
     """The members of a zip archive as bytes, and which of those bytes are the member."""
     with _as_file(t) as file, zipfile.ZipFile(file) as archive:
+        _check_sizes((info.file_size for info in archive.infolist() if not _is_stored(info)), t, max_bytes)
         return {info.filename: _zip_member(t, file, archive, info) for info in archive.infolist() if not info.is_dir()}
 
 
+def _is_stored(info: zipfile.ZipInfo) -> bool:
+    return info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 1
+
+
 def _zip_member(t: Tensor, file, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[Tensor, int, int]:
-    if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+    if not _is_stored(info):
         return _in_memory(archive.read(info)), 0, info.file_size
     # Before the data: 30 bytes whose last four are the lengths of a name and of an extra field, and those
     # (APPNOTE.TXT 4.3.7).
@@ -81,15 +101,27 @@ def _zip_member(t: Tensor, file, archive: zipfile.ZipFile, info: zipfile.ZipInfo
 
 
 @accept_filename
-def tar_extract(t: Tensor) -> dict[str, Tensor]:
-    """The files of a tar archive by name, as bytes. Those of an uncompressed one stay where they are."""
+def tar_extract(t: Tensor, max_bytes: int | None = None) -> dict[str, Tensor]:
+    """The files of a tar archive by name, as bytes. Those of an uncompressed one stay where they are. Limits are those
+    of zip_extract()."""
     with _as_file(t) as file, tarfile.open(fileobj=file, mode="r:*") as archive:
         plain = archive.fileobj is file
-        return {member.name: _tar_member(t, archive, member, plain) for member in archive if member.isfile()}
+        found, large = {}, 0
+        for member in archive:
+            if not member.isfile():
+                continue
+            large += 0 if _lies_in(plain, member) else member.size
+            _check_sizes((large,), t, max_bytes)
+            found[member.name] = _tar_member(t, archive, member, plain)
+        return found
+
+
+def _lies_in(plain: bool, member: tarfile.TarInfo) -> bool:
+    return plain and not member.issparse()
 
 
 def _tar_member(t: Tensor, archive: tarfile.TarFile, member: tarfile.TarInfo, plain: bool) -> Tensor:
-    if not plain or member.issparse():
+    if not _lies_in(plain, member):
         content = archive.extractfile(member)
         return _in_memory(content.read() if content else b"")
     if member.offset_data + member.size > t.numel():

@@ -76,29 +76,14 @@ def _fitting(value: Tensor, into: Tensor):
 
 
 # https://github.com/huggingface/safetensors#format
-_SAFE_DTYPES = {"BOOL": dtypes.bool, "I8": dtypes.int8, "U8": dtypes.uint8, "I16": dtypes.int16, "U16": dtypes.uint16,
-                "I32": dtypes.int32, "U32": dtypes.uint32, "I64": dtypes.int64, "U64": dtypes.uint64,
-                "F16": dtypes.float16, "BF16": dtypes.bfloat16, "F32": dtypes.float32, "F64": dtypes.float64,
-                "F8_E4M3": dtypes.fp8e4m3, "F8_E5M2": dtypes.fp8e5m2}
-
-
 def safe_load(fn: Tensor | str | os.PathLike) -> dict[str, Tensor]:
     """The tensors of a safetensors file (or index, or directory), mapped: read when used. Or of a file's bytes."""
     if not isinstance(fn, Tensor):
         return _core.load_safetensors(os.fspath(fn))
-    t, start, header = safe_load_metadata(fn)
-    return {name: _safe_tensor(t, start, name, entry) for name, entry in header.items() if name != "__metadata__"}
-
-
-def _safe_tensor(t: Tensor, start: int, name: str, entry) -> Tensor:
     try:
-        dtype, shape, (begin, end) = _SAFE_DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
-        strides = [1] * len(shape)
-        for i in reversed(range(len(shape) - 1)):
-            strides[i] = strides[i + 1] * max(shape[i + 1], 1)
-        return _core.elements_in(t, start + begin, start + end, dtype, shape, strides)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ValueError(f"safe_load: the header says nonsense about {name!r}: {error}") from error
+        return _core.parse_safetensors(fn, "safe_load")
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
 
 
 @accept_filename
@@ -110,12 +95,20 @@ def safe_load_metadata(t: Tensor) -> tuple[Tensor, int, dict]:
         if size > t.numel() - 8:
             raise ValueError(f"safe_load: a header of {size} bytes in a file of {t.numel()}")
         try:
-            header = json.loads(file.read(size))
+            header = json.loads(file.read(size), object_pairs_hook=_without_duplicates)
         except ValueError as error:
             raise ValueError(f"safe_load: the header is no JSON: {error}") from error
     if not isinstance(header, dict):
         raise ValueError("safe_load: the header is no object")
     return t, 8 + size, header
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict:
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
+        raise ValueError(f"{twice!r} is listed twice")
+    return names
 
 
 def safe_save(tensors: dict[str, Tensor], fn: str | os.PathLike, metadata: dict | None = None):

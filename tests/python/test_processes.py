@@ -1,0 +1,188 @@
+"""What a program does to the process around weft: fork, Ctrl-C, memory, disks that are full."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+
+import pytest
+
+from weft import Tensor, _core
+
+
+def run(body: str, timeout=120, **environment):
+    """A program of its own; its output."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(body)], timeout=timeout, capture_output=True, text=True,
+                          env={**os.environ, **environment})
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+# ---- fork
+
+FORKS = """
+    import os, signal, threading
+    import numpy as np
+    from weft import Tensor, TinyJit
+    x = Tensor(np.ones((64, 64), "f4")).realize()
+    f = TinyJit(lambda a: (a @ a).sum())
+    stop = False
+    def work():
+        i = 0
+        while not stop:
+            i += 1
+            {work}
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for t in threads: t.start()
+    failed = 0
+    for k in range(20):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            for n in (3, k + 5):
+                y = Tensor(np.full((n, n), 2.0, "f4"))
+                assert (y @ y).numpy()[0, 0] == 4 * n and f(x).item() == 64 ** 3
+            os._exit(0)
+        failed += os.waitpid(pid, 0)[1] != 0
+    stop = True
+    for t in threads: t.join()
+    assert f(x).item() == 64 ** 3
+    print(failed)
+"""
+
+
+@pytest.mark.parametrize("work", ["(x @ (x + i)).numpy()", "f(x).item()", "(Tensor.rand(3, i % 50 + 1).cumsum(0) * i).realize()",
+                                  "[Tensor(np.ones(500)) + k for k in range(20)]"])
+def test_fork_while_others_compute(work):
+    assert run(FORKS.replace("{work}", work), timeout=300) == "0\n"
+
+
+def test_fork_inside_of_a_captured_function():
+    assert run("""
+        import os
+        from weft import Tensor, TinyJit
+        def body(x):
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0 if (Tensor.ones(3) + 1).sum().item() == 6 else 1)
+            assert os.waitpid(pid, 0)[1] == 0
+            return x + 1
+        print(TinyJit(body)(Tensor([1.0])).item())
+    """) == "2.0\n"
+
+
+# ---- Ctrl-C
+
+INTERRUPTED = """
+    import os, signal, threading, time
+    from weft import Tensor
+    kept = Tensor.ones(3).contiguous().realize()
+    x = Tensor.ones(40, 40).contiguous().realize()
+    y = x
+    for i in range({steps}):
+        y = (y.roll(i, i % 2).cumsum(i % 2) * {scale} + y.softmax(1 - i % 2)).sin()
+    y = y + kept.sum()
+    threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
+    start = time.monotonic()
+    try:
+        y.realize()
+        print("done", time.monotonic() - start)
+    except KeyboardInterrupt:
+        print("stopped", time.monotonic() - start - 0.5)
+    assert kept.tolist() == [1, 1, 1] and (kept + 1).tolist() == [2, 2, 2]
+    z = (x.sum() * 2).item()
+    assert z == 3200
+"""
+
+
+def test_ctrl_c_ends_a_compilation():
+    """It takes 10 s and more; the interrupt must not wait for its end."""
+    said = run(INTERRUPTED.replace("{steps}", "400").replace("{scale}", "0.01"), timeout=300).split()
+    assert said[0] == "stopped" and float(said[1]) < 5
+
+
+# ---- memory
+
+def live():
+    return _core.stats()["memory_live"]
+
+
+@pytest.mark.parametrize("make", [lambda a: Tensor(a), lambda a: Tensor(a) + 1, lambda a: Tensor(a).reshape(-1, 10).T,
+                                  lambda a: Tensor(a.copy()).contiguous(), lambda a: [Tensor(a), Tensor(a).sum()]])
+def test_dropped_tensors_give_their_memory_back(make):
+    a = np.ones(100_000, "f4")
+    _core.collect_garbage()
+    before, most = live(), 0
+    for _ in range(300):
+        make(a)
+        most = max(most, live() - before)
+    assert most < 40 << 20
+
+
+def test_a_dropped_tensor_gives_its_memory_back_at_once():
+    _core.collect_garbage()
+    before = live()
+    x = Tensor(np.ones(100_000, "f4"))
+    assert live() - before >= 400_000
+    alias = x.reshape(100, 1000)
+    del x
+    assert live() - before >= 400_000
+    del alias
+    assert live() == before
+
+
+def test_borrowed_memory_is_given_back():
+    class Owner(np.ndarray):
+        pass
+
+    import weakref
+    gone = []
+    for _ in range(3):
+        a = np.arange(100_000, dtype="f4").view(Owner)
+        weakref.finalize(a, gone.append, 1)
+        t = Tensor.from_dlpack(a) if hasattr(Tensor, "from_dlpack") else __import__("weft").from_dlpack(a)
+        del a, t
+    (Tensor.ones(3) + 1).realize()
+    assert len(gone) == 3
+
+
+def test_a_cap_counts_what_is_alive():
+    assert run("""
+        import numpy as np
+        from weft import Tensor
+        for i in range(400):
+            Tensor(np.ones(1_000_000, "f4"))
+            y = Tensor(np.ones(1_000_000, "f4")) + i
+        kept = [Tensor(np.ones(1_000_000, "f4")) for _ in range(20)]
+        try:
+            kept += [Tensor(np.ones(1_000_000, "f4")) for _ in range(20)]
+        except MemoryError as error:
+            print("WEFT_MEMORY_CAP" in str(error))
+    """, WEFT_MEMORY_CAP="100M") == "True\n"
+
+
+# ---- disks
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
+def test_a_full_disk_is_an_error(tmp_path):
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)], capture_output=True).returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        said = run(f"""
+            import os
+            from weft import Tensor
+            Tensor.empty(1 << 16, dtype="uint8", device="DISK:{tmp_path}/small").assign(Tensor.ones(1 << 16, dtype="uint8")).realize()
+            os.truncate("{tmp_path}/small", 1 << 22)  # a hole that nothing can fill
+            for name in "new", "small":
+                try:
+                    Tensor.empty(1 << 22, dtype="uint8", device="DISK:{tmp_path}/" + name).sum().item()
+                except OSError as error:
+                    print("room" in str(error))
+            print(os.path.exists("{tmp_path}/new"))
+        """)
+        assert said == "True\nTrue\nFalse\n"
+    finally:
+        subprocess.run(["umount", str(tmp_path)])
