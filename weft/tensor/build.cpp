@@ -159,7 +159,10 @@ NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<cons
 }
 
 NodeRef cat(Graph& g, std::span<const NodeRef> parts, int64_t axis) {
-  return parts.size() == 1 ? parts[0] : g.make({Op::Cat, parts[0]->dtype, parts, {&axis, 1}});
+  if (parts.size() == 1) return parts[0];
+  NodeRef n = g.make({Op::Cat, parts[0]->dtype, parts, {&axis, 1}});
+  check_elements(Op::Cat, n->shape->span());
+  return n;
 }
 
 NodeRef window(Graph& g, NodeRef x, int64_t axis, int64_t size, int64_t stride, int64_t dilation) {
