@@ -21,7 +21,7 @@ TEST_F(Gradients, EqualFiniteDifferences) {
 
 TEST_F(Gradients, EveryTensorOpHasARuleOrNeedsNone) {
   // Ops that pass no gradient on though they may give floats, each for its reason.
-  const std::vector<Op> none = {Op::Trunc, Op::Bitcast, Op::Get, Op::Detach, Op::Stage};
+  const std::vector<Op> none = {Op::Bitcast, Op::Get, Op::Detach, Op::Stage};
   for (const OpInfo& op : kOps) {
     const OpGroup g = op.op == Op::Bind ? OpGroup::Leaf : group(op.op);
     if (g == OpGroup::Leaf || g == OpGroup::Memory || g == OpGroup::Linear) continue;
@@ -87,11 +87,22 @@ TEST_F(Gradients, ErfsAreSmallWhereItIsOne) {
   expect_near(slope / (-(x * x)).exp(), {M_2_SQRTPI, M_2_SQRTPI}, 1e-6);
 }
 
-TEST_F(Gradients, APowerOfZeroDependsOnItsBase) {
-  Tensor t = Tensor::of({1.0f, 0.0f, -3.0f, INFINITY, NAN}).requires_grad_();
-  EXPECT_EQ(shown(t.pow(0.0)), "f32 (5) [1, 1, 1, 1, 1]");
-  t.pow(0.0).sum().backward();
-  EXPECT_EQ(shown(t.grad()), "f32 (5) [0, 0, 0, 0, 0]");
+/// What has no slope anywhere depends on its operand all the same: gradients are 0, not missing.
+TEST_F(Gradients, FlatFunctionsHaveGradientsOfZero) {
+  const auto slope = [](Tensor (*f)(const Tensor&)) {
+    Tensor t = Tensor::of({1.5f, 0.0f, -3.0f, INFINITY, NAN}).requires_grad_();
+    f(t).sum().backward();
+    return shown(t.grad());
+  };
+  const char* nothing = "f32 (5) [0, 0, 0, 0, 0]";
+  EXPECT_EQ(shown(Tensor::of({1.0f, 0.0f, INFINITY, NAN}).pow(0.0)), "f32 (4) [1, 1, 1, 1]");
+  EXPECT_EQ(slope([](const Tensor& t) { return t.pow(0.0); }), nothing);
+  EXPECT_EQ(slope([](const Tensor& t) { return t.pow(0); }), nothing);
+  EXPECT_EQ(slope([](const Tensor& t) { return t.trunc(); }), nothing);
+  EXPECT_EQ(slope([](const Tensor& t) { return t.floor(); }), nothing);
+  EXPECT_EQ(slope([](const Tensor& t) { return t.ceil(); }), nothing);
+  EXPECT_EQ(slope([](const Tensor& t) { return t.round(); }), nothing);
+  EXPECT_EQ(slope([](const Tensor& t) { return t.floor_div(2); }), nothing);
 }
 
 TEST_F(Gradients, DetachStopsAndIntegersPassNothing) {

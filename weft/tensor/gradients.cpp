@@ -55,6 +55,8 @@ void neg(Backward& b) { b.give(0, -b.grad); }
 #undef WEFT_FUNCTION
 
 void cast(Backward& b) { b.give(0, b.grad.cast(b.n->src(0)->dtype)); }
+/// Steps are flat: a result that depends on the operand all the same has a gradient, of 0.
+void trunc(Backward& b) { b.give(0, b.x(0).zeros_like()); }
 void same(Backward& b) { b.give(0, b.grad); }
 
 void copy(Backward& b) {
@@ -320,7 +322,7 @@ struct GradientRow {
   GradientRule rule;
 };
 
-// Ops that are not listed pass nothing on: comparisons, integers, Trunc, Bitcast, Detach.
+// Ops that are not listed pass nothing on: comparisons, integers, Bitcast, Detach.
 constexpr GradientRow kGradients[] = {
 #define WEFT_FUNCTION(id, Name, ...) {Op::Name, function_##Name},
 #include "weft/graph/ops.def"
@@ -328,6 +330,7 @@ constexpr GradientRow kGradients[] = {
 #undef WEFT_OP
     {Op::Neg, neg},
     {Op::Cast, cast},
+    {Op::Trunc, trunc},
     {Op::Add, add},
     {Op::Mul, mul},
     {Op::Div, divide},

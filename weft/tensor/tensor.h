@@ -230,8 +230,8 @@ class Tensor {
   Tensor& operator/=(const Operand& b) { return assign(divide({*this, b.at()}, b), b.at()); }
 
   // ---- elementwise. / of integers gives f32; & | ^ ~ take integers and bools, << >> integers;
-  // comparisons give bool, false with NaN (!= true). No gradient flows through integers,
-  // comparisons and trunc.
+  // comparisons give bool, false with NaN (!= true). No gradient flows through integers or
+  // comparisons; that of trunc is 0.
   friend Tensor operator+(const Operand& a, const Operand& b) { return binary("+", Op::Add, a, b); }
   friend Tensor operator-(const Operand& a, const Operand& b) { return subtract(a, b); }
   friend Tensor operator*(const Operand& a, const Operand& b) { return binary("*", Op::Mul, a, b); }
