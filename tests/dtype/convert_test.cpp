@@ -126,7 +126,7 @@ TEST(Convert, FloatToIntTruncatesAndSaturates) {
 }
 
 // By search: the nearest of all finite values, of two the one with the even code; half a step
-// beyond the largest counts as beyond.
+// beyond the largest counts as beyond: infinite, NaN, or the largest in f8e4m3.
 uint8_t nearest_f8(const FloatFormat& f, double x) {
   const auto most = static_cast<int>(float_max_bits(f.dtype));
   const double a = std::fabs(x), last = f8_to_f64(f, static_cast<uint8_t>(most));
@@ -135,8 +135,10 @@ uint8_t nearest_f8(const FloatFormat& f, double x) {
   const uint8_t nan = f.specials == Specials::Fnuz ? 0x80 : sign | 0x7f;
   if (std::isnan(x)) return nan;
   // The code of the largest is even for f8e4m3 and odd for the others.
-  if (a > last + step / 2 || (a == last + step / 2 && most % 2 == 1))
-    return f.specials == Specials::Ieee ? static_cast<uint8_t>(sign | (most + 1)) : nan;
+  if (a > last + step / 2 || (a == last + step / 2 && most % 2 == 1)) {
+    if (f.specials == Specials::Fnuz) return nan;
+    return static_cast<uint8_t>(sign | (f.specials == Specials::Ieee ? most + 1 : most));
+  }
   int best = 0;
   for (int code = 1; code <= most; ++code) {
     const double now = std::fabs(f8_to_f64(f, static_cast<uint8_t>(code)) - a);
@@ -172,6 +174,8 @@ TEST(Convert, EightBitFloatsAreTheNearest) {
 TEST(Convert, EightBitFloatsByName) {
   const FloatFormat &e4 = float_format(DType::F8E4M3), &e5 = float_format(DType::F8E5M2);
   EXPECT_EQ(f8_to_f64(e4, 0x7e), 448);
+  EXPECT_EQ(f64_to_f8(e4, INFINITY), 0x7e);
+  EXPECT_EQ(f64_to_f8(e4, -1e9), 0xfe);
   EXPECT_EQ(f8_to_f64(e4, 0x08), 0x1p-6);
   EXPECT_EQ(f8_to_f64(e4, 0x01), 0x1p-9);
   EXPECT_TRUE(std::isnan(f8_to_f64(e4, 0xff)));

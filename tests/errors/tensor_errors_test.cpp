@@ -250,7 +250,23 @@ const UserError kErrors[] = {
      "NULL, "
      "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP, CPU:X86, NULL:X86",
      [] { f({4}).to("tpu"); }},
-    {"[vector_norm] p is -1: give a number that is not negative", [] { vector_norm(f({2}), -1); }},
+    {"[vector_norm] p is nan: give a number, or an infinite one", [] { vector_norm(f({2}), NAN); }},
+    {"[multinomial] 2 samples without replacement where 1 classes have a weight above 0: give at "
+     "most "
+     "as many",
+     [] { multinomial(Tensor::of({{1.0f, 2.0f}, {0.0f, 3.0f}}), 2); }},
+    {"[cross_entropy] class number 3 is out of bounds for 3 classes: it must be from 0 to 2, or "
+     "-100, "
+     "which is ignored",
+     [] { f({2, 3}).cross_entropy(Tensor::of({-100, 3})); }},
+    {"[nll_loss] class number -1 is out of bounds for 3 classes: it must be from 0 to 2",
+     [] { nll_loss(f({2, 3}), Tensor::of({0, -1}), {.ignore_index = {}}); }},
+    {"[index] position 3 is out of bounds for axis 1 of shape (2, 3): it must be from -3 to 2",
+     [] { f({2, 3})[{0, Tensor::of({0, 3})}]; }},
+    {"[one_hot] class number -1 is out of bounds for 3 classes: it must be from 0 to 2",
+     [] { Tensor::of({-1}).one_hot(3); }},
+    {"[arange] no integer dtype holds all of these numbers: give floats",
+     [] { Tensor::arange(-1, uint64_t{1} << 63, int64_t{1} << 62); }},
     {"[repeat_interleave] -1 repeats: give at least 0", [] { f({2}).repeat_interleave(-1, 0); }},
     {"[split] a piece of size -1: give at least 0", [] { f({3}).split({4, -1}); }},
     {"[shrink_to] axis 0 of shape (3,) cannot be cut to 4: pad_to() lengthens",

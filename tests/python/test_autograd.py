@@ -56,9 +56,74 @@ def test_views_and_results_are_no_leaves():
     x = Tensor([[1.0, 2.0]])
     y = x * 2
     y.sum().backward()
-    assert y.grad is None and x.grad.tolist() == [[2, 2]]
+    assert y.grad.tolist() == [[1, 1]] and x.grad.tolist() == [[2, 2]]
+    assert x[0].grad is None  # of a whole tensor alone
     with pytest.raises(ValueError, match="view"):
         x[0].requires_grad_()
+
+
+def test_a_parameter_that_is_computed():
+    w = Tensor([2.0])
+    p = w * .5
+    (p * p * 3).sum().backward()
+    assert p.grad.tolist() == [6] and w.grad.tolist() == [3]
+    (p * 2).sum().backward()
+    assert p.grad.tolist() == [8]
+    asked = Tensor([2.0], requires_grad=True)
+    q = asked * .5
+    (q * q * p).sum().backward()
+    with pytest.warns(UserWarning, match="computed"):
+        assert q.grad is None
+    assert asked.grad.tolist() == [1] and p.grad.tolist() == [8]  # those who ask are the only ones
+    q = (asked * .5).requires_grad_()
+    (q * q).sum().backward()
+    assert q.grad.tolist() == [2]
+
+
+def test_constants():
+    """tinygrad's front page."""
+    x, y = Tensor.eye(3), Tensor([[2.0, 0, -2.0]])
+    z = y.matmul(x).sum()
+    z.backward()
+    gx, gy = z.gradient(x, y)
+    assert x.grad.tolist() == gx.tolist() == [[2, 2, 2], [0, 0, 0], [-2, -2, -2]]
+    assert y.grad.tolist() == gy.tolist() == [[1, 1, 1]]
+    for make in (lambda: Tensor.eye(2), lambda: Tensor.arange(4).float().reshape(2, 2), lambda: Tensor.ones(2, 2),
+                 lambda: Tensor.linspace(0, 1, 4).reshape(2, 2), lambda: Tensor.ones(2, 2).tril(), lambda: Tensor.rand(2, 2)):
+        t = make()
+        g, = (t * t * t).sum().gradient(t)
+        assert_close(g, 3 * t.numpy()**2)
+    with pytest.raises(ValueError, match="constant"):
+        t = Tensor.full((2,), 2.0, buffer=False)
+        (t * 2).sum().gradient(t)
+
+
+def test_what_was_not_used_has_zeros():
+    x, unused = Tensor([1.0, 2.0]), Tensor([[3.0]])
+    gx, g = (x * x).sum().gradient(x, unused)
+    assert gx.tolist() == [2, 4] and g.tolist() == [[0]]
+    (x * 2).sum().backward()
+    assert unused.grad is None
+    y = (x * 3).realize()
+    with pytest.raises(ValueError, match="history"):
+        (y * y).sum().gradient(x)
+    gy, = (y * y).sum().gradient(y)
+    assert gy.tolist() == [6, 12]
+
+
+def test_a_detached_alias():
+    w = Tensor([1.0, 2.0], requires_grad=True)
+    d = w.detach()
+    (w * d).sum().backward()
+    assert w.grad.tolist() == [1, 2] and d.grad is None and d.requires_grad is False
+    leaf = w.detach().requires_grad_()
+    (leaf * leaf).sum().backward()
+    assert leaf.grad.tolist() == [2, 4] and w.grad.tolist() == [1, 2]
+    y = w * 3
+    y.detach().realize()
+    y.detach().numpy()
+    y.sum().backward()  # looking at an alias has not ended y's history
+    assert w.grad.tolist() == [4, 5]
 
 
 def test_gradients_add_up_until_forgotten():

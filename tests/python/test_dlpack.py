@@ -186,3 +186,20 @@ def test_torch_both_ways(dtype):
     assert back.dtype == a.dtype and back.tolist() == a.tolist()
     assert weft.from_dlpack(a.T).tolist() == a.T.tolist()
     assert weft.from_dlpack(a[:, 1:2].expand(2, 4)).tolist() == a[:, 1:2].expand(2, 4).tolist()
+
+
+@needs_torch
+def test_torch_writes_to_a_copy():
+    t = Tensor([1.0, 2.0, 3.0]).realize()
+    for taken in (torch.from_dlpack(t), torch.utils.dlpack.from_dlpack(t.__dlpack__())):
+        taken[0] = 5
+        assert taken.tolist() == [5, 2, 3] and t.tolist() == [1, 2, 3]
+    lent = np.from_dlpack(t)
+    assert not lent.flags.writeable and np.shares_memory(lent, np.from_dlpack(t))
+
+
+def test_read_only_memory_is_said_to_be():
+    t = Tensor([1.0])
+    with pytest.raises(BufferError, match="read-only"):
+        t.__dlpack__(copy=False)
+    assert weft.from_dlpack(t.__dlpack__(copy=False, max_version=(1, 0))).tolist() == [1]

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "weft/base/context.h"
 #include "weft/base/format.h"
+#include "weft/dtype/value.h"
 #include "weft/weft.h"
 
 namespace weft {
@@ -22,39 +25,63 @@ std::string list(const std::vector<T>& numbers) {
   return out;
 }
 
-/// An array as NumPy sees it: shared memory, an offset and strides. Everything happens at once.
+/// An array as NumPy sees it: shared memory, an offset and strides in bytes. Everything happens at
+/// once.
 struct Strided {
-  std::shared_ptr<std::vector<int32_t>> memory;
+  std::shared_ptr<std::vector<uint8_t>> memory;
+  DType dtype = DType::I32;
   int64_t offset = 0;
   Extents shape, strides;
 
-  static Strided contiguous(Extents shape, std::vector<int32_t> elements) {
-    Strided a{std::make_shared<std::vector<int32_t>>(std::move(elements)), 0, std::move(shape), {}};
-    a.strides.assign(a.shape.size(), 1);
+  static Strided contiguous(Extents shape, const std::vector<int64_t>& elements,
+                            DType dtype = DType::I32) {
+    const int64_t width = bits(dtype) / 8;
+    Strided a{std::make_shared<std::vector<uint8_t>>(elements.size() * static_cast<size_t>(width)),
+              dtype,
+              0,
+              std::move(shape),
+              {}};
+    a.strides.assign(a.shape.size(), width);
     for (size_t i = a.shape.size(); i-- > 1;) a.strides[i - 1] = a.strides[i] * a.shape[i];
+    a.write(elements);
     return a;
   }
 
+  int64_t width() const { return bits(dtype) / 8; }
   int64_t count() const {
     return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   }
 
-  int64_t place(int64_t position) const {
+  uint8_t* place(int64_t position) const {
     int64_t at = offset;
     for (size_t i = shape.size(); i-- > 0; position /= shape[i])
       at += position % shape[i] * strides[i];
-    return at;
+    return memory->data() + at;
   }
-  std::vector<int32_t> elements() const {
-    std::vector<int32_t> out;
-    for (int64_t i = 0; i < count(); ++i) out.push_back((*memory)[static_cast<size_t>(place(i))]);
+  std::vector<int64_t> elements() const {
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < count(); ++i)
+      out.push_back(Value::load(dtype, reinterpret_cast<const std::byte*>(place(i)))
+                        .cast(DType::I64)
+                        .as_int());
     return out;
   }
-  void write(const std::vector<int32_t>& values) const {
+  void write(const std::vector<int64_t>& values) const {
     for (int64_t i = 0; i < count(); ++i)
-      (*memory)[static_cast<size_t>(place(i))] = values[static_cast<size_t>(i)];
+      std::memcpy(place(i), &values[static_cast<size_t>(i)], static_cast<size_t>(width()));
   }
 
+  /// NumPy's view(): with another width along a last axis that is dense; nothing where it is not.
+  std::optional<Strided> seen_as(DType to) const {
+    Strided v = *this;
+    v.dtype = to;
+    if (v.width() == width()) return v;
+    const bool fills = shape.back() * width() % v.width() == 0;
+    if (strides.back() != width() || !fills) return std::nullopt;
+    v.shape.back() = shape.back() * width() / v.width();
+    v.strides.back() = v.width();
+    return v;
+  }
   Strided slice(size_t axis, int64_t begin, int64_t size, int64_t step) const {
     Strided v = *this;
     v.offset += begin * strides[axis];
@@ -93,12 +120,12 @@ struct Strided {
     for (size_t i = to.size(); i-- > 0;) {
       if (to[i] == 1) continue;
       if (left == 1) {
-        if (run == 0) return contiguous(to, elements());
+        if (run == 0) return contiguous(to, elements(), dtype);
         --run;
         left = from_shape[run];
         stride = from_strides[run];
       }
-      if (left % to[i] != 0) return contiguous(to, elements());
+      if (left % to[i] != 0) return contiguous(to, elements(), dtype);
       v.strides[i] = stride;
       stride *= to[i];
       left /= to[i];
@@ -138,15 +165,15 @@ class Program {
   void fresh() {
     Extents shape;
     for (int64_t rank = 1 + pick(3); rank > 0; --rank) shape.push_back(1 + pick(4));
-    std::vector<int32_t> values(static_cast<size_t>(
+    std::vector<int64_t> values(static_cast<size_t>(
         std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
-    for (int32_t& v : values) v = static_cast<int32_t>(pick(100));
+    for (int64_t& v : values) v = pick(100);
     keep(strformat("np.array([{}], np.int32).reshape({})", list(values), list(shape)),
-         Tensor::from(values, Dims(shape)), Strided::contiguous(shape, values));
+         Tensor::from(values, Dims(shape)).cast(DType::I32), Strided::contiguous(shape, values));
   }
 
   void step() {
-    switch (pick(11)) {
+    switch (pick(14)) {
       case 0: return fresh();
       case 1:
       case 2: return slice();
@@ -157,6 +184,9 @@ class Program {
       case 7: return add_in_place();
       case 8: return combine();
       case 9: return realize_some();
+      case 10: return detach();
+      case 11:
+      case 12: return bitcast();
       default: return compare(any());
     }
   }
@@ -208,10 +238,25 @@ class Program {
          p.model.reshaped(to));
   }
 
+  void detach() {
+    const Pair p = any();
+    keep(p.name + ".view()", p.tensor.detach(), p.model);
+  }
+
+  void bitcast() {
+    constexpr std::pair<DType, const char*> kDTypes[] = {
+        {DType::I8, "i1"},  {DType::U8, "u1"},  {DType::I16, "i2"}, {DType::U16, "u2"},
+        {DType::I32, "i4"}, {DType::U32, "u4"}, {DType::I64, "i8"}};
+    const Pair p = any();
+    const auto& [to, text] = kDTypes[pick(std::size(kDTypes))];
+    if (const auto model = p.model.seen_as(to))
+      keep(strformat("{}.view(\"{}\")", p.name, text), p.tensor.bitcast(to), *model);
+  }
+
   const Pair* same_shape(const Strided& as) {
     std::vector<const Pair*> found;
     for (const Pair& p : pool_)
-      if (p.model.shape == as.shape) found.push_back(&p);
+      if (p.model.shape == as.shape && p.model.dtype == as.dtype) found.push_back(&p);
     return found.empty() ? nullptr
                          : found[static_cast<size_t>(pick(static_cast<int64_t>(found.size())))];
   }
@@ -221,40 +266,42 @@ class Program {
     const Pair* source = same_shape(target.model);
     if (source && pick(3) != 0) {
       note(strformat("{}[...] = {}", target.name, source->name));
-      const std::vector<int32_t> values = source->model.elements();
+      const std::vector<int64_t> values = source->model.elements();
       target.tensor.assign(source->tensor);
       target.model.write(values);
     } else {
-      const auto value = static_cast<int32_t>(pick(100));
+      const int64_t value = pick(100);
       note(strformat("{}[...] = {}", target.name, value));
       target.tensor.assign(value);
-      target.model.write(std::vector<int32_t>(static_cast<size_t>(target.model.count()), value));
+      target.model.write(std::vector<int64_t>(static_cast<size_t>(target.model.count()), value));
     }
   }
 
   void add_in_place() {
     Pair target = any();
     const Pair* source = same_shape(target.model);
-    std::vector<int32_t> values = target.model.elements();
+    std::vector<int64_t> values = target.model.elements();
     note(strformat("{} += {}", target.name, source->name));
-    const std::vector<int32_t> more = source->model.elements();
+    const std::vector<int64_t> more = source->model.elements();
     target.tensor += source->tensor;
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] =
-          static_cast<int32_t>(static_cast<uint32_t>(values[i]) + static_cast<uint32_t>(more[i]));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = wrapping(values[i], 1, more[i]);
     target.model.write(values);
   }
 
   void combine() {
     const Pair a = any();
     const Pair b = *same_shape(a.model);
-    std::vector<int32_t> values = a.model.elements();
-    const std::vector<int32_t> other = b.model.elements();
+    std::vector<int64_t> values = a.model.elements();
+    const std::vector<int64_t> other = b.model.elements();
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<int32_t>(static_cast<uint32_t>(values[i]) * 2 -
-                                       static_cast<uint32_t>(other[i]));
+      values[i] = wrapping(wrapping(0, 2, values[i]), -uint64_t{1}, other[i]);
     keep(strformat("{} * 2 - {}", a.name, b.name), a.tensor * 2 - b.tensor,
-         Strided::contiguous(a.model.shape, values));
+         Strided::contiguous(a.model.shape, values, a.model.dtype));
+  }
+
+  /// a + n b; memory keeps the bits that fit.
+  static int64_t wrapping(int64_t a, uint64_t n, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + n * static_cast<uint64_t>(b));
   }
 
   void realize_some() {
@@ -271,7 +318,7 @@ class Program {
 
   void compare(const Pair& p) {
     note(strformat("print({}.ravel())", p.name));
-    ASSERT_EQ(p.tensor.to_vector<int32_t>(), p.model.elements()) << text_;
+    ASSERT_EQ(p.tensor.to_vector<int64_t>(), p.model.elements()) << text_;
   }
 
   std::mt19937_64 rng_;

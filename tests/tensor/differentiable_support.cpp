@@ -201,7 +201,7 @@ const std::vector<Differentiable>& differentiable() {
                                   .label_smoothing = 0.1};
          const Tensor bce = binary_crossentropy_logits(
              x[0], x[1].sigmoid(), {.pos_weight = Tensor(2.0).cast(x[0].dtype())});
-         return cross_entropy(x[0], Tensor::of({1, 3, -1}), o) +
+         return cross_entropy(x[0], Tensor::of({1, 3, -100}), o) +
                 cross_entropy(x[0], x[1].softmax(1), o) + bce;
        }},
       {"losses of numbers",
@@ -231,7 +231,7 @@ const std::vector<Differentiable>& differentiable() {
        [](In x) { return x[0].scaled_dot_product_attention(x[1], x[2], {.causal = true}); }},
       {"cross_entropy",
        {{3, 4}},
-       [](In x) { return x[0].cross_entropy(Tensor::of({1, 3, -1}), 0.1); }},
+       [](In x) { return x[0].cross_entropy(Tensor::of({1, 3, -100}), 0.1); }},
       {"contiguous", {{3}}, [](In x) { return x[0].exp().contiguous() * 2; }},
       {"second order",
        {{3}},

@@ -67,6 +67,15 @@ TEST_F(Distributions, ClassesByWeight) {
     const auto two = multinomial(weights[0], 2).to_vector<int32_t>();
     EXPECT_EQ(std::set<int32_t>(two.begin(), two.end()), (std::set<int32_t>{0, 2}));
   }
+  // Small weights before none, and all that there are where that is as many as are drawn.
+  const Tensor tiny = Tensor::of({0.0f, 1e-44f, 0.0f, 1.0f, 1e-30f, 0.0f});
+  for (int i = 0; i < 20; ++i) {
+    const auto three = multinomial(tiny, 3).to_vector<int32_t>();
+    EXPECT_EQ(std::set<int32_t>(three.begin(), three.end()), (std::set<int32_t>{1, 3, 4}));
+    const auto computed = multinomial(tiny * 2, 5).to_vector<int32_t>();
+    EXPECT_EQ(std::set<int32_t>(computed.begin(), computed.begin() + 3),
+              (std::set<int32_t>{1, 3, 4}));
+  }
   EXPECT_EQ(multinomial(weights[0], 0).dims().text(), "(0,)");
   EXPECT_EQ(multinomial(weights[0]).dtype(), DType::I32);
 }

@@ -75,6 +75,8 @@ TEST_F(Elementwise, WhatIsANumber) {
   EXPECT_EQ(shown(x.isinf()), "bool (4) [false, true, true, false]");
   EXPECT_EQ(shown(x.isfinite()), "bool (4) [true, false, false, false]");
   EXPECT_EQ(shown(x.isclose(x)), "bool (4) [true, true, true, false]");
+  EXPECT_EQ(shown(Tensor::of({1, 2}).isclose(2.0000001)), "bool (2) [false, true]");
+  EXPECT_EQ(shown(Tensor::of({1.0f, INFINITY}).isclose(INFINITY)), "bool (2) [false, true]");
   EXPECT_EQ(shown(x.isclose(x, 1e-5, 1e-8, true)), "bool (4) [true, true, true, true]");
   EXPECT_EQ(shown(Tensor::of({1, 2}).isfinite()), "bool (2) [true, true]");
 }

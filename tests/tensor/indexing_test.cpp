@@ -1,4 +1,6 @@
+#include "tests/io/scratch_dir.h"
 #include "tests/tensor/tensor_test.h"
+#include "weft/tensor/selection.h"
 
 namespace weft {
 namespace {
@@ -70,12 +72,33 @@ TEST_F(Indexing, IndexTensorsFollowNumpy) {
 
 TEST_F(Indexing, OutsidePositionsReadZeroAndWriteNothing) {
   const Tensor x = Tensor::of({5, 6, 7});
-  EXPECT_EQ(shown(x[Tensor::of({3, -4, 2})]), "i32 (3) [0, 0, 7]");
+  EXPECT_EQ(shown(x[Tensor::of({4, -3, 3}) - 1]), "i32 (3) [0, 0, 7]");
   const Tensor y = counting({2, 2}) + 1;
-  EXPECT_EQ(shown(y[{Tensor::of({0, 0}), Tensor::of({2, 1})}]), "i32 (2) [0, 2]");
+  EXPECT_EQ(shown(y[{Tensor::of({0, 0}), Tensor::of({1, 0}) + 1}]), "i32 (2) [0, 2]");
   Tensor z = Tensor::of({5, 6, 7});
-  z.index_put({Tensor::of({3, 1})}, 0);
+  z.index_put({Tensor::of({2, 0}) + 1}, 0);
   EXPECT_EQ(shown(z), "i32 (3) [5, 0, 7]");
+}
+
+TEST_F(Indexing, KnownPositionsOutsideAreErrors) {
+  Tensor x = Tensor::of({5, 6, 7});
+  const Tensor table = Tensor::of({{9, 0}, {3, 2}, {9, -3}});
+  for (const Tensor& outside :
+       {Tensor::of({3}), Tensor::of({0, -4}), table[{1}], table.T()[{0, Slice(1, 2)}],
+        table[{Slice(), 0}].flip(0), table.expand({3, 2}).detach()[2],
+        Tensor::of({7}).cast(DType::I64), Tensor::full({2}, -4)}) {
+    EXPECT_ERROR(x[outside], "out of bounds for axis 0 of shape (3,): it must be from -3 to 2");
+    EXPECT_ERROR(x.index_put({outside}, 0), "out of bounds");
+    EXPECT_ERROR(x.gather(0, outside), "out of bounds");
+    EXPECT_ERROR(x.scatter(0, outside, 1), "out of bounds");
+    EXPECT_ERROR(x.index_select(0, outside), "out of bounds");
+    EXPECT_ERROR(take(x, outside), "out of bounds");
+    EXPECT_ERROR(outside.one_hot(2), "out of bounds for 2 classes");
+  }
+  // What a view does not show does not count.
+  EXPECT_EQ(shown(x[table[{Slice(), 1}]]), "i32 (3) [5, 7, 5]");
+  EXPECT_EQ(shown(x[table[{Slice(0, 0), 0}]]), "i32 (0) []");
+  EXPECT_EQ(shown(x[table.reshape({6})[{Slice(1, std::nullopt, 2)}]]), "i32 (3) [5, 7, 5]");
 }
 
 TEST_F(Indexing, WritingByIndex) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/io/scratch_dir.h"
 #include "tests/tensor/tensor_test.h"
 
 namespace weft {
@@ -49,6 +50,32 @@ TEST_F(Losses, OfClasses) {
   expect_near(cross_entropy(x, p, {.weight = w}), {5.174908});
   expect_near(cross_entropy(x[0], Tensor(2), {.reduction = Reduction::None}), {1.9643688});
   EXPECT_EQ(cross_entropy(x[0], Tensor(2), {.reduction = Reduction::None}).ndim(), 0u);
+}
+
+// Of a class that is none the loss is an error where it is known, else NaN with its gradient.
+TEST_F(Losses, OfClassesThatAreNone) {
+  const Tensor x = Tensor::of({{1.0f, 2.0f, 3.0f}, {3.0f, 2.0f, 1.0f}, {0.0f, 0.0f, 0.0f}});
+  const double right = std::log(std::exp(2) + std::exp(1) + 1) - 2;
+  const ClassLossOptions each = {.reduction = Reduction::None};
+  for (const int32_t label : {-1, 3, INT32_MAX, INT32_MIN}) {
+    const Tensor known = Tensor::of({label, 0, -100}), computed = known.where(known, 0);
+    EXPECT_ERROR(cross_entropy(x, known, each), "out of bounds for 3 classes");
+    EXPECT_ERROR(nll_loss(x, known[{Slice(), kNewAxis}].flatten(), each), "out of bounds");
+    const Tensor losses = cross_entropy(x, computed, each);
+    EXPECT_TRUE(std::isnan(values(losses)[0]));
+    EXPECT_NEAR(values(losses)[1], right, 1e-6);
+    EXPECT_EQ(values(losses)[2], 0);
+    EXPECT_TRUE(std::isnan(values(x.cross_entropy(computed))[0]));
+    const std::vector<double> slope = values(losses.sum().gradient({x})[0]);
+    for (size_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(slope[i]), i < 3) << i;
+    EXPECT_TRUE(
+        std::isnan(values(nll_loss(x, computed, each).sum().gradient({x})[0])[label < 0 ? 0 : 2]));
+  }
+  expect_near(x.cross_entropy(Tensor::of({-100, 0, -100})), {right});
+  expect_near(x.sparse_categorical_crossentropy(Tensor::of({-1, 0, -1})), {right});
+  EXPECT_TRUE(std::isnan(values(x.cross_entropy(Tensor::full({3}, -100)))[0]));
+  // Narrow and unsigned numbers do not become -100 by wrapping.
+  EXPECT_ERROR(x.cross_entropy(Tensor::of({156, 0, 1}).cast(DType::U8).realize()), "156");
 }
 
 TEST_F(Losses, OfTwoClasses) {

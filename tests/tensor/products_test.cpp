@@ -128,6 +128,28 @@ TEST_F(Products, Attention) {
   EXPECT_EQ(one_head.shape(), (std::vector<int64_t>{1, 2, 3, 4}));
 }
 
+TEST_F(Products, AttentionOfARowThatSeesNothingIsZero) {
+  const Tensor q = sample({3, 4}), k = sample({5, 4}, 2), v = sample({5, 2}, 3);
+  const Tensor sees =
+      Tensor::of({{1, 0, 1, 1, 0}, {0, 0, 0, 0, 0}, {1, 1, 1, 1, 1}}).cast(DType::Bool);
+  const Tensor added = sees.where(Tensor::zeros({3, 5}, DType::F64), -INFINITY);
+  const Tensor plain = (q.matmul(k.T()) * 0.5 + added)[{Slice(0, 3, 2)}].softmax().matmul(v);
+  for (const Tensor& mask : {sees, added}) {
+    const Tensor y = q.scaled_dot_product_attention(k, v, {.mask = &mask});
+    expect_near(y[1], {0, 0});
+    expect_near(y[{Slice(0, 3, 2)}], values(plain));
+    const std::vector<Tensor> slopes = y.square().sum().gradient({q, k, v});
+    for (const Tensor& slope : slopes)
+      for (const double x : values(slope)) EXPECT_TRUE(std::isfinite(x));
+    expect_near(slopes[0][1], {0, 0, 0, 0});
+  }
+  // Beyond the last key a window sees nothing.
+  const Tensor far =
+      sample({7, 4}).scaled_dot_product_attention(k, v, {.causal = true, .window = 2});
+  expect_near(far[6], {0, 0});
+  expect_near(far[5], values(v[4]));
+}
+
 // ---- losses
 
 TEST_F(Products, Losses) {

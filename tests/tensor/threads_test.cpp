@@ -2,6 +2,7 @@
 // realize its own. With ThreadSanitizer this also watches the order in which locks are taken.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <thread>
 
 #include "weft/base/context.h"
@@ -62,6 +63,22 @@ TEST(Threads, AreAllTheFirstInAContext) {
       }
     });
   }
+}
+
+TEST(Threads, DrawDifferentNumbers) {
+  constexpr int kDraws = 100;
+  Context context(two_workers());
+  std::vector<std::vector<float>> drawn(kThreads);
+  on_threads(context, [&](int t) {
+    for (int i = 0; i < kDraws; ++i)
+      for (const float x : Tensor::rand({4}).to_vector<float>()) drawn[t].push_back(x);
+  });
+  // Quadruples: single numbers of 24 bits may meet by chance.
+  std::set<std::vector<float>> distinct;
+  for (const auto& all : drawn)
+    for (size_t i = 0; i < all.size(); i += 4)
+      distinct.insert(std::vector<float>(all.begin() + i, all.begin() + i + 4));
+  EXPECT_EQ(distinct.size(), size_t{kThreads} * kDraws);
 }
 
 }  // namespace

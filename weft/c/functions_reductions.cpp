@@ -76,9 +76,9 @@ constexpr Function kFunctions[] = {
     row<bce_logits>("binary_crossentropy_logits",
                     "x, target, weight = none, pos_weight = none, reduction = mean"),
     row<classes>("cross_entropy",
-                 "x, target, weight = none, ignore_index = -1, label_smoothing = 0, "
+                 "x, target, weight = none, ignore_index = -100, label_smoothing = 0, "
                  "reduction = mean"),
-    row<nll>("nll_loss", "x, target, weight = none, ignore_index = -1, reduction = mean"),
+    row<nll>("nll_loss", "x, target, weight = none, ignore_index = -100, reduction = mean"),
     row<l1_loss>("l1_loss", "x, target, reduction = mean"),
     row<huber_loss>("huber_loss", "x, target, delta = 1, reduction = mean"),
     row<smooth_l1_loss>("smooth_l1_loss", "x, target, beta = 1, reduction = mean"),

@@ -64,8 +64,9 @@ constexpr float f16_to_f32(uint16_t h) {
   return std::bit_cast<float>(sign | widened << 23 | mantissa << 13);
 }
 
-// To 8 bits, rounded once to nearest even. What is too large becomes infinite, or NaN in formats
-// without infinities. NaN becomes the one with all bits set (the sign kept), or the only one.
+// To 8 bits, rounded once to nearest even. What is too large becomes infinite; the largest number
+// in f8e4m3, which saturates infinities too; NaN in the fnuz formats. NaN becomes the one with all
+// bits set (the sign kept), or the only one.
 constexpr uint8_t f64_to_f8(const FloatFormat& f, double x) {
   const uint64_t u = std::bit_cast<uint64_t>(x), magnitude = u & ~(uint64_t{1} << 63);
   const auto sign = static_cast<uint8_t>(u >> 63 << 7);
@@ -84,8 +85,7 @@ constexpr uint8_t f64_to_f8(const FloatFormat& f, double x) {
           : static_cast<uint64_t>(whole / power_of_two(step)) +
                 (static_cast<uint64_t>(step + f.mantissa_bits + f.bias - 1) << f.mantissa_bits);
   if (code > float_max_bits(f.dtype))
-    return f.specials == Specials::Ieee ? static_cast<uint8_t>(sign | (float_max_bits(f.dtype) + 1))
-                                        : nan;
+    return fnuz ? nan : static_cast<uint8_t>(sign | float_overflow_bits(f.dtype));
   return fnuz && code == 0 ? 0 : static_cast<uint8_t>(sign | code);
 }
 

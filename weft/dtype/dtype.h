@@ -114,6 +114,14 @@ constexpr uint64_t float_max_bits(DType d) {
   if (f.specials == Specials::Ieee) return ones - (uint64_t{1} << f.mantissa_bits);
   return f.specials == Specials::NanOnly ? ones - 1 : ones;
 }
+// The bits that numbers too large are rounded to, without their sign.
+constexpr uint64_t float_overflow_bits(DType d) {
+  switch (float_format(d).specials) {
+    case Specials::Ieee: return float_max_bits(d) + 1;
+    case Specials::NanOnly: return float_max_bits(d);
+    default: return 0x80;
+  }
+}
 // Largest finite value of a float type.
 constexpr double float_max(DType d) {
   const FloatFormat& f = float_format(d);

@@ -27,7 +27,8 @@ std::unique_ptr<HostView> host_view(const Tensor& x) {
     view->strides[i] = step;
     step *= std::max<int64_t>(1, view->shape[i]);
   }
-  const Tensor whole = x.is_view() ? x.contiguous() : x;
+  const Tensor attached = TensorAccess::attached(x);
+  const Tensor whole = attached.is_view() ? x.contiguous() : attached;
   if (!whole.cell()->realized()) whole.realize();
   if (CaptureListener* capture = active_capture(x.context())) capture->host_read(*whole.cell());
   view->buffer = whole.cell()->buffer();
@@ -73,9 +74,10 @@ Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> s
   for (int64_t n : shape) count *= n;
   const int64_t bytes = bytes_for(dtype, count);
   const bool aligned = std::bit_cast<uintptr_t>(data) % static_cast<size_t>(bits(dtype) / 8) == 0;
-  if (!aligned || bytes == 0 || !dynamic_cast<HostDevice*>(&device))
-    return Tensor::from_bytes({static_cast<const std::byte*>(data), static_cast<size_t>(bytes)},
-                              dtype, Dims(shape));
+  const std::span all(static_cast<const std::byte*>(data), static_cast<size_t>(bytes));
+  const bool copies = !aligned || bytes == 0 || !dynamic_cast<HostDevice*>(&device) ||
+                      (is_bool(dtype) && !are_bools(all));
+  if (copies) return Tensor::from_bytes(all, dtype, Dims(shape));
   auto buffer = Buffer::borrow(device, data, bytes, std::move(owner));
   return scope.result(
       context.get<BufferTable>().add(std::move(buffer), dtype, nodes_of(Dims(shape)), device.id()));

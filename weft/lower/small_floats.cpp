@@ -28,7 +28,7 @@ Expr encode(Expr x, const FloatFormat& f) {
   Expr code = where(magnitude < least, sum.bits_as(pattern) - large, normal);
 
   const int64_t nan = f.specials == Specials::Fnuz ? 0x80 : 0x7f;
-  const int64_t beyond = f.specials == Specials::Ieee ? most + 1 : nan;
+  const auto beyond = static_cast<int64_t>(float_overflow_bits(f.dtype));
   code = where(code > code.integer(most), code.integer(beyond), code);
   code = where(is_nan(x), code.integer(nan), code);
   Expr sign = (u >> (bits(x.dtype()) - 8)) & int64_t{0x80};

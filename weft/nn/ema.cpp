@@ -1,5 +1,6 @@
 #include "weft/nn/ema.h"
 
+#include "weft/base/context.h"
 #include "weft/base/error.h"
 
 namespace weft::nn {
@@ -49,10 +50,11 @@ void Ema::update(CallSite at) { realize(schedule_update(at), at); }
 
 void Ema::swap(CallSite at) {
   const CallSiteScope site(at);
+  const ContextScope scope(updates_.context());
   std::vector<Tensor> changed;
   for (size_t i = 0; i < model_.size(); ++i) {
     Tensor &model = model_[i].tensor, &average = average_[i].tensor;
-    const Tensor was = model.detach();
+    const Tensor was = Tensor::from_node(model.node());  // no alias: it is written next
     model.assign(average.detach());
     average.assign(was);
     changed.insert(changed.end(), {model, average});

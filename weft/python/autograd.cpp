@@ -12,7 +12,7 @@ namespace {
 /// True: asked for. False: never. None: where a loss depends on none that asked.
 nb::object requires_grad(const Tensor& x) {
   if (x.requires_grad()) return nb::bool_(true);
-  if (x.cell()->offered == false) return nb::bool_(false);
+  if (x.cell()->offered == false || TensorAccess::is_detached(x)) return nb::bool_(false);
   return nb::none();
 }
 
@@ -25,7 +25,12 @@ Tensor& set_requires_grad(Tensor& x, std::optional<bool> on) {
 
 nb::object gradient_of(const Tensor& x) {
   const Tensor g = x.grad();
-  return g.defined() ? nb::cast(g) : nb::none();
+  if (g.defined()) return nb::cast(g);
+  constexpr const char* kWhy =
+      "grad of a tensor that was computed: backward() fills the tensors that say requires_grad, "
+      "where a loss depends on any; call requires_grad_() on this one before it is used";
+  if (lacks_gradient(x) && PyErr_WarnEx(PyExc_UserWarning, kWhy, 1) != 0) throw nb::python_error();
+  return nb::none();
 }
 
 void set_gradient(Tensor& x, const Tensor* g) {
@@ -51,19 +56,15 @@ nb::object backward(nb::object self, const Tensor* gradient) {
   return self;
 }
 
-/// A gradient of 0 where there is no path would hide that a tensor was realized in between. What
-/// depends on no memory at all, x ** 0 for instance, hides nothing.
+/// A gradient of 0 where there is no path would hide that a tensor was realized in between.
 void require_path(const Tensor& x, const std::vector<Tensor>& targets) {
-  NodeMap<bool> reached;
-  bool constant = true;
   const OpScope scope(x, CallSite());
   const Histories histories(scope.context);
   const auto whole = [&](const Tensor& t) { return histories.behind(scope.g, t.node()); };
-  for (NodeRef n : Toposort(whole(x))) {
-    reached[n] = true;
-    constant = constant && n->op != Op::Buffer;
-  }
-  if (constant) return;
+  NodeRef root = whole(x);
+  if (!reads_cut_off(scope.context, root)) return;
+  NodeMap<bool> reached;
+  for (NodeRef n : Toposort(root)) reached[n] = true;
   for (size_t i = 0; i < targets.size(); ++i)
     if (!reached.contains(whole(targets[i])))
       fail("gradient.path",
@@ -100,7 +101,7 @@ void bind_autograd(TensorClass& c) {
       [](Tensor& x, std::optional<bool> on) { set_requires_grad(x, on); }, nb::arg("on").none(),
       nb::for_getter(nb::sig("def requires_grad(self) -> bool | None")),
       "True: backward() fills grad. False: never. None, the default: where the loss depends on no "
-      "tensor that says True.");
+      "tensor that says True; then it fills what was computed on the way, too.");
   method(c, "requires_grad_", returning_self([](Tensor& x, bool on) { set_requires_grad(x, on); }),
          nb::sig("def requires_grad_(self, requires_grad: bool = True) -> Tensor"),
          "requires_grad"_a = true, "Sets requires_grad.");

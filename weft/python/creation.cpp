@@ -184,7 +184,7 @@ Tensor range(const nb::object& start, const nb::object& stop, const nb::object& 
   const Scalar from = stop.is_none() ? Scalar(0) : nb::cast<Scalar>(start);
   const Scalar to = nb::cast<Scalar>(stop.is_none() ? start : stop);
   const Tensor t = Tensor::arange(from, to, nb::cast<Scalar>(step), CallSite());
-  const DType usual = t.dtype() == DType::I64 ? DType::I64 : int_or({});
+  const DType usual = bits(t.dtype()) == 64 ? t.dtype() : int_or({});
   const DType out = dtype.value_or(is_float(t.dtype()) ? float_or({}) : usual);
   require_fit(from, to, t, out);
   return t.cast(out);

@@ -149,12 +149,24 @@ namespace {
 /// What kinds of numbers a nested list has, and its shape.
 struct Survey {
   std::vector<int64_t> shape;
-  bool has_float = false, has_int = false, has_bool = false, has_large = false;
+  bool has_float = false, has_int = false, has_bool = false;
+  bool is_64_bits = false, is_u64 = false, is_negative = false, is_beyond = false;  // of the ints
 
   DType dtype() const {
     if (has_float || !(has_int || has_bool)) return default_dtypes().floats;
     if (!has_int) return DType::Bool;
-    return has_large ? DType::I64 : default_dtypes().ints;
+    if (is_beyond || (is_u64 && is_negative))
+      fail("Tensor.range", "no integer dtype holds all of these numbers: give floats, or a dtype");
+    if (is_u64) return DType::U64;
+    return is_64_bits ? DType::I64 : default_dtypes().ints;
+  }
+
+  void note_int(const Scalar& x) {
+    has_int = true;
+    const DType d = x.default_dtype();
+    is_64_bits |= bits(d) == 64;
+    is_u64 |= d == DType::U64;
+    is_negative |= x.as(DType::I64).as_int() < 0 && d != DType::U64;
   }
 };
 
@@ -165,9 +177,12 @@ void note_number(PyObject* x, Survey& s) {
   if (!to_scalar(x, scalar)) {
     Owned index(PyNumber_Index(x));  // NumPy's integers
     if (!index) PyErr_Clear();
-    if (index && to_scalar(index.get(), scalar)) {
-      s.has_int = true;
-    } else if (PyNumber_Check(x) && !tensor_in(x)) {
+    if (index && to_scalar(index.get(), scalar)) return s.note_int(*scalar);
+    if (index) {
+      s.has_int = s.is_beyond = true;
+      return;
+    }
+    if (PyNumber_Check(x) && !tensor_in(x)) {
       s.has_float = true;
       return;
     } else {
@@ -178,8 +193,7 @@ void note_number(PyObject* x, Survey& s) {
   }
   s.has_float |= scalar->is_float();
   s.has_bool |= scalar->is_bool();
-  s.has_int |= !scalar->is_float() && !scalar->is_bool();
-  s.has_large |= bits(scalar->default_dtype()) == 64;
+  if (!scalar->is_float() && !scalar->is_bool()) s.note_int(*scalar);
 }
 
 bool is_list(PyObject* x) { return PyList_Check(x) || PyTuple_Check(x); }
@@ -239,7 +253,7 @@ Tensor tensor_of_numbers(PyObject* from, std::optional<DType> asked) {
   Survey s;
   s.shape = outer_shape(from);
   survey(from, 0, s);
-  const DType dtype = asked.value_or(s.dtype());
+  const DType dtype = asked ? *asked : s.dtype();
   const Dims shape(s.shape);
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(dtype, shape.product().value())));
   std::byte* to = bytes.data();

@@ -52,13 +52,25 @@ void require_cpu(nb::handle device) {
   throw nb::python_error();
 }
 
+/// Memory is lent to those alone who can be told that it is read-only: the flag came with version
+/// 1, and PyTorch, which asks for that version but does not look at the flag, is known by not
+/// saying what it wants of `copy` (NumPy says None).
 nb::object to_dlpack(const Tensor& x, nb::handle stream, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
   if (!stream.is_none()) fail("__dlpack__.stream", "memory of the CPU has no streams: pass None");
   require_cpu(device);
-  const bool copies = !copy.is_none() && nb::cast<bool>(copy);
+  const bool versioned = asks_for_version_1(max_version);
+  const bool is_said = copy.ptr() != Py_Ellipsis, must_lend = copy.ptr() == Py_False;
+  const bool copies = !must_lend && (!versioned || !is_said || copy.ptr() == Py_True);
+  if (must_lend && !versioned) {
+    PyErr_SetString(
+        PyExc_BufferError,
+        "a Tensor's memory is read-only, which DLPack says from version 1.0 on: ask with "
+        "max_version, or for a copy");
+    throw nb::python_error();
+  }
   auto view = copies ? host_copy_nogil(x) : host_view_nogil(x);
-  if (asks_for_version_1(max_version))
+  if (versioned)
     return capsule_with<ManagedVersioned>(std::move(view), copies ? kIsCopied : kReadOnly);
   return capsule_with<Managed>(std::move(view), 0);
 }
@@ -125,8 +137,12 @@ Tensor from_blob(uintptr_t address, const Dims& dims, DType dtype,
 }  // namespace
 
 void bind_dlpack(nb::module_& m, TensorClass& c) {
-  method(c, "__dlpack__", to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
-         "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a = nb::none());
+  method(
+      c, "__dlpack__", to_dlpack, nb::kw_only(), "stream"_a = nb::none(),
+      "max_version"_a = nb::none(), "dl_device"_a = nb::none(), "copy"_a.none() = nb::ellipsis(),
+      nb::sig("def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = "
+              "None, dl_device: tuple[int, int] | None = None, copy: bool | None = ...) -> "
+              "typing.Any"));
   c.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(kCpu, 0); });
   static_method(c, "from_blob", from_blob, "ptr"_a, "shape"_a, "dtype"_a = DType::F32,
                 "device"_a = nb::none(),

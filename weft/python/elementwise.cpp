@@ -76,7 +76,7 @@ void bind_binary(TensorClass& c) {
          "equal_nan"_a = false, "|x - other| <= atol + rtol * |other|, or equal.");
   computing_method(
       c, "allclose",
-      [](const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
+      [](const Tensor& x, const Operand& y, double rtol, double atol, bool equal_nan) {
         return allclose(x, y, rtol, atol, equal_nan, CallSite()).item<bool>(CallSite());
       },
       "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,

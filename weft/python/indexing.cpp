@@ -32,6 +32,7 @@ Slice slice_of(PyObject* from) {
 }
 
 Tensor positions_of(PyObject* from) {
+  if (PyRange_Check(from)) return positions_of(nb::steal(PySequence_List(from)).ptr());
   const Tensor t = tensor_from_object(from, std::nullopt);
   // An empty list has the dtype of numbers it does not have.
   return is_float(t.dtype()) && t.numel() == 0 ? t.cast(kDefaultInt) : t;
@@ -42,8 +43,6 @@ Index index_of(PyObject* from) {
   if (from == Py_None) return Index(kNewAxis, CallSite());
   if (from == Py_Ellipsis) return Index(kEllipsis, CallSite());
   if (PySlice_Check(from)) return Index(slice_of(from), CallSite());
-  if (PyBool_Check(from))
-    fail_type("index", "True and False are no positions: use x.where(...), or ints");
   if (to_dim(from, d)) return Index(d, CallSite());
   if (const Tensor* t = tensor_in(from)) return Index(*t, CallSite());
   if (PyFloat_Check(from) || PyUnicode_Check(from))
@@ -52,82 +51,71 @@ Index index_of(PyObject* from) {
   return Index(positions_of(from), CallSite());
 }
 
-std::vector<Index> indices_of(nb::handle key) {
-  std::vector<Index> all;
-  if (!PyTuple_Check(key.ptr())) return {index_of(key.ptr())};
-  for (nb::handle member : key) all.push_back(index_of(member.ptr()));
-  return all;
+/// Lists with slices, None or ... in them are no positions, but an index in brackets.
+bool is_index_list(PyObject* key) {
+  if (!PyList_Check(key)) return false;
+  for (nb::handle m : nb::handle(key))
+    if (PySlice_Check(m.ptr()) || m.is_none() || m.ptr() == Py_Ellipsis) return true;
+  return false;
 }
 
-// ---- positions in lists, which are known before anything runs
+/// True and False, which index no axis: a mask of shape ().
+bool is_switch(PyObject* member) {
+  const Tensor* t = tensor_in(member);
+  return PyBool_Check(member) || (t && is_bool(t->dtype()) && t->ndim() == 0);
+}
 
-struct Span {
-  int64_t least = INT64_MAX, most = INT64_MIN;
+/// Axes of the indexed tensor that i takes.
+size_t axes_of(const Index& i) {
+  if (i.kind() == Index::Kind::NewAxis || i.kind() == Index::Kind::Ellipsis) return 0;
+  const bool mask = i.kind() == Index::Kind::Tensor && is_bool(i.tensor().dtype());
+  return mask ? i.tensor().ndim() : 1;
+}
+
+/// What is indexed, and by what.
+struct Selection {
+  Tensor x;
+  std::vector<Index> at;
 };
 
-/// Widens to the ints in nested lists; true where there are no others.
-bool widen(PyObject* from, Span& span) {
-  if (PyList_Check(from) || PyTuple_Check(from)) {
-    bool all = true;
-    for (nb::handle member : nb::handle(from)) all = widen(member.ptr(), span) && all;
-    return all;
+/// The index of a key for x. A switch is one position, or none, on a new axis in its place.
+Selection selection_of(const Tensor& x, nb::handle key) {
+  std::vector<nb::handle> members;
+  if (PyTuple_Check(key.ptr()) || is_index_list(key.ptr()))
+    for (nb::handle m : key) members.push_back(m);
+  else
+    members.push_back(key);
+  Selection out{x, {}};
+  size_t used = 0;
+  for (nb::handle m : members) {
+    out.at.push_back(is_switch(m.ptr()) ? Index(kNewAxis, CallSite()) : index_of(m.ptr()));
+    used += axes_of(out.at.back());
   }
-  Dim d;
-  if (PyBool_Check(from) || !to_dim(from, d) || !d.is_static()) return false;
-  span.least = std::min(span.least, d.value());
-  span.most = std::max(span.most, d.value());
-  return true;
-}
-
-void require_inside(const Tensor& x, int64_t axis, PyObject* positions) {
-  Span span;
-  if (!widen(positions, span) || span.least > span.most) return;
-  const Dim n = x.dim(axis);
-  const int64_t worst = span.most >= n.max() ? span.most : span.least;
-  if (worst >= n.max() || worst < -n.max())
-    fail_index("index", "position {} is out of bounds for axis {} of shape {}", worst, axis,
-               x.dims().text());
-}
-
-/// Axes that a member of an index stands for; none for an ellipsis.
-size_t axes_of(PyObject* member) {
-  if (member == Py_None || member == Py_Ellipsis) return 0;
-  const Tensor* t = tensor_in(member);
-  return t && is_bool(t->dtype()) ? t->ndim() : 1;
-}
-
-void require_lists_inside(const Tensor& x, nb::handle key) {
-  const auto is_list = [](PyObject* m) { return PyList_Check(m) || PyTuple_Check(m); };
-  if (!PyTuple_Check(key.ptr())) {
-    if (is_list(key.ptr()) && x.ndim() > 0) require_inside(x, 0, key.ptr());
-    return;
+  size_t axis = 0;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (is_switch(members[i].ptr())) {
+      const bool on = nb::cast<bool>(nb::bool_(nb::borrow(members[i])));
+      out.x = out.x.unsqueeze(static_cast<int64_t>(axis), CallSite());
+      out.at[i] = Index(Tensor::zeros({on ? 1 : 0}, kDefaultInt, CallSite()), CallSite());
+      ++axis;
+    } else if (out.at[i].kind() == Index::Kind::Ellipsis) {
+      axis += x.ndim() - std::min(used, x.ndim());
+    } else {
+      axis += axes_of(out.at[i]);
+    }
   }
-  size_t used = 0, axis = 0;
-  for (nb::handle member : key) used += axes_of(member.ptr());
-  if (used > x.ndim()) return;  // an error of its own
-  for (nb::handle member : key) {
-    if (is_list(member.ptr())) require_inside(x, static_cast<int64_t>(axis), member.ptr());
-    axis += member.is(nb::ellipsis()) ? x.ndim() - used : axes_of(member.ptr());
-  }
-}
-
-/// x[True] is x with a new axis of size 1, x[False] with one of size 0.
-Tensor behind_switch(const Tensor& x, bool on) {
-  const Tensor one = x.unsqueeze(0, CallSite());
-  return on ? one : one.index({Index(Slice(0, 0), CallSite())}, CallSite());
+  return out;
 }
 
 /// A mask is counted first, which computes.
 Tensor selected(const Tensor& x, nb::handle key) {
-  if (PyBool_Check(key.ptr())) return behind_switch(x, key.ptr() == Py_True);
-  require_lists_inside(x, key);
-  const std::vector<Index> at = indices_of(key);
-  const bool counts = std::any_of(at.begin(), at.end(), [](const Index& i) {
+  const Selection s = selection_of(x, key);
+  const bool counts = std::any_of(s.at.begin(), s.at.end(), [](const Index& i) {
     return i.kind() == Index::Kind::Tensor && is_bool(i.tensor().dtype());
   });
-  if (!counts) return x.index(at, CallSite());
+  if (!counts) return s.x.index(s.at, CallSite());
   const nb::gil_scoped_release released;
-  return x.index(at, CallSite());
+  return s.x.index(s.at, CallSite());
 }
 
 nb::object get_item(nb::object self, nb::handle key) {
@@ -141,17 +129,14 @@ void delete_item(const Tensor&, nb::handle) {
 }
 
 void set_item(Tensor& x, nb::handle key, nb::handle value) {
-  if (key.ptr() == Py_False) return;
-  require_lists_inside(x, key);
-  const std::vector<Index> at =
-      key.ptr() == Py_True ? std::vector<Index>{Index(kNewAxis, CallSite())} : indices_of(key);
+  Selection selection = selection_of(x, key);
   Tensor own;
   std::optional<Operand> operand;
   if (!to_operand(value.ptr(), own, operand)) {
     own = tensor_from_object(value.ptr(), x.dtype());
     operand.emplace(own, CallSite());
   }
-  x.index_put(at, *operand, CallSite());
+  selection.x.index_put(selection.at, *operand, CallSite());
   write_to_disk(x);
 }
 

@@ -40,8 +40,10 @@ Tensor sparse(const Tensor& x, const Tensor& y, int64_t ignored, double smoothin
   return reduction == Reduction::None ? loss.reshape(rows) : loss;
 }
 
-Tensor entropy(const Tensor& x, const Tensor& y, const std::string& reduction, double smoothing) {
-  return x.cross_entropy(y, smoothing, reduction_of(reduction), CallSite());
+Tensor entropy(const Tensor& x, const Tensor& y, const std::string& reduction, double smoothing,
+               const Tensor* weight, std::optional<int64_t> ignored) {
+  return cross_entropy(x, y, {or_none(weight), ignored, smoothing, reduction_of(reduction)},
+                       CallSite());
 }
 
 Tensor binary_logits(const Tensor& x, const Tensor& y, const std::string& reduction,
@@ -86,13 +88,16 @@ void bind_losses(TensorClass& c) {
   method(c, "binary_crossentropy_logits", binary_logits, "Y"_a, "reduction"_a = "mean",
          "pos_weight"_a = nb::none(),
          "binary_crossentropy of sigmoid(this), which overflows for no x.");
-  method(c, "nll_loss", nll, "Y"_a, "weight"_a = nb::none(), "ignore_index"_a = nb::none(),
+  method(c, "nll_loss", nll, "Y"_a, "weight"_a = nb::none(), "ignore_index"_a = -100,
          "reduction"_a = "mean", "-this at the class: log-probabilities (N, classes, ...).");
   method(c, "sparse_categorical_crossentropy", sparse, "Y"_a, "ignore_index"_a = -1,
          "label_smoothing"_a = 0.0, "reduction"_a = "mean",
          "-log softmax at the class: logits (..., classes), class numbers (...).");
   method(c, "cross_entropy", entropy, "Y"_a, "reduction"_a = "mean", "label_smoothing"_a = 0.0,
-         "The same for logits (N, classes, ...), with class numbers (N, ...) or probabilities.");
+         "weight"_a = nb::none(), "ignore_index"_a = -100,
+         "The same for logits (N, classes, ...), with class numbers (N, ...) or probabilities. A "
+         "class number that is none is an error where it is known, and a loss of NaN where it is "
+         "computed.");
   method(
       c, "huber_loss",
       [](const Tensor& x, const Tensor& y, double delta, const std::string& reduction) {

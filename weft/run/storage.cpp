@@ -1,5 +1,6 @@
 #include "weft/run/storage.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "weft/base/context.h"
@@ -90,8 +91,18 @@ void Storage::mark_lost(std::string why) {
 
 // ---- data of the host
 
+bool are_bools(std::span<const std::byte> data) {
+  return std::all_of(data.begin(), data.end(), [](std::byte b) { return b <= std::byte{1}; });
+}
+
 NodeRef buffer_from_bytes(Context& context, std::span<const std::byte> data, DType dtype,
                           std::span<const NodeRef> dims, DeviceId device, std::string_view label) {
+  std::vector<std::byte> bools;
+  if (is_bool(dtype) && !are_bools(data)) {
+    bools.assign(data.begin(), data.end());
+    for (std::byte& b : bools) b = std::byte{b != std::byte{0}};
+    data = bools;
+  }
   DeviceTable& devices = context.get<DeviceTable>();
   Device& target = device ? devices.open(device) : devices.default_device();
   const int64_t bytes = bytes_for(dtype, bound_numel(dims));

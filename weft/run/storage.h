@@ -87,8 +87,11 @@ struct StorageAccess {
 
 // ---- data of the host; Errors while a function is being captured, see replay.h
 
-/// A realized node on `device` (0: the default one) holding a copy of `data`. Its dims may hold
-/// Binds.
+/// Whether all bools of `data` are 0 or 1, as all kernels take them to be.
+bool are_bools(std::span<const std::byte> data);
+
+/// A realized node on `device` (0: the default one) holding a copy of `data`, of which bools other
+/// than 0 become 1. Its dims may hold Binds.
 NodeRef buffer_from_bytes(Context& context, std::span<const std::byte> data, DType dtype,
                           std::span<const NodeRef> dims, DeviceId device = 0,
                           std::string_view label = {});

@@ -14,7 +14,7 @@ namespace weft {
 
 /// What aliasing Tensors share: the storage, and what autograd knows about it.
 struct TensorCell : Storage {
-  TensorCell(Context& context, NodeRef value) : Storage(context, value) {}
+  TensorCell(Context& context, NodeRef value);
   ~TensorCell() override;
 
   bool requires_grad = false;
@@ -26,9 +26,15 @@ struct TensorCell : Storage {
   RootedNode history;   // what gave the value, where reading it made it memory
   bool walked = false;  // backward() went through it: what is read later needs no history
   Tensor grad;
-  bool write_noted = false;  // is in the context's PendingWrites
+  bool write_noted = false;                         // is in the context's PendingWrites
+  TensorCell *previous = nullptr, *next = nullptr;  // in the context's LiveCells
 };
 
+/// All cells of a context: what was computed on the way to a loss is found by its value.
+struct LiveCells {
+  std::mutex mutex;
+  TensorCell* first = nullptr;
+};
 /// Whether backward() fills the gradient of x, a whole tensor of floats that equals no other, where
 /// the loss depends on no leaf that asked for it: Python's default.
 void offer_leaf(const Tensor& x, bool on);
@@ -36,6 +42,20 @@ void offer_leaf(const Tensor& x, bool on);
 /// lives. What is realized on purpose is cut off.
 void remember_history(const Tensor& x);
 void forget_history(TensorCell& cell);
+/// Notes what realize() is about to cut off from what it was computed from, and then its memory.
+class CutOff {
+ public:
+  CutOff(Context& context, std::span<const Tensor> tensors);
+  void done();
+
+ private:
+  Context& context_;
+  std::vector<CellRef> cells_;
+};
+/// Whether `root` was computed from memory that was cut off: a gradient may be missing.
+bool reads_cut_off(Context& context, NodeRef root);
+/// Whether backward() went by x, which is no leaf, and left nothing with it.
+bool lacks_gradient(const Tensor& x);
 /// What tensors that were read were computed from, at one time; within a Graph::Building scope.
 class Histories {
  public:
@@ -96,8 +116,13 @@ struct TensorAccess {
   /// `chain` with its placeholder replaced.
   static NodeRef apply(Graph& g, NodeRef chain, NodeRef value);
   static NodeRef chain_or_null(const Tensor& x) { return x.chain_.get(); }
-  /// The value of a chain of whole-array moves, undone from `seen`; null if some move is not.
-  static NodeRef undo(Graph& g, NodeRef chain, NodeRef seen);
+  /// `old` with `seen` written to what the chain shows of it; an Error where several of the
+  /// elements that it shows are one.
+  static NodeRef written(Graph& g, NodeRef chain, NodeRef old, NodeRef seen);
+  /// Whether gradients stop at x because it was made by detach().
+  static bool is_detached(const Tensor& x);
+  /// x, or the whole tensor that it is a detached alias of.
+  static Tensor attached(const Tensor& x);
 };
 
 /// An axis in [0, rank), or an error: "[sum] axis 3 is out of range for ... (2, 3): use -2 to 1".

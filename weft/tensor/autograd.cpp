@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <unordered_set>
 
 #include "weft/base/context.h"
 #include "weft/graph/provenance.h"
@@ -92,6 +93,7 @@ struct Leaves {
   std::mutex mutex;
   std::map<uint64_t, TensorCell*> cells;
   uint64_t last = 0;
+  bool filled = false;  // backward() was called
 
   /// With the mutex held.
   void list(TensorCell& cell) {
@@ -99,6 +101,13 @@ struct Leaves {
     cell.leaf = cell.requires_grad || cell.offered.value_or(false) ? ++last : 0;
     if (cell.leaf != 0) cells.emplace(cell.leaf, &cell);
   }
+};
+
+/// Memory of what was computed and then realized on purpose.
+struct CutMemory {
+  std::mutex mutex;
+  std::unordered_set<int64_t> buffers;
+  size_t prune_at = 64;
 };
 
 /// The cells of a context that were computed because they were read.
@@ -149,7 +158,21 @@ void forget_history(TensorCell& cell) {
   cell.history = RootedNode();
 }
 
+TensorCell::TensorCell(Context& c, NodeRef value) : Storage(c, value) {
+  auto& live = c.get<LiveCells>();
+  std::lock_guard lock(live.mutex);
+  next = live.first;
+  if (next) next->previous = this;
+  live.first = this;
+}
+
 TensorCell::~TensorCell() {
+  {
+    auto& live = context().get<LiveCells>();
+    std::lock_guard lock(live.mutex);
+    (previous ? previous->next : live.first) = next;
+    if (next) next->previous = previous;
+  }
   forget_history(*this);
   if (leaf == 0) return;
   auto& leaves = context().get<Leaves>();
@@ -157,9 +180,50 @@ TensorCell::~TensorCell() {
   leaves.cells.erase(leaf);
 }
 
+CutOff::CutOff(Context& context, std::span<const Tensor> tensors) : context_(context) {
+  for (const Tensor& t : tensors) {
+    const TensorCell& cell = *t.cell();
+    const bool is_cut = cell.leaf == 0 && !cell.history && !cell.lost() && !cell.realized();
+    if (is_cut && is_float(cell.value()->dtype)) cells_.push_back(t.cell());
+  }
+}
+
+void CutOff::done() {
+  if (cells_.empty()) return;
+  auto& cut = context_.get<CutMemory>();
+  std::lock_guard lock(cut.mutex);
+  for (const CellRef& cell : cells_)
+    if (cell->realized()) cut.buffers.insert(buffer_id(cell->value()));
+  if (cut.buffers.size() < cut.prune_at) return;
+  const auto& table = context_.get<BufferTable>();
+  std::erase_if(cut.buffers, [&](int64_t id) { return !table.node(id); });
+  cut.prune_at = 2 * cut.buffers.size() + 64;
+}
+
+bool reads_cut_off(Context& context, NodeRef root) {
+  auto* cut = context.get_if<CutMemory>();
+  if (!cut) return false;
+  const Toposort order(root);
+  std::lock_guard lock(cut->mutex);
+  return std::ranges::any_of(
+      order, [&](NodeRef n) { return n->op == Op::Buffer && cut->buffers.contains(buffer_id(n)); });
+}
+
+bool lacks_gradient(const Tensor& x) {
+  auto* leaves = x.context().get_if<Leaves>();
+  const TensorCell& cell = *x.cell();
+  const bool computed = cell.leaf == 0 && !cell.offered && !TensorAccess::is_detached(x);
+  return leaves && leaves->filled && computed && is_float(x.dtype()) && !x.grad().defined();
+}
+
 Tensor& Tensor::requires_grad_(bool on, CallSite at) {
   const CallSiteScope site(at);
   require_differentiable("requires_grad_", *this);
+  if (TensorAccess::is_detached(*this)) {
+    if (!on) return *this;
+    const OpScope scope(*this, at);
+    *this = scope.result(node());
+  }
   if (chain_)
     fail("requires_grad_.view",
          "this Tensor is a view of shape {}: gradients belong to whole tensors; call it on the "
@@ -201,8 +265,10 @@ void remember_history(const Tensor& x) {
   read.cells.insert(&cell);
 }
 
-bool Tensor::requires_grad() const { return context(), cell_->requires_grad; }
-Tensor Tensor::grad() const { return context(), cell_->grad; }
+bool Tensor::requires_grad() const {
+  return context(), cell_->requires_grad && !TensorAccess::is_detached(*this);
+}
+Tensor Tensor::grad() const { return context(), chain_ ? Tensor() : cell_->grad; }
 void Tensor::zero_grad() { context(), cell_->grad = Tensor(); }
 
 void Tensor::set_grad(const Tensor& g, CallSite at) {
@@ -215,7 +281,9 @@ void Tensor::set_grad(const Tensor& g, CallSite at) {
 
 Tensor Tensor::detach(CallSite at) const {
   const OpScope scope(*this, at);
-  return scope.result(scope.g.make(Op::Detach, dtype(), {node()}));
+  if (TensorAccess::is_detached(*this)) return *this;
+  NodeRef chain = TensorAccess::chain(scope.g, *this);
+  return TensorAccess::view(*this, scope.g.make(Op::Detach, dtype(), {chain}));
 }
 
 // ---- entry points
@@ -268,7 +336,7 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
   for (const Tensor& t : targets) {
     require_differentiable("gradient", t);
     nodes.push_back(histories.behind(scope.g, t.node()));
-    if (is_constant(nodes.back()))
+    if (build::without_broadcast(nodes.back())->op == Op::Const)
       fail("gradient.constant",
            "target {} of shape {} is a constant, and equal constants are one value: call "
            "requires_grad_() on it before using it",
@@ -289,29 +357,66 @@ void Tensor::backward(CallSite at) const {
 
 namespace {
 
-/// Whether `root` depends on any of these leaves; adds to their gradients.
-bool fill_leaves(const OpScope& scope, NodeRef root, const Tensor& upstream, bool asked) {
-  const auto leaves = live_leaves(scope.context, asked);
+/// Cells and the values of theirs that gradients are of.
+struct Receivers {
+  std::vector<std::shared_ptr<Storage>> alive;  // the last handle of one must not go meanwhile
   std::vector<TensorCell*> cells;
   std::vector<NodeRef> nodes;
-  for (const auto& leaf : leaves) {
+
+  void add(TensorCell* cell, NodeRef n) {
+    cells.push_back(cell);
+    nodes.push_back(n);
+  }
+};
+
+Receivers leaves_of(Context& context, bool asked) {
+  Receivers out{live_leaves(context, asked), {}, {}};
+  for (const auto& leaf : out.alive) {
     auto* cell = static_cast<TensorCell*>(leaf.get());
-    for (NodeRef n : {cell->value(), cell->former.get()}) {
-      if (!n || (!nodes.empty() && nodes.back() == n)) continue;
-      cells.push_back(cell);
-      nodes.push_back(n);
+    NodeRef now = cell->value(), former = cell->former.get();
+    out.add(cell, now);
+    if (former && former != now) out.add(cell, former);
+  }
+  return out;
+}
+
+/// The tensors that are no leaves and stand on the way from leaves to `root`.
+void add_computed(Context& context, NodeRef root, Receivers& out) {
+  const Toposort order(root);
+  NodeMap<bool> on_the_way;
+  for (NodeRef n : order) on_the_way[n] = n != root && n->op != Op::Buffer && is_float(n->dtype);
+  auto& live = context.get<LiveCells>();
+  std::lock_guard lock(live.mutex);
+  for (TensorCell* cell = live.first; cell; cell = cell->next) {
+    NodeRef n = StorageAccess::peek(*cell);
+    const bool* passes = on_the_way.find(n);
+    if (!passes || !*passes || cell->leaf != 0 || cell->offered == false || cell->lost()) continue;
+    if (auto held = cell->weak_from_this().lock()) {
+      out.alive.push_back(std::move(held));
+      out.add(cell, n);
     }
   }
+}
+
+/// Whether `root` depends on any of the leaves; adds to their gradients.
+bool fill_leaves(const OpScope& scope, NodeRef root, const Tensor& upstream, bool asked) {
+  Receivers to = leaves_of(scope.context, asked);
+  const size_t leaves = to.nodes.size();
+  if (!asked && !active_capture(scope.context)) add_computed(scope.context, root, to);
   Backward walk(scope.context, scope.g);
-  const std::vector<Tensor> grads = walk.run(root, upstream, nodes);
-  bool any = false;
+  const std::vector<Tensor> grads = walk.run(root, upstream, to.nodes);
+  const auto reached = [](const Tensor& g) { return g.defined(); };
+  // What depends on no memory has no leaves to miss.
+  const size_t wanted = !asked && is_constant(root) ? grads.size() : leaves;
+  if (std::none_of(grads.begin(), grads.begin() + static_cast<ptrdiff_t>(wanted), reached))
+    return false;
   for (size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i].defined()) continue;
-    Tensor& sum = cells[i]->grad;
+    Tensor& sum = to.cells[i]->grad;
     sum = sum.defined() ? sum + grads[i] : grads[i];
-    any = true;
   }
-  return any;
+  scope.context.get<Leaves>().filled = true;
+  return true;
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype)
 constexpr DType position_dtype(int64_t most) { return most > INT32_MAX ? DType::I64 : DType::I32; }
 /// Each element is its position along axis, in the position_dtype of that axis.
 NodeRef positions(Graph& g, std::span<const NodeRef> dims, int64_t axis);
+/// The same bits, of equal width.
+NodeRef bitcast(Graph& g, NodeRef x, DType to);
+/// Unsigned (..., n, 1) as the (..., n, k) narrower numbers that its bits hold, and back to (...,
+/// n).
+NodeRef in_pieces(Graph& g, NodeRef x, DType narrow);
+NodeRef from_pieces(Graph& g, NodeRef x, DType wide);
 /// The rank-0 node that x repeats, or x itself.
 NodeRef without_broadcast(NodeRef x);
 NodeRef scalar(Graph& g, DType dtype, double value);

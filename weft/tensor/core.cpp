@@ -94,15 +94,39 @@ NodeRef TensorAccess::apply(Graph& g, NodeRef chain, NodeRef value) {
   return rebase(g, chain, placeholder, value);
 }
 
-NodeRef TensorAccess::undo(Graph& g, NodeRef chain, NodeRef seen) {
-  for (; !is_placeholder(chain); chain = chain->src(0)) {
-    switch (chain->op) {
-      case Op::Reshape: seen = build::reshape(g, seen, chain->src(0)->shape->span()); break;
-      case Op::Flip: seen = build::flip(g, seen, chain->ints()); break;
+namespace {
+
+using Moves = SmallVector<NodeRef, 16>;  // from the outermost to the innermost
+
+bool keeps_values(Op op) { return op == Op::Detach || op == Op::Bitcast; }
+
+/// Takes the movement ops off `chain`, down to what they move.
+NodeRef take_moves(NodeRef chain, Moves& moves) {
+  for (; is_movement(chain->op) || keeps_values(chain->op); chain = chain->src(0))
+    if (is_movement(chain->op)) moves.push_back(chain);
+  return chain;
+}
+
+void require_writable(const Moves& moves) {
+  for (NodeRef move : moves)
+    if (move->op == Op::Expand || move->op == Op::Window)
+      fail(
+          "assign.shared",
+          "cannot write through {}: several of its elements are one; write to the tensor it views, "
+          "or to a copy made with contiguous()",
+          move->op == Op::Expand ? "an expanded view" : "sliding windows");
+}
+
+/// What whole-array moves made `seen` of; null if some move is not.
+NodeRef undone(Graph& g, const Moves& moves, NodeRef seen) {
+  for (NodeRef move : moves) {
+    switch (move->op) {
+      case Op::Reshape: seen = build::reshape(g, seen, move->src(0)->shape->span()); break;
+      case Op::Flip: seen = build::flip(g, seen, move->ints()); break;
       case Op::Permute: {
-        build::AxisList inverse(chain->nints);
-        for (size_t i = 0; i < chain->nints; ++i)
-          inverse[static_cast<size_t>(chain->int_arg(i))] = static_cast<int64_t>(i);
+        build::AxisList inverse(move->nints);
+        for (size_t i = 0; i < move->nints; ++i)
+          inverse[static_cast<size_t>(move->int_arg(i))] = static_cast<int64_t>(i);
         seen = build::permute(g, seen, inverse);
         break;
       }
@@ -110,6 +134,61 @@ NodeRef TensorAccess::undo(Graph& g, NodeRef chain, NodeRef seen) {
     }
   }
   return seen;
+}
+
+NodeRef moved(Graph& g, const Moves& moves, NodeRef base) {
+  Moves src;
+  for (size_t i = moves.size(); i-- > 0;) {
+    src.assign(moves[i]->src());
+    src[0] = base;
+    base = g.make({moves[i]->op, base->dtype, src, moves[i]->ints()});
+  }
+  return base;
+}
+
+/// (..., n) as (..., n, 1).
+NodeRef with_last(Graph& g, NodeRef x) {
+  build::Extents dims = build::extents(x);
+  dims.push_back(g.index(1));
+  return build::reshape(g, x, dims);
+}
+
+}  // namespace
+
+NodeRef TensorAccess::written(Graph& g, NodeRef chain, NodeRef old, NodeRef seen) {
+  while (!is_placeholder(chain)) {
+    if (chain->op == Op::Cast) {  // narrower pieces of an expanded axis: see bits.cpp
+      NodeRef wide = chain->src(0)->src(0)->src(0);
+      seen = with_last(g, build::from_pieces(g, seen, wide->dtype));
+      chain = wide;
+    } else if (chain->op == Op::Reduce) {  // wider numbers made of pieces
+      NodeRef pieces = chain->src(0)->src(0)->src(0);
+      seen = build::in_pieces(g, with_last(g, seen), pieces->dtype);
+      chain = pieces;
+    } else {
+      Moves moves;
+      NodeRef base = take_moves(chain, moves);
+      require_writable(moves);
+      seen = build::bitcast(g, seen, base->dtype);
+      NodeRef whole = undone(g, moves, seen), now = apply(g, base, old);
+      seen = whole ? whole : g.make(Op::Assign, now->dtype, {now, moved(g, moves, now), seen});
+      chain = base;
+    }
+  }
+  return seen;
+}
+
+bool TensorAccess::is_detached(const Tensor& x) {
+  if (!x.chain_) return false;
+  NodeRef n = x.chain_.get();
+  while (!is_placeholder(n) && n->op != Op::Detach) n = n->src(0);
+  return n->op == Op::Detach;
+}
+
+Tensor TensorAccess::attached(const Tensor& x) {
+  NodeRef chain = x.chain_.get();
+  const bool alias = chain && chain->op == Op::Detach && is_placeholder(chain->src(0));
+  return alias ? Tensor(x.cell_, RootedNode()) : x;
 }
 
 Tensor Tensor::from_node(NodeRef n) { return TensorAccess::make(Context::current(), n); }
@@ -123,16 +202,16 @@ Context& Tensor::context() const { return checked(cell_).context(); }
 
 // ---- what it is
 
-DType Tensor::dtype() const { return checked(cell_).value()->dtype; }
-
 namespace {
-NodeRef shape_source(const TensorCell& cell, const RootedNode& chain) {
+/// What has the tensor's shape and dtype.
+NodeRef form_of(const TensorCell& cell, const RootedNode& chain) {
   return chain ? chain.get() : cell.value();
 }
 }  // namespace
 
-size_t Tensor::ndim() const { return shape_source(checked(cell_), chain_)->rank(); }
-Dims Tensor::dims() const { return dims_of(shape_source(checked(cell_), chain_)); }
+DType Tensor::dtype() const { return form_of(checked(cell_), chain_)->dtype; }
+size_t Tensor::ndim() const { return form_of(checked(cell_), chain_)->rank(); }
+Dims Tensor::dims() const { return dims_of(form_of(checked(cell_), chain_)); }
 
 std::vector<int64_t> Tensor::shape(CallSite at) const {
   const CallSiteScope site(at);
@@ -148,7 +227,7 @@ int64_t Tensor::size(int64_t axis, CallSite at) const {
 
 Dim Tensor::dim(int64_t axis, CallSite at) const {
   const CallSiteScope site(at);
-  NodeRef n = shape_source(checked(cell_), chain_);
+  NodeRef n = form_of(checked(cell_), chain_);
   return Dim(n->dim(static_cast<size_t>(checked_axis("dim", axis, *this))));
 }
 
@@ -179,20 +258,6 @@ std::vector<std::shared_ptr<Storage>> PendingWrites::take() {
   return alive;
 }
 
-namespace {
-
-void require_writable(NodeRef chain) {
-  for (; !is_placeholder(chain); chain = chain->src(0))
-    if (chain->op == Op::Expand || chain->op == Op::Window)
-      fail(
-          "assign.shared",
-          "cannot write through {}: several of its elements are one; write to the tensor it views, "
-          "or to a copy made with contiguous()",
-          chain->op == Op::Expand ? "an expanded view" : "sliding windows");
-}
-
-}  // namespace
-
 Tensor& Tensor::assign(const Operand& value, CallSite at) {
   const OpScope scope(*this, at);
   Graph& g = scope.g;
@@ -208,11 +273,7 @@ Tensor& Tensor::assign(const Operand& value, CallSite at) {
          "a value of shape {} does not fit {}: sizes must be equal, or 1 in the value; reshape it",
          shape_text(v), shape_text(chain));
   v = build::broadcast_to(g, g.cast(v, dtype()), common);
-  require_writable(chain);
-  NodeRef old = cell_->value();
-  NodeRef whole = TensorAccess::undo(g, chain, v);
-  cell_->set_value(
-      whole ? whole : g.make(Op::Assign, old->dtype, {old, TensorAccess::apply(g, chain, old), v}));
+  cell_->set_value(TensorAccess::written(g, chain, cell_->value(), v));
   cell_->former = RootedNode();
   forget_history(*cell_);
   cell_->walked = false;

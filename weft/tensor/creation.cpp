@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "weft/base/context.h"
+#include "weft/base/int128.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/known.h"
 
 namespace weft {
 
@@ -63,6 +65,33 @@ Tensor Tensor::arange(const Dim& stop, DType dtype, CallSite at) {
   return scope.result(build::iota(scope.g, {&n, 1}, 0, dtype));
 }
 
+namespace {
+
+Int128 whole_number(const Scalar& x) {
+  const bool large = !x.is_bool() && x.default_dtype() == DType::U64;
+  return large ? static_cast<Int128>(x.as(DType::U64).as_uint()) : x.as(DType::I64).as_int();
+}
+
+/// In i32, or in i64 or u64 where an end is beyond it.
+Tensor whole_range(Int128 start, Int128 stop, Int128 step) {
+  const Int128 span = step > 0 ? stop - start : start - stop, stride = step > 0 ? step : -step;
+  const Int128 count = span > 0 ? (span + stride - 1) / stride : 0;
+  const Int128 last = count > 0 ? start + (count - 1) * step : start;
+  const Int128 least = std::min(start, last), most = std::max(start, last);
+  if (count > INT64_MAX || (most > INT64_MAX && least < 0))
+    fail("arange", "no integer dtype holds all of these numbers: give floats");
+  const bool wide = std::max(start, stop) > INT32_MAX || std::min(start, stop) < -INT32_MAX;
+  const DType dtype = most > INT64_MAX ? DType::U64 : wide ? DType::I64 : kDefaultInt;
+  const auto number = [dtype](Int128 x) {
+    return Tensor::full({}, Scalar(static_cast<uint64_t>(x)), dtype);  // modulo 2^64
+  };
+  const Tensor positions = Tensor::arange(Dim(static_cast<int64_t>(count)), dtype);
+  const Tensor scaled = step == 1 ? positions : positions * number(step);
+  return start == 0 ? scaled : scaled + number(start);
+}
+
+}  // namespace
+
 Tensor Tensor::arange(Scalar start, Scalar stop, Scalar step, CallSite at) {
   const CallSiteScope site(at);
   const double a = start.as(DType::F64).as_double(), b = stop.as(DType::F64).as_double();
@@ -70,15 +99,12 @@ Tensor Tensor::arange(Scalar start, Scalar stop, Scalar step, CallSite at) {
   if (!(s != 0) || !std::isfinite(a) || !std::isfinite(b) || !std::isfinite(s))
     fail("arange", "from {} to {} by {} never ends: give finite numbers and a step that is not 0",
          a, b, s);
+  if (!start.is_float() && !stop.is_float() && !step.is_float())
+    return whole_range(whole_number(start), whole_number(stop), whole_number(step));
   const double count = std::ceil((b - a) / s);
-  const bool whole = !start.is_float() && !stop.is_float() && !step.is_float();
-  const bool wide = std::max(std::fabs(a), std::fabs(b)) > INT32_MAX;
-  const DType dtype = !whole ? kDefaultFloat : wide ? DType::I64 : kDefaultInt;
-  const Tensor positions = arange(Dim(count > 0 ? static_cast<int64_t>(count) : 0), dtype);
-  const Tensor scaled =
-      s == 1 ? positions
-             : positions * Operand(whole ? Tensor(step.as(DType::I64).as_int()) : Tensor(s));
-  return a == 0 ? scaled : scaled + (whole ? Tensor(start.as(DType::I64).as_int()) : Tensor(a));
+  const Tensor positions = arange(Dim(count > 0 ? static_cast<int64_t>(count) : 0), kDefaultFloat);
+  const Tensor scaled = s == 1 ? positions : positions * Tensor(s);
+  return a == 0 ? scaled : scaled + Tensor(a);
 }
 
 Tensor Tensor::linspace(double start, double stop, int64_t steps, DType dtype, CallSite at) {
@@ -148,6 +174,10 @@ Tensor Tensor::one_hot(int64_t classes, CallSite at) const {
               "takes class numbers: got {} of shape {}; cast it to an integer dtype first",
               name(dtype()), dims().text());
   if (classes < 1) fail("one_hot", "{} classes: give at least 1", classes);
+  if (const auto found = known_outside(*this, 0, classes))
+    fail_index("one_hot",
+               "class number {} is out of bounds for {} classes: it must be from 0 to {}", *found,
+               classes, classes - 1);
   Dims shape = dims();
   shape.push_back(classes);
   // Wide enough for every class number, also for those that are none.

@@ -56,13 +56,18 @@ void realize(const std::vector<Tensor>& tensors, CallSite at) {
   std::vector<std::shared_ptr<Storage>> storages;
   for (const Tensor& t : tensors) {
     t.context();  // complains about a Tensor that holds nothing
+    // Looking at a detached alias does not cut off what it is an alias of.
+    if (TensorAccess::is_detached(t) && !t.cell()->realized()) remember_history(t);
     storages.push_back(TensorAccess::shared(t));
   }
   // The random counter moved with what was drawn; left behind, it would be another constant in
   // every later kernel.
   if (Generator* generator = context.get_if<Generator>())
-    if (auto draws = TensorAccess::shared(generator->draws())) storages.push_back(std::move(draws));
+    if (auto draws = TensorAccess::shared(generator->settle()))
+      storages.push_back(std::move(draws));
+  CutOff cut(context, tensors);
   realize(context, storages);
+  cut.done();
 }
 
 Tensor& Tensor::realize(CallSite at) {
@@ -76,9 +81,12 @@ const Tensor& Tensor::realize(CallSite at) const {
 
 Tensor Tensor::contiguous(CallSite at) const {
   const OpScope scope(*this, at);
+  const Tensor whole = TensorAccess::attached(*this);
   NodeRef n = node();
-  const bool has_buffer = n->op == Op::Contiguous || n->op == Op::Buffer;
-  return has_buffer && !chain_ ? *this : scope.result(scope.g.make(Op::Contiguous, n->dtype, {n}));
+  const Op made_by = whole.node()->op;
+  const bool has_buffer = made_by == Op::Contiguous || made_by == Op::Buffer;
+  if (has_buffer && !whole.is_view()) return *this;
+  return scope.result(scope.g.make(Op::Contiguous, n->dtype, {n}));
 }
 
 // ---- out
@@ -87,7 +95,8 @@ namespace {
 
 /// A tensor whose storage is just its elements, in order.
 Tensor dense(const Tensor& x) {
-  if (!x.is_view()) return x;
+  const Tensor whole = TensorAccess::attached(x);
+  if (!whole.is_view()) return whole;
   const OpScope scope(x, CallSite::here());
   return scope.result(x.node());
 }

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/known.h"
 #include "weft/tensor/selection.h"
 
 namespace weft {
@@ -54,15 +55,25 @@ Tensor multinomial(const Tensor& weights, int64_t samples, bool replacement, Cal
          samples, classes);
   const Tensor w = weights.detach().cast(sum_dtype(weights.dtype()));
   if (!replacement) {
-    const Tensor key = (1 - rand_like(w)).log() / w;
-    return (w > 0).where(key, -INFINITY).topk(samples).second;
+    const auto possible = known_least_positive(weights);
+    if (possible && *possible < samples)
+      fail("multinomial",
+           "{} samples without replacement where {} classes have a weight above 0: give at most as "
+           "many",
+           samples, *possible);
+    // Finite for every weight above 0, so that those of 0 come last. Gumbel 1954.
+    const double least = std::ldexp(1.0, -float_digits(w.dtype()) - 1);
+    const Tensor spread = (-(1 - rand_like(w)).log()).maximum(least);
+    return (w > 0).where(w.log() - spread.log(), -INFINITY).topk(samples).second;
   }
   const Tensor sums = w.cumsum(-1).contiguous();
   Dims shape = w.dims();
   shape.back() = samples;
   const Tensor place = Tensor::rand(shape, w.dtype()).to(w.device()) *
                        sums.index({kEllipsis, Slice(classes - 1, classes)});
-  return searchsorted(sums, place, true).minimum(classes - 1);
+  // A place that was rounded up to the sum is in the last class of a weight above 0.
+  const Tensor last = searchsorted(sums, sums.index({kEllipsis, Slice(classes - 1, classes)}));
+  return searchsorted(sums, place, true).minimum(last);
 }
 
 // ---- transformed uniforms: 1 - u is in (0, 1], so logarithms are finite

@@ -1,6 +1,5 @@
 // Elementwise operations: dtypes meet, shapes broadcast, one node each. Derived ones: derived.def.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "weft/base/context.h"
@@ -225,58 +224,6 @@ Tensor Tensor::cast(DType to, CallSite at) const {
     fail_type("cast", "{} is not a dtype of elements: choose bool, an integer or a float",
               name(to));
   return to == dtype() ? *this : scope.result(scope.g.cast(node(), to));
-}
-
-namespace {
-
-constexpr DType kUnsigned[] = {DType::U8, DType::U16, DType::U32, DType::U64};
-DType unsigned_of(int width) {
-  return kUnsigned[std::countr_zero(static_cast<unsigned>(width) / 8)];
-}
-
-Tensor same_width(const Tensor& x, DType to) {
-  const OpScope scope(x, CallSite::here());
-  NodeRef src[] = {x.node()};
-  return to == x.dtype() ? x : scope.result(scope.g.make({Op::Bitcast, to, src}));
-}
-
-/// 0, step, 2 step, ...
-Tensor shifts(int count, int step, DType dtype) { return Tensor::arange(count, dtype) * step; }
-
-/// Each element as `to.count` narrower ones, the low bits first: memory's order on machines that
-/// store low bytes first, which all of ours are.
-Tensor in_pieces(const Tensor& x, DType to) {
-  const int wide = bits(x.dtype()), narrow = bits(to);
-  const Tensor whole = same_width(x, unsigned_of(wide));
-  const Tensor pieces = whole.unsqueeze(-1) >> shifts(wide / narrow, narrow, whole.dtype());
-  const Tensor all = same_width(pieces.cast(unsigned_of(narrow)), to);
-  return all.flatten(static_cast<int64_t>(x.ndim()) - 1, -1);
-}
-
-/// The other way: the last axis gets shorter.
-Tensor from_pieces(const Tensor& x, DType to) {
-  const int wide = bits(to), narrow = bits(x.dtype());
-  const Tensor pieces = same_width(x, unsigned_of(narrow)).cast(unsigned_of(wide));
-  const Tensor rows = pieces.unflatten(-1, {-1, wide / narrow});
-  const Tensor whole =
-      (rows << shifts(wide / narrow, narrow, rows.dtype())).sum(-1, false, rows.dtype());
-  return same_width(whole, to);
-}
-
-}  // namespace
-
-Tensor Tensor::bitcast(DType to, CallSite at) const {
-  const OpScope scope(*this, at);
-  const bool means_nothing = !is_data(to) || is_bool(to) || (is_bool(dtype()) && bits(to) != 8);
-  if (means_nothing) fail_type("bitcast", "bits of {} mean nothing as {}", name(dtype()), name(to));
-  const int from = bits(dtype());
-  if (bits(to) == from) return same_width(*this, to);
-  if (ndim() == 0 || (bits(to) > from && dims().back().max() * from % bits(to) != 0))
-    fail_type("bitcast",
-              "{} of shape {} cannot be seen as {}: the last axis changes its size with the width, "
-              "and its bits must fill whole elements",
-              name(dtype()), dims().text(), name(to));
-  return bits(to) < from ? in_pieces(*this, to) : from_pieces(*this, to);
 }
 
 // ---- powers

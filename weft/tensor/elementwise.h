@@ -19,6 +19,8 @@ Tensor signbit_of(const Tensor& x);
 Tensor copysign_of(const Tensor& x, const Operand& other);
 /// Floats as they are; of integers floats, whose differences do not wrap.
 Tensor measured(const Tensor& x);
+/// other, a number in the dtype in which it meets x.
+Tensor beside(const Tensor& x, const Operand& other);
 /// A whole number as an integer where x has such ones, which then need not become floats.
 Operand weak(const Tensor& x, double number);
 

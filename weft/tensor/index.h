@@ -45,7 +45,8 @@ class Index {
   Index(Ellipsis, CallSite site = CallSite::here())  // NOLINT
       : kind_(Kind::Ellipsis), site_(site) {}
   /// Elements by position; any integer dtype; negative positions count from the end. A position
-  /// outside the axis reads 0 and writes nothing: values are not known when the graph is built.
+  /// outside the axis is an Error where its value is known when the graph is built, and reads 0 and
+  /// writes nothing where it is computed later.
   /// Or a bool mask, of the sizes of the axes that it selects from: reading first looks how many
   /// are true (not within a jit), writing does not.
   Index(const Tensor& positions, CallSite site = CallSite::here());  // NOLINT

@@ -5,6 +5,7 @@
 #include "weft/run/active_capture.h"
 #include "weft/run/index_value.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/known.h"
 #include "weft/tensor/selection.h"
 
 namespace weft {
@@ -30,7 +31,8 @@ size_t axes_of(const Index& i) {
   return i.kind() != Kind::NewAxis && i.kind() != Kind::Ellipsis;
 }
 
-/// `at` with the ellipsis, given or implied at the end, written out as whole slices.
+/// `at` with the ellipsis, given or implied at the end, written out as whole slices; one that
+/// stands for none stays, because it parts index tensors.
 std::vector<Index> expanded(const std::vector<Index>& at, const Tensor& x) {
   const auto ellipses = std::count_if(at.begin(), at.end(),
                                       [](const Index& i) { return i.kind() == Kind::Ellipsis; });
@@ -47,6 +49,7 @@ std::vector<Index> expanded(const std::vector<Index>& at, const Tensor& x) {
       out.push_back(i);
       continue;
     }
+    if (missing == 0) out.push_back(i);
     for (size_t k = 0; k < missing; ++k) out.emplace_back(Slice());
   }
   for (size_t k = 0; ellipses == 0 && k < missing; ++k) out.emplace_back(Slice());
@@ -159,6 +162,7 @@ Cut cut_of(const Dim& at, const Dim& n, size_t axis, const Tensor& x) {
 struct Basic {
   Tensor view;
   std::vector<std::pair<size_t, Tensor>> tensors;  // axis of view, positions
+  bool adjacent = true;                            // nothing but numbers stands between them
 };
 
 Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
@@ -169,7 +173,11 @@ Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
   Dims shape;
   Basic out;
   size_t axis = 0;
+  bool parted = false;
   for (const Index& i : expanded(at, x)) {
+    if (i.kind() == Kind::Tensor) out.adjacent &= !parted;
+    parted |= !out.tensors.empty() && i.kind() != Kind::Tensor && i.kind() != Kind::At;
+    if (i.kind() == Kind::Ellipsis) continue;
     if (i.kind() == Kind::NewAxis) {
       shape.push_back(1);
       continue;
@@ -178,7 +186,10 @@ Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
     Cut cut{0, n};
     if (i.kind() == Kind::Slice) cut = cut_of(i.slice(), n);
     if (i.kind() == Kind::At) cut = cut_of(i.at(), n, axis, x);
-    if (i.kind() == Kind::Tensor) out.tensors.emplace_back(shape.size(), i.tensor());
+    if (i.kind() == Kind::Tensor) {
+      require_known_inside("index", i.tensor(), static_cast<int64_t>(axis), x);
+      out.tensors.emplace_back(shape.size(), i.tensor());
+    }
     begin.push_back(cut.begin.node());
     size.push_back(cut.size.node());
     steps.push_back(cut.step);
@@ -270,8 +281,7 @@ Advanced advanced_part(const Basic& basic) {
     out.to_front.push_back(static_cast<int64_t>(a));
   }
   // Adjacent index tensors put their axes where they stood, others put them first.
-  const size_t first = tensors.front().first, last = tensors.back().first;
-  out.place = last - first + 1 == tensors.size() ? first : 0;
+  out.place = basic.adjacent ? tensors.front().first : 0;
   Dims merged = rest;
   merged.insert(0, selected);
   out.picked = flat.dims();
@@ -331,7 +341,8 @@ void put_masked(const Tensor& x, const std::vector<Index>& at, size_t mask_at,
       });
   Tensor view = basic_part(x, slices).view;
   size_t first = 0;  // axis of the view where the mask's begin
-  for (size_t i = 0; i < mask_at; ++i) first += at[i].kind() != Kind::At;
+  for (size_t i = 0; i < mask_at; ++i)
+    first += at[i].kind() != Kind::At && at[i].kind() != Kind::Ellipsis;
   const size_t after = view.ndim() - first - mask.ndim();
   Dims shape = mask.dims();
   for (size_t i = 0; i < after; ++i) shape.push_back(1);
@@ -421,6 +432,7 @@ Tensor Tensor::gather(int64_t axis, const Tensor& index, CallSite at) const {
   const CallSiteScope site(at);
   const int64_t a = checked_axis("gather", axis, *this);
   require_index("gather", *this, index, a);
+  require_known_inside("gather", index, a, *this);
   return gather_at(*this, a, wrapped(index, dim(a)));
 }
 
@@ -429,6 +441,7 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fo
   const CallSiteScope site(at);
   const int64_t a = checked_axis("scatter", axis, *this);
   require_index("scatter", *this, index, a);
+  require_known_inside("scatter", index, a, *this);
   const Tensor value = (src.tensor() ? *src.tensor() : Tensor(src.scalar())).cast(dtype());
   if (value.ndim() != 0 && !(value.dims() == index.dims()))
     fail("scatter", "src of shape {} and index of shape {} must have equal shapes",

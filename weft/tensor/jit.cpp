@@ -86,7 +86,7 @@ struct JitState::State {
     return list;
   }
   RootedNode view_of(const Tensor& t) const {
-    NodeRef chain = TensorAccess::chain_or_null(t);
+    NodeRef chain = TensorAccess::chain_or_null(TensorAccess::attached(t));
     return chain ? RootedNode(without_values(tensor_graph(*context), chain)) : RootedNode();
   }
   void find_context();

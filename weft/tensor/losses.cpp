@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/known.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/reductions.h"
 
@@ -65,18 +66,41 @@ struct Weighed {
   Tensor losses, weights;
 };
 
-/// -log p of the right class in every row, mixed with the mean over classes; 0 where ignored.
+/// Class numbers in a dtype that holds ignore_index and has a sign.
+Tensor signed_classes(const Tensor& target) {
+  const DType d = target.dtype();
+  if (bits(d) < 32) return target.cast(DType::I32);
+  return is_unsigned(d) ? target.cast(DType::I64) : target;
+}
+
+void require_known_classes(const char* tag, const Tensor& target, int64_t classes,
+                           const ClassLossOptions& o) {
+  if (const auto found = known_outside(target, 0, classes, o.ignore_index))
+    fail_index(tag, "class number {} is out of bounds for {} classes: it must be from 0 to {}{}",
+               *found, classes, classes - 1,
+               o.ignore_index ? strformat(", or {}, which is ignored", *o.ignore_index) : "");
+}
+
+/// -log p of the right class in every row, mixed with the mean over classes; 0 where ignored, NaN
+/// where the class is none, so that neither it nor its gradient passes for a loss.
 Weighed class_losses(const Tensor& log_p, const Tensor& target, const ClassLossOptions& o) {
-  const Tensor rows = class_rows(log_p), classes = target.flatten().maximum(0);
+  const Tensor rows = class_rows(log_p), given = signed_classes(target.flatten());
+  const int64_t last = rows.size(1) - 1;
+  const Tensor classes = given.maximum(0).minimum(std::max<int64_t>(last, 0));
   const double smoothing = o.label_smoothing;
   const auto scaled = [&](const Tensor& x) { return o.weight.defined() ? x * o.weight : x; };
-  const Tensor right = scaled(rows).gather(1, classes.unsqueeze(1)).squeeze(1);
+  Tensor right = gather_inside(scaled(rows), 1, classes.unsqueeze(1)).squeeze(1);
+  if (!is_known(target)) {
+    Tensor valid = (given >= 0) & (given <= last);
+    if (o.ignore_index) valid = valid | (given == *o.ignore_index);
+    right = right * valid.where(1.0, std::nan("")).cast(right.dtype());
+  }
   Tensor losses = -right;
   if (smoothing != 0) losses = losses * (1 - smoothing) - scaled(rows).mean(1) * smoothing;
-  Tensor weights =
-      o.weight.defined() ? o.weight.gather(0, classes).cast(losses.dtype()) : losses.ones_like();
+  Tensor weights = o.weight.defined() ? gather_inside(o.weight, 0, classes).cast(losses.dtype())
+                                      : losses.ones_like();
   if (o.ignore_index) {
-    const Tensor counts = target.flatten() != *o.ignore_index;
+    const Tensor counts = given != *o.ignore_index;
     losses = counts.where(losses, 0);
     weights = counts.where(weights, 0);
   }
@@ -105,6 +129,7 @@ Tensor sparse_loss(const char* tag, const Tensor& x, const Tensor& target, bool 
   }
   require_classes(tag, x, target);
   require_weight(tag, x, o);
+  require_known_classes(tag, target, x.size(1), o);
   const Tensor scores = x.cast(float_or_default(x.dtype()));
   return reduced_classes(class_losses(logits ? scores.log_softmax(1) : scores, target, o),
                          o.reduction);

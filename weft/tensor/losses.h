@@ -61,11 +61,13 @@ Tensor binary_crossentropy_logits(const Tensor& x, const Tensor& target,
 
 struct ClassLossOptions {
   Tensor weight = {};  ///< (classes): the mean is over the weights of the targets
-  std::optional<int64_t> ignore_index = -1;  ///< class number that does not count
+  std::optional<int64_t> ignore_index = -100;  ///< class number that does not count
   double label_smoothing = 0;
   Reduction reduction = Reduction::Mean;
 };
-/// Scores (n, classes, ...) or (classes), class numbers (n, ...) or probabilities of x's shape.
+/// Scores (n, classes, ...) or (classes), class numbers (n, ...) or probabilities of x's shape. A
+/// class number that is none, and is not ignored, is an Error where its value is known when this is
+/// called, and makes its loss NaN where it is not.
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const ClassLossOptions& options,
                      CallSite = CallSite::here());
 /// The same of log-probabilities and class numbers.

@@ -52,7 +52,7 @@ Tensor Tensor::reshape(const Dims& shape, CallSite at) const {
   const Extents dims = resolved(scope.g, chain, shape);
   if (!chain_) return TensorAccess::view(*this, build::reshape(scope.g, chain, dims));
   const auto strides = strides_of(scope.g, chain);
-  if (strides && reshaped_strides(scope.g, chain->shape->span(), *strides, dims))
+  if (strides && reshaped_strides(scope.g, chain, *strides, dims))
     return TensorAccess::view(*this, build::reshape(scope.g, chain, dims));
   return scope.result(build::reshape(scope.g, node(), dims));
 }

@@ -74,7 +74,14 @@ Tensor repeated_heads(const Tensor& x, int64_t heads) {
 }
 
 Tensor masked(const Tensor& scores, const Tensor& mask) {
-  return is_bool(mask.dtype()) ? mask.where(scores, -float_top(scores.dtype())) : scores + mask;
+  return is_bool(mask.dtype()) ? mask.where(scores, -INFINITY) : scores + mask;
+}
+
+/// softmax along the last axis, and 0 in rows of -inf alone: what sees nothing attends to nothing.
+Tensor attention_weights(const Tensor& scores) {
+  const Tensor top = scores.max(-1, true).detach();
+  const Tensor e = (scores - (top == -INFINITY).where(0, top)).exp(), sum = e.sum(-1, true);
+  return e / (sum == 0).where(1, sum);
 }
 
 }  // namespace
@@ -100,7 +107,10 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& key, const Tensor& val
   const Tensor near = ones({dim(-2), k.dim(-2)}, DType::Bool);
   if (options.causal) scores = masked(scores, near.tril());
   if (options.window > 0) scores = masked(scores, near.triu(1 - options.window));
-  const Tensor weights = scores.cast(sum_dtype(dtype())).softmax(-1).cast(dtype());
+  scores = scores.cast(sum_dtype(dtype()));
+  const bool may_see_nothing = options.mask || options.window > 0;
+  const Tensor weights =
+      (may_see_nothing ? attention_weights(scores) : scores.softmax(-1)).cast(dtype());
   return weights.dropout(options.dropout).matmul(v);
 }
 

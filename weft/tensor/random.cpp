@@ -7,6 +7,7 @@
 
 #include "weft/base/context.h"
 #include "weft/device/device.h"
+#include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
 
 namespace weft {
@@ -15,6 +16,7 @@ Generator& Generator::of(Context& context) {
   // Made before us, so destroyed after us: what our tensors lie in. Not by our constructor, which
   // runs under the context's lock: opening a device takes that inside of its own.
   context.get<BufferTable>();
+  context.get<LiveCells>();
   context.get<DeviceTable>().default_device();
   return context.get<Generator>();
 }
@@ -33,9 +35,38 @@ void Generator::set_seed(uint64_t value) {
   draws_ = Tensor::from(std::vector<uint32_t>{0}, {});
 }
 
-Tensor Generator::draws() const {
+namespace {
+
+/// The memory and the number of which `counter` is the sum; null where it is another expression.
+struct Counted {
+  NodeRef base;
+  uint32_t more;
+};
+Counted counted(NodeRef counter) {
+  const bool is_sum = counter->op == Op::Add && is_const(counter->src(1));
+  return is_sum ? Counted{counter->src(0), static_cast<uint32_t>(counter->src(1)->vmin)}
+                : Counted{counter, 0};
+}
+
+}  // namespace
+
+Tensor Generator::settle() {
   std::lock_guard lock(mutex_);
-  return draws_;
+  if (!draws_.defined()) return {};
+  const OpScope scope(draws_, CallSite::here());
+  const Counted c = counted(draws_.node());
+  // In a capture the counter is computed: a replay has another one.
+  if (active_capture(context_) || c.base->op != Op::Buffer) return draws_;
+  if (c.more == 0) return {};
+  // Not by a kernel, which would run without the lock: others would draw the same numbers
+  // meanwhile.
+  const auto buffer = context_.get<BufferTable>().find(buffer_id(c.base));
+  uint32_t number = 0;
+  buffer->device().copy_out(std::as_writable_bytes(std::span(&number, 1)), {buffer.get(), 0});
+  number += c.more;
+  draws_.cell()->set_value(buffer_from_bytes(context_, std::as_bytes(std::span(&number, 1)),
+                                             DType::U32, {}, buffer->device().id()));
+  return {};
 }
 
 Generator::Draw Generator::next() {
@@ -44,11 +75,9 @@ Generator::Draw Generator::next() {
   const Tensor now = Tensor::from_node(draws_.node());
   const OpScope scope(now, CallSite::here());
   // x + 1 + 1 stays x + 2: the counter must not grow while nothing is realized.
-  NodeRef n = now.node();
-  const bool counted = n->op == Op::Add && is_const(n->src(1));
-  NodeRef base = counted ? n->src(0) : n;
-  NodeRef step = scope.g.constant(Value::of(DType::U32, counted ? n->src(1)->vmin + 1 : 1));
-  draws_.cell()->set_value(scope.g.add(base, step));
+  const Counted c = counted(now.node());
+  NodeRef step = scope.g.constant(Value::of(DType::U32, uint64_t{c.more} + 1));
+  draws_.cell()->set_value(scope.g.add(c.base, step));
   return {key_.index({0}), key_.index({1}), now};
 }
 

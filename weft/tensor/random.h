@@ -8,8 +8,7 @@
 namespace weft {
 
 /// A slot of the Context. Draw number d of element e of seed (k0, k1) is threefry2x32((k0, k1), (e,
-/// d)). Any thread may draw, under the lock that it realizes under: a
-/// realize writes the counter.
+/// d)). Any thread may draw and realize: the counter changes under the generator's own lock.
 class Generator {
  public:
   explicit Generator(Context& context) : context_(context) {}
@@ -23,15 +22,16 @@ class Generator {
   };
   Draw next();
 
-  /// What a realize must also run, so that the counter is a buffer again; it holds nothing before
-  /// the first draw or seed.
-  Tensor draws() const;
+  /// Before a realize: makes the counter a buffer again. Returns what the realize must run for
+  /// that, the counter itself while a function is captured; it holds nothing where there is no
+  /// need.
+  Tensor settle();
 
  private:
   void set_seed(uint64_t value);
 
   Context& context_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   Tensor key_;    // u32 (2): data, so that a new seed needs no new kernels
   Tensor draws_;  // u32 scalar
 };

@@ -20,7 +20,7 @@ Tensor normalize(const Tensor& x, double p = 2, int64_t axis = 1, double eps = 1
 Tensor vector_norm(const Tensor& x, double p = 2, const Axes& axes = {}, bool keepdim = false,
                    CallSite = CallSite::here());
 /// Whether all are isclose(): a bool of shape ().
-Tensor allclose(const Tensor& x, const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+Tensor allclose(const Tensor& x, const Operand& other, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false, CallSite = CallSite::here());
 
 /// Values and positions.

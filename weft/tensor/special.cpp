@@ -69,6 +69,11 @@ Tensor copysign_of(const Tensor& x, const Operand& other) {
   return signbit_of(tensor_of(other)).where(-size, size);
 }
 
+Tensor beside(const Tensor& x, const Operand& other) {
+  if (other.tensor()) return *other.tensor();
+  return Tensor::full({}, other.scalar(), promote_weak(x.dtype(), other.scalar()));
+}
+
 Tensor measured(const Tensor& x) {
   if (is_float(x.dtype())) return x;
   return x.cast(bits(x.dtype()) > 16 ? DType::F64 : DType::F32);

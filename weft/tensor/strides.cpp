@@ -9,9 +9,8 @@ namespace {
 using build::Extents;
 using Numbers = SmallVector<int64_t, 6>;
 
-Extents dense_strides(Graph& g, std::span<const NodeRef> dims) {
+Extents dense_strides(Graph& g, std::span<const NodeRef> dims, NodeRef step) {
   Extents strides(dims.size());
-  NodeRef step = g.index(1);
   for (size_t i = dims.size(); i-- > 0; step = g.mul(step, dims[i])) strides[i] = step;
   return strides;
 }
@@ -59,12 +58,14 @@ std::optional<Numbers> without_copy(const Numbers& all_from, const Numbers& all_
   return out;
 }
 
-/// Strides of `n` from those of its source; nothing where it has none.
+NodeRef bytes_of(Graph& g, NodeRef n) { return g.index(bits(n->dtype) / 8); }
+
+/// Strides of `n` from those of its source; nothing where it has none. What is no movement is a
+/// view of bits: Shr and Reduce change their width, see bits.cpp.
 std::optional<Extents> step(Graph& g, NodeRef n, const Extents& strides) {
   Extents out(strides);
   switch (n->op) {
-    case Op::Reshape:
-      return reshaped_strides(g, n->src(0)->shape->span(), strides, n->shape->span());
+    case Op::Reshape: return reshaped_strides(g, n->src(0), strides, n->shape->span());
     case Op::Permute:
       for (size_t i = 0; i < out.size(); ++i) out[i] = strides[static_cast<size_t>(n->int_arg(i))];
       return out;
@@ -87,6 +88,18 @@ std::optional<Extents> step(Graph& g, NodeRef n, const Extents& strides) {
       out.push_back(g.mul(along, g.index(n->int_arg(3))));
       return out;
     }
+    case Op::Shr:  // narrower pieces of each element along the last axis
+      out.back() = g.index(bits(n->dtype) / 8 / n->dim(n->rank() - 1)->vmin);
+      return out;
+    case Op::Reduce:  // the pieces along the last axis as one element
+      if (out.back() != bytes_of(g, n->src(0)->src(0)->src(0))) return std::nullopt;
+      out.pop_back();
+      return out;
+    case Op::Contiguous:
+    case Op::Detach:
+    case Op::Bitcast:
+    case Op::Cast:
+    case Op::Shl: return out;
     default: return std::nullopt;
   }
 }
@@ -95,27 +108,30 @@ std::optional<Extents> step(Graph& g, NodeRef n, const Extents& strides) {
 
 std::optional<Extents> strides_of(Graph& g, NodeRef chain) {
   SmallVector<NodeRef, 16> moves;
-  for (; is_movement(chain->op); chain = chain->src(0)) moves.push_back(chain);
-  std::optional<Extents> strides = dense_strides(g, chain->shape->span());
+  for (; chain->op != Op::Param && chain->op != Op::Buffer; chain = chain->src(0))
+    moves.push_back(chain);
+  std::optional<Extents> strides = dense_strides(g, chain->shape->span(), bytes_of(g, chain));
   for (size_t i = moves.size(); strides && i-- > 0;) strides = step(g, moves[i], *strides);
   return strides;
 }
 
-std::optional<Extents> reshaped_strides(Graph& g, std::span<const NodeRef> from,
-                                        std::span<const NodeRef> strides,
+std::optional<Extents> reshaped_strides(Graph& g, NodeRef x, std::span<const NodeRef> strides,
                                         std::span<const NodeRef> to) {
+  const std::span<const NodeRef> from = x->shape->span();
+  NodeRef item = bytes_of(g, x);
   const auto old_sizes = numbers(from), old_strides = numbers(strides), sizes = numbers(to);
   if (old_sizes && old_strides && sizes) {
-    if (std::find(sizes->begin(), sizes->end(), 0) != sizes->end()) return dense_strides(g, to);
+    if (std::find(sizes->begin(), sizes->end(), 0) != sizes->end())
+      return dense_strides(g, to, item);
     const auto found = without_copy(*old_sizes, *old_strides, *sizes);
     if (!found) return std::nullopt;
     Extents out;
     for (const int64_t s : *found) out.push_back(g.index(s));
     return out;
   }
-  const Extents dense = dense_strides(g, from);
+  const Extents dense = dense_strides(g, from, item);
   if (!std::equal(dense.begin(), dense.end(), strides.begin())) return std::nullopt;
-  return dense_strides(g, to);
+  return dense_strides(g, to, item);
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Whether a chain of movement ops has a stride form, as NumPy's views do.
+// Whether a view's chain has a stride form, as NumPy's views do.
 #pragma once
 
 #include <optional>
@@ -7,13 +7,13 @@
 
 namespace weft {
 
-/// Elements from one position to the next along each axis of `chain`, whose innermost source is a
+/// Bytes from one position to the next along each axis of `chain`, whose innermost source is a
 /// row-major array. Nothing where no strides describe it.
 std::optional<build::Extents> strides_of(Graph& g, NodeRef chain);
 
-/// Strides of the same elements seen as `to`, or nothing where only a copy has that shape. With
-/// symbolic sizes: only where the array is dense.
-std::optional<build::Extents> reshaped_strides(Graph& g, std::span<const NodeRef> from,
+/// Strides of x's elements seen as `to`, or nothing where only a copy has that shape. With symbolic
+/// sizes: only where the array is dense.
+std::optional<build::Extents> reshaped_strides(Graph& g, NodeRef x,
                                                std::span<const NodeRef> strides,
                                                std::span<const NodeRef> to);
 

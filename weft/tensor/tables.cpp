@@ -11,6 +11,7 @@ namespace weft {
 Tables& Tables::of(Context& context) {
   // Made before us, so destroyed after us: what our tensors lie in.
   context.get<BufferTable>();
+  context.get<LiveCells>();
   context.get<DeviceTable>().default_device();
   return context.get<Tables>();
 }

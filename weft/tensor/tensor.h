@@ -190,7 +190,8 @@ class Tensor {
   /// Matrices (..., rows, columns): 0 above (below) the diagonal that starts at column `diagonal`.
   Tensor tril(const Dim& diagonal = 0, CallSite = CallSite::here()) const;
   Tensor triu(const Dim& diagonal = 0, CallSite = CallSite::here()) const;
-  /// Integers (...) to i32 (..., classes): 1 at the class, else 0; all 0 outside [0, classes).
+  /// Integers or bools (...) to i32 (..., classes): 1 at the class, else 0. Outside [0, classes):
+  /// an Error where the value is known, all 0 where it is not.
   Tensor one_hot(int64_t classes, CallSite = CallSite::here()) const;
 
   // ---- indexing (NumPy's rules; see index.h)
@@ -204,10 +205,12 @@ class Tensor {
   /// Writes value (broadcast) to the indexed elements; with index tensors the last write wins.
   Tensor& index_put(const std::vector<Index>& at, const Operand& value,
                     CallSite = CallSite::here());
-  /// out[i][j] = this[index[i][j]][j] for axis 0, and so on; outside [-n, n) reads 0.
+  /// out[i][j] = this[index[i][j]][j] for axis 0, and so on. Outside [-n, n), here and below: an
+  /// Error where the index is known, as what lies in the host's memory is unless a function is
+  /// being captured; reads 0 and writes nothing where it is computed later.
   Tensor gather(int64_t axis, const Tensor& index, CallSite = CallSite::here()) const;
   /// This with src combined in at index along axis, in row-major order: the last write wins for
-  /// Fold::Set. src is a number or has index's shape; outside [-n, n) nothing is written.
+  /// Fold::Set. src is a number or has index's shape.
   Tensor scatter(int64_t axis, const Tensor& index, const Operand& src, Fold combine = Fold::Set,
                  CallSite = CallSite::here()) const;
   /// Slices at 1-D positions along axis, one after the other.
@@ -385,20 +388,22 @@ class Tensor {
   Tensor binary_crossentropy_logits(const Tensor& target, Reduction reduction = Reduction::Mean,
                                     CallSite = CallSite::here()) const;
   /// -log softmax at the target: logits (N, classes, ...) and integer class numbers (N, ...); those
-  /// equal to ignore_index do not count. Smoothing s mixes in s of the mean over classes.
+  /// equal to ignore_index do not count; others outside are an Error where they are known, and NaN
+  /// where they are not. Smoothing s mixes in s of the mean over classes.
   Tensor sparse_categorical_crossentropy(const Tensor& target, double label_smoothing = 0,
                                          int64_t ignore_index = -1,
                                          Reduction reduction = Reduction::Mean,
                                          CallSite = CallSite::here()) const;
-  /// The same with class numbers (-1 is ignored), or with probabilities of this one's shape.
+  /// The same with class numbers (-100 is ignored), or with probabilities of this one's shape.
   Tensor cross_entropy(const Tensor& target, double label_smoothing = 0,
                        Reduction reduction = Reduction::Mean, CallSite = CallSite::here()) const;
-  /// -this at the target: log-probabilities (N, classes, ...) and class numbers (-1 is ignored).
+  /// -this at the target: log-probabilities (N, classes, ...) and class numbers (-100 is ignored).
   Tensor nll_loss(const Tensor& target, Reduction reduction = Reduction::Mean,
                   CallSite = CallSite::here()) const;
 
   // ---- autograd
-  Tensor detach(CallSite = CallSite::here()) const;  ///< the same values; gradients stop here
+  /// A view of the same elements where gradients stop. Asked to be a leaf, it becomes a copy.
+  Tensor detach(CallSite = CallSite::here()) const;
   /// Marks this tensor as a leaf that backward() fills the gradient of. Floats, and no views.
   Tensor& requires_grad_(bool on = true, CallSite = CallSite::here());
   bool requires_grad() const;

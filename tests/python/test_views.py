@@ -1,0 +1,91 @@
+"""detach() and bitcast() are views: random programs against NumPy, and files."""
+import random
+
+import numpy as np
+import pytest
+
+from weft import Tensor
+
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"]
+
+
+def seen(rng, x, t):
+    """A random view of both."""
+    kind = rng.randrange(6)
+    if kind == 0:
+        return x.view(), t.detach()
+    if kind == 1:
+        axes = rng.sample(range(x.ndim), x.ndim)
+        return x.transpose(axes), t.permute(axes)
+    if kind == 2 and x.ndim:
+        axis = rng.randrange(x.ndim)
+        cut = (slice(None),) * axis + (slice(rng.randrange(x.shape[axis]), None, rng.choice([1, 2])),)
+        return x[cut], t[cut]
+    if kind == 3:
+        sizes = rng.choice([(-1,), (1, -1), (x.shape[0], -1)]) if x.ndim else (1,)
+        try:
+            y = x.view()
+            y.shape = y.reshape(sizes).shape  # refuses what would be a copy
+        except AttributeError:
+            return x, t
+        return y, t.reshape(sizes)
+    dtype = rng.choice(INTEGERS)
+    try:
+        return x.view(dtype), t.bitcast(dtype)
+    except ValueError:
+        return x, t
+
+
+@pytest.mark.parametrize("first", range(0, 400, 100))
+def test_writing_through_views(first):
+    for seed in range(first, first + 100):
+        rng = random.Random(seed)
+        memory = np.arange(48, dtype=rng.choice(INTEGERS)).reshape(rng.choice([(48,), (6, 8), (2, 3, 8)]))
+        whole = Tensor(memory.copy())
+        if rng.random() < .3:
+            whole = whole + 0  # not in memory yet
+        pool = [(memory, whole)]
+        for _ in range(8):
+            x, t = seen(rng, *rng.choice(pool))
+            pool.append((x, t))
+            if rng.random() < .5 and x.size:
+                value = rng.randrange(100)
+                x[...] = value
+                t[...] = value
+            if rng.random() < .2:
+                t.realize()
+        for x, t in pool:
+            np.testing.assert_array_equal(t.numpy(), x, f"seed {seed}")
+
+
+def test_detach_aliases():
+    w = Tensor.ones(3).contiguous().realize()
+    d = w.detach()
+    d[0] = 0
+    d.realize()
+    assert w.tolist() == [0, 1, 1]
+    d.assign(Tensor([5.0, 6, 7]))
+    assert w.tolist() == d.tolist() == [5, 6, 7]
+    w += 1
+    assert d.tolist() == [6, 7, 8]
+    w.detach().detach()[1:].T[0] = 9
+    assert w.tolist() == [6, 9, 8]
+
+
+def test_files(tmp_path):
+    path = tmp_path / "numbers"
+    t = Tensor.empty(16, dtype="uint8", device=f"disk:{path}")
+    wanted = np.zeros(16, np.uint8)
+    t.bitcast("float32")[1] = 1.0
+    wanted.view("f4")[1] = 1
+    t.bitcast("float32").reshape(2, 2).bitcast("uint16")[0] = 7
+    wanted.view("f4").reshape(2, 2).view("u2")[0] = 7
+    t.detach()[-1] = 3
+    wanted[-1] = 3
+    assert path.read_bytes() == wanted.tobytes() and t.tolist() == wanted.tolist()
+
+
+def test_bits_of_a_bool_are_one():
+    x = Tensor([0, 1, 2, 255], dtype="uint8").bitcast("bool")
+    assert x.tolist() == [False, True, True, True] and x.bitcast("uint8").tolist() == [0, 1, 1, 1]
+    assert x.sort()[0].tolist() == [False, True, True, True] and x.sum().item() == 3

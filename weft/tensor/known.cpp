@@ -1,0 +1,159 @@
+#include "weft/tensor/known.h"
+
+#include <algorithm>
+#include <string>
+
+#include "weft/base/context.h"
+#include "weft/device/host_device.h"
+#include "weft/run/active_capture.h"
+#include "weft/tensor/access.h"
+#include "weft/tensor/strides.h"
+
+namespace weft {
+
+namespace {
+
+/// Elements in memory that the host reads: `at` is the first one.
+struct Known {
+  DType dtype;
+  const std::byte* at = nullptr;        // null where there are none
+  std::vector<int64_t> shape, strides;  // in bytes
+};
+
+/// What moves of a view, or widens integers, is the same elements.
+bool keeps_elements(NodeRef n) {
+  if (n->op == Op::Cast) {
+    const DType from = n->src(0)->dtype;
+    return is_int(from) && is_int(n->dtype) && bits(n->dtype) >= bits(from) &&
+           (is_unsigned(from) || !is_unsigned(n->dtype));
+  }
+  return n->op == Op::Detach || n->op == Op::Contiguous || n->op == Op::Reshape ||
+         n->op == Op::Expand || n->op == Op::Permute || n->op == Op::Shrink || n->op == Op::Flip ||
+         n->op == Op::Window;
+}
+
+bool has_numbers(NodeRef n) {
+  for (NodeRef d : n->shape->span())
+    if (d->op != Op::Const) return false;
+  for (size_t i = 1; i < n->nsrc; ++i)
+    if (n->src(i)->op != Op::Const) return false;
+  return true;
+}
+
+/// Where, in n's source, the element lies that n has at `place`.
+std::vector<int64_t> place_in_source(NodeRef n, const std::vector<int64_t>& place) {
+  NodeRef x = n->src(0);
+  std::vector<int64_t> out(x->rank());
+  const auto size = [](NodeRef of, size_t axis) { return of->dim(axis)->vmin; };
+  if (n->op == Op::Reshape) {
+    int64_t flat = 0;
+    for (size_t i = 0; i < place.size(); ++i) flat = flat * size(n, i) + place[i];
+    for (size_t i = out.size(); i-- > 0; flat /= size(x, i)) out[i] = flat % size(x, i);
+    return out;
+  }
+  std::copy_n(place.begin(), out.size(), out.begin());
+  const size_t axis = n->op == Op::Window ? static_cast<size_t>(n->int_arg(0)) : 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (n->op == Op::Expand && size(x, i) == 1) out[i] = 0;
+    if (n->op == Op::Permute) out[static_cast<size_t>(n->int_arg(i))] = place[i];
+    if (n->op == Op::Shrink) out[i] = n->src(1 + i)->vmin + n->int_arg(i) * place[i];
+  }
+  if (n->op == Op::Window) out[axis] = place[axis] * n->int_arg(2) + place.back() * n->int_arg(3);
+  if (n->op == Op::Flip)
+    for (const int64_t a : n->ints())
+      out[static_cast<size_t>(a)] =
+          size(x, static_cast<size_t>(a)) - 1 - out[static_cast<size_t>(a)];
+  return out;
+}
+
+/// x's elements where they lie, if somewhere the host can read them.
+std::optional<Known> known(const Tensor& x) {
+  const OpScope scope(x, CallSite::here());
+  if (active_capture(scope.context)) return std::nullopt;
+  NodeRef root = x.node(), memory = root;
+  if (x.dims().is_static() && x.numel() == 0) return Known{x.dtype(), nullptr, x.shape(), {}};
+  std::vector<int64_t> place(root->rank(), 0);
+  for (; keeps_elements(memory); memory = memory->src(0)) {
+    if (!has_numbers(memory) || !has_numbers(memory->src(0))) return std::nullopt;
+    place = place_in_source(memory, place);
+  }
+  if (memory->op != Op::Buffer || !has_numbers(memory) || !x.dims().is_static())
+    return std::nullopt;
+  const auto buffer = scope.context.get<BufferTable>().find(buffer_id(memory));
+  if (!buffer || !dynamic_cast<HostDevice*>(&buffer->device())) return std::nullopt;
+  const auto strides = strides_of(scope.g, root);
+  if (!strides) return std::nullopt;
+  Known out{memory->dtype, static_cast<const std::byte*>(buffer->data()), x.shape(), {}};
+  for (NodeRef s : *strides) out.strides.push_back(s->vmin);
+  int64_t flat = 0;
+  for (size_t i = 0; i < place.size(); ++i) flat = flat * memory->dim(i)->vmin + place[i];
+  out.at += flat * bits(memory->dtype) / 8;
+  return out;
+}
+
+/// Calls `take` with where each row along the last axis begins.
+void each_row(const Known& k,
+              FunctionRef<void(const std::byte* row, int64_t count, int64_t step)> take) {
+  if (!k.at) return;
+  const size_t rank = k.shape.size();
+  const int64_t count = rank ? k.shape.back() : 1, step = rank ? k.strides.back() : 0;
+  std::vector<int64_t> place(rank, 0);
+  const std::byte* at = k.at;
+  for (;;) {
+    take(at, count, step);
+    size_t axis = rank ? rank - 1 : 0;
+    while (axis > 0) {
+      --axis;
+      at += k.strides[axis];
+      if (++place[axis] < k.shape[axis]) break;
+      at -= k.strides[axis] * k.shape[axis];
+      place[axis] = 0;
+      if (axis == 0) return;
+    }
+    if (rank < 2) return;
+  }
+}
+
+}  // namespace
+
+bool is_known(const Tensor& x) { return known(x).has_value(); }
+
+std::optional<std::string> known_outside(const Tensor& x, int64_t low, int64_t high,
+                                         std::optional<int64_t> exempt) {
+  const auto k = known(x);
+  std::optional<std::string> found;
+  if (!k) return found;
+  each_row(*k, [&](const std::byte* at, int64_t count, int64_t step) {
+    for (int64_t i = 0; i < count && !found; ++i, at += step) {
+      const Value v = Value::load(k->dtype, at);
+      const int64_t n = v.as_int();
+      const bool large = is_unsigned(k->dtype) && n < 0;  // of u64
+      if (large || ((n < low || n >= high) && n != exempt)) found = v.text();
+    }
+  });
+  return found;
+}
+
+std::optional<int64_t> known_least_positive(const Tensor& x) {
+  const auto k = known(x);
+  if (!k) return std::nullopt;
+  int64_t least = INT64_MAX;
+  each_row(*k, [&](const std::byte* at, int64_t count, int64_t step) {
+    int64_t positive = 0;
+    for (int64_t i = 0; i < count; ++i, at += step)
+      positive += Value::load(k->dtype, at).as_double() > 0;
+    least = std::min(least, positive);
+  });
+  return least;
+}
+
+void require_known_inside(const char* tag, const Tensor& positions, int64_t axis, const Tensor& x) {
+  const Dim n = x.dim(axis);
+  if (!n.is_static() || !is_int(positions.dtype())) return;
+  if (const auto found = known_outside(positions, -n.value(), n.value()))
+    fail_index(tag,
+               "position {} is out of bounds for axis {} of shape {}: it must be from {} to {}",
+               *found, axis, x.dims().text(), -n.value(), n.value() - 1);
+}
+
+}  // namespace weft
