@@ -43,7 +43,7 @@ const std::vector<Differentiable>& differentiable() {
       {"window", {{8}}, [](In x) { return x[0].window(0, 3, 2); }},
       {"window dilated", {{2, 8}}, [](In x) { return x[0].window(1, 2, 1, 3); }},
       {"roll repeat", {{3}}, [](In x) { return x[0].roll(1, 0).repeat({2}); }},
-      {"gather", {{3, 2}}, [](In x) { return x[0].gather(0, Tensor::of({{0, 2}, {0, 5}})); }},
+      {"gather", {{3, 2}}, [](In x) { return x[0].gather(0, Tensor::of({{-1, 1}, {-1, 4}}) + 1); }},
       {"index", {{3, 2}}, [](In x) { return x[0][Tensor::of({2, 0, 2})]; }},
       {"scatter set",
        {{4}, {3}},

@@ -1,6 +1,7 @@
 #include "weft/tensor/known.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "weft/base/context.h"
@@ -15,9 +16,20 @@ namespace {
 
 /// Elements in memory that the host reads: `at` is the first one.
 struct Known {
+  /// A number that was repeated.
+  static Known constant(Value v, std::vector<int64_t> shape) {
+    Known out{
+        v.dtype(), nullptr, std::move(shape), {}, std::make_unique<std::byte[]>(sizeof(int64_t))};
+    v.store(out.own.get());
+    out.at = out.own.get();
+    out.strides.assign(out.shape.size(), 0);
+    return out;
+  }
+
   DType dtype;
   const std::byte* at = nullptr;        // null where there are none
   std::vector<int64_t> shape, strides;  // in bytes
+  std::unique_ptr<std::byte[]> own = {};
 };
 
 /// What moves of a view, or widens integers, is the same elements.
@@ -72,6 +84,8 @@ std::optional<Known> known(const Tensor& x) {
   if (active_capture(scope.context)) return std::nullopt;
   NodeRef root = x.node(), memory = root;
   if (x.dims().is_static() && x.numel() == 0) return Known{x.dtype(), nullptr, x.shape(), {}};
+  if (NodeRef one = build::without_broadcast(root); one->op == Op::Const && x.dims().is_static())
+    return Known::constant(const_value(one), x.shape());
   std::vector<int64_t> place(root->rank(), 0);
   for (; keeps_elements(memory); memory = memory->src(0)) {
     if (!has_numbers(memory) || !has_numbers(memory->src(0))) return std::nullopt;
