@@ -451,7 +451,7 @@ size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
 }  // namespace
 
 std::optional<size_t> Graph::sweep(std::vector<int64_t>* freed_buffers, Wait wait) {
-  if (!state_->shared || Building::in_progress(*this)) return std::nullopt;
+  if (!state_->shared || Building::in_progress(*this)) return 0;
   const auto exclusive = exclusive_lock(state_->building, wait);
   if (!exclusive.owns_lock()) return std::nullopt;
   std::vector<const Node*> roots;

@@ -82,9 +82,9 @@ class Graph {
   /// What is done while other threads are in Building scopes. Who holds a lock that they may need
   /// must not wait for them.
   enum class Wait : uint8_t { UntilTheyEnd, Never };
-  /// Frees every node no rooted node reaches; returns how many, or none where it did not happen:
-  /// the calling thread itself builds, or another one does and is not waited for. Ids of freed
-  /// Buffer nodes are appended to `freed_buffers`.
+  /// Frees every node no rooted node reaches; returns how many: 0 while the calling thread itself
+  /// builds, none where another one does and is not waited for. Ids of freed Buffer nodes are
+  /// appended to `freed_buffers`.
   std::optional<size_t> sweep(std::vector<int64_t>* freed_buffers = nullptr,
                               Wait wait = Wait::UntilTheyEnd);
   /// Which of `nodes` some root reaches, when the roots in `except` count only for what they hold

@@ -247,12 +247,12 @@ Found find_stray_placeholder(std::span<const NodeRef> nodes) {
 Found find_problem_in(std::span<const NodeRef> nodes, std::span<const NodeRef> roots,
                       bool outermost) {
   if (Found p = node_by_node(nodes, Dialect::Tensor)) return p;
-  if (Found p = find_root_problem(roots, outermost)) return p;
   if (Found p = outermost ? find_stray_placeholder(nodes) : std::nullopt) return p;
   if (Found p = find_size_problem(nodes)) return p;
   for (NodeRef n : nodes)
     if (Found p = find_problem_at(n)) return p;
-  return find_stray_loop_value(nodes, roots);
+  if (Found p = find_stray_loop_value(nodes, roots)) return p;
+  return find_root_problem(roots, outermost);
 }
 
 }  // namespace

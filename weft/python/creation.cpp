@@ -65,8 +65,11 @@ Tensor filled(const Dims& shape, const Scalar& value, DType dtype, bool buffer,
   if (is_virtual) return placed(Tensor::full(shape, value, dtype, CallSite()), place);
   for (const Dim& d : shape)
     if (d.value() < 0) return Tensor::full(shape, value, dtype, CallSite());  // its error
+  const int64_t count = shape.product().value();
+  constexpr int64_t kNobodyHas = int64_t{1} << 56;
+  if (count > kNobodyHas) return Tensor::full(shape, value, dtype, CallSite());  // likewise
   const auto size = static_cast<size_t>(bits(dtype) / 8);
-  std::vector<std::byte> bytes(static_cast<size_t>(shape.product().value()) * size);
+  std::vector<std::byte> bytes(static_cast<size_t>(count) * size);
   std::byte one[8];
   value.as(dtype).store(one);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = one[i % size];

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 
+#include "weft/base/checked.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -72,7 +73,7 @@ std::optional<std::string> disk_path(const Tensor& x) {
 
 Tensor tensor_on_disk(const std::string& path, DType dtype, const Dims& shape) {
   const int64_t count = shape.product().value();
-  const auto size = static_cast<size_t>(bytes_for(dtype, count));
+  const auto size = static_cast<size_t>(mul_or_fail("disk", count, bits(dtype) / 8));
   grow_file(path, size);
   if (size == 0) return Tensor::zeros(shape, dtype, CallSite());
   auto file = std::make_shared<MappedFile>(path);

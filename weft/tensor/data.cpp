@@ -19,7 +19,13 @@ namespace {
 Tensor filled_tensor(std::span<const std::byte> data, DType dtype, const Dims& shape, CallSite at) {
   const OpScope scope(Context::current(), at);
   if (!is_data(dtype)) fail_type("from", "{} is not a dtype of elements", name(dtype));
-  const int64_t bytes = bytes_for(dtype, shape.product().value());
+  // Of what is larger the number of bytes would wrap, perhaps to what there is.
+  constexpr int64_t kMostElements = int64_t{1} << 56;
+  const int64_t count = shape.product().value();
+  if (count > kMostElements)
+    fail("from", "shape {} has more than {} elements, which no machine holds: use smaller sizes",
+         shape.text(), kMostElements);
+  const int64_t bytes = bytes_for(dtype, count);
   if (bytes != static_cast<int64_t>(data.size()))
     fail("from", "{} bytes of data for shape {} of {}, which takes {}", data.size(), shape.text(),
          name(dtype), bytes);
