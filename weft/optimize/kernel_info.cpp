@@ -10,10 +10,10 @@ namespace {
 
 constexpr size_t kMaxRanges = 64;
 
-/// The ranges that end with `n`; those of a scan or a stacked loop stay open.
+/// Whether the ranges it lists end with `n`; those of a scan or a stacked loop stay open.
+bool closes(NodeRef n) { return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0); }
 std::span<const NodeRef> closed_ranges(NodeRef n) {
-  const bool stacked = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
-  return stacked ? std::span<const NodeRef>() : listed_ranges(n);
+  return closes(n) ? listed_ranges(n) : std::span<const NodeRef>();
 }
 
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
@@ -162,6 +162,8 @@ void KernelInfo::describe_ranges() {
   for (NodeRef n : order) {
     if (n->op == Op::Reduce) reduces.push_back(n);
     has_loops = has_loops || n->op == Op::Loop;
+    if (const RangeMask closed = closes(n) ? closed_by(n) : 0; closed != 0)
+      common &= deps(n) | closed;
     if (n->op == Op::Scan || n->op == Op::Loop)
       for (NodeRef r : listed_ranges(n))
         if (r->op == Op::Range) ranges[position(r)].sequential = true;
@@ -211,7 +213,9 @@ void KernelInfo::check_aliasing() {
     for (const Access& other : accesses) {
       if (other.node == s.node || other.node->src(0) != s.node->src(0)) continue;
       repeatable = false;
-      if (other.is_store() || other.node->src(1) != s.node->src(1)) frozen = true;
+      NodeRef here = s.node->src(1), there = other.node->src(1);
+      const bool apart = here->vmin > there->vmax || there->vmin > here->vmax;
+      if (!apart && (other.is_store() || there != here)) frozen = true;
     }
   }
 }

@@ -50,6 +50,9 @@ class KernelInfo {
   std::vector<Access> accesses;   ///< in `order`
   std::vector<NodeRef> reduces;   ///< Op::Reduce nodes, in `order`
   RangeMask data_use = 0;         ///< ranges whose value is used as data, not only in addresses
+  /// Ranges that every reduction depends on or closes: around a loop over any other range, some
+  /// reduction would be computed again in each iteration.
+  RangeMask common = ~RangeMask{0};
   /// Nothing may be changed: more ranges than a mask holds, ranges already bound or with bounds
   /// that depend on others, or elements that are stored and loaded at different places.
   bool frozen = false;

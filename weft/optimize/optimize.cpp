@@ -97,6 +97,7 @@ class Optimiser {
     LoopNest nest(*out_.graph, info, recording());
     cut_ranges(nest, info, tiling);
     order_loops(nest, info, innermost);
+    keep_runs(nest, info);
     share_out(nest, info);
     out_.sink = nest.apply();
     keep_notes(nest);

@@ -13,7 +13,12 @@ bool order_sums(LoopNest& nest, const KernelInfo& info);
 /// would be computed more often for it.
 void order_loops(LoopNest& nest, const KernelInfo& info, int innermost);
 
-/// Fuses outermost loops that may run at once into one and binds it to Core.
+/// Puts a run of iterations that share arithmetic innermost, so that it is done once for all of
+/// them: a loop that cores share would do it again in every item.
+void keep_runs(LoopNest& nest, const KernelInfo& info);
+
+/// Fuses outermost loops that may run at once into one and binds it to Core; none where every loop
+/// left would have a reduction computed again for each of its iterations.
 void share_out(LoopNest& nest, const KernelInfo& info);
 
 }  // namespace weft::optimize

@@ -121,6 +121,12 @@ NodeRef flatten_index(Graph& g, std::span<const NodeRef> index, std::span<const 
   return flat;
 }
 
+Place written_place(Graph& g, NodeRef assign, Place at) {
+  for (NodeRef view = assign->src(1); view != assign->src(0); view = view->src(0))
+    at = map_place(g, view, at);
+  return at;
+}
+
 Place map_place(Graph& g, NodeRef op, const Place& at) {
   NodeRef x = op->src(0);
   Place out{at.index, at.valid};

@@ -81,10 +81,9 @@ class Padder {
 
   /// True where the weight is the same for all places the mask tells apart.
   bool is_weight(const Demand& weight, NodeRef inside) {
-    const Place mask{{inside}, inside};
     const auto& open = plan_.kernels[static_cast<size_t>(weight.kernel)].ranges;
-    const std::vector<NodeRef> places = used_ranges(mask, open);
-    const std::vector<NodeRef> used = used_ranges(weight.place, weight.scope);
+    const std::vector<NodeRef> places = used_ranges({&inside, 1}, open);
+    const std::vector<NodeRef> used = used_ranges(weight.place.index, weight.scope);
     return std::none_of(places.begin(), places.end(), [&](NodeRef r) { return contains(used, r); });
   }
 

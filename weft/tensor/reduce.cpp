@@ -38,10 +38,21 @@ Tensor fold(const char* tag, Fold kind, const Tensor& x, const Axes& given, bool
 
 DType sum_result(DType d) { return is_float(d) ? d : sum_dtype(d); }
 
+/// What the number of elements along these axes is held in.
+DType counting_dtype(const Tensor& x, const AxisList& axes) {
+  Dim count = 1;
+  for (const int64_t a : axes) count = count * x.dim(a);
+  return build::position_dtype(count.max());
+}
+
 }  // namespace
 
 Tensor Tensor::sum(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
+  if (is_bool(dtype())) {
+    const DType wide = counting_dtype(*this, checked_axes("sum", axes, *this));
+    return fold("sum", Fold::Add, *this, axes, keepdim, wide, wide, at);
+  }
   return fold("sum", Fold::Add, *this, axes, keepdim, sum_dtype(dtype()), sum_result(dtype()), at);
 }
 Tensor Tensor::prod(const Axes& axes, bool keepdim, CallSite at) const {
