@@ -308,6 +308,20 @@ TEST(Optimize, sums_run_along_memory_whatever_order_they_come_in) {
   }
 }
 
+/// Rows a page apart share a place in the first cache: of each line all is used at once.
+TEST(Optimize, transposes_of_pages_go_by_squares) {
+  for (auto [rows, columns] : {std::array<int64_t, 2>{64, 1024}, {2048, 32}, {48, 1000}}) {
+    KernelBuilder b;
+    NodeRef i = b.range(columns, 0), j = b.range(rows, 1);
+    const int64_t n = rows * columns;
+    b.store(b.param(0, DType::F32, n), b.g.add(b.g.mul(i, b.index(rows)), j),
+            b.load(b.param(1, DType::F32, n), b.g.add(b.g.mul(j, b.index(columns)), i)));
+    const Kernel kernel = b.kernel();
+    const Kernel better = expect_kept(kernel, buffers_for(kernel));
+    EXPECT_EQ(has_binding(better, Binding::Unroll), columns == 1024) << print_graph(better.sink);
+  }
+}
+
 /// A vector that starts anywhere lies in two lines; the cost of a load says so.
 TEST(Optimize, vectors_that_start_anywhere_cost_more) {
   auto cycles = [](int64_t offset) {

@@ -35,7 +35,8 @@ TEST_F(Reduce, HalfSumsRunInSinglePrecision) {
 TEST_F(Reduce, PlacesOfExtremesOfLongRows) {
   const int64_t n = (1 << 17) + 777;
   const std::vector<std::vector<int64_t>> spikes{
-      {0}, {n - 1}, {n - 2, 5}, {70001, 70000, 131071}, {64, 128, 4096}, {4095, 4097}, {n - 3, n - 9}};
+      {0},          {n - 1},       {n - 2, 5}, {70001, 70000, 131071}, {64, 128, 4096},
+      {4095, 4097}, {n - 3, n - 9}};
   for (const std::vector<int64_t>& at : spikes)
     for (const float value : {3.0f, NAN}) {
       std::vector<float> data(static_cast<size_t>(n));

@@ -380,6 +380,20 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   return std::max({alu, loads / 2, stores * kStore}) + kLoadPressure * loads / 2 + spills;
 }
 
+/// Bytes that come into the first cache for one tile of a gather whose lanes push each other's
+/// lines out: a line for each, of which copies along it are all that is used.
+double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
+  const RangeMask vector = a.deps & tiling.vectors;
+  if (vector == 0) return 0;
+  const auto v = static_cast<size_t>(std::countr_zero(vector));
+  const int64_t apart = a.stride[v] * bits(a.node->src(0)->dtype) / 8;
+  const auto lanes = static_cast<double>(tiling.ranges[v].lanes);
+  if (apart == 0 || apart % kPage != 0 || lanes <= kWays) return 0;
+  RangeMask across = 0;
+  each(a.deps, [&](size_t r) { across |= std::abs(a.stride[r]) == 1 ? 0 : bit(r); });
+  return lanes * kLine * copies(across, tiling);
+}
+
 /// Cycles that memory needs for one iteration outside reductions: of everything that no cache holds
 /// afterwards, each element comes or goes once. Copies of a loop that waits for memory gain
 /// nothing.
@@ -394,7 +408,7 @@ double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
     });
     if (all <= kFirstCache) continue;
     footprint += all;
-    bytes += now;
+    bytes += std::max(now, a.is_store() ? 0 : gathered_bytes(a, tiling));
   }
   return bytes / (footprint <= kSecondCache ? kFromSecond : kFromThird);
 }

@@ -82,6 +82,7 @@ class CostModel {
   /// Whether lower/ leaves out the loops of a tile where its masks do not hold.
   bool skips(const Body& body, const Tiling& tiling) const;
   double memory_cycles(const Body& body, const Tiling& tiling) const;
+  double gathered_bytes(const Access& a, const Tiling& tiling) const;
   double stream_cycles(const Body& body, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 

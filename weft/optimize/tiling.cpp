@@ -15,9 +15,10 @@ constexpr int64_t kSmallWindow = 8;    // reductions up to this size may lose th
 constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 constexpr double kWorkers = 8;  // a kernel's tiles should keep this many busy, whatever there are
 constexpr double kWorthSharing = 5e4;  // cycles; below, one worker does all
-constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
-constexpr double kWorthwhile = 0.98;   // more copies must save at least this,
-constexpr double kWorthCode = 0.95;    // where only the loop's own overhead is saved, this
+constexpr size_t kLineCopies = 16;    // elements of a line, as many as registers can take turns for
+constexpr size_t kStarts = 3;         // vector ranges whose tiles are compared
+constexpr double kWorthwhile = 0.98;  // more copies must save at least this,
+constexpr double kWorthCode = 0.95;   // where only the loop's own overhead is saved, this
 
 /// Decides one body after the other, the most expensive first; what one has decided stays. What its
 /// choice of vectors leaves to the others is known only when they have decided, so that is tried
@@ -144,6 +145,7 @@ class TileSearch {
   struct Candidate {
     size_t range;
     SmallVector<int64_t, 12> factors;
+    bool along_lines;  // copies share the lines of a gather
   };
 
   /// Open ranges whose copies share loads (or whose vectors hide latency), with possible factors.
@@ -153,8 +155,9 @@ class TileSearch {
       const RangeInfo& range = info_.ranges[r];
       const bool vector = (best_.vectors & bit(r)) != 0;
       if ((body_->deps & ~body_->own & bit(r)) == 0 || !range.free()) continue;
-      if (((decided_ & bit(r)) != 0) || (!vector && !reuses(r))) continue;
-      Candidate c{r, {}};
+      const bool along_lines = shares_lines(r);
+      if (((decided_ & bit(r)) != 0) || (!vector && !reuses(r) && !along_lines)) continue;
+      Candidate c{r, {}, along_lines};
       const int64_t lanes = best_.ranges[r].lanes;
       for (int64_t f : kFactors)
         if (cut_of(info_, r, lanes * f) != Cut::No) c.factors.push_back(f);
@@ -166,6 +169,16 @@ class TileSearch {
   bool reuses(size_t r) const {
     return std::any_of(body_->accesses.begin(), body_->accesses.end(),
                        [&](uint32_t i) { return (info_.accesses[i].deps & bit(r)) == 0; });
+  }
+
+  /// A vector gathers across rows whose elements this range walks one by one.
+  bool shares_lines(size_t r) const {
+    return std::any_of(body_->accesses.begin(), body_->accesses.end(), [&](uint32_t i) {
+      const Access& a = info_.accesses[i];
+      const RangeMask vector = a.deps & best_.vectors & ~bit(r);
+      return !a.is_store() && std::abs(a.stride[r]) == 1 && vector != 0 &&
+             std::abs(a.stride[static_cast<size_t>(std::countr_zero(vector))]) > 1;
+    });
   }
 
   void choose_copies() {
@@ -193,7 +206,7 @@ class TileSearch {
     const size_t most = body_->own == 0 ? 4 : registers - 4;
     for (size_t a = 0; a < open.size(); ++a)
       for (int64_t fa : open[a].factors) {
-        if (static_cast<size_t>(fa) > most) break;
+        if (static_cast<size_t>(fa) > (open[a].along_lines ? kLineCopies : most)) break;
         Tiling one = start;
         one.set(open[a].range, one.ranges[open[a].range].lanes, fa);
         consider(one);

@@ -259,9 +259,8 @@ Tensor position(const char* tag, const Tensor& x, int64_t axis, bool largest, bo
   const OpScope scope(x, at);
   const AxisList axes{checked_axis(tag, axis, x)};
   require_elements(tag, x, axes);
-  const Tensor y = is_long_row(x, axes[0])
-                       ? position_in_parts(scope, x, axes[0], largest)
-                       : extreme_along(scope, x, axes[0], largest).position;
+  const Tensor y = is_long_row(x, axes[0]) ? position_in_parts(scope, x, axes[0], largest)
+                                           : extreme_along(scope, x, axes[0], largest).position;
   return keepdim ? keep_axes(y, x, axes) : y;
 }
 }  // namespace
