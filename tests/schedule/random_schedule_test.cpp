@@ -188,6 +188,15 @@ TEST(RandomSchedule, OptimizedKernelsAreExactOnSmallIntegers) {
   expect_equal(400, graphs, {});
 }
 
+/// What a running fold carries belongs to one iteration of every loop around it, and a reduction
+/// that is computed outside of inner loops says which those are.
+RandomGraphOptions folds_beside_reductions() {
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  graphs.folds = true;
+  return graphs;
+}
+
 /// Long chains of elementwise and movement ops over all dtypes, constants, NaN, infinities, both
 /// zeros, subnormals and limits: each operation is rounded once, on every machine.
 void expect_chains(uint64_t count, const char* device, const std::string& isa_level = "") {
@@ -229,6 +238,13 @@ TEST(RandomSchedule, OptimizedSymbolicKernelsAreExactOnSmallIntegers) {
   expect_equal(300, symbolic(graphs), {});
 }
 
+TEST(RandomSchedule, RunningFoldsBesideReductionsAreExact) {
+  expect_equal(1000, folds_beside_reductions(), {});
+  testing::RunOptions plain;
+  plain.optimize = false;
+  expect_equal(500, symbolic(folds_beside_reductions()), plain);
+}
+
 TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
   RandomGraphOptions graphs;
   graphs.exact = true;
@@ -260,6 +276,7 @@ TEST(RandomSchedule, SlowHundredThousandGraphs) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(50000, graphs, {});
+  expect_equal(50000, folds_beside_reductions(), {});
 }
 
 TEST(RandomSchedule, SlowHundredThousandSymbolicGraphs) {

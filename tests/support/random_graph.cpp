@@ -254,6 +254,21 @@ class Generator {
     NodeRef product = w ? build(Op::Mul, x->dtype, {x, w}) : nullptr;
     return product ? reduce(product) : nullptr;
   }
+  /// x with what a reduction of it gives, repeated along the axes that are gone: a normalisation.
+  NodeRef beside_its_reduction(NodeRef x) {
+    NodeRef reduced = reduce(x);
+    if (!reduced) return nullptr;
+    Dims kept = dims_of(reduced), dims;
+    for (NodeRef d : dims_of(x)) {
+      dims.push_back(!kept.empty() && kept.front() == d ? d : one());
+      if (!kept.empty() && kept.front() == d) kept.erase(kept.begin());
+    }
+    NodeRef shaped = kept.empty() ? build_with_dims(Op::Reshape, reduced, dims) : nullptr;
+    NodeRef repeated = shaped ? build_with_dims(Op::Expand, shaped, dims_of(x)) : nullptr;
+    constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max};
+    const Op op = random_.pick(ops);
+    return repeated ? build(op, x->dtype, {x, repeated}) : nullptr;
+  }
   NodeRef scan(NodeRef x) {
     if (x->rank() == 0) return nullptr;
     const int64_t kind = random_fold(x->dtype);
@@ -272,7 +287,7 @@ class Generator {
     NodeRef better = build(random_.chance(50) ? Op::Lt : Op::Le, DType::Bool, {best, value});
     NodeRef new_best = build(Op::Where, x->dtype, {better, value, best});
     NodeRef new_at = build(Op::Where, DType::I32, {better, at, best_at});
-    std::vector<int64_t> ints = {id, 2, 2, random_.chance(30)};
+    std::vector<int64_t> ints = {id, 2, 2, random_.chance(options_.folds ? 70 : 30)};
     for (int64_t a = 0; a < x->rank(); ++a)
       if (a == axis || random_.chance(20)) ints.push_back(a);
     NodeRef n = build(Op::Loop, DType::Void,
@@ -322,6 +337,21 @@ class Generator {
     NodeRef value = random_.chance(50) ? param(x->dtype, dims_of(view)) : partner(view, x->dtype);
     return value->shape == view->shape ? build(Op::Assign, x->dtype, {x, view, value}) : nullptr;
   }
+  /// Few parts, or enough of them that each is written where it belongs.
+  NodeRef cat(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    const int64_t axis = random_.below(x->rank());
+    std::vector<NodeRef> parts{x};
+    for (int64_t more = random_.chance(25) ? random_.between(8, 12) : random_.between(1, 3);
+         more > 0; --more) {
+      Dims dims = dims_of(x);
+      if (random_.chance(50)) dims[static_cast<size_t>(axis)] = leaves_.size(0, 4);
+      const bool again = dims == dims_of(x) && random_.chance(50);
+      parts.push_back(again ? partner(x, x->dtype) : param(x->dtype, dims));
+    }
+    std::swap(parts[0], random_.pick(parts));
+    return build(Op::Cat, x->dtype, parts, {axis});
+  }
   NodeRef same(NodeRef x) {
     return build(random_.chance(50) ? Op::Contiguous : Op::Detach, x->dtype, {x});
   }
@@ -347,17 +377,20 @@ class Generator {
     };
     if (options_.elementwise) return (this->*random_.pick(elementwise))(x);
     constexpr Method steps[] = {
-        &Generator::unary,        &Generator::binary,   &Generator::binary,
-        &Generator::binary,       &Generator::compare,  &Generator::where,
-        &Generator::multiply_add, &Generator::cast,     &Generator::bitcast,
-        &Generator::reshape,      &Generator::expand,   &Generator::permute,
-        &Generator::pad,          &Generator::flip,     &Generator::shrink_axes,
-        &Generator::window,       &Generator::unwindow, &Generator::reduce,
-        &Generator::reduce,       &Generator::scan,     &Generator::loop,
-        &Generator::iota,         &Generator::gather,   &Generator::scatter,
-        &Generator::assign,       &Generator::same,     &Generator::fresh,
-        &Generator::contraction,
+        &Generator::unary,        &Generator::binary,      &Generator::binary,
+        &Generator::binary,       &Generator::compare,     &Generator::where,
+        &Generator::multiply_add, &Generator::cast,        &Generator::bitcast,
+        &Generator::reshape,      &Generator::expand,      &Generator::permute,
+        &Generator::pad,          &Generator::flip,        &Generator::shrink_axes,
+        &Generator::window,       &Generator::unwindow,    &Generator::reduce,
+        &Generator::reduce,       &Generator::scan,        &Generator::loop,
+        &Generator::iota,         &Generator::gather,      &Generator::scatter,
+        &Generator::assign,       &Generator::same,        &Generator::fresh,
+        &Generator::cat,          &Generator::contraction, &Generator::beside_its_reduction,
     };
+    constexpr Method folds[] = {&Generator::beside_its_reduction, &Generator::scan,
+                                &Generator::loop, &Generator::binary};
+    if (options_.folds && random_.chance(70)) return (this->*random_.pick(folds))(x);
     return (this->*random_.pick(steps))(x);
   }
 

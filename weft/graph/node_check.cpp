@@ -379,6 +379,19 @@ const char* assign(const Spec& s) {
   return same_dtype(s);
 }
 
+const char* cat(const Spec& s) {
+  NodeRef first = s.src[0];
+  if (!axis_of(s.ints[0], first->rank())) return "axis is out of range";
+  for (NodeRef x : s.src) {
+    if (x->dtype != s.dtype) return "changes the dtype";
+    if (x->rank() != first->rank()) return "parts have different ranks";
+    for (size_t a = 0; a < x->rank(); ++a)
+      if (static_cast<int64_t>(a) != s.ints[0] && x->dim(a) != first->dim(a))
+        return "parts differ outside the axis";
+  }
+  return nullptr;
+}
+
 const char* scatter(const Spec& s) {
   NodeRef base = s.src[0], index = s.src[1], value = s.src[2];
   if (!is_int(index->dtype)) return "indices are integers";
@@ -508,6 +521,7 @@ constexpr Row kRows[] = {
     {Op::Copy, T, 1, copy},
     {Op::Assign, T, 3, assign},
     {Op::Scatter, T, 3, scatter},
+    {Op::Cat, T, 1, cat},
     {Op::Stage, K, 1, stage},
     {Op::Load, K | L, 2, load},
     {Op::Store, K | L, 3, store},

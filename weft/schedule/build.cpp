@@ -51,10 +51,19 @@ class Builder {
       i.push_back(index[axis]);
       dims.push_back(n->dim(axis));
     }
+    if (b.block > 0) {
+      NodeRef lane = i.back(), block = g_.index(b.block);
+      i.insert(i.begin(), g_.idiv(lane, block));
+      dims.insert(dims.begin(), g_.idiv(dims.back(), block));
+      i.back() = g_.mod(lane, block);
+      dims.back() = block;
+    }
     return flatten_index(g_, i, dims);
   }
 
   NodeRef load(NodeRef n, const Demand& d) {
+    if (d.relaid_demand >= 0)
+      return load(d.relaid, plan_.demands.at(d.relaid)[static_cast<size_t>(d.relaid_demand)]);
     if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
     NodeRef from = d.relaid ? d.relaid : n;
     NodeRef param = plan_.param_of(from), index = flat(from, d.place.index);
@@ -129,7 +138,7 @@ class Builder {
   NodeRef loop(NodeRef n, const Demand& d) {
     const auto elements = static_cast<size_t>(n->int_arg(1)),
                carries = static_cast<size_t>(n->int_arg(2));
-    const int64_t id = next_loop_++;
+    const int64_t id = plan_.kernels[static_cast<size_t>(d.kernel)].next_loop++;
     NodeMap<NodeRef> replace;
     std::vector<NodeRef> src;
     for (size_t k = 0; k < elements; ++k) {
@@ -196,9 +205,7 @@ class Builder {
   }
 
   NodeRef store_assign(NodeRef n, const Demand& d) {
-    Place at = d.place;
-    for (NodeRef view = n->src(1); view != n->src(0); view = view->src(0))
-      at = map_place(g_, view, at);
+    const Place at = written_place(g_, n, d.place);
     return make_store(n, at.index, d.result, at.valid, Fold::Set, true);
   }
 
@@ -218,7 +225,6 @@ class Builder {
 
   Planner& plan_;
   Graph& g_;
-  int64_t next_loop_ = 0;
 };
 
 }  // namespace

@@ -89,8 +89,11 @@ void Emitter::emit(const KernelPlan& k, NodeRef sink) {
     return;
   }
   std::vector<int> slots;
-  const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
   ScheduleStep step;
+  NodeRef numbered = number_kernel(plan_, k, use_physical(sink), slots);
+  if (many_parts_ && k.root->op == Op::Assign)
+    numbered = lift_offsets(plan_.g, numbered, step.fixed);
+  const Known& known = simplified(numbered);
   step.kernel = known.kernel;
   step.origins = k.origins;
   for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
@@ -115,9 +118,7 @@ const Emitter::Known& Emitter::simplified(NodeRef numbered) {
 
 int Emitter::index_of(NodeRef sink) {
   if (const int* known = kernels_.find(sink)) return *known;
-  Kernel k{std::make_shared<Graph>(), nullptr, kernel_name(sink)};
-  k.sink = k.graph->import(sink);
-  out_.kernels.push_back(std::move(k));
+  out_.kernels.push_back({out_.graph, sink, kernel_name(sink)});
   return kernels_.set(sink, static_cast<int>(out_.kernels.size()) - 1);
 }
 

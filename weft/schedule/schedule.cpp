@@ -124,6 +124,16 @@ class Preparer {
     return g_.intern({n->op, n->dtype, src, ints, n->text()});
   }
 
+  NodeRef joined(NodeRef cat, std::span<const NodeRef> parts) {
+    if (is_better_selected(cat)) return select_parts(g_, cat, parts);
+    const int64_t which[] = {next_copy_++};
+    const NodeRef src[] = {g_.param(kInnerSlots, cat->dtype, cat->shape->span(), cat->device)};
+    NodeRef unwritten = g_.intern({Op::Contiguous, cat->dtype, src, which});
+    NodeRef out = write_parts(g_, cat, parts, unwritten);
+    for (NodeRef n = out; n != unwritten; n = n->src(0)) origins_[n] = cat->hash;
+    return out;
+  }
+
   NodeRef rebuild(NodeRef n) {
     if (is_step(n)) return step(n);
     std::vector<NodeRef> src;
@@ -138,6 +148,7 @@ class Preparer {
       }
     }
     if (n->op == Op::Bind) return src[0];
+    if (n->op == Op::Cat) return joined(n, src);
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
     NodeRef split =
@@ -181,6 +192,7 @@ Schedule make_schedule(std::span<const ScheduleOutput> outputs, const ScheduleOp
   std::vector<ScheduleOutput> owned = prepared.outputs(imported);
   Planner plan(*graph, std::move(owned), prepared.take_origins(), prepared.take_steps(), options);
   plan.run();
+  pad_operands(plan);
   choose_layouts(plan);
   relay_operands(plan);
   return build_schedule(plan, graph);

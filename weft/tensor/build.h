@@ -28,6 +28,8 @@ NodeRef shrink(Graph& g, NodeRef x, std::span<const NodeRef> begin, std::span<co
                std::span<const int64_t> steps);
 NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<const NodeRef> after,
             std::span<const int64_t> interior);
+/// The parts one after the other along axis; one part is itself.
+NodeRef cat(Graph& g, std::span<const NodeRef> parts, int64_t axis);
 NodeRef window(Graph& g, NodeRef x, int64_t axis, int64_t size, int64_t stride, int64_t dilation);
 NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes);
 NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis);
