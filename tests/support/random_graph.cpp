@@ -377,14 +377,16 @@ class Generator {
     };
     if (options_.elementwise) return (this->*random_.pick(elementwise))(x);
     constexpr Method steps[] = {
-        &Generator::unary,    &Generator::binary,  &Generator::binary,       &Generator::binary,
-        &Generator::compare,  &Generator::where,   &Generator::multiply_add, &Generator::cast,
-        &Generator::bitcast,  &Generator::reshape, &Generator::expand,       &Generator::permute,
-        &Generator::pad,      &Generator::flip,    &Generator::shrink_axes,  &Generator::window,
-        &Generator::unwindow, &Generator::reduce,  &Generator::reduce,       &Generator::scan,
-        &Generator::loop,     &Generator::iota,    &Generator::gather,       &Generator::scatter,
-        &Generator::assign,   &Generator::same,    &Generator::fresh,        &Generator::cat,
-        &Generator::contraction, &Generator::beside_its_reduction,
+        &Generator::unary,        &Generator::binary,      &Generator::binary,
+        &Generator::binary,       &Generator::compare,     &Generator::where,
+        &Generator::multiply_add, &Generator::cast,        &Generator::bitcast,
+        &Generator::reshape,      &Generator::expand,      &Generator::permute,
+        &Generator::pad,          &Generator::flip,        &Generator::shrink_axes,
+        &Generator::window,       &Generator::unwindow,    &Generator::reduce,
+        &Generator::reduce,       &Generator::scan,        &Generator::loop,
+        &Generator::iota,         &Generator::gather,      &Generator::scatter,
+        &Generator::assign,       &Generator::same,        &Generator::fresh,
+        &Generator::cat,          &Generator::contraction, &Generator::beside_its_reduction,
     };
     constexpr Method folds[] = {&Generator::beside_its_reduction, &Generator::scan,
                                 &Generator::loop, &Generator::binary};

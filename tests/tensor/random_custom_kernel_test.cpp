@@ -1,5 +1,5 @@
-// Random custom kernels: nested ranges, reductions, masks, positions from data, stores of every kind,
-// against the statements run as they are written, without a graph in between.
+// Random custom kernels: nested ranges, reductions, masks, positions from data, stores of every
+// kind, against the statements run as they are written, without a graph in between.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 struct Term {
   enum Kind { kRange, kNumber, kAdd, kSub, kTimes, kDiv, kMod, kLess, kWhere, kLoad, kData, kFold };
   Kind kind;
-  bool data = false;  ///< i32, else a loop's
+  bool data = false;   ///< i32, else a loop's
   int64_t number = 0;  ///< kRange: which; kNumber: itself; kTimes, kDiv, kMod: by; kLoad: input
   Fold fold = Fold::Set;
   std::vector<int> over;  ///< kFold: ranges
@@ -89,13 +89,15 @@ class Generator {
 
   void add_statement(size_t output) {
     Statement s{index(3), value(3), less(), random_.chance(40), random_.pick(kFolds), output};
-    if (random_.chance(30)) s.at = {Term::kNumber, false, random_.below(kLength), Fold::Set, {}, {}};
+    if (random_.chance(30))
+      s.at = {Term::kNumber, false, random_.below(kLength), Fold::Set, {}, {}};
     p_.statements.push_back(std::move(s));
   }
 
   Term index(int depth) {
-    const Term leaf = random_.chance(75) ? Term{Term::kRange, false, random_.pick(open_), {}, {}, {}}
-                                         : Term{Term::kNumber, false, random_.below(6), {}, {}, {}};
+    const Term leaf = random_.chance(75)
+                          ? Term{Term::kRange, false, random_.pick(open_), {}, {}, {}}
+                          : Term{Term::kNumber, false, random_.below(6), {}, {}, {}};
     if (depth == 0 || random_.chance(30)) return leaf;
     switch (random_.below(7)) {
       case 0:
@@ -148,7 +150,8 @@ void collect(const Term& t, std::vector<int>& ranges) {
   for (const Term& s : t.of) collect(s, inside);
   if (t.kind == Term::kRange) inside.push_back(static_cast<int>(t.number));
   for (const int r : inside)
-    if (std::ranges::find(t.over, r) == t.over.end() && std::ranges::find(ranges, r) == ranges.end())
+    if (std::ranges::find(t.over, r) == t.over.end() &&
+        std::ranges::find(ranges, r) == ranges.end())
       ranges.push_back(r);
 }
 
@@ -196,7 +199,9 @@ class Run {
       case Term::kWhere: return a() ? a(1) : a(2);
       case Term::kLoad: {
         const int64_t i = a();
-        return i < 0 || i >= kLength ? 0 : p_.inputs[static_cast<size_t>(t.number)][static_cast<size_t>(i)];
+        return i < 0 || i >= kLength
+                   ? 0
+                   : p_.inputs[static_cast<size_t>(t.number)][static_cast<size_t>(i)];
       }
       case Term::kData: return std::clamp<int64_t>(a(), 0, t.number - 1);
       case Term::kFold: break;

@@ -56,11 +56,9 @@ BINARY(Div, T, return a / b;)
 BINARY(CDiv, T, if (std::is_signed_v<T> && b == T(-1)) return static_cast<T>(W(0) - W(a));
        return static_cast<T>(a / b);)
 BINARY(CMod, T, if (std::is_signed_v<T> && b == T(-1)) return 0; return static_cast<T>(a % b);)
-BINARY(Max, T,
-       if constexpr (kIsFloat<T>) return a != a || below(b, a) ? a : b;
+BINARY(Max, T, if constexpr (kIsFloat<T>) return a != a || below(b, a) ? a : b;
        else return a < b ? b : a;)
-BINARY(Min, T,
-       if constexpr (kIsFloat<T>) return a != a || below(a, b) ? a : b;
+BINARY(Min, T, if constexpr (kIsFloat<T>) return a != a || below(a, b) ? a : b;
        else return b < a ? b : a;)
 BINARY(Lt, uint8_t, return a < b;)
 BINARY(Le, uint8_t, return a <= b;)

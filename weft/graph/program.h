@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// From this source on a store names ranges: it happens once for each of their values, whether or not
-/// index, value and mask (which is there, if only as true) vary with them.
+/// From this source on a store names ranges: it happens once for each of their values, whether or
+/// not index, value and mask (which is there, if only as true) vary with them.
 constexpr size_t kStoreRanges = 4;
 /// Whether a store that happens twice leaves something else than once.
 constexpr bool counts_repeats(Fold combine) { return combine == Fold::Add || combine == Fold::Mul; }

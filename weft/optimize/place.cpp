@@ -109,7 +109,9 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
 }
 
 void keep_runs(LoopNest& nest, const KernelInfo& info) {
-  if (!info.reduces.empty()) return;
+  // A running fold has one state for each iteration of the loops around it.
+  const bool runs = std::ranges::any_of(info.ranges, &RangeInfo::sequential);
+  if (!info.reduces.empty() || runs) return;
   const std::vector<LoopNest::Axis>& loops = nest.loops();
   const auto found = std::find_if(loops.rbegin(), loops.rend(), [&](LoopNest::Axis a) {
     return may_run_at_once(nest, info, a) && has_invariants(info, nest.parts_of(a));

@@ -139,8 +139,8 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
 }
 
 /// Folds see their elements in the order of their ranges, which is that of the ids: row-major,
-/// whatever way the graph is walked. Otherwise the bits of a sum would depend on hashes, and those on
-/// which device its operands are.
+/// whatever way the graph is walked. Otherwise the bits of a sum would depend on hashes, and those
+/// on which device its operands are.
 void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
   for (NodeRef n : Toposort(sink)) {
     if (!closes_ranges(n)) continue;

@@ -5,8 +5,8 @@
 // - sums of floats so long that one accumulator would lose what it adds. Running sums likewise.
 // The chunks depend on sizes alone, so the result does not depend on the number of threads.
 //
-// With chunks of at most c elements a sum of n is off by at most (c + n / c) half ulps of the sum of
-// absolute values, whatever the target does inside of a chunk (Higham, "The accuracy of floating
+// With chunks of at most c elements a sum of n is off by at most (c + n / c) half ulps of the sum
+// of absolute values, whatever the target does inside of a chunk (Higham, "The accuracy of floating
 // point summation", SIAM J. Sci. Comput. 14, 1993).
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,9 @@ constexpr int64_t kMaxChunks = 256;
 
 constexpr int64_t kLongestChunk = 1 << 14;  // elements of a chunk of a long sum
 constexpr int64_t kLongSum = 1 << 18;       // from here on sums to many outputs have chunks
-constexpr int64_t kLongRun = 1 << 15;       // from here on running sums have blocks
+// From here on running sums have blocks: along the innermost axis, where blocks also run side by
+// side, and along others.
+constexpr int64_t kLongRun = 1 << 15, kLongOuterRun = 1 << 18;
 
 constexpr double kCachedBytes = 768 << 10;  // of a chunk's operands: most of a second cache
 constexpr double kReuse = 64;  // multiplications per element that make reading again the cost
@@ -41,8 +43,8 @@ struct Split {
   int64_t chunks = 1, length = 1;
 };
 
-/// The reduced axis that splits evenly into most chunks; or, where `any` and none comes near `most`,
-/// the longest axis with a rest.
+/// The reduced axis that splits evenly into most chunks; or, where `any` and none comes near
+/// `most`, the longest axis with a rest.
 Split best_split(NodeRef reduce, int64_t most, bool any) {
   Split best, longest;
   for (int64_t a : reduce_axes(reduce)) {
@@ -184,23 +186,29 @@ NodeRef split_large_reduction(Graph& g, NodeRef n) {
   return g.alu(fold_op(fold_of(n)), {whole, rest});
 }
 
-/// (.., n, ..) as (.., blocks, length, ..): running sums within blocks, plus the running sums of the
-/// blocks before.
+/// (.., n, ..) as (.., blocks, length, ..): running sums within blocks, plus the running sums of
+/// the blocks before.
 NodeRef split_long_scan(Graph& g, NodeRef n) {
   NodeRef x = n->src(0);
   const auto axis = static_cast<size_t>(n->int_arg(1));
   if (fold_of(n) != Fold::Add || !is_float(n->dtype) || !is_static(x)) return n;
   const int64_t count = x->dim(axis)->vmin;
-  if (count < kLongRun) return n;
+  const bool innermost =
+      std::all_of(x->shape->span().begin() + n->int_arg(1) + 1, x->shape->span().end(),
+                  [](NodeRef d) { return is_int_const(d, 1); });
+  if (count < (innermost ? kLongRun : kLongOuterRun)) return n;
   int64_t length = int64_t{1} << 7;
   while (length * length < count) length *= 2;
   const int64_t divisor = largest_divisor(count, length);
   if (2 * divisor >= length) length = divisor;
   const int64_t blocks = (count + length - 1) / length, whole = blocks * length;
   const auto along = static_cast<int64_t>(axis);
-  NodeRef blocked = whole == count ? x : padded(g, x, axis, 0, whole - count);
+  NodeRef blocked = x;
+  if (whole != count)  // a copy: masks in the scan itself would cost more
+    blocked = g.make(Op::Contiguous, x->dtype, {padded(g, x, axis, 0, whole - count)});
   blocked = with_axis(g, blocked, axis, {blocks, length});
-  NodeRef sums = g.make(Op::Contiguous, x->dtype, {reduce_over(g, blocked, Fold::Add, {along + 1})});
+  NodeRef sums =
+      g.make(Op::Contiguous, x->dtype, {reduce_over(g, blocked, Fold::Add, {along + 1})});
   NodeRef running = scan_along(g, sums, along);
   NodeRef before = part(g, padded(g, running, axis, 1, 0), axis, 0, blocks);
   before = with_axis(g, g.make(Op::Contiguous, x->dtype, {before}), axis, {blocks, 1});

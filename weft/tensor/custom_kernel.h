@@ -48,9 +48,9 @@ struct KernelOperand {
   Scalar literal = false;
 };
 
-/// Writes one kernel. Loops nest in the order range() was called; a store runs once for each value of
-/// every range that its position, value or condition is written with, whether or not they vary with
-/// it. Sizes are numbers.
+/// Writes one kernel. Loops nest in the order range() was called; a store runs once for each value
+/// of every range that its position, value or condition is written with, whether or not they vary
+/// with it. Sizes are numbers.
 class KernelWriter {
  public:
   /// 0, 1, ... size - 1.
@@ -72,7 +72,9 @@ class KernelWriter {
   /// A loaded integer as a position in [0, size); others are moved to the nearest end.
   KernelNumber position(const KernelNumber& value, int64_t size);
   /// x in a dtype; a literal becomes a constant.
-  KernelNumber as(const KernelOperand& x, DType dtype) { return number(in_dtype(x, dtype), x.number.ranges_); }
+  KernelNumber as(const KernelOperand& x, DType dtype) {
+    return number(in_dtype(x, dtype), x.number.ranges_);
+  }
   /// Any elementwise op of ops.def.
   KernelNumber op(Op op, const std::vector<KernelOperand>& operands);
   KernelNumber where(const KernelNumber& condition, const KernelOperand& a,

@@ -355,7 +355,8 @@ void put_masked(const Tensor& x, const std::vector<Index>& at, size_t mask_at,
   if (v.ndim() > after) {
     // One row for every true: the k-th goes where the mask is true for the k-th time.
     const auto axis = static_cast<int64_t>(v.ndim() - after - 1);
-    const Tensor row = mask.flatten().cast(build::position_dtype(mask.dims().product().max())).cumsum(0) - 1;
+    const Tensor row =
+        mask.flatten().cast(build::position_dtype(mask.dims().product().max())).cumsum(0) - 1;
     const bool one = v.dim(axis) == Dim(1);
     v = one ? v : v.index_select(axis, row.maximum(0));
     v = v.unflatten(axis, one ? Dims(std::vector<Dim>(mask.ndim(), 1)) : mask.dims());

@@ -207,9 +207,12 @@ struct Extreme {
   Tensor value, position;
 };
 
-Extreme extreme_along(const OpScope& scope, const Tensor& x, int64_t axis, bool largest) {
+/// The position is that in a row of at most `most` elements, of which x may be a part.
+Extreme extreme_along(const OpScope& scope, const Tensor& x, int64_t axis, bool largest,
+                      int64_t most) {
   const build::ExtremeLoop found = build::extreme(scope.g, x.node(), axis, largest, false);
-  return {scope.result(found.value), scope.result(found.position)};
+  return {scope.result(found.value),
+          scope.result(found.position).cast(build::position_dtype(most))};
 }
 
 /// Elements [begin, end) along an axis.
@@ -241,9 +244,9 @@ Tensor position_in_parts(const OpScope& scope, const Tensor& x, int64_t axis, bo
   const int64_t n = x.size(axis), rows = n / (kParts * kColumns), whole = rows * kParts * kColumns;
   const Tensor parts = part_of(x, axis, 0, whole).unflatten(axis, {kParts, rows, kColumns});
   const Extreme main =
-      first_of_columns(extreme_along(scope, parts, axis + 1, largest), axis, rows, largest);
+      first_of_columns(extreme_along(scope, parts, axis + 1, largest, n), axis, rows, largest);
   if (whole == n) return main.position;
-  const Extreme rest = extreme_along(scope, part_of(x, axis, whole, n), axis, largest);
+  const Extreme rest = extreme_along(scope, part_of(x, axis, whole, n), axis, largest, n);
   const Tensor beyond = largest ? main.value < rest.value : rest.value < main.value;
   const Tensor better = beyond | (rest.value.isnan() & ~main.value.isnan());
   return better.where(rest.position + whole, main.position);
@@ -259,8 +262,9 @@ Tensor position(const char* tag, const Tensor& x, int64_t axis, bool largest, bo
   const OpScope scope(x, at);
   const AxisList axes{checked_axis(tag, axis, x)};
   require_elements(tag, x, axes);
-  const Tensor y = is_long_row(x, axes[0]) ? position_in_parts(scope, x, axes[0], largest)
-                                           : extreme_along(scope, x, axes[0], largest).position;
+  const Tensor y = is_long_row(x, axes[0])
+                       ? position_in_parts(scope, x, axes[0], largest)
+                       : extreme_along(scope, x, axes[0], largest, x.dim(axes[0]).max()).position;
   return keepdim ? keep_axes(y, x, axes) : y;
 }
 }  // namespace

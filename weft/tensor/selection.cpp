@@ -10,9 +10,7 @@ namespace weft {
 
 namespace {
 
-DType position_dtype(const Tensor& x) {
-  return build::position_dtype(x.dims().product().max());
-}
+DType position_dtype(const Tensor& x) { return build::position_dtype(x.dims().product().max()); }
 
 /// How many are true; the one sync of an unknown size.
 int64_t counted(const Tensor& mask) { return mask.sum({}, false, DType::I64).item<int64_t>(); }
@@ -190,9 +188,10 @@ Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const 
   const CallSiteScope site(at);
   const ScatterFold& f = kScatterFolds[static_cast<size_t>(reduce)];
   const bool mean = reduce == ScatterReduce::Mean;
-  const Tensor hits = include_self && !mean
-                          ? Tensor()
-                          : Tensor::zeros(x.dims(), position_dtype(index)).scatter(axis, index, 1, Fold::Add);
+  const Tensor hits =
+      include_self && !mean
+          ? Tensor()
+          : Tensor::zeros(x.dims(), position_dtype(index)).scatter(axis, index, 1, Fold::Add);
   Tensor base = x;
   if (!include_self) {
     const Tensor identity = Tensor::full({}, identity_of(f, x.dtype()), x.dtype());
