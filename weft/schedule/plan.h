@@ -181,6 +181,10 @@ double iterations(std::span<const NodeRef> ranges);
 /// `reduce`, or the same reduction in two steps where one would leave most of the machine idle.
 NodeRef split_large_reduction(Graph& g, NodeRef reduce);
 
+/// The sum of these Pads as parts written into one buffer, the `which`-th of the schedule's own; null
+/// where parts meet, or adding them up costs less.
+NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which);
+
 /// Number of elements, with symbolic extents at their largest.
 double largest_numel(std::span<const NodeRef> dims);
 
