@@ -1,6 +1,7 @@
 #include "weft/optimize/kernel_info.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "weft/base/error.h"
 
@@ -23,10 +24,12 @@ void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
       coefficient = t->src(1)->vmin;
       t = t->src(0);
     }
-    if (t->op == Op::Range)
+    if (t->op == Op::Range) {
       out.stride[info.position(t)] += coefficient;
-    else
-      out.opaque |= info.deps(t);
+      return;
+    }
+    out.opaque |= info.deps(t);
+    out.rest = std::gcd(out.rest, t->op == Op::Const ? t->vmin : coefficient);
   };
   std::vector<NodeRef> stack{index};
   while (!stack.empty()) {
@@ -75,6 +78,13 @@ std::span<const NodeRef> listed_ranges(NodeRef n) {
   if (n->op == Op::Reduce || n->op == Op::Scan) return n->src().subspan(1);
   if (n->op == Op::Loop) return n->src().subspan(2 * static_cast<size_t>(n->int_arg(2)));
   return {};
+}
+
+int64_t Access::granule(size_t range) const {
+  int64_t divisor = rest;
+  for (size_t r = 0; r < stride.size(); ++r)
+    if (r != range) divisor = std::gcd(divisor, stride[r]);
+  return divisor;
 }
 
 KernelInfo::KernelInfo(NodeRef root) : sink(root) {
@@ -203,7 +213,9 @@ void KernelInfo::check_aliasing() {
     for (const Access& other : accesses) {
       if (other.node == s.node || other.node->src(0) != s.node->src(0)) continue;
       repeatable = false;
-      if (other.is_store() || other.node->src(1) != s.node->src(1)) frozen = true;
+      NodeRef here = s.node->src(1), there = other.node->src(1);
+      const bool apart = here->vmin > there->vmax || there->vmin > here->vmax;
+      if (!apart && (other.is_store() || there != here)) frozen = true;
     }
   }
 }

@@ -33,7 +33,11 @@ struct Access {
   RangeMask opaque = 0;  ///< ranges the index depends on, but not as coefficient * range
   RangeMask masked = 0;  ///< ranges the validity depends on
   SmallVector<int64_t, 12> stride = {};  ///< by range, in elements
+  int64_t rest =
+      0;  ///< divides what the address is made of beside these: constants, looked-up rows
   bool is_store() const { return node->op == Op::Store; }
+  /// The largest number known to divide the address at the first iteration of `range`.
+  int64_t granule(size_t range) const;
 };
 
 class KernelInfo {

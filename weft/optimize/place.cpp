@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "weft/graph/index_algebra.h"
 
@@ -47,7 +48,49 @@ int64_t all_iterations(const LoopNest& nest) {
   return n;
 }
 
+/// True where every reduction closes all of these ranges or depends on none of them: nothing is
+/// computed between their loops.
+bool closed_together(const KernelInfo& info, RangeMask own) {
+  return std::all_of(info.reduces.begin(), info.reduces.end(), [&](NodeRef n) {
+    const RangeMask closed = info.closed_by(n), open = info.deps(n);
+    return (closed == own || (closed & own) == 0) && ((open & own) == 0 || (open & own) == own);
+  });
+}
+
+/// Bytes that all accesses together move by with one step of the range; everything where it decides
+/// a mask.
+double step_bytes(const KernelInfo& info, size_t range) {
+  double bytes = 0;
+  for (const Access& a : info.accesses) {
+    if ((a.masked & bit(range)) != 0) return INFINITY;
+    bytes += static_cast<double>(std::abs(a.stride[range])) * bits(a.node->src(0)->dtype) / 8;
+  }
+  return bytes;
+}
+
 }  // namespace
+
+bool order_sums(LoopNest& nest, const KernelInfo& info) {
+  bool moved = false;
+  RangeMask done = 0;
+  for (NodeRef n : info.reduces) {
+    const RangeMask own = info.closed_by(n);
+    const bool listed = (own & done) == 0 && closed_together(info, own);
+    done |= own;
+    if (!listed) continue;
+    std::vector<size_t> order;
+    for (RangeMask m = own; m != 0; m &= m - 1)
+      order.push_back(static_cast<size_t>(std::countr_zero(m)));
+    std::vector<size_t> sorted = order;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](size_t a, size_t b) { return step_bytes(info, a) > step_bytes(info, b); });
+    if (sorted == order) continue;
+    moved = true;
+    nest.move_before(sorted[0], order[0]);
+    for (size_t i = 1; i < sorted.size(); ++i) nest.move_after(sorted[i], sorted[i - 1]);
+  }
+  return moved;
+}
 
 void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
   std::vector<LoopNest::Axis> open;

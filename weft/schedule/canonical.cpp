@@ -11,18 +11,6 @@
 namespace weft {
 namespace {
 
-/// Ranges along which a scan, or a loop that keeps every step, runs: they are innermost, in the
-/// order in which the loop lists its axes.
-std::vector<NodeRef> run_in_order(NodeRef sink) {
-  std::vector<NodeRef> ranges;
-  for (NodeRef n : Toposort(sink)) {
-    if (n->op != Op::Scan && !(n->op == Op::Loop && n->int_arg(3) != 0)) continue;
-    for (NodeRef s : n->src())
-      if (s->op == Op::Range && !contains(ranges, s)) ranges.push_back(s);
-  }
-  return ranges;
-}
-
 /// For each reduction that depends on some of these ranges only, on which; the fewest first.
 std::vector<std::vector<NodeRef>> around_reductions(NodeRef sink, std::span<const NodeRef> all) {
   std::vector<std::vector<NodeRef>> sets;
@@ -58,14 +46,10 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (contains(set, r)) add(r);
-  const std::vector<NodeRef> ordered = run_in_order(sink);
   for (const auto& set : around_reductions(sink, memory))
     for (NodeRef r : memory)
-      if (contains(set, r) && !contains(ordered, r)) add(r);
-  for (NodeRef r : memory)
-    if (!contains(ordered, r)) add(r);
-  for (NodeRef r : ordered)
-    if (contains(memory, r)) add(r);
+      if (contains(set, r)) add(r);
+  for (NodeRef r : memory) add(r);
   return nest;
 }
 
@@ -154,10 +138,12 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
   return replace.size() == 0 ? sink : substitute(g, sink, replace);
 }
 
-/// The bodies of a loop see its elements in the order of its ranges, which is that of their ids.
+/// Folds see their elements in the order of their ranges, which is that of the ids: row-major,
+/// whatever way the graph is walked. Otherwise the bits of a sum would depend on hashes, and those on
+/// which device its operands are.
 void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
   for (NodeRef n : Toposort(sink)) {
-    if (n->op != Op::Loop || !closes_ranges(n)) continue;
+    if (!closes_ranges(n)) continue;
     const std::vector<NodeRef> ranges = closed_by(n);
     std::vector<int64_t> ids;
     for (NodeRef r : ranges) ids.push_back(range_id(renamed.at(r)));

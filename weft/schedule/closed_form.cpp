@@ -1,6 +1,7 @@
 // Closed forms of reductions: what need not be a loop.
 #include <algorithm>
 
+#include "weft/graph/fold.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
@@ -90,7 +91,7 @@ NodeRef select_one(Graph& g, std::span<const NodeRef> src) {
     std::vector<NodeRef> rest{g.where(in_range, chosen, value->src(2))};
     for (size_t j = 1; j < src.size(); ++j)
       if (j != i) rest.push_back(src[j]);
-    return rest.size() == 1 ? rest[0] : build_reduce(g, Fold::Add, rest);
+    return rest.size() == 1 ? folded_once(g, Fold::Add, rest[0]) : build_reduce(g, Fold::Add, rest);
   }
   return nullptr;
 }

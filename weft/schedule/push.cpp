@@ -26,7 +26,7 @@ int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
   Demand d{from.kernel, std::move(place), from.scope, linear_in};
   d.scope.insert(d.scope.end(), extra.begin(), extra.end());
   list.push_back(std::move(d));
-  ++kernels[static_cast<size_t>(from.kernel)].size;
+  kernels[static_cast<size_t>(from.kernel)].size += code_size(n->op);
   return static_cast<int>(list.size()) - 1;
 }
 
@@ -97,6 +97,7 @@ void Planner::push_reduced(NodeRef n, size_t demand) {
       place.index.push_back(closed.back());
     }
   }
+  if (stacked) run_innermost(k, closed);
   std::vector<int> source(n->nsrc, -1);
   const size_t elements = n->op == Op::Loop ? static_cast<size_t>(n->int_arg(1)) : 1;
   const int linear = n->op == Op::Reduce ? static_cast<int>(fold_of(n)) : -1;
