@@ -381,6 +381,29 @@ TEST_F(ScheduleTest, EqualLayersShareTheirKernels) {
   check({{x}}, 1e-4);
 }
 
+/// Gradients of pieces: each is written to its place, where adding all up would read each of them
+/// at every place. A few, or small ones, or such as overlap are added in one kernel.
+TEST_F(ScheduleTest, ManyDisjointPartsAreWrittenToTheirPlaces) {
+  const auto sum_of_parts = [&](int64_t parts, int64_t rows, int64_t apart) {
+    NodeRef sum = nullptr;
+    for (int64_t i = 0; i < parts; ++i) {
+      NodeRef part = g_.mul(b_.param(static_cast<int>(i), {rows, 64}), b_.constant(i - 1.5));
+      const int64_t before = i * apart, after = (parts - i) * apart;
+      NodeRef padded = b_.pad(part, {before, 0}, {after + 3, 0}, {0, 0});
+      sum = sum ? g_.add(sum, padded) : padded;
+    }
+    return sum;
+  };
+  const size_t parts = 16;
+  EXPECT_EQ(kernels({{sum_of_parts(parts, 32, 32)}}), parts + 1);
+  EXPECT_EQ(kernels({{g_.mul(sum_of_parts(parts, 32, 32), b_.constant(3))}}), parts + 2);
+  EXPECT_EQ(kernels({{sum_of_parts(3, 32, 32)}}), 1u);
+  EXPECT_EQ(kernels({{sum_of_parts(parts, 2, 2)}}), 1u);
+  EXPECT_EQ(kernels({{sum_of_parts(parts, 32, 31)}}), 1u);
+  check({{sum_of_parts(parts, 32, 32)}, {sum_of_parts(parts, 32, 40)}});
+  check({{g_.mul(sum_of_parts(parts, 32, 32), b_.constant(3))}});
+}
+
 /// Builds, schedules and frees a chain of `depth` operations on a thread with a stack of 256 KiB.
 void schedule_deep_chain(int64_t depth) {
   auto body = [](void* argument) -> void* {

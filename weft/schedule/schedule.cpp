@@ -38,6 +38,7 @@ class Preparer {
     count_uses(roots);
     for (const ScheduleOutput& o : outputs) note_in_place(o);
     const Toposort order = Toposort::evaluated(roots);
+    note_inner_sums(order);
     copies_.reserve(order.size());
     origins_.reserve(order.size());
     for (NodeRef n : order) {
@@ -102,6 +103,37 @@ class Preparer {
     if (o.into < 0 || !is_update(n)) return;
     while (is_update(n)) n = n->src(0);
     if (n->op == Op::Param && param_slot(n) == o.into && sole_use(n)) in_place_[n] = true;
+  }
+
+  /// Sums that are only part of another.
+  void note_inner_sums(const Toposort& order) {
+    for (NodeRef n : order)
+      if (n->op == Op::Add && n->rank() > 0)
+        for (NodeRef s : n->src())
+          if (s->op == Op::Add && sole_use(s)) inner_[s] = true;
+  }
+
+  /// The padded parts that `sum` adds up; none where it adds anything else.
+  std::vector<NodeRef> padded_parts(NodeRef sum) const {
+    std::vector<NodeRef> parts, left(sum->src().begin(), sum->src().end());
+    while (!left.empty()) {
+      NodeRef n = left.back();
+      left.pop_back();
+      if (inner_.contains(n))
+        left.insert(left.end(), n->src().begin(), n->src().end());
+      else if (n->op == Op::Pad)
+        parts.push_back(copies_.at(n));
+      else
+        return {};
+    }
+    return parts;
+  }
+
+  /// A sum of parts that do not meet; null where it is not one, or better added up.
+  NodeRef disjoint_sum(NodeRef n) {
+    if (n->op != Op::Add || n->rank() == 0 || inner_.contains(n)) return nullptr;
+    const std::vector<NodeRef> parts = padded_parts(n);
+    return parts.empty() ? nullptr : write_disjoint(g_, parts, next_copy_++);
   }
 
   bool sole_use(NodeRef n) const {
@@ -201,6 +233,7 @@ class Preparer {
     }
     if (n->op == Op::Bind) return src[0];
     if (n->op == Op::Cat) return joined(n, src);
+    if (NodeRef written = disjoint_sum(n)) return written;
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
     NodeRef split =
@@ -227,6 +260,7 @@ class Preparer {
   NodeMap<uint64_t> origins_;
   NodeMap<int> uses_;
   NodeMap<bool> in_place_;
+  NodeMap<bool> inner_;
   std::vector<NodeRef> steps_;
   int64_t next_copy_ = 1;
 };
