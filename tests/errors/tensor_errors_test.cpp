@@ -267,7 +267,7 @@ const UserError kErrors[] = {
     {"[one_hot] class number -1 is out of bounds for 3 classes: it must be from 0 to 2",
      [] { Tensor::of({-1}).one_hot(3); }},
     {"[arange] no integer dtype holds all of these numbers: give floats",
-     [] { Tensor::arange(-1, uint64_t{1} << 63, int64_t{1} << 62); }},
+     [] { Tensor::arange(-1, uint64_t{3} << 62, int64_t{1} << 62); }},
     {"[repeat_interleave] -1 repeats: give at least 0", [] { f({2}).repeat_interleave(-1, 0); }},
     {"[split] a piece of size -1: give at least 0", [] { f({3}).split({4, -1}); }},
     {"[shrink_to] axis 0 of shape (3,) cannot be cut to 4: pad_to() lengthens",

@@ -1,5 +1,6 @@
 // What a program costs to compile grows with its length: every construct is made longer, and the
 // nodes that its compilation makes, its kernels and its own graph must grow no faster.
+#include <algorithm>
 #include <functional>
 
 #include "tests/support/random.h"
