@@ -10,6 +10,7 @@
 #include "weft/python/casters.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;  // NOLINT: "copy"_a
 
 namespace weft::python {
 
@@ -149,12 +150,24 @@ namespace {
 /// What kinds of numbers a nested list has, and its shape.
 struct Survey {
   std::vector<int64_t> shape;
-  bool has_float = false, has_int = false, has_bool = false, has_large = false;
+  bool has_float = false, has_int = false, has_bool = false;
+  bool is_64_bits = false, is_u64 = false, is_negative = false, is_beyond = false;  // of the ints
 
   DType dtype() const {
     if (has_float || !(has_int || has_bool)) return default_dtypes().floats;
     if (!has_int) return DType::Bool;
-    return has_large ? DType::I64 : default_dtypes().ints;
+    if (is_beyond || (is_u64 && is_negative))
+      fail("Tensor.range", "no integer dtype holds all of these numbers: give floats, or a dtype");
+    if (is_u64) return DType::U64;
+    return is_64_bits ? DType::I64 : default_dtypes().ints;
+  }
+
+  void note_int(const Scalar& x) {
+    has_int = true;
+    const DType d = x.default_dtype();
+    is_64_bits |= bits(d) == 64;
+    is_u64 |= d == DType::U64;
+    is_negative |= x.as(DType::I64).as_int() < 0 && d != DType::U64;
   }
 };
 
@@ -165,9 +178,12 @@ void note_number(PyObject* x, Survey& s) {
   if (!to_scalar(x, scalar)) {
     Owned index(PyNumber_Index(x));  // NumPy's integers
     if (!index) PyErr_Clear();
-    if (index && to_scalar(index.get(), scalar)) {
-      s.has_int = true;
-    } else if (PyNumber_Check(x) && !tensor_in(x)) {
+    if (index && to_scalar(index.get(), scalar)) return s.note_int(*scalar);
+    if (index) {
+      s.has_int = s.is_beyond = true;
+      return;
+    }
+    if (PyNumber_Check(x) && !tensor_in(x)) {
       s.has_float = true;
       return;
     } else {
@@ -178,8 +194,7 @@ void note_number(PyObject* x, Survey& s) {
   }
   s.has_float |= scalar->is_float();
   s.has_bool |= scalar->is_bool();
-  s.has_int |= !scalar->is_float() && !scalar->is_bool();
-  s.has_large |= bits(scalar->default_dtype()) == 64;
+  if (!scalar->is_float() && !scalar->is_bool()) s.note_int(*scalar);
 }
 
 bool is_list(PyObject* x) { return PyList_Check(x) || PyTuple_Check(x); }
@@ -220,6 +235,9 @@ Value value_of(PyObject* x, DType dtype) {
   Owned index(PyNumber_Index(x));
   if (index && to_scalar(index.get(), scalar)) return scalar->as(dtype);
   PyErr_Clear();
+  if (index && !is_float(dtype))
+    fail("Tensor.range", "{} does not fit {}", nb::cast<std::string>(nb::str(nb::handle(x))),
+         name(dtype));
   const double number = PyFloat_AsDouble(x);
   if (number == -1 && PyErr_Occurred()) python_failed();
   return Value::of(dtype, number);
@@ -239,7 +257,7 @@ Tensor tensor_of_numbers(PyObject* from, std::optional<DType> asked) {
   Survey s;
   s.shape = outer_shape(from);
   survey(from, 0, s);
-  const DType dtype = asked.value_or(s.dtype());
+  const DType dtype = asked ? *asked : s.dtype();
   const Dims shape(s.shape);
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(dtype, shape.product().value())));
   std::byte* to = bytes.data();
@@ -247,19 +265,44 @@ Tensor tensor_of_numbers(PyObject* from, std::optional<DType> asked) {
   return Tensor::from_bytes(bytes, dtype, shape);
 }
 
-/// Lists with arrays in them are NumPy's to join.
-bool holds_arrays(PyObject* x) {
+/// Another library's array, of which no buffer is to be had: PyTorch's.
+bool is_foreign_array(PyObject* x) {
+  return !tensor_in(x) && !PyType_Check(x) && nb::hasattr(x, "__dlpack__");
+}
+
+/// What a nested list holds, by the first of it.
+enum class Held : uint8_t { Numbers, Arrays, Tensors };
+Held held_by(PyObject* x) {
   for (size_t depth = 0; is_list(x) && PySequence_Fast_GET_SIZE(x) > 0; ++depth) {
-    if (depth == kMostAxes) return false;
+    if (depth == kMostAxes) return Held::Numbers;
     x = PySequence_Fast_GET_ITEM(x, 0);
   }
-  return !PyFloat_Check(x) && !PyLong_Check(x) && PyObject_CheckBuffer(x);
+  if (PyFloat_Check(x) || PyLong_Check(x)) return Held::Numbers;
+  if (tensor_in(x) || (is_foreign_array(x) && !PyObject_CheckBuffer(x))) return Held::Tensors;
+  return PyObject_CheckBuffer(x) ? Held::Arrays : Held::Numbers;
+}
+
+/// Tensors, and what can be made one, along a new axis for each level of lists.
+Tensor stacked(PyObject* from, std::optional<DType> dtype) {  // as deep as the list
+  if (!is_list(from)) return tensor_from_object(from, dtype);
+  std::vector<Tensor> members;
+  for (nb::handle member : nb::handle(from)) members.push_back(stacked(member.ptr(), dtype));
+  return Tensor::stack(members);
 }
 
 Tensor tensor_of_list(PyObject* from, std::optional<DType> dtype) {
-  if (!holds_arrays(from)) return tensor_of_numbers(from, dtype);
+  const Held held = held_by(from);
+  if (held == Held::Tensors) return stacked(from, dtype);
+  if (held == Held::Numbers) return tensor_of_numbers(from, dtype);
   const nb::object joined = nb::module_::import_("numpy").attr("array")(nb::handle(from));
   return tensor_from_buffer(joined.ptr(), dtype);
+}
+
+/// A copy, as of NumPy's arrays.
+Tensor copy_of_foreign(PyObject* from, std::optional<DType> dtype) {
+  const nb::object take = nb::module_::import_("weft._core").attr("from_dlpack");
+  const Tensor t = nb::cast<Tensor>(take(nb::handle(from), "copy"_a = true));
+  return dtype ? t.cast(*dtype) : t;
 }
 
 /// ml_dtypes' floats have no letter; their bits have.
@@ -294,6 +337,8 @@ Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype) {
   if (PyBytes_Check(from)) return tensor_of_raw(from, dtype.value_or(DType::U8));
   const bool number = PyFloat_Check(from) || PyLong_Check(from);
   if (!number && PyObject_CheckBuffer(from)) return tensor_of_array(from, dtype);
+  if (is_foreign_array(from)) return copy_of_foreign(from, dtype);
+  if (PyRange_Check(from)) return tensor_of_numbers(nb::list(nb::handle(from)).ptr(), dtype);
   return tensor_of_numbers(from, dtype);
 }
 

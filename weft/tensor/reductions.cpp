@@ -36,11 +36,11 @@ Tensor root_or_zero(const Tensor& x, Root root) {
 
 Tensor vector_norm(const Tensor& x, double p, const Axes& axes, bool keepdim, CallSite at) {
   const CallSiteScope site(at);
-  if (!(p >= 0)) fail("vector_norm", "p is {}: give a number that is not negative", p);
+  if (std::isnan(p)) fail("vector_norm", "p is {}: give a number, or an infinite one", p);
   const DType out = float_or_default(x.dtype());
   const Tensor size = x.cast(sum_dtype(out)).abs();
   if (p == 0) return (size != 0).sum(axes, keepdim).cast(out);
-  if (std::isinf(p)) return size.max(axes, keepdim).cast(out);
+  if (std::isinf(p)) return (p > 0 ? size.max(axes, keepdim) : size.min(axes, keepdim)).cast(out);
   if (p == 1) return size.sum(axes, keepdim).cast(out);
   const Tensor total = (p == 2 ? size * size : size.pow(p)).sum(axes, keepdim);
   return root_or_zero(total, [p](const Tensor& s) { return p == 2 ? s.sqrt() : s.pow(1 / p); })
