@@ -18,6 +18,7 @@ from every_op.operands import (ALL, ONE, VIEWS, as_tuple, assert_near, bounds, d
 from every_op.elementwise import BINARY
 from every_op.rows import ROWS
 from test_torch_names import COVERED
+import weft
 from weft import Tensor, dtypes
 from weft.dtype import least_upper_dtype
 
@@ -264,6 +265,8 @@ def test_bad_arguments(name):
         with pytest.raises(bad.kind) as ours:
             bad.call()
             pytest.fail(f"call {place} works", pytrace=False)
+        if hasattr(ours.value, "code"):
+            assert weft.explain(ours.value.code)
         theirs = [f for f in (bad.numpy, bad.torch if torch else None) if f]
         if not theirs:
             continue
