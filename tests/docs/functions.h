@@ -51,8 +51,11 @@ inline const FunctionFamily kFunctionFamilies[] = {
        "tensor.h", ""},
       {"size numel ndim shape dims dim", "tensor.h", ""},
       {"view=reshape tile=repeat max_shape=dims", "tensor.h", "the same, by other names"},
-      {"pad_modes=pad pads_from_last pad_to shrink_to meshgrid diag movedim broadcast_tensors",
-       "movement.h", "reflect, replicate, circular and constant padding"},
+      {"pad_modes=pad pads_from_last pad_to shrink_to", "movement.h",
+       "reflect, replicate, circular and constant padding"},
+      {"meshgrid diag movedim broadcast_tensors unbind tensor_split rot90 diag_embed block_diag "
+       "vander",
+       "movement.h", ""},
       {"rearrange", "einsum.h", ""},
       {"nbytes element_size", "../python/values.cpp",
        "in C++ bytes_for() and bits() of the dtype (weft/dtype/dtype.h)"}}},
@@ -60,7 +63,7 @@ inline const FunctionFamily kFunctionFamilies[] = {
      {{"operator[] index index_put gather scatter index_select assign", "tensor.h",
        "numbers, slices of any step, new axes, index tensors, bool masks"},
       {"masked_select nonzero unique searchsorted take put take_along_axis put_along_axis "
-       "scatter_reduce",
+       "index_add index_copy index_fill masked_scatter isin scatter_reduce",
        "selection.h", ""}}},
     {"Elementwise, besides the table below",
      {{"+=operator+ -=operator- *=operator* /=operator/ %=operator% <<=operator<< >>=operator>> "
@@ -80,16 +83,21 @@ inline const FunctionFamily kFunctionFamilies[] = {
        "cumprod sort argsort topk",
        "tensor.h", "sum and prod in a given dtype too"},
       {"var_mean std_mean softmin normalize vector_norm allclose cummax cummin logcumsumexp",
-       "reductions.h", "cummax and cummin with positions"}}},
+       "reductions.h", "cummax and cummin with positions"},
+      {"nansum nanmean count_nonzero median nanmedian kthvalue mode quantile nanquantile bincount "
+       "histc cov corrcoef diff trapezoid",
+       "statistics.h", ""}}},
     {"Products, convolutions, pools, images",
      {{"matmul dot linear conv2d conv_transpose2d max_pool2d avg_pool2d layernorm batchnorm "
        "scaled_dot_product_attention",
        "tensor.h", "any number of spatial axes; asymmetric and negative padding"},
       {"einsum", "einsum.h", ""},
+      {"outer inner tensordot kron cross cdist dist", "products.h", ""},
       {"max_pool2d_with_positions max_unpool2d adaptive_avg_pool adaptive_max_pool lp_pool2d",
        "pooling.h", ""},
-      {"interpolate grid_sample unfold fold center_crop random_crop random_flip cutmix", "image.h",
-       ""},
+      {"interpolate grid_sample unfold fold pixel_shuffle pixel_unshuffle channel_shuffle "
+       "affine_grid center_crop random_crop random_flip cutmix",
+       "image.h", ""},
       {"image_dot image_conv2d", "../python/weft/tensor.py",
        "dot() and conv2d(): no image memory, the layouts of buffers do this"}}},
     {"Losses",

@@ -12,8 +12,10 @@
 #include "weft/tensor/losses.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/pooling.h"
+#include "weft/tensor/products.h"
 #include "weft/tensor/reductions.h"
 #include "weft/tensor/selection.h"
+#include "weft/tensor/statistics.h"
 
 namespace weft {
 namespace {
@@ -415,6 +417,61 @@ const UserError kErrors[] = {
     {"[gamma] the rate is -1: it must be above 0", [] { gamma(f({2}), -1); }},
     {"[gumbel_softmax] the temperature is 0: it must be above 0",
      [] { gumbel_softmax(f({2}), 0); }},
+    {"[rearrange] a size 4 is given for axis c, which is not on the left of \"a b -> b a\"",
+     [] { rearrange(f({2, 3}), "a b -> b a", {{"c", 4}}); }},
+    {"[median] axis 0 of shape (0,) has no elements: there is none to choose",
+     [] { median(f({0})); }},
+    {"[kthvalue] k is 4 for axis -1 of shape (3,): it must be from 1 to 3",
+     [] { kthvalue(f({3}), 4); }},
+    {"[quantile] q has shape (1, 1): give a number, or a list of them",
+     [] { quantile(f({3}), f({1, 1})); }},
+    {"[bincount] counts 1-D integers: got f32 of shape (2,)", [] { bincount(f({2})); }},
+    {"[bincount] weights (3,) for elements (2,): give one for each",
+     [] { bincount(i({2}), f({3})); }},
+    {"[bincount] -1 bins: give at least 0", [] { bincount(i({2}), {}, -1); }},
+    {"[bincount] an element is -2: they must not be negative",
+     [] { bincount(Tensor::of({1, -2})); }},
+    {"[histc] takes floats: got i32", [] { histc(i({2})); }},
+    {"[histc] 0 bins: give at least 1", [] { histc(f({2}), 0); }},
+    {"[histc] a range from 1 to 0: give the lower end first", [] { histc(f({2}), 1, 1, 0); }},
+    {"[cov] takes variables (n, observations): got shape (1, 1, 1)", [] { cov(f({1, 1, 1})); }},
+    {"[diff] -1 times: give at least 0", [] { diff(f({2}), -1); }},
+    {"[tensor_split] 0 parts: give at least 1", [] { tensor_split(f({2}), 0); }},
+    {"[rot90] axes 0 and -2 are the same one", [] { rot90(f({2, 2}), 1, 0, -2); }},
+    {"[diag_embed] axes 0 and -3 are the same one", [] { diag_embed(f({2, 2}), 0, 0, -3); }},
+    {"[block_diag] there is nothing to join: give at least one tensor", [] { block_diag({}); }},
+    {"[block_diag] takes matrices: got shape (1, 1, 1)", [] { block_diag({f({1, 1, 1})}); }},
+    {"[vander] takes a 1-D tensor: got shape (1, 1)", [] { vander(f({1, 1}), 2); }},
+    {"[vander] -1 columns: give at least 0", [] { vander(f({1}), -1); }},
+    {"[tensordot] 1 axes and 2: give as many of both tensors",
+     [] { tensordot(f({2, 2}), f({2, 2}), Ints(0), Ints{0, 1}); }},
+    {"[tensordot] axis -2 is listed twice",
+     [] { tensordot(f({2, 2}), f({2, 2}), Ints{0, -2}, Ints{0, 1}); }},
+    {"[tensordot] axis 0 of shape (2, 3) and axis 1 of shape (2, 3) differ: they must be equal",
+     [] { tensordot(f({2, 3}), f({2, 3}), Ints(0), Ints(1)); }},
+    {"[tensordot] 3 axes of shapes (2, 2) and (2, 2): give 0 to 2",
+     [] { tensordot(f({2, 2}), f({2, 2}), 3); }},
+    {"[cross] axis -1 of shapes (2,) and (2,) must be of size 3", [] { cross(f({2}), f({2})); }},
+    {"[cdist] rows of (2, 3) and (2, 4): both need two axes at least, and rows of one length",
+     [] { cdist(f({2, 3}), f({2, 4})); }},
+    {"[index_add] positions are 1-D integers: got f32 of shape (2,)",
+     [] { index_add(f({2}), 0, f({2}), f({2})); }},
+    {"[index_copy] src (3,) for 2 positions along axis 0 of shape (4,): it must be (2,)",
+     [] { index_copy(f({4}), 0, i({2}), f({3})); }},
+    {"[index_fill] the value has shape (1,): give a number",
+     [] { index_fill(f({2}), 0, i({1}), f({1})); }},
+    {"[masked_scatter] the mask must be bool: got f32 of shape (2,); compare it with 0",
+     [] { masked_scatter(f({2}), f({2}), f({2})); }},
+    {"[masked_scatter] 1 elements for 2 places where the mask is true",
+     [] { masked_scatter(f({2}), f({2}) == 0, f({1})); }},
+    {"[pixel_shuffle] shape (3, 1, 1) by 2: give (..., channels, h, w) with channels in 4s",
+     [] { pixel_shuffle(f({3, 1, 1}), 2); }},
+    {"[pixel_unshuffle] shape (1, 3, 2) by 2: give (..., channels, h, w) in multiples of 2",
+     [] { pixel_unshuffle(f({1, 3, 2}), 2); }},
+    {"[channel_shuffle] channels of shape (1, 3) are not 2 groups",
+     [] { channel_shuffle(f({1, 3}), 2); }},
+    {"[affine_grid] theta (1, 3, 3) must be (n, 2, 3)", [] { affine_grid(f({1, 3, 3}), 2, 2); }},
+    {"[affine_grid] an image of 0 x 2", [] { affine_grid(f({1, 2, 3}), 0, 2); }},
 };
 
 class TensorErrors : public ::testing::Test {

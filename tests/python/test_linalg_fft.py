@@ -127,7 +127,8 @@ def test_every_function_has_a_row():
         return {n for n in dir(module) if callable(getattr(module, n)) and not n.startswith("_")
                 and not inspect.isclass(getattr(module, n))}
     assert functions(weft.linalg) == set(LINALG)
-    assert functions(weft.fft) == set(FFT)
+    others = {"fftn", "ifftn", "fftshift", "ifftshift", "fftfreq", "rfftfreq", "hann_window", "hamming_window", "stft", "istft"}
+    assert functions(weft.fft) == set(FFT) | others  # test_transforms_over_axes_and_frequencies
 
 
 @pytest.mark.parametrize("name", [n for n in LINALG if n not in ("pinv", "lstsq", "qr", "svd", "lu", "trace")])
@@ -203,3 +204,27 @@ def test_fft_of_bad_arguments(name):
     if name != "rfft":
         with pytest.raises(ValueError):
             f(Tensor.ones(4, 3))
+
+
+def as_complex(t):
+    a = t.numpy()
+    return a[..., 0] + 1j * a[..., 1]
+
+
+def test_transforms_over_axes_and_frequencies():
+    x = np.random.default_rng(0).standard_normal((4, 6, 2))
+    z = x[..., 0] + 1j * x[..., 1]
+    np.testing.assert_allclose(as_complex(weft.fft.fftn(Tensor(x))), np.fft.fftn(z), atol=1e-10)
+    np.testing.assert_allclose(as_complex(weft.fft.ifftn(Tensor(x), axes=(0,), norm="ortho")), np.fft.ifftn(z, axes=(0,), norm="ortho"), atol=1e-10)
+    np.testing.assert_array_equal(weft.fft.fftshift(Tensor(x), 0).numpy(), np.fft.fftshift(x, 0))
+    np.testing.assert_array_equal(weft.fft.ifftshift(weft.fft.fftshift(Tensor(x), (0, 1)), (0, 1)).numpy(), x)
+    for n in (5, 6):
+        np.testing.assert_allclose(weft.fft.fftfreq(n, .5).numpy(), np.fft.fftfreq(n, .5), rtol=1e-6)
+        np.testing.assert_allclose(weft.fft.rfftfreq(n).numpy(), np.fft.rfftfreq(n), rtol=1e-6)
+        np.testing.assert_allclose(weft.fft.hann_window(n, False).numpy(), np.hanning(n), atol=1e-6)
+        np.testing.assert_allclose(weft.fft.hamming_window(n, False).numpy(), np.hamming(n), atol=1e-6)
+    signal = Tensor(x[:, :, 0].reshape(-1))
+    window = weft.fft.hann_window(8).double()
+    frames = weft.fft.stft(signal, 8, 2, window)
+    assert frames.shape == (5, 13, 2)
+    np.testing.assert_allclose(weft.fft.istft(frames, 8, 2, window, length=24).numpy(), signal.numpy(), atol=1e-6)

@@ -17,7 +17,8 @@ def stub_members(name: str) -> set[str]:
     tree = ast.parse((FOLDER / "_core.pyi").read_text())
     body = tree.body if name == "" else next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
     named = {n.name for n in body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    return named | {n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    targets = [n.target for n in body if isinstance(n, ast.AnnAssign)] + [t for n in body if isinstance(n, ast.Assign) for t in n.targets]
+    return named | {t.id for t in targets if isinstance(t, ast.Name)}
 
 
 def test_stubs_name_everything():

@@ -7,8 +7,10 @@
 #include "weft/tensor/losses.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/pooling.h"
+#include "weft/tensor/products.h"
 #include "weft/tensor/reductions.h"
 #include "weft/tensor/selection.h"
+#include "weft/tensor/statistics.h"
 
 namespace weft {
 
@@ -120,8 +122,51 @@ const std::vector<Differentiable>& differentiable() {
        {{3}, {3}},
        [](In x) { return x[0].div(x[1]) + x[0].lerp(x[1], 0.3) + x[0].copysign(x[1]); }},
       {"logaddexp", {{3}, {3}}, [](In x) { return x[0].logaddexp(x[1]); }},
+      {"order statistics",
+       {{2, 5}},
+       [](In x) {
+         return median(x[0]).values + nanmedian(x[0]).values + kthvalue(x[0], 2).values +
+                mode(x[0]).values + quantile(x[0], Tensor(0.3)) + nanmean(x[0], 1);
+       }},
+      {"covariances", {{3, 4}}, [](In x) { return cov(x[0]) + corrcoef(x[0]); }},
+      {"diff trapezoid", {{3, 4}}, [](In x) { return diff(x[0], 2) + trapezoid(x[0], 2, 0)[0]; }},
+      {"weighted bincount",
+       {{3}},
+       [](In x) { return bincount(Tensor::of({1, 0, 1}), x[0], 0, 2); }},
+      {"two operands",
+       {{4}, {4}},
+       [](In x) {
+         return x[0].hypot(x[1]) + x[0].atan2(x[1]) + x[0].logaddexp2(x[1]) + x[0].fmax(x[1]) +
+                x[0].xlogy(x[1].abs() + 0.1) + x[0].addcmul(x[1], x[0], 2) + x[0].fmin(0.1);
+       }},
       {"sort", {{2, 5}}, [](In x) { return x[0].sort().first; }},
       {"topk", {{6}}, [](In x) { return x[0].topk(3).first; }},
+      {"products",
+       {{2, 3}, {3, 2}},
+       [](In x) {
+         return outer(x[0], x[1]).sum() + inner(x[0], x[1].T()) + tensordot(x[0], x[1], 1) +
+                kron(x[0], x[1]).sum() + cross(x[0], x[1].T()).sum();
+       }},
+      {"distances",
+       {{3, 2}, {2, 2}},
+       [](In x) { return cdist(x[0], x[1]) + dist(x[0][0], x[1][0]); }},
+      {"diagonals and turns",
+       {{3}, {2, 3}},
+       [](In x) {
+         return diag_embed(x[0], 1).sum() + vander(x[0], 3).sum() + rot90(x[1], 3) +
+                block_diag({x[0], x[1]}).square().sum();
+       }},
+      {"writes at positions",
+       {{3, 2}, {2, 2}},
+       [](In x) {
+         const Tensor at = Tensor::of({2, 0});
+         return index_add(x[0], 0, at, x[1]) * index_copy(x[0], 0, at, x[1]) +
+                index_fill(x[0], 1, Tensor::of({1}), 2) +
+                masked_scatter(x[0], x[0] > 0, Tensor::cat({x[1], x[1]}));
+       }},
+      {"pixels",
+       {{1, 4, 2, 3}},
+       [](In x) { return pixel_unshuffle(pixel_shuffle(x[0], 2).square(), 2); }},
       {"matmul", {{2, 3}, {3, 2}}, [](In x) { return x[0].matmul(x[1]); }},
       {"matmul batched", {{2, 1, 2, 3}, {2, 3, 1}}, [](In x) { return x[0].matmul(x[1]); }},
       {"matmul vector", {{2, 3}, {3}}, [](In x) { return x[0].matmul(x[1]); }},

@@ -30,6 +30,11 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   return sizes.size() == 1 ? x.split(sizes[0], axis, CallSite()) : x.split(sizes, axis, CallSite());
 }
 
+std::vector<Tensor> cut(const Tensor& x, const std::vector<int64_t>& places, int64_t axis) {
+  return places.size() == 1 ? tensor_split(x, places[0], axis, CallSite())
+                            : tensor_split(x, places, axis, CallSite());
+}
+
 Tensor index(const Tensor& x, std::string_view at, const std::vector<Tensor>& tensors) {
   return x.index(parse_index(at, tensors), CallSite());
 }
@@ -88,6 +93,12 @@ constexpr Function kFunctions[] = {
     row<diag>("diag", "x, offset = 0"),
     row<movedim>("movedim", "x, from, to"),
     row<broadcast_tensors>("broadcast_tensors", "tensors"),
+    row<unbind>("unbind", "x, axis = 0"),
+    row<cut>("tensor_split", "x, places, axis = 0", "one number of pieces, or where each ends"),
+    row<rot90>("rot90", "x, k = 1, a = 0, b = 1"),
+    row<diag_embed>("diag_embed", "x, offset = 0, a = -2, b = -1"),
+    row<block_diag>("block_diag", "blocks"),
+    row<vander>("vander", "x, columns, increasing = false"),
     row<rearrange_by>("rearrange", "x, formula, names = '', sizes = []",
                       "names of axes, with spaces, and their sizes"),
 
@@ -106,6 +117,11 @@ constexpr Function kFunctions[] = {
     row<put>("put", "x, positions, values, accumulate = false"),
     row<take_along_axis>("take_along_axis", "x, positions, axis"),
     row<put_along_axis>("put_along_axis", "x, positions, values, axis"),
+    row<index_add>("index_add", "x, axis, positions, src"),
+    row<index_copy>("index_copy", "x, axis, positions, src"),
+    row<index_fill>("index_fill", "x, axis, positions, value"),
+    row<masked_scatter>("masked_scatter", "x, mask, src"),
+    row<isin>("isin", "x, elements"),
     row<scatter_reduce>("scatter_reduce", "x, axis, index, src, reduce, include_self = true"),
 };
 

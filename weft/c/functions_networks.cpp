@@ -3,6 +3,7 @@
 #include "weft/tensor/einsum.h"
 #include "weft/tensor/image.h"
 #include "weft/tensor/pooling.h"
+#include "weft/tensor/products.h"
 
 namespace weft::c {
 
@@ -66,8 +67,20 @@ Tensor einsum_in(std::string_view formula, const std::vector<Tensor>& operands,
   return einsum(formula, operands, dtype.value_or(DType::Void), CallSite());
 }
 
+Tensor tensordot_along(const Tensor& x, const Tensor& other, const Ints& x_axes,
+                       const Ints& other_axes) {
+  return tensordot(x, other, x_axes, other_axes, CallSite());
+}
+
 constexpr Function kFunctions[] = {
     row<&Tensor::matmul>("matmul", "x, other"),
+    row<outer>("outer", "x, other"),
+    row<inner>("inner", "x, other"),
+    row<tensordot_along>("tensordot", "x, other, x_axes, other_axes"),
+    row<kron>("kron", "x, other"),
+    row<cross>("cross", "x, other, axis = -1"),
+    row<cdist>("cdist", "x, other, p = 2"),
+    row<dist>("dist", "x, other, p = 2"),
     row<&Tensor::dot>("dot", "x, other"),
     row<&Tensor::linear>("linear", "x, weight, bias = none", "weight is (in, out)"),
     row<einsum_in>("einsum", "formula, operands, dtype = none"),
@@ -95,6 +108,10 @@ constexpr Function kFunctions[] = {
                      "x, grid, nearest = false, outside = zeros, align_corners = false"),
     row<im2col>("im2col", "x, kernel, stride = 1, padding = 0, dilation = 1", "windows as columns"),
     row<col2im>("col2im", "columns, sizes, kernel, stride = 1, padding = 0, dilation = 1"),
+    row<pixel_shuffle>("pixel_shuffle", "x, factor"),
+    row<pixel_unshuffle>("pixel_unshuffle", "x, factor"),
+    row<channel_shuffle>("channel_shuffle", "x, groups"),
+    row<affine_grid>("affine_grid", "theta, height, width, align_corners = false"),
     row<center_crop>("center_crop", "x, height, width"),
     row<random_crop>("random_crop", "x, height, width"),
     row<random_flip>("random_flip", "x, p = 0.5"),

@@ -1,8 +1,11 @@
 // Reductions, running folds, sorting, losses.
 #include "weft/c/functions.h"
 #include "weft/tensor/losses.h"
+#include "weft/tensor/statistics.h"
 
 namespace weft::c {
+
+WEFT_CHOICE(Interpolation, "linear|lower|higher|nearest|midpoint")
 
 namespace {
 
@@ -67,6 +70,21 @@ constexpr Function kFunctions[] = {
     row<cummax>("cummax", "x, axis = 0", "values and positions"),
     row<cummin>("cummin", "x, axis = 0", "values and positions"),
     row<logcumsumexp>("logcumsumexp", "x, axis = 0"),
+    row<nansum>("nansum", "x, axes = [], keepdim = false"),
+    row<nanmean>("nanmean", "x, axes = [], keepdim = false"),
+    row<count_nonzero>("count_nonzero", "x, axes = []"),
+    row<median>("median", "x, axis = -1, keepdim = false", "values and positions"),
+    row<nanmedian>("nanmedian", "x, axis = -1, keepdim = false", "values and positions"),
+    row<kthvalue>("kthvalue", "x, k, axis = -1, keepdim = false", "values and positions"),
+    row<mode>("mode", "x, axis = -1, keepdim = false", "values and positions"),
+    row<quantile>("quantile", "x, q, axis = -1, keepdim = false, between = linear"),
+    row<nanquantile>("nanquantile", "x, q, axis = -1, keepdim = false, between = linear"),
+    row<bincount>("bincount", "x, weights = none, least = 0, size = none"),
+    row<histc>("histc", "x, bins = 100, low = 0, high = 0"),
+    row<cov>("cov", "x, correction = 1"),
+    row<corrcoef>("corrcoef", "x"),
+    row<diff>("diff", "x, n = 1, axis = -1"),
+    row<trapezoid>("trapezoid", "y, dx = 1, axis = -1"),
 
     row<&Tensor::mse_loss>("mse_loss", "x, target, reduction = mean"),
     row<&Tensor::sparse_categorical_crossentropy>(

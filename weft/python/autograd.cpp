@@ -16,7 +16,14 @@ nb::object requires_grad(const Tensor& x) {
   return nb::none();
 }
 
+/// A view that is all there is of its storage becomes a tensor of its own; of another it would be a
+/// leaf of which the whole knows nothing.
+void own_if_alone(Tensor& x) {
+  if (x.is_view() && TensorAccess::shared(x).use_count() == 1) x = x.contiguous(CallSite());
+}
+
 Tensor& set_requires_grad(Tensor& x, std::optional<bool> on) {
+  if (on == true) own_if_alone(x);
   if (on == true) return x.requires_grad_(true, CallSite());
   if (x.requires_grad()) x.requires_grad_(false, CallSite());
   offer_leaf(x, on.value_or(is_float(x.dtype())));

@@ -12,6 +12,7 @@
 
 #include "weft/python/casters.h"
 #include "weft/python/site.h"
+#include "weft/tensor/reductions.h"
 
 namespace weft::python {
 
@@ -31,6 +32,10 @@ void bind_movement(TensorClass& c);
 void bind_indexing(TensorClass& c);
 void bind_reductions(TensorClass& c);
 void bind_products(TensorClass& c);
+void bind_contractions(TensorClass& c);
+void bind_pieces(TensorClass& c);
+void bind_selection(TensorClass& c);
+void bind_statistics(TensorClass& c);
 void bind_windows(TensorClass& c);
 void bind_losses(TensorClass& c);
 void bind_hashing(TensorClass& c);
@@ -40,6 +45,8 @@ void bind_dlpack(nb::module_& m, TensorClass& c);
 void bind_linalg(nb::module_& m, TensorClass& c);
 void bind_jit(nb::module_& m);
 void bind_optim(nb::module_& m);
+void bind_training(nb::module_& m);
+void bind_data_sets(nb::module_& m);
 void bind_transforms(nb::module_& m);
 void bind_custom_kernel(nb::module_& m);
 void bind_random_keys(nb::module_& m);
@@ -77,11 +84,28 @@ auto taking_all_but_the_last(F call, std::index_sequence<I...>) {
 }
 }  // namespace detail
 
-/// A method of Tensor as a function of what comes before its call site.
+/// A result as Python has it.
+template <class R>
+R python_result(R x) {
+  return x;
+}
+inline std::pair<Tensor, Tensor> python_result(ValuesAndPositions x) {
+  return {std::move(x.values), std::move(x.positions)};
+}
+
+/// A method of Tensor, or a function of one, as a function of what comes before its call site.
 template <class R, class... A>
 auto plain(R (Tensor::*m)(A...) const) {
   const auto call = [m](const Tensor& x, auto&&... args) -> Tensor {
     return (x.*m)(std::forward<decltype(args)>(args)..., CallSite());
+  };
+  return detail::taking_all_but_the_last<A...>(call, std::make_index_sequence<sizeof...(A) - 1>());
+}
+
+template <class R, class... A>
+auto plain(R (*f)(const Tensor&, A...)) {
+  const auto call = [f](const Tensor& x, auto&&... args) {
+    return python_result(f(x, std::forward<decltype(args)>(args)..., CallSite()));
   };
   return detail::taking_all_but_the_last<A...>(call, std::make_index_sequence<sizeof...(A) - 1>());
 }

@@ -14,7 +14,7 @@ namespace {
 
 /// Anything with __index__ but bool: NumPy's integers too.
 bool to_int64(PyObject* from, int64_t& to) {
-  if (PyBool_Check(from)) return false;
+  if (PyBool_Check(from) || tensor_in(from)) return false;
   PyObject* number = PyLong_CheckExact(from) ? Py_NewRef(from) : PyNumber_Index(from);
   if (!number) return PyErr_Clear(), false;
   int overflow = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "weft/base/context.h"
 #include "weft/python/bindings.h"
@@ -90,8 +91,12 @@ Placement beside(const Tensor& x, Placement where) {
 void init(Tensor* self, nb::handle data, std::optional<DeviceName> device,
           std::optional<DType> dtype, std::optional<bool> requires_grad) {
   const PythonSite site;
+  const bool is_file = !device && nb::hasattr(data, "__fspath__");
   new (self) Tensor(placed(tensor_from_object(data.ptr(), dtype),
                            on(std::move(device), requires_grad, !tensor_in(data.ptr()))));
+  if (!is_file) return;
+  const auto path = nb::cast<std::string>(data.attr("__fspath__")());
+  note_file(*self, std::filesystem::absolute(path).lexically_normal());
 }
 
 // What all makers take after their own arguments.
@@ -313,6 +318,48 @@ void bind_samples(TensorClass& c) {
       "The two words of threefry2x32-20 (Salmon et al. 2011) for uint32 tensors, which broadcast.");
 }
 
+/// Of distributions.h, with two parameters.
+using OfTwo = Tensor (*)(const Dims&, double, double, DType, CallSite);
+struct Distribution {
+  const char *name, *first, *second;
+  double usual;  // the first parameter
+  OfTwo draw;
+  const char* doc;
+};
+constexpr Distribution kDistributions[] = {
+    {"gumbel", "location", "scale", 0, gumbel, "The largest of many exponentials, mean 0.577."},
+    {"log_normal", "mean", "std", 0, log_normal, "e^normal(mean, std)."},
+    {"laplace", "location", "scale", 0, laplace, "Two exponentials back to back."},
+    {"cauchy", "location", "scale", 0, cauchy, "The tangent of a random angle."},
+};
+
+void bind_more_distributions(TensorClass& c) {
+  for (const Distribution& d : kDistributions)
+    static_method(
+        c, d.name,
+        [draw = d.draw](const nb::args& shape, double first, double second,
+                        std::optional<DType> dtype, WEFT_PLACE) {
+          return placed(draw(dims_of_args(shape), first, second, float_or(dtype), CallSite()),
+                        on(device, requires_grad));
+        },
+        "shape"_a, nb::arg(d.first) = d.usual, nb::arg(d.second) = 1.0, "dtype"_a = nb::none(),
+        WEFT_PLACE_ARGS, d.doc);
+  static_method(
+      c, "exponential",
+      [](const nb::args& shape, double rate, std::optional<DType> dtype, WEFT_PLACE) {
+        return placed(exponential(dims_of_args(shape), rate, float_or(dtype), CallSite()),
+                      on(device, requires_grad));
+      },
+      "shape"_a, "rate"_a = 1.0, "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "-log(1 - u) / rate.");
+  method(c, "gamma", plain(gamma), "rate"_a = 1.0,
+         "Gamma distributed with this as alpha (Marsaglia and Tsang 2000), divided by rate.");
+  method(c, "beta", plain(beta), "b"_a, "Beta distributed with this and b.");
+  method(c, "dirichlet", plain(dirichlet), "Dirichlet distributed along the last axis.");
+  method(c, "student_t", plain(student_t), "Student's t with this as degrees of freedom.");
+  method(c, "gumbel_softmax", plain(gumbel_softmax), "tau"_a = 1.0, "hard"_a = false, "dim"_a = -1,
+         "Samples of softmax(this) along dim, soft at this temperature (Jang et al. 2017).");
+}
+
 void bind_kaiming(TensorClass& c) {
   using Make = Tensor (*)(const Dims&, double, CallSite);
   const auto kaiming = [&c](const char* name, Make make) {
@@ -347,6 +394,7 @@ void bind_random(TensorClass& c) {
   bind_distributions(c);
   bind_kaiming(c);
   bind_samples(c);
+  bind_more_distributions(c);
   const auto like = [&c](const char* name, auto make) {
     method(
         c, name,
@@ -356,6 +404,12 @@ void bind_random(TensorClass& c) {
         },
         "dtype"_a = nb::none(), WEFT_PLACE_ARGS, "Random numbers of this one's shape and dtype.");
   };
+  method(
+      c, "randint_like",
+      [](const Tensor& x, int64_t low, int64_t high) {
+        return randint_like(x, low, high, CallSite());
+      },
+      "low"_a, "high"_a, "Integers in [low, high), of this one's shape and dtype.");
   like("rand_like", [](const Dims& s, DType d) { return Tensor::rand(s, d, CallSite()); });
   like("randn_like", [](const Dims& s, DType d) { return Tensor::randn(s, d, CallSite()); });
   method(c, "dropout", plain(&Tensor::dropout), "p"_a = 0.5,

@@ -10,6 +10,7 @@
 #include "weft/python/casters.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;  // NOLINT: "copy"_a
 
 namespace weft::python {
 
@@ -234,6 +235,9 @@ Value value_of(PyObject* x, DType dtype) {
   Owned index(PyNumber_Index(x));
   if (index && to_scalar(index.get(), scalar)) return scalar->as(dtype);
   PyErr_Clear();
+  if (index && !is_float(dtype))
+    fail("Tensor.range", "{} does not fit {}", nb::cast<std::string>(nb::str(nb::handle(x))),
+         name(dtype));
   const double number = PyFloat_AsDouble(x);
   if (number == -1 && PyErr_Occurred()) python_failed();
   return Value::of(dtype, number);
@@ -261,19 +265,44 @@ Tensor tensor_of_numbers(PyObject* from, std::optional<DType> asked) {
   return Tensor::from_bytes(bytes, dtype, shape);
 }
 
-/// Lists with arrays in them are NumPy's to join.
-bool holds_arrays(PyObject* x) {
+/// Another library's array, of which no buffer is to be had: PyTorch's.
+bool is_foreign_array(PyObject* x) {
+  return !tensor_in(x) && !PyType_Check(x) && nb::hasattr(x, "__dlpack__");
+}
+
+/// What a nested list holds, by the first of it.
+enum class Held : uint8_t { Numbers, Arrays, Tensors };
+Held held_by(PyObject* x) {
   for (size_t depth = 0; is_list(x) && PySequence_Fast_GET_SIZE(x) > 0; ++depth) {
-    if (depth == kMostAxes) return false;
+    if (depth == kMostAxes) return Held::Numbers;
     x = PySequence_Fast_GET_ITEM(x, 0);
   }
-  return !PyFloat_Check(x) && !PyLong_Check(x) && PyObject_CheckBuffer(x);
+  if (PyFloat_Check(x) || PyLong_Check(x)) return Held::Numbers;
+  if (tensor_in(x) || (is_foreign_array(x) && !PyObject_CheckBuffer(x))) return Held::Tensors;
+  return PyObject_CheckBuffer(x) ? Held::Arrays : Held::Numbers;
+}
+
+/// Tensors, and what can be made one, along a new axis for each level of lists.
+Tensor stacked(PyObject* from, std::optional<DType> dtype) {  // as deep as the list
+  if (!is_list(from)) return tensor_from_object(from, dtype);
+  std::vector<Tensor> members;
+  for (nb::handle member : nb::handle(from)) members.push_back(stacked(member.ptr(), dtype));
+  return Tensor::stack(members);
 }
 
 Tensor tensor_of_list(PyObject* from, std::optional<DType> dtype) {
-  if (!holds_arrays(from)) return tensor_of_numbers(from, dtype);
+  const Held held = held_by(from);
+  if (held == Held::Tensors) return stacked(from, dtype);
+  if (held == Held::Numbers) return tensor_of_numbers(from, dtype);
   const nb::object joined = nb::module_::import_("numpy").attr("array")(nb::handle(from));
   return tensor_from_buffer(joined.ptr(), dtype);
+}
+
+/// A copy, as of NumPy's arrays.
+Tensor copy_of_foreign(PyObject* from, std::optional<DType> dtype) {
+  const nb::object take = nb::module_::import_("weft._core").attr("from_dlpack");
+  const Tensor t = nb::cast<Tensor>(take(nb::handle(from), "copy"_a = true));
+  return dtype ? t.cast(*dtype) : t;
 }
 
 /// ml_dtypes' floats have no letter; their bits have.
@@ -308,6 +337,8 @@ Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype) {
   if (PyBytes_Check(from)) return tensor_of_raw(from, dtype.value_or(DType::U8));
   const bool number = PyFloat_Check(from) || PyLong_Check(from);
   if (!number && PyObject_CheckBuffer(from)) return tensor_of_array(from, dtype);
+  if (is_foreign_array(from)) return copy_of_foreign(from, dtype);
+  if (PyRange_Check(from)) return tensor_of_numbers(nb::list(nb::handle(from)).ptr(), dtype);
   return tensor_of_numbers(from, dtype);
 }
 

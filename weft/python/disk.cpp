@@ -32,13 +32,6 @@ struct DiskTensors {
   std::map<const TensorCell*, File> files;
 };
 
-void note(const Tensor& x, const std::string& path) {
-  auto& disk = x.context().get<DiskTensors>();
-  std::lock_guard lock(disk.mutex);
-  std::erase_if(disk.files, [](const auto& entry) { return entry.second.storage.expired(); });
-  disk.files[x.cell().get()] = {TensorAccess::shared(x), path};
-}
-
 void write(const Tensor& x, const std::string& path) {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
   {
@@ -53,6 +46,13 @@ void write(const Tensor& x, const std::string& path) {
 }
 
 }  // namespace
+
+void note_file(const Tensor& x, const std::string& path) {
+  auto& disk = x.context().get<DiskTensors>();
+  std::lock_guard lock(disk.mutex);
+  std::erase_if(disk.files, [](const auto& entry) { return entry.second.storage.expired(); });
+  disk.files[x.cell().get()] = {TensorAccess::shared(x), path};
+}
 
 std::optional<std::string> disk_path(std::string_view device) {
   constexpr std::string_view kKind = "disk:";
@@ -81,7 +81,7 @@ Tensor tensor_on_disk(const std::string& path, DType dtype, const Dims& shape) {
   // A handle of its own, so that the shape is that of the whole.
   const OpScope scope(flat, CallSite());
   const Tensor x = scope.result(flat.reshape(shape, CallSite()).node());
-  note(x, path);
+  note_file(x, path);
   return x;
 }
 

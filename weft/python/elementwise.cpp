@@ -1,5 +1,7 @@
 // Elementwise methods: those of the tables without arguments as they come, the others by name.
 
+#include <limits>
+
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
@@ -43,7 +45,9 @@ Tensor divide(const Tensor& x, const Operand& other, std::optional<std::string> 
   const Operand self(x, CallSite());
   if (!mode) return reverse ? quotient(other, self) : quotient(self, other);
   if (!reverse) return x.div(other, rounding, CallSite());
-  return (other.tensor() ? *other.tensor() : Tensor(other.scalar())).div(x, rounding, CallSite());
+  const DType met = other.tensor() ? DType::Void : promote_weak(x.dtype(), other.scalar());
+  return (other.tensor() ? *other.tensor() : Tensor::full({}, other.scalar(), met))
+      .div(x, rounding, CallSite());
 }
 
 Tensor clamped(const Tensor& x, nb::handle least, nb::handle most) {
@@ -53,11 +57,27 @@ Tensor clamped(const Tensor& x, nb::handle least, nb::handle most) {
   return high.operand ? raised.clamp_max(*high.operand, CallSite()) : raised;
 }
 
+Tensor finite(const Tensor& x, double nan, std::optional<double> high, std::optional<double> low) {
+  constexpr double kLargest = std::numeric_limits<double>::max();  // cut to that of the dtype
+  return x.nan_to_num(nan, high.value_or(kLargest), low.value_or(-kLargest), CallSite());
+}
+
 Tensor gelu(const Tensor& x, const std::string& approximate) {
   if (approximate != "tanh" && approximate != "none")
     fail("gelu", "approximate \"{}\": use \"tanh\" or \"none\"", approximate);
   return x.gelu(approximate == "tanh", CallSite());
 }
+
+using OfTwo = Tensor (Tensor::*)(const Operand&, CallSite) const;
+constexpr std::pair<const char*, OfTwo> kOfTwo[] = {{"logical_and", &Tensor::logical_and},
+                                                    {"logical_or", &Tensor::logical_or},
+                                                    {"logical_xor", &Tensor::logical_xor},
+                                                    {"fmax", &Tensor::fmax},
+                                                    {"fmin", &Tensor::fmin},
+                                                    {"logaddexp2", &Tensor::logaddexp2},
+                                                    {"xlogy", &Tensor::xlogy},
+                                                    {"hypot", &Tensor::hypot},
+                                                    {"atan2", &Tensor::atan2}};
 
 void bind_binary(TensorClass& c) {
   method(c, "div", divide, "x"_a, "rounding_mode"_a = nb::none(), "reverse"_a = false,
@@ -72,6 +92,8 @@ void bind_binary(TensorClass& c) {
   method(c, "minimum", plain(&Tensor::minimum), "x"_a, "The smaller; NaN wins.");
   method(c, "copysign", plain(&Tensor::copysign), "other"_a, "|x| with the sign of other.");
   method(c, "logaddexp", plain(&Tensor::logaddexp), "other"_a, "log(e^x + e^other).");
+  for (const auto& [name, m] : kOfTwo) method(c, name, plain(m), "other"_a, doc_of(name));
+  method(c, "heaviside", plain(&Tensor::heaviside), "values"_a, doc_of("heaviside"));
   method(c, "isclose", plain(&Tensor::isclose), "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8,
          "equal_nan"_a = false, "|x - other| <= atol + rtol * |other|, or equal.");
   computing_method(
@@ -88,6 +110,12 @@ void bind_ternary(TensorClass& c) {
   method(c, "lerp", plain(&Tensor::lerp), "end"_a, "weight"_a, "x + (end - x) * weight.");
   method(c, "masked_fill", plain(&Tensor::masked_fill), "mask"_a, "value"_a,
          "value where mask, else this.");
+  method(c, "addcmul", plain(&Tensor::addcmul), "tensor1"_a, "tensor2"_a, "value"_a = 1.0,
+         doc_of("addcmul"));
+  method(c, "addcdiv", plain(&Tensor::addcdiv), "tensor1"_a, "tensor2"_a, "value"_a = 1.0,
+         doc_of("addcdiv"));
+  method(c, "nan_to_num", finite, "nan"_a = 0.0, "posinf"_a = nb::none(), "neginf"_a = nb::none(),
+         doc_of("nan_to_num"));
   for (const char* name : {"clamp", "clip"})
     method(c, name, clamped, "min_"_a = nb::none(), "max_"_a = nb::none(),
            "No less than min_, no more than max_.");
@@ -99,6 +127,9 @@ void bind_activations(TensorClass& c) {
   };
   row("leaky_relu", &Tensor::leaky_relu, "neg_slope"_a = 0.01);
   row("hardtanh", &Tensor::hardtanh, "min_val"_a = -1.0, "max_val"_a = 1.0);
+  row("threshold", &Tensor::threshold, "threshold"_a, "value"_a);
+  row("hardshrink", &Tensor::hardshrink, "lambd"_a = 0.5);
+  row("softshrink", &Tensor::softshrink, "lambd"_a = 0.5);
   row("hardsigmoid", &Tensor::hardsigmoid, "alpha"_a = 1.0 / 6, "beta"_a = 0.5);
   row("elu", &Tensor::elu, "alpha"_a = 1.0);
   row("celu", &Tensor::celu, "alpha"_a = 1.0);

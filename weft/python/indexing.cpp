@@ -1,6 +1,4 @@
-// x[...] and x[...] = value, gather and scatter.
-
-#include <nanobind/stl/tuple.h>
+// x[...] and x[...] = value, len() and iteration.
 
 #include <algorithm>
 
@@ -8,7 +6,6 @@
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
 #include "weft/python/disk.h"
-#include "weft/tensor/selection.h"
 
 namespace weft::python {
 
@@ -154,95 +151,6 @@ int64_t length(const Tensor& x) {
   return x.size(0, CallSite());
 }
 
-// ---- gather, scatter
-
-Fold fold_of(std::optional<std::string> reduce) {
-  if (!reduce) return Fold::Set;
-  if (*reduce == "add") return Fold::Add;
-  if (*reduce == "multiply") return Fold::Mul;
-  fail("scatter.reduce", "\"{}\": use None, \"add\" or \"multiply\"", *reduce);
-}
-
-/// PyTorch's rule: other axes of index may be shorter than this one's.
-Tensor cut_to(const Tensor& x, const Tensor& index, int64_t dim) {
-  if (x.ndim() != index.ndim() || !x.dims().is_static() || !index.dims().is_static()) return x;
-  const auto axis = dim < 0 ? dim + static_cast<int64_t>(x.ndim()) : dim;
-  std::vector<DimPair> ranges;
-  bool cuts = false;
-  for (size_t i = 0; i < x.ndim(); ++i) {
-    const int64_t size = x.dims()[i].value(), wanted = index.dims()[i].value();
-    const bool cut = static_cast<int64_t>(i) != axis && wanted < size;
-    cuts |= cut;
-    ranges.emplace_back(0, cut ? wanted : size);
-  }
-  return cuts ? x.shrink(ranges, CallSite()) : x;
-}
-
-Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  return cut_to(x, index, dim).gather(dim, index, CallSite());
-}
-
-/// What is written must need no cast, as in PyTorch.
-void require_dtype(const char* tag, const Tensor& x, const Tensor& src) {
-  if (src.dtype() != x.dtype())
-    fail_type(tag, "src is {} and the tensor {}: cast one of them", name(src.dtype()),
-              name(x.dtype()));
-}
-
-/// src may be longer than index along any axis.
-Tensor source_of(const Tensor& src, const Tensor& index) { return cut_to(src, index, src.ndim()); }
-
-Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src,
-               std::optional<std::string> reduce) {
-  const Fold fold = fold_of(reduce);
-  if (!src.tensor()) return x.scatter(dim, index, src, fold, CallSite());
-  require_dtype("scatter", x, *src.tensor());
-  return x.scatter(dim, index, {source_of(*src.tensor(), index), CallSite()}, fold, CallSite());
-}
-
-Tensor scatter_reduced(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
-                       const std::string& reduce, bool include_self) {
-  constexpr std::pair<std::string_view, ScatterReduce> kKinds[] = {{"sum", ScatterReduce::Sum},
-                                                                   {"prod", ScatterReduce::Prod},
-                                                                   {"mean", ScatterReduce::Mean},
-                                                                   {"amax", ScatterReduce::Amax},
-                                                                   {"amin", ScatterReduce::Amin}};
-  for (const auto& [name, kind] : kKinds)
-    if (name == reduce) {
-      require_dtype("scatter_reduce", x, src);
-      return scatter_reduce(x, dim, index, source_of(src, index), kind, include_self, CallSite());
-    }
-  fail("scatter_reduce", "reduce \"{}\": use \"sum\", \"prod\", \"mean\", \"amax\" or \"amin\"",
-       reduce);
-}
-
-void bind_selection(TensorClass& c) {
-  computing_method(
-      c, "masked_select",
-      [](const Tensor& x, const Tensor& mask, std::optional<int64_t> size, const Scalar& fill) {
-        return masked_select(x, mask, size, fill, CallSite());
-      },
-      "mask"_a, "size"_a = nb::none(), "fill_value"_a = 0,
-      "The elements where mask. Without a size their number is read back once.");
-  computing_method(
-      c, "nonzero",
-      [](const Tensor& x, std::optional<int64_t> size, int64_t fill) {
-        return nonzero(x, size, fill, CallSite());
-      },
-      "size"_a = nb::none(), "fill_value"_a = 0,
-      "(count, ndim): the positions of elements that are not 0.");
-  computing_method(
-      c, "unique",
-      [](const Tensor& x) {
-        const Unique u = unique(x, {}, 0, CallSite());
-        return std::tuple(u.values, u.inverse, u.counts);
-      },
-      "The distinct elements in ascending order, where each element is among them, how often each "
-      "occurs.");
-  method(c, "scatter_reduce", scatter_reduced, "dim"_a, "index"_a, "src"_a, "reduce"_a,
-         "include_self"_a = true, "This with src folded in at index along dim.");
-}
-
 }  // namespace
 
 void bind_indexing(TensorClass& c) {
@@ -254,14 +162,6 @@ void bind_indexing(TensorClass& c) {
   method(c, "__delitem__", delete_item);
   method(c, "__iter__", rows);
   method(c, "__len__", length);
-  bind_selection(c);
-  method(c, "gather", gather, "dim"_a, "index"_a,
-         "out[i][j] = this[index[i][j]][j] for dim 0; positions outside [-n, n) read 0.");
-  method(
-      c, "scatter", scatter, "dim"_a, "index"_a, "src"_a, "reduce"_a = nb::none(),
-      "This with src written at index along dim; the last write wins, or \"add\", \"multiply\".");
-  method(c, "index_select", plain(&Tensor::index_select), "dim"_a, "index"_a,
-         "Slices at 1-D positions, one after the other.");
 }
 
 }  // namespace weft::python

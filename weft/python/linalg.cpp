@@ -105,6 +105,58 @@ void bind_fft(nb::module_& m) {
   }
 }
 
+void bind_fft_axes(nb::module_& m) {
+  for (const bool inverse : {false, true})
+    method(
+        m, inverse ? "ifftn" : "fftn",
+        [inverse](const Tensor& x, const Axes& axes, const std::string& norm) {
+          return inverse ? fft::ifftn(x, axes, norm_of(norm), CallSite())
+                         : fft::fftn(x, axes, norm_of(norm), CallSite());
+        },
+        "x"_a, "axes"_a = nb::none(), "norm"_a = "backward",
+        "The transform over several axes, all where none is given.");
+  method(m, "fftshift", plain(fft::fftshift), "x"_a, "axes"_a, "Frequency 0 in the middle.");
+  method(m, "ifftshift", plain(fft::ifftshift), "x"_a, "axes"_a, "fftshift() undone.");
+  method(
+      m, "fftfreq", [](int64_t n, double d) { return fft::fftfreq(n, d, CallSite()); }, "n"_a,
+      "d"_a = 1.0, "The frequencies of fft()'s values, for samples d apart.");
+  method(
+      m, "rfftfreq", [](int64_t n, double d) { return fft::rfftfreq(n, d, CallSite()); }, "n"_a,
+      "d"_a = 1.0, "The frequencies of rfft()'s values.");
+}
+
+void bind_stft(nb::module_& m) {
+  method(
+      m, "hann_window",
+      [](int64_t n, bool periodic) { return fft::hann_window(n, periodic, CallSite()); }, "n"_a,
+      "periodic"_a = true, "1/2 - cos(2 pi t / n) / 2; symmetric with n - 1.");
+  method(
+      m, "hamming_window",
+      [](int64_t n, bool periodic) { return fft::hamming_window(n, periodic, CallSite()); }, "n"_a,
+      "periodic"_a = true, "0.54 - 0.46 cos(2 pi t / n).");
+  method(
+      m, "stft",
+      [](const Tensor& x, int64_t n_fft, int64_t hop, const Tensor* window, bool center,
+         bool normalized) {
+        return fft::stft(x, n_fft, {hop, window ? *window : Tensor(), center, normalized},
+                         CallSite());
+      },
+      "x"_a, "n_fft"_a, "hop_length"_a = 0, "window"_a = nb::none(), "center"_a = true,
+      "normalized"_a = false,
+      "Real (..., samples) to complex (..., n_fft / 2 + 1, frames, 2); hop_length 0 is a quarter "
+      "of a frame.");
+  method(
+      m, "istft",
+      [](const Tensor& x, int64_t n_fft, int64_t hop, const Tensor* window, bool center,
+         bool normalized, int64_t length) {
+        return fft::istft(x, n_fft, {hop, window ? *window : Tensor(), center, normalized}, length,
+                          CallSite());
+      },
+      "x"_a, "n_fft"_a, "hop_length"_a = 0, "window"_a = nb::none(), "center"_a = true,
+      "normalized"_a = false, "length"_a = 0,
+      "The signal of least squared distance to these frames (Griffin and Lim 1984).");
+}
+
 }  // namespace
 
 void bind_linalg(nb::module_& m, TensorClass& c) {
@@ -119,6 +171,8 @@ void bind_linalg(nb::module_& m, TensorClass& c) {
   bind_decompositions(algebra);
   nb::module_ transforms = m.def_submodule("fft", "Discrete Fourier transforms.");
   bind_fft(transforms);
+  bind_fft_axes(transforms);
+  bind_stft(transforms);
   method(
       c, "qr", [](const Tensor& a) { return linalg::qr(a, false, CallSite()); },
       "(q, r) by Householder reflections.");

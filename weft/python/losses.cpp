@@ -70,8 +70,64 @@ constexpr Row kPlain[] = {
      },
      "(x - Y)^2."},
     {"l1_loss", l1_loss, "|x - Y|."},
+    {"hinge_loss", hinge_loss, "max(0, 1 - Y x) for Y of 1 and -1."},
     {"soft_margin_loss", soft_margin_loss, "log(1 + e^(-Y x)) for Y of 1 and -1."},
 };
+
+Tensor divergence(const Tensor& x, const Tensor& y, const std::string& reduction, bool log_target) {
+  const bool batch_mean = reduction == "batchmean";
+  return kl_div(x, y, batch_mean ? Reduction::Sum : reduction_of(reduction), log_target, batch_mean,
+                CallSite());
+}
+
+void bind_of_numbers(TensorClass& c) {
+  method(
+      c, "smooth_l1_loss",
+      [](const Tensor& x, const Tensor& y, const std::string& reduction, double beta) {
+        return smooth_l1_loss(x, y, beta, reduction_of(reduction), CallSite());
+      },
+      "Y"_a, "reduction"_a = "mean", "beta"_a = 1.0, "huber_loss(delta=beta) / beta.");
+  method(c, "kl_div", divergence, "Y"_a, "reduction"_a = "mean", "log_target"_a = false,
+         "Y (log Y - x) for log-probabilities x; reduction also \"batchmean\".");
+  method(
+      c, "gaussian_nll_loss",
+      [](const Tensor& x, const Tensor& y, const Tensor& var, bool full, double eps,
+         const std::string& reduction) {
+        return gaussian_nll_loss(x, y, var, full, eps, reduction_of(reduction), CallSite());
+      },
+      "Y"_a, "var"_a, "full"_a = false, "eps"_a = 1e-6, "reduction"_a = "mean",
+      "((x - Y)^2 / var + log var) / 2.");
+  method(
+      c, "poisson_nll_loss",
+      [](const Tensor& x, const Tensor& y, bool log_input, double eps,
+         const std::string& reduction) {
+        return poisson_nll_loss(x, y, log_input, eps, reduction_of(reduction), CallSite());
+      },
+      "Y"_a, "log_input"_a = true, "eps"_a = 1e-8, "reduction"_a = "mean",
+      "e^x - Y x, or x - Y log(x + eps) where x is no logarithm.");
+}
+
+void bind_of_vectors(TensorClass& c) {
+  method(c, "cosine_similarity", plain(cosine_similarity), "other"_a, "dim"_a = 1, "eps"_a = 1e-8,
+         "x y / max(|x| |y|, eps) along dim.");
+  method(
+      c, "cosine_embedding_loss",
+      [](const Tensor& x, const Tensor& other, const Tensor& y, double margin,
+         const std::string& reduction) {
+        return cosine_embedding_loss(x, other, y, margin, reduction_of(reduction), CallSite());
+      },
+      "other"_a, "Y"_a, "margin"_a = 0.0, "reduction"_a = "mean",
+      "1 - cosine for Y of 1, max(0, cosine - margin) for -1.");
+  method(
+      c, "triplet_margin_loss",
+      [](const Tensor& x, const Tensor& positive, const Tensor& negative, double margin, double p,
+         const std::string& reduction) {
+        return triplet_margin_loss(x, positive, negative, margin, p, reduction_of(reduction),
+                                   CallSite());
+      },
+      "positive"_a, "negative"_a, "margin"_a = 1.0, "p"_a = 2.0, "reduction"_a = "mean",
+      "max(0, |x - positive|_p - |x - negative|_p + margin).");
+}
 
 }  // namespace
 
@@ -105,6 +161,8 @@ void bind_losses(TensorClass& c) {
       },
       "Y"_a, "delta"_a = 1.0, "reduction"_a = "mean",
       "d^2 / 2 for d = |x - Y| up to delta, delta (d - delta / 2) above.");
+  bind_of_numbers(c);
+  bind_of_vectors(c);
 }
 
 }  // namespace weft::python

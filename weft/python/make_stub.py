@@ -3,6 +3,7 @@ fft.pyi, of the modules in it that weft/*.py pass on.
 
     python make_stub.py FOLDER_OF_THE_MODULE OUTPUT
 """
+import ast
 import importlib
 import os
 import re
@@ -49,6 +50,11 @@ ON_TENSOR = '''
     def max_shape(self) -> tuple[builtins.int, ...]: ...
     @property
     def max_numel(self) -> builtins.int: ...
+    @property
+    def mT(self) -> Tensor: ...
+    def _pool(self, k_: tuple[builtins.int, ...], stride: Any = 1, dilation: Any = 1) -> Tensor: ...
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any: ...
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any: ...
     @staticmethod
     def from_url(url: str, gunzip: builtins.bool = False, **placement: Any) -> Tensor: ...
     @staticmethod
@@ -63,9 +69,12 @@ from weft import Dim, DType, Tensor
 HEAD = '''import builtins
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
+
+from weft import fft as fft, linalg as linalg
 
 __version__: str
+schedules: Any
 
 class ArgumentError(ValueError, RuntimeError):
     code: str
@@ -80,6 +89,24 @@ class DeviceError(RuntimeError):
 class InternalError(RuntimeError):
     code: str
 '''
+
+
+def torch_names() -> str:
+    """What weft/torch_names.py puts on Tensor, as members of the class."""
+    with open(os.path.join(os.path.dirname(__file__), "weft", "torch_names.py"), encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    lines = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.args.args and ast.unparse(node.args.args[0].annotation or node) == "Tensor" \
+                and not node.name.startswith("_"):
+            node.args.args[0].annotation, node.body = None, [ast.Expr(ast.Constant(...))]
+            lines.append(ast.unparse(node).replace("\n", " ").replace(":     ...", ": ..."))
+    tables = {t.id: node.value for node in tree.body if isinstance(node, ast.Assign)
+              for t in node.targets if isinstance(t, ast.Name)}
+    lines += [f"{name} = {other}" for name, other in ast.literal_eval(tables["ALIASES"]).items()]
+    in_place = tables["IN_PLACE"].func.value.value.split()
+    lines += [f"def {name}_(self, *args: Any, **kwargs: Any) -> Tensor: ..." for name in in_place]
+    return "".join(f"    {line}\n" for line in lines)
 
 
 SHADOWED = re.compile(r"(?<=[ \[])(int|float|bool)(?=[ ,\])|:]|$)")
@@ -108,7 +135,8 @@ def stub_of(module) -> str:
     """What nanobind says, without imports and the names of modules; what it calls an object is anything."""
     generator = StubGen(module, quiet=True)
     generator.put(module)
-    text = re.sub(r"^(from (collections\.abc|typing)|import typing|import collections).*\n", "", generator.get(), flags=re.M)
+    text = re.sub(r"^from [\w.]+ import \([^)]*\)\n", "", generator.get(), flags=re.M)
+    text = re.sub(r"^(from (collections\.abc|typing)|import typing|import collections).*\n", "", text, flags=re.M)
     text = re.sub(r"\b(weft\.)?(_core\.)(?=[A-Z])", "", text).replace("weft.Tensor", "Tensor").replace("weft.DType", "DType")
     text = re.sub(r"^(from (_core|weft\._core|\.|weft) import .*|import (_core|weft).*)\n", "", text.replace("typing.", ""),
                   flags=re.M)
@@ -125,7 +153,7 @@ def main(folder: str, output: str):
     text = text.replace("def __reduce__(self) -> Any", "def __reduce__(self) -> tuple")
     text = text.replace("def data(self) -> Any", "def data(self) -> memoryview")
     start, end = tensor_class(text)
-    text = text[:start] + without_shadows(text[start:end].rstrip()) + "\n" + ON_TENSOR + "\n" + text[end:]
+    text = text[:start] + without_shadows(text[start:end].rstrip()) + "\n" + ON_TENSOR + torch_names() + "\n" + text[end:]
     # NumPy's operators, too, say what a type checker holds to be a lie about object's.
     text = re.sub(r"(def __(eq|ne)__\(.*)", r"\1  # type: ignore[override]", text)
     with open(output, "w", encoding="utf-8") as file:

@@ -23,9 +23,13 @@ void bind_tensor(nb::module_& m) {
   bind_operators(c);
   bind_elementwise(c);
   bind_movement(c);
+  bind_pieces(c);
   bind_indexing(c);
+  bind_selection(c);
   bind_reductions(c);
+  bind_statistics(c);
   bind_products(c);
+  bind_contractions(c);
   bind_windows(c);
   bind_losses(c);
   bind_hashing(c);
@@ -49,6 +53,8 @@ NB_MODULE(_core, m) {
   bind_context(m);
   bind_jit(m);
   bind_optim(m);
+  bind_training(m);
+  bind_data_sets(m);
   bind_transforms(m);
   bind_custom_kernel(m);
   bind_random_keys(m);

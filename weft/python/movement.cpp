@@ -230,6 +230,8 @@ void bind_axes(TensorClass& c) {
       },
       "dim"_a, "size"_a, "step"_a,
       "Sliding windows: dim becomes their number, a new last axis holds each.");
+  method(c, "window", plain(&Tensor::window), "dim"_a, "size"_a, "stride"_a = 1, "dilation"_a = 1,
+         "Sliding windows: dim becomes their number, a new last axis holds each.");
   method(c, "diagonal", plain(&Tensor::diagonal), "offset"_a = 0, "dim1"_a = 0, "dim2"_a = 1,
          "A diagonal of two axes, as a new last axis.");
   method(

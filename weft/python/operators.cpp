@@ -1,4 +1,5 @@
 // The operators of Python: arithmetic, comparison, in place.
+#include <cmath>
 #include <functional>
 
 #include "weft/python/bindings.h"
@@ -120,6 +121,31 @@ void bind_arithmetic(TensorClass& c) {
   }
 }
 
+void bind_divmod(TensorClass& c) {
+  method(
+      c, "__divmod__",
+      [](const Tensor& x, const Operand& y) {
+        const Operand self(x, CallSite());
+        return std::pair(floor_divide(self, y), apply<std::modulus<>>(self, y));
+      },
+      nb::is_operator());
+  method(
+      c, "__rdivmod__",
+      [](const Tensor& x, const Operand& y) {
+        const Operand self(x, CallSite());
+        return std::pair(floor_divide(y, self), apply<std::modulus<>>(y, self));
+      },
+      nb::is_operator());
+  method(
+      c, "__round__",
+      [](const Tensor& x, int64_t digits) {
+        if (digits == 0 || (!is_float(x.dtype()) && digits > 0)) return x.round(CallSite());
+        const double unit = std::pow(10.0, static_cast<double>(digits));
+        return ((x * unit).round(CallSite()) / unit).cast(x.dtype());
+      },
+      "ndigits"_a = 0);
+}
+
 }  // namespace
 
 void bind_operators(TensorClass& c) {
@@ -146,9 +172,8 @@ void bind_operators(TensorClass& c) {
   method(c, "__pos__", [](const Tensor& x) { return x; });
   method(c, "__invert__", [](const Tensor& x) { return ~x; });
   method(c, "__abs__", [](const Tensor& x) { return x.abs(CallSite()); });
+  bind_divmod(c);
   c.def("__hash__", [](nb::handle self) { return reinterpret_cast<Py_ssize_t>(self.ptr()) >> 4; });
-  // NumPy leaves operators with a Tensor to us.
-  c.attr("__array_ufunc__") = nb::none();
 }
 
 }  // namespace weft::python

@@ -59,22 +59,54 @@ void bind_sgd(nb::module_& m) {
       "ns_coefficients"_a);
 }
 
+nn::AdamOptions moments(double lr, double b1, double b2, double eps, double weight_decay,
+                        bool decoupled) {
+  return {.lr = lr,
+          .beta1 = b1,
+          .beta2 = b2,
+          .eps = eps,
+          .weight_decay = weight_decay,
+          .decoupled = decoupled};
+}
+
 void bind_adam(nb::module_& m) {
   nb::class_<nn::Adam, nn::Optimizer>(m, "Adam").def(
       "__init__",
       [](nn::Adam* self, std::vector<Tensor> params, double lr, double b1, double b2, double eps,
-         double weight_decay, bool decoupled, bool layerwise) {
+         double weight_decay, bool decoupled, bool layerwise, bool amsgrad) {
         const nn::AdamOptions options{.lr = lr,
                                       .beta1 = b1,
                                       .beta2 = b2,
                                       .eps = eps,
                                       .weight_decay = weight_decay,
                                       .decoupled = decoupled,
+                                      .amsgrad = amsgrad,
                                       .layerwise = layerwise};
         new (self) nn::Adam(std::move(params), options, python_call_site());
       },
       "params"_a, "lr"_a, "b1"_a, "b2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a,
-      "layerwise"_a = false);
+      "layerwise"_a = false, "amsgrad"_a = false);
+  nb::class_<nn::NAdam, nn::Adam>(m, "NAdam")
+      .def(
+          "__init__",
+          [](nn::NAdam* self, std::vector<Tensor> params, double lr, double b1, double b2,
+             double eps, double weight_decay, bool decoupled, double momentum_decay) {
+            new (self)
+                nn::NAdam(std::move(params), moments(lr, b1, b2, eps, weight_decay, decoupled),
+                          momentum_decay, python_call_site());
+          },
+          "params"_a, "lr"_a, "b1"_a, "b2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a,
+          "momentum_decay"_a);
+  nb::class_<nn::RAdam, nn::Adam>(m, "RAdam")
+      .def(
+          "__init__",
+          [](nn::RAdam* self, std::vector<Tensor> params, double lr, double b1, double b2,
+             double eps, double weight_decay, bool decoupled) {
+            new (self)
+                nn::RAdam(std::move(params), moments(lr, b1, b2, eps, weight_decay, decoupled),
+                          python_call_site());
+          },
+          "params"_a, "lr"_a, "b1"_a, "b2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a);
 }
 
 void bind_adaptive(nb::module_& m) {

@@ -1,5 +1,7 @@
 // What a tensor is, and its values as Python's objects.
 
+#include <cctype>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
@@ -104,15 +106,49 @@ std::string dtype_text(const Tensor& x) {
   return "dtypes." + std::string(row(x.dtype()).numpy_name);
 }
 
+/// "[True, False]" of "[true, false]".
+std::string capitalised(std::string text) {
+  for (size_t i = 0; i < text.size(); ++i)
+    if (i == 0 || text[i - 1] == '[' || text[i - 1] == ' ')
+      text[i] = static_cast<char>(std::toupper(text[i]));
+  return text;
+}
+
+/// Its values are there, perhaps in another order.
+bool in_memory(const Tensor& x) {
+  return !x.cell()->lost() && x.cell()->realized() && x.dims().is_static();
+}
+
 /// Never computes: what is not realized says so.
 std::string repr(const Tensor& x) {
   if (!x.defined()) return "<Tensor that holds nothing>";
-  const bool realized = !x.cell()->lost() && x.cell()->realized() && !x.is_view();
-  if (!realized)
+  if (!in_memory(x))
     return strformat("<Tensor {} {} on {}, not realized>", x.dims().text(), dtype_text(x),
                      device_name(x));
   const std::string text = x.text();  // "f32 (2, 2) [[1, 2], [3, 4]]"
-  return strformat("Tensor({}, dtype={})", text.substr(text.find(") ") + 2), dtype_text(x));
+  const std::string values = text.substr(text.find(") ") + 2);
+  return strformat("Tensor({}, dtype={})", is_bool(x.dtype()) ? capitalised(values) : values,
+                   dtype_text(x));
+}
+
+/// One number as Python formats it; of more there is only the text.
+std::string formatted(nb::handle self, const std::string& spec) {
+  const Tensor& x = nb::cast<const Tensor&>(self);
+  if (spec.empty()) return nb::cast<std::string>(nb::str(self));
+  if (!x.dims().is_static() || x.numel() != 1)
+    fail_type("format",
+              "\"{}\" formats one number, and shape {} has more or none: use item() of "
+              "one",
+              spec, x.dims().text());
+  return nb::cast<std::string>(nb::module_::import_("builtins").attr("format")(item(x), spec));
+}
+
+/// An integer where Python wants one: range(t), a list's index.
+nb::object index_of(const Tensor& x) {
+  if (!is_int(x.dtype()) || x.ndim() != 0)
+    fail_type("index", "an integer tensor of shape () is an index, not {} of shape {}",
+              name(x.dtype()), x.dims().text());
+  return item(x);
 }
 
 bool truth(const Tensor& x) {
@@ -233,6 +269,8 @@ void bind_numbers(TensorClass& c) {
     return (x == value).any().item<bool>(CallSite());
   });
   c.def("__repr__", repr);
+  method(c, "__format__", formatted, "spec"_a);
+  method(c, "__index__", index_of);
   method(c, "__reduce__", reduce);
 }
 

@@ -8,6 +8,29 @@ namespace weft::python {
 
 namespace {
 
+/// The window of a pool: one number is that of two axes, a list of one that of one.
+struct Kernel {
+  Ints sizes;
+};
+
+}  // namespace
+
+}  // namespace weft::python
+
+template <>
+struct nanobind::detail::type_caster<weft::python::Kernel> {
+  NB_TYPE_CASTER(weft::python::Kernel, const_name("int | Sequence[int]"))
+  bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
+    if (!weft::python::to_ints(src.ptr(), value.sizes) || src.is_none()) return false;
+    if (!PySequence_Check(src.ptr())) value.sizes.push_back(value.sizes[0]);
+    return true;
+  }
+};
+
+namespace weft::python {
+
+namespace {
+
 Tensor as_dtype(const Tensor& t, std::optional<DType> dtype) {
   return dtype ? t.cast(*dtype, CallSite()) : t;
 }
@@ -27,29 +50,27 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor* bia
   return x.conv_transpose2d(weight, bias ? *bias : Tensor(), options, CallSite());
 }
 
-Ints two_if_one(const Ints& kernel) {
-  return kernel.size() == 1 ? Ints{kernel[0], kernel[0]} : kernel;
-}
-
-Tensor avg_pool2d(const Tensor& x, const Ints& kernel, const Ints& stride, const Ints& dilation,
+Tensor avg_pool2d(const Tensor& x, const Kernel& kernel, const Ints& stride, const Ints& dilation,
                   const Ints& padding, bool ceil_mode, bool count_include_pad) {
   const PoolOptions options{stride, dilation, padding, ceil_mode, count_include_pad};
-  return x.avg_pool2d(two_if_one(kernel), options, CallSite());
+  return x.avg_pool2d(kernel.sizes, options, CallSite());
 }
 
-nb::object max_pool2d(const Tensor& x, const Ints& kernel, const Ints& stride, const Ints& dilation,
-                      const Ints& padding, bool ceil_mode, bool return_indices) {
+nb::object max_pool2d(const Tensor& x, const Kernel& kernel, const Ints& stride,
+                      const Ints& dilation, const Ints& padding, bool ceil_mode,
+                      bool return_indices) {
   const PoolOptions options{stride, dilation, padding, ceil_mode, true};
-  if (!return_indices) return nb::cast(x.max_pool2d(two_if_one(kernel), options, CallSite()));
-  const auto found = max_pool2d_with_positions(x, two_if_one(kernel), options, CallSite());
+  if (!return_indices) return nb::cast(x.max_pool2d(kernel.sizes, options, CallSite()));
+  const auto found = max_pool2d_with_positions(x, kernel.sizes, options, CallSite());
   return nb::make_tuple(found.values, found.positions);
 }
 
-Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Ints& kernel, const Ints& stride,
-                    const Ints& dilation, const Ints& padding, const Ints& output_size) {
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const Kernel& kernel,
+                    const Ints& stride, const Ints& dilation, const Ints& padding,
+                    const Ints& output_size) {
   const PoolOptions options{stride, dilation, padding, false, true};
   // PyTorch takes the whole shape, too: its last axes are the spatial ones.
-  const Ints sizes = two_if_one(kernel);
+  const Ints sizes = kernel.sizes;
   Ints spatial;
   for (size_t i = output_size.size() > sizes.size() ? output_size.size() - sizes.size() : 0;
        i < output_size.size(); ++i)
@@ -94,11 +115,60 @@ void bind_pools(TensorClass& c) {
          "Values back where max_pool2d(return_indices=True) took them from, 0 elsewhere.");
 }
 
+PoolOptions windows(const Ints& stride, const Ints& dilation, const Ints& padding) {
+  return {stride, dilation, padding, false, true};
+}
+
+void bind_more_pools(TensorClass& c) {
+  method(c, "adaptive_avg_pool", plain(adaptive_avg_pool), "output_size"_a,
+         "Means to these sizes of the last axes: place i of o has elements floor(i n / o) to "
+         "ceil((i + 1) n / o).");
+  method(c, "adaptive_max_pool", plain(adaptive_max_pool), "output_size"_a,
+         "Largest elements in the same way.");
+  method(
+      c, "lp_pool2d",
+      [](const Tensor& x, double p, const Kernel& kernel, const Ints& stride, const Ints& dilation,
+         const Ints& padding) {
+        return lp_pool2d(x, p, kernel.sizes, windows(stride, dilation, padding), CallSite());
+      },
+      "norm_type"_a, "kernel_size"_a = nb::make_tuple(2, 2), "stride"_a = nb::none(),
+      "dilation"_a = 1, "padding"_a = 0, "(sum of x^p)^(1/p) of windows over the last axes.");
+  method(
+      c, "unfold2d",
+      [](const Tensor& x, const Kernel& kernel, const Ints& dilation, const Ints& padding,
+         const Ints& stride) {
+        return unfold(x, kernel.sizes, windows(stride, dilation, padding), CallSite());
+      },
+      "kernel_size"_a, "dilation"_a = 1, "padding"_a = 0, "stride"_a = 1,
+      "(n, c, spatial...) to (n, c * kernel, places): every window as a column (im2col).");
+  method(
+      c, "fold2d",
+      [](const Tensor& x, const Ints& sizes, const Kernel& kernel, const Ints& dilation,
+         const Ints& padding, const Ints& stride) {
+        return fold(x, sizes, kernel.sizes, windows(stride, dilation, padding), CallSite());
+      },
+      "output_size"_a, "kernel_size"_a, "dilation"_a = 1, "padding"_a = 0, "stride"_a = 1,
+      "Columns (n, c * kernel, places) added where unfold2d() took them from.");
+}
+
+void bind_augmentation(TensorClass& c) {
+  method(c, "center_crop", plain(center_crop), "height"_a, "width"_a,
+         "The middle of the last two axes.");
+  method(c, "random_crop", plain(random_crop), "height"_a, "width"_a,
+         "Each image (n, c, h, w) cut at its own random place.");
+  method(c, "random_flip", plain(random_flip), "p"_a = 0.5,
+         "Each image (n, c, h, w) mirrored left to right with probability p.");
+  method(c, "cutmix", plain(cutmix), "labels"_a, "size"_a,
+         "A box of each image from another one, and the labels mixed by area (Yun et al. 2019).");
+}
+
 }  // namespace
 
 void bind_windows(TensorClass& c) {
   bind_convolutions(c);
   bind_pools(c);
+  bind_more_pools(c);
+  bind_augmentation(c);
   method(
       c, "interpolate",
       [](const Tensor& x, const Ints& size, const std::string& mode, bool align_corners) {

@@ -222,6 +222,17 @@ int64_t given_size(const std::string& name, const AxisSizes& sizes) {
   return -1;
 }
 
+/// A size of an axis that is not there is a slip.
+void require_sizes_of(const std::vector<Group>& left, const AxisSizes& sizes,
+                      std::string_view formula) {
+  for (const auto& [name, size] : sizes) {
+    const auto has = [&](const Group& g) { return std::ranges::find(g, name) != g.end(); };
+    if (std::ranges::none_of(left, has))
+      fail("rearrange", "a size {} is given for axis {}, which is not on the left of \"{}\"", size,
+           name, formula);
+  }
+}
+
 /// The axes that one axis of size `whole` is split into; at most one size is not given.
 void split_group(const Group& group, const Dim& whole, const AxisSizes& sizes,
                  std::string_view formula, std::vector<Axis>& out) {
@@ -336,6 +347,7 @@ Tensor rearrange(const Tensor& x, std::string_view formula, const AxisSizes& siz
   if (arrow == std::string_view::npos)
     fail("rearrange", "\"{}\" has no '->' between what is and what shall be", formula);
   const std::vector<Group> left = groups_of(formula.substr(0, arrow), formula);
+  require_sizes_of(left, sizes, formula);
   const std::vector<Axis> axes = split_axes(x, left, sizes, formula);
   Arrangement right(axes, formula);
   for (const Group& g : groups_of(formula.substr(arrow + 2), formula)) right.add(g);

@@ -184,7 +184,7 @@ Tensor rest_of(const Tensor& x, const Tensor& q, const Tensor& y) {
 }
 
 Tensor cast_to(const Operand& x, DType dtype) {
-  return x.tensor() ? x.tensor()->cast(dtype) : Tensor(x.scalar()).cast(dtype);
+  return x.tensor() ? x.tensor()->cast(dtype) : Tensor::full({}, x.scalar(), dtype);
 }
 
 }  // namespace
@@ -313,7 +313,8 @@ Tensor Tensor::pow(const Operand& exponent, CallSite at) const {
     if (e == std::trunc(e) && std::fabs(e) <= 64)
       return whole_power(cast(dtype), static_cast<int64_t>(e));
   }
-  const Tensor e = exponent.tensor() ? *exponent.tensor() : Tensor(exponent.scalar());
+  const Tensor e =
+      exponent.tensor() ? *exponent.tensor() : Tensor::full({}, exponent.scalar(), dtype);
   if (is_bool(dtype)) return cast(DType::I32).pow(e.cast(DType::I32)).cast(dtype);
   if (!is_float(dtype)) return integer_power(cast(dtype), e.cast(dtype));
   return general_power(cast(sum_dtype(dtype)), e.cast(sum_dtype(dtype))).cast(dtype);

@@ -24,9 +24,19 @@ Tensor beside(const Tensor& x, const Operand& other);
 /// A whole number as an integer where x has such ones, which then need not become floats.
 Operand weak(const Tensor& x, double number);
 
+/// Whether other is not 0.
+Tensor truth_of(const Tensor& x, const Operand& other);
+/// `extreme` of both, or the one that is no NaN.
+Tensor of_numbers(const Tensor& x, const Operand& other, const Tensor& extreme);
+Tensor finite_of(const Tensor& x, double nan, double high, double low);
+
 Tensor expm1_of(const Tensor& x);
 Tensor log1p_of(const Tensor& x);
 Tensor logaddexp_of(const Tensor& x, const Operand& other);
+Tensor logaddexp2_of(const Tensor& x, const Operand& other);
+Tensor xlogy_of(const Tensor& x, const Operand& other);
+Tensor hypot_of(const Tensor& x, const Operand& other);
+Tensor atan2_of(const Tensor& x, const Operand& other);
 Tensor atan_of(const Tensor& x);
 Tensor sinh_of(const Tensor& x);
 Tensor asinh_of(const Tensor& x);
@@ -34,5 +44,9 @@ Tensor acosh_of(const Tensor& x);
 Tensor atanh_of(const Tensor& x);
 Tensor tanh_of(const Tensor& x);
 Tensor erf_of(const Tensor& x);
+Tensor erfc_of(const Tensor& x);
+Tensor erfinv_of(const Tensor& x);
+Tensor lgamma_of(const Tensor& x);
+Tensor digamma_of(const Tensor& x);
 
 }  // namespace weft::elementwise

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/movement.h"
 #include "weft/tensor/pooling.h"
 #include "weft/tensor/tables.h"
 #include "weft/tensor/windows.h"
@@ -283,6 +284,61 @@ std::pair<Tensor, Tensor> cutmix(const Tensor& x, const Tensor& labels, int64_t 
   const double share =
       static_cast<double>(size * size) / static_cast<double>(x.size(2) * x.size(3));
   return {box.where(x[other], x), labels * (1 - share) + labels[other] * share};
+}
+
+// ---- channels and pixels
+
+Tensor pixel_shuffle(const Tensor& x, int64_t r, CallSite at) {
+  const CallSiteScope site(at);
+  if (x.ndim() < 3 || r < 1 || x.size(-3) % (r * r) != 0)
+    fail("pixel_shuffle", "shape {} by {}: give (..., channels, h, w) with channels in {}s",
+         x.dims().text(), r, r * r);
+  const Tensor split = x.unflatten(-3, {-1, r, r});  // (..., c, r, r, h, w)
+  return movedim(movedim(split, -4, -2), -4, -1).flatten(-4, -3).flatten(-2, -1);
+}
+
+Tensor pixel_unshuffle(const Tensor& x, int64_t r, CallSite at) {
+  const CallSiteScope site(at);
+  if (x.ndim() < 3 || r < 1 || x.size(-2) % r != 0 || x.size(-1) % r != 0)
+    fail("pixel_unshuffle", "shape {} by {}: give (..., channels, h, w) in multiples of {}",
+         x.dims().text(), r, r);
+  const Tensor split = x.unflatten(-1, {-1, r}).unflatten(-3, {-1, r});  // (..., c, h, r, w, r)
+  return movedim(movedim(split, -3, -4), -1, -3).flatten(-5, -3);
+}
+
+Tensor channel_shuffle(const Tensor& x, int64_t groups, CallSite at) {
+  const CallSiteScope site(at);
+  if (x.ndim() < 2 || groups < 1 || x.size(1) % groups != 0)
+    fail("channel_shuffle", "channels of shape {} are not {} groups", x.dims().text(), groups);
+  return x.unflatten(1, {groups, -1}).transpose(1, 2).flatten(1, 2);
+}
+
+namespace {
+
+/// n places from -1 to 1: the middles of n parts, or both ends.
+Tensor places(int64_t n, bool align_corners, const Tensor& like) {
+  std::vector<double> at;
+  for (int64_t i = 0; i < n; ++i) {
+    const double ends = n > 1 ? 2.0 * static_cast<double>(i) / static_cast<double>(n - 1) - 1 : 0;
+    const double middle = static_cast<double>(2 * i + 1) / static_cast<double>(n) - 1;
+    at.push_back(align_corners ? ends : middle);
+  }
+  return constant_table(at, {n}, like).cast(like.dtype());
+}
+
+}  // namespace
+
+Tensor affine_grid(const Tensor& theta, int64_t height, int64_t width, bool align_corners,
+                   CallSite at) {
+  const CallSiteScope site(at);
+  if (theta.ndim() != 3 || theta.size(1) != 2 || theta.size(2) != 3)
+    fail("affine_grid", "theta {} must be (n, 2, 3)", theta.dims().text());
+  if (height < 1 || width < 1) fail("affine_grid", "an image of {} x {}", height, width);
+  require_table("affine_grid", std::max(height, width));
+  const Tensor x = places(width, align_corners, theta).expand({height, width});
+  const Tensor y = places(height, align_corners, theta).unsqueeze(1).expand({height, width});
+  const Tensor points = Tensor::stack({x, y, x.ones_like()}, -1).flatten(0, 1);
+  return points.matmul(theta.T()).unflatten(1, {height, width});
 }
 
 }  // namespace weft

@@ -35,6 +35,16 @@ Tensor unfold(const Tensor& x, const Ints& kernel, const PoolOptions& options = 
 Tensor fold(const Tensor& columns, const Ints& sizes, const Ints& kernel,
             const PoolOptions& options = {}, CallSite = CallSite::here());
 
+/// (..., c r^2, h, w) to (..., c, h r, w r): each pixel a square of r x r from as many channels
+/// (Shi et al. 2016); and back.
+Tensor pixel_shuffle(const Tensor& x, int64_t factor, CallSite = CallSite::here());
+Tensor pixel_unshuffle(const Tensor& x, int64_t factor, CallSite = CallSite::here());
+/// (n, c, ...): channels of `groups` groups in turns (Zhang et al. 2018).
+Tensor channel_shuffle(const Tensor& x, int64_t groups, CallSite = CallSite::here());
+/// The grid (n, h, w, 2) that grid_sample reads through the affine maps theta (n, 2, 3).
+Tensor affine_grid(const Tensor& theta, int64_t height, int64_t width, bool align_corners = false,
+                   CallSite = CallSite::here());
+
 /// The middle of the last two axes, cut to (h, w).
 Tensor center_crop(const Tensor& x, int64_t height, int64_t width, CallSite = CallSite::here());
 /// Each image (n, c, h, w) cut to (height, width) at its own random place, or mirrored left to

@@ -403,8 +403,9 @@ Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value,
     basic.view.assign(value);
     return *this;
   }
-  const Tensor v = value.tensor() ? *value.tensor() : Tensor(value.scalar());
-  basic.view.assign(with_written(basic, v.cast(dtype()).expand(index(at).dims())));
+  const Tensor v =
+      value.tensor() ? value.tensor()->cast(dtype()) : full({}, value.scalar(), dtype());
+  basic.view.assign(with_written(basic, v.expand(index(at).dims())));
   return *this;
 }
 
@@ -443,7 +444,7 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fo
   const int64_t a = checked_axis("scatter", axis, *this);
   require_index("scatter", *this, index, a);
   require_known_inside("scatter", index, a, *this);
-  const Tensor value = (src.tensor() ? *src.tensor() : Tensor(src.scalar())).cast(dtype());
+  const Tensor value = src.tensor() ? src.tensor()->cast(dtype()) : full({}, src.scalar(), dtype());
   if (value.ndim() != 0 && !(value.dims() == index.dims()))
     fail("scatter", "src of shape {} and index of shape {} must have equal shapes",
          value.dims().text(), index.dims().text());

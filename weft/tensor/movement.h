@@ -34,6 +34,26 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, bool xy = false,
 Tensor diag(const Tensor& x, int64_t offset = 0, CallSite = CallSite::here());
 /// x with axis `from` at place `to`, the others in their order.
 Tensor movedim(const Tensor& x, int64_t from, int64_t to, CallSite = CallSite::here());
+/// The slices of an axis, without it.
+std::vector<Tensor> unbind(const Tensor& x, int64_t axis = 0, CallSite = CallSite::here());
+/// Like chunk(), in exactly `parts` pieces of which the first are one longer; or cut at these
+/// places, of which negative ones count from the end.
+std::vector<Tensor> tensor_split(const Tensor& x, int64_t parts, int64_t axis = 0,
+                                 CallSite = CallSite::here());
+std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& places,
+                                 int64_t axis = 0, CallSite = CallSite::here());
+/// Turned by k quarters from the first of two axes towards the second.
+Tensor rot90(const Tensor& x, int64_t k = 1, int64_t a = 0, int64_t b = 1,
+             CallSite = CallSite::here());
+/// Matrices (..., n, n) with the last axis on their diagonal that starts at column `offset`, 0
+/// elsewhere; axes a and b of the result are the matrices'.
+Tensor diag_embed(const Tensor& x, int64_t offset = 0, int64_t a = -2, int64_t b = -1,
+                  CallSite = CallSite::here());
+/// Matrices along the diagonal of one, 0 elsewhere; rows and numbers count as matrices.
+Tensor block_diag(const std::vector<Tensor>& blocks, CallSite = CallSite::here());
+/// (n) to (n, columns): powers of x from columns - 1 to 0, or from 0 if increasing.
+Tensor vander(const Tensor& x, int64_t columns, bool increasing = false,
+              CallSite = CallSite::here());
 /// Shapes that broadcast, expanded to one: NumPy's broadcast_arrays.
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors,
                                       CallSite = CallSite::here());

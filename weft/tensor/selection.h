@@ -46,6 +46,21 @@ Tensor take_along_axis(const Tensor& x, const Tensor& positions, int64_t axis,
 Tensor put_along_axis(const Tensor& x, const Tensor& positions, const Operand& values, int64_t axis,
                       CallSite = CallSite::here());
 
+/// x with slices of src, as many as the 1-D positions, added at or written to these along axis, the
+/// last write wins; or with one value there.
+Tensor index_add(const Tensor& x, int64_t axis, const Tensor& positions, const Tensor& src,
+                 CallSite = CallSite::here());
+Tensor index_copy(const Tensor& x, int64_t axis, const Tensor& positions, const Tensor& src,
+                  CallSite = CallSite::here());
+Tensor index_fill(const Tensor& x, int64_t axis, const Tensor& positions, const Operand& value,
+                  CallSite = CallSite::here());
+/// x with the first elements of src, one after the other, where mask, which broadcasts to x. Where
+/// src has fewer elements than mask they are counted, and too few are an Error.
+Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& src,
+                      CallSite = CallSite::here());
+/// Whether each element of x is one of `elements`, of any shape. NaN is none.
+Tensor isin(const Tensor& x, const Tensor& elements, CallSite = CallSite::here());
+
 enum class ScatterReduce : uint8_t { Sum, Prod, Mean, Amax, Amin };
 /// x with src (index's shape) folded in at index along axis; without include_self, elements that
 /// get something forget what they were. Means of integers round down.

@@ -21,8 +21,6 @@ DType bits_dtype(DType d) {
   }
 }
 
-Tensor tensor_of(const Operand& x) { return x.tensor() ? *x.tensor() : Tensor(x.scalar()); }
-
 /// An odd function from its values at |x|. -0 counts as 0.
 template <class F>
 Tensor odd(const Tensor& x, F f) {
@@ -32,6 +30,16 @@ Tensor odd(const Tensor& x, F f) {
 
 /// Above this the square of a number and the square plus or minus one are the same.
 double large(DType d) { return std::ldexp(1.0, float_digits(d) / 2 + 1); }
+
+/// Floats that two operands are computed in, and the dtype of the result.
+struct Both {
+  Both(const Tensor& x, const Operand& other)
+      : out(float_or_default((x + other).dtype())),
+        a(x.cast(sum_dtype(out))),
+        b(beside(x, other).cast(sum_dtype(out))) {}
+  DType out;
+  Tensor a, b;
+};
 
 }  // namespace
 
@@ -43,10 +51,10 @@ Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
   if (rounding == Rounding::Floor) return down;
   if (is_float(down.dtype())) {
     const DType run = sum_dtype(down.dtype());
-    return (x.cast(run) / tensor_of(other).cast(run)).trunc().cast(down.dtype());
+    return (x.cast(run) / beside(x, other).cast(run)).trunc().cast(down.dtype());
   }
   // One more where floor rounded a negative quotient away from zero.
-  const Tensor y = tensor_of(other).cast(down.dtype()), dividend = x.cast(down.dtype());
+  const Tensor y = beside(x, other).cast(down.dtype()), dividend = x.cast(down.dtype());
   const Tensor away = (down * y != dividend) & ((dividend < 0) != (y < 0)) & (y != 0);
   return down + away.cast(down.dtype());
 }
@@ -55,7 +63,7 @@ Tensor fmod_of(const Tensor& x, const Operand& other) {
   const Tensor rest = x % other;
   const DType met = rest.dtype();
   if (is_float(met)) return truncated_rest(x, other, sum_dtype(met)).cast(met);
-  const Tensor divisor = tensor_of(other).cast(met), dividend = x.cast(met);
+  const Tensor divisor = beside(x, other).cast(met), dividend = x.cast(met);
   const Tensor other_sign = (rest != 0) & ((rest < 0) != (dividend < 0));
   return other_sign.where(rest - divisor, rest);
 }
@@ -66,13 +74,15 @@ Tensor signbit_of(const Tensor& x) {
 
 Tensor copysign_of(const Tensor& x, const Operand& other) {
   const Tensor size = x.cast(float_or_default((x + other).dtype())).abs();
-  return signbit_of(tensor_of(other)).where(-size, size);
+  return signbit_of(beside(x, other)).where(-size, size);
 }
 
 Tensor beside(const Tensor& x, const Operand& other) {
   if (other.tensor()) return *other.tensor();
   return Tensor::full({}, other.scalar(), promote_weak(x.dtype(), other.scalar()));
 }
+
+Tensor truth_of(const Tensor& x, const Operand& other) { return beside(x, other) != 0; }
 
 Tensor measured(const Tensor& x) {
   if (is_float(x.dtype())) return x;
@@ -107,13 +117,51 @@ Tensor log1p_of(const Tensor& x) {
 }
 
 Tensor logaddexp_of(const Tensor& x, const Operand& other) {
-  const DType out = float_or_default((x + other).dtype()), run = sum_dtype(out);
-  const Tensor a = x.cast(run), b = tensor_of(other).cast(run), most = a.maximum(b);
+  const Both in(x, other);
+  const Tensor &a = in.a, &b = in.b, most = a.maximum(b);
   const Tensor far = most.isinf(), gap = far.where(0, a.minimum(b) - most);
-  return far.where(most, most + gap.exp().log1p()).cast(out);
+  return far.where(most, most + gap.exp().log1p()).cast(in.out);
+}
+
+Tensor logaddexp2_of(const Tensor& x, const Operand& other) {
+  const Both in(x, other);
+  const Tensor &a = in.a, &b = in.b, most = a.maximum(b);
+  const Tensor far = most.isinf(), gap = far.where(0, a.minimum(b) - most);
+  return far.where(most, most + gap.exp2().log1p() * std::numbers::log2e).cast(in.out);
+}
+
+Tensor xlogy_of(const Tensor& x, const Operand& other) {
+  const Both in(x, other);
+  const Tensor &a = in.a, &b = in.b;
+  const Tensor none = (a == 0) & ~b.isnan() & ~((b > 0) & (b < INFINITY));
+  return none.where(0, a * none.where(1, b).log()).cast(in.out);
+}
+
+// ---- NaN and infinities
+
+Tensor of_numbers(const Tensor& x, const Operand& other, const Tensor& extreme) {
+  if (!is_float(extreme.dtype())) return extreme;
+  const Tensor a = x.cast(extreme.dtype()), b = beside(x, other).cast(extreme.dtype());
+  return a.isnan().where(b, b.isnan().where(a, extreme));
+}
+
+Tensor finite_of(const Tensor& x, double nan, double high, double low) {
+  if (!is_float(x.dtype())) return x;
+  const double top = float_max(x.dtype());
+  const auto limited = [&](double number) { return std::clamp(number, -top, top); };
+  return x.isnan().where(
+      nan, x.isinf(true, false).where(limited(high), x.isinf(false).where(limited(low), x)));
 }
 
 // ---- trigonometric
+
+Tensor hypot_of(const Tensor& x, const Operand& other) {
+  const Both in(x, other);
+  const Tensor a = in.a.abs(), b = in.b.abs(), most = a.maximum(b);
+  const Tensor infinite = a.isinf() | b.isinf(), flat = infinite | (most == 0);
+  const Tensor ratio = flat.where(0, a.minimum(b) / flat.where(1, most));
+  return infinite.where(INFINITY, most * (1 + ratio * ratio).sqrt()).cast(in.out);
+}
 
 namespace {
 
@@ -157,6 +205,19 @@ Tensor atan_of(const Tensor& x) {
                                          is_small.where(0, number(std::numbers::pi / 4)));
     return offset + small_atan(is_small.where(a, turned));
   });
+}
+
+// With the longer side below the quotient is at most 1; signs by bits, as -0 has one.
+Tensor atan2_of(const Tensor& x, const Operand& other) {
+  const Both in(x, other);
+  const Tensor down = signbit_of(in.a), left = signbit_of(in.b);
+  const Tensor y = down.where(-in.a, in.a), z = left.where(-in.b, in.b);
+  const Tensor steep = y > z, most = steep.where(y, z), least = steep.where(z, y);
+  const Tensor corner = y.isinf() & z.isinf(), none = (y == 0) & (z == 0);
+  const Tensor ratio = corner.where(1, none.where(0, least / none.where(1, most)));
+  const Tensor flat = ratio.atan(), right = steep.where(std::numbers::pi / 2 - flat, flat);
+  const Tensor turned = left.where(std::numbers::pi - right, right);
+  return down.where(-turned, turned).cast(in.out);
 }
 
 // ---- hyperbolic
@@ -277,5 +338,67 @@ Tensor single_erf(const Tensor& a) {
 }  // namespace
 
 Tensor erf_of(const Tensor& x) { return odd(x, x.dtype() == DType::F64 ? double_erf : single_erf); }
+
+namespace {
+
+// The same for erfc(x) x e^(x^2) - 1 / sqrt(pi) in 1 / x^2 above 4, without its sign.
+constexpr double kErfcFarTop[] = {1.63153871373020978e-2, 3.05326634961232344e-1,
+                                  3.60344899949804439e-1, 1.25781726111229246e-1,
+                                  1.60837851487422766e-2, 6.58749161529837803e-4};
+constexpr double kErfcFarBottom[] = {1,
+                                     2.56852019228982242e0,
+                                     1.87295284992346047e0,
+                                     5.27905102951428412e-1,
+                                     6.05183413124413191e-2,
+                                     2.33520497626869185e-3};
+
+/// e^(-x^2), whose exponent would lose digits in one piece.
+Tensor gauss(const Tensor& x) {
+  const Tensor rough = (x * 16).trunc() * (1.0 / 16);
+  return (-(rough * rough)).exp() * (-((x - rough) * (x + rough))).exp();
+}
+
+/// Of f64 that are not negative.
+Tensor positive_erfc(const Tensor& a) {
+  const Tensor near = a < 0.46875, far = a > 4;
+  const Tensor b = (near | far).where(1, a), c = far.where(a, 8).minimum(30), z = 1.0 / (c * c);
+  const Tensor middle = horner(b, kErfcTop) / horner(b, kErfcBottom) * gauss(b);
+  const Tensor rest = z * (horner(z, kErfcFarTop) / horner(z, kErfcFarBottom));
+  const Tensor tail = (1 / std::sqrt(std::numbers::pi) - rest) / c * gauss(c);
+  return near.where(1 - double_erf(near.where(a, 0)), far.where(tail, middle));
+}
+
+}  // namespace
+
+Tensor erfc_of(const Tensor& given) {
+  const Tensor x = given.cast(DType::F64), right = x >= 0;
+  const Tensor y = positive_erfc(right.where(x, -x));
+  return right.where(y, 2 - y).cast(given.dtype());
+}
+
+// M. Giles, Approximating the erfinv function (2010), then two steps of Newton's method.
+Tensor erfinv_of(const Tensor& given) {
+  return odd(given.cast(DType::F64),
+             [](const Tensor& a) {
+               const Tensor inside = a < 1, x = inside.where(a, 0), rest = 1 - x;
+               const Tensor w = -(rest * (1 + x)).log(), near = w < 5;
+               const Tensor middle =
+                   (near.where(w, 2.5) - 2.5)
+                       .polynomial({2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
+                                    0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
+                                    1.50140941});
+               const Tensor tail = (near.where(9, w).sqrt() - 3)
+                                       .polynomial({-0.000200214257, 0.000100950558, 0.00134934322,
+                                                    -0.00367342844, 0.00573950773, -0.0076224613,
+                                                    0.00943887047, 1.00167406, 2.83297682});
+               Tensor y = near.where(middle, tail) * x;
+               for (int step = 0; step < 2; ++step) {
+                 const Tensor above = (x > 0.5).where(rest - positive_erfc(y), double_erf(y) - x);
+                 y = y - above * (std::sqrt(std::numbers::pi) / 2) * (y * y).exp();
+               }
+               return inside.where(y, (a == 1).where(INFINITY, NAN));
+             })
+      .cast(given.dtype());
+}
 
 }  // namespace weft::elementwise

@@ -1,11 +1,13 @@
 """Rows of operations on each element, and casts."""
+import functools
 import math
+import statistics
 
 import numpy as np
 
 from conftest import torch
 from every_op.operands import (ALL, FLOATS, INTS, NUMBERS, ONE, THREE, TWO, WHOLE, Bad, boolean, counted, floating,
-    same)
+    is_float, same)
 from every_op.rows import F, INTEGERS, X, XN, XT, of, op, theirs
 from weft import Tensor, dtypes
 
@@ -30,6 +32,34 @@ def gelu(x):
 erf = np.vectorize(math.erf, otypes=[float])
 
 
+@functools.partial(np.vectorize, otypes=[float])
+def digamma(x):
+    """By recurrence to where the series of Bernoulli's numbers is short; on the left by reflection."""
+    if x <= 0 or math.isinf(x):
+        whole = x == math.floor(x) if math.isfinite(x) else x < 0
+        if x == 0 or whole or math.isinf(x):
+            return -math.inf if x == 0 else math.nan if x < 0 else x
+        return float(digamma(1 - x)) - math.pi / math.tan(math.pi * math.fmod(x, 1))
+    below = 0.0
+    while x < 20:
+        below, x = below + 1 / x, x + 1
+    return math.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6) + 1 / (240 * x**8) - below
+
+
+@functools.partial(np.vectorize, otypes=[float])
+def lgamma(x):
+    return math.inf if math.isinf(x) or x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+@functools.partial(np.vectorize, otypes=[float])
+def erfinv(x):
+    if not abs(x) < 1:
+        return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+    if abs(x) < 1e-4:  # (x + 1) / 2 would lose its digits
+        return x * math.sqrt(math.pi) / 2 * (1 + math.pi * x * x / 12)
+    return statistics.NormalDist().inv_cdf((x + 1) / 2) / math.sqrt(2)
+
+
 def unary(name, numpy, torchs=None, *, too_many=True, **columns):
     """torchs: PyTorch's name where it is another."""
     columns = {"grad": True, "gives": floating, "shapes": ONE, "ulps": 4} | columns
@@ -40,8 +70,8 @@ def unary(name, numpy, torchs=None, *, too_many=True, **columns):
     if refused:
         x = Tensor([1, 0], dtype=refused[0])
         bad = (*bad, Bad(lambda: getattr(x, name)(), TypeError))
-    torchs = torchs or name
-    op(name, of(name), numpy, theirs(torchs) if isinstance(torchs, str) else torchs, bad=bad, **columns)
+    torchs = name if torchs is None else torchs
+    op(name, of(name), numpy, theirs(torchs) if isinstance(torchs, str) else torchs or None, bad=bad, **columns)
 
 
 unary("neg", np.negative, gives=same, takes=NUMBERS)
@@ -93,8 +123,19 @@ unary("isfinite", np.isfinite, gives=boolean, grad=False)
 unary("contiguous", lambda x: x, lambda x: x, gives=same)
 unary("contiguous_backward", lambda x: x, lambda x: x, gives=same)
 unary("detach", lambda x: x, gives=same, grad=False)
+unary("frac", lambda x: x - np.trunc(x) if x.dtype.kind == "f" else x * 0, gives=same, takes=NUMBERS)
+unary("deg2rad", np.deg2rad)
+unary("rad2deg", np.rad2deg)
+unary("sinc", np.sinc, of_most=True, domain=(-2.4, 2.4))
+unary("erfc", np.vectorize(math.erfc, otypes=[float]), ulps=8)
+unary("erfinv", erfinv, domain=(-.95, .95), of_most=True, ulps=16)
+unary("lgamma", lgamma, domain=(.2, 9), of_most=True, ulps=16)
+unary("digamma", digamma, False, domain=(.2, 9), of_most=True, ulps=16)  # PyTorch's slope has ten digits
+unary("tanhshrink", lambda x: x - np.tanh(x), of_most=True)
 
 ACTIVATIONS = {
+    "softshrink": ((.25,), lambda x, a: np.where(x > a, x - a, np.where(x < -a, x + a, x * 0)), theirs("softshrink")),
+    "threshold": ((.25, 1.5), lambda x, a, b: np.where(x <= a, b, x), theirs("threshold")),
     "leaky_relu": ((.2,), lambda x, a: np.where(x < 0, x * a, x), theirs("leaky_relu")),
     "hardtanh: limits that are not whole": ((-2.0, 1.5), np.clip, theirs("hardtanh")),
     "hardsigmoid": ((.25, .4), lambda x, a, b: np.clip(a * x + b, 0, 1), lambda x, a, b: (a * x + b).clamp(0, 1)),
@@ -113,6 +154,9 @@ for _name, (_arguments, _numpy, _torch) in ACTIVATIONS.items():
 op("hardtanh", lambda x: x.hardtanh(1, 2), lambda x: np.clip(x + 0, 1, 2), lambda x: F.hardtanh(x, 1, 2),
    gives=counted, shapes=ONE, grad=True, whole_range=False,
    bad=(Bad(lambda: X.hardtanh(1, 2, 3), TypeError, None, lambda: F.hardtanh(XT, 1, 2, 3, 4)),))
+op("hardshrink", lambda x: x.hardshrink(.25), lambda x: np.where(np.abs(x + 0.0) <= .25, 0, x), lambda x: F.hardshrink(x, .25),
+   gives=counted, shapes=ONE, grad=True, torch_takes=FLOATS,
+   bad=(Bad(lambda: X.hardshrink("a"), TypeError, torch=lambda: F.hardshrink(XT, "a")),))
 op("gelu", of("gelu"), gelu, lambda x: F.gelu(x, approximate="tanh"), gives=floating, shapes=ONE, grad=True,
     of_most=True,
    bad=(Bad(lambda: X.gelu("up"), ValueError, torch=lambda: F.gelu(XT, approximate="up")), Bad(lambda: X.gelu(3),
@@ -195,6 +239,16 @@ binary("isclose", lambda a, b: np.isclose(a, b, rtol=.5, atol=.1), lambda a, b: 
 for _name, _numpy in {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
                       "ge": np.greater_equal}.items():
     binary(_name, _numpy, gives=boolean, grad=False)
+binary("atan2", np.arctan2, gives=floating, ulps=4)
+binary("hypot", np.hypot, gives=floating, ulps=4)
+binary("fmax", np.fmax)
+binary("fmin", np.fmin)
+binary("logaddexp2", np.logaddexp2, gives=floating, ulps=4, of_most=True)
+binary("xlogy", lambda a, b: np.where((a == 0) & ~np.isnan(b), 0, a * np.log(np.where(b == 0, 0.0, b))), gives=floating, domain=((-3, 3), (.1, 3)), ulps=4, of_most=True)
+binary("heaviside", lambda a, b: np.where(np.isnan(a), a, np.where(a == 0, b, (a > 0).astype(a.dtype))), grad=False,
+       torchs=lambda a, b: torch.heaviside(*torch.broadcast_tensors(a, b)))
+for _name, _numpy in {"logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor}.items():
+    binary(_name, _numpy, gives=boolean, grad=False)
 for _name, _numpy in {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or,
     "bitwise_xor": np.bitwise_xor}.items():
     binary(_name, _numpy, takes=WHOLE, grad=False)
@@ -221,6 +275,15 @@ op("where", of("where"), lambda c, a, b: np.where(c != 0, a, b), lambda c, a, b:
     shapes=THREE,
    grad=True, bad=(Bad(lambda: X.where(Tensor([1.0, 2]), 0), ValueError, lambda: np.where(XN, XN[:2], 0),
                        lambda: torch.where(XT > 0, XT[:2], 0)), Bad(lambda: X.where("a", 0), TypeError)))
+for _name, _numpy in {"addcmul": lambda x, a, b: x + .5 * (a * b), "addcdiv": lambda x, a, b: x + .5 * (a / b)}.items():
+    op(_name, lambda x, a, b, n=_name: getattr(x, n)(a, b, value=.5), _numpy, shapes=THREE, gives=floating,
+       grad=True, of_most=True, ulps=4, domain=((-3, 3), (-3, 3), (.5, 3)), torch_takes=FLOATS,
+       torchs=lambda x, a, b, n=_name: getattr(torch, n)(x, a, b, value=.5),
+       bad=(Bad(lambda n=_name: getattr(X, n)(X, Tensor([1.0, 2])), ValueError, None, lambda n=_name: getattr(torch, n)(XT, XT, XT[:2])),
+            Bad(lambda n=_name: getattr(X, n)("a", X), TypeError, None, lambda n=_name: getattr(torch, n)(XT, "a", XT))))
+op("nan_to_num", lambda x: x.nan_to_num(1, 2, -2), lambda x: x if x.dtype.kind != "f" else np.nan_to_num(x, nan=1, posinf=2, neginf=-2),
+   lambda x: torch.nan_to_num(x, 1, 2, -2), shapes=ONE, grad=True,
+   bad=(Bad(lambda: X.nan_to_num("a"), TypeError, None, lambda: torch.nan_to_num(XT, "a")),))
 op("lerp", lambda x, end: x.lerp(end, .25), lambda x, end: x + (end - x) * .25, lambda x, end: torch.lerp(x, end,
     .25),
    shapes=TWO, takes=FLOATS, grad=True, of_most=True, refuses="lerp: of integers",

@@ -3,9 +3,10 @@ import functools
 import itertools
 import operator
 
-__all__ = ["all_int", "all_same", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "dedup", "flat_to_grouped", "flatten",
-           "fully_flatten", "get_child", "get_shape", "get_single_element", "make_tuple", "merge_dicts", "next_power2",
-           "partition", "polyN", "prod", "round_down", "round_up", "strides_for_shape", "to_tuple", "unwrap"]
+__all__ = ["all_int", "all_same", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "data64", "data64_le", "dedup", "flat_to_grouped",
+           "flatten", "floordiv", "floormod", "fully_flatten", "get_child", "get_shape", "get_single_element", "getbits", "hi32", "i2u",
+           "lo32", "make_tuple", "merge_dicts", "next_power2", "pad_bytes", "partition", "polyN", "prod", "round_down", "round_up",
+           "strides_for_shape", "to_tuple", "unwrap"]
 
 
 def prod(x):
@@ -159,3 +160,48 @@ def cmod(x: int, y: int) -> int:
 def polyN(x, p):
     """The polynomial with these coefficients, the highest power's first (Horner)."""
     return functools.reduce(lambda total, coefficient: total * x + coefficient, p, 0.0)
+
+
+# ---- bits
+
+def floordiv(x: int, y: int) -> int:
+    """x // y, 0 by 0."""
+    return x // y if y else 0
+
+
+def floormod(x: int, y: int) -> int:
+    """What floordiv() leaves."""
+    return x - floordiv(x, y) * y
+
+
+def lo32(x):
+    """The lower 32 bits."""
+    return x & 0xFFFFFFFF
+
+
+def hi32(x):
+    """The bits above those."""
+    return x >> 32
+
+
+def data64(data) -> tuple:
+    return hi32(data), lo32(data)
+
+
+def data64_le(data) -> tuple:
+    return lo32(data), hi32(data)
+
+
+def getbits(value: int, start: int, end: int) -> int:
+    """Bits start to end, both included."""
+    return value >> start & ((1 << (end - start + 1)) - 1)
+
+
+def i2u(bits: int, value: int) -> int:
+    """A negative number as the unsigned one of the same bits."""
+    return value % (1 << bits) if value < 0 else value
+
+
+def pad_bytes(b: bytes, align: int) -> bytes:
+    """With zeros behind it to a multiple of align."""
+    return b + bytes(-len(b) % align)

@@ -2,8 +2,20 @@
 from collections.abc import Iterator
 
 from weft import _core
+from weft.dtype import DType, dtypes
 
 __all__ = ["Device", "canonicalize_device", "is_dtype_supported"]
+
+
+class _Renderer:
+    """What a device's kernels can be of."""
+
+    def __init__(self, device: str):
+        self.device = device
+
+    def supported_dtypes(self) -> set[DType]:
+        """All of them on every device: what a device lacks is made of what it has."""
+        return set(dtypes.all)
 
 
 class _OpenDevice:
@@ -11,6 +23,7 @@ class _OpenDevice:
 
     def __init__(self, name: str):
         self.device = name
+        self.renderer = _Renderer(name)
 
     def __repr__(self):
         return f"<Device {self.device}>"

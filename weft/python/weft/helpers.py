@@ -2,20 +2,24 @@
 import contextlib
 import functools
 import os
+import warnings
 
 from weft import _core
-from weft.containers import (all_int, all_same, argfix, argsort, cdiv, ceildiv, cmod, dedup, flat_to_grouped, flatten,
-                             fully_flatten, get_child, get_shape, get_single_element, make_tuple, merge_dicts,
-                             next_power2, partition, polyN, prod, round_down, round_up, strides_for_shape, to_tuple,
-                             unwrap)
+from weft.containers import (all_int, all_same, argfix, argsort, cdiv, ceildiv, cmod, data64, data64_le, dedup, flat_to_grouped,
+                             flatten, floordiv, floormod, fully_flatten, get_child, get_shape, get_single_element, getbits, hi32,
+                             i2u, lo32, make_tuple, merge_dicts, next_power2, pad_bytes, partition, polyN, prod, round_down,
+                             round_up, strides_for_shape, to_tuple, unwrap)
 from weft.downloads import fetch
-from weft.progress import CI, OSX, WIN, Profiling, Timing, ansilen, ansistrip, colored, temp, tqdm, trange
+from weft.progress import (CI, OSX, WIN, Profiling, Timing, ansilen, ansipad, ansistrip, colored, colorize_float, pluralize,
+                           size_to_str, stderr_log, temp, time_to_str, tqdm, trange)
 
 __all__ = ["CI", "Context", "ContextVar", "GlobalCounters", "OSX", "Profiling", "Timing", "WIN", "all_int", "all_same",
-           "ansilen", "ansistrip", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "colored", "dedup", "fetch",
+           "ansilen", "ansipad", "ansistrip", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "colored", "colorize_float", "data64",
+           "data64_le", "dedup", "fetch", "floordiv", "floormod", "getbits", "hi32", "i2u", "lo32", "pad_bytes", "pluralize", "size_to_str",
+           "stderr_log", "time_to_str",
            "flat_to_grouped", "flatten", "from_mv", "fully_flatten", "get_child", "get_shape", "get_single_element",
            "getenv", "make_tuple", "merge_dicts", "mv_address", "next_power2", "partition", "polyN", "prod",
-           "round_down", "round_up", "strides_for_shape", "temp", "to_mv", "to_tuple", "tqdm", "trange", "unwrap"]
+           "profile_marker", "round_down", "round_up", "strides_for_shape", "temp", "to_mv", "to_tuple", "tqdm", "trange", "unwrap"]
 
 
 @functools.cache
@@ -79,6 +83,30 @@ def _context_var(key: str, value) -> ContextVar:
     return ContextVar._all[key] if key in ContextVar._all else ContextVar(key, value)
 
 
+class _WithoutEffect(ContextVar):
+    """A flag of tinygrad's about its own compiler: taken, and said once to do nothing here."""
+
+    def __init__(self, key: str, default_value):
+        super().__init__(key, default_value)
+        self._said = False
+        self._say(self._given)
+
+    @property
+    def value(self):
+        return self._given
+
+    @value.setter
+    def value(self, value):
+        self._say(value)
+        self._given = value
+
+    def _say(self, value):
+        if value and not self._said:
+            self._said = True
+            warnings.warn(f"{self.key}={value} has no effect: it is about tinygrad's compiler, and weft has its own",
+                          stacklevel=4)
+
+
 class _Bound(ContextVar):
     """One that weft itself reads."""
 
@@ -114,17 +142,19 @@ _option("DEBUG")
 _option("DETERMINISTIC")
 _default_dtype("DEFAULT_FLOAT", _core.default_float, _core.set_default_float)
 _default_dtype("DEFAULT_INT", _core.default_int, _core.set_default_int)
+_Bound("NO_COLOR", lambda: int(bool(os.environ.get("NO_COLOR"))),
+       lambda value: os.environ.__setitem__("NO_COLOR", str(value) if value else ""))
 # Names of tinygrad's that say how its compiler should work: taken, and without effect here.
 for _name in """
-    NO_COLOR TRACEMETA PROFILE VIZ TRACK_MATCH_STATS DEBUG_RANGEIFY SPEC CHECK_OOB IGNORE_OOB VALIDATE_WITH_CPU BEAM
+    TRACEMETA PROFILE VIZ TRACK_MATCH_STATS DEBUG_RANGEIFY SPEC CHECK_OOB IGNORE_OOB VALIDATE_WITH_CPU BEAM
     NOOPT IGNORE_BEAM_CACHE TC USE_TC TC_SELECT TC_OPT NOLOCALS SPLIT_REDUCEOP WINO TRANSCENDENTAL DISABLE_FAST_IDIV
     PCONTIG FUSE_OPTIM USE_ATOMICS MAX_KERNEL_BUFFERS ALLOW_TF32 TUPLE_ORDER IMAGE FLOAT16 OPENPILOT_HACKS
     DISALLOW_BROADCAST JIT_BATCH_SIZE CAPTURING NO_MEMORY_PLANNER LRU RING ALL2ALL ALLREDUCE_CAST ALLOW_DEVICE_USAGE
     MAX_BUFFER_SIZE NUM_CPU_THREADS NULL_ALLOW_COPYOUT CACHELEVEL CCACHE SCACHE PARALLEL REWRITE_STACK_LIMIT
     CAPTURE_PROCESS_REPLAY FUSE_ARANGE
     """.split():
-    ContextVar(_name, 0)
-ContextVar("EMULATED_DTYPES", "")
+    _WithoutEffect(_name, 0)
+_WithoutEffect("EMULATED_DTYPES", "")
 
 
 def __getattr__(name: str):
@@ -160,6 +190,10 @@ class Context(contextlib.ContextDecorator):
     def __exit__(self, *exception):
         for name, value in self.outer.pop().items():
             ContextVar._all[name].value = value
+
+
+def profile_marker(name: str, color: str = "gray") -> None:
+    """A mark on tinygrad's time line, which weft has not: nothing."""
 
 
 class _Counters:

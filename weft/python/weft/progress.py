@@ -5,7 +5,8 @@ import re
 import sys
 import time
 
-__all__ = ["CI", "OSX", "Profiling", "Timing", "WIN", "ansilen", "ansistrip", "colored", "temp", "tqdm", "trange"]
+__all__ = ["CI", "OSX", "Profiling", "Timing", "WIN", "ansilen", "ansipad", "ansistrip", "colored", "colorize_float", "pluralize",
+           "size_to_str", "stderr_log", "temp", "time_to_str", "tqdm", "trange"]
 
 OSX, WIN = sys.platform == "darwin", sys.platform == "win32"
 CI = os.getenv("CI", "") != ""
@@ -28,6 +29,38 @@ def ansistrip(s: str) -> str:
 
 def ansilen(s: str) -> int:
     return len(ansistrip(s))
+
+
+def ansipad(s: str, w: int) -> str:
+    """To a width of w, without counting colours."""
+    return s + " " * max(w - ansilen(s), 0)
+
+
+def colorize_float(x: float) -> str:
+    """A ratio, green where it is good and red where it is bad."""
+    return colored(f"{x:7.2f}x", "green" if x < 0.75 else "red" if x > 1.15 else "yellow")
+
+
+def time_to_str(t: float, w: int = 8) -> str:
+    """Seconds in s, ms or us."""
+    factor, unit = (1, "s ") if t > 10 else (1e3, "ms") if t > 0.01 else (1e6, "us")
+    return f"{t * factor:{w}.2f}{unit}"
+
+
+def size_to_str(s: int) -> str:
+    """Bytes in GB, MB, KB or B."""
+    for shift, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
+        if s >= 1 << shift:
+            return f"{s / (1 << shift):.2f} {unit}"
+    return f"{s} B"
+
+
+def pluralize(st: str, cnt: int) -> str:
+    return f"{cnt} {st}" + ("" if cnt == 1 else "s")
+
+
+def stderr_log(msg: str) -> None:
+    print(msg, end="", file=sys.stderr, flush=True)
 
 
 def temp(x: str, append_user: bool = False) -> str:

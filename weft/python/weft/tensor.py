@@ -4,11 +4,12 @@ import functools
 import math
 import operator
 
-from weft import _core
+from weft import _core, numpy_functions, torch_names
 from weft._core import Tensor
-from weft.device import canonicalize_device
+from weft.device import Device, canonicalize_device
+from weft.dtype import DType, dtypes
 
-__all__ = ["Tensor"]
+__all__ = ["DType", "Device", "Tensor", "dtypes"]  # programs of tinygrad import all four from here
 
 Tensor.__module__ = "weft"
 
@@ -170,6 +171,16 @@ def max_shape(self: Tensor) -> tuple[int, ...]:
     return tuple(size.vmax if isinstance(size, _core.Dim) else size for size in self.shape)
 
 
+def _pool(self: Tensor, k_: tuple[int, ...], stride=1, dilation=1) -> Tensor:
+    """Windows over the last axes, as many as k_ has: (..., places, k_)."""
+    def each(x) -> tuple[int, ...]:
+        return tuple(x) if isinstance(x, (tuple, list)) else (x,) * len(k_)
+    y, first = self, self.ndim - len(k_)
+    for i, (k, s, d) in enumerate(zip(k_, each(stride), each(dilation))):
+        y = y.window(first + i, k, s, d)
+    return y
+
+
 def unpickled(data: bytes, dtype, shape, requires_grad) -> Tensor:
     """What Tensor.__reduce__ names."""
     return _core.tensor_of_bytes(data, dtype, shape, requires_grad)
@@ -199,6 +210,10 @@ _MEMBERS = {
     "fs_load": fs_load,
     "from_url": staticmethod(from_url),
     "from_dlpack": staticmethod(_core.from_dlpack),
+    "mT": property(lambda self: self.transpose(-2, -1), doc="The last two axes exchanged."),
+    "_pool": _pool,
+    "__array_ufunc__": numpy_functions.array_ufunc,
+    "__array_function__": numpy_functions.array_function,
 }
-for _name, _member in _MEMBERS.items():
+for _name, _member in (torch_names.members() | _MEMBERS).items():
     setattr(Tensor, _name, _member)

@@ -1,7 +1,8 @@
 """Optimizers: zero_grad(), step(), and lr, a Tensor that captured steps read anew."""
 from weft import Tensor, _core, dtypes
 
-__all__ = ["Adagrad", "Adam", "AdamW", "LAMB", "LARS", "Muon", "Optimizer", "OptimizerGroup", "RMSprop", "SGD"]
+__all__ = ["Adagrad", "Adam", "AdamW", "LAMB", "LARS", "Muon", "NAdam", "Optimizer", "OptimizerGroup",
+           "RAdam", "RMSprop", "SGD"]
 
 
 def _trained(params) -> list[Tensor]:
@@ -18,40 +19,109 @@ def _trained(params) -> list[Tensor]:
 
 
 class Optimizer:
-    """What all optimizers share. step() updates every parameter that has a gradient and runs it."""
+    """What all optimizers share. step() updates every parameter that has a gradient and runs it. lr has shape (1,).
 
-    def __init__(self, params, make, **options):
+    A class of your own gives _step(), which says what is subtracted from each parameter, and which other tensors of
+    its own it has assigned to:
+
+        class SignSGD(Optimizer):
+            def _step(self, params, grads):
+                return [self.lr * g.sign() for g in grads], []
+    """
+
+    def __init__(self, params, lr=0.001, device=None, fused=False):
+        if lr < 0:
+            raise ValueError(f"the learning rate is {lr}: give at least 0")
+        self._take(params, device, fused)
+        self.__dict__["lr"] = Tensor([lr], dtype=dtypes.float32, device=device, requires_grad=False)
+
+    def _take(self, params, device, fused):
         params = list(params)
         self.params = _trained(params)
         self.buffers = [x for x in params if not x.is_param]
-        self._core = make(self.params, **options)
-        # Shared with the optimizer: what state.get_state_dict() finds and saves.
-        self.state = dict(self._core.state)
-        self._lr = self.state.pop("lr")
+        self.device = device or self.params[0].device
+        self.fused = fused  # taken for tinygrad's sake: a step is few kernels either way
 
     @property
     def lr(self) -> Tensor:
-        return self._lr
+        return self.__dict__["lr"]  # where get_state_dict() finds it
 
     @lr.setter
     def lr(self, value):
-        self._lr.assign(value)
+        self.lr.assign(value)
+
+    def zero_grad(self):
+        """Forgets the gradients; backward() adds to them."""
+        for p in self.params:
+            p.grad = None
+
+    def step(self):
+        changed = self.schedule_step()
+        changed[0].realize(*changed[1:])
+
+    def schedule_step(self) -> list[Tensor]:
+        """step() without running: realize these, together with the loss."""
+        _require_training()
+        missing = [i for i, p in enumerate(self.params) if p.grad is None]
+        if missing:
+            raise RuntimeError(f"parameters {missing} have no gradient: call backward() on what depends on them")
+        updates, changed = self._step(self.params, [p.grad for p in self.params])
+        for p, update in zip(self.params, updates, strict=True):
+            p.assign((p.detach() - update).cast(p.dtype))
+        return [*changed, *self.params, *self.buffers]
+
+    def _step(self, params: list[Tensor], grads: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        raise NotImplementedError(f"{type(self).__name__} has no _step()")
+
+    def _new_optim_param(self) -> list[Tensor]:
+        """Zeros beside every parameter, float32."""
+        return [Tensor.zeros(*p.shape, dtype=dtypes.float32, device=self.device, requires_grad=False).realize()
+                for p in self.params]
+
+
+def _require_training():
+    if not _core.is_training():
+        raise RuntimeError("step() outside of training: put it inside `with Tensor.train():` or "
+                           "Context(TRAINING=1), which batch norm and dropout look at, too")
+
+
+class _Native(Optimizer):
+    """One of the library's own: `rule` is its name there. `state` is what it keeps, by name."""
+
+    def __init__(self, params, rule: str, device=None, fused=False, **options):
+        self._take(params, device, fused)
+        self._rule, self._options = rule, options
+        self._make()
+
+    def _make(self):
+        self._core = getattr(_core, self._rule)(self.params, **self._options)
+        # Shared with the optimizer: what state.get_state_dict() finds and saves.
+        self.state = dict(self._core.state)
+        self.__dict__["lr"] = self.state.pop("lr").reshape(1)
+
+    def __getstate__(self):
+        return {name: member for name, member in self.__dict__.items() if name != "_core"}
+
+    def __setstate__(self, members):
+        self.__dict__.update(members)
+        self._make()
+        kept = {"lr": members["lr"], **members["state"]}
+        mine = {"lr": self.lr, **self.state}
+        for name, value in kept.items():
+            mine[name].assign(value)
+        self.lr.realize(*self.state.values())
 
     def _slot(self, name: str) -> list[Tensor]:
         return [self.state[f"{name}.{i}"] for i in range(len(self.params)) if f"{name}.{i}" in self.state]
 
     def zero_grad(self):
-        """Forgets the gradients; backward() adds to them."""
         self._core.zero_grad()
 
     def step(self):
-        if not _core.is_training():
-            raise RuntimeError("step() outside of training: put it inside `with Tensor.train():` or "
-                               "Context(TRAINING=1), which batch norm and dropout look at, too")
+        _require_training()
         self._core.step()
 
     def schedule_step(self) -> list[Tensor]:
-        """step() without running: realize these, together with the loss."""
         return self._core.schedule_step()
 
 
@@ -61,6 +131,7 @@ class OptimizerGroup(Optimizer):
     def __init__(self, *optimizers: Optimizer):
         self.optimizers = optimizers
         self.params = [p for o in optimizers for p in o.params]
+        self.buffers = [x for o in optimizers for x in o.buffers]
 
     def __getitem__(self, i: int) -> Optimizer:
         return self.optimizers[i]
@@ -77,14 +148,14 @@ class OptimizerGroup(Optimizer):
         return [x for o in self.optimizers for x in o.schedule_step()]
 
 
-class _WithMomentum(Optimizer):
+class _WithMomentum(_Native):
     @property
     def b(self) -> list[Tensor]:
         """The momenta, in the order of params."""
         return self._slot("velocity")
 
 
-class _WithMoments(Optimizer):
+class _WithMoments(_Native):
     @property
     def m(self) -> list[Tensor]:
         """Running means of gradients, in the order of params."""
@@ -111,7 +182,7 @@ class SGD(_WithMomentum):
 
     def __init__(self, params, lr=0.001, momentum=0.0, weight_decay=0.0, nesterov=False, classic=False,
                  device=None, fused=False):
-        super().__init__(params, _core.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay,
+        super().__init__(params, "SGD", device, fused, lr=lr, momentum=momentum, weight_decay=weight_decay,
                          nesterov=nesterov, classic=classic)
 
 
@@ -122,7 +193,7 @@ class LARS(_WithMomentum):
                  nesterov=False, classic=True, pre_wd=True, tcoef=0.001, device=None, fused=False):
         if ns_steps:
             raise ValueError(f"ns_steps={ns_steps}: LARS does not orthogonalise; use Muon")
-        super().__init__(params, _core.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay,
+        super().__init__(params, "SGD", device, fused, lr=lr, momentum=momentum, weight_decay=weight_decay,
                          nesterov=nesterov, classic=classic, decoupled=not pre_wd, trust=tcoef)
 
 
@@ -131,24 +202,25 @@ class Muon(_WithMomentum):
 
     def __init__(self, params, lr=0.001, momentum=0.95, weight_decay=0.1, ns_steps=5,
                  ns_coefficients=(3.4445, -4.775, 2.0315), nesterov=True, device=None, fused=False):
-        super().__init__(params, _core.Muon, lr=lr, momentum=momentum, weight_decay=weight_decay,
+        super().__init__(params, "Muon", device, fused, lr=lr, momentum=momentum, weight_decay=weight_decay,
                          nesterov=nesterov, ns_steps=ns_steps, ns_coefficients=tuple(ns_coefficients))
 
 
-class RMSprop(Optimizer):
+class RMSprop(_Native):
     """Divides by a running root of squared gradients. Tieleman and Hinton 2012."""
 
     def __init__(self, params, lr=0.01, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0,
-                 centered=False):
-        super().__init__(params, _core.RMSprop, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay,
+                 centered=False, device=None, fused=False):
+        super().__init__(params, "RMSprop", device, fused, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay,
                          momentum=momentum, centered=centered)
 
 
-class Adagrad(Optimizer):
+class Adagrad(_Native):
     """Divides by the root of all squared gradients so far. Duchi, Hazan and Singer 2011."""
 
-    def __init__(self, params, lr=0.01, lr_decay=0.0, weight_decay=0.0, eps=1e-10):
-        super().__init__(params, _core.Adagrad, lr=lr, lr_decay=lr_decay, eps=eps,
+    def __init__(self, params, lr=0.01, lr_decay=0.0, weight_decay=0.0, eps=1e-10,
+                 device=None, fused=False):
+        super().__init__(params, "Adagrad", device, fused, lr=lr, lr_decay=lr_decay, eps=eps,
                          weight_decay=weight_decay)
 
 
@@ -156,17 +228,18 @@ class AdamW(_WithMoments):
     """Adam with decay of the parameter itself. Loshchilov and Hutter 2019."""
 
     def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.01, device=None,
-                 fused=False):
-        super().__init__(params, _core.Adam, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
-                         decoupled=True)
+                 fused=False, amsgrad=False):
+        super().__init__(params, "Adam", device, fused, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
+                         decoupled=True, amsgrad=amsgrad)
 
 
 class Adam(_WithMoments):
-    """Kingma and Ba 2015."""
+    """Kingma and Ba 2015; amsgrad divides by the largest v so far (Reddi, Kale and Kumar 2018)."""
 
-    def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, device=None, fused=False):
-        super().__init__(params, _core.Adam, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=0.0,
-                         decoupled=False)
+    def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, device=None, fused=False, weight_decay=0.0,
+                 amsgrad=False):
+        super().__init__(params, "Adam", device, fused, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
+                         decoupled=False, amsgrad=amsgrad)
 
 
 class LAMB(_WithMoments):
@@ -174,5 +247,23 @@ class LAMB(_WithMoments):
 
     def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-6, weight_decay=0.0, adam=False,
                  device=None, fused=False):
-        super().__init__(params, _core.Adam, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
+        super().__init__(params, "Adam", device, fused, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
                          decoupled=True, layerwise=not adam)
+
+
+class NAdam(_WithMoments):
+    """Adam with Nesterov's momentum, which grows towards b1 by momentum_decay. Dozat 2016."""
+
+    def __init__(self, params, lr=0.002, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0, momentum_decay=0.004,
+                 decoupled_weight_decay=False, device=None, fused=False):
+        super().__init__(params, "NAdam", device, fused, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
+                         decoupled=decoupled_weight_decay, momentum_decay=momentum_decay)
+
+
+class RAdam(_WithMoments):
+    """Adam that steps by the mean alone until v is known well enough. Liu et al. 2020."""
+
+    def __init__(self, params, lr=0.001, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0,
+                 decoupled_weight_decay=False, device=None, fused=False):
+        super().__init__(params, "RAdam", device, fused, lr=lr, b1=b1, b2=b2, eps=eps, weight_decay=weight_decay,
+                         decoupled=decoupled_weight_decay)
