@@ -21,8 +21,7 @@ using Check = const char* (*)(const Spec& s);
 
 // Window geometry beyond this is a mistake, and would overflow the size formula.
 constexpr int64_t kMaxWindow = int64_t{1} << 31;
-// Every node may make a shape of its own, so that without a limit memory is the square of the
-// input.
+// Every node may make a shape of its own: without a limit memory is the square of the input.
 constexpr size_t kMaxRank = 64;
 
 // ---- what rows are made of; each returns null or what is wrong

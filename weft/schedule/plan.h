@@ -226,8 +226,8 @@ int code_size(Op op);
 /// Whether some kernel wants a value at more places than it should be computed at.
 bool is_wanted_all_over(std::span<const Demand> wanted);
 
-/// The sum of these Pads as parts written into one buffer, the `which`-th of the schedule's own; null
-/// where parts meet, or adding them up costs less.
+/// The sum of these Pads as parts written into one buffer, the `which`-th of the schedule's own;
+/// null where parts meet, or adding them up costs less.
 NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which);
 
 /// Number of elements, with symbolic extents at their largest.
