@@ -355,7 +355,8 @@ void put_masked(const Tensor& x, const std::vector<Index>& at, size_t mask_at,
   if (v.ndim() > after) {
     // One row for every true: the k-th goes where the mask is true for the k-th time.
     const auto axis = static_cast<int64_t>(v.ndim() - after - 1);
-    const Tensor row = mask.flatten().cast(build::position_dtype(mask.dims().product().max())).cumsum(0) - 1;
+    const Tensor row =
+        mask.flatten().cast(build::position_dtype(mask.dims().product().max())).cumsum(0) - 1;
     const bool one = v.dim(axis) == Dim(1);
     v = one ? v : v.index_select(axis, row.maximum(0));
     v = v.unflatten(axis, one ? Dims(std::vector<Dim>(mask.ndim(), 1)) : mask.dims());
@@ -402,8 +403,11 @@ Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value,
     basic.view.assign(value);
     return *this;
   }
-  const Tensor v = value.tensor() ? *value.tensor() : Tensor(value.scalar());
-  basic.view.assign(with_written(basic, v.cast(dtype()).expand(index(at).dims())));
+  const Dims selected = index(at).dims();
+  Tensor v = value.tensor() ? *value.tensor() : Tensor(value.scalar());
+  // As NumPy has it, axes of size 1 in front are none.
+  while (v.ndim() > selected.size() && v.dim(0) == Dim(1)) v = v.squeeze(0);
+  basic.view.assign(with_written(basic, v.cast(dtype()).expand(selected)));
   return *this;
 }
 
