@@ -108,7 +108,8 @@ def test_8_bit_floats_are_torchs(dtype):
 def test_conversions_of_single_numbers():
     assert float_to_fp8(448.0, dtypes.fp8e4m3) == 126
     assert float_to_fp8(-57344.0, dtypes.fp8e5m2) == 123 + 128
-    assert float_to_fp8(float("inf"), dtypes.fp8e4m3) == 127
+    assert float_to_fp8(1e9, dtypes.fp8e4m3) == 126 and float_to_fp8(-449.0, dtypes.fp8e4m3) == 126 + 128
+    assert float_to_fp8(float("inf"), dtypes.fp8e4m3) & 127 == 127
     assert float_to_fp8(float("inf"), dtypes.fp8e5m2) == 124
     assert fp8_to_float(1, dtypes.fp8e4m3) == 2.0 ** -9
     assert fp8_to_float(1, dtypes.fp8e5m2) == 2.0 ** -16

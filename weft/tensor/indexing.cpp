@@ -403,9 +403,11 @@ Tensor& Tensor::index_put(const std::vector<Index>& given, const Operand& value,
     basic.view.assign(value);
     return *this;
   }
-  const Tensor v =
-      value.tensor() ? value.tensor()->cast(dtype()) : full({}, value.scalar(), dtype());
-  basic.view.assign(with_written(basic, v.expand(index(at).dims())));
+  const Dims selected = index(at).dims();
+  Tensor v = value.tensor() ? value.tensor()->cast(dtype()) : full({}, value.scalar(), dtype());
+  // As NumPy has it, axes of size 1 in front are none.
+  while (v.ndim() > selected.size() && v.dim(0) == Dim(1)) v = v.squeeze(0);
+  basic.view.assign(with_written(basic, v.expand(selected)));
   return *this;
 }
 

@@ -322,7 +322,7 @@ op("cast", lambda x: tuple(x.cast(d) for d in ALL),
         Bad(lambda: X.cast(), TypeError, lambda: XN.astype(), None)))
 op("bitcast", lambda x: x.bitcast({8: dtypes.uint8, 16: dtypes.int16, 32: dtypes.uint32,
     64: dtypes.int64}[x.dtype.bitsize])
-   .bitcast(x.dtype), lambda x: x, shapes=ONE, takes=NUMBERS,
+   .bitcast(x.dtype), lambda x: x, shapes=ONE,
    bad=(Bad(lambda: X.bitcast(dtypes.bool), TypeError), Bad(
        lambda: X.bitcast("double"), TypeError, torch=lambda: XT.view(torch.float64)),
         Bad(lambda: X.bitcast("typo"), TypeError, lambda: XN.view("typo"))))

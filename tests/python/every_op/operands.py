@@ -67,7 +67,8 @@ def rounded(x, dtype) -> np.ndarray:
     nearest = np.where((x - low > high - x) | ((x - low == high - x) & even), high, low)
     half = (known[-1] - known[-2]) / 2
     beyond = np.abs(x) >= known[-1] + half
-    infinite = np.nan if dtype in (dtypes.fp8e4m3, *dtypes.fp8_fnuz) else np.copysign(np.inf, x)
+    most = known[-1] if dtype == dtypes.fp8e4m3 else np.inf  # which saturates
+    infinite = np.nan if dtype in dtypes.fp8_fnuz else np.copysign(most, x)
     nearest = nearest + 0.0 if dtype in dtypes.fp8_fnuz else np.copysign(nearest, x)  # which have no -0
     return np.where(np.isnan(x), x, np.where(beyond, infinite, nearest))
 

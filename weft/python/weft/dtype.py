@@ -228,10 +228,12 @@ def float_to_bf16(x: float) -> float:
 
 
 def float_to_fp8(x: float, dtype: DType) -> int:
-    """The byte of x in an 8-bit float dtype. What is too large is infinite, or NaN in dtypes without
-    infinities, as in PyTorch."""
+    """The byte of x in an 8-bit float dtype. What is too large is infinite, NaN in the fnuz dtypes, and the largest
+    in fp8e4m3, where infinity itself is NaN, as in tinygrad (cast() saturates it, as PyTorch does)."""
     if dtype not in dtypes.fp8s:
         raise TypeError(f"{dtype} is no 8-bit float dtype: use one of dtypes.fp8s")
+    if dtype == dtypes.fp8e4m3 and abs(x) == float("inf"):
+        x = x - x  # NaN
     return _core.Tensor(x, dtype=dtypes.float64).cast(dtype).bitcast(dtypes.uint8).item()
 
 
