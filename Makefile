@@ -6,7 +6,7 @@ help:
 	@echo "make build   build/release/weft"
 	@echo "make test    build and run the fast tests"
 	@echo "make slow    the long tests"
-	@echo "make demo    set up, build, train a network on Fashion-MNIST, show its curves"
+	@echo "make demo    set up, build the command, train a network on Fashion-MNIST, show its curves"
 	@echo "make bench   the benchmarks"
 	@echo "make format  put every file in style;  make check  layers, style, sizes"
 	@echo "make ci      everything a change must pass"
@@ -22,14 +22,18 @@ build: build/release/build.ninja
 
 test: build
 	ctest --test-dir build/release -L fast --output-on-failure
+	@tools/skipped build/release
 
 slow: build
 	ctest --test-dir build/release -L slow --output-on-failure
 
-demo: setup build
-	mkdir -p build/demo
-	build/release/weft train fashion-mnist --epochs 8 --plot build/demo/curves.svg
-	@echo "curves: build/demo/curves.svg"
+# The command alone, built the quick way.
+demo:
+	tools/setup --demo
+	cmake --preset demo
+	cmake --build --preset demo
+	build/demo/weft train fashion-mnist --epochs 2 --plot build/demo/curves.svg
+	@echo "curves: build/demo/curves.svg; build/demo/weft --help shows what else it can do"
 
 bench: build
 	for what in schedule compile dispatch elementwise reduce gemm; do build/release/weft bench $$what; done

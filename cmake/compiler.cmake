@@ -9,7 +9,7 @@ find_package(Threads REQUIRED)
 
 # ccache that hits across checkouts: paths are hashed relative to the source tree.
 find_program(WEFT_CCACHE ccache)
-if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+if(WEFT_CCACHE AND NOT WEFT_PRECOMPILED AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
       "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${CMAKE_SOURCE_DIR};CCACHE_NOHASHDIR=1;${WEFT_CCACHE}")
 endif()

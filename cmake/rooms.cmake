@@ -15,6 +15,21 @@ function(weft_room room)
   endif()
 endfunction()
 
+# What nearly every file of the rooms from `first` up to the next such room includes.
+set(precompiled_base <algorithm> <functional> <memory> <mutex> <span> <string> <unordered_map> <vector>
+                     "${CMAKE_SOURCE_DIR}/weft/base/format.h")
+set(precompiled_graph ${precompiled_base} "${CMAKE_SOURCE_DIR}/weft/graph/graph.h"
+                      "${CMAKE_SOURCE_DIR}/weft/base/error.h")
+set(precompiled_tensor ${precompiled_graph} "${CMAKE_SOURCE_DIR}/weft/tensor/tensor.h")
+function(weft_precompile first)
+  if(WEFT_PRECOMPILED)
+    target_precompile_headers(weft_${first} PRIVATE ${precompiled_${first}})
+    foreach(room IN LISTS ARGN)
+      target_precompile_headers(weft_${room} REUSE_FROM weft_${first})
+    endforeach()
+  endif()
+endfunction()
+
 find_package(ZLIB REQUIRED)
 
 weft_room(base)
@@ -72,3 +87,7 @@ if(EXISTS "${CMAKE_SOURCE_DIR}/weft/app/main.cpp")
 else()
   weft_room(app NEEDS emu serve viz)
 endif()
+
+weft_precompile(base dtype)
+weft_precompile(graph rewrite simplify target isa schedule optimize lower render device run)
+weft_precompile(tensor io nn app)

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -38,7 +42,8 @@ bool has(const std::string& text, const std::string& part) {
 TEST(App, HelpGoesToOutAndSucceeds) {
   const Outcome all = weft({"--help"});
   EXPECT_EQ(all.code, kExitOk);
-  for (const char* name : {"train", "devices", "bench", "rules", "explain", "version"}) {
+  for (const char* name :
+       {"train", "devices", "bench", "rules", "explain", "completion", "version"}) {
     EXPECT_TRUE(has(all.out, name)) << name;
   }
   EXPECT_TRUE(has(all.out, "WEFT_DEBUG"));
@@ -72,19 +77,55 @@ TEST(App, WrongUsageIsTwoAndSaysSoOnce) {
 TEST(App, Version) {
   EXPECT_TRUE(has(weft({"version"}).out, "weft 0.1.0 (build "));
   EXPECT_TRUE(has(weft({"version", "--json"}).out, R"({"version":"0.1.0","build":")"));
+  const Outcome flag = weft({"--version"});
+  EXPECT_EQ(flag.code, kExitOk);
+  EXPECT_EQ(flag.out, weft({"version"}).out);
+}
+
+TEST(App, UnknownWordsNameTheNearest) {
+  EXPECT_TRUE(has(weft({"trian"}).err, "weft: there is no command 'trian'; did you mean train?"));
+  EXPECT_TRUE(has(weft({"frobnicate"}).err, "weft: there is no command 'frobnicate'\n"));
+  EXPECT_TRUE(has(weft({"train", "fashion-mnist", "--epoch=3"}).err,
+                  "there is no option '--epoch'; did you mean --epochs?"));
+}
+
+/// What bash offers after these words.
+std::string completed(const std::string& words, int last) {
+  const Outcome script = weft({"completion", "bash"});
+  EXPECT_EQ(script.code, kExitOk);
+  const std::string file = testing::TempDir() + "/completion.bash";
+  std::ofstream(file) << script.out << "COMP_WORDS=(" << words << ")\nCOMP_CWORD=" << last
+                      << "\n_weft\necho \"${COMPREPLY[@]}\"\n";
+  std::FILE* bash = ::popen(("bash " + file + " 2>&1").c_str(), "r");
+  std::string text(4096, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), bash));
+  ::pclose(bash);
+  return text;
+}
+
+TEST(App, CompletesCommandsOptionsAndValues) {
+  EXPECT_EQ(completed("weft tr", 1), "train\n");
+  EXPECT_EQ(completed("weft train --schedule ''", 3), "cosine constant\n");
+  EXPECT_EQ(completed("weft train --ep", 2), "--epochs\n");
+  EXPECT_EQ(completed("weft train fash", 2), "fashion-mnist\n");
+  EXPECT_TRUE(has(weft({"completion", "zsh"}).out, "#compdef weft"));
+  EXPECT_TRUE(has(weft({"completion", "fish"}).out, "-l schedule -x -a 'cosine constant'"));
+  EXPECT_EQ(weft({"completion", "tcsh"}).code, kExitUsage);
 }
 
 TEST(App, ExplainsCodesAndOptions) {
   const Outcome code = weft({"explain", "safetensors.layout"});
   EXPECT_EQ(code.code, kExitOk);
   EXPECT_TRUE(has(code.out, "overlap"));
-  EXPECT_TRUE(has(weft({"explain", "WEFT_DEBUG"}).out, "4 kernel source"));
+  EXPECT_TRUE(has(weft({"explain", "WEFT_DEBUG"}).out, "4 the code of kernels"));
   const Outcome list = weft({"explain"});
   EXPECT_TRUE(has(list.out, "file.missing\n"));
   EXPECT_TRUE(has(list.out, "WEFT_THREADS\n"));
   const Outcome unknown = weft({"explain", "safetensor.layout"});
   EXPECT_EQ(unknown.code, kExitFailure);
   EXPECT_TRUE(has(unknown.err, "did you mean safetensors.layout")) << unknown.err;
+  // A reason without a row of its own belongs to its operation.
+  EXPECT_TRUE(has(weft({"explain", "conv2d.groups"}).out, "dilation * (k - 1)"));
 }
 
 TEST(App, ExplainsTheKernelsOfAModel) {
@@ -93,7 +134,14 @@ TEST(App, ExplainsTheKernelsOfAModel) {
   EXPECT_EQ(mnist.err, "");
   EXPECT_TRUE(has(mnist.out, ": a reduction at fashion.cpp:")) << mnist.out;
   EXPECT_TRUE(has(mnist.out, "on NULL:X86 at fashion.cpp:")) << mnist.out;
-  EXPECT_TRUE(has(weft({"explain", "mnist", "--json"}).out, R"({"line":"kernel )"));
+  std::istringstream json(weft({"explain", "mnist", "--json"}).out);
+  std::set<std::string> kinds;
+  for (std::string line; std::getline(json, line);) {
+    const auto record = nlohmann::json::parse(line);
+    kinds.insert(record.at("kind"));
+    EXPECT_EQ(record.contains("flops"), record.at("kind") == "kernel") << line;
+  }
+  EXPECT_EQ(kinds, (std::set<std::string>{"decision", "kernel", "plan"}));
 }
 
 TEST(App, DevicesListsWhatIsThere) {

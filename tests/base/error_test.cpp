@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <set>
 #include <string>
 
 namespace weft {
@@ -80,13 +81,17 @@ TEST(Error, ErrnoSaysWhyAndFullDiskSaysWhatToDo) {
   EXPECT_NE(text.find("No space left on device (ENOSPC); free some space"), std::string::npos);
 }
 
-TEST(Error, RegistryIsSortedAndFindsCodes) {
-  size_t count = 0;
-  const ErrorCode* codes = error_codes(count);
-  ASSERT_GT(count, 0u);
-  for (size_t i = 1; i < count; ++i) EXPECT_LT(std::string(codes[i - 1].code), codes[i].code);
+TEST(Error, RegistryHasEachCodeOnceAndFindsWhatItBelongsTo) {
+  std::set<std::string_view> seen;
+  for (const ErrorCode& row : error_codes())
+    for (const std::string_view code : codes_of(row))
+      EXPECT_TRUE(seen.insert(code).second) << code << " has two rows";
   ASSERT_NE(find_error_code("file.empty"), nullptr);
+  EXPECT_EQ(find_error_code("conv2d"), find_error_code("max_unpool2d"));
+  EXPECT_EQ(find_error_code("conv2d.groups"), find_error_code("conv2d"));
+  EXPECT_NE(find_error_code("jit.twins"), nullptr);
   EXPECT_EQ(find_error_code("nonsense"), nullptr);
+  EXPECT_EQ(find_error_code("nonsense.more"), nullptr);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr const char* kIntro = R"(# A tour: `(a + b).sum()` from a Tensor to its
 
 Every step below is what the real stage made of the step before; `tests/docs/tour_test.cpp` writes this
 page. The order is that of `weft/run/pipeline.cpp`. To see the same for a program of yours, run it with
-`WEFT_DEBUG=3` (decisions), `4` (text), `5` (kernels), `6` (linear programs) or `7` (machine code).
+`WEFT_DEBUG=3` (decisions), `4` (C text or machine code), `5` (kernels) or `6` (linear programs).
 
 ```
 Tensor ──> graph ──> schedule ──> optimize ──> lower ──> render ──> device

@@ -32,7 +32,8 @@ void expect_every_tensor_op(const RandomGraphOptions& options) {
   for (const OpInfo& row : kOps) {
     const bool tensor = is_alu(row.op) || row.group == OpGroup::Movement || row.op == Op::Reduce ||
                         row.op == Op::Scan || row.op == Op::Loop || row.op == Op::Get ||
-                        row.op == Op::Iota || row.op == Op::Assign || row.op == Op::Scatter;
+                        row.op == Op::Iota || row.op == Op::Assign || row.op == Op::Scatter ||
+                        row.op == Op::Cat;
     if (!tensor || row.op == Op::ToIndex) continue;
     EXPECT_TRUE(seen.contains(row.op)) << row.mnemonic;
   }

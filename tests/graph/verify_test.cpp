@@ -127,6 +127,15 @@ constexpr Case kKernelCases[] = {
      "valid is not bool"},
 };
 
+/// A running sum along the axes `folded` (ranges 2 and 3) of what has both; ids say which range
+/// lies outside.
+std::string running_fold(const char* first_range, const char* second_range, const char* fold) {
+  return std::string("%0 = param f32 32 slot=0\n%1 = param f32 32 slot=1\n") +
+         "%2 = range index 8 id=" + first_range + "\n%3 = range index 4 id=" + second_range +
+         "\n%4 = mul index %2 4\n%5 = add index %4 %3\n%6 = load f32 %0 %5\n" + fold +
+         "\n%10 = store void %1 %5 %9 combine=set unique=1\n%11 = sink void %10";
+}
+
 void expect_messages(std::span<const Case> cases, bool kernel) {
   for (const Case& c : cases) {
     const std::string message = problem_in(c.text, kernel);
@@ -137,6 +146,39 @@ void expect_messages(std::span<const Case> cases, bool kernel) {
 
 TEST(Verify, TensorGraphs) { expect_messages(kTensorCases, false); }
 TEST(Verify, Kernels) { expect_messages(kKernelCases, true); }
+
+TEST(Verify, RunningFoldsLieInsideOfWhatTheyDependOn) {
+  const char* scan = "%9 = scan.add f32 %6 %3";
+  const char* loop =
+      "%7 = carry f32 k=0 loop=1\n%8 = add f32 %7 %6\n"
+      "%12 = loop void 0:f32 %8 %3 loop=1 elems=0 carries=1 stacked=1\n%9 = get f32 %12 k=0";
+  const char* both =
+      "%7 = carry f32 k=0 loop=1\n%8 = add f32 %7 %6\n"
+      "%12 = loop void 0:f32 %8 %2 %3 loop=1 elems=0 carries=1 stacked=1\n%9 = get f32 %12 k=0";
+  const char* alone =
+      "%7 = cast i32 %3\n%13 = cast f32 %7\n%8 = scan.add f32 %13 %3\n%9 = add f32 %8 %6";
+  const char* shared = "one state for all iterations";
+  const struct {
+    const char *first, *second, *fold, *message;
+  } cases[] = {
+      {"0 binding=loop", "1 binding=loop", scan, "valid"},
+      {"5 binding=core", "1 binding=loop", scan, "valid"},
+      {"5 binding=vector", "1 binding=loop", scan, "valid"},
+      {"1 binding=loop", "0 binding=loop", scan, shared},
+      {"0 binding=loop", "1 binding=core", scan, "no plain loop"},
+      {"0 binding=loop", "1 binding=unroll", scan, "no plain loop"},
+      {"0 binding=loop", "1 binding=loop", loop, "valid"},
+      {"1 binding=loop", "0 binding=loop", loop, shared},
+      {"0 binding=loop", "1 binding=loop", both, "valid"},
+      {"1 binding=loop", "0 binding=loop", both, "in another order"},
+      {"1 binding=loop", "0 binding=loop", alone, "valid"},
+  };
+  for (const auto& c : cases) {
+    const std::string text = running_fold(c.first, c.second, c.fold);
+    EXPECT_NE(problem_in(text, true).find(c.message), std::string::npos)
+        << text << "\ngave: " << problem_in(text, true) << "\nnot:  " << c.message;
+  }
+}
 
 TEST(Verify, OurOwnMistakesNameStepAndNode) {
   Graph g;

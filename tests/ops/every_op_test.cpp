@@ -288,6 +288,8 @@ class Cases {
     add(Op::Copy, d, make(Op::Copy, d, {copy}, {here}));
     NodeRef view = make(Op::Shrink, d, sized(x, {0, 1, 4, 3}), {1, 2});
     add(Op::Assign, d, make(Op::Assign, d, {x, view, other}));
+    add(Op::Cat, d, make(Op::Cat, d, {other, x, other}, {1}));
+    add(Op::Cat, d, make(Op::Cat, d, std::vector<NodeRef>(200, other), {1}));
     for (int64_t combine = 0; combine < kFoldCount; ++combine)
       add(Op::Scatter, d, make(Op::Scatter, d, {x, index, other}, {1, combine, 0}));
     if (is_int(d))  // as the index

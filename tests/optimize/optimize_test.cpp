@@ -1,4 +1,5 @@
 #include "tests/optimize/kernels.h"
+#include "weft/optimize/cost.h"
 
 namespace weft {
 namespace {
@@ -251,6 +252,83 @@ TEST(Optimize, registers_take_turns) {
     ++first_steps;
   }
   EXPECT_EQ(first_steps, 8U);
+}
+
+/// A flattened axis of a permuted array: summed, or copied.
+TEST(Optimize, digits_of_flattened_axes_become_ranges) {
+  for (bool summed : {true, false})
+    for (const auto& [a, b, c] :
+         {std::array<int64_t, 3>{4, 6, 32}, {3, 5, 7}, {16, 2, 9}, {2, 64, 3}, {1, 8, 8}}) {
+      KernelBuilder k;
+      const int64_t n = a * b * c;
+      NodeRef r = k.range(n, 0);
+      auto scaled = [&](NodeRef digit, int64_t by) { return k.g.mul(digit, k.index(by)); };
+      NodeRef inner = k.g.mod(r, k.index(c)), middle = k.g.mod(k.g.idiv(r, k.index(c)), k.index(b)),
+              outer = k.g.idiv(r, k.index(b * c));
+      NodeRef at = k.g.add(k.g.add(scaled(inner, a * b), scaled(outer, b)), middle);
+      NodeRef x = k.load(k.param(1, DType::F32, n), at);
+      if (summed)
+        k.store(k.param(0, DType::F32, 1), k.index(0), k.reduce(Fold::Add, x, {r}));
+      else
+        k.store(k.param(0, DType::F32, n), r, x);
+      const Kernel kernel = k.kernel();
+      for (int bits : {128, 512}) {
+        OptimizeReport report;
+        const Kernel better = optimize_kernel(kernel, target_with_bits(bits), {true, &report});
+        expect_kept(kernel, buffers_for(kernel), bits);
+        EXPECT_TRUE(a == 1 || joined(report.applied).find("split r0") == 0)
+            << joined(report.applied);
+      }
+    }
+}
+
+/// The loop inside all others moves the least.
+TEST(Optimize, sums_run_along_memory_whatever_order_they_come_in) {
+  for (const auto& order : {std::array<int64_t, 3>{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}}) {
+    KernelBuilder b;
+    NodeRef i = b.range(33, 0);
+    const std::array<int64_t, 3> sizes{9, 17, 23}, strides{17 * 23, 23, 1};
+    NodeRef at = b.g.mul(i, b.index(9 * 17 * 23));
+    std::vector<NodeRef> ranges(3);
+    for (size_t k = 0; k < 3; ++k) {
+      ranges[k] = b.range(sizes[k], 1 + order[k]);
+      // Not one walk: each row has an element that no loop comes by.
+      at = b.g.add(at, b.g.mul(ranges[k], b.index(strides[k] + (k < 2 ? 1 : 0))));
+    }
+    const int64_t size = 33 * 9 * 17 * 23 + 100;
+    NodeRef x = b.load(b.param(1, DType::F32, size), at);
+    b.store(b.param(0, DType::F32, 33), i, b.reduce(Fold::Max, x, ranges));
+    const Kernel kernel = b.kernel();
+    expect_kept(kernel, buffers_for(kernel));
+    OptimizeReport report;
+    optimize_kernel(kernel, target_with_bits(512), {true, &report});
+    EXPECT_EQ(joined(report.applied).find("move") == std::string::npos,
+              order[0] == 0 && order[1] == 1)
+        << joined(report.applied);
+  }
+}
+
+/// A vector that starts anywhere lies in two lines; the cost of a load says so.
+TEST(Optimize, vectors_that_start_anywhere_cost_more) {
+  auto cycles = [](int64_t offset) {
+    KernelBuilder b;
+    NodeRef i = b.range(64, 0), j = b.range(64, 1), k = b.range(64, 2);
+    NodeRef at = b.g.add(b.g.add(b.g.mul(k, b.index(64)), j), b.index(offset));
+    NodeRef x = b.load(b.param(1, DType::F32, 64 * 64 + 16), at);
+    NodeRef y = b.load(b.param(2, DType::F32, 64 * 64), b.g.add(b.g.mul(i, b.index(64)), k));
+    b.store(b.param(0, DType::F32, 64 * 64), b.g.add(b.g.mul(i, b.index(64)), j),
+            b.reduce(Fold::Add, b.g.mul(x, y), {k}));
+    const Kernel kernel = b.kernel();
+    const optimize::KernelInfo info(kernel.sink);
+    const optimize::CostModel model(info, target_with_bits(512));
+    optimize::Tiling tiling;
+    tiling.ranges.resize(3, {});
+    tiling.set(1, 16, 1);
+    return model.total(tiling);
+  };
+  EXPECT_EQ(cycles(0), cycles(16));
+  EXPECT_LE(cycles(16), cycles(8));
+  EXPECT_LE(cycles(8), cycles(1));
 }
 
 TEST(Optimize, off_means_unchanged) {

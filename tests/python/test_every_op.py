@@ -17,6 +17,7 @@ from every_op.operands import (ALL, ONE, VIEWS, as_tuple, assert_near, bounds, d
                       rounded, same, tensor, torchs, wanted_as)
 from every_op.elementwise import BINARY
 from every_op.rows import ROWS
+import weft
 from weft import Tensor, dtypes
 from weft.dtype import least_upper_dtype
 
@@ -259,6 +260,8 @@ def test_bad_arguments(name):
         with pytest.raises(bad.kind) as ours:
             bad.call()
             pytest.fail(f"call {place} works", pytrace=False)
+        if hasattr(ours.value, "code"):
+            assert weft.explain(ours.value.code)
         theirs = [f for f in (bad.numpy, bad.torch if torch else None) if f]
         if not theirs:
             continue

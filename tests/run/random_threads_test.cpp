@@ -6,6 +6,7 @@
 #include "tests/support/random.h"
 #include "weft/base/thread_pool.h"
 #include "weft/graph/print.h"
+#include "weft/tensor/tensor.h"
 
 namespace weft {
 namespace {
@@ -25,6 +26,26 @@ RandomGraphOptions huge() {
   graphs.steps = 3;
   graphs.longest = 700;
   graphs.largest = 400000;
+  return graphs;
+}
+
+/// Long elementwise programs, with functions of constants among them.
+RandomGraphOptions chains() {
+  RandomGraphOptions graphs;
+  graphs.elementwise = true;
+  graphs.steps = 24;
+  graphs.largest = 100;
+  return graphs;
+}
+
+/// Sums of products of plain floats: every change of order shows.
+RandomGraphOptions products() {
+  RandomGraphOptions graphs;
+  graphs.steps = 4;
+  graphs.longest = 9;
+  graphs.largest = 3000;
+  graphs.specials = false;
+  graphs.dtypes = {DType::F32, DType::F64};
   return graphs;
 }
 
@@ -51,6 +72,10 @@ class Machine {
     std::vector<eval::Array> values;
     for (const StorageRef& s : results) values.push_back(array_of(*s));
     return values;
+  }
+  std::vector<float> run(FunctionRef<Tensor()> make) {
+    const ContextScope scope(context_);
+    return make().to_vector<float>();
   }
   /// The sums of a large array over all of it and over its rows, and how many kernels they took.
   std::pair<std::vector<eval::Array>, int64_t> sums() {
@@ -119,6 +144,10 @@ class Machines {
     }
   }
 
+  void expect_same(FunctionRef<Tensor()> make) {
+    const std::vector<float> wanted = all_[0]->run(make);
+    for (const auto& machine : all_) EXPECT_EQ(machine->run(make), wanted);
+  }
   void expect_same_sums() {
     const auto wanted = all_[0]->sums();
     EXPECT_EQ(wanted.second, 3) << "the sum of all is done in two steps";
@@ -169,9 +198,40 @@ TEST(RandomThreads, DeterministicGraphsHaveTheSameBitsEverywhere) {
   Machines both = Machines::deterministic({"CPU:INTERP", "CPU:X86"});
   both.expect_same_bits(0, 150, large());
   both.expect_same_bits(0, 15, huge());
+  both.expect_same_bits(0, 400, chains(), 10);
+  both.expect_same_bits(0, 600, products(), 10);
   Machines compiled = Machines::deterministic({"CPU:X86", "CPU:C"});
   compiled.expect_same_sums();
   compiled.expect_same_bits(0, 20, large(), 20);
+}
+
+/// Numbers whose sums are rounded.
+Tensor fractions(const Dims& shape) {
+  const Dim count = shape.product();
+  return ((Tensor::arange(count) * 37 % 101).cast(DType::F32) / 7 - 5).reshape(shape).realize();
+}
+
+/// A product as input of a transposed convolution, and of one that is not: windows and masks on one
+/// operand, flips and permutations on the other, groups, strides, dilations.
+Tensor random_convolution(uint64_t seed) {
+  Random random(seed);
+  const auto upto = [&](int64_t most) { return random.between(1, most); };
+  const int64_t groups = upto(3), in = upto(3), out = upto(3), kernel = upto(4), size = upto(5) + 3;
+  const ConvOptions options{groups, upto(3), upto(2), random.below(kernel)};
+  const Tensor x = fractions({upto(3), groups * in, size, size}), scaled = x * x.flip({1}) * 2.5;
+  if (random.chance(60))
+    return scaled.conv_transpose2d(fractions({groups * in, out, kernel, kernel}), {}, options);
+  return scaled.pad({{0, 0}, {0, 0}, {4, 4}, {4, 4}})
+      .conv2d(fractions({groups * out, in, kernel, kernel}), {}, options);
+}
+
+/// Which operand of a product comes first depends on hashes, and those on the device.
+TEST(RandomThreads, DeterministicConvolutionsHaveTheSameBitsEverywhere) {
+  Machines both = Machines::deterministic({"CPU:INTERP", "CPU:X86"});
+  for (uint64_t seed = 0; seed < 60 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    both.expect_same([seed] { return random_convolution(seed); });
+  }
 }
 
 TEST(RandomThreads, SlowHundredThousandGraphs) {
@@ -186,6 +246,8 @@ TEST(RandomThreads, SlowHundredThousandGraphs) {
   compiled.expect_same_bits(1000, 500, huge(), 50);
   Machines deterministic = Machines::deterministic({"CPU:INTERP", "CPU:X86"});
   deterministic.expect_same_bits(1000, 10000, large());
+  deterministic.expect_same_bits(1000, 100'000, chains(), 10);
+  deterministic.expect_same_bits(1000, 100'000, products(), 10);
 }
 
 }  // namespace

@@ -188,6 +188,37 @@ TEST(RandomSchedule, OptimizedKernelsAreExactOnSmallIntegers) {
   expect_equal(400, graphs, {});
 }
 
+/// What a running fold carries belongs to one iteration of every loop around it, and a reduction
+/// that is computed outside of inner loops says which those are.
+RandomGraphOptions folds_beside_reductions() {
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  graphs.folds = true;
+  return graphs;
+}
+
+/// Long chains of elementwise and movement ops over all dtypes, constants, NaN, infinities, both
+/// zeros, subnormals and limits: each operation is rounded once, on every machine.
+void expect_chains(uint64_t count, const char* device, const std::string& isa_level = "") {
+  RandomGraphOptions graphs = pinned();
+  graphs.elementwise = true;
+  graphs.steps = 24;
+  graphs.largest = 60;
+  testing::RunOptions options;
+  options.device = device;
+  expect_equal(count, graphs, options, isa_level);
+}
+
+TEST(RandomSchedule, ChainsGiveTheOraclesBits) {
+  expect_chains(600, "INTERP");
+  expect_chains(25, "C");
+  for (const std::string& level : testing::isa_levels()) expect_chains(600, "X86", level);
+}
+TEST(RandomSchedule, SlowChains) {
+  expect_chains(100'000, "INTERP");
+  for (const std::string& level : testing::isa_levels()) expect_chains(100'000, "X86", level);
+}
+
 RandomGraphOptions symbolic(RandomGraphOptions graphs) {
   graphs.variables = 2;
   return graphs;
@@ -205,6 +236,13 @@ TEST(RandomSchedule, OptimizedSymbolicKernelsAreExactOnSmallIntegers) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(300, symbolic(graphs), {});
+}
+
+TEST(RandomSchedule, RunningFoldsBesideReductionsAreExact) {
+  expect_equal(1000, folds_beside_reductions(), {});
+  testing::RunOptions plain;
+  plain.optimize = false;
+  expect_equal(500, symbolic(folds_beside_reductions()), plain);
 }
 
 TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
@@ -238,6 +276,7 @@ TEST(RandomSchedule, SlowHundredThousandGraphs) {
   RandomGraphOptions graphs;
   graphs.exact = true;
   expect_equal(50000, graphs, {});
+  expect_equal(50000, folds_beside_reductions(), {});
 }
 
 TEST(RandomSchedule, SlowHundredThousandSymbolicGraphs) {

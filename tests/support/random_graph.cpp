@@ -92,13 +92,6 @@ class Generator {
     src.insert(src.end(), dims.begin(), dims.end());
     return build(op, x->dtype, src, std::move(ints));
   }
-  /// Which of +0 and -0 a maximum gives is not defined, nor is the sum of nothing but -0; adding 0
-  /// leaves +0, so that no later op can tell.
-  NodeRef without_zero_sign(NodeRef n, bool lost) {
-    if (!n || !lost || !is_float(n->dtype)) return n;
-    return build(Op::Add, n->dtype, {n, g_.constant(Value::of(n->dtype, 0.0))});
-  }
-  static bool loses_zero_sign(int64_t fold) { return fold != static_cast<int64_t>(Fold::Mul); }
   /// A number of elements that an axis of this size is sure to have.
   int64_t some_of(NodeRef size) { return random_.between(0, std::max<int64_t>(0, size->vmin)); }
   static Dims dims_of(NodeRef n) { return {n->shape->span().begin(), n->shape->span().end()}; }
@@ -128,8 +121,7 @@ class Generator {
                                                Op::Xor, Op::Shl, Op::Shr, Op::IDiv, Op::Mod});
     const Op op = ops.pick(random_, options_);
     NodeRef y = partner(x, x->dtype);
-    NodeRef n = random_.chance(50) ? build(op, x->dtype, {x, y}) : build(op, x->dtype, {y, x});
-    return without_zero_sign(n, op == Op::Max || op == Op::Min);
+    return random_.chance(50) ? build(op, x->dtype, {x, y}) : build(op, x->dtype, {y, x});
   }
   NodeRef compare(NodeRef x) {
     constexpr Op ops[] = {Op::Lt, Op::Le, Op::Eq, Op::Ne};
@@ -248,13 +240,39 @@ class Generator {
     for (int64_t a = 0; a < x->rank(); ++a)
       if (random_.chance(60)) ints.push_back(a);
     if (ints.size() == 1) return nullptr;
-    return without_zero_sign(build(Op::Reduce, x->dtype, {x}, ints), loses_zero_sign(ints[0]));
+    return build(Op::Reduce, x->dtype, {x}, ints);
+  }
+  /// A product with what lies the other way round, folded over several axes: which of them is the
+  /// outer loop must not depend on which operand comes first.
+  NodeRef contraction(NodeRef x) {
+    if (x->rank() < 2 || options_.exact) return nullptr;  // exact values have to stay small
+    if (NodeRef padded = random_.chance(70) ? pad(x) : nullptr) x = padded;
+    const Dims dims = dims_of(x);
+    std::vector<int64_t> axes;
+    for (int64_t a = x->rank(); a-- > 0;) axes.push_back(a);
+    NodeRef w = build(Op::Permute, x->dtype, {param(x->dtype, {dims.rbegin(), dims.rend()})}, axes);
+    NodeRef product = w ? build(Op::Mul, x->dtype, {x, w}) : nullptr;
+    return product ? reduce(product) : nullptr;
+  }
+  /// x with what a reduction of it gives, repeated along the axes that are gone: a normalisation.
+  NodeRef beside_its_reduction(NodeRef x) {
+    NodeRef reduced = reduce(x);
+    if (!reduced) return nullptr;
+    Dims kept = dims_of(reduced), dims;
+    for (NodeRef d : dims_of(x)) {
+      dims.push_back(!kept.empty() && kept.front() == d ? d : one());
+      if (!kept.empty() && kept.front() == d) kept.erase(kept.begin());
+    }
+    NodeRef shaped = kept.empty() ? build_with_dims(Op::Reshape, reduced, dims) : nullptr;
+    NodeRef repeated = shaped ? build_with_dims(Op::Expand, shaped, dims_of(x)) : nullptr;
+    constexpr Op ops[] = {Op::Add, Op::Mul, Op::Max};
+    const Op op = random_.pick(ops);
+    return repeated ? build(op, x->dtype, {x, repeated}) : nullptr;
   }
   NodeRef scan(NodeRef x) {
     if (x->rank() == 0) return nullptr;
     const int64_t kind = random_fold(x->dtype);
-    NodeRef n = build(Op::Scan, x->dtype, {x}, {kind, random_.below(x->rank())});
-    return without_zero_sign(n, loses_zero_sign(kind));
+    return build(Op::Scan, x->dtype, {x}, {kind, random_.below(x->rank())});
   }
   /// argmax-like: a running extreme and where it was first seen.
   NodeRef loop(NodeRef x) {
@@ -269,7 +287,7 @@ class Generator {
     NodeRef better = build(random_.chance(50) ? Op::Lt : Op::Le, DType::Bool, {best, value});
     NodeRef new_best = build(Op::Where, x->dtype, {better, value, best});
     NodeRef new_at = build(Op::Where, DType::I32, {better, at, best_at});
-    std::vector<int64_t> ints = {id, 2, 2, random_.chance(30)};
+    std::vector<int64_t> ints = {id, 2, 2, random_.chance(options_.folds ? 70 : 30)};
     for (int64_t a = 0; a < x->rank(); ++a)
       if (a == axis || random_.chance(20)) ints.push_back(a);
     NodeRef n = build(Op::Loop, DType::Void,
@@ -306,8 +324,7 @@ class Generator {
     NodeRef index = places(x, axis);
     const int64_t combine = random_.chance(50) ? 0 : random_fold(x->dtype);
     NodeRef values = param(x->dtype, dims_of(index));
-    return without_zero_sign(build(Op::Scatter, x->dtype, {x, index, values}, {axis, combine, 0}),
-                             loses_zero_sign(combine));
+    return build(Op::Scatter, x->dtype, {x, index, values}, {axis, combine, 0});
   }
   NodeRef assign(NodeRef x) {
     NodeRef view = x;
@@ -320,8 +337,29 @@ class Generator {
     NodeRef value = random_.chance(50) ? param(x->dtype, dims_of(view)) : partner(view, x->dtype);
     return value->shape == view->shape ? build(Op::Assign, x->dtype, {x, view, value}) : nullptr;
   }
+  /// Few parts, or enough of them that each is written where it belongs.
+  NodeRef cat(NodeRef x) {
+    if (x->rank() == 0) return nullptr;
+    const int64_t axis = random_.below(x->rank());
+    std::vector<NodeRef> parts{x};
+    for (int64_t more = random_.chance(25) ? random_.between(8, 12) : random_.between(1, 3);
+         more > 0; --more) {
+      Dims dims = dims_of(x);
+      if (random_.chance(50)) dims[static_cast<size_t>(axis)] = leaves_.size(0, 4);
+      const bool again = dims == dims_of(x) && random_.chance(50);
+      parts.push_back(again ? partner(x, x->dtype) : param(x->dtype, dims));
+    }
+    std::swap(parts[0], random_.pick(parts));
+    return build(Op::Cat, x->dtype, parts, {axis});
+  }
   NodeRef same(NodeRef x) {
     return build(random_.chance(50) ? Op::Contiguous : Op::Detach, x->dtype, {x});
+  }
+  /// One number everywhere.
+  NodeRef full(NodeRef x) {
+    const Dims ones(x->rank(), one());
+    NodeRef n = build_with_dims(Op::Reshape, leaves_.number(random_.pick(dtypes_)), ones);
+    return n ? build_with_dims(Op::Expand, n, dims_of(x)) : nullptr;
   }
   NodeRef fresh(NodeRef) {
     const DType dtype = random_.pick(dtypes_);
@@ -329,6 +367,15 @@ class Generator {
   }
 
   NodeRef step(NodeRef x) {
+    constexpr Method elementwise[] = {
+        &Generator::unary,  &Generator::unary,        &Generator::binary,  &Generator::binary,
+        &Generator::binary, &Generator::binary,       &Generator::compare, &Generator::where,
+        &Generator::cast,   &Generator::multiply_add, &Generator::cast,    &Generator::bitcast,
+        &Generator::full,   &Generator::reshape,      &Generator::expand,  &Generator::permute,
+        &Generator::pad,    &Generator::flip,         &Generator::iota,    &Generator::shrink_axes,
+        &Generator::same,   &Generator::fresh,
+    };
+    if (options_.elementwise) return (this->*random_.pick(elementwise))(x);
     constexpr Method steps[] = {
         &Generator::unary,    &Generator::binary,  &Generator::binary,       &Generator::binary,
         &Generator::compare,  &Generator::where,   &Generator::multiply_add, &Generator::cast,
@@ -336,8 +383,12 @@ class Generator {
         &Generator::pad,      &Generator::flip,    &Generator::shrink_axes,  &Generator::window,
         &Generator::unwindow, &Generator::reduce,  &Generator::reduce,       &Generator::scan,
         &Generator::loop,     &Generator::iota,    &Generator::gather,       &Generator::scatter,
-        &Generator::assign,   &Generator::same,    &Generator::fresh,
+        &Generator::assign,   &Generator::same,    &Generator::fresh,        &Generator::cat,
+        &Generator::contraction, &Generator::beside_its_reduction,
     };
+    constexpr Method folds[] = {&Generator::beside_its_reduction, &Generator::scan,
+                                &Generator::loop, &Generator::binary};
+    if (options_.folds && random_.chance(70)) return (this->*random_.pick(folds))(x);
     return (this->*random_.pick(steps))(x);
   }
 

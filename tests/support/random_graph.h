@@ -19,7 +19,9 @@ struct RandomGraphOptions {
                           ///< of sums: small integers, no division, roots or transcendentals
   bool transcendental = true;  ///< exp2, log2 and sin, which kernels may give 1 ulp differently
   bool float_sums = true;      ///< sums and products of floats, whose order is the compiler's
+  bool folds = false;          ///< mostly reductions and running folds, along different axes
   bool specials = true;        ///< NaN, infinities, -0 and limits among the inputs (never if exact)
+  bool elementwise = false;    ///< chains: elementwise and movement ops alone
   bool simplify = true;        ///< build with Graph::make; otherwise with Graph::intern, as written
   std::vector<DType> dtypes;   ///< empty: all data types
 };

@@ -47,6 +47,53 @@ TEST_F(Gradients, ProductsWithZerosAreExact) {
   EXPECT_EQ(shown(x.cumprod(0).sum().gradient({x})[0]), "f32 (3) [1, 8, 0]");
 }
 
+TEST_F(Gradients, ScatteredProductsWithZerosAreExact) {
+  const TensorFunction product = [](const std::vector<Tensor>& x) {
+    return x[0].scatter(0, Tensor::of({0, 0, 1, 2, 3, 3, 3, 4, 4}), x[1], Fold::Mul);
+  };
+  const auto inputs = [](const std::vector<double>& base, const std::vector<double>& src) {
+    return std::vector<Tensor>{Tensor::from(base), Tensor::from(src)};
+  };
+  // No zero, one, two, three of them, and one of the base's.
+  const auto x = inputs({2, 3, 0, 5, 7}, {2, 0.5, 0, 4, 0, 3, 0, 1.5, 0});
+  expect_gradients(x, product, 1e-8);
+  const auto hessian = [](const std::vector<Tensor>& at) {
+    const Tensor y = at[0].scatter(0, Tensor::of({0, 0, 1, 2, 3, 3, 3, 4, 4}), at[1], Fold::Mul);
+    return (y * sample(y.dims(), 3)).sum().gradient({at[1]})[0];
+  };
+  expect_gradients(x, hessian, 1e-8);
+  expect_gradients(inputs({1, 1, 1, 1, 1}, {0, 0, 1, 2, 0, 0, 0, 3, 4}), hessian, 1e-8);
+}
+
+/// Where a formula of the parts would multiply 0 by infinity.
+TEST_F(Gradients, AtInfinitiesAndPoles) {
+  for (const DType d : {DType::F32, DType::F64}) {
+    const auto slope = [d](Tensor (*f)(const Tensor&), double at) {
+      const Tensor x = Tensor::from(std::vector<double>{at}).cast(d);
+      return values(f(x).sum().gradient({x})[0])[0];
+    };
+    for (const double end : {INFINITY, -INFINITY}) {
+      EXPECT_EQ(slope([](const Tensor& x) { return x.erf(); }, end), 0);
+      EXPECT_EQ(slope([](const Tensor& x) { return x.erf().gradient({x})[0]; }, end), 0);
+      EXPECT_EQ(slope([](const Tensor& x) { return x.pow(0.0); }, end), 0);
+    }
+    EXPECT_EQ(slope([](const Tensor& x) { return x.log1p(); }, -1), INFINITY);
+    EXPECT_EQ(slope([](const Tensor& x) { return x.acosh(); }, 1), INFINITY);
+  }
+}
+
+TEST_F(Gradients, ErfsAreSmallWhereItIsOne) {
+  const Tensor x = Tensor::from(std::vector<double>{7, 20}), slope = x.erf().sum().gradient({x})[0];
+  expect_near(slope / (-(x * x)).exp(), {M_2_SQRTPI, M_2_SQRTPI}, 1e-6);
+}
+
+TEST_F(Gradients, APowerOfZeroDependsOnItsBase) {
+  Tensor t = Tensor::of({1.0f, 0.0f, -3.0f, INFINITY, NAN}).requires_grad_();
+  EXPECT_EQ(shown(t.pow(0.0)), "f32 (5) [1, 1, 1, 1, 1]");
+  t.pow(0.0).sum().backward();
+  EXPECT_EQ(shown(t.grad()), "f32 (5) [0, 0, 0, 0, 0]");
+}
+
 TEST_F(Gradients, DetachStopsAndIntegersPassNothing) {
   const Tensor x = Tensor::of({1.0f, 2.0f});
   EXPECT_EQ(shown((x * x.detach()).sum().gradient({x})[0]), "f32 (2) [1, 2]");

@@ -30,6 +30,28 @@ TEST_F(Reduce, HalfSumsRunInSinglePrecision) {
   EXPECT_EQ(shown(Tensor::ones({300}, DType::BF16).sum()), "bf16 () [300]");
 }
 
+/// Long rows are searched in parts: the first of equal values counts wherever they lie, NaN before
+/// all, in what is left over too.
+TEST_F(Reduce, PlacesOfExtremesOfLongRows) {
+  const int64_t n = (1 << 17) + 777;
+  const std::vector<std::vector<int64_t>> spikes{
+      {0}, {n - 1}, {n - 2, 5}, {70001, 70000, 131071}, {64, 128, 4096}, {4095, 4097}, {n - 3, n - 9}};
+  for (const std::vector<int64_t>& at : spikes)
+    for (const float value : {3.0f, NAN}) {
+      std::vector<float> data(static_cast<size_t>(n));
+      for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i * 7 % 101) / 101;
+      for (const int64_t i : at) data[static_cast<size_t>(i)] = value;
+      const int64_t first = *std::min_element(at.begin(), at.end());
+      const Tensor x = Tensor::from(data, {n});
+      EXPECT_EQ(x.argmax().item<int64_t>(), first);
+      EXPECT_EQ((-x).argmin(0).item<int64_t>(), first);
+      const Tensor rows = Tensor::stack({x, x.flip(0)}).cast(DType::F64);
+      EXPECT_EQ(rows.argmax(1, true).reshape({2}).to_vector<int32_t>()[0], first);
+    }
+  const Tensor same = Tensor::full({n}, 2, DType::I32);
+  EXPECT_EQ(same.argmax().item<int64_t>(), 0);
+}
+
 TEST_F(Reduce, ExtremesAndTheirPlaces) {
   const Tensor x = Tensor::of({{3, 1, 3}, {-5, 7, 7}});
   EXPECT_EQ(shown(x.max(1)), "i32 (2) [3, 7]");

@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <new>
 
 #include "weft/app/commands.h"
+#include "weft/app/completion.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/names.h"
 
 namespace weft {
 
@@ -30,7 +33,7 @@ std::string footer() {
 // Everything the command line can say.
 struct CommandLine {
   bool json = false;
-  std::string device, explain, rule;
+  std::string device, explain, rule, shell;
   int threads = 0;
   TrainOptions train;
   BenchOptions bench;
@@ -106,6 +109,14 @@ void add_commands(CLI::App& app, CommandLine& line) {
   explain->add_option("code", line.explain,
                       "as in `safetensors.size` or WEFT_DEBUG; mnist, gpt2; none lists all");
   add_machine_options(explain, line);
+  app.add_subcommand("completion", "print a script that completes this command line")
+      ->footer(
+          "bash: eval \"$(weft completion bash)\" in ~/.bashrc; zsh: the same in ~/.zshrc after "
+          "compinit;\n"
+          "fish: weft completion fish > ~/.config/fish/completions/weft.fish")
+      ->add_option("shell", line.shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   subcommand(app, line, "version", "which weft this is");
 }
 
@@ -116,6 +127,10 @@ int dispatch(const CLI::App& app, const CommandLine& line, const Session& sessio
   if (name == "bench") return run_bench(session, line.bench);
   if (name == "rules") return run_rules(session, line.rule);
   if (name == "explain") return run_explain(session, line.explain);
+  if (name == "completion") {
+    session.write(completion_script(app, line.shell));
+    return kExitOk;
+  }
   return run_version(session);
 }
 
@@ -142,18 +157,44 @@ void print_error(std::FILE* err, const Error& error) {
   }
 }
 
+// What was typed and is unknown: a command, or an option of the command that was meant.
+std::string wrong_word(const CLI::App& app, const CLI::App& about,
+                       std::span<const char* const> arguments) {
+  std::vector<std::string> known;
+  std::string_view kind = "command";
+  std::string wrong = arguments.size() > 1 ? arguments[1] : "";
+  if (&about == &app) {
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+      known.push_back(sub->get_name());
+  } else {
+    kind = "option";
+    for (const CLI::Option* option : about.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    const std::vector<std::string> left = about.remaining();
+    wrong = left.empty() ? "" : left.front().substr(0, left.front().find('='));
+  }
+  if (wrong.empty() || (&about == &app && wrong[0] == '-')) return "";
+  if (std::find(known.begin(), known.end(), wrong) != known.end()) return "";
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  return strformat("there is no {} '{}'{}", kind, wrong, did_you_mean(wrong, names));
+}
+
 // CLI11 prints help and version requests as exceptions too.
-int usage_result(const CLI::App& app, const CLI::ParseError& why, std::FILE* out, std::FILE* err) {
+int usage_result(const CLI::App& app, const CLI::ParseError& why,
+                 std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
+  const CLI::App* about = &app;
+  while (!about->get_subcommands().empty()) about = about->get_subcommands().front();
   if (why.get_exit_code() == 0) {
-    const CLI::App* about = &app;
-    while (!about->get_subcommands().empty()) about = about->get_subcommands().front();
-    std::fputs(about->help(about == &app ? "" : "weft").c_str(), out);
+    const bool version = dynamic_cast<const CLI::CallForVersion*>(&why) != nullptr;
+    std::fputs(version ? strformat("{}\n", why.what()).c_str()
+                       : about->help(about == &app ? "" : "weft").c_str(),
+               out);
     return kExitOk;
   }
-  std::fprintf(
-      err, "weft: %s\n      `weft%s%s --help` shows what is possible\n", why.what(),
-      app.get_subcommands().empty() ? "" : " ",
-      app.get_subcommands().empty() ? "" : app.get_subcommands().front()->get_name().c_str());
+  std::string what = wrong_word(app, *about, arguments);
+  if (what.empty()) what = why.what();
+  std::fprintf(err, "weft: %s\n      `weft%s%s --help` shows what is possible\n", what.c_str(),
+               about == &app ? "" : " ", about == &app ? "" : about->get_name().c_str());
   return kExitUsage;
 }
 
@@ -164,13 +205,14 @@ int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* e
                "weft");
   CommandLine line;
   app.require_subcommand(1);
+  app.set_version_flag("--version", version_text(), "which weft this is");
   add_commands(app, line);
   app.footer(footer());  // after the subcommands, which would inherit it
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
     return run_command(app, line, out, err);
   } catch (const CLI::ParseError& why) {
-    return usage_result(app, why, out, err);
+    return usage_result(app, why, arguments, out, err);
   } catch (const Error& error) {
     print_error(err, error);
   } catch (const std::bad_alloc&) {

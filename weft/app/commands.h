@@ -54,6 +54,8 @@ struct BenchOptions {
   int64_t repeats = 5;
 };
 
+std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
+
 // Each returns its exit code and throws Error.
 int run_version(const Session& session);
 int run_explain(const Session& session, const std::string& code);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "weft/app/app.h"
@@ -9,6 +10,7 @@
 #include "weft/base/names.h"
 #include "weft/base/options.h"
 #include "weft/base/version.h"
+#include "weft/run/run_state.h"
 
 namespace weft {
 
@@ -22,9 +24,12 @@ struct Topic {
 
 std::vector<Topic> all_topics() {
   std::vector<Topic> topics;
+  for (const ErrorCode& row : error_codes())
+    for (const std::string_view code : codes_of(row))
+      topics.push_back({code, std::string(row.explanation)});
+  std::sort(topics.begin(), topics.end(),
+            [](const Topic& a, const Topic& b) { return a.name < b.name; });
   size_t count = 0;
-  const ErrorCode* codes = error_codes(count);
-  for (size_t i = 0; i < count; ++i) topics.push_back({codes[i].code, codes[i].explanation});
   const OptionRow* options = option_rows(count);
   for (size_t i = 0; i < count; ++i) {
     const std::string_view type = options[i].type;
@@ -63,6 +68,24 @@ void list_topics(const Session& session, const std::vector<Topic>& topics) {
   session.print("{}\n", json.end_array().text());
 }
 
+void print_topic(const Session& session, const Topic& topic) {
+  if (session.json) {
+    JsonWriter json;
+    json.begin_object().field("code", topic.name).field("text", topic.text).end_object();
+    session.print("{}\n", json.text());
+  } else {
+    session.print("{}\n{}", session.bold(topic.name), wrapped(topic.text, 88, "  "));
+  }
+}
+
+// The topic itself, else what it belongs to: `op` of `op.reason`.
+const Topic* find_topic(std::string_view code, const std::vector<Topic>& topics) {
+  for (const Topic& topic : topics)
+    if (topic.name == code) return &topic;
+  const size_t dot = code.rfind('.');
+  return dot == std::string_view::npos ? nullptr : find_topic(code.substr(0, dot), topics);
+}
+
 [[noreturn]] void unknown_topic(const std::string& code, const std::vector<Topic>& topics) {
   std::vector<std::string_view> names;
   for (const Topic& topic : topics) names.push_back(topic.name);
@@ -70,8 +93,41 @@ void list_topics(const Session& session, const std::vector<Topic>& topics) {
        code, did_you_mean(code, names));
 }
 
-// What WEFT_DEBUG=3 says of one training step, without running it: the memory plan, what is
-// computed together and why, the kernels, and the lines of the model's source they are for.
+void print_report(const Session& session, const CompileReport& report) {
+  if (!session.json) {
+    for (const DecisionReport& d : report.decisions) session.print("{}\n", text(d));
+    for (const KernelReport& k : report.kernels) session.print("{}\n", text(k));
+    return;
+  }
+  for (const DecisionReport& d : report.decisions) {
+    JsonWriter json;
+    json.begin_object().field("kind", "decision").field("value", d.value).field("staged", d.staged);
+    json.field("reason", d.reason).field("lines", d.lines).end_object();
+    session.print("{}\n", json.text());
+  }
+  for (const KernelReport& k : report.kernels) {
+    JsonWriter json;
+    json.begin_object().field("kind", "kernel").field("name", k.name).field("device", k.device);
+    json.field("lines", k.lines).field("flops", k.flops).field("bytes", k.bytes).key("applied");
+    json.begin_array();
+    for (const std::string& line : k.applied) json.value(line);
+    session.print("{}\n", json.end_array().end_object().text());
+  }
+}
+
+void print_plan(const Session& session, const CompiledSchedule& schedule,
+                std::span<const int64_t> values) {
+  if (!session.json) return session.print("{}", plan_text(schedule, values));
+  const PlanTotals sum = plan_totals(schedule, values);
+  JsonWriter json;
+  json.begin_object().field("kind", "plan").field("steps", schedule.steps.size());
+  json.field("inputs", sum.inputs).field("outputs", sum.outputs);
+  json.field("intermediates", sum.intermediates).end_object();
+  session.print("{}\n", json.text());
+}
+
+// One training step, compiled without running it: what is computed together and why, the kernels,
+// the lines of the model's source they are for, and the memory plan.
 int explain_model(const Session& session, const std::string& model_name) {
   Options options = session.context.options();
   options.dev = null_device(options.dev);
@@ -79,15 +135,11 @@ int explain_model(const Session& session, const std::string& model_name) {
   const ContextScope scope(context);
   const std::unique_ptr<BenchModel> model = make_bench_model(model_name);
   const std::vector<Tensor> changed = model->step();
-  context.log_sink() = {[](void* user, std::string_view line) {
-                          const auto& to = *static_cast<const Session*>(user);
-                          if (!to.json) return to.print("{}\n", line);
-                          JsonWriter json;
-                          json.begin_object().field("line", line).end_object();
-                          to.print("{}\n", json.text());
-                        },
-                        const_cast<Session*>(&session)};
-  context.mutable_options().debug = 3;
+  context.get<RunState>().observer = {
+      [&session](const CompileReport& report) { print_report(session, report); },
+      [&session](const CompiledSchedule& schedule, std::span<const int64_t> values) {
+        print_plan(session, schedule, values);
+      }};
   realize(changed);
   return kExitOk;
 }
@@ -101,19 +153,13 @@ int run_explain(const Session& session, const std::string& code) {
     list_topics(session, topics);
     return kExitOk;
   }
-  for (const Topic& topic : topics) {
-    if (topic.name != code) continue;
-    if (session.json) {
-      JsonWriter json;
-      json.begin_object().field("code", topic.name).field("text", topic.text).end_object();
-      session.print("{}\n", json.text());
-    } else {
-      session.print("{}\n{}", session.bold(topic.name), wrapped(topic.text, 88, "  "));
-    }
-    return kExitOk;
-  }
-  unknown_topic(code, topics);
+  const Topic* topic = find_topic(code, topics);
+  if (!topic) unknown_topic(code, topics);
+  print_topic(session, *topic);
+  return kExitOk;
 }
+
+std::string version_text() { return strformat("weft {} (build {:016x})", kVersion, build_id()); }
 
 int run_version(const Session& session) {
   if (session.json) {
@@ -122,7 +168,7 @@ int run_version(const Session& session) {
     json.field("build", strformat("{:016x}", build_id())).end_object();
     session.print("{}\n", json.text());
   } else {
-    session.print("weft {} (build {:016x})\n", kVersion, build_id());
+    session.print("{}\n", version_text());
   }
   return kExitOk;
 }

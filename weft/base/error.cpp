@@ -1,5 +1,6 @@
 #include "weft/base/error.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -97,16 +98,27 @@ void fail_errno(std::string_view code, std::string_view doing, int error_number)
               std::move(why));
 }
 
-const ErrorCode* find_error_code(std::string_view code) {
-  for (const ErrorCode& row : kErrorCodes) {
-    if (code == row.code) return &row;
+std::span<const ErrorCode> error_codes() { return kErrorCodes; }
+
+std::vector<std::string_view> codes_of(const ErrorCode& row) {
+  constexpr std::string_view kBetween = ", ";
+  std::vector<std::string_view> codes;
+  std::string_view rest = row.codes;
+  for (size_t end; (end = rest.find(kBetween)) != std::string_view::npos;) {
+    codes.push_back(rest.substr(0, end));
+    rest.remove_prefix(end + kBetween.size());
   }
-  return nullptr;
+  codes.push_back(rest);
+  return codes;
 }
 
-const ErrorCode* error_codes(size_t& count) {
-  count = std::size(kErrorCodes);
-  return kErrorCodes;
+const ErrorCode* find_error_code(std::string_view code) {
+  for (const ErrorCode& row : kErrorCodes) {
+    const std::vector<std::string_view> codes = codes_of(row);
+    if (std::find(codes.begin(), codes.end(), code) != codes.end()) return &row;
+  }
+  const size_t dot = code.rfind('.');
+  return dot == std::string_view::npos ? nullptr : find_error_code(code.substr(0, dot));
 }
 
 }  // namespace weft

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/base/exceptions.h"
 #include "weft/base/format.h"
@@ -59,10 +61,12 @@ template <class... Args>
 
 // The registry behind `weft explain CODE` (errors.def).
 struct ErrorCode {
-  const char* code;
-  const char* explanation;
+  std::string_view codes;  // one, or several separated by ", "
+  std::string_view explanation;
 };
-const ErrorCode* find_error_code(std::string_view code);  // nullptr: not listed
-const ErrorCode* error_codes(size_t& count);
+std::span<const ErrorCode> error_codes();
+// The row of `code`, else of what it belongs to (`op` of `op.reason`); nullptr: not listed.
+const ErrorCode* find_error_code(std::string_view code);
+std::vector<std::string_view> codes_of(const ErrorCode& row);
 
 }  // namespace weft

@@ -21,6 +21,12 @@ constexpr bool out_of_width(T amount) {
   return static_cast<uint64_t>(amount) >= sizeof(T) * 8;  // negative ones too
 }
 
+/// a < b where -0 < +0.
+template <class T>
+bool below(T a, T b) {
+  return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+}
+
 // NOLINTBEGIN: one line of meaning each.
 #define UNARY(Name, expression)           \
   struct Name {                           \
@@ -51,16 +57,10 @@ BINARY(CDiv, T, if (std::is_signed_v<T> && b == T(-1)) return static_cast<T>(W(0
        return static_cast<T>(a / b);)
 BINARY(CMod, T, if (std::is_signed_v<T> && b == T(-1)) return 0; return static_cast<T>(a % b);)
 BINARY(Max, T,
-       if constexpr (kIsFloat<T>) return a != a ? a
-       : b != b                                 ? b
-       : a < b                                  ? b
-                                                : a;
+       if constexpr (kIsFloat<T>) return a != a || below(b, a) ? a : b;
        else return a < b ? b : a;)
 BINARY(Min, T,
-       if constexpr (kIsFloat<T>) return a != a ? a
-       : b != b                                 ? b
-       : b < a                                  ? b
-                                                : a;
+       if constexpr (kIsFloat<T>) return a != a || below(a, b) ? a : b;
        else return b < a ? b : a;)
 BINARY(Lt, uint8_t, return a < b;)
 BINARY(Le, uint8_t, return a <= b;)

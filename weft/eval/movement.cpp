@@ -118,4 +118,18 @@ Array evaluate_movement(const Step& s) {
   return out;
 }
 
+Array evaluate_cat(const Step& s) {
+  Array out(s.node->dtype, s.extents);
+  int64_t begin = 0;
+  for (const Array* part : s.src) {
+    for_each_index(part->extents(), [&](const Index& i, int64_t flat) {
+      Index at = i;
+      at[s.axis_arg(0)] += begin;
+      out.set(flatten(at, s.extents), part->at(flat));
+    });
+    begin += part->extents()[s.axis_arg(0)];
+  }
+  return out;
+}
+
 }  // namespace weft::eval

@@ -49,6 +49,8 @@ Array evaluate_movement(const Step& step);  // movement.cpp
 /// Where element `out` of a movement op comes from in its first source; false: it is 0.
 bool movement_source(const Step& step, const Index& out, Index& in);
 
+Array evaluate_cat(const Step& step);
+
 Array evaluate_reduce(const Step& step);  // folds.cpp
 Array evaluate_scan(const Step& step);
 Array evaluate_scatter(const Step& step);

@@ -7,6 +7,12 @@
 namespace weft {
 namespace {
 
+/// a < b where -0 < +0.
+template <class T>
+bool below(T a, T b) {
+  return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+}
+
 template <class T>
 std::optional<T> fold_float(Op op, std::span<const Value> v) {
   const T a = static_cast<T>(v[0].as_double());
@@ -18,8 +24,8 @@ std::optional<T> fold_float(Op op, std::span<const Value> v) {
     case Op::Add: return a + b;
     case Op::Mul: return a * b;
     case Op::Div: return a / b;
-    case Op::Max: return std::isnan(a) ? a : std::isnan(b) ? b : a < b ? b : a;
-    case Op::Min: return std::isnan(a) ? a : std::isnan(b) ? b : b < a ? b : a;
+    case Op::Max: return std::isnan(a) ? a : std::isnan(b) || below(a, b) ? b : a;
+    case Op::Min: return std::isnan(a) ? a : std::isnan(b) || below(b, a) ? b : a;
     case Op::MulAcc: return std::fma(a, b, static_cast<T>(v[2].as_double()));
     default: return std::nullopt;
   }
@@ -133,6 +139,11 @@ std::optional<Value> fold_constants(Op op, DType dtype, std::span<const Value> v
   }
   const auto r = fold_int(op, dtype, v);
   return r ? std::optional(Value::of(dtype, *r)) : std::nullopt;
+}
+
+NodeRef folded_once(Graph& g, Fold fold, NodeRef value) {
+  if (fold != Fold::Add || !is_float(value->dtype)) return value;
+  return g.add(value, g.constant(Value::of(value->dtype, 0.0)));
 }
 
 }  // namespace weft

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <shared_mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -75,29 +77,43 @@ class NodeMemory {
  public:
   ~NodeMemory() {
     for (void* slab : slabs_) give_slab(slab);
-    for (void* large : large_) ::operator delete(large, std::align_val_t{64});
+    for (void* large : large_) give_large(large);
   }
   void* allocate(size_t bytes) {
-    const size_t units = (bytes + kUnit - 1) / kUnit;
-    if (units < free_.size() && free_[units]) {
-      void* p = free_[units];
-      std::memcpy(&free_[units], p, sizeof(void*));
+    if (bytes > kSlabBytes) return allocate_large(bytes);
+    const SizeClass c = class_of(bytes);
+    if (void* p = free_[c.list]) {
+      std::memcpy(&free_[c.list], p, sizeof(void*));
       return p;
     }
-    return bump(units * kUnit);
+    return bump(c.units * kUnit);
   }
   void release(void* p, size_t bytes) {
-    const size_t units = (bytes + kUnit - 1) / kUnit;
-    if (units >= free_.size()) return;  // larger than any class: kept until the graph goes
-    std::memcpy(p, &free_[units], sizeof(void*));
-    free_[units] = p;
+    if (bytes > kSlabBytes) {
+      total_ -= bytes;
+      large_.erase(p);
+      return give_large(p);
+    }
+    const SizeClass c = class_of(bytes);
+    std::memcpy(p, &free_[c.list], sizeof(void*));
+    free_[c.list] = p;
   }
   size_t bytes() const { return total_; }
 
  private:
+  static constexpr size_t kExactUnits = 64;  // larger nodes take a power of two of units
+  struct SizeClass {
+    size_t list, units;
+  };
+  static SizeClass class_of(size_t bytes) {
+    const size_t units = (bytes + kUnit - 1) / kUnit;
+    if (units < kExactUnits) return {units, units};
+    const size_t doubled = std::bit_ceil(units);
+    return {kExactUnits + static_cast<size_t>(std::countr_zero(doubled / kExactUnits)), doubled};
+  }
+
   void* bump(size_t bytes) {
     if (bytes > left_) {
-      if (bytes > kSlabBytes) return allocate_large(bytes);
       slabs_.push_back(nullptr);  // first, so that nothing is lost if it throws
       next_ = static_cast<std::byte*>(slabs_.back() = take_slab());
       left_ = kSlabBytes;
@@ -110,16 +126,24 @@ class NodeMemory {
   }
 
   void* allocate_large(size_t bytes) {
-    large_.push_back(nullptr);
+    void* p = ::operator new(bytes, std::align_val_t{64});
+    try {
+      large_.insert(p);
+    } catch (...) {
+      give_large(p);
+      throw;
+    }
     total_ += bytes;
-    return large_.back() = ::operator new(bytes, std::align_val_t{64});
+    return p;
   }
+  static void give_large(void* p) { ::operator delete(p, std::align_val_t{64}); }
 
-  std::vector<void*> slabs_, large_;
+  std::vector<void*> slabs_;
+  std::unordered_set<void*> large_;
   std::byte* next_ = nullptr;
   size_t left_ = 0;
   size_t total_ = 0;
-  std::array<void*, 64> free_{};
+  std::array<void*, kExactUnits + 8> free_{};  // up to a slab: 64 << 6 units
 };
 
 size_t node_bytes(size_t nsrc, size_t nints, size_t text) {

@@ -123,21 +123,99 @@ NodeRef build(Graph& g, const Sum& s) {
   return s.constant == 0 ? total : raw(g, Op::Add, DType::Index, total, g.index(s.constant));
 }
 
-/// (x // c)*(k*c) + (x % c)*k  ->  x*k, for every such pair in the sum.
-void join_div_mod(Sum& s) {
-  for (size_t i = 0; i < s.terms.size(); ++i) {
+/// n as y // divisor, where y is no quotient itself (only by constants are nested ones joined).
+struct Quotient {
+  NodeRef of;
+  Int128 divisor;
+};
+Quotient quotient(NodeRef n, int64_t divisor) {
+  const bool nested = n->op == Op::IDiv && n->src(1)->op == Op::Const && n->src(1)->vmin > 0;
+  if (nested) return {n->src(0), static_cast<Int128>(n->src(1)->vmin) * divisor};
+  return {n, divisor};
+}
+
+/// True where n is (x // c) for a constant c > 0: as it stands in normal form.
+bool is_quotient(NodeRef n, NodeRef x, int64_t c) {
+  if (n->op != Op::IDiv || n->src(1)->op != Op::Const) return false;
+  const Quotient q = quotient(x, c);
+  return n->src(0) == q.of && n->src(1)->vmin == q.divisor;
+}
+
+/// The term of `s` that is coefficient * n for an n that `matches`; the number of terms without.
+template <class F>
+size_t find_term(const Sum& s, Int128 coefficient, F&& matches) {
+  size_t i = 0;
+  while (i < s.terms.size() && !(s.terms[i].coefficient == coefficient && matches(s.terms[i].node)))
+    ++i;
+  return i;
+}
+
+/// (x // c)*(k*c) + (x % c)*k  ->  x*k, where terms[i] is the second of them.
+bool join_quotient(Sum& s, size_t i) {
+  NodeRef x = s.terms[i].node->src(0);
+  const int64_t c = s.terms[i].node->src(1)->vmin, k = s.terms[i].coefficient;
+  const size_t j =
+      find_term(s, static_cast<Int128>(k) * c, [&](NodeRef n) { return is_quotient(n, x, c); });
+  if (j == s.terms.size()) return false;
+  s.terms.erase(std::max(i, j));
+  s.terms.erase(std::min(i, j));
+  s.add(x, k);
+  return true;
+}
+
+/// ((x // c + y) % d)*(k*c) + (x % c)*k  ->  ((x + y*c) % (c*d))*k, where terms[i] is the second.
+bool join_digits(Graph& g, Sum& s, size_t i) {
+  NodeRef x = s.terms[i].node->src(0);
+  const int64_t c = s.terms[i].node->src(1)->vmin, k = s.terms[i].coefficient;
+  Sum higher;
+  const size_t j = find_term(s, static_cast<Int128>(k) * c, [&](NodeRef n) {
+    if (n->op != Op::Mod || n->src(1)->op != Op::Const) return false;
+    higher = Sum{};
+    higher.add(n->src(0), 1);
+    const size_t at = find_term(higher, 1, [&](NodeRef q) { return is_quotient(q, x, c); });
+    if (!higher.ok || at == higher.terms.size()) return false;
+    higher.terms.erase(at);
+    return fits(static_cast<Int128>(n->src(1)->vmin) * c);
+  });
+  if (j == s.terms.size()) return false;
+  const int64_t d = s.terms[j].node->src(1)->vmin;
+  s.terms.erase(std::max(i, j));
+  s.terms.erase(std::min(i, j));
+  NodeRef whole = g.add(x, g.mul(build(g, higher), g.index(c)));
+  s.add(g.mod(whole, g.index(c * d)), k);
+  return true;
+}
+
+/// (x // n)*n*k + (x % n)*k  ->  x*k for a symbolic n, where terms[i] is the second.
+bool join_symbolic(Graph& g, Sum& s, size_t i) {
+  NodeRef x = s.terms[i].node->src(0), n = s.terms[i].node->src(1);
+  const int64_t k = s.terms[i].coefficient;
+  Sum lower;  // x - x % n
+  lower.add(g.mul(g.idiv(x, n), n), k);
+  if (!lower.ok) return false;
+  Sum rest = s;
+  for (const AffineTerm& t : lower.terms) {
+    if (find_term(s, t.coefficient, [&](NodeRef q) { return q == t.node; }) == s.terms.size())
+      return false;
+    rest.add_term(t.node, -static_cast<Int128>(t.coefficient));
+  }
+  rest.add_constant(-static_cast<Int128>(lower.constant));
+  rest.add_term(s.terms[i].node, -static_cast<Int128>(k));
+  rest.add(x, k);
+  s = rest;
+  return true;
+}
+
+/// Puts digits together again: the quotient and the remainder of one value, whatever stands between
+/// them. Each step leaves fewer divisions.
+void join_div_mod(Graph& g, Sum& s) {
+  for (size_t i = 0; i < s.terms.size() && s.ok;) {
     NodeRef m = s.terms[i].node;
-    if (m->op != Op::Mod || m->src(1)->op != Op::Const) continue;
-    const int64_t c = m->src(1)->vmin, k = s.terms[i].coefficient;
-    for (size_t j = 0; j < s.terms.size(); ++j) {
-      NodeRef d = s.terms[j].node;
-      if (d->op != Op::IDiv || d->src(0) != m->src(0) || d->src(1) != m->src(1)) continue;
-      if (static_cast<Int128>(k) * c != s.terms[j].coefficient) continue;
-      s.terms.erase(std::max(i, j));
-      s.terms.erase(std::min(i, j));
-      s.add(m->src(0), k);
-      return join_div_mod(s);
-    }
+    const bool remainder = m->op == Op::Mod;
+    const bool constant = remainder && m->src(1)->op == Op::Const && m->src(1)->vmin > 0;
+    const bool joined = constant ? join_quotient(s, i) || join_digits(g, s, i)
+                                 : remainder && join_symbolic(g, s, i);
+    i = joined ? 0 : i + 1;
   }
 }
 
@@ -146,8 +224,8 @@ NodeRef normal_sum(Graph& g, NodeRef a, NodeRef b, int64_t scale_b) {
   s.add(a, 1);
   s.add(b, scale_b);
   if (!s.ok) return nullptr;
-  join_div_mod(s);
-  return build(g, s);
+  join_div_mod(g, s);
+  return s.ok ? build(g, s) : nullptr;
 }
 
 NodeRef normal_product(Graph& g, NodeRef a, NodeRef b) {
@@ -226,9 +304,12 @@ NodeRef normal_div(Graph& g, NodeRef x, int64_t c) {
     return g.add(out, g.idiv(build(g, big), g.index(c / factor)));
   if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coefficient == 1) {
     NodeRef inner = rest.terms[0].node;
-    if (inner->op == Op::IDiv && inner->src(1)->op == Op::Const && inner->src(1)->vmin > 0 &&
-        fits(static_cast<Int128>(inner->src(1)->vmin) * c))
-      return g.add(out, g.idiv(inner->src(0), g.index(inner->src(1)->vmin * c)));
+    const bool by_constant = inner->nsrc == 2 && inner->src(1)->op == Op::Const;
+    const int64_t d = by_constant ? inner->src(1)->vmin : 0;
+    if (inner->op == Op::IDiv && d > 0 && fits(static_cast<Int128>(d) * c))
+      return g.add(out, g.idiv(inner->src(0), g.index(d * c)));
+    if (inner->op == Op::Mod && d > 0 && d % c == 0)
+      return g.add(out, g.mod(g.idiv(inner->src(0), g.index(c)), g.index(d / c)));
   }
   NodeRef rest_node = build(g, rest);
   if (rest_node == x) return nullptr;  // nothing came out
@@ -474,6 +555,20 @@ int64_t divisor_of(NodeRef n) {
   int64_t divisor = 0;
   for (; n->op == Op::Add; n = n->src(0)) divisor = std::gcd(divisor, product_divisor(n->src(1)));
   return std::gcd(divisor, product_divisor(n));
+}
+
+Offset split_offset(Graph& g, NodeRef index) {
+  NodeRef last = index->op == Op::Add ? index->src(1) : index;
+  if (last->op != Op::Const) return {index, 0};
+  return {index->op == Op::Add ? index->src(0) : g.index(0), last->vmin};
+}
+
+bool never_meet(Graph& g, NodeRef a, NodeRef b) {
+  if (a->vmin > b->vmax || b->vmin > a->vmax) return true;
+  const Offset x = split_offset(g, a), y = split_offset(g, b);
+  // Multiples of a number, a part of it apart: columns of a matrix.
+  const int64_t step = divisor_of(x.rest);
+  return x.rest == y.rest && step > 0 && (x.constant - y.constant) % step != 0;
 }
 
 }  // namespace weft

@@ -17,6 +17,16 @@ struct Stride {
 };
 bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out);
 
+/// True where two index expressions are known to differ whatever the ranges of either are.
+bool never_meet(Graph& g, NodeRef a, NodeRef b);
+
+/// `index` without the constant it ends with, and that constant.
+struct Offset {
+  NodeRef rest;
+  int64_t constant;
+};
+Offset split_offset(Graph& g, NodeRef index);
+
 /// The largest integer known to divide every value of `n` (0 for the constant 0).
 int64_t divisor_of(NodeRef n);
 

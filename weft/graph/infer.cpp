@@ -93,6 +93,19 @@ const Shape* gather_shape(Graph& g, const NodeSpec& s) {
   return g.shape(index->shape->span());
 }
 
+const Shape* cat_shape(Graph& g, const NodeSpec& s) {
+  NodeRef first = s.src[0];
+  require(s.ints.size() == 1 && s.ints[0] >= 0 && s.ints[0] < first->rank(), s,
+          "axis out of range");
+  std::vector<NodeRef> dims(first->shape->span().begin(), first->shape->span().end());
+  NodeRef& total = dims[static_cast<size_t>(s.ints[0])];
+  for (NodeRef x : s.src.subspan(1)) {
+    require(x->rank() == first->rank(), s, "parts have different ranks");
+    total = g.add(total, x->dim(static_cast<size_t>(s.ints[0])));
+  }
+  return g.shape(dims);
+}
+
 const Shape* without_axes(Graph& g, NodeRef x, std::span<const int64_t> axes) {
   std::vector<NodeRef> dims;
   for (size_t i = 0; i < x->rank(); ++i)
@@ -138,6 +151,7 @@ const Shape* infer_shape(Graph& g, const NodeSpec& s) {
     case Op::Window: return window_shape(g, s);
     case Op::Unwindow: return unwindow_shape(g, s);
     case Op::Gather: return gather_shape(g, s);
+    case Op::Cat: return cat_shape(g, s);
     case Op::Reduce:
       return s.ints.size() > 1  ? without_axes(g, s.src[0], s.ints.subspan(1))
              : s.src[0]->rank() ? s.src[0]->shape
@@ -320,6 +334,12 @@ Bounds const_bounds(const NodeSpec& s) {
 
 Bounds positions_below(NodeRef size) { return {0, std::max<int64_t>(0, size->vmax - 1)}; }
 
+Bounds union_bounds(std::span<const NodeRef> parts) {
+  Bounds b = bounds_of(parts[0]);
+  for (NodeRef x : parts) b = {std::min(b.min, x->vmin), std::max(b.max, x->vmax)};
+  return b;
+}
+
 /// A loop that runs once or not at all has one position, yet no constant may take its place: a term
 /// without the range would be computed in any case.
 Bounds loop_bounds(NodeRef size) {
@@ -372,6 +392,7 @@ Bounds infer_bounds(const NodeSpec& s) {
     case Op::Unwindow:
     case Op::Gather:
       return {std::min<int64_t>(0, s.src[0]->vmin), std::max<int64_t>(0, s.src[0]->vmax)};
+    case Op::Cat: return union_bounds(s.src);
     default: return dtype_bounds(s.dtype);
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "weft/base/checked.h"
+#include "weft/graph/program.h"
 #include "weft/graph/schema.h"
 #include "weft/graph/tuple.h"
 #include "weft/graph/verify.h"
@@ -378,6 +379,19 @@ const char* assign(const Spec& s) {
   return same_dtype(s);
 }
 
+const char* cat(const Spec& s) {
+  NodeRef first = s.src[0];
+  if (!axis_of(s.ints[0], first->rank())) return "axis is out of range";
+  for (NodeRef x : s.src) {
+    if (x->dtype != s.dtype) return "changes the dtype";
+    if (x->rank() != first->rank()) return "parts have different ranks";
+    for (size_t a = 0; a < x->rank(); ++a)
+      if (static_cast<int64_t>(a) != s.ints[0] && x->dim(a) != first->dim(a))
+        return "parts differ outside the axis";
+  }
+  return nullptr;
+}
+
 const char* scatter(const Spec& s) {
   NodeRef base = s.src[0], index = s.src[1], value = s.src[2];
   if (!is_int(index->dtype)) return "indices are integers";
@@ -400,7 +414,9 @@ const char* stage(const Spec& s) {
 // ---- kernels
 
 const char* access(const Spec& s, size_t valid_at) {
-  if (s.src.size() < valid_at || s.src.size() > valid_at + 1) return "takes param, index, valid";
+  const bool ranges = valid_at + 1 == kStoreRanges;
+  if (s.src.size() < valid_at || (!ranges && s.src.size() > valid_at + 1))
+    return "takes param, index, valid";
   if (s.src[0]->op != Op::Param) return "accesses no param";
   if (!is_loop_integer(s.src[1]->dtype) || s.src[1]->rank() != 0) return "the index is no index";
   if (s.src.size() > valid_at && s.src[valid_at]->dtype != DType::Bool) return "valid is not bool";
@@ -417,6 +433,8 @@ const char* store(const Spec& s) {
   if (s.dtype != DType::Void) return "has no dtype";
   if (s.src[2]->rank() != 0) return "stores scalars";
   if (s.src[2]->dtype != s.src[0]->dtype) return "stores another dtype than the param's";
+  for (size_t i = kStoreRanges; i < s.src.size(); ++i)
+    if (!is_loop_integer(s.src[i]->dtype) || s.src[i]->rank() != 0) return "a range is no index";
   if (s.ints[0] != 0)
     if (const char* problem = fold_kind(s.ints[0], s.src[2]->dtype)) return problem;
   return s.ints[1] == 0 || s.ints[1] == 1 ? nullptr : "unique is 0 or 1";
@@ -524,6 +542,7 @@ constexpr Row kRows[] = {
     {Op::Copy, T, 1, copy},
     {Op::Assign, T, 3, assign},
     {Op::Scatter, T, 3, scatter},
+    {Op::Cat, T, 1, cat},
     {Op::Stage, K, 1, stage},
     {Op::Load, K | L, 2, load},
     {Op::Store, K | L, 3, store},

@@ -9,8 +9,14 @@
 
 namespace weft {
 
-/// A kernel as a graph: sink(store...) over ranges, params and variables. It lives in its own
-/// private Graph.
+/// From this source on a store names ranges: it happens once for each of their values, whether or not
+/// index, value and mask (which is there, if only as true) vary with them.
+constexpr size_t kStoreRanges = 4;
+/// Whether a store that happens twice leaves something else than once.
+constexpr bool counts_repeats(Fold combine) { return combine == Fold::Add || combine == Fold::Mul; }
+
+/// A kernel as a graph: sink(store...) over ranges, params and variables. Those of one schedule
+/// live in its Graph; whoever changes one copies it into a private Graph first.
 struct Kernel {
   std::shared_ptr<Graph> graph;  ///< owns every node of the kernel
   NodeRef sink = nullptr;

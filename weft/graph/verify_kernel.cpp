@@ -13,12 +13,21 @@ namespace {
 // Sets of ranges are bit sets of this many words at most, per node.
 constexpr size_t kMaxRanges = 1024;
 
+/// Every step is seen from outside.
+bool is_running(NodeRef n) {
+  return n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
+}
+
+/// The ranges that a Reduce, Scan or Loop goes over.
+std::span<const NodeRef> listed_by(NodeRef n) {
+  if (n->op == Op::Reduce || n->op == Op::Scan) return n->src().subspan(1);
+  if (n->op == Op::Loop) return n->src().subspan(static_cast<size_t>(2 * n->int_arg(2)));
+  return {};
+}
+
 /// The ranges whose loops end with this node.
 std::span<const NodeRef> closed_by(NodeRef n) {
-  if (n->op == Op::Reduce) return n->src().subspan(1);
-  const bool stacked = n->op == Op::Loop && n->int_arg(3) != 0;  // every step is seen from outside
-  if (n->op != Op::Loop || stacked) return {};
-  return n->src().subspan(static_cast<size_t>(2 * n->int_arg(2)));
+  return is_running(n) ? std::span<const NodeRef>() : listed_by(n);
 }
 
 /// Which ranges each node's value still varies over.
@@ -33,10 +42,13 @@ class OpenRanges {
       }
     words_ = (ranges_.size() + 63) / 64;
     if (ranges_.size() > kMaxRanges) return;
+    closed_.resize(ranges_.size());
     for (NodeRef n : order) add(n);
   }
   std::span<const NodeRef> ranges() const { return ranges_; }
   bool too_many() const { return ranges_.size() > kMaxRanges; }
+  /// Some reduce ends the range's loop.
+  bool closed(NodeRef range) const { return closed_[index_.at(range)]; }
   bool varies(NodeRef n, NodeRef range) const {
     const size_t bit = index_.at(range);
     return sets_[at_.at(n) + bit / 64] >> (bit % 64) & 1;
@@ -50,7 +62,10 @@ class OpenRanges {
     for (NodeRef s : n->src())
       for (size_t w = 0; w < words_; ++w) sets_[base + w] |= sets_[at_.at(s) + w];
     if (n->op == Op::Range) put(base, n, true);
-    for (NodeRef r : closed_by(n)) put(base, r, false);
+    for (NodeRef r : closed_by(n)) {
+      put(base, r, false);
+      closed_[index_.at(r)] = true;
+    }
   }
   void put(size_t base, NodeRef range, bool open) {
     const size_t bit = index_.at(range);
@@ -60,6 +75,7 @@ class OpenRanges {
   }
 
   std::vector<NodeRef> ranges_;
+  std::vector<bool> closed_;
   NodeMap<size_t> index_;
   NodeMap<size_t> at_;
   std::vector<uint64_t> sets_;
@@ -96,14 +112,40 @@ Found find_range_problem(const OpenRanges& open) {
 
 /// Nothing outside a reduce varies over the ranges it closes.
 Found find_escape(const OpenRanges& open, std::span<const NodeRef> order) {
-  NodeMap<bool> closed;
-  for (NodeRef n : order)
-    for (NodeRef r : closed_by(n)) closed[r] = true;
   for (NodeRef n : order) {
     if (n->op != Op::Store) continue;
     for (NodeRef r : open.ranges())
-      if (closed.contains(r) && open.varies(n, r))
+      if (open.closed(r) && open.varies(n, r))
         return Problem{n, "varies over a range that a reduce has closed"};
+  }
+  return std::nullopt;
+}
+
+/// Whether the loop of `a` lies around that of `b`, both around one value: open ranges by id, those
+/// of reductions inside them. Vectors and copies are no loops.
+bool lies_outside(const OpenRanges& open, NodeRef a, NodeRef b) {
+  const Binding binding = range_binding(a);
+  if (binding == Binding::Core || binding == Binding::Vector || binding == Binding::Unroll)
+    return true;
+  if (open.closed(a) != open.closed(b)) return open.closed(b);
+  return range_id(a) < range_id(b);
+}
+
+/// What a running fold carries is kept in the loops around its own: a loop inside of those would go
+/// on with what another of its iterations has left.
+Found find_shared_state(const OpenRanges& open, std::span<const NodeRef> order) {
+  for (NodeRef n : order) {
+    if (!is_running(n)) continue;
+    const std::span<const NodeRef> own = listed_by(n);
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (range_binding(own[i]) != Binding::Loop) return Problem{n, "runs over no plain loop"};
+      if (i > 0 && !lies_outside(open, own[i - 1], own[i]))
+        return Problem{n, "runs over its ranges in another order than it lists them"};
+      for (NodeRef r : open.ranges())
+        if (open.varies(n, r) && std::ranges::find(own, r) == own.end() &&
+            !lies_outside(open, r, own[i]))
+          return Problem{n, "carries one state for all iterations of a loop inside of its own"};
+    }
   }
   return std::nullopt;
 }
@@ -125,6 +167,7 @@ const char* linear_node_problem(NodeRef n) {
     return "an index must have a width by now";
   if (n->op == Op::Store && static_cast<Fold>(n->int_arg(0)) != Fold::Set)
     return "a store that combines must be a load, an operation and a store by now";
+  if (n->op == Op::Store && n->nsrc > kStoreRanges) return "a store names ranges";
   if (is_float8(n->dtype)) return "an 8-bit float must be its bits by now";
   return computes_narrow_float(n) ? "arithmetic on f16 or bf16" : nullptr;
 }
@@ -190,7 +233,8 @@ Found find_kernel_problem(NodeRef sink) {
   }
   const OpenRanges open(order.nodes());
   if (Found p = find_range_problem(open)) return p;
-  return find_escape(open, order.nodes());
+  if (Found p = find_escape(open, order.nodes())) return p;
+  return find_shared_state(open, order.nodes());
 }
 
 Found find_program_problem(const LinearProgram& program) {

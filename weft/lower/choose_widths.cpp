@@ -184,7 +184,7 @@ class WidthChooser {
 
   NodeRef typed_access(NodeRef n, size_t valid_at) {
     SmallVector<NodeRef, 8> src = sources(n);
-    if (src.size() > valid_at && is_int_const(src[valid_at], 1)) src.pop_back();
+    if (src.size() == valid_at + 1 && is_int_const(src[valid_at], 1)) src.pop_back();
     return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   }
   NodeRef typed_load(NodeRef n) {

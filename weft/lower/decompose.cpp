@@ -10,20 +10,18 @@
 namespace weft::lower {
 namespace {
 
-/// RegisterUses as constants where they are: graph folding looks at constants, not at vectors of
-/// one.
-bool all_const(std::span<const NodeRef> src) {
-  return std::all_of(src.begin(), src.end(), [](NodeRef n) {
-    return n->op == Op::Const || (n->op == Op::Splat && n->src(0)->op == Op::Const);
-  });
+/// A constant, or a vector of one.
+bool is_constant(NodeRef n) {
+  return n->op == Op::Const || (n->op == Op::Splat && n->src(0)->op == Op::Const);
 }
 
 }  // namespace
 
 NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
-  if (all_const(src)) {
+  if (std::all_of(src.begin(), src.end(), is_constant)) {
+    // Approximate ops stay what they are: their expansions are folded.
     NodeRef folded = elementwise(graph_, op, dtype, src);
-    if (folded->op == Op::Const || folded->op == Op::Splat) return folded;
+    if (is_constant(folded)) return folded;
   }
   if (needs_f32(op, dtype, src)) return through_f32(*this, op, dtype, src);
   for (std::span<const Decomposition> table : {int_decompositions(), float_decompositions()})

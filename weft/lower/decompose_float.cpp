@@ -127,13 +127,19 @@ NodeRef cast_half(Legaliser& l, DType dtype, NodeRef x) {
 
 // ---- NaN and rounding
 
+/// Equal numbers differ in the sign of zero alone: the bits of both decide.
+NodeRef extreme(Expr a, Expr b, Op bits, Expr b_wins) {
+  const DType whole = bits_type(a.dtype());
+  Expr equal = a.bits_as(whole).op(bits, b.bits_as(whole)).bits_as(a.dtype());
+  return where(eq(a, b), equal, where(b_wins | is_nan(b), b, a));
+}
 NodeRef max(Legaliser& l, DType, Sources src) {
   Expr a(l, src[0]), b(l, src[1]);
-  return where((a < b) | is_nan(b), b, a);
+  return extreme(a, b, Op::And, a < b);
 }
 NodeRef min(Legaliser& l, DType, Sources src) {
   Expr a(l, src[0]), b(l, src[1]);
-  return where((b < a) | is_nan(b), b, a);
+  return extreme(a, b, Op::Or, b < a);
 }
 
 NodeRef trunc(Legaliser& l, DType dtype, Sources src) {

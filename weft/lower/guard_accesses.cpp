@@ -13,7 +13,7 @@ NodeRef guarded(Graph& g, NodeRef access) {
   NodeRef mask = access->nsrc > mask_at ? access->src(mask_at) : g.boolean(true);
   if (is_int_const(mask, 0) || Inequality(g, mask).inside(index, size)) return access;
   std::vector<NodeRef> src(access->src().begin(), access->src().end());
-  src.resize(mask_at + 1);
+  if (src.size() <= mask_at) src.resize(mask_at + 1);
   NodeRef inside = g.logical_and(g.lt(g.index(-1), index), g.lt(index, size));
   src[mask_at] = g.logical_and(mask, inside);
   return g.with_sources(access, src);

@@ -174,8 +174,25 @@ class Lineariser {
     return best;
   }
 
+  /// All loops that a fold depends on are its own or lie around those: a loop inside would go on
+  /// with what another of its iterations has left.
+  void check_state(NodeRef n, std::span<const NodeRef> own) const {
+    RangeSet allowed = deps_.set_of(own);
+    size_t outer = deps_.position(own[0]);
+    allowed.each([&](size_t r) {
+      if (tree_.depth(static_cast<int>(r)) < tree_.depth(static_cast<int>(outer))) outer = r;
+    });
+    for (int p = tree_.parent(outer); p != LoopTree::kTop; p = tree_.parent(static_cast<size_t>(p)))
+      allowed.insert(static_cast<size_t>(p));
+    deps_.of(n).each([&](size_t r) {
+      WEFT_CHECK(allowed.contains(r), "a {} has one state for all iterations of range {}",
+                 info(n->op).mnemonic, range_id(deps_.ranges()[r]));
+    });
+  }
+
   void place_reduce(NodeRef n) {
     const LoopParts parts = loop_parts(n);
+    check_state(n, parts.ranges);
     const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
     NodeRef acc = new_acc(identity(n), blocks_.parent(outer));
     NodeRef sum = get_acc(acc, 0, inner);
@@ -207,14 +224,12 @@ class Lineariser {
 
   void place_scan(NodeRef n) {
     const LoopParts parts = loop_parts(n);
+    check_state(n, parts.ranges);
     const int at = innermost(parts.ranges);
     NodeRef acc = new_acc(identity(n), blocks_.parent(at));
     NodeRef value = splat(*graph_, source(parts.values[0]), n->lanes);
     NodeRef sum = folded(fold_of(n), get_acc(acc, 0, at), value);
     blocks_.add_root(set_acc(acc, sum, at));
-    // Further out only where folding turned out to be constant: min(so far, 0u).
-    WEFT_CHECK(blocks_.depth(blocks_.block(sum)) <= blocks_.depth(at),
-               "a scan's range must be the innermost its value depends on");
     done_[n] = sum;
   }
 
@@ -240,6 +255,7 @@ class Lineariser {
 
   void place_loop(NodeRef n) {
     const LoopParts parts = loop_parts(n);
+    check_state(n, parts.ranges);
     const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
     State& s = state(n);
     SmallVector<NodeRef, 4> updates;
@@ -275,6 +291,8 @@ class Lineariser {
     const auto combine = static_cast<Fold>(n->int_arg(0));
     int at = top_;
     for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
+    // What ranges there are is settled: it is where the store is.
+    if (src.size() > kStoreRanges) src.resize(is_int_const(src[3], 1) ? 3 : kStoreRanges);
     if (combine != Fold::Set) src[2] = combined(combine, src, at);
     const int64_t ints[] = {static_cast<int64_t>(Fold::Set), n->int_arg(1)};
     NodeRef store = graph_->intern({Op::Store, n->dtype, src, ints, {}, n->lanes});

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
+#include "weft/graph/fold.h"
 #include "weft/lower/range_set.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
@@ -138,7 +139,7 @@ class Unroller {
         looped && versions >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
     if (!chained) {
       NodeRef folded = fold_all(g_, target_, fold, values);
-      if (ranges.empty()) return folded;
+      if (ranges.empty()) return folded_once(g_, fold, folded);
       values.assign(std::span<const NodeRef>(&folded, 1));
     }
     const int64_t ints[] = {n->int_arg(0), static_cast<int64_t>(values.size())};

@@ -2,6 +2,7 @@
 // where it must.
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
+#include "weft/graph/fold.h"
 #include "weft/graph/index_algebra.h"
 #include "weft/lower/range_set.h"
 #include "weft/lower/steps.h"
@@ -190,8 +191,10 @@ class Vectoriser {
       if (r != inner) src.push_back(made(r));
     NodeRef folded = src[0];
     // A value folded over the vector range alone needs no loop (and unrolling left exactly one).
-    if (src.size() > parts.values.size()) folded = with_lanes(n, src, count);
-    return inner ? fold_lanes(g_, fold_of(n), folded) : folded;
+    const bool looped = src.size() > parts.values.size();
+    if (looped) folded = with_lanes(n, src, count);
+    if (inner) folded = fold_lanes(g_, fold_of(n), folded);
+    return looped ? folded : folded_once(g_, fold_of(n), folded);
   }
 
   // ---- memory
@@ -242,9 +245,12 @@ class Vectoriser {
     return vec(g_, elements);
   }
 
+  /// The vector range itself is one whose values differ in the index.
   NodeRef store(NodeRef n, NodeRef index, NodeRef value, NodeRef valid) {
     SmallVector<NodeRef, 4> src{made(n->src(0)), index, value};
     if (valid) src.push_back(valid);
+    for (size_t i = kStoreRanges; i < n->nsrc; ++i)
+      if (!vector_range(n->src(i))) src.push_back(made(n->src(i)));
     return g_.intern({Op::Store, n->dtype, src, n->ints(), {}, value->lanes});
   }
 

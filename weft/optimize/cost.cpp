@@ -13,7 +13,7 @@ namespace {
 constexpr double kLoopOverhead = 1.2;       // counter, compare, branch, addresses
 constexpr double kFoldLatency = 4;          // of a float addition, multiplication or FMA
 constexpr double kStore = 1;                // one store a cycle
-constexpr double kUnaligned = 1.15;         // vectors that straddle cache lines
+constexpr double kVector = 1.15;            // a vector's load or store, aligned as far as is known
 constexpr double kMask = 2;                 // a guarded access: test and branch or select
 constexpr double kInsert = 2;               // one lane into a vector
 constexpr size_t kEnoughChains = 6;         // from here on, lower keeps one chain per accumulator
@@ -77,6 +77,8 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
          [&](size_t r) { widest_[r] = std::max(widest_[r], computing_bits(n->dtype)); });
   }
   for (const Access& a : info.accesses) {
+    auto& granules = granules_.emplace_back();
+    for (size_t r = 0; r < info.ranges.size(); ++r) granules.push_back(a.granule(r));
     auto& list = by_stride_.emplace_back();
     each(a.deps, [&](size_t r) { list.push_back(static_cast<uint8_t>(r)); });
     // Where the address is not affine, every iteration counts as a new element.
@@ -215,8 +217,8 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
 }
 
 /// Bytes of distinct elements that an access touches while a tile's reductions run, and the bytes
-/// of the second cache they take: caches place lines by the low bits of their address, so runs a
-/// power of two apart push each other out.
+/// of each cache they take: caches place lines by the low bits of their address, so runs a power of
+/// two apart push each other out.
 CostModel::Touched CostModel::touched(size_t access, const Body& body, const Tiling& tiling) const {
   const Access& a = info_.accesses[access];
   const double size = bits(a.node->src(0)->dtype) / 8.0;
@@ -238,8 +240,9 @@ CostModel::Touched CostModel::touched(size_t access, const Body& body, const Til
       apart |= step;
   }
   const double aligned = static_cast<double>(apart & -apart) * size;
-  const double place = std::max(run * size, std::min(aligned, kAlias));
-  return {elements * size, elements / run, elements / run * place};
+  auto place = [&](double alias) { return std::max(run * size, std::min(aligned, alias)); };
+  const double runs = elements / run;
+  return {elements * size, runs, runs * place(kPage), runs * place(kAlias)};
 }
 
 double CostModel::fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const {
@@ -258,9 +261,9 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
   double placed = 0;
   for (uint32_t i : body.accesses) {
     of.push_back(touched(i, body, tiling));
-    best.total += of.back().bytes;
+    best.total += of.back().first;
     best.fresh += of.back().bytes + of.back().runs * kRunStart;
-    placed += of.back().placed;
+    placed += of.back().second;
   }
   const bool kept = placed <= kSecondCache;
   double least = 0;
@@ -316,9 +319,27 @@ bool CostModel::skips(const Body& body, const Tiling& tiling) const {
   return inside;
 }
 
+/// Cache lines that a vector touches on average: one that starts anywhere lies in two.
+double CostModel::lines_of(size_t access, size_t range, double lanes) const {
+  const double size = bits(info_.accesses[access].node->src(0)->dtype) / 8.0;
+  const int64_t known = granules_[access][range];
+  const double start = static_cast<double>(known & -known) * size;
+  return known == 0 ? 1 : 1 + std::max(0.0, lanes * size - start) / kLine;
+}
+
+/// Whether a window's elements stay in registers from one use to the next. Otherwise each is loaded
+/// again, out of the first cache.
+bool CostModel::fits_registers(const Body& body, const Tiling& tiling, double chains) const {
+  double operands = 0;
+  for (uint32_t i : body.accesses) operands += copies_of(info_.accesses[i], tiling);
+  return chains + operands <= std::max(4, target_.vector_registers);
+}
+
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
+  const double chains = body.own == 0 ? 0 : copies(body.deps & ~body.own, tiling) * body.results;
+  const bool shared = fits_registers(body, tiling, chains);
   const RangeMask vectors = body.deps & tiling.vectors;
   const auto vector_range = static_cast<size_t>(std::countr_zero(vectors | bit(63)));
   const double lanes = vectors == 0 ? 1 : static_cast<double>(tiling.ranges[vector_range].lanes);
@@ -329,7 +350,7 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
              ((w.deps & vectors) != 0 && w.per_lane ? 2 * lanes : 1);
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
-    const double n = copies_of(a, tiling);
+    const double n = shared ? copies_of(a, tiling) : copies(a.deps, tiling);
     const double needed = copies(a.deps & ~body.own, tiling);
     operands += needed;
     largest = std::max(largest, needed);
@@ -341,7 +362,7 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         one = a.is_store() && far ? lanes * kScatter : lanes;
         alu += n * lanes * (kInsert + ((a.masked & v) != 0 ? kMask : 0));
       } else if (stride != 0) {
-        one = kUnaligned;
+        one = kVector * lines_of(i, vector_range, lanes);
         alu += stride < 0 ? n : 0;
       }
     }
@@ -352,7 +373,6 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double spills = 0;
   if (body.own != 0) {
     // Accumulators, all operands but the most numerous kind, and one of that.
-    const double chains = copies(body.deps & ~body.own, tiling) * body.results;
     const double spilled = chains + operands - largest + 1 - std::max(4, target_.vector_registers);
     // Where one has no register, most of them take turns.
     if (spilled > 0) spills = kSpill * chains * copies(body.own, tiling);

@@ -46,7 +46,7 @@ class CostModel {
   /// What one tile reads while its reductions run, when the loop over `innermost` (a range's
   /// position, or -1) runs right around the tile.
   struct Traffic {
-    double total = 0;  ///< bytes
+    double total = 0;  ///< bytes of the first cache they take
     double fresh = 0;  ///< bytes not in the second cache from the tile before; more for short runs
     int innermost = -1;
   };
@@ -70,12 +70,15 @@ class CostModel {
   double copies(RangeMask deps, const Tiling& tiling) const;
   double copies_of(const Access& a, const Tiling& tiling) const;
   struct Touched {
-    double bytes, runs, placed;
+    double bytes, runs;
+    double first, second;  // bytes of each cache they take
   };
   Touched touched(size_t access, const Body& body, const Tiling& tiling) const;
   /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a
   /// window that moves by less than its own size keeps most of what it covers.
   double fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const;
+  double lines_of(size_t access, size_t range, double lanes) const;
+  bool fits_registers(const Body& body, const Tiling& tiling, double chains) const;
   /// Whether lower/ leaves out the loops of a tile where its masks do not hold.
   bool skips(const Body& body, const Tiling& tiling) const;
   double memory_cycles(const Body& body, const Tiling& tiling) const;
@@ -87,7 +90,8 @@ class CostModel {
   std::vector<Body> bodies_;
   SmallVector<int, 16> widest_;
   std::vector<SmallVector<uint8_t, 12>>
-      by_stride_;  // per access: its ranges, smallest stride first
+      by_stride_;                                   // per access: its ranges, smallest stride first
+  std::vector<SmallVector<int64_t, 12>> granules_;  // per access and range: Access::granule
 };
 
 }  // namespace weft::optimize

@@ -1,6 +1,7 @@
 #include "weft/optimize/kernel_info.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "weft/base/error.h"
 
@@ -9,10 +10,10 @@ namespace {
 
 constexpr size_t kMaxRanges = 64;
 
-/// The ranges that end with `n`; those of a scan or a stacked loop stay open.
+/// Whether the ranges it lists end with `n`; those of a scan or a stacked loop stay open.
+bool closes(NodeRef n) { return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0); }
 std::span<const NodeRef> closed_ranges(NodeRef n) {
-  const bool stacked = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
-  return stacked ? std::span<const NodeRef>() : listed_ranges(n);
+  return closes(n) ? listed_ranges(n) : std::span<const NodeRef>();
 }
 
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
@@ -23,10 +24,12 @@ void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
       coefficient = t->src(1)->vmin;
       t = t->src(0);
     }
-    if (t->op == Op::Range)
+    if (t->op == Op::Range) {
       out.stride[info.position(t)] += coefficient;
-    else
-      out.opaque |= info.deps(t);
+      return;
+    }
+    out.opaque |= info.deps(t);
+    out.rest = std::gcd(out.rest, t->op == Op::Const ? t->vmin : coefficient);
   };
   std::vector<NodeRef> stack{index};
   while (!stack.empty()) {
@@ -75,6 +78,13 @@ std::span<const NodeRef> listed_ranges(NodeRef n) {
   if (n->op == Op::Reduce || n->op == Op::Scan) return n->src().subspan(1);
   if (n->op == Op::Loop) return n->src().subspan(2 * static_cast<size_t>(n->int_arg(2)));
   return {};
+}
+
+int64_t Access::granule(size_t range) const {
+  int64_t divisor = rest;
+  for (size_t r = 0; r < stride.size(); ++r)
+    if (r != range) divisor = std::gcd(divisor, stride[r]);
+  return divisor;
 }
 
 KernelInfo::KernelInfo(NodeRef root) : sink(root) {
@@ -152,6 +162,8 @@ void KernelInfo::describe_ranges() {
   for (NodeRef n : order) {
     if (n->op == Op::Reduce) reduces.push_back(n);
     has_loops = has_loops || n->op == Op::Loop;
+    if (const RangeMask closed = closes(n) ? closed_by(n) : 0; closed != 0)
+      common &= deps(n) | closed;
     if (n->op == Op::Scan || n->op == Op::Loop)
       for (NodeRef r : listed_ranges(n))
         if (r->op == Op::Range) ranges[position(r)].sequential = true;
@@ -201,7 +213,9 @@ void KernelInfo::check_aliasing() {
     for (const Access& other : accesses) {
       if (other.node == s.node || other.node->src(0) != s.node->src(0)) continue;
       repeatable = false;
-      if (other.is_store() || other.node->src(1) != s.node->src(1)) frozen = true;
+      NodeRef here = s.node->src(1), there = other.node->src(1);
+      const bool apart = here->vmin > there->vmax || there->vmin > here->vmax;
+      if (!apart && (other.is_store() || there != here)) frozen = true;
     }
   }
 }

@@ -33,7 +33,11 @@ struct Access {
   RangeMask opaque = 0;  ///< ranges the index depends on, but not as coefficient * range
   RangeMask masked = 0;  ///< ranges the validity depends on
   SmallVector<int64_t, 12> stride = {};  ///< by range, in elements
+  int64_t rest =
+      0;  ///< divides what the address is made of beside these: constants, looked-up rows
   bool is_store() const { return node->op == Op::Store; }
+  /// The largest number known to divide the address at the first iteration of `range`.
+  int64_t granule(size_t range) const;
 };
 
 class KernelInfo {
@@ -46,6 +50,9 @@ class KernelInfo {
   std::vector<Access> accesses;   ///< in `order`
   std::vector<NodeRef> reduces;   ///< Op::Reduce nodes, in `order`
   RangeMask data_use = 0;         ///< ranges whose value is used as data, not only in addresses
+  /// Ranges that every reduction depends on or closes: around a loop over any other range, some
+  /// reduction would be computed again in each iteration.
+  RangeMask common = ~RangeMask{0};
   /// Nothing may be changed: more ranges than a mask holds, ranges already bound or with bounds
   /// that depend on others, or elements that are stored and loaded at different places.
   bool frozen = false;

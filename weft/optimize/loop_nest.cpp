@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/graph/fold.h"
 #include "weft/graph/index_algebra.h"
 
 namespace weft::optimize {
@@ -190,7 +191,7 @@ NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
     for (NodeRef leaf : parts.leaves)
       if (!contains(src, leaf)) src.push_back(leaf);
   }
-  if (n->op == Op::Reduce && src.size() == 1) return src[0];
+  if (n->op == Op::Reduce && src.size() == 1) return folded_once(g_, fold_of(n), src[0]);
   if (n->op == Op::Load || n->op == Op::Store) {
     const size_t valid = n->op == Op::Load ? 2 : 3;
     if (NodeRef guard = guard_of(info_.deps(n), axes)) {
@@ -199,7 +200,7 @@ NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
       else
         src.push_back(guard);
     }
-    if (src.size() > valid && is_int_const(src[valid], 1)) src.resize(valid);
+    if (src.size() == valid + 1 && is_int_const(src[valid], 1)) src.resize(valid);
     return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   }
   return g_.with_sources(n, src);

@@ -45,6 +45,7 @@ class LoopNest {
   /// Loops that still run as loops, outermost first.
   const std::vector<Axis>& loops() const { return order_; }
   int64_t extent(Axis a) const { return axes_[a].extent; }
+  NodeRef size(Axis a) const { return axes_[a].size; }
   Binding binding(Axis a) const { return axes_[a].binding; }
   /// The kernel's ranges this axis is a part of.
   RangeMask parts_of(Axis a) const { return axes_[a].ranges; }

@@ -1,10 +1,12 @@
-// The order of the optimiser's steps: merge loops, choose a tiling, peel, tile, order, share out.
+// The order of the optimiser's steps: split digits, merge loops, choose a tiling, peel, tile,
+// order, share out.
 #include "weft/optimize/optimize.h"
 
 #include <algorithm>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/optimize/digits.h"
 #include "weft/optimize/place.h"
 #include "weft/optimize/tiling.h"
 
@@ -23,7 +25,9 @@ class Optimiser {
   Kernel run() {
     KernelInfo info(out_.sink);
     if (!options_.enabled || info.frozen || info.ranges.empty()) return std::move(out_);
+    split_digits(info);
     merge_ranges(info);
+    order_reductions(info);
     const CostModel model(info, target_);
     const Tiling tiling = choose_tiling(info, model, target_);
     if (options_.report) options_.report->cost = model.cost(tiling);
@@ -40,6 +44,20 @@ class Optimiser {
     all.insert(all.end(), nest.applied().begin(), nest.applied().end());
   }
 
+  /// So that every access moves evenly with every range.
+  void split_digits(KernelInfo& info) {
+    const std::vector<Digits> all = find_digits(info);
+    if (all.empty()) return;
+    LoopNest nest(*out_.graph, info, recording());
+    for (const Digits& d : all) {
+      LoopNest::Axis rest = d.range;
+      for (int64_t size : d.sizes) rest = nest.split(rest, size, Tail::Exact).inner;
+    }
+    out_.sink = nest.apply();
+    keep_notes(nest);
+    info = KernelInfo(out_.sink);
+  }
+
   void merge_ranges(KernelInfo& info) {
     for (Mergeable pair{}; find_mergeable(info, 0, pair);) {
       LoopNest nest(*out_.graph, info, recording());
@@ -48,6 +66,14 @@ class Optimiser {
       keep_notes(nest);
       info = KernelInfo(out_.sink);
     }
+  }
+
+  void order_reductions(KernelInfo& info) {
+    LoopNest nest(*out_.graph, info, recording());
+    if (!order_sums(nest, info)) return;
+    out_.sink = nest.apply();
+    keep_notes(nest);
+    info = KernelInfo(out_.sink);
   }
 
   /// Peels until every cut of a reduction is exact. Ranges keep their positions: rests come last.
@@ -71,6 +97,7 @@ class Optimiser {
     LoopNest nest(*out_.graph, info, recording());
     cut_ranges(nest, info, tiling);
     order_loops(nest, info, innermost);
+    keep_runs(nest, info);
     share_out(nest, info);
     out_.sink = nest.apply();
     keep_notes(nest);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+
+#include "weft/graph/index_algebra.h"
 
 namespace weft::optimize {
 namespace {
@@ -9,12 +12,11 @@ namespace {
 // Enough items that workers can even out what the machine does to them; a number of the kernel's,
 // not of the machine's threads, because code may not depend on those.
 constexpr int64_t kEnoughItems = 64;
+constexpr int64_t kRun = 32;  // iterations for which what they have in common is computed once,
+constexpr int64_t kFewItems = 16;  // where at least so many items are left
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
-  return std::all_of(info.reduces.begin(), info.reduces.end(), [&](NodeRef n) {
-    const RangeMask open = info.deps(n) | info.closed_by(n);
-    return (open & ranges) == ranges;
-  });
+  return (ranges & ~info.common) == 0;
 }
 
 bool every_store_needs(const KernelInfo& info, RangeMask ranges) {
@@ -32,7 +34,63 @@ bool may_run_at_once(const LoopNest& nest, const KernelInfo& info, LoopNest::Axi
   return true;
 }
 
+/// Whether some arithmetic on data is the same in every iteration over `ranges`.
+bool has_invariants(const KernelInfo& info, RangeMask ranges) {
+  return std::any_of(info.order.begin(), info.order.end(), [&](NodeRef n) {
+    return is_alu(n->op) && is_float(n->dtype) && (info.deps(n) & ranges) == 0;
+  });
+}
+
+/// How often the innermost loop body runs.
+int64_t all_iterations(const LoopNest& nest) {
+  int64_t n = 1;
+  for (LoopNest::Axis a : nest.loops()) n *= nest.extent(a);
+  return n;
+}
+
+/// True where every reduction closes all of these ranges or depends on none of them: nothing is
+/// computed between their loops.
+bool closed_together(const KernelInfo& info, RangeMask own) {
+  return std::all_of(info.reduces.begin(), info.reduces.end(), [&](NodeRef n) {
+    const RangeMask closed = info.closed_by(n), open = info.deps(n);
+    return (closed == own || (closed & own) == 0) && ((open & own) == 0 || (open & own) == own);
+  });
+}
+
+/// Bytes that all accesses together move by with one step of the range; everything where it decides
+/// a mask.
+double step_bytes(const KernelInfo& info, size_t range) {
+  double bytes = 0;
+  for (const Access& a : info.accesses) {
+    if ((a.masked & bit(range)) != 0) return INFINITY;
+    bytes += static_cast<double>(std::abs(a.stride[range])) * bits(a.node->src(0)->dtype) / 8;
+  }
+  return bytes;
+}
+
 }  // namespace
+
+bool order_sums(LoopNest& nest, const KernelInfo& info) {
+  bool moved = false;
+  RangeMask done = 0;
+  for (NodeRef n : info.reduces) {
+    const RangeMask own = info.closed_by(n);
+    const bool listed = (own & done) == 0 && closed_together(info, own);
+    done |= own;
+    if (!listed) continue;
+    std::vector<size_t> order;
+    for (RangeMask m = own; m != 0; m &= m - 1)
+      order.push_back(static_cast<size_t>(std::countr_zero(m)));
+    std::vector<size_t> sorted = order;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](size_t a, size_t b) { return step_bytes(info, a) > step_bytes(info, b); });
+    if (sorted == order) continue;
+    moved = true;
+    nest.move_before(sorted[0], order[0]);
+    for (size_t i = 1; i < sorted.size(); ++i) nest.move_after(sorted[i], sorted[i - 1]);
+  }
+  return moved;
+}
 
 void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
   std::vector<LoopNest::Axis> open;
@@ -50,11 +108,28 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
   nest.move_after(best, open.back());
 }
 
+void keep_runs(LoopNest& nest, const KernelInfo& info) {
+  if (!info.reduces.empty()) return;
+  const std::vector<LoopNest::Axis>& loops = nest.loops();
+  const auto found = std::find_if(loops.rbegin(), loops.rend(), [&](LoopNest::Axis a) {
+    return may_run_at_once(nest, info, a) && has_invariants(info, nest.parts_of(a));
+  });
+  if (found == loops.rend()) return;
+  const LoopNest::Axis repeating = *found;
+  const int64_t all = all_iterations(nest), size = divisor_of(nest.size(repeating));
+  // Innermost already, inside of enough to share.
+  if (repeating == loops.back() && all / nest.extent(repeating) >= kEnoughItems) return;
+  int64_t run = std::min(kRun, size);
+  while (run > 1 && (size % run != 0 || all / run < kFewItems)) --run;
+  if (run < 2) return;
+  const LoopNest::Axis inner = nest.split(repeating, run, Tail::Exact).inner;
+  nest.move_after(inner, loops.back());
+}
+
 void share_out(LoopNest& nest, const KernelInfo& info) {
   const std::vector<LoopNest::Axis> loops = nest.loops();
   auto first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
-    return may_run_at_once(nest, info, a) &&
-           (a == loops[0] || every_reduction_needs(info, nest.parts_of(a)));
+    return may_run_at_once(nest, info, a) && every_reduction_needs(info, nest.parts_of(a));
   });
   if (first == loops.end()) return;
   LoopNest::Axis core = *first;

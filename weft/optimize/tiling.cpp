@@ -230,14 +230,15 @@ class TileSearch {
     }
   }
 
-  /// How much longer the kernel takes because its tiles do not divide evenly among workers.
+  /// How much longer the kernel takes because its tiles do not divide evenly among workers: only
+  /// loops that every reduction depends on can be shared.
   double imbalance(const Tiling& trial) const {
     if (cost_ < kWorthSharing && fresh_ == body_) return 1;
     double items = 1;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
       const int64_t size = trial.ranges[r].size();
-      if (range.open && range.free())
+      if (range.open && range.free() && (info_.common & bit(r)) != 0)
         items *= static_cast<double>((range.extent + size - 1) / size);
     }
     return std::ceil(items / kWorkers) * kWorkers / items;

@@ -1,7 +1,8 @@
 // Which exception of Python an error of weft is.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
-#include "weft/base/exceptions.h"
+#include "weft/base/error.h"
 #include "weft/python/bindings.h"
 
 namespace weft::python {
@@ -98,6 +99,16 @@ void bind_errors(nb::module_& m) {
   device_error = new_type(m, "DeviceError", "A call into a driver or library that failed.");
   internal_error_type = new_type(m, "InternalError", "A bug of weft: please report it.");
   nb::register_exception_translator(translate, nullptr);
+  m.def(
+      "explain",
+      [](const std::string& code) {
+        const ErrorCode* row = find_error_code(code);
+        if (!row) fail("explain", "'{}' is not an error code; error.code is one", code);
+        return std::string(row->explanation);
+      },
+      nb::arg("code"),
+      "What an error's code means and what to do: weft.explain(error.code). As `weft explain` of "
+      "the command.");
 }
 
 }  // namespace weft::python

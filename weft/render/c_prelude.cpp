@@ -45,11 +45,20 @@ constexpr Family kFamilies[] = {
      "#else\n"
      "  $T r; for (int k = 0; k < $N; k++) r[k] = __builtin_fma$f(a[k], b[k], c[k]); return r;\n"
      "#endif\n}"},
-    // The second operand unless it is not greater; a NaN of either goes through.
-    {"max", "$T $F($T a, $T b) { $T t = b > a ? b : a; return b != b ? b : t; }",
-     "$T $F($T a, $T b) { return @sel_$t(($I)(b != b), b, @sel_$t(($I)(b > a), b, a)); }"},
-    {"min", "$T $F($T a, $T b) { $T t = b < a ? b : a; return b != b ? b : t; }",
-     "$T $F($T a, $T b) { return @sel_$t(($I)(b != b), b, @sel_$t(($I)(b < a), b, a)); }"},
+    // t and u differ where a and b are equal, in the sign of zero alone: the bits of both decide. A
+    // NaN of either goes through.
+    {"max",
+     "$T $F($T a, $T b) {\n"
+     "  $T t = @sel_$t(($I)(b > a), b, a), u = @sel_$t(($I)(a > b), a, b);\n"
+     "  $T most = @as_$t_$u(@as_$u_$t(t) & @as_$u_$t(u));\n"
+     "  return @sel_$t(($I)((a != a) | (b != b)), a + b, most);\n}",
+     ""},
+    {"min",
+     "$T $F($T a, $T b) {\n"
+     "  $T t = @sel_$t(($I)(b < a), b, a), u = @sel_$t(($I)(a < b), a, b);\n"
+     "  $T least = @as_$t_$u(@as_$u_$t(t) | @as_$u_$t(u));\n"
+     "  return @sel_$t(($I)((a != a) | (b != b)), a + b, least);\n}",
+     ""},
     {"imax", "$T $F($T a, $T b) { return a < b ? b : a; }",
      "$T $F($T a, $T b) { return @sel_$t(($I)(a < b), b, a); }"},
     {"imin", "$T $F($T a, $T b) { return b < a ? b : a; }",

@@ -33,16 +33,20 @@ std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& s, std::span<const in
   return arenas;
 }
 
-std::string plan_text(const CompiledSchedule& s, std::span<const int64_t> values) {
-  std::string text;
-  int64_t inputs = 0, outputs = 0, arena_bytes = 0;
+PlanTotals plan_totals(const CompiledSchedule& s, std::span<const int64_t> values) {
+  PlanTotals sum;
   for (size_t i = 0; i < s.buffers.size(); ++i) {
     const CompiledBuffer& b = s.buffers[i];
-    if (b.input >= 0) inputs += s.bytes_of(static_cast<int>(i), values);
-    if (b.input < 0 && b.output >= 0) outputs += s.bytes_of(static_cast<int>(i), values);
+    if (b.input >= 0) sum.inputs += s.bytes_of(static_cast<int>(i), values);
+    if (b.input < 0 && b.output >= 0) sum.outputs += s.bytes_of(static_cast<int>(i), values);
   }
+  for (const ArenaPlan& a : plan_arenas(s, values)) sum.intermediates += a.memory.bytes;
+  return sum;
+}
+
+std::string plan_text(const CompiledSchedule& s, std::span<const int64_t> values) {
+  std::string text;
   for (const ArenaPlan& a : plan_arenas(s, values)) {
-    arena_bytes += a.memory.bytes;
     append_format(text, "arena on {}: {} bytes for {} intermediates (at least {})\n",
                   a.device->name(), a.memory.bytes, a.buffers.size(), a.memory.least);
     for (size_t i = 0; i < a.buffers.size(); ++i) {
@@ -51,8 +55,10 @@ std::string plan_text(const CompiledSchedule& s, std::span<const int64_t> values
                     a.memory.offsets[i], s.bytes_of(a.buffers[i], values), b.first, b.last);
     }
   }
+  const PlanTotals sum = plan_totals(s, values);
   append_format(text, "plan: {} bytes = {} inputs + {} new outputs + {} intermediates\n",
-                inputs + outputs + arena_bytes, inputs, outputs, arena_bytes);
+                sum.inputs + sum.outputs + sum.intermediates, sum.inputs, sum.outputs,
+                sum.intermediates);
   return text;
 }
 

@@ -79,6 +79,12 @@ struct ArenaPlan {
 std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& schedule,
                                    std::span<const int64_t> values);
 
+/// Bytes of a run's memory: what it is given, what it leaves, and the arenas between.
+struct PlanTotals {
+  int64_t inputs = 0, outputs = 0, intermediates = 0;
+};
+PlanTotals plan_totals(const CompiledSchedule& schedule, std::span<const int64_t> values);
+
 /// The plan for people, one line per buffer and the totals.
 std::string plan_text(const CompiledSchedule& schedule, std::span<const int64_t> values);
 

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <optional>
 
 #include "weft/base/context.h"
@@ -56,6 +57,9 @@ struct Job {
   std::shared_ptr<const CompiledKernel> done;
 };
 
+// Kernels that are compiled together, which is what memory has to hold.
+constexpr size_t kBatch = 512;
+
 class Pipeline {
  public:
   Pipeline(Context& context, const NormalForm& form)
@@ -72,6 +76,7 @@ class Pipeline {
     compile_new(jobs);
     add_steps(schedule, jobs, out);
     find_lifetimes(out);
+    if (run_.observer.compiled) run_.observer.compiled(report_);
     return std::make_shared<const CompiledSchedule>(std::move(out));
   }
 
@@ -80,20 +85,21 @@ class Pipeline {
   Schedule make(std::span<const ScheduleOutput> outputs) {
     Span span(context_.tracer(), "schedule");
     ScheduleOptions options;
-    options.explain = log_enabled(context_, 3);
+    options.explain = reports();
     std::vector<NodeRef> values;
     for (const ScheduleOutput& o : outputs) values.push_back(o.value);
     verify_tensor_graph(values, "normalise");
     Schedule schedule = make_schedule(outputs, options);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
-    if (options.explain) print(schedule);
+    for (const Decision& d : schedule.decisions) report(d);
     return schedule;
   }
 
-  void print(const Schedule& schedule) {
-    for (const Decision& d : schedule.decisions)
-      log_at(context_, 3, "  {} {}: {}{}", d.staged ? "stage" : "fuse ", summary(d.node), d.reason,
-             lines(" at ", {&d.origin, 1}));
+  bool reports() const { return log_enabled(context_, 3) || run_.observer.compiled; }
+
+  void report(const Decision& d) {
+    report_.decisions.push_back({d.staged, summary(d.node), d.reason, lines("", {&d.origin, 1})});
+    log_at(context_, 3, "{}", text(report_.decisions.back()));
   }
 
   /// The user's lines behind `before`; nothing where they are not known.
@@ -116,6 +122,7 @@ class Pipeline {
   /// One job per kernel and device it runs on; steps find theirs by step_jobs_.
   std::vector<Job> jobs_of(const Schedule& schedule, const CompiledSchedule& out) {
     std::vector<Job> jobs;
+    std::map<std::pair<const Kernel*, Device*>, size_t> numbers;
     for (const ScheduleStep& step : schedule.steps) {
       if (step.kind == ScheduleStep::Kind::Copy) {
         step_jobs_.push_back(-1);
@@ -123,20 +130,18 @@ class Pipeline {
       }
       const Kernel* kernel = &schedule.kernels[static_cast<size_t>(step.kernel)];
       Device* device = device_of(step, out, *kernel);
-      auto same = std::find_if(jobs.begin(), jobs.end(), [&](const Job& j) {
-        return j.kernel == kernel && j.device == device;
-      });
-      if (same == jobs.end()) {
+      const auto [known, fresh] = numbers.try_emplace({kernel, device}, jobs.size());
+      if (fresh) {
         jobs.push_back({});
-        same = jobs.end() - 1;
-        same->kernel = kernel;
-        same->device = device;
-        same->step = &step;
+        jobs.back().kernel = kernel;
+        jobs.back().device = device;
+        jobs.back().step = &step;
       }
       std::vector<int> sorted = step.buffers;
       std::sort(sorted.begin(), sorted.end());
-      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) same->distinct = false;
-      step_jobs_.push_back(static_cast<int>(same - jobs.begin()));
+      if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+        jobs[known->second].distinct = false;
+      step_jobs_.push_back(static_cast<int>(known->second));
     }
     return jobs;
   }
@@ -166,16 +171,28 @@ class Pipeline {
     }
     if (fresh.empty()) return;
     number_entries(fresh);
-    const std::vector<Job*> order = longest_first(fresh);
+    for (size_t done = 0; done < fresh.size(); done += kBatch)
+      compile_batch(std::span(fresh).subspan(done, std::min(kBatch, fresh.size() - done)));
+  }
+
+  /// What lowering needs is given back before the next batch, so that a schedule of very many
+  /// kernels takes no more memory than its own.
+  void compile_batch(std::span<Job* const> batch) {
+    const std::vector<Job*> order = longest_first(batch);
     std::atomic<size_t> next{0};
     const auto translate_some = [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) translate(*order[next.fetch_add(1)]);
     };
     context_.thread_pool().parallel_for(static_cast<int64_t>(order.size()), translate_some, 1,
                                         [] { ask_interrupt(); });
-    for (const Job* j : fresh) print(*j);
-    load(fresh);
-    for (const Job* j : fresh) run_.kernels.insert(j->key, j->done);
+    for (const Job* j : batch) print(*j);
+    load(batch);
+    for (Job* j : batch) {
+      run_.kernels.insert(j->key, j->done);
+      j->optimized = {};
+      j->program = {};
+      j->text.clear();
+    }
   }
 
   void number_entries(std::span<Job* const> fresh) {
@@ -222,7 +239,7 @@ class Pipeline {
     }
     if (target.machine_code) {
       const MachineProgram code = lower_to_machine(j.program, target);
-      if (log_enabled(context_, 7)) j.listing = list_x86(code);
+      if (log_enabled(context_, 4)) j.listing = list_x86(code);
       Span span(context_.tracer(), "encode", j.kernel->name);
       j.text = encode_x86(code);
     } else if (!target.renderer.empty()) {
@@ -234,15 +251,15 @@ class Pipeline {
   }
 
   void print(const Job& j) {
-    if (log_enabled(context_, 3)) {
-      log_at(context_, 3, "kernel {} on {}{}", j.kernel->name, j.device->name(),
-             lines(" at ", j.step->origins));
-      for (const std::string& line : j.report.applied) log_at(context_, 3, "  {}", line);
+    if (reports()) {
+      report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
+                                 j.report.applied, j.program.flops, j.program.bytes});
+      log_at(context_, 3, "{}", text(report_.kernels.back()));
     }
     if (log_enabled(context_, 5)) log_line(context_, print_graph(j.optimized.sink));
     if (log_enabled(context_, 6)) log_line(context_, print_program(j.program));
-    if (!j.device->target().machine_code) log_at(context_, 4, "{}", j.text);
-    if (!j.listing.empty()) log_at(context_, 7, "{}", j.listing);
+    const std::string& code = j.device->target().machine_code ? j.listing : j.text;
+    if (!code.empty()) log_at(context_, 4, "{}", code);
   }
 
   void load(std::span<Job* const> fresh) {
@@ -333,6 +350,7 @@ class Pipeline {
   DeviceTable& devices_;
   std::vector<int> step_jobs_;
   std::optional<CallSites> sites_;
+  CompileReport report_;  // where somebody asks
 };
 
 CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -50,6 +52,7 @@ class Realization {
     InterruptibleScope(context_).run([this] { compile(); });
     if (log_enabled(context_, 2))
       log_at(context_, 2, "{}", plan_text(schedule(), prepared_.variables));
+    if (run_.observer.planned) run_.observer.planned(schedule(), prepared_.variables);
     CommandList list(schedule());
     bind(list);
     execute(list);
@@ -117,6 +120,9 @@ class Realization {
       if (!node) w.home_id = -1;
     }
     if (candidates.empty()) return;
+    std::unordered_map<int64_t, int> slots;  // of input buffers
+    for (size_t i = 0; i < form_.inputs.size(); ++i)
+      slots.emplace(buffer_id(form_.inputs[i]), static_cast<int>(i));
     std::vector<NodeRef> handles;  // one entry per handle that does not count
     for (const Wanted& w : wanted_)
       for (size_t k = 0; k < w.storages.size(); ++k) handles.push_back(w.value);
@@ -126,8 +132,8 @@ class Realization {
       if (w.home_id >= 0 && alive[c]) {
         w.home = nullptr;
         w.home_id = -1;
-      } else {
-        w.into = slot_of(w.home_id);
+      } else if (const auto slot = slots.find(w.home_id); slot != slots.end()) {
+        w.into = slot->second;
       }
     }
   }
@@ -138,9 +144,8 @@ class Realization {
     for (const Storage* s : w.storages) {
       std::shared_ptr<Buffer> home = StorageAccess::home(*s);
       if (!home || home->bytes() != bytes || !on_device(w.value, *home)) continue;
-      const bool taken = std::any_of(wanted_.begin(), wanted_.end(),
-                                     [&](const Wanted& o) { return o.home == home; });
-      if (taken || is_shared(w, home, StorageAccess::home_id(*s))) continue;
+      if (homes_.contains(home.get()) || is_shared(w, home, StorageAccess::home_id(*s))) continue;
+      homes_.insert(home.get());
       w.home = std::move(home);
       w.home_id = StorageAccess::home_id(*s);
       return true;
@@ -162,12 +167,6 @@ class Realization {
     const DeviceId id =
         value->device ? value->device : context_.get<DeviceTable>().default_device().id();
     return home.device().id() == id;
-  }
-
-  int slot_of(int64_t buffer) const {
-    for (size_t i = 0; i < form_.inputs.size(); ++i)
-      if (buffer >= 0 && buffer_id(form_.inputs[i]) == buffer) return static_cast<int>(i);
-    return -1;
   }
 
   // ---- 8 bind
@@ -296,6 +295,7 @@ class Realization {
   BufferTable& buffers_;
   Graph& graph_;
   std::vector<Wanted> wanted_;
+  std::unordered_set<const Buffer*> homes_;  // that some wanted value has claimed
   NormalForm form_;
   Prepared prepared_;
   std::vector<std::shared_ptr<Buffer>> memory_;  // by buffer of the schedule; null: in an arena

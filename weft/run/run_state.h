@@ -8,6 +8,7 @@
 
 #include "weft/base/fork.h"
 
+#include "weft/run/compile_report.h"
 #include "weft/run/compiled_schedule.h"
 #include "weft/run/stats.h"
 
@@ -41,7 +42,8 @@ class RunState {
   Graph graph{Graph::Sharing::Shared};  ///< of the caches' keys
   LruCache<std::shared_ptr<const CompiledSchedule>> schedules{graph, 512};
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192};
-  RunStats stats;  ///< the sums; run_stats() fills in the rest
+  CompileObserver observer;  ///< `weft explain`'s
+  RunStats stats;            ///< the sums; run_stats() fills in the rest
 
   /// Sweeps the caches' graph once enough dead keys have gathered.
   void collect();

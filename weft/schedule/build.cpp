@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/fold.h"
+#include "weft/graph/program.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
@@ -49,10 +51,19 @@ class Builder {
       i.push_back(index[axis]);
       dims.push_back(n->dim(axis));
     }
+    if (b.block > 0) {
+      NodeRef lane = i.back(), block = g_.index(b.block);
+      i.insert(i.begin(), g_.idiv(lane, block));
+      dims.insert(dims.begin(), g_.idiv(dims.back(), block));
+      i.back() = g_.mod(lane, block);
+      dims.back() = block;
+    }
     return flatten_index(g_, i, dims);
   }
 
   NodeRef load(NodeRef n, const Demand& d) {
+    if (d.relaid_demand >= 0)
+      return load(d.relaid, plan_.demands.at(d.relaid)[static_cast<size_t>(d.relaid_demand)]);
     if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
     NodeRef from = d.relaid ? d.relaid : n;
     NodeRef param = plan_.param_of(from), index = flat(from, d.place.index);
@@ -91,7 +102,7 @@ class Builder {
       case Op::Reduce: return reduce(n, d);
       case Op::Scan:
         return d.reduced.empty()
-                   ? source(n, d, 0)
+                   ? folded_once(g_, fold_of(n), source(n, d, 0))
                    : g_.make(Op::Scan, n->dtype, {source(n, d, 0), d.reduced[0]}, {n->int_arg(0)});
       case Op::Loop: return d.reduced.empty() ? nullptr : loop(n, d);
       case Op::Repeat:
@@ -117,7 +128,7 @@ class Builder {
 
   NodeRef reduce(NodeRef n, const Demand& d) {
     NodeRef value = source(n, d, 0);
-    if (d.reduced.empty()) return value;
+    if (d.reduced.empty()) return folded_once(g_, fold_of(n), value);
     std::vector<NodeRef> src{value};
     src.insert(src.end(), d.reduced.begin(), d.reduced.end());
     const int64_t fold[] = {n->int_arg(0)};
@@ -127,7 +138,7 @@ class Builder {
   NodeRef loop(NodeRef n, const Demand& d) {
     const auto elements = static_cast<size_t>(n->int_arg(1)),
                carries = static_cast<size_t>(n->int_arg(2));
-    const int64_t id = next_loop_++;
+    const int64_t id = plan_.kernels[static_cast<size_t>(d.kernel)].next_loop++;
     NodeMap<NodeRef> replace;
     std::vector<NodeRef> src;
     for (size_t k = 0; k < elements; ++k) {
@@ -185,33 +196,35 @@ class Builder {
   }
 
   NodeRef make_store(NodeRef n, std::span<const NodeRef> index, NodeRef value, NodeRef valid,
-                     Fold combine, bool unique) {
+                     Fold combine, bool unique, std::span<const NodeRef> ranges = {}) {
     std::vector<NodeRef> src{plan_.param_of(n), flat(n, index), value};
-    if (!is_int_const(valid, 1)) src.push_back(valid);
+    if (!is_int_const(valid, 1) || !ranges.empty()) src.push_back(valid);
+    src.insert(src.end(), ranges.begin(), ranges.end());
     const int64_t ints[] = {static_cast<int64_t>(combine), unique};
     return g_.make({Op::Store, DType::Void, src, ints});
   }
 
   NodeRef store_assign(NodeRef n, const Demand& d) {
-    Place at = d.place;
-    for (NodeRef view = n->src(1); view != n->src(0); view = view->src(0))
-      at = map_place(g_, view, at);
+    const Place at = written_place(g_, n, d.place);
     return make_store(n, at.index, d.result, at.valid, Fold::Set, true);
   }
 
   NodeRef store_scatter(NodeRef n, const Demand& d) {
     const auto axis = static_cast<size_t>(n->int_arg(0));
     Place at = d.place;
+    const auto combine = static_cast<Fold>(n->int_arg(1));
+    std::vector<NodeRef> ranges;
+    if (counts_repeats(combine))
+      std::copy_if(at.index.begin(), at.index.end(), std::back_inserter(ranges),
+                   [](NodeRef i) { return i->op == Op::Range; });
     const Lookup to = lookup(source(n, d, 1), n->dim(axis));
     at.index[axis] = to.index;
     at.valid = g_.logical_and(at.valid, to.found);
-    return make_store(n, at.index, d.result, at.valid, static_cast<Fold>(n->int_arg(1)),
-                      n->int_arg(2) != 0);
+    return make_store(n, at.index, d.result, at.valid, combine, n->int_arg(2) != 0, ranges);
   }
 
   Planner& plan_;
   Graph& g_;
-  int64_t next_loop_ = 0;
 };
 
 }  // namespace

@@ -17,6 +17,13 @@ NodeRef build_reduce(Graph& g, Fold fold, std::span<const NodeRef> src);
 NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sink,
                       std::vector<int>& slots);
 
+/// Whether a plan writes so many parts of buffers that kernels which differ only in where should be
+/// one.
+bool has_many_parts(const Planner& plan);
+
+/// A numbered kernel whose accesses begin at variables; `fixed` gets the values they have here.
+NodeRef lift_offsets(Graph& g, NodeRef sink, std::vector<ScheduleStep::Fixed>& fixed);
+
 /// A numbered kernel in its simplest form. `slots` gets the old slot of each new one.
 NodeRef simplify_kernel(Graph& g, NodeRef sink, std::vector<int>& slots);
 

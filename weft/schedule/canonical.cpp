@@ -11,20 +11,23 @@
 namespace weft {
 namespace {
 
-/// Ranges along which a scan, or a loop that keeps every step, runs: they are innermost, in the
-/// order in which the loop lists its axes.
-std::vector<NodeRef> run_in_order(NodeRef sink) {
-  std::vector<NodeRef> ranges;
+/// For each reduction that depends on some of these ranges only, on which; the fewest first.
+std::vector<std::vector<NodeRef>> around_reductions(NodeRef sink, std::span<const NodeRef> all) {
+  std::vector<std::vector<NodeRef>> sets;
+  if (all.size() < 2) return sets;
   for (NodeRef n : Toposort(sink)) {
-    if (n->op != Op::Scan && !(n->op == Op::Loop && n->int_arg(3) != 0)) continue;
-    for (NodeRef s : n->src())
-      if (s->op == Op::Range && !contains(ranges, s)) ranges.push_back(s);
+    if (n->op != Op::Reduce) continue;
+    std::vector<NodeRef> around;
+    for (NodeRef x : Toposort(n))
+      if (x->op == Op::Range && contains(all, x)) around.push_back(x);
+    if (around.size() < all.size()) sets.push_back(std::move(around));
   }
-  return ranges;
+  std::ranges::stable_sort(sets, {}, &std::vector<NodeRef>::size);
+  return sets;
 }
 
-/// Output ranges from outermost to innermost: what hoisted reductions depend on first, the rest in
-/// memory order of the result.
+/// Output ranges from outermost to innermost: what hoisted reductions depend on first, then what
+/// others do, the rest in memory order of the result.
 std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRef sink) {
   std::vector<NodeRef> memory;
   const int* buffer = plan.buffer_of.find(k.root);
@@ -43,11 +46,10 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (contains(set, r)) add(r);
-  const std::vector<NodeRef> ordered = run_in_order(sink);
-  for (NodeRef r : memory)
-    if (!contains(ordered, r)) add(r);
-  for (NodeRef r : ordered)
-    if (contains(memory, r)) add(r);
+  for (const auto& set : around_reductions(sink, memory))
+    for (NodeRef r : memory)
+      if (contains(set, r)) add(r);
+  for (NodeRef r : memory) add(r);
   return nest;
 }
 
@@ -59,6 +61,24 @@ std::vector<NodeRef> closed_by(NodeRef n) {
   std::vector<NodeRef> ranges;
   for (NodeRef s : n->src())
     if (s->op == Op::Range) ranges.push_back(s);
+  return ranges;
+}
+
+/// Ranges that reductions close, those of inner reductions first: the order of operands, which
+/// depends on what params are called, does not tell equal kernels apart.
+std::vector<NodeRef> closed_ranges(std::span<const NodeRef> order) {
+  NodeMap<int> level(order.size());
+  std::vector<std::pair<int, NodeRef>> found;
+  for (NodeRef n : order) {
+    int inside = 0;
+    for (NodeRef s : n->src()) inside = std::max(inside, level.at(s));
+    level[n] = inside + closes_ranges(n);
+    if (!closes_ranges(n)) continue;
+    for (NodeRef r : closed_by(n)) found.emplace_back(inside, r);
+  }
+  std::ranges::stable_sort(found, {}, &std::pair<int, NodeRef>::first);
+  std::vector<NodeRef> ranges;
+  for (const auto& [inside, r] : found) ranges.push_back(r);
   return ranges;
 }
 
@@ -118,10 +138,12 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
   return replace.size() == 0 ? sink : substitute(g, sink, replace);
 }
 
-/// The bodies of a loop see its elements in the order of its ranges, which is that of their ids.
+/// Folds see their elements in the order of their ranges, which is that of the ids: row-major,
+/// whatever way the graph is walked. Otherwise the bits of a sum would depend on hashes, and those on
+/// which device its operands are.
 void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
   for (NodeRef n : Toposort(sink)) {
-    if (n->op != Op::Loop || !closes_ranges(n)) continue;
+    if (!closes_ranges(n)) continue;
     const std::vector<NodeRef> ranges = closed_by(n);
     std::vector<int64_t> ids;
     for (NodeRef r : ranges) ids.push_back(range_id(renamed.at(r)));
@@ -149,8 +171,11 @@ NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sin
   NodeMap<NodeRef> replace;
   int64_t next = 0;
   for (NodeRef r : nest_order(plan, kernel, sink)) replace[r] = g.range(r->src(0), next++);
-  for (NodeRef n : order)
+  auto number = [&](NodeRef n) {
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
+  };
+  for (NodeRef r : closed_ranges(order.nodes())) number(r);
+  for (NodeRef n : order) number(n);
   keep_order_of_loops(g, sink, replace);
   number_slots(g, order.nodes(), replace, slots);
   return substitute(g, sink, replace);

@@ -1,6 +1,7 @@
 // Closed forms of reductions: what need not be a loop.
 #include <algorithm>
 
+#include "weft/graph/fold.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 
@@ -15,7 +16,14 @@ bool depends_on_any(NodeRef n, std::span<const NodeRef> ranges) {
 
 bool is_zero(NodeRef n) { return n->op == Op::Const && const_value(n).is_zero(); }
 
-/// sum of (valid ? sum of f : 0) is one sum of (valid ? f : 0).
+bool depends_on_all(NodeRef n, std::span<const NodeRef> ranges) {
+  const Toposort nodes(n);
+  return std::all_of(ranges.begin(), ranges.end(),
+                     [&nodes](NodeRef r) { return contains(nodes.nodes(), r); });
+}
+
+/// sum of (valid ? sum of f : 0) is one sum of (valid ? f : 0). Where the inner sum is the same all
+/// along a range of the outer, it would be computed again for each of its iterations.
 NodeRef merge_sums(Graph& g, std::span<const NodeRef> src) {
   NodeRef value = src[0];
   NodeRef valid = nullptr;
@@ -24,6 +32,7 @@ NodeRef merge_sums(Graph& g, std::span<const NodeRef> src) {
     value = value->src(1);
   }
   if (value->op != Op::Reduce || fold_of(value) != Fold::Add) return nullptr;
+  if (!depends_on_all(value, src.subspan(1))) return nullptr;
   const auto inner = value->src().subspan(1);
   std::vector<NodeRef> merged{valid ? g.where(valid, value->src(0), src[0]->src(2))
                                     : value->src(0)};
@@ -82,7 +91,7 @@ NodeRef select_one(Graph& g, std::span<const NodeRef> src) {
     std::vector<NodeRef> rest{g.where(in_range, chosen, value->src(2))};
     for (size_t j = 1; j < src.size(); ++j)
       if (j != i) rest.push_back(src[j]);
-    return rest.size() == 1 ? rest[0] : build_reduce(g, Fold::Add, rest);
+    return rest.size() == 1 ? folded_once(g, Fold::Add, rest[0]) : build_reduce(g, Fold::Add, rest);
   }
   return nullptr;
 }

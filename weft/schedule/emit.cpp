@@ -1,8 +1,10 @@
 #include "weft/schedule/emit.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/graph/index_algebra.h"
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 
@@ -87,8 +89,11 @@ void Emitter::emit(const KernelPlan& k, NodeRef sink) {
     return;
   }
   std::vector<int> slots;
-  const Known& known = simplified(number_kernel(plan_, k, use_physical(sink), slots));
   ScheduleStep step;
+  NodeRef numbered = number_kernel(plan_, k, use_physical(sink), slots);
+  if (many_parts_ && k.root->op == Op::Assign)
+    numbered = lift_offsets(plan_.g, numbered, step.fixed);
+  const Known& known = simplified(numbered);
   step.kernel = known.kernel;
   step.origins = k.origins;
   for (int slot : known.slots) step.buffers.push_back(slots[static_cast<size_t>(slot)]);
@@ -113,9 +118,7 @@ const Emitter::Known& Emitter::simplified(NodeRef numbered) {
 
 int Emitter::index_of(NodeRef sink) {
   if (const int* known = kernels_.find(sink)) return *known;
-  Kernel k{std::make_shared<Graph>(), nullptr, kernel_name(sink)};
-  k.sink = k.graph->import(sink);
-  out_.kernels.push_back(std::move(k));
+  out_.kernels.push_back({out_.graph, sink, kernel_name(sink)});
   return kernels_.set(sink, static_cast<int>(out_.kernels.size()) - 1);
 }
 
@@ -176,6 +179,39 @@ bool is_mixed_radix(NodeRef index) {
   return true;
 }
 
+int64_t constant_part(NodeRef index) {
+  if (index->op == Op::Add) index = index->src(1);
+  return index->op == Op::Const ? index->vmin : 0;
+}
+
+/// False where two stores surely hit different elements: their indices have no common bounds, or
+/// never leave the same remainder (the GCD test of dependence analysis).
+bool may_meet(Graph& g, NodeRef a, NodeRef b) {
+  if (a->src(0) != b->src(0)) return false;
+  NodeRef i = a->src(1), j = b->src(1);
+  if (i->vmax < j->vmin || j->vmax < i->vmin) return false;
+  const int64_t ci = constant_part(i), cj = constant_part(j);
+  const int64_t common =
+      std::gcd(divisor_of(g.sub(i, g.index(ci))), divisor_of(g.sub(j, g.index(cj))));
+  return common == 0 ? ci == cj : (ci - cj) % common == 0;
+}
+
+/// A user's stores happen one after the other, each over all its ranges. In one kernel they would
+/// share loops and take turns, which is the same only where they do not meet.
+std::vector<NodeRef> one_after_the_other(Graph& g, NodeRef sink) {
+  std::vector<NodeRef> sinks, group;
+  auto close = [&] { sinks.push_back(g.make({Op::Sink, DType::Void, group})); };
+  for (NodeRef s : sink->src()) {
+    if (std::ranges::any_of(group, [&](NodeRef t) { return may_meet(g, s, t); })) {
+      close();
+      group.clear();
+    }
+    group.push_back(s);
+  }
+  close();
+  return sinks;
+}
+
 /// Whether one store writes every element: its index counts through them as its ranges nest.
 bool fills(NodeRef store, NodeRef numel) {
   if (store->nsrc > 3 || store->int_arg(0) != 0 || numel->op != Op::Const) return false;
@@ -224,13 +260,15 @@ void Emitter::emit_custom(const KernelPlan& k) {
     if (!filled) clear(parts.outputs[i], given[i], k);
   }
   for (const int b : buffers_of_inputs(k.root)) given.push_back(b);
-  const Known& known = simplified(sink);
-  out_.kernels[static_cast<size_t>(known.kernel)].name = std::string(given_node->text());
-  ScheduleStep step;
-  step.kernel = known.kernel;
-  step.origins = k.origins;
-  for (const int slot : known.slots) step.buffers.push_back(given[static_cast<size_t>(slot)]);
-  out_.steps.push_back(std::move(step));
+  for (NodeRef statements : one_after_the_other(plan_.g, sink)) {
+    const Known& known = simplified(statements);
+    out_.kernels[static_cast<size_t>(known.kernel)].name = std::string(given_node->text());
+    ScheduleStep step;
+    step.kernel = known.kernel;
+    step.origins = k.origins;
+    for (const int slot : known.slots) step.buffers.push_back(given[static_cast<size_t>(slot)]);
+    out_.steps.push_back(std::move(step));
+  }
 }
 
 /// Which buffer of the schedule each of a body's is, in one round.

@@ -8,7 +8,7 @@ class Emitter {
  public:
   /// `physical`: the buffer that each buffer of the plan really is.
   Emitter(Planner& plan, std::span<const int> physical, Schedule& out)
-      : plan_(plan), physical_(physical), out_(out) {}
+      : plan_(plan), physical_(physical), out_(out), many_parts_(has_many_parts(plan)) {}
 
   void emit(const KernelPlan& k, NodeRef sink);
 
@@ -38,6 +38,7 @@ class Emitter {
   Planner& plan_;
   std::span<const int> physical_;
   Schedule& out_;
+  bool many_parts_;
   NodeMap<Known> seen_;   // by numbered form
   NodeMap<int> kernels_;  // by simplified form
 };

@@ -7,14 +7,17 @@ namespace {
 
 using Dims = std::span<const NodeRef>;
 
-/// Splits `position` into one index per extent of `dims`, appending to `out`.
+/// Splits `position` into one index per extent of `dims`, appending to `out`. Along an axis of size
+/// 1 there is but one index, also of a position outside of the whole, which a mask hides.
 void unflatten(Graph& g, NodeRef position, Dims dims, std::vector<NodeRef>& out) {
-  const size_t first = out.size();
-  out.resize(first + dims.size());
-  for (size_t i = dims.size(); i-- > 0;) {
-    const bool last_group = i == 0;
-    out[first + i] = last_group ? position : g.mod(position, dims[i]);
-    if (!last_group) position = g.idiv(position, dims[i]);
+  const size_t before = out.size();
+  out.resize(before + dims.size(), g.index(0));
+  size_t first = 0;
+  while (first < dims.size() && is_int_const(dims[first], 1)) ++first;
+  for (size_t i = dims.size(); i-- > first;) {
+    if (is_int_const(dims[i], 1)) continue;
+    out[before + i] = i == first ? position : g.mod(position, dims[i]);
+    if (i != first) position = g.idiv(position, dims[i]);
   }
 }
 
@@ -116,6 +119,12 @@ NodeRef flatten_index(Graph& g, std::span<const NodeRef> index, std::span<const 
   NodeRef flat = g.index(0);
   for (size_t i = 0; i < index.size(); ++i) flat = g.add(g.mul(flat, dims[i]), index[i]);
   return flat;
+}
+
+Place written_place(Graph& g, NodeRef assign, Place at) {
+  for (NodeRef view = assign->src(1); view != assign->src(0); view = view->src(0))
+    at = map_place(g, view, at);
+  return at;
 }
 
 Place map_place(Graph& g, NodeRef op, const Place& at) {

@@ -17,6 +17,9 @@ struct Place {
 /// index map and is handled by the caller.
 Place map_place(Graph& g, NodeRef op, const Place& at);
 
+/// The place in the array that `assign` updates to which `at`, a place in its value, is written.
+Place written_place(Graph& g, NodeRef assign, Place at);
+
 /// Row-major position of `index` in a tensor with extents `dims`.
 NodeRef flatten_index(Graph& g, std::span<const NodeRef> index, std::span<const NodeRef> dims);
 

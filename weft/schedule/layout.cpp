@@ -4,6 +4,7 @@
 // without gathers.
 #include <algorithm>
 
+#include "weft/graph/index_algebra.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -12,18 +13,46 @@ namespace {
 constexpr int64_t kLanes = 16;  // an axis divisible by this many elements vectorises without a tail
 constexpr double kWorthIt =
     1.3;  // how much better than a later axis an axis must be to move inwards
-
-/// How well a reader that indexes an axis like this runs along it.
-double stride_value(NodeRef index, const KernelPlan& reader) {
-  if (index->op != Op::Range) return 0;
-  const bool open = contains(reader.ranges, index);
-  return open ? 1.0 : 0.7;
-}
+constexpr double kAlongSum = 0.7;  // of a vector along an output axis: one along a reduced axis,
+constexpr double kShifted = 0.75;  // and one along a window's, which starts anywhere in a line
 
 double divisibility(NodeRef dim) {
   if (dim->op != Op::Const || dim->vmin <= 0) return 0;
   return static_cast<double>(std::min(kLanes, dim->vmin & -dim->vmin));
 }
+
+/// The kernel's output range that `index` is, plus what moves a window; null where there is none.
+NodeRef shifted_range(Graph& g, NodeRef index, const KernelPlan& reader) {
+  for (NodeRef r : reader.ranges) {
+    Stride s;
+    if (r->op == Op::Range && split_stride(g, index, r, s) && s.coefficient == 1) return r;
+  }
+  return nullptr;
+}
+
+/// How many lanes a reader that indexes an axis like this fills along it. Windows slide over padded
+/// images: with channels innermost every position would have a line of its own.
+double lanes_along(Graph& g, NodeRef index, NodeRef dim, const KernelPlan& reader, bool image) {
+  if (index->op == Op::Range) {
+    const bool open = contains(reader.ranges, index);
+    return (open ? 1 : image ? 0 : kAlongSum) * divisibility(dim);
+  }
+  if (index->op != Op::Add) return 0;
+  NodeRef r = shifted_range(g, index, reader);
+  return r ? kShifted * static_cast<double>(kLanes) * filled_lanes(r->src(0)) : 0;
+}
+
+}  // namespace
+
+double filled_lanes(NodeRef size) {
+  const int64_t n = std::max<int64_t>(1, size->vmax);
+  int64_t lanes = kLanes;
+  while (lanes > n) lanes /= 2;
+  const int64_t vectors = (n + lanes - 1) / lanes;
+  return static_cast<double>(n) / static_cast<double>(vectors * kLanes);
+}
+
+namespace {
 
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
 size_t innermost_axis(Planner& plan, NodeRef n) {
@@ -33,9 +62,9 @@ size_t innermost_axis(Planner& plan, NodeRef n) {
     double score = 0;
     for (const Demand& d : plan.demands.at(n)) {
       if (!d.load) continue;
-      score += stride_value(d.place.index[a], plan.kernels[static_cast<size_t>(d.kernel)]);
+      score += lanes_along(plan.g, d.place.index[a], n->dim(a),
+                           plan.kernels[static_cast<size_t>(d.kernel)], n->op == Op::Pad);
     }
-    score *= divisibility(n->dim(a));
     if (score > best_score * kWorthIt) {
       best = a;
       best_score = score;

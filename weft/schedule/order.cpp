@@ -2,6 +2,7 @@
 // overwrites it. Where that cannot be, the new value goes to a buffer of its own and is copied over
 // at the end.
 #include <algorithm>
+#include <map>
 #include <queue>
 
 #include "weft/base/error.h"
@@ -27,19 +28,14 @@ bool reads_same_place_only(const KernelPlan& kernel, NodeRef sink, NodeRef old_p
   return true;
 }
 
-/// Kernels, other than `writer`, that load the node.
-std::vector<int> readers_of(const Planner& plan, NodeRef n) {
-  std::vector<int> readers;
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    const auto& reads = plan.kernels[k].reads;
-    if (contains(reads, n)) readers.push_back(static_cast<int>(k));
-  }
-  return readers;
-}
-
 class Orderer {
  public:
-  Orderer(Planner& plan, std::span<const NodeRef> sinks) : plan_(plan), sinks_(sinks) {}
+  Orderer(Planner& plan, std::span<const NodeRef> sinks) : plan_(plan), sinks_(sinks) {
+    for (size_t k = 0; k < plan.kernels.size(); ++k)
+      for (NodeRef n : plan.kernels[k].reads) readers_[n].push_back(static_cast<int>(k));
+    for (const BufferPlan& b : plan.buffers)
+      if (b.input >= 0) inputs_[b.input] = b.node;
+  }
 
   /// Physical buffer of each planned buffer, and copies that remain to be made at the end.
   std::vector<int> physical;
@@ -48,6 +44,8 @@ class Orderer {
     uint64_t origin;
   };
   std::vector<FinalCopy> copies;
+  std::map<std::pair<int, int>, int>
+      copied;  ///< the buffer a value goes to, by its own and by slot
 
   void run() {
     for (size_t b = 0; b < plan_.buffers.size(); ++b) physical.push_back(static_cast<int>(b));
@@ -73,11 +71,11 @@ class Orderer {
     const int value_buffer = plan_.buffer_index(o.value), target = plan_.buffer_index(input);
     if (physical[static_cast<size_t>(value_buffer)] == target) {
       // An in-place update of the input itself: its other readers come first.
-      for (int r : readers_of(plan_, input)) order_before_updates(r, o.value);
+      for (int r : readers_[input]) order_before_updates(r, o.value);
       return;
     }
     const int writer = plan_.producer_of.at(o.value);
-    const std::vector<int> readers = readers_of(plan_, input);
+    const std::vector<int>& readers = readers_[input];
     bool safe = o.value->op != Op::Assign && o.value->op != Op::Scatter &&
                 !is_step(plan_.kernels[static_cast<size_t>(writer)].root);
     for (int r : readers) {
@@ -91,8 +89,9 @@ class Orderer {
     // Everyone who reads the new value does so from the input's buffer, which only this writer may
     // touch.
     if (!safe) {
-      copies.push_back(
-          {physical[static_cast<size_t>(value_buffer)], target, plan_.origin(o.value)});
+      const int from = physical[static_cast<size_t>(value_buffer)];
+      copies.push_back({from, target, plan_.origin(o.value)});
+      copied[{from, o.into}] = target;
       return;
     }
     physical[static_cast<size_t>(value_buffer)] = target;
@@ -108,8 +107,8 @@ class Orderer {
   }
 
   NodeRef input_param(int slot) {
-    for (const BufferPlan& b : plan_.buffers)
-      if (b.input == slot) return b.node;
+    const auto found = inputs_.find(slot);
+    if (found != inputs_.end()) return found->second;
     internal_error("schedule", "output goes into input {}, which the graph does not have", slot);
   }
   void after(int kernel, int before) {
@@ -118,6 +117,8 @@ class Orderer {
 
   Planner& plan_;
   std::span<const NodeRef> sinks_;
+  NodeMap<std::vector<int>> readers_;  // kernels that load a node
+  std::map<int, NodeRef> inputs_;      // by slot
 };
 
 /// Kernels in dependency order; among those that are ready, the one whose root comes first in the
@@ -181,6 +182,7 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
   Schedule out;
   out.graph = std::move(graph);
   const std::vector<NodeRef> sinks = build_sinks(plan);
+  plan.demands = {};  // most of a plan's memory, which kernels in their last form need
   Orderer order(plan, sinks);
   order.run();
   for (const BufferPlan& b : plan.buffers) out.buffers.push_back(spec_of(plan, b));
@@ -191,11 +193,9 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
     out.steps.push_back({ScheduleStep::Kind::Copy, -1, {copy.from, copy.to}, {copy.origin}});
   for (size_t i = 0; i < plan.outputs.size(); ++i) {
     const ScheduleOutput& o = plan.outputs[i];
-    int b = order.physical[static_cast<size_t>(plan.buffer_index(o.value))];
-    for (const auto& copy : order.copies)
-      if (o.into >= 0 && copy.from == b &&
-          out.buffers[static_cast<size_t>(copy.to)].input == o.into)
-        b = copy.to;
+    const int computed = order.physical[static_cast<size_t>(plan.buffer_index(o.value))];
+    const auto copied = o.into >= 0 ? order.copied.find({computed, o.into}) : order.copied.end();
+    const int b = copied == order.copied.end() ? computed : copied->second;
     out.outputs.push_back(b);
     int& owner = out.buffers[static_cast<size_t>(b)].output;
     WEFT_CHECK(owner < 0, "outputs {} and {} are one buffer", owner, i);

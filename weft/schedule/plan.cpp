@@ -4,8 +4,10 @@
 #include "weft/schedule/plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/error.h"
+#include "weft/graph/index_algebra.h"
 #include "weft/graph/tuple.h"
 
 namespace weft {
@@ -13,15 +15,21 @@ namespace {
 
 // The additive cost model, in units of about one cycle of one core for one element. Small on
 // purpose: it decides fusion, the schedule search decides speed.
-constexpr double kOp = 0.1;           // one vectorised operation
-constexpr double kHardOp = 0.5;       // exp2, log2, sin, division, square root
-constexpr double kLoad = 0.3;         // reading one element again
-constexpr double kStore = 1.0;        // writing one element
-constexpr double kLaunch = 1500;      // one more kernel
-constexpr double kMinParallel = 8;    // outer iterations a kernel with hoisted reductions must keep
-constexpr double kMergeLimit = 4;     // a sum of sums may visit the inner sum's places this often
-constexpr int kMaxKernelSize = 2000;  // values per kernel: compilers and registers take no more
-constexpr double kSmallWork = 4096;   // below this many elements parallelism does not matter
+constexpr double kOp = 0.1;          // one vectorised operation
+constexpr double kHardOp = 0.5;      // exp2, log2, sin, division, square root
+constexpr double kLoad = 0.3;        // reading one element again
+constexpr double kStore = 1.0;       // writing one element
+constexpr double kLaunch = 1500;     // one more kernel
+constexpr double kMinParallel = 8;   // outer iterations a kernel with hoisted reductions must keep
+constexpr double kMergeLimit = 4;    // a sum of sums may visit this many places for each of the
+                                     // inner sum's, most of them masked
+constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
+// Sizes of code, which take time to compile long before they take time to run.
+constexpr int kMaxKernelSize = 2000;  // instructions, about: compilers and registers take no more
+constexpr size_t kMaxIndexSize = 96;  // nodes of an index and its mask: past it, memory is read
+constexpr size_t kMostPlaces = 16;    // places of one kernel at which a value is computed again
+constexpr size_t kMostParts = 128;    // small parts of one buffer that one kernel writes
+constexpr double kSmallPart = 64;     // elements of such a part
 
 double op_cost(Op op) {
   switch (op) {
@@ -41,6 +49,7 @@ bool is_view(Op op) {
   return is_movement(op) || op == Op::Detach || op == Op::Bind || op == Op::Get;
 }
 bool is_reduction(NodeRef n) { return n->op == Op::Reduce || n->op == Op::Loop; }
+bool is_sum(NodeRef n) { return n->op == Op::Reduce && fold_of(n) == Fold::Add; }
 
 bool always_staged(NodeRef n) {
   switch (n->op) {
@@ -66,11 +75,40 @@ double extent(NodeRef range) {
   if (range->op != Op::Range) return 1;
   return static_cast<double>(std::max<int64_t>(1, range->src(0)->vmax));
 }
+/// Whether a looked-up index was in range takes a load and two comparisons.
+uint32_t leaf_size(NodeRef n) { return n->op == Op::Elem ? 8 : 1; }
+
+/// How often the kernel that wants a value most wants it.
+size_t most_places(std::span<const Demand> wanted) {
+  if (wanted.size() <= kMostPlaces) return wanted.size();
+  std::vector<int> kernels;
+  for (const Demand& d : wanted) kernels.push_back(d.kernel);
+  std::ranges::sort(kernels);
+  size_t most = 0, run = 0;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    run = i > 0 && kernels[i] == kernels[i - 1] ? run + 1 : 1;
+    most = std::max(most, run);
+  }
+  return most;
+}
+
 bool subset(std::span<const NodeRef> a, std::span<const NodeRef> b) {
   return std::all_of(a.begin(), a.end(), [b](NodeRef r) { return contains(b, r); });
 }
 
 }  // namespace
+
+/// What targets do not have is spelt out.
+int code_size(Op op) {
+  switch (op) {
+    case Op::Sin: return 40;
+    case Op::Exp2:
+    case Op::Log2: return 20;
+    case Op::IDiv:
+    case Op::Mod: return 16;
+    default: return 1;
+  }
+}
 
 double iterations(std::span<const NodeRef> ranges) {
   double p = 1;
@@ -78,8 +116,8 @@ double iterations(std::span<const NodeRef> ranges) {
   return p;
 }
 
-std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope) {
-  std::vector<NodeRef> roots(place.index.begin(), place.index.end());
+std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope) {
+  std::vector<NodeRef> roots(index.begin(), index.end());
   std::vector<NodeRef> used;
   for (NodeRef n : roots)
     if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
@@ -129,13 +167,46 @@ void Planner::run() {
   for (size_t i = order.size(); i-- > 0;) visit(order[i]);
 }
 
-/// Bottom-up estimates that decisions use; what is below a reduction or a forced node counts as one
-/// load.
+bool Planner::surely_staged(NodeRef n) const {
+  return n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n);
+}
+
+/// In how many places a value is wanted, at least: a reduction is one, and so is what is stored.
+/// Places are bits, given out in turn; beyond 64 they are many anyway.
+NodeMap<Planner::Uses> Planner::count_uses() const {
+  NodeMap<Uses> uses(order.size());
+  int next = 0;
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeRef n = order[i];
+    if (n->dtype == DType::Index) continue;
+    const uint64_t place =
+        surely_staged(n) || !uses.contains(n) ? uint64_t{1} << (next++ % 64) : uses.at(n).places;
+    for (size_t k = 0; k < n->nsrc; ++k) {
+      Uses& of = uses[n->src(k)];
+      of.places |= place;
+      of.users += k == 0 || n->src(k) != n->src(k - 1);
+    }
+  }
+  return uses;
+}
+
+/// Whether a value of which each element costs `work` is likely to go to memory: who reads it then
+/// pays for a load.
+bool Planner::is_worth_storing(NodeRef n, double work, const Uses& uses) {
+  if (uses.users < 2) return false;
+  const double times = std::popcount(uses.places), numel = largest_numel(n->shape->span());
+  return times * work > work + kStore + times * kLoad + kLaunch / std::max(1.0, numel);
+}
+
+/// Bottom-up estimates that decisions use; what is below a reduction, a forced node, or one that is
+/// worth storing counts as one load.
 void Planner::measure() {
+  const NodeMap<Uses> uses = count_uses();
+  NodeMap<double> seen(order.size());  // the work of a value as others see it
   for (NodeRef n : order) {
     double work = 0;
     bool full = false;
-    if (n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n)) {
+    if (surely_staged(n)) {
       work = kLoad;
       full = true;
     } else if (is_view(n->op) && n->nsrc > 0) {
@@ -144,29 +215,41 @@ void Planner::measure() {
                                ? std::min(1.0, largest_numel(x->shape->span()) /
                                                    std::max(1.0, largest_numel(n->shape->span())))
                                : 1;
-      work = work_.at(x) * ratio + (n->op == Op::Gather ? work_.at(n->src(1)) + kOp : 0);
+      work = seen.at(x) * ratio + (n->op == Op::Gather ? seen.at(n->src(1)) + kOp : 0);
       full = full_.at(x) && !repeats(n);
     } else if (is_alu(n->op)) {
       work = op_cost(n->op);
       for (NodeRef x : n->src()) {
         const bool small = x->rank() < n->rank();
-        work += small ? 0 : work_.at(x);
+        work += small ? 0 : seen.at(x);
         full = full || (!small && full_.at(x));
       }
     }
     work_[n] = std::min(work, 100.0);
+    const Uses* of = uses.find(n);
+    seen[n] = of && is_worth_storing(n, work_.at(n), *of) ? kLoad : work_.at(n);
     full_[n] = full;
-    if (is_reduction(n)) heavy_[n] = !full_.at(n->src(0)) || merges_with_heavy(n);
+    if (is_reduction(n)) heavy_[n] = merges_with_heavy(n) || !full_.at(n->src(0));
   }
 }
 
-/// A sum over a view of a heavy sum becomes one reduction with it.
-bool Planner::merges_with_heavy(NodeRef n) const {
-  if (n->op != Op::Reduce || fold_of(n) != Fold::Add) return false;
+/// A sum over a view of a heavy sum becomes one reduction with it. Notes how often the outer sum
+/// has each element of the inner one.
+bool Planner::merges_with_heavy(NodeRef n) {
+  if (!is_sum(n)) return false;
   NodeRef inner = n->src(0);
-  while (is_movement(inner->op) && inner->op != Op::Gather) inner = inner->src(0);
-  const bool* heavy = heavy_.find(inner);
-  return heavy && *heavy && inner->op == Op::Reduce && fold_of(inner) == Fold::Add;
+  double visits = 1;
+  while (is_movement(inner->op) && inner->op != Op::Gather) {
+    NodeRef x = inner->src(0);
+    if (repeats(inner))
+      visits *=
+          largest_numel(inner->shape->span()) / std::max(1.0, largest_numel(x->shape->span()));
+    inner = x;
+  }
+  if (!is_sum(inner)) return false;
+  const double* known = visits_.find(inner);
+  visits_[inner] = std::max(visits, known ? *known : 1.0);
+  return heavy_.at(inner);
 }
 
 // ---- one node
@@ -187,19 +270,64 @@ void Planner::visit(NodeRef n) {
   if (wanted.empty() && !root) return;
   const Verdict verdict = decide(n, wanted);
   if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason, origin(n)});
-  if (verdict.stage) return stage(n, wanted, verdict.alone);
+  if (verdict.stage) return stage(n, wanted);
   for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
 }
 
 Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
   if (forced_.contains(n)) return {true, "asked for"};
   if (always_staged(n)) return {true, "a boundary by its meaning"};
+  if (is_far(n, wanted)) return {true, "reading it costs less than the index it is wanted at"};
   if (is_tuple(n->op)) return {false, "each of its results decides"};
   if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
-  if (is_view(n->op)) return {false, "a view"};
+  if (n->op == Op::Pad && worth_padding(n, wanted)) return {true, "padded once, not at every read"};
+  if (is_view(n->op) && n->op != Op::Gather) return {false, "a view"};
   if (n->dtype == DType::Index) return {false, "an index expression"};
   if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
   return decide_elementwise(n, wanted);
+}
+
+/// Windows that reach over the border: a mask in the inner loop of a product costs more than a copy
+/// that needs none.
+bool Planner::worth_padding(NodeRef n, const std::vector<Demand>& wanted) const {
+  if (!is_static(n) || !options.fuse) return false;
+  double total = 0;
+  for (const Demand& d : wanted)
+    if (in_reduce(d)) total += evaluations(d);
+  return pays_padding(total, largest_numel(n->shape->span()));
+}
+
+/// Views that do not merge make an index longer with each of them. Where it is about to take longer
+/// than reading memory, the value goes there, and begins with a plain index of its own.
+bool Planner::is_far(NodeRef n, const std::vector<Demand>& wanted) {
+  if (n->nsrc == 0 || n->op == Op::Iota || is_tuple(n->op) || n->dtype == DType::Index)
+    return false;
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [this](const Demand& d) { return size_of_place(d.place) > kMaxIndexSize; });
+}
+
+size_t Planner::size_of_place(const Place& place) {
+  uint32_t as_trees = tree_size(place.valid);
+  for (NodeRef i : place.index) as_trees += tree_size(i);
+  if (as_trees <= kMaxIndexSize) return as_trees;
+  std::vector<NodeRef> roots = place.index;
+  roots.push_back(place.valid);
+  size_t size = 0;
+  for (NodeRef n : Toposort(roots)) size += n->nsrc == 0 ? leaf_size(n) : 1;
+  return size;
+}
+
+/// Saturating, so that what is shared often does not overflow.
+uint32_t Planner::tree_size(NodeRef root) {
+  if (root->nsrc == 0) return leaf_size(root);
+  if (const uint32_t* known = index_size_.find(root)) return *known;
+  for (NodeRef n : Toposort(root)) {
+    if (n->nsrc == 0 || index_size_.contains(n)) continue;
+    uint32_t size = 1;
+    for (NodeRef s : n->src()) size += s->nsrc == 0 ? leaf_size(s) : index_size_.at(s);
+    index_size_[n] = std::min<uint32_t>(size, 1 << 20);
+  }
+  return index_size_.at(root);
 }
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const {
@@ -210,10 +338,11 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand
   if (!options.fuse && n->rank() > 0) return {true, "fusion is off"};
   for (const Demand& d : wanted)
     if (kernels[static_cast<size_t>(d.kernel)].size > kMaxKernelSize)
-      return {true, "its consumer is a large kernel already", true};
+      return {true, "its consumer is a large kernel already"};
   if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
+  if (most_places(wanted) > kMostPlaces) return {true, "wanted at many places of one kernel"};
   const double fuse_cost = total * work;
   const double stage_cost = kLaunch + numel * (work + kStore) + total * kLoad;
   if (fuse_cost <= stage_cost) return {false, "cheaper to compute again than to store"};
@@ -225,11 +354,12 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
   if (wanted.size() != 1) return {true, "a reduction with several uses"};
   if (!options.fuse) return {true, "fusion is off"};
   const Demand& d = wanted[0];
+  if (kernels[static_cast<size_t>(d.kernel)].parts.size() > 1)
+    return {true, "its consumer writes many parts"};
   const double numel = largest_numel(n->shape->span());
   const double evaluated = iterations(d.scope);
   const bool light = !heavy_.at(reduce);
-  const bool is_sum = n->op == Op::Reduce && fold_of(n) == Fold::Add;
-  if (is_sum && d.linear_in == static_cast<int>(Fold::Add) && evaluated <= kMergeLimit * numel)
+  if (is_sum(n) && d.linear_in == static_cast<int>(Fold::Add) && merging_pays(n, evaluated))
     return {false, "a sum of sums is one sum"};
   if (evaluated <= numel && !in_reduce(d)) return {false, "its only consumer finishes it"};
   const double body = largest_numel(reduce->src(0)->shape->span());
@@ -237,8 +367,17 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wa
       (iterations(kernels[static_cast<size_t>(d.kernel)].ranges) >= kMinParallel ||
        body <= kSmallWork))
     return {false, "a short reduction inside another"};
-  if (light && try_hoist(d)) return {false, "computed once outside the inner loops"};
+  if (light && try_hoist(reduce, d)) return {false, "computed once outside the inner loops"};
   return {true, "a reduction"};
+}
+
+/// Whether the inner of two sums is better computed at every place the outer one visits.
+bool Planner::merging_pays(NodeRef inner, double evaluated) const {
+  const double numel = largest_numel(inner->shape->span());
+  if (evaluated > kMergeLimit * numel) return false;
+  const double* visits = visits_.find(inner);
+  const double again = visits ? (*visits - 1) * largest_numel(inner->src(0)->shape->span()) : 0;
+  return again * (work_.at(inner->src(0)) + kOp) <= kLaunch + numel * kStore + evaluated * kLoad;
 }
 
 bool Planner::in_reduce(const Demand& d) const {
@@ -256,7 +395,7 @@ double Planner::evaluations(const Demand& d) const {
       if (!contains(nest, r) && contains(d.scope, r)) nest.push_back(r);
   for (NodeRef r : d.scope)
     if (!contains(nest, r)) nest.push_back(r);
-  const std::vector<NodeRef> used = used_ranges(d.place, d.scope);
+  const std::vector<NodeRef> used = used_ranges(d.place.index, d.scope);
   double total = 1, at_last_used = 1;
   for (NodeRef r : nest) {
     total *= extent(r);
@@ -265,25 +404,55 @@ double Planner::evaluations(const Demand& d) const {
   return at_last_used;
 }
 
+/// The loops around a reduction that is wanted like this, and the mask of what is inside of it.
+/// Where its index stays inside the array anyway, a mask that varies in more loops than the index
+/// is for who wanted it: inside, it would have the reduction computed again in each of them.
+Planner::Surroundings Planner::surroundings(NodeRef reduce, const Demand& d) const {
+  Surroundings around{used_ranges(d.place.index, d.scope), d.place.valid};
+  if (is_int_const(around.valid, 1)) return around;
+  const std::vector<NodeRef> masking = used_ranges({&around.valid, 1}, d.scope);
+  if (subset(masking, around.ranges)) return around;
+  bool inside = true;
+  for (size_t a = 0; a < d.place.index.size(); ++a) {
+    NodeRef i = d.place.index[a];
+    inside = inside && i->vmin >= 0 && i->vmax < reduce->dim(a)->vmin;
+  }
+  if (inside) return {std::move(around.ranges), nullptr};
+  for (NodeRef r : masking)
+    if (!contains(around.ranges, r)) around.ranges.push_back(r);
+  return around;
+}
+
 /// A reduction may be computed outside the loops it does not depend on when those can be innermost
 /// in its kernel.
-bool Planner::can_hoist(const Demand& d, std::vector<NodeRef>& used) const {
+bool Planner::can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const {
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
-  if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Scan) return false;
-  used = used_ranges(d.place, d.scope);
+  if (k.root->op == Op::Assign || k.root->op == Op::Scatter) return false;
+  used = surroundings(reduce, d).ranges;
   if (!subset(used, k.ranges)) return false;
   if (iterations(used) < kMinParallel && iterations(d.scope) > kSmallWork) return false;
   return std::all_of(k.hoisted.begin(), k.hoisted.end(),
                      [&used](const auto& set) { return subset(set, used) || subset(used, set); });
 }
 
-bool Planner::try_hoist(const Demand& d) {
+bool Planner::try_hoist(NodeRef reduce, const Demand& d) {
   std::vector<NodeRef> used;
-  if (!can_hoist(d, used)) return false;
+  if (!can_hoist(reduce, d, used)) return false;
   auto& sets = kernels[static_cast<size_t>(d.kernel)].hoisted;
   const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   sets.insert(std::upper_bound(sets.begin(), sets.end(), used, smaller), used);
   return true;
+}
+
+/// A running fold's own ranges, in their order, lie inside of all others.
+void Planner::run_innermost(KernelPlan& k, std::span<const NodeRef> own) {
+  std::vector<NodeRef> around;
+  for (NodeRef r : k.ranges)
+    if (r->op == Op::Range && !contains(own, r)) around.push_back(r);
+  for (NodeRef r : own) {
+    k.hoisted.push_back(around);
+    around.push_back(r);
+  }
 }
 
 // ---- staging
@@ -328,7 +497,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Copy ||
       k.root->op == Op::Scan || is_step(k.root))
     return false;
-  if (!is_int_const(d.place.valid, 1)) return false;
+  if (k.size > kMaxKernelSize || !is_int_const(d.place.valid, 1)) return false;
   std::vector<NodeRef> used;
   for (size_t a = 0; a < n->rank(); ++a) {
     NodeRef i = d.place.index[a];
@@ -344,7 +513,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host
   if (is_reduction(reduce)) {
     const bool light = !heavy_.at(reduce);
     const bool once = iterations(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
-    if (!once && !(light && can_hoist(d, used))) return false;
+    if (!once && !(light && can_hoist(reduce, d, used))) return false;
   } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {
     return false;
   }
@@ -366,11 +535,45 @@ int Planner::new_kernel(NodeRef root, std::span<const NodeRef> dims) {
 }
 
 /// A new kernel, except that all results of one tuple share theirs.
-int Planner::kernel_for(NodeRef n, std::span<const NodeRef> dims) {
-  if (n->op != Op::Get) return new_kernel(n, dims);
+int Planner::kernel_for(NodeRef n) {
+  switch (n->op) {
+    case Op::Assign: return kernel_for_part(n);
+    case Op::Scatter: return new_kernel(n, n->src(2)->shape->span());
+    case Op::Get: break;
+    default: return new_kernel(n, n->shape->span());
+  }
   if (const int* shared = loop_kernel_.find(n->src(0))) return *shared;
   if (is_step(n->src(0))) return loop_kernel_.set(n->src(0), new_kernel(n->src(0), {}));
-  return loop_kernel_.set(n->src(0), new_kernel(n, dims));
+  return loop_kernel_.set(n->src(0), new_kernel(n, n->shape->span()));
+}
+
+/// Small parts of one buffer, written one after the other, share a kernel where none is written
+/// twice. Only the next part's view has `assign` as its base, and nobody else reads it.
+int Planner::kernel_for_part(NodeRef assign) {
+  NodeRef view = assign->src(1);
+  const int* next = updated_by_.find(assign);
+  if (next && demands.at(assign).empty()) {
+    KernelPlan& k = kernels[static_cast<size_t>(*next)];
+    const bool fits = k.root->op == Op::Assign && k.root->src(1)->shape == view->shape &&
+                      largest_numel(view->shape->span()) <= kSmallPart &&
+                      k.parts.size() < kMostParts && k.size <= kMaxKernelSize;
+    if (fits) {
+      NodeRef place = place_of_part(assign, k);
+      if (std::ranges::all_of(k.parts, [&](NodeRef p) { return never_meet(g, p, place); })) {
+        k.parts.push_back(place);
+        return *next;
+      }
+    }
+  }
+  const int k = new_kernel(assign, view->shape->span());
+  KernelPlan& made = kernels[static_cast<size_t>(k)];
+  made.parts.push_back(place_of_part(assign, made));
+  return k;
+}
+
+NodeRef Planner::place_of_part(NodeRef assign, const KernelPlan& kernel) const {
+  const Place at = written_place(g, assign, {kernel.ranges, g.boolean(true)});
+  return flatten_index(g, at.index, assign->shape->span());
 }
 
 /// The whole of a value, for a step that takes or makes whole buffers.
@@ -378,19 +581,19 @@ Place Planner::first_place(NodeRef n) {
   return {std::vector<NodeRef>(n->rank(), g.index(0)), g.boolean(true)};
 }
 
-void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
+void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
   place_buffer(n);
-  const bool hostable = !alone && !always_staged(n) && n->op != Op::Get && options.fuse;
+  if (is_unwritten(n)) return;
+  const bool hostable = !always_staged(n) && n->op != Op::Get && options.fuse;
   size_t host = wanted.size();
   for (size_t i = 0; i < wanted.size() && hostable && host == wanted.size(); ++i)
     if (can_host(n, wanted, i)) host = i;
   if (host < wanted.size()) {
     if (is_reduction(n) && iterations(wanted[host].scope) > largest_numel(n->shape->span()))
-      try_hoist(wanted[host]);
+      try_hoist(n, wanted[host]);
     producer_of[n] = wanted[host].kernel;
   } else {
-    NodeRef iterated = n->op == Op::Assign ? n->src(1) : n->op == Op::Scatter ? n->src(2) : n;
-    const int k = kernel_for(n, iterated->shape->span());
+    const int k = kernel_for(n);
     const KernelPlan& plan = kernels[static_cast<size_t>(k)];
     Demand d{.kernel = k, .place = {plan.ranges, g.boolean(true)}};
     if (is_step(plan.root)) d.place = first_place(n);
@@ -412,14 +615,21 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted, bool alone) {
   push_sources(n, host);
 }
 
-void Planner::stage_copy(NodeRef copy, uint64_t origin) {
+void Planner::stop_reading(int kernel, NodeRef n) {
+  const std::vector<Demand>& wanted = demands.at(n);
+  const bool still = std::any_of(wanted.begin(), wanted.end(), [kernel](const Demand& d) {
+    return d.kernel == kernel && d.load && !d.relaid;
+  });
+  if (!still) std::erase(kernels[static_cast<size_t>(kernel)].reads, n);
+}
+
+void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason) {
   origins[copy] = origin;
-  stage(copy, demands[copy], true);
+  stage(copy, demands[copy]);
   Demand& d = demands[copy->src(0)].back();
   d.load = true;
   read(d.kernel, copy->src(0));
-  if (options.explain)
-    decisions.push_back({copy, true, "a product reads it along another axis than it lies", origin});
+  if (options.explain) decisions.push_back({copy, true, reason, origin});
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/graph/node_map.h"
+#include "weft/graph/tuple.h"
 #include "weft/schedule/index_map.h"
 #include "weft/schedule/schedule.h"
 
@@ -19,6 +20,8 @@ struct Demand {
   int linear_in = -1;  ///< Fold of the enclosing reduce when only movement lies between, else -1
   bool load = false;   ///< read from the node's buffer instead of computed
   NodeRef relaid = nullptr;  ///< a copy in another memory order, whose buffer is read instead
+  int relaid_demand = -1;  ///< where the copy has other places too: the demand of `relaid` that is
+                           ///< read instead
   /// Per source of the node: index into that source's demands, -1 = none.
   std::vector<int> source = {};
   std::vector<NodeRef> reduced = {};  ///< Reduce, Scan, Loop: the ranges it closes (or leaves open)
@@ -37,15 +40,17 @@ struct KernelPlan {
   NodeRef root;
   std::vector<NodeRef>
       ranges;  ///< per axis of what it iterates: a Range, or the constant 0 where the extent is 1
-  std::vector<std::vector<NodeRef>>
-      hoisted;  ///< what reduces computed outside inner loops depend on; a chain of subsets
+  /// A chain of subsets of its ranges, each outside of all others: what reductions computed outside
+  /// inner loops depend on, and what lies around a running fold, which has one state for each.
+  std::vector<std::vector<NodeRef>> hoisted;
   std::vector<KernelOutput> outputs;
   std::vector<NodeRef> reads;     ///< materialised nodes it loads
   std::vector<int> after;         ///< kernels that must have run
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
+  std::vector<NodeRef> parts;     ///< flat places of the parts it writes, where it writes several
   bool reduces = false;           ///< they begin with a reduction
-  int next_range = 0;
-  int size = 0;  ///< values wanted so far: about its number of operations
+  int next_range = 0, next_loop = 0;
+  int size = 0;  ///< of the code for the values wanted so far: about its number of instructions
 };
 
 /// A buffer and how its elements lie in memory.
@@ -55,6 +60,9 @@ struct BufferPlan {
   bool row_major =
       false;  ///< inputs, outputs and buffers written in parts keep the standard layout
   std::vector<size_t> order;  ///< axes from outermost to innermost; empty = row-major
+  /// Of the innermost axis, this many elements lie together and the rest of it is outermost: what
+  /// one vector after the other reads is then one run. 0: the whole axis.
+  int64_t block = 0;
 };
 
 class Planner {
@@ -78,10 +86,13 @@ class Planner {
     return found ? *found : 0;
   }
   bool in_reduce(const Demand& d) const;
-  /// Gives `copy`, a Contiguous of something with a buffer, a kernel and a buffer of its own.
-  void stage_copy(NodeRef copy, uint64_t origin);
+  /// Gives `copy`, a Contiguous or Pad of something with a buffer, a kernel and a buffer of its
+  /// own.
+  void stage_copy(NodeRef copy, uint64_t origin, const char* reason);
   /// Kernel `kernel` reads the buffer of `n`.
   void read(int kernel, NodeRef n);
+  /// Forgets that it does, once copies are read in the place of all its loads.
+  void stop_reading(int kernel, NodeRef n);
 
   Graph& g;
   std::vector<ScheduleOutput> outputs;
@@ -100,20 +111,39 @@ class Planner {
   struct Verdict {
     bool stage;
     const char* reason;
-    bool alone = false;  ///< staged in a kernel of its own, never computed along with a consumer
   };
+  struct Uses {
+    uint64_t places = 0;
+    int users = 0;
+  };
+  bool surely_staged(NodeRef n) const;
+  NodeMap<Uses> count_uses() const;
+  static bool is_worth_storing(NodeRef n, double work, const Uses& uses);
   void measure();
-  bool merges_with_heavy(NodeRef n) const;
+  bool merges_with_heavy(NodeRef n);
+  bool merging_pays(NodeRef inner, double evaluated) const;
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Demand>& wanted);
+  bool worth_padding(NodeRef n, const std::vector<Demand>& wanted) const;
+  bool is_far(NodeRef n, const std::vector<Demand>& wanted);
+  size_t size_of_place(const Place& place);
+  uint32_t tree_size(NodeRef index);
   Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
   Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
-  bool can_hoist(const Demand& d, std::vector<NodeRef>& used) const;
-  bool try_hoist(const Demand& d);
-  void stage(NodeRef n, std::vector<Demand>& wanted, bool alone);
+  struct Surroundings {
+    std::vector<NodeRef> ranges;
+    NodeRef valid;  ///< null: everything is
+  };
+  Surroundings surroundings(NodeRef reduce, const Demand& d) const;
+  bool can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const;
+  bool try_hoist(NodeRef reduce, const Demand& d);
+  void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
+  void stage(NodeRef n, std::vector<Demand>& wanted);
   bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
-  int kernel_for(NodeRef n, std::span<const NodeRef> dims);
+  int kernel_for(NodeRef n);
+  int kernel_for_part(NodeRef assign);
+  NodeRef place_of_part(NodeRef assign, const KernelPlan& kernel) const;
   void place_buffer(NodeRef n);
   Place first_place(NodeRef n);
   double evaluations(const Demand& d) const;
@@ -131,7 +161,9 @@ class Planner {
   NodeMap<double> work_;     ///< estimated cost per element when computed from materialised values
   NodeMap<bool> full_;       ///< some operand is read once per element: no reuse to exploit
   NodeMap<bool> heavy_;      ///< reductions with reuse (products), and sums that merge with one
+  NodeMap<double> visits_;   ///< of sums of which views are summed: how often, at most
   NodeMap<int> loop_kernel_;
+  NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees
   int placeholders_ = 0;
 };
 
@@ -146,11 +178,23 @@ inline bool is_step(NodeRef n) { return n->op == Op::Repeat || n->op == Op::Cust
 inline bool is_step_result(NodeRef n) { return n->op == Op::Get && is_step(n->src(0)); }
 inline size_t number_of_step(NodeRef n) { return static_cast<size_t>(n->ints().back()); }
 
+/// True for a buffer that holds nothing before all of it is written in parts.
+inline bool is_unwritten(NodeRef n) { return n->op == Op::Contiguous && is_inner_param(n->src(0)); }
+
 /// True for the variable that stands for a looked-up index while a kernel is planned.
 inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().starts_with('%'); }
 
 /// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
 void choose_layouts(Planner& plan);
+
+/// Of the widest vectors' lanes, the share that a loop of this size fills.
+double filled_lanes(NodeRef size);
+
+/// A copy of `elements`, read `reads` times without a mask, costs less than the masks would.
+bool pays_padding(double reads, double elements);
+
+/// Copies operands of masked products with zeros around them.
+void pad_operands(Planner& plan);
 
 /// Copies operands of products whose elements lie along no axis that vectors could run along.
 void relay_operands(Planner& plan);
@@ -158,14 +202,26 @@ void relay_operands(Planner& plan);
 /// Builds every kernel from the plan and puts them in a safe order.
 Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
 
-/// The ranges `place` depends on, among `scope`.
-std::vector<NodeRef> used_ranges(const Place& place, std::span<const NodeRef> scope);
+/// The ranges that `index`, or a mask, depends on, among `scope`.
+std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope);
 
 /// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
 double iterations(std::span<const NodeRef> ranges);
 
-/// `reduce`, or the same reduction in two steps where one would leave most of the machine idle.
+/// `reduce`, or the same reduction in two steps where one would leave most of the machine idle, or
+/// lose digits.
 NodeRef split_large_reduction(Graph& g, NodeRef reduce);
+/// `scan`, or the same running sum block by block where one would lose digits.
+NodeRef split_long_scan(Graph& g, NodeRef scan);
+
+/// Whether joined parts are few or small: then select_parts(), else write_parts(), to a buffer that
+/// is_unwritten().
+bool is_better_selected(NodeRef cat);
+NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts);
+NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeRef unwritten);
+
+/// About how many instructions an op becomes.
+int code_size(Op op);
 
 /// Number of elements, with symbolic extents at their largest.
 double largest_numel(std::span<const NodeRef> dims);

@@ -26,7 +26,7 @@ int Planner::want(NodeRef n, const Demand& from, Place place, int linear_in,
   Demand d{from.kernel, std::move(place), from.scope, linear_in};
   d.scope.insert(d.scope.end(), extra.begin(), extra.end());
   list.push_back(std::move(d));
-  ++kernels[static_cast<size_t>(from.kernel)].size;
+  kernels[static_cast<size_t>(from.kernel)].size += code_size(n->op);
   return static_cast<int>(list.size()) - 1;
 }
 
@@ -74,7 +74,10 @@ void Planner::push_sources(NodeRef n, size_t demand) {
 /// has.
 void Planner::push_reduced(NodeRef n, size_t demand) {
   Demand d = demands.at(n)[demand];
-  d.scope = used_ranges(d.place, d.scope);  // a reduction runs only inside the loops it depends on
+  // A reduction runs only inside the loops it depends on.
+  Surroundings around = surroundings(n, d);
+  d.scope = std::move(around.ranges);
+  if (!around.valid) d.place.valid = g.boolean(true);
   KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   NodeRef x = n->src(0);
   const bool stacked = n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
@@ -94,6 +97,7 @@ void Planner::push_reduced(NodeRef n, size_t demand) {
       place.index.push_back(closed.back());
     }
   }
+  if (stacked) run_innermost(k, closed);
   std::vector<int> source(n->nsrc, -1);
   const size_t elements = n->op == Op::Loop ? static_cast<size_t>(n->int_arg(1)) : 1;
   const int linear = n->op == Op::Reduce ? static_cast<int>(fold_of(n)) : -1;

@@ -10,12 +10,17 @@
 namespace weft {
 namespace {
 
-constexpr double kReuse = 64;  // evaluations per element from which on a copy costs next to nothing
-constexpr int64_t kShortest = 8;  // output axis worth a vector
+constexpr double kReuse =
+    16;  // evaluations per element from which on a copy costs less than gathers
+constexpr double kReuseOfSum = 64;  // and less than vectors along the sum would
+constexpr int64_t kShortest = 8;    // output axis worth a vector
 // In moves of an element: what is left to add up across a vector where sums run along one
 // (measured: 4 ns an output, whatever its length), and a kernel more. Beyond a second cache both
 // ways wait for the next one.
 constexpr double kAcrossVector = 8, kKernel = 5000, kCached = 1 << 19;
+constexpr int64_t kBlock = 16;     // elements of a vector, or of a few
+constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
+constexpr double kFarStore = 2;    // a result stored for itself instead of with its neighbours
 
 enum class Step : uint8_t { None, Unit, Far };
 
@@ -43,7 +48,7 @@ class Relayout {
     for (const BufferPlan& b : plan.buffers) {
       const auto& wanted = plan.demands.at(b.node);
       for (size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i].load && plan.in_reduce(wanted[i]))
+        if (wanted[i].load && !wanted[i].relaid && plan.in_reduce(wanted[i]))
           loads_[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
     }
   }
@@ -63,6 +68,7 @@ class Relayout {
     NodeRef range = nullptr;
     std::vector<Operand> moved = {};
     double elements = 0;  // of what is moved
+    double cost = 0;
   };
 
   const Demand& demand(const Operand& o) const { return plan_.demands.at(o.node)[o.demand]; }
@@ -109,7 +115,8 @@ class Relayout {
   /// Sums along an axis that all operands lie along need no vectors along outputs.
   bool reduces_well(const KernelPlan& kernel, const std::vector<Operand>& loads,
                     double moved) const {
-    if (moved <= kCached && kAcrossVector * iterations(kernel.ranges) > moved + kKernel)
+    const bool reused = iterations(demand(loads[0]).scope) >= kReuseOfSum * moved;
+    if (reused && moved <= kCached && kAcrossVector * iterations(kernel.ranges) > moved + kKernel)
       return false;
     for (NodeRef r : demand(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
@@ -121,16 +128,24 @@ class Relayout {
     return false;
   }
 
+  /// What vectors along `range` cost: products in lanes that are partly idle, what has to be moved,
+  /// and results that do not lie side by side.
+  double cost(const KernelPlan& kernel, const std::vector<Operand>& loads, const Choice& c) const {
+    const double products = iterations(demand(loads[0]).scope);
+    const double stores = stores_well(kernel, c.range) ? 0 : kFarStore * iterations(kernel.ranges);
+    return products * kProduct / filled_lanes(c.range->src(0)) + c.elements + stores;
+  }
+
   void improve(size_t k) {
     const KernelPlan& kernel = plan_.kernels[k];
     const std::vector<Operand>& loads = loads_[k];
     Choice best;
     for (NodeRef r : kernel.ranges) {
       Choice choice;
-      if (r->op != Op::Range || r->src(0)->vmin < kShortest || !stores_well(kernel, r) ||
-          !consider(loads, r, choice))
+      if (r->op != Op::Range || r->src(0)->vmin < kShortest || !consider(loads, r, choice))
         continue;
-      if (!best.range || choice.elements < best.elements) best = std::move(choice);
+      choice.cost = cost(kernel, loads, choice);
+      if (!best.range || choice.cost < best.cost) best = std::move(choice);
     }
     if (!best.range || reduces_well(kernel, loads, best.elements)) return;
     for (const Operand& o : best.moved) move(static_cast<int>(k), o, best.range);
@@ -138,16 +153,30 @@ class Relayout {
 
   void move(int kernel, const Operand& o, NodeRef range) {
     const int axis = moving_axis(plan_.g, demand(o).place, range);
+    if (only_read_here(o.node)) return turn(o.node, axis);
     const auto same = std::find_if(copies_.begin(), copies_.end(),
                                    [&](const Copy& c) { return c.of == o.node && c.axis == axis; });
     NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o.node, axis);
-    std::vector<Demand>& wanted = plan_.demands[o.node];
-    wanted[o.demand].relaid = copy;
+    plan_.demands[o.node][o.demand].relaid = copy;
     plan_.read(kernel, copy);
-    const bool still_read = std::any_of(wanted.begin(), wanted.end(), [kernel](const Demand& d) {
-      return d.kernel == kernel && d.load && !d.relaid;
-    });
-    if (!still_read) std::erase(plan_.kernels[static_cast<size_t>(kernel)].reads, o.node);
+    plan_.stop_reading(kernel, o.node);
+  }
+
+  /// An intermediate of this kernel's own may lie as it likes.
+  bool only_read_here(NodeRef n) const {
+    const auto& wanted = plan_.demands.at(n);
+    return !plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))].row_major &&
+           std::count_if(wanted.begin(), wanted.end(), [](const Demand& d) { return d.load; }) == 1;
+  }
+
+  void turn(NodeRef n, int axis) {
+    BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
+    const auto inner = static_cast<size_t>(axis);
+    b.order.clear();
+    for (size_t a = 0; a < n->rank(); ++a)
+      if (a != inner) b.order.push_back(a);
+    b.order.push_back(inner);
+    if (divisor_of(n->dim(inner)) % kBlock == 0) b.block = kBlock;
   }
 
   NodeRef make_copy(int kernel, NodeRef n, int axis) {
@@ -156,11 +185,9 @@ class Relayout {
                              static_cast<int64_t>(copies_.size())};  // distinct from all others
     NodeRef copy = plan_.g.intern({Op::Contiguous, n->dtype, src, which});
     copies_.push_back({n, axis, copy});
-    plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root));
-    std::vector<size_t>& order = plan_.buffers[static_cast<size_t>(plan_.buffer_index(copy))].order;
-    for (size_t a = 0; a < n->rank(); ++a)
-      if (a != static_cast<size_t>(axis)) order.push_back(a);
-    order.push_back(static_cast<size_t>(axis));
+    plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root),
+                     "a product reads it along another axis than it lies");
+    turn(copy, axis);
     return copy;
   }
 

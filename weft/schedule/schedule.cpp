@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "weft/base/small_vector.h"
 #include "weft/graph/tuple.h"
 #include "weft/schedule/plan.h"
 
@@ -123,6 +124,16 @@ class Preparer {
     return g_.intern({n->op, n->dtype, src, ints, n->text()});
   }
 
+  NodeRef joined(NodeRef cat, std::span<const NodeRef> parts) {
+    if (is_better_selected(cat)) return select_parts(g_, cat, parts);
+    const int64_t which[] = {next_copy_++};
+    const NodeRef src[] = {g_.param(kInnerSlots, cat->dtype, cat->shape->span(), cat->device)};
+    NodeRef unwritten = g_.intern({Op::Contiguous, cat->dtype, src, which});
+    NodeRef out = write_parts(g_, cat, parts, unwritten);
+    for (NodeRef n = out; n != unwritten; n = n->src(0)) origins_[n] = cat->hash;
+    return out;
+  }
+
   NodeRef rebuild(NodeRef n) {
     if (is_step(n)) return step(n);
     std::vector<NodeRef> src;
@@ -137,12 +148,26 @@ class Preparer {
       }
     }
     if (n->op == Op::Bind) return src[0];
+    if (n->op == Op::Cat) return joined(n, src);
     NodeRef copy = g_.with_sources(n, src);
-    if (copy->op != Op::Reduce) return copy;
-    NodeRef split = split_large_reduction(g_, copy);
-    if (split != copy)
-      for (NodeRef part : {split->src(0), split->src(0)->src(0)}) origins_[part] = n->hash;
+    if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
+    NodeRef split =
+        copy->op == Op::Scan ? split_long_scan(g_, copy) : split_large_reduction(g_, copy);
+    note_parts(split, copy->src(0), n->hash);
     return split;
+  }
+
+  /// What was made of `x` belongs to the node it was made for.
+  void note_parts(NodeRef made, NodeRef x, uint64_t origin) {
+    SmallVector<NodeRef, 16> stack{made};
+    while (!stack.empty()) {
+      NodeRef n = stack.back();
+      stack.pop_back();
+      if (n == x || origins_.contains(n)) continue;
+      if (computes(n)) origins_[n] = origin;
+      for (NodeRef s : n->src())
+        if (!is_index(s->dtype)) stack.push_back(s);
+    }
   }
 
   Graph& g_;
@@ -167,6 +192,7 @@ Schedule make_schedule(std::span<const ScheduleOutput> outputs, const ScheduleOp
   std::vector<ScheduleOutput> owned = prepared.outputs(imported);
   Planner plan(*graph, std::move(owned), prepared.take_origins(), prepared.take_steps(), options);
   plan.run();
+  pad_operands(plan);
   choose_layouts(plan);
   relay_operands(plan);
   return build_schedule(plan, graph);

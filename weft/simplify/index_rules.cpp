@@ -9,8 +9,6 @@ using namespace weft::pat;
 constexpr Rule kIndexRules[] = {
     rule("lt.of_div", x / c0 < c1, x < c0 * c1, c0 > 0, kIndex),
     rule("lt.of_neg_div", x / c0 * -1 < c1, x * -1 < c0 * (c1 - 1) + 1, c0 > 0, kIndex),
-    rule("div.of_mod", x % c0 / c1, x / c1 % (c0 / c1), c1 > 0 && c0 > 0 && c0 % c1 == 0, kIndex)
-        .as_move(),
     rule("and.below_both", (x < c0) & (x < c1), x < min(c0, c1), kIndex),
     rule("or.below_either", (x < c0) | (x < c1), x < max(c0, c1), kIndex),
     rule("and.below_both_of", (p & (x < c0)) & (x < c1), p&(x < min(c0, c1)), kIndex),

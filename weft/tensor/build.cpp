@@ -58,6 +58,13 @@ void check_padded(NodeRef x, std::span<const NodeRef> before, std::span<const No
   }
 }
 
+/// Whether an element of the strided `cut` is one of what it is cut from: past the last one is not.
+bool begins_inside(NodeRef cut, std::span<const NodeRef> size) {
+  for (size_t a = 0; a < size.size(); ++a)
+    if (cut->int_arg(a) != 1 && size[a]->vmin < 1) return false;
+  return true;
+}
+
 }  // namespace
 
 Extents extents(NodeRef x) { return Extents(x->shape->span()); }
@@ -106,8 +113,13 @@ NodeRef permute(Graph& g, NodeRef x, std::span<const int64_t> axes) {
 NodeRef flip(Graph& g, NodeRef x, std::span<const int64_t> axes) {
   AxisList list(axes);
   std::sort(list.begin(), list.end());
-  if (x->op == Op::Flip && std::equal(list.begin(), list.end(), x->ints().begin(), x->ints().end()))
-    return x->src(0);
+  if (x->op == Op::Flip) {
+    AxisList once;  // what is flipped by one of the two
+    std::set_symmetric_difference(list.begin(), list.end(), x->ints().begin(), x->ints().end(),
+                                  std::back_inserter(once));
+    list = once;
+    x = x->src(0);
+  }
   return list.empty() ? x : make(g, Op::Flip, x, {}, list);
 }
 
@@ -116,8 +128,16 @@ NodeRef shrink(Graph& g, NodeRef x, std::span<const NodeRef> begin, std::span<co
   const bool unit = std::all_of(steps.begin(), steps.end(), [](int64_t s) { return s == 1; });
   if (unit && all(begin, 0) && same(x->shape->span(), size)) return x;
   Extents args(begin);
+  AxisList strides(steps);
+  if (x->op == Op::Shrink && begins_inside(x, size)) {
+    for (size_t a = 0; a < strides.size(); ++a) {
+      args[a] = g.add(x->src(1 + a), g.mul(args[a], g.index(x->int_arg(a))));
+      strides[a] *= x->int_arg(a);
+    }
+    x = x->src(0);
+  }
   args.append(size);
-  return make(g, Op::Shrink, x, args, steps);
+  return make(g, Op::Shrink, x, args, strides);
 }
 
 NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<const NodeRef> after,
@@ -128,8 +148,20 @@ NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<cons
   check_padded(x, before, after, interior);
   Extents args(before);
   args.append(after);
+  if (dense && x->op == Op::Pad &&
+      std::ranges::all_of(x->ints(), [](int64_t s) { return s == 0; })) {
+    for (size_t i = 0; i < args.size(); ++i) args[i] = g.add(args[i], x->src(1 + i));
+    x = x->src(0);
+  }
   NodeRef n = make(g, Op::Pad, x, args, interior);
   check_elements(Op::Pad, n->shape->span());
+  return n;
+}
+
+NodeRef cat(Graph& g, std::span<const NodeRef> parts, int64_t axis) {
+  if (parts.size() == 1) return parts[0];
+  NodeRef n = g.make({Op::Cat, parts[0]->dtype, parts, {&axis, 1}});
+  check_elements(Op::Cat, n->shape->span());
   return n;
 }
 
@@ -153,11 +185,14 @@ NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis) {
   return make(g, Op::Scan, x, {}, ints);
 }
 
-NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype) {
+NodeRef positions(Graph& g, std::span<const NodeRef> dims, int64_t axis) {
   const int64_t ints[] = {axis};
   check_elements(Op::Iota, dims);
-  const bool wide = dims[static_cast<size_t>(axis)]->vmax > INT32_MAX;
-  return g.cast(g.make({Op::Iota, wide ? DType::I64 : DType::I32, dims, ints}), dtype);
+  return g.make({Op::Iota, position_dtype(dims[static_cast<size_t>(axis)]->vmax), dims, ints});
+}
+
+NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype) {
+  return g.cast(positions(g, dims, axis), dtype);
 }
 
 NodeRef without_broadcast(NodeRef x) {

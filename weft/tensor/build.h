@@ -28,11 +28,17 @@ NodeRef shrink(Graph& g, NodeRef x, std::span<const NodeRef> begin, std::span<co
                std::span<const int64_t> steps);
 NodeRef pad(Graph& g, NodeRef x, std::span<const NodeRef> before, std::span<const NodeRef> after,
             std::span<const int64_t> interior);
+/// The parts one after the other along axis; one part is itself.
+NodeRef cat(Graph& g, std::span<const NodeRef> parts, int64_t axis);
 NodeRef window(Graph& g, NodeRef x, int64_t axis, int64_t size, int64_t stride, int64_t dilation);
 NodeRef reduce(Graph& g, NodeRef x, Fold fold, std::span<const int64_t> axes);
 NodeRef scan(Graph& g, NodeRef x, Fold fold, int64_t axis);
 /// Each element is its position along axis, as `dtype`.
 NodeRef iota(Graph& g, std::span<const NodeRef> dims, int64_t axis, DType dtype);
+/// What counts up to `most`, and positions among so many elements, are held in.
+constexpr DType position_dtype(int64_t most) { return most > INT32_MAX ? DType::I64 : DType::I32; }
+/// Each element is its position along axis, in the position_dtype of that axis.
+NodeRef positions(Graph& g, std::span<const NodeRef> dims, int64_t axis);
 /// The rank-0 node that x repeats, or x itself.
 NodeRef without_broadcast(NodeRef x);
 NodeRef scalar(Graph& g, DType dtype, double value);

@@ -1,4 +1,5 @@
 // Tensors from nothing: constants, sequences, masks.
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/context.h"
@@ -99,7 +100,7 @@ namespace {
 
 Tensor positions(const Dims& shape, int64_t axis) {
   const OpScope scope(Context::current(), CallSite::here());
-  return scope.result(build::iota(scope.g, nodes_of(shape), axis, DType::I32));
+  return scope.result(build::positions(scope.g, nodes_of(shape), axis));
 }
 
 }  // namespace
@@ -122,7 +123,11 @@ Tensor keep_triangle(const char* tag, const Tensor& x, const Dim& diagonal, bool
   const auto last = static_cast<int64_t>(shape.size()) - 1;
   const OpScope scope(x, CallSite::here());
   const Tensor row = positions(shape, last - 1), column = positions(shape, last);
-  const Tensor edge = row + scope.result(scope.g.cast(diagonal.node(), DType::I32));
+  // row + diagonal has to fit too.
+  const int64_t most = std::max({shape[shape.size() - 2].max(), std::abs(diagonal.max()),
+                                 std::abs(diagonal.min()), int64_t{1}});
+  const DType wide = build::position_dtype(2 * std::min(most, int64_t{INT32_MAX}));
+  const Tensor edge = row.cast(wide) + scope.result(scope.g.cast(diagonal.node(), wide));
   const Tensor mask = lower ? column <= edge : column >= edge;
   return mask.where(x, x.zeros_like());
 }
@@ -148,7 +153,9 @@ Tensor Tensor::one_hot(int64_t classes, CallSite at) const {
   if (classes < 1) fail("one_hot", "{} classes: give at least 1", classes);
   Dims shape = dims();
   shape.push_back(classes);
-  return (unsqueeze(-1).cast(DType::I32) == positions(shape, static_cast<int64_t>(ndim())))
+  // Wide enough for every class number, also for those that are none.
+  const DType wide = bits(dtype()) < 32 || dtype() == DType::I32 ? DType::I32 : DType::I64;
+  return (unsqueeze(-1).cast(wide) == positions(shape, static_cast<int64_t>(ndim())))
       .cast(DType::I32);
 }
 

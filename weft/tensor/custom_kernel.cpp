@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "weft/base/context.h"
+#include "weft/graph/program.h"
 #include "weft/graph/tuple.h"
 #include "weft/graph/verify.h"
 #include "weft/tensor/tracing.h"
@@ -41,6 +42,15 @@ DType common_dtype(const std::vector<KernelOperand>& operands) {
   return common;
 }
 
+/// The ranges of any of these, each once.
+std::vector<NodeRef> ranges_of(std::span<const KernelOperand> operands) {
+  std::vector<NodeRef> all;
+  for (const KernelOperand& x : operands)
+    for (NodeRef r : x.ranges())
+      if (!contains(all, r)) all.push_back(r);
+  return all;
+}
+
 KernelWriter& writer_of(const std::vector<KernelOperand>& operands) {
   for (const KernelOperand& x : operands)
     if (x.writer()) return *x.writer();
@@ -68,7 +78,7 @@ KernelNumber KernelNumber::cast(DType to) const {
   if (to == DType::Index) fail_type(kTag, "data becomes a position by position()");
   NodeRef x = node_;
   if (from == DType::Index && !is_int(to)) x = writer_->g_.cast(x, DType::I64);
-  return {writer_, writer_->g_.cast(x, to)};
+  return {writer_, writer_->g_.cast(x, to), ranges_};
 }
 
 KernelNumber KernelWriter::op(Op op, const std::vector<KernelOperand>& operands) {
@@ -85,7 +95,7 @@ KernelNumber KernelWriter::op(Op op, const std::vector<KernelOperand>& operands)
   const NodeSpec spec{op, has_trait(op, kBoolResult) ? DType::Bool : common, src, {}, {}, 1};
   if (const char* problem = node_problem(spec, static_cast<uint8_t>(Dialect::Kernel)))
     fail_type(kTag, "{} of {}: {}", info(op).mnemonic, weft::name(common), problem);
-  return number(g_.make(spec));
+  return number(g_.make(spec), ranges_of(operands));
 }
 
 NodeRef KernelWriter::in_dtype(const KernelOperand& x, DType to) {
@@ -166,7 +176,8 @@ KernelWriter::KernelWriter(Graph& g, std::vector<Argument> outputs, std::vector<
 
 KernelNumber KernelWriter::range(int64_t size) {
   if (size < 0) fail(kTag, "range({}): the size must be at least 0", size);
-  return number(g_.range(size, next_range_++));
+  NodeRef r = g_.range(size, next_range_++);
+  return number(r, {r});
 }
 
 const Dims& KernelWriter::input_shape(size_t input) const {
@@ -209,13 +220,15 @@ KernelNumber KernelWriter::load(size_t input, const std::vector<KernelOperand>& 
   NodeRef valid = g_.boolean(true);
   NodeRef at = place("load", inputs_[input], position, valid);
   NodeRef from = param(outputs_.size() + input);
-  if (is_int_const(valid, 1)) return number(g_.make(Op::Load, from->dtype, {from, at}));
-  return number(g_.make(Op::Load, from->dtype, {from, at, valid}));
+  const bool always = is_int_const(valid, 1);
+  NodeRef made = always ? g_.make(Op::Load, from->dtype, {from, at})
+                        : g_.make(Op::Load, from->dtype, {from, at, valid});
+  return number(made, ranges_of(position));
 }
 
 void KernelWriter::store(size_t output, const std::vector<KernelOperand>& position,
                          const KernelOperand& value, Fold combine) {
-  store_if(number(g_.boolean(true)), output, position, value, combine);
+  store_if(number(g_.boolean(true), {}), output, position, value, combine);
 }
 
 void KernelWriter::store_if(const KernelNumber& when, size_t output,
@@ -226,7 +239,14 @@ void KernelWriter::store_if(const KernelNumber& when, size_t output,
   NodeRef at = place("store", outputs_[output], position, valid);
   NodeRef to = param(output);
   std::vector<NodeRef> src{to, at, in_dtype(value, to->dtype)};
-  if (!is_int_const(valid, 1)) src.push_back(valid);
+  std::vector<KernelOperand> written(position);
+  written.insert(written.end(), {value, when});
+  std::vector<NodeRef> ranges = ranges_of(written);
+  for (NodeRef r : ranges)
+    if (is_int_const(r->src(0), 0)) valid = g_.boolean(false);
+  if (!counts_repeats(combine)) ranges.clear();
+  if (!is_int_const(valid, 1) || !ranges.empty()) src.push_back(valid);
+  src.insert(src.end(), ranges.begin(), ranges.end());
   // In the order of the loops: which stores meet is not known here.
   const int64_t ints[] = {static_cast<int64_t>(combine), 0};
   const NodeSpec spec{Op::Store, DType::Void, src, ints, {}, 1};
@@ -240,23 +260,25 @@ KernelNumber KernelWriter::reduce(Fold fold, const KernelNumber& value,
   KernelNumber x = value;
   if (x.dtype() == DType::Index) x = x.cast(DType::I64);
   std::vector<NodeRef> src{in_dtype(x, x.dtype())};
+  Ranges open = value.ranges_;
   for (const KernelNumber& r : ranges) {
     if (r.dtype() != DType::Index || r.node()->op != Op::Range)
       fail(kTag, "reduce takes what range() gave");
     src.push_back(r.node());
+    std::erase(open, r.node());
   }
   const int64_t ints[] = {static_cast<int64_t>(fold)};
   const NodeSpec spec{Op::Reduce, x.dtype(), src, ints, {}, 1};
   if (const char* problem = node_problem(spec, static_cast<uint8_t>(Dialect::Kernel)))
     fail_type(kTag, "reduce of {}: {}", weft::name(x.dtype()), problem);
-  return number(ranges.empty() ? x.node() : g_.make(spec));
+  return number(ranges.empty() ? x.node() : g_.make(spec), std::move(open));
 }
 
 KernelNumber KernelWriter::position(const KernelNumber& value, int64_t size) {
   if (!is_int(value.dtype()))
     fail_type(kTag, "position() takes integers, not {}", weft::name(value.dtype()));
   if (size < 1) fail(kTag, "position(): a size of {} has no position", size);
-  return number(g_.make(Op::ToIndex, DType::Index, {value.node(), g_.index(size)}));
+  return number(g_.make(Op::ToIndex, DType::Index, {value.node(), g_.index(size)}), value.ranges_);
 }
 
 NodeRef KernelWriter::sink() {

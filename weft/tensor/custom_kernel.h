@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,12 @@ class KernelNumber {
  private:
   friend class KernelWriter;
   friend struct KernelOperand;
-  KernelNumber(KernelWriter* writer, NodeRef node) : writer_(writer), node_(node) {}
+  using Ranges = std::vector<NodeRef>;
+  KernelNumber(KernelWriter* writer, NodeRef node, Ranges ranges)
+      : writer_(writer), node_(node), ranges_(std::move(ranges)) {}
   KernelWriter* writer_ = nullptr;
   NodeRef node_ = nullptr;
+  Ranges ranges_;  ///< that were written into it, also where its value turned out not to vary
 };
 
 /// A KernelNumber or a C++ number.
@@ -39,12 +43,14 @@ struct KernelOperand {
   KernelOperand(T x) : literal(x) {}  // NOLINT
 
   KernelWriter* writer() const { return number.writer_; }
+  std::span<const NodeRef> ranges() const { return number.ranges_; }
   KernelNumber number;
   Scalar literal = false;
 };
 
-/// Writes one kernel. Loops nest in the order range() was called; where a store depends on a range
-/// it runs once for each of its values. Sizes are numbers.
+/// Writes one kernel. Loops nest in the order range() was called; a store runs once for each value of
+/// every range that its position, value or condition is written with, whether or not they vary with
+/// it. Sizes are numbers.
 class KernelWriter {
  public:
   /// 0, 1, ... size - 1.
@@ -66,7 +72,7 @@ class KernelWriter {
   /// A loaded integer as a position in [0, size); others are moved to the nearest end.
   KernelNumber position(const KernelNumber& value, int64_t size);
   /// x in a dtype; a literal becomes a constant.
-  KernelNumber as(const KernelOperand& x, DType dtype) { return number(in_dtype(x, dtype)); }
+  KernelNumber as(const KernelOperand& x, DType dtype) { return number(in_dtype(x, dtype), x.number.ranges_); }
   /// Any elementwise op of ops.def.
   KernelNumber op(Op op, const std::vector<KernelOperand>& operands);
   KernelNumber where(const KernelNumber& condition, const KernelOperand& a,
@@ -88,7 +94,8 @@ class KernelWriter {
     DType dtype;
   };
   KernelWriter(Graph& g, std::vector<Argument> outputs, std::vector<Argument> inputs);
-  KernelNumber number(NodeRef n) { return {this, n}; }
+  using Ranges = KernelNumber::Ranges;
+  KernelNumber number(NodeRef n, Ranges ranges) { return {this, n, std::move(ranges)}; }
   NodeRef in_dtype(const KernelOperand& x, DType to);
   NodeRef place(const char* tag, const Argument& a, const std::vector<KernelOperand>& position,
                 NodeRef& valid);

@@ -286,6 +286,8 @@ namespace {
 /// x^n by squaring.
 Tensor whole_power(const Tensor& x, int64_t n) {
   if (n < 0) return 1.0 / whole_power(x, -n);
+  // 1 whatever x is, which depends on it all the same: gradients are 0, not missing.
+  if (n == 0 && is_float(x.dtype())) return ((x == x) | (x != x)).where(1, x);
   Tensor result = x.ones_like(), square = x;
   bool first = true;
   for (; n > 0; n >>= 1) {

@@ -142,6 +142,19 @@ void unwindow(Backward& b) {
   b.give(0, seen.shrink(kept));
 }
 
+void cat(Backward& b) {
+  const auto axis = static_cast<size_t>(b.n->int_arg(0));
+  NodeRef grad = b.grad.node(), at = b.g.index(0);
+  const AxisList steps(b.n->rank(), 1);
+  for (size_t i = 0; i < b.n->nsrc; ++i) {
+    Extents begin(b.n->rank(), b.g.index(0));
+    begin[axis] = at;
+    at = b.g.add(at, b.n->src(i)->dim(axis));
+    if (!b.wants(i)) continue;
+    b.give(i, b.tensor(build::shrink(b.g, grad, begin, b.n->src(i)->shape->span(), steps)));
+  }
+}
+
 // ---- data-dependent movement
 
 Tensor zeros_like(const Backward& b, NodeRef node) {
@@ -169,10 +182,10 @@ void scatter_set(Backward& b, int64_t axis) {
   const Tensor back = gathered(b, b.grad, axis);
   if (b.n->int_arg(2) != 0) return b.give(2, back);
   // Where several elements met, only the last was kept: find it by scattering positions.
-  NodeRef at = build::iota(b.g, nothing.node()->shape->span(), axis, DType::I32);
+  NodeRef at = build::positions(b.g, nothing.node()->shape->span(), axis);
   const Tensor position = b.tensor(at);
   const Tensor none = b.tensor(
-      build::broadcast_to(b.g, b.g.constant(Value::of(DType::I32, -1)), b.n->shape->span()));
+      build::broadcast_to(b.g, b.g.constant(Value::of(at->dtype, -1)), b.n->shape->span()));
   const Tensor winner = scattered(b, none, position, Fold::Set);
   b.give(2, (gathered(b, winner, axis) == position).where(back, 0));
 }
@@ -186,10 +199,24 @@ void scatter_extreme(Backward& b, int64_t axis) {
   if (b.wants(2)) b.give(2, src_has.where(gathered(b, share, axis), 0));
 }
 
+/// What else is multiplied where each element of a scattered source goes. Zeros are left out of the
+/// product that is divided, and come back by their number: one other zero as itself, which has a
+/// derivative, more as 0.
+Tensor product_of_others(const Backward& b, int64_t axis) {
+  const Tensor src = b.x(2), zero = src == 0, divisor = zero.where(1, src);
+  const Tensor counted = zero.cast(DType::I32), nothing = zeros_like(b, b.n->src(0));
+  const Tensor product = scattered(b, b.x(0), divisor, Fold::Mul);
+  const Tensor zeros = scattered(b, nothing.cast(DType::I32), counted, Fold::Add);
+  const Tensor sum = scattered(b, nothing, zero.where(src, 0), Fold::Add);
+  const Tensor more = gathered(b, zeros, axis) - counted;
+  const Tensor other = gathered(b, sum, axis) - zero.where(src, 0);
+  return gathered(b, product, axis) / divisor * (more == 0).where(1, (more == 1).where(other, 0));
+}
+
 void scatter_product(Backward& b, int64_t axis) {
   const Tensor factor = scattered(b, zeros_like(b, b.n->src(0)) + 1, b.x(2), Fold::Mul);
   if (b.wants(0)) b.give(0, b.grad * factor);
-  if (b.wants(2)) b.give(2, gathered(b, b.grad * b.y(), axis) / b.x(2));
+  if (b.wants(2)) b.give(2, gathered(b, b.grad, axis) * product_of_others(b, axis));
 }
 
 void scatter(Backward& b) {
@@ -314,6 +341,7 @@ constexpr GradientRow kGradients[] = {
     {Op::Flip, flip},
     {Op::Window, window},
     {Op::Unwindow, unwindow},
+    {Op::Cat, cat},
     {Op::Gather, gather},
     {Op::Scatter, scatter},
     {Op::Assign, assign},

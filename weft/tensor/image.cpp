@@ -150,7 +150,8 @@ Tensor pixels(const Tensor& x, const Tensor& row, const Tensor& column) {
   const int64_t h = x.size(2), w = x.size(3);
   const Tensor there = (row >= 0) & (row < static_cast<double>(h)) & (column >= 0) &
                        (column < static_cast<double>(w));
-  const Tensor flat = row.cast(DType::I32) * w + column.cast(DType::I32);
+  const DType wide = build::position_dtype(h * w);
+  const Tensor flat = row.cast(wide) * w + column.cast(wide);
   Dims shape{x.dim(0), x.dim(1)};
   for (size_t i = 1; i < row.ndim(); ++i) shape.push_back(row.dim(static_cast<int64_t>(i)));
   const Tensor at = there.where(flat, h * w).unsqueeze(1).expand(shape);

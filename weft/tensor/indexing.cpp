@@ -198,7 +198,7 @@ Tensor wrapped(const Tensor& positions, const Dim& n) {
     fail_index("index", "positions must be integers: got {} of shape {}; cast them",
                name(positions.dtype()), positions.dims().text());
   const OpScope scope(positions, CallSite::here());
-  const Tensor i = positions.cast(n.max() > INT32_MAX ? DType::I64 : DType::I32);
+  const Tensor i = positions.cast(build::position_dtype(n.max()));
   NodeRef known = positions.node();
   if (known->vmin >= 0 && known->vmax < n.min()) return i;  // provably inside
   const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
@@ -250,10 +250,11 @@ Advanced advanced_part(const Basic& basic) {
   const Dims shape = basic.view.dims();
   Tensor flat;
   Dims rest;
-  Dim selected = 1;
+  Dim selected = 1, together = 1;
+  for (const auto& [axis, positions] : tensors) together = together * shape[axis];
   for (const auto& [axis, positions] : tensors) {
     const Dim n = shape[axis];
-    const Tensor i = wrapped(positions, n);
+    const Tensor i = wrapped(positions, n).cast(build::position_dtype(together.max()));
     if (flat.defined()) require_one_shape(flat, i);
     const OpScope scope(i, CallSite::here());
     const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
@@ -343,7 +344,7 @@ void put_masked(const Tensor& x, const std::vector<Index>& at, size_t mask_at,
   if (v.ndim() > after) {
     // One row for every true: the k-th goes where the mask is true for the k-th time.
     const auto axis = static_cast<int64_t>(v.ndim() - after - 1);
-    const Tensor row = mask.flatten().cast(DType::I32).cumsum(0) - 1;
+    const Tensor row = mask.flatten().cast(build::position_dtype(mask.dims().product().max())).cumsum(0) - 1;
     const bool one = v.dim(axis) == Dim(1);
     v = one ? v : v.index_select(axis, row.maximum(0));
     v = v.unflatten(axis, one ? Dims(std::vector<Dim>(mask.ndim(), 1)) : mask.dims());

@@ -54,9 +54,9 @@ std::vector<NodeRef> loop(Graph& g, std::span<const NodeRef> elems, std::span<co
 }
 
 ExtremeLoop extreme(Graph& g, NodeRef x, int64_t axis, bool largest, bool running) {
-  const NodeRef elems[] = {x, iota(g, x->shape->span(), axis, DType::I32)};
+  const NodeRef elems[] = {x, positions(g, x->shape->span(), axis)};
   const NodeRef inits[] = {largest ? lowest(g, x->dtype) : highest(g, x->dtype),
-                           g.constant(Value::of(DType::I32, 0))};
+                           g.constant(Value::of(elems[1]->dtype, 0))};
   const std::array<int64_t, 2> salt{axis, largest};
   const auto results = loop(g, elems, inits, axis, running, salt, [&](auto in, auto carried) {
     NodeRef value = in[0], best = carried[0];

@@ -277,46 +277,26 @@ Tensor Tensor::pad(const std::vector<DimPair>& amounts, Scalar value, CallSite a
   return scope.result(g.where(inside, padded, g.constant(fill)));
 }
 
-namespace {
-
-/// True where the position along axis is below limit. Selecting keeps every bit; adding padded
-/// parts would lose -0.
-Tensor before_limit(const Tensor& like, size_t axis, const Dim& limit) {
-  const OpScope scope(like, CallSite::here());
-  const Extents dims = nodes_of(like.dims());
-  NodeRef position = build::iota(scope.g, dims, static_cast<int64_t>(axis), DType::I32);
-  return scope.result(scope.g.lt(position, scope.g.cast(limit.node(), DType::I32)));
-}
-
-}  // namespace
-
 Tensor Tensor::cat(const std::vector<Tensor>& parts, int64_t axis, CallSite at) {
   const CallSiteScope site(at);
   if (parts.empty()) fail("cat", "there is nothing to join: give at least one tensor");
-  const auto a = static_cast<size_t>(checked_axis("cat", axis, parts[0]));
+  const int64_t a = checked_axis("cat", axis, parts[0]);
   DType dtype = parts[0].dtype();
-  Dim total = 0;
   for (const Tensor& p : parts) {
     Dims expected = parts[0].dims();
     const Dims shape = p.dims();
-    if (shape.size() == expected.size()) expected[a] = shape[a];
+    if (shape.size() == expected.size())
+      expected[static_cast<size_t>(a)] = shape[static_cast<size_t>(a)];
     if (!(shape == expected))
       fail("cat", "shapes {} and {} differ outside axis {}: all other sizes must be equal",
            parts[0].dims().text(), shape.text(), axis);
     dtype = promote(dtype, p.dtype());
-    total = total + shape[a];
   }
-  Tensor out;
-  Dim begin = 0;
-  for (const Tensor& p : parts) {
-    const Dim end = begin + p.dims()[a];
-    std::vector<DimPair> around(p.ndim(), DimPair(0, 0));
-    around[a] = {begin, total - end};
-    const Tensor piece = p.cast(dtype).pad(around);
-    out = out.defined() ? before_limit(out, a, begin).where(out, piece) : piece;
-    begin = end;
-  }
-  return out;
+  const OpScope scope(parts[0], CallSite::here());
+  std::vector<NodeRef> nodes;
+  nodes.reserve(parts.size());
+  for (const Tensor& p : parts) nodes.push_back(scope.g.cast(p.node(), dtype));
+  return scope.result(build::cat(scope.g, nodes, a));
 }
 
 Tensor Tensor::stack(const std::vector<Tensor>& parts, int64_t axis, CallSite at) {

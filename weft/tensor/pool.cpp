@@ -123,7 +123,7 @@ namespace {
 /// Each element's position along axis.
 Tensor position_along(const Tensor& like, int64_t axis) {
   const OpScope scope(like, CallSite::here());
-  return scope.result(build::iota(scope.g, nodes_of(like.dims()), axis, DType::I32));
+  return scope.result(build::positions(scope.g, nodes_of(like.dims()), axis));
 }
 
 }  // namespace
@@ -140,7 +140,8 @@ ValuesAndPositions max_pool2d_with_positions(const Tensor& given, const Ints& ke
   const Ints stride =
       o.stride.empty() ? k : windows::steps("max_pool2d", "stride", o.stride, spatial);
   const Ints dilation = windows::steps("max_pool2d", "dilation", o.dilation, spatial);
-  Tensor inside = best, flat = best.zeros_like();
+  Tensor inside = best.cast(build::position_dtype(given.dims().product().max()));
+  Tensor flat = inside.zeros_like();
   int64_t rows = 1;
   for (size_t i = spatial; i-- > 0;) {
     const auto axis = static_cast<int64_t>(first + i);

@@ -38,10 +38,21 @@ Tensor fold(const char* tag, Fold kind, const Tensor& x, const Axes& given, bool
 
 DType sum_result(DType d) { return is_float(d) ? d : sum_dtype(d); }
 
+/// What the number of elements along these axes is held in.
+DType counting_dtype(const Tensor& x, const AxisList& axes) {
+  Dim count = 1;
+  for (const int64_t a : axes) count = count * x.dim(a);
+  return build::position_dtype(count.max());
+}
+
 }  // namespace
 
 Tensor Tensor::sum(const Axes& axes, bool keepdim, CallSite at) const {
   const CallSiteScope site(at);
+  if (is_bool(dtype())) {
+    const DType wide = counting_dtype(*this, checked_axes("sum", axes, *this));
+    return fold("sum", Fold::Add, *this, axes, keepdim, wide, wide, at);
+  }
   return fold("sum", Fold::Add, *this, axes, keepdim, sum_dtype(dtype()), sum_result(dtype()), at);
 }
 Tensor Tensor::prod(const Axes& axes, bool keepdim, CallSite at) const {
@@ -187,13 +198,70 @@ Tensor Tensor::cummin(int64_t axis, CallSite at) const {
 // ---- positions of extremes
 
 namespace {
+// A loop that carries a position runs element by element. A long row becomes an array of this many
+// parts, each as wide as a few vectors: parts and columns each find their own extreme.
+constexpr int64_t kParts = 64, kColumns = 64;
+constexpr int64_t kLongRow = 1 << 17, kFewRows = 8;
+
+struct Extreme {
+  Tensor value, position;
+};
+
+Extreme extreme_along(const OpScope& scope, const Tensor& x, int64_t axis, bool largest) {
+  const build::ExtremeLoop found = build::extreme(scope.g, x.node(), axis, largest, false);
+  return {scope.result(found.value), scope.result(found.position)};
+}
+
+/// Elements [begin, end) along an axis.
+Tensor part_of(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
+  std::vector<DimPair> ranges;
+  for (const Dim& d : x.dims()) ranges.emplace_back(0, d);
+  ranges[static_cast<size_t>(axis)] = {begin, end};
+  return x.shrink(ranges);
+}
+
+/// Of the columns' extremes the first of all: position (part * rows + row) * kColumns + column.
+Extreme first_of_columns(const Extreme& of, int64_t axis, int64_t rows, bool largest) {
+  const DType index = of.position.dtype();
+  const Tensor part = Tensor::arange(kParts, index).reshape({kParts, 1}),
+               column = Tensor::arange(kColumns, index);
+  Dims shape;
+  for (size_t a = 0; a < of.value.ndim(); ++a) shape.push_back(1);
+  shape[static_cast<size_t>(axis)] = kParts, shape[static_cast<size_t>(axis) + 1] = kColumns;
+  const Tensor start = (part * (rows * kColumns) + column).reshape(shape);
+  const Axes both{axis, axis + 1};
+  const Tensor best = largest ? of.value.max(both, true) : of.value.min(both, true);
+  const Tensor hit = (of.value == best) | of.value.isnan();  // with a NaN, best is one
+  const Tensor far = Tensor::full({}, Scalar(kParts * rows * kColumns), index);
+  const Tensor first = hit.where(of.position * kColumns + start, far).min(both);
+  return {best.reshape(first.dims()), first};
+}
+
+Tensor position_in_parts(const OpScope& scope, const Tensor& x, int64_t axis, bool largest) {
+  const int64_t n = x.size(axis), rows = n / (kParts * kColumns), whole = rows * kParts * kColumns;
+  const Tensor parts = part_of(x, axis, 0, whole).unflatten(axis, {kParts, rows, kColumns});
+  const Extreme main =
+      first_of_columns(extreme_along(scope, parts, axis + 1, largest), axis, rows, largest);
+  if (whole == n) return main.position;
+  const Extreme rest = extreme_along(scope, part_of(x, axis, whole, n), axis, largest);
+  const Tensor beyond = largest ? main.value < rest.value : rest.value < main.value;
+  const Tensor better = beyond | (rest.value.isnan() & ~main.value.isnan());
+  return better.where(rest.position + whole, main.position);
+}
+
+bool is_long_row(const Tensor& x, int64_t axis) {
+  if (!is_static(x.node()) || is_bool(x.dtype())) return false;
+  return x.size(axis) >= kLongRow && x.numel() < kFewRows * x.size(axis);
+}
+
 Tensor position(const char* tag, const Tensor& x, int64_t axis, bool largest, bool keepdim,
                 CallSite at) {
   const OpScope scope(x, at);
   const AxisList axes{checked_axis(tag, axis, x)};
   require_elements(tag, x, axes);
-  const Tensor y =
-      scope.result(build::extreme(scope.g, x.node(), axes[0], largest, false).position);
+  const Tensor y = is_long_row(x, axes[0])
+                       ? position_in_parts(scope, x, axes[0], largest)
+                       : extreme_along(scope, x, axes[0], largest).position;
   return keepdim ? keep_axes(y, x, axes) : y;
 }
 }  // namespace

@@ -65,8 +65,7 @@ namespace {
 /// Where x last was its running extreme.
 Tensor last_hit(const Tensor& x, const Tensor& extreme, int64_t axis) {
   const OpScope scope(x, CallSite::here());
-  const Tensor place =
-      scope.result(build::iota(scope.g, x.node()->shape->span(), axis, DType::I32));
+  const Tensor place = scope.result(build::positions(scope.g, x.node()->shape->span(), axis));
   return ((x == extreme) | x.isnan()).where(place, 0).cummax(axis);
 }
 

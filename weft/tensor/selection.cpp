@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 DType position_dtype(const Tensor& x) {
-  return x.dims().product().max() > INT32_MAX ? DType::I64 : DType::I32;
+  return build::position_dtype(x.dims().product().max());
 }
 
 /// How many are true; the one sync of an unknown size.
@@ -69,11 +69,12 @@ Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSit
   const auto [sorted, from] = flat.sort(0);
   const Tensor before = sorted.roll(1, 0);
   const Tensor same = (sorted == before) | (sorted.isnan() & before.isnan());
-  const Tensor first = ~same | (Tensor::arange(n) == 0);
+  const DType wide = position_dtype(flat);
+  const Tensor first = ~same | (Tensor::arange(n, wide) == 0);
   const int64_t count = checked_size("unique", size, first);
-  const Tensor rank = first.cast(DType::I32).cumsum(0) - 1;
-  const Tensor counts = Tensor::zeros({count}, DType::I32).scatter(0, rank, 1, Fold::Add);
-  const Tensor inverse = scatter_distinct(Tensor::zeros({n}, DType::I32), 0, from, rank);
+  const Tensor rank = first.cast(wide).cumsum(0) - 1;
+  const Tensor counts = Tensor::zeros({count}, wide).scatter(0, rank, 1, Fold::Add);
+  const Tensor inverse = scatter_distinct(Tensor::zeros({n}, wide), 0, from, rank);
   return {compacted(sorted, first, count, fill), inverse.reshape(x.dims()), counts};
 }
 
@@ -101,7 +102,7 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, Call
          "before the last",
          sorted.dims().text(), values.dims().text());
   const int64_t n = sorted.size(-1);
-  Tensor below = Tensor::zeros(wanted.dims(), DType::I32);
+  Tensor below = Tensor::zeros(wanted.dims(), build::position_dtype(n));
   for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n))); step > 0;
        step /= 2) {
     const Tensor next = below + step;
@@ -191,7 +192,7 @@ Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const 
   const bool mean = reduce == ScatterReduce::Mean;
   const Tensor hits = include_self && !mean
                           ? Tensor()
-                          : Tensor::zeros(x.dims(), DType::I32).scatter(axis, index, 1, Fold::Add);
+                          : Tensor::zeros(x.dims(), position_dtype(index)).scatter(axis, index, 1, Fold::Add);
   Tensor base = x;
   if (!include_self) {
     const Tensor identity = Tensor::full({}, identity_of(f, x.dtype()), x.dtype());

@@ -28,7 +28,7 @@ Tensor precedes(const Tensor& a, const Tensor& a_at, const Tensor& b, const Tens
 
 /// positions[.., i] = i on the last axis.
 Tensor last_positions(const Tensor& x) {
-  return Tensor::arange(x.dim(-1), DType::I32).expand(x.dims());
+  return Tensor::arange(x.dim(-1), build::position_dtype(x.dim(-1).max())).expand(x.dims());
 }
 
 /// Positions in sorted order along the last axis: an element's rank is how many precede it.
@@ -78,7 +78,7 @@ Tensor radix_order(const Tensor& given, bool descending) {
     // The number of the bit is data: one set of kernels does for all.
     const Tensor shift = constant_table(std::vector<int32_t>{bit}, {}, x);
     const Tensor moved = gather_inside(key, -1, order);
-    const Tensor one = (moved >> shift.cast(key.dtype()) & 1).cast(DType::I32).contiguous();
+    const Tensor one = (moved >> shift.cast(key.dtype()) & 1).cast(at.dtype()).contiguous();
     const Tensor ones = one.cumsum(-1).contiguous();
     const Tensor zeros = n - ones.index({kEllipsis, Slice(n - 1, n)});
     const Tensor place = (one != 0).where(zeros + ones - 1, at - ones);

@@ -96,7 +96,7 @@ Tensor expm1_of(const Tensor& x) {
 
 Tensor log1p_of(const Tensor& x) {
   const Tensor u = 1 + x;
-  const Tensor exact = (u == 1) | u.isinf();
+  const Tensor exact = (u == 1) | (u == 0) | u.isinf();
   const Tensor v = exact.where(2, u), y = v.log() * (exact.where(1, x) / (v - 1));
   return (u == 1).where(x, exact.where(u.log(), y));
 }
@@ -211,7 +211,7 @@ Tensor atanh_of(const Tensor& x) {
 Tensor acosh_of(const Tensor& x) {
   const Tensor is_large = x > large(x.dtype()), outside = x < 1;
   const Tensor t = (is_large | outside).where(1, x - 1);
-  const Tensor near = (t + (2 * t + t * t).sqrt()).log1p();
+  const Tensor near = (t + t.sqrt() * (t + 2).sqrt()).log1p();  // infinite slope at 0
   const Tensor far = is_large.where(x, 1).log() + std::numbers::ln2;
   // The logarithm of a negative number, with PyTorch's slope: 1 / sqrt(x^2 - 1), or NaN.
   const Tensor between = outside & (x > -1), below = outside & (x <= -1) & (x > -INFINITY);
@@ -248,7 +248,8 @@ constexpr double kErfcBottom[] = {1,
                                   1.23033935480374942e3};
 
 Tensor double_erf(const Tensor& a) {
-  const Tensor small = a < 0.46875, b = small.where(1, a.minimum(6));
+  // From 27 on the derivative is 0, too; that of an infinite square is none.
+  const Tensor small = a < 0.46875, b = small.where(1, a.minimum(27));
   const Tensor c = small.where(a, 0), z = c * c;
   const Tensor near = c * (horner(z, kErfTop) / horner(z, kErfBottom));
   return small.where(near, 1 - horner(b, kErfcTop) / horner(b, kErfcBottom) * (-(b * b)).exp());
@@ -261,10 +262,11 @@ Tensor single_erf(const Tensor& a) {
   const Tensor near =
       c * (c * c).polynomial({-8.548327023450852e-4, 5.223977625442188e-3, -2.686617064513125e-2,
                               0.11283791670955126, -0.3761263890318375, 1.1283791670955126});
-  const Tensor t = 1.0 / (1 + 0.3275911 * a);
+  const Tensor b = a.minimum(11);  // the derivative is 0 from there on
+  const Tensor t = 1.0 / (1 + 0.3275911 * b);
   const Tensor p =
       t.polynomial({1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592});
-  return small.where(near, 1 - p * t * (-(a * a)).exp());
+  return small.where(near, 1 - p * t * (-(b * b)).exp());
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ class LoopReverse {
   }
 
   Tensor at_place(const Tensor& like) const {
-    return b_.tensor(build::iota(g_, like.node()->shape->span(), axis_, DType::I32));
+    return b_.tensor(build::positions(g_, like.node()->shape->span(), axis_));
   }
 
   /// The carries as they were before every step.

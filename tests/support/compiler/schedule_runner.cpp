@@ -79,9 +79,11 @@ class Runner {
     const LinearProgram& program = programs_[static_cast<size_t>(step.kernel)];
     std::vector<BufferSlice> slices;
     for (int b : step.buffers) slices.push_back({buffers_[static_cast<size_t>(b)].get(), 0});
+    Variables variables = variables_;
+    for (const ScheduleStep::Fixed& f : step.fixed) variables[f.variable] = f.value;
     std::vector<int64_t> values;
-    for (NodeRef v : program.variables) values.push_back(variables_.at(std::string(v->text())));
-    const int64_t items = program.core_size ? number(program.core_size, variables_) : 1;
+    for (NodeRef v : program.variables) values.push_back(variables.at(std::string(v->text())));
+    const int64_t items = program.core_size ? number(program.core_size, variables) : 1;
     submit(Command::launch(*executables_[static_cast<size_t>(step.kernel)], slices, values, items));
   }
   void submit(const Command& command) { device_.wait(device_.submit(0, {&command, 1})); }

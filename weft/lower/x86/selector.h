@@ -23,7 +23,7 @@ struct PartOp {
   DType dtype;
   int width;  // of the registers
   Reg a, b = kNoReg, c = kNoReg;
-  bool b_is_number = false;  // never NaN
+  bool b_loses_ties = false;  // max(a, b) or min is a where they are equal; never NaN
 };
 
 /// A conversion that has one register on either side.

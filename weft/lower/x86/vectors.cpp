@@ -1,5 +1,6 @@
 // Arithmetic on vectors.
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/lower/x86/selector.h"
@@ -11,6 +12,8 @@ using namespace x86;
 namespace {
 
 constexpr int64_t kTowardsZero = 11;  // rounding: truncate, raise nothing
+// vrange: of values with their signs, the sign of the result kept.
+constexpr int64_t kLeast = 4, kLargest = 5;
 
 enum : uint8_t { kSigned = 1, kUnsigned = 2, kFloat = 4, kInt = kSigned | kUnsigned };
 
@@ -25,10 +28,13 @@ constexpr std::pair<DType, Form> kSubtractions[] = {
     {DType::I32, Form::VPsubD}, {DType::U32, Form::VPsubD}, {DType::I64, Form::VPsubQ},
     {DType::U64, Form::VPsubQ}};
 
-/// True for constants that are not NaN.
-bool is_number(NodeRef n) {
-  if (n->op == Op::Splat) n = n->src(0);
-  return n->op == Op::Const && !const_value(n).is_nan();
+/// True where b is a constant such that max(a, b), or min, is a wherever the two are equal: no NaN,
+/// nor the zero that wins.
+bool loses_ties(Op op, NodeRef b) {
+  if (b->op == Op::Splat) b = b->src(0);
+  if (b->op != Op::Const || !is_float(b->dtype)) return false;
+  const double v = const_value(b).as_double();
+  return v < 0 || v > 0 || (v == 0 && std::signbit(v) == (op == Op::Max));
 }
 
 }  // namespace
@@ -169,12 +175,21 @@ Reg X86Selector::multiplied_and_added(const PartOp& p, Form) {
   return part_op({Op::Add, p.dtype, p.width, product, p.c});
 }
 
-/// max(b, a) is a unless b > a, so that a NaN in a comes through; one in b is put back.
+/// max(b, a) is a where the two are equal or one is a NaN. Equal numbers differ in the sign of zero
+/// alone: the bits of both decide, or the instruction that knows of signs.
 Reg X86Selector::float_extreme(const PartOp& p, Form form) {
-  const Reg most = vector_op(form, p.width, p.b, p.a);
-  if (p.b_is_number) return most;
-  const Reg nan = compared_floats(kUnordered, p.dtype, p.b, p.b, p.width);
-  return blended(nan, p.b, most, bits(p.dtype), p.width);
+  const Reg a_first = vector_op(form, p.width, p.b, p.a);
+  if (p.b_loses_ties) return a_first;
+  const bool max = p.op == Op::Max;
+  const Form range = of(p.dtype, Form::VRangePs, Form::VRangePd);
+  Reg most = vector_of(p.width);
+  if (usable(range))
+    emit(range, p.width, {most, p.a, p.b}, max ? kLargest : kLeast);
+  else
+    most = bitwise(max ? Op::And : Op::Or, a_first, vector_op(form, p.width, p.a, p.b), p.width);
+  const Reg nan = compared_floats(kUnordered, p.dtype, p.a, p.b, p.width);
+  const Reg sum = part_op({Op::Add, p.dtype, p.width, p.a, p.b});
+  return blended(nan, sum, most, bits(p.dtype), p.width);
 }
 
 Reg X86Selector::integer_extreme(const PartOp& p, Form) {
@@ -299,7 +314,7 @@ Vector X86Selector::vector_value(NodeRef n) {
   const Layout l = layout(out.bits, out.lanes);
   for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p)
     out.parts.push_back(part_op({n->op, n->dtype, l.width, part(0, p), part(1, p), part(2, p),
-                                 n->nsrc > 1 && is_number(n->src(1))}));
+                                 n->nsrc > 1 && loses_ties(n->op, n->src(1))}));
   return out;
 }
 

@@ -11,7 +11,7 @@ import os
 
 from weft import _core
 from weft._core import (ArgumentError, DeviceError, Dim, DTypeError, DTypeNameError, InternalError, JitError, TinyJit,
-                        Variable, __version__, from_dlpack)
+                        Variable, __version__, explain, from_dlpack)
 from weft.tensor import Tensor
 from weft.dtype import DType, dtypes
 from weft.device import Device
@@ -33,5 +33,5 @@ def __getattr__(name: str):
 
 __all__ = ["ArgumentError", "Context", "DType", "DTypeError", "DTypeNameError", "Device", "DeviceError", "Dim", "GlobalCounters", "InternalError",
            "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes", "fetch",
-           "checkpoint", "custom_gradient", "custom_kernel", "from_dlpack", "function", "getenv", "grad",
+           "checkpoint", "custom_gradient", "custom_kernel", "explain", "from_dlpack", "function", "getenv", "grad",
            "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp", "vmap"]

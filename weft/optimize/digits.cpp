@@ -1,0 +1,42 @@
+#include "weft/optimize/digits.h"
+
+#include <algorithm>
+
+namespace weft::optimize {
+namespace {
+
+/// Of the divisors, those that are each a multiple of the one before and divide the extent: the
+/// places of a mixed radix.
+SmallVector<int64_t, 4> radix(SmallVector<int64_t, 4> divisors, int64_t extent) {
+  std::sort(divisors.begin(), divisors.end());
+  SmallVector<int64_t, 4> places;
+  for (int64_t d : divisors) {
+    const int64_t last = places.empty() ? 1 : places.back();
+    if (d > last && d < extent && d % last == 0 && extent % d == 0) places.push_back(d);
+  }
+  return places;
+}
+
+}  // namespace
+
+std::vector<Digits> find_digits(const KernelInfo& info) {
+  std::vector<SmallVector<int64_t, 4>> divisors(info.ranges.size());
+  for (NodeRef n : info.order) {
+    if ((n->op != Op::IDiv && n->op != Op::Mod) || n->src(0)->op != Op::Range) continue;
+    const size_t range = info.position(n->src(0));
+    const RangeInfo& r = info.ranges[range];
+    if (r.constant && !r.sequential && n->src(1)->op == Op::Const)
+      divisors[range].push_back(n->src(1)->vmin);
+  }
+  std::vector<Digits> out;
+  for (size_t r = 0; r < divisors.size(); ++r) {
+    const SmallVector<int64_t, 4> places = radix(divisors[r], info.ranges[r].extent);
+    if (places.empty()) continue;
+    Digits d{r, {}};
+    for (size_t i = places.size(); i-- > 0;) d.sizes.push_back(places[i]);
+    out.push_back(std::move(d));
+  }
+  return out;
+}
+
+}  // namespace weft::optimize

@@ -1,0 +1,24 @@
+#include "weft/run/compile_report.h"
+
+#include "weft/base/format.h"
+
+namespace weft {
+namespace {
+
+std::string at(const std::string& lines) {
+  return lines.empty() ? lines : strformat(" at {}", lines);
+}
+
+}  // namespace
+
+std::string text(const DecisionReport& d) {
+  return strformat("  {} {}: {}{}", d.staged ? "stage" : "fuse ", d.value, d.reason, at(d.lines));
+}
+
+std::string text(const KernelReport& k) {
+  std::string all = strformat("kernel {} on {}{}", k.name, k.device, at(k.lines));
+  for (const std::string& line : k.applied) append_format(all, "\n  {}", line);
+  return all;
+}
+
+}  // namespace weft

@@ -1,0 +1,44 @@
+// CompileReport: what compiling a schedule decided, as data. WEFT_DEBUG=3 and `weft explain` print
+// it.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/run/compiled_schedule.h"
+
+namespace weft {
+
+/// Why a value was computed with its consumer or given a buffer.
+struct DecisionReport {
+  bool staged;
+  std::string value, reason;
+  std::string lines;  ///< the user's, "net.cpp:40 .. net.cpp:42"; empty where they are not known
+};
+
+/// A kernel that no cache had.
+struct KernelReport {
+  std::string name, device, lines;
+  std::vector<std::string> applied;  ///< how its loops were split, in words
+  double flops = 0, bytes = 0;       ///< of one launch, where sizes are static
+};
+
+struct CompileReport {
+  std::vector<DecisionReport> decisions;
+  std::vector<KernelReport> kernels;
+};
+
+/// As WEFT_DEBUG=3 prints them, without a newline at the end.
+std::string text(const DecisionReport& decision);
+std::string text(const KernelReport& kernel);
+
+/// Who wants to know what a context compiles. Called under the run state's mutex.
+struct CompileObserver {
+  std::function<void(const CompileReport&)> compiled;
+  /// The schedule about to run and the values of its variables: plan_totals(), plan_text().
+  std::function<void(const CompiledSchedule&, std::span<const int64_t>)> planned;
+};
+
+}  // namespace weft

@@ -1,0 +1,76 @@
+// Joined parts as ops that kernels have: few or small ones are selected from, element by element;
+// many are written one after the other to where they belong, which costs each element once.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/schedule/plan.h"
+
+namespace weft {
+namespace {
+
+// A selection reads every part for every element. It needs no buffer, so up to here it is better.
+constexpr size_t kFewParts = 8;
+constexpr double kSmallSelection = 1024;  // parts times elements
+
+NodeRef extent_of(NodeRef part, NodeRef cat) {
+  return part->dim(static_cast<size_t>(cat->int_arg(0)));
+}
+
+/// True where the position along the axis is below `limit`.
+NodeRef before_limit(Graph& g, NodeRef cat, NodeRef limit) {
+  const DType wide = limit->vmax > INT32_MAX ? DType::I64 : DType::I32;
+  NodeRef position = g.make({Op::Iota, wide, cat->shape->span(), cat->ints()});
+  return g.lt(position, g.cast(limit, wide));
+}
+
+/// Zeros around a part that begins at `begin`.
+NodeRef padded(Graph& g, NodeRef part, NodeRef cat, NodeRef begin) {
+  const auto axis = static_cast<size_t>(cat->int_arg(0));
+  const size_t rank = part->rank();
+  std::vector<NodeRef> src(1 + 2 * rank, g.index(0));
+  src[0] = part;
+  src[1 + axis] = begin;
+  src[1 + rank + axis] = g.sub(g.sub(cat->dim(axis), begin), part->dim(axis));
+  return g.make({Op::Pad, part->dtype, src, std::vector<int64_t>(rank, 0)});
+}
+
+/// Where `part` belongs in `whole`.
+NodeRef slice_of(Graph& g, NodeRef whole, NodeRef part, NodeRef cat, NodeRef begin) {
+  const size_t rank = part->rank();
+  std::vector<NodeRef> src(1 + rank, g.index(0));
+  src[0] = whole;
+  src[1 + static_cast<size_t>(cat->int_arg(0))] = begin;
+  const auto size = part->shape->span();
+  src.insert(src.end(), size.begin(), size.end());
+  return g.make({Op::Shrink, part->dtype, src, std::vector<int64_t>(rank, 1)});
+}
+
+}  // namespace
+
+bool is_better_selected(NodeRef cat) {
+  const auto parts = static_cast<double>(cat->nsrc);
+  return cat->nsrc <= kFewParts || parts * largest_numel(cat->shape->span()) <= kSmallSelection;
+}
+
+/// Selecting keeps every bit; adding padded parts would lose -0.
+NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts) {
+  NodeRef out = nullptr, begin = g.index(0);
+  for (NodeRef part : parts) {
+    NodeRef piece = padded(g, part, cat, begin);
+    out = out ? g.where(before_limit(g, cat, begin), out, piece) : piece;
+    begin = g.add(begin, extent_of(part, cat));
+  }
+  return out;
+}
+
+NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeRef unwritten) {
+  NodeRef out = unwritten, begin = g.index(0);
+  for (NodeRef part : parts) {
+    NodeRef view = slice_of(g, out, part, cat, begin);
+    out = g.make(Op::Assign, cat->dtype, {out, view, part});
+    begin = g.add(begin, extent_of(part, cat));
+  }
+  return out;
+}
+
+}  // namespace weft

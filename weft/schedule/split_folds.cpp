@@ -1,0 +1,213 @@
+// Reductions in two steps, the first over fixed chunks that become an outer loop:
+// - of very many elements to very few, which would have no parallel outer loop;
+// - of products whose operands are read again for every tile of the result and do not fit a cache:
+//   weight gradients, whose chunks of the batch do;
+// - sums of floats so long that one accumulator would lose what it adds. Running sums likewise.
+// The chunks depend on sizes alone, so the result does not depend on the number of threads.
+//
+// With chunks of at most c elements a sum of n is off by at most (c + n / c) half ulps of the sum of
+// absolute values, whatever the target does inside of a chunk (Higham, "The accuracy of floating
+// point summation", SIAM J. Sci. Comput. 14, 1993).
+#include <algorithm>
+#include <cmath>
+
+#include "weft/schedule/plan.h"
+
+namespace weft {
+namespace {
+
+constexpr double kFewOutputs =
+    32;  // as many outputs as this keep every core busy without splitting
+constexpr double kManyElements =
+    131072;  // per kernel; below it the second kernel costs more than it brings
+constexpr int64_t kMaxChunks = 256;
+
+constexpr int64_t kLongestChunk = 1 << 14;  // elements of a chunk of a long sum
+constexpr int64_t kLongSum = 1 << 18;       // from here on sums to many outputs have chunks
+constexpr int64_t kLongRun = 1 << 15;       // from here on running sums have blocks
+
+constexpr double kCachedBytes = 768 << 10;  // of a chunk's operands: most of a second cache
+constexpr double kReuse = 64;  // multiplications per element that make reading again the cost
+
+int64_t largest_divisor(int64_t n, int64_t limit) {
+  for (int64_t d = std::min(n, limit); d > 1; --d)
+    if (n % d == 0) return d;
+  return 1;
+}
+
+/// A reduced axis as chunks of one length; what is left over comes after them.
+struct Split {
+  size_t axis = 0;
+  int64_t chunks = 1, length = 1;
+};
+
+/// The reduced axis that splits evenly into most chunks; or, where `any` and none comes near `most`,
+/// the longest axis with a rest.
+Split best_split(NodeRef reduce, int64_t most, bool any) {
+  Split best, longest;
+  for (int64_t a : reduce_axes(reduce)) {
+    const auto axis = static_cast<size_t>(a);
+    const int64_t n = reduce->src(0)->dim(axis)->vmin, chunks = largest_divisor(n, most);
+    if (chunks > best.chunks) best = {axis, chunks, n / chunks};
+    if (n > longest.length) longest = {axis, 1, n};
+  }
+  if (!any || 2 * best.chunks >= std::min(most, longest.length)) return best;
+  constexpr int64_t kWhole = 64;  // lanes of the longest vectors, four times
+  int64_t length = (longest.length + most - 1) / most;
+  if (length > kWhole) length = (length + kWhole - 1) / kWhole * kWhole;
+  return {longest.axis, longest.length / length, length};
+}
+
+double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
+
+/// What is read for a value: what its movement ops move.
+NodeRef moved(NodeRef n) {
+  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
+  return n;
+}
+
+/// As many chunks as it takes for the operands of one to stay in a cache; 1 where they do anyway
+/// or reading them is not what takes the time.
+int64_t chunks_for_cache(NodeRef reduce) {
+  NodeRef x = moved(reduce->src(0));
+  if (fold_of(reduce) != Fold::Add || x->op != Op::Mul) return 1;
+  NodeRef a = moved(x->src(0)), b = moved(x->src(1));
+  const double operands = bytes(a) + bytes(b);
+  const double products = largest_numel(x->shape->span());
+  if (operands <= 2 * kCachedBytes || products * bits(x->dtype) / 8 < kReuse * operands) return 1;
+  const double chunks = std::ceil(operands / kCachedBytes);
+  // The sums of all chunks are written and read once; that has to be little beside the operands.
+  if (bytes(reduce) * chunks > operands / 2) return 1;
+  return static_cast<int64_t>(chunks);
+}
+
+/// What a reduction reads.
+double operand_bytes(NodeRef x) {
+  NodeRef of = moved(x);
+  return of->op == Op::Mul ? bytes(moved(of->src(0))) + bytes(moved(of->src(1))) : bytes(x);
+}
+
+/// So many that none is longer than kLongestChunk, as long as the sums of all chunks are little
+/// beside what they are sums of.
+int64_t chunks_for_precision(NodeRef reduce) {
+  if (fold_of(reduce) != Fold::Add || !is_float(reduce->dtype)) return 1;
+  const double outputs = largest_numel(reduce->shape->span());
+  const double each = largest_numel(reduce->src(0)->shape->span()) / std::max(outputs, 1.0);
+  if (each < kLongSum) return 1;
+  const double little = operand_bytes(reduce->src(0)) / 2 / std::max(bytes(reduce), 1.0);
+  return static_cast<int64_t>(std::min(std::ceil(each / kLongestChunk), std::max(little, 1.0)));
+}
+
+int64_t chunks_for_cores(NodeRef reduce) {
+  const bool few = largest_numel(reduce->shape->span()) < kFewOutputs;
+  return few && largest_numel(reduce->src(0)->shape->span()) >= kManyElements ? kMaxChunks : 1;
+}
+
+NodeRef reduce_over(Graph& g, NodeRef x, Fold fold, std::vector<int64_t> axes) {
+  axes.insert(axes.begin(), static_cast<int64_t>(fold));
+  const NodeRef src[] = {x};
+  return g.make({Op::Reduce, x->dtype, src, axes});
+}
+
+NodeRef scan_along(Graph& g, NodeRef x, int64_t axis) {
+  return g.make(Op::Scan, x->dtype, {x}, {static_cast<int64_t>(Fold::Add), axis});
+}
+
+/// Elements [begin, begin + size) of one axis.
+NodeRef part(Graph& g, NodeRef x, size_t axis, int64_t begin, int64_t size) {
+  std::vector<NodeRef> src{x};
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? begin : 0));
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(a == axis ? g.index(size) : x->dim(a));
+  const std::vector<int64_t> steps(x->rank(), 1);
+  return g.make({Op::Shrink, x->dtype, src, steps});
+}
+
+/// Zeros around one axis.
+NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t after) {
+  std::vector<NodeRef> src{x};
+  for (const int64_t amount : {before, after})
+    for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? amount : 0));
+  const std::vector<int64_t> interior(x->rank(), 0);
+  return g.make({Op::Pad, x->dtype, src, interior});
+}
+
+/// `of` axes from this one on as axes of these sizes.
+NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_t> sizes,
+                  size_t of = 1) {
+  std::vector<NodeRef> src{x};
+  for (size_t a = 0; a < axis; ++a) src.push_back(x->dim(a));
+  for (const int64_t n : sizes) src.push_back(g.index(n));
+  for (size_t a = axis + of; a < x->rank(); ++a) src.push_back(x->dim(a));
+  return g.make({Op::Reshape, x->dtype, src});
+}
+
+NodeRef expanded(Graph& g, NodeRef x, NodeRef like) {
+  std::vector<NodeRef> src{x};
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(like->dim(a));
+  return g.make({Op::Expand, x->dtype, src});
+}
+
+}  // namespace
+
+NodeRef split_large_reduction(Graph& g, NodeRef n) {
+  NodeRef x = n->src(0);
+  if (!is_static(x)) return n;
+  const int64_t wanted = std::max(chunks_for_cores(n), chunks_for_precision(n));
+  const Split split = best_split(n, std::max(wanted, chunks_for_cache(n)), wanted > 1);
+  if (split.chunks < 2) return n;
+  const int64_t even = split.chunks * split.length, all = x->dim(split.axis)->vmin;
+  // The chosen axis becomes (chunks, length), and the chunks the first axis: the first reduction
+  // keeps them.
+  NodeRef main = even == all ? x : part(g, x, split.axis, 0, even);
+  std::vector<NodeRef> shape{main};
+  std::vector<int64_t> order, first;
+  for (size_t a = 0; a < x->rank(); ++a) {
+    if (a == split.axis) {
+      order.insert(order.begin(), static_cast<int64_t>(shape.size()) - 1);
+      shape.push_back(g.index(split.chunks));
+      shape.push_back(g.index(split.length));
+    } else {
+      shape.push_back(x->dim(a));
+    }
+    order.push_back(static_cast<int64_t>(shape.size()) - 2);
+  }
+  for (int64_t a : reduce_axes(n)) first.push_back(a + 1);
+  const NodeRef chunked[] = {g.make({Op::Reshape, x->dtype, shape})};
+  NodeRef outermost = g.make({Op::Permute, x->dtype, chunked, order});
+  NodeRef partial =
+      g.make(Op::Contiguous, x->dtype, {reduce_over(g, outermost, fold_of(n), first)});
+  NodeRef whole = reduce_over(g, partial, fold_of(n), {0});
+  if (even == all) return whole;
+  const auto axes = reduce_axes(n);
+  NodeRef rest = reduce_over(g, part(g, x, split.axis, even, all - even), fold_of(n),
+                             {axes.begin(), axes.end()});
+  return g.alu(fold_op(fold_of(n)), {whole, rest});
+}
+
+/// (.., n, ..) as (.., blocks, length, ..): running sums within blocks, plus the running sums of the
+/// blocks before.
+NodeRef split_long_scan(Graph& g, NodeRef n) {
+  NodeRef x = n->src(0);
+  const auto axis = static_cast<size_t>(n->int_arg(1));
+  if (fold_of(n) != Fold::Add || !is_float(n->dtype) || !is_static(x)) return n;
+  const int64_t count = x->dim(axis)->vmin;
+  if (count < kLongRun) return n;
+  int64_t length = int64_t{1} << 7;
+  while (length * length < count) length *= 2;
+  const int64_t divisor = largest_divisor(count, length);
+  if (2 * divisor >= length) length = divisor;
+  const int64_t blocks = (count + length - 1) / length, whole = blocks * length;
+  const auto along = static_cast<int64_t>(axis);
+  NodeRef blocked = whole == count ? x : padded(g, x, axis, 0, whole - count);
+  blocked = with_axis(g, blocked, axis, {blocks, length});
+  NodeRef sums = g.make(Op::Contiguous, x->dtype, {reduce_over(g, blocked, Fold::Add, {along + 1})});
+  NodeRef running = scan_along(g, sums, along);
+  NodeRef before = part(g, padded(g, running, axis, 1, 0), axis, 0, blocks);
+  before = with_axis(g, g.make(Op::Contiguous, x->dtype, {before}), axis, {blocks, 1});
+  NodeRef inside = scan_along(g, blocked, along + 1);
+  NodeRef result = g.add(inside, expanded(g, before, inside));
+  result = with_axis(g, g.make(Op::Contiguous, x->dtype, {result}), axis, {whole}, 2);
+  return whole == count ? result : part(g, result, axis, 0, count);
+}
+
+}  // namespace weft
