@@ -80,21 +80,21 @@ INTERRUPTED = """
     import os, signal, threading, time
     from weft import Tensor
     kept = Tensor.ones(3).contiguous().realize()
-    x = Tensor.ones(40, 40).contiguous().realize()
+    x = Tensor.rand(40, 40).realize()
     y = x
     for i in range({steps}):
         y = (y.roll(i, i % 2).cumsum(i % 2) * {scale} + y.softmax(1 - i % 2)).sin()
     y = y + kept.sum()
-    threading.Thread(target=lambda: (time.sleep(0.5), os.kill(os.getpid(), signal.SIGINT))).start()
+    threading.Thread(target=lambda: (time.sleep(0.3), os.kill(os.getpid(), signal.SIGINT))).start()
     start = time.monotonic()
     try:
         y.realize()
         print("done", time.monotonic() - start)
     except KeyboardInterrupt:
-        print("stopped", time.monotonic() - start - 0.5)
+        print("stopped", time.monotonic() - start - 0.3)
     assert kept.tolist() == [1, 1, 1] and (kept + 1).tolist() == [2, 2, 2]
     z = (x.sum() * 2).item()
-    assert z == 3200
+    assert 600 < z < 2600
 """
 
 

@@ -88,18 +88,21 @@ bool to_ints(PyObject* from, Ints& to) {
 // ---- devices
 
 bool to_device(PyObject* from, DeviceName& to) {
-  const auto name_in = [](PyObject* x) {
-    const char* text = PyUnicode_Check(x) ? PyUnicode_AsUTF8(x) : nullptr;
-    if (!text) PyErr_Clear();
-    return text;
+  // Whole: one with a NUL in it is no other name.
+  const auto name_in = [](PyObject* x) -> std::optional<std::string> {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_Check(x) ? PyUnicode_AsUTF8AndSize(x, &size) : nullptr;
+    if (text) return std::string(text, static_cast<size_t>(size));
+    PyErr_Clear();
+    return std::nullopt;
   };
-  if (const char* one = name_in(from)) return to.text = one, true;
+  if (auto one = name_in(from)) return to.text = std::move(*one), true;
   if (!PyTuple_Check(from) && !PyList_Check(from)) return false;
   to.text.clear();
   const bool all = for_each(from, [&](PyObject* member) {
-    const char* name = name_in(member);
-    if (name && to.text.empty()) to.text = name;
-    return name != nullptr;
+    auto name = name_in(member);
+    if (name && to.text.empty()) to.text = std::move(*name);
+    return name.has_value();
   });
   return all && !to.text.empty();
 }
