@@ -1,4 +1,5 @@
 // The text of every error a user can get from the tensor room.
+#include <cmath>
 #include <functional>
 
 #include "tests/tensor/tensor_test.h"

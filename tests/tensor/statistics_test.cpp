@@ -15,7 +15,7 @@ Tensor holed() { return Tensor::of({{3.0f, NAN, 1.0f, 2.0f}, {4.0f, 8.0f, 6.0f, 
 TEST_F(Statistics, WithoutNan) {
   EXPECT_EQ(shown(nansum(holed(), 1)), "f32 (2) [6, 23]");
   EXPECT_EQ(shown(nanmean(holed(), 1, true)), "f32 (2, 1) [2, 5.75]");
-  EXPECT_EQ(shown(nanmean(Tensor::of({NAN}))), "f32 () [nan]");
+  EXPECT_EQ(shown(nanmean(Tensor::of({NAN})).isnan()), "bool () [true]");
   EXPECT_EQ(shown(nanmean(Tensor::of({1, 2}))), "f32 () [1.5]");
   EXPECT_EQ(shown(count_nonzero(Tensor::of({{0, 2}, {3, 4}}), 0)), "i32 (2) [1, 2]");
 }
@@ -71,10 +71,10 @@ TEST_F(Statistics, Counts) {
 
 TEST_F(Statistics, Covariances) {
   const Tensor x = Tensor::of({{1.0f, 2.0f, 6.0f}, {3.0f, 1.0f, 2.0f}});
-  expect_near(cov(x), {7, -1, -1, 1});
+  expect_near(cov(x), {7, -0.5, -0.5, 1});
   expect_near(cov(x[0]), {7});
-  expect_near(cov(x, 0), {14.0 / 3, -2.0 / 3, -2.0 / 3, 2.0 / 3});
-  expect_near(corrcoef(x), {1, -1 / std::sqrt(7), -1 / std::sqrt(7), 1});
+  expect_near(cov(x, 0), {14.0 / 3, -1.0 / 3, -1.0 / 3, 2.0 / 3});
+  expect_near(corrcoef(x), {1, -0.5 / std::sqrt(7), -0.5 / std::sqrt(7), 1});
 }
 
 TEST_F(Statistics, Differences) {
