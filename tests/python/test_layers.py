@@ -241,11 +241,10 @@ def test_rates_have_shape_1_and_take_any():
     w = Tensor([1.0])
     opt = nn.optim.SGD([w], lr=.1)
     assert opt.lr.shape == (1,) and opt.device == "CPU"
-    for rate in (.2, Tensor([.2]), opt.lr * 1.0, Tensor(.2)):
-        opt.lr.assign(Tensor([.9])).realize()
+    for rate in (.2, Tensor([.2]), Tensor(.2), opt.lr * 2):
         opt.lr = rate
-        opt.lr.realize()
-        assert opt.lr.item() == pytest.approx(.2 if not isinstance(rate, Tensor) or rate.numel() == 1 and rate is not None else .9, abs=.71)
+        assert opt.lr.realize().item() == pytest.approx(.2)
+        opt.lr.assign(Tensor([.1])).realize()
     opt.lr.assign([.25])
     with Tensor.train():
         (w * 2).sum().backward()

@@ -404,25 +404,35 @@ def torchs_of(x, grad=False):
     return t.requires_grad_() if grad else t
 
 
-def of_both(c: Case, dtype):
-    """What both give of the case's first operand (and others of its kind) in this dtype."""
-    def cast(x):
-        if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
-            return x
-        with np.errstate(all="ignore"):
-            return np.round(x * 4).astype(dtype) if np.dtype(dtype).kind in "iub" else x.astype(dtype)
-    x, args, options = cast(c.x), [cast(a) for a in c.args], {k: cast(v) for k, v in c.options.items()}
-    grad = c.grad and np.dtype(dtype) == np.float64 and x.dtype == dtype
+def in_dtype(x, dtype):
+    """Drawn operands of the case in this dtype; integers as they are."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
+        return x
+    with np.errstate(all="ignore"):
+        return np.round(x * 4).astype(dtype) if np.dtype(dtype).kind in "iub" else x.astype(dtype)
 
-    def call(of, function):
-        operands = [of(a, grad and isinstance(a, np.ndarray) and a.dtype.kind == "f") for a in (x, *args)]
-        found = function(*operands, **{k: of(v) for k, v in options.items()})
-        return operands, listed(found)[:1] if c.first else listed(found)
-    theirs = c.function or (lambda x, *a, **o: getattr(x, c.name)(*a, **o))
+
+def call(c: Case, dtype, of, function):
+    """(operands, results) of one library."""
+    grad = has_gradient(c, dtype)
+    operands = [in_dtype(a, dtype) for a in (c.x, *c.args)]
+    operands = [of(a, grad and isinstance(a, np.ndarray) and a.dtype.kind == "f") for a in operands]
+    found = listed(function(*operands, **{k: of(in_dtype(v, dtype)) for k, v in c.options.items()}))
+    return operands, found[:1] if c.first else found
+
+
+def has_gradient(c: Case, dtype) -> bool:
+    return c.grad and np.dtype(dtype) == np.float64 and c.x.dtype == np.float64
+
+
+def method(c: Case):
+    return lambda x, *args, **options: getattr(x, c.name)(*args, **options)
+
+
+def theirs_of(c: Case, dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        other = call(torchs_of, theirs)
-    return call(ours_of, lambda x, *a, **o: getattr(x, c.name)(*a, **o)), other, grad
+        return call(c, dtype, torchs_of, c.function or method(c))
 
 
 def numbers(y):
@@ -430,13 +440,13 @@ def numbers(y):
 
 
 def compare(c: Case, dtype):
-    (mine, got), (others, want), grad = of_both(c, dtype)
+    (mine, got), (others, want) = call(c, dtype, ours_of, method(c)), theirs_of(c, dtype)
     near = {"float64": 1e-9, "float32": 3e-5, "float16": 5e-3}.get(np.dtype(dtype).name, 0)
     assert len(got) == len(want), c
     for y, z in zip(got, want):
         assert numbers(y).shape == numbers(z).shape, (c, dtype)
         np.testing.assert_allclose(numbers(y).astype(float), numbers(z).astype(float), rtol=near, atol=near, err_msg=f"{c} {dtype}")
-    if not grad:
+    if not has_gradient(c, dtype):
         return
     parts = [(y, z) for y, z in zip(got, want) if isinstance(z, torch.Tensor) and z.requires_grad]
     leaves = [(a, b) for a, b in zip(mine, others) if isinstance(b, torch.Tensor) and b.requires_grad]
@@ -459,14 +469,7 @@ def test_values_and_gradients_are_torchs(at):
     compare(c, np.float64)
     for dtype in (np.float32, *((np.int64, np.int32, np.uint8, np.bool_) if c.whole else ())):
         try:
-            of_torch = c.function or (lambda x, *a, **o: getattr(x, c.name)(*a, **o))
-            def cast(x):
-                if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
-                    return x
-                return np.round(x * 4).astype(dtype) if np.dtype(dtype).kind in "iub" else x.astype(dtype)
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                of_torch(*(torchs_of(cast(a)) for a in (c.x, *c.args)), **{k: torchs_of(cast(v)) for k, v in c.options.items()})
+            theirs_of(c, dtype)
         except (RuntimeError, TypeError, NotImplementedError):
             continue  # PyTorch has it for other dtypes alone
         compare(c, dtype)
