@@ -177,7 +177,7 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, std::
   }
   size_t size = block_size(bytes);
   if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.drop_cache();
-  s.live.reserve(s.live.size() + 1);
+  if (s.live.size() == s.live.capacity()) s.live.reserve(2 * s.live.size() + 16);
   buffer->data_ = s.take_block(size);
   if (buffer->data_ == nullptr) s.refuse(device, bytes, label, "were refused by the system");
   buffer->block_bytes_ = size;

@@ -90,6 +90,7 @@ class Pipeline {
     verify_tensor_graph(values, "normalise");
     Schedule schedule = make_schedule(outputs, options);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
+    count_nodes(*schedule.graph);
     for (const Decision& d : schedule.decisions) report(d);
     return schedule;
   }
@@ -99,6 +100,10 @@ class Pipeline {
   void report(const Decision& d) {
     report_.decisions.push_back({d.staged, summary(d.node), d.reason, lines("", {&d.origin, 1})});
     log_at(context_, 3, "{}", text(report_.decisions.back()));
+  }
+
+  void count_nodes(const Graph& made) const {
+    context_.tracer().add(Counter::Nodes, static_cast<int64_t>(made.live_nodes()));
   }
 
   /// The user's lines behind `before`; nothing where they are not known.
@@ -229,11 +234,13 @@ class Pipeline {
       options.report = &j.report;
       j.optimized = optimize_kernel(*j.kernel, target, options);
       verify_kernel(j.optimized, "optimize");
+      count_nodes(*j.optimized.graph);
     }
     {
       Span span(context_.tracer(), "lower", j.kernel->name);
       j.program = lower_kernel(j.optimized, target);
       verify_program(j.program, "lower");
+      count_nodes(*j.program.graph);
       if (!log_enabled(context_, 5)) j.optimized = {};
     }
     if (target.machine_code) {

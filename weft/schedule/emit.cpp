@@ -91,7 +91,7 @@ void Emitter::emit(const KernelPlan& k, NodeRef sink) {
   std::vector<int> slots;
   ScheduleStep step;
   NodeRef numbered = number_kernel(plan_, k, use_physical(sink), slots);
-  if (many_parts_ && k.root->op == Op::Assign)
+  if (many_parts_ && (k.root->op == Op::Assign || k.root->op == Op::Contiguous))
     numbered = lift_offsets(plan_.g, numbered, step.fixed);
   const Known& known = simplified(numbered);
   step.kernel = known.kernel;

@@ -9,6 +9,8 @@
 namespace weft {
 namespace {
 
+constexpr size_t kLargestCone = 32;  // nodes looked at to find who reads what is overwritten
+
 bool is_update(NodeRef n) { return n->op == Op::Assign || n->op == Op::Scatter; }
 
 /// Whether a node can own a kernel and a buffer. Views, leaves and constants are copied into one
@@ -107,6 +109,52 @@ class Preparer {
     return uses && *uses == 1;
   }
 
+  /// Whether whatever reads the base of `update` is there for the update's value alone, as in
+  /// x[i] = x[i - 1] + 1: a value with a buffer of its own is then all that has to come before.
+  bool is_read_for(NodeRef update) const {
+    NodeRef base = update->src(0);
+    if (update->src(2) == base) return false;
+    std::vector<NodeRef> cone{base, update->src(2)};
+    std::vector<int> read{1, 1};  // by the cone and the update
+    for (size_t i = 1; i < cone.size(); ++i) {
+      if (cone.size() > kLargestCone) return false;
+      for (size_t k = 0; k < evaluated_sources(cone[i]); ++k) {
+        if (cone[i]->op == Op::Assign && k == 1) continue;
+        const size_t at = place_in(cone, cone[i]->src(k));
+        if (at == read.size()) read.push_back(0);
+        ++read[at];
+      }
+    }
+    const std::vector<bool> reads_base = dependents(cone);
+    for (size_t i = 0; i < cone.size(); ++i)
+      if (reads_base[i] && uses_.at(cone[i]) != read[i]) return false;
+    return true;
+  }
+
+  /// Where `n` is in the list, at whose end it is put where it is not.
+  static size_t place_in(std::vector<NodeRef>& list, NodeRef n) {
+    const auto at = std::ranges::find(list, n);
+    const auto place = static_cast<size_t>(at - list.begin());
+    if (at == list.end()) list.push_back(n);
+    return place;
+  }
+
+  /// Which of a few nodes depend on the first.
+  static std::vector<bool> dependents(std::span<const NodeRef> nodes) {
+    std::vector<bool> found(nodes.size());
+    found[0] = true;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t i = 1; i < nodes.size(); ++i) {
+        if (found[i]) continue;
+        for (size_t k = 0; k < nodes.size() && !found[i]; ++k)
+          found[i] = found[k] && contains(nodes[i]->src(), nodes[k]);
+        changed = changed || found[i];
+      }
+    }
+    return found;
+  }
+
   /// Whole buffers for inputs; of what is closed only what results are like.
   NodeRef step(NodeRef n) {
     std::vector<NodeRef> src;
@@ -140,7 +188,11 @@ class Preparer {
     for (NodeRef s : n->src()) src.push_back(copies_.at(s));
     if (is_update(n)) {
       NodeRef base = n->src(0);
-      const bool mine = (is_update(base) && sole_use(base)) || in_place_.contains(base);
+      bool mine = (is_update(base) && sole_use(base)) || in_place_.contains(base);
+      if (!mine && is_update(base) && n->op == Op::Assign && is_read_for(n)) {
+        src[2] = owned(src[2], n);
+        mine = true;
+      }
       if (!mine) {
         NodeRef copy = owned(src[0], n);
         if (n->op == Op::Assign) src[1] = rebase(g_, src[1], src[0], copy);
