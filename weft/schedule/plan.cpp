@@ -26,8 +26,6 @@ constexpr double kMergeLimit = 4;    // a sum of sums may visit this many places
 constexpr double kSmallWork = 4096;  // below this many elements parallelism does not matter
 // Sizes of code, which take time to compile long before they take time to run.
 constexpr int kMaxKernelSize = 2000;  // instructions, about: compilers and registers take no more
-constexpr size_t kMaxIndexSize = 96;  // nodes of an index and its mask: past it, memory is read
-constexpr size_t kMostPlaces = 16;    // places of one kernel at which a value is computed again
 constexpr size_t kMostParts = 128;    // small parts of one buffer that one kernel writes
 constexpr double kSmallPart = 64;     // elements of such a part
 
@@ -75,40 +73,11 @@ double extent(NodeRef range) {
   if (range->op != Op::Range) return 1;
   return static_cast<double>(std::max<int64_t>(1, range->src(0)->vmax));
 }
-/// Whether a looked-up index was in range takes a load and two comparisons.
-uint32_t leaf_size(NodeRef n) { return n->op == Op::Elem ? 8 : 1; }
-
-/// How often the kernel that wants a value most wants it.
-size_t most_places(std::span<const Demand> wanted) {
-  if (wanted.size() <= kMostPlaces) return wanted.size();
-  std::vector<int> kernels;
-  for (const Demand& d : wanted) kernels.push_back(d.kernel);
-  std::ranges::sort(kernels);
-  size_t most = 0, run = 0;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    run = i > 0 && kernels[i] == kernels[i - 1] ? run + 1 : 1;
-    most = std::max(most, run);
-  }
-  return most;
-}
-
 bool subset(std::span<const NodeRef> a, std::span<const NodeRef> b) {
   return std::all_of(a.begin(), a.end(), [b](NodeRef r) { return contains(b, r); });
 }
 
 }  // namespace
-
-/// What targets do not have is spelt out.
-int code_size(Op op) {
-  switch (op) {
-    case Op::Sin: return 40;
-    case Op::Exp2:
-    case Op::Log2: return 20;
-    case Op::IDiv:
-    case Op::Mod: return 16;
-    default: return 1;
-  }
-}
 
 double iterations(std::span<const NodeRef> ranges) {
   double p = 1;
@@ -297,39 +266,6 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Demand>& wanted) const 
   return pays_padding(total, largest_numel(n->shape->span()));
 }
 
-/// Views that do not merge make an index longer with each of them. Where it is about to take longer
-/// than reading memory, the value goes there, and begins with a plain index of its own.
-bool Planner::is_far(NodeRef n, const std::vector<Demand>& wanted) {
-  if (n->nsrc == 0 || n->op == Op::Iota || is_tuple(n->op) || n->dtype == DType::Index)
-    return false;
-  return std::any_of(wanted.begin(), wanted.end(),
-                     [this](const Demand& d) { return size_of_place(d.place) > kMaxIndexSize; });
-}
-
-size_t Planner::size_of_place(const Place& place) {
-  uint32_t as_trees = tree_size(place.valid);
-  for (NodeRef i : place.index) as_trees += tree_size(i);
-  if (as_trees <= kMaxIndexSize) return as_trees;
-  std::vector<NodeRef> roots = place.index;
-  roots.push_back(place.valid);
-  size_t size = 0;
-  for (NodeRef n : Toposort(roots)) size += n->nsrc == 0 ? leaf_size(n) : 1;
-  return size;
-}
-
-/// Saturating, so that what is shared often does not overflow.
-uint32_t Planner::tree_size(NodeRef root) {
-  if (root->nsrc == 0) return leaf_size(root);
-  if (const uint32_t* known = index_size_.find(root)) return *known;
-  for (NodeRef n : Toposort(root)) {
-    if (n->nsrc == 0 || index_size_.contains(n)) continue;
-    uint32_t size = 1;
-    for (NodeRef s : n->src()) size += s->nsrc == 0 ? leaf_size(s) : index_size_.at(s);
-    index_size_[n] = std::min<uint32_t>(size, 1 << 20);
-  }
-  return index_size_.at(root);
-}
-
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const {
   const double numel = largest_numel(n->shape->span());
   const double work = work_.at(n);
@@ -342,7 +278,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand
   if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
-  if (most_places(wanted) > kMostPlaces) return {true, "wanted at many places of one kernel"};
+  if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   const double fuse_cost = total * work;
   const double stage_cost = kLaunch + numel * (work + kStore) + total * kLoad;
   if (fuse_cost <= stage_cost) return {false, "cheaper to compute again than to store"};

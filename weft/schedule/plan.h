@@ -223,6 +223,9 @@ NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeR
 /// About how many instructions an op becomes.
 int code_size(Op op);
 
+/// Whether some kernel wants a value at more places than it should be computed at.
+bool is_wanted_all_over(std::span<const Demand> wanted);
+
 /// Number of elements, with symbolic extents at their largest.
 double largest_numel(std::span<const NodeRef> dims);
 
