@@ -82,8 +82,10 @@ bool order_sums(LoopNest& nest, const KernelInfo& info) {
     for (RangeMask m = own; m != 0; m &= m - 1)
       order.push_back(static_cast<size_t>(std::countr_zero(m)));
     std::vector<size_t> sorted = order;
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [&](size_t a, size_t b) { return step_bytes(info, a) > step_bytes(info, b); });
+    std::ranges::sort(sorted, [&](size_t a, size_t b) {
+      const double of_a = step_bytes(info, a), of_b = step_bytes(info, b);
+      return of_a != of_b ? of_a > of_b : a < b;
+    });
     if (sorted == order) continue;
     moved = true;
     nest.move_before(sorted[0], order[0]);

@@ -15,14 +15,16 @@ namespace {
 std::vector<std::vector<NodeRef>> around_reductions(NodeRef sink, std::span<const NodeRef> all) {
   std::vector<std::vector<NodeRef>> sets;
   if (all.size() < 2) return sets;
+  std::vector<std::vector<std::vector<NodeRef>>> by_size(all.size());
   for (NodeRef n : Toposort(sink)) {
     if (n->op != Op::Reduce) continue;
     std::vector<NodeRef> around;
     for (NodeRef x : Toposort(n))
       if (x->op == Op::Range && contains(all, x)) around.push_back(x);
-    if (around.size() < all.size()) sets.push_back(std::move(around));
+    if (around.size() < all.size()) by_size[around.size()].push_back(std::move(around));
   }
-  std::ranges::stable_sort(sets, {}, &std::vector<NodeRef>::size);
+  for (auto& same : by_size)
+    for (auto& set : same) sets.push_back(std::move(set));
   return sets;
 }
 
@@ -67,18 +69,18 @@ std::vector<NodeRef> closed_by(NodeRef n) {
 /// Ranges that reductions close, those of inner reductions first: the order of operands, which
 /// depends on what params are called, does not tell equal kernels apart.
 std::vector<NodeRef> closed_ranges(std::span<const NodeRef> order) {
-  NodeMap<int> level(order.size());
-  std::vector<std::pair<int, NodeRef>> found;
+  NodeMap<size_t> level(order.size());
+  std::vector<std::vector<NodeRef>> found;  // by level
   for (NodeRef n : order) {
-    int inside = 0;
+    size_t inside = 0;
     for (NodeRef s : n->src()) inside = std::max(inside, level.at(s));
     level[n] = inside + closes_ranges(n);
     if (!closes_ranges(n)) continue;
-    for (NodeRef r : closed_by(n)) found.emplace_back(inside, r);
+    found.resize(std::max(found.size(), inside + 1));
+    for (NodeRef r : closed_by(n)) found[inside].push_back(r);
   }
-  std::ranges::stable_sort(found, {}, &std::pair<int, NodeRef>::first);
   std::vector<NodeRef> ranges;
-  for (const auto& [inside, r] : found) ranges.push_back(r);
+  for (const auto& same : found) ranges.insert(ranges.end(), same.begin(), same.end());
   return ranges;
 }
 

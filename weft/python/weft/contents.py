@@ -15,6 +15,7 @@ __all__ = ["attributes", "look_into"]
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
 _NAMED = (type, types.ModuleType, types.BuiltinFunctionType)
 _POINTER = 8
+_slotnames = getattr(copyreg, "_slotnames")  # pickle's own; the stubs of the standard library leave it out
 
 
 def look_into(x) -> tuple[str, list]:
@@ -38,7 +39,7 @@ def _is_object(x) -> bool:
 
 
 def _attributes(x) -> dict:
-    found = {name: getattr(x, name) for name in copyreg._slotnames(type(x)) if hasattr(x, name)}
+    found = {name: getattr(x, name) for name in _slotnames(type(x)) if hasattr(x, name)}
     found.update(getattr(x, "__dict__", {}))
     return {name: found[name] for name in sorted(found) if not isinstance(found[name], TinyJit)}
 
@@ -116,7 +117,7 @@ def _is_value(x) -> bool:
 def _has_no_more_than_attributes(x) -> bool:
     """An object is as large as its attributes need; one that a library made holds something else besides."""
     kind = type(x)
-    size = object.__basicsize__ + _POINTER * len(copyreg._slotnames(kind))
+    size = object.__basicsize__ + _POINTER * len(_slotnames(kind))
     size += _POINTER * ((kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0))
     return kind is not object and kind.__itemsize__ == 0 and kind.__basicsize__ <= size
 
