@@ -278,7 +278,8 @@ Tensor general_power(const Tensor& x, const Tensor& e) {
   // The same values again where the formula above has no derivative, or another: a root's at 0 is
   // infinite, that of NaN is NaN. Elsewhere x and e are replaced, so that nothing comes of them.
   const Tensor root = (zero & (e > 0) & (e < 1)) | (negative & ~whole & ~infinite);
-  const Tensor rooted = root.where(x, 1).sqrt() * (root.where(e, 0) * 0 + 1);
+  const Tensor rooted = (root.where(x, 1) + 0.0).sqrt() *  // of -0: 0
+                        (root.where(e, 0) * 0 + 1);
   // 1 / x and 2^(-e inf): both -infinite for odd powers of -0.
   const Tensor pole = zero & (e < 0), inverse = pole.where(x, 1).reciprocal();
   const Tensor power = (pole.where(e, 0) * pole.where(-INFINITY, 0)).exp2(), below_0 = inverse < 0;

@@ -21,10 +21,10 @@ DType bits_dtype(DType d) {
   }
 }
 
-/// An odd function from its values at |x|. -0 counts as 0.
+/// An odd function from its values at |x|; of -0 it is -0, which only the sign bit tells.
 template <class F>
 Tensor odd(const Tensor& x, F f) {
-  const Tensor positive = x >= 0, y = f(positive.where(x, -x));
+  const Tensor positive = (x >= 0) & ~elementwise::signbit_of(x), y = f(positive.where(x, -x));
   return positive.where(y, -y);
 }
 
