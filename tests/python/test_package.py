@@ -53,6 +53,7 @@ def test_type_checker(tmp_path):
     (tmp_path / "program.py").write_text("""
 import weft
 from weft import Tensor, TinyJit, Variable, dtypes, nn
+from weft.data import DataLoader
 from weft.nn.state import get_parameters, safe_save, torch_load
 
 class Net:
@@ -79,13 +80,27 @@ u, s, v = weft.linalg.svd(Tensor.ones(3, 3))
 spectrum: Tensor = weft.fft.rfft(Tensor.ones(8))
 shape: tuple[int | weft.Dim, ...] = Tensor.ones(5)[:Variable("i", 1, 10).bind(3)].shape
 safe_save({"x": part}, "x.safetensors")
+
+rnn, attention = nn.LSTM(10, 4, num_layers=2), nn.MultiheadAttention(8, 2)
+y, (h, c) = rnn(Tensor.ones(3, 2, 10))
+stack = nn.Sequential(nn.Conv2d(1, 2, (3, 3), stride=(2, 2)), nn.ReLU(), nn.MaxPool2d(2))
+scheduler = nn.schedules.LrScheduler(nn.optim.NAdam(get_parameters(stack), lr=1e-3), nn.schedules.warmup(3, nn.schedules.cosine(10)))
+for rows, labels in DataLoader((Tensor.ones(4, 2), [1, 2, 3, 4]), batch_size=2):
+    error: Tensor = (rows.sum() - labels.sum()).abs()
+values, positions = Tensor([1.0, 2.0]).median(0)
+middle: Tensor = Tensor([1.0, 2.0]).median()
+shares: Tensor = Tensor([1.0]).quantile([0.1, 0.5]).add_(1).absolute()
+text: str = f"{middle:.3f}"
+slices: list[Tensor] = shares.unbind()
+mapped: Tensor = weft.vmap(lambda x: x * 2, in_axes=(0,))(shares)
 """)
     here = os.getcwd()
     os.chdir(tmp_path)
     try:
         # PyTorch need not be installed.
         (tmp_path / "mypy.ini").write_text("[mypy]\n[mypy-torch.*]\nignore_missing_imports = True\n")
-        text, problems, status = mypy.run(["--no-incremental", "weft", "program.py"])
+        runs = [mypy.run(["--no-incremental", *how, "program.py"]) for how in (["weft"], ["--strict", "--follow-imports=silent"])]
     finally:
         os.chdir(here)
-    assert status == 0, text + problems
+    for text, problems, status in runs:
+        assert status == 0, text + problems

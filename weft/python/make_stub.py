@@ -131,6 +131,14 @@ def without_shadows(text: str) -> str:
     return "\n".join(lines)
 
 
+def spelt_out(line: str) -> str:
+    """A function whose arguments and containers of anything say so, as strict type checkers ask."""
+    line = re.sub(r"(\*\*?\w+)(?=[,)])", r"\1: Any", line)
+    for name, of_any in (("tuple", "tuple[Any, ...]"), ("list", "list[Any]"), ("dict", "dict[str, Any]")):
+        line = re.sub(rf"\b{name}(?![\[\w(])", of_any, line)
+    return line
+
+
 def stub_of(module) -> str:
     """What nanobind says, without imports and the names of modules; what it calls an object is anything."""
     generator = StubGen(module, quiet=True)
@@ -140,6 +148,7 @@ def stub_of(module) -> str:
     text = re.sub(r"\b(weft\.)?(_core\.)(?=[A-Z])", "", text).replace("weft.Tensor", "Tensor").replace("weft.DType", "DType")
     text = re.sub(r"^(from (_core|weft\._core|\.|weft) import .*|import (_core|weft).*)\n", "", text.replace("typing.", ""),
                   flags=re.M)
+    text = re.sub(r"^ *def .*$", lambda line: spelt_out(line[0]), text, flags=re.M)
     return text.replace("-> object", "-> Any")
 
 
@@ -150,7 +159,7 @@ def main(folder: str, output: str):
         with open(os.path.join(os.path.dirname(output), f"{name}.pyi"), "w", encoding="utf-8") as file:
             file.write(SUBMODULE_HEAD + stub_of(getattr(core, name)))
     text = stub_of(core)
-    text = text.replace("def __reduce__(self) -> Any", "def __reduce__(self) -> tuple")
+    text = text.replace("def __reduce__(self) -> Any", "def __reduce__(self) -> tuple[Any, ...]")
     text = text.replace("def data(self) -> Any", "def data(self) -> memoryview")
     start, end = tensor_class(text)
     text = text[:start] + without_shadows(text[start:end].rstrip()) + "\n" + ON_TENSOR + torch_names() + "\n" + text[end:]

@@ -7,8 +7,8 @@ from typing import Any
 
 from weft import Tensor, _core
 
-__all__ = ["CsvTable", "DataLoader", "PictureFolder", "parse_csv", "parse_picture", "read_cifar", "read_csv", "read_npy",
-           "read_picture", "resized_picture", "save_npy"]
+__all__ = ["CsvTable", "DataLoader", "PictureFolder", "parse_csv", "parse_picture", "read_cifar", "read_csv",
+           "read_npy", "read_picture", "resized_picture", "save_npy"]
 
 
 class DataLoader:
@@ -23,15 +23,15 @@ class DataLoader:
     its number alone, on every machine; each iteration is the next epoch.
     """
 
-    def __init__(self, data: Any, batch_size=32, shuffle=False, seed=0, drop_last=False, prefetch=2,
-                 fetch: Callable[[list[int]], Sequence[Any]] | None = None):
+    def __init__(self, data: Any, batch_size: int = 32, shuffle: bool = False, seed: int = 0, drop_last: bool = False,
+                 prefetch: int = 2, fetch: Callable[[list[int]], Sequence[Any]] | None = None) -> None:
         self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
         self.drop_last, self.prefetch = drop_last, prefetch
         self.next_epoch = 0
         self._core = self._loader(data, fetch, (batch_size, shuffle, seed, drop_last, prefetch))
 
     @staticmethod
-    def _loader(data: Any, fetch, options: tuple) -> _core.DataLoader:
+    def _loader(data: Any, fetch: Any, options: tuple) -> _core.DataLoader:
         if isinstance(data, PictureFolder):
             return data._core.loader(*options)
         if fetch is not None:
@@ -53,7 +53,7 @@ class DataLoader:
         """The numbers of all rows in an epoch's order."""
         return self._core.order(epoch)
 
-    def epoch(self, epoch: int, first_batch=0) -> Iterator[list[Tensor]]:
+    def epoch(self, epoch: int, first_batch: int = 0) -> Iterator[list[Tensor]]:
         """The batches of one epoch, from one on that is not the first where a training is resumed."""
         return iter(self._core.epoch(epoch, first_batch))
 
@@ -76,7 +76,7 @@ class CsvTable:
     """Columns by name: table["price"]. int64 where every field is an integer, float64 where it is a number or empty
     (NaN), else int32, each field's place in categories(name)."""
 
-    def __init__(self, core: _core.CsvTable):
+    def __init__(self, core: _core.CsvTable) -> None:
         self._core = core
 
     @property
@@ -99,25 +99,25 @@ class CsvTable:
         return self._core.matrix(list(names))
 
 
-def read_csv(path: str | os.PathLike, delimiter=",", header=True) -> CsvTable:
+def read_csv(path: str | os.PathLike, delimiter: str = ",", header: bool = True) -> CsvTable:
     """A table of RFC 4180. With header the first record names the columns; else they are "0", "1", ..."""
     return CsvTable(_core.read_csv(os.fspath(path), delimiter, header))
 
 
-def parse_csv(text: str, delimiter=",", header=True) -> CsvTable:
+def parse_csv(text: str, delimiter: str = ",", header: bool = True) -> CsvTable:
     """The same of a text."""
     return CsvTable(_core.parse_csv(text, delimiter, header))
 
 
 # ---- pictures
 
-def read_picture(path: str | os.PathLike, channels=0) -> Tensor:
+def read_picture(path: str | os.PathLike, channels: int = 0) -> Tensor:
     """(height, width, channels) of a PNG or JPEG (where libturbojpeg is installed): uint8, or uint16 of a PNG with 16
     bits. channels: 1, 3, 4, or 0 for what the file has."""
     return _core.read_picture(os.fspath(path), channels)
 
 
-def parse_picture(data: bytes, channels=0) -> Tensor:
+def parse_picture(data: bytes, channels: int = 0) -> Tensor:
     """The same of a file's bytes."""
     return _core.parse_picture(data, channels)
 
@@ -132,7 +132,7 @@ class PictureFolder:
     of DataLoader(folder) are uint8 (n, channels, height, width) and int32 (n,). Every picture is resized to height
     and width; 0: all must have one size."""
 
-    def __init__(self, directory: str | os.PathLike, height=0, width=0, channels=3):
+    def __init__(self, directory: str | os.PathLike, height: int = 0, width: int = 0, channels: int = 3) -> None:
         self._core = _core.PictureFolder(os.fspath(directory), height, width, channels)
 
     def __len__(self) -> int:
@@ -167,6 +167,6 @@ def save_npy(path: str | os.PathLike, x: Tensor) -> None:
     _core.save_npy(os.fspath(path), x)
 
 
-def read_cifar(directory: str | os.PathLike, classes=10, train=True) -> tuple[Tensor, Tensor]:
+def read_cifar(directory: str | os.PathLike, classes: int = 10, train: bool = True) -> tuple[Tensor, Tensor]:
     """The training or the test images of CIFAR-10 or -100 in their binary form: uint8 (n, 3, 32, 32), labels (n,)."""
     return _core.read_cifar(os.fspath(directory), classes, train)

@@ -1,5 +1,6 @@
 """Device: which machines there are, and which one new tensors go to."""
 from collections.abc import Iterator
+from typing import Any
 
 from weft import _core
 from weft.dtype import DType, dtypes
@@ -10,7 +11,7 @@ __all__ = ["Device", "canonicalize_device", "is_dtype_supported"]
 class _Renderer:
     """What a device's kernels can be of."""
 
-    def __init__(self, device: str):
+    def __init__(self, device: str) -> None:
         self.device = device
 
     def supported_dtypes(self) -> set[DType]:
@@ -21,14 +22,14 @@ class _Renderer:
 class _OpenDevice:
     """Device["CPU"]: it exists and could be opened."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.device = name
         self.renderer = _Renderer(name)
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return f"<Device {self.device}>"
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         """Results are there when realize() returns."""
 
 
@@ -38,7 +39,7 @@ class _Devices:
         return _core.default_device()
 
     @DEFAULT.setter
-    def DEFAULT(self, name: str):
+    def DEFAULT(self, name: str) -> None:
         _core.set_default_device(name)
 
     @property
@@ -59,7 +60,7 @@ class _Devices:
 Device = _Devices()
 
 
-def canonicalize_device(device) -> str | tuple[str, ...]:
+def canonicalize_device(device: Any) -> str | tuple[str, ...]:
     """Device.canonicalize() of one name or of several."""
     if isinstance(device, (tuple, list)):
         names = tuple(Device.canonicalize(name) for name in device)
@@ -67,6 +68,6 @@ def canonicalize_device(device) -> str | tuple[str, ...]:
     return Device.canonicalize(device)
 
 
-def is_dtype_supported(dtype, device: str | None = None) -> bool:
+def is_dtype_supported(dtype: Any, device: str | None = None) -> bool:
     """Every dtype works on every device."""
     return True

@@ -1,12 +1,13 @@
 """fetch(): files from elsewhere, once."""
 import os
+from typing import Any
 
 from weft import _core
 
 __all__ = ["fetch"]
 
 
-def _download_folder(subdir: str | None):
+def _download_folder(subdir: str | None) -> Any:
     import pathlib
     base = _core.option("CACHE_DIR")
     root = pathlib.Path(base) if base else pathlib.Path(
@@ -14,8 +15,8 @@ def _download_folder(subdir: str | None):
     return root / "downloads" / (subdir or "")
 
 
-def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, allow_caching: bool = True,
-          headers: dict[str, str] | None = None, sha256: str | None = None, extract: bool = False):
+def fetch(url: str, name: Any = None, subdir: str | None = None, gunzip: bool = False, allow_caching: bool = True,
+          headers: dict[str, str] | None = None, sha256: str | None = None, extract: bool = False) -> Any:
     """The path of a downloaded file, or of the folder that an archive (tar) was unpacked into; downloaded once. A
     path is itself. With sha256, a RuntimeError where the contents have another one."""
     import hashlib
@@ -33,13 +34,13 @@ def fetch(url: str, name=None, subdir: str | None = None, gunzip: bool = False, 
     return _unpacked(target, stale) if extract else target
 
 
-def _sha256(path) -> str:
+def _sha256(path: Any) -> str:
     import hashlib
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _unpacked(archive, stale: bool):
+def _unpacked(archive: Any, stale: bool) -> Any:
     """The folder beside an archive with what is in it; names that lead out of it are an error of tarfile's."""
     import shutil
     import tarfile
@@ -60,7 +61,7 @@ def _unpacked(archive, stale: bool):
     return folder
 
 
-def _download(url: str, target, gunzip: bool, headers: dict, sha256: str | None):
+def _download(url: str, target: Any, gunzip: bool, headers: dict, sha256: str | None) -> None:
     import gzip
     import shutil
     import tempfile

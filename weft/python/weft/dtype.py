@@ -1,13 +1,14 @@
 """dtypes: the types of elements, by tinygrad's names."""
 import math
+from typing import Any
 
 from weft import _core
 from weft._core import DType
 
 __all__ = ["ConstType", "DType", "DTYPES_DICT", "DTypeLike", "INVERSE_DTYPES_DICT", "PyConst", "WeakDType",
            "can_lossless_cast", "dtypes", "float_to_bf16", "float_to_fp16", "float_to_fp8", "fp8_to_float",
-           "from_storage_scalar", "least_upper_dtype", "least_upper_float", "strong_dtype", "sum_acc_dtype", "to_dtype",
-           "to_storage_scalar", "truncate", "weak_dtype"]
+           "from_storage_scalar", "least_upper_dtype", "least_upper_float", "strong_dtype", "sum_acc_dtype",
+           "to_dtype", "to_storage_scalar", "truncate", "weak_dtype"]
 
 DType.__module__ = "weft"
 
@@ -20,17 +21,17 @@ class WeakDType:
     """The dtype of Python's numbers: with a tensor they take its dtype where their kind allows, alone they are of
     the default dtype, which is what a WeakDType as an argument means. No tensor has one."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str) -> None:
         self.name = name
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return f"dtypes.{self.name}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return getattr, (dtypes, self.name)
 
 
-def to_dtype(x) -> DType:
+def to_dtype(x: Any) -> DType:
     """The DType that a name, a type of Python's or NumPy's, or a DType stands for."""
     try:
         return _core.dtype_of(x.lower() if isinstance(x, str) else x)
@@ -47,7 +48,7 @@ class _DTypes(type):
         return _core.default_float()
 
     @default_float.setter
-    def default_float(cls, dtype):
+    def default_float(cls, dtype: Any) -> None:
         if not _core.is_float_dtype(dtype):
             raise TypeError(f"{to_dtype(dtype)} is no floating-point dtype")
         _core.set_default_float(dtype)
@@ -57,7 +58,7 @@ class _DTypes(type):
         return _core.default_int()
 
     @default_int.setter
-    def default_int(cls, dtype):
+    def default_int(cls, dtype: Any) -> None:
         if not _core.is_int_dtype(dtype):
             raise TypeError(f"{to_dtype(dtype)} is no integer dtype")
         _core.set_default_int(dtype)
@@ -102,23 +103,23 @@ class dtypes(metaclass=_DTypes):
     all = (bool, *ints, *floats)
 
     @staticmethod
-    def is_float(x):
+    def is_float(x: Any) -> Any:
         return x is dtypes.weakfloat or isinstance(x, DType) and _core.is_float_dtype(x)
 
     @staticmethod
-    def is_int(x):
+    def is_int(x: Any) -> Any:
         return x is dtypes.weakint or isinstance(x, DType) and _core.is_int_dtype(x)
 
     @staticmethod
-    def is_unsigned(x):
+    def is_unsigned(x: Any) -> Any:
         return isinstance(x, DType) and _core.is_unsigned_dtype(x)
 
     @staticmethod
-    def is_bool(x):
+    def is_bool(x: Any) -> Any:
         return x == dtypes.bool
 
     @staticmethod
-    def from_py(x):
+    def from_py(x: Any) -> Any:
         """weakint, weakfloat or bool for Python's numbers; the dtype of Tensor(x) for lists of them."""
         if isinstance(x, (list, tuple)):
             return _core.Tensor(x).dtype
@@ -128,7 +129,7 @@ class dtypes(metaclass=_DTypes):
         raise RuntimeError(f"a {type(x).__name__} is no number: {x!r} has no dtype")
 
     @staticmethod
-    def finfo(x: DType):
+    def finfo(x: DType) -> Any:
         """(bits of the exponent, bits of the mantissa)."""
         if not dtypes.is_float(x):
             raise ValueError(f"{x} is no floating-point dtype")
@@ -136,11 +137,11 @@ class dtypes(metaclass=_DTypes):
         return x.bitsize - 1 - mantissa, mantissa
 
     @staticmethod
-    def min(x: DType):
+    def min(x: DType) -> Any:
         return x.min
 
     @staticmethod
-    def max(x: DType):
+    def max(x: DType) -> Any:
         return x.max
 
 
@@ -148,21 +149,21 @@ DTYPES_DICT = {name: member for name, member in vars(dtypes).items() if isinstan
 INVERSE_DTYPES_DICT = {member.name: name for name, member in DTYPES_DICT.items()}
 
 
-def strong_dtype(dtype) -> DType:
+def strong_dtype(dtype: Any) -> DType:
     """The default dtype for a WeakDType, else the dtype itself."""
     return {dtypes.weakint: dtypes.default_int, dtypes.weakfloat: dtypes.default_float}.get(dtype, dtype)
 
 
-def weak_dtype(dtype):
+def weak_dtype(dtype: Any) -> Any:
     """That of Python's numbers of this kind."""
     return dtypes.weakfloat if dtypes.is_float(dtype) else dtypes.weakint if dtypes.is_int(dtype) else dtype
 
 
-def least_upper_dtype(*given):
+def least_upper_dtype(*given: Any) -> Any:
     """The dtype that tensors of these meet in; a WeakDType counts as one of Python's numbers does."""
     strong = [dtype for dtype in given if isinstance(dtype, DType)]
     weak = dtypes.weakfloat if dtypes.weakfloat in given else dtypes.weakint if dtypes.weakint in given else None
-    found = strong[0] if strong else weak
+    found: Any = strong[0] if strong else weak
     for dtype in strong[1:]:
         found = _core.promote(found, dtype)
     if weak is None or not strong or dtypes.is_float(found) or (weak is dtypes.weakint and found != dtypes.bool):
@@ -170,7 +171,7 @@ def least_upper_dtype(*given):
     return weak
 
 
-def least_upper_float(x):
+def least_upper_float(x: Any) -> Any:
     """x where it is a float, else the default float."""
     return x if dtypes.is_float(x) else dtypes.weakfloat if x is dtypes.weakint else dtypes.default_float
 
@@ -182,14 +183,14 @@ def sum_acc_dtype(x: DType) -> DType:
     return least_upper_dtype(x, dtypes.uint32 if _core.is_unsigned_dtype(x) else dtypes.int32)
 
 
-def _truncated(dtype: DType):
+def _truncated(dtype: DType) -> Any:
     """A number to what an element of dtype holds of it: integers wrap."""
     if dtypes.is_float(dtype):
         return lambda x: _rounded(x, dtype)
     if dtype == dtypes.bool:
         return bool
 
-    def wrapped(x):
+    def wrapped(x: Any) -> Any:
         low = int(x) & (2 ** dtype.bitsize - 1)
         return low - 2 ** dtype.bitsize if low > dtype.max else low
     return wrapped
@@ -244,14 +245,14 @@ def fp8_to_float(x: int, dtype: DType) -> float:
     return _core.Tensor(x, dtype=dtypes.uint8).bitcast(dtype).item()
 
 
-def to_storage_scalar(x, dtype: DType):
+def to_storage_scalar(x: Any, dtype: DType) -> Any:
     """The bits of bfloat16 and 8-bit floats as an integer; other numbers as they are."""
     if dtype == dtypes.bfloat16:
         return _core.Tensor(x, dtype=dtypes.float64).cast(dtype).bitcast(dtypes.uint16).item()
     return float_to_fp8(x, dtype) if dtype in dtypes.fp8s else x
 
 
-def from_storage_scalar(x, dtype: DType):
+def from_storage_scalar(x: Any, dtype: DType) -> Any:
     """What to_storage_scalar() was given, rounded."""
     if dtype == dtypes.bfloat16:
         return _core.Tensor(x, dtype=dtypes.uint16).bitcast(dtype).item()
@@ -260,24 +261,24 @@ def from_storage_scalar(x, dtype: DType):
 
 # ---- NumPy's and PyTorch's names of dtypes, for programs that ask tinygrad for them
 
-def _to_np_dtype(dtype) -> type:
+def _to_np_dtype(dtype: Any) -> type:
     """float32 for what NumPy has not."""
     import numpy
     strong = strong_dtype(dtype)
     return numpy.dtype(strong.name if strong.fmt else "float32").type
 
 
-def _from_np_dtype(npdtype) -> DType:
+def _from_np_dtype(npdtype: Any) -> DType:
     import numpy
     return to_dtype(numpy.dtype(npdtype).name)
 
 
-def _to_torch_dtype(dtype):
+def _to_torch_dtype(dtype: Any) -> Any:
     """Bytes for 8-bit floats."""
     import torch
     strong = strong_dtype(dtype)
     return torch.uint8 if strong in dtypes.fp8s else getattr(torch, strong.name)
 
 
-def _from_torch_dtype(torchdtype) -> DType:
+def _from_torch_dtype(torchdtype: Any) -> DType:
     return to_dtype(str(torchdtype).removeprefix("torch."))

@@ -2,5 +2,5 @@
 from weft._core.fft import (fft, fftfreq, fftn, fftshift, hamming_window, hann_window, ifft, ifftn, ifftshift, irfft,
                             istft, rfft, rfftfreq, stft)
 
-__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hamming_window", "hann_window", "ifft", "ifftn", "ifftshift", "irfft",
-           "istft", "rfft", "rfftfreq", "stft"]
+__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hamming_window", "hann_window", "ifft", "ifftn", "ifftshift",
+           "irfft", "istft", "rfft", "rfftfreq", "stft"]

@@ -3,27 +3,29 @@ import contextlib
 import functools
 import os
 import warnings
+from typing import Any
 
 from weft import _core
-from weft.containers import (all_int, all_same, argfix, argsort, cdiv, ceildiv, cmod, data64, data64_le, dedup, flat_to_grouped,
-                             flatten, floordiv, floormod, fully_flatten, get_child, get_shape, get_single_element, getbits, hi32,
-                             i2u, lo32, make_tuple, merge_dicts, next_power2, pad_bytes, partition, polyN, prod, round_down,
-                             round_up, strides_for_shape, to_tuple, unwrap)
+from weft.containers import (all_int, all_same, argfix, argsort, cdiv, ceildiv, cmod, data64, data64_le, dedup,
+                             flat_to_grouped, flatten, floordiv, floormod, fully_flatten, get_child, get_shape,
+                             get_single_element, getbits, hi32, i2u, lo32, make_tuple, merge_dicts, next_power2,
+                             pad_bytes, partition, polyN, prod, round_down, round_up, strides_for_shape, to_tuple,
+                             unwrap)
 from weft.downloads import fetch
-from weft.progress import (CI, OSX, WIN, Profiling, Timing, ansilen, ansipad, ansistrip, colored, colorize_float, pluralize,
-                           size_to_str, stderr_log, temp, time_to_str, tqdm, trange)
+from weft.progress import (CI, OSX, WIN, Profiling, Timing, ansilen, ansipad, ansistrip, colored, colorize_float,
+                           pluralize, size_to_str, stderr_log, temp, time_to_str, tqdm, trange)
 
-__all__ = ["CI", "Context", "ContextVar", "GlobalCounters", "OSX", "Profiling", "Timing", "WIN", "all_int", "all_same",
-           "ansilen", "ansipad", "ansistrip", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "colored", "colorize_float", "data64",
-           "data64_le", "dedup", "fetch", "floordiv", "floormod", "getbits", "hi32", "i2u", "lo32", "pad_bytes", "pluralize", "size_to_str",
-           "stderr_log", "time_to_str",
-           "flat_to_grouped", "flatten", "from_mv", "fully_flatten", "get_child", "get_shape", "get_single_element",
-           "getenv", "make_tuple", "merge_dicts", "mv_address", "next_power2", "partition", "polyN", "prod",
-           "profile_marker", "round_down", "round_up", "strides_for_shape", "temp", "to_mv", "to_tuple", "tqdm", "trange", "unwrap"]
+__all__ = ["CI", "Context", "ContextVar", "GlobalCounters", "OSX", "Profiling", "Timing", "WIN", "all_int",
+           "all_same", "ansilen", "ansipad", "ansistrip", "argfix", "argsort", "cdiv", "ceildiv", "cmod", "colored",
+           "colorize_float", "data64", "data64_le", "dedup", "fetch", "floordiv", "floormod", "getbits", "hi32",
+           "i2u", "lo32", "pad_bytes", "pluralize", "size_to_str", "stderr_log", "time_to_str", "flat_to_grouped",
+           "flatten", "from_mv", "fully_flatten", "get_child", "get_shape", "get_single_element", "getenv",
+           "make_tuple", "merge_dicts", "mv_address", "next_power2", "partition", "polyN", "prod", "profile_marker",
+           "round_down", "round_up", "strides_for_shape", "temp", "to_mv", "to_tuple", "tqdm", "trange", "unwrap"]
 
 
 @functools.cache
-def getenv(key: str, default=0):
+def getenv(key: str, default: Any = 0) -> Any:
     """An environment variable, as the type of the default."""
     return type(default)(os.environ.get(key, default))
 
@@ -32,7 +34,7 @@ class ContextVar:
     """A named number or text that Context() sets for a block; at first what the environment says."""
     _all: dict[str, "ContextVar"] = {}
 
-    def __init__(self, key: str, default_value):
+    def __init__(self, key: str, default_value: Any) -> None:
         if key in ContextVar._all:
             raise RuntimeError(f"there is a ContextVar {key} already")
         ContextVar._all[key] = self
@@ -40,45 +42,45 @@ class ContextVar:
         self._given = getenv(key, default_value)
 
     @property
-    def value(self):
+    def value(self) -> Any:
         return self._given
 
     @value.setter
-    def value(self, value):
+    def value(self, value: Any) -> None:
         self._given = value
 
-    def __bool__(self):
+    def __bool__(self) -> Any:
         return bool(self.value)
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return self.value == other
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> Any:
         return self.value < other
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> Any:
         return self.value <= other
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> Any:
         return self.value > other
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> Any:
         return self.value >= other
 
-    def __hash__(self):
+    def __hash__(self) -> Any:
         return hash(self.key)
 
-    def __int__(self):
+    def __int__(self) -> Any:
         return int(self.value)
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return f"ContextVar({self.key}={self.value})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return _context_var, (self.key, self.value)
 
 
-def _context_var(key: str, value) -> ContextVar:
+def _context_var(key: str, value: Any) -> ContextVar:
     """A pickled one: the one of that name here."""
     return ContextVar._all[key] if key in ContextVar._all else ContextVar(key, value)
 
@@ -86,21 +88,21 @@ def _context_var(key: str, value) -> ContextVar:
 class _WithoutEffect(ContextVar):
     """A flag of tinygrad's about its own compiler: taken, and said once to do nothing here."""
 
-    def __init__(self, key: str, default_value):
+    def __init__(self, key: str, default_value: Any) -> None:
         super().__init__(key, default_value)
         self._said = False
         self._say(self._given)
 
     @property
-    def value(self):
+    def value(self) -> Any:
         return self._given
 
     @value.setter
-    def value(self, value):
+    def value(self, value: Any) -> None:
         self._say(value)
         self._given = value
 
-    def _say(self, value):
+    def _say(self, value: Any) -> None:
         if value and not self._said:
             self._said = True
             warnings.warn(f"{self.key}={value} has no effect: it is about tinygrad's compiler, and weft has its own",
@@ -110,26 +112,26 @@ class _WithoutEffect(ContextVar):
 class _Bound(ContextVar):
     """One that weft itself reads."""
 
-    def __init__(self, key: str, get, set):
+    def __init__(self, key: str, get: Any, set: Any) -> None:
         ContextVar._all[key] = self
         self.key, self.get, self.set = key, get, set
 
     @property
-    def value(self):
+    def value(self) -> Any:
         return self.get()
 
     @value.setter
-    def value(self, value):
+    def value(self, value: Any) -> None:
         self.set(value)
 
 
-def _option(name: str, kind=int):
+def _option(name: str, kind: Any = int) -> Any:
     return _Bound(name, lambda: kind(_core.option(name)),
                   lambda value: _core.set_option(name, str(kind(value))))
 
 
-def _default_dtype(name: str, get, set):
-    def read(value):
+def _default_dtype(name: str, get: Any, set: Any) -> Any:
+    def read(value: Any) -> None:
         set(value if isinstance(value, _core.DType) else str(value).lower())
     return _Bound(name, get, read)
 
@@ -157,7 +159,7 @@ for _name in """
 _WithoutEffect("EMULATED_DTYPES", "")
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """weft.helpers.DEBUG and the like."""
     if name in ContextVar._all:
         return ContextVar._all[name]
@@ -167,15 +169,15 @@ def __getattr__(name: str):
 class Context(contextlib.ContextDecorator):
     """with Context(DEBUG=2, TRAINING=1): flags that hold inside; also a decorator."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         unknown = sorted(kwargs.keys() - ContextVar._all.keys())
         if unknown:
             raise KeyError(f"Context() knows no {', '.join(unknown)}; make it with ContextVar(name, default)")
         self.flags = kwargs
-        self.outer = []
+        self.outer: list[dict[str, Any]] = []
 
-    def __enter__(self):
-        outer = {}
+    def __enter__(self) -> Any:
+        outer: dict[str, Any] = {}
         self.outer.append(outer)
         try:
             for name, value in self.flags.items():
@@ -187,7 +189,7 @@ class Context(contextlib.ContextDecorator):
             raise
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         for name, value in self.outer.pop().items():
             ContextVar._all[name].value = value
 
@@ -206,15 +208,15 @@ class _Counters:
     def mem_used_per_device(self) -> dict[str, int]:
         return {_core.default_device(): self.mem_used}
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name not in self._NAMES:
             raise AttributeError(f"GlobalCounters has no {name}; it has {', '.join(self._NAMES)}")
         return _core.stats()[self._NAMES[name]]
 
-    def reset(self):
+    def reset(self) -> None:
         _core.reset_stats()
 
-    def __repr__(self):
+    def __repr__(self) -> Any:
         return f"GlobalCounters({', '.join(f'{n}={getattr(self, n)}' for n in self._NAMES)})"
 
 
@@ -235,7 +237,7 @@ def to_mv(ptr: int, sz: int) -> memoryview:
     return memoryview((ctypes.c_char * sz).from_address(ptr)).cast("B")
 
 
-def from_mv(mv: memoryview, to_type=None):
+def from_mv(mv: memoryview, to_type: Any = None) -> Any:
     """A ctypes array over a writable buffer."""
     import ctypes
     kind = to_type or ctypes.c_char

@@ -1,10 +1,12 @@
 """Kernels of your own, written as loops, loads, folds and stores."""
+from typing import Any
+
 from weft import _core, dtypes
 
 __all__ = ["custom_kernel"]
 
 
-def custom_kernel(name, inputs, outputs, write, gradient=None):
+def custom_kernel(name: Any, inputs: Any, outputs: Any, write: Any, gradient: Any = None) -> Any:
     """The outputs of a kernel: a list of tensors.
 
         def write(k):
@@ -21,7 +23,7 @@ def custom_kernel(name, inputs, outputs, write, gradient=None):
         made.append((tuple(out[0]), out[1]) if typed else (tuple(out), dtypes.float32))
     rule = None
     if gradient is not None:
-        def rule(x, y, up):
+        def rule(x: Any, y: Any, up: Any) -> Any:
             given = gradient(x, y, up)
             return list(given) if isinstance(given, (tuple, list)) else [given]
     return _core.custom_kernel(name, list(inputs), made, write, rule)

@@ -4,9 +4,10 @@ import os
 import re
 import sys
 import time
+from typing import Any
 
-__all__ = ["CI", "OSX", "Profiling", "Timing", "WIN", "ansilen", "ansipad", "ansistrip", "colored", "colorize_float", "pluralize",
-           "size_to_str", "stderr_log", "temp", "time_to_str", "tqdm", "trange"]
+__all__ = ["CI", "OSX", "Profiling", "Timing", "WIN", "ansilen", "ansipad", "ansistrip", "colored", "colorize_float",
+           "pluralize", "size_to_str", "stderr_log", "temp", "time_to_str", "tqdm", "trange"]
 
 OSX, WIN = sys.platform == "darwin", sys.platform == "win32"
 CI = os.getenv("CI", "") != ""
@@ -14,7 +15,7 @@ CI = os.getenv("CI", "") != ""
 _COLORS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
-def colored(st, color: str | None, background: bool = False) -> str:
+def colored(st: Any, color: str | None, background: bool = False) -> str:
     """Text for a terminal (ECMA-48: 30 to 37, and 90 to 97 for bright ones, which are in capitals)."""
     if color is None or os.getenv("NO_COLOR"):
         return str(st)
@@ -73,14 +74,14 @@ def temp(x: str, append_user: bool = False) -> str:
 class Timing(contextlib.ContextDecorator):
     """with Timing("load: "): prints how long the block took; on_exit makes more text of the nanoseconds."""
 
-    def __init__(self, prefix="", on_exit=None, enabled=True):
+    def __init__(self, prefix: str = "", on_exit: Any = None, enabled: bool = True) -> None:
         self.prefix, self.on_exit, self.enabled = prefix, on_exit, enabled
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         self.st = time.perf_counter_ns()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self.et = time.perf_counter_ns() - self.st
         if self.enabled:
             print(f"{self.prefix}{self.et / 1e6:6.2f} ms{self.on_exit(self.et) if self.on_exit else ''}")
@@ -89,17 +90,18 @@ class Timing(contextlib.ContextDecorator):
 class Profiling(contextlib.ContextDecorator):
     """with Profiling(): prints the functions of Python that took longest, at least frac of the whole."""
 
-    def __init__(self, enabled=True, sort="cumtime", frac=0.2, fn=None, ts=1):
+    def __init__(self, enabled: bool = True, sort: str = "cumtime", frac: float = 0.2, fn: Any = None,
+                 ts: int = 1) -> None:
         import cProfile
         self.enabled, self.sort, self.frac, self.fn, self.ts = enabled, sort, frac, fn, ts
         self.profile = cProfile.Profile()
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         if self.enabled:
             self.profile.enable()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         import pstats
         if not self.enabled:
             return
@@ -112,37 +114,37 @@ class Profiling(contextlib.ContextDecorator):
 class tqdm:
     """A bar on stderr while an iterable is gone through, or while update() is called."""
 
-    def __init__(self, iterable=None, desc: str = "", disable: bool | None = False, unit: str = "it",
-                 unit_scale=False, total: int | None = None, rate: int = 100):
+    def __init__(self, iterable: Any = None, desc: str = "", disable: bool | None = False, unit: str = "it",
+                 unit_scale: bool = False, total: int | None = None, rate: int = 100) -> None:
         self.iterable, self.unit, self.unit_scale = iterable, unit, unit_scale
         self.disable = not sys.stderr.isatty() if disable is None else disable
         self.t = total if total is not None else len(iterable) if hasattr(iterable, "__len__") else 0
         self.n, self.interval, self.start, self.shown = 0, 1 / rate, time.perf_counter(), 0.0
         self.set_description(desc)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         for item in self.iterable:
             yield item
             self.update(1)
         self.update(0, close=True)
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         self.update(0, close=True)
 
-    def set_description(self, desc: str):
+    def set_description(self, desc: str) -> None:
         self.desc = f"{desc}: " if desc else ""
 
-    def update(self, n: int = 0, close: bool = False):
+    def update(self, n: int = 0, close: bool = False) -> None:
         self.n += n
         now = time.perf_counter()
         if not self.disable and (close or now - self.shown > self.interval):
             self.shown = now
             print(f"\r\x1b[K{self._text(now - self.start)}", end="\n" if close else "", flush=True, file=sys.stderr)
 
-    def write(self, s: str):
+    def write(self, s: str) -> None:
         print(f"\r\x1b[K{self.desc}{s}", flush=True, file=sys.stderr)
 
     def _scaled(self, x: float) -> str:
@@ -167,5 +169,5 @@ class tqdm:
 class trange(tqdm):
     """tqdm(range(n))."""
 
-    def __init__(self, n: int, **kwargs):
+    def __init__(self, n: int, **kwargs: Any) -> None:
         super().__init__(range(n), total=n, **kwargs)

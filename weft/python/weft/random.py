@@ -6,6 +6,8 @@
 
 Tensor.rand() and its like draw from a sequence that Tensor.manual_seed() begins.
 """
+from typing import Any
+
 from weft import _core, dtypes
 
 __all__ = ["bits", "fold_in", "key", "split", "uniform"]
@@ -26,11 +28,11 @@ def fold_in(key: _core.Tensor, data: int) -> _core.Tensor:
     return _core.fold_in(key, data)
 
 
-def bits(key: _core.Tensor, shape=(), dtype=dtypes.uint32) -> _core.Tensor:
+def bits(key: _core.Tensor, shape: Any = (), dtype: Any = dtypes.uint32) -> _core.Tensor:
     """Random bits: uint8, uint16, uint32 or uint64."""
     return _core.keyed_bits(key, shape, dtype)
 
 
-def uniform(key: _core.Tensor, shape=(), dtype=dtypes.float32) -> _core.Tensor:
+def uniform(key: _core.Tensor, shape: Any = (), dtype: Any = dtypes.float32) -> _core.Tensor:
     """Numbers in [0, 1): float32 or float64."""
     return _core.keyed_uniform(key, shape, dtype)

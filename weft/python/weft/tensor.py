@@ -3,6 +3,7 @@ import contextlib
 import functools
 import math
 import operator
+from typing import Any
 
 from weft import _core, numpy_functions, torch_names
 from weft._core import Tensor
@@ -17,29 +18,29 @@ Tensor.__module__ = "weft"
 class train(contextlib.ContextDecorator):
     """with Tensor.train(): dropout and batch norm train, and optimizers may step."""
 
-    def __init__(self, mode: bool = True):
+    def __init__(self, mode: bool = True) -> None:
         self.mode = mode
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         self.outer = _core.is_training()
         _core.set_training(self.mode)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         _core.set_training(self.outer)
 
 
 class no_grad(contextlib.ContextDecorator):
     """with Tensor.no_grad(): nothing changes, as nothing is computed for gradients unasked."""
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: Any) -> None:
         pass
 
 
-def sequential(self: Tensor, ll) -> Tensor:
+def sequential(self: Tensor, ll: Any) -> Tensor:
     """ll[-1](...ll[1](ll[0](self)))."""
     for layer in ll:
         self = layer(self)
@@ -58,7 +59,7 @@ def fs_load(self: Tensor, size: int) -> Tensor:
     return state.fs_load(self, size)
 
 
-def from_url(url: str, gunzip: bool = False, **placement) -> Tensor:
+def from_url(url: str, gunzip: bool = False, **placement: Any) -> Tensor:
     """The bytes of a file, downloaded once."""
     from weft.helpers import fetch
     return Tensor(fetch(url, gunzip=gunzip), **placement)
@@ -78,22 +79,22 @@ def _moved(self: Tensor, there: Tensor) -> Tensor:
     return self
 
 
-def const(b, dtype=None) -> Tensor:
+def const(b: Any, dtype: Any = None) -> Tensor:
     """A number that takes no memory."""
     return Tensor.full((), b, dtype=dtype, buffer=False)
 
 
-def const_like(self: Tensor, b, dtype=None) -> Tensor:
+def const_like(self: Tensor, b: Any, dtype: Any = None) -> Tensor:
     """A constant of this one's shape and dtype that takes no memory."""
     return self.full_like(b, dtype=dtype, buffer=False)
 
 
-def invalids(*shape, **kwargs) -> Tensor:
+def invalids(*shape: Any, **kwargs: Any) -> Tensor:
     """Elements that nobody may read: empty()."""
     return Tensor.empty(*shape, **kwargs)
 
 
-def ufix(self: Tensor, x) -> Tensor:
+def ufix(self: Tensor, x: Any) -> Tensor:
     """x as a Tensor that an operation with this one would make of it."""
     if isinstance(x, Tensor):
         return x
@@ -104,7 +105,7 @@ def ufix(self: Tensor, x) -> Tensor:
 
 def threefry(self: Tensor, seed: Tensor) -> Tensor:
     """uint64: threefry2x32-20 of this counter under a key, both uint64 of two words, the low one first."""
-    def words(x: Tensor):
+    def words(x: Tensor) -> Any:
         return Tensor.cast(x, "uint32"), (x >> 32).cast("uint32")
     low, high = Tensor.threefry2x32(*words(seed), *words(self))
     return low.cast("uint64") | high.cast("uint64") << 32
@@ -112,13 +113,13 @@ def threefry(self: Tensor, seed: Tensor) -> Tensor:
 
 # ---- tinygrad's forms for images, which here need none
 
-def image_dot(self: Tensor, w: Tensor, dtype=None) -> Tensor:
+def image_dot(self: Tensor, w: Tensor, dtype: Any = None) -> Tensor:
     """dot()."""
     return self.dot(w, dtype=dtype)
 
 
-def image_conv2d(self: Tensor, weight: Tensor, bias: Tensor | None = None, groups=1, stride=1, dilation=1, padding=0,
-                 dtype=None) -> Tensor:
+def image_conv2d(self: Tensor, weight: Tensor, bias: Tensor | None = None, groups: int = 1, stride: Any = 1,
+                 dilation: Any = 1, padding: Any = 0, dtype: Any = None) -> Tensor:
     """conv2d()."""
     return self.conv2d(weight, bias, groups, stride, dilation, padding, dtype)
 
@@ -151,12 +152,12 @@ def shard_like(self: Tensor, y: Tensor) -> Tensor:
     return self.to(y.device)
 
 
-def usum(self: Tensor, *others) -> Tensor:
+def usum(self: Tensor, *others: Any) -> Tensor:
     """self + others[0] + others[1] + ..."""
     return functools.reduce(operator.add, others, self)
 
 
-def uprod(self: Tensor, *others) -> Tensor:
+def uprod(self: Tensor, *others: Any) -> Tensor:
     """self * others[0] * others[1] * ..."""
     return functools.reduce(operator.mul, others, self)
 
@@ -171,9 +172,9 @@ def max_shape(self: Tensor) -> tuple[int, ...]:
     return tuple(size.vmax if isinstance(size, _core.Dim) else size for size in self.shape)
 
 
-def _pool(self: Tensor, k_: tuple[int, ...], stride=1, dilation=1) -> Tensor:
+def _pool(self: Tensor, k_: tuple[int, ...], stride: Any = 1, dilation: Any = 1) -> Tensor:
     """Windows over the last axes, as many as k_ has: (..., places, k_)."""
-    def each(x) -> tuple[int, ...]:
+    def each(x: Any) -> tuple[int, ...]:
         return tuple(x) if isinstance(x, (tuple, list)) else (x,) * len(k_)
     y, first = self, self.ndim - len(k_)
     for i, (k, s, d) in enumerate(zip(k_, each(stride), each(dilation))):
@@ -181,7 +182,7 @@ def _pool(self: Tensor, k_: tuple[int, ...], stride=1, dilation=1) -> Tensor:
     return y
 
 
-def unpickled(data: bytes, dtype, shape, requires_grad) -> Tensor:
+def unpickled(data: bytes, dtype: Any, shape: Any, requires_grad: Any) -> Tensor:
     """What Tensor.__reduce__ names."""
     return _core.tensor_of_bytes(data, dtype, shape, requires_grad)
 

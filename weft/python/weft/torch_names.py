@@ -173,7 +173,8 @@ def new_empty(self: Tensor, *shape: Any, dtype: DType | str | None = None) -> Te
     return Tensor.empty(*shape, dtype=self.dtype if dtype is None else dtype, device=self.device)
 
 
-def new_full(self: Tensor, shape: Sequence[builtins.int], fill_value: builtins.float, dtype: DType | str | None = None) -> Tensor:
+def new_full(self: Tensor, shape: Sequence[builtins.int], fill_value: builtins.float,
+             dtype: DType | str | None = None) -> Tensor:
     """full() of this one's dtype and device."""
     return Tensor.full(shape, fill_value, dtype=self.dtype if dtype is None else dtype, device=self.device)
 
@@ -319,12 +320,14 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, 
     return _plus(self, beta, vec1.outer(vec2), alpha)
 
 
-def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1,
+            alpha: builtins.float = 1) -> Tensor:
     """beta * self + alpha * batch1 @ batch2."""
     return _plus(self, beta, bmm(batch1, batch2), alpha)
 
 
-def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1,
+           alpha: builtins.float = 1) -> Tensor:
     """beta * self + alpha * the sum of batch1 @ batch2."""
     return _plus(self, beta, bmm(batch1, batch2).sum(0), alpha)
 

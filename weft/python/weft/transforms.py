@@ -6,13 +6,16 @@
 A function is traced once, on placeholders: while it runs, its arguments have shapes and dtypes but no
 values, so item(), numpy() and the like are errors inside it.
 """
+from typing import Any
+
 from weft import _core
+from weft._core import Tensor
 
-__all__ = ["checkpoint", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad",
-           "vjp", "vmap"]
+__all__ = ["checkpoint", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp",
+           "vmap"]
 
 
-def _flatten(tree, leaves):
+def _flatten(tree: Any, leaves: Any) -> Any:
     """Appends the tensors of nested tuples, lists and dicts; gives their structure."""
     if tree is None:
         return None
@@ -24,7 +27,7 @@ def _flatten(tree, leaves):
     return len(leaves) - 1
 
 
-def _unflatten(structure, leaves):
+def _unflatten(structure: Any, leaves: Any) -> Any:
     if structure is None:
         return None
     if isinstance(structure, dict):
@@ -34,7 +37,7 @@ def _unflatten(structure, leaves):
     return leaves[structure]
 
 
-def _listed(results):
+def _listed(results: Any) -> Any:
     """A function's results as a list, and what turns such a list into their form."""
     if isinstance(results, (tuple, list)):
         return list(results), type(results)
@@ -44,21 +47,22 @@ def _listed(results):
 class _Traced:
     """f on lists of tensors; remembers the form of what f gave."""
 
-    def __init__(self, f, kwargs):
-        self.f, self.kwargs, self.form = f, kwargs, None
+    def __init__(self, f: Any, kwargs: Any) -> None:
+        self.f, self.kwargs = f, kwargs
+        self.form: Any = None
 
-    def __call__(self, inputs):
+    def __call__(self, inputs: Any) -> Any:
         results, self.form = _listed(self.f(*inputs, **self.kwargs))
         return results
 
 
-def vmap(f, in_axes=0, out_axes=0):
+def vmap(f: Any, in_axes: Any = 0, out_axes: Any = 0) -> Any:
     """f on every slice of its arguments along in_axes, at once; the results are stacked along out_axes.
 
     in_axes is one number for all arguments, or a sequence with a number or None (the whole argument every
     time) for each.
     """
-    def mapped(*args, **kwargs):
+    def mapped(*args: Any, **kwargs: Any) -> Any:
         axes = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(args)
         traced = _Traced(f, kwargs)
         results = _core.vmap(traced, list(args), axes, out_axes)
@@ -66,32 +70,32 @@ def vmap(f, in_axes=0, out_axes=0):
     return mapped
 
 
-def vjp(f, *primals):
+def vjp(f: Any, *primals: Any) -> Any:
     """(f(*primals), the function from upstream gradients to gradients of the primals)."""
     traced = _Traced(f, {})
     results, pull = _core.vjp(traced, list(primals))
     form = traced.form
 
-    def pullback(upstream):
+    def pullback(upstream: Any) -> Any:
         grads = pull(_listed(upstream)[0])
         return tuple(grads)
     return form(results), pullback
 
 
-def jvp(f, primals, tangents):
+def jvp(f: Any, primals: Any, tangents: Any) -> Any:
     """(f(*primals), how it changes when the primals move along the tangents)."""
     traced = _Traced(f, {})
     results, moved = _core.jvp(traced, list(primals), list(tangents))
     return traced.form(results), traced.form(moved)
 
 
-def value_and_grad(f, argnums=0):
+def value_and_grad(f: Any, argnums: Any = 0) -> Any:
     """The function that gives f's value (one element) and its gradients of the arguments at argnums."""
     single = isinstance(argnums, int)
     places = (argnums,) if single else tuple(argnums)
 
-    def both(*args, **kwargs):
-        def of_wanted(wanted):
+    def both(*args: Any, **kwargs: Any) -> Any:
+        def of_wanted(wanted: Any) -> Any:
             given = list(args)
             for place, x in zip(places, wanted):
                 given[place] = x
@@ -101,23 +105,23 @@ def value_and_grad(f, argnums=0):
     return both
 
 
-def grad(f, argnums=0):
+def grad(f: Any, argnums: Any = 0) -> Any:
     """The function that gives f's gradients of the arguments at argnums."""
     both = value_and_grad(f, argnums)
     return lambda *args, **kwargs: both(*args, **kwargs)[1]
 
 
-def jacobian(f):
+def jacobian(f: Any) -> Any:
     """The function that gives d f(x) / d x: the result's axes, then x's."""
     return lambda x: _core.jacobian(lambda inputs: [f(inputs[0])], x)
 
 
-def hessian(f):
+def hessian(f: Any) -> Any:
     """The function that gives the second derivatives of f, whose result has one element."""
     return lambda x: _core.hessian(lambda inputs: [f(inputs[0])], x)
 
 
-def scan(f, init, xs=None, length=None, reverse=False):
+def scan(f: Any, init: Any, xs: Any = None, length: Any = None, reverse: bool = False) -> Any:
     """f over the slices of xs along their first axis: carried, y = f(carried, x). Gives the last of what is
     carried, and the ys stacked.
 
@@ -129,13 +133,15 @@ def scan(f, init, xs=None, length=None, reverse=False):
     once, however many slices there are; gradients keep only what is carried between slices. Without xs,
     length says how often. reverse goes from the last slice to the first.
     """
-    carried, slices = [], []
+    carried: list[Tensor] = []
+    slices: list[Tensor] = []
     carried_form, slices_form = _flatten(init, carried), _flatten(xs, slices)
-    outs_form = []
+    outs_form: list[Any] = []
 
-    def body(state, parts):
+    def body(state: Any, parts: Any) -> Any:
         made, y = f(_unflatten(carried_form, state), _unflatten(slices_form, parts))
-        following, outs = [], []
+        following: list[Tensor] = []
+        outs: list[Tensor] = []
         if _flatten(made, following) != carried_form:
             raise ValueError("scan: what is carried changes its structure")
         outs_form[:] = [_flatten(y, outs)]
@@ -144,16 +150,16 @@ def scan(f, init, xs=None, length=None, reverse=False):
     return _unflatten(carried_form, last), _unflatten(outs_form[0], stacked)
 
 
-def checkpoint(f):
+def checkpoint(f: Any) -> Any:
     """f, of which only results are kept for gradients: they compute what is inside again."""
-    def kept(*args, **kwargs):
+    def kept(*args: Any, **kwargs: Any) -> Any:
         traced = _Traced(f, kwargs)
         results = _core.checkpoint(traced, list(args))
         return traced.form(results)
     return kept
 
 
-def custom_gradient(gradient):
+def custom_gradient(gradient: Any) -> Any:
     """Decorator: gradient(inputs, results, upstream) gives a gradient, or None, for each argument.
 
         @custom_gradient(lambda x, y, up: [up[0]])
@@ -162,11 +168,11 @@ def custom_gradient(gradient):
     The rule is traced where the function is called: it has derivatives itself and may be batched. Tensors
     that the function uses besides its arguments get no gradient.
     """
-    def decorate(f):
-        def with_rule(*args, **kwargs):
+    def decorate(f: Any) -> Any:
+        def with_rule(*args: Any, **kwargs: Any) -> Any:
             traced = _Traced(f, kwargs)
 
-            def rule(inputs, results, upstream):
+            def rule(inputs: Any, results: Any, upstream: Any) -> Any:
                 return list(_listed(gradient(inputs, results, upstream))[0])
             results = _core.with_gradient(traced, rule, list(args))
             return traced.form(results)

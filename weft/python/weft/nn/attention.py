@@ -1,5 +1,6 @@
 """Multi-head attention and the layers of transformers (Vaswani et al. 2017), by PyTorch's names."""
 import math
+from typing import Any
 
 from weft import Tensor, dtypes
 from weft._core import ArgumentError
@@ -31,8 +32,8 @@ class MultiheadAttention:
     as in PyTorch: attn_mask (queries, keys) or (batch * heads, queries, keys), key_padding_mask (batch, keys).
     in_proj_weight starts Glorot uniform, biases with zeros."""
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout=0.0, bias=True, kdim: int | None = None,
-                 vdim: int | None = None, batch_first=False):
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, kdim: int | None = None,
+                 vdim: int | None = None, batch_first: bool = False) -> None:
         if num_heads < 1 or embed_dim % num_heads:
             raise ArgumentError(f"[MultiheadAttention] dim must be a multiple of heads: got {embed_dim} and {num_heads}")
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
@@ -62,8 +63,8 @@ class MultiheadAttention:
         return x.reshape(*x.shape[:2], self.num_heads, -1).transpose(1, 2)
 
     def __call__(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
-                 need_weights=True, attn_mask: Tensor | None = None, average_attn_weights=True,
-                 is_causal=False) -> tuple[Tensor, Tensor | None]:
+                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
         if not query.ndim == key.ndim == value.ndim == 3:
             raise ArgumentError("[MultiheadAttention] inputs have three axes (positions, batch, dim), got shapes "
                                 f"{query.shape}, {key.shape}, {value.shape}")
@@ -90,8 +91,9 @@ _ACTIVATIONS = {"relu": Tensor.relu, "gelu": lambda x: x.gelu("none")}
 class _TransformerLayer:
     """What both kinds of layers share: two Linears, norms on either side of sums, dropout before them."""
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward=2048, dropout=0.1, activation="relu",
-                 layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True):
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True) -> None:
         if isinstance(activation, str) and activation not in _ACTIVATIONS:
             raise ArgumentError(f"[transformer] activation {activation!r}: use \"relu\", \"gelu\" or a function")
         self.activation, self.dropout, self.norm_first = activation, dropout, norm_first
@@ -99,7 +101,7 @@ class _TransformerLayer:
         self.linear1, self.linear2 = Linear(d_model, dim_feedforward, bias), Linear(dim_feedforward, d_model, bias)
         self.norm1, self.norm2 = LayerNorm(d_model, layer_norm_eps), LayerNorm(d_model, layer_norm_eps)
 
-    def _residual(self, x: Tensor, norm: LayerNorm, part) -> Tensor:
+    def _residual(self, x: Tensor, norm: LayerNorm, part: Any) -> Tensor:
         if self.norm_first:
             return x + part(norm(x)).dropout(self.dropout)
         return norm(x + part(x).dropout(self.dropout))
@@ -108,7 +110,8 @@ class _TransformerLayer:
         activation = _ACTIVATIONS[self.activation] if isinstance(self.activation, str) else self.activation
         return self.linear2(activation(self.linear1(x)).dropout(self.dropout))
 
-    def _attention(self, attention: MultiheadAttention, mask, padding, causal: bool, memory: Tensor | None = None):
+    def _attention(self, attention: MultiheadAttention, mask: Any, padding: Any, causal: bool,
+                   memory: Tensor | None = None) -> Any:
         def part(x: Tensor) -> Tensor:
             y = x if memory is None else memory
             return attention(x, y, y, padding, need_weights=False, attn_mask=mask, is_causal=causal)[0]
@@ -120,7 +123,7 @@ class TransformerEncoderLayer(_TransformerLayer):
     dim) to the same shape."""
 
     def __call__(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                 is_causal=False) -> Tensor:
+                 is_causal: bool = False) -> Tensor:
         x = self._residual(src, self.norm1, self._attention(self.self_attn, src_mask, src_key_padding_mask, is_causal))
         return self._residual(x, self.norm2, self._feed_forward)
 
@@ -128,15 +131,16 @@ class TransformerEncoderLayer(_TransformerLayer):
 class TransformerDecoderLayer(_TransformerLayer):
     """The same with an attention to `memory` (positions of its own, batch, dim) in between."""
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward=2048, dropout=0.1, activation="relu",
-                 layer_norm_eps=1e-5, batch_first=False, norm_first=False, bias=True):
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True) -> None:
         super().__init__(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
         self.norm3 = LayerNorm(d_model, layer_norm_eps)
 
     def __call__(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
                  tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                 tgt_is_causal=False, memory_is_causal=False) -> Tensor:
+                 tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
         own = self._attention(self.self_attn, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         others = self._attention(self.multihead_attn, memory_mask, memory_key_padding_mask, memory_is_causal, memory)
         x = self._residual(tgt, self.norm1, own)
@@ -147,13 +151,13 @@ class TransformerDecoderLayer(_TransformerLayer):
 class _Stack:
     """num_layers copies of a layer, of the same values as in PyTorch, and a norm after the last."""
 
-    def __init__(self, layer, num_layers: int, norm=None):
+    def __init__(self, layer: Any, num_layers: int, norm: Any = None) -> None:
         import copy
         if num_layers < 1:
             raise ArgumentError(f"[transformer] {num_layers} layers: give at least 1")
         self.layers, self.num_layers, self.norm = [copy.deepcopy(layer) for _ in range(num_layers)], num_layers, norm
 
-    def _run(self, x: Tensor, call) -> Tensor:
+    def _run(self, x: Tensor, call: Any) -> Tensor:
         for layer in self.layers:
             x = call(layer, x)
         return x if self.norm is None else self.norm(x)
@@ -163,7 +167,7 @@ class TransformerEncoder(_Stack):
     """Encoder layers one after the other."""
 
     def __call__(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                 is_causal=False) -> Tensor:
+                 is_causal: bool = False) -> Tensor:
         return self._run(src, lambda layer, x: layer(x, mask, src_key_padding_mask, is_causal))
 
 
@@ -172,6 +176,6 @@ class TransformerDecoder(_Stack):
 
     def __call__(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
                  tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                 tgt_is_causal=False, memory_is_causal=False) -> Tensor:
+                 tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
         return self._run(tgt, lambda layer, x: layer(
             x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal))

@@ -1,18 +1,20 @@
 """Layers without weights: pools, activations, dropout, and layers one after the other."""
+from typing import Any
+
 from weft import Tensor
 from weft.nn.layers import _pair
 
 __all__ = ["AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-           "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "Dropout", "ELU", "Flatten", "GELU", "Hardswish",
-           "Identity", "LeakyReLU", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "ReLU", "ReLU6", "SiLU",
-           "Sequential", "Sigmoid", "Softmax", "Softplus", "Tanh", "Unflatten", "Upsample"]
+           "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "Dropout", "ELU", "Flatten", "GELU",
+           "Hardswish", "Identity", "LeakyReLU", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Mish", "ReLU",
+           "ReLU6", "SiLU", "Sequential", "Sigmoid", "Softmax", "Softplus", "Tanh", "Unflatten", "Upsample"]
 
 
 class Sequential:
     """Layers and functions one after the other: Sequential(Linear(2, 3), Tensor.relu). A list of them, and a number
     in a state dict's names for each, as in PyTorch."""
 
-    def __init__(self, *layers):
+    def __init__(self, *layers: Any) -> None:
         if len(layers) == 1 and isinstance(layers[0], dict):
             self.__dict__.update(layers[0])
         else:
@@ -21,17 +23,17 @@ class Sequential:
     def __call__(self, x: Tensor) -> Tensor:
         return x.sequential(self)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self.__dict__.values())
 
     def __len__(self) -> int:
         return len(self.__dict__)
 
-    def __getitem__(self, i):
+    def __getitem__(self, i: Any) -> Any:
         found = list(self)[i]
         return Sequential(*found) if isinstance(i, slice) else found
 
-    def append(self, layer) -> "Sequential":
+    def append(self, layer: Any) -> "Sequential":
         self.__dict__[str(len(self))] = layer
         return self
 
@@ -39,7 +41,7 @@ class Sequential:
 class Identity:
     """What it is given: where a layer is left out."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -49,7 +51,7 @@ class Identity:
 class Dropout:
     """While training 0 with probability p, the rest times 1 / (1 - p); else nothing. Srivastava et al. 2014."""
 
-    def __init__(self, p=0.5):
+    def __init__(self, p: float = 0.5) -> None:
         self.p = p
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -59,7 +61,7 @@ class Dropout:
 class Flatten:
     """Axes start_dim to end_dim as one; 1 at the start leaves batches apart."""
 
-    def __init__(self, start_dim=1, end_dim=-1):
+    def __init__(self, start_dim: int = 1, end_dim: Any = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -69,7 +71,7 @@ class Flatten:
 class Unflatten:
     """One axis split into sizes, of which one may be -1."""
 
-    def __init__(self, dim: int, unflattened_size):
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
         self.dim, self.unflattened_size = dim, unflattened_size
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -79,7 +81,8 @@ class Unflatten:
 class Upsample:
     """interpolate() to a size, or to scale_factor times the size."""
 
-    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=False):
+    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                 align_corners: bool = False) -> None:
         self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, align_corners
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -97,7 +100,8 @@ class _Pool:
     """Windows over the last axes; the stride is the window's size where none is given."""
     _axes = 2
 
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                 ceil_mode: bool = False) -> None:
         self.kernel_size, self.stride = _pair(kernel_size, self._axes), stride
         self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
 
@@ -122,7 +126,8 @@ class MaxPool3d(MaxPool2d):
 class AvgPool2d(_Pool):
     """The mean of every window; padding counts in it with count_include_pad."""
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True) -> None:
         super().__init__(kernel_size, stride, padding, 1, ceil_mode)
         self.count_include_pad = count_include_pad
 
@@ -144,7 +149,7 @@ class AdaptiveAvgPool2d:
     ceil((i + 1) n / o); None keeps a size."""
     _axes = 2
 
-    def __init__(self, output_size):
+    def __init__(self, output_size: Any) -> None:
         self.output_size = (output_size,) * self._axes if output_size is None else _pair(output_size, self._axes)
 
     def _sizes(self, x: Tensor) -> list[int]:
@@ -179,9 +184,9 @@ class AdaptiveMaxPool3d(AdaptiveMaxPool2d):
 
 # ---- activations as layers
 
-def _activation(name: str, method, **defaults):
+def _activation(name: str, method: Any, **defaults: Any) -> Any:
     """A layer that calls a method of Tensor with what it was made with, by PyTorch's names."""
-    def __init__(self, *args, inplace=False, **kwargs):
+    def __init__(self, *args: Any, inplace: bool = False, **kwargs: Any) -> None:
         unknown = kwargs.keys() - defaults.keys()
         if unknown or len(args) > len(defaults):
             raise TypeError(f"{name}() takes {', '.join(defaults) or 'nothing'}")

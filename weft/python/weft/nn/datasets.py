@@ -1,6 +1,7 @@
 """Data sets that are small enough to learn with."""
 import os
 import pathlib
+from typing import Any
 
 from weft import Tensor, _core
 
@@ -14,7 +15,7 @@ _FILES = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx
           "t10k-labels-idx1-ubyte"]
 
 
-def mnist(device=None, fashion: bool = False, folder=None):
+def mnist(device: Any = None, fashion: bool = False, folder: Any = None) -> Any:
     """(X_train, Y_train, X_test, Y_test): uint8 images (n, 1, 28, 28) and labels (n,). Read from
     `folder` where it is given, for fashion=True from Debian's package, else downloaded once."""
     arrays = [Tensor(_core.load_idx(_file(name, fashion, folder)), device=device) for name in _FILES]
@@ -23,7 +24,7 @@ def mnist(device=None, fashion: bool = False, folder=None):
     return tuple(arrays)
 
 
-def cifar(device=None, folder=None):
+def cifar(device: Any = None, folder: Any = None) -> Any:
     """(X_train, Y_train, X_test, Y_test): CIFAR-10's uint8 images (n, 3, 32, 32) and labels (n,). From the binary
     version in `folder` (data_batch_1.bin ...) where it is given, else downloaded once."""
     root = pathlib.Path(folder) if folder else _cifar_folder()
@@ -38,7 +39,7 @@ def _cifar_folder() -> pathlib.Path:
                  extract=True) / "cifar-10-batches-bin"
 
 
-def _cifar_part(path: pathlib.Path, device) -> Tensor:
+def _cifar_part(path: pathlib.Path, device: Any) -> Tensor:
     """Rows of a label and 3 * 32 * 32 bytes of an image."""
     rows = Tensor(path, device=device)
     if rows.numel() % 3073:
@@ -46,7 +47,7 @@ def _cifar_part(path: pathlib.Path, device) -> Tensor:
     return rows.reshape(-1, 3073)
 
 
-def _file(name: str, fashion: bool, folder) -> str:
+def _file(name: str, fashion: bool, folder: Any) -> str:
     folders = [folder] if folder else [_FASHION_FOLDER] if fashion else []
     for place in folders:
         for ending in ("", ".gz"):

@@ -1,4 +1,6 @@
 """Ema: an exponential moving average of a model's tensors, which often tests better than the model."""
+from typing import Any
+
 from weft import Tensor, _core
 from weft.nn.state import get_state_dict
 
@@ -18,7 +20,7 @@ class Ema:
     is at most (1 + updates) / (10 + updates). `state` holds the average by the model's names, and "updates". Polyak
     and Juditsky 1992."""
 
-    def __init__(self, model, decay=0.999, warm_up=False):
+    def __init__(self, model: Any, decay: float = 0.999, warm_up: bool = False) -> None:
         self._core = _core.Ema(get_state_dict(model), decay, warm_up)
         self.state = dict(self._core.state)
 

@@ -1,5 +1,6 @@
 """Layers with weights: Linear, Embedding, convolutions, norms. Weights start as in torch.nn unless said otherwise."""
 import math
+from typing import Any
 
 from weft import Tensor, _core, dtypes
 
@@ -8,15 +9,15 @@ __all__ = ["BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "
            "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LayerNorm2d", "Linear", "RMSNorm"]
 
 
-def _pair(x, count: int = 2) -> tuple:
+def _pair(x: Any, count: int = 2) -> tuple:
     return (x,) * count if isinstance(x, int) else tuple(x)
 
 
-def _uniform(bound: float, *shape) -> Tensor:
+def _uniform(bound: float, *shape: Any) -> Tensor:
     return Tensor.uniform(*shape, low=-bound, high=bound)
 
 
-def _along_channels(x: Tensor, weight, bias) -> Tensor:
+def _along_channels(x: Tensor, weight: Any, bias: Any) -> Tensor:
     """x * weight + bias for vectors of axis 1."""
     shape = (1, -1) + (1,) * (x.ndim - 2)
     if weight is not None:
@@ -29,7 +30,8 @@ class BatchNorm:
     variance, which also move the running ones by `momentum`; else by the running ones. Ioffe and
     Szegedy 2015."""
 
-    def __init__(self, sz: int, eps=1e-5, affine=True, track_running_stats=True, momentum=0.1):
+    def __init__(self, sz: int, eps: float = 1e-5, affine: bool = True, track_running_stats: bool = True,
+                 momentum: float = 0.1) -> None:
         self.eps, self.momentum, self.track_running_stats = eps, momentum, track_running_stats
         self.weight = Tensor.ones(sz) if affine else None
         self.bias = Tensor.zeros(sz) if affine else None
@@ -38,7 +40,7 @@ class BatchNorm:
             self.running_mean = Tensor.zeros(sz, requires_grad=False)
             self.running_var = Tensor.ones(sz, requires_grad=False)
 
-    def calc_stats(self, x: Tensor):
+    def calc_stats(self, x: Tensor) -> Any:
         if self.track_running_stats and not _core.is_training():
             return self.running_mean, self.running_var
         axes = tuple(a for a in range(x.ndim) if a != 1)
@@ -52,7 +54,7 @@ class BatchNorm:
             self._track(mean.detach(), var.detach(), x.numel() // x.shape[1])
         return x.batchnorm(self.weight, self.bias, mean, (var + self.eps).rsqrt())
 
-    def _track(self, mean: Tensor, var: Tensor, count):
+    def _track(self, mean: Tensor, var: Tensor, count: Any) -> None:
         keep, unbiased = 1 - self.momentum, count / max(count - 1, 1)
         self.running_mean.assign(keep * self.running_mean + self.momentum * mean)
         self.running_var.assign(keep * self.running_var + (self.momentum * unbiased) * var)
@@ -66,8 +68,8 @@ class Conv2d:
     """Convolution with a weight (out, in / groups, *kernel_size). padding may be "same". Weights start
     uniform in +-1/sqrt(in / groups * kernel elements)."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
-                 dilation=1, groups=1, bias=True):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                 dilation: Any = 1, groups: int = 1, bias: bool = True) -> None:
         self.kernel_size = _pair(kernel_size)
         self.stride, self.dilation, self.groups = stride, dilation, groups
         if isinstance(padding, str) and padding.lower() != "same":
@@ -77,7 +79,7 @@ class Conv2d:
         self.weight = _uniform(bound, out_channels, in_channels // groups, *self.kernel_size)
         self.bias = _uniform(bound, out_channels) if bias else None
 
-    def _same(self, stride, dilation) -> list[int]:
+    def _same(self, stride: Any, dilation: Any) -> list[int]:
         if any(s != 1 for s in _pair(stride, len(self.kernel_size))):
             raise ValueError('padding="same" needs stride 1')
         amounts: list[int] = []
@@ -89,21 +91,21 @@ class Conv2d:
         return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
 
 
-def Conv1d(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-           bias=True) -> Conv2d:
+def Conv1d(in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+           groups: int = 1, bias: bool = True) -> Conv2d:
     return Conv2d(in_channels, out_channels, _pair(kernel_size, 1), stride, padding, dilation, groups, bias)
 
 
-def Conv3d(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
-           bias=True) -> Conv2d:
+def Conv3d(in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+           groups: int = 1, bias: bool = True) -> Conv2d:
     return Conv2d(in_channels, out_channels, _pair(kernel_size, 3), stride, padding, dilation, groups, bias)
 
 
 class ConvTranspose2d(Conv2d):
     """The adjoint of a convolution, with a weight (in, out / groups, *kernel_size)."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
-                 output_padding=0, dilation=1, groups=1, bias=True):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                 output_padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
         self.output_padding = output_padding
         bound = 1 / math.sqrt(out_channels // groups * math.prod(self.kernel_size))
@@ -115,14 +117,14 @@ class ConvTranspose2d(Conv2d):
                                   self.padding, self.output_padding)
 
 
-def ConvTranspose1d(in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
-                    dilation=1, groups=1, bias=True) -> ConvTranspose2d:
+def ConvTranspose1d(in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                    output_padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True) -> ConvTranspose2d:
     return ConvTranspose2d(in_channels, out_channels, _pair(kernel_size, 1), stride, padding,
                            output_padding, dilation, groups, bias)
 
 
-def ConvTranspose3d(in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
-                    dilation=1, groups=1, bias=True) -> ConvTranspose2d:
+def ConvTranspose3d(in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                    output_padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True) -> ConvTranspose2d:
     return ConvTranspose2d(in_channels, out_channels, _pair(kernel_size, 3), stride, padding,
                            output_padding, dilation, groups, bias)
 
@@ -130,7 +132,7 @@ def ConvTranspose3d(in_channels, out_channels, kernel_size, stride=1, padding=0,
 class Linear:
     """x (..., in) to (..., out): x @ weight.T + bias for a weight (out, in), uniform in +-1/sqrt(in)."""
 
-    def __init__(self, in_features: int, out_features: int, bias=True):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         bound = 1 / math.sqrt(in_features)
         self.weight = _uniform(bound, out_features, in_features)
         self.bias = _uniform(bound, out_features) if bias else None
@@ -142,7 +144,7 @@ class Linear:
 class GroupNorm:
     """Normalises num_groups groups of the channels (axis 1). Wu and He 2018."""
 
-    def __init__(self, num_groups: int, num_channels: int, eps=1e-5, affine=True):
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = Tensor.ones(num_channels) if affine else None
         self.bias = Tensor.zeros(num_channels) if affine else None
@@ -155,7 +157,7 @@ class GroupNorm:
 class InstanceNorm:
     """Normalises every channel of every sample by itself."""
 
-    def __init__(self, num_features: int, eps=1e-5, affine=True):
+    def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = True) -> None:
         self.num_features, self.eps = num_features, eps
         self.weight = Tensor.ones(num_features) if affine else None
         self.bias = Tensor.zeros(num_features) if affine else None
@@ -171,7 +173,7 @@ InstanceNorm1d = InstanceNorm2d = InstanceNorm3d = InstanceNorm
 class LayerNorm:
     """Normalises the last axes, as many as normalized_shape has. Ba, Kiros and Hinton 2016."""
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True):
+    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True) -> None:
         self.normalized_shape = _pair(normalized_shape, 1)
         self.axis, self.eps = tuple(range(-len(self.normalized_shape), 0)), eps
         self.elementwise_affine = elementwise_affine
@@ -182,7 +184,7 @@ class LayerNorm:
         if tuple(x.shape[-len(self.normalized_shape):]) != self.normalized_shape:
             raise ValueError(f"the last axes of {x.shape} are not {self.normalized_shape}")
         y = x.layernorm(axis=self.axis, eps=self.eps)
-        return y * self.weight + self.bias if self.elementwise_affine else y
+        return y if self.weight is None or self.bias is None else y * self.weight + self.bias
 
 
 class LayerNorm2d(LayerNorm):
@@ -195,7 +197,7 @@ class LayerNorm2d(LayerNorm):
 class RMSNorm:
     """x / sqrt(mean(x^2) + eps) * weight over the last axis. Zhang and Sennrich 2019."""
 
-    def __init__(self, dim: int, eps=1e-6, elementwise_affine=True):
+    def __init__(self, dim: int, eps: float = 1e-6, elementwise_affine: bool = True) -> None:
         self.eps = eps
         self.weight = Tensor.ones(dim) if elementwise_affine else None
 
@@ -208,7 +210,7 @@ class RMSNorm:
 class Embedding:
     """Integers (...) to rows of a table (..., embed_size); Glorot uniform at the start."""
 
-    def __init__(self, vocab_size: int, embed_size: int):
+    def __init__(self, vocab_size: int, embed_size: int) -> None:
         self.vocab_sz, self.embed_sz = vocab_size, embed_size
         self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
 

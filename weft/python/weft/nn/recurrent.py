@@ -1,5 +1,6 @@
 """Recurrent layers by PyTorch's names: cells of one step, and layers over sequences."""
 import math
+from typing import Any
 
 from weft import Tensor
 from weft._core import ArgumentError
@@ -8,22 +9,22 @@ from weft.transforms import scan
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
 
 
-def _tanh(from_x, from_h, h):
+def _tanh(from_x: Any, from_h: Any, h: Any) -> Any:
     return ((from_x + from_h).tanh(),)
 
 
-def _relu(from_x, from_h, h):
+def _relu(from_x: Any, from_h: Any, h: Any) -> Any:
     return ((from_x + from_h).relu(),)
 
 
-def _gru(from_x, from_h, h):
+def _gru(from_x: Any, from_h: Any, h: Any) -> Any:
     (xr, xz, xn), (hr, hz, hn) = from_x.chunk(3, dim=-1), from_h.chunk(3, dim=-1)
     reset, keep = (xr + hr).sigmoid(), (xz + hz).sigmoid()
     fresh = (xn + reset * hn).tanh()
     return (fresh + keep * (h[0] - fresh),)
 
 
-def _lstm(from_x, from_h, h):
+def _lstm(from_x: Any, from_h: Any, h: Any) -> Any:
     i, f, g, o = (from_x + from_h).chunk(4, dim=-1)
     c = f.sigmoid() * h[1] + i.sigmoid() * g.tanh()
     return o.sigmoid() * c.tanh(), c
@@ -33,22 +34,23 @@ def _lstm(from_x, from_h, h):
 _RECURRENCES = {"tanh": (1, _tanh), "relu": (1, _relu), "gru": (3, _gru), "lstm": (4, _lstm)}
 
 
-def _recurrence(kind: str):
+def _recurrence(kind: str) -> Any:
     if kind not in _RECURRENCES:
         raise ArgumentError(f"[recurrent] nonlinearity {kind!r}: use \"tanh\" or \"relu\"")
     return _RECURRENCES[kind]
 
 
-def _zeros(kind: str, like: Tensor, *shape) -> tuple[Tensor, ...]:
+def _zeros(kind: str, like: Tensor, *shape: Any) -> tuple[Tensor, ...]:
     return (Tensor.zeros(*shape, dtype=like.dtype, buffer=False),) * (2 if kind == "lstm" else 1)
 
 
-def _parameters(kind: str, in_features: int, hidden_size: int, bias: bool) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+def _parameters(kind: str, in_features: int, hidden_size: int, bias: bool) -> tuple[Tensor, Tensor, Tensor | None,
+                Tensor | None]:
     """weight_ih (gates * hidden, in), weight_hh, bias_ih, bias_hh: uniform in +-1/sqrt(hidden)."""
     if min(in_features, hidden_size) < 1:
         raise ArgumentError(f"[recurrent] sizes {in_features} and {hidden_size}: give at least 1")
     bound, rows = 1 / math.sqrt(hidden_size), _recurrence(kind)[0] * hidden_size
-    def uniform(*shape):
+    def uniform(*shape: Any) -> Any:
         return Tensor.uniform(*shape, low=-bound, high=bound)
     return (uniform(rows, in_features), uniform(rows, hidden_size), uniform(rows) if bias else None,
             uniform(rows) if bias else None)
@@ -57,11 +59,11 @@ def _parameters(kind: str, in_features: int, hidden_size: int, bias: bool) -> tu
 class _Cell:
     _kind = "tanh"
 
-    def __init__(self, input_size: int, hidden_size: int, bias=True):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         self.input_size, self.hidden_size = input_size, hidden_size
         self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh = _parameters(self._kind, input_size, hidden_size, bias)
 
-    def _step(self, x: Tensor, h) -> tuple[Tensor, ...]:
+    def _step(self, x: Tensor, h: Any) -> tuple[Tensor, ...]:
         if x.ndim != 2:
             raise ArgumentError(f"[recurrent] a cell takes (batch, {self.input_size}), not {x.shape}")
         h = _zeros(self._kind, x, x.shape[0], self.hidden_size) if h is None else h
@@ -72,7 +74,7 @@ class _Cell:
 class RNNCell(_Cell):
     """x (batch, in) and h (batch, hidden) to the next h: nonlinearity(W_ih x + b_ih + W_hh h + b_hh)."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias=True, nonlinearity="tanh"):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh") -> None:
         self._kind = nonlinearity
         super().__init__(input_size, hidden_size, bias)
 
@@ -103,8 +105,8 @@ class _Recurrent:
     """Layers of cells over x (steps, batch, in); the tensors' names are PyTorch's: weight_ih_l0, bias_hh_l1_reverse."""
     _kind = "tanh"
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False) -> None:
         if num_layers < 1:
             raise ArgumentError(f"[recurrent] {num_layers} layers: give at least 1")
         self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
@@ -124,19 +126,19 @@ class _Recurrent:
         endings = ("", "_reverse")[:self._directions]
         return [(layer, f"_l{layer}{ending}") for layer in range(self.num_layers) for ending in endings]
 
-    def _pass(self, suffix: str, x: Tensor, start: tuple[Tensor, ...]):
+    def _pass(self, suffix: str, x: Tensor, start: tuple[Tensor, ...]) -> Any:
         """Over (steps, batch, in): every step's h, and the last state. x's share of the gates is one product."""
         weight_ih, weight_hh, bias_ih, bias_hh = (getattr(self, name + suffix) for name in (
             "weight_ih", "weight_hh", "bias_ih", "bias_hh"))
         step, turned = _recurrence(self._kind)[1], weight_hh.T.contiguous()
 
-        def body(state, gates):
+        def body(state: Any, gates: Any) -> Any:
             following = step(gates, state[0].linear(turned, bias_hh), state)
             return following, following[0]
         last, outputs = scan(body, start, x.linear(weight_ih.T, bias_ih), reverse=suffix.endswith("reverse"))
         return outputs, last
 
-    def _run(self, x: Tensor, start: tuple[Tensor, ...] | None):
+    def _run(self, x: Tensor, start: tuple[Tensor, ...] | None) -> Any:
         if x.ndim not in (2, 3):
             raise ArgumentError(f"[recurrent] a sequence is (steps, batch, {self.input_size}), not {x.shape}")
         if single := x.ndim == 2:  # one sequence without a batch, as in PyTorch
@@ -163,8 +165,9 @@ class RNN(_Recurrent):
     """x (steps, batch, in) to the last layer's h of every step (steps, batch, directions * hidden) and every layer's
     last h (layers * directions, batch, hidden). The steps share their kernels; their number must be known."""
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers=1, nonlinearity="tanh", bias=True, batch_first=False,
-                 dropout=0.0, bidirectional=False):
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+                 bidirectional: bool = False) -> None:
         self._kind = nonlinearity
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
 

@@ -7,12 +7,13 @@ applies it to an optimizer.
 """
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from weft import Tensor, _core, dtypes
 from weft._core import ArgumentError
 
-__all__ = ["LrScheduler", "ReduceOnPlateau", "Schedule", "constant", "cosine", "cosine_restarts", "exponential", "in_sequence",
-           "linear", "multi_step", "one_cycle", "polynomial", "step_decay", "warmup"]
+__all__ = ["LrScheduler", "ReduceOnPlateau", "Schedule", "constant", "cosine", "cosine_restarts", "exponential",
+           "in_sequence", "linear", "multi_step", "one_cycle", "polynomial", "step_decay", "warmup"]
 
 
 Schedule = Callable[[float, int], float]  # of the first rate and the number of steps
@@ -78,7 +79,7 @@ def in_sequence(schedules: Sequence[Schedule], milestones: Sequence[int]) -> Sch
 class _Controller:
     """Sets the rates of an optimizer, or of each in a group."""
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: Any) -> None:
         self._optimizers = list(getattr(optimizer, "optimizers", [optimizer]))
         self.first = self.rates()
 
@@ -94,7 +95,7 @@ class _Controller:
 class LrScheduler(_Controller):
     """schedule(first rate, steps) is a function of this module, or your own. Sets the rate of step 0."""
 
-    def __init__(self, optimizer, schedule: Schedule):
+    def __init__(self, optimizer: Any, schedule: Schedule) -> None:
         super().__init__(optimizer)
         self._schedule = schedule
         self.steps_taken = Tensor(0, dtype=dtypes.int64, requires_grad=False)
@@ -119,7 +120,8 @@ class ReduceOnPlateau(_Controller):
     of the best, which is the largest with larger_is_better. After a change `cooldown` steps do not count. Rates stay
     at `least` or above."""
 
-    def __init__(self, optimizer, factor=0.1, patience=10, threshold=1e-4, larger_is_better=False, cooldown=0, least=0.0):
+    def __init__(self, optimizer: Any, factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
+                 larger_is_better: bool = False, cooldown: int = 0, least: float = 0.0) -> None:
         super().__init__(optimizer)
         if factor < 0:
             raise ArgumentError(f"[ReduceOnPlateau] factors must not be below 0, got {factor}")

@@ -2,23 +2,24 @@
 import json
 import os
 from collections import OrderedDict
+from typing import Any
 
 from weft import Tensor, _core, dtypes
 from weft.nn.archives import TensorIO, accept_filename, tar_extract, zip_extract
 from weft.nn.torch_files import torch_load
 
-__all__ = ["TensorIO", "fs_load", "fs_store", "get_parameters", "get_state_dict", "load_state_dict", "safe_load", "safe_load_metadata",
-           "safe_save", "tar_extract", "torch_load", "zip_extract"]
+__all__ = ["TensorIO", "fs_load", "fs_store", "get_parameters", "get_state_dict", "load_state_dict", "safe_load",
+           "safe_load_metadata", "safe_save", "tar_extract", "torch_load", "zip_extract"]
 
 
-def get_state_dict(obj, prefix: str = "", tensor_type=Tensor) -> dict[str, Tensor]:
+def get_state_dict(obj: Any, prefix: str = "", tensor_type: Any = Tensor) -> dict[str, Tensor]:
     """Every Tensor of an object's attributes, of lists, tuples and dicts, by dotted names."""
     found: dict[str, Tensor] = {}
     _visit(obj, prefix.strip("."), tensor_type, found, set())
     return found
 
 
-def _visit(obj, name: str, tensor_type, found: dict, above: set):
+def _visit(obj: Any, name: str, tensor_type: Any, found: dict, above: set) -> None:
     if isinstance(obj, tensor_type):
         found[name] = obj
         return
@@ -28,7 +29,7 @@ def _visit(obj, name: str, tensor_type, found: dict, above: set):
         _visit(member, f"{name}.{key}" if name else str(key), tensor_type, found, above | {id(obj)})
 
 
-def _members(obj):
+def _members(obj: Any) -> Any:
     if hasattr(obj, "_asdict"):
         return obj._asdict().items()
     if isinstance(obj, (dict, OrderedDict)):
@@ -38,13 +39,13 @@ def _members(obj):
     return obj.__dict__.items() if hasattr(obj, "__dict__") and not isinstance(obj, type) else ()
 
 
-def get_parameters(obj) -> list[Tensor]:
+def get_parameters(obj: Any) -> list[Tensor]:
     """The values of get_state_dict(); an optimizer leaves alone what is is_param_(False)."""
     return list(get_state_dict(obj).values())
 
 
-def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=True, consume=False,
-                    realize=True) -> list[Tensor]:
+def load_state_dict(model: Any, state_dict: dict[str, Tensor], strict: bool = True, verbose: bool = True,
+                    consume: bool = False, realize: bool = True) -> list[Tensor]:
     """Writes values into a model's tensors by name. Everything is compared first: names that are
     missing or unexpected (strict) and shapes that differ are one ValueError, and nothing is written."""
     own = get_state_dict(model)
@@ -68,7 +69,7 @@ def load_state_dict(model, state_dict: dict[str, Tensor], strict=True, verbose=T
     return changed
 
 
-def _fitting(value: Tensor, into: Tensor):
+def _fitting(value: Tensor, into: Tensor) -> Any:
     if value.shape == into.shape:
         return value
     # () and (1,) are one number either way.
@@ -111,7 +112,7 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict:
     return names
 
 
-def safe_save(tensors: dict[str, Tensor], fn: str | os.PathLike, metadata: dict | None = None):
+def safe_save(tensors: dict[str, Tensor], fn: str | os.PathLike, metadata: dict | None = None) -> None:
     """Realizes all tensors together and replaces the file atomically."""
     _core.save_safetensors(dict(tensors), os.fspath(fn),
                            {str(k): str(v) for k, v in (metadata or {}).items()})
@@ -119,7 +120,7 @@ def safe_save(tensors: dict[str, Tensor], fn: str | os.PathLike, metadata: dict 
 
 # ---- contents by their hash
 
-def _stored(digest: bytes):
+def _stored(digest: bytes) -> Any:
     """Where contents of this hash lie: in a folder of this machine."""
     import pathlib
     root = _core.option("CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
