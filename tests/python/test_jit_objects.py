@@ -2,6 +2,7 @@
 import dataclasses
 import enum
 import pickle
+import sys
 import threading
 from collections import OrderedDict, deque, namedtuple
 from types import SimpleNamespace
@@ -236,21 +237,26 @@ def test_a_second_thread_waits_for_its_turn():
 
 
 def test_functions_of_several_threads_are_captured_one_after_the_other():
+    """Each with constants of its own, and switched between as often as can be."""
     errors = []
 
     def work(k):
         try:
-            f = TinyJit(lambda x: ((x + k) * 2).realize().sum())
-            for i in range(5):
-                assert f(Tensor([float(i)] * 3)).item() == 6 * (i + k)
+            for _ in range(40):
+                f = TinyJit(lambda x: ((x + Tensor([float(k)] * 3)) * 2).realize().sum())
+                for i in range(4):
+                    assert f(Tensor([float(i)] * 3)).item() == 6 * (i + k)
         except Exception as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    sys.setswitchinterval(before)
     assert not errors
 
 

@@ -181,9 +181,9 @@ class JitFunction {
     try {
       nb::object result;
       {
-        using Constants = HostConstants;
-        const Constants::Scope found(Context::current(), constants_,
-                                     capturing ? Constants::Mode::Find : Constants::Mode::Record);
+        using Constants = HostConstantsScope;
+        const Constants found(constants_,
+                              capturing ? Constants::Mode::Find : Constants::Mode::Record);
         result = f_(*args, **kwargs);
       }
       // What cannot be captured is an error at the first call.
@@ -210,8 +210,8 @@ class JitFunction {
     }
   }
 
-  nb::object f_, shape_;            // shape_: a result of the capture
-  HostConstants::Store constants_;  // of the plain run, until the captured one
+  nb::object f_, shape_;                 // shape_: a result of the capture
+  HostConstantsScope::Store constants_;  // of the plain run, until the captured one
   JitState state_;
   int64_t calls_ = 0;
   /// A child does not have the other thread that may be in a call: that call is given up.

@@ -4,47 +4,37 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 
 #include "weft/base/function_ref.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
 
-class HostConstants {
+/// While it lives, Tensor::from_bytes() of this thread goes through `store`. Scopes nest; the
+/// innermost counts, those of other threads are their own.
+class HostConstantsScope {
  public:
   using Store = std::map<std::string, Tensor>;
   enum class Mode : uint8_t { Record, Find };
 
-  /// While it lives, Tensor::from_bytes() of this thread goes through `store`.
-  class Scope {
-   public:
-    Scope(Context& context, Store& store, Mode mode);
-    ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
+  HostConstantsScope(Store& store, Mode mode);
+  ~HostConstantsScope();
+  HostConstantsScope(const HostConstantsScope&) = delete;
+  HostConstantsScope& operator=(const HostConstantsScope&) = delete;
 
-   private:
-    HostConstants& all_;
-    Store* outer_;
-    Mode outer_mode_;
-    std::thread::id outer_thread_;
-  };
+  static HostConstantsScope* innermost();  ///< of this thread; null where there is none
 
   /// The buffer `make` fills, or one that was filled with the same before.
   NodeRef filled(std::span<const std::byte> data, DType dtype, const Dims& shape,
                  FunctionRef<NodeRef()> make);
 
  private:
-  Store* store_of_this_thread();
-
-  std::mutex mutex_;
-  Store* store_ = nullptr;
-  Mode mode_ = Mode::Record;
-  std::thread::id thread_;
+  Context& context_;  // data for another is its own matter
+  Store& store_;
+  Mode mode_;
+  HostConstantsScope* outer_;
 };
 
 }  // namespace weft
