@@ -5,3 +5,4 @@
 #include "weft/base/exceptions.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/tensor.h"
+#include "weft/tensor/training.h"

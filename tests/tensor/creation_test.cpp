@@ -2,6 +2,7 @@
 
 #include "tests/tensor/tensor_test.h"
 #include "weft/tensor/random.h"
+#include "weft/tensor/training.h"
 
 namespace weft {
 namespace {
@@ -36,6 +37,31 @@ TEST_F(Creation, DataFromTheHost) {
   EXPECT_EQ(Tensor::of({1.5f, -2.5f}).to_vector<int32_t>(), (std::vector<int32_t>{1, -2}));
   EXPECT_EQ(Tensor::of({true, false}).to_vector<bool>(), (std::vector<bool>{true, false}));
   EXPECT_EQ(Tensor::of({0.5f}).cast(DType::F16).item<float>(), 0.5f);
+}
+
+TEST_F(Creation, VectorsKeepTheirDtype) {
+  const std::vector<float> numbers = {1.5f, 2.5f};
+  EXPECT_EQ(shown(Tensor::of(numbers)), "f32 (2) [1.5, 2.5]");
+  EXPECT_EQ(Tensor::of(std::vector<double>{1.0}).dtype(), DType::F64);
+  EXPECT_EQ(shown(Tensor::of(std::vector<int8_t>{})), "i8 (0) []");
+  const std::vector<bool> packed = {true, false, true};
+  EXPECT_EQ(Tensor::of(packed).to_vector<bool>(), packed);
+  EXPECT_EQ(Tensor::from(packed, {3, 1}).dtype(), DType::Bool);
+  const std::vector<std::vector<int64_t>> rows = {{1, 2}, {3, 4}, {5, 6}};
+  EXPECT_EQ(shown(Tensor::of(rows)), "i64 (3, 2) [1, 2, 3, 4, 5, 6]");
+  EXPECT_EQ(shown(Tensor::of(std::vector<std::vector<bool>>{{true}, {false}})),
+            "bool (2, 1) [true, false]");
+  EXPECT_EQ(shown(Tensor::of(std::vector<std::vector<float>>{})), "f32 (0, 0) []");
+}
+
+TEST_F(Creation, RowsHaveOneLength) {
+  const auto says = [](const std::string& message, const char* part) {
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  says(message_of([] { Tensor::of({{1, 2}, {3}, {4, 5, 6}}); }),  // as many as 3 rows of 2 have
+       "row 1 has 1 elements, row 0 has 2");
+  const std::vector<std::vector<float>> rows = {{1}, {2, 3}};
+  says(message_of([&] { Tensor::of(rows); }), "row 1 has 2 elements, row 0 has 1");
 }
 
 TEST_F(Creation, AsText) {

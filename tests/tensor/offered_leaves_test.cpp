@@ -1,6 +1,7 @@
 // Leaves that did not ask: filled where a loss depends on none that did.
 #include "tests/tensor/tensor_test.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/training.h"
 
 namespace weft {
 namespace {

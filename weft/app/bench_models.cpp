@@ -4,6 +4,7 @@
 #include "weft/app/gpt2.h"
 #include "weft/base/error.h"
 #include "weft/nn/optim.h"
+#include "weft/tensor/training.h"
 
 namespace weft {
 

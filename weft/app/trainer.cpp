@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
 #include "weft/tensor/jit.h"
+#include "weft/tensor/training.h"
 
 namespace weft {
 

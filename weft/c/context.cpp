@@ -2,6 +2,7 @@
 #include "weft/base/version.h"
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
+#include "weft/tensor/training.h"
 
 namespace weft::c {
 

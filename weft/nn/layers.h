@@ -13,6 +13,7 @@
 #include "weft/nn/normalisation.h"  // IWYU pragma: export
 #include "weft/nn/pooling.h"        // IWYU pragma: export
 #include "weft/nn/state.h"
+#include "weft/tensor/training.h"  // IWYU pragma: export
 
 namespace weft::nn {
 

@@ -1,6 +1,7 @@
 #include "weft/nn/normalisation.h"
 
 #include "weft/base/error.h"
+#include "weft/tensor/training.h"
 
 namespace weft::nn {
 

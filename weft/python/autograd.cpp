@@ -4,6 +4,7 @@
 #include "weft/graph/node_map.h"
 #include "weft/python/bindings.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/training.h"
 
 namespace weft::python {
 

@@ -14,6 +14,7 @@
 #include "weft/python/bindings.h"
 #include "weft/run/realize.h"
 #include "weft/run/stats.h"
+#include "weft/tensor/training.h"
 
 namespace weft::python {
 

@@ -30,11 +30,18 @@ Tensor filled_tensor(std::span<const std::byte> data, DType dtype, const Dims& s
     fail("from", "{} bytes of data for shape {} of {}, which takes {}", data.size(), shape.text(),
          name(dtype), bytes);
   const auto fill = [&] { return buffer_from_bytes(scope.context, data, dtype, nodes_of(shape)); };
-  auto* constants = scope.context.get_if<HostConstants>();
+  auto* constants = HostConstantsScope::innermost();
   return scope.result(constants ? constants->filled(data, dtype, shape, fill) : fill());
 }
 
 }  // namespace
+
+void check_row_length(size_t row, size_t length, size_t first, CallSite at) {
+  if (length == first) return;
+  const OpScope scope(Context::current(), at);
+  fail("from", "row {} has {} elements, row 0 has {}: rows of a tensor have one length", row,
+       length, first);
+}
 
 Tensor Tensor::from_bytes(std::span<const std::byte> data, DType dtype, const Dims& shape,
                           CallSite at) {

@@ -1,5 +1,6 @@
 // Normalisation layers' arithmetic and dropout.
 #include "weft/tensor/access.h"
+#include "weft/tensor/training.h"
 
 namespace weft {
 

@@ -9,6 +9,7 @@
 
 #include "weft/graph/op.h"
 #include "weft/tensor/cell_ref.h"
+#include "weft/tensor/elements.h"
 #include "weft/tensor/index.h"
 #include "weft/tensor/operand.h"
 
@@ -58,24 +59,36 @@ class Tensor {
   template <class T>
   static Tensor from(const std::vector<T>& data, const Dims& shape,
                      CallSite at = CallSite::here()) {
-    return from(std::span<const T>(data), shape, at);
+    if constexpr (std::is_same_v<T, bool>) {  // packed: it has no span
+      const std::vector<uint8_t> bytes(data.begin(), data.end());
+      return from_bytes(std::as_bytes(std::span(bytes)), DType::Bool, shape, at);
+    } else {
+      return from(std::span<const T>(data), shape, at);
+    }
   }
   template <class T>
   static Tensor from(const std::vector<T>& data) {
     return from(data, {data.size()}, CallSite());
   }
-  /// Tensor::of({1, 2, 3}), Tensor::of({{1.f, 2.f}, {3.f, 4.f}}). double becomes f32.
+  /// Tensor::of({1, 2, 3}), Tensor::of({{1.f, 2.f}, {3.f, 4.f}}); such a double becomes f32. Rows
+  /// of several lengths are an Error.
   template <class T>
   static Tensor of(std::initializer_list<T> values, CallSite at = CallSite::here()) {
-    return of_rows(std::vector<T>(values), {values.size()}, at);
+    return of_literals(std::vector<T>(values), {values.size()}, at);
   }
   template <class T>
   static Tensor of(std::initializer_list<std::initializer_list<T>> rows,
                    CallSite at = CallSite::here()) {
-    std::vector<T> all;
-    for (const auto& r : rows) all.insert(all.end(), r.begin(), r.end());
-    const size_t width = rows.size() == 0 ? 0 : rows.begin()->size();
-    return of_rows(all, {rows.size(), width}, at);
+    return of_literals(joined_rows<T>(rows, at), rows_shape(rows), at);
+  }
+  /// A copy of a vector, 1-D, or of a vector of rows, 2-D. The dtype is T's: double is f64.
+  template <class T>
+  static Tensor of(const std::vector<T>& values, CallSite at = CallSite::here()) {
+    return from(values, {values.size()}, at);
+  }
+  template <class T>
+  static Tensor of(const std::vector<std::vector<T>>& rows, CallSite at = CallSite::here()) {
+    return from(joined_rows<T>(rows, at), rows_shape(rows), at);
   }
   /// The same from raw elements of `dtype`.
   static Tensor from_bytes(std::span<const std::byte> data, DType dtype, const Dims& shape,
@@ -456,24 +469,12 @@ class Tensor {
   static Tensor invert(const Operand& x);
   static Tensor remainder(const Operand& a, const Operand& b);
   template <class T>
-  static Tensor of_rows(const std::vector<T>& data, const Dims& shape, CallSite at) {
+  static Tensor of_literals(const std::vector<T>& data, const Dims& shape, CallSite at) {
     if constexpr (std::is_same_v<T, double>) {
       return from(std::vector<float>(data.begin(), data.end()), shape, at);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      return from(std::vector<int8_t>(data.begin(), data.end()), shape, at).cast(DType::Bool);
     } else {
       return from(data, shape, at);
     }
-  }
-  template <class T>
-  static constexpr DType dtype_of() {
-    static_assert(std::is_arithmetic_v<T>, "elements are C++ numbers");
-    if constexpr (std::is_same_v<T, bool>) return DType::Bool;
-    if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? DType::F32 : DType::F64;
-    constexpr DType kSigned[] = {DType::I8, DType::I16, DType::I32, DType::I64};
-    constexpr DType kUnsigned[] = {DType::U8, DType::U16, DType::U32, DType::U64};
-    constexpr int log2 = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-    return std::is_signed_v<T> ? kSigned[log2] : kUnsigned[log2];
   }
 
   CellRef cell_;      // what aliases share
@@ -482,19 +483,5 @@ class Tensor {
 
 /// Runs what these need, together; afterwards each has its values in a buffer.
 void realize(const std::vector<Tensor>& tensors, CallSite = CallSite::here());
-
-/// Whether dropout and batch norm train; a thread's innermost scope counts, the default is false.
-bool is_training();
-void set_training(bool on);  ///< until the scope ends that is innermost now
-class TrainingScope {
- public:
-  explicit TrainingScope(bool on = true);
-  ~TrainingScope();
-  TrainingScope(const TrainingScope&) = delete;
-  TrainingScope& operator=(const TrainingScope&) = delete;
-
- private:
-  bool outer_;
-};
 
 }  // namespace weft

@@ -1,5 +1,4 @@
-// Whether this thread trains.
-#include "weft/tensor/tensor.h"
+#include "weft/tensor/training.h"
 
 namespace weft {
 
