@@ -60,6 +60,59 @@ def test_fork_while_others_compute(work):
     assert run(FORKS.replace("{work}", work), timeout=300) == "0\n"
 
 
+def test_fork_while_others_capture():
+    """Wherever the first calls of another thread are: before, in and after its capture."""
+    assert run("""
+        import os, signal, threading, time
+        from weft import Tensor, TinyJit
+        x, failed = Tensor.ones(8, 8).contiguous().realize(), 0
+        for k in range(150):
+            f = TinyJit(lambda a: (a @ a + k).sum().realize() * 1)
+            thread = threading.Thread(target=lambda: [f(x).item() for _ in range(4)])
+            thread.start()
+            time.sleep(k % 50 * 2e-4)
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(20)
+                for _ in range(4):
+                    assert f(x).item() == 512 + 64 * k
+                os._exit(0)
+            failed += os.waitpid(pid, 0)[1] != 0
+            thread.join()
+            assert f(x).item() == 512 + 64 * k
+        print(failed)
+    """, timeout=300) == "0\n"
+
+
+def test_fork_inside_of_a_captured_function_while_another_waits_for_its_turn():
+    assert run("""
+        import os, signal, threading
+        from weft import Tensor, TinyJit
+        x, inside, failed = Tensor.ones(8, 8).contiguous().realize(), threading.Event(), []
+        def body(a):
+            inside.set()
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(20)
+                os._exit((x @ x).sum().item() != 512)
+            failed.append(os.waitpid(pid, 0)[1])
+            return a + 1
+        def others():
+            inside.wait()
+            g = TinyJit(lambda a: (a @ a).sum())
+            for _ in range(50):
+                failed.append(g(x).item() != 512)
+        threads = [threading.Thread(target=others) for _ in range(3)]
+        for thread in threads: thread.start()
+        f = TinyJit(body)
+        signal.alarm(60)
+        for i in range(4):
+            assert f(Tensor([float(i)])).item() == i + 1
+        for thread in threads: thread.join()
+        print(sum(failed))
+    """) == "0\n"
+
+
 def test_fork_inside_of_a_captured_function():
     assert run("""
         import os

@@ -50,6 +50,29 @@ class ForkableMutex final : ForkLock {
   Mutex mutex_;
 };
 
+/// While it lives, this thread is in the middle of something, with whatever locks that takes: a
+/// fork by another thread waits for its end. Scopes nest; the thread's own forks do not wait.
+class BusyScope {
+ public:
+  BusyScope();
+  ~BusyScope();
+  BusyScope(const BusyScope&) = delete;
+  BusyScope& operator=(const BusyScope&) = delete;
+};
+
+/// For a wait within such scopes: nothing is half-made, and a thread that forks need not wait for
+/// one that may be waiting for it.
+class IdleScope {
+ public:
+  IdleScope();
+  ~IdleScope();
+  IdleScope(const IdleScope&) = delete;
+  IdleScope& operator=(const IdleScope&) = delete;
+
+ private:
+  int depth_;
+};
+
 /// What fork() does by itself, for callers with a lock that others may wait for meanwhile: the
 /// three of them around fork(), on one thread. False: not all of them were free, and none is taken.
 bool try_take_fork_locks();

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "weft/base/error.h"
+#include "weft/base/fork.h"
 #include "weft/base/hash.h"
 #include "weft/base/int128.h"
 
@@ -167,6 +168,7 @@ DataLoader::Epoch::Epoch(Epoch&&) noexcept = default;
 DataLoader::Epoch::~Epoch() = default;
 
 std::vector<HostArray> DataLoader::Epoch::fetch(int64_t batch) const {
+  const IdleScope idle;  // whoever fetches may be about to fork
   if (!ahead_) return loader_->fetch_(loader_->rows_of(order_, batch));
   Ahead::Item item = ahead_->take();
   if (item.error) std::rethrow_exception(item.error);

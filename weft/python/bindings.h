@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "weft/base/fork.h"
 #include "weft/python/casters.h"
 #include "weft/python/site.h"
 #include "weft/tensor/reductions.h"
@@ -61,10 +62,15 @@ template <class F, class... Extra>
 void static_method(TensorClass& c, const char* name, F&& f, const Extra&... extra) {
   c.def_static(name, std::forward<F>(f), extra..., nb::call_guard<PythonSite>());
 }
-/// For what computes and touches nothing of Python's: other threads of Python run meanwhile.
+/// Without the GIL: other threads of Python run meanwhile, but a fork of theirs waits.
+struct Released {
+  nb::gil_scoped_release released;
+  BusyScope busy;
+};
+/// For what computes and touches nothing of Python's.
 struct SiteWithoutGil {
   PythonSite site;  // looks at frames, so it comes first
-  nb::gil_scoped_release released;
+  Released released;
 };
 template <class Class, class F, class... Extra>
 void computing_method(Class& c, const char* name, F&& f, const Extra&... extra) {

@@ -111,8 +111,7 @@ void bind_context(nb::module_& m) {
   m.def("reset_stats", [] { reset_run_stats(Context::current()); });
   m.def(
       "collect_garbage", [] { collect_garbage(Context::current()); },
-      "Frees graph nodes and memory that nothing alive refers to.",
-      nb::call_guard<nb::gil_scoped_release>());
+      "Frees graph nodes and memory that nothing alive refers to.", nb::call_guard<Released>());
   m.def("before_fork", before_fork);
   m.def("after_fork_in_parent", &give_back_fork_locks_in_parent);
   m.def("after_fork_in_child", &make_new_fork_locks_in_child);

@@ -41,7 +41,7 @@ std::vector<HostArray> host_arrays(nb::handle list) {
       continue;
     }
     const Tensor t = tensor_from_object(member.ptr(), std::nullopt);
-    const nb::gil_scoped_release released;
+    const Released released;
     arrays.push_back(host_array_of(t));
   }
   return arrays;
@@ -78,7 +78,7 @@ struct Batches {
 std::vector<Tensor> next_batch(Batches& batches) {
   std::optional<Batch> batch;
   {
-    const nb::gil_scoped_release released;
+    const Released released;
     batch = batches.epoch->next();
   }
   if (!batch) throw nb::stop_iteration();

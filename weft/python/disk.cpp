@@ -14,6 +14,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/python/bindings.h"
 #include "weft/python/data.h"
 #include "weft/tensor/access.h"
 
@@ -35,7 +36,7 @@ struct DiskTensors {
 void write(const Tensor& x, const std::string& path) {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
   {
-    const nanobind::gil_scoped_release released;
+    const Released released;
     x.copy_to(bytes, CallSite());
   }
   grow_file(path, bytes.size());

@@ -44,7 +44,7 @@ void save_safetensors(const nb::dict& tensors, const std::string& path, const Me
   std::vector<NamedTensor> named;
   for (const auto& [name, t] : tensors)
     named.push_back({nb::cast<std::string>(name), nb::cast<Tensor>(t)});
-  const nb::gil_scoped_release released;
+  const Released released;
   save_tensors(path, named, metadata);
 }
 

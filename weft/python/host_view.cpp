@@ -9,11 +9,11 @@
 namespace weft::python {
 
 std::unique_ptr<HostView> host_view_nogil(const Tensor& x) {
-  const nb::gil_scoped_release released;
+  const Released released;
   return weft::host_view(x);
 }
 std::unique_ptr<HostView> host_copy_nogil(const Tensor& x) {
-  const nb::gil_scoped_release released;
+  const Released released;
   return weft::host_copy(x);
 }
 

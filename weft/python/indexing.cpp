@@ -111,7 +111,7 @@ Tensor selected(const Tensor& x, nb::handle key) {
     return i.kind() == Index::Kind::Tensor && is_bool(i.tensor().dtype());
   });
   if (!counts) return s.x.index(s.at, CallSite());
-  const nb::gil_scoped_release released;
+  const Released released;
   return s.x.index(s.at, CallSite());
 }
 

@@ -98,7 +98,7 @@ class JitFunction {
     if (!captured()) return nb::make_tuple(nb::type<JitFunction>(), nb::make_tuple(function()));
     std::vector<std::byte> data;
     {
-      const nb::gil_scoped_release released;
+      const Released released;
       data = function_bytes(state_.captured());
     }
     return nb::make_tuple(nb::module_::import_("weft.engine.jit").attr("unpickled"),
@@ -134,7 +134,7 @@ class JitFunction {
       const std::thread::id self = std::this_thread::get_id();
       if (f.caller_ == self) fail("jit.nested", "this function is called inside of itself");
       if (!f.mutex_.try_lock()) {
-        const nb::gil_scoped_release released;
+        const nb::gil_scoped_release released;  // nothing is begun yet
         f.mutex_.lock();
       }
       f.caller_ = self;
@@ -162,7 +162,7 @@ class JitFunction {
   }
 
   JitState::Mode begin() {
-    const nb::gil_scoped_release released;
+    const Released released;
     return state_.begin();
   }
 
@@ -170,7 +170,7 @@ class JitFunction {
   nb::object again(void (JitState::*give)()) {
     nb::object result = rebuilt(shape_);
     visit_result(result, state_.results());
-    const nb::gil_scoped_release released;
+    const Released released;
     (state_.*give)();
     return result;
   }
@@ -191,7 +191,7 @@ class JitFunction {
       if (Context::current().options().jit) shape = rebuilt(result, !capturing);
       visit_result(capturing ? shape : result, state_.results());
       {
-        const nb::gil_scoped_release released;
+        const Released released;
         state_.finish();
       }
       ++calls_;
@@ -210,11 +210,21 @@ class JitFunction {
     }
   }
 
+  /// What the other thread left may be half-made: it is not destroyed.
+  void start_anew() {
+    if (loaded_) return state_.abandon();  // there is nothing to start from
+    state_.reset_after_fork();
+    shape_.release();
+    new (&constants_) HostConstantsScope::Store;
+    calls_ = 0;
+  }
+
   nb::object f_, shape_;                 // shape_: a result of the capture
   HostConstantsScope::Store constants_;  // of the plain run, until the captured one
   JitState state_;
   int64_t calls_ = 0;
-  /// A child does not have the other thread that may be in a call: that call is given up.
+  /// A child does not have the other thread that may be in a call: that call is given up, and the
+  /// function starts anew.
   class AtFork final : public ForkLock {
    public:
     explicit AtFork(JitFunction& f) : ForkLock(Order::Run), f_(f) {}
@@ -222,10 +232,11 @@ class JitFunction {
     bool try_before_fork() override { return true; }
     void after_in_parent() override {}
     void after_in_child() override {
-      if (f_.caller_.load() == std::this_thread::get_id()) return;
-      new (&f_.mutex_) std::mutex;
+      const std::thread::id caller = f_.caller_.load();
+      if (caller == std::this_thread::get_id()) return;
+      new (&f_.mutex_) std::mutex;  // somebody may have it who is no caller yet
       f_.caller_ = std::thread::id();
-      f_.state_.abandon();
+      if (caller != std::thread::id()) f_.start_anew();
     }
 
    private:

@@ -146,7 +146,7 @@ Tensor rearranged(const Tensor& x, const std::string& formula, const nb::kwargs&
 }
 
 std::vector<int64_t> read(const Tensor& x) {
-  const nb::gil_scoped_release released;
+  const Released released;
   return x.to_vector<int64_t>(CallSite());
 }
 

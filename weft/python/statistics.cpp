@@ -70,7 +70,7 @@ void bind_quantile(TensorClass& c, const char* name, Quantile quantile, const ch
 }
 
 Tensor counts(const Tensor& x, const Tensor* weights, int64_t minlength) {
-  const nb::gil_scoped_release released;
+  const Released released;
   return bincount(x, weights ? *weights : Tensor(), minlength, {}, CallSite());
 }
 

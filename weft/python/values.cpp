@@ -29,7 +29,7 @@ Tensor sized(const Tensor& x) {
 
 std::vector<std::byte> bytes_of(const Tensor& x) {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
-  const nb::gil_scoped_release released;
+  const Released released;
   x.copy_to(bytes);
   return bytes;
 }
@@ -81,7 +81,7 @@ nb::object numpy(const Tensor& original) {
     Py_buffer& view;
     ~Release() { PyBuffer_Release(&view); }
   } const release{view};
-  const nb::gil_scoped_release released;
+  const Released released;
   x.copy_to(bytes);
   return array;
 }
@@ -163,7 +163,7 @@ bool truth(const Tensor& x) {
 nb::object realize(nb::object self, const nb::args& others) {
   std::vector<Tensor> all{nb::cast<Tensor>(self)};
   for (nb::handle t : others) all.push_back(nb::cast<Tensor>(t));
-  const nb::gil_scoped_release released;
+  const Released released;
   weft::realize(all, CallSite());
   return self;
 }
@@ -200,7 +200,7 @@ Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
   if (is_float(x.dtype()) && x.dims().is_static() && is_constant(x) &&
       !active_capture(x.context())) {
     {
-      const nb::gil_scoped_release released;
+      const Released released;
       same.realize(CallSite());
     }
     offer_leaf(same, x.cell()->offered != false);

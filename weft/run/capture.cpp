@@ -57,8 +57,10 @@ struct CaptureScope::State final : CaptureListener {
     realize_arguments();
     // That of another thread ends first.
     for (CaptureListener* other = nullptr; !slot.listener.compare_exchange_strong(other, this);
-         other = nullptr)
+         other = nullptr) {
+      const IdleScope idle;
       slot.listener.wait(other);
+    }
     listening = true;
     recording.holders = context.get<BufferTable>().holders();
     slot.thread.store(std::this_thread::get_id());

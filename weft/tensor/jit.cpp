@@ -276,4 +276,11 @@ void JitState::reset() {
   state_->calls = 0;
 }
 
+void JitState::reset_after_fork() {
+  State* fresh = new State;  // the old one stays: nothing in it can be trusted to be whole
+  fresh->name = state_->name;
+  fresh->at = state_->at;
+  state_ = fresh;
+}
+
 }  // namespace weft

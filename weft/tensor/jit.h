@@ -119,6 +119,9 @@ class JitState {
 
   size_t kernels() const;  ///< of the captured function; 0 before
   void reset();            ///< forgets the capture; the next call runs plainly
+  /// The same in a child of fork(), where another thread may have been in the middle of a call:
+  /// what it left is not looked at.
+  void reset_after_fork();
 
   CapturedFunction captured() const;  ///< an Error before the capture
   void load(CapturedFunction f);      ///< from here on calls do what f does

@@ -9,7 +9,9 @@ Names follow tinygrad's where it has one and PyTorch's otherwise.
 """
 import os
 
-from weft import _core
+# What captured functions look into their arguments with: a child of a process that was in the middle of importing it
+# would wait for that for ever.
+from weft import _core, contents, reachable
 from weft._core import (ArgumentError, DeviceError, Dim, DTypeError, DTypeNameError, InternalError, JitError, TinyJit,
                         Variable, __version__, explain, from_dlpack)
 from weft.tensor import Tensor
@@ -22,7 +24,6 @@ from weft.transforms import (checkpoint, custom_gradient, grad, hessian, jacobia
                              vmap)
 
 _core.set_package_folder(os.path.dirname(__file__))
-
 
 def __getattr__(name: str):
     if name in ("data", "fft", "linalg", "nn", "random"):  # made on first use: `import weft` stays light
