@@ -307,3 +307,27 @@ def test_assigning_an_argument_to_the_state():
         assert f(t(i)).tolist() == [10 * b for b in before]
         before = [float(i), 1.0]
         assert state.tolist() == before
+
+
+@pytest.mark.parametrize("drawn_before", [0, 1, 3])
+def test_arguments_drawn_and_not_computed_before_a_call(drawn_before):
+    for _ in range(drawn_before):
+        Tensor.randn(10, 10).realize()
+    f = TinyJit(lambda a, b: (a + b).realize())
+    for _ in range(5):
+        a, b = Tensor.randn(10, 10), Tensor.randn(10, 10)
+        c = f(a, b)
+        np.testing.assert_allclose(c.numpy(), a.numpy() + b.numpy(), rtol=1e-6)
+    assert f.captured and f.kernels == 1
+
+
+def test_a_function_that_only_gives_its_argument_to_another():
+    @TinyJit
+    def f(x, a):
+        x.assign(a)
+        x.realize()
+
+    x = Tensor([0])
+    for i in range(1, 7):
+        f(x, x.full_like(i).contiguous())
+        assert x.item() == i

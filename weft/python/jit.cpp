@@ -197,9 +197,10 @@ class JitFunction {
       ++calls_;
       if (!capturing) return result;
       constants_.clear();
-      if (state_.kernels() == 0 && result.is_none()) {
+      if (state_.kernels() == 0 && !state_.writes() && result.is_none()) {
         state_.reset();
-        fail("jit.empty", "{} returns nothing and runs no kernel: there is nothing to replay",
+        fail("jit.empty",
+             "{} returns nothing, writes nothing and runs no kernel: there is nothing to replay",
              name_of(f_));
       }
       shape_ = shape;

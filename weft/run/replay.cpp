@@ -324,6 +324,10 @@ size_t Replay::kernels() const {
   for (const CompiledStep& s : state_->plan->schedule.steps) count += s.kernel != nullptr;
   return count;
 }
+bool Replay::writes() const {
+  return std::ranges::any_of(state_->plan->places,
+                             [](const HeldPlace& p) { return !p.ending.none(); });
+}
 
 const ReplayPlan& Replay::plan() const { return *state_->plan; }
 

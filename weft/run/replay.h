@@ -48,6 +48,7 @@ class Replay {
            Take take);
 
   size_t kernels() const;
+  bool writes() const;          ///< whether arguments or state have other values afterwards
   int64_t arena_bytes() const;  ///< memory held for intermediates, at the captured sizes
   std::string plan_text() const;
   const ReplayPlan& plan() const;  ///< for those who write it down

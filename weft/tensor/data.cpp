@@ -86,9 +86,7 @@ void realize(const std::vector<Tensor>& tensors, CallSite at) {
   }
   // The random counter moved with what was drawn; left behind, it would be another constant in
   // every later kernel.
-  if (Generator* generator = context.get_if<Generator>())
-    if (auto draws = TensorAccess::shared(generator->settle()))
-      storages.push_back(std::move(draws));
+  Generator::settle(context, storages);
   CutOff cut(context, tensors);
   realize(context, storages);
   cut.done();

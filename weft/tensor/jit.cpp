@@ -6,6 +6,7 @@
 #include "weft/run/realize.h"
 #include "weft/run/replay.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/random.h"
 
 namespace weft {
 
@@ -169,7 +170,10 @@ JitState::Mode JitState::begin() {
   if (plain) return Mode::Plain;
   if (s.replay) return Mode::Replay;
   if (s.calls++ == 0 && !s.loaded) return Mode::Plain;
-  realize(*s.context, s.context->get<PendingWrites>().take());
+  // State that the function may read: what was written, and the random counter.
+  std::vector<std::shared_ptr<Storage>> state = s.context->get<PendingWrites>().take();
+  Generator::settle(*s.context, state);
+  realize(*s.context, state);
   s.capture = std::make_unique<CaptureScope>(*s.context, s.storages(), s.distinct_variables());
   if (s.loaded) return Mode::Capture;
   s.constants = s.arguments.constants;
@@ -270,6 +274,7 @@ std::vector<Tensor> LoadedFunction::call() {
 }
 
 size_t JitState::kernels() const { return state_->replay ? state_->replay->kernels() : 0; }
+bool JitState::writes() const { return state_->replay && state_->replay->writes(); }
 
 void JitState::reset() {
   state_->replay.reset();

@@ -118,6 +118,7 @@ class JitState {
   void replay();            ///< gives the tensors of results() their new values
 
   size_t kernels() const;  ///< of the captured function; 0 before
+  bool writes() const;     ///< whether it writes arguments or state
   void reset();            ///< forgets the capture; the next call runs plainly
   /// The same in a child of fork(), where another thread may have been in the middle of a call:
   /// what it left is not looked at.

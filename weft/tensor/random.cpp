@@ -69,6 +69,12 @@ Tensor Generator::settle() {
   return {};
 }
 
+void Generator::settle(Context& context, std::vector<std::shared_ptr<Storage>>& storages) {
+  if (Generator* generator = context.get_if<Generator>())
+    if (auto draws = TensorAccess::shared(generator->settle()))
+      storages.push_back(std::move(draws));
+}
+
 Generator::Draw Generator::next() {
   std::lock_guard lock(mutex_);
   if (!draws_.cell()) set_seed(static_cast<uint64_t>(context_.options().seed));

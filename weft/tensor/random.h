@@ -1,7 +1,9 @@
 // Generator: the random state of a Context, as tensors, so that capture and replay see it.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include "weft/tensor/tensor.h"
 
@@ -26,6 +28,8 @@ class Generator {
   /// that, the counter itself while a function is captured; it holds nothing where there is no
   /// need.
   Tensor settle();
+  /// The same for the context's generator, where it has one: what must run is added to `storages`.
+  static void settle(Context& context, std::vector<std::shared_ptr<Storage>>& storages);
 
  private:
   void set_seed(uint64_t value);
