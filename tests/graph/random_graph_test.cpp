@@ -33,7 +33,7 @@ void expect_every_tensor_op(const RandomGraphOptions& options) {
     const bool tensor = is_alu(row.op) || row.group == OpGroup::Movement || row.op == Op::Reduce ||
                         row.op == Op::Scan || row.op == Op::Loop || row.op == Op::Get ||
                         row.op == Op::Iota || row.op == Op::Assign || row.op == Op::Scatter ||
-                        row.op == Op::Cat;
+                        row.op == Op::CumCount || row.op == Op::Cat;
     if (!tensor || row.op == Op::ToIndex) continue;
     EXPECT_TRUE(seen.contains(row.op)) << row.mnemonic;
   }

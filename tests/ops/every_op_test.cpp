@@ -292,6 +292,12 @@ class Cases {
     add(Op::Cat, d, make(Op::Cat, d, std::vector<NodeRef>(200, other), {1}));
     for (int64_t combine = 0; combine < kFoldCount; ++combine)
       add(Op::Scatter, d, make(Op::Scatter, d, {x, index, other}, {1, combine, 0}));
+    if (is_int(d)) {
+      add(Op::CumCount, d, make(Op::CumCount, d, {x, index}, {1}));
+      add(Op::CumCount, d,
+          make(Op::CumCount, DType::I32, {data(small(DType::I32, {6})), data(small(d, {9}, -1, 7))},
+               {0}));
+    }
     if (is_int(d))  // as the index
       add(Op::Scatter, d,
           make(Op::Scatter, DType::F32,

@@ -70,7 +70,9 @@ class KernelEvaluator {
       case Op::Load: return load(n);
       case Op::Reduce: return reduce(n);
       case Op::Scan: return scan(n);
-      case Op::Get: return loop(n->src(0), static_cast<size_t>(n->int_arg(0)));
+      case Op::Get:
+        return n->src(0)->op == Op::Store ? fetched(n->src(0))
+                                          : loop(n->src(0), static_cast<size_t>(n->int_arg(0)));
       case Op::ToIndex: {
         const int64_t size = eval(n->src(1)).as_int(), x = eval(n->src(0)).as_int();
         return Value::index(std::clamp<int64_t>(x, 0, std::max<int64_t>(size - 1, 0)));
@@ -134,6 +136,18 @@ class KernelEvaluator {
     return state[which];
   }
 
+  /// What a store that combines found, which it does once for all who ask in this iteration.
+  Value fetched(NodeRef store) {
+    const auto key = std::pair(store, indices_);
+    if (const auto known = fetched_.find(key); known != fetched_.end()) return known->second;
+    Value found = Value::of(store->src(2)->dtype, 0);
+    if (store->nsrc <= 3 || eval(store->src(3)).as_bool())
+      found = after_[static_cast<size_t>(param_slot(store->src(0)))].at(
+          static_cast<size_t>(eval(store->src(1)).as_int()));
+    do_store(store);
+    return fetched_.emplace(key, found).first->second;
+  }
+
   void do_store(NodeRef n) {
     if (n->nsrc > 3 && !eval(n->src(3)).as_bool()) return;
     auto& buffer = after_[static_cast<size_t>(param_slot(n->src(0)))];
@@ -149,6 +163,7 @@ class KernelEvaluator {
   const Variables& variables_;
   Indices indices_;
   Carries carries_;
+  std::map<std::pair<NodeRef, Indices>, Value> fetched_;
 };
 
 // ---- instruction by instruction

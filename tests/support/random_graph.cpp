@@ -322,6 +322,8 @@ class Generator {
     if (x->rank() == 0) return nullptr;
     const int64_t axis = random_.below(x->rank());
     NodeRef index = places(x, axis);
+    if (is_int(x->dtype) && random_.chance(30))
+      return build(Op::CumCount, x->dtype, {x, index}, {axis});
     const int64_t combine = random_.chance(50) ? 0 : random_fold(x->dtype);
     NodeRef values = param(x->dtype, dims_of(index));
     return build(Op::Scatter, x->dtype, {x, index, values}, {axis, combine, 0});

@@ -105,6 +105,7 @@ constexpr OpRow kOpRows[] = {
     {Op::Reduce, evaluate_reduce},
     {Op::Scan, evaluate_scan},
     {Op::Scatter, evaluate_scatter},
+    {Op::CumCount, evaluate_cumcount},
     {Op::Cat, evaluate_cat},
     {Op::Contiguous, same_value},
     {Op::Detach, same_value},

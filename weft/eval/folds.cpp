@@ -1,5 +1,6 @@
-// Reduce, scan and scatter: folds over elements in row-major order.
+// Reduce, scan, scatter and cumcount: folds over elements in row-major order.
 #include <algorithm>
+#include <optional>
 
 #include "weft/eval/scalar.h"
 #include "weft/eval/step.h"
@@ -37,19 +38,47 @@ Array evaluate_scan(const Step& s) {
   return out;
 }
 
+namespace {
+
+/// Data as a position in [0, size).
+std::optional<int64_t> position_in(const Value& at, int64_t size) {
+  const bool huge = is_unsigned(at.dtype()) && static_cast<int64_t>(at.as_uint()) < 0;
+  if (huge || at.as_int() < 0 || at.as_int() >= size) return std::nullopt;
+  return at.as_int();
+}
+
+}  // namespace
+
 Array evaluate_scatter(const Step& s) {
   const size_t axis = s.axis_arg(0);
   const Fold combine = static_cast<Fold>(s.arg(1));
   const Array &index = *s.src[1], &value = *s.src[2];
   Array out = s.x();
   for_each_index(value.extents(), [&](const Index& i, int64_t flat) {
-    const Value at = index.at(flat);
-    const bool huge = is_unsigned(at.dtype()) && static_cast<int64_t>(at.as_uint()) < 0;
-    if (huge || at.as_int() < 0 || at.as_int() >= s.extents[axis]) return;
+    const std::optional<int64_t> at = position_in(index.at(flat), s.extents[axis]);
+    if (!at) return;
     Index target = i;
-    target[axis] = at.as_int();
+    target[axis] = *at;
     const int64_t place = flatten(target, s.extents);
     out.set(place, fold(combine, out.at(place), value.at(flat)));
+  });
+  return out;
+}
+
+Array evaluate_cumcount(const Step& s) {
+  const size_t axis = s.axis_arg(0);
+  const Array& index = *s.src[1];
+  Array counts = s.x(), out(s.node->dtype, s.extents);
+  const Value one = Value::of(s.node->dtype, 1);
+  for_each_index(s.extents, [&](const Index& i, int64_t flat) {
+    const std::optional<int64_t> at = position_in(index.at(flat), counts.extents()[axis]);
+    out.set(flat, Value::of(s.node->dtype, 0));
+    if (!at) return;
+    Index target = i;
+    target[axis] = *at;
+    const int64_t place = flatten(target, counts.extents());
+    out.set(flat, counts.at(place));
+    counts.set(place, fold(Fold::Add, counts.at(place), one));
   });
   return out;
 }

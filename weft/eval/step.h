@@ -54,6 +54,7 @@ Array evaluate_cat(const Step& step);
 Array evaluate_reduce(const Step& step);  // folds.cpp
 Array evaluate_scan(const Step& step);
 Array evaluate_scatter(const Step& step);
+Array evaluate_cumcount(const Step& step);
 
 /// The results of a Loop over elements of `elem_extents` (loops.cpp). `lookup` gives the values of
 /// nodes outside the loop, and null for those inside its bodies.

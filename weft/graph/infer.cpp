@@ -124,6 +124,7 @@ const Shape* loop_shape(Graph& g, const NodeSpec& s) {
 }
 
 const Shape* get_shape(Graph& g, const NodeSpec& s) {
+  if (s.src.size() == 1 && s.src[0]->op == Op::Store) return g.scalar_shape();
   require(s.src.size() == 1 && s.ints.size() == 1 && is_tuple(s.src[0]->op), s,
           "takes a node of several results");
   const auto k = static_cast<size_t>(s.ints[0]);
@@ -152,6 +153,7 @@ const Shape* infer_shape(Graph& g, const NodeSpec& s) {
     case Op::Unwindow: return unwindow_shape(g, s);
     case Op::Gather: return gather_shape(g, s);
     case Op::Cat: return cat_shape(g, s);
+    case Op::CumCount: return s.src[1]->shape;
     case Op::Reduce:
       return s.ints.size() > 1  ? without_axes(g, s.src[0], s.ints.subspan(1))
              : s.src[0]->rank() ? s.src[0]->shape

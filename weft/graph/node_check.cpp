@@ -356,8 +356,16 @@ const char* loop(const Spec& s) {
   return tensor_loop(s, e);
 }
 
+/// Folds into one place happen once each and in order, so what they find is defined.
+const char* fetched(const Spec& s, NodeRef store) {
+  if (s.ints[0] != 0 || !counts_repeats(static_cast<Fold>(store->int_arg(0))))
+    return "takes what a store that adds or multiplies found";
+  return s.dtype == store->src(2)->dtype ? nullptr : "changes the dtype";
+}
+
 const char* get(const Spec& s) {
   NodeRef tuple = s.src[0];
+  if (tuple->op == Op::Store) return fetched(s, tuple);
   if (!is_tuple(tuple->op)) return "takes one of several results";
   if (s.ints[0] < 0 || s.ints[0] >= static_cast<int64_t>(result_count(tuple)))
     return "there are fewer results";
@@ -402,7 +410,16 @@ const char* scatter(const Spec& s) {
   if (s.ints[1] != 0 && is_float8(s.dtype)) return "8-bit floats are combined in f32";
   if (s.ints[1] != 0)
     if (const char* problem = fold_kind(s.ints[1], s.dtype)) return problem;
-  return s.ints[2] == 0 || s.ints[2] == 1 ? same_dtype(s) : "unique is 0 or 1";
+  if (s.ints[2] == 2 && (s.ints[1] != 0 || base->shape != index->shape)) return "permutes nothing";
+  return s.ints[2] >= 0 && s.ints[2] <= 2 ? same_dtype(s) : "unique is 0, 1 or 2";
+}
+
+const char* cumcount(const Spec& s) {
+  NodeRef first = s.src[0], index = s.src[1];
+  if (!is_int(index->dtype) || !is_int(s.dtype)) return "counts and indices are integers";
+  if (index->rank() != first->rank()) return "index and counts have different ranks";
+  if (!axis_of(s.ints[0], index->rank())) return "axis is out of range";
+  return axes_fit(index, first, s.ints[0]) ? same_dtype(s) : "index is larger than its counts";
 }
 
 const char* stage(const Spec& s) {
@@ -532,6 +549,7 @@ constexpr Row kRows[] = {
     {Op::Reduce, T | K, 1, reduce},
     {Op::Scan, T | K, 1, scan},
     {Op::Loop, T | K, 1, loop},
+    {Op::CumCount, T, 2, cumcount},
     {Op::Get, T | K, 1, get},
     {Op::Function, T, 1, function_problem},
     {Op::Repeat, T, 1, repeat_problem},

@@ -293,7 +293,7 @@ class Lineariser {
     for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
     // What ranges there are is settled: it is where the store is.
     if (src.size() > kStoreRanges) src.resize(is_int_const(src[3], 1) ? 3 : kStoreRanges);
-    if (combine != Fold::Set) src[2] = combined(combine, src, at);
+    if (combine != Fold::Set) src[2] = combined(combine, src, at, n);
     const int64_t ints[] = {static_cast<int64_t>(Fold::Set), n->int_arg(1)};
     NodeRef store = graph_->intern({Op::Store, n->dtype, src, ints, {}, n->lanes});
     WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
@@ -304,7 +304,7 @@ class Lineariser {
 
   /// The stored value combined with what is there: read where the store happens, not where the
   /// index is known.
-  NodeRef combined(Fold combine, std::span<const NodeRef> src, int at) {
+  NodeRef combined(Fold combine, std::span<const NodeRef> src, int at, NodeRef by) {
     SmallVector<NodeRef, 3> access{src[0], src[1]};
     if (src.size() > 3) access.push_back(src[3]);
     // Nodes are values, so a second read of the same place, after another store, has to look
@@ -316,6 +316,7 @@ class Lineariser {
       old = graph_->intern({Op::Load, src[2]->dtype, access, {}, {}, src[2]->lanes});
     }
     blocks_.add(old, at);
+    results_[by] = {old};
     note_access(old, false);
     accesses_[param_slot(src[0])].back().store = true;  // stays in order with the stores
     return settle(folded(combine, old, src[2]));
@@ -346,7 +347,7 @@ class Lineariser {
   int64_t next_acc_ = 0;
   std::vector<int> block_of_range_;
   PerNode<NodeRef> done_;
-  NodeMap<std::vector<NodeRef>> results_;     // of loops, by carry
+  NodeMap<std::vector<NodeRef>> results_;     // of loops, by carry; what stores that combine found
   std::vector<std::vector<NodeRef>> chains_;  // of each reduction: the steps of one iteration
   std::map<int64_t, NodeRef> loops_by_id_;
   std::map<int64_t, State> states_;

@@ -99,6 +99,7 @@ class Builder {
       case Op::Copy:
       case Op::Bind: return source(n, d, 0);
       case Op::Gather: return gather(n, d);
+      case Op::CumCount: return counted(n, d);
       case Op::Reduce: return reduce(n, d);
       case Op::Scan:
         return d.reduced.empty()
@@ -204,23 +205,37 @@ class Builder {
     return g_.make({Op::Store, DType::Void, src, ints});
   }
 
+  /// `combine`, into the places that data says along one axis of the buffer of `to`.
+  NodeRef store_indexed(NodeRef to, size_t axis, NodeRef index, const Place& around, NodeRef value,
+                        Fold combine, bool unique) {
+    Place at = around;
+    std::vector<NodeRef> ranges;
+    if (counts_repeats(combine))
+      std::copy_if(at.index.begin(), at.index.end(), std::back_inserter(ranges),
+                   [](NodeRef i) { return i->op == Op::Range; });
+    const Lookup found = lookup(index, to->dim(axis));
+    at.index[axis] = found.index;
+    at.valid = g_.logical_and(at.valid, found.found);
+    return make_store(to, at.index, value, at.valid, combine, unique, ranges);
+  }
+
+  /// What adding one to the count of each element's place finds there.
+  NodeRef counted(NodeRef n, const Demand& d) {
+    NodeRef index = source(n, d, 1), one = g_.constant(Value::of(n->dtype, 1));
+    const auto axis = static_cast<size_t>(n->int_arg(0));
+    NodeRef store = store_indexed(n->src(0), axis, index, d.place, one, Fold::Add, false);
+    NodeRef found = g_.make(Op::Get, n->dtype, {store}, {0});
+    return masked(found, lookup(index, n->src(0)->dim(axis)).found);
+  }
+
   NodeRef store_assign(NodeRef n, const Demand& d) {
     const Place at = written_place(g_, n, d.place);
     return make_store(n, at.index, d.result, at.valid, Fold::Set, true);
   }
 
   NodeRef store_scatter(NodeRef n, const Demand& d) {
-    const auto axis = static_cast<size_t>(n->int_arg(0));
-    Place at = d.place;
-    const auto combine = static_cast<Fold>(n->int_arg(1));
-    std::vector<NodeRef> ranges;
-    if (counts_repeats(combine))
-      std::copy_if(at.index.begin(), at.index.end(), std::back_inserter(ranges),
-                   [](NodeRef i) { return i->op == Op::Range; });
-    const Lookup to = lookup(source(n, d, 1), n->dim(axis));
-    at.index[axis] = to.index;
-    at.valid = g_.logical_and(at.valid, to.found);
-    return make_store(n, at.index, d.result, at.valid, combine, n->int_arg(2) != 0, ranges);
+    return store_indexed(n, static_cast<size_t>(n->int_arg(0)), source(n, d, 1), d.place, d.result,
+                         static_cast<Fold>(n->int_arg(1)), n->int_arg(2) != 0);
   }
 
   Planner& plan_;

@@ -54,6 +54,7 @@ bool always_staged(NodeRef n) {
     case Op::Contiguous:
     case Op::Copy:
     case Op::Scan:
+    case Op::CumCount:
     case Op::Assign:
     case Op::Scatter: return true;
     case Op::Get:

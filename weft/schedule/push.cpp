@@ -40,7 +40,8 @@ void Planner::push_sources(NodeRef n, size_t demand) {
     case Op::Loop: return push_reduced(n, demand);
     case Op::Gather: return push_gather(n, demand);
     case Op::Assign:
-    case Op::Scatter: return push_update(n, demand);
+    case Op::Scatter:
+    case Op::CumCount: return push_update(n, demand);
     case Op::Repeat:
     case Op::Custom: return push_inputs(n, demand);
     case Op::Const:
@@ -136,12 +137,13 @@ void Planner::push_gather(NodeRef n, size_t demand) {
   mine.found = found;
 }
 
-/// Assign and scatter iterate over what is written; the old contents are already in the buffer.
+/// Assign and scatter iterate over what is written, cumcount over what it counts; the old contents
+/// are already in the buffer.
 void Planner::push_update(NodeRef n, size_t demand) {
   const Demand d = demands.at(n)[demand];
   std::vector<int> source(n->nsrc, -1);
-  if (n->op == Op::Scatter) source[1] = want(n->src(1), d, d.place, -1);
-  source[2] = want(n->src(2), d, d.place, -1);
+  if (n->op != Op::Assign) source[1] = want(n->src(1), d, d.place, -1);
+  if (n->op != Op::CumCount) source[2] = want(n->src(2), d, d.place, -1);
   forced_[n->src(0)] = true;
   updated_by_[n->src(0)] = d.kernel;
   demands[n][demand].source = std::move(source);

@@ -19,6 +19,7 @@ bool computes(NodeRef n) {
   switch (n->op) {
     case Op::Reduce:
     case Op::Scan:
+    case Op::CumCount:
     case Op::Get:
     case Op::Contiguous:
     case Op::Copy:
@@ -204,13 +205,17 @@ class Preparer {
     return g_.intern({n->op, n->dtype, src, ints, n->text()});
   }
 
+  /// A buffer that holds nothing, for a value of this form.
+  NodeRef unwritten(NodeRef like) {
+    const int64_t which[] = {next_copy_++};
+    const NodeRef src[] = {g_.param(kInnerSlots, like->dtype, like->shape->span(), like->device)};
+    return g_.intern({Op::Contiguous, like->dtype, src, which});
+  }
+
   NodeRef joined(NodeRef cat, std::span<const NodeRef> parts) {
     if (is_better_selected(cat)) return select_parts(g_, cat, parts);
-    const int64_t which[] = {next_copy_++};
-    const NodeRef src[] = {g_.param(kInnerSlots, cat->dtype, cat->shape->span(), cat->device)};
-    NodeRef unwritten = g_.intern({Op::Contiguous, cat->dtype, src, which});
-    NodeRef out = write_parts(g_, cat, parts, unwritten);
-    for (NodeRef n = out; n != unwritten; n = n->src(0)) origins_[n] = cat->hash;
+    NodeRef begin = unwritten(cat), out = write_parts(g_, cat, parts, begin);
+    for (NodeRef n = out; n != begin; n = n->src(0)) origins_[n] = cat->hash;
     return out;
   }
 
@@ -218,7 +223,9 @@ class Preparer {
     if (is_step(n)) return step(n);
     std::vector<NodeRef> src;
     for (NodeRef s : n->src()) src.push_back(copies_.at(s));
-    if (is_update(n)) {
+    if (n->op == Op::Scatter && n->int_arg(2) == 2) {
+      src[0] = unwritten(n);
+    } else if (is_update(n)) {
       NodeRef base = n->src(0);
       bool mine = (is_update(base) && sole_use(base)) || in_place_.contains(base);
       if (!mine && is_update(base) && n->op == Op::Assign && is_read_for(n)) {
@@ -232,6 +239,7 @@ class Preparer {
       }
     }
     if (n->op == Op::Bind) return src[0];
+    if (n->op == Op::CumCount) src[0] = owned(src[0], n);  // it counts in this memory
     if (n->op == Op::Cat) return joined(n, src);
     if (NodeRef written = disjoint_sum(n)) return written;
     NodeRef copy = g_.with_sources(n, src);

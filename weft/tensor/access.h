@@ -145,6 +145,10 @@ Tensor delayed(const Tensor& x, int64_t axis, double value);
 Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places);
 /// scatter() of values to places that are all different, or outside [0, n): in any order.
 Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src);
+/// x with its elements at other places along axis, each of which gets one.
+Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places);
+/// first[.., index[i], ..] and how many elements before i along axis have the same index.
+Tensor cumcount(const Tensor& first, int64_t axis, const Tensor& index);
 void require_float(const char* tag, const Tensor& x);
 /// Itself, or the default float for integers and bools: what functions of real numbers give.
 inline DType float_or_default(DType d) { return is_float(d) ? d : kDefaultFloat; }

@@ -68,6 +68,7 @@ NodeRef Batching::image(NodeRef n) {
     case Op::Get: return get(n);
     case Op::Gather:
     case Op::Scatter:
+    case Op::CumCount:
     case Op::Cat:
     case Op::Scan:
     case Op::Reduce:
@@ -91,8 +92,8 @@ NodeRef Batching::image(NodeRef n) {
 /// The same op with its axes one further.
 NodeRef Batching::in_front(NodeRef n, std::span<const NodeRef> src) {
   size_t first = 0, count = 0;
-  if (n->op == Op::Gather || n->op == Op::Scatter || n->op == Op::Cat || n->op == Op::Window ||
-      n->op == Op::Unwindow)
+  if (n->op == Op::Gather || n->op == Op::Scatter || n->op == Op::CumCount || n->op == Op::Cat ||
+      n->op == Op::Window || n->op == Op::Unwindow)
     count = 1;
   if (n->op == Op::Scan || n->op == Op::Reduce) first = 1, count = n->nints - 1;
   if (n->op == Op::Flip) count = n->nints;

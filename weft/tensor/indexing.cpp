@@ -457,11 +457,32 @@ Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places) {
   return gather_at(x, checked_axis("gather", axis, x), places);
 }
 
-Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src) {
+namespace {
+
+Tensor scatter_set(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src,
+                   int64_t unique) {
   const OpScope scope(base, CallSite::here());
   const NodeRef sources[] = {base.node(), places.node(), src.node()};
-  const int64_t ints[] = {checked_axis("scatter", axis, base), static_cast<int64_t>(Fold::Set), 1};
+  const int64_t ints[] = {checked_axis("scatter", axis, base), static_cast<int64_t>(Fold::Set),
+                          unique};
   return scope.result(scope.g.make({Op::Scatter, base.dtype(), sources, ints}));
+}
+
+}  // namespace
+
+Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src) {
+  return scatter_set(base, axis, places, src, 1);
+}
+
+Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places) {
+  return scatter_set(x, axis, places, x, 2);
+}
+
+Tensor cumcount(const Tensor& first, int64_t axis, const Tensor& index) {
+  const OpScope scope(first, CallSite::here());
+  const NodeRef sources[] = {first.node(), index.node()};
+  const int64_t ints[] = {checked_axis("cumcount", axis, first)};
+  return scope.result(scope.g.make({Op::CumCount, first.dtype(), sources, ints}));
 }
 
 Tensor Tensor::index_select(int64_t axis, const Tensor& positions, CallSite at) const {

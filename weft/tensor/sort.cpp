@@ -1,4 +1,5 @@
-// Sorting: positions first, by counting smaller elements or bit by bit; values by gather.
+// Sorting: positions first, by counting smaller elements or digit by digit; values by gather.
+#include <algorithm>
 #include <cmath>
 
 #include "weft/tensor/access.h"
@@ -13,31 +14,9 @@ namespace {
 // 48, 2048 elements 268 against 180).
 constexpr int64_t kMostCounted = 512;
 
-/// a sorts before b, where equal values keep the order of their positions. NaN is the largest.
-Tensor precedes(const Tensor& a, const Tensor& a_at, const Tensor& b, const Tensor& b_at,
-                bool descending) {
-  Tensor less = descending ? b < a : a < b;
-  Tensor equal = a == b;
-  if (is_float(a.dtype())) {
-    const Tensor a_nan = a.isnan(), b_nan = b.isnan();
-    less = less | (descending ? a_nan & ~b_nan : b_nan & ~a_nan);
-    equal = equal | (a_nan & b_nan);
-  }
-  return less | (equal & (a_at < b_at));
-}
-
 /// positions[.., i] = i on the last axis.
 Tensor last_positions(const Tensor& x) {
   return Tensor::arange(x.dim(-1), build::position_dtype(x.dim(-1).max())).expand(x.dims());
-}
-
-/// Positions in sorted order along the last axis: an element's rank is how many precede it.
-Tensor counted_order(const Tensor& x, bool descending) {
-  const Tensor at = last_positions(x);
-  const Tensor rank =
-      precedes(x.unsqueeze(-2), at.unsqueeze(-2), x.unsqueeze(-1), at.unsqueeze(-1), descending)
-          .sum(-1);
-  return scatter_distinct(Tensor::zeros(x.dims(), DType::I32), -1, rank, at);
 }
 
 DType unsigned_of(DType d) {
@@ -51,7 +30,7 @@ Tensor sort_keys(const Tensor& given, bool descending) {
   const bool tiny = is_float(given.dtype()) && bits(given.dtype()) == 8;
   const Tensor x = tiny ? given.cast(DType::F16) : given;
   const DType d = x.dtype(), u = unsigned_of(d);
-  if (is_bool(d)) return descending ? (~x).cast(u) : x.cast(u);
+  if (is_bool(d)) return (descending ? ~x : x).cast(u);
   Tensor key = x;
   if (is_float(d)) {
     // One zero, and one NaN, which is positive.
@@ -64,28 +43,102 @@ Tensor sort_keys(const Tensor& given, bool descending) {
   return descending ? ~key : key;
 }
 
-/// Positions in sorted order along the last axis, bit by bit from the lowest: elements whose bit is
-/// 0 keep their order in front of those whose bit is 1. Running sums and scatters only. (Knuth, The
-/// Art of Computer Programming 3, 5.2.5.)
-Tensor radix_order(const Tensor& given, bool descending) {
-  // Not every 8-bit float has a positive NaN.
-  const Tensor x = is_float8(given.dtype()) ? given.cast(DType::F16) : given;
-  const Tensor key = sort_keys(x, descending).contiguous(), at = last_positions(x);
-  const int64_t n = x.size(-1);
-  const int digits = is_bool(x.dtype()) ? 1 : bits(key.dtype());
-  Tensor order = at.contiguous();
-  for (int bit = 0; bit < digits; ++bit) {
-    // The number of the bit is data: one set of kernels does for all.
-    const Tensor shift = constant_table(std::vector<int32_t>{bit}, {}, x);
-    const Tensor moved = gather_inside(key, -1, order);
-    const Tensor one = (moved >> shift.cast(key.dtype()) & 1).cast(at.dtype()).contiguous();
-    const Tensor ones = one.cumsum(-1).contiguous();
-    const Tensor zeros = n - ones.index({kEllipsis, Slice(n - 1, n)});
-    const Tensor place = (one != 0).where(zeros + ones - 1, at - ones);
-    // Nothing of the base is left; zeros, which depend on nothing, would all be made at once.
-    order = scatter_distinct(order, -1, place, order).contiguous();
+/// Positions in ascending order along the last axis: an element's rank is how many precede it.
+Tensor counted_order(const Tensor& key) {
+  const Tensor at = last_positions(key), others = key.unsqueeze(-2), mine = key.unsqueeze(-1);
+  const Tensor in_front = (others == mine) & (at.unsqueeze(-2) < at.unsqueeze(-1));
+  const Tensor rank = ((others < mine) | in_front).sum(-1);
+  return permuted(at, -1, rank);
+}
+
+// Of shorter parts so many are left to be ordered that all may be.
+constexpr int64_t kLeastPart = 4;
+
+constexpr int kDigitBits = 8;
+constexpr int64_t kDigits = 256;       // of a pass: their counts lie in the first cache
+constexpr int64_t kBlocks = 64;        // parts that are counted at once: enough for every machine
+constexpr int64_t kLeastBlock = 4096;  // elements; more than a part's counts
+
+/// How many parts the rows of x are cut into: by sizes alone, so that all machines do the same.
+int64_t blocks_of(const Tensor& x) {
+  const int64_t n = x.size(-1), rows = std::max<int64_t>(1, x.dims().product().max() / n);
+  return std::clamp<int64_t>(std::min(kBlocks / rows, n / kLeastBlock), 1, kBlocks);
+}
+
+/// (..., n) as (..., parts, elements), with the largest key behind the last.
+Tensor filled_parts(const Tensor& key, int64_t parts) {
+  const int64_t n = key.size(-1), length = (n + parts - 1) / parts;
+  std::vector<DimPair> by(key.ndim(), DimPair(0, 0));
+  by.back() = {0, parts * length - n};
+  if (parts * length == n) return key.unflatten(-1, {parts, length});
+  const Tensor padded = key.pad(by), inside = last_positions(padded) < n;
+  return inside.where(padded, ~Tensor::zeros({}, key.dtype())).unflatten(-1, {parts, length});
+}
+
+/// Where each element of (..., blocks, elements) goes when they are ordered by digit and, where
+/// that is equal, by where they are: how many have a smaller digit, or the same one in front.
+Tensor counting_places(const Tensor& digit) {
+  const DType counter = build::position_dtype(digit.size(-1) * digit.size(-2));
+  Dims shape = digit.dims();
+  shape.back() = kDigits;
+  const Tensor counts = Tensor::zeros(shape, counter).scatter(-1, digit, 1, Fold::Add);
+  const Tensor by_digit = counts.transpose(-1, -2).contiguous();
+  const Tensor flat = by_digit.flatten(-2, -1);
+  const Tensor before = (flat.cumsum(-1) - flat).reshape(by_digit.dims()).transpose(-1, -2);
+  return cumcount(before, -1, digit);
+}
+
+/// x with its elements, of one axis or two, at other places.
+Tensor placed(const Tensor& x, const Tensor& place) {
+  return permuted(x.flatten(-2, -1), -1, place.flatten(-2, -1)).reshape(x.dims());
+}
+
+/// Positions in ascending order along the last axis, by one digit of the keys after the other, the
+/// lowest first: counts, running sums and scatters. (Knuth, The Art of Computer Programming 3,
+/// 5.2.5.)
+Tensor radix_order(const Tensor& given) {
+  const int64_t n = given.size(-1), blocks = blocks_of(given);
+  const int width = bits(given.dtype());
+  Tensor key = filled_parts(given, blocks);  // what fills up comes last
+  Tensor from = last_positions(key.flatten(-2, -1)).reshape(key.dims());
+  // Key and position are one number where they fit.
+  const int low = width <= 32 ? 32 : 0;
+  if (low > 0) key = key.cast(DType::U64) << low | from.cast(DType::U64);
+  key = key.contiguous();
+  from = from.contiguous();
+  for (int done = 0; done < width; done += kDigitBits) {
+    // The place of the digit is data: one set of kernels does for all.
+    const Tensor shift = constant_table(std::vector<int32_t>{low + done}, {}, given);
+    const Tensor digit = (key >> shift.cast(key.dtype()) & (kDigits - 1)).cast(DType::I32);
+    const Tensor place = counting_places(digit);
+    key = placed(key, place);
+    if (low == 0) from = placed(from, place);
   }
-  return order;
+  if (low > 0) from = (key & int64_t{UINT32_MAX}).cast(from.dtype());
+  return from.flatten(-2, -1).index({kEllipsis, Slice(0, n)});
+}
+
+/// Positions of the last axis in ascending order of the keys there, equal ones as they are.
+Tensor order_of(const Tensor& key) {
+  return key.size(-1) <= kMostCounted ? counted_order(key.contiguous()) : radix_order(key);
+}
+
+/// Where the `k` first of that order are, in order. They are in the k parts of the axis whose
+/// smallest keys come first: of any other part, each element has one of each of those before it.
+Tensor first_of_order(const Tensor& given, int64_t k) {
+  const Slice first(0, k);
+  const auto ratio =
+      static_cast<double>(given.size(-1)) / static_cast<double>(std::max<int64_t>(k, 1));
+  const auto part = static_cast<int64_t>(std::sqrt(ratio));
+  if (k == 0 || part < kLeastPart) return order_of(given).index({kEllipsis, first});
+  const Tensor key = filled_parts(given, (given.size(-1) + part - 1) / part);
+  const Tensor chosen = order_of(key.min(-1)).index({kEllipsis, first}).sort(-1).first;
+  Dims shape = key.dims();
+  shape[shape.size() - 2] = k;
+  const Tensor rows = chosen.unsqueeze(-1).expand(shape);
+  const Tensor among = gather_inside(key, -2, rows).flatten(-2, -1);
+  const Tensor at = (rows * key.size(-1) + last_positions(rows)).flatten(-2, -1);
+  return gather_inside(at, -1, order_of(among.contiguous()).index({kEllipsis, first}));
 }
 
 }  // namespace
@@ -94,11 +147,9 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite a
   const CallSiteScope site(at);
   if (ndim() == 0) return {*this, zeros({}, DType::I32)};
   const int64_t a = checked_axis("sort", axis, *this);
-  const Tensor x = transpose(a, -1).detach();
-  const bool counted = x.size(-1) <= kMostCounted;
-  const Tensor order = counted ? counted_order(x, descending) : radix_order(x, descending);
-  const Tensor positions = order.transpose(a, -1);
-  return {gather(a, positions), positions};
+  const Tensor key = sort_keys(transpose(a, -1).detach(), descending);
+  const Tensor positions = order_of(key).transpose(a, -1);
+  return {gather_inside(*this, a, positions), positions};
 }
 
 Tensor Tensor::argsort(int64_t axis, bool descending, CallSite at) const {
@@ -111,11 +162,9 @@ std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, Ca
   if (k < 0 || k > size(a))
     fail("topk", "{} of axis {} of shape {}: k must be from 0 to {}", k, axis, dims().text(),
          size(a));
-  const auto [values, positions] = sort(a, largest);
-  std::vector<DimPair> kept;
-  for (const Dim& d : dims()) kept.emplace_back(0, d);
-  kept[static_cast<size_t>(a)] = {0, k};
-  return {values.shrink(kept), positions.shrink(kept)};
+  const Tensor key = sort_keys(transpose(a, -1).detach(), largest);
+  const Tensor positions = first_of_order(key, k).transpose(a, -1);
+  return {gather_inside(*this, a, positions), positions};
 }
 
 }  // namespace weft

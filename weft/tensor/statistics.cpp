@@ -95,7 +95,7 @@ ValuesAndPositions kthvalue(const Tensor& given, int64_t k, int64_t axis, bool k
   if (k < 1 || k > x.size(a))
     fail("kthvalue", "k is {} for axis {} of shape {}: it must be from 1 to {}", k, axis,
          given.dims().text(), x.size(a));
-  const auto [sorted, order] = x.sort(a);
+  const auto [sorted, order] = x.topk(k, a, false);
   std::vector<DimPair> one;
   for (const Dim& d : x.dims()) one.emplace_back(0, d);
   one[static_cast<size_t>(a)] = {k - 1, k};
