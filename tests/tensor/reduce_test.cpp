@@ -113,7 +113,7 @@ TEST_F(Reduce, SortIsStableAndKnowsNaN) {
   EXPECT_EQ(shown(Tensor::of({{2, 1}, {1, 2}}).sort(0).first), "i32 (2, 2) [1, 1, 2, 2]");
 }
 
-TEST_F(Reduce, LongSortsGoBitByBit) {
+TEST_F(Reduce, LongSortsGoDigitByDigit) {
   constexpr int kCount = 1100;
   std::vector<int32_t> data(kCount);
   for (int i = 0; i < kCount; ++i) data[static_cast<size_t>(i)] = i * 7919 % 97;

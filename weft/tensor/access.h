@@ -147,6 +147,12 @@ Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places);
 Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src);
 /// x with its elements at other places along axis, each of which gets one.
 Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places);
+/// (..., bins): the sums of x, of the shape of places or one number, by its place along the last
+/// axis, in order; places outside are left out.
+Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x);
+/// Into how many parts rows are cut that are counted side by side, each with counts of its own: by
+/// sizes alone, so that every machine adds up the same.
+int64_t counting_blocks(const Tensor& places, int64_t bins);
 /// first[.., index[i], ..] and how many elements before i along axis have the same index.
 Tensor cumcount(const Tensor& first, int64_t axis, const Tensor& index);
 void require_float(const char* tag, const Tensor& x);

@@ -478,6 +478,26 @@ Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places) {
   return scatter_set(x, axis, places, x, 2);
 }
 
+Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x) {
+  const OpScope scope(places, CallSite::here());
+  Dims shape = places.dims();
+  shape.back() = bins;
+  const Tensor zeros = Tensor::zeros(shape, x.dtype()), src = x.expand(places.dims());
+  const NodeRef sources[] = {zeros.node(), places.node(), src.node()};
+  const int64_t ints[] = {static_cast<int64_t>(places.ndim()) - 1, static_cast<int64_t>(Fold::Add),
+                          0};
+  return scope.result(scope.g.make({Op::Scatter, x.dtype(), sources, ints}));
+}
+
+int64_t counting_blocks(const Tensor& places, int64_t bins) {
+  constexpr int64_t kBlocks = 64;  // enough for every machine
+  constexpr int64_t kLeastBlock = 4096;
+  const int64_t n = std::max<int64_t>(1, places.size(-1));
+  const int64_t rows = std::max<int64_t>(1, places.dims().product().max() / n);
+  const int64_t least = std::max(kLeastBlock, bins);
+  return std::clamp<int64_t>(std::min(kBlocks / rows, n / least), 1, kBlocks);
+}
+
 Tensor cumcount(const Tensor& first, int64_t axis, const Tensor& index) {
   const OpScope scope(first, CallSite::here());
   const NodeRef sources[] = {first.node(), index.node()};

@@ -64,14 +64,18 @@ Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSit
   const CallSiteScope site(at);
   const Tensor flat = x.flatten();
   const Dim n = flat.dim(0);
-  const auto [sorted, from] = flat.sort(0);
+  Tensor from = flat.argsort(0);
+  // What is counted and then computed is ordered once.
+  if (!size) from.realize();
+  const Tensor sorted = gather_inside(flat, 0, from).contiguous();
   const Tensor before = sorted.roll(1, 0);
   const Tensor same = (sorted == before) | (sorted.isnan() & before.isnan());
   const DType wide = position_dtype(flat);
-  const Tensor first = ~same | (Tensor::arange(n, wide) == 0);
+  const Tensor at_all = Tensor::arange(n, wide), first = ~same | (at_all == 0);
   const int64_t count = checked_size("unique", size, first);
   const Tensor rank = first.cast(wide).cumsum(0) - 1;
-  const Tensor counts = Tensor::zeros({count}, wide).scatter(0, rank, 1, Fold::Add);
+  const Tensor begin = compacted(at_all, first, count + 1, flat.size(0));
+  const Tensor counts = begin.index({Slice(1, count + 1)}) - begin.index({Slice(0, count)});
   const Tensor inverse = scatter_distinct(Tensor::zeros({n}, wide), 0, from, rank);
   return {compacted(sorted, first, count, fill), inverse.reshape(x.dims()), counts};
 }

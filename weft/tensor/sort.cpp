@@ -1,5 +1,6 @@
 // Sorting: positions first, by counting smaller elements or digit by digit; values by gather.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "weft/tensor/access.h"
@@ -55,15 +56,7 @@ Tensor counted_order(const Tensor& key) {
 constexpr int64_t kLeastPart = 4;
 
 constexpr int kDigitBits = 8;
-constexpr int64_t kDigits = 256;       // of a pass: their counts lie in the first cache
-constexpr int64_t kBlocks = 64;        // parts that are counted at once: enough for every machine
-constexpr int64_t kLeastBlock = 4096;  // elements; more than a part's counts
-
-/// How many parts the rows of x are cut into: by sizes alone, so that all machines do the same.
-int64_t blocks_of(const Tensor& x) {
-  const int64_t n = x.size(-1), rows = std::max<int64_t>(1, x.dims().product().max() / n);
-  return std::clamp<int64_t>(std::min(kBlocks / rows, n / kLeastBlock), 1, kBlocks);
-}
+constexpr int64_t kDigits = 256;  // of a pass: their counts lie in the first cache
 
 /// (..., n) as (..., parts, elements), with the largest key behind the last.
 Tensor filled_parts(const Tensor& key, int64_t parts) {
@@ -79,9 +72,7 @@ Tensor filled_parts(const Tensor& key, int64_t parts) {
 /// that is equal, by where they are: how many have a smaller digit, or the same one in front.
 Tensor counting_places(const Tensor& digit) {
   const DType counter = build::position_dtype(digit.size(-1) * digit.size(-2));
-  Dims shape = digit.dims();
-  shape.back() = kDigits;
-  const Tensor counts = Tensor::zeros(shape, counter).scatter(-1, digit, 1, Fold::Add);
+  const Tensor counts = added_at(digit, kDigits, Tensor::ones({}, counter));
   const Tensor by_digit = counts.transpose(-1, -2).contiguous();
   const Tensor flat = by_digit.flatten(-2, -1);
   const Tensor before = (flat.cumsum(-1) - flat).reshape(by_digit.dims()).transpose(-1, -2);
@@ -97,7 +88,7 @@ Tensor placed(const Tensor& x, const Tensor& place) {
 /// lowest first: counts, running sums and scatters. (Knuth, The Art of Computer Programming 3,
 /// 5.2.5.)
 Tensor radix_order(const Tensor& given) {
-  const int64_t n = given.size(-1), blocks = blocks_of(given);
+  const int64_t n = given.size(-1), blocks = counting_blocks(given, kDigits);
   const int width = bits(given.dtype());
   Tensor key = filled_parts(given, blocks);  // what fills up comes last
   Tensor from = last_positions(key.flatten(-2, -1)).reshape(key.dims());
@@ -127,11 +118,13 @@ Tensor order_of(const Tensor& key) {
 /// smallest keys come first: of any other part, each element has one of each of those before it.
 Tensor first_of_order(const Tensor& given, int64_t k) {
   const Slice first(0, k);
-  const auto ratio =
-      static_cast<double>(given.size(-1)) / static_cast<double>(std::max<int64_t>(k, 1));
-  const auto part = static_cast<int64_t>(std::sqrt(ratio));
+  const int64_t n = given.size(-1);
+  // About as many parts as elements of the chosen ones; a power of two makes whole vectors.
+  const double each = static_cast<double>(n) / static_cast<double>(std::max<int64_t>(k, 1));
+  const auto part =
+      static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::sqrt(2 * each))));
   if (k == 0 || part < kLeastPart) return order_of(given).index({kEllipsis, first});
-  const Tensor key = filled_parts(given, (given.size(-1) + part - 1) / part);
+  const Tensor key = filled_parts(given, (n + part - 1) / part);
   const Tensor chosen = order_of(key.min(-1)).index({kEllipsis, first}).sort(-1).first;
   Dims shape = key.dims();
   shape[shape.size() - 2] = k;

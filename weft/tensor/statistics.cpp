@@ -184,6 +184,17 @@ int64_t checked_largest(const Tensor& x) {
   return ends[1];
 }
 
+/// (bins) i32: how often each place is met in a 1-D tensor.
+Tensor counts_in_blocks(const Tensor& places, int64_t bins) {
+  const int64_t n = places.size(0), blocks = counting_blocks(places, bins);
+  const Tensor one = Tensor::ones({}, DType::I32);
+  if (blocks == 1) return added_at(places, bins, one);
+  const int64_t most = n / blocks * blocks;
+  const Tensor front = places.index({Slice(0, most)}).reshape({blocks, most / blocks});
+  const Tensor rest = added_at(places.index({Slice(most, n)}), bins, one);
+  return added_at(front, bins, one).sum(0) + rest;
+}
+
 }  // namespace
 
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t least, std::optional<int64_t> size,
@@ -199,12 +210,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t least, std::opti
     fail("bincount", "{} bins: give at least 0", std::min(least, size.value_or(0)));
   const bool none = x.dims().is_static() && x.numel() == 0;
   const int64_t bins = size ? *size : std::max(least, none ? 0 : checked_largest(x) + 1);
-  // Below 0 scatter would count from the end.
-  const Tensor place = (x < 0).where(bins, x.cast(DType::I64));
-  const DType dtype = !weights.defined() ? DType::I32 : float_or_default(weights.dtype());
-  const Tensor zeros = Tensor::zeros({bins}, dtype);
-  if (!weights.defined()) return zeros.scatter(0, place, 1, Fold::Add);
-  return zeros.scatter(0, place, weights.cast(dtype), Fold::Add);
+  if (!weights.defined()) return counts_in_blocks(x, bins);
+  return added_at(x, bins, weights.cast(float_or_default(weights.dtype())));
 }
 
 Tensor histc(const Tensor& x, int64_t bins, double low, double high, CallSite at) {
@@ -224,7 +231,7 @@ Tensor histc(const Tensor& x, int64_t bins, double low, double high, CallSite at
   const Tensor place = ((flat - from) * static_cast<double>(bins) / (to - from)).floor();
   const Tensor inside = (flat >= from) & (flat <= to);
   const Tensor bin = inside.where(place.minimum(bins - 1), bins).cast(DType::I32);
-  return Tensor::zeros({bins}, run).scatter(0, bin, 1, Fold::Add).cast(x.dtype());
+  return counts_in_blocks(bin, bins).cast(x.dtype());
 }
 
 // ---- covariances, differences
