@@ -130,7 +130,8 @@ void expect_all_covered(const std::vector<Case>& cases, const DTypes& dtypes) {
   for (const OpInfo& row : kOps) {
     if (!is_tensor_op(row.op)) continue;
     EXPECT_FALSE(seen[row.op].empty()) << row.mnemonic << " has no case";
-    const bool integers = row.op == Op::Iota || row.op == Op::Variable || row.op == Op::Bind;
+    const bool integers = row.op == Op::Iota || row.op == Op::Variable || row.op == Op::Bind ||
+                          row.op == Op::CumCount;
     for (DType d : dtypes) {
       const bool expected = !is_alu(row.op) && (!integers || is_int(d));
       EXPECT_TRUE(!expected || seen[row.op].contains(d)) << row.mnemonic << " on " << name(d);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "weft/base/format.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/complex.h"
 #include "weft/tensor/movement.h"
@@ -14,32 +15,34 @@ namespace weft::fft {
 namespace {
 
 /// exp(sign * 2 pi i turn(r, c) / n), reduced before it is rounded: a matrix, or a vector for one
-/// row.
+/// row. `what` says which turns.
 template <class Turn>
-Complex roots(const Tensor& like, int64_t rows, int64_t columns, int64_t n, int sign, Turn turn) {
-  std::vector<double> re, im;
+Complex roots(const Tensor& like, const char* what, int64_t rows, int64_t columns, int64_t n,
+              int sign, Turn turn) {
   require_table("fft", rows * columns);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) {
-      const double angle =
-          2 * std::numbers::pi * static_cast<double>(turn(r, c) % n) / static_cast<double>(n);
-      re.push_back(std::cos(angle));
-      im.push_back(sign * std::sin(angle));
-    }
-  auto table = [&](const std::vector<double>& values) {
-    const Dims shape = rows == 1 ? Dims{columns} : Dims{rows, columns};
-    return constant_table(values, shape, like).cast(like.dtype());
+  const auto part = [&](const char* name, double (*function)(double), double by) {
+    return known_table(strformat("fft {} {} {} {} {}", what, name, n, rows, by), rows * columns,
+                       rows == 1 ? Dims{columns} : Dims{rows, columns}, like, [&](int64_t i) {
+                         const auto t = static_cast<double>(turn(i / columns, i % columns) % n);
+                         return by * function(2 * std::numbers::pi * t / static_cast<double>(n));
+                       });
   };
-  return {table(re), table(im)};
+  return {part("cos", std::cos, 1), part("sin", std::sin, sign)};
 }
 
 constexpr int64_t kMostDense = 32;
 
+/// A factor for one step of a transform of n elements: about the root that makes all steps equal;
+/// n itself where that is short, 1 where all factors are too long.
 int64_t factor_of(int64_t n) {
   if (n <= kMostDense) return n;
-  for (int64_t f = kMostDense; f > 1; --f)
+  const double steps = std::ceil(std::log2(static_cast<double>(n)) / std::log2(kMostDense));
+  const auto equal = static_cast<int64_t>(std::round(std::pow(static_cast<double>(n), 1 / steps)));
+  for (int64_t f = equal; f <= kMostDense; ++f)
     if (n % f == 0) return f;
-  return 1;
+  int64_t f = std::min(equal, kMostDense);
+  while (n % f != 0) --f;
+  return f;
 }
 
 Complex transformed(const Complex& x, int sign);
@@ -50,14 +53,14 @@ Complex bluestein(const Complex& x, int sign) {
   const int64_t n = x.re.size(-1);
   const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
   const auto square = [](int64_t, int64_t t) { return t * t; };
-  const Complex chirp = roots(x.re, 1, n, 2 * n, sign, square);
+  const Complex chirp = roots(x.re, "chirp", 1, n, 2 * n, sign, square);
   const auto lengthened = [&](const Tensor& t) {
     std::vector<DimPair> by(t.ndim(), DimPair(0, 0));
     by.back() = {0, size - n};
     return t.pad(by);
   };
   // The conjugate chirp at t and at -t.
-  const Complex back = roots(x.re, 1, size, 2 * n, -sign, [&](int64_t, int64_t t) {
+  const Complex back = roots(x.re, "around", 1, size, 2 * n, -sign, [&](int64_t, int64_t t) {
     const int64_t distance = std::min(t, size - t);
     return distance * distance;
   });
@@ -69,23 +72,73 @@ Complex bluestein(const Complex& x, int sign) {
   return times(all, chirp);
 }
 
-/// Position i1 m + i2 and frequency k1 + f k2 for n = f m: transforms of f, turns by i2 k1 / n,
-/// transforms of m.
-Complex transformed(const Complex& x, int sign) {
-  const int64_t n = x.re.size(-1), f = factor_of(n), m = n / f;
-  const auto by_product = [](int64_t r, int64_t c) { return r * c; };
-  if (f == 1 && n > 1) return bluestein(x, sign);
-  if (n == 1) return {x.re, x.im.defined() ? x.im : x.re.zeros_like()};
-  const Complex matrix = roots(x.re, f, f, f, sign, by_product);
-  if (m == 1) return product(x, matrix);
-  const Complex rows =
-      x.each([&](const Tensor& t) { return t.unflatten(-1, {f, m}).transpose(-1, -2); });
-  const Complex turned = times(product(rows, matrix), roots(x.re, m, f, n, sign, by_product));
-  const Complex columns =
-      turned.each([](const Tensor& t) { return t.transpose(-1, -2).contiguous(); });
-  return transformed(columns, sign).each([](const Tensor& t) {
-    return t.transpose(-1, -2).contiguous().flatten(-2, -1);
-  });
+/// Numbers as (..., parts, n): real ones alone, or real and imaginary parts.
+Tensor in_parts(const Complex& x) {
+  return (x.im.defined() ? Tensor::stack({x.re, x.im}, -2) : x.re.unsqueeze(-2)).contiguous();
+}
+Complex of_parts(const Tensor& x) {
+  return {x.index({kEllipsis, 0, Slice()}), x.index({kEllipsis, 1, Slice()})};
+}
+
+/// (..., parts, f, rest) to (..., 2, f, rest): transforms of f, as one product of real matrices.
+Tensor short_transforms(const Tensor& x, int sign) {
+  const int64_t f = x.size(-2), columns = x.size(-3) * f;
+  // ((C, -S), (S, C)) of exp(i angle) = C + i S; real numbers have the first half alone.
+  const auto element = [&](int64_t at) {
+    const int64_t row = at / columns, column = at % columns, turn = row % f * (column % f) % f;
+    const double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(f);
+    if (row / f == column / f) return std::cos(angle);
+    return (row < f ? -sign : sign) * std::sin(angle);
+  };
+  const Tensor matrix =
+      known_table(strformat("fft {}", sign), 2 * f * columns, {2 * f, columns}, x, element);
+  return matrix.matmul(x.flatten(-3, -2)).unflatten(-2, {2, f});
+}
+
+int64_t by_product(int64_t r, int64_t c) { return r * c; }
+
+/// Complex numbers in axis -4, of 2 parts, times exp(sign * 2 pi i k j / n) for (k, j) in the next
+/// two.
+Tensor turned(const Tensor& x, int64_t n, int sign) {
+  const Complex t =
+      roots(x, "product", x.size(-3), x.size(-2), n, sign, by_product).each([](const Tensor& r) {
+        return r.unsqueeze(-1);
+      });
+  const Tensor side = (Tensor::arange(2) * 2 - 1).cast(x.dtype()).reshape({2, 1, 1, 1});
+  return x * t.re + x.flip(-4) * (side * t.im);
+}
+
+/// Transforms of prime length, along axis -2 of (..., parts, rest, done).
+Tensor prime_transforms(const Tensor& x, int sign) {
+  const auto rows = [](const Tensor& t) { return t.transpose(-1, -2); };
+  const Complex given = {
+      rows(x.index({kEllipsis, 0, Slice(), Slice()})),
+      x.size(-3) == 1 ? Tensor() : rows(x.index({kEllipsis, 1, Slice(), Slice()}))};
+  const Complex found = bluestein(given, sign).each(rows);
+  return Tensor::stack({found.re, found.im}, -3);
+}
+
+/// Of (rest, done) elements the first axis is still position, the second frequency. A step takes
+/// positions j1 m + j2 to frequencies k < f and leaves j2: transforms of f, turns by k j2 / rest, k
+/// in front of the frequencies that are done. All are in order at the end, and every product is as
+/// long as the first. (Stockham, in Cochran et al., What is the fast Fourier transform?, 1967.)
+Complex transformed(const Complex& given, int sign) {
+  const int64_t n = given.re.size(-1);
+  if (n == 1) return {given.re, given.im.defined() ? given.im : given.re.zeros_like()};
+  Tensor x = in_parts(given);
+  for (int64_t rest = n, done = 1; rest > 1;) {
+    const int64_t f = factor_of(rest), m = rest / f;
+    if (f == 1) {
+      x = prime_transforms(x.unflatten(-1, {rest, done}), sign);
+      return of_parts(x.flatten(-2, -1));
+    }
+    x = short_transforms(x.unflatten(-1, {f, m * done}), sign);
+    if (m > 1) x = turned(x.unflatten(-1, {m, done}), rest, sign).transpose(-3, -2).contiguous();
+    x = x.flatten(m > 1 ? -3 : -2, -1);
+    rest = m;
+    done *= f;
+  }
+  return of_parts(x);
 }
 
 // ---- axes and sizes
