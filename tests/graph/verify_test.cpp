@@ -88,9 +88,9 @@ constexpr Case kTensorCases[] = {
     {X "%1 = param f32 2 slot=1\n%2 = assign f32 %0 %0 %1", "different shapes"},
     {X I "%2 = scatter f32 %0 %1 %0 axis=0 combine=set unique=3", "unique is 0, 1 or 2"},
     {X I "%2 = scatter f32 %0 %1 %0 axis=0 combine=add unique=2", "permutes nothing"},
-    {X I "%2 = cumcount f32 %0 %1 axis=0", "counts and indices are integers"},
+    {X I "%2 = cumcount f32 %0 %1 axis=0", "counts are integers"},
     {X I "%2 = cumcount i32 %1 %1 axis=2", "axis is out of range"},
-    {X I "%2 = param i32 1 3 slot=2\n%3 = cumcount i32 %2 %1 axis=1", "larger than its counts"},
+    {X I "%2 = param i32 1 3 slot=2\n%3 = cumcount i32 %2 %1 axis=1", "larger than its source"},
     {X "%1 = range index 4 id=0 binding=loop", "does not belong"},
     {X "%1 = load f32 %0 3", "does not belong"},
     {"%0 = param index 2 slot=0", "cannot live in a buffer"},
@@ -129,6 +129,9 @@ constexpr Case kKernelCases[] = {
     {P "loop\n%3 = load f32 %0 %2 %2\n%4 = store void %1 %2 %3 combine=set unique=1\n"
        "%5 = sink void %4",
      "valid is not bool"},
+    {P "loop\n%3 = load f32 %0 %2\n%4 = store void %1 %2 %3 combine=set unique=1\n"
+       "%5 = get f32 %4 k=0\n%6 = store void %1 %2 %5 combine=set unique=1\n%7 = sink void %6",
+     "takes what a store that adds or multiplies found"},
 };
 
 /// A running sum along the axes `folded` (ranges 2 and 3) of what has both; ids say which range

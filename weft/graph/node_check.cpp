@@ -7,7 +7,7 @@
 #include "weft/graph/program.h"
 #include "weft/graph/schema.h"
 #include "weft/graph/tuple.h"
-#include "weft/graph/verify.h"
+#include "weft/graph/verify_parts.h"
 
 namespace weft {
 namespace {
@@ -401,26 +401,17 @@ const char* cat(const Spec& s) {
 
 const char* scatter(const Spec& s) {
   NodeRef base = s.src[0], index = s.src[1], value = s.src[2];
-  if (!is_int(index->dtype)) return "indices are integers";
+  if (const char* problem = gather(s)) return problem;
   if (index->shape != value->shape) return "index and value have different shapes";
-  if (index->rank() != base->rank()) return "index and base have different ranks";
-  if (!axis_of(s.ints[0], base->rank())) return "axis is out of range";
-  if (!axes_fit(index, base, s.ints[0])) return "index is larger than its base";
   if (value->dtype != s.dtype) return "changes the dtype";
   if (s.ints[1] != 0 && is_float8(s.dtype)) return "8-bit floats are combined in f32";
   if (s.ints[1] != 0)
     if (const char* problem = fold_kind(s.ints[1], s.dtype)) return problem;
   if (s.ints[2] == 2 && (s.ints[1] != 0 || base->shape != index->shape)) return "permutes nothing";
-  return s.ints[2] >= 0 && s.ints[2] <= 2 ? same_dtype(s) : "unique is 0, 1 or 2";
+  return s.ints[2] >= 0 && s.ints[2] <= 2 ? nullptr : "unique is 0, 1 or 2";
 }
 
-const char* cumcount(const Spec& s) {
-  NodeRef first = s.src[0], index = s.src[1];
-  if (!is_int(index->dtype) || !is_int(s.dtype)) return "counts and indices are integers";
-  if (index->rank() != first->rank()) return "index and counts have different ranks";
-  if (!axis_of(s.ints[0], index->rank())) return "axis is out of range";
-  return axes_fit(index, first, s.ints[0]) ? same_dtype(s) : "index is larger than its counts";
-}
+const char* cumcount(const Spec& s) { return is_int(s.dtype) ? gather(s) : "counts are integers"; }
 
 const char* stage(const Spec& s) {
   if (s.src.empty() || !all_ranges(s.src.subspan(1))) return "takes a value and ranges";
@@ -494,26 +485,6 @@ const char* condition(const Spec& s) {
 }
 
 const char* sink(const Spec& s) { return s.dtype == DType::Void ? nullptr : "has no dtype"; }
-
-/// Whether source `i` may be a node without a value of its own: where its parts are taken, a sink's
-/// stores, a kernel, a gradient that does not exist, what a linear program closes.
-bool takes_whole(const Spec& s, size_t i) {
-  switch (s.op) {
-    case Op::Get:
-    case Op::Sink:
-    case Op::EndIf: return true;
-    case Op::Custom: return i + 1 == s.src.size();
-    case Op::Function: return static_cast<int64_t>(i) >= s.ints[0] + s.ints[1];
-    default: return false;
-  }
-}
-
-const char* sources_have_values(const Spec& s) {
-  for (size_t i = 0; i < s.src.size(); ++i)
-    if ((is_tuple(s.src[i]->op) || s.src[i]->dtype == DType::Void) && !takes_whole(s, i))
-      return "takes a node that has no value of its own";
-  return nullptr;
-}
 
 // ---- the table
 
@@ -611,7 +582,7 @@ const char* node_problem(const NodeSpec& s, uint8_t dialects) {
   if (!count_of_ints_fits(s)) return "has another number of integers";
   if (!schema(s.op).text && !s.text.empty()) return "has no text";
   if (s.lanes == 0 || (s.lanes > 1 && !(dialects & L))) return "has lanes";
-  if (const char* problem = sources_have_values(s)) return problem;
+  if (const char* problem = source_without_value(s)) return problem;
   return row->check(s);
 }
 

@@ -291,4 +291,28 @@ void check_kernel(NodeRef sink, std::string_view what) {
   if (Found p = find_kernel_problem(sink)) refuse(what, *p);
 }
 
+namespace {
+
+/// Whether source `i` may be a node without a value of its own: where its parts are taken, a sink's
+/// stores, a kernel, a gradient that does not exist, what a linear program closes.
+bool takes_whole(const NodeSpec& s, size_t i) {
+  switch (s.op) {
+    case Op::Get:
+    case Op::Sink:
+    case Op::EndIf: return true;
+    case Op::Custom: return i + 1 == s.src.size();
+    case Op::Function: return static_cast<int64_t>(i) >= s.ints[0] + s.ints[1];
+    default: return false;
+  }
+}
+
+}  // namespace
+
+const char* source_without_value(const NodeSpec& s) {
+  for (size_t i = 0; i < s.src.size(); ++i)
+    if ((is_tuple(s.src[i]->op) || s.src[i]->dtype == DType::Void) && !takes_whole(s, i))
+      return "takes a node that has no value of its own";
+  return nullptr;
+}
+
 }  // namespace weft

@@ -16,4 +16,7 @@ inline NodeSpec spec_of(NodeRef n) {
 /// nothing but scalar expressions.
 Found find_body_problem(NodeRef loop, bool scalars_only);
 
+/// For node_problem(): null, or that a source has no value of its own where one is needed.
+const char* source_without_value(const NodeSpec& s);
+
 }  // namespace weft
