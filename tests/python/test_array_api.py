@@ -327,6 +327,8 @@ def test_orders(name):
                 check(name, data(shape, dtype), axis=axis, descending=True)
             else:
                 check(name, data(shape, dtype), axis=axis, keepdims=axis % 2 == 0)
+        if "arg" in name and "sort" not in name:
+            check(name, data(shape, dtype), keepdims=True)
         if shape or name != "argsort":
             check(name, data(shape, dtype))
     for dtype in INTS:
@@ -345,6 +347,9 @@ def test_searching():
     for a, b in itertools.product(ALL, repeat=2):
         if promotable(a, b):
             check("where", data((2, 3), "bool"), data((2, 1), a), data((3,), b))
+    for x1, x2, dtype in ((1.5, 2, "float64"), (2, 1.5, "float64"), (True, 2, "int64"), (True, False, "bool")):
+        found = xp.where(xp.asarray([True, False]), x1, x2)
+        assert found.tolist() == [x1, x2] and found.dtype.name == dtype
     check("where", data((3,), "bool"), 1.5, data((3,), "float32"))
     check("where", data((3,), "bool"), data((3,), "uint8"), 3)
 
@@ -802,6 +807,40 @@ def test_dlpack():
     assert x.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=True) is not None
     with pytest.raises(BufferError):
         x.__dlpack__(dl_device=(2, 0))
+
+
+# ---- errors
+
+ERRORS = [
+    (lambda: xp.add(1, 2), ValueError, "at least one array"), (lambda: xp.add(xp.ones(2), "a"), TypeError, "str is no array"),
+    (lambda: xp.asarray(None), TypeError, "None is no array"), (lambda: xp.asarray(1j), TypeError, "1j is complex"),
+    (lambda: xp.linspace(0, 1, -1), ValueError, "num is 0 or more"), (lambda: xp.eye(2, -1), ValueError, "2 rows and -1 columns"),
+    (lambda: xp.meshgrid(xp.ones(2), indexing="yx"), ValueError, "'yx'"), (lambda: xp.broadcast_to(xp.ones((2, 3)), (3,)), ValueError, r"\(2, 3\) does not broadcast to"),
+    (lambda: xp.concat([]), ValueError, "no arrays"), (lambda: xp.stack(()), ValueError, "no arrays"),
+    (lambda: xp.expand_dims(xp.ones(2), 2), IndexError, "axis 2 is out of range for 2 axes"), (lambda: xp.flip(xp.ones((2, 2)), axis=(0, -2)), ValueError, "name one twice"),
+    (lambda: xp.squeeze(xp.ones((1, 2)), 1), ValueError, "axis 1 of shape"), (lambda: xp.permute_dims(xp.ones((2, 2)), (0,)), ValueError, "not as many axes"),
+    (lambda: xp.roll(xp.ones((2, 2)), (1, 2), axis=(0,)), ValueError, "2 shifts for 1 axes"), (lambda: xp.take(xp.ones((2, 2)), xp.asarray([0])), ValueError, "give the axis"),
+    (lambda: xp.nonzero(xp.asarray(1)), ValueError, "without axes"), (lambda: xp.searchsorted(xp.ones(2), xp.ones(2), side="up"), ValueError, "'up'"),
+    (lambda: xp.cumulative_sum(xp.ones((2, 2))), ValueError, "which axis of shape"), (lambda: xp.matmul(xp.asarray(1), xp.ones(2)), ValueError, "multiply"),
+    (lambda: xp.tensordot(xp.ones(2), xp.ones(2), axes=2), ValueError, "have not as many"), (lambda: xp.vecdot(xp.ones(2), xp.ones(3)), ValueError, "different sizes"),
+    (lambda: xp.linalg.outer(xp.ones(2), xp.ones((2, 2))), ValueError, "two vectors"), (lambda: xp.linalg.cross(xp.ones(2), xp.ones(2)), ValueError, "three elements"),
+    (lambda: xp.linalg.qr(xp.ones((2, 2)), mode="full"), ValueError, "'full'"), (lambda: xp.linalg.matrix_norm(xp.ones((2, 2)), ord=3), ValueError, "not 3"),
+    (lambda: xp.max(xp.ones((0,))), ValueError, "no max of nothing"),
+]
+
+
+@pytest.mark.parametrize("call, kind, text", ERRORS, ids=[text for _, _, text in ERRORS])
+def test_errors(call, kind, text):
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_numbers_of_numpys():
+    x = xp.asarray([1, 2], dtype=xp.int8)
+    for number, dtype in ((np.int64(3), "int8"), (np.float32(1.5), "float64"), (np.float64(1.5), "float64")):
+        found = xp.add(x, number)
+        assert found.dtype.name == dtype and found.tolist() == [1 + float(number), 2 + float(number)]
+        assert xp.full((2,), number).tolist() == [number] * 2 and xp.where(x > 1, number, x).tolist() == [1, number]
 
 
 # ---- inspection

@@ -216,7 +216,7 @@ def size(self: Tensor):
     return found
 
 
-def array_namespace(self: Tensor, *, api_version: str | None = None):
+def array_namespace(self: Tensor, /, *, api_version: str | None = None):
     """weft.array_api, for functions of any library's arrays."""
     from weft import array_api
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):

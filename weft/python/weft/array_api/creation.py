@@ -66,6 +66,8 @@ def asarray(obj, /, *, dtype=None, device=None, copy: builtins.bool | None = Non
         return _shared(obj, dtype, device)
     if isinstance(obj, (builtins.bool, int, float, complex, list, tuple, range)):
         return _of_python(obj, dtype).to(device)
+    if obj is None:
+        raise TypeError("asarray: None is no array and no number")
     return Tensor(obj, dtype=dtype, device=device)
 
 
@@ -107,6 +109,8 @@ def _whole_numbers(first: int, step: int, count: int) -> Tensor:
 
 def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: builtins.bool = True) -> Tensor:
     """num numbers evenly spaced from start to stop, which comes last (or, without endpoint, would come next)."""
+    if num < 0:
+        raise ValueError(f"linspace: there are no {num} numbers: num is 0 or more")
     places = Tensor.arange(num, dtype="float64")
     steps = num - 1 if endpoint else num
     share = places / max(steps, 1)
@@ -120,6 +124,8 @@ def linspace(start, stop, /, num: int, *, dtype=None, device=None, endpoint: bui
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype=None, device=None) -> Tensor:
     """(n_rows, n_cols): 1 where column - row is k, else 0."""
     n_cols = n_rows if n_cols is None else n_cols
+    if min(n_rows, n_cols) < 0:
+        raise ValueError(f"eye: {n_rows} rows and {n_cols} columns: sizes are 0 or more")
     k = min(max(k, -n_rows), n_cols)  # beyond, all are 0 anyway
     rows, columns = Tensor.arange(n_rows).reshape(n_rows, 1), Tensor.arange(n_cols)
     return (rows + k == columns).cast(dtype or dtypes.default_float).to(device)

@@ -2,6 +2,7 @@
 import builtins
 import dataclasses
 import math
+import numbers
 
 from weft import _core
 from weft.dtype import DType, dtypes
@@ -19,7 +20,14 @@ KINDS = {
     "bool": (dtypes.bool,), "signed integer": dtypes.sints, "unsigned integer": dtypes.uints, "integral": dtypes.ints,
     "real floating": dtypes.floats, "complex floating": (), "numeric": dtypes.ints + dtypes.floats,
 }
-_PYTHON = {builtins.bool: 0, int: 1, float: 2}
+_RANKS = {builtins.bool: 0, int: 1, float: 2}
+
+
+def python_number(x):
+    """A number of Python's or NumPy's as Python's; None where it is no real number."""
+    if isinstance(x, builtins.bool):
+        return x
+    return int(x) if isinstance(x, numbers.Integral) else float(x) if isinstance(x, numbers.Real) else None
 
 
 def rank(dtype: DType) -> int:
@@ -36,8 +44,8 @@ def result_type(*arrays_and_dtypes) -> DType:
         if isinstance(x, (Tensor, DType)):
             dtype = x.dtype if isinstance(x, Tensor) else x
             found = dtype if found is None else _core.promote(found, dtype)
-        elif type(x) in _PYTHON:
-            weakest = max(weakest, _PYTHON[type(x)])
+        elif (number := python_number(x)) is not None:
+            weakest = max(weakest, _RANKS[type(number)])
         else:
             raise TypeError(f"result_type: {type(x).__name__} is no array, dtype or real number")
     if found is None:

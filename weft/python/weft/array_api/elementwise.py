@@ -2,7 +2,7 @@
 import builtins
 import operator
 
-from weft.array_api.data_types import result_type
+from weft.array_api.data_types import python_number, result_type
 from weft.dtype import dtypes
 from weft.tensor import Tensor
 
@@ -19,7 +19,8 @@ __all__ = ["abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "ata
 def met(x1, x2) -> tuple[Tensor, Tensor]:
     """Both in the dtype they meet in."""
     dtype = result_type(x1, x2)
-    first, second = (x.cast(dtype) if isinstance(x, Tensor) else Tensor.const(x, dtype) for x in (x1, x2))
+    first, second = (x.cast(dtype) if isinstance(x, Tensor) else Tensor.const(python_number(x), dtype)
+                     for x in (x1, x2))
     return first, second
 
 

@@ -1,6 +1,4 @@
 """What the namespace has: __array_namespace_info__()."""
-import builtins
-
 from weft.array_api.data_types import KINDS, isdtype
 from weft.device import Device
 from weft.dtype import dtypes
@@ -22,8 +20,8 @@ class NamespaceInfo:
         return Device.DEFAULT
 
     def devices(self) -> list[str]:
-        """Where arrays can be made on this machine."""
-        return list(Device.get_available_devices())
+        """Where arrays can be made on this machine; not NULL, which computes nothing."""
+        return [name for name in Device.get_available_devices() if not name.startswith("NULL")]
 
     def default_dtypes(self, *, device=None) -> dict:
         """By kind, the dtype of numbers without one; weft.dtypes.default_float and default_int set them. None is

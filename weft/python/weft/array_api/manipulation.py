@@ -42,12 +42,16 @@ def _of_one_dtype(arrays) -> list[Tensor]:
 
 def concat(arrays, /, *, axis: int | None = 0) -> Tensor:
     """One behind the other along an axis; flattened where it is None."""
+    if not arrays:
+        raise ValueError("concat: there are no arrays: give one or more")
     first, *others = [x.reshape(-1) if axis is None else x for x in _of_one_dtype(arrays)]
     return first.cat(*others, dim=axis or 0)
 
 
 def stack(arrays, /, *, axis: int = 0) -> Tensor:
     """One behind the other along a new axis."""
+    if not arrays:
+        raise ValueError("stack: there are no arrays: give one or more")
     first, *others = _of_one_dtype(arrays)
     return first.stack(*others, dim=axis)
 
@@ -137,7 +141,7 @@ def roll(x: Tensor, /, shift, *, axis=None) -> Tensor:
     if x.numel() == 0:
         return x.clone()
     if axis is None:
-        return x.reshape(-1).roll(shift, 0).reshape(x.shape)
+        return x.reshape(-1).roll(shift % x.numel(), 0).reshape(x.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):

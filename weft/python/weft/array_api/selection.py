@@ -2,7 +2,7 @@
 import builtins
 import typing
 
-from weft.array_api.data_types import result_type
+from weft.array_api.creation import asarray
 from weft.array_api.elementwise import met
 from weft.array_api.manipulation import axes_of
 from weft.dtype import dtypes
@@ -63,8 +63,9 @@ def searchsorted(x1: Tensor, x2, /, *, side: str = "left", sorter: Tensor | None
 
 
 def where(condition: Tensor, x1, x2, /) -> Tensor:
-    """x1 where the condition holds, else x2."""
-    return condition.where(*met(x1, x2))
+    """x1 where the condition holds, else x2; both may be numbers."""
+    first = x1 if isinstance(x1, Tensor) or isinstance(x2, Tensor) else asarray(x1)
+    return condition.where(*met(first, x2))
 
 
 # ---- sorting
