@@ -814,7 +814,7 @@ def test_dlpack():
 ERRORS = [
     (lambda: xp.add(1, 2), ValueError, "at least one array"), (lambda: xp.add(xp.ones(2), "a"), TypeError, "str is no array"),
     (lambda: xp.asarray(None), TypeError, "None is no array"), (lambda: xp.asarray(1j), TypeError, "1j is complex"),
-    (lambda: xp.linspace(0, 1, -1), ValueError, "num is 0 or more"), (lambda: xp.eye(2, -1), ValueError, "2 rows and -1 columns"),
+    (lambda: xp.arange("3"), TypeError, "str is no real number"), (lambda: xp.linspace(0, 1, -1), ValueError, "num is 0 or more"), (lambda: xp.eye(2, -1), ValueError, "2 rows and -1 columns"),
     (lambda: xp.meshgrid(xp.ones(2), indexing="yx"), ValueError, "'yx'"), (lambda: xp.broadcast_to(xp.ones((2, 3)), (3,)), ValueError, r"\(2, 3\) does not broadcast to"),
     (lambda: xp.concat([]), ValueError, "no arrays"), (lambda: xp.stack(()), ValueError, "no arrays"),
     (lambda: xp.expand_dims(xp.ones(2), 2), IndexError, "axis 2 is out of range for 2 axes"), (lambda: xp.flip(xp.ones((2, 2)), axis=(0, -2)), ValueError, "name one twice"),
@@ -840,6 +840,7 @@ def test_numbers_of_numpys():
     for number, dtype in ((np.int64(3), "int8"), (np.float32(1.5), "float64"), (np.float64(1.5), "float64")):
         found = xp.add(x, number)
         assert found.dtype.name == dtype and found.tolist() == [1 + float(number), 2 + float(number)]
+        assert xp.arange(number).tolist() == np.arange(number).tolist() and xp.arange(xp.asarray(number)).shape == np.arange(number).shape
         assert xp.full((2,), number).tolist() == [number] * 2 and xp.where(x > 1, number, x).tolist() == [1, number]
 
 

@@ -225,6 +225,11 @@ def array_namespace(self: Tensor, /, *, api_version: str | None = None):
     return array_api
 
 
+def as_complex(self: Tensor, /) -> complex:
+    """The one element, which is real."""
+    return complex(self.item())
+
+
 def to_device(self: Tensor, device: str, /, *, stream=None) -> Tensor:
     """to(), as the standard names it."""
     if stream is not None:
@@ -266,7 +271,7 @@ _MEMBERS = {
     "size": property(size),
     "to_device": to_device,
     "__array_namespace__": array_namespace,
-    "__complex__": lambda self: complex(self.item()),
+    "__complex__": as_complex,
     "__array_ufunc__": numpy_functions.array_ufunc,
     "__array_function__": numpy_functions.array_function,
 }

@@ -3,7 +3,7 @@ import builtins
 import math
 
 from weft import _core
-from weft.array_api.data_types import result_type
+from weft.array_api.data_types import python_number, result_type
 from weft.array_api.manipulation import broadcast_arrays
 from weft.dtype import dtypes
 from weft.tensor import Tensor
@@ -11,13 +11,14 @@ from weft.tensor import Tensor
 __all__ = ["arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",
            "ones", "ones_like", "tril", "triu", "zeros", "zeros_like"]
 
+
 def _numbers(obj):
-    """Python's numbers in nested lists, one after the other."""
+    """Python's numbers in nested lists; of a row of real ones the smallest and the largest."""
     todo = [obj]
     while todo:
         x = todo.pop()
         if isinstance(x, (list, tuple, range)):
-            todo.extend(x)
+            todo += (min(x), max(x)) if x and set(map(type, x)) <= {builtins.bool, int, float} else x
         elif isinstance(x, (builtins.bool, int, float, complex)):
             yield x
 
@@ -35,16 +36,15 @@ def _real(x):
 
 def _of_python(obj, dtype) -> Tensor:
     """Of numbers, or of lists of them."""
-    if any(isinstance(x, complex) for x in _numbers(obj)):
+    numbers = list(_numbers(obj))
+    if any(isinstance(x, complex) for x in numbers):
         obj = _real(obj)
-    if dtypes.is_int(dtype):
-        for x in _numbers(obj):
-            if math.isfinite(x) and not dtype.min <= int(x) <= dtype.max:
-                raise OverflowError(f"asarray: {x} is not within {dtype}, from {dtype.min} to {dtype.max}")
-    elif dtype is None:
-        for x in _numbers(obj):
-            if isinstance(x, int) and not -2 ** 63 <= x < 2 ** 64:
-                raise OverflowError(f"asarray: no integer dtype holds {x}: give floats, or a floating-point dtype")
+        numbers = list(_numbers(obj))
+    for x in numbers:
+        if dtypes.is_int(dtype) and math.isfinite(x) and not dtype.min <= int(x) <= dtype.max:
+            raise OverflowError(f"asarray: {x} is not within {dtype}, from {dtype.min} to {dtype.max}")
+        if dtype is None and isinstance(x, int) and not -2 ** 63 <= x < 2 ** 64:
+            raise OverflowError(f"asarray: no integer dtype holds {x}: give floats, or a floating-point dtype")
     return Tensor(obj, dtype=dtype)
 
 
@@ -87,9 +87,18 @@ def from_dlpack(x, /, *, device=None, copy: builtins.bool | None = None) -> Tens
     return _core.from_dlpack(x, copy=copy).to(device)
 
 
+def _number(x):
+    """A number of Python's, of one or of an array that holds one."""
+    found = x.item() if isinstance(x, Tensor) else python_number(x)
+    if found is None:
+        raise TypeError(f"arange: a {type(x).__name__} is no real number")
+    return found
+
+
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None) -> Tensor:
     """start, start + step, ... before stop; arange(3) is [0, 1, 2]."""
-    first, last = (0, start) if stop is None else (start, stop)
+    first, last = (0, _number(start)) if stop is None else (_number(start), _number(stop))
+    step = _number(step)
     whole = not any(isinstance(x, float) for x in (first, last, step))
     count = max(0, -((first - last) // step) if whole else math.ceil((last - first) / step))
     if dtype is None:
