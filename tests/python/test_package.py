@@ -52,6 +52,7 @@ def test_type_checker(tmp_path):
     shutil.copytree(FOLDER, tmp_path / "weft")
     (tmp_path / "program.py").write_text("""
 import weft
+import weft.array_api as xp
 from weft import Tensor, TinyJit, Variable, dtypes, nn
 from weft.data import DataLoader
 from weft.nn.state import get_parameters, safe_save, torch_load
@@ -92,6 +93,8 @@ middle: Tensor = Tensor([1.0, 2.0]).median()
 shares: Tensor = Tensor([1.0]).quantile([0.1, 0.5]).add_(1).absolute()
 text: str = f"{middle:.3f}"
 slices: list[Tensor] = shares.unbind()
+total: Tensor = xp.sum(xp.add(xp.asarray(shares, copy=True), 1), axis=0)
+count: int = total.size
 mapped: Tensor = weft.vmap(lambda x: x * 2, in_axes=(0,))(shares)
 """)
     here = os.getcwd()

@@ -169,10 +169,40 @@ TEST_F(Special, QuotientsThatAreRounded) {
 
 TEST_F(Special, RemaindersByInfinity) {
   const Tensor x = Tensor::of({-5.0f, 0.0f, 5.0f, INFINITY});
-  EXPECT_EQ(shown(x % INFINITY), "f32 (4) [inf, 0, 5, nan]");
-  EXPECT_EQ(shown(x % -INFINITY), "f32 (4) [-5, 0, -inf, nan]");
-  EXPECT_EQ(shown(x.fmod(INFINITY)), "f32 (4) [-5, 0, 5, nan]");
+  expect_near(x % INFINITY, {INFINITY, 0, 5, NAN});
+  expect_near(x % -INFINITY, {-5, 0, -INFINITY, NAN});
+  expect_near(x.fmod(INFINITY), {-5, 0, 5, NAN});
   expect_near(x.mod(4), {3, 0, 1, NAN});
+}
+
+TEST_F(Special, RemaindersOfLargeQuotientsAreExact) {
+  const std::vector<double> at = {1e9, -1e9, 123456789, 3e38, 1e-45, 7.5, -0.0};
+  for (const DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16})
+    for (const double divisor : {3.0, -3.0, 0.1, 1e-38, 1e30}) {
+      const Tensor x = Tensor::from(at, {at.size()}).cast(dtype);
+      const Tensor y = Tensor::full({}, divisor, dtype);
+      const double by = values(y.cast(DType::F64))[0];
+      const std::vector<double> dividends = values(x.cast(DType::F64));
+      const std::vector<double> rests = values(x.fmod(y).cast(DType::F64));
+      for (size_t i = 0; i < at.size(); ++i) {
+        const double exact = std::fmod(dividends[i], by);
+        if (std::isnan(exact)) continue;
+        EXPECT_EQ(rests[i], exact) << dividends[i] << " " << by;
+        EXPECT_EQ(std::signbit(rests[i]), std::signbit(exact)) << dividends[i] << " " << by;
+      }
+    }
+  EXPECT_EQ(shown(Tensor::of({1e9f, 6.0f, -6.0f}) % 3), "f32 (3) [1, 0, 0]");
+  EXPECT_EQ(shown(Tensor::of({6.0f, -6.0f}) % -3), "f32 (2) [-0, -0]");
+}
+
+TEST_F(Special, TheSignOfZeroStays) {
+  const Tensor x = Tensor::of({-0.0f, 0.0f}), y = Tensor::of({-0.4f, -0.5f, -1.5f, 2.5f});
+  for (const Tensor& odd : {x.sinh(), x.asinh(), x.tanh(), x.atan(), x.atanh(), x.asin(), x.sin(),
+                            x.tan(), x.round(), x.pow(Tensor::of({3.0f, 3.0f}))})
+    EXPECT_EQ(shown(odd), "f32 (2) [-0, 0]");
+  EXPECT_EQ(shown(y.round()), "f32 (4) [-0, -0, -2, 2]");
+  const Tensor base = Tensor::of({-0.0f, -INFINITY, -INFINITY, -1e30f});
+  EXPECT_EQ(shown(base.pow(Tensor::of({0.5f, -1.0f, -2.0f, -3.0f}))), "f32 (4) [0, -0, 0, -0]");
 }
 
 TEST_F(Special, NamedOperators) {

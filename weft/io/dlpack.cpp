@@ -57,16 +57,6 @@ struct Exported {
   std::unique_ptr<HostView> view;
 };
 
-bool is_row_major(const Array& a) {
-  if (!a.strides) return true;
-  int64_t step = 1;
-  for (int32_t i = a.ndim; i-- > 0;) {
-    if (a.shape[i] != 1 && a.strides[i] != step) return false;
-    step *= a.shape[i];
-  }
-  return true;
-}
-
 std::span<const int64_t> checked_shape(const Array& a, DType dtype) {
   constexpr int32_t kMostAxes = 64;  // NumPy's
   if (a.ndim < 0 || a.ndim > kMostAxes || (a.ndim > 0 && !a.shape))
@@ -104,6 +94,16 @@ M* export_view(std::unique_ptr<HostView> view, uint64_t flags) {
 }
 template Managed* export_view(std::unique_ptr<HostView>, uint64_t);
 template ManagedVersioned* export_view(std::unique_ptr<HostView>, uint64_t);
+
+bool is_row_major(const Array& a) {
+  if (!a.strides) return true;
+  int64_t step = 1;
+  for (int32_t i = a.ndim; i-- > 0;) {
+    if (a.shape[i] != 1 && a.strides[i] != step) return false;
+    step *= a.shape[i];
+  }
+  return true;
+}
 
 Tensor import_array(const Array& a, std::shared_ptr<const void> owner, bool copies) {
   if (a.device.type != kCpu)

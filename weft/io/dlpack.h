@@ -50,6 +50,9 @@ struct ManagedVersioned {
 template <class M>
 M* export_view(std::unique_ptr<HostView> view, uint64_t flags);
 
+/// Whether the elements lie one after the other, the last axis fastest.
+bool is_row_major(const Array& a);
+
 /// A tensor of what a producer described, which nothing here trusts but its address: without a copy
 /// where elements lie in row-major order. `owner` gives the memory back with its last reader.
 Tensor import_array(const Array& a, std::shared_ptr<const void> owner, bool copies);

@@ -113,15 +113,26 @@ nb::object capsule_of(nb::handle from) {
   throw nb::type_error("from_dlpack() takes an object with __dlpack__, or a capsule");
 }
 
+/// `imported`, unless a copy was made that is not wanted.
+Tensor with_or_without_copy(const Array& array, const Tensor& imported, nb::handle copy) {
+  if (copy.ptr() != Py_False || imported.numel() == 0 || is_row_major(array)) return imported;
+  PyErr_SetString(
+      PyExc_BufferError,
+      "elements that do not lie in row-major order are copied: allow it with copy=None");
+  throw nb::python_error();
+}
+
 Tensor from_dlpack(nb::handle from, nb::handle copy) {
   const nb::object capsule = capsule_of(from);
   const bool copies = !copy.is_none() && nb::cast<bool>(copy);
-  if (PyCapsule_IsValid(capsule.ptr(), Names<ManagedVersioned>::fresh))
-    return import_array(taken<ManagedVersioned>(capsule.ptr()), copies);
+  if (PyCapsule_IsValid(capsule.ptr(), Names<ManagedVersioned>::fresh)) {
+    const auto managed = taken<ManagedVersioned>(capsule.ptr());
+    return with_or_without_copy(managed->array, import_array(managed, copies), copy);
+  }
   if (!PyCapsule_IsValid(capsule.ptr(), Names<Managed>::fresh))
     fail("from_dlpack.capsule", "the capsule holds no DLPack tensor, or was used before");
   const auto managed = taken<Managed>(capsule.ptr());
-  return import_array(managed->array, managed, copies);
+  return with_or_without_copy(managed->array, import_array(managed->array, managed, copies), copy);
 }
 
 /// Memory at an address, of which the caller says that it stays.

@@ -230,11 +230,6 @@ nb::object reduce(nb::handle self) {
 
 int64_t element_size(const Tensor& x) { return bits(x.dtype()) / 8; }
 
-nb::object size(const Tensor& x, std::optional<int64_t> dim) {
-  if (dim) return nb::cast(x.dim(*dim, CallSite()));
-  return nb::cast(x.dims());
-}
-
 void bind_properties(TensorClass& c) {
   c.def_prop_ro(
       "shape", [](const Tensor& x) { return x.dims(); },
@@ -248,7 +243,6 @@ void bind_properties(TensorClass& c) {
         return path ? "DISK:" + *path : device_name(x);
       },
       "\"CPU\", as Device[...] takes it.");
-  method(c, "size", size, "dim"_a = nb::none(), "shape, or one size of it.");
   method(c, "numel", [](const Tensor& x) { return x.dims().product(); }, "Number of elements.");
   method(c, "nbytes", [](const Tensor& x) { return x.numel() * element_size(x); });
   c.def("element_size", element_size, "Bytes.");

@@ -115,7 +115,7 @@ Tensor Tensor::remainder(const Operand& a, const Operand& b) {
   const CallSiteScope site(site_of(a, b));
   const DType dtype = meet("%", a, b);
   if (!is_float(dtype)) return apply("%", Op::Mod, dtype, a, b, site_of(a, b));
-  return elementwise::floored_quotient(a, b, sum_dtype(dtype)).rest.cast(dtype);
+  return elementwise::floored_rest(a, b, dtype);
 }
 
 Tensor Tensor::negate(const Operand& operand) {
@@ -139,7 +139,7 @@ Tensor Tensor::floor_div(const Operand& other, CallSite at) const {
   const CallSiteScope site(at);
   const DType dtype = meet("floor_div", *this, other);
   if (is_float(dtype))
-    return elementwise::floored_quotient(*this, other, sum_dtype(dtype)).whole.cast(dtype);
+    return elementwise::floored_quotient(*this, other, sum_dtype(dtype)).cast(dtype);
   return apply("floor_div", Op::IDiv, dtype, *this, other, at);
 }
 
@@ -173,14 +173,11 @@ namespace elementwise {
 
 namespace {
 
-/// x - q y, rounded once; x itself where q is 0, also where y is infinite.
-Tensor rest_of(const Tensor& x, const Tensor& q, const Tensor& y) {
-  const OpScope scope(x, CallSite::here());
-  NodeRef operands[] = {(-q).node(), y.node(), x.node()};
+Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
+  const OpScope scope(c, CallSite::here());
+  NodeRef operands[] = {a.node(), b.node(), c.node()};
   align(scope.g, "%", operands);
-  const Tensor rest =
-      scope.result(scope.g.alu(Op::MulAcc, {operands[0], operands[1], operands[2]}));
-  return (q == 0).where(x, rest);
+  return scope.result(scope.g.alu(Op::MulAcc, {operands[0], operands[1], operands[2]}));
 }
 
 Tensor cast_to(const Operand& x, DType dtype) {
@@ -189,16 +186,58 @@ Tensor cast_to(const Operand& x, DType dtype) {
 
 }  // namespace
 
-Quotient floored_quotient(const Operand& a, const Operand& b, DType run) {
-  const Tensor x = cast_to(a, run), y = cast_to(b, run), q = (x / y).floor(), r = rest_of(x, q, y);
-  const Tensor rounded_up = (r != 0) & ((r < 0) != (y < 0));
-  return {rounded_up.where(q - 1, q), rounded_up.where(r + y, r)};
+Tensor floored_quotient(const Operand& a, const Operand& b, DType run) {
+  const Tensor x = cast_to(a, run), y = cast_to(b, run), q = (x / y).floor();
+  const Tensor rest = (q == 0).where(x, multiply_add(-q, y, x));
+  return ((rest != 0) & ((rest < 0) != (y < 0))).where(q - 1, q);
 }
 
-Tensor truncated_rest(const Operand& a, const Operand& b, DType run) {
-  const Tensor x = cast_to(a, run), y = cast_to(b, run), q = (x / y).trunc(), r = rest_of(x, q, y);
-  const Tensor rounded_up = (r != 0) & ((r < 0) != (x < 0));
-  return rounded_up.where(r + (q < 0).where(-y, y), r);
+namespace {
+
+/// x without multiples of y. Each step rounds once, exactly: what it leaves has no more digits than
+/// y, and the quotient as many bits less as there are digits.
+Tensor reduced(Tensor x, const Tensor& y, int steps) {
+  for (int i = 0; i < steps; ++i) x = multiply_add(-(x / y).trunc(), y, x);
+  return x;
+}
+
+/// Of f64 x / y may be 2^2098, which overflows: first multiples of y 2^1074 or y 2^537 are taken
+/// off.
+Tensor reduced_in_stages(const Tensor& x, const Tensor& y) {
+  const Tensor size = y.abs();
+  const Tensor larger = (size < 0x1p-537).where(y * 0x1p537, y);
+  const Tensor largest = (size < 1).where(larger * 0x1p537, y);
+  return reduced(reduced(reduced(x, largest, 20), larger, 11), y, 11);
+}
+
+/// What is left of x after multiples of y: exact, smaller than y, of either sign. In f64 one step
+/// does for f16, whose quotients are below 2^40, and six for those of f32, below 2^277.
+Tensor rest_of(const Tensor& x, const Tensor& y, DType dtype) {
+  const bool narrow = bits(dtype) <= 16 && dtype != DType::BF16;
+  const Tensor rest = dtype == DType::F64 ? reduced_in_stages(x, y) : reduced(x, y, narrow ? 1 : 6);
+  return (y.isinf() & x.isfinite()).where(x, rest);
+}
+
+/// 0 with a sign, and the slope of a rest that is 0.
+Tensor signed_nothing(const Tensor& rest, const Tensor& sign) {
+  return rest.copysign(sign).detach() - (rest.detach() - rest);
+}
+
+}  // namespace
+
+Tensor floored_rest(const Operand& a, const Operand& b, DType dtype) {
+  const Tensor x = cast_to(a, dtype).cast(DType::F64), y = cast_to(b, dtype).cast(DType::F64);
+  const Tensor rest = rest_of(x, y, dtype);
+  const Tensor whole = (rest < 0) != (y < 0);
+  return (rest == 0).where(signed_nothing(rest, y), whole.where(rest + y, rest)).cast(dtype);
+}
+
+Tensor truncated_rest(const Operand& a, const Operand& b, DType dtype) {
+  const Tensor x = cast_to(a, dtype).cast(DType::F64), y = cast_to(b, dtype).cast(DType::F64);
+  const Tensor rest = rest_of(x, y, dtype);
+  const Tensor whole = (rest < 0) != (x < 0), size = y.abs();
+  const Tensor moved = rest + (x < 0).where(-size, size);
+  return (rest == 0).where(signed_nothing(rest, x), whole.where(moved, rest)).cast(dtype);
 }
 
 }  // namespace elementwise
@@ -269,9 +308,11 @@ Tensor general_power(const Tensor& x, const Tensor& e) {
   const Tensor y = infinite.where(infinite_power(infinite.where(size, 1), e), usual);
   const Tensor whole = e.trunc() == e, odd = whole & ((e * 0.5).floor() * 2 != e);
   // Between the whole powers of a negative number there are none: no slope along e.
-  const Tensor below = (whole | infinite).where(odd.where(-y, y), NAN) +
+  // Minus: -0 plus nothing were 0.
+  const Tensor below = (whole | infinite).where(odd.where(-y, y), NAN) -
                        nothing_of(negative & whole & e.isfinite(), e);
-  const Tensor at_zero = (e > 0).where(0, (e < 0).where(INFINITY, (e == 0).where(1, e)));
+  const Tensor nothing = odd.where(x.detach(), 0);  // with its sign, and slope 0
+  const Tensor at_zero = (e > 0).where(nothing, (e < 0).where(INFINITY, (e == 0).where(1, e)));
   const Tensor one =
       ((e == 0) & ~x.isfinite()) | ((size == 1) & ~zero & e.isinf()) | ((x == 1) & e.isnan());
   const Tensor value = one.where(1, zero.where(at_zero, negative.where(below, y)));

@@ -5,14 +5,13 @@
 
 namespace weft::elementwise {
 
-/// floor(x / y) and what it leaves of x: exact while the quotient has no more digits than the dtype
-/// that both run in, also where x / y is rounded up to a whole number.
-struct Quotient {
-  Tensor whole, rest;
-};
-Quotient floored_quotient(const Operand& a, const Operand& b, DType run);
-/// What trunc(x / y) leaves of x, as exactly.
-Tensor truncated_rest(const Operand& a, const Operand& b, DType run);
+/// floor(x / y), exact while it has no more digits than the dtype that both run in, also where x /
+/// y is rounded up to a whole number.
+Tensor floored_quotient(const Operand& a, const Operand& b, DType run);
+/// What floor(x / y) leaves of x, and what trunc(x / y) does: exact whatever the quotient; of the
+/// sign of y, and of x, 0 included. Both run in f64.
+Tensor floored_rest(const Operand& a, const Operand& b, DType dtype);
+Tensor truncated_rest(const Operand& a, const Operand& b, DType dtype);
 Tensor divided(const Tensor& x, const Operand& other, Rounding rounding);
 Tensor fmod_of(const Tensor& x, const Operand& other);
 Tensor signbit_of(const Tensor& x);

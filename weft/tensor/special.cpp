@@ -62,7 +62,7 @@ Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
 Tensor fmod_of(const Tensor& x, const Operand& other) {
   const Tensor rest = x % other;
   const DType met = rest.dtype();
-  if (is_float(met)) return truncated_rest(x, other, sum_dtype(met)).cast(met);
+  if (is_float(met)) return truncated_rest(x, other, met);
   const Tensor divisor = beside(x, other).cast(met), dividend = x.cast(met);
   const Tensor other_sign = (rest != 0) & ((rest < 0) != (dividend < 0));
   return other_sign.where(rest - divisor, rest);

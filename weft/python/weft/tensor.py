@@ -182,6 +182,61 @@ def _pool(self: Tensor, k_: tuple[int, ...], stride: Any = 1, dilation: Any = 1)
     return y
 
 
+# ---- the array API standard
+
+def _size_of(shape: tuple, dim: int | None = None):
+    if dim is None:
+        return shape
+    if not -len(shape) <= dim < len(shape):
+        raise IndexError(f"[size] axis {dim} is out of range for shape {shape}: it must be from {-len(shape)} to "
+                         f"{len(shape) - 1}")
+    return shape[dim]
+
+
+class Size(int):
+    """Tensor.size: the number of elements, as the standard has it; called, the shape or one size of it, as PyTorch
+    has it. x.size == 6, x.size() == (2, 3), x.size(0) == 2."""
+
+    shape: tuple
+
+    def __call__(self, dim: int | None = None):
+        return _size_of(self.shape, dim)
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
+def size(self: Tensor):
+    """Size; where sizes are chosen per run, only what can be called."""
+    shape, count = self.shape, self.numel()
+    if not isinstance(count, int):
+        return functools.partial(_size_of, shape)
+    found = Size(count)
+    found.shape = shape
+    return found
+
+
+def array_namespace(self: Tensor, /, *, api_version: str | None = None):
+    """weft.array_api, for functions of any library's arrays."""
+    from weft import array_api
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"__array_namespace__: version {api_version!r} of the array API is not known; 2024.12 and those "
+                         "before it are")
+    return array_api
+
+
+def as_complex(self: Tensor, /) -> complex:
+    """The one element, which is real."""
+    return complex(self.item())
+
+
+def to_device(self: Tensor, device: str, /, *, stream=None) -> Tensor:
+    """to(), as the standard names it."""
+    if stream is not None:
+        raise ValueError("to_device: there are no streams to wait for: pass None")
+    return self.to(device)
+
+
 def unpickled(data: bytes, dtype: Any, shape: Any, requires_grad: Any) -> Tensor:
     """What Tensor.__reduce__ names."""
     return _core.tensor_of_bytes(data, dtype, shape, requires_grad)
@@ -213,6 +268,10 @@ _MEMBERS = {
     "from_dlpack": staticmethod(_core.from_dlpack),
     "mT": property(lambda self: self.transpose(-2, -1), doc="The last two axes exchanged."),
     "_pool": _pool,
+    "size": property(size),
+    "to_device": to_device,
+    "__array_namespace__": array_namespace,
+    "__complex__": as_complex,
     "__array_ufunc__": numpy_functions.array_ufunc,
     "__array_function__": numpy_functions.array_function,
 }

@@ -206,6 +206,16 @@ def ldexp(self: Tensor, other: Tensor | builtins.float) -> Tensor:
     return self * Tensor.exp2(other if isinstance(other, Tensor) else Tensor(other))
 
 
+def nextafter(self: Tensor, other: Tensor) -> Tensor:
+    """The next number of the dtype towards other: of equals other, NaN with NaN. Without gradient."""
+    bits = self.bitcast(f"int{self.dtype.bitsize}")
+    grows = (other > self) == (self > 0)
+    moved = (bits + grows.where(1, -1)).cast(bits.dtype).bitcast(self.dtype)
+    smallest = Tensor.ones_like(bits).bitcast(self.dtype).copysign(other)
+    found = (self == other).where(other, (self == 0).where(smallest, moved))
+    return (self.isnan() | other.isnan()).where(math.nan, found)
+
+
 def isposinf(self: Tensor) -> Tensor:
     """Whether each is infinity."""
     return self.isinf(True, False)
