@@ -2,7 +2,6 @@
 // one and two are left on the diagonal (Francis 1961; Golub and Van Loan, 7.5, with the product of
 // the shifted matrices formed); eigenvectors by inverse iteration.
 #include <array>
-#include <limits>
 
 #include "weft/tensor/complex.h"
 #include "weft/tensor/linalg.h"
@@ -18,11 +17,6 @@ namespace {
 constexpr int64_t kStepsPerColumn = 10;
 // Every so many steps other shifts are tried: orthogonal matrices stay as they are under theirs.
 constexpr int64_t kExceptional = 7;
-
-double precision(const Tensor& x) {
-  return x.dtype() == DType::F64 ? std::numeric_limits<double>::epsilon()
-                                 : static_cast<double>(std::numeric_limits<float>::epsilon());
-}
 
 /// The largest element of rows from r on and columns up to c, for every (r, c).
 Tensor below_left(const Tensor& x) { return x.abs().cummax(-1).flip(-2).cummax(-2).flip(-2); }
