@@ -95,41 +95,6 @@ std::pair<Tensor, Tensor> slogdet(const Tensor& a, CallSite at) {
           pivots.abs().log().sum(-1).cast(a.dtype())};
 }
 
-// ---- reflections
-
-namespace {
-
-struct Reflected {
-  Tensor q, r;
-};
-
-/// r with zeros below row k of column k, and q @ r as before.
-Reflected reflected(const Reflected& f, const Tensor& k) {
-  const Tensor i = row_numbers(f.r), values = (i >= k).where(column(f.r, k), 0);
-  const Tensor size = length(values, -2), head = row(values, k);
-  // Away from cancellation: the head grows.
-  const Tensor v = (values + (i == k).where((head < 0).where(-size, size), 0)).contiguous();
-  const Tensor square = (v * v).sum(-2, true), none = square == 0;
-  const Tensor scale = none.where(0, 2 / none.where(1, square)).contiguous();
-  const Tensor along = v.transpose(-1, -2);
-  const Tensor seen = (v * f.r).sum(-2, true).contiguous();
-  const Tensor held = (f.q * along).sum(-1, true).contiguous();
-  return {(f.q - held * (scale * along)).contiguous(), (f.r - v * (scale * seen)).contiguous()};
-}
-
-}  // namespace
-
-std::pair<Tensor, Tensor> qr(const Tensor& given, bool full, CallSite at) {
-  const CallSiteScope site(at);
-  const Tensor a = checked_matrix("qr", given);
-  const int64_t m = a.size(-2), n = a.size(-1), kept = full ? m : std::min(m, n);
-  Reflected f{identity_like(a, m).contiguous(), a.contiguous()};
-  for (int64_t k = 0; k < std::min(m - 1, n); ++k) f = reflected(f, number(a, k));
-  const Tensor q = f.q.index({kEllipsis, Slice(0, kept)});
-  const Tensor r = f.r.triu().index({kEllipsis, Slice(0, kept), Slice()});
-  return {q.cast(given.dtype()), r.cast(given.dtype())};
-}
-
 Tensor lstsq(const Tensor& a, const Tensor& b, CallSite at) {
   const CallSiteScope site(at);
   const Equations e = equations("lstsq", a, b, checked_matrix("lstsq", a));

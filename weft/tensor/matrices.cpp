@@ -15,7 +15,7 @@ Tensor picked(const Tensor& x, const Tensor& at, int64_t axis) {
   Dims shape = x.dims();
   const auto a = static_cast<size_t>(static_cast<int64_t>(x.ndim()) + axis);
   shape[a] = at.ndim() == 0 ? Dim(1) : at.dim(axis);
-  return x.gather(axis, at.expand(shape));
+  return gather_inside(x, axis, at.expand(shape));
 }
 
 }  // namespace
@@ -58,6 +58,15 @@ Tensor length(const Tensor& x, int64_t axis) { return vector_norm(x, 2, axis, tr
 double precision(const Tensor& x) {
   return x.dtype() == DType::F64 ? std::numeric_limits<double>::epsilon()
                                  : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+Tensor magnitude(const Tensor& x) {
+  if (x.size(-1) == 0 || x.size(-2) == 0) return x.sum({-2, -1}, true) + 1;
+  const bool wide = x.dtype() == DType::F64;
+  const int64_t exponent = wide ? 0x7FF0000000000000 : 0x7F800000;
+  const Tensor bits = x.detach().abs().max({-2, -1}, true).bitcast(wide ? DType::I64 : DType::I32);
+  const Tensor power = (bits & exponent).bitcast(x.dtype());
+  return (power == 0).where(1, power).contiguous();
 }
 
 // ---- blocks

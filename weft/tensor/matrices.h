@@ -23,6 +23,9 @@ Tensor step_numbers(const Tensor& like, int64_t count);
 
 /// The distance from 1 to the next number.
 double precision(const Tensor& x);
+/// (..., 1, 1): the power of 2 that is next below the largest element, 1 where all are 0. Numbers
+/// of size 1 may be squared.
+Tensor magnitude(const Tensor& x);
 /// In the dtype that it runs in; an error for what is no matrix of floats.
 Tensor checked_matrix(const char* tag, const Tensor& a);
 Tensor checked_square(const char* tag, const Tensor& a);
