@@ -101,6 +101,97 @@ def test_rows_that_need_each_other():
     assert np.isnan(L.cholesky(Tensor(bad)).numpy()).any()
 
 
+# ---- orthogonal factors
+
+def kinds(m, n):
+    """Matrices of size 1, by what is difficult about them."""
+    rng = np.random.default_rng(m + 1000 * n)
+    k, a = min(m, n), rng.standard_normal((m, n))
+    u, v = np.linalg.qr(rng.standard_normal((m, k)))[0], np.linalg.qr(rng.standard_normal((n, k)))[0].T
+    half = np.where(np.arange(k) < k // 2, 1., 2)
+    yield "random", a
+    yield "repeated values", (u * half) @ v
+    yield "graded", (u * 10. ** -np.linspace(0, 14, k)) @ v
+    yield "of low rank", u[:, :k // 3] @ v[:k // 3]
+    yield "of rank 1", np.ones((m, n))
+    yield "identity", np.eye(m, n)
+    yield "nothing", np.zeros((m, n))
+    yield "triangular", np.triu(np.ones((m, n)))
+    yield "bidiagonal, a zero", np.eye(m, n, k=1) + np.diag(np.arange(max(m, n)) - m // 2)[:m, :n]
+    yield "nilpotent", np.eye(m, n, k=1)
+
+
+SHAPES = ((0, 0), (0, 3), (3, 0), (1, 1), (1, 4), (4, 1), (2, 2), (5, 3), (3, 5), (8, 8), (63, 64), (65, 65), (66, 9),
+          (9, 66), (100, 97))
+
+
+def orthonormal(q, near):
+    close(q.T @ q, np.eye(q.shape[1]), near)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("m, n", SHAPES)
+def test_orthogonal_factors(m, n, dtype):
+    near = 10 * TOLERANCE[dtype]
+    for scale in (1, 1e30, 1e-30):
+        for _, kind in kinds(m, n):
+            a = (kind * scale).astype(dtype)
+            wanted, size = a / dtype(scale), max(1, np.abs(kind).max(initial=0))
+            for full in (False, True):
+                k = m if full else min(m, n)
+                q, r = (t.numpy() for t in L.qr(Tensor(a), full))
+                assert q.shape == (m, k) and r.shape == (k, n)
+                orthonormal(q, near)
+                close(r, np.triu(r), 0)
+                close(q @ (r / dtype(scale)), wanted, near * size)
+                u, s, vt = (t.numpy() for t in L.svd(Tensor(a), full_matrices=full))
+                orthonormal(u, near)
+                orthonormal(vt.T, near)
+                assert (np.diff(s) <= 0).all() and (s >= 0).all()
+                close(u[:, :len(s)] * (s / dtype(scale)) @ vt[:len(s)], wanted, near * size)
+            if k and n:
+                close(s / dtype(scale), np.linalg.svd(wanted.astype(np.float64), compute_uv=False), near * size)
+
+
+def test_columns_of_different_sizes():
+    a = matrices(12, np.float64, columns=5)
+    for dtype, exponents in ((np.float32, (0, -18, 12, -30, 3)), (np.float64, (0, -150, 100, -250, 3))):
+        size = np.array([10. ** e for e in exponents])
+        q, r = (t.numpy() for t in L.qr(Tensor((a * size).astype(dtype))))
+        close(q.astype(np.float64) @ (r / size), a, TOLERANCE[dtype] * 10)
+
+
+@at_every_size
+def test_eigenvalues_of_symmetric_matrices(n, dtype):
+    near = 10 * TOLERANCE[dtype]
+    for scale in (1, 1e30, 1e-30):
+        for _, kind in kinds(n, n):
+            wanted = ((kind + kind.T) / 2).astype(dtype)
+            size = max(1, np.abs(np.linalg.eigvalsh(wanted)).max(initial=0))
+            lower = np.tril(wanted) + np.triu(np.full((n, n), 7), 1)  # is not read
+            w, v = (t.numpy() for t in L.eigh(Tensor((lower * scale).astype(dtype))))
+            w = w / dtype(scale)
+            assert (np.diff(w) >= 0).all()
+            orthonormal(v, near)
+            close(wanted @ v, v * w, near * size)
+            close(w, np.linalg.eigvalsh(wanted.astype(np.float64)), near * size)
+
+
+@pytest.mark.parametrize("batch", ((0,), (5,), (2, 3)))
+def test_batches_of_orthogonal_factors(batch):
+    a = matrices(9, np.float64, batch, columns=7)
+    near = 1e-12
+    u, s, vt = (t.numpy() for t in L.svd(Tensor(a), full_matrices=False))
+    close(u * s[..., None, :] @ vt, a, near)
+    q, r = (t.numpy() for t in L.qr(Tensor(a)))
+    close(q @ r, a, near)
+    p = positive(6, np.float64, batch)
+    w, v = (t.numpy() for t in L.eigh(Tensor(p)))
+    close(v * w[..., None, :] @ v.swapaxes(-1, -2), p, near)
+
+
+# ---- derivatives
+
 def weights(shape):
     return np.cos(np.arange(int(np.prod(shape))) * 1.7 + 1).reshape(shape)
 
@@ -118,7 +209,38 @@ GRADIENTS = {
     "solve_triangular": (lambda n: [np.tril(well(n, np.float64), -1) + 2 * np.eye(n), matrices(n, np.float64, columns=2)],
                          lambda a, b: L.solve_triangular(a, b, upper=False),
                          lambda a, b: T.linalg.solve_triangular(a.tril(), b, upper=False)),
+    "qr": (lambda n: [matrices(n, np.float64, columns=max(1, n - 2))], lambda a: by_columns(*L.qr(a)),
+           lambda a: by_columns(*T.linalg.qr(a))),
+    "qr, wide": (lambda n: [well(n, np.float64)[:(n + 1) // 2]], lambda a: by_columns(*L.qr(a)),
+                 lambda a: by_columns(*T.linalg.qr(a))),
+    "eigh": (lambda n: [np.diag(np.arange(n)) + positive(n, np.float64) / n], lambda a: by_columns(*L.eigh((a + a.T) / 2)),
+             lambda a: by_columns(*T.linalg.eigh((a + a.mT) / 2))),
+    "svd": (lambda n: [spread(n, max(1, n - 2))], lambda a: by_columns(*L.svd(a, full_matrices=False)),
+            lambda a: by_columns(*T.linalg.svd(a, full_matrices=False))),
+    "svd, wide": (lambda n: [spread(n, max(1, n - 2)).T.copy()], lambda a: by_columns(*L.svd(a, full_matrices=False)),
+                  lambda a: by_columns(*T.linalg.svd(a, full_matrices=False))),
+    "svd, square": (lambda n: [spread(n, n)], lambda a: by_columns(*L.svd(a)), lambda a: by_columns(*T.linalg.svd(a))),
+    "pinv": (lambda n: [spread(n, max(1, n - 2))], L.pinv, lambda a: T.linalg.pinv(a)),
+    "pinv, wide": (lambda n: [spread(n, max(1, n - 2)).T.copy()], L.pinv, lambda a: T.linalg.pinv(a)),
+    "lstsq": (lambda n: [spread(n, max(1, n - 2)), matrices(n, np.float64, seed=9, columns=2)], L.lstsq,
+              lambda a, b: T.linalg.pinv(a) @ b),
 }
+
+
+def by_columns(*factors):
+    """What does not depend on the vectors' signs."""
+    return sum((x * x * like(x)).sum() for x in factors)
+
+
+def like(x):
+    w = weights(tuple(x.shape))
+    return Tensor(w, dtype=dtypes.float64) if isinstance(x, Tensor) else T.tensor(w)
+
+
+def spread(m, n):
+    """Singular values well apart from each other."""
+    u, v = (np.linalg.qr(matrices(k, np.float64, seed=4))[0] for k in (m, n))
+    return (u[:, :n] * (1 + np.arange(n))) @ v / n
 
 
 def derivatives_of(f, arrays, tensor, grad):
@@ -151,3 +273,12 @@ def test_determinants_have_gradients_where_they_are_zero():
         n = len(a)
         minors = [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)] for i in range(n)]
         close(L.det(x).gradient(x)[0], np.array(minors), 1e-12)
+
+
+def test_nothing_is_asked_of_vectors_of_equal_values():
+    """Functions of all eigenvalues, and of all singular values, have derivatives where these are equal."""
+    a = np.eye(6) * 2
+    x = Tensor(a, requires_grad=True)
+    close((L.eigh(x)[0] ** 3).sum().gradient(x)[0], 12 * np.eye(6), 1e-12)
+    close((L.svd(x)[1] ** 3).sum().gradient(x)[0], 12 * np.eye(6), 1e-12)
+    close(L.pinv(x).sum().gradient(x)[0], np.full((6, 6), -.25), 1e-12)

@@ -10,8 +10,6 @@ namespace {
 
 // QR steps per column: at most 2.3 were seen, for matrices of all kinds.
 constexpr int64_t kStepsPerColumn = 3, kMoreSteps = 10;
-// What links rows of a matrix of size 1 no more, however small these are.
-constexpr double kNothing = 1e-18;
 
 /// A matrix of these diagonals between reflections: h1 h2 ... (diagonal, off) ... h2 h1. The last
 /// of `off` is 0; without vectors there are no reflections.
@@ -46,11 +44,11 @@ Tensor shift_of(const Tensor& diagonal, const Tensor& off, const Chain& chain) {
   return d - none.where(0, e * e / none.where(1, sum));
 }
 
-/// One implicit QR step on the last chain (Golub and Van Loan, 4th edition, 8.3.2); z's rows take
-/// part.
+/// One implicit QR step on the last chain of a matrix of size 1 (Golub and Van Loan, 4th edition,
+/// 8.3.2); z's rows take part.
 Tensors stepped(const Tensor& diagonal, const Tensor& given, const Tensor& z) {
   const Tensor size = diagonal.abs() + next_along(diagonal).abs();
-  const Tensor small = given.abs() <= size * precision(z) + kNothing;
+  const Tensor small = given.abs() <= size * precision(z) + 8 * negligible(z);
   const Tensor off = small.where(0, given).contiguous();
   const Chain chain = last_chain(off);
   const Tensor i = places(off), on = (i >= chain.first) & (i < chain.last);

@@ -60,11 +60,13 @@ double precision(const Tensor& x) {
                                  : static_cast<double>(std::numeric_limits<float>::epsilon());
 }
 
-Tensor magnitude(const Tensor& x) {
-  if (x.size(-1) == 0 || x.size(-2) == 0) return x.sum({-2, -1}, true) + 1;
+double negligible(const Tensor& x) { return precision(x) * 1e-8; }
+
+Tensor magnitude(const Tensor& x, const Axes& axes) {
+  if (x.size(-1) == 0 || x.size(-2) == 0) return x.sum(axes, true) + 1;
   const bool wide = x.dtype() == DType::F64;
   const int64_t exponent = wide ? 0x7FF0000000000000 : 0x7F800000;
-  const Tensor bits = x.detach().abs().max({-2, -1}, true).bitcast(wide ? DType::I64 : DType::I32);
+  const Tensor bits = x.detach().abs().max(axes, true).bitcast(wide ? DType::I64 : DType::I32);
   const Tensor power = (bits & exponent).bitcast(x.dtype());
   return (power == 0).where(1, power).contiguous();
 }

@@ -23,9 +23,11 @@ Tensor step_numbers(const Tensor& like, int64_t count);
 
 /// The distance from 1 to the next number.
 double precision(const Tensor& x);
-/// (..., 1, 1): the power of 2 that is next below the largest element, 1 where all are 0. Numbers
-/// of size 1 may be squared.
-Tensor magnitude(const Tensor& x);
+/// The power of 2 that is next below the largest element along these axes, kept; 1 where all are 0.
+/// What is divided by it has size 1, and may be squared.
+Tensor magnitude(const Tensor& x, const Axes& axes = {-2, -1});
+/// Nothing in a matrix of size 1; its square is a number like others.
+double negligible(const Tensor& x);
 /// In the dtype that it runs in; an error for what is no matrix of floats.
 Tensor checked_matrix(const char* tag, const Tensor& a);
 Tensor checked_square(const char* tag, const Tensor& a);

@@ -12,7 +12,7 @@ namespace weft::linalg {
 
 Tensor reflector(const Tensor& x, const Tensor& at) {
   const Tensor i = row_numbers(x), below = (i > at).where(x, 0), head = row(x, at);
-  const Tensor rest = (below * below).sum(-2, true), none = rest == 0;
+  const Tensor rest = (below * below).sum(-2, true), none = rest <= negligible(x) * negligible(x);
   const Tensor size = (head * head + rest).sqrt();
   // Away from cancellation: the head grows.
   const Tensor grown = head + (head < 0).where(-size, size);
@@ -90,7 +90,7 @@ Factors factors_of_blocks(const Tensor& a, const Blocks& blocks, int64_t kept) {
 }
 
 Tensors factors(const Tensor& given, int64_t kept) {
-  const Tensor size = magnitude(given), a = given / size;
+  const Tensor size = magnitude(given, {-2}), a = given / size;  // column by column
   const Blocks blocks(std::min(a.size(-2), a.size(-1)));
   const Factors f =
       blocks.count == 1 ? factors_of_block(a, kept) : factors_of_blocks(a, blocks, kept);

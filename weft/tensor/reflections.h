@@ -6,7 +6,7 @@
 namespace weft::linalg {
 
 /// The v (..., m, 1) whose reflection leaves 0 below row `at` (i32 ()) of x (..., m, 1); 0 in the
-/// rows above, and everywhere where nothing is to be done.
+/// rows above, and everywhere where nothing is to be done. x is part of a matrix of size 1.
 Tensor reflector(const Tensor& x, const Tensor& at);
 /// The inverse of T, unit upper triangular, for the product I - V T V^T of the reflections with
 /// the columns of v (..., m, k), the first of which is leftmost.

@@ -26,7 +26,7 @@ Tensors folded_along(const Tensors& elems, size_t carries, int64_t axis,
 }
 
 Rotation rotation_of(const Tensor& x, const Tensor& z, const Tensor& on) {
-  const Tensor length = (x * x + z * z).sqrt(), some = on & (length != 0);
+  const Tensor length = (x * x + z * z).sqrt(), some = on & (length > negligible(length));
   const Tensor inverse = 1 / some.where(length, 1);
   return {some.where(x * inverse, 1), some.where(z * inverse, 0), length};
 }

@@ -12,7 +12,8 @@ namespace weft::linalg {
 Tensors folded_along(const Tensors& elems, size_t carries, int64_t axis,
                      FunctionRef<Tensors(const Tensors& elems, const Tensors& carried)> body);
 
-/// What turns (x, z) to (length, 0): c x + s z and c z - s x; none where it is not `on`.
+/// What turns (x, z) to (length, 0): c x + s z and c z - s x; none where it is not `on`,
+/// and where both are negligible.
 struct Rotation {
   Tensor c, s, length;
 };
