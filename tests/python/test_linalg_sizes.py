@@ -177,6 +177,28 @@ def test_eigenvalues_of_symmetric_matrices(n, dtype):
             close(w, np.linalg.eigvalsh(wanted.astype(np.float64)), near * size)
 
 
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("n", (1, 2, 3, 5, 16, 34))
+def test_eigenvalues_of_general_matrices(n, dtype):
+    cycle = np.roll(np.eye(n), 1, 0)
+    a = matrices(n, np.float64)
+    others = [("cycle", cycle), ("skew", a - a.T), ("companion", np.eye(n, k=-1) + np.outer(np.eye(n)[0], a[0])),
+              ("pairs", np.kron(np.eye(n), [[1, 2], [-2, 1]])[:n, :n]), ("lower", np.eye(n, k=-1))]
+    for name, kind in [*kinds(n, n), *others]:
+        for scale in (1, 1e30, 1e-30):
+            wanted = kind.astype(dtype)
+            w, v = (t.numpy().astype(np.float64) for t in L.eig(Tensor((kind * scale).astype(dtype))))
+            w, v = (w[..., 0] + 1j * w[..., 1]) / dtype(scale), v[..., 0] + 1j * v[..., 1]
+            size = max(1, np.linalg.norm(wanted, 2))
+            # Steps with two shifts square the matrix: eigenvalues of 10^-14 of it are lost in that.
+            near = max(30 * TOLERANCE[dtype], 1e-9 if name == "graded" else 0)
+            close(np.linalg.norm(v, axis=0), np.ones(n), 30 * TOLERANCE[dtype])
+            assert np.abs(wanted @ v - v * w).max() <= near * size
+            assert abs(w.sum() - np.trace(wanted)) <= near * size * n
+            assert (np.sort_complex(w) == np.sort_complex(w.conj())).all()
+            assert (v[:, w.imag == 0].imag == 0).all()
+
+
 @pytest.mark.parametrize("batch", ((0,), (5,), (2, 3)))
 def test_batches_of_orthogonal_factors(batch):
     a = matrices(9, np.float64, batch, columns=7)

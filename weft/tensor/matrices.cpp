@@ -106,6 +106,9 @@ Tensor blocks_of_columns(const Tensor& x, const Blocks& blocks) {
   const Tensor split = x.unflatten(-1, {blocks.count, blocks.size});
   return split.permute(moved_axis(split, static_cast<int64_t>(split.ndim()) - 2, 0));
 }
+Tensor rows_as_stack(const Tensor& x) {
+  return x.permute(moved_axis(x, static_cast<int64_t>(x.ndim()) - 2, 0));
+}
 Tensor rows_of_blocks(const Tensor& stack) {
   return stack.permute(moved_axis(stack, 0, static_cast<int64_t>(stack.ndim()) - 3))
       .flatten(-3, -2);

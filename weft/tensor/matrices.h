@@ -53,6 +53,8 @@ Tensor block_of_columns(const Tensor& x, const Tensor& k, const Blocks& blocks);
 /// (count, ..., rows, size), and back.
 Tensor blocks_of_columns(const Tensor& x, const Blocks& blocks);
 Tensor columns_of_blocks(const Tensor& stack);
+/// (rows, ..., columns): the rows as the slices of a scan.
+Tensor rows_as_stack(const Tensor& x);
 /// (count, ..., size, columns) as (..., count * size, columns).
 Tensor rows_of_blocks(const Tensor& stack);
 /// With zeros below and to the right; square with n rows, more ones on the diagonal; the first of
