@@ -9,6 +9,7 @@
 #include "weft/base/spans.h"
 #include "weft/run/stats.h"
 #include "weft/run/storage.h"
+#include "weft/tensor/linalg.h"
 
 namespace weft {
 namespace {
@@ -319,6 +320,61 @@ TEST(Growth, OfRandomChains) {
                                                     kinds[static_cast<size_t>(i) % kinds.size()]);
                                }),
                          40);
+  }
+}
+
+// ---- linear algebra: loops whose bodies are compiled once
+
+struct Algebra {
+  const char* name;
+  std::function<std::vector<Tensor>(const Tensor&)> f;
+};
+
+std::vector<Algebra> algebra() {
+  return {
+      {"cholesky", [](const Tensor& a) { return std::vector{linalg::cholesky(a)}; }},
+      {"lu", [](const Tensor& a) { return std::vector{linalg::lu(a).packed}; }},
+      {"solve", [](const Tensor& a) { return std::vector{linalg::solve(a, a)}; }},
+      {"inv", [](const Tensor& a) { return std::vector{linalg::inv(a)}; }},
+      {"det", [](const Tensor& a) { return std::vector{linalg::det(a)}; }},
+      {"qr",
+       [](const Tensor& a) { return std::vector{linalg::qr(a).first, linalg::qr(a).second}; }},
+      {"eigh", [](const Tensor& a) { return std::vector{linalg::eigh(a).second}; }},
+      {"svd", [](const Tensor& a) { return std::vector{linalg::svd(a).u, linalg::svd(a).vt}; }},
+      {"pinv", [](const Tensor& a) { return std::vector{linalg::pinv(a)}; }},
+      {"gradient of solve",
+       [](const Tensor& a) { return linalg::solve(a, a).sum().gradient({a}); }},
+      {"gradient of eigh",
+       [](const Tensor& a) { return linalg::eigh(a).second.sum().gradient({a}); }},
+      {"gradient of svd", [](const Tensor& a) { return linalg::svd(a).u.sum().gradient({a}); }},
+  };
+}
+
+struct Compiled {
+  int64_t graph, nodes, kernels;
+};
+
+Compiled compiled(const Algebra& algebra, int64_t n) {
+  Options options = Options::from_environment();
+  options.dev = "NULL:INTERP";
+  Context context(options);
+  const ContextScope scope(context);
+  const std::vector<Tensor> out = algebra.f(Tensor::randn({n, n}).realize());
+  const auto graph = static_cast<int64_t>(tensor_graph(context).live_nodes());
+  const int64_t before = context.tracer().value(Counter::Nodes);
+  realize(out);
+  return {graph, context.tracer().value(Counter::Nodes) - before,
+          run_stats(context).kernel_cache.entries};
+}
+
+TEST(Growth, LinearAlgebraHasNone) {
+  for (const Algebra& a : algebra()) {
+    SCOPED_TRACE(a.name);
+    const Compiled small = compiled(a, 70), large = compiled(a, 280);
+    EXPECT_LE(large.graph, small.graph + 50);
+    EXPECT_LE(large.nodes, small.nodes + small.nodes / 10);
+    EXPECT_LE(large.kernels, small.kernels + 2);
+    EXPECT_LE(large.kernels, 120);
   }
 }
 

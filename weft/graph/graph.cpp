@@ -17,6 +17,7 @@
 #include "weft/base/slabs.h"
 #include "weft/graph/infer.h"
 #include "weft/graph/node_map.h"
+#include "weft/graph/tuple.h"
 
 namespace weft {
 namespace {
@@ -42,6 +43,13 @@ struct Hashes {
   uint64_t structural, key;
 };
 
+/// Which buffer it is, or which trace's placeholder, depends on history; that it is one, of this
+/// shape and device, does not.
+bool is_of_history(const NodeSpec& s) {
+  return s.op == Op::Buffer ||
+         (s.op == Op::Param && !s.ints.empty() && s.ints[0] >= kInnerSlotsEnd);
+}
+
 Hashes hashes_of(const NodeSpec& s) {
   uint64_t h =
       mix(static_cast<uint64_t>(s.op) << 16 | static_cast<uint64_t>(s.dtype) << 8 | s.lanes,
@@ -55,8 +63,7 @@ Hashes hashes_of(const NodeSpec& s) {
   for (size_t i = 0; i < s.ints.size(); ++i) {
     const auto v = static_cast<uint64_t>(s.ints[i]);
     k = mix(k, v);
-    // Which buffer it is depends on history; that it is one, of this shape and device, does not.
-    h = mix(h, s.op == Op::Buffer && i == 0 ? 0 : v);
+    h = mix(h, i == 0 && is_of_history(s) ? 0 : v);
   }
   if (s.text.empty()) return {h, k};
   return {mix(h, hash_text(s.text)), mix(k, hash_text(s.text))};

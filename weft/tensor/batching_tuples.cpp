@@ -100,11 +100,11 @@ NodeRef Batching::get(NodeRef n) {
   return stacked ? swapped(result) : result;
 }
 
-/// A result's gradient has the batch's axis as well.
+/// A result's gradient, and the result, have the batch's axis as well.
 void Batching::batch_upstream(NodeRef n) {
   const FunctionParts parts(n);
-  for (NodeRef upstream : placeholders_in(parts.gradients, parts.slot, parts.results.size()))
-    if (upstream) images_.set(upstream, with_batch_axis(upstream));
+  for (NodeRef hole : placeholders_in(parts.gradients, parts.slot, 2 * parts.results.size()))
+    if (hole) images_.set(hole, with_batch_axis(hole));
 }
 
 NodeRef Batching::with_batch_axis(NodeRef param) {

@@ -1,143 +1,109 @@
-// Eigenvalues and singular values by Jacobi rotations of disjoint pairs.
-#include <bit>
-#include <numeric>
-
+// Eigenvalues of symmetric matrices: reflections to three diagonals, then QR steps on these.
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
-#include "weft/tensor/tables.h"
+#include "weft/tensor/reflections.h"
+#include "weft/tensor/rotations.h"
 
 namespace weft::linalg {
 
 namespace {
 
-/// In every round each column meets another one, and in n - 1 (n odd: n) rounds every other: the
-/// circle method of tournaments. A column without a partner is its own.
-std::vector<Tensor> rounds(const Tensor& x) {
-  const int64_t n = x.size(-1), players = n + n % 2;
-  std::vector<Tensor> all;
-  for (int64_t r = 0; r + 1 < players; ++r) {
-    std::vector<int32_t> partner(static_cast<size_t>(n));
-    std::iota(partner.begin(), partner.end(), 0);
-    auto meet = [&](int64_t a, int64_t b) {
-      if (a >= n || b >= n) return;
-      partner[static_cast<size_t>(a)] = static_cast<int32_t>(b);
-      partner[static_cast<size_t>(b)] = static_cast<int32_t>(a);
-    };
-    const int64_t circle = players - 1;
-    meet(r, circle);
-    for (int64_t i = 1; i <= (players - 2) / 2; ++i)
-      meet((r + i) % circle, (r - i + circle) % circle);
-    all.push_back(constant_table(partner, {1, n}, x));
-  }
-  return all;
-}
+// QR steps per column: at most 2.3 were seen, for matrices of all kinds.
+constexpr int64_t kStepsPerColumn = 3, kMoreSteps = 10;
 
-/// Jacobi converges quadratically: a few sweeps after the first log2(n).
-int64_t sweeps(const Tensor& x) {
-  const auto n = static_cast<uint64_t>(x.size(-1));
-  return std::bit_width(n) + (x.dtype() == DType::F64 ? 6 : 5);
-}
-
-/// New column = kept * column + mixed * partner; both (..., 1, n).
-struct Rotation {
-  Tensor kept, mixed;
+/// A matrix of these diagonals between reflections: h1 h2 ... (diagonal, off) ... h2 h1. The last
+/// of `off` is 0; without vectors there are no reflections.
+struct Tridiagonal {
+  Tensor diagonal, off, vectors;
 };
 
-/// What makes a pair's product zero: `own` and `other` are the squares (diagonal elements) of the
-/// column and its partner, `product` is theirs (Golub and Van Loan, 8.5.2).
-Rotation rotation(const Tensor& own, const Tensor& other, const Tensor& product,
-                  const Tensor& partner) {
-  const Tensor j = Tensor::arange(partner.dim(-1)).to(partner.device()), first = j < partner;
-  const Tensor apart = first.where(other - own, own - other);
-  const Tensor square = apart * apart + 4 * (product * product), none = square == 0;
-  const Tensor size = (apart < 0).where(-apart, apart) + none.where(1, square).sqrt();
-  const Tensor tangent = none.where(0, 2 * (apart < 0).where(-product, product) / size);
-  const Tensor cosine = (tangent * tangent + 1).rsqrt(), sine = tangent * cosine;
-  const Tensor mixed = first.where(-sine, (j > partner).where(sine, 0));
-  return {(j == partner).where(1, cosine).contiguous(), mixed.contiguous()};
+Tridiagonal tridiagonal(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
+    const Tensor &x = state[0], &k = slices[0], v = reflector(column(x, k), k + 1);
+    const Tensor seen = (x * v.T()).sum(-1, true).contiguous();
+    const Tensor by = (seen - v * ((v * seen).sum(-2, true) * 0.5)).contiguous();
+    return ScanResult{{x - v * by.T() - by * v.T()}, {v}};
+  };
+  Tensor x = a, vectors;
+  if (n > 2) {
+    const auto [last, v] = scan(step, {a.contiguous()}, {step_numbers(a, n - 2)});
+    x = last[0], vectors = columns_of_blocks(v[0]).contiguous();
+  }
+  const Tensor off = extended(x.diagonal(-1, -2, -1).unsqueeze(-2), 1, n).squeeze(-2);
+  return {x.diagonal(0, -2, -1).contiguous(), off.contiguous(), vectors};
 }
 
-Tensor rotated(const Tensor& x, const Tensor& partner, const Rotation& r) {
-  return (r.kept * x + r.mixed * columns_in_order(x, partner)).contiguous();
+/// The eigenvalue of the last two rows of a chain that is nearer to its last element (Wilkinson
+/// 1968).
+Tensor shift_of(const Tensor& diagonal, const Tensor& off, const Chain& chain) {
+  const Tensor above = (chain.last - 1).clamp_min(0);
+  const Tensor d = element(diagonal, chain.last), e = element(off, above);
+  const Tensor half = (element(diagonal, above) - d) * 0.5, root = (half * half + e * e).sqrt();
+  const Tensor sum = half + (half < 0).where(-root, root), none = sum == 0;
+  return d - none.where(0, e * e / none.where(1, sum));
+}
+
+/// One implicit QR step on the last chain of a matrix of size 1 (Golub and Van Loan, 4th edition,
+/// 8.3.2); z's rows take part.
+Tensors stepped(const Tensor& diagonal, const Tensor& given, const Tensor& z) {
+  const Tensor size = diagonal.abs() + next_along(diagonal).abs();
+  const Tensor small = given.abs() <= size * precision(z) + 8 * negligible(z);
+  const Tensor off = small.where(0, given).contiguous();
+  const Chain chain = last_chain(off);
+  const Tensor i = places(off), on = (i >= chain.first) & (i < chain.last);
+  const Tensors elems{
+      diagonal, next_along(diagonal), off,    next_along(off),
+      on,       i == chain.first,     i == 0, shift_of(diagonal, off, chain).contiguous()};
+  enum { kNext, kLink, kBulge, kTurned, kBefore, kC, kS, kDone, kCount };
+  const Tensors made = folded_along(elems, kCount, -1, [](const Tensors& e, const Tensors& last) {
+    const Tensor d = e[6].where(e[0], last[kNext]), link = e[6].where(e[2], last[kLink]);
+    const Rotation r =
+        rotation_of(e[5].where(d - e[7], last[kTurned]), e[5].where(link, last[kBulge]), e[4]);
+    const Tensor apart = d - e[1], moved = r.s * (2 * r.c * link - r.s * apart);
+    const Tensor turned = (r.c * r.c - r.s * r.s) * link - r.c * r.s * apart;
+    const Tensor before = (e[4] & ~e[5]).where(r.length, last[kTurned]);
+    return Tensors{e[1] - moved, r.c * e[3], r.s * e[3], turned, before, r.c, r.s, d + moved};
+  });
+  return {made[kDone], next_along(made[kBefore]), turned_rows(z, made[kC], made[kS])};
+}
+
+Tensors eigen_of(const Tensor& given) {
+  const int64_t n = given.size(-1);
+  const Tensor size = magnitude(given), eye = identity_like(given, n);
+  const Tridiagonal t = tridiagonal((given.tril() + given.tril(-1).T()) / size);
+  Tensors state{t.diagonal, t.off, eye.contiguous()};
+  if (n > 1)
+    state = scan([](const Tensors& s,
+                    const Tensors&) { return ScanResult{stepped(s[0], s[1], s[2]), {}}; },
+                 state, {}, {.count = kStepsPerColumn * n + kMoreSteps})
+                .carried;
+  const auto [values, order] = state[0].sort(-1);
+  const Tensor inner = rows_in_order(state[2], order.unsqueeze(-1)).T().contiguous();
+  return {values * size.squeeze(-1), n > 2 ? reflected(t.vectors, inner) : inner};
+}
+
+/// Giles 2008, "Collected matrix derivative results", 3.1; nothing is asked of how vectors of equal
+/// eigenvalues are chosen.
+Tensor gradient_of(const Tensor& values, const Tensor& vectors, const Tensor& values_grad,
+                   const Tensor& vectors_grad) {
+  const Tensor apart = values.unsqueeze(-2) - values.unsqueeze(-1), equal = apart == 0;
+  const Tensor mixed = equal.where(0, vectors.T().matmul(vectors_grad) / equal.where(1, apart));
+  const Tensor inner = mixed + identity_like(mixed, values.size(-1)) * values_grad.unsqueeze(-1);
+  const Tensor grad = vectors.matmul(inner).matmul(vectors.T());
+  return (grad + grad.T()) * 0.5;
 }
 
 }  // namespace
 
 std::pair<Tensor, Tensor> eigh(const Tensor& given, CallSite at) {
   const CallSiteScope site(at);
-  const Tensor lower = checked_square("eigh", given);
-  Tensor a = (lower.tril() + lower.tril(-1).transpose(-1, -2)).contiguous();
-  Tensor vectors = identity_like(a, a.size(-1)).contiguous();
-  const std::vector<Tensor> pairs = rounds(a);
-  const Tensor i = row_numbers(a), j = column_numbers(a);
-  const int64_t count = a.size(-1) > 0 ? sweeps(a) : 0;
-  for (int64_t sweep = 0; sweep < count; ++sweep) {
-    for (const Tensor& partner : pairs) {
-      const Tensor own = rows_in_order(a, j), product = rows_in_order(a, partner);
-      const Tensor other = columns_in_order(own, partner);
-      const Rotation r = rotation(own, other, product, partner);
-      const Tensor turned = rotated(a, partner, r);
-      a = rotated(turned.transpose(-1, -2), partner, r);
-      vectors = rotated(vectors, partner, r);
-    }
-  }
-  const auto [values, order] = a.diagonal(0, -2, -1).sort(-1);
-  return {values.cast(given.dtype()),
-          columns_in_order(vectors, order.unsqueeze(-2)).cast(given.dtype())};
-}
-
-namespace {
-
-/// Orthogonal columns u = a @ v of a tall matrix, v orthogonal.
-std::pair<Tensor, Tensor> orthogonal_columns(const Tensor& a) {
-  Tensor u = a.contiguous(), v = identity_like(a, a.size(-1)).contiguous();
-  const std::vector<Tensor> pairs = rounds(a);
-  const int64_t count = a.size(-1) > 0 ? sweeps(a) : 0;
-  for (int64_t sweep = 0; sweep < count; ++sweep) {
-    for (const Tensor& partner : pairs) {
-      const Tensor own = (u * u).sum(-2, true).contiguous();
-      const Tensor product = (u * columns_in_order(u, partner)).sum(-2, true).contiguous();
-      const Rotation r = rotation(own, columns_in_order(own, partner), product, partner);
-      u = rotated(u, partner, r);
-      v = rotated(v, partner, r);
-    }
-  }
-  return {u, v};
-}
-
-}  // namespace
-
-SVD svd(const Tensor& given, bool full, CallSite at) {
-  const CallSiteScope site(at);
-  const Tensor a = checked_matrix("svd", given);
-  if (a.size(-2) < a.size(-1)) {
-    const SVD t = svd(a.transpose(-1, -2), full);
-    return {t.vt.transpose(-1, -2).cast(given.dtype()), t.s.cast(given.dtype()),
-            t.u.transpose(-1, -2).cast(given.dtype())};
-  }
-  const auto [columns, v] = orthogonal_columns(a);
-  const auto [s, order] = length(columns, -2).squeeze(-2).sort(-1, true);
-  const Tensor at_order = order.unsqueeze(-2);
-  // The columns of u times s are orthogonal already: their q has unit columns, where s is 0 too.
-  const auto [q, r] = qr(columns_in_order(columns, at_order), full);
-  const Tensor signs = (r.diagonal(0, -2, -1).detach() < 0).where(-1, 1).cast(a.dtype());
-  const std::vector<DimPair> none(signs.ndim() - 1, DimPair(0, 0));
-  std::vector<DimPair> rest = none;
-  rest.emplace_back(0, q.dim(-1) - signs.dim(-1));
-  const Tensor u = q * signs.pad(rest, 1).unsqueeze(-2);
-  return {u.cast(given.dtype()), s.cast(given.dtype()),
-          columns_in_order(v, at_order).transpose(-1, -2).cast(given.dtype())};
-}
-
-Tensor pinv(const Tensor& given, double rcond, CallSite at) {
-  const CallSiteScope site(at);
-  const Tensor a = checked_matrix("pinv", given);
-  const SVD f = svd(a);
-  const Tensor counts = f.s > f.s.max(-1, true) * rcond;
-  const Tensor inverse = counts.where(1 / counts.where(f.s, 1), 0);
-  return (f.vt.transpose(-1, -2) * inverse.unsqueeze(-2))
-      .matmul(f.u.transpose(-1, -2))
-      .cast(given.dtype());
+  const TensorFunction f = [](const Tensors& in) { return eigen_of(in[0]); };
+  const GradientFunction gradient = [](const Tensors&, const Tensors& y, const Tensors& up) {
+    return Tensors{gradient_of(y[0], y[1], up[0], up[1])};
+  };
+  const Tensors found = with_gradient(f, gradient, {checked_square("eigh", given)});
+  return {found[0].cast(given.dtype()), found[1].cast(given.dtype())};
 }
 
 }  // namespace weft::linalg

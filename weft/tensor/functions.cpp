@@ -22,12 +22,15 @@ void require_gradient(size_t i, const Tensor& gradient, const Tensor& input) {
          i, gradient.dims().text(), input.dims().text());
 }
 
-/// Gradients in terms of placeholders for those of the results, which become inner params.
+/// Gradients in terms of placeholders for those of the results and for the results, which become
+/// inner params: what a rule makes of its own result has that result's derivative, not that of the
+/// steps that computed it.
 std::vector<NodeRef> traced_gradients(Graph& g, const GradientFunction& gradient,
                                       const Tensors& inputs, const Tensors& results,
                                       int64_t& slot) {
-  const Tensors upstream = placeholders(results);
-  const Tensors given = gradient(inputs, results, upstream);
+  Tensors holes = placeholders(results);
+  const Tensors seen = placeholders(results), given = gradient(inputs, seen, holes);
+  holes.insert(holes.end(), seen.begin(), seen.end());
   if (given.size() != inputs.size())
     fail("with_gradient",
          "{} gradients for {} inputs: give one for each, empty where there is none", given.size(),
@@ -44,10 +47,10 @@ std::vector<NodeRef> traced_gradients(Graph& g, const GradientFunction& gradient
   }
   slot = inner_slots_above(defined);
   NodeMap<NodeRef> replacement;
-  for (size_t k = 0; k < results.size(); ++k) {
-    NodeRef like = results[k].node();
-    replacement.set(upstream[k].node(), g.param(slot + static_cast<int64_t>(k), like->dtype,
-                                                like->shape->span(), like->device));
+  for (size_t k = 0; k < holes.size(); ++k) {
+    NodeRef like = holes[k].node();
+    replacement.set(like, g.param(slot + static_cast<int64_t>(k), like->dtype,
+                                  like->shape->span(), like->device));
   }
   for (NodeRef& n : nodes) n = substitute(g, n, replacement);
   return nodes;

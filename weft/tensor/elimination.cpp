@@ -1,0 +1,218 @@
+// Triangular factors, and equations with them: loops over blocks of columns, whose bodies are loops
+// over the columns of one block and a product with the rest. However large a matrix is, its graph
+// is the same.
+#include "weft/tensor/linalg.h"
+#include "weft/tensor/matrices.h"
+#include "weft/tensor/transforms.h"
+
+namespace weft::linalg {
+
+namespace {
+
+/// Without the multiples of row `pivot` that make column k of the rows below zero.
+Tensor without_row(const Tensor& a, const Tensor& pivots, const Tensor& pivot, const Tensor& factor,
+                   bool upwards) {
+  const Tensor i = row_numbers(a);
+  return (upwards ? i < pivot : i > pivot).where(a - factor * pivots, a);
+}
+
+/// Positive definite rows, the first of which has its diagonal in column `first` (i32 ()), as those
+/// of the upper factor.
+Tensor row_reduced(const Tensor& rows, const Tensor& first) {
+  const int64_t count = rows.size(-2);
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    const Tensor &a = state[0], &k = slices[0], at = first + k;
+    const Tensor pivots = row(a, k), factor = column(a, at) / column(pivots, at);
+    return ScanResult{{without_row(a, pivots, k, factor, false)}, {}};
+  };
+  const Tensor reduced = scan(step, {rows}, {step_numbers(rows, count)}).carried[0];
+  const Tensor diagonal = columns_in_order(reduced, first + row_numbers(reduced));
+  return reduced / diagonal.sqrt();
+}
+
+/// The upper triangular u of u.T() @ u = a.
+Tensor upper_factor(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  const Blocks blocks(n);
+  if (blocks.count == 1) return row_reduced(a.contiguous(), number(a, 0)).triu();
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    const Tensor rows = block_of_rows(state[0], slices[0], blocks).contiguous();
+    const Tensor u = row_reduced(rows, slices[0] * static_cast<int32_t>(blocks.size)).contiguous();
+    return ScanResult{{state[0] - u.T().matmul(u)}, {u}};
+  };
+  const Tensor x = bordered(a, blocks.padded());
+  const Tensor stack = scan(step, {x}, {step_numbers(x, blocks.count)}).stacked[0];
+  return cropped(rows_of_blocks(stack), n, n).triu();
+}
+
+/// x of t @ x = rows for triangular t, row by row.
+Tensor substituted(const Tensor& t, const Tensor& rows, bool upper, bool unit) {
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    const Tensor &b = state[0], &k = slices[0], multiples = column(t, k);
+    const Tensor factor = unit ? multiples : multiples / row(multiples, k);
+    return ScanResult{{without_row(b, row(b, k), k, factor, upper)}, {}};
+  };
+  const ScanOptions order{.reversed = upper};
+  const Tensor x = scan(step, {rows}, {step_numbers(t, t.size(-1))}, order).carried[0];
+  return unit ? x : x / t.diagonal(0, -2, -1).unsqueeze(-1);
+}
+
+Tensor triangle(const Tensor& x, bool upper, bool unit) {
+  return upper ? x.triu(unit ? 1 : 0) : x.tril(unit ? -1 : 0);
+}
+
+}  // namespace
+
+Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) {
+  const int64_t n = t.size(-1);
+  const Blocks blocks(n);
+  if (blocks.count == 1) return substituted(t.contiguous(), b.contiguous(), upper, unit);
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    const Tensor &columns = slices[0], &k = slices[1];
+    const Tensor square = block_of_rows(columns, k, blocks).contiguous();
+    const Tensor rows = block_of_rows(state[0], k, blocks).contiguous();
+    const Tensor x = substituted(square, rows, upper, unit).contiguous();
+    return ScanResult{{state[0] - columns.matmul(x)}, {x}};
+  };
+  const Tensor stack = blocks_of_columns(bordered(t, blocks.padded()), blocks).contiguous();
+  const Tensors xs{stack, step_numbers(t, blocks.count)};
+  const ScanOptions order{.reversed = upper};
+  const Tensor right = extended(b, blocks.padded(), b.size(-1)).contiguous();
+  return cropped(rows_of_blocks(scan(step, {right}, xs, order).stacked[0]), n, b.size(-1));
+}
+
+// ---- elimination with partial pivoting. Rows stay where they are; which of them were pivots is
+// remembered.
+
+namespace {
+
+struct Eliminated {
+  Tensor columns;  ///< below the pivots multipliers in the place of zeros
+  Tensor used;     ///< bools (..., n, 1): rows that were pivots
+  Tensor pivots;   ///< i32 (..., count, 1): their numbers
+};
+
+Eliminated eliminated(const Tensor& columns, const Tensor& used) {
+  const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
+    const Tensor &a = state[0], &done = state[1], &k = slices[0], values = column(a, k);
+    const Tensor i = row_numbers(a), j = column_numbers(a);
+    const Tensor at = done.where(-1, values.detach().abs()).argmax(-2, true).contiguous();
+    const Tensor pivots = row(a, at), pivot = column(pivots, k), none = pivot == 0;
+    const Tensor gone = done | (i == at);
+    const Tensor factor = (gone | none).where(0, values / none.where(1, pivot));
+    const Tensor rest = (j > k).where(a - factor * pivots, a);
+    return ScanResult{{((j == k) & ~gone).where(factor, rest), gone}, {at}};
+  };
+  const Tensors steps{step_numbers(columns, columns.size(-1))};
+  const auto [last, pivots] = scan(step, {columns, used}, steps);
+  return {last[0], last[1], rows_of_blocks(pivots[0])};
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  const Blocks blocks(n);
+  const Tensor x = bordered(a, blocks.padded()).contiguous();
+  const Tensor unused = (x.index({kEllipsis, Slice(0, 1)}).zeros_like() != 0).contiguous();
+  if (n == 0) return {x, x.sum(-1, true).cast(DType::I32)};
+  if (blocks.count == 1) {
+    const Eliminated e = eliminated(x, unused);
+    return {rows_in_order(e.columns, e.pivots), e.pivots};
+  }
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    const Tensor panel = block_of_columns(state[0], slices[0], blocks).contiguous();
+    const Eliminated e = eliminated(panel, state[1]);
+    const Tensor order = e.pivots.contiguous(), rows = rows_in_order(state[0], order).contiguous();
+    const Tensor square = rows_in_order(e.columns, order).contiguous();
+    const Tensor u = substituted(square, rows, false, true).contiguous();
+    const Tensor l = e.used.where(0, e.columns).contiguous();
+    return ScanResult{{state[0] - l.matmul(u), e.used}, {e.columns, u, order}};
+  };
+  const Tensors found = scan(step, {x, unused}, {step_numbers(x, blocks.count)}).stacked;
+  const Tensor order = cropped(rows_of_blocks(found[2]), n, 1).contiguous();
+  const Tensor l = cropped(rows_in_order(columns_of_blocks(found[0]), order), n, n);
+  return {l.tril(-1) + cropped(rows_of_blocks(found[1]), n, n).triu(), order};
+}
+
+namespace {
+
+/// i32 (..., n, 1), a permutation, as the permutation that undoes it.
+Tensor undone(const Tensor& order) {
+  return order.zeros_like().scatter(-2, order, row_numbers(order).expand(order.dims()));
+}
+
+/// 1 or -1: the determinant of a permutation, by the pairs that it turns round.
+Tensor sign_of(const Tensor& order, DType dtype) {
+  const Tensor turned = (order > order.T()).cast(DType::I32).triu(1).sum({-2, -1});
+  return (1 - 2 * (turned % 2)).cast(dtype);
+}
+
+/// Zeros on the diagonal made small: derivatives of a determinant exist without an inverse.
+Tensor without_zeros(const Tensor& u) {
+  if (u.size(-1) == 0) return u;
+  const Tensor size = u.abs().max({-2, -1}, true) * precision(u);
+  return u + identity_like(u, u.size(-1)) * (u == 0).where((size == 0).where(1, size), 0);
+}
+
+/// de Hoog, Anderssen and Lukas 2011, "Differentiation of matrix functionals using triangular
+/// factorization".
+Tensor gradient_of_factors(const Tensor& packed, const Tensor& order, const Tensor& grad) {
+  const Tensor u = without_zeros(packed.triu()), l = packed.tril(-1) + identity_like(u, u.size(-1));
+  const Tensor lower = l.T().matmul(grad.tril(-1)), upper = grad.triu().matmul(u.T());
+  const Tensor inner = lower.tril(-1) + upper.triu();
+  const Tensor left = inverse_of_triangle(l, false, true).T().matmul(inner);
+  return rows_in_order(left.matmul(inverse_of_triangle(u, true, false).T()), undone(order));
+}
+
+}  // namespace
+
+Tensor inverse_of_triangle(const Tensor& t, bool upper, bool unit) {
+  const GradientFunction gradient = [=](const Tensors&, const Tensors& y, const Tensors& up) {
+    return Tensors{triangle(-y[0].T().matmul(up[0]).matmul(y[0].T()), upper, unit)};
+  };
+  const TensorFunction f = [=](const Tensors& in) {
+    return Tensors{solved_triangle(in[0], identity_like(in[0], in[0].size(-1)), upper, unit)};
+  };
+  return with_gradient(f, gradient, {t})[0];
+}
+
+Tensor solution_of_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) {
+  const GradientFunction gradient = [=](const Tensors& in, const Tensors& x, const Tensors& up) {
+    const Tensor right = in[2].T().matmul(up[0]);
+    return Tensors{triangle(-right.matmul(x[0].T()), upper, unit), right, Tensor()};
+  };
+  const TensorFunction f = [=](const Tensors& in) {
+    return Tensors{solved_triangle(in[0], in[1], upper, unit)};
+  };
+  return with_gradient(f, gradient, {t, b, inverse_of_triangle(t, upper, unit)})[0];
+}
+
+Tensor cholesky(const Tensor& given, CallSite at) {
+  const CallSiteScope site(at);
+  const TensorFunction f = [](const Tensors& in) {
+    return Tensors{upper_factor(in[0].tril() + in[0].tril(-1).T()).T()};
+  };
+  // Murray 2016, "Differentiation of the Cholesky decomposition"
+  const GradientFunction gradient = [](const Tensors&, const Tensors& l, const Tensors& up) {
+    const Tensor inverse = inverse_of_triangle(l[0], false, false);
+    const Tensor inner = l[0].T().matmul(up[0].tril()), half = inner.tril() + inner.tril(-1).T();
+    return Tensors{inverse.T().matmul(half).matmul(inverse) * 0.5};
+  };
+  return with_gradient(f, gradient, {checked_square("cholesky", given)})[0].cast(given.dtype());
+}
+
+LU lu(const Tensor& given, CallSite at) {
+  const CallSiteScope site(at);
+  const TensorFunction f = [](const Tensors& in) {
+    const auto [packed, order] = packed_factors(in[0]);
+    return Tensors{packed, order};
+  };
+  const GradientFunction gradient = [](const Tensors&, const Tensors& y, const Tensors& up) {
+    return Tensors{gradient_of_factors(y[0], y[1], up[0])};
+  };
+  const Tensors found = with_gradient(f, gradient, {checked_square("lu", given)});
+  return {found[0].cast(given.dtype()), found[1].squeeze(-1), sign_of(found[1], given.dtype())};
+}
+
+}  // namespace weft::linalg
