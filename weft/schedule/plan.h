@@ -214,8 +214,12 @@ NodeRef split_large_reduction(Graph& g, NodeRef reduce);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 
-/// Whether joined parts are few or small: then select_parts(), else write_parts(), to a buffer that
-/// is_unwritten().
+/// Whether parts of `numel` elements together are better written to where they belong, a kernel for
+/// each, than computed under a mask at every element. Masks cost more where parts meet in a vector.
+bool pays_writing(size_t parts, double numel, bool splits_vectors);
+
+/// Whether joined parts are few and small: then select_parts(), else write_parts(), to a buffer
+/// that is_unwritten().
 bool is_better_selected(NodeRef cat);
 NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts);
 NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeRef unwritten);

@@ -15,9 +15,9 @@ constexpr double kReuse =
 constexpr double kReuseOfSum = 64;  // and less than vectors along the sum would
 constexpr int64_t kShortest = 8;    // output axis worth a vector
 // In moves of an element: what is left to add up across a vector where sums run along one
-// (measured: 4 ns an output, whatever its length), and a kernel more. Beyond a second cache both
-// ways wait for the next one.
-constexpr double kAcrossVector = 8, kKernel = 5000, kCached = 1 << 19;
+// (measured: 4 ns an output, whatever its length), a kernel more, and an element of what fits no
+// second cache.
+constexpr double kAcrossVector = 8, kKernel = 5000, kCached = 1 << 19, kUncached = 3;
 constexpr int64_t kBlock = 16;     // elements of a vector, or of a few
 constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
 constexpr double kFarStore = 2;    // a result stored for itself instead of with its neighbours
@@ -116,8 +116,8 @@ class Relayout {
   bool reduces_well(const KernelPlan& kernel, const std::vector<Operand>& loads,
                     double moved) const {
     const bool reused = iterations(demand(loads[0]).scope) >= kReuseOfSum * moved;
-    if (reused && moved <= kCached && kAcrossVector * iterations(kernel.ranges) > moved + kKernel)
-      return false;
+    const double moving = moved * (moved <= kCached ? 1 : kUncached) + kKernel;
+    if (reused && kAcrossVector * iterations(kernel.ranges) > moving) return false;
     for (NodeRef r : demand(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
       if (std::all_of(loads.begin(), loads.end(), [&](const Operand& o) {
