@@ -383,6 +383,19 @@ TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   check({{layer(256, 24, 40)}}, 1e-5);
 }
 
+/// Weights of attention lie as the softmax that makes them writes them: the product with the values
+/// has vectors along these.
+TEST_F(ScheduleTest, WhatAProductBroadcastsKeepsItsOrder) {
+  NodeRef scores = b_.param(0, {64, 128}), values = b_.param(1, {128, 32});
+  NodeRef sums = b_.broadcast(b_.reduce(scores, Fold::Add, {1}), {64, 1}, {64, 128});
+  NodeRef weights = b_.graph().make(Op::Contiguous, DType::F32,
+                                    {b_.graph().make(Op::Mul, DType::F32, {scores, sums})});
+  NodeRef product = b_.matmul(weights, values);
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{product}});
+  for (const BufferSpec& buffer : s.buffers) EXPECT_EQ(buffer.layout, "row-major");
+  check({{product}}, 1e-5);
+}
+
 /// A matrix product with a long inner axis, as gradients of weights are: the operands of a part of
 /// it stay in a cache.
 TEST_F(ScheduleTest, LongProductsAreSummedInChunks) {

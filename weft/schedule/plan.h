@@ -187,6 +187,13 @@ inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().sta
 /// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
 void choose_layouts(Planner& plan);
 
+/// How an access moves with a range: not at all, to the next element in memory, or elsewhere.
+enum class Step : uint8_t { None, Unit, Far };
+/// Of what reads, or writes, the buffer of `n` at this place.
+Step step_along(const Planner& plan, NodeRef n, const Place& place, NodeRef range);
+/// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
+int moving_axis(Graph& g, const Place& place, NodeRef range);
+
 /// Of the widest vectors' lanes, the share that a loop of this size fills.
 double filled_lanes(NodeRef size);
 

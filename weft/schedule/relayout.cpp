@@ -22,26 +22,6 @@ constexpr int64_t kBlock = 16;     // elements of a vector, or of a few
 constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
 constexpr double kFarStore = 2;    // a result stored for itself instead of with its neighbours
 
-enum class Step : uint8_t { None, Unit, Far };
-
-bool depends_on(NodeRef n, NodeRef range) {
-  if (n == range || n->op == Op::Const || n->op == Op::Range) return n == range;
-  const Toposort nodes(n);
-  return contains(nodes.nodes(), range);
-}
-
-/// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
-int moving_axis(Graph& g, const Place& place, NodeRef range) {
-  int axis = -1;
-  for (size_t a = 0; a < place.index.size(); ++a) {
-    if (!depends_on(place.index[a], range)) continue;
-    Stride s;
-    if (axis >= 0 || !split_stride(g, place.index[a], range, s) || s.coefficient != 1) return -1;
-    axis = static_cast<int>(a);
-  }
-  return axis;
-}
-
 class Relayout {
  public:
   explicit Relayout(Planner& plan) : plan_(plan), loads_(plan.kernels.size()) {
@@ -73,24 +53,10 @@ class Relayout {
 
   const Demand& demand(const Operand& o) const { return plan_.demands.at(o.node)[o.demand]; }
 
-  Step step(NodeRef n, const Place& place, NodeRef range) const {
-    if (std::none_of(place.index.begin(), place.index.end(),
-                     [range](NodeRef i) { return depends_on(i, range); }))
-      return Step::None;
-    const BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
-    size_t last = n->rank();
-    while (last > 0 && is_int_const(n->dim(b.order.empty() ? last - 1 : b.order[last - 1]), 1))
-      --last;
-    if (last == 0) return Step::None;
-    const size_t innermost = b.order.empty() ? last - 1 : b.order[last - 1];
-    return moving_axis(plan_.g, place, range) == static_cast<int>(innermost) ? Step::Unit
-                                                                             : Step::Far;
-  }
-
   bool stores_well(const KernelPlan& kernel, NodeRef range) const {
     return std::all_of(kernel.outputs.begin(), kernel.outputs.end(), [&](const KernelOutput& o) {
       const Place& at = plan_.demands.at(o.node)[static_cast<size_t>(o.demand)].place;
-      return step(o.node, at, range) != Step::Far;
+      return step_along(plan_, o.node, at, range) != Step::Far;
     });
   }
 
@@ -104,7 +70,7 @@ class Relayout {
   bool consider(const std::vector<Operand>& loads, NodeRef range, Choice& out) const {
     out = {range};
     for (const Operand& o : loads) {
-      if (step(o.node, demand(o).place, range) != Step::Far) continue;
+      if (step_along(plan_, o.node, demand(o).place, range) != Step::Far) continue;
       if (!may_move(o, range)) return false;
       out.moved.push_back(o);
       out.elements += largest_numel(o.node->shape->span());
@@ -121,7 +87,7 @@ class Relayout {
     for (NodeRef r : demand(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
       if (std::all_of(loads.begin(), loads.end(), [&](const Operand& o) {
-            return step(o.node, demand(o).place, r) == Step::Unit;
+            return step_along(plan_, o.node, demand(o).place, r) == Step::Unit;
           }))
         return true;
     }
