@@ -27,6 +27,14 @@ class Case:
     differentiable: int = 0
     weft_parameters: list = field(default_factory=list)
     torch_parameters: list = field(default_factory=list)
+    module: torch.nn.Module | None = None  # of PyTorch's, where it is one
+
+    def doubled(self):
+        """PyTorch's inputs, and from now on its parameters, in f64. Values are compared in it: where
+        a sum in f32 is a rounding away from the step of a relu, gradients differ by more."""
+        if self.module is not None:
+            self.module.double()
+        return [t.double() if t.dtype == torch.float32 else t for t in map(torch.from_numpy, self.inputs)]
 
 
 def normal(rng, *shape):
@@ -217,7 +225,7 @@ def module_case(name, inputs, ours, theirs, differentiable, first=False):
     own = nn.state.get_state_dict(ours)
     both = [k for k in named if k in own]
     return Case(name, inputs, lambda *x: take(ours(*x)), lambda *x: take(theirs(*x)), differentiable,
-                [own[k] for k in both], [named[k] for k in both])
+                [own[k] for k in both], [named[k] for k in both], theirs)
 
 
 # Reductions, movement, indices, losses
