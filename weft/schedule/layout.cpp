@@ -87,38 +87,40 @@ namespace {
 
 /// Whether the product that reads `n` can have vectors along its innermost output axis, in which
 /// `n` does not vary: then it may lie in any order.
-bool is_broadcast(const Planner& plan, NodeRef n, const Demand& d) {
+bool is_broadcast(const Planner& plan, NodeRef n, const Demand& d,
+                  std::span<const Operand> operands) {
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
   NodeRef r = reader.ranges.empty() ? nullptr : reader.ranges.back();
   if (!r || r->op != Op::Range || filled_lanes(r->src(0)) < kWellFilled || !plan.in_reduce(d) ||
       step_along(plan, n, d.place, r) != Step::None)
     return false;
   bool along = false;
-  for (NodeRef other : reader.reads)
-    for (const Demand& of : plan.demands.at(other)) {
-      if (!of.load || of.kernel != d.kernel) continue;
-      const Step step = step_along(plan, other, of.place, r);
-      if (step == Step::Far) return false;
-      along = along || step == Step::Unit;
-    }
+  for (const Operand& o : operands) {
+    const Step step = step_along(plan, o.node, plan.demands.at(o.node)[o.demand].place, r);
+    if (step == Step::Far) return false;
+    along = along || step == Step::Unit;
+  }
   return along;
 }
 
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
-size_t innermost_axis(Planner& plan, NodeRef n) {
+size_t innermost_axis(Planner& plan, NodeRef n, std::span<const std::vector<Operand>> operands) {
+  std::vector<const Demand*> readers;
+  double any = 0;  // from those that would have it in any order
+  for (const Demand& d : plan.demands.at(n)) {
+    if (!d.load) continue;
+    if (is_broadcast(plan, n, d, operands[static_cast<size_t>(d.kernel)]))
+      any += kLanes;
+    else
+      readers.push_back(&d);
+  }
   size_t best = n->rank() - 1;
   double best_score = -1;
   for (size_t a = n->rank(); a-- > 0;) {
-    double score = 0;
-    for (const Demand& d : plan.demands.at(n)) {
-      if (!d.load) continue;
-      if (is_broadcast(plan, n, d)) {
-        score += kLanes;
-        continue;
-      }
-      score += lanes_along(plan.g, d.place.index[a], n->dim(a),
-                           plan.kernels[static_cast<size_t>(d.kernel)], n->op == Op::Pad);
-    }
+    double score = any;
+    for (const Demand* d : readers)
+      score += lanes_along(plan.g, d->place.index[a], n->dim(a),
+                           plan.kernels[static_cast<size_t>(d->kernel)], n->op == Op::Pad);
     if (score > best_score * kWorthIt) {
       best = a;
       best_score = score;
@@ -129,12 +131,24 @@ size_t innermost_axis(Planner& plan, NodeRef n) {
 
 }  // namespace
 
+std::vector<std::vector<Operand>> reduced_operands(const Planner& plan) {
+  std::vector<std::vector<Operand>> of(plan.kernels.size());
+  for (const BufferPlan& b : plan.buffers) {
+    const auto& wanted = plan.demands.at(b.node);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i].load && !wanted[i].relaid && plan.in_reduce(wanted[i]))
+        of[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
+  }
+  return of;
+}
+
 void choose_layouts(Planner& plan) {
   if (!plan.options.layouts) return;
+  const std::vector<std::vector<Operand>> operands = reduced_operands(plan);
   for (BufferPlan& b : plan.buffers) {
     NodeRef n = b.node;
     if (b.row_major || n->rank() < 2) continue;
-    const size_t inner = innermost_axis(plan, n);
+    const size_t inner = innermost_axis(plan, n, operands);
     if (inner == n->rank() - 1) continue;
     for (size_t a = 0; a < n->rank(); ++a)
       if (a != inner) b.order.push_back(a);

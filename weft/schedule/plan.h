@@ -187,6 +187,14 @@ inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().sta
 /// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
 void choose_layouts(Planner& plan);
 
+/// A load from a node's buffer: one of its demands.
+struct Operand {
+  NodeRef node;
+  size_t demand;
+};
+/// By kernel, what it loads inside of reductions.
+std::vector<std::vector<Operand>> reduced_operands(const Planner& plan);
+
 /// How an access moves with a range: not at all, to the next element in memory, or elsewhere.
 enum class Step : uint8_t { None, Unit, Far };
 /// Of what reads, or writes, the buffer of `n` at this place.

@@ -24,14 +24,7 @@ constexpr double kFarStore = 2;    // a result stored for itself instead of with
 
 class Relayout {
  public:
-  explicit Relayout(Planner& plan) : plan_(plan), loads_(plan.kernels.size()) {
-    for (const BufferPlan& b : plan.buffers) {
-      const auto& wanted = plan.demands.at(b.node);
-      for (size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i].load && !wanted[i].relaid && plan.in_reduce(wanted[i]))
-          loads_[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
-    }
-  }
+  explicit Relayout(Planner& plan) : plan_(plan), loads_(reduced_operands(plan)) {}
 
   void run() {
     for (size_t k = 0; k < loads_.size(); ++k)
@@ -40,10 +33,6 @@ class Relayout {
   }
 
  private:
-  struct Operand {
-    NodeRef node;
-    size_t demand;
-  };
   struct Choice {
     NodeRef range = nullptr;
     std::vector<Operand> moved = {};
