@@ -88,14 +88,14 @@ namespace {
 /// Whether the product that reads `n` can have vectors along its innermost output axis, in which
 /// `n` does not vary: then it may lie in any order.
 bool is_broadcast(const Planner& plan, NodeRef n, const Demand& d,
-                  std::span<const Operand> operands) {
+                  std::span<const ProductOperand> operands) {
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
   NodeRef r = reader.ranges.empty() ? nullptr : reader.ranges.back();
   if (!r || r->op != Op::Range || filled_lanes(r->src(0)) < kWellFilled || !plan.in_reduce(d) ||
       step_along(plan, n, d.place, r) != Step::None)
     return false;
   bool along = false;
-  for (const Operand& o : operands) {
+  for (const ProductOperand& o : operands) {
     const Step step = step_along(plan, o.node, plan.demands.at(o.node)[o.demand].place, r);
     if (step == Step::Far) return false;
     along = along || step == Step::Unit;
@@ -104,7 +104,8 @@ bool is_broadcast(const Planner& plan, NodeRef n, const Demand& d,
 }
 
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
-size_t innermost_axis(Planner& plan, NodeRef n, std::span<const std::vector<Operand>> operands) {
+size_t innermost_axis(Planner& plan, NodeRef n,
+                      std::span<const std::vector<ProductOperand>> operands) {
   std::vector<const Demand*> readers;
   double any = 0;  // from those that would have it in any order
   for (const Demand& d : plan.demands.at(n)) {
@@ -131,8 +132,8 @@ size_t innermost_axis(Planner& plan, NodeRef n, std::span<const std::vector<Oper
 
 }  // namespace
 
-std::vector<std::vector<Operand>> reduced_operands(const Planner& plan) {
-  std::vector<std::vector<Operand>> of(plan.kernels.size());
+std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan) {
+  std::vector<std::vector<ProductOperand>> of(plan.kernels.size());
   for (const BufferPlan& b : plan.buffers) {
     const auto& wanted = plan.demands.at(b.node);
     for (size_t i = 0; i < wanted.size(); ++i)
@@ -144,7 +145,7 @@ std::vector<std::vector<Operand>> reduced_operands(const Planner& plan) {
 
 void choose_layouts(Planner& plan) {
   if (!plan.options.layouts) return;
-  const std::vector<std::vector<Operand>> operands = reduced_operands(plan);
+  const std::vector<std::vector<ProductOperand>> operands = reduced_operands(plan);
   for (BufferPlan& b : plan.buffers) {
     NodeRef n = b.node;
     if (b.row_major || n->rank() < 2) continue;

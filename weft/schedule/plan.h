@@ -188,12 +188,12 @@ inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().sta
 void choose_layouts(Planner& plan);
 
 /// A load from a node's buffer: one of its demands.
-struct Operand {
+struct ProductOperand {
   NodeRef node;
   size_t demand;
 };
 /// By kernel, what it loads inside of reductions.
-std::vector<std::vector<Operand>> reduced_operands(const Planner& plan);
+std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan);
 
 /// How an access moves with a range: not at all, to the next element in memory, or elsewhere.
 enum class Step : uint8_t { None, Unit, Far };

@@ -35,12 +35,12 @@ class Relayout {
  private:
   struct Choice {
     NodeRef range = nullptr;
-    std::vector<Operand> moved = {};
+    std::vector<ProductOperand> moved = {};
     double elements = 0;  // of what is moved
     double cost = 0;
   };
 
-  const Demand& demand(const Operand& o) const { return plan_.demands.at(o.node)[o.demand]; }
+  const Demand& demand(const ProductOperand& o) const { return plan_.demands.at(o.node)[o.demand]; }
 
   bool stores_well(const KernelPlan& kernel, NodeRef range) const {
     return std::all_of(kernel.outputs.begin(), kernel.outputs.end(), [&](const KernelOutput& o) {
@@ -50,15 +50,15 @@ class Relayout {
   }
 
   /// Whether each element is used often enough, and moving it makes it contiguous along `range`.
-  bool may_move(const Operand& o, NodeRef range) const {
+  bool may_move(const ProductOperand& o, NodeRef range) const {
     return is_static(o.node) && moving_axis(plan_.g, demand(o).place, range) >= 0 &&
            iterations(demand(o).scope) >= kReuse * largest_numel(o.node->shape->span());
   }
 
   /// What would have to move for vectors along `range`.
-  bool consider(const std::vector<Operand>& loads, NodeRef range, Choice& out) const {
+  bool consider(const std::vector<ProductOperand>& loads, NodeRef range, Choice& out) const {
     out = {range};
-    for (const Operand& o : loads) {
+    for (const ProductOperand& o : loads) {
       if (step_along(plan_, o.node, demand(o).place, range) != Step::Far) continue;
       if (!may_move(o, range)) return false;
       out.moved.push_back(o);
@@ -68,14 +68,14 @@ class Relayout {
   }
 
   /// Sums along an axis that all operands lie along need no vectors along outputs.
-  bool reduces_well(const KernelPlan& kernel, const std::vector<Operand>& loads,
+  bool reduces_well(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
                     double moved) const {
     const bool reused = iterations(demand(loads[0]).scope) >= kReuseOfSum * moved;
     const double moving = moved * (moved <= kCached ? 1 : kUncached) + kKernel;
     if (reused && kAcrossVector * iterations(kernel.ranges) > moving) return false;
     for (NodeRef r : demand(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
-      if (std::all_of(loads.begin(), loads.end(), [&](const Operand& o) {
+      if (std::all_of(loads.begin(), loads.end(), [&](const ProductOperand& o) {
             return step_along(plan_, o.node, demand(o).place, r) == Step::Unit;
           }))
         return true;
@@ -85,7 +85,8 @@ class Relayout {
 
   /// What vectors along `range` cost: products in lanes that are partly idle, what has to be moved,
   /// and results that do not lie side by side.
-  double cost(const KernelPlan& kernel, const std::vector<Operand>& loads, const Choice& c) const {
+  double cost(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
+              const Choice& c) const {
     const double products = iterations(demand(loads[0]).scope);
     const double stores = stores_well(kernel, c.range) ? 0 : kFarStore * iterations(kernel.ranges);
     return products * kProduct / filled_lanes(c.range->src(0)) + c.elements + stores;
@@ -93,7 +94,7 @@ class Relayout {
 
   void improve(size_t k) {
     const KernelPlan& kernel = plan_.kernels[k];
-    const std::vector<Operand>& loads = loads_[k];
+    const std::vector<ProductOperand>& loads = loads_[k];
     Choice best;
     for (NodeRef r : kernel.ranges) {
       Choice choice;
@@ -103,10 +104,10 @@ class Relayout {
       if (!best.range || choice.cost < best.cost) best = std::move(choice);
     }
     if (!best.range || reduces_well(kernel, loads, best.elements)) return;
-    for (const Operand& o : best.moved) move(static_cast<int>(k), o, best.range);
+    for (const ProductOperand& o : best.moved) move(static_cast<int>(k), o, best.range);
   }
 
-  void move(int kernel, const Operand& o, NodeRef range) {
+  void move(int kernel, const ProductOperand& o, NodeRef range) {
     const int axis = moving_axis(plan_.g, demand(o).place, range);
     if (only_read_here(o.node)) return turn(o.node, axis);
     const auto same = std::find_if(copies_.begin(), copies_.end(),
@@ -165,7 +166,7 @@ class Relayout {
   };
 
   Planner& plan_;
-  std::vector<std::vector<Operand>> loads_;  // inside reductions, by kernel
+  std::vector<std::vector<ProductOperand>> loads_;  // inside reductions, by kernel
   std::vector<Copy> copies_;
 };
 
