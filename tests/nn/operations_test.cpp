@@ -136,5 +136,33 @@ TEST(Operations, NoMoreThanWithBoundaries) {
   }
 }
 
+TEST(Operations, TransposedConvolutionsMultiplyInputsAlone) {
+  const NullContext null;
+  const int64_t n = 24, in = 16, out = 8;
+  for (const int64_t spatial : {1, 2, 3})
+    for (const auto& [kernel, stride] :
+         {std::pair<int64_t, int64_t>{2, 2}, {3, 2}, {4, 2}, {4, 3}, {5, 3}, {8, 4}}) {
+      std::vector<int64_t> image{2, in}, filter{in, out};
+      double operations = 2 * 2 * in * out;  // a product and a sum; images
+      double steps = 1;
+      for (int64_t i = 0; i < spatial; ++i) {
+        image.push_back(n);
+        filter.push_back(kernel);
+        operations *= static_cast<double>(n * kernel);
+        // Taps up to the next multiple of the stride, and the border.
+        const auto taps = static_cast<double>((kernel + stride - 1) / stride);
+        steps *= taps * static_cast<double>(stride) / static_cast<double>(kernel) *
+                 (static_cast<double>(n) + taps - 1) / static_cast<double>(n);
+      }
+      const auto data = [](const std::vector<int64_t>& dims) {
+        return Tensor::zeros(Dims(dims)).contiguous().realize();
+      };
+      ConvOptions o;
+      o.stride = stride;
+      const testing::Work work = work_of({data(image).conv_transpose2d(data(filter), {}, o)});
+      EXPECT_LE(work.executed(), 1.5 * operations * steps) << spatial << kernel << stride;
+    }
+}
+
 }  // namespace
 }  // namespace weft

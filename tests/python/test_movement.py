@@ -228,3 +228,12 @@ def test_any_fancy_index(data):
     a = np.arange(np.prod(shape)).reshape(shape).astype("int32")
     index = data.draw(hnp.integer_array_indices(shape, result_shape=hnp.array_shapes(max_dims=2, max_side=3)))
     assert_equal(Tensor(a)[index], a[index])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64", "uint16", "int8", "bool"])
+def test_flips_read_vectors_backwards(dtype):
+    rng = np.random.default_rng(0)
+    for n in (4, 8, 16, 17, 40, 64, 1000):
+        x = (rng.standard_normal((3, n)) * 50).astype(dtype)
+        assert_equal(Tensor(x).flip(1).contiguous(), x[:, ::-1])
+        assert_equal(Tensor(x).flip(1) == Tensor(x), x[:, ::-1] == x)

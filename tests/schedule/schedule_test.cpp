@@ -331,6 +331,44 @@ TEST_F(ScheduleTest, OperandsOfProductsAreTurned) {
 
 /// x @ w^T, as in layers: both lie along the summed axis. With many outputs vectors run along them
 /// all the same, and w is turned; a few are summed where they lie, as is what fits no cache.
+/// Whether some kernel takes each element from one of several parts.
+bool selects(NodeRef value) {
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{value}});
+  for (const Kernel& k : s.kernels)
+    for (NodeRef n : Toposort(k.sink))
+      if (n->op == Op::Where) return true;
+  return false;
+}
+
+TEST_F(ScheduleTest, LargePartsAreWrittenAndSmallOnesSelected) {
+  struct Case {
+    int parts;
+    GraphBuilder::Ints dims;
+    int64_t axis;
+    bool selected;
+  };
+  const std::vector<Case> cases = {
+      {2, {100}, 0, true},
+      {8, {64}, 0, true},
+      {2, {100000}, 0, false},
+      {8, {5000}, 0, false},
+      {2, {500, 100}, 1, false},
+      {3, {500, 100, 1}, 1, false},
+      {2, {20, 32, 50}, 1, true},
+      {4, {20, 8, 8, 64}, 1, true},
+      {8, {20, 8, 64, 64}, 1, false},
+      {9, {20, 8, 64, 64}, 1, false},
+  };
+  for (const Case& c : cases) {
+    GraphBuilder b;
+    std::vector<NodeRef> parts;
+    for (int i = 0; i < c.parts; ++i) parts.push_back(b.param(i, c.dims));
+    NodeRef joined = b.graph().make({Op::Cat, DType::F32, parts, {&c.axis, 1}});
+    EXPECT_EQ(selects(joined), c.selected) << c.parts << " parts along " << c.axis;
+    if (c.dims[0] < 1000) check({{joined}});
+  }
+}
+
 TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   const auto layer = [&](int64_t rows, int64_t in, int64_t out) {
     return b_.matmul(b_.param(0, {rows, in}), b_.permute(b_.param(1, {out, in}), {1, 0}));
@@ -338,8 +376,24 @@ TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   EXPECT_EQ(kernels({{layer(512, 64, 64)}}), 2u);
   EXPECT_EQ(kernels({{layer(64, 576, 10)}}), 1u);
   EXPECT_EQ(kernels({{layer(32, 128, 512)}}), 2u);  // the rows, of which there are fewer
-  EXPECT_EQ(kernels({{layer(1024, 1024, 1024)}}), 1u);
+  // Beyond the second cache moving costs more.
+  EXPECT_EQ(kernels({{layer(768, 3072, 768)}}), 1u);
+  EXPECT_EQ(kernels({{layer(1024, 1024, 4096)}}), 2u);
+  EXPECT_EQ(kernels({{layer(16384, 64, 16384)}}), 2u);
   check({{layer(256, 24, 40)}}, 1e-5);
+}
+
+/// Weights of attention lie as the softmax that makes them writes them: the product with the values
+/// has vectors along these.
+TEST_F(ScheduleTest, WhatAProductBroadcastsKeepsItsOrder) {
+  NodeRef scores = b_.param(0, {64, 128}), values = b_.param(1, {128, 32});
+  NodeRef sums = b_.broadcast(b_.reduce(scores, Fold::Add, {1}), {64, 1}, {64, 128});
+  NodeRef weights = b_.graph().make(Op::Contiguous, DType::F32,
+                                    {b_.graph().make(Op::Mul, DType::F32, {scores, sums})});
+  NodeRef product = b_.matmul(weights, values);
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{product}});
+  for (const BufferSpec& buffer : s.buffers) EXPECT_EQ(buffer.layout, "row-major");
+  check({{product}}, 1e-5);
 }
 
 /// A matrix product with a long inner axis, as gradients of weights are: the operands of a part of

@@ -1,6 +1,7 @@
 // One form for equal kernels: ranges numbered by nest order, slots by first use, independent
 // reductions in shared loops.
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "weft/base/format.h"
@@ -11,20 +12,23 @@
 namespace weft {
 namespace {
 
-/// For each reduction that depends on some of these ranges only, on which; the fewest first.
-std::vector<std::vector<NodeRef>> around_reductions(NodeRef sink, std::span<const NodeRef> all) {
-  std::vector<std::vector<NodeRef>> sets;
-  if (all.size() < 2) return sets;
-  std::vector<std::vector<std::vector<NodeRef>>> by_size(all.size());
-  for (NodeRef n : Toposort(sink)) {
-    if (n->op != Op::Reduce) continue;
-    std::vector<NodeRef> around;
-    for (NodeRef x : Toposort(n))
-      if (x->op == Op::Range && contains(all, x)) around.push_back(x);
-    if (around.size() < all.size()) by_size[around.size()].push_back(std::move(around));
+/// For each reduction that depends on some of these ranges only, on which: a bit for each; the
+/// fewest first. None where there are more ranges than bits.
+std::vector<uint64_t> around_reductions(NodeRef sink, std::span<const NodeRef> all) {
+  std::vector<uint64_t> sets;
+  if (all.size() < 2 || all.size() > 64) return sets;
+  std::vector<std::vector<uint64_t>> by_size(all.size());
+  const Toposort order(sink);
+  NodeMap<uint64_t> around(order.size());
+  for (size_t i = 0; i < all.size(); ++i) around[all[i]] = uint64_t{1} << i;
+  for (NodeRef n : order) {
+    uint64_t mine = around[n];
+    for (NodeRef s : n->src()) mine |= around.at(s);
+    around[n] = mine;
+    const auto size = static_cast<size_t>(std::popcount(mine));
+    if (n->op == Op::Reduce && size < all.size()) by_size[size].push_back(mine);
   }
-  for (auto& same : by_size)
-    for (auto& set : same) sets.push_back(std::move(set));
+  for (const auto& same : by_size) sets.insert(sets.end(), same.begin(), same.end());
   return sets;
 }
 
@@ -48,9 +52,9 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (contains(set, r)) add(r);
-  for (const auto& set : around_reductions(sink, memory))
-    for (NodeRef r : memory)
-      if (contains(set, r)) add(r);
+  for (const uint64_t set : around_reductions(sink, memory))
+    for (size_t i = 0; i < memory.size(); ++i)
+      if ((set >> i & 1) != 0) add(memory[i]);
   for (NodeRef r : memory) add(r);
   return nest;
 }

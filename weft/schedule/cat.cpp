@@ -1,5 +1,6 @@
 // Joined parts as ops that kernels have: few or small ones are selected from, element by element;
-// many are written one after the other to where they belong, which costs each element once.
+// many, or large ones, are written one after the other to where they belong, which costs each
+// element once.
 #include <algorithm>
 
 #include "weft/base/error.h"
@@ -8,9 +9,14 @@
 namespace weft {
 namespace {
 
-// A selection reads every part for every element. It needs no buffer, so up to here it is better.
-constexpr size_t kFewParts = 8;
+// A selection has a mask for every part at every element. It needs no buffer.
+constexpr size_t kFewParts = 8;           // as many as a kernel may become longer by
 constexpr double kSmallSelection = 1024;  // parts times elements
+constexpr double kLanes = 16;             // of the widest vector of f32
+
+// In cycles for an element, as in the plan: a part under its mask, the same where masks differ
+// between lanes, an element written and read again.
+constexpr double kMasked = 0.4, kMaskedLanes = 2, kWrite = 2.5, kLaunch = 1500;
 
 NodeRef extent_of(NodeRef part, NodeRef cat) {
   return part->dim(static_cast<size_t>(cat->int_arg(0)));
@@ -45,11 +51,25 @@ NodeRef slice_of(Graph& g, NodeRef whole, NodeRef part, NodeRef cat, NodeRef beg
   return g.make({Op::Shrink, part->dtype, src, std::vector<int64_t>(rank, 1)});
 }
 
+/// Whether parts meet inside of a vector, which then has a mask for each lane.
+bool splits_vectors(NodeRef cat) {
+  const auto axis = static_cast<size_t>(cat->int_arg(0));
+  return largest_numel(cat->shape->span().subspan(axis + 1)) < kLanes;
+}
+
 }  // namespace
 
+bool pays_writing(size_t parts, double numel, bool splits_vectors) {
+  const double masked = splits_vectors ? kMaskedLanes : kMasked;
+  const auto count = static_cast<double>(parts);
+  return count * masked * numel > count * kLaunch + kWrite * numel;
+}
+
 bool is_better_selected(NodeRef cat) {
-  const auto parts = static_cast<double>(cat->nsrc);
-  return cat->nsrc <= kFewParts || parts * largest_numel(cat->shape->span()) <= kSmallSelection;
+  const double numel = largest_numel(cat->shape->span());
+  if (static_cast<double>(cat->nsrc) * numel <= kSmallSelection) return true;
+  return cat->nsrc <= kFewParts &&
+         !(is_static(cat) && pays_writing(cat->nsrc, numel, splits_vectors(cat)));
 }
 
 /// Selecting keeps every bit; adding padded parts would lose -0.

@@ -8,9 +8,6 @@
 namespace weft {
 namespace {
 
-// In cycles for an element, as in the plan: a masked part added, an element cleared and written.
-constexpr double kAddPart = 0.4, kWrite = 2.5, kLaunch = 1500;
-
 /// A part along the one axis it is padded on.
 struct Placed {
   NodeRef part;
@@ -54,9 +51,7 @@ NodeRef view_of(Graph& g, NodeRef whole, const Placed& p) {
 }  // namespace
 
 NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which) {
-  const double numel = largest_numel(pads[0]->shape->span());
-  const auto count = static_cast<double>(pads.size());
-  if (count * kAddPart * numel <= count * kLaunch + kWrite * numel) return nullptr;
+  if (!pays_writing(pads.size(), largest_numel(pads[0]->shape->span()), false)) return nullptr;
   std::vector<Placed> parts;
   for (NodeRef pad : pads) {
     const std::optional<Placed> p = placed(pad);

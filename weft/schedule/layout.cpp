@@ -13,8 +13,9 @@ namespace {
 constexpr int64_t kLanes = 16;  // an axis divisible by this many elements vectorises without a tail
 constexpr double kWorthIt =
     1.3;  // how much better than a later axis an axis must be to move inwards
-constexpr double kAlongSum = 0.7;  // of a vector along an output axis: one along a reduced axis,
-constexpr double kShifted = 0.75;  // and one along a window's, which starts anywhere in a line
+constexpr double kAlongSum = 0.7;     // of a vector along an output axis: one along a reduced axis,
+constexpr double kWellFilled = 0.75;  // of the lanes of vectors along an axis
+constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
 
 double divisibility(NodeRef dim) {
   if (dim->op != Op::Const || dim->vmin <= 0) return 0;
@@ -28,6 +29,12 @@ NodeRef shifted_range(Graph& g, NodeRef index, const KernelPlan& reader) {
     if (r->op == Op::Range && split_stride(g, index, r, s) && s.coefficient == 1) return r;
   }
   return nullptr;
+}
+
+bool depends_on(NodeRef n, NodeRef range) {
+  if (n == range || n->op == Op::Const || n->op == Op::Range) return n == range;
+  const Toposort nodes(n);
+  return contains(nodes.nodes(), range);
 }
 
 /// How many lanes a reader that indexes an axis like this fills along it. Windows slide over padded
@@ -44,6 +51,30 @@ double lanes_along(Graph& g, NodeRef index, NodeRef dim, const KernelPlan& reade
 
 }  // namespace
 
+int moving_axis(Graph& g, const Place& place, NodeRef range) {
+  int axis = -1;
+  for (size_t a = 0; a < place.index.size(); ++a) {
+    if (!depends_on(place.index[a], range)) continue;
+    Stride s;
+    if (axis >= 0 || !split_stride(g, place.index[a], range, s) || s.coefficient != 1) return -1;
+    axis = static_cast<int>(a);
+  }
+  return axis;
+}
+
+Step step_along(const Planner& plan, NodeRef n, const Place& place, NodeRef range) {
+  if (std::none_of(place.index.begin(), place.index.end(),
+                   [range](NodeRef i) { return depends_on(i, range); }))
+    return Step::None;
+  const BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(n))];
+  size_t last = n->rank();
+  while (last > 0 && is_int_const(n->dim(b.order.empty() ? last - 1 : b.order[last - 1]), 1))
+    --last;
+  if (last == 0) return Step::None;
+  const size_t innermost = b.order.empty() ? last - 1 : b.order[last - 1];
+  return moving_axis(plan.g, place, range) == static_cast<int>(innermost) ? Step::Unit : Step::Far;
+}
+
 double filled_lanes(NodeRef size) {
   const int64_t n = std::max<int64_t>(1, size->vmax);
   int64_t lanes = kLanes;
@@ -54,17 +85,43 @@ double filled_lanes(NodeRef size) {
 
 namespace {
 
+/// Whether the product that reads `n` can have vectors along its innermost output axis, in which
+/// `n` does not vary: then it may lie in any order.
+bool is_broadcast(const Planner& plan, NodeRef n, const Demand& d,
+                  std::span<const ProductOperand> operands) {
+  const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
+  NodeRef r = reader.ranges.empty() ? nullptr : reader.ranges.back();
+  if (!r || r->op != Op::Range || filled_lanes(r->src(0)) < kWellFilled || !plan.in_reduce(d) ||
+      step_along(plan, n, d.place, r) != Step::None)
+    return false;
+  bool along = false;
+  for (const ProductOperand& o : operands) {
+    const Step step = step_along(plan, o.node, plan.demands.at(o.node)[o.demand].place, r);
+    if (step == Step::Far) return false;
+    along = along || step == Step::Unit;
+  }
+  return along;
+}
+
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
-size_t innermost_axis(Planner& plan, NodeRef n) {
+size_t innermost_axis(Planner& plan, NodeRef n,
+                      std::span<const std::vector<ProductOperand>> operands) {
+  std::vector<const Demand*> readers;
+  double any = 0;  // from those that would have it in any order
+  for (const Demand& d : plan.demands.at(n)) {
+    if (!d.load) continue;
+    if (is_broadcast(plan, n, d, operands[static_cast<size_t>(d.kernel)]))
+      any += kLanes;
+    else
+      readers.push_back(&d);
+  }
   size_t best = n->rank() - 1;
   double best_score = -1;
   for (size_t a = n->rank(); a-- > 0;) {
-    double score = 0;
-    for (const Demand& d : plan.demands.at(n)) {
-      if (!d.load) continue;
-      score += lanes_along(plan.g, d.place.index[a], n->dim(a),
-                           plan.kernels[static_cast<size_t>(d.kernel)], n->op == Op::Pad);
-    }
+    double score = any;
+    for (const Demand* d : readers)
+      score += lanes_along(plan.g, d->place.index[a], n->dim(a),
+                           plan.kernels[static_cast<size_t>(d->kernel)], n->op == Op::Pad);
     if (score > best_score * kWorthIt) {
       best = a;
       best_score = score;
@@ -75,12 +132,24 @@ size_t innermost_axis(Planner& plan, NodeRef n) {
 
 }  // namespace
 
+std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan) {
+  std::vector<std::vector<ProductOperand>> of(plan.kernels.size());
+  for (const BufferPlan& b : plan.buffers) {
+    const auto& wanted = plan.demands.at(b.node);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (wanted[i].load && !wanted[i].relaid && plan.in_reduce(wanted[i]))
+        of[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
+  }
+  return of;
+}
+
 void choose_layouts(Planner& plan) {
   if (!plan.options.layouts) return;
+  const std::vector<std::vector<ProductOperand>> operands = reduced_operands(plan);
   for (BufferPlan& b : plan.buffers) {
     NodeRef n = b.node;
     if (b.row_major || n->rank() < 2) continue;
-    const size_t inner = innermost_axis(plan, n);
+    const size_t inner = innermost_axis(plan, n, operands);
     if (inner == n->rank() - 1) continue;
     for (size_t a = 0; a < n->rank(); ++a)
       if (a != inner) b.order.push_back(a);

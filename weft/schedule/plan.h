@@ -187,6 +187,21 @@ inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().sta
 /// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
 void choose_layouts(Planner& plan);
 
+/// A load from a node's buffer: one of its demands.
+struct ProductOperand {
+  NodeRef node;
+  size_t demand;
+};
+/// By kernel, what it loads inside of reductions.
+std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan);
+
+/// How an access moves with a range: not at all, to the next element in memory, or elsewhere.
+enum class Step : uint8_t { None, Unit, Far };
+/// Of what reads, or writes, the buffer of `n` at this place.
+Step step_along(const Planner& plan, NodeRef n, const Place& place, NodeRef range);
+/// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
+int moving_axis(Graph& g, const Place& place, NodeRef range);
+
 /// Of the widest vectors' lanes, the share that a loop of this size fills.
 double filled_lanes(NodeRef size);
 
@@ -214,8 +229,12 @@ NodeRef split_large_reduction(Graph& g, NodeRef reduce);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 
-/// Whether joined parts are few or small: then select_parts(), else write_parts(), to a buffer that
-/// is_unwritten().
+/// Whether parts of `numel` elements together are better written to where they belong, a kernel for
+/// each, than computed under a mask at every element. Masks cost more where parts meet in a vector.
+bool pays_writing(size_t parts, double numel, bool splits_vectors);
+
+/// Whether joined parts are few and small: then select_parts(), else write_parts(), to a buffer
+/// that is_unwritten().
 bool is_better_selected(NodeRef cat);
 NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts);
 NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeRef unwritten);

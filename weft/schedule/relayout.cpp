@@ -15,43 +15,16 @@ constexpr double kReuse =
 constexpr double kReuseOfSum = 64;  // and less than vectors along the sum would
 constexpr int64_t kShortest = 8;    // output axis worth a vector
 // In moves of an element: what is left to add up across a vector where sums run along one
-// (measured: 4 ns an output, whatever its length), and a kernel more. Beyond a second cache both
-// ways wait for the next one.
-constexpr double kAcrossVector = 8, kKernel = 5000, kCached = 1 << 19;
+// (measured: 4 ns an output, whatever its length), a kernel more, and an element of what fits no
+// second cache.
+constexpr double kAcrossVector = 8, kKernel = 5000, kCached = 1 << 19, kUncached = 3;
 constexpr int64_t kBlock = 16;     // elements of a vector, or of a few
 constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
 constexpr double kFarStore = 2;    // a result stored for itself instead of with its neighbours
 
-enum class Step : uint8_t { None, Unit, Far };
-
-bool depends_on(NodeRef n, NodeRef range) {
-  if (n == range || n->op == Op::Const || n->op == Op::Range) return n == range;
-  const Toposort nodes(n);
-  return contains(nodes.nodes(), range);
-}
-
-/// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
-int moving_axis(Graph& g, const Place& place, NodeRef range) {
-  int axis = -1;
-  for (size_t a = 0; a < place.index.size(); ++a) {
-    if (!depends_on(place.index[a], range)) continue;
-    Stride s;
-    if (axis >= 0 || !split_stride(g, place.index[a], range, s) || s.coefficient != 1) return -1;
-    axis = static_cast<int>(a);
-  }
-  return axis;
-}
-
 class Relayout {
  public:
-  explicit Relayout(Planner& plan) : plan_(plan), loads_(plan.kernels.size()) {
-    for (const BufferPlan& b : plan.buffers) {
-      const auto& wanted = plan.demands.at(b.node);
-      for (size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i].load && !wanted[i].relaid && plan.in_reduce(wanted[i]))
-          loads_[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
-    }
-  }
+  explicit Relayout(Planner& plan) : plan_(plan), loads_(reduced_operands(plan)) {}
 
   void run() {
     for (size_t k = 0; k < loads_.size(); ++k)
@@ -60,51 +33,33 @@ class Relayout {
   }
 
  private:
-  struct Operand {
-    NodeRef node;
-    size_t demand;
-  };
   struct Choice {
     NodeRef range = nullptr;
-    std::vector<Operand> moved = {};
+    std::vector<ProductOperand> moved = {};
     double elements = 0;  // of what is moved
     double cost = 0;
   };
 
-  const Demand& demand(const Operand& o) const { return plan_.demands.at(o.node)[o.demand]; }
-
-  Step step(NodeRef n, const Place& place, NodeRef range) const {
-    if (std::none_of(place.index.begin(), place.index.end(),
-                     [range](NodeRef i) { return depends_on(i, range); }))
-      return Step::None;
-    const BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
-    size_t last = n->rank();
-    while (last > 0 && is_int_const(n->dim(b.order.empty() ? last - 1 : b.order[last - 1]), 1))
-      --last;
-    if (last == 0) return Step::None;
-    const size_t innermost = b.order.empty() ? last - 1 : b.order[last - 1];
-    return moving_axis(plan_.g, place, range) == static_cast<int>(innermost) ? Step::Unit
-                                                                             : Step::Far;
-  }
+  const Demand& demand(const ProductOperand& o) const { return plan_.demands.at(o.node)[o.demand]; }
 
   bool stores_well(const KernelPlan& kernel, NodeRef range) const {
     return std::all_of(kernel.outputs.begin(), kernel.outputs.end(), [&](const KernelOutput& o) {
       const Place& at = plan_.demands.at(o.node)[static_cast<size_t>(o.demand)].place;
-      return step(o.node, at, range) != Step::Far;
+      return step_along(plan_, o.node, at, range) != Step::Far;
     });
   }
 
   /// Whether each element is used often enough, and moving it makes it contiguous along `range`.
-  bool may_move(const Operand& o, NodeRef range) const {
+  bool may_move(const ProductOperand& o, NodeRef range) const {
     return is_static(o.node) && moving_axis(plan_.g, demand(o).place, range) >= 0 &&
            iterations(demand(o).scope) >= kReuse * largest_numel(o.node->shape->span());
   }
 
   /// What would have to move for vectors along `range`.
-  bool consider(const std::vector<Operand>& loads, NodeRef range, Choice& out) const {
+  bool consider(const std::vector<ProductOperand>& loads, NodeRef range, Choice& out) const {
     out = {range};
-    for (const Operand& o : loads) {
-      if (step(o.node, demand(o).place, range) != Step::Far) continue;
+    for (const ProductOperand& o : loads) {
+      if (step_along(plan_, o.node, demand(o).place, range) != Step::Far) continue;
       if (!may_move(o, range)) return false;
       out.moved.push_back(o);
       out.elements += largest_numel(o.node->shape->span());
@@ -113,15 +68,15 @@ class Relayout {
   }
 
   /// Sums along an axis that all operands lie along need no vectors along outputs.
-  bool reduces_well(const KernelPlan& kernel, const std::vector<Operand>& loads,
+  bool reduces_well(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
                     double moved) const {
     const bool reused = iterations(demand(loads[0]).scope) >= kReuseOfSum * moved;
-    if (reused && moved <= kCached && kAcrossVector * iterations(kernel.ranges) > moved + kKernel)
-      return false;
+    const double moving = moved * (moved <= kCached ? 1 : kUncached) + kKernel;
+    if (reused && kAcrossVector * iterations(kernel.ranges) > moving) return false;
     for (NodeRef r : demand(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
-      if (std::all_of(loads.begin(), loads.end(), [&](const Operand& o) {
-            return step(o.node, demand(o).place, r) == Step::Unit;
+      if (std::all_of(loads.begin(), loads.end(), [&](const ProductOperand& o) {
+            return step_along(plan_, o.node, demand(o).place, r) == Step::Unit;
           }))
         return true;
     }
@@ -130,7 +85,8 @@ class Relayout {
 
   /// What vectors along `range` cost: products in lanes that are partly idle, what has to be moved,
   /// and results that do not lie side by side.
-  double cost(const KernelPlan& kernel, const std::vector<Operand>& loads, const Choice& c) const {
+  double cost(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
+              const Choice& c) const {
     const double products = iterations(demand(loads[0]).scope);
     const double stores = stores_well(kernel, c.range) ? 0 : kFarStore * iterations(kernel.ranges);
     return products * kProduct / filled_lanes(c.range->src(0)) + c.elements + stores;
@@ -138,7 +94,7 @@ class Relayout {
 
   void improve(size_t k) {
     const KernelPlan& kernel = plan_.kernels[k];
-    const std::vector<Operand>& loads = loads_[k];
+    const std::vector<ProductOperand>& loads = loads_[k];
     Choice best;
     for (NodeRef r : kernel.ranges) {
       Choice choice;
@@ -148,10 +104,10 @@ class Relayout {
       if (!best.range || choice.cost < best.cost) best = std::move(choice);
     }
     if (!best.range || reduces_well(kernel, loads, best.elements)) return;
-    for (const Operand& o : best.moved) move(static_cast<int>(k), o, best.range);
+    for (const ProductOperand& o : best.moved) move(static_cast<int>(k), o, best.range);
   }
 
-  void move(int kernel, const Operand& o, NodeRef range) {
+  void move(int kernel, const ProductOperand& o, NodeRef range) {
     const int axis = moving_axis(plan_.g, demand(o).place, range);
     if (only_read_here(o.node)) return turn(o.node, axis);
     const auto same = std::find_if(copies_.begin(), copies_.end(),
@@ -210,7 +166,7 @@ class Relayout {
   };
 
   Planner& plan_;
-  std::vector<std::vector<Operand>> loads_;  // inside reductions, by kernel
+  std::vector<std::vector<ProductOperand>> loads_;  // inside reductions, by kernel
   std::vector<Copy> copies_;
 };
 

@@ -127,8 +127,39 @@ Vector X86Selector::splat(NodeRef n) {
   return {Parts(static_cast<size_t>(l.parts), r), size, n->lanes};
 }
 
+/// Lanes of one vector in another order, where each register takes them from one register; without
+/// parts where they are anything else.
+Vector X86Selector::permuted(NodeRef n) {
+  const int size = bits(n->dtype), words = size / 32;
+  const Layout l = layout(size, n->lanes);
+  const Vector none{{}, size, n->lanes};
+  if (is_bool(n->dtype) || words == 0 || l.width < 256) return none;
+  for (NodeRef s : n->src())
+    if (s->op != Op::Lane || s->src(0) != n->src(0)->src(0) || s->src(0)->lanes != n->lanes)
+      return none;
+  Vector out = none;
+  const Vector from = vector(n->src(0)->src(0));
+  for (int first = 0; first < n->lanes; first += l.per_part) {
+    const auto lanes =
+        n->src().subspan(static_cast<size_t>(first), static_cast<size_t>(l.per_part));
+    const auto part = lanes[0]->int_arg(0) / l.per_part;
+    std::vector<uint8_t> order;
+    for (NodeRef s : lanes) {
+      if (s->int_arg(0) / l.per_part != part) return none;
+      for (int w = 0; w < words; ++w)
+        order.insert(order.end(),
+                     {static_cast<uint8_t>(s->int_arg(0) % l.per_part * words + w), 0, 0, 0});
+    }
+    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+    out.parts.push_back(vector_of(l.width));
+    emit(Form::VPermD, l.width, {out.parts.back(), by, from.parts[static_cast<size_t>(part)]});
+  }
+  return out;
+}
+
 Vector X86Selector::vec(NodeRef n) {
   const int size = bits(n->dtype), bytes = size / 8;
+  if (Vector v = permuted(n); !v.parts.empty()) return v;
   if (std::all_of(n->src().begin(), n->src().end(), [](NodeRef s) { return s->op == Op::Const; })) {
     std::vector<uint8_t> all(static_cast<size_t>(std::max(16, n->lanes * bytes)));
     for (int k = 0; k < n->lanes; ++k)

@@ -178,6 +178,7 @@ class X86Selector : X86Emitter {
   Vector load_vector(DType dtype, int lanes, const Address& from);
   void store_vector(DType dtype, const Vector& v, const Address& to);
   Vector splat(NodeRef n);
+  Vector permuted(NodeRef n);
   Vector vec(NodeRef n);
   Vector as_stored(NodeRef n);
   Reg lane(NodeRef vector, int k);
