@@ -90,8 +90,7 @@ Tensor gradient_of(const Tensor& values, const Tensor& vectors, const Tensor& va
   const Tensor apart = values.unsqueeze(-2) - values.unsqueeze(-1), equal = apart == 0;
   const Tensor mixed = equal.where(0, vectors.T().matmul(vectors_grad) / equal.where(1, apart));
   const Tensor inner = mixed + identity_like(mixed, values.size(-1)) * values_grad.unsqueeze(-1);
-  const Tensor grad = vectors.matmul(inner).matmul(vectors.T());
-  return (grad + grad.T()) * 0.5;
+  return in_lower_triangle(vectors.matmul(inner).matmul(vectors.T()));
 }
 
 }  // namespace

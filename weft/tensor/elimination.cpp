@@ -197,7 +197,7 @@ Tensor cholesky(const Tensor& given, CallSite at) {
   const GradientFunction gradient = [](const Tensors&, const Tensors& l, const Tensors& up) {
     const Tensor inverse = inverse_of_triangle(l[0], false, false);
     const Tensor inner = l[0].T().matmul(up[0].tril()), half = inner.tril() + inner.tril(-1).T();
-    return Tensors{inverse.T().matmul(half).matmul(inverse) * 0.5};
+    return Tensors{in_lower_triangle(inverse.T().matmul(half).matmul(inverse) * 0.5)};
   };
   return with_gradient(f, gradient, {checked_square("cholesky", given)})[0].cast(given.dtype());
 }

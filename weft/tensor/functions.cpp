@@ -49,8 +49,8 @@ std::vector<NodeRef> traced_gradients(Graph& g, const GradientFunction& gradient
   NodeMap<NodeRef> replacement;
   for (size_t k = 0; k < holes.size(); ++k) {
     NodeRef like = holes[k].node();
-    replacement.set(like, g.param(slot + static_cast<int64_t>(k), like->dtype,
-                                  like->shape->span(), like->device));
+    replacement.set(like, g.param(slot + static_cast<int64_t>(k), like->dtype, like->shape->span(),
+                                  like->device));
   }
   for (NodeRef& n : nodes) n = substitute(g, n, replacement);
   return nodes;

@@ -53,6 +53,10 @@ Tensor identity_like(const Tensor& x, int64_t n) {
   return Tensor::eye(n, x.dtype()).to(x.device()).expand(shape);
 }
 
+Tensor in_lower_triangle(const Tensor& grad) {
+  return (grad + grad.T()).tril() - grad * identity_like(grad, grad.size(-1));
+}
+
 Tensor length(const Tensor& x, int64_t axis) { return vector_norm(x, 2, axis, true); }
 
 double precision(const Tensor& x) {

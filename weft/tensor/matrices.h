@@ -32,6 +32,9 @@ double negligible(const Tensor& x);
 Tensor checked_matrix(const char* tag, const Tensor& a);
 Tensor checked_square(const char* tag, const Tensor& a);
 Tensor identity_like(const Tensor& x, int64_t n);
+/// The gradient of a function that reads a symmetric matrix from its lower triangle: the upper
+/// one's share belongs to the lower one.
+Tensor in_lower_triangle(const Tensor& grad);
 /// (sum over axis of x^2)^(1/2), kept, whose slope at 0 is 0.
 Tensor length(const Tensor& x, int64_t axis);
 

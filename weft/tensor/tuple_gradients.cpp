@@ -300,8 +300,8 @@ void function_gradient(Backward& b) {
   const auto holes = placeholders_in(parts.gradients, parts.slot, 2 * results);
   for (size_t k = 0; k < holes.size(); ++k)
     if (holes[k])
-      replacement.set(holes[k], k < results ? b.result_gradient(k).node()
-                                            : get_result(b.g, b.n, k - results));
+      replacement.set(
+          holes[k], k < results ? b.result_gradient(k).node() : get_result(b.g, b.n, k - results));
   for (size_t i = 0; i < parts.inputs.size(); ++i) {
     if (parts.gradients[i]->op == Op::Sink || !b.wants_node(parts.inputs[i])) continue;
     b.give_to(parts.inputs[i], b.tensor(substitute(b.g, parts.gradients[i], replacement)));
