@@ -81,7 +81,7 @@ class JitFunction {
     const Turn turn(*this);
     // The next run may be the one that is captured.
     if (!loaded_ && state_.may_capture())
-      nb::module_::import_("weft.reachable").attr("realize_reachable")(f_);
+      nb::module_::import_("weft.contents").attr("realize_reachable")(f_);
     visit_arguments(args, kwargs);
     if (loaded_) return again(&JitState::call_loaded);
     const JitState::Mode mode = begin();
