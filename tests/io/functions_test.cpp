@@ -210,7 +210,7 @@ TEST_F(SavedFunction, SaysWhatIsMissing) {
     const std::vector<std::byte> bytes = safetensors_bytes(content.arrays, content.metadata);
     return error_of([&] { parse_function(bytes, "changed"); });
   };
-  EXPECT_NE(error_without([](auto& c) { c.metadata["weft.function"] = "2"; }).find("version"),
+  EXPECT_NE(error_without([](auto& c) { c.metadata["weft.function"] = "3"; }).find("version"),
             std::string::npos);
   EXPECT_NE(error_without([](auto& c) { c.metadata.erase("name"); }).find("\"name\""),
             std::string::npos);

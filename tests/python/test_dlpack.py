@@ -198,6 +198,28 @@ def test_torch_writes_to_a_copy():
     assert not lent.flags.writeable and np.shares_memory(lent, np.from_dlpack(t))
 
 
+@needs_torch
+@pytest.mark.parametrize("take", [torch.asarray, torch.as_tensor, torch.tensor, torch.from_dlpack,
+                                  lambda t: torch.frombuffer(t, dtype=torch.float32)] if torch else [])
+def test_torch_never_writes_to_a_tensor(take):
+    for t in (Tensor([1.0, 2.0]).realize(), Tensor.full((2,), 7.0).contiguous().realize(), Tensor([0.0, 1.0, 2.0]).realize()[1:]):
+        twin, wanted = t.clone(), t.tolist()
+        taken = take(t)
+        taken += 1
+        assert taken.tolist() == [x + 1 for x in wanted] and t.tolist() == twin.tolist() == wanted
+
+
+@pytest.mark.parametrize("take", [np.asarray, np.from_dlpack, lambda t: np.frombuffer(t.data(), np.float32),
+                                  lambda t: np.asarray(t).view(), lambda t: np.array(t, copy=False)])
+def test_numpy_cannot_write_to_a_tensor(take):
+    for t in (Tensor([1.0, 2.0]).realize(), Tensor.full((2,), 7.0).contiguous().realize()):
+        taken = take(t)
+        with pytest.raises(ValueError, match="read-only"):
+            taken[0] = 9
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            taken.flags.writeable = True
+
+
 def test_read_only_memory_is_said_to_be():
     t = Tensor([1.0])
     with pytest.raises(BufferError, match="read-only"):

@@ -1,5 +1,6 @@
 """TinyJit: captured once, replayed with other arguments."""
 import gc
+import itertools
 import pickle
 import subprocess
 import sys
@@ -390,3 +391,50 @@ def test_damaged_pickles_are_errors():
             make(data[:end], skeleton)
     with pytest.raises(RuntimeError, match="damaged"):
         make(data, [skeleton, skeleton])(Tensor([1.0]))
+
+
+# ---- one variable, several values
+
+
+def sums_of(x, sizes):
+    return sum(x[:n].sum() * 10 ** i for i, n in enumerate(sizes))
+
+
+@pytest.mark.parametrize("first", [(1, 1, 1), (3, 2, 1), (2, 2, 1), (1, 3, 1)])
+@pytest.mark.parametrize("names", ["aaa", "aab", "aba", "abc"])
+def test_sizes_are_told_apart_by_their_places(names, first):
+    x = Tensor.arange(1, 5).realize()
+    variables = [Variable(name, 1, 3) for name in names]
+
+    def bound(values):
+        return [v.bind(k) for v, k in zip(variables, values)]
+
+    f = TinyJit(sums_of)
+    for _ in range(2):
+        f(x, bound(first))
+    every = list(itertools.product((1, 2, 3), repeat=3))
+    for values in every:
+        assert f(x, bound(values)).item() == sums_of(x, values).item(), values
+    again = pickle.loads(pickle.dumps(f))
+    for values in every:
+        assert again(x, bound(values)).item() == sums_of(x, values).item(), values
+
+
+def test_a_draft_and_a_model_at_two_positions():
+    cache, draft = (Tensor.zeros(8).contiguous().realize() for _ in range(2))
+
+    @TinyJit
+    def step(token, at, at_of_draft):
+        cache[at:at + 1] = token
+        draft[at_of_draft:at_of_draft + 1] = token * 2
+        return (cache[:at + 1].sum() + draft[:at_of_draft + 1].sum()).realize()
+
+    position = Variable("start_pos", 0, 7)
+    wanted_cache, wanted_draft = np.zeros(8), np.zeros(8)
+    for i, (a, b) in enumerate([(1, 0), (2, 1), (3, 2), (3, 3), (4, 4), (5, 4), (5, 6), (7, 7)]):
+        got = step(Tensor([i + 1.0]).realize(), position.bind(a), position.bind(b)).item()
+        wanted_cache[a], wanted_draft[b] = i + 1, 2 * (i + 1)
+        assert got == wanted_cache[:a + 1].sum() + wanted_draft[:b + 1].sum(), (a, b)
+    np.testing.assert_array_equal(cache.numpy(), wanted_cache)
+    np.testing.assert_array_equal(draft.numpy(), wanted_draft)
+    assert step.captured

@@ -8,14 +8,13 @@ namespace weft {
 namespace {
 
 std::vector<NodeRef> bound(Graph& g, const RandomGraph& r, const eval::Inputs& binding) {
-  std::vector<NodeRef> roots = g.import_all(r.roots), variables;
-  std::vector<int64_t> values;
-  for (NodeRef n : Toposort(roots)) {
-    if (n->op != Op::Variable) continue;
-    variables.push_back(n);
-    values.push_back(binding.variables.at(std::string(n->text())));
-  }
-  for (NodeRef& n : roots) n = bind_variables(g, n, variables, values);
+  std::vector<NodeRef> roots = g.import_all(r.roots);
+  NodeMap<NodeRef> values;
+  for (NodeRef n : Toposort(roots))
+    if (n->op == Op::Variable)
+      values[n] = g.make(Op::Bind, DType::Index,
+                         {n, g.index(binding.variables.at(std::string(n->text())))});
+  for (NodeRef& n : roots) n = substitute(g, n, values);
   return roots;
 }
 

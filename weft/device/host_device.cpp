@@ -1,10 +1,13 @@
 #include "weft/device/host_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/function_ref.h"
 #include "weft/base/interrupt.h"
 #include "weft/base/small_vector.h"
 #include "weft/base/thread_pool.h"
@@ -15,6 +18,8 @@ namespace {
 
 // A piece worth another thread's time: waking one costs a few microseconds.
 constexpr double kLeastPieceNs = 10'000;
+// Between two questions whether to go on, by the same estimate: real time is a few times as long.
+constexpr double kMostPartNs = 8e6;
 // Of an instruction on one vector register: two to four a cycle.
 constexpr double kInstructionNs = 0.1;
 // What a kernel stopped by Device::fail_after() has as its status.
@@ -42,6 +47,44 @@ double item_cost(const LinearProgram& program) {
   }
   return count * kInstructionNs;
 }
+
+// What it takes to end a launch that could be given up: threads run their pieces in parts, between
+// which the one that realizes asks and the others see that it was told to end.
+class LaunchInterrupt {
+ public:
+  LaunchInterrupt(Context& context, double item_nanoseconds)
+      : check_(context.get_if<InterruptCheck>()) {
+    if (!check_ || !check_->ask || !check_->harmless || item_nanoseconds <= 0) return;
+    part_ = static_cast<int64_t>(std::clamp(kMostPartNs / item_nanoseconds, 1.0, 1e9));
+  }
+
+  void in_parts(int64_t begin, int64_t end, FunctionRef<void(int64_t, int64_t)> work) {
+    const bool asks = std::this_thread::get_id() == thread_;
+    for (int64_t at = begin; at < end && !ended_.load(std::memory_order_relaxed); at += part_) {
+      if (asks && since_ >= part_) ask();
+      const int64_t part_end = std::min(end, at + part_);
+      work(at, part_end);
+      if (asks) since_ += part_end - at;
+    }
+  }
+
+ private:
+  void ask() {
+    since_ = 0;
+    try {
+      check_->ask();
+    } catch (...) {
+      ended_ = true;
+      throw;
+    }
+  }
+
+  InterruptCheck* check_;
+  int64_t part_ = UINT32_MAX;  // items
+  int64_t since_ = 0;          // the last question, of the thread that asks
+  std::thread::id thread_ = std::this_thread::get_id();
+  std::atomic<bool> ended_{false};
+};
 
 std::byte* address(BufferSlice slice, const char* what) {
   const bool inside =
@@ -75,14 +118,17 @@ uint32_t HostDevice::launch(const Command& c) {
   for (const BufferSlice& slice : c.buffers) pointers.push_back(address(slice, "launch"));
   uint32_t status = 0;
   const KernelArgs shared{kKernelAbiVersion, 0, pointers.data(), c.vars.data(), nullptr, &status};
-  const auto run = [&](int64_t begin, int64_t end, int worker) {
-    KernelArgs args = shared;
-    args.worker = static_cast<uint32_t>(worker);
-    kernel.run(args, static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
-  };
   int64_t items = c.items;
   if (fault_is_now()) items = (items + 1) / 2, status = kInjectedFault;
   const double item = kernel.item_nanoseconds();
+  LaunchInterrupt interrupt(context(), item);
+  const auto run = [&](int64_t begin, int64_t end, int worker) {
+    KernelArgs args = shared;
+    args.worker = static_cast<uint32_t>(worker);
+    interrupt.in_parts(begin, end, [&](int64_t b, int64_t e) {
+      kernel.run(args, static_cast<uint32_t>(b), static_cast<uint32_t>(e));
+    });
+  };
   const double grain = item > 0 ? std::clamp(kLeastPieceNs / item, 1.0, 1e9) : 1;
   context().thread_pool().parallel_for(items, run, static_cast<int64_t>(grain));
   return status;

@@ -19,7 +19,7 @@ namespace weft {
 namespace {
 
 constexpr const char* kVersionKey = "weft.function";
-constexpr const char* kVersion = "1";
+constexpr const char* kVersion = "2";
 
 std::string key(const char* what, size_t i, const char* of = "") {
   return strformat("{}.{}{}", what, i, of);
@@ -53,7 +53,7 @@ std::vector<NodeRef> with_devices(Graph& g, std::span<const NodeRef> roots,
 std::vector<int64_t> plan_of(const CapturedFunction& f) {
   std::vector<int64_t> plan;
   const auto add = [&](auto x) { plan.push_back(static_cast<int64_t>(x)); };
-  add(f.memories), add(f.places.size()), add(f.arguments);
+  add(f.memories), add(f.places.size()), add(f.arguments), add(f.sizes.size());
   for (const auto& p : f.places) add(p.memory), add(p.ending.place), add(p.ending.memory);
   add(f.results.size());
   for (const auto& r : f.results) add(r.itself), add(r.ending.place), add(r.ending.memory);
@@ -66,7 +66,7 @@ std::vector<int64_t> plan_of(const CapturedFunction& f) {
   return plan;
 }
 
-/// Forms and views of the arguments, then the values of each computation.
+/// Forms and views of the arguments, their sizes, then the values of each computation.
 std::vector<NodeRef> roots_of(Graph& g, const CapturedFunction& f) {
   std::vector<NodeRef> roots;
   for (size_t i = 0; i < f.arguments; ++i) {
@@ -74,6 +74,7 @@ std::vector<NodeRef> roots_of(Graph& g, const CapturedFunction& f) {
     roots.push_back(p.form.get());
     roots.push_back(p.view ? p.view.get() : g.make(Op::Sink, DType::Void, {}));
   }
+  for (const auto& [name, size] : f.sizes) roots.push_back(size.get());
   for (const auto& c : f.computations)
     for (const RootedNode& v : c.values) roots.push_back(v.get());
   return roots;
@@ -117,6 +118,7 @@ SafetensorsContent content_of(const CapturedFunction& f) {
     if (&device != &context.get<DeviceTable>().default_device())
       out.metadata[key("place", i, ".device")] = device.name();
   }
+  for (size_t i = 0; i < f.sizes.size(); ++i) out.metadata[key("size", i)] = f.sizes[i].first;
   for (size_t i = 0; i < f.constants.size(); ++i) {
     out.metadata[key("constant", i)] = f.constants[i].first;
     out.metadata[key("constant", i, ".value")] = f.constants[i].second;
@@ -172,6 +174,8 @@ class FunctionReader {
     f_.memories = count(1);
     f_.places.resize(count(3));
     f_.arguments = static_cast<size_t>(number(in, 0, f_.places.size() + 1));
+    f_.sizes.resize(count(1));
+    for (size_t i = 0; i < f_.sizes.size(); ++i) f_.sizes[i].first = text(key("size", i));
     for (size_t i = 0; i < f_.places.size(); ++i) {
       f_.places[i].name = text(key("place", i));
       f_.places[i].memory = number(in, -1, f_.memories);
@@ -230,7 +234,13 @@ class FunctionReader {
       if (form->op != Op::Param) damaged("argument {} has no form", i);
       check_tensor_graph({&form, 1}, what_);
       f_.places[i].form = RootedNode(form);
-      if (view->op != Op::Sink) f_.places[i].view = RootedNode(view);
+      if (view->op == Op::Sink) continue;
+      check_tensor_graph({&view, 1}, what_);
+      f_.places[i].view = RootedNode(view);
+    }
+    for (auto& [name, size] : f_.sizes) {
+      size = RootedNode(next());
+      if (size.get()->dtype != DType::Index) damaged("{} is no size", name);
     }
     check_tensor_graph(std::span(roots).subspan(at), what_);
     for (auto& c : f_.computations) {

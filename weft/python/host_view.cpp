@@ -27,9 +27,12 @@ struct Export {
   std::vector<Py_ssize_t> shape, strides;  // strides in bytes
 };
 
-Export* new_export(const Tensor& x) {
+/// Who asks for bytes alone, without shape or dtype, gets a copy: so does PyTorch, which writes to
+/// what is read-only.
+Export* new_export(const Tensor& x, int flags) {
   auto e = std::make_unique<Export>();
-  e->view = host_view_nogil(x);
+  const bool bytes_alone = (flags & (PyBUF_FORMAT | PyBUF_ND)) == 0;
+  e->view = bytes_alone ? host_copy_nogil(x) : host_view_nogil(x);
   const int64_t size = bits(x.dtype()) / 8;
   e->shape.assign(e->view->shape.begin(), e->view->shape.end());
   for (int64_t s : e->view->strides) e->strides.push_back(s * size);
@@ -48,7 +51,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       return PyErr_SetString(PyExc_BufferError,
                              "a Tensor's memory is read-only: write with assign()"),
              -1;
-    Export* e = new_export(x);
+    Export* e = new_export(x, flags);
     const int size = bits(x.dtype()) / 8;
     *view = Py_buffer{};
     view->internal = e;

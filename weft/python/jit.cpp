@@ -80,8 +80,8 @@ class JitFunction {
     if (!f_.is_valid() && !loaded_) throw nb::type_error("this TinyJit has no function");
     const Turn turn(*this);
     // The next run may be the one that is captured.
-    if (calls_ == 1 && !loaded_ && !captured())
-      nb::module_::import_("weft.reachable").attr("realize_reachable")(f_);
+    if (!loaded_ && state_.may_capture())
+      nb::module_::import_("weft.contents").attr("realize_reachable")(f_);
     visit_arguments(args, kwargs);
     if (loaded_) return again(&JitState::call_loaded);
     const JitState::Mode mode = begin();

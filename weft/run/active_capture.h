@@ -24,6 +24,8 @@ class CaptureListener {
   virtual std::span<const NodeRef> watched() const = 0;
   /// Data of the host became the buffer of this node: a replay would not see new data.
   virtual void host_data(int64_t buffer_id, std::string_view label) = 0;
+  /// A variable got a value.
+  virtual void bound(NodeRef variable, int64_t value) = 0;
   /// Throws: what the host reads while capturing, it would not read again in a replay.
   virtual void host_read(const Storage& storage) = 0;
   /// A realization ran: commands, buffers and what became of the storages.

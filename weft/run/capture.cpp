@@ -42,13 +42,17 @@ struct CaptureScope::State final : CaptureListener {
       : context(c), slot(c.get<CaptureSlot>()) {
     recording.arguments.assign(arguments.begin(), arguments.end());
     for (const ReplayVariable& v : variables) {
-      v.variable->roots.fetch_add(1, std::memory_order_relaxed);
-      recording.variables.push_back(v.variable);
+      if (contains(recording.variables, v))
+        fail("jit.variable", "variable {} is given twice with the value {}; give it once",
+             v.variable->text(), v.value);
+      add(recording.variables, v);
     }
   }
   ~State() {
     stop();
-    for (NodeRef v : recording.variables) v->roots.fetch_sub(1, std::memory_order_release);
+    for (const auto* variables : {&recording.variables, &recording.own})
+      for (const ReplayVariable& v : *variables)
+        v.variable->roots.fetch_sub(1, std::memory_order_release);
     for (const auto& [id, form] : recording.forms)
       form->roots.fetch_sub(1, std::memory_order_release);
   }
@@ -103,6 +107,11 @@ struct CaptureScope::State final : CaptureListener {
     form->roots.fetch_add(1, std::memory_order_relaxed);
   }
 
+  static void add(std::vector<ReplayVariable>& to, ReplayVariable v) {
+    v.variable->roots.fetch_add(1, std::memory_order_relaxed);
+    to.push_back(v);
+  }
+
   // ---- CaptureListener
   void created(Storage& s) override { born.insert(&s); }
   void destroyed(Storage& s) noexcept override {
@@ -122,6 +131,10 @@ struct CaptureScope::State final : CaptureListener {
   }
   std::span<const NodeRef> watched() const override { return watch; }
   void host_data(int64_t id, std::string_view label) override { recording.host_data[id] = label; }
+  void bound(NodeRef variable, int64_t value) override {
+    const ReplayVariable v{variable, value};
+    if (!contains(recording.own, v)) add(recording.own, v);
+  }
   void host_read(const Storage& s) override {
     fail("jit.host_read",
          "{} is read on the host inside a captured function, which a replay would "

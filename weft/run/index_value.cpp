@@ -13,14 +13,9 @@
 namespace weft {
 namespace {
 
-std::optional<uint32_t> find_position(NodeRef variable, std::span<const NodeRef> variables) {
+uint32_t position_of(NodeRef variable, std::span<const NodeRef> variables) {
   for (size_t i = 0; i < variables.size(); ++i)
     if (variables[i]->text() == variable->text()) return static_cast<uint32_t>(i);
-  return std::nullopt;
-}
-
-uint32_t position_of(NodeRef variable, std::span<const NodeRef> variables) {
-  if (const auto found = find_position(variable, variables)) return *found;
   internal_error("run", "a size depends on variable {}, which the schedule does not list",
                  variable->text());
 }
@@ -66,9 +61,8 @@ IndexProgram::IndexProgram(NodeRef root, std::span<const NodeRef> variables) {
     if (n->op == Op::Variable) {
       i.immediate = position_of(n, variables);
     } else if (n->op == Op::Bind) {
-      const auto found = find_position(n->src(0), variables);
-      i.op = found ? Op::Variable : Op::Const;
-      i.immediate = found ? *found : n->src(1)->vmin;
+      i.op = Op::Const;
+      i.immediate = n->src(1)->vmin;
     } else if (n->op == Op::Const) {
       i.immediate = n->int_arg(0);
     } else if (!is_alu(n->op)) {
@@ -133,25 +127,6 @@ int64_t bound_numel(std::span<const NodeRef> dims) {
   int64_t count = 1;
   for (NodeRef d : dims) count = mul_or_fail("shape", count, bound_value(d));
   return count;
-}
-
-NodeRef bind_variables(Graph& graph, NodeRef root, std::span<const NodeRef> variables,
-                       std::span<const int64_t> values) {
-  if (root->op == Op::Const) return graph.import(root);
-  NodeMap<NodeRef> copies;
-  std::vector<NodeRef> src;
-  for (NodeRef n : expression_order(root)) {
-    if (n->op == Op::Variable || n->op == Op::Bind) {
-      NodeRef v = n->op == Op::Bind ? n->src(0) : n;
-      const NodeRef bind[] = {graph.import(v), graph.index(values[position_of(v, variables)])};
-      copies[n] = graph.intern({Op::Bind, DType::Index, bind});
-      continue;
-    }
-    src.clear();
-    for (NodeRef s : n->src()) src.push_back(copies.at(s));
-    copies[n] = graph.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
-  }
-  return copies.at(root);
 }
 
 }  // namespace weft

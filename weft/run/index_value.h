@@ -16,7 +16,7 @@ class IndexProgram {
   IndexProgram() = default;  ///< the constant 0
   explicit IndexProgram(int64_t value) : constant_(value) {}
   /// `variables`: the Variables `n` may hold (by name; they may be of another Graph); another one
-  /// is an InternalError. A Bind stands for its variable where that is listed, else for its value.
+  /// is an InternalError. A Bind stands for its value.
   IndexProgram(NodeRef n, std::span<const NodeRef> variables);
 
   /// The same over other positions: variable i becomes variable positions[i].
@@ -46,10 +46,5 @@ bool is_bound(NodeRef index);
 int64_t bound_value(NodeRef index);
 /// The product of such expressions; an Error when it does not fit.
 int64_t bound_numel(std::span<const NodeRef> dims);
-
-/// `n` with every Variable named in `variables` bound to its value; Binds get the new value too.
-/// The result is of `graph`; hold a Building scope.
-NodeRef bind_variables(Graph& graph, NodeRef n, std::span<const NodeRef> variables,
-                       std::span<const int64_t> values);
 
 }  // namespace weft

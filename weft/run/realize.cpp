@@ -275,16 +275,10 @@ class Realization {
     run.graph = write_graph(form_.values);
     const CallSites sites(context_, form_);
     for (const CompiledStep& step : schedule().steps) run.sites.push_back(sites.of(step.origins));
-    run.values = prepared_.variables;
+    run.variables = form_.variables;
     run.seen = form_.seen;
     run.inputs = form_.inputs;
     for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
-    for (const std::string& name : schedule().variables)
-      for (const BoundVariable& v : form_.variables)
-        if (v.name == name) {
-          run.variables.push_back(v.variable);
-          run.renamed.push_back(v.variable->text() != name);
-        }
     for (size_t i = 0; i < wanted_.size(); ++i)
       run.results.push_back({static_cast<int>(i), buffer_id(wanted_[i].result)});
     return run;

@@ -7,20 +7,19 @@
 
 #include "weft/run/call_sites.h"
 #include "weft/run/compiled_schedule.h"
+#include "weft/run/normalise.h"
 #include "weft/run/storage.h"
 
 namespace weft {
 
 struct RecordedRun {
   std::shared_ptr<const CompiledSchedule> schedule;
-  std::vector<std::byte> graph;    ///< a graph file of what it computed, over Params
-  std::vector<NodeRef> inputs;     ///< the Buffer node of each input slot, while it runs
-  std::vector<int64_t> input_ids;  ///< their ids
-  std::vector<NodeRef> variables;  ///< of the tensor graph, in the schedule's order
-  std::vector<bool> renamed;       ///< by variable: its name already stands for another value
-  std::vector<int64_t> values;
-  std::vector<NodeRef> seen;     ///< watched values it computed from
-  std::vector<StepSites> sites;  ///< of each step
+  std::vector<std::byte> graph;          ///< a graph file of what it computed, over Params
+  std::vector<NodeRef> inputs;           ///< the Buffer node of each input slot, while it runs
+  std::vector<int64_t> input_ids;        ///< their ids
+  std::vector<BoundVariable> variables;  ///< of the graph; the schedule names those it needs
+  std::vector<NodeRef> seen;             ///< watched values it computed from
+  std::vector<StepSites> sites;          ///< of each step
   struct Result {
     int output;
     int64_t id;  ///< of the Buffer node it became

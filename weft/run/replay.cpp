@@ -106,13 +106,13 @@ void Replay::State::check_frozen() const {
 bool Replay::State::set_values(std::span<const ReplayVariable> variables) {
   if (plan->variables.empty()) return false;
   std::vector<int64_t> next;
-  for (NodeRef v : plan->variables) {
-    const auto given = std::find_if(variables.begin(), variables.end(),
-                                    [v](const ReplayVariable& r) { return r.variable == v; });
-    if (given == variables.end())
+  for (size_t i = 0; i < plan->variables.size(); ++i) {
+    NodeRef v = plan->variables[i].variable;
+    if (i >= variables.size() || variables[i].variable != v)
       fail("jit.variable", "variable {} was given when the function was captured; give it again",
            v->text());
-    const int64_t x = given->value, low = v->int_arg(0), high = v->int_arg(1), of = v->int_arg(2);
+    const int64_t x = variables[i].value;
+    const int64_t low = v->int_arg(0), high = v->int_arg(1), of = v->int_arg(2);
     if (x < low || x > high || x % of != 0)
       fail("jit.variable", "variable {} is {}; it must lie in [{}, {}]{}", v->text(), x, low, high,
            of == 1 ? std::string() : strformat(" and be a multiple of {}", of));
@@ -296,7 +296,7 @@ std::vector<NodeRef> Replay::State::dims_of(const TensorForm& form) const {
   if (!form.symbolic) return form.dims;
   Graph& graph = tensor_graph(plan->context);
   std::vector<NodeRef> dims;
-  for (NodeRef d : form.dims) dims.push_back(bind_variables(graph, d, plan->variables, values));
+  for (NodeRef d : form.dims) dims.push_back(rebound(graph, d, plan->variables, values));
   return dims;
 }
 
@@ -335,8 +335,10 @@ int64_t Replay::arena_bytes() const { return state_->arenas.bytes(); }
 
 std::string Replay::plan_text() const {
   const ReplayPlan& plan = *state_->plan;
-  return weft::plan_text(plan.schedule,
-                         state_->values.empty() ? plan.captured_values : state_->values);
+  std::vector<int64_t> values = state_->values;
+  if (values.empty())
+    for (const ReplayVariable& v : plan.variables) values.push_back(v.value);
+  return weft::plan_text(plan.schedule, values);
 }
 
 }  // namespace weft

@@ -20,10 +20,13 @@ struct ReplayArgument {
   std::shared_ptr<Storage> storage;
 };
 
-/// The value of a variable in this call; `variable` is a Variable node of the tensor graph.
+/// A bound size of a call: a Variable node of the tensor graph and its value. One variable may be
+/// there with several values, each of which is a size of its own: a replay tells them apart by
+/// their places among those that were given to the capture.
 struct ReplayVariable {
   NodeRef variable;
   int64_t value;
+  bool operator==(const ReplayVariable&) const = default;
 };
 
 /// What a captured function does, ready to run again.
@@ -34,10 +37,10 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
 
   /// Runs it. Arguments must be as when captured in number, shape, dtype and device, and variables
-  /// in their ranges; otherwise an Error says which one differs and nothing has run. Storages that
-  /// the function wrote (parameters, the random counter, written arguments) are written again, in
-  /// place where nobody else can still read the old contents. Returns the function's results, in
-  /// memory of their own: results of two calls never alias.
+  /// the same ones, in their ranges; otherwise an Error says which one differs and nothing has run.
+  /// Storages that the function wrote (parameters, the random counter, written arguments) are
+  /// written again, in place where nobody else can still read the old contents. Returns the
+  /// function's results, in memory of their own: results of two calls never alias.
   std::vector<std::shared_ptr<Storage>> run(std::span<const ReplayArgument> arguments,
                                             std::span<const ReplayVariable> variables = {});
   /// The same for callers with their own kind of storage: `take` is called for each result with its

@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/rewrite/driver.h"
 
 namespace weft {
 
@@ -15,6 +16,17 @@ NodeRef ReplayPlan::keep(NodeRef n) {
   n->roots.fetch_add(1, std::memory_order_relaxed);
   kept_.push_back(n);
   return n;
+}
+
+NodeRef rebound(Graph& g, NodeRef root, std::span<const ReplayVariable> from,
+                std::span<const int64_t> values) {
+  return rebuild(root, [&](NodeRef n, std::span<const NodeRef> src) {
+    if (n->op != Op::Bind) return g.with_sources(n, src);
+    const auto at = std::ranges::find(from, ReplayVariable{n->src(0), n->src(1)->vmin});
+    if (at == from.end()) return n;
+    NodeRef value = g.index(values[static_cast<size_t>(at - from.begin())]);
+    return g.make(Op::Bind, DType::Index, {src[0], value});
+  });
 }
 
 TensorForm ReplayPlan::form_of(NodeRef buffer) {
@@ -37,6 +49,7 @@ class Merger {
 
   std::unique_ptr<ReplayPlan> merge() {
     add_arguments();
+    for (const ReplayVariable& v : recording_.variables) add_variable(v);
     for (const RecordedRun& run : recording_.runs) add_run(run);
     for (const auto& s : recording_.written) end_state(*s);
     for (const auto& s : recording_.results)
@@ -66,7 +79,7 @@ class Merger {
 
   void add_run(const RecordedRun& run) {
     const CompiledSchedule& s = *run.schedule;
-    const std::vector<int> variables = add_variables(run);
+    const std::vector<int> variables = find_variables(run);
     std::vector<int> buffers;
     for (size_t b = 0; b < s.buffers.size(); ++b)
       buffers.push_back(buffer_of(run, static_cast<int>(b), variables));
@@ -78,7 +91,9 @@ class Merger {
         if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
       plan_->schedule.steps.push_back(std::move(step));
     }
-    Computation computation{run.graph, std::vector<int>(run.input_ids.size(), -1), {}};
+    Computation computation{
+        run.graph, std::vector<int>(run.input_ids.size(), -1), {}, run.variables};
+    for (const BoundVariable& v : run.variables) plan_->keep(v.variable);
     for (size_t b = 0; b < s.buffers.size(); ++b)
       if (const int slot = s.buffers[b].input; slot >= 0)
         computation.inputs[static_cast<size_t>(slot)] = buffers[b];
@@ -90,36 +105,39 @@ class Merger {
     plan_->computations.push_back(std::move(computation));
   }
 
-  std::vector<int> add_variables(const RecordedRun& run) {
+  void add_variable(const ReplayVariable& v) {
+    auto& names = plan_->schedule.variables;
+    std::string name(v.variable->text());
+    for (int copy = 1; std::ranges::find(names, name) != names.end(); ++copy)
+      name = strformat("{}.{}", v.variable->text(), copy);
+    names.push_back(std::move(name));
+    plan_->keep(v.variable);
+    plan_->variables.push_back(v);
+  }
+
+  /// The places in the plan of what a schedule takes.
+  std::vector<int> find_variables(const RecordedRun& run) const {
     std::vector<int> positions;
-    for (size_t i = 0; i < run.variables.size(); ++i) {
-      NodeRef v = run.variables[i];
-      if (run.renamed[i])
-        fail("jit.variable",
-             "variable {} has two values in one captured function; pass two "
-             "variables",
-             v->text());
-      if (!contains(recording_.variables, v))
-        fail("jit.variable",
-             "variable {} is bound to {} inside the captured function, so a replay "
-             "could not change it; pass it as an argument",
-             v->text(), run.values[i]);
-      auto& all = plan_->variables;
-      auto at = std::find(all.begin(), all.end(), v);
-      if (at == all.end()) {
-        all.push_back(plan_->keep(v));
-        plan_->schedule.variables.emplace_back(v->text());
-        plan_->captured_values.push_back(run.values[i]);
-        at = all.end() - 1;
-      }
-      const auto position = static_cast<size_t>(at - all.begin());
-      if (plan_->captured_values[position] != run.values[i])
-        fail("jit.variable",
-             "variable {} is {} and {} in one captured function; pass two variables", v->text(),
-             plan_->captured_values[position], run.values[i]);
-      positions.push_back(static_cast<int>(position));
+    for (const std::string& name : run.schedule->variables) {
+      const auto at = std::ranges::find(run.variables, name, &BoundVariable::name);
+      positions.push_back(find_variable({at->variable, at->value}));
     }
     return positions;
+  }
+
+  int find_variable(const ReplayVariable& v) const {
+    const auto at = std::ranges::find(plan_->variables, v);
+    if (at == plan_->variables.end())
+      fail("jit.variable",
+           "variable {} is bound to {} inside the captured function, so a replay "
+           "could not change it; pass it as an argument",
+           v.variable->text(), v.value);
+    if (contains(recording_.own, v))
+      fail("jit.variable",
+           "variable {} is bound to {} inside the captured function and by an argument: which of "
+           "them is meant a replay could not tell; use the argument",
+           v.variable->text(), v.value);
+    return static_cast<int>(at - plan_->variables.begin());
   }
 
   int buffer_of(const RecordedRun& run, int b, std::span<const int> variables) {

@@ -2,8 +2,10 @@
 // caller.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -46,6 +48,7 @@ struct HeldPlace {
 struct Computation {
   std::vector<std::byte> graph;
   std::vector<int> inputs, results;
+  std::vector<BoundVariable> variables;  ///< that the graph's stand for
 };
 
 /// Memory that a call makes and that outlives it.
@@ -88,18 +91,26 @@ struct ReplayPlan {
     uint64_t writes;
     std::string name;
   };
-  std::vector<Frozen> frozen;      ///< constants that were compiled in
-  std::vector<NodeRef> variables;  ///< in the merged schedule's order
-  std::vector<int64_t> captured_values;
+  std::vector<Frozen> frozen;             ///< constants that were compiled in
+  std::vector<ReplayVariable> variables;  ///< as captured, in the merged schedule's order
 
  private:
   std::vector<NodeRef> kept_;
 };
 
+inline bool contains(std::span<const ReplayVariable> list, const ReplayVariable& v) {
+  return std::ranges::find(list, v) != list.end();
+}
+
+/// `n` with other values: a Bind that is from[i] becomes one to values[i], others stay.
+NodeRef rebound(Graph& g, NodeRef n, std::span<const ReplayVariable> from,
+                std::span<const int64_t> values);
+
 /// What a capture has seen.
 struct Recording {
   std::vector<ReplayArgument> arguments;
-  std::vector<NodeRef> variables;  ///< given to the capture
+  std::vector<ReplayVariable> variables;  ///< given to the capture
+  std::vector<ReplayVariable> own;        ///< bound by the function itself
   std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> holders;  ///< at its start
   std::unordered_map<int64_t, std::string> host_data;  ///< nodes filled by the host since
   std::vector<int64_t> argument_ids;

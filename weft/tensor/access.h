@@ -111,6 +111,8 @@ struct TensorAccess {
   static Tensor seen(const CellRef& cell, const RootedNode& chain) { return {cell, chain}; }
   /// The movement chain of x over a placeholder for its storage's value.
   static NodeRef chain(Graph& g, const Tensor& x);
+  /// What stands for a storage's value of that dtype and shape.
+  static NodeRef placeholder(Graph& g, DType dtype, std::span<const NodeRef> dims);
   /// x's storage seen through another chain.
   static Tensor view(const Tensor& x, NodeRef chain);
   /// `chain` with its placeholder replaced.

@@ -1,5 +1,7 @@
 #include "weft/tensor/captured_function.h"
 
+#include <algorithm>
+
 #include "weft/base/context.h"
 #include "weft/graph/binary.h"
 #include "weft/graph/node_map.h"
@@ -13,12 +15,6 @@
 
 namespace weft {
 
-NodeRef without_values(Graph& g, NodeRef root) {
-  return rebuild(root, [&g](NodeRef n, std::span<const NodeRef> src) {
-    return n->op == Op::Bind ? src[0] : g.with_sources(n, src);
-  });
-}
-
 // ---- from a replay
 
 namespace {
@@ -29,20 +25,26 @@ CapturedFunction::Ending ending_of(const ReplayPlan& plan, const Ending& e) {
 }
 
 RootedNode form_of(Graph& g, const TensorForm& form, size_t slot) {
-  std::vector<NodeRef> dims;
-  for (NodeRef d : form.dims) dims.push_back(without_values(g, d));
-  return RootedNode(g.param(static_cast<int64_t>(slot), form.dtype, dims));
+  return RootedNode(g.param(static_cast<int64_t>(slot), form.dtype, form.dims));
+}
+
+/// What a realization computed, its variables with the values they had.
+std::vector<RootedNode> values_of(Graph& g, const weft::Computation& c) {
+  std::vector<RootedNode> out;
+  const std::vector<NodeRef> roots = read_graph(g, c.graph);
+  NodeMap<NodeRef> binds;
+  for (NodeRef n : Toposort(roots)) {
+    if (n->op != Op::Variable) continue;
+    const auto v = std::ranges::find(c.variables, n->text(), &BoundVariable::name);
+    binds[n] = g.make(Op::Bind, DType::Index, {v->variable, g.index(v->value)});
+  }
+  for (NodeRef r : roots) out.emplace_back(substitute(g, r, binds));
+  return out;
 }
 
 Tensor tensor_over(Context& context, const std::shared_ptr<Storage>& storage) {
   if (auto cell = std::dynamic_pointer_cast<TensorCell>(storage)) return TensorAccess::whole(cell);
   return TensorAccess::make(context, storage->value());
-}
-
-std::vector<RootedNode> rooted(std::span<const NodeRef> nodes) {
-  std::vector<RootedNode> out;
-  for (NodeRef n : nodes) out.emplace_back(n);
-  return out;
 }
 
 }  // namespace
@@ -64,10 +66,20 @@ CapturedFunction CapturedFunction::of(const Replay& replay) {
     f.places.push_back(std::move(to));
   }
   for (const weft::Computation& c : plan.computations)
-    f.computations.push_back({rooted(read_graph(g, c.graph)), c.inputs, c.results});
+    f.computations.push_back({values_of(g, c), c.inputs, c.results});
   for (const ReplayPlan::Result& r : plan.results)
     f.results.push_back({ending_of(plan, r.ending), r.itself});
   return f;
+}
+
+ArgumentSizes CapturedFunction::argument_sizes(Graph& g) const {
+  ArgumentSizes out;
+  for (const auto& size : sizes) out.add(size.second.get());
+  for (size_t i = 0; i < arguments; ++i) {
+    NodeRef form = places[i].form.get(), view = places[i].view.get();
+    out.add(view ? view : TensorAccess::placeholder(g, form->dtype, form->src()));
+  }
+  return out;
 }
 
 // ---- one call
@@ -78,11 +90,11 @@ namespace {
   fail("function.damaged", "{}: {}; the file is damaged", f.name, what);
 }
 
-/// Graphs with memory and values in the place of Params and Variables.
+/// Graphs with memory in the place of Params, and the sizes of this call.
 class Instance {
  public:
   Instance(Graph& g, const CapturedFunction& f, const std::vector<ReplayVariable>& variables)
-      : g_(g), f_(f), variables_(variables) {}
+      : g_(g), f_(f), captured_(f.argument_sizes(g).variables()), variables_(variables) {}
 
   /// `inputs`: of each Param; null where it does not matter.
   std::vector<NodeRef> of(std::span<const RootedNode> values, std::span<const NodeRef> inputs) {
@@ -116,7 +128,7 @@ class Instance {
   }
 
   NodeRef copy(NodeRef n) {
-    if (n->op == Op::Variable) return value_of(n);
+    if (n->op == Op::Bind) return size_of(n);
     std::vector<NodeRef> src;
     for (NodeRef s : n->src()) src.push_back(copies_.at(s));
     if (n->op != Op::Param || is_inner_param(n)) return g_.with_sources(n, src);
@@ -134,16 +146,17 @@ class Instance {
     return build::reshape(g_, g_.constant(Value::of(like->dtype, 0)), ones);
   }
 
-  NodeRef value_of(NodeRef variable) {
-    for (const ReplayVariable& v : variables_)
-      if (v.variable == variable)
-        return g_.make(Op::Bind, DType::Index, {variable, g_.index(v.value)});
-    fail("jit.variable", "variable {} was given when {} was captured; give it again",
-         variable->text(), f_.name);
+  NodeRef size_of(NodeRef bind) {
+    const ReplayVariable was{bind->src(0), bind->src(1)->vmin};
+    const auto at = std::ranges::find(captured_, was);
+    if (at == captured_.end()) return bind;
+    const auto& now = variables_[static_cast<size_t>(at - captured_.begin())];
+    return g_.make(Op::Bind, DType::Index, {now.variable, g_.index(now.value)});
   }
 
   Graph& g_;
   const CapturedFunction& f_;
+  std::vector<ReplayVariable> captured_;
   const std::vector<ReplayVariable>& variables_;
   std::span<const NodeRef> inputs_;
   NodeMap<NodeRef> copies_;

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "weft/tensor/argument_sizes.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
 
-struct ReplayVariable;
 class Replay;
 
 /// Realizations of graphs over numbered memory, in order: that of the arguments, of the state (the
@@ -47,17 +47,18 @@ struct CapturedFunction {
   std::vector<Computation> computations;
   std::vector<Result> results;
   std::vector<std::pair<std::string, std::string>> constants;  ///< arguments that are no tensors
+  std::vector<std::pair<std::string, RootedNode>> sizes;       ///< and those that are bound sizes
 
+  /// Those of `sizes`, then of the tensors. Sizes are bound to the values they had when
+  /// captured. Within a Graph::Building scope.
+  ArgumentSizes argument_sizes(Graph& g) const;
   /// What a replay is made from. The state is the tensors themselves, not copies.
   static CapturedFunction of(const Replay& replay);
 
-  /// Does it once, step by step. An Error where an argument differs in dtype or shape or a variable
-  /// has no value. Writes to arguments and state as the function did.
+  /// Does it once, step by step, with other values of argument_sizes().variables(). An Error where
+  /// an argument differs in dtype or shape. Writes to arguments and state as the function did.
   std::vector<Tensor> run(const std::vector<Tensor>& arguments,
                           const std::vector<ReplayVariable>& variables) const;
 };
-
-/// `n` with every Bind replaced by its Variable: what stays the same between calls.
-NodeRef without_values(Graph& g, NodeRef n);
 
 }  // namespace weft

@@ -81,7 +81,11 @@ Tensor TensorAccess::make(Context& context, NodeRef value) {
 NodeRef TensorAccess::chain(Graph& g, const Tensor& x) {
   if (x.chain_) return x.chain_.get();
   NodeRef value = checked(x.cell_).value();
-  return g.param(kPlaceholderSlot, value->dtype, value->shape->span());
+  return placeholder(g, value->dtype, value->shape->span());
+}
+
+NodeRef TensorAccess::placeholder(Graph& g, DType dtype, std::span<const NodeRef> dims) {
+  return g.param(kPlaceholderSlot, dtype, dims);
 }
 
 Tensor TensorAccess::view(const Tensor& x, NodeRef chain) {

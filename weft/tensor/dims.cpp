@@ -3,6 +3,7 @@
 
 #include "weft/base/checked.h"
 #include "weft/base/context.h"
+#include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
 
 namespace weft {
@@ -108,6 +109,7 @@ Dim Variable::bind(int64_t value, CallSite at) const {
          value, n->int_arg(2), n->int_arg(0), n->int_arg(1));
   Graph& g = tensor_graph(Context::current());
   const Graph::Building building(g);
+  if (CaptureListener* capture = active_capture(Context::current())) capture->bound(n, value);
   return Dim(g.make(Op::Bind, DType::Index, {n, g.index(value)}));
 }
 

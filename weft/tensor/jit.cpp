@@ -25,7 +25,7 @@ class Collector final : public TensorVisitor {
   void tensor(const std::string& name, Tensor& x) override { tensors.push_back({name, &x}); }
   void size(const std::string& name, const Dim& x) override {
     if (x.is_static()) return constant(name, x.text());
-    add_values(x.node());
+    sizes.emplace_back(name, RootedNode(x.node()));
   }
   void constant(const std::string& name, std::string text) override {
     constants.emplace_back(name, std::move(text));
@@ -33,30 +33,25 @@ class Collector final : public TensorVisitor {
   void clear() {
     tensors.clear();
     constants.clear();
-    variables.clear();
-  }
-  /// The bound variables under `n`.
-  void add_values(NodeRef n) {
-    for (NodeRef x : Toposort(n)) {
-      if (x->op != Op::Bind) continue;
-      const ReplayVariable v{x->src(0), x->src(1)->vmin};
-      for (const ReplayVariable& other : variables)
-        if (other.variable == v.variable && other.value != v.value)
-          fail("jit.variable", "the arguments bind {} to {} and to {}: one call has one value",
-               v.variable->text(), other.value, v.value);
-      variables.push_back(v);
-    }
+    sizes.clear();
   }
 
   std::vector<FoundTensor> tensors;
   std::vector<std::pair<std::string, std::string>> constants;
-  std::vector<ReplayVariable> variables;
+  std::vector<std::pair<std::string, RootedNode>> sizes;
 };
 
 /// How an argument looked when captured.
 struct Seen {
   std::string name;
-  RootedNode chain;  // null: the whole storage
+  RootedNode chain;  // without values; null: the whole storage
+};
+
+/// A capture is of sizes that are as different as they were in its call: it serves calls where they
+/// are alike, or where fewer differ.
+struct Capture {
+  ArgumentSizes sizes;
+  std::unique_ptr<Replay> replay;
 };
 
 }  // namespace
@@ -66,11 +61,16 @@ struct JitState::State {
   CallSite at;
   Collector arguments, results;
   Context* context = nullptr;
-  int calls = 0;
+  ArgumentSizes call;   // of the one in progress
+  int plain_calls = 0;  // since the last capture
   std::vector<Seen> seen;
   std::vector<std::pair<std::string, std::string>> constants;
+  std::vector<std::pair<std::string, RootedNode>> sizes;  // without values
+  std::vector<std::string> result_names;
   std::unique_ptr<CaptureScope> capture;
-  std::unique_ptr<Replay> replay;
+  std::vector<Capture> captures;  // none of them serves for another
+  const Capture* serving = nullptr;
+  ArgumentSizes::Variables values;         // of the serving one in this call
   std::optional<CapturedFunction> loaded;  // what is called, in place of a function
 
   std::vector<ReplayArgument> storages() const {
@@ -79,34 +79,37 @@ struct JitState::State {
       list.push_back({t.name, TensorAccess::shared(*t.tensor)});
     return list;
   }
-  std::vector<ReplayVariable> distinct_variables() const {
-    std::vector<ReplayVariable> list;
-    for (const ReplayVariable& v : arguments.variables) {
-      bool known = false;
-      for (const ReplayVariable& k : list) known |= k.variable == v.variable;
-      if (!known) list.push_back(v);
-    }
-    return list;
-  }
   RootedNode view_of(const Tensor& t) const {
     NodeRef chain = TensorAccess::chain_or_null(TensorAccess::attached(t));
     return chain ? RootedNode(without_values(tensor_graph(*context), chain)) : RootedNode();
   }
   void find_context();
+  void find_sizes();
   void check_same() const;
+  void check_sizes() const;
+  bool find_capture();
+  ArgumentSizes::Variables values_for_loaded() const;
+  void note_arguments();
+  void keep_capture(std::unique_ptr<Replay> replay);
 };
 
 void JitState::State::find_context() {
   context =
       arguments.tensors.empty() ? &Context::current() : &arguments.tensors[0].tensor->context();
-  const Graph::Building building(tensor_graph(*context));
-  for (const FoundTensor& t : arguments.tensors) {
+  for (const FoundTensor& t : arguments.tensors)
     if (&t.tensor->context() != context)
       fail("jit.context", "{} is of another Context than the first argument", t.name);
-    for (const Dim& d : t.tensor->dims())
-      if (!d.is_static()) arguments.add_values(d.node());
-    // Where a view begins may depend on a Variable that its sizes do not show.
-    if (NodeRef chain = TensorAccess::chain_or_null(*t.tensor)) arguments.add_values(chain);
+}
+
+/// Where a view begins may depend on a Variable that its sizes do not show.
+void JitState::State::find_sizes() {
+  Graph& g = tensor_graph(*context);
+  const Graph::Building building(g);
+  call.clear();
+  for (const auto& argument : arguments.sizes) call.add(argument.second.get());
+  for (const FoundTensor& t : arguments.tensors) {
+    const Tensor x = TensorAccess::attached(*t.tensor);
+    call.add(x.is_view() || !is_static(x.node()) ? TensorAccess::chain(g, x) : nullptr);
   }
 }
 
@@ -122,6 +125,7 @@ void JitState::State::check_same() const {
            "changes as a Tensor or a bound Variable, or reset() the function",
            constants[i].first, constants[i].second, name, arguments.constants[i].second);
   }
+  check_sizes();
   if (seen.size() != arguments.tensors.size())
     fail("jit.structure", "{} is called with {} tensors and was captured with {}", name,
          arguments.tensors.size(), seen.size());
@@ -138,6 +142,72 @@ void JitState::State::check_same() const {
       fail("jit.view",
            "{} is another view of its storage than when {} was captured: pass contiguous() tensors",
            seen[i].name, name);
+}
+
+void JitState::State::check_sizes() const {
+  if (sizes.size() != arguments.sizes.size())
+    fail("jit.structure", "{} sizes are given, {} were when {} was captured",
+         arguments.sizes.size(), sizes.size(), name);
+  Graph& g = tensor_graph(*context);
+  const Graph::Building building(g);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    NodeRef was = sizes[i].second.get();
+    NodeRef now = without_values(g, arguments.sizes[i].second.get());
+    if (was != now)
+      fail("jit.variable", "{} was {} when {} was captured and is now {}: keep the expression",
+           sizes[i].first, Dim(was).text(), name, Dim(now).text());
+  }
+}
+
+/// Whether a capture serves for the call in progress.
+bool JitState::State::find_capture() {
+  Graph& g = tensor_graph(*context);
+  const Graph::Building building(g);
+  serving = nullptr;
+  for (const Capture& c : captures)
+    if (auto found = c.sizes.in(g, call)) {
+      serving = &c;
+      values = std::move(*found);
+      return true;
+    }
+  return false;
+}
+
+ArgumentSizes::Variables JitState::State::values_for_loaded() const {
+  Graph& g = tensor_graph(*context);
+  const Graph::Building building(g);
+  const ArgumentSizes captured = loaded->argument_sizes(g);
+  if (auto found = captured.in(g, call)) return *std::move(found);
+  const auto text = [](const ArgumentSizes& of) {
+    std::string all;
+    for (const ReplayVariable& v : of.variables())
+      all += strformat("{}{} = {}", all.empty() ? "" : ", ", v.variable->text(), v.value);
+    return all;
+  };
+  fail("jit.variable",
+       "{} is called with the sizes {} and was captured with {}: what was one size there must be "
+       "one; save what was captured with different ones",
+       name, text(call), text(captured));
+}
+
+void JitState::State::note_arguments() {
+  Graph& g = tensor_graph(*context);
+  const Graph::Building building(g);
+  constants = arguments.constants;
+  seen.clear();
+  for (const FoundTensor& t : arguments.tensors) seen.push_back({t.name, view_of(*t.tensor)});
+  sizes.clear();
+  for (const auto& [argument, size] : arguments.sizes)
+    sizes.emplace_back(argument, RootedNode(without_values(g, size.get())));
+}
+
+/// In the place of those that it can do without.
+void JitState::State::keep_capture(std::unique_ptr<Replay> replay) {
+  Graph& g = tensor_graph(*context);
+  const Graph::Building building(g);
+  std::erase_if(captures, [&](const Capture& c) { return call.in(g, c.sizes).has_value(); });
+  captures.push_back({call, std::move(replay)});
+  plain_calls = 0;
 }
 
 JitState::JitState(std::string name, CallSite at) : state_(new State) {
@@ -165,23 +235,22 @@ JitState::Mode JitState::begin() {
   State& s = *state_;
   const CallSiteScope site(s.at);
   s.find_context();
+  s.find_sizes();
   const bool plain = !s.context->options().jit || s.context->options().check_nan;
-  if (s.loaded || (s.replay && !plain)) s.check_same();
+  if (s.loaded || (!s.captures.empty() && !plain)) s.check_same();
   if (plain) return Mode::Plain;
-  if (s.replay) return Mode::Replay;
-  if (s.calls++ == 0 && !s.loaded) return Mode::Plain;
+  if (s.find_capture()) return Mode::Replay;
+  if (s.plain_calls++ == 0 && !s.loaded) return Mode::Plain;
   // State that the function may read: what was written, and the random counter.
   std::vector<std::shared_ptr<Storage>> state = s.context->get<PendingWrites>().take();
   Generator::settle(*s.context, state);
   realize(*s.context, state);
-  s.capture = std::make_unique<CaptureScope>(*s.context, s.storages(), s.distinct_variables());
-  if (s.loaded) return Mode::Capture;
-  s.constants = s.arguments.constants;
-  s.seen.clear();
-  const Graph::Building building(tensor_graph(*s.context));
-  for (const FoundTensor& t : s.arguments.tensors) s.seen.push_back({t.name, s.view_of(*t.tensor)});
+  s.capture = std::make_unique<CaptureScope>(*s.context, s.storages(), s.call.variables());
+  if (!s.loaded) s.note_arguments();
   return Mode::Capture;
 }
+
+bool JitState::may_capture() const { return state_->plain_calls > 0; }
 
 void JitState::finish() {
   State& s = *state_;
@@ -202,7 +271,14 @@ void JitState::finish() {
     fail("jit.result",
          "{} of {} is a number, which a replay would not compute again: return Tensors only",
          s.results.constants[0].first, s.name);
-  s.replay = s.capture->finish(storages);
+  std::vector<std::string> names;
+  for (const FoundTensor& t : s.results.tensors) names.push_back(t.name);
+  if (!s.captures.empty() && names != s.result_names)
+    fail("jit.structure",
+         "{} returned tensors in another structure than when it was captured with other sizes",
+         s.name);
+  s.result_names = std::move(names);
+  s.keep_capture(s.capture->finish(storages));
   s.capture.reset();
 }
 
@@ -212,24 +288,29 @@ void JitState::replay() {
   State& s = *state_;
   const CallSiteScope site(s.at);
   size_t next = 0;
-  s.replay->run(s.storages(), s.distinct_variables(),
-                [&](NodeRef node, const std::shared_ptr<Storage>& itself) {
-                  const auto cell = std::dynamic_pointer_cast<TensorCell>(itself);
-                  Tensor& out = *s.results.tensors[next++].tensor;
-                  out = cell ? TensorAccess::whole(cell) : TensorAccess::make(*s.context, node);
-                });
+  s.serving->replay->run(
+      s.storages(), s.values, [&](NodeRef node, const std::shared_ptr<Storage>& itself) {
+        const auto cell = std::dynamic_pointer_cast<TensorCell>(itself);
+        Tensor& out = *s.results.tensors[next++].tensor;
+        out = cell ? TensorAccess::whole(cell) : TensorAccess::make(*s.context, node);
+      });
 }
 
 CapturedFunction JitState::captured() const {
   const State& s = *state_;
-  if (!s.replay && s.loaded) return *s.loaded;
-  if (!s.replay)
+  if (s.loaded) return *s.loaded;
+  if (s.captures.empty())
     fail("jit.captured", "{} has not been captured yet: its second call is, unless WEFT_JIT=0",
          s.name);
-  CapturedFunction f = CapturedFunction::of(*s.replay);
+  // The one with the most sizes serves for the most calls.
+  const Capture& most = *std::ranges::max_element(
+      s.captures, {}, [](const Capture& c) { return c.sizes.variables().size(); });
+  CapturedFunction f = CapturedFunction::of(*most.replay);
   f.name = s.name;
   f.constants = s.constants;
-  for (size_t i = 0; i < s.seen.size(); ++i) f.places[i].view = s.seen[i].chain;
+  for (size_t i = 0; i < s.sizes.size(); ++i) f.sizes.emplace_back(s.sizes[i].first, most.sizes[i]);
+  for (size_t i = 0; i < s.seen.size(); ++i)
+    if (s.seen[i].chain) f.places[i].view = most.sizes[s.sizes.size() + i];
   return f;
 }
 
@@ -239,7 +320,15 @@ void JitState::load(CapturedFunction f) {
   s.name = f.name;
   s.constants = f.constants;
   s.seen.clear();
-  for (size_t i = 0; i < f.arguments; ++i) s.seen.push_back({f.places[i].name, f.places[i].view});
+  s.sizes.clear();
+  Graph& g = tensor_graph(Context::current());
+  const Graph::Building building(g);
+  const auto bare = [&g](const RootedNode& n) {
+    return n ? RootedNode(without_values(g, n.get())) : RootedNode();
+  };
+  for (size_t i = 0; i < f.arguments; ++i)
+    s.seen.push_back({f.places[i].name, bare(f.places[i].view)});
+  for (const auto& [name, size] : f.sizes) s.sizes.emplace_back(name, bare(size));
   s.loaded = std::move(f);
 }
 
@@ -249,7 +338,7 @@ void JitState::call_loaded() {
   try {
     std::vector<Tensor> given;
     for (const FoundTensor& t : s.arguments.tensors) given.push_back(*t.tensor);
-    const std::vector<Tensor> made = s.loaded->run(given, s.distinct_variables());
+    const std::vector<Tensor> made = s.loaded->run(given, s.values_for_loaded());
     if (made.size() != s.results.tensors.size())
       fail("function.damaged", "{} gives {} tensors, and its result has place for {}", s.name,
            made.size(), s.results.tensors.size());
@@ -273,12 +362,16 @@ std::vector<Tensor> LoadedFunction::call() {
   return out;
 }
 
-size_t JitState::kernels() const { return state_->replay ? state_->replay->kernels() : 0; }
-bool JitState::writes() const { return state_->replay && state_->replay->writes(); }
+size_t JitState::kernels() const {
+  return state_->captures.empty() ? 0 : state_->captures.back().replay->kernels();
+}
+bool JitState::writes() const {
+  return !state_->captures.empty() && state_->captures.back().replay->writes();
+}
 
 void JitState::reset() {
-  state_->replay.reset();
-  state_->calls = 0;
+  state_->captures.clear();
+  state_->plain_calls = 0;
 }
 
 void JitState::reset_after_fork() {

@@ -113,9 +113,10 @@ class JitState {
   enum class Mode : uint8_t { Plain, Capture, Replay };
   /// After arguments(): an Error where a replay would not be what was captured.
   Mode begin();
-  void finish();            ///< after results(): realizes them; the end of a capture
-  void abandon() noexcept;  ///< the function threw
-  void replay();            ///< gives the tensors of results() their new values
+  bool may_capture() const;  ///< whether begin() may be the begin of a capture
+  void finish();             ///< after results(): realizes them; the end of a capture
+  void abandon() noexcept;   ///< the function threw
+  void replay();             ///< gives the tensors of results() their new values
 
   size_t kernels() const;  ///< of the captured function; 0 before
   bool writes() const;     ///< whether it writes arguments or state
@@ -221,7 +222,9 @@ class LoadedFunction {
 /// (parameters, optimizer state, the random counter) are read and written as they are at the time
 /// of the call. What f does besides, printing or counting, happens in the first two calls only.
 /// Numbers are part of what is captured and another one is an Error: pass what changes as a Tensor,
-/// or as a bound size (Dim). Results are realized and share no memory between calls. Errors of its
+/// or as a bound size (Dim). Sizes that were equal when f was captured may differ later, and one
+/// variable may be bound to several values: f is then captured for that case too, in two calls.
+/// Results are realized and share no memory between calls. Errors of its
 /// own name the line of jit(). WEFT_JIT=0 runs f every time.
 template <class F>
 Jit<std::decay_t<F>> jit(F&& f, std::string name = "jit", CallSite at = CallSite::here()) {

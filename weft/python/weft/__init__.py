@@ -11,7 +11,7 @@ import os
 
 # What captured functions look into their arguments with: a child of a process that was in the middle of importing it
 # would wait for that for ever.
-from weft import _core, contents, reachable
+from weft import _core, contents
 from weft._core import (ArgumentError, DeviceError, Dim, DTypeError, DTypeNameError, InternalError, JitError, TinyJit,
                         Variable, __version__, explain, from_dlpack)
 from weft.tensor import Tensor

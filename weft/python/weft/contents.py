@@ -1,4 +1,4 @@
-"""What Python objects hold, as far as a captured function depends on it."""
+"""What Python objects hold, as far as a captured function depends on it: what it is given, and what it can reach."""
 import copyreg
 import enum
 import functools
@@ -10,11 +10,12 @@ from collections import deque
 
 from weft._core import DType, Tensor, TinyJit
 
-__all__ = ["attributes", "look_into"]
+__all__ = ["attributes", "look_into", "realize_reachable"]
 
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
 _NAMED = (type, types.ModuleType, types.BuiltinFunctionType)
 _POINTER = 8
+_MOST_MEMBERS = 4096  # longer lists hold data rather than a model's layers
 _slotnames = getattr(copyreg, "_slotnames")  # pickle's own; the stubs of the standard library leave it out
 
 
@@ -31,6 +32,36 @@ def attributes(x) -> dict | None:
     """What an instance of classes written in Python is made of, in the order of names; None for other things. What
     TinyJit keeps there is its own."""
     return _attributes(x) if _is_object(x) else None
+
+
+def realize_reachable(f):
+    """Computes the Tensors that f, what it closes over, its object and the globals it names hold and that have no
+    memory yet, weights at random for instance: a replay would not do so again."""
+    todo, seen, lazy = [f], {}, []
+    while todo:
+        x = todo.pop()
+        if id(x) in seen:
+            continue
+        seen[id(x)] = x  # alive, so that no id is used again
+        if not isinstance(x, Tensor):
+            todo += _reachable_from(x)
+        elif not x.is_realized:
+            lazy.append(x)
+    if lazy:
+        lazy[0].realize(*lazy[1:])
+
+
+def _reachable_from(x) -> list:
+    if isinstance(x, _CONTAINERS) and len(x) > _MOST_MEMBERS:
+        return []
+    if isinstance(x, (set, frozenset)):
+        return list(x)
+    found = [member for _, member in _members_of(x)]
+    if isinstance(x, types.FunctionType):
+        found += [x.__globals__[name] for name in x.__code__.co_names if name in x.__globals__]
+    elif not found and not isinstance(x, _NAMED):
+        found += getattr(x, "__dict__", {}).values()
+    return [member for member in found if not isinstance(member, (int, float, str, bytes))]
 
 
 def _is_object(x) -> bool:

@@ -1,0 +1,80 @@
+// What realizes asks whether to go on, also inside of kernels that run long; who ends it finds
+// every tensor as it was.
+#include "weft/base/interrupt.h"
+
+#include <stdexcept>
+
+#include "tests/tensor/tensor_test.h"
+#include "weft/tensor/access.h"
+
+namespace weft {
+namespace {
+
+struct Ended : std::runtime_error {
+  Ended() : std::runtime_error("ended") {}
+};
+
+Options on(const char* device, int threads) {
+  Options options = Options::from_environment();
+  options.dev = device;
+  options.threads = threads;
+  return options;
+}
+
+/// One kernel of `rows` items, each of a few thousand instructions.
+Tensor long_one(int64_t rows) {
+  const Tensor x = Tensor::arange(rows).reshape({rows, 1}) * 0.001;
+  return (x + Tensor::arange(512) * 0.01).sin().sum(Axes{1});
+}
+
+/// How often realizing y asks, and where the `end_at`-th question ends them.
+int64_t questions(const Tensor& y, int64_t end_at = -1) {
+  InterruptCheck& check = Context::current().get<InterruptCheck>();
+  int64_t asked = 0;
+  check.ask = [&] {
+    if (++asked == end_at) throw Ended();
+  };
+  struct Silent {
+    InterruptCheck& of;
+    ~Silent() {
+      of.ask = [] {};
+    }
+  } silent{check};
+  y.realize();
+  return asked;
+}
+
+TEST(Interrupt, LongKernelsAskInProportionToTheirWork) {
+  Context context(on("CPU:INTERP", 1));
+  const ContextScope scope(context);
+  const auto compiled = [](int64_t rows) {
+    long_one(rows).realize();
+    return questions(long_one(rows));
+  };
+  const int64_t none = compiled(1), few = compiled(1000), many = compiled(4000);
+  EXPECT_EQ(none, 1);  // before the kernel
+  EXPECT_GE(few, 2);
+  EXPECT_GE(many - 1, 3 * (few - 1)) << few;
+}
+
+TEST(Interrupt, AKernelThatWasEndedChangesNothing) {
+  for (const int threads : {1, 3}) {
+    Context context(on("CPU:INTERP", threads));
+    const ContextScope scope(context);
+    const std::vector<float> wanted = long_one(2000).to_vector<float>();
+    const int64_t all = questions(long_one(2000));
+    ASSERT_GE(all, threads == 1 ? 2 : 1);
+    for (int64_t at = 1; at <= std::min<int64_t>(all, 2); ++at) {
+      const Tensor y = long_one(2000);
+      try {
+        questions(y, at);
+      } catch (const Ended&) {
+        EXPECT_FALSE(y.cell()->realized()) << at;
+      }
+      EXPECT_EQ(y.to_vector<float>(), wanted) << "ended at " << at << " of " << all;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft
