@@ -10,7 +10,7 @@ set(headers
   base/options.def base/options.h base/small_vector.h base/spans.h
   dtype/dtype.h dtype/dtypes.def dtype/value.h
   graph/node.h graph/op.h graph/ops.def
-  tensor/argument_sizes.h tensor/captured_function.h tensor/cell_ref.h tensor/derived.def tensor/dim.h tensor/distributions.h tensor/einsum.h tensor/elements.h
+  tensor/captured_function.h tensor/cell_ref.h tensor/derived.def tensor/dim.h tensor/distributions.h tensor/einsum.h tensor/elements.h
   tensor/fft.h
   tensor/hash.h tensor/image.h tensor/index.h tensor/jit.h tensor/linalg.h tensor/losses.h
   tensor/movement.h tensor/operand.h tensor/pooling.h tensor/random_keys.h tensor/reductions.h

@@ -11,6 +11,7 @@
 #include "weft/run/realize.h"
 #include "weft/run/replay_plan.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/argument_sizes.h"
 #include "weft/tensor/transforms.h"
 
 namespace weft {

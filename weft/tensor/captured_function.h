@@ -5,11 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "weft/tensor/argument_sizes.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
 
+struct ReplayVariable;
+class ArgumentSizes;
 class Replay;
 
 /// Realizations of graphs over numbered memory, in order: that of the arguments, of the state (the

@@ -6,6 +6,7 @@
 #include "weft/run/realize.h"
 #include "weft/run/replay.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/argument_sizes.h"
 #include "weft/tensor/random.h"
 
 namespace weft {
