@@ -334,7 +334,8 @@ TEST(Optimize, vectors_that_start_anywhere_cost_more) {
             b.reduce(Fold::Add, b.g.mul(x, y), {k}));
     const Kernel kernel = b.kernel();
     const optimize::KernelInfo info(kernel.sink);
-    const optimize::CostModel model(info, target_with_bits(512));
+    const Target target = target_with_bits(512);
+    const optimize::CostModel model(info, target);
     optimize::Tiling tiling;
     tiling.ranges.resize(3, {});
     tiling.set(1, 16, 1);

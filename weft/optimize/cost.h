@@ -41,6 +41,7 @@ struct Body {
 class CostModel {
  public:
   CostModel(const KernelInfo& info, const Target& target);
+  CostModel(const KernelInfo&, Target&&) = delete;  // it refers to it
 
   const std::vector<Body>& bodies() const { return bodies_; }
   /// What one tile reads while its reductions run, when the loop over `innermost` (a range's
