@@ -68,9 +68,12 @@ Rows rows_of(Random& random, DType d, int64_t count, int64_t n, int kind) {
 std::vector<int64_t> order_of(const std::vector<Value>& row, bool descending) {
   std::vector<int64_t> order(row.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+  const auto before = [&](int64_t i, int64_t j) {
     const Value &a = row[static_cast<size_t>(i)], &b = row[static_cast<size_t>(j)];
     return descending ? precedes(b, a) : precedes(a, b);
+  };
+  std::sort(order.begin(), order.end(), [&](int64_t i, int64_t j) {
+    return before(i, j) || (!before(j, i) && i < j);  // equal ones stay in their order
   });
   return order;
 }
