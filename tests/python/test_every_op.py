@@ -26,7 +26,7 @@ from weft.dtype import least_upper_dtype
 NO_ROW = {
     "backward": "test_autograd.py", "gradient": "test_autograd.py", "requires_grad_": "test_autograd.py",
     "is_param_": "test_autograd.py", "realize": "runs others", "replace": "a handle's", "is_": "a handle's",
-    "to": "devices: test_tensor.py", "to_": "devices", "to_device": "devices: test_array_api.py",
+    "to": "devices: test_tensor.py", "to_": "devices", "to_device": "devices: test_array_api_object.py",
     "shard": "devices: test_arguments.py", "shard_": "devices",
         "shard_like": "devices",
     "gumbel": "test_draws", "laplace": "test_draws", "cauchy": "test_draws", "log_normal": "test_draws",
