@@ -30,7 +30,7 @@ target_compile_features(weft_cxx INTERFACE cxx_std_20)
 set_target_properties(weft_cxx PROPERTIES EXPORT_NAME weft)
 set_target_properties(weft_c PROPERTIES EXPORT_NAME c)
 
-set(rooms base dtype graph rewrite simplify target isa schedule optimize lower render device run tensor io nn)
+set(rooms base dtype graph rewrite simplify target isa schedule optimize lower codegen render device run tensor io nn)
 list(TRANSFORM rooms PREPEND weft_)
 install(TARGETS weft_cxx weft_options ${rooms} EXPORT weft_cxx
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT cxx)

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/source_dir.h"
 
 namespace weft {
 namespace {
@@ -142,6 +145,51 @@ TEST(App, ExplainsTheKernelsOfAModel) {
     EXPECT_EQ(record.contains("flops"), record.at("kind") == "kernel") << line;
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"decision", "kernel", "plan"}));
+}
+
+TEST(App, ExplainsWhatPassesDid) {
+  EXPECT_TRUE(has(weft({"explain", "--passes"}).out, "lower.vectorise "));
+  EXPECT_EQ(weft({"explain", "--pass", "lower.unroll"}).code, kExitUsage);
+  const Outcome table = weft({"explain", "mnist", "--passes"});
+  EXPECT_EQ(table.code, kExitOk) << table.err;
+  for (const char* pass : {"schedule.plan", "optimize.tile", "lower.linearise", "codegen.encode"})
+    EXPECT_TRUE(has(table.out, pass)) << table.out;
+  std::istringstream json(
+      weft({"explain", "mnist", "--passes", "--pass", "lower.unroll", "--json"}).out);
+  int changed = 0;
+  for (std::string line; std::getline(json, line);) {
+    const auto record = nlohmann::json::parse(line);
+    EXPECT_EQ(record.at("pass"), "lower.unroll");
+    EXPECT_EQ(record.at("changed"), record.at("before") != record.at("after"));
+    changed += record.at("changed").get<bool>();
+  }
+  EXPECT_GT(changed, 10);
+}
+
+// What a pass was given is a file that the compiler takes up again, as a kernel or as values.
+TEST(App, PassesOfDumpedGraphs) {
+  const std::string folder = testing::TempDir() + "/passes";
+  std::filesystem::remove_all(folder);
+  for (const char* pass : {"optimize.split_digits", "schedule.import"})
+    EXPECT_EQ(weft({"explain", "mnist", "--passes", "--pass", pass, "--dump", folder.c_str()}).code,
+              0);
+  std::string kernel, values;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().string();
+    if (name.ends_with("optimize.split_digits.before.wt") && kernel.empty()) kernel = name;
+    if (name.ends_with("schedule.import.after.wt")) values = name;
+  }
+  const Outcome of_kernel = weft({"explain", kernel.c_str(), "--passes"});
+  EXPECT_EQ(of_kernel.code, kExitOk) << of_kernel.err;
+  EXPECT_TRUE(has(of_kernel.out, "codegen.encode"));
+  EXPECT_FALSE(has(of_kernel.out, "schedule.plan"));
+  const Outcome of_values = weft({"explain", values.c_str(), "--passes"});
+  EXPECT_EQ(of_values.code, kExitOk) << of_values.err;
+  EXPECT_TRUE(has(of_values.out, "schedule.plan"));
+  const std::string page = source_dir() + std::string("/README.md");
+  const Outcome broken = weft({"explain", page.c_str(), "--passes"});
+  EXPECT_EQ(broken.code, kExitFailure);
+  EXPECT_TRUE(has(broken.err, "README.md")) << broken.err;
 }
 
 TEST(App, DevicesListsWhatIsThere) {

@@ -44,7 +44,8 @@ TEST(Bench, TheNullDeviceOfAMachine) {
 TEST(Bench, MachineCodeIsTimedByStage) {
   const BenchRows rows = scheduled("mnist", "NULL:X86");
   EXPECT_GT(value_of(rows, "mnist median kernel"), 0);
-  for (const char* stage : {"optimize", "lower", "select", "allocate", "encode", "load"})
+  for (const char* stage :
+       {"optimize", "lower", "codegen.select", "codegen.allocate", "codegen.encode", "load"})
     EXPECT_GT(value_of(rows, strformat("mnist span {}", stage)), 0) << stage;
 }
 

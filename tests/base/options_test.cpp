@@ -45,7 +45,7 @@ TEST(Options, ReadsEveryType) {
 
 TEST(Options, BadValuesSayWhatWasExpected) {
   EXPECT_EQ(error_of({"WEFT_DEBUG=9"}),
-            "[context] WEFT_DEBUG: got \"9\"; expected a whole number from 0 to 7");
+            "[context] WEFT_DEBUG: got \"9\"; expected a whole number from 0 to 8");
   EXPECT_NE(error_of({"WEFT_DEBUG=2x"}).find("got \"2x\""), std::string::npos);
   EXPECT_NE(error_of({"WEFT_DEBUG="}).find("got \"\""), std::string::npos);
   EXPECT_NE(error_of({"WEFT_JIT=maybe"}).find("expected 0 or 1"), std::string::npos);

@@ -131,6 +131,7 @@ std::vector<Case> all_cases(const Target& target, std::initializer_list<int> wid
           for (DType to : kData) {
             const bool bitcast = row.op == Op::Bitcast;
             if (bitcast && (bits(to) != bits(d) || is_bool(to) || is_bool(d))) continue;
+            if (!(target.dtypes & dtype_bit(to))) continue;
             cases.push_back({row.op, d, to, 1, lanes});
           }
         } else {
@@ -170,13 +171,14 @@ void check_device(std::initializer_list<int> widths, const char* device_name, co
     for (auto& b : buffers) slices.push_back({b.get()});
     loaded.run(i, slices, {}, kCount / c.lanes);
     int wrong = 0;
-    const auto* out = static_cast<const std::byte*>(buffers[0]->data());
+    std::vector<std::byte> out(static_cast<size_t>(buffers[0]->bytes()));
+    device.copy_out(out, {buffers[0].get()});
     for (int64_t e = 0; e < kCount && wrong < 3; ++e) {
       Value operands[3];
       for (size_t k = 0; k < in.size(); ++k) operands[k] = in[k][static_cast<size_t>(e)];
       const auto want = fold_constants(c.op, c.to, {operands, in.size()});
       ASSERT_TRUE(want.has_value()) << c.text();
-      const Value got = Value::load(c.to, out + bytes_for(c.to, e));
+      const Value got = Value::load(c.to, out.data() + bytes_for(c.to, e));
       if (same(*want, got)) continue;
       ++wrong;
       ADD_FAILURE() << device_name << ": " << c.text() << " of " << operands[0].text() << ", "
@@ -192,6 +194,14 @@ TEST(DeviceOps, X86) {
     SCOPED_TRACE(level);
     check_device({1, 2, 4, 8, 16, 32, 64}, "CPU:X86", "", level);
   }
+}
+TEST(DeviceOps, Opencl) {
+  if (const std::string why = testing::missing("OPENCL"); !why.empty()) GTEST_SKIP() << why;
+  check_device({1}, "OPENCL");
+}
+TEST(DeviceOps, Webgpu) {
+  if (const std::string why = testing::missing("WEBGPU"); !why.empty()) GTEST_SKIP() << why;
+  check_device({1}, "WEBGPU");
 }
 TEST(DeviceOps, Gcc) { check_device({1, 8}, "CPU:C", "gcc"); }
 

@@ -8,6 +8,7 @@
 
 #include "tests/support/compiler/kernel_code.h"
 #include "weft/base/context.h"
+#include "weft/base/error.h"
 #include "weft/device/device.h"
 #include "weft/graph/program.h"
 
@@ -87,6 +88,17 @@ inline Options quiet_options() {
   return options;
 }
 
+/// Why this device cannot be opened here; empty where it can.
+inline std::string missing(const char* device) {
+  Context context(quiet_options());
+  try {
+    context.get<DeviceTable>().open(device);
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return {};
+}
+
 /// Programs loaded together on one device.
 class Loaded {
  public:
@@ -102,8 +114,9 @@ class Loaded {
   }
 
   void run(size_t i, const std::vector<BufferSlice>& buffers, const std::vector<int64_t>& vars = {},
-           int64_t items = 1) {
-    const Command command = Command::launch(*executables_[i], buffers, vars, items);
+           int64_t items = 1, std::array<int64_t, 3> grid = {1, 1, 1}) {
+    Command command = Command::launch(*executables_[i], buffers, vars, items);
+    command.grid = grid;
     device_.wait(device_.submit(0, {&command, 1}));
   }
 

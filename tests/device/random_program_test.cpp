@@ -9,6 +9,7 @@
 #include "tests/support/random.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/codegen/codegen.h"
 #include "weft/graph/print.h"
 #include "weft/graph/schema.h"
 #include "weft/graph/verify.h"
@@ -217,7 +218,7 @@ std::string difference(const RandomProgram& random, const Outputs& got, const Ou
 }
 
 void expect_level(const LinearProgram& program, const Target& target) {
-  const MachineProgram code = lower_to_machine(program, target);
+  const MachineProgram code = generate_code(program, target).program;
   for (const Instruction& i : code.code)
     ASSERT_TRUE(i.form >= x86::kForms || target.cpu.contains(x86::required_features(i)))
         << x86::print(i) << " needs " << x86::required_features(i).text();

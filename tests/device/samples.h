@@ -129,6 +129,90 @@ inline LinearProgram sample_scatter() {
   return b.build();
 }
 
+// ---- the same for machines whose values have no lanes
+
+/// sample_add() for 1024 items.
+inline LinearProgram scalar_add() {
+  ProgramBuilder b("add");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F32), y = b.param(DType::F32);
+  NodeRef i = b.open(b.i32(1024), Binding::Core);
+  b.store(out, i, b.alu(Op::Add, {b.load(x, i), b.load(y, i)}));
+  b.close(i);
+  return b.build();
+}
+
+/// sample_matmul() for 128 items, one for each element; `fused`: products are added in one
+/// rounding.
+inline LinearProgram scalar_matmul(bool fused) {
+  ProgramBuilder b("matmul");
+  NodeRef c = b.param(DType::F32, true), x = b.param(DType::F32), y = b.param(DType::F32);
+  NodeRef i = b.open(b.i32(128), Binding::Core);
+  NodeRef m = b.alu(Op::Shr, {i, b.i32(3)}), n = b.alu(Op::And, {i, b.i32(7)});
+  NodeRef acc = b.emit(Op::Acc, DType::F32, {b.constant(DType::F32, 0)}, {0});
+  NodeRef k = b.open(b.i32(32));
+  NodeRef left = b.load(x, b.alu(Op::Add, {b.alu(Op::Mul, {m, b.i32(32)}), k}));
+  NodeRef right = b.load(y, b.alu(Op::Add, {b.alu(Op::Mul, {k, b.i32(8)}), n}));
+  NodeRef now = b.emit(Op::GetAcc, DType::F32, {acc}, {0});
+  NodeRef sum = fused ? b.alu(Op::MulAcc, {left, right, now})
+                      : b.alu(Op::Add, {now, b.alu(Op::Mul, {left, right})});
+  b.emit(Op::SetAcc, DType::Void, {acc, sum});
+  b.close(k);
+  b.store(c, i, b.emit(Op::GetAcc, DType::F32, {acc}, {1}));
+  b.close(i);
+  return b.build();
+}
+
+/// sample_argmax().
+inline LinearProgram scalar_argmax() {
+  ProgramBuilder b("argmax");
+  NodeRef value = b.param(DType::F32, true), position = b.param(DType::I32, true);
+  NodeRef x = b.param(DType::F32);
+  NodeRef best = b.emit(Op::Acc, DType::F32, {b.constant(DType::F32, -INFINITY)}, {0});
+  NodeRef where = b.emit(Op::Acc, DType::I32, {b.i32(0)}, {1});
+  NodeRef r = b.open(b.i32(64));
+  NodeRef v = b.load(x, r);
+  NodeRef old = b.emit(Op::GetAcc, DType::F32, {best}, {0});
+  NodeRef old_at = b.emit(Op::GetAcc, DType::I32, {where}, {0});
+  NodeRef better = b.alu(Op::Lt, {old, v});
+  b.emit(Op::SetAcc, DType::Void, {best, b.alu(Op::Where, {better, v, old})});
+  b.emit(Op::SetAcc, DType::Void, {where, b.alu(Op::Where, {better, r, old_at})});
+  b.close(r);
+  b.store(value, b.i32(0), b.emit(Op::GetAcc, DType::F32, {best}, {1}));
+  b.store(position, b.i32(0), b.emit(Op::GetAcc, DType::I32, {where}, {1}));
+  return b.build();
+}
+
+inline std::vector<LinearProgram> scalar_samples(const Target& target) {
+  const bool fused = target.native(Op::MulAcc, DType::F32);
+  return {scalar_add(),    sample_sum(),    scalar_matmul(fused),
+          sample_gather(), scalar_argmax(), sample_scatter()};
+}
+
+/// out = x with each run of eight elements reversed, through local memory; two runs for each group,
+/// as many groups as n.
+inline LinearProgram group_reverse() {
+  ProgramBuilder b("reverse");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F32);
+  NodeRef n = b.graph().variable("n", 0, 64);
+  const auto id = [&](Binding binding, int64_t axis, int64_t size) {
+    return b.emit(Op::WorkId, DType::I32, {b.i32(size)}, {static_cast<int64_t>(binding), axis});
+  };
+  NodeRef group = id(Binding::Grid, 0, 64), column = id(Binding::Group, 0, 8);
+  NodeRef row = id(Binding::Group, 1, 2);
+  NodeRef memory = b.emit(Op::Local, DType::F32, {b.graph().index(16)}, {0, 0});
+  NodeRef eight = b.i32(8), first = b.alu(Op::Mul, {row, eight});
+  NodeRef here = b.alu(Op::Add, {first, column}), sixteen = b.i32(16);
+  NodeRef at = b.alu(Op::Add, {b.alu(Op::Mul, {group, sixteen}), here});
+  b.store(memory, here, b.load(x, at));
+  b.emit(Op::Barrier, DType::Void, {}, {0, 0});
+  NodeRef other = b.alu(Op::Add, {first, b.alu(Op::Add, {b.i32(7), b.alu(Op::Neg, {column})})});
+  b.store(out, at, b.load(memory, other));
+  LinearProgram program = b.build();
+  program.launch = {{n, nullptr, nullptr}, {8, 2, 1}, true};
+  program.variables = {n};
+  return program;
+}
+
 inline std::vector<LinearProgram> samples() {
   return {sample_add(),    sample_sum(),    sample_matmul(),
           sample_gather(), sample_argmax(), sample_scatter()};

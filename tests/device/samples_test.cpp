@@ -132,6 +132,159 @@ TEST_P(Samples, ScatterCombinesInOrder) {
   EXPECT_EQ(download<int32_t>(*last)[0], index[199]);
 }
 
+// The same where values have no lanes, out of memory that the host cannot address.
+class OwnMemory : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = testing::missing(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  }
+  Device& device() { return context_.get<DeviceTable>().open(GetParam()); }
+
+  Context context_{testing::quiet_options()};
+};
+
+TEST_P(OwnMemory, AddMatmulArgmax) {
+  Loaded k(device(), testing::scalar_samples(device().target()));
+  const auto x = ramp(1024, 0.25f), y = ramp(1024, 1.5f);
+  auto out = device().allocate(4096), a = upload(device(), x), b = upload(device(), y);
+  EXPECT_EQ(out->data(), nullptr);
+  // From the second element on, where no memory object of its own could begin.
+  k.run(0, {{out.get(), 4}, {a.get(), 4}, {b.get(), 4}}, {}, 1023);
+  const auto sums = download<float>(*out);
+  for (size_t i = 1; i < sums.size(); ++i) ASSERT_EQ(sums[i], x[i] + y[i]) << i;
+  k.run(2, {{out.get()}, {a.get()}, {b.get()}}, {}, 128);
+  const auto products = download<float>(*out);
+  const bool fused = device().target().native(Op::MulAcc, DType::F32);
+  for (size_t i = 0; i < 128; ++i) {
+    float want = 0;
+    for (size_t j = 0; j < 32; ++j) {
+      const float left = x[i / 8 * 32 + j], right = y[j * 8 + i % 8], product = left * right;
+      want = fused ? std::fma(left, right, want) : want + product;
+    }
+    ASSERT_EQ(products[i], want) << i;
+  }
+  auto position = device().allocate(4);
+  k.run(4, {{out.get()}, {position.get()}, {a.get()}});
+  const auto top = std::max_element(x.begin(), x.begin() + 64);
+  EXPECT_EQ(download<int32_t>(*position)[0], static_cast<int32_t>(top - x.begin()));
+}
+
+TEST_P(OwnMemory, CopiesBeginAndEndAnywhere) {
+  std::vector<uint8_t> bytes(4000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 7 + i / 256);
+  auto a = upload(device(), bytes), b = device().allocate(4000);
+  // Within one buffer, overlapping; between two, at odd places; by words.
+  const Command commands[] = {Command::copy({a.get(), 0}, {b.get(), 0}, 4000),
+                              Command::copy({b.get(), 0}, {b.get(), 8}, 3992),
+                              Command::copy({b.get(), 16}, {a.get(), 5}, 1001),
+                              Command::copy({a.get(), 4}, {b.get(), 2000}, 400)};
+  device().wait(device().submit(0, commands));
+  std::vector<uint8_t> want_b(bytes);
+  std::copy_n(bytes.begin(), 3992, want_b.begin() + 8);
+  std::copy_n(want_b.begin() + 16, 1001, bytes.begin() + 5);
+  std::copy_n(bytes.begin() + 4, 400, want_b.begin() + 2000);
+  EXPECT_EQ(download<uint8_t>(*a), bytes);
+  EXPECT_EQ(download<uint8_t>(*b), want_b);
+  // From and to the host.
+  std::vector<uint8_t> part(7, 0xee);
+  device().copy_in({a.get(), 13}, std::as_bytes(std::span(part)));
+  std::copy(part.begin(), part.end(), bytes.begin() + 13);
+  EXPECT_EQ(download<uint8_t>(*a), bytes);
+  device().copy_out(std::as_writable_bytes(std::span(part)), {a.get(), 1001});
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), bytes.begin() + 1001));
+}
+
+/// More than the 65535 groups of 64 that WebGPU promises of a grid; bytes that share words.
+TEST_P(OwnMemory, GridsOfAnySize) {
+  constexpr int64_t kItems = 65535 * 64 + 1001;
+  testing::ProgramBuilder b("bytes");
+  NodeRef out = b.param(DType::U8, true);
+  NodeRef i = b.open(b.i32(kItems), Binding::Core);
+  b.store(out, i, b.emit(Op::Cast, DType::U8, {b.alu(Op::Mul, {i, b.i32(3)})}));
+  b.close(i);
+  Loaded k(device(), {b.build()});
+  auto bytes = device().allocate(kItems);
+  k.run(0, {{bytes.get()}}, {}, kItems);
+  const auto got = download<uint8_t>(*bytes);
+  for (size_t j = 0; j < got.size(); ++j) ASSERT_EQ(got[j], static_cast<uint8_t>(j * 3)) << j;
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OwnMemory, ::testing::Values("OPENCL", "WEBGPU"),
+                         [](const auto& p) { return std::string(p.param); });
+
+std::string what_loading_says(Device& device, const LinearProgram& program, std::string_view text) {
+  const ProgramSource source{&program, text, "k"};
+  try {
+    device.load({&source, 1});
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(OpenclSamples, GroupsShareMemory) {
+  if (const std::string why = testing::missing("OPENCL"); !why.empty()) GTEST_SKIP() << why;
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("OPENCL");
+  EXPECT_GE(device.target().groups.items, 1);
+  EXPECT_GE(device.target().groups.local_bytes, 32 << 10) << "the least that OpenCL 1.2 allows";
+  Loaded k(device, {testing::group_reverse()});
+  const auto x = ramp(1024, 0.25f);
+  auto out = device.allocate(4096), in = upload(device, x);
+  for (const int64_t groups : {int64_t{0}, int64_t{64}}) {
+    k.run(0, {{out.get()}, {in.get()}}, {groups}, 1, {groups, 1, 1});
+    if (groups == 0) continue;
+    const auto got = download<float>(*out);
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], x[i / 8 * 8 + 7 - i % 8]) << i;
+  }
+}
+
+TEST(OpenclSamples, WhatIsWrongSaysSo) {
+  if (const std::string why = testing::missing("OPENCL"); !why.empty()) GTEST_SKIP() << why;
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("OPENCL");
+  const std::string said =
+      what_loading_says(device, testing::scalar_add(), "__kernel void k() { this is no C; }");
+  EXPECT_NE(said.find("clBuildProgram"), std::string::npos) << said;
+  EXPECT_NE(testing::missing("OPENCL:200").find("OpenCL has "), std::string::npos);
+}
+
+TEST(WebgpuSamples, WhatIsWrongSaysSo) {
+  if (const std::string why = testing::missing("WEBGPU"); !why.empty()) GTEST_SKIP() << why;
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("WEBGPU");
+  const std::string said = what_loading_says(device, testing::scalar_add(), "this is no WGSL");
+  EXPECT_NE(said.find("wgpuDeviceCreateShaderModule"), std::string::npos) << said;
+  EXPECT_NE(testing::missing("WEBGPU:200").find("WebGPU has "), std::string::npos);
+  EXPECT_THROW(device.allocate(int64_t{1} << 40), Error);
+  testing::ProgramBuilder b("wide");
+  for (int i = 0; i < 2000; ++i) b.param(DType::F32, true);
+  const LinearProgram wide = b.build();
+  const std::string many = what_loading_says(device, wide, render(wide, device.target(), "k"));
+  EXPECT_NE(many.find("uses 2000 buffers, and the adapter binds "), std::string::npos) << many;
+  // What failed before leaves the device as it was.
+  Loaded k(device, {testing::scalar_add()});
+}
+
+TEST(WebgpuSamples, LibrariesThatAreNoneSayWhatToInstall) {
+  const auto opening_says = [](const char* file) {
+    Options options = testing::quiet_options();
+    options.webgpu_library = file;
+    Context context(options);
+    try {
+      context.get<DeviceTable>().open("WEBGPU");
+    } catch (const DeviceError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  const std::string none = opening_says("/nowhere/libwgpu_native.so");
+  EXPECT_NE(none.find("/nowhere/libwgpu_native.so"), std::string::npos) << none;
+  EXPECT_NE(none.find("pip install wgpu"), std::string::npos) << none;
+  const std::string other = opening_says("libm.so.6");
+  EXPECT_NE(other.find("has no wgpuGetVersion"), std::string::npos) << other;
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Samples, ::testing::ValuesIn(testing::setups()),
                          [](const auto& p) { return "Setup" + std::to_string(p.index); });
 

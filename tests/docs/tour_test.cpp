@@ -3,11 +3,11 @@
 
 #include "tests/docs/pages.h"
 #include "weft/base/format.h"
+#include "weft/codegen/codegen.h"
 #include "weft/graph/print.h"
 #include "weft/lower/lower.h"
 #include "weft/optimize/optimize.h"
 #include "weft/render/render.h"
-#include "weft/render/x86.h"
 #include "weft/run/normalise.h"
 #include "weft/schedule/schedule.h"
 #include "weft/weft.h"
@@ -80,7 +80,7 @@ mathematical `index` has become a machine integer.
 
 )";
 constexpr const char* kMachine = R"(
-## 6. Machine code (`weft/lower/x86`, `weft/lower/allocate.h`, `weft/render/x86.h`)
+## 6. Machine code (`weft/codegen`)
 
 Each instruction of the list becomes a few of the machine's over as many registers as it takes; what
 nobody needs goes, registers are given out, and the rest is bytes. `begin` and `end` are the share of
@@ -90,6 +90,17 @@ one thread.
 constexpr const char* kRender = R"(
 The device `CPU:C` has text rendered instead and a compiler make the same of it (`weft/render`);
 `CPU:INTERP` runs the list above as it is.
+
+)";
+constexpr const char* kOpencl = R"(
+A device with text of its own gets the kernel lowered for its target: here `OPENCL`, whose values have no
+lanes and whose items work in groups: each of 64 adds up a part, and a tree in local memory adds up the parts, with
+barriers in between (`weft/lower/stage_local.cpp`). C, OpenCL C, CUDA, HIP and Metal have one writer (`weft/render/c_writer.cpp`) and a row each of what differs.
+
+)";
+constexpr const char* kWgsl = R"(
+`WEBGPU` takes WGSL, which shares no syntax with C and has a writer of its own (`weft/render/wgsl_writer.cpp`): texts of
+ops from `wgsl_ops.h`, functions from `wgsl_prelude.cpp`. Its compilers may reassociate; `keep` is why they do not.
 
 )";
 
@@ -118,6 +129,13 @@ std::string decisions(const Schedule& schedule) {
   return out;
 }
 
+/// The text that a device gets whose target is `name`.
+std::string text_for(const Kernel& kernel, std::string_view name) {
+  const Target target = tour_target(name);
+  return render(lower_kernel(optimize_kernel(kernel, target, {}), target), target,
+                entry_name(0, kernel.name));
+}
+
 /// Steps 4 to 6 of one kernel.
 std::string kernel_pages(const Kernel& kernel) {
   const Target target = tour_target("x86"), compiled = tour_target("c");
@@ -128,11 +146,13 @@ std::string kernel_pages(const Kernel& kernel) {
   std::string applied;
   for (const std::string& line : report.applied) applied += line + "\n";
   const LinearProgram program = lower_kernel(fast, target);
-  const std::string listing = list_x86(lower_to_machine(program, target));
+  const std::string listing = back_end_of(target).list(generate_code(program, target).program);
   const std::string text =
       render(lower_kernel(fast, compiled), compiled, entry_name(0, kernel.name));
   return kOptimize + block(applied) + "\n" + block(print_graph(fast.sink)) + kLower +
-         block(print_program(program)) + kMachine + block(listing) + kRender + block(text, "c");
+         block(print_program(program)) + kMachine + block(listing) + kRender + block(text, "c") +
+         kOpencl + block(text_for(kernel, "opencl"), "c") + kWgsl +
+         block(text_for(kernel, "wgsl"), "wgsl");
 }
 
 TEST(Pages, Tour) {
@@ -155,7 +175,7 @@ TEST(Pages, Tour) {
   ScheduleOptions schedule_options;
   schedule_options.explain = true;
   const ScheduleOutput output{form.values[0]};
-  const Schedule schedule = make_schedule({&output, 1}, schedule_options);
+  const Schedule schedule = make_schedule({&output, 1}, tour_target("c"), schedule_options);
   ASSERT_EQ(schedule.kernels.size(), 1u);
   page += kSchedule + block(decisions(schedule)) + kKernel;
   page += block(print_graph(schedule.kernels[0].sink));

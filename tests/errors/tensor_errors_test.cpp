@@ -250,8 +250,9 @@ const UserError kErrors[] = {
      "and shrink to a number first",
      [] { f({4}).shrink({{0, Variable("n", 1, 4).bind(3)}}).shape(); }},
     {"[device] there is no device \"tpu\"; did you mean CPU?; devices are CPU, C, X86, INTERP, "
-     "NULL, "
-     "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP, CPU:X86, NULL:X86",
+     "NULL, SIM, "
+     "CPU:C, CPU:INTERP, NULL:C, NULL:INTERP, CPU:X86, NULL:X86, OPENCL, WEBGPU, "
+     "SIM:INTERP, SIM:X86",
      [] { f({4}).to("tpu"); }},
     {"[vector_norm] p is nan: give a number, or an infinite one", [] { vector_norm(f({2}), NAN); }},
     {"[multinomial] 2 samples without replacement where 1 classes have a weight above 0: give at "

@@ -1,5 +1,4 @@
 // Object files: whatever the bytes, the loader throws an Error or loads something it can free.
-// Start it with tests/fuzz/corpus/elf.
 #include <cstddef>
 #include <cstdint>
 #include <span>

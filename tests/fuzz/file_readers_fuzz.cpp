@@ -1,5 +1,4 @@
-// Any bytes for every reader: an Error or a result that lies inside the input. Start it with
-// tests/fuzz/corpus/{idx,npy,safetensors}.
+// Any bytes for every reader: an Error or a result that lies inside the input.
 #include <cstdint>
 
 #include "tests/fuzz/file_readers.h"

@@ -1,4 +1,4 @@
-// libFuzzer entry for graph files; start it with tests/fuzz/corpus/graph.
+// libFuzzer entry for graph files.
 #include <cstdint>
 
 #include "tests/support/graph_forms.h"

@@ -1,4 +1,4 @@
-// libFuzzer entry for the text form of graphs; start it with tests/fuzz/corpus/graph_text.
+// libFuzzer entry for the text form of graphs.
 #include <cstdint>
 
 #include "tests/support/graph_forms.h"

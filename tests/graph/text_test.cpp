@@ -53,6 +53,14 @@ TEST(GraphText, RoundTripsToTheSameNodes) {
   EXPECT_EQ(roots[2]->text(), "odd \"name\\\n");
 }
 
+TEST(GraphText, RemarksStayOnTheirLine) {
+  Graph g;
+  NodeRef twice = g.alu(Op::Mul, {g.variable("two\nlines", 1, 64), g.index(2)});
+  const NodeRef dims[] = {twice};
+  for (NodeRef root : {twice, g.param(0, DType::F32, dims)})
+    EXPECT_EQ(parse_graph(g, print_graph(root)), std::vector<NodeRef>{root}) << print_graph(root);
+}
+
 TEST(GraphText, ConstantsMayBeRoots) {
   Graph g;
   const NodeRef roots[] = {g.constant(Value::of(DType::F32, -0.0)), g.index(3), g.index(3)};

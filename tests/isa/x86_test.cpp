@@ -282,10 +282,10 @@ TEST(X86, OperandsAreWhatTheRowsSay) {
   EXPECT_EQ(text, "67:11 68:11 69:31 65:23 66:21 ");
   Instruction merge = make(Form::VMovups, 512, {65, 66});
   merge.mask = 67;
-  EXPECT_EQ(set.operands(merge)[1].access, Access::Modify);
+  EXPECT_EQ(set.operands(merge)[1].access, OperandAccess::Modify);
   Instruction select = make(Form::VPblendmD, 512, {65, 66, 67});
   select.mask = 68;
-  EXPECT_EQ(set.operands(select)[1].access, Access::Write);
+  EXPECT_EQ(set.operands(select)[1].access, OperandAccess::Write);
   Instruction divide = make(Form::Idiv, 64, {65, 66, 67});
   EXPECT_EQ(set.operands(divide)[1].fixed, kRax);
   EXPECT_EQ(set.operands(divide)[2].fixed, kRdx);

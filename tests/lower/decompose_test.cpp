@@ -1,6 +1,7 @@
 // Every op that lowering takes apart, on values where it could go wrong, scalar and in lanes.
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "tests/lower/kernels.h"
 
@@ -174,16 +175,23 @@ TEST(LowerDecompose, DivisionByConstants) {
   }
 }
 
-/// A target with neither division, nor rounding, nor max, nor fused multiply-add.
+/// What docs/how_to_add/target.md asks of every target: neither division, nor rounding, nor max,
+/// nor fused multiply-add.
 Target bare_target() {
-  static constexpr NativeOp kNothing[] = {{Op::Add, ~DTypeSet{0}}};
+  constexpr DTypeSet kEvery = ~DTypeSet{0};
+  static constexpr NativeOp kLeast[] = {
+      {Op::Add, kEvery}, {Op::Mul, kEvery},   {Op::Neg, kEvery},  {Op::Not, kEvery},
+      {Op::Lt, kEvery},  {Op::Le, kEvery},    {Op::Eq, kEvery},   {Op::Ne, kEvery},
+      {Op::And, kEvery}, {Op::Or, kEvery},    {Op::Xor, kEvery},  {Op::Shl, kEvery},
+      {Op::Shr, kEvery}, {Op::Where, kEvery}, {Op::Cast, kEvery}, {Op::Bitcast, kEvery}};
   Target t = make_target("c", CpuFeatures{}, 1);
-  t.native_ops = kNothing;
+  t.native_ops = kLeast;
   t.fma = false;
   return t;
 }
 
 TEST(LowerDecompose, MultiplicationInsteadOfDivision) {
+  const PassTrace checked(false);
   for (DType d : {DType::I8, DType::I32, DType::U8, DType::U16, DType::U32}) {
     for (int64_t by : {1, 3, 5, 7, 10, 11, 60, 127, 641, 1000003}) {
       if (by > static_cast<int64_t>(int_max(d))) continue;
@@ -205,6 +213,7 @@ TEST(LowerDecompose, MultiplicationInsteadOfDivision) {
 }
 
 TEST(LowerDecompose, OnABareTarget) {
+  const PassTrace checked(false);
   for (DType d : {DType::F32, DType::F64, DType::I16}) {
     const Pairs p(d, d, d);
     const auto n = static_cast<int64_t>(p.a.size());
@@ -235,6 +244,78 @@ TEST(LowerDecompose, OnABareTarget) {
                           << " not " << want[3][j].text();
       }
     }
+  }
+}
+
+/// Everything but f64, which nothing is taken apart into: the promises of all passes are checked.
+TEST(LowerDecompose, WithoutF64) {
+  const PassTrace checked(false);
+  const Target target = make_target("wgsl", CpuFeatures{}, 1);
+  const auto lower = [&](Op op, DType from, DType to) {
+    KernelBuilder k;
+    NodeRef i = k.range(8, 0);
+    std::vector<NodeRef> src;
+    for (int64_t a = 0; a < info(op).arity; ++a)
+      src.push_back(k.load(k.param(a, op == Op::Where && a == 0 ? DType::Bool : from, 8), i));
+    k.store(k.param(info(op).arity, to, 8), i, k.g.make({op, to, src}));
+    const LinearProgram program = lower_kernel(k.kernel(), target);
+    for (NodeRef n : program.code)
+      EXPECT_NE(n->dtype, DType::F64) << info(op).mnemonic << " " << name(from) << " " << name(to);
+  };
+  for (DType d : kAll) {
+    if (d == DType::F64) continue;
+    for (DType to : kAll)
+      if (to != DType::F64 && to != d) lower(Op::Cast, d, to);
+    for (const OpInfo& row : kOps) {
+      const bool casts = row.op == Op::Cast || row.op == Op::Bitcast || row.op == Op::ToIndex;
+      if (!is_alu(row.op) || row.group == OpGroup::Linear || casts) continue;
+      if (has_trait(row.op, kFloatOnly) && !is_float(d)) continue;
+      if (has_trait(row.op, kIntOnly) && (is_float(d) || is_bool(d))) continue;
+      if (row.op == Op::Neg && is_bool(d)) continue;
+      lower(row.op, d, has_trait(row.op, kBoolResult) ? DType::Bool : d);
+    }
+  }
+}
+
+/// Random patterns, sums that cancel to their last bits, and results around the least normal
+/// number.
+TEST(LowerDecompose, MulAccWithoutF64) {
+  std::mt19937_64 random(3);
+  std::vector<Value> a, b, c;
+  const auto take = [](double x) { return Value::of(DType::F32, x); };
+  while (a.size() < 40000) {
+    const uint64_t raw[] = {random(), random(), random()};
+    for (size_t i = 0; i < 3; ++i)
+      (i == 0 ? a : i == 1 ? b : c).push_back(Value::load(DType::F32, &raw[i]));
+    const double x = std::ldexp(static_cast<double>(raw[0] >> 40), -24),
+                 y = std::ldexp(static_cast<double>(raw[1] >> 40), -24);
+    for (const int scale : {0, -60, -75}) {
+      a.push_back(take(std::ldexp(x, scale)));
+      b.push_back(take(std::ldexp(y, scale)));
+      const double off = std::ldexp(static_cast<double>(raw[2] % 5) - 2.0, 2 * scale - 24);
+      c.push_back(take(off - std::ldexp(x * y, 2 * scale)));
+    }
+  }
+  const PassTrace checked(false);
+  Target target = bare_target();
+  target.dtypes &= ~dtype_bit(DType::F64);
+  KernelBuilder k;
+  const auto n = static_cast<int64_t>(a.size());
+  NodeRef i = k.range(n, 0);
+  const NodeRef src[] = {k.load(k.param(0, DType::F32, n), i), k.load(k.param(1, DType::F32, n), i),
+                         k.load(k.param(2, DType::F32, n), i)};
+  k.store(k.param(3, DType::F32, n), i, k.g.make({Op::MulAcc, DType::F32, src}));
+  const LinearProgram program = lower_kernel(k.kernel(), target);
+  for (NodeRef node : program.code) EXPECT_NE(node->dtype, DType::F64);
+  const Buffers got = run_program(program, {a, b, c, zeros(DType::F32, n)});
+  for (size_t j = 0; j < a.size(); ++j) {
+    const auto of = [j](const std::vector<Value>& v) {
+      return static_cast<float>(v[j].as_double());
+    };
+    const Value want = take(static_cast<double>(std::fma(of(a), of(b), of(c))));
+    const bool same = got[3][j] == want || (got[3][j].is_nan() && want.is_nan());
+    ASSERT_TRUE(same) << a[j].text() << " " << b[j].text() << " " << c[j].text() << ": "
+                      << got[3][j].text() << " not " << want.text();
   }
 }
 

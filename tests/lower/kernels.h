@@ -4,6 +4,7 @@
 
 #include "tests/support/kernel_eval.h"
 #include "weft/graph/print.h"
+#include "weft/graph/stage.h"
 #include "weft/graph/verify.h"
 #include "weft/lower/lower.h"
 #include "weft/target/target.h"
@@ -40,6 +41,16 @@ struct KernelBuilder {
     src.insert(src.end(), ranges.begin(), ranges.end());
     const int64_t ints[] = {static_cast<int64_t>(fold)};
     return g.make({Op::Reduce, value->dtype, src, ints});
+  }
+  /// In local memory, dense where there are no strides.
+  NodeRef stage(NodeRef value, std::vector<NodeRef> ranges,
+                const std::vector<int64_t>& strides = {}) {
+    std::vector<NodeRef> src{value};
+    src.insert(src.end(), ranges.begin(), ranges.end());
+    std::vector<int64_t> ints{static_cast<int64_t>(Space::Local),
+                              static_cast<int64_t>(StageLifetime::Kernel), 1};
+    ints.insert(ints.end(), strides.begin(), strides.end());
+    return g.make({Op::Stage, value->dtype, src, ints});
   }
   NodeRef f32(double v) { return g.constant(Value::of(DType::F32, v)); }
   Kernel kernel() {

@@ -1,5 +1,6 @@
 // Random kernels on every device, machine code at every level of instruction sets: what they mean.
 #include "tests/device/programs.h"
+#include "tests/lower/random_groups.h"
 #include "tests/lower/random_kernel.h"
 #include "tests/support/compiler/isa_levels.h"
 #include "weft/base/format.h"
@@ -22,11 +23,11 @@ class Batch {
   /// Small with bindings of its own, or larger and optimized for the device.
   void add(uint32_t seed, bool optimized) {
     RandomKernel random(seed, !optimized);
-    Kernel kernel = random.kernel();
-    if (optimized) kernel = optimize_kernel(kernel, device_.target(), {});
-    programs_.push_back(lower_kernel(kernel, device_.target()));
-    cases_.push_back(
-        {seed, optimized, random.buffers(), run_kernel(kernel.sink, random.buffers(), {})});
+    add(seed, optimized, random.kernel(), random.buffers());
+  }
+  void add_groups(uint32_t seed) {
+    RandomGroups random(seed);
+    add(seed, false, random.kernel(), random.buffers());
   }
 
   void expect_meanings() {
@@ -40,6 +41,12 @@ class Batch {
   }
 
  private:
+  void add(uint32_t seed, bool optimized, Kernel kernel, const Buffers& buffers) {
+    if (optimized) kernel = optimize_kernel(kernel, device_.target(), {});
+    programs_.push_back(lower_kernel(kernel, device_.target()));
+    cases_.push_back({seed, optimized, buffers, run_kernel(kernel.sink, buffers, {})});
+  }
+
   struct Case {
     uint32_t seed;
     bool optimized;
@@ -58,7 +65,10 @@ class Batch {
     }
     slices.resize(programs_[i].params.size());
     const NodeRef items = programs_[i].core_size;
-    loaded.run(i, slices, {}, items ? items->vmin : 1);
+    std::array<int64_t, 3> grid{1, 1, 1};
+    for (size_t axis = 0; axis < 3; ++axis)
+      if (NodeRef size = programs_[i].launch.grid[axis]) grid[axis] = size->vmin;
+    loaded.run(i, slices, {}, items ? items->vmin : 1, grid);
     for (size_t slot = 0; slot < slices.size(); ++slot) {
       std::vector<std::byte> got(static_cast<size_t>(buffers[slot]->bytes()));
       device_.copy_out(got, slices[slot]);
@@ -84,6 +94,22 @@ void check_device(const char* name, const std::string& level, uint32_t first, ui
     batch.expect_meanings();
   }
 }
+
+// Those with bindings of their own hold vectors, which work items have none of.
+void check_opencl(uint32_t first, uint32_t last) {
+  if (const std::string why = testing::missing("OPENCL"); !why.empty()) GTEST_SKIP() << why;
+  Context context(testing::quiet_options());
+  ContextScope scope(context);
+  constexpr uint32_t kEach = 20;  // its compiler takes seconds
+  for (uint32_t seed = first; seed < last && !::testing::Test::HasFailure(); seed += kEach) {
+    Batch batch(context.get<DeviceTable>().open("OPENCL"));
+    for (uint32_t k = seed; k < std::min(seed + kEach, last); ++k)
+      k % 4 == 3 ? batch.add(k, true) : batch.add_groups(k);
+    batch.expect_meanings();
+  }
+}
+TEST(LowerRandom, OnOpencl) { check_opencl(0, 20); }
+TEST(LowerRandom, SlowOnOpencl) { check_opencl(20, 200); }
 
 TEST(LowerRandom, OnDevices) {
   check_device("CPU:INTERP", "", 0, 200);

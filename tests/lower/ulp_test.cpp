@@ -149,12 +149,13 @@ class ScalarMachine {
   size_t result_ = 0;
 };
 
-ScalarMachine machine(Op op, DType d, bool fma) {
+ScalarMachine machine(Op op, DType d, bool fma, bool f64 = true) {
   KernelBuilder k;
   NodeRef i = k.range(8, 0);
   k.store(k.param(1, d, 8), i, k.g.alu(op, {k.load(k.param(0, d, 8), i)}));
   Target target = make_target("c", CpuFeatures::detect(), 1);
   target.fma = fma;
+  if (!f64) target.dtypes &= ~dtype_bit(DType::F64);
   const Kernel kernel = k.kernel();
   LinearProgram p = lower_kernel(kernel, target);
   verify_program(p, "lower");
@@ -186,8 +187,8 @@ struct Worst {
 };
 
 template <class T, class Bits>
-Worst worst_over(Op op, bool fma, uint64_t first, uint64_t count, uint64_t step) {
-  ScalarMachine m = machine(op, sizeof(T) == 4 ? DType::F32 : DType::F64, fma);
+Worst worst_over(Op op, bool fma, uint64_t first, uint64_t count, uint64_t step, bool f64 = true) {
+  ScalarMachine m = machine(op, sizeof(T) == 4 ? DType::F32 : DType::F64, fma, f64);
   Worst worst;
   for (uint64_t i = 0; i < count; ++i) {
     const auto bits = static_cast<Bits>(first + i * step);
@@ -205,6 +206,20 @@ TEST(LowerUlp, F32WholeRange) {
           worst_over<float, uint32_t>(op, fma, 0, 200000, 21475);  // 2^32 / 200000, not even
       EXPECT_LE(w.ulps, 1.0) << info(op).name << " at " << w.at << (fma ? " with fma" : "");
     }
+}
+
+/// Machines without f64 reduce the argument of sin in pairs of f32.
+TEST(LowerUlp, F32WithoutF64) {
+  const auto check = [](uint64_t first, uint64_t count, uint64_t step) {
+    const Worst w = worst_over<float, uint32_t>(Op::Sin, false, first, count, step, false);
+    EXPECT_LE(w.ulps, 1.0) << "at " << w.at;
+  };
+  check(0, 200000, 21475);
+  for (const auto& [from, to] :
+       {std::pair{0.4f, 7.0f}, {7.0f, 1e3f}, {1e6f, 1.1e6f}, {1e30f, 1e38f}}) {
+    const uint64_t a = std::bit_cast<uint32_t>(from), b = std::bit_cast<uint32_t>(to);
+    check(a, 60000, std::max<uint64_t>(1, (b - a) / 60000) | 1);
+  }
 }
 
 /// Where errors are largest: around 1 for log2, one period of the reduction for exp2 and sin.

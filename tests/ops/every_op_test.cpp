@@ -31,6 +31,14 @@ DTypes data_types() {
   return all;
 }
 
+/// Those of the default device's machine.
+DTypes data_types_of(Context& context) {
+  const DTypeSet has = context.get<DeviceTable>().default_device().target().dtypes;
+  DTypes all = data_types();
+  std::erase_if(all, [has](DType d) { return !(has & dtype_bit(d)); });
+  return all;
+}
+
 /// Ops that no tensor graph holds.
 bool is_tensor_op(Op op) {
   const OpGroup g = group(op);
@@ -194,7 +202,7 @@ class Cases {
       if (row.op != Op::Cast && row.op != Op::Bitcast)
         add(row.op, d, make(row.op, result, src));
       else
-        for (DType to : data_types()) add(row.op, d, make(row.op, to, src));
+        for (DType to : data_types_of(context_)) add(row.op, d, make(row.op, to, src));
     }
   }
 
@@ -237,7 +245,8 @@ class Cases {
         cases_.push_back({Op::Elem, d, cases_.back().node});
       }
   }
-  /// twice(x) with itself as gradient, x doubled three times, a kernel that adds x to itself.
+  /// twice(x) with itself as gradient, x doubled three times, a kernel that adds x to itself,
+  /// twice(twice(x)) as calls.
   void tuples(DType d) {
     NodeRef x = data(small(d, {4, 5}, 0, 1));
     const auto get = [&](Op op, NodeRef tuple) {
@@ -252,6 +261,16 @@ class Cases {
     if (NodeRef next = make(Op::Add, d, {row, state}))
       get(Op::Repeat, make(Op::Repeat, d, {x, start, next, state}, {4, 1, 1, 0, 1, kInnerSlots}));
     get(Op::Custom, kernel(x, d));
+    NodeRef hole = g_.param(kInnerSlots, d, x->shape->span());
+    if (NodeRef twice = make(Op::Add, d, {hole, hole}))
+      get(Op::Call, called(called(x, twice), twice));
+  }
+  /// A call on x, or on the result of the call x.
+  NodeRef called(NodeRef x, NodeRef body) {
+    const int64_t ints[] = {1, kInnerSlots};
+    if (x->op == Op::Call) x = get_result(g_, x, 0);
+    const NodeRef src[] = {x, body};
+    return g_.make({Op::Call, x->dtype, src, ints, "twice"});
   }
   NodeRef kernel(NodeRef x, DType d) {
     NodeRef size = g_.index(20), at = g_.range(20, 0);
@@ -283,7 +302,8 @@ class Cases {
     NodeRef index = data(small(DType::I64, {4, 3}, -1, 6));
     add(Op::Contiguous, d, make(Op::Contiguous, d, {x}));
     add(Op::Detach, d, make(Op::Detach, d, {x}));
-    const DeviceId there = context_.get<DeviceTable>().open("CPU:INTERP:1").id();
+    const DeviceId there =
+        context_.get<DeviceTable>().open(testing::device_here("CPU:INTERP:1")).id();
     const DeviceId here = context_.get<DeviceTable>().default_device().id();
     NodeRef copy = make(Op::Copy, d, {x}, {there});
     add(Op::Copy, d, make(Op::Copy, d, {copy}, {here}));
@@ -335,7 +355,7 @@ void compare(std::string_view device, std::string_view compiler, const DTypes& d
              const std::string& isa_level = "") {
   Options options = Options::from_environment();
   options.isa = isa_level;
-  options.dev = device;
+  options.dev = testing::device_here(device);
   options.cc = compiler;
   Context context(options);
   const ContextScope scope(context);
@@ -370,6 +390,20 @@ TEST(EveryOp, MachineCode) {
 }
 /// The others take a compiler half a minute; tests/device/ops_test.cpp has their plain kernels.
 TEST(EveryOp, CompiledForTwoTypes) { compare("CPU:C", "", {DType::BF16, DType::I32}); }
+/// On all dtypes of a device that may not be there.
+void compare_where_present(const char* device) {
+  Options options = Options::from_environment();
+  options.dev = device;
+  Context context(options);
+  try {
+    context.get<DeviceTable>().open(device);
+  } catch (const DeviceError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  compare(device, "", data_types_of(context));
+}
+TEST(EveryOp, SlowOpencl) { compare_where_present("OPENCL"); }
+TEST(EveryOp, SlowWebgpu) { compare_where_present("WEBGPU"); }
 TEST(EveryOp, SlowCompiled) {
   for (const char* compiler : {"clang-19", "gcc"}) compare("CPU:C", compiler, data_types());
 }

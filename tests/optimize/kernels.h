@@ -26,10 +26,10 @@ inline std::string joined(const std::vector<std::string>& lines) {
 }
 
 /// Optimises and compares values; sums of the small numbers of kernels.h are exact in any order.
-inline Kernel expect_kept(const Kernel& kernel, const Buffers& buffers, int bits = 512,
+inline Kernel expect_kept(const Kernel& kernel, const Buffers& buffers, const Target& target,
                           const Variables& variables = {}) {
   OptimizeReport report;
-  const Kernel better = optimize_kernel(kernel, target_with_bits(bits), {true, &report});
+  const Kernel better = optimize_kernel(kernel, target, {true, &report});
   verify_kernel(better, "optimize");
   const Buffers expected = run_kernel(kernel.sink, buffers, variables);
   const Buffers got = run_kernel(better.sink, buffers, variables);
@@ -42,6 +42,11 @@ inline Kernel expect_kept(const Kernel& kernel, const Buffers& buffers, int bits
         return better;
       }
   return better;
+}
+
+inline Kernel expect_kept(const Kernel& kernel, const Buffers& buffers, int bits = 512,
+                          const Variables& variables = {}) {
+  return expect_kept(kernel, buffers, target_with_bits(bits), variables);
 }
 
 /// out[i, j] = sum over k of a * b, with a and b stored as their strides say.

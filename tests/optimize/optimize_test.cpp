@@ -309,6 +309,69 @@ TEST(Optimize, sums_run_along_memory_whatever_order_they_come_in) {
 }
 
 /// Rows a page apart share a place in the first cache: of each line all is used at once.
+double executed(const Kernel& kernel) {
+  const Kernel better = expect_kept(kernel, buffers_for(kernel));
+  return lower_kernel(better, target_with_bits(512)).flops;
+}
+
+/// out[i, j] = sum over k of a[i / rows, k] * b[k, j / columns].
+Kernel repeated_product(int64_t n, int64_t rows, int64_t columns) {
+  constexpr int64_t kTerms = 12;
+  KernelBuilder b;
+  Graph& g = b.g;
+  NodeRef i = b.range(n * rows, 0), j = b.range(n * columns, 1), k = b.range(kTerms, 2);
+  NodeRef row = g.idiv(i, b.index(rows)), column = g.idiv(j, b.index(columns));
+  NodeRef x = b.load(b.param(1, DType::F32, n * kTerms), g.add(g.mul(row, b.index(kTerms)), k));
+  NodeRef y = b.load(b.param(2, DType::F32, n * kTerms), g.add(g.mul(k, b.index(n)), column));
+  b.store(b.param(0, DType::F32, n * n * rows * columns), g.add(g.mul(i, b.index(n * columns)), j),
+          b.reduce(Fold::Add, g.mul(x, y), {k}));
+  return b.kernel();
+}
+
+TEST(Optimize, sums_that_are_repeated_are_computed_once) {
+  for (const int64_t n : {16, 30})
+    for (const int64_t rows : {1, 2, 3})
+      for (const int64_t columns : {1, 2, 3}) {
+        const double once = executed(repeated_product(n, 1, 1));
+        EXPECT_LE(executed(repeated_product(n, rows, columns)), 1.25 * once)
+            << n << " " << rows << " " << columns;
+      }
+}
+
+/// Sums of x / sqrt(v), where v varies along `axis` of three that lie in memory in order.
+Kernel sum_of_quotients(const std::array<int64_t, 3>& sizes, size_t axis) {
+  KernelBuilder b;
+  Graph& g = b.g;
+  const int64_t size = sizes[0] * sizes[1] * sizes[2];
+  NodeRef c = b.range(3, 0), at = g.mul(c, b.index(size));
+  std::vector<NodeRef> ranges;
+  for (int64_t r = 0, stride = size; r < 3; ++r) {
+    stride /= sizes[static_cast<size_t>(r)];
+    ranges.push_back(b.range(sizes[static_cast<size_t>(r)], r + 1));
+    at = g.add(at, g.mul(ranges.back(), b.index(stride)));
+  }
+  NodeRef v = b.load(b.param(2, DType::F32, 3 * sizes[axis]),
+                     g.add(g.mul(c, b.index(sizes[axis])), ranges[axis]));
+  NodeRef root = g.alu(Op::Sqrt, {g.mul(v, v)});
+  NodeRef x = b.load(b.param(1, DType::F32, 3 * size), at);
+  NodeRef value = g.mul(x, g.alu(Op::Div, {b.f32(1), root}));
+  b.store(b.param(0, DType::F32, 3), c, b.reduce(Fold::Add, value, ranges));
+  return b.kernel();
+}
+
+TEST(Optimize, sums_divide_once_for_what_shares_a_divisor) {
+  for (const auto& sizes :
+       {std::array<int64_t, 3>{9, 9, 16}, {9, 9, 15}, {48, 7, 7}, {5, 33, 12}, {12, 2, 33}})
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const Kernel k = sum_of_quotients(sizes, axis);
+      const auto all = static_cast<double>(sizes[0] * sizes[1] * sizes[2]);
+      const auto few = static_cast<double>(sizes[axis]);
+      const Kernel better = optimize_kernel(k, target_with_bits(512), {});
+      EXPECT_LE(lower_kernel(better, target_with_bits(512)).flops, 4 * (2 * all + 3 * few))
+          << sizes[0] << " " << sizes[1] << " " << sizes[2] << ", " << axis;
+    }
+}
+
 TEST(Optimize, transposes_of_pages_go_by_squares) {
   for (auto [rows, columns] : {std::array<int64_t, 2>{64, 1024}, {2048, 32}, {48, 1000}}) {
     KernelBuilder b;
@@ -319,6 +382,22 @@ TEST(Optimize, transposes_of_pages_go_by_squares) {
     const Kernel kernel = b.kernel();
     const Kernel better = expect_kept(kernel, buffers_for(kernel));
     EXPECT_EQ(has_binding(better, Binding::Unroll), columns == 1024) << print_graph(better.sink);
+  }
+}
+
+/// Rows half a page apart share two places: where there are many, a line is gone before the next
+/// column comes to it.
+TEST(Optimize, rows_that_share_places_go_by_squares) {
+  for (auto [rows, columns] : {std::array<int64_t, 2>{512, 512}, {512, 1536}, {16, 512}}) {
+    KernelBuilder b;
+    NodeRef i = b.range(columns, 0), j = b.range(rows, 1);
+    const int64_t n = rows * columns;
+    NodeRef x = b.load(b.param(1, DType::F32, n), b.g.add(b.g.mul(j, b.index(columns)), i));
+    b.store(b.param(0, DType::F32, n), b.g.add(b.g.mul(i, b.index(rows)), j),
+            b.g.alu(Op::Exp2, {b.g.mul(x, x)}));
+    const Kernel kernel = b.kernel();
+    const Kernel better = expect_kept(kernel, buffers_for(kernel));
+    EXPECT_EQ(has_binding(better, Binding::Unroll), rows == 512) << print_graph(better.sink);
   }
 }
 
@@ -344,6 +423,37 @@ TEST(Optimize, vectors_that_start_anywhere_cost_more) {
   EXPECT_EQ(cycles(0), cycles(16));
   EXPECT_LE(cycles(16), cycles(8));
   EXPECT_LE(cycles(8), cycles(1));
+}
+
+TEST(Optimize, halved_vectors_cost_their_turns) {
+  const Kernel kernel = matmul_kernel(64, 64, 64, false, false);
+  const optimize::KernelInfo info(kernel.sink);
+  optimize::Tiling tiling;
+  tiling.ranges.resize(info.ranges.size(), {});
+  tiling.set(0, 1, 8);
+  tiling.set(1, 16, 2);
+  auto cycles = [&](int native_bits) {
+    Target target = target_with_bits(512);
+    target.machine.native_bits = native_bits;
+    return optimize::CostModel(info, target).total(tiling);
+  };
+  EXPECT_GT(cycles(256), 1.5 * cycles(512));
+}
+
+/// What L3 does not hold is streamed past the other operand block by block, of every layout and odd
+/// numbers of tiles.
+TEST(Optimize, streams_larger_than_l3_come_in_blocks) {
+  Target target = target_with_bits(512);
+  target.machine.caches = {{{1 << 10, 4, 128}, {4 << 10, 4, 25}, {64 << 10, 4, 15}}};
+  for (bool ta : {false, true})
+    for (auto [m, n, k] : {std::array<int64_t, 3>{64, 192, 64}, {131, 96, 33}, {70, 200, 64}}) {
+      const Kernel kernel = matmul_kernel(m, n, k, ta, false);
+      OptimizeReport report;
+      optimize_kernel(kernel, target, {true, &report});
+      EXPECT_NE(joined(report.applied).find("outside"), std::string::npos)
+          << joined(report.applied);
+      expect_kept(kernel, buffers_for(kernel), target);
+    }
 }
 
 TEST(Optimize, off_means_unchanged) {

@@ -13,7 +13,7 @@ INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
 FLOATS = ["float32", "float64"]
 REAL = INTS + FLOATS
 ALL = ["bool"] + REAL
-SHAPES = [(), (0,), (1,), (5,), (2, 3), (3, 0, 2), (2, 1, 4)]
+SHAPES = [(), (0,), (1,), (5,), (2, 3), (3, 0, 2), (2, 1, 4), (2, 0, 1, 3), (2, 1, 3, 2), (0, 2, 1, 0, 1), (1, 2, 1, 3, 2)]
 # Numbers of these take a width of the library's own choice.
 INDICES = {"argmax", "argmin", "argsort", "nonzero", "searchsorted", "unique_all", "unique_counts", "unique_inverse"}
 

@@ -57,6 +57,26 @@ def test_operators_with_numbers():
             same(op.__name__, op(on(xp, x)), op(on(strict, x)))
 
 
+def test_operators_of_every_shape():
+    """Between arrays, reflected and in place: an array stays itself, also without elements."""
+    import operator as o
+    of_two = {o.add: o.iadd, o.sub: o.isub, o.mul: o.imul, o.floordiv: o.ifloordiv, o.mod: o.imod, o.pow: o.ipow, o.truediv: o.itruediv,
+              o.and_: o.iand, o.or_: o.ior, o.xor: o.ixor, o.lshift: o.ilshift, o.rshift: o.irshift}
+    logical, whole = (o.and_, o.or_, o.xor), (o.lshift, o.rshift)
+    for dtype, shape in itertools.product(("bool", "int8", "uint32", "float32", "float64"), SHAPES):
+        x, y, number = data(shape, dtype, 1, 1), data(shape, dtype, 2, 1), True if dtype == "bool" else 2
+        for op, in_place in of_two.items():
+            if dtype == "bool" and op not in logical or dtype in FLOATS and op in (*logical, *whole) or dtype in INTS and op is o.truediv:
+                continue
+            for a, b in ((x, y), (x, number), (number, y)):
+                same(op.__name__, op(on(xp, a), on(xp, b)), op(on(strict, a), on(strict, b)))
+            for other in (y, y.sum(axis=0, keepdims=True, dtype=dtype) if y.ndim and op not in whole else number, number):
+                z, wanted = xp.asarray(x, copy=True), strict.asarray(x.copy())
+                changed = in_place(z, on(xp, other))
+                assert changed is z
+                same(in_place.__name__, z, in_place(wanted, on(strict, other)))
+
+
 def test_indexing():
     for dtype, shape in itertools.product(("bool", "int8", "uint64", "float64"), SHAPES):
         x = data(shape, dtype)

@@ -133,6 +133,7 @@ def test_fork_inside_of_a_captured_function():
 INTERRUPTED = """
     import os, signal, threading, time
     from weft import Tensor
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started us may have it ignored
     kept = Tensor.ones(3).contiguous().realize()
     x = Tensor.rand(40, 40).realize()
 
@@ -166,6 +167,28 @@ INTERRUPTED = """
 def test_ctrl_c_ends_a_compilation():
     """A program that compiles for two seconds and more on this machine, interrupted after 0.2 s."""
     assert run(INTERRUPTED, timeout=300) == "stopped\n"
+
+
+INTERRUPTED_WALK = """
+import os, signal, threading
+from weft import Tensor
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever started us may have it ignored
+x = Tensor.ones(4).contiguous().realize().requires_grad_()
+y = x
+for i in range(600_000):
+    y = y * x if i % 2 else y + 1.5
+y = y.sum()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        y.backward()
+except KeyboardInterrupt:
+    print("stopped")
+"""
+
+
+def test_ctrl_c_ends_a_walk_over_a_long_graph():
+    assert run(INTERRUPTED_WALK, timeout=300) == "stopped\n"
 
 
 # ---- memory

@@ -77,7 +77,7 @@ TEST(Target, RowsAreWhatTheySay) {
   EXPECT_NE(plain.key(), zmm.key());
   EXPECT_EQ(make_target("c", avx512, 7).key(), zmm.key());
   EXPECT_EQ(avx2.compiler_flags(), "-mavx -mfma -mavx2");
-  EXPECT_THROW(make_target("cuda", none, 1), Error);
+  EXPECT_THROW(make_target("tpu", none, 1), Error);
 }
 
 }  // namespace

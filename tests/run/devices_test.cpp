@@ -5,7 +5,7 @@ namespace {
 
 class DevicesTest : public RunTest {
  protected:
-  Device& other = context.get<DeviceTable>().open("CPU:INTERP:1");
+  Device& other = context.get<DeviceTable>().open(testing::device_here("CPU:INTERP:1"));
   NodeRef copy_to(NodeRef x, Device& device) {
     return g.make(Op::Copy, x->dtype, {x}, {int64_t{device.id()}});
   }
@@ -27,10 +27,10 @@ TEST_F(DevicesTest, StateOnAnotherDeviceIsUpdatedThere) {
   StorageRef a = from({1, 2, 3});
   StorageRef p = lazy([&] { return copy_to(a->value(), other); });
   run({p});
-  const void* place = p->buffer()->data();
+  const void* place = p->buffer()->block();
   assign(p, [&] { return g.add(p->value(), copy_to(g.mul(a->value(), num(2)), other)); });
   run({p});
-  EXPECT_EQ(p->buffer()->data(), place);
+  EXPECT_EQ(p->buffer()->block(), place);
   EXPECT_EQ(read(p), (Floats{3, 6, 9}));
 }
 

@@ -1,5 +1,6 @@
 // A realization or a replay in which an allocation or a command fails: afterwards every tensor
 // reads its old or its new value, or says that it was lost; never anything else.
+#include <cerrno>
 #include <functional>
 #include <optional>
 
@@ -18,12 +19,14 @@ class Failure : public RunTest {
   using Tensors = std::vector<StorageRef>;
   enum class Kind { Allocation, Command };
 
-  Device& device(std::string_view name) { return context.get<DeviceTable>().open(name); }
+  Device& device(std::string_view name) {
+    return context.get<DeviceTable>().open(testing::device_here(name));
+  }
   static void inject(Device& on, Kind kind, int64_t n) {
     if (kind == Kind::Allocation)
       on.allocator().fail_after(n);
     else
-      on.fail_after(n);
+      on.fail_after(n, n % 2 ? Device::Fault::Stop : Device::Fault::Lost);
   }
   /// Whether the fault happened: `body` threw what it has to.
   static bool fails(Device& on, Kind kind, int64_t n, const std::function<void()>& body) {
@@ -164,6 +167,36 @@ TEST_F(Failure, MemoryWhoseOldContentsNobodyReadsIsNoLoss) {
   assign(p, [&] { return g.mul(q->value(), num(2)); });
   ASSERT_TRUE(fails(device("CPU:INTERP"), Kind::Command, 0, [&] { run({p}); }));
   EXPECT_EQ(read(p), (Floats{10, 12, 14, 16}));
+}
+
+TEST_F(Failure, ADeviceThatIsGoneTakesOnlyItsOwn) {
+  const StorageRef here = from({1, 2, 3, 4});
+  for (int n = 0; n < 2; ++n) {
+    Device& sim = device(strformat("SIM:INTERP:{}", 2 + n));
+    const StorageRef there = lazy([&] { return copy_to(g.mul(here->value(), num(2)), sim); });
+    run({there});
+    const auto on_sim = [&](double by) {
+      return lazy(
+          [&] { return contiguous(g.mul(contiguous(g.add(there->value(), num(1))), num(by))); });
+    };
+    const StorageRef fine = on_sim(3), lost = on_sim(5), after = on_sim(7);
+    EXPECT_EQ(read(fine), (Floats{9, 15, 21, 27}));
+    sim.fail_after(n, Device::Fault::Gone);
+    const StorageRef back = lazy([&] {
+      return g.add(copy_to(lost->value(), context.get<DeviceTable>().default_device()),
+                   here->value());
+    });
+    for (const StorageRef& s : {back, lost, after, there, fine}) {
+      try {
+        read(s);
+        ADD_FAILURE() << "read from a device that is gone";
+      } catch (const DeviceError& error) {
+        EXPECT_EQ(error.status(), ENODEV) << error.what();
+      }
+    }
+    EXPECT_EQ(read(here), (Floats{1, 2, 3, 4}));
+    EXPECT_EQ(read(lazy([&] { return g.add(here->value(), num(1)); })), (Floats{2, 3, 4, 5}));
+  }
 }
 
 // ---- replays

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/device_here.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
@@ -25,7 +26,7 @@ class RunTest : public ::testing::Test {
 
   static Options options_for(std::string_view device) {
     Options options = Options::from_environment();
-    options.dev = device;
+    options.dev = testing::device_here(device);
     options.threads = 2;
     return options;
   }

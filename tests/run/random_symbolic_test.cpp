@@ -13,7 +13,7 @@ class RandomSymbolic : public ::testing::Test {
  protected:
   void use(std::string_view device) {
     Options options = Options::from_environment();
-    options.dev = device;
+    options.dev = testing::device_here(device);
     context_ = std::make_unique<Context>(options);
   }
 

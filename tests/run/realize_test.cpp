@@ -58,31 +58,31 @@ TEST_F(Realize, ConstantsViewsAndEmptyTensors) {
 
 TEST_F(Realize, UpdatesStayInPlaceWhenNobodyElseLooks) {
   StorageRef p = from({1, 2, 3});
-  void* memory_before = p->buffer()->data();
+  void* memory_before = p->buffer()->block();
   for (int step = 1; step <= 3; ++step) {
     assign(p, [&] { return g.add(p->value(), num(1)); });
     run({p});
-    EXPECT_EQ(p->buffer()->data(), memory_before);
+    EXPECT_EQ(p->buffer()->block(), memory_before);
     EXPECT_EQ(read(p), (Floats{1.f + step, 2.f + step, 3.f + step}));
   }
 }
 
 TEST_F(Realize, AWholeWriteThatForgetsTheOldValueKeepsItsMemory) {
   StorageRef p = from({1, 2, 3}), q = from({4, 5, 6});
-  void* memory_before = p->buffer()->data();
+  void* memory_before = p->buffer()->block();
   assign(p, [&] { return g.mul(q->value(), num(2)); });
   run({p});
-  EXPECT_EQ(p->buffer()->data(), memory_before);
+  EXPECT_EQ(p->buffer()->block(), memory_before);
   EXPECT_EQ(read(p), (Floats{8, 10, 12}));
 }
 
 TEST_F(Realize, AReaderOfTheOldValueForcesACopy) {
   StorageRef p = from({1, 2, 3});
   StorageRef before = lazy([&] { return g.mul(p->value(), num(10)); });
-  void* memory_before = p->buffer()->data();
+  void* memory_before = p->buffer()->block();
   assign(p, [&] { return g.add(p->value(), num(1)); });
   run({p});
-  EXPECT_NE(p->buffer()->data(), memory_before);
+  EXPECT_NE(p->buffer()->block(), memory_before);
   EXPECT_EQ(read(p), (Floats{2, 3, 4}));
   EXPECT_EQ(read(before), (Floats{10, 20, 30}));
 }

@@ -1,10 +1,12 @@
 // The scheduler: what it produces computes what the oracle says, with as many kernels as it should
 // need.
 #include "weft/schedule/schedule.h"
+#include "weft/target/target.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -15,6 +17,9 @@
 
 namespace weft {
 namespace {
+
+/// Of one width wherever the tests run.
+const Target kTarget = make_target("interp", CpuFeatures(), 2);
 
 using eval::Array;
 using testing::GraphBuilder;
@@ -49,7 +54,8 @@ class ScheduleTest : public ::testing::Test {
 
   /// Runs the outputs both ways and compares. `tolerance` is relative to the largest magnitude; 0
   /// asks for equal bits.
-  void check(const std::vector<ScheduleOutput>& outputs, double tolerance = 0) {
+  void check(const std::vector<ScheduleOutput>& outputs, double tolerance = 0,
+             testing::RunOptions options = {}) {
     std::vector<NodeRef> roots;
     for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
     std::vector<Array> params = inputs(roots);
@@ -58,7 +64,6 @@ class ScheduleTest : public ::testing::Test {
     const std::vector<Array> expected = eval::evaluate(roots, oracle);
     for (const bool fuse : {true, false}) {
       for (const bool optimize : {false, true}) {
-        testing::RunOptions options;
         options.schedule.fuse = fuse;
         options.optimize = optimize;
         std::vector<Array> mine = params;
@@ -85,7 +90,7 @@ class ScheduleTest : public ::testing::Test {
   }
 
   size_t kernels(const std::vector<ScheduleOutput>& outputs) {
-    return make_schedule(outputs).steps.size();
+    return make_schedule(outputs, kTarget).steps.size();
   }
 
   Context context_;
@@ -122,7 +127,7 @@ TEST_F(ScheduleTest, BiasAndActivationFinishAProduct) {
 TEST_F(ScheduleTest, AReshapedOutputIsComputedInItsOwnShape) {
   NodeRef p = b_.matmul(b_.param(0, {6, 10}), b_.param(1, {10, 20}));
   NodeRef flat = b_.reshape(p, {120});
-  const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{flat}});
+  const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{flat}}, kTarget);
   ASSERT_EQ(schedule.kernels.size(), 1u);
   EXPECT_NE(schedule.kernels[0].name.find("6_20"), std::string::npos) << schedule.kernels[0].name;
   check({{flat}}, 1e-5);
@@ -192,8 +197,8 @@ class PaddedProducts : public ScheduleTest {
 
 TEST_F(PaddedProducts, ReadTheirBorderWithoutAMask) {
   const Nodes n = build({2, 8, 16, 12, 11, 3, 1, 1, 1, 1});
-  EXPECT_EQ(masks(make_schedule(std::vector<ScheduleOutput>{{n.y}}, {})), 0);
-  EXPECT_EQ(masks(make_schedule(std::vector<ScheduleOutput>{{n.dx}}, {})), 0);
+  EXPECT_EQ(masks(make_schedule(std::vector<ScheduleOutput>{{n.y}}, kTarget)), 0);
+  EXPECT_EQ(masks(make_schedule(std::vector<ScheduleOutput>{{n.dx}}, kTarget)), 0);
   // What is done in microseconds is not worth one more kernel.
   const Nodes small = build({1, 2, 3, 5, 5, 3, 1, 1, 1, 1});
   EXPECT_EQ(kernels({{small.y}}), 1u);
@@ -256,7 +261,7 @@ TEST_F(ScheduleTest, OneHotProductIsALookup) {
   NodeRef picked = g_.where(b_.broadcast(hot, {5, 7, 1}, {5, 7, 4}),
                             b_.broadcast(table, {1, 7, 4}, {5, 7, 4}), b_.constant(0));
   NodeRef rows = b_.reduce(picked, Fold::Add, {1});
-  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{rows}});
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{rows}}, kTarget);
   ASSERT_EQ(s.kernels.size(), 1u);
   for (NodeRef n : Toposort(s.kernels[0].sink))
     EXPECT_NE(n->op, Op::Reduce) << print_graph(s.kernels[0].sink);
@@ -323,7 +328,7 @@ TEST_F(ScheduleTest, OperandsOfProductsAreTurned) {
   EXPECT_EQ(kernels({{most}}), 3u);
   ScheduleOptions options;
   options.layouts = false;
-  EXPECT_EQ(make_schedule(std::vector<ScheduleOutput>{{most}}, options).steps.size(), 2u);
+  EXPECT_EQ(make_schedule(std::vector<ScheduleOutput>{{most}}, kTarget, options).steps.size(), 2u);
   check({{most}}, 1e-5);
   // A product of matrices finds a vector axis as it is.
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {128, 128}), b_.param(1, {128, 128}))}}), 1u);
@@ -333,7 +338,7 @@ TEST_F(ScheduleTest, OperandsOfProductsAreTurned) {
 /// all the same, and w is turned; a few are summed where they lie, as is what fits no cache.
 /// Whether some kernel takes each element from one of several parts.
 bool selects(NodeRef value) {
-  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{value}});
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{value}}, kTarget);
   for (const Kernel& k : s.kernels)
     for (NodeRef n : Toposort(k.sink))
       if (n->op == Op::Where) return true;
@@ -383,6 +388,42 @@ TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   check({{layer(256, 24, 40)}}, 1e-5);
 }
 
+/// Rows of a matrix that share few places of the caches are read from a copy with a line between
+/// them, where L2 does not hold them and each element is read often.
+TEST_F(ScheduleTest, RowsOfLargeProductsAreTakenApart) {
+  const auto steps = [&](int64_t m, int64_t k, int64_t n) {
+    return kernels({{b_.matmul(b_.param(0, {m, k}), b_.param(1, {k, n}))}});
+  };
+  EXPECT_EQ(steps(64, 64, 64), 1u);
+  EXPECT_EQ(steps(512, 512, 512), 1u);     // L2 holds both
+  EXPECT_EQ(steps(1024, 1024, 1024), 2u);  // the right one, down whose rows sums walk
+  EXPECT_EQ(steps(2048, 2048, 2048), 3u);
+  EXPECT_EQ(steps(2000, 2000, 2000), 1u);  // rows that share no places
+  EXPECT_EQ(steps(64, 4096, 4096), 1u);    // read too seldom
+}
+
+/// A copy of an input, or what a kernel writes anyway, has room between its rows, in every dtype.
+TEST_F(ScheduleTest, RowsTakenApartKeepTheirValues) {
+  Target small = kTarget;
+  small.machine.caches[0] = {1 << 10, 4, 128};  // rows of 64 bytes and L2 of 256 count as large
+  small.machine.caches[1] = {256, 4, 25};
+  for (const DType dtype : {DType::F16, DType::F32, DType::F64}) {
+    for (const int64_t n : {32, 96}) {
+      GraphBuilder b;
+      NodeRef input = b.param(0, {9, n}, dtype);
+      NodeRef made = b.matmul(b.param(1, {9, 7}, dtype), b.param(2, {7, n}, dtype));
+      const std::vector<ScheduleOutput> outputs{{b.matmul(b.param(3, {517, 9}, dtype), input)},
+                                                {b.matmul(b.param(4, {513, 9}, dtype), made)}};
+      testing::RunOptions options;
+      options.target = &small;
+      const Schedule s = make_schedule(outputs, small);
+      EXPECT_EQ(s.steps.size(), 4u);
+      EXPECT_EQ(std::ranges::count(s.buffers, "row-major, rows apart", &BufferSpec::layout), 2);
+      check(outputs, dtype == DType::F16 ? 2e-2 : 1e-5, options);
+    }
+  }
+}
+
 /// Weights of attention lie as the softmax that makes them writes them: the product with the values
 /// has vectors along these.
 TEST_F(ScheduleTest, WhatAProductBroadcastsKeepsItsOrder) {
@@ -391,7 +432,7 @@ TEST_F(ScheduleTest, WhatAProductBroadcastsKeepsItsOrder) {
   NodeRef weights = b_.graph().make(Op::Contiguous, DType::F32,
                                     {b_.graph().make(Op::Mul, DType::F32, {scores, sums})});
   NodeRef product = b_.matmul(weights, values);
-  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{product}});
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{product}}, kTarget);
   for (const BufferSpec& buffer : s.buffers) EXPECT_EQ(buffer.layout, "row-major");
   check({{product}}, 1e-5);
 }
@@ -429,7 +470,7 @@ TEST_F(ScheduleTest, EqualLayersShareTheirKernels) {
   NodeRef x = b_.param(0, {8, 8});
   for (int layer = 0; layer < 5; ++layer)
     x = g_.alu(Op::Max, {b_.matmul(x, b_.param(1 + layer, {8, 8})), b_.constant(0)});
-  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{x}});
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{x}}, kTarget);
   EXPECT_EQ(s.steps.size(), 5u);
   EXPECT_LE(s.kernels.size(), 3u);
   check({{x}}, 1e-4);
@@ -467,7 +508,7 @@ void schedule_deep_chain(int64_t depth) {
     NodeRef x = b.param(0, {4});
     for (int64_t i = 0; i < length; ++i)
       x = g.add(g.mul(x, b.constant(0.5)), b.constant(static_cast<double>(i % 7)));
-    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{x}});
+    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{x}}, kTarget);
     EXPECT_GE(s.steps.size(), static_cast<size_t>(length / 2000));
     return nullptr;
   };

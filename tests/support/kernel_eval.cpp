@@ -31,6 +31,7 @@ class KernelEvaluator {
     }
     return after_;
   }
+  Value value(NodeRef n) { return eval(n); }
 
  private:
   /// The ranges that `root` depends on and no reduction in it closes.
@@ -68,6 +69,7 @@ class KernelEvaluator {
       case Op::Range: return Value::index(indices_.at(range_id(n)));
       case Op::Carry: return carries_.at({n->int_arg(1), n->int_arg(0)});
       case Op::Load: return load(n);
+      case Op::Stage: return eval(n->src(0));
       case Op::Reduce: return reduce(n);
       case Op::Scan: return scan(n);
       case Op::Get:
@@ -166,150 +168,15 @@ class KernelEvaluator {
   std::map<std::pair<NodeRef, Indices>, Value> fetched_;
 };
 
-// ---- instruction by instruction
-
-class Walker {
- public:
-  Walker(const LinearProgram& p, const Buffers& buffers, const Variables& variables)
-      : program_(p), buffers_(buffers), variables_(variables) {}
-
-  Buffers run(int64_t begin, int64_t end) {
-    begin_ = begin;
-    end_ = end;
-    run_block(0, program_.code.size());
-    return buffers_;
-  }
-
- private:
-  using Lanes = std::vector<Value>;
-
-  void run_block(size_t from, size_t to) {
-    for (size_t pc = from; pc < to; ++pc) {
-      NodeRef n = program_.code[pc];
-      if (n->op != Op::Range) {
-        WEFT_CHECK(n->op != Op::EndRange, "an endrange without its range");
-        step(n);
-        continue;
-      }
-      const size_t close = find_end(n, pc);
-      const bool core = range_binding(n) == Binding::Core;
-      const int64_t size = values_.at(n->src(0))[0].as_int();
-      const int64_t last = core && end_ >= 0 ? end_ : size;
-      for (int64_t i = core ? begin_ : 0; i < last; ++i) {
-        values_[n] = {Value::of(n->dtype, i)};
-        run_block(pc + 1, close);
-      }
-      pc = close;
-    }
-  }
-
-  size_t find_end(NodeRef range, size_t from) const {
-    for (size_t pc = from; pc < program_.code.size(); ++pc)
-      if (program_.code[pc]->op == Op::EndRange && program_.code[pc]->src(0) == range) return pc;
-    WEFT_CHECK(false, "a range that does not end");
-  }
-
-  void step(NodeRef n) {
-    switch (n->op) {
-      case Op::Const: values_[n] = {const_value(n)}; return;
-      case Op::Variable: values_[n] = {Value::index(variables_.at(std::string(n->text())))}; return;
-      case Op::Param: return;
-      case Op::Load: values_[n] = load(n); return;
-      case Op::Store: store(n); return;
-      case Op::Acc: values_[n] = operand(n, 0); return;
-      case Op::GetAcc: values_[n] = operand(n, 0); return;
-      case Op::SetAcc: values_[n->src(0)] = Lanes(operand(n, 1)); return;
-      case Op::Vec: {
-        Lanes v;
-        for (size_t k = 0; k < n->nsrc; ++k) v.push_back(operand(n, k).at(0));
-        values_[n] = v;
-        return;
-      }
-      case Op::Lane: values_[n] = {operand(n, 0).at(static_cast<size_t>(n->int_arg(0)))}; return;
-      case Op::Splat: values_[n] = Lanes(n->lanes, operand(n, 0).at(0)); return;
-      default: break;
-    }
-    values_[n] = alu(n);
-  }
-
-  Lanes operand(NodeRef n, size_t i) const {
-    const Lanes* v = values_.find(n->src(i));
-    WEFT_CHECK(v, "{} is used before it is computed", info(n->src(i)->op).mnemonic);
-    return *v;
-  }
-
-  Lanes alu(NodeRef n) {
-    const bool removed = n->op == Op::IDiv || n->op == Op::Mod || n->op == Op::ToIndex ||
-                         n->op == Op::Exp2 || n->op == Op::Log2 || n->op == Op::Sin;
-    WEFT_CHECK(!removed && n->dtype != DType::Index, "{} in a program", info(n->op).mnemonic);
-    const bool half = n->dtype == DType::F16 || n->dtype == DType::BF16;
-    const bool moves = n->op == Op::Cast || n->op == Op::Where || n->op == Op::Bitcast;
-    WEFT_CHECK(!half || moves, "16-bit arithmetic in a program");
-    Lanes out;
-    for (size_t k = 0; k < n->lanes; ++k) {
-      std::vector<Value> v;
-      for (size_t i = 0; i < n->nsrc; ++i) {
-        const Lanes x = operand(n, i);
-        WEFT_CHECK(x.size() == n->lanes, "operands of {} have other lanes", info(n->op).mnemonic);
-        v.push_back(x[k]);
-      }
-      out.push_back(apply(n, v));
-    }
-    return out;
-  }
-
-  static Value apply(NodeRef n, const std::vector<Value>& v) {
-    if (n->op == Op::CDiv || n->op == Op::CMod) return truncating(n, v);
-    const bool shift = n->op == Op::Shl || n->op == Op::Shr;
-    WEFT_CHECK(!shift || (v[1].as_int() >= 0 && v[1].as_int() < bits(n->dtype)),
-               "shift out of range");
-    return eval::apply(n->op, n->dtype, v);
-  }
-  static Value truncating(NodeRef n, const std::vector<Value>& v) {
-    WEFT_CHECK(!v[1].is_zero(), "division by zero");
-    const bool quotient = n->op == Op::CDiv;
-    if (is_unsigned(n->dtype)) {
-      const uint64_t a = v[0].as_uint(), b = v[1].as_uint();
-      return Value::of(n->dtype, quotient ? a / b : a % b);
-    }
-    const int64_t a = v[0].as_int(), b = v[1].as_int();
-    WEFT_CHECK(b != -1 || a != int_min(n->dtype), "division overflows");
-    return Value::of(n->dtype, quotient ? a / b : a % b);
-  }
-
-  Lanes load(NodeRef n) {
-    if (n->nsrc > 2 && !operand(n, 2).at(0).as_bool())
-      return Lanes(n->lanes, Value::of(n->dtype, 0));
-    const auto& buffer = buffers_.at(static_cast<size_t>(param_slot(n->src(0))));
-    const int64_t at = operand(n, 1).at(0).as_int();
-    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()),
-               "reads outside its buffer");
-    return {buffer.begin() + at, buffer.begin() + at + n->lanes};
-  }
-
-  void store(NodeRef n) {
-    WEFT_CHECK(n->int_arg(0) == 0, "a combining store in a program");
-    if (n->nsrc > 3 && !operand(n, 3).at(0).as_bool()) return;
-    auto& buffer = buffers_.at(static_cast<size_t>(param_slot(n->src(0))));
-    const int64_t at = operand(n, 1).at(0).as_int();
-    const Lanes v = operand(n, 2);
-    WEFT_CHECK(v.size() == n->lanes, "a store of other lanes than its value");
-    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()),
-               "writes outside its buffer");
-    std::copy(v.begin(), v.end(), buffer.begin() + at);
-  }
-
-  const LinearProgram& program_;
-  Buffers buffers_;
-  const Variables& variables_;
-  int64_t begin_ = 0, end_ = -1;
-  NodeMap<Lanes> values_;
-};
-
 }  // namespace
 
 Buffers run_kernel(NodeRef sink, const Buffers& buffers, const Variables& variables) {
   return KernelEvaluator(buffers, variables).run(sink);
+}
+
+int64_t index_value(NodeRef n, const Variables& variables) {
+  const Buffers none;
+  return KernelEvaluator(none, variables).value(n).as_int();
 }
 
 double evaluation_steps(NodeRef root) {
@@ -326,11 +193,6 @@ double evaluation_steps(NodeRef root) {
     steps[n] = n->op == Op::Range ? 1 : 1 + once * times;
   }
   return steps.at(root);
-}
-
-Buffers run_program(const LinearProgram& program, const Buffers& buffers,
-                    const Variables& variables, int64_t begin, int64_t end) {
-  return Walker(program, buffers, variables).run(begin, end);
 }
 
 }  // namespace weft::test

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 
+#include "tests/support/device_here.h"
 #include "weft/base/context.h"
 #include "weft/base/format.h"
 #include "weft/dtype/value.h"
@@ -329,7 +330,7 @@ class Program {
 
 void run_programs(uint64_t first, uint64_t count) {
   Options options;
-  options.dev = "CPU:INTERP";
+  options.dev = testing::device_here("CPU:INTERP");
   Context context(options);
   ContextScope scope(context);
   for (uint64_t seed = first; seed < first + count && !::testing::Test::HasFatalFailure(); ++seed) {

@@ -1,5 +1,5 @@
-// Several ops as one instruction (lower/x86/patterns.cpp): rotations, and-not, shifts by constants,
-// three-way logic, at every level of instructions, on numbers and on vectors.
+// Several ops as one instruction (codegen/x86/patterns.cpp): rotations, and-not, shifts by
+// constants, three-way logic, at every level of instructions, on numbers and on vectors.
 #include <gtest/gtest.h>
 
 #include "tests/support/compiler/isa_levels.h"

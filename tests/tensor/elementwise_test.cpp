@@ -1,4 +1,5 @@
 #include <cmath>
+#include <string>
 
 #include "tests/tensor/tensor_test.h"
 
@@ -223,6 +224,28 @@ TEST_F(Elementwise, PowersOfAwkwardNumbers) {
   const Tensor roots = x.pow(Tensor::of({0.5f, 1.0f, 1.0f, 2.0f}));
   EXPECT_EQ(shown(roots.isnan().where(-1, roots)), "f32 (4) [-1, 0, 2, 16]");
   EXPECT_EQ(shown(Tensor::of({-3, 2}).pow(Tensor::of({3, 10}))), "i32 (2) [-27, 1024]");
+}
+
+/// A number as exponent gives what a tensor of it gives, also where C99's pow is no root, product
+/// or quotient.
+TEST_F(Elementwise, PowersOfANumberAreThoseOfATensor) {
+  const float inf = INFINITY;
+  for (const DType dtype : {DType::F16, DType::F32, DType::F64})
+    for (const float e : {0.f, 0.5f, -0.5f, 1.f, 1.5f, -1.5f, 2.f, -2.f, 3.f, -3.f, inf, -inf}) {
+      const Tensor x =
+          Tensor::of({0.f, -0.f, 1.f, -1.f, 0.25f, -0.25f, 9.f, -9.f, inf, -inf, NAN}).cast(dtype);
+      const auto number = x.pow(e).to_vector<double>(),
+                 tensor = x.pow(Tensor(e).cast(dtype)).to_vector<double>();
+      for (size_t i = 0; i < number.size(); ++i) {
+        const std::string what = std::to_string(i) + " to the power " + std::to_string(e);
+        EXPECT_EQ(std::isnan(number[i]), std::isnan(tensor[i])) << what;
+        if (std::isnan(number[i])) continue;
+        EXPECT_EQ(std::signbit(number[i]), std::signbit(tensor[i])) << what;
+        if (number[i] != tensor[i]) {
+          EXPECT_NEAR(number[i] / tensor[i], 1, 1e-3) << what;
+        }
+      }
+    }
 }
 
 }  // namespace

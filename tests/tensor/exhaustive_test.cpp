@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/support/device_here.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/format.h"
 #include "weft/device/device.h"
@@ -151,7 +152,7 @@ void compare(const Case& c, const eval::Array& want, const std::vector<Tensor>& 
 void check(const char* device, std::vector<std::vector<eval::Array>>& wanted) {
   SCOPED_TRACE(device);
   Options options = Options::from_environment();
-  options.dev = device;
+  options.dev = testing::device_here(device);
   Context context(options);
   const ContextScope scope(context);
   size_t group = 0;

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/base/format.h"
 
 namespace weft {
 namespace {
@@ -30,12 +31,24 @@ std::vector<double> defined(const std::vector<double>& x, int sign) {
 
 TEST_F(Fourier, EveryKindOfLength) {
   // Dense, products of factors, primes above 32 alone and within, powers of two.
-  for (const int64_t n : {1, 2, 7, 32, 33, 37, 64, 74, 100, 128}) {
+  for (const int64_t n : {1, 2, 7, 32, 33, 37, 64, 74, 100, 128, 289, 323}) {
     SCOPED_TRACE(n);
     const Tensor x = sample({n, 2});
     expect_near(fft::fft(x), defined(values(x), -1), 1e-10);
     expect_near(fft::ifft(fft::fft(x)), values(x), 1e-12);
   }
+}
+
+/// Few rows are done one after the other, many side by side.
+TEST_F(Fourier, Rows) {
+  for (const int64_t rows : {2, 15, 16, 17, 40})
+    for (const int64_t n : {1, 3, 32, 37, 40, 64}) {
+      SCOPED_TRACE(strformat("{} of {}", rows, n));
+      const Tensor x = sample({2, rows, n, 2}), y = fft::fft(x);
+      for (const int64_t at : {int64_t{0}, rows - 1})
+        expect_near(y[{1, at}], defined(values(x[{1, at}]), -1), 1e-10);
+      expect_near(fft::fft(x.transpose(1, 2), 0, 1).transpose(1, 2), values(y), 1e-12);
+    }
 }
 
 TEST_F(Fourier, RealSignals) {

@@ -434,5 +434,23 @@ TEST_F(Parts, WrittenLastWin) {
   }
 }
 
+/// A write in place walks over the graph: what is dead must not make it longer and longer.
+TEST(Growth, WritesInPlaceFindFewDeadNodes) {
+  for (const int made : {1, 10, 40}) {
+    Context context;
+    const ContextScope scope(context);
+    Tensor x = Tensor::arange(8).cast(DType::F32).contiguous().realize();
+    size_t most = 0;
+    for (int i = 0; i < 200; ++i) {
+      Tensor y = x;
+      for (int k = 0; k < made; ++k) y = y * 1.5 + i;
+      x.index_put({i % 8}, i);
+      x.realize();
+      most = std::max(most, tensor_graph(context).live_nodes());
+    }
+    EXPECT_LE(most, 2000u) << made;
+  }
+}
+
 }  // namespace
 }  // namespace weft

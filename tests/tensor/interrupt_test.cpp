@@ -1,11 +1,17 @@
 // What realizes asks whether to go on, also inside of kernels that run long; who ends it finds
 // every tensor as it was.
 #include "weft/base/interrupt.h"
+#include "tests/support/device_here.h"
 
+#include <functional>
 #include <stdexcept>
 
-#include "tests/tensor/tensor_test.h"
+#include "weft/base/context.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/reductions.h"
+#include "weft/tensor/transforms.h"
+
+#include <gtest/gtest.h>
 
 namespace weft {
 namespace {
@@ -16,7 +22,7 @@ struct Ended : std::runtime_error {
 
 Options on(const char* device, int threads) {
   Options options = Options::from_environment();
-  options.dev = device;
+  options.dev = testing::device_here(device);
   options.threads = threads;
   return options;
 }
@@ -27,8 +33,8 @@ Tensor long_one(int64_t rows) {
   return (x + Tensor::arange(512) * 0.01).sin().sum(Axes{1});
 }
 
-/// How often realizing y asks, and where the `end_at`-th question ends them.
-int64_t questions(const Tensor& y, int64_t end_at = -1) {
+/// How often `work` asks, and where the `end_at`-th question ends it.
+int64_t questions(FunctionRef<void()> work, int64_t end_at = -1) {
   InterruptCheck& check = Context::current().get<InterruptCheck>();
   int64_t asked = 0;
   check.ask = [&] {
@@ -40,8 +46,11 @@ int64_t questions(const Tensor& y, int64_t end_at = -1) {
       of.ask = [] {};
     }
   } silent{check};
-  y.realize();
+  work();
   return asked;
+}
+int64_t questions(const Tensor& y, int64_t end_at = -1) {
+  return questions([&] { y.realize(); }, end_at);
 }
 
 TEST(Interrupt, LongKernelsAskInProportionToTheirWork) {
@@ -74,6 +83,39 @@ TEST(Interrupt, AKernelThatWasEndedChangesNothing) {
       EXPECT_EQ(y.to_vector<float>(), wanted) << "ended at " << at << " of " << all;
     }
   }
+}
+
+/// Walks over long graphs ask as well, and leave no gradient behind where they are ended.
+TEST(Interrupt, WalksAskInProportionToTheirGraph) {
+  Context context(on("CPU:INTERP", 1));
+  const ContextScope scope(context);
+  const Tensor x = (Tensor::arange(3) * 0.5f).contiguous().realize().requires_grad_();
+  const auto chain = [](const Tensor& from, int64_t steps) {
+    Tensor y = from;
+    for (int64_t i = 0; i < steps; ++i) y = i % 2 == 0 ? y * from : y + 1;
+    return y.sum();
+  };
+  using Walk = std::function<void(int64_t steps)>;
+  const Walk walks[] = {
+      [&](int64_t steps) { chain(x, steps).backward(); },
+      [&](int64_t steps) { (void)chain(x, steps).gradient({x}); },
+      [&](int64_t steps) {
+        (void)jvp(of_one([&](const Tensor& t) { return chain(t, steps); }), {x}, {x});
+      },
+      [&](int64_t steps) {
+        (void)vmap(of_one([&](const Tensor& t) { return chain(t.reshape({1}), steps); }), {x});
+      }};
+  for (const Walk& walk : walks) {
+    EXPECT_EQ(questions([&] { walk(20); }), 0);
+    const int64_t few = questions([&] { walk(10'000); }), many = questions([&] { walk(40'000); });
+    EXPECT_GE(few, 8);
+    EXPECT_GE(many, 3 * few);
+    x.cell()->grad = Tensor();
+    EXPECT_THROW(questions([&] { walk(10'000); }, few / 2), Ended);
+    EXPECT_FALSE(x.grad().defined());
+  }
+  questions([&] { chain(x, 2).backward(); });
+  EXPECT_TRUE(x.grad().defined());
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/io/scratch_dir.h"
+#include "tests/support/device_here.h"
 #include "tests/tensor/tensor_test.h"
 
 namespace weft {
@@ -54,6 +55,7 @@ TEST_F(Losses, OfClasses) {
 
 // Of a class that is none the loss is an error where it is known, else NaN with its gradient.
 TEST_F(Losses, OfClassesThatAreNone) {
+  if (testing::simulated()) GTEST_SKIP() << "positions in a device's memory are not looked at";
   const Tensor x = Tensor::of({{1.0f, 2.0f, 3.0f}, {3.0f, 2.0f, 1.0f}, {0.0f, 0.0f, 0.0f}});
   const double right = std::log(std::exp(2) + std::exp(1) + 1) - 2;
   const ClassLossOptions each = {.reduction = Reduction::None};

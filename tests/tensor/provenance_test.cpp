@@ -1,4 +1,5 @@
 // What is printed and thrown while things run names the lines of the program that asked for them.
+#include "tests/support/device_here.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/format.h"
 #include "weft/device/host_device.h"
@@ -126,7 +127,9 @@ TEST_F(ProvenanceTest, DecisionsAndNewKernelsHaveTheirLines) {
   const std::string log = printed(3, [&] { realize({total}); });
   EXPECT_TRUE(has(log, "fuse  mul f32 (4): used once at " + here(line) + "\n")) << log;
   EXPECT_TRUE(has(log, "stage reduce.add f32: asked for at " + here(line + 2) + "\n")) << log;
-  EXPECT_TRUE(has(log, "kernel reduce_over_4 on CPU:INTERP at " + here(line + 2))) << log;
+  EXPECT_TRUE(has(log, "kernel reduce_over_4 on " + testing::device_here("CPU:INTERP") + " at " +
+                           here(line + 2)))
+      << log;
 }
 
 TEST_F(ProvenanceTest, ReplaysNameTheLinesInsideOfTheFunction) {
@@ -157,7 +160,7 @@ TEST_F(ProvenanceTest, ReplayRefusalsNameTheTensorPassed) {
 
 TEST_F(ProvenanceTest, MixedDevicesNameTheLine) {
   const Tensor x = ramp();
-  const Tensor y = ramp().to("CPU:INTERP:1").realize();
+  const Tensor y = ramp().to(testing::device_here("CPU:INTERP:1")).realize();
   const Tensor sum = x + y;
   const std::string said = message_of([&] { realize({sum}); });
   EXPECT_TRUE(has(said, "kernel each_4 at " + here(__LINE__ - 2) + " would use")) << said;
@@ -177,7 +180,7 @@ TEST_F(ProvenanceTest, AFailedCompileSaysWhatItWasFor) {
 
 TEST_F(ProvenanceTest, TheCapNamesTheLinesOfDataAndIntermediates) {
   Options options = Options::from_environment();
-  options.dev = "CPU:INTERP";
+  options.dev = testing::device_here("CPU:INTERP");
   options.memory_cap = 20000;
   Context small(options);
   const ContextScope scope(small);
@@ -209,8 +212,9 @@ TEST_F(ProvenanceTest, AKernelThatStopsSaysWhatItComputes) {
   CommandList list(schedule);
   const auto line_of = [](size_t step) { return strformat("net.cpp:{}", 40 + step); };
   EXPECT_EQ(message_of([&] { list.run(context_, line_of); }),
-            "[device] launch failed with status 7 (CPU:INTERP): kernel each_4 stopped; it computes "
-            "net.cpp:40");
+            "[device] launch failed with status 7 (" + device.name() +
+                "): kernel each_4 stopped; it computes "
+                "net.cpp:40");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tests/support/compiler/isa_levels.h"
+#include "tests/support/device_here.h"
 #include "tests/support/random.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -260,7 +261,7 @@ class Writer {
 
 void check(uint64_t first, uint64_t last, const char* device, const std::string& isa_level = "") {
   Options options = Options::from_environment();
-  options.dev = device;
+  options.dev = testing::device_here(device);
   if (!isa_level.empty()) options.isa = isa_level;
   Context context(options);
   const ContextScope scope(context);

@@ -213,6 +213,21 @@ TEST_F(SortTest, CumcountOfRowsAgreesWithTheOracle) {
   }
 }
 
+/// Where there is one counter alone, places depend on no data, and several are counted at once.
+TEST_F(SortTest, CumcountOfAnAxisOfOne) {
+  for (const DType dtype : {DType::I32, DType::I64, DType::U8})
+    for (const int64_t rows : {1, 3})
+      for (const int64_t n : {1, 2, 4, 7, 16, 37, 130})
+        for (const int64_t axis : {0, 1}) {
+          const Dims shape = axis == 0 ? Dims{rows, n} : Dims{n, rows},
+                     counts = axis == 0 ? Dims{1, n} : Dims{n, 1};
+          const Tensor index = Tensor::randint(-1, 2, shape).cast(DType::I8).realize();
+          const Tensor first = Tensor::randint(0, 100, counts).cast(dtype).realize();
+          const Tensor place = cumcount(first, axis, index);
+          EXPECT_EQ(integers(place), evaluated(place).ints()) << n << " along " << axis;
+        }
+}
+
 TEST_F(SortTest, UniqueOfBlocks) {
   Random random(5);
   for (const int64_t n : {1, 500, 9000, 30001}) {

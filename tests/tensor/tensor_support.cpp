@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include "tests/support/compiler/buffer_bytes.h"
+#include "tests/support/device_here.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/device/buffer.h"
 #include "weft/eval/evaluate.h"
@@ -12,7 +14,7 @@ namespace {
 
 Options without_compiler() {
   Options options = Options::from_environment();
-  options.dev = "CPU:INTERP";
+  options.dev = testing::device_here("CPU:INTERP");
   options.threads = 1;
   return options;
 }
@@ -32,7 +34,7 @@ eval::Array evaluated(const Tensor& x) {
     eval::Extents extents;
     for (NodeRef d : n->shape->span()) extents.push_back(d->vmin);
     inputs.buffers[buffer_id(n)] =
-        eval::Array::copy_of(n->dtype, extents, table.find(buffer_id(n))->data());
+        eval::Array::copy_of(n->dtype, extents, testing::bytes_of(table.find(buffer_id(n))).data());
   }
   return eval::evaluate(root, inputs);
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "tests/support/device_here.h"
 #include "weft/base/context.h"
 #include "weft/weft.h"
 
@@ -15,7 +16,7 @@ constexpr int kThreads = 4;
 
 Options two_workers() {
   Options options = Options::from_environment();
-  options.dev = "CPU:INTERP";
+  options.dev = testing::device_here("CPU:INTERP");
   options.threads = 2;
   return options;
 }

@@ -33,7 +33,8 @@ std::string footer() {
 // Everything the command line can say.
 struct CommandLine {
   bool json = false;
-  std::string device, explain, rule, shell;
+  std::string device, rule, shell;
+  ExplainOptions explain;
   int threads = 0;
   TrainOptions train;
   BenchOptions bench;
@@ -98,17 +99,32 @@ void add_bench(CLI::App& app, CommandLine& line) {
   add_machine_options(sub, line);
 }
 
+void add_explain(CLI::App& app, CommandLine& line) {
+  CLI::App* explain = subcommand(app, line, "explain",
+                                 "what an error code or option means, or a model's kernels are");
+  ExplainOptions& o = line.explain;
+  explain->add_option("code", o.code,
+                      "as in `safetensors.size` or WEFT_DEBUG; mnist, gpt2; none lists all");
+  CLI::Option* passes =
+      explain->add_flag("--passes", o.passes,
+                        "what every pass of the compiler did to mnist, to gpt2, or "
+                        "to the graph in a file; alone: the passes there are");
+  explain->add_option("--kernel", o.kernel, "only kernels whose name has this in it, with texts")
+      ->needs(passes);
+  explain->add_option("--pass", o.pass, "only passes whose name has this in it, with texts")
+      ->needs(passes);
+  explain->add_option("--dump", o.dump, "folder for the graphs before and after every pass")
+      ->needs(passes);
+  add_machine_options(explain, line);
+}
+
 void add_commands(CLI::App& app, CommandLine& line) {
   add_train(app, line);
   subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
       ->add_option("name", line.rule, "only rules and sets whose name contains this");
-  CLI::App* explain = subcommand(app, line, "explain",
-                                 "what an error code or option means, or a model's kernels are");
-  explain->add_option("code", line.explain,
-                      "as in `safetensors.size` or WEFT_DEBUG; mnist, gpt2; none lists all");
-  add_machine_options(explain, line);
+  add_explain(app, line);
   app.add_subcommand("completion", "print a script that completes this command line")
       ->footer(
           "bash: eval \"$(weft completion bash)\" in ~/.bashrc; zsh: the same in ~/.zshrc after "

@@ -82,6 +82,8 @@ std::unique_ptr<BenchModel> make_bench_model(const std::string& name) {
   fail("bench", "there is no model '{}'; mnist and gpt2 exist", name);
 }
 
+bool is_bench_model(std::string_view name) { return name == "mnist" || name == "gpt2"; }
+
 std::string null_device(std::string_view device) {
   std::string name;
   for (char c : device) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;

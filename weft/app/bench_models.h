@@ -20,6 +20,7 @@ class BenchModel {
 // "mnist": tinygrad's beautiful_mnist, batch 512. "gpt2": GPT-2 small, 1 x 32 tokens. Weights and
 // inputs are realized.
 std::unique_ptr<BenchModel> make_bench_model(const std::string& name);
+bool is_bench_model(std::string_view name);
 
 // The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
 // NULL:X86, of "CPU" and "NULL" NULL.

@@ -54,11 +54,22 @@ struct BenchOptions {
   int64_t repeats = 5;
 };
 
+struct ExplainOptions {
+  std::string code;     // an error code, an option, a model, or with `passes` a file
+  bool passes = false;  // what every pass did
+  std::string kernel;   // of kernels whose name has this in it, with texts
+  std::string pass;     // of passes whose name has this in it, with texts
+  std::string dump;     // folder for the texts
+};
+
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
 
 // Each returns its exit code and throws Error.
 int run_version(const Session& session);
-int run_explain(const Session& session, const std::string& code);
+int run_explain(const Session& session, const ExplainOptions& options);
+// What every pass did to a model's step, or to the graph in a file; without either, what passes
+// there are.
+int explain_passes(const Session& session, const ExplainOptions& options);
 int run_devices(const Session& session);
 int run_rules(const Session& session, const std::string& name);
 int run_bench(const Session& session, const BenchOptions& options);

@@ -135,19 +135,21 @@ int explain_model(const Session& session, const std::string& model_name) {
   const ContextScope scope(context);
   const std::unique_ptr<BenchModel> model = make_bench_model(model_name);
   const std::vector<Tensor> changed = model->step();
-  context.get<RunState>().observer = {
-      [&session](const CompileReport& report) { print_report(session, report); },
-      [&session](const CompiledSchedule& schedule, std::span<const int64_t> values) {
-        print_plan(session, schedule, values);
-      }};
+  CompileObserver& observer = context.get<RunState>().observer;
+  observer.compiled = [&session](const CompileReport& report) { print_report(session, report); };
+  observer.planned = [&session](const CompiledSchedule& schedule, std::span<const int64_t> values) {
+    print_plan(session, schedule, values);
+  };
   realize(changed);
   return kExitOk;
 }
 
 }  // namespace
 
-int run_explain(const Session& session, const std::string& code) {
-  if (code == "mnist" || code == "gpt2") return explain_model(session, code);
+int run_explain(const Session& session, const ExplainOptions& options) {
+  if (options.passes) return explain_passes(session, options);
+  const std::string& code = options.code;
+  if (is_bench_model(code)) return explain_model(session, code);
   const std::vector<Topic> topics = all_topics();
   if (code.empty()) {
     list_topics(session, topics);

@@ -44,4 +44,10 @@ void ask_interrupt() {
   }
 }
 
+void poll_walk(size_t step) {
+  if (step % 1024 != 1023) return;
+  const auto* check = Context::current().get_if<InterruptCheck>();
+  if (check && check->ask) check->ask();
+}
+
 }  // namespace weft

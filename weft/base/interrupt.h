@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -51,5 +52,9 @@ inline void poll_interrupt() {
   thread_local uint32_t calls = 0;
   if (++calls % kCallsBetween == 0) ask_interrupt();
 }
+
+// For walks over long graphs outside of any scope, which have changed nothing yet: asks at every
+// 1024th `step`, on the thread that walks.
+void poll_walk(size_t step);
 
 }  // namespace weft

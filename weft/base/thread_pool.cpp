@@ -49,7 +49,7 @@ struct Piece {
   bool empty() const { return begin == end; }
 };
 
-// A quarter of one's own rest at a time: the last quarters are what others can steal.
+// A quarter of what remains of one's own at a time: the last quarters are what others can steal.
 Piece take_own(WorkRange& range) {
   uint64_t seen = range.packed.load(std::memory_order_acquire);
   while (true) {

@@ -1,4 +1,5 @@
-// ThreadPool: one loop over many threads. Static split, then stealing half of the largest rest.
+// ThreadPool: one loop over many threads. Static split, then stealing half of the largest
+// remainder.
 #pragma once
 
 #include <sys/types.h>

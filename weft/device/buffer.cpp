@@ -19,67 +19,105 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kAlign = 64;
 constexpr int64_t kHuge = int64_t{2} << 20;
 
 // A little slack makes freed blocks fit the next request more often.
-size_t block_size(int64_t bytes) {
-  const int64_t step = bytes <= 4096 ? kAlign : bytes <= kHuge ? 4096 : 65536;
-  return static_cast<size_t>(round_up(std::max(bytes, kAlign), step));
+size_t block_size(int64_t bytes, int64_t alignment) {
+  const int64_t step = bytes <= 4096 ? alignment : bytes <= kHuge ? 4096 : 65536;
+  return static_cast<size_t>(round_up(std::max(bytes, alignment), std::max(step, alignment)));
 }
 
-void* system_allocate(size_t bytes) {
-  const bool huge = bytes >= static_cast<size_t>(kHuge);
-  void* block = nullptr;
-  if (::posix_memalign(&block, static_cast<size_t>(huge ? kHuge : kAlign), bytes) != 0) {
-    return nullptr;
+class HostMemory final : public Memory {
+ public:
+  void* allocate(size_t bytes) override {
+    const bool huge = bytes >= static_cast<size_t>(kHuge);
+    void* block = nullptr;
+    if (::posix_memalign(&block, static_cast<size_t>(huge ? kHuge : kHostAlignment), bytes) != 0) {
+      return nullptr;
+    }
+    // Advice only: without huge pages everything works, slower.
+    if (huge) ::madvise(block, bytes / kHuge * kHuge, MADV_HUGEPAGE);
+    return block;
   }
-  // Advice only: without huge pages everything works, slower.
-  if (huge) ::madvise(block, bytes / kHuge * kHuge, MADV_HUGEPAGE);
-  return block;
-}
-
-// What no allocation can be larger than: asking for more would only succeed by overcommitment.
-int64_t machine_memory() {
-  struct sysinfo info;
-  if (::sysinfo(&info) != 0) return INT64_MAX / 2;
-  return static_cast<int64_t>((info.totalram + info.totalswap) * info.mem_unit);
-}
+  void release(void* block) override { std::free(block); }
+  // Asking for more would only succeed by overcommitment.
+  int64_t most() const override {
+    struct sysinfo info;
+    if (::sysinfo(&info) != 0) return INT64_MAX / 2;
+    return static_cast<int64_t>((info.totalram + info.totalswap) * info.mem_unit);
+  }
+  bool addressable() const override { return true; }
+};
 
 }  // namespace
 
 struct AllocatorState {
+  /// A freed block, and what may still be using it.
+  struct Freed {
+    void* block;
+    LastUses uses;
+  };
+
   ForkableMutex<std::mutex> mutex{ForkLock::Order::Memory};
   int64_t cap, cache_limit;
-  int64_t most = machine_memory();
+  std::shared_ptr<Memory> memory;
+  std::vector<std::shared_ptr<Timeline>> queues;
+  int64_t most = 0;
   AllocatorStats stats;
   std::vector<Buffer*> live;
-  std::multimap<size_t, void*> cache;  // freed blocks by size
+  std::multimap<size_t, Freed> cache;  // by size
   uint64_t serial = 0;
   int64_t fail_after = -1;  // -1: never
 
-  ~AllocatorState() { drop_cache(); }
+  // A device that is gone has ended everything.
+  ~AllocatorState() {
+    for (auto& [size, freed] : cache) memory->release(freed.block);
+  }
 
+  bool is_over(const LastUses& uses) const {
+    for (size_t q = 0; q < uses.size(); ++q)
+      if (!queues[q]->reached(std::max(uses[q].read, uses[q].written))) return false;
+    return true;
+  }
+
+  /// Gives back the blocks that nothing uses any more.
   void drop_cache() {
-    for (auto& [size, block] : cache) std::free(block);
-    cache.clear();
-    stats.cached_bytes = 0;
+    std::erase_if(cache, [this](const auto& entry) {
+      if (!is_over(entry.second.uses)) return false;
+      memory->release(entry.second.block);
+      stats.cached_bytes -= static_cast<int64_t>(entry.first);
+      return true;
+    });
+  }
+
+  /// All of them: waits for what still uses some. (Work that goes on asks for no memory.)
+  void clear_cache() {
+    for (const auto& [size, freed] : cache)
+      for (size_t q = 0; q < freed.uses.size(); ++q)
+        queues[q]->wait(std::max(freed.uses[q].read, freed.uses[q].written));
+    drop_cache();
   }
 
   // A cached block wastes at most a quarter.
-  void* take_block(size_t& bytes) {
-    const auto found = cache.lower_bound(bytes);
-    if (found != cache.end() && found->first <= bytes + bytes / 4) {
-      void* block = found->second;
-      bytes = found->first;
+  void* take_cached(size_t& bytes) {
+    for (auto at = cache.lower_bound(bytes); at != cache.end() && at->first <= bytes + bytes / 4;
+         ++at) {
+      if (!is_over(at->second.uses)) continue;
+      void* block = at->second.block;
+      bytes = at->first;
       stats.cached_bytes -= static_cast<int64_t>(bytes);
       ++stats.cache_hits;
-      cache.erase(found);
+      cache.erase(at);
       return block;
     }
-    if (void* block = system_allocate(bytes)) return block;
-    drop_cache();
-    return system_allocate(bytes);
+    return nullptr;
+  }
+
+  void* take_block(size_t& bytes) {
+    if (void* block = take_cached(bytes)) return block;
+    if (void* block = memory->allocate(bytes)) return block;
+    clear_cache();
+    return memory->allocate(bytes);
   }
 
   void add(Buffer& buffer) {
@@ -100,9 +138,11 @@ struct AllocatorState {
     --stats.live_buffers;
   }
 
-  void give_block(void* block, size_t bytes) {
-    if (stats.cached_bytes + static_cast<int64_t>(bytes) > cache_limit) return std::free(block);
-    cache.emplace(bytes, block);
+  void give_block(void* block, size_t bytes, const LastUses& uses) {
+    // What is in use is kept whatever the limit: it goes when somebody looks again.
+    if (stats.cached_bytes + static_cast<int64_t>(bytes) > cache_limit && is_over(uses))
+      return memory->release(block);
+    cache.emplace(bytes, Freed{block, uses});
     stats.cached_bytes += static_cast<int64_t>(bytes);
   }
 
@@ -137,20 +177,24 @@ Buffer::~Buffer() {
   if (state_ == nullptr) return;  // borrowed, or its allocation failed half-way
   std::lock_guard lock(state_->mutex);
   state_->remove(*this);
-  state_->give_block(data_, block_bytes_);
+  state_->give_block(block_, block_bytes_, uses_);
 }
 
 std::shared_ptr<Buffer> Buffer::borrow(Device& device, const void* data, int64_t bytes,
                                        std::shared_ptr<const void> owner) {
   WEFT_CHECK(data != nullptr && owner != nullptr, "borrowed memory has no owner");
+  WEFT_CHECK(device.allocator().addressable(), "{} cannot read memory of the host", device.name());
   std::shared_ptr<Buffer> buffer(new Buffer(device, bytes, "borrowed memory"));
-  buffer->data_ = const_cast<void*>(data);  // kernels take one kind of pointer
+  buffer->block_ = buffer->data_ = const_cast<void*>(data);  // kernels take one kind of pointer
   buffer->owner_ = std::move(owner);
   return buffer;
 }
 
-Allocator::Allocator(Context& context, int64_t cap, int64_t cache_limit)
+Allocator::Allocator(Context& context, int64_t cap, int64_t cache_limit,
+                     std::shared_ptr<Memory> memory)
     : context_(context), state_(std::make_shared<AllocatorState>()) {
+  state_->memory = memory ? std::move(memory) : std::make_shared<HostMemory>();
+  state_->most = state_->memory->most();
   state_->cap = cap;
   state_->cache_limit = cache_limit;
 }
@@ -174,19 +218,61 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, std::
   }
   if (bytes > s.most) {
     s.refuse(device, bytes, label,
-             strformat("are more than this machine's memory, {}", human_bytes(s.most)));
+             strformat("are more than {} memory, {}",
+                       s.memory->addressable() ? "this machine's" : "the device's",
+                       human_bytes(s.most)));
   }
-  size_t size = block_size(bytes);
-  if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.drop_cache();
+  size_t size = block_size(bytes, s.memory->alignment());
+  if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.clear_cache();
   if (s.live.size() == s.live.capacity()) s.live.reserve(2 * s.live.size() + 16);
-  buffer->data_ = s.take_block(size);
-  if (buffer->data_ == nullptr) s.refuse(device, bytes, label, "were refused by the system");
+  buffer->block_ = s.take_block(size);
+  if (buffer->block_ == nullptr) s.refuse(device, bytes, label, "were refused by the system");
+  s.memory->begin_use(buffer->block_, size);
+  if (s.memory->addressable()) buffer->data_ = buffer->block_;
   buffer->block_bytes_ = size;
   buffer->state_ = state_;
   s.add(*buffer);
   context_.tracer().add(Counter::Allocations);
   context_.tracer().add(Counter::AllocatedBytes, bytes);
   return buffer;
+}
+
+int64_t Allocator::alignment() const { return state_->memory->alignment(); }
+bool Allocator::addressable() const { return state_->memory->addressable(); }
+
+void Allocator::watch(std::vector<std::shared_ptr<Timeline>> queues) {
+  state_->queues = std::move(queues);
+}
+
+void Allocator::used(const Submission& s) {
+  std::lock_guard lock(state_->mutex);
+  const auto use = [&](const BufferSlice& slice, bool reads, bool writes) {
+    if (slice.buffer == nullptr) return;  // the device says so
+    LastUses& uses = slice.buffer->uses_;
+    if (uses.empty()) uses.resize(state_->queues.size());
+    LastUse& mine = uses[static_cast<size_t>(s.queue)];
+    if (reads) mine.read = s.point;
+    if (writes) mine.written = s.point;
+  };
+  for (const Command& c : s.commands) {
+    if (c.kind == Command::Kind::Copy) {
+      use(c.from, true, false);
+      use(c.to, false, true);
+      continue;
+    }
+    for (size_t i = 0; i < c.buffers.size(); ++i)
+      use(c.buffers[i], c.executable->reads(i), c.executable->writes(i));
+  }
+}
+
+LastUses Allocator::last_uses(const Buffer& buffer) const {
+  std::lock_guard lock(state_->mutex);
+  return buffer.uses_;
+}
+
+void Allocator::forget_uses(Buffer& buffer) {
+  std::lock_guard lock(state_->mutex);
+  buffer.uses_.clear();
 }
 
 void Allocator::trim() {

@@ -7,7 +7,9 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "weft/base/small_vector.h"
 #include "weft/graph/node.h"
 
 namespace weft {
@@ -17,10 +19,37 @@ class Device;
 class Allocator;
 
 struct AllocatorState;
+struct Submission;
+class Timeline;
 
-/// Bytes on one device, given back to its allocator when destroyed. Host devices align to 64 bytes
-/// and set data(). device() is valid while the Context lives; the memory itself is the buffer's
-/// own.
+/// A cache line, and the longest vector register, of the CPUs there are.
+constexpr int64_t kHostAlignment = 64;
+
+/// Where an allocator's blocks come from. A block is an opaque handle that only its device
+/// understands; on host devices it is the address. Buffers keep it alive. Any thread may call.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual void* allocate(size_t bytes) = 0;  ///< null where there is none
+  virtual void release(void* block) = 0;
+  /// A block is about to become a new buffer: for devices that see to it that nobody reads what
+  /// nobody wrote.
+  virtual void begin_use(void*, size_t) {}
+  virtual int64_t alignment() const { return kHostAlignment; }  ///< of blocks; a power of two
+  virtual int64_t most() const = 0;      ///< bytes that no allocation can pass
+  virtual bool addressable() const = 0;  ///< by the host: a block is its address
+};
+
+/// The newest points of a queue's timeline that read and wrote some memory; 0: none.
+struct LastUse {
+  uint64_t read = 0, written = 0;
+};
+/// Of each queue of a device; those that are not there never did.
+using LastUses = SmallVector<LastUse, 2>;
+
+/// Bytes on one device, given back to its allocator when destroyed; the memory becomes another
+/// buffer's, or the system's, when the last points that use it are reached. Host devices set
+/// data(). device() is valid while the Context lives; the memory itself is the buffer's own.
 class Buffer {
  public:
   ~Buffer();
@@ -29,7 +58,8 @@ class Buffer {
 
   Device& device() const { return *device_; }
   int64_t bytes() const { return bytes_; }
-  void* data() const { return data_; }  ///< host address; null on devices without host memory
+  void* data() const { return data_; }    ///< host address; null on devices without host memory
+  void* block() const { return block_; }  ///< what the device's Memory gave
   const std::string& label() const { return label_; }
   uint64_t serial() const { return serial_; }  ///< never used twice by one allocator
 
@@ -50,10 +80,11 @@ class Buffer {
   Device* device_;
   int64_t bytes_;
   size_t block_bytes_ = 0;  // what the block really has
-  void* data_ = nullptr;
+  void *block_ = nullptr, *data_ = nullptr;
   std::string label_;  // who it is for, in messages: "conv1.weight", "arena", "train.cpp:12"
   uint64_t serial_ = 0;
   size_t index_ = 0;  // in the list of live buffers
+  LastUses uses_;     // on devices that complete later; guarded by the allocator
 };
 
 struct AllocatorStats {
@@ -61,12 +92,13 @@ struct AllocatorStats {
   int64_t live_buffers = 0, allocations = 0, cache_hits = 0;
 };
 
-/// Host memory for devices that compute on the host (and for null, which never touches it). Any
-/// thread may call.
+/// A device's memory; without one, host memory, for devices that compute on the host (and for null,
+/// which never touches it). Any thread may call.
 class Allocator {
  public:
   /// cap 0: none. Freed blocks up to `cache_limit` bytes in all are kept for reuse.
-  Allocator(Context& context, int64_t cap, int64_t cache_limit = int64_t{1} << 30);
+  Allocator(Context& context, int64_t cap, int64_t cache_limit = int64_t{1} << 30,
+            std::shared_ptr<Memory> memory = nullptr);
   ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
@@ -75,7 +107,16 @@ class Allocator {
   /// names the largest live buffers; nothing changes.
   std::shared_ptr<Buffer> allocate(Device& device, int64_t bytes, std::string_view label);
 
-  void trim();  ///< gives the cached blocks back to the system
+  int64_t alignment() const;
+  bool addressable() const;  ///< Memory::addressable
+
+  /// The device's queues; points of its buffers' uses are on these.
+  void watch(std::vector<std::shared_ptr<Timeline>> queues);
+  void used(const Submission& submission);  ///< its commands read and write their buffers
+  LastUses last_uses(const Buffer& buffer) const;
+  void forget_uses(Buffer& buffer);  ///< all are over, and what they wrote is overwritten
+
+  void trim();  ///< gives the cached blocks that nothing uses back to the system
   AllocatorStats stats() const;
   void reset_peak();
 

@@ -8,9 +8,6 @@
 namespace weft {
 namespace {
 
-// lower/ knows these as numbers.
-static_assert(offsetof(KernelArgs, buffers) == 8 && offsetof(KernelArgs, vars) == 16);
-
 class X86Executable : public HostExecutable {
  public:
   X86Executable(const ProgramSource& source, std::shared_ptr<const CodeMemory::Code> code)

@@ -1,5 +1,6 @@
 #include "weft/device/device.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -10,7 +11,8 @@
 namespace weft {
 
 struct Device::QueueState {
-  Timeline timeline;
+  // Shared with the memory that is given back when its points are reached.
+  std::shared_ptr<Timeline> timeline = std::make_shared<Timeline>();
   std::mutex mutex;               // one submission at a time
   std::atomic<uint64_t> last{0};  // newest point handed out
 };
@@ -34,18 +36,24 @@ Command Command::copy(BufferSlice from, BufferSlice to, int64_t bytes) {
   return c;
 }
 
-Device::Device(Context& context, std::string name, DeviceId id, Target target, int queues)
+Device::Device(Context& context, std::string name, DeviceId id, Target target, int queues,
+               std::shared_ptr<Memory> memory)
     : context_(context),
       name_(std::move(name)),
       id_(id),
       target_(std::move(target)),
-      allocator_(context, context.options().memory_cap) {
-  for (int i = 0; i < queues; ++i) queues_.push_back(std::make_unique<QueueState>());
+      allocator_(context, context.options().memory_cap, int64_t{1} << 30, std::move(memory)) {
+  std::vector<std::shared_ptr<Timeline>> timelines;
+  for (int i = 0; i < queues; ++i) {
+    queues_.push_back(std::make_unique<QueueState>());
+    timelines.push_back(queues_.back()->timeline);
+  }
+  allocator_.watch(std::move(timelines));
 }
 
 Device::~Device() = default;
 
-Timeline& Device::timeline(int queue) { return queues_[static_cast<size_t>(queue)]->timeline; }
+Timeline& Device::timeline(int queue) { return *queues_[static_cast<size_t>(queue)]->timeline; }
 
 std::shared_ptr<Buffer> Device::allocate(int64_t bytes, std::string_view label) {
   return allocator_.allocate(*this, bytes, label);
@@ -53,28 +61,69 @@ std::shared_ptr<Buffer> Device::allocate(int64_t bytes, std::string_view label) 
 
 namespace {
 
-std::byte* checked(BufferSlice slice, int64_t bytes, const char* call) {
-  const bool inside = slice.buffer != nullptr && slice.offset >= 0 && bytes >= 0 &&
-                      slice.offset <= slice.buffer->bytes() &&
-                      bytes <= slice.buffer->bytes() - slice.offset;
-  WEFT_CHECK(inside, "{}: {} bytes at {} lie outside the buffer", call, bytes, slice.offset);
+std::byte* address(BufferSlice slice) {
   return static_cast<std::byte*>(slice.buffer->data()) + slice.offset;
 }
 
 }  // namespace
 
+void check_slice(BufferSlice slice, int64_t bytes, std::string_view call) {
+  const bool inside = slice.buffer != nullptr && slice.offset >= 0 && bytes >= 0 &&
+                      slice.offset <= slice.buffer->bytes() &&
+                      bytes <= slice.buffer->bytes() - slice.offset;
+  WEFT_CHECK(inside, "{}: {} bytes at {} lie outside the buffer", call, bytes, slice.offset);
+}
+
+void Device::write_memory(BufferSlice to, std::span<const std::byte> from) {
+  std::memcpy(address(to), from.data(), from.size());
+}
+
+void Device::read_memory(std::span<std::byte> to, BufferSlice from) {
+  std::memcpy(to.data(), address(from), to.size());
+}
+
 void Device::copy_in(BufferSlice to, std::span<const std::byte> from) {
-  std::byte* target = checked(to, static_cast<int64_t>(from.size()), "copy_in");
-  if (!from.empty()) std::memcpy(target, from.data(), from.size());
+  check_slice(to, static_cast<int64_t>(from.size()), "copy_in");
+  wait_for(*to.buffer, Access::Write);
+  if (!from.empty()) write_memory(to, from);
   context_.tracer().add(Counter::Copies);
   context_.tracer().add(Counter::CopyBytes, static_cast<int64_t>(from.size()));
 }
 
 void Device::copy_out(std::span<std::byte> to, BufferSlice from) {
-  const std::byte* source = checked(from, static_cast<int64_t>(to.size()), "copy_out");
-  if (!to.empty()) std::memcpy(to.data(), source, to.size());
+  check_slice(from, static_cast<int64_t>(to.size()), "copy_out");
+  wait_for(*from.buffer, Access::Read);
+  if (!to.empty()) read_memory(to, from);
   context_.tracer().add(Counter::Copies);
   context_.tracer().add(Counter::CopyBytes, static_cast<int64_t>(to.size()));
+}
+
+void Device::wait_for(Buffer& buffer, Access access) {
+  if (completes_at_once()) return;
+  const LastUses uses = allocator_.last_uses(buffer);
+  for (size_t q = 0; q < uses.size(); ++q) {
+    Timeline& line = *queues_[q]->timeline;
+    const uint64_t last =
+        access == Access::Write ? std::max(uses[q].read, uses[q].written) : uses[q].written;
+    line.wait(last);
+    host_waited({&line, last});
+    if (access == Access::Write) continue;
+    // Work that never began left the memory as it was.
+    if (const Failure* failure = line.tell_failure(uses[q].written); failure && failure->begun)
+      throw DeviceError(failure->error);
+  }
+  if (access == Access::Write) allocator_.forget_uses(buffer);
+}
+
+void Device::check_waits(int queue, std::span<const TimelinePoint> waits) const {
+  for (const TimelinePoint& wait : waits)
+    for (const auto& other : queues_)
+      if (wait.timeline == other->timeline.get() && wait.value > other->last.load())
+        fail_device(
+            "submit", EDEADLK, name_,
+            "queue {} would wait for point {} that was never submitted (newest: {}); submit "
+            "the work that reaches it first",
+            queue, wait.value, other->last.load());
 }
 
 TimelinePoint Device::submit(int queue, std::span<const Command> commands,
@@ -83,37 +132,50 @@ TimelinePoint Device::submit(int queue, std::span<const Command> commands,
   WEFT_CHECK(queue >= 0 && queue < queues(), "{} has no queue {}", name_, queue);
   QueueState& q = *queues_[static_cast<size_t>(queue)];
   std::lock_guard lock(q.mutex);
-  for (const TimelinePoint& wait : waits) {
-    for (const auto& other : queues_) {
-      if (wait.timeline == &other->timeline && wait.value > other->last.load()) {
-        fail_device(
-            "submit", EDEADLK, name_,
-            "queue {} would wait for point {} that was never submitted (newest: {}); submit "
-            "the work that reaches it first",
-            queue, wait.value, other->last.load());
-      }
-    }
+  check_waits(queue, waits);
+  if (const Failure* failure = q.timeline->tell_untold()) throw DeviceError(failure->error);
+  const Submission submission{queue, commands, waits, signals, ++q.last};
+  try {
+    if (!completes_at_once()) allocator_.used(submission);
+    enqueue(submission);
+  } catch (...) {
+    q.timeline->wait(submission.point - 1);  // a timeline goes through its points in order
+    finish(submission);
+    throw;
   }
-  const uint64_t point = ++q.last;
-  struct Finish {
-    Timeline& timeline;
-    uint64_t point;
-    std::span<const TimelinePoint> signals;
-    ~Finish() {
-      timeline.signal(point);
-      for (const TimelinePoint& s : signals) s.timeline->signal(s.value);
-    }
-  } finish{q.timeline, point, signals};
-  for (const TimelinePoint& w : waits) w.timeline->wait(w.value);
-  execute(queue, commands, waits, point);
-  return {&q.timeline, point};
+  return {q.timeline.get(), submission.point};
+}
+
+void Device::enqueue(const Submission& s) {
+  for (const TimelinePoint& w : s.waits) {
+    w.timeline->wait(w.value);
+    raise_failure(w);
+  }
+  execute(s.queue, s.commands, s.waits, s.point);
+  finish(s);
+}
+
+void Device::execute(int, std::span<const Command>, std::span<const TimelinePoint>, uint64_t) {
+  internal_error("device", "{} runs no commands", name_);
+}
+
+void Device::finish(const Submission& s, std::optional<Failure> failure) {
+  const auto reach = [&failure](Timeline& line, uint64_t point) {
+    if (failure) line.fail(point, *failure);
+    line.signal(point);
+  };
+  // Others' first: who waits for the submission's own may then give up everything it names.
+  for (const TimelinePoint& p : s.signals) reach(*p.timeline, p.value);
+  reach(timeline(s.queue), s.point);
 }
 
 void Device::wait(TimelinePoint point, uint64_t deadline_ns, const std::atomic<bool>* cancel) {
-  if (point.timeline == nullptr || point.timeline->reached(point.value)) return;
+  if (point.timeline == nullptr) return;
+  host_waited(point);
+  if (point.timeline->reached(point.value)) return raise_failure(point);
   Span span(context_.tracer(), "wait");
   context_.tracer().add(Counter::Waits);
-  if (point.timeline->wait(point.value, deadline_ns, cancel)) return;
+  if (point.timeline->wait(point.value, deadline_ns, cancel)) return raise_failure(point);
   const bool cancelled = cancel != nullptr && cancel->load();
   fail_device("wait", cancelled ? ECANCELED : ETIMEDOUT, name_,
               "{} at point {} while waiting for {}; the work goes on, wait again to see its end",

@@ -2,9 +2,11 @@
 // lists submitted to queues with monotonic timelines.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,19 +19,32 @@
 
 namespace weft {
 
-/// A kernel loaded on a device; its code is freed with it. Outlived by its device.
+/// A kernel loaded on a device; its code is freed with it. Outlived by its device; it outlives the
+/// submissions that launch it.
 class Executable {
  public:
   virtual ~Executable() = default;
   const std::string& name() const { return name_; }
+  /// By slot; empty where nothing is known of them.
+  std::span<const ProgramParam> params() const { return params_; }
+  bool reads(size_t slot) const {
+    return params_.empty() || (slot < params_.size() && params_[slot].read);
+  }
+  bool writes(size_t slot) const {
+    return params_.empty() || (slot < params_.size() && params_[slot].written);
+  }
   /// Bytes of machine code, where there is any.
   virtual int64_t code_bytes() const { return 0; }
 
  protected:
-  explicit Executable(std::string name) : name_(std::move(name)) {}
+  explicit Executable(std::string name, const LinearProgram* program = nullptr)
+      : name_(std::move(name)) {
+    if (program) params_ = program->params;
+  }
 
  private:
   std::string name_;
+  std::vector<ProgramParam> params_;
 };
 
 /// What load() takes: interp reads `program`; compiled devices read `text`, in which the function
@@ -46,7 +61,11 @@ struct BufferSlice {
   int64_t offset = 0;  ///< bytes
 };
 
-/// One step of a command list. The spans must live until submit() returns.
+/// An InternalError where these bytes do not lie inside of the slice's buffer.
+void check_slice(BufferSlice slice, int64_t bytes, std::string_view call);
+
+/// One step of a command list. The spans must live until submit() returns; executables, until the
+/// submission's point is reached. Buffers may go earlier: their memory stays.
 struct Command {
   enum class Kind : uint8_t { Launch, Copy };
   Kind kind = Kind::Launch;
@@ -55,6 +74,7 @@ struct Command {
   std::span<const BufferSlice> buffers;  ///< by param slot
   std::span<const int64_t> vars;         ///< in the order of LinearProgram::variables
   int64_t items = 1;                     ///< of the core range: LinearProgram::core_size, or 1
+  std::array<int64_t, 3> grid{1, 1, 1};  ///< of a program of groups: Launch::grid
   // Copy, within this device's memory
   BufferSlice from, to;
   int64_t bytes = 0;
@@ -62,6 +82,14 @@ struct Command {
   static Command launch(const Executable& executable, std::span<const BufferSlice> buffers,
                         std::span<const int64_t> vars = {}, int64_t items = 1);
   static Command copy(BufferSlice from, BufferSlice to, int64_t bytes);
+};
+
+/// Commands that a queue takes together.
+struct Submission {
+  int queue;
+  std::span<const Command> commands;
+  std::span<const TimelinePoint> waits, signals;
+  uint64_t point;  ///< of the queue's timeline: reached when they are done
 };
 
 class Device {
@@ -76,12 +104,23 @@ class Device {
   const Target& target() const { return target_; }
   /// False where programs are taken but not run: memory then holds nothing that was computed.
   virtual bool computes() const { return true; }
+  /// Whether submit() returns when the work is done, and throws what went wrong. Elsewhere work
+  /// goes on after it, and buffers remember which points last read and wrote them.
+  virtual bool completes_at_once() const { return true; }
 
   // ---- memory
   std::shared_ptr<Buffer> allocate(int64_t bytes, std::string_view label = {});
   Allocator& allocator() { return allocator_; }
-  virtual void copy_in(BufferSlice to, std::span<const std::byte> from);
-  virtual void copy_out(std::span<std::byte> to, BufferSlice from);
+  /// Bytes that every buffer's memory, and every part of an arena, begins at a multiple of.
+  int64_t alignment() const { return allocator_.alignment(); }
+  /// Between the host and the device's memory; done when they return. They wait for what was
+  /// submitted before and writes the buffer, or, before the host writes it, reads it. What was last
+  /// written by a command that failed cannot be read: that command's DeviceError.
+  void copy_in(BufferSlice to, std::span<const std::byte> from);
+  void copy_out(std::span<std::byte> to, BufferSlice from);
+  /// The waiting alone, for hosts that go on to use data().
+  enum class Access : uint8_t { Read, Write };
+  void wait_for(Buffer& buffer, Access access);
 
   // ---- programs: one call compiles all of them together; all or none are loaded
   virtual std::vector<std::unique_ptr<Executable>> load(std::span<const ProgramSource> sources) = 0;
@@ -89,31 +128,61 @@ class Device {
   // ---- queues
   int queues() const { return static_cast<int>(queues_.size()); }
   Timeline& timeline(int queue);
-  /// Runs the commands in order after `waits` are reached; the point returned, and every one of
-  /// `signals`, is reached when they are done. A queue takes its submissions in order. When it
-  /// throws, the points are reached all the same, so that nobody waits for ever.
+  /// Has the commands run in order after `waits` are reached; the point returned, and every one of
+  /// `signals`, is reached when they are done, which may be after this returns. A queue takes its
+  /// submissions in order.
+  ///
+  /// Where a command fails, the point's failure is a DeviceError that names it; the commands after
+  /// it are not run. The points are reached all the same, so that nobody waits for ever. wait()
+  /// throws the failure, and so does, once, the next submit() to the queue where nobody has waited.
+  /// Submissions that wait for a point that failed are not begun and fail with the same error:
+  /// waiting for the queue's own last point is how what depends on it is told. What submit() itself
+  /// throws has not been taken, or, on devices that complete at once, is what went wrong.
   TimelinePoint submit(int queue, std::span<const Command> commands,
                        std::span<const TimelinePoint> waits = {},
                        std::span<const TimelinePoint> signals = {});
-  /// Blocks the host. A missed deadline (now_ns() time; 0 is none) or a cancelled wait is a
-  /// DeviceError; the work itself goes on.
+  /// Blocks the host; throws the DeviceError of work that failed. A missed deadline (now_ns() time;
+  /// 0 is none) or a cancelled wait is a DeviceError, too; the work itself goes on.
   void wait(TimelinePoint point, uint64_t deadline_ns = 0,
             const std::atomic<bool>* cancel = nullptr);
 
-  /// For tests: after `n` more commands the next one stops half-way, as a kernel does that cannot
-  /// go on (once; host devices only).
-  void fail_after(int64_t n) { commands_to_fault_ = n; }
+  /// What may befall a command. Devices that complete at once know only the first.
+  enum class Fault : uint8_t {
+    Stop,  ///< it stops half-way, as a kernel does that cannot go on
+    Lost,  ///< it is never run
+    Gone,  ///< the device goes with it: nothing works from there on
+  };
+  /// For tests: after `n` more commands that happens to the next one (once).
+  void fail_after(int64_t n, Fault fault = Fault::Stop) { fault_ = fault, commands_to_fault_ = n; }
 
  protected:
-  Device(Context& context, std::string name, DeviceId id, Target target, int queues = 1);
-  /// Runs or enqueues; done by the time it returns on host devices. Called with the queue locked.
+  Device(Context& context, std::string name, DeviceId id, Target target, int queues = 1,
+         std::shared_ptr<Memory> memory = nullptr);
+  /// What copy_in() and copy_out() do with slices that lie inside of their buffers: for devices
+  /// whose memory the host cannot address. Done when they return.
+  virtual void write_memory(BufferSlice to, std::span<const std::byte> from);
+  virtual void read_memory(std::span<std::byte> to, BufferSlice from);
+  /// Takes a submission and sees to it that finish() is called for it when it is done, in the order
+  /// of the queue's points: by then, or later, from any thread. What it throws was not taken, and
+  /// it does not call finish(). Called with the queue locked. By default, for devices that complete
+  /// at once: waits, execute(), finish().
+  virtual void enqueue(const Submission& submission);
+  /// Runs the commands; done when it returns. Devices have this or an enqueue() of their own.
   virtual void execute(int queue, std::span<const Command> commands,
-                       std::span<const TimelinePoint> waits, uint64_t point) = 0;
+                       std::span<const TimelinePoint> waits, uint64_t point);
+  /// The host has waited for the point: for devices that check what is waited for.
+  virtual void host_waited(TimelinePoint) {}
+  /// The submission is done, or failed.
+  void finish(const Submission& submission, std::optional<Failure> failure = std::nullopt);
+  /// What a kernel stopped by fail_after() has as its status.
+  static constexpr uint32_t kInjectedFault = UINT32_MAX;
   /// Whether the command that is about to run is the one that is to stop.
   bool fault_is_now() { return commands_to_fault_ >= 0 && commands_to_fault_-- == 0; }
+  Fault fault_kind() const { return fault_; }
 
  private:
   struct QueueState;
+  void check_waits(int queue, std::span<const TimelinePoint> waits) const;
 
   Context& context_;
   std::string name_;
@@ -121,6 +190,7 @@ class Device {
   Target target_;
   Allocator allocator_;
   std::atomic<int64_t> commands_to_fault_{-1};  // -1: never
+  std::atomic<Fault> fault_{Fault::Stop};
   std::vector<std::unique_ptr<QueueState>> queues_;
 };
 
@@ -139,7 +209,8 @@ class DeviceTable {
   ~DeviceTable();
 
   /// "CPU" (the first of "CPU:X86", "CPU:C" and "CPU:INTERP" that works on this machine), "NULL"
-  /// (kernels for "CPU:X86" are made and none runs; "NULL:C" and "NULL:INTERP" likewise); the part
+  /// (kernels for "CPU:X86" are made and none runs; "NULL:C" and "NULL:INTERP" likewise), "SIM" (a
+  /// simulated device with the kernels of "CPU:X86"; "SIM:INTERP"); the part
   /// after the colon alone will do. A further ":1" names a second one. Case does not matter.
   /// Unknown names are Errors that list what exists; known ones that cannot be opened are
   /// DeviceErrors that say why.

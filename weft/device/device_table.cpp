@@ -22,7 +22,8 @@ struct DeviceRow {
 
 std::string threads_and_features(Context& context, std::string_view target) {
   const std::string cpu = CpuFeatures::of(context).text();
-  return strformat("{} threads; {}", make_target(target, context).threads,
+  const Target here = make_target(target, context);
+  return strformat("{} threads; {}; {}", here.threads, here.machine.text(),
                    cpu.empty() ? "no extensions" : cpu);
 }
 std::string describe_c(Context& context) {
@@ -48,22 +49,38 @@ constexpr DeviceRow null_row(std::string_view name) {
           [](Context&) -> std::string { return "takes the same kernels, runs none; for timing"; }};
 }
 
+std::unique_ptr<Device> make_sim_interp(Context& context, std::string name, DeviceId id) {
+  auto host = make_interp_device(context, name, id);
+  return make_sim_device(context, std::move(name), id, std::move(host));
+}
+std::unique_ptr<Device> make_sim_x86(Context& context, std::string name, DeviceId id) {
+  auto host = make_x86_device(context, name, id);
+  return make_sim_device(context, std::move(name), id, std::move(host));
+}
+std::string describe_sim(Context&) {
+  return "simulated: memory and queues of its own, late on purpose; for tests";
+}
+
 // Ids are made of the row number: append, never reorder.
 constexpr DeviceRow kDevices[] = {
-    {"CPU:C", make_c_device, describe_c},       {"CPU:INTERP", make_interp_device, describe_interp},
-    null_row<NullTarget::C>("NULL:C"),          null_row<NullTarget::Interp>("NULL:INTERP"),
-    {"CPU:X86", make_x86_device, describe_x86}, null_row<NullTarget::X86>("NULL:X86"),
+    {"CPU:C", make_c_device, describe_c},
+    {"CPU:INTERP", make_interp_device, describe_interp},
+    null_row<NullTarget::C>("NULL:C"),
+    null_row<NullTarget::Interp>("NULL:INTERP"),
+    {"CPU:X86", make_x86_device, describe_x86},
+    null_row<NullTarget::X86>("NULL:X86"),
+    {"OPENCL", make_opencl_device, describe_opencl},
+    {"WEBGPU", make_webgpu_device, describe_webgpu},
+    {"SIM:INTERP", make_sim_interp, describe_sim},
+    {"SIM:X86", make_sim_x86, describe_sim},
 };
 constexpr size_t kDeviceCount = std::size(kDevices);
 
 struct Alias {
   std::string_view name, target;
 };
-constexpr Alias kAliases[] = {{"CPU", "CPU:X86"},
-                              {"C", "CPU:C"},
-                              {"X86", "CPU:X86"},
-                              {"INTERP", "CPU:INTERP"},
-                              {"NULL", "NULL:X86"}};
+constexpr Alias kAliases[] = {{"CPU", "CPU:X86"},       {"C", "CPU:C"},       {"X86", "CPU:X86"},
+                              {"INTERP", "CPU:INTERP"}, {"NULL", "NULL:X86"}, {"SIM", "SIM:X86"}};
 // "CPU" is the first of these that works here; the last one always does.
 constexpr std::string_view kCpuChoices[] = {"CPU:X86", "CPU:C", "CPU:INTERP"};
 

@@ -22,8 +22,6 @@ constexpr double kLeastPieceNs = 10'000;
 constexpr double kMostPartNs = 8e6;
 // Of an instruction on one vector register: two to four a cycle.
 constexpr double kInstructionNs = 0.1;
-// What a kernel stopped by Device::fail_after() has as its status.
-constexpr uint32_t kInjectedFault = UINT32_MAX;
 // Loops whose size only run time knows; what is guessed decides about threads, never about results.
 constexpr double kGuessedTrips = 1024;
 
@@ -86,32 +84,32 @@ class LaunchInterrupt {
   std::atomic<bool> ended_{false};
 };
 
-std::byte* address(BufferSlice slice, const char* what) {
-  const bool inside =
-      slice.buffer != nullptr && slice.offset >= 0 && slice.offset <= slice.buffer->bytes();
-  WEFT_CHECK(inside, "{}: a slice at {} lies outside its buffer", what, slice.offset);
+std::byte* address(BufferSlice slice, const char* what, int64_t bytes = 0) {
+  check_slice(slice, bytes, what);
   return static_cast<std::byte*>(slice.buffer->data()) + slice.offset;
 }
 
 }  // namespace
 
 HostExecutable::HostExecutable(std::string name, const ProgramSource& source, double slowness)
-    : Executable(std::move(name)) {
+    : Executable(std::move(name), source.program) {
   if (source.program == nullptr) return;
   counted_ = true;
-  params_ = source.program->params.size();
   variables_ = source.program->variables.size();
   item_nanoseconds_ = slowness * item_cost(*source.program);
 }
 
+void HostExecutable::check_launch(const Command& c) const {
+  // More buffers than params: simplifying the kernel may have left the last slots unused.
+  WEFT_CHECK(!counted_ || (params().size() <= c.buffers.size() && variables_ == c.vars.size()),
+             "{}: launched with {} buffers and {} variables, takes {} and {}", name(),
+             c.buffers.size(), c.vars.size(), params().size(), variables_);
+  WEFT_CHECK(c.items >= 0 && c.items <= UINT32_MAX, "{}: {} items", name(), c.items);
+}
+
 uint32_t HostDevice::launch(const Command& c) {
   const auto& kernel = static_cast<const HostExecutable&>(*c.executable);
-  // More buffers than params: simplifying the kernel may have left the last slots unused.
-  WEFT_CHECK(!kernel.counted_ ||
-                 (kernel.params() <= c.buffers.size() && kernel.variables() == c.vars.size()),
-             "{}: launched with {} buffers and {} variables, takes {} and {}", kernel.name(),
-             c.buffers.size(), c.vars.size(), kernel.params(), kernel.variables());
-  WEFT_CHECK(c.items >= 0 && c.items <= UINT32_MAX, "{}: {} items", kernel.name(), c.items);
+  kernel.check_launch(c);
   Span span(context().tracer(), "kernel", kernel.name());
   context().tracer().add(Counter::Kernels);
   SmallVector<void*, 16> pointers;
@@ -146,11 +144,7 @@ void HostDevice::execute(int, std::span<const Command> commands, std::span<const
                           &c - commands.data());
       continue;
     }
-    WEFT_CHECK(c.bytes >= 0, "a copy of {} bytes", c.bytes);
-    std::byte *to = address(c.to, "copy"), *from = address(c.from, "copy");
-    WEFT_CHECK(c.bytes <= c.to.buffer->bytes() - c.to.offset &&
-                   c.bytes <= c.from.buffer->bytes() - c.from.offset,
-               "a copy of {} bytes leaves its buffer", c.bytes);
+    std::byte *to = address(c.to, "copy", c.bytes), *from = address(c.from, "copy", c.bytes);
     const bool stops = fault_is_now();
     std::memmove(to, from, static_cast<size_t>(stops ? c.bytes / 2 : c.bytes));
     if (stops) fail_device("copy", kInjectedFault, name(), "a copy stopped");

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/device/device.h"
-#include "weft/device/kernel_abi.h"
+#include "weft/target/kernel_abi.h"
 
 namespace weft {
 
@@ -16,8 +16,9 @@ class HostExecutable : public Executable {
   /// Runs items [begin, end). Called from several threads at once on disjoint items.
   virtual void run(const KernelArgs& args, uint32_t begin, uint32_t end) const = 0;
 
-  size_t params() const { return params_; }
   size_t variables() const { return variables_; }
+  /// An InternalError where the launch passes something else than the kernel takes.
+  void check_launch(const Command& command) const;
   /// Estimated time of one item of the core range on one thread; 0 where it is not known.
   double item_nanoseconds() const { return item_nanoseconds_; }
 
@@ -26,10 +27,9 @@ class HostExecutable : public Executable {
   HostExecutable(std::string name, const ProgramSource& source, double slowness);
 
  private:
-  size_t params_ = 0, variables_ = 0;
+  size_t variables_ = 0;
   bool counted_ = false;  // params and variables are known
   double item_nanoseconds_ = 0;
-  friend class HostDevice;
 };
 
 class HostDevice : public Device {
@@ -46,7 +46,14 @@ class HostDevice : public Device {
 std::unique_ptr<Device> make_c_device(Context& context, std::string name, DeviceId id);
 std::unique_ptr<Device> make_x86_device(Context& context, std::string name, DeviceId id);
 std::unique_ptr<Device> make_interp_device(Context& context, std::string name, DeviceId id);
+std::unique_ptr<Device> make_opencl_device(Context& context, std::string name, DeviceId id);
+std::string describe_opencl(Context& context);
+std::unique_ptr<Device> make_webgpu_device(Context& context, std::string name, DeviceId id);
+std::string describe_webgpu(Context& context);
 std::unique_ptr<Device> make_null_device(Context& context, std::string name, DeviceId id,
                                          std::string_view target);
+/// `host`: whose kernels it runs.
+std::unique_ptr<Device> make_sim_device(Context& context, std::string name, DeviceId id,
+                                        std::unique_ptr<Device> host);
 
 }  // namespace weft

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "weft/device/kernel_abi.h"
 #include "weft/graph/program.h"
+#include "weft/target/kernel_abi.h"
 
 namespace weft::interp {
 

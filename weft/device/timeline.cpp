@@ -1,6 +1,7 @@
 #include "weft/device/timeline.h"
 
 #include <chrono>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/spans.h"
@@ -35,6 +36,43 @@ bool Timeline::wait(uint64_t point, uint64_t deadline_ns, const std::atomic<bool
     changed_.wait_for(lock, std::chrono::nanoseconds(sleep));
   }
   return true;
+}
+
+void Timeline::fail(uint64_t point, Failure failure) {
+  std::lock_guard lock(mutex_);
+  // What never began says nothing that the failure it waited for does not.
+  const bool told = !failure.begun;
+  failures_.emplace(point, Told{std::move(failure), told});
+  any_failed_.store(true, std::memory_order_release);
+}
+
+const Failure* Timeline::failure(uint64_t point) const {
+  if (!any_failed_.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard lock(mutex_);
+  const auto found = failures_.find(point);
+  return found == failures_.end() ? nullptr : &found->second.failure;
+}
+
+const Failure* Timeline::tell_failure(uint64_t point) {
+  if (!any_failed_.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard lock(mutex_);
+  const auto found = failures_.find(point);
+  if (found == failures_.end()) return nullptr;
+  found->second.told = true;
+  return &found->second.failure;
+}
+
+const Failure* Timeline::tell_untold() {
+  if (!any_failed_.load(std::memory_order_acquire)) return nullptr;
+  std::lock_guard lock(mutex_);
+  for (auto& [point, entry] : failures_)
+    if (!std::exchange(entry.told, true)) return &entry.failure;
+  return nullptr;
+}
+
+void raise_failure(TimelinePoint point) {
+  if (const Failure* failure = point.timeline->tell_failure(point.value))
+    throw DeviceError(failure->error);
 }
 
 }  // namespace weft

@@ -197,6 +197,7 @@ class Evaluator {
   Array assign(NodeRef n);
   std::vector<Array> run_tuple(NodeRef n) {
     if (n->op == Op::Repeat) return run_repeat(n);
+    if (n->op == Op::Call) return run_call(n);
     if (n->op == Op::Custom) return run_custom(n);
     if (n->op == Op::Loop)
       return evaluate_loop(n, extents_of(n->src(0)->shape), extents_of(n->shape),
@@ -206,6 +207,13 @@ class Evaluator {
     return results;
   }
   std::vector<Array> run_repeat(NodeRef n);
+  std::vector<Array> run_call(NodeRef n) {
+    const CallParts parts(n);
+    Inputs inputs = inputs_;
+    for (size_t i = 0; i < parts.inputs.size(); ++i)
+      inputs.inner[parts.slot + static_cast<int64_t>(i)] = value(parts.inputs[i]);
+    return Evaluator(inputs).run(parts.bodies);
+  }
   std::vector<Array> run_custom(NodeRef n) {
     std::vector<Array> outputs, inputs;
     for (NodeRef out : CustomParts(n).outputs)

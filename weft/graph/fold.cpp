@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "weft/base/error.h"
+
 namespace weft {
 namespace {
 
@@ -139,6 +141,23 @@ std::optional<Value> fold_constants(Op op, DType dtype, std::span<const Value> v
   }
   const auto r = fold_int(op, dtype, v);
   return r ? std::optional(Value::of(dtype, *r)) : std::nullopt;
+}
+
+Value fold_identity(Fold fold, DType dtype) {
+  switch (fold) {
+    case Fold::Add:
+    case Fold::Or: return Value::of(dtype, 0);
+    case Fold::Mul: return Value::of(dtype, 1);
+    case Fold::And: return is_bool(dtype) ? Value::boolean(true) : Value::of(dtype, int64_t{-1});
+    case Fold::Max:
+      return is_float(dtype) ? Value::of(dtype, -float_top(dtype))
+                             : Value::of(dtype, int_min(dtype));
+    case Fold::Min:
+      return is_float(dtype) ? Value::of(dtype, float_top(dtype))
+                             : Value::of(dtype, int_max(dtype));
+    case Fold::Set: break;
+  }
+  internal_error("graph", "a reduction cannot fold with {}", fold_name(fold));
 }
 
 NodeRef folded_once(Graph& g, Fold fold, NodeRef value) {

@@ -14,6 +14,9 @@ namespace weft {
 /// division by zero and shifts.
 std::optional<Value> fold_constants(Op op, DType dtype, std::span<const Value> operands);
 
+/// x with fold(x, y) == y.
+Value fold_identity(Fold fold, DType dtype);
+
 /// A reduction that needs no loop, as its loop would give it: `value` folded with the identity.
 /// Sums start from +0, so a sum of nothing but -0 is +0; all other folds leave the value alone.
 NodeRef folded_once(Graph& g, Fold fold, NodeRef value);

@@ -53,7 +53,7 @@ class Graph {
   NodeRef index(int64_t v);
   NodeRef boolean(bool v);
   NodeRef variable(std::string_view name, int64_t min, int64_t max, int64_t multiple = 1);
-  NodeRef range(NodeRef size, int64_t id, Binding binding = Binding::Loop);
+  NodeRef range(NodeRef size, int64_t id, Binding binding = Binding::Loop, size_t axis = 0);
   NodeRef range(int64_t size, int64_t id, Binding binding = Binding::Loop);
   NodeRef param(int64_t slot, DType dtype, std::span<const NodeRef> dims, DeviceId device = 0);
   NodeRef buffer(int64_t id, DType dtype, std::span<const NodeRef> dims, DeviceId device);

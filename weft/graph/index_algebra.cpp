@@ -253,33 +253,33 @@ NodeRef normal_product(Graph& g, NodeRef a, NodeRef b) {
   return nullptr;
 }
 
-/// Splits s = c*quotient + rest exactly, taking whole multiples of c out of every coefficient
+/// Splits s = c*quotient + remainder exactly, taking whole multiples of c out of every coefficient
 /// (truncated, so small negative coefficients stay small).
-void split_multiples(const Sum& s, int64_t c, Sum& quotient, Sum& rest) {
+void split_multiples(const Sum& s, int64_t c, Sum& quotient, Sum& remainder) {
   for (const AffineTerm& t : s.terms) {
     quotient.add_term(t.node, t.coefficient / c);
-    rest.add_term(t.node, t.coefficient % c);
+    remainder.add_term(t.node, t.coefficient % c);
   }
   quotient.add_constant(floor_div(s.constant, c));
-  rest.add_constant(floor_mod(s.constant, c));
+  remainder.add_constant(floor_mod(s.constant, c));
 }
 
-/// Finds g > 1 dividing c such that rest = g*big + small with 0 <= small < g. Then floor(rest/c) =
-/// floor(big/(c/g)).
-int64_t split_small(const Sum& rest, int64_t c, Sum& big, Sum& small) {
-  for (const AffineTerm& candidate : rest.terms) {
+/// Finds g > 1 dividing c such that remainder = g*big + small with 0 <= small < g. Then
+/// floor(remainder/c) = floor(big/(c/g)).
+int64_t split_small(const Sum& remainder, int64_t c, Sum& big, Sum& small) {
+  for (const AffineTerm& candidate : remainder.terms) {
     const int64_t g = std::gcd(candidate.coefficient, c);
     if (g <= 1) continue;
     big = Sum{};
     small = Sum{};
-    for (const AffineTerm& t : rest.terms) {
+    for (const AffineTerm& t : remainder.terms) {
       if (t.coefficient % g == 0)
         big.add_term(t.node, t.coefficient / g);
       else
         small.add_term(t.node, t.coefficient);
     }
-    big.add_constant(floor_div(rest.constant, g));
-    small.add_constant(floor_mod(rest.constant, g));
+    big.add_constant(floor_div(remainder.constant, g));
+    small.add_constant(floor_mod(remainder.constant, g));
     const Bounds b = small.bounds();
     if (b.min >= 0 && b.max < g) return g;
   }
@@ -293,17 +293,18 @@ NodeRef normal_div(Graph& g, NodeRef x, int64_t c) {
   const Bounds whole = s.bounds();
   if (floor_div(whole.min, c) == floor_div(whole.max, c)) return g.index(floor_div(whole.min, c));
   if (c == 1) return x;
-  Sum quotient, rest;
-  split_multiples(s, c, quotient, rest);
-  if (!s.ok || !quotient.ok || !rest.ok) return nullptr;
+  Sum quotient, remainder;
+  split_multiples(s, c, quotient, remainder);
+  if (!s.ok || !quotient.ok || !remainder.ok) return nullptr;
   NodeRef out = build(g, quotient);
-  const Bounds b = rest.bounds();
+  const Bounds b = remainder.bounds();
   if (floor_div(b.min, c) == floor_div(b.max, c)) return g.add(out, g.index(floor_div(b.min, c)));
   Sum big, small;
-  if (const int64_t factor = split_small(rest, c, big, small))
+  if (const int64_t factor = split_small(remainder, c, big, small))
     return g.add(out, g.idiv(build(g, big), g.index(c / factor)));
-  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coefficient == 1) {
-    NodeRef inner = rest.terms[0].node;
+  if (remainder.terms.size() == 1 && remainder.constant == 0 &&
+      remainder.terms[0].coefficient == 1) {
+    NodeRef inner = remainder.terms[0].node;
     const bool by_constant = inner->nsrc == 2 && inner->src(1)->op == Op::Const;
     const int64_t d = by_constant ? inner->src(1)->vmin : 0;
     if (inner->op == Op::IDiv && d > 0 && fits(static_cast<Int128>(d) * c))
@@ -311,36 +312,37 @@ NodeRef normal_div(Graph& g, NodeRef x, int64_t c) {
     if (inner->op == Op::Mod && d > 0 && d % c == 0)
       return g.add(out, g.mod(g.idiv(inner->src(0), g.index(c)), g.index(d / c)));
   }
-  NodeRef rest_node = build(g, rest);
-  if (rest_node == x) return nullptr;  // nothing came out
-  return g.add(out, raw(g, Op::IDiv, DType::Index, rest_node, g.index(c)));
+  NodeRef remainder_node = build(g, remainder);
+  if (remainder_node == x) return nullptr;  // nothing came out
+  return g.add(out, raw(g, Op::IDiv, DType::Index, remainder_node, g.index(c)));
 }
 
 NodeRef normal_mod(Graph& g, NodeRef x, int64_t c) {
   Sum s;
   s.add(x, 1);
   if (c == 1) return g.index(0);
-  Sum quotient, rest;
-  split_multiples(s, c, quotient, rest);
-  if (!s.ok || !quotient.ok || !rest.ok) return nullptr;
-  const Bounds b = rest.bounds();
+  Sum quotient, remainder;
+  split_multiples(s, c, quotient, remainder);
+  if (!s.ok || !quotient.ok || !remainder.ok) return nullptr;
+  const Bounds b = remainder.bounds();
   if (floor_div(b.min, c) == floor_div(b.max, c)) {
-    rest.add_constant(-static_cast<Int128>(c) * floor_div(b.min, c));
-    return build(g, rest);
+    remainder.add_constant(-static_cast<Int128>(c) * floor_div(b.min, c));
+    return build(g, remainder);
   }
   Sum big, small;
-  if (const int64_t factor = split_small(rest, c, big, small)) {
+  if (const int64_t factor = split_small(remainder, c, big, small)) {
     NodeRef high = g.mul(g.mod(build(g, big), g.index(c / factor)), g.index(factor));
     return g.add(high, build(g, small));
   }
-  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coefficient == 1) {
-    NodeRef inner = rest.terms[0].node;
+  if (remainder.terms.size() == 1 && remainder.constant == 0 &&
+      remainder.terms[0].coefficient == 1) {
+    NodeRef inner = remainder.terms[0].node;
     if (inner->op == Op::Mod && inner->src(1)->op == Op::Const && inner->src(1)->vmin > 0 &&
         inner->src(1)->vmin % c == 0)
       return g.mod(inner->src(0), g.index(c));
   }
-  NodeRef rest_node = build(g, rest);
-  return rest_node == x ? nullptr : raw(g, Op::Mod, DType::Index, rest_node, g.index(c));
+  NodeRef remainder_node = build(g, remainder);
+  return remainder_node == x ? nullptr : raw(g, Op::Mod, DType::Index, remainder_node, g.index(c));
 }
 
 // ---- symbolic divisors
@@ -382,22 +384,22 @@ NodeRef exact_quotient(Graph& g, const AffineTerm& t, NodeRef divisor) {
   return out;
 }
 
-/// x / b and x % b for a symbolic b > 0: whole multiples of b come out; the rest is dropped or kept
-/// where 0 <= rest < b is proved.
+/// x / b and x % b for a symbolic b > 0: whole multiples of b come out; the remainder is dropped or
+/// kept where 0 <= remainder < b is proved.
 NodeRef symbolic_div_mod(Graph& g, Op op, NodeRef x, NodeRef b) {
   if (b->vmin <= 0) return nullptr;
-  Sum s, rest;
+  Sum s, remainder;
   s.add(x, 1);
   NodeRef quotient = g.index(0);
   for (const AffineTerm& t : s.terms) {
     if (NodeRef q = exact_quotient(g, t, b))
       quotient = g.add(quotient, q);
     else
-      rest.add_term(t.node, t.coefficient);
+      remainder.add_term(t.node, t.coefficient);
   }
-  rest.add_constant(s.constant);
-  if (!s.ok || !rest.ok) return nullptr;
-  NodeRef r = build(g, rest);
+  remainder.add_constant(s.constant);
+  if (!s.ok || !remainder.ok) return nullptr;
+  NodeRef r = build(g, remainder);
   const bool small = r->vmin >= 0 && is_int_const(g.lt(r, b), 1);
   if (small) return op == Op::IDiv ? quotient : r;
   if (r == x) return nullptr;

@@ -374,6 +374,7 @@ Bounds infer_bounds(const NodeSpec& s) {
   switch (s.op) {
     case Op::Const: return const_bounds(s);
     case Op::Variable: return {s.ints[0], s.ints[1]};
+    case Op::WorkId:
     case Op::Range: return loop_bounds(s.src[0]);
     case Op::Iota: return positions_below(s.src[static_cast<size_t>(s.ints[0])]);
     // A Bind is as wide as its variable: a graph must not fold what is only true of this run.

@@ -176,10 +176,10 @@ NodeRef Graph::variable(std::string_view name, int64_t min, int64_t max, int64_t
   return intern({Op::Variable, DType::Index, {}, ints, name});
 }
 
-NodeRef Graph::range(NodeRef size, int64_t id, Binding binding) {
+NodeRef Graph::range(NodeRef size, int64_t id, Binding binding, size_t axis) {
   const NodeRef src[] = {size};
-  const int64_t ints[] = {id, static_cast<int64_t>(binding)};
-  return intern({Op::Range, DType::Index, src, ints});
+  const int64_t ints[] = {id, static_cast<int64_t>(binding), static_cast<int64_t>(axis)};
+  return intern({Op::Range, DType::Index, src, std::span(ints, axis ? 3 : 2)});
 }
 NodeRef Graph::range(int64_t size, int64_t id, Binding binding) {
   return range(index(size), id, binding);

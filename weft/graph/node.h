@@ -87,6 +87,10 @@ inline Fold fold_of(NodeRef n) { return static_cast<Fold>(n->int_arg(0)); }
 inline std::span<const int64_t> reduce_axes(NodeRef n) { return n->ints().subspan(1); }
 inline int64_t range_id(NodeRef n) { return n->int_arg(0); }
 inline Binding range_binding(NodeRef n) { return static_cast<Binding>(n->int_arg(1)); }
+/// The axis of the grid or of the group that it is bound to.
+inline size_t range_axis(NodeRef n) {
+  return n->nints > 2 ? static_cast<size_t>(n->int_arg(2)) : 0;
+}
 inline int64_t buffer_id(NodeRef n) { return n->int_arg(0); }
 inline int64_t param_slot(NodeRef n) { return n->int_arg(0); }
 

@@ -6,6 +6,7 @@
 #include "weft/base/checked.h"
 #include "weft/graph/program.h"
 #include "weft/graph/schema.h"
+#include "weft/graph/stage.h"
 #include "weft/graph/tuple.h"
 #include "weft/graph/verify_parts.h"
 
@@ -116,7 +117,11 @@ const char* range(const Spec& s) {
   if (!is_loop_integer(s.dtype) || s.src[0]->dtype != s.dtype || s.src[0]->rank() != 0)
     return "a range and its size are indices";
   if (s.ints[0] < 0) return "its id must be at least 0";
-  return s.ints[1] >= 0 && s.ints[1] < kBindingCount ? nullptr : "no such binding";
+  if (s.ints[1] < 0 || s.ints[1] >= kBindingCount) return "no such binding";
+  if (s.ints.size() == 2) return nullptr;
+  const auto binding = static_cast<Binding>(s.ints[1]);
+  if (binding != Binding::Grid && binding != Binding::Group) return "only grid and group have axes";
+  return s.ints.size() == 3 && s.ints[2] > 0 && s.ints[2] < kLaunchAxes ? nullptr : "no such axis";
 }
 
 const char* loop_value(const Spec& s) {
@@ -415,6 +420,7 @@ const char* cumcount(const Spec& s) { return is_int(s.dtype) ? gather(s) : "coun
 
 const char* stage(const Spec& s) {
   if (s.src.empty() || !all_ranges(s.src.subspan(1))) return "takes a value and ranges";
+  if (const char* problem = stage_problem(s)) return problem;
   return same_dtype(s);
 }
 
@@ -424,7 +430,8 @@ const char* access(const Spec& s, size_t valid_at) {
   const bool ranges = valid_at + 1 == kStoreRanges;
   if (s.src.size() < valid_at || (!ranges && s.src.size() > valid_at + 1))
     return "takes param, index, valid";
-  if (s.src[0]->op != Op::Param) return "accesses no param";
+  const bool shared = s.src[0]->op == Op::Local || s.src[0]->op == Op::Barrier;
+  if (s.src[0]->op != Op::Param && !shared) return "accesses no param";
   if (!is_loop_integer(s.src[1]->dtype) || s.src[1]->rank() != 0) return "the index is no index";
   if (s.src.size() > valid_at && s.src[valid_at]->dtype != DType::Bool) return "valid is not bool";
   return nullptr;
@@ -524,6 +531,7 @@ constexpr Row kRows[] = {
     {Op::Get, T | K, 1, get},
     {Op::Function, T, 1, function_problem},
     {Op::Repeat, T, 1, repeat_problem},
+    {Op::Call, T, 1, call_problem},
     {Op::Custom, T, 2, custom_problem},
     {Op::Contiguous, T, 1, same_dtype},
     {Op::Detach, T, 1, same_dtype},
@@ -535,6 +543,9 @@ constexpr Row kRows[] = {
     {Op::Load, K | L, 2, load},
     {Op::Store, K | L, 3, store},
     {Op::Sink, T | K, 0, sink},
+    {Op::Local, L, 1, local_problem},
+    {Op::WorkId, L, 1, work_id_problem},
+    {Op::Barrier, L, 0, barrier_problem},
     {Op::EndRange, L, 1, follows<Op::Range>},
     {Op::Acc, L, 1, same_dtype},
     {Op::SetAcc, L, 2, set_acc},

@@ -1,6 +1,7 @@
 // NodeMap: an open-addressing map from NodeRef to a small value; what every pass memoises with.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -123,5 +124,12 @@ class NodeSet {
   size_t size_ = 0;
   uint64_t round_ = 1;
 };
+
+/// Where each of these nodes stands.
+inline NodeMap<uint32_t> positions_in(std::span<const NodeRef> order) {
+  NodeMap<uint32_t> positions(order.size());
+  for (uint32_t i = 0; i < order.size(); ++i) positions.set(order[i], i);
+  return positions;
+}
 
 }  // namespace weft

@@ -107,11 +107,12 @@ enum class Binding : uint8_t {
   Warpgroup,
   Warp,
   Lane,
-  Device
+  Device,
+  Group
 };
 constexpr std::string_view binding_name(Binding b) {
-  constexpr std::string_view names[] = {"loop",    "core",      "unroll", "vector", "grid",
-                                        "cluster", "warpgroup", "warp",   "lane",   "device"};
+  constexpr std::string_view names[] = {"loop",      "core", "unroll", "vector", "grid", "cluster",
+                                        "warpgroup", "warp", "lane",   "device", "group"};
   return names[static_cast<int>(b)];
 }
 

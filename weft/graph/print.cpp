@@ -14,18 +14,28 @@ namespace {
 
 bool is_inline(NodeRef n) { return n->op == Op::Const && n->lanes == 1; }
 
+/// What would end a line, or not show, as \xHH.
+void append_printable(std::string& out, char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte < 32 || byte > 126)
+    append_format(out, "\\x{:02x}", byte);
+  else
+    out += c;
+}
+
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      append_format(out, "\\{}", c);
-    else if (byte < 32 || byte > 126)
-      append_format(out, "\\x{:02x}", byte);
-    else
-      out += c;
+    if (c == '"' || c == '\\') out += '\\';
+    append_printable(out, c);
   }
   out += '"';
+}
+
+/// Names of variables, which a comment shows as they are, may hold anything.
+void append_comment(std::string& out, std::string_view text) {
+  out += "# ";
+  for (const char c : text) append_printable(out, c);
 }
 
 bool has_name(FieldKind kind, int64_t v) {
@@ -83,7 +93,7 @@ class Lines {
     }
     for (NodeRef s : n->src()) append_operand(s);
     append_ints(out_, n);
-    append_comment(n);
+    append_remark(n);
     out_ += '\n';
   }
   void append_operand(NodeRef n) {
@@ -94,20 +104,36 @@ class Lines {
       append_constant(out_, n);
   }
   void append_text(std::string_view text) { out_ += text; }
+  void add_comment(std::string_view text) {
+    append_comment(out_, text);
+    out_ += '\n';
+  }
   bool has(NodeRef n) const { return numbers_.contains(n); }
   std::string take() { return std::move(out_); }
 
  private:
-  void append_comment(NodeRef n) {
-    if (n->rank() > 0)
-      append_format(out_, "  # {}", shape_text(n->shape));
-    else if (is_alu(n->op) && (n->dtype == DType::Index || n->dtype == DType::Bool))
-      append_format(out_, "  # {}", short_expression(n, 24));
+  /// What the node is, for people: its shape, or the expression that ends in it.
+  void append_remark(NodeRef n) {
+    const bool is_expression =
+        is_alu(n->op) && (n->dtype == DType::Index || n->dtype == DType::Bool);
+    if (n->rank() == 0 && !is_expression) return;
+    out_ += "  ";
+    append_comment(out_, n->rank() > 0 ? shape_text(n->shape) : short_expression(n, 24));
   }
 
   NodeMap<size_t> numbers_;
   std::string out_;
 };
+
+std::string launch_text(const Launch& launch) {
+  std::string grid, group;
+  for (size_t axis = 0; axis < launch.grid.size(); ++axis) {
+    NodeRef size = launch.grid[axis];
+    append_format(grid, "{}{}", axis ? " x " : "", size ? expression(size) : "1");
+    append_format(group, "{}{}", axis ? " x " : "", launch.group[axis]);
+  }
+  return strformat("grid: {} groups of {} items", grid, group);
+}
 
 }  // namespace
 
@@ -128,10 +154,10 @@ std::string print_graph(NodeRef root) { return print_graph({&root, 1}); }
 
 std::string print_program(const LinearProgram& program) {
   Lines lines;
-  lines.append_text(strformat("# program {}\n", program.name));
+  lines.add_comment(strformat("program {}", program.name));
   for (size_t i = 0; i < program.params.size(); ++i) {
     const ProgramParam& p = program.params[i];
-    lines.append_text(strformat("# param {}: {}{}{}\n", i, name(p.dtype), p.read ? " read" : "",
+    lines.add_comment(strformat("param {}: {}{}{}", i, name(p.dtype), p.read ? " read" : "",
                                 p.written ? " written" : ""));
   }
   int depth = 0;
@@ -143,7 +169,8 @@ std::string print_program(const LinearProgram& program) {
     if (n->op == Op::Range || n->op == Op::If) ++depth;
   }
   if (program.core_size)
-    lines.append_text(strformat("# core items: {}\n", expression(program.core_size)));
+    lines.add_comment(strformat("core items: {}", expression(program.core_size)));
+  if (program.launch.grouped) lines.add_comment(launch_text(program.launch));
   return lines.take();
 }
 

@@ -1,5 +1,6 @@
 // Kernel and LinearProgram: the two forms of a kernel that stages hand to each other.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,9 +31,18 @@ struct ProgramParam {
   bool written = false;
 };
 
+/// How many work items a program is launched over: a grid of groups of items, along each axis.
+struct Launch {
+  std::array<NodeRef, 3> grid{};  ///< expressions over variables; null = 1
+  std::array<int64_t, 3> group{1, 1, 1};
+  bool grouped = false;  ///< false: one after the other, over the core range
+  int64_t items() const { return group[0] * group[1] * group[2]; }
+};
+
 /// A kernel as a list of instructions in execution order. Loops are Range ... EndRange; the range
 /// bound to Binding::Core, when there is one, is the first instruction that is not a leaf and runs
-/// over [begin, end) given at launch.
+/// over [begin, end) given at launch. A program of groups has no such range: it says what one item
+/// does, WorkId which item that is.
 struct LinearProgram {
   std::shared_ptr<Graph> graph;
   std::vector<NodeRef> code;
@@ -40,6 +50,7 @@ struct LinearProgram {
   std::vector<NodeRef> variables;    ///< Op::Variable nodes, in order of name; passed as int64
   NodeRef core_size =
       nullptr;  ///< number of items of the core range (expression over variables); null = 1
+  Launch launch;
   std::string name;
   double flops = 0;  ///< arithmetic operations, where sizes are static
   double bytes = 0;  ///< bytes of distinct buffer elements touched, where sizes are static

@@ -66,6 +66,6 @@ constexpr const Schema& schema(Op op) {
 }
 
 constexpr int64_t kFoldCount = 7;
-constexpr int64_t kBindingCount = 10;
+constexpr int64_t kBindingCount = 11;
 
 }  // namespace weft

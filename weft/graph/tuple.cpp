@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "weft/graph/loops.h"
+
 namespace weft {
 
 namespace {
@@ -26,8 +28,10 @@ class Cut {
 
 int64_t inner_slots_above(std::span<const NodeRef> bodies) {
   int64_t slot = kInnerSlots;
-  for (NodeRef n : Toposort(bodies)) {
+  // What is closed lies below the node that closes it.
+  for (NodeRef n : Toposort::evaluated(bodies)) {
     if (n->op == Op::Repeat) slot = std::max(slot, RepeatParts(n).slot + kSlotsPerLevel);
+    if (n->op == Op::Call) slot = std::max(slot, CallParts(n).slot + kSlotsPerLevel);
     if (n->op == Op::Custom) slot = std::max(slot, kInnerSlots + kSlotsPerLevel);
     if (n->op == Op::Function) slot = std::max(slot, FunctionParts(n).slot + kSlotsPerLevel);
   }
@@ -51,6 +55,12 @@ RepeatParts::RepeatParts(NodeRef n)
   outs = cut.rest();
 }
 
+CallParts::CallParts(NodeRef n) : slot(n->int_arg(1)) {
+  Cut cut(n);
+  inputs = cut.take(n->int_arg(0));
+  bodies = cut.rest();
+}
+
 CustomParts::CustomParts(NodeRef n) : sink(n->src(n->nsrc - 1)) {
   Cut cut(n);
   inputs = cut.take(n->int_arg(0));
@@ -70,6 +80,7 @@ std::vector<NodeRef> placeholders_in(std::span<const NodeRef> closed, int64_t sl
 size_t evaluated_sources(NodeRef n) {
   switch (n->op) {
     case Op::Function:
+    case Op::Call:
     case Op::Custom: return static_cast<size_t>(n->int_arg(0));
     case Op::Repeat: return static_cast<size_t>(n->int_arg(2) + n->int_arg(3) + n->int_arg(4));
     default: return n->nsrc;
@@ -78,12 +89,13 @@ size_t evaluated_sources(NodeRef n) {
 
 size_t result_count(NodeRef n) {
   switch (n->op) {
-    case Op::Loop: return static_cast<size_t>(n->int_arg(2));
+    case Op::Loop: return loop_parts(n).inits.size();
     case Op::Function: return static_cast<size_t>(n->int_arg(0));
     case Op::Repeat: {
       const RepeatParts parts(n);
       return parts.nexts.size() + parts.outs.size();
     }
+    case Op::Call: return CallParts(n).bodies.size();
     case Op::Custom: return CustomParts(n).outputs.size();
     default: return 0;
   }
@@ -91,8 +103,9 @@ size_t result_count(NodeRef n) {
 
 NodeRef result_like(NodeRef n, size_t k) {
   switch (n->op) {
-    case Op::Loop: return n->src(static_cast<size_t>(n->int_arg(1)) + k);
+    case Op::Loop: return loop_parts(n).inits[k];
     case Op::Custom: return CustomParts(n).outputs[k];
+    case Op::Call:
     case Op::Repeat: return n->src(evaluated_sources(n) + k);
     default: return n->src(k);
   }
@@ -161,6 +174,14 @@ const char* repeat_problem(const NodeSpec& s) {
   }
   if (s.src.size() == static_cast<size_t>(stacked + whole + carries)) return "has no result";
   return nullptr;
+}
+
+const char* call_problem(const NodeSpec& s) {
+  if (const char* problem = tuple_layout(s, std::array{s.ints[0], int64_t{1}}, s.ints[1]))
+    return problem;
+  const auto bodies = s.src.subspan(static_cast<size_t>(s.ints[0]));
+  const bool tensors = std::ranges::all_of(bodies, [](NodeRef n) { return !is_index(n->dtype); });
+  return tensors ? nullptr : "gives indices";
 }
 
 const char* custom_problem(const NodeSpec& s) {

@@ -1,4 +1,4 @@
-// Ops with several results, seen as parts: Function, Repeat, Custom. Their first sources are
+// Ops with several results, seen as parts: Function, Repeat, Call, Custom. Their first sources are
 // evaluated where the node is; the others (bodies, gradients, a kernel) are closed: they mention
 // their inputs as params with inner slots, and nodes around them do not look inside.
 #pragma once
@@ -38,6 +38,12 @@ struct RepeatParts {
   int64_t level() const { return (slot - kInnerSlots) / kSlotsPerLevel; }
 };
 
+struct CallParts {
+  explicit CallParts(NodeRef call);
+  std::span<const NodeRef> inputs, bodies;
+  int64_t slot;  ///< of the first input's param
+};
+
 struct CustomParts {
   explicit CustomParts(NodeRef custom);
   std::span<const NodeRef> inputs, outputs;
@@ -48,7 +54,8 @@ struct CustomParts {
 std::vector<NodeRef> placeholders_in(std::span<const NodeRef> closed, int64_t slot, size_t count);
 
 constexpr bool is_tuple(Op op) {
-  return op == Op::Loop || op == Op::Function || op == Op::Repeat || op == Op::Custom;
+  return op == Op::Loop || op == Op::Function || op == Op::Repeat || op == Op::Call ||
+         op == Op::Custom;
 }
 /// How many of its sources a node is evaluated from; the closed ones follow.
 size_t evaluated_sources(NodeRef n);
@@ -65,6 +72,7 @@ NodeRef get_result(Graph& g, NodeRef tuple, size_t k);  ///< the Get itself
 /// For node_problem(): null, or what is wrong with the parts.
 const char* function_problem(const NodeSpec& s);
 const char* repeat_problem(const NodeSpec& s);
+const char* call_problem(const NodeSpec& s);
 const char* custom_problem(const NodeSpec& s);
 
 }  // namespace weft

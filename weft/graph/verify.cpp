@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/loops.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
@@ -23,10 +24,7 @@ Found node_by_node(std::span<const NodeRef> nodes, Dialect dialect) {
 // Bodies are a few scalar expressions; this bounds the work on hostile graphs.
 constexpr size_t kMaxBody = 4096;
 
-std::span<const NodeRef> bodies_of(NodeRef loop) {
-  const auto carries = static_cast<size_t>(loop->int_arg(2));
-  return loop->src().subspan(static_cast<size_t>(loop->int_arg(1)) + carries, carries);
-}
+std::span<const NodeRef> bodies_of(NodeRef loop) { return loop_parts(loop).values; }
 
 /// carry(k, loop) and elem(k, loop) inside the body of `loop` name what it has, with its dtype.
 const char* loop_value_problem(NodeRef loop, NodeRef n) {
@@ -157,21 +155,19 @@ Found find_custom_problem(NodeRef n) {
   return std::nullopt;
 }
 
-/// What the bodies of `n` may mention: their placeholders, which are what is given.
-Found find_placeholder_problem(NodeRef n) {
-  const RepeatParts parts(n);
-  if (parts.slot < inner_slots_above(closed_sources(n)))
+/// What the bodies of `n` may mention: their placeholders from `slot` on, which are what is given,
+/// or slices of the first `stacked`.
+Found find_placeholder_problem(NodeRef n, int64_t slot, size_t stacked) {
+  if (slot < inner_slots_above(closed_sources(n)))
     return Problem{n, "its slots are those of a node in its bodies"};
-  std::vector<NodeRef> given;
-  for (auto list : {parts.stacked, parts.whole, parts.inits})
-    given.insert(given.end(), list.begin(), list.end());
+  const auto given = n->src().first(evaluated_sources(n));
   for (NodeRef p : Toposort::evaluated(closed_sources(n))) {
     if (p->op != Op::Param) continue;
-    const int64_t k = param_slot(p) - parts.slot;
+    const int64_t k = param_slot(p) - slot;
     if (k < 0 || k >= static_cast<int64_t>(given.size()))
       return Problem{n, "its bodies mention what is not theirs"};
     const auto dims = given[static_cast<size_t>(k)]->shape->span();
-    const auto wanted = dims.subspan(static_cast<size_t>(k) < parts.stacked.size() ? 1 : 0);
+    const auto wanted = dims.subspan(static_cast<size_t>(k) < stacked ? 1 : 0);
     if (!std::ranges::equal(p->shape->span(), wanted) ||
         p->dtype != given[static_cast<size_t>(k)]->dtype)
       return Problem{n, "a placeholder differs from what it stands for"};
@@ -190,7 +186,9 @@ Found find_problem_at(NodeRef n) {
   if (n->op == Op::Scan && n->nsrc > 1) return Problem{n, "scans a range in a tensor graph"};
   if (n->op == Op::Loop) return find_body_problem(n, true);
   if (n->op == Op::Assign) return find_view_problem(n);
-  if (n->op == Op::Repeat) return find_placeholder_problem(n);
+  if (n->op == Op::Repeat)
+    return find_placeholder_problem(n, RepeatParts(n).slot, RepeatParts(n).stacked.size());
+  if (n->op == Op::Call) return find_placeholder_problem(n, CallParts(n).slot, 0);
   if (n->op == Op::Custom) return find_custom_problem(n);
   return std::nullopt;
 }
@@ -299,6 +297,7 @@ bool takes_whole(const NodeSpec& s, size_t i) {
   switch (s.op) {
     case Op::Get:
     case Op::Sink:
+    case Op::Barrier:
     case Op::EndIf: return true;
     case Op::Custom: return i + 1 == s.src.size();
     case Op::Function: return static_cast<int64_t>(i) >= s.ints[0] + s.ints[1];

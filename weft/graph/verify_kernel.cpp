@@ -3,6 +3,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "weft/graph/dependence.h"
+#include "weft/graph/loops.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/verify.h"
 #include "weft/graph/verify_parts.h"
@@ -10,76 +12,31 @@
 namespace weft {
 namespace {
 
-// Sets of ranges are bit sets of this many words at most, per node.
-constexpr size_t kMaxRanges = 1024;
-
-/// Every step is seen from outside.
-bool is_running(NodeRef n) {
-  return n->op == Op::Scan || (n->op == Op::Loop && n->int_arg(3) != 0);
-}
-
-/// The ranges that a Reduce, Scan or Loop goes over.
-std::span<const NodeRef> listed_by(NodeRef n) {
-  if (n->op == Op::Reduce || n->op == Op::Scan) return n->src().subspan(1);
-  if (n->op == Op::Loop) return n->src().subspan(static_cast<size_t>(2 * n->int_arg(2)));
-  return {};
-}
-
-/// The ranges whose loops end with this node.
-std::span<const NodeRef> closed_by(NodeRef n) {
-  return is_running(n) ? std::span<const NodeRef>() : listed_by(n);
-}
+// A set of ranges is kept for each node: what files may ask for is bounded.
+constexpr int kMaxRanges = 1024;
 
 /// Which ranges each node's value still varies over.
 class OpenRanges {
  public:
-  explicit OpenRanges(std::span<const NodeRef> order) {
+  explicit OpenRanges(std::span<const NodeRef> order)
+      : index_(positions_in(order)),
+        dependence_(order, [this](NodeRef n) { return index_.at(n); }),
+        reduced_(dependence_.ranges().size()) {
     for (NodeRef n : order)
-      if (n->op == Op::Range) {
-        const size_t bit = ranges_.size();
-        index_[n] = bit;
-        ranges_.push_back(n);
-      }
-    words_ = (ranges_.size() + 63) / 64;
-    if (ranges_.size() > kMaxRanges) return;
-    closed_.resize(ranges_.size());
-    for (NodeRef n : order) add(n);
+      for (NodeRef r : reduction_ranges(n))
+        if (r->op == Op::Range) reduced_[dependence_.position(r)] = true;
   }
-  std::span<const NodeRef> ranges() const { return ranges_; }
-  bool too_many() const { return ranges_.size() > kMaxRanges; }
-  /// Some reduce ends the range's loop.
-  bool closed(NodeRef range) const { return closed_[index_.at(range)]; }
+  std::span<const NodeRef> ranges() const { return dependence_.ranges(); }
+  /// Some reduction ends the range's loop.
+  bool reduced(NodeRef range) const { return reduced_[dependence_.position(range)]; }
   bool varies(NodeRef n, NodeRef range) const {
-    const size_t bit = index_.at(range);
-    return sets_[at_.at(n) + bit / 64] >> (bit % 64) & 1;
+    return dependence_.at(index_.at(n)).contains(dependence_.position(range));
   }
 
  private:
-  void add(NodeRef n) {
-    const size_t base = sets_.size();
-    at_[n] = base;
-    sets_.resize(base + words_);
-    for (NodeRef s : n->src())
-      for (size_t w = 0; w < words_; ++w) sets_[base + w] |= sets_[at_.at(s) + w];
-    if (n->op == Op::Range) put(base, n, true);
-    for (NodeRef r : closed_by(n)) {
-      put(base, r, false);
-      closed_[index_.at(r)] = true;
-    }
-  }
-  void put(size_t base, NodeRef range, bool open) {
-    const size_t bit = index_.at(range);
-    const uint64_t mask = uint64_t{1} << (bit % 64);
-    uint64_t& word = sets_[base + bit / 64];
-    word = open ? word | mask : word & ~mask;
-  }
-
-  std::vector<NodeRef> ranges_;
-  std::vector<bool> closed_;
-  NodeMap<size_t> index_;
-  NodeMap<size_t> at_;
-  std::vector<uint64_t> sets_;
-  size_t words_ = 0;
+  NodeMap<uint32_t> index_;
+  RangeDependence dependence_;
+  std::vector<bool> reduced_;
 };
 
 Found find_kernel_node_problem(NodeRef n) {
@@ -98,7 +55,6 @@ Found find_kernel_node_problem(NodeRef n) {
 
 /// Ids are distinct and at most one range is bound to Core.
 Found find_range_problem(const OpenRanges& open) {
-  if (open.too_many()) return Problem{open.ranges()[0], "one of too many ranges"};
   std::unordered_set<int64_t> ids;
   NodeRef core = nullptr;
   for (NodeRef r : open.ranges()) {
@@ -110,12 +66,46 @@ Found find_range_problem(const OpenRanges& open) {
   return std::nullopt;
 }
 
-/// Nothing outside a reduce varies over the ranges it closes.
+bool is_launched(NodeRef range) {
+  return range_binding(range) == Binding::Grid || range_binding(range) == Binding::Group;
+}
+
+/// Ranges that one axis stands for are the same number: of the grid there is one, those of a group
+/// are of one constant size and meet in no value. Only a Reduce folds across a group.
+Found find_launch_problem(const OpenRanges& open, std::span<const NodeRef> order) {
+  std::vector<NodeRef> launched;
+  std::ranges::copy_if(open.ranges(), std::back_inserter(launched), is_launched);
+  for (NodeRef r : launched) {
+    const bool grid = range_binding(r) == Binding::Grid;
+    if (!grid && r->src(0)->op != Op::Const) return Problem{r, "a group's size is no number"};
+    if (grid && open.reduced(r)) return Problem{r, "a reduction across the grid"};
+    for (NodeRef other : launched) {
+      if (other == r) break;
+      if (range_binding(other) != range_binding(r) || range_axis(other) != range_axis(r)) continue;
+      if (grid) return Problem{r, "a second range of one axis of the grid"};
+      if (other->src(0) != r->src(0)) return Problem{r, "an axis of the group has two sizes"};
+      for (NodeRef n : order)
+        if (open.varies(n, r) && open.varies(n, other) && n->op != Op::Sink)
+          return Problem{n, "varies over two ranges of one axis of the group"};
+    }
+  }
+  if (launched.empty()) return std::nullopt;
+  for (NodeRef n : order) {
+    if (n->op == Op::Range && range_binding(n) == Binding::Core)
+      return Problem{n, "a core range in a kernel of groups"};
+    if (n->op != Op::Scan && n->op != Op::Loop) continue;
+    if (std::ranges::any_of(listed_ranges(n), is_launched))
+      return Problem{n, "carries state across a group"};
+  }
+  return std::nullopt;
+}
+
+/// Nothing outside a reduction varies over its ranges.
 Found find_escape(const OpenRanges& open, std::span<const NodeRef> order) {
   for (NodeRef n : order) {
     if (n->op != Op::Store) continue;
     for (NodeRef r : open.ranges())
-      if (open.closed(r) && open.varies(n, r))
+      if (open.reduced(r) && open.varies(n, r))
         return Problem{n, "varies over a range that a reduce has closed"};
   }
   return std::nullopt;
@@ -127,7 +117,7 @@ bool lies_outside(const OpenRanges& open, NodeRef a, NodeRef b) {
   const Binding binding = range_binding(a);
   if (binding == Binding::Core || binding == Binding::Vector || binding == Binding::Unroll)
     return true;
-  if (open.closed(a) != open.closed(b)) return open.closed(b);
+  if (open.reduced(a) != open.reduced(b)) return open.reduced(b);
   return range_id(a) < range_id(b);
 }
 
@@ -136,7 +126,7 @@ bool lies_outside(const OpenRanges& open, NodeRef a, NodeRef b) {
 Found find_shared_state(const OpenRanges& open, std::span<const NodeRef> order) {
   for (NodeRef n : order) {
     if (!is_running(n)) continue;
-    const std::span<const NodeRef> own = listed_by(n);
+    const std::span<const NodeRef> own = listed_ranges(n);
     for (size_t i = 0; i < own.size(); ++i) {
       if (range_binding(own[i]) != Binding::Loop) return Problem{n, "runs over no plain loop"};
       if (i > 0 && !lies_outside(open, own[i - 1], own[i]))
@@ -219,6 +209,29 @@ class Blocks {
   bool started_ = false;
 };
 
+/// All items of a group come to each of its barriers: around it nothing decides that may differ
+/// between them, which is their place in the group and whatever memory and registers hold.
+class UniformFlow {
+ public:
+  Found visit(NodeRef n) {
+    bool same = n->op != Op::Load && n->op != Op::GetAcc && n->op != Op::Acc;
+    if (n->op == Op::WorkId) same = static_cast<Binding>(n->int_arg(0)) == Binding::Grid;
+    for (NodeRef s : n->src()) same = same && !differs_.contains(s);
+    if (!same) differs_[n] = true;
+    if (n->op == Op::Range || n->op == Op::If) around_.push_back(same);
+    // Blocks says which one it closes, or that there is none.
+    if ((n->op == Op::EndRange || n->op == Op::EndIf) && !around_.empty()) around_.pop_back();
+    const bool all_come = std::ranges::find(around_, false) == around_.end();
+    if (n->op == Op::Barrier && !all_come)
+      return Problem{n, "not every item of a group comes to it equally often"};
+    return std::nullopt;
+  }
+
+ private:
+  NodeMap<bool> differs_;
+  std::vector<bool> around_;  // of each open block: whether all items run it alike
+};
+
 }  // namespace
 
 Found find_kernel_problem(NodeRef sink) {
@@ -231,16 +244,21 @@ Found find_kernel_problem(NodeRef sink) {
     if (n->op == Op::Loop)
       if (Found p = find_body_problem(n, false)) return p;
   }
+  if (std::ranges::count(order, Op::Range, &Node::op) > kMaxRanges)
+    return Problem{sink, "a kernel with too many ranges"};
   const OpenRanges open(order.nodes());
   if (Found p = find_range_problem(open)) return p;
   if (Found p = find_escape(open, order.nodes())) return p;
+  if (Found p = find_launch_problem(open, order.nodes())) return p;
   return find_shared_state(open, order.nodes());
 }
 
 Found find_program_problem(const LinearProgram& program) {
   Blocks blocks;
+  UniformFlow flow;
   for (NodeRef n : program.code) {
     if (Found p = blocks.visit(n)) return p;
+    if (Found p = flow.visit(n)) return p;
     if (n->op != Op::Param) continue;
     const int64_t slot = param_slot(n);
     if (slot >= static_cast<int64_t>(program.params.size()))

@@ -32,6 +32,7 @@ std::unique_ptr<HostView> host_view(const Tensor& x) {
   if (!whole.cell()->realized()) whole.realize();
   if (CaptureListener* capture = active_capture(x.context())) capture->host_read(*whole.cell());
   view->buffer = whole.cell()->buffer();
+  if (view->buffer->data() == nullptr) return host_view(whole.to("CPU"));
   view->node = RootedNode(whole.cell()->value());
   view->data = view->buffer->data();
   return view;

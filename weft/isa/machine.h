@@ -11,17 +11,22 @@
 
 namespace weft {
 
-/// A register: the machine's number within its class, or (from kFirstVirtual) a virtual one.
+/// A register: the machine's number within its class (no machine has thousands), or from
+/// kFirstVirtual on a virtual one.
 using Reg = uint32_t;
-constexpr Reg kFirstVirtual = 64, kNoReg = UINT32_MAX;
+constexpr Reg kFirstVirtual = 1 << 12, kNoReg = UINT32_MAX;
 constexpr bool is_virtual(Reg r) { return r >= kFirstVirtual && r != kNoReg; }
 
 enum class RegClass : uint8_t { None, General, Vector, Mask, Count };
 
 /// What an instruction does with a register; Modify reads it, too.
-enum class Access : uint8_t { None, Read, Write, Modify };
-constexpr bool reads(Access a) { return a == Access::Read || a == Access::Modify; }
-constexpr bool writes(Access a) { return a == Access::Write || a == Access::Modify; }
+enum class OperandAccess : uint8_t { None, Read, Write, Modify };
+constexpr bool reads(OperandAccess a) {
+  return a == OperandAccess::Read || a == OperandAccess::Modify;
+}
+constexpr bool writes(OperandAccess a) {
+  return a == OperandAccess::Write || a == OperandAccess::Modify;
+}
 
 /// base + index * scale + displacement, or relative to a label.
 struct Address {
@@ -70,9 +75,9 @@ struct MachineProgram {
   std::vector<Data> data;
   std::vector<Virtual> registers;  ///< by number - kFirstVirtual
   int32_t labels = 0;
-  int32_t frame_bytes = 0;  ///< of spill slots; set by allocation
-  int32_t in_memory = 0;    ///< virtual registers that allocation gave a spill slot
-  int32_t repeated = 0;     ///< and those that it computes again at every use
+  int32_t frame_bytes = 0;     ///< of spill slots; set by allocation
+  int32_t in_memory = 0;       ///< virtual registers that allocation gave a spill slot
+  int32_t rematerialised = 0;  ///< and those that it computes again at every use
 
   Reg fresh(RegClass kind, int bits) {
     registers.push_back({kind, static_cast<uint16_t>(bits)});
@@ -86,7 +91,7 @@ struct MachineProgram {
 struct RegisterUse {
   Reg* reg;
   RegClass kind;
-  Access access;
+  OperandAccess access;
   Reg fixed = kNoReg;  ///< the machine's register that it has to be
 };
 using RegisterUses = SmallVector<RegisterUse, 8>;

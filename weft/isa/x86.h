@@ -65,7 +65,7 @@ struct Description {
   struct Operand {
     Role role = Role::None;
     char letter = 0;  ///< of the operand's class, see x86.def
-    Access access = Access::None;
+    OperandAccess access = OperandAccess::None;
     RegClass kind = RegClass::None;
   };
   std::array<Operand, kMaxOperands> operands;
@@ -89,6 +89,10 @@ struct Description {
 const Description& describe(Form form);
 
 constexpr Reg kRax = 0, kRdx = 2, kRsp = 4, kRbp = 5;
+// Of the System V AMD64 ABI, section 3.2: where the first arguments of a function arrive, rdi, rsi
+// and rdx, and what it has to leave as it was, rbx, rbp and r12 to r15.
+constexpr Reg kArguments[] = {7, 6, 2};
+constexpr Reg kCalleeSaved[] = {3, 5, 12, 13, 14, 15};
 
 /// The row of an instruction that is no pseudo-instruction.
 inline const Description& describe(const Instruction& i) {

@@ -11,7 +11,7 @@ namespace weft::x86 {
 int latency(const Instruction& i);
 
 /// What a stretch of code takes when it is repeated many times. Jumps are taken to be foreseen,
-/// memory to be in the first cache, and what is stored not to be loaded again.
+/// memory to be in the L1 cache, and what is stored not to be loaded again.
 struct Estimate {
   int instructions = 0;
   double ports = 0;                ///< cycles of the busiest resource

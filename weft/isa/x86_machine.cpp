@@ -63,17 +63,17 @@ class X86Set final : public InstructionSet {
     if (i.form >= kForms) return out;
     if (i.has_memory) {
       for (Reg* r : {&i.address.base, &i.address.index})
-        if (*r != kNoReg) out.push_back({r, RegClass::General, Access::Read});
+        if (*r != kNoReg) out.push_back({r, RegClass::General, OperandAccess::Read});
     }
-    if (i.mask != kNoReg) out.push_back({&i.mask, RegClass::Mask, Access::Read});
+    if (i.mask != kNoReg) out.push_back({&i.mask, RegClass::Mask, OperandAccess::Read});
     const Description& d = describe(i);
     for (size_t k = 0; k < d.operand_count; ++k) {
       const auto [role, letter, access, kind] = d.operands[k];
-      if (access == Access::None || i.regs[k] == kNoReg) continue;
-      const bool merges = i.mask != kNoReg && access == Access::Write && !i.zeroing &&
+      if (access == OperandAccess::None || i.regs[k] == kNoReg) continue;
+      const bool merges = i.mask != kNoReg && access == OperandAccess::Write && !i.zeroing &&
                           !d.mask_selects && kind == RegClass::Vector;
       const Reg fixed = letter == 'A' ? kRax : letter == 'D' ? kRdx : kNoReg;
-      out.push_back({&i.regs[k], kind, merges ? Access::Modify : access, fixed});
+      out.push_back({&i.regs[k], kind, merges ? OperandAccess::Modify : access, fixed});
     }
     return out;
   }

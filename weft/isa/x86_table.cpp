@@ -24,13 +24,13 @@ consteval Role role_of(char c) {
   }
 }
 
-consteval Access access_of(char c) {
+consteval OperandAccess access_of(char c) {
   switch (c) {
-    case 'r': return Access::Read;
+    case 'r': return OperandAccess::Read;
     case 'w':
-    case 's': return Access::Write;
-    case 'm': return Access::Modify;
-    case '-': return Access::None;
+    case 's': return OperandAccess::Write;
+    case 'm': return OperandAccess::Modify;
+    case '-': return OperandAccess::None;
     default: throw "access is one of rwsm-";
   }
 }

@@ -33,6 +33,7 @@ class WidthChooser {
       case Op::Param: return typed_param(n);
       case Op::ToIndex: return typed_toindex(n);
       case Op::Range: return typed_range(n);
+      case Op::WorkId: return typed_work_id(n);
       case Op::Variable: return typed_variable(n);
       default: break;
     }
@@ -58,14 +59,23 @@ class WidthChooser {
     return g_.intern({Op::Param, n->dtype, {}, n->ints(), n->text()});
   }
 
+  /// Launches say what part of a core range runs, and how large a grid is: the size must only be a
+  /// leaf that is large enough.
+  NodeRef launched_size(NodeRef size) {
+    return constant(size->vmax, fits_i32(size) ? DType::I32 : DType::I64);
+  }
+
   NodeRef typed_range(NodeRef n) {
-    NodeRef size = done_[n->src(0)];
     const bool core = range_binding(n) == Binding::Core;
-    // Launches say what part of a core range runs; its size must only be a leaf that is large
-    // enough.
-    if (core) size = constant(n->src(0)->vmax, fits_i32(n->src(0)) ? DType::I32 : DType::I64);
+    NodeRef size = core ? launched_size(n->src(0)) : done_[n->src(0)];
     const NodeRef src[] = {size};
     return g_.intern({Op::Range, size->dtype, src, n->ints()});
+  }
+
+  NodeRef typed_work_id(NodeRef n) {
+    NodeRef size = launched_size(n->src(0));
+    const NodeRef src[] = {size};
+    return g_.intern({Op::WorkId, size->dtype, src, n->ints()});
   }
 
   // ---- arithmetic

@@ -12,6 +12,8 @@ using Sources = std::span<const NodeRef>;
 bool is_half(DType d) { return is_float(d) && bits(d) == 16; }
 DType bits_type(DType d) { return bits(d) == 64 ? DType::I64 : DType::I32; }
 
+bool has_f64(const Legaliser& l) { return (l.target().dtypes & dtype_bit(DType::F64)) != 0; }
+
 template <Op op>
 bool without(const Legaliser& l, DType dtype, Sources) {
   return is_float(dtype) && !l.target().native(op, dtype);
@@ -62,6 +64,7 @@ Expr rounded_to_odd(Pair sum) {
 // ---- fused multiply-add
 
 NodeRef mulacc_f32(Legaliser& l, Sources src) {
+  if (!has_f64(l)) return mulacc_by_int(l, src);
   // The product of two f32 is exact in f64.
   Expr a = Expr(l, src[0]).to(DType::F64), b = Expr(l, src[1]).to(DType::F64);
   return rounded_to_odd(two_sum(a * b, Expr(l, src[2]).to(DType::F64))).to(DType::F32);
@@ -121,7 +124,8 @@ NodeRef to_half(Legaliser& l, DType dtype, NodeRef source) {
 }
 
 NodeRef cast_half(Legaliser& l, DType dtype, NodeRef x) {
-  if (is_half(dtype)) return to_half(l, dtype, x);
+  // Without f64 to round in, casting to halves is the target's own.
+  if (is_half(dtype)) return has_f64(l) ? to_half(l, dtype, x) : l.raw(Op::Cast, dtype, {x});
   return l.cast(l.raw(Op::Cast, DType::F32, {x}), dtype);
 }
 

@@ -13,6 +13,14 @@ double operations(NodeRef n) {
   return n->op == Op::MulAcc ? 2 : 1;
 }
 
+/// Of the groups; symbolic axes of the grid count once.
+double items_launched(const Launch& launch) {
+  auto items = static_cast<double>(launch.items());
+  for (NodeRef size : launch.grid)
+    if (size && size->op == Op::Const) items *= static_cast<double>(size->vmin);
+  return items;
+}
+
 struct Traffic {
   double read = 0, written = 0;
 };
@@ -27,7 +35,7 @@ double distinct(double accesses, NodeRef param) {
 
 void estimate_work(LinearProgram& program, NodeRef kernel_sink) {
   std::vector<Traffic> traffic(program.params.size());
-  SmallVector<double, 16> times{1.0};
+  SmallVector<double, 16> times{items_launched(program.launch)};
   for (NodeRef n : program.code) {
     if (n->op == Op::Range) {
       // Loops that masks skip count in full: how often is not known here.
@@ -37,6 +45,7 @@ void estimate_work(LinearProgram& program, NodeRef kernel_sink) {
     } else if (n->op == Op::EndRange) {
       times.pop_back();
     } else if (n->op == Op::Load || n->op == Op::Store) {
+      if (n->src(0)->op != Op::Param) continue;
       Traffic& t = traffic[static_cast<size_t>(param_slot(n->src(0)))];
       (n->op == Op::Load ? t.read : t.written) += times.back() * n->lanes;
     } else {

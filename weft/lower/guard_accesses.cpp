@@ -6,8 +6,14 @@
 namespace weft::lower {
 namespace {
 
+/// Of the param, or of what a group shares.
+NodeRef size_of(NodeRef memory) {
+  while (memory->op == Op::Barrier) memory = memory->src(0);
+  return memory->src(0);
+}
+
 NodeRef guarded(Graph& g, NodeRef access) {
-  NodeRef index = access->src(1), size = access->src(0)->src(0);
+  NodeRef index = access->src(1), size = size_of(access->src(0));
   if (index->vmin >= 0 && index->vmax < size->vmin) return access;
   const size_t mask_at = access->op == Op::Store ? 3 : 2;
   NodeRef mask = access->nsrc > mask_at ? access->src(mask_at) : g.boolean(true);

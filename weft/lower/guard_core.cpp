@@ -1,6 +1,6 @@
 // Stores that no worker owns: done by the first one.
 #include "weft/base/small_vector.h"
-#include "weft/lower/range_set.h"
+#include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 
 namespace weft::lower {

@@ -42,6 +42,9 @@ std::span<const Decomposition> float_decompositions();
 bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src);
 NodeRef through_f32(Legaliser& l, Op op, DType dtype, std::span<const NodeRef> src);
 
+/// mulacc of f32 without f64.
+NodeRef mulacc_by_int(Legaliser& l, std::span<const NodeRef> src);
+
 /// exp2, log2 and sin of f32 or f64.
 NodeRef exp2_expansion(Legaliser& l, NodeRef x);
 NodeRef log2_expansion(Legaliser& l, NodeRef x);

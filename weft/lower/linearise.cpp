@@ -4,6 +4,7 @@
 #include <map>
 
 #include "weft/base/error.h"
+#include "weft/graph/fold.h"
 #include "weft/lower/blocks.h"
 #include "weft/lower/legaliser.h"
 #include "weft/lower/loop_tree.h"
@@ -28,6 +29,7 @@ class Lineariser {
   }
 
   LinearProgram run() {
+    find_local_stores();
     for (NodeRef n : deps_.order()) place(n);
     interleave_chains();
     for (const auto& [param, accesses] : accesses_) order_accesses(accesses);
@@ -75,11 +77,13 @@ class Lineariser {
       case Op::Carry: return;  // made with its loop's registers, see carry()
       case Op::Loop: return place_loop(n);
       case Op::Get: done_[n] = results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]; return;
-      case Op::Store: return place_store(n);
+      case Op::Store: return n->src(0)->op == Op::Param ? place_store(n) : place_local_store(n);
+      case Op::Barrier: return place_barrier(n);
       default: break;
     }
     SmallVector<NodeRef, 8> src = sources(n);
     NodeRef made = graph_->make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+    if (n->op == Op::Load && n->src(0)->op == Op::Barrier) return place_local_load(n, made);
     done_[n] = settle(made);
     if (n->op == Op::Load) note_access(made, false);
   }
@@ -338,6 +342,68 @@ class Lineariser {
     }
   }
 
+  // ---- memory of a group
+
+  /// The instructions of barriers with one id, which stand together.
+  struct Barrier {
+    NodeRef before = nullptr;  // in a loop: what its last iteration stored has been read
+    NodeRef after = nullptr;
+    int block = Blocks::kTop;
+  };
+
+  NodeRef barrier_instruction(NodeRef n, int64_t which, int at) {
+    const int64_t ints[] = {n->int_arg(0), which};
+    NodeRef made = graph_->intern({Op::Barrier, DType::Void, {}, ints});
+    if (!blocks_.contains(made)) blocks_.add(made, at);
+    return made;
+  }
+
+  /// A store stands where its barrier does, also where its value turned out to be a constant.
+  void find_local_stores() {
+    for (NodeRef n : deps_.order()) {
+      if (n->op != Op::Barrier) continue;
+      const int at = block(tree_.place(n));
+      for (NodeRef s : loop_parts(n).values) store_blocks_.set(s, at);
+    }
+  }
+
+  void place_local_store(NodeRef n) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    int at = store_blocks_.at(n);
+    for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
+    NodeRef store = graph_->intern({Op::Store, n->dtype, src, n->ints()});
+    WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
+    // What it comes after is known when its barrier is placed.
+    blocks_.add(store, blocks_.deeper(at, block(tree_.deepest(deps_.of(n)))));
+    blocks_.add_root(store);
+    done_[n] = store;
+  }
+
+  void place_barrier(NodeRef n) {
+    const int at = block(tree_.place(n));
+    Barrier& b = barriers_[n->int_arg(0)];
+    if (!b.after) b = {nullptr, barrier_instruction(n, 1, at), at};
+    WEFT_CHECK(b.block == at, "a barrier in two places");
+    // Local memory that another barrier gave is written where nothing else is read.
+    if (n->src(0)->op == Op::Local && at != Blocks::kTop && !b.before)
+      b.before = barrier_instruction(n, 0, at);
+    for (NodeRef s : loop_parts(n).values) {
+      blocks_.after(b.after, done_[s]);
+      if (b.before) blocks_.after(done_[s], b.before);
+    }
+    NodeRef memory = done_[n->src(0)];
+    const int64_t ints[] = {memory->int_arg(0), n->int_arg(0) + 1};
+    done_[n] = settle(graph_->intern({Op::Local, memory->dtype, memory->src(), ints}));
+  }
+
+  void place_local_load(NodeRef n, NodeRef made) {
+    const Barrier& b = barriers_.at(n->src(0)->int_arg(0));
+    for (NodeRef s : made->src()) settle(s);
+    if (!blocks_.contains(made)) blocks_.add(made, b.block);
+    blocks_.after(made, b.after);
+    done_[n] = made;
+  }
+
   RangeDeps deps_;
   LoopTree tree_;
   std::shared_ptr<Graph> graph_;
@@ -351,6 +417,8 @@ class Lineariser {
   std::vector<std::vector<NodeRef>> chains_;  // of each reduction: the steps of one iteration
   std::map<int64_t, NodeRef> loops_by_id_;
   std::map<int64_t, State> states_;
+  std::map<int64_t, Barrier> barriers_;
+  NodeMap<int> store_blocks_;  // of stores to local memory: the block of their barrier
   std::map<int64_t, std::vector<Access>> accesses_;  // by param slot
 };
 

@@ -14,7 +14,10 @@ bool same_ranges(NodeRef a, NodeRef b) {
   return std::is_permutation(ra.begin(), ra.end(), rb.begin(), rb.end());
 }
 
-bool is_closed_loop(NodeRef n) { return is_loop_op(n->op) && !loop_parts(n).open; }
+bool is_closed_loop(NodeRef n) {
+  // A barrier may stand after a store that needs no loop.
+  return is_loop_op(n->op) && !is_running(n) && (n->op != Op::Barrier || !listed_ranges(n).empty());
+}
 
 }  // namespace
 
@@ -55,7 +58,7 @@ int LoopTree::place(NodeRef n) const { return deepest(deps_.of(n)); }
 
 SmallVector<NodeRef, 8> LoopTree::sorted_ranges(NodeRef loop) const {
   SmallVector<NodeRef, 8> chain;
-  deps_.set_of(loop_parts(loop).ranges).each([&](size_t r) { chain.push_back(deps_.ranges()[r]); });
+  deps_.set_of(listed_ranges(loop)).each([&](size_t r) { chain.push_back(deps_.ranges()[r]); });
   return chain;
 }
 

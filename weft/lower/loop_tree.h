@@ -1,7 +1,7 @@
 // Where each range of a kernel runs: one loop per range, each inside one other loop or at the top.
 #pragma once
 #include "weft/base/small_vector.h"
-#include "weft/lower/range_set.h"
+#include "weft/lower/range_deps.h"
 
 namespace weft::lower {
 

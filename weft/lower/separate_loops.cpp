@@ -9,6 +9,9 @@
 namespace weft::lower {
 namespace {
 
+/// Of the Loops and Barriers of a kernel; one that is copied gets another.
+bool has_own_id(NodeRef n) { return n->op == Op::Loop || n->op == Op::Barrier; }
+
 constexpr int kMaxRounds = 64;  // each round settles at least one level of nesting
 
 /// The nodes of a kernel with some ranges replaced by others.
@@ -26,7 +29,7 @@ class Separator {
       : g_(g), deps_(deps), done_(deps) {
     for (NodeRef n : deps.order()) {
       if (n->op == Op::Range) next_id_ = std::max(next_id_, range_id(n) + 1);
-      if (n->op == Op::Loop) next_loop_ = std::max(next_loop_, n->int_arg(0) + 1);
+      if (has_own_id(n)) next_loop_ = std::max(next_loop_, n->int_arg(0) + 1);
     }
     for (const LoopTree::Conflict& c : conflicts) renaming_of_.set(c.user, renaming(c));
   }
@@ -59,7 +62,7 @@ class Separator {
     SmallVector<NodeRef, 8> src;
     // Ids first: bodies name the loop they are in.
     SmallVector<int64_t, 8> ints(n->ints());
-    if (n->op == Op::Loop) ints[0] = loop_id(r, ints[0]);
+    if (has_own_id(n)) ints[0] = loop_id(r, ints[0]);
     for (NodeRef s : n->src()) src.push_back(substitute(s, r));
     return g_.make({n->op, n->dtype, src, ints, n->text(), n->lanes});
   }
@@ -99,7 +102,7 @@ class Separator {
     SmallVector<int64_t, 8> ints(n->ints());
     if (n->op == Op::Range && r.renamed.contains(deps_.position(n))) ints[0] = fresh_id(n, r);
     if (n->op == Op::Carry) ints[1] = loop_id(r, ints[1]);
-    if (n->op == Op::Loop) ints[0] = loop_id(r, ints[0]);
+    if (has_own_id(n)) ints[0] = loop_id(r, ints[0]);
     return g_.make({n->op, n->dtype, src, ints, n->text(), n->lanes});
   }
 
@@ -108,7 +111,7 @@ class Separator {
     const size_t position = deps_.position(range);
     const auto at = std::find(r.positions.begin(), r.positions.end(), position);
     const auto which = static_cast<size_t>(&r - renamings_.data());
-    return next_id_ + static_cast<int64_t>(which * RangeSet::kCapacity) +
+    return next_id_ + static_cast<int64_t>(which * deps_.ranges().size()) +
            (at - r.positions.begin());
   }
 

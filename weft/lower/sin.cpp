@@ -95,39 +95,61 @@ SmallVector<NodeRef, 8> product(Expr significand, std::span<const NodeRef> most_
   return out;
 }
 
-/// x = significand * 2^exponent, exponent >= -32: the top of x / (2 pi) modulo 1, in `words` words
-/// of 32 bits.
-Reduced reduce_large(Expr significand, Expr exponent, size_t words) {
+/// pi/2 as high + low, and what splits a number into halves whose products are exact.
+struct HalfPi {
+  double high, low, split;
+};
+
+/// (high + low) * 2^-62 quadrants; |low| may be above an ulp of high.
+Reduced in_radians(Expr quadrant, Expr high, Expr low, const HalfPi& pi) {
+  Expr sum = high + low;
+  low = low - (sum - high);
+  high = sum;
+  auto halves = [&pi](Expr x) {
+    Expr big = x * pi.split, upper = big - (big - x);
+    return std::pair{upper, x - upper};
+  };
+  auto [a, b] = halves(high);
+  auto [c, d] = halves(high.number(pi.high));
+  Expr main = high * pi.high;
+  Expr error = ((a * c - main) + a * d + b * c) + b * d;
+  Expr rest = error + high * pi.low + low * pi.high;
+  Expr r = main + rest;
+  const double unit = 0x1p-62;
+  return {quadrant, r * unit, (rest - (r - main)) * unit};
+}
+
+/// The nearest quadrant, modulo 4, and what is left, in 2^-62 of a quadrant.
+struct Turned {
+  Expr quadrant, fraction;
+  SmallVector<NodeRef, 8> words;  ///< of x / (2 pi) modulo 1, the last is the most significant
+  Expr word(size_t from_top) const {
+    return {fraction.legaliser(), words[words.size() - 1 - from_top]};
+  }
+};
+
+/// x = significand * 2^exponent, exponent >= -32: x / (2 pi) modulo 1, in `words` words of 32 bits.
+Turned turned(Expr significand, Expr exponent, size_t words) {
   Legaliser& l = significand.legaliser();
   // The bit of weight 2^(-1 - exponent) is the first whose product is not whole turns.
   const auto window = digits(exponent + int64_t{32}, words);
   const auto p = product(significand, window);
-  auto at = [&](size_t from_top) { return Expr(l, p[p.size() - 1 - from_top]); };
-  Expr top = (at(0) << 32) | at(1);
+  Expr top = (Expr(l, p[p.size() - 1]) << 32) | Expr(l, p[p.size() - 2]);
   Expr quadrant = ((top >> 62) + ((top >> 61) & int64_t{1})) & int64_t{3};  // to nearest
-  Expr fraction = top - (quadrant << 62);
-  const double unit = 0x1p-62;
+  return {quadrant, top - (quadrant << 62), p};
+}
+
+/// The same reduced, in f64.
+Reduced reduce_large(Expr significand, Expr exponent, size_t words) {
+  const Turned t = turned(significand, exponent, words);
+  Expr fraction = t.fraction, quadrant = t.quadrant;
   Expr high = fraction.converted(DType::F64);
   Expr low = (fraction - high.converted(DType::I64)).converted(DType::F64);
   if (words > 3) {
-    Expr more = ((at(2) << 31) | (at(3) >> 1)).converted(DType::F64) * 0x1p-63;
+    Expr more = ((t.word(2) << 31) | (t.word(3) >> 1)).converted(DType::F64) * 0x1p-63;
     low = low + more;
   }
-  // (high + low) * pi/2, the leading product exactly: 27 bits by 26 bits.
-  Expr sum = high + low;
-  low = low - (sum - high);
-  high = sum;
-  auto halves = [](Expr x) {
-    Expr big = x * 0x1.0000002p27, upper = big - (big - x);
-    return std::pair{upper, x - upper};
-  };
-  auto [a, b] = halves(high);
-  auto [c, d] = halves(high.number(kHalfPi));
-  Expr main = high * kHalfPi;
-  Expr error = ((a * c - main) + a * d + b * c) + b * d;
-  Expr rest = error + high * kHalfPiLow + low * kHalfPi;
-  Expr r = main + rest;
-  return {quadrant, r * unit, (rest - (r - main)) * unit};
+  return in_radians(quadrant, high, low, {kHalfPi, kHalfPiLow, 0x1.0000002p27});
 }
 
 // ---- both halves
@@ -170,6 +192,22 @@ NodeRef sin_f32(Expr x) {
   return finish(x, value.converted(DType::F32), 0x1p-13);
 }
 
+/// sin of f32 where there is no f64: pairs of f32, and the digits of 1/(2 pi) for all but the first
+/// quadrant.
+NodeRef sin_f32_in_pairs(Expr x) {
+  Expr pattern = (x.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
+  Expr magnitude = where(x < x.number(0), -x, x);
+  Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(126)) - int64_t{150};
+  const Turned t = turned((pattern & int64_t{0x7fffff}) | int64_t{0x800000}, exponent, 3);
+  Expr high = t.fraction.converted(DType::F32);
+  Expr low = (t.fraction - high.converted(DType::I64)).converted(DType::F32);
+  // pi/2 - 0x1.921fb6p+0 is -0x1.777a5cp-25.
+  const Reduced large = in_radians(t.quadrant, high, low, {0x1.921fb6p+0, -0x1.777a5cp-25, 4097});
+  const Reduced first{t.quadrant.integer(0), magnitude, magnitude.number(0)};
+  const Reduced r = where_reduced(magnitude < magnitude.number(0.78), first, large);
+  return finish(x, sine_of(r, kSinF32, kCosF32), 0x1p-13);
+}
+
 NodeRef sin_f64(Expr x) {
   Expr pattern = x.bits_as(DType::I64) & std::numeric_limits<int64_t>::max();
   Expr magnitude = where(x < x.number(0), -x, x);
@@ -183,7 +221,9 @@ NodeRef sin_f64(Expr x) {
 }  // namespace
 
 NodeRef sin_expansion(Legaliser& l, NodeRef x) {
-  return x->dtype == DType::F64 ? sin_f64(Expr(l, x)) : sin_f32(Expr(l, x));
+  if (x->dtype == DType::F64) return sin_f64(Expr(l, x));
+  const bool has_f64 = (l.target().dtypes & dtype_bit(DType::F64)) != 0;
+  return has_f64 ? sin_f32(Expr(l, x)) : sin_f32_in_pairs(Expr(l, x));
 }
 
 }  // namespace weft::lower

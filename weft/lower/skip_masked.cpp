@@ -9,7 +9,8 @@
 #include <iterator>
 #include <optional>
 
-#include "weft/lower/range_set.h"
+#include "weft/graph/fold.h"
+#include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
 #include "weft/rewrite/driver.h"
@@ -131,7 +132,7 @@ class Skipper {
   }
 
   NodeRef unmasked(NodeRef reduce, std::span<const NodeRef> src) {
-    const Skip* s = skip_inside(deps_.set_of(loop_parts(reduce).ranges));
+    const Skip* s = skip_inside(deps_.set_of(listed_ranges(reduce)));
     if (!s) return g_.with_sources(reduce, src);
     NodeRef mask = without(reduce->src(0)->src(0), *s), value = src[0];
     if (value->op != Op::Where) return g_.with_sources(reduce, src);
@@ -149,6 +150,12 @@ class Skipper {
 
 }  // namespace
 
-NodeRef skip_masked(Graph& g, NodeRef sink) { return Skipper(g, sink).run(); }
+NodeRef skip_masked(Graph& g, NodeRef sink) {
+  // A loop with a barrier inside has to run equally often in all items of a group.
+  const Toposort nodes(sink);
+  const bool waits =
+      std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) { return n->op == Op::Barrier; });
+  return waits ? sink : Skipper(g, sink).run();
+}
 
 }  // namespace weft::lower

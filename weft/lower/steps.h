@@ -13,6 +13,9 @@ namespace lower {
 
 /// 8-bit floats are gone: bytes in memory, f32 in between.
 NodeRef small_floats(Graph& g, NodeRef sink, const Target& target);
+/// Ranges of grid and group are gone, stages and reductions across a group go through local memory.
+/// Targets without groups run such ranges as loops.
+NodeRef stage_local(Graph& g, NodeRef sink, const Target& target);
 /// Every access is in range wherever its mask holds: what is not proved is tested.
 NodeRef guard_accesses(Graph& g, NodeRef sink);
 /// Loops that only fold a mask's zeros run no iterations.

@@ -4,7 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/fold.h"
-#include "weft/lower/range_set.h"
+#include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
 
@@ -94,8 +94,9 @@ class Unroller {
         break;
       case Op::Reduce: return make_reduce(n, versions);
       case Op::Scan: check_not_unrolled(n); break;
-      case Op::Loop: check_not_unrolled(n); return with_loop_id(n, 0, i, versions);
-      case Op::Carry: return with_loop_id(n, 1, i, versions);
+      case Op::Loop: check_not_unrolled(n); return with_own_id(n, 0, i, versions);
+      case Op::Barrier: return make_barrier(n, own_id(n->int_arg(0), i, versions));
+      case Op::Carry: return with_own_id(n, 1, i, versions);
       default: break;
     }
     return g_.with_sources(n, sources(n));
@@ -108,15 +109,32 @@ class Unroller {
   }
 
   void check_not_unrolled(NodeRef n) const {
-    const RangeSet own = deps_.set_of(loop_parts(n).ranges) & unrolled_;
+    const RangeSet own = deps_.set_of(listed_ranges(n)) & unrolled_;
     WEFT_CHECK(own.empty(), "{} cannot run its own range unrolled", info(n->op).mnemonic);
   }
 
-  /// Every version of a loop carries its own values, so it needs its own id.
-  NodeRef with_loop_id(NodeRef n, size_t which, size_t i, size_t versions) {
+  /// Every version of a loop carries its own values, and every one of a barrier may stand in a loop
+  /// of its own: they need ids of their own.
+  static int64_t own_id(int64_t id, size_t i, size_t versions) {
+    return versions > 1 ? kFirstOwnId + (id << 16 | static_cast<int64_t>(i)) : id;
+  }
+  NodeRef with_own_id(NodeRef n, size_t which, size_t i, size_t versions) {
     SmallVector<int64_t, 8> ints(n->ints());
-    if (versions > 1) ints[which] = kFirstLoopId + (ints[which] << 16 | static_cast<int64_t>(i));
+    ints[which] = own_id(ints[which], i, versions);
     return g_.make({n->op, n->dtype, sources(n), ints, n->text(), n->lanes});
+  }
+
+  /// A store for each value of the unrolled ranges.
+  NodeRef make_barrier(NodeRef n, int64_t id) {
+    const LoopParts parts = loop_parts(n);
+    SmallVector<NodeRef, 16> src{version(n->src(0))};
+    each_version(deps_.set_of(parts.ranges) & unrolled_, [&](size_t) {
+      for (NodeRef store : parts.values) src.push_back(version(store));
+    });
+    const int64_t ints[] = {id, static_cast<int64_t>(src.size()) - 1};
+    for (NodeRef r : parts.ranges)
+      if (range_binding(r) != Binding::Unroll) src.push_back(version(r));
+    return g_.make({n->op, n->dtype, src, ints});
   }
 
   NodeRef make_reduce(NodeRef n, size_t versions) {
@@ -158,7 +176,7 @@ class Unroller {
     done_[sink] = whole;
   }
 
-  static constexpr int64_t kFirstLoopId = int64_t{1} << 40;
+  static constexpr int64_t kFirstOwnId = int64_t{1} << 40;
 
   Graph& g_;
   const Target& target_;

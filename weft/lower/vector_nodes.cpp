@@ -49,23 +49,6 @@ NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) 
   return splat(g, n, lanes);
 }
 
-Value fold_identity(Fold fold, DType dtype) {
-  switch (fold) {
-    case Fold::Add:
-    case Fold::Or: return Value::of(dtype, 0);
-    case Fold::Mul: return Value::of(dtype, 1);
-    case Fold::And: return is_bool(dtype) ? Value::boolean(true) : Value::of(dtype, int64_t{-1});
-    case Fold::Max:
-      return is_float(dtype) ? Value::of(dtype, -float_top(dtype))
-                             : Value::of(dtype, int_min(dtype));
-    case Fold::Min:
-      return is_float(dtype) ? Value::of(dtype, float_top(dtype))
-                             : Value::of(dtype, int_max(dtype));
-    case Fold::Set: break;
-  }
-  internal_error("lower", "a reduction cannot fold with {}", fold_name(fold));
-}
-
 bool may_contract(const Target& target, Fold fold, NodeRef value) {
   return fold == Fold::Add && value->op == Op::Mul && is_float(value->dtype) &&
          bits(value->dtype) >= 32 && target.native(Op::MulAcc, value->dtype);

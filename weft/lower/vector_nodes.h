@@ -17,8 +17,6 @@ NodeRef vec(Graph& g, std::span<const NodeRef> scalars);
 /// An elementwise op, with scalar operands splat where others have lanes.
 NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src);
 
-/// x with fold(x, y) == y.
-Value fold_identity(Fold fold, DType dtype);
 /// True where fold(a*b, c) may be one fused operation on the target: reductions are free to
 /// contract.
 bool may_contract(const Target& target, Fold fold, NodeRef value);

@@ -4,7 +4,7 @@
 #include "weft/base/small_vector.h"
 #include "weft/graph/fold.h"
 #include "weft/graph/index_algebra.h"
-#include "weft/lower/range_set.h"
+#include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
 
@@ -139,8 +139,9 @@ class Vectoriser {
       case Op::Load: return convert_load(n, range);
       case Op::Carry: return with_lanes(n, {}, lanes_of(range));
       case Op::Scan:
-      case Op::Loop:
-      case Op::Get: return convert_loop(n, range);
+      case Op::Loop: return convert_loop(n, range);
+      case Op::Get:
+        return n->src(0)->op == Op::Store ? convert_fetch(n, range) : convert_loop(n, range);
       default: break;
     }
     WEFT_CHECK(is_alu(n->op), "{} in a vector", info(n->op).mnemonic);
@@ -270,6 +271,16 @@ class Vectoriser {
       stores.push_back(store(n, at_lane(n->src(1), range, k), lane(g_, value, k), mask));
     }
     return stores[0];
+  }
+
+  /// What a store that combines found: of all lanes at once, or of each lane's own store.
+  NodeRef convert_fetch(NodeRef n, NodeRef range) {
+    const auto* stores = lane_stores_.find(n->src(0));
+    const NodeRef together[] = {made(n->src(0))};
+    if (!stores) return with_lanes(n, together, lanes_of(range));
+    SmallVector<NodeRef, 16> found;
+    for (NodeRef store : *stores) found.push_back(with_lanes(n, {&store, 1}, 1));
+    return vec(g_, found);
   }
 
   NodeRef convert_sink(NodeRef sink) {

@@ -70,9 +70,10 @@ Tensor Muon::change(size_t i, const Tensor& p, const Tensor& g) {
   const auto columns = static_cast<double>(matrix.size(1));
   const double scales[] = {1, std::sqrt(std::max(1.0, rows / columns)),
                            0.2 * std::sqrt(std::max(rows, columns))};
-  const Tensor turned =
+  const Tensor orthogonal =
       linalg::newton_schulz(matrix, options_.steps, options_.coefficients).reshape(p.dims());
-  return lr_ * (turned * scales[static_cast<size_t>(options_.scale)] + p * options_.weight_decay);
+  return lr_ *
+         (orthogonal * scales[static_cast<size_t>(options_.scale)] + p * options_.weight_decay);
 }
 
 }  // namespace weft::nn

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "weft/dtype/dtype.h"
 
@@ -9,42 +10,21 @@ namespace weft::optimize {
 namespace {
 
 // In cycles of a core that starts two vector operations and two loads per cycle, as Zen 5 and
-// Sapphire Rapids do; only ratios matter.
-constexpr double kLoopOverhead = 1.2;       // counter, compare, branch, addresses
-constexpr double kFoldLatency = 4;          // of a float addition, multiplication or FMA
-constexpr double kStore = 1;                // one store a cycle
-constexpr double kVector = 1.15;            // a vector's load or store, aligned as far as is known
-constexpr double kMask = 2;                 // a guarded access: test and branch or select
-constexpr double kInsert = 2;               // one lane into a vector
-constexpr size_t kEnoughChains = 6;         // from here on, lower keeps one chain per accumulator
-constexpr double kFirstCache = 32 << 10;    // bytes of L1 that a tile's operands may fill
-constexpr double kSecondCache = 900 << 10;  // and of L2
-constexpr double kFromSecond = 25;          // bytes per cycle out of L2
-constexpr double kFromThird = 15;           // bytes per cycle out of L3
-constexpr double kAlias = 64 << 10;         // addresses this far apart share a place in L2
-constexpr int64_t kPage = 4096;             // and this far in L1,
-constexpr double kWays = 10;                // which has room for some more such lines
-constexpr double kLine = 64;                // bytes that come with each miss
-constexpr double kScatter = 6;              // a store of one lane that has a cache line for itself
-constexpr double kSpill = 1;                // an accumulator stored and loaded again
-constexpr double kRunStart = 128;           // bytes that could have been read instead
-constexpr double kLoadPressure = 0.05;      // of two equal tiles, the one that loads less
-
-double op_cycles(Op op, DType dtype) {
-  switch (op) {
-    case Op::Exp2:
-    case Op::Log2: return 12;
-    case Op::Sin: return 30;
-    case Op::Div:
-    case Op::Sqrt: return 6;
-    case Op::IDiv:
-    case Op::Mod: return 20;
-    case Op::Max:
-    case Op::Min: return is_float(dtype) ? 1.5 : 0.5;  // NaN has to come through
-    case Op::Bitcast: return 0;
-    default: return 0.5;
-  }
-}
+// Sapphire Rapids do; only ratios matter. What differs between machines is the Target's Machine.
+constexpr double kLoopOverhead = 1.2;     // counter, compare, branch, addresses
+constexpr double kFoldLatency = 4;        // of a float addition, multiplication or FMA
+constexpr double kStore = 1;              // one store a cycle
+constexpr double kVector = 1.15;          // a vector's load or store, aligned as far as is known
+constexpr double kMask = 2;               // a guarded access: test and branch or select
+constexpr double kInsert = 2;             // one lane into a vector
+constexpr size_t kEnoughChains = 6;       // from here on, lower keeps one chain per accumulator
+constexpr double kL1Share = 2.0 / 3;      // of L1 that a tile's operands may fill
+constexpr double kL2Share = 225.0 / 256;  // and of L2
+constexpr double kOtherWays = 2;          // of L1, for what comes by beside
+constexpr double kScatter = 6;            // a store of one lane that has a cache line for itself
+constexpr double kSpill = 1;              // an accumulator stored and loaded again
+constexpr double kRunStart = 128;         // bytes that could have been read instead
+constexpr double kLoadPressure = 0.05;    // of two equal tiles, the one that loads less
 
 int computing_bits(DType dtype) {
   // Half floats are computed with as f32.
@@ -62,10 +42,26 @@ void each(RangeMask mask, F&& f) {
 
 }  // namespace
 
-void Tiling::set(size_t range, int64_t lanes, int64_t copies) {
-  ranges[range] = {lanes, copies};
+double op_cycles(Op op, DType dtype) {
+  switch (op) {
+    case Op::Exp2:
+    case Op::Log2: return 12;
+    case Op::Sin: return 30;
+    case Op::Div:
+    case Op::Sqrt: return 6;
+    case Op::IDiv:
+    case Op::Mod: return 20;
+    case Op::Max:
+    case Op::Min: return is_float(dtype) ? 1.5 : 0.5;  // NaN has to come through
+    case Op::Bitcast: return 0;
+    default: return 0.5;
+  }
+}
+
+void Tiling::set(size_t range, int64_t lanes, int64_t unroll) {
+  ranges[range] = {lanes, unroll};
   vectors = lanes > 1 ? vectors | bit(range) : vectors & ~bit(range);
-  copied = copies > 1 ? copied | bit(range) : copied & ~bit(range);
+  unrolled = unroll > 1 ? unrolled | bit(range) : unrolled & ~bit(range);
 }
 
 CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info), target_(target) {
@@ -92,10 +88,14 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
   add_stores();
 }
 
+double CostModel::l1_bytes() const { return kL1Share * static_cast<double>(machine().l1().bytes); }
+double CostModel::l2_bytes() const { return kL2Share * static_cast<double>(machine().l2().bytes); }
+double CostModel::l1_ways() const { return machine().l1().ways - kOtherWays; }
+
 void CostModel::add_reductions() {
   std::vector<std::pair<Body, std::vector<NodeRef>>> groups;
   for (NodeRef n : info_.reduces) {
-    const RangeMask own = info_.closed_by(n), deps = info_.deps(n) | own;
+    const RangeMask own = info_.reduced_by(n), deps = info_.deps(n) | own;
     auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
       return g.first.own == own && g.first.deps == deps;
     });
@@ -180,7 +180,8 @@ void CostModel::collect(Body& body, std::span<const NodeRef> roots) {
 
 double CostModel::copies(RangeMask deps, const Tiling& tiling) const {
   double n = 1;
-  each(deps & tiling.copied, [&](size_t r) { n *= static_cast<double>(tiling.ranges[r].copies); });
+  each(deps & tiling.unrolled,
+       [&](size_t r) { n *= static_cast<double>(tiling.ranges[r].unroll); });
   return n;
 }
 
@@ -188,16 +189,16 @@ double CostModel::copies(RangeMask deps, const Tiling& tiling) const {
 /// over share most of theirs.
 double CostModel::copies_of(const Access& a, const Tiling& tiling) const {
   double n = 1;
-  RangeMask left = a.deps & tiling.copied;
+  RangeMask left = a.deps & tiling.unrolled;
   while (left != 0) {
     const auto r = static_cast<size_t>(std::countr_zero(left));
     left &= left - 1;
-    double span = static_cast<double>(tiling.ranges[r].copies);
+    double span = static_cast<double>(tiling.ranges[r].unroll);
     each(left, [&](size_t q) {
       if (a.stride[q] == 0 || a.stride[q] != a.stride[r] || (a.opaque & (bit(q) | bit(r))) != 0)
         return;
       if (tiling.ranges[q].lanes > 1 || tiling.ranges[r].lanes > 1) return;
-      span += static_cast<double>(tiling.ranges[q].copies - 1);
+      span += static_cast<double>(tiling.ranges[q].unroll - 1);
       left &= ~bit(q);
     });
     n *= span;
@@ -210,7 +211,7 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
   each(loops, [&](size_t r) {
     const int64_t size = tiling.ranges[r].size(), extent = info_.ranges[r].extent;
     const bool reduced = (own & bit(r)) != 0;
-    // A reduction's rest runs one element at a time.
+    // A reduction's remainder runs one element at a time.
     n *= static_cast<double>(reduced ? extent / size + extent % size : (extent + size - 1) / size);
   });
   return n;
@@ -242,7 +243,8 @@ CostModel::Touched CostModel::touched(size_t access, const Body& body, const Til
   const double aligned = static_cast<double>(apart & -apart) * size;
   auto place = [&](double alias) { return std::max(run * size, std::min(aligned, alias)); };
   const double runs = elements / run;
-  return {elements * size, runs, runs * place(kPage), runs * place(kAlias)};
+  return {elements * size, runs, runs * place(static_cast<double>(machine().l1().way_bytes())),
+          runs * place(static_cast<double>(machine().l2().way_bytes()))};
 }
 
 double CostModel::fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const {
@@ -265,7 +267,7 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
     best.fresh += of.back().bytes + of.back().runs * kRunStart;
     placed += of.back().second;
   }
-  const bool kept = placed <= kSecondCache;
+  const bool kept = placed <= l2_bytes();
   double least = 0;
   for (RangeMask m = body.deps & ~body.own; m != 0; m &= m - 1) {
     const auto axis = static_cast<size_t>(std::countr_zero(m));
@@ -286,11 +288,12 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
 }
 
 /// Cycles that one iteration of a reduction waits for memory: all vectors it loads come out of the
-/// second cache once a tile's data does not fit the first, and what is fresh from further away.
+/// L2 once a tile's data does not fit L1, and what is fresh from further away.
 double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
   const Traffic t = traffic(body, tiling);
-  const double far = t.fresh / kFromThird / iterations(body.own, body.own, tiling);
-  if (t.total <= kFirstCache) return far;
+  const double far =
+      t.fresh / machine().l3().bytes_per_cycle / iterations(body.own, body.own, tiling);
+  if (t.total <= l1_bytes()) return far;
   double loaded = 0;
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
@@ -299,18 +302,19 @@ double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
     each(a.deps & tiling.vectors, [&](size_t r) {
       if (a.stride[r] != 0) bytes *= static_cast<double>(tiling.ranges[r].lanes);
     });
-    each(a.deps & tiling.copied & ~body.own, [&](size_t r) {
+    each(a.deps & tiling.unrolled & ~body.own, [&](size_t r) {
       const int64_t apart = a.stride[r] * bits(a.node->dtype) / 8;
-      if (apart != 0 && apart % kPage == 0) rows *= static_cast<double>(tiling.ranges[r].copies);
+      if (apart != 0 && apart % machine().l1().way_bytes() == 0)
+        rows *= static_cast<double>(tiling.ranges[r].unroll);
     });
     // Rows of a matrix whose lines push each other out before their next element is read.
-    loaded += rows > kWays ? std::max(bytes, rows * kLine) : bytes;
+    loaded += rows > l1_ways() ? std::max(bytes, rows * Machine::kLine) : bytes;
   }
-  return std::max(far, loaded / kFromSecond);
+  return std::max(far, loaded / machine().l2().bytes_per_cycle);
 }
 
 bool CostModel::skips(const Body& body, const Tiling& tiling) const {
-  if (body.masked == 0 || (body.masked & (tiling.copied | tiling.vectors)) != 0) return false;
+  if (body.masked == 0 || (body.masked & (tiling.unrolled | tiling.vectors)) != 0) return false;
   const RangeMask own = body.own & body.masked;
   bool inside = false;
   each(body.own & ~body.masked, [&](size_t r) {
@@ -324,11 +328,11 @@ double CostModel::lines_of(size_t access, size_t range, double lanes) const {
   const double size = bits(info_.accesses[access].node->src(0)->dtype) / 8.0;
   const int64_t known = granules_[access][range];
   const double start = static_cast<double>(known & -known) * size;
-  return known == 0 ? 1 : 1 + std::max(0.0, lanes * size - start) / kLine;
+  return known == 0 ? 1 : 1 + std::max(0.0, lanes * size - start) / Machine::kLine;
 }
 
 /// Whether a window's elements stay in registers from one use to the next. Otherwise each is loaded
-/// again, out of the first cache.
+/// again, out of L1.
 bool CostModel::fits_registers(const Body& body, const Tiling& tiling, double chains) const {
   double operands = 0;
   for (uint32_t i : body.accesses) operands += copies_of(info_.accesses[i], tiling);
@@ -377,10 +381,13 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
     // Where one has no register, most of them take turns.
     if (spilled > 0) spills = kSpill * chains * copies(body.own, tiling);
   }
-  return std::max({alu, loads / 2, stores * kStore}) + kLoadPressure * loads / 2 + spills;
+  const double turns = vectors == 0 ? 1 : machine().turns(target_.vector_bits);
+  alu *= turns * 2 / machine().vector_ops;
+  loads *= turns / machine().loads;
+  return std::max({alu, loads, stores * turns * kStore}) + kLoadPressure * loads + spills;
 }
 
-/// Bytes that come into the first cache for one tile of a gather whose lanes push each other's
+/// Bytes that come into L1 for one tile of a gather whose rows push each other's
 /// lines out: a line for each, of which copies along it are all that is used.
 double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   const RangeMask vector = a.deps & tiling.vectors;
@@ -388,10 +395,15 @@ double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   const auto v = static_cast<size_t>(std::countr_zero(vector));
   const int64_t apart = a.stride[v] * bits(a.node->src(0)->dtype) / 8;
   const auto lanes = static_cast<double>(tiling.ranges[v].lanes);
-  if (apart == 0 || apart % kPage != 0 || lanes <= kWays) return 0;
+  const int64_t page = machine().l1().way_bytes();
+  if (apart == 0 || (apart % page == 0 && lanes <= l1_ways())) return 0;
+  // Rows less than a page apart share L1's places with later ones, not among lanes.
+  const auto places = static_cast<double>(page / std::gcd(apart, page));
+  const double room = std::min(places, static_cast<double>(page) / Machine::kLine) * l1_ways();
+  if (static_cast<double>(info_.ranges[v].extent) <= room) return 0;
   RangeMask across = 0;
   each(a.deps, [&](size_t r) { across |= std::abs(a.stride[r]) == 1 ? 0 : bit(r); });
-  return lanes * kLine * copies(across, tiling);
+  return lanes * Machine::kLine * copies(across, tiling);
 }
 
 /// Cycles that memory needs for one iteration outside reductions: of everything that no cache holds
@@ -406,11 +418,12 @@ double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
       all *= static_cast<double>(info_.ranges[r].extent);
       now *= static_cast<double>(tiling.ranges[r].size());
     });
-    if (all <= kFirstCache) continue;
+    if (all <= l1_bytes()) continue;
     footprint += all;
     bytes += std::max(now, a.is_store() ? 0 : gathered_bytes(a, tiling));
   }
-  return bytes / (footprint <= kSecondCache ? kFromSecond : kFromThird);
+  return bytes / (footprint <= l2_bytes() ? machine().l2().bytes_per_cycle
+                                          : machine().l3().bytes_per_cycle);
 }
 
 double CostModel::cycles(const Body& body, const Tiling& tiling) const {
@@ -461,7 +474,7 @@ KernelCost CostModel::cost(const Tiling& tiling) const {
   for (NodeRef n : info_.order) {
     if (is_alu(n->op) && !is_index(n->dtype) && !is_index(n->src(0)->dtype))
       c.flops += times(info_.deps(n));
-    if (n->op == Op::Reduce) c.flops += times(info_.deps(n) | info_.closed_by(n));
+    if (n->op == Op::Reduce) c.flops += times(info_.deps(n) | info_.reduced_by(n));
     if (n->op == Op::Param && n->nsrc > 0)
       c.footprint += static_cast<double>(n->src(0)->vmax) * bits(n->dtype) / 8;
   }

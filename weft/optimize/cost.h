@@ -1,4 +1,5 @@
-// The analytic cost model: cycles of each innermost loop body for a choice of lanes and copies.
+// The analytic cost model: cycles of each innermost loop body for a choice of lanes and unroll
+// factors.
 #pragma once
 #include "weft/optimize/kernel_info.h"
 #include "weft/optimize/optimize.h"
@@ -6,18 +7,18 @@
 
 namespace weft::optimize {
 
-/// What is decided for each range: lanes of the vector it becomes, and copies (of vectors).
+/// What is decided for each range: lanes of the vector it becomes, and unroll factor (of vectors).
 struct Tiling {
   struct Of {
     int64_t lanes = 1;
-    int64_t copies = 1;
-    int64_t size() const { return lanes * copies; }
+    int64_t unroll = 1;
+    int64_t size() const { return lanes * unroll; }
   };
   SmallVector<Of, 16> ranges;
-  RangeMask vectors = 0;  ///< ranges with lanes > 1
-  RangeMask copied = 0;   ///< ranges with copies > 1
+  RangeMask vectors = 0;   ///< ranges with lanes > 1
+  RangeMask unrolled = 0;  ///< ranges with an unroll factor over 1
 
-  void set(size_t range, int64_t lanes, int64_t copies);
+  void set(size_t range, int64_t lanes, int64_t unroll);
 };
 
 /// What runs together in one innermost loop: the reductions over the same ranges at the same place,
@@ -38,6 +39,24 @@ struct Body {
   SmallVector<uint32_t, 8> accesses = {};  ///< indices into KernelInfo::accesses
 };
 
+/// Of one operation on a vector, or on a scalar.
+double op_cycles(Op op, DType dtype);
+
+/// A tile of a product that the items of a group compute together, from blocks of `depth` of both
+/// operands, which they stage; each item has a part of `rows_each` by `columns_each` in registers.
+struct ProductTile {
+  int64_t rows = 1, columns = 1, depth = 1;
+  int64_t rows_each = 1, columns_each = 1;
+  int64_t items() const { return rows / rows_each * (columns / columns_each); }
+  int64_t local_bytes(int64_t element) const { return (rows + columns) * (depth + 1) * element; }
+};
+/// Multiply-adds that the code of one item spells out for a block, without a loop.
+constexpr int64_t kMostSpeltOut = 256;
+/// The best tile for a product [m, k] by [k, n] of elements of so many bytes; one of one item where
+/// groups do not pay.
+ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
+                                const WorkGroups& groups);
+
 class CostModel {
  public:
   CostModel(const KernelInfo& info, const Target& target);
@@ -47,8 +66,8 @@ class CostModel {
   /// What one tile reads while its reductions run, when the loop over `innermost` (a range's
   /// position, or -1) runs right around the tile.
   struct Traffic {
-    double total = 0;  ///< bytes of the first cache they take
-    double fresh = 0;  ///< bytes not in the second cache from the tile before; more for short runs
+    double total = 0;  ///< bytes of L1 they take
+    double fresh = 0;  ///< bytes not in L2 from the tile before; more for short runs
     int innermost = -1;
   };
   Traffic traffic(const Body& body, const Tiling& tiling) const;
@@ -64,6 +83,10 @@ class CostModel {
   KernelCost cost(const Tiling& tiling) const;
 
  private:
+  const Machine& machine() const { return target_.machine; }
+  double l1_bytes() const;  ///< that a tile's operands may fill
+  double l2_bytes() const;
+  double l1_ways() const;  ///< left for lines that share a set
   void add_reductions();
   void add_stores();
   void collect(Body& body, std::span<const NodeRef> roots);

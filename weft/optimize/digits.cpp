@@ -17,13 +17,33 @@ SmallVector<int64_t, 4> radix(SmallVector<int64_t, 4> divisors, int64_t extent) 
   return places;
 }
 
+/// The range whose digits a sum is taken apart by: the sum itself, or its one parallel range. Of
+/// images with a border or windows, (y + 3) / 2 and (y - k) % 2 are a digit of y and something of
+/// few values.
+NodeRef digits_of(const KernelInfo& info, NodeRef sum) {
+  if (sum->op == Op::Range) return sum;
+  NodeRef found = nullptr;
+  std::vector<NodeRef> stack{sum};
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->op == Op::Add) stack.insert(stack.end(), {n->src(0), n->src(1)});
+    if (n->op != Op::Range || !info.ranges[info.position(n)].parallel) continue;
+    if (found) return nullptr;
+    found = n;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<Digits> find_digits(const KernelInfo& info) {
   std::vector<SmallVector<int64_t, 4>> divisors(info.ranges.size());
   for (NodeRef n : info.order) {
-    if ((n->op != Op::IDiv && n->op != Op::Mod) || n->src(0)->op != Op::Range) continue;
-    const size_t range = info.position(n->src(0));
+    if (n->op != Op::IDiv && n->op != Op::Mod) continue;
+    NodeRef taken = digits_of(info, n->src(0));
+    if (!taken) continue;
+    const size_t range = info.position(taken);
     const RangeInfo& r = info.ranges[range];
     if (r.constant && !r.sequential && n->src(1)->op == Op::Const)
       divisors[range].push_back(n->src(1)->vmin);

@@ -4,17 +4,12 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/graph/loops.h"
 
 namespace weft::optimize {
 namespace {
 
 constexpr size_t kMaxRanges = 64;
-
-/// Whether the ranges it lists end with `n`; those of a scan or a stacked loop stay open.
-bool closes(NodeRef n) { return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0); }
-std::span<const NodeRef> closed_ranges(NodeRef n) {
-  return closes(n) ? listed_ranges(n) : std::span<const NodeRef>();
-}
 
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
 void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
@@ -72,13 +67,12 @@ bool hits_distinct(NodeRef index, NodeRef range, const Access& access, size_t po
   return true;
 }
 
-}  // namespace
-
-std::span<const NodeRef> listed_ranges(NodeRef n) {
-  if (n->op == Op::Reduce || n->op == Op::Scan) return n->src().subspan(1);
-  if (n->op == Op::Loop) return n->src().subspan(2 * static_cast<size_t>(n->int_arg(2)));
-  return {};
+std::vector<NodeRef> sources_first(NodeRef root) {
+  const Toposort sorted(root);
+  return {sorted.begin(), sorted.end()};
 }
+
+}  // namespace
 
 int64_t Access::granule(size_t range) const {
   int64_t divisor = rest;
@@ -87,33 +81,25 @@ int64_t Access::granule(size_t range) const {
   return divisor;
 }
 
-KernelInfo::KernelInfo(NodeRef root) : sink(root) {
-  const Toposort sorted(root);
-  order.assign(sorted.begin(), sorted.end());
-  index_.reserve(order.size());
-  uint32_t next = 0;
-  for (NodeRef n : order) index_.set(n, next++);
-  number_ranges();
+KernelInfo::KernelInfo(NodeRef root)
+    : sink(root),
+      order(sources_first(root)),
+      index_(positions_in(order)),
+      dependence_(order, [this](NodeRef n) { return index_.at(n); }) {
+  describe_ranges();
+  frozen = frozen || ranges.size() > kMaxRanges;
   if (frozen) return;
-  masks_.resize(order.size());
-  while (!propagate()) {}
+  for (size_t i = 0; i < order.size(); ++i) masks_.push_back(dependence_.at(i).word(0));
   // Bounds that depend on outer ranges (triangles) would have to move with them.
   for (const RangeInfo& r : ranges) frozen = frozen || deps(r.node->src(0)) != 0;
-  describe_ranges();
+  describe_uses();
   describe_accesses();
   order_stores();
   check_aliasing();
 }
 
-void KernelInfo::number_ranges() {
-  std::vector<NodeRef> found;
-  for (NodeRef n : order)
-    if (n->op == Op::Range) found.push_back(n);
-  std::sort(found.begin(), found.end(),
-            [](NodeRef a, NodeRef b) { return range_id(a) < range_id(b); });
-  frozen = found.size() > kMaxRanges;
-  for (NodeRef r : found) {
-    positions_.set(r, ranges.size());
+void KernelInfo::describe_ranges() {
+  for (NodeRef r : dependence_.ranges()) {
     RangeInfo info{r};
     info.extent = std::max<int64_t>(1, r->src(0)->vmax);
     info.constant = r->src(0)->op == Op::Const && r->src(0)->vmin > 0;
@@ -122,54 +108,24 @@ void KernelInfo::number_ranges() {
   }
 }
 
-RangeMask KernelInfo::open_at(NodeRef n) const {
-  if (n->op == Op::Carry) {
-    for (const auto& [loop, mask] : carried_)
-      if (loop == n->int_arg(1)) return mask;
-    return 0;
-  }
-  RangeMask mask = n->op == Op::Range ? bit(positions_.at(n)) : 0;
-  for (NodeRef s : n->src()) mask |= deps(s);
-  for (NodeRef r : closed_ranges(n)) mask &= ~deps(r);
-  return mask;
-}
-
-/// One pass over all nodes; false when a loop's carries turned out to depend on more than assumed.
-bool KernelInfo::propagate() {
-  bool stable = true;
-  for (size_t i = 0; i < order.size(); ++i) {
-    NodeRef n = order[i];
-    masks_[i] = open_at(n);
-    if (n->op != Op::Loop) continue;
-    RangeMask inside = masks_[i];
-    for (NodeRef r : listed_ranges(n)) inside |= deps(r);
-    auto at = std::find_if(carried_.begin(), carried_.end(),
-                           [n](const auto& c) { return c.first == n->int_arg(0); });
-    if (at == carried_.end()) at = carried_.insert(at, {n->int_arg(0), RangeMask{0}});
-    stable = stable && at->second == inside;
-    at->second = inside;
-  }
-  return stable;
-}
-
-RangeMask KernelInfo::closed_by(NodeRef reduce) const {
+RangeMask KernelInfo::reduced_by(NodeRef reduce) const {
   RangeMask mask = 0;
   for (NodeRef r : listed_ranges(reduce)) mask |= deps(r);
   return mask;
 }
 
-void KernelInfo::describe_ranges() {
+void KernelInfo::describe_uses() {
   for (NodeRef n : order) {
     if (n->op == Op::Reduce) reduces.push_back(n);
     has_loops = has_loops || n->op == Op::Loop;
-    if (const RangeMask closed = closes(n) ? closed_by(n) : 0; closed != 0)
-      common &= deps(n) | closed;
+    if (const RangeMask reduced = is_running(n) ? 0 : reduced_by(n); reduced != 0)
+      common &= deps(n) | reduced;
     if (n->op == Op::Scan || n->op == Op::Loop)
       for (NodeRef r : listed_ranges(n))
         if (r->op == Op::Range) ranges[position(r)].sequential = true;
     if (n->op == Op::Store)
       for (size_t r = 0; r < ranges.size(); ++r)
-        if (deps(n) & bit(r)) ranges[r].open = true;
+        if (deps(n) & bit(r)) ranges[r].parallel = true;
     if (is_index(n->dtype) || n->op == Op::Load || n->op == Op::Store || !is_alu(n->op)) continue;
     for (NodeRef s : n->src())
       if (is_index(s->dtype)) data_use |= deps(s);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/base/small_vector.h"
+#include "weft/graph/dependence.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
 
@@ -19,7 +20,7 @@ struct RangeInfo {
   NodeRef node;
   int64_t extent = 1;       ///< iterations; the maximum where the size is symbolic
   bool constant = false;    ///< the size is a number
-  bool open = false;        ///< a store depends on it
+  bool parallel = false;    ///< a store depends on it
   bool sequential = false;  ///< a scan's or loop's: iterations carry state
   bool in_order = false;    ///< a store that must happen in order depends on it
   /// Iterations may be interchanged and run at once.
@@ -29,7 +30,7 @@ struct RangeInfo {
 /// A load or a store and how its address moves.
 struct Access {
   NodeRef node;
-  RangeMask deps = 0;    ///< ranges open at the access (for stores: also the value's)
+  RangeMask deps = 0;    ///< ranges it depends on (for stores: also the value's)
   RangeMask opaque = 0;  ///< ranges the index depends on, but not as coefficient * range
   RangeMask masked = 0;  ///< ranges the validity depends on
   SmallVector<int64_t, 12> stride = {};  ///< by range, in elements
@@ -58,30 +59,24 @@ class KernelInfo {
   bool frozen = false;
   /// Elements may be computed twice with the same result: no store folds or reads its own buffer.
   bool repeatable = true;
-  bool has_loops = false;  ///< tuple folds: what is inside one cannot be copied freely
+  bool has_loops = false;  ///< tuple folds: what is inside one cannot be unrolled freely
 
-  /// Ranges open at `n`.
+  /// Ranges that `n` depends on.
   RangeMask deps(NodeRef n) const { return masks_[index_.at(n)]; }
-  size_t position(NodeRef range) const { return positions_.at(range); }
+  size_t position(NodeRef range) const { return dependence_.position(range); }
   /// Ranges a Reduce closes.
-  RangeMask closed_by(NodeRef reduce) const;
+  RangeMask reduced_by(NodeRef reduce) const;
 
  private:
-  void number_ranges();
-  bool propagate();
-  RangeMask open_at(NodeRef n) const;
   void describe_ranges();
+  void describe_uses();
   void describe_accesses();
   void order_stores();
   void check_aliasing();
 
   NodeMap<uint32_t> index_;
-  NodeMap<size_t> positions_;
-  std::vector<RangeMask> masks_;
-  std::vector<std::pair<int64_t, RangeMask>> carried_;
+  RangeDependence dependence_;
+  std::vector<RangeMask> masks_;  // the same, by node
 };
-
-/// The ranges listed by a Reduce, Scan or Loop.
-std::span<const NodeRef> listed_ranges(NodeRef n);
 
 }  // namespace weft::optimize

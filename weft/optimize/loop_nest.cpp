@@ -6,6 +6,8 @@
 #include "weft/base/format.h"
 #include "weft/graph/fold.h"
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/loops.h"
+#include "weft/graph/stage.h"
 
 namespace weft::optimize {
 namespace {
@@ -39,18 +41,19 @@ LoopNest::Axis LoopNest::add_axis(NodeRef size, RangeMask ranges) {
 }
 
 void LoopNest::check_tail(const AxisData& a, int64_t factor, Tail tail) const {
-  bool open = true;
+  bool parallel = true;
   for (size_t r = 0; r < info_.ranges.size(); ++r)
     if ((a.ranges & bit(r)) != 0) {
       WEFT_CHECK(!info_.ranges[r].sequential, "a range that carries state cannot be split");
-      open = open && info_.ranges[r].open;
+      parallel = parallel && info_.ranges[r].parallel;
     }
   WEFT_CHECK(a.kind == Kind::Leaf && factor >= 1, "only a loop can be split");
   if (tail == Tail::Exact)
     WEFT_CHECK(divisor_of(a.size) % factor == 0, "{} does not divide the range", factor);
   if (tail == Tail::Overlap)
-    WEFT_CHECK(info_.repeatable && open && a.size->vmin >= factor, "tiles may not overlap here");
-  if (tail == Tail::Mask) WEFT_CHECK(open, "a reduction is peeled, not masked");
+    WEFT_CHECK(info_.repeatable && parallel && a.size->vmin >= factor,
+               "tiles may not overlap here");
+  if (tail == Tail::Mask) WEFT_CHECK(parallel, "a reduction is peeled, not masked");
 }
 
 LoopNest::Parts LoopNest::split(Axis a, int64_t factor, Tail tail) {
@@ -97,14 +100,27 @@ LoopNest::Axis LoopNest::fuse(Axis outer, Axis inner) {
   return fused;
 }
 
-void LoopNest::bind(Axis a, Binding binding) {
+void LoopNest::bind(Axis a, Binding binding, size_t axis) {
   WEFT_CHECK(axes_[a].kind == Kind::Leaf || axes_[a].kind == Kind::One, "only a loop can be bound");
   axes_[a].binding = binding;
+  axes_[a].launch_axis = axis;
   if (binding == Binding::Unroll || binding == Binding::Vector) {
     std::erase(order_, a);
     inner_.push_back(a);
   }
-  if (record_) applied_.push_back(strformat("bind r{} to {}", a, binding_name(binding)));
+  if (!record_) return;
+  applied_.push_back(strformat("bind r{} to {}", a, binding_name(binding)));
+  if (binding == Binding::Grid || binding == Binding::Group)
+    applied_.back() += strformat(" {}", "xyz"[axis]);
+}
+
+void LoopNest::stage(NodeRef value, std::initializer_list<Axis> axes,
+                     std::initializer_list<int64_t> strides) {
+  staged_.push_back({value, axes, strides});
+  if (!record_) return;
+  std::string over;
+  for (Axis a : axes) append_format(over, "{}r{}", over.empty() ? "" : ", ", a);
+  applied_.push_back(strformat("stage {} over {}", info(value->op).mnemonic, over));
 }
 
 LoopNest::Parts LoopNest::vectorise(Axis a, int64_t lanes, Tail tail) {
@@ -163,7 +179,7 @@ void LoopNest::resolve(std::vector<Resolved>& out) const {
   for (const auto* list : {&order_, &inner_})
     for (Axis a : *list) {
       if (axes_[a].kind != Kind::Leaf) continue;
-      NodeRef range = g_.range(axes_[a].size, id++, axes_[a].binding);
+      NodeRef range = g_.range(axes_[a].size, id++, axes_[a].binding, axes_[a].launch_axis);
       out[a].value = range;
       out[a].leaves.push_back(range);
     }
@@ -206,23 +222,41 @@ NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
   return g_.with_sources(n, src);
 }
 
+/// Axes of one iteration are no ranges.
+NodeRef LoopNest::staged(const Staged& s, NodeRef value, const std::vector<Resolved>& axes) const {
+  SmallVector<NodeRef, 8> src{value};
+  SmallVector<int64_t, 8> ints{static_cast<int64_t>(Space::Local),
+                               static_cast<int64_t>(StageLifetime::Kernel), 1};
+  for (size_t i = 0; i < s.axes.size(); ++i) {
+    if (axes_[s.axes[i]].kind != Kind::Leaf) continue;
+    src.push_back(axes[s.axes[i]].value);
+    ints.push_back(s.strides[i]);
+  }
+  return g_.make({Op::Stage, value->dtype, src, ints});
+}
+
 NodeRef LoopNest::apply() const {
   std::vector<Resolved> axes;
   resolve(axes);
   NodeMap<NodeRef> done(info_.order.size());
-  for (NodeRef n : info_.order)
-    done[n] = n->op == Op::Range ? axes[info_.position(n)].value : rebuild(n, axes, done);
+  for (NodeRef n : info_.order) {
+    NodeRef made = n->op == Op::Range ? axes[info_.position(n)].value : rebuild(n, axes, done);
+    for (const Staged& s : staged_)
+      if (s.value == n) made = staged(s, made, axes);
+    done[n] = made;
+  }
   return done.at(info_.sink);
 }
 
 NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main) {
   NodeRef whole = info.ranges[range].node;
-  WEFT_CHECK(!info.ranges[range].open && info.ranges[range].free(), "only reductions are peeled");
+  WEFT_CHECK(!info.ranges[range].parallel && info.ranges[range].free(),
+             "only reductions are peeled");
   int64_t next_id = 0;
   for (const RangeInfo& r : info.ranges) next_id = std::max(next_id, range_id(r.node) + 1);
-  NodeRef rest = g.range(g.sub(whole->src(0), main), next_id);
+  NodeRef remainder = g.range(g.sub(whole->src(0), main), next_id);
   // Two versions of everything inside the loop; equal ones outside.
-  const NodeRef versions[] = {g.range(main, range_id(whole)), g.add(main, rest)};
+  const NodeRef versions[] = {g.range(main, range_id(whole)), g.add(main, remainder)};
   NodeMap<NodeRef> done[2] = {NodeMap<NodeRef>(info.order.size()),
                               NodeMap<NodeRef>(info.order.size())};
   for (NodeRef n : info.order) {
@@ -234,11 +268,11 @@ NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef m
       SmallVector<NodeRef, 8> src;
       for (NodeRef s : n->src()) {
         const bool listed = n->op == Op::Reduce && s == whole && v == 1;
-        src.push_back(listed ? rest : done[v].at(s));
+        src.push_back(listed ? remainder : done[v].at(s));
       }
       done[v][n] = g.with_sources(n, src);
     }
-    if (n->op != Op::Reduce || (info.closed_by(n) & bit(range)) == 0) continue;
+    if (n->op != Op::Reduce || (info.reduced_by(n) & bit(range)) == 0) continue;
     NodeRef both = g.alu(fold_op(fold_of(n)), {done[0].at(n), done[1].at(n)});
     done[0][n] = both;
     done[1][n] = both;

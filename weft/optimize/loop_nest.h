@@ -8,7 +8,7 @@
 
 namespace weft::optimize {
 
-/// What happens to the rest when a split does not divide.
+/// What happens to the remainder when a split does not divide.
 enum class Tail : uint8_t {
   Exact,    ///< the factor divides the size
   Overlap,  ///< the last tile starts early and computes some elements again
@@ -24,20 +24,26 @@ class LoopNest {
   LoopNest(Graph& g, const KernelInfo& info, bool record);
 
   /// Splits `a` into an outer loop, which takes its place, and the returned inner one of `factor`
-  /// iterations. Overlap needs a repeatable kernel, an open range and a size of at least `factor`;
-  /// Mask an open range.
+  /// iterations. Overlap needs a repeatable kernel, an parallel range and a size of at least
+  /// `factor`; Mask an parallel range.
   struct Parts {
     Axis outer, inner;
   };
   Parts split(Axis a, int64_t factor, Tail tail);
-  /// One loop over all pairs, in the place of `outer`; both must be open or closed together.
+  /// One loop over all pairs, in the place of `outer`; both must be parallel or reductions
+  /// together.
   Axis fuse(Axis outer, Axis inner);
   /// A split whose inner loop becomes vector lanes, innermost.
   Parts vectorise(Axis a, int64_t lanes, Tail tail);
   /// A split whose inner loop becomes copies of the code; copies of everything inside are jammed
   /// together.
   Parts unroll_and_jam(Axis a, int64_t factor, Tail tail);
-  void bind(Axis a, Binding binding);
+  /// `axis`: of the grid or of the group.
+  void bind(Axis a, Binding binding, size_t axis = 0);
+  /// Materialises the kernel's `value` over these axes in memory that a group shares, with these
+  /// strides.
+  void stage(NodeRef value, std::initializer_list<Axis> axes,
+             std::initializer_list<int64_t> strides);
   /// Moves `a` to just outside or just inside another loop.
   void move_before(Axis a, Axis before);
   void move_after(Axis a, Axis after);
@@ -60,6 +66,7 @@ class LoopNest {
     Kind kind = Kind::Leaf;
     Tail tail = Tail::Exact;
     Binding binding = Binding::Loop;
+    size_t launch_axis = 0;
     Axis first = 0, second = 0;  // Split: outer, inner. Fused: the fused axis
     int64_t factor = 1;          // Split: of the inner axis
     int64_t extent = 1;
@@ -73,11 +80,18 @@ class LoopNest {
     SmallVector<NodeRef, 4> leaves = {};  // ranges it became
   };
 
+  struct Staged {
+    NodeRef value;
+    SmallVector<Axis, 4> axes;
+    SmallVector<int64_t, 4> strides;
+  };
+
   Axis add_axis(NodeRef size, RangeMask ranges);
   void check_tail(const AxisData& a, int64_t factor, Tail tail) const;
   void resolve(std::vector<Resolved>& out) const;
   Resolved resolve_one(Axis a, const std::vector<Resolved>& known) const;
   NodeRef rebuild(NodeRef n, const std::vector<Resolved>& axes, const NodeMap<NodeRef>& done) const;
+  NodeRef staged(const Staged& s, NodeRef value, const std::vector<Resolved>& axes) const;
   NodeRef guard_of(RangeMask ranges, const std::vector<Resolved>& axes) const;
 
   Graph& g_;
@@ -86,6 +100,7 @@ class LoopNest {
   std::vector<AxisData> axes_;
   std::vector<Axis> order_;  // leaves bound to Loop or Core, outermost first
   std::vector<Axis> inner_;  // leaves bound to Unroll or Vector
+  std::vector<Staged> staged_;
   std::vector<std::string> applied_;
 };
 

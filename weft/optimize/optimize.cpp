@@ -1,136 +1,185 @@
-// The order of the optimiser's steps: split digits, merge loops, choose a tiling, peel, tile,
-// order, share out.
+// The order of the optimiser's steps, as a table.
 #include "weft/optimize/optimize.h"
 
 #include <algorithm>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/base/hash.h"
+#include "weft/graph/print.h"
 #include "weft/optimize/digits.h"
-#include "weft/optimize/place.h"
+#include "weft/optimize/loop_order.h"
+#include "weft/optimize/passes.h"
 #include "weft/optimize/tiling.h"
 
 namespace weft {
 namespace {
 
 using namespace optimize;
+using optimize::State;
 
-class Optimiser {
- public:
-  Optimiser(const Kernel& kernel, const Target& target, const OptimizeOptions& options)
-      : target_(target), options_(options), out_{std::make_shared<Graph>(), nullptr, kernel.name} {
-    out_.sink = out_.graph->import(kernel.sink);
+bool recording(const State& s) { return s.options.report != nullptr; }
+
+/// The kernel with these loops; `info` is of the one before.
+void rebuild(State& s, const LoopNest& nest) {
+  s.kernel.sink = nest.apply();
+  if (!recording(s)) return;
+  auto& all = s.options.report->applied;
+  all.insert(all.end(), nest.applied().begin(), nest.applied().end());
+}
+
+void apply(State& s, const LoopNest& nest) {
+  rebuild(s, nest);
+  s.info = KernelInfo(s.kernel.sink);
+}
+
+/// So that every access moves evenly with every range.
+void split_digits(State& s) {
+  const std::vector<Digits> all = find_digits(s.info);
+  if (all.empty()) return;
+  LoopNest nest(*s.kernel.graph, s.info, recording(s));
+  for (const Digits& d : all) {
+    LoopNest::Axis rest = d.range;
+    for (int64_t size : d.sizes) rest = nest.split(rest, size, Tail::Exact).inner;
   }
+  apply(s, nest);
+}
 
-  Kernel run() {
-    KernelInfo info(out_.sink);
-    if (!options_.enabled || info.frozen || info.ranges.empty()) return std::move(out_);
-    split_digits(info);
-    merge_ranges(info);
-    order_reductions(info);
-    const CostModel model(info, target_);
-    const Tiling tiling = choose_tiling(info, model, target_);
-    if (options_.report) options_.report->cost = model.cost(tiling);
-    const int innermost = model.innermost(tiling);  // before `info`, which the model reads, moves
-    tile(std::move(info), tiling, innermost);
-    return std::move(out_);
+void merge_ranges(State& s) {
+  for (Mergeable pair{}; find_mergeable(s.info, 0, pair);) {
+    LoopNest nest(*s.kernel.graph, s.info, recording(s));
+    nest.fuse(pair.outer, pair.inner);
+    apply(s, nest);
   }
+}
 
- private:
-  bool recording() const { return options_.report != nullptr; }
-  void keep_notes(const LoopNest& nest) {
-    if (!recording()) return;
-    auto& all = options_.report->applied;
-    all.insert(all.end(), nest.applied().begin(), nest.applied().end());
+void order_reductions(State& s) {
+  LoopNest nest(*s.kernel.graph, s.info, recording(s));
+  const bool hoisted = hoist_reductions(nest, s.info), ordered = order_sums(nest, s.info);
+  if (hoisted || ordered) apply(s, nest);
+}
+
+bool grouped(const State& s) { return s.groups.kind != GroupPlan::Kind::Items; }
+
+void plan_groups(State& s) { s.groups = choose_groups(s.info, s.target); }
+
+/// Pads every reduction that items share out, or walk in blocks, to whole rounds.
+void pad_groups(State& s) {
+  if (!grouped(s)) return;
+  const auto pad = [&](size_t r, int64_t multiple, const Product* product) {
+    s.kernel.sink = pad_reduction(*s.kernel.graph, s.info, r, multiple, product);
+    s.info = KernelInfo(s.kernel.sink);
+  };
+  if (s.groups.kind == GroupPlan::Kind::Tile) {
+    const std::optional<Product> product = find_product(s.info);
+    pad(product->k, s.groups.tile.depth, &*product);
   }
+  for (size_t r : s.groups.folded) pad(r, s.groups.items, nullptr);
+}
 
-  /// So that every access moves evenly with every range.
-  void split_digits(KernelInfo& info) {
-    const std::vector<Digits> all = find_digits(info);
-    if (all.empty()) return;
-    LoopNest nest(*out_.graph, info, recording());
-    for (const Digits& d : all) {
-      LoopNest::Axis rest = d.range;
-      for (int64_t size : d.sizes) rest = nest.split(rest, size, Tail::Exact).inner;
-    }
-    out_.sink = nest.apply();
-    keep_notes(nest);
-    info = KernelInfo(out_.sink);
+void launch_groups(State& s) {
+  if (!grouped(s)) return;
+  LoopNest nest(*s.kernel.graph, s.info, recording(s));
+  bind_groups(nest, s.info, s.groups, s.target.groups);
+  rebuild(s, nest);
+}
+
+void choose(State& s) {
+  if (grouped(s)) return;
+  const CostModel model(s.info, s.target);
+  s.tiling = choose_tiling(s.info, model, s.target);
+  s.innermost = model.innermost(s.tiling);
+  if (recording(s)) s.options.report->cost = model.cost(s.tiling);
+}
+
+/// Peels until every cut of a reduction is exact. Ranges keep their positions: remainders come
+/// last.
+void peel(State& s) {
+  Graph& g = *s.kernel.graph;
+  for (size_t r = 0; r < s.tiling.ranges.size(); ++r) {
+    const int64_t size = s.tiling.ranges[r].size();
+    if (size == 1 || cut_of(s.info, r, size) != Cut::Peel) continue;
+    NodeRef n = s.info.ranges[r].node->src(0);
+    NodeRef main = g.mul(g.idiv(n, g.index(size)), g.index(size));
+    if (recording(s))
+      s.options.report->applied.push_back(
+          strformat("peel the remainder of r{} modulo {}", r, size));
+    s.kernel.sink = peel_reduction(g, s.info, r, main);
+    s.info = KernelInfo(s.kernel.sink);
   }
+}
 
-  void merge_ranges(KernelInfo& info) {
-    for (Mergeable pair{}; find_mergeable(info, 0, pair);) {
-      LoopNest nest(*out_.graph, info, recording());
-      nest.fuse(pair.outer, pair.inner);
-      out_.sink = nest.apply();
-      keep_notes(nest);
-      info = KernelInfo(out_.sink);
-    }
+void bind_tile(LoopNest& nest, LoopNest::Axis tile, Tiling::Of of) {
+  if (of.lanes == 1) return nest.bind(tile, Binding::Unroll);
+  if (of.unroll == 1) return nest.bind(tile, Binding::Vector);
+  const LoopNest::Parts parts = nest.vectorise(tile, of.lanes, Tail::Exact);
+  nest.bind(parts.outer, Binding::Unroll);
+}
+
+void cut_ranges(LoopNest& nest, const State& s) {
+  for (size_t r = 0; r < s.tiling.ranges.size(); ++r) {
+    const Tiling::Of of = s.tiling.ranges[r];
+    if (of.size() == 1) continue;
+    const Cut cut = cut_of(s.info, r, of.size());
+    WEFT_CHECK(cut == Cut::Exact || cut == Cut::Overlap, "range {} cannot be cut", r);
+    bind_tile(nest, nest.split(r, of.size(), cut == Cut::Exact ? Tail::Exact : Tail::Overlap).inner,
+              of);
   }
+}
 
-  void order_reductions(KernelInfo& info) {
-    LoopNest nest(*out_.graph, info, recording());
-    if (!order_sums(nest, info)) return;
-    out_.sink = nest.apply();
-    keep_notes(nest);
-    info = KernelInfo(out_.sink);
-  }
+void tile(State& s) {
+  if (grouped(s)) return;
+  LoopNest nest(*s.kernel.graph, s.info, recording(s));
+  cut_ranges(nest, s);
+  order_loops(nest, s.info, s.innermost);
+  block_stream(nest, s.info, s.innermost, s.target.machine);
+  keep_runs(nest, s.info);
+  share_out(nest, s.info);
+  rebuild(s, nest);
+}
 
-  /// Peels until every cut of a reduction is exact. Ranges keep their positions: rests come last.
-  KernelInfo peel(KernelInfo info, const Tiling& tiling) {
-    Graph& g = *out_.graph;
-    for (size_t r = 0; r < tiling.ranges.size(); ++r) {
-      const int64_t size = tiling.ranges[r].size();
-      if (size == 1 || cut_of(info, r, size) != Cut::Peel) continue;
-      NodeRef n = info.ranges[r].node->src(0);
-      NodeRef main = g.mul(g.idiv(n, g.index(size)), g.index(size));
-      if (recording())
-        options_.report->applied.push_back(strformat("peel the rest of r{} modulo {}", r, size));
-      out_.sink = peel_reduction(g, info, r, main);
-      info = KernelInfo(out_.sink);
-    }
-    return info;
-  }
-
-  void tile(KernelInfo whole, const Tiling& tiling, int innermost) {
-    const KernelInfo info = peel(std::move(whole), tiling);
-    LoopNest nest(*out_.graph, info, recording());
-    cut_ranges(nest, info, tiling);
-    order_loops(nest, info, innermost);
-    keep_runs(nest, info);
-    share_out(nest, info);
-    out_.sink = nest.apply();
-    keep_notes(nest);
-  }
-
-  static void cut_ranges(LoopNest& nest, const KernelInfo& info, const Tiling& tiling) {
-    for (size_t r = 0; r < tiling.ranges.size(); ++r) {
-      const Tiling::Of of = tiling.ranges[r];
-      if (of.size() == 1) continue;
-      const Cut cut = cut_of(info, r, of.size());
-      WEFT_CHECK(cut == Cut::Exact || cut == Cut::Overlap, "range {} cannot be cut", r);
-      bind_tile(nest,
-                nest.split(r, of.size(), cut == Cut::Exact ? Tail::Exact : Tail::Overlap).inner,
-                of);
-    }
-  }
-
-  static void bind_tile(LoopNest& nest, LoopNest::Axis tile, Tiling::Of of) {
-    if (of.lanes == 1) return nest.bind(tile, Binding::Unroll);
-    if (of.copies == 1) return nest.bind(tile, Binding::Vector);
-    const LoopNest::Parts parts = nest.vectorise(tile, of.lanes, Tail::Exact);
-    nest.bind(parts.outer, Binding::Unroll);
-  }
-
-  const Target& target_;
-  const OptimizeOptions& options_;
-  Kernel out_;
+constexpr Pass<State> kPasses[] = {
+    {"optimize.split_digits", "every access moves evenly with every range", split_digits},
+    {"optimize.merge_ranges", "ranges that every access walks as one are one", merge_ranges},
+    {"optimize.order_reductions",
+     "no reduction is repeated in a loop it does not need; sums step from far to near",
+     order_reductions},
+    {"optimize.choose_groups",
+     "what the items of a work group share is chosen, where there are any", plan_groups},
+    {"optimize.pad", "reductions that a group shares are whole rounds of its items", pad_groups},
+    {"optimize.launch", "grid and group axes are bound, operands of products are staged",
+     launch_groups},
+    {"optimize.choose_tiling",
+     "lanes and unroll factors of every range are chosen by the cost model", choose},
+    {"optimize.peel", "tiles divide the reductions; remainders have loops of their own", peel},
+    {"optimize.tile", "ranges are cut, ordered and bound to cores, lanes and unroll factors", tile},
 };
 
 }  // namespace
 
+namespace optimize {
+
+PassView State::view() const {
+  uint64_t content = hash_combine(kernel.sink->hash, static_cast<uint64_t>(innermost + 1));
+  for (const Tiling::Of& of : tiling.ranges)
+    content = hash_combine(content, static_cast<uint64_t>(of.lanes << 32 | of.unroll));
+  return {static_cast<int64_t>(Toposort(kernel.sink).size()), content};
+}
+
+std::string State::text() const { return print_graph(kernel.sink); }
+
+}  // namespace optimize
+
+std::span<const Pass<optimize::State>> optimize_passes() { return kPasses; }
+
 Kernel optimize_kernel(const Kernel& kernel, const Target& target, const OptimizeOptions& options) {
-  return Optimiser(kernel, target, options).run();
+  Kernel copy{std::make_shared<Graph>(), nullptr, kernel.name};
+  copy.sink = copy.graph->import(kernel.sink);
+  KernelInfo info(copy.sink);
+  if (!options.enabled || info.frozen || info.ranges.empty()) return copy;
+  optimize::State state{std::move(copy), target, options, std::move(info)};
+  run_passes(optimize_passes(), state);
+  return std::move(state.kernel);
 }
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 // Optimising: one kernel as a graph of loops becomes a faster one with the same values: ranges are
-// split, ordered and bound to cores, vector lanes and unrolled copies.
+// split, ordered and bound to cores, vector lanes and unrolled.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ struct KernelCost {
   double flops = 0;      ///< arithmetic operations on data
   double accesses = 0;   ///< bytes moved between memory or caches and registers
   double footprint = 0;  ///< bytes of the buffers it touches
-  double cycles = 0;     ///< of one core, all data in the first cache
+  double cycles = 0;     ///< of one core, all data in L1
 };
 
 /// What optimize_kernel did: one line per transformation, in order, and why it chose them.

@@ -15,7 +15,7 @@ constexpr int64_t kSmallWindow = 8;    // reductions up to this size may lose th
 constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 constexpr double kWorkers = 8;  // a kernel's tiles should keep this many busy, whatever there are
 constexpr double kWorthSharing = 5e4;  // cycles; below, one worker does all
-constexpr size_t kLineCopies = 16;    // elements of a line, as many as registers can take turns for
+constexpr size_t kLineUnroll = 16;    // elements of a line, as many as registers can take turns for
 constexpr size_t kStarts = 3;         // vector ranges whose tiles are compared
 constexpr double kWorthwhile = 0.98;  // more copies must save at least this,
 constexpr double kWorthCode = 0.95;   // where only the loop's own overhead is saved, this
@@ -86,7 +86,7 @@ class TileSearch {
   void try_start(const Start& start) {
     best_ = start.tiling;
     fresh_ = nullptr;
-    choose_copies();
+    choose_unroll_factors();
   }
 
   /// The vector ranges to try, with their best number of lanes: the cheapest first.
@@ -125,18 +125,18 @@ class TileSearch {
   bool may_be_vector(size_t r) const {
     const RangeInfo& range = info_.ranges[r];
     if ((body_->deps & ~decided_ & bit(r)) == 0 || !range.free()) return false;
-    if (range.open ? open_vector() : target_.canonical) return false;
+    if (range.parallel ? parallel_vector() : target_.canonical) return false;
     // No value may have lanes along two ranges.
     const RangeMask vectors = best_.vectors | bit(r);
     for (NodeRef n : info_.order)
       if (std::popcount(info_.deps(n) & vectors) > 1) return false;
     for (NodeRef n : info_.reduces)
-      if (std::popcount((info_.deps(n) | info_.closed_by(n)) & vectors) > 1) return false;
+      if (std::popcount((info_.deps(n) | info_.reduced_by(n)) & vectors) > 1) return false;
     return true;
   }
-  bool open_vector() const {
+  bool parallel_vector() const {
     for (size_t r = 0; r < info_.ranges.size(); ++r)
-      if (info_.ranges[r].open && (best_.vectors & bit(r)) != 0) return true;
+      if (info_.ranges[r].parallel && (best_.vectors & bit(r)) != 0) return true;
     return false;
   }
 
@@ -148,8 +148,9 @@ class TileSearch {
     bool along_lines;  // copies share the lines of a gather
   };
 
-  /// Open ranges whose copies share loads (or whose vectors hide latency), with possible factors.
-  std::vector<Candidate> open_candidates() const {
+  /// Parallel ranges whose copies share loads (or whose vectors hide latency), with possible
+  /// factors.
+  std::vector<Candidate> parallel_candidates() const {
     std::vector<Candidate> out;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
@@ -181,7 +182,7 @@ class TileSearch {
     });
   }
 
-  void choose_copies() {
+  void choose_unroll_factors() {
     const Tiling start = best_;
     consider(start);
     try_tiles(start);
@@ -196,26 +197,26 @@ class TileSearch {
       consider(windows);
       try_tiles(windows);
     }
-    try_reduction_copies();
+    try_unrolled_reduction();
   }
 
   void try_tiles(const Tiling& start) {
-    const std::vector<Candidate> open = open_candidates();
+    const std::vector<Candidate> parallel = parallel_candidates();
     const auto registers = static_cast<size_t>(std::max(8, target_.vector_registers));
     // Beside accumulators, up to three operands and a result on its way need registers.
     const size_t most = body_->own == 0 ? 4 : registers - 4;
-    for (size_t a = 0; a < open.size(); ++a)
-      for (int64_t fa : open[a].factors) {
-        if (static_cast<size_t>(fa) > (open[a].along_lines ? kLineCopies : most)) break;
+    for (size_t a = 0; a < parallel.size(); ++a)
+      for (int64_t fa : parallel[a].factors) {
+        if (static_cast<size_t>(fa) > (parallel[a].along_lines ? kLineUnroll : most)) break;
         Tiling one = start;
-        one.set(open[a].range, one.ranges[open[a].range].lanes, fa);
+        one.set(parallel[a].range, one.ranges[parallel[a].range].lanes, fa);
         consider(one);
         if (body_->own == 0) continue;
-        for (size_t b = a + 1; b < open.size(); ++b)
-          for (int64_t fb : open[b].factors) {
+        for (size_t b = a + 1; b < parallel.size(); ++b)
+          for (int64_t fb : parallel[b].factors) {
             if (static_cast<size_t>(fa * fb) > most) break;
             Tiling two = one;
-            two.set(open[b].range, two.ranges[open[b].range].lanes, fb);
+            two.set(parallel[b].range, two.ranges[parallel[b].range].lanes, fb);
             consider(two);
           }
       }
@@ -226,12 +227,12 @@ class TileSearch {
   }
 
   /// A few copies of the innermost reduction loop, or of the vector one.
-  void try_reduction_copies() {
+  void try_unrolled_reduction() {
     const Tiling start = best_;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const Tiling::Of of = start.ranges[r];
       const bool last = (body_->own >> r) == 1;
-      if (!may_unroll_reduction(r) || of.copies > 1 || (of.lanes == 1 && !last)) continue;
+      if (!may_unroll_reduction(r) || of.unroll > 1 || (of.lanes == 1 && !last)) continue;
       for (int64_t f : {2, 4, 8}) {
         const int64_t steps = info_.ranges[r].extent / of.lanes;
         if (steps < 2 * f || (info_.ranges[r].constant && steps % f != 0)) continue;
@@ -251,7 +252,7 @@ class TileSearch {
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
       const int64_t size = trial.ranges[r].size();
-      if (range.open && range.free() && (info_.common & bit(r)) != 0)
+      if (range.parallel && range.free() && (info_.common & bit(r)) != 0)
         items *= static_cast<double>((range.extent + size - 1) / size);
     }
     return std::ceil(items / kWorkers) * kWorkers / items;
@@ -286,7 +287,7 @@ Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   if (n->vmax < size) return Cut::No;
   if (r.constant ? r.extent % size == 0 : divisor_of(n) != 0 && divisor_of(n) % size == 0)
     return Cut::Exact;
-  if (r.open) return info.repeatable && n->vmin >= size ? Cut::Overlap : Cut::No;
+  if (r.parallel) return info.repeatable && n->vmin >= size ? Cut::Overlap : Cut::No;
   return info.has_loops ? Cut::No : Cut::Peel;
 }
 
@@ -297,7 +298,7 @@ Tiling choose_tiling(const KernelInfo& info, const CostModel& model, const Targe
 bool find_mergeable(const KernelInfo& info, RangeMask done, Mergeable& out) {
   auto walks_as_one = [&](size_t outer, size_t inner) {
     const RangeInfo &a = info.ranges[outer], &b = info.ranges[inner];
-    if (!b.constant || a.open != b.open || !a.free() || !b.free()) return false;
+    if (!b.constant || a.parallel != b.parallel || !a.free() || !b.free()) return false;
     const RangeMask both = bit(outer) | bit(inner);
     if ((info.data_use & both) != 0) return false;
     for (const Access& x : info.accesses) {
@@ -306,8 +307,8 @@ bool find_mergeable(const KernelInfo& info, RangeMask done, Mergeable& out) {
     }
     // Values that depend on one of them must not be computed again for the other.
     for (NodeRef n : info.reduces) {
-      const RangeMask closed = info.closed_by(n) & both, open = info.deps(n) & both;
-      if ((closed != 0 && closed != both) || (open != 0 && open != both)) return false;
+      const RangeMask reduced = info.reduced_by(n) & both, deps = info.deps(n) & both;
+      if ((reduced != 0 && reduced != both) || (deps != 0 && deps != both)) return false;
     }
     return true;
   };
@@ -315,8 +316,8 @@ bool find_mergeable(const KernelInfo& info, RangeMask done, Mergeable& out) {
     if ((done & bit(outer)) != 0) continue;
     for (size_t inner = 0; inner < info.ranges.size(); ++inner) {
       if (inner == outer || (done & bit(inner)) != 0) continue;
-      // Open ranges keep their order; inside a reduction any order will do.
-      if (info.ranges[outer].open && inner != outer + 1) continue;
+      // Parallel ranges keep their order; inside a reduction any order will do.
+      if (info.ranges[outer].parallel && inner != outer + 1) continue;
       if (!walks_as_one(outer, inner)) continue;
       out = {outer, inner};
       return true;

@@ -1,4 +1,4 @@
-// Choosing lanes and copies for every range of a kernel, by the cost model.
+// Choosing lanes and unroll factors for every range of a kernel, by the cost model.
 #pragma once
 #include "weft/optimize/cost.h"
 #include "weft/optimize/loop_nest.h"
@@ -9,8 +9,8 @@ namespace weft::optimize {
 enum class Cut : uint8_t {
   No,       ///< it cannot be
   Exact,    ///< size divides
-  Overlap,  ///< an open range; the last piece overlaps
-  Peel,     ///< a reduction; the rest gets a loop of its own
+  Overlap,  ///< an parallel range; the last piece overlaps
+  Peel,     ///< a reduction; the remainder gets a loop of its own
 };
 Cut cut_of(const KernelInfo& info, size_t range, int64_t size);
 

@@ -30,20 +30,20 @@ std::string hex_float(double x, bool single) {
   return single ? whole + "f" : whole;
 }
 
-std::string integer_literal(Value v) {
-  const int64_t x = v.as_int();
-  const std::string_view suffix = bits(v.dtype()) == 64 ? "ll" : "";
-  if (is_unsigned(v.dtype())) return strformat("{}u{}", v.as_uint(), suffix);
-  if (x == INT64_MIN || (bits(v.dtype()) == 32 && x == INT32_MIN))
-    return strformat("({}{} - 1)", x + 1, suffix);
-  return x < 0 ? strformat("({}{})", x, suffix) : strformat("{}{}", x, suffix);
-}
-
 bool spans_whole_dtype(NodeRef n) {
   return n->vmin <= int_min(n->dtype) || n->vmax >= static_cast<int64_t>(int_max(n->dtype));
 }
 
 }  // namespace
+
+std::string CWriter::integer_literal(Value v) const {
+  const int64_t x = v.as_int();
+  const std::string_view suffix = bits(v.dtype()) == 64 ? dialect().long_suffix : "";
+  if (is_unsigned(v.dtype())) return strformat("{}u{}", v.as_uint(), suffix);
+  if (x == INT64_MIN || (bits(v.dtype()) == 32 && x == INT32_MIN))
+    return strformat("({}{} - 1)", x + 1, suffix);
+  return x < 0 ? strformat("({}{})", x, suffix) : strformat("{}{}", x, suffix);
+}
 
 std::string CWriter::literal(Value v) {
   const DType dtype = v.dtype();
@@ -56,15 +56,15 @@ std::string CWriter::literal(Value v) {
   if (!is_float(dtype)) return integer_literal(v);
   const double x = v.as_double();
   const bool single = dtype == DType::F32;
-  if (std::isnan(x)) {
+  if (std::isnan(x) || (std::isinf(x) && dialect().infinity.empty())) {
     uint64_t raw = 0;
     v.store(&raw);
     const CType u{Kind::Unsigned, bits(dtype), 1};
     return strformat("{}({:#x}u{})", prelude_.function("as", c_type(dtype, 1), u), raw,
-                     single ? "" : "ll");
+                     single ? "" : dialect().long_suffix);
   }
   const std::string text =
-      std::isinf(x) ? strformat("{}__builtin_inf{}()", x < 0 ? "-" : "", single ? "f" : "")
+      std::isinf(x) ? strformat("{}{}{}()", x < 0 ? "-" : "", dialect().infinity, single ? "f" : "")
                     : hex_float(x, single);
   return text[0] == '-' ? "(" + text + ")" : text;
 }
@@ -174,7 +174,8 @@ std::string CWriter::cast_text(const std::string& x, DType from, DType to, CType
     const std::string wide = mask == from_type ? x : call("mask", mask, from_type, x);
     uint64_t one = 0;
     Value::of(to, 1).store(&one);
-    return strformat("({})({} & {:#x}{})", t, wide, one, to_type.bits == 64 ? "ll" : "");
+    return strformat("({})({} & {:#x}{})", t, wide, one,
+                     to_type.bits == 64 ? dialect().long_suffix : "");
   }
   if (is_half(to)) return cast_to_half(x, from, to, from_type);
   if (is_half(from)) {

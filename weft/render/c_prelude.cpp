@@ -19,14 +19,12 @@ using Kind = CType::Kind;
 //             unsigned integers as wide as T, $f is "f" for f32 and nothing for f64
 //   $F        is its name, $N its lanes, $* is "x, x, ..." once per lane
 //   $LO $HI $END are what an integer T spans, as literals of the float type S: [$LO, $HI], $HI + 1
-//   $MAX      is the largest T;  $B the bits of T
-struct Family {
-  std::string_view name, scalar, vector;
-};
+//   $MAX      is the largest T;  $B the bits of T;  $L ends a 64-bit literal
+//   $HALF     begins what stands in for an f16 conversion that the C compiler has; $ENDHALF ends it
 
 // Lane loops, where no portable vector operator exists: both compilers turn them into one
 // instruction.
-constexpr Family kFamilies[] = {
+constexpr CFamily kFamilies[] = {
     {"sel", "$T $F(int m, $T a, $T b) { return m ? a : b; }",
      "$T $F($I m, $T a, $T b) { return ($T)((($I)a & m) | (($I)b & ~m)); }"},
     {"splat", "$T $F($t x) { return x; }", "$T $F($t x) { return ($T){$*}; }"},
@@ -108,24 +106,20 @@ constexpr Family kFamilies[] = {
      ""},
     {"f16_to",
      "#f32 $F(#u16 h) {\n"
-     "#if defined(__F16C__) && defined(__clang__)\n"
-     "  $H\n"
-     "#else\n"
+     "$HALF"
      "  #u32 u = @cvt_u32_u16(h), m = (u & 0x7fff) << 13;\n"
      "  #u32 normal = m + 0x38000000;\n"
      "  #u32 special = m + 0x70000000;\n"
      "  #u32 small = @as_u32_f32(@as_f32_u32(m + 0x38800000) - 0x1p-14f);\n"
      "  m = @sel_u32(m < 0x00800000, small, @sel_u32(m >= 0x0f800000, special, normal));\n"
      "  return @as_f32_u32(m | (u & 0x8000) << 16);\n"
-     "#endif\n}",
+     "$ENDHALF}",
      ""},
     // To nearest even; NaN stays NaN, made quiet. The sum with 2^-1 (whose last bit is 2^-24, the
     // least f16) rounds subnormal results.
     {"to_f16",
      "#u16 $F(#f32 x) {\n"
-     "#if defined(__F16C__) && defined(__clang__)\n"
-     "  $H\n"
-     "#else\n"
+     "$HALF"
      "  #u32 b = @as_u32_f32(x), u = b & 0x7fffffff;\n"
      "  #u32 small = @as_u32_f32(@as_f32_u32(u) + 0.5f) - 0x3f000000;\n"
      "  #u32 normal = (u - 0x38000000 + 0xfff + (u >> 13 & 1)) >> 13;\n"
@@ -133,7 +127,7 @@ constexpr Family kFamilies[] = {
      "  r = @sel_u32(u >= 0x47800000, @splat_u32(0x7c00), r);\n"
      "  r = @sel_u32(u > 0x7f800000, 0x7e00 | (u >> 13 & 0x3ff), r);\n"
      "  return @cvt_u16_u32(r | (b >> 16 & 0x8000));\n"
-     "#endif\n}",
+     "$ENDHALF}",
      ""},
     {"bf16_to", "#f32 $F(#u16 h) { return @as_f32_u32(@cvt_u32_u16(h) << 16); }", ""},
     {"to_bf16",
@@ -158,7 +152,7 @@ constexpr Family kFamilies[] = {
      "  #i64 sign = @mask64_$t(x);\n"
      "  #u64 m = (@cvt_u64_$t(x) ^ @as_u64_i64(sign)) - @as_u64_i64(sign);\n"
      "  #u64 low = @sel_u64((m & 0xfff) != 0, @splat_u64(0x1000), @splat_u64(0));\n"
-     "  m = @sel_u64(m >= 0x20000000000000, (m & ~0xfffull) | low, m);\n"
+     "  m = @sel_u64(m >= 0x20000000000000, (m & ~0xfffu$L) | low, m);\n"
      "  #f64 f = @cvt_f64_u64(m);\n"
      "  return @as_f64_u64(@as_u64_f64(f) | (@as_u64_i64(sign) & 0x8000000000000000));\n}",
      ""},
@@ -166,9 +160,10 @@ constexpr Family kFamilies[] = {
      "#i64 $F($T x) { return (#i64)(x < 0); }"},
 };
 
-const Family& find_family(std::string_view name) {
-  for (const Family& f : kFamilies)
-    if (f.name == name) return f;
+const CFamily& find_family(const CDialect& dialect, std::string_view name) {
+  for (std::span<const CFamily> families : {dialect.families, std::span<const CFamily>(kFamilies)})
+    for (const CFamily& f : families)
+      if (f.name == name) return f;
   internal_error("render.c", "there is no inline function {}", name);
 }
 
@@ -208,14 +203,16 @@ std::string float_limit(CType t, CType s, bool upper) {
   return strformat("({} - 1)", power_of_two(digits, single));
 }
 
-std::string largest(CType t) {
+std::string largest(CType t, const CDialect& dialect) {
   const std::string all = t.kind == Kind::Signed ? "7" : "f";
   return "0x" + all + std::string(static_cast<size_t>(t.bits / 4 - 1), 'f') +
-         (t.kind == Kind::Unsigned ? "u" : "") + (t.bits == 64 ? "ll" : "");
+         (t.kind == Kind::Unsigned ? "u" : "") +
+         std::string(t.bits == 64 ? dialect.long_suffix : "");
 }
 
 // The value of $<letter> or of a longer $WORD in a family's text; empty when there is no such word.
-std::string family_word(std::string_view word, std::string_view function, CType t, CType s) {
+std::string family_word(const CDialect& dialect, std::string_view word, std::string_view function,
+                        CType t, CType s) {
   const CType i{Kind::Signed, t.bits, t.lanes}, u{Kind::Unsigned, t.bits, t.lanes};
   if (word == "T") return t.name();
   if (word == "S") return s.name();
@@ -235,7 +232,8 @@ std::string family_word(std::string_view word, std::string_view function, CType 
   if (word == "HI") return float_limit(t, s, true);
   if (word == "END")
     return power_of_two(t.kind == Kind::Signed ? t.bits - 1 : t.bits, s.bits == 32);
-  if (word == "MAX") return largest(t);
+  if (word == "MAX") return largest(t, dialect);
+  if (word == "L") return std::string(dialect.long_suffix);
   if (word == "ABS") return t.bits == 32 ? "0x7fffffffu" : "0x7fffffffffffffffull";
   // 2^23 and 2^52: every float from here on is whole.
   if (word == "WHOLE") return t.bits == 32 ? "0x4b000000u" : "0x4330000000000000ull";
@@ -243,7 +241,7 @@ std::string family_word(std::string_view word, std::string_view function, CType 
 }
 
 // The hardware conversion; the vector forms are Clang's only.
-std::string half_conversion(std::string_view family, int lanes) {
+std::string hardware_half(std::string_view family, int lanes) {
   const bool widen = family == "f16_to";
   if (lanes == 1) {
     return widen ? "_Float16 f; __builtin_memcpy(&f, &h, 2); return f;"
@@ -255,7 +253,13 @@ std::string half_conversion(std::string_view family, int lanes) {
                        : strformat("return (u16x{})__builtin_convertvector(x, half);", lanes));
 }
 
-std::string substitute(const Family& family, std::string_view function, CType t, CType s) {
+std::string half_conversion(std::string_view family, int lanes) {
+  return strformat("#if defined(__F16C__) && defined(__clang__)\n  {}\n#else\n",
+                   hardware_half(family, lanes));
+}
+
+std::string substitute(const CDialect& dialect, const CFamily& family, std::string_view function,
+                       CType t, CType s) {
   const std::string_view text =
       t.lanes > 1 && !family.vector.empty() ? family.vector : family.scalar;
   std::string out;
@@ -273,8 +277,12 @@ std::string substitute(const Family& family, std::string_view function, CType t,
              text[end + 1] >= 'A' && text[end + 1] <= 'Z')
         ++end;
       const std::string_view word = text.substr(i + 1, end - i);
-      out +=
-          word == "H" ? half_conversion(family.name, t.lanes) : family_word(word, function, t, s);
+      if (word == "HALF" || word == "ENDHALF") {
+        if (dialect.vectors)
+          out += word == "HALF" ? half_conversion(family.name, t.lanes) : "#endif\n";
+      } else {
+        out += family_word(dialect, word, function, t, s);
+      }
     }
     i = end;
   }
@@ -310,22 +318,28 @@ CType c_type(DType dtype, int lanes) {
 }
 
 void CPrelude::typedef_once(const std::string& name, const std::string& declaration) {
-  // Saying the same typedef again is allowed in C11, so texts can be joined.
+  // Saying the same typedef again is allowed in C11 and C++, the same macro everywhere: texts can
+  // be joined.
   if (known_.insert(name).second) text_ += declaration + "\n";
+}
+
+void CPrelude::name_scalar(const std::string& name, const std::string& words) {
+  typedef_once(name, dialect_.repeats_typedefs ? strformat("typedef {} {};", words, name)
+                                               : strformat("#define {} {}", name, words));
 }
 
 std::string CPrelude::type(CType t) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-      {"i8", "signed char"},   {"i16", "short"},
-      {"i32", "int"},          {"i64", "long long"},
-      {"u8", "unsigned char"}, {"u16", "unsigned short"},
-      {"u32", "unsigned int"}, {"u64", "unsigned long long"},
-      {"f32", "float"},        {"f64", "double"},
-      {"b8", "_Bool"},
+      {"i8", "signed char"},   {"i16", "short"},        {"i32", "int"},
+      {"f64", "double"},       {"u8", "unsigned char"}, {"u16", "unsigned short"},
+      {"u32", "unsigned int"}, {"f32", "float"},
   };
   const std::string scalar = t.scalar();
   for (const auto& [name, words] : kWords)
-    if (name == scalar) typedef_once(scalar, strformat("typedef {} {};", words, scalar));
+    if (name == scalar) name_scalar(scalar, std::string(words));
+  if (scalar == "b8") name_scalar(scalar, std::string(dialect_.bool_word));
+  if (scalar == "i64") name_scalar(scalar, std::string(dialect_.long_word));
+  if (scalar == "u64") name_scalar(scalar, strformat("unsigned {}", dialect_.long_word));
   if (t.lanes > 1) {
     typedef_once(t.name(), strformat("typedef {} {} __attribute__((vector_size({})));", scalar,
                                      t.name(), t.lanes * t.bits / 8));
@@ -356,12 +370,11 @@ std::string CPrelude::function(std::string_view family_name, CType t, CType s) {
     type(needed);
   type({Kind::Unsigned, 32, 1});
   // Expanding declares what the body calls, before the body itself.
-  const std::string body = expand(substitute(find_family(family_name), name, t, s), t.lanes);
+  const std::string body =
+      expand(substitute(dialect_, find_family(dialect_, family_name), name, t, s), t.lanes);
   known_.insert(name);
-  text_ += strformat(
-      "#ifndef WEFT_{}\n#define WEFT_{}\nstatic inline __attribute__((always_inline)) "
-      "{}\n#endif\n",
-      name, name, body);
+  text_ += strformat("#ifndef WEFT_{}\n#define WEFT_{}\n{}{}\n#endif\n", name, name,
+                     dialect_.inline_prefix, body);
   return name;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "weft/dtype/dtype.h"
+#include "weft/render/dialect.h"
 
 namespace weft {
 
@@ -31,6 +32,9 @@ CType c_mask(int bits, int lanes);
 
 class CPrelude {
  public:
+  explicit CPrelude(const CDialect& dialect) : dialect_(dialect) {}
+
+  const CDialect& dialect() const { return dialect_; }
   /// The type's name, declared.
   std::string type(CType t);
   /// Its form for unaligned access through memory: "f32x16_u".
@@ -44,8 +48,10 @@ class CPrelude {
 
  private:
   std::string call(std::string_view word, int lanes);
+  void name_scalar(const std::string& name, const std::string& words);
   void typedef_once(const std::string& name, const std::string& declaration);
 
+  const CDialect& dialect_;
   std::set<std::string> known_;
   std::string text_;
 };

@@ -1,6 +1,7 @@
 #include "weft/render/c_writer.h"
 
 #include "weft/base/error.h"
+#include "weft/render/scopes.h"
 
 namespace weft {
 
@@ -8,59 +9,32 @@ namespace {
 
 using Kind = CType::Kind;
 
-bool opens_block(Op op) { return op == Op::Range || op == Op::If; }
-bool closes_block(Op op) { return op == Op::EndRange || op == Op::EndIf; }
-bool is_leaf(NodeRef n) {
-  return n->op == Op::Const || n->op == Op::Param || n->op == Op::Variable;
-}
-
 }  // namespace
 
 CType c_storage(DType dtype, int lanes) {
   return is_bool(dtype) ? CType{Kind::Unsigned, 8, lanes} : c_type(dtype, lanes);
 }
 
-CWriter::CWriter(const LinearProgram& program) : program_(program), values_(program.code.size()) {}
+std::string work_id_name(NodeRef id) {
+  const bool grid = static_cast<Binding>(id->int_arg(0)) == Binding::Grid;
+  return strformat("{}_{}", grid ? "group" : "item", "xyz"[id->int_arg(1)]);
+}
+
+CWriter::CWriter(const LinearProgram& program, const CDialect& dialect)
+    : program_(program), prelude_(dialect), values_(program.code.size()) {}
 
 void CWriter::write() {
-  find_escaping();
+  escaping_ = escaping_values(program_);
   for (size_t i = 0; i < program_.variables.size(); ++i) {
     const CType type = c_type(program_.variables[i]->dtype, 1);
+    const std::string given =
+        dialect().has_work_items() ? strformat("var{}", i) : strformat("vars[{}]", i);
     statement(
-        strformat("const {} s{} = ({})vars[{}];", prelude_.type(type), i, prelude_.type(type), i));
+        strformat("const {} s{} = ({}){};", prelude_.type(type), i, prelude_.type(type), given));
     values_.set(program_.variables[i], {type, strformat("s{}", i)});
   }
   for (NodeRef n : program_.code)
-    if (!is_leaf(n)) write_node(n);
-  WEFT_CHECK(depth_ == 1, "{}: a loop or guard is not closed", program_.name);
-}
-
-// A value is declared where it is computed, unless something outside that block uses it (its value
-// is then the one of the last iteration) or it is computed in several places.
-void CWriter::find_escaping() {
-  std::vector<uint32_t> open_blocks{0}, closed{0};
-  uint32_t blocks = 0;
-  NodeMap<uint32_t> home(program_.code.size());
-  for (size_t i = 0; i < program_.code.size(); ++i) {
-    NodeRef n = program_.code[i];
-    if (is_leaf(n)) continue;
-    if (closes_block(n->op)) {
-      WEFT_CHECK(open_blocks.size() > 1, "{}: a block is closed that is not open", program_.name);
-      closed[open_blocks.back()] = 1;
-      open_blocks.pop_back();
-      continue;
-    }
-    for (NodeRef s : n->src()) {
-      const uint32_t* block = home.find(s);
-      if (block && closed[*block] != 0) escaping_.set(s, true);
-    }
-    if (opens_block(n->op)) {
-      open_blocks.push_back(++blocks);
-      closed.push_back(0);
-    }
-    if (home.contains(n)) escaping_.set(n, true);
-    home.set(n, open_blocks.back());
-  }
+    if (!is_program_leaf(n)) write_node(n);
 }
 
 void CWriter::statement(std::string_view text) {
@@ -98,6 +72,8 @@ void CWriter::define(NodeRef n, CType type, const std::string& text) {
 }
 
 void CWriter::write_node(NodeRef n) {
+  WEFT_CHECK(n->lanes == 1 || dialect().vectors, "{}: {} of {} lanes, and {} has no vectors",
+             program_.name, info(n->op).mnemonic, n->lanes, dialect().name);
   switch (n->op) {
     case Op::Range: return write_range(n);
     case Op::If: return open(strformat("if ({})", operand(n->src(0))));
@@ -105,6 +81,8 @@ void CWriter::write_node(NodeRef n) {
     case Op::EndIf: return close();
     case Op::Load: return write_load(n);
     case Op::Store: return write_store(n);
+    case Op::WorkId: return define(n, c_type(n->dtype, 1), work_id_name(n));
+    case Op::Barrier: return statement(dialect().barrier);
     case Op::Acc: return write_acc(n);
     case Op::SetAcc: {
       const Held acc = held(n->src(0));
@@ -142,13 +120,14 @@ void CWriter::write_range(NodeRef n) {
 }
 
 std::string CWriter::place(NodeRef param, NodeRef index, CType type) {
+  if (param->op == Op::Local) return strformat("l{}[{}]", param->int_arg(0), operand(index));
   WEFT_CHECK(param->op == Op::Param, "{}: an access to something that is no param", program_.name);
   const std::string element = strformat("p{} + {}", param_slot(param), operand(index));
   const auto slot = static_cast<size_t>(param_slot(param));
   WEFT_CHECK(slot < program_.params.size(), "{}: param {} is not declared", program_.name, slot);
   const CType stored = c_storage(program_.params[slot].dtype, 1);
   if (type == stored) return strformat("p{}[{}]", param_slot(param), operand(index));
-  return strformat("*({}*)({})", prelude_.memory_type(type), element);
+  return strformat("*({}{}*)({})", dialect().memory, prelude_.memory_type(type), element);
 }
 
 std::string CWriter::from_memory(const std::string& lvalue, DType dtype, CType type) {

@@ -13,9 +13,12 @@
 
 namespace weft {
 
+/// What a WorkId is called in the text: "group_x", "item_y".
+std::string work_id_name(NodeRef id);
+
 class CWriter {
  public:
-  explicit CWriter(const LinearProgram& program);
+  CWriter(const LinearProgram& program, const CDialect& dialect);
 
   void write();  // once
 
@@ -30,7 +33,6 @@ class CWriter {
     std::string text;  // a name, or a literal
   };
 
-  void find_escaping();
   void statement(std::string_view text);
   void open(std::string_view header);
   void close();
@@ -55,7 +57,9 @@ class CWriter {
   CType type_of(NodeRef n);  // of a value, held or constant
   CType alu_type(NodeRef n);
 
+  const CDialect& dialect() const { return prelude_.dialect(); }
   std::string literal(Value v);
+  std::string integer_literal(Value v) const;
   /// `row`'s text for these operands; `subject` is what the operands are.
   std::string alu_text(Op op, DType dtype, CType result, CType subject,
                        std::span<const std::string> operands, NodeRef n = nullptr);

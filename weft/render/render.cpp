@@ -2,25 +2,27 @@
 
 #include "weft/base/error.h"
 #include "weft/render/c.h"
+#include "weft/render/wgsl.h"
 
 namespace weft {
 
 namespace {
 
-struct Renderer {
-  std::string_view name;
-  std::string (*render)(const LinearProgram&, const Target&, std::string_view entry,
-                        const RenderOptions&);
-};
-
-constexpr Renderer kRenderers[] = {
-    {"c", render_c},
-};
-
-const Renderer& renderer_of(const Target& target) {
-  for (const Renderer& r : kRenderers)
-    if (r.name == target.renderer) return r;
+const CDialect& dialect_of(const Target& target) {
+  if (const CDialect* dialect = find_dialect(target.renderer)) return *dialect;
   internal_error("render", "target {} has no renderer", target.name);
+}
+
+/// Said here, before a compiler says it in its own way.
+void check_dtypes(const LinearProgram& program, const Target& target) {
+  for (NodeRef n : program.code) {
+    if (n->dtype == DType::Void || is_index(n->dtype) || (target.dtypes & dtype_bit(n->dtype)))
+      continue;
+    fail("dtype",
+         "kernel {} computes with {}, which the machine of target {} does not have; cast to "
+         "another dtype, or compute it on another device",
+         program.name, name(n->dtype), target.name);
+  }
 }
 
 }  // namespace
@@ -36,7 +38,9 @@ std::string entry_name(size_t index, std::string_view kernel_name) {
 
 std::string render(const LinearProgram& program, const Target& target, std::string_view entry,
                    const RenderOptions& options) {
-  return renderer_of(target).render(program, target, entry, options);
+  check_dtypes(program, target);
+  if (target.renderer == "wgsl") return render_wgsl(program, entry);
+  return render_c(program, dialect_of(target), entry, options);
 }
 
 std::string render(std::span<const LinearProgram> programs, const Target& target,

@@ -20,7 +20,7 @@ struct RenderOptions {
 /// "k_<index>_<name>", the name reduced to [a-z0-9_]: what render() calls the index-th kernel.
 std::string entry_name(size_t index, std::string_view kernel_name);
 
-/// One program as self-contained text that defines the function `entry` (device/kernel_abi.h).
+/// One program as self-contained text that defines the function `entry` (target/kernel_abi.h).
 /// Texts may be joined in any order and number as long as entries differ.
 std::string render(const LinearProgram& program, const Target& target, std::string_view entry,
                    const RenderOptions& options = {});

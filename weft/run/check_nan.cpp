@@ -6,6 +6,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
+#include "weft/graph/loops.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/print.h"
 #include "weft/graph/provenance.h"
@@ -70,7 +71,7 @@ std::vector<NodeRef> operations(std::span<const NodeRef> values) {
 
 /// What an operation is given; bodies have no values of their own.
 std::span<const NodeRef> inputs_of(NodeRef n) {
-  if (n->op == Op::Loop) return n->src().first(static_cast<size_t>(n->int_arg(1) + n->int_arg(2)));
+  if (n->op == Op::Loop) return n->src().first(n->nsrc - loop_parts(n).values.size());
   return n->src().first(evaluated_sources(n));
 }
 

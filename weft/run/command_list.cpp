@@ -41,6 +41,9 @@ void CommandList::add_step(const CompiledStep& s, size_t& slices, size_t& vars) 
     c = Command::launch(*s.kernel->executable, std::span(slices_).subspan(slices, s.buffers.size()),
                         std::span(vars_).subspan(vars, s.variables.size()),
                         items.is_constant() ? items({}) : 0);
+    for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
+      if (const IndexProgram& size = s.kernel->grid[axis]; size.is_constant())
+        c.grid[axis] = size({});
     slices += s.buffers.size();
     vars += s.variables.size();
     symbolic_ |= !s.variables.empty();
@@ -97,73 +100,125 @@ void CommandList::set_variables(std::span<const int64_t> values) {
       vars_[first + k] = position < 0 ? fixed : values[static_cast<size_t>(position)];
     }
     c.items = s.kernel->items(c.vars);
+    for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
+      c.grid[axis] = s.kernel->grid[axis](c.vars);
   }
 }
 
 void CommandList::run(Context& context, StepLines lines) {
   const uint64_t start = now_ns();
-  std::vector<TimelinePoint> reached;  // newest point of each device used so far
-  for (running_ = 0; running_ < segments_.size(); ++running_)
-    run_segment(context, segments_[running_], reached, lines);
-  // Host devices are done by now; others when the last of their points is reached.
-  for (const TimelinePoint& p : reached) p.timeline->wait(p.value);
+  points_.assign(segments_.size(), {});
+  try {
+    submit_all(context, lines);
+    for (size_t i = 0; i < segments_.size(); ++i)
+      wait(context, *segments_[i].device, points_[i], segments_[i].begin, lines);
+  } catch (...) {
+    for (const TimelinePoint& p : points_) {
+      if (!p.timeline) continue;
+      p.timeline->wait(p.value);
+      p.timeline->tell_failure(p.value);  // with the one that is thrown
+    }
+    throw;
+  }
   count(context, static_cast<double>(now_ns() - start) * 1e-9);
 }
 
+void CommandList::submit_all(Context& context, StepLines lines) {
+  Points newest;
+  for (running_ = 0; running_ < segments_.size(); ++running_) {
+    const TimelinePoint point = run_segment(context, segments_[running_], newest, lines);
+    points_[running_] = point;
+    if (point.timeline == nullptr) continue;
+    const auto own = std::ranges::find(newest, point.timeline, &TimelinePoint::timeline);
+    if (own == newest.end())
+      newest.push_back(point);
+    else
+      *own = point;
+  }
+}
+
+CommandList::Left CommandList::left_by(size_t segment) const {
+  if (segment > running_) return Left::Untouched;
+  if (segment == running_) return Left::Broken;  // how far it came is not known
+  const TimelinePoint& point = points_[segment];
+  const Failure* failure = point.timeline ? point.timeline->failure(point.value) : nullptr;
+  return !failure ? Left::Finished : failure->begun ? Left::Broken : Left::Untouched;
+}
+
 CommandList::Left CommandList::left_in(int buffer) const {
-  // Host devices do one segment after the other. Which of its commands failed is not known.
-  if (running_ >= segments_.size()) return Left::Finished;
-  const Segment& failed = segments_[running_];
-  bool begun = false, finished = true;
+  bool touched = false, finished = true;
   const size_t end = uses_begin_[static_cast<size_t>(buffer) + 1];
+  size_t segment = 0;
   for (size_t u = uses_begin_[static_cast<size_t>(buffer)]; u < end; ++u) {
     const auto& [command, slot] = uses_[u];
     if (!schedule_.steps[command].writes(static_cast<size_t>(slot))) continue;
-    begun |= command < failed.end;
-    finished &= command < failed.begin;
+    while (segments_[segment].end <= command) ++segment;
+    const Left left = left_by(segment);
+    touched |= left != Left::Untouched;
+    finished &= left == Left::Finished;
   }
-  return !begun ? Left::Untouched : finished ? Left::Finished : Left::Broken;
+  return !touched ? Left::Untouched : finished ? Left::Finished : Left::Broken;
 }
 
-void CommandList::run_segment(Context& context, const Segment& s,
-                              std::vector<TimelinePoint>& reached, StepLines lines) {
-  if (auto* interrupt = context.get_if<InterruptCheck>())
+TimelinePoint CommandList::run_segment(Context& context, const Segment& s, const Points& newest,
+                                       StepLines lines) {
+  if (auto* interrupt = context.get_if<InterruptCheck>()) {
     interrupt->harmless = s.end <= schedule_.point_of_no_return;
-  if (s.across) {
-    for (const TimelinePoint& p : reached) p.timeline->wait(p.value);
-    return copy_across(commands_[s.begin]);
+    if (interrupt->harmless && interrupt->ask && !s.device->completes_at_once()) interrupt->ask();
   }
-  Timeline* own = &s.device->timeline(0);
-  std::vector<TimelinePoint> waits;
-  for (const TimelinePoint& p : reached)
-    if (p.timeline != own) waits.push_back(p);
-  if (log_enabled(context, 2)) return run_one_by_one(context, s, waits, lines);
-  const TimelinePoint point = submit(*s.device, s.begin, s.end, waits, lines);
-  for (TimelinePoint& p : reached)
-    if (p.timeline == own) p = point;
-  if (waits.size() == reached.size()) reached.push_back(point);
+  if (s.across) {
+    copy_across(commands_[s.begin], newest);
+    return {};
+  }
+  if (log_enabled(context, 2)) return run_one_by_one(context, s, newest, lines);
+  // The device's own last point, too: what came before this failed, and this is not begun.
+  return submit(*s.device, s.begin, s.end, newest, lines);
 }
+
+namespace {
+
+/// The error of a command of a list whose first is step `begin`, with the user's lines.
+[[noreturn]] void rethrow_with_lines(const DeviceError& error, size_t begin, StepLines lines) {
+  const std::string where =
+      error.command() < 0 ? std::string() : lines(begin + static_cast<size_t>(error.command()));
+  if (where.empty()) throw;
+  error.rethrow_with("it computes " + where);
+}
+
+}  // namespace
 
 TimelinePoint CommandList::submit(Device& device, size_t begin, size_t end,
                                   std::span<const TimelinePoint> waits, StepLines lines) {
   try {
     return device.submit(0, std::span(commands_).subspan(begin, end - begin), waits);
   } catch (const DeviceError& error) {
-    if (error.command() < 0) throw;
-    const std::string where = lines(begin + static_cast<size_t>(error.command()));
-    if (where.empty()) throw;
-    error.rethrow_with("it computes " + where);
+    rethrow_with_lines(error, begin, lines);
+  }
+}
+
+/// Asks meanwhile whether to go on, where giving up changes nothing.
+void CommandList::wait(Context& context, Device& device, TimelinePoint point, size_t begin,
+                       StepLines lines) {
+  constexpr uint64_t kBetweenQuestions = 10'000'000;
+  if (point.timeline == nullptr) return;
+  const InterruptCheck* interrupt = context.get_if<InterruptCheck>();
+  if (interrupt && interrupt->harmless && interrupt->ask)
+    while (!point.timeline->wait(point.value, now_ns() + kBetweenQuestions)) interrupt->ask();
+  try {
+    device.wait(point);
+  } catch (const DeviceError& error) {
+    rethrow_with_lines(error, begin, lines);
   }
 }
 
 /// WEFT_DEBUG=2: a line per kernel: name, work, time, bandwidth, the user's lines.
-void CommandList::run_one_by_one(Context& context, const Segment& s,
-                                 std::span<const TimelinePoint> waits, StepLines lines) {
+TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, const Points& newest,
+                                          StepLines lines) {
+  TimelinePoint point;
   for (size_t i = s.begin; i < s.end; ++i) {
     const uint64_t start = now_ns();
-    const TimelinePoint point =
-        submit(*s.device, i, i + 1, i == s.begin ? waits : decltype(waits)(), lines);
-    point.timeline->wait(point.value);
+    point = submit(*s.device, i, i + 1, i == s.begin ? newest : Points(), lines);
+    wait(context, *s.device, point, i, lines);
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
     const CompiledKernel* k = schedule_.steps[i].kernel.get();
     const double bytes = k ? k->bytes : 2.0 * static_cast<double>(commands_[i].bytes);
@@ -176,18 +231,23 @@ void CommandList::run_one_by_one(Context& context, const Segment& s,
            static_cast<double>(live) * 1e-9, seconds * 1e6, flops / seconds * 1e-9,
            bytes / seconds * 1e-9, lines(i));
   }
+  return point;
 }
 
-void CommandList::copy_across(const Command& c) {
+/// The host waits for what made the source and, by copy_in(), for what still uses the destination;
+/// nobody else does.
+void CommandList::copy_across(const Command& c, const Points& newest) {
   if (c.bytes == 0) return;
-  Device& to = c.to.buffer->device();
+  Device &from = c.from.buffer->device(), &to = c.to.buffer->device();
+  for (const TimelinePoint& p : newest)
+    if (p.timeline == &from.timeline(0)) from.wait(p);
   const auto bytes = static_cast<size_t>(c.bytes);
   if (const void* data = c.from.buffer->data()) {
     to.copy_in(c.to, {static_cast<const std::byte*>(data) + c.from.offset, bytes});
     return;
   }
   std::vector<std::byte> host(bytes);
-  c.from.buffer->device().copy_out(host, c.from);
+  from.copy_out(host, c.from);
   to.copy_in(c.to, host);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/base/function_ref.h"
+#include "weft/base/small_vector.h"
 #include "weft/run/compiled_schedule.h"
 
 namespace weft {
@@ -31,7 +32,9 @@ class CommandList {
   /// Values in the schedule's order. Buffers' sizes are the caller's business.
   void set_variables(std::span<const int64_t> values);
 
-  /// Runs everything. When it throws, left_in() says what the buffers hold.
+  /// Runs everything and waits for its end: devices work while the host submits what follows, and
+  /// what comes of the run is known when this returns. When it throws, nothing of it goes on, and
+  /// left_in() says what the buffers hold.
   void run(Context& context, StepLines lines);
   /// What the last run(), which threw, left in a buffer: nothing was written to it, all that was to
   /// be written was, or some of it may have been.
@@ -52,13 +55,18 @@ class CommandList {
 
   void add_step(const CompiledStep& step, size_t& slices, size_t& vars);
   void cut_segments();
-  void run_segment(Context& context, const Segment& segment, std::vector<TimelinePoint>& reached,
-                   StepLines lines);
-  void run_one_by_one(Context& context, const Segment& segment,
-                      std::span<const TimelinePoint> waits, StepLines lines);
+  /// Up to the newest points of each device that the run has used so far.
+  using Points = SmallVector<TimelinePoint, 4>;
+  void submit_all(Context& context, StepLines lines);
+  TimelinePoint run_segment(Context& context, const Segment& segment, const Points& newest,
+                            StepLines lines);
+  TimelinePoint run_one_by_one(Context& context, const Segment& segment, const Points& newest,
+                               StepLines lines);
   TimelinePoint submit(Device& device, size_t begin, size_t end,
                        std::span<const TimelinePoint> waits, StepLines lines);
-  void copy_across(const Command& command);
+  void wait(Context& context, Device& device, TimelinePoint point, size_t begin, StepLines lines);
+  void copy_across(const Command& command, const Points& newest);
+  Left left_by(size_t segment) const;
   void count(Context& context, double seconds) const;
 
   const CompiledSchedule& schedule_;
@@ -72,7 +80,8 @@ class CommandList {
   double flops_ = 0, bytes_ = 0;
   int64_t kernels_ = 0;
   bool symbolic_ = false;
-  size_t running_ = 0;  // segment that was last begun
+  std::vector<TimelinePoint> points_;  // by segment; of copies between devices none
+  size_t running_ = 0;                 // segment that was last begun
 };
 
 /// Memory for one run of a schedule: what it binds beyond inputs and outputs.

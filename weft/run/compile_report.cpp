@@ -21,4 +21,10 @@ std::string text(const KernelReport& k) {
   return all;
 }
 
+std::string text(const PassRecord& p) {
+  return strformat("  {} {}: {} -> {}{}, {} rules, {:.1f} us", p.pass, p.subject, p.before.size,
+                   p.after.size, p.changed() ? "" : " unchanged", p.firings,
+                   static_cast<double>(p.ns) / 1e3);
+}
+
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/rewrite/pass.h"
 #include "weft/run/compiled_schedule.h"
 
 namespace weft {
@@ -28,14 +29,19 @@ struct KernelReport {
 struct CompileReport {
   std::vector<DecisionReport> decisions;
   std::vector<KernelReport> kernels;
+  std::vector<PassRecord> passes;  ///< where the observer asks: the schedule's, then each kernel's
 };
 
 /// As WEFT_DEBUG=3 prints them, without a newline at the end.
 std::string text(const DecisionReport& decision);
 std::string text(const KernelReport& kernel);
+/// "lower.unroll reduce_8_8: 120 -> 480, 12 rules, 35 us", as WEFT_DEBUG=8 prints it.
+std::string text(const PassRecord& pass);
 
 /// Who wants to know what a context compiles. Called under the run state's mutex.
 struct CompileObserver {
+  bool passes = false;  ///< record what every pass does,
+  bool texts = false;   ///< with the graphs before and after it
   std::function<void(const CompileReport&)> compiled;
   /// The schedule about to run and the values of its variables: plan_totals(), plan_text().
   std::function<void(const CompiledSchedule&, std::span<const int64_t>)> planned;

@@ -14,6 +14,17 @@ int64_t CompiledSchedule::bytes_of(int buffer, std::span<const int64_t> values) 
   return add_or_fail("memory", mul_or_fail("memory", count, bits(b.dtype)), 7) / 8;
 }
 
+size_t CompiledSchedule::bytes_held() const {
+  std::vector<const CompiledKernel*> kernels;
+  for (const CompiledStep& step : steps)
+    if (step.kernel) kernels.push_back(step.kernel.get());
+  std::sort(kernels.begin(), kernels.end());
+  kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
+  size_t bytes = steps.size() * 2 * sizeof(CompiledStep) + buffers.size() * sizeof(CompiledBuffer);
+  for (const CompiledKernel* k : kernels) bytes += k->bytes_held();
+  return bytes;
+}
+
 std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& s, std::span<const int64_t> values) {
   std::vector<ArenaPlan> arenas;
   std::vector<std::vector<Lifetime>> lifetimes;
@@ -29,7 +40,8 @@ std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& s, std::span<const in
     arenas[a].buffers.push_back(static_cast<int>(i));
     lifetimes[a].push_back({s.bytes_of(static_cast<int>(i), values), b.first, b.last});
   }
-  for (size_t a = 0; a < arenas.size(); ++a) arenas[a].memory = plan_memory(lifetimes[a]);
+  for (size_t a = 0; a < arenas.size(); ++a)
+    arenas[a].memory = plan_memory(lifetimes[a], arenas[a].device->alignment());
   return arenas;
 }
 

@@ -19,8 +19,13 @@ struct CompiledKernel {
   std::string name;
   std::vector<std::string> variables;  ///< in the order they are passed
   IndexProgram items;                  ///< of the core range, over `variables`
+  /// Of a program of groups, its grid: empty where that is none, or 1 along every axis.
+  std::vector<IndexProgram> grid;
   std::vector<ProgramParam> params;
   double flops = 0, bytes = 0;  ///< where sizes are static
+
+  /// About what it takes: its code, and what says how it is called.
+  size_t bytes_held() const { return static_cast<size_t>(executable->code_bytes()) + 512; }
 };
 
 struct CompiledBuffer {
@@ -66,6 +71,8 @@ struct CompiledSchedule {
   size_t point_of_no_return = 0;
 
   int64_t bytes_of(int buffer, std::span<const int64_t> values) const;
+  /// About what it takes, with the kernels that it keeps alive.
+  size_t bytes_held() const;
 };
 
 /// An arena and where each intermediate lies in it; -1 for the other buffers.

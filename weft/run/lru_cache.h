@@ -27,14 +27,20 @@ struct CacheKey {
 };
 
 struct CacheCounts {
-  int64_t entries = 0, hits = 0, misses = 0, evictions = 0;
+  int64_t entries = 0, bytes = 0, hits = 0, misses = 0, evictions = 0;
 };
 
-/// Not locked. V is cheap to copy (a shared_ptr).
+/// What a key keeps alive in its graph, about: nodes take 140 bytes, and entries share some.
+inline size_t key_bytes(const CacheKey& key) { return 128 * Toposort(key.root).size(); }
+
+/// Bounded twice: by entries, and by what they hold, as a process that goes on making new programs
+/// must not grow with them. The newest entry stays, however large. Not locked. V is cheap to copy
+/// (a shared_ptr).
 template <class V>
 class LruCache {
  public:
-  LruCache(Graph& graph, size_t most) : graph_(graph), most_(most) {}
+  LruCache(Graph& graph, size_t most, size_t most_bytes)
+      : graph_(graph), most_(most), most_bytes_(most_bytes) {}
   LruCache(const LruCache&) = delete;
   LruCache& operator=(const LruCache&) = delete;
   ~LruCache() { clear(); }
@@ -48,13 +54,15 @@ class LruCache {
     }
     ++counts_.hits;
     entries_.splice(entries_.begin(), entries_, at->second);
-    return at->second->second;
+    return at->second->value;
   }
-  void insert(CacheKey key, V value) {
+  /// `bytes`: about what the entry keeps alive.
+  void insert(CacheKey key, V value, size_t bytes) {
     graph_.retain(key.root);
-    entries_.emplace_front(key, std::move(value));
+    entries_.push_front({key, std::move(value), bytes});
     index_.emplace(std::move(key), entries_.begin());
-    while (entries_.size() > most_) drop_oldest();
+    bytes_ += bytes;
+    while (entries_.size() > most_ || (bytes_ > most_bytes_ && entries_.size() > 1)) drop_oldest();
   }
   void clear() {
     while (!entries_.empty()) drop_oldest();
@@ -62,22 +70,29 @@ class LruCache {
   CacheCounts counts() const {
     CacheCounts c = counts_;
     c.entries = static_cast<int64_t>(entries_.size());
+    c.bytes = static_cast<int64_t>(bytes_);
     return c;
   }
 
  private:
   void drop_oldest() {
-    const CacheKey& key = entries_.back().first;
-    NodeRef root = key.root;
-    index_.erase(key);
+    const Entry& oldest = entries_.back();
+    NodeRef root = oldest.key.root;
+    bytes_ -= oldest.bytes;
+    index_.erase(oldest.key);
     entries_.pop_back();
     graph_.release(root);
     ++counts_.evictions;
   }
 
-  using Entries = std::list<std::pair<CacheKey, V>>;
+  struct Entry {
+    CacheKey key;
+    V value;
+    size_t bytes;
+  };
+  using Entries = std::list<Entry>;
   Graph& graph_;
-  size_t most_;
+  size_t most_, most_bytes_, bytes_ = 0;
   Entries entries_;  // newest first
   std::unordered_map<CacheKey, typename Entries::iterator, CacheKey::Hash> index_;
   CacheCounts counts_;

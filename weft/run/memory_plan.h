@@ -15,13 +15,14 @@ struct Lifetime {
 };
 
 struct MemoryPlan {
-  std::vector<int64_t> offsets;  ///< of each lifetime, multiples of 64
+  std::vector<int64_t> offsets;  ///< of each lifetime, multiples of the alignment
   int64_t bytes = 0;             ///< of the arena
   int64_t least = 0;             ///< no plan can do with less: the most bytes live at one step
 };
 
 /// Greedy by size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
-/// 2020): the largest first, each at the lowest offset free for its whole lifetime.
-MemoryPlan plan_memory(std::span<const Lifetime> lifetimes);
+/// 2020): the largest first, each at the lowest offset free for its whole lifetime. Beyond 4096 of
+/// them by time instead, each where it fits best. `alignment`: the device's.
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, int64_t alignment);
 
 }  // namespace weft

@@ -12,7 +12,8 @@ namespace {
 
 class Normaliser {
  public:
-  Normaliser(Graph& graph, DeviceId home) : graph_(graph), home_(home) {}
+  Normaliser(Graph& graph, DeviceId default_device, KnownBodies* bodies)
+      : graph_(graph), default_device_(default_device), bodies_(bodies) {}
 
   NormalForm run(std::span<const NodeRef> values, std::span<const NodeRef> watched) {
     copy_all(values);
@@ -34,7 +35,21 @@ class Normaliser {
       if (n->op == Op::Custom) copies_[CustomParts(n).sink] = graph_.import(CustomParts(n).sink);
       if (n->op == Op::Custom) copy_all(CustomParts(n).outputs);
       if (n->op == Op::Repeat) copy_all(closed_sources(n));
+      if (n->op == Op::Call) copy_bodies(n);
       copies_[n] = copy(n);
+    }
+  }
+
+  void copy_bodies(NodeRef call) {
+    form_.calls = true;
+    for (NodeRef body : closed_sources(call)) {
+      NodeRef known = bodies_ ? bodies_->find(body, default_device_) : nullptr;
+      if (known) {
+        copies_[body] = known;
+        continue;
+      }
+      copy_all({&body, 1});
+      if (bodies_) bodies_->add(body, copies_.at(body), default_device_);
     }
   }
 
@@ -74,7 +89,7 @@ class Normaliser {
 
   /// A Copy to the default device is written with device 0 like everything else there.
   std::span<const int64_t> device_free(NodeRef n) {
-    if (n->op != Op::Copy || n->int_arg(0) != home_) return n->ints();
+    if (n->op != Op::Copy || n->int_arg(0) != default_device_) return n->ints();
     static constexpr int64_t kHere[] = {0};
     return kHere;
   }
@@ -84,7 +99,8 @@ class Normaliser {
     form_.inputs.push_back(n);
     src_.clear();
     for (NodeRef d : n->src()) src_.push_back(source(n, d));
-    return graph_.param(slot, n->dtype, src_, n->device == home_ ? DeviceId{0} : n->device);
+    return graph_.param(slot, n->dtype, src_,
+                        n->device == default_device_ ? DeviceId{0} : n->device);
   }
 
   NodeRef variable(NodeRef v, int64_t value) {
@@ -105,7 +121,8 @@ class Normaliser {
   }
 
   Graph& graph_;
-  DeviceId home_;
+  DeviceId default_device_;
+  KnownBodies* bodies_;
   bool symbolic_ = false;
   NodeMap<NodeRef> copies_;
   NormalForm form_;
@@ -114,9 +131,35 @@ class Normaliser {
 
 }  // namespace
 
-NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home,
-                     std::span<const NodeRef> watched) {
-  return Normaliser(graph, home).run(values, watched);
+NodeRef KnownBodies::find(NodeRef body, DeviceId default_device) const {
+  const NodeRef* normal = default_device == default_device_ ? known_.find(body) : nullptr;
+  return normal ? *normal : nullptr;
+}
+
+void KnownBodies::add(NodeRef body, NodeRef normal, DeviceId default_device) {
+  const size_t nodes = Toposort(normal).size();
+  if (default_device != default_device_ || nodes_ + nodes > kMostNodes) clear();
+  default_device_ = default_device;
+  nodes_ += nodes;
+  from_.retain(body);
+  to_.retain(normal);
+  held_.emplace_back(body, normal);
+  known_.set(body, normal);
+}
+
+void KnownBodies::clear() {
+  for (const auto& [body, normal] : held_) {
+    from_.release(body);
+    to_.release(normal);
+  }
+  held_.clear();
+  known_.clear();
+  nodes_ = 0;
+}
+
+NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId default_device,
+                     std::span<const NodeRef> watched, KnownBodies* bodies) {
+  return Normaliser(graph, default_device, bodies).run(values, watched);
 }
 
 }  // namespace weft

@@ -26,11 +26,37 @@ struct NormalForm {
   std::vector<NodeRef> inputs;  ///< Buffer node of each slot
   std::vector<BoundVariable> variables;
   std::vector<NodeRef> seen;  ///< of `watched`, those that were met
+  bool calls = false;         ///< whether a function is called in it
 };
 
-/// Normalises `values` into `graph`. `home` is the device that is written as 0. An Error where a
-/// variable has no value.
-NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId home,
-                     std::span<const NodeRef> watched = {});
+/// The bodies of calls in normal form. They are closed, so that they are the same wherever they are
+/// called, and looked at once.
+class KnownBodies {
+ public:
+  KnownBodies(Graph& from, Graph& to) : from_(from), to_(to) {}
+  ~KnownBodies() { clear(); }
+  KnownBodies(const KnownBodies&) = delete;
+  KnownBodies& operator=(const KnownBodies&) = delete;
+
+  /// Null where it is not known.
+  NodeRef find(NodeRef body, DeviceId default_device) const;
+  void add(NodeRef body, NodeRef normal, DeviceId default_device);
+  void clear();
+
+ private:
+  // A program that calls functions of so many nodes, by ever other sizes, starts anew.
+  static constexpr size_t kMostNodes = size_t{1} << 16;
+
+  Graph &from_, &to_;
+  NodeMap<NodeRef> known_;  // both rooted
+  std::vector<std::pair<NodeRef, NodeRef>> held_;
+  size_t nodes_ = 0;
+  DeviceId default_device_ = 0;
+};
+
+/// Normalises `values` into `graph`, that of `bodies`. `default_device` is the device that is
+/// written as 0. An Error where a variable has no value.
+NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId default_device,
+                     std::span<const NodeRef> watched = {}, KnownBodies* bodies = nullptr);
 
 }  // namespace weft

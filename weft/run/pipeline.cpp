@@ -1,13 +1,14 @@
 // What happens to (a + b).sum() between realize() and its number:
 //
 //   1 normalise   the tensor graph's buffers become numbered Params, Binds become Variables;
-//                 from here on, the same program gives the same node, and caches can find it
+//                 from here on, the same program gives the same node, and caches can find it;
+//                 in a program that none has, calls become what they compute
 //   2 schedule    which values are computed together, in what order, into which buffers:
 //                 here one kernel that adds and reduces, and one output buffer
 //   3 optimize    each new kernel: ranges are split and bound to cores, vector lanes, copies
 //   4 lower       each new kernel: loops become a list of instructions in execution order
-//   5 render      each new kernel: the list becomes text (C), or machine code: instructions are
-//                 selected, given registers and encoded
+//   5 render      each new kernel: the list becomes text (C), or
+//     codegen     machine code: instructions are selected, given registers and encoded
 //   6 load        all new kernels of a device: compiled together, loaded into memory
 //   7 plan        intermediates get places in one arena, by the steps at which they live
 //   8 bind        memory and the values of variables are put in       (command_list.cpp)
@@ -28,12 +29,13 @@
 #include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/base/thread_pool.h"
+#include "weft/codegen/codegen.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
 #include "weft/lower/lower.h"
 #include "weft/optimize/optimize.h"
 #include "weft/render/render.h"
-#include "weft/render/x86.h"
+#include "weft/rewrite/calls.h"
 #include "weft/run/call_sites.h"
 #include "weft/run/run_state.h"
 #include "weft/schedule/schedule.h"
@@ -52,8 +54,9 @@ struct Job {
   Kernel optimized;
   LinearProgram program;
   std::string entry;
-  std::string text;     // or machine code
-  std::string listing;  // of machine code, where it is asked for
+  std::string text;                // or machine code
+  std::string listing;             // of machine code, where it is asked for
+  std::vector<PassRecord> passes;  // where they are asked for
   std::shared_ptr<const CompiledKernel> done;
 };
 
@@ -89,11 +92,33 @@ class Pipeline {
     std::vector<NodeRef> values;
     for (const ScheduleOutput& o : outputs) values.push_back(o.value);
     verify_tensor_graph(values, "normalise");
-    Schedule schedule = make_schedule(outputs, options);
+    std::optional<PassTrace> trace = trace_passes();
+    Schedule schedule = make_schedule(outputs, target_of(outputs), options);
+    if (trace) keep(trace->take());
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
     count_nodes(*schedule.graph);
     for (const Decision& d : schedule.decisions) report(d);
     return schedule;
+  }
+
+  /// One machine decides for all: that of the first output.
+  const Target& target_of(std::span<const ScheduleOutput> outputs) {
+    const DeviceId device = outputs.empty() ? DeviceId{} : outputs[0].value->device;
+    return (device ? devices_.open(device) : devices_.default_device()).target();
+  }
+
+  std::optional<PassTrace> trace_passes() const {
+    const CompileObserver& observer = run_.observer;
+    return observer.passes || log_enabled(context_, 8)
+               ? std::optional<PassTrace>(std::in_place, observer.texts)
+               : std::nullopt;
+  }
+
+  void keep(std::vector<PassRecord> passes) {
+    for (PassRecord& p : passes) {
+      log_at(context_, 8, "{}", text(p));
+      report_.passes.push_back(std::move(p));
+    }
   }
 
   bool reports() const { return log_enabled(context_, 3) || run_.observer.compiled; }
@@ -190,10 +215,10 @@ class Pipeline {
     };
     context_.thread_pool().parallel_for(static_cast<int64_t>(order.size()), translate_some, 1,
                                         [] { ask_interrupt(); });
-    for (const Job* j : batch) print(*j);
+    for (Job* j : batch) print(*j);
     load(batch);
     for (Job* j : batch) {
-      run_.kernels.insert(j->key, j->done);
+      run_.kernels.insert(j->key, j->done, key_bytes(j->key) + j->done->bytes_held());
       j->optimized = {};
       j->program = {};
       j->text.clear();
@@ -229,6 +254,7 @@ class Pipeline {
   void translate(Job& j) const {
     const Target& target = j.device->target();
     Span whole(context_.tracer(), "translate", j.kernel->name);
+    std::optional<PassTrace> trace = trace_passes();
     {
       Span span(context_.tracer(), "optimize", j.kernel->name);
       OptimizeOptions options;
@@ -245,19 +271,19 @@ class Pipeline {
       if (!log_enabled(context_, 5)) j.optimized = {};
     }
     if (target.machine_code) {
-      const MachineProgram code = lower_to_machine(j.program, target);
-      if (log_enabled(context_, 4)) j.listing = list_x86(code);
-      Span span(context_.tracer(), "encode", j.kernel->name);
-      j.text = encode_x86(code);
+      MachineCode code = generate_code(j.program, target);
+      if (log_enabled(context_, 4)) j.listing = back_end_of(target).list(code.program);
+      j.text = std::move(code.bytes);
     } else if (!target.renderer.empty()) {
-      Span span(context_.tracer(), "render", j.kernel->name);
       RenderOptions options;
       options.distinct_params = j.distinct;
       j.text = render(j.program, target, j.entry, options);
     }
+    if (trace) j.passes = trace->take();
   }
 
-  void print(const Job& j) {
+  void print(Job& j) {
+    keep(std::move(j.passes));
     if (reports()) {
       report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
                                  j.report.applied, j.program.flops, j.program.bytes});
@@ -318,6 +344,9 @@ class Pipeline {
     for (NodeRef v : j.program.variables) k->variables.emplace_back(v->text());
     k->items = j.program.core_size ? IndexProgram(j.program.core_size, j.program.variables)
                                    : IndexProgram(1);
+    if (j.program.launch.grouped)
+      for (NodeRef size : j.program.launch.grid)
+        k->grid.push_back(size ? IndexProgram(size, j.program.variables) : IndexProgram(1));
     k->params = j.program.params;
     k->flops = j.program.flops;
     k->bytes = j.program.bytes;
@@ -379,10 +408,15 @@ Prepared prepare(Context& context, const NormalForm& form, std::span<const int> 
     context.tracer().add(Counter::ScheduleHits);
   } else {
     const uint64_t start = now_ns();
+    const std::optional<InlinedCalls> inlined =
+        form.calls ? std::optional<InlinedCalls>(std::in_place, run.graph, form.values)
+                   : std::nullopt;
     std::vector<ScheduleOutput> outputs;
-    for (size_t i = 0; i < into.size(); ++i) outputs.push_back({form.values[i], into[i]});
+    for (size_t i = 0; i < into.size(); ++i)
+      outputs.push_back({inlined ? inlined->image(form.values[i]) : form.values[i], into[i]});
     out.schedule = Pipeline(context, form).compile(outputs);
-    run.schedules.insert(std::move(key), out.schedule);
+    const size_t bytes = key_bytes(key) + out.schedule->bytes_held();
+    run.schedules.insert(std::move(key), out.schedule, bytes);
     run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
   }
   for (const std::string& name : out.schedule->variables)

@@ -28,9 +28,9 @@ struct Wanted {
   NodeRef value;
   std::vector<Storage*> storages;  // in the order they were asked for
   // Where the result goes: the memory of a storage it is for, when that is free, else fresh memory.
-  std::shared_ptr<Buffer> home;
-  int64_t home_id = -1;
-  int into = -1;             // input slot that is `home`
+  std::shared_ptr<Buffer> destination;
+  int64_t destination_id = -1;
+  int into = -1;             // input slot that is `destination`
   NodeRef result = nullptr;  // its Buffer node
 };
 
@@ -63,11 +63,11 @@ class Realization {
   void compile() {
     std::vector<NodeRef> values;
     for (const Wanted& w : wanted_) values.push_back(w.value);
-    const DeviceId home = context_.get<DeviceTable>().default_device().id();
+    const DeviceId default_device = context_.get<DeviceTable>().default_device().id();
     if (CaptureListener* capture = active_capture(context_))
-      form_ = normalise(run_.graph, values, home, capture->watched());
+      form_ = normalise(run_.graph, values, default_device, capture->watched(), &run_.bodies);
     else
-      form_ = normalise(run_.graph, values, home);
+      form_ = normalise(run_.graph, values, default_device, {}, &run_.bodies);
     choose_homes();
     std::vector<int> into;
     for (const Wanted& w : wanted_) into.push_back(w.into);
@@ -114,10 +114,10 @@ class Realization {
       Wanted& w = wanted_[i];
       if (!find_home(w)) continue;
       candidates.push_back(i);
-      NodeRef node = buffers_.node(w.home_id);
+      NodeRef node = buffers_.node(w.destination_id);
       // Swept: nobody reads it. Reachability needs some node to ask about.
       nodes.push_back(node ? node : w.value);
-      if (!node) w.home_id = -1;
+      if (!node) w.destination_id = -1;
     }
     if (candidates.empty()) return;
     std::unordered_map<int64_t, int> slots;  // of input buffers
@@ -129,10 +129,10 @@ class Realization {
     const std::vector<bool> alive = graph_.reachable(nodes, handles);
     for (size_t c = 0; c < candidates.size(); ++c) {
       Wanted& w = wanted_[candidates[c]];
-      if (w.home_id >= 0 && alive[c]) {
-        w.home = nullptr;
-        w.home_id = -1;
-      } else if (const auto slot = slots.find(w.home_id); slot != slots.end()) {
+      if (w.destination_id >= 0 && alive[c]) {
+        w.destination = nullptr;
+        w.destination_id = -1;
+      } else if (const auto slot = slots.find(w.destination_id); slot != slots.end()) {
         w.into = slot->second;
       }
     }
@@ -142,12 +142,15 @@ class Realization {
   bool find_home(Wanted& w) {
     const int64_t bytes = bytes_for(w.value->dtype, bound_numel(w.value->shape->span()));
     for (const Storage* s : w.storages) {
-      std::shared_ptr<Buffer> home = StorageAccess::home(*s);
-      if (!home || home->bytes() != bytes || !on_device(w.value, *home)) continue;
-      if (homes_.contains(home.get()) || is_shared(w, home, StorageAccess::home_id(*s))) continue;
-      homes_.insert(home.get());
-      w.home = std::move(home);
-      w.home_id = StorageAccess::home_id(*s);
+      std::shared_ptr<Buffer> destination = StorageAccess::destination(*s);
+      if (!destination || destination->bytes() != bytes || !on_device(w.value, *destination))
+        continue;
+      if (destinations_.contains(destination.get()) ||
+          is_shared(w, destination, StorageAccess::destination_id(*s)))
+        continue;
+      destinations_.insert(destination.get());
+      w.destination = std::move(destination);
+      w.destination_id = StorageAccess::destination_id(*s);
       return true;
     }
     return false;
@@ -155,18 +158,19 @@ class Realization {
 
   /// Whether anything but this value's storages has the memory. Another storage that once had the
   /// same value may: when the node has been swept since, reachability cannot tell.
-  bool is_shared(const Wanted& w, const std::shared_ptr<Buffer>& home, int64_t id) const {
+  bool is_shared(const Wanted& w, const std::shared_ptr<Buffer>& destination, int64_t id) const {
     const auto own = std::count_if(w.storages.begin(), w.storages.end(), [&](const Storage* s) {
-      return StorageAccess::home(*s) == home;
+      return StorageAccess::destination(*s) == destination;
     });
-    const bool in_table = buffers_.find(id) == home;
-    return home->borrowed() || home.use_count() > 1 + own + in_table;  // 1: `home` itself
+    const bool in_table = buffers_.find(id) == destination;
+    return destination->borrowed() ||
+           destination.use_count() > 1 + own + in_table;  // 1: `destination` itself
   }
 
-  bool on_device(NodeRef value, const Buffer& home) {
+  bool on_device(NodeRef value, const Buffer& destination) {
     const DeviceId id =
         value->device ? value->device : context_.get<DeviceTable>().default_device().id();
-    return home.device().id() == id;
+    return destination.device().id() == id;
   }
 
   // ---- 8 bind
@@ -180,7 +184,8 @@ class Realization {
     memory_.assign(schedule().buffers.size(), nullptr);
     arenas_.memory.clear();
     for (size_t i = 0; i < wanted_.size(); ++i)
-      if (wanted_[i].home) memory_[static_cast<size_t>(schedule().outputs[i])] = wanted_[i].home;
+      if (wanted_[i].destination)
+        memory_[static_cast<size_t>(schedule().outputs[i])] = wanted_[i].destination;
     for (size_t b = 0; b < schedule().buffers.size(); ++b) {
       const CompiledBuffer& buffer = schedule().buffers[b];
       if (buffer.input >= 0)
@@ -263,7 +268,7 @@ class Realization {
   NodeRef result_of(size_t i) {
     const Wanted& w = wanted_[i];
     const auto b = static_cast<size_t>(schedule().outputs[i]);
-    if (NodeRef old = w.home_id >= 0 ? buffers_.node(w.home_id) : nullptr)
+    if (NodeRef old = w.destination_id >= 0 ? buffers_.node(w.destination_id) : nullptr)
       if (old->shape == w.value->shape && old->dtype == w.value->dtype) return old;
     return buffers_.add(memory_[b], w.value->dtype, w.value->shape->span(),
                         memory_[b]->device().id());
@@ -289,13 +294,29 @@ class Realization {
   BufferTable& buffers_;
   Graph& graph_;
   std::vector<Wanted> wanted_;
-  std::unordered_set<const Buffer*> homes_;  // that some wanted value has claimed
+  std::unordered_set<const Buffer*> destinations_;  // that some wanted value has claimed
   NormalForm form_;
   Prepared prepared_;
   std::vector<std::shared_ptr<Buffer>> memory_;  // by buffer of the schedule; null: in an arena
   Arenas arenas_;
   std::optional<CallSites> sites_;
 };
+
+bool has_destination(const std::shared_ptr<Storage>& s) {
+  return StorageAccess::destination(*s) != nullptr;
+}
+
+// Dead nodes that make a walk no longer than it is worth.
+constexpr size_t kNodesOfShortWalk = 512;
+
+/// To see who can read what is written in place takes a walk over all nodes, dead ones too: these
+/// go each time they have doubled, so that the walk is as long as what is alive.
+void shorten_walks(Context& context, RunState& run) {
+  const Graph& graph = tensor_graph(context);
+  if (graph.live_nodes() <= 2 * run.nodes_walked + kNodesOfShortWalk) return;
+  context.get<BufferTable>().sweep();
+  run.nodes_walked = graph.live_nodes();
+}
 
 }  // namespace
 
@@ -306,6 +327,7 @@ void realize(Context& context, std::span<const std::shared_ptr<Storage>> storage
   RunState& run = context.get<RunState>();
   std::lock_guard lock(run.mutex);
   context.get<BufferTable>().collect();
+  if (std::any_of(storages.begin(), storages.end(), has_destination)) shorten_walks(context, run);
   const auto realize_all = [&context](std::span<const std::shared_ptr<Storage>> of) {
     Realization(context, of).run();
   };

@@ -153,7 +153,7 @@ void Replay::State::bind_places(std::span<const ReplayArgument> arguments) {
     Storage& s = storage_of(i, arguments);
     NodeRef n = place_node(i, s);
     if (!plan->places[i].written) continue;
-    if (StorageAccess::home(s)->borrowed()) {
+    if (StorageAccess::destination(s)->borrowed()) {
       give_own_memory(plan->context, s);
       n = place_node(i, s);
     }
@@ -164,15 +164,15 @@ void Replay::State::bind_places(std::span<const ReplayArgument> arguments) {
 NodeRef Replay::State::place_node(size_t i, Storage& storage) {
   const HeldPlace& place = plan->places[i];
   NodeRef n = StorageAccess::peek(storage);
-  for (const auto& weak : place.twins) {
-    const std::shared_ptr<Storage> twin = weak.lock();
-    if (twin && StorageAccess::peek(*twin) != n)
+  for (const auto& weak : place.aliases) {
+    const std::shared_ptr<Storage> alias = weak.lock();
+    if (alias && StorageAccess::peek(*alias) != n)
       fail("jit.twins",
            "{} and {} were equal when the function was captured and are not any more; "
            "capture it again",
-           place.name, twin->label());
+           place.name, alias->label());
   }
-  const Buffer* now = StorageAccess::home(storage).get();
+  const Buffer* now = StorageAccess::destination(storage).get();
   Bound& last = bound[i];
   if (n == last.node && n->key == last.key && now == last.buffer && !place.form.symbolic) return n;
   check_form(place, storage);

@@ -201,7 +201,7 @@ class Merger {
     if (!place.storage)
       place.storage = std::move(s);
     else
-      place.twins.push_back(s);
+      place.aliases.push_back(s);
   }
 
   void note_result(int64_t id, int buffer) {

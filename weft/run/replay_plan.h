@@ -35,12 +35,12 @@ struct Ending {
 struct HeldPlace {
   std::string name;
   TensorForm form;
-  std::shared_ptr<Storage> storage;           // state only
-  std::vector<std::weak_ptr<Storage>> twins;  // equal to it when captured
-  int64_t id = -1;                            // Buffer node when captured
-  int buffer = -1;                            // in the merged schedule; -1: not touched
-  bool written = false;                       // in place
-  Ending ending;                              // its value after the call, when it changes
+  std::shared_ptr<Storage> storage;             // state only
+  std::vector<std::weak_ptr<Storage>> aliases;  // equal to it when captured
+  int64_t id = -1;                              // Buffer node when captured
+  int buffer = -1;                              // in the merged schedule; -1: not touched
+  bool written = false;                         // in place
+  Ending ending;                                // its value after the call, when it changes
 };
 
 /// One recorded realization: a graph file of its values, in which Param k is the merged buffer

@@ -10,6 +10,7 @@
 
 #include "weft/run/compile_report.h"
 #include "weft/run/compiled_schedule.h"
+#include "weft/run/normalise.h"
 #include "weft/run/stats.h"
 
 namespace weft {
@@ -40,13 +41,17 @@ class RunState {
 
   RunMutex mutex;
   Graph graph{Graph::Sharing::Shared};  ///< of the caches' keys
-  LruCache<std::shared_ptr<const CompiledSchedule>> schedules{graph, 512};
-  LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192};
+  // About 4000 kernels of a few dozen operations.
+  LruCache<std::shared_ptr<const CompiledSchedule>> schedules{graph, 512, size_t{64} << 20};
+  LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192, size_t{64} << 20};
+  KnownBodies bodies;
   CompileObserver observer;  ///< `weft explain`'s
   RunStats stats;            ///< the sums; run_stats() fills in the rest
+  size_t nodes_walked = 0;   ///< of the tensor graph, when its dead ones last went
 
   /// Sweeps the caches' graph once enough dead keys have gathered.
   void collect();
+  void sweep();
 
  private:
   size_t nodes_after_sweep_ = 0;

@@ -4,6 +4,7 @@
 #include "weft/base/format.h"
 #include "weft/run/buffer_table.h"
 #include "weft/run/run_state.h"
+#include "weft/run/storage.h"
 
 namespace weft {
 namespace {
@@ -12,7 +13,7 @@ constexpr size_t kNodesWorthSweeping = 100000;
 
 }  // namespace
 
-RunState::RunState(Context& context) {
+RunState::RunState(Context& context) : bodies(tensor_graph(context), graph) {
   // Made before us, so destroyed after us: kernels belong to devices.
   context.get<BufferTable>();
 }
@@ -48,7 +49,10 @@ void RunMutex::after_in_child() {
 }
 
 void RunState::collect() {
-  if (graph.live_nodes() < 2 * nodes_after_sweep_ + kNodesWorthSweeping) return;
+  if (graph.live_nodes() >= nodes_after_sweep_ * 3 / 2 + kNodesWorthSweeping) sweep();
+}
+
+void RunState::sweep() {
   graph.sweep();
   nodes_after_sweep_ = graph.live_nodes();
 }
@@ -77,6 +81,8 @@ void clear_run_caches(Context& context) {
   std::lock_guard lock(run.mutex);
   run.schedules.clear();
   run.kernels.clear();
+  run.bodies.clear();
+  run.sweep();
 }
 
 }  // namespace weft

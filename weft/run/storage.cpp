@@ -19,7 +19,7 @@ Storage::Storage(Context& context, NodeRef value)
     : context_(context), value_(value), made_(current_call_site()) {
   value->roots.fetch_add(1, std::memory_order_relaxed);
   if (value->op == Op::Buffer)
-    home_ = {context.get<BufferTable>().hold(buffer_id(value), this), buffer_id(value)};
+    destination_ = {context.get<BufferTable>().hold(buffer_id(value), this), buffer_id(value)};
   if (CaptureListener* capture = active_capture(context)) capture->created(*this);
 }
 
@@ -28,7 +28,7 @@ Storage::~Storage() {
   NodeRef value = value_.load(std::memory_order_relaxed);
   value->roots.fetch_sub(1, std::memory_order_release);
   BufferTable& buffers = context_.get<BufferTable>();
-  const int64_t id = std::exchange(home_, Home{}).id;
+  const int64_t id = std::exchange(destination_, Destination{}).id;
   if (id >= 0)
     buffers.leave(id, this);
   else
@@ -54,11 +54,11 @@ void Storage::set_value(NodeRef value) {
 
 void Storage::replace(NodeRef value) {
   BufferTable& buffers = context_.get<BufferTable>();
-  Home left;  // destroyed outside the lock
-  if (value->op == Op::Buffer && buffer_id(value) != home_.id) {
+  Destination left;  // destroyed outside the lock
+  if (value->op == Op::Buffer && buffer_id(value) != destination_.id) {
     std::shared_ptr<Buffer> buffer = buffers.hold(buffer_id(value), this);
     std::lock_guard lock(mutex_);
-    left = std::exchange(home_, Home{std::move(buffer), buffer_id(value)});
+    left = std::exchange(destination_, Destination{std::move(buffer), buffer_id(value)});
   }
   value->roots.fetch_add(1, std::memory_order_relaxed);
   NodeRef old = value_.exchange(value, std::memory_order_acq_rel);

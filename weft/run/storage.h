@@ -37,8 +37,8 @@ class Storage : public std::enable_shared_from_this<Storage> {
   /// An Error after mark_lost().
   NodeRef value() const;
   /// A new value, lazily. What was built from the old one is not affected. The memory of the last
-  /// realized value stays this storage's home: realize() puts the new value there when nobody else
-  /// can still read the old contents.
+  /// realized value stays this storage's destination: realize() puts the new value there when
+  /// nobody else can still read the old contents.
   void set_value(NodeRef value);
   bool realized() const { return value()->op == Op::Buffer; }
   /// The buffer of a realized value; null otherwise.
@@ -57,7 +57,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
  private:
   friend struct StorageAccess;
   friend class BufferTable;
-  struct Home {
+  struct Destination {
     std::shared_ptr<Buffer> buffer;  // null before the first realization
     int64_t id = -1;                 // of its node
   };
@@ -69,14 +69,14 @@ class Storage : public std::enable_shared_from_this<Storage> {
   std::atomic<uint64_t> writes_{0};
   CallSite made_;
   mutable std::mutex mutex_;  // of what follows
-  Home home_;
+  Destination destination_;
   std::string label_, why_lost_;
 };
 
 /// What only run/ does with a storage.
 struct StorageAccess {
-  static std::shared_ptr<Buffer> home(const Storage& s) { return s.home_.buffer; }
-  static int64_t home_id(const Storage& s) { return s.home_.id; }
+  static std::shared_ptr<Buffer> destination(const Storage& s) { return s.destination_.buffer; }
+  static int64_t destination_id(const Storage& s) { return s.destination_.id; }
   /// The value without a capture hearing of it; lost ones too.
   static NodeRef peek(const Storage& s) { return s.value_.load(std::memory_order_acquire); }
   /// How often set_value() was called.

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/fold.h"
+#include "weft/graph/loops.h"
 #include "weft/graph/program.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
@@ -19,7 +20,7 @@ class Builder {
   void run() {
     for (NodeRef n : plan_.order) {
       const uint64_t origin = plan_.origin(n);
-      for (Demand& d : plan_.demands[n]) {
+      for (Use& d : plan_.uses[n]) {
         d.result = d.load ? load(n, d) : compute(n, d);
         if (!d.load && origin) note_origin(plan_.kernels[static_cast<size_t>(d.kernel)], n, origin);
       }
@@ -27,10 +28,10 @@ class Builder {
   }
 
   NodeRef store(const KernelOutput& out) {
-    const Demand& d = plan_.demands.at(out.node)[static_cast<size_t>(out.demand)];
+    const Use& d = plan_.uses.at(out.node)[static_cast<size_t>(out.use)];
     if (out.node->op == Op::Assign) return store_assign(out.node, d);
     if (out.node->op == Op::Scatter) return store_scatter(out.node, d);
-    return make_store(out.node, d.place.index, d.result, d.place.valid, Fold::Set, true);
+    return make_store(out.node, d.access.index, d.result, d.access.valid, Fold::Set, true);
   }
 
  private:
@@ -45,12 +46,14 @@ class Builder {
   /// Flat position in the buffer of `n`, in the memory order chosen for it.
   NodeRef flat(NodeRef n, std::span<const NodeRef> index) {
     const BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
-    if (b.order.empty()) return flatten_index(g_, index, n->shape->span());
+    if (b.order.empty() && b.gap == 0) return flatten_index(g_, index, n->shape->span());
     std::vector<NodeRef> i, dims;
-    for (size_t axis : b.order) {
+    for (size_t a = 0; a < n->rank(); ++a) {
+      const size_t axis = b.order.empty() ? a : b.order[a];
       i.push_back(index[axis]);
       dims.push_back(n->dim(axis));
     }
+    if (b.gap > 0) dims.back() = g_.add(dims.back(), g_.index(b.gap));
     if (b.block > 0) {
       NodeRef lane = i.back(), block = g_.index(b.block);
       i.insert(i.begin(), g_.idiv(lane, block));
@@ -61,21 +64,21 @@ class Builder {
     return flatten_index(g_, i, dims);
   }
 
-  NodeRef load(NodeRef n, const Demand& d) {
-    if (d.relaid_demand >= 0)
-      return load(d.relaid, plan_.demands.at(d.relaid)[static_cast<size_t>(d.relaid_demand)]);
-    if (is_int_const(d.place.valid, 0)) return zero(g_, n->dtype);
-    NodeRef from = d.relaid ? d.relaid : n;
-    NodeRef param = plan_.param_of(from), index = flat(from, d.place.index);
-    if (is_int_const(d.place.valid, 1)) return g_.make(Op::Load, n->dtype, {param, index});
-    return g_.make(Op::Load, n->dtype, {param, index, d.place.valid});
+  NodeRef load(NodeRef n, const Use& d) {
+    if (d.packed_use >= 0)
+      return load(d.packed, plan_.uses.at(d.packed)[static_cast<size_t>(d.packed_use)]);
+    if (is_int_const(d.access.valid, 0)) return zero(g_, n->dtype);
+    NodeRef from = d.packed ? d.packed : n;
+    NodeRef param = plan_.param_of(from), index = flat(from, d.access.index);
+    if (is_int_const(d.access.valid, 1)) return g_.make(Op::Load, n->dtype, {param, index});
+    return g_.make(Op::Load, n->dtype, {param, index, d.access.valid});
   }
 
-  NodeRef source(NodeRef n, const Demand& d, size_t i) {
-    return plan_.demands.at(n->src(i))[static_cast<size_t>(d.source[i])].result;
+  NodeRef source(NodeRef n, const Use& d, size_t i) {
+    return plan_.uses.at(n->src(i))[static_cast<size_t>(d.source[i])].result;
   }
-  const Demand& source_demand(NodeRef n, const Demand& d, size_t i) {
-    return plan_.demands.at(n->src(i))[static_cast<size_t>(d.source[i])];
+  const Use& source_use(NodeRef n, const Use& d, size_t i) {
+    return plan_.uses.at(n->src(i))[static_cast<size_t>(d.source[i])];
   }
 
   /// `value` where `valid`, else 0; loads that are masked the same way already give 0.
@@ -89,11 +92,11 @@ class Builder {
     return g_.where(valid, value, nothing);
   }
 
-  NodeRef compute(NodeRef n, const Demand& d) {
+  NodeRef compute(NodeRef n, const Use& d) {
     switch (n->op) {
       case Op::Const:
       case Op::Variable: return n;
-      case Op::Iota: return g_.cast(d.place.index[static_cast<size_t>(n->int_arg(0))], n->dtype);
+      case Op::Iota: return g_.cast(d.access.index[static_cast<size_t>(n->int_arg(0))], n->dtype);
       case Op::Detach:
       case Op::Contiguous:
       case Op::Copy:
@@ -110,24 +113,24 @@ class Builder {
       case Op::Custom: return nullptr;
       case Op::Get:
         if (is_step(n->src(0))) return zero(g_, n->dtype);  // its step has no kernel of the plan's
-        if (const Demand& l = source_demand(n, d, 0); l.reduced.empty()) return step_once(n, l);
+        if (const Use& l = source_use(n, d, 0); l.reduced.empty()) return step_once(n, l);
         return g_.make(Op::Get, n->dtype, {source(n, d, 0)}, {n->int_arg(0)});
       case Op::Assign:
       case Op::Scatter: return source(n, d, 2);
       default: break;
     }
     if (is_movement(n->op)) {
-      const Demand& s = source_demand(n, d, 0);
-      // A constant's one demand carries the mask of whoever wanted it first.
+      const Use& s = source_use(n, d, 0);
+      // A constant's one use carries the mask of whoever wanted it first.
       if (n->src(0)->op == Op::Const || n->src(0)->op == Op::Variable) return s.result;
-      return s.place.valid == d.place.valid ? s.result : masked(s.result, s.place.valid);
+      return s.access.valid == d.access.valid ? s.result : masked(s.result, s.access.valid);
     }
     std::vector<NodeRef> src;
     for (size_t i = 0; i < n->nsrc; ++i) src.push_back(source(n, d, i));
     return g_.make({n->op, n->dtype, src, n->ints()});
   }
 
-  NodeRef reduce(NodeRef n, const Demand& d) {
+  NodeRef reduce(NodeRef n, const Use& d) {
     NodeRef value = source(n, d, 0);
     if (d.reduced.empty()) return folded_once(g_, fold_of(n), value);
     std::vector<NodeRef> src{value};
@@ -136,9 +139,9 @@ class Builder {
     return build_reduce(g_, static_cast<Fold>(fold[0]), src);
   }
 
-  NodeRef loop(NodeRef n, const Demand& d) {
-    const auto elements = static_cast<size_t>(n->int_arg(1)),
-               carries = static_cast<size_t>(n->int_arg(2));
+  NodeRef loop(NodeRef n, const Use& d) {
+    const LoopParts parts = loop_parts(n);
+    const size_t elements = parts.elements.size(), carries = parts.inits.size();
     const int64_t id = plan_.kernels[static_cast<size_t>(d.kernel)].next_loop++;
     NodeMap<NodeRef> replace;
     std::vector<NodeRef> src;
@@ -148,24 +151,23 @@ class Builder {
       replace[elem] = source(n, d, k);
     }
     for (size_t k = 0; k < carries; ++k) {
-      NodeRef init = n->src(elements + k);
+      NodeRef init = parts.inits[k];
       const NodeRef carry =
           g_.make(Op::Carry, init->dtype, {}, {static_cast<int64_t>(k), n->int_arg(0)});
       replace[carry] = g_.make(Op::Carry, init->dtype, {}, {static_cast<int64_t>(k), id});
       src.push_back(source(n, d, elements + k));
     }
-    for (size_t k = 0; k < carries; ++k)
-      src.push_back(substitute(g_, n->src(elements + carries + k), replace));
+    for (size_t k = 0; k < carries; ++k) src.push_back(substitute(g_, parts.values[k], replace));
     src.insert(src.end(), d.reduced.begin(), d.reduced.end());
     const int64_t ints[] = {id, 0, n->int_arg(2), n->int_arg(3)};
     return g_.make({Op::Loop, n->dtype, src, ints});
   }
 
   /// A result of a loop whose axes all have size 1: its body, once, on the inits.
-  NodeRef step_once(NodeRef get, const Demand& d) {
+  NodeRef step_once(NodeRef get, const Use& d) {
     NodeRef n = get->src(0);
-    const auto elements = static_cast<size_t>(n->int_arg(1)),
-               carries = static_cast<size_t>(n->int_arg(2));
+    const LoopParts parts = loop_parts(n);
+    const size_t elements = parts.elements.size(), carries = parts.inits.size();
     NodeMap<NodeRef> replace;
     for (size_t k = 0; k < elements + carries; ++k) {
       const bool elem = k < elements;
@@ -173,8 +175,7 @@ class Builder {
       replace[g_.make(elem ? Op::Elem : Op::Carry, n->src(k)->dtype, {}, {number, n->int_arg(0)})] =
           source(n, d, k);
     }
-    return substitute(g_, n->src(elements + carries + static_cast<size_t>(get->int_arg(0))),
-                      replace);
+    return substitute(g_, parts.values[static_cast<size_t>(get->int_arg(0))], replace);
   }
 
   struct Lookup {
@@ -187,13 +188,13 @@ class Builder {
     return {g_.alu(Op::ToIndex, {data, size}), found};
   }
 
-  NodeRef gather(NodeRef n, const Demand& d) {
-    const Demand& x = source_demand(n, d, 0);
+  NodeRef gather(NodeRef n, const Use& d) {
+    const Use& x = source_use(n, d, 0);
     const Lookup at = lookup(source(n, d, 1), n->src(0)->dim(static_cast<size_t>(n->int_arg(0))));
     NodeMap<NodeRef> replace;
     replace[d.placeholder] = at.index;
     replace[d.found] = at.found;
-    return masked(substitute(g_, x.result, replace), substitute(g_, x.place.valid, replace));
+    return masked(substitute(g_, x.result, replace), substitute(g_, x.access.valid, replace));
   }
 
   NodeRef make_store(NodeRef n, std::span<const NodeRef> index, NodeRef value, NodeRef valid,
@@ -206,9 +207,9 @@ class Builder {
   }
 
   /// `combine`, into the places that data says along one axis of the buffer of `to`.
-  NodeRef store_indexed(NodeRef to, size_t axis, NodeRef index, const Place& around, NodeRef value,
+  NodeRef store_indexed(NodeRef to, size_t axis, NodeRef index, const Access& around, NodeRef value,
                         Fold combine, bool unique) {
-    Place at = around;
+    Access at = around;
     std::vector<NodeRef> ranges;
     if (counts_repeats(combine))
       std::copy_if(at.index.begin(), at.index.end(), std::back_inserter(ranges),
@@ -220,21 +221,21 @@ class Builder {
   }
 
   /// What adding one to the count of each element's place finds there.
-  NodeRef counted(NodeRef n, const Demand& d) {
+  NodeRef counted(NodeRef n, const Use& d) {
     NodeRef index = source(n, d, 1), one = g_.constant(Value::of(n->dtype, 1));
     const auto axis = static_cast<size_t>(n->int_arg(0));
-    NodeRef store = store_indexed(n->src(0), axis, index, d.place, one, Fold::Add, false);
+    NodeRef store = store_indexed(n->src(0), axis, index, d.access, one, Fold::Add, false);
     NodeRef found = g_.make(Op::Get, n->dtype, {store}, {0});
     return masked(found, lookup(index, n->src(0)->dim(axis)).found);
   }
 
-  NodeRef store_assign(NodeRef n, const Demand& d) {
-    const Place at = written_place(g_, n, d.place);
+  NodeRef store_assign(NodeRef n, const Use& d) {
+    const Access at = written_access(g_, n, d.access);
     return make_store(n, at.index, d.result, at.valid, Fold::Set, true);
   }
 
-  NodeRef store_scatter(NodeRef n, const Demand& d) {
-    return store_indexed(n, static_cast<size_t>(n->int_arg(0)), source(n, d, 1), d.place, d.result,
+  NodeRef store_scatter(NodeRef n, const Use& d) {
+    return store_indexed(n, static_cast<size_t>(n->int_arg(0)), source(n, d, 1), d.access, d.result,
                          static_cast<Fold>(n->int_arg(1)), n->int_arg(2) != 0);
   }
 

@@ -1,4 +1,4 @@
-// The parts of kernel building: expressions from demands, closed forms of reductions, canonical
+// The parts of kernel building: expressions from uses, closed forms of reductions, canonical
 // form.
 #pragma once
 #include "weft/schedule/plan.h"

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "weft/base/format.h"
+#include "weft/graph/loops.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 #include "weft/simplify/simplify.h"
@@ -59,20 +60,11 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   return nest;
 }
 
-bool closes_ranges(NodeRef n) {
-  return n->op == Op::Reduce || (n->op == Op::Loop && n->int_arg(3) == 0);
-}
-
-std::vector<NodeRef> closed_by(NodeRef n) {
-  std::vector<NodeRef> ranges;
-  for (NodeRef s : n->src())
-    if (s->op == Op::Range) ranges.push_back(s);
-  return ranges;
-}
+bool closes_ranges(NodeRef n) { return is_loop_op(n->op) && !is_running(n); }
 
 /// Ranges that reductions close, those of inner reductions first: the order of operands, which
 /// depends on what params are called, does not tell equal kernels apart.
-std::vector<NodeRef> closed_ranges(std::span<const NodeRef> order) {
+std::vector<NodeRef> all_reduction_ranges(std::span<const NodeRef> order) {
   NodeMap<size_t> level(order.size());
   std::vector<std::vector<NodeRef>> found;  // by level
   for (NodeRef n : order) {
@@ -81,7 +73,7 @@ std::vector<NodeRef> closed_ranges(std::span<const NodeRef> order) {
     level[n] = inside + closes_ranges(n);
     if (!closes_ranges(n)) continue;
     found.resize(std::max(found.size(), inside + 1));
-    for (NodeRef r : closed_by(n)) found[inside].push_back(r);
+    for (NodeRef r : reduction_ranges(n)) found[inside].push_back(r);
   }
   std::vector<NodeRef> ranges;
   for (const auto& same : found) ranges.insert(ranges.end(), same.begin(), same.end());
@@ -107,7 +99,7 @@ NodeMap<Nesting> nestings(NodeRef sink) {
     }
     if (closes_ranges(n)) {
       ++mine.level;
-      for (NodeRef r : closed_by(n)) std::erase(mine.outer, r);
+      for (NodeRef r : reduction_ranges(n)) std::erase(mine.outer, r);
     }
     std::sort(mine.outer.begin(), mine.outer.end(),
               [](NodeRef a, NodeRef b) { return range_id(a) < range_id(b); });
@@ -116,7 +108,7 @@ NodeMap<Nesting> nestings(NodeRef sink) {
   return of;
 }
 
-/// Reductions over equal extents at the same place, none inside another, get the same ranges and so
+/// Reductions over equal extents at the same point, none inside another, get the same ranges and so
 /// one loop.
 NodeRef share_loops(Graph& g, NodeRef sink) {
   struct Group {
@@ -129,13 +121,14 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
   for (NodeRef n : Toposort(sink)) {
     if (!closes_ranges(n)) continue;
     const Nesting& mine = of.at(n);
-    std::vector<NodeRef> ranges = closed_by(n), extents;
+    const std::span<const NodeRef> ranges = reduction_ranges(n);
+    std::vector<NodeRef> extents;
     for (NodeRef r : ranges) extents.push_back(r->src(0));
     auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return group.level == mine.level && group.outer == mine.outer && group.extents == extents;
     });
     if (same == groups.end()) {
-      groups.push_back({mine.level, mine.outer, extents, ranges});
+      groups.push_back({mine.level, mine.outer, extents, {ranges.begin(), ranges.end()}});
       continue;
     }
     for (size_t i = 0; i < ranges.size(); ++i)
@@ -150,7 +143,7 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
 void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
   for (NodeRef n : Toposort(sink)) {
     if (!closes_ranges(n)) continue;
-    const std::vector<NodeRef> ranges = closed_by(n);
+    const std::span<const NodeRef> ranges = reduction_ranges(n);
     std::vector<int64_t> ids;
     for (NodeRef r : ranges) ids.push_back(range_id(renamed.at(r)));
     std::sort(ids.begin(), ids.end());
@@ -180,7 +173,7 @@ NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sin
   auto number = [&](NodeRef n) {
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
   };
-  for (NodeRef r : closed_ranges(order.nodes())) number(r);
+  for (NodeRef r : all_reduction_ranges(order.nodes())) number(r);
   for (NodeRef n : order) number(n);
   keep_order_of_loops(g, sink, replace);
   number_slots(g, order.nodes(), replace, slots);
@@ -195,20 +188,20 @@ NodeRef simplify_kernel(Graph& g, NodeRef sink, std::vector<int>& slots) {
 }
 
 std::string kernel_name(NodeRef sink) {
-  std::map<int64_t, int64_t> open, closed;
+  std::map<int64_t, int64_t> sizes, reduced;
   bool scatter = false, scan = false;
   for (NodeRef n : Toposort(sink)) {
-    if (n->op == Op::Range) open[range_id(n)] = n->src(0)->vmax;
+    if (n->op == Op::Range) sizes[range_id(n)] = n->src(0)->vmax;
     if (closes_ranges(n))
-      for (NodeRef r : closed_by(n)) closed[range_id(r)] = r->src(0)->vmax;
+      for (NodeRef r : reduction_ranges(n)) reduced[range_id(r)] = r->src(0)->vmax;
     scan = scan || n->op == Op::Scan;
     scatter = scatter || (n->op == Op::Store && n->int_arg(0) != 0);
   }
-  std::string name = scatter ? "scatter" : scan ? "scan" : closed.empty() ? "each" : "reduce";
-  for (auto [id, size] : open)
-    if (!closed.contains(id)) name += strformat("_{}", size);
-  if (!closed.empty()) name += "_over";
-  for (auto [id, size] : closed) name += strformat("_{}", size);
+  std::string name = scatter ? "scatter" : scan ? "scan" : reduced.empty() ? "each" : "reduce";
+  for (auto [id, size] : sizes)
+    if (!reduced.contains(id)) name += strformat("_{}", size);
+  if (!reduced.empty()) name += "_over";
+  for (auto [id, size] : reduced) name += strformat("_{}", size);
   return name;
 }
 

@@ -12,7 +12,6 @@ namespace {
 // A selection has a mask for every part at every element. It needs no buffer.
 constexpr size_t kFewParts = 8;           // as many as a kernel may become longer by
 constexpr double kSmallSelection = 1024;  // parts times elements
-constexpr double kLanes = 16;             // of the widest vector of f32
 
 // In cycles for an element, as in the plan: a part under its mask, the same where masks differ
 // between lanes, an element written and read again.
@@ -52,9 +51,9 @@ NodeRef slice_of(Graph& g, NodeRef whole, NodeRef part, NodeRef cat, NodeRef beg
 }
 
 /// Whether parts meet inside of a vector, which then has a mask for each lane.
-bool splits_vectors(NodeRef cat) {
+bool splits_vectors(NodeRef cat, const Target& target) {
   const auto axis = static_cast<size_t>(cat->int_arg(0));
-  return largest_numel(cat->shape->span().subspan(axis + 1)) < kLanes;
+  return largest_numel(cat->shape->span().subspan(axis + 1)) < target.lanes(DType::F32);
 }
 
 }  // namespace
@@ -65,11 +64,11 @@ bool pays_writing(size_t parts, double numel, bool splits_vectors) {
   return count * masked * numel > count * kLaunch + kWrite * numel;
 }
 
-bool is_better_selected(NodeRef cat) {
+bool is_better_selected(NodeRef cat, const Target& target) {
   const double numel = largest_numel(cat->shape->span());
   if (static_cast<double>(cat->nsrc) * numel <= kSmallSelection) return true;
   return cat->nsrc <= kFewParts &&
-         !(is_static(cat) && pays_writing(cat->nsrc, numel, splits_vectors(cat)));
+         !(is_static(cat) && pays_writing(cat->nsrc, numel, splits_vectors(cat, target)));
 }
 
 /// Selecting keeps every bit; adding padded parts would lose -0.

@@ -8,16 +8,16 @@ namespace weft {
 namespace {
 
 constexpr size_t kMaxIndexSize = 96;  // nodes of an index and its mask: past it, memory is read
-constexpr size_t kMostPlaces = 16;    // places of one kernel at which a value is computed again
+constexpr size_t kMostAccesses = 16;  // places of one kernel at which a value is computed again
 
 /// Whether a looked-up index was in range takes a load and two comparisons.
 uint32_t leaf_size(NodeRef n) { return n->op == Op::Elem ? 8 : 1; }
 
 /// How often the kernel that wants a value most wants it.
-size_t most_places(std::span<const Demand> wanted) {
-  if (wanted.size() <= kMostPlaces) return wanted.size();
+size_t most_accesses(std::span<const Use> wanted) {
+  if (wanted.size() <= kMostAccesses) return wanted.size();
   std::vector<int> kernels;
-  for (const Demand& d : wanted) kernels.push_back(d.kernel);
+  for (const Use& d : wanted) kernels.push_back(d.kernel);
   std::ranges::sort(kernels);
   size_t most = 0, run = 0;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -41,25 +41,25 @@ int code_size(Op op) {
   }
 }
 
-bool is_wanted_all_over(std::span<const Demand> wanted) {
-  return most_places(wanted) > kMostPlaces;
+bool is_wanted_all_over(std::span<const Use> wanted) {
+  return most_accesses(wanted) > kMostAccesses;
 }
 
 /// Views that do not merge make an index longer with each of them. Where it is about to take longer
 /// than reading memory, the value goes there, and begins with a plain index of its own.
-bool Planner::is_far(NodeRef n, const std::vector<Demand>& wanted) {
+bool Planner::is_far(NodeRef n, const std::vector<Use>& wanted) {
   if (n->nsrc == 0 || n->op == Op::Iota || is_tuple(n->op) || n->dtype == DType::Index)
     return false;
   return std::any_of(wanted.begin(), wanted.end(),
-                     [this](const Demand& d) { return size_of_place(d.place) > kMaxIndexSize; });
+                     [this](const Use& d) { return size_of_access(d.access) > kMaxIndexSize; });
 }
 
-size_t Planner::size_of_place(const Place& place) {
-  uint32_t as_trees = tree_size(place.valid);
-  for (NodeRef i : place.index) as_trees += tree_size(i);
+size_t Planner::size_of_access(const Access& access) {
+  uint32_t as_trees = tree_size(access.valid);
+  for (NodeRef i : access.index) as_trees += tree_size(i);
   if (as_trees <= kMaxIndexSize) return as_trees;
-  std::vector<NodeRef> roots = place.index;
-  roots.push_back(place.valid);
+  std::vector<NodeRef> roots = access.index;
+  roots.push_back(access.valid);
   size_t size = 0;
   for (NodeRef n : Toposort(roots)) size += n->nsrc == 0 ? leaf_size(n) : 1;
   return size;

@@ -309,7 +309,7 @@ void Emitter::emit_repeat(const KernelPlan& k) {
     outputs.push_back({body.out(i - carries, slot), slot});
     given.push_back(results[i]);
   }
-  const Schedule inner = make_schedule(outputs, plan_.options);
+  const Schedule inner = make_schedule(outputs, plan_.target, plan_.options);
 
   Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}};
   bind_buffers(round, inner, given, inputs - carries);

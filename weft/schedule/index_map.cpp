@@ -55,8 +55,8 @@ struct AxisRuns {
   }
 };
 
-Place map_reshape(Graph& g, NodeRef op, const Place& at) {
-  Place out{{}, at.valid};
+Access map_reshape(Graph& g, NodeRef op, const Access& at) {
+  Access out{{}, at.valid};
   AxisRuns runs{g, op->src(0)->shape->span(), op->shape->span()};
   Dims from, to;
   size_t consumed = 0;
@@ -71,8 +71,8 @@ Place map_reshape(Graph& g, NodeRef op, const Place& at) {
   return out;
 }
 
-Place map_pad(Graph& g, NodeRef op, const Place& at) {
-  Place out{{}, at.valid};
+Access map_pad(Graph& g, NodeRef op, const Access& at) {
+  Access out{{}, at.valid};
   NodeRef x = op->src(0);
   for (size_t a = 0; a < x->rank(); ++a) {
     NodeRef before = op->src(1 + a), after = op->src(1 + x->rank() + a);
@@ -91,8 +91,8 @@ Place map_pad(Graph& g, NodeRef op, const Place& at) {
   return out;
 }
 
-Place map_window(Graph& g, NodeRef op, const Place& at) {
-  Place out = at;
+Access map_window(Graph& g, NodeRef op, const Access& at) {
+  Access out = at;
   const auto axis = static_cast<size_t>(op->int_arg(0));
   NodeRef k = out.index.back();
   out.index.pop_back();
@@ -101,13 +101,13 @@ Place map_window(Graph& g, NodeRef op, const Place& at) {
   return out;
 }
 
-Place map_unwindow(Graph& g, NodeRef op, const Place& at) {
-  Place out = at;
+Access map_unwindow(Graph& g, NodeRef op, const Access& at) {
+  Access out = at;
   const auto axis = static_cast<size_t>(op->int_arg(0));
   NodeRef stride = g.index(op->int_arg(2));
   NodeRef t = g.sub(at.index[axis], g.mul(at.index.back(), g.index(op->int_arg(3))));
   out.index[axis] = g.idiv(t, stride);
-  out.valid = g.logical_and(out.valid, g.le(g.index(0), t));
+  out.valid = g.logical_and(out.valid, g.le(g.index(0), out.index[axis]));
   out.valid = g.logical_and(out.valid, g.lt(out.index[axis], op->src(0)->dim(axis)));
   if (op->int_arg(2) != 1) out.valid = g.logical_and(out.valid, g.eq(g.mod(t, stride), g.index(0)));
   return out;
@@ -121,15 +121,15 @@ NodeRef flatten_index(Graph& g, std::span<const NodeRef> index, std::span<const 
   return flat;
 }
 
-Place written_place(Graph& g, NodeRef assign, Place at) {
+Access written_access(Graph& g, NodeRef assign, Access at) {
   for (NodeRef view = assign->src(1); view != assign->src(0); view = view->src(0))
-    at = map_place(g, view, at);
+    at = map_access(g, view, at);
   return at;
 }
 
-Place map_place(Graph& g, NodeRef op, const Place& at) {
+Access map_access(Graph& g, NodeRef op, const Access& at) {
   NodeRef x = op->src(0);
-  Place out{at.index, at.valid};
+  Access out{at.index, at.valid};
   switch (op->op) {
     case Op::Reshape: return map_reshape(g, op, at);
     case Op::Pad: return map_pad(g, op, at);

@@ -7,18 +7,19 @@
 
 namespace weft {
 
-/// A place in a tensor: one index expression per axis, meaningful where `valid` holds.
-struct Place {
+/// Where a tensor is read or written: one index expression per axis, meaningful where `valid`
+/// holds.
+struct Access {
   std::vector<NodeRef> index;
   NodeRef valid;  ///< bool expression; the constant true where always valid
 };
 
-/// The place in `op`'s first source that `at`, a place in its result, reads. Gather is not a pure
+/// The access to `op`'s first source that `at`, one of its result, becomes. Gather is not a pure
 /// index map and is handled by the caller.
-Place map_place(Graph& g, NodeRef op, const Place& at);
+Access map_access(Graph& g, NodeRef op, const Access& at);
 
-/// The place in the array that `assign` updates to which `at`, a place in its value, is written.
-Place written_place(Graph& g, NodeRef assign, Place at);
+/// The access to the array that `assign` updates by which `at`, one of its value, is written.
+Access written_access(Graph& g, NodeRef assign, Access at);
 
 /// Row-major position of `index` in a tensor with extents `dims`.
 NodeRef flatten_index(Graph& g, std::span<const NodeRef> index, std::span<const NodeRef> dims);

@@ -10,16 +10,18 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kLanes = 16;  // an axis divisible by this many elements vectorises without a tail
 constexpr double kWorthIt =
     1.3;  // how much better than a later axis an axis must be to move inwards
 constexpr double kAlongSum = 0.7;     // of a vector along an output axis: one along a reduced axis,
 constexpr double kWellFilled = 0.75;  // of the lanes of vectors along an axis
 constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
 
-double divisibility(NodeRef dim) {
+/// An axis divisible by this many elements vectorises without a remainder.
+int64_t lanes_of(const Target& target) { return target.lanes(DType::F32); }
+
+double divisibility(NodeRef dim, const Target& target) {
   if (dim->op != Op::Const || dim->vmin <= 0) return 0;
-  return static_cast<double>(std::min(kLanes, dim->vmin & -dim->vmin));
+  return static_cast<double>(std::min(lanes_of(target), dim->vmin & -dim->vmin));
 }
 
 /// The kernel's output range that `index` is, plus what moves a window; null where there is none.
@@ -39,31 +41,34 @@ bool depends_on(NodeRef n, NodeRef range) {
 
 /// How many lanes a reader that indexes an axis like this fills along it. Windows slide over padded
 /// images: with channels innermost every position would have a line of its own.
-double lanes_along(Graph& g, NodeRef index, NodeRef dim, const KernelPlan& reader, bool image) {
+double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& reader,
+                   bool image) {
   if (index->op == Op::Range) {
-    const bool open = contains(reader.ranges, index);
-    return (open ? 1 : image ? 0 : kAlongSum) * divisibility(dim);
+    const bool parallel = contains(reader.ranges, index);
+    return (parallel ? 1 : image ? 0 : kAlongSum) * divisibility(dim, plan.target);
   }
   if (index->op != Op::Add) return 0;
-  NodeRef r = shifted_range(g, index, reader);
-  return r ? kShifted * static_cast<double>(kLanes) * filled_lanes(r->src(0)) : 0;
+  NodeRef r = shifted_range(plan.g, index, reader);
+  return r ? kShifted * static_cast<double>(lanes_of(plan.target)) *
+                 filled_lanes(r->src(0), plan.target)
+           : 0;
 }
 
 }  // namespace
 
-int moving_axis(Graph& g, const Place& place, NodeRef range) {
+int moving_axis(Graph& g, const Access& access, NodeRef range) {
   int axis = -1;
-  for (size_t a = 0; a < place.index.size(); ++a) {
-    if (!depends_on(place.index[a], range)) continue;
+  for (size_t a = 0; a < access.index.size(); ++a) {
+    if (!depends_on(access.index[a], range)) continue;
     Stride s;
-    if (axis >= 0 || !split_stride(g, place.index[a], range, s) || s.coefficient != 1) return -1;
+    if (axis >= 0 || !split_stride(g, access.index[a], range, s) || s.coefficient != 1) return -1;
     axis = static_cast<int>(a);
   }
   return axis;
 }
 
-Step step_along(const Planner& plan, NodeRef n, const Place& place, NodeRef range) {
-  if (std::none_of(place.index.begin(), place.index.end(),
+Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef range) {
+  if (std::none_of(access.index.begin(), access.index.end(),
                    [range](NodeRef i) { return depends_on(i, range); }))
     return Step::None;
   const BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(n))];
@@ -72,31 +77,32 @@ Step step_along(const Planner& plan, NodeRef n, const Place& place, NodeRef rang
     --last;
   if (last == 0) return Step::None;
   const size_t innermost = b.order.empty() ? last - 1 : b.order[last - 1];
-  return moving_axis(plan.g, place, range) == static_cast<int>(innermost) ? Step::Unit : Step::Far;
+  return moving_axis(plan.g, access, range) == static_cast<int>(innermost) ? Step::Unit : Step::Far;
 }
 
-double filled_lanes(NodeRef size) {
+double filled_lanes(NodeRef size, const Target& target) {
   const int64_t n = std::max<int64_t>(1, size->vmax);
-  int64_t lanes = kLanes;
+  const int64_t widest = lanes_of(target);
+  int64_t lanes = widest;
   while (lanes > n) lanes /= 2;
   const int64_t vectors = (n + lanes - 1) / lanes;
-  return static_cast<double>(n) / static_cast<double>(vectors * kLanes);
+  return static_cast<double>(n) / static_cast<double>(vectors * widest);
 }
 
 namespace {
 
 /// Whether the product that reads `n` can have vectors along its innermost output axis, in which
 /// `n` does not vary: then it may lie in any order.
-bool is_broadcast(const Planner& plan, NodeRef n, const Demand& d,
+bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
                   std::span<const ProductOperand> operands) {
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
   NodeRef r = reader.ranges.empty() ? nullptr : reader.ranges.back();
-  if (!r || r->op != Op::Range || filled_lanes(r->src(0)) < kWellFilled || !plan.in_reduce(d) ||
-      step_along(plan, n, d.place, r) != Step::None)
+  if (!r || r->op != Op::Range || filled_lanes(r->src(0), plan.target) < kWellFilled ||
+      !plan.in_reduce(d) || step_along(plan, n, d.access, r) != Step::None)
     return false;
   bool along = false;
   for (const ProductOperand& o : operands) {
-    const Step step = step_along(plan, o.node, plan.demands.at(o.node)[o.demand].place, r);
+    const Step step = step_along(plan, o.node, plan.uses.at(o.node)[o.use].access, r);
     if (step == Step::Far) return false;
     along = along || step == Step::Unit;
   }
@@ -106,12 +112,12 @@ bool is_broadcast(const Planner& plan, NodeRef n, const Demand& d,
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
 size_t innermost_axis(Planner& plan, NodeRef n,
                       std::span<const std::vector<ProductOperand>> operands) {
-  std::vector<const Demand*> readers;
+  std::vector<const Use*> readers;
   double any = 0;  // from those that would have it in any order
-  for (const Demand& d : plan.demands.at(n)) {
+  for (const Use& d : plan.uses.at(n)) {
     if (!d.load) continue;
     if (is_broadcast(plan, n, d, operands[static_cast<size_t>(d.kernel)]))
-      any += kLanes;
+      any += static_cast<double>(lanes_of(plan.target));
     else
       readers.push_back(&d);
   }
@@ -119,8 +125,8 @@ size_t innermost_axis(Planner& plan, NodeRef n,
   double best_score = -1;
   for (size_t a = n->rank(); a-- > 0;) {
     double score = any;
-    for (const Demand* d : readers)
-      score += lanes_along(plan.g, d->place.index[a], n->dim(a),
+    for (const Use* d : readers)
+      score += lanes_along(plan, d->access.index[a], n->dim(a),
                            plan.kernels[static_cast<size_t>(d->kernel)], n->op == Op::Pad);
     if (score > best_score * kWorthIt) {
       best = a;
@@ -135,9 +141,9 @@ size_t innermost_axis(Planner& plan, NodeRef n,
 std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan) {
   std::vector<std::vector<ProductOperand>> of(plan.kernels.size());
   for (const BufferPlan& b : plan.buffers) {
-    const auto& wanted = plan.demands.at(b.node);
+    const auto& wanted = plan.uses.at(b.node);
     for (size_t i = 0; i < wanted.size(); ++i)
-      if (wanted[i].load && !wanted[i].relaid && plan.in_reduce(wanted[i]))
+      if (wanted[i].load && !wanted[i].packed && plan.in_reduce(wanted[i]))
         of[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
   }
   return of;

@@ -157,10 +157,9 @@ std::vector<int> topological(const Planner& plan) {
 }
 
 std::string layout_name(const BufferPlan& b) {
-  if (b.order.empty()) return "row-major";
-  std::string name;
-  for (size_t a : b.order) name += (name.empty() ? "axes " : ",") + std::to_string(a);
-  return name;
+  std::string name = b.order.empty() ? "row-major" : "axes ";
+  for (size_t i = 0; i < b.order.size(); ++i) name += (i ? "," : "") + std::to_string(b.order[i]);
+  return b.gap > 0 ? name + ", rows apart" : name;
 }
 
 BufferSpec spec_of(Planner& plan, const BufferPlan& b) {
@@ -182,7 +181,7 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
   Schedule out;
   out.graph = std::move(graph);
   const std::vector<NodeRef> sinks = build_sinks(plan);
-  plan.demands = {};  // most of a plan's memory, which kernels in their last form need
+  plan.uses = {};  // most of a plan's memory, which kernels in their last form need
   Orderer order(plan, sinks);
   order.run();
   for (const BufferPlan& b : plan.buffers) out.buffers.push_back(spec_of(plan, b));

@@ -14,6 +14,7 @@ namespace {
 constexpr double kReuse = 8;       // products per padded element from which on a copy is worth it
 constexpr double kKernel = 65536;  // products whose masks cost as much as one more kernel
 constexpr double kLargest = 8;     // times the image: mostly zeros would be mostly wasted
+constexpr int64_t kLanes = 16;     // an axis of the weight's that vectors will run along
 
 class Padder {
  public:
@@ -23,14 +24,14 @@ class Padder {
     const std::vector<NodeRef> order = plan_.order;
     for (NodeRef n : order)
       if (is_sum(n))
-        for (size_t i = 0; i < plan_.demands.at(n).size(); ++i) consider(n, i);
+        for (size_t i = 0; i < plan_.uses.at(n).size(); ++i) consider(n, i);
     insert_in_order();
   }
 
  private:
   struct At {
     NodeRef node;
-    size_t demand;
+    size_t use;
   };
   /// One factor: views down to a load.
   struct Factor {
@@ -42,28 +43,27 @@ class Padder {
     Factor factors[2];
   };
 
-  Demand& demand(At at) { return plan_.demands[at.node][at.demand]; }
-  At below(At at, size_t i) { return {at.node->src(i), static_cast<size_t>(demand(at).source[i])}; }
+  Use& use(At at) { return plan_.uses[at.node][at.use]; }
+  At below(At at, size_t i) { return {at.node->src(i), static_cast<size_t>(use(at).source[i])}; }
   static bool is_sum(NodeRef n) { return n->op == Op::Reduce && fold_of(n) == Fold::Add; }
   static bool is_view(NodeRef n) { return is_movement(n->op) && n->op != Op::Gather; }
 
   bool follow_factor(At at, Factor& out) {
-    while (!demand(at).load) {
-      if (!is_view(at.node) || demand(at).source.empty()) return false;
+    while (!use(at).load) {
+      if (!is_view(at.node) || use(at).source.empty()) return false;
       out.views.push_back(at);
       at = below(at, 0);
     }
     out.load = at;
-    return !demand(at).relaid;
+    return !use(at).packed;
   }
 
   bool follow(At at, Product& out) {
     for (; is_view(at.node) || is_sum(at.node); at = below(at, 0)) {
-      if (demand(at).load || demand(at).source.empty()) return false;
+      if (use(at).load || use(at).source.empty()) return false;
       out.path.push_back(at);
     }
-    if (at.node->op != Op::Mul || !is_float(at.node->dtype) || demand(at).source.empty())
-      return false;
+    if (at.node->op != Op::Mul || !is_float(at.node->dtype) || use(at).source.empty()) return false;
     out.path.push_back(at);
     return follow_factor(below(at, 0), out.factors[0]) &&
            follow_factor(below(at, 1), out.factors[1]);
@@ -72,55 +72,77 @@ class Padder {
   void consider(NodeRef sum, size_t i) {
     const At root{sum, i};
     Product p;
-    if (demand(root).load || demand(root).source.empty() || !follow(below(root, 0), p)) return;
-    NodeRef outside = demand(root).place.valid, inside = demand(p.path.back()).place.valid;
+    if (use(root).load || use(root).source.empty() || !follow(below(root, 0), p)) return;
+    NodeRef outside = use(root).access.valid, inside = use(p.path.back()).access.valid;
     if (inside == outside || !is_int_const(outside, 1)) return;
     for (size_t image : {0, 1})
       if (pad(p, p.factors[image], p.factors[1 - image], inside)) return;
   }
 
-  /// True where the weight is the same for all places the mask tells apart.
-  bool is_weight(const Demand& weight, NodeRef inside) {
-    const auto& open = plan_.kernels[static_cast<size_t>(weight.kernel)].ranges;
-    const std::vector<NodeRef> places = used_ranges({&inside, 1}, open);
-    const std::vector<NodeRef> used = used_ranges(weight.place.index, weight.scope);
-    return std::none_of(places.begin(), places.end(), [&](NodeRef r) { return contains(used, r); });
+  /// True where the weight is the same for all masking the mask tells apart.
+  bool is_weight(const Use& weight, NodeRef inside) {
+    const auto& parallel = plan_.kernels[static_cast<size_t>(weight.kernel)].ranges;
+    const std::vector<NodeRef> masking = used_ranges({&inside, 1}, parallel);
+    const std::vector<NodeRef> used = used_ranges(weight.access.index, weight.scope);
+    return std::none_of(masking.begin(), masking.end(),
+                        [&](NodeRef r) { return contains(used, r); });
+  }
+
+  /// Masks that stay are tested once for a vector where vectors run along an axis of the weight's.
+  bool has_lanes(const Use& weight) {
+    const auto& parallel = plan_.kernels[static_cast<size_t>(weight.kernel)].ranges;
+    const std::vector<NodeRef> used = used_ranges(weight.access.index, parallel);
+    return std::any_of(used.begin(), used.end(),
+                       [](NodeRef r) { return r->src(0)->vmax >= kLanes; });
   }
 
   struct Border {
     std::vector<NodeRef> before, after;
     double numel = 1;
+    std::vector<NodeRef> inside;  // conditions that it stands for
   };
 
-  /// The zeros that stand for the mask; false where it says anything but "inside the image".
-  bool border_of(NodeRef image, const Place& at, NodeRef inside, Border& out) {
-    std::vector<NodeRef> left = conjuncts(inside);
+  /// The zeros that stand for the mask; false where it says nothing of the image.
+  bool border_of(NodeRef image, const Access& at, NodeRef inside, Border& out) {
+    const std::vector<NodeRef> all = conjuncts(inside);
     for (size_t a = 0; a < image->rank(); ++a) {
       NodeRef i = at.index[a], size = image->dim(a);
-      std::erase(left, g_.le(g_.index(0), i));
-      std::erase(left, g_.lt(i, size));
+      for (NodeRef condition : {g_.le(g_.index(0), i), g_.lt(i, size)})
+        if (contains(all, condition)) out.inside.push_back(condition);
       out.before.push_back(g_.index(std::max<int64_t>(0, -i->vmin)));
       out.after.push_back(g_.index(std::max<int64_t>(0, i->vmax - size->vmin + 1)));
       out.numel *= static_cast<double>(size->vmin + out.before[a]->vmin + out.after[a]->vmin);
     }
-    return left.empty();
+    return !out.inside.empty();
+  }
+
+  /// What a mask says beside "inside of the image": the steps of a stride.
+  NodeRef rest_of(NodeRef mask, const Border& border) {
+    NodeRef rest = g_.boolean(true);
+    for (NodeRef condition : conjuncts(mask))
+      if (!contains(border.inside, condition)) rest = g_.logical_and(rest, condition);
+    return rest;
   }
 
   bool pad(const Product& p, const Factor& image, const Factor& weight, NodeRef inside) {
-    const Demand &read = demand(image.load), &other = demand(weight.load);
+    const Use &read = use(image.load), &other = use(weight.load);
     NodeRef n = image.load.node;
-    if (read.place.valid != inside || other.place.valid != inside || !is_static(n) ||
+    if (read.access.valid != inside || other.access.valid != inside || !is_static(n) ||
         !is_weight(other, inside) || is_shared(p))
       return false;
     Border border;
-    if (!border_of(n, read.place, inside, border) ||
+    if (!border_of(n, read.access, inside, border) ||
         border.numel > kLargest * largest_numel(n->shape->span()) ||
         !pays_padding(iterations(read.scope), border.numel))
       return false;
+    if (!is_int_const(rest_of(inside, border), 1) && has_lanes(other)) return false;
     replace(image.load, staged(n, border, read.kernel), border);
-    for (const auto* list : {&p.path, &image.views, &weight.views})
-      for (At at : *list) demand(at).place.valid = g_.boolean(true);
-    demand(weight.load).place.valid = g_.boolean(true);
+    const std::vector<At> load{weight.load};
+    for (const auto* list : {&p.path, &image.views, &weight.views, &load})
+      for (At at : *list) {
+        NodeRef& mask = use(at).access.valid;
+        mask = rest_of(mask, border);
+      }
     return true;
   }
 
@@ -131,15 +153,15 @@ class Padder {
       all.insert(all.end(), f.views.begin(), f.views.end());
       all.push_back(f.load);
     }
-    return std::any_of(all.begin(), all.end(), [&](At at) { return uses(at) != 1; });
+    return std::any_of(all.begin(), all.end(), [&](At at) { return users(at) != 1; });
   }
-  int uses(At of) {
+  int users(At of) {
     if (uses_.size() == 0)
       for (NodeRef n : plan_.order)
-        for (const Demand& d : plan_.demands.at(n))
+        for (const Use& d : plan_.uses.at(n))
           for (size_t i = 0; i < d.source.size(); ++i)
             if (d.source[i] >= 0) ++uses_[n->src(i)][static_cast<size_t>(d.source[i])];
-    return uses_[of.node][of.demand];
+    return uses_[of.node][of.use];
   }
 
   NodeRef staged(NodeRef n, const Border& border, int kernel) {
@@ -157,16 +179,16 @@ class Padder {
   }
 
   void replace(At load, NodeRef padded, const Border& border) {
-    Demand& old = demand(load);
-    Demand now = old;
-    now.place.valid = g_.boolean(true);
+    Use& old = use(load);
+    Use now = old;
+    now.access.valid = rest_of(old.access.valid, border);
     for (size_t a = 0; a < border.before.size(); ++a)
-      now.place.index[a] = g_.add(now.place.index[a], border.before[a]);
-    old.relaid = padded;
-    old.place.valid = g_.boolean(true);
+      now.access.index[a] = g_.add(now.access.index[a], border.before[a]);
+    old.packed = padded;
+    old.access.valid = g_.boolean(true);
     const int kernel = old.kernel;
-    std::vector<Demand>& wanted = plan_.demands[padded];
-    demand(load).relaid_demand = static_cast<int>(wanted.size());
+    std::vector<Use>& wanted = plan_.uses[padded];
+    use(load).packed_use = static_cast<int>(wanted.size());
     wanted.push_back(std::move(now));
     plan_.read(kernel, padded);
     plan_.stop_reading(kernel, load.node);

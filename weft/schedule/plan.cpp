@@ -1,5 +1,5 @@
 // Deciding, from the outputs towards the inputs, what is materialised. When a node is visited,
-// every kernel that wants it and every place it is wanted at are known; it is then either computed
+// every kernel that wants it and every access it is wanted at are known; it is then either computed
 // there (fused) or given a buffer and a kernel (staged).
 #include "weft/schedule/plan.h"
 
@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
 
 namespace weft {
@@ -57,8 +58,7 @@ bool always_staged(NodeRef n) {
     case Op::CumCount:
     case Op::Assign:
     case Op::Scatter: return true;
-    case Op::Get:
-      return is_step(n->src(0)) || (n->src(0)->op == Op::Loop && n->src(0)->int_arg(3) != 0);
+    case Op::Get: return is_step(n->src(0)) || (n->src(0)->op == Op::Loop && is_running(n->src(0)));
     default: return false;
   }
 }
@@ -107,17 +107,22 @@ double largest_numel(std::span<const NodeRef> dims) {
 }
 
 Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint64_t> given,
-                 std::vector<NodeRef> steps, const ScheduleOptions& opts)
+                 std::vector<NodeRef> steps, const Target& machine, const ScheduleOptions& opts)
     : g(graph),
       outputs(std::move(wanted)),
       origins(std::move(given)),
       given_steps(std::move(steps)),
+      target(machine),
       options(opts) {}
 
 NodeRef Planner::size_of(NodeRef n) {
   NodeRef size = g.index(1);
   for (NodeRef d : n->shape->span()) size = g.mul(size, d);
-  return size;
+  const int* index = buffer_of.find(n);
+  if (!index || buffers[static_cast<size_t>(*index)].gap == 0) return size;
+  const BufferPlan& b = buffers[static_cast<size_t>(*index)];
+  NodeRef row = n->dim(b.innermost());
+  return g.mul(g.idiv(size, row), g.add(row, g.index(b.gap)));
 }
 
 NodeRef Planner::param_of(NodeRef n) {
@@ -130,8 +135,8 @@ void Planner::run() {
   for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
   const Toposort sorted(roots);
   order.assign(sorted.begin(), sorted.end());
-  demands.reserve(order.size());
-  for (NodeRef n : order) demands[n];
+  uses.reserve(order.size());
+  for (NodeRef n : order) uses[n];
   for (const ScheduleOutput& o : outputs) forced_[o.value] = true;
   measure();
   for (size_t i = order.size(); i-- > 0;) visit(order[i]);
@@ -143,35 +148,35 @@ bool Planner::surely_staged(NodeRef n) const {
 
 /// In how many places a value is wanted, at least: a reduction is one, and so is what is stored.
 /// Places are bits, given out in turn; beyond 64 they are many anyway.
-NodeMap<Planner::Uses> Planner::count_uses() const {
-  NodeMap<Uses> uses(order.size());
+NodeMap<Planner::Fanout> Planner::count_fanout() const {
+  NodeMap<Fanout> fanout(order.size());
   int next = 0;
   for (size_t i = order.size(); i-- > 0;) {
     NodeRef n = order[i];
     if (n->dtype == DType::Index) continue;
-    const uint64_t place =
-        surely_staged(n) || !uses.contains(n) ? uint64_t{1} << (next++ % 64) : uses.at(n).places;
+    const uint64_t access = surely_staged(n) || !fanout.contains(n) ? uint64_t{1} << (next++ % 64)
+                                                                    : fanout.at(n).accesses;
     for (size_t k = 0; k < n->nsrc; ++k) {
-      Uses& of = uses[n->src(k)];
-      of.places |= place;
+      Fanout& of = fanout[n->src(k)];
+      of.accesses |= access;
       of.users += k == 0 || n->src(k) != n->src(k - 1);
     }
   }
-  return uses;
+  return fanout;
 }
 
 /// Whether a value of which each element costs `work` is likely to go to memory: who reads it then
 /// pays for a load.
-bool Planner::is_worth_storing(NodeRef n, double work, const Uses& uses) {
-  if (uses.users < 2) return false;
-  const double times = std::popcount(uses.places), numel = largest_numel(n->shape->span());
+bool Planner::is_worth_storing(NodeRef n, double work, const Fanout& fanout) {
+  if (fanout.users < 2) return false;
+  const double times = std::popcount(fanout.accesses), numel = largest_numel(n->shape->span());
   return times * work > work + kStore + times * kLoad + kLaunch / std::max(1.0, numel);
 }
 
 /// Bottom-up estimates that decisions use; what is below a reduction, a forced node, or one that is
 /// worth storing counts as one load.
 void Planner::measure() {
-  const NodeMap<Uses> uses = count_uses();
+  const NodeMap<Fanout> fanout = count_fanout();
   NodeMap<double> seen(order.size());  // the work of a value as others see it
   for (NodeRef n : order) {
     double work = 0;
@@ -196,7 +201,7 @@ void Planner::measure() {
       }
     }
     work_[n] = std::min(work, 100.0);
-    const Uses* of = uses.find(n);
+    const Fanout* of = fanout.find(n);
     seen[n] = of && is_worth_storing(n, work_.at(n), *of) ? kLoad : work_.at(n);
     full_[n] = full;
     if (is_reduction(n)) heavy_[n] = merges_with_heavy(n) || !full_.at(n->src(0));
@@ -225,13 +230,13 @@ bool Planner::merges_with_heavy(NodeRef n) {
 // ---- one node
 
 void Planner::visit(NodeRef n) {
-  std::vector<Demand>& wanted = demands[n];
+  std::vector<Use>& wanted = uses[n];
   const bool root = forced_.contains(n);
   if (n->dtype == DType::Index && !root && wanted.empty()) return;
   if (n->op == Op::Param) {
     if (is_inner_param(n)) return;
     place_buffer(n);
-    for (Demand& d : wanted) {
+    for (Use& d : wanted) {
       d.load = true;
       read(d.kernel, n);
     }
@@ -244,7 +249,7 @@ void Planner::visit(NodeRef n) {
   for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
 }
 
-Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
+Planner::Verdict Planner::decide(NodeRef n, std::vector<Use>& wanted) {
   if (forced_.contains(n)) return {true, "asked for"};
   if (always_staged(n)) return {true, "a boundary by its meaning"};
   if (is_far(n, wanted)) return {true, "reading it costs less than the index it is wanted at"};
@@ -259,21 +264,21 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Demand>& wanted) {
 
 /// Windows that reach over the border: a mask in the inner loop of a product costs more than a copy
 /// that needs none.
-bool Planner::worth_padding(NodeRef n, const std::vector<Demand>& wanted) const {
+bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
   if (!is_static(n) || !options.fuse) return false;
   double total = 0;
-  for (const Demand& d : wanted)
+  for (const Use& d : wanted)
     if (in_reduce(d)) total += evaluations(d);
   return pays_padding(total, largest_numel(n->shape->span()));
 }
 
-Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const {
+Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) const {
   const double numel = largest_numel(n->shape->span());
   const double work = work_.at(n);
   double total = 0;
-  for (const Demand& d : wanted) total += evaluations(d);
+  for (const Use& d : wanted) total += evaluations(d);
   if (!options.fuse && n->rank() > 0) return {true, "fusion is off"};
-  for (const Demand& d : wanted)
+  for (const Use& d : wanted)
     if (kernels[static_cast<size_t>(d.kernel)].size > kMaxKernelSize)
       return {true, "its consumer is a large kernel already"};
   if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
@@ -286,11 +291,11 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Demand
   return {true, "used often enough to store"};
 }
 
-Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Demand>& wanted) {
+Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wanted) {
   NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
   if (wanted.size() != 1) return {true, "a reduction with several uses"};
   if (!options.fuse) return {true, "fusion is off"};
-  const Demand& d = wanted[0];
+  const Use& d = wanted[0];
   if (kernels[static_cast<size_t>(d.kernel)].parts.size() > 1)
     return {true, "its consumer writes many parts"};
   const double numel = largest_numel(n->shape->span());
@@ -317,14 +322,14 @@ bool Planner::merging_pays(NodeRef inner, double evaluated) const {
   return again * (work_.at(inner->src(0)) + kOp) <= kLaunch + numel * kStore + evaluated * kLoad;
 }
 
-bool Planner::in_reduce(const Demand& d) const {
+bool Planner::in_reduce(const Use& d) const {
   const std::vector<NodeRef>& own = kernels[static_cast<size_t>(d.kernel)].ranges;
   return std::any_of(d.scope.begin(), d.scope.end(),
                      [&own](NodeRef r) { return !contains(own, r); });
 }
 
 /// How often a value wanted like this is computed, given that invariant code moves out of loops.
-double Planner::evaluations(const Demand& d) const {
+double Planner::evaluations(const Use& d) const {
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   std::vector<NodeRef> nest;
   for (const auto& set : k.hoisted)
@@ -332,7 +337,7 @@ double Planner::evaluations(const Demand& d) const {
       if (!contains(nest, r) && contains(d.scope, r)) nest.push_back(r);
   for (NodeRef r : d.scope)
     if (!contains(nest, r)) nest.push_back(r);
-  const std::vector<NodeRef> used = used_ranges(d.place.index, d.scope);
+  const std::vector<NodeRef> used = used_ranges(d.access.index, d.scope);
   double total = 1, at_last_used = 1;
   for (NodeRef r : nest) {
     total *= extent(r);
@@ -344,14 +349,14 @@ double Planner::evaluations(const Demand& d) const {
 /// The loops around a reduction that is wanted like this, and the mask of what is inside of it.
 /// Where its index stays inside the array anyway, a mask that varies in more loops than the index
 /// is for who wanted it: inside, it would have the reduction computed again in each of them.
-Planner::Surroundings Planner::surroundings(NodeRef reduce, const Demand& d) const {
-  Surroundings around{used_ranges(d.place.index, d.scope), d.place.valid};
+Planner::Surroundings Planner::surroundings(NodeRef reduce, const Use& d) const {
+  Surroundings around{used_ranges(d.access.index, d.scope), d.access.valid};
   if (is_int_const(around.valid, 1)) return around;
   const std::vector<NodeRef> masking = used_ranges({&around.valid, 1}, d.scope);
   if (subset(masking, around.ranges)) return around;
   bool inside = true;
-  for (size_t a = 0; a < d.place.index.size(); ++a) {
-    NodeRef i = d.place.index[a];
+  for (size_t a = 0; a < d.access.index.size(); ++a) {
+    NodeRef i = d.access.index[a];
     inside = inside && i->vmin >= 0 && i->vmax < reduce->dim(a)->vmin;
   }
   if (inside) return {std::move(around.ranges), nullptr};
@@ -362,7 +367,7 @@ Planner::Surroundings Planner::surroundings(NodeRef reduce, const Demand& d) con
 
 /// A reduction may be computed outside the loops it does not depend on when those can be innermost
 /// in its kernel.
-bool Planner::can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const {
+bool Planner::can_hoist(NodeRef reduce, const Use& d, std::vector<NodeRef>& used) const {
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   if (k.root->op == Op::Assign || k.root->op == Op::Scatter) return false;
   used = surroundings(reduce, d).ranges;
@@ -372,7 +377,7 @@ bool Planner::can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& u
                      [&used](const auto& set) { return subset(set, used) || subset(used, set); });
 }
 
-bool Planner::try_hoist(NodeRef reduce, const Demand& d) {
+bool Planner::try_hoist(NodeRef reduce, const Use& d) {
   std::vector<NodeRef> used;
   if (!can_hoist(reduce, d, used)) return false;
   auto& sets = kernels[static_cast<size_t>(d.kernel)].hoisted;
@@ -428,16 +433,16 @@ bool Planner::depends(int kernel, int on) const {
 }
 
 /// Whether the kernel of wanted[host] may compute `n` for itself and store it for everyone else.
-bool Planner::can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const {
-  const Demand& d = wanted[host];
+bool Planner::can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) const {
+  const Use& d = wanted[host];
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
   if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Copy ||
       k.root->op == Op::Scan || is_step(k.root))
     return false;
-  if (k.size > kMaxKernelSize || !is_int_const(d.place.valid, 1)) return false;
+  if (k.size > kMaxKernelSize || !is_int_const(d.access.valid, 1)) return false;
   std::vector<NodeRef> used;
   for (size_t a = 0; a < n->rank(); ++a) {
-    NodeRef i = d.place.index[a];
+    NodeRef i = d.access.index[a];
     if (is_int_const(n->dim(a), 1) && is_int_const(i, 0)) continue;
     if (i->op != Op::Range || i->src(0) != n->dim(a) || !contains(k.ranges, i) || contains(used, i))
       return false;
@@ -489,7 +494,7 @@ int Planner::kernel_for(NodeRef n) {
 int Planner::kernel_for_part(NodeRef assign) {
   NodeRef view = assign->src(1);
   const int* next = updated_by_.find(assign);
-  if (next && demands.at(assign).empty()) {
+  if (next && uses.at(assign).empty()) {
     KernelPlan& k = kernels[static_cast<size_t>(*next)];
     const bool fits = k.root->op == Op::Assign && k.root->src(1)->shape == view->shape &&
                       largest_numel(view->shape->span()) <= kSmallPart &&
@@ -509,16 +514,16 @@ int Planner::kernel_for_part(NodeRef assign) {
 }
 
 NodeRef Planner::place_of_part(NodeRef assign, const KernelPlan& kernel) const {
-  const Place at = written_place(g, assign, {kernel.ranges, g.boolean(true)});
+  const Access at = written_access(g, assign, {kernel.ranges, g.boolean(true)});
   return flatten_index(g, at.index, assign->shape->span());
 }
 
 /// The whole of a value, for a step that takes or makes whole buffers.
-Place Planner::first_place(NodeRef n) {
+Access Planner::first_access(NodeRef n) {
   return {std::vector<NodeRef>(n->rank(), g.index(0)), g.boolean(true)};
 }
 
-void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
+void Planner::stage(NodeRef n, std::vector<Use>& wanted) {
   place_buffer(n);
   if (is_unwritten(n)) return;
   const bool hostable = !always_staged(n) && n->op != Op::Get && options.fuse;
@@ -532,8 +537,8 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
   } else {
     const int k = kernel_for(n);
     const KernelPlan& plan = kernels[static_cast<size_t>(k)];
-    Demand d{.kernel = k, .place = {plan.ranges, g.boolean(true)}};
-    if (is_step(plan.root)) d.place = first_place(n);
+    Use d{.kernel = k, .access = {plan.ranges, g.boolean(true)}};
+    if (is_step(plan.root)) d.access = first_access(n);
     for (NodeRef r : plan.ranges)
       if (r->op == Op::Range) d.scope.push_back(r);
     wanted.push_back(std::move(d));
@@ -553,17 +558,17 @@ void Planner::stage(NodeRef n, std::vector<Demand>& wanted) {
 }
 
 void Planner::stop_reading(int kernel, NodeRef n) {
-  const std::vector<Demand>& wanted = demands.at(n);
-  const bool still = std::any_of(wanted.begin(), wanted.end(), [kernel](const Demand& d) {
-    return d.kernel == kernel && d.load && !d.relaid;
+  const std::vector<Use>& wanted = uses.at(n);
+  const bool still = std::any_of(wanted.begin(), wanted.end(), [kernel](const Use& d) {
+    return d.kernel == kernel && d.load && !d.packed;
   });
   if (!still) std::erase(kernels[static_cast<size_t>(kernel)].reads, n);
 }
 
 void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason) {
   origins[copy] = origin;
-  stage(copy, demands[copy]);
-  Demand& d = demands[copy->src(0)].back();
+  stage(copy, uses[copy]);
+  Use& d = uses[copy->src(0)].back();
   d.load = true;
   read(d.kernel, copy->src(0));
   if (options.explain) decisions.push_back({copy, true, reason, origin});

@@ -1,5 +1,5 @@
-// The plan: which values become buffers, which kernel computes what, and at which places each value
-// is wanted.
+// The plan: which values become buffers, which kernel computes what, and by which accesses each
+// value is used.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,23 +8,24 @@
 #include "weft/graph/tuple.h"
 #include "weft/schedule/index_map.h"
 #include "weft/schedule/schedule.h"
+#include "weft/target/target.h"
 
 namespace weft {
 
-/// A value wanted by one kernel at one place. Its sources' demands say how it is computed there.
-struct Demand {
+/// A value wanted by one kernel at one access. Its sources' uses say how it is computed there.
+struct Use {
   int kernel;
-  Place place;
-  /// Ranges open here: the kernel's output ranges, then enclosing reduce ranges.
+  Access access;
+  /// Ranges around it: the kernel's output ranges, then enclosing reduce ranges.
   std::vector<NodeRef> scope = {};
   int linear_in = -1;  ///< Fold of the enclosing reduce when only movement lies between, else -1
   bool load = false;   ///< read from the node's buffer instead of computed
-  NodeRef relaid = nullptr;  ///< a copy in another memory order, whose buffer is read instead
-  int relaid_demand = -1;  ///< where the copy has other places too: the demand of `relaid` that is
-                           ///< read instead
-  /// Per source of the node: index into that source's demands, -1 = none.
+  NodeRef packed = nullptr;  ///< a copy in another memory order, whose buffer is read instead
+  int packed_use = -1;       ///< where the copy has other uses too: the use of `packed` that is
+                             ///< read instead
+  /// Per source of the node: index into that source's uses, -1 = none.
   std::vector<int> source = {};
-  std::vector<NodeRef> reduced = {};  ///< Reduce, Scan, Loop: the ranges it closes (or leaves open)
+  std::vector<NodeRef> reduced = {};  ///< Reduce, Scan, Loop: the ranges it runs over
   NodeRef placeholder = nullptr;      ///< Gather: variable that stands for the looked-up index
   NodeRef found = nullptr;            ///< Gather: bool that stands for "the index is in range"
   NodeRef result = nullptr;           ///< the kernel expression, once built
@@ -33,7 +34,7 @@ struct Demand {
 /// Something a kernel writes to a buffer.
 struct KernelOutput {
   NodeRef node;  ///< tensor node
-  int demand;    ///< which of its demands is stored
+  int use;       ///< which of its uses is stored
 };
 
 struct KernelPlan {
@@ -63,18 +64,23 @@ struct BufferPlan {
   /// Of the innermost axis, this many elements lie together and the rest of it is outermost: what
   /// one vector after the other reads is then one run. 0: the whole axis.
   int64_t block = 0;
+  /// Elements behind each row that hold nothing, so that rows a power of two long do not share few
+  /// places of a cache.
+  int64_t gap = 0;
+
+  size_t innermost() const { return order.empty() ? node->rank() - 1 : order.back(); }
 };
 
 class Planner {
  public:
   Planner(Graph& g, std::vector<ScheduleOutput> outputs, NodeMap<uint64_t> origins,
-          std::vector<NodeRef> given_steps, const ScheduleOptions& options);
+          std::vector<NodeRef> given_steps, const Target& target, const ScheduleOptions& options);
 
-  /// Takes all decisions: afterwards every demand is a load or has its sources.
+  /// Takes all decisions: afterwards every use is a load or has its sources.
   void run();
 
   int buffer_index(NodeRef n) const { return *buffer_of.find(n); }
-  /// Number of elements, as an expression.
+  /// Number of elements its buffer has room for, as an expression.
   NodeRef size_of(NodeRef n);
   /// The buffer of `n` in a kernel; its slot is the buffer's index.
   NodeRef param_of(NodeRef n);
@@ -85,22 +91,23 @@ class Planner {
     const uint64_t* found = origins.find(n);
     return found ? *found : 0;
   }
-  bool in_reduce(const Demand& d) const;
+  bool in_reduce(const Use& d) const;
   /// Gives `copy`, a Contiguous or Pad of something with a buffer, a kernel and a buffer of its
   /// own.
   void stage_copy(NodeRef copy, uint64_t origin, const char* reason);
   /// Kernel `kernel` reads the buffer of `n`.
   void read(int kernel, NodeRef n);
-  /// Forgets that it does, once copies are read in the place of all its loads.
+  /// Forgets that it does, once copies are read instead by all its loads.
   void stop_reading(int kernel, NodeRef n);
 
   Graph& g;
   std::vector<ScheduleOutput> outputs;
   NodeMap<uint64_t> origins;         ///< structural hash of what each computing node was when given
   std::vector<NodeRef> given_steps;  ///< the Repeats and Customs, as given, by number_of_step()
+  const Target& target;
   const ScheduleOptions& options;
   std::vector<NodeRef> order;  ///< all tensor nodes, sources first
-  NodeMap<std::vector<Demand>> demands;
+  NodeMap<std::vector<Use>> uses;
   NodeMap<int> buffer_of;    ///< materialised nodes and inputs
   NodeMap<int> producer_of;  ///< kernel that makes a materialised node what it is
   std::vector<KernelPlan> kernels;
@@ -112,50 +119,58 @@ class Planner {
     bool stage;
     const char* reason;
   };
-  struct Uses {
-    uint64_t places = 0;
+  struct Fanout {
+    uint64_t accesses = 0;
     int users = 0;
   };
   bool surely_staged(NodeRef n) const;
-  NodeMap<Uses> count_uses() const;
-  static bool is_worth_storing(NodeRef n, double work, const Uses& uses);
+  NodeMap<Fanout> count_fanout() const;
+  static bool is_worth_storing(NodeRef n, double work, const Fanout& fanout);
   void measure();
   bool merges_with_heavy(NodeRef n);
   bool merging_pays(NodeRef inner, double evaluated) const;
   void visit(NodeRef n);
-  Verdict decide(NodeRef n, std::vector<Demand>& wanted);
-  bool worth_padding(NodeRef n, const std::vector<Demand>& wanted) const;
-  bool is_far(NodeRef n, const std::vector<Demand>& wanted);
-  size_t size_of_place(const Place& place);
+  Verdict decide(NodeRef n, std::vector<Use>& wanted);
+  bool worth_padding(NodeRef n, const std::vector<Use>& wanted) const;
+  bool is_far(NodeRef n, const std::vector<Use>& wanted);
+  size_t size_of_access(const Access& access);
   uint32_t tree_size(NodeRef index);
-  Verdict decide_elementwise(NodeRef n, const std::vector<Demand>& wanted) const;
-  Verdict decide_reduce(NodeRef n, const std::vector<Demand>& wanted);
+  Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted) const;
+  Verdict decide_reduce(NodeRef n, const std::vector<Use>& wanted);
   struct Surroundings {
     std::vector<NodeRef> ranges;
     NodeRef valid;  ///< null: everything is
   };
-  Surroundings surroundings(NodeRef reduce, const Demand& d) const;
-  bool can_hoist(NodeRef reduce, const Demand& d, std::vector<NodeRef>& used) const;
-  bool try_hoist(NodeRef reduce, const Demand& d);
+  Surroundings surroundings(NodeRef reduce, const Use& d) const;
+  bool can_hoist(NodeRef reduce, const Use& d, std::vector<NodeRef>& used) const;
+  bool try_hoist(NodeRef reduce, const Use& d);
   void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
-  void stage(NodeRef n, std::vector<Demand>& wanted);
-  bool can_host(NodeRef n, const std::vector<Demand>& wanted, size_t host) const;
+  void stage(NodeRef n, std::vector<Use>& wanted);
+  bool can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
   int kernel_for(NodeRef n);
   int kernel_for_part(NodeRef assign);
   NodeRef place_of_part(NodeRef assign, const KernelPlan& kernel) const;
   void place_buffer(NodeRef n);
-  Place first_place(NodeRef n);
-  double evaluations(const Demand& d) const;
+  Access first_access(NodeRef n);
+  double evaluations(const Use& d) const;
 
-  void push_sources(NodeRef n, size_t demand);
-  void push_reduced(NodeRef n, size_t demand);
-  void push_gather(NodeRef n, size_t demand);
-  void push_update(NodeRef n, size_t demand);
-  void push_inputs(NodeRef step, size_t demand);
-  int want(NodeRef n, const Demand& from, Place place, int linear_in,
+  void push_sources(NodeRef n, size_t use);
+  void push_reduced(NodeRef n, size_t use);
+  void push_gather(NodeRef n, size_t use);
+  void push_update(NodeRef n, size_t use);
+  void push_inputs(NodeRef step, size_t use);
+  int want(NodeRef n, const Use& from, Access access, int linear_in,
            std::span<const NodeRef> extra = {});
+  int find_use(NodeRef n, int kernel, const Access& access);
 
+  /// Of a node with many uses: the last by each kernel, counted from 1, and of each use the
+  /// one before by the same kernel.
+  struct UseIndex {
+    FlatMap<int64_t, int> last;
+    std::vector<int> before;
+  };
+  NodeMap<UseIndex> use_index_;
   NodeMap<bool> forced_;
   NodeMap<int> updated_by_;  // the kernel that overwrites a base, known before the base's own
   NodeMap<double> work_;     ///< estimated cost per element when computed from materialised values
@@ -173,7 +188,7 @@ inline bool crosses_devices(NodeRef n) {
 }
 
 /// True for values that are steps of their own, over whole buffers: repeated bodies and the user's
-/// kernels. In the plan's graph only dtypes and shapes stand for what is closed in them.
+/// kernels. In the plan's graph only dtypes and shapes stand for their bodies.
 inline bool is_step(NodeRef n) { return n->op == Op::Repeat || n->op == Op::Custom; }
 inline bool is_step_result(NodeRef n) { return n->op == Op::Get && is_step(n->src(0)); }
 inline size_t number_of_step(NodeRef n) { return static_cast<size_t>(n->ints().back()); }
@@ -187,23 +202,23 @@ inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().sta
 /// Chooses the memory order of intermediates so that most kernels run along contiguous elements.
 void choose_layouts(Planner& plan);
 
-/// A load from a node's buffer: one of its demands.
+/// A load from a node's buffer: one of its uses.
 struct ProductOperand {
   NodeRef node;
-  size_t demand;
+  size_t use;
 };
 /// By kernel, what it loads inside of reductions.
 std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan);
 
 /// How an access moves with a range: not at all, to the next element in memory, or elsewhere.
 enum class Step : uint8_t { None, Unit, Far };
-/// Of what reads, or writes, the buffer of `n` at this place.
-Step step_along(const Planner& plan, NodeRef n, const Place& place, NodeRef range);
+/// Of what reads, or writes, the buffer of `n` at this access.
+Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef range);
 /// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
-int moving_axis(Graph& g, const Place& place, NodeRef range);
+int moving_axis(Graph& g, const Access& access, NodeRef range);
 
-/// Of the widest vectors' lanes, the share that a loop of this size fills.
-double filled_lanes(NodeRef size);
+/// Of a vector's lanes, the share that a loop of this size fills.
+double filled_lanes(NodeRef size, const Target& target);
 
 /// A copy of `elements`, read `reads` times without a mask, costs less than the masks would.
 bool pays_padding(double reads, double elements);
@@ -211,8 +226,9 @@ bool pays_padding(double reads, double elements);
 /// Copies operands of masked products with zeros around them.
 void pad_operands(Planner& plan);
 
-/// Copies operands of products whose elements lie along no axis that vectors could run along.
-void relay_operands(Planner& plan);
+/// Copies operands of products whose elements lie along no axis that vectors could run along, or
+/// whose rows push each other out of caches.
+void pack_operands(Planner& plan);
 
 /// Builds every kernel from the plan and puts them in a safe order.
 Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
@@ -225,7 +241,7 @@ double iterations(std::span<const NodeRef> ranges);
 
 /// `reduce`, or the same reduction in two steps where one would leave most of the machine idle, or
 /// lose digits.
-NodeRef split_large_reduction(Graph& g, NodeRef reduce);
+NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 
@@ -235,15 +251,15 @@ bool pays_writing(size_t parts, double numel, bool splits_vectors);
 
 /// Whether joined parts are few and small: then select_parts(), else write_parts(), to a buffer
 /// that is_unwritten().
-bool is_better_selected(NodeRef cat);
+bool is_better_selected(NodeRef cat, const Target& target);
 NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts);
 NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeRef unwritten);
 
 /// About how many instructions an op becomes.
 int code_size(Op op);
 
-/// Whether some kernel wants a value at more places than it should be computed at.
-bool is_wanted_all_over(std::span<const Demand> wanted);
+/// Whether some kernel wants a value at more accesses than it should be computed at.
+bool is_wanted_all_over(std::span<const Use> wanted);
 
 /// The sum of these Pads as parts written into one buffer, the `which`-th of the schedule's own;
 /// null where parts meet, or adding them up costs less.

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "weft/base/format.h"
+#include "weft/base/hash.h"
 #include "weft/base/small_vector.h"
+#include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
-#include "weft/schedule/plan.h"
+#include "weft/schedule/passes.h"
 
 namespace weft {
 namespace {
@@ -33,7 +36,8 @@ bool computes(NodeRef n) {
 /// whose base is theirs alone.
 class Preparer {
  public:
-  Preparer(Graph& g, std::span<const ScheduleOutput> outputs) : g_(g) {
+  Preparer(Graph& g, std::span<const ScheduleOutput> outputs, const Target& target)
+      : g_(g), target_(target) {
     std::vector<NodeRef> roots;
     for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
     count_uses(roots);
@@ -213,7 +217,7 @@ class Preparer {
   }
 
   NodeRef joined(NodeRef cat, std::span<const NodeRef> parts) {
-    if (is_better_selected(cat)) return select_parts(g_, cat, parts);
+    if (is_better_selected(cat, target_)) return select_parts(g_, cat, parts);
     NodeRef begin = unwritten(cat), out = write_parts(g_, cat, parts, begin);
     for (NodeRef n = out; n != begin; n = n->src(0)) origins_[n] = cat->hash;
     return out;
@@ -245,7 +249,7 @@ class Preparer {
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
     NodeRef split =
-        copy->op == Op::Scan ? split_long_scan(g_, copy) : split_large_reduction(g_, copy);
+        copy->op == Op::Scan ? split_long_scan(g_, copy) : split_large_reduction(g_, copy, target_);
     note_parts(split, copy->src(0), n->hash);
     return split;
   }
@@ -264,6 +268,7 @@ class Preparer {
   }
 
   Graph& g_;
+  const Target& target_;
   NodeMap<NodeRef> copies_;
   NodeMap<uint64_t> origins_;
   NodeMap<int> uses_;
@@ -273,23 +278,97 @@ class Preparer {
   int64_t next_copy_ = 1;
 };
 
+using schedule::State;
+
+/// What is decided so far: who writes which buffer from which, and how buffers lie in memory.
+std::string describe(const Planner& plan) {
+  std::string out;
+  for (const KernelPlan& k : plan.kernels) {
+    append_format(out, "kernel of {} over", summary(k.root));
+    for (NodeRef r : k.ranges) append_format(out, " {}", expression(r));
+    for (NodeRef n : k.reads) append_format(out, "\n  reads {}", plan.buffer_index(n));
+    for (const KernelOutput& o : k.outputs)
+      append_format(out, "\n  writes {}", plan.buffer_index(o.node));
+    out += '\n';
+  }
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    append_format(out, "buffer {}: {}", i, summary(plan.buffers[i].node));
+    for (size_t axis : plan.buffers[i].order) append_format(out, " {}", axis);
+    out += '\n';
+  }
+  return out;
+}
+
+void import_outputs(State& s) {
+  std::vector<NodeRef> roots;
+  for (const ScheduleOutput& o : s.given) roots.push_back(o.value);
+  const std::vector<NodeRef> copies = s.graph->import_all(roots);
+  for (size_t i = 0; i < copies.size(); ++i) s.outputs.push_back({copies[i], s.given[i].into});
+}
+
+void prepare(State& s) {
+  Preparer prepared(*s.graph, s.outputs, s.target);
+  s.outputs = prepared.outputs(s.outputs);
+  s.origins = prepared.take_origins();
+  s.steps = prepared.take_steps();
+}
+
+void plan(State& s) {
+  s.plan.emplace(*s.graph, s.outputs, std::move(s.origins), std::move(s.steps), s.target,
+                 s.options);
+  s.plan->run();
+}
+
+constexpr Pass<State> kPasses[] = {
+    {"schedule.import", "the values are in a graph of the schedule's own", import_outputs},
+    {"schedule.prepare",
+     "outputs and updates have buffers; joins and long reductions are what kernels have", prepare},
+    {"schedule.plan", "every value is fused into its readers or has a kernel and a buffer", plan},
+    {"schedule.pad_operands", "masked products read copies with zeros around them",
+     [](State& s) { pad_operands(*s.plan); }},
+    {"schedule.choose_layouts", "every buffer has an order of its axes",
+     [](State& s) { choose_layouts(*s.plan); }},
+    {"schedule.pack_operands", "operands that no vector could run along are copied in order",
+     [](State& s) { pack_operands(*s.plan); }},
+    {"schedule.build", "kernels as graphs, steps in a safe order",
+     [](State& s) { s.made = build_schedule(*s.plan, s.graph); }},
+};
+
 }  // namespace
 
-Schedule make_schedule(std::span<const ScheduleOutput> outputs, const ScheduleOptions& options) {
-  auto graph = std::make_shared<Graph>();
-  std::vector<ScheduleOutput> imported;
-  std::vector<NodeRef> roots;
-  for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
-  const std::vector<NodeRef> copies = graph->import_all(roots);
-  for (size_t i = 0; i < outputs.size(); ++i) imported.push_back({copies[i], outputs[i].into});
-  Preparer prepared(*graph, imported);
-  std::vector<ScheduleOutput> owned = prepared.outputs(imported);
-  Planner plan(*graph, std::move(owned), prepared.take_origins(), prepared.take_steps(), options);
-  plan.run();
-  pad_operands(plan);
-  choose_layouts(plan);
-  relay_operands(plan);
-  return build_schedule(plan, graph);
+namespace schedule {
+
+PassView State::view() const {
+  if (!plan) {
+    std::vector<NodeRef> roots;
+    for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
+    return {static_cast<int64_t>(Toposort(roots).size()), hash_text(text())};
+  }
+  return {static_cast<int64_t>(made.graph ? made.kernels.size() : plan->kernels.size()),
+          hash_text(text())};
+}
+
+std::string State::text() const {
+  std::string out;
+  if (!plan) {
+    std::vector<NodeRef> roots;
+    for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
+    return roots.empty() ? out : print_graph(roots);
+  }
+  for (const Kernel& k : made.kernels)
+    append_format(out, "kernel {}\n{}", k.name, print_graph(k.sink));
+  return made.graph ? out : describe(*plan);
+}
+
+}  // namespace schedule
+
+std::span<const Pass<schedule::State>> schedule_passes() { return kPasses; }
+
+Schedule make_schedule(std::span<const ScheduleOutput> outputs, const Target& target,
+                       const ScheduleOptions& options) {
+  schedule::State state{outputs, target, options, std::make_shared<Graph>()};
+  run_passes(schedule_passes(), state);
+  return std::move(state.made);
 }
 
 }  // namespace weft

@@ -11,6 +11,8 @@
 
 namespace weft {
 
+struct Target;
+
 /// One tensor to compute. `into` names the input slot whose buffer receives it in place (an
 /// assigned parameter); the caller has made sure that nobody outside this schedule still wants that
 /// buffer's old contents. -1 = a fresh buffer.
@@ -70,10 +72,11 @@ struct ScheduleOptions {
   bool explain = false;  ///< record decisions
 };
 
-/// Schedules `outputs`. Inputs are Param(slot) nodes with dims; Binds have become Variables. Throws
-/// InternalError for graphs that are not valid tensor graphs; the order and all names depend on the
-/// structure alone.
-Schedule make_schedule(std::span<const ScheduleOutput> outputs,
+/// Schedules `outputs` for a machine: its caches and vectors decide how reductions are cut up and
+/// how values lie in memory. Inputs are Param(slot) nodes with dims; Binds have become Variables.
+/// Throws InternalError for graphs that are not valid tensor graphs; the order and all names depend
+/// on the structure alone.
+Schedule make_schedule(std::span<const ScheduleOutput> outputs, const Target& target,
                        const ScheduleOptions& options = {});
 
 }  // namespace weft

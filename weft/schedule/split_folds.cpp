@@ -28,8 +28,8 @@ constexpr int64_t kLongSum = 1 << 18;       // from here on sums to many outputs
 // side, and along others.
 constexpr int64_t kLongRun = 1 << 15, kLongOuterRun = 1 << 18;
 
-constexpr double kCachedBytes = 768 << 10;  // of a chunk's operands: most of a second cache
-constexpr double kReuse = 64;  // multiplications per element that make reading again the cost
+constexpr double kL2Share = 0.75;  // of L2, for the operands of a chunk
+constexpr double kReuse = 64;      // multiplications per element that make reading again the cost
 
 int64_t largest_divisor(int64_t n, int64_t limit) {
   for (int64_t d = std::min(n, limit); d > 1; --d)
@@ -70,14 +70,15 @@ NodeRef moved(NodeRef n) {
 
 /// As many chunks as it takes for the operands of one to stay in a cache; 1 where they do anyway
 /// or reading them is not what takes the time.
-int64_t chunks_for_cache(NodeRef reduce) {
+int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
+  const double cached = kL2Share * static_cast<double>(machine.l2().bytes);
   NodeRef x = moved(reduce->src(0));
   if (fold_of(reduce) != Fold::Add || x->op != Op::Mul) return 1;
   NodeRef a = moved(x->src(0)), b = moved(x->src(1));
   const double operands = bytes(a) + bytes(b);
   const double products = largest_numel(x->shape->span());
-  if (operands <= 2 * kCachedBytes || products * bits(x->dtype) / 8 < kReuse * operands) return 1;
-  const double chunks = std::ceil(operands / kCachedBytes);
+  if (operands <= 2 * cached || products * bits(x->dtype) / 8 < kReuse * operands) return 1;
+  const double chunks = std::ceil(operands / cached);
   // The sums of all chunks are written and read once; that has to be little beside the operands.
   if (bytes(reduce) * chunks > operands / 2) return 1;
   return static_cast<int64_t>(chunks);
@@ -151,11 +152,12 @@ NodeRef expanded(Graph& g, NodeRef x, NodeRef like) {
 
 }  // namespace
 
-NodeRef split_large_reduction(Graph& g, NodeRef n) {
+NodeRef split_large_reduction(Graph& g, NodeRef n, const Target& target) {
   NodeRef x = n->src(0);
   if (!is_static(x)) return n;
   const int64_t wanted = std::max(chunks_for_cores(n), chunks_for_precision(n));
-  const Split split = best_split(n, std::max(wanted, chunks_for_cache(n)), wanted > 1);
+  const Split split =
+      best_split(n, std::max(wanted, chunks_for_cache(n, target.machine)), wanted > 1);
   if (split.chunks < 2) return n;
   const int64_t even = split.chunks * split.length, all = x->dim(split.axis)->vmin;
   // The chosen axis becomes (chunks, length), and the chunks the first axis: the first reduction

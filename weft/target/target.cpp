@@ -41,6 +41,38 @@ constexpr NativeOp kHostOps[] = {
     {Op::MulAcc, kFloats, true},
 };
 
+// What WGSL has, and what the text adds to it: 64-bit integers as two words, smaller ones cut to
+// their width. Its fma may round twice, its max may drop NaN.
+constexpr DTypeSet kWgslFloat = dtype_bit(DType::F32);
+constexpr DTypeSet kWgslNumbers = kInts | kWgslFloat;
+constexpr DTypeSet kWgslStorage = kStorage & ~dtype_bit(DType::F64);
+constexpr NativeOp kWgslOps[] = {
+    {Op::Neg, kBool | kWgslNumbers},
+    {Op::Not, kBool | kInts},
+    {Op::Sqrt, kWgslFloat},
+    {Op::Trunc, kWgslFloat},
+    {Op::Cast, kWgslStorage},
+    {Op::Bitcast, kWgslStorage},
+    {Op::Add, kBool | kWgslNumbers},
+    {Op::Mul, kBool | kWgslNumbers},
+    {Op::Div, kWgslFloat},
+    {Op::CDiv, kInts},
+    {Op::CMod, kInts},
+    {Op::Max, kBool | kInts},
+    {Op::Min, kBool | kInts},
+    {Op::Lt, kBool | kWgslNumbers},
+    {Op::Le, kBool | kWgslNumbers},
+    {Op::Eq, kBool | kWgslNumbers},
+    {Op::Ne, kBool | kWgslNumbers},
+    {Op::And, kBool | kInts},
+    {Op::Or, kBool | kInts},
+    {Op::Xor, kBool | kInts},
+    {Op::Shl, kBool | kInts},
+    {Op::Shr, kBool | kInts},
+    {Op::Where, kWgslStorage},
+    {Op::MulAcc, kBool | kInts},
+};
+
 // Vector registers of the host.
 struct VectorRow {
   bool (*has)(const CpuFeatures&);
@@ -63,6 +95,21 @@ constexpr VectorRow kVectorRows[] = {
 constexpr CpuFeature kX86Needs[] = {CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::F16c,
                                     CpuFeature::Bmi2};
 
+// Sizes that every device of the kind has; a driver that knows its device's writes those over them.
+// OpenCL 1.2, table 4.3: the least a device may have, but for the number of items, of which it may
+// have one only, and for the grid, which the size_t of the host bounds.
+constexpr WorkGroups kOpenclGroups = {
+    {INT32_MAX, INT32_MAX, INT32_MAX}, {64, 64, 64}, 64, 1, 32 << 10, 32, 4};
+// CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
+constexpr WorkGroups kCudaGroups = {
+    {INT32_MAX, 65535, 65535}, {1024, 1024, 64}, 1024, 32, 48 << 10, 32, 4};
+// HIP's documentation, "Hardware features": LDS of 64 KiB in banks of 4 bytes, waves of RDNA.
+constexpr WorkGroups kHipGroups = {
+    {INT32_MAX, 65535, 65535}, {1024, 1024, 1024}, 1024, 32, 64 << 10, 32, 4};
+// Metal Feature Set Tables: threads and memory of a threadgroup on every Apple GPU since A11.
+constexpr WorkGroups kMetalGroups = {
+    {INT32_MAX, INT32_MAX, INT32_MAX}, {1024, 1024, 1024}, 1024, 32, 32 << 10, 32, 4};
+
 struct TargetRow {
   std::string_view name, renderer;
   std::span<const NativeOp> ops;
@@ -70,23 +117,47 @@ struct TargetRow {
   int vector_bits, vector_registers, max_lanes, max_unroll;
   bool always_fma, machine_code;
   std::span<const CpuFeature> needs = {};
+  DTypeSet lacks = 0;
+  WorkGroups groups = {};
 };
 
+// Work items of GPUs compute with scalars: neighbours are what their vectors are made of.
 // interp gains from long vectors whatever the host: an instruction is dispatched once for all
 // lanes.
 constexpr TargetRow kTargets[] = {
     {"c", "c", kHostOps, true, 0, 0, 64, 64, false, false},
     {"interp", "", kHostOps, false, 512, 32, 64, 16, true, false},
     {"x86", "x86", kHostOps, true, 0, 0, 64, 64, true, true, kX86Needs},
+    {"opencl", "opencl", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kOpenclGroups},
+    {"cuda", "cuda", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kCudaGroups},
+    {"hip", "hip", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kHipGroups},
+    {"metal",
+     "metal",
+     kHostOps,
+     false,
+     0,
+     32,
+     1,
+     16,
+     true,
+     false,
+     {},
+     dtype_bit(DType::F64),
+     kMetalGroups},
+    {"wgsl", "wgsl", kWgslOps, false, 0, 32, 1, 16, false, false, {}, dtype_bit(DType::F64)},
 };
-
-constexpr std::string_view kTargetNames[] = {kTargets[0].name, kTargets[1].name, kTargets[2].name};
 
 const TargetRow& find_row(std::string_view name) {
   for (const TargetRow& row : kTargets)
     if (row.name == name) return row;
-  fail("target", "there is no target \"{}\"{}; targets are c, interp and x86", name,
-       did_you_mean(name, kTargetNames));
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const TargetRow& row : kTargets) {
+    names.push_back(row.name);
+    append_format(list, "{}{}", list.empty() ? "" : ", ", row.name);
+  }
+  fail("target", "there is no target \"{}\"{}; targets are {}", name, did_you_mean(name, names),
+       list);
 }
 
 }  // namespace
@@ -105,6 +176,8 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
   t.cpu = cpu;
   t.fma = row.always_fma || (cpu.has(CpuFeature::Fma) && cpu.has(CpuFeature::Avx2));
   t.native_ops = row.ops;
+  t.dtypes = ~row.lacks;
+  t.groups = row.groups;
   if (row.host_vectors) {
     const VectorRow* vectors = std::find_if(std::begin(kVectorRows), std::end(kVectorRows),
                                             [&](const VectorRow& v) { return v.has(cpu); });
@@ -131,6 +204,7 @@ Target make_target(std::string_view name, Context& context) {
                          asked > 0 ? static_cast<int>(asked) : available_cpus());
   t.canonical = context.options().deterministic;
   t.fma = t.fma && !t.canonical;
+  if (!t.canonical) t.machine = Machine::of(context);
   return t;
 }
 
@@ -146,8 +220,8 @@ int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dty
 
 uint64_t Target::key() const {
   uint64_t h = hash_text(name);
-  for (const uint64_t part :
-       {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma}, uint64_t{canonical}})
+  for (const uint64_t part : {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma},
+                              uint64_t{canonical}, uint64_t{dtypes}, machine.key(), groups.key()})
     h = hash_combine(h, part);
   return h;
 }

@@ -9,6 +9,8 @@
 #include "weft/dtype/dtype.h"
 #include "weft/graph/op.h"
 #include "weft/target/cpu_features.h"
+#include "weft/target/machine.h"
+#include "weft/target/work_groups.h"
 
 namespace weft {
 
@@ -25,7 +27,7 @@ struct NativeOp {
 };
 
 struct Target {
-  std::string name;      ///< row of the target table: "c", "x86", "interp"
+  std::string name;      ///< row of the target table: "c", "x86", "opencl"
   std::string renderer;  ///< row of the renderer table; empty where programs are run as they are
   bool machine_code = false;  ///< kernels are lowered to the machine's own instructions
   int vector_bits = 0;        ///< width of one vector register; 0: scalars only
@@ -37,8 +39,11 @@ struct Target {
   /// Sums are taken in their written order and products rounded, so that every machine gives the
   /// same bits: WEFT_DETERMINISTIC.
   bool canonical = false;
-  CpuFeatures cpu;  ///< of the machine kernels run on
+  CpuFeatures cpu;    ///< of the machine kernels run on
+  Machine machine;    ///< its caches and pipes
+  WorkGroups groups;  ///< what may be launched, where work items run in groups
   std::span<const NativeOp> native_ops;
+  DTypeSet dtypes = ~DTypeSet{0};  ///< that the machine has, in memory or in arithmetic
 
   /// True when a linear program may hold `op` on `dtype`: the result's for most ops, the first
   /// operand's for comparisons and casts. f16 and bf16 are storage: they are loaded, stored, cast,
@@ -51,12 +56,13 @@ struct Target {
   uint64_t key() const;
 };
 
-/// The row called `name` for a machine with these features; unknown names are an Error listing the
-/// rows.
+/// The row called `name` for a CPU with these features, the default Machine; unknown names are an
+/// Error listing the rows.
 Target make_target(std::string_view name, const CpuFeatures& cpu, int threads);
 /// A DeviceError for `device` where this context's machine cannot run the target's code.
 void check_features(std::string_view target, std::string_view device, Context& context);
-/// For this context's machine and number of threads.
+/// For this context's machine and number of threads; with WEFT_DETERMINISTIC for the default
+/// Machine whatever runs it.
 Target make_target(std::string_view name, Context& context);
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "weft/base/context.h"
+#include "weft/base/interrupt.h"
 #include "weft/graph/provenance.h"
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
@@ -66,6 +67,7 @@ std::vector<Tensor> Backward::run(std::span<const NodeRef> roots, std::span<cons
   const auto nodes = order.nodes();
   const auto& lines = context_.get<Provenance>();
   for (size_t i = nodes.size(); i-- > 0;) {
+    poll_walk(i);
     n = nodes[i];
     const GradientRule rule = gradient_rule(n->op);
     if (!rule || !reached(n)) continue;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
@@ -30,7 +31,9 @@ NodeRef Batching::batched(NodeRef root) {
   const Toposort order(root);
   for (NodeRef n : order)
     if (n->op == Op::Function) batch_upstream(n);
+  size_t step = 0;
   for (NodeRef n : order) {
+    poll_walk(step++);
     if (depends(n)) continue;
     // Gradients mention what they are multiplied with, whether or not the function itself depends.
     const auto src = n->op == Op::Function
@@ -65,6 +68,7 @@ NodeRef Batching::image(NodeRef n) {
     case Op::Function: return function(n);
     case Op::Repeat: return repeat(n);
     case Op::Custom: return custom(n);
+    case Op::Call: return n;  // its results are those of its bodies
     case Op::Get: return get(n);
     case Op::Gather:
     case Op::Scatter:

@@ -3,6 +3,7 @@
 #include "weft/base/hash.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/tuple.h"
+#include "weft/rewrite/calls.h"
 #include "weft/rewrite/driver.h"
 #include "weft/tensor/batching.h"
 #include "weft/tensor/build.h"
@@ -93,6 +94,10 @@ NodeRef Batching::renamed(NodeRef body, int64_t old_name, int64_t name,
 // ---- several results
 
 NodeRef Batching::get(NodeRef n) {
+  if (n->src(0)->op == Op::Call) {
+    const auto results = results_on(g_, n->src(0), CallParts(n->src(0)).inputs);
+    return batched(results[static_cast<size_t>(n->int_arg(0))]);
+  }
   NodeRef tuple = whole(n->src(0));
   NodeRef result = g_.make({Op::Get, n->dtype, {&tuple, 1}, n->ints()});
   const bool stacked = n->src(0)->op == Op::Repeat &&

@@ -123,7 +123,7 @@ class Instance {
       if (copies_.contains(n)) continue;
       for (NodeRef closed : closed_sources(n))
         if (n->op == Op::Custom) copies_[closed] = closed;
-      if (n->op == Op::Repeat) copy_all(closed_sources(n));
+      if (n->op == Op::Repeat || n->op == Op::Call) copy_all(closed_sources(n));
       copies_[n] = copy(n);
     }
   }

@@ -11,7 +11,7 @@
 #include "weft/tensor/reflections.h"
 #include "weft/tensor/rotations.h"
 #include "weft/tensor/tables.h"
-#include "weft/tensor/transforms.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
 
@@ -273,10 +273,10 @@ Tensor gradient_of(const Tensor& values, const Tensor& vectors, const Tensor& va
   const Complex apart{eye.where(1, l.re.unsqueeze(-2) - l.re.unsqueeze(-1)),
                       eye.where(0, l.im.unsqueeze(-1) - l.im.unsqueeze(-2))};
   const Tensor size = apart.re * apart.re + apart.im * apart.im;
-  const Complex inverse{apart.re / size, -apart.im / size}, turned = times(top, inverse);
+  const Complex inverse{apart.re / size, -apart.im / size}, scaled = times(top, inverse);
   const Complex g = parts(values_grad);
-  const Complex middle{eye.where(g.re.unsqueeze(-1), turned.re),
-                       eye.where(g.im.unsqueeze(-1), turned.im)};
+  const Complex middle{eye.where(g.re.unsqueeze(-1), scaled.re),
+                       eye.where(g.im.unsqueeze(-1), scaled.im)};
   return solved(vh, product(middle, vh)).re;
 }
 
@@ -299,11 +299,12 @@ std::pair<Tensor, Tensor> eig(const Tensor& given, CallSite at) {
     values.back() = 2, vectors.push_back(2);
     return {Tensor::zeros(values, a.dtype()), Tensor::zeros(vectors, a.dtype())};
   }
-  const Tensors r = with_gradient([](const Tensors& in) { return eig_of(in[0]); },
-                                  [](const Tensors&, const Tensors& y, const Tensors& up) {
-                                    return Tensors{gradient_of(y[0], y[1], up[0], up[1])};
-                                  },
-                                  {a});
+  const GradientFunction gradient = [](const Tensors&, const Tensors& y, const Tensors& up) {
+    return Tensors{gradient_of(y[0], y[1], up[0], up[1])};
+  };
+  const Tensors r = called("eig", {}, {a}, [&](const Tensors& in) {
+    return with_gradient([](const Tensors& x) { return eig_of(x[0]); }, gradient, in);
+  });
   return {r[0].cast(given.dtype()), r[1].cast(given.dtype())};
 }
 

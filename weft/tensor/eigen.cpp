@@ -3,6 +3,7 @@
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/reflections.h"
 #include "weft/tensor/rotations.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
 
@@ -55,15 +56,15 @@ Tensors stepped(const Tensor& diagonal, const Tensor& given, const Tensor& z) {
   const Tensors elems{
       diagonal, next_along(diagonal), off,    next_along(off),
       on,       i == chain.first,     i == 0, shift_of(diagonal, off, chain).contiguous()};
-  enum { kNext, kLink, kBulge, kTurned, kBefore, kC, kS, kDone, kCount };
+  enum { kNext, kLink, kBulge, kRotated, kBefore, kC, kS, kDone, kCount };
   const Tensors made = folded_along(elems, kCount, -1, [](const Tensors& e, const Tensors& last) {
     const Tensor d = e[6].where(e[0], last[kNext]), link = e[6].where(e[2], last[kLink]);
     const Rotation r =
-        rotation_of(e[5].where(d - e[7], last[kTurned]), e[5].where(link, last[kBulge]), e[4]);
+        rotation_of(e[5].where(d - e[7], last[kRotated]), e[5].where(link, last[kBulge]), e[4]);
     const Tensor apart = d - e[1], moved = r.s * (2 * r.c * link - r.s * apart);
-    const Tensor turned = (r.c * r.c - r.s * r.s) * link - r.c * r.s * apart;
-    const Tensor before = (e[4] & ~e[5]).where(r.length, last[kTurned]);
-    return Tensors{e[1] - moved, r.c * e[3], r.s * e[3], turned, before, r.c, r.s, d + moved};
+    const Tensor rotated = (r.c * r.c - r.s * r.s) * link - r.c * r.s * apart;
+    const Tensor before = (e[4] & ~e[5]).where(r.length, last[kRotated]);
+    return Tensors{e[1] - moved, r.c * e[3], r.s * e[3], rotated, before, r.c, r.s, d + moved};
   });
   return {made[kDone], next_along(made[kBefore]), turned_rows(z, made[kC], made[kS])};
 }
@@ -93,16 +94,22 @@ Tensor gradient_of(const Tensor& values, const Tensor& vectors, const Tensor& va
   return in_lower_triangle(vectors.matmul(inner).matmul(vectors.T()));
 }
 
-}  // namespace
-
-std::pair<Tensor, Tensor> eigh(const Tensor& given, CallSite at) {
-  const CallSiteScope site(at);
+Tensors eigh_of(const Tensor& given) {
   const TensorFunction f = [](const Tensors& in) { return eigen_of(in[0]); };
   const GradientFunction gradient = [](const Tensors&, const Tensors& y, const Tensors& up) {
     return Tensors{gradient_of(y[0], y[1], up[0], up[1])};
   };
   const Tensors found = with_gradient(f, gradient, {checked_square("eigh", given)});
   return {found[0].cast(given.dtype()), found[1].cast(given.dtype())};
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> eigh(const Tensor& given, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensors made =
+      called("eigh", {}, {given}, [](const Tensors& in) { return eigh_of(in[0]); });
+  return {made[0], made[1]};
 }
 
 }  // namespace weft::linalg

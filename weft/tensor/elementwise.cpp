@@ -5,6 +5,7 @@
 #include "weft/base/context.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/elementwise.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft {
 
@@ -188,8 +189,8 @@ Tensor cast_to(const Operand& x, DType dtype) {
 
 Tensor floored_quotient(const Operand& a, const Operand& b, DType run) {
   const Tensor x = cast_to(a, run), y = cast_to(b, run), q = (x / y).floor();
-  const Tensor rest = (q == 0).where(x, multiply_add(-q, y, x));
-  return ((rest != 0) & ((rest < 0) != (y < 0))).where(q - 1, q);
+  const Tensor remainder = (q == 0).where(x, multiply_add(-q, y, x));
+  return ((remainder != 0) & ((remainder < 0) != (y < 0))).where(q - 1, q);
 }
 
 namespace {
@@ -212,32 +213,39 @@ Tensor reduced_in_stages(const Tensor& x, const Tensor& y) {
 
 /// What is left of x after multiples of y: exact, smaller than y, of either sign. In f64 one step
 /// does for f16, whose quotients are below 2^40, and six for those of f32, below 2^277.
-Tensor rest_of(const Tensor& x, const Tensor& y, DType dtype) {
+Tensor remainder_of(const Tensor& x, const Tensor& y, DType dtype) {
   const bool narrow = bits(dtype) <= 16 && dtype != DType::BF16;
-  const Tensor rest = dtype == DType::F64 ? reduced_in_stages(x, y) : reduced(x, y, narrow ? 1 : 6);
-  return (y.isinf() & x.isfinite()).where(x, rest);
+  const Tensor remainder =
+      dtype == DType::F64 ? reduced_in_stages(x, y) : reduced(x, y, narrow ? 1 : 6);
+  return (y.isinf() & x.isfinite()).where(x, remainder);
 }
 
-/// 0 with a sign, and the slope of a rest that is 0.
-Tensor signed_nothing(const Tensor& rest, const Tensor& sign) {
-  return rest.copysign(sign).detach() - (rest.detach() - rest);
+/// 0 with a sign, and the slope of a remainder that is 0.
+Tensor signed_nothing(const Tensor& remainder, const Tensor& sign) {
+  return remainder.copysign(sign).detach() - (remainder.detach() - remainder);
 }
 
 }  // namespace
 
 Tensor floored_rest(const Operand& a, const Operand& b, DType dtype) {
-  const Tensor x = cast_to(a, dtype).cast(DType::F64), y = cast_to(b, dtype).cast(DType::F64);
-  const Tensor rest = rest_of(x, y, dtype);
-  const Tensor whole = (rest < 0) != (y < 0);
-  return (rest == 0).where(signed_nothing(rest, y), whole.where(rest + y, rest)).cast(dtype);
+  const Tensors given{cast_to(a, dtype), cast_to(b, dtype)};
+  return called("floored_rest", {}, given, [dtype](const Tensors& in) {
+    const Tensor x = in[0].cast(DType::F64), y = in[1].cast(DType::F64);
+    const Tensor remainder = remainder_of(x, y, dtype), whole = (remainder < 0) != (y < 0);
+    const Tensor moved = whole.where(remainder + y, remainder);
+    return Tensors{(remainder == 0).where(signed_nothing(remainder, y), moved).cast(dtype)};
+  })[0];
 }
 
 Tensor truncated_rest(const Operand& a, const Operand& b, DType dtype) {
-  const Tensor x = cast_to(a, dtype).cast(DType::F64), y = cast_to(b, dtype).cast(DType::F64);
-  const Tensor rest = rest_of(x, y, dtype);
-  const Tensor whole = (rest < 0) != (x < 0), size = y.abs();
-  const Tensor moved = rest + (x < 0).where(-size, size);
-  return (rest == 0).where(signed_nothing(rest, x), whole.where(moved, rest)).cast(dtype);
+  const Tensors given{cast_to(a, dtype), cast_to(b, dtype)};
+  return called("truncated_rest", {}, given, [dtype](const Tensors& in) {
+    const Tensor x = in[0].cast(DType::F64), y = in[1].cast(DType::F64);
+    const Tensor remainder = remainder_of(x, y, dtype), whole = (remainder < 0) != (x < 0),
+                 size = y.abs();
+    const Tensor moved = whole.where(remainder + (x < 0).where(-size, size), remainder);
+    return Tensors{(remainder == 0).where(signed_nothing(remainder, x), moved).cast(dtype)};
+  })[0];
 }
 
 }  // namespace elementwise
@@ -342,6 +350,9 @@ Tensor integer_power(const Tensor& x, const Tensor& e) {
   return (e < 0).where(inverse, result);
 }
 
+/// x^(1/2): of -0 it is +0 and of -inf inf (C99 F.9.4.4), where sqrt has -0 and NaN.
+Tensor root_power(const Tensor& x) { return (x == -INFINITY).where(INFINITY, x + 0).sqrt(); }
+
 }  // namespace
 
 Tensor Tensor::pow(const Operand& exponent, CallSite at) const {
@@ -349,7 +360,7 @@ Tensor Tensor::pow(const Operand& exponent, CallSite at) const {
   const DType dtype = meet("pow", *this, exponent);
   if (!exponent.tensor()) {
     const double e = exponent.scalar().as(DType::F64).as_double();
-    if (e == 0.5) return cast(float_or_default(dtype)).sqrt();
+    if (e == 0.5) return root_power(cast(float_or_default(dtype)));
     if (e < 0 && !is_float(dtype))
       fail("pow", "{} to the power {} is no integer: cast to a float first", weft::name(dtype), e);
     if (e == std::trunc(e) && std::fabs(e) <= 64)

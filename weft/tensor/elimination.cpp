@@ -3,7 +3,7 @@
 // is the same.
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
-#include "weft/tensor/transforms.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
 
@@ -142,10 +142,10 @@ Tensor undone(const Tensor& order) {
   return order.zeros_like().scatter(-2, order, row_numbers(order).expand(order.dims()));
 }
 
-/// 1 or -1: the determinant of a permutation, by the pairs that it turns round.
+/// 1 or -1: the determinant of a permutation, by the inversions in it.
 Tensor sign_of(const Tensor& order, DType dtype) {
-  const Tensor turned = (order > order.T()).cast(DType::I32).triu(1).sum({-2, -1});
-  return (1 - 2 * (turned % 2)).cast(dtype);
+  const Tensor inversions = (order > order.T()).cast(DType::I32).triu(1).sum({-2, -1});
+  return (1 - 2 * (inversions % 2)).cast(dtype);
 }
 
 /// Zeros on the diagonal made small: derivatives of a determinant exist without an inverse.
@@ -188,8 +188,9 @@ Tensor solution_of_triangle(const Tensor& t, const Tensor& b, bool upper, bool u
   return with_gradient(f, gradient, {t, b, inverse_of_triangle(t, upper, unit)})[0];
 }
 
-Tensor cholesky(const Tensor& given, CallSite at) {
-  const CallSiteScope site(at);
+namespace {
+
+Tensor cholesky_of(const Tensor& given) {
   const TensorFunction f = [](const Tensors& in) {
     return Tensors{upper_factor(in[0].tril() + in[0].tril(-1).T()).T()};
   };
@@ -202,8 +203,7 @@ Tensor cholesky(const Tensor& given, CallSite at) {
   return with_gradient(f, gradient, {checked_square("cholesky", given)})[0].cast(given.dtype());
 }
 
-LU lu(const Tensor& given, CallSite at) {
-  const CallSiteScope site(at);
+Tensors lu_of(const Tensor& given) {
   const TensorFunction f = [](const Tensors& in) {
     const auto [packed, order] = packed_factors(in[0]);
     return Tensors{packed, order};
@@ -213,6 +213,20 @@ LU lu(const Tensor& given, CallSite at) {
   };
   const Tensors found = with_gradient(f, gradient, {checked_square("lu", given)});
   return {found[0].cast(given.dtype()), found[1].squeeze(-1), sign_of(found[1], given.dtype())};
+}
+
+}  // namespace
+
+Tensor cholesky(const Tensor& given, CallSite at) {
+  const CallSiteScope site(at);
+  return called("cholesky", {}, {given},
+                [](const Tensors& in) { return Tensors{cholesky_of(in[0])}; })[0];
+}
+
+LU lu(const Tensor& given, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensors made = called("lu", {}, {given}, [](const Tensors& in) { return lu_of(in[0]); });
+  return {made[0], made[1], made[2]};
 }
 
 }  // namespace weft::linalg

@@ -9,6 +9,7 @@
 #include "weft/tensor/complex.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/tables.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft::fft {
 
@@ -30,19 +31,22 @@ Complex roots(const Tensor& like, const char* what, int64_t rows, int64_t column
   return {part("cos", std::cos, 1), part("sin", std::sin, sign)};
 }
 
-constexpr int64_t kMostDense = 32;
+// Elements of a step, as a product; of a whole transform, or of a prime factor.
+constexpr int64_t kMostDense = 16, kMostAtOnce = 32;
 
 /// A factor for one step of a transform of n elements: about the root that makes all steps equal;
 /// n itself where that is short, 1 where all factors are too long.
 int64_t factor_of(int64_t n) {
-  if (n <= kMostDense) return n;
+  if (n <= kMostAtOnce) return n;
   const double steps = std::ceil(std::log2(static_cast<double>(n)) / std::log2(kMostDense));
   const auto equal = static_cast<int64_t>(std::round(std::pow(static_cast<double>(n), 1 / steps)));
   for (int64_t f = equal; f <= kMostDense; ++f)
     if (n % f == 0) return f;
-  int64_t f = std::min(equal, kMostDense);
-  while (n % f != 0) --f;
-  return f;
+  for (int64_t f = std::min(equal, kMostDense); f > 1; --f)
+    if (n % f == 0) return f;
+  for (int64_t f = kMostDense + 1; f <= kMostAtOnce; ++f)
+    if (n % f == 0) return f;
+  return 1;
 }
 
 Complex transformed(const Complex& x, int sign);
@@ -74,7 +78,7 @@ Complex bluestein(const Complex& x, int sign) {
 
 /// Numbers as (..., parts, n): real ones alone, or real and imaginary parts.
 Tensor in_parts(const Complex& x) {
-  return (x.im.defined() ? Tensor::stack({x.re, x.im}, -2) : x.re.unsqueeze(-2)).contiguous();
+  return x.im.defined() ? Tensor::stack({x.re, x.im}, -2) : x.re.unsqueeze(-2);
 }
 Complex of_parts(const Tensor& x) {
   return {x.index({kEllipsis, 0, Slice()}), x.index({kEllipsis, 1, Slice()})};
@@ -99,7 +103,7 @@ int64_t by_product(int64_t r, int64_t c) { return r * c; }
 
 /// Complex numbers in axis -4, of 2 parts, times exp(sign * 2 pi i k j / n) for (k, j) in the next
 /// two.
-Tensor turned(const Tensor& x, int64_t n, int sign) {
+Tensor twiddled(const Tensor& x, int64_t n, int sign) {
   const Complex t =
       roots(x, "product", x.size(-3), x.size(-2), n, sign, by_product).each([](const Tensor& r) {
         return r.unsqueeze(-1);
@@ -118,6 +122,31 @@ Tensor prime_transforms(const Tensor& x, int sign) {
   return Tensor::stack({found.re, found.im}, -3);
 }
 
+/// Many transforms side by side: the innermost axis is theirs, so that every product is one of
+/// whole vectors, however short they are. One transform after the other where they are few.
+struct Rows {
+  explicit Rows(const Complex& x) : shape(x.re.dims()) {
+    shape.erase(shape.size() - 1);
+    const Dim all = shape.product();
+    if (all.is_static() && all.value() >= kLeast) count = all.value();
+  }
+  Tensor last(const Tensor& x) const {
+    if (count == 1) return x.contiguous();
+    return x.reshape({count, x.dim(-2), x.dim(-1)}).permute({1, 2, 0}).contiguous().flatten(1, 2);
+  }
+  Tensor first(const Tensor& x) const {
+    if (count == 1) return x;
+    Dims whole = shape;
+    whole.push_back(2);
+    whole.push_back(x.size(-1) / count);
+    return x.unflatten(-1, {whole.back(), count}).permute({2, 0, 1}).reshape(whole);
+  }
+
+  static constexpr int64_t kLeast = 16;  // a vector
+  Dims shape;
+  int64_t count = 1;
+};
+
 /// Of (rest, done) elements the first axis is still position, the second frequency. A step takes
 /// positions j1 m + j2 to frequencies k < f and leaves j2: transforms of f, turns by k j2 / rest, k
 /// in front of the frequencies that are done. All are in order at the end, and every product is as
@@ -125,20 +154,21 @@ Tensor prime_transforms(const Tensor& x, int sign) {
 Complex transformed(const Complex& given, int sign) {
   const int64_t n = given.re.size(-1);
   if (n == 1) return {given.re, given.im.defined() ? given.im : given.re.zeros_like()};
-  Tensor x = in_parts(given);
-  for (int64_t rest = n, done = 1; rest > 1;) {
+  const Rows rows(given);
+  Tensor x = rows.last(in_parts(given));
+  for (int64_t rest = n, done = rows.count; rest > 1;) {
     const int64_t f = factor_of(rest), m = rest / f;
     if (f == 1) {
       x = prime_transforms(x.unflatten(-1, {rest, done}), sign);
-      return of_parts(x.flatten(-2, -1));
+      return of_parts(rows.first(x.flatten(-2, -1)));
     }
     x = short_transforms(x.unflatten(-1, {f, m * done}), sign);
-    if (m > 1) x = turned(x.unflatten(-1, {m, done}), rest, sign).transpose(-3, -2).contiguous();
+    if (m > 1) x = twiddled(x.unflatten(-1, {m, done}), rest, sign).transpose(-3, -2).contiguous();
     x = x.flatten(m > 1 ? -3 : -2, -1);
     rest = m;
     done *= f;
   }
-  return of_parts(x);
+  return of_parts(rows.first(x));
 }
 
 // ---- axes and sizes
@@ -179,19 +209,24 @@ Tensor joined(const Complex& x, int64_t axis, double by, DType dtype) {
   return joined(x.each(placed));
 }
 
-Tensor complex_transform(const char* tag, const Tensor& x, int64_t n, int64_t axis, Norm norm,
+Tensor complex_transform(const char* tag, const Tensor& given, int64_t n, int64_t axis, Norm norm,
                          bool inverse) {
-  const Complex given = checked_parts(tag, x);
-  const int64_t a = checked_axis(tag, axis, given.re);
-  const int64_t size = checked_size(tag, n, given.re.size(a));
-  const Complex ready = given.each([&](const Tensor& t) { return prepared(t, a, size); });
-  return joined(transformed(ready, inverse ? 1 : -1), a, scale(norm, size, inverse), x.dtype());
+  const Ints options{n, axis, static_cast<int64_t>(norm)};
+  return called(tag, options, {given}, [=](const Tensors& in) {
+    const Tensor& x = in[0];
+    const Complex both = checked_parts(tag, x);
+    const int64_t a = checked_axis(tag, axis, both.re);
+    const int64_t size = checked_size(tag, n, both.re.size(a));
+    const Complex ready = both.each([&](const Tensor& t) { return prepared(t, a, size); });
+    const Complex made = transformed(ready, inverse ? 1 : -1);
+    return Tensors{joined(made, a, scale(norm, size, inverse), x.dtype())};
+  })[0];
 }
 
 Tensor over_axes(const char* tag, const Tensor& x, const Axes& axes, Norm norm, bool inverse) {
   Tensor y = x;
   for (const int64_t a : checked_axes(tag, axes, checked_parts(tag, x).re))
-    y = complex_transform(tag, y, 0, a, norm, inverse);
+    y = complex_transform(inverse ? "ifft" : "fft", y, 0, a, norm, inverse);
   return y;
 }
 
@@ -214,8 +249,9 @@ Tensor ifftn(const Tensor& x, const Axes& axes, Norm norm, CallSite at) {
   return over_axes("ifftn", x, axes, norm, true);
 }
 
-Tensor rfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
-  const CallSiteScope site(at);
+namespace {
+
+Tensor rfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   require_float("rfft", x);
   const int64_t a = checked_axis("rfft", axis, x);
   const int64_t size = checked_size("rfft", n, x.size(a));
@@ -225,8 +261,7 @@ Tensor rfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
   return joined(half, a, scale(norm, size, false), x.dtype());
 }
 
-Tensor irfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
-  const CallSiteScope site(at);
+Tensor irfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   const Complex given = checked_parts("irfft", x);
   const int64_t a = checked_axis("irfft", axis, given.re);
   const int64_t size = checked_size("irfft", n, 2 * (given.re.size(a) - 1));
@@ -239,6 +274,20 @@ Tensor irfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
                     Tensor::cat({half.im, -mirrored(half.im)}, -1)};
   const Tensor y = scaled(transformed(all, 1).re, scale(norm, size, true));
   return movedim(y, -1, a).cast(x.dtype());
+}
+
+}  // namespace
+
+Tensor rfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
+  const CallSiteScope site(at);
+  return called("rfft", {n, axis, static_cast<int64_t>(norm)}, {x},
+                [=](const Tensors& in) { return Tensors{rfft_of(in[0], n, axis, norm)}; })[0];
+}
+
+Tensor irfft(const Tensor& x, int64_t n, int64_t axis, Norm norm, CallSite at) {
+  const CallSiteScope site(at);
+  return called("irfft", {n, axis, static_cast<int64_t>(norm)}, {x},
+                [=](const Tensors& in) { return Tensors{irfft_of(in[0], n, axis, norm)}; })[0];
 }
 
 // ---- frequencies and windows

@@ -35,7 +35,7 @@ Tensor far_digamma(const Tensor& x) {
 }
 
 /// pi x without whole turns, which sin and tan of large x would not see.
-Tensor turned(const Tensor& x) { return (x - x.trunc()) * std::numbers::pi; }
+Tensor pi_times(const Tensor& x) { return (x - x.trunc()) * std::numbers::pi; }
 
 }  // namespace
 
@@ -43,7 +43,7 @@ Tensor turned(const Tensor& x) { return (x - x.trunc()) * std::numbers::pi; }
 Tensor lgamma_of(const Tensor& given) {
   const Tensor infinite = given.isinf(), x = infinite.where(1, given).cast(DType::F64);
   const Tensor left = x < 0.5, mirrored = right_lgamma(left.where(1 - x, x));
-  const Tensor sine = turned(left.where(x, 0.5)).sin().abs();
+  const Tensor sine = pi_times(left.where(x, 0.5)).sin().abs();
   const Tensor y = left.where((std::numbers::pi / sine).log() - mirrored, mirrored);
   return infinite.where(INFINITY, y).cast(given.dtype());
 }
@@ -55,7 +55,7 @@ Tensor digamma_of(const Tensor& given) {
   for (int k = 0; k < 10; ++k) below = below + 1.0 / (near.where(a, 1) + k);
   const Tensor right = near.where(far_digamma(near.where(a, 0) + 10) - below, far_digamma(a));
   const Tensor pole = left & (x == x.trunc());
-  const Tensor tangent = turned((left & ~pole).where(x, 0.5)).tan();
+  const Tensor tangent = pi_times((left & ~pole).where(x, 0.5)).tan();
   const Tensor y = left.where(right - std::numbers::pi / tangent, right);
   return pole.where(NAN, y).cast(given.dtype());
 }

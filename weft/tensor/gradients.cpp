@@ -355,6 +355,7 @@ constexpr GradientRow kGradients[] = {
     {Op::Copy, copy},
     {Op::Function, function_gradient},
     {Op::Repeat, repeat_gradient},
+    {Op::Call, call_gradient},
     {Op::Custom, custom_gradient},
 };
 

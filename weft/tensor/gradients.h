@@ -56,6 +56,7 @@ GradientRule gradient_rule(Op op);
 void loop_gradient(Backward& b);
 void repeat_gradient(Backward& b);
 void function_gradient(Backward& b);
+void call_gradient(Backward& b);
 void custom_gradient(Backward& b);
 
 }  // namespace weft

@@ -238,15 +238,15 @@ Tensor keccak_blocks(const Tensor& x, int64_t rate, int64_t suffix) {
 constexpr int64_t kTogether = 8;
 
 /// (..., blocks, words) of many messages as (messages / 8, 8, blocks, words) whose words lie in
-/// memory eight messages side by side. Turning eight rows at a time reads whole cache lines, where
-/// all rows, often a power of two apart, would push each other's out.
+/// memory eight messages side by side. Transposing eight rows at a time reads whole cache lines,
+/// where all rows, often a power of two apart, would push each other's out.
 Tensor side_by_side(const Tensor& message) {
   const Tensor rows = message.flatten(-2, -1);
   const int64_t words = rows.size(-1), count = rows.numel() / std::max<int64_t>(1, words);
   if (count < kTogether || count % kTogether != 0) return message;
-  const Tensor turned =
+  const Tensor transposed =
       rows.reshape({count / kTogether, kTogether, words}).permute({0, 2, 1}).contiguous();
-  return turned.permute({0, 2, 1}).unflatten(-1, {message.size(-2), message.size(-1)});
+  return transposed.permute({0, 2, 1}).unflatten(-1, {message.size(-2), message.size(-1)});
 }
 
 }  // namespace

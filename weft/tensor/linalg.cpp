@@ -3,7 +3,7 @@
 
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/reductions.h"
-#include "weft/tensor/transforms.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
 
@@ -57,21 +57,7 @@ Tensor inverse_of(const Tensor& a) {
   return with_gradient(f, gradient, {a})[0];
 }
 
-}  // namespace
-
-Tensor triangular_solve(const Tensor& a, const Tensor& b, bool upper, bool unit, CallSite at) {
-  const CallSiteScope site(at);
-  const Equations e = equations("triangular_solve", a, b, checked_square("triangular_solve", a));
-  return as_given(e, solution_of_triangle(e.a, e.b, upper, unit), b.dtype());
-}
-
-Tensor inv(const Tensor& a, CallSite at) {
-  const CallSiteScope site(at);
-  return inverse_of(checked_square("inv", a)).cast(a.dtype());
-}
-
-Tensor solve(const Tensor& a, const Tensor& b, CallSite at) {
-  const CallSiteScope site(at);
+Tensor solve_of(const Tensor& a, const Tensor& b) {
   const Equations e = equations("solve", a, b, checked_square("solve", a));
   const TensorFunction f = [](const Tensors& in) { return Tensors{solution_of(in[0], in[1])}; };
   const GradientFunction gradient = [](const Tensors& in, const Tensors& x, const Tensors& up) {
@@ -81,28 +67,67 @@ Tensor solve(const Tensor& a, const Tensor& b, CallSite at) {
   return as_given(e, with_gradient(f, gradient, {e.a, e.b, inverse_of(e.a)})[0], b.dtype());
 }
 
-Tensor det(const Tensor& a, CallSite at) {
-  const CallSiteScope site(at);
+Tensor det_of(const Tensor& a) {
   const LU f = lu(checked_square("det", a));
   return (f.packed.diagonal(0, -2, -1).prod(-1) * f.sign).cast(a.dtype());
 }
 
-std::pair<Tensor, Tensor> slogdet(const Tensor& a, CallSite at) {
-  const CallSiteScope site(at);
+Tensors slogdet_of(const Tensor& a) {
   const LU f = lu(checked_square("slogdet", a));
   const Tensor pivots = f.packed.diagonal(0, -2, -1);
   return {(pivots.detach().sign().prod(-1) * f.sign).cast(a.dtype()),
           pivots.abs().log().sum(-1).cast(a.dtype())};
 }
 
-Tensor lstsq(const Tensor& a, const Tensor& b, CallSite at) {
-  const CallSiteScope site(at);
+Tensor lstsq_of(const Tensor& a, const Tensor& b) {
   const Equations e = equations("lstsq", a, b, checked_matrix("lstsq", a));
   const bool tall = a.size(-2) >= a.size(-1);
   const auto [q, r] = qr(tall ? e.a : e.a.transpose(-1, -2));
   const Tensor x = tall ? solution_of_triangle(r, q.T().matmul(e.b), true, false)
                         : q.matmul(solution_of_triangle(r.T(), e.b, false, false));
   return as_given(e, x, b.dtype());
+}
+
+}  // namespace
+
+Tensor triangular_solve(const Tensor& a, const Tensor& b, bool upper, bool unit, CallSite at) {
+  const CallSiteScope site(at);
+  return called("triangular_solve", {upper, unit}, {a, b}, [=](const Tensors& in) {
+    const Tensor square = checked_square("triangular_solve", in[0]);
+    const Equations e = equations("triangular_solve", in[0], in[1], square);
+    return Tensors{as_given(e, solution_of_triangle(e.a, e.b, upper, unit), in[1].dtype())};
+  })[0];
+}
+
+Tensor inv(const Tensor& a, CallSite at) {
+  const CallSiteScope site(at);
+  return called("inv", {}, {a}, [](const Tensors& in) {
+    return Tensors{inverse_of(checked_square("inv", in[0])).cast(in[0].dtype())};
+  })[0];
+}
+
+Tensor solve(const Tensor& a, const Tensor& b, CallSite at) {
+  const CallSiteScope site(at);
+  return called("solve", {}, {a, b},
+                [](const Tensors& in) { return Tensors{solve_of(in[0], in[1])}; })[0];
+}
+
+Tensor det(const Tensor& a, CallSite at) {
+  const CallSiteScope site(at);
+  return called("det", {}, {a}, [](const Tensors& in) { return Tensors{det_of(in[0])}; })[0];
+}
+
+std::pair<Tensor, Tensor> slogdet(const Tensor& a, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensors made =
+      called("slogdet", {}, {a}, [](const Tensors& in) { return slogdet_of(in[0]); });
+  return {made[0], made[1]};
+}
+
+Tensor lstsq(const Tensor& a, const Tensor& b, CallSite at) {
+  const CallSiteScope site(at);
+  return called("lstsq", {}, {a, b},
+                [](const Tensors& in) { return Tensors{lstsq_of(in[0], in[1])}; })[0];
 }
 
 // ---- products

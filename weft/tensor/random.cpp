@@ -8,7 +8,7 @@
 #include "weft/base/context.h"
 #include "weft/device/device.h"
 #include "weft/run/active_capture.h"
-#include "weft/tensor/access.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft {
 
@@ -84,7 +84,7 @@ Generator::Draw Generator::next() {
   const Counted c = counted(now.node());
   NodeRef step = scope.g.constant(Value::of(DType::U32, uint64_t{c.more} + 1));
   draws_.cell()->set_value(scope.g.add(c.base, step));
-  return {key_.index({0}), key_.index({1}), now};
+  return {key_, now};
 }
 
 void Tensor::manual_seed(uint64_t seed) { Generator::of(Context::current()).seed(seed); }
@@ -124,20 +124,34 @@ std::pair<Tensor, Tensor> Tensor::threefry2x32(const Tensor& key0, const Tensor&
 
 namespace {
 
-/// Two random words for every element of `shape`: counter (element, draw).
-std::pair<Tensor, Tensor> random_words(const Dims& shape) {
+using Words = std::pair<Tensor, Tensor>;
+
+/// What `make` makes of two random words for every element of `shape`: counter (element, draw).
+/// `name` and `options` say all about it.
+Tensor drawn(const char* name, const Dims& shape, const Ints& options,
+             const std::function<Tensor(const Words&)>& make) {
   require_sizes("rand", shape);
   Context& context = Context::current();
   const Generator::Draw draw = Generator::of(context).next();
   const Dim count = shape.product();
   if (count.max() > INT32_MAX)
     fail("rand", "shape {} has more than 2^31 elements: draw it in parts", shape.text());
-  const Tensor element = Tensor::arange(count, DType::U32).reshape(shape);
-  return Tensor::threefry2x32(draw.key0, draw.key1, element, draw.number);
+  const TensorFunction f = [&](const Tensors& in) {
+    const Tensor element = Tensor::arange(count, DType::U32).reshape(shape);
+    const Tensor key0 = in[0].index({0}), key1 = in[0].index({1});
+    return Tensors{make(Tensor::threefry2x32(key0, key1, element, in[1]))};
+  };
+  const Tensors inputs{draw.key, draw.number};
+  Ints what = options;
+  for (const Dim& d : shape) {
+    if (!d.is_static()) return f(inputs)[0];
+    what.push_back(d.value());
+  }
+  return called(name, what, inputs, f)[0];
 }
 
 /// [0, 1) on a grid of as many bits as the dtype's significand has.
-Tensor unit_interval(const std::pair<Tensor, Tensor>& words, DType dtype) {
+Tensor unit_interval(const Words& words, DType dtype) {
   const int digits = float_digits(dtype);
   if (dtype != DType::F64)
     return (words.first >> (32 - digits)).cast(dtype) * std::ldexp(1.0, -digits);
@@ -168,7 +182,8 @@ std::pair<double, double> fans(const char* tag, const Dims& shape) {
 Tensor Tensor::rand(const Dims& shape, DType dtype, CallSite at) {
   const CallSiteScope site(at);
   require_random_float("rand", dtype);
-  return unit_interval(random_words(shape), dtype);
+  return drawn("rand", shape, {static_cast<int64_t>(dtype)},
+               [=](const Words& words) { return unit_interval(words, dtype); });
 }
 
 Tensor Tensor::uniform(const Dims& shape, double low, double high, DType dtype, CallSite at) {
@@ -186,20 +201,22 @@ Tensor Tensor::randint(int64_t low, int64_t high, const Dims& shape, DType dtype
   if (width > uint64_t{1} << 32)
     fail("randint", "the range [{}, {}) has more than 2^32 numbers", low, high);
   // The high half of a 32 x 32 bit product: each number within 2^-32 of equally likely.
-  const Tensor word = random_words(shape).first.cast(DType::U64);
-  const Tensor scaled = (word * width) >> 32;
-  return (scaled.cast(DType::I64) + low).cast(dtype);
+  return drawn("randint", shape, {low, high, static_cast<int64_t>(dtype)}, [=](const Words& words) {
+    const Tensor scaled = (words.first.cast(DType::U64) * width) >> 32;
+    return (scaled.cast(DType::I64) + low).cast(dtype);
+  });
 }
 
 Tensor Tensor::randn(const Dims& shape, DType dtype, CallSite at) {
   const CallSiteScope site(at);
   require_random_float("randn", dtype);
   // Box and Muller 1958; 1 - u is in (0, 1], so the logarithm is finite.
-  const auto words = random_words(shape);
   const DType run = dtype == DType::F64 ? DType::F64 : DType::F32;
-  const Tensor u = unit_interval(words, run), v = unit_interval({words.second, words.first}, run);
-  const Tensor radius = ((1 - u).log() * -2).sqrt();
-  return (radius * (v * (2 * std::numbers::pi)).sin()).cast(dtype);
+  return drawn("randn", shape, {static_cast<int64_t>(dtype)}, [=](const Words& words) {
+    const Tensor u = unit_interval(words, run), v = unit_interval({words.second, words.first}, run);
+    const Tensor radius = ((1 - u).log() * -2).sqrt();
+    return (radius * (v * (2 * std::numbers::pi)).sin()).cast(dtype);
+  });
 }
 
 Tensor Tensor::normal(const Dims& shape, double mean, double std, DType dtype, CallSite at) {
@@ -229,7 +246,8 @@ Tensor Tensor::glorot_uniform(const Dims& shape, CallSite at) {
 Tensor Tensor::randperm(int64_t n, DType dtype, CallSite at) {
   const CallSiteScope site(at);
   if (n < 0) fail("randperm", "{} elements: give at least 0", n);
-  return random_words({n}).first.argsort().cast(dtype);
+  return drawn("randperm", {n}, {static_cast<int64_t>(dtype)},
+               [=](const Words& words) { return words.first.argsort().cast(dtype); });
 }
 
 }  // namespace weft

@@ -20,7 +20,7 @@ class Generator {
   void seed(uint64_t value);
 
   struct Draw {
-    Tensor key0, key1, number;
+    Tensor key, number;
   };
   Draw next();
 

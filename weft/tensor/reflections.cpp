@@ -6,7 +6,7 @@
 
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
-#include "weft/tensor/transforms.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
 
@@ -116,10 +116,7 @@ std::pair<Tensor, Tensor> thin_factors(const Tensor& a) {
   return {found[0], found[1]};
 }
 
-}  // namespace
-
-std::pair<Tensor, Tensor> qr(const Tensor& given, bool full, CallSite at) {
-  const CallSiteScope site(at);
+Tensors qr_of(const Tensor& given, bool full) {
   const Tensor a = checked_matrix("qr", given);
   const int64_t m = a.size(-2), n = a.size(-1);
   Tensor q, r;
@@ -135,6 +132,15 @@ std::pair<Tensor, Tensor> qr(const Tensor& given, bool full, CallSite at) {
     std::tie(q, r) = thin_factors(a);
   }
   return {q.cast(given.dtype()), r.cast(given.dtype())};
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> qr(const Tensor& given, bool full, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensors made =
+      called("qr", {full}, {given}, [=](const Tensors& in) { return qr_of(in[0], full); });
+  return {made[0], made[1]};
 }
 
 }  // namespace weft::linalg

@@ -5,6 +5,7 @@
 
 #include "weft/tensor/access.h"
 #include "weft/tensor/movement.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft {
 
@@ -60,24 +61,45 @@ Tensor nonzero(const Tensor& x, std::optional<int64_t> size, int64_t fill, CallS
 
 // ---- sorted values
 
+namespace {
+
+/// Flat x in order, and which of that are the first of their value.
+Tensors first_of_values(const Tensor& flat, const Tensor& from) {
+  const Tensor sorted = gather_inside(flat, 0, from).contiguous(), before = sorted.roll(1, 0);
+  const Tensor same = (sorted == before) | (sorted.isnan() & before.isnan());
+  return {sorted, ~same | (Tensor::arange(flat.dim(0), position_dtype(flat)) == 0)};
+}
+
+/// The first `count` values, where each element has its own, how many have each.
+Tensors values_of(const Tensor& sorted, const Tensor& first, const Tensor& from, int64_t count,
+                  Scalar fill) {
+  const DType wide = position_dtype(sorted);
+  const Dim n = sorted.dim(0);
+  const Tensor at_all = Tensor::arange(n, wide), rank = first.cast(wide).cumsum(0) - 1;
+  const Tensor begin = compacted(at_all, first, count + 1, sorted.size(0));
+  const Tensor counts = begin.index({Slice(1, count + 1)}) - begin.index({Slice(0, count)});
+  const Tensor inverse = scatter_distinct(Tensor::zeros({n}, wide), 0, from, rank);
+  return {compacted(sorted, first, count, fill), inverse, counts};
+}
+
+}  // namespace
+
 Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSite at) {
   const CallSiteScope site(at);
   const Tensor flat = x.flatten();
-  const Dim n = flat.dim(0);
   Tensor from = flat.argsort(0);
   // What is counted and then computed is ordered once.
   if (!size) from.realize();
-  const Tensor sorted = gather_inside(flat, 0, from).contiguous();
-  const Tensor before = sorted.roll(1, 0);
-  const Tensor same = (sorted == before) | (sorted.isnan() & before.isnan());
-  const DType wide = position_dtype(flat);
-  const Tensor at_all = Tensor::arange(n, wide), first = ~same | (at_all == 0);
-  const int64_t count = checked_size("unique", size, first);
-  const Tensor rank = first.cast(wide).cumsum(0) - 1;
-  const Tensor begin = compacted(at_all, first, count + 1, flat.size(0));
-  const Tensor counts = begin.index({Slice(1, count + 1)}) - begin.index({Slice(0, count)});
-  const Tensor inverse = scatter_distinct(Tensor::zeros({n}, wide), 0, from, rank);
-  return {compacted(sorted, first, count, fill), inverse.reshape(x.dims()), counts};
+  const Tensors sorted = called("first_of_values", {}, {flat, from},
+                                [](const Tensors& in) { return first_of_values(in[0], in[1]); });
+  const int64_t count = checked_size("unique", size, sorted[1]);
+  // Nothing is filled up where the size is the number of values.
+  const TensorFunction f = [&](const Tensors& in) {
+    return values_of(in[0], in[1], in[2], count, size ? fill : Scalar(0));
+  };
+  const Tensors in{sorted[0], sorted[1], from};
+  const Tensors made = size ? f(in) : called("values_of", {count}, in, f);
+  return {made[0], made[1].reshape(x.dims()), made[2]};
 }
 
 namespace {

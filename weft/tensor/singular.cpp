@@ -1,8 +1,11 @@
 // Singular values: reflections from both sides to two diagonals, then QR steps on these.
+#include <bit>
+
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
 #include "weft/tensor/reflections.h"
 #include "weft/tensor/rotations.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
 
@@ -65,20 +68,20 @@ Tensors stepped(const Tensors& state) {
   const Tensor shift = shift_of(diagonal, off, chain, least).contiguous();
   const Tensors elems{diagonal, next_along(diagonal), off,    next_along(off),
                       on,       i == chain.first,     i == 0, shift};
-  enum { kNext, kLink, kTurned, kBulge, kDone, kBefore, kC, kS, kLeftC, kLeftS, kCount };
+  enum { kNext, kLink, kRotated, kBulge, kDone, kBefore, kC, kS, kLeftC, kLeftS, kCount };
   const Tensors made = folded_along(elems, kCount, -1, [](const Tensors& e, const Tensors& last) {
     const Tensor d = e[6].where(e[0], last[kNext]), link = e[6].where(e[2], last[kLink]);
     const Rotation r =
-        rotation_of(e[5].where(d - e[7], last[kTurned]), e[5].where(link, last[kBulge]), e[4]);
+        rotation_of(e[5].where(d - e[7], last[kRotated]), e[5].where(link, last[kBulge]), e[4]);
     const Tensor upper = r.c * d + r.s * link, beside = r.c * link - r.s * d;
     const Rotation l = rotation_of(upper, r.s * e[1], e[4]);
-    const Tensor lower = r.c * e[1], turned = l.c * beside + l.s * lower;
+    const Tensor lower = r.c * e[1], rotated = l.c * beside + l.s * lower;
     return Tensors{l.c * lower - l.s * beside,
                    l.c * e[3],
-                   turned,
+                   rotated,
                    l.s * e[3],
                    e[4].where(l.length, d),
-                   (e[4] & ~e[5]).where(r.length, last[kTurned]),
+                   (e[4] & ~e[5]).where(r.length, last[kRotated]),
                    r.c,
                    r.s,
                    l.c,
@@ -146,10 +149,7 @@ Tensor gradient_of(const Factors& f, const Factors& up) {
   return left.matmul(f.vt);
 }
 
-}  // namespace
-
-SVD svd(const Tensor& given, bool full, CallSite at) {
-  const CallSiteScope site(at);
+Tensors svd_of(const Tensor& given, bool full) {
   const Tensor a = checked_matrix("svd", given);
   const int64_t m = a.size(-2), n = a.size(-1);
   if (m < n) {
@@ -168,8 +168,7 @@ SVD svd(const Tensor& given, bool full, CallSite at) {
   return {found[0].cast(given.dtype()), found[1].cast(given.dtype()), found[2].cast(given.dtype())};
 }
 
-Tensor pinv(const Tensor& given, double rcond, CallSite at) {
-  const CallSiteScope site(at);
+Tensor pinv_of(const Tensor& given, double rcond) {
   const TensorFunction f = [rcond](const Tensors& in) {
     const SVD made = svd(in[0], false);
     const Tensor counts = made.s > made.s.max(-1, true) * rcond;
@@ -184,6 +183,21 @@ Tensor pinv(const Tensor& given, double rcond, CallSite at) {
                    xt.matmul(up[0]).matmul(xt)};
   };
   return with_gradient(f, gradient, {checked_matrix("pinv", given)})[0].cast(given.dtype());
+}
+
+}  // namespace
+
+SVD svd(const Tensor& given, bool full, CallSite at) {
+  const CallSiteScope site(at);
+  const Tensors made =
+      called("svd", {full}, {given}, [=](const Tensors& in) { return svd_of(in[0], full); });
+  return {made[0], made[1], made[2]};
+}
+
+Tensor pinv(const Tensor& given, double rcond, CallSite at) {
+  const CallSiteScope site(at);
+  return called("pinv", {std::bit_cast<int64_t>(rcond)}, {given},
+                [=](const Tensors& in) { return Tensors{pinv_of(in[0], rcond)}; })[0];
 }
 
 }  // namespace weft::linalg

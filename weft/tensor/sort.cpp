@@ -5,6 +5,7 @@
 
 #include "weft/tensor/access.h"
 #include "weft/tensor/tables.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft {
 
@@ -56,7 +57,7 @@ Tensor counted_order(const Tensor& key) {
 constexpr int64_t kLeastPart = 4;
 
 constexpr int kDigitBits = 8;
-constexpr int64_t kDigits = 256;  // of a pass: their counts lie in the first cache
+constexpr int64_t kDigits = 256;  // of a pass: their counts lie in the L1 cache
 
 /// (..., n) as (..., parts, elements), with the largest key behind the last.
 Tensor filled_parts(const Tensor& key, int64_t parts) {
@@ -140,8 +141,10 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite a
   const CallSiteScope site(at);
   if (ndim() == 0) return {*this, zeros({}, DType::I32)};
   const int64_t a = checked_axis("sort", axis, *this);
-  const Tensor key = sort_keys(transpose(a, -1).detach(), descending);
-  const Tensor positions = order_of(key).transpose(a, -1);
+  const Tensor positions =
+      called("sort", {descending}, {transpose(a, -1).detach()},
+             [=](auto& in) { return Tensors{order_of(sort_keys(in[0], descending))}; })[0]
+          .transpose(a, -1);
   return {gather_inside(*this, a, positions), positions};
 }
 
@@ -155,8 +158,10 @@ std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t axis, bool largest, Ca
   if (k < 0 || k > size(a))
     fail("topk", "{} of axis {} of shape {}: k must be from 0 to {}", k, axis, dims().text(),
          size(a));
-  const Tensor key = sort_keys(transpose(a, -1).detach(), largest);
-  const Tensor positions = first_of_order(key, k).transpose(a, -1);
+  const Tensor positions =
+      called("topk", {k, largest}, {transpose(a, -1).detach()},
+             [=](auto& in) { return Tensors{first_of_order(sort_keys(in[0], largest), k)}; })[0]
+          .transpose(a, -1);
   return {gather_inside(*this, a, positions), positions};
 }
 

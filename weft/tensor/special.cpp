@@ -60,12 +60,12 @@ Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
 }
 
 Tensor fmod_of(const Tensor& x, const Operand& other) {
-  const Tensor rest = x % other;
-  const DType met = rest.dtype();
+  const Tensor remainder = x % other;
+  const DType met = remainder.dtype();
   if (is_float(met)) return truncated_rest(x, other, met);
   const Tensor divisor = beside(x, other).cast(met), dividend = x.cast(met);
-  const Tensor other_sign = (rest != 0) & ((rest < 0) != (dividend < 0));
-  return other_sign.where(rest - divisor, rest);
+  const Tensor other_sign = (remainder != 0) & ((remainder < 0) != (dividend < 0));
+  return other_sign.where(remainder - divisor, remainder);
 }
 
 Tensor signbit_of(const Tensor& x) {
@@ -200,10 +200,10 @@ Tensor atan_of(const Tensor& x) {
     const double tan_1_8 = std::numbers::sqrt2 - 1, tan_3_8 = std::numbers::sqrt2 + 1;  // of pi
     const Tensor is_steep = a > tan_3_8, is_small = a <= tan_1_8;
     const Tensor about_1 = (a - 1) / (1 + is_steep.where(1, a));
-    const Tensor turned = is_steep.where(-1.0 / is_steep.where(a, 1), about_1);
+    const Tensor reduced = is_steep.where(-1.0 / is_steep.where(a, 1), about_1);
     const Tensor offset = is_steep.where(number(std::numbers::pi / 2),
                                          is_small.where(0, number(std::numbers::pi / 4)));
-    return offset + small_atan(is_small.where(a, turned));
+    return offset + small_atan(is_small.where(a, reduced));
   });
 }
 
@@ -216,8 +216,8 @@ Tensor atan2_of(const Tensor& x, const Operand& other) {
   const Tensor corner = y.isinf() & z.isinf(), none = (y == 0) & (z == 0);
   const Tensor ratio = corner.where(1, none.where(0, least / none.where(1, most)));
   const Tensor flat = ratio.atan(), right = steep.where(std::numbers::pi / 2 - flat, flat);
-  const Tensor turned = left.where(std::numbers::pi - right, right);
-  return down.where(-turned, turned).cast(in.out);
+  const Tensor angle = left.where(std::numbers::pi - right, right);
+  return down.where(-angle, angle).cast(in.out);
 }
 
 // ---- hyperbolic

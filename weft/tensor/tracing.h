@@ -14,6 +14,12 @@ Tensors placeholders(const Tensors& like);
 /// `results` with values in the place of placeholders.
 Tensors bound(const Tensors& results, const Tensors& holes, const Tensors& values);
 
+/// f(inputs), where f depends on nothing but its inputs and on what `options` say. It is traced
+/// once for every `name`, options and form of the inputs; a later call is one node, in the place of
+/// which scheduling puts what f computes: it is fused with what is around it.
+Tensors called(std::string_view name, const Ints& options, const Tensors& inputs,
+               const TensorFunction& f);
+
 std::vector<NodeRef> nodes_of(const Tensors& tensors);
 /// Results begin to end - 1 of a node that has several.
 Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size_t end);

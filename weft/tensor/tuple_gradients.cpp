@@ -3,6 +3,7 @@
 #include <array>
 
 #include "weft/graph/tuple.h"
+#include "weft/rewrite/calls.h"
 #include "weft/rewrite/driver.h"
 #include "weft/tensor/gradients.h"
 #include "weft/tensor/tracing.h"
@@ -306,6 +307,30 @@ void function_gradient(Backward& b) {
     if (parts.gradients[i]->op == Op::Sink || !b.wants_node(parts.inputs[i])) continue;
     b.give_to(parts.inputs[i], b.tensor(substitute(b.g, parts.gradients[i], replacement)));
   }
+}
+
+/// On placeholders, as an input may be computed from another: what comes by that way is not ours.
+void call_gradient(Backward& b) {
+  const CallParts parts(b.n);
+  Tensors inputs, holes, upstream;
+  for (NodeRef x : parts.inputs) inputs.push_back(b.tensor(x));
+  holes = placeholders(inputs);
+  const std::vector<NodeRef> results = results_on(b.g, b.n, nodes_of(holes));
+  std::vector<NodeRef> roots, targets;
+  std::vector<size_t> wanted;
+  for (size_t k = 0; k < results.size(); ++k) {
+    if (!b.has_result_gradient(k)) continue;
+    roots.push_back(results[k]);
+    upstream.push_back(b.result_gradient(k));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_float(inputs[i].dtype()) || !b.wants_node(parts.inputs[i])) continue;
+    targets.push_back(holes[i].node());
+    wanted.push_back(i);
+  }
+  const Tensors grads = Backward(b.context(), b.g).run(roots, upstream, targets);
+  for (size_t t = 0; t < grads.size(); ++t)
+    if (grads[t].defined()) b.give_to(parts.inputs[wanted[t]], bound({grads[t]}, holes, inputs)[0]);
 }
 
 void custom_gradient(Backward&) {

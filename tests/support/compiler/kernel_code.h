@@ -2,15 +2,15 @@
 #pragma once
 #include <string>
 
+#include "weft/codegen/codegen.h"
 #include "weft/lower/lower.h"
 #include "weft/render/render.h"
-#include "weft/render/x86.h"
 
 namespace weft::testing {
 
 inline std::string kernel_code(const LinearProgram& program, const Target& target,
                                std::string_view entry) {
-  if (target.machine_code) return encode_x86(lower_to_machine(program, target));
+  if (target.machine_code) return generate_code(program, target).bytes;
   return target.renderer.empty() ? "" : render(program, target, entry);
 }
 

@@ -3,14 +3,13 @@
 #include <map>
 
 #include "weft/lower/lower.h"
-#include "weft/lower/range_set.h"
+#include "weft/lower/range_deps.h"
 #include "weft/optimize/optimize.h"
 
 namespace weft::testing {
 namespace {
 
 using lower::RangeDeps;
-using lower::RangeSet;
 
 class Counter {
  public:
@@ -47,7 +46,7 @@ class Counter {
   }
   /// The ranges it folds over and those outside of them.
   static RangeSet all_around(const RangeDeps& deps, NodeRef reduce) {
-    RangeSet all = deps.set_of(lower::loop_parts(reduce).ranges);
+    RangeSet all = deps.set_of(listed_ranges(reduce));
     all |= deps.of(reduce);
     return all;
   }
@@ -96,7 +95,7 @@ Work count_work(std::span<const NodeRef> values, const Target& target) {
                                       : counter.operations(n) * elements(n);
   std::vector<ScheduleOutput> outputs;
   for (NodeRef n : values) outputs.push_back({n});
-  const Schedule schedule = make_schedule(outputs);
+  const Schedule schedule = make_schedule(outputs, target);
   std::vector<StepWork> of_kernel;
   for (const Kernel& k : schedule.kernels) of_kernel.push_back(counter.step(k));
   for (const ScheduleStep& s : schedule.steps)

@@ -102,8 +102,9 @@ std::vector<eval::Array> run_graph(Context& context, std::span<const ScheduleOut
                                    std::vector<eval::Array>& params,
                                    const std::map<std::string, int64_t>& variables,
                                    const RunOptions& options) {
-  const Schedule schedule = make_schedule(outputs, options.schedule);
   Device& device = context.get<DeviceTable>().open(options.device);
+  const Target& target = options.target ? *options.target : device.target();
+  const Schedule schedule = make_schedule(outputs, target, options.schedule);
   Runner runner(device, schedule, variables);
   runner.allocate(params);
   runner.compile(options.optimize);

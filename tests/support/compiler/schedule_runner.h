@@ -9,6 +9,7 @@
 #include "weft/base/context.h"
 #include "weft/eval/array.h"
 #include "weft/schedule/schedule.h"
+#include "weft/target/target.h"
 
 namespace weft::testing {
 
@@ -16,6 +17,7 @@ struct RunOptions {
   std::string device = "INTERP";
   bool optimize = true;
   ScheduleOptions schedule;
+  const Target* target = nullptr;  ///< what the schedule is made for; null: the device's
 };
 
 /// Values of `outputs` (by position). Outputs with `into` also replace that input in `params`, as

@@ -1,0 +1,105 @@
+// Which instructions selection chooses, at every level of instruction sets.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/device/programs.h"
+#include "tests/support/compiler/isa_levels.h"
+#include "weft/codegen/x86/select.h"
+#include "weft/isa/x86.h"
+
+namespace weft::codegen {
+namespace {
+
+using testing::ProgramBuilder;
+using x86::Form;
+
+/// out[i] = make(x[i], y[i]) on `lanes` lanes, as instructions before allocation.
+template <class Make>
+std::vector<Instruction> selected(const std::string& level, DType from, DType to, int lanes,
+                                  Make make) {
+  ProgramBuilder b("select");
+  NodeRef out = b.param(to, true), x = b.param(from), y = b.param(from);
+  NodeRef r = b.open(b.i32(64), Binding::Core);
+  NodeRef i = b.alu(Op::Mul, {r, b.i32(lanes)});
+  NodeRef a = b.load(x, i, lanes), c = b.load(y, i, lanes);
+  b.store(out, i, make(b, a, c));
+  b.close(r);
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(level), 1);
+  return select_x86(b.build(), target).code;
+}
+
+ptrdiff_t count(const std::vector<Instruction>& code, std::initializer_list<Form> forms) {
+  return std::count_if(code.begin(), code.end(), [&](const Instruction& i) {
+    return std::find(forms.begin(), forms.end(), static_cast<Form>(i.form)) != forms.end();
+  });
+}
+
+class X86Select : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(X86Select, AddingANegationSubtracts) {
+  for (bool first : {false, true}) {
+    const auto code = selected(
+        GetParam(), DType::F32, DType::F32, 8, [&](ProgramBuilder& b, NodeRef x, NodeRef y) {
+          NodeRef minus = b.alu(Op::Neg, {x});
+          return first ? b.alu(Op::Add, {minus, y}) : b.alu(Op::Add, {y, minus});
+        });
+    EXPECT_EQ(count(code, {Form::VSubPs}), 1);
+    EXPECT_EQ(count(code, {Form::VAddPs}), 0);
+    const auto sub = std::find_if(code.begin(), code.end(), [](const Instruction& i) {
+      return i.form == static_cast<uint16_t>(Form::VSubPs);
+    });
+    EXPECT_GT(sub->regs[1], sub->regs[2]);  // y, which was loaded last, is what x is taken from
+  }
+}
+
+TEST_P(X86Select, ExtremesOfNumbersNeedNoTestForNan) {
+  auto with = [&](double v) {
+    return selected(GetParam(), DType::F32, DType::F32, 8,
+                    [&](ProgramBuilder& b, NodeRef x, NodeRef) {
+                      NodeRef c = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, v)}, {}, 8);
+                      return b.alu(Op::Max, {x, c});
+                    });
+  };
+  EXPECT_EQ(count(with(2), {Form::VCmpPs, Form::VCmpPsK}), 0);
+  EXPECT_EQ(count(with(NAN), {Form::VCmpPs, Form::VCmpPsK}), 1);
+}
+
+TEST_P(X86Select, ConstantsAreMadeBeforeLoops) {
+  const auto code =
+      selected(GetParam(), DType::I32, DType::I32, 8, [](ProgramBuilder& b, NodeRef x, NodeRef) {
+        NodeRef c = b.emit(Op::Splat, DType::I32, {b.i32(7)}, {}, 8);
+        return b.alu(Op::Add, {x, c});
+      });
+  const auto loop = std::find_if(code.begin(), code.end(),
+                                 [](const Instruction& i) { return i.form == kLoopBegin; });
+  EXPECT_EQ(count({code.begin(), loop}, {Form::VPbroadcastQ}), 1);
+  EXPECT_EQ(count({loop, code.end()}, {Form::VPbroadcastQ, Form::VPbroadcastD}), 0);
+}
+
+/// Lanes one at a time would go through the frame.
+TEST_P(X86Select, CastsOfManyLanesAreInstructions) {
+  struct {
+    DType from, to;
+  } constexpr kCasts[] = {
+      {DType::F16, DType::F32}, {DType::F32, DType::BF16}, {DType::I8, DType::F32},
+      {DType::F32, DType::U8},  {DType::U32, DType::F64},  {DType::F64, DType::I16},
+      {DType::I64, DType::I8},  {DType::Bool, DType::F64}, {DType::F16, DType::Bool}};
+  for (const auto& c : kCasts)
+    for (int lanes : {2, 16, 64}) {
+      const auto code = selected(GetParam(), c.from, c.to, lanes,
+                                 [to = c.to](ProgramBuilder& b, NodeRef x, NodeRef) {
+                                   return b.emit(Op::Cast, to, {x}, {}, x->lanes);
+                                 });
+      EXPECT_TRUE(std::none_of(
+          code.begin(), code.end(),
+          [](const Instruction& i) { return i.has_memory && i.address.base == x86::kRsp; }))
+          << name(c.from) << " to " << name(c.to) << ", " << lanes << " lanes";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, X86Select, ::testing::ValuesIn(testing::isa_levels()),
+                         [](const auto& p) { return p.param; });
+
+}  // namespace
+}  // namespace weft::codegen

@@ -1,0 +1,191 @@
+// `weft explain --passes`: what every step of the compiler did.
+#include <algorithm>
+#include <memory>
+
+#include "weft/app/app.h"
+#include "weft/app/bench_models.h"
+#include "weft/app/commands.h"
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+#include "weft/base/json_writer.h"
+#include "weft/codegen/codegen.h"
+#include "weft/device/device.h"
+#include "weft/graph/parse.h"
+#include "weft/graph/verify.h"
+#include "weft/lower/lower.h"
+#include "weft/optimize/passes.h"
+#include "weft/run/pipeline.h"
+#include "weft/run/run_state.h"
+#include "weft/schedule/passes.h"
+
+namespace weft {
+namespace {
+
+/// What the tables say of a pass, and what it did to everything that was compiled.
+struct Row {
+  const char* name;
+  const char* after;
+  int64_t runs = 0, changed = 0, firings = 0;
+  int64_t size_before = 0, size_after = 0;
+  uint64_t ns = 0;
+};
+
+std::vector<Row> all_passes() {
+  std::vector<Row> rows;
+  auto add = [&rows](const auto& passes) {
+    for (const auto& p : passes) rows.push_back({p.name, p.after});
+  };
+  add(schedule_passes());
+  add(optimize_passes());
+  add(lower_passes());
+  add(codegen_passes());
+  return rows;
+}
+
+void add(const PassRecord& p, std::vector<Row>& rows) {
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const Row& r) { return std::string_view(r.name) == p.pass; });
+  WEFT_CHECK(row != rows.end(), "pass {} is in no table", p.pass);
+  ++row->runs;
+  row->changed += p.changed();
+  row->firings += p.firings;
+  row->size_before += p.before.size;
+  row->size_after += p.after.size;
+  row->ns += p.ns;
+}
+
+void print_table(const Session& session, const std::vector<Row>& rows) {
+  session.print("{:<26}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9}  afterwards\n", "pass", "runs", "changed",
+                "rules", "size", "to", "us");
+  for (const Row& r : rows)
+    if (r.runs > 0)
+      session.print("{:<26}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9.0f}  {}\n", r.name, r.runs, r.changed,
+                    r.firings, r.size_before, r.size_after, static_cast<double>(r.ns) / 1e3,
+                    r.after);
+}
+
+void print_json(const Session& session, const PassRecord& p) {
+  JsonWriter json;
+  json.begin_object().field("kind", "pass").field("pass", p.pass).field("subject", p.subject);
+  json.field("changed", p.changed()).field("size_before", p.before.size);
+  json.field("size_after", p.after.size).field("rules", p.firings);
+  json.field("us", static_cast<double>(p.ns) / 1e3);
+  if (!p.text_before.empty() || !p.text_after.empty())
+    json.field("before", p.text_before).field("after", p.text_after);
+  session.print("{}\n", json.end_object().text());
+}
+
+void print_texts(const Session& session, const PassRecord& p) {
+  session.print("{}\n", session.bold(text(p).substr(2)));
+  if (p.changed()) session.print("before:\n{}\nafter:\n{}\n", p.text_before, p.text_after);
+}
+
+bool asked_for(const ExplainOptions& options, const PassRecord& p) {
+  return p.subject.find(options.kernel) != std::string::npos &&
+         std::string_view(p.pass).find(options.pass) != std::string_view::npos;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  atomic_write_file(path, [&](FileWriter& file) { file.write(text); }, Keep::Checked);
+}
+
+/// One file for each state: what parse_graph() reads, up to the list of instructions.
+void dump(const std::string& folder, std::span<const PassRecord> records) {
+  make_directories(folder);
+  for (size_t i = 0; i < records.size(); ++i) {
+    const PassRecord& p = records[i];
+    const std::string name =
+        strformat("{}/{:05}.{}.{}", folder, i, p.subject.substr(0, 80), p.pass);
+    write_text(name + ".before.wt", p.text_before);
+    if (p.changed()) write_text(name + ".after.wt", p.text_after);
+  }
+}
+
+using Records = std::vector<PassRecord>;
+
+Records passes_of_model(Context& context, const std::string& name) {
+  const std::unique_ptr<BenchModel> model = make_bench_model(name);
+  const std::vector<Tensor> changed = model->step();
+  CompileObserver& observer = context.get<RunState>().observer;
+  Records records;
+  observer.compiled = [&](const CompileReport& r) {
+    records.insert(records.end(), r.passes.begin(), r.passes.end());
+  };
+  realize(changed);
+  observer.compiled = nullptr;
+  return records;
+}
+
+/// A kernel's graph goes from optimizing on, a tensor graph all the way.
+Records passes_of_file(Context& context, const std::string& path, bool texts) {
+  const MappedFile file(path);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
+  const Target& target = context.get<DeviceTable>().default_device().target();
+  Kernel given{std::make_shared<Graph>(), nullptr, "file"};
+  const std::vector<NodeRef> roots = parse_graph(*given.graph, text, path);
+  PassTrace trace(texts);
+  std::vector<Kernel> kernels;
+  if (roots.size() == 1 && roots[0]->op == Op::Sink) {
+    check_kernel(roots[0], path);
+    given.sink = roots[0];
+    kernels.push_back(given);
+  } else {
+    check_tensor_graph(roots, path);
+    std::vector<ScheduleOutput> outputs;
+    for (NodeRef n : roots) outputs.push_back({n});
+    kernels = make_schedule(outputs, target).kernels;
+  }
+  for (const Kernel& k : kernels) {
+    const LinearProgram program = lower_kernel(optimize_kernel(k, target, {}), target);
+    if (target.machine_code) generate_code(program, target);
+  }
+  return trace.take();
+}
+
+void list_passes(const Session& session, const std::vector<Row>& rows) {
+  for (const Row& r : rows) {
+    if (!session.json) {
+      session.print("{:<26}  {}\n", r.name, r.after);
+      continue;
+    }
+    JsonWriter json;
+    json.begin_object().field("pass", r.name).field("after", r.after).end_object();
+    session.print("{}\n", json.text());
+  }
+}
+
+}  // namespace
+
+int explain_passes(const Session& session, const ExplainOptions& asked) {
+  std::vector<Row> rows = all_passes();
+  if (asked.code.empty()) {
+    list_passes(session, rows);
+    return kExitOk;
+  }
+  Options options = session.context.options();
+  options.dev = null_device(options.dev);
+  Context context(std::move(options));
+  const ContextScope scope(context);
+  const bool shown = !asked.kernel.empty() || !asked.pass.empty(),
+             texts = shown || !asked.dump.empty();
+  CompileObserver& observer = context.get<RunState>().observer;
+  observer.passes = true;
+  observer.texts = texts;
+  Records records = is_bench_model(asked.code) ? passes_of_model(context, asked.code)
+                                               : passes_of_file(context, asked.code, texts);
+  std::erase_if(records, [&](const PassRecord& p) { return !asked_for(asked, p); });
+  if (!asked.dump.empty()) dump(asked.dump, records);
+  for (const PassRecord& p : records) {
+    if (session.json)
+      print_json(session, p);
+    else if (shown && asked.dump.empty())
+      print_texts(session, p);
+    add(p, rows);
+  }
+  if (!session.json) print_table(session, rows);
+  return kExitOk;
+}
+
+}  // namespace weft

@@ -1,0 +1,215 @@
+// Vectors and memory: loads and stores, and what takes vectors apart lane by lane.
+#include <algorithm>
+
+#include "weft/codegen/x86/selector.h"
+#include "weft/dtype/value.h"
+#include "weft/graph/node.h"
+
+namespace weft::codegen {
+
+using namespace x86;
+
+namespace {
+
+Address moved(Address a, int bytes) {
+  a.displacement += bytes;
+  return a;
+}
+
+/// A general register into all lanes: at once, or from a vector register.
+constexpr std::pair<int, Form> kSplats[] = {{8, Form::VPbroadcastRb},
+                                            {16, Form::VPbroadcastRw},
+                                            {32, Form::VPbroadcastRd},
+                                            {64, Form::VPbroadcastRq}};
+constexpr std::pair<int, Form> kVectorSplats[] = {{8, Form::VPbroadcastB},
+                                                  {16, Form::VPbroadcastW},
+                                                  {32, Form::VPbroadcastD},
+                                                  {64, Form::VPbroadcastQ}};
+
+}  // namespace
+
+// ---- memory
+
+/// Loads exactly the elements' bytes: nothing beyond a buffer is touched.
+Vector X86Selector::load_vector(DType dtype, int lanes, const Address& from) {
+  if (is_bool(dtype))
+    return numbers_to_mask(load_vector(DType::U8, lanes, from).parts, DType::U8, lanes);
+  const Layout l = layout(bits(dtype), lanes);
+  const int bytes = l.per_part * bits(dtype) / 8;
+  Vector out{{}, bits(dtype), lanes};
+  for (int p = 0; p < l.parts; ++p) {
+    const Address at = moved(from, p * bytes);
+    out.parts.push_back(vector_of(l.width));
+    if (bytes >= 16)
+      emit(make(Form::VMovups, l.width, {out.parts.back()}, at));
+    else if (bytes == 8)
+      emit(make(Form::VMovsd, 128, {out.parts.back()}, at));
+    else if (bytes == 4)
+      emit(make(Form::VMovss, 128, {out.parts.back()}, at));
+    else
+      emit(Form::VMovdTo, 128, {out.parts.back(), load_scalar(DType::U16, at)});
+  }
+  return out;
+}
+
+void X86Selector::store_vector(DType dtype, const Vector& v, const Address& to) {
+  const Layout l = layout(bits(dtype), v.lanes);
+  const int bytes = l.per_part * bits(dtype) / 8;
+  for (int p = 0; p < l.parts; ++p) {
+    const Address at = moved(to, p * bytes);
+    const Reg x = v.parts[static_cast<size_t>(p)];
+    if (bytes >= 16)
+      emit(make(Form::VMovupsStore, l.width, {kNoReg, x}, at));
+    else if (bytes == 8)
+      emit(make(Form::VMovsdStore, 128, {kNoReg, x}, at));
+    else if (bytes == 4)
+      emit(make(Form::VMovssStore, 128, {kNoReg, x}, at));
+    else
+      store_scalar(DType::U16, vector_to_bits(x, DType::F32), at);
+  }
+}
+
+/// Bools as the bytes that memory holds.
+Vector X86Selector::as_stored(NodeRef n) {
+  if (!is_bool(n->dtype)) return vector(n);
+  return {mask_to_numbers(mask_beside(n, 8), DType::U8), 8, n->lanes};
+}
+
+Vector X86Selector::vector_load(NodeRef n) {
+  const Address from = address_of(n->src(0), n->src(1));
+  if (n->nsrc < 3) return load_vector(n->dtype, n->lanes, from);
+  // Zeros, replaced where the mask holds.
+  const bool bools = is_bool(n->dtype);
+  const Layout l = layout(bits(n->dtype), n->lanes);
+  const Vector none = bools ? mask_of_bits(integer(0), n->lanes)
+                            : Vector{Parts(static_cast<size_t>(l.parts), all_lanes(0, 64, l.width)),
+                                     bits(n->dtype), n->lanes};
+  const Vector out = copy_of(none);
+  const int32_t end = skip_unless(value(n->src(2)));
+  copy_parts(out, load_vector(n->dtype, n->lanes, from));
+  place(end);
+  return out;
+}
+
+void X86Selector::vector_store(NodeRef n) {
+  const int32_t end = n->nsrc > 3 ? skip_unless(value(n->src(3))) : -1;
+  const NodeRef from = n->src(2);
+  store_vector(from->dtype, as_stored(from), address_of(n->src(0), n->src(1)));
+  if (end >= 0) place(end);
+}
+
+// ---- lanes
+
+/// All parts are one register.
+Vector X86Selector::splat(NodeRef n) {
+  const DType d = n->dtype;
+  const Reg from = value(n->src(0));
+  if (is_bool(d)) return mask_of_bits(with_immediate(Form::Neg, from, 0), n->lanes);
+  const int size = bits(d);
+  const Layout l = layout(size, n->lanes);
+  if (n->src(0)->op == Op::Const) {
+    uint64_t raw = 0;
+    const_value(n->src(0)).store(&raw);
+    return {Parts(static_cast<size_t>(l.parts), all_lanes(raw, size, l.width)), size, n->lanes};
+  }
+  const int width = d == DType::F64 ? std::max(l.width, 256) : l.width;
+  const Reg r = vector_of(width);
+  const Form from_vector = in_vector(d) ? of(d, Form::VBroadcastss, Form::VBroadcastsd)
+                                        : usable_form(kVectorSplats, size);
+  if (may_read_again(n->src(0)))
+    emit(make(from_vector, width, {r}, address_of(n->src(0)->src(0), n->src(0)->src(1))));
+  else if (in_vector(d))
+    emit(from_vector, width, {r, from});
+  else if (usable(Form::VPbroadcastRb))
+    emit(usable_form(kSplats, size), width, {r, from});
+  else
+    emit(from_vector, width, {r, bits_to_vector(from, DType::F64)});
+  return {Parts(static_cast<size_t>(l.parts), r), size, n->lanes};
+}
+
+/// Lanes of one vector in another order, where each register takes them from one register; without
+/// parts where they are anything else.
+Vector X86Selector::permuted(NodeRef n) {
+  const int size = bits(n->dtype), words = size / 32;
+  const Layout l = layout(size, n->lanes);
+  const Vector none{{}, size, n->lanes};
+  if (is_bool(n->dtype) || words == 0 || l.width < 256) return none;
+  for (NodeRef s : n->src())
+    if (s->op != Op::Lane || s->src(0) != n->src(0)->src(0) || s->src(0)->lanes != n->lanes)
+      return none;
+  Vector out = none;
+  const Vector from = vector(n->src(0)->src(0));
+  for (int first = 0; first < n->lanes; first += l.per_part) {
+    const auto lanes =
+        n->src().subspan(static_cast<size_t>(first), static_cast<size_t>(l.per_part));
+    const auto part = lanes[0]->int_arg(0) / l.per_part;
+    std::vector<uint8_t> order;
+    for (NodeRef s : lanes) {
+      if (s->int_arg(0) / l.per_part != part) return none;
+      for (int w = 0; w < words; ++w)
+        order.insert(order.end(),
+                     {static_cast<uint8_t>(s->int_arg(0) % l.per_part * words + w), 0, 0, 0});
+    }
+    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+    out.parts.push_back(vector_of(l.width));
+    emit(Form::VPermD, l.width, {out.parts.back(), by, from.parts[static_cast<size_t>(part)]});
+  }
+  return out;
+}
+
+Vector X86Selector::vec(NodeRef n) {
+  const int size = bits(n->dtype), bytes = size / 8;
+  if (Vector v = permuted(n); !v.parts.empty()) return v;
+  if (std::all_of(n->src().begin(), n->src().end(), [](NodeRef s) { return s->op == Op::Const; })) {
+    std::vector<uint8_t> all(static_cast<size_t>(std::max(16, n->lanes * bytes)));
+    for (int k = 0; k < n->lanes; ++k)
+      const_value(n->src(static_cast<size_t>(k))).store(all.data() + k * bytes);
+    return load_vector(n->dtype, n->lanes, data_constant(std::move(all)));
+  }
+  if (in_vector(n->dtype)) {
+    const Layout l = layout(size, n->lanes);
+    Vector out{{}, size, n->lanes};
+    for (int first = 0; first < n->lanes; first += l.per_part) {
+      Parts pieces;
+      for (int k = first; k < first + l.per_part; ++k)
+        pieces.push_back(value(n->src(static_cast<size_t>(k))));
+      out.parts.push_back(joined(std::move(pieces), size));
+    }
+    return out;
+  }
+  const Address at = scratch(n->lanes * bytes);
+  for (int k = 0; k < n->lanes; ++k)
+    store_scalar(n->dtype, value(n->src(static_cast<size_t>(k))), moved(at, k * bytes));
+  return load_vector(n->dtype, n->lanes, at);
+}
+
+Reg X86Selector::lane(NodeRef vector_node, int k) {
+  const Vector& v = vector(vector_node);
+  const DType d = vector_node->dtype;
+  if (is_bool(d)) return bit_of_mask(v, k);
+  const Reg x = piece(v.parts, v.bits, v.lanes, k, 1);
+  if (in_vector(d)) return x;
+  const Reg r = vector_to_bits(x, v.bits == 64 ? DType::F64 : DType::F32);
+  return extended(r, is_half_float(d) ? DType::U16 : d);
+}
+
+/// The last resort, for what there is no vector instruction for.
+Vector X86Selector::lane_by_lane(NodeRef n) {
+  SmallVector<Address, 4> stored;
+  for (NodeRef s : n->src()) {
+    stored.push_back(scratch(s->lanes * bits(s->dtype) / 8));
+    store_vector(s->dtype, as_stored(s), stored.back());
+  }
+  const int bytes = bits(n->dtype) / 8;
+  const Address results = scratch(n->lanes * bytes);
+  for (int k = 0; k < n->lanes; ++k) {
+    for (size_t s = 0; s < n->nsrc; ++s) {
+      const DType d = n->src(s)->dtype;
+      values_.set(n->src(s), load_scalar(d, moved(stored[s], k * bits(d) / 8)));
+    }
+    store_scalar(n->dtype, compute(n), moved(results, k * bytes));
+  }
+  return load_vector(n->dtype, n->lanes, results);
+}
+
+}  // namespace weft::codegen

@@ -1,0 +1,122 @@
+// Instructions that do what several ops say: rotations, and-not, shifts by constants, three-way
+// logic. The ops they stand for go when nothing else reads them (dead_code.cpp).
+#include "weft/codegen/x86/selector.h"
+
+namespace weft::codegen {
+
+using namespace x86;
+
+namespace {
+
+/// The number every lane of a shift is shifted by, or -1: a constant below the width.
+int64_t amount_of(NodeRef n) {
+  if (n->op != Op::Shl && n->op != Op::Shr) return -1;
+  NodeRef by = n->src(1)->op == Op::Splat ? n->src(1)->src(0) : n->src(1);
+  if (by->op != Op::Const) return -1;
+  const int64_t amount = const_value(by).as_int();
+  return amount >= 0 && amount < bits(n->dtype) ? amount : -1;
+}
+
+struct Rotation {
+  NodeRef x = nullptr;
+  int64_t left = 0;
+};
+
+/// x << c | x >> (width - c) of unsigned words.
+Rotation rotation_in(NodeRef n) {
+  const bool joins = n->op == Op::Or || n->op == Op::Xor || n->op == Op::Add;
+  if (!joins || !is_unsigned(n->dtype) || n->nsrc != 2) return {};
+  NodeRef up = n->src(0), down = n->src(1);
+  if (up->op != Op::Shl) std::swap(up, down);
+  if (up->op != Op::Shl || down->op != Op::Shr || up->src(0) != down->src(0)) return {};
+  const int64_t left = amount_of(up), right = amount_of(down);
+  if (left < 1 || right < 1 || left + right != bits(n->dtype)) return {};
+  return {up->src(0), left};
+}
+
+/// The other operand of `n` where one of them is `op`, which is put into `inner`.
+NodeRef beside(NodeRef n, Op op, NodeRef& inner) {
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (n->src(i)->op != op) continue;
+    inner = n->src(i);
+    return n->src(1 - i);
+  }
+  return nullptr;
+}
+
+// Truth tables of vpternlog: bit 4a + 2b + c is the result.
+constexpr int64_t kXorOfThree = 0x96;     // a ^ b ^ c
+constexpr int64_t kXorWithAndNot = 0xD2;  // a ^ (~b & c)
+
+}  // namespace
+
+Reg X86Selector::integer_pattern(NodeRef n) {
+  const int width = bits(n->dtype);
+  if (const Rotation r = rotation_in(n); r.x && width >= 32 && usable(Form::Rorx)) {
+    const Reg to = general();
+    emit(Form::Rorx, width, {to, value(r.x)}, width - r.left);
+    return to;
+  }
+  if (const int64_t by = amount_of(n); by >= 0) {
+    if (n->op == Op::Shl)
+      return extended(with_immediate(Form::ShlI, value(n->src(0)), by), n->dtype);
+    return with_immediate(is_signed_int(n->dtype) ? Form::SarI : Form::ShrI, value(n->src(0)), by);
+  }
+  NodeRef inverse = nullptr;
+  if (n->op != Op::And || !usable(Form::Andn)) return kNoReg;
+  NodeRef other = beside(n, Op::Not, inverse);
+  if (!other) return kNoReg;
+  const Reg to = general();
+  emit(Form::Andn, 64, {to, value(inverse->src(0)), value(other)});
+  return to;
+}
+
+Vector X86Selector::part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int width)> make) {
+  Vector out{{}, bits(n->dtype), n->lanes};
+  const Layout l = layout(out.bits, out.lanes);
+  for (size_t p = 0; p < static_cast<size_t>(l.parts); ++p) out.parts.push_back(make(p, l.width));
+  return out;
+}
+
+/// Empty where there is none.
+Vector X86Selector::vector_pattern(NodeRef n) {
+  const int width = bits(n->dtype);
+  if (is_float(n->dtype) || is_bool(n->dtype)) return {};
+  const bool quad = width == 64;
+  if (width == 32 || quad) {
+    const Form rotate = quad ? Form::VProlQ : Form::VProlD;
+    if (const Rotation r = rotation_in(n); r.x && usable(rotate))
+      return part_by_part(n, [&](size_t p, int w) {
+        return shifted_by(rotate, w, vector(r.x).parts[p], static_cast<int>(r.left));
+      });
+    const int64_t by = amount_of(n);
+    if (by >= 0 && (n->op == Op::Shl || is_unsigned(n->dtype))) {
+      const Form form = n->op == Op::Shl ? (quad ? Form::VPsllQi : Form::VPsllDi)
+                                         : (quad ? Form::VPsrlQi : Form::VPsrlDi);
+      return part_by_part(n, [&](size_t p, int w) {
+        return shifted_by(form, w, vector(n->src(0)).parts[p], static_cast<int>(by));
+      });
+    }
+  }
+  return n->op == Op::Xor && usable(Form::VPternlogQ) ? xor_of_three(n) : Vector{};
+}
+
+Vector X86Selector::xor_of_three(NodeRef n) {
+  NodeRef inner = nullptr, inverse = nullptr;
+  const auto ternary = [&](NodeRef a, NodeRef b, NodeRef c, int64_t table) {
+    return part_by_part(n, [&](size_t p, int w) {
+      const Reg to = vector_of(w);
+      emit(Form::VMovaps, w, {to, vector(a).parts[p]});
+      emit(Form::VPternlogQ, w, {to, vector(b).parts[p], vector(c).parts[p]}, table);
+      return to;
+    });
+  };
+  if (NodeRef a = beside(n, Op::And, inner))
+    if (NodeRef c = beside(inner, Op::Not, inverse))
+      return ternary(a, inverse->src(0), c, kXorWithAndNot);
+  if (NodeRef a = beside(n, Op::Xor, inner))
+    return ternary(a, inner->src(0), inner->src(1), kXorOfThree);
+  return {};
+}
+
+}  // namespace weft::codegen

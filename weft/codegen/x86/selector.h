@@ -1,0 +1,205 @@
+// The state of x86 selection, shared by its files.
+#pragma once
+#include "weft/base/function_ref.h"
+#include "weft/codegen/x86/emitter.h"
+#include "weft/codegen/x86/select.h"
+#include "weft/graph/node_map.h"
+
+namespace weft::codegen {
+
+using Parts = SmallVector<Reg, 4>;
+
+/// A vector's registers, lanes from the lowest on. Lanes of bools are one bit each in one mask
+/// register with AVX-512, whose bits beyond the lanes are anything; else all ones or zeros, as wide
+/// as what was compared.
+struct Vector {
+  Parts parts;
+  int bits, lanes;
+};
+
+/// Instructions for one register of operands, or one f32 or f64.
+struct PartOp {
+  Op op;
+  DType dtype;
+  int width;  // of the registers
+  Reg a, b = kNoReg, c = kNoReg;
+  bool b_loses_ties = false;  // max(a, b) or min is a where they are equal; never NaN
+};
+
+/// A conversion that has one register on either side.
+struct CastPart {
+  Reg x;
+  DType from, to;
+  int lanes;
+  int width_of(DType d) const { return std::max(128, bits(d) * lanes); }
+  int width() const { return std::max(width_of(from), width_of(to)); }
+};
+
+class X86Selector : X86Emitter {
+ public:
+  X86Selector(const LinearProgram& program, const Target& target)
+      : X86Emitter(target), program_(program) {}
+  MachineProgram run();
+
+ private:
+  struct OpenLoop {
+    Reg counter, limit;
+    int64_t size;  // where `limit` is kNoReg
+    int32_t top, end;
+  };
+
+  // ---- select.cpp: control, memory, constants
+  void enter();
+  void select(NodeRef n);
+  Reg compute(NodeRef n);
+  void open_range(NodeRef n);
+  void close_range();
+  void compare_with_limit(const OpenLoop& loop);
+  Reg load(NodeRef n);
+  void store(NodeRef n);
+  Address address_of(NodeRef param, NodeRef index);
+  /// True where what an earlier load read can be read from memory again.
+  bool may_read_again(NodeRef n) const;
+  Reg constant(NodeRef n);
+
+  // ---- integers.cpp
+  Reg integer_op(NodeRef n);
+  /// An operation with a constant that fits an instruction; kNoReg where there is none.
+  Reg with_constant(NodeRef n);
+  Reg bool_op(NodeRef n);
+  Reg integer_comparison(NodeRef n);
+  Reg integer_where(NodeRef n);
+  Reg divide(NodeRef n);
+  Reg shift(NodeRef n);
+  Reg select_integer(NodeRef n, x86::Condition when_b);
+  /// `r` with the bits above the dtype's as they have to be.
+  Reg extended(Reg r, DType dtype);
+  Reg wrapped(NodeRef n, Reg r);
+
+  // ---- patterns.cpp: several ops as one instruction
+  Reg integer_pattern(NodeRef n);
+  Vector vector_pattern(NodeRef n);
+  Vector xor_of_three(NodeRef n);
+  Vector part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int width)> make);
+
+  // ---- floats.cpp
+  Reg float_op(NodeRef n);
+  Reg float_comparison(NodeRef n);
+  Reg float_where(NodeRef n);
+
+  // ---- casts.cpp
+  Reg cast(NodeRef n);
+  Reg bitcast(NodeRef n);
+  Reg to_float(Reg r, DType from, DType to);
+  Reg integer_to_float(Reg r, DType from, DType to);
+  Reg unsigned_to_float(Reg r, DType to);
+  Reg float_to_integer(Reg x, DType from, DType to);
+  Reg double_to_narrow(Reg x, DType to);
+  Reg double_to_i64(Reg x);
+  Reg double_to_u64(Reg x);
+  Reg to_half(Reg r, DType from, DType to);
+  Reg float_to_half(Reg x, DType to);
+  Reg float_to_bfloat(Reg x);
+  Reg rounded_to_odd(Reg x);
+  Reg sticky(Reg r, DType from);
+
+  // ---- vectors.cpp: arithmetic on lanes
+  /// How a vector lies in registers.
+  struct Layout {
+    int parts, per_part;  // registers; lanes of one
+    int width;            // of the registers, at least 128
+  };
+  Layout layout(int bits, int lanes) const;
+  void select_vector(NodeRef n);
+  Vector vector_value(NodeRef n);
+  Vector difference(NodeRef a, NodeRef b);
+  struct VectorForm;
+  static const VectorForm kVectorForms[];
+  const VectorForm* vector_form(Op op, DType dtype) const;
+  Reg part_op(const PartOp& p);
+  Reg bitwise(Op op, Reg a, Reg b, int width) { return part_op({op, DType::I64, width, a, b}); }
+  Reg rounded(const PartOp& p, Form form);
+  Reg from_zero(const PartOp& p, Form form);
+  Reg flipped(const PartOp& p, Form form);
+  Reg fused(const PartOp& p, Form form);
+  Reg multiplied_and_added(const PartOp& p, Form form);
+  Reg float_extreme(const PartOp& p, Form form);
+  Reg integer_extreme(const PartOp& p, Form form);
+  Reg product_of_halves(const PartOp& p, Form form);
+  Reg arithmetic_shift(const PartOp& p, Form form);
+  Reg in_wider_lanes(const PartOp& p, Form form);
+
+  // ---- masks.cpp: bool vectors
+  Vector vector_comparison(NodeRef n);
+  Vector vector_where(NodeRef n);
+  Vector mask_op(NodeRef n);
+  Reg compared(Op op, DType dtype, Reg a, Reg b, int width);
+  Reg compared_floats(int64_t predicate, DType dtype, Reg a, Reg b, int width);
+  Reg compared_lanes(Op op, DType dtype, Reg a, Reg b, int width);
+  Reg is_not_zero(DType dtype, Reg x, int width);
+  /// Lanes of `yes` where the mask holds, else of `no`, or zeros.
+  Reg blended(Reg mask, Reg yes, Reg no, int bits, int width);
+  Reg kept(Reg mask, Reg x, int bits, int width);
+  Vector logic(Op op, const Vector& a, const Vector& b);
+  Vector inverted(const Vector& m);
+  /// A bool vector as it is to be beside lanes of `bits`.
+  Vector mask_beside(NodeRef n, int bits);
+  Reg part_of_mask(const Vector& m, int part, int lanes_each);
+  Vector mask_of_parts(const Parts& parts, int bits, int lanes);
+  Vector mask_of_bits(Reg bits, int lanes);
+  /// 1 where it holds, else 0.
+  Parts mask_to_numbers(const Vector& m, DType to);
+  Reg bit_of_mask(const Vector& m, int lane);
+
+  // ---- vector_casts.cpp
+  /// Empty where no instructions do it: then lanes are converted one at a time.
+  Vector vector_cast(NodeRef n);
+  struct CastForm;
+  static const CastForm kCastForms[];
+  const CastForm* cast_form(DType from, DType to) const;
+  Parts converted(const Parts& x, DType from, DType to, int lanes);
+  Reg cast_part(const CastPart& c);
+  Vector numbers_to_mask(const Parts& x, DType from, int lanes);
+  Reg widened_bfloat(const CastPart& c, Form form);
+  Reg rounded_bfloat(const CastPart& c, Form form);
+  Reg narrowed(const CastPart& c, Form form);
+  Reg from_u32(const CastPart& c, Form form);
+  Reg from_u32_to_double(const CastPart& c, Form form);
+  Reg from_64_bits(const CastPart& c, Form form);
+  Reg to_integers(const CastPart& c, Form form);
+
+  // ---- pieces.cpp: parts of registers
+  Reg piece(const Parts& parts, int bits, int lanes, int first, int count);
+  Reg joined(Parts pieces, int bits);
+
+  // ---- lanes.cpp: memory, and what goes through it
+  Vector vector_load(NodeRef n);
+  void vector_store(NodeRef n);
+  Vector load_vector(DType dtype, int lanes, const Address& from);
+  void store_vector(DType dtype, const Vector& v, const Address& to);
+  Vector splat(NodeRef n);
+  Vector permuted(NodeRef n);
+  Vector vec(NodeRef n);
+  Vector as_stored(NodeRef n);
+  Reg lane(NodeRef vector, int k);
+  Vector lane_by_lane(NodeRef n);
+  Reg new_part(const Vector& like);
+  void copy_parts(const Vector& to, const Vector& from);
+  Vector copy_of(const Vector& v);
+
+  const Vector& vector(NodeRef n) { return vectors_[static_cast<size_t>(vector_at_.at(n))]; }
+  void set_vector(NodeRef n, Vector v);
+  Reg value(NodeRef n) const { return values_.at(n); }
+
+  const LinearProgram& program_;
+  NodeMap<Reg> values_;  // of one lane
+  std::vector<OpenLoop> loops_;
+  std::vector<int32_t> ifs_;
+  std::vector<Vector> vectors_;
+  NodeMap<uint32_t> vector_at_;
+  NodeMap<uint32_t> loaded_in_;  // the stretch each load is in
+  uint32_t stretch_ = 0;         // of instructions without stores, loops and conditions
+  Reg begin_ = kNoReg, end_ = kNoReg;
+};
+
+}  // namespace weft::codegen

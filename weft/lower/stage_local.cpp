@@ -1,0 +1,301 @@
+// Work groups: what their items share goes through local memory, with barriers in between.
+//
+// A Stage becomes copies that all items of the group share out among them, a barrier, and a load
+// where the value was. A Reduce over group ranges becomes each item's own part, and a tree in local
+// memory, whose root every item reads. Ranges of grid and group are gone: one item's program asks
+// which item it is.
+//
+// A Barrier is local memory as it is after it; so loads name the barrier that they come after, and
+// nothing else has to be kept in order.
+#include <algorithm>
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/graph/fold.h"
+#include "weft/graph/stage.h"
+#include "weft/lower/range_deps.h"
+#include "weft/lower/steps.h"
+#include "weft/rewrite/driver.h"
+#include "weft/target/target.h"
+
+namespace weft::lower {
+namespace {
+
+constexpr int64_t kSpeltOut = 16;  // rounds of a copy
+
+bool is_launched(NodeRef n) {
+  return n->op == Op::Range &&
+         (range_binding(n) == Binding::Grid || range_binding(n) == Binding::Group);
+}
+
+class GroupLowering {
+ public:
+  GroupLowering(Graph& g, NodeRef sink, const Target& target)
+      : g_(g), target_(target), deps_(sink) {
+    for (NodeRef r : deps_.ranges()) next_range_ = std::max(next_range_, range_id(r) + 1);
+    for (NodeRef r : deps_.ranges())
+      if (is_launched(r)) id_of(r);
+  }
+
+  NodeRef run() {
+    NodeRef made = image(deps_.order().back());
+    WEFT_CHECK(local_bits_ <= 8 * target_.groups.local_bytes,
+               "a kernel's groups share {} bytes, and the machine has {}", local_bits_ / 8,
+               target_.groups.local_bytes);
+    return made;
+  }
+
+ private:
+  // ---- which item
+
+  /// The WorkId that stands for a range of the grid or of the group.
+  NodeRef id_of(NodeRef range) {
+    const auto binding = range_binding(range);
+    NodeRef& id = ids_[{binding, range_axis(range)}];
+    if (id) return id;
+    const NodeRef src[] = {range->src(0)};
+    const int64_t ints[] = {static_cast<int64_t>(binding), static_cast<int64_t>(range_axis(range))};
+    return id = g_.make({Op::WorkId, DType::Index, src, ints});
+  }
+
+  struct Flat {
+    NodeRef at;
+    int64_t size;
+  };
+  /// A row-major number of these, which have constant sizes.
+  Flat flat(std::span<const NodeRef> ids) {
+    Flat f{g_.index(0), 1};
+    for (NodeRef id : ids) {
+      f.at = g_.add(g_.mul(f.at, id->src(0)), id);
+      f.size *= id->src(0)->vmin;
+    }
+    return f;
+  }
+  /// The item's number in its group; x steps fastest, as neighbours of a wave do.
+  Flat item() {
+    SmallVector<NodeRef, 4> ids;
+    for (size_t axis = kLaunchAxes; axis-- > 0;)
+      if (const auto id = ids_.find({Binding::Group, axis}); id != ids_.end())
+        ids.push_back(id->second);
+    return flat(ids);
+  }
+
+  // ---- nodes
+
+  NodeRef image(NodeRef root) {
+    std::vector<NodeRef> stack{root};
+    while (!stack.empty()) {
+      NodeRef n = stack.back();
+      if (done_.contains(n)) {
+        stack.pop_back();
+        continue;
+      }
+      const size_t before = stack.size();
+      // A staged value is read, not computed here; its copy is.
+      const bool staged = n->op == Op::Stage;
+      for (NodeRef s : n->src().subspan(staged ? 1 : 0))
+        if (!done_.contains(s)) stack.push_back(s);
+      if (stack.size() != before) continue;
+      NodeRef made = make(n);
+      done_.set(n, made);
+    }
+    return done_.at(root);
+  }
+
+  NodeRef make(NodeRef n) {
+    if (is_launched(n)) return id_of(n);
+    if (n->op == Op::Stage) return read_staged(n);
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(done_.at(s));
+    if (n->op == Op::Reduce) return make_reduce(n, src);
+    if (n->op == Op::Store) return make_store(n, src);
+    return g_.with_sources(n, src);
+  }
+
+  /// Of the items that would all store the same, the first one does.
+  NodeRef make_store(NodeRef store, SmallVector<NodeRef, 8>& src) {
+    const RangeSet& open = deps_.of(store);
+    SmallVector<NodeRef, 8> others;
+    for (const auto& [key, id] : ids_) {
+      bool varies = false;
+      open.each([&](size_t r) {
+        NodeRef range = deps_.ranges()[r];
+        varies |= is_launched(range) && done_.at(range) == id;
+      });
+      if (!varies) others.push_back(g_.alu(Op::Eq, {id, g_.index(0)}));
+    }
+    if (others.empty()) return g_.with_sources(store, src);
+    NodeRef first = src.size() > 3 ? src[3] : g_.boolean(true);
+    for (NodeRef o : others) first = g_.logical_and(first, o);
+    if (src.size() < 4) src.resize(4);
+    src[3] = first;
+    return g_.with_sources(store, src);
+  }
+
+  // ---- local memory
+
+  NodeRef local(DType dtype, int64_t elements) {
+    local_bits_ += elements * std::max<int64_t>(8, bits(dtype));
+    const NodeRef src[] = {g_.index(elements)};
+    const int64_t ints[] = {next_local_++, 0};
+    return g_.make({Op::Local, dtype, src, ints});
+  }
+  NodeRef store(NodeRef memory, NodeRef at, NodeRef value, NodeRef valid) {
+    SmallVector<NodeRef, 4> src{memory, at, value};
+    if (valid) src.push_back(valid);
+    const int64_t ints[] = {static_cast<int64_t>(Fold::Set), 1};
+    return g_.make({Op::Store, DType::Void, src, ints});
+  }
+  NodeRef load(NodeRef memory, NodeRef at, NodeRef valid = nullptr) {
+    SmallVector<NodeRef, 4> src{memory, at};
+    if (valid) src.push_back(valid);
+    return g_.make({Op::Load, memory->dtype, src});
+  }
+  /// `memory` after a barrier that follows the store, which happens for all values of `range`.
+  NodeRef barrier(NodeRef memory, NodeRef stored, NodeRef range, int64_t id) {
+    SmallVector<NodeRef, 4> src{memory, stored};
+    if (range) src.push_back(range);
+    const int64_t ints[] = {id, 1};
+    return g_.make({Op::Barrier, memory->dtype, src, ints});
+  }
+
+  // ---- stages
+
+  /// With the items, and the copies of the code, that the value is different in: each has elements
+  /// of its own.
+  StageParts parts_of(NodeRef stage, SmallVector<NodeRef, 8>& ranges) {
+    StageParts parts = stage_parts(stage);
+    ranges.assign(parts.ranges);
+    RangeSet apart = deps_.bound_to(Binding::Unroll);
+    apart |= deps_.bound_to(Binding::Group);
+    (apart & deps_.of(stage->src(0))).each([&](size_t position) {
+      NodeRef r = deps_.ranges()[position];
+      if (contains(ranges, r)) return;
+      ranges.push_back(r);
+      parts.strides.push_back(parts.elements);
+      parts.elements *= r->src(0)->vmin;
+    });
+    parts.ranges = ranges;
+    return parts;
+  }
+
+  NodeRef read_staged(NodeRef n) {
+    WEFT_CHECK(deps_.contains(n), "a stage in what another one's copies compute");
+    SmallVector<NodeRef, 8> ranges;
+    const StageParts parts = parts_of(n, ranges);
+    NodeRef memory = copied(n, parts), at = g_.index(0);
+    for (size_t i = 0; i < ranges.size(); ++i)
+      at = g_.add(at, g_.mul(image(ranges[i]), g_.index(parts.strides[i])));
+    return load(memory, at);
+  }
+
+  /// Local memory with the staged value for all values of its ranges: item i of n copies elements
+  /// i, i + n and so on.
+  NodeRef copied(NodeRef n, const StageParts& parts) {
+    int64_t size = 1;
+    for (NodeRef r : parts.ranges) size *= r->src(0)->vmin;
+    const Flat me = item();
+    const int64_t rounds = (size + me.size - 1) / me.size;
+    const Binding binding = rounds <= kSpeltOut ? Binding::Unroll : Binding::Loop;
+    NodeRef round = rounds > 1 ? g_.range(rounds, next_range_++, binding) : nullptr;
+    NodeRef element = round ? g_.add(g_.mul(round, g_.index(me.size)), me.at) : me.at;
+    NodeRef inside = size % me.size ? g_.lt(element, g_.index(size)) : nullptr;
+    NodeMap<NodeRef> digits;
+    NodeRef at = g_.index(0);
+    int64_t step = 1;
+    for (size_t i = parts.ranges.size(); i-- > 0;) {
+      NodeRef r = parts.ranges[i];
+      NodeRef digit = g_.mod(g_.idiv(element, g_.index(step)), r->src(0));
+      digits.set(r, digit);
+      at = g_.add(at, g_.mul(digit, g_.index(parts.strides[i])));
+      step *= r->src(0)->vmin;
+    }
+    NodeRef value = image(substitute(g_, parts.value, digits));
+    NodeRef memory = local(n->dtype, parts.elements);
+    return barrier(memory, store(memory, at, value, inside), round, barrier_of(n));
+  }
+
+  /// Stages in one place share their barriers: each copies, then all wait.
+  int64_t barrier_of(NodeRef stage) {
+    RangeSet around = deps_.of(stage);
+    for (NodeRef r : stage_parts(stage).ranges) around.erase(deps_.position(r));
+    SmallVector<size_t, 8> loops;
+    around.each([&](size_t r) {
+      NodeRef range = deps_.ranges()[r];
+      if (!is_launched(range) && range_binding(range) != Binding::Unroll) loops.push_back(r);
+    });
+    std::vector<size_t> key(loops.begin(), loops.end());
+    const auto [known, fresh] = barriers_.try_emplace(std::move(key), next_barrier_);
+    next_barrier_ += fresh;
+    return known->second;
+  }
+
+  // ---- reductions
+
+  NodeRef make_reduce(NodeRef n, std::span<const NodeRef> src) {
+    SmallVector<NodeRef, 8> own{src[0]}, group;
+    for (NodeRef r : src.subspan(1)) (r->op == Op::WorkId ? group : own).push_back(r);
+    if (group.empty()) return g_.with_sources(n, src);
+    WEFT_CHECK(deps_.contains(n), "a staged value is reduced across its group");
+    NodeRef part = own.size() > 1 ? g_.make({Op::Reduce, n->dtype, own, n->ints()})
+                                  : folded_once(g_, fold_of(n), own[0]);
+    return tree(n, part, group);
+  }
+
+  /// Where in the tree's memory this item's parts begin that are not folded with others: items
+  /// along the other axes, and copies of the code, have trees of their own.
+  Flat apart(NodeRef n, std::span<const NodeRef> group) {
+    SmallVector<NodeRef, 8> ids;
+    (deps_.of(n) & deps_.bound_to(Binding::Unroll)).each([&](size_t r) {
+      ids.push_back(deps_.ranges()[r]);
+    });
+    for (const auto& [key, id] : ids_)
+      if (key.first == Binding::Group && !contains(group, id)) ids.push_back(id);
+    return flat(ids);
+  }
+
+  NodeRef tree(NodeRef n, NodeRef part, std::span<const NodeRef> group) {
+    const Flat me = flat(group), row = apart(n, group);
+    NodeRef first = g_.mul(row.at, g_.index(me.size)), at = g_.add(first, me.at);
+    NodeRef memory = local(n->dtype, row.size * me.size);
+    NodeRef known = barrier(memory, store(memory, at, part, nullptr), nullptr, next_barrier_++);
+    for (int64_t left = me.size; left > 1;) {
+      const int64_t half = (left + 1) / 2;
+      NodeRef mine = g_.lt(me.at, g_.index(left - half));
+      NodeRef other = load(known, g_.add(at, g_.index(half)), mine);
+      NodeRef both = g_.alu(fold_op(fold_of(n)), {load(known, at, mine), other});
+      known = barrier(known, store(known, at, both, mine), nullptr, next_barrier_++);
+      left = half;
+    }
+    return load(known, first);
+  }
+
+  Graph& g_;
+  const Target& target_;
+  const RangeDeps deps_;
+  NodeMap<NodeRef> done_;
+  std::map<std::pair<Binding, size_t>, NodeRef> ids_;
+  std::map<std::vector<size_t>, int64_t> barriers_;  // of stages, by the loops around them
+  int64_t next_range_ = 0, next_local_ = 0, next_barrier_ = 0;
+  int64_t local_bits_ = 0;
+};
+
+/// Without groups every range is a loop, and what is staged is computed where it is used.
+NodeRef erased(Graph& g, NodeRef sink) {
+  return rebuild(sink, [&g](NodeRef n, std::span<const NodeRef> src) {
+    return n->op == Op::Stage ? src[0] : g.with_sources(n, src);
+  });
+}
+
+}  // namespace
+
+NodeRef stage_local(Graph& g, NodeRef sink, const Target& target) {
+  const Toposort nodes(sink);
+  const bool grouped = std::any_of(nodes.begin(), nodes.end(), is_launched);
+  if (grouped && target.groups.exist()) return GroupLowering(g, sink, target).run();
+  const bool staged =
+      std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) { return n->op == Op::Stage; });
+  return staged ? erased(g, sink) : sink;
+}
+
+}  // namespace weft::lower

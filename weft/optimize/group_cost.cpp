@@ -1,0 +1,73 @@
+// What a product costs in work groups, for every tile that the machine's groups can hold.
+#include <algorithm>
+#include <cmath>
+
+#include "weft/optimize/cost.h"
+
+namespace weft::optimize {
+namespace {
+
+// In multiply-adds of one item; only ratios matter.
+constexpr double kLocalRead = 1;      // a word of local memory, in every item
+constexpr double kStaged = 8;         // an element copied there from global memory, by one item
+constexpr double kAcrossBarrier = 2;  // of emulated groups: an accumulator stored and loaded
+constexpr double kBarriers = 40;      // the two around a block, and what waiting costs
+constexpr double kFewGroups = 16;     // so many keep a small machine busy
+constexpr int64_t kMostAccumulators = 64;  // of one item, in registers
+constexpr int64_t kMinProducts = 64 * 64;  // below, a product is no work for groups
+
+constexpr int64_t kSides[] = {16, 32, 64, 128};
+constexpr int64_t kDepths[] = {8, 16, 32};
+constexpr int64_t kEach[] = {1, 2, 4, 8, 16};
+
+// Emulated items become lanes where they lie in one row, neighbours compute neighbours, and their
+// code has no loop between barriers: measured on PoCL, docs/measurements.md.
+bool becomes_lanes(const ProductTile& t) {
+  return t.columns_each == 1 && t.rows == t.rows_each && t.rows_each * t.depth <= kMostSpeltOut;
+}
+
+bool fits(const ProductTile& t, int64_t bytes, const WorkGroups& groups) {
+  return (!groups.emulated || becomes_lanes(t)) && t.items() <= groups.items &&
+         t.items() >= groups.wave && t.columns / t.columns_each <= groups.most_items[0] &&
+         t.rows / t.rows_each <= groups.most_items[1] &&
+         t.rows_each * t.columns_each <= kMostAccumulators &&
+         t.local_bytes(bytes) <= groups.local_bytes;
+}
+
+double ceil_div(int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); }
+
+double cost(const ProductTile& t, int64_t m, int64_t n, int64_t k, const WorkGroups& groups) {
+  const double tiles = ceil_div(m, t.rows) * ceil_div(n, t.columns);
+  const auto mine = static_cast<double>(t.rows_each * t.columns_each),
+             reads = static_cast<double>(t.rows_each + t.columns_each),
+             depth = static_cast<double>(t.depth), items = static_cast<double>(t.items()),
+             copied = static_cast<double>(t.rows + t.columns) * depth / items;
+  const double block = depth * (mine + kLocalRead * reads) + kStaged * copied + kBarriers +
+                       (groups.emulated ? kAcrossBarrier * mine : 0);
+  const double waves = std::max(1.0, kFewGroups / tiles);  // groups that have nothing to do
+  return tiles * ceil_div(k, t.depth) * block * items * waves;
+}
+
+}  // namespace
+
+ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
+                                const WorkGroups& groups) {
+  ProductTile best;
+  if (m * n < kMinProducts) return best;
+  double least = INFINITY;
+  for (int64_t rows : kSides)
+    for (int64_t columns : kSides)
+      for (int64_t depth : kDepths)
+        for (int64_t rows_each : kEach)
+          for (int64_t columns_each : kEach) {
+            const ProductTile t{rows, columns, depth, rows_each, columns_each};
+            if (!fits(t, bytes, groups)) continue;
+            const double c = cost(t, m, n, k, groups);
+            if (c >= least) continue;
+            least = c;
+            best = t;
+          }
+  return best;
+}
+
+}  // namespace weft::optimize

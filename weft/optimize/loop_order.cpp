@@ -1,0 +1,241 @@
+#include "weft/optimize/loop_order.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "weft/graph/index_algebra.h"
+#include "weft/optimize/cost.h"
+
+namespace weft::optimize {
+namespace {
+
+// Enough items that workers can even out what the machine does to them; a number of the kernel's,
+// not of the machine's threads, because code may not depend on those.
+constexpr int64_t kEnoughItems = 64;
+constexpr int64_t kRun = 32;  // iterations for which what they have in common is computed once,
+constexpr int64_t kFewItems = 16;        // where at least so many items are left
+constexpr double kStreamOfL3 = 1.0 / 8;  // others need it too
+constexpr double kWorthLongSteps = 2;    // cycles that arithmetic has to save in each iteration
+
+bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
+  return (ranges & ~info.common) == 0;
+}
+
+bool every_store_needs(const KernelInfo& info, RangeMask ranges) {
+  return std::all_of(info.accesses.begin(), info.accesses.end(),
+                     [&](const Access& a) { return !a.is_store() || (a.deps & ranges) == ranges; });
+}
+
+/// Open, in no order that matters, and still a loop.
+bool may_run_at_once(const LoopNest& nest, const KernelInfo& info, LoopNest::Axis a) {
+  if (nest.binding(a) != Binding::Loop || nest.extent(a) <= 1) return false;
+  for (RangeMask m = nest.parts_of(a); m != 0; m &= m - 1) {
+    const RangeInfo& r = info.ranges[static_cast<size_t>(std::countr_zero(m))];
+    if (!r.parallel || !r.free()) return false;
+  }
+  return true;
+}
+
+/// Whether some arithmetic on data is the same in every iteration over `ranges`.
+bool has_invariants(const KernelInfo& info, RangeMask ranges) {
+  return std::any_of(info.order.begin(), info.order.end(), [&](NodeRef n) {
+    return is_alu(n->op) && is_float(n->dtype) && (info.deps(n) & ranges) == 0;
+  });
+}
+
+/// Of all that an access reads: windows overlap, so at most of the whole buffer.
+double bytes_of(const KernelInfo& info, const Access& a) {
+  double elements = 1;
+  for (RangeMask m = a.deps; m != 0; m &= m - 1)
+    elements *= static_cast<double>(info.ranges[static_cast<size_t>(std::countr_zero(m))].extent);
+  NodeRef buffer = a.node->src(0);
+  if (buffer->op == Op::Param && buffer->nsrc > 0)
+    elements = std::min(elements, static_cast<double>(buffer->src(0)->vmax));
+  return elements * bits(buffer->dtype) / 8;
+}
+
+/// How often the innermost loop body runs.
+int64_t all_iterations(const LoopNest& nest) {
+  int64_t n = 1;
+  for (LoopNest::Axis a : nest.loops()) n *= nest.extent(a);
+  return n;
+}
+
+/// True where every reduction closes all of these ranges or depends on none of them: nothing is
+/// computed between their loops.
+bool reduced_together(const KernelInfo& info, RangeMask own) {
+  return std::all_of(info.reduces.begin(), info.reduces.end(), [&](NodeRef n) {
+    const RangeMask reduced = info.reduced_by(n), deps = info.deps(n);
+    return (reduced == own || (reduced & own) == 0) && ((deps & own) == 0 || (deps & own) == own);
+  });
+}
+
+/// Bytes that all accesses together move by with one step of the range; everything where it decides
+/// a mask.
+double step_bytes(const KernelInfo& info, size_t range) {
+  double bytes = 0;
+  for (const Access& a : info.accesses) {
+    if ((a.masked & bit(range)) != 0) return INFINITY;
+    bytes += static_cast<double>(std::abs(a.stride[range])) * bits(a.node->src(0)->dtype) / 8;
+  }
+  return bytes;
+}
+
+/// Of the ranges that a reduction closes, those whose arithmetic is the same in all iterations over
+/// the others, where that is worth longer steps through memory.
+RangeMask most_shared(const KernelInfo& info, RangeMask own) {
+  std::map<RangeMask, double> cycles;
+  for (NodeRef n : info.order) {
+    const RangeMask part = info.deps(n) & own;
+    if (is_alu(n->op) && is_float(n->dtype) && part != 0 && part != own)
+      cycles[part] += op_cycles(n->op, n->dtype);
+  }
+  RangeMask best = 0;
+  double most = kWorthLongSteps;
+  for (const auto& [part, saved] : cycles) {
+    if (saved <= most) continue;
+    most = saved;
+    best = part;
+  }
+  return best;
+}
+
+/// Gives loops, which are in the order of the nest, another order; false where it is the same.
+bool reorder(LoopNest& nest, const std::vector<LoopNest::Axis>& loops,
+             const std::vector<LoopNest::Axis>& sorted) {
+  if (sorted == loops) return false;
+  nest.move_before(sorted[0], loops[0]);
+  for (size_t i = 1; i < sorted.size(); ++i) nest.move_after(sorted[i], sorted[i - 1]);
+  return true;
+}
+
+}  // namespace
+
+bool hoist_reductions(LoopNest& nest, const KernelInfo& info) {
+  std::vector<LoopNest::Axis> parallel;
+  for (LoopNest::Axis a : nest.loops()) {
+    const RangeInfo& r = info.ranges[a];
+    if (!r.free()) return false;
+    if (r.parallel) parallel.push_back(a);
+  }
+  auto readers = [&](LoopNest::Axis a) {
+    return std::ranges::count_if(info.reduces,
+                                 [&](NodeRef n) { return (info.deps(n) & bit(a)) != 0; });
+  };
+  std::vector<LoopNest::Axis> sorted = parallel;
+  std::ranges::sort(sorted, [&](LoopNest::Axis a, LoopNest::Axis b) {
+    const auto of_a = readers(a), of_b = readers(b);
+    return of_a != of_b ? of_a > of_b : a < b;
+  });
+  return reorder(nest, parallel, sorted);
+}
+
+bool order_sums(LoopNest& nest, const KernelInfo& info) {
+  bool moved = false;
+  RangeMask done = 0;
+  for (NodeRef n : info.reduces) {
+    const RangeMask own = info.reduced_by(n);
+    const bool listed = (own & done) == 0 && reduced_together(info, own);
+    done |= own;
+    if (!listed) continue;
+    std::vector<LoopNest::Axis> order;
+    for (RangeMask m = own; m != 0; m &= m - 1)
+      order.push_back(static_cast<LoopNest::Axis>(std::countr_zero(m)));
+    const RangeMask shared = most_shared(info, own);
+    auto rank = [&](LoopNest::Axis a) {
+      const double bytes = step_bytes(info, a);
+      return std::pair((shared & bit(a)) != 0, bytes);
+    };
+    std::vector<LoopNest::Axis> sorted = order;
+    std::ranges::sort(sorted, [&](LoopNest::Axis a, LoopNest::Axis b) {
+      const auto of_a = rank(a), of_b = rank(b);
+      return of_a != of_b ? of_a > of_b : a < b;
+    });
+    moved |= reorder(nest, order, sorted);
+  }
+  return moved;
+}
+
+void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
+  std::vector<LoopNest::Axis> parallel;
+  LoopNest::Axis best = 0;
+  bool found = false;
+  for (LoopNest::Axis a : nest.loops()) {
+    if (!may_run_at_once(nest, info, a)) continue;
+    if (!every_reduction_needs(info, nest.parts_of(a))) return;
+    parallel.push_back(a);
+    if (innermost < 0 || (nest.parts_of(a) & bit(static_cast<size_t>(innermost))) == 0) continue;
+    best = a;
+    found = true;
+  }
+  if (!found || best == parallel.back()) return;
+  nest.move_after(best, parallel.back());
+}
+
+void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const Machine& machine) {
+  if (innermost < 0) return;
+  const std::vector<LoopNest::Axis> loops = nest.loops();
+  const auto found = std::ranges::find_if(loops, [&](LoopNest::Axis a) {
+    return may_run_at_once(nest, info, a) &&
+           nest.parts_of(a) == bit(static_cast<size_t>(innermost));
+  });
+  if (found == loops.end() || found == loops.begin() || !info.repeatable) return;
+  const LoopNest::Axis stream = *found, around = *(found - 1);
+  if (!may_run_at_once(nest, info, around)) return;
+  double bytes = 0;  // that come by in every iteration around
+  for (const Access& a : info.accesses)
+    if (!a.is_store() && (a.deps & nest.parts_of(stream)) != 0 &&
+        (a.deps & nest.parts_of(around)) == 0)
+      bytes += bytes_of(info, a);
+  const double most = kStreamOfL3 * static_cast<double>(machine.l3().bytes);
+  if (bytes <= most) return;
+  const auto blocks = static_cast<int64_t>(std::ceil(bytes / most));
+  const int64_t size = (nest.extent(stream) + blocks - 1) / blocks;
+  if (divisor_of(nest.size(stream)) == 0 || size < 2) return;
+  const Tail tail = nest.extent(stream) % size == 0 ? Tail::Exact : Tail::Overlap;
+  nest.move_before(nest.split(stream, size, tail).outer, around);
+}
+
+void keep_runs(LoopNest& nest, const KernelInfo& info) {
+  // A running fold has one state for each iteration of the loops around it.
+  const bool runs = std::ranges::any_of(info.ranges, &RangeInfo::sequential);
+  if (!info.reduces.empty() || runs) return;
+  const std::vector<LoopNest::Axis>& loops = nest.loops();
+  const auto found = std::find_if(loops.rbegin(), loops.rend(), [&](LoopNest::Axis a) {
+    return may_run_at_once(nest, info, a) && has_invariants(info, nest.parts_of(a));
+  });
+  if (found == loops.rend()) return;
+  const LoopNest::Axis repeating = *found;
+  const int64_t all = all_iterations(nest), size = divisor_of(nest.size(repeating));
+  // Innermost already, inside of enough to share.
+  if (repeating == loops.back() && all / nest.extent(repeating) >= kEnoughItems) return;
+  int64_t run = std::min(kRun, size);
+  while (run > 1 && (size % run != 0 || all / run < kFewItems)) --run;
+  if (run < 2) return;
+  const LoopNest::Axis inner = nest.split(repeating, run, Tail::Exact).inner;
+  nest.move_after(inner, loops.back());
+}
+
+void share_out(LoopNest& nest, const KernelInfo& info) {
+  const std::vector<LoopNest::Axis> loops = nest.loops();
+  auto first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
+    return may_run_at_once(nest, info, a) && every_reduction_needs(info, nest.parts_of(a));
+  });
+  if (first == loops.end()) return;
+  LoopNest::Axis core = *first;
+  nest.move_before(core, loops[0]);
+  const bool shared = every_store_needs(info, nest.parts_of(core));
+  while (shared && nest.extent(core) < kEnoughItems) {
+    const std::vector<LoopNest::Axis>& now = nest.loops();
+    if (now.size() < 2 || !may_run_at_once(nest, info, now[1])) break;
+    const RangeMask parts = nest.parts_of(now[1]);
+    if (!every_store_needs(info, parts) || !every_reduction_needs(info, parts)) break;
+    core = nest.fuse(core, now[1]);
+  }
+  nest.bind(core, Binding::Core);
+}
+
+}  // namespace weft::optimize

@@ -1,0 +1,34 @@
+// The order of a kernel's loops, and which of them cores share.
+#pragma once
+#include "weft/optimize/loop_nest.h"
+#include "weft/target/machine.h"
+
+namespace weft::optimize {
+
+/// Puts parallel loops that more reductions depend on outside of others, so that none is computed
+/// again in a loop it has no part in. False where they are in order.
+bool hoist_reductions(LoopNest& nest, const KernelInfo& info);
+
+/// Orders the loops of each reduction: outermost those that expensive arithmetic depends on alone,
+/// which is then done once for all iterations inside; then those that masks depend on, as lower/
+/// leaves out what is inside them; then the longest steps through memory. False where they are in
+/// order.
+bool order_sums(LoopNest& nest, const KernelInfo& info);
+
+/// Puts the loop over this range (a position, or -1) inside all other parallel ones, where no
+/// reduction would be computed more often for it.
+void order_loops(LoopNest& nest, const KernelInfo& info, int innermost);
+
+/// Where the innermost parallel loop streams more past its tiles than a part of L3, in every
+/// iteration of the loop around it, it runs in blocks that stay there, outside of that loop.
+void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const Machine& machine);
+
+/// Puts a run of iterations that share arithmetic innermost, so that it is done once for all of
+/// them: a loop that cores share would do it again in every item.
+void keep_runs(LoopNest& nest, const KernelInfo& info);
+
+/// Fuses outermost loops that may run at once into one and binds it to Core; none where every loop
+/// left would have a reduction computed again for each of its iterations.
+void share_out(LoopNest& nest, const KernelInfo& info);
+
+}  // namespace weft::optimize

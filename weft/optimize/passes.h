@@ -1,0 +1,32 @@
+// The steps of optimising as passes, and what they hand each other.
+#pragma once
+#include "weft/optimize/groups.h"
+#include "weft/optimize/optimize.h"
+#include "weft/optimize/tiling.h"
+#include "weft/rewrite/pass.h"
+
+namespace weft {
+namespace optimize {
+
+/// A kernel on its way to a faster one.
+struct State {
+  Kernel kernel;  ///< in a graph of its own
+  const Target& target;
+  const OptimizeOptions& options;
+  KernelInfo info;  ///< of `kernel` as the last pass but `tile` left it
+  GroupPlan groups =
+      {};  ///< where it has any, the passes that tile for one item have nothing to do
+  Tiling tiling = {};
+  int innermost = -1;  ///< the range, by position, whose loop runs right around the tile
+
+  std::string_view name() const { return kernel.name; }
+  PassView view() const;
+  std::string text() const;
+};
+
+}  // namespace optimize
+
+/// In order. They run where a kernel may be changed at all.
+std::span<const Pass<optimize::State>> optimize_passes();
+
+}  // namespace weft

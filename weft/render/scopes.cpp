@@ -1,0 +1,48 @@
+#include "weft/render/scopes.h"
+
+#include <vector>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+namespace {
+
+bool opens_block(Op op) { return op == Op::Range || op == Op::If; }
+bool closes_block(Op op) { return op == Op::EndRange || op == Op::EndIf; }
+
+}  // namespace
+
+bool is_program_leaf(NodeRef n) {
+  return n->op == Op::Const || n->op == Op::Param || n->op == Op::Variable || n->op == Op::Local;
+}
+
+NodeMap<bool> escaping_values(const LinearProgram& program) {
+  NodeMap<bool> escaping;
+  std::vector<uint32_t> open_blocks{0}, closed{0};
+  uint32_t blocks = 0;
+  NodeMap<uint32_t> home(program.code.size());
+  for (NodeRef n : program.code) {
+    if (is_program_leaf(n)) continue;
+    if (closes_block(n->op)) {
+      WEFT_CHECK(open_blocks.size() > 1, "{}: a block is closed that is not open", program.name);
+      closed[open_blocks.back()] = 1;
+      open_blocks.pop_back();
+      continue;
+    }
+    for (NodeRef s : n->src()) {
+      const uint32_t* block = home.find(s);
+      if (block && closed[*block] != 0) escaping.set(s, true);
+    }
+    if (opens_block(n->op)) {
+      open_blocks.push_back(++blocks);
+      closed.push_back(0);
+    }
+    if (home.contains(n)) escaping.set(n, true);
+    home.set(n, open_blocks.back());
+  }
+  WEFT_CHECK(open_blocks.size() == 1, "{}: a loop or guard is not closed", program.name);
+  return escaping;
+}
+
+}  // namespace weft

@@ -1,0 +1,47 @@
+#include "weft/render/wgsl.h"
+
+#include "weft/base/format.h"
+#include "weft/render/wgsl_writer.h"
+
+namespace weft {
+
+namespace {
+
+// Words alone, so that members follow each other without gaps.
+std::string arguments(const LinearProgram& program) {
+  std::string members = "begin: u32, end: u32, zero: u32";
+  for (size_t i = 0; i < program.params.size(); ++i) append_format(members, ", at{}: u32", i);
+  for (size_t i = 0; i < program.variables.size(); ++i)
+    append_format(members, ", var{}_low: u32, var{}_high: u32", i, i);
+  return strformat("struct Args {{ {} }}\n@group(0) @binding(0) var<uniform> args: Args;\n",
+                   members);
+}
+
+std::string element_type(const ProgramParam& p) {
+  if (!is_part_of_word(p.dtype)) return std::string(wgsl_type(p.dtype));
+  return p.written ? "atomic<u32>" : "u32";
+}
+
+}  // namespace
+
+// All params are read_write, because one buffer cannot be both kinds in a dispatch, and slices of
+// an arena are one buffer.
+std::string render_wgsl(const LinearProgram& program, std::string_view entry) {
+  WgslWriter writer(program);
+  writer.write();
+  std::string text = arguments(program);
+  for (size_t i = 0; i < program.params.size(); ++i)
+    if (program.params[i].dtype != DType::Void)
+      append_format(text, "@group(0) @binding({}) var<storage, read_write> p{}: array<{}>;\n",
+                    i + 1, i, element_type(program.params[i]));
+  text += writer.prelude().text();
+  append_format(text,
+                "@compute @workgroup_size({})\n"
+                "fn {}(@builtin(global_invocation_id) id: vec3<u32>) {{\n"
+                "  let item = args.begin + id.x;\n"
+                "  if (item >= args.end) {{ return; }}\n{}}}\n",
+                kWgslGroup, entry, writer.body());
+  return text;
+}
+
+}  // namespace weft

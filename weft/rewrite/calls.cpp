@@ -1,0 +1,72 @@
+#include "weft/rewrite/calls.h"
+
+#include <algorithm>
+
+#include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+
+namespace weft {
+
+namespace {
+
+/// Calls of one trace may share nodes: all roots are gone over together.
+std::vector<NodeRef> substitute_all(Graph& g, std::span<const NodeRef> roots,
+                                    const NodeMap<NodeRef>& replacement) {
+  NodeMap<NodeRef> images;
+  std::vector<NodeRef> src, out;
+  for (NodeRef n : Toposort(roots)) {
+    src.clear();
+    for (NodeRef s : n->src()) src.push_back(images.at(s));
+    const NodeRef* other = replacement.find(n);
+    images[n] = other ? *other : g.with_sources(n, src);
+  }
+  for (NodeRef root : roots) out.push_back(images.at(root));
+  return out;
+}
+
+std::vector<NodeRef> bodies_on(Graph& g, std::span<const NodeRef> bodies, int64_t slot,
+                               std::span<const NodeRef> inputs) {
+  const std::vector<NodeRef> holes = placeholders_in(bodies, slot, inputs.size());
+  NodeMap<NodeRef> replacement;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (holes[i]) replacement.set(holes[i], inputs[i]);
+  return substitute_all(g, bodies, replacement);
+}
+
+}  // namespace
+
+std::vector<NodeRef> results_on(Graph& g, NodeRef call, std::span<const NodeRef> inputs) {
+  const CallParts parts(call);
+  return bodies_on(g, parts.bodies, parts.slot, inputs);
+}
+
+InlinedCalls::InlinedCalls(Graph& g, std::span<const NodeRef> roots) {
+  const Toposort order(roots);
+  std::vector<NodeRef> src;
+  for (NodeRef n : order) {
+    if (n->op == Op::Call) continue;
+    if (n->op == Op::Get && n->src(0)->op == Op::Call) {
+      images_[n] = result(g, n);
+      continue;
+    }
+    src.clear();
+    for (NodeRef s : n->src()) src.push_back(images_.at(s));
+    images_[n] = g.with_sources(n, src);
+  }
+}
+
+NodeRef InlinedCalls::result(Graph& g, NodeRef get) {
+  NodeRef call = get->src(0);
+  std::vector<NodeRef>& results = results_[call];
+  if (results.empty()) {
+    const CallParts parts(call);
+    std::vector<NodeRef> bodies, inputs;
+    for (NodeRef n : parts.bodies) bodies.push_back(images_.at(n));
+    for (NodeRef n : parts.inputs) inputs.push_back(images_.at(n));
+    results = bodies_on(g, bodies, parts.slot, inputs);
+    for (NodeRef n : Toposort(results)) made_.emplace_back(n, call);
+  }
+  return results[static_cast<size_t>(get->int_arg(0))];
+}
+
+}  // namespace weft

@@ -1,0 +1,239 @@
+// Copies of product operands in another memory order. A product wants vectors along one of its
+// output axes; an operand that lies otherwise would be gathered element by element, for every tile
+// again. Where all others lie well along an axis and an operand is read often enough, its elements
+// are put in order once, in a kernel of their own: convolution weights, mostly.
+#include <algorithm>
+
+#include "weft/graph/index_algebra.h"
+#include "weft/schedule/plan.h"
+
+namespace weft {
+namespace {
+
+constexpr double kReuse =
+    16;  // evaluations per element from which on a copy costs less than gathers
+constexpr double kReuseOfSum = 64;  // and less than vectors along the sum would
+constexpr int64_t kShortest = 8;    // output axis worth a vector
+// In moves of an element: what is left to add up across a vector where sums run along one
+// (measured: 4 ns an output, whatever its length), a kernel more, and an element of what is more
+// than this many times L2.
+constexpr double kAcrossVector = 8, kKernel = 5000, kTimesL2 = 2, kUncached = 3;
+// Rows a multiple of this part of an L1 way apart share few places of all caches: products of 1024,
+// 1280, 1536 and 2048 reach 1.15, 1.13, 1.18 and 1.3 times as much with a line between rows. How
+// often elements have to be read for that: moving one costs as much as 15 products in full vectors.
+constexpr int64_t kPartOfWay = 4;
+constexpr double kReuseDownRows = 512;
+// The few rows of a tile, read along, gain 4 % (2048) and 18 % (4096), but lose 10 % at 1024.
+constexpr double kReuseAlongRows = 2048, kPartOfL3 = 1.0 / 4;
+constexpr int64_t kBlock = 16;     // elements of a vector, or of a few
+constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
+constexpr double kFarStore = 2;    // a result stored for itself instead of with its neighbours
+
+class OperandPacking {
+ public:
+  explicit OperandPacking(Planner& plan) : plan_(plan), loads_(reduced_operands(plan)) {}
+
+  void run() {
+    for (size_t k = 0; k < loads_.size(); ++k)
+      if (loads_[k].size() >= 2) improve(k);
+    for (size_t k = 0; k < loads_.size(); ++k)
+      if (loads_[k].size() >= 2) spread(k);
+    insert_in_order();
+  }
+
+ private:
+  struct Choice {
+    NodeRef range = nullptr;
+    std::vector<ProductOperand> moved = {};
+    double elements = 0, bytes = 0;  // of what is moved
+    double cost = 0;
+  };
+
+  const Use& use(const ProductOperand& o) const { return plan_.uses.at(o.node)[o.use]; }
+
+  BufferPlan& buffer(NodeRef n) const {
+    return plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
+  }
+
+  bool stores_well(const KernelPlan& kernel, NodeRef range) const {
+    return std::all_of(kernel.outputs.begin(), kernel.outputs.end(), [&](const KernelOutput& o) {
+      const Access& at = plan_.uses.at(o.node)[static_cast<size_t>(o.use)].access;
+      return step_along(plan_, o.node, at, range) != Step::Far;
+    });
+  }
+
+  /// Whether each element is used often enough, and moving it makes it contiguous along `range`.
+  bool may_move(const ProductOperand& o, NodeRef range) const {
+    return is_static(o.node) && moving_axis(plan_.g, use(o).access, range) >= 0 &&
+           iterations(use(o).scope) >= kReuse * largest_numel(o.node->shape->span());
+  }
+
+  /// What would have to move for vectors along `range`.
+  bool consider(const std::vector<ProductOperand>& loads, NodeRef range, Choice& out) const {
+    out = {range};
+    for (const ProductOperand& o : loads) {
+      if (step_along(plan_, o.node, use(o).access, range) != Step::Far) continue;
+      if (!may_move(o, range)) return false;
+      out.moved.push_back(o);
+      const double elements = largest_numel(o.node->shape->span());
+      out.elements += elements;
+      out.bytes += elements * bits(o.node->dtype) / 8;
+    }
+    return true;
+  }
+
+  /// Sums along an axis that all operands lie along need no vectors along outputs.
+  bool reduces_well(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
+                    const Choice& other) const {
+    const bool reused = iterations(use(loads[0]).scope) >= kReuseOfSum * other.elements;
+    const bool cached =
+        other.bytes <= kTimesL2 * static_cast<double>(plan_.target.machine.l2().bytes);
+    const double moving = other.elements * (cached ? 1 : kUncached) + kKernel;
+    if (reused && kAcrossVector * iterations(kernel.ranges) > moving) return false;
+    for (NodeRef r : use(loads[0]).scope) {
+      if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
+      if (std::all_of(loads.begin(), loads.end(), [&](const ProductOperand& o) {
+            return step_along(plan_, o.node, use(o).access, r) == Step::Unit;
+          }))
+        return true;
+    }
+    return false;
+  }
+
+  /// What vectors along `range` cost: products in lanes that are partly idle, what has to be moved,
+  /// and results that do not lie side by side.
+  double cost(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
+              const Choice& c) const {
+    const double products = iterations(use(loads[0]).scope);
+    const double stores = stores_well(kernel, c.range) ? 0 : kFarStore * iterations(kernel.ranges);
+    return products * kProduct / filled_lanes(c.range->src(0), plan_.target) + c.elements + stores;
+  }
+
+  void improve(size_t k) {
+    const KernelPlan& kernel = plan_.kernels[k];
+    const std::vector<ProductOperand>& loads = loads_[k];
+    Choice best;
+    for (NodeRef r : kernel.ranges) {
+      Choice choice;
+      if (r->op != Op::Range || r->src(0)->vmin < kShortest || !consider(loads, r, choice))
+        continue;
+      choice.cost = cost(kernel, loads, choice);
+      if (!best.range || choice.cost < best.cost) best = std::move(choice);
+    }
+    if (!best.range || reduces_well(kernel, loads, best)) return;
+    for (const ProductOperand& o : best.moved) move(static_cast<int>(k), o, best.range);
+  }
+
+  void move(int kernel, const ProductOperand& o, NodeRef range) {
+    const int axis = moving_axis(plan_.g, use(o).access, range);
+    if (only_read_here(o.node)) return turn(o.node, axis);
+    read_copy(kernel, o, axis);
+  }
+
+  /// A copy whose innermost axis is `axis`, or one in the same order with its rows apart: -1.
+  void read_copy(int kernel, const ProductOperand& o, int axis) {
+    const auto same = std::find_if(copies_.begin(), copies_.end(),
+                                   [&](const Copy& c) { return c.of == o.node && c.axis == axis; });
+    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o.node, axis);
+    plan_.uses[o.node][o.use].packed = copy;
+    plan_.read(kernel, copy);
+    plan_.stop_reading(kernel, o.node);
+  }
+
+  /// An intermediate of this kernel's own may lie as it likes.
+  bool only_read_here(NodeRef n) const {
+    const auto& wanted = plan_.uses.at(n);
+    return !plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))].row_major &&
+           std::count_if(wanted.begin(), wanted.end(), [](const Use& d) { return d.load; }) == 1;
+  }
+
+  void turn(NodeRef n, int axis) {
+    BufferPlan& b = buffer(n);
+    const auto inner = static_cast<size_t>(axis);
+    b.order.clear();
+    for (size_t a = 0; a < n->rank(); ++a)
+      if (a != inner) b.order.push_back(a);
+    b.order.push_back(inner);
+    if (divisor_of(n->dim(inner)) % kBlock == 0) b.block = kBlock;
+  }
+
+  /// Whether a copy with its rows apart pays. A sum that walks down rows meets all of them in the
+  /// few places they share; the rows of a tile only meet each other.
+  bool pays_apart(const KernelPlan& kernel, const ProductOperand& o) const {
+    const Use& d = use(o);
+    const Machine& machine = plan_.target.machine;
+    const double elements = largest_numel(o.node->shape->span());
+    const double bytes = elements * bits(o.node->dtype) / 8, reuse = iterations(d.scope) / elements;
+    const bool down = std::any_of(d.scope.begin(), d.scope.end(), [&](NodeRef r) {
+      return !contains(kernel.ranges, r) && step_along(plan_, o.node, d.access, r) == Step::Far;
+    });
+    if (down) return reuse >= kReuseDownRows && bytes > static_cast<double>(machine.l2().bytes);
+    return reuse >= kReuseAlongRows && bytes > kPartOfL3 * static_cast<double>(machine.l3().bytes);
+  }
+
+  /// Takes apart rows that share few places of the caches: in place where only kernels see them.
+  void spread(size_t k) {
+    for (const ProductOperand& o : loads_[k]) {
+      if (use(o).packed || !shares_sets(o.node) || !pays_apart(plan_.kernels[k], o)) continue;
+      if (buffer(o.node).row_major)
+        read_copy(static_cast<int>(k), o, -1);
+      else
+        set_apart(o.node);
+    }
+  }
+
+  void set_apart(NodeRef n) { buffer(n).gap = Machine::kLine * 8 / bits(n->dtype); }
+
+  bool shares_sets(NodeRef n) const {
+    const BufferPlan& b = buffer(n);
+    if (!is_static(n) || n->rank() < 2 || b.block > 0 || b.gap > 0) return false;
+    const int64_t row = n->dim(b.innermost())->vmin * bits(n->dtype) / 8;
+    return row > 0 && row % (plan_.target.machine.l1().way_bytes() / kPartOfWay) == 0;
+  }
+
+  NodeRef make_copy(int kernel, NodeRef n, int axis) {
+    const NodeRef src[] = {n};
+    const int64_t which[] = {-1 -
+                             static_cast<int64_t>(copies_.size())};  // distinct from all others
+    NodeRef copy = plan_.g.intern({Op::Contiguous, n->dtype, src, which});
+    copies_.push_back({n, axis, copy});
+    plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root),
+                     axis < 0 ? "a product reads it often, and its rows share places in caches"
+                              : "a product reads it along another axis than it lies");
+    if (axis < 0)
+      set_apart(copy);
+    else
+      turn(copy, axis);
+    return copy;
+  }
+
+  /// Copies right behind what they are of.
+  void insert_in_order() {
+    if (copies_.empty()) return;
+    std::vector<NodeRef> order;
+    for (NodeRef n : plan_.order) {
+      order.push_back(n);
+      for (const Copy& c : copies_)
+        if (c.of == n) order.push_back(c.copy);
+    }
+    plan_.order = std::move(order);
+  }
+
+  struct Copy {
+    NodeRef of;
+    int axis;
+    NodeRef copy;
+  };
+
+  Planner& plan_;
+  std::vector<std::vector<ProductOperand>> loads_;  // inside reductions, by kernel
+  std::vector<Copy> copies_;
+};
+
+}  // namespace
+
+void pack_operands(Planner& plan) {
+  if (plan.options.layouts) OperandPacking(plan).run();
+}
+
+}  // namespace weft

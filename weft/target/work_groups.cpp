@@ -1,0 +1,16 @@
+#include "weft/target/work_groups.h"
+
+#include "weft/base/hash.h"
+
+namespace weft {
+
+uint64_t WorkGroups::key() const {
+  uint64_t h = 0;
+  for (const auto& axes : {most_groups, most_items})
+    for (int64_t most : axes) h = hash_combine(h, static_cast<uint64_t>(most));
+  for (int64_t part : {items, wave, local_bytes, banks, bank_bytes, int64_t{emulated}})
+    h = hash_combine(h, static_cast<uint64_t>(part));
+  return h;
+}
+
+}  // namespace weft
