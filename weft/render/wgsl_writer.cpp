@@ -99,8 +99,10 @@ void WgslWriter::write_range(NodeRef n) {
   }
   const std::string last[] = {r, operand(n->src(0))};
   const std::string step[] = {r, literal(Value::of(n->dtype, 1))};
-  open(strformat("for ({}; {}; {} = {})", start, alu_text(Op::Lt, n->dtype, last), r,
-                 alu_text(Op::Add, n->dtype, step)));
+  // One after the other: both declare what they need, and arguments have no order.
+  const std::string inside = alu_text(Op::Lt, n->dtype, last);
+  const std::string next = alu_text(Op::Add, n->dtype, step);
+  open(strformat("for ({}; {}; {} = {})", start, inside, r, next));
   values_.set(n, {n->dtype, r});
 }
 
