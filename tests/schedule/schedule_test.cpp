@@ -382,7 +382,7 @@ TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   EXPECT_EQ(kernels({{layer(64, 576, 10)}}), 1u);
   EXPECT_EQ(kernels({{layer(32, 128, 512)}}), 2u);  // the rows, of which there are fewer
   // Beyond the second cache moving costs more.
-  EXPECT_EQ(kernels({{layer(768, 3072, 768)}}), 1u);
+  EXPECT_EQ(kernels({{layer(256, 3072, 768)}}), 1u);
   EXPECT_EQ(kernels({{layer(1024, 1024, 4096)}}), 2u);
   EXPECT_EQ(kernels({{layer(16384, 64, 16384)}}), 2u);
   check({{layer(256, 24, 40)}}, 1e-5);
@@ -464,6 +464,32 @@ TEST_F(ScheduleTest, LongProductsAreSummedInChunks) {
         sum += x[static_cast<size_t>(k * kWide + i)] * y[static_cast<size_t>(k * kWide + j)];
       ASSERT_EQ(got.at(i * kWide + j).as_double(), sum) << i << ", " << j;
     }
+}
+
+/// Between large matrices, one block of the inner axis after the other, each added to what the ones
+/// before gave; the last kernel does what follows, too.
+TEST_F(ScheduleTest, LongProductsOfLargeMatricesAreSummedBlockByBlock) {
+  Target small = kTarget;
+  small.vector_bits = 512;
+  small.machine.caches[0] = {1 << 10, 4, 128};
+  small.machine.caches[1] = {4096, 4, 25};  // blocks of 16 elements
+  const auto product = [&](int64_t m, int64_t k, int64_t n) {
+    NodeRef p = b_.matmul(b_.param(0, {m, k}), b_.param(1, {k, n}));
+    NodeRef bias = b_.broadcast(b_.param(2, {n}), {1, n}, {m, n});
+    return std::vector<ScheduleOutput>{{g_.alu(Op::Max, {g_.add(p, bias), b_.constant(0)})}};
+  };
+  const auto sums = [&](int64_t m, int64_t k, int64_t n) {
+    const Schedule s = make_schedule(product(m, k, n), small);
+    return std::ranges::count_if(
+        s.kernels, [](const Kernel& kernel) { return kernel.name.starts_with("reduce"); });
+  };
+  EXPECT_EQ(sums(132, 8, 132), 1);     // no longer than two blocks
+  EXPECT_EQ(sums(132, 50, 132), 4);    // the last one shorter
+  EXPECT_EQ(sums(132, 480, 132), 15);  // at most 16
+  EXPECT_EQ(sums(20, 50, 132), 1);     // too few rows to read a block again
+  testing::RunOptions options;
+  options.target = &small;
+  check(product(132, 50, 132), 1e-5, options);
 }
 
 TEST_F(ScheduleTest, EqualLayersShareTheirKernels) {

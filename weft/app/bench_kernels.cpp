@@ -65,7 +65,7 @@ BenchRows bench_reduce(const Session& session, const BenchOptions& options) {
 BenchRows bench_gemm(const Session& session, const BenchOptions& options) {
   const double peak = measured_f32_flops(session.context) * 1e-9;
   BenchRows rows;
-  for (const int64_t n : {512, 1024, 2048}) {
+  for (const int64_t n : {512, 1024, 2048, 4096}) {
     Tensor a = filled({n, n}), b = filled({n, n}), out = filled({n, n});
     const double seconds = seconds_into(options.repeats, out, [&] { return a.matmul(b); });
     const double flops =

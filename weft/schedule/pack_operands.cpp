@@ -31,7 +31,10 @@ constexpr double kFarStore = 2;    // a result stored for itself instead of with
 
 class OperandPacking {
  public:
-  explicit OperandPacking(Planner& plan) : plan_(plan), loads_(reduced_operands(plan)) {}
+  explicit OperandPacking(Planner& plan) : plan_(plan), loads_(reduced_operands(plan)) {
+    for (const auto& loads : loads_)
+      for (const ProductOperand& o : loads) parts_[o.node] += part_read(o);
+  }
 
   void run() {
     for (size_t k = 0; k < loads_.size(); ++k)
@@ -51,8 +54,26 @@ class OperandPacking {
 
   const Use& use(const ProductOperand& o) const { return plan_.uses.at(o.node)[o.use]; }
 
+  static double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
+
   BufferPlan& buffer(NodeRef n) const {
     return plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
+  }
+
+  double part_read(const ProductOperand& o) const {
+    double part = 1;
+    for (size_t a = 0; a < o.node->rank(); ++a) {
+      NodeRef i = use(o).access.index[a];
+      const auto dim = static_cast<double>(o.node->dim(a)->vmax);
+      part *= std::min(1.0, (static_cast<double>(i->vmax - i->vmin) + 1) / std::max(1.0, dim));
+    }
+    return part;
+  }
+
+  /// Of the operand's elements, those whose moving this use answers for. Where each reads a part,
+  /// as the blocks of a long sum do, they share one copy.
+  double elements(const ProductOperand& o) const {
+    return largest_numel(o.node->shape->span()) * part_read(o) / std::min(1.0, parts_.at(o.node));
   }
 
   bool stores_well(const KernelPlan& kernel, NodeRef range) const {
@@ -65,7 +86,7 @@ class OperandPacking {
   /// Whether each element is used often enough, and moving it makes it contiguous along `range`.
   bool may_move(const ProductOperand& o, NodeRef range) const {
     return is_static(o.node) && moving_axis(plan_.g, use(o).access, range) >= 0 &&
-           iterations(use(o).scope) >= kReuse * largest_numel(o.node->shape->span());
+           iterations(use(o).scope) >= kReuse * elements(o);
   }
 
   /// What would have to move for vectors along `range`.
@@ -75,9 +96,8 @@ class OperandPacking {
       if (step_along(plan_, o.node, use(o).access, range) != Step::Far) continue;
       if (!may_move(o, range)) return false;
       out.moved.push_back(o);
-      const double elements = largest_numel(o.node->shape->span());
-      out.elements += elements;
-      out.bytes += elements * bits(o.node->dtype) / 8;
+      out.elements += elements(o);
+      out.bytes += bytes(o.node);
     }
     return true;
   }
@@ -162,8 +182,7 @@ class OperandPacking {
   bool pays_apart(const KernelPlan& kernel, const ProductOperand& o) const {
     const Use& d = use(o);
     const Machine& machine = plan_.target.machine;
-    const double elements = largest_numel(o.node->shape->span());
-    const double bytes = elements * bits(o.node->dtype) / 8, reuse = iterations(d.scope) / elements;
+    const double bytes = this->bytes(o.node), reuse = iterations(d.scope) / elements(o);
     const bool down = std::any_of(d.scope.begin(), d.scope.end(), [&](NodeRef r) {
       return !contains(kernel.ranges, r) && step_along(plan_, o.node, d.access, r) == Step::Far;
     });
@@ -227,6 +246,7 @@ class OperandPacking {
 
   Planner& plan_;
   std::vector<std::vector<ProductOperand>> loads_;  // inside reductions, by kernel
+  NodeMap<double> parts_;                           // of each node, read by all of these
   std::vector<Copy> copies_;
 };
 

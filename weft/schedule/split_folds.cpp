@@ -3,6 +3,7 @@
 // - of products whose operands are read again for every tile of the result and do not fit a cache:
 //   weight gradients, whose chunks of the batch do;
 // - sums of floats so long that one accumulator would lose what it adds. Running sums likewise.
+// And products of large matrices over a long axis, one block of it after the other.
 // The chunks depend on sizes alone, so the result does not depend on the number of threads.
 //
 // With chunks of at most c elements a sum of n is off by at most (c + n / c) half ulps of the sum
@@ -30,6 +31,11 @@ constexpr int64_t kLongRun = 1 << 15, kLongOuterRun = 1 << 18;
 
 constexpr double kL2Share = 0.75;  // of L2, for the operands of a chunk
 constexpr double kReuse = 64;      // multiplications per element that make reading again the cost
+
+// A block of a long axis has this part of L2 in every row: what a tile of 14 x 32 to 5 x 80 sums
+// from then takes a sixth to a third of it. Rows of two blocks still go well in one.
+constexpr int64_t kBlockOfL2 = 256, kMostBlocks = 16;
+constexpr double kReuseAlong = 300;  // kReuse, where operands lie along the sum
 
 int64_t largest_divisor(int64_t n, int64_t limit) {
   for (int64_t d = std::min(n, limit); d > 1; --d)
@@ -82,6 +88,40 @@ int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   // The sums of all chunks are written and read once; that has to be little beside the operands.
   if (bytes(reduce) * chunks > operands / 2) return 1;
   return static_cast<int64_t>(chunks);
+}
+
+/// Whether neighbours along `axis` of `x` are neighbours in what they are read from.
+bool lies_along(Graph& g, NodeRef x, size_t axis) {
+  NodeRef along = g.range(x->dim(axis), 0);
+  Access at{std::vector<NodeRef>(x->rank(), g.index(0)), g.boolean(true)};
+  at.index[axis] = along;
+  for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0)) at = map_access(g, x, at);
+  return x->rank() > 0 && moving_axis(g, at, along) == static_cast<int>(x->rank()) - 1;
+}
+
+/// The blocks that a product of large matrices is summed in, where the elements that one tile of
+/// the result needs would not stay in L2. What is done so far is written and read again for each.
+Split blocks_for_cache(Graph& g, NodeRef reduce, const Target& target) {
+  NodeRef x = moved(reduce->src(0));
+  if (fold_of(reduce) != Fold::Add || x->op != Op::Mul || reduce_axes(reduce).size() != 1)
+    return {};
+  const auto axis = static_cast<size_t>(reduce_axes(reduce)[0]);
+  const int64_t all = reduce->src(0)->dim(axis)->vmin;
+  constexpr int64_t kWhole = 16;  // lanes, so that blocks begin where vectors may
+  const int64_t least =
+      std::max(kWhole, target.machine.l2().bytes / kBlockOfL2 * 8 / bits(x->dtype));
+  if (target.vector_bits == 0 || all <= 2 * least) return {};
+  const double operands = bytes(moved(x->src(0))) + bytes(moved(x->src(1)));
+  const double products = largest_numel(x->shape->span()) * bits(x->dtype) / 8;
+  if (products < kReuse * operands) return {};
+  // Vectors along the sum read neither operand in long steps, and each block would end with a sum
+  // across them.
+  if (products < kReuseAlong * operands && lies_along(g, x->src(0), axis) &&
+      lies_along(g, x->src(1), axis))
+    return {};
+  const int64_t blocks = std::min((all + least - 1) / least, kMostBlocks);
+  const int64_t length = ((all + blocks - 1) / blocks + kWhole - 1) / kWhole * kWhole;
+  return {axis, (all + length - 1) / length, length};
 }
 
 /// What a reduction reads.
@@ -150,6 +190,20 @@ NodeRef expanded(Graph& g, NodeRef x, NodeRef like) {
   return g.make({Op::Expand, x->dtype, src});
 }
 
+/// The sum over the first block, then that plus the sum over the second one, and so on: one after
+/// the other, and the whole never in more memory than two results.
+NodeRef sum_block_by_block(Graph& g, NodeRef n, const Split& blocks) {
+  NodeRef x = n->src(0), sum = nullptr;
+  const int64_t all = x->dim(blocks.axis)->vmin;
+  const auto axes = reduce_axes(n);
+  for (int64_t begin = 0; begin < all; begin += blocks.length) {
+    NodeRef block = part(g, x, blocks.axis, begin, std::min(blocks.length, all - begin));
+    NodeRef more = reduce_over(g, block, Fold::Add, {axes.begin(), axes.end()});
+    sum = sum ? g.add(g.make(Op::Contiguous, n->dtype, {sum}), more) : more;
+  }
+  return sum;
+}
+
 }  // namespace
 
 NodeRef split_large_reduction(Graph& g, NodeRef n, const Target& target) {
@@ -158,7 +212,10 @@ NodeRef split_large_reduction(Graph& g, NodeRef n, const Target& target) {
   const int64_t wanted = std::max(chunks_for_cores(n), chunks_for_precision(n));
   const Split split =
       best_split(n, std::max(wanted, chunks_for_cache(n, target.machine)), wanted > 1);
-  if (split.chunks < 2) return n;
+  if (split.chunks < 2) {
+    const Split blocks = blocks_for_cache(g, n, target);
+    return blocks.chunks < 2 ? n : sum_block_by_block(g, n, blocks);
+  }
   const int64_t even = split.chunks * split.length, all = x->dim(split.axis)->vmin;
   // The chosen axis becomes (chunks, length), and the chunks the first axis: the first reduction
   // keeps them.
