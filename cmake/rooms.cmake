@@ -54,6 +54,15 @@ weft_room(llm      NEEDS nn)
 weft_room(emu      NEEDS llm)
 weft_room(serve    NEEDS llm)
 weft_room(viz      NEEDS llm)
+
+# The list of drivers is made of their folder, so that adding one touches no list.
+file(GLOB drivers RELATIVE "${CMAKE_SOURCE_DIR}/weft/device/drivers" CONFIGURE_DEPENDS
+     "${CMAKE_SOURCE_DIR}/weft/device/drivers/*.cpp")
+list(TRANSFORM drivers REPLACE "^(.*)\\.cpp$" "WEFT_DRIVER(\\1)\n")
+list(JOIN drivers "" drivers)
+file(CONFIGURE OUTPUT generated/weft/device/drivers.def @ONLY CONTENT "@drivers@")
+target_include_directories(weft_device PRIVATE "${CMAKE_BINARY_DIR}/generated")
+
 # The C interface: a shared library that exports what weft.h declares and nothing else.
 file(GLOB c_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/c/*.cpp")
 add_library(weft_c SHARED ${c_sources})

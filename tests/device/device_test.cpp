@@ -13,6 +13,7 @@
 #include "weft/base/file.h"
 #include "weft/base/spans.h"
 #include "weft/device/compiler.h"
+#include "weft/device/driver.h"
 
 namespace weft {
 namespace {
@@ -73,6 +74,29 @@ TEST(DeviceTable, NamesAndIds) {
   for (const DeviceInfo& info : infos)
     EXPECT_TRUE(info.available || info.name == "OPENCL" || info.name == "WEBGPU")
         << info.name << info.detail;
+}
+
+template <int number, char letter>
+Driver driver() {
+  static constexpr char kName[] = {letter};
+  static constexpr DeviceKind kKinds[] = {{number, {kName, 1}, nullptr, nullptr}};
+  return kKinds;
+}
+
+TEST(DeviceTable, KindsHaveNumbersAndNamesOfTheirOwn) {
+  const auto kinds = [](std::initializer_list<DriverFunction> drivers) {
+    return kinds_of(drivers);
+  };
+  const std::vector<DeviceKind> two = kinds({driver<9, 'A'>, driver<3, 'B'>});
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].name, "B") << "by number, whatever the files are called";
+  EXPECT_EQ(two[1].number, 9);
+  EXPECT_HAS(message_of([&] { kinds({driver<3, 'A'>, driver<3, 'B'>}); }),
+             "device A of number 3 and device B of number 3");
+  EXPECT_HAS(message_of([&] { kinds({driver<3, 'A'>, driver<4, 'A'>}); }),
+             "another name or number");
+  EXPECT_HAS(message_of([&] { kinds({driver<64, 'A'>}); }), "give it one from 0 to 63");
+  EXPECT_HAS(message_of([&] { kinds({driver<-1, 'A'>}); }), "device A has number -1");
 }
 
 TEST(DeviceTable, WithoutACompiler) {

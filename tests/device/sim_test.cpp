@@ -9,7 +9,7 @@
 
 #include "tests/device/samples.h"
 #include "tests/support/random.h"
-#include "weft/device/sim.h"
+#include "weft/device/drivers/sim.h"
 
 namespace weft {
 namespace {

@@ -1,80 +1,28 @@
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/log.h"
 #include "weft/base/names.h"
-#include "weft/device/compiler.h"
-#include "weft/device/host_device.h"
+#include "weft/device/driver.h"
 
 namespace weft {
 
+// drivers.def is made of the folder drivers/ (cmake/rooms.cmake): a driver is in no other list.
+#define WEFT_DRIVER(name) Driver name##_driver();
+#include "weft/device/drivers.def"
+#undef WEFT_DRIVER
+
 namespace {
 
-struct DeviceRow {
-  std::string_view name;
-  std::unique_ptr<Device> (*make)(Context&, std::string name, DeviceId);
-  std::string (*describe)(Context&);  // of an available one
+constexpr DriverFunction kDrivers[] = {
+#define WEFT_DRIVER(name) name##_driver,
+#include "weft/device/drivers.def"
+#undef WEFT_DRIVER
 };
-
-std::string threads_and_features(Context& context, std::string_view target) {
-  const std::string cpu = CpuFeatures::of(context).text();
-  const Target here = make_target(target, context);
-  return strformat("{} threads; {}; {}", here.threads, here.machine.text(),
-                   cpu.empty() ? "no extensions" : cpu);
-}
-std::string describe_c(Context& context) {
-  return strformat("C by {}; {}", find_c_compiler(context)->path,
-                   threads_and_features(context, "c"));
-}
-std::string describe_x86(Context& context) {
-  return strformat("machine code of our own, nothing to install; {}",
-                   threads_and_features(context, "x86"));
-}
-std::string describe_interp(Context&) { return "interpreter: runs anywhere, for small work"; }
-
-/// Devices that take a target's kernels and run none: for tests and timing.
-enum class NullTarget : uint8_t { C, Interp, X86 };
-constexpr std::string_view kNullTargets[] = {"c", "interp", "x86"};
-template <NullTarget target>
-constexpr DeviceRow null_row(std::string_view name) {
-  return {name,
-          [](Context& context, std::string n, DeviceId id) {
-            return make_null_device(context, std::move(n), id,
-                                    kNullTargets[static_cast<size_t>(target)]);
-          },
-          [](Context&) -> std::string { return "takes the same kernels, runs none; for timing"; }};
-}
-
-std::unique_ptr<Device> make_sim_interp(Context& context, std::string name, DeviceId id) {
-  auto host = make_interp_device(context, name, id);
-  return make_sim_device(context, std::move(name), id, std::move(host));
-}
-std::unique_ptr<Device> make_sim_x86(Context& context, std::string name, DeviceId id) {
-  auto host = make_x86_device(context, name, id);
-  return make_sim_device(context, std::move(name), id, std::move(host));
-}
-std::string describe_sim(Context&) {
-  return "simulated: memory and queues of its own, late on purpose; for tests";
-}
-
-// Ids are made of the row number: append, never reorder.
-constexpr DeviceRow kDevices[] = {
-    {"CPU:C", make_c_device, describe_c},
-    {"CPU:INTERP", make_interp_device, describe_interp},
-    null_row<NullTarget::C>("NULL:C"),
-    null_row<NullTarget::Interp>("NULL:INTERP"),
-    {"CPU:X86", make_x86_device, describe_x86},
-    null_row<NullTarget::X86>("NULL:X86"),
-    {"OPENCL", make_opencl_device, describe_opencl},
-    {"WEBGPU", make_webgpu_device, describe_webgpu},
-    {"SIM:INTERP", make_sim_interp, describe_sim},
-    {"SIM:X86", make_sim_x86, describe_sim},
-};
-constexpr size_t kDeviceCount = std::size(kDevices);
 
 struct Alias {
   std::string_view name, target;
@@ -84,10 +32,9 @@ constexpr Alias kAliases[] = {{"CPU", "CPU:X86"},       {"C", "CPU:C"},       {"
 // "CPU" is the first of these that works here; the last one always does.
 constexpr std::string_view kCpuChoices[] = {"CPU:X86", "CPU:C", "CPU:INTERP"};
 
-// Id = 1 + row + kKinds * ordinal: the same in every run, whatever was opened first.
-constexpr int kKinds = 64;
+// Id = 1 + number + kMostKinds * ordinal: the same in every run, whatever was opened first.
+constexpr int kMostKinds = 64;
 constexpr int kMaxOrdinal = 255;
-static_assert(kDeviceCount <= kKinds);
 
 std::string upper(std::string_view text) {
   std::string out(text);
@@ -96,30 +43,48 @@ std::string upper(std::string_view text) {
   return out;
 }
 
-size_t find_row(std::string_view name) {
+std::string_view without_alias(std::string_view name) {
   for (const Alias& a : kAliases)
-    if (a.name == name) name = a.target;
-  for (size_t i = 0; i < kDeviceCount; ++i)
-    if (kDevices[i].name == name) return i;
-  return kDeviceCount;
+    if (a.name == name) return a.target;
+  return name;
 }
 
-[[noreturn]] void unknown_device(std::string_view asked, std::string_view name) {
-  std::string_view known[kDeviceCount + std::size(kAliases)];
-  size_t count = 0;
-  for (const Alias& a : kAliases) known[count++] = a.name;
-  for (const DeviceRow& row : kDevices) known[count++] = row.name;
+[[noreturn]] void unknown_device(std::string_view asked, std::string_view name,
+                                 std::span<const DeviceKind> kinds) {
+  std::vector<std::string_view> known;
+  for (const Alias& a : kAliases) known.push_back(a.name);
+  for (const DeviceKind& kind : kinds) known.push_back(kind.name);
   std::string list;
-  for (size_t i = 0; i < count; ++i) (list += i ? ", " : "") += known[i];
-  fail("device", "there is no device \"{}\"{}; devices are {}", asked,
-       did_you_mean(name, {known, count}), list);
+  for (std::string_view k : known) (list += list.empty() ? "" : ", ") += k;
+  fail("device", "there is no device \"{}\"{}; devices are {}", asked, did_you_mean(name, known),
+       list);
 }
 
 }  // namespace
 
+std::vector<DeviceKind> kinds_of(std::span<const DriverFunction> drivers) {
+  std::vector<DeviceKind> kinds;
+  for (const DriverFunction driver : drivers) {
+    for (const DeviceKind& kind : driver()) {
+      WEFT_CHECK(kind.number >= 0 && kind.number < kMostKinds,
+                 "device {} has number {}: give it one from 0 to {}", kind.name, kind.number,
+                 kMostKinds - 1);
+      for (const DeviceKind& other : kinds)
+        WEFT_CHECK(kind.number != other.number && kind.name != other.name,
+                   "device {} of number {} and device {} of number {}: give one of them another "
+                   "name or number",
+                   other.name, other.number, kind.name, kind.number);
+      kinds.push_back(kind);
+    }
+  }
+  std::ranges::sort(kinds, {}, &DeviceKind::number);
+  return kinds;
+}
+
 struct DeviceTable::State {
   explicit State(Context& c) : context(c) {}
   Context& context;
+  const std::vector<DeviceKind> kinds = kinds_of(kDrivers);
   std::mutex mutex;
   std::map<DeviceId, std::unique_ptr<Device>> open;
 };
@@ -136,10 +101,11 @@ Device& DeviceTable::open(std::string_view asked) {
     for (char c : name.substr(colon + 1)) ordinal = ordinal * 10 + (c - '0');
     name.resize(colon);
   }
-  const size_t row = find_row(name);
-  if (row == kDeviceCount || ordinal > kMaxOrdinal) unknown_device(asked, name);
-  const auto id = static_cast<DeviceId>(1 + row + static_cast<size_t>(kKinds * ordinal));
-  return name == "CPU" ? open_cpu(ordinal) : open(id);
+  const auto kind = std::ranges::find(state_->kinds, without_alias(name), &DeviceKind::name);
+  if (kind == state_->kinds.end() || ordinal > kMaxOrdinal)
+    unknown_device(asked, name, state_->kinds);
+  if (name == "CPU") return open_cpu(ordinal);
+  return open(static_cast<DeviceId>(1 + kind->number + kMostKinds * ordinal));
 }
 
 Device& DeviceTable::open_cpu(int ordinal) {
@@ -158,15 +124,14 @@ Device& DeviceTable::open(DeviceId id) {
   std::lock_guard lock(state_->mutex);
   const auto found = state_->open.find(id);
   if (found != state_->open.end()) return *found->second;
-  const size_t row = id == 0 ? kDeviceCount : static_cast<size_t>(id - 1) % kKinds;
-  WEFT_CHECK(row < kDeviceCount, "there is no device with id {}", id);
-  const int ordinal = (id - 1) / kKinds;
-  std::string name(kDevices[row].name);
+  const int number = (id - 1) % kMostKinds, ordinal = (id - 1) / kMostKinds;
+  const auto kind = std::ranges::find(state_->kinds, number, &DeviceKind::number);
+  WEFT_CHECK(kind != state_->kinds.end(), "there is no device with id {}", id);
+  std::string name(kind->name);
   if (ordinal > 0) append_format(name, ":{}", ordinal);
-  auto made = kDevices[row].make(state_->context, name, id);
-  if (log_enabled(state_->context, 1)) {
-    log_at(state_->context, 1, "opened {}: {}", name, kDevices[row].describe(state_->context));
-  }
+  auto made = kind->make(state_->context, name, id);
+  if (log_enabled(state_->context, 1))
+    log_at(state_->context, 1, "opened {}: {}", name, kind->describe(state_->context));
   return *state_->open.emplace(id, std::move(made)).first->second;
 }
 
@@ -174,12 +139,12 @@ Device& DeviceTable::default_device() { return open(state_->context.options().de
 
 std::vector<DeviceInfo> DeviceTable::probe() {
   std::vector<DeviceInfo> infos;
-  for (const DeviceRow& row : kDevices) {
-    DeviceInfo info{std::string(row.name), false, {}};
+  for (const DeviceKind& kind : state_->kinds) {
+    DeviceInfo info{std::string(kind.name), false, {}};
     try {
-      open(row.name);
+      open(kind.name);
       info.available = true;
-      info.detail = row.describe(state_->context);
+      info.detail = kind.describe(state_->context);
     } catch (const Error& error) {
       info.detail = error.message();
     }

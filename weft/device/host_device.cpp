@@ -153,4 +153,11 @@ void HostDevice::execute(int, std::span<const Command> commands, std::span<const
   }
 }
 
+std::string describe_host(Context& context, std::string_view target) {
+  const std::string cpu = CpuFeatures::of(context).text();
+  const Target here = make_target(target, context);
+  return strformat("{} threads; {}; {}", here.threads, here.machine.text(),
+                   cpu.empty() ? "no extensions" : cpu);
+}
+
 }  // namespace weft

@@ -42,18 +42,11 @@ class HostDevice : public Device {
   uint32_t launch(const Command& command);  // the status word it left
 };
 
-/// The devices of the table.
-std::unique_ptr<Device> make_c_device(Context& context, std::string name, DeviceId id);
-std::unique_ptr<Device> make_x86_device(Context& context, std::string name, DeviceId id);
+/// What `weft devices` says of the threads and the processor that run a target's kernels.
+std::string describe_host(Context& context, std::string_view target);
+
+/// Devices that SIM runs its kernels on.
 std::unique_ptr<Device> make_interp_device(Context& context, std::string name, DeviceId id);
-std::unique_ptr<Device> make_opencl_device(Context& context, std::string name, DeviceId id);
-std::string describe_opencl(Context& context);
-std::unique_ptr<Device> make_webgpu_device(Context& context, std::string name, DeviceId id);
-std::string describe_webgpu(Context& context);
-std::unique_ptr<Device> make_null_device(Context& context, std::string name, DeviceId id,
-                                         std::string_view target);
-/// `host`: whose kernels it runs.
-std::unique_ptr<Device> make_sim_device(Context& context, std::string name, DeviceId id,
-                                        std::unique_ptr<Device> host);
+std::unique_ptr<Device> make_x86_device(Context& context, std::string name, DeviceId id);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The few functions of libOpenCL.so.1 that device/opencl.cpp calls, loaded when it is there.
+// The few functions of libOpenCL.so.1 that opencl.cpp calls, loaded when it is there.
 // Written after the Khronos OpenCL 1.2 specification
 // (registry.khronos.org/OpenCL/specs/opencl-1.2.pdf, chapters 4 and 5); values of constants are
 // those of its cl.h.

@@ -10,8 +10,8 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/interrupt.h"
-#include "weft/device/host_device.h"
-#include "weft/device/webgpu_api.h"
+#include "weft/device/driver.h"
+#include "weft/device/drivers/webgpu_api.h"
 
 namespace weft {
 
@@ -512,19 +512,24 @@ class WebgpuDevice final : public Device {
   std::vector<Dispatch> dispatches_;
 };
 
-}  // namespace
-
-std::string describe_webgpu(Context& context) {
+std::string describe(Context& context) {
   const std::shared_ptr<Session> s = open_session(context, "WEBGPU", 0);
   return strformat("WebGPU: {}, {} MiB a buffer, {} buffers a kernel", s->description,
                    WebgpuMemory(s).most() >> 20, s->limits.storage_buffers);
 }
 
-std::unique_ptr<Device> make_webgpu_device(Context& context, std::string name, DeviceId id) {
+std::unique_ptr<Device> make(Context& context, std::string name, DeviceId id) {
   const size_t colon = name.find(':');
   const int ordinal = colon == std::string::npos ? 0 : std::stoi(name.substr(colon + 1));
   std::shared_ptr<Session> session = open_session(context, name, ordinal);
   return std::make_unique<WebgpuDevice>(context, std::move(name), id, std::move(session));
+}
+
+}  // namespace
+
+Driver webgpu_driver() {
+  static constexpr DeviceKind kKinds[] = {{7, "WEBGPU", make, describe}};
+  return kKinds;
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/compiler.h"
+#include "weft/device/driver.h"
 #include "weft/device/elf.h"
 #include "weft/device/host_device.h"
 #include "weft/device/object_cache.h"
@@ -128,9 +129,7 @@ class CDevice : public HostDevice {
   ObjectCache cache_;
 };
 
-}  // namespace
-
-std::unique_ptr<Device> make_c_device(Context& context, std::string name, DeviceId id) {
+std::unique_ptr<Device> make(Context& context, std::string name, DeviceId id) {
 #if !defined(__x86_64__)
   fail_device("open", ENOSYS, name,
               "compiled kernels are loaded on x86-64 only so far; use CPU:INTERP");
@@ -142,6 +141,17 @@ std::unique_ptr<Device> make_c_device(Context& context, std::string name, Device
                 no_compiler_advice());
   }
   return std::make_unique<CDevice>(context, std::move(name), id, std::move(*compiler));
+}
+
+std::string describe(Context& context) {
+  return strformat("C by {}; {}", find_c_compiler(context)->path, describe_host(context, "c"));
+}
+
+}  // namespace
+
+Driver cpu_c_driver() {
+  static constexpr DeviceKind kKinds[] = {{0, "CPU:C", make, describe}};
+  return kKinds;
 }
 
 }  // namespace weft

@@ -4,7 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
-#include "weft/device/host_device.h"
+#include "weft/device/driver.h"
 #include "weft/device/wait_check.h"
 
 namespace weft {
@@ -59,12 +59,22 @@ class NullDevice : public Device {
   WaitCheck waits_;
 };
 
-}  // namespace
-
-std::unique_ptr<Device> make_null_device(Context& context, std::string name, DeviceId id,
-                                         std::string_view target) {
+constexpr char kC[] = "c", kInterp[] = "interp", kX86[] = "x86";
+template <const char* target>
+std::unique_ptr<Device> make(Context& context, std::string name, DeviceId id) {
   check_features(target, name, context);
   return std::make_unique<NullDevice>(context, std::move(name), id, target);
+}
+
+std::string describe(Context&) { return "takes the same kernels, runs none; for timing"; }
+
+}  // namespace
+
+Driver null_driver() {
+  static constexpr DeviceKind kKinds[] = {{2, "NULL:C", make<kC>, describe},
+                                          {3, "NULL:INTERP", make<kInterp>, describe},
+                                          {5, "NULL:X86", make<kX86>, describe}};
+  return kKinds;
 }
 
 }  // namespace weft

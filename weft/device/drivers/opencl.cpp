@@ -9,8 +9,8 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
-#include "weft/device/host_device.h"
-#include "weft/device/opencl_api.h"
+#include "weft/device/driver.h"
+#include "weft/device/drivers/opencl_api.h"
 #include "weft/device/queue_thread.h"
 
 namespace weft {
@@ -340,19 +340,24 @@ class OpenclDevice final : public Device {
   QueueThread ends_;                          // last: it ends before the others go
 };
 
-}  // namespace
-
-std::string describe_opencl(Context&) {
+std::string describe(Context&) {
   const std::shared_ptr<Session> s = open_session("OPENCL", 0);
   return strformat("OpenCL: {}, {} compute units", s->device_name(),
                    s->number<Uint>(kDeviceMaxComputeUnits));
 }
 
-std::unique_ptr<Device> make_opencl_device(Context& context, std::string name, DeviceId id) {
+std::unique_ptr<Device> make(Context& context, std::string name, DeviceId id) {
   const size_t colon = name.find(':');
   const int ordinal = colon == std::string::npos ? 0 : std::stoi(name.substr(colon + 1));
   std::shared_ptr<Session> session = open_session(name, ordinal);
   return std::make_unique<OpenclDevice>(context, std::move(name), id, std::move(session));
+}
+
+}  // namespace
+
+Driver opencl_driver() {
+  static constexpr DeviceKind kKinds[] = {{6, "OPENCL", make, describe}};
+  return kKinds;
 }
 
 }  // namespace weft

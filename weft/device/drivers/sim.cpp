@@ -1,4 +1,4 @@
-#include "weft/device/sim.h"
+#include "weft/device/drivers/sim.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +11,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/device/driver.h"
 #include "weft/device/host_device.h"
 
 namespace weft {
@@ -250,11 +251,27 @@ std::optional<DeviceError> SimDevice::run_step(const Task& task, size_t i) {
   return std::nullopt;
 }
 
-std::unique_ptr<Device> make_sim_device(Context& context, std::string name, DeviceId id,
-                                        std::unique_ptr<Device> host) {
+namespace {
+
+/// `make_host` makes the device whose kernels it runs.
+template <auto make_host>
+std::unique_ptr<Device> make(Context& context, std::string name, DeviceId id) {
+  auto host = make_host(context, name, id);
   auto memory = std::make_shared<SimDevice::Memory>(name);
   return std::make_unique<SimDevice>(context, std::move(name), id, std::move(host),
                                      std::move(memory));
+}
+
+std::string describe(Context&) {
+  return "simulated: memory and queues of its own, late on purpose; for tests";
+}
+
+}  // namespace
+
+Driver sim_driver() {
+  static constexpr DeviceKind kKinds[] = {{8, "SIM:INTERP", make<make_interp_device>, describe},
+                                          {9, "SIM:X86", make<make_x86_device>, describe}};
+  return kKinds;
 }
 
 }  // namespace weft

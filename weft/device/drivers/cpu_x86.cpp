@@ -2,6 +2,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/code_memory.h"
+#include "weft/device/driver.h"
 #include "weft/device/host_device.h"
 #include "weft/device/perf_map.h"
 
@@ -45,11 +46,21 @@ class X86Device : public HostDevice {
   std::shared_ptr<CodeMemory> memory_ = std::make_shared<CodeMemory>();
 };
 
+std::string describe(Context& context) {
+  return strformat("machine code of our own, nothing to install; {}",
+                   describe_host(context, "x86"));
+}
+
 }  // namespace
 
 std::unique_ptr<Device> make_x86_device(Context& context, std::string name, DeviceId id) {
   check_features("x86", name, context);
   return std::make_unique<X86Device>(context, std::move(name), id);
+}
+
+Driver cpu_x86_driver() {
+  static constexpr DeviceKind kKinds[] = {{4, "CPU:X86", make_x86_device, describe}};
+  return kKinds;
 }
 
 }  // namespace weft

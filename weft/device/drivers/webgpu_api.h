@@ -1,4 +1,4 @@
-// The few functions of wgpu-native that device/webgpu.cpp calls, loaded when it is there. Written
+// The few functions of wgpu-native that webgpu.cpp calls, loaded when it is there. Written
 // after webgpu.h and wgpu.h of wgpu-native 29.0.1 (github.com/gfx-rs/wgpu-native, tag v29.0.1.1;
 // webgpu.h is github.com/webgpu-native/webgpu-headers). Values of constants and the order of
 // members are those headers' and differ between major versions: only 29 is taken.
