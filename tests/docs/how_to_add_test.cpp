@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <string>
@@ -31,11 +34,24 @@ Shell shell(const std::string& line) {
 
 std::string patch_path(const std::string& name) { return "tests/docs/patches/" + name + ".patch"; }
 
+/// The lines that a patch adds, by file.
+std::map<std::string, std::string> added_lines(const std::string& patch) {
+  std::map<std::string, std::string> files;
+  std::string* file = nullptr;
+  std::istringstream lines(repository_file(patch_path(patch)));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("+++ b/")) {
+      file = &files[line.substr(6)];
+    } else if (file && line.starts_with("+")) {
+      *file += line.substr(1) + "\n";
+    }
+  }
+  return files;
+}
+
 std::set<std::string> touched_files(const std::string& patch) {
   std::set<std::string> files;
-  std::istringstream lines(repository_file(patch_path(patch)));
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("+++ b/")) files.insert(line.substr(6));
+  for (const auto& [file, lines] : added_lines(patch)) files.insert(file);
   return files;
 }
 
@@ -44,7 +60,8 @@ bool has_patch_program() { return shell("patch --version").status == 0; }
 void expect_applies(const std::string& name) {
   const Shell s = shell("patch -p1 --dry-run --force < " + patch_path(name));
   EXPECT_EQ(s.status, 0) << patch_path(name) << " no longer applies; apply it by hand and write it "
-                         << "again with\n  git diff -U2 -- weft > " << patch_path(name) << "\n"
+                         << "again with\n  git add -N weft && git diff -U2 -- weft > "
+                         << patch_path(name) << "\n"
                          << s.output;
 }
 
@@ -62,6 +79,20 @@ TEST(HowToAdd, ADerivedOpTouchesOneFile) {
   EXPECT_EQ(touched_files("derived_op"), (std::set<std::string>{"weft/tensor/derived.def"}));
   if (!has_patch_program()) GTEST_SKIP() << "patch (Debian: patch) is not installed";
   expect_applies("derived_op");
+}
+
+TEST(HowToAdd, AGpuTouchesThreeFiles) {
+  EXPECT_EQ(touched_files("gpu"),
+            (std::set<std::string>{"weft/device/drivers/toy.cpp", "weft/render/dialect.cpp",
+                                   "weft/target/target.cpp"}));
+  const std::string page = repository_file("docs/how_to_add/gpu.md");
+  for (const auto& [file, lines] : added_lines("gpu"))
+    EXPECT_NE(page.find("`" + file + "`:\n\n```cpp\n" + lines + "```\n"), std::string::npos)
+        << "docs/how_to_add/gpu.md does not show what " << patch_path("gpu") << " adds to " << file
+        << ":\n"
+        << lines;
+  if (!has_patch_program()) GTEST_SKIP() << "patch (Debian: patch) is not installed";
+  expect_applies("gpu");
 }
 
 /// Uses the new ops as a user would: on every device that runs here, against plain arithmetic.
@@ -130,28 +161,70 @@ int wrong_on(const char* device) {
   return wrong;
 }
 
-int main() { return wrong_on("CPU:INTERP") + wrong_on("CPU"); }
+/// Products, folds and gradients: kernels of several loops.
+Tensor attention(const char* device) {
+  const Tensor x = (Tensor::arange(0, 24 * 16).reshape({24, 16}).to(device) * 0.37f).sin();
+  const Tensor weights = x.matmul(x.transpose(0, 1)).softmax(1).requires_grad_();
+  const Tensor out = weights.matmul(x).cumsum(0);
+  (out * out).sum().backward();
+  return weights.grad().matmul(out);
+}
+
+int toy_against_cpu() {
+  const Tensor toy = attention("TOY"), cpu = attention("CPU");
+  const std::vector<float> a = toy.to_vector<float>(), b = cpu.to_vector<float>();
+  int wrong = toy.device() != "TOY" || a.size() != 24 * 16;
+  for (size_t i = 0; i < a.size(); ++i)
+    wrong += !(std::fabs(a[i] - b[i]) <= 1e-4f * std::fabs(b[i]) + 1e-3f);
+  std::printf("TOY against CPU: %d wrong\n", wrong);
+  return wrong;
+}
+
+int main() {
+  return wrong_on("CPU:INTERP") + wrong_on("CPU") + wrong_on("TOY") + toy_against_cpu();
+}
 )";
+
+/// A folder of its own for every run: two at once do not build in one tree. What one run compiled
+/// the next finds all the same where ccache is installed, which is told paths relative to the tree.
+class PatchedTree {
+ public:
+  PatchedTree() : path_(::testing::TempDir() + "weft_patched_XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~PatchedTree() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 TEST(HowToAdd, SlowThePatchedTreeBuildsAndItsOpsWork) {
   if (!has_patch_program()) GTEST_SKIP() << "patch (Debian: patch) is not installed";
-  const std::string tree = ::testing::TempDir() + "weft_patched";
-  const std::string program = ::testing::TempDir() + "use_new_ops.cpp";
-  std::ofstream(program) << kProgram;
+  const PatchedTree tree;
+  ASSERT_FALSE(tree.path().empty()) << "no folder can be made in " << ::testing::TempDir();
+  const Shell copied = shell(strformat(
+      "cp -r CMakeLists.txt README.md cmake docs examples weft tests '{0}' && "
+      "for p in op binary_op derived_op gpu; do "
+      "patch -s -p1 -d '{0}' < tests/docs/patches/$p.patch || exit 1; done && "
+      "printf 'add_executable(use use.cpp)\\ntarget_link_libraries(use PRIVATE weft_tensor)\\n' "
+      ">> '{0}/CMakeLists.txt'",
+      tree.path()));
+  ASSERT_EQ(copied.status, 0) << copied.output;
+  std::ofstream(tree.path() + "/use.cpp") << kProgram;
   const Shell s = shell(strformat(
-      "rm -rf '{0}' && mkdir '{0}' && cp -r CMakeLists.txt README.md cmake docs examples weft "
-      "tests '{0}' && "
-      "cp '{1}' '{0}/use.cpp' && "
-      "for p in op binary_op derived_op; do patch -s -p1 -d '{0}' < tests/docs/patches/$p.patch || "
-      "exit 1; "
-      "done && printf 'add_executable(use use.cpp)\\ntarget_link_libraries(use PRIVATE "
-      "weft_tensor)\\n' >> '{0}/CMakeLists.txt' && cmake -S '{0}' -B '{0}/build' -G Ninja && "
-      "cmake --build '{0}/build' --target use compiler_tests core_tests run_tests && "
-      "'{0}/build/use' && "
-      "'{0}/build/compiler_tests' '--gtest_filter=LowerDecompose.*aryOps' --gtest_brief=1 && "
-      "'{0}/build/run_tests' '--gtest_filter=Functions.*' --gtest_brief=1 && "
-      "'{0}/build/core_tests' '--gtest_filter=RandomGraphs.*' --gtest_brief=1 && rm -rf '{0}'",
-      tree, program));
+      "cd '{0}' && cmake -S . -B build -G Ninja && "
+      "cmake --build build --target use compiler_tests core_tests run_tests && "
+      "build/use && "
+      "build/compiler_tests '--gtest_filter=LowerDecompose.*aryOps' --gtest_brief=1 && "
+      "build/run_tests '--gtest_filter=Functions.*' --gtest_brief=1 && "
+      "WEFT_DEV=TOY build/run_tests --gtest_brief=1 "
+      "'--gtest_filter=Elementwise.*:Reductions.*:Products.*:Indexing.*:SortTest.*-*Slow*' && "
+      "build/core_tests '--gtest_filter=RandomGraphs.*' --gtest_brief=1",
+      tree.path()));
   EXPECT_EQ(s.status, 0) << s.output.substr(s.output.size() > 4000 ? s.output.size() - 4000 : 0);
 }
 
