@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "weft/dtype/dtype.h"
@@ -20,11 +21,15 @@ constexpr double kInsert = 2;             // one lane into a vector
 constexpr size_t kEnoughChains = 6;       // from here on, lower keeps one chain per accumulator
 constexpr double kL1Share = 2.0 / 3;      // of L1 that a tile's operands may fill
 constexpr double kL2Share = 225.0 / 256;  // and of L2
+constexpr double kL3Share = 1.0 / 8;      // of L3 that a stream may fill
 constexpr double kOtherWays = 2;          // of L1, for what comes by beside
 constexpr double kScatter = 6;            // a store of one lane that has a cache line for itself
 constexpr double kSpill = 1;              // an accumulator stored and loaded again
 constexpr double kRunStart = 128;         // bytes that could have been read instead
 constexpr double kLoadPressure = 0.05;    // of two equal tiles, the one that loads less
+constexpr double kMaxBody = 400;          // instructions in the body of a tile of products
+constexpr double kMaxPlainBody = 300;     // in any other body
+constexpr double kWorkers = 8;            // that tiles should keep busy, whatever there are
 
 int computing_bits(DType dtype) {
   // Half floats are computed with as f32.
@@ -56,6 +61,12 @@ double op_cycles(Op op, DType dtype) {
     case Op::Bitcast: return 0;
     default: return 0.5;
   }
+}
+
+double uneven_share(double tiles) { return std::ceil(tiles / kWorkers) * kWorkers / tiles; }
+
+double l3_stream_bytes(const Machine& machine) {
+  return kL3Share * static_cast<double>(machine.l3().bytes);
 }
 
 void Tiling::set(size_t range, int64_t lanes, int64_t unroll) {
@@ -456,31 +467,11 @@ int CostModel::innermost(const Tiling& tiling) const {
   return range;
 }
 
-double CostModel::size(const Body& body, const Tiling& tiling) const {
+bool CostModel::too_long(const Body& body, const Tiling& tiling) const {
   double n = 0;
   for (const Body::Work& w : body.work) n += 2 * w.cycles * copies(w.deps, tiling);
   for (uint32_t i : body.accesses) n += copies_of(info_.accesses[i], tiling);
-  return n;
-}
-
-KernelCost CostModel::cost(const Tiling& tiling) const {
-  KernelCost c;
-  c.cycles = total(tiling);
-  auto times = [this](RangeMask deps) {
-    double n = 1;
-    each(deps, [&](size_t r) { n *= static_cast<double>(info_.ranges[r].extent); });
-    return n;
-  };
-  for (NodeRef n : info_.order) {
-    if (is_alu(n->op) && !is_index(n->dtype) && !is_index(n->src(0)->dtype))
-      c.flops += times(info_.deps(n));
-    if (n->op == Op::Reduce) c.flops += times(info_.deps(n) | info_.reduced_by(n));
-    if (n->op == Op::Param && n->nsrc > 0)
-      c.footprint += static_cast<double>(n->src(0)->vmax) * bits(n->dtype) / 8;
-  }
-  for (const Access& a : info_.accesses)
-    c.accesses += times(a.deps) * bits(a.node->src(0)->dtype) / 8;
-  return c;
+  return n > (body.products ? kMaxBody : kMaxPlainBody);
 }
 
 }  // namespace weft::optimize

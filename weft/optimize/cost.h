@@ -1,5 +1,5 @@
-// The analytic cost model: cycles of each innermost loop body for a choice of lanes and unroll
-// factors.
+// The analytic cost model of a core: cycles of each innermost loop body for a choice of lanes and
+// unroll factors.
 #pragma once
 #include "weft/optimize/kernel_info.h"
 #include "weft/optimize/optimize.h"
@@ -41,21 +41,14 @@ struct Body {
 
 /// Of one operation on a vector, or on a scalar.
 double op_cycles(Op op, DType dtype);
-
-/// A tile of a product that the items of a group compute together, from blocks of `depth` of both
-/// operands, which they stage; each item has a part of `rows_each` by `columns_each` in registers.
-struct ProductTile {
-  int64_t rows = 1, columns = 1, depth = 1;
-  int64_t rows_each = 1, columns_each = 1;
-  int64_t items() const { return rows / rows_each * (columns / columns_each); }
-  int64_t local_bytes(int64_t element) const { return (rows + columns) * (depth + 1) * element; }
-};
-/// Multiply-adds that the code of one item spells out for a block, without a loop.
-constexpr int64_t kMostSpeltOut = 256;
-/// The best tile for a product [m, k] by [k, n] of elements of so many bytes; one of one item where
-/// groups do not pay.
-ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
-                                const WorkGroups& groups);
+/// That longer steps through memory take, in each iteration.
+constexpr double kLongStepCycles = 2;
+/// Of a kernel; below, one worker does all.
+constexpr double kWorthSharingCycles = 5e4;
+/// How much longer than an equal share the longest takes, where workers share so many tiles.
+double uneven_share(double tiles);
+/// What comes by again and again while it is in L3, which others need too.
+double l3_stream_bytes(const Machine& machine);
 
 class CostModel {
  public:
@@ -76,11 +69,10 @@ class CostModel {
   double total(const Tiling& tiling) const;
   /// The range whose loop should run right around the tiles of the most expensive reduction.
   int innermost(const Tiling& tiling) const;
-  /// Copies of instructions in the body: what code size is limited by.
-  double size(const Body& body, const Tiling& tiling) const;
+  /// Whether a tile's body is more code than instruction caches like.
+  bool too_long(const Body& body, const Tiling& tiling) const;
   /// Bits of the widest element computed with in anything that depends on `range`.
   int widest(size_t range) const { return widest_[range]; }
-  KernelCost cost(const Tiling& tiling) const;
 
  private:
   const Machine& machine() const { return target_.machine; }

@@ -1,8 +1,8 @@
-// What a product costs in work groups, for every tile that the machine's groups can hold.
-#include <algorithm>
-#include <cmath>
+#include "weft/optimize/group_cost.h"
 
-#include "weft/optimize/cost.h"
+#include <algorithm>
+#include <bit>
+#include <cmath>
 
 namespace weft::optimize {
 namespace {
@@ -15,6 +15,8 @@ constexpr double kBarriers = 40;      // the two around a block, and what waitin
 constexpr double kFewGroups = 16;     // so many keep a small machine busy
 constexpr int64_t kMostAccumulators = 64;  // of one item, in registers
 constexpr int64_t kMinProducts = 64 * 64;  // below, a product is no work for groups
+constexpr int64_t kMostItems = 256;        // of a group that folds: more only lengthen its tree
+constexpr int64_t kElementsEach = 4;       // that an item folds before the group does
 
 constexpr int64_t kSides[] = {16, 32, 64, 128};
 constexpr int64_t kDepths[] = {8, 16, 32};
@@ -68,6 +70,12 @@ ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
             best = t;
           }
   return best;
+}
+
+int64_t choose_fold_items(int64_t elements, const WorkGroups& groups) {
+  const int64_t wanted = std::max(groups.wave, elements / kElementsEach);
+  const int64_t most = std::min({kMostItems, groups.items, groups.most_items[0]});
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(wanted, most))));
 }
 
 }  // namespace weft::optimize

@@ -11,11 +11,6 @@
 namespace weft::optimize {
 namespace {
 
-constexpr int64_t kShortRow = 32;     // with fewer elements, one item folds a row itself
-constexpr int64_t kMostItems = 256;   // of a group that folds: more only lengthen its tree
-constexpr int64_t kMostRounds = 16;   // and of a row
-constexpr int64_t kElementsEach = 4;  // that an item folds before the group does, where there are
-
 bool one_at_a_time(const KernelInfo& info) {
   return info.has_loops ||
          std::ranges::any_of(info.ranges, [](const RangeInfo& r) { return !r.free(); });
@@ -98,9 +93,7 @@ GroupPlan fold_plan(const KernelInfo& info, const WorkGroups& groups) {
   if (plan.folded.empty() || !find_columns(info, plan)) return {};
   for (size_t c : plan.columns) chosen |= bit(c);
   if (meet(info, chosen)) return {};
-  const int64_t wanted = std::max(groups.wave, shortest / kElementsEach);
-  const int64_t most = std::min({kMostItems, groups.items, groups.most_items[0]});
-  plan.items = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::min(wanted, most))));
+  plan.items = choose_fold_items(shortest, groups);
   if (plan.items < 2) return {};
   plan.kind = GroupPlan::Kind::Fold;
   return plan;

@@ -3,8 +3,10 @@
 #pragma once
 #include <optional>
 
-#include "weft/optimize/cost.h"
+#include "weft/optimize/group_cost.h"
+#include "weft/optimize/kernel_info.h"
 #include "weft/optimize/loop_nest.h"
+#include "weft/target/target.h"
 
 namespace weft::optimize {
 

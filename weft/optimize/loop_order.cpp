@@ -16,9 +16,7 @@ namespace {
 // not of the machine's threads, because code may not depend on those.
 constexpr int64_t kEnoughItems = 64;
 constexpr int64_t kRun = 32;  // iterations for which what they have in common is computed once,
-constexpr int64_t kFewItems = 16;        // where at least so many items are left
-constexpr double kStreamOfL3 = 1.0 / 8;  // others need it too
-constexpr double kWorthLongSteps = 2;    // cycles that arithmetic has to save in each iteration
+constexpr int64_t kFewItems = 16;  // where at least so many items are left
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
   return (ranges & ~info.common) == 0;
@@ -94,7 +92,7 @@ RangeMask most_shared(const KernelInfo& info, RangeMask own) {
       cycles[part] += op_cycles(n->op, n->dtype);
   }
   RangeMask best = 0;
-  double most = kWorthLongSteps;
+  double most = kLongStepCycles;
   for (const auto& [part, saved] : cycles) {
     if (saved <= most) continue;
     most = saved;
@@ -190,7 +188,7 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const M
     if (!a.is_store() && (a.deps & nest.parts_of(stream)) != 0 &&
         (a.deps & nest.parts_of(around)) == 0)
       bytes += bytes_of(info, a);
-  const double most = kStreamOfL3 * static_cast<double>(machine.l3().bytes);
+  const double most = l3_stream_bytes(machine);
   if (bytes <= most) return;
   const auto blocks = static_cast<int64_t>(std::ceil(bytes / most));
   const int64_t size = (nest.extent(stream) + blocks - 1) / blocks;

@@ -89,7 +89,6 @@ void choose(State& s) {
   const CostModel model(s.info, s.target);
   s.tiling = choose_tiling(s.info, model, s.target);
   s.innermost = model.innermost(s.tiling);
-  if (recording(s)) s.options.report->cost = model.cost(s.tiling);
 }
 
 /// Peels until every cut of a reduction is exact. Ranges keep their positions: remainders come

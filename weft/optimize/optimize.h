@@ -10,18 +10,9 @@ namespace weft {
 
 struct Target;
 
-/// What a kernel costs by the analytic model. Sizes that are symbolic count with their maximum.
-struct KernelCost {
-  double flops = 0;      ///< arithmetic operations on data
-  double accesses = 0;   ///< bytes moved between memory or caches and registers
-  double footprint = 0;  ///< bytes of the buffers it touches
-  double cycles = 0;     ///< of one core, all data in L1
-};
-
-/// What optimize_kernel did: one line per transformation, in order, and why it chose them.
+/// What optimize_kernel did: one line per transformation, in order.
 struct OptimizeReport {
   std::vector<std::string> applied;
-  KernelCost cost;
 };
 
 struct OptimizeOptions {

@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <cstdlib>
 
 #include "weft/graph/index_algebra.h"
 
 namespace weft::optimize {
 namespace {
 
-constexpr double kMaxBody = 400;       // instructions in the body of a tile of products
-constexpr double kMaxPlainBody = 300;  // in any other body
-constexpr int64_t kSmallWindow = 8;    // reductions up to this size may lose their loop
+constexpr int64_t kSmallWindow = 8;  // reductions up to this size may lose their loop
 constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
-constexpr double kWorkers = 8;  // a kernel's tiles should keep this many busy, whatever there are
-constexpr double kWorthSharing = 5e4;  // cycles; below, one worker does all
-constexpr size_t kLineUnroll = 16;    // elements of a line, as many as registers can take turns for
+constexpr size_t kLineUnroll = Machine::kLine / sizeof(float);  // elements of a line
 constexpr size_t kStarts = 3;         // vector ranges whose tiles are compared
 constexpr double kWorthwhile = 0.98;  // more copies must save at least this,
 constexpr double kWorthCode = 0.95;   // where only the loop's own overhead is saved, this
@@ -244,10 +240,10 @@ class TileSearch {
     }
   }
 
-  /// How much longer the kernel takes because its tiles do not divide evenly among workers: only
+  /// How much longer the kernel takes because its tiles do not divide evenly among workers. Only
   /// loops that every reduction depends on can be shared.
   double imbalance(const Tiling& trial) const {
-    if (cost_ < kWorthSharing && fresh_ == body_) return 1;
+    if (cost_ < kWorthSharingCycles && fresh_ == body_) return 1;
     double items = 1;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
@@ -255,11 +251,11 @@ class TileSearch {
       if (range.parallel && range.free() && (info_.common & bit(r)) != 0)
         items *= static_cast<double>((range.extent + size - 1) / size);
     }
-    return std::ceil(items / kWorkers) * kWorkers / items;
+    return uneven_share(items);
   }
 
   void consider(const Tiling& trial) {
-    if (model_.size(*body_, trial) > (body_->products ? kMaxBody : kMaxPlainBody)) return;
+    if (model_.too_long(*body_, trial)) return;
     const double c = model_.total(trial) * imbalance(trial);
     if (fresh_ != body_ || c < cost_ * (body_->own == 0 ? kWorthCode : kWorthwhile)) {
       best_ = trial;
