@@ -152,7 +152,8 @@ TEST(App, ExplainsWhatPassesDid) {
   EXPECT_EQ(weft({"explain", "--pass", "lower.unroll"}).code, kExitUsage);
   const Outcome table = weft({"explain", "mnist", "--passes"});
   EXPECT_EQ(table.code, kExitOk) << table.err;
-  for (const char* pass : {"schedule.plan", "optimize.tile", "lower.linearise", "codegen.encode"})
+  for (const char* pass : {"normalise.number", "schedule.plan", "optimize.tile", "lower.linearise",
+                           "codegen.encode", "load.programs"})
     EXPECT_TRUE(has(table.out, pass)) << table.out;
   std::istringstream json(
       weft({"explain", "mnist", "--passes", "--pass", "lower.unroll", "--json"}).out);
@@ -170,14 +171,15 @@ TEST(App, ExplainsWhatPassesDid) {
 TEST(App, PassesOfDumpedGraphs) {
   const std::string folder = testing::TempDir() + "/passes";
   std::filesystem::remove_all(folder);
-  for (const char* pass : {"optimize.split_digits", "schedule.import"})
+  for (const char* pass : {"normalise.number", "optimize.split_digits", "schedule.import"})
     EXPECT_EQ(weft({"explain", "mnist", "--passes", "--pass", pass, "--dump", folder.c_str()}).code,
               0);
-  std::string kernel, values;
+  std::string kernel, values, tensors;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().string();
     if (name.ends_with("optimize.split_digits.before.wt") && kernel.empty()) kernel = name;
     if (name.ends_with("schedule.import.after.wt")) values = name;
+    if (name.ends_with("normalise.number.before.wt")) tensors = name;
   }
   const Outcome of_kernel = weft({"explain", kernel.c_str(), "--passes"});
   EXPECT_EQ(of_kernel.code, kExitOk) << of_kernel.err;
@@ -186,6 +188,10 @@ TEST(App, PassesOfDumpedGraphs) {
   const Outcome of_values = weft({"explain", values.c_str(), "--passes"});
   EXPECT_EQ(of_values.code, kExitOk) << of_values.err;
   EXPECT_TRUE(has(of_values.out, "schedule.plan"));
+  EXPECT_FALSE(has(of_values.out, "normalise.number"));
+  const Outcome of_tensors = weft({"explain", tensors.c_str(), "--passes"});
+  EXPECT_EQ(of_tensors.code, kExitOk) << of_tensors.err;
+  EXPECT_TRUE(has(of_tensors.out, "normalise.number"));
   const std::string page = source_dir() + std::string("/README.md");
   const Outcome broken = weft({"explain", page.c_str(), "--passes"});
   EXPECT_EQ(broken.code, kExitFailure);

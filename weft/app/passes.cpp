@@ -9,43 +9,27 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
-#include "weft/codegen/codegen.h"
-#include "weft/device/device.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/verify.h"
-#include "weft/lower/lower.h"
-#include "weft/optimize/passes.h"
-#include "weft/run/pipeline.h"
+#include "weft/run/explain_passes.h"
+#include "weft/run/passes.h"
 #include "weft/run/run_state.h"
-#include "weft/schedule/passes.h"
 
 namespace weft {
 namespace {
 
 /// What the tables say of a pass, and what it did to everything that was compiled.
 struct Row {
-  const char* name;
-  const char* after;
+  PassRow pass;
   int64_t runs = 0, changed = 0, firings = 0;
   int64_t size_before = 0, size_after = 0;
   uint64_t ns = 0;
 };
 
-std::vector<Row> all_passes() {
-  std::vector<Row> rows;
-  auto add = [&rows](const auto& passes) {
-    for (const auto& p : passes) rows.push_back({p.name, p.after});
-  };
-  add(schedule_passes());
-  add(optimize_passes());
-  add(lower_passes());
-  add(codegen_passes());
-  return rows;
-}
-
 void add(const PassRecord& p, std::vector<Row>& rows) {
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [&](const Row& r) { return std::string_view(r.name) == p.pass; });
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) {
+    return std::string_view(r.pass.name) == p.pass;
+  });
   WEFT_CHECK(row != rows.end(), "pass {} is in no table", p.pass);
   ++row->runs;
   row->changed += p.changed();
@@ -60,9 +44,9 @@ void print_table(const Session& session, const std::vector<Row>& rows) {
                 "rules", "size", "to", "us");
   for (const Row& r : rows)
     if (r.runs > 0)
-      session.print("{:<26}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9.0f}  {}\n", r.name, r.runs, r.changed,
+      session.print("{:<26}{:>6}{:>9}{:>9}{:>9}{:>9}{:>9.0f}  {}\n", r.pass.name, r.runs, r.changed,
                     r.firings, r.size_before, r.size_after, static_cast<double>(r.ns) / 1e3,
-                    r.after);
+                    r.pass.after);
 }
 
 void print_json(const Session& session, const PassRecord& p) {
@@ -117,41 +101,28 @@ Records passes_of_model(Context& context, const std::string& name) {
   return records;
 }
 
-/// A kernel's graph goes from optimizing on, a tensor graph all the way.
+/// What a dump holds: values, or a kernel.
 Records passes_of_file(Context& context, const std::string& path, bool texts) {
   const MappedFile file(path);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
                               file.bytes().size());
-  const Target& target = context.get<DeviceTable>().default_device().target();
-  Kernel given{std::make_shared<Graph>(), nullptr, "file"};
-  const std::vector<NodeRef> roots = parse_graph(*given.graph, text, path);
-  PassTrace trace(texts);
-  std::vector<Kernel> kernels;
-  if (roots.size() == 1 && roots[0]->op == Op::Sink) {
+  Graph graph;
+  const std::vector<NodeRef> roots = parse_graph(graph, text, path);
+  if (roots.size() == 1 && roots[0]->op == Op::Sink)
     check_kernel(roots[0], path);
-    given.sink = roots[0];
-    kernels.push_back(given);
-  } else {
+  else
     check_tensor_graph(roots, path);
-    std::vector<ScheduleOutput> outputs;
-    for (NodeRef n : roots) outputs.push_back({n});
-    kernels = make_schedule(outputs, target).kernels;
-  }
-  for (const Kernel& k : kernels) {
-    const LinearProgram program = lower_kernel(optimize_kernel(k, target, {}), target);
-    if (target.machine_code) generate_code(program, target);
-  }
-  return trace.take();
+  return explain_passes(context, roots, texts);
 }
 
 void list_passes(const Session& session, const std::vector<Row>& rows) {
   for (const Row& r : rows) {
     if (!session.json) {
-      session.print("{:<26}  {}\n", r.name, r.after);
+      session.print("{:<26}  {}\n", r.pass.name, r.pass.after);
       continue;
     }
     JsonWriter json;
-    json.begin_object().field("pass", r.name).field("after", r.after).end_object();
+    json.begin_object().field("pass", r.pass.name).field("after", r.pass.after).end_object();
     session.print("{}\n", json.text());
   }
 }
@@ -159,7 +130,8 @@ void list_passes(const Session& session, const std::vector<Row>& rows) {
 }  // namespace
 
 int explain_passes(const Session& session, const ExplainOptions& asked) {
-  std::vector<Row> rows = all_passes();
+  std::vector<Row> rows;
+  for (const PassRow& pass : all_passes()) rows.push_back({pass});
   if (asked.code.empty()) {
     list_passes(session, rows);
     return kExitOk;

@@ -1,6 +1,8 @@
 #include "weft/render/render.h"
 
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
+#include "weft/graph/print.h"
 #include "weft/render/c.h"
 #include "weft/render/wgsl.h"
 
@@ -14,18 +16,42 @@ const CDialect& dialect_of(const Target& target) {
 }
 
 /// Said here, before a compiler says it in its own way.
-void check_dtypes(const LinearProgram& program, const Target& target) {
-  for (NodeRef n : program.code) {
-    if (n->dtype == DType::Void || is_index(n->dtype) || (target.dtypes & dtype_bit(n->dtype)))
+void check_dtypes(RenderState& s) {
+  for (NodeRef n : s.program.code) {
+    if (n->dtype == DType::Void || is_index(n->dtype) || (s.target.dtypes & dtype_bit(n->dtype)))
       continue;
     fail("dtype",
          "kernel {} computes with {}, which the machine of target {} does not have; cast to "
          "another dtype, or compute it on another device",
-         program.name, name(n->dtype), target.name);
+         s.program.name, name(n->dtype), s.target.name);
   }
 }
 
+void write(RenderState& s) {
+  s.written = s.target.renderer == "wgsl"
+                  ? render_wgsl(s.program, s.entry)
+                  : render_c(s.program, dialect_of(s.target), s.entry, s.options);
+}
+
+const char* nothing_called_so(const RenderState& s) {
+  return s.written.find(s.entry) == std::string::npos ? "no function of the entry's name" : nullptr;
+}
+
+constexpr Pass<RenderState> kPasses[] = {
+    {"render.check_dtypes", "the target's language has every dtype", check_dtypes},
+    {"render.write", "text for a compiler: the function and all that it needs", write,
+     nothing_called_so},
+};
+
 }  // namespace
+
+PassView RenderState::view() const {
+  return {static_cast<int64_t>(program.code.size()), hash_text(text())};
+}
+
+std::string RenderState::text() const { return written.empty() ? print_program(program) : written; }
+
+std::span<const Pass<RenderState>> render_passes() { return kPasses; }
 
 std::string entry_name(size_t index, std::string_view kernel_name) {
   std::string name = strformat("k_{}_", index);
@@ -38,9 +64,9 @@ std::string entry_name(size_t index, std::string_view kernel_name) {
 
 std::string render(const LinearProgram& program, const Target& target, std::string_view entry,
                    const RenderOptions& options) {
-  check_dtypes(program, target);
-  if (target.renderer == "wgsl") return render_wgsl(program, entry);
-  return render_c(program, dialect_of(target), entry, options);
+  RenderState state{program, target, entry, options};
+  run_passes(render_passes(), state);
+  return std::move(state.written);
 }
 
 std::string render(std::span<const LinearProgram> programs, const Target& target,

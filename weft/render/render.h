@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "weft/graph/program.h"
+#include "weft/rewrite/pass.h"
 #include "weft/target/target.h"
 
 namespace weft {
@@ -16,6 +17,22 @@ struct RenderOptions {
   /// the text promises the compiler nothing.
   bool distinct_params = true;
 };
+
+/// A linear program on its way to text.
+struct RenderState {
+  const LinearProgram& program;
+  const Target& target;
+  std::string_view entry;
+  const RenderOptions& options;
+  std::string written = {};
+
+  std::string_view name() const { return program.name; }
+  PassView view() const;
+  std::string text() const;
+};
+
+/// In order.
+std::span<const Pass<RenderState>> render_passes();
 
 /// "k_<index>_<name>", the name reduced to [a-z0-9_]: what render() calls the index-th kernel.
 std::string entry_name(size_t index, std::string_view kernel_name);

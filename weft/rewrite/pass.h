@@ -1,7 +1,6 @@
 // Passes: the steps of a stage as a table, and the driver that runs, checks and records them.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,15 +8,10 @@
 
 #include "weft/base/context.h"
 #include "weft/base/function_ref.h"
+#include "weft/rewrite/pass_record.h"
 #include "weft/rewrite/trace.h"
 
 namespace weft {
-
-/// What a stage's state is like at one moment, for records.
-struct PassView {
-  int64_t size = 0;      ///< nodes or instructions
-  uint64_t content = 0;  ///< differs where the state does
-};
 
 /// A step of a stage. `State` is what the stage works on; it has
 ///   std::string_view name() const;  // of the kernel, or of what else is compiled
@@ -31,17 +25,6 @@ struct Pass {
   /// What does not hold afterwards, null where everything does. Asked in dev builds, and where a
   /// PassTrace is.
   const char* (*problem)(const State&) = nullptr;
-};
-
-/// What one pass did to one kernel, or to whatever else was compiled.
-struct PassRecord {
-  const char* pass = "";
-  std::string subject = {};
-  uint64_t ns = 0;
-  PassView before = {}, after = {};
-  int64_t firings = 0;                            ///< of rules
-  std::string text_before = {}, text_after = {};  ///< where PassTrace::texts
-  bool changed() const { return before.content != after.content; }
 };
 
 /// The passes that this thread runs while it lives, the inner ones of stages included.

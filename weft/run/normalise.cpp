@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
+#include "weft/rewrite/calls.h"
 
 namespace weft {
 namespace {
@@ -157,9 +159,59 @@ void KnownBodies::clear() {
   nodes_ = 0;
 }
 
+PassView NormalState::view() const {
+  uint64_t content = values.size();
+  for (NodeRef v : values) content = hash_combine(content, v->hash);
+  return {static_cast<int64_t>(Toposort(values).size()), content};
+}
+
+std::string NormalState::text() const { return print_graph(values); }
+
+namespace {
+
+void number(NormalState& s) {
+  s.form = Normaliser(s.graph, s.default_device, s.bodies).run(s.values, s.watched);
+  s.values = s.form.values;
+}
+
+void inline_calls(NormalState& s) {
+  const InlinedCalls inlined(s.graph, s.values);
+  for (NodeRef& v : s.values) v = inlined.image(v);
+}
+
+template <Op... ops>
+bool holds(const NormalState& s) {
+  const Toposort nodes = Toposort::evaluated(s.values);
+  return std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) { return ((n->op == ops) || ...); });
+}
+
+const char* unnumbered_left(const NormalState& s) {
+  return holds<Op::Buffer, Op::Bind, Op::Function>(s) ? "a buffer, a bound variable or a function"
+                                                      : nullptr;
+}
+const char* call_left(const NormalState& s) { return holds<Op::Call>(s) ? "a call" : nullptr; }
+
+constexpr Pass<NormalState> kPasses[] = {
+    {"normalise.number", "buffers are params in order of first visit, bound variables have names",
+     number, unnumbered_left},
+    {"normalise.inline_calls", "calls are what they compute", inline_calls, call_left},
+};
+
+}  // namespace
+
+std::span<const Pass<NormalState>> normalise_passes() { return kPasses; }
+
 NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId default_device,
                      std::span<const NodeRef> watched, KnownBodies* bodies) {
-  return Normaliser(graph, default_device, bodies).run(values, watched);
+  NormalState state{graph, {values.begin(), values.end()}, default_device, watched, bodies};
+  run_pass(kPasses[0], state);
+  return std::move(state.form);
+}
+
+std::vector<NodeRef> without_calls(Graph& graph, const NormalForm& form) {
+  NormalState state{graph, form.values};
+  if (form.calls) run_pass(kPasses[1], state);
+  return std::move(state.values);
 }
 
 }  // namespace weft

@@ -9,6 +9,7 @@
 
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
+#include "weft/rewrite/pass.h"
 
 namespace weft {
 
@@ -54,9 +55,28 @@ class KnownBodies {
   DeviceId default_device_ = 0;
 };
 
+/// Values on their way to what is scheduled.
+struct NormalState {
+  Graph& graph;                 ///< normalised into
+  std::vector<NodeRef> values;  ///< as given; in `graph` afterwards
+  DeviceId default_device = {};
+  std::span<const NodeRef> watched = {};
+  KnownBodies* bodies = nullptr;
+  NormalForm form = {};
+
+  std::string_view name() const { return "values"; }
+  PassView view() const;
+  std::string text() const;
+};
+
+/// In order. The second runs in programs that no cache has.
+std::span<const Pass<NormalState>> normalise_passes();
+
 /// Normalises `values` into `graph`, that of `bodies`. `default_device` is the device that is
 /// written as 0. An Error where a variable has no value.
 NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId default_device,
                      std::span<const NodeRef> watched = {}, KnownBodies* bodies = nullptr);
+/// Its values; in the place of each call stands what it computes.
+std::vector<NodeRef> without_calls(Graph& graph, const NormalForm& form);
 
 }  // namespace weft

@@ -15,7 +15,8 @@
 //   9 execute     the command list is submitted to the devices         (command_list.cpp)
 //  10 commit      each tensor's value becomes the Buffer that holds it (realize.cpp)
 //
-// A verifier follows every step that makes a graph. Schedules and kernels are cached by structure,
+// Steps 1 to 6 are rows of tables, run by one driver (rewrite/pass.h; passes.h lists them all), and
+// a verifier follows every step that makes a graph. Schedules and kernels are cached by structure,
 // so that a second, equal realization does 1, 8, 9 and 10 only.
 #include "weft/run/pipeline.h"
 
@@ -29,15 +30,14 @@
 #include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/base/thread_pool.h"
-#include "weft/codegen/codegen.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
-#include "weft/lower/lower.h"
-#include "weft/optimize/optimize.h"
 #include "weft/render/render.h"
-#include "weft/rewrite/calls.h"
 #include "weft/run/call_sites.h"
+#include "weft/run/load.h"
+#include "weft/run/passes.h"
 #include "weft/run/run_state.h"
+#include "weft/run/translate.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft {
@@ -50,12 +50,8 @@ struct Job {
   const ScheduleStep* step;  // the first that runs it
   bool distinct = true;      // no buffer is bound to two slots
   CacheKey key;
-  OptimizeReport report;
-  Kernel optimized;
-  LinearProgram program;
   std::string entry;
-  std::string text;                // or machine code
-  std::string listing;             // of machine code, where it is asked for
+  Translation made;
   std::vector<PassRecord> passes;  // where they are asked for
   std::shared_ptr<const CompiledKernel> done;
 };
@@ -92,9 +88,8 @@ class Pipeline {
     std::vector<NodeRef> values;
     for (const ScheduleOutput& o : outputs) values.push_back(o.value);
     verify_tensor_graph(values, "normalise");
-    std::optional<PassTrace> trace = trace_passes();
     Schedule schedule = make_schedule(outputs, target_of(outputs), options);
-    if (trace) keep(trace->take());
+    keep_own();
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
     count_nodes(*schedule.graph);
     for (const Decision& d : schedule.decisions) report(d);
@@ -107,11 +102,9 @@ class Pipeline {
     return (device ? devices_.open(device) : devices_.default_device()).target();
   }
 
-  std::optional<PassTrace> trace_passes() const {
-    const CompileObserver& observer = run_.observer;
-    return observer.passes || log_enabled(context_, 8)
-               ? std::optional<PassTrace>(std::in_place, observer.texts)
-               : std::nullopt;
+  /// What the thread that compiles did itself, since it began to normalise.
+  void keep_own() {
+    if (PassTrace* trace = PassTrace::current()) keep(trace->take());
   }
 
   void keep(std::vector<PassRecord> passes) {
@@ -219,9 +212,7 @@ class Pipeline {
     load(batch);
     for (Job* j : batch) {
       run_.kernels.insert(j->key, j->done, key_bytes(j->key) + j->done->bytes_held());
-      j->optimized = {};
-      j->program = {};
-      j->text.clear();
+      j->made = {};
     }
   }
 
@@ -252,33 +243,8 @@ class Pipeline {
 
   /// Runs on any thread: touches nothing but the job.
   void translate(Job& j) const {
-    const Target& target = j.device->target();
-    Span whole(context_.tracer(), "translate", j.kernel->name);
-    std::optional<PassTrace> trace = trace_passes();
-    {
-      Span span(context_.tracer(), "optimize", j.kernel->name);
-      OptimizeOptions options;
-      options.report = &j.report;
-      j.optimized = optimize_kernel(*j.kernel, target, options);
-      verify_kernel(j.optimized, "optimize");
-      count_nodes(*j.optimized.graph);
-    }
-    {
-      Span span(context_.tracer(), "lower", j.kernel->name);
-      j.program = lower_kernel(j.optimized, target);
-      verify_program(j.program, "lower");
-      count_nodes(*j.program.graph);
-      if (!log_enabled(context_, 5)) j.optimized = {};
-    }
-    if (target.machine_code) {
-      MachineCode code = generate_code(j.program, target);
-      if (log_enabled(context_, 4)) j.listing = back_end_of(target).list(code.program);
-      j.text = std::move(code.bytes);
-    } else if (!target.renderer.empty()) {
-      RenderOptions options;
-      options.distinct_params = j.distinct;
-      j.text = render(j.program, target, j.entry, options);
-    }
+    std::optional<PassTrace> trace = trace_passes(context_);
+    j.made = translate_kernel(*j.kernel, j.device->target(), j.entry, j.distinct);
     if (trace) j.passes = trace->take();
   }
 
@@ -286,12 +252,13 @@ class Pipeline {
     keep(std::move(j.passes));
     if (reports()) {
       report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
-                                 j.report.applied, j.program.flops, j.program.bytes});
+                                 j.made.report.applied, j.made.program.flops,
+                                 j.made.program.bytes});
       log_at(context_, 3, "{}", text(report_.kernels.back()));
     }
-    if (log_enabled(context_, 5)) log_line(context_, print_graph(j.optimized.sink));
-    if (log_enabled(context_, 6)) log_line(context_, print_program(j.program));
-    const std::string& code = j.device->target().machine_code ? j.listing : j.text;
+    if (log_enabled(context_, 5)) log_line(context_, print_graph(j.made.optimized.sink));
+    if (log_enabled(context_, 6)) log_line(context_, print_program(j.made.program));
+    const std::string& code = j.device->target().machine_code ? j.made.listing : j.made.code;
     if (!code.empty()) log_at(context_, 4, "{}", code);
   }
 
@@ -310,10 +277,9 @@ class Pipeline {
   void load_on(Device& device, std::span<Job* const> jobs) {
     Span span(context_.tracer(), "load", device.name(), static_cast<int64_t>(jobs.size()));
     std::vector<ProgramSource> sources;
-    for (const Job* j : jobs) sources.push_back({&j->program, j->text, j->entry});
+    for (const Job* j : jobs) sources.push_back({&j->made.program, j->made.code, j->entry});
     std::vector<std::unique_ptr<Executable>> loaded = load_or_say(device, sources, jobs);
-    WEFT_CHECK(loaded.size() == jobs.size(), "{} loaded {} of {} kernels", device.name(),
-               loaded.size(), jobs.size());
+    keep_own();
     for (size_t i = 0; i < jobs.size(); ++i) {
       log_at(context_, 7, "{}: {} bytes of code on {}", jobs[i]->entry, loaded[i]->code_bytes(),
              device.name());
@@ -326,7 +292,7 @@ class Pipeline {
                                                        std::span<const ProgramSource> sources,
                                                        std::span<Job* const> jobs) {
     try {
-      return device.load(sources);
+      return load_programs(device, sources);
     } catch (const DeviceError& error) {
       std::string where;
       for (size_t i = 0; i < std::min<size_t>(3, jobs.size()); ++i)
@@ -341,15 +307,16 @@ class Pipeline {
     auto k = std::make_shared<CompiledKernel>();
     k->executable = std::move(code);
     k->name = j.kernel->name;
-    for (NodeRef v : j.program.variables) k->variables.emplace_back(v->text());
-    k->items = j.program.core_size ? IndexProgram(j.program.core_size, j.program.variables)
-                                   : IndexProgram(1);
-    if (j.program.launch.grouped)
-      for (NodeRef size : j.program.launch.grid)
-        k->grid.push_back(size ? IndexProgram(size, j.program.variables) : IndexProgram(1));
-    k->params = j.program.params;
-    k->flops = j.program.flops;
-    k->bytes = j.program.bytes;
+    for (NodeRef v : j.made.program.variables) k->variables.emplace_back(v->text());
+    k->items = j.made.program.core_size
+                   ? IndexProgram(j.made.program.core_size, j.made.program.variables)
+                   : IndexProgram(1);
+    if (j.made.program.launch.grouped)
+      for (NodeRef size : j.made.program.launch.grid)
+        k->grid.push_back(size ? IndexProgram(size, j.made.program.variables) : IndexProgram(1));
+    k->params = j.made.program.params;
+    k->flops = j.made.program.flops;
+    k->bytes = j.made.program.bytes;
     return k;
   }
 
@@ -408,12 +375,9 @@ Prepared prepare(Context& context, const NormalForm& form, std::span<const int> 
     context.tracer().add(Counter::ScheduleHits);
   } else {
     const uint64_t start = now_ns();
-    const std::optional<InlinedCalls> inlined =
-        form.calls ? std::optional<InlinedCalls>(std::in_place, run.graph, form.values)
-                   : std::nullopt;
+    const std::vector<NodeRef> values = without_calls(run.graph, form);
     std::vector<ScheduleOutput> outputs;
-    for (size_t i = 0; i < into.size(); ++i)
-      outputs.push_back({inlined ? inlined->image(form.values[i]) : form.values[i], into[i]});
+    for (size_t i = 0; i < into.size(); ++i) outputs.push_back({values[i], into[i]});
     out.schedule = Pipeline(context, form).compile(outputs);
     const size_t bytes = key_bytes(key) + out.schedule->bytes_held();
     run.schedules.insert(std::move(key), out.schedule, bytes);

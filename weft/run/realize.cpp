@@ -16,6 +16,7 @@
 #include "weft/run/call_sites.h"
 #include "weft/run/check_nan.h"
 #include "weft/run/command_list.h"
+#include "weft/run/passes.h"
 #include "weft/run/pipeline.h"
 #include "weft/run/recorded_run.h"
 #include "weft/run/run_state.h"
@@ -61,6 +62,7 @@ class Realization {
 
  private:
   void compile() {
+    const std::optional<PassTrace> trace = trace_passes(context_);
     std::vector<NodeRef> values;
     for (const Wanted& w : wanted_) values.push_back(w.value);
     const DeviceId default_device = context_.get<DeviceTable>().default_device().id();

@@ -1,0 +1,36 @@
+#include "weft/run/passes.h"
+
+#include "weft/base/context.h"
+#include "weft/base/log.h"
+#include "weft/codegen/codegen.h"
+#include "weft/lower/lower.h"
+#include "weft/optimize/passes.h"
+#include "weft/render/render.h"
+#include "weft/run/load.h"
+#include "weft/run/normalise.h"
+#include "weft/run/run_state.h"
+#include "weft/schedule/passes.h"
+
+namespace weft {
+
+std::vector<PassRow> all_passes() {
+  std::vector<PassRow> rows;
+  const auto add = [&rows](const auto&... tables) {
+    const auto add_table = [&rows](const auto& passes) {
+      for (const auto& p : passes) rows.push_back({p.name, p.after, p.problem != nullptr});
+    };
+    (add_table(tables), ...);
+  };
+  add(normalise_passes(), schedule_passes(), optimize_passes(), lower_passes(), codegen_passes(),
+      render_passes(), load_passes());
+  return rows;
+}
+
+std::optional<PassTrace> trace_passes(Context& context) {
+  const CompileObserver& observer = context.get<RunState>().observer;
+  return observer.passes || log_enabled(context, 8)
+             ? std::optional<PassTrace>(std::in_place, observer.texts)
+             : std::nullopt;
+}
+
+}  // namespace weft

@@ -1,0 +1,26 @@
+// Every step between a tensor and bytes, as the tables of its stages list them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "weft/rewrite/pass.h"
+
+namespace weft {
+
+class Context;
+
+/// What a table says of a pass.
+struct PassRow {
+  const char* name;
+  const char* after;
+  bool verified;  ///< whether the pass itself asks for what does not hold afterwards
+};
+
+/// In the order in which they run; either the codegen stage or the render stage does.
+std::vector<PassRow> all_passes();
+
+/// Records what this thread runs, where the context's observer or WEFT_DEBUG=8 wants that.
+std::optional<PassTrace> trace_passes(Context& context);
+
+}  // namespace weft
