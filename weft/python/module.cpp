@@ -58,5 +58,6 @@ NB_MODULE(_core, m) {
   bind_transforms(m);
   bind_custom_kernel(m);
   bind_random_keys(m);
+  bind_passes(m);
   bind_files(m);
 }

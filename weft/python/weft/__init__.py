@@ -13,7 +13,7 @@ import os
 # would wait for that for ever.
 from weft import _core, contents
 from weft._core import (ArgumentError, DeviceError, Dim, DTypeError, DTypeNameError, InternalError, JitError, TinyJit,
-                        Variable, __version__, explain, from_dlpack)
+                        PassRecord, Variable, __version__, explain, explain_passes, from_dlpack)
 from weft.tensor import Tensor
 from weft.dtype import DType, dtypes
 from weft.device import Device
@@ -33,6 +33,6 @@ def __getattr__(name: str):
 
 
 __all__ = ["ArgumentError", "Context", "DType", "DTypeError", "DTypeNameError", "Device", "DeviceError", "Dim",
-           "GlobalCounters", "InternalError", "JitError", "Tensor", "TinyJit", "Variable", "__version__", "dtypes",
-           "fetch", "checkpoint", "custom_gradient", "custom_kernel", "explain", "from_dlpack", "function", "getenv",
-           "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp", "vmap"]
+           "GlobalCounters", "InternalError", "JitError", "PassRecord", "Tensor", "TinyJit", "Variable", "__version__",
+           "dtypes", "fetch", "checkpoint", "custom_gradient", "custom_kernel", "explain", "explain_passes",
+           "from_dlpack", "function", "getenv", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp", "vmap"]
