@@ -370,8 +370,8 @@ Compiled compiled(const Algebra& algebra, int64_t n) {
 TEST(Growth, LinearAlgebraHasNone) {
   for (const Algebra& a : algebra()) {
     SCOPED_TRACE(a.name);
-    // Both beyond the sizes up to which values are sorted in one go, and not beyond those from which
-    // on products are summed in blocks, up to 16 of them.
+    // Both beyond the sizes up to which values are sorted in one go, and not beyond those from
+    // which on products are summed in blocks, up to 16 of them.
     const Compiled small = compiled(a, 600), large = compiled(a, 2000);
     EXPECT_LE(large.graph, small.graph + 50);
     EXPECT_LE(large.nodes, small.nodes + small.nodes / 10);
