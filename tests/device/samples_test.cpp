@@ -209,6 +209,20 @@ TEST_P(OwnMemory, GridsOfAnySize) {
   for (size_t j = 0; j < got.size(); ++j) ASSERT_EQ(got[j], static_cast<uint8_t>(j * 3)) << j;
 }
 
+TEST_P(OwnMemory, GroupsShareIt) {
+  EXPECT_GE(device().target().groups.items, 1);
+  EXPECT_GE(device().target().groups.local_bytes, 16 << 10) << "the least that WebGPU allows";
+  Loaded k(device(), {testing::group_reverse()});
+  const auto x = ramp(1024, 0.25f);
+  auto out = device().allocate(4096), in = upload(device(), x);
+  for (const int64_t groups : {int64_t{0}, int64_t{64}}) {
+    k.run(0, {{out.get()}, {in.get()}}, {groups}, 1, {groups, 1, 1});
+    if (groups == 0) continue;
+    const auto got = download<float>(*out);
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], x[i / 8 * 8 + 7 - i % 8]) << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, OwnMemory, ::testing::Values("OPENCL", "WEBGPU"),
                          [](const auto& p) { return std::string(p.param); });
 
@@ -220,23 +234,6 @@ std::string what_loading_says(Device& device, const LinearProgram& program, std:
     return error.what();
   }
   return "nothing was thrown";
-}
-
-TEST(OpenclSamples, GroupsShareMemory) {
-  if (const std::string why = testing::missing("OPENCL"); !why.empty()) GTEST_SKIP() << why;
-  Context context(testing::quiet_options());
-  Device& device = context.get<DeviceTable>().open("OPENCL");
-  EXPECT_GE(device.target().groups.items, 1);
-  EXPECT_GE(device.target().groups.local_bytes, 32 << 10) << "the least that OpenCL 1.2 allows";
-  Loaded k(device, {testing::group_reverse()});
-  const auto x = ramp(1024, 0.25f);
-  auto out = device.allocate(4096), in = upload(device, x);
-  for (const int64_t groups : {int64_t{0}, int64_t{64}}) {
-    k.run(0, {{out.get()}, {in.get()}}, {groups}, 1, {groups, 1, 1});
-    if (groups == 0) continue;
-    const auto got = download<float>(*out);
-    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], x[i / 8 * 8 + 7 - i % 8]) << i;
-  }
 }
 
 TEST(OpenclSamples, WhatIsWrongSaysSo) {

@@ -129,9 +129,11 @@ std::string decisions(const Schedule& schedule) {
   return out;
 }
 
-/// The text that a device gets whose target is `name`.
+/// The text that a device gets whose target is `name`, item by item: what a group does to fold one
+/// sum fills pages.
 std::string text_for(const Kernel& kernel, std::string_view name) {
-  const Target target = tour_target(name);
+  Target target = tour_target(name);
+  target.groups = {};
   return render(lower_kernel(optimize_kernel(kernel, target, {}), target), target,
                 entry_name(0, kernel.name));
 }

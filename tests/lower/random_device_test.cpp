@@ -23,11 +23,46 @@ class Batch {
   /// Small with bindings of its own, or larger and optimized for the device.
   void add(uint32_t seed, bool optimized) {
     RandomKernel random(seed, !optimized);
-    add(seed, optimized, random.kernel(), random.buffers());
+    const Kernel kernel = random.kernel();
+    add(seed, optimized, optimized ? optimize_kernel(kernel, device_.target(), {}) : kernel,
+        random.buffers());
   }
   void add_groups(uint32_t seed) {
     RandomGroups random(seed);
     add(seed, false, random.kernel(), random.buffers());
+  }
+
+  /// A product of which groups stage blocks, and a sum of rows that they fold, whether or not that
+  /// pays on the device.
+  void add_staged() {
+    Target target = device_.target();
+    target.groups.local_is_near = true;
+    target.groups.emulated = false;
+    const auto product = [](int64_t m, int64_t n, int64_t k) {
+      KernelBuilder b;
+      NodeRef i = b.range(m, 0), j = b.range(n, 1), r = b.range(k, 2);
+      const auto at = [&](NodeRef row, NodeRef column, int64_t width) {
+        return b.g.add(b.g.mul(row, b.index(width)), column);
+      };
+      NodeRef x = b.load(b.param(1, DType::I32, m * k), at(i, r, k));
+      NodeRef y = b.load(b.param(2, DType::I32, k * n), at(r, j, n));
+      b.store(b.param(0, DType::I32, m * n), at(i, j, n), b.reduce(Fold::Add, b.g.mul(x, y), {r}));
+      return b.kernel();
+    };
+    const auto rows = [](int64_t m, int64_t k) {
+      KernelBuilder b;
+      NodeRef i = b.range(m, 0), r = b.range(k, 1);
+      NodeRef x = b.load(b.param(1, DType::I32, m * k), b.g.add(b.g.mul(i, b.index(k)), r));
+      b.store(b.param(0, DType::I32, m), i, b.reduce(Fold::Add, x, {r}));
+      return b.kernel();
+    };
+    const auto add_one = [&](const Kernel& kernel, const Buffers& buffers) {
+      add(0, true, optimize_kernel(kernel, target, {}), buffers);
+      EXPECT_TRUE(programs_.back().launch.grouped);
+    };
+    const auto given = [](int64_t n, int64_t seed) { return numbers(DType::I32, n, seed); };
+    add_one(product(70, 90, 33), {zeros(DType::I32, 6300), given(70 * 33, 1), given(33 * 90, 2)});
+    add_one(rows(5, 700), {zeros(DType::I32, 5), given(3500, 3)});
   }
 
   void expect_meanings() {
@@ -41,8 +76,7 @@ class Batch {
   }
 
  private:
-  void add(uint32_t seed, bool optimized, Kernel kernel, const Buffers& buffers) {
-    if (optimized) kernel = optimize_kernel(kernel, device_.target(), {});
+  void add(uint32_t seed, bool optimized, const Kernel& kernel, const Buffers& buffers) {
     programs_.push_back(lower_kernel(kernel, device_.target()));
     cases_.push_back({seed, optimized, buffers, run_kernel(kernel.sink, buffers, {})});
   }
@@ -96,20 +130,33 @@ void check_device(const char* name, const std::string& level, uint32_t first, ui
 }
 
 // Those with bindings of their own hold vectors, which work items have none of.
-void check_opencl(uint32_t first, uint32_t last) {
-  if (const std::string why = testing::missing("OPENCL"); !why.empty()) GTEST_SKIP() << why;
+void check_groups(const char* name, uint32_t first, uint32_t last) {
+  if (const std::string why = testing::missing(name); !why.empty()) GTEST_SKIP() << why;
   Context context(testing::quiet_options());
   ContextScope scope(context);
-  constexpr uint32_t kEach = 20;  // its compiler takes seconds
+  constexpr uint32_t kEach = 20;  // compilers take seconds
   for (uint32_t seed = first; seed < last && !::testing::Test::HasFailure(); seed += kEach) {
-    Batch batch(context.get<DeviceTable>().open("OPENCL"));
+    Batch batch(context.get<DeviceTable>().open(name));
     for (uint32_t k = seed; k < std::min(seed + kEach, last); ++k)
       k % 4 == 3 ? batch.add(k, true) : batch.add_groups(k);
     batch.expect_meanings();
   }
 }
-TEST(LowerRandom, OnOpencl) { check_opencl(0, 20); }
-TEST(LowerRandom, SlowOnOpencl) { check_opencl(20, 200); }
+void check_staged(const char* name) {
+  if (const std::string why = testing::missing(name); !why.empty()) GTEST_SKIP() << why;
+  Context context(testing::quiet_options());
+  ContextScope scope(context);
+  Batch batch(context.get<DeviceTable>().open(name));
+  batch.add_staged();
+  batch.expect_meanings();
+}
+TEST(GroupsOptimize, OnOpencl) { check_staged("OPENCL"); }
+TEST(GroupsOptimize, OnWebgpu) { check_staged("WEBGPU"); }
+
+TEST(LowerRandom, OnOpencl) { check_groups("OPENCL", 0, 20); }
+TEST(LowerRandom, OnWebgpu) { check_groups("WEBGPU", 0, 20); }
+TEST(LowerRandom, SlowOnOpencl) { check_groups("OPENCL", 20, 200); }
+TEST(LowerRandom, SlowOnWebgpu) { check_groups("WEBGPU", 20, 200); }
 
 TEST(LowerRandom, OnDevices) {
   check_device("CPU:INTERP", "", 0, 200);

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tests/optimize/kernels.h"
+#include "weft/base/error.h"
 #include "weft/base/format.h"
 
 namespace weft::test {
@@ -109,6 +110,17 @@ TEST(GroupsOptimize, AGridThatIsTooSmallIsSaid) {
   EXPECT_FALSE(bind_grid(nest, nest.loops(), groups));
 }
 
+TEST(GroupsOptimize, AsManyItemsAsKeepTheMachineBusy) {
+  const auto items = [](int64_t enough) {
+    Target t = make_target("c", CpuFeatures(), 1);
+    t.enough_items = enough;
+    const Kernel kernel = matmul_kernel(256, 256, 3, false, false);
+    return lower_kernel(optimize_kernel(kernel, t, {}), t).core_size->vmin;
+  };
+  EXPECT_LT(items(1), 64) << "one loop";
+  EXPECT_GE(items(64), 64) << "two";
+}
+
 // ---- products
 
 TEST(GroupsOptimize, ProductsStageBothOperands) {
@@ -143,6 +155,21 @@ TEST(GroupsOptimize, EmulatedGroupsHaveOneRowOfItems) {
                       numbers(DType::F32, 20 * 70, 3)},
                      {}, t);
   EXPECT_EQ(done.find("to loop"), std::string::npos) << done;
+}
+
+TEST(GroupsOptimize, WhereSharedMemoryIsNoNearerNothingIsStaged) {
+  Target t = small_gpu();
+  t.groups.local_is_near = false;
+  const Kernel better = optimize_kernel(matmul_kernel(64, 64, 16, false, false), t, {});
+  EXPECT_FALSE(lower_kernel(better, t).launch.grouped);
+}
+
+TEST(GroupsOptimize, ElementsOfSharedMemoryAreAsLargeAsTheMachineSays) {
+  Target t = small_gpu();
+  const Kernel kernel = optimize_kernel(matmul_kernel(64, 64, 16, false, false), t, {});
+  t.groups.least_local_bits = 1024;
+  EXPECT_THROW(lower_kernel(kernel, t), InternalError) << "32 times as large, it does not fit";
+  EXPECT_NO_THROW(lower_kernel(optimize_kernel(matmul_kernel(64, 64, 16, false, false), t, {}), t));
 }
 
 // ---- rows

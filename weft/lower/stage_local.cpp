@@ -135,7 +135,7 @@ class GroupLowering {
   // ---- local memory
 
   NodeRef local(DType dtype, int64_t elements) {
-    local_bits_ += elements * std::max<int64_t>(8, bits(dtype));
+    local_bits_ += elements * std::max<int64_t>(target_.groups.least_local_bits, bits(dtype));
     const NodeRef src[] = {g_.index(elements)};
     const int64_t ints[] = {next_local_++, 0};
     return g_.make({Op::Local, dtype, src, ints});

@@ -11,6 +11,10 @@
 namespace weft::optimize {
 namespace {
 
+int64_t element_bits(DType dtype, const WorkGroups& groups) {
+  return std::max<int64_t>(bits(dtype), groups.least_local_bits);
+}
+
 bool one_at_a_time(const KernelInfo& info) {
   return info.has_loops ||
          std::ranges::any_of(info.ranges, [](const RangeInfo& r) { return !r.free(); });
@@ -130,12 +134,13 @@ std::optional<Product> find_product(const KernelInfo& info) {
 }
 
 GroupPlan choose_groups(const KernelInfo& info, const Target& target) {
-  if (!target.groups.exist() || target.canonical || one_at_a_time(info)) return {};
+  if (!target.groups.exist() || !target.groups.local_is_near) return {};
+  if (target.canonical || one_at_a_time(info)) return {};
   if (const auto product = find_product(info)) {
     const auto extent = [&](size_t r) { return info.ranges[r].extent; };
     const ProductTile tile =
         choose_product_tile(extent(product->m), extent(product->n), extent(product->k),
-                            bits(product->reduce->dtype) / 8, target.groups);
+                            element_bits(product->reduce->dtype, target.groups) / 8, target.groups);
     if (tile.items() > 1) return {GroupPlan::Kind::Tile, tile};
   }
   // Emulated, a group is one thread's work: its items fold a row no faster than one item does.

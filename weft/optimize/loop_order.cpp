@@ -12,9 +12,6 @@
 namespace weft::optimize {
 namespace {
 
-// Enough items that workers can even out what the machine does to them; a number of the kernel's,
-// not of the machine's threads, because code may not depend on those.
-constexpr int64_t kEnoughItems = 64;
 constexpr int64_t kRun = 32;  // iterations for which what they have in common is computed once,
 constexpr int64_t kFewItems = 16;  // where at least so many items are left
 
@@ -197,7 +194,7 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const M
   nest.move_before(nest.split(stream, size, tail).outer, around);
 }
 
-void keep_runs(LoopNest& nest, const KernelInfo& info) {
+void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
   // A running fold has one state for each iteration of the loops around it.
   const bool runs = std::ranges::any_of(info.ranges, &RangeInfo::sequential);
   if (!info.reduces.empty() || runs) return;
@@ -209,7 +206,7 @@ void keep_runs(LoopNest& nest, const KernelInfo& info) {
   const LoopNest::Axis repeating = *found;
   const int64_t all = all_iterations(nest), size = divisor_of(nest.size(repeating));
   // Innermost already, inside of enough to share.
-  if (repeating == loops.back() && all / nest.extent(repeating) >= kEnoughItems) return;
+  if (repeating == loops.back() && all / nest.extent(repeating) >= enough_items) return;
   int64_t run = std::min(kRun, size);
   while (run > 1 && (size % run != 0 || all / run < kFewItems)) --run;
   if (run < 2) return;
@@ -217,7 +214,7 @@ void keep_runs(LoopNest& nest, const KernelInfo& info) {
   nest.move_after(inner, loops.back());
 }
 
-void share_out(LoopNest& nest, const KernelInfo& info) {
+void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
   const std::vector<LoopNest::Axis> loops = nest.loops();
   auto first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
     return may_run_at_once(nest, info, a) && every_reduction_needs(info, nest.parts_of(a));
@@ -226,7 +223,7 @@ void share_out(LoopNest& nest, const KernelInfo& info) {
   LoopNest::Axis core = *first;
   nest.move_before(core, loops[0]);
   const bool shared = every_store_needs(info, nest.parts_of(core));
-  while (shared && nest.extent(core) < kEnoughItems) {
+  while (shared && nest.extent(core) < enough_items) {
     const std::vector<LoopNest::Axis>& now = nest.loops();
     if (now.size() < 2 || !may_run_at_once(nest, info, now[1])) break;
     const RangeMask parts = nest.parts_of(now[1]);

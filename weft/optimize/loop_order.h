@@ -25,10 +25,11 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const M
 
 /// Puts a run of iterations that share arithmetic innermost, so that it is done once for all of
 /// them: a loop that cores share would do it again in every item.
-void keep_runs(LoopNest& nest, const KernelInfo& info);
+void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items);
 
-/// Fuses outermost loops that may run at once into one and binds it to Core; none where every loop
-/// left would have a reduction computed again for each of its iterations.
-void share_out(LoopNest& nest, const KernelInfo& info);
+/// Fuses outermost loops that may run at once into one, up to enough items (Target::enough_items),
+/// and binds it to Core; none where every loop left would have a reduction computed again for each
+/// of its iterations.
+void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items);
 
 }  // namespace weft::optimize

@@ -132,8 +132,8 @@ void tile(State& s) {
   cut_ranges(nest, s);
   order_loops(nest, s.info, s.innermost);
   block_stream(nest, s.info, s.innermost, s.target.machine);
-  keep_runs(nest, s.info);
-  share_out(nest, s.info);
+  keep_runs(nest, s.info, s.target.enough_items);
+  share_out(nest, s.info, s.target.enough_items);
   rebuild(s, nest);
 }
 

@@ -1,11 +1,11 @@
 #include "weft/render/c.h"
 
-#include <set>
 #include <vector>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/render/c_writer.h"
+#include "weft/render/scopes.h"
 #include "weft/target/kernel_abi.h"
 
 namespace weft {
@@ -36,17 +36,12 @@ std::string body_params(const LinearProgram& program, CPrelude& prelude, bool di
 
 /// What a program of groups is given beside buffers and variables.
 struct GroupNodes {
-  std::vector<NodeRef> ids;     // WorkIds
-  std::vector<NodeRef> memory;  // one Local of each id
+  std::vector<NodeRef> ids;  // WorkIds
+  std::vector<NodeRef> memory;
 
-  explicit GroupNodes(const LinearProgram& program) {
-    std::set<int64_t> known;
-    for (NodeRef n : program.code) {
+  explicit GroupNodes(const LinearProgram& program) : memory(local_arrays(program)) {
+    for (NodeRef n : program.code)
       if (n->op == Op::WorkId) ids.push_back(n);
-      const bool access = n->op == Op::Load || n->op == Op::Store;
-      if (access && n->src(0)->op == Op::Local && known.insert(n->src(0)->int_arg(0)).second)
-        memory.push_back(n->src(0));
-    }
   }
 };
 

@@ -1,6 +1,6 @@
 #include "weft/render/scopes.h"
 
-#include <vector>
+#include <set>
 
 #include "weft/base/error.h"
 
@@ -15,6 +15,17 @@ bool closes_block(Op op) { return op == Op::EndRange || op == Op::EndIf; }
 
 bool is_program_leaf(NodeRef n) {
   return n->op == Op::Const || n->op == Op::Param || n->op == Op::Variable || n->op == Op::Local;
+}
+
+std::vector<NodeRef> local_arrays(const LinearProgram& program) {
+  std::vector<NodeRef> arrays;
+  std::set<int64_t> known;
+  for (NodeRef n : program.code) {
+    const bool access = n->op == Op::Load || n->op == Op::Store;
+    if (access && n->src(0)->op == Op::Local && known.insert(n->src(0)->int_arg(0)).second)
+      arrays.push_back(n->src(0));
+  }
+  return arrays;
 }
 
 NodeMap<bool> escaping_values(const LinearProgram& program) {

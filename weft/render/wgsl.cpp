@@ -1,6 +1,7 @@
 #include "weft/render/wgsl.h"
 
 #include "weft/base/format.h"
+#include "weft/render/scopes.h"
 #include "weft/render/wgsl_writer.h"
 
 namespace weft {
@@ -22,6 +23,23 @@ std::string element_type(const ProgramParam& p) {
   return p.written ? "atomic<u32>" : "u32";
 }
 
+/// What a work item is told, and the lines before the program's own.
+std::string entry_head(const LinearProgram& program, std::string_view entry) {
+  if (!program.launch.grouped)
+    return strformat(
+        "@compute @workgroup_size({})\n"
+        "fn {}(@builtin(global_invocation_id) id: vec3<u32>) {{\n"
+        "  let item = args.begin + id.x;\n"
+        "  if (item >= args.end) {{ return; }}\n",
+        kWgslGroup, entry);
+  const auto& size = program.launch.group;
+  return strformat(
+      "@compute @workgroup_size({}, {}, {})\n"
+      "fn {}(@builtin(workgroup_id) group: vec3<u32>,\n"
+      "  @builtin(local_invocation_id) member: vec3<u32>) {{\n",
+      size[0], size[1], size[2], entry);
+}
+
 }  // namespace
 
 // All params are read_write, because one buffer cannot be both kinds in a dispatch, and slices of
@@ -34,14 +52,10 @@ std::string render_wgsl(const LinearProgram& program, std::string_view entry) {
     if (program.params[i].dtype != DType::Void)
       append_format(text, "@group(0) @binding({}) var<storage, read_write> p{}: array<{}>;\n",
                     i + 1, i, element_type(program.params[i]));
-  text += writer.prelude().text();
-  append_format(text,
-                "@compute @workgroup_size({})\n"
-                "fn {}(@builtin(global_invocation_id) id: vec3<u32>) {{\n"
-                "  let item = args.begin + id.x;\n"
-                "  if (item >= args.end) {{ return; }}\n{}}}\n",
-                kWgslGroup, entry, writer.body());
-  return text;
+  for (NodeRef n : local_arrays(program))
+    append_format(text, "var<workgroup> l{}: array<{}, {}>;\n", n->int_arg(0), wgsl_type(n->dtype),
+                  n->src(0)->vmin);
+  return text + writer.prelude().text() + entry_head(program, entry) + writer.body() + "}\n";
 }
 
 }  // namespace weft

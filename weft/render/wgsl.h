@@ -9,10 +9,11 @@
 
 namespace weft {
 
-/// Invocations of a workgroup.
+/// Invocations of a workgroup, where the program does not say.
 constexpr uint32_t kWgslGroup = 64;
 
-/// Work item i runs item args.begin + i, and none from args.end on. Bindings of group 0: the
+/// Work item i runs item args.begin + i, and none from args.end on; in a program of groups, the
+/// item that its group and its place there say. Bindings of group 0: the
 /// uniform `args` (words: begin, end, zero, where each param begins in its binding in elements,
 /// low and high word of each variable), then param i at i + 1 where the program uses it.
 std::string render_wgsl(const LinearProgram& program, std::string_view entry);

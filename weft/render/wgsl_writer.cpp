@@ -61,6 +61,8 @@ void WgslWriter::write_node(NodeRef n) {
     case Op::EndIf: return close();
     case Op::Load: return write_load(n);
     case Op::Store: return write_store(n);
+    case Op::WorkId: return write_work_id(n);
+    case Op::Barrier: return statement("workgroupBarrier();");
     case Op::Acc: return write_acc(n);
     case Op::SetAcc:
       return statement(strformat("{} = {};", operand(n->src(0)), operand(n->src(1))));
@@ -89,6 +91,12 @@ void WgslWriter::write_core(NodeRef n) {
   define(n, n->dtype, cast_text("item", DType::U32, n->dtype));
 }
 
+void WgslWriter::write_work_id(NodeRef n) {
+  const bool grid = static_cast<Binding>(n->int_arg(0)) == Binding::Grid;
+  const std::string id = strformat("{}.{}", grid ? "group" : "member", "xyz"[n->int_arg(1)]);
+  define(n, n->dtype, cast_text(id, DType::U32, n->dtype));
+}
+
 void WgslWriter::write_range(NodeRef n) {
   if (range_binding(n) == Binding::Core) return write_core(n);
   const std::string r = strformat("r{}", next_value_++), type(wgsl_type(n->dtype));
@@ -108,6 +116,11 @@ void WgslWriter::write_range(NodeRef n) {
 
 // ---- memory
 
+std::string WgslWriter::local_element(NodeRef array, NodeRef index) {
+  const Held at = held(index);
+  return strformat("l{}[{}]", array->int_arg(0), cast_text(at.text, at.dtype, DType::U32));
+}
+
 std::string WgslWriter::element(NodeRef param, NodeRef index) {
   WEFT_CHECK(param->op == Op::Param, "{}: an access to something that is no param", program_.name);
   const auto slot = static_cast<size_t>(param_slot(param));
@@ -118,6 +131,7 @@ std::string WgslWriter::element(NodeRef param, NodeRef index) {
 }
 
 std::string WgslWriter::loaded(NodeRef param, NodeRef index, DType dtype) {
+  if (param->op == Op::Local) return local_element(param, index);
   const int64_t slot = param_slot(param);
   const std::string e = element(param, index);
   if (!is_part_of_word(dtype)) return strformat("p{}[{}]", slot, e);
@@ -154,8 +168,10 @@ void WgslWriter::write_store(NodeRef n) {
 // Neighbours in a word may belong to other work items: two atomic operations change these bits and
 // no others. The element itself has one owner, so nobody sees what is between the two.
 void WgslWriter::store(NodeRef param, NodeRef index, NodeRef value) {
-  const int64_t slot = param_slot(param);
   const Held v = held(value);
+  if (param->op == Op::Local)
+    return statement(strformat("{} = {};", local_element(param, index), v.text));
+  const int64_t slot = param_slot(param);
   const std::string e = element(param, index);
   if (!is_part_of_word(v.dtype)) return statement(strformat("p{}[{}] = {};", slot, e, v.text));
   const int width = is_bool(v.dtype) ? 8 : bits(v.dtype), each = 32 / width;

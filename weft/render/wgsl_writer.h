@@ -42,6 +42,7 @@ class WgslWriter {
 
   void write_variable(size_t i);
   void write_node(NodeRef n);
+  void write_work_id(NodeRef n);
   void write_range(NodeRef n);
   void write_core(NodeRef n);
   void write_load(NodeRef n);
@@ -60,6 +61,8 @@ class WgslWriter {
   std::string to_bool(const std::string& x, DType from);
   std::string from_bool(const std::string& x, DType to);
 
+  /// The element of an array that the group shares, whose elements are values.
+  std::string local_element(NodeRef array, NodeRef index);
   /// The element's number in its binding, as u32.
   std::string element(NodeRef param, NodeRef index);
   std::string loaded(NodeRef param, NodeRef index, DType dtype);

@@ -109,6 +109,10 @@ constexpr WorkGroups kHipGroups = {
 // Metal Feature Set Tables: threads and memory of a threadgroup on every Apple GPU since A11.
 constexpr WorkGroups kMetalGroups = {
     {INT32_MAX, INT32_MAX, INT32_MAX}, {1024, 1024, 1024}, 1024, 32, 32 << 10, 32, 4};
+// WebGPU, "Limits": the default of every limit, which each adapter has. Elements are whole words,
+// as WGSL's types are; waves differ, and 32 is a multiple or a divisor of each.
+constexpr WorkGroups kWgslGroups = {
+    {65535, 65535, 65535}, {256, 256, 64}, 256, 32, 16 << 10, 32, 4, 32};
 
 struct TargetRow {
   std::string_view name, renderer;
@@ -119,6 +123,8 @@ struct TargetRow {
   std::span<const CpuFeature> needs = {};
   DTypeSet lacks = 0;
   WorkGroups groups = {};
+  int64_t enough_items = 64;
+  double loads = 0;  // Machine::loads, where it is not the host's
 };
 
 // Work items of GPUs compute with scalars: neighbours are what their vectors are made of.
@@ -144,7 +150,24 @@ constexpr TargetRow kTargets[] = {
      {},
      dtype_bit(DType::F64),
      kMetalGroups},
-    {"wgsl", "wgsl", kWgslOps, false, 0, 32, 1, 16, false, false, {}, dtype_bit(DType::F64)},
+    // Registers, loads and items as GPUs have them: CUDA's guide, "Technical Specifications per
+    // Compute Capability", has up to 255 registers of a thread and "Arithmetic Instructions" 128
+    // multiply-adds a cycle beside 32 lanes of load and store units.
+    {"wgsl",
+     "wgsl",
+     kWgslOps,
+     false,
+     0,
+     96,
+     1,
+     16,
+     false,
+     false,
+     {},
+     dtype_bit(DType::F64),
+     kWgslGroups,
+     4096,
+     0.5},
 };
 
 const TargetRow& find_row(std::string_view name) {
@@ -178,6 +201,8 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
   t.native_ops = row.ops;
   t.dtypes = ~row.lacks;
   t.groups = row.groups;
+  t.enough_items = row.enough_items;
+  if (row.loads > 0) t.machine.loads = row.loads;
   if (row.host_vectors) {
     const VectorRow* vectors = std::find_if(std::begin(kVectorRows), std::end(kVectorRows),
                                             [&](const VectorRow& v) { return v.has(cpu); });
@@ -204,7 +229,10 @@ Target make_target(std::string_view name, Context& context) {
                          asked > 0 ? static_cast<int>(asked) : available_cpus());
   t.canonical = context.options().deterministic;
   t.fma = t.fma && !t.canonical;
-  if (!t.canonical) t.machine = Machine::of(context);
+  if (t.canonical) return t;
+  const double loads = t.machine.loads;
+  t.machine = Machine::of(context);
+  if (find_row(name).loads > 0) t.machine.loads = loads;
   return t;
 }
 
@@ -220,8 +248,9 @@ int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dty
 
 uint64_t Target::key() const {
   uint64_t h = hash_text(name);
-  for (const uint64_t part : {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma},
-                              uint64_t{canonical}, uint64_t{dtypes}, machine.key(), groups.key()})
+  for (const uint64_t part :
+       {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma}, uint64_t{canonical},
+        uint64_t{dtypes}, machine.key(), groups.key(), static_cast<uint64_t>(enough_items)})
     h = hash_combine(h, part);
   return h;
 }

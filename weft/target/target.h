@@ -35,7 +35,10 @@ struct Target {
   int max_lanes = 1;   ///< most lanes a value may have (values wider than a register are split)
   int max_unroll = 1;  ///< most copies of a loop body worth making
   int threads = 1;     ///< workers that a core range is spread over
-  bool fma = false;    ///< mulacc on floats is one instruction
+  /// Items of a core range that keep the machine busy: loops beyond them stay inside of an item. Of
+  /// the kind of machine, because code may not depend on how many threads there are.
+  int64_t enough_items = 64;
+  bool fma = false;  ///< mulacc on floats is one instruction
   /// Sums are taken in their written order and products rounded, so that every machine gives the
   /// same bits: WEFT_DETERMINISTIC.
   bool canonical = false;

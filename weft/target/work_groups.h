@@ -14,9 +14,12 @@ struct WorkGroups {
   int64_t wave = 1;                      ///< items that run in step: groups are multiples of it
   int64_t local_bytes = 0;               ///< memory that the items of a group share
   int64_t banks = 1, bank_bytes = 4;     ///< of that memory, each of which serves one item at once
+  int64_t least_local_bits = 8;          ///< of an element there, whatever its dtype
   /// A CPU runs the items of a group one after the other, or as lanes of vectors: what they share
   /// lies in ordinary memory, and so does what an item keeps across a barrier.
   bool emulated = false;
+  /// Whether reading that memory is cheaper than reading any other: nothing is staged where not.
+  bool local_is_near = true;
 
   bool exist() const { return items > 0; }
   /// Part of every key that code is kept under.

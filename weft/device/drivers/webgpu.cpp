@@ -1,6 +1,8 @@
 // WEBGPU: kernels in WGSL through wgpu-native. Memory is the device's: a block is a WGPUBuffer, and
 // only copies go between it and the host.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -9,9 +11,9 @@
 #include "weft/base/bits.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
-#include "weft/base/interrupt.h"
 #include "weft/device/driver.h"
-#include "weft/device/drivers/webgpu_api.h"
+#include "weft/device/queue_thread.h"
+#include "weft/device/webgpu_session.h"
 
 namespace weft {
 
@@ -21,172 +23,9 @@ using namespace webgpu;
 
 constexpr int64_t kGroup = 64;  // render_wgsl()'s @workgroup_size
 constexpr int64_t kWord = 4;    // copies are of whole ones, at multiples of it
-
-/// A handle that is given back.
-template <class T>
-class Owned {
- public:
-  Owned() = default;
-  Owned(T handle, void (*release)(T)) : handle_(handle), release_(release) {}
-  Owned(Owned&& other) noexcept
-      : handle_(std::exchange(other.handle_, nullptr)), release_(other.release_) {}
-  Owned& operator=(Owned&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    std::swap(release_, other.release_);
-    return *this;
-  }
-  ~Owned() {
-    if (handle_) release_(handle_);
-  }
-  T get() const { return handle_; }
-
- private:
-  T handle_ = nullptr;
-  void (*release_)(T) = nullptr;
-};
-
-/// One device of an adapter, and what is shared on it: outlived by nothing that was made from it.
-/// Calls come one at a time, so that an error is that of the call before.
-struct Session {
-  explicit Session(const std::string& file) : api(file) {}
-  Api api;
-  std::string name;         // of our Device, in messages
-  std::string description;  // of the adapter
-  Limits limits = {};
-  std::recursive_mutex mutex;
-
-  // What the callbacks were told last: before the handles, whose release may call them.
-  uint32_t error = 0;
-  std::string said, lost;
-
-  Owned<Instance> instance;
-  Owned<Adapter> adapter;
-  Owned<DeviceHandle> device;
-  Owned<Queue> queue;
-
-  void failed(uint32_t type, std::string_view message) {
-    if (error != 0) return;  // the first is the reason of the others
-    error = type;
-    said = message;
-  }
-  /// Throws what went wrong since the last check, as the fault of `call`.
-  void check(const char* call) {
-    if (!lost.empty())
-      fail_device(call, ENODEV, name, "the device is lost ({}); open a new Context to go on", lost);
-    if (error == 0) return;
-    const uint32_t type = std::exchange(error, 0);
-    fail_device(call, type, name, "{}", std::exchange(said, {}));
-  }
-  bool take_error() { return std::exchange(error, 0) != 0; }
-
-  Owned<BufferHandle> buffer(uint64_t bytes, Flags usage) {
-    BufferDescriptor d;
-    d.usage = usage;
-    d.bytes = bytes;
-    return {api.wgpuDeviceCreateBuffer(device.get(), &d), api.wgpuBufferRelease};
-  }
-  Owned<Encoder> encoder() {
-    const Described d;
-    return {api.wgpuDeviceCreateCommandEncoder(device.get(), &d), api.wgpuCommandEncoderRelease};
-  }
-  void submit(Encoder encoder) {
-    const Described d;
-    const Owned<Commands> commands(api.wgpuCommandEncoderFinish(encoder, &d),
-                                   api.wgpuCommandBufferRelease);
-    check("wgpuCommandEncoderFinish");
-    const Commands list[] = {commands.get()};
-    api.wgpuQueueSubmit(queue.get(), 1, list);
-    check("wgpuQueueSubmit");
-  }
-  void wait() {
-    api.wgpuDevicePoll(device.get(), 1, nullptr);
-    check("wgpuDevicePoll");
-  }
-};
-
-// ---- opening
-
-void on_error(DeviceHandle const*, uint32_t type, Text message, void* session, void*) {
-  static_cast<Session*>(session)->failed(type, message.view());
-}
-
-void on_lost(DeviceHandle const*, uint32_t reason, Text message, void* session, void*) {
-  if (reason == kLostByDestruction) return;
-  auto& s = *static_cast<Session*>(session);
-  s.lost = message.view().empty() ? "no reason was given" : std::string(message.view());
-}
-
-void on_device(uint32_t status, DeviceHandle device, Text message, void* session, void*) {
-  auto& s = *static_cast<Session*>(session);
-  if (status == kSuccess)
-    s.device = {device, s.api.wgpuDeviceRelease};
-  else
-    s.failed(status, message.view());
-}
-
-void check_library(const Session& s) {
-  const char* install =
-      "`pip install wgpu` has it as wgpu/resources/libwgpu_native-release.so: name that file in "
-      "WEFT_WEBGPU_LIBRARY";
-  if (!s.api.library.loaded())
-    fail_device("open", ENOENT, s.name, "there is no wgpu-native: {}; {}", s.api.library.missing(),
-                install);
-  if (const char* lacks = s.api.lacks())
-    fail_device("open", ENOSYS, s.name, "the library has no {}: it is not wgpu-native {}; {}",
-                lacks, kMajor, install);
-  const uint32_t version = s.api.wgpuGetVersion();
-  if (version >> 24 != kMajor)
-    fail_device("open", ENOSYS, s.name, "this is wgpu-native {}, and {} is what we speak; {}",
-                version >> 24, kMajor, install);
-}
-
-void open_adapter(Session& s, size_t ordinal) {
-  InstanceExtras extras;  // OpenGL's loaders write to stderr
-  InstanceDescriptor d;
-  d.next = &extras.chain;
-  s.instance = {s.api.wgpuCreateInstance(&d), s.api.wgpuInstanceRelease};
-  const size_t count = s.api.wgpuInstanceEnumerateAdapters(s.instance.get(), nullptr, nullptr);
-  std::vector<Adapter> all(count);
-  s.api.wgpuInstanceEnumerateAdapters(s.instance.get(), nullptr, all.data());
-  for (size_t i = 0; i < count; ++i) {
-    Owned<Adapter> adapter(all[i], s.api.wgpuAdapterRelease);
-    if (i == ordinal) s.adapter = std::move(adapter);
-  }
-  if (s.adapter.get() == nullptr)
-    fail_device("open", ENODEV, s.name,
-                "WebGPU has {} adapters here; install a Vulkan driver (Debian, for CPUs: "
-                "mesa-vulkan-drivers)",
-                count);
-  AdapterInfo info = {};
-  s.api.wgpuAdapterGetInfo(s.adapter.get(), &info);
-  s.description = info.device.view();
-  s.api.wgpuAdapterInfoFreeMembers(info);
-  s.api.wgpuAdapterGetLimits(s.adapter.get(), &s.limits);
-}
-
-void open_device(Session& s) {
-  DeviceDescriptor d;
-  d.limits = &s.limits;
-  d.lost.function = on_lost;
-  d.lost.user1 = &s;
-  d.error = {nullptr, on_error, &s, nullptr};
-  Callback<RequestDeviceCallback> done;
-  done.function = on_device;
-  done.user1 = &s;
-  s.api.wgpuAdapterRequestDevice(s.adapter.get(), &d, done);
-  s.check("wgpuAdapterRequestDevice");
-  WEFT_CHECK(s.device.get(), "wgpuAdapterRequestDevice did not answer");
-  s.queue = {s.api.wgpuDeviceGetQueue(s.device.get()), s.api.wgpuQueueRelease};
-}
-
-std::shared_ptr<Session> open_session(Context& context, const std::string& name, int ordinal) {
-  auto s = std::make_shared<Session>(context.options().webgpu_library);
-  s->name = name;
-  check_library(*s);
-  open_adapter(*s, static_cast<size_t>(ordinal));
-  open_device(*s);
-  return s;
-}
+// Mesa's lavapipe loads lane by lane, from whatever memory, in the time of 16 operations on a
+// vector: docs/measurements.md.
+constexpr double kLoadsOnCpu = 1.0 / 8;
 
 // ---- memory
 
@@ -224,12 +63,14 @@ BufferHandle memory(BufferSlice slice) { return static_cast<BufferHandle>(slice.
 
 struct WebgpuExecutable final : Executable {
   WebgpuExecutable(const ProgramSource& source, std::shared_ptr<Session> s)
-      : Executable(source.entry), session(std::move(s)), params(source.program->params) {
+      : Executable(source.entry, source.program),
+        session(std::move(s)),
+        grouped(source.program->launch.grouped) {
     check_limits();
     std::vector<LayoutEntry> entries(1);
     entries[0].buffer.type = kUniformBinding;
-    for (size_t i = 0; i < params.size(); ++i) {
-      if (params[i].dtype == DType::Void) continue;
+    for (size_t i = 0; i < params().size(); ++i) {
+      if (params()[i].dtype == DType::Void) continue;
       entries.emplace_back();
       entries.back().binding = static_cast<uint32_t>(i + 1);
       entries.back().buffer.type = kStorageBinding;
@@ -246,14 +87,14 @@ struct WebgpuExecutable final : Executable {
   const Api& api() const { return session->api; }
 
   std::shared_ptr<Session> session;
-  std::vector<ProgramParam> params;
+  bool grouped;
   Owned<Layout> layout;
   Owned<Pipeline> pipeline;
 
  private:
   void check_limits() const {
-    const auto used = std::count_if(params.begin(), params.end(),
-                                    [](const ProgramParam& p) { return p.dtype != DType::Void; });
+    const auto used = std::ranges::count_if(
+        params(), [](const ProgramParam& p) { return p.dtype != DType::Void; });
     if (used > session->limits.storage_buffers)
       fail_device("load", E2BIG, session->name,
                   "kernel {} uses {} buffers, and the adapter binds {} at once; put contiguous() "
@@ -306,10 +147,21 @@ class Arguments {
   std::vector<uint32_t> words_;
 };
 
+Target target_of(const Session& s, Context& context) {
+  Target t = make_target("wgsl", context);
+  t.groups.items = s.limits.workgroup_invocations;
+  t.groups.most_items = {s.limits.workgroup_x, s.limits.workgroup_y, s.limits.workgroup_z};
+  t.groups.most_groups.fill(s.limits.workgroups_per_dimension);
+  t.groups.local_bytes = s.limits.workgroup_memory;
+  t.groups.local_is_near = !s.on_cpu;
+  if (s.on_cpu) t.machine.loads = kLoadsOnCpu;
+  return t;
+}
+
 class WebgpuDevice final : public Device {
  public:
   WebgpuDevice(Context& context, std::string name, DeviceId id, std::shared_ptr<Session> session)
-      : Device(context, std::move(name), id, make_target("wgsl", context), 1,
+      : Device(context, std::move(name), id, target_of(*session, context), 1,
                std::make_shared<WebgpuMemory>(session)),
         s_(std::move(session)) {}
 
@@ -321,6 +173,8 @@ class WebgpuDevice final : public Device {
     context().tracer().add(Counter::KernelsCompiled, static_cast<int64_t>(sources.size()));
     return loaded;
   }
+
+  bool completes_at_once() const override { return false; }
 
  protected:
   // Words at the ends that are not written whole keep the rest of what they were.
@@ -352,36 +206,69 @@ class WebgpuDevice final : public Device {
     std::memcpy(to.data(), words.data() + (from.offset - begin), to.size());
   }
 
-  void execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
-               uint64_t) override {
+  /// What was submitted goes on in order, so only other devices' points have to be waited for.
+  void enqueue(const Submission& s) override {
+    for (const TimelinePoint& w : s.waits) {
+      if (w.timeline != &timeline(0)) w.timeline->wait(w.value);
+      if (w.timeline->reached(w.value)) raise_failure(w);
+    }
+    auto started = std::make_shared<Started>();
+    started->signals.assign(s.signals.begin(), s.signals.end());
+    started->waits.assign(s.waits.begin(), s.waits.end());
+    started->point = s.point;
     std::lock_guard lock(s_->mutex);
-    const InterruptCheck* interrupt = context().get_if<InterruptCheck>();
-    dispatches_ = write_arguments(commands);
-    size_t next = 0;
     Owned<Encoder> encoder = s_->encoder();
+    try {
+      record(s.commands, encoder);
+    } catch (const DeviceError& error) {
+      started->failure = Failure{error};
+    }
+    started->number = s_->submit(encoder.get());
+    ends_.push([this, started] { await(*started); });
+  }
+
+ private:
+  /// A submission that the driver has.
+  struct Started {
+    uint64_t point, number;
+    std::vector<TimelinePoint> waits, signals;
+    std::optional<Failure> failure;  // in handing it over
+  };
+
+  void await(Started& started) {
+    try {
+      s_->await(started.number);
+    } catch (const DeviceError& error) {
+      if (!started.failure) started.failure = Failure{error};
+    }
+    for (const TimelinePoint& w : started.waits)  // it ran, on what had failed
+      if (const Failure* f = w.timeline->failure(w.value); f && !started.failure)
+        started.failure = Failure{f->error};
+    finish({0, {}, {}, started.signals, started.point}, std::move(started.failure));
+  }
+
+  void record(std::span<const Command> commands, Owned<Encoder>& encoder) {
+    const std::vector<Dispatch> dispatches = write_arguments(commands);
+    size_t next = 0;
     for (const Command& c : commands) {
-      if (interrupt && interrupt->harmless) interrupt->ask();
       if (fault_is_now())
         throw DeviceError("launch", kInjectedFault, name(), "a command stopped",
                           &c - commands.data());
       if (c.kind == Command::Kind::Launch) {
         context().tracer().add(Counter::Kernels);
-        for (; next < dispatches_.size() && dispatches_[next].command == &c; ++next)
-          launch(encoder.get(), dispatches_[next]);
+        for (; next < dispatches.size() && dispatches[next].command == &c; ++next)
+          launch(encoder.get(), dispatches[next]);
       } else {
         copy(encoder, c);
       }
     }
-    s_->submit(encoder.get());
-    s_->wait();
   }
 
- private:
   /// A launch, or the part of it that one grid can hold.
   struct Dispatch {
     const Command* command;
     uint64_t arguments, argument_bytes;
-    uint32_t groups;
+    std::array<uint32_t, 3> groups;
   };
 
   void read_words(std::span<std::byte> to, BufferHandle from, int64_t offset) {
@@ -390,14 +277,20 @@ class WebgpuDevice final : public Device {
     s_->api.wgpuCommandEncoderCopyBufferToBuffer(encoder.get(), from, static_cast<uint64_t>(offset),
                                                  staging.get(), 0, to.size());
     s_->submit(encoder.get());
+    std::atomic<uint32_t> status{0};  // 0: not yet
     Callback<MapCallback> done;
-    done.user1 = s_.get();
-    done.function = [](uint32_t status, Text message, void* session, void*) {
-      if (status != kSuccess) static_cast<Session*>(session)->failed(status, message.view());
+    done.user1 = &status;
+    done.function = [](uint32_t said, Text, void* into, void*) {
+      auto& told = *static_cast<std::atomic<uint32_t>*>(into);
+      told = said;
+      told.notify_one();
     };
     s_->api.wgpuBufferMapAsync(staging.get(), kMapRead, 0, to.size(), done);
     s_->wait();
-    const void* mapped = s_->api.wgpuBufferGetConstMappedRange(staging.get(), 0, to.size());
+    status.wait(0);  // another thread that polls may be the one that tells
+    const void* mapped = status == kSuccess
+                             ? s_->api.wgpuBufferGetConstMappedRange(staging.get(), 0, to.size())
+                             : nullptr;
     if (mapped == nullptr)
       fail_device("wgpuBufferGetConstMappedRange", EIO, name(), "the copy cannot be read");
     std::memcpy(to.data(), mapped, to.size());
@@ -432,27 +325,41 @@ class WebgpuDevice final : public Device {
   void add_dispatches(const Command& c, Arguments& arguments, std::vector<Dispatch>& dispatches) {
     const auto& k = static_cast<const WebgpuExecutable&>(*c.executable);
     const int64_t grid = kGroup * s_->limits.workgroups_per_dimension;
-    WEFT_CHECK(k.params.size() <= c.buffers.size() && c.items >= 0 && c.items <= UINT32_MAX - grid,
-               "{}: launched with {} buffers, takes {}; {} items", k.name(), c.buffers.size(),
-               k.params.size(), c.items);
-    for (int64_t begin = 0; begin < c.items; begin += grid) {
-      std::vector<uint32_t> words{static_cast<uint32_t>(begin), static_cast<uint32_t>(c.items), 0};
-      for (size_t i = 0; i < k.params.size(); ++i) {
-        check_slice(c.buffers[i], 0, "launch");
-        const DType dtype = k.params[i].dtype;
-        const int64_t before = c.buffers[i].offset - binding_offset(c.buffers[i]);
-        words.push_back(dtype == DType::Void ? 0
-                                             : static_cast<uint32_t>(before / bytes_for(dtype, 1)));
-      }
-      for (const int64_t v : c.vars) {
-        words.push_back(static_cast<uint32_t>(v));
-        words.push_back(static_cast<uint32_t>(v >> 32));
-      }
-      const int64_t items = std::min(grid, c.items - begin);
-      dispatches.push_back({&c, arguments.add(words),
-                            static_cast<uint64_t>(round_up(words.size(), size_t{4}) * kWord),
-                            static_cast<uint32_t>((items + kGroup - 1) / kGroup)});
+    WEFT_CHECK(
+        k.params().size() <= c.buffers.size() && c.items >= 0 && c.items <= UINT32_MAX - grid,
+        "{}: launched with {} buffers, takes {}; {} items", k.name(), c.buffers.size(),
+        k.params().size(), c.items);
+    const auto add = [&](int64_t begin, std::array<uint32_t, 3> groups) {
+      const std::vector<uint32_t> words = words_of(c, begin);
+      const uint64_t bytes = round_up(words.size(), size_t{4}) * kWord;
+      dispatches.push_back({&c, arguments.add(words), bytes, groups});
+    };
+    if (k.grouped) {
+      std::array<uint32_t, 3> groups{};
+      for (size_t axis = 0; axis < 3; ++axis) groups[axis] = static_cast<uint32_t>(c.grid[axis]);
+      return add(0, groups);
     }
+    for (int64_t begin = 0; begin < c.items; begin += grid) {
+      const int64_t items = std::min(grid, c.items - begin);
+      add(begin, {static_cast<uint32_t>((items + kGroup - 1) / kGroup), 1, 1});
+    }
+  }
+
+  /// The uniform `args` of render_wgsl().
+  std::vector<uint32_t> words_of(const Command& c, int64_t begin) const {
+    std::vector<uint32_t> words{static_cast<uint32_t>(begin), static_cast<uint32_t>(c.items), 0};
+    const std::span<const ProgramParam> params = c.executable->params();
+    for (size_t i = 0; i < params.size(); ++i) {
+      check_slice(c.buffers[i], 0, "launch");
+      const int64_t before = c.buffers[i].offset - binding_offset(c.buffers[i]);
+      const bool used = params[i].dtype != DType::Void;
+      words.push_back(used ? static_cast<uint32_t>(before / bytes_for(params[i].dtype, 1)) : 0);
+    }
+    for (const int64_t v : c.vars) {
+      words.push_back(static_cast<uint32_t>(v));
+      words.push_back(static_cast<uint32_t>(v >> 32));
+    }
+    return words;
   }
 
   void launch(Encoder encoder, const Dispatch& d) {
@@ -461,8 +368,8 @@ class WebgpuDevice final : public Device {
     entries[0].buffer = arguments_.get();
     entries[0].offset = d.arguments;
     entries[0].bytes = d.argument_bytes;
-    for (size_t i = 0; i < k.params.size(); ++i) {
-      if (k.params[i].dtype == DType::Void) continue;
+    for (size_t i = 0; i < k.params().size(); ++i) {
+      if (k.params()[i].dtype == DType::Void) continue;
       GroupEntry& e = entries.emplace_back();
       e.binding = static_cast<uint32_t>(i + 1);
       e.buffer = memory(d.command->buffers[i]);
@@ -480,7 +387,8 @@ class WebgpuDevice final : public Device {
                            s_->api.wgpuComputePassEncoderRelease);
     s_->api.wgpuComputePassEncoderSetPipeline(pass.get(), k.pipeline.get());
     s_->api.wgpuComputePassEncoderSetBindGroup(pass.get(), 0, bound.get(), 0, nullptr);
-    s_->api.wgpuComputePassEncoderDispatchWorkgroups(pass.get(), d.groups, 1, 1);
+    s_->api.wgpuComputePassEncoderDispatchWorkgroups(pass.get(), d.groups[0], d.groups[1],
+                                                     d.groups[2]);
     s_->api.wgpuComputePassEncoderEnd(pass.get());
     s_->check("wgpuComputePassEncoderEnd");
   }
@@ -509,7 +417,7 @@ class WebgpuDevice final : public Device {
   std::shared_ptr<Session> s_;
   Owned<BufferHandle> arguments_;
   size_t argument_bytes_ = 0;
-  std::vector<Dispatch> dispatches_;
+  QueueThread ends_;  // last: it ends before the others go
 };
 
 std::string describe(Context& context) {

@@ -53,6 +53,7 @@ constexpr Flags kPrimaryBackends = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5;  // all bu
 constexpr uint32_t kSuccess = 1, kSpontaneous = 3;
 constexpr uint32_t kOutOfMemory = 3;  // an error's type
 constexpr uint32_t kLostByDestruction = 2;
+constexpr uint32_t kAdapterOnCpu = 3;  // an adapter's type
 constexpr uint32_t kUniformBinding = 2, kStorageBinding = 3;
 constexpr uint64_t kWhole = UINT64_MAX;
 
@@ -208,7 +209,7 @@ struct PassDescriptor : Described {
   F(wgpuBufferGetConstMappedRange, const void*(BufferHandle, size_t offset, size_t bytes))         \
   F(wgpuBufferUnmap, void(BufferHandle))                                                           \
   F(wgpuQueueWriteBuffer, void(Queue, BufferHandle, uint64_t offset, const void*, size_t bytes))   \
-  F(wgpuQueueSubmit, void(Queue, size_t, const Commands*))                                         \
+  F(wgpuQueueSubmitForIndex, uint64_t(Queue, size_t, const Commands*))                             \
   F(wgpuDeviceCreateShaderModule, Module(DeviceHandle, const Described*))                          \
   F(wgpuShaderModuleRelease, void(Module))                                                         \
   F(wgpuDeviceCreateBindGroupLayout, Layout(DeviceHandle, const LayoutDescriptor*))                \
