@@ -100,7 +100,8 @@ barriers in between (`weft/lower/stage_local.cpp`). C, OpenCL C, CUDA, HIP and M
 )";
 constexpr const char* kWgsl = R"(
 `WEBGPU` takes WGSL, which shares no syntax with C and has a writer of its own (`weft/render/wgsl_writer.cpp`): texts of
-ops from `wgsl_ops.h`, functions from `wgsl_prelude.cpp`. Its compilers may reassociate; `keep` is why they do not.
+ops from `wgsl_ops.h`, functions from `wgsl_prelude.cpp`. Its compilers may reassociate; `keep` is why they do not. Where the adapter is a
+CPU, as lavapipe is, local memory is no nearer than any other, and each item works alone, as here:
 
 )";
 
@@ -129,11 +130,14 @@ std::string decisions(const Schedule& schedule) {
   return out;
 }
 
-/// The text that a device gets whose target is `name`, item by item: what a group does to fold one
-/// sum fills pages.
-std::string text_for(const Kernel& kernel, std::string_view name) {
-  Target target = tour_target(name);
-  target.groups = {};
+/// A machine whose local memory is as far as any other: lavapipe, and other CPUs.
+Target item_by_item(Target target) {
+  target.groups.local_is_near = false;
+  return target;
+}
+
+/// The text that a device gets whose target is this.
+std::string text_for(const Kernel& kernel, const Target& target) {
   return render(lower_kernel(optimize_kernel(kernel, target, {}), target), target,
                 entry_name(0, kernel.name));
 }
@@ -153,8 +157,8 @@ std::string kernel_pages(const Kernel& kernel) {
       render(lower_kernel(fast, compiled), compiled, entry_name(0, kernel.name));
   return kOptimize + block(applied) + "\n" + block(print_graph(fast.sink)) + kLower +
          block(print_program(program)) + kMachine + block(listing) + kRender + block(text, "c") +
-         kOpencl + block(text_for(kernel, "opencl"), "c") + kWgsl +
-         block(text_for(kernel, "wgsl"), "wgsl");
+         kOpencl + block(text_for(kernel, tour_target("opencl")), "c") + kWgsl +
+         block(text_for(kernel, item_by_item(tour_target("wgsl"))), "wgsl");
 }
 
 TEST(Pages, Tour) {
