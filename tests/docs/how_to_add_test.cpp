@@ -58,7 +58,7 @@ std::set<std::string> touched_files(const std::string& patch) {
 bool has_patch_program() { return shell("patch --version").status == 0; }
 
 void expect_applies(const std::string& name) {
-  const Shell s = shell("patch -p1 --dry-run --force < " + patch_path(name));
+  const Shell s = shell("patch -p1 --dry-run --force --fuzz=0 < " + patch_path(name));
   EXPECT_EQ(s.status, 0) << patch_path(name) << " no longer applies; apply it by hand and write it "
                          << "again with\n  git add -N weft && git diff -U2 -- weft > "
                          << patch_path(name) << "\n"
