@@ -118,6 +118,36 @@ TEST(RuleSet, AsksItsContext) {
   EXPECT_EQ(with.made, 1);
 }
 
+/// Notes what rules build through it.
+struct Maker {
+  Graph& g;
+  std::vector<Op> made = {};
+  NodeRef make(Op op, DType dtype, std::span<const NodeRef> src) {
+    made.push_back(op);
+    return g.make({op, dtype, src, {}, {}, src[0]->lanes});
+  }
+};
+constexpr Rule kMade[] = {
+    rule("max.made", max(x, y), where(x < y, y, x), kBits).as_move(),
+    rule("sin.made", sin(x), cast_like(bitcast(x, DType::I32), x), kFloat).as_move(),
+};
+
+TEST(RuleSet, BuildsAsItsContextDoes) {
+  Graph g;
+  const RuleSet<Maker> set("made", rules<Maker>(kMade));
+  Maker maker{g};
+  NodeRef a = data(g, 0), b = data(g, 1);
+  NodeRef out = set.apply(g, g.alu(Op::Max, {a, b}), maker);
+  ASSERT_TRUE(out && out->op == Op::Where);
+  EXPECT_EQ(maker.made, (std::vector<Op>{Op::Lt, Op::Where}));
+  maker.made.clear();
+  NodeRef f = g.param(2, DType::F32, {});
+  out = set.apply(g, g.alu(Op::Sin, {f}), maker);
+  ASSERT_TRUE(out && out->op == Op::Cast && out->dtype == DType::F32);
+  EXPECT_EQ(out->src(0)->dtype, DType::I32);
+  EXPECT_EQ(maker.made, (std::vector<Op>{Op::Bitcast, Op::Cast}));
+}
+
 TEST(RuleSet, RulesAreSwitchedOffByName) {
   Graph g;
   NodeRef n = g.add(data(g, 0), lit(g, 0));

@@ -6,6 +6,7 @@
 
 #include "weft/base/format.h"
 #include "weft/graph/fold.h"
+#include "weft/lower/lower.h"
 #include "weft/simplify/simplify.h"
 
 namespace weft {
@@ -286,17 +287,34 @@ bool same_value(NodeRef term, Value a, Value b) {
 
 bool is_evaluable(const Pat& p) {
   for (int i = 0; i < p.size; ++i)
-    if (p.node[i].kind == PatKind::Op && !is_alu(static_cast<Op>(p.node[i].op))) return false;
+    if (p.node[i].kind == PatKind::Op && !detail::is_elementwise(static_cast<Op>(p.node[i].op)))
+      return false;
   return true;
 }
 
-std::vector<RuleSetRow> all_rule_sets() { return simplify_rule_sets(); }
+PoorMachine::PoorMachine(Graph& g, bool has_f64) : legaliser_(g, target_) {
+  target_.dtypes = ~DTypeSet{0};
+  if (!has_f64) target_.dtypes &= ~dtype_bit(DType::F64);
+}
+RuleMatcher::Call PoorMachine::call() {
+  return {legaliser_.graph(), &legaliser_, lower::Decompositions::calls_of(legaliser_)};
+}
+
+std::vector<RuleSetRow> all_rule_sets() {
+  std::vector<RuleSetRow> sets = simplify_rule_sets();
+  for (RuleSetRow& row : lower_rule_sets()) sets.push_back(std::move(row));
+  return sets;
+}
 
 std::vector<Composition> all_compositions() {
-  Composition simplify{"simplify", {}};
-  for (const RuleSetRow& row : simplify_rule_sets())
-    simplify.entries.insert(simplify.entries.end(), row.entries.begin(), row.entries.end());
-  return {simplify};
+  Composition simplify{"simplify", {}, true}, decompose{"lower.decompose", {}, false};
+  const auto add = [](std::span<const RuleEntry> entries, Composition& to) {
+    to.entries.insert(to.entries.end(), entries.begin(), entries.end());
+  };
+  for (const RuleSetRow& row : simplify_rule_sets()) add(row.entries, simplify);
+  add(bool_arithmetic_rules().entries(), decompose);
+  for (const RuleSetRow& row : lower_rule_sets()) add(row.entries, decompose);
+  return {simplify, decompose};
 }
 
 }  // namespace weft

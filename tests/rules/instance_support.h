@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/graph/node_map.h"
+#include "weft/lower/legaliser.h"
 #include "weft/rewrite/rule_set.h"
 
 namespace weft {
@@ -38,6 +39,18 @@ bool is_evaluable(const Pat& p);
 struct Composition {
   std::string name;
   std::vector<RuleEntry> entries;
+  bool to_the_end;  ///< until none fires; else once at what is asked for
+};
+/// What rules that ask for a machine get: one that has no op but those all machines have, and f64
+/// or not.
+class PoorMachine {
+ public:
+  PoorMachine(Graph& g, bool has_f64);
+  RuleMatcher::Call call();
+
+ private:
+  Target target_;
+  lower::Legaliser legaliser_;
 };
 std::vector<RuleSetRow> all_rule_sets();
 std::vector<Composition> all_compositions();

@@ -227,6 +227,9 @@ class Theory {
       case Op::IDiv: return floor_div_bits(s[0], s[1]);
       case Op::Mod:
         return z3::ite(s[1] == 0, c_.bv_val(0, 8), s[0] - s[1] * floor_div_bits(s[0], s[1]));
+      // By 0 there is no quotient; Z3's is as good as any.
+      case Op::CDiv: return is_signed() ? s[0] / s[1] : z3::udiv(s[0], s[1]);
+      case Op::CMod: return is_signed() ? z3::srem(s[0], s[1]) : z3::urem(s[0], s[1]);
       case Op::Max: return z3::ite(less(s[0], s[1]), s[1], s[0]);
       case Op::Min: return z3::ite(less(s[1], s[0]), s[1], s[0]);
       case Op::Lt: return less(s[0], s[1]);
@@ -343,6 +346,8 @@ class Theory {
       case PatFn::Bits:
         if (!is_bv()) throw Unsupported();
         return number(8);
+      // Of the machine nothing is known.
+      case PatFn::Native: return c_.bool_const("native");
       case PatFn::IsPow2: {
         if (!is_bv()) throw Unsupported();
         return z3::sgt(a[0], number(0)) && (a[0] & (a[0] - 1)) == number(0);

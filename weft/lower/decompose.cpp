@@ -2,12 +2,16 @@
 #include <algorithm>
 #include <array>
 
+#include "weft/base/context.h"
 #include "weft/base/small_vector.h"
 #include "weft/lower/legaliser.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
+#include "weft/rewrite/trace.h"
+#include "weft/simplify/simplify.h"
 
-namespace weft::lower {
+namespace weft {
+namespace lower {
 namespace {
 
 /// A constant, or a vector of one.
@@ -15,7 +19,21 @@ bool is_constant(NodeRef n) {
   return n->op == Op::Const || (n->op == Op::Splat && n->src(0)->op == Op::Const);
 }
 
+/// The rules of one Context. WEFT_RULES cannot switch them off: a target lacks what it lacks.
+struct LowerSets {
+  Decompositions decompositions;
+
+  explicit LowerSets(const Context&)
+      : decompositions("lower.decompose",
+                       RuleList<Legaliser>(bool_arithmetic_rules()) + int_decompositions() +
+                           float_decompositions(),
+                       {.real = true}) {}
+};
+
 }  // namespace
+
+Legaliser::Legaliser(Graph& g, const Target& target)
+    : graph_(g), target_(target), rules_(Context::current().get<LowerSets>().decompositions) {}
 
 NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
   if (std::all_of(src.begin(), src.end(), is_constant)) {
@@ -24,10 +42,28 @@ NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
     if (is_constant(folded)) return folded;
   }
   if (needs_f32(op, dtype, src)) return through_f32(*this, op, dtype, src);
-  for (std::span<const Decomposition> table : {int_decompositions(), float_decompositions()})
-    for (const Decomposition& d : table)
-      if (d.op == op && d.applies(*this, dtype, src)) return d.build(*this, dtype, src);
+  if (NodeRef made = decomposed(op, dtype, src)) return made;
   return elementwise(graph_, op, dtype, src);
+}
+
+/// Null where no rule fires. They match a node that is what was asked for to the letter, operands
+/// in their order; constants are scalars in it, so that patterns find them in vectors, too.
+NodeRef Legaliser::decomposed(Op op, DType dtype, std::span<const NodeRef> src) {
+  const RuleMatcher& rules = rules_.matcher();
+  if (!rules.concerns(op)) return nullptr;
+  uint8_t lanes = 1;
+  SmallVector<NodeRef, 4> operands;
+  for (NodeRef s : src) {
+    lanes = std::max(lanes, s->lanes);
+    operands.push_back(is_constant(s) ? lane(graph_, s, 0) : s);
+  }
+  const NodeRef asked = graph_.intern({op, dtype, operands, {}, {}, lanes});
+  RuleMatcher::Call call{graph_, this, Decompositions::calls_of(*this)};
+  const NodeRef made = rules.apply(asked, call);
+  RewriteTrace* trace = RewriteTrace::current();
+  if (made && trace)
+    trace->steps.push_back({rules.entries()[static_cast<size_t>(call.fired)].rule, asked, made});
+  return made;
 }
 
 NodeRef Legaliser::raw(Op op, DType dtype, std::initializer_list<NodeRef> src) {
@@ -71,4 +107,14 @@ NodeRef decompose(Graph& g, NodeRef sink, const Target& target) {
   return done.back();
 }
 
-}  // namespace weft::lower
+}  // namespace lower
+
+std::vector<RuleSetRow> lower_rule_sets() {
+  return {
+      catalogue_row("decompose integers", lower::int_decompositions(),
+                    "Lowering: integers on machines that lack an op. Bools go by `bool`."),
+      catalogue_row("decompose floats", lower::float_decompositions(), "The same of floats."),
+  };
+}
+
+}  // namespace weft

@@ -7,20 +7,8 @@
 namespace weft::lower {
 namespace {
 
-using Sources = std::span<const NodeRef>;
-
 bool is_half(DType d) { return is_float(d) && bits(d) == 16; }
 DType bits_type(DType d) { return bits(d) == 64 ? DType::I64 : DType::I32; }
-
-bool has_f64(const Legaliser& l) { return (l.target().dtypes & dtype_bit(DType::F64)) != 0; }
-
-template <Op op>
-bool without(const Legaliser& l, DType dtype, Sources) {
-  return is_float(dtype) && !l.target().native(op, dtype);
-}
-bool float_to_int(const Legaliser&, DType dtype, Sources src) {
-  return is_int(dtype) && is_float(src[0]->dtype);
-}
 
 // ---- exact sums
 
@@ -63,30 +51,28 @@ Expr rounded_to_odd(Pair sum) {
 
 // ---- fused multiply-add
 
-NodeRef mulacc_f32(Legaliser& l, Sources src) {
-  if (!has_f64(l)) return mulacc_by_int(l, src);
-  // The product of two f32 is exact in f64.
-  Expr a = Expr(l, src[0]).to(DType::F64), b = Expr(l, src[1]).to(DType::F64);
-  return rounded_to_odd(two_sum(a * b, Expr(l, src[2]).to(DType::F64))).to(DType::F32);
+/// The product of two f32 is exact in f64.
+NodeRef mulacc_f32(const Match& m, Legaliser& l) {
+  if (!l.has_f64()) return nullptr;
+  const auto wide = [&](const Pat& v) { return Expr(l, m[v]).to(DType::F64); };
+  Expr a = wide(pat::x), b = wide(pat::y);
+  return rounded_to_odd(two_sum(a * b, wide(pat::z))).to(DType::F32);
 }
 
-NodeRef mulacc_f64(Legaliser& l, Sources src) {
-  Expr a(l, src[0]), b(l, src[1]), c(l, src[2]);
+NodeRef mulacc_f64(const Match& m, Legaliser& l) {
+  Expr a(l, m[pat::x]), b(l, m[pat::y]), c(l, m[pat::z]);
   Pair product = two_product(a, b), low = two_sum(c, product.low);
   Pair high = two_sum(product.high, low.high);
   Expr exact = high.high + rounded_to_odd(two_sum(low.low, high.low));
-  // Infinities, and products so large that their halves overflow.
-  return where(is_nan(exact), a * b + c, exact);
-}
-
-NodeRef mulacc(Legaliser& l, DType dtype, Sources src) {
-  return dtype == DType::F64 ? mulacc_f64(l, src) : mulacc_f32(l, src);
+  // Infinities, products so large that their halves overflow, and signs of zero.
+  return where(is_nan(exact) | eq(exact, exact.number(0)), a * b + c, exact);
 }
 
 // ---- casts
 
-NodeRef saturating_cast(Legaliser& l, DType to, Sources src) {
-  Expr x(l, src[0]);
+NodeRef saturating_cast(const Match& m, Legaliser& l) {
+  const DType to = m.root->dtype;
+  Expr x(l, m[pat::x]);
   const bool has_sign = is_signed_int(to);
   Expr low = x.number(static_cast<double>(int_min(to)));
   Expr end = x.number(std::ldexp(1.0, bits(to) - (has_sign ? 1 : 0)));
@@ -125,30 +111,15 @@ NodeRef to_half(Legaliser& l, DType dtype, NodeRef source) {
 
 NodeRef cast_half(Legaliser& l, DType dtype, NodeRef x) {
   // Without f64 to round in, casting to halves is the target's own.
-  if (is_half(dtype)) return has_f64(l) ? to_half(l, dtype, x) : l.raw(Op::Cast, dtype, {x});
+  if (is_half(dtype)) return l.has_f64() ? to_half(l, dtype, x) : l.raw(Op::Cast, dtype, {x});
   return l.cast(l.raw(Op::Cast, DType::F32, {x}), dtype);
 }
 
-// ---- NaN and rounding
+// ---- rounding
 
-/// Equal numbers differ in the sign of zero alone: the bits of both decide.
-NodeRef extreme(Expr a, Expr b, Op bits, Expr b_wins) {
-  const DType whole = bits_type(a.dtype());
-  Expr equal = a.bits_as(whole).op(bits, b.bits_as(whole)).bits_as(a.dtype());
-  return where(eq(a, b), equal, where(b_wins | is_nan(b), b, a));
-}
-NodeRef max(Legaliser& l, DType, Sources src) {
-  Expr a(l, src[0]), b(l, src[1]);
-  return extreme(a, b, Op::And, a < b);
-}
-NodeRef min(Legaliser& l, DType, Sources src) {
-  Expr a(l, src[0]), b(l, src[1]);
-  return extreme(a, b, Op::Or, b < a);
-}
-
-NodeRef trunc(Legaliser& l, DType dtype, Sources src) {
-  Expr x(l, src[0]);
-  const DType whole = bits_type(dtype);
+NodeRef trunc_by_int(const Match& m, Legaliser& l) {
+  Expr x(l, m[pat::x]);
+  const DType dtype = x.dtype(), whole = bits_type(dtype);
   const double exact =
       dtype == DType::F64 ? 0x1p52 : 0x1p23;  // from here on there are no fractions
   Expr has_fraction = (x.number(-exact) < x) & (x < x.number(exact));
@@ -157,24 +128,56 @@ NodeRef trunc(Legaliser& l, DType dtype, Sources src) {
   return where(has_fraction, (t.bits_as(whole) | sign).bits_as(dtype), x);
 }
 
-NodeRef exp2(Legaliser& l, DType, Sources src) { return exp2_expansion(l, src[0]); }
-NodeRef log2(Legaliser& l, DType, Sources src) { return log2_expansion(l, src[0]); }
-NodeRef sin(Legaliser& l, DType, Sources src) { return sin_expansion(l, src[0]); }
+// ---- the rules
 
-constexpr Decomposition kTable[] = {
-    {Op::Exp2, "exp2.polynomial", without<Op::Exp2>, exp2},
-    {Op::Log2, "log2.polynomial", without<Op::Log2>, log2},
-    {Op::Sin, "sin.polynomial", without<Op::Sin>, sin},
-    {Op::Trunc, "trunc.by_int", without<Op::Trunc>, trunc},
-    {Op::Max, "max.nan", without<Op::Max>, max},
-    {Op::Min, "min.nan", without<Op::Min>, min},
-    {Op::MulAcc, "mulacc.exact", without<Op::MulAcc>, mulacc},
-    {Op::Cast, "cast.saturate", float_to_int, saturating_cast},
+using namespace weft::pat;
+
+/// What `picked` is of x and y, unless one of them is NaN, or they are zeros of two signs: of those
+/// the bits decide.
+constexpr Pat extreme(const Pat& both_bits, const Pat& y_wins) {
+  return pat::where(x == y, bitcast(both_bits), pat::where(y_wins | (y != y), y, x));
+}
+constexpr Pat max_by(DType whole) { return extreme(bitcast(x, whole) & bitcast(y, whole), x < y); }
+constexpr Pat min_by(DType whole) { return extreme(bitcast(x, whole) | bitcast(y, whole), y < x); }
+
+// clang-format off
+constexpr Rule kFloatRules[] = {
+    rule("max.nan_f32", max(x, y), max_by(DType::I32), bits(x) == 32 && ~native_op(Op::Max, x),
+         kFloat).as_move(),
+    rule("max.nan_f64", max(x, y), max_by(DType::I64), bits(x) == 64 && ~native_op(Op::Max, x),
+         kFloat).as_move(),
+    rule("min.nan_f32", min(x, y), min_by(DType::I32), bits(x) == 32 && ~native_op(Op::Min, x),
+         kFloat).as_move(),
+    rule("min.nan_f64", min(x, y), min_by(DType::I64), bits(x) == 64 && ~native_op(Op::Min, x),
+         kFloat).as_move(),
 };
+constexpr NativeRule<Legaliser> kExactRules[] = {
+    native("trunc.by_int", trunc(x), trunc_by_int, bits(x) >= 32 && ~native_op(Op::Trunc, x),
+         kFloat),
+    native("mulacc.by_int", mulacc(x, y, z), mulacc_by_int,
+         bits(x) == 32 && ~native_op(Op::MulAcc, x), kFloat),
+    native("mulacc.by_f64", mulacc(x, y, z), mulacc_f32,
+         bits(x) == 32 && ~native_op(Op::MulAcc, x), kFloat),
+    native("mulacc.by_pairs", mulacc(x, y, z), mulacc_f64,
+         bits(x) == 64 && ~native_op(Op::MulAcc, x), kFloat),
+    native("cast.saturate", y(cast(x)), saturating_cast, is_int(y) && is_float(x) && bits(x) >= 32,
+         kBits | kFloat),
+};
+// Equal to what they stand in for up to rounding: tests/lower/ulp_test.cpp says how far.
+constexpr NativeRule<Legaliser> kApproximateRules[] = {
+    native("exp2.polynomial", exp2(x), exp2_expansion, bits(x) >= 32 && ~native_op(Op::Exp2, x),
+         kReal),
+    native("log2.polynomial", log2(x), log2_expansion, bits(x) >= 32 && ~native_op(Op::Log2, x),
+         kReal),
+    native("sin.polynomial", sin(x), sin_expansion, bits(x) >= 32 && ~native_op(Op::Sin, x), kReal),
+};
+// clang-format on
 
 }  // namespace
 
-std::span<const Decomposition> float_decompositions() { return kTable; }
+RuleList<Legaliser> float_decompositions() {
+  return rules<Legaliser>(kFloatRules, kExactRules, kApproximateRules);
+}
 
 bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src) {
   if (op == Op::Where || op == Op::Bitcast) return false;

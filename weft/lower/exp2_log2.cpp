@@ -80,7 +80,8 @@ Expr exp2_of_fraction(Expr f, const Exp2Table& table) {
 }
 
 /// x = n + f with f in [-1/2, 1/2], exactly.
-NodeRef exp2_expansion(Legaliser& l, NodeRef source) {
+NodeRef exp2_expansion(const Match& m, Legaliser& l) {
+  NodeRef source = m[pat::x];
   const Exp2Table& table = table_for(std::span(kExp2Tables), source->dtype);
   const Format& format = table.format;
   Expr x(l, source);
@@ -99,7 +100,8 @@ NodeRef exp2_expansion(Legaliser& l, NodeRef source) {
 /// log(1 + f) = f - f^2/2 + s*(f^2/2 + R(s^2)); the leading part times log2(e) is exact in two
 /// pieces, which keeps full precision near x = 1. The scheme of FreeBSD's k_log.h and e_log2.c,
 /// with our own polynomial.
-NodeRef log2_expansion(Legaliser& l, NodeRef source) {
+NodeRef log2_expansion(const Match& m, Legaliser& l) {
+  NodeRef source = m[pat::x];
   const Log2Table& table = table_for(std::span(kLog2Tables), source->dtype);
   const Format& format = table.format;
   Expr original(l, source), zero = original.number(0);

@@ -1,54 +1,53 @@
 // Legaliser: builds elementwise ops out of what the target has; Expr: arithmetic on nodes that
 // reads like arithmetic.
 #pragma once
-#include "weft/graph/graph.h"
+#include "weft/rewrite/rule_set.h"
 #include "weft/target/target.h"
 
 namespace weft::lower {
 
 class Legaliser;
+using Decompositions = RuleSet<Legaliser>;
 
-/// How one op is made of others on targets or dtypes that lack it.
-struct Decomposition {
-  Op op;
-  const char* name;
-  bool (*applies)(const Legaliser&, DType result, std::span<const NodeRef> src);
-  NodeRef (*build)(Legaliser&, DType result, std::span<const NodeRef> src);
-};
-
+/// The context of decompositions: rules from an op, on operands that are legal, to ops that are
+/// simpler.
 class Legaliser {
  public:
-  Legaliser(Graph& g, const Target& target) : graph_(g), target_(target) {}
+  Legaliser(Graph& g, const Target& target);
 
-  /// The value of `op` on these operands, legal on the target. Decompositions call it for their own
-  /// parts; they are made of simpler ops, so this nests a few calls deep whatever the graph.
+  /// The value of `op` on these operands, legal on the target: the first rule that fires makes it,
+  /// of ops that are made in the same way. They are simpler, so this nests a few calls deep
+  /// whatever the graph.
   NodeRef make(Op op, DType dtype, std::span<const NodeRef> src);
+  bool native(Op op, DType dtype) const { return target_.native(op, dtype); }
   /// Exactly this op.
   NodeRef raw(Op op, DType dtype, std::initializer_list<NodeRef> src);
   NodeRef cast(NodeRef x, DType to) { return make(Op::Cast, to, {&x, 1}); }
   NodeRef constant(Value v) { return graph_.constant(v); }
   Graph& graph() { return graph_; }
   const Target& target() const { return target_; }
+  bool has_f64() const { return (target_.dtypes & dtype_bit(DType::F64)) != 0; }
 
  private:
+  NodeRef decomposed(Op op, DType dtype, std::span<const NodeRef> src);
+
   Graph& graph_;
   const Target& target_;
+  const Decompositions& rules_;
 };
 
-/// The rows, grouped by what they treat. Within a table the first row that applies wins.
-std::span<const Decomposition> int_decompositions();
-std::span<const Decomposition> float_decompositions();
+/// By what they treat.
+RuleList<Legaliser> int_decompositions();
+RuleList<Legaliser> float_decompositions();
 /// Arithmetic on f16 and bf16 in f32, rounding after every op.
 bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src);
 NodeRef through_f32(Legaliser& l, Op op, DType dtype, std::span<const NodeRef> src);
 
-/// mulacc of f32 without f64.
-NodeRef mulacc_by_int(Legaliser& l, std::span<const NodeRef> src);
-
-/// exp2, log2 and sin of f32 or f64.
-NodeRef exp2_expansion(Legaliser& l, NodeRef x);
-NodeRef log2_expansion(Legaliser& l, NodeRef x);
-NodeRef sin_expansion(Legaliser& l, NodeRef x);
+// Right sides that are files of their own.
+NodeRef mulacc_by_int(const Match& m, Legaliser& l);
+NodeRef exp2_expansion(const Match& m, Legaliser& l);
+NodeRef log2_expansion(const Match& m, Legaliser& l);
+NodeRef sin_expansion(const Match& m, Legaliser& l);
 
 /// A node with arithmetic operators; constants take the other operand's dtype.
 class Expr {

@@ -3,6 +3,7 @@
 #pragma once
 #include "weft/graph/program.h"
 #include "weft/rewrite/pass.h"
+#include "weft/rewrite/rule_set.h"
 
 namespace weft {
 
@@ -27,6 +28,9 @@ struct State {
 
 /// The steps of lowering, in order.
 std::span<const Pass<lower::State>> lower_passes();
+
+/// The catalogue of this room's rules.
+std::vector<RuleSetRow> lower_rule_sets();
 
 /// The linear program of `kernel` for `target`, in the form docs/design/ir.md section 3 pins down.
 /// The kernel is not changed: its graph is copied, and the program's graph holds only what the

@@ -58,8 +58,9 @@ Expr infinite_or_nan(Expr x) {
 
 /// The product has 48 bits and gets 14 more, so that the summand has a place for every bit that
 /// cancels; the summand is moved up by 38 at most. What is smaller than both leaves a sticky bit.
-NodeRef mulacc_by_int(Legaliser& l, std::span<const NodeRef> src) {
-  Expr a(l, src[0]), b(l, src[1]), c(l, src[2]);
+NodeRef mulacc_by_int(const Match& m, Legaliser& l) {
+  if (l.has_f64()) return nullptr;
+  Expr a(l, m[pat::x]), b(l, m[pat::y]), c(l, m[pat::z]);
   const Parts x = parts_of(a), y = parts_of(b), z = parts_of(c);
   Expr product = (x.significand * y.significand) << 14;
   Expr of_product = x.exponent + y.exponent - int64_t{314}, of_c = z.exponent - int64_t{150};

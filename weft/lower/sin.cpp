@@ -220,10 +220,10 @@ NodeRef sin_f64(Expr x) {
 
 }  // namespace
 
-NodeRef sin_expansion(Legaliser& l, NodeRef x) {
-  if (x->dtype == DType::F64) return sin_f64(Expr(l, x));
-  const bool has_f64 = (l.target().dtypes & dtype_bit(DType::F64)) != 0;
-  return has_f64 ? sin_f32(Expr(l, x)) : sin_f32_in_pairs(Expr(l, x));
+NodeRef sin_expansion(const Match& m, Legaliser& l) {
+  Expr x(l, m[pat::x]);
+  if (x.dtype() == DType::F64) return sin_f64(x);
+  return l.has_f64() ? sin_f32(x) : sin_f32_in_pairs(x);
 }
 
 }  // namespace weft::lower

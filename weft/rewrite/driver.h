@@ -22,7 +22,7 @@ NodeRef walk(NodeRef root, const RuleMatcher&, RuleMatcher::Call);
 template <class Ctx>
 NodeRef rewrite_fixpoint(Graph& g, NodeRef root, const RuleSet<Ctx>& set, Ctx& ctx,
                          const RewriteLimits& limits = {}) {
-  return detail::fixpoint(root, set.matcher(), {g, &ctx, RuleSet<Ctx>::query_of(ctx)}, limits);
+  return detail::fixpoint(root, set.matcher(), {g, &ctx, RuleSet<Ctx>::calls_of(ctx)}, limits);
 }
 inline NodeRef rewrite_fixpoint(Graph& g, NodeRef root, const RuleSet<>& set,
                                 const RewriteLimits& limits = {}) {
@@ -32,7 +32,7 @@ inline NodeRef rewrite_fixpoint(Graph& g, NodeRef root, const RuleSet<>& set,
 /// Offers every node to the rules once, sources first; what a rule makes is not looked at again.
 template <class Ctx>
 NodeRef walk(Graph& g, NodeRef root, const RuleSet<Ctx>& set, Ctx& ctx) {
-  return detail::walk(root, set.matcher(), {g, &ctx, RuleSet<Ctx>::query_of(ctx)});
+  return detail::walk(root, set.matcher(), {g, &ctx, RuleSet<Ctx>::calls_of(ctx)});
 }
 inline NodeRef walk(Graph& g, NodeRef root, const RuleSet<>& set) {
   return detail::walk(root, set.matcher(), {g});

@@ -109,7 +109,7 @@ Known divides(const Operand& c, const Operand& a) {
   return divisor_of(a.node) % *c.value == 0;
 }
 
-Known ask(const PatNode& f, std::span<const Operand> args, const TargetQuery& query) {
+Known ask(const PatNode& f, std::span<const Operand> args, const ContextCalls& calls) {
   const Operand& a = args[0];
   const auto dtype = a.node ? a.node->dtype : DType::Index;
   switch (static_cast<PatFn>(f.op)) {
@@ -132,7 +132,7 @@ Known ask(const PatNode& f, std::span<const Operand> args, const TargetQuery& qu
     case PatFn::Exact: return embeds(dtype, args[1].node->dtype);
     case PatFn::SameDType: return dtype == args[1].node->dtype;
     case PatFn::Native:
-      return query.native && query.native(query.target, static_cast<Op>(f.arg), dtype);
+      return calls.native && calls.native(calls.context, static_cast<Op>(f.arg), dtype);
   }
   return {};
 }
@@ -149,8 +149,8 @@ struct Part {
 
 class Builder {
  public:
-  Builder(const Pat& rhs, const Match& m, const TargetQuery& query)
-      : rhs_(rhs), m_(m), query_(query) {}
+  Builder(const Pat& rhs, const Match& m, const ContextCalls& calls)
+      : rhs_(rhs), m_(m), calls_(calls) {}
 
   NodeRef build() {
     for (int i = 0; i < rhs_.size; ++i)
@@ -166,8 +166,10 @@ class Builder {
       case PatKind::Int: return push(literal(rhs_.literal[n.arg]));
       case PatKind::Float:
         return push({nullptr, {}, std::bit_cast<double>(rhs_.literal[n.arg]), true});
-      case PatKind::CastLike:
-        return push({m_.graph.cast(pop().node, m_.slot[n.arg]->dtype), {}, 0, false});
+      case PatKind::CastLike: {
+        const NodeRef src[] = {pop().node};
+        return push({built(Op::Cast, m_.slot[n.arg]->dtype, src), {}, 0, false});
+      }
       case PatKind::Fn: return function(n);
       case PatKind::Op: return operation(n);
       default: return false;
@@ -180,7 +182,7 @@ class Builder {
       const Part p = pop();
       args[static_cast<size_t>(i)] = {p.node, p.value};
     }
-    const Known v = ask(n, args, query_);
+    const Known v = ask(n, args, calls_);
     return v && push(literal(v));
   }
 
@@ -208,14 +210,20 @@ class Builder {
     for (size_t i = 0; i < parts.size(); ++i)
       src[i] = settle(parts[i], i < first ? DType::Bool : dtype);
     if (dtype == DType::Index && overflows(op, parts)) return false;
-    return push({made(op, n, {src.data(), parts.size()}), {}, 0, false});
+    return push({made(op, n, dtype, {src.data(), parts.size()}), {}, 0, false});
   }
 
-  NodeRef made(Op op, const PatNode& n, std::span<const NodeRef> src) {
+  NodeRef built(Op op, DType dtype, std::span<const NodeRef> src) {
+    if (calls_.make) return calls_.make(calls_.context, op, dtype, src);
+    return m_.graph.make({op, dtype, src, {}, {}, src[0]->lanes});
+  }
+
+  NodeRef made(Op op, const PatNode& n, DType dtype, std::span<const NodeRef> src) {
     if (op == Op::Cast || op == Op::Bitcast) {
       const DType to = n.arg == Pat::kAnyArg ? m_.root->dtype : static_cast<DType>(n.arg - 1);
-      return m_.graph.make({op, to, src, {}, {}, src[0]->lanes});
+      return built(op, to, src);
     }
+    if (calls_.make) return built(op, has_trait(op, kBoolResult) ? DType::Bool : dtype, src);
     if (src.size() == 1) return m_.graph.alu(op, {src[0]});
     if (src.size() == 2) return m_.graph.alu(op, {src[0], src[1]});
     return m_.graph.alu(op, {src[0], src[1], src[2]});
@@ -249,14 +257,14 @@ class Builder {
 
   const Pat& rhs_;
   const Match& m_;
-  const TargetQuery& query_;
+  const ContextCalls& calls_;
   std::array<Part, Pat::kMaxNodes> stack_;
   size_t depth_ = 0;
 };
 
 }  // namespace
 
-bool condition_holds(const Pat& cond, const Match& m, const TargetQuery& query) {
+bool condition_holds(const Pat& cond, const Match& m, const ContextCalls& calls) {
   if (cond.empty()) return true;
   std::array<Operand, Pat::kMaxNodes> stack;
   size_t depth = 0;
@@ -269,7 +277,7 @@ bool condition_holds(const Pat& cond, const Match& m, const TargetQuery& query) 
       case PatKind::Any: out = {m.slot[n.arg], {}}; break;
       case PatKind::Const: out = {m.slot[n.arg], constant_of(m.slot[n.arg])}; break;
       case PatKind::Int: out.value = cond.literal[n.arg]; break;
-      case PatKind::Fn: out.value = ask(n, {args, n.nsrc}, query); break;
+      case PatKind::Fn: out.value = ask(n, {args, n.nsrc}, calls); break;
       case PatKind::Op:
         out.value = n.nsrc == 1 ? unary(static_cast<Op>(n.op), args[0].value)
                                 : arithmetic(static_cast<Op>(n.op), args[0].value, args[1].value);
@@ -281,8 +289,8 @@ bool condition_holds(const Pat& cond, const Match& m, const TargetQuery& query) 
   return stack[0].value && *stack[0].value != 0;
 }
 
-NodeRef build_replacement(const Pat& rhs, const Match& m, const TargetQuery& query) {
-  return Builder(rhs, m, query).build();
+NodeRef build_replacement(const Pat& rhs, const Match& m, const ContextCalls& calls) {
+  return Builder(rhs, m, calls).build();
 }
 
 NodeRef with_shape_of(Graph& g, NodeRef n, NodeRef like) {

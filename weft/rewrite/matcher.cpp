@@ -166,9 +166,9 @@ struct RuleTable {
     Match m{call.graph, n, {}};
     if (!bind(program, reg, m)) return nullptr;
     const Rule& rule = *program.entry->rule;
-    if (!condition_holds(rule.cond, m, call.query)) return nullptr;
+    if (!condition_holds(rule.cond, m, call.context_calls)) return nullptr;
     NodeRef out = program.entry->is_native() ? program.entry->call(program.entry->fn, m, call.ctx)
-                                             : build_replacement(rule.rhs, m, call.query);
+                                             : build_replacement(rule.rhs, m, call.context_calls);
     if (!out || out == n) return nullptr;
     if (!keeps_type) return out;
     if (out->dtype != n->dtype)

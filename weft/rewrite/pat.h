@@ -179,6 +179,11 @@ constexpr Pat cast(const Pat& a, DType to) {
   out.node[out.size - 1].arg = static_cast<uint8_t>(1 + static_cast<int>(to));
   return out;
 }
+constexpr Pat bitcast(const Pat& a, DType to) {
+  Pat out = op(Op::Bitcast, a);
+  out.node[out.size - 1].arg = static_cast<uint8_t>(1 + static_cast<int>(to));
+  return out;
+}
 /// Replacement: a cast to the dtype of a variable.
 constexpr Pat cast_like(const Pat& a, const Pat& variable) {
   Pat out = a;

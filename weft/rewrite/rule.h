@@ -103,6 +103,7 @@ constexpr void check_lhs(const char* name, const Pat& lhs) {
     if (lhs.node[i].kind == PatKind::Fn || lhs.node[i].kind == PatKind::CastLike)
       throw "rewrite rule: the left side uses a function of conditions";
 }
+constexpr bool is_elementwise(Op op) { return is_alu(op) || op == Op::CDiv || op == Op::CMod; }
 constexpr void check_rhs(const Pat& lhs, const Pat& rhs) {
   if (bound_slots(rhs) & ~bound_slots(lhs))
     throw "rewrite rule: the right side uses a variable the left side does not bind";
@@ -113,7 +114,7 @@ constexpr void check_rhs(const Pat& lhs, const Pat& rhs) {
     if (n.kind == PatKind::CastLike && !(bound_slots(lhs) >> n.arg & 1))
       throw "rewrite rule: cast_like uses a variable the left side does not bind";
     const Op op = static_cast<Op>(n.op);
-    if (n.kind == PatKind::Op && (!is_alu(op) || n.nsrc != info(op).arity))
+    if (n.kind == PatKind::Op && (!is_elementwise(op) || n.nsrc != info(op).arity))
       throw "rewrite rule: the right side builds elementwise ops only; use native() for others";
   }
 }

@@ -22,10 +22,13 @@ struct RuleEntry {
   bool is_native() const { return call != nullptr; }
 };
 
-/// What rules may ask about the machine they rewrite for (pat::native_op).
-struct TargetQuery {
-  const void* target = nullptr;
-  bool (*native)(const void* target, Op op, DType dtype) = nullptr;
+/// What a rule's context does for rules that are data.
+struct ContextCalls {
+  void* context = nullptr;
+  /// pat::native_op: whether the machine that is rewritten for has this.
+  bool (*native)(void* context, Op op, DType dtype) = nullptr;
+  /// Makes the ops of right sides, in the place of Graph::make: of what the machine has.
+  NodeRef (*make)(void* context, Op op, DType dtype, std::span<const NodeRef> src) = nullptr;
 };
 
 /// Rules to be compiled into a RuleSet<Ctx>; lists of rule tables add up with +. Earlier rules win.
@@ -110,7 +113,7 @@ class RuleMatcher {
   struct Call {
     Graph& graph;
     void* ctx = nullptr;
-    TargetQuery query = {};
+    ContextCalls context_calls = {};
     RuleCounts* counts = nullptr;  ///< one per rule, or null
     int fired = -1;
   };
@@ -140,7 +143,7 @@ class RuleSet {
   const RuleMatcher& matcher() const { return matcher_; }
   /// One step at `n`: null when no rule fires.
   NodeRef apply(Graph& g, NodeRef n, Ctx& ctx) const {
-    RuleMatcher::Call call{g, &ctx, query_of(ctx)};
+    RuleMatcher::Call call{g, &ctx, calls_of(ctx)};
     return matcher_.apply(n, call);
   }
   NodeRef apply(Graph& g, NodeRef n) const
@@ -150,16 +153,22 @@ class RuleSet {
     return matcher_.apply(n, call);
   }
 
-  /// pat::native_op asks ctx.native(op, dtype) where the context has it.
-  static TargetQuery query_of(const Ctx& ctx) {
+  /// What the context has of native(op, dtype) and make(op, dtype, sources).
+  static ContextCalls calls_of(Ctx& ctx) {
+    ContextCalls calls{&ctx};
     if constexpr (requires(const Ctx& c) {
                     { c.native(Op::Add, DType::F32) } -> std::convertible_to<bool>;
                   })
-      return {&ctx, [](const void* c, Op op, DType d) {
-                return static_cast<bool>(static_cast<const Ctx*>(c)->native(op, d));
-              }};
-    else
-      return {};
+      calls.native = [](void* c, Op op, DType d) {
+        return static_cast<bool>(static_cast<const Ctx*>(c)->native(op, d));
+      };
+    if constexpr (requires(Ctx& c, std::span<const NodeRef> src) {
+                    { c.make(Op::Add, DType::F32, src) } -> std::same_as<NodeRef>;
+                  })
+      calls.make = [](void* c, Op op, DType d, std::span<const NodeRef> src) {
+        return static_cast<Ctx*>(c)->make(op, d, src);
+      };
+    return calls;
   }
 
  private:

@@ -1,5 +1,6 @@
 // Bits and bools: and, or, xor, not, comparisons.
 #include "weft/simplify/rule_tables.h"
+#include "weft/simplify/simplify.h"
 
 namespace weft {
 namespace {
@@ -79,6 +80,7 @@ constexpr Rule kCompareRules[] = {
 
 }  // namespace
 
+RuleList<> bool_arithmetic_rules() { return rules(kBoolArithmeticRules); }
 RuleList<> bool_rules() { return rules(kLogicRules, kBoolArithmeticRules, kCompareRules); }
 
 }  // namespace weft

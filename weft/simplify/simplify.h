@@ -25,6 +25,9 @@ GatedIndex simplify_with_valid(Graph& g, GatedIndex gated);
 std::vector<NodeRef> conjuncts(NodeRef valid);
 NodeRef conjunction(Graph& g, std::span<const NodeRef> parts);
 
+/// Arithmetic and comparisons of bools as logic: one of the sets, for machines without the ops.
+RuleList<> bool_arithmetic_rules();
+
 /// The catalogue of this room's rules.
 std::vector<RuleSetRow> simplify_rule_sets();
 
