@@ -372,7 +372,7 @@ TEST(Growth, LinearAlgebraHasNone) {
     SCOPED_TRACE(a.name);
     // Both beyond the sizes up to which values are sorted in one go, and not beyond those from
     // which on products are summed in blocks, up to 16 of them.
-    const Compiled small = compiled(a, 600), large = compiled(a, 2000);
+    const Compiled small = compiled(a, 600), large = compiled(a, 1600);
     EXPECT_LE(large.graph, small.graph + 50);
     EXPECT_LE(large.nodes, small.nodes + small.nodes / 10);
     EXPECT_LE(large.kernels, small.kernels + 2);
