@@ -39,7 +39,9 @@ class OperandPacking {
   void run() {
     for (size_t k = 0; k < loads_.size(); ++k)
       if (loads_[k].size() >= 2) improve(k);
-    for (size_t k = 0; k < loads_.size(); ++k)
+    // Items that compute with scalars are a GPU's, whose tiles go through registers or local
+    // memory.
+    for (size_t k = 0; plan_.target.vector_bits > 0 && k < loads_.size(); ++k)
       if (loads_[k].size() >= 2) spread(k);
     insert_in_order();
   }
