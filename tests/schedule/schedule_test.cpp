@@ -490,6 +490,10 @@ TEST_F(ScheduleTest, LongProductsOfLargeMatricesAreSummedBlockByBlock) {
   testing::RunOptions options;
   options.target = &small;
   check(product(132, 50, 132), 1e-5, options);
+  small.vector_bits = 0;  // a GPU's
+  EXPECT_EQ(sums(132, 50, 132), 1);
+  small.canonical = true;  // sums as every machine takes them
+  EXPECT_EQ(sums(132, 50, 132), 4);
 }
 
 TEST_F(ScheduleTest, EqualLayersShareTheirKernels) {

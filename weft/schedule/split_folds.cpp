@@ -110,7 +110,8 @@ Split blocks_for_cache(Graph& g, NodeRef reduce, const Target& target) {
   constexpr int64_t kWhole = 16;  // lanes, so that blocks begin where vectors may
   const int64_t least =
       std::max(kWhole, target.machine.l2().bytes / kBlockOfL2 * 8 / bits(x->dtype));
-  if (target.vector_bits == 0 || all <= 2 * least) return {};
+  // Without vectors it is a GPU's, which has caches of its own; but one order of sums is one order.
+  if ((target.vector_bits == 0 && !target.canonical) || all <= 2 * least) return {};
   const double operands = bytes(moved(x->src(0))) + bytes(moved(x->src(1)));
   const double products = largest_numel(x->shape->span()) * bits(x->dtype) / 8;
   if (products < kReuse * operands) return {};
