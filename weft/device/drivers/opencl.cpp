@@ -11,7 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/device/driver.h"
 #include "weft/device/drivers/opencl_api.h"
-#include "weft/device/queue_thread.h"
+#include "weft/device/queued_device.h"
 
 namespace weft {
 
@@ -162,11 +162,11 @@ Target target_of(const Session& s, Context& context) {
 
 Mem mem(BufferSlice slice) { return static_cast<Mem>(slice.buffer->block()); }
 
-class OpenclDevice final : public Device {
+class OpenclDevice final : public QueuedDevice {
  public:
   OpenclDevice(Context& context, std::string name, DeviceId id, std::shared_ptr<Session> session)
-      : Device(context, std::move(name), id, target_of(*session, context), 1,
-               std::make_shared<OpenclMemory>(session)),
+      : QueuedDevice(context, std::move(name), id, target_of(*session, context),
+                     std::make_shared<OpenclMemory>(session)),
         s_(std::move(session)) {
     const Bits single = s_->number<Bits>(kDeviceSingleFpConfig);
     if (single & kFpCorrectlyRoundedDivideSqrt)
@@ -186,8 +186,6 @@ class OpenclDevice final : public Device {
     return loaded;
   }
 
-  bool completes_at_once() const override { return false; }
-
  protected:
   void write_memory(BufferSlice to, std::span<const std::byte> from) override {
     write(s_->transfers, to, from);
@@ -196,48 +194,29 @@ class OpenclDevice final : public Device {
     read(s_->transfers, to, from);
   }
 
-  /// What was submitted goes on in order, so only other devices' points have to be waited for.
-  void enqueue(const Submission& s) override {
-    for (const TimelinePoint& w : s.waits) {
-      if (w.timeline != &timeline(0)) w.timeline->wait(w.value);
-      if (w.timeline->reached(w.value)) raise_failure(w);
-    }
-    auto started = std::make_shared<Started>();
-    started->signals.assign(s.signals.begin(), s.signals.end());
-    started->waits.assign(s.waits.begin(), s.waits.end());
-    started->point = s.point;
+  Handed hand_over(std::span<const Command> commands) override {
+    std::optional<Failure> failure;
     try {
-      for (const Command& c : s.commands) run(c, &c - s.commands.data());
+      for (const Command& c : commands) run(c, &c - commands.data());
     } catch (const DeviceError& error) {
-      started->failure = Failure{error};
+      failure = Failure{error};
     } catch (...) {
       s_->api.clFinish(s_->queue);
       throw;
     }
-    s_->check(s_->api.clEnqueueMarkerWithWaitList(s_->queue, 0, nullptr, &started->end),
+    opencl::Event end = nullptr;
+    s_->check(s_->api.clEnqueueMarkerWithWaitList(s_->queue, 0, nullptr, &end),
               "clEnqueueMarkerWithWaitList");
     s_->check(s_->api.clFlush(s_->queue), "clFlush");
-    ends_.push([this, started] { await(*started); });
+    return {[session = s_, end] { await(*session, end); }, std::move(failure)};
   }
 
  private:
-  /// A submission that the driver has.
-  struct Started {
-    uint64_t point;
-    std::vector<TimelinePoint> waits, signals;
-    opencl::Event end = nullptr;
-    std::optional<Failure> failure;  // in handing it over
-  };
-
-  void await(Started& started) {
-    const Int status = s_->api.clWaitForEvents(1, &started.end);
-    s_->api.clReleaseEvent(started.end);
-    if (status != kSuccess && !started.failure)
-      started.failure = Failure{{"clWaitForEvents", status, name(), "a submission was given up"}};
-    for (const TimelinePoint& w : started.waits)  // it ran, on what had failed
-      if (const Failure* f = w.timeline->failure(w.value); f && !started.failure)
-        started.failure = Failure{f->error};
-    finish({0, {}, {}, started.signals, started.point}, std::move(started.failure));
+  static void await(Session& session, opencl::Event end) {
+    const Int status = session.api.clWaitForEvents(1, &end);
+    session.api.clReleaseEvent(end);
+    if (status != kSuccess)
+      throw DeviceError("clWaitForEvents", status, session.name, "a submission was given up");
   }
 
   void run(const Command& c, int64_t number) {
@@ -337,7 +316,6 @@ class OpenclDevice final : public Device {
 
   std::shared_ptr<Session> s_;
   std::string options_ = "-cl-std=CL1.2 -w";  // a library prints nothing unasked
-  QueueThread ends_;                          // last: it ends before the others go
 };
 
 std::string describe(Context&) {

@@ -12,7 +12,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/driver.h"
-#include "weft/device/queue_thread.h"
+#include "weft/device/queued_device.h"
 #include "weft/device/webgpu_session.h"
 
 namespace weft {
@@ -158,11 +158,11 @@ Target target_of(const Session& s, Context& context) {
   return t;
 }
 
-class WebgpuDevice final : public Device {
+class WebgpuDevice final : public QueuedDevice {
  public:
   WebgpuDevice(Context& context, std::string name, DeviceId id, std::shared_ptr<Session> session)
-      : Device(context, std::move(name), id, target_of(*session, context), 1,
-               std::make_shared<WebgpuMemory>(session)),
+      : QueuedDevice(context, std::move(name), id, target_of(*session, context),
+                     std::make_shared<WebgpuMemory>(session)),
         s_(std::move(session)) {}
 
   std::vector<std::unique_ptr<Executable>> load(std::span<const ProgramSource> sources) override {
@@ -173,8 +173,6 @@ class WebgpuDevice final : public Device {
     context().tracer().add(Counter::KernelsCompiled, static_cast<int64_t>(sources.size()));
     return loaded;
   }
-
-  bool completes_at_once() const override { return false; }
 
  protected:
   // Words at the ends that are not written whole keep the rest of what they were.
@@ -206,47 +204,20 @@ class WebgpuDevice final : public Device {
     std::memcpy(to.data(), words.data() + (from.offset - begin), to.size());
   }
 
-  /// What was submitted goes on in order, so only other devices' points have to be waited for.
-  void enqueue(const Submission& s) override {
-    for (const TimelinePoint& w : s.waits) {
-      if (w.timeline != &timeline(0)) w.timeline->wait(w.value);
-      if (w.timeline->reached(w.value)) raise_failure(w);
-    }
-    auto started = std::make_shared<Started>();
-    started->signals.assign(s.signals.begin(), s.signals.end());
-    started->waits.assign(s.waits.begin(), s.waits.end());
-    started->point = s.point;
+  Handed hand_over(std::span<const Command> commands) override {
     std::lock_guard lock(s_->mutex);
     Owned<Encoder> encoder = s_->encoder();
+    std::optional<Failure> failure;
     try {
-      record(s.commands, encoder);
+      record(commands, encoder);
     } catch (const DeviceError& error) {
-      started->failure = Failure{error};
+      failure = Failure{error};
     }
-    started->number = s_->submit(encoder.get());
-    ends_.push([this, started] { await(*started); });
+    const uint64_t number = s_->submit(encoder.get());
+    return {[session = s_, number] { session->await(number); }, std::move(failure)};
   }
 
  private:
-  /// A submission that the driver has.
-  struct Started {
-    uint64_t point, number;
-    std::vector<TimelinePoint> waits, signals;
-    std::optional<Failure> failure;  // in handing it over
-  };
-
-  void await(Started& started) {
-    try {
-      s_->await(started.number);
-    } catch (const DeviceError& error) {
-      if (!started.failure) started.failure = Failure{error};
-    }
-    for (const TimelinePoint& w : started.waits)  // it ran, on what had failed
-      if (const Failure* f = w.timeline->failure(w.value); f && !started.failure)
-        started.failure = Failure{f->error};
-    finish({0, {}, {}, started.signals, started.point}, std::move(started.failure));
-  }
-
   void record(std::span<const Command> commands, Owned<Encoder>& encoder) {
     const std::vector<Dispatch> dispatches = write_arguments(commands);
     size_t next = 0;
@@ -417,7 +388,6 @@ class WebgpuDevice final : public Device {
   std::shared_ptr<Session> s_;
   Owned<BufferHandle> arguments_;
   size_t argument_bytes_ = 0;
-  QueueThread ends_;  // last: it ends before the others go
 };
 
 std::string describe(Context& context) {
