@@ -37,24 +37,9 @@ void CWriter::write() {
     if (!is_program_leaf(n)) write_node(n);
 }
 
-void CWriter::statement(std::string_view text) {
-  statements_.append(static_cast<size_t>(depth_) * 2, ' ').append(text).append("\n");
-}
-
-void CWriter::open(std::string_view header) {
-  statement(strformat("{} {{", header));
-  ++depth_;
-}
-
-void CWriter::close() {
-  --depth_;
-  statement("}");
-}
-
 // With a value, for the loop that never runs.
 void CWriter::declare_escaping(CType type, const std::string& name) {
-  declarations_ +=
-      strformat("  {} {} = {};\n", prelude_.type(type), name, type.lanes == 1 ? "0" : "{0}");
+  body_.declare(strformat("{} {} = {};", prelude_.type(type), name, type.lanes == 1 ? "0" : "{0}"));
 }
 
 void CWriter::define(NodeRef n, CType type, const std::string& text) {

@@ -8,6 +8,7 @@
 
 #include "weft/graph/node_map.h"
 #include "weft/graph/program.h"
+#include "weft/render/body_text.h"
 #include "weft/render/c_ops.h"
 #include "weft/render/c_prelude.h"
 
@@ -25,7 +26,7 @@ class CWriter {
   CPrelude& prelude() { return prelude_; }
   /// What write() wrote: declarations of values used outside the block that computes them, then the
   /// statements.
-  std::string body() const { return declarations_ + statements_; }
+  std::string body() const { return body_.text(); }
 
  private:
   struct Held {
@@ -33,9 +34,9 @@ class CWriter {
     std::string text;  // a name, or a literal
   };
 
-  void statement(std::string_view text);
-  void open(std::string_view header);
-  void close();
+  void statement(std::string_view text) { body_.statement(text); }
+  void open(std::string_view header) { body_.open(header); }
+  void close() { body_.close(); }
   void declare_escaping(CType type, const std::string& name);
   void define(NodeRef n, CType type, const std::string& text);
 
@@ -76,8 +77,7 @@ class CWriter {
   NodeMap<Held> values_;
   NodeMap<bool> escaping_;
   int next_value_ = 0;
-  int depth_ = 1;
-  std::string declarations_, statements_;
+  BodyText body_;
 };
 
 /// How elements lie in memory: bool as u8, f16 and bf16 as u16.

@@ -20,27 +20,12 @@ void WgslWriter::write_variable(size_t i) {
   values_.set(program_.variables[i], {DType::I64, strformat("s{}", i)});
 }
 
-void WgslWriter::statement(std::string_view text) {
-  statements_.append(static_cast<size_t>(depth_) * 2, ' ').append(text).append("\n");
-}
-
-void WgslWriter::open(std::string_view header) {
-  statement(strformat("{} {{", header));
-  ++depth_;
-}
-
-void WgslWriter::close() {
-  --depth_;
-  statement("}");
-}
-
 std::string WgslWriter::declared(NodeRef n, DType dtype, std::string_view keyword,
                                  std::string_view text) {
   const bool escapes = escaping_.contains(n);
   const Held* known = values_.find(n);
   const std::string name = known ? known->text : strformat("v{}", next_value_++);
-  if (escapes && known == nullptr)
-    append_format(declarations_, "  var {}: {};\n", name, wgsl_type(dtype));
+  if (escapes && known == nullptr) body_.declare(strformat("var {}: {};", name, wgsl_type(dtype)));
   values_.set(n, {dtype, name});
   statement(escapes ? strformat("{} = {};", name, text)
                     : strformat("{} {}: {} = {};", keyword, name, wgsl_type(dtype), text));
@@ -86,8 +71,7 @@ void WgslWriter::write_node(NodeRef n) {
 // A work item runs one item, which the entry point has compared with the last: the block stands
 // where a loop would.
 void WgslWriter::write_core(NodeRef n) {
-  statement("{");
-  ++depth_;
+  open("");
   define(n, n->dtype, cast_text("item", DType::U32, n->dtype));
 }
 
@@ -102,7 +86,7 @@ void WgslWriter::write_range(NodeRef n) {
   const std::string r = strformat("r{}", next_value_++), type(wgsl_type(n->dtype));
   std::string start = strformat("var {}: {} = {}", r, type, zero(n->dtype));
   if (escaping_.contains(n)) {
-    append_format(declarations_, "  var {}: {};\n", r, type);
+    body_.declare(strformat("var {}: {};", r, type));
     start = strformat("{} = {}", r, zero(n->dtype));
   }
   const std::string last[] = {r, operand(n->src(0))};

@@ -7,6 +7,7 @@
 
 #include "weft/graph/node_map.h"
 #include "weft/graph/program.h"
+#include "weft/render/body_text.h"
 #include "weft/render/wgsl_ops.h"
 #include "weft/render/wgsl_prelude.h"
 
@@ -25,7 +26,7 @@ class WgslWriter {
   void write();  // once
 
   const WgslPrelude& prelude() const { return prelude_; }
-  std::string body() const { return declarations_ + statements_; }
+  std::string body() const { return body_.text(); }
 
  private:
   struct Held {
@@ -33,9 +34,9 @@ class WgslWriter {
     std::string text;  // a name, or a literal
   };
 
-  void statement(std::string_view text);
-  void open(std::string_view header);
-  void close();
+  void statement(std::string_view text) { body_.statement(text); }
+  void open(std::string_view header) { body_.open(header); }
+  void close() { body_.close(); }
   /// A name of its own for the value, declared here or, where it escapes, before everything.
   std::string declared(NodeRef n, DType dtype, std::string_view keyword, std::string_view text);
   void define(NodeRef n, DType dtype, std::string_view text);
@@ -73,8 +74,7 @@ class WgslWriter {
   NodeMap<Held> values_;
   NodeMap<bool> escaping_;
   int next_value_ = 0;
-  int depth_ = 1;
-  std::string declarations_, statements_;
+  BodyText body_;
 };
 
 }  // namespace weft
