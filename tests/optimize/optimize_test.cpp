@@ -35,6 +35,14 @@ TEST(Optimize, elementwise_is_vectors_shared_by_cores) {
   EXPECT_TRUE(has_binding(better, Binding::Core));
 }
 
+// Neighbours in memory are never a gather, however many there are.
+TEST(Optimize, elementwise_is_vectors_where_no_cache_holds_it) {
+  for (int64_t n : {1 << 16, 1 << 20, 1 << 24}) {
+    const Kernel k = elementwise_kernel(n);
+    EXPECT_TRUE(has_binding(optimize_kernel(k, target_with_bits(512), {}), Binding::Vector)) << n;
+  }
+}
+
 TEST(Optimize, lanes_follow_the_widest_dtype) {
   auto lanes = [](DType dtype) {
     const Kernel k = elementwise_kernel(1024, dtype);

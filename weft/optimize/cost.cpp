@@ -404,6 +404,7 @@ double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   const RangeMask vector = a.deps & tiling.vectors;
   if (vector == 0) return 0;
   const auto v = static_cast<size_t>(std::countr_zero(vector));
+  if (std::abs(a.stride[v]) == 1) return 0;
   const int64_t apart = a.stride[v] * bits(a.node->src(0)->dtype) / 8;
   const auto lanes = static_cast<double>(tiling.ranges[v].lanes);
   const int64_t page = machine().l1().way_bytes();
