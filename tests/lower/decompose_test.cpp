@@ -1,4 +1,5 @@
 // Every op that lowering takes apart, on values where it could go wrong, scalar and in lanes.
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -153,6 +154,25 @@ TEST(LowerDecompose, MulAcc) {
   }
 }
 
+// Words of small whole numbers: sums of their products are exact.
+TEST(LowerDecompose, DotProducts) {
+  std::vector<Value> words, whole, to_f32, to_i32;
+  for (uint64_t i = 0; i < 64; ++i) {
+    const uint64_t bits = i * 0x9E3779B97F4A7C15;
+    words.push_back(Value::of(DType::U32, bits >> 32));
+    const auto half = [&](int by) {
+      return std::bit_cast<uint32_t>(static_cast<float>(bits >> by & 63) - 32) >> 16;
+    };
+    whole.push_back(Value::of(DType::U32, uint64_t{half(20) | half(40) << 16}));
+    to_i32.push_back(Value::of(DType::I32, bits));
+    to_f32.push_back(Value::of(DType::F32, static_cast<double>(i)));
+  }
+  std::vector<Value> others(words.rbegin(), words.rend()), wholes(whole.rbegin(), whole.rend());
+  const OpCase dot4{Op::Dot4, DType::I32}, dot2{Op::Dot2, DType::F32};
+  check("dot4", DType::I32, {words, others, to_i32}, build_op, &dot4);
+  check("dot2", DType::F32, {whole, wholes, to_f32}, build_op, &dot2);
+}
+
 struct ConstantCase {
   Op op;
   Value divisor;
@@ -269,6 +289,7 @@ TEST(LowerDecompose, WithoutF64) {
     for (const OpInfo& row : kOps) {
       const bool casts = row.op == Op::Cast || row.op == Op::Bitcast || row.op == Op::ToIndex;
       if (!is_alu(row.op) || row.group == OpGroup::Linear || casts) continue;
+      if (has_trait(row.op, kWords)) continue;
       if (has_trait(row.op, kFloatOnly) && !is_float(d)) continue;
       if (has_trait(row.op, kIntOnly) && (is_float(d) || is_bool(d))) continue;
       if (row.op == Op::Neg && is_bool(d)) continue;

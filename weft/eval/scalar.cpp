@@ -147,6 +147,29 @@ Value bitcast(DType dtype, Value v) {
   return Value::load(dtype, storage.data());
 }
 
+/// Element i, of so many bits, of a word.
+uint64_t element(Value word, int width, int i) {
+  return word.as_uint() >> (i * width) & ((uint64_t{1} << width) - 1);
+}
+
+float bf16_value(uint64_t bits16) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits16 << 16));
+}
+
+Value dot2(Value a, Value b, Value c) {
+  auto sum = static_cast<float>(c.as_double());
+  for (int i = 0; i < 2; ++i)
+    sum = std::fma(bf16_value(element(a, 16, i)), bf16_value(element(b, 16, i)), sum);
+  return Value::of(DType::F32, static_cast<double>(sum));
+}
+
+Value dot4(Value a, Value b, Value c) {
+  int64_t sum = c.as_int();
+  for (int i = 0; i < 4; ++i)
+    sum += static_cast<int64_t>(element(a, 8, i)) * static_cast<int8_t>(element(b, 8, i));
+  return Value::of(DType::I32, static_cast<uint64_t>(sum));
+}
+
 }  // namespace
 
 Value apply(Op op, DType dtype, std::span<const Value> operands) {
@@ -158,6 +181,8 @@ Value apply(Op op, DType dtype, std::span<const Value> operands) {
     case Op::Where: return v[0].as_bool() ? v[1] : v[2];
     case Op::Cast: return v[0].cast(dtype);
     case Op::Bitcast: return bitcast(dtype, v[0]);
+    case Op::Dot2: return dot2(v[0], v[1], v[2]);
+    case Op::Dot4: return dot4(v[0], v[1], v[2]);
     case Op::Lt:
     case Op::Le:
     case Op::Eq:

@@ -100,12 +100,14 @@ bool in_order(NodeRef a, NodeRef b) {
 DType alu_dtype(Op op, std::span<const NodeRef> src) {
   if (has_trait(op, kBoolResult)) return DType::Bool;
   if (op == Op::Where) return src[1]->dtype;
+  if (has_trait(op, kWords)) return src[2]->dtype;
   if (op == Op::ToIndex) return DType::Index;
   return src[0]->dtype;
 }
 
 void check_operands(const NodeSpec& s) {
-  if (s.op == Op::Cast || s.op == Op::Bitcast || s.op == Op::ToIndex) return;
+  if (s.op == Op::Cast || s.op == Op::Bitcast || s.op == Op::ToIndex || has_trait(s.op, kWords))
+    return;
   const size_t first = s.op == Op::Where ? 1 : 0;
   for (size_t i = first + 1; i < s.src.size(); ++i)
     if (s.src[i]->dtype != s.src[first]->dtype)

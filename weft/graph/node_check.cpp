@@ -284,6 +284,15 @@ const char* elementwise(const Spec& s) {
   return lanes_agree(s);
 }
 
+template <DType sum>
+const char* words(const Spec& s) {
+  if (s.src[0]->dtype != DType::U32 || s.src[1]->dtype != DType::U32)
+    return "takes words of 32 bits";
+  if (s.src[2]->dtype != sum || s.dtype != sum) return "adds to another dtype";
+  if (const char* problem = shapes_agree(s)) return problem;
+  return lanes_agree(s);
+}
+
 const char* cast(const Spec& s) {
   const DType from = s.src[0]->dtype, to = s.dtype;
   if (from == DType::Void || to == DType::Void) return "casts void";
@@ -524,6 +533,8 @@ constexpr Row kRows[] = {
     {Op::Cast, T | K | L, 1, cast},
     {Op::Bitcast, T | K | L, 1, bitcast},
     {Op::ToIndex, K, 2, to_index},
+    {Op::Dot2, T | K | L, 3, words<DType::F32>},
+    {Op::Dot4, T | K | L, 3, words<DType::I32>},
     {Op::Reduce, T | K, 1, reduce},
     {Op::Scan, T | K, 1, scan},
     {Op::Loop, T | K, 1, loop},

@@ -31,6 +31,7 @@ enum OpTrait : uint16_t {
   kFloatOnly = 16,
   kIntOnly = 32,
   kApproximate = 64,  ///< within a stated error; every other op is exact or rounded once
+  kWords = 128,       ///< (a, b, c): sums products of elements packed in the u32 of a and b
 };
 
 struct OpInfo {
@@ -74,6 +75,10 @@ constexpr bool is_alu(Op op) {
   return group(op) == OpGroup::Unary || group(op) == OpGroup::Binary ||
          group(op) == OpGroup::Ternary;
 }
+/// What sums of products sum.
+constexpr bool is_product(Op op) { return op == Op::Mul || has_trait(op, kWords); }
+/// a*b + c, or a sum of such products.
+constexpr bool is_mul_acc(Op op) { return op == Op::MulAcc || has_trait(op, kWords); }
 constexpr bool is_movement(Op op) { return group(op) == OpGroup::Movement; }
 
 /// How a reduction, scan or combining store folds values together.

@@ -145,7 +145,7 @@ void Blocks::emit_chains(const Block& block, std::vector<NodeRef>& out) {
     NodeRef n = at(root).node;
     if (!n || n->op != Op::SetAcc) continue;
     std::vector<NodeRef>& chain = chains.emplace_back();
-    for (n = n->src(1); n->op == Op::MulAcc; n = n->src(2)) {
+    for (n = n->src(1); is_mul_acc(n->op); n = n->src(2)) {
       if (at(item_of(n)).block != at(root).block) break;
       chain.push_back(n);
     }

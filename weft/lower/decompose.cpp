@@ -41,6 +41,7 @@ NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
     NodeRef folded = elementwise(graph_, op, dtype, src);
     if (is_constant(folded)) return folded;
   }
+  if (has_trait(op, kWords) && !native(op, dtype)) return by_products(*this, op, src);
   if (needs_f32(op, dtype, src)) return through_f32(*this, op, dtype, src);
   if (NodeRef made = decomposed(op, dtype, src)) return made;
   return elementwise(graph_, op, dtype, src);

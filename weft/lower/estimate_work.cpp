@@ -10,6 +10,7 @@ namespace {
 double operations(NodeRef n) {
   if (!is_alu(n->op) || !is_float(n->dtype)) return 0;
   if (n->op == Op::Cast || n->op == Op::Bitcast || n->op == Op::Where) return 0;
+  if (n->op == Op::Dot2) return 4;
   return n->op == Op::MulAcc ? 2 : 1;
 }
 

@@ -42,6 +42,8 @@ RuleList<Legaliser> float_decompositions();
 /// Arithmetic on f16 and bf16 in f32, rounding after every op.
 bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src);
 NodeRef through_f32(Legaliser& l, Op op, DType dtype, std::span<const NodeRef> src);
+/// A dot product of words, element by element.
+NodeRef by_products(Legaliser& l, Op op, std::span<const NodeRef> src);
 
 // Right sides that are files of their own.
 NodeRef mulacc_by_int(const Match& m, Legaliser& l);

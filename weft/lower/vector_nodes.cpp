@@ -50,14 +50,25 @@ NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) 
 }
 
 bool may_contract(const Target& target, Fold fold, NodeRef value) {
+  if (fold == Fold::Add && has_trait(value->op, kWords)) return true;
   return fold == Fold::Add && value->op == Op::Mul && is_float(value->dtype) &&
          bits(value->dtype) >= 32 && target.native(Op::MulAcc, value->dtype);
 }
 
+namespace {
+
+bool adds_to_nothing(NodeRef n) {
+  if (!has_trait(n->op, kWords)) return false;
+  NodeRef to = n->src(2)->op == Op::Splat ? n->src(2)->src(0) : n->src(2);
+  return to->op == Op::Const && const_value(to).raw_bits() == 0;
+}
+
+}  // namespace
+
 NodeRef fold_in(Graph& g, Fold fold, NodeRef so_far, NodeRef value, bool contract) {
-  if (contract && value->op == Op::Mul) {
+  if (contract && (value->op == Op::Mul || adds_to_nothing(value))) {
     const NodeRef src[] = {value->src(0), value->src(1), so_far};
-    return elementwise(g, Op::MulAcc, value->dtype, src);
+    return elementwise(g, value->op == Op::Mul ? Op::MulAcc : value->op, value->dtype, src);
   }
   const NodeRef src[] = {so_far, value};
   return elementwise(g, fold_op(fold), so_far->dtype, src);

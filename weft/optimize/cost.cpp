@@ -40,6 +40,9 @@ int computing_bits(DType dtype) {
 /// where(mask, x, 0): as a reduction's value, something lower/ may skip whole loops for.
 bool is_masked(NodeRef value) { return value->op == Op::Where && value->src(2)->op == Op::Const; }
 
+/// What multiplies and adds in one operation.
+bool is_product(NodeRef n) { return is_product(n->op) && (n->op != Op::Mul || is_float(n->dtype)); }
+
 template <class F>
 void each(RangeMask mask, F&& f) {
   for (; mask != 0; mask &= mask - 1) f(static_cast<size_t>(std::countr_zero(mask)));
@@ -122,8 +125,7 @@ void CostModel::add_reductions() {
       same->first.masked |= info_.deps(value->src(0));
       value = value->src(1);
     }
-    same->first.products = same->first.products ||
-                           (fold_of(n) == Fold::Add && value->op == Op::Mul && is_float(n->dtype));
+    same->first.products = same->first.products || (fold_of(n) == Fold::Add && is_product(value));
     same->second.push_back(n);
   }
   for (auto& [body, roots] : groups) {

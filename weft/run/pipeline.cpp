@@ -229,7 +229,7 @@ class Pipeline {
     for (Job* j : jobs) {
       const Toposort nodes(j->kernel->sink);
       const bool products = std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) {
-        return n->op == Op::Reduce && n->src(0)->op == Op::Mul;
+        return n->op == Op::Reduce && is_product(n->src(0)->op);
       });
       sized.emplace_back(nodes.size() * (products ? 8 : 1), j);
     }

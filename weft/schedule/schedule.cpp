@@ -248,10 +248,14 @@ class Preparer {
     if (NodeRef written = disjoint_sum(n)) return written;
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
-    NodeRef split =
-        copy->op == Op::Scan ? split_long_scan(g_, copy) : split_large_reduction(g_, copy, target_);
+    NodeRef split = copy->op == Op::Scan ? split_long_scan(g_, copy) : in_steps(copy);
     note_parts(split, copy->src(0), n->hash);
     return split;
+  }
+
+  NodeRef in_steps(NodeRef reduce) {
+    NodeRef units = by_matrix_unit(g_, reduce, target_);
+    return units ? units : split_large_reduction(g_, reduce, target_);
   }
 
   /// What was made of `x` belongs to the node it was made for.

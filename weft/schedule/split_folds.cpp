@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -68,18 +69,12 @@ Split best_split(NodeRef reduce, int64_t most, bool any) {
 
 double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
 
-/// What is read for a value: what its movement ops move.
-NodeRef moved(NodeRef n) {
-  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
-  return n;
-}
-
 /// As many chunks as it takes for the operands of one to stay in a cache; 1 where they do anyway
 /// or reading them is not what takes the time.
 int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   const double cached = kL2Share * static_cast<double>(machine.l2().bytes);
   NodeRef x = moved(reduce->src(0));
-  if (fold_of(reduce) != Fold::Add || x->op != Op::Mul) return 1;
+  if (fold_of(reduce) != Fold::Add || !is_product(x->op)) return 1;
   NodeRef a = moved(x->src(0)), b = moved(x->src(1));
   const double operands = bytes(a) + bytes(b);
   const double products = largest_numel(x->shape->span());
@@ -103,7 +98,7 @@ bool lies_along(Graph& g, NodeRef x, size_t axis) {
 /// the result needs would not stay in L2. What is done so far is written and read again for each.
 Split blocks_for_cache(Graph& g, NodeRef reduce, const Target& target) {
   NodeRef x = moved(reduce->src(0));
-  if (fold_of(reduce) != Fold::Add || x->op != Op::Mul || reduce_axes(reduce).size() != 1)
+  if (fold_of(reduce) != Fold::Add || !is_product(x->op) || reduce_axes(reduce).size() != 1)
     return {};
   const auto axis = static_cast<size_t>(reduce_axes(reduce)[0]);
   const int64_t all = reduce->src(0)->dim(axis)->vmin;
@@ -128,7 +123,7 @@ Split blocks_for_cache(Graph& g, NodeRef reduce, const Target& target) {
 /// What a reduction reads.
 double operand_bytes(NodeRef x) {
   NodeRef of = moved(x);
-  return of->op == Op::Mul ? bytes(moved(of->src(0))) + bytes(moved(of->src(1))) : bytes(x);
+  return is_product(of->op) ? bytes(moved(of->src(0))) + bytes(moved(of->src(1))) : bytes(x);
 }
 
 /// So many that none is longer than kLongestChunk, as long as the sums of all chunks are little
@@ -147,48 +142,8 @@ int64_t chunks_for_cores(NodeRef reduce) {
   return few && largest_numel(reduce->src(0)->shape->span()) >= kManyElements ? kMaxChunks : 1;
 }
 
-NodeRef reduce_over(Graph& g, NodeRef x, Fold fold, std::vector<int64_t> axes) {
-  axes.insert(axes.begin(), static_cast<int64_t>(fold));
-  const NodeRef src[] = {x};
-  return g.make({Op::Reduce, x->dtype, src, axes});
-}
-
 NodeRef scan_along(Graph& g, NodeRef x, int64_t axis) {
   return g.make(Op::Scan, x->dtype, {x}, {static_cast<int64_t>(Fold::Add), axis});
-}
-
-/// Elements [begin, begin + size) of one axis.
-NodeRef part(Graph& g, NodeRef x, size_t axis, int64_t begin, int64_t size) {
-  std::vector<NodeRef> src{x};
-  for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? begin : 0));
-  for (size_t a = 0; a < x->rank(); ++a) src.push_back(a == axis ? g.index(size) : x->dim(a));
-  const std::vector<int64_t> steps(x->rank(), 1);
-  return g.make({Op::Shrink, x->dtype, src, steps});
-}
-
-/// Zeros around one axis.
-NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t after) {
-  std::vector<NodeRef> src{x};
-  for (const int64_t amount : {before, after})
-    for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? amount : 0));
-  const std::vector<int64_t> interior(x->rank(), 0);
-  return g.make({Op::Pad, x->dtype, src, interior});
-}
-
-/// `of` axes from this one on as axes of these sizes.
-NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_t> sizes,
-                  size_t of = 1) {
-  std::vector<NodeRef> src{x};
-  for (size_t a = 0; a < axis; ++a) src.push_back(x->dim(a));
-  for (const int64_t n : sizes) src.push_back(g.index(n));
-  for (size_t a = axis + of; a < x->rank(); ++a) src.push_back(x->dim(a));
-  return g.make({Op::Reshape, x->dtype, src});
-}
-
-NodeRef expanded(Graph& g, NodeRef x, NodeRef like) {
-  std::vector<NodeRef> src{x};
-  for (size_t a = 0; a < x->rank(); ++a) src.push_back(like->dim(a));
-  return g.make({Op::Expand, x->dtype, src});
 }
 
 /// The sum over the first block, then that plus the sum over the second one, and so on: one after

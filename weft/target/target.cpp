@@ -95,6 +95,21 @@ constexpr VectorRow kVectorRows[] = {
 constexpr CpuFeature kX86Needs[] = {CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::F16c,
                                     CpuFeature::Bmi2};
 
+/// Matrix units of the host: there where the CPU has any of these features.
+struct UnitRow {
+  MatrixUnit unit;
+  CpuFeature any[2];
+};
+
+// Subnormal numbers are 0 to vdpbf16ps, and it rounds products and sums one by one (Intel,
+// "Software Developer's Manual", volume 2, VDPBF16PS).
+constexpr UnitRow kUnitRows[] = {
+    {{Op::Dot2, DType::BF16, DType::BF16, DType::F32, 2},
+     {CpuFeature::Avx512bf16, CpuFeature::Avx512bf16}},
+    {{Op::Dot4, DType::U8, DType::I8, DType::I32, 4},
+     {CpuFeature::Avx512vnni, CpuFeature::AvxVnni}},
+};
+
 // Sizes that every device of the kind has; a driver that knows its device's writes those over them.
 // OpenCL 1.2, table 4.3: the least a device may have, but for the number of items, of which it may
 // have one only, and for the grid, which the size_t of the host bounds.
@@ -209,6 +224,9 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
     t.vector_bits = vectors->bits;
     t.vector_registers = vectors->registers;
   }
+  if (row.machine_code)
+    for (const UnitRow& u : kUnitRows)
+      if (cpu.has(u.any[0]) || cpu.has(u.any[1])) t.matrix_units.push_back(u.unit);
   return t;
 }
 
@@ -229,6 +247,7 @@ Target make_target(std::string_view name, Context& context) {
                          asked > 0 ? static_cast<int>(asked) : available_cpus());
   t.canonical = context.options().deterministic;
   t.fma = t.fma && !t.canonical;
+  if (t.canonical) t.matrix_units = {};
   if (t.canonical) return t;
   const double loads = t.machine.loads;
   t.machine = Machine::of(context);
@@ -239,6 +258,9 @@ Target make_target(std::string_view name, Context& context) {
 bool Target::native(Op op, DType dtype) const {
   // An index has the width lower/ gives it.
   if (is_index(dtype)) dtype = DType::I64;
+  if (has_trait(op, kWords))
+    return std::any_of(matrix_units.begin(), matrix_units.end(),
+                       [&](const MatrixUnit& u) { return u.op == op && u.sum == dtype; });
   return std::any_of(native_ops.begin(), native_ops.end(), [&](const NativeOp& n) {
     return n.op == op && (n.dtypes & dtype_bit(dtype)) != 0 && (fma || !n.needs_fma);
   });

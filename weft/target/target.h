@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "weft/base/small_vector.h"
 #include "weft/dtype/dtype.h"
 #include "weft/graph/op.h"
 #include "weft/target/cpu_features.h"
@@ -24,6 +25,14 @@ struct NativeOp {
   Op op;
   DTypeSet dtypes;
   bool needs_fma = false;
+};
+
+/// An operation that multiplies several numbers at once: `op` on words of 32 bits, each `depth`
+/// neighbours along a sum, and what is summed so far.
+struct MatrixUnit {
+  Op op;
+  DType left, right, sum;
+  int depth;
 };
 
 struct Target {
@@ -46,6 +55,7 @@ struct Target {
   Machine machine;    ///< its caches and pipes
   WorkGroups groups;  ///< what may be launched, where work items run in groups
   std::span<const NativeOp> native_ops;
+  SmallVector<MatrixUnit, 2> matrix_units;
   DTypeSet dtypes = ~DTypeSet{0};  ///< that the machine has, in memory or in arithmetic
 
   /// True when a linear program may hold `op` on `dtype`: the result's for most ops, the first

@@ -26,10 +26,21 @@ Reg X86Selector::float_op(NodeRef n) {
       copy(r, value(n->src(2)), d);
       emit(of(d, Form::VFmadd231Ss, Form::VFmadd231Sd), 128, {r, a, b});
       return r;
+    case Op::Dot2: return dot(n);
     default: break;
   }
   internal_error("lower.x86", "{} on {} has no instruction; decompose should have replaced it",
                  info(n->op).mnemonic, name(d));
+}
+
+/// Of single words in the lowest lanes of vector registers.
+Reg X86Selector::dot(NodeRef n) {
+  const auto in_lane = [&](NodeRef x) {
+    return in_vector(x->dtype) ? value(x) : bits_to_vector(value(x), DType::F32);
+  };
+  const Reg a = in_lane(n->src(0)), b = in_lane(n->src(1)), c = in_lane(n->src(2));
+  const Reg r = part_op({n->op, n->dtype, 128, a, b, c});
+  return in_vector(n->dtype) ? r : extended(vector_to_bits(r, DType::F32), n->dtype);
 }
 
 Reg X86Selector::float_where(NodeRef n) {

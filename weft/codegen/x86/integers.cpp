@@ -80,6 +80,7 @@ Reg X86Selector::integer_op(NodeRef n) {
     case Op::Shr: return shift(n);
     case Op::CDiv:
     case Op::CMod: return divide(n);
+    case Op::Dot4: return dot(n);
     default: break;
   }
   internal_error("lower.x86", "{} on {} has no instruction; decompose should have replaced it",

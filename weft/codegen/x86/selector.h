@@ -84,6 +84,7 @@ class X86Selector : X86Emitter {
 
   // ---- floats.cpp
   Reg float_op(NodeRef n);
+  Reg dot(NodeRef n);
   Reg float_comparison(NodeRef n);
   Reg float_where(NodeRef n);
 

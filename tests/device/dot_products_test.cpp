@@ -1,0 +1,107 @@
+// Dot products of words as instructions, in every number of lanes, against plain C++.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+
+#include "tests/device/programs.h"
+#include "tests/support/compiler/isa_levels.h"
+
+namespace weft {
+namespace {
+
+using testing::Loaded;
+using testing::ProgramBuilder;
+
+constexpr int64_t kCount = 256;
+
+LinearProgram program_of(const MatrixUnit& unit, int lanes) {
+  ProgramBuilder b(strformat("dot_{}", lanes));
+  NodeRef out = b.param(unit.sum, true);
+  const NodeRef in[] = {b.param(DType::U32), b.param(DType::U32), b.param(unit.sum)};
+  NodeRef range = b.open(b.i32(kCount / lanes), Binding::Core);
+  NodeRef index = b.alu(Op::Mul, {range, b.i32(lanes)});
+  std::vector<NodeRef> operands;
+  for (NodeRef p : in) operands.push_back(b.load(p, index, lanes));
+  b.store(out, index, b.emit(unit.op, unit.sum, operands, {}, lanes));
+  b.close(range);
+  return b.build();
+}
+
+// bf16 of whole numbers from -128 to 127, the sums of whose products are exact; any bytes.
+uint32_t word_of(uint32_t bits, DType element) {
+  if (element != DType::BF16) return bits;
+  const auto half = [](uint32_t byte) {
+    return std::bit_cast<uint32_t>(static_cast<float>(static_cast<int8_t>(byte))) >> 16;
+  };
+  return half(bits & 255) | half(bits >> 8 & 255) << 16;
+}
+
+int32_t dot_of_bytes(uint32_t a, uint32_t b, int32_t c) {
+  auto sum = static_cast<uint32_t>(c);
+  for (int i = 0; i < 32; i += 8)
+    sum += static_cast<uint32_t>(static_cast<uint8_t>(a >> i) * static_cast<int8_t>(b >> i));
+  return static_cast<int32_t>(sum);
+}
+
+float dot_of_bf16(uint32_t a, uint32_t b, float c) {
+  const auto lower = [](uint32_t x) { return std::bit_cast<float>(x << 16); };
+  const auto upper = [](uint32_t x) { return std::bit_cast<float>(x & 0xffff0000); };
+  return lower(a) * lower(b) + upper(a) * upper(b) + c;
+}
+
+struct Words {
+  std::vector<uint32_t> a, b, c, want;  // sums as their bits
+  explicit Words(const MatrixUnit& unit) {
+    uint32_t state = 1;
+    const auto next = [&] { return state = state * 1664525 + 1013904223; };
+    for (int64_t i = 0; i < kCount; ++i) {
+      a.push_back(word_of(next() >> 7, unit.left));
+      b.push_back(word_of(next() >> 7, unit.right));
+      const auto sum = static_cast<int32_t>(next());
+      const auto number = static_cast<float>(sum >> 16);
+      const bool whole = unit.sum == DType::I32;
+      c.push_back(whole ? static_cast<uint32_t>(sum) : std::bit_cast<uint32_t>(number));
+      want.push_back(whole ? static_cast<uint32_t>(dot_of_bytes(a.back(), b.back(), sum))
+                           : std::bit_cast<uint32_t>(dot_of_bf16(a.back(), b.back(), number)));
+    }
+  }
+};
+
+void check_unit(Device& device, const MatrixUnit& unit) {
+  const int widths[] = {1, 2, 4, 8, 16, 32, 64};
+  std::vector<LinearProgram> programs;
+  for (int lanes : widths) programs.push_back(program_of(unit, lanes));
+  Loaded loaded(device, programs);
+  const Words words(unit);
+  std::vector<std::shared_ptr<Buffer>> buffers{device.allocate(4 * kCount)};
+  for (const std::vector<uint32_t>* x : {&words.a, &words.b, &words.c}) {
+    buffers.push_back(device.allocate(4 * kCount));
+    device.copy_in({buffers.back().get()}, std::as_bytes(std::span(*x)));
+  }
+  std::vector<BufferSlice> slices;
+  for (auto& b : buffers) slices.push_back({b.get()});
+  for (size_t i = 0; i < std::size(widths); ++i) {
+    loaded.run(i, slices, {}, kCount / widths[i]);
+    std::vector<uint32_t> got(kCount);
+    device.copy_out(std::as_writable_bytes(std::span(got)), {buffers[0].get()});
+    EXPECT_EQ(got, words.want) << info(unit.op).mnemonic << " in " << widths[i] << " lanes";
+  }
+}
+
+TEST(DotProducts, X86) {
+  std::vector<std::string> levels = testing::isa_levels();
+  levels.insert(levels.begin(), "");
+  for (const std::string& level : levels) {
+    SCOPED_TRACE(level);
+    Options options = testing::quiet_options();
+    options.isa = level;
+    Context context(options);
+    ContextScope scope(context);
+    Device& device = context.get<DeviceTable>().open("CPU:X86");
+    for (const MatrixUnit& unit : device.target().matrix_units) check_unit(device, unit);
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,73 @@
+// Products of 8-bit integers and bf16, which machines have operations of their own for.
+#include "tests/tensor/near.h"
+#include "tests/tensor/tensor_test.h"
+#include "weft/device/device.h"
+
+namespace weft {
+namespace {
+
+/// On the machine's own device, whatever operations it has.
+class NarrowProducts : public ::testing::Test {
+  Context context_{Options::from_environment()};
+  ContextScope scope_{context_};
+};
+
+Tensor random_bytes(const Dims& shape, DType dtype) {
+  const int64_t low = dtype == DType::U8 ? 0 : -128;
+  return Tensor::randint(low, low + 256, shape).cast(dtype).realize();
+}
+
+struct Sizes {
+  Dims a, b;
+};
+
+// Odd sums, sums that are shorter than a word, batches, weights that lie along the sum.
+TEST_F(NarrowProducts, IntegersAreExact) {
+  const Sizes all[] = {{{160, 64}, {64, 144}},       {{129, 67}, {67, 131}},
+                       {{130, 3}, {3, 140}},         {{3, 128, 40}, {40, 128}},
+                       {{2, 133, 35}, {2, 35, 150}}, {{256, 1030}, {1030, 129}}};
+  for (const auto& [m, n] : all)
+    for (DType left : {DType::U8, DType::I8})
+      for (DType right : {DType::U8, DType::I8}) {
+        const Tensor a = random_bytes(m, left), b = random_bytes(n, right);
+        const Tensor sums = a.cast(DType::I32).matmul(b.cast(DType::I32));
+        const Tensor want = a.cast(DType::I64).matmul(b.cast(DType::I64)).cast(DType::I32);
+        EXPECT_TRUE((sums == want).all().item<bool>())
+            << m.text() << " " << name(left) << " by " << n.text() << " " << name(right);
+        // The same operands lying the other way round.
+        const Tensor at = a.transpose(-1, -2).contiguous().realize().transpose(-1, -2);
+        const Tensor bt = b.transpose(-1, -2).contiguous().realize().transpose(-1, -2);
+        EXPECT_TRUE((at.cast(DType::I32).matmul(bt.cast(DType::I32)) == want).all().item<bool>());
+      }
+}
+
+TEST_F(NarrowProducts, Bf16SumsAreFloats) {
+  for (int64_t k : {64, 67, 1500}) {
+    const Tensor a = Tensor::randn({140, k}).cast(DType::BF16).realize();
+    const Tensor b = Tensor::randn({k, 150}).cast(DType::BF16).realize();
+    const Tensor sums = a.cast(DType::F32).matmul(b.cast(DType::F32)).cast(DType::F64);
+    const Tensor want = a.cast(DType::F64).matmul(b.cast(DType::F64));
+    const Tensor sizes = a.abs().cast(DType::F64).matmul(b.abs().cast(DType::F64));
+    EXPECT_LE(((sums - want).abs() / sizes).max().item<double>(), static_cast<double>(k) * 0x1p-24);
+  }
+}
+
+// Epilogues, several readers, gradients.
+TEST_F(NarrowProducts, InsideOfMore) {
+  const Tensor a = random_bytes({150, 90}, DType::I8), b = random_bytes({90, 160}, DType::I8);
+  const auto layer = [&](DType run) {
+    const Tensor y = a.cast(run).matmul(b.cast(run)).cast(DType::F32) * 0.01;
+    return (y.relu() + y.sum(0)).sum(1).contiguous();
+  };
+  const Tensor exact = layer(DType::I64);
+  EXPECT_LT(((layer(DType::I32) - exact).abs() / exact.abs()).max().item<double>(), 1e-5);
+  Tensor w = Tensor::randn({128, 128}).cast(DType::BF16).realize();
+  w.requires_grad_();
+  const Tensor x = Tensor::randn({128, 128}).cast(DType::BF16).realize();
+  const Tensor gradient = x.matmul(w).sum().gradient({w})[0].cast(DType::F32);
+  const Tensor want = x.cast(DType::F32).sum(0).unsqueeze(1).expand({128, 128});
+  EXPECT_LT((gradient - want).abs().max().item<double>(), 0.01 * want.abs().max().item<double>());
+}
+
+}  // namespace
+}  // namespace weft

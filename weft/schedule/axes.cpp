@@ -1,0 +1,59 @@
+#include "weft/schedule/axes.h"
+
+#include <numeric>
+
+namespace weft {
+
+NodeRef part(Graph& g, NodeRef x, size_t axis, int64_t begin, int64_t size, int64_t step) {
+  std::vector<NodeRef> src{x};
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? begin : 0));
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(a == axis ? g.index(size) : x->dim(a));
+  std::vector<int64_t> steps(x->rank(), 1);
+  steps[axis] = step;
+  return g.make({Op::Shrink, x->dtype, src, steps});
+}
+
+NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t after) {
+  std::vector<NodeRef> src{x};
+  for (const int64_t amount : {before, after})
+    for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? amount : 0));
+  const std::vector<int64_t> interior(x->rank(), 0);
+  return g.make({Op::Pad, x->dtype, src, interior});
+}
+
+NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_t> sizes,
+                  size_t of) {
+  std::vector<NodeRef> src{x};
+  for (size_t a = 0; a < axis; ++a) src.push_back(x->dim(a));
+  for (const int64_t n : sizes) src.push_back(g.index(n));
+  for (size_t a = axis + of; a < x->rank(); ++a) src.push_back(x->dim(a));
+  return g.make({Op::Reshape, x->dtype, src});
+}
+
+NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to) {
+  std::vector<int64_t> order(x->rank());
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + static_cast<std::ptrdiff_t>(from));
+  order.insert(order.begin() + static_cast<std::ptrdiff_t>(to), static_cast<int64_t>(from));
+  const NodeRef src[] = {x};
+  return from == to ? x : g.make({Op::Permute, x->dtype, src, order});
+}
+
+NodeRef expanded(Graph& g, NodeRef x, NodeRef like) {
+  std::vector<NodeRef> src{x};
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(like->dim(a));
+  return g.make({Op::Expand, x->dtype, src});
+}
+
+NodeRef reduce_over(Graph& g, NodeRef x, Fold fold, std::vector<int64_t> axes) {
+  axes.insert(axes.begin(), static_cast<int64_t>(fold));
+  const NodeRef src[] = {x};
+  return g.make({Op::Reduce, x->dtype, src, axes});
+}
+
+NodeRef moved(NodeRef n) {
+  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
+  return n;
+}
+
+}  // namespace weft

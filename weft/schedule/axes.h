@@ -1,0 +1,25 @@
+// One axis of a tensor graph's value taken in parts, padded, split or joined.
+#pragma once
+#include <initializer_list>
+#include <vector>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// Elements begin, begin + step, ..., `size` of them, of one axis.
+NodeRef part(Graph& g, NodeRef x, size_t axis, int64_t begin, int64_t size, int64_t step = 1);
+/// Zeros around one axis.
+NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t after);
+/// `of` axes from this one on as axes of these sizes.
+NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_t> sizes,
+                  size_t of = 1);
+/// Axis `from` in the place of axis `to`, the others in their order.
+NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to);
+/// In the shape of `like`.
+NodeRef expanded(Graph& g, NodeRef x, NodeRef like);
+NodeRef reduce_over(Graph& g, NodeRef x, Fold fold, std::vector<int64_t> axes);
+/// What is read for a value: what its movement ops move.
+NodeRef moved(NodeRef n);
+
+}  // namespace weft

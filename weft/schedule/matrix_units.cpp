@@ -1,0 +1,151 @@
+// Sums of products of narrow numbers by the machine's dot products (Target::matrix_units): operands
+// are copied into words that hold as many neighbours along the sum as one operation multiplies, and
+// the sum is over words. A copy costs as much as some hundred products in full vectors, so that is
+// for products that read each element more often.
+//
+// One operand of vpdpbusd is unsigned and the other signed. Where both are alike the sign bit of
+// one is flipped, which moves its values by 128: sum (a + 128) b - 128 sum b = sum a b.
+#include "weft/schedule/axes.h"
+#include "weft/schedule/plan.h"
+
+namespace weft {
+namespace {
+
+constexpr double kReuse = 128;
+constexpr int64_t kShortest = 4;  // words of a sum
+
+struct Factor {
+  NodeRef full;              // as it is multiplied
+  NodeRef narrow = nullptr;  // before it is converted, broadcast axes of size 1
+};
+
+bool keeps_elements(Op op) {
+  return op == Op::Reshape || op == Op::Permute || op == Op::Expand || op == Op::Shrink ||
+         op == Op::Flip || op == Op::Pad;
+}
+
+double numel(NodeRef n) { return largest_numel(n->shape->span()); }
+
+/// What `full` is a conversion of, moved as it is; null where there is no such thing.
+NodeRef narrow_values(Graph& g, NodeRef full) {
+  NodeRef x = full->op == Op::Expand ? full->src(0) : full;
+  std::vector<NodeRef> moves;
+  for (; keeps_elements(x->op); x = x->src(0)) moves.push_back(x);
+  if (x->op != Op::Cast || !is_static(x->src(0))) return nullptr;
+  x = x->src(0);
+  const double given = numel(x);
+  for (size_t i = moves.size(); i-- > 0;) {
+    std::vector<NodeRef> src(moves[i]->src().begin(), moves[i]->src().end());
+    src[0] = x;
+    x = g.make({moves[i]->op, x->dtype, src, moves[i]->ints()});
+  }
+  return numel(x) <= 2 * given ? x : nullptr;
+}
+
+class DotProducts {
+ public:
+  DotProducts(Graph& g, NodeRef sum, const Target& target)
+      : g_(g), sum_(sum), target_(target), axis_(static_cast<size_t>(reduce_axes(sum)[0])) {
+    NodeRef x = sum->src(0);
+    count_ = x->dim(axis_)->vmin;
+    left_ = {x->src(0), narrow_values(g, x->src(0))};
+    right_ = {x->src(1), narrow_values(g, x->src(1))};
+  }
+
+  /// The sum by a unit's operation; null where there is none, or it does not pay.
+  NodeRef run() {
+    if (!worth_packing(left_) || !worth_packing(right_)) return nullptr;
+    const MatrixUnit* unit = choose_unit();
+    if (!unit || count_ < kShortest * unit->depth) return nullptr;
+    const bool flips_left = left_.narrow->dtype != unit->left,
+               flips_right = right_.narrow->dtype != unit->right;
+    NodeRef a = words(left_, *unit, flips_left), b = words(right_, *unit, flips_right);
+    NodeRef dot = g_.make(unit->op, unit->sum, {a, b, g_.constant(Value::of(unit->sum, 0))});
+    NodeRef made = split_large_reduction(g_, reduce_over(g_, dot, Fold::Add, {axis()}), target_);
+    if (flips_left) made = g_.add(made, moved_by(-128, right_));
+    if (flips_right) made = g_.add(made, moved_by(128, left_));
+    return made;
+  }
+
+ private:
+  int64_t axis() const { return static_cast<int64_t>(axis_); }
+
+  bool worth_packing(const Factor& f) const {
+    return f.narrow && f.narrow->dim(axis_)->vmin == count_ &&
+           numel(sum_->src(0)) >= kReuse * numel(f.narrow);
+  }
+
+  /// The unit for these operands, in this order or the other, or with signs flipped.
+  const MatrixUnit* choose_unit() {
+    const auto alike = [](DType have, DType wanted, bool flips) {
+      return have == wanted || (flips && is_int(have) && bits(have) == 8 && bits(wanted) == 8);
+    };
+    for (const bool flips : {false, true})
+      for (int order = 0; order < 2; ++order) {
+        for (const MatrixUnit& u : target_.matrix_units)
+          if (u.sum == sum_->dtype && alike(left_.narrow->dtype, u.left, flips) &&
+              alike(right_.narrow->dtype, u.right, flips))
+            return &u;
+        std::swap(left_, right_);
+      }
+    return nullptr;
+  }
+
+  /// Words of `depth` neighbours each, the first in the lowest bits, in the shape of the factor.
+  NodeRef words(const Factor& f, const MatrixUnit& unit, bool flips) {
+    const int64_t length = (count_ + unit.depth - 1) / unit.depth;
+    const int width = 32 / unit.depth;
+    const size_t last = axis_ + 1 == f.full->rank() ? axis_ - 1 : f.full->rank() - 1;
+    // Vectors run along the result's last axis: the factor that has it lies along it.
+    NodeRef x = moved_axis(g_, f.narrow, last, f.full->rank() - 1), word = nullptr;
+    const size_t along = axis_ - (last < axis_ ? 1 : 0);
+    if (length * unit.depth != count_) x = padded(g_, x, along, 0, length * unit.depth - count_);
+    for (int64_t p = 0; p < unit.depth; ++p) {
+      NodeRef piece = bits_of(part(g_, x, along, p, length, unit.depth), width, flips);
+      if (p > 0)
+        piece =
+            g_.make(Op::Shl, DType::U32, {piece, g_.constant(Value::of(DType::U32, p * width))});
+      word = word ? g_.make(Op::Or, DType::U32, {word, piece}) : piece;
+    }
+    word = moved_axis(g_, word, word->rank() - 1, last);
+    std::vector<NodeRef> src{word};
+    for (size_t a = 0; a < f.full->rank(); ++a)
+      src.push_back(a == axis_ ? g_.index(length) : f.full->dim(a));
+    return f.full->op == Op::Expand ? g_.make({Op::Expand, DType::U32, src}) : word;
+  }
+
+  NodeRef bits_of(NodeRef x, int width, bool flips) {
+    const DType as = width == 16 ? DType::U16 : DType::U8;
+    if (x->dtype != as) x = g_.make(Op::Bitcast, as, {x});
+    if (flips) x = g_.make(Op::Xor, as, {x, g_.constant(Value::of(as, 1 << (width - 1)))});
+    return g_.make(Op::Cast, DType::U32, {x});
+  }
+
+  /// factor * the sum of what was not moved, in the result's shape.
+  NodeRef moved_by(int64_t factor, const Factor& f) {
+    NodeRef wide = g_.make(Op::Cast, sum_->dtype, {f.narrow});
+    NodeRef total = reduce_over(g_, wide, Fold::Add, {axis()});
+    NodeRef scaled =
+        g_.make(Op::Mul, sum_->dtype, {total, g_.constant(Value::of(sum_->dtype, factor))});
+    return expanded(g_, g_.make(Op::Contiguous, sum_->dtype, {scaled}), sum_);
+  }
+
+  Graph& g_;
+  NodeRef sum_;
+  const Target& target_;
+  size_t axis_;
+  int64_t count_ = 0;
+  Factor left_, right_;
+};
+
+}  // namespace
+
+NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target) {
+  if (target.matrix_units.empty() || fold_of(sum) != Fold::Add || !is_static(sum->src(0)))
+    return nullptr;
+  if (sum->src(0)->op != Op::Mul || reduce_axes(sum).size() != 1 || sum->rank() == 0)
+    return nullptr;
+  return DotProducts(g, sum, target).run();
+}
+
+}  // namespace weft
