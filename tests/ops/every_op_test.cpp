@@ -39,11 +39,12 @@ DTypes data_types_of(Context& context) {
   return all;
 }
 
-/// Ops that no tensor graph holds.
+/// Ops that no tensor graph holds, and those that only schedule/ makes
+/// (tests/device/dot_products_test.cpp).
 bool is_tensor_op(Op op) {
   const OpGroup g = group(op);
   return g != OpGroup::Memory && g != OpGroup::Linear && op != Op::Range && op != Op::ToIndex &&
-         op != Op::Stage;
+         op != Op::Stage && !has_trait(op, kWords);
 }
 
 /// Zeros, ones, limits, what rounds, overflows or is no number; 24 values of each dtype.

@@ -67,15 +67,14 @@ const char* fold_kind(int64_t kind, DType dtype) {
 const char* same_dtype(const Spec& s) {
   return s.dtype == s.src[0]->dtype ? nullptr : "changes the dtype";
 }
-
 bool is_static_dim(NodeRef n) { return n->op == Op::Const; }
 
 // ---- leaves
 
 const char* constant(const Spec& s) {
   if (s.dtype == DType::Void) return "a constant has a dtype";
-  const auto raw = static_cast<uint64_t>(s.ints[0]);
-  return Value::from_raw_bits(s.dtype, raw) ? nullptr : "bits are no value of the dtype";
+  const bool value = Value::from_raw_bits(s.dtype, static_cast<uint64_t>(s.ints[0])).has_value();
+  return value ? nullptr : "bits are no value of the dtype";
 }
 
 const char* variable(const Spec& s) {
@@ -100,8 +99,7 @@ const char* stored(const Spec& s) {
 }
 
 const char* buffer(const Spec& s) {
-  if (s.ints[1] < 0 || s.ints[1] > UINT16_MAX) return "no such device";
-  return stored(s);
+  return s.ints[1] < 0 || s.ints[1] > UINT16_MAX ? "no such device" : stored(s);
 }
 
 const char* param(const Spec& s) {
@@ -251,8 +249,7 @@ bool takes(Op op, DType d) {
   if (d == DType::Void) return false;
   if (has_trait(op, kFloatOnly)) return is_float(d);
   if (has_trait(op, kIntOnly) && is_float(d)) return false;
-  const bool arithmetic = op == Op::IDiv || op == Op::Mod || op == Op::Shl || op == Op::Shr;
-  return !(arithmetic && d == DType::Bool);
+  return d != DType::Bool || (op != Op::IDiv && op != Op::Mod && op != Op::Shl && op != Op::Shr);
 }
 
 const char* shapes_agree(const Spec& s) {
@@ -272,23 +269,17 @@ const char* lanes_agree(const Spec& s) {
 }
 
 const char* elementwise(const Spec& s) {
-  const size_t first = s.op == Op::Where ? 1 : 0;
+  const bool words = has_trait(s.op, kWords);
+  const size_t first = s.op == Op::Where ? 1 : words ? 2 : 0;
   if (first == 1 && s.src[0]->dtype != DType::Bool) return "the condition is not bool";
-  const DType operand = s.src[first]->dtype;
+  const DType operand = s.src[first]->dtype, sum = s.op == Op::Dot2 ? DType::F32 : DType::I32;
+  if (words && (s.src[0]->dtype != DType::U32 || s.src[1]->dtype != DType::U32 || operand != sum))
+    return "takes words of 32 bits and its sum";
   for (NodeRef x : s.src.subspan(first))
     if (x->dtype != operand) return "operands have different dtypes";
   if (!takes(s.op, operand)) return "does not take this dtype";
   if (s.dtype != (has_trait(s.op, kBoolResult) ? DType::Bool : operand))
     return "the result has another dtype";
-  if (const char* problem = shapes_agree(s)) return problem;
-  return lanes_agree(s);
-}
-
-template <DType sum>
-const char* words(const Spec& s) {
-  if (s.src[0]->dtype != DType::U32 || s.src[1]->dtype != DType::U32)
-    return "takes words of 32 bits";
-  if (s.src[2]->dtype != sum || s.dtype != sum) return "adds to another dtype";
   if (const char* problem = shapes_agree(s)) return problem;
   return lanes_agree(s);
 }
@@ -533,8 +524,6 @@ constexpr Row kRows[] = {
     {Op::Cast, T | K | L, 1, cast},
     {Op::Bitcast, T | K | L, 1, bitcast},
     {Op::ToIndex, K, 2, to_index},
-    {Op::Dot2, T | K | L, 3, words<DType::F32>},
-    {Op::Dot4, T | K | L, 3, words<DType::I32>},
     {Op::Reduce, T | K, 1, reduce},
     {Op::Scan, T | K, 1, scan},
     {Op::Loop, T | K, 1, loop},
