@@ -213,6 +213,35 @@ inline LinearProgram group_reverse() {
   return program;
 }
 
+/// out[g] = the sum of one run of x for each of the n groups of two waves: shuffles within them,
+/// local memory across.
+inline LinearProgram group_fold(int64_t wave = 32) {
+  ProgramBuilder b("fold");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F32);
+  NodeRef n = b.graph().variable("n", 0, 64), items = b.i32(2 * wave), each = b.i32(wave);
+  const auto id = [&](Binding binding) {
+    return b.emit(Op::WorkId, DType::I32, {items}, {static_cast<int64_t>(binding), 0});
+  };
+  NodeRef group = id(Binding::Grid), item = id(Binding::Group);
+  NodeRef memory = b.emit(Op::Local, DType::F32, {b.graph().index(2)}, {0, 0});
+  const auto folded = [&](NodeRef sum, int64_t lanes) {
+    for (int64_t mask = lanes / 2; mask > 0; mask /= 2)
+      sum = b.alu(Op::Add, {sum, b.emit(Op::Shuffle, DType::F32, {sum}, {mask})});
+    return sum;
+  };
+  NodeRef at = b.alu(Op::Add, {b.alu(Op::Mul, {group, items}), item});
+  NodeRef mine = folded(b.load(x, at), wave), number = b.alu(Op::CDiv, {item, each});
+  NodeRef first = b.alu(Op::Eq, {b.alu(Op::CMod, {item, each}), b.i32(0)});
+  b.store(memory, number, mine, first);
+  b.emit(Op::Barrier, DType::Void, {}, {0, 0});
+  NodeRef all = folded(b.load(memory, b.alu(Op::CMod, {item, b.i32(2)})), 2);
+  b.store(out, group, all, b.alu(Op::Eq, {item, b.i32(0)}));
+  LinearProgram program = b.build();
+  program.launch = {{n, nullptr, nullptr}, {2 * wave, 1, 1}, true};
+  program.variables = {n};
+  return program;
+}
+
 inline std::vector<LinearProgram> samples() {
   return {sample_add(),    sample_sum(),    sample_matmul(),
           sample_gather(), sample_argmax(), sample_scatter()};

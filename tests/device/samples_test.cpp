@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <numeric>
 
 #include "tests/device/samples.h"
 #include "tests/device/setups.h"
@@ -220,6 +221,21 @@ TEST_P(OwnMemory, GroupsShareIt) {
     if (groups == 0) continue;
     const auto got = download<float>(*out);
     for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], x[i / 8 * 8 + 7 - i % 8]) << i;
+  }
+}
+
+TEST_P(OwnMemory, WavesShuffle) {
+  const WorkGroups& groups = device().target().groups;
+  if (groups.shuffled == 0) return;  // local memory is what there is
+  const int64_t items = 2 * groups.wave;
+  Loaded k(device(), {testing::group_fold(groups.wave)});
+  const auto x = ramp(static_cast<size_t>(64 * items), 1);
+  auto out = device().allocate(256), in = upload(device(), x);
+  k.run(0, {{out.get()}, {in.get()}}, {64}, 1, {64, 1, 1});
+  const auto got = download<float>(*out);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const auto first = x.begin() + static_cast<int64_t>(i) * items;
+    ASSERT_EQ(got[i], std::accumulate(first, first + items, 0.0f)) << i;
   }
 }
 

@@ -7,15 +7,20 @@
 namespace weft::test {
 namespace {
 
-LinearProgram lowered_for_groups(const Kernel& kernel) {
-  LinearProgram program = lower_kernel(kernel, make_target("opencl", CpuFeatures(), 1));
+/// Without shuffles where `wave` is 1.
+LinearProgram lowered_for_groups(const Kernel& kernel, int64_t wave = 1) {
+  Target target = make_target("opencl", CpuFeatures(), 1);
+  target.groups.wave = wave;
+  if (wave > 1) target.groups.shuffled = dtype_bit(DType::I32);
+  LinearProgram program = lower_kernel(kernel, target);
   verify_program(program, "lower");
   return program;
 }
 
-void expect_meaning(const Kernel& kernel, const Buffers& buffers, const Variables& variables = {}) {
+void expect_meaning(const Kernel& kernel, const Buffers& buffers, const Variables& variables = {},
+                    int64_t wave = 1) {
   const Buffers expected = run_kernel(kernel.sink, buffers, variables);
-  const LinearProgram program = lowered_for_groups(kernel);
+  const LinearProgram program = lowered_for_groups(kernel, wave);
   const Buffers got = run_program(program, buffers, variables);
   for (size_t slot = 0; slot < expected.size(); ++slot)
     for (size_t i = 0; i < expected[slot].size(); ++i)
@@ -47,6 +52,36 @@ TEST(Groups, TheFirstOfEqualItemsStores) {
   const Kernel kernel = b.kernel();
   expect_meaning(kernel, {zeros(DType::I32, 3), numbers(DType::I32, 15)});
   EXPECT_EQ(count(lowered_for_groups(kernel), Op::Barrier), 4U) << "5 parts, 3, 2, 1";
+}
+
+/// The sum of each row of so many elements, one an item.
+Kernel sum_of_rows(int64_t items, DType dtype = DType::I32) {
+  KernelBuilder b;
+  NodeRef row = b.range(3, 0, Binding::Grid), item = b.range(items, 1, Binding::Group);
+  NodeRef at = b.g.add(b.g.mul(row, b.index(items)), item);
+  NodeRef sum = b.reduce(Fold::Add, b.load(b.param(1, dtype, 3 * items), at), {item});
+  b.store(b.param(0, dtype, 3), row, sum);
+  return b.kernel();
+}
+
+TEST(Groups, WavesFoldByShuffles) {
+  struct Case {
+    int64_t items;
+    size_t shuffles, barriers;
+  };
+  // One wave, two, three and the most that one wave folds; five, and what is no whole wave.
+  for (const Case c :
+       {Case{4, 2, 0}, {8, 2 + 1, 1}, {12, 2 + 2, 1}, {16, 2 + 2, 1}, {20, 0, 6}, {6, 0, 4}}) {
+    SCOPED_TRACE(c.items);
+    const Kernel kernel = sum_of_rows(c.items);
+    expect_meaning(kernel, {zeros(DType::I32, 3), numbers(DType::I32, 3 * c.items)}, {}, 4);
+    const LinearProgram program = lowered_for_groups(kernel, 4);
+    EXPECT_EQ(count(program, Op::Shuffle), c.shuffles);
+    EXPECT_EQ(count(program, Op::Barrier), c.barriers);
+    EXPECT_EQ(count(lowered_for_groups(kernel), Op::Shuffle), 0U) << "a machine without";
+  }
+  EXPECT_EQ(count(lowered_for_groups(sum_of_rows(8, DType::I64), 4), Op::Shuffle), 0U)
+      << "a dtype that it does not shuffle";
 }
 
 /// Two reductions and a store, each over the whole group: what soft-max is made of.
@@ -119,12 +154,12 @@ TEST(Groups, MoreThanTheirMemoryIsOurError) {
 
 // ---- random kernels
 
-void run_seeds(uint32_t first, uint32_t last) {
+void run_seeds(uint32_t first, uint32_t last, int64_t wave = 1) {
   for (uint32_t seed = first; seed < last && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     RandomGroups k(seed);
     try {
-      expect_meaning(k.kernel(), k.buffers());
+      expect_meaning(k.kernel(), k.buffers(), {}, wave);
     } catch (const std::exception& e) {
       ADD_FAILURE() << e.what() << "\n" << print_graph(k.stores);
     }
@@ -132,6 +167,10 @@ void run_seeds(uint32_t first, uint32_t last) {
 }
 
 TEST(GroupsRandom, Kernels) { run_seeds(0, 300); }
+TEST(GroupsRandom, KernelsWithShuffles) {
+  run_seeds(0, 300, 2);
+  run_seeds(0, 300, 4);
+}
 // A copy of which one round is a constant, in a loop.
 TEST(GroupsRandom, KernelsThatOnceFailed) { run_seeds(890, 891); }
 TEST(GroupsRandom, SlowManyKernels) { run_seeds(300, 5000); }
@@ -243,6 +282,20 @@ TEST(Groups, ABarrierThatSomeItemsMissIsRefused) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->what, "not every item of a group comes to it equally often");
   EXPECT_THROW(run_program(e.program, {zeros(DType::I32, 2)}), InternalError) << "and does not run";
+}
+
+TEST(Groups, AShuffleThatSomeItemsMissIsRefused) {
+  Exchange e;
+  const int64_t mask[] = {1};
+  NodeRef zero = e.i32(0), last[] = {e.id, zero};
+  NodeRef condition = e.g().intern({Op::Ne, DType::Bool, last});
+  NodeRef open = e.g().intern({Op::If, DType::Void, std::span(&condition, 1)});
+  NodeRef shuffle = e.g().intern({Op::Shuffle, DType::I32, std::span(&e.id, 1), mask});
+  NodeRef close = e.g().intern({Op::EndIf, DType::Void, std::span(&open, 1)});
+  e.add({e.i32(2), e.id, zero, condition, open, shuffle, close});
+  const auto found = find_program_problem(e.program);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->what, "not every item of a group comes to it equally often");
 }
 
 }  // namespace

@@ -63,6 +63,11 @@ class Batch {
     const auto given = [](int64_t n, int64_t seed) { return numbers(DType::I32, n, seed); };
     add_one(product(70, 90, 33), {zeros(DType::I32, 6300), given(70 * 33, 1), given(33 * 90, 2)});
     add_one(rows(5, 700), {zeros(DType::I32, 5), given(3500, 3)});
+    // As few waves as one folds.
+    target.groups.items = target.groups.wave * target.groups.wave;
+    if (target.groups.shuffled == 0) return;
+    add_one(rows(5, 700), {zeros(DType::I32, 5), given(3500, 3)});
+    EXPECT_GT(count(programs_.back(), Op::Shuffle), 0U);
   }
 
   void expect_meanings() {

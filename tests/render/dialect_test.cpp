@@ -20,6 +20,7 @@ constexpr const char* kDialectNames[] = {"opencl", "cuda", "hip", "metal", "wgsl
 std::vector<LinearProgram> device_samples(const Target& target) {
   std::vector<LinearProgram> all = testing::scalar_samples(target);
   if (target.groups.exist()) all.push_back(testing::group_reverse());
+  if (target.groups.shuffled != 0) all.push_back(testing::group_fold());
   return all;
 }
 
@@ -122,6 +123,7 @@ struct Axis { unsigned x, y; };
 #define blockIdx Axis{(unsigned)__nvvm_read_ptx_sreg_ctaid_x(), 0}
 #define blockDim Axis{(unsigned)__nvvm_read_ptx_sreg_ntid_x(), 0}
 #define threadIdx Axis{(unsigned)__nvvm_read_ptx_sreg_tid_x(), (unsigned)__nvvm_read_ptx_sreg_tid_y()}
+#define __shfl_xor_sync(lanes, x, mask) __nvvm_shfl_sync_bfly_f32(lanes, x, mask, 31)
 #define memcpy __builtin_memcpy
 #define sqrtf __builtin_sqrtf
 #define fmaf __builtin_fmaf
@@ -139,10 +141,11 @@ TEST(RenderDialects, ClangMakesPtxOfCuda) {
   size_t entries = 0;
   for (size_t at = 0; (at = ptx.find(".visible .entry k_", at)) != std::string::npos; ++at)
     ++entries;
-  EXPECT_EQ(entries, 7u) << "device_samples()";
+  EXPECT_EQ(entries, 8u) << "device_samples()";
   EXPECT_NE(ptx.find("fma.rn.f32"), std::string::npos) << "the product's";
   EXPECT_NE(ptx.find("%ctaid.x"), std::string::npos);
   EXPECT_NE(ptx.find("bar.sync"), std::string::npos) << "of the group";
+  EXPECT_NE(ptx.find("shfl.sync.bfly"), std::string::npos) << "of the wave";
 }
 
 }  // namespace

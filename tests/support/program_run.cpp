@@ -71,11 +71,11 @@ class Item {
  public:
   Item(const LinearProgram& program, const Place& place) : program_(program), place_(place) {}
 
-  /// Runs to the next barrier, which it gives; null at the end.
+  /// Runs to the next barrier or shuffle, which it gives; null at the end.
   NodeRef run() {
     while (pc_ < program_.code.size()) {
       NodeRef n = program_.code[pc_++];
-      if (n->op == Op::Barrier) return n;
+      if (n->op == Op::Barrier || n->op == Op::Shuffle) return n;
       if (n->op == Op::Range)
         enter(n);
       else if (n->op == Op::EndRange)
@@ -86,6 +86,8 @@ class Item {
     WEFT_CHECK(loops_.empty(), "a range that does not end");
     return nullptr;
   }
+  /// What a shuffle that was reached gives: another item's operand.
+  void take(NodeRef shuffle, const Item& other) { values_[shuffle] = other.operand(shuffle, 0); }
 
  private:
   struct Running {
@@ -235,6 +237,15 @@ void each_of(const std::array<int64_t, 3>& sizes, F&& f) {
       for (int64_t x = 0; x < sizes[0]; ++x) f(std::array<int64_t, 3>{x, y, z});
 }
 
+/// All items have come to it; it orders no access to memory.
+void exchange(NodeRef shuffle, std::vector<Item>& items) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    const size_t other = i ^ static_cast<size_t>(shuffle->int_arg(0));
+    WEFT_CHECK(other < items.size(), "item {} reads what none has", i);
+    items[i].take(shuffle, items[other]);
+  }
+}
+
 /// All items to the first barrier, then all to the next.
 void run_group(const LinearProgram& program, Place place) {
   GroupMemory memory;
@@ -245,13 +256,14 @@ void run_group(const LinearProgram& program, Place place) {
     place.number = static_cast<int64_t>(items.size());
     items.emplace_back(program, place);
   });
-  for (NodeRef reached = nullptr;; memory.pass_barrier()) {
+  for (NodeRef reached = nullptr;;) {
     for (size_t i = 0; i < items.size(); ++i) {
       NodeRef now = items[i].run();
       WEFT_CHECK(i == 0 || now == reached, "items of a group wait at different barriers");
       reached = now;
     }
     if (!reached) return;
+    reached->op == Op::Shuffle ? exchange(reached, items) : memory.pass_barrier();
   }
 }
 

@@ -62,6 +62,7 @@ void open_adapter(Session& s, size_t ordinal) {
   s.api.wgpuAdapterGetInfo(s.adapter.get(), &info);
   s.description = info.device.view();
   s.on_cpu = info.type == kAdapterOnCpu;
+  if (s.api.wgpuAdapterHasFeature(s.adapter.get(), kSubgroup)) s.subgroup = info.subgroup_least;
   s.api.wgpuAdapterInfoFreeMembers(info);
   s.api.wgpuAdapterGetLimits(s.adapter.get(), &s.limits);
 }
@@ -69,6 +70,8 @@ void open_adapter(Session& s, size_t ordinal) {
 void open_device(Session& s) {
   DeviceDescriptor d;
   d.limits = &s.limits;
+  d.features = &kSubgroup;
+  d.feature_count = s.subgroup > 0;
   d.lost.function = on_lost;
   d.lost.user1 = &s;
   d.error = {nullptr, on_error, &s, nullptr};

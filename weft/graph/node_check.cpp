@@ -546,6 +546,7 @@ constexpr Row kRows[] = {
     {Op::Local, L, 1, local_problem},
     {Op::WorkId, L, 1, work_id_problem},
     {Op::Barrier, L, 0, barrier_problem},
+    {Op::Shuffle, L, 1, shuffle_problem},
     {Op::EndRange, L, 1, follows<Op::Range>},
     {Op::Acc, L, 1, same_dtype},
     {Op::SetAcc, L, 2, set_acc},
@@ -569,8 +570,7 @@ constexpr auto kRowOfOp = [] {
 }();
 
 const Row* row_of(Op op) {
-  const uint8_t at = kRowOfOp[static_cast<uint8_t>(op)];
-  if (at) return &kRows[at - 1];
+  if (const uint8_t at = kRowOfOp[static_cast<uint8_t>(op)]) return &kRows[at - 1];
   return is_alu(op) ? &kElementwise : nullptr;
 }
 

@@ -66,6 +66,12 @@ const char* barrier_problem(const NodeSpec& s) {
   return s.dtype == DType::Void && s.src.empty() ? nullptr : "takes nothing";
 }
 
+const char* shuffle_problem(const NodeSpec& s) {
+  if (s.dtype != s.src[0]->dtype) return "gives another dtype";
+  if (s.lanes != 1 || s.src[0]->lanes != 1) return "an item has scalars";
+  return s.ints[0] > 0 ? nullptr : "changes no bit of the item's number";
+}
+
 StageParts stage_parts(NodeRef n) {
   StageParts parts{n->src(0), n->src().subspan(1), static_cast<Space>(n->int_arg(kSpace)), {}, 1};
   const auto strides = n->ints().subspan(kStrides);

@@ -39,6 +39,7 @@ const char* stage_problem(const NodeSpec& s);
 const char* local_problem(const NodeSpec& s);
 const char* work_id_problem(const NodeSpec& s);
 const char* barrier_problem(const NodeSpec& s);
+const char* shuffle_problem(const NodeSpec& s);
 
 /// A Stage as parts: strides of its ranges in memory, and how many elements that takes.
 struct StageParts {

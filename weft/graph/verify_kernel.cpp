@@ -209,8 +209,9 @@ class Blocks {
   bool started_ = false;
 };
 
-/// All items of a group come to each of its barriers: around it nothing decides that may differ
-/// between them, which is their place in the group and whatever memory and registers hold.
+/// All items of a group come to each of its barriers and shuffles: around it nothing decides that
+/// may differ between them, which is their place in the group and whatever memory and registers
+/// hold.
 class UniformFlow {
  public:
   Found visit(NodeRef n) {
@@ -222,7 +223,7 @@ class UniformFlow {
     // Blocks says which one it closes, or that there is none.
     if ((n->op == Op::EndRange || n->op == Op::EndIf) && !around_.empty()) around_.pop_back();
     const bool all_come = std::ranges::find(around_, false) == around_.end();
-    if (n->op == Op::Barrier && !all_come)
+    if ((n->op == Op::Barrier || n->op == Op::Shuffle) && !all_come)
       return Problem{n, "not every item of a group comes to it equally often"};
     return std::nullopt;
   }

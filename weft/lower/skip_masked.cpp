@@ -151,10 +151,11 @@ class Skipper {
 }  // namespace
 
 NodeRef skip_masked(Graph& g, NodeRef sink) {
-  // A loop with a barrier inside has to run equally often in all items of a group.
+  // A loop in which items meet has to run equally often in all items of a group.
   const Toposort nodes(sink);
-  const bool waits =
-      std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) { return n->op == Op::Barrier; });
+  const bool waits = std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) {
+    return n->op == Op::Barrier || n->op == Op::Shuffle;
+  });
   return waits ? sink : Skipper(g, sink).run();
 }
 

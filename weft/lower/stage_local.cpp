@@ -2,12 +2,14 @@
 //
 // A Stage becomes copies that all items of the group share out among them, a barrier, and a load
 // where the value was. A Reduce over group ranges becomes each item's own part, and a tree in local
-// memory, whose root every item reads. Ranges of grid and group are gone: one item's program asks
-// which item it is.
+// memory, whose root every item reads, or shuffles in its wave where machines have those. Ranges of
+// grid and group are gone: one item's program asks which item it is.
 //
 // A Barrier is local memory as it is after it; so loads name the barrier that they come after, and
 // nothing else has to be kept in order.
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <map>
 
 #include "weft/base/error.h"
@@ -236,10 +238,12 @@ class GroupLowering {
     SmallVector<NodeRef, 8> own{src[0]}, group;
     for (NodeRef r : src.subspan(1)) (r->op == Op::WorkId ? group : own).push_back(r);
     if (group.empty()) return g_.with_sources(n, src);
+    // As the machine counts items.
+    std::ranges::sort(group, std::greater(), [](NodeRef id) { return id->int_arg(1); });
     WEFT_CHECK(deps_.contains(n), "a staged value is reduced across its group");
     NodeRef part = own.size() > 1 ? g_.make({Op::Reduce, n->dtype, own, n->ints()})
                                   : folded_once(g_, fold_of(n), own[0]);
-    return tree(n, part, group);
+    return shuffled(n, group) ? across_waves(n, part, group) : tree(n, part, group);
   }
 
   /// Where in the tree's memory this item's parts begin that are not folded with others: items
@@ -268,6 +272,47 @@ class GroupLowering {
       left = half;
     }
     return load(known, first);
+  }
+
+  /// Whether waves fold this: each has items of one row of the group alone, and there are no more
+  /// waves than items of one.
+  bool shuffled(NodeRef n, std::span<const NodeRef> group) const {
+    const WorkGroups& machine = target_.groups;
+    if ((machine.shuffled & dtype_bit(n->dtype)) == 0) return false;
+    NodeRef x = group.back();
+    if (x->int_arg(1) != 0 || x->src(0)->vmin % machine.wave != 0) return false;
+    int64_t items = 1;
+    for (NodeRef id : group) items *= id->src(0)->vmin;
+    return items / machine.wave <= machine.wave;
+  }
+
+  /// In all of `items` neighbours, what they have together.
+  NodeRef by_shuffles(NodeRef n, NodeRef value, int64_t items) {
+    for (int64_t mask = items / 2; mask > 0; mask /= 2) {
+      NodeRef other = g_.make({Op::Shuffle, n->dtype, std::span(&value, 1), std::span(&mask, 1)});
+      value = g_.alu(fold_op(fold_of(n)), {value, other});
+    }
+    return value;
+  }
+
+  /// Each wave folds its items' parts, then, as all the others do, what the waves have.
+  NodeRef across_waves(NodeRef n, NodeRef part, std::span<const NodeRef> group) {
+    const int64_t wave = target_.groups.wave;
+    const Flat me = flat(group), row = apart(n, group);
+    NodeRef mine = by_shuffles(n, part, wave);
+    const int64_t waves = me.size / wave;
+    if (waves == 1) return mine;
+    const auto slot = [&](NodeRef which) { return g_.add(g_.mul(row.at, g_.index(waves)), which); };
+    NodeRef size = g_.index(wave), first = g_.alu(Op::Eq, {g_.mod(me.at, size), g_.index(0)});
+    NodeRef memory = local(n->dtype, row.size * waves);
+    NodeRef stored = store(memory, slot(g_.idiv(me.at, size)), mine, first);
+    NodeRef known = barrier(memory, stored, nullptr, next_barrier_++);
+    const auto near = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(waves)));
+    NodeRef which = g_.mod(me.at, g_.index(near));
+    if (near == waves) return by_shuffles(n, load(known, slot(which)), near);
+    NodeRef there = g_.lt(which, g_.index(waves));
+    NodeRef identity = g_.constant(fold_identity(fold_of(n), n->dtype));
+    return by_shuffles(n, g_.where(there, load(known, slot(which), there), identity), near);
   }
 
   Graph& g_;

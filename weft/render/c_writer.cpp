@@ -68,6 +68,12 @@ void CWriter::write_node(NodeRef n) {
     case Op::Store: return write_store(n);
     case Op::WorkId: return define(n, c_type(n->dtype, 1), work_id_name(n));
     case Op::Barrier: return statement(dialect().barrier);
+    case Op::Shuffle: {
+      const CType type = c_type(n->dtype, 1);
+      const std::string exchange = prelude_.function("shuffle", type);
+      return define(n, type,
+                    strformat("{}({}, {})", exchange, operand(n->src(0), type), n->int_arg(0)));
+    }
     case Op::Acc: return write_acc(n);
     case Op::SetAcc: {
       const Held acc = held(n->src(0));

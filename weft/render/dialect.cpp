@@ -18,6 +18,7 @@ constexpr CFamily kCudaFamilies[] = {
     {"sqrt", "$T $F($T x) { return sqrt$f(x); }", ""},
     {"fma", "$T $F($T a, $T b, $T c) { return fma$f(a, b, c); }", ""},
     {"trunc", "$T $F($T x) { return trunc$f(x); }", ""},
+    {"shuffle", "$T $F($T x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }", ""},
 };
 
 constexpr CFamily kMetalFamilies[] = {
@@ -25,12 +26,22 @@ constexpr CFamily kMetalFamilies[] = {
     {"sqrt", "$T $F($T x) { return precise::sqrt(x); }", ""},
     {"fma", "$T $F($T a, $T b, $T c) { return fma(a, b, c); }", ""},
     {"trunc", "$T $F($T x) { return trunc(x); }", ""},
+    {"shuffle", "$T $F($T x, int mask) { return simd_shuffle_xor(x, (ushort)mask); }", ""},
+};
+
+constexpr CFamily kHipFamilies[] = {
+    kCudaFamilies[0],
+    kCudaFamilies[1],
+    kCudaFamilies[2],
+    kCudaFamilies[3],
+    {"shuffle", "$T $F($T x, int mask) { return __shfl_xor(x, mask); }", ""},
 };
 
 constexpr std::string_view kCudaItem = "blockIdx.x * blockDim.x + threadIdx.x";
 
 /// CUDA and what is compiled like it, after these first lines.
-constexpr CDialect cuda_like(std::string_view name, std::string_view header) {
+constexpr CDialect cuda_like(std::string_view name, std::string_view header,
+                             std::span<const CFamily> families) {
   return {.name = name,
           .header = header,
           .inline_prefix = "static __device__ __forceinline__ ",
@@ -44,7 +55,7 @@ constexpr CDialect cuda_like(std::string_view name, std::string_view header) {
           .infinity = "",
           .repeats_typedefs = true,
           .vectors = false,
-          .families = kCudaFamilies,
+          .families = families,
           .param = "$T* p$N",
           .argument = "p$N",
           .variable = "long long var$N",
@@ -103,10 +114,11 @@ constexpr CDialect kDialects[] = {
      .local_pointer = "__local ",
      .barrier = "barrier(CLK_LOCAL_MEM_FENCE);",
      .group_size = "__attribute__((reqd_work_group_size($X, $Y, $Z))) "},
-    cuda_like("cuda", ""),
+    cuda_like("cuda", "", kCudaFamilies),
     cuda_like("hip",
               "#ifndef __HIPCC_RTC__\n#include <hip/hip_runtime.h>\n#endif\n"
-              "#pragma clang fp contract(off)\n"),
+              "#pragma clang fp contract(off)\n",
+              kHipFamilies),
     {.name = "metal",
      .header = "#include <metal_stdlib>\nusing namespace metal;\n#pragma clang fp contract(off)\n",
      .inline_prefix = "static inline ",

@@ -1,5 +1,7 @@
 #include "weft/render/wgsl.h"
 
+#include <algorithm>
+
 #include "weft/base/format.h"
 #include "weft/render/scopes.h"
 #include "weft/render/wgsl_writer.h"
@@ -47,7 +49,9 @@ std::string entry_head(const LinearProgram& program, std::string_view entry) {
 std::string render_wgsl(const LinearProgram& program, std::string_view entry) {
   WgslWriter writer(program);
   writer.write();
-  std::string text = arguments(program);
+  const bool shuffles =
+      std::ranges::any_of(program.code, [](NodeRef n) { return n->op == Op::Shuffle; });
+  std::string text = (shuffles ? "enable subgroups;\n" : "") + arguments(program);
   for (size_t i = 0; i < program.params.size(); ++i)
     if (program.params[i].dtype != DType::Void)
       append_format(text, "@group(0) @binding({}) var<storage, read_write> p{}: array<{}>;\n",

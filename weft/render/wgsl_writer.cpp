@@ -48,6 +48,9 @@ void WgslWriter::write_node(NodeRef n) {
     case Op::Store: return write_store(n);
     case Op::WorkId: return write_work_id(n);
     case Op::Barrier: return statement("workgroupBarrier();");
+    case Op::Shuffle:
+      return define(n, n->dtype,
+                    strformat("subgroupShuffleXor({}, {}u)", operand(n->src(0)), n->int_arg(0)));
     case Op::Acc: return write_acc(n);
     case Op::SetAcc:
       return statement(strformat("{} = {};", operand(n->src(0)), operand(n->src(1))));

@@ -14,16 +14,10 @@ namespace weft {
 
 namespace {
 
-constexpr DTypeSet set_of(std::initializer_list<DType> list) {
-  DTypeSet set = 0;
-  for (DType d : list) set |= dtype_bit(d);
-  return set;
-}
-
 constexpr DTypeSet kBool = dtype_bit(DType::Bool);
-constexpr DTypeSet kHalves = set_of({DType::F16, DType::BF16});
-constexpr DTypeSet kFloats = set_of({DType::F32, DType::F64});
-constexpr DTypeSet kInts = set_of(
+constexpr DTypeSet kHalves = dtype_set({DType::F16, DType::BF16});
+constexpr DTypeSet kFloats = dtype_set({DType::F32, DType::F64});
+constexpr DTypeSet kInts = dtype_set(
     {DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64});
 constexpr DTypeSet kArithmetic = kBool | kInts | kFloats;
 constexpr DTypeSet kStorage = kArithmetic | kHalves;
@@ -110,6 +104,12 @@ constexpr UnitRow kUnitRows[] = {
      {CpuFeature::Avx512vnni, CpuFeature::AvxVnni}},
 };
 
+// Words of one or two registers: what the shuffles of CUDA C++ ("Warp Shuffle Functions") and HIP
+// take.
+constexpr DTypeSet kShuffled =
+    dtype_set({DType::I32, DType::U32, DType::F32, DType::I64, DType::U64, DType::F64});
+constexpr DTypeSet kShuffled32 = dtype_set({DType::I32, DType::U32, DType::F32});
+
 // Sizes that every device of the kind has; a driver that knows its device's writes those over them.
 // OpenCL 1.2, table 4.3: the least a device may have, but for the number of items, of which it may
 // have one only, and for the grid, which the size_t of the host bounds.
@@ -117,13 +117,15 @@ constexpr WorkGroups kOpenclGroups = {
     {INT32_MAX, INT32_MAX, INT32_MAX}, {64, 64, 64}, 64, 1, 32 << 10, 32, 4};
 // CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
 constexpr WorkGroups kCudaGroups = {
-    {INT32_MAX, 65535, 65535}, {1024, 1024, 64}, 1024, 32, 48 << 10, 32, 4};
-// HIP's documentation, "Hardware features": LDS of 64 KiB in banks of 4 bytes, waves of RDNA.
+    {INT32_MAX, 65535, 65535}, {1024, 1024, 64}, 1024, 32, 48 << 10, 32, 4, 8, kShuffled};
+// HIP's documentation, "Hardware features": LDS of 64 KiB in banks of 4 bytes, waves of RDNA, which
+// are halves of CDNA's.
 constexpr WorkGroups kHipGroups = {
-    {INT32_MAX, 65535, 65535}, {1024, 1024, 1024}, 1024, 32, 64 << 10, 32, 4};
-// Metal Feature Set Tables: threads and memory of a threadgroup on every Apple GPU since A11.
+    {INT32_MAX, 65535, 65535}, {1024, 1024, 1024}, 1024, 32, 64 << 10, 32, 4, 8, kShuffled};
+// Metal Feature Set Tables: threads and memory of a threadgroup on every Apple GPU since A11. Metal
+// Shading Language, "SIMD-Group Functions".
 constexpr WorkGroups kMetalGroups = {
-    {INT32_MAX, INT32_MAX, INT32_MAX}, {1024, 1024, 1024}, 1024, 32, 32 << 10, 32, 4};
+    {INT32_MAX, INT32_MAX, INT32_MAX}, {1024, 1024, 1024}, 1024, 32, 32 << 10, 32, 4, 8, kShuffled32};
 // WebGPU, "Limits": the default of every limit, which each adapter has. Elements are whole words,
 // as WGSL's types are; waves differ, and 32 is a multiple or a divisor of each.
 constexpr WorkGroups kWgslGroups = {

@@ -10,14 +10,11 @@
 #include "weft/dtype/dtype.h"
 #include "weft/graph/op.h"
 #include "weft/target/cpu_features.h"
+#include "weft/target/dtype_set.h"
 #include "weft/target/machine.h"
 #include "weft/target/work_groups.h"
 
 namespace weft {
-
-/// A set of dtypes, one bit each.
-using DTypeSet = uint32_t;
-constexpr DTypeSet dtype_bit(DType d) { return DTypeSet{1} << static_cast<int>(d); }
 
 /// `op` is an instruction (or a short fixed expression) for these result dtypes; comparisons and
 /// casts are listed by the dtype of their first operand.

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "weft/target/dtype_set.h"
+
 namespace weft {
 
 struct WorkGroups {
@@ -15,6 +17,9 @@ struct WorkGroups {
   int64_t local_bytes = 0;               ///< memory that the items of a group share
   int64_t banks = 1, bank_bytes = 4;     ///< of that memory, each of which serves one item at once
   int64_t least_local_bits = 8;          ///< of an element there, whatever its dtype
+  /// Of which an item may read what another item of its wave has, without memory. A wave is then a
+  /// power of two, and a run of that many items of the group, counted x first.
+  DTypeSet shuffled = 0;
   /// A CPU runs the items of a group one after the other, or as lanes of vectors: what they share
   /// lies in ordinary memory, and so does what an item keeps across a barrier.
   bool emulated = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -154,6 +155,10 @@ Target target_of(const Session& s, Context& context) {
   t.groups.most_groups.fill(s.limits.workgroups_per_dimension);
   t.groups.local_bytes = s.limits.workgroup_memory;
   t.groups.local_is_near = !s.on_cpu;
+  if (std::has_single_bit(s.subgroup)) {
+    t.groups.wave = s.subgroup;
+    t.groups.shuffled = dtype_set({DType::I32, DType::U32, DType::F32});
+  }
   if (s.on_cpu) t.machine.loads = kLoadsOnCpu;
   return t;
 }

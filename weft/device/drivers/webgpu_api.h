@@ -53,7 +53,8 @@ constexpr Flags kPrimaryBackends = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5;  // all bu
 constexpr uint32_t kSuccess = 1, kSpontaneous = 3;
 constexpr uint32_t kOutOfMemory = 3;  // an error's type
 constexpr uint32_t kLostByDestruction = 2;
-constexpr uint32_t kAdapterOnCpu = 3;  // an adapter's type
+constexpr uint32_t kSubgroup = 0x00030021;  // a feature
+constexpr uint32_t kAdapterOnCpu = 3;       // an adapter's type
 constexpr uint32_t kUniformBinding = 2, kStorageBinding = 3;
 constexpr uint64_t kWhole = UINT64_MAX;
 
@@ -112,7 +113,7 @@ struct Described {
 };
 struct DeviceDescriptor : Described {
   size_t feature_count = 0;
-  const void* features = nullptr;
+  const uint32_t* features = nullptr;
   const Limits* limits = nullptr;
   Described queue;
   Callback<LostCallback> lost;
@@ -195,6 +196,7 @@ struct PassDescriptor : Described {
   F(wgpuAdapterGetInfo, uint32_t(Adapter, AdapterInfo*))                                           \
   F(wgpuAdapterInfoFreeMembers, void(AdapterInfo))                                                 \
   F(wgpuAdapterGetLimits, uint32_t(Adapter, Limits*))                                              \
+  F(wgpuAdapterHasFeature, Bool(Adapter, uint32_t feature))                                        \
   F(wgpuAdapterRequestDevice,                                                                      \
     uint64_t(Adapter, const DeviceDescriptor*, Callback<RequestDeviceCallback>))                   \
   F(wgpuAdapterRelease, void(Adapter))                                                             \
