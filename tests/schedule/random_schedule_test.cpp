@@ -133,6 +133,14 @@ constexpr const char* kOnceFailed[] = {
     "%4 = scatter i32 %0 %2 %3 axis=0 combine=set unique=0",
 };
 
+TEST(RandomSchedule, OnAMachineThatBindsFewBuffers) {
+  Target few = make_target("interp", CpuFeatures(), 2);
+  few.most_buffers = 3;
+  testing::RunOptions options;
+  options.target = &few;
+  expect_equal(150, pinned(), options);
+}
+
 TEST(RandomSchedule, GraphsThatOnceFailed) {
   Context context;
   for (const char* text : kOnceFailed) {

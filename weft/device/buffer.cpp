@@ -237,6 +237,7 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, std::
   return buffer;
 }
 
+int64_t Allocator::most() const { return state_->most; }
 int64_t Allocator::alignment() const { return state_->memory->alignment(); }
 bool Allocator::addressable() const { return state_->memory->addressable(); }
 

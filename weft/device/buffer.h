@@ -108,6 +108,7 @@ class Allocator {
   std::shared_ptr<Buffer> allocate(Device& device, int64_t bytes, std::string_view label);
 
   int64_t alignment() const;
+  int64_t most() const;      ///< Memory::most
   bool addressable() const;  ///< Memory::addressable
 
   /// The device's queues; points of its buffers' uses are on these.

@@ -113,6 +113,7 @@ class Device {
   Allocator& allocator() { return allocator_; }
   /// Bytes that every buffer's memory, and every part of an arena, begins at a multiple of.
   int64_t alignment() const { return allocator_.alignment(); }
+  int64_t most_bytes() const { return allocator_.most(); }  ///< of one allocation
   /// Between the host and the device's memory; done when they return. They wait for what was
   /// submitted before and writes the buffer, or, before the host writes it, reads it. What was last
   /// written by a command that failed cannot be read: that command's DeviceError.

@@ -25,6 +25,32 @@ size_t CompiledSchedule::bytes_held() const {
   return bytes;
 }
 
+namespace {
+
+/// What ends beyond the device's largest allocation moves to the rest; true where anything does. A
+/// value that is too large by itself stays: who allocates it says so.
+bool split_arena(ArenaPlan& arena, std::vector<Lifetime>& lifetimes, ArenaPlan& rest,
+                 std::vector<Lifetime>& moved) {
+  const int64_t most = arena.device->most_bytes();
+  const MemoryPlan& memory = arena.memory;
+  if (memory.bytes <= most) return false;
+  const auto stays = [&](size_t i) {
+    return memory.offsets[i] == 0 || memory.offsets[i] + lifetimes[i].bytes <= most;
+  };
+  if (std::ranges::all_of(memory.offsets, [](int64_t at) { return at == 0; })) return false;
+  std::vector<int> buffers;
+  std::vector<Lifetime> kept;
+  for (size_t i = 0; i < arena.buffers.size(); ++i) {
+    (stays(i) ? buffers : rest.buffers).push_back(arena.buffers[i]);
+    (stays(i) ? kept : moved).push_back(lifetimes[i]);
+  }
+  arena.buffers = std::move(buffers);
+  lifetimes = std::move(kept);
+  return true;
+}
+
+}  // namespace
+
 std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& s, std::span<const int64_t> values) {
   std::vector<ArenaPlan> arenas;
   std::vector<std::vector<Lifetime>> lifetimes;
@@ -40,8 +66,18 @@ std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& s, std::span<const in
     arenas[a].buffers.push_back(static_cast<int>(i));
     lifetimes[a].push_back({s.bytes_of(static_cast<int>(i), values), b.first, b.last});
   }
-  for (size_t a = 0; a < arenas.size(); ++a)
+  const auto plan = [&](size_t a) {
     arenas[a].memory = plan_memory(lifetimes[a], arenas[a].device->alignment());
+  };
+  for (size_t a = 0; a < arenas.size(); ++a) {
+    plan(a);
+    ArenaPlan rest{arenas[a].device, {}, {}};
+    std::vector<Lifetime> moved;
+    while (split_arena(arenas[a], lifetimes[a], rest, moved)) plan(a);
+    if (moved.empty()) continue;
+    arenas.push_back(std::move(rest));
+    lifetimes.push_back(std::move(moved));
+  }
   return arenas;
 }
 

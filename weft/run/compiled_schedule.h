@@ -82,7 +82,8 @@ struct ArenaPlan {
   MemoryPlan memory;
 };
 
-/// Plans the intermediates for these values of the variables: one arena per device.
+/// Plans the intermediates for these values of the variables: one arena per device, more where one
+/// would be larger than any allocation there may be.
 std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& schedule,
                                    std::span<const int64_t> values);
 

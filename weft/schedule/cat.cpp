@@ -66,6 +66,7 @@ bool pays_writing(size_t parts, double numel, bool splits_vectors) {
 
 bool is_better_selected(NodeRef cat, const Target& target) {
   const double numel = largest_numel(cat->shape->span());
+  if (cat->nsrc >= target.most_buffers) return false;
   if (static_cast<double>(cat->nsrc) * numel <= kSmallSelection) return true;
   return cat->nsrc <= kFewParts &&
          !(is_static(cat) && pays_writing(cat->nsrc, numel, splits_vectors(cat, target)));

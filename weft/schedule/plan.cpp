@@ -246,6 +246,7 @@ void Planner::visit(NodeRef n) {
   const Verdict verdict = decide(n, wanted);
   if (options.explain) decisions.push_back({n, verdict.stage, verdict.reason, origin(n)});
   if (verdict.stage) return stage(n, wanted);
+  leave_buffer(n, wanted);
   for (size_t i = 0; i < wanted.size(); ++i) push_sources(n, i);
 }
 
@@ -281,6 +282,8 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   for (const Use& d : wanted)
     if (kernels[static_cast<size_t>(d.kernel)].size > kMaxKernelSize)
       return {true, "its consumer is a large kernel already"};
+  for (const Use& d : wanted)
+    if (!has_room(n, d.kernel)) return {true, "its consumer takes no more buffers"};
   if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
@@ -296,6 +299,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wante
   if (wanted.size() != 1) return {true, "a reduction with several uses"};
   if (!options.fuse) return {true, "fusion is off"};
   const Use& d = wanted[0];
+  if (!has_room(reduce->src(0), d.kernel)) return {true, "its consumer takes no more buffers"};
   if (kernels[static_cast<size_t>(d.kernel)].parts.size() > 1)
     return {true, "its consumer writes many parts"};
   const double numel = largest_numel(n->shape->span());
@@ -440,6 +444,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) c
       k.root->op == Op::Scan || is_step(k.root))
     return false;
   if (k.size > kMaxKernelSize || !is_int_const(d.access.valid, 1)) return false;
+  if (k.buffers >= target.most_buffers || !has_room(n, d.kernel)) return false;
   std::vector<NodeRef> used;
   for (size_t a = 0; a < n->rank(); ++a) {
     NodeRef i = d.access.index[a];
@@ -498,7 +503,8 @@ int Planner::kernel_for_part(NodeRef assign) {
     KernelPlan& k = kernels[static_cast<size_t>(*next)];
     const bool fits = k.root->op == Op::Assign && k.root->src(1)->shape == view->shape &&
                       largest_numel(view->shape->span()) <= kSmallPart &&
-                      k.parts.size() < kMostParts && k.size <= kMaxKernelSize;
+                      k.parts.size() < kMostParts && k.size <= kMaxKernelSize &&
+                      has_room(assign, *next);
     if (fits) {
       NodeRef place = place_of_part(assign, k);
       if (std::ranges::all_of(k.parts, [&](NodeRef p) { return never_meet(g, p, place); })) {
@@ -543,6 +549,7 @@ void Planner::stage(NodeRef n, std::vector<Use>& wanted) {
       if (r->op == Op::Range) d.scope.push_back(r);
     wanted.push_back(std::move(d));
     producer_of[n] = k;
+    ++kernels[static_cast<size_t>(k)].buffers;
   }
   const int producer = producer_of.at(n);
   // Known now, so that no kernel that reads the update comes to produce what the update is made of.

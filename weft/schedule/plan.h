@@ -1,6 +1,7 @@
 // The plan: which values become buffers, which kernel computes what, and by which accesses each
 // value is used.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct KernelPlan {
   std::vector<NodeRef> parts;     ///< flat places of the parts it writes, where it writes several
   bool reduces = false;           ///< they begin with a reduction
   int next_range = 0, next_loop = 0;
+  int64_t buffers =
+      0;         ///< it writes, reads or may come to read: of values that are not decided yet
   int size = 0;  ///< of the code for the values wanted so far: about its number of instructions
 };
 
@@ -135,6 +138,9 @@ class Planner {
   bool is_far(NodeRef n, const std::vector<Use>& wanted);
   size_t size_of_access(const Access& access);
   uint32_t tree_size(NodeRef index);
+  bool binds_few() const { return target.most_buffers < INT64_MAX; }
+  bool has_room(NodeRef n, int kernel) const;
+  void leave_buffer(NodeRef n, const std::vector<Use>& wanted);
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted) const;
   Verdict decide_reduce(NodeRef n, const std::vector<Use>& wanted);
   struct Surroundings {
@@ -195,6 +201,14 @@ inline size_t number_of_step(NodeRef n) { return static_cast<size_t>(n->ints().b
 
 /// True for a buffer that holds nothing before all of it is written in parts.
 inline bool is_unwritten(NodeRef n) { return n->op == Op::Contiguous && is_inner_param(n->src(0)); }
+
+/// Whether a kernel that wants `n` may come to read a buffer for it.
+inline bool may_be_read(NodeRef n) {
+  return n->op == Op::Param || (n->nsrc > 0 && n->dtype != DType::Index && n->op != Op::Iota);
+}
+inline bool is_wanted_by(std::span<const Use> uses, int kernel) {
+  return std::ranges::any_of(uses, [kernel](const Use& d) { return d.kernel == kernel; });
+}
 
 /// True for the variable that stands for a looked-up index while a kernel is planned.
 inline bool is_lookup(NodeRef n) { return n->op == Op::Variable && n->text().starts_with('%'); }

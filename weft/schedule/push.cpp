@@ -49,6 +49,8 @@ int Planner::want(NodeRef n, const Use& from, Access access, int linear_in,
     if (d.linear_in != linear_in) d.linear_in = -1;
     return i;
   }
+  if (binds_few() && may_be_read(n) && !is_wanted_by(list, from.kernel))
+    ++kernels[static_cast<size_t>(from.kernel)].buffers;
   Use d{from.kernel, std::move(access), from.scope, linear_in};
   d.scope.insert(d.scope.end(), extra.begin(), extra.end());
   list.push_back(std::move(d));

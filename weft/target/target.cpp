@@ -274,7 +274,8 @@ uint64_t Target::key() const {
   uint64_t h = hash_text(name);
   for (const uint64_t part :
        {static_cast<uint64_t>(vector_bits), cpu.bits(), uint64_t{fma}, uint64_t{canonical},
-        uint64_t{dtypes}, machine.key(), groups.key(), static_cast<uint64_t>(enough_items)})
+        uint64_t{dtypes}, machine.key(), groups.key(), static_cast<uint64_t>(enough_items),
+        static_cast<uint64_t>(most_buffers)})
     h = hash_combine(h, part);
   return h;
 }

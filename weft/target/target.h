@@ -44,7 +44,8 @@ struct Target {
   /// Items of a core range that keep the machine busy: loops beyond them stay inside of an item. Of
   /// the kind of machine, because code may not depend on how many threads there are.
   int64_t enough_items = 64;
-  bool fma = false;  ///< mulacc on floats is one instruction
+  int64_t most_buffers = INT64_MAX;  ///< of one kernel
+  bool fma = false;                  ///< mulacc on floats is one instruction
   /// Sums are taken in their written order and products rounded, so that every machine gives the
   /// same bits: WEFT_DETERMINISTIC.
   bool canonical = false;

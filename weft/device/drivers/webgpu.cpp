@@ -150,6 +150,7 @@ class Arguments {
 
 Target target_of(const Session& s, Context& context) {
   Target t = make_target("wgsl", context);
+  t.most_buffers = s.limits.storage_buffers;
   t.groups.items = s.limits.workgroup_invocations;
   t.groups.most_items = {s.limits.workgroup_x, s.limits.workgroup_y, s.limits.workgroup_z};
   t.groups.most_groups.fill(s.limits.workgroups_per_dimension);
