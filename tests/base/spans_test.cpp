@@ -36,6 +36,25 @@ TEST(Tracer, KeepsTheNewestAndExportsJson) {
   EXPECT_EQ(json["otherData"]["kernels"], 6);
 }
 
+TEST(Tracer, DevicesHaveTracksOfTheirOwn) {
+  Tracer tracer;
+  tracer.record_on("A queue 0", "kernel", 1000, 3000);
+  tracer.start();
+  for (const char* track : {"A queue 0", "A queue 1", "A queue 0"})
+    tracer.record_on(track, "kernel", 1000, 3000, "add", 7);
+  tracer.record("step", 500, 4000);
+  EXPECT_EQ(tracer.recorded(), 4u);
+  const auto all = nlohmann::json::parse(tracer.chrome_json())["traceEvents"];
+  EXPECT_EQ(all[0]["tid"], all[2]["tid"]);
+  EXPECT_NE(all[0]["tid"], all[1]["tid"]);
+  EXPECT_EQ(all[1]["args"]["amount"], 7);
+  EXPECT_NE(all[0]["pid"], all[3]["pid"]);
+  std::vector<std::string> names;
+  for (const auto& event : all)
+    if (event["ph"] == "M") names.push_back(event["args"]["name"]);
+  EXPECT_EQ(names, (std::vector<std::string>{"devices", "A queue 0", "A queue 1"}));
+}
+
 TEST(Tracer, ManyThreadsRecordAndCount) {
   Tracer tracer;
   tracer.start(100);

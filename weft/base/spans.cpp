@@ -21,6 +21,9 @@ constexpr const char* kCounterNames[] = {
 #undef X
 };
 
+// "Processes" of a trace file: groups of tracks.
+constexpr uint32_t kHost = 1, kDevices = 2;
+
 uint32_t thread_id() {
   thread_local const uint32_t id = static_cast<uint32_t>(::syscall(SYS_gettid));
   return id;
@@ -39,7 +42,7 @@ struct Tracer::Ring {
     const char* name;
     uint64_t start, end;
     int64_t amount;
-    uint32_t thread;
+    uint32_t process, track;  // kHost: a thread; kDevices: of `tracks`
     char detail[36];
   };
 
@@ -47,8 +50,20 @@ struct Tracer::Ring {
   std::vector<Event> events;
   size_t next = 0;       // where the following span goes
   bool wrapped = false;  // every slot is in use
+  std::vector<std::string> tracks;
 
   size_t size() const { return wrapped ? events.size() : next; }
+  void add(const Event& event, std::string_view detail) {
+    Event& kept = events[next];
+    kept = event;
+    detail.copy(kept.detail, sizeof(kept.detail) - 1);
+    if (++next == events.size()) next = 0, wrapped = true;
+  }
+  uint32_t track(std::string_view name) {
+    const auto at = std::find(tracks.begin(), tracks.end(), name);
+    if (at == tracks.end()) return tracks.emplace_back(name), uint32_t(tracks.size() - 1);
+    return static_cast<uint32_t>(at - tracks.begin());
+  }
 };
 
 Tracer::Tracer() : ring_(new Ring) {}
@@ -66,10 +81,14 @@ void Tracer::record(const char* name, uint64_t start_ns, uint64_t end_ns, std::s
                     int64_t amount) {
   if (!on()) return;
   std::lock_guard lock(ring_->mutex);
-  Ring::Event& event = ring_->events[ring_->next];
-  event = {name, start_ns, end_ns, amount, thread_id(), {}};
-  detail.copy(event.detail, sizeof(event.detail) - 1);
-  if (++ring_->next == ring_->events.size()) ring_->next = 0, ring_->wrapped = true;
+  ring_->add({name, start_ns, end_ns, amount, kHost, thread_id(), {}}, detail);
+}
+
+void Tracer::record_on(std::string_view track, const char* name, uint64_t start_ns, uint64_t end_ns,
+                       std::string_view detail, int64_t amount) {
+  if (!on()) return;
+  std::lock_guard lock(ring_->mutex);
+  ring_->add({name, start_ns, end_ns, amount, kDevices, ring_->track(track), {}}, detail);
 }
 
 size_t Tracer::recorded() const {
@@ -107,6 +126,15 @@ std::string Tracer::counters_json() const {
   return json.end_object().take();
 }
 
+namespace {
+
+void write_name(JsonWriter& json, const char* of, uint32_t track, std::string_view name) {
+  json.begin_object().field("name", of).field("ph", "M").field("pid", kDevices).field("tid", track);
+  json.key("args").begin_object().field("name", name).end_object().end_object();
+}
+
+}  // namespace
+
 std::string Tracer::chrome_json() const {
   std::lock_guard lock(ring_->mutex);
   JsonWriter json;
@@ -114,12 +142,15 @@ std::string Tracer::chrome_json() const {
   const size_t count = ring_->size(), first = ring_->wrapped ? ring_->next : 0;
   for (size_t i = 0; i < count; ++i) {
     const Ring::Event& event = ring_->events[(first + i) % ring_->events.size()];
-    json.begin_object().field("name", event.name).field("ph", "X").field("pid", 1);
-    json.field("tid", event.thread).field("ts", static_cast<double>(event.start) / 1e3);
+    json.begin_object().field("name", event.name).field("ph", "X").field("pid", event.process);
+    json.field("tid", event.track).field("ts", static_cast<double>(event.start) / 1e3);
     json.field("dur", static_cast<double>(event.end - event.start) / 1e3);
     json.key("args").begin_object().field("detail", event.detail).field("amount", event.amount);
     json.end_object().end_object();
   }
+  if (!ring_->tracks.empty()) write_name(json, "process_name", 0, "devices");
+  for (size_t i = 0; i < ring_->tracks.size(); ++i)
+    write_name(json, "thread_name", static_cast<uint32_t>(i), ring_->tracks[i]);
   json.end_array().field("displayTimeUnit", "ns");
   return json.key("otherData").raw(counters_json()).end_object().take();
 }

@@ -39,6 +39,10 @@ class Tracer {
   // `name` is a stable, static string ("kernel"); `detail` is cut to fit and copied.
   void record(const char* name, uint64_t start_ns, uint64_t end_ns, std::string_view detail = {},
               int64_t amount = 0);
+  // The same in a track of its own, by its name ("OPENCL queue 0"), instead of the calling
+  // thread's.
+  void record_on(std::string_view track, const char* name, uint64_t start_ns, uint64_t end_ns,
+                 std::string_view detail = {}, int64_t amount = 0);
 
   size_t recorded() const;  // spans now held
   struct Total {

@@ -169,6 +169,15 @@ void Device::finish(const Submission& s, std::optional<Failure> failure) {
   reach(timeline(s.queue), s.point);
 }
 
+bool Device::traces() const { return context_.tracer().on(); }
+
+void Device::trace(int queue, const CommandTime& time) const {
+  if (!traces()) return;
+  const std::string track = strformat("{} queue {}", name_, queue);
+  context_.tracer().record_on(track, time.name, time.begin_ns, time.end_ns,
+                              time.kernel ? time.kernel->name() : "", time.amount);
+}
+
 void Device::wait(TimelinePoint point, uint64_t deadline_ns, const std::atomic<bool>* cancel) {
   if (point.timeline == nullptr) return;
   host_waited(point);

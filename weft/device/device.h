@@ -92,6 +92,21 @@ struct Submission {
   uint64_t point;  ///< of the queue's timeline: reached when they are done
 };
 
+/// When a command ran, by now_ns(): for the trace.
+struct CommandTime {
+  const char* name;  ///< of the span: static
+  const Executable* kernel = nullptr;
+  int64_t amount = 0;  ///< items, or bytes
+  uint64_t begin_ns = 0, end_ns = 0;
+
+  static CommandTime of(const Executable* kernel, int64_t amount) {
+    return {kernel ? "kernel" : "copy", kernel, amount};
+  }
+  static CommandTime of(const Command& c) {
+    return of(c.executable, c.executable ? c.items : c.bytes);
+  }
+};
+
 class Device {
  public:
   virtual ~Device();
@@ -175,6 +190,10 @@ class Device {
   virtual void host_waited(TimelinePoint) {}
   /// The submission is done, or failed.
   void finish(const Submission& submission, std::optional<Failure> failure = std::nullopt);
+  /// Whether anybody wants to know when commands run.
+  bool traces() const;
+  /// A command ran: a span in the queue's own track. Before finish(), which lets the kernel go.
+  void trace(int queue, const CommandTime& time) const;
   /// What a kernel stopped by fail_after() has as its status.
   static constexpr uint32_t kInjectedFault = UINT32_MAX;
   /// Whether the command that is about to run is the one that is to stop.

@@ -144,6 +144,7 @@ void HostDevice::execute(int, std::span<const Command> commands, std::span<const
                           &c - commands.data());
       continue;
     }
+    Span span(context().tracer(), "copy", {}, c.bytes);
     std::byte *to = address(c.to, "copy", c.bytes), *from = address(c.from, "copy", c.bytes);
     const bool stops = fault_is_now();
     std::memmove(to, from, static_cast<size_t>(stops ? c.bytes / 2 : c.bytes));

@@ -3,35 +3,54 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/small_vector.h"
 
 namespace weft {
 
-/// What was submitted goes on in order, so only other devices' points have to be waited for.
+/// -1: another device's.
+int QueuedDevice::queue_of(const Timeline* timeline) {
+  for (int q = 0; q < queues(); ++q)
+    if (timeline == &this->timeline(q)) return q;
+  return -1;
+}
+
+/// A queue goes on in order, and the driver's queues wait for each other, so only other devices'
+/// points have to be waited for.
 void QueuedDevice::enqueue(const Submission& s) {
+  SmallVector<int, 4> after;
   for (const TimelinePoint& w : s.waits) {
-    if (w.timeline != &timeline(0)) w.timeline->wait(w.value);
-    if (w.timeline->reached(w.value)) raise_failure(w);
+    const int queue = queue_of(w.timeline);
+    if (queue < 0) w.timeline->wait(w.value);
+    if (w.timeline->reached(w.value))
+      raise_failure(w);
+    else if (queue != s.queue)
+      after.push_back(queue);
   }
   struct Started {
     Handed handed;
     std::vector<TimelinePoint> waits, signals;
+    int queue;
     uint64_t point;
   };
-  auto started = std::make_shared<Started>(Started{hand_over(s.commands),
-                                                   {s.waits.begin(), s.waits.end()},
-                                                   {s.signals.begin(), s.signals.end()},
-                                                   s.point});
-  ends_.push([this, started] {
+  auto started = std::make_shared<Started>(
+      Started{hand_over(s.queue, s.commands, {after.begin(), after.end()}),
+              {s.waits.begin(), s.waits.end()},
+              {s.signals.begin(), s.signals.end()},
+              s.queue,
+              s.point});
+  ends_[static_cast<size_t>(s.queue)].push([this, started] {
     std::optional<Failure> failure = std::move(started->handed.failure);
     try {
-      started->handed.await();
+      for (const CommandTime& time : started->handed.await()) trace(started->queue, time);
     } catch (const DeviceError& error) {
       if (!failure) failure = Failure{error};
     }
-    for (const TimelinePoint& w : started->waits)  // it ran, on what had failed
+    for (const TimelinePoint& w : started->waits) {  // it ran, on what had failed
+      w.timeline->wait(w.value);
       if (const Failure* f = w.timeline->failure(w.value); f && !failure)
         failure = Failure{f->error};
-    finish({0, {}, {}, started->signals, started->point}, std::move(failure));
+    }
+    finish({started->queue, {}, {}, started->signals, started->point}, std::move(failure));
   });
 }
 

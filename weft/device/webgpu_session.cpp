@@ -1,5 +1,7 @@
 #include "weft/device/webgpu_session.h"
 
+#include <atomic>
+#include <cstring>
 #include <vector>
 
 namespace weft::webgpu {
@@ -23,6 +25,12 @@ void on_device(uint32_t status, DeviceHandle device, Text message, void* session
     s.device = {device, s.api.wgpuDeviceRelease};
   else
     s.failed(status, message.view());
+}
+
+void on_mapped(uint32_t said, Text, void* into, void*) {
+  auto& status = *static_cast<std::atomic<uint32_t>*>(into);
+  status = said;
+  status.notify_one();
 }
 
 void check_library(const Session& s) {
@@ -69,6 +77,9 @@ void open_adapter(Session& s, size_t ordinal) {
 
 void open_device(Session& s) {
   DeviceDescriptor d;
+  s.reads_clock = s.api.wgpuAdapterHasFeature(s.adapter.get(), kTimestampQuery) != 0;
+  d.feature_count = s.reads_clock ? 1 : 0;
+  d.features = &kTimestampQuery;
   d.limits = &s.limits;
   d.features = &kSubgroup;
   d.feature_count = s.subgroup > 0;
@@ -85,6 +96,22 @@ void open_device(Session& s) {
 }
 
 }  // namespace
+
+void Session::read(std::span<std::byte> to, const Owned<BufferHandle>& from) {
+  std::atomic<uint32_t> status{0};  // 0: not yet
+  Callback<MapCallback> done;
+  done.user1 = &status;
+  done.function = on_mapped;
+  api.wgpuBufferMapAsync(from.get(), kMapRead, 0, to.size(), done);
+  wait();
+  status.wait(0);  // another thread that polls may be the one that tells
+  const void* mapped =
+      status == kSuccess ? api.wgpuBufferGetConstMappedRange(from.get(), 0, to.size()) : nullptr;
+  if (mapped == nullptr)
+    fail_device("wgpuBufferGetConstMappedRange", EIO, name, "the copy cannot be read");
+  std::memcpy(to.data(), mapped, to.size());
+  api.wgpuBufferUnmap(from.get());
+}
 
 std::shared_ptr<Session> open_session(Context& context, const std::string& name, int ordinal) {
   auto s = std::make_shared<Session>(context.options().webgpu_library);

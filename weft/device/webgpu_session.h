@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,7 @@ struct Session {
   std::string description;  // of the adapter
   bool on_cpu = false;
   uint32_t subgroup = 0;  // the items of each are a multiple of so many; 0: there are none
+  bool reads_clock = false;  // timestamp queries
   Limits limits = {};
   std::recursive_mutex mutex;
 
@@ -105,6 +107,8 @@ struct Session {
     api.wgpuDevicePoll(device.get(), 1, nullptr);
     check("wgpuDevicePoll");
   }
+  /// What a buffer made with kMapRead holds when everything submitted is done.
+  void read(std::span<std::byte> to, const Owned<BufferHandle>& from);
   /// Until a submission is done, without the mutex. Other calls' errors are not this one's.
   void await(uint64_t number) {
     api.wgpuDevicePoll(device.get(), 1, &number);

@@ -39,9 +39,15 @@ class NullDevice : public Device {
     waits_.check(submission);
     Device::enqueue(submission);
   }
-  void execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
+  void execute(int queue, std::span<const Command> commands, std::span<const TimelinePoint>,
                uint64_t) override {
-    for (const Command& c : commands) check_arguments(c);
+    for (const Command& c : commands) {
+      check_arguments(c);
+      if (!traces()) continue;
+      CommandTime time = CommandTime::of(c);
+      time.begin_ns = time.end_ns = now_ns();
+      trace(queue, time);
+    }
     const auto launched = std::ranges::count_if(
         commands, [](const Command& c) { return c.kind == Command::Kind::Launch; });
     context().tracer().add(Counter::Kernels, launched);

@@ -5,10 +5,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/small_vector.h"
 #include "weft/device/driver.h"
 #include "weft/device/drivers/opencl_api.h"
 #include "weft/device/queued_device.h"
@@ -19,19 +22,37 @@ namespace {
 
 using namespace opencl;
 
+constexpr int kQueues = 2;
+
 /// One device of a platform, and what is shared on it: outlived by nothing that was made from it.
 struct Session {
   Api api;
   DeviceHandle device = nullptr;
   ContextHandle context = nullptr;
-  Queue queue = nullptr;
+  Queue queues[kQueues] = {};
+  bool timed[kQueues] = {};   // queues whose driver notes when commands run
   Queue transfers = nullptr;  // of the host: what waits for nothing but what it was told to
   std::string name;           // of our Device, in messages
 
   ~Session() {
     if (transfers) api.clReleaseCommandQueue(transfers);
-    if (queue) api.clReleaseCommandQueue(queue);
+    for (Queue queue : queues)
+      if (queue) api.clReleaseCommandQueue(queue);
     if (context) api.clReleaseContext(context);
+  }
+  Queue make_queue(Bits properties = 0) const {
+    Int status = 0;
+    const Queue made = api.clCreateCommandQueue(context, device, properties, &status);
+    check(status, "clCreateCommandQueue");
+    return made;
+  }
+  /// From here on the driver notes when commands of this queue run.
+  void time_queue(int queue) {
+    if (timed[queue]) return;
+    const Queue made = make_queue(kQueueProfilingEnable);
+    api.clFinish(queues[queue]);  // its commands come before the other's
+    api.clReleaseCommandQueue(std::exchange(queues[queue], made));
+    timed[queue] = true;
   }
 
   void check(Int status, const char* call) const {
@@ -86,10 +107,8 @@ std::shared_ptr<Session> open_session(const std::string& name, int ordinal) {
   Int status = 0;
   s->context = s->api.clCreateContext(nullptr, 1, &s->device, nullptr, nullptr, &status);
   s->check(status, "clCreateContext");
-  s->queue = s->api.clCreateCommandQueue(s->context, s->device, 0, &status);
-  s->check(status, "clCreateCommandQueue");
-  s->transfers = s->api.clCreateCommandQueue(s->context, s->device, 0, &status);
-  s->check(status, "clCreateCommandQueue");
+  for (Queue& queue : s->queues) queue = s->make_queue();
+  s->transfers = s->make_queue();
   return s;
 }
 
@@ -160,13 +179,58 @@ Target target_of(const Session& s, Context& context) {
   return t;
 }
 
+/// Given back with its last owner.
+using EventRef = std::shared_ptr<opencl::EventTag>;
+EventRef own(const std::shared_ptr<Session>& session, opencl::Event event) {
+  return {event, [session](opencl::Event e) { session->api.clReleaseEvent(e); }};
+}
+
+/// What a queue was given together: the marker at its end, and what says when the commands ran.
+struct Batch {
+  std::shared_ptr<Session> session;
+  // Null: timed by the host.
+  std::vector<std::pair<CommandTime, EventRef>> commands = {};
+  EventRef end = nullptr;
+  uint64_t begun_ns = 0, marked_ns = 0;  // when the host began, and enqueued the marker
+
+  uint64_t clock(const EventRef& event, Uint what) const {
+    Bits ns = 0;
+    session->check(
+        session->api.clGetEventProfilingInfo(event.get(), what, sizeof(ns), &ns, nullptr),
+        "clGetEventProfilingInfo");
+    return ns;
+  }
+  /// The device's clock was read when the host enqueued the marker: that pairs the two.
+  std::vector<CommandTime> times() const {
+    std::vector<CommandTime> all;
+    if (commands.empty()) return all;
+    const uint64_t ahead = marked_ns - clock(end, kProfilingCommandQueued), now = now_ns();
+    for (const auto& [known, event] : commands) {
+      CommandTime& time = all.emplace_back(known);
+      if (!event) continue;
+      time.begin_ns = clock(event, kProfilingCommandStart) + ahead;
+      time.end_ns = clock(event, kProfilingCommandEnd) + ahead;
+      time.begin_ns = std::clamp(time.begin_ns, begun_ns, now);
+      time.end_ns = std::clamp(time.end_ns, time.begin_ns, now);
+    }
+    return all;
+  }
+  std::vector<CommandTime> await() const {
+    const opencl::Event event = end.get();
+    const Int status = session->api.clWaitForEvents(1, &event);
+    if (status != kSuccess)
+      throw DeviceError("clWaitForEvents", status, session->name, "a submission was given up");
+    return times();
+  }
+};
+
 Mem mem(BufferSlice slice) { return static_cast<Mem>(slice.buffer->block()); }
 
 class OpenclDevice final : public QueuedDevice {
  public:
   OpenclDevice(Context& context, std::string name, DeviceId id, std::shared_ptr<Session> session)
       : QueuedDevice(context, std::move(name), id, target_of(*session, context),
-                     std::make_shared<OpenclMemory>(session)),
+                     std::make_shared<OpenclMemory>(session), kQueues),
         s_(std::move(session)) {
     const Bits single = s_->number<Bits>(kDeviceSingleFpConfig);
     if (single & kFpCorrectlyRoundedDivideSqrt)
@@ -194,35 +258,60 @@ class OpenclDevice final : public QueuedDevice {
     read(s_->transfers, to, from);
   }
 
-  Handed hand_over(std::span<const Command> commands) override {
+  Handed hand_over(int queue, std::span<const Command> commands,
+                   std::span<const int> after) override {
+    std::lock_guard lock(mutex_);
+    if (traces()) s_->time_queue(queue);
+    wait_for(queue, after);
+    auto batch = std::make_shared<Batch>(Batch{s_});
+    batch->begun_ns = now_ns();
     std::optional<Failure> failure;
     try {
-      for (const Command& c : commands) run(c, &c - commands.data());
+      for (const Command& c : commands) run(*batch, queue, c, &c - commands.data());
     } catch (const DeviceError& error) {
       failure = Failure{error};
     } catch (...) {
-      s_->api.clFinish(s_->queue);
+      s_->api.clFinish(s_->queues[queue]);
       throw;
     }
-    opencl::Event end = nullptr;
-    s_->check(s_->api.clEnqueueMarkerWithWaitList(s_->queue, 0, nullptr, &end),
-              "clEnqueueMarkerWithWaitList");
-    s_->check(s_->api.clFlush(s_->queue), "clFlush");
-    return {[session = s_, end] { await(*session, end); }, std::move(failure)};
+    mark_end(*batch, queue);
+    return {[batch] { return batch->await(); }, std::move(failure)};
   }
 
  private:
-  static void await(Session& session, opencl::Event end) {
-    const Int status = session.api.clWaitForEvents(1, &end);
-    session.api.clReleaseEvent(end);
-    if (status != kSuccess)
-      throw DeviceError("clWaitForEvents", status, session.name, "a submission was given up");
+  void wait_for(int queue, std::span<const int> others) {
+    SmallVector<opencl::Event, 4> events;
+    for (int other : others)
+      if (ends_[other]) events.push_back(ends_[other].get());
+    if (events.empty()) return;
+    s_->check(s_->api.clEnqueueBarrierWithWaitList(
+                  s_->queues[queue], static_cast<Uint>(events.size()), events.data(), nullptr),
+              "clEnqueueBarrierWithWaitList");
   }
 
-  void run(const Command& c, int64_t number) {
+  void mark_end(Batch& batch, int queue) {
+    opencl::Event end = nullptr;
+    const uint64_t before = now_ns();
+    s_->check(s_->api.clEnqueueMarkerWithWaitList(s_->queues[queue], 0, nullptr, &end),
+              "clEnqueueMarkerWithWaitList");
+    batch.marked_ns = before + (now_ns() - before) / 2;
+    batch.end = ends_[queue] = own(s_, end);
+    s_->check(s_->api.clFlush(s_->queues[queue]), "clFlush");
+  }
+
+  void run(Batch& batch, int queue, const Command& c, int64_t number) {
     if (fault_is_now())
       throw DeviceError("launch", kInjectedFault, name(), "a command stopped", number);
-    c.kind == Command::Kind::Launch ? launch(c) : copy(c);
+    opencl::Event event = nullptr;
+    CommandTime time = CommandTime::of(c);
+    const bool timed = s_->timed[queue] && traces();
+    time.begin_ns = timed ? now_ns() : 0;
+    const auto enqueue =
+        c.kind == Command::Kind::Launch ? &OpenclDevice::launch : &OpenclDevice::copy;
+    (this->*enqueue)(s_->queues[queue], c, timed ? &event : nullptr);
+    if (!timed) return;
+    time.end_ns = now_ns();
+    batch.commands.emplace_back(time, event ? own(s_, event) : nullptr);
   }
 
   void write(Queue queue, BufferSlice to, std::span<const std::byte> from) const {
@@ -254,7 +343,7 @@ class OpenclDevice final : public QueuedDevice {
     fail_device("clBuildProgram", status, name(), "the compiler says: {}", said.c_str());
   }
 
-  void launch(const Command& c) {
+  void launch(Queue queue, const Command& c, opencl::Event* event) {
     const auto& k = static_cast<const OpenclExecutable&>(*c.executable);
     WEFT_CHECK(k.params().size() <= c.buffers.size() && c.items >= 0 && c.items <= UINT32_MAX,
                "{}: launched with {} buffers, takes {}; {} items", k.name(), c.buffers.size(),
@@ -272,31 +361,32 @@ class OpenclDevice final : public QueuedDevice {
       give(&slice.offset, sizeof(slice.offset));
     }
     for (const int64_t& v : c.vars) give(&v, sizeof(v));
-    if (k.grouped) return enqueue_groups(k, c.grid);
+    if (k.grouped) return enqueue_groups(queue, k, c.grid, event);
     const Uint begin = 0, end = static_cast<Uint>(c.items);
     give(&begin, sizeof(begin));
     give(&end, sizeof(end));
     const auto items = static_cast<size_t>(c.items);
-    enqueue_kernel(k, 1, &items, nullptr);
+    enqueue_kernel(queue, k, 1, &items, nullptr, event);
   }
 
-  void enqueue_groups(const OpenclExecutable& k, std::span<const int64_t, 3> grid) {
+  void enqueue_groups(Queue queue, const OpenclExecutable& k, std::span<const int64_t, 3> grid,
+                      opencl::Event* event) {
     std::array<size_t, 3> items{};
     for (size_t axis = 0; axis < 3; ++axis)
       items[axis] = static_cast<size_t>(grid[axis]) * k.group[axis];
     if (std::ranges::find(items, size_t{0}) != items.end()) return;
-    enqueue_kernel(k, 3, items.data(), k.group.data());
+    enqueue_kernel(queue, k, 3, items.data(), k.group.data(), event);
   }
 
-  void enqueue_kernel(const OpenclExecutable& k, Uint axes, const size_t* items,
-                      const size_t* group) {
-    s_->check(s_->api.clEnqueueNDRangeKernel(s_->queue, k.kernel, axes, nullptr, items, group, 0,
-                                             nullptr, nullptr),
+  void enqueue_kernel(Queue queue, const OpenclExecutable& k, Uint axes, const size_t* items,
+                      const size_t* group, opencl::Event* event) {
+    s_->check(s_->api.clEnqueueNDRangeKernel(queue, k.kernel, axes, nullptr, items, group, 0,
+                                             nullptr, event),
               "clEnqueueNDRangeKernel");
   }
 
   // OpenCL refuses copies within one object that overlap: those go through the host.
-  void copy(const Command& c) {
+  void copy(Queue queue, const Command& c, opencl::Event* event) {
     check_slice(c.to, c.bytes, "copy");
     check_slice(c.from, c.bytes, "copy");
     context().tracer().add(Counter::Copies);
@@ -304,17 +394,19 @@ class OpenclDevice final : public QueuedDevice {
     if (c.bytes == 0) return;
     if (mem(c.to) == mem(c.from)) {
       std::vector<std::byte> host(static_cast<size_t>(c.bytes));
-      read(s_->queue, host, c.from);
-      return write(s_->queue, c.to, host);
+      read(queue, host, c.from);
+      return write(queue, c.to, host);
     }
-    s_->check(s_->api.clEnqueueCopyBuffer(s_->queue, mem(c.from), mem(c.to),
+    s_->check(s_->api.clEnqueueCopyBuffer(queue, mem(c.from), mem(c.to),
                                           static_cast<size_t>(c.from.offset),
                                           static_cast<size_t>(c.to.offset),
-                                          static_cast<size_t>(c.bytes), 0, nullptr, nullptr),
+                                          static_cast<size_t>(c.bytes), 0, nullptr, event),
               "clEnqueueCopyBuffer");
   }
 
   std::shared_ptr<Session> s_;
+  std::mutex mutex_;        // a kernel has one set of arguments, whatever queue it goes to
+  EventRef ends_[kQueues];  // of what each was given last
   std::string options_ = "-cl-std=CL1.2 -w";  // a library prints nothing unasked
 };
 

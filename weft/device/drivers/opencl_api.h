@@ -32,6 +32,9 @@ constexpr Uint kDeviceName = 0x102B, kDeviceGlobalMemSize = 0x101F, kDeviceMaxMe
                kDeviceSingleFpConfig = 0x101B, kDeviceMemBaseAddrAlign = 0x1019,
                kProgramBuildLog = 0x1183;
 constexpr Bits kFpCorrectlyRoundedDivideSqrt = 1 << 7;
+constexpr Bits kQueueProfilingEnable = 1 << 1;
+constexpr Uint kProfilingCommandQueued = 0x1280, kProfilingCommandStart = 0x1282,
+               kProfilingCommandEnd = 0x1283;
 
 #define WEFT_OPENCL_FUNCTIONS(F)                                                                   \
   F(clGetPlatformIDs, Int(Uint, Platform*, Uint*))                                                 \
@@ -59,6 +62,8 @@ constexpr Bits kFpCorrectlyRoundedDivideSqrt = 1 << 7;
     Int(Queue, Mem, Uint, size_t, size_t, const void*, Uint, const Event*, Event*))                \
   F(clEnqueueCopyBuffer, Int(Queue, Mem, Mem, size_t, size_t, size_t, Uint, const Event*, Event*)) \
   F(clEnqueueMarkerWithWaitList, Int(Queue, Uint, const Event*, Event*))                           \
+  F(clEnqueueBarrierWithWaitList, Int(Queue, Uint, const Event*, Event*))                          \
+  F(clGetEventProfilingInfo, Int(Event, Uint, size_t, void*, size_t*))                             \
   F(clFlush, Int(Queue))                                                                           \
   F(clWaitForEvents, Int(Uint, const Event*))                                                      \
   F(clReleaseEvent, Int(Event))                                                                    \

@@ -210,12 +210,16 @@ std::optional<Failure> SimDevice::wait_for(const Task& task) const {
 std::optional<Failure> SimDevice::run(const Task& task) {
   if (std::optional<Failure> failure = wait_for(task)) return failure;
   for (size_t i = 0; i < task.steps.size(); ++i) {
+    CommandTime time = CommandTime::of(task.steps[i].kernel, task.steps[i].size);
+    time.begin_ns = now_ns();
     be_late(task);
     try {
       if (auto error = run_step(task, i)) return Failure{std::move(*error), true};
     } catch (const std::exception& error) {
       return Failure{{"launch", EFAULT, name(), error.what(), static_cast<int64_t>(i)}, true};
     }
+    time.end_ns = now_ns();
+    trace(task.queue, time);
   }
   be_late(task);
   return std::nullopt;

@@ -2,7 +2,6 @@
 // only copies go between it and the host.
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include "weft/device/driver.h"
 #include "weft/device/queued_device.h"
 #include "weft/device/webgpu_session.h"
+#include "weft/device/webgpu_times.h"
 
 namespace weft {
 
@@ -210,22 +210,29 @@ class WebgpuDevice final : public QueuedDevice {
     std::memcpy(to.data(), words.data() + (from.offset - begin), to.size());
   }
 
-  Handed hand_over(std::span<const Command> commands) override {
+  Handed hand_over(int, std::span<const Command> commands, std::span<const int>) override {
     std::lock_guard lock(s_->mutex);
     Owned<Encoder> encoder = s_->encoder();
+    auto times = std::make_shared<CommandTimes>(s_, traces() ? commands : commands.first(0));
     std::optional<Failure> failure;
     try {
-      record(commands, encoder);
+      record(commands, encoder, *times);
     } catch (const DeviceError& error) {
       failure = Failure{error};
     }
+    times->end(encoder.get());
     const uint64_t number = s_->submit(encoder.get());
-    return {[session = s_, number] { session->await(number); }, std::move(failure)};
+    return {[session = s_, number, times] {
+              session->await(number);
+              return times->read();
+            },
+            std::move(failure)};
   }
 
  private:
-  void record(std::span<const Command> commands, Owned<Encoder>& encoder) {
+  void record(std::span<const Command> commands, Owned<Encoder>& encoder, CommandTimes& times) {
     const std::vector<Dispatch> dispatches = write_arguments(commands);
+    times.mark(encoder.get());
     size_t next = 0;
     for (const Command& c : commands) {
       if (fault_is_now())
@@ -238,6 +245,7 @@ class WebgpuDevice final : public QueuedDevice {
       } else {
         copy(encoder, c);
       }
+      times.mark(encoder.get());
     }
   }
 
@@ -254,24 +262,7 @@ class WebgpuDevice final : public QueuedDevice {
     s_->api.wgpuCommandEncoderCopyBufferToBuffer(encoder.get(), from, static_cast<uint64_t>(offset),
                                                  staging.get(), 0, to.size());
     s_->submit(encoder.get());
-    std::atomic<uint32_t> status{0};  // 0: not yet
-    Callback<MapCallback> done;
-    done.user1 = &status;
-    done.function = [](uint32_t said, Text, void* into, void*) {
-      auto& told = *static_cast<std::atomic<uint32_t>*>(into);
-      told = said;
-      told.notify_one();
-    };
-    s_->api.wgpuBufferMapAsync(staging.get(), kMapRead, 0, to.size(), done);
-    s_->wait();
-    status.wait(0);  // another thread that polls may be the one that tells
-    const void* mapped = status == kSuccess
-                             ? s_->api.wgpuBufferGetConstMappedRange(staging.get(), 0, to.size())
-                             : nullptr;
-    if (mapped == nullptr)
-      fail_device("wgpuBufferGetConstMappedRange", EIO, name(), "the copy cannot be read");
-    std::memcpy(to.data(), mapped, to.size());
-    s_->api.wgpuBufferUnmap(staging.get());
+    s_->read(to, staging);
   }
 
   // ---- launches

@@ -29,6 +29,7 @@ using Group = struct GroupTag*;
 using Encoder = struct EncoderTag*;
 using Pass = struct PassTag*;
 using Commands = struct CommandsTag*;
+using QuerySet = struct QuerySetTag*;
 
 struct Text {
   const char* data = nullptr;
@@ -47,7 +48,8 @@ struct Chain {
 };
 constexpr uint32_t kShaderSourceWgsl = 2, kInstanceExtras = 0x00030004;
 
-constexpr Flags kMapRead = 1, kCopySrc = 4, kCopyDst = 8, kUniform = 0x40, kStorage = 0x80;
+constexpr Flags kMapRead = 1, kCopySrc = 4, kCopyDst = 8, kUniform = 0x40, kStorage = 0x80,
+                kQueryResolve = 0x200;
 constexpr Flags kCompute = 4;                                          // a shader stage
 constexpr Flags kPrimaryBackends = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5;  // all but OpenGL
 constexpr uint32_t kSuccess = 1, kSpontaneous = 3;
@@ -57,6 +59,9 @@ constexpr uint32_t kSubgroup = 0x00030021;  // a feature
 constexpr uint32_t kAdapterOnCpu = 3;       // an adapter's type
 constexpr uint32_t kUniformBinding = 2, kStorageBinding = 3;
 constexpr uint64_t kWhole = UINT64_MAX;
+constexpr uint32_t kTimestampQuery = 9;  // a feature
+constexpr uint32_t kTimestamps = 2;      // a kind of query
+constexpr uint32_t kNoQuery = UINT32_MAX;
 
 /// WGPUInstanceExtras; what follows `flags` stays zero, which is its default.
 struct InstanceExtras {
@@ -183,8 +188,16 @@ struct GroupDescriptor : Described {
   size_t count = 0;
   const GroupEntry* entries = nullptr;
 };
+struct QuerySetDescriptor : Described {
+  uint32_t type = kTimestamps, count = 0;
+};
+struct PassTimestamps {
+  const Chain* next = nullptr;
+  QuerySet set = nullptr;
+  uint32_t begin = kNoQuery, end = kNoQuery;
+};
 struct PassDescriptor : Described {
-  const void* timestamps = nullptr;
+  const PassTimestamps* timestamps = nullptr;
 };
 
 // A future is a struct of one uint64_t, which is returned as one.
@@ -201,6 +214,8 @@ struct PassDescriptor : Described {
     uint64_t(Adapter, const DeviceDescriptor*, Callback<RequestDeviceCallback>))                   \
   F(wgpuAdapterRelease, void(Adapter))                                                             \
   F(wgpuDeviceGetQueue, Queue(DeviceHandle))                                                       \
+  F(wgpuDeviceCreateQuerySet, QuerySet(DeviceHandle, const QuerySetDescriptor*))                   \
+  F(wgpuQuerySetRelease, void(QuerySet))                                                           \
   F(wgpuDevicePoll, Bool(DeviceHandle, Bool wait, const uint64_t* submission))                     \
   F(wgpuDeviceRelease, void(DeviceHandle))                                                         \
   F(wgpuQueueRelease, void(Queue))                                                                 \
@@ -210,6 +225,7 @@ struct PassDescriptor : Described {
     uint64_t(BufferHandle, Flags mode, size_t offset, size_t bytes, Callback<MapCallback>))        \
   F(wgpuBufferGetConstMappedRange, const void*(BufferHandle, size_t offset, size_t bytes))         \
   F(wgpuBufferUnmap, void(BufferHandle))                                                           \
+  F(wgpuQueueGetTimestampPeriod, float(Queue))                                                     \
   F(wgpuQueueWriteBuffer, void(Queue, BufferHandle, uint64_t offset, const void*, size_t bytes))   \
   F(wgpuQueueSubmitForIndex, uint64_t(Queue, size_t, const Commands*))                             \
   F(wgpuDeviceCreateShaderModule, Module(DeviceHandle, const Described*))                          \
@@ -227,6 +243,8 @@ struct PassDescriptor : Described {
   F(wgpuCommandEncoderBeginComputePass, Pass(Encoder, const PassDescriptor*))                      \
   F(wgpuCommandEncoderCopyBufferToBuffer,                                                          \
     void(Encoder, BufferHandle, uint64_t, BufferHandle, uint64_t, uint64_t bytes))                 \
+  F(wgpuCommandEncoderResolveQuerySet,                                                             \
+    void(Encoder, QuerySet, uint32_t first, uint32_t count, BufferHandle, uint64_t offset))        \
   F(wgpuCommandEncoderFinish, Commands(Encoder, const Described*))                                 \
   F(wgpuCommandBufferRelease, void(Commands))                                                      \
   F(wgpuComputePassEncoderSetPipeline, void(Pass, Pipeline))                                       \
