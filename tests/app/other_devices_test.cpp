@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "tests/device/programs.h"
@@ -119,7 +121,43 @@ TEST_P(OtherDevices, KeepBytesBesideBytes) {
   EXPECT_EQ(on(GetParam(), program), on("CPU", program));
 }
 
-INSTANTIATE_TEST_SUITE_P(Text, OtherDevices, ::testing::Values("OPENCL", "WEBGPU"),
+/// One span for each command, on the host's clock, in the tracks of the device's queues.
+TEST_P(OtherDevices, SayWhenCommandsRan) {
+  Options options = testing::quiet_options();
+  options.dev = GetParam();
+  Context context(options);
+  const ContextScope scope(context);
+  const Tensor x = Tensor::arange(5000).cast(DType::F32).contiguous().realize();
+  const Tensor y = Tensor::arange(700).cast(DType::F32).contiguous().realize();
+  const auto work = [&] { realize({(x.sin() * x.sum()).sum(), (y + 1).max(), y.cumsum()}); };
+  work();  // untraced
+  Tracer& tracer = context.tracer();
+  const int64_t kernels = tracer.value(Counter::Kernels);
+  tracer.start();
+  const uint64_t begin = now_ns();
+  for (int i = 0; i < 3; ++i) work();
+  const uint64_t end = now_ns();
+  const auto trace = nlohmann::json::parse(tracer.chrome_json());
+  std::map<int, double> track_ends;
+  int64_t seen = 0;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["pid"] != 2 || event["ph"] != "X") continue;
+    constexpr double kRounding = 0.01;  // us are written
+    const double from = event["ts"], duration = event["dur"];
+    EXPECT_EQ(event["name"], "kernel");
+    EXPECT_GE(duration, 0);
+    EXPECT_GE(from, static_cast<double>(begin) / 1e3 - kRounding);
+    EXPECT_LE(from + duration, static_cast<double>(end) / 1e3 + kRounding);
+    double& last = track_ends[event["tid"]];
+    EXPECT_GE(from, last - kRounding) << "a queue runs one after the other";
+    last = from + duration;
+    ++seen;
+  }
+  EXPECT_GT(seen, 3);
+  EXPECT_EQ(seen, tracer.value(Counter::Kernels) - kernels);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OtherDevices, ::testing::Values("OPENCL", "WEBGPU", "SIM"),
                          [](const auto& p) { return std::string(p.param); });
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "tests/device/programs.h"
 #include "tests/support/compiler/isa_levels.h"
+#include "tests/support/device_here.h"
 #include "weft/base/format.h"
 #include "weft/graph/fold.h"
 
@@ -145,7 +146,7 @@ std::vector<Case> all_cases(const Target& target, std::initializer_list<int> wid
   return cases;
 }
 
-void check_device(std::initializer_list<int> widths, const char* device_name, const char* cc = "",
+void check_device(std::initializer_list<int> widths, const std::string& device_name, const char* cc = "",
                   const std::string& isa_level = "") {
   Options options = testing::quiet_options();
   options.cc = cc;
@@ -188,12 +189,12 @@ void check_device(std::initializer_list<int> widths, const char* device_name, co
   }
 }
 
-TEST(DeviceOps, Interp) { check_device({1, 4, 16}, "CPU:INTERP"); }
+TEST(DeviceOps, Interp) { check_device({1, 4, 16}, testing::device_here("CPU:INTERP")); }
 TEST(DeviceOps, Clang) { check_device({1, 16}, "CPU:C", "clang-19"); }
 TEST(DeviceOps, X86) {
   for (const std::string& level : testing::isa_levels()) {
     SCOPED_TRACE(level);
-    check_device({1, 2, 4, 8, 16, 32, 64}, "CPU:X86", "", level);
+    check_device({1, 2, 4, 8, 16, 32, 64}, testing::device_here("CPU:X86"), "", level);
   }
 }
 TEST(DeviceOps, Opencl) {

@@ -6,6 +6,7 @@
 
 #include "tests/device/programs.h"
 #include "tests/support/compiler/isa_levels.h"
+#include "tests/support/device_here.h"
 #include "tests/support/random.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -230,7 +231,7 @@ void check_programs(uint64_t first, uint64_t last, const std::string& level) {
   Context context(options);
   ContextScope scope(context);
   Device& interp = context.get<DeviceTable>().open("CPU:INTERP");
-  Device& x86 = context.get<DeviceTable>().open("CPU:X86");
+  Device& x86 = context.get<DeviceTable>().open(testing::device_here("CPU:X86"));
   for (uint64_t seed = first; seed < last; ++seed) {
     RandomProgram random(seed, x86.target());
     const LinearProgram program = random.program();

@@ -1,10 +1,12 @@
-// The devices that must agree: each compiler, machine code at each level of instruction sets.
+// The devices that must agree: each compiler, machine code at each level of instruction sets. On the
+// simulated device those whose kernels it runs.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "tests/device/programs.h"
 #include "tests/support/compiler/isa_levels.h"
+#include "tests/support/device_here.h"
 
 namespace weft::testing {
 
@@ -13,9 +15,10 @@ struct Setup {
 };
 
 inline std::vector<Setup> setups() {
-  std::vector<Setup> all = {
-      {"CPU:INTERP", "", ""}, {"CPU:C", "clang-19", ""}, {"CPU:C", "gcc", ""}};
-  for (const std::string& level : isa_levels()) all.push_back({"CPU:X86", "", level});
+  std::vector<Setup> all = {{device_here("CPU:INTERP"), "", ""}};
+  if (!simulated())
+    for (const char* cc : {"clang-19", "gcc"}) all.push_back({"CPU:C", cc, ""});
+  for (const std::string& level : isa_levels()) all.push_back({device_here("CPU:X86"), "", level});
   return all;
 }
 

@@ -265,6 +265,20 @@ TEST_F(Sim, MemoryGivenAwayTooEarly) {
   }
 }
 
+TEST_F(Sim, AMissingWaitForAPartOfABuffer) {
+  auto a = filled(std::vector<float>(8, 1)), b = filled(std::vector<float>(8, 0), "b");
+  const auto copy_part = [&](int64_t begin, int64_t bytes, int queue) {
+    const Command command = Command::copy({a.get(), begin}, {b.get(), begin}, bytes);
+    return device.submit(queue, {&command, 1});
+  };
+  const TimelinePoint done = copy_part(4, 16, 0);
+  EXPECT_NO_THROW(copy_part(20, 12, 1)) << "beside it";
+  EXPECT_NO_THROW(copy_part(0, 4, 1));
+  EXPECT_HAS(error_of([&] { copy_part(16, 8, 1); })->what(), "writes b (bytes 16 to 24)");
+  EXPECT_HAS(error_of([&] { copy_part(0, 5, 1); })->what(), "queue 0 uses at point");
+  device.wait(done);
+}
+
 // ---- random programs on several queues
 
 /// Copies and additions between a few buffers on both queues, each waiting for what it has to. What

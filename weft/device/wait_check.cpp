@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kHistory = 4096;  // older points are taken to know nothing
-constexpr size_t kPlaces = 1 << 16;
+constexpr size_t kRanges = 1 << 16;
 
 std::string_view label_of(const Buffer& buffer) {
   return buffer.label().empty() ? "a buffer" : std::string_view(buffer.label());
@@ -56,51 +56,35 @@ void WaitCheck::check(const Submission& s) {
 }
 
 void WaitCheck::check(const Submission& s, const Command& c, const Clock& now) {
-  if (c.kind == Command::Kind::Copy) {
-    use(s, c.from, false, now, "a copy");
-    use(s, c.to, true, now, "a copy");
-    return;
-  }
-  const Executable& kernel = *c.executable;
-  if (kernel.params().empty()) return;
-  for (size_t i = 0; i < c.buffers.size(); ++i) {
-    if (kernel.reads(i)) use(s, c.buffers[i], false, now, kernel.name());
-    if (kernel.writes(i)) use(s, c.buffers[i], true, now, kernel.name());
-  }
+  const bool copies = c.kind == Command::Kind::Copy;
+  if (!copies && c.executable->params().empty()) return;
+  const std::string_view who = copies ? "a copy" : std::string_view(c.executable->name());
+  each_use(c, [&](const MemoryUse& u) { use(s, u, now, who); });
 }
 
-void WaitCheck::use(const Submission& s, BufferSlice slice, bool write, const Clock& now,
+void WaitCheck::use(const Submission& s, const MemoryUse& use, const Clock& now,
                     std::string_view who) {
-  WEFT_CHECK(slice.buffer != nullptr, "{}: an argument is no buffer", who);
-  if (uses_.size() > kPlaces) uses_.clear();
-  Uses& uses = uses_[{slice.buffer->serial(), slice.offset}];
+  if (uses_.size() > kRanges) uses_.clear();
   const auto own = static_cast<size_t>(s.queue);
-  for (size_t q = 0; q < queues(); ++q) {
-    if (q == own) continue;
-    const uint64_t needed = write ? std::max(uses.read[q], uses.written[q]) : uses.written[q];
-    if (needed > now.at[q])
+  const QueuePoints needed = uses_.before(use);
+  for (size_t q = 0; q < needed.size(); ++q)
+    if (q != own && needed[q] > now.at[q])
       fail_device("submit", EINVAL, device_.name(),
-                  "{} on queue {} {} {} (offset {}), which queue {} uses at point {}, without "
+                  "{} on queue {} {} {} (bytes {} to {}), which queue {} uses at point {}, without "
                   "waiting for that point",
-                  who, own, write ? "writes" : "reads", label_of(*slice.buffer), slice.offset, q,
-                  needed);
-  }
-  (write ? uses.written : uses.read)[own] = s.point;
+                  who, own, use.writes ? "writes" : "reads", label_of(*use.buffer), use.begin,
+                  use.end, q, needed[q]);
+  uses_.add(use, own, s.point);
 }
 
 void WaitCheck::check_host(const Buffer& buffer, bool writes) {
   std::lock_guard lock(mutex_);
-  for (auto at = uses_.lower_bound({buffer.serial(), 0});
-       at != uses_.end() && at->first.first == buffer.serial(); ++at)
-    for (size_t q = 0; q < queues(); ++q) {
-      const Uses& uses = at->second;
-      const uint64_t needed = writes ? std::max(uses.read[q], uses.written[q]) : uses.written[q];
-      if (needed > host_.at[q])
-        fail_device(writes ? "copy_in" : "copy_out", EINVAL, device_.name(),
-                    "the host {} {}, which queue {} uses at point {}, without waiting for that "
-                    "point",
-                    writes ? "writes" : "reads", label_of(buffer), q, needed);
-    }
+  const QueuePoints needed = uses_.before({&buffer, 0, buffer.bytes(), !writes, writes});
+  for (size_t q = 0; q < needed.size(); ++q)
+    if (needed[q] > host_.at[q])
+      fail_device(writes ? "copy_in" : "copy_out", EINVAL, device_.name(),
+                  "the host {} {}, which queue {} uses at point {}, without waiting for that point",
+                  writes ? "writes" : "reads", label_of(buffer), q, needed[q]);
 }
 
 }  // namespace weft

@@ -7,10 +7,10 @@
 #include <map>
 #include <mutex>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "weft/device/device.h"
+#include "weft/device/memory_uses.h"
 
 namespace weft {
 
@@ -37,24 +37,18 @@ class WaitCheck {
     OfQueues at{};
     void join(const Clock& other);
   };
-  /// The newest points of each queue.
-  struct Uses {
-    OfQueues read{}, written{};
-  };
-  using Place = std::pair<uint64_t, int64_t>;  // serial of the buffer, offset
 
   size_t queues() const { return known_.size(); }
   void learn(Clock& now, TimelinePoint point);
   void check(const Submission& s, const Command& command, const Clock& now);
-  void use(const Submission& s, BufferSlice slice, bool write, const Clock& now,
-           std::string_view who);
+  void use(const Submission& s, const MemoryUse& use, const Clock& now, std::string_view who);
 
   Device& device_;
   std::mutex mutex_;
   std::vector<Clock> known_;
   Clock host_;
   std::vector<std::map<uint64_t, Clock>> history_;  // what was known when a point was reached
-  std::map<Place, Uses> uses_;
+  MemoryUses uses_;
 };
 
 }  // namespace weft

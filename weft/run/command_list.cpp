@@ -30,8 +30,8 @@ CommandList::CommandList(const CompiledSchedule& schedule) : schedule_(schedule)
       uses_[count[static_cast<size_t>(s.buffers[slot])]++] = {commands_.size(),
                                                               static_cast<int>(slot)};
     add_step(s, slices, vars);
+    several_queues_ |= s.device->queues() > 1 && !s.device->completes_at_once();
   }
-  cut_segments();
 }
 
 void CommandList::add_step(const CompiledStep& s, size_t& slices, size_t& vars) {
@@ -60,20 +60,46 @@ void CommandList::add_step(const CompiledStep& s, size_t& slices, size_t& vars) 
 }
 
 void CommandList::cut_segments() {
+  segments_.clear();
+  std::vector<QueuePlan> plans;
   for (size_t i = 0; i < commands_.size(); ++i) {
     const CompiledStep& s = schedule_.steps[i];
     const bool across =
         !s.kernel && schedule_.buffers[static_cast<size_t>(s.buffers[0])].device != s.device;
-    const bool joins = !segments_.empty() && !across && !segments_.back().across &&
-                       segments_.back().device == s.device && i != schedule_.point_of_no_return;
-    if (joins)
-      segments_.back().end = i + 1;
-    else
-      segments_.push_back({s.device, i, i + 1, across});
+    // Nothing is overwritten while what comes before may still fail.
+    if (i == schedule_.point_of_no_return)
+      for (QueuePlan& plan : plans) plan.add_barrier();
+    if (across) {
+      add_to_segments(i, true, {});
+      continue;
+    }
+    auto plan = std::ranges::find(plans, s.device, [](QueuePlan& p) { return &p.device(); });
+    if (plan == plans.end()) plan = plans.insert(plan, QueuePlan(*s.device));
+    add_to_segments(i, false, plan->add(i, commands_[i]));
   }
+  uncut_ = false;
+}
+
+void CommandList::add_to_segments(size_t i, bool across, const QueuePlan::Place& place) {
+  Device* device = schedule_.steps[i].device;
+  const Segment* last = segments_.empty() ? nullptr : &segments_.back();
+  if (last && !across && !last->across && last->device == device && last->queue == place.queue &&
+      place.after.empty() && i != schedule_.point_of_no_return) {
+    segments_.back().end = i + 1;
+    return;
+  }
+  Segment segment{device, i, i + 1, across, place.queue};
+  for (const size_t command : place.after) segment.after.push_back(segment_of(command));
+  segments_.push_back(std::move(segment));
+}
+
+size_t CommandList::segment_of(size_t command) const {
+  const auto after = std::ranges::upper_bound(segments_, command, {}, &Segment::begin);
+  return static_cast<size_t>(after - segments_.begin()) - 1;
 }
 
 void CommandList::set_buffer(int buffer, BufferSlice slice) {
+  uncut_ |= several_queues_;
   const size_t end = uses_begin_[static_cast<size_t>(buffer) + 1];
   for (size_t u = uses_begin_[static_cast<size_t>(buffer)]; u < end; ++u) {
     Command& c = commands_[uses_[u].command];
@@ -87,6 +113,7 @@ void CommandList::set_buffer(int buffer, BufferSlice slice) {
 
 void CommandList::set_variables(std::span<const int64_t> values) {
   if (!symbolic_) return;
+  uncut_ |= several_queues_;
   for (size_t i = 0; i < commands_.size(); ++i) {
     const CompiledStep& s = schedule_.steps[i];
     Command& c = commands_[i];
@@ -105,19 +132,27 @@ void CommandList::set_variables(std::span<const int64_t> values) {
   }
 }
 
+namespace {
+
+/// Its failure is told with the one that is thrown.
+void wait_in_silence(Device& device, TimelinePoint point) {
+  try {
+    device.wait(point);
+  } catch (const DeviceError&) {}
+}
+
+}  // namespace
+
 void CommandList::run(Context& context, StepLines lines) {
   const uint64_t start = now_ns();
+  if (uncut_) cut_segments();
   points_.assign(segments_.size(), {});
   try {
     submit_all(context, lines);
     for (size_t i = 0; i < segments_.size(); ++i)
       wait(context, *segments_[i].device, points_[i], segments_[i].begin, lines);
   } catch (...) {
-    for (const TimelinePoint& p : points_) {
-      if (!p.timeline) continue;
-      p.timeline->wait(p.value);
-      p.timeline->tell_failure(p.value);  // with the one that is thrown
-    }
+    for (size_t i = 0; i < segments_.size(); ++i) wait_in_silence(*segments_[i].device, points_[i]);
     throw;
   }
   count(context, static_cast<double>(now_ns() - start) * 1e-9);
@@ -170,9 +205,24 @@ TimelinePoint CommandList::run_segment(Context& context, const Segment& s, const
     copy_across(commands_[s.begin], newest);
     return {};
   }
-  if (log_enabled(context, 2)) return run_one_by_one(context, s, newest, lines);
-  // The device's own last point, too: what came before this failed, and this is not begun.
-  return submit(*s.device, s.begin, s.end, newest, lines);
+  const Points waits = waits_of(s, newest);
+  if (log_enabled(context, 2)) return run_one_by_one(context, s, waits, lines);
+  return submit(s, s.begin, s.end, waits, lines);
+}
+
+/// The queue's own last point, too: what came before this failed, and this is not begun. Of the
+/// device's other queues, what it depends on.
+CommandList::Points CommandList::waits_of(const Segment& s, const Points& newest) const {
+  Points waits;
+  const auto is_other_queue = [&s](const Timeline* line) {
+    for (int q = 0; q < s.device->queues(); ++q)
+      if (q != s.queue && line == &s.device->timeline(q)) return true;
+    return false;
+  };
+  for (const TimelinePoint& p : newest)
+    if (!is_other_queue(p.timeline)) waits.push_back(p);
+  for (const size_t before : s.after) waits.push_back(points_[before]);
+  return waits;
 }
 
 namespace {
@@ -187,10 +237,10 @@ namespace {
 
 }  // namespace
 
-TimelinePoint CommandList::submit(Device& device, size_t begin, size_t end,
+TimelinePoint CommandList::submit(const Segment& s, size_t begin, size_t end,
                                   std::span<const TimelinePoint> waits, StepLines lines) {
   try {
-    return device.submit(0, std::span(commands_).subspan(begin, end - begin), waits);
+    return s.device->submit(s.queue, std::span(commands_).subspan(begin, end - begin), waits);
   } catch (const DeviceError& error) {
     rethrow_with_lines(error, begin, lines);
   }
@@ -212,12 +262,12 @@ void CommandList::wait(Context& context, Device& device, TimelinePoint point, si
 }
 
 /// WEFT_DEBUG=2: a line per kernel: name, work, time, bandwidth, the user's lines.
-TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, const Points& newest,
+TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, const Points& waits,
                                           StepLines lines) {
   TimelinePoint point;
   for (size_t i = s.begin; i < s.end; ++i) {
     const uint64_t start = now_ns();
-    point = submit(*s.device, i, i + 1, i == s.begin ? newest : Points(), lines);
+    point = submit(s, i, i + 1, i == s.begin ? waits : Points(), lines);
     wait(context, *s.device, point, i, lines);
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
     const CompiledKernel* k = schedule_.steps[i].kernel.get();
@@ -240,7 +290,8 @@ void CommandList::copy_across(const Command& c, const Points& newest) {
   if (c.bytes == 0) return;
   Device &from = c.from.buffer->device(), &to = c.to.buffer->device();
   for (const TimelinePoint& p : newest)
-    if (p.timeline == &from.timeline(0)) from.wait(p);
+    for (int q = 0; q < from.queues(); ++q)
+      if (p.timeline == &from.timeline(q)) from.wait(p);
   const auto bytes = static_cast<size_t>(c.bytes);
   if (const void* data = c.from.buffer->data()) {
     to.copy_in(c.to, {static_cast<const std::byte*>(data) + c.from.offset, bytes});
@@ -289,7 +340,8 @@ void Arenas::bind(CommandList& list, const CompiledSchedule& schedule,
   }
   for (size_t p = 0; p < plans.size(); ++p)
     for (size_t i = 0; i < plans[p].buffers.size(); ++i)
-      list.set_buffer(plans[p].buffers[i], {memory[p].get(), plans[p].memory.offsets[i]});
+      list.set_buffer(plans[p].buffers[i], {memory[p].get(), plans[p].memory.offsets[i],
+                                            schedule.bytes_of(plans[p].buffers[i], values)});
 }
 
 int64_t Arenas::bytes() const {

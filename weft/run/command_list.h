@@ -11,6 +11,7 @@
 #include "weft/base/function_ref.h"
 #include "weft/base/small_vector.h"
 #include "weft/run/compiled_schedule.h"
+#include "weft/run/queue_plan.h"
 
 namespace weft {
 
@@ -42,11 +43,13 @@ class CommandList {
   Left left_in(int buffer) const;
 
  private:
-  /// Commands for one device in a row, or one copy between two.
+  /// Commands for one queue of a device in a row, or one copy between two devices.
   struct Segment {
     Device* device;
     size_t begin, end;  // of commands_; a copy between devices has one
     bool across = false;
+    int queue = 0;
+    SmallVector<size_t, 4> after = {};  // segments on the device's other queues
   };
   struct Place {
     size_t command;
@@ -55,14 +58,17 @@ class CommandList {
 
   void add_step(const CompiledStep& step, size_t& slices, size_t& vars);
   void cut_segments();
-  /// Up to the newest points of each device that the run has used so far.
-  using Points = SmallVector<TimelinePoint, 4>;
+  void add_to_segments(size_t command, bool across, const QueuePlan::Place& place);
+  size_t segment_of(size_t command) const;
+  using Points = SmallVector<TimelinePoint, 8>;
   void submit_all(Context& context, StepLines lines);
+  /// `newest`: the newest point of each queue that the run has used so far.
+  Points waits_of(const Segment& segment, const Points& newest) const;
   TimelinePoint run_segment(Context& context, const Segment& segment, const Points& newest,
                             StepLines lines);
-  TimelinePoint run_one_by_one(Context& context, const Segment& segment, const Points& newest,
+  TimelinePoint run_one_by_one(Context& context, const Segment& segment, const Points& waits,
                                StepLines lines);
-  TimelinePoint submit(Device& device, size_t begin, size_t end,
+  TimelinePoint submit(const Segment& segment, size_t begin, size_t end,
                        std::span<const TimelinePoint> waits, StepLines lines);
   void wait(Context& context, Device& device, TimelinePoint point, size_t begin, StepLines lines);
   void copy_across(const Command& command, const Points& newest);
@@ -75,8 +81,9 @@ class CommandList {
   std::vector<int64_t> vars_;         // of all commands
   std::vector<uint32_t> uses_begin_;  // by buffer, into uses_
   std::vector<Place> uses_;
-  std::vector<int64_t> values_;
   std::vector<Segment> segments_;
+  bool several_queues_ = false;  // segments depend on what is bound
+  bool uncut_ = true;            // and that has changed since they were cut
   double flops_ = 0, bytes_ = 0;
   int64_t kernels_ = 0;
   bool symbolic_ = false;

@@ -1,6 +1,7 @@
 #include "tests/support/compiler/schedule_runner.h"
 
 #include "tests/support/compiler/kernel_code.h"
+#include "tests/support/device_here.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
 #include "weft/eval/evaluate.h"
@@ -102,7 +103,7 @@ std::vector<eval::Array> run_graph(Context& context, std::span<const ScheduleOut
                                    std::vector<eval::Array>& params,
                                    const std::map<std::string, int64_t>& variables,
                                    const RunOptions& options) {
-  Device& device = context.get<DeviceTable>().open(options.device);
+  Device& device = context.get<DeviceTable>().open(device_here(options.device));
   const Target& target = options.target ? *options.target : device.target();
   const Schedule schedule = make_schedule(outputs, target, options.schedule);
   Runner runner(device, schedule, variables);
