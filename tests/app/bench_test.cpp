@@ -38,6 +38,7 @@ TEST(Bench, TheNullDeviceOfAMachine) {
   EXPECT_EQ(null_device("x86"), "NULL:X86");
   EXPECT_EQ(null_device("NULL:X86"), "NULL:X86");
   EXPECT_EQ(null_device("cpu:c"), "NULL:C");
+  EXPECT_EQ(null_device("SIM"), "NULL") << "it runs the CPU's kernels";
 }
 
 // The stages of the device that was asked for, and what a kernel takes.

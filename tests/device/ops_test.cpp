@@ -146,8 +146,8 @@ std::vector<Case> all_cases(const Target& target, std::initializer_list<int> wid
   return cases;
 }
 
-void check_device(std::initializer_list<int> widths, const std::string& device_name, const char* cc = "",
-                  const std::string& isa_level = "") {
+void check_device(std::initializer_list<int> widths, const std::string& device_name,
+                  const char* cc = "", const std::string& isa_level = "") {
   Options options = testing::quiet_options();
   options.cc = cc;
   options.isa = isa_level;

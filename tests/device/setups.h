@@ -1,5 +1,5 @@
-// The devices that must agree: each compiler, machine code at each level of instruction sets. On the
-// simulated device those whose kernels it runs.
+// The devices that must agree: each compiler, machine code at each level of instruction sets. On
+// the simulated device those whose kernels it runs.
 #pragma once
 #include <string>
 #include <vector>

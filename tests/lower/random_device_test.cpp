@@ -122,7 +122,8 @@ class Batch {
   std::vector<Case> cases_;
 };
 
-void check_device(const std::string& name, const std::string& level, uint32_t first, uint32_t last) {
+void check_device(const std::string& name, const std::string& level, uint32_t first,
+                  uint32_t last) {
   Options options = testing::quiet_options();
   options.isa = level;
   Context context(options);

@@ -87,7 +87,7 @@ bool is_bench_model(std::string_view name) { return name == "mnist" || name == "
 std::string null_device(std::string_view device) {
   std::string name;
   for (char c : device) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  for (const std::string_view host : {"CPU", "NULL"}) {
+  for (const std::string_view host : {"CPU", "NULL", "SIM"}) {
     if (name == host) return "NULL";
     if (name.starts_with(std::string(host) + ":")) return "NULL" + name.substr(host.size());
   }

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/base/small_vector.h"
 
 namespace weft {
 
@@ -14,9 +13,9 @@ int QueuedDevice::queue_of(const Timeline* timeline) {
   return -1;
 }
 
-/// A queue goes on in order, and the driver's queues wait for each other, so only other devices'
-/// points have to be waited for.
-void QueuedDevice::enqueue(const Submission& s) {
+/// The queues that a submission has to come after. A queue goes on in order and the driver's queues
+/// wait for each other, so only other devices' points are waited for.
+SmallVector<int, 4> QueuedDevice::queues_before(const Submission& s) {
   SmallVector<int, 4> after;
   for (const TimelinePoint& w : s.waits) {
     const int queue = queue_of(w.timeline);
@@ -26,6 +25,11 @@ void QueuedDevice::enqueue(const Submission& s) {
     else if (queue != s.queue)
       after.push_back(queue);
   }
+  return after;
+}
+
+void QueuedDevice::enqueue(const Submission& s) {
+  const SmallVector<int, 4> after = queues_before(s);
   struct Started {
     Handed handed;
     std::vector<TimelinePoint> waits, signals;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "weft/base/small_vector.h"
 #include "weft/device/device.h"
 #include "weft/device/queue_thread.h"
 
@@ -38,6 +39,7 @@ class QueuedDevice : public Device {
  private:
   void enqueue(const Submission& submission) final;
   int queue_of(const Timeline* timeline);
+  SmallVector<int, 4> queues_before(const Submission& submission);
 
   // All that was handed over is done before Device's own parts go.
   std::deque<QueueThread> ends_;
