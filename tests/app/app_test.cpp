@@ -153,7 +153,7 @@ TEST(App, ExplainsWhatPassesDid) {
   const Outcome table = weft({"explain", "mnist", "--passes"});
   EXPECT_EQ(table.code, kExitOk) << table.err;
   for (const char* pass : {"normalise.number", "schedule.plan", "optimize.tile", "lower.linearise",
-                           "codegen.encode", "load.programs"})
+                           "codegen.encode", "load.programs", "plan.arenas", "bind.commands"})
     EXPECT_TRUE(has(table.out, pass)) << table.out;
   std::istringstream json(
       weft({"explain", "mnist", "--passes", "--pass", "lower.unroll", "--json"}).out);

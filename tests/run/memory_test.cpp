@@ -4,7 +4,7 @@
 
 #include "tests/run/fixture.h"
 #include "tests/support/compiler/buffer_bytes.h"
-#include "weft/run/memory_plan.h"
+#include "weft/run/bind.h"
 
 namespace weft {
 namespace {
@@ -104,6 +104,76 @@ class Memory : public RunTest {
     });
   }
 };
+
+/// Copies along a chain of buffers: an input, two intermediates, an output.
+class Bound : public RunTest {
+ protected:
+  Bound() {
+    Device& device = context.get<DeviceTable>().default_device();
+    for (int b = 0; b < 4; ++b) {
+      schedule.buffers.push_back(
+          {DType::F32, &device, IndexProgram(1000), b == 0 ? 0 : -1, b == 3 ? 0 : -1});
+      own.push_back(device.allocate(4000, "a buffer"));
+      memory.push_back({own.back().get(), 0});
+    }
+    for (int b = 0; b < 3; ++b)
+      schedule.steps.push_back({ScheduleStep::Kind::Copy, nullptr, {b, b + 1}, {}, &device, {}});
+  }
+
+  const char* misplaced(const PlannedMemory& plan) { return plan_passes()[0].problem(plan); }
+  const char* unbound() {
+    CommandList list(schedule);
+    BindState state{list, memory, {}};
+    bind_passes()[0].run(state);
+    return bind_passes()[0].problem(state);
+  }
+
+  CompiledSchedule schedule;
+  std::vector<std::shared_ptr<Buffer>> own;
+  std::vector<BufferSlice> memory;
+};
+
+TEST_F(Bound, ThePlanIsCheckedAlongTheSteps) {
+  PlannedMemory plan = plan_arenas(schedule, {});
+  ASSERT_EQ(plan.arenas.size(), 1u);
+  EXPECT_EQ(plan.arenas[0].buffers, (std::vector<int>{1, 2}));
+  EXPECT_EQ(misplaced(plan), nullptr);
+  MemoryPlan& places = plan.arenas[0].memory;
+  const std::vector<int64_t> good = places.offsets;
+  const int64_t step = plan.arenas[0].device->alignment();
+  for (const int64_t apart : {int64_t{0}, step, -step}) {
+    places.offsets = {8192, 8192 + apart};
+    places.bytes = 16384;
+    EXPECT_STREQ(misplaced(plan), "intermediates that live together and share bytes") << apart;
+  }
+  for (const int64_t outside : {-8192, 4, 16384}) {
+    places.offsets = {good[0], outside};
+    EXPECT_STREQ(misplaced(plan), "an intermediate that is not aligned or not inside of its arena");
+  }
+}
+
+TEST_F(Bound, WhatDiesMakesRoom) {
+  schedule.buffers[3].output = -1;
+  PlannedMemory plan = plan_arenas(schedule, {});
+  MemoryPlan& places = plan.arenas[0].memory;
+  EXPECT_EQ(places.offsets[0], places.offsets[2]) << "the first is dead when the third is made";
+  EXPECT_EQ(misplaced(plan), nullptr);
+  schedule.steps.push_back(schedule.steps[0]);
+  EXPECT_STREQ(misplaced(plan), "intermediates that live together and share bytes")
+      << "the first is used once more";
+}
+
+TEST_F(Bound, EverySlotHasMemory) {
+  EXPECT_EQ(unbound(), nullptr);
+  memory[1].offset = 4;
+  EXPECT_STREQ(unbound(), "a slot whose buffer does not fit into its memory");
+  memory[1] = {};
+  EXPECT_STREQ(unbound(), "a slot without memory");
+  Device& other = context.get<DeviceTable>().open("NULL");
+  const std::shared_ptr<Buffer> there = other.allocate(4000, "elsewhere");
+  memory[1] = {there.get(), 0};
+  EXPECT_STREQ(unbound(), "a slot with memory of another device");
+}
 
 TEST_F(Memory, MeasuredPeakIsThePlan) {
   constexpr int64_t kCount = 100000;

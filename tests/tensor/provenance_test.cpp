@@ -208,7 +208,6 @@ TEST_F(ProvenanceTest, AKernelThatStopsSaysWhatItComputes) {
   Device& device = context_.get<DeviceTable>().default_device();
   CompiledSchedule schedule;
   schedule.steps.push_back({ScheduleStep::Kind::Run, kernel, {}, {}, &device, {}});
-  schedule.point_of_no_return = 1;
   CommandList list(schedule);
   const auto line_of = [](size_t step) { return strformat("net.cpp:{}", 40 + step); };
   EXPECT_EQ(message_of([&] { list.run(context_, line_of); }),

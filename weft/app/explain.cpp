@@ -115,12 +115,11 @@ void print_report(const Session& session, const CompileReport& report) {
   }
 }
 
-void print_plan(const Session& session, const CompiledSchedule& schedule,
-                std::span<const int64_t> values) {
-  if (!session.json) return session.print("{}", plan_text(schedule, values));
-  const PlanTotals sum = plan_totals(schedule, values);
+void print_plan(const Session& session, const PlannedMemory& plan) {
+  if (!session.json) return session.print("{}", plan_text(plan));
+  const PlanTotals sum = totals(plan);
   JsonWriter json;
-  json.begin_object().field("kind", "plan").field("steps", schedule.steps.size());
+  json.begin_object().field("kind", "plan").field("steps", plan.schedule.steps.size());
   json.field("inputs", sum.inputs).field("outputs", sum.outputs);
   json.field("intermediates", sum.intermediates).end_object();
   session.print("{}\n", json.text());
@@ -137,9 +136,7 @@ int explain_model(const Session& session, const std::string& model_name) {
   const std::vector<Tensor> changed = model->step();
   CompileObserver& observer = context.get<RunState>().observer;
   observer.compiled = [&session](const CompileReport& report) { print_report(session, report); };
-  observer.planned = [&session](const CompiledSchedule& schedule, std::span<const int64_t> values) {
-    print_plan(session, schedule, values);
-  };
+  observer.planned = [&session](const PlannedMemory& plan) { print_plan(session, plan); };
   realize(changed);
   return kExitOk;
 }

@@ -88,16 +88,15 @@ void dump(const std::string& folder, std::span<const PassRecord> records) {
 
 using Records = std::vector<PassRecord>;
 
-Records passes_of_model(Context& context, const std::string& name) {
+Records passes_of_model(Context& context, const std::string& name, bool texts) {
   const std::unique_ptr<BenchModel> model = make_bench_model(name);
   const std::vector<Tensor> changed = model->step();
   CompileObserver& observer = context.get<RunState>().observer;
   Records records;
-  observer.compiled = [&](const CompileReport& r) {
-    records.insert(records.end(), r.passes.begin(), r.passes.end());
-  };
+  observer.passed = [&](const PassRecord& p) { records.push_back(p); };
+  observer.texts = texts;
   realize(changed);
-  observer.compiled = nullptr;
+  observer = {};
   return records;
 }
 
@@ -142,10 +141,7 @@ int explain_passes(const Session& session, const ExplainOptions& asked) {
   const ContextScope scope(context);
   const bool shown = !asked.kernel.empty() || !asked.pass.empty(),
              texts = shown || !asked.dump.empty();
-  CompileObserver& observer = context.get<RunState>().observer;
-  observer.passes = true;
-  observer.texts = texts;
-  Records records = is_bench_model(asked.code) ? passes_of_model(context, asked.code)
+  Records records = is_bench_model(asked.code) ? passes_of_model(context, asked.code, texts)
                                                : passes_of_file(context, asked.code, texts);
   std::erase_if(records, [&](const PassRecord& p) { return !asked_for(asked, p); });
   if (!asked.dump.empty()) dump(asked.dump, records);

@@ -60,6 +60,7 @@ struct BufferSlice {
   Buffer* buffer = nullptr;
   int64_t offset = 0;  ///< bytes
   int64_t bytes = 0;   ///< of it that are used; 0: up to its end
+  bool operator==(const BufferSlice&) const = default;
 };
 
 /// An InternalError where these bytes do not lie inside of the slice's buffer.

@@ -47,7 +47,7 @@ struct Session {
   std::string name;         // of our Device, in messages
   std::string description;  // of the adapter
   bool on_cpu = false;
-  uint32_t subgroup = 0;  // the items of each are a multiple of so many; 0: there are none
+  uint32_t subgroup = 0;     // the items of each are a multiple of so many; 0: there are none
   bool reads_clock = false;  // timestamp queries
   Limits limits = {};
   std::recursive_mutex mutex;

@@ -10,7 +10,10 @@
 
 namespace weft {
 
-CommandList::CommandList(const CompiledSchedule& schedule) : schedule_(schedule) {
+CommandList::CommandList(const CompiledSchedule& schedule)
+    : schedule_(schedule),
+      point_of_no_return_(schedule.steps.size()),
+      memory_(schedule.buffers.size()) {
   size_t slices = 0, vars = 0;
   std::vector<uint32_t> count(schedule.buffers.size() + 1);
   for (const CompiledStep& s : schedule.steps) {
@@ -26,9 +29,12 @@ CommandList::CommandList(const CompiledSchedule& schedule) : schedule_(schedule)
   uses_.resize(count.back());
   slices = vars = 0;
   for (const CompiledStep& s : schedule.steps) {
-    for (size_t slot = 0; slot < s.buffers.size(); ++slot)
-      uses_[count[static_cast<size_t>(s.buffers[slot])]++] = {commands_.size(),
-                                                              static_cast<int>(slot)};
+    for (size_t slot = 0; slot < s.buffers.size(); ++slot) {
+      const auto b = static_cast<size_t>(s.buffers[slot]);
+      uses_[count[b]++] = {commands_.size(), slot};
+      if (s.writes(slot) && schedule.buffers[b].input >= 0)
+        point_of_no_return_ = std::min(point_of_no_return_, commands_.size());
+    }
     add_step(s, slices, vars);
     several_queues_ |= s.device->queues() > 1 && !s.device->completes_at_once();
   }
@@ -67,7 +73,7 @@ void CommandList::cut_segments() {
     const bool across =
         !s.kernel && schedule_.buffers[static_cast<size_t>(s.buffers[0])].device != s.device;
     // Nothing is overwritten while what comes before may still fail.
-    if (i == schedule_.point_of_no_return)
+    if (i == point_of_no_return_)
       for (QueuePlan& plan : plans) plan.add_barrier();
     if (across) {
       add_to_segments(i, true, {});
@@ -84,7 +90,7 @@ void CommandList::add_to_segments(size_t i, bool across, const QueuePlan::Place&
   Device* device = schedule_.steps[i].device;
   const Segment* last = segments_.empty() ? nullptr : &segments_.back();
   if (last && !across && !last->across && last->device == device && last->queue == place.queue &&
-      place.after.empty() && i != schedule_.point_of_no_return) {
+      place.after.empty() && i != point_of_no_return_) {
     segments_.back().end = i + 1;
     return;
   }
@@ -98,21 +104,25 @@ size_t CommandList::segment_of(size_t command) const {
   return static_cast<size_t>(after - segments_.begin()) - 1;
 }
 
-void CommandList::set_buffer(int buffer, BufferSlice slice) {
-  uncut_ |= several_queues_;
-  const size_t end = uses_begin_[static_cast<size_t>(buffer) + 1];
-  for (size_t u = uses_begin_[static_cast<size_t>(buffer)]; u < end; ++u) {
-    Command& c = commands_[uses_[u].command];
-    if (c.kind == Command::Kind::Copy)
-      (uses_[u].slot == 0 ? c.from : c.to) = slice;
-    else
-      slices_[static_cast<size_t>(c.buffers.data() - slices_.data()) +
-              static_cast<size_t>(uses_[u].slot)] = slice;
+void CommandList::set_buffers(std::span<const BufferSlice> memory) {
+  for (size_t b = 0; b < memory.size(); ++b) {
+    if (memory[b] == memory_[b]) continue;
+    uncut_ |= several_queues_;
+    memory_[b] = memory[b];
+    for (size_t u = uses_begin_[b]; u < uses_begin_[b + 1]; ++u) set(uses_[u], memory[b]);
   }
 }
 
+void CommandList::set(const Place& place, BufferSlice slice) {
+  Command& c = commands_[place.command];
+  if (c.kind == Command::Kind::Copy)
+    (place.slot == 0 ? c.from : c.to) = slice;
+  else
+    slices_[static_cast<size_t>(c.buffers.data() - slices_.data()) + place.slot] = slice;
+}
+
 void CommandList::set_variables(std::span<const int64_t> values) {
-  if (!symbolic_) return;
+  if (!symbolic_ || (values_ && std::ranges::equal(*values_, values))) return;
   uncut_ |= several_queues_;
   for (size_t i = 0; i < commands_.size(); ++i) {
     const CompiledStep& s = schedule_.steps[i];
@@ -130,6 +140,7 @@ void CommandList::set_variables(std::span<const int64_t> values) {
     for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
       c.grid[axis] = s.kernel->grid[axis](c.vars);
   }
+  values_.emplace(values.begin(), values.end());
 }
 
 namespace {
@@ -186,7 +197,7 @@ CommandList::Left CommandList::left_in(int buffer) const {
   size_t segment = 0;
   for (size_t u = uses_begin_[static_cast<size_t>(buffer)]; u < end; ++u) {
     const auto& [command, slot] = uses_[u];
-    if (!schedule_.steps[command].writes(static_cast<size_t>(slot))) continue;
+    if (!schedule_.steps[command].writes(slot)) continue;
     while (segments_[segment].end <= command) ++segment;
     const Left left = left_by(segment);
     touched |= left != Left::Untouched;
@@ -198,7 +209,7 @@ CommandList::Left CommandList::left_in(int buffer) const {
 TimelinePoint CommandList::run_segment(Context& context, const Segment& s, const Points& newest,
                                        StepLines lines) {
   if (auto* interrupt = context.get_if<InterruptCheck>()) {
-    interrupt->harmless = s.end <= schedule_.point_of_no_return;
+    interrupt->harmless = s.end <= point_of_no_return_;
     if (interrupt->harmless && interrupt->ask && !s.device->completes_at_once()) interrupt->ask();
   }
   if (s.across) {
@@ -309,45 +320,6 @@ void CommandList::count(Context& context, double seconds) const {
   stats.flops += flops_;
   stats.bytes += bytes_;
   stats.seconds += seconds;
-}
-
-namespace {
-
-/// "8000 bytes for net.cpp:40": what the most of an arena is for.
-std::string largest_of(const ArenaPlan& arena, const CompiledSchedule& schedule,
-                       std::span<const int64_t> values, StepLines lines) {
-  const auto bytes = [&](int b) { return schedule.bytes_of(b, values); };
-  const int most = *std::ranges::max_element(arena.buffers, {}, bytes);
-  const std::string where =
-      lines(static_cast<size_t>(schedule.buffers[static_cast<size_t>(most)].first));
-  return strformat("{} bytes for {}", bytes(most), where.empty() ? "a value" : where);
-}
-
-}  // namespace
-
-void Arenas::bind(CommandList& list, const CompiledSchedule& schedule,
-                  std::span<const int64_t> values, StepLines lines) {
-  const std::vector<ArenaPlan> plans = plan_arenas(schedule, values);
-  // All of the memory before any of it is bound: a list is never left with half of a plan.
-  for (const ArenaPlan& a : plans) {
-    try {
-      memory.push_back(a.device->allocate(a.memory.bytes, "arena of intermediates"));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::Memory) throw;
-      fail_memory(error.code(), "{}; the largest of them: {}", error.message(),
-                  largest_of(a, schedule, values, lines));
-    }
-  }
-  for (size_t p = 0; p < plans.size(); ++p)
-    for (size_t i = 0; i < plans[p].buffers.size(); ++i)
-      list.set_buffer(plans[p].buffers[i], {memory[p].get(), plans[p].memory.offsets[i],
-                                            schedule.bytes_of(plans[p].buffers[i], values)});
-}
-
-int64_t Arenas::bytes() const {
-  int64_t total = 0;
-  for (const auto& m : memory) total += m->bytes();
-  return total;
 }
 
 }  // namespace weft

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +27,10 @@ class CommandList {
   CommandList(const CommandList&) = delete;
   CommandList& operator=(const CommandList&) = delete;
 
-  /// The memory of a buffer, by its index in the schedule. Cheap: only the places that use it
-  /// change.
-  void set_buffer(int buffer, BufferSlice slice);
+  const CompiledSchedule& schedule() const { return schedule_; }
+  /// The memory of each of the schedule's buffers. Cheap: only what uses another one than before
+  /// changes.
+  void set_buffers(std::span<const BufferSlice> memory);
   /// Values in the schedule's order. Buffers' sizes are the caller's business.
   void set_variables(std::span<const int64_t> values);
 
@@ -41,6 +42,11 @@ class CommandList {
   /// be written was, or some of it may have been.
   enum class Left : uint8_t { Untouched, Finished, Broken };
   Left left_in(int buffer) const;
+  /// What is bound to a slot of a step.
+  BufferSlice slice(size_t step, size_t slot) const {
+    const Command& c = commands_[step];
+    return c.kind == Command::Kind::Launch ? c.buffers[slot] : slot == 0 ? c.from : c.to;
+  }
 
  private:
   /// Commands for one queue of a device in a row, or one copy between two devices.
@@ -52,10 +58,10 @@ class CommandList {
     SmallVector<size_t, 4> after = {};  // segments on the device's other queues
   };
   struct Place {
-    size_t command;
-    int slot;
+    size_t command, slot;
   };
 
+  void set(const Place& place, BufferSlice slice);
   void add_step(const CompiledStep& step, size_t& slices, size_t& vars);
   void cut_segments();
   void add_to_segments(size_t command, bool across, const QueuePlan::Place& place);
@@ -76,10 +82,15 @@ class CommandList {
   void count(Context& context, double seconds) const;
 
   const CompiledSchedule& schedule_;
-  std::vector<Command> commands_;     // one per step
-  std::vector<BufferSlice> slices_;   // of all commands, slot by slot
-  std::vector<int64_t> vars_;         // of all commands
-  std::vector<uint32_t> uses_begin_;  // by buffer, into uses_
+  /// The first step that writes an input's buffer; the number of steps where none does. Before it,
+  /// giving up leaves everything as it was.
+  size_t point_of_no_return_;
+  std::vector<BufferSlice> memory_;             // by buffer, as it was last set
+  std::optional<std::vector<int64_t>> values_;  // likewise
+  std::vector<Command> commands_;               // one per step
+  std::vector<BufferSlice> slices_;             // of all commands, slot by slot
+  std::vector<int64_t> vars_;                   // of all commands
+  std::vector<uint32_t> uses_begin_;            // by buffer, into uses_
   std::vector<Place> uses_;
   std::vector<Segment> segments_;
   bool several_queues_ = false;  // segments depend on what is bound
@@ -89,15 +100,6 @@ class CommandList {
   bool symbolic_ = false;
   std::vector<TimelinePoint> points_;  // by segment; of copies between devices none
   size_t running_ = 0;                 // segment that was last begun
-};
-
-/// Memory for one run of a schedule: what it binds beyond inputs and outputs.
-struct Arenas {
-  std::vector<std::shared_ptr<Buffer>> memory;
-  /// Allocates and binds every intermediate for these values.
-  void bind(CommandList& list, const CompiledSchedule& schedule, std::span<const int64_t> values,
-            StepLines lines);
-  int64_t bytes() const;
 };
 
 }  // namespace weft

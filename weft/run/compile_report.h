@@ -3,12 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "weft/rewrite/pass.h"
-#include "weft/run/compiled_schedule.h"
+#include "weft/run/arenas.h"
 
 namespace weft {
 
@@ -29,7 +28,6 @@ struct KernelReport {
 struct CompileReport {
   std::vector<DecisionReport> decisions;
   std::vector<KernelReport> kernels;
-  std::vector<PassRecord> passes;  ///< where the observer asks: the schedule's, then each kernel's
 };
 
 /// As WEFT_DEBUG=3 prints them, without a newline at the end.
@@ -40,11 +38,11 @@ std::string text(const PassRecord& pass);
 
 /// Who wants to know what a context compiles. Called under the run state's mutex.
 struct CompileObserver {
-  bool passes = false;  ///< record what every pass does,
-  bool texts = false;   ///< with the graphs before and after it
+  /// Every pass, in order: normalising, the schedule's, each kernel's, memory's.
+  std::function<void(const PassRecord&)> passed;
+  bool texts = false;  ///< with the graphs before and after it
   std::function<void(const CompileReport&)> compiled;
-  /// The schedule about to run and the values of its variables: plan_totals(), plan_text().
-  std::function<void(const CompiledSchedule&, std::span<const int64_t>)> planned;
+  std::function<void(const PlannedMemory&)> planned;  ///< what is about to run
 };
 
 }  // namespace weft

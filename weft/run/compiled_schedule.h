@@ -8,7 +8,6 @@
 
 #include "weft/device/device.h"
 #include "weft/run/index_value.h"
-#include "weft/run/memory_plan.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft {
@@ -34,8 +33,6 @@ struct CompiledBuffer {
   IndexProgram numel;  ///< over the schedule's variables
   int input = -1;      ///< slot, or -1
   int output = -1;     ///< output it is, or -1
-  int first = -1;      ///< steps that touch it
-  int last = -1;
 
   bool intermediate() const { return input < 0 && output < 0; }
 };
@@ -66,37 +63,13 @@ struct CompiledSchedule {
   std::vector<CompiledBuffer> buffers;
   std::vector<CompiledStep> steps;
   std::vector<int> outputs;  ///< buffer of each output
-  /// The first step that writes an input's buffer; steps.size() when none does. Before it, giving
-  /// up leaves everything as it was.
-  size_t point_of_no_return = 0;
 
   int64_t bytes_of(int buffer, std::span<const int64_t> values) const;
   /// About what it takes, with the kernels that it keeps alive.
   size_t bytes_held() const;
 };
 
-/// An arena and where each intermediate lies in it; -1 for the other buffers.
-struct ArenaPlan {
-  Device* device;
-  std::vector<int> buffers;
-  MemoryPlan memory;
-};
-
-/// Plans the intermediates for these values of the variables: one arena per device, more where one
-/// would be larger than any allocation there may be.
-std::vector<ArenaPlan> plan_arenas(const CompiledSchedule& schedule,
-                                   std::span<const int64_t> values);
-
-/// Bytes of a run's memory: what it is given, what it leaves, and the arenas between.
-struct PlanTotals {
-  int64_t inputs = 0, outputs = 0, intermediates = 0;
-};
-PlanTotals plan_totals(const CompiledSchedule& schedule, std::span<const int64_t> values);
-
-/// The plan for people, one line per buffer and the totals.
-std::string plan_text(const CompiledSchedule& schedule, std::span<const int64_t> values);
-
-/// Fills in first, last and point_of_no_return.
-void find_lifetimes(CompiledSchedule& schedule);
+/// The buffers and steps of a schedule; its steps have no kernels yet.
+CompiledSchedule outline(const Schedule& schedule, DeviceTable& devices);
 
 }  // namespace weft

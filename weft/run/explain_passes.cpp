@@ -7,6 +7,7 @@
 #include "weft/device/device.h"
 #include "weft/graph/verify.h"
 #include "weft/render/render.h"
+#include "weft/run/arenas.h"
 #include "weft/run/normalise.h"
 #include "weft/run/run_state.h"
 #include "weft/run/storage.h"
@@ -29,7 +30,8 @@ DeviceId device_of(const Schedule& schedule, size_t kernel) {
   return {};
 }
 
-void compile_values(Context& context, std::span<const NodeRef> values) {
+void compile_values(Context& context, std::span<const NodeRef> values,
+                    std::span<const BoundVariable> variables = {}) {
   std::vector<ScheduleOutput> outputs;
   for (NodeRef v : values) outputs.push_back({v});
   const Schedule schedule = make_schedule(outputs, target_of(context, values[0]->device));
@@ -39,6 +41,9 @@ void compile_values(Context& context, std::span<const NodeRef> values) {
     translate_kernel(kernel, target_of(context, device_of(schedule, i)),
                      entry_name(i, kernel.name));
   }
+  const CompiledSchedule planned = outline(schedule, context.get<DeviceTable>());
+  const std::vector<int64_t> sizes = values_of(planned.variables, variables);
+  if (sizes.size() == planned.variables.size()) plan_arenas(planned, sizes);
 }
 
 /// Values of tensors hold buffers and bound variables, or call functions; a graph in normal form
@@ -55,7 +60,7 @@ void compile_tensors(Context& context, std::span<const NodeRef> values) {
   Graph graph;
   const NormalForm form =
       normalise(graph, values, context.get<DeviceTable>().default_device().id());
-  compile_values(context, without_calls(graph, form));
+  compile_values(context, without_calls(graph, form), form.variables);
 }
 
 }  // namespace

@@ -133,6 +133,15 @@ class Normaliser {
 
 }  // namespace
 
+std::vector<int64_t> values_of(std::span<const std::string> names,
+                               std::span<const BoundVariable> variables) {
+  std::vector<int64_t> values;
+  for (const std::string& name : names)
+    for (const BoundVariable& v : variables)
+      if (v.name == name) values.push_back(v.value);
+  return values;
+}
+
 NodeRef KnownBodies::find(NodeRef body, DeviceId default_device) const {
   const NodeRef* normal = default_device == default_device_ ? known_.find(body) : nullptr;
   return normal ? *normal : nullptr;

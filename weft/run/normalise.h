@@ -30,6 +30,10 @@ struct NormalForm {
   bool calls = false;         ///< whether a function is called in it
 };
 
+/// Of the variables with these names, in their order; those that are not bound have none.
+std::vector<int64_t> values_of(std::span<const std::string> names,
+                               std::span<const BoundVariable> variables);
+
 /// The bodies of calls in normal form. They are closed, so that they are the same wherever they are
 /// called, and looked at once.
 class KnownBodies {

@@ -6,6 +6,9 @@
 #include "weft/lower/lower.h"
 #include "weft/optimize/passes.h"
 #include "weft/render/render.h"
+#include "weft/run/arenas.h"
+#include "weft/run/bind.h"
+#include "weft/run/compile_report.h"
 #include "weft/run/load.h"
 #include "weft/run/normalise.h"
 #include "weft/run/run_state.h"
@@ -22,15 +25,27 @@ std::vector<PassRow> all_passes() {
     (add_table(tables), ...);
   };
   add(normalise_passes(), schedule_passes(), optimize_passes(), lower_passes(), codegen_passes(),
-      render_passes(), load_passes());
+      render_passes(), load_passes(), plan_passes(), bind_passes());
   return rows;
 }
 
 std::optional<PassTrace> trace_passes(Context& context) {
   const CompileObserver& observer = context.get<RunState>().observer;
-  return observer.passes || log_enabled(context, 8)
+  return observer.passed || log_enabled(context, 8)
              ? std::optional<PassTrace>(std::in_place, observer.texts)
              : std::nullopt;
+}
+
+void tell_passes(Context& context, std::span<const PassRecord> passes) {
+  const CompileObserver& observer = context.get<RunState>().observer;
+  for (const PassRecord& p : passes) {
+    log_at(context, 8, "{}", text(p));
+    if (observer.passed) observer.passed(p);
+  }
+}
+
+void tell_passes(Context& context) {
+  if (PassTrace* trace = PassTrace::current()) tell_passes(context, trace->take());
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "weft/rewrite/pass.h"
@@ -22,5 +23,9 @@ std::vector<PassRow> all_passes();
 
 /// Records what this thread runs, where the context's observer or WEFT_DEBUG=8 wants that.
 std::optional<PassTrace> trace_passes(Context& context);
+/// Tells them what was recorded. The caller holds RunState::mutex.
+void tell_passes(Context& context, std::span<const PassRecord> passes);
+/// What this thread's trace has recorded so far, and has not told.
+void tell_passes(Context& context);
 
 }  // namespace weft

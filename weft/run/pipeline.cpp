@@ -11,13 +11,14 @@
 //     codegen     machine code: instructions are selected, given registers and encoded
 //   6 load        all new kernels of a device: compiled together, loaded into memory
 //   7 plan        intermediates get places in one arena, by the steps at which they live
-//   8 bind        memory and the values of variables are put in       (command_list.cpp)
+//                                                                      (arenas.cpp)
+//   8 bind        memory and the values of variables are put in        (bind.cpp)
 //   9 execute     the command list is submitted to the devices         (command_list.cpp)
 //  10 commit      each tensor's value becomes the Buffer that holds it (realize.cpp)
 //
-// Steps 1 to 6 are rows of tables, run by one driver (rewrite/pass.h; passes.h lists them all), and
+// Steps 1 to 8 are rows of tables, run by one driver (rewrite/pass.h; passes.h lists them all), and
 // a verifier follows every step that makes a graph. Schedules and kernels are cached by structure,
-// so that a second, equal realization does 1, 8, 9 and 10 only.
+// so that a second, equal realization does 1 and 7 to 10 only.
 #include "weft/run/pipeline.h"
 
 #include <algorithm>
@@ -69,12 +70,10 @@ class Pipeline {
 
   std::shared_ptr<const CompiledSchedule> compile(std::span<const ScheduleOutput> outputs) {
     Schedule schedule = make(outputs);
-    CompiledSchedule out;
-    add_buffers(schedule, out);
+    CompiledSchedule out = outline(schedule, devices_);
     std::vector<Job> jobs = jobs_of(schedule, out);
     compile_new(jobs);
-    add_steps(schedule, jobs, out);
-    find_lifetimes(out);
+    finish_steps(schedule, jobs, out);
     if (run_.observer.compiled) run_.observer.compiled(report_);
     return std::make_shared<const CompiledSchedule>(std::move(out));
   }
@@ -89,7 +88,7 @@ class Pipeline {
     for (const ScheduleOutput& o : outputs) values.push_back(o.value);
     verify_tensor_graph(values, "normalise");
     Schedule schedule = make_schedule(outputs, target_of(outputs), options);
-    keep_own();
+    tell_passes(context_);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
     count_nodes(*schedule.graph);
     for (const Decision& d : schedule.decisions) report(d);
@@ -100,18 +99,6 @@ class Pipeline {
   const Target& target_of(std::span<const ScheduleOutput> outputs) {
     const DeviceId device = outputs.empty() ? DeviceId{} : outputs[0].value->device;
     return (device ? devices_.open(device) : devices_.default_device()).target();
-  }
-
-  /// What the thread that compiles did itself, since it began to normalise.
-  void keep_own() {
-    if (PassTrace* trace = PassTrace::current()) keep(trace->take());
-  }
-
-  void keep(std::vector<PassRecord> passes) {
-    for (PassRecord& p : passes) {
-      log_at(context_, 8, "{}", text(p));
-      report_.passes.push_back(std::move(p));
-    }
   }
 
   bool reports() const { return log_enabled(context_, 3) || run_.observer.compiled; }
@@ -130,16 +117,6 @@ class Pipeline {
     if (!sites_) sites_.emplace(context_, form_);
     const std::string text = sites_->of(origins).text();
     return text.empty() ? text : strformat("{}{}", before, text);
-  }
-
-  void add_buffers(const Schedule& schedule, CompiledSchedule& out) {
-    for (NodeRef v : schedule.variables) out.variables.emplace_back(v->text());
-    for (const BufferSpec& b : schedule.buffers) {
-      Device& device = b.device ? devices_.open(b.device) : devices_.default_device();
-      out.buffers.push_back(
-          {b.dtype, &device, IndexProgram(b.numel, schedule.variables), b.input, b.output, -1, -1});
-    }
-    out.outputs = schedule.outputs;
   }
 
   /// One job per kernel and device it runs on; steps find theirs by step_jobs_.
@@ -249,7 +226,7 @@ class Pipeline {
   }
 
   void print(Job& j) {
-    keep(std::move(j.passes));
+    tell_passes(context_, j.passes);
     if (reports()) {
       report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
                                  j.made.report.applied, j.made.program.flops,
@@ -279,7 +256,7 @@ class Pipeline {
     std::vector<ProgramSource> sources;
     for (const Job* j : jobs) sources.push_back({&j->made.program, j->made.code, j->entry});
     std::vector<std::unique_ptr<Executable>> loaded = load_or_say(device, sources, jobs);
-    keep_own();
+    tell_passes(context_);
     for (size_t i = 0; i < jobs.size(); ++i) {
       log_at(context_, 7, "{}: {} bytes of code on {}", jobs[i]->entry, loaded[i]->code_bytes(),
              device.name());
@@ -320,10 +297,10 @@ class Pipeline {
     return k;
   }
 
-  void add_steps(const Schedule& schedule, const std::vector<Job>& jobs, CompiledSchedule& out) {
+  void finish_steps(const Schedule& schedule, const std::vector<Job>& jobs, CompiledSchedule& out) {
     for (size_t i = 0; i < schedule.steps.size(); ++i) {
       const ScheduleStep& from = schedule.steps[i];
-      CompiledStep step{from.kind, nullptr, from.buffers, {}, nullptr, from.origins};
+      CompiledStep& step = out.steps[i];
       if (step_jobs_[i] >= 0) {
         const Job& job = jobs[static_cast<size_t>(step_jobs_[i])];
         step.kernel = job.done;
@@ -333,7 +310,6 @@ class Pipeline {
       } else {
         step.device = out.buffers[static_cast<size_t>(from.buffers[1])].device;
       }
-      out.steps.push_back(std::move(step));
     }
   }
 
@@ -383,9 +359,7 @@ Prepared prepare(Context& context, const NormalForm& form, std::span<const int> 
     run.schedules.insert(std::move(key), out.schedule, bytes);
     run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
   }
-  for (const std::string& name : out.schedule->variables)
-    for (const BoundVariable& v : form.variables)
-      if (v.name == name) out.variables.push_back(v.value);
+  out.variables = values_of(out.schedule->variables, form.variables);
   WEFT_CHECK(out.variables.size() == out.schedule->variables.size(),
              "the schedule has variables that nothing binds");
   return out;

@@ -18,7 +18,7 @@ struct Prepared {
   std::vector<int64_t> variables;  ///< values, in the schedule's order
 };
 
-/// Steps 2 to 7 of pipeline.cpp for values in normal form; from the cache where the same was asked
+/// Steps 2 to 6 of pipeline.cpp for values in normal form; from the cache where the same was asked
 /// for before. `into`: per value the input slot it goes to in place, or -1. The caller holds
 /// RunState::mutex; what its trace_passes() has recorded is reported with what is compiled.
 Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into);

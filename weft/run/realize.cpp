@@ -13,9 +13,9 @@
 #include "weft/graph/binary.h"
 #include "weft/graph/node_map.h"
 #include "weft/run/active_capture.h"
+#include "weft/run/bind.h"
 #include "weft/run/call_sites.h"
 #include "weft/run/check_nan.h"
-#include "weft/run/command_list.h"
 #include "weft/run/passes.h"
 #include "weft/run/pipeline.h"
 #include "weft/run/recorded_run.h"
@@ -50,19 +50,17 @@ class Realization {
     Span span(context_.tracer(), "realize");
     context_.tracer().add(Counter::Realizes);
     ++run_.stats.realizes;
+    const std::optional<PassTrace> trace = trace_passes(context_);
     InterruptibleScope(context_).run([this] { compile(); });
-    if (log_enabled(context_, 2))
-      log_at(context_, 2, "{}", plan_text(schedule(), prepared_.variables));
-    if (run_.observer.planned) run_.observer.planned(schedule(), prepared_.variables);
     CommandList list(schedule());
-    bind(list);
+    place(list);
+    tell_passes(context_);
     execute(list);
     commit();
   }
 
  private:
   void compile() {
-    const std::optional<PassTrace> trace = trace_passes(context_);
     std::vector<NodeRef> values;
     for (const Wanted& w : wanted_) values.push_back(w.value);
     const DeviceId default_device = context_.get<DeviceTable>().default_device().id();
@@ -175,14 +173,20 @@ class Realization {
     return destination.device().id() == id;
   }
 
-  // ---- 8 bind
+  // ---- 7 plan, 8 bind
 
-  void bind(CommandList& list) {
-    buffers_.with_swept_memory([&] { allocate(list); });
-    list.set_variables(prepared_.variables);
+  void place(CommandList& list) {
+    const PlannedMemory plan = plan_arenas(schedule(), prepared_.variables);
+    if (log_enabled(context_, 2)) log_at(context_, 2, "{}", plan_text(plan));
+    if (run_.observer.planned) run_.observer.planned(plan);
+    buffers_.with_swept_memory([&] { allocate(plan); });
+    std::vector<BufferSlice> slices;
+    for (const auto& buffer : memory_) slices.push_back({buffer.get(), 0});
+    arenas_.place(plan, slices);
+    bind_commands(list, slices, prepared_.variables);
   }
 
-  void allocate(CommandList& list) {
+  void allocate(const PlannedMemory& plan) {
     memory_.assign(schedule().buffers.size(), nullptr);
     arenas_.memory.clear();
     for (size_t i = 0; i < wanted_.size(); ++i)
@@ -194,9 +198,8 @@ class Realization {
         memory_[b] = input(form_.inputs[static_cast<size_t>(buffer.input)]);
       else if (buffer.output >= 0 && !memory_[b])
         memory_[b] = fresh(static_cast<int>(b));
-      if (memory_[b]) list.set_buffer(static_cast<int>(b), {memory_[b].get(), 0});
     }
-    arenas_.bind(list, schedule(), prepared_.variables, lines());
+    arenas_ = Arenas(plan, lines());
   }
 
   std::shared_ptr<Buffer> input(NodeRef node) const {

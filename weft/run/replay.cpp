@@ -1,11 +1,13 @@
 #include "weft/run/replay.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
 #include "weft/run/active_capture.h"
+#include "weft/run/passes.h"
 #include "weft/run/realize.h"
 #include "weft/run/replay_state.h"
 #include "weft/run/run_state.h"
@@ -36,11 +38,11 @@ void give_own_memory(Context& context, Storage& storage) {
 }
 
 Replay::State::State(std::unique_ptr<ReplayPlan> p)
-    : plan(std::move(p)), list(plan->schedule), bound(plan->places.size()) {
-  if (plan->variables.empty()) {
-    arenas.bind(list, plan->schedule, {}, lines());
-    list.set_variables({});
-  }
+    : plan(std::move(p)),
+      list(plan->schedule),
+      memory(plan->schedule.buffers.size()),
+      bound(plan->places.size()) {
+  if (plan->variables.empty()) plan_for({});
 }
 
 void Replay::State::run(std::span<const ReplayArgument> arguments,
@@ -53,6 +55,7 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
          "a captured function is called while another one is being captured; call the "
          "plain function inside");
   Span span(context.tracer(), "replay");
+  const std::optional<PassTrace> trace = trace_passes(context);
   context.tracer().add(Counter::Steps);
   ++state.stats.replays;
   BufferTable& table = context.get<BufferTable>();
@@ -67,6 +70,8 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
   bind_places(arguments);
   make_exclusive(arguments);
   std::vector<std::shared_ptr<Buffer>> made = allocate_fresh();
+  bind_commands(list, memory, values);
+  tell_passes(context);
   execute(arguments);
   commit(arguments, std::move(made), take);
 }
@@ -103,8 +108,8 @@ void Replay::State::check_frozen() const {
 }
 
 /// New values mean new sizes: other arenas, other launch bounds.
-bool Replay::State::set_values(std::span<const ReplayVariable> variables) {
-  if (plan->variables.empty()) return false;
+void Replay::State::set_values(std::span<const ReplayVariable> variables) {
+  if (plan->variables.empty()) return;
   std::vector<int64_t> next;
   for (size_t i = 0; i < plan->variables.size(); ++i) {
     NodeRef v = plan->variables[i].variable;
@@ -118,13 +123,15 @@ bool Replay::State::set_values(std::span<const ReplayVariable> variables) {
            of == 1 ? std::string() : strformat(" and be a multiple of {}", of));
     next.push_back(x);
   }
-  if (next == values) return false;
-  Arenas planned;
-  planned.bind(list, plan->schedule, next, lines());
-  arenas = std::move(planned);
-  list.set_variables(next);
+  if (next == values) return;
+  plan_for(next);
   values = std::move(next);
-  return true;
+}
+
+void Replay::State::plan_for(std::span<const int64_t> of) {
+  const PlannedMemory planned = plan_arenas(plan->schedule, of);
+  arenas = Arenas(planned, lines());
+  arenas.place(planned, memory);
 }
 
 // ---- places
@@ -177,7 +184,7 @@ NodeRef Replay::State::place_node(size_t i, Storage& storage) {
   if (n == last.node && n->key == last.key && now == last.buffer && !place.form.symbolic) return n;
   check_form(place, storage);
   last = {n, n->key, now};
-  if (place.buffer >= 0) list.set_buffer(place.buffer, {const_cast<Buffer*>(now), 0});
+  if (place.buffer >= 0) memory[static_cast<size_t>(place.buffer)] = {const_cast<Buffer*>(now), 0};
   return n;
 }
 
@@ -239,7 +246,7 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
     const int64_t bytes = plan->schedule.bytes_of(f.buffer, values);
     plan->context.get<BufferTable>().with_swept_memory(
         [&] { made.push_back(b.device->allocate(bytes, f.label)); });
-    list.set_buffer(f.buffer, {made.back().get(), 0});
+    memory[static_cast<size_t>(f.buffer)] = {made.back().get(), 0};
   }
   return made;
 }
@@ -338,7 +345,7 @@ std::string Replay::plan_text() const {
   std::vector<int64_t> values = state_->values;
   if (values.empty())
     for (const ReplayVariable& v : plan.variables) values.push_back(v.value);
-  return weft::plan_text(plan.schedule, values);
+  return weft::plan_text(plan_arenas(plan.schedule, values));
 }
 
 }  // namespace weft

@@ -57,7 +57,6 @@ class Merger {
     for (const auto& s : recording_.leftovers) end_leftover(s);
     plan_->frozen = recording_.frozen;
     set_roles();
-    find_lifetimes(plan_->schedule);
     return std::move(plan_);
   }
 
@@ -144,7 +143,7 @@ class Merger {
     const CompiledBuffer& from = run.schedule->buffers[static_cast<size_t>(b)];
     CompiledBuffer copy = from;
     copy.numel = from.numel.renumbered(variables);
-    copy.input = copy.output = copy.first = copy.last = -1;
+    copy.input = copy.output = -1;
     if (from.input >= 0) return known(run.input_ids[static_cast<size_t>(from.input)], copy);
     // A result that went to memory its storage had before keeps that memory's node.
     for (const RecordedRun::Result& r : run.results)

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "weft/run/command_list.h"
+#include "weft/run/bind.h"
 #include "weft/run/replay_plan.h"
 
 namespace weft {
@@ -25,7 +25,8 @@ struct Replay::State {
   std::unique_ptr<ReplayPlan> plan;
   CommandList list;
   Arenas arenas;
-  std::vector<int64_t> values;  // the arenas are planned for; empty: not yet
+  std::vector<BufferSlice> memory;  // by buffer of the schedule
+  std::vector<int64_t> values;      // the arenas are planned for; empty: not yet
   struct Bound {
     NodeRef node = nullptr;
     uint64_t key = 0;  // an address may be used again
@@ -35,9 +36,10 @@ struct Replay::State {
   std::vector<NodeRef> to_write;  // nodes of the places written in place
 
  private:
+  void plan_for(std::span<const int64_t> values);
   void settle_leftovers();
   void check_frozen() const;
-  bool set_values(std::span<const ReplayVariable> variables);
+  void set_values(std::span<const ReplayVariable> variables);
   void bind_places(std::span<const ReplayArgument> arguments);
   NodeRef place_node(size_t i, Storage& storage);
   void check_form(const HeldPlace& place, const Storage& storage) const;

@@ -124,8 +124,15 @@ constexpr WorkGroups kHipGroups = {
     {INT32_MAX, 65535, 65535}, {1024, 1024, 1024}, 1024, 32, 64 << 10, 32, 4, 8, kShuffled};
 // Metal Feature Set Tables: threads and memory of a threadgroup on every Apple GPU since A11. Metal
 // Shading Language, "SIMD-Group Functions".
-constexpr WorkGroups kMetalGroups = {
-    {INT32_MAX, INT32_MAX, INT32_MAX}, {1024, 1024, 1024}, 1024, 32, 32 << 10, 32, 4, 8, kShuffled32};
+constexpr WorkGroups kMetalGroups = {{INT32_MAX, INT32_MAX, INT32_MAX},
+                                     {1024, 1024, 1024},
+                                     1024,
+                                     32,
+                                     32 << 10,
+                                     32,
+                                     4,
+                                     8,
+                                     kShuffled32};
 // WebGPU, "Limits": the default of every limit, which each adapter has. Elements are whole words,
 // as WGSL's types are; waves differ, and 32 is a multiple or a divisor of each.
 constexpr WorkGroups kWgslGroups = {

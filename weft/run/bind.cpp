@@ -1,0 +1,98 @@
+#include "weft/run/bind.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/hash.h"
+
+namespace weft {
+namespace {
+
+/// "8000 bytes for net.cpp:40": what the most of an arena is for.
+std::string largest_of(const ArenaPlan& arena, StepLines lines) {
+  const Lifetime& most = *std::ranges::max_element(arena.lifetimes, {}, &Lifetime::bytes);
+  const std::string where = lines(static_cast<size_t>(most.first));
+  return strformat("{} bytes for {}", most.bytes, where.empty() ? "a value" : where);
+}
+
+void set(BindState& s) {
+  s.list.set_buffers(s.memory);
+  s.list.set_variables(s.values);
+}
+
+const char* unbound(const BindState& s) {
+  const CompiledSchedule& schedule = s.list.schedule();
+  for (size_t i = 0; i < schedule.steps.size(); ++i)
+    for (size_t slot = 0; slot < schedule.steps[i].buffers.size(); ++slot) {
+      const int b = schedule.steps[i].buffers[slot];
+      const auto [buffer, offset, bytes] = s.list.slice(i, slot);
+      if (!buffer) return "a slot without memory";
+      if (&buffer->device() != schedule.buffers[static_cast<size_t>(b)].device)
+        return "a slot with memory of another device";
+      const int64_t room = bytes > 0 ? bytes : buffer->bytes() - offset;
+      if (offset < 0 || room > buffer->bytes() - offset || schedule.bytes_of(b, s.values) > room)
+        return "a slot whose buffer does not fit into its memory";
+    }
+  return nullptr;
+}
+
+constexpr Pass<BindState> kPasses[] = {
+    {"bind.commands", "every slot of every command has memory that its buffer fits into", set,
+     unbound},
+};
+
+}  // namespace
+
+Arenas::Arenas(const PlannedMemory& plan, StepLines lines) {
+  for (const ArenaPlan& a : plan.arenas) {
+    try {
+      memory.push_back(a.device->allocate(a.memory.bytes, "arena of intermediates"));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Memory) throw;
+      fail_memory(error.code(), "{}; the largest of them: {}", error.message(),
+                  largest_of(a, lines));
+    }
+  }
+}
+
+void Arenas::place(const PlannedMemory& plan, std::span<BufferSlice> of) const {
+  for (size_t a = 0; a < plan.arenas.size(); ++a)
+    for (size_t i = 0; i < plan.arenas[a].buffers.size(); ++i)
+      of[static_cast<size_t>(plan.arenas[a].buffers[i])] = {
+          memory[a].get(), plan.arenas[a].memory.offsets[i], plan.arenas[a].lifetimes[i].bytes};
+}
+
+int64_t Arenas::bytes() const {
+  int64_t total = 0;
+  for (const auto& m : memory) total += m->bytes();
+  return total;
+}
+
+PassView BindState::view() const {
+  return {static_cast<int64_t>(list.schedule().steps.size()), hash_text(text())};
+}
+
+std::string BindState::text() const {
+  std::string out;
+  const std::vector<CompiledStep>& steps = list.schedule().steps;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    append_format(out, "{} {}:", i, steps[i].kernel ? steps[i].kernel->name : "copy");
+    for (size_t slot = 0; slot < steps[i].buffers.size(); ++slot) {
+      append_format(out, "{} b{}", slot == 0 ? "" : ",", steps[i].buffers[slot]);
+      if (const BufferSlice at = list.slice(i, slot); at.buffer)
+        append_format(out, " at {} of {}", at.offset, at.buffer->bytes());
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::span<const Pass<BindState>> bind_passes() { return kPasses; }
+
+void bind_commands(CommandList& list, std::span<const BufferSlice> memory,
+                   std::span<const int64_t> values) {
+  BindState state{list, memory, values};
+  run_passes(bind_passes(), state);
+}
+
+}  // namespace weft
