@@ -67,7 +67,7 @@ std::vector<RuleEntry> evaluable_rules() {
   std::vector<RuleEntry> out;
   for (const RuleSetRow& set : all_rule_sets())
     for (const RuleEntry& e : set.entries)
-      if (is_evaluable(e.rule->lhs)) out.push_back(e);
+      if (is_evaluable(e)) out.push_back(e);
   return out;
 }
 
@@ -159,7 +159,7 @@ TEST(EveryRule, IsNotShadowed) {
     const RuleMatcher together(all.name, all.entries, {.real = true});
     for (size_t i = 0; i < all.entries.size(); ++i) {
       const RuleEntry& e = all.entries[i];
-      if (!is_evaluable(e.rule->lhs)) continue;
+      if (!is_evaluable(e)) continue;
       Alone alone(e);
       std::map<std::string, int> winners;
       for (DType d : dtypes_of(e.rule->domain)) {
@@ -241,7 +241,7 @@ TEST(EveryRule, MeansTheSameInAnyOrder) {
       const RuleMatcher shuffled(all.name, entries, {});
       Graph g;
       for (const RuleEntry& e : all.entries) {
-        if (!is_evaluable(e.rule->lhs)) continue;
+        if (!is_evaluable(e)) continue;
         for (DType d : dtypes_of(e.rule->domain)) {
           NodeRef n = instance_of(g, *e.rule, d, random, all.to_the_end ? -1 : 0);
           if (n && !all.to_the_end && !is_scalar(n)) continue;

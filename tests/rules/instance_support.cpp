@@ -1,7 +1,9 @@
 #include "tests/rules/instance_support.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "weft/base/format.h"
@@ -285,7 +287,9 @@ bool same_value(NodeRef term, Value a, Value b) {
   return false;
 }
 
-bool is_evaluable(const Pat& p) {
+bool is_evaluable(const RuleEntry& e) {
+  const Pat& p = e.rule->lhs;
+  if (e.by_op) return false;  // makes a node of another graph: tests/lower/op_rules_test.cpp
   for (int i = 0; i < p.size; ++i)
     if (p.node[i].kind == PatKind::Op && !detail::is_elementwise(static_cast<Op>(p.node[i].op)))
       return false;
@@ -309,7 +313,8 @@ std::vector<RuleSetRow> all_rule_sets() {
 std::vector<Composition> all_compositions() {
   Composition simplify{"simplify", {}, true}, decompose{"lower.decompose", {}, false};
   const auto add = [](std::span<const RuleEntry> entries, Composition& to) {
-    to.entries.insert(to.entries.end(), entries.begin(), entries.end());
+    std::ranges::copy_if(entries, std::back_inserter(to.entries),
+                         [](const RuleEntry& e) { return !e.by_op; });
   };
   for (const RuleSetRow& row : simplify_rule_sets()) add(row.entries, simplify);
   add(bool_arithmetic_rules().entries(), decompose);

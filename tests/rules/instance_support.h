@@ -32,8 +32,8 @@ bool evaluate(NodeRef root, const NodeMap<Value>& leaves, Value& out);
 /// term holds a max or min (they do not distinguish the zeros).
 bool same_value(NodeRef term, Value a, Value b);
 
-/// True when every op of the pattern is one evaluate() knows.
-bool is_evaluable(const Pat& p);
+/// True when every op of the rule's left side is one evaluate() knows.
+bool is_evaluable(const RuleEntry& e);
 
 /// The rule sets under test, by the engine they work in together.
 struct Composition {

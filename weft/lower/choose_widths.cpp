@@ -6,6 +6,7 @@
 #include "weft/lower/loop_tree.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
+#include "weft/rewrite/op_rules.h"
 
 namespace weft::lower {
 namespace {
@@ -19,34 +20,18 @@ class WidthChooser {
  public:
   WidthChooser(Graph& g, NodeRef sink) : g_(g), deps_(sink), tree_(deps_), done_(deps_) {}
 
-  NodeRef run() {
-    for (NodeRef n : deps_.order()) done_[n] = typed(n);
+  using Typed = NodeRef (WidthChooser::*)(NodeRef);
+  NodeRef run(const OpRules<Typed>& rules) {
+    translate(rules, deps_.order(),
+              [this](Typed typed, NodeRef n) { return done_[n] = (this->*typed)(n); });
     return done_[deps_.order().back()];
-  }
-
- private:
-  NodeRef typed(NodeRef n) {
-    switch (n->op) {
-      case Op::Sink: return typed_sink(n);
-      case Op::Load: return typed_load(n);
-      case Op::Store: return typed_access(n, 3);
-      case Op::Param: return typed_param(n);
-      case Op::ToIndex: return typed_toindex(n);
-      case Op::Range: return typed_range(n);
-      case Op::WorkId: return typed_work_id(n);
-      case Op::Variable: return typed_variable(n);
-      default: break;
-    }
-    if (is_loop_op(n->op) || n->op == Op::Carry || n->op == Op::Get) return typed_loop(n);
-    if (!is_index(n->dtype)) return typed_data(n);
-    if (n->op == Op::Const) return constant(n->vmin, fits_i32(n) ? DType::I32 : DType::I64);
-    if (n->op == Op::Add && n->lanes == 1) return typed_sum(n);
-    return typed_index(n);
   }
 
   // ---- leaves
 
-  NodeRef constant(int64_t v, DType dtype) { return g_.constant(Value::of(dtype, v)); }
+  NodeRef typed_const(NodeRef n) {
+    return is_index(n->dtype) ? constant(n->vmin, fits_i32(n) ? DType::I32 : DType::I64) : n;
+  }
 
   /// A variable itself stays an index: launches pass it as i64.
   NodeRef typed_variable(NodeRef n) {
@@ -57,12 +42,6 @@ class WidthChooser {
   /// A program's params have no size: buffers are bound at launch, accesses were proved before.
   NodeRef typed_param(NodeRef n) {
     return g_.intern({Op::Param, n->dtype, {}, n->ints(), n->text()});
-  }
-
-  /// Launches say what part of a core range runs, and how large a grid is: the size must only be a
-  /// leaf that is large enough.
-  NodeRef launched_size(NodeRef size) {
-    return constant(size->vmax, fits_i32(size) ? DType::I32 : DType::I64);
   }
 
   NodeRef typed_range(NodeRef n) {
@@ -80,19 +59,10 @@ class WidthChooser {
 
   // ---- arithmetic
 
-  NodeRef widened(NodeRef n, DType to) { return n->dtype == to ? n : g_.cast(n, to); }
+  NodeRef typed_other(NodeRef n) { return is_index(n->dtype) ? typed_index(n) : typed_data(n); }
 
-  /// RegisterUses in one width, wide where one is or the result (bounds min, max) needs it.
-  DType common_width(NodeRef n, std::span<const NodeRef> src) const {
-    bool narrow = !is_index(n->dtype) || fits_i32(n);
-    for (NodeRef s : src) narrow = narrow && (is_bool(s->dtype) || s->dtype == DType::I32);
-    return narrow ? DType::I32 : DType::I64;
-  }
-
-  SmallVector<NodeRef, 8> sources(NodeRef n) const {
-    SmallVector<NodeRef, 8> src;
-    for (NodeRef s : n->src()) src.push_back(done_[s]);
-    return src;
+  NodeRef typed_add(NodeRef n) {
+    return is_index(n->dtype) && n->lanes == 1 ? typed_sum(n) : typed_other(n);
   }
 
   NodeRef typed_index(NodeRef n) {
@@ -148,14 +118,6 @@ class WidthChooser {
     }
     return sum;
   }
-  int depth(NodeRef n) const {
-    if (n->op == Op::Const) return std::numeric_limits<int>::max();
-    return tree_.depth(tree_.deepest(deps_.of(n)));
-  }
-  NodeRef ordered_add(NodeRef a, NodeRef b, DType width) {
-    const NodeRef src[] = {a, b};
-    return g_.make({Op::Add, width, src});
-  }
 
   /// clamp(data, 0, size - 1), in a type that holds both.
   NodeRef typed_toindex(NodeRef n) {
@@ -192,11 +154,7 @@ class WidthChooser {
 
   // ---- memory
 
-  NodeRef typed_access(NodeRef n, size_t valid_at) {
-    SmallVector<NodeRef, 8> src = sources(n);
-    if (src.size() == valid_at + 1 && is_int_const(src[valid_at], 1)) src.pop_back();
-    return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
-  }
+  NodeRef typed_store(NodeRef n) { return typed_access(n, 3); }
   NodeRef typed_load(NodeRef n) {
     const bool never = n->nsrc > 2 && is_int_const(done_[n->src(2)], 0);
     if (never) return splat(g_, g_.constant(Value::of(n->dtype, 0)), n->lanes);
@@ -212,14 +170,79 @@ class WidthChooser {
     return g_.intern({Op::Sink, n->dtype, roots});
   }
 
+ private:
+  NodeRef constant(int64_t v, DType dtype) { return g_.constant(Value::of(dtype, v)); }
+
+  /// Launches say what part of a core range runs, and how large a grid is: the size must only be a
+  /// leaf that is large enough.
+  NodeRef launched_size(NodeRef size) {
+    return constant(size->vmax, fits_i32(size) ? DType::I32 : DType::I64);
+  }
+
+  NodeRef widened(NodeRef n, DType to) { return n->dtype == to ? n : g_.cast(n, to); }
+
+  /// Operands in one width, wide where one is or the result (bounds min, max) needs it.
+  DType common_width(NodeRef n, std::span<const NodeRef> src) const {
+    bool narrow = !is_index(n->dtype) || fits_i32(n);
+    for (NodeRef s : src) narrow = narrow && (is_bool(s->dtype) || s->dtype == DType::I32);
+    return narrow ? DType::I32 : DType::I64;
+  }
+
+  SmallVector<NodeRef, 8> sources(NodeRef n) const {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(done_[s]);
+    return src;
+  }
+
+  int depth(NodeRef n) const {
+    if (n->op == Op::Const) return std::numeric_limits<int>::max();
+    return tree_.depth(tree_.deepest(deps_.of(n)));
+  }
+  NodeRef ordered_add(NodeRef a, NodeRef b, DType width) {
+    const NodeRef src[] = {a, b};
+    return g_.make({Op::Add, width, src});
+  }
+
+  NodeRef typed_access(NodeRef n, size_t valid_at) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    if (src.size() == valid_at + 1 && is_int_const(src[valid_at], 1)) src.pop_back();
+    return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+  }
+
   Graph& g_;
   RangeDeps deps_;
   LoopTree tree_;
   PerNode<NodeRef> done_;
 };
 
+constexpr OpRule<WidthChooser::Typed> kRules[] = {
+    on(Op::Const, "const.width", &WidthChooser::typed_const),
+    on(Op::Variable, "variable.width", &WidthChooser::typed_variable),
+    on(Op::Param, "param.width", &WidthChooser::typed_param),
+    on(Op::Range, "range.width", &WidthChooser::typed_range),
+    on(Op::WorkId, "workid.width", &WidthChooser::typed_work_id),
+    on(Op::Add, "add.width", &WidthChooser::typed_add),
+    on(Op::ToIndex, "toindex.width", &WidthChooser::typed_toindex),
+    on(Op::Reduce, "reduce.width", &WidthChooser::typed_loop),
+    on(Op::Scan, "scan.width", &WidthChooser::typed_loop),
+    on(Op::Loop, "loop.width", &WidthChooser::typed_loop),
+    on(Op::Carry, "carry.width", &WidthChooser::typed_loop),
+    on(Op::Get, "get.width", &WidthChooser::typed_loop),
+    on(Op::Barrier, "barrier.width", &WidthChooser::typed_loop),
+    on(Op::Load, "load.width", &WidthChooser::typed_load),
+    on(Op::Store, "store.width", &WidthChooser::typed_store),
+    on(Op::Sink, "sink.width", &WidthChooser::typed_sink),
+    otherwise("any.width", &WidthChooser::typed_other),
+};
+constexpr OpRules<WidthChooser::Typed> kWidthRules = kRules;
+
 }  // namespace
 
-NodeRef choose_widths(Graph& g, NodeRef sink) { return WidthChooser(g, sink).run(); }
+NodeRef choose_widths(Graph& g, NodeRef sink) { return WidthChooser(g, sink).run(kWidthRules); }
+
+RuleSetRow width_rules() {
+  return kWidthRules.catalogue_row("choose widths",
+                                   "Lowering: dtype index becomes i32 where that is proved.");
+}
 
 }  // namespace weft::lower

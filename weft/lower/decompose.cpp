@@ -115,6 +115,12 @@ std::vector<RuleSetRow> lower_rule_sets() {
       catalogue_row("decompose integers", lower::int_decompositions(),
                     "Lowering: integers on machines that lack an op. Bools go by `bool`."),
       catalogue_row("decompose floats", lower::float_decompositions(), "The same of floats."),
+      lower::group_rules(),
+      lower::float8_rules(),
+      lower::unroll_rules(),
+      lower::vector_rules(),
+      lower::width_rules(),
+      lower::place_rules(),
   };
 }
 

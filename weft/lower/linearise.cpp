@@ -10,6 +10,7 @@
 #include "weft/lower/loop_tree.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
+#include "weft/rewrite/op_rules.h"
 
 namespace weft::lower {
 namespace {
@@ -28,15 +29,157 @@ class Lineariser {
     declare_loops();
   }
 
-  LinearProgram run() {
+  /// Puts a node into its block; gives the instruction, or the register, that has its value.
+  using Place = NodeRef (Lineariser::*)(NodeRef);
+  LinearProgram run(const OpRules<Place>& rules) {
     find_local_stores();
-    for (NodeRef n : deps_.order()) place(n);
+    translate(rules, deps_.order(),
+              [this](Place place, NodeRef n) { return done_[n] = (this->*place)(n); });
     interleave_chains();
     for (const auto& [param, accesses] : accesses_) order_accesses(accesses);
     LinearProgram program;
     program.graph = graph_;
     program.code = blocks_.in_order();
     return program;
+  }
+
+  // ---- nodes
+
+  NodeRef place_nothing(NodeRef) { return nullptr; }
+  NodeRef place_leaf(NodeRef n) {
+    return graph_->intern({n->op, n->dtype, {}, n->ints(), n->text(), n->lanes});
+  }
+  NodeRef place_other(NodeRef n) { return settle(made(n)); }
+
+  NodeRef place_range(NodeRef n) {
+    const NodeRef src[] = {settle(source(n->src(0)))};
+    NodeRef range = graph_->intern({Op::Range, n->dtype, src, n->ints()});
+    const int b = block_of_range_[deps_.position(n)];
+    blocks_.set_range(*graph_, b, range);
+    return range;
+  }
+
+  // ---- loop state
+
+  NodeRef place_reduce(NodeRef n) {
+    const LoopParts parts = loop_parts(n);
+    check_state(n, parts.ranges);
+    const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
+    NodeRef acc = new_acc(identity(n), blocks_.parent(outer));
+    NodeRef sum = get_acc(acc, 0, inner);
+    std::vector<NodeRef> steps;
+    for (NodeRef v : parts.values) {
+      sum = folded(fold_of(n), sum, splat(*graph_, source(v), n->lanes));
+      steps.push_back(settle(sum));
+    }
+    steps.back() = set_acc(acc, sum, inner);
+    chains_.push_back(std::move(steps));
+    return result_after(acc, outer);
+  }
+
+  NodeRef place_scan(NodeRef n) {
+    const LoopParts parts = loop_parts(n);
+    check_state(n, parts.ranges);
+    const int at = innermost(parts.ranges);
+    NodeRef acc = new_acc(identity(n), blocks_.parent(at));
+    NodeRef value = splat(*graph_, source(parts.values[0]), n->lanes);
+    NodeRef sum = folded(fold_of(n), get_acc(acc, 0, at), value);
+    blocks_.add_root(set_acc(acc, sum, at));
+    return sum;
+  }
+
+  NodeRef place_get(NodeRef n) {
+    return results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))];
+  }
+
+  NodeRef place_loop(NodeRef n) {
+    const LoopParts parts = loop_parts(n);
+    check_state(n, parts.ranges);
+    const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
+    State& s = state(n);
+    SmallVector<NodeRef, 4> updates;
+    for (size_t k = 0; k < s.accs.size(); ++k)
+      updates.push_back(settle(splat(*graph_, source(parts.values[k]), s.accs[k]->lanes)));
+    SmallVector<NodeRef, 4> sets;
+    for (size_t k = 0; k < s.accs.size(); ++k)
+      sets.push_back(set_acc(s.accs[k], updates[k], inner));
+    // Together: a register changes only when all new values are known and all old ones were read.
+    for (NodeRef set : sets) {
+      blocks_.add_root(set);
+      for (NodeRef update : updates) blocks_.after(set, update);
+      for (NodeRef old : s.before) blocks_.after(set, old);
+    }
+    auto& results = results_[n];
+    for (size_t k = 0; k < s.accs.size(); ++k)
+      results.push_back(parts.open ? updates[k] : result_after(s.accs[k], outer));
+    return nullptr;
+  }
+
+  // ---- memory
+
+  NodeRef place_load(NodeRef n) {
+    if (n->src(0)->op == Op::Barrier) return place_local_load(n);
+    NodeRef load = settle(made(n));
+    note_access(load, false);
+    return load;
+  }
+
+  NodeRef place_store(NodeRef n) {
+    if (n->src(0)->op != Op::Param) return place_local_store(n);
+    SmallVector<NodeRef, 8> src = sources(n);
+    const auto combine = static_cast<Fold>(n->int_arg(0));
+    int at = top_;
+    for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
+    // What ranges there are is settled: it is where the store is.
+    if (src.size() > kStoreRanges) src.resize(is_int_const(src[3], 1) ? 3 : kStoreRanges);
+    if (combine != Fold::Set) src[2] = combined(combine, src, at, n);
+    const int64_t ints[] = {static_cast<int64_t>(Fold::Set), n->int_arg(1)};
+    NodeRef store = graph_->intern({Op::Store, n->dtype, src, ints, {}, n->lanes});
+    WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
+    blocks_.add(store, at);
+    blocks_.add_root(store);
+    note_access(store, true);
+    return store;
+  }
+
+  // ---- memory of a group
+
+  NodeRef place_local_store(NodeRef n) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    int at = store_blocks_.at(n);
+    for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
+    NodeRef store = graph_->intern({Op::Store, n->dtype, src, n->ints()});
+    WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
+    // What it comes after is known when its barrier is placed.
+    blocks_.add(store, blocks_.deeper(at, block(tree_.deepest(deps_.of(n)))));
+    blocks_.add_root(store);
+    return store;
+  }
+
+  NodeRef place_barrier(NodeRef n) {
+    const int at = block(tree_.place(n));
+    Barrier& b = barriers_[n->int_arg(0)];
+    if (!b.after) b = {nullptr, barrier_instruction(n, 1, at), at};
+    WEFT_CHECK(b.block == at, "a barrier in two places");
+    // Local memory that another barrier gave is written where nothing else is read.
+    if (n->src(0)->op == Op::Local && at != Blocks::kTop && !b.before)
+      b.before = barrier_instruction(n, 0, at);
+    for (NodeRef s : loop_parts(n).values) {
+      blocks_.after(b.after, done_[s]);
+      if (b.before) blocks_.after(done_[s], b.before);
+    }
+    NodeRef memory = done_[n->src(0)];
+    const int64_t ints[] = {memory->int_arg(0), n->int_arg(0) + 1};
+    return settle(graph_->intern({Op::Local, memory->dtype, memory->src(), ints}));
+  }
+
+  NodeRef place_local_load(NodeRef n) {
+    NodeRef load = made(n);
+    const Barrier& b = barriers_.at(n->src(0)->int_arg(0));
+    for (NodeRef s : load->src()) settle(s);
+    if (!blocks_.contains(load)) blocks_.add(load, b.block);
+    blocks_.after(load, b.after);
+    return load;
   }
 
  private:
@@ -65,46 +208,15 @@ class Lineariser {
 
   // ---- nodes
 
-  void place(NodeRef n) {
-    switch (n->op) {
-      case Op::Sink: return;
-      case Op::Const:
-      case Op::Variable:
-      case Op::Param: return leaf(n);
-      case Op::Range: return place_range(n);
-      case Op::Reduce: return place_reduce(n);
-      case Op::Scan: return place_scan(n);
-      case Op::Carry: return;  // made with its loop's registers, see carry()
-      case Op::Loop: return place_loop(n);
-      case Op::Get: done_[n] = results_.at(n->src(0))[static_cast<size_t>(n->int_arg(0))]; return;
-      case Op::Store: return n->src(0)->op == Op::Param ? place_store(n) : place_local_store(n);
-      case Op::Barrier: return place_barrier(n);
-      default: break;
-    }
-    SmallVector<NodeRef, 8> src = sources(n);
-    NodeRef made = graph_->make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
-    if (n->op == Op::Load && n->src(0)->op == Op::Barrier) return place_local_load(n, made);
-    done_[n] = settle(made);
-    if (n->op == Op::Load) note_access(made, false);
-  }
-
-  void leaf(NodeRef n) {
-    done_[n] = graph_->intern({n->op, n->dtype, {}, n->ints(), n->text(), n->lanes});
-  }
-
-  void place_range(NodeRef n) {
-    const NodeRef src[] = {settle(source(n->src(0)))};
-    NodeRef range = graph_->intern({Op::Range, n->dtype, src, n->ints()});
-    const int b = block_of_range_[deps_.position(n)];
-    blocks_.set_range(*graph_, b, range);
-    done_[n] = range;
-  }
-
   NodeRef source(NodeRef n) {
     if (n->op == Op::Carry) return carry(n);
     NodeRef found = done_[n];
     WEFT_CHECK(found, "{} has no value of its own in a program", info(n->op).mnemonic);
     return found;
+  }
+  NodeRef made(NodeRef n) {
+    SmallVector<NodeRef, 8> src = sources(n);
+    return graph_->make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   }
   SmallVector<NodeRef, 8> sources(NodeRef n) {
     SmallVector<NodeRef, 8> src;
@@ -194,22 +306,6 @@ class Lineariser {
     });
   }
 
-  void place_reduce(NodeRef n) {
-    const LoopParts parts = loop_parts(n);
-    check_state(n, parts.ranges);
-    const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
-    NodeRef acc = new_acc(identity(n), blocks_.parent(outer));
-    NodeRef sum = get_acc(acc, 0, inner);
-    std::vector<NodeRef> steps;
-    for (NodeRef v : parts.values) {
-      sum = folded(fold_of(n), sum, splat(*graph_, source(v), n->lanes));
-      steps.push_back(settle(sum));
-    }
-    steps.back() = set_acc(acc, sum, inner);
-    chains_.push_back(std::move(steps));
-    done_[n] = result_after(acc, outer);
-  }
-
   /// Accumulators side by side take their first values, then their second: what they share is
   /// needed for one step only.
   void interleave_chains() {
@@ -224,17 +320,6 @@ class Lineariser {
     NodeRef result = get_acc(acc, 1, blocks_.parent(loop));
     blocks_.after_loop(result, loop);
     return result;
-  }
-
-  void place_scan(NodeRef n) {
-    const LoopParts parts = loop_parts(n);
-    check_state(n, parts.ranges);
-    const int at = innermost(parts.ranges);
-    NodeRef acc = new_acc(identity(n), blocks_.parent(at));
-    NodeRef value = splat(*graph_, source(parts.values[0]), n->lanes);
-    NodeRef sum = folded(fold_of(n), get_acc(acc, 0, at), value);
-    blocks_.add_root(set_acc(acc, sum, at));
-    done_[n] = sum;
   }
 
   /// The registers of a loop are made when its first carry, or the loop itself, is met.
@@ -257,28 +342,6 @@ class Lineariser {
     return state(loop).before[static_cast<size_t>(n->int_arg(0))];
   }
 
-  void place_loop(NodeRef n) {
-    const LoopParts parts = loop_parts(n);
-    check_state(n, parts.ranges);
-    const int inner = innermost(parts.ranges), outer = outermost(parts.ranges);
-    State& s = state(n);
-    SmallVector<NodeRef, 4> updates;
-    for (size_t k = 0; k < s.accs.size(); ++k)
-      updates.push_back(settle(splat(*graph_, source(parts.values[k]), s.accs[k]->lanes)));
-    SmallVector<NodeRef, 4> sets;
-    for (size_t k = 0; k < s.accs.size(); ++k)
-      sets.push_back(set_acc(s.accs[k], updates[k], inner));
-    // Together: a register changes only when all new values are known and all old ones were read.
-    for (NodeRef set : sets) {
-      blocks_.add_root(set);
-      for (NodeRef update : updates) blocks_.after(set, update);
-      for (NodeRef old : s.before) blocks_.after(set, old);
-    }
-    auto& results = results_[n];
-    for (size_t k = 0; k < s.accs.size(); ++k)
-      results.push_back(parts.open ? updates[k] : result_after(s.accs[k], outer));
-  }
-
   // ---- memory
 
   struct Access {
@@ -288,22 +351,6 @@ class Lineariser {
 
   void note_access(NodeRef n, bool store) {
     accesses_[param_slot(n->src(0))].push_back({n, store});
-  }
-
-  void place_store(NodeRef n) {
-    SmallVector<NodeRef, 8> src = sources(n);
-    const auto combine = static_cast<Fold>(n->int_arg(0));
-    int at = top_;
-    for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
-    // What ranges there are is settled: it is where the store is.
-    if (src.size() > kStoreRanges) src.resize(is_int_const(src[3], 1) ? 3 : kStoreRanges);
-    if (combine != Fold::Set) src[2] = combined(combine, src, at, n);
-    const int64_t ints[] = {static_cast<int64_t>(Fold::Set), n->int_arg(1)};
-    NodeRef store = graph_->intern({Op::Store, n->dtype, src, ints, {}, n->lanes});
-    WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
-    blocks_.add(store, at);
-    blocks_.add_root(store);
-    note_access(store, true);
   }
 
   /// The stored value combined with what is there: read where the store happens, not where the
@@ -367,43 +414,6 @@ class Lineariser {
     }
   }
 
-  void place_local_store(NodeRef n) {
-    SmallVector<NodeRef, 8> src = sources(n);
-    int at = store_blocks_.at(n);
-    for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
-    NodeRef store = graph_->intern({Op::Store, n->dtype, src, n->ints()});
-    WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
-    // What it comes after is known when its barrier is placed.
-    blocks_.add(store, blocks_.deeper(at, block(tree_.deepest(deps_.of(n)))));
-    blocks_.add_root(store);
-    done_[n] = store;
-  }
-
-  void place_barrier(NodeRef n) {
-    const int at = block(tree_.place(n));
-    Barrier& b = barriers_[n->int_arg(0)];
-    if (!b.after) b = {nullptr, barrier_instruction(n, 1, at), at};
-    WEFT_CHECK(b.block == at, "a barrier in two places");
-    // Local memory that another barrier gave is written where nothing else is read.
-    if (n->src(0)->op == Op::Local && at != Blocks::kTop && !b.before)
-      b.before = barrier_instruction(n, 0, at);
-    for (NodeRef s : loop_parts(n).values) {
-      blocks_.after(b.after, done_[s]);
-      if (b.before) blocks_.after(done_[s], b.before);
-    }
-    NodeRef memory = done_[n->src(0)];
-    const int64_t ints[] = {memory->int_arg(0), n->int_arg(0) + 1};
-    done_[n] = settle(graph_->intern({Op::Local, memory->dtype, memory->src(), ints}));
-  }
-
-  void place_local_load(NodeRef n, NodeRef made) {
-    const Barrier& b = barriers_.at(n->src(0)->int_arg(0));
-    for (NodeRef s : made->src()) settle(s);
-    if (!blocks_.contains(made)) blocks_.add(made, b.block);
-    blocks_.after(made, b.after);
-    done_[n] = made;
-  }
-
   RangeDeps deps_;
   LoopTree tree_;
   std::shared_ptr<Graph> graph_;
@@ -422,10 +432,33 @@ class Lineariser {
   std::map<int64_t, std::vector<Access>> accesses_;  // by param slot
 };
 
+constexpr OpRule<Lineariser::Place> kRules[] = {
+    on(Op::Const, "const.placed", &Lineariser::place_leaf),
+    on(Op::Variable, "variable.placed", &Lineariser::place_leaf),
+    on(Op::Param, "param.placed", &Lineariser::place_leaf),
+    on(Op::Range, "range.placed", &Lineariser::place_range),
+    on(Op::Reduce, "reduce.placed", &Lineariser::place_reduce),
+    on(Op::Scan, "scan.placed", &Lineariser::place_scan),
+    on(Op::Loop, "loop.placed", &Lineariser::place_loop),
+    on(Op::Carry, "carry.placed", &Lineariser::place_nothing),  // a register of its loop
+    on(Op::Get, "get.placed", &Lineariser::place_get),
+    on(Op::Load, "load.placed", &Lineariser::place_load),
+    on(Op::Store, "store.placed", &Lineariser::place_store),
+    on(Op::Barrier, "barrier.placed", &Lineariser::place_barrier),
+    on(Op::Sink, "sink.placed", &Lineariser::place_nothing),
+    otherwise("any.placed", &Lineariser::place_other),
+};
+constexpr OpRules<Lineariser::Place> kPlaceRules = kRules;
+
 }  // namespace
 
 LinearProgram linearise(NodeRef sink, const Target& target) {
-  return Lineariser(sink, target).run();
+  return Lineariser(sink, target).run(kPlaceRules);
+}
+
+RuleSetRow place_rules() {
+  return kPlaceRules.catalogue_row(
+      "linearise", "Lowering: every value gets the outermost loop that it can be computed in.");
 }
 
 }  // namespace weft::lower

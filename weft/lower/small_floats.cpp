@@ -6,6 +6,7 @@
 #include "weft/base/small_vector.h"
 #include "weft/lower/legaliser.h"
 #include "weft/lower/steps.h"
+#include "weft/rewrite/op_rules.h"
 
 namespace weft::lower {
 namespace {
@@ -55,6 +56,13 @@ Expr decode(Expr byte, const FloatFormat& f) {
   return (x.bits_as(DType::I32) | sign).bits_as(DType::F32);
 }
 
+/// Of an 8-bit float its value as f32 and its byte, of which the program keeps what it uses; of
+/// anything else the node that takes its place.
+struct Image {
+  NodeRef node = nullptr;
+  NodeRef byte = nullptr;
+};
+
 class SmallFloats {
  public:
   SmallFloats(Graph& g, NodeRef sink, const Target& target)
@@ -62,19 +70,48 @@ class SmallFloats {
     images_.resize(order_.size());
   }
 
-  NodeRef run() {
-    for (NodeRef n : order_.nodes()) images_[order_.index(n)] = image(n);
+  /// The image of an 8-bit float, given those of its sources.
+  using Make = Image (SmallFloats::*)(NodeRef, std::span<const NodeRef>);
+  NodeRef run(const OpRules<Make>& rules) {
+    translate(rules, order_.nodes(), [this](Make make, NodeRef n) {
+      Image& image = images_[order_.index(n)];
+      SmallVector<NodeRef, 8> src = sources(n);
+      image = is_float8(n->dtype) ? (this->*make)(n, src) : Image{unchanged(n, src)};
+      return image.node;
+    });
     return images_.back().node;
   }
 
- private:
-  /// Of an 8-bit float its value as f32 and its byte, of which the program keeps what it uses; of
-  /// anything else the node that takes its place.
-  struct Image {
-    NodeRef node = nullptr;
-    NodeRef byte = nullptr;
-  };
+  Image constant(NodeRef n, std::span<const NodeRef>) {
+    const Value v = const_value(n);
+    uint8_t byte = 0;
+    v.store(&byte);
+    return {g_.constant(Value::of(DType::F32, v.as_double())),
+            g_.constant(Value::of(DType::U8, uint64_t{byte}))};
+  }
+  Image param(NodeRef n, std::span<const NodeRef> src) { return {with(n, DType::U8, src)}; }
+  Image load(NodeRef n, std::span<const NodeRef> src) {
+    return from_byte(with(n, DType::U8, src), n->dtype);
+  }
+  Image bitcast(NodeRef n, std::span<const NodeRef>) {
+    return from_byte(byte_of(n->src(0)), n->dtype);
+  }
+  Image cast(NodeRef n, std::span<const NodeRef> src) { return rounded(src[0], n->dtype); }
+  Image select(NodeRef n, std::span<const NodeRef> src) {
+    const NodeRef bytes[] = {src[0], of(n->src(1)).byte, of(n->src(2)).byte};
+    return {with(n, DType::F32, src), g_.make({Op::Where, DType::U8, bytes})};
+  }
+  /// Every step of a loop rounds what it carries; folds round their result.
+  Image carried(NodeRef n, std::span<const NodeRef> src) {
+    NodeRef x = with(n, DType::F32, src);
+    return {x, encode(expr(x), float_format(n->dtype))};
+  }
+  Image loop(NodeRef n, std::span<const NodeRef> src) { return {with(n, DType::F32, src)}; }
+  Image other(NodeRef n, std::span<const NodeRef> src) {
+    return rounded(with(n, DType::F32, src), n->dtype);
+  }
 
+ private:
   const Image& of(NodeRef n) const { return images_[order_.index(n)]; }
   Expr expr(NodeRef n) { return {legal_, n}; }
 
@@ -85,12 +122,6 @@ class SmallFloats {
   Image rounded(NodeRef x, DType dtype) {
     if (x->dtype != DType::F64) x = legal_.cast(x, DType::F32);
     return from_byte(encode(expr(x), float_format(dtype)), dtype);
-  }
-  Image constant(Value v) {
-    uint8_t byte = 0;
-    v.store(&byte);
-    return {g_.constant(Value::of(DType::F32, v.as_double())),
-            g_.constant(Value::of(DType::U8, uint64_t{byte}))};
   }
 
   SmallVector<NodeRef, 8> sources(NodeRef n) const {
@@ -103,30 +134,6 @@ class SmallFloats {
     return g_.make({n->op, dtype, src, n->ints(), n->text(), n->lanes});
   }
 
-  Image image(NodeRef n) {
-    SmallVector<NodeRef, 8> src = sources(n);
-    if (!is_float8(n->dtype)) return {other(n, src)};
-    switch (n->op) {
-      case Op::Const: return constant(const_value(n));
-      case Op::Param: return {with(n, DType::U8, src)};
-      case Op::Load: return from_byte(with(n, DType::U8, src), n->dtype);
-      case Op::Bitcast: return from_byte(byte_of(n->src(0)), n->dtype);
-      case Op::Cast: return rounded(src[0], n->dtype);
-      case Op::Where: {
-        const NodeRef bytes[] = {src[0], of(n->src(1)).byte, of(n->src(2)).byte};
-        return {with(n, DType::F32, src), g_.make({Op::Where, DType::U8, bytes})};
-      }
-      // Every step of a loop rounds what it carries; folds round their result.
-      case Op::Carry:
-      case Op::Get: {
-        NodeRef x = with(n, DType::F32, src);
-        return {x, encode(expr(x), float_format(n->dtype))};
-      }
-      case Op::Loop: return {with(n, DType::F32, src)};
-      default: return rounded(with(n, DType::F32, src), n->dtype);
-    }
-  }
-
   NodeRef byte_of(NodeRef n) {
     const Image& x = of(n);
     if (x.byte) return x.byte;
@@ -134,7 +141,7 @@ class SmallFloats {
   }
 
   /// A node that is no 8-bit float, with sources that may be.
-  NodeRef other(NodeRef n, SmallVector<NodeRef, 8>& src) {
+  NodeRef unchanged(NodeRef n, SmallVector<NodeRef, 8>& src) {
     if (n->op == Op::Bitcast && is_float8(n->src(0)->dtype))
       return n->dtype == DType::U8 ? byte_of(n->src(0))
                                    : legal_.raw(Op::Bitcast, n->dtype, {byte_of(n->src(0))});
@@ -148,12 +155,31 @@ class SmallFloats {
   std::vector<Image> images_;
 };
 
+constexpr OpRule<SmallFloats::Make> kRules[] = {
+    on(Op::Const, "const.float8", &SmallFloats::constant),
+    on(Op::Param, "param.float8", &SmallFloats::param),
+    on(Op::Load, "load.float8", &SmallFloats::load),
+    on(Op::Bitcast, "bitcast.float8", &SmallFloats::bitcast),
+    on(Op::Cast, "cast.float8", &SmallFloats::cast),
+    on(Op::Where, "where.float8", &SmallFloats::select),
+    on(Op::Carry, "carry.float8", &SmallFloats::carried),
+    on(Op::Get, "get.float8", &SmallFloats::carried),
+    on(Op::Loop, "loop.float8", &SmallFloats::loop),
+    otherwise("any.float8", &SmallFloats::other),
+};
+constexpr OpRules<SmallFloats::Make> kFloat8Rules = kRules;
+
 }  // namespace
 
 NodeRef small_floats(Graph& g, NodeRef sink, const Target& target) {
   for (NodeRef n : Toposort(sink))
-    if (is_float8(n->dtype)) return SmallFloats(g, sink, target).run();
+    if (is_float8(n->dtype)) return SmallFloats(g, sink, target).run(kFloat8Rules);
   return sink;
+}
+
+RuleSetRow float8_rules() {
+  return kFloat8Rules.catalogue_row(
+      "small floats", "Lowering: 8-bit floats are bytes in memory and f32 in between.");
 }
 
 }  // namespace weft::lower

@@ -18,6 +18,7 @@
 #include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/rewrite/driver.h"
+#include "weft/rewrite/op_rules.h"
 #include "weft/target/target.h"
 
 namespace weft::lower {
@@ -32,8 +33,11 @@ bool is_launched(NodeRef n) {
 
 class GroupLowering {
  public:
-  GroupLowering(Graph& g, NodeRef sink, const Target& target)
-      : g_(g), target_(target), deps_(sink) {
+  /// The image of a node, given those of its sources.
+  using Make = NodeRef (GroupLowering::*)(NodeRef);
+
+  GroupLowering(Graph& g, NodeRef sink, const Target& target, const OpRules<Make>& rules)
+      : g_(g), target_(target), rules_(rules), deps_(sink) {
     for (NodeRef r : deps_.ranges()) next_range_ = std::max(next_range_, range_id(r) + 1);
     for (NodeRef r : deps_.ranges())
       if (is_launched(r)) id_of(r);
@@ -45,6 +49,60 @@ class GroupLowering {
                "a kernel's groups share {} bytes, and the machine has {}", local_bits_ / 8,
                target_.groups.local_bytes);
     return made;
+  }
+
+  // ---- nodes
+
+  NodeRef make_other(NodeRef n) { return g_.with_sources(n, sources(n)); }
+  NodeRef make_range(NodeRef n) { return is_launched(n) ? id_of(n) : make_other(n); }
+
+  /// Of the items that would all store the same, the first one does.
+  NodeRef make_store(NodeRef store) {
+    SmallVector<NodeRef, 8> src = sources(store);
+    const RangeSet& open = deps_.of(store);
+    SmallVector<NodeRef, 8> others;
+    for (const auto& [key, id] : ids_) {
+      bool varies = false;
+      open.each([&](size_t r) {
+        NodeRef range = deps_.ranges()[r];
+        varies |= is_launched(range) && done_.at(range) == id;
+      });
+      if (!varies) others.push_back(g_.alu(Op::Eq, {id, g_.index(0)}));
+    }
+    if (others.empty()) return g_.with_sources(store, src);
+    NodeRef first = src.size() > 3 ? src[3] : g_.boolean(true);
+    for (NodeRef o : others) first = g_.logical_and(first, o);
+    if (src.size() < 4) src.resize(4);
+    src[3] = first;
+    return g_.with_sources(store, src);
+  }
+
+  // ---- stages
+
+  NodeRef read_staged(NodeRef n) {
+    WEFT_CHECK(deps_.contains(n), "a stage in what another one's copies compute");
+    SmallVector<NodeRef, 8> ranges;
+    const StageParts parts = parts_of(n, ranges);
+    NodeRef memory = copied(n, parts), at = g_.index(0);
+    for (size_t i = 0; i < ranges.size(); ++i)
+      at = g_.add(at, g_.mul(image(ranges[i]), g_.index(parts.strides[i])));
+    return load(memory, at);
+  }
+
+  // ---- reductions
+
+  NodeRef make_reduce(NodeRef n) {
+    const SmallVector<NodeRef, 8> src = sources(n);
+    SmallVector<NodeRef, 8> own{src[0]}, group;
+    for (NodeRef r : std::span<const NodeRef>(src).subspan(1))
+      (r->op == Op::WorkId ? group : own).push_back(r);
+    if (group.empty()) return g_.with_sources(n, src);
+    // As the machine counts items.
+    std::ranges::sort(group, std::greater(), [](NodeRef id) { return id->int_arg(1); });
+    WEFT_CHECK(deps_.contains(n), "a staged value is reduced across its group");
+    NodeRef part = own.size() > 1 ? g_.make({Op::Reduce, n->dtype, own, n->ints()})
+                                  : folded_once(g_, fold_of(n), own[0]);
+    return shuffled(n, group) ? across_waves(n, part, group) : tree(n, part, group);
   }
 
  private:
@@ -84,6 +142,12 @@ class GroupLowering {
 
   // ---- nodes
 
+  SmallVector<NodeRef, 8> sources(NodeRef n) const {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(done_.at(s));
+    return src;
+  }
+
   NodeRef image(NodeRef root) {
     std::vector<NodeRef> stack{root};
     while (!stack.empty()) {
@@ -98,40 +162,12 @@ class GroupLowering {
       for (NodeRef s : n->src().subspan(staged ? 1 : 0))
         if (!done_.contains(s)) stack.push_back(s);
       if (stack.size() != before) continue;
-      NodeRef made = make(n);
-      done_.set(n, made);
+      translate(rules_, {&n, 1}, [this](Make make, NodeRef of) {
+        NodeRef made = (this->*make)(of);
+        return done_.set(of, made);
+      });
     }
     return done_.at(root);
-  }
-
-  NodeRef make(NodeRef n) {
-    if (is_launched(n)) return id_of(n);
-    if (n->op == Op::Stage) return read_staged(n);
-    SmallVector<NodeRef, 8> src;
-    for (NodeRef s : n->src()) src.push_back(done_.at(s));
-    if (n->op == Op::Reduce) return make_reduce(n, src);
-    if (n->op == Op::Store) return make_store(n, src);
-    return g_.with_sources(n, src);
-  }
-
-  /// Of the items that would all store the same, the first one does.
-  NodeRef make_store(NodeRef store, SmallVector<NodeRef, 8>& src) {
-    const RangeSet& open = deps_.of(store);
-    SmallVector<NodeRef, 8> others;
-    for (const auto& [key, id] : ids_) {
-      bool varies = false;
-      open.each([&](size_t r) {
-        NodeRef range = deps_.ranges()[r];
-        varies |= is_launched(range) && done_.at(range) == id;
-      });
-      if (!varies) others.push_back(g_.alu(Op::Eq, {id, g_.index(0)}));
-    }
-    if (others.empty()) return g_.with_sources(store, src);
-    NodeRef first = src.size() > 3 ? src[3] : g_.boolean(true);
-    for (NodeRef o : others) first = g_.logical_and(first, o);
-    if (src.size() < 4) src.resize(4);
-    src[3] = first;
-    return g_.with_sources(store, src);
   }
 
   // ---- local memory
@@ -161,8 +197,6 @@ class GroupLowering {
     return g_.make({Op::Barrier, memory->dtype, src, ints});
   }
 
-  // ---- stages
-
   /// With the items, and the copies of the code, that the value is different in: each has elements
   /// of its own.
   StageParts parts_of(NodeRef stage, SmallVector<NodeRef, 8>& ranges) {
@@ -179,16 +213,6 @@ class GroupLowering {
     });
     parts.ranges = ranges;
     return parts;
-  }
-
-  NodeRef read_staged(NodeRef n) {
-    WEFT_CHECK(deps_.contains(n), "a stage in what another one's copies compute");
-    SmallVector<NodeRef, 8> ranges;
-    const StageParts parts = parts_of(n, ranges);
-    NodeRef memory = copied(n, parts), at = g_.index(0);
-    for (size_t i = 0; i < ranges.size(); ++i)
-      at = g_.add(at, g_.mul(image(ranges[i]), g_.index(parts.strides[i])));
-    return load(memory, at);
   }
 
   /// Local memory with the staged value for all values of its ranges: item i of n copies elements
@@ -230,20 +254,6 @@ class GroupLowering {
     const auto [known, fresh] = barriers_.try_emplace(std::move(key), next_barrier_);
     next_barrier_ += fresh;
     return known->second;
-  }
-
-  // ---- reductions
-
-  NodeRef make_reduce(NodeRef n, std::span<const NodeRef> src) {
-    SmallVector<NodeRef, 8> own{src[0]}, group;
-    for (NodeRef r : src.subspan(1)) (r->op == Op::WorkId ? group : own).push_back(r);
-    if (group.empty()) return g_.with_sources(n, src);
-    // As the machine counts items.
-    std::ranges::sort(group, std::greater(), [](NodeRef id) { return id->int_arg(1); });
-    WEFT_CHECK(deps_.contains(n), "a staged value is reduced across its group");
-    NodeRef part = own.size() > 1 ? g_.make({Op::Reduce, n->dtype, own, n->ints()})
-                                  : folded_once(g_, fold_of(n), own[0]);
-    return shuffled(n, group) ? across_waves(n, part, group) : tree(n, part, group);
   }
 
   /// Where in the tree's memory this item's parts begin that are not folded with others: items
@@ -317,6 +327,7 @@ class GroupLowering {
 
   Graph& g_;
   const Target& target_;
+  const OpRules<Make>& rules_;
   const RangeDeps deps_;
   NodeMap<NodeRef> done_;
   std::map<std::pair<Binding, size_t>, NodeRef> ids_;
@@ -324,6 +335,15 @@ class GroupLowering {
   int64_t next_range_ = 0, next_local_ = 0, next_barrier_ = 0;
   int64_t local_bits_ = 0;
 };
+
+constexpr OpRule<GroupLowering::Make> kRules[] = {
+    on(Op::Range, "range.grouped", &GroupLowering::make_range),
+    on(Op::Stage, "stage.grouped", &GroupLowering::read_staged),
+    on(Op::Reduce, "reduce.grouped", &GroupLowering::make_reduce),
+    on(Op::Store, "store.grouped", &GroupLowering::make_store),
+    otherwise("any.grouped", &GroupLowering::make_other),
+};
+constexpr OpRules<GroupLowering::Make> kGroupRules = kRules;
 
 /// Without groups every range is a loop, and what is staged is computed where it is used.
 NodeRef erased(Graph& g, NodeRef sink) {
@@ -337,10 +357,15 @@ NodeRef erased(Graph& g, NodeRef sink) {
 NodeRef stage_local(Graph& g, NodeRef sink, const Target& target) {
   const Toposort nodes(sink);
   const bool grouped = std::any_of(nodes.begin(), nodes.end(), is_launched);
-  if (grouped && target.groups.exist()) return GroupLowering(g, sink, target).run();
+  if (grouped && target.groups.exist()) return GroupLowering(g, sink, target, kGroupRules).run();
   const bool staged =
       std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) { return n->op == Op::Stage; });
   return staged ? erased(g, sink) : sink;
+}
+
+RuleSetRow group_rules() {
+  return kGroupRules.catalogue_row(
+      "work groups", "Lowering: what the items of a group share goes through local memory.");
 }
 
 }  // namespace weft::lower

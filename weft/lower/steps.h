@@ -4,6 +4,7 @@
 #include <string>
 
 #include "weft/graph/program.h"
+#include "weft/rewrite/rule_set.h"
 
 namespace weft {
 
@@ -40,6 +41,14 @@ NodeRef separate_loops(Graph& g, NodeRef sink);
 LinearProgram linearise(NodeRef sink, const Target& target);
 /// Fills in flops and bytes; the kernel says how large its params are.
 void estimate_work(LinearProgram& program, NodeRef kernel_sink);
+
+/// What the steps do by op, for the catalogue.
+RuleSetRow group_rules();
+RuleSetRow float8_rules();
+RuleSetRow unroll_rules();
+RuleSetRow vector_rules();
+RuleSetRow width_rules();
+RuleSetRow place_rules();
 
 }  // namespace lower
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
+#include "weft/rewrite/op_rules.h"
 
 namespace weft::lower {
 namespace {
@@ -22,6 +23,11 @@ struct Versions {
   RangeSet over;
 };
 
+/// One of so many.
+struct Version {
+  size_t number, of;
+};
+
 class Unroller {
  public:
   Unroller(Graph& g, NodeRef sink, const Target& target)
@@ -31,11 +37,69 @@ class Unroller {
         unrolled_(deps_.bound_to(Binding::Unroll)),
         done_(deps_) {}
 
-  NodeRef run() {
+  /// Makes the version of a node for the current digits.
+  using Make = NodeRef (Unroller::*)(NodeRef, Version);
+  NodeRef run(const OpRules<Make>& rules) {
     if (unrolled_.empty()) return deps_.order().back();
     digits_.resize(deps_.ranges().size());
-    for (NodeRef n : deps_.order()) expand(n);
+    translate(rules, deps_.order(), [this](Make make, NodeRef n) { return expand(n, make); });
     return version(deps_.order().back());
+  }
+
+  NodeRef make_other(NodeRef n, Version) { return g_.with_sources(n, sources(n)); }
+  NodeRef make_range(NodeRef n, Version v) {
+    if (range_binding(n) != Binding::Unroll) return make_other(n, v);
+    return g_.index(static_cast<int64_t>(digits_[deps_.position(n)]));
+  }
+  NodeRef make_scan(NodeRef n, Version v) {
+    check_not_unrolled(n);
+    return make_other(n, v);
+  }
+  NodeRef make_loop(NodeRef n, Version v) {
+    check_not_unrolled(n);
+    return with_own_id(n, 0, v);
+  }
+  NodeRef make_carry(NodeRef n, Version v) { return with_own_id(n, 1, v); }
+
+  /// A store for each value of the unrolled ranges.
+  NodeRef make_barrier(NodeRef n, Version v) {
+    const LoopParts parts = loop_parts(n);
+    SmallVector<NodeRef, 16> src{version(n->src(0))};
+    each_version(deps_.set_of(parts.ranges) & unrolled_, [&](size_t) {
+      for (NodeRef store : parts.values) src.push_back(version(store));
+    });
+    const int64_t ints[] = {own_id(n->int_arg(0), v), static_cast<int64_t>(src.size()) - 1};
+    for (NodeRef r : parts.ranges)
+      if (range_binding(r) != Binding::Unroll) src.push_back(version(r));
+    return g_.make({n->op, n->dtype, src, ints});
+  }
+
+  NodeRef make_reduce(NodeRef n, Version v) {
+    const LoopParts parts = loop_parts(n);
+    SmallVector<NodeRef, 4> ranges;
+    for (NodeRef r : parts.ranges)
+      if (range_binding(r) != Binding::Unroll) ranges.push_back(version(r));
+    const RangeSet own = deps_.set_of(parts.ranges) & unrolled_;
+    SmallVector<NodeRef, 16> values;
+    each_version(own, [&](size_t) {
+      for (NodeRef value : parts.values) values.push_back(version(value));
+    });
+    const Fold fold = fold_of(n);
+    if (values.empty()) return g_.constant(fold_identity(fold, n->dtype));
+    // Values are folded one by one into the loop's register; without a loop (lanes are none) there
+    // is no register.
+    const bool looped = std::any_of(ranges.begin(), ranges.end(),
+                                    [](NodeRef r) { return range_binding(r) != Binding::Vector; });
+    const bool chained =
+        looped && v.of >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
+    if (!chained) {
+      NodeRef folded = fold_all(g_, target_, fold, values);
+      if (ranges.empty()) return folded_once(g_, fold, folded);
+      values.assign(std::span<const NodeRef>(&folded, 1));
+    }
+    const int64_t ints[] = {n->int_arg(0), static_cast<int64_t>(values.size())};
+    values.append(ranges);
+    return g_.intern({Op::Reduce, n->dtype, values, ints});
   }
 
  private:
@@ -76,30 +140,16 @@ class Unroller {
     }
   }
 
-  void expand(NodeRef n) {
+  NodeRef expand(NodeRef n, Make make) {
     if (n->op == Op::Sink) return expand_sink(n);
     const Versions v{nodes_.size(), deps_.of(n) & unrolled_};
     // Built apart: making one version may not see the others.
     SmallVector<NodeRef, 16> made;
-    each_version(v.over, [&](size_t i) { made.push_back(make_version(n, i, count(v.over))); });
+    const size_t of = count(v.over);
+    each_version(v.over, [&](size_t i) { made.push_back((this->*make)(n, {i, of})); });
     nodes_.insert(nodes_.end(), made.begin(), made.end());
     done_[n] = v;
-  }
-
-  NodeRef make_version(NodeRef n, size_t i, size_t versions) {
-    switch (n->op) {
-      case Op::Range:
-        if (range_binding(n) == Binding::Unroll)
-          return g_.index(static_cast<int64_t>(digits_[deps_.position(n)]));
-        break;
-      case Op::Reduce: return make_reduce(n, versions);
-      case Op::Scan: check_not_unrolled(n); break;
-      case Op::Loop: check_not_unrolled(n); return with_own_id(n, 0, i, versions);
-      case Op::Barrier: return make_barrier(n, own_id(n->int_arg(0), i, versions));
-      case Op::Carry: return with_own_id(n, 1, i, versions);
-      default: break;
-    }
-    return g_.with_sources(n, sources(n));
+    return made.empty() ? nullptr : made[0];
   }
 
   SmallVector<NodeRef, 8> sources(NodeRef n) const {
@@ -115,57 +165,16 @@ class Unroller {
 
   /// Every version of a loop carries its own values, and every one of a barrier may stand in a loop
   /// of its own: they need ids of their own.
-  static int64_t own_id(int64_t id, size_t i, size_t versions) {
-    return versions > 1 ? kFirstOwnId + (id << 16 | static_cast<int64_t>(i)) : id;
+  static int64_t own_id(int64_t id, Version v) {
+    return v.of > 1 ? kFirstOwnId + (id << 16 | static_cast<int64_t>(v.number)) : id;
   }
-  NodeRef with_own_id(NodeRef n, size_t which, size_t i, size_t versions) {
+  NodeRef with_own_id(NodeRef n, size_t which, Version v) {
     SmallVector<int64_t, 8> ints(n->ints());
-    ints[which] = own_id(ints[which], i, versions);
+    ints[which] = own_id(ints[which], v);
     return g_.make({n->op, n->dtype, sources(n), ints, n->text(), n->lanes});
   }
 
-  /// A store for each value of the unrolled ranges.
-  NodeRef make_barrier(NodeRef n, int64_t id) {
-    const LoopParts parts = loop_parts(n);
-    SmallVector<NodeRef, 16> src{version(n->src(0))};
-    each_version(deps_.set_of(parts.ranges) & unrolled_, [&](size_t) {
-      for (NodeRef store : parts.values) src.push_back(version(store));
-    });
-    const int64_t ints[] = {id, static_cast<int64_t>(src.size()) - 1};
-    for (NodeRef r : parts.ranges)
-      if (range_binding(r) != Binding::Unroll) src.push_back(version(r));
-    return g_.make({n->op, n->dtype, src, ints});
-  }
-
-  NodeRef make_reduce(NodeRef n, size_t versions) {
-    const LoopParts parts = loop_parts(n);
-    SmallVector<NodeRef, 4> ranges;
-    for (NodeRef r : parts.ranges)
-      if (range_binding(r) != Binding::Unroll) ranges.push_back(version(r));
-    const RangeSet own = deps_.set_of(parts.ranges) & unrolled_;
-    SmallVector<NodeRef, 16> values;
-    each_version(own, [&](size_t) {
-      for (NodeRef v : parts.values) values.push_back(version(v));
-    });
-    const Fold fold = fold_of(n);
-    if (values.empty()) return g_.constant(fold_identity(fold, n->dtype));
-    // Values are folded one by one into the loop's register; without a loop (lanes are none) there
-    // is no register.
-    const bool looped = std::any_of(ranges.begin(), ranges.end(),
-                                    [](NodeRef r) { return range_binding(r) != Binding::Vector; });
-    const bool chained =
-        looped && versions >= kEnoughAccumulators && may_contract(target_, fold, values[0]);
-    if (!chained) {
-      NodeRef folded = fold_all(g_, target_, fold, values);
-      if (ranges.empty()) return folded_once(g_, fold, folded);
-      values.assign(std::span<const NodeRef>(&folded, 1));
-    }
-    const int64_t ints[] = {n->int_arg(0), static_cast<int64_t>(values.size())};
-    values.append(ranges);
-    return g_.intern({Op::Reduce, n->dtype, values, ints});
-  }
-
-  void expand_sink(NodeRef sink) {
+  NodeRef expand_sink(NodeRef sink) {
     SmallVector<NodeRef, 16> roots;
     for (NodeRef root : sink->src()) {
       const Versions v = done_[root];
@@ -174,6 +183,7 @@ class Unroller {
     const Versions whole{nodes_.size(), {}};
     nodes_.push_back(g_.intern({Op::Sink, sink->dtype, roots}));
     done_[sink] = whole;
+    return nodes_.back();
   }
 
   static constexpr int64_t kFirstOwnId = int64_t{1} << 40;
@@ -187,10 +197,27 @@ class Unroller {
   PerNode<Versions> done_;
 };
 
+constexpr OpRule<Unroller::Make> kRules[] = {
+    on(Op::Range, "range.unrolled", &Unroller::make_range),
+    on(Op::Reduce, "reduce.unrolled", &Unroller::make_reduce),
+    on(Op::Scan, "scan.unrolled", &Unroller::make_scan),
+    on(Op::Loop, "loop.unrolled", &Unroller::make_loop),
+    on(Op::Carry, "carry.unrolled", &Unroller::make_carry),
+    on(Op::Barrier, "barrier.unrolled", &Unroller::make_barrier),
+    otherwise("any.unrolled", &Unroller::make_other),
+};
+constexpr OpRules<Unroller::Make> kUnrollRules = kRules;
+
 }  // namespace
 
 NodeRef unroll(Graph& g, NodeRef sink, const Target& target) {
-  return Unroller(g, sink, target).run();
+  return Unroller(g, sink, target).run(kUnrollRules);
+}
+
+RuleSetRow unroll_rules() {
+  return kUnrollRules.catalogue_row(
+      "unroll",
+      "Lowering: nodes are there once per combination of the unroll ranges they vary over.");
 }
 
 }  // namespace weft::lower

@@ -7,6 +7,7 @@
 #include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
+#include "weft/rewrite/op_rules.h"
 
 namespace weft::lower {
 namespace {
@@ -27,10 +28,133 @@ class Vectoriser {
   Vectoriser(Graph& g, NodeRef sink)
       : g_(g), deps_(sink), vectors_(deps_.bound_to(Binding::Vector)), done_(deps_) {}
 
-  NodeRef run() {
+  /// From a node and the vector range it varies over, or null, to the node to use instead: null for
+  /// index expressions of a vector range, made where they are used.
+  using Convert = NodeRef (Vectoriser::*)(NodeRef, NodeRef);
+  NodeRef run(const OpRules<Convert>& rules) {
     if (vectors_.empty()) return deps_.order().back();
-    for (NodeRef n : deps_.order()) done_[n] = convert(n);
+    translate(rules, deps_.order(), [this](Convert convert, NodeRef n) {
+      return done_[n] = (this->*convert)(n, vector_range(n));
+    });
     return made(deps_.order().back());
+  }
+
+  // ---- nodes
+
+  NodeRef convert_other(NodeRef n, NodeRef range) {
+    if (!range) return g_.with_sources(n, sources(n));
+    if (n == range || (is_index(n->dtype) && is_alu(n->op))) return nullptr;
+    WEFT_CHECK(is_alu(n->op), "{} in a vector", info(n->op).mnemonic);
+    return convert_alu(n, range);
+  }
+
+  NodeRef convert_alu(NodeRef n, NodeRef range) {
+    if (is_mask(n)) {
+      const auto masks = lanes(n, range);
+      NodeRef one = vec(g_, masks);
+      if (one->op == Op::Splat) return one->src(0);
+    }
+    SmallVector<NodeRef, 4> src;
+    for (NodeRef s : n->src()) src.push_back(operand(s, range));
+    return elementwise(g_, n->op, n->dtype, src);
+  }
+
+  // ---- loops
+
+  NodeRef convert_carry(NodeRef n, NodeRef range) {
+    return range ? with_lanes(n, {}, lanes_of(range)) : n;
+  }
+
+  NodeRef convert_loop(NodeRef n, NodeRef range) {
+    if (!range) return g_.with_sources(n, sources(n));
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src())
+      src.push_back(s->op == Op::Range || s->op == Op::Loop
+                        ? made(s)
+                        : splat(g_, operand(s, range), lanes_of(range)));
+    return with_lanes(n, src, lanes_of(range));
+  }
+
+  NodeRef convert_reduce(NodeRef n, NodeRef outer) {
+    const LoopParts parts = loop_parts(n);
+    const RangeSet own = deps_.set_of(parts.ranges) & vectors_;
+    NodeRef inner = own.empty() ? nullptr : deps_.ranges()[static_cast<size_t>(own.last())];
+    WEFT_CHECK(!inner || !outer, "a vector reduction inside a vector range");
+    NodeRef over = inner ? inner : outer;
+    const uint8_t count = over ? lanes_of(over) : 1;
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef v : parts.values)
+      src.push_back(splat(g_, over ? operand(v, over) : made(v), count));
+    for (NodeRef r : parts.ranges)
+      if (r != inner) src.push_back(made(r));
+    NodeRef folded = src[0];
+    // A value folded over the vector range alone needs no loop (and unrolling left exactly one).
+    const bool looped = src.size() > parts.values.size();
+    if (looped) folded = with_lanes(n, src, count);
+    if (inner) folded = fold_lanes(g_, fold_of(n), folded);
+    return looped ? folded : folded_once(g_, fold_of(n), folded);
+  }
+
+  // ---- memory
+
+  NodeRef convert_load(NodeRef n, NodeRef range) {
+    if (!range) return g_.with_sources(n, sources(n));
+    NodeRef valid;
+    Stride stride{};
+    const bool uniform = uniform_valid(n->src(), 2, range, valid);
+    const bool affine = uniform && split_stride(g_, n->src(1), range, stride);
+    const uint8_t count = lanes_of(range);
+    if (affine && stride.coefficient == 0) return load(n, at_lane(n->src(1), range, 0), valid, 1);
+    if (affine && stride.coefficient == 1)
+      return load(n, at_lane(n->src(1), range, 0), valid, count);
+    if (affine && stride.coefficient == -1) return reversed_load(n, range, valid, count);
+    SmallVector<NodeRef, 16> elements;
+    for (size_t k = 0; k < count; ++k) {
+      NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;
+      elements.push_back(load(n, at_lane(n->src(1), range, k), mask, 1));
+    }
+    return vec(g_, elements);
+  }
+
+  /// A store, or the stores of its lanes: those go to lane_stores_ and the first stands for all.
+  NodeRef convert_store(NodeRef n, NodeRef range) {
+    if (!range) return g_.with_sources(n, sources(n));
+    NodeRef valid;
+    Stride stride{};
+    const uint8_t count = lanes_of(range);
+    const bool uniform = uniform_valid(n->src(), 3, range, valid);
+    NodeRef value = splat(g_, operand(n->src(2), range), count);
+    if (uniform && split_stride(g_, n->src(1), range, stride) && stride.coefficient == 1)
+      return store(n, at_lane(n->src(1), range, 0), value, valid);
+    auto& stores = lane_stores_[n];
+    for (size_t k = 0; k < count; ++k) {
+      NodeRef mask = n->nsrc > 3 ? at_lane(n->src(3), range, k) : nullptr;
+      stores.push_back(store(n, at_lane(n->src(1), range, k), lane(g_, value, k), mask));
+    }
+    return stores[0];
+  }
+
+  /// A loop's result, or what a store that combines found: of all lanes at once, or of each lane's
+  /// own store.
+  NodeRef convert_get(NodeRef n, NodeRef range) {
+    if (!range || n->src(0)->op != Op::Store) return convert_loop(n, range);
+    const auto* stores = lane_stores_.find(n->src(0));
+    const NodeRef together[] = {made(n->src(0))};
+    if (!stores) return with_lanes(n, together, lanes_of(range));
+    SmallVector<NodeRef, 16> found;
+    for (NodeRef store : *stores) found.push_back(with_lanes(n, {&store, 1}, 1));
+    return vec(g_, found);
+  }
+
+  NodeRef convert_sink(NodeRef sink, NodeRef) {
+    SmallVector<NodeRef, 16> roots;
+    for (NodeRef root : sink->src()) {
+      if (const auto* stores = lane_stores_.find(root))
+        roots.append(*stores);
+      else
+        roots.push_back(made(root));
+    }
+    return g_.intern({Op::Sink, sink->dtype, roots});
   }
 
  private:
@@ -123,31 +247,6 @@ class Vectoriser {
     return g_.intern({Op::Add, DType::Index, src, {}, {}, count});
   }
 
-  // ---- nodes
-
-  /// The node to use instead of `n`; null for index expressions of a vector range, made where they
-  /// are used.
-  NodeRef convert(NodeRef n) {
-    NodeRef range = vector_range(n);
-    if (n->op == Op::Sink) return convert_sink(n);
-    if (n->op == Op::Reduce) return convert_reduce(n, range);
-    if (n->op == Op::Store) return convert_store(n, range);
-    if (!range) return g_.with_sources(n, sources(n));
-    if (is_index(n->dtype) && is_alu(n->op)) return nullptr;
-    if (n == range) return nullptr;
-    switch (n->op) {
-      case Op::Load: return convert_load(n, range);
-      case Op::Carry: return with_lanes(n, {}, lanes_of(range));
-      case Op::Scan:
-      case Op::Loop: return convert_loop(n, range);
-      case Op::Get:
-        return n->src(0)->op == Op::Store ? convert_fetch(n, range) : convert_loop(n, range);
-      default: break;
-    }
-    WEFT_CHECK(is_alu(n->op), "{} in a vector", info(n->op).mnemonic);
-    return convert_alu(n, range);
-  }
-
   SmallVector<NodeRef, 8> sources(NodeRef n) const {
     SmallVector<NodeRef, 8> src;
     for (NodeRef s : n->src()) src.push_back(made(s));
@@ -156,46 +255,6 @@ class Vectoriser {
 
   NodeRef with_lanes(NodeRef n, std::span<const NodeRef> src, uint8_t count) {
     return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), count});
-  }
-
-  NodeRef convert_alu(NodeRef n, NodeRef range) {
-    if (is_mask(n)) {
-      const auto masks = lanes(n, range);
-      NodeRef one = vec(g_, masks);
-      if (one->op == Op::Splat) return one->src(0);
-    }
-    SmallVector<NodeRef, 4> src;
-    for (NodeRef s : n->src()) src.push_back(operand(s, range));
-    return elementwise(g_, n->op, n->dtype, src);
-  }
-
-  NodeRef convert_loop(NodeRef n, NodeRef range) {
-    SmallVector<NodeRef, 8> src;
-    for (NodeRef s : n->src())
-      src.push_back(s->op == Op::Range || s->op == Op::Loop
-                        ? made(s)
-                        : splat(g_, operand(s, range), lanes_of(range)));
-    return with_lanes(n, src, lanes_of(range));
-  }
-
-  NodeRef convert_reduce(NodeRef n, NodeRef outer) {
-    const LoopParts parts = loop_parts(n);
-    const RangeSet own = deps_.set_of(parts.ranges) & vectors_;
-    NodeRef inner = own.empty() ? nullptr : deps_.ranges()[static_cast<size_t>(own.last())];
-    WEFT_CHECK(!inner || !outer, "a vector reduction inside a vector range");
-    NodeRef over = inner ? inner : outer;
-    const uint8_t count = over ? lanes_of(over) : 1;
-    SmallVector<NodeRef, 8> src;
-    for (NodeRef v : parts.values)
-      src.push_back(splat(g_, over ? operand(v, over) : made(v), count));
-    for (NodeRef r : parts.ranges)
-      if (r != inner) src.push_back(made(r));
-    NodeRef folded = src[0];
-    // A value folded over the vector range alone needs no loop (and unrolling left exactly one).
-    const bool looped = src.size() > parts.values.size();
-    if (looped) folded = with_lanes(n, src, count);
-    if (inner) folded = fold_lanes(g_, fold_of(n), folded);
-    return looped ? folded : folded_once(g_, fold_of(n), folded);
   }
 
   // ---- memory
@@ -221,24 +280,6 @@ class Vectoriser {
     return g_.intern({Op::Load, n->dtype, src, n->ints(), {}, count});
   }
 
-  NodeRef convert_load(NodeRef n, NodeRef range) {
-    NodeRef valid;
-    Stride stride{};
-    const bool uniform = uniform_valid(n->src(), 2, range, valid);
-    const bool affine = uniform && split_stride(g_, n->src(1), range, stride);
-    const uint8_t count = lanes_of(range);
-    if (affine && stride.coefficient == 0) return load(n, at_lane(n->src(1), range, 0), valid, 1);
-    if (affine && stride.coefficient == 1)
-      return load(n, at_lane(n->src(1), range, 0), valid, count);
-    if (affine && stride.coefficient == -1) return reversed_load(n, range, valid, count);
-    SmallVector<NodeRef, 16> elements;
-    for (size_t k = 0; k < count; ++k) {
-      NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;
-      elements.push_back(load(n, at_lane(n->src(1), range, k), mask, 1));
-    }
-    return vec(g_, elements);
-  }
-
   NodeRef reversed_load(NodeRef n, NodeRef range, NodeRef valid, uint8_t count) {
     NodeRef forward = load(n, at_lane(n->src(1), range, count - size_t{1}), valid, count);
     SmallVector<NodeRef, 16> elements;
@@ -255,45 +296,6 @@ class Vectoriser {
     return g_.intern({Op::Store, n->dtype, src, n->ints(), {}, value->lanes});
   }
 
-  /// A store, or the stores of its lanes: those go to lane_stores_ and the first stands for all.
-  NodeRef convert_store(NodeRef n, NodeRef range) {
-    if (!range) return g_.with_sources(n, sources(n));
-    NodeRef valid;
-    Stride stride{};
-    const uint8_t count = lanes_of(range);
-    const bool uniform = uniform_valid(n->src(), 3, range, valid);
-    NodeRef value = splat(g_, operand(n->src(2), range), count);
-    if (uniform && split_stride(g_, n->src(1), range, stride) && stride.coefficient == 1)
-      return store(n, at_lane(n->src(1), range, 0), value, valid);
-    auto& stores = lane_stores_[n];
-    for (size_t k = 0; k < count; ++k) {
-      NodeRef mask = n->nsrc > 3 ? at_lane(n->src(3), range, k) : nullptr;
-      stores.push_back(store(n, at_lane(n->src(1), range, k), lane(g_, value, k), mask));
-    }
-    return stores[0];
-  }
-
-  /// What a store that combines found: of all lanes at once, or of each lane's own store.
-  NodeRef convert_fetch(NodeRef n, NodeRef range) {
-    const auto* stores = lane_stores_.find(n->src(0));
-    const NodeRef together[] = {made(n->src(0))};
-    if (!stores) return with_lanes(n, together, lanes_of(range));
-    SmallVector<NodeRef, 16> found;
-    for (NodeRef store : *stores) found.push_back(with_lanes(n, {&store, 1}, 1));
-    return vec(g_, found);
-  }
-
-  NodeRef convert_sink(NodeRef sink) {
-    SmallVector<NodeRef, 16> roots;
-    for (NodeRef root : sink->src()) {
-      if (const auto* stores = lane_stores_.find(root))
-        roots.append(*stores);
-      else
-        roots.push_back(made(root));
-    }
-    return g_.intern({Op::Sink, sink->dtype, roots});
-  }
-
   Graph& g_;
   RangeDeps deps_;
   RangeSet vectors_;
@@ -302,8 +304,27 @@ class Vectoriser {
   NodeMap<std::vector<NodeRef>> lane_stores_;
 };
 
+constexpr OpRule<Vectoriser::Convert> kRules[] = {
+    on(Op::Reduce, "reduce.vector", &Vectoriser::convert_reduce),
+    on(Op::Scan, "scan.vector", &Vectoriser::convert_loop),
+    on(Op::Loop, "loop.vector", &Vectoriser::convert_loop),
+    on(Op::Carry, "carry.vector", &Vectoriser::convert_carry),
+    on(Op::Get, "get.vector", &Vectoriser::convert_get),
+    on(Op::Load, "load.vector", &Vectoriser::convert_load),
+    on(Op::Store, "store.vector", &Vectoriser::convert_store),
+    on(Op::Sink, "sink.vector", &Vectoriser::convert_sink),
+    otherwise("any.vector", &Vectoriser::convert_other),
+};
+constexpr OpRules<Vectoriser::Convert> kVectorRules = kRules;
+
 }  // namespace
 
-NodeRef vectorise(Graph& g, NodeRef sink) { return Vectoriser(g, sink).run(); }
+NodeRef vectorise(Graph& g, NodeRef sink) { return Vectoriser(g, sink).run(kVectorRules); }
+
+RuleSetRow vector_rules() {
+  return kVectorRules.catalogue_row(
+      "vectorise",
+      "Lowering: what varies over a vector range has lanes; accesses of stride 1 stay one.");
+}
 
 }  // namespace weft::lower

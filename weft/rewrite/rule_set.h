@@ -18,8 +18,9 @@ struct RuleEntry {
   const Rule* rule;
   void (*fn)() = nullptr;
   NodeRef (*call)(void (*fn)(), const Match&, void* ctx) = nullptr;
+  bool by_op = false;  ///< of an OpRules table: no matcher has it
 
-  bool is_native() const { return call != nullptr; }
+  bool is_native() const { return call != nullptr || by_op; }
 };
 
 /// What a rule's context does for rules that are data.
