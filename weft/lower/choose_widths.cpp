@@ -234,15 +234,13 @@ constexpr OpRule<WidthChooser::Typed> kRules[] = {
     on(Op::Sink, "sink.width", &WidthChooser::typed_sink),
     otherwise("any.width", &WidthChooser::typed_other),
 };
-constexpr OpRules<WidthChooser::Typed> kWidthRules = kRules;
+constexpr OpRules kWidthRules("choose widths",
+                              "Lowering: dtype index becomes i32 where that is proved.", kRules);
 
 }  // namespace
 
 NodeRef choose_widths(Graph& g, NodeRef sink) { return WidthChooser(g, sink).run(kWidthRules); }
 
-RuleSetRow width_rules() {
-  return kWidthRules.catalogue_row("choose widths",
-                                   "Lowering: dtype index becomes i32 where that is proved.");
-}
+RuleSetRow width_rules() { return kWidthRules.row(); }
 
 }  // namespace weft::lower

@@ -25,8 +25,8 @@ struct LowerSets {
 
   explicit LowerSets(const Context&)
       : decompositions("lower.decompose",
-                       RuleList<Legaliser>(bool_arithmetic_rules()) + int_decompositions() +
-                           float_decompositions(),
+                       RuleList<Legaliser>(bool_arithmetic_rules()) + half_decompositions() +
+                           int_decompositions() + float_decompositions(),
                        {.real = true}) {}
 };
 
@@ -42,7 +42,6 @@ NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
     if (is_constant(folded)) return folded;
   }
   if (has_trait(op, kWords) && !native(op, dtype)) return by_products(*this, op, src);
-  if (needs_f32(op, dtype, src)) return through_f32(*this, op, dtype, src);
   if (NodeRef made = decomposed(op, dtype, src)) return made;
   return elementwise(graph_, op, dtype, src);
 }
@@ -112,6 +111,9 @@ NodeRef decompose(Graph& g, NodeRef sink, const Target& target) {
 
 std::vector<RuleSetRow> lower_rule_sets() {
   return {
+      catalogue_row(
+          "decompose halves", lower::half_decompositions(),
+          "Lowering: 16-bit floats are cast with one rounding, and computed with in f32."),
       catalogue_row("decompose integers", lower::int_decompositions(),
                     "Lowering: integers on machines that lack an op. Bools go by `bool`."),
       catalogue_row("decompose floats", lower::float_decompositions(), "The same of floats."),

@@ -95,8 +95,11 @@ Expr f64_from_int(Expr x) {
 }
 
 /// To f16 or bf16 with one rounding, by way of an f32 that is exact or rounded to odd.
-NodeRef to_half(Legaliser& l, DType dtype, NodeRef source) {
-  Expr x(l, source);
+NodeRef cast_to_half(const Match& m, Legaliser& l) {
+  const DType dtype = m.root->dtype;
+  Expr x(l, m[pat::x]);
+  // Without f64 to round in, casting to halves is the target's own.
+  if (x.dtype() == DType::F32 || !l.has_f64()) return nullptr;
   if (is_half(x.dtype())) return x.converted(DType::F32).converted(dtype);
   if (is_int(x.dtype()) && bits(x.dtype()) <= 16) return x.converted(DType::F32).converted(dtype);
   if (is_int(x.dtype())) x = f64_from_int(x);
@@ -109,10 +112,10 @@ NodeRef to_half(Legaliser& l, DType dtype, NodeRef source) {
   return x.converted(dtype);
 }
 
-NodeRef cast_half(Legaliser& l, DType dtype, NodeRef x) {
-  // Without f64 to round in, casting to halves is the target's own.
-  if (is_half(dtype)) return l.has_f64() ? to_half(l, dtype, x) : l.raw(Op::Cast, dtype, {x});
-  return l.cast(l.raw(Op::Cast, DType::F32, {x}), dtype);
+NodeRef cast_from_half(const Match& m, Legaliser& l) {
+  const DType dtype = m.root->dtype;
+  if (is_half(dtype) || dtype == DType::F32) return nullptr;
+  return l.cast(l.raw(Op::Cast, DType::F32, {m[pat::x]}), dtype);
 }
 
 // ---- rounding
@@ -140,6 +143,9 @@ constexpr Pat extreme(const Pat& both_bits, const Pat& y_wins) {
 constexpr Pat max_by(DType whole) { return extreme(bitcast(x, whole) & bitcast(y, whole), x < y); }
 constexpr Pat min_by(DType whole) { return extreme(bitcast(x, whole) | bitcast(y, whole), y < x); }
 
+/// Arithmetic on f16 and bf16 is done in f32, rounding after every op.
+constexpr Pat wide(const Pat& half) { return cast(half, DType::F32); }
+
 // clang-format off
 constexpr Rule kFloatRules[] = {
     rule("max.nan_f32", max(x, y), max_by(DType::I32), bits(x) == 32 && ~native_op(Op::Max, x),
@@ -150,6 +156,30 @@ constexpr Rule kFloatRules[] = {
          kFloat).as_move(),
     rule("min.nan_f64", min(x, y), min_by(DType::I64), bits(x) == 64 && ~native_op(Op::Min, x),
          kFloat).as_move(),
+};
+constexpr Rule kHalfRules[] = {
+    rule("neg.half", -x, cast(-wide(x)), bits(x) == 16, kFloat).as_move(),
+    rule("sqrt.half", sqrt(x), cast(sqrt(wide(x))), bits(x) == 16, kFloat).as_move(),
+    rule("trunc.half", trunc(x), cast(trunc(wide(x))), bits(x) == 16, kFloat).as_move(),
+    rule("add.half", x + y, cast(wide(x) + wide(y)), bits(x) == 16, kFloat).as_move(),
+    rule("mul.half", x * y, cast(wide(x) * wide(y)), bits(x) == 16, kFloat).as_move(),
+    rule("div.half", fdiv(x, y), cast(fdiv(wide(x), wide(y))), bits(x) == 16, kFloat).as_move(),
+    rule("max.half", max(x, y), cast(max(wide(x), wide(y))), bits(x) == 16, kFloat).as_move(),
+    rule("min.half", min(x, y), cast(min(wide(x), wide(y))), bits(x) == 16, kFloat).as_move(),
+    rule("lt.half", x < y, wide(x) < wide(y), bits(x) == 16, kFloat).as_move(),
+    rule("le.half", x <= y, wide(x) <= wide(y), bits(x) == 16, kFloat).as_move(),
+    rule("eq.half", x == y, wide(x) == wide(y), bits(x) == 16, kFloat).as_move(),
+    rule("ne.half", x != y, wide(x) != wide(y), bits(x) == 16, kFloat).as_move(),
+    // Rounded twice.
+    rule("exp2.half", exp2(x), cast(exp2(wide(x))), bits(x) == 16, kReal).as_move(),
+    rule("log2.half", log2(x), cast(log2(wide(x))), bits(x) == 16, kReal).as_move(),
+    rule("sin.half", sin(x), cast(sin(wide(x))), bits(x) == 16, kReal).as_move(),
+    rule("mulacc.half", mulacc(x, y, z), cast(mulacc(wide(x), wide(y), wide(z))), bits(x) == 16,
+         kReal).as_move(),
+};
+constexpr NativeRule<Legaliser> kHalfCasts[] = {
+    native("cast.to_half", y(cast(x)), cast_to_half, is_float(y) && bits(y) == 16, kBits | kFloat),
+    native("cast.from_half", cast(x), cast_from_half, is_float(x) && bits(x) == 16, kFloat),
 };
 constexpr NativeRule<Legaliser> kExactRules[] = {
     native("trunc.by_int", trunc(x), trunc_by_int, bits(x) >= 32 && ~native_op(Op::Trunc, x),
@@ -175,27 +205,10 @@ constexpr NativeRule<Legaliser> kApproximateRules[] = {
 
 }  // namespace
 
+RuleList<Legaliser> half_decompositions() { return rules<Legaliser>(kHalfRules, kHalfCasts); }
+
 RuleList<Legaliser> float_decompositions() {
   return rules<Legaliser>(kFloatRules, kExactRules, kApproximateRules);
-}
-
-bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src) {
-  if (op == Op::Where || op == Op::Bitcast) return false;
-  if (op == Op::Cast && is_bool(src[0]->dtype)) return false;
-  if (op == Op::Cast) {
-    if (is_half(dtype)) return src[0]->dtype != DType::F32 && src[0]->dtype != dtype;
-    return is_half(src[0]->dtype) && dtype != DType::F32;
-  }
-  return is_half(src[0]->dtype);
-}
-
-NodeRef through_f32(Legaliser& l, Op op, DType dtype, std::span<const NodeRef> src) {
-  if (op == Op::Cast) return cast_half(l, dtype, src[0]);
-  NodeRef wide[3] = {};
-  for (size_t i = 0; i < src.size(); ++i) wide[i] = l.raw(Op::Cast, DType::F32, {src[i]});
-  const DType result = is_half(dtype) ? DType::F32 : dtype;
-  NodeRef r = l.make(op, result, {wide, src.size()});
-  return is_half(dtype) ? l.raw(Op::Cast, dtype, {r}) : r;
 }
 
 }  // namespace weft::lower

@@ -37,11 +37,9 @@ class Legaliser {
 };
 
 /// By what they treat.
+RuleList<Legaliser> half_decompositions();
 RuleList<Legaliser> int_decompositions();
 RuleList<Legaliser> float_decompositions();
-/// Arithmetic on f16 and bf16 in f32, rounding after every op.
-bool needs_f32(Op op, DType dtype, std::span<const NodeRef> src);
-NodeRef through_f32(Legaliser& l, Op op, DType dtype, std::span<const NodeRef> src);
 /// A dot product of words, element by element.
 NodeRef by_products(Legaliser& l, Op op, std::span<const NodeRef> src);
 

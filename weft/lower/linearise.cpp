@@ -448,7 +448,9 @@ constexpr OpRule<Lineariser::Place> kRules[] = {
     on(Op::Sink, "sink.placed", &Lineariser::place_nothing),
     otherwise("any.placed", &Lineariser::place_other),
 };
-constexpr OpRules<Lineariser::Place> kPlaceRules = kRules;
+constexpr OpRules kPlaceRules(
+    "linearise", "Lowering: every value gets the outermost loop that it can be computed in.",
+    kRules);
 
 }  // namespace
 
@@ -456,9 +458,6 @@ LinearProgram linearise(NodeRef sink, const Target& target) {
   return Lineariser(sink, target).run(kPlaceRules);
 }
 
-RuleSetRow place_rules() {
-  return kPlaceRules.catalogue_row(
-      "linearise", "Lowering: every value gets the outermost loop that it can be computed in.");
-}
+RuleSetRow place_rules() { return kPlaceRules.row(); }
 
 }  // namespace weft::lower

@@ -167,7 +167,9 @@ constexpr OpRule<SmallFloats::Make> kRules[] = {
     on(Op::Loop, "loop.float8", &SmallFloats::loop),
     otherwise("any.float8", &SmallFloats::other),
 };
-constexpr OpRules<SmallFloats::Make> kFloat8Rules = kRules;
+constexpr OpRules kFloat8Rules("small floats",
+                               "Lowering: 8-bit floats are bytes in memory and f32 in between.",
+                               kRules);
 
 }  // namespace
 
@@ -177,9 +179,6 @@ NodeRef small_floats(Graph& g, NodeRef sink, const Target& target) {
   return sink;
 }
 
-RuleSetRow float8_rules() {
-  return kFloat8Rules.catalogue_row(
-      "small floats", "Lowering: 8-bit floats are bytes in memory and f32 in between.");
-}
+RuleSetRow float8_rules() { return kFloat8Rules.row(); }
 
 }  // namespace weft::lower

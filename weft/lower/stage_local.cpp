@@ -343,7 +343,8 @@ constexpr OpRule<GroupLowering::Make> kRules[] = {
     on(Op::Store, "store.grouped", &GroupLowering::make_store),
     otherwise("any.grouped", &GroupLowering::make_other),
 };
-constexpr OpRules<GroupLowering::Make> kGroupRules = kRules;
+constexpr OpRules kGroupRules(
+    "work groups", "Lowering: what the items of a group share goes through local memory.", kRules);
 
 /// Without groups every range is a loop, and what is staged is computed where it is used.
 NodeRef erased(Graph& g, NodeRef sink) {
@@ -363,9 +364,6 @@ NodeRef stage_local(Graph& g, NodeRef sink, const Target& target) {
   return staged ? erased(g, sink) : sink;
 }
 
-RuleSetRow group_rules() {
-  return kGroupRules.catalogue_row(
-      "work groups", "Lowering: what the items of a group share goes through local memory.");
-}
+RuleSetRow group_rules() { return kGroupRules.row(); }
 
 }  // namespace weft::lower

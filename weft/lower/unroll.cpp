@@ -206,7 +206,9 @@ constexpr OpRule<Unroller::Make> kRules[] = {
     on(Op::Barrier, "barrier.unrolled", &Unroller::make_barrier),
     otherwise("any.unrolled", &Unroller::make_other),
 };
-constexpr OpRules<Unroller::Make> kUnrollRules = kRules;
+constexpr OpRules kUnrollRules(
+    "unroll", "Lowering: nodes are there once per combination of the unroll ranges they vary over.",
+    kRules);
 
 }  // namespace
 
@@ -214,10 +216,6 @@ NodeRef unroll(Graph& g, NodeRef sink, const Target& target) {
   return Unroller(g, sink, target).run(kUnrollRules);
 }
 
-RuleSetRow unroll_rules() {
-  return kUnrollRules.catalogue_row(
-      "unroll",
-      "Lowering: nodes are there once per combination of the unroll ranges they vary over.");
-}
+RuleSetRow unroll_rules() { return kUnrollRules.row(); }
 
 }  // namespace weft::lower

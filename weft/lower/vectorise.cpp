@@ -315,16 +315,14 @@ constexpr OpRule<Vectoriser::Convert> kRules[] = {
     on(Op::Sink, "sink.vector", &Vectoriser::convert_sink),
     otherwise("any.vector", &Vectoriser::convert_other),
 };
-constexpr OpRules<Vectoriser::Convert> kVectorRules = kRules;
+constexpr OpRules kVectorRules(
+    "vectorise",
+    "Lowering: what varies over a vector range has lanes; accesses of stride 1 stay one.", kRules);
 
 }  // namespace
 
 NodeRef vectorise(Graph& g, NodeRef sink) { return Vectoriser(g, sink).run(kVectorRules); }
 
-RuleSetRow vector_rules() {
-  return kVectorRules.catalogue_row(
-      "vectorise",
-      "Lowering: what varies over a vector range has lanes; accesses of stride 1 stay one.");
-}
+RuleSetRow vector_rules() { return kVectorRules.row(); }
 
 }  // namespace weft::lower

@@ -35,9 +35,10 @@ consteval OpRule<Make> otherwise(const char* name, Make make, const char* file =
 template <class Make>
 class OpRules {
  public:
-  /// One rule for each op; the last one is for all others.
+  /// One rule for each op; the last one is for all others. Named and described for the catalogue.
   template <size_t N>
-  consteval OpRules(const OpRule<Make> (&rules)[N]) : rules_(rules) {  // NOLINT: it is the table
+  consteval OpRules(const char* name, const char* note, const OpRule<Make> (&rules)[N])
+      : rules_(rules), name_(name), note_(note) {
     for (uint8_t& i : by_op_) i = N - 1;
     for (size_t i = 0; i + 1 < N; ++i) {
       uint8_t& at = by_op_[rules[i].rule.lhs.node[0].op];
@@ -48,14 +49,15 @@ class OpRules {
 
   const OpRule<Make>& operator[](Op op) const { return rules_[by_op_[static_cast<uint8_t>(op)]]; }
 
-  RuleSetRow catalogue_row(std::string name, std::string note) const {
-    RuleSetRow row{std::move(name), {}, std::move(note)};
+  RuleSetRow row() const {
+    RuleSetRow row{name_, {}, note_};
     for (const OpRule<Make>& r : rules_) row.entries.push_back({&r.rule, nullptr, nullptr, true});
     return row;
   }
 
  private:
   std::span<const OpRule<Make>> rules_;
+  const char *name_, *note_;
   uint8_t by_op_[256] = {};
 };
 
