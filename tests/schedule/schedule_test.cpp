@@ -10,6 +10,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/device/programs.h"
 #include "tests/support/compiler/graph_builder.h"
 #include "tests/support/compiler/schedule_runner.h"
 #include "weft/eval/evaluate.h"
@@ -457,6 +458,17 @@ TEST_F(ScheduleTest, KernelsTakeNoMoreBuffersThanTheMachineBinds) {
   }
   NodeRef chain = g_.add(g_.mul(b_.param(0, {6, 5}), b_.param(1, {6, 5})), b_.param(2, {6, 5}));
   EXPECT_EQ(make_schedule(std::vector<ScheduleOutput>{{chain}}, few).steps.size(), 1u);
+}
+
+TEST_F(ScheduleTest, MoreInputsThanAnAdapterBindsOnWebgpu) {
+  if (const std::string why = testing::missing("WEBGPU"); !why.empty()) GTEST_SKIP() << why;
+  const int64_t most = context_.get<DeviceTable>().open("WEBGPU").target().most_buffers;
+  ASSERT_LT(most, 100'000) << "an adapter says how many";
+  NodeRef sum = b_.constant(0);
+  for (int64_t i = 0; i <= most; ++i) sum = g_.add(sum, b_.param(i, {6, 5}));
+  testing::RunOptions options;
+  options.device = "WEBGPU";
+  check({{sum}}, 1e-5, options);
 }
 
 /// Weights of attention lie as the softmax that makes them writes them: the product with the values
