@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
@@ -81,7 +82,6 @@ TEST(MemoryPlan, RandomLivesNeverOverlapAndStayNearTheLeast) {
   for (uint32_t seed = 0; seed < 50; ++seed) expect_good(random_lives(seed, 60, 100, 0), 1.35);
 }
 
-/// Placed one after the other in time, not each compared with all.
 /// Nothing is allocated: what matters is what the device says.
 TEST(MemoryPlan, ArenasAreNoLargerThanAnAllocation) {
   Context context(Options::from_environment());
@@ -89,24 +89,27 @@ TEST(MemoryPlan, ArenasAreNoLargerThanAnAllocation) {
   const int64_t most = device.most_bytes();
   CompiledSchedule schedule;
   const auto add = [&](int64_t bytes) {
-    schedule.buffers.push_back({DType::U8, &device, IndexProgram(bytes), -1, -1, 0, 9});
+    schedule.steps[0].buffers.push_back(static_cast<int>(schedule.buffers.size()));
+    schedule.buffers.push_back({DType::U8, &device, IndexProgram(bytes), -1, -1});
   };
+  schedule.steps.push_back({ScheduleStep::Kind::Run, nullptr, {}, {}, &device, {}});
   for (int i = 0; i < 5; ++i) add(most * 2 / 5);
   std::vector<int> placed;
-  for (const ArenaPlan& arena : plan_arenas(schedule, {})) {
+  for (const ArenaPlan& arena : plan_arenas(schedule, {}).arenas) {
     EXPECT_LE(arena.memory.bytes, most);
     EXPECT_EQ(arena.memory.offsets.size(), arena.buffers.size());
     placed.insert(placed.end(), arena.buffers.begin(), arena.buffers.end());
   }
-  std::ranges::sort(placed);
+  std::sort(placed.begin(), placed.end());
   EXPECT_EQ(placed, (std::vector<int>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(plan_arenas(schedule, {}).size(), 3U) << "two in each";
+  EXPECT_EQ(plan_arenas(schedule, {}).arenas.size(), 3U) << "two in each";
   add(2 * most);
-  const std::vector<ArenaPlan> larger = plan_arenas(schedule, {});
+  const std::vector<ArenaPlan> larger = plan_arenas(schedule, {}).arenas;
   EXPECT_EQ(larger[0].buffers, std::vector<int>{5}) << "no arena can hold it";
   EXPECT_EQ(larger.size(), 4U);
 }
 
+/// Placed one after the other in time, not each compared with all.
 TEST(MemoryPlan, VeryManyLives) {
   for (uint32_t seed = 0; seed < 4; ++seed) {
     expect_good(random_lives(seed, 20000, 10000, 0), 1.35);
