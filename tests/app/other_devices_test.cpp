@@ -157,6 +157,8 @@ TEST_P(OtherDevices, SayWhenCommandsRan) {
   }
   EXPECT_GT(seen, 3);
   EXPECT_GT(busy, 0);
+  EXPECT_EQ(track_ends.size(),
+            static_cast<size_t>(context.get<DeviceTable>().default_device().queues()));
   EXPECT_EQ(seen, tracer.value(Counter::Kernels) - kernels);
 }
 

@@ -10,6 +10,15 @@
 
 namespace weft {
 
+namespace {
+
+/// Of a device that completes at once nothing is gained by the others.
+bool has_several_queues(const Device& device) {
+  return device.queues() > 1 && !device.completes_at_once();
+}
+
+}  // namespace
+
 CommandList::CommandList(const CompiledSchedule& schedule)
     : schedule_(schedule),
       point_of_no_return_(schedule.steps.size()),
@@ -36,7 +45,7 @@ CommandList::CommandList(const CompiledSchedule& schedule)
         point_of_no_return_ = std::min(point_of_no_return_, commands_.size());
     }
     add_step(s, slices, vars);
-    several_queues_ |= s.device->queues() > 1 && !s.device->completes_at_once();
+    several_queues_ |= has_several_queues(*s.device);
   }
 }
 
@@ -67,16 +76,16 @@ void CommandList::add_step(const CompiledStep& s, size_t& slices, size_t& vars) 
 
 void CommandList::cut_segments() {
   segments_.clear();
-  std::vector<QueuePlan> plans;
+  std::vector<QueuePlan> plans;  // of the devices that have several queues
   for (size_t i = 0; i < commands_.size(); ++i) {
     const CompiledStep& s = schedule_.steps[i];
-    const bool across =
-        !s.kernel && schedule_.buffers[static_cast<size_t>(s.buffers[0])].device != s.device;
     // Nothing is overwritten while what comes before may still fail.
     if (i == point_of_no_return_)
       for (QueuePlan& plan : plans) plan.add_barrier();
-    if (across) {
-      add_to_segments(i, true, {});
+    const bool across =
+        !s.kernel && schedule_.buffers[static_cast<size_t>(s.buffers[0])].device != s.device;
+    if (across || !has_several_queues(*s.device)) {
+      add_to_segments(i, across, {});
       continue;
     }
     auto plan = std::ranges::find(plans, s.device, [](QueuePlan& p) { return &p.device(); });

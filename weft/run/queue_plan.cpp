@@ -6,7 +6,7 @@ namespace weft {
 
 QueuePlan::QueuePlan(Device& device)
     : device_(&device),
-      newest_(static_cast<size_t>(device.completes_at_once() ? 1 : device.queues())),
+      newest_(static_cast<size_t>(device.queues())),
       barrier_(newest_),
       known_(newest_.size(), newest_),
       count_(newest_.size()) {}
@@ -23,7 +23,6 @@ size_t QueuePlan::queue_for(const QueuePoints& needed) const {
 
 QueuePlan::Place QueuePlan::add(size_t number, const Command& command) {
   Place place;
-  if (newest_.size() == 1) return place;
   QueuePoints needed;
   each_use(command, [&](const MemoryUse& use) {
     const QueuePoints before = uses_.before(use);
