@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <span>
 
 #include "weft/graph/index_algebra.h"
 
@@ -16,45 +17,58 @@ constexpr size_t kStarts = 3;         // vector ranges whose tiles are compared
 constexpr double kWorthwhile = 0.98;  // more copies must save at least this,
 constexpr double kWorthCode = 0.95;   // where only the loop's own overhead is saved, this
 
+/// What is decided: how a body is cut, after others have decided about some ranges.
+struct Turn {
+  const Body& body;
+  RangeMask decided;
+};
+
+/// A tiling and what the kernel then costs.
+struct Choice {
+  Tiling tiling;
+  double cost = 0;
+  bool found = false;  ///< false: all that was seen is too long
+};
+
 /// Decides one body after the other, the most expensive first; what one has decided stays. What its
 /// choice of vectors leaves to the others is known only when they have decided, so that is tried
 /// for each of its best choices.
 class TileSearch {
  public:
   TileSearch(const KernelInfo& info, const CostModel& model, const Target& target)
-      : info_(info), model_(model), target_(target) {
-    best_.ranges.resize(info.ranges.size(), Tiling::Of{});
+      : info_(info), model_(model), target_(target) {}
+
+  Tiling run() const {
+    Tiling plain;
+    plain.ranges.resize(info_.ranges.size(), Tiling::Of{});
+    const std::vector<const Body*> bodies = dearest_first(plain);
+    const Turn first{*bodies[0], 0};
+    return best_of(vector_choices(first, plain, bodies.size() > 1),
+                   [&](const Start& start) {
+                     Choice all = with_unroll_factors(first, start, 0);
+                     RangeMask decided = first.body.deps;
+                     for (const Body* b : std::span(bodies).subspan(1)) {
+                       all = choose_tile({*b, decided}, all);
+                       decided |= b->deps;
+                     }
+                     return all;
+                   })
+        .tiling;
   }
 
-  Tiling run() {
-    const Tiling plain = best_;
+ private:
+  std::vector<const Body*> dearest_first(const Tiling& plain) const {
     std::vector<std::pair<double, const Body*>> bodies;
     for (const Body& b : model_.bodies()) bodies.emplace_back(model_.cycles(b, plain), &b);
     // Bodies lie in one array: their addresses are their order.
     std::sort(bodies.begin(), bodies.end(), [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
-    body_ = bodies[0].second;
-    Tiling chosen = plain;
-    double least = 0;
-    const std::vector<Start> starts = vector_choices(bodies.size() > 1);
-    for (size_t i = 0; i < starts.size(); ++i) {
-      body_ = bodies[0].second;
-      decided_ = 0;
-      try_start(starts[i]);
-      for (size_t b = 0; b < bodies.size(); ++b) {
-        body_ = bodies[b].second;
-        if (b > 0) choose_tile();
-        decided_ |= body_->deps;
-      }
-      if (i > 0 && cost_ >= least * kWorthwhile) continue;
-      least = cost_;
-      chosen = best_;
-    }
-    return chosen;
+    std::vector<const Body*> order;
+    for (const auto& [cycles, body] : bodies) order.push_back(body);
+    return order;
   }
 
- private:
   // ---- lanes
 
   struct Start {
@@ -63,52 +77,51 @@ class TileSearch {
     size_t order = 0;  // decides between equal costs
   };
 
-  /// Tries the most promising vector ranges each with its best copies: what a gather costs depends
-  /// on how many copies share it.
-  void choose_tile() {
-    const std::vector<Start> starts = vector_choices(false);
-    double least = 0;
-    Tiling chosen = best_;
-    for (size_t i = 0; i < starts.size(); ++i) {
-      try_start(starts[i]);
-      if (i > 0 && cost_ >= least * kWorthwhile) continue;
-      least = cost_;
-      chosen = best_;
-    }
-    best_ = chosen;
-    cost_ = least;
+  /// Of what is made of each start: a later one has to be worth it.
+  template <class F>
+  static Choice best_of(std::span<const Start> starts, F&& made) {
+    Choice best = made(starts[0]);
+    for (const Start& start : starts.subspan(1))
+      if (Choice next = made(start); next.found && next.cost < best.cost * kWorthwhile)
+        best = std::move(next);
+    return best;
   }
 
-  void try_start(const Start& start) {
-    best_ = start.tiling;
-    fresh_ = nullptr;
-    choose_unroll_factors();
+  /// Tries the most promising vector ranges each with its best copies: what a gather costs depends
+  /// on how many copies share it.
+  Choice choose_tile(const Turn& turn, const Choice& so_far) const {
+    Choice best = best_of(vector_choices(turn, so_far.tiling, false), [&](const Start& start) {
+      return with_unroll_factors(turn, start, so_far.cost);
+    });
+    best.found |= so_far.found;
+    return best;
   }
 
   /// The vector ranges to try, with their best number of lanes: the cheapest first.
-  std::vector<Start> vector_choices(bool several_bodies) const {
+  std::vector<Start> vector_choices(const Turn& turn, const Tiling& so_far,
+                                    bool several_bodies) const {
     std::vector<Start> all;
-    if ((best_.vectors & body_->deps) == 0)
+    if ((so_far.vectors & turn.body.deps) == 0)
       for (size_t r = info_.ranges.size(); r-- > 0;)
-        if (may_be_vector(r)) add_best_lanes(r, all);
-    all.push_back({model_.total(best_) * kWorthwhile, best_});
+        if (may_be_vector(turn, so_far, r)) add_best_lanes(so_far, r, all);
+    all.push_back({model_.total(so_far) * kWorthwhile, so_far});
     for (size_t i = 0; i < all.size(); ++i) all[i].order = i;
     std::sort(all.begin(), all.end(), [](const Start& a, const Start& b) {
       return a.cost != b.cost ? a.cost < b.cost : a.order < b.order;
     });
-    const size_t most = body_->products || several_bodies ? kStarts : 1;
+    const size_t most = turn.body.products || several_bodies ? kStarts : 1;
     if (all.size() > most) all.resize(most);
     return all;
   }
 
-  void add_best_lanes(size_t r, std::vector<Start>& all) const {
+  void add_best_lanes(const Tiling& so_far, size_t r, std::vector<Start>& all) const {
     const int64_t widest =
         std::min<int64_t>(target_.vector_bits / model_.widest(r), target_.max_lanes);
-    Start best{0, best_};
+    Start best{0, so_far};
     bool found = false;
     for (int64_t lanes = widest; lanes >= 2; lanes /= 2) {
       if (cut_of(info_, r, lanes) == Cut::No) continue;
-      Tiling trial = best_;
+      Tiling trial = so_far;
       trial.set(r, lanes, 1);
       const double c = model_.total(trial);
       if (found && c >= best.cost * kWorthwhile) continue;
@@ -118,21 +131,21 @@ class TileSearch {
     if (found) all.push_back(best);
   }
 
-  bool may_be_vector(size_t r) const {
+  bool may_be_vector(const Turn& turn, const Tiling& so_far, size_t r) const {
     const RangeInfo& range = info_.ranges[r];
-    if ((body_->deps & ~decided_ & bit(r)) == 0 || !range.free()) return false;
-    if (range.parallel ? parallel_vector() : target_.canonical) return false;
+    if ((turn.body.deps & ~turn.decided & bit(r)) == 0 || !range.free()) return false;
+    if (range.parallel ? parallel_vector(so_far) : target_.canonical) return false;
     // No value may have lanes along two ranges.
-    const RangeMask vectors = best_.vectors | bit(r);
+    const RangeMask vectors = so_far.vectors | bit(r);
     for (NodeRef n : info_.order)
       if (std::popcount(info_.deps(n) & vectors) > 1) return false;
     for (NodeRef n : info_.reduces)
       if (std::popcount((info_.deps(n) | info_.reduced_by(n)) & vectors) > 1) return false;
     return true;
   }
-  bool parallel_vector() const {
+  bool parallel_vector(const Tiling& so_far) const {
     for (size_t r = 0; r < info_.ranges.size(); ++r)
-      if (info_.ranges[r].parallel && (best_.vectors & bit(r)) != 0) return true;
+      if (info_.ranges[r].parallel && (so_far.vectors & bit(r)) != 0) return true;
     return false;
   }
 
@@ -146,16 +159,17 @@ class TileSearch {
 
   /// Parallel ranges whose copies share loads (or whose vectors hide latency), with possible
   /// factors.
-  std::vector<Candidate> parallel_candidates() const {
+  std::vector<Candidate> parallel_candidates(const Turn& turn, const Tiling& start) const {
     std::vector<Candidate> out;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
-      const bool vector = (best_.vectors & bit(r)) != 0;
-      if ((body_->deps & ~body_->own & bit(r)) == 0 || !range.free()) continue;
-      const bool along_lines = shares_lines(r);
-      if (((decided_ & bit(r)) != 0) || (!vector && !reuses(r) && !along_lines)) continue;
+      const bool vector = (start.vectors & bit(r)) != 0;
+      if ((turn.body.deps & ~turn.body.own & bit(r)) == 0 || !range.free()) continue;
+      const bool along_lines = shares_lines(turn.body, start, r);
+      if (((turn.decided & bit(r)) != 0) || (!vector && !reuses(turn.body, r) && !along_lines))
+        continue;
       Candidate c{r, {}, along_lines};
-      const int64_t lanes = best_.ranges[r].lanes;
+      const int64_t lanes = start.ranges[r].lanes;
       for (int64_t f : kFactors)
         if (cut_of(info_, r, lanes * f) != Cut::No) c.factors.push_back(f);
       if (!c.factors.empty()) out.push_back(std::move(c));
@@ -163,87 +177,92 @@ class TileSearch {
     return out;
   }
 
-  bool reuses(size_t r) const {
-    return std::any_of(body_->accesses.begin(), body_->accesses.end(),
+  bool reuses(const Body& body, size_t r) const {
+    return std::any_of(body.accesses.begin(), body.accesses.end(),
                        [&](uint32_t i) { return (info_.accesses[i].deps & bit(r)) == 0; });
   }
 
   /// A vector gathers across rows whose elements this range walks one by one.
-  bool shares_lines(size_t r) const {
-    return std::any_of(body_->accesses.begin(), body_->accesses.end(), [&](uint32_t i) {
+  bool shares_lines(const Body& body, const Tiling& start, size_t r) const {
+    return std::any_of(body.accesses.begin(), body.accesses.end(), [&](uint32_t i) {
       const Access& a = info_.accesses[i];
-      const RangeMask vector = a.deps & best_.vectors & ~bit(r);
+      const RangeMask vector = a.deps & start.vectors & ~bit(r);
       return !a.is_store() && std::abs(a.stride[r]) == 1 && vector != 0 &&
              std::abs(a.stride[static_cast<size_t>(std::countr_zero(vector))]) > 1;
     });
   }
 
-  void choose_unroll_factors() {
-    const Tiling start = best_;
-    consider(start);
-    try_tiles(start);
-    if (body_->own == 0) return;
+  /// `so_far`: what the kernel costs without.
+  Choice with_unroll_factors(const Turn& turn, const Start& from, double so_far) const {
+    const Tiling& start = from.tiling;
+    Choice best{start, so_far};
+    consider(turn, start, best);
+    try_tiles(turn, start, best);
+    if (turn.body.own == 0) return best;
     // The same with small windows unrolled: copies along them and along the output share loads.
     Tiling windows = start;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
-      if (!may_unroll_reduction(r) || range.extent > kSmallWindow || !range.constant) continue;
+      if (!may_unroll_reduction(turn, r) || range.extent > kSmallWindow || !range.constant)
+        continue;
       if (windows.ranges[r].lanes > 1) continue;
       windows.set(r, 1, range.extent);
-      consider(windows);
-      try_tiles(windows);
+      consider(turn, windows, best);
+      try_tiles(turn, windows, best);
     }
-    try_unrolled_reduction();
+    try_unrolled_reduction(turn, best);
+    return best;
   }
 
-  void try_tiles(const Tiling& start) {
-    const std::vector<Candidate> parallel = parallel_candidates();
+  void try_tiles(const Turn& turn, const Tiling& start, Choice& best) const {
+    const std::vector<Candidate> parallel = parallel_candidates(turn, start);
     const auto registers = static_cast<size_t>(std::max(8, target_.vector_registers));
     // Beside accumulators, up to three operands and a result on its way need registers.
-    const size_t most = body_->own == 0 ? 4 : registers - 4;
+    const size_t most = turn.body.own == 0 ? 4 : registers - 4;
     for (size_t a = 0; a < parallel.size(); ++a)
       for (int64_t fa : parallel[a].factors) {
         if (static_cast<size_t>(fa) > (parallel[a].along_lines ? kLineUnroll : most)) break;
         Tiling one = start;
         one.set(parallel[a].range, one.ranges[parallel[a].range].lanes, fa);
-        consider(one);
-        if (body_->own == 0) continue;
+        consider(turn, one, best);
+        if (turn.body.own == 0) continue;
         for (size_t b = a + 1; b < parallel.size(); ++b)
           for (int64_t fb : parallel[b].factors) {
             if (static_cast<size_t>(fa * fb) > most) break;
             Tiling two = one;
             two.set(parallel[b].range, two.ranges[parallel[b].range].lanes, fb);
-            consider(two);
+            consider(turn, two, best);
           }
       }
   }
 
-  bool may_unroll_reduction(size_t r) const {
-    return !target_.canonical && (body_->own & ~decided_ & bit(r)) != 0 && info_.ranges[r].free();
+  bool may_unroll_reduction(const Turn& turn, size_t r) const {
+    return !target_.canonical && (turn.body.own & ~turn.decided & bit(r)) != 0 &&
+           info_.ranges[r].free();
   }
 
   /// A few copies of the innermost reduction loop, or of the vector one.
-  void try_unrolled_reduction() {
-    const Tiling start = best_;
+  void try_unrolled_reduction(const Turn& turn, Choice& best) const {
+    const Tiling start = best.tiling;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const Tiling::Of of = start.ranges[r];
-      const bool last = (body_->own >> r) == 1;
-      if (!may_unroll_reduction(r) || of.unroll > 1 || (of.lanes == 1 && !last)) continue;
+      const bool last = (turn.body.own >> r) == 1;
+      if (!may_unroll_reduction(turn, r) || of.unroll > 1 || (of.lanes == 1 && !last)) continue;
       for (int64_t f : {2, 4, 8}) {
         const int64_t steps = info_.ranges[r].extent / of.lanes;
         if (steps < 2 * f || (info_.ranges[r].constant && steps % f != 0)) continue;
         if (cut_of(info_, r, of.lanes * f) == Cut::No) continue;
         Tiling trial = start;
         trial.set(r, of.lanes, f);
-        consider(trial);
+        consider(turn, trial, best);
       }
     }
   }
 
   /// How much longer the kernel takes because its tiles do not divide evenly among workers. Only
   /// loops that every reduction depends on can be shared.
-  double imbalance(const Tiling& trial) const {
-    if (cost_ < kWorthSharingCycles && fresh_ == body_) return 1;
+  double imbalance(const Tiling& trial, const Choice& best) const {
+    if (best.found && best.cost < kWorthSharingCycles) return 1;
     double items = 1;
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       const RangeInfo& range = info_.ranges[r];
@@ -254,24 +273,16 @@ class TileSearch {
     return uneven_share(items);
   }
 
-  void consider(const Tiling& trial) {
-    if (model_.too_long(*body_, trial)) return;
-    const double c = model_.total(trial) * imbalance(trial);
-    if (fresh_ != body_ || c < cost_ * (body_->own == 0 ? kWorthCode : kWorthwhile)) {
-      best_ = trial;
-      cost_ = c;
-    }
-    fresh_ = body_;
+  void consider(const Turn& turn, const Tiling& trial, Choice& best) const {
+    if (model_.too_long(turn.body, trial)) return;
+    const double c = model_.total(trial) * imbalance(trial, best);
+    if (!best.found || c < best.cost * (turn.body.own == 0 ? kWorthCode : kWorthwhile))
+      best = {trial, c, true};
   }
 
   const KernelInfo& info_;
   const CostModel& model_;
   const Target& target_;
-  Tiling best_;
-  double cost_ = 0;
-  const Body* body_ = nullptr;
-  const Body* fresh_ = nullptr;  // the body cost_ is about
-  RangeMask decided_ = 0;
 };
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "weft/schedule/plan.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/graph/index_algebra.h"
@@ -12,15 +11,10 @@
 #include "weft/graph/tuple.h"
 
 namespace weft {
+
+using namespace cycles;
 namespace {
 
-// The additive cost model, in units of about one cycle of one core for one element. Small on
-// purpose: it decides fusion, the schedule search decides speed.
-constexpr double kOp = 0.1;          // one vectorised operation
-constexpr double kHardOp = 0.5;      // exp2, log2, sin, division, square root
-constexpr double kLoad = 0.3;        // reading one element again
-constexpr double kStore = 1.0;       // writing one element
-constexpr double kLaunch = 1500;     // one more kernel
 constexpr double kMinParallel = 8;   // outer iterations a kernel with hoisted reductions must keep
 constexpr double kMergeLimit = 4;    // a sum of sums may visit this many places for each of the
                                      // inner sum's, most of them masked
@@ -29,45 +23,6 @@ constexpr double kSmallWork = 4096;  // below this many elements parallelism doe
 constexpr int kMaxKernelSize = 2000;  // instructions, about: compilers and registers take no more
 constexpr size_t kMostParts = 128;    // small parts of one buffer that one kernel writes
 constexpr double kSmallPart = 64;     // elements of such a part
-
-double op_cost(Op op) {
-  switch (op) {
-    case Op::Exp2:
-    case Op::Log2:
-    case Op::Sin:
-    case Op::Div:
-    case Op::Sqrt:
-    case Op::IDiv:
-    case Op::Mod: return kHardOp;
-    case Op::Bitcast: return 0;
-    default: return kOp;
-  }
-}
-
-bool is_view(Op op) {
-  return is_movement(op) || op == Op::Detach || op == Op::Bind || op == Op::Get;
-}
-bool is_reduction(NodeRef n) { return n->op == Op::Reduce || n->op == Op::Loop; }
-bool is_sum(NodeRef n) { return n->op == Op::Reduce && fold_of(n) == Fold::Add; }
-
-bool always_staged(NodeRef n) {
-  switch (n->op) {
-    case Op::Contiguous:
-    case Op::Copy:
-    case Op::Scan:
-    case Op::CumCount:
-    case Op::Assign:
-    case Op::Scatter: return true;
-    case Op::Get: return is_step(n->src(0)) || (n->src(0)->op == Op::Loop && is_running(n->src(0)));
-    default: return false;
-  }
-}
-
-/// True where a node repeats elements of its source, so that the source is read several times.
-bool repeats(NodeRef n) {
-  if (n->op == Op::Expand) return n->shape != n->src(0)->shape;
-  return n->op == Op::Window && n->int_arg(2) < n->int_arg(1);
-}
 
 /// Axes of size 1 have the index 0 where others have a range.
 double extent(NodeRef range) {
@@ -98,12 +53,6 @@ std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const
     if (is_lookup(n)) return {scope.begin(), scope.end()};
   }
   return used;
-}
-
-double largest_numel(std::span<const NodeRef> dims) {
-  double p = 1;
-  for (NodeRef d : dims) p *= static_cast<double>(std::max<int64_t>(0, d->vmax));
-  return p;
 }
 
 Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint64_t> given,
@@ -138,93 +87,8 @@ void Planner::run() {
   uses.reserve(order.size());
   for (NodeRef n : order) uses[n];
   for (const ScheduleOutput& o : outputs) forced_[o.value] = true;
-  measure();
+  estimates_ = estimate(order, forced_);
   for (size_t i = order.size(); i-- > 0;) visit(order[i]);
-}
-
-bool Planner::surely_staged(NodeRef n) const {
-  return n->op == Op::Param || is_reduction(n) || always_staged(n) || forced_.contains(n);
-}
-
-/// In how many places a value is wanted, at least: a reduction is one, and so is what is stored.
-/// Places are bits, given out in turn; beyond 64 they are many anyway.
-NodeMap<Planner::Fanout> Planner::count_fanout() const {
-  NodeMap<Fanout> fanout(order.size());
-  int next = 0;
-  for (size_t i = order.size(); i-- > 0;) {
-    NodeRef n = order[i];
-    if (n->dtype == DType::Index) continue;
-    const uint64_t access = surely_staged(n) || !fanout.contains(n) ? uint64_t{1} << (next++ % 64)
-                                                                    : fanout.at(n).accesses;
-    for (size_t k = 0; k < n->nsrc; ++k) {
-      Fanout& of = fanout[n->src(k)];
-      of.accesses |= access;
-      of.users += k == 0 || n->src(k) != n->src(k - 1);
-    }
-  }
-  return fanout;
-}
-
-/// Whether a value of which each element costs `work` is likely to go to memory: who reads it then
-/// pays for a load.
-bool Planner::is_worth_storing(NodeRef n, double work, const Fanout& fanout) {
-  if (fanout.users < 2) return false;
-  const double times = std::popcount(fanout.accesses), numel = largest_numel(n->shape->span());
-  return times * work > work + kStore + times * kLoad + kLaunch / std::max(1.0, numel);
-}
-
-/// Bottom-up estimates that decisions use; what is below a reduction, a forced node, or one that is
-/// worth storing counts as one load.
-void Planner::measure() {
-  const NodeMap<Fanout> fanout = count_fanout();
-  NodeMap<double> seen(order.size());  // the work of a value as others see it
-  for (NodeRef n : order) {
-    double work = 0;
-    bool full = false;
-    if (surely_staged(n)) {
-      work = kLoad;
-      full = true;
-    } else if (is_view(n->op) && n->nsrc > 0) {
-      NodeRef x = n->src(0);
-      const double ratio = repeats(n)
-                               ? std::min(1.0, largest_numel(x->shape->span()) /
-                                                   std::max(1.0, largest_numel(n->shape->span())))
-                               : 1;
-      work = seen.at(x) * ratio + (n->op == Op::Gather ? seen.at(n->src(1)) + kOp : 0);
-      full = full_.at(x) && !repeats(n);
-    } else if (is_alu(n->op)) {
-      work = op_cost(n->op);
-      for (NodeRef x : n->src()) {
-        const bool small = x->rank() < n->rank();
-        work += small ? 0 : seen.at(x);
-        full = full || (!small && full_.at(x));
-      }
-    }
-    work_[n] = std::min(work, 100.0);
-    const Fanout* of = fanout.find(n);
-    seen[n] = of && is_worth_storing(n, work_.at(n), *of) ? kLoad : work_.at(n);
-    full_[n] = full;
-    if (is_reduction(n)) heavy_[n] = merges_with_heavy(n) || !full_.at(n->src(0));
-  }
-}
-
-/// A sum over a view of a heavy sum becomes one reduction with it. Notes how often the outer sum
-/// has each element of the inner one.
-bool Planner::merges_with_heavy(NodeRef n) {
-  if (!is_sum(n)) return false;
-  NodeRef inner = n->src(0);
-  double visits = 1;
-  while (is_movement(inner->op) && inner->op != Op::Gather) {
-    NodeRef x = inner->src(0);
-    if (repeats(inner))
-      visits *=
-          largest_numel(inner->shape->span()) / std::max(1.0, largest_numel(x->shape->span()));
-    inner = x;
-  }
-  if (!is_sum(inner)) return false;
-  const double* known = visits_.find(inner);
-  visits_[inner] = std::max(visits, known ? *known : 1.0);
-  return heavy_.at(inner);
 }
 
 // ---- one node
@@ -275,7 +139,7 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) const {
   const double numel = largest_numel(n->shape->span());
-  const double work = work_.at(n);
+  const double work = estimates_.work.at(n);
   double total = 0;
   for (const Use& d : wanted) total += evaluations(d);
   if (!options.fuse && n->rank() > 0) return {true, "fusion is off"};
@@ -284,7 +148,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
       return {true, "its consumer is a large kernel already"};
   for (const Use& d : wanted)
     if (!has_room(n, d.kernel)) return {true, "its consumer takes no more buffers"};
-  if (work <= 2 * kOp && full_.find(n) && !full_.at(n))
+  if (work <= 2 * kOp && estimates_.full.find(n) && !estimates_.full.at(n))
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
@@ -304,7 +168,7 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wante
     return {true, "its consumer writes many parts"};
   const double numel = largest_numel(n->shape->span());
   const double evaluated = iterations(d.scope);
-  const bool light = !heavy_.at(reduce);
+  const bool light = !estimates_.heavy.at(reduce);
   if (is_sum(n) && d.linear_in == static_cast<int>(Fold::Add) && merging_pays(n, evaluated))
     return {false, "a sum of sums is one sum"};
   if (evaluated <= numel && !in_reduce(d)) return {false, "its only consumer finishes it"};
@@ -321,9 +185,10 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wante
 bool Planner::merging_pays(NodeRef inner, double evaluated) const {
   const double numel = largest_numel(inner->shape->span());
   if (evaluated > kMergeLimit * numel) return false;
-  const double* visits = visits_.find(inner);
+  const double* visits = estimates_.visits.find(inner);
   const double again = visits ? (*visits - 1) * largest_numel(inner->src(0)->shape->span()) : 0;
-  return again * (work_.at(inner->src(0)) + kOp) <= kLaunch + numel * kStore + evaluated * kLoad;
+  return again * (estimates_.work.at(inner->src(0)) + kOp) <=
+         kLaunch + numel * kStore + evaluated * kLoad;
 }
 
 bool Planner::in_reduce(const Use& d) const {
@@ -458,7 +323,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) c
     if (r->op == Op::Range && r->src(0)->vmin <= 0 && !contains(used, r)) return false;
   NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
   if (is_reduction(reduce)) {
-    const bool light = !heavy_.at(reduce);
+    const bool light = !estimates_.heavy.at(reduce);
     const bool once = iterations(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
     if (!once && !(light && can_hoist(reduce, d, used))) return false;
   } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {

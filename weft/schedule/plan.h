@@ -7,6 +7,7 @@
 
 #include "weft/graph/node_map.h"
 #include "weft/graph/tuple.h"
+#include "weft/schedule/estimate.h"
 #include "weft/schedule/index_map.h"
 #include "weft/schedule/schedule.h"
 #include "weft/target/target.h"
@@ -122,15 +123,6 @@ class Planner {
     bool stage;
     const char* reason;
   };
-  struct Fanout {
-    uint64_t accesses = 0;
-    int users = 0;
-  };
-  bool surely_staged(NodeRef n) const;
-  NodeMap<Fanout> count_fanout() const;
-  static bool is_worth_storing(NodeRef n, double work, const Fanout& fanout);
-  void measure();
-  bool merges_with_heavy(NodeRef n);
   bool merging_pays(NodeRef inner, double evaluated) const;
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Use>& wanted);
@@ -179,10 +171,7 @@ class Planner {
   NodeMap<UseIndex> use_index_;
   NodeMap<bool> forced_;
   NodeMap<int> updated_by_;  // the kernel that overwrites a base, known before the base's own
-  NodeMap<double> work_;     ///< estimated cost per element when computed from materialised values
-  NodeMap<bool> full_;       ///< some operand is read once per element: no reuse to exploit
-  NodeMap<bool> heavy_;      ///< reductions with reuse (products), and sums that merge with one
-  NodeMap<double> visits_;   ///< of sums of which views are summed: how often, at most
+  Estimates estimates_;
   NodeMap<int> loop_kernel_;
   NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees
   int placeholders_ = 0;
@@ -281,8 +270,5 @@ bool is_wanted_all_over(std::span<const Use> wanted);
 /// The sum of these Pads as parts written into one buffer, the `which`-th of the schedule's own;
 /// null where parts meet, or adding them up costs less.
 NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which);
-
-/// Number of elements, with symbolic extents at their largest.
-double largest_numel(std::span<const NodeRef> dims);
 
 }  // namespace weft
