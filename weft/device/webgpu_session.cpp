@@ -78,11 +78,12 @@ void open_adapter(Session& s, size_t ordinal) {
 void open_device(Session& s) {
   DeviceDescriptor d;
   s.reads_clock = s.api.wgpuAdapterHasFeature(s.adapter.get(), kTimestampQuery) != 0;
-  d.feature_count = s.reads_clock ? 1 : 0;
-  d.features = &kTimestampQuery;
+  std::vector<uint32_t> features;
+  if (s.reads_clock) features.push_back(kTimestampQuery);
+  if (s.subgroup > 0) features.push_back(kSubgroup);
+  d.features = features.data();
+  d.feature_count = features.size();
   d.limits = &s.limits;
-  d.features = &kSubgroup;
-  d.feature_count = s.subgroup > 0;
   d.lost.function = on_lost;
   d.lost.user1 = &s;
   d.error = {nullptr, on_error, &s, nullptr};
