@@ -10,95 +10,11 @@
 #include <cmath>
 #include <random>
 
-#include "tests/device/programs.h"
-#include "tests/support/compiler/graph_builder.h"
-#include "tests/support/compiler/schedule_runner.h"
-#include "weft/eval/evaluate.h"
+#include "tests/schedule/schedule_test.h"
 #include "weft/graph/print.h"
 
 namespace weft {
 namespace {
-
-/// Of one width wherever the tests run.
-const Target kTarget = make_target("interp", CpuFeatures(), 2);
-
-using eval::Array;
-using testing::GraphBuilder;
-
-class ScheduleTest : public ::testing::Test {
- protected:
-  /// Random values in [-2, 2) for every param of the graph; small non-negative integers for integer
-  /// ones.
-  std::vector<Array> inputs(std::span<const NodeRef> roots) {
-    std::vector<Array> params;
-    for (NodeRef n : Toposort(roots)) {
-      if (n->op != Op::Param) continue;
-      const auto slot = static_cast<size_t>(param_slot(n));
-      if (params.size() <= slot) params.resize(slot + 1);
-      params[slot] = random(n);
-    }
-    return params;
-  }
-
-  Array random(NodeRef n) {
-    eval::Extents extents;
-    for (NodeRef d : n->shape->span()) extents.push_back(d->vmin);
-    Array a(n->dtype, extents);
-    for (int64_t i = 0; i < a.count(); ++i) {
-      if (is_float(n->dtype))
-        a.set(i, Value::of(n->dtype, std::uniform_real_distribution<double>(-2, 2)(rng_)));
-      else
-        a.set(i, Value::of(n->dtype, std::uniform_int_distribution<int64_t>(-1, 6)(rng_)));
-    }
-    return a;
-  }
-
-  /// Runs the outputs both ways and compares. `tolerance` is relative to the largest magnitude; 0
-  /// asks for equal bits.
-  void check(const std::vector<ScheduleOutput>& outputs, double tolerance = 0,
-             testing::RunOptions options = {}) {
-    std::vector<NodeRef> roots;
-    for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
-    std::vector<Array> params = inputs(roots);
-    eval::Inputs oracle;
-    oracle.params = params;
-    const std::vector<Array> expected = eval::evaluate(roots, oracle);
-    for (const bool fuse : {true, false}) {
-      for (const bool optimize : {false, true}) {
-        options.schedule.fuse = fuse;
-        options.optimize = optimize;
-        std::vector<Array> mine = params;
-        const std::vector<Array> got = testing::run_graph(context_, outputs, mine, {}, options);
-        for (size_t i = 0; i < roots.size(); ++i)
-          compare(expected[i], got[i], tolerance, roots[i], fuse, optimize);
-      }
-    }
-  }
-
-  void compare(const Array& expected, const Array& got, double tolerance, NodeRef root, bool fuse,
-               bool optimize) {
-    SCOPED_TRACE(print_graph(root));
-    if (tolerance == 0) {
-      EXPECT_TRUE(expected == got) << "fuse " << fuse << " optimize " << optimize << "\nexpected "
-                                   << expected.text() << "\ngot      " << got.text();
-      return;
-    }
-    double largest = 1e-30;
-    for (double v : expected.doubles()) largest = std::max(largest, std::fabs(v));
-    for (int64_t i = 0; i < expected.count(); ++i)
-      ASSERT_NEAR(expected.at(i).as_double(), got.at(i).as_double(), tolerance * largest)
-          << "at " << i << ", fuse " << fuse << " optimize " << optimize;
-  }
-
-  size_t kernels(const std::vector<ScheduleOutput>& outputs) {
-    return make_schedule(outputs, kTarget).steps.size();
-  }
-
-  Context context_;
-  std::mt19937 rng_{7};
-  GraphBuilder b_;
-  Graph& g_ = b_.graph();
-};
 
 TEST_F(ScheduleTest, ElementwiseChainIsOneKernel) {
   NodeRef x = b_.param(0, {5, 7}), y = b_.param(1, {7});
@@ -335,8 +251,6 @@ TEST_F(ScheduleTest, OperandsOfProductsAreTurned) {
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {128, 128}), b_.param(1, {128, 128}))}}), 1u);
 }
 
-/// x @ w^T, as in layers: both lie along the summed axis. With many outputs vectors run along them
-/// all the same, and w is turned; a few are summed where they lie, as is what fits no cache.
 /// Whether some kernel takes each element from one of several parts.
 bool selects(NodeRef value) {
   const Schedule s = make_schedule(std::vector<ScheduleOutput>{{value}}, kTarget);
@@ -375,6 +289,8 @@ TEST_F(ScheduleTest, LargePartsAreWrittenAndSmallOnesSelected) {
   }
 }
 
+/// x @ w^T, as in layers: both lie along the summed axis. With many outputs vectors run along them
+/// all the same, and w is turned; a few are summed where they lie, as is what fits no cache.
 TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   const auto layer = [&](int64_t rows, int64_t in, int64_t out) {
     return b_.matmul(b_.param(0, {rows, in}), b_.permute(b_.param(1, {out, in}), {1, 0}));
@@ -423,52 +339,6 @@ TEST_F(ScheduleTest, RowsTakenApartKeepTheirValues) {
       check(outputs, dtype == DType::F16 ? 2e-2 : 1e-5, options);
     }
   }
-}
-
-/// Most buffers of one kernel.
-size_t most_bound(const Schedule& s) {
-  size_t most = 0;
-  for (const ScheduleStep& step : s.steps) most = std::max(most, step.buffers.size());
-  return most;
-}
-
-TEST_F(ScheduleTest, KernelsTakeNoMoreBuffersThanTheMachineBinds) {
-  Target few = kTarget;
-  few.most_buffers = 8;
-  testing::RunOptions options;
-  options.target = &few;
-  NodeRef sum = b_.constant(0), product = nullptr;
-  std::vector<NodeRef> parts;
-  for (int64_t i = 0; i < 40; ++i) {
-    NodeRef x = b_.param(i, {6, 5});
-    parts.push_back(g_.mul(x, b_.constant(2)));
-    sum = g_.add(sum, g_.mul(x, x));
-    product = product ? g_.mul(product, x) : x;
-  }
-  const int64_t axis[] = {0};
-  NodeRef joined = g_.make({Op::Cat, DType::F32, parts, axis});
-  NodeRef inner = b_.matmul(b_.permute(sum, {1, 0}), sum);
-  const std::vector<std::vector<ScheduleOutput>> cases = {
-      {{sum}}, {{sum}, {product}}, {{joined}}, {{b_.reduce(sum, Fold::Add, {0, 1})}}, {{inner}}};
-  for (const std::vector<ScheduleOutput>& outputs : cases) {
-    SCOPED_TRACE(&outputs - cases.data());
-    EXPECT_GT(most_bound(make_schedule(outputs, kTarget)), 8u) << "without a limit";
-    EXPECT_LE(most_bound(make_schedule(outputs, few)), 8u);
-    check(outputs, 1e-5, options);
-  }
-  NodeRef chain = g_.add(g_.mul(b_.param(0, {6, 5}), b_.param(1, {6, 5})), b_.param(2, {6, 5}));
-  EXPECT_EQ(make_schedule(std::vector<ScheduleOutput>{{chain}}, few).steps.size(), 1u);
-}
-
-TEST_F(ScheduleTest, MoreInputsThanAnAdapterBindsOnWebgpu) {
-  if (const std::string why = testing::missing("WEBGPU"); !why.empty()) GTEST_SKIP() << why;
-  const int64_t most = context_.get<DeviceTable>().open("WEBGPU").target().most_buffers;
-  ASSERT_LT(most, 100'000) << "an adapter says how many";
-  NodeRef sum = b_.constant(0);
-  for (int64_t i = 0; i <= most; ++i) sum = g_.add(sum, b_.param(i, {6, 5}));
-  testing::RunOptions options;
-  options.device = "WEBGPU";
-  check({{sum}}, 1e-5, options);
 }
 
 /// Weights of attention lie as the softmax that makes them writes them: the product with the values

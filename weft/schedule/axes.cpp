@@ -51,9 +51,4 @@ NodeRef reduce_over(Graph& g, NodeRef x, Fold fold, std::vector<int64_t> axes) {
   return g.make({Op::Reduce, x->dtype, src, axes});
 }
 
-NodeRef moved(NodeRef n) {
-  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
-  return n;
-}
-
 }  // namespace weft

@@ -19,7 +19,5 @@ NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to);
 /// In the shape of `like`.
 NodeRef expanded(Graph& g, NodeRef x, NodeRef like);
 NodeRef reduce_over(Graph& g, NodeRef x, Fold fold, std::vector<int64_t> axes);
-/// What is read for a value: what its movement ops move.
-NodeRef moved(NodeRef n);
 
 }  // namespace weft

@@ -69,6 +69,12 @@ Split best_split(NodeRef reduce, int64_t most, bool any) {
 
 double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
 
+/// What is read for a value: what its movement ops move.
+NodeRef moved(NodeRef n) {
+  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
+  return n;
+}
+
 /// As many chunks as it takes for the operands of one to stay in a cache; 1 where they do anyway
 /// or reading them is not what takes the time.
 int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
