@@ -305,25 +305,36 @@ TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   check({{layer(256, 24, 40)}}, 1e-5);
 }
 
-/// Rows of a matrix that share few places of the caches are read from a copy with a line between
-/// them, where L2 does not hold them and each element is read often.
-TEST_F(ScheduleTest, RowsOfLargeProductsAreTakenApart) {
+/// Where sums walk down the rows of a matrix that L2 does not hold, it is read from a copy in
+/// panels of a vector, where each element is read often.
+TEST_F(ScheduleTest, LargeProductsReadPanels) {
   const auto steps = [&](int64_t m, int64_t k, int64_t n) {
     return kernels({{b_.matmul(b_.param(0, {m, k}), b_.param(1, {k, n}))}});
   };
   EXPECT_EQ(steps(64, 64, 64), 1u);
-  EXPECT_EQ(steps(512, 512, 512), 1u);     // L2 holds both
-  EXPECT_EQ(steps(1024, 1024, 1024), 2u);  // the right one, down whose rows sums walk
-  EXPECT_EQ(steps(2048, 2048, 2048), 3u);
-  EXPECT_EQ(steps(2000, 2000, 2000), 1u);  // rows that share no places
-  EXPECT_EQ(steps(64, 4096, 4096), 1u);    // read too seldom
+  EXPECT_EQ(steps(384, 384, 384), 1u);  // L2 holds both
+  EXPECT_EQ(steps(512, 512, 512), 2u);
+  EXPECT_EQ(steps(256, 1024, 1024), 2u);
+  EXPECT_EQ(steps(2000, 2000, 2000), 2u);
+  EXPECT_EQ(steps(2000, 2000, 2001), 1u);  // rows that are no panels
+  EXPECT_EQ(steps(64, 4096, 4096), 2u);
+  EXPECT_EQ(steps(16, 4096, 4096), 1u);  // read too seldom
+  const int64_t many = 96;               // small matrices, however many there are
+  EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {many, 128, 64}), b_.param(1, {many, 64, 128}))}}), 1u);
 }
 
-/// A copy of an input, or what a kernel writes anyway, has room between its rows, in every dtype.
-TEST_F(ScheduleTest, RowsTakenApartKeepTheirValues) {
+/// A copy of an input, or what a kernel writes anyway, lies in panels, in every dtype; the
+/// rows of a left operand that is read very often have room between them.
+TEST_F(ScheduleTest, PanelsAndRowsTakenApartKeepTheirValues) {
   Target small = kTarget;
   small.machine.caches[0] = {1 << 10, 4, 128};  // rows of 64 bytes and L2 of 256 count as large
   small.machine.caches[1] = {256, 4, 25};
+  small.machine.caches[2] = {1 << 10, 4, 15};
+  const auto lie = [&](const std::vector<ScheduleOutput>& outputs, const char* how) {
+    const Schedule s = make_schedule(outputs, small);
+    return std::ranges::count_if(
+        s.buffers, [&](const BufferSpec& of) { return of.layout.find(how) != std::string::npos; });
+  };
   for (const DType dtype : {DType::F16, DType::F32, DType::F64}) {
     for (const int64_t n : {32, 96}) {
       GraphBuilder b;
@@ -333,11 +344,16 @@ TEST_F(ScheduleTest, RowsTakenApartKeepTheirValues) {
                                                 {b.matmul(b.param(4, {513, 9}, dtype), made)}};
       testing::RunOptions options;
       options.target = &small;
-      const Schedule s = make_schedule(outputs, small);
-      EXPECT_EQ(s.steps.size(), 4u);
-      EXPECT_EQ(std::ranges::count(s.buffers, "row-major, rows apart", &BufferSpec::layout), 2);
+      EXPECT_EQ(lie(outputs, "panels"), 2);
       check(outputs, dtype == DType::F16 ? 2e-2 : 1e-5, options);
     }
+    GraphBuilder b;
+    const std::vector<ScheduleOutput> often{
+        {b.matmul(b.param(0, {9, 32}, dtype), b.param(1, {32, 2100}, dtype))}};
+    testing::RunOptions options;
+    options.target = &small;
+    EXPECT_EQ(lie(often, "rows apart"), 1);
+    check(often, dtype == DType::F16 ? 2e-2 : 1e-5, options);
   }
 }
 

@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t kSmallWindow = 8;  // reductions up to this size may lose their loop
 constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 constexpr size_t kLineUnroll = Machine::kLine / sizeof(float);  // elements of a line
-constexpr size_t kStarts = 3;         // vector ranges whose tiles are compared
-constexpr double kWorthwhile = 0.98;  // more copies must save at least this,
-constexpr double kWorthCode = 0.95;   // where only the loop's own overhead is saved, this
+constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
+constexpr double kWorthwhile = 0.985;  // more copies must save at least this,
+constexpr double kWorthCode = 0.95;    // where only the loop's own overhead is saved, this
 
 /// What is decided: how a body is cut, after others have decided about some ranges.
 struct Turn {

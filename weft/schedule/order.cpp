@@ -159,6 +159,7 @@ std::vector<int> topological(const Planner& plan) {
 std::string layout_name(const BufferPlan& b) {
   std::string name = b.order.empty() ? "row-major" : "axes ";
   for (size_t i = 0; i < b.order.size(); ++i) name += (i ? "," : "") + std::to_string(b.order[i]);
+  if (b.block > 0) name += ", panels of " + std::to_string(b.block);
   return b.gap > 0 ? name + ", rows apart" : name;
 }
 

@@ -18,14 +18,20 @@ constexpr int64_t kShortest = 8;    // output axis worth a vector
 // (measured: 4 ns an output, whatever its length), a kernel more, and an element of what is more
 // than this many times L2.
 constexpr double kAcrossVector = 8, kKernel = 5000, kTimesL2 = 2, kUncached = 3;
-// Rows a multiple of this part of an L1 way apart share few places of all caches: products of 1024,
-// 1280, 1536 and 2048 reach 1.15, 1.13, 1.18 and 1.3 times as much with a line between rows. How
-// often elements have to be read for that: moving one costs as much as 15 products in full vectors.
+// A sum that walks down rows takes each vector from another page, which nothing fetches ahead; in
+// panels one vector follows the other. How often elements have to be read for that, where L2 does
+// not hold what is walked, and where it is a large part of it: 256 x 1024 x 1024 gains 2.4 times,
+// 2048 cubed 1.8, 512 cubed 1.08, while 384 cubed loses 3 % and 16 x 1024 x 1024 a quarter.
+constexpr double kReusePanels = 32, kReusePanelsInL2 = 512, kPartOfL2 = 1.0 / 2;
+// Rows a multiple of this part of an L1 way apart share few places of all caches: without panels,
+// products of 1024, 1280, 1536 and 2048 reach 1.15, 1.13, 1.18 and 1.3 times as much with a line
+// between rows. How often elements have to be read for that: moving one costs as much as 15
+// products in full vectors.
 constexpr int64_t kPartOfWay = 4;
 constexpr double kReuseDownRows = 512;
 // The few rows of a tile, read along, gain 4 % (2048) and 18 % (4096), but lose 10 % at 1024.
 constexpr double kReuseAlongRows = 2048, kPartOfL3 = 1.0 / 4;
-constexpr int64_t kBlock = 16;     // elements of a vector, or of a few
+constexpr int64_t kLeastPanel = 8;
 constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
 constexpr double kFarStore = 2;    // a result stored for itself instead of with its neighbours
 
@@ -143,11 +149,12 @@ class OperandPacking {
       if (!best.range || choice.cost < best.cost) best = std::move(choice);
     }
     if (!best.range || reduces_well(kernel, loads, best)) return;
-    for (const ProductOperand& o : best.moved) move(static_cast<int>(k), o, best.range);
+    for (const ProductOperand& o : best.moved)
+      reorder(static_cast<int>(k), o, moving_axis(plan_.g, use(o).access, best.range));
   }
 
-  void move(int kernel, const ProductOperand& o, NodeRef range) {
-    const int axis = moving_axis(plan_.g, use(o).access, range);
+  /// Makes `axis` its innermost.
+  void reorder(int kernel, const ProductOperand& o, int axis) {
     if (only_read_here(o.node)) return turn(o.node, axis);
     read_copy(kernel, o, axis);
   }
@@ -169,6 +176,14 @@ class OperandPacking {
            std::count_if(wanted.begin(), wanted.end(), [](const Use& d) { return d.load; }) == 1;
   }
 
+  /// Elements of a row that lie together: a vector.
+  int64_t panel(NodeRef n) const {
+    return std::max<int64_t>(kLeastPanel, plan_.target.lanes(n->dtype));
+  }
+  bool divides_into_panels(NodeRef n, size_t axis) const {
+    return divisor_of(n->dim(axis)) % panel(n) == 0;
+  }
+
   void turn(NodeRef n, int axis) {
     BufferPlan& b = buffer(n);
     const auto inner = static_cast<size_t>(axis);
@@ -176,31 +191,74 @@ class OperandPacking {
     for (size_t a = 0; a < n->rank(); ++a)
       if (a != inner) b.order.push_back(a);
     b.order.push_back(inner);
-    if (divisor_of(n->dim(inner)) % kBlock == 0) b.block = kBlock;
+    if (divides_into_panels(n, inner)) b.block = panel(n);
   }
 
-  /// Whether a copy with its rows apart pays. A sum that walks down rows meets all of them in the
-  /// few places they share; the rows of a tile only meet each other.
-  bool pays_apart(const KernelPlan& kernel, const ProductOperand& o) const {
+  /// Whether the sum walks down the rows of an operand: with every product in another one.
+  bool walks_down(const KernelPlan& kernel, const ProductOperand& o) const {
     const Use& d = use(o);
-    const Machine& machine = plan_.target.machine;
-    const double bytes = this->bytes(o.node), reuse = iterations(d.scope) / elements(o);
-    const bool down = std::any_of(d.scope.begin(), d.scope.end(), [&](NodeRef r) {
+    return std::any_of(d.scope.begin(), d.scope.end(), [&](NodeRef r) {
       return !contains(kernel.ranges, r) && step_along(plan_, o.node, d.access, r) == Step::Far;
     });
-    if (down) return reuse >= kReuseDownRows && bytes > static_cast<double>(machine.l2().bytes);
-    return reuse >= kReuseAlongRows && bytes > kPartOfL3 * static_cast<double>(machine.l3().bytes);
   }
 
-  /// Takes apart rows that share few places of the caches: in place where only kernels see them.
+  double reuse(const ProductOperand& o) const { return iterations(use(o).scope) / elements(o); }
+
+  double part_of(const CacheLevel& cache, const ProductOperand& o) const {
+    return bytes(o.node) / static_cast<double>(cache.bytes);
+  }
+
+  /// Bytes that the sums for one row of the result read: of one matrix, where there are several.
+  double walked(const KernelPlan& kernel, const ProductOperand& o) const {
+    const Use& d = use(o);
+    double elements = static_cast<double>(o.node->dim(buffer(o.node).innermost())->vmax);
+    for (NodeRef r : d.scope)
+      if (!contains(kernel.ranges, r) && step_along(plan_, o.node, d.access, r) != Step::None)
+        elements *= static_cast<double>(r->src(0)->vmax);
+    return elements * bits(o.node->dtype) / 8;
+  }
+
+  /// Whether vectors of the result stay inside of panels of its rows.
+  bool fits_panels(const KernelPlan& kernel, const ProductOperand& o) const {
+    const BufferPlan& b = buffer(o.node);
+    const size_t inner = b.innermost();
+    NodeRef along = use(o).access.index[inner];
+    return is_static(o.node) && o.node->rank() >= 2 && b.block == 0 && b.gap == 0 &&
+           contains(kernel.ranges, along) && divides_into_panels(o.node, inner);
+  }
+
+  /// Puts panels in order, or takes rows apart that share few places of the caches: in place where
+  /// only kernels see them. The rows of a tile, read along, only meet each other.
   void spread(size_t k) {
-    for (const ProductOperand& o : loads_[k]) {
-      if (use(o).packed || !shares_sets(o.node) || !pays_apart(plan_.kernels[k], o)) continue;
-      if (buffer(o.node).row_major)
-        read_copy(static_cast<int>(k), o, -1);
-      else
-        set_apart(o.node);
-    }
+    for (const ProductOperand& o : loads_[k])
+      if (!use(o).packed) spread(static_cast<int>(k), o);
+  }
+
+  bool pays_as_panels(const KernelPlan& kernel, const ProductOperand& o) const {
+    const double part = walked(kernel, o) / static_cast<double>(plan_.target.machine.l2().bytes);
+    return part >= kPartOfL2 && reuse(o) >= (part > 1 ? kReusePanels : kReusePanelsInL2);
+  }
+
+  bool pays_apart(const ProductOperand& o, bool down) const {
+    const Machine& machine = plan_.target.machine;
+    if (down) return reuse(o) >= kReuseDownRows && part_of(machine.l2(), o) > 1;
+    return reuse(o) >= kReuseAlongRows && part_of(machine.l3(), o) > kPartOfL3;
+  }
+
+  void spread(int k, const ProductOperand& o) {
+    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(k)];  // until there is a copy
+    const bool down = walks_down(kernel, o);
+    if (down && fits_panels(kernel, o) && pays_as_panels(kernel, o))
+      reorder(k, o, static_cast<int>(buffer(o.node).innermost()));
+    else if (shares_sets(o.node) && pays_apart(o, down))
+      take_apart(k, o);
+  }
+
+  void take_apart(int kernel, const ProductOperand& o) {
+    if (buffer(o.node).row_major)
+      read_copy(kernel, o, -1);
+    else
+      set_apart(o.node);
   }
 
   void set_apart(NodeRef n) { buffer(n).gap = Machine::kLine * 8 / bits(n->dtype); }
