@@ -138,8 +138,8 @@ constexpr Pass<PlannedMemory> kPasses[] = {
 
 std::span<const Pass<PlannedMemory>> plan_passes() { return kPasses; }
 
-PlannedMemory plan_arenas(const CompiledSchedule& schedule, std::span<const int64_t> values) {
-  PlannedMemory planned{schedule, values};
+PlannedMemory plan_arenas(const CompiledSchedule& schedule, std::vector<int64_t> values) {
+  PlannedMemory planned{schedule, std::move(values)};
   run_passes(plan_passes(), planned);
   return planned;
 }
@@ -161,6 +161,13 @@ std::string PlannedMemory::text() const {
     }
   }
   return text;
+}
+
+size_t PlannedMemory::bytes_held() const {
+  constexpr size_t kEach = sizeof(int) + sizeof(Lifetime) + sizeof(int64_t);
+  size_t bytes = sizeof(PlannedMemory);
+  for (const ArenaPlan& a : arenas) bytes += sizeof(ArenaPlan) + a.buffers.size() * kEach;
+  return bytes;
 }
 
 PlanTotals totals(const PlannedMemory& p) {

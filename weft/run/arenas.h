@@ -24,19 +24,20 @@ struct ArenaPlan {
 /// A schedule for these values of its variables, and the arenas of its intermediates.
 struct PlannedMemory {
   const CompiledSchedule& schedule;
-  std::span<const int64_t> values;
+  std::vector<int64_t> values;
   std::vector<ArenaPlan> arenas = {};
 
   std::string_view name() const { return "memory"; }
   PassView view() const;
   std::string text() const;  ///< for people: a line per arena and intermediate
+  size_t bytes_held() const;
 };
 
 /// In order.
 std::span<const Pass<PlannedMemory>> plan_passes();
 
-/// The schedule and the values must outlive what is planned.
-PlannedMemory plan_arenas(const CompiledSchedule& schedule, std::span<const int64_t> values);
+/// The schedule must outlive what is planned.
+PlannedMemory plan_arenas(const CompiledSchedule& schedule, std::vector<int64_t> values);
 
 /// Bytes of a run's memory: what it is given, what it leaves, and the arenas between.
 struct PlanTotals {

@@ -35,7 +35,7 @@ inline size_t key_bytes(const CacheKey& key) { return 128 * Toposort(key.root).s
 
 /// Bounded twice: by entries, and by what they hold, as a process that goes on making new programs
 /// must not grow with them. The newest entry stays, however large. Not locked. V is cheap to copy
-/// (a shared_ptr).
+/// (of shared_ptrs).
 template <class V>
 class LruCache {
  public:

@@ -18,7 +18,7 @@
 //
 // Steps 1 to 8 are rows of tables, run by one driver (rewrite/pass.h; passes.h lists them all), and
 // a verifier follows every step that makes a graph. Schedules and kernels are cached by structure,
-// so that a second, equal realization does 1 and 7 to 10 only.
+// so that a second, equal realization does 1 and 8 to 10 only, or 7 too where sizes vary.
 #include "weft/run/pipeline.h"
 
 #include <algorithm>
@@ -340,28 +340,41 @@ CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,
   return key;
 }
 
+std::shared_ptr<const PlannedMemory> plan(const Prepared& prepared, const NormalForm& form) {
+  const CompiledSchedule& schedule = *prepared.schedule;
+  std::vector<int64_t> values = values_of(schedule.variables, form.variables);
+  WEFT_CHECK(values.size() == schedule.variables.size(),
+             "the schedule has variables that nothing binds");
+  return std::make_shared<const PlannedMemory>(plan_arenas(schedule, std::move(values)));
+}
+
+Prepared compile(Context& context, const NormalForm& form, std::span<const int> into) {
+  RunState& run = context.get<RunState>();
+  const uint64_t start = now_ns();
+  const std::vector<NodeRef> values = without_calls(run.graph, form);
+  std::vector<ScheduleOutput> outputs;
+  for (size_t i = 0; i < into.size(); ++i) outputs.push_back({values[i], into[i]});
+  Prepared out{Pipeline(context, form).compile(outputs), nullptr};
+  if (out.schedule->variables.empty()) out.memory = plan(out, form);
+  run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
+  return out;
+}
+
 }  // namespace
 
 Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into) {
   RunState& run = context.get<RunState>();
   CacheKey key = schedule_key(context, run.graph, form, into);
-  Prepared out;
-  out.schedule = run.schedules.find(key);
+  Prepared out = run.schedules.find(key);
   if (out.schedule) {
     context.tracer().add(Counter::ScheduleHits);
   } else {
-    const uint64_t start = now_ns();
-    const std::vector<NodeRef> values = without_calls(run.graph, form);
-    std::vector<ScheduleOutput> outputs;
-    for (size_t i = 0; i < into.size(); ++i) outputs.push_back({values[i], into[i]});
-    out.schedule = Pipeline(context, form).compile(outputs);
-    const size_t bytes = key_bytes(key) + out.schedule->bytes_held();
-    run.schedules.insert(std::move(key), out.schedule, bytes);
-    run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
+    out = compile(context, form, into);
+    const size_t bytes =
+        key_bytes(key) + out.schedule->bytes_held() + (out.memory ? out.memory->bytes_held() : 0);
+    run.schedules.insert(std::move(key), out, bytes);
   }
-  out.variables = values_of(out.schedule->variables, form.variables);
-  WEFT_CHECK(out.variables.size() == out.schedule->variables.size(),
-             "the schedule has variables that nothing binds");
+  if (!out.memory) out.memory = plan(out, form);
   return out;
 }
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 #include <span>
-#include <string>
 
+#include "weft/run/arenas.h"
 #include "weft/run/compiled_schedule.h"
 #include "weft/run/normalise.h"
 
@@ -15,10 +15,11 @@ class Context;
 
 struct Prepared {
   std::shared_ptr<const CompiledSchedule> schedule;
-  std::vector<int64_t> variables;  ///< values, in the schedule's order
+  /// For these values of its variables. In the cache only where it has none.
+  std::shared_ptr<const PlannedMemory> memory;
 };
 
-/// Steps 2 to 6 of pipeline.cpp for values in normal form; from the cache where the same was asked
+/// Steps 2 to 7 of pipeline.cpp for values in normal form; from the cache where the same was asked
 /// for before. `into`: per value the input slot it goes to in place, or -1. The caller holds
 /// RunState::mutex; what its trace_passes() has recorded is reported with what is compiled.
 Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into);

@@ -173,17 +173,17 @@ class Realization {
     return destination.device().id() == id;
   }
 
-  // ---- 7 plan, 8 bind
+  // ---- 8 bind
 
   void place(CommandList& list) {
-    const PlannedMemory plan = plan_arenas(schedule(), prepared_.variables);
+    const PlannedMemory& plan = *prepared_.memory;
     if (log_enabled(context_, 2)) log_at(context_, 2, "{}", plan_text(plan));
     if (run_.observer.planned) run_.observer.planned(plan);
     buffers_.with_swept_memory([&] { allocate(plan); });
     std::vector<BufferSlice> slices;
     for (const auto& buffer : memory_) slices.push_back({buffer.get(), 0});
     arenas_.place(plan, slices);
-    bind_commands(list, slices, prepared_.variables);
+    bind_commands(list, slices, plan.values);
   }
 
   void allocate(const PlannedMemory& plan) {
@@ -211,7 +211,7 @@ class Realization {
   std::shared_ptr<Buffer> fresh(int b) {
     const CompiledBuffer& buffer = schedule().buffers[static_cast<size_t>(b)];
     const Wanted& w = wanted_[static_cast<size_t>(buffer.output)];
-    return buffer.device->allocate(schedule().bytes_of(b, prepared_.variables),
+    return buffer.device->allocate(schedule().bytes_of(b, prepared_.memory->values),
                                    w.storages[0]->label());
   }
 

@@ -129,7 +129,7 @@ void Replay::State::set_values(std::span<const ReplayVariable> variables) {
 }
 
 void Replay::State::plan_for(std::span<const int64_t> of) {
-  const PlannedMemory planned = plan_arenas(plan->schedule, of);
+  const PlannedMemory planned = plan_arenas(plan->schedule, {of.begin(), of.end()});
   arenas = Arenas(planned, lines());
   arenas.place(planned, memory);
 }
@@ -345,7 +345,7 @@ std::string Replay::plan_text() const {
   std::vector<int64_t> values = state_->values;
   if (values.empty())
     for (const ReplayVariable& v : plan.variables) values.push_back(v.value);
-  return weft::plan_text(plan_arenas(plan.schedule, values));
+  return weft::plan_text(plan_arenas(plan.schedule, std::move(values)));
 }
 
 }  // namespace weft

@@ -9,8 +9,8 @@
 #include "weft/base/fork.h"
 
 #include "weft/run/compile_report.h"
-#include "weft/run/compiled_schedule.h"
 #include "weft/run/normalise.h"
+#include "weft/run/pipeline.h"
 #include "weft/run/stats.h"
 
 namespace weft {
@@ -42,7 +42,7 @@ class RunState {
   RunMutex mutex;
   Graph graph{Graph::Sharing::Shared};  ///< of the caches' keys
   // About 4000 kernels of a few dozen operations.
-  LruCache<std::shared_ptr<const CompiledSchedule>> schedules{graph, 512, size_t{64} << 20};
+  LruCache<Prepared> schedules{graph, 512, size_t{64} << 20};
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192, size_t{64} << 20};
   KnownBodies bodies;
   CompileObserver observer;  ///< `weft explain`'s
