@@ -60,6 +60,22 @@ struct KernelBuilder {
   }
 };
 
+/// The sum over a window of 3 and 4 channels around each of 6 places, zeros around them.
+inline Kernel padded_window() {
+  KernelBuilder k;
+  NodeRef y = k.range(6, 0), w = k.range(3, 1), c = k.range(4, 2);
+  NodeRef at = k.g.add(k.g.sub(y, k.index(1)), w);  // in [0, 6) where valid
+  NodeRef valid = k.g.logical_and(k.g.lt(k.index(-1), at), k.g.lt(at, k.index(6)));
+  NodeRef flat = k.g.add(k.g.mul(at, k.index(4)), c);
+  NodeRef x = k.load(k.param(0, DType::F32, 24), flat, valid);
+  NodeRef weight = k.load(k.param(1, DType::F32, 12), k.g.add(k.g.mul(w, k.index(4)), c));
+  NodeRef bias = k.load(k.param(2, DType::F32, 6), at, valid);  // not in the loop that is skipped
+  NodeRef value = k.g.mul(k.g.add(x, bias), weight);
+  NodeRef sum = k.reduce(Fold::Add, k.g.where(valid, value, k.f32(0)), {w, c});
+  k.store(k.param(3, DType::F32, 6), y, sum);
+  return k.kernel();
+}
+
 /// Deterministic small values: sums and products of them are exact in f32.
 inline std::vector<Value> numbers(DType dtype, int64_t count, int64_t seed = 1) {
   std::vector<Value> out;

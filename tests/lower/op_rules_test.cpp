@@ -52,6 +52,14 @@ Kernel scattered() {
   return k.kernel();
 }
 
+/// Reads and writes that nothing says are inside.
+Kernel unproved() {
+  KernelBuilder k;
+  NodeRef i = k.range(12, 0), at = k.g.add(k.g.variable("n", 0, 20, 1), i);
+  k.store(k.param(0, DType::F32, 20), at, k.load(k.param(1, DType::F32, 16), at));
+  return k.kernel();
+}
+
 /// Names of the rules that lowering these kernels has used.
 class Used {
  public:
@@ -69,6 +77,8 @@ TEST(OpRules, AreAllUsed) {
     for (Binding b : {Binding::Vector, Binding::Unroll}) used.lower(loops_with_state(d, b));
   used.lower(scattered());
   used.lower(index_with_state());
+  used.lower(padded_window());
+  used.lower(unproved());
   for (uint32_t seed = 0; seed < 60; ++seed) {
     used.lower(RandomKernel(seed).kernel());
     used.lower(RandomGroups(seed).kernel(), "opencl");

@@ -16,16 +16,12 @@ bool fits_i32(int64_t min, int64_t max) {
 }
 bool fits_i32(NodeRef n) { return fits_i32(n->vmin, n->vmax); }
 
-class WidthChooser {
+class WidthChooser : public OpStep {
  public:
-  WidthChooser(Graph& g, NodeRef sink) : g_(g), deps_(sink), tree_(deps_), done_(deps_) {}
+  WidthChooser(Graph& g, const RangeDeps& deps)
+      : OpStep(g, deps.numbers()), deps_(deps), tree_(deps) {}
 
   using Typed = NodeRef (WidthChooser::*)(NodeRef);
-  NodeRef run(const OpRules<Typed>& rules) {
-    translate(rules, deps_.order(),
-              [this](Typed typed, NodeRef n) { return done_[n] = (this->*typed)(n); });
-    return done_[deps_.order().back()];
-  }
 
   // ---- leaves
 
@@ -46,7 +42,7 @@ class WidthChooser {
 
   NodeRef typed_range(NodeRef n) {
     const bool core = range_binding(n) == Binding::Core;
-    NodeRef size = core ? launched_size(n->src(0)) : done_[n->src(0)];
+    NodeRef size = core ? launched_size(n->src(0)) : image(n->src(0));
     const NodeRef src[] = {size};
     return g_.intern({Op::Range, size->dtype, src, n->ints()});
   }
@@ -108,12 +104,12 @@ class WidthChooser {
     for (NodeRef t : terms) {
       const bool overflow =
           __builtin_add_overflow(min, t->vmin, &min) || __builtin_add_overflow(max, t->vmax, &max);
-      if (overflow || !fits_i32(min, max) || done_[t]->dtype != DType::I32) width = DType::I64;
+      if (overflow || !fits_i32(min, max) || image(t)->dtype != DType::I32) width = DType::I64;
       if (overflow) break;
     }
     NodeRef sum = nullptr;
     for (NodeRef t : terms) {
-      NodeRef term = widened(done_[t], width);
+      NodeRef term = widened(image(t), width);
       sum = sum ? ordered_add(sum, term, width) : term;
     }
     return sum;
@@ -121,14 +117,14 @@ class WidthChooser {
 
   /// clamp(data, 0, size - 1), in a type that holds both.
   NodeRef typed_toindex(NodeRef n) {
-    NodeRef size = n->src(1), data = done_[n->src(0)];
+    NodeRef size = n->src(1), data = image(n->src(0));
     const bool narrow = fits_i32(size);
     DType width = narrow ? DType::I32 : DType::I64;
     if (data->dtype == DType::U64)
       width = DType::U64;
     else if (data->dtype == DType::I64 || data->dtype == DType::U32)
       width = DType::I64;
-    NodeRef last = done_[size];
+    NodeRef last = image(size);
     last = g_.add(last, constant(-1, last->dtype));
     if (size->vmin < 1) last = g_.alu(Op::Max, {last, constant(0, last->dtype)});
     data = g_.cast(data, width);
@@ -156,14 +152,14 @@ class WidthChooser {
 
   NodeRef typed_store(NodeRef n) { return typed_access(n, 3); }
   NodeRef typed_load(NodeRef n) {
-    const bool never = n->nsrc > 2 && is_int_const(done_[n->src(2)], 0);
+    const bool never = n->nsrc > 2 && is_int_const(image(n->src(2)), 0);
     if (never) return splat(g_, g_.constant(Value::of(n->dtype, 0)), n->lanes);
     return typed_access(n, 2);
   }
   NodeRef typed_sink(NodeRef n) {
     SmallVector<NodeRef, 16> roots;
     for (NodeRef s : n->src()) {
-      NodeRef store = done_[s];
+      NodeRef store = image(s);
       const bool never = store->nsrc > 3 && is_int_const(store->src(3), 0);
       if (!never) roots.push_back(store);
     }
@@ -188,12 +184,6 @@ class WidthChooser {
     return narrow ? DType::I32 : DType::I64;
   }
 
-  SmallVector<NodeRef, 8> sources(NodeRef n) const {
-    SmallVector<NodeRef, 8> src;
-    for (NodeRef s : n->src()) src.push_back(done_[s]);
-    return src;
-  }
-
   int depth(NodeRef n) const {
     if (n->op == Op::Const) return std::numeric_limits<int>::max();
     return tree_.depth(tree_.deepest(deps_.of(n)));
@@ -209,10 +199,8 @@ class WidthChooser {
     return g_.make({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   }
 
-  Graph& g_;
-  RangeDeps deps_;
-  LoopTree tree_;
-  PerNode<NodeRef> done_;
+  const RangeDeps& deps_;
+  const LoopTree tree_;
 };
 
 constexpr OpRule<WidthChooser::Typed> kRules[] = {
@@ -239,7 +227,10 @@ constexpr OpRules kWidthRules("choose widths",
 
 }  // namespace
 
-NodeRef choose_widths(Graph& g, NodeRef sink) { return WidthChooser(g, sink).run(kWidthRules); }
+NodeRef choose_widths(Graph& g, NodeRef sink) {
+  const RangeDeps deps(sink);
+  return WidthChooser(g, deps).run(kWidthRules);
+}
 
 RuleSetRow width_rules() { return kWidthRules.row(); }
 

@@ -119,6 +119,8 @@ std::vector<RuleSetRow> lower_rule_sets() {
       catalogue_row("decompose floats", lower::float_decompositions(), "The same of floats."),
       lower::group_rules(),
       lower::float8_rules(),
+      lower::guard_rules(),
+      lower::skip_rules(),
       lower::unroll_rules(),
       lower::vector_rules(),
       lower::width_rules(),

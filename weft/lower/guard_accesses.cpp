@@ -1,6 +1,6 @@
 // Prove or mask: an access whose index is not proved to lie inside its param gets a mask.
 #include "weft/lower/steps.h"
-#include "weft/rewrite/driver.h"
+#include "weft/rewrite/op_rules.h"
 #include "weft/simplify/inequality.h"
 
 namespace weft::lower {
@@ -12,26 +12,44 @@ NodeRef size_of(NodeRef memory) {
   return memory->src(0);
 }
 
-NodeRef guarded(Graph& g, NodeRef access) {
-  NodeRef index = access->src(1), size = size_of(access->src(0));
-  if (index->vmin >= 0 && index->vmax < size->vmin) return access;
-  const size_t mask_at = access->op == Op::Store ? 3 : 2;
-  NodeRef mask = access->nsrc > mask_at ? access->src(mask_at) : g.boolean(true);
-  if (is_int_const(mask, 0) || Inequality(g, mask).inside(index, size)) return access;
-  std::vector<NodeRef> src(access->src().begin(), access->src().end());
-  if (src.size() <= mask_at) src.resize(mask_at + 1);
-  NodeRef inside = g.logical_and(g.lt(g.index(-1), index), g.lt(index, size));
-  src[mask_at] = g.logical_and(mask, inside);
-  return g.with_sources(access, src);
-}
+class AccessGuard : public OpStep {
+ public:
+  AccessGuard(Graph& g, const NumberedOrder& order) : OpStep(g, order) {}
+
+  using Make = NodeRef (AccessGuard::*)(NodeRef);
+  NodeRef guard_load(NodeRef n) { return guarded(kept(n), 2); }
+  NodeRef guard_store(NodeRef n) { return guarded(kept(n), 3); }
+  NodeRef make_other(NodeRef n) { return kept(n); }
+
+ private:
+  NodeRef guarded(NodeRef access, size_t mask_at) {
+    NodeRef index = access->src(1), size = size_of(access->src(0));
+    if (index->vmin >= 0 && index->vmax < size->vmin) return access;
+    NodeRef mask = access->nsrc > mask_at ? access->src(mask_at) : g_.boolean(true);
+    if (is_int_const(mask, 0) || Inequality(g_, mask).inside(index, size)) return access;
+    SmallVector<NodeRef, 8> src(access->src());
+    if (src.size() <= mask_at) src.resize(mask_at + 1);
+    NodeRef inside = g_.logical_and(g_.lt(g_.index(-1), index), g_.lt(index, size));
+    src[mask_at] = g_.logical_and(mask, inside);
+    return g_.with_sources(access, src);
+  }
+};
+
+constexpr OpRule<AccessGuard::Make> kRules[] = {
+    on(Op::Load, "load.guarded", &AccessGuard::guard_load),
+    on(Op::Store, "store.guarded", &AccessGuard::guard_store),
+    otherwise("any.guarded", &AccessGuard::make_other),
+};
+constexpr OpRules kGuardRules("guard accesses",
+                              "Lowering: an access that is not proved to be in range gets a mask.",
+                              kRules);
 
 }  // namespace
 
 NodeRef guard_accesses(Graph& g, NodeRef sink) {
-  return rebuild(sink, [&g](NodeRef n, std::span<const NodeRef> src) {
-    NodeRef now = g.with_sources(n, src);
-    return now->op == Op::Load || now->op == Op::Store ? guarded(g, now) : now;
-  });
+  return AccessGuard(g, NumberedOrder(sink)).run(kGuardRules);
 }
+
+RuleSetRow guard_rules() { return kGuardRules.row(); }
 
 }  // namespace weft::lower

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/fold.h"
+#include "weft/graph/needed.h"
 #include "weft/lower/blocks.h"
 #include "weft/lower/legaliser.h"
 #include "weft/lower/loop_tree.h"
@@ -226,23 +227,9 @@ class Lineariser {
 
   /// Puts `n`, and what building it made on the way, into the innermost block of its sources.
   NodeRef settle(NodeRef n) {
-    if (blocks_.contains(n)) return n;
-    const auto src = n->src();
-    if (std::all_of(src.begin(), src.end(), [this](NodeRef s) { return blocks_.contains(s); })) {
-      blocks_.add(n, n->nsrc == 0 ? Blocks::kTop : top_);
-      return n;
-    }
-    SmallVector<NodeRef, 32> stack{n};
-    while (!stack.empty()) {
-      NodeRef x = stack.back();
-      const size_t before = stack.size();
-      if (!blocks_.contains(x))
-        for (NodeRef s : x->src())
-          if (!blocks_.contains(s)) stack.push_back(s);
-      if (stack.size() != before) continue;
-      stack.pop_back();
-      if (!blocks_.contains(x)) blocks_.add(x, x->nsrc == 0 ? Blocks::kTop : top_);
-    }
+    make_needed(
+        n, [this](NodeRef x) { return blocks_.contains(x); },
+        [this](NodeRef x) { blocks_.add(x, x->nsrc == 0 ? Blocks::kTop : top_); });
     return n;
   }
 

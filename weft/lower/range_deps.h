@@ -16,6 +16,7 @@ class RangeDeps {
   explicit RangeDeps(NodeRef sink)
       : order_(sink), found_(order_.nodes(), [this](NodeRef n) { return order_.index(n); }) {}
 
+  const NumberedOrder& numbers() const { return order_; }
   std::span<const NodeRef> order() const { return order_.nodes(); }  ///< sources first
   size_t index(NodeRef n) const { return order_.index(n); }          ///< of `n` in order()
   bool contains(NodeRef n) const { return order_.contains(n); }

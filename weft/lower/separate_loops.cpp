@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/needed.h"
 #include "weft/lower/loop_tree.h"
 #include "weft/lower/steps.h"
 
@@ -59,12 +60,13 @@ class Separator {
   }
 
   NodeRef renamed_user(NodeRef n, Renaming& r) {
-    SmallVector<NodeRef, 8> src;
     // Ids first: bodies name the loop they are in.
-    SmallVector<int64_t, 8> ints(n->ints());
-    if (has_own_id(n)) ints[0] = loop_id(r, ints[0]);
-    for (NodeRef s : n->src()) src.push_back(substitute(s, r));
-    return g_.make({n->op, n->dtype, src, ints, n->text(), n->lanes});
+    if (has_own_id(n)) loop_id(r, n->int_arg(0));
+    for (NodeRef s : n->src())
+      make_needed(
+          s, [&](NodeRef x) { return !touched(x, r) || r.done.contains(x); },
+          [&](NodeRef x) { r.done.set(x, copy(x, r)); });
+    return copy(n, r);
   }
 
   int64_t loop_id(Renaming& r, int64_t old) {
@@ -76,29 +78,9 @@ class Separator {
 
   bool touched(NodeRef n, const Renaming& r) const { return !(deps_.of(n) & r.renamed).empty(); }
 
-  NodeRef substitute(NodeRef root, Renaming& r) {
-    std::vector<NodeRef> stack{root};
-    while (!stack.empty()) {
-      NodeRef n = stack.back();
-      if (r.done.contains(n)) {
-        stack.pop_back();
-        continue;
-      }
-      if (!touched(n, r)) {
-        r.done.set(n, done_[n]);
-        continue;
-      }
-      const size_t before = stack.size();
-      for (NodeRef s : n->src())
-        if (!r.done.contains(s)) stack.push_back(s);
-      if (stack.size() == before) r.done.set(n, copy(n, r));
-    }
-    return r.done.at(root);
-  }
-
   NodeRef copy(NodeRef n, Renaming& r) {
     SmallVector<NodeRef, 8> src;
-    for (NodeRef s : n->src()) src.push_back(r.done.at(s));
+    for (NodeRef s : n->src()) src.push_back(touched(s, r) ? r.done.at(s) : done_[s]);
     SmallVector<int64_t, 8> ints(n->ints());
     if (n->op == Op::Range && r.renamed.contains(deps_.position(n))) ints[0] = fresh_id(n, r);
     if (n->op == Op::Carry) ints[1] = loop_id(r, ints[1]);

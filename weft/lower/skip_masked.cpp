@@ -12,8 +12,8 @@
 #include "weft/graph/fold.h"
 #include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
-#include "weft/lower/vector_nodes.h"
 #include "weft/rewrite/driver.h"
+#include "weft/rewrite/op_rules.h"
 #include "weft/simplify/simplify.h"
 
 namespace weft::lower {
@@ -27,12 +27,13 @@ struct Skip {
   Mask mask;
 };
 
-class Skipper {
+class Skipper : public OpStep {
  public:
-  Skipper(Graph& g, NodeRef sink) : g_(g), deps_(sink) {}
+  Skipper(Graph& g, const RangeDeps& deps)
+      : OpStep(g, deps.numbers()), deps_(deps), masks_(deps.ranges().size()) {}
 
-  NodeRef run() {
-    masks_.resize(deps_.ranges().size());
+  /// Whether there are such loops.
+  bool find() {
     for (NodeRef n : deps_.order())
       if (is_loop_op(n->op)) consider(n);
     for (size_t r = 0; r < masks_.size(); ++r)
@@ -41,10 +42,33 @@ class Skipper {
     std::copy_if(skips_.begin(), skips_.end(), std::back_inserter(independent),
                  [this](const Skip& s) { return !waits_for_another(s); });
     skips_ = std::move(independent);
-    if (skips_.empty()) return deps_.order().back();
     for (const Skip& s : skips_) shorter_.set(s.range, shorter(s));
-    return rebuild(deps_.order().back(),
-                   [this](NodeRef n, std::span<const NodeRef> src) { return image(n, src); });
+    return !skips_.empty();
+  }
+
+  using Make = NodeRef (Skipper::*)(NodeRef);
+  NodeRef make_other(NodeRef n) { return kept(n); }
+  NodeRef make_range(NodeRef n) {
+    const NodeRef* range = shorter_.find(n);
+    return range ? *range : kept(n);
+  }
+
+  /// Loads in the loop happen only where it runs; those outside keep their whole mask.
+  NodeRef make_load(NodeRef load) {
+    const Skip* s = load->nsrc == 3 ? skip_inside(deps_.of(load)) : nullptr;
+    if (!s) return kept(load);
+    SmallVector<NodeRef, 8> src = sources(load);
+    src[2] = without(load->src(2), *s);
+    if (is_int_const(src[2], 1)) src.pop_back();
+    return g_.make({Op::Load, load->dtype, src});
+  }
+
+  NodeRef make_reduce(NodeRef reduce) {
+    const Skip* s = is_masked(reduce) ? skip_inside(deps_.set_of(listed_ranges(reduce))) : nullptr;
+    SmallVector<NodeRef, 8> src = sources(reduce);
+    if (s && src[0]->op == Op::Where)
+      src[0] = g_.where(without(reduce->src(0)->src(0), *s), src[0]->src(1), src[0]->src(2));
+    return g_.with_sources(reduce, src);
   }
 
  private:
@@ -103,13 +127,6 @@ class Skipper {
     return g_.make({Op::Range, s.range->dtype, src, s.range->ints()});
   }
 
-  NodeRef image(NodeRef n, std::span<const NodeRef> src) {
-    if (const NodeRef* range = shorter_.find(n)) return *range;
-    if (n->op == Op::Load && n->nsrc == 3) return relieved(n, src);
-    if (n->op == Op::Reduce && is_masked(n)) return unmasked(n, src);
-    return g_.with_sources(n, src);
-  }
-
   const Skip* skip_inside(const RangeSet& ranges) const {
     for (const Skip& s : skips_)
       if (ranges.contains(deps_.position(s.range))) return &s;
@@ -122,41 +139,34 @@ class Skipper {
     return substitute(g_, conjunction(g_, rest), shorter_);
   }
 
-  /// Loads in the loop happen only where it runs; those outside keep their whole mask.
-  NodeRef relieved(NodeRef load, std::span<const NodeRef> src) {
-    const Skip* s = skip_inside(deps_.of(load));
-    if (!s) return g_.with_sources(load, src);
-    NodeRef mask = without(load->src(2), *s);
-    if (is_int_const(mask, 1)) return g_.make(Op::Load, load->dtype, {src[0], src[1]});
-    return g_.make(Op::Load, load->dtype, {src[0], src[1], mask});
-  }
-
-  NodeRef unmasked(NodeRef reduce, std::span<const NodeRef> src) {
-    const Skip* s = skip_inside(deps_.set_of(listed_ranges(reduce)));
-    if (!s) return g_.with_sources(reduce, src);
-    NodeRef mask = without(reduce->src(0)->src(0), *s), value = src[0];
-    if (value->op != Op::Where) return g_.with_sources(reduce, src);
-    std::vector<NodeRef> now(src.begin(), src.end());
-    now[0] = g_.where(mask, value->src(1), value->src(2));
-    return g_.with_sources(reduce, now);
-  }
-
-  Graph& g_;
-  const RangeDeps deps_;
+  const RangeDeps& deps_;
   std::vector<std::optional<Mask>> masks_;  // by range; empty where it has to run anyway
   std::vector<Skip> skips_;
   NodeMap<NodeRef> shorter_;  // by range: the one with no iterations where its mask does not hold
 };
 
+constexpr OpRule<Skipper::Make> kRules[] = {
+    on(Op::Range, "range.skipped", &Skipper::make_range),
+    on(Op::Load, "load.skipped", &Skipper::make_load),
+    on(Op::Reduce, "reduce.skipped", &Skipper::make_reduce),
+    otherwise("any.skipped", &Skipper::make_other),
+};
+constexpr OpRules kSkipRules("skip masked",
+                             "Lowering: loops that only fold a mask's zeros run no iterations.",
+                             kRules);
+
 }  // namespace
 
 NodeRef skip_masked(Graph& g, NodeRef sink) {
   // A loop in which items meet has to run equally often in all items of a group.
-  const Toposort nodes(sink);
-  const bool waits = std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) {
-    return n->op == Op::Barrier || n->op == Op::Shuffle;
-  });
-  return waits ? sink : Skipper(g, sink).run();
+  const RangeDeps deps(sink);
+  const bool waits = std::ranges::any_of(
+      deps.order(), [](NodeRef n) { return n->op == Op::Barrier || n->op == Op::Shuffle; });
+  if (waits) return sink;
+  Skipper step(g, deps);
+  return step.find() ? step.run(kSkipRules) : sink;
 }
+
+RuleSetRow skip_rules() { return kSkipRules.row(); }
 
 }  // namespace weft::lower

@@ -45,6 +45,8 @@ void estimate_work(LinearProgram& program, NodeRef kernel_sink);
 /// What the steps do by op, for the catalogue.
 RuleSetRow group_rules();
 RuleSetRow float8_rules();
+RuleSetRow guard_rules();
+RuleSetRow skip_rules();
 RuleSetRow unroll_rules();
 RuleSetRow vector_rules();
 RuleSetRow width_rules();

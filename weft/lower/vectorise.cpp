@@ -4,6 +4,7 @@
 #include "weft/base/small_vector.h"
 #include "weft/graph/fold.h"
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/needed.h"
 #include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
@@ -193,25 +194,17 @@ class Vectoriser {
   /// `n`, an index or mask, with the vector range at k. Iterative: index expressions may be deep.
   NodeRef at_lane(NodeRef root, NodeRef range, size_t k) {
     NodeMap<NodeRef>& memo = lane_memo(range, k);
-    SmallVector<NodeRef, 32> stack{root};
-    while (!stack.empty()) {
-      NodeRef n = stack.back();
-      if (memo.contains(n)) {
-        stack.pop_back();
-        continue;
-      }
-      if (NodeRef known = known_at_lane(n, range, k)) {
-        memo.set(n, known);
-        continue;
-      }
-      const size_t before = stack.size();
-      for (NodeRef s : n->src())
-        if (!memo.contains(s)) stack.push_back(s);
-      if (stack.size() != before) continue;
+    const auto is_known = [&](NodeRef n) {
+      if (memo.contains(n)) return true;
+      NodeRef known = known_at_lane(n, range, k);
+      if (known) memo.set(n, known);
+      return known != nullptr;
+    };
+    make_needed(root, is_known, [&](NodeRef n) {
       SmallVector<NodeRef, 8> src;
       for (NodeRef s : n->src()) src.push_back(memo.at(s));
       memo.set(n, g_.with_sources(n, src));
-    }
+    });
     return memo.at(root);
   }
 

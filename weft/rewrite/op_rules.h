@@ -4,7 +4,9 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "weft/base/small_vector.h"
 #include "weft/rewrite/rule_set.h"
 #include "weft/rewrite/trace.h"
 
@@ -72,5 +74,37 @@ void translate(const OpRules<Make>& rules, std::span<const NodeRef> order, Apply
     if (trace && made != n) trace->steps.push_back({&rule.rule, n, made ? made : n});
   }
 }
+
+/// A step of one image for each node. Its rules are members of what derives from it.
+class OpStep {
+ public:
+  /// The image of the last node.
+  template <class Step>
+  NodeRef run(const OpRules<NodeRef (Step::*)(NodeRef)>& rules) {
+    translate(rules, order_.nodes(), [this](auto make, NodeRef n) {
+      return images_[order_.index(n)] = (static_cast<Step*>(this)->*make)(n);
+    });
+    return images_.back();
+  }
+
+ protected:
+  OpStep(Graph& g, const NumberedOrder& order) : g_(g), order_(order), images_(order.size()) {}
+
+  NodeRef image(NodeRef n) const { return images_[order_.index(n)]; }
+  SmallVector<NodeRef, 8> sources(NodeRef n) const {
+    SmallVector<NodeRef, 8> src;
+    for (NodeRef s : n->src()) src.push_back(image(s));
+    return src;
+  }
+
+  /// The image of nodes that are none of a step's business.
+  NodeRef kept(NodeRef n) { return g_.with_sources(n, sources(n)); }
+
+  Graph& g_;
+
+ private:
+  const NumberedOrder& order_;
+  std::vector<NodeRef> images_;
+};
 
 }  // namespace weft
