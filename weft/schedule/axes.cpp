@@ -4,19 +4,19 @@
 
 namespace weft {
 
-NodeRef part(Graph& g, NodeRef x, size_t axis, int64_t begin, int64_t size, int64_t step) {
+NodeRef part(Graph& g, NodeRef x, size_t axis, NodeRef begin, NodeRef size, int64_t step) {
   std::vector<NodeRef> src{x};
-  for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? begin : 0));
-  for (size_t a = 0; a < x->rank(); ++a) src.push_back(a == axis ? g.index(size) : x->dim(a));
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(a == axis ? begin : g.index(0));
+  for (size_t a = 0; a < x->rank(); ++a) src.push_back(a == axis ? size : x->dim(a));
   std::vector<int64_t> steps(x->rank(), 1);
   steps[axis] = step;
   return g.make({Op::Shrink, x->dtype, src, steps});
 }
 
-NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t after) {
+NodeRef padded(Graph& g, NodeRef x, size_t axis, NodeRef before, NodeRef after) {
   std::vector<NodeRef> src{x};
-  for (const int64_t amount : {before, after})
-    for (size_t a = 0; a < x->rank(); ++a) src.push_back(g.index(a == axis ? amount : 0));
+  for (NodeRef amount : {before, after})
+    for (size_t a = 0; a < x->rank(); ++a) src.push_back(a == axis ? amount : g.index(0));
   const std::vector<int64_t> interior(x->rank(), 0);
   return g.make({Op::Pad, x->dtype, src, interior});
 }

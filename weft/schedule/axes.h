@@ -8,9 +8,16 @@
 namespace weft {
 
 /// Elements begin, begin + step, ..., `size` of them, of one axis.
-NodeRef part(Graph& g, NodeRef x, size_t axis, int64_t begin, int64_t size, int64_t step = 1);
+NodeRef part(Graph& g, NodeRef x, size_t axis, NodeRef begin, NodeRef size, int64_t step = 1);
+inline NodeRef part(Graph& g, NodeRef x, size_t axis, int64_t begin, int64_t size,
+                    int64_t step = 1) {
+  return part(g, x, axis, g.index(begin), g.index(size), step);
+}
 /// Zeros around one axis.
-NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t after);
+NodeRef padded(Graph& g, NodeRef x, size_t axis, NodeRef before, NodeRef after);
+inline NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t after) {
+  return padded(g, x, axis, g.index(before), g.index(after));
+}
 /// `of` axes from this one on as axes of these sizes.
 NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_t> sizes,
                   size_t of = 1);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -17,9 +18,7 @@ constexpr double kSmallSelection = 1024;  // parts times elements
 // between lanes, an element written and read again.
 constexpr double kMasked = 0.4, kMaskedLanes = 2, kWrite = 2.5, kLaunch = 1500;
 
-NodeRef extent_of(NodeRef part, NodeRef cat) {
-  return part->dim(static_cast<size_t>(cat->int_arg(0)));
-}
+size_t axis_of(NodeRef cat) { return static_cast<size_t>(cat->int_arg(0)); }
 
 /// True where the position along the axis is below `limit`.
 NodeRef before_limit(Graph& g, NodeRef cat, NodeRef limit) {
@@ -28,32 +27,9 @@ NodeRef before_limit(Graph& g, NodeRef cat, NodeRef limit) {
   return g.lt(position, g.cast(limit, wide));
 }
 
-/// Zeros around a part that begins at `begin`.
-NodeRef padded(Graph& g, NodeRef part, NodeRef cat, NodeRef begin) {
-  const auto axis = static_cast<size_t>(cat->int_arg(0));
-  const size_t rank = part->rank();
-  std::vector<NodeRef> src(1 + 2 * rank, g.index(0));
-  src[0] = part;
-  src[1 + axis] = begin;
-  src[1 + rank + axis] = g.sub(g.sub(cat->dim(axis), begin), part->dim(axis));
-  return g.make({Op::Pad, part->dtype, src, std::vector<int64_t>(rank, 0)});
-}
-
-/// Where `part` belongs in `whole`.
-NodeRef slice_of(Graph& g, NodeRef whole, NodeRef part, NodeRef cat, NodeRef begin) {
-  const size_t rank = part->rank();
-  std::vector<NodeRef> src(1 + rank, g.index(0));
-  src[0] = whole;
-  src[1 + static_cast<size_t>(cat->int_arg(0))] = begin;
-  const auto size = part->shape->span();
-  src.insert(src.end(), size.begin(), size.end());
-  return g.make({Op::Shrink, part->dtype, src, std::vector<int64_t>(rank, 1)});
-}
-
 /// Whether parts meet inside of a vector, which then has a mask for each lane.
 bool splits_vectors(NodeRef cat, const Target& target) {
-  const auto axis = static_cast<size_t>(cat->int_arg(0));
-  return largest_numel(cat->shape->span().subspan(axis + 1)) < target.lanes(DType::F32);
+  return largest_numel(cat->shape->span().subspan(axis_of(cat) + 1)) < target.lanes(DType::F32);
 }
 
 }  // namespace
@@ -74,21 +50,24 @@ bool is_better_selected(NodeRef cat, const Target& target) {
 
 /// Selecting keeps every bit; adding padded parts would lose -0.
 NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts) {
+  const size_t axis = axis_of(cat);
   NodeRef out = nullptr, begin = g.index(0);
-  for (NodeRef part : parts) {
-    NodeRef piece = padded(g, part, cat, begin);
+  for (NodeRef x : parts) {
+    NodeRef after = g.sub(g.sub(cat->dim(axis), begin), x->dim(axis));
+    NodeRef piece = padded(g, x, axis, begin, after);
     out = out ? g.where(before_limit(g, cat, begin), out, piece) : piece;
-    begin = g.add(begin, extent_of(part, cat));
+    begin = g.add(begin, x->dim(axis));
   }
   return out;
 }
 
 NodeRef write_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts, NodeRef unwritten) {
+  const size_t axis = axis_of(cat);
   NodeRef out = unwritten, begin = g.index(0);
-  for (NodeRef part : parts) {
-    NodeRef view = slice_of(g, out, part, cat, begin);
-    out = g.make(Op::Assign, cat->dtype, {out, view, part});
-    begin = g.add(begin, extent_of(part, cat));
+  for (NodeRef x : parts) {
+    NodeRef place = part(g, out, axis, begin, x->dim(axis));
+    out = g.make(Op::Assign, cat->dtype, {out, place, x});
+    begin = g.add(begin, x->dim(axis));
   }
   return out;
 }

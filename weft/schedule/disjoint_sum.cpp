@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -38,16 +39,6 @@ bool disjoint(std::vector<Placed> parts) {
   return true;
 }
 
-/// The part's place in `whole`.
-NodeRef view_of(Graph& g, NodeRef whole, const Placed& p) {
-  std::vector<NodeRef> src(1 + whole->rank(), g.index(0));
-  src[0] = whole;
-  src[1 + p.axis] = g.index(p.begin);
-  const auto size = p.part->shape->span();
-  src.insert(src.end(), size.begin(), size.end());
-  return g.make({Op::Shrink, whole->dtype, src, std::vector<int64_t>(whole->rank(), 1)});
-}
-
 }  // namespace
 
 NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which) {
@@ -61,15 +52,15 @@ NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which) {
   if (!disjoint(parts)) return nullptr;
   const DType dtype = pads[0]->dtype;
   NodeRef zero = g.constant(Value::of(dtype, 0));
-  std::vector<NodeRef> ones{zero}, cleared;
+  std::vector<NodeRef> ones{zero};
   ones.resize(1 + pads[0]->rank(), g.index(1));
-  cleared.push_back(g.make({Op::Reshape, dtype, ones}));
-  for (NodeRef d : pads[0]->shape->span()) cleared.push_back(d);
-  const NodeRef zeros[] = {g.make({Op::Expand, dtype, cleared})};
+  const NodeRef zeros[] = {expanded(g, g.make({Op::Reshape, dtype, ones}), pads[0])};
   NodeRef out = g.intern({Op::Contiguous, dtype, zeros, {&which, 1}});
   // Adding 0 is what the sum did to -0.
-  for (const Placed& p : parts)
-    out = g.make(Op::Assign, dtype, {out, view_of(g, out, p), g.add(p.part, zero)});
+  for (const Placed& p : parts) {
+    NodeRef place = part(g, out, p.axis, p.begin, p.end - p.begin);
+    out = g.make(Op::Assign, dtype, {out, place, g.add(p.part, zero)});
+  }
   return out;
 }
 

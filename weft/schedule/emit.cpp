@@ -7,6 +7,7 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
+#include "weft/schedule/axes.h"
 
 namespace weft {
 namespace {
@@ -36,11 +37,8 @@ class Body {
   NodeRef out(size_t k, int64_t slot) {
     NodeRef value = in_graph(parts_.outs[k]);
     NodeRef stack = g_.param(slot, value->dtype, stacked(value->shape->span()));
-    NodeRef view = slice(stack, value->shape->span());
-    std::vector<NodeRef> row{value};
-    for (NodeRef d : view->shape->span()) row.push_back(d);
-    NodeRef shaped = g_.make({Op::Reshape, value->dtype, row});
-    return g_.make(Op::Assign, value->dtype, {stack, view, shaped});
+    NodeRef place = slice(stack), row = with_axis(g_, value, 0, {1}, 0);
+    return g_.make(Op::Assign, value->dtype, {stack, place, row});
   }
 
  private:
@@ -50,14 +48,7 @@ class Body {
     return all;
   }
 
-  NodeRef slice(NodeRef stack, std::span<const NodeRef> dims) {
-    std::vector<NodeRef> src{stack, place_};
-    src.insert(src.end(), dims.size(), g_.index(0));
-    src.push_back(g_.index(1));
-    src.insert(src.end(), dims.begin(), dims.end());
-    const std::vector<int64_t> steps(dims.size() + 1, 1);
-    return g_.make({Op::Shrink, stack->dtype, src, steps});
-  }
+  NodeRef slice(NodeRef stack) { return part(g_, stack, 0, place_, g_.index(1)); }
 
   NodeRef in_graph(NodeRef body) {
     return rebuild(body, [this](NodeRef n, std::span<const NodeRef> src) {
@@ -66,9 +57,7 @@ class Body {
         return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
       if (slot >= static_cast<int64_t>(parts_.stacked.size()))
         return g_.param(slot, n->dtype, src, n->device);
-      std::vector<NodeRef> row{slice(g_.param(slot, n->dtype, stacked(src), n->device), src)};
-      row.insert(row.end(), src.begin(), src.end());
-      return g_.make({Op::Reshape, n->dtype, row});
+      return with_axis(g_, slice(g_.param(slot, n->dtype, stacked(src), n->device)), 0, {});
     });
   }
 
