@@ -147,6 +147,13 @@ TEST(App, ExplainsTheKernelsOfAModel) {
   EXPECT_EQ(kinds, (std::set<std::string>{"decision", "kernel", "plan"}));
 }
 
+TEST(App, SlowExplainsTheKernelsOfAGpu) {
+  const Outcome mnist = weft({"explain", "mnist", "--device", "opencl"});
+  if (has(mnist.err, "open failed")) GTEST_SKIP() << mnist.err;
+  EXPECT_EQ(mnist.code, kExitOk) << mnist.err;
+  EXPECT_TRUE(has(mnist.out, "on OPENCL at fashion.cpp:")) << mnist.out;
+}
+
 TEST(App, ExplainsWhatPassesDid) {
   EXPECT_TRUE(has(weft({"explain", "--passes"}).out, "lower.vectorise "));
   EXPECT_EQ(weft({"explain", "--pass", "lower.unroll"}).code, kExitUsage);

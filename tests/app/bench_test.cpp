@@ -33,12 +33,18 @@ TEST(Bench, MedianOfAFew) {
 }
 
 TEST(Bench, TheNullDeviceOfAMachine) {
+  Context context(Options{});
+  const auto null_device = [&](std::string_view device) {
+    return weft::null_device(context, device);
+  };
   EXPECT_EQ(null_device("CPU"), "NULL");
   EXPECT_EQ(null_device("null"), "NULL");
   EXPECT_EQ(null_device("x86"), "NULL:X86");
   EXPECT_EQ(null_device("NULL:X86"), "NULL:X86");
   EXPECT_EQ(null_device("cpu:c"), "NULL:C");
+  EXPECT_EQ(null_device("cpu:c:1"), "NULL:C:1");
   EXPECT_EQ(null_device("SIM"), "NULL") << "it runs the CPU's kernels";
+  EXPECT_EQ(null_device("opencl:1"), "OPENCL:1") << "nothing else has its kernels";
 }
 
 // The stages of the device that was asked for, and what a kernel takes.

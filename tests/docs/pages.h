@@ -4,10 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace weft {
+#include "tests/support/generated_file.h"
 
-/// The text of a file of the checkout; empty where there is none.
-std::string repository_file(const std::string& path);
+namespace weft {
 
 /// Fails where docs/<name> is not `text`, and prints the command that refreshes it.
 void expect_page(const std::string& name, const std::string& text);

@@ -2,12 +2,9 @@
 // changed.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
-
 #include "tests/rules/instance_support.h"
 #include "tests/rules/proof_support.h"
-#include "tests/source_dir.h"
+#include "tests/support/generated_file.h"
 #include "weft/rewrite/print.h"
 
 namespace weft {
@@ -17,26 +14,10 @@ using namespace weft::pat;
 #define SKIP_WITHOUT_PROVER() \
   if (!has_prover()) GTEST_SKIP() << "libz3 (Debian: libz3-dev) was not found when this was built"
 
-std::string lock_path() { return std::string(source_dir()) + "/tests/rules/proofs.lock"; }
-
-std::string docs_path() { return std::string(source_dir()) + "/docs/rules.md"; }
-
-std::string contents(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// Compares a generated file with what it should be; says how to renew it.
-void expect_current(const std::string& path, const std::string& text, const std::string& why) {
-  if (contents(path) == text) return;
-  const std::string fresh = ::testing::TempDir() + path.substr(path.rfind('/') + 1);
-  std::ofstream(fresh) << text;
-  ADD_FAILURE() << path << " is stale" << why << "; read what changed and then\n  cp " << fresh
-                << " " << path;
-}
+constexpr char kLock[] = "tests/rules/proofs.lock";
 
 TEST(EveryProof, IsCurrent) {
-  const std::map<std::string, LockRow> lock = read_lock(lock_path());
+  const std::map<std::string, LockRow> lock = read_lock(repository_file(kLock));
   std::map<std::string, LockRow> now;
   std::string changed;
   const std::vector<RuleSetRow> sets = all_rule_sets();
@@ -52,15 +33,15 @@ TEST(EveryProof, IsCurrent) {
     }
   }
   ASSERT_TRUE(changed.empty() || has_prover()) << "libz3-dev is needed to prove" << changed;
-  expect_current(lock_path(), lock_text(now),
-                 changed.empty() ? "" : " (new or changed:" + changed + ")");
+  expect_generated(kLock, lock_text(now),
+                   changed.empty() ? "" : " (new or changed:" + changed + ")");
   auto verdict = [&now](const Rule& r) { return now.at(r.name).verdict; };
-  expect_current(docs_path(), rules_markdown(sets, verdict), "");
+  expect_generated("docs/rules.md", rules_markdown(sets, verdict));
 }
 
 TEST(EveryProof, SlowAllAgain) {
   SKIP_WITHOUT_PROVER();
-  const std::map<std::string, LockRow> lock = read_lock(lock_path());
+  const std::map<std::string, LockRow> lock = read_lock(repository_file(kLock));
   for (const RuleSetRow& set : all_rule_sets())
     for (const RuleEntry& e : set.entries)
       EXPECT_EQ(prove(e), lock.at(e.rule->name).verdict) << to_text(*e.rule);

@@ -1,4 +1,3 @@
-#include <fstream>
 #include <sstream>
 
 #include "tests/rules/proof_support.h"
@@ -7,9 +6,9 @@
 
 namespace weft {
 
-std::map<std::string, LockRow> read_lock(const std::string& path) {
+std::map<std::string, LockRow> read_lock(const std::string& text) {
   std::map<std::string, LockRow> rows;
-  std::ifstream in(path);
+  std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string name;

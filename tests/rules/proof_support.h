@@ -22,7 +22,7 @@ std::string prove(const RuleEntry& entry);
 struct LockRow {
   std::string hash, verdict;
 };
-std::map<std::string, LockRow> read_lock(const std::string& path);
+std::map<std::string, LockRow> read_lock(const std::string& text);
 std::string lock_text(const std::map<std::string, LockRow>& rows);
 std::string hash_of(const Rule& rule);
 

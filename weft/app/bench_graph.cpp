@@ -118,7 +118,7 @@ BenchRows cold_steps(const Session& session, const BenchOptions& options, std::s
 }  // namespace
 
 BenchRows bench_schedule(const Session& session, const BenchOptions& options) {
-  return cold_steps(session, options, null_device(session.context.options().dev));
+  return cold_steps(session, options, null_device(session.context, session.context.options().dev));
 }
 
 BenchRows bench_compile(const Session& session, const BenchOptions& options) {

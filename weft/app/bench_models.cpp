@@ -2,7 +2,9 @@
 
 #include "weft/app/fashion.h"
 #include "weft/app/gpt2.h"
+#include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/device/device.h"
 #include "weft/nn/optim.h"
 #include "weft/tensor/training.h"
 
@@ -84,14 +86,14 @@ std::unique_ptr<BenchModel> make_bench_model(const std::string& name) {
 
 bool is_bench_model(std::string_view name) { return name == "mnist" || name == "gpt2"; }
 
-std::string null_device(std::string_view device) {
+std::string null_device(Context& context, std::string_view device) {
   std::string name;
   for (char c : device) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   for (const std::string_view host : {"CPU", "NULL", "SIM"}) {
     if (name == host) return "NULL";
     if (name.starts_with(std::string(host) + ":")) return "NULL" + name.substr(host.size());
   }
-  return "NULL:" + name;
+  return context.get<DeviceTable>().has("NULL:" + name) ? "NULL:" + name : name;
 }
 
 }  // namespace weft

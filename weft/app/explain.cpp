@@ -125,11 +125,11 @@ void print_plan(const Session& session, const PlannedMemory& plan) {
   session.print("{}\n", json.text());
 }
 
-// One training step, compiled without running it: what is computed together and why, the kernels,
-// the lines of the model's source they are for, and the memory plan.
+// One training step, compiled without running it (on GPUs it runs, too): what is computed together
+// and why, the kernels, the lines of the model's source they are for, and the memory plan.
 int explain_model(const Session& session, const std::string& model_name) {
   Options options = session.context.options();
-  options.dev = null_device(options.dev);
+  options.dev = null_device(session.context, options.dev);
   Context context(std::move(options));
   const ContextScope scope(context);
   const std::unique_ptr<BenchModel> model = make_bench_model(model_name);

@@ -136,7 +136,7 @@ int explain_passes(const Session& session, const ExplainOptions& asked) {
     return kExitOk;
   }
   Options options = session.context.options();
-  options.dev = null_device(options.dev);
+  options.dev = null_device(session.context, options.dev);
   Context context(std::move(options));
   const ContextScope scope(context);
   const bool shown = !asked.kernel.empty() || !asked.pass.empty(),

@@ -243,6 +243,10 @@ class DeviceTable {
   Device& default_device();
 
   std::vector<DeviceInfo> probe();  ///< every device of the table, opened or not
+  /// All that open() takes, without ":1": short ones, then one for each device.
+  std::vector<std::string_view> names() const;
+  /// Whether it is one of these. It may yet not open here.
+  bool has(std::string_view name) const;
 
  private:
   Device& open_cpu(int ordinal);

@@ -49,11 +49,26 @@ std::string_view without_alias(std::string_view name) {
   return name;
 }
 
+/// "CPU:X86:1": which one of those of a name.
+struct Asked {
+  std::string name;
+  int ordinal = 0;
+};
+
+Asked parsed(std::string_view text) {
+  Asked asked{upper(text)};
+  const size_t colon = asked.name.rfind(':');
+  if (colon != std::string::npos && colon + 1 < asked.name.size() &&
+      asked.name.size() - colon <= 4 &&
+      asked.name.find_first_not_of("0123456789", colon + 1) == std::string::npos) {
+    for (char c : asked.name.substr(colon + 1)) asked.ordinal = asked.ordinal * 10 + (c - '0');
+    asked.name.resize(colon);
+  }
+  return asked;
+}
+
 [[noreturn]] void unknown_device(std::string_view asked, std::string_view name,
-                                 std::span<const DeviceKind> kinds) {
-  std::vector<std::string_view> known;
-  for (const Alias& a : kAliases) known.push_back(a.name);
-  for (const DeviceKind& kind : kinds) known.push_back(kind.name);
+                                 std::span<const std::string_view> known) {
   std::string list;
   for (std::string_view k : known) (list += list.empty() ? "" : ", ") += k;
   fail("device", "there is no device \"{}\"{}; devices are {}", asked, did_you_mean(name, known),
@@ -92,18 +107,22 @@ struct DeviceTable::State {
 DeviceTable::DeviceTable(Context& context) : state_(std::make_unique<State>(context)) {}
 DeviceTable::~DeviceTable() = default;
 
+std::vector<std::string_view> DeviceTable::names() const {
+  std::vector<std::string_view> names;
+  for (const Alias& a : kAliases) names.push_back(a.name);
+  for (const DeviceKind& kind : state_->kinds) names.push_back(kind.name);
+  return names;
+}
+
+bool DeviceTable::has(std::string_view asked) const {
+  const auto [name, ordinal] = parsed(asked);
+  return std::ranges::count(names(), name) > 0 && ordinal <= kMaxOrdinal;
+}
+
 Device& DeviceTable::open(std::string_view asked) {
-  std::string name = upper(asked);
-  int ordinal = 0;
-  const size_t colon = name.rfind(':');
-  if (colon != std::string::npos && colon + 1 < name.size() && name.size() - colon <= 4 &&
-      name.find_first_not_of("0123456789", colon + 1) == std::string::npos) {
-    for (char c : name.substr(colon + 1)) ordinal = ordinal * 10 + (c - '0');
-    name.resize(colon);
-  }
+  const auto [name, ordinal] = parsed(asked);
+  if (!has(asked)) unknown_device(asked, name, names());
   const auto kind = std::ranges::find(state_->kinds, without_alias(name), &DeviceKind::name);
-  if (kind == state_->kinds.end() || ordinal > kMaxOrdinal)
-    unknown_device(asked, name, state_->kinds);
   if (name == "CPU") return open_cpu(ordinal);
   return open(static_cast<DeviceId>(1 + kind->number + kMostKinds * ordinal));
 }
