@@ -63,6 +63,16 @@ class Buffer {
   const std::string& label() const { return label_; }
   uint64_t serial() const { return serial_; }  ///< never used twice by one allocator
 
+  /// What is in it, without looking: as long as this is equal, so are the contents. Not of borrowed
+  /// memory, which others may write to.
+  struct Contents {
+    uint64_t serial = 0, writes = 0;
+    bool operator==(const Contents&) const = default;
+  };
+  Contents contents() const { return {serial_, writes_.load(std::memory_order_relaxed)}; }
+  /// A kernel, a copy or the host writes to it.
+  void note_write() { writes_.fetch_add(1, std::memory_order_relaxed); }
+
   /// Memory that is somebody else's and outlives the buffer through `owner`: it may be read by
   /// kernels and is never written. For host devices; aligned to elements at least.
   static std::shared_ptr<Buffer> borrow(Device& device, const void* data, int64_t bytes,
@@ -83,6 +93,7 @@ class Buffer {
   void *block_ = nullptr, *data_ = nullptr;
   std::string label_;  // who it is for, in messages: "conv1.weight", "arena", "train.cpp:12"
   uint64_t serial_ = 0;
+  std::atomic<uint64_t> writes_{0};
   size_t index_ = 0;  // in the list of live buffers
   LastUses uses_;     // on devices that complete later; guarded by the allocator
 };

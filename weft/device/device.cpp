@@ -85,6 +85,7 @@ void Device::read_memory(std::span<std::byte> to, BufferSlice from) {
 void Device::copy_in(BufferSlice to, std::span<const std::byte> from) {
   check_slice(to, static_cast<int64_t>(from.size()), "copy_in");
   wait_for(*to.buffer, Access::Write);
+  to.buffer->note_write();
   if (!from.empty()) write_memory(to, from);
   context_.tracer().add(Counter::Copies);
   context_.tracer().add(Counter::CopyBytes, static_cast<int64_t>(from.size()));

@@ -41,12 +41,16 @@ CommandList::CommandList(const CompiledSchedule& schedule)
     for (size_t slot = 0; slot < s.buffers.size(); ++slot) {
       const auto b = static_cast<size_t>(s.buffers[slot]);
       uses_[count[b]++] = {commands_.size(), slot};
-      if (s.writes(slot) && schedule.buffers[b].input >= 0)
+      if (!s.writes(slot) || schedule.buffers[b].intermediate()) continue;
+      written_.push_back(b);
+      if (schedule.buffers[b].input >= 0)
         point_of_no_return_ = std::min(point_of_no_return_, commands_.size());
     }
     add_step(s, slices, vars);
     several_queues_ |= has_several_queues(*s.device);
   }
+  std::ranges::sort(written_);
+  written_.erase(std::ranges::unique(written_).begin(), written_.end());
 }
 
 void CommandList::add_step(const CompiledStep& s, size_t& slices, size_t& vars) {
@@ -166,6 +170,7 @@ void wait_in_silence(Device& device, TimelinePoint point) {
 void CommandList::run(Context& context, StepLines lines) {
   const uint64_t start = now_ns();
   if (uncut_) cut_segments();
+  note_writes();
   points_.assign(segments_.size(), {});
   try {
     submit_all(context, lines);
@@ -176,6 +181,11 @@ void CommandList::run(Context& context, StepLines lines) {
     throw;
   }
   count(context, static_cast<double>(now_ns() - start) * 1e-9);
+}
+
+/// Also of a run that fails half-way.
+void CommandList::note_writes() const {
+  for (const size_t b : written_) memory_[b].buffer->note_write();
 }
 
 void CommandList::submit_all(Context& context, StepLines lines) {

@@ -66,6 +66,7 @@ class CommandList {
   void cut_segments();
   void add_to_segments(size_t command, bool across, const QueuePlan::Place& place);
   size_t segment_of(size_t command) const;
+  void note_writes() const;
   using Points = SmallVector<TimelinePoint, 8>;
   void submit_all(Context& context, StepLines lines);
   /// `newest`: the newest point of each queue that the run has used so far.
@@ -85,6 +86,7 @@ class CommandList {
   /// The first step that writes an input's buffer; the number of steps where none does. Before it,
   /// giving up leaves everything as it was.
   size_t point_of_no_return_;
+  std::vector<size_t> written_;                 // buffers that outlive the run and are written
   std::vector<BufferSlice> memory_;             // by buffer, as it was last set
   std::optional<std::vector<int64_t>> values_;  // likewise
   std::vector<Command> commands_;               // one per step

@@ -39,10 +39,22 @@ void give_own_memory(Context& context, Storage& storage) {
 
 Replay::State::State(std::unique_ptr<ReplayPlan> p)
     : plan(std::move(p)),
-      list(plan->schedule),
+      kept(*plan),
       memory(plan->schedule.buffers.size()),
       bound(plan->places.size()) {
-  if (plan->variables.empty()) plan_for({});
+  if (plan->variables.empty()) make_list();
+}
+
+/// What was there goes first: there may be room for one of them alone.
+void Replay::State::make_list() {
+  list.reset();
+  arenas = {};
+  plan_for(values);
+  list.emplace(each_call().schedule);
+}
+
+void Replay::State::update_kept() {
+  if (kept.update(memory) || !list) make_list();
 }
 
 void Replay::State::run(std::span<const ReplayArgument> arguments,
@@ -69,8 +81,9 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
   set_values(variables);
   bind_places(arguments);
   make_exclusive(arguments);
+  update_kept();
   std::vector<std::shared_ptr<Buffer>> made = allocate_fresh();
-  bind_commands(list, memory, values);
+  bind_commands(*list, memory, values);
   tell_passes(context);
   execute(arguments);
   commit(arguments, std::move(made), take);
@@ -124,12 +137,12 @@ void Replay::State::set_values(std::span<const ReplayVariable> variables) {
     next.push_back(x);
   }
   if (next == values) return;
-  plan_for(next);
+  if (list) plan_for(next);
   values = std::move(next);
 }
 
 void Replay::State::plan_for(std::span<const int64_t> of) {
-  const PlannedMemory planned = plan_arenas(plan->schedule, {of.begin(), of.end()});
+  const PlannedMemory planned = plan_arenas(each_call().schedule, {of.begin(), of.end()});
   arenas = Arenas(planned, lines());
   arenas.place(planned, memory);
 }
@@ -239,7 +252,18 @@ void Replay::State::make_exclusive(std::span<const ReplayArgument> arguments) {
 
 // ---- one call
 
+/// What is kept makes room for results.
 std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
+  try {
+    return try_allocate_fresh();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Memory || !kept.give_up()) throw;
+  }
+  make_list();
+  return try_allocate_fresh();
+}
+
+std::vector<std::shared_ptr<Buffer>> Replay::State::try_allocate_fresh() {
   std::vector<std::shared_ptr<Buffer>> made;
   for (const Fresh& f : plan->fresh) {
     const CompiledBuffer& b = plan->schedule.buffers[static_cast<size_t>(f.buffer)];
@@ -253,11 +277,11 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
 
 void Replay::State::execute(std::span<const ReplayArgument> arguments) {
   try {
-    list.run(plan->context, lines());
+    list->run(plan->context, lines());
   } catch (const std::exception& error) {
     for (size_t i = 0; i < plan->places.size(); ++i)
       if (plan->places[i].written &&
-          list.left_in(plan->places[i].buffer) != CommandList::Left::Untouched)
+          list->left_in(plan->places[i].buffer) != CommandList::Left::Untouched)
         storage_of(i, arguments)
             .mark_lost(strformat("the contents of {} were lost: it was being updated in place when "
                                  "{}; assign it anew",
@@ -328,7 +352,7 @@ std::vector<std::shared_ptr<Storage>> Replay::run(std::span<const ReplayArgument
 
 size_t Replay::kernels() const {
   size_t count = 0;
-  for (const CompiledStep& s : state_->plan->schedule.steps) count += s.kernel != nullptr;
+  for (const CompiledStep& s : state_->each_call().schedule.steps) count += s.kernel != nullptr;
   return count;
 }
 bool Replay::writes() const {
@@ -339,13 +363,16 @@ bool Replay::writes() const {
 const ReplayPlan& Replay::plan() const { return *state_->plan; }
 
 int64_t Replay::arena_bytes() const { return state_->arenas.bytes(); }
+int64_t Replay::kept_bytes() const { return state_->kept.bytes(); }
 
 std::string Replay::plan_text() const {
   const ReplayPlan& plan = *state_->plan;
   std::vector<int64_t> values = state_->values;
   if (values.empty())
     for (const ReplayVariable& v : plan.variables) values.push_back(v.value);
-  return weft::plan_text(plan_arenas(plan.schedule, std::move(values)));
+  const DividedPlan& divided = state_->kept.divided();
+  return divided.text() +
+         weft::plan_text(plan_arenas(divided.each_call.schedule, std::move(values)));
 }
 
 }  // namespace weft

@@ -50,9 +50,10 @@ class Replay {
   void run(std::span<const ReplayArgument> arguments, std::span<const ReplayVariable> variables,
            Take take);
 
-  size_t kernels() const;
+  size_t kernels() const;       ///< that a call runs, besides those of constants
   bool writes() const;          ///< whether arguments or state have other values afterwards
   int64_t arena_bytes() const;  ///< memory held for intermediates, at the captured sizes
+  int64_t kept_bytes() const;   ///< memory held for what was computed of constants
   std::string plan_text() const;
   const ReplayPlan& plan() const;  ///< for those who write it down
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "weft/run/bind.h"
+#include "weft/run/kept_values.h"
 #include "weft/run/replay_plan.h"
 
 namespace weft {
@@ -21,10 +23,12 @@ struct Replay::State {
 
   void run(std::span<const ReplayArgument> arguments, std::span<const ReplayVariable> variables,
            Take take);
+  const PlanPart& each_call() const { return kept.divided().each_call; }
 
   std::unique_ptr<ReplayPlan> plan;
-  CommandList list;
-  Arenas arenas;
+  KeptValues kept;
+  std::optional<CommandList> list;  // of the steps of each call; none: to be made
+  Arenas arenas;                    // theirs
   std::vector<BufferSlice> memory;  // by buffer of the schedule
   std::vector<int64_t> values;      // the arenas are planned for; empty: not yet
   struct Bound {
@@ -36,6 +40,8 @@ struct Replay::State {
   std::vector<NodeRef> to_write;  // nodes of the places written in place
 
  private:
+  void make_list();
+  void update_kept();
   void plan_for(std::span<const int64_t> values);
   void settle_leftovers();
   void check_frozen() const;
@@ -47,12 +53,13 @@ struct Replay::State {
   void make_exclusive(std::span<const ReplayArgument> arguments);
   Storage& storage_of(size_t place, std::span<const ReplayArgument> arguments) const;
   std::vector<std::shared_ptr<Buffer>> allocate_fresh();
+  std::vector<std::shared_ptr<Buffer>> try_allocate_fresh();
   void execute(std::span<const ReplayArgument> arguments);
   void commit(std::span<const ReplayArgument> arguments, std::vector<std::shared_ptr<Buffer>> made,
               Take take);
   std::vector<NodeRef> dims_of(const TensorForm& form) const;
   auto lines() const {
-    return [this](size_t step) { return plan->sites[step].text(); };
+    return [this](size_t step) { return plan->sites[each_call().steps[step]].text(); };
   }
 
   int64_t calls_ = 0;

@@ -366,6 +366,11 @@ std::vector<Tensor> LoadedFunction::call() {
 size_t JitState::kernels() const {
   return state_->captures.empty() ? 0 : state_->captures.back().replay->kernels();
 }
+int64_t JitState::kept_bytes() const {
+  int64_t sum = 0;
+  for (const Capture& c : state_->captures) sum += c.replay->kept_bytes();
+  return sum;
+}
 bool JitState::writes() const {
   return !state_->captures.empty() && state_->captures.back().replay->writes();
 }

@@ -118,9 +118,10 @@ class JitState {
   void abandon() noexcept;   ///< the function threw
   void replay();             ///< gives the tensors of results() their new values
 
-  size_t kernels() const;  ///< of the captured function; 0 before
-  bool writes() const;     ///< whether it writes arguments or state
-  void reset();            ///< forgets the capture; the next call runs plainly
+  size_t kernels() const;      ///< of a replay; 0 before the capture
+  int64_t kept_bytes() const;  ///< memory of what the captured function computed from constants
+  bool writes() const;         ///< whether it writes arguments or state
+  void reset();                ///< forgets the capture; the next call runs plainly
   /// The same in a child of fork(), where another thread may have been in the middle of a call:
   /// what it left is not looked at.
   void reset_after_fork();
@@ -160,6 +161,7 @@ class Jit {
   }
 
   size_t kernels() const { return state_.kernels(); }
+  int64_t kept_bytes() const { return state_.kept_bytes(); }
   void reset() { state_.reset(); }
   /// What save_function() of io/functions.h writes; an Error before the second call.
   CapturedFunction captured() const { return state_.captured(); }
@@ -207,6 +209,7 @@ class LoadedFunction {
   }
 
   size_t kernels() const { return state_.kernels(); }
+  int64_t kept_bytes() const { return state_.kept_bytes(); }
   CapturedFunction captured() const { return state_.captured(); }
 
  private:
@@ -220,12 +223,14 @@ class LoadedFunction {
 /// every kernel it launches; later ones launch those on the new arguments. Arguments are found
 /// inside vectors, maps, tuples and structs with visit_tensors(). Tensors that f uses otherwise
 /// (parameters, optimizer state, the random counter) are read and written as they are at the time
-/// of the call. What f does besides, printing or counting, happens in the first two calls only.
-/// Numbers are part of what is captured and another one is an Error: pass what changes as a Tensor,
-/// or as a bound size (Dim). Sizes that were equal when f was captured may differ later, and one
-/// variable may be bound to several values: f is then captured for that case too, in two calls.
-/// Results are realized and share no memory between calls. Errors of its
-/// own name the line of jit(). WEFT_JIT=0 runs f every time.
+/// of the call; what is computed from those alone that no call writes is computed once, kept, and
+/// computed again after they were written elsewhere (WEFT_KEEP_CONSTANTS=0: in every call). What f
+/// does besides, printing or counting, happens in the first two calls only. Numbers are part of
+/// what is captured and another one is an Error: pass what changes as a Tensor, or as a bound size
+/// (Dim). Sizes that were equal when f was captured may differ later, and one variable may be bound
+/// to several values: f is then captured for that case too, in two calls. Results are realized and
+/// share no memory between calls. Errors of its own name the line of jit(). WEFT_JIT=0 runs f every
+/// time.
 template <class F>
 Jit<std::decay_t<F>> jit(F&& f, std::string name = "jit", CallSite at = CallSite::here()) {
   return Jit<std::decay_t<F>>(std::forward<F>(f), std::move(name), at);

@@ -1,0 +1,102 @@
+#include "weft/run/kept_values.h"
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/run/bind.h"
+
+namespace weft {
+namespace {
+
+// So often in a row state may have been written since the call before: weights that are trained
+// between all calls are computed with in each of them.
+constexpr int kChangesInARow = 3;
+
+}  // namespace
+
+KeptValues::KeptValues(const ReplayPlan& plan)
+    : plan_(plan),
+      changing_(plan.places.size(), !plan.context.options().keep_constants),
+      sources_(plan.places.size()) {
+  divide();
+}
+
+void KeptValues::divide() {
+  memory_.clear();
+  computed_ = false;
+  divided_ = std::make_unique<const DividedPlan>(plan_, changing_);
+}
+
+bool KeptValues::update(std::span<BufferSlice> memory) {
+  const bool changes = note_changes(memory);
+  if (changes) divide();
+  if (computed_ || divided_->kept.empty()) return changes;
+  try {
+    compute(memory);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Memory) throw;
+    return give_up();
+  }
+  return changes;
+}
+
+bool KeptValues::give_up() {
+  if (divided_->kept.empty()) return false;
+  changing_.assign(changing_.size(), true);
+  divide();
+  return true;
+}
+
+int64_t KeptValues::bytes() const {
+  int64_t sum = 0;
+  for (const auto& m : memory_) sum += m->bytes();
+  return sum;
+}
+
+/// True where a source has changed too often. Memory of somebody else may change unseen.
+bool KeptValues::note_changes(std::span<const BufferSlice> memory) {
+  bool too_often = false;
+  for (const size_t place : divided_->sources) {
+    const Buffer& buffer = *memory[static_cast<size_t>(plan_.places[place].buffer)].buffer;
+    Source& source = sources_[place];
+    if (!buffer.borrowed() && source.contents == buffer.contents()) {
+      source.changes = 0;
+      continue;
+    }
+    if (source.contents) ++source.changes;
+    source.contents = buffer.contents();
+    computed_ = false;
+    if (buffer.borrowed() || source.changes >= kChangesInARow) changing_[place] = too_often = true;
+  }
+  return too_often;
+}
+
+std::vector<std::shared_ptr<Buffer>> KeptValues::allocate() const {
+  std::vector<std::shared_ptr<Buffer>> made;
+  const CompiledSchedule& schedule = divided_->constant.schedule;
+  for (const int b : divided_->kept)
+    made.push_back(schedule.buffers[static_cast<size_t>(b)].device->allocate(
+        schedule.bytes_of(b, {}), "a constant of a captured function"));
+  return made;
+}
+
+void KeptValues::compute(std::span<BufferSlice> memory) {
+  const PlanPart& part = divided_->constant;
+  const auto lines = [&](size_t step) { return plan_.sites[part.steps[step]].text(); };
+  const PlannedMemory planned = plan_arenas(part.schedule, {});
+  Arenas scratch;
+  plan_.context.get<BufferTable>().with_swept_memory([&] {
+    if (memory_.empty()) memory_ = allocate();
+    scratch = Arenas(planned, lines);
+  });
+  for (size_t k = 0; k < memory_.size(); ++k)
+    memory[static_cast<size_t>(divided_->kept[k])] = {memory_[k].get(), 0};
+  std::vector<BufferSlice> all(memory.begin(), memory.end());
+  scratch.place(planned, all);
+  CommandList list(part.schedule);
+  bind_commands(list, all, {});
+  list.run(plan_.context, lines);
+  plan_.context.tracer().add(Counter::ConstantsComputed);
+  computed_ = true;
+}
+
+}  // namespace weft
