@@ -133,6 +133,15 @@ constexpr const char* kOnceFailed[] = {
     "%4 = scatter i32 %0 %2 %3 axis=0 combine=set unique=0",
 };
 
+TEST(RandomSchedule, ForInputsThatAreConstant) {
+  testing::RunOptions options;
+  for (const std::vector<bool>& constants :
+       {std::vector{true, false, true}, std::vector{false, true, true, true}}) {
+    options.schedule.constants = constants;
+    expect_equal(100, pinned(), options);
+  }
+}
+
 TEST(RandomSchedule, OnAMachineThatBindsFewBuffers) {
   Target few = make_target("interp", CpuFeatures(), 2);
   few.most_buffers = 3;

@@ -69,5 +69,41 @@ TEST_F(NarrowProducts, InsideOfMore) {
   EXPECT_LT((gradient - want).abs().max().item<double>(), 0.01 * want.abs().max().item<double>());
 }
 
+/// Few rows, so that operands are laid out for the sake of the weights alone: captured calls, which
+/// know that these do not change, against the same step by step.
+TEST_F(NarrowProducts, WithConstantWeights) {
+  for (const DType dtype : {DType::F32, DType::BF16, DType::I8, DType::U8})
+    for (const int64_t n : {1, 2, 5, 16})
+      for (const auto& [k, m] : {std::pair<int64_t, int64_t>{64, 48}, {100, 32}, {16, 130}}) {
+        const DType sums = is_float(dtype) ? DType::F32 : DType::I32;
+        const auto numbers = [&](const Dims& shape) {
+          return Tensor::randint(dtype == DType::U8 ? 0 : -9, 10, shape).cast(dtype).realize();
+        };
+        const Tensor x = numbers({n, k});
+        Tensor w = numbers({k, m}), turned = numbers({m, k}), bias = numbers({m});
+        const auto layers = [&](const Tensor& a) {
+          const Tensor b = bias.cast(sums) * 3;
+          return std::pair(a.cast(sums).matmul(w.cast(sums)) + b,
+                           a.cast(sums).matmul(turned.cast(sums).transpose(0, 1)) - b);
+        };
+        auto captured = jit(layers);
+        for (int call = 0; call < 5; ++call) {
+          if (call == 4) turned.assign(numbers({m, k})), w.assign(numbers({k, m})).realize();
+          const auto want = layers(x), got = captured(x);
+          EXPECT_TRUE((got.first == want.first).all().item<bool>() &&
+                      (got.second == want.second).all().item<bool>())
+              << name(dtype) << " " << n << " by " << k << " by " << m << ", call " << call;
+        }
+      }
+}
+
+TEST_F(NarrowProducts, ConvolutionsWithConstantWeights) {
+  const Tensor x = Tensor::randint(-9, 10, {2, 3, 9, 9}).cast(DType::F32).realize();
+  const Tensor w = Tensor::randint(-9, 10, {16, 3, 3, 3}).cast(DType::F32).realize();
+  auto captured = jit([&](const Tensor& a) { return a.conv2d(w).relu(); });
+  for (int call = 0; call < 4; ++call)
+    EXPECT_TRUE((captured(x + call) == (x + call).conv2d(w).relu()).all().item<bool>());
+}
+
 }  // namespace
 }  // namespace weft

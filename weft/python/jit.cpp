@@ -111,6 +111,7 @@ class JitFunction {
     loaded_ = true;
   }
   size_t kernels() const { return state_.kernels(); }
+  int64_t kept_bytes() const { return state_.kept_bytes(); }
   bool captured() const { return shape_.is_valid(); }
   int64_t calls() const { return calls_; }
   nb::object function() const { return f_.is_valid() ? f_ : nb::none(); }
@@ -306,6 +307,8 @@ void bind_jit(nb::module_& m) {
   c.def("__get__", bound, "instance"_a.none(), "owner"_a = nb::none());
   c.def("reset", &JitFunction::reset, "Forgets the capture; the next call runs plainly.");
   c.def_prop_ro("kernels", &JitFunction::kernels, "Kernels of a replay; 0 before the capture.");
+  c.def_prop_ro("kept_bytes", &JitFunction::kept_bytes,
+                "Memory of what was computed once of tensors that no call changes.");
   c.def_prop_ro("captured", &JitFunction::captured, "Whether calls are replays.");
   c.def_prop_ro("cnt", &JitFunction::calls, "Calls that ran the function itself.");
   c.def_prop_ro("fxn", &JitFunction::function);

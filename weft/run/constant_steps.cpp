@@ -12,30 +12,36 @@ namespace {
 constexpr int64_t kGrowth = 8;
 constexpr int64_t kSmall = int64_t{1} << 20;
 
-bool is_symbolic(const CompiledSchedule& s, const CompiledStep& step) {
-  return std::ranges::any_of(step.variables, [](const auto& v) { return v.position >= 0; }) ||
-         std::ranges::any_of(step.buffers, [&](int b) {
-           return !s.buffers[static_cast<size_t>(b)].numel.is_constant();
-         });
+bool is_symbolic(const CompiledStep& step) {
+  return std::ranges::any_of(step.variables, [](const auto& v) { return v.position >= 0; });
 }
 
 class Divider {
  public:
-  Divider(const ReplayPlan& plan, const std::vector<bool>& changing)
-      : schedule_(plan.schedule),
-        runs_(schedule_.steps.size()),
-        changes_(schedule_.buffers.size()) {
-    for (size_t b = 0; b < changes_.size(); ++b) changes_[b] = schedule_.buffers[b].output >= 0;
+  Divider(const ReplayPlan& plan, const CompiledSchedule& schedule,
+          const std::vector<bool>& changing)
+      : schedule_(schedule), runs_(schedule_.steps.size()), changes_(schedule_.buffers.size()) {
+    for (size_t b = 0; b < changes_.size(); ++b)
+      changes_[b] = schedule_.buffers[b].output >= 0 || !schedule_.buffers[b].numel.is_constant();
     for (size_t i = 0; i < plan.places.size(); ++i)
       if (const HeldPlace& p = plan.places[i]; p.buffer >= 0)
         if (i < plan.arguments || p.written || !p.ending.none() || changing[i])
           changes_[static_cast<size_t>(p.buffer)] = true;
-    for (size_t i = 0; i < runs_.size(); ++i) runs_[i] = is_symbolic(schedule_, schedule_.steps[i]);
+    for (size_t i = 0; i < runs_.size(); ++i) runs_[i] = is_symbolic(schedule_.steps[i]);
     do spread();
     while (drop_large());
   }
 
-  bool runs_in_each_call(size_t step) const { return runs_[step]; }
+  /// By buffer, whether no call changes it.
+  std::vector<bool> constants() const {
+    std::vector<bool> out = changes_;
+    out.flip();
+    return out;
+  }
+  /// How many values are too large to keep.
+  int dropped() const { return dropped_; }
+
+  const std::vector<bool>& in_each_call() const { return runs_; }
 
   /// Written by constant steps and looked at by others.
   std::vector<int> kept() const {
@@ -98,6 +104,7 @@ class Divider {
       const int64_t bytes = schedule_.bytes_of(b, {});
       if (bytes <= kSmall || bytes <= kGrowth * source_bytes(b)) continue;
       changes_[static_cast<size_t>(b)] = dropped = true;
+      ++dropped_;
     }
     return dropped;
   }
@@ -120,41 +127,51 @@ class Divider {
   const CompiledSchedule& schedule_;
   std::vector<bool> runs_;     // in each call, by step
   std::vector<bool> changes_;  // by buffer
+  int dropped_ = 0;
 };
 
 }  // namespace
 
 DividedPlan::DividedPlan(const ReplayPlan& plan, const std::vector<bool>& changing) {
-  const Divider divider(plan, changing);
+  const Divider before(plan, plan.captured.schedule, changing);
+  const CapturedSteps steps = steps_for_constants(plan, before.constants());
+  const Divider after(plan, steps.schedule, changing);
+  // Packing that is not kept would be done in every call.
+  const bool worse = after.dropped() > before.dropped();
+  const Divider& divider = worse ? before : after;
   kept = divider.kept();
-  for (PlanPart* part : {&constant, &each_call}) {
-    part->schedule.variables = plan.schedule.variables;
-    part->schedule.buffers = plan.schedule.buffers;
-  }
-  std::vector<bool> read(plan.schedule.buffers.size());
-  for (size_t i = 0; i < plan.schedule.steps.size(); ++i) {
-    const CompiledStep& step = plan.schedule.steps[i];
-    PlanPart& part = divider.runs_in_each_call(i) ? each_call : constant;
-    part.schedule.steps.push_back(step);
-    part.steps.push_back(i);
-    for (int b : step.buffers)
-      read[static_cast<size_t>(b)] = read[static_cast<size_t>(b)] || &part == &constant;
-  }
+  divide(worse ? plan.captured : steps, divider.in_each_call());
+  std::vector<bool> read(constant.schedule.buffers.size());
+  for (const CompiledStep& step : constant.schedule.steps)
+    for (const int b : step.buffers) read[static_cast<size_t>(b)] = true;
   for (size_t i = 0; i < plan.places.size(); ++i)
     if (const int b = plan.places[i].buffer; b >= 0 && read[static_cast<size_t>(b)])
       sources.push_back(i);
+}
+
+void DividedPlan::divide(const CapturedSteps& steps, const std::vector<bool>& runs) {
+  for (CapturedSteps* part : {&constant, &each_call}) {
+    part->schedule.variables = steps.schedule.variables;
+    part->schedule.buffers = steps.schedule.buffers;
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    CapturedSteps& part = runs[i] ? each_call : constant;
+    part.schedule.steps.push_back(steps.schedule.steps[i]);
+    part.sites.push_back(steps.sites[i]);
+  }
+  // What is kept comes from outside of the one and leaves the other: it lies in no arena.
   for (size_t k = 0; k < kept.size(); ++k) {
     const auto b = static_cast<size_t>(kept[k]);
     constant.schedule.buffers[b].output = static_cast<int>(k);
-    each_call.schedule.buffers[b].input = static_cast<int>(plan.places.size() + k);
-    kept_bytes += plan.schedule.bytes_of(kept[k], {});
+    each_call.schedule.buffers[b].input = static_cast<int>(k);
+    kept_bytes += steps.schedule.bytes_of(kept[k], {});
   }
 }
 
 std::string DividedPlan::text() const {
   if (kept.empty()) return {};
   std::string out = strformat("kept: {} bytes of {} values, computed once by {} steps\n",
-                              kept_bytes, kept.size(), constant.steps.size());
+                              kept_bytes, kept.size(), constant.schedule.steps.size());
   for (const int b : kept) {
     const CompiledBuffer& buffer = constant.schedule.buffers[static_cast<size_t>(b)];
     append_format(out, "  b{} {} of {} bytes\n", b, name(buffer.dtype),

@@ -10,26 +10,23 @@
 
 namespace weft {
 
-/// Some of a plan's steps. Buffers are numbered as in the plan.
-struct PlanPart {
-  CompiledSchedule schedule;
-  std::vector<size_t> steps;  ///< of the plan
-};
-
 /// A plan in two: what depends on nothing that a call changes, and what runs in each call. A step
 /// is constant where all it touches is: state that no step writes and that keeps its memory, and
 /// what constant steps alone write, before anybody else looks. Arguments, results and whatever has
-/// a symbolic size are not.
+/// a symbolic size are not. Products are scheduled anew once it is known which operands are.
 struct DividedPlan {
   /// `changing`: by place, state that is taken to change as arguments do.
   DividedPlan(const ReplayPlan& plan, const std::vector<bool>& changing);
 
-  PlanPart constant, each_call;
-  std::vector<int> kept;        ///< buffers that the first part leaves to the second
-  std::vector<size_t> sources;  ///< places that the first part reads
+  CapturedSteps constant, each_call;  ///< over the same numbers of buffers
+  std::vector<int> kept;              ///< buffers that the first part leaves to the second
+  std::vector<size_t> sources;        ///< places that the first part reads
   int64_t kept_bytes = 0;
 
   std::string text() const;  ///< for people: what is kept; nothing where nothing is
+
+ private:
+  void divide(const CapturedSteps& steps, const std::vector<bool>& runs);
 };
 
 }  // namespace weft

@@ -26,7 +26,7 @@ void KeptValues::divide() {
   divided_ = std::make_unique<const DividedPlan>(plan_, changing_);
 }
 
-bool KeptValues::update(std::span<BufferSlice> memory) {
+bool KeptValues::update(std::vector<BufferSlice>& memory) {
   const bool changes = note_changes(memory);
   if (changes) divide();
   if (computed_ || divided_->kept.empty()) return changes;
@@ -79,18 +79,19 @@ std::vector<std::shared_ptr<Buffer>> KeptValues::allocate() const {
   return made;
 }
 
-void KeptValues::compute(std::span<BufferSlice> memory) {
-  const PlanPart& part = divided_->constant;
-  const auto lines = [&](size_t step) { return plan_.sites[part.steps[step]].text(); };
+void KeptValues::compute(std::vector<BufferSlice>& memory) {
+  const CapturedSteps& part = divided_->constant;
+  const auto lines = [&](size_t step) { return part.sites[step].text(); };
   const PlannedMemory planned = plan_arenas(part.schedule, {});
   Arenas scratch;
   plan_.context.get<BufferTable>().with_swept_memory([&] {
     if (memory_.empty()) memory_ = allocate();
     scratch = Arenas(planned, lines);
   });
+  memory.resize(part.schedule.buffers.size());
   for (size_t k = 0; k < memory_.size(); ++k)
     memory[static_cast<size_t>(divided_->kept[k])] = {memory_[k].get(), 0};
-  std::vector<BufferSlice> all(memory.begin(), memory.end());
+  std::vector<BufferSlice> all = memory;
   scratch.place(planned, all);
   CommandList list(part.schedule);
   bind_commands(list, all, {});

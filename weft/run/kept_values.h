@@ -22,9 +22,9 @@ class KeptValues {
 
   /// Of now: another one after each update() or give_up() that says so.
   const DividedPlan& divided() const { return *divided_; }
-  /// For a call whose places have this memory, by buffer of the plan: puts what is kept there, too.
-  /// True where the plan has been divided anew. An error of the steps leaves nothing computed.
-  bool update(std::span<BufferSlice> memory);
+  /// For a call whose places have this memory, by buffer: puts what is kept there, too. True where
+  /// the plan has been divided anew. An error of the steps leaves nothing computed.
+  bool update(std::vector<BufferSlice>& memory);
   /// From here on every step runs in each call. False where nothing was kept.
   bool give_up();
   int64_t bytes() const;  ///< held
@@ -37,7 +37,7 @@ class KeptValues {
 
   void divide();
   bool note_changes(std::span<const BufferSlice> memory);
-  void compute(std::span<BufferSlice> memory);
+  void compute(std::vector<BufferSlice>& memory);
   std::vector<std::shared_ptr<Buffer>> allocate() const;
 
   const ReplayPlan& plan_;

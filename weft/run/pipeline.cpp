@@ -62,9 +62,10 @@ constexpr size_t kBatch = 512;
 
 class Pipeline {
  public:
-  Pipeline(Context& context, const NormalForm& form)
+  Pipeline(Context& context, const NormalForm& form, const std::vector<bool>& constants)
       : context_(context),
         form_(form),
+        constants_(constants),
         run_(context.get<RunState>()),
         devices_(context.get<DeviceTable>()) {}
 
@@ -84,6 +85,7 @@ class Pipeline {
     Span span(context_.tracer(), "schedule");
     ScheduleOptions options;
     options.explain = reports();
+    options.constants = constants_;
     std::vector<NodeRef> values;
     for (const ScheduleOutput& o : outputs) values.push_back(o.value);
     verify_tensor_graph(values, "normalise");
@@ -325,6 +327,7 @@ class Pipeline {
 
   Context& context_;
   const NormalForm& form_;
+  const std::vector<bool>& constants_;
   RunState& run_;
   DeviceTable& devices_;
   std::vector<int> step_jobs_;
@@ -333,10 +336,11 @@ class Pipeline {
 };
 
 CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,
-                      std::span<const int> into) {
+                      std::span<const int> into, const std::vector<bool>& constants) {
   CacheKey key{graph.intern({Op::Sink, DType::Void, form.values}), {}};
   key.more.assign(into.begin(), into.end());
   key.more.push_back(context.get<DeviceTable>().default_device().id());
+  key.more.insert(key.more.end(), constants.begin(), constants.end());
   return key;
 }
 
@@ -348,13 +352,14 @@ std::shared_ptr<const PlannedMemory> plan(const Prepared& prepared, const Normal
   return std::make_shared<const PlannedMemory>(plan_arenas(schedule, std::move(values)));
 }
 
-Prepared compile(Context& context, const NormalForm& form, std::span<const int> into) {
+Prepared compile(Context& context, const NormalForm& form, std::span<const int> into,
+                 const std::vector<bool>& constants) {
   RunState& run = context.get<RunState>();
   const uint64_t start = now_ns();
   const std::vector<NodeRef> values = without_calls(run.graph, form);
   std::vector<ScheduleOutput> outputs;
   for (size_t i = 0; i < into.size(); ++i) outputs.push_back({values[i], into[i]});
-  Prepared out{Pipeline(context, form).compile(outputs), nullptr};
+  Prepared out{Pipeline(context, form, constants).compile(outputs), nullptr};
   if (out.schedule->variables.empty()) out.memory = plan(out, form);
   run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
   return out;
@@ -362,14 +367,15 @@ Prepared compile(Context& context, const NormalForm& form, std::span<const int> 
 
 }  // namespace
 
-Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into) {
+Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into,
+                 const std::vector<bool>& constants) {
   RunState& run = context.get<RunState>();
-  CacheKey key = schedule_key(context, run.graph, form, into);
+  CacheKey key = schedule_key(context, run.graph, form, into, constants);
   Prepared out = run.schedules.find(key);
   if (out.schedule) {
     context.tracer().add(Counter::ScheduleHits);
   } else {
-    out = compile(context, form, into);
+    out = compile(context, form, into, constants);
     const size_t bytes =
         key_bytes(key) + out.schedule->bytes_held() + (out.memory ? out.memory->bytes_held() : 0);
     run.schedules.insert(std::move(key), out, bytes);

@@ -283,14 +283,13 @@ class Realization {
     RecordedRun run;
     run.schedule = prepared_.schedule;
     run.graph = write_graph(form_.values);
-    const CallSites sites(context_, form_);
-    for (const CompiledStep& step : schedule().steps) run.sites.push_back(sites.of(step.origins));
+    run.sites = std::make_shared<const CallSites>(context_, form_);
     run.variables = form_.variables;
     run.seen = form_.seen;
     run.inputs = form_.inputs;
     for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
     for (size_t i = 0; i < wanted_.size(); ++i)
-      run.results.push_back({static_cast<int>(i), buffer_id(wanted_[i].result)});
+      run.results.push_back({static_cast<int>(i), wanted_[i].into, buffer_id(wanted_[i].result)});
     return run;
   }
 

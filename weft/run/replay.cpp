@@ -38,10 +38,8 @@ void give_own_memory(Context& context, Storage& storage) {
 }
 
 Replay::State::State(std::unique_ptr<ReplayPlan> p)
-    : plan(std::move(p)),
-      kept(*plan),
-      memory(plan->schedule.buffers.size()),
-      bound(plan->places.size()) {
+    : plan(std::move(p)), kept(*plan), bound(plan->places.size()) {
+  memory.resize(plan->captured.schedule.buffers.size());
   if (plan->variables.empty()) make_list();
 }
 
@@ -49,6 +47,7 @@ Replay::State::State(std::unique_ptr<ReplayPlan> p)
 void Replay::State::make_list() {
   list.reset();
   arenas = {};
+  memory.resize(each_call().schedule.buffers.size());
   plan_for(values);
   list.emplace(each_call().schedule);
 }
@@ -266,8 +265,8 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::allocate_fresh() {
 std::vector<std::shared_ptr<Buffer>> Replay::State::try_allocate_fresh() {
   std::vector<std::shared_ptr<Buffer>> made;
   for (const Fresh& f : plan->fresh) {
-    const CompiledBuffer& b = plan->schedule.buffers[static_cast<size_t>(f.buffer)];
-    const int64_t bytes = plan->schedule.bytes_of(f.buffer, values);
+    const CompiledBuffer& b = plan->captured.schedule.buffers[static_cast<size_t>(f.buffer)];
+    const int64_t bytes = plan->captured.schedule.bytes_of(f.buffer, values);
     plan->context.get<BufferTable>().with_swept_memory(
         [&] { made.push_back(b.device->allocate(bytes, f.label)); });
     memory[static_cast<size_t>(f.buffer)] = {made.back().get(), 0};

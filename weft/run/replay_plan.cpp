@@ -82,16 +82,10 @@ class Merger {
     std::vector<int> buffers;
     for (size_t b = 0; b < s.buffers.size(); ++b)
       buffers.push_back(buffer_of(run, static_cast<int>(b), variables));
-    plan_->sites.insert(plan_->sites.end(), run.sites.begin(), run.sites.end());
-    for (const CompiledStep& from : s.steps) {
-      CompiledStep step = from;
-      for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
-      for (CompiledStep::Variable& v : step.variables)
-        if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
-      plan_->schedule.steps.push_back(std::move(step));
-    }
+    plan_->captured.append(s, buffers, variables, *run.sites);
     Computation computation{
-        run.graph, std::vector<int>(run.input_ids.size(), -1), {}, run.variables};
+        run.graph, std::vector<int>(run.input_ids.size(), -1), {}, run.variables, {}, run.schedule,
+        run.sites};
     for (const BoundVariable& v : run.variables) plan_->keep(v.variable);
     for (size_t b = 0; b < s.buffers.size(); ++b)
       if (const int slot = s.buffers[b].input; slot >= 0)
@@ -100,12 +94,13 @@ class Merger {
       const int b = s.outputs[static_cast<size_t>(r.output)];
       note_result(r.id, buffers[static_cast<size_t>(b)]);
       computation.results.push_back(buffers[static_cast<size_t>(b)]);
+      computation.into.push_back(r.into);
     }
     plan_->computations.push_back(std::move(computation));
   }
 
   void add_variable(const ReplayVariable& v) {
-    auto& names = plan_->schedule.variables;
+    auto& names = plan_->captured.schedule.variables;
     std::string name(v.variable->text());
     for (int copy = 1; std::ranges::find(names, name) != names.end(); ++copy)
       name = strformat("{}.{}", v.variable->text(), copy);
@@ -153,8 +148,8 @@ class Merger {
   }
 
   int add_buffer(const CompiledBuffer& b) {
-    plan_->schedule.buffers.push_back(b);
-    return static_cast<int>(plan_->schedule.buffers.size()) - 1;
+    plan_->captured.schedule.buffers.push_back(b);
+    return static_cast<int>(plan_->captured.schedule.buffers.size()) - 1;
   }
 
   bool existed(int64_t id) const {
@@ -252,13 +247,13 @@ class Merger {
   }
 
   void set_roles() {
-    auto& buffers = plan_->schedule.buffers;
+    auto& buffers = plan_->captured.schedule.buffers;
     for (size_t i = 0; i < plan_->places.size(); ++i)
       if (const int b = plan_->places[i].buffer; b >= 0)
         buffers[static_cast<size_t>(b)].input = static_cast<int>(i);
     for (size_t i = 0; i < plan_->fresh.size(); ++i)
       buffers[static_cast<size_t>(plan_->fresh[i].buffer)].output = static_cast<int>(i);
-    for (const CompiledStep& step : plan_->schedule.steps)
+    for (const CompiledStep& step : plan_->captured.schedule.steps)
       for (size_t slot = 0; slot < step.buffers.size(); ++slot) {
         const int input = buffers[static_cast<size_t>(step.buffers[slot])].input;
         if (step.writes(slot) && input >= 0)

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "weft/run/captured_steps.h"
 #include "weft/run/recorded_run.h"
 #include "weft/run/replay.h"
 
@@ -48,7 +49,10 @@ struct HeldPlace {
 struct Computation {
   std::vector<std::byte> graph;
   std::vector<int> inputs, results;
-  std::vector<BoundVariable> variables;  ///< that the graph's stand for
+  std::vector<BoundVariable> variables;              ///< that the graph's stand for
+  std::vector<int> into;                             ///< of each result: RecordedRun::Result::into
+  std::shared_ptr<const CompiledSchedule> schedule;  ///< as it ran
+  std::shared_ptr<const CallSites> sites;
 };
 
 /// Memory that a call makes and that outlives it.
@@ -68,9 +72,8 @@ struct ReplayPlan {
   NodeRef keep(NodeRef n);
 
   Context& context;
-  CompiledSchedule schedule;
-  std::vector<Computation> computations;  ///< what it was made from
-  std::vector<StepSites> sites;           ///< of each step
+  CapturedSteps captured;                 ///< as they ran
+  std::vector<Computation> computations;  ///< what they compute
   std::vector<HeldPlace> places;          ///< arguments first
   size_t arguments = 0;
   std::vector<Fresh> fresh;

@@ -23,7 +23,7 @@ struct Replay::State {
 
   void run(std::span<const ReplayArgument> arguments, std::span<const ReplayVariable> variables,
            Take take);
-  const PlanPart& each_call() const { return kept.divided().each_call; }
+  const CapturedSteps& each_call() const { return kept.divided().each_call; }
 
   std::unique_ptr<ReplayPlan> plan;
   KeptValues kept;
@@ -59,7 +59,7 @@ struct Replay::State {
               Take take);
   std::vector<NodeRef> dims_of(const TensorForm& form) const;
   auto lines() const {
-    return [this](size_t step) { return plan->sites[each_call().steps[step]].text(); };
+    return [this](size_t step) { return each_call().sites[step].text(); };
   }
 
   int64_t calls_ = 0;

@@ -44,8 +44,12 @@ NodeRef narrow_values(Graph& g, NodeRef full) {
 
 class DotProducts {
  public:
-  DotProducts(Graph& g, NodeRef sum, const Target& target)
-      : g_(g), sum_(sum), target_(target), axis_(static_cast<size_t>(reduce_axes(sum)[0])) {
+  DotProducts(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants)
+      : g_(g),
+        sum_(sum),
+        target_(target),
+        constants_(constants),
+        axis_(static_cast<size_t>(reduce_axes(sum)[0])) {
     NodeRef x = sum->src(0);
     count_ = x->dim(axis_)->vmin;
     left_ = {x->src(0), narrow_values(g, x->src(0))};
@@ -71,9 +75,12 @@ class DotProducts {
   int64_t axis() const { return static_cast<int64_t>(axis_); }
 
   bool worth_packing(const Factor& f) const {
-    return f.narrow && f.narrow->dim(axis_)->vmin == count_ &&
-           numel(sum_->src(0)) >= kReuse * numel(f.narrow);
+    if (!f.narrow || f.narrow->dim(axis_)->vmin != count_) return false;
+    return is_constant(f) || numel(sum_->src(0)) >= kReuse * numel(f.narrow);
   }
+
+  /// Its words are made once for many runs.
+  bool is_constant(const Factor& f) const { return constants_.contain(f.narrow); }
 
   /// The unit for these operands, in this order or the other, or with signs flipped.
   const MatrixUnit* choose_unit() {
@@ -107,6 +114,7 @@ class DotProducts {
             g_.make(Op::Shl, DType::U32, {piece, g_.constant(Value::of(DType::U32, p * width))});
       word = word ? g_.make(Op::Or, DType::U32, {word, piece}) : piece;
     }
+    if (is_constant(f)) word = g_.make(Op::Contiguous, DType::U32, {word});
     word = moved_axis(g_, word, word->rank() - 1, last);
     std::vector<NodeRef> src{word};
     for (size_t a = 0; a < f.full->rank(); ++a)
@@ -133,6 +141,7 @@ class DotProducts {
   Graph& g_;
   NodeRef sum_;
   const Target& target_;
+  const ConstantValues& constants_;
   size_t axis_;
   int64_t count_ = 0;
   Factor left_, right_;
@@ -140,12 +149,13 @@ class DotProducts {
 
 }  // namespace
 
-NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target) {
+NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
+                       const ConstantValues& constants) {
   if (target.matrix_units.empty() || fold_of(sum) != Fold::Add || !is_static(sum->src(0)))
     return nullptr;
   if (sum->src(0)->op != Op::Mul || reduce_axes(sum).size() != 1 || sum->rank() == 0)
     return nullptr;
-  return DotProducts(g, sum, target).run();
+  return DotProducts(g, sum, target, constants).run();
 }
 
 }  // namespace weft

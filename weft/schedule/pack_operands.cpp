@@ -13,7 +13,9 @@ namespace {
 constexpr double kReuse =
     16;  // evaluations per element from which on a copy costs less than gathers
 constexpr double kReuseOfSum = 64;  // and less than vectors along the sum would
-constexpr int64_t kShortest = 8;    // output axis worth a vector
+// A constant's copy costs memory alone. Read once, both ways take as long as its bytes (5 %).
+constexpr double kReuseOfConstant = 2;
+constexpr int64_t kShortest = 8;  // output axis worth a vector
 // In moves of an element: what is left to add up across a vector where sums run along one
 // (measured: 4 ns an output, whatever its length), a kernel more, and an element of what is more
 // than this many times L2.
@@ -78,9 +80,13 @@ class OperandPacking {
     return part;
   }
 
+  /// Moved once for many runs.
+  bool is_constant(const ProductOperand& o) const { return plan_.constants.contain(o.node); }
+
   /// Of the operand's elements, those whose moving this use answers for. Where each reads a part,
   /// as the blocks of a long sum do, they share one copy.
   double elements(const ProductOperand& o) const {
+    if (is_constant(o)) return 0;
     return largest_numel(o.node->shape->span()) * part_read(o) / std::min(1.0, parts_.at(o.node));
   }
 
@@ -93,8 +99,10 @@ class OperandPacking {
 
   /// Whether each element is used often enough, and moving it makes it contiguous along `range`.
   bool may_move(const ProductOperand& o, NodeRef range) const {
-    return is_static(o.node) && moving_axis(plan_.g, use(o).access, range) >= 0 &&
-           iterations(use(o).scope) >= kReuse * elements(o);
+    if (!is_static(o.node) || moving_axis(plan_.g, use(o).access, range) < 0) return false;
+    const double reads = iterations(use(o).scope);
+    return is_constant(o) ? reads >= kReuseOfConstant * largest_numel(o.node->shape->span())
+                          : reads >= kReuse * elements(o);
   }
 
   /// What would have to move for vectors along `range`.
@@ -105,7 +113,7 @@ class OperandPacking {
       if (!may_move(o, range)) return false;
       out.moved.push_back(o);
       out.elements += elements(o);
-      out.bytes += bytes(o.node);
+      out.bytes += is_constant(o) ? 0 : bytes(o.node);
     }
     return true;
   }
@@ -116,7 +124,8 @@ class OperandPacking {
     const bool reused = iterations(use(loads[0]).scope) >= kReuseOfSum * other.elements;
     const bool cached =
         other.bytes <= kTimesL2 * static_cast<double>(plan_.target.machine.l2().bytes);
-    const double moving = other.elements * (cached ? 1 : kUncached) + kKernel;
+    const bool free = !other.moved.empty() && other.elements == 0;
+    const double moving = free ? 0 : other.elements * (cached ? 1 : kUncached) + kKernel;
     if (reused && kAcrossVector * iterations(kernel.ranges) > moving) return false;
     for (NodeRef r : use(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
@@ -235,6 +244,7 @@ class OperandPacking {
   }
 
   bool pays_as_panels(const KernelPlan& kernel, const ProductOperand& o) const {
+    if (is_constant(o)) return true;
     const double part = walked(kernel, o) / static_cast<double>(plan_.target.machine.l2().bytes);
     return part >= kPartOfL2 && reuse(o) >= (part > 1 ? kReusePanels : kReusePanelsInL2);
   }

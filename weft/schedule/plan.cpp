@@ -62,7 +62,8 @@ Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint6
       origins(std::move(given)),
       given_steps(std::move(steps)),
       target(machine),
-      options(opts) {}
+      options(opts),
+      constants(opts.constants) {}
 
 NodeRef Planner::size_of(NodeRef n) {
   NodeRef size = g.index(1);

@@ -7,6 +7,7 @@
 
 #include "weft/graph/node_map.h"
 #include "weft/graph/tuple.h"
+#include "weft/schedule/constants.h"
 #include "weft/schedule/estimate.h"
 #include "weft/schedule/index_map.h"
 #include "weft/schedule/schedule.h"
@@ -110,6 +111,7 @@ class Planner {
   std::vector<NodeRef> given_steps;  ///< the Repeats and Customs, as given, by number_of_step()
   const Target& target;
   const ScheduleOptions& options;
+  ConstantValues constants;    ///< their values cost nothing in a run
   std::vector<NodeRef> order;  ///< all tensor nodes, sources first
   NodeMap<std::vector<Use>> uses;
   NodeMap<int> buffer_of;    ///< materialised nodes and inputs
@@ -247,7 +249,8 @@ double iterations(std::span<const NodeRef> ranges);
 NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target);
 /// `sum` by an operation of the target that multiplies several narrow numbers at once; null where
 /// there is none for it, or it does not pay.
-NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target);
+NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
+                       const ConstantValues& constants);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 

@@ -36,8 +36,9 @@ bool computes(NodeRef n) {
 /// whose base is theirs alone.
 class Preparer {
  public:
-  Preparer(Graph& g, std::span<const ScheduleOutput> outputs, const Target& target)
-      : g_(g), target_(target) {
+  Preparer(Graph& g, std::span<const ScheduleOutput> outputs, const Target& target,
+           const std::vector<bool>& constants)
+      : g_(g), target_(target), constants_(constants) {
     std::vector<NodeRef> roots;
     for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
     count_uses(roots);
@@ -254,7 +255,7 @@ class Preparer {
   }
 
   NodeRef in_steps(NodeRef reduce) {
-    NodeRef units = by_matrix_unit(g_, reduce, target_);
+    NodeRef units = by_matrix_unit(g_, reduce, target_, constants_);
     return units ? units : split_large_reduction(g_, reduce, target_);
   }
 
@@ -273,6 +274,7 @@ class Preparer {
 
   Graph& g_;
   const Target& target_;
+  const ConstantValues constants_;
   NodeMap<NodeRef> copies_;
   NodeMap<uint64_t> origins_;
   NodeMap<int> uses_;
@@ -311,7 +313,7 @@ void import_outputs(State& s) {
 }
 
 void prepare(State& s) {
-  Preparer prepared(*s.graph, s.outputs, s.target);
+  Preparer prepared(*s.graph, s.outputs, s.target, s.options.constants);
   s.outputs = prepared.outputs(s.outputs);
   s.origins = prepared.take_origins();
   s.steps = prepared.take_steps();

@@ -70,6 +70,9 @@ struct ScheduleOptions {
   bool fuse = true;  ///< false: materialise every elementwise value too (for bisection and tests)
   bool layouts = true;   ///< false: every intermediate is row-major
   bool explain = false;  ///< record decisions
+  /// By input slot: whether what is computed from it alone is computed once for many runs, so that
+  /// it costs nothing. None: nothing is.
+  std::vector<bool> constants = {};
 };
 
 /// Schedules `outputs` for a machine: its caches and vectors decide how reductions are cut up and

@@ -1,0 +1,94 @@
+#include "weft/run/captured_steps.h"
+
+#include <algorithm>
+
+#include "weft/base/context.h"
+#include "weft/graph/binary.h"
+#include "weft/run/pipeline.h"
+#include "weft/run/replay_plan.h"
+#include "weft/run/run_state.h"
+
+namespace weft {
+
+void CapturedSteps::append(const CompiledSchedule& of, std::span<const int> buffers,
+                           std::span<const int> variables, const CallSites& lines) {
+  for (const CompiledStep& from : of.steps) {
+    CompiledStep step = from;
+    for (int& b : step.buffers) b = buffers[static_cast<size_t>(b)];
+    for (CompiledStep::Variable& v : step.variables)
+      if (v.position >= 0) v.position = variables[static_cast<size_t>(v.position)];
+    schedule.steps.push_back(std::move(step));
+    sites.push_back(lines.of(from.origins));
+  }
+}
+
+namespace {
+
+/// By input slot; none where no input is constant.
+std::vector<bool> constant_inputs(const Computation& c, const std::vector<bool>& constant) {
+  std::vector<bool> out;
+  for (size_t slot = 0; slot < c.inputs.size(); ++slot) {
+    if (c.inputs[slot] < 0 || !constant[static_cast<size_t>(c.inputs[slot])]) continue;
+    out.resize(c.inputs.size());
+    out[slot] = true;
+  }
+  return out;
+}
+
+std::shared_ptr<const CompiledSchedule> schedule_of(Context& context, const Computation& c,
+                                                    const std::vector<bool>& constants) {
+  if (constants.empty()) return c.schedule;
+  NormalForm form;
+  form.values = read_graph(context.get<RunState>().graph, c.graph, "a captured computation");
+  form.variables = c.variables;
+  const Toposort nodes = Toposort::evaluated(form.values);
+  form.calls = std::ranges::any_of(nodes, [](NodeRef n) { return n->op == Op::Call; });
+  return prepare(context, form, c.into, constants).schedule;
+}
+
+std::vector<int> positions(const ReplayPlan& plan, const Computation& c,
+                           const CompiledSchedule& schedule) {
+  std::vector<int> out;
+  for (const std::string& name : schedule.variables) {
+    const auto bound = std::ranges::find(c.variables, name, &BoundVariable::name);
+    const auto at =
+        std::ranges::find(plan.variables, ReplayVariable{bound->variable, bound->value});
+    out.push_back(static_cast<int>(at - plan.variables.begin()));
+  }
+  return out;
+}
+
+/// What goes in and out has numbers; what lies between gets new ones.
+std::vector<int> number_buffers(CapturedSteps& steps, const Computation& c,
+                                const CompiledSchedule& schedule, std::span<const int> variables) {
+  std::vector<int> out;
+  for (const CompiledBuffer& b : schedule.buffers) {
+    if (!b.intermediate()) {
+      out.push_back(b.input >= 0 ? c.inputs[static_cast<size_t>(b.input)]
+                                 : c.results[static_cast<size_t>(b.output)]);
+      continue;
+    }
+    out.push_back(static_cast<int>(steps.schedule.buffers.size()));
+    steps.schedule.buffers.push_back(b);
+    steps.schedule.buffers.back().numel = b.numel.renumbered(variables);
+  }
+  return out;
+}
+
+}  // namespace
+
+CapturedSteps steps_for_constants(const ReplayPlan& plan, const std::vector<bool>& constant) {
+  const std::lock_guard lock(plan.context.get<RunState>().mutex);
+  CapturedSteps out;
+  out.schedule.variables = plan.captured.schedule.variables;
+  out.schedule.buffers = plan.captured.schedule.buffers;
+  for (const Computation& c : plan.computations) {
+    const auto schedule = schedule_of(plan.context, c, constant_inputs(c, constant));
+    const std::vector<int> variables = positions(plan, c, *schedule);
+    const std::vector<int> buffers = number_buffers(out, c, *schedule, variables);
+    out.append(*schedule, buffers, variables, *c.sites);
+  }
+  return out;
+}
+
+}  // namespace weft
