@@ -4,6 +4,7 @@
 #include <array>
 
 #include "weft/base/checked.h"
+#include "weft/graph/node_check.h"
 #include "weft/graph/program.h"
 #include "weft/graph/schema.h"
 #include "weft/graph/stage.h"
@@ -11,30 +12,12 @@
 #include "weft/graph/verify_parts.h"
 
 namespace weft {
-namespace {
-
-constexpr uint8_t T = static_cast<uint8_t>(Dialect::Tensor);
-constexpr uint8_t K = static_cast<uint8_t>(Dialect::Kernel);
-constexpr uint8_t L = static_cast<uint8_t>(Dialect::Linear);
-
-using Spec = NodeSpec;
-using Check = const char* (*)(const Spec& s);
-
-// Window geometry beyond this is a mistake, and would overflow the size formula.
-constexpr int64_t kMaxWindow = int64_t{1} << 31;
-// Every node may make a shape of its own: without a limit memory is the square of the input.
-constexpr size_t kMaxRank = 64;
-
-// ---- what rows are made of; each returns null or what is wrong
-
-bool is_size(NodeRef n) { return n->dtype == DType::Index && n->rank() == 0; }
-/// An index known to be negative is no size; what is symbolic is checked when it is bound.
-bool may_be_size(NodeRef n) { return is_size(n) && n->vmax >= 0; }
+namespace check {
 
 const char* sizes(std::span<const NodeRef> list) {
   if (list.size() > kMaxRank) return "has more than 64 axes";
   for (NodeRef n : list)
-    if (!may_be_size(n)) return "sizes must be index scalars of at least 0";
+    if (!is_size(n) || n->vmax < 0) return "sizes must be index scalars of at least 0";
   int64_t count = 1;
   for (NodeRef n : list) {
     if (n->op != Op::Const) continue;
@@ -44,8 +27,6 @@ const char* sizes(std::span<const NodeRef> list) {
   }
   return nullptr;
 }
-
-bool axis_of(int64_t axis, size_t rank) { return axis >= 0 && axis < static_cast<int64_t>(rank); }
 
 const char* distinct_axes(std::span<const int64_t> axes, size_t rank) {
   uint64_t seen = 0;  // ranks are at most 64
@@ -67,7 +48,22 @@ const char* fold_kind(int64_t kind, DType dtype) {
 const char* same_dtype(const Spec& s) {
   return s.dtype == s.src[0]->dtype ? nullptr : "changes the dtype";
 }
-bool is_static_dim(NodeRef n) { return n->op == Op::Const; }
+
+bool all_ranges(std::span<const NodeRef> list) {
+  return std::all_of(list.begin(), list.end(), [](NodeRef n) { return n->op == Op::Range; });
+}
+
+}  // namespace check
+
+namespace {
+
+using namespace check;
+
+constexpr uint8_t T = static_cast<uint8_t>(Dialect::Tensor);
+constexpr uint8_t K = static_cast<uint8_t>(Dialect::Kernel);
+constexpr uint8_t L = static_cast<uint8_t>(Dialect::Linear);
+
+using Check = const char* (*)(const Spec& s);
 
 // ---- leaves
 
@@ -109,8 +105,6 @@ const char* param(const Spec& s) {
   return stored(s);
 }
 
-bool is_loop_integer(DType d) { return d == DType::Index || d == DType::I32 || d == DType::I64; }
-
 const char* range(const Spec& s) {
   if (!is_loop_integer(s.dtype) || s.src[0]->dtype != s.dtype || s.src[0]->rank() != 0)
     return "a range and its size are indices";
@@ -131,116 +125,6 @@ const char* iota(const Spec& s) {
   if (!is_int(s.dtype) && s.dtype != DType::Index) return "positions are integers";
   if (!axis_of(s.ints[0], s.src.size())) return "axis is out of range";
   return sizes(s.src);
-}
-
-// ---- movement
-
-const char* reshape(const Spec& s) {
-  const auto dims = s.src.subspan(1);
-  if (const char* problem = sizes(dims)) return problem;
-  const auto old = s.src[0]->shape->span();
-  if (!std::all_of(dims.begin(), dims.end(), is_static_dim)) return same_dtype(s);
-  if (!std::all_of(old.begin(), old.end(), is_static_dim)) return same_dtype(s);
-  int64_t count = 1;
-  for (NodeRef d : dims) count *= d->vmin;
-  return count == static_numel(s.src[0]) ? same_dtype(s) : "changes the number of elements";
-}
-
-const char* expand(const Spec& s) {
-  const auto dims = s.src.subspan(1);
-  NodeRef x = s.src[0];
-  if (const char* problem = sizes(dims)) return problem;
-  if (dims.size() != x->rank()) return "changes the rank";
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i] != x->dim(i) && !is_int_const(x->dim(i), 1)) return "expands an axis that is not 1";
-  return same_dtype(s);
-}
-
-const char* permute(const Spec& s) {
-  if (s.ints.size() != s.src[0]->rank()) return "lists every axis";
-  const char* problem = distinct_axes(s.ints, s.src[0]->rank());
-  return problem ? problem : same_dtype(s);
-}
-
-const char* pad(const Spec& s) {
-  NodeRef x = s.src[0];
-  if (s.src.size() != 1 + 2 * x->rank() || s.ints.size() != x->rank())
-    return "needs before, after and interior for every axis";
-  for (const int64_t interior : s.ints)
-    if (interior < 0 || interior > kMaxWindow) return "interior is out of range";
-  if (const char* problem = sizes(s.src.subspan(1, x->rank()))) return problem;
-  const char* problem = sizes(s.src.subspan(1 + x->rank()));
-  return problem ? problem : same_dtype(s);
-}
-
-/// Last element read: begin + step*(size-1) < n, where all of it is known.
-bool shrink_fits(NodeRef begin, NodeRef size, int64_t step, NodeRef n) {
-  if (!is_static_dim(begin) || !is_static_dim(size) || !is_static_dim(n)) return true;
-  if (begin->vmin < 0 || begin->vmin > n->vmin) return false;
-  return size->vmin == 0 || size->vmin - 1 <= (n->vmin - 1 - begin->vmin) / step;
-}
-
-const char* shrink(const Spec& s) {
-  NodeRef x = s.src[0];
-  const size_t rank = x->rank();
-  if (s.src.size() != 1 + 2 * rank || s.ints.size() != rank)
-    return "needs begin, size and step for every axis";
-  if (const char* problem = sizes(s.src.subspan(1, rank))) return problem;
-  if (const char* problem = sizes(s.src.subspan(1 + rank))) return problem;
-  for (size_t i = 0; i < rank; ++i) {
-    if (s.ints[i] < 1) return "steps must be at least 1";
-    if (!shrink_fits(s.src[1 + i], s.src[1 + rank + i], s.ints[i], x->dim(i)))
-      return "reaches past its source";
-  }
-  return same_dtype(s);
-}
-
-const char* flip(const Spec& s) {
-  const char* problem = distinct_axes(s.ints, s.src[0]->rank());
-  return problem ? problem : same_dtype(s);
-}
-
-const char* window_geometry(const Spec& s, size_t rank) {
-  if (!axis_of(s.ints[0], rank)) return "axis is out of range";
-  for (const int64_t v : s.ints.subspan(1))
-    if (v < 1 || v > kMaxWindow) return "size, stride and dilation are at least 1";
-  return same_dtype(s);
-}
-
-const char* window(const Spec& s) {
-  const size_t rank = s.src[0]->rank();
-  if (const char* problem = window_geometry(s, rank)) return problem;
-  if (rank == kMaxRank) return "has more than 64 axes";
-  NodeRef n = s.src[0]->dim(static_cast<size_t>(s.ints[0]));
-  const int64_t reach = s.ints[3] * (s.ints[1] - 1) + 1;
-  return n->vmax < reach ? "the window is larger than the axis" : nullptr;
-}
-
-const char* unwindow(const Spec& s) {
-  const size_t rank = s.src[0]->rank();
-  if (rank < 2) return "needs a window axis";
-  if (const char* problem = window_geometry(s, rank - 1)) return problem;
-  if (!is_int_const(s.src[0]->dim(rank - 1), s.ints[1])) return "the last axis is not the window";
-  return sizes(s.src.subspan(1));
-}
-
-/// Axes of `inner` other than `axis` are no longer than those of `outer`, where that is known.
-bool axes_fit(NodeRef inner, NodeRef outer, int64_t axis) {
-  for (size_t i = 0; i < inner->rank(); ++i) {
-    NodeRef a = inner->dim(i), b = outer->dim(i);
-    if (static_cast<int64_t>(i) != axis && is_static_dim(a) && is_static_dim(b) &&
-        a->vmin > b->vmin)
-      return false;
-  }
-  return true;
-}
-
-const char* gather(const Spec& s) {
-  NodeRef x = s.src[0], index = s.src[1];
-  if (!is_int(index->dtype)) return "indices are integers";
-  if (index->rank() != x->rank()) return "index and source have different ranks";
-  if (!axis_of(s.ints[0], x->rank())) return "axis is out of range";
-  return axes_fit(index, x, s.ints[0]) ? same_dtype(s) : "index is larger than its source";
 }
 
 // ---- elementwise
@@ -303,155 +187,6 @@ const char* to_index(const Spec& s) {
   if (!is_int(s.src[0]->dtype)) return "takes an integer";
   if (!is_size(s.src[1]) || s.dtype != DType::Index) return "the size and the result are indices";
   return nullptr;
-}
-
-// ---- loops with state
-
-bool all_ranges(std::span<const NodeRef> list) {
-  return std::all_of(list.begin(), list.end(), [](NodeRef n) { return n->op == Op::Range; });
-}
-
-/// Tensor: (x) over axes; kernel: (value, ranges...).
-const char* reduce(const Spec& s) {
-  if (const char* problem = fold_kind(s.ints[0], s.dtype)) return problem;
-  if (s.src.size() > 1 && (s.ints.size() > 1 || !all_ranges(s.src.subspan(1))))
-    return "takes one tensor and axes, or a value and ranges";
-  if (s.src.size() > 1 && s.src[0]->rank() > 0) return "a kernel reduces scalars";
-  const char* problem = distinct_axes(s.ints.subspan(1), s.src[0]->rank());
-  return problem ? problem : same_dtype(s);
-}
-
-const char* scan(const Spec& s) {
-  if (const char* problem = fold_kind(s.ints[0], s.dtype)) return problem;
-  if (s.src.size() == 1 && s.ints.size() == 2)
-    return axis_of(s.ints[1], s.src[0]->rank()) ? same_dtype(s) : "axis is out of range";
-  const bool kernel = s.src.size() == 2 && s.ints.size() == 1 && all_ranges(s.src.subspan(1));
-  return kernel && s.src[0]->rank() == 0 ? same_dtype(s)
-                                         : "takes one tensor and an axis, or a value and a range";
-}
-
-const char* loop_states(std::span<const NodeRef> inits, std::span<const NodeRef> bodies) {
-  for (size_t k = 0; k < inits.size(); ++k) {
-    if (inits[k]->rank() != 0 || bodies[k]->rank() != 0) return "carries are scalars";
-    if (inits[k]->dtype != bodies[k]->dtype) return "a body has another dtype than its carry";
-  }
-  return nullptr;
-}
-
-const char* tensor_loop(const Spec& s, size_t elems) {
-  for (NodeRef x : s.src.first(elems))
-    if (x->shape != s.src[0]->shape || x->rank() == 0) return "elements have different shapes";
-  const auto axes = s.ints.subspan(4);
-  if (!std::is_sorted(axes.begin(), axes.end())) return "axes are listed in order";
-  return distinct_axes(axes, s.src[0]->rank());
-}
-
-const char* loop(const Spec& s) {
-  const int64_t elems = s.ints[1], carries = s.ints[2];
-  if (elems < 0 || elems > 255 || carries < 1 || carries > 255) return "has 1 to 255 carries";
-  if (s.ints[3] < 0 || s.ints[3] > 1) return "stacked is 0 or 1";
-  const auto e = static_cast<size_t>(elems), c = static_cast<size_t>(carries);
-  if (s.src.size() < e + 2 * c) return "needs an init and a body for every carry";
-  if (const char* problem = loop_states(s.src.subspan(e, c), s.src.subspan(e + c, c)))
-    return problem;
-  const auto rest = s.src.subspan(e + 2 * c);
-  if (elems == 0 && s.ints.size() == 4 && !rest.empty() && all_ranges(rest)) return nullptr;
-  if (elems == 0 || s.ints.size() == 4 || !rest.empty())
-    return "runs over elements and axes, or over ranges";
-  return tensor_loop(s, e);
-}
-
-/// Folds into one place happen once each and in order, so what they find is defined.
-const char* fetched(const Spec& s, NodeRef store) {
-  if (s.ints[0] != 0 || !counts_repeats(static_cast<Fold>(store->int_arg(0))))
-    return "takes what a store that adds or multiplies found";
-  return s.dtype == store->src(2)->dtype ? nullptr : "changes the dtype";
-}
-
-const char* get(const Spec& s) {
-  NodeRef tuple = s.src[0];
-  if (tuple->op == Op::Store) return fetched(s, tuple);
-  if (!is_tuple(tuple->op)) return "takes one of several results";
-  if (s.ints[0] < 0 || s.ints[0] >= static_cast<int64_t>(result_count(tuple)))
-    return "there are fewer results";
-  NodeRef like = result_like(tuple, static_cast<size_t>(s.ints[0]));
-  return s.dtype == like->dtype ? nullptr : "changes the dtype";
-}
-
-// ---- storage
-
-const char* copy(const Spec& s) {
-  return s.ints[0] >= 0 && s.ints[0] <= UINT16_MAX ? same_dtype(s) : "no such device";
-}
-
-const char* assign(const Spec& s) {
-  NodeRef view = s.src[1], value = s.src[2];
-  if (value->shape != view->shape) return "value and view have different shapes";
-  if (view->dtype != s.dtype || value->dtype != s.dtype) return "changes the dtype";
-  return same_dtype(s);
-}
-
-const char* cat(const Spec& s) {
-  NodeRef first = s.src[0];
-  if (!axis_of(s.ints[0], first->rank())) return "axis is out of range";
-  for (NodeRef x : s.src) {
-    if (x->dtype != s.dtype) return "changes the dtype";
-    if (x->rank() != first->rank()) return "parts have different ranks";
-    for (size_t a = 0; a < x->rank(); ++a)
-      if (static_cast<int64_t>(a) != s.ints[0] && x->dim(a) != first->dim(a))
-        return "parts differ outside the axis";
-  }
-  return nullptr;
-}
-
-const char* scatter(const Spec& s) {
-  NodeRef base = s.src[0], index = s.src[1], value = s.src[2];
-  if (const char* problem = gather(s)) return problem;
-  if (index->shape != value->shape) return "index and value have different shapes";
-  if (value->dtype != s.dtype) return "changes the dtype";
-  if (s.ints[1] != 0 && is_float8(s.dtype)) return "8-bit floats are combined in f32";
-  if (s.ints[1] != 0)
-    if (const char* problem = fold_kind(s.ints[1], s.dtype)) return problem;
-  if (s.ints[2] == 2 && (s.ints[1] != 0 || base->shape != index->shape)) return "permutes nothing";
-  return s.ints[2] >= 0 && s.ints[2] <= 2 ? nullptr : "unique is 0, 1 or 2";
-}
-
-const char* cumcount(const Spec& s) { return is_int(s.dtype) ? gather(s) : "counts are integers"; }
-
-const char* stage(const Spec& s) {
-  if (s.src.empty() || !all_ranges(s.src.subspan(1))) return "takes a value and ranges";
-  if (const char* problem = stage_problem(s)) return problem;
-  return same_dtype(s);
-}
-
-// ---- kernels
-
-const char* access(const Spec& s, size_t valid_at) {
-  const bool ranges = valid_at + 1 == kStoreRanges;
-  if (s.src.size() < valid_at || (!ranges && s.src.size() > valid_at + 1))
-    return "takes param, index, valid";
-  const bool shared = s.src[0]->op == Op::Local || s.src[0]->op == Op::Barrier;
-  if (s.src[0]->op != Op::Param && !shared) return "accesses no param";
-  if (!is_loop_integer(s.src[1]->dtype) || s.src[1]->rank() != 0) return "the index is no index";
-  if (s.src.size() > valid_at && s.src[valid_at]->dtype != DType::Bool) return "valid is not bool";
-  return nullptr;
-}
-
-const char* load(const Spec& s) {
-  if (const char* problem = access(s, 2)) return problem;
-  return same_dtype(s);
-}
-
-const char* store(const Spec& s) {
-  if (const char* problem = access(s, 3)) return problem;
-  if (s.dtype != DType::Void) return "has no dtype";
-  if (s.src[2]->rank() != 0) return "stores scalars";
-  if (s.src[2]->dtype != s.src[0]->dtype) return "stores another dtype than the param's";
-  for (size_t i = kStoreRanges; i < s.src.size(); ++i)
-    if (!is_loop_integer(s.src[i]->dtype) || s.src[i]->rank() != 0) return "a range is no index";
-  if (s.ints[0] != 0)
-    if (const char* problem = fold_kind(s.ints[0], s.src[2]->dtype)) return problem;
-  return s.ints[1] == 0 || s.ints[1] == 1 ? nullptr : "unique is 0 or 1";
 }
 
 // ---- linear programs
