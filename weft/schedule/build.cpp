@@ -20,8 +20,11 @@ class Builder {
   void run() {
     for (NodeRef n : plan_.order) {
       const uint64_t origin = plan_.origin(n);
-      for (Use& d : plan_.uses[n]) {
-        d.result = d.load ? load(n, d) : compute(n, d);
+      const std::vector<Use>& wanted = plan_.uses.at(n);
+      std::vector<NodeRef>& made = made_[n];
+      made.reserve(wanted.size());
+      for (const Use& d : wanted) {
+        made.push_back(d.load ? load(n, d) : compute(n, d));
         if (!d.load && origin) note_origin(plan_.kernels[static_cast<size_t>(d.kernel)], n, origin);
       }
     }
@@ -29,9 +32,10 @@ class Builder {
 
   NodeRef store(const KernelOutput& out) {
     const Use& d = plan_.uses.at(out.node)[static_cast<size_t>(out.use)];
-    if (out.node->op == Op::Assign) return store_assign(out.node, d);
-    if (out.node->op == Op::Scatter) return store_scatter(out.node, d);
-    return make_store(out.node, d.access.index, d.result, d.access.valid, Fold::Set, true);
+    NodeRef value = made_.at(out.node)[static_cast<size_t>(out.use)];
+    if (out.node->op == Op::Assign) return store_assign(out.node, d, value);
+    if (out.node->op == Op::Scatter) return store_scatter(out.node, d, value);
+    return make_store(out.node, d.access.index, value, d.access.valid, Fold::Set, true);
   }
 
  private:
@@ -75,7 +79,7 @@ class Builder {
   }
 
   NodeRef source(NodeRef n, const Use& d, size_t i) {
-    return plan_.uses.at(n->src(i))[static_cast<size_t>(d.source[i])].result;
+    return made_.at(n->src(i))[static_cast<size_t>(d.source[i])];
   }
   const Use& source_use(NodeRef n, const Use& d, size_t i) {
     return plan_.uses.at(n->src(i))[static_cast<size_t>(d.source[i])];
@@ -120,10 +124,10 @@ class Builder {
       default: break;
     }
     if (is_movement(n->op)) {
-      const Use& s = source_use(n, d, 0);
+      NodeRef value = source(n, d, 0), valid = source_use(n, d, 0).access.valid;
       // A constant's one use carries the mask of whoever wanted it first.
-      if (n->src(0)->op == Op::Const || n->src(0)->op == Op::Variable) return s.result;
-      return s.access.valid == d.access.valid ? s.result : masked(s.result, s.access.valid);
+      if (n->src(0)->op == Op::Const || n->src(0)->op == Op::Variable) return value;
+      return valid == d.access.valid ? value : masked(value, valid);
     }
     std::vector<NodeRef> src;
     for (size_t i = 0; i < n->nsrc; ++i) src.push_back(source(n, d, i));
@@ -189,12 +193,13 @@ class Builder {
   }
 
   NodeRef gather(NodeRef n, const Use& d) {
-    const Use& x = source_use(n, d, 0);
+    NodeRef x = source(n, d, 0), valid = source_use(n, d, 0).access.valid;
     const Lookup at = lookup(source(n, d, 1), n->src(0)->dim(static_cast<size_t>(n->int_arg(0))));
     NodeMap<NodeRef> replace;
     replace[d.placeholder] = at.index;
     replace[d.found] = at.found;
-    return masked(substitute(g_, x.result, replace), substitute(g_, x.access.valid, replace));
+    x = substitute(g_, x, replace);
+    return masked(x, substitute(g_, valid, replace));
   }
 
   NodeRef make_store(NodeRef n, std::span<const NodeRef> index, NodeRef value, NodeRef valid,
@@ -229,18 +234,19 @@ class Builder {
     return masked(found, lookup(index, n->src(0)->dim(axis)).found);
   }
 
-  NodeRef store_assign(NodeRef n, const Use& d) {
+  NodeRef store_assign(NodeRef n, const Use& d, NodeRef value) {
     const Access at = written_access(g_, n, d.access);
-    return make_store(n, at.index, d.result, at.valid, Fold::Set, true);
+    return make_store(n, at.index, value, at.valid, Fold::Set, true);
   }
 
-  NodeRef store_scatter(NodeRef n, const Use& d) {
-    return store_indexed(n, static_cast<size_t>(n->int_arg(0)), source(n, d, 1), d.access, d.result,
+  NodeRef store_scatter(NodeRef n, const Use& d, NodeRef value) {
+    return store_indexed(n, static_cast<size_t>(n->int_arg(0)), source(n, d, 1), d.access, value,
                          static_cast<Fold>(n->int_arg(1)), n->int_arg(2) != 0);
   }
 
   Planner& plan_;
   Graph& g_;
+  NodeMap<std::vector<NodeRef>> made_;  // of each use, its expression
 };
 
 }  // namespace

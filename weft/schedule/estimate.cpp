@@ -62,19 +62,19 @@ bool repeats(NodeRef n) {
   return n->op == Op::Window && n->int_arg(2) < n->int_arg(1);
 }
 
-bool surely_staged(NodeRef n, const NodeMap<bool>& forced) {
-  return n->op == Op::Param || is_reduction(n) || always_staged(n) || forced.contains(n);
+bool surely_staged(NodeRef n, const NodeMap<bool>& outputs) {
+  return n->op == Op::Param || is_reduction(n) || always_staged(n) || outputs.contains(n);
 }
 
 /// In how many places a value is wanted, at least: a reduction is one, and so is what is stored.
 /// Places are bits, given out in turn; beyond 64 they are many anyway.
-NodeMap<Fanout> count_fanout(std::span<const NodeRef> order, const NodeMap<bool>& forced) {
+NodeMap<Fanout> count_fanout(std::span<const NodeRef> order, const NodeMap<bool>& outputs) {
   NodeMap<Fanout> fanout(order.size());
   int next = 0;
   for (size_t i = order.size(); i-- > 0;) {
     NodeRef n = order[i];
     if (n->dtype == DType::Index) continue;
-    const uint64_t access = surely_staged(n, forced) || !fanout.contains(n)
+    const uint64_t access = surely_staged(n, outputs) || !fanout.contains(n)
                                 ? uint64_t{1} << (next++ % 64)
                                 : fanout.at(n).accesses;
     for (size_t k = 0; k < n->nsrc; ++k) {
@@ -115,14 +115,14 @@ bool merges_with_heavy(NodeRef n, Estimates& e) {
 
 }  // namespace
 
-Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& forced) {
+Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs) {
   Estimates e;
-  const NodeMap<Fanout> fanout = count_fanout(order, forced);
+  const NodeMap<Fanout> fanout = count_fanout(order, outputs);
   NodeMap<double> seen(order.size());  // the work of a value as others see it
   for (NodeRef n : order) {
     double work = 0;
     bool full = false;
-    if (surely_staged(n, forced)) {
+    if (surely_staged(n, outputs)) {
       work = kLoad;
       full = true;
     } else if (is_view(n->op) && n->nsrc > 0) {

@@ -23,9 +23,9 @@ struct Estimates {
   NodeMap<bool> heavy = {};     ///< reductions with reuse (products), and sums that merge with one
   NodeMap<double> visits = {};  ///< of sums of which views are summed: how often, at most
 };
-/// Of all nodes, sources first. What is below a reduction, a forced node, or one that is worth
-/// storing counts as one load.
-Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& forced);
+/// Of all nodes, sources first. What is below a reduction, an output, or what is worth storing
+/// counts as one load.
+Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs);
 
 /// True for what gets a buffer whatever it costs.
 bool always_staged(NodeRef n);

@@ -55,6 +55,21 @@ std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const
   return used;
 }
 
+Demands find_demands(std::span<const NodeRef> order, std::span<const NodeRef> outputs) {
+  Demands found;
+  for (NodeRef n : outputs) found.whole[n] = true;
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeRef n = order[i];
+    const bool updates = n->op == Op::Assign || n->op == Op::Scatter || n->op == Op::CumCount;
+    if (updates) found.update[n->src(0)] = n;
+    // Between devices whole buffers are copied.
+    if (updates || crosses_devices(n)) found.whole[n->src(0)] = true;
+    if (is_step(n))
+      for (NodeRef x : n->src().first(evaluated_sources(n))) found.whole[x] = true;
+  }
+  return found;
+}
+
 Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint64_t> given,
                  std::vector<NodeRef> steps, const Target& machine, const ScheduleOptions& opts)
     : g(graph),
@@ -87,8 +102,10 @@ void Planner::run() {
   order.assign(sorted.begin(), sorted.end());
   uses.reserve(order.size());
   for (NodeRef n : order) uses[n];
-  for (const ScheduleOutput& o : outputs) forced_[o.value] = true;
-  estimates_ = estimate(order, forced_);
+  NodeMap<bool> are_outputs;
+  for (NodeRef n : roots) are_outputs[n] = true;
+  estimates_ = estimate(order, are_outputs);
+  demands_ = find_demands(order, roots);
   for (size_t i = order.size(); i-- > 0;) visit(order[i]);
 }
 
@@ -96,7 +113,7 @@ void Planner::run() {
 
 void Planner::visit(NodeRef n) {
   std::vector<Use>& wanted = uses[n];
-  const bool root = forced_.contains(n);
+  const bool root = demands_.whole.contains(n);
   if (n->dtype == DType::Index && !root && wanted.empty()) return;
   if (n->op == Op::Param) {
     if (is_inner_param(n)) return;
@@ -116,7 +133,7 @@ void Planner::visit(NodeRef n) {
 }
 
 Planner::Verdict Planner::decide(NodeRef n, std::vector<Use>& wanted) {
-  if (forced_.contains(n)) return {true, "asked for"};
+  if (demands_.whole.contains(n)) return {true, "asked for"};
   if (always_staged(n)) return {true, "a boundary by its meaning"};
   if (is_far(n, wanted)) return {true, "reading it costs less than the index it is wanted at"};
   if (is_tuple(n->op)) return {false, "each of its results decides"};
@@ -273,7 +290,7 @@ void Planner::place_buffer(NodeRef n) {
   if (buffer_of.contains(n)) return;
   BufferPlan b;
   b.node = n;
-  b.row_major = n->op == Op::Param || forced_.contains(n) || n->op == Op::Assign ||
+  b.row_major = n->op == Op::Param || demands_.whole.contains(n) || n->op == Op::Assign ||
                 n->op == Op::Scatter || n->op == Op::Copy || n->op == Op::Contiguous ||
                 is_step_result(n);
   if (n->op == Op::Param) b.input = static_cast<int>(param_slot(n));
@@ -364,18 +381,19 @@ int Planner::kernel_for(NodeRef n) {
 /// twice. Only the next part's view has `assign` as its base, and nobody else reads it.
 int Planner::kernel_for_part(NodeRef assign) {
   NodeRef view = assign->src(1);
-  const int* next = updated_by_.find(assign);
+  const NodeRef* next = demands_.update.find(assign);
   if (next && uses.at(assign).empty()) {
-    KernelPlan& k = kernels[static_cast<size_t>(*next)];
+    const int shared = producer_of.at(*next);
+    KernelPlan& k = kernels[static_cast<size_t>(shared)];
     const bool fits = k.root->op == Op::Assign && k.root->src(1)->shape == view->shape &&
                       largest_numel(view->shape->span()) <= kSmallPart &&
                       k.parts.size() < kMostParts && k.size <= kMaxKernelSize &&
-                      has_room(assign, *next);
+                      has_room(assign, shared);
     if (fits) {
       NodeRef place = place_of_part(assign, k);
       if (std::ranges::all_of(k.parts, [&](NodeRef p) { return never_meet(g, p, place); })) {
         k.parts.push_back(place);
-        return *next;
+        return shared;
       }
     }
   }
@@ -419,8 +437,8 @@ void Planner::stage(NodeRef n, std::vector<Use>& wanted) {
   }
   const int producer = producer_of.at(n);
   // Known now, so that no kernel that reads the update comes to produce what the update is made of.
-  if (const int* update = updated_by_.find(n))
-    kernels[static_cast<size_t>(*update)].after.push_back(producer);
+  if (const NodeRef* update = demands_.update.find(n))
+    kernels[static_cast<size_t>(producer_of.at(*update))].after.push_back(producer);
   kernels[static_cast<size_t>(producer)].outputs.push_back({n, static_cast<int>(host)});
   for (size_t i = 0; i < wanted.size(); ++i) {
     if (i == host) continue;

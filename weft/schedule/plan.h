@@ -31,7 +31,6 @@ struct Use {
   std::vector<NodeRef> reduced = {};  ///< Reduce, Scan, Loop: the ranges it runs over
   NodeRef placeholder = nullptr;      ///< Gather: variable that stands for the looked-up index
   NodeRef found = nullptr;            ///< Gather: bool that stands for "the index is in range"
-  NodeRef result = nullptr;           ///< the kernel expression, once built
 };
 
 /// Something a kernel writes to a buffer.
@@ -75,6 +74,13 @@ struct BufferPlan {
 
   size_t innermost() const { return order.empty() ? node->rank() - 1 : order.back(); }
 };
+
+/// What the graph says of values before anything is decided.
+struct Demands {
+  NodeMap<bool> whole = {};      ///< something takes their buffer, not elements
+  NodeMap<NodeRef> update = {};  ///< of a base: the Assign, Scatter or CumCount that overwrites it
+};
+Demands find_demands(std::span<const NodeRef> order, std::span<const NodeRef> outputs);
 
 class Planner {
  public:
@@ -171,8 +177,7 @@ class Planner {
     std::vector<int> before;
   };
   NodeMap<UseIndex> use_index_;
-  NodeMap<bool> forced_;
-  NodeMap<int> updated_by_;  // the kernel that overwrites a base, known before the base's own
+  Demands demands_;
   Estimates estimates_;
   NodeMap<int> loop_kernel_;
   NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees

@@ -81,11 +81,7 @@ void Planner::push_sources(NodeRef n, size_t use) {
     case Op::Bind:
     case Op::Get:
     case Op::Contiguous:
-    case Op::Copy:
-      // Between devices whole buffers are copied, so the source has one.
-      if (crosses_devices(n)) forced_[n->src(0)] = true;
-      source[0] = want(n->src(0), d, d.access, d.linear_in);
-      break;
+    case Op::Copy: source[0] = want(n->src(0), d, d.access, d.linear_in); break;
     default:
       if (is_movement(n->op))
         source[0] = want(n->src(0), d, map_access(g, n, d.access), d.linear_in);
@@ -173,8 +169,6 @@ void Planner::push_update(NodeRef n, size_t use) {
   std::vector<int> source(n->nsrc, -1);
   if (n->op != Op::Assign) source[1] = want(n->src(1), d, d.access, -1);
   if (n->op != Op::CumCount) source[2] = want(n->src(2), d, d.access, -1);
-  forced_[n->src(0)] = true;
-  updated_by_[n->src(0)] = d.kernel;
   uses[n][use].source = std::move(source);
 }
 
@@ -182,10 +176,8 @@ void Planner::push_update(NodeRef n, size_t use) {
 void Planner::push_inputs(NodeRef n, size_t use) {
   const Use d = uses.at(n)[use];
   std::vector<int> source(n->nsrc, -1);
-  for (size_t i = 0; i < evaluated_sources(n); ++i) {
-    forced_[n->src(i)] = true;
+  for (size_t i = 0; i < evaluated_sources(n); ++i)
     source[i] = want(n->src(i), d, first_access(n->src(i)), -1);
-  }
   uses[n][use].source = std::move(source);
 }
 
