@@ -3,6 +3,7 @@
 
 #include "weft/app/bench.h"
 #include "weft/app/bench_models.h"
+#include "weft/app/commands.h"
 #include "weft/base/context.h"
 
 namespace weft {

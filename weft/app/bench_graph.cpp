@@ -1,5 +1,6 @@
 #include "weft/app/bench.h"
 #include "weft/app/bench_models.h"
+#include "weft/app/commands.h"
 #include "weft/base/context.h"
 #include "weft/base/spans.h"
 

@@ -2,9 +2,7 @@
 
 #include "weft/app/fashion.h"
 #include "weft/app/gpt2.h"
-#include "weft/base/context.h"
 #include "weft/base/error.h"
-#include "weft/device/device.h"
 #include "weft/nn/optim.h"
 #include "weft/tensor/training.h"
 
@@ -85,15 +83,5 @@ std::unique_ptr<BenchModel> make_bench_model(const std::string& name) {
 }
 
 bool is_bench_model(std::string_view name) { return name == "mnist" || name == "gpt2"; }
-
-std::string null_device(Context& context, std::string_view device) {
-  std::string name;
-  for (char c : device) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  for (const std::string_view host : {"CPU", "NULL", "SIM"}) {
-    if (name == host) return "NULL";
-    if (name.starts_with(std::string(host) + ":")) return "NULL" + name.substr(host.size());
-  }
-  return context.get<DeviceTable>().has("NULL:" + name) ? "NULL:" + name : name;
-}
 
 }  // namespace weft

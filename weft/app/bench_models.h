@@ -22,8 +22,4 @@ class BenchModel {
 std::unique_ptr<BenchModel> make_bench_model(const std::string& name);
 bool is_bench_model(std::string_view name);
 
-// The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
-// NULL:X86, of "CPU" and "NULL" NULL. What has none, as GPUs, stands for itself.
-std::string null_device(Context& context, std::string_view device);
-
 }  // namespace weft

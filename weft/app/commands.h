@@ -75,4 +75,8 @@ int run_rules(const Session& session, const std::string& name);
 int run_bench(const Session& session, const BenchOptions& options);
 int run_train(const Session& session, const TrainOptions& options);
 
+// The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
+// NULL:X86, of "CPU" and "NULL" NULL. What has none, as GPUs, stands for itself.
+std::string null_device(Context& context, std::string_view device);
+
 }  // namespace weft

@@ -28,4 +28,14 @@ int run_devices(const Session& session) {
   return kExitOk;
 }
 
+std::string null_device(Context& context, std::string_view device) {
+  std::string name;
+  for (char c : device) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (const std::string_view host : {"CPU", "NULL", "SIM"}) {
+    if (name == host) return "NULL";
+    if (name.starts_with(std::string(host) + ":")) return "NULL" + name.substr(host.size());
+  }
+  return context.get<DeviceTable>().has("NULL:" + name) ? "NULL:" + name : name;
+}
+
 }  // namespace weft
