@@ -61,7 +61,8 @@ TEST(LoopNest, FusedLoopsRunOverAllPairs) {
 
 TEST(LoopNest, ReorderedTiles) {
   expect_same_after(product(), [](LoopNest& n) {
-    const LoopNest::Parts rows = n.unroll_and_jam(0, 3, Tail::Overlap);
+    const LoopNest::Parts rows = n.split(0, 3, Tail::Overlap);
+    n.bind(rows.inner, Binding::Unroll);
     const LoopNest::Parts columns = n.vectorise(1, 4, Tail::Exact);
     n.move_before(columns.outer, rows.outer);
     n.move_after(2, rows.outer);

@@ -16,13 +16,6 @@ constexpr std::optional<T> checked_add(T a, std::type_identity_t<T> b) {
 }
 
 template <std::integral T>
-constexpr std::optional<T> checked_sub(T a, std::type_identity_t<T> b) {
-  T r{};
-  if (__builtin_sub_overflow(a, b, &r)) return std::nullopt;
-  return r;
-}
-
-template <std::integral T>
 constexpr std::optional<T> checked_mul(T a, std::type_identity_t<T> b) {
   T r{};
   if (__builtin_mul_overflow(a, b, &r)) return std::nullopt;

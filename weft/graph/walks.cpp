@@ -1,4 +1,6 @@
 // Walks over a graph, and copies into another.
+#include "weft/graph/walks.h"
+
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -90,16 +92,37 @@ void NumberedOrder::not_numbered(NodeRef n) {
                  info(n->op).mnemonic);
 }
 
-std::vector<NodeRef> Graph::import_all(std::span<const NodeRef> roots) {
-  NodeMap<NodeRef> copies;
+std::vector<NodeRef> rebuild_all(std::span<const NodeRef> roots,
+                                 FunctionRef<NodeRef(NodeRef, std::span<const NodeRef>)> fn) {
+  const Toposort order(roots);
+  NodeMap<NodeRef> images(order.size());
   std::vector<NodeRef> src, out;
-  for (NodeRef n : Toposort(roots)) {
+  for (NodeRef n : order) {
     src.clear();
-    for (NodeRef s : n->src()) src.push_back(copies.at(s));
-    copies[n] = intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+    for (NodeRef s : n->src()) src.push_back(images.at(s));
+    images[n] = fn(n, src);
   }
-  for (NodeRef root : roots) out.push_back(copies.at(root));
+  for (NodeRef root : roots) out.push_back(images.at(root));
   return out;
+}
+
+SmallVector<NodeRef, 16> operands_of(NodeRef root, Op op) {
+  SmallVector<NodeRef, 16> operands, stack{root};
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->op == op)
+      for (size_t i = n->nsrc; i-- > 0;) stack.push_back(n->src(i));
+    else
+      operands.push_back(n);
+  }
+  return operands;
+}
+
+std::vector<NodeRef> Graph::import_all(std::span<const NodeRef> roots) {
+  return rebuild_all(roots, [this](NodeRef n, std::span<const NodeRef> src) {
+    return intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+  });
 }
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/graph/walks.h"
 #include "weft/lower/loop_tree.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
@@ -85,15 +86,7 @@ class WidthChooser : public OpStep {
   /// change in a loop is computed outside it, and copies that differ by a constant share all but
   /// their last addition.
   NodeRef typed_sum(NodeRef n) {
-    SmallVector<NodeRef, 16> terms, pending{n};
-    while (!pending.empty()) {
-      NodeRef t = pending.back();
-      pending.pop_back();
-      if (t->op == Op::Add && t->lanes == 1)
-        pending.push_back(t->src(1)), pending.push_back(t->src(0));
-      else
-        terms.push_back(t);
-    }
+    SmallVector<NodeRef, 16> terms = operands_of(n, Op::Add);
     // Terms have distinct hashes, so the order is the same on every run.
     std::sort(terms.begin(), terms.end(), [this](NodeRef x, NodeRef y) {
       const int dx = depth(x), dy = depth(y);

@@ -5,7 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/fold.h"
-#include "weft/graph/needed.h"
+#include "weft/graph/walks.h"
 #include "weft/lower/blocks.h"
 #include "weft/lower/legaliser.h"
 #include "weft/lower/loop_tree.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/graph/needed.h"
+#include "weft/graph/walks.h"
 #include "weft/lower/loop_tree.h"
 #include "weft/lower/steps.h"
 

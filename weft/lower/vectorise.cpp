@@ -4,7 +4,7 @@
 #include "weft/base/small_vector.h"
 #include "weft/graph/fold.h"
 #include "weft/graph/index_algebra.h"
-#include "weft/graph/needed.h"
+#include "weft/graph/walks.h"
 #include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"

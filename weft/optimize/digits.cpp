@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/graph/walks.h"
+
 namespace weft::optimize {
 namespace {
 
@@ -23,11 +25,7 @@ SmallVector<int64_t, 4> radix(SmallVector<int64_t, 4> divisors, int64_t extent) 
 NodeRef digits_of(const KernelInfo& info, NodeRef sum) {
   if (sum->op == Op::Range) return sum;
   NodeRef found = nullptr;
-  std::vector<NodeRef> stack{sum};
-  while (!stack.empty()) {
-    NodeRef n = stack.back();
-    stack.pop_back();
-    if (n->op == Op::Add) stack.insert(stack.end(), {n->src(0), n->src(1)});
+  for (NodeRef n : operands_of(sum, Op::Add)) {
     if (n->op != Op::Range || !info.ranges[info.position(n)].parallel) continue;
     if (found) return nullptr;
     found = n;

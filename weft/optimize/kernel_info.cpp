@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/loops.h"
+#include "weft/graph/walks.h"
 
 namespace weft::optimize {
 namespace {
@@ -13,7 +14,7 @@ constexpr size_t kMaxRanges = 64;
 
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
 void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
-  auto add_term = [&](NodeRef t) {
+  for (NodeRef t : operands_of(index, Op::Add)) {
     int64_t coefficient = 1;
     if (t->op == Op::Mul && t->src(1)->op == Op::Const) {
       coefficient = t->src(1)->vmin;
@@ -21,21 +22,10 @@ void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
     }
     if (t->op == Op::Range) {
       out.stride[info.position(t)] += coefficient;
-      return;
+      continue;
     }
     out.opaque |= info.deps(t);
     out.rest = std::gcd(out.rest, t->op == Op::Const ? t->vmin : coefficient);
-  };
-  std::vector<NodeRef> stack{index};
-  while (!stack.empty()) {
-    NodeRef n = stack.back();
-    stack.pop_back();
-    if (n->op != Op::Add) {
-      add_term(n);
-      continue;
-    }
-    stack.push_back(n->src(0));
-    stack.push_back(n->src(1));
   }
 }
 
@@ -46,15 +36,7 @@ bool hits_distinct(NodeRef index, NodeRef range, const Access& access, size_t po
   const int64_t step = std::abs(access.stride[position]);
   if (step == 0 || (access.opaque & bit(position)) != 0) return false;
   int64_t low = 0;
-  std::vector<NodeRef> stack{index};
-  while (!stack.empty()) {
-    NodeRef n = stack.back();
-    stack.pop_back();
-    if (n->op == Op::Add) {
-      stack.push_back(n->src(0));
-      stack.push_back(n->src(1));
-      continue;
-    }
+  for (NodeRef n : operands_of(index, Op::Add)) {
     const bool scaled = n->op == Op::Mul && n->src(1)->op == Op::Const;
     const int64_t by = scaled ? std::abs(n->src(1)->vmin) : 1;
     NodeRef term = scaled ? n->src(0) : n;

@@ -129,12 +129,6 @@ LoopNest::Parts LoopNest::vectorise(Axis a, int64_t lanes, Tail tail) {
   return parts;
 }
 
-LoopNest::Parts LoopNest::unroll_and_jam(Axis a, int64_t factor, Tail tail) {
-  const Parts parts = split(a, factor, tail);
-  bind(parts.inner, Binding::Unroll);
-  return parts;
-}
-
 void LoopNest::move_before(Axis a, Axis before) {
   if (a == before) return;
   std::erase(order_, a);

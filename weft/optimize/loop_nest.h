@@ -35,9 +35,6 @@ class LoopNest {
   Axis fuse(Axis outer, Axis inner);
   /// A split whose inner loop becomes vector lanes, innermost.
   Parts vectorise(Axis a, int64_t lanes, Tail tail);
-  /// A split whose inner loop becomes copies of the code; copies of everything inside are jammed
-  /// together.
-  Parts unroll_and_jam(Axis a, int64_t factor, Tail tail);
   /// `axis`: of the grid or of the group.
   void bind(Axis a, Binding binding, size_t axis = 0);
   /// Materialises the kernel's `value` over these axes in memory that a group shares, with these

@@ -98,9 +98,15 @@ RangeMask most_shared(const KernelInfo& info, RangeMask own) {
   return best;
 }
 
-/// Gives loops, which are in the order of the nest, another order; false where it is the same.
-bool reorder(LoopNest& nest, const std::vector<LoopNest::Axis>& loops,
-             const std::vector<LoopNest::Axis>& sorted) {
+/// Puts loops, which are in the order of the nest, in the order of their rank, the highest first;
+/// false where they are.
+template <class Rank>
+bool order_by(LoopNest& nest, const std::vector<LoopNest::Axis>& loops, Rank&& rank) {
+  std::vector<LoopNest::Axis> sorted = loops;
+  std::ranges::sort(sorted, [&](LoopNest::Axis a, LoopNest::Axis b) {
+    const auto of_a = rank(a), of_b = rank(b);
+    return of_a != of_b ? of_a > of_b : a < b;
+  });
   if (sorted == loops) return false;
   nest.move_before(sorted[0], loops[0]);
   for (size_t i = 1; i < sorted.size(); ++i) nest.move_after(sorted[i], sorted[i - 1]);
@@ -116,16 +122,10 @@ bool hoist_reductions(LoopNest& nest, const KernelInfo& info) {
     if (!r.free()) return false;
     if (r.parallel) parallel.push_back(a);
   }
-  auto readers = [&](LoopNest::Axis a) {
+  return order_by(nest, parallel, [&](LoopNest::Axis a) {
     return std::ranges::count_if(info.reduces,
                                  [&](NodeRef n) { return (info.deps(n) & bit(a)) != 0; });
-  };
-  std::vector<LoopNest::Axis> sorted = parallel;
-  std::ranges::sort(sorted, [&](LoopNest::Axis a, LoopNest::Axis b) {
-    const auto of_a = readers(a), of_b = readers(b);
-    return of_a != of_b ? of_a > of_b : a < b;
   });
-  return reorder(nest, parallel, sorted);
 }
 
 bool order_sums(LoopNest& nest, const KernelInfo& info) {
@@ -140,16 +140,9 @@ bool order_sums(LoopNest& nest, const KernelInfo& info) {
     for (RangeMask m = own; m != 0; m &= m - 1)
       order.push_back(static_cast<LoopNest::Axis>(std::countr_zero(m)));
     const RangeMask shared = most_shared(info, own);
-    auto rank = [&](LoopNest::Axis a) {
-      const double bytes = step_bytes(info, a);
-      return std::pair((shared & bit(a)) != 0, bytes);
-    };
-    std::vector<LoopNest::Axis> sorted = order;
-    std::ranges::sort(sorted, [&](LoopNest::Axis a, LoopNest::Axis b) {
-      const auto of_a = rank(a), of_b = rank(b);
-      return of_a != of_b ? of_a > of_b : a < b;
+    moved |= order_by(nest, order, [&](LoopNest::Axis a) {
+      return std::pair((shared & bit(a)) != 0, step_bytes(info, a));
     });
-    moved |= reorder(nest, order, sorted);
   }
   return moved;
 }

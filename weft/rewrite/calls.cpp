@@ -3,26 +3,11 @@
 #include <algorithm>
 
 #include "weft/graph/tuple.h"
-#include "weft/rewrite/driver.h"
+#include "weft/graph/walks.h"
 
 namespace weft {
 
 namespace {
-
-/// Calls of one trace may share nodes: all roots are gone over together.
-std::vector<NodeRef> substitute_all(Graph& g, std::span<const NodeRef> roots,
-                                    const NodeMap<NodeRef>& replacement) {
-  NodeMap<NodeRef> images;
-  std::vector<NodeRef> src, out;
-  for (NodeRef n : Toposort(roots)) {
-    src.clear();
-    for (NodeRef s : n->src()) src.push_back(images.at(s));
-    const NodeRef* other = replacement.find(n);
-    images[n] = other ? *other : g.with_sources(n, src);
-  }
-  for (NodeRef root : roots) out.push_back(images.at(root));
-  return out;
-}
 
 std::vector<NodeRef> bodies_on(Graph& g, std::span<const NodeRef> bodies, int64_t slot,
                                std::span<const NodeRef> inputs) {
@@ -30,7 +15,10 @@ std::vector<NodeRef> bodies_on(Graph& g, std::span<const NodeRef> bodies, int64_
   NodeMap<NodeRef> replacement;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (holes[i]) replacement.set(holes[i], inputs[i]);
-  return substitute_all(g, bodies, replacement);
+  return rebuild_all(bodies, [&](NodeRef n, std::span<const NodeRef> src) {
+    const NodeRef* other = replacement.find(n);
+    return other ? *other : g.with_sources(n, src);
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
+#include "weft/graph/walks.h"
 #include "weft/rewrite/print.h"
 #include "weft/rewrite/trace.h"
 
@@ -178,15 +179,7 @@ NodeRef detail::walk(NodeRef root, const RuleMatcher& set, RuleMatcher::Call cal
 }
 
 NodeRef rebuild(NodeRef root, FunctionRef<NodeRef(NodeRef, std::span<const NodeRef>)> fn) {
-  const Toposort order(root);
-  NodeMap<NodeRef> images(order.size());
-  std::vector<NodeRef> src;
-  for (NodeRef n : order) {
-    src.clear();
-    for (NodeRef s : n->src()) src.push_back(images.at(s));
-    images[n] = fn(n, src);
-  }
-  return images.at(root);
+  return rebuild_all({&root, 1}, fn)[0];
 }
 
 NodeRef substitute(Graph& g, NodeRef root, const NodeMap<NodeRef>& replacement) {

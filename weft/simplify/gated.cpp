@@ -5,6 +5,7 @@
 
 #include "weft/base/format.h"
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/walks.h"
 #include "weft/rewrite/driver.h"
 #include "weft/simplify/rule_tables.h"
 #include "weft/simplify/simplify.h"
@@ -166,17 +167,9 @@ bool loads_inside(std::initializer_list<NodeRef> roots) {
 }  // namespace
 
 std::vector<NodeRef> conjuncts(NodeRef valid) {
-  std::vector<NodeRef> out, stack{valid};
-  while (!stack.empty()) {
-    NodeRef n = stack.back();
-    stack.pop_back();
-    if (n->op == Op::And && n->dtype == DType::Bool) {
-      stack.push_back(n->src(1));
-      stack.push_back(n->src(0));
-    } else if (std::find(out.begin(), out.end(), n) == out.end()) {
-      out.push_back(n);
-    }
-  }
+  std::vector<NodeRef> out;
+  for (NodeRef n : operands_of(valid, Op::And))
+    if (!contains(out, n)) out.push_back(n);
   return out;
 }
 

@@ -1,5 +1,9 @@
-// make_needed: what steps make of nodes when somebody asks for it.
+// Walks that steps take over nodes; Toposort and NumberedOrder are in graph.h.
 #pragma once
+#include <span>
+#include <vector>
+
+#include "weft/base/function_ref.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/graph.h"
 
@@ -22,5 +26,13 @@ void make_needed(NodeRef root, Known&& known, Make&& make) {
     if (stack.size() == before) make(n);
   }
 }
+
+/// Graphs made anew, sources first: `fn(node, new sources)` gives each node's image. What the roots
+/// became; what they share is made once.
+std::vector<NodeRef> rebuild_all(std::span<const NodeRef> roots,
+                                 FunctionRef<NodeRef(NodeRef, std::span<const NodeRef>)> fn);
+
+/// The operands of a tree of one op, from left to right: a, b and c of a + (b + c).
+SmallVector<NodeRef, 16> operands_of(NodeRef n, Op op);
 
 }  // namespace weft
