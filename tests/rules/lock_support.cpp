@@ -2,6 +2,7 @@
 
 #include "tests/rules/proof_support.h"
 #include "weft/base/format.h"
+#include "weft/base/hash.h"
 #include "weft/rewrite/print.h"
 
 namespace weft {
@@ -30,6 +31,6 @@ std::string lock_text(const std::map<std::string, LockRow>& rows) {
   return out;
 }
 
-std::string hash_of(const Rule& rule) { return strformat("{:016x}", text_hash(rule)); }
+std::string hash_of(const Rule& rule) { return strformat("{:016x}", hash_text(to_text(rule))); }
 
 }  // namespace weft

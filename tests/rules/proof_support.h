@@ -1,8 +1,10 @@
 // Rules as theorems: each domain of a rule goes down a ladder until something is decided.
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 
+#include "weft/base/function_ref.h"
 #include "weft/rewrite/rule_set.h"
 
 namespace weft {
@@ -24,6 +26,11 @@ struct LockRow {
 };
 std::map<std::string, LockRow> read_lock(const std::string& text);
 std::string lock_text(const std::map<std::string, LockRow>& rows);
+/// Of its text: changes whenever what is proved does.
 std::string hash_of(const Rule& rule);
+
+/// docs/rules.md. `verdict` says what is known of a rule.
+std::string rules_markdown(std::span<const RuleSetRow> sets,
+                           FunctionRef<std::string(const Rule&)> verdict);
 
 }  // namespace weft

@@ -25,4 +25,13 @@ void expect_generated(const std::string& path, const std::string& text, const st
                 << fresh.string() << " " << source_dir() << "/" << path;
 }
 
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 }  // namespace weft

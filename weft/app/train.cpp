@@ -7,12 +7,12 @@
 #include "weft/app/commands.h"
 #include "weft/app/interrupt.h"
 #include "weft/app/plot.h"
+#include "weft/app/progress.h"
 #include "weft/app/trainer.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
-#include "weft/base/progress.h"
 #include "weft/base/spans.h"
 #include "weft/device/device.h"
 

@@ -1,4 +1,4 @@
-#include "weft/base/progress.h"
+#include "weft/app/progress.h"
 
 #include <unistd.h>
 
