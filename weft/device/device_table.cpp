@@ -98,6 +98,12 @@ std::vector<DeviceKind> kinds_of(std::span<const DriverFunction> drivers) {
 
 struct DeviceTable::State {
   explicit State(Context& c) : context(c) {}
+  /// Null where there is none.
+  const DeviceKind* kind_of(const Asked& asked) const {
+    const auto kind = std::ranges::find(kinds, without_alias(asked.name), &DeviceKind::name);
+    return kind == kinds.end() || asked.ordinal > kMaxOrdinal ? nullptr : &*kind;
+  }
+
   Context& context;
   const std::vector<DeviceKind> kinds = kinds_of(kDrivers);
   std::mutex mutex;
@@ -114,17 +120,14 @@ std::vector<std::string_view> DeviceTable::names() const {
   return names;
 }
 
-bool DeviceTable::has(std::string_view asked) const {
-  const auto [name, ordinal] = parsed(asked);
-  return std::ranges::count(names(), name) > 0 && ordinal <= kMaxOrdinal;
-}
+bool DeviceTable::has(std::string_view name) const { return state_->kind_of(parsed(name)); }
 
-Device& DeviceTable::open(std::string_view asked) {
-  const auto [name, ordinal] = parsed(asked);
-  if (!has(asked)) unknown_device(asked, name, names());
-  const auto kind = std::ranges::find(state_->kinds, without_alias(name), &DeviceKind::name);
-  if (name == "CPU") return open_cpu(ordinal);
-  return open(static_cast<DeviceId>(1 + kind->number + kMostKinds * ordinal));
+Device& DeviceTable::open(std::string_view text) {
+  const Asked asked = parsed(text);
+  const DeviceKind* kind = state_->kind_of(asked);
+  if (!kind) unknown_device(text, asked.name, names());
+  if (asked.name == "CPU") return open_cpu(asked.ordinal);
+  return open(static_cast<DeviceId>(1 + kind->number + kMostKinds * asked.ordinal));
 }
 
 Device& DeviceTable::open_cpu(int ordinal) {
