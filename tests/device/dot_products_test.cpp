@@ -89,6 +89,79 @@ void check_unit(Device& device, const MatrixUnit& unit) {
   }
 }
 
+// ---- tiles: matrices in memory with rows further apart than they are long
+
+constexpr int kTile = 16, kBlocks = 2, kSteps = 3;  // kBlocks tiles of kSteps products each
+constexpr int kLeftRow = kTile * kSteps + 5, kRightRow = kTile + 3;
+
+/// One work item a tile: the sum over all steps goes through local memory, row by row.
+LinearProgram program_of_tiles(const MatrixUnit& unit) {
+  constexpr int kLanes = kTile * kTile;
+  ProgramBuilder b("tiles");
+  NodeRef out = b.param(unit.sum, true), left = b.param(DType::U32), right = b.param(DType::U32);
+  NodeRef none = b.i32(0), tile = b.i32(kTile), lanes = b.i32(kLanes), steps = b.i32(kSteps);
+  NodeRef left_row = b.i32(kLeftRow), left_rows = b.i32(kTile * kLeftRow);
+  NodeRef right_row = b.i32(kRightRow), right_rows = b.i32(kTile * kRightRow);
+  NodeRef zero = unit.sum == DType::I32 ? none : b.constant(unit.sum, 0), blocks = b.i32(kBlocks);
+  NodeRef item = b.open(blocks, Binding::Core), first = b.alu(Op::Mul, {item, left_rows});
+  NodeRef zeros = b.emit(Op::Splat, unit.sum, {zero}, {}, kLanes);
+  NodeRef acc = b.emit(Op::Acc, unit.sum, {zeros}, {0}, kLanes);
+  NodeRef step = b.open(steps), along = b.alu(Op::Mul, {step, tile});
+  NodeRef down = b.alu(Op::Mul, {step, right_rows}), at_left = b.alu(Op::Add, {first, along});
+  NodeRef x = b.emit(Op::TileLoad, DType::U32, {left, at_left, left_row}, {kTile}, kLanes);
+  NodeRef y = b.emit(Op::TileLoad, DType::U32, {right, down, right_row}, {kTile}, kLanes);
+  NodeRef before = b.emit(Op::GetAcc, unit.sum, {acc}, {0}, kLanes);
+  NodeRef sum = b.emit(unit.op, unit.sum, {x, y, before}, {}, kLanes);
+  b.emit(Op::SetAcc, unit.sum, {acc, sum}, {}, kLanes);
+  b.close(step);
+  NodeRef all = b.emit(Op::GetAcc, unit.sum, {acc}, {1}, kLanes);
+  NodeRef memory = b.emit(Op::Local, unit.sum, {lanes}, {0, 0});
+  b.store(memory, none, all);
+  b.emit(Op::Barrier, DType::Void, {}, {0, 1});
+  NodeRef known = b.emit(Op::Local, unit.sum, {lanes}, {0, 1});
+  NodeRef row = b.open(tile), at = b.alu(Op::Mul, {row, tile});
+  NodeRef begin = b.alu(Op::Mul, {item, lanes}), to = b.alu(Op::Add, {begin, at});
+  b.store(out, to, b.load(known, at, kTile));
+  b.close(row);
+  b.close(item);
+  return b.build();
+}
+
+uint32_t dot(const MatrixUnit& unit, uint32_t a, uint32_t b, uint32_t sum) {
+  if (unit.words == Op::Dot2)
+    return std::bit_cast<uint32_t>(dot_of_bf16(a, b, std::bit_cast<float>(sum)));
+  const bool swapped = unit.left == DType::I8;
+  return static_cast<uint32_t>(
+      dot_of_bytes(swapped ? b : a, swapped ? a : b, static_cast<int32_t>(sum)));
+}
+
+void check_tiles(Device& device, const MatrixUnit& unit) {
+  Loaded loaded(device, {program_of_tiles(unit)});
+  std::vector<uint32_t> left(kBlocks * kTile * kLeftRow), right(kTile * kSteps * kRightRow);
+  uint32_t state = 7;
+  const auto next = [&] { return state = state * 1664525 + 1013904223; };
+  for (uint32_t& x : left) x = word_of(next() >> 7, unit.left);
+  for (uint32_t& x : right) x = word_of(next() >> 7, unit.right);
+  std::vector<uint32_t> want(kBlocks * kTile * kTile), got(want.size());
+  for (int r = 0; r < kBlocks * kTile; ++r)
+    for (int c = 0; c < kTile; ++c)
+      for (int k = 0; k < kTile * kSteps; ++k) {
+        uint32_t& sum = want[static_cast<size_t>(r * kTile + c)];
+        sum = dot(unit, left[static_cast<size_t>(r * kLeftRow + k)],
+                  right[static_cast<size_t>(k * kRightRow + c)], sum);
+      }
+  std::vector<std::shared_ptr<Buffer>> buffers{device.allocate(4 * got.size())};
+  for (const std::vector<uint32_t>* x : {&left, &right}) {
+    buffers.push_back(device.allocate(4 * x->size()));
+    device.copy_in({buffers.back().get()}, std::as_bytes(std::span(*x)));
+  }
+  std::vector<BufferSlice> slices;
+  for (auto& b : buffers) slices.push_back({b.get()});
+  loaded.run(0, slices, {}, kBlocks);
+  device.copy_out(std::as_writable_bytes(std::span(got)), {buffers[0].get()});
+  EXPECT_EQ(got, want) << info(unit.op).mnemonic;
+}
+
 TEST(DotProducts, X86) {
   std::vector<std::string> levels = testing::isa_levels();
   levels.insert(levels.begin(), "");
@@ -100,7 +173,8 @@ TEST(DotProducts, X86) {
     Context context(options);
     ContextScope scope(context);
     Device& device = context.get<DeviceTable>().open("CPU:X86");
-    for (const MatrixUnit& unit : device.target().matrix_units) check_unit(device, unit);
+    for (const MatrixUnit& unit : device.target().matrix_units)
+      unit.tile > 0 ? check_tiles(device, unit) : check_unit(device, unit);
     units += device.target().matrix_units.size();
   }
   if (units == 0) GTEST_SKIP() << "this CPU has no dot products";

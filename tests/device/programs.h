@@ -26,7 +26,7 @@ class ProgramBuilder {
   Graph& graph() { return *program_.graph; }
   NodeRef node(Op op, DType dtype, std::vector<NodeRef> src, std::vector<int64_t> ints = {},
                int lanes = 1) {
-    return graph().intern({op, dtype, src, ints, {}, static_cast<uint8_t>(lanes)});
+    return graph().intern({op, dtype, src, ints, {}, static_cast<uint16_t>(lanes)});
   }
   NodeRef push(NodeRef n) {
     program_.code.push_back(n);

@@ -79,6 +79,11 @@ class Samples {
 
   Reg vector() { return static_cast<Reg>(below(evex_ ? 32 : 16)); }
   Reg general() { return static_cast<Reg>(below(16)); }
+  /// Another one than those before.
+  Reg tile(size_t k) {
+    const Reg first = static_cast<Reg>(below(8));
+    return k == 0 ? first : (i_.regs[0] + static_cast<Reg>(k)) % 8;
+  }
 
   void choose_operand(size_t k) {
     const auto [role, letter, access, kind] = d_.operands[k];
@@ -87,6 +92,7 @@ class Samples {
     if (role == Role::RegOrMemory && letter == 'M') return choose_memory();
     switch (letter) {
       case 'k': i_.regs[k] = static_cast<Reg>(below(8)); break;
+      case 'T': i_.regs[k] = tile(k); break;
       case 'i': i_.immediate = below(128); break;
       case 'n': i_.immediate = one_in(2) ? below(256) - 128 : below(1LL << 32) - (1LL << 31); break;
       case 'N': i_.immediate = INT64_MAX - below(1000); break;
@@ -107,7 +113,8 @@ class Samples {
     i_.has_memory = true;
     Address& a = i_.address;
     if (!one_in(8)) a.base = general();
-    if (one_in(2)) a.index = general();
+    if (one_in(2) || has_letter("T")) a.index = general();
+    if (a.index == kRsp && has_letter("T")) a.index = 0;
     if (a.index == kRsp) a.index = kNoReg;
     a.scale = static_cast<uint8_t>(a.index == kNoReg ? 1 : 1 << below(4));
     const int64_t step = one_in(2) ? 64 : 1;

@@ -3,6 +3,7 @@
 
 #include "tests/lower/random_groups.h"
 #include "tests/lower/random_kernel.h"
+#include "tests/lower/tile_kernel.h"
 #include "weft/rewrite/op_rules.h"
 
 namespace weft::test {
@@ -64,8 +65,11 @@ Kernel unproved() {
 class Used {
  public:
   void lower(const Kernel& kernel, const char* target = "c") {
+    lower(kernel, make_target(target, CpuFeatures::detect(), 2));
+  }
+  void lower(const Kernel& kernel, const Target& target) {
     const RewriteTrace trace;
-    lower_kernel(kernel, make_target(target, CpuFeatures::detect(), 2));
+    lower_kernel(kernel, target);
     for (const RewriteStep& step : trace.steps) names.insert(step.rule->name);
   }
   std::set<std::string> names;
@@ -79,6 +83,7 @@ TEST(OpRules, AreAllUsed) {
   used.lower(index_with_state());
   used.lower(padded_window());
   used.lower(unproved());
+  used.lower(TileKernel{16, 16, 32}.bound(false), target_with_tiles());
   for (uint32_t seed = 0; seed < 60; ++seed) {
     used.lower(RandomKernel(seed).kernel());
     used.lower(RandomGroups(seed).kernel(), "opencl");

@@ -22,6 +22,8 @@ Target target_with(std::initializer_list<CpuFeature> features) {
 }
 const Target kPlain = target_with({});
 const Target kUnits = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16});
+const Target kTiles = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16, CpuFeature::AmxTile,
+                                   CpuFeature::AmxBf16, CpuFeature::AmxInt8});
 
 struct Product {
   GraphBuilder b;
@@ -54,6 +56,7 @@ TEST(MatrixUnits, AreUsedWhereTheyPay) {
       mixed(DType::BF16, DType::F16, DType::F32, 128, 64, 128);
   for (const Product* p : {&bytes, &signed_bytes, &halves}) {
     EXPECT_EQ(dots(*p, kUnits), 1U);
+    EXPECT_EQ(dots(*p, kTiles), 1U);
     EXPECT_EQ(dots(*p, kPlain), 0U);
   }
   for (const Product* p : {&few_rows, &wide_sums, &mixed}) EXPECT_EQ(dots(*p, kUnits), 0U);
@@ -85,13 +88,15 @@ TEST(MatrixUnits, GiveTheSameSums) {
     eval::Inputs oracle;
     oracle.params = params;
     const std::vector<Array> want = eval::evaluate(roots, oracle);
-    testing::RunOptions options;
-    options.target = &kUnits;
-    EXPECT_EQ(dots(p, kUnits), 1U);
-    const ScheduleOutput out[] = {{p.sum}};
-    const std::vector<Array> got = testing::run_graph(context, out, params, {}, options);
-    for (int64_t i = 0; i < want[0].count(); ++i)
-      ASSERT_EQ(got[0].at(i).text(), want[0].at(i).text()) << i;
+    for (const Target* target : {&kUnits, &kTiles}) {
+      testing::RunOptions options;
+      options.target = target;
+      EXPECT_EQ(dots(p, *target), 1U);
+      const ScheduleOutput out[] = {{p.sum}};
+      const std::vector<Array> got = testing::run_graph(context, out, params, {}, options);
+      for (int64_t i = 0; i < want[0].count(); ++i)
+        ASSERT_EQ(got[0].at(i).text(), want[0].at(i).text()) << i;
+    }
   }
 }
 

@@ -29,7 +29,8 @@ std::string refusal(const CpuFeatures& cpu, std::string_view level) {
 TEST(IsaLevels, EachAllowsWhatThereIsUpToIt) {
   const CpuFeatures all = every_feature();
   EXPECT_EQ(all.up_to("").bits(), all.bits());
-  EXPECT_EQ(all.up_to("avx512").bits(), all.bits());
+  EXPECT_EQ(all.up_to("amx").bits(), all.bits());
+  EXPECT_TRUE(all.up_to("avx512").text().ends_with("avx512vnni avx512bf16"));
   EXPECT_EQ(all.up_to("avx2").text(),
             "sse3 ssse3 sse4.1 sse4.2 popcnt avx f16c fma avx2 bmi bmi2 lzcnt avxvnni");
   EXPECT_EQ(all.up_to("avx").text(), "sse3 ssse3 sse4.1 sse4.2 popcnt avx f16c");
@@ -45,7 +46,7 @@ TEST(IsaLevels, EachAllowsWhatThereIsUpToIt) {
 TEST(IsaLevels, WhatDoesNotExistIsRefused) {
   const std::string unknown = refusal(every_feature(), "avx1024");
   EXPECT_NE(unknown.find("no level \"avx1024\""), std::string::npos) << unknown;
-  EXPECT_NE(unknown.find("avx512, avx2, avx, sse4.2 and sse2"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("amx, avx512, avx2, avx, sse4.2 and sse2"), std::string::npos) << unknown;
   const std::string missing = refusal(every_feature().up_to("avx2"), "avx512");
   EXPECT_NE(missing.find("this CPU has no avx512"), std::string::npos) << missing;
   EXPECT_NE(missing.find("bmi2 lzcnt avxvnni"), std::string::npos) << missing;

@@ -25,7 +25,8 @@ struct Sizes {
 TEST_F(NarrowProducts, IntegersAreExact) {
   const Sizes all[] = {{{160, 64}, {64, 144}},       {{129, 67}, {67, 131}},
                        {{130, 3}, {3, 140}},         {{3, 128, 40}, {40, 128}},
-                       {{2, 133, 35}, {2, 35, 150}}, {{256, 1030}, {1030, 129}}};
+                       {{2, 133, 35}, {2, 35, 150}}, {{256, 1030}, {1030, 129}},
+                       {{192, 96}, {96, 256}},       {{2, 131, 200}, {200, 160}}};
   for (const auto& [m, n] : all)
     for (DType left : {DType::U8, DType::I8})
       for (DType right : {DType::U8, DType::I8}) {
@@ -42,9 +43,9 @@ TEST_F(NarrowProducts, IntegersAreExact) {
 }
 
 TEST_F(NarrowProducts, Bf16SumsAreFloats) {
-  for (int64_t k : {64, 67, 1500}) {
+  for (const auto& [k, n] : {std::pair{64, 150}, {67, 160}, {1500, 160}, {4500, 128}}) {
     const Tensor a = Tensor::randn({140, k}).cast(DType::BF16).realize();
-    const Tensor b = Tensor::randn({k, 150}).cast(DType::BF16).realize();
+    const Tensor b = Tensor::randn({k, n}).cast(DType::BF16).realize();
     const Tensor sums = a.cast(DType::F32).matmul(b.cast(DType::F32)).cast(DType::F64);
     const Tensor want = a.cast(DType::F64).matmul(b.cast(DType::F64));
     const Tensor sizes = a.abs().cast(DType::F64).matmul(b.abs().cast(DType::F64));

@@ -41,7 +41,7 @@ class Writer {
 void write_node(Writer& w, NodeRef n, size_t position, const NodeMap<size_t>& positions) {
   w.byte(static_cast<uint8_t>(n->op));
   w.byte(static_cast<uint8_t>(n->dtype));
-  w.byte(n->lanes);
+  w.varint(n->lanes);
   w.varint(n->nsrc);
   for (NodeRef s : n->src()) w.varint(position - positions.at(s));
   w.varint(n->nints);
@@ -93,7 +93,10 @@ class Reader {
     const uint8_t dtype_id = in_.u8();
     const auto dtype = dtype_from_id(dtype_id);
     if (!dtype) damaged("{} is no dtype", dtype_id);
-    NodeSpec spec{static_cast<Op>(op), *dtype, {}, {}, {}, in_.u8()};
+    NodeSpec spec{static_cast<Op>(op), *dtype, {}};
+    const uint64_t lanes = in_.varint();
+    if (lanes > UINT16_MAX) damaged("a value of {} lanes", lanes);
+    spec.lanes = static_cast<uint16_t>(lanes);
     src_.resize(in_.count(in_.varint(), 1));
     for (NodeRef& s : src_) s = read_source();
     ints_.resize(in_.count(in_.varint(), 1));

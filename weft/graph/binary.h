@@ -10,7 +10,7 @@
 namespace weft {
 
 /// Layout: "weft" 0x1a, version byte, varint node count, nodes (each after its sources), varint
-/// root count, roots. A node: op id, dtype id, lanes; varint source count, each source as how many
+/// root count, roots. A node: op id, dtype id; varint lanes, source count, each source as how many
 /// nodes back it lies; varint integer count, each zigzag varint; varint text size and text where
 /// the op has text. Op and dtype ids are those of ops.def and dtypes.def, which never change.
 std::vector<std::byte> write_graph(std::span<const NodeRef> roots);

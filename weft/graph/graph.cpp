@@ -308,7 +308,7 @@ Node* place_node(void* memory, const NodeSpec& s, Hashes hashes, const Inferred&
     n->src_op[i] = i < s.src.size() ? static_cast<uint8_t>(s.src[i]->op) : 0;
   n->device = inferred.device;
   n->nsrc = static_cast<uint32_t>(s.src.size());
-  n->nints = static_cast<uint32_t>(s.ints.size());
+  n->nints = static_cast<uint16_t>(s.ints.size());
   n->hash = hashes.structural;
   n->key = hashes.key;
   n->shape = inferred.shape;

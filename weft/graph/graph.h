@@ -20,7 +20,7 @@ struct NodeSpec {
   std::span<const NodeRef> src;
   std::span<const int64_t> ints = {};
   std::string_view text = {};
-  uint8_t lanes = 1;
+  uint16_t lanes = 1;
 };
 
 class Graph {

@@ -154,7 +154,7 @@ NodeRef Graph::with_sources(NodeRef n, std::span<const NodeRef> src) {
 
 NodeRef Graph::alu(Op op, std::initializer_list<NodeRef> src) {
   const std::span<const NodeRef> s(src.begin(), src.size());
-  uint8_t lanes = 1;
+  uint16_t lanes = 1;
   for (NodeRef x : s) lanes = std::max(lanes, x->lanes);
   return make({op, alu_dtype(op, s), s, {}, {}, lanes});
 }

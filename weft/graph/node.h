@@ -34,12 +34,12 @@ struct Node {
   // One cache line: everything rewriting and walks look at.
   Op op;
   DType dtype;
-  uint8_t lanes;      ///< 1 for scalars; > 1 only in linear programs
+  uint16_t lanes;     ///< 1 for scalars; > 1 only in linear programs
   uint8_t src_op[3];  ///< ops of the first three sources (0 where absent), so that dispatch touches
                       ///< one line
-  DeviceId device;
   uint32_t nsrc;
-  uint32_t nints;
+  uint16_t nints;
+  DeviceId device;
   uint64_t hash;  ///< structural: independent of buffer ids, the values variables are bound to,
                   ///< addresses and history; orders operands
   uint64_t key;   ///< like hash, but with ids and values: where the intern table looks

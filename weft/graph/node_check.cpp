@@ -220,6 +220,20 @@ const char* lane(const Spec& s) {
   return s.lanes == 1 ? same_dtype(s) : "a lane is a scalar";
 }
 
+const char* tile_load(const Spec& s) {
+  if (s.src[0]->op != Op::Param || bits(s.dtype) != 32) return "reads words of a param";
+  for (NodeRef x : s.src.subspan(1))
+    if (!is_loop_integer(x->dtype)) return "an index or a stride is no integer";
+  return s.ints[0] > 0 && s.lanes % s.ints[0] == 0 ? nullptr : "its lanes are no rows";
+}
+
+const char* tile_dot(const Spec& s) {
+  const DType sum = s.op == Op::TileDot2 ? DType::F32 : DType::I32;
+  if (s.src[0]->dtype != DType::U32 || s.src[1]->dtype != DType::U32 || s.src[2]->dtype != sum)
+    return "takes words of 32 bits and its sum";
+  return s.dtype == sum ? lanes_agree(s) : "the result has another dtype";
+}
+
 const char* splat(const Spec& s) { return s.src[0]->lanes == 1 ? same_dtype(s) : "takes a scalar"; }
 
 const char* condition(const Spec& s) {
@@ -289,6 +303,10 @@ constexpr Row kRows[] = {
     {Op::Vec, L, 1, vec},
     {Op::Lane, L, 1, lane},
     {Op::Splat, L, 1, splat},
+    {Op::TileLoad, L, 3, tile_load},
+    {Op::TileDot2, L, 3, tile_dot},
+    {Op::TileDot4, L, 3, tile_dot},
+    {Op::TileDot4Signed, L, 3, tile_dot},
     {Op::CDiv, L, 2, elementwise},
     {Op::CMod, L, 2, elementwise},
     {Op::If, L, 1, condition},
@@ -324,6 +342,7 @@ const char* node_problem(const NodeSpec& s, uint8_t dialects) {
   const int arity = info(s.op).arity;
   if (arity >= 0 && s.op != Op::Scan && s.src.size() != static_cast<size_t>(arity))
     return "has another number of sources";
+  if (s.ints.size() > UINT16_MAX) return "has too many integers";
   if (s.src.size() < row->least_sources) return "has too few sources";
   if (!count_of_ints_fits(s)) return "has another number of integers";
   if (!schema(s.op).text && !s.text.empty()) return "has no text";

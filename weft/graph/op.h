@@ -113,11 +113,12 @@ enum class Binding : uint8_t {
   Warp,
   Lane,
   Device,
-  Group
+  Group,
+  Tile
 };
 constexpr std::string_view binding_name(Binding b) {
-  constexpr std::string_view names[] = {"loop",      "core", "unroll", "vector", "grid", "cluster",
-                                        "warpgroup", "warp", "lane",   "device", "group"};
+  constexpr std::string_view names[] = {"loop",      "core", "unroll", "vector", "grid",  "cluster",
+                                        "warpgroup", "warp", "lane",   "device", "group", "tile"};
   return names[static_cast<int>(b)];
 }
 

@@ -181,8 +181,9 @@ class Parser {
     if (const size_t x = word.rfind('x'); !dtype && x != std::string_view::npos) {
       dtype = dtype_from_name(word.substr(0, x));
       const auto lanes = number(word.substr(x + 1));
-      if (!lanes || *lanes < 2 || *lanes > 255) line.fail_here("`{}` is no number of lanes", word);
-      spec.lanes = static_cast<uint8_t>(*lanes);
+      if (!lanes || *lanes < 2 || *lanes > UINT16_MAX)
+        line.fail_here("`{}` is no number of lanes", word);
+      spec.lanes = static_cast<uint16_t>(*lanes);
     }
     if (!dtype) line.fail_here("unknown dtype `{}`", word);
     spec.dtype = *dtype;

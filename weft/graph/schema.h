@@ -66,6 +66,6 @@ constexpr const Schema& schema(Op op) {
 }
 
 constexpr int64_t kFoldCount = 7;
-constexpr int64_t kBindingCount = 11;
+constexpr int64_t kBindingCount = static_cast<int64_t>(Binding::Tile) + 1;
 
 }  // namespace weft

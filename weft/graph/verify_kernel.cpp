@@ -112,10 +112,11 @@ Found find_escape(const OpenRanges& open, std::span<const NodeRef> order) {
 }
 
 /// Whether the loop of `a` lies around that of `b`, both around one value: open ranges by id, those
-/// of reductions inside them. Vectors and copies are no loops.
+/// of reductions inside them. Vectors, copies and tiles are no loops.
 bool lies_outside(const OpenRanges& open, NodeRef a, NodeRef b) {
   const Binding binding = range_binding(a);
-  if (binding == Binding::Core || binding == Binding::Vector || binding == Binding::Unroll)
+  if (binding == Binding::Core || binding == Binding::Vector || binding == Binding::Unroll ||
+      binding == Binding::Tile)
     return true;
   if (open.reduced(a) != open.reduced(b)) return open.reduced(b);
   return range_id(a) < range_id(b);

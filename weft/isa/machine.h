@@ -17,7 +17,7 @@ using Reg = uint32_t;
 constexpr Reg kFirstVirtual = 1 << 12, kNoReg = UINT32_MAX;
 constexpr bool is_virtual(Reg r) { return r >= kFirstVirtual && r != kNoReg; }
 
-enum class RegClass : uint8_t { None, General, Vector, Mask, Count };
+enum class RegClass : uint8_t { None, General, Vector, Mask, Tile, Count };
 
 /// What an instruction does with a register; Modify reads it, too.
 enum class OperandAccess : uint8_t { None, Read, Write, Modify };

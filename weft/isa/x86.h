@@ -40,7 +40,19 @@ enum class Role : uint8_t {
 };
 
 /// Bytes of a memory operand as a function of the vector's width and of an element.
-enum class Memory : uint8_t { None, Full, FullB, Half, HalfB, Quarter, Eighth, One, B16, B32 };
+enum class Memory : uint8_t {
+  None,
+  Full,
+  FullB,
+  Half,
+  HalfB,
+  Quarter,
+  Eighth,
+  One,
+  B16,
+  B32,
+  Tile
+};
 
 /// What an instruction occupies, for its order and for estimates.
 enum class Port : uint8_t {
@@ -56,7 +68,9 @@ enum class Port : uint8_t {
   VAlu,
   VMul,
   VShift,
-  Shuffle
+  Shuffle,
+  TileLoad,
+  TileDot
 };
 
 /// A form, decoded from its row.

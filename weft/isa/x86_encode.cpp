@@ -30,7 +30,8 @@ int memory_bytes(const Instruction& i) {
   const int vector = vector_width(d, i) / 8, one = (d.bits != 0 ? d.bits : i.width) / 8;
   if (i.broadcast) return one;
   switch (d.memory) {
-    case Memory::None: return 0;
+    case Memory::None:
+    case Memory::Tile: return 0;
     case Memory::Full:
     case Memory::FullB: return vector;
     case Memory::Half:

@@ -16,13 +16,28 @@ struct Resource {
   double per_cycle;  // instructions
 };
 constexpr Resource kPorts[] = {
-    {"none", 8}, {"alu", 6},  {"mul", 3},  {"div", 1},  {"branch", 2}, {"store", 2},  {"fadd", 2},
-    {"fmul", 2}, {"fdiv", 1}, {"valu", 4}, {"vmul", 2}, {"vshift", 2}, {"shuffle", 2}};
-static_assert(std::size(kPorts) == static_cast<size_t>(Port::Shuffle) + 1);
+    {"none", 8},
+    {"alu", 6},
+    {"mul", 3},
+    {"div", 1},
+    {"branch", 2},
+    {"store", 2},
+    {"fadd", 2},
+    {"fmul", 2},
+    {"fdiv", 1},
+    {"valu", 4},
+    {"vmul", 2},
+    {"vshift", 2},
+    {"shuffle", 2},
+    // Of a core that has tiles: Intel, "64 and IA-32 Architectures Optimization Reference Manual",
+    // "Intel AMX": a load in 8 cycles, a product in 16.
+    {"tile load", 1.0 / 8},
+    {"tile dot", 1.0 / 16}};
+static_assert(std::size(kPorts) == static_cast<size_t>(Port::TileDot) + 1);
 constexpr double kVectorPipes = 4, kDispatched = 8;
 constexpr int kLoadLatency = 4, kVectorLoadLatency = 7;
 
-bool is_vector(Port p) { return p >= Port::FAdd; }
+bool is_vector(Port p) { return p >= Port::FAdd && p <= Port::Shuffle; }
 
 struct MemoryUse {
   bool loads = false, stores = false;

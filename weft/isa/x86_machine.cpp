@@ -54,6 +54,11 @@ bool only_loads(Form form) {
   }
 }
 
+/// Tiles have no moves, and go to memory and back by a register that holds the distance of rows.
+void refuse_tiles(RegClass kind) {
+  WEFT_CHECK(kind != RegClass::Tile, "more tiles than there are registers");
+}
+
 class X86Set final : public InstructionSet {
  public:
   explicit X86Set(size_t vectors) : vectors_(vectors) {}
@@ -85,18 +90,23 @@ class X86Set final : public InstructionSet {
                                       11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
                                       22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
     static constexpr Reg kMask[] = {1, 2, 3, 4, 5, 6, 7};
+    static constexpr Reg kTile[] = {0, 1, 2, 3, 4, 5, 6, 7};
     if (kind == RegClass::Mask) return kMask;
+    if (kind == RegClass::Tile) return kTile;
     if (kind == RegClass::Vector) return std::span(kVector).first(vectors_);
     return kGeneral;
   }
 
   Instruction move(RegClass kind, int bits, Reg to, Reg from) const override {
+    refuse_tiles(kind);
     return make(move_form(kind), width_of(kind, bits), {to, from});
   }
   Instruction reload(RegClass kind, int bits, Reg to, int32_t offset) const override {
+    refuse_tiles(kind);
     return make(reload_form(kind), width_of(kind, bits), {to}, frame(offset));
   }
   Instruction spill(RegClass kind, int bits, Reg from, int32_t offset) const override {
+    refuse_tiles(kind);
     return make(spill_form(kind), width_of(kind, bits), {kNoReg, from}, frame(offset));
   }
 

@@ -28,6 +28,7 @@ std::string operand_register(const Instruction& i, char letter, Reg r) {
     case 'x': return register_name(RegClass::Vector, r, 128);
     case 'y': return register_name(RegClass::Vector, r, 256);
     case 'k': return register_name(RegClass::Mask, r, 64);
+    case 'T': return register_name(RegClass::Tile, r, 0);
     case 'r': return register_name(RegClass::General, r, i.width);
     case 'd': return register_name(RegClass::General, r, 32);
     case 'w': return register_name(RegClass::General, r, 16);
@@ -77,6 +78,7 @@ int broadcast_count(const Instruction& i) {
 
 std::string register_name(RegClass kind, Reg number, int bits) {
   if (kind == RegClass::Mask) return strformat("k{}", number);
+  if (kind == RegClass::Tile) return strformat("tmm{}", number);
   if (kind == RegClass::Vector)
     return strformat("{}mm{}", bits > 256 ? 'z' : bits > 128 ? 'y' : 'x', number);
   return general_name(number, bits);

@@ -41,6 +41,7 @@ consteval bool is_one_of(char letter, std::string_view letters) {
 
 consteval RegClass class_of(char letter) {
   if (letter == 'k') return RegClass::Mask;
+  if (letter == 'T') return RegClass::Tile;
   if (is_one_of(letter, "vVZhqexy")) return RegClass::Vector;
   return is_one_of(letter, "rdlbwAD") ? RegClass::General : RegClass::None;
 }

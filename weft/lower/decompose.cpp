@@ -51,7 +51,7 @@ NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
 NodeRef Legaliser::decomposed(Op op, DType dtype, std::span<const NodeRef> src) {
   const RuleMatcher& rules = rules_.matcher();
   if (!rules.concerns(op)) return nullptr;
-  uint8_t lanes = 1;
+  uint16_t lanes = 1;
   SmallVector<NodeRef, 4> operands;
   for (NodeRef s : src) {
     lanes = std::max(lanes, s->lanes);

@@ -1,5 +1,6 @@
 // How much a program does: operations and bytes, where sizes are static.
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/small_vector.h"
 #include "weft/lower/steps.h"
@@ -8,6 +9,8 @@ namespace weft::lower {
 namespace {
 
 double operations(NodeRef n) {
+  // Per lane of the sum, the words of a row and what each of them holds.
+  if (n->op == Op::TileDot2) return 4 * std::sqrt(n->lanes);
   if (!is_alu(n->op) || !is_float(n->dtype)) return 0;
   if (n->op == Op::Cast || n->op == Op::Bitcast || n->op == Op::Where) return 0;
   if (n->op == Op::Dot2) return 4;
@@ -45,10 +48,10 @@ void estimate_work(LinearProgram& program, NodeRef kernel_sink) {
       times.push_back(times.back() * (is_static ? static_cast<double>(size->vmin) : 1.0));
     } else if (n->op == Op::EndRange) {
       times.pop_back();
-    } else if (n->op == Op::Load || n->op == Op::Store) {
+    } else if (n->op == Op::Load || n->op == Op::TileLoad || n->op == Op::Store) {
       if (n->src(0)->op != Op::Param) continue;
       Traffic& t = traffic[static_cast<size_t>(param_slot(n->src(0)))];
-      (n->op == Op::Load ? t.read : t.written) += times.back() * n->lanes;
+      (n->op == Op::Store ? t.written : t.read) += times.back() * n->lanes;
     } else {
       program.flops += operations(n) * times.back() * n->lanes;
     }

@@ -149,7 +149,7 @@ class Lineariser {
     SmallVector<NodeRef, 8> src = sources(n);
     int at = store_blocks_.at(n);
     for (NodeRef s : src) at = blocks_.deeper(at, blocks_.block(settle(s)));
-    NodeRef store = graph_->intern({Op::Store, n->dtype, src, n->ints()});
+    NodeRef store = graph_->intern({Op::Store, n->dtype, src, n->ints(), {}, n->lanes});
     WEFT_CHECK(!blocks_.contains(store), "one value is stored to one place twice");
     // What it comes after is known when its barrier is placed.
     blocks_.add(store, blocks_.deeper(at, block(tree_.deepest(deps_.of(n)))));
@@ -430,6 +430,7 @@ constexpr OpRule<Lineariser::Place> kRules[] = {
     on(Op::Carry, "carry.placed", &Lineariser::place_nothing),  // a register of its loop
     on(Op::Get, "get.placed", &Lineariser::place_get),
     on(Op::Load, "load.placed", &Lineariser::place_load),
+    on(Op::TileLoad, "tileload.placed", &Lineariser::place_load),
     on(Op::Store, "store.placed", &Lineariser::place_store),
     on(Op::Barrier, "barrier.placed", &Lineariser::place_barrier),
     on(Op::Sink, "sink.placed", &Lineariser::place_nothing),

@@ -69,6 +69,10 @@ const char* vector_left(const lower::State& s) {
   return any_node(s, binds<Binding::Vector>) ? "a range to vectorise" : nullptr;
 }
 
+const char* tile_left(const lower::State& s) {
+  return any_node(s, binds<Binding::Tile>) ? "a range of tiles" : nullptr;
+}
+
 const char* unnative_left(const lower::State& s) {
   return any_node(s,
                   [&](NodeRef n) {
@@ -110,6 +114,8 @@ constexpr Pass<State> kPasses[] = {
      unroll_left},
     {"lower.vectorise", "vector ranges are gone: there are lanes", rewrite<lower::vectorise>,
      vector_left},
+    {"lower.tile_products", "sums over tile ranges are products of tiles, or loops",
+     rewrite<lower::tile_products>, tile_left},
     {"lower.guard_core", "no store is repeated by every worker", rewrite<lower::guard_core>},
     {"lower.choose_widths", "indices are i32 where that is proved, else i64",
      rewrite<lower::choose_widths>},

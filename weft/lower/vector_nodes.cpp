@@ -11,7 +11,7 @@
 
 namespace weft::lower {
 
-NodeRef splat(Graph& g, NodeRef n, uint8_t lanes) {
+NodeRef splat(Graph& g, NodeRef n, uint16_t lanes) {
   if (n->lanes == lanes) return n;
   WEFT_CHECK(n->lanes == 1, "a vector of {} lanes where {} are needed", n->lanes, lanes);
   const NodeRef src[] = {n};
@@ -29,7 +29,7 @@ NodeRef lane(Graph& g, NodeRef n, size_t k) {
 
 NodeRef vec(Graph& g, std::span<const NodeRef> scalars) {
   if (scalars.size() == 1) return scalars[0];
-  const auto lanes = static_cast<uint8_t>(scalars.size());
+  const auto lanes = static_cast<uint16_t>(scalars.size());
   const bool equal =
       std::all_of(scalars.begin(), scalars.end(), [&](NodeRef s) { return s == scalars[0]; });
   if (equal) return splat(g, scalars[0], lanes);
@@ -37,7 +37,7 @@ NodeRef vec(Graph& g, std::span<const NodeRef> scalars) {
 }
 
 NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) {
-  uint8_t lanes = 1;
+  uint16_t lanes = 1;
   for (NodeRef s : src) lanes = std::max(lanes, s->lanes);
   if (lanes == 1) return g.make({op, dtype, src});
   const bool uniform = std::all_of(src.begin(), src.end(),
@@ -45,7 +45,7 @@ NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) 
   SmallVector<NodeRef, 4> operands;
   for (NodeRef s : src) operands.push_back(uniform ? lane(g, s, 0) : splat(g, s, lanes));
   // What is equal in all lanes is computed once.
-  const NodeRef n = g.make({op, dtype, operands, {}, {}, uniform ? uint8_t{1} : lanes});
+  const NodeRef n = g.make({op, dtype, operands, {}, {}, uniform ? uint16_t{1} : lanes});
   return splat(g, n, lanes);
 }
 

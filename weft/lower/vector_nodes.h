@@ -9,7 +9,7 @@ struct Target;
 namespace lower {
 
 /// `n` with this many equal lanes; `n` itself when it has them already.
-NodeRef splat(Graph& g, NodeRef n, uint8_t lanes);
+NodeRef splat(Graph& g, NodeRef n, uint16_t lanes);
 /// Lane k of a vector.
 NodeRef lane(Graph& g, NodeRef n, size_t k);
 /// The vector of these scalars; the scalar where there is one.

@@ -82,7 +82,7 @@ class Vectoriser {
     NodeRef inner = own.empty() ? nullptr : deps_.ranges()[static_cast<size_t>(own.last())];
     WEFT_CHECK(!inner || !outer, "a vector reduction inside a vector range");
     NodeRef over = inner ? inner : outer;
-    const uint8_t count = over ? lanes_of(over) : 1;
+    const uint16_t count = over ? lanes_of(over) : 1;
     SmallVector<NodeRef, 8> src;
     for (NodeRef v : parts.values)
       src.push_back(splat(g_, over ? operand(v, over) : made(v), count));
@@ -104,7 +104,7 @@ class Vectoriser {
     Stride stride{};
     const bool uniform = uniform_valid(n->src(), 2, range, valid);
     const bool affine = uniform && split_stride(g_, n->src(1), range, stride);
-    const uint8_t count = lanes_of(range);
+    const uint16_t count = lanes_of(range);
     if (affine && stride.coefficient == 0) return load(n, at_lane(n->src(1), range, 0), valid, 1);
     if (affine && stride.coefficient == 1)
       return load(n, at_lane(n->src(1), range, 0), valid, count);
@@ -122,7 +122,7 @@ class Vectoriser {
     if (!range) return g_.with_sources(n, sources(n));
     NodeRef valid;
     Stride stride{};
-    const uint8_t count = lanes_of(range);
+    const uint16_t count = lanes_of(range);
     const bool uniform = uniform_valid(n->src(), 3, range, valid);
     NodeRef value = splat(g_, operand(n->src(2), range), count);
     if (uniform && split_stride(g_, n->src(1), range, stride) && stride.coefficient == 1)
@@ -182,11 +182,11 @@ class Vectoriser {
     WEFT_CHECK(others.empty(), "two vector ranges meet in one {}", info(n->op).mnemonic);
     return v;
   }
-  static uint8_t lanes_of(NodeRef range) {
+  static uint16_t lanes_of(NodeRef range) {
     NodeRef size = range->src(0);
     WEFT_CHECK(size->op == Op::Const && size->vmin >= 1 && size->vmin <= kMaxLanes,
                "a vector range needs a constant size of at most {}", kMaxLanes);
-    return static_cast<uint8_t>(size->vmin);
+    return static_cast<uint16_t>(size->vmin);
   }
 
   // ---- per lane
@@ -229,7 +229,7 @@ class Vectoriser {
 
   /// An index expression as a vector: base + k*stride where it is that, else lane by lane.
   NodeRef index_vector(NodeRef n, NodeRef range) {
-    const uint8_t count = lanes_of(range);
+    const uint16_t count = lanes_of(range);
     Stride stride{};
     if (!split_stride(g_, n, range, stride)) return vec(g_, lanes(n, range));
     NodeRef base = splat(g_, at_lane(n, range, 0), count);
@@ -246,7 +246,7 @@ class Vectoriser {
     return src;
   }
 
-  NodeRef with_lanes(NodeRef n, std::span<const NodeRef> src, uint8_t count) {
+  NodeRef with_lanes(NodeRef n, std::span<const NodeRef> src, uint16_t count) {
     return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), count});
   }
 
@@ -267,13 +267,13 @@ class Vectoriser {
     return true;
   }
 
-  NodeRef load(NodeRef n, NodeRef index, NodeRef valid, uint8_t count) {
+  NodeRef load(NodeRef n, NodeRef index, NodeRef valid, uint16_t count) {
     SmallVector<NodeRef, 3> src{made(n->src(0)), index};
     if (valid) src.push_back(valid);
     return g_.intern({Op::Load, n->dtype, src, n->ints(), {}, count});
   }
 
-  NodeRef reversed_load(NodeRef n, NodeRef range, NodeRef valid, uint8_t count) {
+  NodeRef reversed_load(NodeRef n, NodeRef range, NodeRef valid, uint16_t count) {
     NodeRef forward = load(n, at_lane(n->src(1), range, count - size_t{1}), valid, count);
     SmallVector<NodeRef, 16> elements;
     for (size_t k = count; k-- > 0;) elements.push_back(lane(g_, forward, k));

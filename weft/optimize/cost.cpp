@@ -22,6 +22,7 @@ constexpr size_t kEnoughChains = 6;       // from here on, lower keeps one chain
 constexpr double kL1Share = 2.0 / 3;      // of L1 that a tile's operands may fill
 constexpr double kL2Share = 225.0 / 256;  // and of L2
 constexpr double kL3Share = 1.0 / 8;      // of L3 that a stream may fill
+constexpr double kL2Stream = 1.0 / 2;     // of L2 that one operand of tiles may fill
 constexpr double kOtherWays = 2;          // of L1, for what comes by beside
 constexpr double kScatter = 6;            // a store of one lane that has a cache line for itself
 constexpr double kSpill = 1;              // an accumulator stored and loaded again
@@ -70,6 +71,16 @@ double uneven_share(double tiles) { return std::ceil(tiles / kWorkers) * kWorker
 
 double l3_stream_bytes(const Machine& machine) {
   return kL3Share * static_cast<double>(machine.l3().bytes);
+}
+
+double l2_stream_bytes(const Machine& machine) {
+  return kL2Stream * static_cast<double>(machine.l2().bytes);
+}
+
+int64_t tiles_together(const MatrixUnit& unit) {
+  int64_t n = 1;
+  while ((n + 1) * (n + 1) + 2 * (n + 1) <= unit.registers) ++n;
+  return n;
 }
 
 void Tiling::set(size_t range, int64_t lanes, int64_t unroll) {

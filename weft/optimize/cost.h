@@ -49,6 +49,11 @@ constexpr double kWorthSharingCycles = 5e4;
 double uneven_share(double tiles);
 /// What comes by again and again while it is in L3, which others need too.
 double l3_stream_bytes(const Machine& machine);
+/// The same of L2, for a unit that takes its operands faster than L3 gives them.
+double l2_stream_bytes(const Machine& machine);
+/// Tiles of a sum along each side that are summed together: each operand's tile is loaded once for
+/// as many products, and all of them have registers.
+int64_t tiles_together(const MatrixUnit& unit);
 
 class CostModel {
  public:

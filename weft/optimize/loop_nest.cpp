@@ -104,7 +104,7 @@ void LoopNest::bind(Axis a, Binding binding, size_t axis) {
   WEFT_CHECK(axes_[a].kind == Kind::Leaf || axes_[a].kind == Kind::One, "only a loop can be bound");
   axes_[a].binding = binding;
   axes_[a].launch_axis = axis;
-  if (binding == Binding::Unroll || binding == Binding::Vector) {
+  if (binding == Binding::Unroll || binding == Binding::Vector || binding == Binding::Tile) {
     std::erase(order_, a);
     inner_.push_back(a);
   }

@@ -96,7 +96,7 @@ class LoopNest {
   bool record_;
   std::vector<AxisData> axes_;
   std::vector<Axis> order_;  // leaves bound to Loop or Core, outermost first
-  std::vector<Axis> inner_;  // leaves bound to Unroll or Vector
+  std::vector<Axis> inner_;  // leaves bound to Unroll, Vector or Tile
   std::vector<Staged> staged_;
   std::vector<std::string> applied_;
 };

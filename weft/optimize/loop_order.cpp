@@ -163,7 +163,7 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
   nest.move_after(best, parallel.back());
 }
 
-void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const Machine& machine) {
+void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most) {
   if (innermost < 0) return;
   const std::vector<LoopNest::Axis> loops = nest.loops();
   const auto found = std::ranges::find_if(loops, [&](LoopNest::Axis a) {
@@ -178,7 +178,6 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const M
     if (!a.is_store() && (a.deps & nest.parts_of(stream)) != 0 &&
         (a.deps & nest.parts_of(around)) == 0)
       bytes += bytes_of(info, a);
-  const double most = l3_stream_bytes(machine);
   if (bytes <= most) return;
   const auto blocks = static_cast<int64_t>(std::ceil(bytes / most));
   const int64_t size = (nest.extent(stream) + blocks - 1) / blocks;

@@ -1,7 +1,6 @@
 // The order of a kernel's loops, and which of them cores share.
 #pragma once
 #include "weft/optimize/loop_nest.h"
-#include "weft/target/machine.h"
 
 namespace weft::optimize {
 
@@ -19,9 +18,9 @@ bool order_sums(LoopNest& nest, const KernelInfo& info);
 /// reduction would be computed more often for it.
 void order_loops(LoopNest& nest, const KernelInfo& info, int innermost);
 
-/// Where the innermost parallel loop streams more past its tiles than a part of L3, in every
-/// iteration of the loop around it, it runs in blocks that stay there, outside of that loop.
-void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, const Machine& machine);
+/// Where the innermost parallel loop streams more bytes past its tiles than `most`, in every
+/// iteration of the loop around it, it runs in blocks that stay in a cache, outside of that loop.
+void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most);
 
 /// Puts a run of iterations that share arithmetic innermost, so that it is done once for all of
 /// them: a loop that cores share would do it again in every item.

@@ -10,6 +10,7 @@
 #include "weft/optimize/digits.h"
 #include "weft/optimize/loop_order.h"
 #include "weft/optimize/passes.h"
+#include "weft/optimize/read_words.h"
 #include "weft/optimize/tiling.h"
 
 namespace weft {
@@ -43,6 +44,15 @@ void split_digits(State& s) {
     for (int64_t size : d.sizes) rest = nest.split(rest, size, Tail::Exact).inner;
   }
   apply(s, nest);
+}
+
+void join_words(State& s) {
+  if (!s.target.machine_code) return;
+  NodeRef joined = read_words(*s.kernel.graph, s.kernel.sink);
+  if (joined == s.kernel.sink) return;
+  if (recording(s)) s.options.report->applied.push_back("read words where they lie");
+  s.kernel.sink = joined;
+  s.info = KernelInfo(joined);
 }
 
 void merge_ranges(State& s) {
@@ -86,6 +96,11 @@ void launch_groups(State& s) {
 
 void choose(State& s) {
   if (grouped(s)) return;
+  s.tiles = find_tile_product(s.info, s.target);
+  if (s.tiles) {
+    s.innermost = static_cast<int>(s.tiles->around_n);
+    return;
+  }
   const CostModel model(s.info, s.target);
   s.tiling = choose_tiling(s.info, model, s.target);
   s.innermost = model.innermost(s.tiling);
@@ -129,15 +144,21 @@ void cut_ranges(LoopNest& nest, const State& s) {
 void tile(State& s) {
   if (grouped(s)) return;
   LoopNest nest(*s.kernel.graph, s.info, recording(s));
-  cut_ranges(nest, s);
+  if (s.tiles)
+    cut_tiles(nest, s.info, *s.tiles);
+  else
+    cut_ranges(nest, s);
+  const Machine& machine = s.target.machine;
   order_loops(nest, s.info, s.innermost);
-  block_stream(nest, s.info, s.innermost, s.target.machine);
+  block_stream(nest, s.info, s.innermost,
+               s.tiles ? l2_stream_bytes(machine) : l3_stream_bytes(machine));
   keep_runs(nest, s.info, s.target.enough_items);
   share_out(nest, s.info, s.target.enough_items);
   rebuild(s, nest);
 }
 
 constexpr Pass<State> kPasses[] = {
+    {"optimize.join_words", "words that lie in memory are not put together", join_words},
     {"optimize.split_digits", "every access moves evenly with every range", split_digits},
     {"optimize.merge_ranges", "ranges that every access walks as one are one", merge_ranges},
     {"optimize.order_reductions",

@@ -2,6 +2,7 @@
 #pragma once
 #include "weft/optimize/groups.h"
 #include "weft/optimize/optimize.h"
+#include "weft/optimize/tile_product.h"
 #include "weft/optimize/tiling.h"
 #include "weft/rewrite/pass.h"
 
@@ -16,6 +17,7 @@ struct State {
   KernelInfo info;  ///< of `kernel` as the last pass but `tile` left it
   GroupPlan groups =
       {};  ///< where it has any, the passes that tile for one item have nothing to do
+  std::optional<TileProduct> tiles = {};  ///< of a matrix unit; else `tiling`
   Tiling tiling = {};
   int innermost = -1;  ///< the range, by position, whose loop runs right around the tile
 

@@ -90,7 +90,7 @@ class DotProducts {
     for (const bool flips : {false, true})
       for (int order = 0; order < 2; ++order) {
         for (const MatrixUnit& u : target_.matrix_units)
-          if (u.sum == sum_->dtype && alike(left_.narrow->dtype, u.left, flips) &&
+          if (u.tile == 0 && u.sum == sum_->dtype && alike(left_.narrow->dtype, u.left, flips) &&
               alike(right_.narrow->dtype, u.right, flips))
             return &u;
         std::swap(left_, right_);
@@ -100,7 +100,9 @@ class DotProducts {
 
   /// Words of `depth` neighbours each, the first in the lowest bits, in the shape of the factor.
   NodeRef words(const Factor& f, const MatrixUnit& unit, bool flips) {
-    const int64_t length = (count_ + unit.depth - 1) / unit.depth;
+    int64_t length = (count_ + unit.depth - 1) / unit.depth;
+    if (const MatrixUnit* tiles = target_.tile_unit(unit.op))
+      length = (length + tiles->tile - 1) / tiles->tile * tiles->tile;
     const int width = 32 / unit.depth;
     const size_t last = axis_ + 1 == f.full->rank() ? axis_ - 1 : f.full->rank() - 1;
     // Vectors run along the result's last axis: the factor that has it lies along it.
@@ -108,11 +110,15 @@ class DotProducts {
     const size_t along = axis_ - (last < axis_ ? 1 : 0);
     if (length * unit.depth != count_) x = padded(g_, x, along, 0, length * unit.depth - count_);
     for (int64_t p = 0; p < unit.depth; ++p) {
-      NodeRef piece = bits_of(part(g_, x, along, p, length, unit.depth), width, flips);
+      NodeRef piece = bits_of(part(g_, x, along, p, length, unit.depth), width);
       if (p > 0)
         piece =
             g_.make(Op::Shl, DType::U32, {piece, g_.constant(Value::of(DType::U32, p * width))});
       word = word ? g_.make(Op::Or, DType::U32, {word, piece}) : piece;
+    }
+    if (flips) {  // the sign bit of each
+      NodeRef signs = g_.constant(Value::of(DType::U32, int64_t{0x80808080}));
+      word = g_.make(Op::Xor, DType::U32, {word, signs});
     }
     if (is_constant(f)) word = g_.make(Op::Contiguous, DType::U32, {word});
     word = moved_axis(g_, word, word->rank() - 1, last);
@@ -122,10 +128,9 @@ class DotProducts {
     return f.full->op == Op::Expand ? g_.make({Op::Expand, DType::U32, src}) : word;
   }
 
-  NodeRef bits_of(NodeRef x, int width, bool flips) {
+  NodeRef bits_of(NodeRef x, int width) {
     const DType as = width == 16 ? DType::U16 : DType::U8;
     if (x->dtype != as) x = g_.make(Op::Bitcast, as, {x});
-    if (flips) x = g_.make(Op::Xor, as, {x, g_.constant(Value::of(as, 1 << (width - 1)))});
     return g_.make(Op::Cast, DType::U32, {x});
   }
 

@@ -47,6 +47,7 @@ class OperandPacking {
   void run() {
     for (size_t k = 0; k < loads_.size(); ++k)
       if (loads_[k].size() >= 2) improve(k);
+    put_in_tiles();
     // Items that compute with scalars are a GPU's, whose tiles go through registers or local
     // memory.
     for (size_t k = 0; plan_.target.vector_bits > 0 && k < loads_.size(); ++k)
@@ -234,6 +235,25 @@ class OperandPacking {
     NodeRef along = use(o).access.index[inner];
     return is_static(o.node) && o.node->rank() >= 2 && b.block == 0 && b.gap == 0 &&
            contains(kernel.ranges, along) && divides_into_panels(o.node, inner);
+  }
+
+  /// Of kernels whose products are a matrix unit's: its tiles of an operand that lies along an
+  /// output axis are runs, one after the other down the sum.
+  void put_in_tiles() {
+    for (NodeRef n : plan_.order) {
+      if (!has_trait(n->op, kWords) || !plan_.target.tile_unit(n->op)) continue;
+      for (const Use& d : plan_.uses.at(n))
+        if (!d.load) put_in_tiles(static_cast<size_t>(d.kernel));
+    }
+  }
+  void put_in_tiles(size_t k) {
+    for (const ProductOperand& o : loads_[k]) {
+      const BufferPlan& b = buffer(o.node);
+      if (b.row_major || b.block > 0 || !is_static(o.node)) continue;
+      for (NodeRef r : plan_.kernels[k].ranges)
+        if (step_along(plan_, o.node, use(o).access, r) == Step::Unit)
+          return turn(o.node, static_cast<int>(b.innermost()));
+    }
   }
 
   /// Puts panels in order, or takes rows apart that share few places of the caches: in place where

@@ -8,6 +8,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/tile_state.h"
 
 namespace weft {
 
@@ -36,8 +37,11 @@ struct IsaLevel {
 
 constexpr CpuFeature kNone = CpuFeature::Count;
 constexpr IsaLevel kLevels[] = {
-    {"avx512", kNone, CpuFeature::Avx512vl},   {"avx2", CpuFeature::Avx512f, CpuFeature::Avx2},
-    {"avx", CpuFeature::Fma, CpuFeature::Avx}, {"sse4.2", CpuFeature::Avx, CpuFeature::Sse42},
+    {"amx", kNone, CpuFeature::AmxTile},
+    {"avx512", CpuFeature::AmxTile, CpuFeature::Avx512vl},
+    {"avx2", CpuFeature::Avx512f, CpuFeature::Avx2},
+    {"avx", CpuFeature::Fma, CpuFeature::Avx},
+    {"sse4.2", CpuFeature::Avx, CpuFeature::Sse42},
     {"sse2", CpuFeature::Sse3, kNone},  // every x86-64
 };
 
@@ -48,13 +52,16 @@ struct HostCpu {
 };
 
 #if defined(__x86_64__)
-// Which register sets the system saves at a context switch; 0 where it does not say.
+// Which register sets the system saves at a context switch, tiles on request; 0 where it does not
+// say.
 uint64_t saved_state() {
   uint32_t a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0;
   uint32_t low, high;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return static_cast<uint64_t>(high) << 32 | low;
+  constexpr uint64_t kTiles = 0x60000;
+  const uint64_t state = static_cast<uint64_t>(high) << 32 | low;
+  return (state & kTiles) == kTiles && !request_tile_state() ? state & ~kTiles : state;
 }
 
 bool present(const FeatureRow& row, uint64_t state) {
@@ -83,7 +90,7 @@ CpuFeatures CpuFeatures::up_to(std::string_view level) const {
                                      [&](const IsaLevel& l) { return l.name == level; });
   if (row == std::end(kLevels))
     fail("context.options",
-         "WEFT_ISA: there is no level \"{}\"; levels are avx512, avx2, avx, sse4.2 and sse2",
+         "WEFT_ISA: there is no level \"{}\"; levels are amx, avx512, avx2, avx, sse4.2 and sse2",
          level);
   if (row->least != kNone && !has(row->least))
     fail("context.options",

@@ -102,6 +102,14 @@ constexpr UnitRow kUnitRows[] = {
      {CpuFeature::Avx512bf16, CpuFeature::Avx512bf16}},
     {{Op::Dot4, DType::U8, DType::I8, DType::I32, 4},
      {CpuFeature::Avx512vnni, CpuFeature::AvxVnni}},
+    // The manual's volume 1, chapter "Programming with Intel AMX": palette 1. tdpbf16ps takes
+    // subnormal numbers for 0, too.
+    {{Op::TileDot2, DType::BF16, DType::BF16, DType::F32, 2, Op::Dot2, 16, 8},
+     {CpuFeature::AmxBf16, CpuFeature::AmxBf16}},
+    {{Op::TileDot4, DType::U8, DType::I8, DType::I32, 4, Op::Dot4, 16, 8},
+     {CpuFeature::AmxInt8, CpuFeature::AmxInt8}},
+    {{Op::TileDot4Signed, DType::I8, DType::U8, DType::I32, 4, Op::Dot4, 16, 8},
+     {CpuFeature::AmxInt8, CpuFeature::AmxInt8}},
 };
 
 // Words of one or two registers: what the shuffles of CUDA C++ ("Warp Shuffle Functions") and HIP
@@ -273,6 +281,16 @@ bool Target::native(Op op, DType dtype) const {
   return std::any_of(native_ops.begin(), native_ops.end(), [&](const NativeOp& n) {
     return n.op == op && (n.dtypes & dtype_bit(dtype)) != 0 && (fma || !n.needs_fma);
   });
+}
+
+const MatrixUnit* Target::tile_unit(Op words, bool swapped) const {
+  const MatrixUnit* pairs = nullptr;  // comes before those that do the same with tiles
+  for (const MatrixUnit& u : matrix_units) {
+    if (u.op == words) pairs = &u;
+    if (u.tile > 0 && u.words == words && pairs && u.left == (swapped ? pairs->right : pairs->left))
+      return &u;
+  }
+  return nullptr;
 }
 
 int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dtype)); }

@@ -26,10 +26,16 @@ struct NativeOp {
 
 /// An operation that multiplies several numbers at once: `op` on words of 32 bits, each `depth`
 /// neighbours along a sum, and what is summed so far.
+///
+/// Where it has tiles it multiplies matrices of as many rows as columns: of words as `words` does,
+/// the left operand's rows along the sum, the right one's down it.
 struct MatrixUnit {
   Op op;
   DType left, right, sum;
   int depth;
+  Op words = op;      ///< what it does with each pair of words
+  int tile = 0;       ///< rows and columns of its operands and its sum; 0: it has no tiles
+  int registers = 0;  ///< of a whole tile each
 };
 
 struct Target {
@@ -62,6 +68,9 @@ struct Target {
   bool native(Op op, DType dtype) const;
   /// Lanes of one register: 16 for f32 on AVX-512; 1 without vectors.
   int lanes(DType dtype) const;
+  /// The unit whose tiles multiply words as `words` does, or as it does with `swapped` operands;
+  /// null where there is none.
+  const MatrixUnit* tile_unit(Op words, bool swapped = false) const;
   /// Differs between targets whose code may differ: part of every kernel cache's key. Does not
   /// depend on `threads`, because code does not either.
   uint64_t key() const;

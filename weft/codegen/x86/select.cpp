@@ -13,7 +13,9 @@ MachineProgram select_x86(const LinearProgram& program, const Target& target) {
 MachineProgram X86Selector::run() {
   enter();
   const size_t entry_end = out_.code.size();
+  reserve_local();
   for (NodeRef n : program_.code) select(n);
+  if (uses_tiles_) emit(Form::Tilerelease, 0, {});
   return finish(entry_end);
 }
 
@@ -44,14 +46,17 @@ void X86Selector::enter() {
 }
 
 void X86Selector::select(NodeRef n) {
-  scratch_top_ = 0;
+  scratch_top_ = local_bytes_;
   if (n->op == Op::Load) loaded_in_.set(n, stretch_);
   const bool ends_stretch = n->op == Op::Store || n->op == Op::Range || n->op == Op::EndRange ||
                             n->op == Op::If || n->op == Op::EndIf;
   if (ends_stretch) ++stretch_;
   const NodeRef subject = n->op == Op::Store ? n->src(2) : n->op == Op::SetAcc ? n->src(1) : n;
+  if (is_tile(subject)) return select_tile(n);
   if (subject->lanes > 1) return select_vector(n);
   switch (n->op) {
+    case Op::Local: values_.set(n, local_); return;
+    case Op::Barrier:  // there is one item
     case Op::Param:
     case Op::Variable: return;
     case Op::Range: return open_range(n);
@@ -134,6 +139,7 @@ void X86Selector::compare_with_limit(const OpenLoop& loop) {
 Address X86Selector::address_of(NodeRef param, NodeRef index) {
   const int64_t size = bits(param->dtype) / 8;
   Address a{.base = value(param), .scale = static_cast<uint8_t>(size)};
+  const int32_t local = param->op == Op::Local ? local_at_.at(param->int_arg(0)) : 0;
   auto fits = [](NodeRef n) {
     return n->op == Op::Const && n->vmin > -(int64_t{1} << 27) && n->vmin < (int64_t{1} << 27);
   };
@@ -145,6 +151,7 @@ Address X86Selector::address_of(NodeRef param, NodeRef index) {
     a.displacement += static_cast<int32_t>(index->vmin * size);
   else
     a.index = value(index);
+  a.displacement += local;
   return a;
 }
 

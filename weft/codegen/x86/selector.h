@@ -173,6 +173,17 @@ class X86Selector : X86Emitter {
   Reg piece(const Parts& parts, int bits, int lanes, int first, int count);
   Reg joined(Parts pieces, int bits);
 
+  // ---- tiles.cpp
+  static bool is_tile(NodeRef n);
+  /// Local memory is part of the frame.
+  void reserve_local();
+  Reg tile() { return out_.fresh(RegClass::Tile, 0); }
+  Reg tile_of_zeros(NodeRef n);
+  Address rows_at(NodeRef memory, NodeRef index, Reg distance);
+  Reg tile_value(NodeRef n);
+  void select_tile(NodeRef n);
+  void store_tile(NodeRef n);
+
   // ---- lanes.cpp: memory, and what goes through it
   Vector vector_load(NodeRef n);
   void vector_store(NodeRef n);
@@ -201,6 +212,10 @@ class X86Selector : X86Emitter {
   NodeMap<uint32_t> loaded_in_;  // the stretch each load is in
   uint32_t stretch_ = 0;         // of instructions without stores, loops and conditions
   Reg begin_ = kNoReg, end_ = kNoReg;
+  Reg local_ = kNoReg;                   // where local memory begins,
+  std::map<int64_t, int32_t> local_at_;  // and each of it there, by id
+  int32_t local_bytes_ = 0;
+  bool uses_tiles_ = false;
 };
 
 }  // namespace weft::codegen
