@@ -32,6 +32,10 @@ TEST(TileProducts, AreOfTilesWhereTheTargetHasThem) {
     EXPECT_EQ(count(p, swapped ? Op::TileDot4Signed : Op::TileDot4), 1U);
     EXPECT_EQ(count(p, Op::TileLoad), 2U);
     EXPECT_EQ(count(p, Op::Dot4), 0U);
+    for (size_t slot = 0; slot < 3; ++slot) {
+      EXPECT_EQ(p.params[slot].read, slot > 0);
+      EXPECT_EQ(p.params[slot].written, slot == 0);
+    }
   }
 }
 

@@ -188,7 +188,7 @@ TEST_F(Passes, TakeUpWhatWasDumped) {
   Records records = explain_passes({Tensor::of({1.0f, 2.0f, 3.0f}).sum() + 1.0f}, true);
   EXPECT_STREQ(records.back().pass, "plan.arenas");
   records.pop_back();  // of a kernel alone there is none
-  for (const char* pass : {"normalise.number", "optimize.split_digits"}) {
+  for (const char* pass : {"normalise.number", "optimize.join_words"}) {
     Graph g;
     const auto from = static_cast<size_t>(find(records, pass) - records.data());
     Records again = explain_passes(context_, parse_graph(g, records[from].text_before), true);

@@ -8,6 +8,7 @@
 
 #include "weft/app/commands.h"
 #include "weft/base/function_ref.h"
+#include "weft/dtype/dtype.h"
 
 namespace weft {
 
@@ -38,5 +39,7 @@ BenchRows bench_gemm(const Session& session, const BenchOptions& options);
 double measured_read_bandwidth(Context& context);  // bytes per second from memory
 double measured_copy_bandwidth(Context& context);  // bytes read and written per second
 double measured_f32_flops(Context& context);       // fused multiply-adds count as two
+/// Of products of bf16 or bytes: by tiles, or as many times that of f32 as fit in its place.
+double measured_narrow_flops(Context& context, DType dtype);
 
 }  // namespace weft

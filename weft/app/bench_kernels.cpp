@@ -62,16 +62,36 @@ BenchRows bench_reduce(const Session& session, const BenchOptions& options) {
           {"layernorm, 4096 x 4096 f32", gbytes(8 * area) / norm, "GB/s", copy}};
 }
 
+namespace {
+
+/// Of [n, n] by [n, n], summed as machines do: bf16 in f32 and rounded once, bytes in i32.
+BenchRow product_row(const BenchOptions& options, DType dtype, int64_t n, double peak) {
+  const bool bytes = dtype == DType::I8;
+  const auto operand = [&] {
+    Tensor x = Tensor::rand({n, n});
+    return (bytes ? x * 255 - 128 : x).cast(dtype).realize();
+  };
+  Tensor a = operand(), b = operand();
+  const auto product = [&] {
+    return bytes ? a.cast(DType::I32).matmul(b.cast(DType::I32)) : a.matmul(b);
+  };
+  Tensor out = product().realize();
+  const double seconds = seconds_into(options.repeats, out, product);
+  const double flops =
+      2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  return {strformat("matmul {0} x {0} x {0} {1}", n, name(dtype)), flops / seconds * 1e-9,
+          "GFLOP/s", peak};
+}
+
+}  // namespace
+
 BenchRows bench_gemm(const Session& session, const BenchOptions& options) {
-  const double peak = measured_f32_flops(session.context) * 1e-9;
   BenchRows rows;
-  for (const int64_t n : {512, 1024, 2048, 4096}) {
-    Tensor a = filled({n, n}), b = filled({n, n}), out = filled({n, n});
-    const double seconds = seconds_into(options.repeats, out, [&] { return a.matmul(b); });
-    const double flops =
-        2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-    rows.push_back(
-        {strformat("matmul {0} x {0} x {0} f32", n), flops / seconds * 1e-9, "GFLOP/s", peak});
+  for (const DType dtype : {DType::F32, DType::BF16, DType::I8}) {
+    const double peak = dtype == DType::F32 ? measured_f32_flops(session.context)
+                                            : measured_narrow_flops(session.context, dtype);
+    for (const int64_t n : {512, 1024, 2048, 4096})
+      rows.push_back(product_row(options, dtype, n, peak * 1e-9));
   }
   return rows;
 }

@@ -4,6 +4,11 @@
 #include "weft/app/bench.h"
 #include "weft/base/context.h"
 #include "weft/base/thread_pool.h"
+#include "weft/target/target.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 namespace weft {
 
@@ -12,7 +17,7 @@ namespace {
 constexpr int64_t kBytes = int64_t{256} << 20;  // far beyond any cache
 constexpr int64_t kBlock = int64_t{1} << 20;
 constexpr int64_t kRepeats = 5;
-constexpr int64_t kFmaSteps = 1 << 22;
+constexpr int64_t kFmaSteps = 1 << 22, kTileSteps = 1 << 18;
 constexpr int kChains = 16;  // independent sums: latency times two units, with room
 
 // GCC's vector extension: one register where the machine has such, several where not.
@@ -65,6 +70,27 @@ WEFT_ON_AVX512 uint64_t sum_words_512(const std::byte* p, int64_t n) {
 WEFT_ON_AVX2 uint64_t sum_words_256(const std::byte* p, int64_t n) { return sum_words_body(p, n); }
 WEFT_ON_AVX512 float fma_chains_512(int64_t n, float x) { return fma_chains_body(n, x); }
 WEFT_ON_AVX2 float fma_chains_256(int64_t n, float x) { return fma_chains_body(n, x); }
+// Of tiles of zeros, on four sums side by side.
+#define WEFT_ON_AMX __attribute__((target("amx-tile,amx-bf16,amx-int8")))
+WEFT_ON_AMX void tile_products(int64_t steps, bool bytes) {
+  alignas(64) uint8_t whole[64] = {1};  // Intel's manual, volume 2, LDTILECFG
+  for (size_t t = 0; t < 8; ++t) whole[16 + 2 * t] = 64, whole[48 + t] = 16;
+  _tile_loadconfig(whole);
+  for (int64_t step = 0; step < steps; ++step) {
+    if (bytes) {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 4, 7);
+      _tile_dpbssd(2, 5, 6);
+      _tile_dpbssd(3, 5, 7);
+    } else {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_release();
+}
 bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #endif
@@ -121,6 +147,25 @@ double measured_f32_flops(Context& context) {
     });
   });
   return 2.0 * 16 * kChains * kFmaSteps * pool.size() / seconds;
+}
+
+double measured_narrow_flops(Context& context, DType dtype) {
+  const bool bytes = bits(dtype) == 8;
+#ifdef __x86_64__
+  const Op words = bytes ? Op::Dot4 : Op::Dot2;
+  const MatrixUnit* unit = make_target("x86", context).tile_unit(words);
+  if (unit) {
+    ThreadPool& pool = context.thread_pool();
+    const double seconds = median_seconds(kRepeats, [&] {
+      pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) tile_products(kTileSteps, bytes);
+      });
+    });
+    const double each = 2.0 * unit->depth * unit->tile * unit->tile * unit->tile;
+    return 4 * each * static_cast<double>(kTileSteps) * pool.size() / seconds;
+  }
+#endif
+  return (bytes ? 4 : 2) * measured_f32_flops(context);
 }
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "weft/base/checked.h"
+#include "weft/graph/lanes.h"
 #include "weft/graph/node_check.h"
 #include "weft/graph/program.h"
 #include "weft/graph/schema.h"
@@ -196,46 +197,6 @@ const char* follows(const Spec& s) {
   return s.src[0]->op == kOpener ? nullptr : "does not close what it names";
 }
 
-const char* set_acc(const Spec& s) {
-  if (s.src[0]->op != Op::Acc) return "sets no register";
-  if (s.src[1]->dtype != s.src[0]->dtype || s.src[1]->lanes != s.src[0]->lanes)
-    return "the register has another dtype";
-  return nullptr;
-}
-
-const char* get_acc(const Spec& s) {
-  if (s.src[0]->op != Op::Acc) return "reads no register";
-  return s.lanes == s.src[0]->lanes ? same_dtype(s) : "the register has other lanes";
-}
-
-const char* vec(const Spec& s) {
-  if (s.src.size() != s.lanes) return "has as many scalars as lanes";
-  for (NodeRef x : s.src)
-    if (x->dtype != s.dtype || x->lanes != 1) return "is made from scalars of its dtype";
-  return nullptr;
-}
-
-const char* lane(const Spec& s) {
-  if (s.ints[0] < 0 || s.ints[0] >= s.src[0]->lanes) return "no such lane";
-  return s.lanes == 1 ? same_dtype(s) : "a lane is a scalar";
-}
-
-const char* tile_load(const Spec& s) {
-  if (s.src[0]->op != Op::Param || bits(s.dtype) != 32) return "reads words of a param";
-  for (NodeRef x : s.src.subspan(1))
-    if (!is_loop_integer(x->dtype)) return "an index or a stride is no integer";
-  return s.ints[0] > 0 && s.lanes % s.ints[0] == 0 ? nullptr : "its lanes are no rows";
-}
-
-const char* tile_dot(const Spec& s) {
-  const DType sum = s.op == Op::TileDot2 ? DType::F32 : DType::I32;
-  if (s.src[0]->dtype != DType::U32 || s.src[1]->dtype != DType::U32 || s.src[2]->dtype != sum)
-    return "takes words of 32 bits and its sum";
-  return s.dtype == sum ? lanes_agree(s) : "the result has another dtype";
-}
-
-const char* splat(const Spec& s) { return s.src[0]->lanes == 1 ? same_dtype(s) : "takes a scalar"; }
-
 const char* condition(const Spec& s) {
   return s.src[0]->dtype == DType::Bool ? nullptr : "the condition is not bool";
 }
@@ -298,15 +259,15 @@ constexpr Row kRows[] = {
     {Op::Shuffle, L, 1, shuffle_problem},
     {Op::EndRange, L, 1, follows<Op::Range>},
     {Op::Acc, L, 1, same_dtype},
-    {Op::SetAcc, L, 2, set_acc},
-    {Op::GetAcc, L, 1, get_acc},
-    {Op::Vec, L, 1, vec},
-    {Op::Lane, L, 1, lane},
-    {Op::Splat, L, 1, splat},
-    {Op::TileLoad, L, 3, tile_load},
-    {Op::TileDot2, L, 3, tile_dot},
-    {Op::TileDot4, L, 3, tile_dot},
-    {Op::TileDot4Signed, L, 3, tile_dot},
+    {Op::SetAcc, L, 2, set_acc_problem},
+    {Op::GetAcc, L, 1, get_acc_problem},
+    {Op::Vec, L, 1, vec_problem},
+    {Op::Lane, L, 1, lane_problem},
+    {Op::Splat, L, 1, splat_problem},
+    {Op::TileLoad, L, 3, tile_load_problem},
+    {Op::TileDot2, L, 3, tile_dot_problem},
+    {Op::TileDot4, L, 3, tile_dot_problem},
+    {Op::TileDot4Signed, L, 3, tile_dot_problem},
     {Op::CDiv, L, 2, elementwise},
     {Op::CMod, L, 2, elementwise},
     {Op::If, L, 1, condition},

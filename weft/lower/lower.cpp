@@ -38,10 +38,10 @@ void describe_interface(NodeRef sink, bool grouped, LinearProgram& program) {
   std::sort(program.variables.begin(), program.variables.end(),
             [](NodeRef a, NodeRef b) { return a->text() < b->text(); });
   for (NodeRef n : program.code) {
-    if ((n->op != Op::Load && n->op != Op::Store) || n->src(0)->op != Op::Param) continue;
-    if (n->op == Op::Load) program.params[static_cast<size_t>(param_slot(n->src(0)))].read = true;
-    if (n->op == Op::Store)
-      program.params[static_cast<size_t>(param_slot(n->src(0)))].written = true;
+    const bool loads = n->op == Op::Load || n->op == Op::TileLoad;
+    if ((!loads && n->op != Op::Store) || n->src(0)->op != Op::Param) continue;
+    ProgramParam& param = program.params[static_cast<size_t>(param_slot(n->src(0)))];
+    (loads ? param.read : param.written) = true;
   }
 }
 

@@ -5,6 +5,7 @@
 //
 // One operand of vpdpbusd is unsigned and the other signed. Where both are alike the sign bit of
 // one is flipped, which moves its values by 128: sum (a + 128) b - 128 sum b = sum a b.
+#include "weft/graph/index_algebra.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
 
@@ -87,16 +88,29 @@ class DotProducts {
     const auto alike = [](DType have, DType wanted, bool flips) {
       return have == wanted || (flips && is_int(have) && bits(have) == 8 && bits(wanted) == 8);
     };
-    for (const bool flips : {false, true})
+    // Tiles read rows where they lie, unless their signs are flipped.
+    const auto keeps_rows = [&](const MatrixUnit& u) {
+      return !target_.tile_unit(u.op) ||
+             (is_rows(left_) ? left_.narrow->dtype == u.left : right_.narrow->dtype == u.right);
+    };
+    for (const auto& [flips, any] : {std::pair{false, true}, {true, false}, {true, true}})
       for (int order = 0; order < 2; ++order) {
         for (const MatrixUnit& u : target_.matrix_units)
           if (u.tile == 0 && u.sum == sum_->dtype && alike(left_.narrow->dtype, u.left, flips) &&
-              alike(right_.narrow->dtype, u.right, flips))
+              alike(right_.narrow->dtype, u.right, flips) && (any || keeps_rows(u)))
             return &u;
         std::swap(left_, right_);
       }
     return nullptr;
   }
+
+  /// The axis that vectors of the result run along.
+  size_t last() const {
+    const size_t rank = sum_->src(0)->rank();
+    return axis_ + 1 == rank ? axis_ - 1 : rank - 1;
+  }
+  /// Not along that axis.
+  bool is_rows(const Factor& f) const { return is_int_const(f.narrow->dim(last()), 1); }
 
   /// Words of `depth` neighbours each, the first in the lowest bits, in the shape of the factor.
   NodeRef words(const Factor& f, const MatrixUnit& unit, bool flips) {
@@ -104,8 +118,8 @@ class DotProducts {
     if (const MatrixUnit* tiles = target_.tile_unit(unit.op))
       length = (length + tiles->tile - 1) / tiles->tile * tiles->tile;
     const int width = 32 / unit.depth;
-    const size_t last = axis_ + 1 == f.full->rank() ? axis_ - 1 : f.full->rank() - 1;
-    // Vectors run along the result's last axis: the factor that has it lies along it.
+    const size_t last = this->last();
+    // The factor that has it lies along it.
     NodeRef x = moved_axis(g_, f.narrow, last, f.full->rank() - 1), word = nullptr;
     const size_t along = axis_ - (last < axis_ ? 1 : 0);
     if (length * unit.depth != count_) x = padded(g_, x, along, 0, length * unit.depth - count_);
@@ -153,6 +167,66 @@ class DotProducts {
 };
 
 }  // namespace
+
+namespace {
+
+/// Where a piece of a word lies in the Param that its elements come from, and its place in the
+/// word.
+struct Piece {
+  NodeRef param = nullptr, at = nullptr;
+  int64_t shift = 0;
+};
+
+Piece piece_at(Graph& g, NodeRef n, std::span<const NodeRef> index) {
+  Piece p;
+  if (n->op == Op::Shl && n->src(1)->op == Op::Const) p.shift = n->src(1)->vmin, n = n->src(0);
+  if (n->op != Op::Cast) return {};
+  n = n->src(0);
+  if (n->op == Op::Bitcast) n = n->src(0);
+  Access at{{index.begin(), index.end()}, g.boolean(true)};
+  for (; is_movement(n->op) && n->op != Op::Gather; n = n->src(0)) at = map_access(g, n, at);
+  if (n->op != Op::Param || !is_int_const(at.valid, 1)) return {};
+  p.param = n;
+  p.at = flatten_index(g, at.index, n->shape->span());
+  return p;
+}
+
+}  // namespace
+
+NodeRef words_in_memory(Graph& g, NodeRef n) {
+  std::vector<NodeRef> index;
+  for (size_t a = 0; a < n->rank(); ++a)
+    index.push_back(g.range(n->dim(a), static_cast<int64_t>(a)));
+  Piece first;
+  std::vector<Piece> others;
+  for (std::vector<NodeRef> open{n}; !open.empty();) {
+    NodeRef x = open.back();
+    open.pop_back();
+    if (x->op == Op::Or) {
+      open.insert(open.end(), {x->src(0), x->src(1)});
+      continue;
+    }
+    const Piece p = piece_at(g, x, index);
+    if (!p.param) return nullptr;
+    if (p.shift == 0)
+      first = p;
+    else
+      others.push_back(p);
+  }
+  if (!first.param) return nullptr;
+  const auto count = static_cast<int64_t>(others.size()) + 1, width = 32 / count;
+  const Offset begin = split_offset(g, first.at);
+  for (const Piece& p : others) {
+    const Offset at = split_offset(g, p.at);
+    if (p.param != first.param || at.rest != begin.rest ||
+        (at.constant - begin.constant) * width != p.shift)
+      return nullptr;
+  }
+  return static_cast<int64_t>(bits(first.param->dtype)) == width &&
+                 divisor_of(first.at) % count == 0
+             ? first.param
+             : nullptr;
+}
 
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants) {

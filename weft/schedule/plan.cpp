@@ -155,7 +155,31 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
   return pays_padding(total, largest_numel(n->shape->span()));
 }
 
-Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) const {
+/// Whether its kernels load `n`, or what it is a piece of, as words (optimize/read_words.h): they
+/// have no other use for that memory, and do not walk across it with vectors.
+bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
+  if (pieces_.contains(n)) return true;
+  if (!target.machine_code || n->op != Op::Or || n->dtype != DType::U32) return false;
+  NodeRef param = words_in_memory(g, n);
+  const auto* others = param ? uses.find(param) : nullptr;
+  if (!param || std::ranges::any_of(wanted, [&](const Use& d) {
+        const auto& ranges = kernels[static_cast<size_t>(d.kernel)].ranges;
+        return (others && is_wanted_by(*others, d.kernel)) || ranges.empty() ||
+               !used_ranges(d.access.index, {&ranges.back(), 1}).empty();
+      }))
+    return false;
+  for (std::vector<NodeRef> open{n}; !open.empty();) {
+    NodeRef piece = open.back();
+    open.pop_back();
+    pieces_[piece] = true;
+    for (NodeRef s : piece->src())
+      if (is_alu(s->op)) open.push_back(s);
+  }
+  return true;
+}
+
+Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) {
+  if (reads_words(n, wanted)) return {false, "words that lie in memory"};
   const double numel = largest_numel(n->shape->span());
   const double work = estimates_.work.at(n);
   double total = 0;

@@ -141,7 +141,8 @@ class Planner {
   bool binds_few() const { return target.most_buffers < INT64_MAX; }
   bool has_room(NodeRef n, int kernel) const;
   void leave_buffer(NodeRef n, const std::vector<Use>& wanted);
-  Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted) const;
+  bool reads_words(NodeRef n, const std::vector<Use>& wanted);
+  Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
   Verdict decide_reduce(NodeRef n, const std::vector<Use>& wanted);
   struct Surroundings {
     std::vector<NodeRef> ranges;
@@ -178,6 +179,7 @@ class Planner {
   };
   NodeMap<UseIndex> use_index_;
   Demands demands_;
+  NodeMap<bool> pieces_;  // of words that are read where they lie
   Estimates estimates_;
   NodeMap<int> loop_kernel_;
   NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees
@@ -256,6 +258,9 @@ NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target);
 /// there is none for it, or it does not pay.
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants);
+/// The Param whose memory holds the words that `n` puts together, as they are put together; null
+/// where there is none.
+NodeRef words_in_memory(Graph& g, NodeRef n);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 

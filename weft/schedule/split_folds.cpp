@@ -36,6 +36,9 @@ constexpr double kReuse = 64;      // multiplications per element that make read
 // A block of a long axis has this part of L2 in every row: what a tile of 14 x 32 to 5 x 80 sums
 // from then takes a sixth to a third of it. Rows of two blocks still go well in one.
 constexpr int64_t kBlockOfL2 = 256, kMostBlocks = 16;
+// Columns in tiles fill half of L2 (optimize/cost.cpp): with blocks of this part of it there are
+// 256 of them, for each of which a row that comes from L3 is multiplied.
+constexpr int64_t kTileBlockOfL2 = 512;
 constexpr double kReuseAlong = 300;  // kReuse, where operands lie along the sum
 
 int64_t largest_divisor(int64_t n, int64_t limit) {
@@ -109,10 +112,12 @@ Split blocks_for_cache(Graph& g, NodeRef reduce, const Target& target) {
   const auto axis = static_cast<size_t>(reduce_axes(reduce)[0]);
   const int64_t all = reduce->src(0)->dim(axis)->vmin;
   constexpr int64_t kWhole = 16;  // lanes, so that blocks begin where vectors may
+  const bool tiles = target.tile_unit(x->op) != nullptr;
   const int64_t least =
-      std::max(kWhole, target.machine.l2().bytes / kBlockOfL2 * 8 / bits(x->dtype));
+      std::max(kWhole, target.machine.l2().bytes / (tiles ? kTileBlockOfL2 : kBlockOfL2) * 8 /
+                           bits(x->dtype));
   // Without vectors it is a GPU's, which has caches of its own; but one order of sums is one order.
-  if ((target.vector_bits == 0 && !target.canonical) || all <= 2 * least) return {};
+  if ((target.vector_bits == 0 && !target.canonical) || all <= (tiles ? 1 : 2) * least) return {};
   const double operands = bytes(moved(x->src(0))) + bytes(moved(x->src(1)));
   const double products = largest_numel(x->shape->span()) * bits(x->dtype) / 8;
   if (products < kReuse * operands) return {};
