@@ -62,6 +62,17 @@ TEST(MatrixUnits, AreUsedWhereTheyPay) {
   for (const Product* p : {&few_rows, &wide_sums, &mixed}) EXPECT_EQ(dots(*p, kUnits), 0U);
 }
 
+// Rows that lie along the sum in an input are read there; columns are copied into words.
+TEST(MatrixUnits, CopyWhatDoesNotLieInWords) {
+  const auto kernels = [](const Product& p, const Target& target) {
+    const ScheduleOutput out[] = {{p.sum}};
+    return make_schedule(out, target, {}).kernels.size();
+  };
+  EXPECT_EQ(kernels(Product(DType::BF16, DType::BF16, DType::F32, 128, 64, 128), kTiles), 2U);
+  EXPECT_EQ(kernels(Product(DType::BF16, DType::BF16, DType::F32, 128, 63, 128), kTiles), 3U);
+  EXPECT_EQ(kernels(Product(DType::U8, DType::I8, DType::I32, 128, 64, 128), kTiles), 2U);
+}
+
 Array whole_numbers(NodeRef n) {
   Array a(n->dtype, {n->dim(0)->vmin, n->dim(1)->vmin});
   uint32_t state = 1;

@@ -75,6 +75,7 @@ WEFT_ON_AVX2 float fma_chains_256(int64_t n, float x) { return fma_chains_body(n
 WEFT_ON_AMX void tile_products(int64_t steps, bool bytes) {
   alignas(64) uint8_t whole[64] = {1};  // Intel's manual, volume 2, LDTILECFG
   for (size_t t = 0; t < 8; ++t) whole[16 + 2 * t] = 64, whole[48 + t] = 16;
+  asm volatile("" : : "r"(whole) : "memory");  // GCC 12 thinks that it reads eight bytes
   _tile_loadconfig(whole);
   for (int64_t step = 0; step < steps; ++step) {
     if (bytes) {

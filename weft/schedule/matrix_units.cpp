@@ -5,7 +5,7 @@
 //
 // One operand of vpdpbusd is unsigned and the other signed. Where both are alike the sign bit of
 // one is flipped, which moves its values by 128: sum (a + 128) b - 128 sum b = sum a b.
-#include "weft/graph/index_algebra.h"
+#include "weft/graph/words.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
 
@@ -168,64 +168,20 @@ class DotProducts {
 
 }  // namespace
 
-namespace {
-
-/// Where a piece of a word lies in the Param that its elements come from, and its place in the
-/// word.
-struct Piece {
-  NodeRef param = nullptr, at = nullptr;
-  int64_t shift = 0;
-};
-
-Piece piece_at(Graph& g, NodeRef n, std::span<const NodeRef> index) {
-  Piece p;
-  if (n->op == Op::Shl && n->src(1)->op == Op::Const) p.shift = n->src(1)->vmin, n = n->src(0);
-  if (n->op != Op::Cast) return {};
-  n = n->src(0);
-  if (n->op == Op::Bitcast) n = n->src(0);
-  Access at{{index.begin(), index.end()}, g.boolean(true)};
-  for (; is_movement(n->op) && n->op != Op::Gather; n = n->src(0)) at = map_access(g, n, at);
-  if (n->op != Op::Param || !is_int_const(at.valid, 1)) return {};
-  p.param = n;
-  p.at = flatten_index(g, at.index, n->shape->span());
-  return p;
-}
-
-}  // namespace
-
 NodeRef words_in_memory(Graph& g, NodeRef n) {
   std::vector<NodeRef> index;
   for (size_t a = 0; a < n->rank(); ++a)
     index.push_back(g.range(n->dim(a), static_cast<int64_t>(a)));
-  Piece first;
-  std::vector<Piece> others;
-  for (std::vector<NodeRef> open{n}; !open.empty();) {
-    NodeRef x = open.back();
-    open.pop_back();
-    if (x->op == Op::Or) {
-      open.insert(open.end(), {x->src(0), x->src(1)});
-      continue;
-    }
-    const Piece p = piece_at(g, x, index);
-    if (!p.param) return nullptr;
-    if (p.shift == 0)
-      first = p;
-    else
-      others.push_back(p);
-  }
-  if (!first.param) return nullptr;
-  const auto count = static_cast<int64_t>(others.size()) + 1, width = 32 / count;
-  const Offset begin = split_offset(g, first.at);
-  for (const Piece& p : others) {
-    const Offset at = split_offset(g, p.at);
-    if (p.param != first.param || at.rest != begin.rest ||
-        (at.constant - begin.constant) * width != p.shift)
-      return nullptr;
-  }
-  return static_cast<int64_t>(bits(first.param->dtype)) == width &&
-                 divisor_of(first.at) % count == 0
-             ? first.param
-             : nullptr;
+  return first_of_word(g, n,
+                       [&](NodeRef x) {
+                         Access at{index, g.boolean(true)};
+                         for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0))
+                           at = map_access(g, x, at);
+                         const bool plain = x->op == Op::Param && is_int_const(at.valid, 1);
+                         return plain ? Element{x, flatten_index(g, at.index, x->shape->span())}
+                                      : Element{};
+                       })
+      .memory;
 }
 
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,

@@ -175,7 +175,7 @@ class X86Selector : X86Emitter {
 
   // ---- tiles.cpp
   static bool is_tile(NodeRef n);
-  /// Local memory is part of the frame.
+  /// Local memory is part of the frame; tiles have their shapes before anything uses one.
   void reserve_local();
   Reg tile() { return out_.fresh(RegClass::Tile, 0); }
   Reg tile_of_zeros(NodeRef n);

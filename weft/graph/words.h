@@ -1,0 +1,18 @@
+// Words that are put together from narrower elements, as values that may lie in memory as a whole.
+#pragma once
+#include "weft/base/function_ref.h"
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+/// An element of some memory at a flat index.
+struct Element {
+  NodeRef memory = nullptr, at = nullptr;
+};
+
+/// Where the element in the lowest bits of `word` lies, if the word is an Or of neighbours that lie
+/// as they are put together, from a multiple of its size on: then the word does, on machines that
+/// have the lowest byte first. `locate` says where an element lies, if it does in memory.
+Element first_of_word(Graph& g, NodeRef word, FunctionRef<Element(NodeRef)> locate);
+
+}  // namespace weft
