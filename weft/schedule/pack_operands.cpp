@@ -15,6 +15,9 @@ constexpr double kReuse =
 constexpr double kReuseOfSum = 64;  // and less than vectors along the sum would
 // A constant's copy costs memory alone. Read once, both ways take as long as its bytes (5 %).
 constexpr double kReuseOfConstant = 2;
+// Beside rows of a tile that are too long for L1 it costs that much for each of its elements: x of
+// 64 rows of 3072 by 768 of them takes 1.2 times as long as with x in the other order.
+constexpr double kBesideLongRows = 0.15, kRowsOfTile = 12;
 constexpr int64_t kShortest = 8;  // output axis worth a vector
 // In moves of an element: what is left to add up across a vector where sums run along one
 // (measured: 4 ns an output, whatever its length), a kernel more, and an element of what is more
@@ -81,13 +84,17 @@ class OperandPacking {
     return part;
   }
 
-  /// Moved once for many runs.
-  bool is_constant(const ProductOperand& o) const { return plan_.constants.contain(o.node); }
+  /// Whether its elements are moved once for many runs, into whole panels along `range`: what is
+  /// read down long rows instead takes longer than sums along them.
+  bool is_free(const ProductOperand& o, NodeRef range) const {
+    if (!is_static(o.node) || !plan_.constants.contain(o.node)) return false;
+    const int axis = moving_axis(plan_.g, use(o).access, range);
+    return axis >= 0 && divides_into_panels(o.node, static_cast<size_t>(axis));
+  }
 
   /// Of the operand's elements, those whose moving this use answers for. Where each reads a part,
   /// as the blocks of a long sum do, they share one copy.
   double elements(const ProductOperand& o) const {
-    if (is_constant(o)) return 0;
     return largest_numel(o.node->shape->span()) * part_read(o) / std::min(1.0, parts_.at(o.node));
   }
 
@@ -102,8 +109,16 @@ class OperandPacking {
   bool may_move(const ProductOperand& o, NodeRef range) const {
     if (!is_static(o.node) || moving_axis(plan_.g, use(o).access, range) < 0) return false;
     const double reads = iterations(use(o).scope);
-    return is_constant(o) ? reads >= kReuseOfConstant * largest_numel(o.node->shape->span())
-                          : reads >= kReuse * elements(o);
+    return is_free(o, range) ? reads >= kReuseOfConstant * largest_numel(o.node->shape->span())
+                             : reads >= kReuse * elements(o);
+  }
+
+  /// Of the kernel that `o` is read by: whether its sum runs over more than fits L1 tile by tile.
+  bool has_long_rows(const ProductOperand& o) const {
+    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(use(o).kernel)];
+    const double row =
+        iterations(use(o).scope) / iterations(kernel.ranges) * bits(o.node->dtype) / 8;
+    return kRowsOfTile * row > static_cast<double>(plan_.target.machine.l1().bytes);
   }
 
   /// What would have to move for vectors along `range`.
@@ -113,8 +128,12 @@ class OperandPacking {
       if (step_along(plan_, o.node, use(o).access, range) != Step::Far) continue;
       if (!may_move(o, range)) return false;
       out.moved.push_back(o);
+      if (is_free(o, range)) {
+        if (has_long_rows(o)) out.cost += kBesideLongRows * elements(o);
+        continue;
+      }
       out.elements += elements(o);
-      out.bytes += is_constant(o) ? 0 : bytes(o.node);
+      out.bytes += bytes(o.node);
     }
     return true;
   }
@@ -155,7 +174,7 @@ class OperandPacking {
       Choice choice;
       if (r->op != Op::Range || r->src(0)->vmin < kShortest || !consider(loads, r, choice))
         continue;
-      choice.cost = cost(kernel, loads, choice);
+      choice.cost += cost(kernel, loads, choice);
       if (!best.range || choice.cost < best.cost) best = std::move(choice);
     }
     if (!best.range || reduces_well(kernel, loads, best)) return;
@@ -264,7 +283,7 @@ class OperandPacking {
   }
 
   bool pays_as_panels(const KernelPlan& kernel, const ProductOperand& o) const {
-    if (is_constant(o)) return true;
+    if (plan_.constants.contain(o.node)) return true;
     const double part = walked(kernel, o) / static_cast<double>(plan_.target.machine.l2().bytes);
     return part >= kPartOfL2 && reuse(o) >= (part > 1 ? kReusePanels : kReusePanelsInL2);
   }
