@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/context.h"
+#include "weft/base/error.h"
 #include "weft/graph/binary.h"
 #include "weft/run/pipeline.h"
 #include "weft/run/replay_plan.h"
@@ -66,6 +67,7 @@ std::vector<int> number_buffers(CapturedSteps& steps, const Computation& c,
     if (!b.intermediate()) {
       out.push_back(b.input >= 0 ? c.inputs[static_cast<size_t>(b.input)]
                                  : c.results[static_cast<size_t>(b.output)]);
+      WEFT_CHECK(out.back() >= 0, "a schedule for constants reads what none read before");
       continue;
     }
     out.push_back(static_cast<int>(steps.schedule.buffers.size()));

@@ -132,6 +132,10 @@ class Divider {
 
 }  // namespace
 
+DividedPlan::DividedPlan(const ReplayPlan& plan) {
+  divide(plan.captured, std::vector<bool>(plan.captured.schedule.steps.size(), true));
+}
+
 DividedPlan::DividedPlan(const ReplayPlan& plan, const std::vector<bool>& changing) {
   const Divider before(plan, plan.captured.schedule, changing);
   const CapturedSteps steps = steps_for_constants(plan, before.constants());

@@ -15,6 +15,8 @@ namespace weft {
 /// what constant steps alone write, before anybody else looks. Arguments, results and whatever has
 /// a symbolic size are not. Products are scheduled anew once it is known which operands are.
 struct DividedPlan {
+  /// Everything runs in each call.
+  explicit DividedPlan(const ReplayPlan& plan);
   /// `changing`: by place, state that is taken to change as arguments do.
   DividedPlan(const ReplayPlan& plan, const std::vector<bool>& changing);
 

@@ -15,33 +15,34 @@ constexpr int kChangesInARow = 3;
 
 KeptValues::KeptValues(const ReplayPlan& plan)
     : plan_(plan),
-      changing_(plan.places.size(), !plan.context.options().keep_constants),
-      sources_(plan.places.size()) {
+      changing_(plan.places.size()),
+      sources_(plan.places.size()),
+      off_(!plan.context.options().keep_constants) {
   divide();
 }
 
 void KeptValues::divide() {
   memory_.clear();
   computed_ = false;
-  divided_ = std::make_unique<const DividedPlan>(plan_, changing_);
+  new_ = true;
+  divided_ = off_ ? std::make_unique<const DividedPlan>(plan_)
+                  : std::make_unique<const DividedPlan>(plan_, changing_);
 }
 
-bool KeptValues::update(std::vector<BufferSlice>& memory) {
-  const bool changes = note_changes(memory);
-  if (changes) divide();
-  if (computed_ || divided_->kept.empty()) return changes;
+void KeptValues::update(std::vector<BufferSlice>& memory) {
+  if (note_changes(memory)) divide();
+  if (computed_ || divided_->kept.empty()) return;
   try {
     compute(memory);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Memory) throw;
-    return give_up();
+    give_up();
   }
-  return changes;
 }
 
 bool KeptValues::give_up() {
   if (divided_->kept.empty()) return false;
-  changing_.assign(changing_.size(), true);
+  off_ = true;
   divide();
   return true;
 }

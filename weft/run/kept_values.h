@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/run/command_list.h"
@@ -20,11 +21,13 @@ class KeptValues {
   /// Nothing is computed yet. The plan must outlive it.
   explicit KeptValues(const ReplayPlan& plan);
 
-  /// Of now: another one after each update() or give_up() that says so.
+  /// Of now: another one where take_new() says so, after update() or give_up().
   const DividedPlan& divided() const { return *divided_; }
-  /// For a call whose places have this memory, by buffer: puts what is kept there, too. True where
-  /// the plan has been divided anew. An error of the steps leaves nothing computed.
-  bool update(std::vector<BufferSlice>& memory);
+  /// Whether the plan has been divided since this was last asked.
+  bool take_new() { return std::exchange(new_, false); }
+  /// For a call whose places have this memory, by buffer: puts what is kept there, too. An error of
+  /// the steps leaves nothing computed.
+  void update(std::vector<BufferSlice>& memory);
   /// From here on every step runs in each call. False where nothing was kept.
   bool give_up();
   int64_t bytes() const;  ///< held
@@ -45,7 +48,7 @@ class KeptValues {
   std::vector<Source> sources_;  // by place
   std::unique_ptr<const DividedPlan> divided_;
   std::vector<std::shared_ptr<Buffer>> memory_;  // of what is kept
-  bool computed_ = false;
+  bool computed_ = false, new_ = false, off_ = false;
 };
 
 }  // namespace weft

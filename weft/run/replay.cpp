@@ -39,21 +39,22 @@ void give_own_memory(Context& context, Storage& storage) {
 
 Replay::State::State(std::unique_ptr<ReplayPlan> p)
     : plan(std::move(p)), kept(*plan), bound(plan->places.size()) {
-  memory.resize(plan->captured.schedule.buffers.size());
+  memory.resize(each_call().schedule.buffers.size());
   if (plan->variables.empty()) make_list();
 }
 
 /// What was there goes first: there may be room for one of them alone.
 void Replay::State::make_list() {
   list.reset();
+  kept.take_new();
   arenas = {};
-  memory.resize(each_call().schedule.buffers.size());
   plan_for(values);
   list.emplace(each_call().schedule);
 }
 
 void Replay::State::update_kept() {
-  if (kept.update(memory) || !list) make_list();
+  kept.update(memory);
+  if (kept.take_new() || !list) make_list();
 }
 
 void Replay::State::run(std::span<const ReplayArgument> arguments,
@@ -142,6 +143,7 @@ void Replay::State::set_values(std::span<const ReplayVariable> variables) {
 
 void Replay::State::plan_for(std::span<const int64_t> of) {
   const PlannedMemory planned = plan_arenas(each_call().schedule, {of.begin(), of.end()});
+  memory.resize(each_call().schedule.buffers.size());
   arenas = Arenas(planned, lines());
   arenas.place(planned, memory);
 }
