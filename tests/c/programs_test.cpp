@@ -26,6 +26,16 @@ TEST_F(CTest, ProgramsAreCapturedAtTheSecondCall) {
   EXPECT_THROW(program({context.ones({3})}), Error);  // another shape
 }
 
+TEST_F(CTest, ProgramsKeepWhatTheyComputeOfConstants) {
+  const Tensor weight = context.of<float>({1, 2}, {2});
+  Program program(context, [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{in[0] + apply("contiguous", weight * weight)};
+  });
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(floats(program({context.full({2}, 1.0 * i)})[0]), (Floats{1.0f + i, 4.0f + i}));
+  EXPECT_EQ(program.kept_bytes(), 8);
+}
+
 TEST_F(CTest, ProgramsReadAndWriteWhatTheyUse) {
   Tensor state = context.of<float>({0}, {1});
   Program step(context, [&](const std::vector<Tensor>& in) {

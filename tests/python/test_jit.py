@@ -27,6 +27,16 @@ def test_replays():
     assert len(calls) == 2 and f.captured and f.kernels >= 1 and f.cnt == 2 and f.__doc__
 
 
+def test_keeps_what_it_computes_of_constants():
+    w = Tensor([1.0, 2.0, 3.0]).realize()
+    f = TinyJit(lambda x: (x + (w * 3).flip(0).contiguous()).realize())
+    for i in range(4):
+        assert f(Tensor([i, 0.0, 1.0])).tolist() == [9 + i, 6, 4]
+    assert f.kernels == 1 and f.kept_bytes == 12
+    w.assign(Tensor([0.0, 0.0, 1.0])).realize()
+    assert f(Tensor([0.0, 0.0, 0.0])).tolist() == [3, 0, 0]
+
+
 def test_results_do_not_share_memory():
     f = TinyJit(lambda x: x + 1)
     results = [f(Tensor([float(i)])) for i in range(5)]

@@ -375,7 +375,8 @@ TEST(Growth, LinearAlgebraHasNone) {
     const Compiled small = compiled(a, 600), large = compiled(a, 1600);
     EXPECT_LE(large.graph, small.graph + 50);
     EXPECT_LE(large.nodes, small.nodes + small.nodes / 10);
-    EXPECT_LE(large.kernels, small.kernels + 8) << "operands that L2 does not hold are packed";
+    // L2 may hold the operands of the small one alone: then those of the large one are packed.
+    EXPECT_LE(large.kernels, small.kernels + 4);
     EXPECT_LE(large.kernels, 120);
     EXPECT_LE(compiled(a, 6000).kernels, 120) << "in three to six blocks";
   }

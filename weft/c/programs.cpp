@@ -133,6 +133,14 @@ weft_status weft_program_kernels(weft_program program, size_t* out) {
   });
 }
 
+weft_status weft_program_kept_bytes(weft_program program, int64_t* out) {
+  return guarded([&] {
+    const auto p = object_of(program);
+    require_pointer("out", out);
+    *out = p->run.kept_bytes();
+  });
+}
+
 weft_status weft_program_reset(weft_program program) {
   return guarded([&] {
     const auto p = object_of(program);

@@ -422,6 +422,11 @@ class Program {
     check(weft_program_kernels(handle_, &count));
     return count;
   }
+  int64_t kept_bytes() const {
+    int64_t bytes = 0;
+    check(weft_program_kept_bytes(handle_, &bytes));
+    return bytes;
+  }
 
  private:
   struct State {
