@@ -101,13 +101,20 @@ def test_other_values_are_errors(make, captured, other):
     assert f(make(t(7), captured)).tolist() == [14, 2]
 
 
+def expect_refused(thing):
+    for argument in (thing, [thing], Box(t(0), thing=thing)):
+        f = TinyJit(lambda x, a: x + 1)
+        with pytest.raises(JitError, match="argument 1"):
+            f(t(0), argument)
+
+
 def test_what_cannot_be_looked_into_is_an_error_at_once():
-    import torch
-    for thing in (threading.Lock(), iter([1]), (i for i in range(3)), torch.ones(2), object(), memoryview(b"x")):
-        for argument in (thing, [thing], Box(t(0), thing=thing)):
-            f = TinyJit(lambda x, a: x + 1)
-            with pytest.raises(JitError, match="argument 1"):
-                f(t(0), argument)
+    for thing in (threading.Lock(), iter([1]), (i for i in range(3)), object(), memoryview(b"x")):
+        expect_refused(thing)
+
+
+def test_tensors_of_others_are_an_error_at_once():
+    expect_refused(pytest.importorskip("torch", reason="PyTorch is not installed (WEFT_TEST_TORCH=1)").ones(2))
 
 
 def test_shared_and_cyclic_ones_are_looked_into_once():
