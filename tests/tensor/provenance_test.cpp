@@ -197,14 +197,22 @@ TEST_F(ProvenanceTest, TheCapNamesTheLinesOfDataAndIntermediates) {
 /// A kernel that gives up.
 class Stopping : public HostExecutable {
  public:
-  Stopping() : HostExecutable("each_4", {}, 1) {}
-  void run(const KernelArgs& args, uint32_t, uint32_t) const override { *args.status = 7; }
+  explicit Stopping(uint32_t status = 7) : HostExecutable("each_4", {}, 1), status_(status) {}
+  void run(const KernelArgs& args, uint32_t, uint32_t) const override { *args.status = status_; }
+
+ private:
+  uint32_t status_;
 };
 
-TEST_F(ProvenanceTest, AKernelThatStopsSaysWhatItComputes) {
+std::shared_ptr<CompiledKernel> kernel_of(std::unique_ptr<Stopping> executable) {
   auto kernel = std::make_shared<CompiledKernel>();
-  kernel->executable = std::make_unique<Stopping>();
+  kernel->executable = std::move(executable);
   kernel->items = IndexProgram(1);
+  return kernel;
+}
+
+TEST_F(ProvenanceTest, AKernelThatStopsSaysWhatItComputes) {
+  const auto kernel = kernel_of(std::make_unique<Stopping>());
   Device& device = context_.get<DeviceTable>().default_device();
   CompiledSchedule schedule;
   schedule.steps.push_back({ScheduleStep::Kind::Run, kernel, {}, {}, &device, {}});
@@ -214,6 +222,28 @@ TEST_F(ProvenanceTest, AKernelThatStopsSaysWhatItComputes) {
             "[device] launch failed with status 7 (" + device.name() +
                 "): kernel each_4 stopped; it computes "
                 "net.cpp:40");
+}
+
+/// A queue's work fails after it was submitted: whoever hears of it first, the line is the
+/// kernel's.
+TEST_F(ProvenanceTest, AKernelThatStopsLaterSaysWhatItComputed) {
+  const auto fine = kernel_of(std::make_unique<Stopping>(0)),
+             stops = kernel_of(std::make_unique<Stopping>());
+  DeviceTable& devices = context_.get<DeviceTable>();
+  Device &host = devices.open("CPU:INTERP"), &late = devices.open("SIM:INTERP:1");
+  CompiledSchedule schedule;
+  const auto add = [&](const auto& kernel, Device& device) {
+    schedule.steps.push_back({ScheduleStep::Kind::Run, kernel, {}, {}, &device, {}});
+  };
+  add(fine, host);
+  add(fine, late);
+  add(stops, late);
+  add(fine, host);  // waits for the other device, and is told
+  CommandList list(schedule);
+  const auto line_of = [](size_t step) { return strformat("net.cpp:{}", 40 + step); };
+  EXPECT_EQ(message_of([&] { list.run(context_, line_of); }),
+            "[device] launch failed with status 7 (" + late.name() +
+                "): kernel each_4 stopped; it computes net.cpp:42");
 }
 
 }  // namespace

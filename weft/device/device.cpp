@@ -111,7 +111,7 @@ void Device::wait_for(Buffer& buffer, Access access) {
     if (access == Access::Write) continue;
     // Work that never began left the memory as it was.
     if (const Failure* failure = line.tell_failure(uses[q].written); failure && failure->begun)
-      throw DeviceError(failure->error);
+      failure->raise();
   }
   if (access == Access::Write) allocator_.forget_uses(buffer);
 }
@@ -134,7 +134,7 @@ TimelinePoint Device::submit(int queue, std::span<const Command> commands,
   QueueState& q = *queues_[static_cast<size_t>(queue)];
   std::lock_guard lock(q.mutex);
   check_waits(queue, waits);
-  if (const Failure* failure = q.timeline->tell_untold()) throw DeviceError(failure->error);
+  if (const Failure* failure = q.timeline->tell_untold()) failure->raise();
   const Submission submission{queue, commands, waits, signals, ++q.last};
   try {
     if (!completes_at_once()) allocator_.used(submission);

@@ -52,7 +52,7 @@ void QueuedDevice::enqueue(const Submission& s) {
     for (const TimelinePoint& w : started->waits) {  // it ran, on what had failed
       w.timeline->wait(w.value);
       if (const Failure* f = w.timeline->failure(w.value); f && !failure)
-        failure = Failure{f->error};
+        failure = f->passed_on(true);
     }
     finish({started->queue, {}, {}, started->signals, started->point}, std::move(failure));
   });

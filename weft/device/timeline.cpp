@@ -8,6 +8,8 @@
 
 namespace weft {
 
+void Failure::raise() const { throw PointError(*this); }
+
 void Timeline::signal(uint64_t point) {
   {
     std::lock_guard lock(mutex_);
@@ -42,6 +44,7 @@ void Timeline::fail(uint64_t point, Failure failure) {
   std::lock_guard lock(mutex_);
   // What never began says nothing that the failure it waited for does not.
   const bool told = !failure.begun;
+  if (failure.at.timeline == nullptr) failure.at = {this, point};
   failures_.emplace(point, Told{std::move(failure), told});
   any_failed_.store(true, std::memory_order_release);
 }
@@ -71,8 +74,7 @@ const Failure* Timeline::tell_untold() {
 }
 
 void raise_failure(TimelinePoint point) {
-  if (const Failure* failure = point.timeline->tell_failure(point.value))
-    throw DeviceError(failure->error);
+  if (const Failure* failure = point.timeline->tell_failure(point.value)) failure->raise();
 }
 
 }  // namespace weft

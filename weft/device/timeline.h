@@ -12,10 +12,33 @@
 
 namespace weft {
 
+class Timeline;
+
+struct TimelinePoint {
+  Timeline* timeline = nullptr;
+  uint64_t value = 0;
+  bool operator==(const TimelinePoint&) const = default;
+};
+
 /// Why the work of a point did not come to its end.
 struct Failure {
   DeviceError error;
-  bool begun = true;  ///< false: what it waited for had failed, and it changed nothing
+  bool begun = true;      ///< false: what it waited for had failed, and it changed nothing
+  TimelinePoint at = {};  ///< whose work failed first; the error's command is one of its commands
+
+  /// Of a point that waited for the one that failed.
+  Failure passed_on(bool also_begun) const { return {error, also_begun, at}; }
+  [[noreturn]] void raise() const;
+};
+
+/// Somebody learns now of work that failed before: at a wait, or at the next submission.
+class PointError : public DeviceError {
+ public:
+  explicit PointError(const Failure& failure) : DeviceError(failure.error), at_(failure.at) {}
+  TimelinePoint at() const { return at_; }
+
+ private:
+  TimelinePoint at_;
 };
 
 /// A 64-bit counter that only grows. Points on it are values; a point is reached when the counter
@@ -31,7 +54,8 @@ class Timeline {
   /// becomes true first.
   bool wait(uint64_t point, uint64_t deadline_ns = 0, const std::atomic<bool>* cancel = nullptr);
 
-  /// The work of `point` failed; to be said before the point is signalled.
+  /// The work of `point` failed, by itself unless `failure` says at which other point; to be said
+  /// before the point is signalled.
   void fail(uint64_t point, Failure failure);
   /// Why a reached point's work failed; null where it did not.
   const Failure* failure(uint64_t point) const;
@@ -52,12 +76,7 @@ class Timeline {
   std::map<uint64_t, Told> failures_;  // by point; entries stay where they are
 };
 
-struct TimelinePoint {
-  Timeline* timeline = nullptr;
-  uint64_t value = 0;
-};
-
-/// Throws where the work of a reached point failed.
+/// Throws a PointError where the work of a reached point failed.
 void raise_failure(TimelinePoint point);
 
 }  // namespace weft

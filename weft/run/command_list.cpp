@@ -232,7 +232,11 @@ TimelinePoint CommandList::run_segment(Context& context, const Segment& s, const
     if (interrupt->harmless && interrupt->ask && !s.device->completes_at_once()) interrupt->ask();
   }
   if (s.across) {
-    copy_across(commands_[s.begin], newest);
+    try {
+      copy_across(commands_[s.begin], newest);
+    } catch (const DeviceError& error) {
+      rethrow_with_lines(error, {}, s.begin, lines);
+    }
     return {};
   }
   const Points waits = waits_of(s, newest);
@@ -255,24 +259,33 @@ CommandList::Points CommandList::waits_of(const Segment& s, const Points& newest
   return waits;
 }
 
-namespace {
+/// The step in which the work failed that submit() or wait() of `here`, whose first command is step
+/// `begin`, tells of: often that of a segment submitted earlier, or even of another run.
+std::optional<size_t> CommandList::failed_step(const DeviceError& error, TimelinePoint here,
+                                               size_t begin) const {
+  if (error.command() < 0) return std::nullopt;
+  const auto command = static_cast<size_t>(error.command());
+  const auto* earlier = dynamic_cast<const PointError*>(&error);
+  if (earlier == nullptr || earlier->at() == here) return begin + command;
+  for (size_t i = 0; i < running_; ++i)
+    if (earlier->at() == points_[i]) return segments_[i].begin + command;
+  return std::nullopt;
+}
 
-/// The error of a command of a list whose first is step `begin`, with the user's lines.
-[[noreturn]] void rethrow_with_lines(const DeviceError& error, size_t begin, StepLines lines) {
-  const std::string where =
-      error.command() < 0 ? std::string() : lines(begin + static_cast<size_t>(error.command()));
+void CommandList::rethrow_with_lines(const DeviceError& error, TimelinePoint here, size_t begin,
+                                     StepLines lines) const {
+  const std::optional<size_t> step = failed_step(error, here, begin);
+  const std::string where = step ? lines(*step) : std::string();
   if (where.empty()) throw;
   error.rethrow_with("it computes " + where);
 }
-
-}  // namespace
 
 TimelinePoint CommandList::submit(const Segment& s, size_t begin, size_t end,
                                   std::span<const TimelinePoint> waits, StepLines lines) {
   try {
     return s.device->submit(s.queue, std::span(commands_).subspan(begin, end - begin), waits);
   } catch (const DeviceError& error) {
-    rethrow_with_lines(error, begin, lines);
+    rethrow_with_lines(error, {}, begin, lines);
   }
 }
 
@@ -287,7 +300,7 @@ void CommandList::wait(Context& context, Device& device, TimelinePoint point, si
   try {
     device.wait(point);
   } catch (const DeviceError& error) {
-    rethrow_with_lines(error, begin, lines);
+    rethrow_with_lines(error, point, begin, lines);
   }
 }
 

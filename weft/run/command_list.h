@@ -78,6 +78,10 @@ class CommandList {
   TimelinePoint submit(const Segment& segment, size_t begin, size_t end,
                        std::span<const TimelinePoint> waits, StepLines lines);
   void wait(Context& context, Device& device, TimelinePoint point, size_t begin, StepLines lines);
+  std::optional<size_t> failed_step(const DeviceError& error, TimelinePoint here,
+                                    size_t begin) const;
+  [[noreturn]] void rethrow_with_lines(const DeviceError& error, TimelinePoint here, size_t begin,
+                                       StepLines lines) const;
   void copy_across(const Command& command, const Points& newest);
   Left left_by(size_t segment) const;
   void count(Context& context, double seconds) const;

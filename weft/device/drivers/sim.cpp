@@ -202,7 +202,7 @@ std::optional<Failure> SimDevice::wait_for(const Task& task) const {
   for (const TimelinePoint& w : task.waits) {
     while (!w.timeline->wait(w.value, now_ns() + kBetweenLooks))
       if (ends_) return Failure{{"submit", ECANCELED, name(), "the device was closed"}, false};
-    if (const Failure* f = w.timeline->failure(w.value)) return Failure{f->error, false};
+    if (const Failure* f = w.timeline->failure(w.value)) return f->passed_on(false);
   }
   return std::nullopt;
 }
