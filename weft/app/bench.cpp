@@ -60,6 +60,7 @@ double median_seconds(int64_t repeats, FunctionRef<void()> run) {
 }
 
 int run_bench(const Session& session, const BenchOptions& options) {
+  if (options.what == "cases" || options.what == "sweep") return run_bench_cases(session, options);
   bool found = false;
   for (const Benchmark& benchmark : kBenchmarks) {
     if (options.what != benchmark.name && options.what != "all") continue;

@@ -35,6 +35,9 @@ BenchRows bench_elementwise(const Session& session, const BenchOptions& options)
 BenchRows bench_reduce(const Session& session, const BenchOptions& options);
 BenchRows bench_gemm(const Session& session, const BenchOptions& options);
 
+// Cases in turns with peers (bench_against.cpp).
+int run_bench_cases(const Session& session, const BenchOptions& options);
+
 // What this machine can do with the context's threads, measured now (machine_limits.cpp).
 double measured_read_bandwidth(Context& context);  // bytes per second from memory
 double measured_copy_bandwidth(Context& context);  // bytes read and written per second

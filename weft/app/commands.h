@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weft/base/format.h"
 
@@ -52,6 +53,10 @@ struct BenchOptions {
   std::string what = "all";
   std::string model = "mnist";
   int64_t repeats = 5;
+  std::string which = {};                 // cases, sweep: of cases with this in their group or name
+  int64_t size = 0;                       // of cases; 0: each at its own sizes
+  std::vector<std::string> against = {};  // peers that take turns with weft
+  std::string python = "python3";         // has the peers
 };
 
 struct ExplainOptions {

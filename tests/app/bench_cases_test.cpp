@@ -1,0 +1,139 @@
+// The cases that weft is held against its peers by, and the process in which a peer computes.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "weft/app/app.h"
+#include "weft/app/bench.h"
+#include "weft/app/bench_cases.h"
+#include "weft/app/bench_peer.h"
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+class BenchCases : public ::testing::Test {
+ protected:
+  Context context{Options::from_environment()};
+  ContextScope scope{context};
+
+  static BenchCase named(std::string_view name) {
+    for (BenchCase& which : bench_cases())
+      if (which.name == name) return which;
+    fail("bench", "no case is called {}", name);
+  }
+  /// A program that stands for Python: what it says first, and of every request.
+  std::string program(const std::string& text) {
+    const std::string path = ::testing::TempDir() + "/peer" + std::to_string(::getpid());
+    std::ofstream(path) << "#!/bin/sh\n" << text;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  }
+  static std::string message_of(const std::function<void()>& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(BenchCases, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const BenchCase& which : bench_cases())
+    for (const int64_t size : which.sizes) {
+      const std::string name = which.group + fmt::format(fmt::runtime(which.name), size);
+      EXPECT_TRUE(names.insert(name).second) << name;
+      EXPECT_NE(name.find(std::to_string(size)), std::string::npos) << name;
+    }
+  EXPECT_GT(names.size(), 300u);
+}
+
+TEST_F(BenchCases, EveryFunctionOfTheTablesIsOne) {
+  for (const char* name : {"sin", "exp2", "maximum", "tanh", "gelu", "add", "bitwise_xor"})
+    EXPECT_EQ(named(std::string(name) + " of {}").group, "elementwise");
+  EXPECT_NE(message_of([] { named("lerp of {}"); }), "") << "it takes three operands";
+}
+
+TEST_F(BenchCases, SlowAllRunAtTheirSmallestSize) {
+  for (const BenchCase& which : bench_cases()) {
+    SCOPED_TRACE(which.name);
+    BenchValues values;
+    for (const BenchOperand& o : which.operands(which.sizes.front())) values.push_back(o.make());
+    realize(which.compute(values));
+    EXPECT_TRUE(!which.flops || which.flops(which.sizes.front()) > 0);
+  }
+}
+
+// 2 n places of each row of the kernel's 3 x 3, multiplied and added, for both channel counts.
+TEST_F(BenchCases, FlopsAreCounted) {
+  EXPECT_EQ(named("matmul {0} x {0} x {0}").flops(10), 2000);
+  EXPECT_EQ(named("conv2d 64 -> 64 of 56, kernel 3, padding 1, batch {}").flops(2),
+            2.0 * 2 * 64 * 64 * 56 * 56 * 9);
+  EXPECT_EQ(named("conv2d 256 -> 512 of 56, kernel 1, stride 2, batch {}").flops(1),
+            2.0 * 256 * 512 * 28 * 28);
+}
+
+TEST_F(BenchCases, APeerComputesWhenAsked) {
+  const std::string python = program(
+      "echo 'yes 7.5' >&0\n"
+      "while read line; do\n"
+      "  case \"$line\" in\n"
+      "    *runs*) echo 0.25 >&0;;\n"
+      "    *'a @ b'*'[[[8,8],\"f32\",\"normal\",0],'*) echo yes >&0;;\n"
+      "    *) echo \"no $line\" >&0;;\n"
+      "  esac\n"
+      "done\n");
+  BenchPeer peer("torch", python, 2);
+  EXPECT_EQ(peer.version(), "7.5");
+  ASSERT_TRUE(peer.prepare(named("matmul {0} x {0} x {0}"), 8)) << peer.why();
+  EXPECT_EQ(peer.seconds(3), 0.25);
+  EXPECT_FALSE(peer.prepare(named("matmul {0} x {0} x {0} i8"), 8));
+  EXPECT_EQ(peer.why().find("{\"code\":\"torch._int_mm(a, b)\""), 0u) << peer.why();
+  BenchPeer numpy("numpy", python, 2);
+  EXPECT_FALSE(numpy.prepare(named("sin of {}"), 8));
+  EXPECT_EQ(numpy.why(), "has no such function");
+}
+
+TEST_F(BenchCases, APeerThatIsMissingOrEndsIsSaid) {
+  const auto open = [](const std::string& library, const std::string& python) {
+    return message_of([&] { BenchPeer(library, python, 1); });
+  };
+  EXPECT_NE(open("jax", "python3").find("there are torch, numpy"), std::string::npos);
+  EXPECT_NE(open("torch", "/nowhere/python").find("--python"), std::string::npos);
+  EXPECT_NE(open("torch", program("echo 'no module torch' >&0")).find("(module torch)"),
+            std::string::npos);
+  EXPECT_NE(open("torch", program("exit 3")).find("(it ended)"), std::string::npos);
+  BenchPeer peer("torch", program("echo 'yes 1' >&0\nread line\n"), 1);
+  EXPECT_NE(
+      message_of([&] { peer.prepare(named("matmul {0} x {0} x {0}"), 8); }).find("ended in the"),
+      std::string::npos);
+}
+
+// The Python that this machine has, where it has NumPy.
+TEST_F(BenchCases, SlowNumPyTakesItsTurns) {
+  const std::string missing = message_of([] { BenchPeer("numpy", "python3", 1); });
+  if (!missing.empty()) GTEST_SKIP() << missing;
+  const char* arguments[] = {"weft",           "bench",  "cases", "--against", "numpy", "--case",
+                             "linear algebra", "--size", "8",     "--repeats", "1",     "--json"};
+  std::FILE *out = std::tmpfile(), *err = std::tmpfile();
+  EXPECT_EQ(run_app(arguments, out, err), kExitOk);
+  std::string text(static_cast<size_t>(std::ftell(out)), '\0');
+  std::rewind(out);
+  text.resize(std::fread(text.data(), 1, text.size(), out));
+  std::fclose(out), std::fclose(err);
+  EXPECT_NE(text.find("\"numpy\":"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"geometric_mean\":"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace weft

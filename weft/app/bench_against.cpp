@@ -1,0 +1,263 @@
+// Cases measured in turns with peers: bench cases, bench sweep.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "weft/app/app.h"
+#include "weft/app/bench.h"
+#include "weft/app/bench_cases.h"
+#include "weft/app/bench_peer.h"
+#include "weft/app/interrupt.h"
+#include "weft/app/progress.h"
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/json_writer.h"
+#include "weft/base/spans.h"
+#include "weft/base/thread_pool.h"
+#include "weft/target/machine.h"
+
+namespace weft {
+namespace {
+
+constexpr double kShortest = 2e-3;  // seconds that a measurement takes at least
+constexpr int64_t kMostRuns = 200;
+
+using Peers = std::vector<std::unique_ptr<BenchPeer>>;
+
+struct Measured {
+  std::string group, name;
+  double seconds = 0, limit = 0;  // limit: what the machine needs; 0: not known
+  std::vector<std::optional<double>> peers;
+  std::string failed;  // what weft said
+
+  /// The best peer's time by weft's: how many times as fast weft is. 0 without a peer.
+  double ratio() const {
+    double best = 0;
+    for (const auto& peer : peers)
+      if (peer && (best == 0 || *peer < best)) best = *peer;
+    return seconds > 0 ? best / seconds : 0;
+  }
+};
+
+/// The limits of this machine, measured once.
+class Limits {
+ public:
+  explicit Limits(Context& context)
+      : context_(context),
+        flops_(measured_f32_flops(context)),
+        bandwidth_(measured_copy_bandwidth(context)),
+        cached_(2.0 * static_cast<double>(Machine::of(context).l2().bytes) *
+                context.thread_pool().size()) {}
+  /// Of operations on `dtype`, and of operands and results that do not fit the caches.
+  double seconds(double operations, DType dtype, double bytes) {
+    const double compute = operations > 0 ? operations / peak(dtype) : 0;
+    return std::max(compute, bytes > cached_ ? bytes / bandwidth_ : 0);
+  }
+
+ private:
+  double peak(DType dtype) {
+    if (bits(dtype) >= 32) return flops_ * 32 / bits(dtype);
+    double& narrow = bits(dtype) == 8 ? bytes_flops_ : halves_flops_;
+    if (narrow == 0) narrow = measured_narrow_flops(context_, dtype);
+    return narrow;
+  }
+
+  Context& context_;
+  double flops_, bandwidth_, cached_, bytes_flops_ = 0, halves_flops_ = 0;
+};
+
+double bytes_of(const BenchOperands& operands, const BenchValues& results) {
+  double total = 0;
+  for (const BenchOperand& o : operands)
+    total += static_cast<double>(o.elements()) * bits(o.dtype) / 8;
+  for (const Tensor& y : results) total += static_cast<double>(y.numel()) * bits(y.dtype()) / 8;
+  return total;
+}
+
+class Comparison {
+ public:
+  Comparison(const Session& session, const BenchOptions& options)
+      : session_(session), options_(options), limits_(session.context) {
+    for (const std::string& library : options.against)
+      peers_.push_back(std::make_unique<BenchPeer>(library, options.python,
+                                                   session.context.thread_pool().size()));
+  }
+  const Peers& peers() const { return peers_; }
+
+  Measured measure(const BenchCase& which, int64_t size) {
+    Measured m{which.group, fmt::format(fmt::runtime(which.name), size), 0, 0, {}, {}};
+    m.peers.resize(peers_.size());
+    try {
+      compare(which, size, m);
+    } catch (const Error& error) {
+      m.failed = error.what();
+    }
+    return m;
+  }
+
+ private:
+  void compare(const BenchCase& which, int64_t size, Measured& m) {
+    const BenchOperands operands = which.operands(size);
+    BenchValues values;
+    for (const BenchOperand& o : operands) values.push_back(o.make());
+    const auto run = [&] {
+      BenchValues results = which.compute(values);
+      realize(results);
+      return results;
+    };
+    m.limit = limits_.seconds(which.flops ? which.flops(size) : 0, operands[0].dtype,
+                              bytes_of(operands, run()));
+    std::vector<bool> able;
+    for (const auto& peer : peers_) able.push_back(peer->prepare(which, size));
+    const int64_t runs = runs_of(run);
+    std::vector<std::vector<double>> seconds(peers_.size() + 1);
+    for (int64_t repeat = 0; repeat < options_.repeats; ++repeat) {  // in turns
+      seconds.back().push_back(seconds_of(run, runs));
+      for (size_t i = 0; i < peers_.size(); ++i)
+        if (able[i]) seconds[i].push_back(peers_[i]->seconds(runs));
+    }
+    m.seconds = median(seconds.back());
+    for (size_t i = 0; i < peers_.size(); ++i)
+      if (able[i]) m.peers[i] = median(seconds[i]);
+  }
+
+  template <class Run>
+  static double seconds_of(Run run, int64_t runs) {
+    const uint64_t start = now_ns();
+    for (int64_t i = 0; i < runs; ++i) run();
+    return static_cast<double>(now_ns() - start) * 1e-9 / static_cast<double>(runs);
+  }
+  template <class Run>
+  static int64_t runs_of(Run run) {
+    const double one = seconds_of(run, 1);
+    return std::clamp(static_cast<int64_t>(kShortest / one), int64_t{1}, kMostRuns);
+  }
+
+  const Session& session_;
+  const BenchOptions& options_;
+  Limits limits_;
+  Peers peers_;
+};
+
+std::string time_text(double seconds) {
+  return seconds < 1e-3 ? strformat("{:.1f} us", seconds * 1e6)
+                        : strformat("{:.2f} ms", seconds * 1e3);
+}
+
+void print_row(const Session& session, const Peers& peers, const Measured& m) {
+  if (session.json) {
+    JsonWriter json;
+    json.begin_object().field("group", m.group).field("name", m.name);
+    if (!m.failed.empty()) {
+      session.print("{}\n", json.field("failed", m.failed).end_object().text());
+      return;
+    }
+    json.field("seconds", m.seconds);
+    if (m.limit > 0) json.field("limit", m.limit).field("share", m.limit / m.seconds);
+    for (size_t i = 0; i < peers.size(); ++i)
+      if (m.peers[i]) json.field(peers[i]->library(), *m.peers[i]);
+    if (m.ratio() > 0) json.field("ratio", m.ratio());
+    session.print("{}\n", json.end_object().text());
+    return;
+  }
+  session.print("{:<52}", m.name);
+  if (!m.failed.empty()) return session.print(" {}\n", m.failed);
+  session.print(" {:>10} {:>6}", time_text(m.seconds),
+                m.limit > 0 ? strformat("{:.0f} %", 100 * m.limit / m.seconds) : "");
+  for (const auto& peer : m.peers) session.print(" {:>10}", peer ? time_text(*peer) : "-");
+  if (m.ratio() > 0) {
+    const std::string ratio = strformat(" {:>7.2f}", m.ratio());
+    session.write(m.ratio() < 1 ? session.yellow(ratio) : ratio);
+  }
+  session.print("\n");
+}
+
+void print_head(const Session& session, const Peers& peers) {
+  if (session.json) return;
+  session.print("{:<52} {:>10} {:>6}", "", "weft", "limit");
+  for (const auto& peer : peers) session.print(" {:>10}", peer->library());
+  session.print("{}\n", peers.empty() ? "" : "  faster");
+  for (const auto& peer : peers) session.print("# {} {}\n", peer->library(), peer->version());
+}
+
+void print_summary(const Session& session, const std::vector<Measured>& rows) {
+  double logs = 0;
+  int64_t compared = 0, slower = 0, cliffs = 0;
+  for (const Measured& m : rows) {
+    const double ratio = m.ratio();
+    if (ratio == 0) continue;
+    logs += std::log(ratio), ++compared;
+    slower += ratio < 1, cliffs += ratio < 0.2;
+  }
+  if (compared == 0) return;
+  const double mean = std::exp(logs / static_cast<double>(compared));
+  if (session.json) {
+    JsonWriter json;
+    json.begin_object().field("compared", compared).field("geometric_mean", mean);
+    json.field("slower", slower).field("five_times_slower", cliffs).end_object();
+    session.print("{}\n", json.text());
+    return;
+  }
+  session.print(
+      "{} cases compared: {:.2f} times as fast as the best peer in geometric mean; {} slower, {} "
+      "more than five times\n",
+      compared, mean, slower, cliffs);
+}
+
+struct Chosen {
+  const BenchCase* which;
+  int64_t size;
+};
+
+/// Whose group or name has `text` in it, at the sizes of each or the one that was asked for.
+std::vector<Chosen> chosen(const std::vector<BenchCase>& cases, const BenchOptions& options) {
+  std::vector<Chosen> found;
+  for (const BenchCase& which : cases) {
+    for (const int64_t size : options.size > 0 ? std::vector<int64_t>{options.size} : which.sizes) {
+      const std::string name = which.group + ": " + fmt::format(fmt::runtime(which.name), size);
+      if (name.find(options.which) != std::string::npos) found.push_back({&which, size});
+    }
+  }
+  if (found.empty())
+    fail("bench", "no case has \"{}\" in its name; `weft bench cases` runs them all",
+         options.which);
+  return found;
+}
+
+}  // namespace
+
+int run_bench_cases(const Session& session, const BenchOptions& options) {
+  const bool sweep = options.what == "sweep";
+  if (sweep && options.against.empty())
+    fail("bench", "a sweep compares with others; say with whom, of {}: --against torch",
+         BenchPeer::kLibraries);
+  const std::vector<BenchCase> cases = bench_cases();
+  const std::vector<Chosen> todo = chosen(cases, options);
+  const InterruptScope interrupt;
+  Comparison comparison(session, options);
+  std::vector<Measured> rows;
+  print_head(session, comparison.peers());
+  {
+    ProgressBar progress("measuring", static_cast<int64_t>(todo.size()), "cases",
+                         session.context.options(), sweep ? session.err : nullptr);
+    for (const Chosen& c : todo) {
+      if (InterruptScope::requested()) break;
+      rows.push_back(comparison.measure(*c.which, c.size));
+      if (!sweep) print_row(session, comparison.peers(), rows.back());
+      std::fflush(session.out);
+      progress.update(static_cast<int64_t>(rows.size()), rows.back().name);
+    }
+  }
+  if (sweep) {  // the worst first; what failed before all
+    std::ranges::sort(rows, {}, [](const Measured& m) { return std::pair(m.ratio(), m.name); });
+    for (const Measured& m : rows) print_row(session, comparison.peers(), m);
+  }
+  print_summary(session, rows);
+  if (rows.size() < todo.size()) return kExitInterrupted;
+  const bool failed =
+      std::ranges::any_of(rows, [](const Measured& m) { return !m.failed.empty(); });
+  return failed ? kExitFailure : kExitOk;
+}
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+// What weft is held against its peers by: operands, what weft computes of them, and the same as
+// Python for a peer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+
+struct BenchOperand {
+  enum class Fill : uint8_t {
+    Normal,    ///< of floats
+    Positive,  ///< of floats: uniform in [0.1, 1.1)
+    Below,     ///< of integers: uniform in [0, below)
+    Definite,  ///< symmetric matrices, positive definite
+  };
+  std::vector<int64_t> dims;
+  DType dtype = DType::F32;
+  Fill fill = Fill::Normal;
+  int64_t below = 0;
+
+  Tensor make() const;
+  int64_t elements() const;
+};
+
+using BenchOperands = std::vector<BenchOperand>;
+using BenchValues = std::vector<Tensor>;
+
+/// One row; `{}` in its name is the size.
+struct BenchCase {
+  std::string group, name;
+  std::vector<int64_t> sizes;
+  std::function<BenchOperands(int64_t size)> operands;
+  std::function<BenchValues(const BenchValues& operands)> compute;
+  /// Python expressions of the operands a, b, c, ... with `torch`, `F` (torch.nn.functional) and
+  /// `f` (a function by its name) or `np`; "" where the library has no such thing.
+  std::string torch, numpy = {};
+  /// Operations that cannot be avoided; without it memory is the only limit.
+  std::function<double(int64_t size)> flops = {};
+};
+
+/// All of them, group by group.
+std::vector<BenchCase> bench_cases();
+// What bench_cases() is made of.
+void add_products(std::vector<BenchCase>& cases);      // bench_products.cpp
+void add_convolutions(std::vector<BenchCase>& cases);  // with attention
+void add_functions(std::vector<BenchCase>& cases);  // bench_functions.cpp: elementwise, reductions
+void add_movement(std::vector<BenchCase>& cases);   // bench_data.cpp
+void add_selection(std::vector<BenchCase>& cases);  // sorts, positions, random numbers
+void add_linear_algebra(std::vector<BenchCase>& cases);
+
+}  // namespace weft

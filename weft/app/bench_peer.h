@@ -1,0 +1,43 @@
+// A Python library that computes the same cases in a process of its own, when it is told to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/app/bench_cases.h"
+
+namespace weft {
+
+class BenchPeer {
+ public:
+  /// "torch" or "numpy", by the program `python`. An Error where either is not there.
+  BenchPeer(std::string library, const std::string& python, int threads);
+  ~BenchPeer();
+  BenchPeer(const BenchPeer&) = delete;
+  BenchPeer& operator=(const BenchPeer&) = delete;
+
+  static constexpr const char* kLibraries = "torch, numpy";
+  const std::string& library() const { return library_; }
+  const std::string& version() const { return version_; }
+
+  /// Makes the operands and computes once. False where the library has no such thing, or cannot:
+  /// why() then says what it said.
+  bool prepare(const BenchCase& which, int64_t size);
+  const std::string& why() const { return why_; }
+  /// Of one of `runs` in a row.
+  double seconds(int64_t runs);
+
+ private:
+  std::string ask(const std::string& request);
+  std::string read_line();
+  void start(const std::string& python, int threads);
+
+  std::string library_, version_, why_, unread_;
+  pid_t pid_ = -1;
+  int socket_ = -1;
+};
+
+}  // namespace weft
