@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <set>
 #include <thread>
 #include <vector>
@@ -196,6 +197,39 @@ TEST(CpuCount, RespectsTheAffinityMask) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+std::atomic<bool> g_held{false}, g_let_go{false};
+
+/// Holds the thread that gets the signal, as a busy machine does that runs another one.
+void hold(int) {
+  g_held = true;
+  for (int i = 0; i < 10'000 && !g_let_go; ++i) ::usleep(1000);
+  g_held = false;
+}
+
+TEST(ThreadPool, WhoComesLateIsNotWaitedFor) {
+  ThreadPool pool(2);
+  std::atomic<pthread_t> other{};
+  pool.set_adverse(true);  // each worker has its share
+  pool.parallel_for(2, [&](int64_t, int64_t, int worker) {
+    if (worker == 1) other = ::pthread_self();
+  });
+  pool.set_adverse(false);
+  struct sigaction action = {}, before;
+  action.sa_handler = hold;
+  ::sigaction(SIGUSR1, &action, &before);
+  ASSERT_EQ(::pthread_kill(other, SIGUSR1), 0);
+  while (!g_held) ::usleep(100);
+  std::atomic<int64_t> items{0};
+  pool.parallel_for(1000, [&](int64_t begin, int64_t end, int) { items += end - begin; });
+  EXPECT_EQ(items, 1000);
+  EXPECT_TRUE(g_held) << "the loop ended without the other thread";
+  g_let_go = true;
+  while (g_held) ::usleep(100);
+  pool.parallel_for(1000, [&](int64_t begin, int64_t end, int) { items += end - begin; });
+  EXPECT_EQ(items, 2000);
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 }  // namespace

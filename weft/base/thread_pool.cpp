@@ -73,6 +73,7 @@ struct ThreadPool::Job {
   std::vector<WorkRange> ranges;  // in units of grain, one per worker
   std::optional<Waiting> waiting;
   std::atomic<bool> stop{false};
+  std::atomic<size_t> shares_done{0};
   std::mutex error_mutex;
   std::exception_ptr error;
 
@@ -162,13 +163,59 @@ struct ThreadPool::Job {
       failed(std::current_exception());
     }
     t_inside = false, t_worker = 0;
+    shares_done.fetch_add(1, std::memory_order_acq_rel);
   }
 };
 
+namespace {
+
+/// Who may work on a loop, in one word: how many workers are inside, whether it takes no more of
+/// them, and its number. Whoever comes late, because the machine has other work to do, is not
+/// waited for: the others have taken its share.
+struct Gate {
+  static constexpr uint32_t kClosed = 1u << 11, kInside = kClosed - 1, kNumber = 1u << 12;
+  static_assert(kMaxThreads < static_cast<int>(kClosed));
+  std::atomic<uint32_t> word{kClosed};
+
+  static uint32_t number_of(uint32_t word) { return word / kNumber; }
+  uint32_t load() const { return word.load(std::memory_order_acquire); }
+  uint32_t number() const { return number_of(load()); }
+  bool nobody_inside() const { return (load() & kInside) == 0; }
+
+  /// A new loop; nobody is inside.
+  void open() {
+    word.store((number() + 1) * kNumber, std::memory_order_release);
+    word.notify_all();
+  }
+  void close() { word.fetch_or(kClosed, std::memory_order_acq_rel); }
+  /// Sleeps until a loop other than number `seen` is there.
+  uint32_t wait(uint32_t seen) const {
+    for (int i = 0; i < kSpins && number() == seen; ++i) pause_briefly();
+    for (uint32_t now = load();; now = load()) {
+      if (number_of(now) != seen) return number_of(now);
+      word.wait(now, std::memory_order_acquire);
+    }
+  }
+  /// False when loop `number` takes no more.
+  bool enter(uint32_t number) {
+    uint32_t now = load();
+    while ((now & kClosed) == 0 && number_of(now) == number)
+      if (word.compare_exchange_weak(now, now + 1, std::memory_order_acq_rel)) return true;
+    return false;
+  }
+  /// Whether a closed gate's last one left.
+  bool leave() {
+    const uint32_t before = word.fetch_sub(1, std::memory_order_acq_rel);
+    return (before & kClosed) != 0 && (before & kInside) == 1;
+  }
+};
+
+}  // namespace
+
 struct ThreadPool::State {
-  std::atomic<uint32_t> epoch{0};    // a change tells the workers to look at `job`
-  std::atomic<int> busy{0};          // workers that have not finished this epoch
-  Job* job = nullptr;                // nullptr: leave
+  Gate gate;
+  std::atomic<uint32_t> left{0};     // changes when a closed gate's last worker has left
+  Job* job = nullptr;                // nullptr: end
   std::vector<std::thread> threads;  // size - 1: the caller is worker 0
 };
 
@@ -179,23 +226,21 @@ ThreadPool::~ThreadPool() {
   // In a forked child the threads are not there to be joined: their handles are left alone.
   if (state_ == nullptr || owner_ != ::getpid()) return;
   state_->job = nullptr;
-  state_->epoch.fetch_add(1, std::memory_order_release);
-  state_->epoch.notify_all();
+  state_->gate.open();
   for (std::thread& thread : state_->threads) thread.join();
   delete state_;
 }
 
 void ThreadPool::worker_main(State& state, int worker) {
-  uint32_t seen = 0;
-  while (true) {
-    for (int i = 0; i < kSpins && state.epoch.load(std::memory_order_acquire) == seen; ++i) {
-      pause_briefly();
-    }
-    state.epoch.wait(seen, std::memory_order_acquire);
-    seen = state.epoch.load(std::memory_order_acquire);
+  for (uint32_t seen = 0;;) {
+    seen = state.gate.wait(seen);
+    if (!state.gate.enter(seen)) continue;
     if (state.job == nullptr) return;
     state.job->work(worker);
-    if (state.busy.fetch_sub(1, std::memory_order_acq_rel) == 1) state.busy.notify_one();
+    if (state.gate.leave()) {
+      state.left.fetch_add(1, std::memory_order_acq_rel);
+      state.left.notify_one();
+    }
   }
 }
 
@@ -217,25 +262,23 @@ ThreadPool::State& ThreadPool::state() {
 void ThreadPool::run(Job& job) {
   State& shared = *state_;
   shared.job = &job;
-  shared.busy.store(static_cast<int>(shared.threads.size()), std::memory_order_relaxed);
-  shared.epoch.fetch_add(1, std::memory_order_release);
-  shared.epoch.notify_all();
+  shared.gate.open();
   job.work(0);
-  for (int i = 0; i < kSpins && shared.busy.load(std::memory_order_acquire) != 0; ++i) {
-    pause_briefly();
-  }
+  // Nobody takes a share that is another's.
+  while (adverse_ && !job.stopped() && job.shares_done < job.ranges.size()) pause_briefly();
+  shared.gate.close();
+  for (int i = 0; i < kSpins && !shared.gate.nobody_inside(); ++i) pause_briefly();
   if (job.waiting) wait_until_done(shared, job);
-  for (int left = shared.busy.load(std::memory_order_acquire); left != 0;
-       left = shared.busy.load(std::memory_order_acquire)) {
-    shared.busy.wait(left, std::memory_order_acquire);
-  }
+  for (uint32_t left = shared.left.load(std::memory_order_acquire); !shared.gate.nobody_inside();
+       left = shared.left.load(std::memory_order_acquire))
+    shared.left.wait(left, std::memory_order_acquire);
 }
 
 /// In naps that are short beside the time that has passed.
 void ThreadPool::wait_until_done(State& shared, Job& job) {
   using Microseconds = std::chrono::microseconds;
   Microseconds nap(20);
-  while (shared.busy.load(std::memory_order_acquire) != 0) {
+  while (!shared.gate.nobody_inside()) {
     std::this_thread::sleep_for(nap);
     nap = std::min(nap + nap / 8, Microseconds(10'000));
     try {

@@ -1,5 +1,5 @@
 // ThreadPool: one loop over many threads. Static split, then stealing half of the largest
-// remainder.
+// remainder. A thread that the machine does not let run is not waited for, unless it has begun.
 #pragma once
 
 #include <sys/types.h>
