@@ -89,7 +89,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
   sub->add_option("what", line.bench.what, "what to measure")
       ->capture_default_str()
       ->check(CLI::IsMember({"all", "schedule", "compile", "dispatch", "elementwise", "reduce",
-                             "gemm", "cases", "sweep"}));
+                             "gemm", "cases", "sweep", "explain"}));
   sub->add_option("--model", line.bench.model, "for schedule and compile")
       ->check(CLI::IsMember({"mnist", "gpt2"}))
       ->capture_default_str();
@@ -99,8 +99,9 @@ void add_bench(CLI::App& app, CommandLine& line) {
   sub->add_option("--against", line.bench.against,
                   "cases, sweep: peers measured in turns with weft: torch, numpy")
       ->delimiter(',');
-  sub->add_option("--case", line.bench.which, "cases, sweep: only those with this in their name");
-  sub->add_option("--size", line.bench.size, "cases, sweep: at this size instead of their own")
+  sub->add_option("--case", line.bench.which,
+                  "cases, sweep, explain: only those with this in their name");
+  sub->add_option("--size", line.bench.size, "of cases, instead of their own")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   sub->add_option("--python", line.bench.python, "the Python that has the peers")
       ->capture_default_str();

@@ -59,8 +59,14 @@ double median_seconds(int64_t repeats, FunctionRef<void()> run) {
   return median(std::move(seconds));
 }
 
+std::string time_text(double seconds) {
+  return seconds < 1e-3 ? strformat("{:.1f} us", seconds * 1e6)
+                        : strformat("{:.2f} ms", seconds * 1e3);
+}
+
 int run_bench(const Session& session, const BenchOptions& options) {
   if (options.what == "cases" || options.what == "sweep") return run_bench_cases(session, options);
+  if (options.what == "explain") return run_bench_explain(session, options);
   bool found = false;
   for (const Benchmark& benchmark : kBenchmarks) {
     if (options.what != benchmark.name && options.what != "all") continue;

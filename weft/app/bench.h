@@ -35,8 +35,10 @@ BenchRows bench_elementwise(const Session& session, const BenchOptions& options)
 BenchRows bench_reduce(const Session& session, const BenchOptions& options);
 BenchRows bench_gemm(const Session& session, const BenchOptions& options);
 
-// Cases in turns with peers (bench_against.cpp).
+// Cases in turns with peers (bench_against.cpp), and what weft makes of one (bench_explain.cpp).
 int run_bench_cases(const Session& session, const BenchOptions& options);
+int run_bench_explain(const Session& session, const BenchOptions& options);
+std::string time_text(double seconds);  // "12.3 us", "4.56 ms"
 
 // What this machine can do with the context's threads, measured now (machine_limits.cpp).
 double measured_read_bandwidth(Context& context);  // bytes per second from memory
@@ -44,5 +46,19 @@ double measured_copy_bandwidth(Context& context);  // bytes read and written per
 double measured_f32_flops(Context& context);       // fused multiply-adds count as two
 /// Of products of bf16 or bytes: by tiles, or as many times that of f32 as fit in its place.
 double measured_narrow_flops(Context& context, DType dtype);
+
+// The same, each measured when it is asked for.
+class MachineLimits {
+ public:
+  explicit MachineLimits(Context& context);
+  // Of operations on `dtype` and of bytes that come from memory; of bytes that fit the caches 0.
+  double seconds(double operations, DType dtype, double bytes);
+
+ private:
+  double peak(DType dtype);
+
+  Context& context_;
+  double f32_flops_, bandwidth_, cached_bytes_, byte_flops_ = 0, half_flops_ = 0;
+};
 
 }  // namespace weft

@@ -40,38 +40,10 @@ struct Measured {
   }
 };
 
-/// The limits of this machine, measured once.
-class Limits {
- public:
-  explicit Limits(Context& context)
-      : context_(context),
-        flops_(measured_f32_flops(context)),
-        bandwidth_(measured_copy_bandwidth(context)),
-        cached_(2.0 * static_cast<double>(Machine::of(context).l2().bytes) *
-                context.thread_pool().size()) {}
-  /// Of operations on `dtype`, and of operands and results that do not fit the caches.
-  double seconds(double operations, DType dtype, double bytes) {
-    const double compute = operations > 0 ? operations / peak(dtype) : 0;
-    return std::max(compute, bytes > cached_ ? bytes / bandwidth_ : 0);
-  }
-
- private:
-  double peak(DType dtype) {
-    if (bits(dtype) >= 32) return flops_ * 32 / bits(dtype);
-    double& narrow = bits(dtype) == 8 ? bytes_flops_ : halves_flops_;
-    if (narrow == 0) narrow = measured_narrow_flops(context_, dtype);
-    return narrow;
-  }
-
-  Context& context_;
-  double flops_, bandwidth_, cached_, bytes_flops_ = 0, halves_flops_ = 0;
-};
-
-double bytes_of(const BenchOperands& operands, const BenchValues& results) {
+double bytes_of(const BenchValues& operands, const BenchValues& results) {
   double total = 0;
-  for (const BenchOperand& o : operands)
-    total += static_cast<double>(o.elements()) * bits(o.dtype) / 8;
-  for (const Tensor& y : results) total += static_cast<double>(y.numel()) * bits(y.dtype()) / 8;
+  for (const BenchValues* values : {&operands, &results})
+    for (const Tensor& x : *values) total += static_cast<double>(x.numel()) * bits(x.dtype()) / 8;
   return total;
 }
 
@@ -85,11 +57,11 @@ class Comparison {
   }
   const Peers& peers() const { return peers_; }
 
-  Measured measure(const BenchCase& which, int64_t size) {
-    Measured m{which.group, fmt::format(fmt::runtime(which.name), size), 0, 0, {}, {}};
+  Measured measure(const SizedCase& one) {
+    Measured m{one.which.group, one.name(), 0, 0, {}, {}};
     m.peers.resize(peers_.size());
     try {
-      compare(which, size, m);
+      compare(one, m);
     } catch (const Error& error) {
       m.failed = error.what();
     }
@@ -97,19 +69,17 @@ class Comparison {
   }
 
  private:
-  void compare(const BenchCase& which, int64_t size, Measured& m) {
-    const BenchOperands operands = which.operands(size);
-    BenchValues values;
-    for (const BenchOperand& o : operands) values.push_back(o.make());
+  void compare(const SizedCase& one, Measured& m) {
+    const BenchValues operands = one.operands();
     const auto run = [&] {
-      BenchValues results = which.compute(values);
+      BenchValues results = one.which.compute(operands);
       realize(results);
       return results;
     };
-    m.limit = limits_.seconds(which.flops ? which.flops(size) : 0, operands[0].dtype,
+    m.limit = limits_.seconds(one.which.flops ? one.which.flops(one.size) : 0, operands[0].dtype(),
                               bytes_of(operands, run()));
     std::vector<bool> able;
-    for (const auto& peer : peers_) able.push_back(peer->prepare(which, size));
+    for (const auto& peer : peers_) able.push_back(peer->prepare(one.which, one.size));
     const int64_t runs = runs_of(run);
     std::vector<std::vector<double>> seconds(peers_.size() + 1);
     for (int64_t repeat = 0; repeat < options_.repeats; ++repeat) {  // in turns
@@ -136,14 +106,9 @@ class Comparison {
 
   const Session& session_;
   const BenchOptions& options_;
-  Limits limits_;
+  MachineLimits limits_;
   Peers peers_;
 };
-
-std::string time_text(double seconds) {
-  return seconds < 1e-3 ? strformat("{:.1f} us", seconds * 1e6)
-                        : strformat("{:.2f} ms", seconds * 1e3);
-}
 
 void print_row(const Session& session, const Peers& peers, const Measured& m) {
   if (session.json) {
@@ -205,26 +170,6 @@ void print_summary(const Session& session, const std::vector<Measured>& rows) {
       compared, mean, slower, cliffs);
 }
 
-struct Chosen {
-  const BenchCase* which;
-  int64_t size;
-};
-
-/// Whose group or name has `text` in it, at the sizes of each or the one that was asked for.
-std::vector<Chosen> chosen(const std::vector<BenchCase>& cases, const BenchOptions& options) {
-  std::vector<Chosen> found;
-  for (const BenchCase& which : cases) {
-    for (const int64_t size : options.size > 0 ? std::vector<int64_t>{options.size} : which.sizes) {
-      const std::string name = which.group + ": " + fmt::format(fmt::runtime(which.name), size);
-      if (name.find(options.which) != std::string::npos) found.push_back({&which, size});
-    }
-  }
-  if (found.empty())
-    fail("bench", "no case has \"{}\" in its name; `weft bench cases` runs them all",
-         options.which);
-  return found;
-}
-
 }  // namespace
 
 int run_bench_cases(const Session& session, const BenchOptions& options) {
@@ -232,8 +177,7 @@ int run_bench_cases(const Session& session, const BenchOptions& options) {
   if (sweep && options.against.empty())
     fail("bench", "a sweep compares with others; say with whom, of {}: --against torch",
          BenchPeer::kLibraries);
-  const std::vector<BenchCase> cases = bench_cases();
-  const std::vector<Chosen> todo = chosen(cases, options);
+  const std::vector<SizedCase> todo = chosen_cases(options.which, options.size);
   const InterruptScope interrupt;
   Comparison comparison(session, options);
   std::vector<Measured> rows;
@@ -241,9 +185,9 @@ int run_bench_cases(const Session& session, const BenchOptions& options) {
   {
     ProgressBar progress("measuring", static_cast<int64_t>(todo.size()), "cases",
                          session.context.options(), sweep ? session.err : nullptr);
-    for (const Chosen& c : todo) {
+    for (const SizedCase& one : todo) {
       if (InterruptScope::requested()) break;
-      rows.push_back(comparison.measure(*c.which, c.size));
+      rows.push_back(comparison.measure(one));
       if (!sweep) print_row(session, comparison.peers(), rows.back());
       std::fflush(session.out);
       progress.update(static_cast<int64_t>(rows.size()), rows.back().name);

@@ -1,6 +1,10 @@
 #include "weft/app/bench_cases.h"
 
+#include <functional>
 #include <numeric>
+
+#include "weft/base/error.h"
+#include "weft/base/format.h"
 
 namespace weft {
 
@@ -26,6 +30,28 @@ std::vector<BenchCase> bench_cases() {
                          add_linear_algebra})
     add(cases);
   return cases;
+}
+
+std::string SizedCase::name() const { return fmt::format(fmt::runtime(which.name), size); }
+
+BenchValues SizedCase::operands() const {
+  BenchValues values;
+  for (const BenchOperand& o : which.operands(size)) values.push_back(o.make());
+  return values;
+}
+
+std::vector<SizedCase> chosen_cases(std::string_view text, int64_t size) {
+  std::vector<SizedCase> found;
+  for (const BenchCase& which : bench_cases()) {
+    for (const int64_t n : size > 0 ? std::vector<int64_t>{size} : which.sizes) {
+      SizedCase one{which, n};
+      if ((which.group + ": " + one.name()).find(text) != std::string::npos)
+        found.push_back(std::move(one));
+    }
+  }
+  if (found.empty())
+    fail("bench", "no case has \"{}\" in its name; `weft bench cases` runs them all", text);
+  return found;
 }
 
 }  // namespace weft

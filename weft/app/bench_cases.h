@@ -45,6 +45,17 @@ struct BenchCase {
 
 /// All of them, group by group.
 std::vector<BenchCase> bench_cases();
+
+struct SizedCase {
+  BenchCase which;
+  int64_t size;
+  std::string name() const;
+  BenchValues operands() const;  ///< in memory
+};
+/// Whose group or name has `text` in it, at `size` or, if that is 0, at sizes of their own. An
+/// Error where there is none.
+std::vector<SizedCase> chosen_cases(std::string_view text, int64_t size);
+
 // What bench_cases() is made of.
 void add_products(std::vector<BenchCase>& cases);      // bench_products.cpp
 void add_convolutions(std::vector<BenchCase>& cases);  // with attention

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -167,6 +168,25 @@ double measured_narrow_flops(Context& context, DType dtype) {
   }
 #endif
   return (bytes ? 4 : 2) * measured_f32_flops(context);
+}
+
+MachineLimits::MachineLimits(Context& context)
+    : context_(context),
+      f32_flops_(measured_f32_flops(context)),
+      bandwidth_(measured_copy_bandwidth(context)),
+      cached_bytes_(2.0 * static_cast<double>(Machine::of(context).l2().bytes) *
+                    context.thread_pool().size()) {}
+
+double MachineLimits::seconds(double operations, DType dtype, double bytes) {
+  const double compute = operations > 0 ? operations / peak(dtype) : 0;
+  return std::max(compute, bytes > cached_bytes_ ? bytes / bandwidth_ : 0);
+}
+
+double MachineLimits::peak(DType dtype) {
+  if (bits(dtype) >= 32) return f32_flops_ * 32 / bits(dtype);
+  double& narrow = bits(dtype) == 8 ? byte_flops_ : half_flops_;
+  if (narrow == 0) narrow = measured_narrow_flops(context_, dtype);
+  return narrow;
 }
 
 }  // namespace weft

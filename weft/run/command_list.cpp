@@ -240,7 +240,8 @@ TimelinePoint CommandList::run_segment(Context& context, const Segment& s, const
     return {};
   }
   const Points waits = waits_of(s, newest);
-  if (log_enabled(context, 2)) return run_one_by_one(context, s, waits, lines);
+  if (log_enabled(context, 2) || context.get<RunState>().observer.ran)
+    return run_one_by_one(context, s, waits, lines);
   return submit(s, s.begin, s.end, waits, lines);
 }
 
@@ -304,9 +305,10 @@ void CommandList::wait(Context& context, Device& device, TimelinePoint point, si
   }
 }
 
-/// WEFT_DEBUG=2: a line per kernel: name, work, time, bandwidth, the user's lines.
+/// For WEFT_DEBUG=2 and observers: what each took, the user's lines.
 TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, const Points& waits,
                                           StepLines lines) {
+  const CompileObserver& observer = context.get<RunState>().observer;
   TimelinePoint point;
   for (size_t i = s.begin; i < s.end; ++i) {
     const uint64_t start = now_ns();
@@ -314,15 +316,17 @@ TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, co
     wait(context, *s.device, point, i, lines);
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
     const CompiledKernel* k = schedule_.steps[i].kernel.get();
-    const double bytes = k ? k->bytes : 2.0 * static_cast<double>(commands_[i].bytes);
-    const double flops = k ? k->flops : 0;
-    const int64_t live = s.device->allocator().stats().live_bytes;
-    log_at(context, 2,
-           "*** {:<12} {:4} {:<40} arg {:2} mem {:7.3f} GB tm {:9.2f} us ({:8.1f} GFLOPS {:7.1f} "
-           "GB/s) {}",
-           s.device->name(), i, k ? k->name : "copy", schedule_.steps[i].buffers.size(),
-           static_cast<double>(live) * 1e-9, seconds * 1e6, flops / seconds * 1e-9,
-           bytes / seconds * 1e-9, lines(i));
+    const CommandReport report{k ? k->name : "copy",
+                               s.device->name(),
+                               lines(i),
+                               i,
+                               schedule_.steps[i].buffers.size(),
+                               s.device->allocator().stats().live_bytes,
+                               seconds,
+                               k ? k->flops : 0,
+                               k ? k->bytes : 2.0 * static_cast<double>(commands_[i].bytes)};
+    if (observer.ran) observer.ran(report);
+    if (log_enabled(context, 2)) log_at(context, 2, "{}", text(report));
   }
   return point;
 }

@@ -21,6 +21,14 @@ std::string text(const KernelReport& k) {
   return all;
 }
 
+std::string text(const CommandReport& c) {
+  return strformat(
+      "*** {:<12} {:4} {:<40} arg {:2} mem {:7.3f} GB tm {:9.2f} us ({:8.1f} GFLOPS {:7.1f} GB/s) "
+      "{}",
+      c.device, c.step, c.name, c.buffers, static_cast<double>(c.live_bytes) * 1e-9,
+      c.seconds * 1e6, c.flops / c.seconds * 1e-9, c.bytes / c.seconds * 1e-9, c.lines);
+}
+
 std::string text(const PassRecord& p) {
   return strformat("  {} {}: {} -> {}{}, {} rules, {:.1f} us", p.pass, p.subject, p.before.size,
                    p.after.size, p.changed() ? "" : " unchanged", p.firings,

@@ -30,19 +30,30 @@ struct CompileReport {
   std::vector<KernelReport> kernels;
 };
 
+/// What a kernel or copy took that ran alone.
+struct CommandReport {
+  std::string name, device, lines;
+  size_t step = 0, buffers = 0;
+  int64_t live_bytes = 0;  ///< of the device's memory
+  double seconds = 0, flops = 0, bytes = 0;
+};
+
 /// As WEFT_DEBUG=3 prints them, without a newline at the end.
 std::string text(const DecisionReport& decision);
 std::string text(const KernelReport& kernel);
+/// As WEFT_DEBUG=2 prints it.
+std::string text(const CommandReport& command);
 /// "lower.unroll reduce_8_8: 120 -> 480, 12 rules, 35 us", as WEFT_DEBUG=8 prints it.
 std::string text(const PassRecord& pass);
 
-/// Who wants to know what a context compiles. Called under the run state's mutex.
+/// Who wants to know what a context compiles and runs. Called under the run state's mutex.
 struct CompileObserver {
   /// Every pass, in order: normalising, the schedule's, each kernel's, memory's.
   std::function<void(const PassRecord&)> passed;
   bool texts = false;  ///< with the graphs before and after it
   std::function<void(const CompileReport&)> compiled;
   std::function<void(const PlannedMemory&)> planned;  ///< what is about to run
+  std::function<void(const CommandReport&)> ran;      ///< runs everything one by one
 };
 
 }  // namespace weft
