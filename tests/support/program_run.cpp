@@ -143,10 +143,21 @@ class Item {
         return;
       }
       case Op::Lane: values_[n] = {operand(n, 0).at(static_cast<size_t>(n->int_arg(0)))}; return;
+      case Op::Trn: values_[n] = taken_in_turns(n); return;
       case Op::Splat: values_[n] = Lanes(n->lanes, operand(n, 0).at(0)); return;
       default: break;
     }
     values_[n] = alu(n);
+  }
+
+  Lanes taken_in_turns(NodeRef n) const {
+    const auto size = static_cast<size_t>(n->int_arg(0)), odd = static_cast<size_t>(n->int_arg(1));
+    Lanes out;
+    for (size_t k = 0; k < n->lanes; ++k) {
+      const bool second = k / size % 2 == 1;
+      out.push_back(operand(n, second ? 1 : 0).at(k - (second ? size : 0) + odd * size));
+    }
+    return out;
   }
 
   int64_t work_id(NodeRef n) const {

@@ -147,6 +147,7 @@ class Decoder {
         return copy(slot(n), operand(n->src(0)) + k * width_of(n), width_of(n));
       }
       case Op::Splat: return spread(n);
+      case Op::Trn: return take_turns(n);
       case Op::Bitcast:
         if (is_bool(n->dtype)) return cast(n, DType::U8);
         return copy(slot(n), operand(n->src(0)), bytes_of(n));
@@ -158,6 +159,16 @@ class Decoder {
   void pack(NodeRef n) {
     const uint32_t out = slot(n), width = width_of(n);
     for (uint32_t k = 0; k < n->nsrc; ++k) copy(out + k * width, operand(n->src(k)), width);
+  }
+
+  void take_turns(NodeRef n) {
+    const auto size = static_cast<uint32_t>(n->int_arg(0)),
+               odd = static_cast<uint32_t>(n->int_arg(1));
+    const uint32_t out = slot(n), width = width_of(n);
+    for (uint32_t k = 0; k < n->lanes; k += 2 * size)
+      for (const uint32_t i : {0U, 1U})
+        copy(out + (k + i * size) * width, operand(n->src(i)) + (k + odd * size) * width,
+             size * width);
   }
 
   void copy(uint32_t to, uint32_t from, uint32_t bytes) {

@@ -39,6 +39,14 @@ const char* splat_problem(const NodeSpec& s) {
   return s.src[0]->lanes == 1 ? same_dtype(s) : "takes a scalar";
 }
 
+const char* trn_problem(const NodeSpec& s) {
+  const int64_t size = s.ints[0], odd = s.ints[1];
+  for (NodeRef x : s.src)
+    if (x->dtype != s.dtype || x->lanes != s.lanes) return "takes vectors of its dtype and lanes";
+  if (size < 1 || s.lanes % (2 * size) != 0) return "its lanes are no pairs of blocks";
+  return odd == 0 || odd == 1 ? nullptr : "blocks are even or odd";
+}
+
 const char* tile_load_problem(const NodeSpec& s) {
   if (s.src[0]->op != Op::Param || s.dtype != DType::U32) return "reads words of a param";
   for (NodeRef x : s.src.subspan(1))

@@ -10,6 +10,7 @@ const char* get_acc_problem(const NodeSpec& s);
 const char* vec_problem(const NodeSpec& s);
 const char* lane_problem(const NodeSpec& s);
 const char* splat_problem(const NodeSpec& s);
+const char* trn_problem(const NodeSpec& s);
 const char* tile_load_problem(const NodeSpec& s);
 const char* tile_dot_problem(const NodeSpec& s);
 

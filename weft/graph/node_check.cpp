@@ -264,6 +264,7 @@ constexpr Row kRows[] = {
     {Op::Vec, L, 1, vec_problem},
     {Op::Lane, L, 1, lane_problem},
     {Op::Splat, L, 1, splat_problem},
+    {Op::Trn, L, 2, trn_problem},
     {Op::TileLoad, L, 3, tile_load_problem},
     {Op::TileDot2, L, 3, tile_dot_problem},
     {Op::TileDot4, L, 3, tile_dot_problem},

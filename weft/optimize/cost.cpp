@@ -18,6 +18,7 @@ constexpr double kStore = 1;              // one store a cycle
 constexpr double kVector = 1.15;          // a vector's load or store, aligned as far as is known
 constexpr double kMask = 2;               // a guarded access: test and branch or select
 constexpr double kInsert = 2;             // one lane into a vector
+constexpr double kPermute = 1;            // lanes of two vectors in another order
 constexpr size_t kEnoughChains = 6;       // from here on, lower keeps one chain per accumulator
 constexpr double kL1Share = 2.0 / 3;      // of L1 that a tile's operands may fill
 constexpr double kL2Share = 225.0 / 256;  // and of L2
@@ -363,6 +364,31 @@ bool CostModel::fits_registers(const Body& body, const Tiling& tiling, double ch
   return chains + operands <= std::max(4, target_.vector_registers);
 }
 
+/// The range along the rows of a gather that lower/ loads whole, because there are copies for as
+/// many columns side by side as the vector has lanes; -1 where there are not.
+int CostModel::transposed_along(const Access& a, const Tiling& tiling) const {
+  const RangeMask vector = a.deps & tiling.vectors;
+  if (vector == 0 || a.is_store() || a.masked != 0 || !target_.permutes_pairs(a.node->dtype))
+    return -1;
+  const auto v = static_cast<size_t>(std::countr_zero(vector));
+  const int64_t lanes = tiling.ranges[v].lanes;
+  if ((a.opaque & vector) != 0 || std::abs(a.stride[v]) <= 1 ||
+      lanes != target_.lanes(a.node->dtype))
+    return -1;
+  int found = -1;
+  each(a.deps & tiling.unrolled & ~a.opaque & ~vector, [&](size_t r) {
+    if (a.stride[r] == 1 && tiling.ranges[r].unroll % lanes == 0) found = static_cast<int>(r);
+  });
+  return found;
+}
+
+int CostModel::along_rows(const Body& body, const Tiling& tiling) const {
+  int along = -1;
+  for (uint32_t i : body.accesses)
+    along = std::max(along, transposed_along(info_.accesses[i], tiling));
+  return along;
+}
+
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
@@ -385,7 +411,10 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
     double one = 1;
     if (RangeMask v = a.deps & vectors) {
       const int64_t stride = a.stride[static_cast<size_t>(std::countr_zero(v))];
-      if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
+      if (transposed_along(a, tiling) >= 0) {
+        one = kVector;
+        alu += n * std::log2(lanes) * kPermute;
+      } else if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
         one = a.is_store() && far ? lanes * kScatter : lanes;
         alu += n * lanes * (kInsert + ((a.masked & v) != 0 ? kMask : 0));
@@ -474,9 +503,10 @@ int CostModel::innermost(const Tiling& tiling) const {
   double most = 0;
   int range = -1;
   for (const Body& b : bodies_) {
-    if (b.own == 0 || cycles(b, tiling) <= most) continue;
+    const int along = b.own == 0 ? along_rows(b, tiling) : -1;
+    if ((b.own == 0 && along < 0) || cycles(b, tiling) <= most) continue;
     most = cycles(b, tiling);
-    range = traffic(b, tiling).innermost;
+    range = b.own == 0 ? along : traffic(b, tiling).innermost;
   }
   return range;
 }

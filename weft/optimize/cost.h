@@ -72,8 +72,11 @@ class CostModel {
   /// Cycles of all iterations of `body`.
   double cycles(const Body& body, const Tiling& tiling) const;
   double total(const Tiling& tiling) const;
-  /// The range whose loop should run right around the tiles of the most expensive reduction.
+  /// The range whose loop should run right around the tiles of the most expensive body.
   int innermost(const Tiling& tiling) const;
+  /// Where lower/ loads the rows that gathers of `body` lie across whole, the range along them; -1
+  /// where it does not. The machine fetches ahead what is walked along.
+  int along_rows(const Body& body, const Tiling& tiling) const;
   /// Whether a tile's body is more code than instruction caches like.
   bool too_long(const Body& body, const Tiling& tiling) const;
   /// Bits of the widest element computed with in anything that depends on `range`.
@@ -105,6 +108,7 @@ class CostModel {
   double memory_cycles(const Body& body, const Tiling& tiling) const;
   double gathered_bytes(const Access& a, const Tiling& tiling) const;
   double stream_cycles(const Body& body, const Tiling& tiling) const;
+  int transposed_along(const Access& a, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 
   const KernelInfo& info_;

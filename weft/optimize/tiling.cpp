@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <span>
 
@@ -123,12 +124,27 @@ class TileSearch {
       if (cut_of(info_, r, lanes) == Cut::No) continue;
       Tiling trial = so_far;
       trial.set(r, lanes, 1);
-      const double c = model_.total(trial);
+      const double c = std::min(model_.total(trial), transposed_cost(trial, lanes));
       if (found && c >= best.cost * kWorthwhile) continue;
       best = {c, trial};
       found = true;
     }
     if (found) all.push_back(best);
+  }
+
+  /// What it costs where the rows that vectors gather from are loaded whole.
+  double transposed_cost(const Tiling& start, int64_t lanes) const {
+    double least = INFINITY;
+    for (const Body& body : model_.bodies())
+      for (size_t r = 0; r < info_.ranges.size(); ++r) {
+        if (start.ranges[r].size() > 1 || !info_.ranges[r].parallel || !info_.ranges[r].free() ||
+            !shares_lines(body, start, r) || cut_of(info_, r, lanes) == Cut::No)
+          continue;
+        Tiling trial = start;
+        trial.set(r, 1, lanes);
+        if (model_.along_rows(body, trial) >= 0) least = std::min(least, model_.total(trial));
+      }
+    return least;
   }
 
   bool may_be_vector(const Turn& turn, const Tiling& so_far, size_t r) const {

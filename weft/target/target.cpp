@@ -293,6 +293,11 @@ const MatrixUnit* Target::tile_unit(Op words, bool swapped) const {
   return nullptr;
 }
 
+// AVX-512's vpermt2d and vpermt2q.
+bool Target::permutes_pairs(DType dtype) const {
+  return machine_code && vector_bits == 512 && bits(dtype) >= 32 && !is_bool(dtype);
+}
+
 int Target::lanes(DType dtype) const { return std::max(1, vector_bits / bits(dtype)); }
 
 uint64_t Target::key() const {

@@ -66,6 +66,9 @@ struct Target {
   /// operand's for comparisons and casts. f16 and bf16 are storage: they are loaded, stored, cast,
   /// moved (where, vec, lane, splat, bitcast) and nothing else.
   bool native(Op op, DType dtype) const;
+  /// True where lanes of two registers are brought into any order by one instruction, so that rows
+  /// are worth loading for what lies down their columns.
+  bool permutes_pairs(DType dtype) const;
   /// Lanes of one register: 16 for f32 on AVX-512; 1 without vectors.
   int lanes(DType dtype) const;
   /// The unit whose tiles multiply words as `words` does, or as it does with `swapped` operands;

@@ -1,6 +1,7 @@
 // Vectors and memory: loads and stores, and what takes vectors apart lane by lane.
 #include <algorithm>
 
+#include "weft/base/error.h"
 #include "weft/codegen/x86/selector.h"
 #include "weft/dtype/value.h"
 #include "weft/graph/node.h"
@@ -181,6 +182,25 @@ Vector X86Selector::vec(NodeRef n) {
   for (int k = 0; k < n->lanes; ++k)
     store_scalar(n->dtype, value(n->src(static_cast<size_t>(k))), moved(at, k * bytes));
   return load_vector(n->dtype, n->lanes, at);
+}
+
+/// Words of a and, from the table's second half on, of b.
+Vector X86Selector::transposed(NodeRef n) {
+  const int size = bits(n->dtype), words = size / 32, lanes = n->lanes;
+  const auto block = n->int_arg(0), odd = n->int_arg(1);
+  const Layout l = layout(size, lanes);
+  WEFT_CHECK(l.parts == 1 && words > 0, "trn of {} lanes in {} registers", lanes, l.parts);
+  std::vector<uint8_t> order;
+  for (int k = 0; k < lanes; ++k) {
+    const bool of_b = k / block % 2 != 0;
+    const int64_t from = (of_b ? k - block + lanes : k) + odd * block;
+    for (int w = 0; w < words; ++w)
+      order.insert(order.end(), {static_cast<uint8_t>(from * words + w), 0, 0, 0});
+  }
+  const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+  const Vector out = copy_of(Vector(vector(n->src(0))));
+  emit(Form::VPermT2D, l.width, {out.parts[0], by, vector(n->src(1)).parts[0]});
+  return out;
 }
 
 Reg X86Selector::lane(NodeRef vector_node, int k) {

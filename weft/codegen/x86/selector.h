@@ -192,6 +192,7 @@ class X86Selector : X86Emitter {
   Vector splat(NodeRef n);
   Vector permuted(NodeRef n);
   Vector vec(NodeRef n);
+  Vector transposed(NodeRef n);
   Vector as_stored(NodeRef n);
   Reg lane(NodeRef vector, int k);
   Vector lane_by_lane(NodeRef n);

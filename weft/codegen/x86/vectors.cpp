@@ -290,6 +290,7 @@ void X86Selector::select_vector(NodeRef n) {
     case Op::Load: return set_vector(n, vector_load(n));
     case Op::Splat: return set_vector(n, splat(n));
     case Op::Vec: return set_vector(n, vec(n));
+    case Op::Trn: return set_vector(n, transposed(n));
     default: return set_vector(n, vector_value(n));
   }
 }

@@ -1,0 +1,66 @@
+// Steps of transpositions as instructions, for every size of blocks, against plain C++.
+#include <gtest/gtest.h>
+
+#include "tests/device/programs.h"
+#include "tests/support/compiler/isa_levels.h"
+
+namespace weft {
+namespace {
+
+using testing::Loaded;
+using testing::ProgramBuilder;
+
+LinearProgram program_of(DType dtype, int lanes, int64_t size, int64_t odd) {
+  ProgramBuilder b(strformat("trn_{}_{}", size, odd));
+  NodeRef out = b.param(dtype, true), left = b.param(dtype), right = b.param(dtype);
+  NodeRef range = b.open(b.i32(1), Binding::Core);
+  NodeRef index = b.alu(Op::Mul, {range, b.i32(lanes)});
+  std::vector<NodeRef> rows;
+  for (NodeRef p : {left, right}) rows.push_back(b.load(p, index, lanes));
+  b.store(out, index, b.emit(Op::Trn, dtype, rows, {size, odd}, static_cast<uint16_t>(lanes)));
+  b.close(range);
+  return b.build();
+}
+
+template <class T>
+void check(Device& device, DType dtype, int lanes) {
+  const auto n = static_cast<size_t>(lanes);
+  for (size_t size = 1; size < n; size *= 2)
+    for (const size_t odd : {size_t{0}, size_t{1}}) {
+      SCOPED_TRACE(strformat("{} blocks of {}, {}", name(dtype), size, odd));
+      Loaded loaded(device, {program_of(dtype, lanes, static_cast<int64_t>(size),
+                                        static_cast<int64_t>(odd))});
+      std::vector<T> a(n), b(n), want(n), got(n);
+      for (size_t k = 0; k < n; ++k) a[k] = static_cast<T>(k), b[k] = static_cast<T>(100 + k);
+      for (size_t k = 0; k < n; ++k)
+        want[k] = k / size % 2 == 0 ? a[k + odd * size] : b[k - size + odd * size];
+      std::vector<std::shared_ptr<Buffer>> buffers;
+      for (std::vector<T>* x : {&got, &a, &b}) {
+        buffers.push_back(device.allocate(static_cast<int64_t>(sizeof(T) * n)));
+        device.copy_in({buffers.back().get()}, std::as_bytes(std::span(*x)));
+      }
+      std::vector<BufferSlice> slices;
+      for (auto& buffer : buffers) slices.push_back({buffer.get()});
+      loaded.run(0, slices, {}, 1);
+      device.copy_out(std::as_writable_bytes(std::span(got)), {buffers[0].get()});
+      EXPECT_EQ(got, want);
+    }
+}
+
+TEST(Trn, X86AndInterpreted) {
+  Context context(testing::quiet_options());
+  ContextScope scope(context);
+  for (const char* name : {"CPU:INTERP", "CPU:X86"}) {
+    SCOPED_TRACE(name);
+    Device& device = context.get<DeviceTable>().open(name);
+    if (!device.target().permutes_pairs(DType::F32) && name != std::string("CPU:INTERP"))
+      GTEST_SKIP() << "this CPU has no AVX-512";
+    check<float>(device, DType::F32, 16);
+    check<uint32_t>(device, DType::U32, 16);
+    check<double>(device, DType::F64, 8);
+    check<int64_t>(device, DType::I64, 8);
+  }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,91 @@
+// Gathers down the columns of rows become the rows, transposed, and mean the same.
+#include "tests/lower/tile_kernel.h"
+#include "weft/optimize/optimize.h"
+
+namespace weft::test {
+namespace {
+
+/// What a lowered kernel of this target computes, beside the kernel's own meaning.
+LinearProgram expect_same_on(const Target& target, const Kernel& kernel, const Buffers& buffers) {
+  const LinearProgram program = lower_kernel(kernel, target);
+  verify_program(program, "lower");
+  const Buffers want = run_kernel(kernel.sink, buffers), got = run_program(program, buffers);
+  for (size_t slot = 0; slot < want.size(); ++slot)
+    for (size_t i = 0; i < want[slot].size(); ++i)
+      EXPECT_TRUE(same_value(want[slot][i], got[slot][i])) << "p" << slot << "[" << i << "]";
+  return program;
+}
+
+/// out[i, j] = in[j, i] for i of `columns` and j of `rows`, whose elements lie `apart`: copies of
+/// `unroll` columns, vectors of `lanes` rows.
+Kernel bound(DType dtype, int64_t unroll, int64_t lanes, int64_t apart = 1, bool masked = false) {
+  KernelBuilder k;
+  const int64_t columns = 2 * unroll, rows = 3 * lanes;
+  NodeRef i = k.g.add(k.g.mul(k.range(2, 0), k.index(unroll)), k.range(unroll, 1, Binding::Unroll));
+  NodeRef j = k.g.add(k.g.mul(k.range(3, 2), k.index(lanes)), k.range(lanes, 3, Binding::Vector));
+  NodeRef at = k.g.add(k.g.mul(j, k.index(columns * apart)), k.g.mul(i, k.index(apart)));
+  NodeRef x = k.load(k.param(1, dtype, rows * columns * apart), at,
+                     masked ? k.g.lt(i, k.index(columns - 1)) : nullptr);
+  k.store(k.param(0, dtype, rows * columns), k.g.add(k.g.mul(i, k.index(rows)), j), x);
+  return k.kernel();
+}
+
+Buffers buffers_of(const Kernel& kernel) {
+  Buffers all(2);
+  for (NodeRef n : Toposort(kernel.sink))
+    if (n->op == Op::Param) {
+      const auto slot = static_cast<size_t>(param_slot(n));
+      for (int64_t i = 0; i < n->src(0)->vmax; ++i)
+        all[slot].push_back(Value::of(n->dtype, slot == 0 ? 0 : i));
+    }
+  return all;
+}
+
+TEST(TransposeLoads, OfAsManyColumnsAsLanes) {
+  const Target target = target_with_tiles();
+  for (const auto& [dtype, lanes] :
+       {std::pair(DType::F32, 16), {DType::U32, 16}, {DType::F64, 8}, {DType::I64, 8}}) {
+    SCOPED_TRACE(name(dtype));
+    for (const int64_t times : {1, 2}) {
+      const Kernel kernel = bound(dtype, lanes * times, lanes);
+      const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
+      const auto steps = static_cast<size_t>(dtype == DType::F32 || dtype == DType::U32 ? 64 : 24);
+      EXPECT_EQ(count(p, Op::Trn), steps * static_cast<size_t>(times));
+      EXPECT_EQ(count(p, Op::Load), static_cast<size_t>(lanes * times));
+    }
+  }
+}
+
+// Fewer columns than lanes, elements of rows that do not lie side by side, masks, half vectors, and
+// bytes stay what they were.
+TEST(TransposeLoads, OfNothingElse) {
+  const Target target = target_with_tiles();
+  for (const Kernel& kernel :
+       {bound(DType::F32, 8, 16), bound(DType::F32, 16, 16, 2), bound(DType::F32, 16, 16, 1, true),
+        bound(DType::F32, 16, 8), bound(DType::U8, 16, 16)})
+    EXPECT_EQ(count(expect_same_on(target, kernel, buffers_of(kernel)), Op::Trn), 0U);
+  const Kernel kernel = bound(DType::F32, 16, 16);
+  CpuFeatures avx2;
+  for (const CpuFeature f : {CpuFeature::Avx2, CpuFeature::Fma}) avx2.set(f, true);
+  EXPECT_EQ(count(lower_kernel(kernel, make_target("x86", avx2, 2)), Op::Trn), 0U);
+}
+
+TEST(TransposeLoads, AreChosenForTranspositions) {
+  const Target target = target_with_tiles();
+  for (const auto& [rows, columns] : {std::pair(64, 64), {512, 512}, {48, 4096}, {100, 33}}) {
+    KernelBuilder k;
+    NodeRef i = k.range(columns, 0), j = k.range(rows, 1);
+    NodeRef x =
+        k.load(k.param(1, DType::F32, rows * columns), k.g.add(k.g.mul(j, k.index(columns)), i));
+    k.store(k.param(0, DType::F32, rows * columns), k.g.add(k.g.mul(i, k.index(rows)), j), x);
+    const Kernel plain = k.kernel(), better = optimize_kernel(plain, target, {});
+    SCOPED_TRACE(rows);
+    const LinearProgram p = rows < 512 && columns < 4096
+                                ? expect_same_on(target, better, buffers_of(plain))
+                                : lower_kernel(better, target);
+    EXPECT_GE(count(p, Op::Trn), 64U);
+  }
+}
+
+}  // namespace
+}  // namespace weft::test
