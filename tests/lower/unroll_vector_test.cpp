@@ -55,6 +55,15 @@ TEST(LowerVector, ElementwiseRow) {
   EXPECT_EQ(count(p, Op::Lane), 0u);
 }
 
+TEST(LowerVector, PositionsOfLanesAreNarrow) {
+  KernelBuilder k;
+  NodeRef i = k.range(5, 0), v = k.range(8, 1, Binding::Vector);
+  NodeRef at = k.g.add(k.g.mul(i, k.index(8)), v);
+  k.store(k.param(0, DType::I32, 40), at, k.g.cast(at, DType::I32));
+  const auto p = expect_same(k.kernel(), {zeros(DType::I32, 40)});
+  for (NodeRef n : p.code) EXPECT_NE(n->dtype, DType::I64) << print_program(p);
+}
+
 TEST(LowerVector, StridesThatAreNotOne) {
   for (int64_t stride : {-1, 0, 2, 3}) {
     KernelBuilder k;

@@ -60,6 +60,8 @@ struct BufferSlice {
   Buffer* buffer = nullptr;
   int64_t offset = 0;  ///< bytes
   int64_t bytes = 0;   ///< of it that are used; 0: up to its end
+  /// Where rounds run side by side, each worker has its own, this many bytes apart; 0: they share.
+  int64_t apart = 0;
   bool operator==(const BufferSlice&) const = default;
 };
 
@@ -77,6 +79,9 @@ struct Command {
   std::span<const int64_t> vars;         ///< in the order of LinearProgram::variables
   int64_t items = 1;                     ///< of the core range: LinearProgram::core_size, or 1
   std::array<int64_t, 3> grid{1, 1, 1};  ///< of a program of groups: Launch::grid
+  /// Commands in a row with rounds that never fall: those of different rounds may run side by side,
+  /// each on one worker. -1: after all before, before all after.
+  int64_t round = -1;
   // Copy, within this device's memory
   BufferSlice from, to;
   int64_t bytes = 0;

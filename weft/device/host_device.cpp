@@ -50,9 +50,10 @@ double item_cost(const LinearProgram& program) {
 // which the one that realizes asks and the others see that it was told to end.
 class LaunchInterrupt {
  public:
-  LaunchInterrupt(Context& context, double item_nanoseconds)
+  /// `asks`: on this thread.
+  LaunchInterrupt(Context& context, double item_nanoseconds, bool asks)
       : check_(context.get_if<InterruptCheck>()) {
-    if (!check_ || !check_->ask || !check_->harmless || item_nanoseconds <= 0) return;
+    if (!asks || !check_ || !check_->ask || !check_->harmless || item_nanoseconds <= 0) return;
     part_ = static_cast<int64_t>(std::clamp(kMostPartNs / item_nanoseconds, 1.0, 1e9));
   }
 
@@ -107,19 +108,20 @@ void HostExecutable::check_launch(const Command& c) const {
   WEFT_CHECK(c.items >= 0 && c.items <= UINT32_MAX, "{}: {} items", name(), c.items);
 }
 
-uint32_t HostDevice::launch(const Command& c) {
+uint32_t HostDevice::launch(const Command& c, int64_t copy) {
   const auto& kernel = static_cast<const HostExecutable&>(*c.executable);
   kernel.check_launch(c);
   Span span(context().tracer(), "kernel", kernel.name());
   context().tracer().add(Counter::Kernels);
   SmallVector<void*, 16> pointers;
-  for (const BufferSlice& slice : c.buffers) pointers.push_back(address(slice, "launch"));
+  for (const BufferSlice& slice : c.buffers)
+    pointers.push_back(address(slice, "launch") + copy * slice.apart);
   uint32_t status = 0;
   const KernelArgs shared{kKernelAbiVersion, 0, pointers.data(), c.vars.data(), nullptr, &status};
   int64_t items = c.items;
   if (fault_is_now()) items = (items + 1) / 2, status = kInjectedFault;
   const double item = kernel.item_nanoseconds();
-  LaunchInterrupt interrupt(context(), item);
+  LaunchInterrupt interrupt(context(), item, c.round < 0);
   const auto run = [&](int64_t begin, int64_t end, int worker) {
     KernelArgs args = shared;
     args.worker = static_cast<uint32_t>(worker);
@@ -132,25 +134,66 @@ uint32_t HostDevice::launch(const Command& c) {
   return status;
 }
 
+void HostDevice::run(const Command& c, int64_t number, int64_t copy) {
+  if (c.kind == Command::Kind::Launch) {
+    if (const uint32_t status = launch(c, copy))
+      throw DeviceError("launch", status, name(),
+                        strformat("kernel {} stopped", c.executable->name()), number);
+    return;
+  }
+  Span span(context().tracer(), "copy", {}, c.bytes);
+  std::byte *to = address(c.to, "copy", c.bytes), *from = address(c.from, "copy", c.bytes);
+  const bool stops = fault_is_now();
+  std::memmove(to, from, static_cast<size_t>(stops ? c.bytes / 2 : c.bytes));
+  if (stops) fail_device("copy", kInjectedFault, name(), "a copy stopped");
+  context().tracer().add(Counter::Copies);
+  context().tracer().add(Counter::CopyBytes, c.bytes);
+}
+
+namespace {
+
+/// Where the rounds of commands begin, and where the last one ends; after `begin` nothing where it
+/// is of no round.
+std::vector<size_t> rounds_from(std::span<const Command> commands, size_t begin) {
+  std::vector<size_t> begins{begin};
+  if (commands[begin].round < 0) return begins;
+  size_t i = begin + 1;
+  for (; i < commands.size() && commands[i].round >= commands[i - 1].round; ++i)
+    if (commands[i].round != commands[i - 1].round) begins.push_back(i);
+  begins.push_back(i);
+  return begins;
+}
+
+}  // namespace
+
+/// Each round on one worker, whose own copies of what a round makes stay in its cache.
+void HostDevice::run_rounds(std::span<const Command> commands, std::span<const size_t> begins) {
+  const InterruptCheck* interrupt = context().get_if<InterruptCheck>();
+  const auto thread = std::this_thread::get_id();
+  const auto rounds = [&](int64_t begin, int64_t end, int worker) {
+    for (auto r = static_cast<size_t>(begin); r < static_cast<size_t>(end); ++r) {
+      if (interrupt && interrupt->harmless && std::this_thread::get_id() == thread)
+        interrupt->ask();
+      for (size_t i = begins[r]; i < begins[r + 1]; ++i)
+        run(commands[i], static_cast<int64_t>(i), worker);
+    }
+  };
+  context().thread_pool().parallel_for(static_cast<int64_t>(begins.size()) - 1, rounds);
+}
+
 void HostDevice::execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
                          uint64_t) {
   const InterruptCheck* interrupt = context().get_if<InterruptCheck>();
-  for (const Command& c : commands) {
-    if (interrupt && interrupt->harmless) interrupt->ask();
-    if (c.kind == Command::Kind::Launch) {
-      if (const uint32_t status = launch(c))
-        throw DeviceError("launch", status, name(),
-                          strformat("kernel {} stopped", c.executable->name()),
-                          &c - commands.data());
+  for (size_t i = 0; i < commands.size();) {
+    const std::vector<size_t> begins = rounds_from(commands, i);
+    if (begins.size() > 2) {
+      run_rounds(commands, begins);
+      i = begins.back();
       continue;
     }
-    Span span(context().tracer(), "copy", {}, c.bytes);
-    std::byte *to = address(c.to, "copy", c.bytes), *from = address(c.from, "copy", c.bytes);
-    const bool stops = fault_is_now();
-    std::memmove(to, from, static_cast<size_t>(stops ? c.bytes / 2 : c.bytes));
-    if (stops) fail_device("copy", kInjectedFault, name(), "a copy stopped");
-    context().tracer().add(Counter::Copies);
-    context().tracer().add(Counter::CopyBytes, c.bytes);
+    if (interrupt && interrupt->harmless) interrupt->ask();
+    run(commands[i], static_cast<int64_t>(i));
+    ++i;
   }
 }
 

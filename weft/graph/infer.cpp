@@ -395,6 +395,7 @@ Bounds infer_bounds(const NodeSpec& s) {
     case Op::Unwindow:
     case Op::Gather:
       return {std::min<int64_t>(0, s.src[0]->vmin), std::max<int64_t>(0, s.src[0]->vmax)};
+    case Op::Vec:
     case Op::Cat: return union_bounds(s.src);
     default: return dtype_bounds(s.dtype);
   }

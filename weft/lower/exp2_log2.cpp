@@ -86,14 +86,17 @@ NodeRef exp2_expansion(const Match& m, Legaliser& l) {
   const Format& format = table.format;
   Expr x(l, source);
   // NaN passes both comparisons unchanged and poisons f.
-  x = where(x < x.number(table.lowest), x.number(table.lowest), x);
+  Expr below = x < x.number(table.lowest);
+  x = where(below, x.number(table.lowest), x);
   x = where(x > x.number(table.highest), x.number(table.highest), x);
   Expr shifted = x + format.round_magic;
   Expr f = x - (shifted - format.round_magic);
   Expr n = shifted.bits_as(format.bits) - shifted.number(format.round_magic).bits_as(format.bits);
   // In two steps: 2^n alone may be subnormal or too large, and only the last product may round.
-  Expr half = n >> 1;
-  return exp2_of_fraction(f, table) * power_of_two(half, format) * power_of_two(n - half, format);
+  Expr half = n >> 1, scale = power_of_two(n - half, format);
+  // Times 0: a product that underflows takes Intel's processors some hundred cycles.
+  scale = where(below, scale.number(0), scale);
+  return exp2_of_fraction(f, table) * power_of_two(half, format) * scale;
 }
 
 /// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)) and s = f / (2 + f):

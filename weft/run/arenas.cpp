@@ -4,11 +4,21 @@
 #include <map>
 #include <set>
 
+#include "weft/base/checked.h"
 #include "weft/base/format.h"
 #include "weft/base/hash.h"
 
 namespace weft {
 namespace {
+
+/// Copies begin where buffers may.
+int64_t bytes_with_copies(const PlannedMemory& p, int b) {
+  const CompiledBuffer& buffer = p.schedule.buffers[static_cast<size_t>(b)];
+  const int64_t bytes = p.schedule.bytes_of(b, p.values), whole = buffer.device->alignment();
+  if (buffer.copies == 1) return bytes;
+  return mul_or_fail("memory", add_or_fail("memory", bytes, whole - 1) / whole * whole,
+                     buffer.copies);
+}
 
 /// Of each buffer of the schedule; first is -1 where no step uses it.
 std::vector<Lifetime> lifetimes_of(const PlannedMemory& p) {
@@ -16,7 +26,7 @@ std::vector<Lifetime> lifetimes_of(const PlannedMemory& p) {
   for (size_t step = 0; step < p.schedule.steps.size(); ++step)
     for (int b : p.schedule.steps[step].buffers) {
       Lifetime& l = all[static_cast<size_t>(b)];
-      if (l.first < 0) l = {p.schedule.bytes_of(b, p.values), static_cast<int>(step), 0};
+      if (l.first < 0) l = {bytes_with_copies(p, b), static_cast<int>(step), 0};
       l.last = static_cast<int>(step);
     }
   return all;

@@ -25,12 +25,14 @@ const char* unbound(const BindState& s) {
   for (size_t i = 0; i < schedule.steps.size(); ++i)
     for (size_t slot = 0; slot < schedule.steps[i].buffers.size(); ++slot) {
       const int b = schedule.steps[i].buffers[slot];
-      const auto [buffer, offset, bytes] = s.list.slice(i, slot);
+      const auto [buffer, offset, bytes, apart] = s.list.slice(i, slot);
       if (!buffer) return "a slot without memory";
       if (&buffer->device() != schedule.buffers[static_cast<size_t>(b)].device)
         return "a slot with memory of another device";
       const int64_t room = bytes > 0 ? bytes : buffer->bytes() - offset;
-      if (offset < 0 || room > buffer->bytes() - offset || schedule.bytes_of(b, s.values) > room)
+      const int copies = apart > 0 ? schedule.buffers[static_cast<size_t>(b)].copies : 1;
+      if (offset < 0 || room > buffer->bytes() - offset ||
+          apart * (copies - 1) + schedule.bytes_of(b, s.values) > room)
         return "a slot whose buffer does not fit into its memory";
     }
   return nullptr;
@@ -57,9 +59,13 @@ Arenas::Arenas(const PlannedMemory& plan, StepLines lines) {
 
 void Arenas::place(const PlannedMemory& plan, std::span<BufferSlice> of) const {
   for (size_t a = 0; a < plan.arenas.size(); ++a)
-    for (size_t i = 0; i < plan.arenas[a].buffers.size(); ++i)
-      of[static_cast<size_t>(plan.arenas[a].buffers[i])] = {
-          memory[a].get(), plan.arenas[a].memory.offsets[i], plan.arenas[a].lifetimes[i].bytes};
+    for (size_t i = 0; i < plan.arenas[a].buffers.size(); ++i) {
+      const auto b = static_cast<size_t>(plan.arenas[a].buffers[i]);
+      const int64_t bytes = plan.arenas[a].lifetimes[i].bytes;
+      const int copies = plan.schedule.buffers[b].copies;
+      of[b] = {memory[a].get(), plan.arenas[a].memory.offsets[i], bytes,
+               copies > 1 ? bytes / copies : 0};
+    }
 }
 
 int64_t Arenas::bytes() const {

@@ -63,6 +63,7 @@ void CommandList::add_step(const CompiledStep& s, size_t& slices, size_t& vars) 
     for (size_t axis = 0; axis < s.kernel->grid.size(); ++axis)
       if (const IndexProgram& size = s.kernel->grid[axis]; size.is_constant())
         c.grid[axis] = size({});
+    c.round = s.round;
     slices += s.buffers.size();
     vars += s.variables.size();
     symbolic_ |= !s.variables.empty();

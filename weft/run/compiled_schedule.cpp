@@ -28,11 +28,11 @@ CompiledSchedule outline(const Schedule& schedule, DeviceTable& devices) {
   for (NodeRef v : schedule.variables) out.variables.emplace_back(v->text());
   for (const BufferSpec& b : schedule.buffers) {
     Device& device = b.device ? devices.open(b.device) : devices.default_device();
-    out.buffers.push_back(
-        {b.dtype, &device, IndexProgram(b.numel, schedule.variables), b.input, b.output});
+    out.buffers.push_back({b.dtype, &device, IndexProgram(b.numel, schedule.variables), b.input,
+                           b.output, b.of_round ? std::max(1, device.target().threads) : 1});
   }
   for (const ScheduleStep& s : schedule.steps)
-    out.steps.push_back({s.kind, nullptr, s.buffers, {}, nullptr, s.origins});
+    out.steps.push_back({s.kind, nullptr, s.buffers, {}, nullptr, s.origins, s.round});
   out.outputs = schedule.outputs;
   return out;
 }

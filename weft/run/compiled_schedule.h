@@ -33,6 +33,7 @@ struct CompiledBuffer {
   IndexProgram numel;  ///< over the schedule's variables
   int input = -1;      ///< slot, or -1
   int output = -1;     ///< output it is, or -1
+  int copies = 1;      ///< one for each worker, where rounds run side by side
 
   bool intermediate() const { return input < 0 && output < 0; }
 };
@@ -49,6 +50,7 @@ struct CompiledStep {
   std::vector<Variable> variables;
   Device* device;                 ///< that runs it
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
+  int64_t round = -1;             ///< ScheduleStep::round
 
   /// Whether it writes the buffer of that slot. Simplifying a kernel may have left its last slots
   /// unused; they have no param.

@@ -50,12 +50,11 @@ class Builder {
   /// Flat position in the buffer of `n`, in the memory order chosen for it.
   NodeRef flat(NodeRef n, std::span<const NodeRef> index) {
     const BufferPlan& b = plan_.buffers[static_cast<size_t>(plan_.buffer_index(n))];
-    if (b.order.empty() && b.gap == 0) return flatten_index(g_, index, n->shape->span());
     std::vector<NodeRef> i, dims;
     for (size_t a = 0; a < n->rank(); ++a) {
       const size_t axis = b.order.empty() ? a : b.order[a];
       i.push_back(index[axis]);
-      dims.push_back(n->dim(axis));
+      dims.push_back(plan_.room_along(n, axis));
     }
     if (b.gap > 0) dims.back() = g_.add(dims.back(), g_.index(b.gap));
     if (b.block > 0) {

@@ -20,15 +20,12 @@ bool is_empty(const KernelPlan& k) {
 // Commands of one realization: past this it is a mistake, and memory would not hold them.
 constexpr size_t kMostSteps = size_t{1} << 22;
 
-/// The variable that says which slice of the stacks a step of a body reads and writes.
-std::string place_name(const RepeatParts& parts) { return strformat("@{}", parts.level()); }
-
 /// A Repeat's bodies as a graph that can be scheduled: its inputs and the stacks of outs are Params
 /// in this order, and a Variable says which slice is meant.
 class Body {
  public:
   Body(Graph& g, NodeRef repeat) : g_(g), parts_(repeat) {
-    place_ = g.variable(place_name(parts_), 0, parts_.count - 1);
+    place_ = g.variable(place_name(parts_.level()), 0, parts_.count - 1);
   }
 
   NodeRef next(size_t k) { return in_graph(parts_.nexts[k]); }
@@ -67,6 +64,8 @@ class Body {
 };
 
 }  // namespace
+
+std::string place_name(int64_t level) { return strformat("@{}", level); }
 
 void Emitter::emit(const KernelPlan& k, NodeRef sink) {
   if (is_empty(k)) return;
@@ -137,7 +136,7 @@ int Emitter::add_buffer(const BufferSpec& like) {
 }
 
 BufferSpec Emitter::spec_like(NodeRef n, DeviceId device) {
-  return {n->dtype, plan_.size_of(n), device, -1, -1, "row-major"};
+  return {n->dtype, plan_.size_of(n), device, -1, -1, "row-major", false};
 }
 
 namespace {
@@ -268,6 +267,7 @@ struct Emitter::Round {
   std::vector<int> carried_in;             ///< the body's buffers that hold them before, after
   std::vector<int> carried_out;
 
+  bool side_by_side() const { return parts.level() == kBlocksLevel && parts.count > 1; }
   /// Rounds write to finals and spares in turn, so that the last writes to finals.
   int after(int64_t round, size_t k) const {
     return ((parts.count - 1 - round) % 2 == 0 ? finals : spares)[k];
@@ -316,7 +316,8 @@ void Emitter::emit_repeat(const KernelPlan& k) {
 void Emitter::bind_buffers(Round& round, const Schedule& inner, std::span<const int> given,
                            size_t first_carry) {
   for (size_t b = 0; b < inner.buffers.size(); ++b) {
-    const BufferSpec& spec = inner.buffers[b];
+    BufferSpec spec = inner.buffers[b];
+    spec.of_round |= round.side_by_side();
     const auto slot = static_cast<size_t>(spec.input);
     const bool carried =
         spec.input >= 0 && slot >= first_carry && slot < first_carry + round.carried_in.size();
@@ -332,7 +333,7 @@ void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan&
   std::vector<int> kernels;
   for (const Kernel& kernel : inner.kernels)
     kernels.push_back(index_of(plan_.g.import(kernel.sink)));
-  const std::string place = place_name(round.parts);
+  const std::string place = place_name(round.parts.level());
   const auto rounds = static_cast<size_t>(round.parts.count);
   if (!inner.steps.empty() && rounds > (kMostSteps - out_.steps.size()) / inner.steps.size())
     fail("scan.steps", "{} slices of {} kernels each are more than {} in one realization",
@@ -345,6 +346,7 @@ void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan&
       for (int& b : step.buffers) b = round.buffers[static_cast<size_t>(b)];
       if (step.kernel >= 0) step.kernel = kernels[static_cast<size_t>(step.kernel)];
       step.origins = k.origins;
+      if (round.side_by_side()) step.round = i;
       step.fixed.push_back({place, round.parts.reversed ? round.parts.count - 1 - i : i});
       out_.steps.push_back(std::move(step));
     }

@@ -20,8 +20,9 @@ constexpr double kShifted = 0.75;     // and one along a window's, which starts 
 int64_t lanes_of(const Target& target) { return target.lanes(DType::F32); }
 
 double divisibility(NodeRef dim, const Target& target) {
-  if (dim->op != Op::Const || dim->vmin <= 0) return 0;
-  return static_cast<double>(std::min(lanes_of(target), dim->vmin & -dim->vmin));
+  const int64_t n = dim->op == Op::Const ? dim->vmin : divisor_of(dim);
+  if (n <= 0 || (n == 1 && dim->op != Op::Const)) return 0;
+  return static_cast<double>(std::min(lanes_of(target), n & -n));
 }
 
 /// The kernel's output range that `index` is, plus what moves a window; null where there is none.

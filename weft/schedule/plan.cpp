@@ -80,13 +80,26 @@ Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint6
       options(opts),
       constants(opts.constants) {}
 
+bool is_size_of_round(NodeRef size) {
+  if (size->op == Op::Const) return false;
+  const std::string place = place_name(kBlocksLevel);
+  const Toposort nodes(size);
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](NodeRef n) { return n->op == Op::Variable && n->text() == place; });
+}
+
+NodeRef Planner::room_along(NodeRef n, size_t axis) {
+  NodeRef d = n->dim(axis);
+  return is_size_of_round(d) ? g.index(d->vmax) : d;
+}
+
 NodeRef Planner::size_of(NodeRef n) {
   NodeRef size = g.index(1);
-  for (NodeRef d : n->shape->span()) size = g.mul(size, d);
+  for (size_t a = 0; a < n->rank(); ++a) size = g.mul(size, room_along(n, a));
   const int* index = buffer_of.find(n);
   if (!index || buffers[static_cast<size_t>(*index)].gap == 0) return size;
   const BufferPlan& b = buffers[static_cast<size_t>(*index)];
-  NodeRef row = n->dim(b.innermost());
+  NodeRef row = room_along(n, b.innermost());
   return g.mul(g.idiv(size, row), g.add(row, g.index(b.gap)));
 }
 

@@ -91,6 +91,8 @@ class Planner {
   void run();
 
   int buffer_index(NodeRef n) const { return *buffer_of.find(n); }
+  /// Elements along an axis that its buffer has room for: as many in every round.
+  NodeRef room_along(NodeRef n, size_t axis);
   /// Number of elements its buffer has room for, as an expression.
   NodeRef size_of(NodeRef n);
   /// The buffer of `n` in a kernel; its slot is the buffer's index.
@@ -196,6 +198,16 @@ inline bool crosses_devices(NodeRef n) {
 inline bool is_step(NodeRef n) { return n->op == Op::Repeat || n->op == Op::Custom; }
 inline bool is_step_result(NodeRef n) { return n->op == Op::Get && is_step(n->src(0)); }
 inline size_t number_of_step(NodeRef n) { return static_cast<size_t>(n->ints().back()); }
+
+/// Of Repeats that no user has written: their rounds do not depend on each other, and what each
+/// makes is little. They run side by side. Above all levels that bodies of users come to.
+constexpr int64_t kBlocksSlot = kInnerSlotsEnd - kSlotsPerLevel;
+constexpr int64_t kBlocksLevel = (kBlocksSlot - kInnerSlots) / kSlotsPerLevel;
+
+/// The variable that says which round of a Repeat of this level a step of its body belongs to.
+std::string place_name(int64_t level);
+/// Whether a size differs between rounds that run side by side.
+bool is_size_of_round(NodeRef size);
 
 /// True for a buffer that holds nothing before all of it is written in parts.
 inline bool is_unwritten(NodeRef n) { return n->op == Op::Contiguous && is_inner_param(n->src(0)); }

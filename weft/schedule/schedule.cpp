@@ -8,6 +8,7 @@
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
 #include "weft/schedule/passes.h"
+#include "weft/schedule/row_blocks.h"
 
 namespace weft {
 namespace {
@@ -36,9 +37,10 @@ bool computes(NodeRef n) {
 /// whose base is theirs alone.
 class Preparer {
  public:
+  /// `given`: what values were before passes changed them, by their hashes.
   Preparer(Graph& g, std::span<const ScheduleOutput> outputs, const Target& target,
-           const std::vector<bool>& constants)
-      : g_(g), target_(target), constants_(constants) {
+           const std::vector<bool>& constants, NodeMap<uint64_t> given)
+      : g_(g), target_(target), constants_(constants), given_(std::move(given)) {
     std::vector<NodeRef> roots;
     for (const ScheduleOutput& o : outputs) roots.push_back(o.value);
     count_uses(roots);
@@ -49,7 +51,7 @@ class Preparer {
     origins_.reserve(order.size());
     for (NodeRef n : order) {
       NodeRef copy = copies_[n] = rebuild(n);
-      if (computes(copy)) origins_[copy] = n->hash;
+      if (computes(copy)) origins_[copy] = hash_of(n);
     }
   }
 
@@ -83,8 +85,14 @@ class Preparer {
     const NodeRef src[] = {n};
     const int64_t which[] = {next_copy_++};
     NodeRef copy = g_.intern({Op::Contiguous, n->dtype, src, which});
-    origins_[copy] = user->hash;
+    origins_[copy] = hash_of(user);
     return copy;
+  }
+
+  /// When it was given.
+  uint64_t hash_of(NodeRef n) const {
+    const uint64_t* given = given_.find(n);
+    return given ? *given : n->hash;
   }
 
   /// How often each value is read. An assign's view names places of its base; it does not read it.
@@ -220,7 +228,7 @@ class Preparer {
   NodeRef joined(NodeRef cat, std::span<const NodeRef> parts) {
     if (is_better_selected(cat, target_)) return select_parts(g_, cat, parts);
     NodeRef begin = unwritten(cat), out = write_parts(g_, cat, parts, begin);
-    for (NodeRef n = out; n != begin; n = n->src(0)) origins_[n] = cat->hash;
+    for (NodeRef n = out; n != begin; n = n->src(0)) origins_[n] = hash_of(cat);
     return out;
   }
 
@@ -250,7 +258,7 @@ class Preparer {
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
     NodeRef split = copy->op == Op::Scan ? split_long_scan(g_, copy) : in_steps(copy);
-    note_parts(split, copy->src(0), n->hash);
+    note_parts(split, copy->src(0), hash_of(n));
     return split;
   }
 
@@ -275,6 +283,7 @@ class Preparer {
   Graph& g_;
   const Target& target_;
   const ConstantValues constants_;
+  const NodeMap<uint64_t> given_;
   NodeMap<NodeRef> copies_;
   NodeMap<uint64_t> origins_;
   NodeMap<int> uses_;
@@ -312,8 +321,16 @@ void import_outputs(State& s) {
   for (size_t i = 0; i < copies.size(); ++i) s.outputs.push_back({copies[i], s.given[i].into});
 }
 
+void block_rows(State& s) {
+  if (!s.options.fuse) return;
+  std::vector<NodeRef> values;
+  for (const ScheduleOutput& o : s.outputs) values.push_back(o.value);
+  values = by_row_blocks(*s.graph, values, s.target, s.origins);
+  for (size_t i = 0; i < values.size(); ++i) s.outputs[i].value = values[i];
+}
+
 void prepare(State& s) {
-  Preparer prepared(*s.graph, s.outputs, s.target, s.options.constants);
+  Preparer prepared(*s.graph, s.outputs, s.target, s.options.constants, std::move(s.origins));
   s.outputs = prepared.outputs(s.outputs);
   s.origins = prepared.take_origins();
   s.steps = prepared.take_steps();
@@ -327,6 +344,7 @@ void plan(State& s) {
 
 constexpr Pass<State> kPasses[] = {
     {"schedule.import", "the values are in a graph of the schedule's own", import_outputs},
+    {"schedule.block_rows", "attention is computed one block of rows after the other", block_rows},
     {"schedule.prepare",
      "outputs and updates have buffers; joins and long reductions are what kernels have", prepare},
     {"schedule.plan", "every value is fused into its readers or has a kernel and a buffer", plan},

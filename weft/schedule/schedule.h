@@ -29,6 +29,7 @@ struct BufferSpec {
   int output = -1;  ///< index of the output it is, or -1
   std::string
       layout;  ///< how the axes lie in memory, for people: "row-major" or an order like "c,h,w,n"
+  bool of_round = false;  ///< rounds that run side by side have one each
 };
 
 struct ScheduleStep {
@@ -46,6 +47,9 @@ struct ScheduleStep {
     int64_t value;
   };
   std::vector<Fixed> fixed = {};
+  /// Steps in a row with rounds that never fall are of rounds that do not depend on each other; -1:
+  /// of none.
+  int64_t round = -1;
 };
 
 /// Why a value was fused into its consumer or materialised.

@@ -1,0 +1,229 @@
+// Attention by blocks of rows (schedule/row_blocks.h): the values, the memory it takes, and what it
+// leaves alone.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/compiler/buffer_bytes.h"
+#include "tests/support/compiler/schedule_runner.h"
+#include "tests/support/device_here.h"
+#include "tests/tensor/tensor_test.h"
+#include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+#include "weft/run/stats.h"
+#include "weft/run/storage.h"
+#include "weft/target/target.h"
+#include "weft/tensor/reductions.h"
+
+namespace weft {
+namespace {
+
+/// A machine whose cache holds few scores, so that short sequences have many blocks.
+Target small_machine(const char* name) {
+  Target t = make_target(name, CpuFeatures(), 2);
+  t.vector_bits = std::max(t.vector_bits, 128);
+  t.machine.caches[1].bytes = 16 << 10;
+  return t;
+}
+
+class Attention : public TensorTest {
+ protected:
+  /// The graph of `x` with inputs in the place of its buffers.
+  NodeRef with_inputs(const Tensor& x) {
+    NodeRef root = g_.import(x.node());
+    NodeMap<NodeRef> replaced;
+    params_.clear();
+    const auto& table = context_.get<BufferTable>();
+    for (NodeRef n : Toposort(root)) {
+      if (n->op != Op::Buffer) continue;
+      eval::Extents extents;
+      for (NodeRef d : n->shape->span()) extents.push_back(d->vmin);
+      replaced.set(n, g_.param(static_cast<int64_t>(params_.size()), n->dtype, n->shape->span()));
+      params_.push_back(eval::Array::copy_of(n->dtype, extents,
+                                             testing::bytes_of(table.find(buffer_id(n))).data()));
+    }
+    return substitute(g_, root, replaced);
+  }
+
+  bool in_blocks(const Tensor& x, const Target& target) {
+    const ScheduleOutput out[] = {{with_inputs(x)}};
+    const Schedule made = make_schedule(out, target);
+    return std::ranges::any_of(made.steps, [](const ScheduleStep& s) { return s.round >= 0; });
+  }
+
+  /// As the interpreter and compiled code run it, against the oracle.
+  void check(const Tensor& x, double tolerance = 2e-6) {
+    const eval::Array expected = evaluated(x);
+    for (const char* device : {"CPU:INTERP", "CPU:X86"}) {
+      testing::RunOptions options;
+      options.device = testing::device_here(device);
+      Target target = context_.get<DeviceTable>().open(options.device).target();
+      target.vector_bits = std::max(target.vector_bits, 128);
+      target.machine.caches[1].bytes = 16 << 10;
+      EXPECT_TRUE(in_blocks(x, target));
+      const ScheduleOutput out[] = {{with_inputs(x)}};
+      options.target = &target;
+      std::vector<eval::Array> params = params_;
+      compare(expected, testing::run_graph(context_, out, params, {}, options)[0], tolerance);
+    }
+  }
+
+  static void compare(const eval::Array& expected, const eval::Array& got, double tolerance) {
+    ASSERT_EQ(expected.count(), got.count());
+    for (int64_t i = 0; i < expected.count(); ++i)
+      ASSERT_NEAR(expected.at(i).as_double(), got.at(i).as_double(), tolerance) << "element " << i;
+  }
+
+  static Tensor random(const Dims& shape, DType dtype = DType::F32) {
+    return Tensor::randn(shape).cast(dtype).realize();
+  }
+
+  struct Operands {
+    Tensor q, k, v;
+    Tensor attention(const AttentionOptions& options = {}) const {
+      return q.scaled_dot_product_attention(k, v, options);
+    }
+  };
+  static Operands operands(int64_t heads, int64_t queries, int64_t keys, int64_t key_heads = 0,
+                           DType dtype = DType::F32) {
+    const int64_t shared = key_heads ? key_heads : heads;
+    return {random({1, heads, queries, 4}, dtype), random({1, shared, keys, 4}, dtype),
+            random({1, shared, keys, 5}, dtype)};
+  }
+
+  Graph g_;
+  std::vector<eval::Array> params_;
+};
+
+AttentionOptions causal() {
+  AttentionOptions o;
+  o.causal = true;
+  return o;
+}
+
+TEST_F(Attention, AllKeys) { check(operands(2, 128, 128).attention()); }
+
+TEST_F(Attention, CausalTriangles) { check(operands(2, 128, 128).attention(causal())); }
+
+TEST_F(Attention, LengthsThatNoBlockDivides) {
+  for (const int64_t n : {101, 127, 150}) {
+    check(operands(2, n, n).attention());
+    check(operands(2, n, n).attention(causal()));
+  }
+}
+
+TEST_F(Attention, OtherKeysThanQueries) {
+  check(operands(3, 70, 150).attention(causal()));
+  check(operands(3, 150, 70).attention(causal()));
+  check(operands(3, 150, 70).attention());
+}
+
+TEST_F(Attention, Windows) {
+  AttentionOptions o = causal();
+  o.window = 20;
+  check(operands(2, 192, 192).attention(o));
+  check(operands(2, 192, 64).attention(o));  // the last rows see nothing
+  o.causal = false;
+  check(operands(2, 130, 130).attention(o));
+}
+
+TEST_F(Attention, MasksAndRowsThatSeeNothing) {
+  const Tensor keep = (Tensor::rand({128, 128}) < 0.5).realize();
+  const Tensor rows = (Tensor::rand({128, 1}) < 0.8).realize();
+  const Tensor mask = (keep & rows).realize(), bias = random({2, 128, 128});
+  AttentionOptions o;
+  o.mask = &mask;
+  check(operands(2, 128, 128).attention(o));
+  o.mask = &bias;
+  check(operands(2, 128, 128).attention(o), 5e-6);
+}
+
+TEST_F(Attention, GroupedHeads) {
+  AttentionOptions o = causal();
+  o.grouped_queries = true;
+  check(operands(4, 96, 96, 2).attention(o));
+}
+
+TEST_F(Attention, HeadsThatLieBetweenPositions) {
+  const Tensor x = random({2, 96, 3 * 8});
+  const auto part = [&](int64_t i) {
+    return x.shrink({{0, 2}, {0, 96}, {8 * i, 8 * i + 8}}).reshape({2, 96, 2, 4}).transpose(1, 2);
+  };
+  check(part(0).scaled_dot_product_attention(part(1), part(2), causal()));
+}
+
+TEST_F(Attention, InputsOfOtherShapes) {
+  const Tensor q = random({2 * 96 * 4}), k = random({2, 96 * 4}), v = random({2 * 96, 1, 4});
+  const Dims shape{1, 2, 96, 4};
+  check(q.reshape(shape).scaled_dot_product_attention(k.reshape(shape), v.reshape(shape)));
+}
+
+/// Weights are rounded to the dtype of the values, as in the graph.
+TEST_F(Attention, NarrowFloats) {
+  check(operands(2, 100, 100, 0, DType::F16).attention(causal()), 2e-3);
+  check(operands(2, 100, 100, 0, DType::BF16).attention(), 2e-2);
+}
+
+/// A second attention reads what the first one gives.
+TEST_F(Attention, OneAfterTheOther) {
+  const Operands a = operands(2, 96, 96);
+  const Tensor k = random({1, 2, 96, 5});
+  check(a.attention(causal()).scaled_dot_product_attention(k, a.v), 5e-6);
+}
+
+TEST_F(Attention, OthersAreLeftAlone) {
+  const Target target = small_machine("interp");
+  const Operands a = operands(2, 128, 128);
+  EXPECT_TRUE(in_blocks(a.attention(), target));
+  EXPECT_FALSE(in_blocks(operands(1, 40, 40).attention(), target)) << "its scores fit the cache";
+  EXPECT_FALSE(in_blocks(operands(64, 1, 128).attention(), target)) << "there is but one row";
+  const Tensor scores = a.q.matmul(a.k.transpose(-1, -2));
+  EXPECT_FALSE(in_blocks(scores.relu().matmul(a.v), target)) << "no softmax";
+  const Tensor weights = scores.softmax(-1);
+  EXPECT_FALSE(in_blocks(weights.matmul(a.v).sum() + weights.max(), target))
+      << "others read the weights";
+  EXPECT_FALSE(in_blocks(random({2, 128, 128}).softmax(-1).matmul(random({2, 128, 4})), target))
+      << "the scores are there";
+  EXPECT_FALSE(in_blocks(scores.softmax(-2).matmul(a.v), target)) << "along the queries";
+}
+
+// ---- through everything
+
+Context& with_threads(int threads) {
+  static std::vector<std::unique_ptr<Context>> all;
+  Options options = Options::from_environment();
+  options.threads = threads;
+  options.deterministic = true;  // the default machine, whose L2 has 1 MiB
+  return *all.emplace_back(std::make_unique<Context>(options));
+}
+
+std::vector<float> attention_in(Context& context, int64_t length, int64_t* peak = nullptr) {
+  const ContextScope scope(context);
+  const auto wave = [&](double step) {
+    return (Tensor::arange(0, 4 * length).cast(DType::F32) * step).sin().reshape({1, length, 4});
+  };
+  const Tensor q = wave(0.7).realize(), k = wave(1.3).realize(), v = wave(0.9).realize();
+  reset_run_stats(context);
+  const Tensor y = q.scaled_dot_product_attention(k, v, causal()).realize();
+  if (peak) *peak = run_stats(context).memory_peak;
+  return y.to_vector<float>();
+}
+
+TEST(AttentionRuns, EqualBitsForAnyNumberOfThreads) {
+  const std::vector<float> one = attention_in(with_threads(1), 800);
+  for (const int threads : {2, 3}) {
+    const std::vector<float> more = attention_in(with_threads(threads), 800);
+    EXPECT_EQ(std::memcmp(one.data(), more.data(), one.size() * sizeof(float)), 0) << threads;
+  }
+}
+
+TEST(AttentionRuns, MemoryGrowsWithTheLength) {
+  int64_t peak = 0, twice = 0;
+  attention_in(with_threads(1), 2048, &peak);
+  attention_in(with_threads(1), 4096, &twice);
+  EXPECT_LT(twice, 2.5 * static_cast<double>(peak));
+  EXPECT_LT(twice, 4096 * 4096) << "a quarter of all scores";
+}
+
+}  // namespace
+}  // namespace weft
