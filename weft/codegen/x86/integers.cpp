@@ -114,6 +114,7 @@ Reg X86Selector::integer_where(NodeRef n) {
 }
 
 Reg X86Selector::bool_op(NodeRef n) {
+  if (const Reg r = bool_pattern(n); r != kNoReg) return r;
   const Reg a = value(n->src(0));
   const Reg b = n->nsrc > 1 ? value(n->src(1)) : kNoReg;
   auto inverted = [this](Reg r) { return with_immediate(Form::XorI, r, 1); };

@@ -99,6 +99,10 @@ Reg X86Selector::compute(NodeRef n) {
 
 void X86Selector::open_range(NodeRef n) {
   const bool core = range_binding(n) == Binding::Core;
+  if (!core && n->src(0)->op != Op::Const && n->src(0)->vmax == 1) {  // one iteration or none
+    values_.set(n, integer(0));
+    return loops_.push_back({.end = skip_unless(value(n->src(0)))});
+  }
   const bool known = !core && n->src(0)->op == Op::Const;
   OpenLoop loop{core ? copied(begin_) : integer(0), kNoReg, 0, new_label(), new_label()};
   if (core)
@@ -120,6 +124,7 @@ void X86Selector::open_range(NodeRef n) {
 void X86Selector::close_range() {
   const OpenLoop loop = loops_.back();
   loops_.pop_back();
+  if (loop.counter == kNoReg) return place(loop.end);
   emit(Form::AddI, 64, {loop.counter}, 1);
   compare_with_limit(loop);
   jump(Form::Jcc, loop.top, x86::kLess);

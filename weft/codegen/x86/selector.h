@@ -43,9 +43,9 @@ class X86Selector : X86Emitter {
 
  private:
   struct OpenLoop {
-    Reg counter, limit;
-    int64_t size;  // where `limit` is kNoReg
-    int32_t top, end;
+    Reg counter = kNoReg, limit = kNoReg;  // none where there is at most one iteration
+    int64_t size = 0;                      // where `limit` is kNoReg
+    int32_t top = 0, end = 0;
   };
 
   // ---- select.cpp: control, memory, constants
@@ -78,6 +78,7 @@ class X86Selector : X86Emitter {
 
   // ---- patterns.cpp: several ops as one instruction
   Reg integer_pattern(NodeRef n);
+  Reg bool_pattern(NodeRef n);
   Vector vector_pattern(NodeRef n);
   Vector xor_of_three(NodeRef n);
   Vector part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int width)> make);
@@ -151,6 +152,7 @@ class X86Selector : X86Emitter {
   /// 1 where it holds, else 0.
   Parts mask_to_numbers(const Vector& m, DType to);
   Reg bit_of_mask(const Vector& m, int lane);
+  Reg any_of_mask(const Vector& m);
 
   // ---- vector_casts.cpp
   /// Empty where no instructions do it: then lanes are converted one at a time.
