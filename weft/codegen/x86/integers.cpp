@@ -142,9 +142,14 @@ Reg X86Selector::bool_op(NodeRef n) {
 
 /// Shifts count modulo 64; amounts outside the dtype give 0, or the sign.
 Reg X86Selector::shift(NodeRef n) {
-  const Reg x = value(n->src(0)), amount = copied(value(n->src(1))), r = general();
+  const Reg x = value(n->src(0)), r = general();
   const bool right = n->op == Op::Shr, keeps_sign = right && is_signed_int(n->dtype);
-  const Reg outside = integer(keeps_sign ? 63 : 0);
+  const NodeRef by = n->src(1);
+  if (by->vmin >= 0 && by->vmax < bits(n->dtype)) {  // as decomposition has it
+    emit(keeps_sign ? Form::Sarx : right ? Form::Shrx : Form::Shlx, 64, {r, x, value(by)});
+    return right ? r : extended(r, n->dtype);
+  }
+  const Reg amount = copied(value(by)), outside = integer(keeps_sign ? 63 : 0);
   emit(Form::CmpI, 64, {amount}, bits(n->dtype));
   if (keeps_sign) {
     move_if(kAboveEqual, amount, outside);
