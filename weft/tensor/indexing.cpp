@@ -449,12 +449,25 @@ void require_index(const char* tag, const Tensor& x, const Tensor& index, int64_
 
 }  // namespace
 
+namespace {
+
+/// `index` as places along axis, counted from the start. Where the host can see that all are, they
+/// are not tested again; else outside ones are an error where it can see them.
+Tensor places_in(const char* tag, const Tensor& index, int64_t axis, const Tensor& x) {
+  const Dim n = x.dim(axis);
+  if (n.is_static() && known_inside(index, n.value()))
+    return bounded(index.cast(build::position_dtype(n.value())), n);
+  require_known_inside(tag, index, axis, x);
+  return from_start(index, n);
+}
+
+}  // namespace
+
 Tensor Tensor::gather(int64_t axis, const Tensor& index, CallSite at) const {
   const CallSiteScope site(at);
   const int64_t a = checked_axis("gather", axis, *this);
   require_index("gather", *this, index, a);
-  require_known_inside("gather", index, a, *this);
-  return gather_at(*this, a, from_start(index, dim(a)));
+  return gather_at(*this, a, places_in("gather", index, a, *this));
 }
 
 Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fold combine,
@@ -462,12 +475,12 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fo
   const CallSiteScope site(at);
   const int64_t a = checked_axis("scatter", axis, *this);
   require_index("scatter", *this, index, a);
-  require_known_inside("scatter", index, a, *this);
+  const Tensor places = places_in("scatter", index, a, *this);
   const Tensor value = src.tensor() ? src.tensor()->cast(dtype()) : full({}, src.scalar(), dtype());
   if (value.ndim() != 0 && !(value.dims() == index.dims()))
     fail("scatter", "src of shape {} and index of shape {} must have equal shapes",
          value.dims().text(), index.dims().text());
-  return scatter_at(*this, a, from_start(index, dim(a)), value.expand(index.dims()), combine);
+  return scatter_at(*this, a, places, value.expand(index.dims()), combine);
 }
 
 Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places) {

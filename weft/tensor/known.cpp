@@ -195,6 +195,10 @@ std::optional<std::string> known_outside(const Tensor& x, int64_t low, int64_t h
   return found;
 }
 
+bool known_inside(const Tensor& x, int64_t n) {
+  return is_int(x.dtype()) && is_known(x) && !known_outside(x, 0, n);
+}
+
 std::optional<int64_t> known_least_positive(const Tensor& x) {
   const auto k = known(x);
   if (!k) return std::nullopt;

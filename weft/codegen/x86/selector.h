@@ -67,7 +67,15 @@ class X86Selector : X86Emitter {
   /// An operation with a constant that fits an instruction; kNoReg where there is none.
   Reg with_constant(NodeRef n);
   Reg bool_op(NodeRef n);
-  Reg integer_comparison(NodeRef n);
+  /// Comparisons that nothing but conditions of their own loop reads are made there, as flags.
+  void find_conditions();
+  bool is_condition(NodeRef n) const {
+    const bool* found = conditions_.find(n);
+    return found && *found;
+  }
+  x86::Condition compare(NodeRef n);
+  x86::Condition flags_of(NodeRef n);
+  int32_t skip_unless(NodeRef n);
   Reg integer_where(NodeRef n);
   Reg divide(NodeRef n);
   Reg shift(NodeRef n);
@@ -193,6 +201,7 @@ class X86Selector : X86Emitter {
   void store_vector(DType dtype, const Vector& v, const Address& to);
   Vector splat(NodeRef n);
   Vector permuted(NodeRef n);
+  Vector consecutive(NodeRef n);
   Vector vec(NodeRef n);
   Vector as_stored(NodeRef n);
   Reg lane(NodeRef vector, int k);
@@ -207,6 +216,7 @@ class X86Selector : X86Emitter {
 
   const LinearProgram& program_;
   NodeMap<Reg> values_;  // of one lane
+  NodeMap<bool> conditions_;
   std::vector<OpenLoop> loops_;
   std::vector<int32_t> ifs_;
   std::vector<Vector> vectors_;
