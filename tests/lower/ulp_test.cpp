@@ -12,12 +12,14 @@ namespace weft::test {
 namespace {
 
 /// Runs the body of a scalar elementwise program on one value, with registers of 64 bits: fast
-/// enough for millions.
+/// enough for millions. Loops inside of it have one iteration or none.
 class ScalarMachine {
  public:
   explicit ScalarMachine(const LinearProgram& p) {
     for (NodeRef n : p.code) {
-      if (n->op == Op::Range || n->op == Op::EndRange || n->op == Op::Param) continue;
+      const bool outer = n->op == Op::Range ? n->src(0)->op == Op::Const
+                                            : n->op == Op::EndRange && !slots_.contains(n->src(0));
+      if (outer || n->op == Op::Param) continue;
       if (n->op == Op::Store) {
         result_ = slots_.at(n->src(2));
         continue;
@@ -31,11 +33,23 @@ class ScalarMachine {
       slots_[n] = code_.size();
       code_.push_back(s);
     }
+    for (const Step& s : code_)  // a loop's first step knows its last
+      if (s.op == Op::EndRange) code_[s.src[0]].src[1] = s.slot;
     registers_.resize(code_.size());
   }
 
   uint64_t run(uint64_t x) {
-    for (const Step& s : code_) registers_[s.slot] = step(s, x);
+    for (size_t i = 0; i < code_.size(); ++i) {
+      const Step& s = code_[i];
+      if (s.op == Op::Range) {
+        EXPECT_LE(registers_[s.src[0]], 1u);
+        if (registers_[s.src[0]] == 0) i = s.src[1];
+      } else if (s.op == Op::SetAcc) {
+        registers_[s.src[0]] = registers_[s.src[1]];
+      } else {
+        registers_[s.slot] = step(s, x);
+      }
+    }
     return registers_[result_];
   }
   size_t size() const { return code_.size(); }
@@ -123,7 +137,10 @@ class ScalarMachine {
       case Op::Load: return x;
       case Op::Const: return s.constant;
       case Op::Where: return a ? b : c;
-      case Op::Bitcast: return a;
+      case Op::Bitcast:
+      case Op::Acc:
+      case Op::GetAcc: return a;
+      case Op::EndRange: return 0;
       default: break;
     }
     const bool is_cast = s.op == Op::Cast;
@@ -137,7 +154,9 @@ class ScalarMachine {
       case DType::I32:
         return is_cast ? cast(s.dtype, as<int32_t>(a)) : ints(s, as<int32_t>(a), as<int32_t>(b));
       case DType::U64: return is_cast ? cast(s.dtype, a) : ints(s, a, b);
-      case DType::Bool: return s.op == Op::Not ? !a : s.op == Op::And ? a & b : a | b;
+      case DType::Bool:
+        if (is_cast) return a;
+        return s.op == Op::Not ? !a : s.op == Op::And ? a & b : s.op == Op::Ne ? a ^ b : a | b;
       default:
         return is_cast ? cast(s.dtype, as<int64_t>(a)) : ints(s, as<int64_t>(a), as<int64_t>(b));
     }

@@ -144,6 +144,22 @@ TEST(Optimize, stores_that_fold_stay_in_order) {
     }
 }
 
+/// Counters of their own for each block: blocks meet nowhere, although what is counted depends on
+/// the block, too.
+TEST(Optimize, blocks_with_counters_of_their_own_are_shared_out) {
+  for (const int64_t counters : {16, 17}) {  // of which each block has 16
+    KernelBuilder b;
+    NodeRef block = b.range(64, 0), i = b.range(500, 1);
+    NodeRef at = b.g.add(b.g.mul(block, b.index(500)), i);
+    NodeRef digit = b.load(b.param(1, DType::I32, 64 * 500), at);
+    NodeRef counter = b.g.make(Op::ToIndex, DType::Index, {digit, b.index(counters)});
+    b.store(b.param(0, DType::I32, 64 * 16 + 1), b.g.add(b.g.mul(block, b.index(16)), counter),
+            b.g.constant(Value::of(DType::I32, 1)), nullptr, Fold::Add, 0);
+    const Kernel k = b.kernel();
+    EXPECT_EQ(has_binding(expect_kept(k, buffers_for(k)), Binding::Core), counters == 16);
+  }
+}
+
 TEST(Optimize, last_write_wins_in_index_order) {
   KernelBuilder b;
   NodeRef i = b.range(64, 0);

@@ -8,6 +8,58 @@ namespace {
 
 class Elementwise : public TensorTest {};
 
+/// Every exponent and sign beside numbers near 1: some lanes of a vector take the long way.
+template <class T>
+std::vector<T> small_and_large_angles() {
+  std::vector<T> x{0, INFINITY, T(1), -INFINITY, NAN, -T(0), T(1 << 20), -T(1 << 20)};
+  const int lowest = std::numeric_limits<T>::min_exponent - std::numeric_limits<T>::digits;
+  for (int e = lowest; e < std::numeric_limits<T>::max_exponent; ++e)
+    for (const double digits : {1.0, 1.4142135623730951, 1.9473829183})
+      x.insert(x.end(), {static_cast<T>(std::ldexp(digits, e)), static_cast<T>(digits),
+                         static_cast<T>(-std::ldexp(digits, e)), static_cast<T>(-digits * 3)});
+  return x;
+}
+
+template <class T>
+void expect_sines() {
+  const auto sines = [](const std::vector<T>& of) {
+    return Tensor::from(of).sin().template to_vector<T>();
+  };
+  const std::vector<T> x = small_and_large_angles<T>(), y = sines(x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const long double exact = sinl(static_cast<long double>(x[i]));
+    const T rounded = static_cast<T>(exact);
+    if (std::isnan(rounded) || std::isnan(y[i])) {
+      EXPECT_TRUE(std::isnan(rounded) && std::isnan(y[i])) << x[i] << ": " << y[i];
+      continue;
+    }
+    const T ulp = std::nextafter(std::fabs(rounded), T(INFINITY)) - std::fabs(rounded);
+    EXPECT_LE(std::fabs(static_cast<long double>(y[i]) - exact), static_cast<long double>(ulp))
+        << x[i] << ": " << y[i];
+    EXPECT_EQ(std::signbit(y[i]), std::signbit(rounded)) << x[i];
+    // What its neighbours are decides about the way, not about the result.
+    if (i % 97 == 0) {
+      EXPECT_EQ(sines({x[i]})[0], y[i]) << x[i];
+    }
+  }
+}
+
+TEST_F(Elementwise, SinesOfSmallAndLargeAnglesSideBySide) {
+  expect_sines<float>();
+  expect_sines<double>();
+}
+
+TEST_F(Elementwise, SinesInsideOfReductionsAndRunningFolds) {
+  std::vector<float> x(6 * 40, 0.5f);
+  for (size_t i = 0; i < x.size(); i += 7) x[i] = 1e9f + static_cast<float>(i) * 4096;
+  const Tensor rows = Tensor::from(x, {6, 40}), sines = rows.sin().contiguous();
+  EXPECT_EQ(shown((rows.sin().sum(1) * 64).round()), shown((sines.sum(1) * 64).round()));
+  EXPECT_EQ(shown(rows.sin().max(0)), shown(sines.max(0)));
+  EXPECT_EQ(shown(rows.sin().cummax(1)), shown(sines.cummax(1)));
+  EXPECT_EQ(shown((rows.sum(1).sin() + rows.sin().max(1)).isnan()),
+            "bool (6) [false, false, false, false, false, false]");
+}
+
 TEST_F(Elementwise, NumbersAreWeak) {
   const Tensor i8 = Tensor::of({1, 2}).cast(DType::I8);
   EXPECT_EQ((i8 + 1).dtype(), DType::I8);

@@ -81,6 +81,41 @@ TEST_F(Indexing, OutsidePositionsReadZeroAndWriteNothing) {
   EXPECT_EQ(shown(z), "i32 (3) [5, 0, 7]");
 }
 
+/// What the host can read is not tested again where it is inside; what is computed is.
+TEST_F(Indexing, KnownAndComputedPositionsGiveTheSame) {
+  constexpr DType kInts[] = {DType::I8, DType::I16, DType::I32, DType::I64,
+                             DType::U8, DType::U16, DType::U32, DType::U64};
+  for (const DType d : kInts)
+    for (const int64_t low : {0, -7})
+      for (const int64_t n : {1, 16, 37, 2050}) {
+        if (low < 0 && is_unsigned(d)) continue;
+        std::vector<int64_t> at;
+        std::vector<int32_t> expected, sums(7);
+        for (int64_t i = 0; i < n; ++i) {
+          at.push_back(low + i * 5 % (low < 0 ? 14 : 7));
+          expected.push_back(static_cast<int32_t>((at.back() + 7) % 7) * 10);
+          sums[static_cast<size_t>((at.back() + 7) % 7)] += 3;
+        }
+        const Tensor known = Tensor::from(at).cast(d).realize();
+        const Tensor computed = (known * Tensor::ones({n}, d)).contiguous() + 0;
+        const Tensor x = Tensor::of({0, 10, 20, 30, 40, 50, 60}), none = x * 0;
+        for (const Tensor& index : {known, computed}) {
+          EXPECT_EQ(x.gather(0, index).to_vector<int32_t>(), expected)
+              << name(d) << " from " << low;
+          EXPECT_EQ(none.scatter(0, index, 3, Fold::Add).to_vector<int32_t>(), sums) << name(d);
+        }
+      }
+}
+
+/// Of a later assignment, a gather sees nothing.
+TEST_F(Indexing, KnownPositionsAreThoseOfTheCall) {
+  Tensor index = Tensor::of({2, 0, 1}).contiguous().realize();
+  const Tensor chosen = Tensor::of({5, 6, 7}).gather(0, index);
+  index.assign(Tensor::of({-1, 900, 1}));
+  EXPECT_EQ(shown(chosen), "i32 (3) [7, 5, 6]");
+  EXPECT_EQ(shown(index), "i32 (3) [-1, 900, 1]");
+}
+
 TEST_F(Indexing, KnownPositionsOutsideAreErrors) {
   if (testing::simulated()) GTEST_SKIP() << "positions in a device's memory are not looked at";
   Tensor x = Tensor::of({5, 6, 7});

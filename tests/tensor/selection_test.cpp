@@ -30,6 +30,29 @@ TEST_F(Selection, MasksRead) {
   EXPECT_EQ(shown(cube[{Tensor::of({{true, false}, {false, true}})}]), "i32 (2, 2) [0, 1, 6, 7]");
 }
 
+TEST_F(Selection, MasksOfAnySize) {
+  for (const int64_t n : {1, 2, 15, 16, 17, 1023, 1025, 9000})
+    for (const int64_t every : {1, 3, 10000}) {
+      std::vector<float> data, expected;
+      for (int64_t i = 0; i < n; ++i) data.push_back(i % 5 == 4 ? NAN : static_cast<float>(i - 7));
+      for (int64_t i = 0; i < n; ++i)
+        if ((i + 1) % every == 0) expected.push_back(data[static_cast<size_t>(i)]);
+      const Tensor x = Tensor::from(data), mask = (Tensor::arange(n) + 1) % every == 0;
+      const auto expect = [&](const Tensor& got, float fill, size_t size) {
+        std::vector<float> wanted = expected;
+        wanted.resize(size, fill);
+        const std::vector<float> values = got.to_vector<float>();
+        ASSERT_EQ(values.size(), size);
+        for (size_t i = 0; i < size; ++i)
+          EXPECT_TRUE(values[i] == wanted[i] || (std::isnan(values[i]) && std::isnan(wanted[i])))
+              << n << " every " << every << " at " << i << ": " << values[i];
+      };
+      expect(masked_select(x, mask), 0, expected.size());
+      for (const int64_t size : {int64_t{0}, int64_t{1}, n / 2, n, n + 3})
+        expect(masked_select(x, mask, size, -0.5), -0.5F, static_cast<size_t>(size));
+    }
+}
+
 TEST_F(Selection, MasksWrite) {
   auto fresh = [] { return counting({2, 3}) * 1; };
   Tensor x = fresh();

@@ -32,8 +32,12 @@ struct LowerSets {
 
 }  // namespace
 
-Legaliser::Legaliser(Graph& g, const Target& target)
-    : graph_(g), target_(target), rules_(Context::current().get<LowerSets>().decompositions) {}
+Legaliser::Legaliser(Graph& g, const Target& target, int64_t next_range, int64_t next_loop)
+    : graph_(g),
+      target_(target),
+      rules_(Context::current().get<LowerSets>().decompositions),
+      next_range_(next_range),
+      next_loop_(next_loop) {}
 
 NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
   if (std::all_of(src.begin(), src.end(), is_constant)) {
@@ -70,6 +74,33 @@ NodeRef Legaliser::raw(Op op, DType dtype, std::initializer_list<NodeRef> src) {
   return elementwise(graph_, op, dtype, {src.begin(), src.size()});
 }
 
+Legaliser::Values Legaliser::next_if_any(NodeRef asked, const Values& values,
+                                         FunctionRef<Values(const Values& values)> next) {
+  NodeRef any = asked->lanes > 1 ? fold_lanes(graph_, Fold::Max, asked) : asked;
+  if (any->op == Op::Const) return const_value(any).as_int() != 0 ? next(values) : values;
+  const int64_t loop = next_loop_++, range = next_range_++;
+  const auto count = static_cast<int64_t>(values.size());
+  const auto number = [](int64_t k, int64_t of) { return SmallVector<int64_t, 2>{k, of}; };
+  Values carried, results;
+  for (int64_t k = 0; k < count; ++k) {
+    NodeRef v = values[static_cast<size_t>(k)];
+    carried.push_back(graph_.intern({Op::Carry, v->dtype, {}, number(k, loop), {}, v->lanes}));
+  }
+  SmallVector<NodeRef, 8> src{std::span<const NodeRef>(values)};
+  src.append(next(carried));
+  const NodeRef size[] = {cast(any, DType::I32)};
+  src.push_back(graph_.intern(
+      {Op::Range, DType::I32, size, number(range, static_cast<int64_t>(Binding::Loop))}));
+  const int64_t ints[] = {loop, 0, count, 0};
+  const NodeRef loops[] = {
+      graph_.intern({Op::Loop, values[0]->dtype, src, ints, {}, values[0]->lanes})};
+  for (int64_t k = 0; k < count; ++k) {
+    NodeRef v = values[static_cast<size_t>(k)];
+    results.push_back(graph_.intern({Op::Get, v->dtype, loops, {&k, 1}, {}, v->lanes}));
+  }
+  return results;
+}
+
 Expr Expr::op1(Op op) const {
   const NodeRef src[] = {n_};
   return {*l_, l_->make(op, n_->dtype, src)};
@@ -92,8 +123,13 @@ Expr where(Expr condition, Expr a, Expr b) {
 }
 
 NodeRef decompose(Graph& g, NodeRef sink, const Target& target) {
-  Legaliser legal(g, target);
   const NumberedOrder order(sink);
+  int64_t next_range = 0, next_loop = 0;
+  for (NodeRef n : order.nodes()) {
+    if (n->op == Op::Range) next_range = std::max(next_range, range_id(n) + 1);
+    if (n->op == Op::Loop) next_loop = std::max(next_loop, n->int_arg(0) + 1);
+  }
+  Legaliser legal(g, target, next_range, next_loop);
   std::vector<NodeRef> done;
   done.reserve(order.size());
   SmallVector<NodeRef, 16> src;

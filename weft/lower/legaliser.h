@@ -1,6 +1,8 @@
 // Legaliser: builds elementwise ops out of what the target has; Expr: arithmetic on nodes that
 // reads like arithmetic.
 #pragma once
+#include "weft/base/function_ref.h"
+#include "weft/base/small_vector.h"
 #include "weft/rewrite/rule_set.h"
 #include "weft/target/target.h"
 
@@ -13,7 +15,8 @@ using Decompositions = RuleSet<Legaliser>;
 /// simpler.
 class Legaliser {
  public:
-  Legaliser(Graph& g, const Target& target);
+  /// Loops of its own get these numbers and those above them.
+  Legaliser(Graph& g, const Target& target, int64_t next_range = 0, int64_t next_loop = 0);
 
   /// The value of `op` on these operands, legal on the target: the first rule that fires makes it,
   /// of ops that are made in the same way. They are simpler, so this nests a few calls deep
@@ -23,6 +26,11 @@ class Legaliser {
   /// Exactly this op.
   NodeRef raw(Op op, DType dtype, std::initializer_list<NodeRef> src);
   NodeRef cast(NodeRef x, DType to) { return make(Op::Cast, to, {&x, 1}); }
+  /// What `next` makes of some values, in all lanes, where any lane asks for it; else the values as
+  /// they are. A loop of one iteration or none: what is rarely asked for costs a test.
+  using Values = SmallVector<NodeRef, 2>;
+  Values next_if_any(NodeRef asked, const Values& values,
+                     FunctionRef<Values(const Values& values)> next);
   NodeRef constant(Value v) { return graph_.constant(v); }
   Graph& graph() { return graph_; }
   const Target& target() const { return target_; }
@@ -34,6 +42,7 @@ class Legaliser {
   Graph& graph_;
   const Target& target_;
   const Decompositions& rules_;
+  int64_t next_range_, next_loop_;
 };
 
 /// By what they treat.

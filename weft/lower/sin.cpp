@@ -5,6 +5,7 @@
 #include "weft/base/small_vector.h"
 #include "weft/lower/legaliser.h"
 #include "weft/lower/polynomials.h"
+#include "weft/lower/vector_nodes.h"
 
 namespace weft::lower {
 namespace {
@@ -27,7 +28,14 @@ Reduced where_reduced(Expr c, Reduced a, Reduced b) {
   return {where(c, a.quadrant, b.quadrant), where(c, a.high, b.high), where(c, a.low, b.low)};
 }
 
-/// Cody and Waite: subtracts the nearest multiple of pi/2 part by part. Precise for x below 2^20.
+/// Without the sign's bit.
+Expr magnitude_of(Expr x) {
+  const bool wide = x.dtype() == DType::F64;
+  Expr pattern = x.bits_as(wide ? DType::I64 : DType::I32);
+  return (pattern & (wide ? int64_t{INT64_MAX} : int64_t{INT32_MAX})).bits_as(x.dtype());
+}
+
+/// Cody and Waite: subtracts the nearest multiple of pi/2 part by part. Precise for |x| below 2^20.
 Reduced reduce_small(Expr x) {
   Expr shifted = x * kTwoOverPiF64 + kRoundMagic, n = shifted - kRoundMagic;
   Expr first = x - n * kPart1, second = n * kPart2;
@@ -168,35 +176,58 @@ Expr sine_of(const Reduced& r, std::span<const double> sine, std::span<const dou
 
 /// Signs, values so small that sin x is x, infinities and NaN.
 Expr finish(Expr x, Expr sine, double small) {
-  Expr zero = x.number(0), magnitude = where(x < zero, -x, x);
-  Expr result = where(x < zero, -sine, sine);
+  Expr magnitude = magnitude_of(x);
+  Expr result = where(x < x.number(0), -sine, sine);
   result = where(magnitude < x.number(small), x, result);
   Expr nan = x.number(std::numeric_limits<double>::quiet_NaN());
   return where(magnitude < x.number(std::numeric_limits<double>::infinity()), result, nan);
 }
 
+/// An f64 in [-3/4 pi, 3/4 pi], as high + low, whose sine is that of a reduced |x|, or of x.
+std::pair<Expr, Expr> unturned(Expr x, const Reduced& r) {
+  Expr zero = r.quadrant.integer(0), odd = ne(r.quadrant & int64_t{1}, zero);
+  Expr quarter = r.high.number(kHalfPi), beyond = quarter - r.high;
+  Expr lost = ((quarter - beyond) - r.high) + (r.low.number(kHalfPiLow) - r.low);
+  Expr high = where(odd, beyond, r.high), low = where(odd, lost, r.low);
+  Expr negative =
+      ne((r.quadrant >> 1) & int64_t{1}, where(x < x.number(0), zero + int64_t{1}, zero));
+  high = where(negative, -high, high);
+  const Expr finite = magnitude_of(x) < x.number(std::numeric_limits<double>::infinity());
+  return {where(finite, high, high.number(std::numeric_limits<double>::quiet_NaN())),
+          where(negative, -low, low)};
+}
+
+/// sin of f32 by f64, in which low parts and compensations do not matter. Whatever is large is
+/// replaced by what has the same sine before the rest, which the others take alone.
 NodeRef sin_f32(Expr x) {
-  Expr pattern = (x.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
-  Expr magnitude = where(x < x.number(0), -x, x).converted(DType::F64);
-  Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(147)) - int64_t{150};
-  Expr significand = (pattern & int64_t{0x7fffff}) | int64_t{0x800000};
-  Reduced large = reduce_large(significand, exponent, 3);
-  Reduced r = where_reduced(magnitude < magnitude.number(kLargest), reduce_small(magnitude), large);
-  // In f64 neither the low part nor the compensations matter.
-  Expr z = r.high * r.high;
-  Expr s = r.high + r.high * z * polynomial(z, kSinF32);
-  Expr c = r.high.number(1) - z * 0.5 + z * z * polynomial(z, kCosF32);
-  Expr zero = r.quadrant.integer(0);
-  Expr value = where(ne(r.quadrant & int64_t{1}, zero), c, s);
-  value = where(ne(r.quadrant & int64_t{2}, zero), -value, value);
-  return finish(x, value.converted(DType::F32), 0x1p-13);
+  Legaliser& l = x.legaliser();
+  Expr given = x.converted(DType::F64), large = magnitude_of(x) >= x.number(kLargest);
+  const auto small = l.next_if_any(large, {given}, [&](const Legaliser::Values& values) {
+    Expr same(l, values[0]), f = same.converted(DType::F32);
+    Expr pattern = (f.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
+    Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(147)) - int64_t{150};
+    Expr significand = (pattern & int64_t{0x7fffff}) | int64_t{0x800000};
+    Expr other = unturned(same, reduce_large(significand, exponent, 3)).first;
+    return Legaliser::Values{where(large, other, same)};
+  });
+  Expr y(l, small[0]);
+  Expr shifted = y.mul_add(y.number(kTwoOverPiF64 / 2), y.number(kRoundMagic));
+  Expr n = shifted - kRoundMagic;
+  Expr r = n.mul_add(n.number(-2 * kPart1), y);
+  r = n.mul_add(n.number(-2 * kPart2), r);
+  r = n.mul_add(n.number(-2 * kPart3), r);
+  Expr z = r * r;
+  Expr sine = r * (z.mul_add(polynomial(z, kSinHalfTurn), z.number(1)));
+  // The sign changes with every half turn.
+  Expr sign = shifted.bits_as(DType::I64) << 63;
+  return (sine.bits_as(DType::I64) ^ sign).bits_as(DType::F64).converted(DType::F32);
 }
 
 /// sin of f32 where there is no f64: pairs of f32, and the digits of 1/(2 pi) for all but the first
 /// quadrant.
 NodeRef sin_f32_in_pairs(Expr x) {
   Expr pattern = (x.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
-  Expr magnitude = where(x < x.number(0), -x, x);
+  Expr magnitude = magnitude_of(x);
   Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(126)) - int64_t{150};
   const Turned t = turned((pattern & int64_t{0x7fffff}) | int64_t{0x800000}, exponent, 3);
   Expr high = t.fraction.converted(DType::F32);
@@ -208,20 +239,31 @@ NodeRef sin_f32_in_pairs(Expr x) {
   return finish(x, sine_of(r, kSinF32, kCosF32), 0x1p-13);
 }
 
+/// The same in f64, with what is lost of the replaced argument.
 NodeRef sin_f64(Expr x) {
-  Expr pattern = x.bits_as(DType::I64) & std::numeric_limits<int64_t>::max();
-  Expr magnitude = where(x < x.number(0), -x, x);
-  Expr exponent = (pattern >> 52).op(Op::Max, pattern.integer(1042)) - int64_t{1075};
-  Expr significand = (pattern & ((int64_t{1} << 52) - 1)) | (int64_t{1} << 52);
-  Reduced large = reduce_large(significand, exponent, 6);
-  Reduced r = where_reduced(magnitude < magnitude.number(kLargest), reduce_small(magnitude), large);
-  return finish(x, sine_of(r, kSinF64, kCosF64), 0x1p-27);
+  Legaliser& l = x.legaliser();
+  Expr large = magnitude_of(x) >= x.number(kLargest), zero = x.number(0);
+  const auto small =
+      l.next_if_any(large, {x, splat(l.graph(), zero, x.node()->lanes)}, [&](const auto& values) {
+        Expr same(l, values[0]);
+        Expr pattern = same.bits_as(DType::I64) & std::numeric_limits<int64_t>::max();
+        Expr exponent = (pattern >> 52).op(Op::Max, pattern.integer(1042)) - int64_t{1075};
+        Expr significand = (pattern & ((int64_t{1} << 52) - 1)) | (int64_t{1} << 52);
+        const auto [high, low] = unturned(same, reduce_large(significand, exponent, 6));
+        return Legaliser::Values{where(large, high, same), where(large, low, Expr(l, values[1]))};
+      });
+  Reduced r = reduce_small(Expr(l, small[0]));
+  r.low = r.low + Expr(l, small[1]);
+  Expr sine = sine_of(r, kSinF64, kCosF64);
+  return where(magnitude_of(x) < x.number(0x1p-27), x, sine);
 }
 
 }  // namespace
 
 NodeRef sin_expansion(const Match& m, Legaliser& l) {
-  Expr x(l, m[pat::x]);
+  // What is equal in all lanes is computed once.
+  NodeRef given = m[pat::x];
+  Expr x(l, given->op == Op::Splat ? given->src(0) : given);
   if (x.dtype() == DType::F64) return sin_f64(x);
   return l.has_f64() ? sin_f32(x) : sin_f32_in_pairs(x);
 }

@@ -92,6 +92,13 @@ NodeRef fold_all(Graph& g, const Target& target, Fold fold, std::span<const Node
 }
 
 NodeRef fold_lanes(Graph& g, Fold fold, NodeRef vector) {
+  // Integers are folded in vectors, half of the lanes with the other half.
+  while (is_int(vector->dtype) && vector->lanes > 2) {
+    std::vector<NodeRef> halves[2];
+    for (size_t k = 0; k < vector->lanes; ++k)
+      halves[2 * k / vector->lanes].push_back(lane(g, vector, k));
+    vector = fold_in(g, fold, vec(g, halves[0]), vec(g, halves[1]), false);
+  }
   std::vector<NodeRef> lanes;
   for (size_t k = 0; k < vector->lanes; ++k) lanes.push_back(lane(g, vector, k));
   for (size_t n = lanes.size(); n > 1;) {

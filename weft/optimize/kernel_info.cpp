@@ -30,11 +30,11 @@ void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
 }
 
 /// True where two values of the range never give the same index: the rest of the sum is made of
-/// multiples of what the range spans, and of less than one step of it.
+/// multiples of what the range spans, and of less than one step of it, whatever that depends on.
 bool hits_distinct(NodeRef index, NodeRef range, const Access& access, size_t position,
                    int64_t extent) {
   const int64_t step = std::abs(access.stride[position]);
-  if (step == 0 || (access.opaque & bit(position)) != 0) return false;
+  if (step == 0) return false;
   int64_t low = 0;
   for (NodeRef n : operands_of(index, Op::Add)) {
     const bool scaled = n->op == Op::Mul && n->src(1)->op == Op::Const;

@@ -185,7 +185,18 @@ class Builder {
     NodeRef index, found;
   };
   /// A loaded integer as an index into [0, size): clamped, with the condition that it was in range.
+  /// One comparison does where the size fits 31 bits: without their sign, negative numbers are
+  /// beyond it. Clamped as data, which may have lanes, not as an index.
   Lookup lookup(NodeRef data, NodeRef size) {
+    const auto fits = [](NodeRef n) { return n->vmin >= 0 && n->vmax <= INT32_MAX; };
+    if (bits(data->dtype) <= 32 && size->vmin > 0 && fits(size)) {
+      const DType d = fits(data) ? DType::I32 : DType::U32;
+      NodeRef number = g_.cast(data, d), limit = g_.cast(size, d);
+      NodeRef found = g_.lt(number, limit);
+      if (number->vmax >= size->vmin)
+        number = g_.alu(Op::Min, {number, g_.cast(g_.sub(size, g_.index(1)), d)});
+      return {g_.alu(Op::ToIndex, {number, size}), found};
+    }
     NodeRef wide = g_.cast(data, DType::I64), limit = g_.cast(size, DType::I64);
     NodeRef found = g_.logical_and(g_.le(zero(g_, DType::I64), wide), g_.lt(wide, limit));
     return {g_.alu(Op::ToIndex, {data, size}), found};

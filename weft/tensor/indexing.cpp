@@ -203,8 +203,8 @@ Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
   return out;
 }
 
-/// `positions` as i32 in [0, n), -1 where they are outside [-n, n).
-Tensor wrapped(const Tensor& positions, const Dim& n) {
+/// `positions` as i32, counted from the start: in [0, n) where they were in [-n, n).
+Tensor from_start(const Tensor& positions, const Dim& n) {
   if (is_float(positions.dtype()))
     fail_index("index", "positions must be integers: got {} of shape {}; cast them",
                name(positions.dtype()), positions.dims().text());
@@ -213,11 +213,28 @@ Tensor wrapped(const Tensor& positions, const Dim& n) {
   NodeRef known = positions.node();
   if (known->vmin >= 0 && known->vmax < n.min()) return i;  // provably inside
   const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
-  const Tensor from_start = known->vmin >= 0 ? i : (i < 0).where(i + size, i);
-  return ((from_start >= 0) & (from_start < size)).where(from_start, -1);
+  return known->vmin >= 0 ? i : (i < 0).where(i + size, i);
 }
 
-/// Gather and scatter with positions as wrapped() gives them.
+/// The same with -1 for what is outside.
+Tensor wrapped(const Tensor& positions, const Dim& n) {
+  const Tensor i = from_start(positions, n);
+  if (i.node()->vmin >= 0 && i.node()->vmax < n.min()) return i;
+  const OpScope scope(i, CallSite::here());
+  const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
+  return ((i >= 0) & (i < size)).where(i, -1);
+}
+
+/// Places that are known to be inside, with bounds that say so: nothing tests them again.
+Tensor bounded(const Tensor& places, const Dim& n) {
+  NodeRef known = places.node();
+  if (n.min() != n.max() || n.min() == 0 || bits(places.dtype()) > 32 ||
+      (known->vmin >= 0 && known->vmax < n.min()))
+    return places;
+  return places.cast(DType::U32).minimum(n.max() - 1);
+}
+
+/// Gather and scatter with positions that count from the start.
 Tensor gather_at(const Tensor& x, int64_t axis, const Tensor& index) {
   const OpScope scope(x, CallSite::here());
   const NodeRef src[] = {x.node(), index.node()};
@@ -432,12 +449,25 @@ void require_index(const char* tag, const Tensor& x, const Tensor& index, int64_
 
 }  // namespace
 
+namespace {
+
+/// `index` as places along axis, counted from the start. Where the host can see that all are, they
+/// are not tested again; else outside ones are an error where it can see them.
+Tensor places_in(const char* tag, const Tensor& index, int64_t axis, const Tensor& x) {
+  const Dim n = x.dim(axis);
+  if (n.is_static() && known_inside(index, n.value()))
+    return bounded(index.cast(build::position_dtype(n.value())), n);
+  require_known_inside(tag, index, axis, x);
+  return from_start(index, n);
+}
+
+}  // namespace
+
 Tensor Tensor::gather(int64_t axis, const Tensor& index, CallSite at) const {
   const CallSiteScope site(at);
   const int64_t a = checked_axis("gather", axis, *this);
   require_index("gather", *this, index, a);
-  require_known_inside("gather", index, a, *this);
-  return gather_at(*this, a, wrapped(index, dim(a)));
+  return gather_at(*this, a, places_in("gather", index, a, *this));
 }
 
 Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fold combine,
@@ -445,16 +475,17 @@ Tensor Tensor::scatter(int64_t axis, const Tensor& index, const Operand& src, Fo
   const CallSiteScope site(at);
   const int64_t a = checked_axis("scatter", axis, *this);
   require_index("scatter", *this, index, a);
-  require_known_inside("scatter", index, a, *this);
+  const Tensor places = places_in("scatter", index, a, *this);
   const Tensor value = src.tensor() ? src.tensor()->cast(dtype()) : full({}, src.scalar(), dtype());
   if (value.ndim() != 0 && !(value.dims() == index.dims()))
     fail("scatter", "src of shape {} and index of shape {} must have equal shapes",
          value.dims().text(), index.dims().text());
-  return scatter_at(*this, a, wrapped(index, dim(a)), value.expand(index.dims()), combine);
+  return scatter_at(*this, a, places, value.expand(index.dims()), combine);
 }
 
 Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places) {
-  return gather_at(x, checked_axis("gather", axis, x), places);
+  const int64_t a = checked_axis("gather", axis, x);
+  return gather_at(x, a, bounded(places, x.dim(a)));
 }
 
 namespace {
@@ -475,7 +506,7 @@ Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, 
 }
 
 Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places) {
-  return scatter_set(x, axis, places, x, 2);
+  return scatter_set(x, axis, bounded(places, x.dim(axis)), x, 2);
 }
 
 Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x) {

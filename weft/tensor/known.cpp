@@ -1,10 +1,13 @@
 #include "weft/tensor/known.h"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 
 #include "weft/base/context.h"
+#include "weft/base/int128.h"
 #include "weft/device/host_device.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
@@ -128,6 +131,53 @@ void each_row(const Known& k,
   }
 }
 
+struct Wanted {
+  int64_t low, high;  // low <= 0 <= high, which is none of them
+  std::optional<int64_t> exempt;
+};
+
+/// Where the first of some integers is that is not wanted, or `count`. Of blocks that lie together
+/// it is asked first whether all are, which compilers do with vectors.
+template <class T>
+int64_t first_outside(const std::byte* at, int64_t count, int64_t step, const Wanted& wanted) {
+  using Limits = std::numeric_limits<T>;
+  if (wanted.high <= 0 && !Limits::is_signed) return 0;
+  const auto low = static_cast<T>(std::max<Int128>(wanted.low, Limits::min()));
+  const auto last = static_cast<T>(std::min<Int128>(Int128{wanted.high} - 1, Limits::max()));
+  constexpr int64_t kBlock = 1024;
+  for (int64_t i = 0; i < count;) {
+    T bad = 0, v[kBlock];
+    if (step == sizeof(T) && i + kBlock <= count) {
+      std::memcpy(v, at + i * step, sizeof v);
+      for (const T x : v) bad |= static_cast<T>(x < low) | static_cast<T>(x > last);
+      if (bad == 0) {
+        i += kBlock;
+        continue;
+      }
+    }
+    for (const int64_t end = std::min(count, i + kBlock); i < end; ++i) {
+      std::memcpy(v, at + i * step, sizeof(T));
+      if ((v[0] < low || v[0] > last) && (!wanted.exempt || *wanted.exempt != Int128{v[0]}))
+        return i;
+    }
+  }
+  return count;
+}
+
+int64_t first_outside(DType dtype, const std::byte* at, int64_t count, int64_t step,
+                      const Wanted& wanted) {
+  switch (dtype) {
+    case DType::I8: return first_outside<int8_t>(at, count, step, wanted);
+    case DType::I16: return first_outside<int16_t>(at, count, step, wanted);
+    case DType::I32: return first_outside<int32_t>(at, count, step, wanted);
+    case DType::I64: return first_outside<int64_t>(at, count, step, wanted);
+    case DType::U16: return first_outside<uint16_t>(at, count, step, wanted);
+    case DType::U32: return first_outside<uint32_t>(at, count, step, wanted);
+    case DType::U64: return first_outside<uint64_t>(at, count, step, wanted);
+    default: return first_outside<uint8_t>(at, count, step, wanted);  // and bool
+  }
+}
+
 }  // namespace
 
 bool is_known(const Tensor& x) { return known(x).has_value(); }
@@ -138,14 +188,15 @@ std::optional<std::string> known_outside(const Tensor& x, int64_t low, int64_t h
   std::optional<std::string> found;
   if (!k) return found;
   each_row(*k, [&](const std::byte* at, int64_t count, int64_t step) {
-    for (int64_t i = 0; i < count && !found; ++i, at += step) {
-      const Value v = Value::load(k->dtype, at);
-      const int64_t n = v.as_int();
-      const bool large = is_unsigned(k->dtype) && n < 0;  // of u64
-      if (large || ((n < low || n >= high) && n != exempt)) found = v.text();
-    }
+    if (found) return;
+    const int64_t i = first_outside(k->dtype, at, count, step, {low, high, exempt});
+    if (i < count) found = Value::load(k->dtype, at + i * step).text();
   });
   return found;
+}
+
+bool known_inside(const Tensor& x, int64_t n) {
+  return is_int(x.dtype()) && is_known(x) && !known_outside(x, 0, n);
 }
 
 std::optional<int64_t> known_least_positive(const Tensor& x) {

@@ -14,6 +14,8 @@ std::optional<std::string> known_outside(const Tensor& x, int64_t low, int64_t h
                                          std::optional<int64_t> exempt = {});
 /// Whether x is at hand, so that known_outside() has the last word on it.
 bool is_known(const Tensor& x);
+/// Whether integers x are at hand, and all in [0, n).
+bool known_inside(const Tensor& x, int64_t n);
 /// How many elements of a row along the last axis are above 0, in the row with the fewest, where x
 /// is at hand.
 std::optional<int64_t> known_least_positive(const Tensor& x);

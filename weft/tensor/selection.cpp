@@ -16,12 +16,18 @@ DType position_dtype(const Tensor& x) { return build::position_dtype(x.dims().pr
 /// How many are true; the one sync of an unknown size.
 int64_t counted(const Tensor& mask) { return mask.sum({}, false, DType::I64).item<int64_t>(); }
 
-/// (size): the elements of a flat x where mask, in order; `fill` behind them.
-Tensor compacted(const Tensor& x, const Tensor& mask, int64_t size, Scalar fill) {
-  // The k-th that is selected goes to place k, the others nowhere.
-  const Tensor place = mask.cast(position_dtype(x)).cumsum(0) - 1;
-  const Tensor base = Tensor::full({size}, fill, x.dtype());
-  return scatter_distinct(base, 0, mask.where(place, size), x);
+/// (size): the elements of a flat x where mask, in order; `fill` behind them, where there are more
+/// places than the mask has elements. Each element has a place, those that are not selected behind
+/// the others: stores that depend on data are guessed wrong by processors every second time.
+Tensor compacted(const Tensor& x, const Tensor& mask, int64_t size, std::optional<Scalar> fill) {
+  const Dim n = x.dim(0);
+  if (n == Dim(0)) return Tensor::full({size}, fill.value_or(0), x.dtype());
+  const Tensor rank = mask.cast(position_dtype(x)).cumsum(0);  // from 1 on
+  const Tensor count = rank.index({Slice(n - 1, n)}), at = Tensor::arange(n, rank.dtype());
+  const Tensor all = permuted(x, 0, mask.where(rank - 1, count + at - rank));
+  if (!fill) return all.index({Slice(0, size)});
+  const Tensor places = Tensor::arange(size, rank.dtype());
+  return (places < count).where(all.gather(0, places), Tensor::full({}, *fill, x.dtype()));
 }
 
 int64_t checked_size(const char* tag, std::optional<int64_t> size, const Tensor& mask) {
@@ -39,7 +45,8 @@ Tensor masked_select(const Tensor& x, const Tensor& mask, std::optional<int64_t>
               name(mask.dtype()), mask.dims().text());
   const std::vector<Tensor> both = broadcast_tensors({x, mask});
   const Tensor flat = both[1].flatten();
-  return compacted(both[0].flatten(), flat, checked_size("masked_select", size, flat), fill);
+  const int64_t count = checked_size("masked_select", size, flat);
+  return compacted(both[0].flatten(), flat, count, size ? std::optional(fill) : std::nullopt);
 }
 
 Tensor nonzero(const Tensor& x, std::optional<int64_t> size, int64_t fill, CallSite at) {
@@ -49,7 +56,7 @@ Tensor nonzero(const Tensor& x, std::optional<int64_t> size, int64_t fill, CallS
   const DType dtype = position_dtype(x);
   if (rank == 0) return Tensor::zeros({count, 0}, dtype);
   const Tensor all = Tensor::arange(flat.dim(0), dtype);
-  Tensor position = compacted(all, flat, count, -1);
+  Tensor position = compacted(all, flat, count, size ? std::optional<Scalar>(-1) : std::nullopt);
   std::vector<Tensor> columns(x.ndim());
   for (int64_t axis = rank; axis-- > 0;) {
     const int64_t n = std::max<int64_t>(1, x.size(axis));
@@ -72,7 +79,7 @@ Tensors first_of_values(const Tensor& flat, const Tensor& from) {
 
 /// The first `count` values, where each element has its own, how many have each.
 Tensors values_of(const Tensor& sorted, const Tensor& first, const Tensor& from, int64_t count,
-                  Scalar fill) {
+                  std::optional<Scalar> fill) {
   const DType wide = position_dtype(sorted);
   const Dim n = sorted.dim(0);
   const Tensor at_all = Tensor::arange(n, wide), rank = first.cast(wide).cumsum(0) - 1;
@@ -93,9 +100,8 @@ Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSit
   const Tensors sorted = called("first_of_values", {}, {flat, from},
                                 [](const Tensors& in) { return first_of_values(in[0], in[1]); });
   const int64_t count = checked_size("unique", size, sorted[1]);
-  // Nothing is filled up where the size is the number of values.
   const TensorFunction f = [&](const Tensors& in) {
-    return values_of(in[0], in[1], in[2], count, size ? fill : Scalar(0));
+    return values_of(in[0], in[1], in[2], count, size ? std::optional(fill) : std::nullopt);
   };
   const Tensors in{sorted[0], sorted[1], from};
   const Tensors made = size ? f(in) : called("values_of", {count}, in, f);

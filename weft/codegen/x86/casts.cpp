@@ -29,7 +29,9 @@ Reg X86Selector::cast(NodeRef n) {
     emit(Form::Test, 64, {r, r});
     return set_if(kNotEqual);
   }
-  return extended(r, to);
+  const NodeRef x = n->src(0);
+  const bool same = x->vmin >= 0 && x->vmax <= static_cast<int64_t>(int_max(to) & INT64_MAX);
+  return same ? r : extended(r, to);
 }
 
 /// Bits of half floats have no sign to extend.

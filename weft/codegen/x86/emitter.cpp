@@ -24,13 +24,6 @@ void X86Emitter::jump(Form form, int32_t label, int64_t condition) {
 
 void X86Emitter::place(int32_t label) { emit(Instruction{.form = kLabel, .label = label}); }
 
-int32_t X86Emitter::skip_unless(Reg condition) {
-  const int32_t end = new_label();
-  emit(Form::Test, 32, {condition, condition});
-  jump(Form::Jcc, end, kEqual);
-  return end;
-}
-
 // ---- general registers
 
 void X86Emitter::copy(Reg to, Reg from, DType dtype) {

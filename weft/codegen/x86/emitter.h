@@ -44,8 +44,6 @@ class X86Emitter {
   int32_t new_label() { return out_.labels++; }
   void jump(Form form, int32_t label, int64_t condition = 0);
   void place(int32_t label);
-  /// A label that is jumped to where the condition is 0.
-  int32_t skip_unless(Reg condition);
   void copy(Reg to, Reg from, DType dtype);
 
   // ---- into a new general register; the operands stay as they are

@@ -95,25 +95,60 @@ Reg X86Selector::select_integer(NodeRef n, Condition when_b) {
   return r;
 }
 
-Reg X86Selector::integer_comparison(NodeRef n) {
-  const bool is_u64 = n->src(0)->dtype == DType::U64;
-  emit(Form::Cmp, 64, {value(n->src(0)), value(n->src(1))});
-  switch (n->op) {
-    case Op::Lt: return set_if(is_u64 ? kBelow : kLess);
-    case Op::Le: return set_if(is_u64 ? kBelowEqual : kLessEqual);
-    case Op::Eq: return set_if(kEqual);
-    default: return set_if(kNotEqual);
+void X86Selector::find_conditions() {
+  NodeMap<NodeRef> made_in;  // of each comparison, the innermost loop
+  SmallVector<NodeRef, 8> loops{nullptr};
+  const auto decides = [](NodeRef n, size_t i) {
+    if (n->op == Op::Where) return i == 0 && n->lanes == 1 && !in_vector(n->dtype);
+    return n->op == Op::If || (n->op == Op::Load && i == 2) || (n->op == Op::Store && i == 3);
+  };
+  for (NodeRef n : program_.code) {
+    for (size_t i = 0; i < n->nsrc; ++i) {
+      const NodeRef* loop = made_in.find(n->src(i));
+      if (loop && (*loop != loops.back() || !decides(n, i))) conditions_.set(n->src(i), false);
+    }
+    if (n->op == Op::Range) loops.push_back(n);
+    if (n->op == Op::EndRange) loops.pop_back();
+    const bool compares = n->op == Op::Lt || n->op == Op::Le || n->op == Op::Eq || n->op == Op::Ne;
+    const DType of = compares ? n->src(0)->dtype : DType::Void;
+    if (n->lanes > 1 || !is_int(of) || is_bool(of)) continue;
+    made_in.set(n, loops.back());
+    conditions_.set(n, true);
   }
 }
 
+/// Sets the flags; gives the condition under which `n` holds.
+Condition X86Selector::compare(NodeRef n) {
+  const bool is_u64 = n->src(0)->dtype == DType::U64;
+  emit(Form::Cmp, 64, {value(n->src(0)), value(n->src(1))});
+  switch (n->op) {
+    case Op::Lt: return is_u64 ? kBelow : kLess;
+    case Op::Le: return is_u64 ? kBelowEqual : kLessEqual;
+    case Op::Eq: return kEqual;
+    default: return kNotEqual;
+  }
+}
+
+Condition X86Selector::flags_of(NodeRef n) {
+  if (is_condition(n)) return compare(n);
+  emit(Form::Test, 32, {value(n), value(n)});
+  return kNotEqual;
+}
+
+int32_t X86Selector::skip_unless(NodeRef n) {
+  const int32_t end = new_label();
+  jump(Form::Jcc, end, static_cast<Condition>(flags_of(n) ^ 1));  // encodings come in pairs
+  return end;
+}
+
 Reg X86Selector::integer_where(NodeRef n) {
-  const Reg r = copied(value(n->src(2))), condition = value(n->src(0));
-  emit(Form::Test, 32, {condition, condition});
-  move_if(kNotEqual, r, value(n->src(1)));
+  const Reg r = copied(value(n->src(2)));
+  move_if(flags_of(n->src(0)), r, value(n->src(1)));
   return r;
 }
 
 Reg X86Selector::bool_op(NodeRef n) {
+  if (const Reg r = bool_pattern(n); r != kNoReg) return r;
   const Reg a = value(n->src(0));
   const Reg b = n->nsrc > 1 ? value(n->src(1)) : kNoReg;
   auto inverted = [this](Reg r) { return with_immediate(Form::XorI, r, 1); };
@@ -141,9 +176,14 @@ Reg X86Selector::bool_op(NodeRef n) {
 
 /// Shifts count modulo 64; amounts outside the dtype give 0, or the sign.
 Reg X86Selector::shift(NodeRef n) {
-  const Reg x = value(n->src(0)), amount = copied(value(n->src(1))), r = general();
+  const Reg x = value(n->src(0)), r = general();
   const bool right = n->op == Op::Shr, keeps_sign = right && is_signed_int(n->dtype);
-  const Reg outside = integer(keeps_sign ? 63 : 0);
+  const NodeRef by = n->src(1);
+  if (by->vmin >= 0 && by->vmax < bits(n->dtype)) {  // as decomposition has it
+    emit(keeps_sign ? Form::Sarx : right ? Form::Shrx : Form::Shlx, 64, {r, x, value(by)});
+    return right ? r : extended(r, n->dtype);
+  }
+  const Reg amount = copied(value(by)), outside = integer(keeps_sign ? 63 : 0);
   emit(Form::CmpI, 64, {amount}, bits(n->dtype));
   if (keeps_sign) {
     move_if(kAboveEqual, amount, outside);

@@ -86,14 +86,14 @@ Vector X86Selector::vector_load(NodeRef n) {
                             : Vector{Parts(static_cast<size_t>(l.parts), all_lanes(0, 64, l.width)),
                                      bits(n->dtype), n->lanes};
   const Vector out = copy_of(none);
-  const int32_t end = skip_unless(value(n->src(2)));
+  const int32_t end = skip_unless(n->src(2));
   copy_parts(out, load_vector(n->dtype, n->lanes, from));
   place(end);
   return out;
 }
 
 void X86Selector::vector_store(NodeRef n) {
-  const int32_t end = n->nsrc > 3 ? skip_unless(value(n->src(3))) : -1;
+  const int32_t end = n->nsrc > 3 ? skip_unless(n->src(3)) : -1;
   const NodeRef from = n->src(2);
   store_vector(from->dtype, as_stored(from), address_of(n->src(0), n->src(1)));
   if (end >= 0) place(end);
@@ -158,8 +158,34 @@ Vector X86Selector::permuted(NodeRef n) {
   return out;
 }
 
+/// Lanes of one vector that lie one after the other in one of its registers; without parts where
+/// they are anything else.
+Vector X86Selector::consecutive(NodeRef n) {
+  const int size = bits(n->dtype);
+  NodeRef first = n->src(0);
+  Vector out{{}, size, n->lanes};
+  if (is_bool(n->dtype) || first->op != Op::Lane) return out;
+  NodeRef of = first->src(0);
+  for (size_t k = 0; k < n->nsrc; ++k) {
+    NodeRef s = n->src(k);
+    if (s->op != Op::Lane || s->src(0) != of ||
+        s->int_arg(0) != first->int_arg(0) + static_cast<int64_t>(k))
+      return out;
+  }
+  const int at = static_cast<int>(first->int_arg(0)), each = layout(size, of->lanes).per_part;
+  if (at % n->lanes != 0 || (n->lanes > each && at % each != 0)) return out;
+  const Parts& from = vector(of).parts;
+  if (n->lanes >= each)
+    out.parts = Parts(std::span(from).subspan(static_cast<size_t>(at / each),
+                                              static_cast<size_t>(n->lanes / each)));
+  else
+    out.parts.push_back(piece(from, size, of->lanes, at, n->lanes));
+  return out;
+}
+
 Vector X86Selector::vec(NodeRef n) {
   const int size = bits(n->dtype), bytes = size / 8;
+  if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
   if (std::all_of(n->src().begin(), n->src().end(), [](NodeRef s) { return s->op == Op::Const; })) {
     std::vector<uint8_t> all(static_cast<size_t>(std::max(16, n->lanes * bytes)));

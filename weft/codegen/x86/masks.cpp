@@ -75,6 +75,12 @@ const Predicate& predicate(Op op) {
                        [op](const Predicate& p) { return p.op == op; });
 }
 
+const BitsForm& bits_form(int bits) {
+  for (const BitsForm& row : kBitsForms)
+    if (row.bits == bits) return row;
+  internal_error("lower.x86", "a mask of {} bits", bits);
+}
+
 DType signed_int(int bits) {
   return bits == 8 ? DType::I8 : bits == 16 ? DType::I16 : bits == 32 ? DType::I32 : DType::I64;
 }
@@ -267,14 +273,23 @@ Parts X86Selector::mask_to_numbers(const Vector& m, DType to) {
 
 Reg X86Selector::bit_of_mask(const Vector& m, int lane) {
   const Layout l = layout(m.bits, m.lanes);
+  const BitsForm& row = bits_form(m.bits);
   const Reg bits = general();
-  for (const BitsForm& row : kBitsForms) {
-    if (row.bits != m.bits) continue;
-    emit(row.form, l.width, {bits, m.parts[static_cast<size_t>(lane / l.per_part)]});
-    const int at = lane % l.per_part * row.step;
-    return with_immediate(Form::AndI, at == 0 ? bits : with_immediate(Form::ShrI, bits, at), 1);
-  }
-  internal_error("lower.x86", "a mask of {} bits", m.bits);
+  emit(row.form, l.width, {bits, m.parts[static_cast<size_t>(lane / l.per_part)]});
+  const int at = lane % l.per_part * row.step;
+  return with_immediate(Form::AndI, at == 0 ? bits : with_immediate(Form::ShrI, bits, at), 1);
+}
+
+/// Whether it holds in any lane; what lies beyond the lanes does not count.
+Reg X86Selector::any_of_mask(const Vector& m) {
+  const Layout l = layout(m.bits, m.lanes);
+  Reg all = m.parts[0];
+  for (size_t p = 1; p < m.parts.size(); ++p) all = bitwise(Op::Or, all, m.parts[p], l.width);
+  const Reg bits = general();
+  emit(bits_form(m.bits).form, l.width, {bits, all});
+  const int used = m.bits == 1 ? m.lanes : std::min(l.per_part, m.lanes) * bits_form(m.bits).step;
+  emit(Form::Test, used > 32 ? 64 : 32, {bits, used < 32 ? integer((1 << used) - 1) : bits});
+  return set_if(kNotEqual);
 }
 
 }  // namespace weft::codegen

@@ -1,5 +1,8 @@
 // Instructions that do what several ops say: rotations, and-not, shifts by constants, three-way
 // logic. The ops they stand for go when nothing else reads them (dead_code.cpp).
+#include <bit>
+
+#include "weft/base/small_vector.h"
 #include "weft/codegen/x86/selector.h"
 
 namespace weft::codegen {
@@ -44,6 +47,31 @@ NodeRef beside(NodeRef n, Op op, NodeRef& inner) {
   return nullptr;
 }
 
+/// The vector of bools whose every lane is once among what `n` joins by or; null where there is
+/// none.
+NodeRef any_lane_in(NodeRef n) {
+  const auto joins = [](NodeRef x) {
+    return x->op == Op::Or || x->op == Op::Max || x->op == Op::Add;
+  };
+  if (!joins(n)) return nullptr;
+  NodeRef of = nullptr;
+  uint64_t met = 0;
+  SmallVector<NodeRef, 16> open{n};
+  while (!open.empty()) {
+    NodeRef x = open.back();
+    open.pop_back();
+    if (x->op == Op::Lane && (!of || of == x->src(0))) {
+      of = x->src(0);
+      met |= uint64_t{1} << x->int_arg(0);
+    } else if (joins(x)) {
+      open.append(x->src());
+    } else {
+      return nullptr;
+    }
+  }
+  return std::popcount(met) == of->lanes ? of : nullptr;
+}
+
 // Truth tables of vpternlog: bit 4a + 2b + c is the result.
 constexpr int64_t kXorOfThree = 0x96;     // a ^ b ^ c
 constexpr int64_t kXorWithAndNot = 0xD2;  // a ^ (~b & c)
@@ -69,6 +97,11 @@ Reg X86Selector::integer_pattern(NodeRef n) {
   const Reg to = general();
   emit(Form::Andn, 64, {to, value(inverse->src(0)), value(other)});
   return to;
+}
+
+Reg X86Selector::bool_pattern(NodeRef n) {
+  NodeRef lanes = any_lane_in(n);
+  return lanes ? any_of_mask(vector(lanes)) : kNoReg;
 }
 
 Vector X86Selector::part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int width)> make) {

@@ -14,7 +14,9 @@ MachineProgram X86Selector::run() {
   enter();
   const size_t entry_end = out_.code.size();
   reserve_local();
-  for (NodeRef n : program_.code) select(n);
+  find_conditions();
+  for (NodeRef n : program_.code)
+    if (!is_condition(n)) select(n);
   if (uses_tiles_) emit(Form::Tilerelease, 0, {});
   return finish(entry_end);
 }
@@ -61,7 +63,7 @@ void X86Selector::select(NodeRef n) {
     case Op::Variable: return;
     case Op::Range: return open_range(n);
     case Op::EndRange: return close_range();
-    case Op::If: return ifs_.push_back(skip_unless(value(n->src(0))));
+    case Op::If: return ifs_.push_back(skip_unless(n->src(0)));
     case Op::EndIf: place(ifs_.back()); return ifs_.pop_back();
     case Op::Store: return store(n);
     case Op::SetAcc: return copy(value(n->src(0)), value(n->src(1)), n->src(1)->dtype);
@@ -88,7 +90,7 @@ Reg X86Selector::compute(NodeRef n) {
     case Op::Eq:
     case Op::Ne:
       if (in_vector(n->src(0)->dtype)) return float_comparison(n);
-      return is_bool(n->src(0)->dtype) ? bool_op(n) : integer_comparison(n);
+      return is_bool(n->src(0)->dtype) ? bool_op(n) : set_if(compare(n));
     default: break;
   }
   if (in_vector(n->dtype)) return float_op(n);
@@ -99,6 +101,10 @@ Reg X86Selector::compute(NodeRef n) {
 
 void X86Selector::open_range(NodeRef n) {
   const bool core = range_binding(n) == Binding::Core;
+  if (!core && n->src(0)->op != Op::Const && n->src(0)->vmax == 1) {  // one iteration or none
+    values_.set(n, integer(0));
+    return loops_.push_back({.end = skip_unless(n->src(0))});
+  }
   const bool known = !core && n->src(0)->op == Op::Const;
   OpenLoop loop{core ? copied(begin_) : integer(0), kNoReg, 0, new_label(), new_label()};
   if (core)
@@ -120,6 +126,7 @@ void X86Selector::open_range(NodeRef n) {
 void X86Selector::close_range() {
   const OpenLoop loop = loops_.back();
   loops_.pop_back();
+  if (loop.counter == kNoReg) return place(loop.end);
   emit(Form::AddI, 64, {loop.counter}, 1);
   compare_with_limit(loop);
   jump(Form::Jcc, loop.top, x86::kLess);
@@ -167,7 +174,7 @@ Reg X86Selector::load(NodeRef n) {
       copy(to, float_constant(0, n->dtype), n->dtype);
     else
       emit(Form::MovI, 64, {to}, 0);
-    end = skip_unless(value(n->src(2)));
+    end = skip_unless(n->src(2));
   }
   load_scalar_into(to, n->dtype, address_of(n->src(0), n->src(1)));
   if (end >= 0) place(end);
@@ -175,7 +182,7 @@ Reg X86Selector::load(NodeRef n) {
 }
 
 void X86Selector::store(NodeRef n) {
-  const int32_t end = n->nsrc > 3 ? skip_unless(value(n->src(3))) : -1;
+  const int32_t end = n->nsrc > 3 ? skip_unless(n->src(3)) : -1;
   store_scalar(n->src(2)->dtype, value(n->src(2)), address_of(n->src(0), n->src(1)));
   if (end >= 0) place(end);
 }

@@ -43,9 +43,9 @@ class X86Selector : X86Emitter {
 
  private:
   struct OpenLoop {
-    Reg counter, limit;
-    int64_t size;  // where `limit` is kNoReg
-    int32_t top, end;
+    Reg counter = kNoReg, limit = kNoReg;  // none where there is at most one iteration
+    int64_t size = 0;                      // where `limit` is kNoReg
+    int32_t top = 0, end = 0;
   };
 
   // ---- select.cpp: control, memory, constants
@@ -67,7 +67,15 @@ class X86Selector : X86Emitter {
   /// An operation with a constant that fits an instruction; kNoReg where there is none.
   Reg with_constant(NodeRef n);
   Reg bool_op(NodeRef n);
-  Reg integer_comparison(NodeRef n);
+  /// Comparisons that nothing but conditions of their own loop reads are made there, as flags.
+  void find_conditions();
+  bool is_condition(NodeRef n) const {
+    const bool* found = conditions_.find(n);
+    return found && *found;
+  }
+  x86::Condition compare(NodeRef n);
+  x86::Condition flags_of(NodeRef n);
+  int32_t skip_unless(NodeRef n);
   Reg integer_where(NodeRef n);
   Reg divide(NodeRef n);
   Reg shift(NodeRef n);
@@ -78,6 +86,7 @@ class X86Selector : X86Emitter {
 
   // ---- patterns.cpp: several ops as one instruction
   Reg integer_pattern(NodeRef n);
+  Reg bool_pattern(NodeRef n);
   Vector vector_pattern(NodeRef n);
   Vector xor_of_three(NodeRef n);
   Vector part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int width)> make);
@@ -151,6 +160,7 @@ class X86Selector : X86Emitter {
   /// 1 where it holds, else 0.
   Parts mask_to_numbers(const Vector& m, DType to);
   Reg bit_of_mask(const Vector& m, int lane);
+  Reg any_of_mask(const Vector& m);
 
   // ---- vector_casts.cpp
   /// Empty where no instructions do it: then lanes are converted one at a time.
@@ -191,6 +201,7 @@ class X86Selector : X86Emitter {
   void store_vector(DType dtype, const Vector& v, const Address& to);
   Vector splat(NodeRef n);
   Vector permuted(NodeRef n);
+  Vector consecutive(NodeRef n);
   Vector vec(NodeRef n);
   Vector transposed(NodeRef n);
   Vector as_stored(NodeRef n);
@@ -206,6 +217,7 @@ class X86Selector : X86Emitter {
 
   const LinearProgram& program_;
   NodeMap<Reg> values_;  // of one lane
+  NodeMap<bool> conditions_;
   std::vector<OpenLoop> loops_;
   std::vector<int32_t> ifs_;
   std::vector<Vector> vectors_;
