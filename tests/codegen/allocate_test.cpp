@@ -223,7 +223,7 @@ TEST(Allocate, RandomCodeComputesTheSame) {
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     const MachineProgram before = RandomCode(seed).program();
     const std::vector<int64_t> expected = Machine().run(before);
-    for (size_t registers : {5, 8, 15}) {
+    for (size_t registers : {5, 8, 16}) {
       MachineProgram after = before;
       codegen::allocate(after, Resized(registers));
       ASSERT_EQ(Machine().run(after), expected) << "seed " << seed << ", " << registers;
@@ -284,6 +284,34 @@ TEST(Allocate, LoadsAreRepeatedRatherThanSpilled) {
   EXPECT_GT(p.rematerialised, 0);
   codegen::allocate(stored, Resized(8));
   EXPECT_GT(stored.in_memory, 0);
+}
+
+/// Sums keep their registers where what they add can be loaded again: once for uses side by side.
+TEST(Allocate, LoadsGiveWayToSums) {
+  MachineProgram p;
+  constexpr int32_t kLoads = 10, kRounds = 2;
+  const Reg base = p.fresh(RegClass::General, 64);
+  std::vector<Reg> sums, loaded;
+  p.code.push_back(make(Form::MovI64, 64, {base}, 0));
+  p.code.push_back(make(Form::AddI, 64, {base}, 0));
+  for (int k = 0; k < 12; ++k) {
+    sums.push_back(p.fresh(RegClass::General, 64));
+    p.code.push_back(make(Form::Mov, 64, {sums.back(), base}));
+  }
+  for (int32_t k = 0; k < kLoads; ++k) {
+    loaded.push_back(p.fresh(RegClass::General, 64));
+    p.code.push_back(
+        make(Form::MovLoad, 64, {loaded.back()}, Address{.base = base, .displacement = k}));
+  }
+  for (int round = 0; round < kRounds; ++round)
+    for (Reg r : loaded)
+      for (size_t k = 0; k < sums.size(); ++k) p.code.push_back(make(Form::Add, 64, {sums[k], r}));
+  for (Reg r : sums)
+    p.code.push_back(make(Form::MovStore, 64, {kNoReg, r}, Address{.displacement = 64}));
+  codegen::allocate(p, Resized(16));
+  EXPECT_LE(p.in_memory, 1);  // the base
+  EXPECT_LE(std::ranges::count(p.code, static_cast<uint16_t>(Form::MovLoad), &Instruction::form),
+            2 * kRounds * kLoads);
 }
 
 TEST(DeadCode, WhatIsStoredStays) {

@@ -19,6 +19,7 @@ constexpr double kVector = 1.15;          // a vector's load or store, aligned a
 constexpr double kMask = 2;               // a guarded access: test and branch or select
 constexpr double kInsert = 2;             // one lane into a vector
 constexpr double kPermute = 1;            // lanes of two vectors in another order
+constexpr double kExtract = 0.75;         // and out of one
 constexpr size_t kEnoughChains = 6;       // from here on, lower keeps one chain per accumulator
 constexpr double kL1Share = 2.0 / 3;      // of L1 that a tile's operands may fill
 constexpr double kL2Share = 225.0 / 256;  // and of L2
@@ -231,6 +232,15 @@ double CostModel::copies_of(const Access& a, const Tiling& tiling) const {
   return n;
 }
 
+/// Copies of an access whose elements lie side by side.
+double CostModel::neighbours(const Access& a, const Tiling& tiling) const {
+  double n = 1;
+  each(a.deps & tiling.unrolled, [&](size_t r) {
+    if (std::abs(a.stride[r]) == 1) n *= static_cast<double>(tiling.ranges[r].unroll);
+  });
+  return n;
+}
+
 double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const {
   double n = 1;
   each(loops, [&](size_t r) {
@@ -245,13 +255,14 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
 /// Bytes of distinct elements that an access touches while a tile's reductions run, and the bytes
 /// of each cache they take: caches place lines by the low bits of their address, so runs a power of
 /// two apart push each other out.
-CostModel::Touched CostModel::touched(size_t access, const Body& body, const Tiling& tiling) const {
+CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tiling& tiling) const {
   const Access& a = info_.accesses[access];
   const double size = bits(a.node->src(0)->dtype) / 8.0;
   double elements = 1, run = 1;
-  int64_t apart = 0;  // the largest power of two that divides all steps between runs
+  int64_t apart = 0;            // the largest power of two that divides all steps between runs
+  int64_t nearest = INT64_MAX;  // the first of these steps
   for (uint8_t r : by_stride_[access]) {
-    const int64_t n = (body.own & bit(r)) != 0 ? info_.ranges[r].extent : tiling.ranges[r].size();
+    const int64_t n = (whole & bit(r)) != 0 ? info_.ranges[r].extent : tiling.ranges[r].size();
     if (n == 1) continue;
     const bool opaque = (a.opaque & bit(r)) != 0;
     const int64_t step = std::abs(a.stride[r]);
@@ -263,12 +274,16 @@ CostModel::Touched CostModel::touched(size_t access, const Body& body, const Til
     if (!opaque && wide <= run)
       run = elements;
     else if (!opaque)
-      apart |= step;
+      apart |= step, nearest = std::min(nearest, step);
   }
   const double aligned = static_cast<double>(apart & -apart) * size;
-  auto place = [&](double alias) { return std::max(run * size, std::min(aligned, alias)); };
+  const double line = std::min<double>(Machine::kLine, static_cast<double>(nearest) * size);
+  auto place = [&](double alias) {
+    return std::max({run * size, apart == 0 ? 0 : line, std::min(aligned, alias)});
+  };
   const double runs = elements / run;
-  return {elements * size, runs, runs * place(static_cast<double>(machine().l1().way_bytes())),
+  return {elements * size, runs, line,
+          runs * place(static_cast<double>(machine().l1().way_bytes())),
           runs * place(static_cast<double>(machine().l2().way_bytes()))};
 }
 
@@ -287,7 +302,7 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
   Traffic best;
   double placed = 0;
   for (uint32_t i : body.accesses) {
-    of.push_back(touched(i, body, tiling));
+    of.push_back(touched(i, body.own, tiling));
     best.total += of.back().first;
     best.fresh += of.back().bytes + of.back().runs * kRunStart;
     placed += of.back().second;
@@ -312,6 +327,28 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
   return best;
 }
 
+/// Bytes of L2 that one iteration of a reduction reads of what L1 does not hold: whole lines, where
+/// the next iteration is in others.
+double CostModel::loaded_bytes(size_t access, const Body& body, const Tiling& tiling) const {
+  const Access& a = info_.accesses[access];
+  const double size = bits(a.node->src(0)->dtype) / 8.0;
+  const Touched now = touched(access, 0, tiling);
+  double next = Machine::kLine;  // bytes to the next iteration
+  each(a.deps & body.own, [&](size_t r) {
+    if (info_.ranges[r].extent > tiling.ranges[r].size() && (a.opaque & bit(r)) == 0)
+      next = std::min(next, static_cast<double>(std::abs(a.stride[r])) * size);
+  });
+  double rows = 1;
+  each(a.deps & tiling.unrolled & ~body.own, [&](size_t r) {
+    const int64_t apart = a.stride[r] * bits(a.node->dtype) / 8;
+    if (apart != 0 && apart % machine().l1().way_bytes() == 0)
+      rows *= static_cast<double>(tiling.ranges[r].unroll);
+  });
+  // Rows of a matrix whose lines push each other out before their next element is read.
+  const double thrown = rows > l1_ways() ? rows * Machine::kLine : 0;
+  return std::max({now.bytes, now.runs * std::min(next, now.line), thrown});
+}
+
 /// Cycles that one iteration of a reduction waits for memory: all vectors it loads come out of the
 /// L2 once a tile's data does not fit L1, and what is fresh from further away.
 double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
@@ -320,21 +357,8 @@ double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
       t.fresh / machine().l3().bytes_per_cycle / iterations(body.own, body.own, tiling);
   if (t.total <= l1_bytes()) return far;
   double loaded = 0;
-  for (uint32_t i : body.accesses) {
-    const Access& a = info_.accesses[i];
-    if (a.is_store()) continue;
-    double bytes = bits(a.node->dtype) / 8.0 * copies_of(a, tiling), rows = 1;
-    each(a.deps & tiling.vectors, [&](size_t r) {
-      if (a.stride[r] != 0) bytes *= static_cast<double>(tiling.ranges[r].lanes);
-    });
-    each(a.deps & tiling.unrolled & ~body.own, [&](size_t r) {
-      const int64_t apart = a.stride[r] * bits(a.node->dtype) / 8;
-      if (apart != 0 && apart % machine().l1().way_bytes() == 0)
-        rows *= static_cast<double>(tiling.ranges[r].unroll);
-    });
-    // Rows of a matrix whose lines push each other out before their next element is read.
-    loaded += rows > l1_ways() ? std::max(bytes, rows * Machine::kLine) : bytes;
-  }
+  for (uint32_t i : body.accesses)
+    if (!info_.accesses[i].is_store()) loaded += loaded_bytes(i, body, tiling);
   return std::max(far, loaded / machine().l2().bytes_per_cycle);
 }
 
@@ -416,8 +440,9 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         alu += n * std::log2(lanes) * kPermute;
       } else if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
-        one = a.is_store() && far ? lanes * kScatter : lanes;
-        alu += n * lanes * (kInsert + ((a.masked & v) != 0 ? kMask : 0));
+        one = lanes * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);
+        alu +=
+            n * lanes * ((a.is_store() ? kExtract : kInsert) + ((a.masked & v) != 0 ? kMask : 0));
       } else if (stride != 0) {
         one = kVector * lines_of(i, vector_range, lanes);
         alu += stride < 0 ? n : 0;

@@ -93,11 +93,14 @@ class CostModel {
   double iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const;
   double copies(RangeMask deps, const Tiling& tiling) const;
   double copies_of(const Access& a, const Tiling& tiling) const;
+  double neighbours(const Access& a, const Tiling& tiling) const;
   struct Touched {
     double bytes, runs;
+    double line;           // bytes that a run takes at least, beside its neighbours
     double first, second;  // bytes of each cache they take
   };
-  Touched touched(size_t access, const Body& body, const Tiling& tiling) const;
+  Touched touched(size_t access, RangeMask whole, const Tiling& tiling) const;
+  double loaded_bytes(size_t access, const Body& body, const Tiling& tiling) const;
   /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a
   /// window that moves by less than its own size keeps most of what it covers.
   double fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const;

@@ -7,6 +7,7 @@
 #include "weft/base/format.h"
 #include "weft/base/hash.h"
 #include "weft/graph/print.h"
+#include "weft/optimize/borders.h"
 #include "weft/optimize/digits.h"
 #include "weft/optimize/loop_order.h"
 #include "weft/optimize/passes.h"
@@ -63,10 +64,27 @@ void merge_ranges(State& s) {
   }
 }
 
+void split_borders(State& s) {
+  Graph& g = *s.kernel.graph;
+  if (s.target.vector_bits == 0) return;
+  const std::optional<Borders> found = find_borders(s.info, g);
+  if (!found) return;
+  if (recording(s))
+    s.options.report->applied.push_back(
+        strformat("peel the borders of r{}: {} to {}", found->range, found->first, found->last));
+  s.kernel.sink = peel_borders(g, s.info, *found);
+  s.info = KernelInfo(s.kernel.sink);
+  s.info.repeatable = true;  // its stores are of different places
+}
+
 void order_reductions(State& s) {
   LoopNest nest(*s.kernel.graph, s.info, recording(s));
-  const bool hoisted = hoist_reductions(nest, s.info), ordered = order_sums(nest, s.info);
-  if (hoisted || ordered) apply(s, nest);
+  bool moved = order_by_stores(nest, s.info);
+  if (!s.info.reduces.empty()) {
+    const bool hoisted = hoist_reductions(nest, s.info), ordered = order_sums(nest, s.info);
+    moved = hoisted || ordered;
+  }
+  if (moved) apply(s, nest);
 }
 
 bool grouped(const State& s) { return s.groups.kind != GroupPlan::Kind::Items; }
@@ -161,6 +179,8 @@ constexpr Pass<State> kPasses[] = {
     {"optimize.join_words", "words that lie in memory are not put together", join_words},
     {"optimize.split_digits", "every access moves evenly with every range", split_digits},
     {"optimize.merge_ranges", "ranges that every access walks as one are one", merge_ranges},
+    {"optimize.split_borders", "masks of rows that are copied hold for whole loops or not at all",
+     split_borders},
     {"optimize.order_reductions",
      "no reduction is repeated in a loop it does not need; sums step from far to near",
      order_reductions},

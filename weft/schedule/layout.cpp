@@ -40,12 +40,24 @@ bool depends_on(NodeRef n, NodeRef range) {
   return contains(nodes.nodes(), range);
 }
 
+/// Whether vectors along a reader's range would be stored one lane here, one there, where the order
+/// of what it stores is given.
+bool stores_apart(const Planner& plan, const KernelPlan& reader, NodeRef range) {
+  return std::any_of(reader.outputs.begin(), reader.outputs.end(), [&](const KernelOutput& o) {
+    const BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))];
+    const Access& at = plan.uses.at(o.node)[static_cast<size_t>(o.use)].access;
+    return b.row_major && step_along(plan, o.node, at, range) == Step::Far;
+  });
+}
+
 /// How many lanes a reader that indexes an axis like this fills along it. Windows slide over padded
-/// images: with channels innermost every position would have a line of its own.
+/// images: with channels innermost every position would have a line of its own, which pays only
+/// where what is made of it lies likewise.
 double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& reader,
                    bool image) {
   if (index->op == Op::Range) {
     const bool parallel = contains(reader.ranges, index);
+    if (image && parallel && stores_apart(plan, reader, index)) return 0;
     return (parallel ? 1 : image ? 0 : kAlongSum) * divisibility(dim, plan.target);
   }
   if (index->op != Op::Add) return 0;

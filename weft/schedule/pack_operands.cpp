@@ -38,7 +38,7 @@ constexpr double kReuseDownRows = 512;
 constexpr double kReuseAlongRows = 2048, kPartOfL3 = 1.0 / 4;
 constexpr int64_t kLeastPanel = 8;
 constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
-constexpr double kFarStore = 2;    // a result stored for itself instead of with its neighbours
+constexpr double kFarStore = 1;    // a result stored for itself instead of with its neighbours
 
 class OperandPacking {
  public:
@@ -180,6 +180,15 @@ class OperandPacking {
     if (!best.range || reduces_well(kernel, loads, best)) return;
     for (const ProductOperand& o : best.moved)
       reorder(static_cast<int>(k), o, moving_axis(plan_.g, use(o).access, best.range));
+    for (const ProductOperand& o : loads) leave_as_it_came(o, best.range);
+  }
+
+  /// What the vectors' lanes share is read element by element: the places of a tile lie side by
+  /// side in rows, and making it is copying rows.
+  void leave_as_it_came(const ProductOperand& o, NodeRef range) {
+    if (o.node->op != Op::Pad || step_along(plan_, o.node, use(o).access, range) != Step::None)
+      return;
+    if (only_read_here(o.node)) buffer(o.node).order.clear();
   }
 
   /// Makes `axis` its innermost.

@@ -14,7 +14,6 @@ namespace {
 constexpr double kReuse = 8;       // products per padded element from which on a copy is worth it
 constexpr double kKernel = 65536;  // products whose masks cost as much as one more kernel
 constexpr double kLargest = 8;     // times the image: mostly zeros would be mostly wasted
-constexpr int64_t kLanes = 16;     // an axis of the weight's that vectors will run along
 
 class Padder {
  public:
@@ -88,14 +87,6 @@ class Padder {
                         [&](NodeRef r) { return contains(used, r); });
   }
 
-  /// Masks that stay are tested once for a vector where vectors run along an axis of the weight's.
-  bool has_lanes(const Use& weight) {
-    const auto& parallel = plan_.kernels[static_cast<size_t>(weight.kernel)].ranges;
-    const std::vector<NodeRef> used = used_ranges(weight.access.index, parallel);
-    return std::any_of(used.begin(), used.end(),
-                       [](NodeRef r) { return r->src(0)->vmax >= kLanes; });
-  }
-
   struct Border {
     std::vector<NodeRef> before, after;
     double numel = 1;
@@ -135,7 +126,6 @@ class Padder {
         border.numel > kLargest * largest_numel(n->shape->span()) ||
         !pays_padding(iterations(read.scope), border.numel))
       return false;
-    if (!is_int_const(rest_of(inside, border), 1) && has_lanes(other)) return false;
     replace(image.load, staged(n, border, read.kernel), border);
     const std::vector<At> load{weight.load};
     for (const auto* list : {&p.path, &image.views, &weight.views, &load})

@@ -195,7 +195,11 @@ class Spiller {
   void run() {
     std::vector<Instruction> code;
     code.reserve(program_.code.size());
-    for (Instruction& i : program_.code) rewrite(i, code);
+    for (Instruction& i : program_.code) {
+      if (i.form >= kLabel || i.label >= 0) at_ += kNear;
+      rewrite(i, code);
+      ++at_;
+    }
     program_.code = std::move(code);
   }
 
@@ -204,6 +208,8 @@ class Spiller {
     bool spilled = false;
     int32_t offset = kNowhere;
     Instruction maker = {};  // where there is no slot: it is rematerialised
+    Reg loaded = kNoReg;     // the temporary that has it since the use at
+    int32_t at = kNowhere;
   };
 
   /// What is rematerialised must find the registers of its address. Temporaries are for one
@@ -239,7 +245,7 @@ class Spiller {
       if (!is_spilled(v)) continue;
       auto use = std::find_if(uses.begin(), uses.end(), [v](const Use& u) { return u.reg == v; });
       if (use == uses.end()) {
-        uses.push_back({v, program_.fresh(program_.of(v).kind, program_.of(v).bits)});
+        uses.push_back({v, temporary_for(spills_[v - kFirstVirtual], program_.of(v))});
         use = uses.end() - 1;
       }
       use->read |= reads(o.access);
@@ -249,12 +255,23 @@ class Spiller {
     return uses;
   }
 
+  /// One that has the value, where it was loaded a few instructions before. That keeps
+  /// temporaries, which cannot be spilled, for longer: only of classes with registers to spare.
+  Reg temporary_for(const Spill& spill, MachineProgram::Virtual type) {
+    const bool near = spill.loaded != kNoReg && at_ - spill.at <= kNear;
+    if (near && set_.allocatable(type.kind).size() >= kSpare) return spill.loaded;
+    return program_.fresh(type.kind, type.bits);
+  }
+
   void rewrite(Instruction& i, std::vector<Instruction>& code) {
     const SmallVector<Use, 8> uses = uses_in(i);
     for (const Use& u : uses) {
-      const Spill& spill = spills_[u.reg - kFirstVirtual];
+      Spill& spill = spills_[u.reg - kFirstVirtual];
       if (u.written && spill.offset == kNowhere) return;  // rematerialised where it is used
-      if (u.read) code.push_back(load(spill, program_.of(u.reg), u.temporary));
+      if (u.read && spill.loaded != u.temporary)
+        code.push_back(load(spill, program_.of(u.reg), u.temporary));
+      spill.loaded = u.temporary;
+      spill.at = at_;
     }
     code.push_back(i);
     for (const Use& u : uses)
@@ -272,10 +289,23 @@ class Spiller {
     return copy;
   }
 
+  static constexpr int32_t kNear = 2;   // instructions between two uses of a temporary, at most
+  static constexpr size_t kSpare = 16;  // registers: more than so many instructions name at once
+
   MachineProgram& program_;
   const InstructionSet& set_;
   std::vector<Spill> spills_;
+  int32_t at_ = 0;  // the instruction; further than kNear from what is before a mark or jump
 };
+
+/// Where some can be rematerialised, those alone: without them, others may keep their registers.
+std::vector<uint32_t> cheapest(const std::vector<Interval>& intervals,
+                               const std::vector<uint32_t>& spilled) {
+  std::vector<uint32_t> made_again;
+  for (uint32_t v : spilled)
+    if (intervals[v].rematerialisable) made_again.push_back(v);
+  return made_again.empty() ? spilled : made_again;
+}
 
 void apply(MachineProgram& p, const InstructionSet& set, std::span<const Reg> assigned) {
   std::vector<Instruction> code;
@@ -302,7 +332,7 @@ void allocate(MachineProgram& program, const InstructionSet& set) {
 #endif
       return apply(program, set, scan.assigned);
     }
-    Spiller(program, set, intervals.of, scan.spilled).run();
+    Spiller(program, set, intervals.of, cheapest(intervals.of, scan.spilled)).run();
   }
 }
 

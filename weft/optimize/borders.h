@@ -1,0 +1,22 @@
+// Borders of what a mask reads part of: copying an image with zeros around it is copying rows, and
+// writing what lies around them.
+#pragma once
+#include <optional>
+
+#include "weft/graph/graph.h"
+#include "weft/optimize/kernel_info.h"
+
+namespace weft::optimize {
+
+/// A range outside of whose iterations [first, last) no masked load reads anything.
+struct Borders {
+  size_t range;
+  int64_t first, last;
+};
+std::optional<Borders> find_borders(const KernelInfo& info, Graph& g);
+
+/// The kernel with its stores once for what is inside, whose loads lose their masks along the
+/// range, and once for each border. They store to different places.
+NodeRef peel_borders(Graph& g, const KernelInfo& info, const Borders& borders);
+
+}  // namespace weft::optimize
