@@ -128,22 +128,6 @@ bool hoist_reductions(LoopNest& nest, const KernelInfo& info) {
   });
 }
 
-bool order_by_stores(LoopNest& nest, const KernelInfo& info) {
-  if (!info.reduces.empty() || info.has_loops) return false;
-  const Access* store = nullptr;
-  for (const Access& a : info.accesses) {
-    if (!a.is_store()) continue;
-    if (store || a.opaque != 0) return false;
-    store = &a;
-  }
-  const std::vector<LoopNest::Axis> loops = nest.loops();
-  const bool free = std::ranges::all_of(loops, [&](LoopNest::Axis a) {
-    return info.ranges[a].free() && info.ranges[a].parallel && store->stride[a] != 0;
-  });
-  return store && free &&
-         order_by(nest, loops, [&](LoopNest::Axis a) { return std::abs(store->stride[a]); });
-}
-
 bool order_sums(LoopNest& nest, const KernelInfo& info) {
   bool moved = false;
   RangeMask done = 0;

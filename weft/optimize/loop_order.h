@@ -8,10 +8,6 @@ namespace weft::optimize {
 /// again in a loop it has no part in. False where they are in order.
 bool hoist_reductions(LoopNest& nest, const KernelInfo& info);
 
-/// Where nothing is reduced, puts the loops in the order that the one store moves through memory:
-/// an axis kept in blocks has its longest steps between them. False where they are in order.
-bool order_by_stores(LoopNest& nest, const KernelInfo& info);
-
 /// Orders the loops of each reduction: outermost those that expensive arithmetic depends on alone,
 /// which is then done once for all iterations inside; then those that masks depend on, as lower/
 /// leaves out what is inside them; then the longest steps through memory. False where they are in

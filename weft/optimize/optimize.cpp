@@ -79,12 +79,8 @@ void split_borders(State& s) {
 
 void order_reductions(State& s) {
   LoopNest nest(*s.kernel.graph, s.info, recording(s));
-  bool moved = order_by_stores(nest, s.info);
-  if (!s.info.reduces.empty()) {
-    const bool hoisted = hoist_reductions(nest, s.info), ordered = order_sums(nest, s.info);
-    moved = hoisted || ordered;
-  }
-  if (moved) apply(s, nest);
+  const bool hoisted = hoist_reductions(nest, s.info), ordered = order_sums(nest, s.info);
+  if (hoisted || ordered) apply(s, nest);
 }
 
 bool grouped(const State& s) { return s.groups.kind != GroupPlan::Kind::Items; }
