@@ -408,6 +408,7 @@ int CostModel::transposed_along(const Access& a, const Tiling& tiling) const {
 
 int CostModel::along_rows(const Body& body, const Tiling& tiling) const {
   int along = -1;
+  if (body.own != 0) return along;
   for (uint32_t i : body.accesses)
     along = std::max(along, transposed_along(info_.accesses[i], tiling));
   return along;
@@ -435,7 +436,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
     double one = 1;
     if (RangeMask v = a.deps & vectors) {
       const int64_t stride = a.stride[static_cast<size_t>(std::countr_zero(v))];
-      if (transposed_along(a, tiling) >= 0) {
+      // Beside sums it takes too many registers.
+      if (body.own == 0 && transposed_along(a, tiling) >= 0) {
         one = kVector;
         alu += n * std::log2(lanes) * kPermute;
       } else if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
@@ -528,7 +530,7 @@ int CostModel::innermost(const Tiling& tiling) const {
   double most = 0;
   int range = -1;
   for (const Body& b : bodies_) {
-    const int along = b.own == 0 ? along_rows(b, tiling) : -1;
+    const int along = along_rows(b, tiling);
     if ((b.own == 0 && along < 0) || cycles(b, tiling) <= most) continue;
     most = cycles(b, tiling);
     range = b.own == 0 ? along : traffic(b, tiling).innermost;
