@@ -103,6 +103,13 @@ AttentionOptions causal() {
 
 TEST_F(Attention, AllKeys) { check(operands(2, 128, 128).attention()); }
 
+/// More than the cache holds: summed over one part of the keys after the other.
+TEST_F(Attention, LongValues) {
+  const Tensor q = random({2, 128, 4}), k = random({2, 150, 4}), v = random({2, 150, 40});
+  check(q.scaled_dot_product_attention(k, v));
+  check(q.scaled_dot_product_attention(k, v, causal()));
+}
+
 TEST_F(Attention, CausalTriangles) { check(operands(2, 128, 128).attention(causal())); }
 
 TEST_F(Attention, LengthsThatNoBlockDivides) {

@@ -26,9 +26,10 @@ constexpr int64_t kFewestRows = 64, kMostRows = 512;
 // From here on, in L2s, the scores are worth it.
 constexpr double kManyScores = 2;
 
-/// Rows that are computed alike: `count` blocks of each head.
+/// Rows that are computed alike: `count` blocks of each head; how many keys their values are summed
+/// over at once.
 struct Blocks {
-  int64_t begin, rows, count;
+  int64_t begin, rows, count, keys;
 };
 
 /// The body of a Repeat over blocks. Its values have an axis for each range of the cone, of size 1
@@ -134,10 +135,29 @@ class BlockBody {
     }
     NodeRef w = source(weights), v = source(c_.values);
     if (!w || !v) return nullptr;
-    NodeRef sum = closed(elementwise(c_.product->src(0), {w, v}), Fold::Add, {c_.key});
+    NodeRef sum = sum_of(w, v);
     if (!divisor) return sum;
     const NodeRef quotient[] = {sum, alike(divisor, sum->shape->span())};
     return g_.make({Op::Div, sum->dtype, quotient});
+  }
+
+  /// Of weights and values; where these are long, one part of the keys after the other, which all
+  /// rows of a block have in the cache.
+  NodeRef sum_of(NodeRef w, NodeRef v) {
+    const auto products = [&](NodeRef a, NodeRef b) {
+      return closed(elementwise(c_.product->src(0), {a, b}), Fold::Add, {c_.key});
+    };
+    NodeRef keys = size(c_.key);
+    if (keys->op != Op::Const) return products(w, v);
+    NodeRef sum = nullptr;
+    for (int64_t begin = 0; begin < keys->vmin; begin += blocks_.keys) {
+      const int64_t length = std::min(blocks_.keys, keys->vmin - begin);
+      range(c_.key, g_.index(length));
+      NodeRef more =
+          products(part(g_, w, c_.key, begin, length), part(g_, v, c_.key, begin, length));
+      sum = sum ? g_.add(g_.make(Op::Contiguous, sum->dtype, {sum}), more) : more;
+    }
+    return sum;
   }
 
   /// Null where it has none.
@@ -331,6 +351,16 @@ int64_t rows_at_once(const RowCone& c, const Machine& machine) {
   return rows / blocks;
 }
 
+/// All, where the values of a head leave room in L2; else as many as a quarter of it has room for.
+int64_t keys_at_once(const RowCone& c, const Machine& machine) {
+  const int64_t keys = c.ranges[c.key]->src(0)->vmin;
+  int64_t row = bits(c.values->dtype) / 8;
+  for (size_t r = c.row + 1; r < c.product->rank(); ++r) row *= c.product->dim(r)->vmin;
+  if (keys * row <= machine.l2().bytes / 2) return keys;
+  constexpr int64_t kWhole = 16;  // lanes
+  return std::max(kWhole, machine.l2().bytes / 4 / row / kWhole * kWhole);
+}
+
 bool is_worth_it(const RowCone& c, const Target& target) {
   double scores = 4;
   for (size_t r = 0; r <= c.row; ++r)
@@ -346,9 +376,10 @@ NodeRef in_blocks(Graph& g, const GraphUses& uses, size_t position, const Target
   if (!cone || !is_worth_it(*cone, target)) return nullptr;
   const int64_t all = cone->ranges[cone->row]->src(0)->vmin;
   const int64_t rows = rows_at_once(*cone, target.machine), rest = all % rows;
-  NodeRef most = BlockBody(g, *cone, {0, rows, all / rows}).repeat();
+  const int64_t keys = keys_at_once(*cone, target.machine);
+  NodeRef most = BlockBody(g, *cone, {0, rows, all / rows, keys}).repeat();
   if (!most || rest == 0) return most;
-  NodeRef last = BlockBody(g, *cone, {all - rest, rest, 1}).repeat();
+  NodeRef last = BlockBody(g, *cone, {all - rest, rest, 1, keys}).repeat();
   const int64_t axis[] = {static_cast<int64_t>(cone->row)};
   const NodeRef parts[] = {most, last};
   return g.make({Op::Cat, most->dtype, parts, axis});
