@@ -17,6 +17,7 @@ constexpr double kFoldLatency = 4;        // of a float addition, multiplication
 constexpr double kStore = 1;              // one store a cycle
 constexpr double kVector = 1.15;          // a vector's load or store, aligned as far as is known
 constexpr double kMask = 2;               // a guarded access: test and branch or select
+constexpr int64_t kRemainder = 2;         // iterations as long as it takes to start another loop
 constexpr double kInsert = 2;             // one lane into a vector
 constexpr double kPermute = 1;            // lanes of two vectors in another order
 constexpr double kExtract = 0.75;         // and out of one
@@ -246,8 +247,9 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
   each(loops, [&](size_t r) {
     const int64_t size = tiling.ranges[r].size(), extent = info_.ranges[r].extent;
     const bool reduced = (own & bit(r)) != 0;
-    // A reduction's remainder runs one element at a time.
-    n *= static_cast<double>(reduced ? extent / size + extent % size : (extent + size - 1) / size);
+    // A reduction's remainder runs one element at a time, in a loop of its own.
+    const int64_t rest = extent % size == 0 ? 0 : extent % size + kRemainder;
+    n *= static_cast<double>(reduced ? extent / size + rest : (extent + size - 1) / size);
   });
   return n;
 }
