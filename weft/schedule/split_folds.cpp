@@ -29,6 +29,7 @@ constexpr int64_t kLongSum = 1 << 18;       // from here on sums to many outputs
 // From here on running sums have blocks: along the innermost axis, where blocks also run side by
 // side, and along others.
 constexpr int64_t kLongRun = 1 << 15, kLongOuterRun = 1 << 18;
+constexpr double kRowsForCores = 8;
 
 constexpr double kL2Share = 0.75;  // of L2, for the operands of a chunk
 constexpr double kReuse = 64;      // multiplications per element that make reading again the cost
@@ -217,8 +218,12 @@ NodeRef split_large_reduction(Graph& g, NodeRef n, const Target& target) {
 NodeRef split_long_scan(Graph& g, NodeRef n) {
   NodeRef x = n->src(0);
   const auto axis = static_cast<size_t>(n->int_arg(1));
-  if (fold_of(n) != Fold::Add || !is_float(n->dtype) || !is_static(x)) return n;
+  if (fold_of(n) != Fold::Add || is_bool(n->dtype) || !is_static(x)) return n;
   const int64_t count = x->dim(axis)->vmin;
+  // Integers are exact in any case: blocks are for cores that have no row of their own.
+  if (!is_float(n->dtype) &&
+      largest_numel(x->shape->span()) >= kRowsForCores * static_cast<double>(count))
+    return n;
   const bool innermost =
       std::all_of(x->shape->span().begin() + n->int_arg(1) + 1, x->shape->span().end(),
                   [](NodeRef d) { return is_int_const(d, 1); });

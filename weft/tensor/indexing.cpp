@@ -447,10 +447,6 @@ void require_index(const char* tag, const Tensor& x, const Tensor& index, int64_
          b.text(), a.text(), axis);
 }
 
-}  // namespace
-
-namespace {
-
 /// `index` as places along axis, counted from the start. Where the host can see that all are, they
 /// are not tested again; else outside ones are an error where it can see them.
 Tensor places_in(const char* tag, const Tensor& index, int64_t axis, const Tensor& x) {

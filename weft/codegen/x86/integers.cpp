@@ -99,7 +99,10 @@ void X86Selector::find_conditions() {
   NodeMap<NodeRef> made_in;  // of each comparison, the innermost loop
   SmallVector<NodeRef, 8> loops{nullptr};
   const auto decides = [](NodeRef n, size_t i) {
-    if (n->op == Op::Where) return i == 0 && n->lanes == 1 && !in_vector(n->dtype);
+    if (n->op == Op::Where) {
+      const bool number = is_int_const(n->src(1), 1) && is_int_const(n->src(2), 0);
+      return i == 0 && n->lanes == 1 && !in_vector(n->dtype) && !number;
+    }
     return n->op == Op::If || (n->op == Op::Load && i == 2) || (n->op == Op::Store && i == 3);
   };
   for (NodeRef n : program_.code) {
@@ -142,6 +145,9 @@ int32_t X86Selector::skip_unless(NodeRef n) {
 }
 
 Reg X86Selector::integer_where(NodeRef n) {
+  // A bool is 1 or 0 already.
+  if (is_int_const(n->src(1), 1) && is_int_const(n->src(2), 0) && !is_condition(n->src(0)))
+    return value(n->src(0));
   const Reg r = copied(value(n->src(2)));
   move_if(flags_of(n->src(0)), r, value(n->src(1)));
   return r;
