@@ -114,8 +114,6 @@ constexpr Pass<State> kPasses[] = {
      unroll_left},
     {"lower.vectorise", "vector ranges are gone: there are lanes", rewrite<lower::vectorise>,
      vector_left},
-    {"lower.transpose_loads", "what lies down the columns of rows is loaded by rows",
-     rewrite<lower::transpose_loads>},
     {"lower.tile_products", "sums over tile ranges are products of tiles, or loops",
      rewrite<lower::tile_products>, tile_left},
     {"lower.guard_core", "no store is repeated by every worker", rewrite<lower::guard_core>},

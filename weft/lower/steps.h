@@ -25,9 +25,11 @@ NodeRef skip_masked(Graph& g, NodeRef sink);
 NodeRef unroll(Graph& g, NodeRef sink, const Target& target);
 /// Vector ranges are gone: whatever depends on one has lanes, accesses of stride 1 are vector
 /// accesses.
-NodeRef vectorise(Graph& g, NodeRef sink);
-/// Vectors that gather what lies down the columns of some rows are those rows, transposed.
-NodeRef transpose_loads(Graph& g, NodeRef sink, const Target& target);
+NodeRef vectorise(Graph& g, NodeRef sink, const Target& target);
+/// A part of it: of the vectors gathered lane by lane, those of what lies down the columns of some
+/// rows become these rows, transposed.
+NodeRef transpose_loads(Graph& g, NodeRef sink, std::span<const NodeRef> gathered,
+                        const Target& target);
 /// Tile ranges are gone: sums over them are a matrix unit's, or loops.
 NodeRef tile_products(Graph& g, NodeRef sink, const Target& target);
 /// A store that does not depend on the Core range happens in that range's first iteration only.

@@ -25,8 +25,8 @@ class LoadTransposer {
  public:
   LoadTransposer(Graph& g, const Target& target) : g_(g), target_(target) {}
 
-  void find(NodeRef sink) {
-    for (NodeRef n : Toposort(sink))
+  void find(std::span<const NodeRef> gathered) {
+    for (NodeRef n : gathered)
       if (n->op == Op::Vec && is_column(n)) add(n);
     for (std::vector<Column>& columns : groups_) transpose_all(columns);
   }
@@ -105,10 +105,11 @@ class LoadTransposer {
 
 }  // namespace
 
-NodeRef transpose_loads(Graph& g, NodeRef sink, const Target& target) {
-  if (!target.permutes_pairs(DType::F32)) return sink;
+NodeRef transpose_loads(Graph& g, NodeRef sink, std::span<const NodeRef> gathered,
+                        const Target& target) {
+  if (gathered.empty() || !target.permutes_pairs(DType::F32)) return sink;
   LoadTransposer transposer(g, target);
-  transposer.find(sink);
+  transposer.find(gathered);
   if (!transposer.found_any()) return sink;
   const NodeRef roots[] = {sink};
   return rebuild_all(

@@ -40,6 +40,9 @@ class Vectoriser {
     return made(deps_.order().back());
   }
 
+  /// Vectors whose lanes were loaded one by one.
+  std::span<const NodeRef> gathered() const { return gathered_; }
+
   // ---- nodes
 
   NodeRef convert_other(NodeRef n, NodeRef range) {
@@ -114,7 +117,8 @@ class Vectoriser {
       NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;
       elements.push_back(load(n, at_lane(n->src(1), range, k), mask, 1));
     }
-    return vec(g_, elements);
+    gathered_.push_back(vec(g_, elements));
+    return gathered_.back();
   }
 
   /// A store, or the stores of its lanes: those go to lane_stores_ and the first stands for all.
@@ -295,6 +299,7 @@ class Vectoriser {
   PerNode<NodeRef> done_;  // null for index expressions of a vector range
   NodeMap<std::vector<NodeMap<NodeRef>>> memos_;
   NodeMap<std::vector<NodeRef>> lane_stores_;
+  std::vector<NodeRef> gathered_;
 };
 
 constexpr OpRule<Vectoriser::Convert> kRules[] = {
@@ -314,7 +319,11 @@ constexpr OpRules kVectorRules(
 
 }  // namespace
 
-NodeRef vectorise(Graph& g, NodeRef sink) { return Vectoriser(g, sink).run(kVectorRules); }
+NodeRef vectorise(Graph& g, NodeRef sink, const Target& target) {
+  Vectoriser vectoriser(g, sink);
+  NodeRef made = vectoriser.run(kVectorRules);
+  return transpose_loads(g, made, vectoriser.gathered(), target);
+}
 
 RuleSetRow vector_rules() { return kVectorRules.row(); }
 
