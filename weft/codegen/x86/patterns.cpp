@@ -62,7 +62,9 @@ NodeRef any_lane_in(NodeRef n) {
     open.pop_back();
     if (x->op == Op::Lane && (!of || of == x->src(0))) {
       of = x->src(0);
-      met |= uint64_t{1} << x->int_arg(0);
+      const uint64_t lane = uint64_t{1} << x->int_arg(0);
+      if ((met & lane) != 0) return nullptr;  // what is joined twice may be joined 2^n times
+      met |= lane;
     } else if (joins(x)) {
       open.append(x->src());
     } else {
