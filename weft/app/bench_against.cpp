@@ -50,7 +50,7 @@ double bytes_of(const BenchValues& operands, const BenchValues& results) {
 class Comparison {
  public:
   Comparison(const Session& session, const BenchOptions& options)
-      : session_(session), options_(options), limits_(session.context) {
+      : options_(options), limits_(session.context) {
     for (const std::string& library : options.against)
       peers_.push_back(std::make_unique<BenchPeer>(library, options.python,
                                                    session.context.thread_pool().size()));
@@ -104,7 +104,6 @@ class Comparison {
     return std::clamp(static_cast<int64_t>(kShortest / one), int64_t{1}, kMostRuns);
   }
 
-  const Session& session_;
   const BenchOptions& options_;
   MachineLimits limits_;
   Peers peers_;
