@@ -119,6 +119,21 @@ TEST_F(BenchCases, APeerThatIsMissingOrEndsIsSaid) {
       std::string::npos);
 }
 
+TEST_F(BenchCases, OptionsThatWouldDoNothingAreRefused) {
+  const auto said = [&](const BenchOptions& options) {
+    const Session session{context, stdout, stderr};
+    return message_of([&] { run_bench(session, options); });
+  };
+  EXPECT_NE(said({.what = "gemm", .against = {"torch"}}).find("--against goes with"),
+            std::string::npos);
+  EXPECT_NE(said({.what = "explain", .against = {"torch"}}).find("not with explain"),
+            std::string::npos);
+  EXPECT_NE(said({.what = "reduce", .which = "sum"}).find("--case and --size"), std::string::npos);
+  EXPECT_NE(said({.what = "gemm", .size = 8}).find("--case and --size"), std::string::npos);
+  EXPECT_NE(said({.what = "sweep"}).find("--against torch"), std::string::npos);
+  EXPECT_NE(said({.what = "cases", .which = "no such"}).find("no such"), std::string::npos);
+}
+
 // The Python that this machine has, where it has NumPy.
 TEST_F(BenchCases, SlowNumPyTakesItsTurns) {
   const std::string missing = message_of([] { BenchPeer("numpy", "python3", 1); });

@@ -65,8 +65,14 @@ std::string time_text(double seconds) {
 }
 
 int run_bench(const Session& session, const BenchOptions& options) {
-  if (options.what == "cases" || options.what == "sweep") return run_bench_cases(session, options);
-  if (options.what == "explain") return run_bench_explain(session, options);
+  const bool compares = options.what == "cases" || options.what == "sweep";
+  const bool explains = options.what == "explain";
+  if (!compares && !options.against.empty())
+    fail("bench", "--against goes with cases and sweep, not with {}", options.what);
+  if (!compares && !explains && (!options.which.empty() || options.size > 0))
+    fail("bench", "--case and --size go with cases, sweep and explain, not with {}", options.what);
+  if (compares) return run_bench_cases(session, options);
+  if (explains) return run_bench_explain(session, options);
   bool found = false;
   for (const Benchmark& benchmark : kBenchmarks) {
     if (options.what != benchmark.name && options.what != "all") continue;

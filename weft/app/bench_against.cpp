@@ -15,7 +15,6 @@
 #include "weft/base/json_writer.h"
 #include "weft/base/spans.h"
 #include "weft/base/thread_pool.h"
-#include "weft/target/machine.h"
 
 namespace weft {
 namespace {

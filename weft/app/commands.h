@@ -53,7 +53,7 @@ struct BenchOptions {
   std::string what = "all";
   std::string model = "mnist";
   int64_t repeats = 5;
-  std::string which = {};                 // cases, sweep: of cases with this in their group or name
+  std::string which = {};                 // of cases: with this in their group or name
   int64_t size = 0;                       // of cases; 0: each at its own sizes
   std::vector<std::string> against = {};  // peers that take turns with weft
   std::string python = "python3";         // has the peers

@@ -152,11 +152,9 @@ void HostDevice::run(const Command& c, int64_t number, int64_t copy) {
 
 namespace {
 
-/// Where the rounds of commands begin, and where the last one ends; after `begin` nothing where it
-/// is of no round.
+/// Where the rounds of commands begin, from the one at `begin` on, and where the last one ends.
 std::vector<size_t> rounds_from(std::span<const Command> commands, size_t begin) {
   std::vector<size_t> begins{begin};
-  if (commands[begin].round < 0) return begins;
   size_t i = begin + 1;
   for (; i < commands.size() && commands[i].round >= commands[i - 1].round; ++i)
     if (commands[i].round != commands[i - 1].round) begins.push_back(i);
@@ -185,8 +183,8 @@ void HostDevice::execute(int, std::span<const Command> commands, std::span<const
                          uint64_t) {
   const InterruptCheck* interrupt = context().get_if<InterruptCheck>();
   for (size_t i = 0; i < commands.size();) {
-    const std::vector<size_t> begins = rounds_from(commands, i);
-    if (begins.size() > 2) {
+    if (commands[i].round >= 0) {
+      const std::vector<size_t> begins = rounds_from(commands, i);
       run_rounds(commands, begins);
       i = begins.back();
       continue;
