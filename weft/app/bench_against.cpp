@@ -1,8 +1,10 @@
 // Cases measured in turns with peers: bench cases, bench sweep.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "weft/app/app.h"
 #include "weft/app/bench.h"
@@ -21,6 +23,10 @@ namespace {
 
 constexpr double kShortest = 2e-3;  // seconds that a measurement takes at least
 constexpr int64_t kMostRuns = 200;
+
+// Before each turn: the workers of whoever ran before still poll for work (PyTorch's for 5 ms) on
+// cores that the next one needs.
+constexpr auto kPause = std::chrono::milliseconds(15);
 
 using Peers = std::vector<std::unique_ptr<BenchPeer>>;
 
@@ -82,17 +88,23 @@ class Comparison {
     const int64_t runs = runs_of(run);
     std::vector<std::vector<double>> seconds(peers_.size() + 1);
     for (int64_t repeat = 0; repeat < options_.repeats; ++repeat) {  // in turns
+      std::this_thread::sleep_for(kPause);
       seconds.back().push_back(seconds_of(run, runs));
-      for (size_t i = 0; i < peers_.size(); ++i)
-        if (able[i]) seconds[i].push_back(peers_[i]->seconds(runs));
+      for (size_t i = 0; i < peers_.size(); ++i) {
+        if (!able[i]) continue;
+        std::this_thread::sleep_for(kPause);
+        seconds[i].push_back(peers_[i]->seconds(runs));
+      }
     }
     m.seconds = median(seconds.back());
     for (size_t i = 0; i < peers_.size(); ++i)
       if (able[i]) m.peers[i] = median(seconds[i]);
   }
 
+  /// The first run of a turn is not counted: the caches held another's data. So do the peers.
   template <class Run>
   static double seconds_of(Run run, int64_t runs) {
+    run();
     const uint64_t start = now_ns();
     for (int64_t i = 0; i < runs; ++i) run();
     return static_cast<double>(now_ns() - start) * 1e-9 / static_cast<double>(runs);

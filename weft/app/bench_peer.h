@@ -27,7 +27,7 @@ class BenchPeer {
   /// why() then says what it said.
   bool prepare(const BenchCase& which, int64_t size);
   const std::string& why() const { return why_; }
-  /// Of one of `runs` in a row.
+  /// Of one of `runs` in a row, after one that is not counted.
   double seconds(int64_t runs);
 
  private:
