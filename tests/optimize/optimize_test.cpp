@@ -504,6 +504,29 @@ TEST(Optimize, streams_larger_than_l3_come_in_blocks) {
     }
 }
 
+/// Rows laid out in panels of a vector, each of which is elsewhere: some rows at once, so that what
+/// is stored to a panel follows what was stored before.
+TEST(Optimize, rows_copied_into_panels_are_copied_some_at_once) {
+  const auto moves = [](int64_t rows, int64_t columns) {
+    KernelBuilder b;
+    Graph& g = b.g;
+    NodeRef i = b.range(rows, 0), j = b.range(columns / 16, 1), l = b.range(16, 2);
+    const auto at = [&](NodeRef x, int64_t y_size, NodeRef y) {
+      return g.add(g.mul(g.add(g.mul(x, g.index(y_size)), y), g.index(16)), l);
+    };
+    NodeRef x = b.load(b.param(1, DType::F32, rows * columns), at(i, columns / 16, j));
+    b.store(b.param(0, DType::F32, rows * columns), at(j, rows, i), x);
+    const Kernel k = b.kernel();
+    if (rows * columns < 1 << 15) expect_kept(k, buffers_for(k));
+    OptimizeReport report;
+    optimize_kernel(k, target_with_bits(512), {true, &report});
+    return joined(report.applied).find(std::to_string(rows / 32) + " x 32") != std::string::npos;
+  };
+  EXPECT_TRUE(moves(128, 160));
+  EXPECT_TRUE(moves(4096, 4096));
+  EXPECT_FALSE(moves(32, 64));  // the panels lie in a page
+}
+
 TEST(Optimize, off_means_unchanged) {
   const Kernel k = matmul_kernel(32, 32, 32, false, false);
   EXPECT_EQ(print_graph(optimize_kernel(k, target_with_bits(512), {false, nullptr}).sink),

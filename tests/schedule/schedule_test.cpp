@@ -318,9 +318,28 @@ TEST_F(ScheduleTest, LargeProductsReadPanels) {
   EXPECT_EQ(steps(2000, 2000, 2000), 2u);
   EXPECT_EQ(steps(2000, 2000, 2001), 1u);  // rows that are no panels
   EXPECT_EQ(steps(64, 4096, 4096), 2u);
-  EXPECT_EQ(steps(16, 4096, 4096), 1u);  // read too seldom
-  const int64_t many = 96;               // small matrices, however many there are
+  const int64_t many = 96;  // small matrices, however many there are
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {many, 128, 64}), b_.param(1, {many, 64, 128}))}}), 1u);
+}
+
+/// Few rows times a matrix that L2 does not hold: 32 rows of that are walked along side by side,
+/// and the sums of all such chunks are summed. Not where sums lie along its rows, or rows are
+/// short.
+TEST_F(ScheduleTest, FewRowsReadAMatrixInStreams) {
+  const auto steps = [&](int64_t m, int64_t k, int64_t n) {
+    return kernels({{b_.matmul(b_.param(0, {m, k}), b_.param(1, {k, n}))}});
+  };
+  EXPECT_EQ(steps(1, 4096, 4096), 2u);
+  EXPECT_EQ(steps(16, 4096, 4096), 2u);
+  EXPECT_EQ(steps(4, 1009, 2048), 2u);  // the last kernel sums what no chunk takes, too
+  EXPECT_EQ(steps(4, 256, 256), 1u);    // in L2
+  EXPECT_EQ(steps(4, 65536, 64), 1u);   // rows of 256 bytes follow each other
+  EXPECT_EQ(steps(1, 48, 65536), 1u);   // no more rows than streams
+  EXPECT_EQ(
+      kernels({{b_.matmul(b_.param(0, {4, 4096}), b_.permute(b_.param(1, {4096, 4096}), {1, 0}))}}),
+      1u);
+  for (const int64_t k : {512, 515})
+    check({{b_.matmul(b_.param(0, {3, k}), b_.param(1, {k, 1031}))}}, 1e-4);
 }
 
 /// A copy of an input, or what a kernel writes anyway, lies in panels, in every dtype; the

@@ -15,6 +15,10 @@ namespace {
 constexpr int64_t kRun = 32;  // iterations for which what they have in common is computed once,
 constexpr int64_t kFewItems = 16;  // where at least so many items are left
 
+// Rows that are read side by side, each of which prefetchers fetch ahead; fewer do not pay.
+constexpr int64_t kRows = 32, kFewRows = 8;
+constexpr double kPage = 4096;  // bytes
+
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
   return (ranges & ~info.common) == 0;
 }
@@ -50,6 +54,28 @@ double bytes_of(const KernelInfo& info, const Access& a) {
   if (buffer->op == Op::Param && buffer->nsrc > 0)
     elements = std::min(elements, static_cast<double>(buffer->src(0)->vmax));
   return elements * bits(buffer->dtype) / 8;
+}
+
+/// Bytes that all stores together move by with one step of a loop over one range.
+double store_step_bytes(const KernelInfo& info, RangeMask range) {
+  double bytes = 0;
+  for (const Access& a : info.accesses)
+    if (a.is_store() && std::has_single_bit(range) && (a.opaque & range) == 0)
+      bytes += static_cast<double>(std::abs(a.stride[std::countr_zero(range)])) *
+               bits(a.node->src(0)->dtype) / 8;
+    else if (a.is_store())
+      return INFINITY;
+  return bytes;
+}
+
+/// A running fold has one state for each iteration of the loops around it.
+bool has_folds(const KernelInfo& info) {
+  return !info.reduces.empty() || std::ranges::any_of(info.ranges, &RangeInfo::sequential);
+}
+
+int64_t divisor_up_to(int64_t n, int64_t most) {
+  while (most > 1 && n % most != 0) --most;
+  return most;
 }
 
 /// How often the innermost loop body runs.
@@ -187,9 +213,7 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double 
 }
 
 void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
-  // A running fold has one state for each iteration of the loops around it.
-  const bool runs = std::ranges::any_of(info.ranges, &RangeInfo::sequential);
-  if (!info.reduces.empty() || runs) return;
+  if (has_folds(info)) return;
   const std::vector<LoopNest::Axis>& loops = nest.loops();
   const auto found = std::find_if(loops.rbegin(), loops.rend(), [&](LoopNest::Axis a) {
     return may_run_at_once(nest, info, a) && has_invariants(info, nest.parts_of(a));
@@ -204,6 +228,21 @@ void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
   if (run < 2) return;
   const LoopNest::Axis inner = nest.split(repeating, run, Tail::Exact).inner;
   nest.move_after(inner, loops.back());
+}
+
+void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
+  if (has_folds(info)) return;
+  std::vector<LoopNest::Axis> loops;
+  for (LoopNest::Axis a : nest.loops())
+    if (may_run_at_once(nest, info, a)) loops.push_back(a);
+  if (loops.size() < 2) return;
+  const auto step = [&](LoopNest::Axis a) { return store_step_bytes(info, nest.parts_of(a)); };
+  if (step(loops.back()) < kPage) return;
+  const auto near = std::ranges::min_element(loops, {}, step);
+  const int64_t rows = divisor_up_to(divisor_of(nest.size(*near)), kRows);
+  if (step(*near) > Machine::kLine || rows < kFewRows) return;
+  const LoopNest::Axis inner = nest.split(*near, rows, Tail::Exact).inner;
+  nest.move_after(inner, nest.loops().back());
 }
 
 void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {

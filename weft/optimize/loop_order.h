@@ -26,6 +26,10 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double 
 /// them: a loop that cores share would do it again in every item.
 void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items);
 
+/// Of a copy whose neighbours go to other pages, as rows that are laid out in panels do: some rows
+/// at once, innermost, whose stores follow each other.
+void keep_stores_near(LoopNest& nest, const KernelInfo& info);
+
 /// Fuses outermost loops that may run at once into one, up to enough items (Target::enough_items),
 /// and binds it to Core; none where every loop left would have a reduction computed again for each
 /// of its iterations.

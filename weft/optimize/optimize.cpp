@@ -167,6 +167,7 @@ void tile(State& s) {
   block_stream(nest, s.info, s.innermost,
                s.tiles ? l2_stream_bytes(machine) : l3_stream_bytes(machine));
   keep_runs(nest, s.info, s.target.enough_items);
+  keep_stores_near(nest, s.info);
   share_out(nest, s.info, s.target.enough_items);
   rebuild(s, nest);
 }

@@ -66,7 +66,8 @@ class DotProducts {
                flips_right = right_.narrow->dtype != unit->right;
     NodeRef a = words(left_, *unit, flips_left), b = words(right_, *unit, flips_right);
     NodeRef dot = g_.make(unit->op, unit->sum, {a, b, g_.constant(Value::of(unit->sum, 0))});
-    NodeRef made = split_large_reduction(g_, reduce_over(g_, dot, Fold::Add, {axis()}), target_);
+    NodeRef made =
+        split_large_reduction(g_, reduce_over(g_, dot, Fold::Add, {axis()}), target_, constants_);
     if (flips_left) made = g_.add(made, moved_by(-128, right_));
     if (flips_right) made = g_.add(made, moved_by(128, left_));
     return made;

@@ -38,6 +38,7 @@ constexpr double kReuseDownRows = 512;
 constexpr double kReuseAlongRows = 2048, kPartOfL3 = 1.0 / 4;
 constexpr int64_t kLeastPanel = 8;
 constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
+constexpr double kMoved = 0.75;    // an element moved by transposes in registers
 constexpr double kFarStore = 1;    // a result stored for itself instead of with its neighbours
 
 class OperandPacking {
@@ -138,6 +139,12 @@ class OperandPacking {
     return true;
   }
 
+  double moving(const Choice& c) const {
+    const bool in_registers =
+        !c.moved.empty() && plan_.target.permutes_pairs(c.moved[0].node->dtype);
+    return c.elements * (in_registers ? kMoved : 1);
+  }
+
   /// Sums along an axis that all operands lie along need no vectors along outputs.
   bool reduces_well(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
                     const Choice& other) const {
@@ -145,8 +152,8 @@ class OperandPacking {
     const bool cached =
         other.bytes <= kTimesL2 * static_cast<double>(plan_.target.machine.l2().bytes);
     const bool free = !other.moved.empty() && other.elements == 0;
-    const double moving = free ? 0 : other.elements * (cached ? 1 : kUncached) + kKernel;
-    if (reused && kAcrossVector * iterations(kernel.ranges) > moving) return false;
+    const double copying = free ? 0 : moving(other) * (cached ? 1 : kUncached) + kKernel;
+    if (reused && kAcrossVector * iterations(kernel.ranges) > copying) return false;
     for (NodeRef r : use(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
       if (std::all_of(loads.begin(), loads.end(), [&](const ProductOperand& o) {
@@ -163,7 +170,7 @@ class OperandPacking {
               const Choice& c) const {
     const double products = iterations(use(loads[0]).scope);
     const double stores = stores_well(kernel, c.range) ? 0 : kFarStore * iterations(kernel.ranges);
-    return products * kProduct / filled_lanes(c.range->src(0), plan_.target) + c.elements + stores;
+    return products * kProduct / filled_lanes(c.range->src(0), plan_.target) + moving(c) + stores;
   }
 
   void improve(size_t k) {

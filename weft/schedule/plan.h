@@ -265,7 +265,8 @@ double iterations(std::span<const NodeRef> ranges);
 
 /// `reduce`, or the same reduction in two steps where one would leave most of the machine idle, or
 /// lose digits.
-NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target);
+NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target,
+                              const ConstantValues& constants);
 /// `sum` by an operation of the target that multiplies several narrow numbers at once; null where
 /// there is none for it, or it does not pay.
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,

@@ -264,7 +264,7 @@ class Preparer {
 
   NodeRef in_steps(NodeRef reduce) {
     NodeRef units = by_matrix_unit(g_, reduce, target_, constants_);
-    return units ? units : split_large_reduction(g_, reduce, target_);
+    return units ? units : split_large_reduction(g_, reduce, target_, constants_);
   }
 
   /// What was made of `x` belongs to the node it was made for.

@@ -2,6 +2,9 @@
 // - of very many elements to very few, which would have no parallel outer loop;
 // - of products whose operands are read again for every tile of the result and do not fit a cache:
 //   weight gradients, whose chunks of the batch do;
+// - of products of few rows with a large matrix, which is read down its rows: chunks of few rows
+// are
+//   read along all of them at once;
 // - sums of floats so long that one accumulator would lose what it adds. Running sums likewise.
 // And products of large matrices over a long axis, one block of it after the other.
 // The chunks depend on sizes alone, so the result does not depend on the number of threads.
@@ -41,6 +44,14 @@ constexpr int64_t kBlockOfL2 = 256, kMostBlocks = 16;
 // 256 of them, for each of which a row that comes from L3 is multiplied.
 constexpr int64_t kTileBlockOfL2 = 512;
 constexpr double kReuseAlong = 300;  // kReuse, where operands lie along the sum
+
+// A vector of the next row of a matrix is in another page, and nothing fetches ahead; so many rows
+// are fetched side by side, each from one end to the other (prefetchers know 32 streams; 16 and 64
+// rows were up to twice as slow). The sums of all chunks come to 1 / 32 of the matrix for each row
+// that it is multiplied by: up to kStreamedRows of them. More pay for panels (pack_operands.cpp).
+// Rows shorter than kFarRows bytes, and matrices that L2 holds, come soon enough.
+constexpr int64_t kStreams = 32, kFarRows = 2048;
+constexpr double kStreamedRows = 32, kStreamedPartOfL2 = 1.0 / 2;
 
 int64_t largest_divisor(int64_t n, int64_t limit) {
   for (int64_t d = std::min(n, limit); d > 1; --d)
@@ -95,13 +106,54 @@ int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   return static_cast<int64_t>(chunks);
 }
 
-/// Whether neighbours along `axis` of `x` are neighbours in what they are read from.
-bool lies_along(Graph& g, NodeRef x, size_t axis) {
+/// The axis of what is read for `x` in which neighbours along `axis` are neighbours; -1: none.
+int axis_read(Graph& g, NodeRef x, size_t axis) {
   NodeRef along = g.range(x->dim(axis), 0);
   Access at{std::vector<NodeRef>(x->rank(), g.index(0)), g.boolean(true)};
   at.index[axis] = along;
   for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0)) at = map_access(g, x, at);
-  return x->rank() > 0 && moving_axis(g, at, along) == static_cast<int>(x->rank()) - 1;
+  return moving_axis(g, at, along);
+}
+
+/// Whether neighbours along `axis` of `x` are neighbours in what they are read from.
+bool lies_along(Graph& g, NodeRef x, size_t axis) {
+  const int read = axis_read(g, x, axis);
+  return read >= 0 && read == static_cast<int>(moved(x)->rank()) - 1;
+}
+
+/// Of an operand of a product that is summed along `axis`: whether that walks down its rows, which
+/// lie along another axis.
+bool walks_down_rows(Graph& g, NodeRef operand, size_t axis) {
+  NodeRef of = moved(operand);
+  const int inner = static_cast<int>(of->rank()) - 1, down = axis_read(g, operand, axis);
+  if (down < 0 || down == inner || of->dim(of->rank() - 1)->vmin * bits(of->dtype) / 8 < kFarRows)
+    return false;
+  for (size_t a = 0; a < operand->rank(); ++a)
+    if (a != axis && lies_along(g, operand, a)) return true;
+  return false;
+}
+
+/// As many chunks as it takes for the rows of a large matrix to be read side by side, where a
+/// product of few others with it walks down them; 1 where none does.
+int64_t chunks_for_streams(Graph& g, NodeRef reduce, const Target& target,
+                           const ConstantValues& constants) {
+  NodeRef x = moved(reduce->src(0));
+  const bool lanes = target.vector_bits > 0 || target.canonical;  // others fetch by many items
+  if (!lanes || fold_of(reduce) != Fold::Add || !is_product(x->op) || x != reduce->src(0) ||
+      reduce_axes(reduce).size() != 1)
+    return 1;
+  const auto axis = static_cast<size_t>(reduce_axes(reduce)[0]);
+  const double products = largest_numel(x->shape->span());
+  for (NodeRef operand : {x->src(0), x->src(1)}) {
+    NodeRef of = moved(operand);
+    const double rows = products / largest_numel(of->shape->span());
+    const bool packed_once = rows > 1 && constants.contain(of);
+    if (rows <= kStreamedRows && !packed_once &&
+        bytes(of) >= kStreamedPartOfL2 * static_cast<double>(target.machine.l2().bytes) &&
+        walks_down_rows(g, operand, axis))
+      return x->dim(axis)->vmin / kStreams;
+  }
+  return 1;
 }
 
 /// The blocks that a product of large matrices is summed in, where the elements that one tile of
@@ -174,10 +226,12 @@ NodeRef sum_block_by_block(Graph& g, NodeRef n, const Split& blocks) {
 
 }  // namespace
 
-NodeRef split_large_reduction(Graph& g, NodeRef n, const Target& target) {
+NodeRef split_large_reduction(Graph& g, NodeRef n, const Target& target,
+                              const ConstantValues& constants) {
   NodeRef x = n->src(0);
   if (!is_static(x)) return n;
-  const int64_t wanted = std::max(chunks_for_cores(n), chunks_for_precision(n));
+  const int64_t wanted = std::max(
+      {chunks_for_cores(n), chunks_for_precision(n), chunks_for_streams(g, n, target, constants)});
   const Split split =
       best_split(n, std::max(wanted, chunks_for_cache(n, target.machine)), wanted > 1);
   if (split.chunks < 2) {
