@@ -9,6 +9,7 @@
 #include "tests/support/compiler/schedule_runner.h"
 #include "tests/support/random_graph.h"
 #include "weft/base/context.h"
+#include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/rewrite/driver.h"
 
@@ -107,13 +108,15 @@ class Checker {
   int64_t compared() const { return compared_; }
 
   /// What is wrong with the graph's results; empty where nothing is.
-  std::string problem(Graph& g, const RandomGraph& r) {
+  std::string problem(Graph& g, const RandomGraph& r) try {
     for (const eval::Inputs& binding : r.bindings) {
       std::string text = folds_are_results_ ? problem_given_folds(g, r.roots, binding)
                                             : problem_of_roots(r.roots, binding);
       if (!text.empty()) return text;
     }
     return "";
+  } catch (const Error& error) {
+    return error.what();
   }
 
  private:

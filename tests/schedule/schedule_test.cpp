@@ -1,6 +1,7 @@
 // The scheduler: what it produces computes what the oracle says, with as many kernels as it should
 // need.
 #include "weft/schedule/schedule.h"
+#include "weft/schedule/axes.h"
 #include "weft/target/target.h"
 
 #include <gtest/gtest.h>
@@ -340,6 +341,17 @@ TEST_F(ScheduleTest, FewRowsReadAMatrixInStreams) {
       1u);
   for (const int64_t k : {512, 515})
     check({{b_.matmul(b_.param(0, {3, k}), b_.param(1, {k, 1031}))}}, 1e-4);
+}
+
+/// Running sums down columns, some of which are zeros around what is summed: the loop over columns
+/// is around the state, and is not cut at the border.
+TEST_F(ScheduleTest, RunningSumsOfPaddedColumns) {
+  for (const int64_t columns : {10, 40}) {
+    NodeRef y = padded(g_, b_.param(0, {9, columns}), 1, 2, 2);
+    y = g_.mul(b_.param(1, {9, columns + 4}), y);
+    const int64_t sum[] = {static_cast<int64_t>(Fold::Add), 0};
+    check({{g_.make({Op::Scan, DType::F32, {&y, 1}, sum})}}, 1e-5);
+  }
 }
 
 /// A copy of an input, or what a kernel writes anyway, lies in panels, in every dtype; the

@@ -62,7 +62,7 @@ std::optional<Borders> borders_of(const KernelInfo& info, Graph& g, size_t range
 }  // namespace
 
 std::optional<Borders> find_borders(const KernelInfo& info, Graph& g) {
-  if (!info.reduces.empty() || info.has_loops || !info.repeatable) return {};
+  if (info.has_folds() || info.has_loops || !info.repeatable) return {};
   for (size_t r = info.ranges.size(); r-- > 0;) {
     const RangeInfo& range = info.ranges[r];
     if (!range.constant || !range.parallel || !range.free()) continue;

@@ -90,6 +90,10 @@ void KernelInfo::describe_ranges() {
   }
 }
 
+bool KernelInfo::has_folds() const {
+  return !reduces.empty() || std::ranges::any_of(ranges, &RangeInfo::sequential);
+}
+
 RangeMask KernelInfo::reduced_by(NodeRef reduce) const {
   RangeMask mask = 0;
   for (NodeRef r : listed_ranges(reduce)) mask |= deps(r);

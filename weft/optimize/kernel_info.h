@@ -66,6 +66,8 @@ class KernelInfo {
   size_t position(NodeRef range) const { return dependence_.position(range); }
   /// Ranges a Reduce closes.
   RangeMask reduced_by(NodeRef reduce) const;
+  /// Sums and running ones, which have a state for each iteration of the loops around them.
+  bool has_folds() const;
 
  private:
   void describe_ranges();

@@ -68,11 +68,6 @@ double store_step_bytes(const KernelInfo& info, RangeMask range) {
   return bytes;
 }
 
-/// A running fold has one state for each iteration of the loops around it.
-bool has_folds(const KernelInfo& info) {
-  return !info.reduces.empty() || std::ranges::any_of(info.ranges, &RangeInfo::sequential);
-}
-
 int64_t divisor_up_to(int64_t n, int64_t most) {
   while (most > 1 && n % most != 0) --most;
   return most;
@@ -213,7 +208,7 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double 
 }
 
 void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
-  if (has_folds(info)) return;
+  if (info.has_folds()) return;
   const std::vector<LoopNest::Axis>& loops = nest.loops();
   const auto found = std::find_if(loops.rbegin(), loops.rend(), [&](LoopNest::Axis a) {
     return may_run_at_once(nest, info, a) && has_invariants(info, nest.parts_of(a));
@@ -231,7 +226,7 @@ void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
 }
 
 void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
-  if (has_folds(info)) return;
+  if (info.has_folds()) return;
   std::vector<LoopNest::Axis> loops;
   for (LoopNest::Axis a : nest.loops())
     if (may_run_at_once(nest, info, a)) loops.push_back(a);
