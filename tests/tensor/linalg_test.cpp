@@ -116,6 +116,66 @@ TEST_F(LinearAlgebra, SingularValues) {
   expect_equal(rank_one.matmul(linalg::pinv(rank_one)).matmul(rank_one), rank_one, 1e-11);
 }
 
+/// Beyond the sizes that are not cut: matrices that have equal eigenvalues, none, in both halves,
+/// of few ranks, and no two alike.
+std::vector<Tensor> large_matrices(DType dtype) {
+  const int64_t n = 70;
+  const Tensor i = Tensor::arange(n).unsqueeze(-1), j = i.T(), beside = (i - j).abs() == 1;
+  const Tensor random = sample({n, n}), few = sample({n, 3}, 1), q = linalg::qr(random).first;
+  const Tensor halves = (Tensor::arange(n) % 2 * 2 - 1).cast(DType::F64);
+  const Tensor sizes = (Tensor::arange(n).cast(DType::F64) * -0.7).exp();
+  std::vector<Tensor> out{random + random.T(),
+                          (i == j).where(2, beside.where(-1, 0)).cast(DType::F64),
+                          few.matmul(few.T()),
+                          (q * halves).matmul(q.T()),
+                          (q * sizes).matmul(q.T()),
+                          Tensor::eye(n, DType::F64),
+                          Tensor::ones({n, n}, DType::F64),
+                          Tensor::zeros({n, n}, DType::F64)};
+  for (Tensor& x : out) x = x.cast(dtype).realize();
+  return out;
+}
+
+double largest(const Tensor& x) { return x.cast(DType::F64).abs().max().item<double>(); }
+bool descends(const Tensor& x) {
+  return (x.index({Slice(1, x.dim(0))}) <= x.index({Slice(0, x.size(0) - 1)})).all().item<bool>();
+}
+
+/// Not by the oracle, which takes minutes for so many steps: by what defines the results.
+TEST(LinearAlgebraOfLargeMatrices, IsWhatDefinesIt) {
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    const double eps = dtype == DType::F32 ? 1.2e-7 : 2.3e-16;
+    for (const Tensor& a : large_matrices(dtype)) {
+      const double size = largest(a) * 70 + 1;
+      const Tensor eye = Tensor::eye(70, dtype);
+      auto [l, v] = linalg::eigh(a);
+      SVD f = linalg::svd(a);
+      realize({l, v, f.u, f.s, f.vt});
+      EXPECT_LE(largest(a.matmul(v) - v * l), 20 * eps * size);
+      EXPECT_LE(largest(v.T().matmul(v) - eye), 100 * eps);
+      EXPECT_TRUE(descends(-l));
+      EXPECT_LE(largest((f.u * f.s).matmul(f.vt) - a), 20 * eps * size);
+      EXPECT_LE(largest(f.u.T().matmul(f.u) - eye), 100 * eps);
+      EXPECT_LE(largest(f.vt.matmul(f.vt.T()) - eye), 100 * eps);
+      EXPECT_TRUE(descends(f.s));
+    }
+  }
+}
+
+TEST(LinearAlgebraOfLargeMatrices, Batches) {
+  const std::vector<Tensor> all = large_matrices(DType::F64);
+  const Tensor batch = Tensor::stack({all[0], all[1], all[2]});
+  auto [l, v] = linalg::eigh(batch);
+  Tensor s = linalg::svd(batch).s;
+  realize({l, v, s});
+  EXPECT_LE(largest((v * l.unsqueeze(-2)).matmul(v.transpose(-1, -2)) - batch), 1e-11);
+  for (int64_t k = 0; k < 3; ++k) {
+    const Tensor& one = all[static_cast<size_t>(k)];
+    EXPECT_LE(largest(linalg::eigh(one).first - l[k]), 1e-11);
+    EXPECT_LE(largest(linalg::svd(one).s - s[k]), 1e-11);
+  }
+}
+
 TEST_F(LinearAlgebra, Products) {
   expect_equal(linalg::matrix_power(general(), 3), general().matmul(general()).matmul(general()));
   expect_equal(linalg::matrix_power(general(), -1), linalg::inv(general()));
