@@ -162,6 +162,29 @@ TEST(LinearAlgebraOfLargeMatrices, IsWhatDefinesIt) {
   }
 }
 
+TEST(LinearAlgebraOfLargeMatrices, OfEquations) {
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    const double eps = dtype == DType::F32 ? 1.2e-7 : 2.3e-16;
+    const Tensor eye = Tensor::eye(70, dtype), order = (Tensor::arange(70) * 29 + 11) % 70;
+    const Tensor one = sample({70, 70}).cast(dtype) + eye * 3, other = one.flip({0});
+    const Tensor all = Tensor::stack({one, other, eye.index({order})}).realize();
+    const Tensor b = sample({3, 70, 5}, 2).cast(dtype).realize();
+    Tensor inverse = linalg::inv(all), x = linalg::solve(all, b);
+    linalg::LU f = linalg::lu(all);
+    realize({inverse, x, f.packed, f.rows, f.sign});
+    const double size = largest(all) * largest(inverse) * 70;
+    EXPECT_LE(largest(all.matmul(inverse) - eye), 20 * eps * size);
+    EXPECT_LE(largest(all.matmul(x) - b), 20 * eps * size * 70);
+    const Tensor product = (f.packed.tril(-1) + eye).matmul(f.packed.triu());
+    const Tensor rows = f.rows.unsqueeze(-1).expand({3, 70, 70});
+    EXPECT_LE(largest(product - all.gather(1, rows)), 20 * eps * largest(all) * 70);
+    EXPECT_LE(largest(f.packed.tril(-1)), 1);
+    const Tensor singular = (Tensor::arange(70).unsqueeze(-1) < 69).where(one, 0);
+    EXPECT_EQ(linalg::det(singular).item<double>(), 0);
+    EXPECT_FALSE(std::isfinite(linalg::inv(singular).sum().item<double>()));
+  }
+}
+
 TEST(LinearAlgebraOfLargeMatrices, Batches) {
   const std::vector<Tensor> all = large_matrices(DType::F64);
   const Tensor batch = Tensor::stack({all[0], all[1], all[2]});

@@ -151,6 +151,43 @@ std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
 
 namespace {
 
+/// Columns of block k exchanged with the rows of its pivots (Gauss and Jordan): what maps x to y
+/// takes these y and gives these x.
+ScanResult exchanged(const Tensors& state, const Tensor& k, const Blocks& blocks) {
+  const Tensor &x = state[0], panel = block_of_columns(x, k, blocks).contiguous();
+  const Eliminated e = eliminated(panel, state[1]);
+  const Tensor order = e.pivots.contiguous(), eye = identity_like(x, blocks.size).contiguous();
+  const Tensor square = rows_in_order(e.columns, order).contiguous();
+  const Tensor inverse =
+      substituted(square, substituted(square, eye, false, true), true, false).contiguous();
+  const Tensor place = column_numbers(x) - k * static_cast<int32_t>(blocks.size);
+  const Tensor inside = (place >= 0) & (place < static_cast<int32_t>(blocks.size));
+  const Tensor own = (place == row_numbers(eye)).cast(x.dtype());
+  const Tensor rows = inverse.matmul(inside.where(own, rows_in_order(x, order)).contiguous());
+  const Tensor pivots = e.used & ~state[1];
+  const Tensor here = (row_numbers(x) == order.T()).cast(x.dtype());
+  const Tensor factors = pivots.where(-here, panel).contiguous();
+  const Tensor rest = (inside | pivots).where(0, x) - factors.matmul(rows.contiguous());
+  return {{rest, e.used}, {order}};
+}
+
+}  // namespace
+
+Tensor inverse_by_exchange(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  const Blocks blocks(n);
+  const Tensor x = bordered(a, blocks.padded()).contiguous();
+  const Tensor unused = (x.index({kEllipsis, Slice(0, 1)}).zeros_like() != 0).contiguous();
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    return exchanged(state, slices[0], blocks);
+  };
+  const auto [last, orders] = scan(step, {x, unused}, {step_numbers(x, blocks.count)});
+  const Tensor order = rows_of_blocks(orders[0]).contiguous();
+  return cropped(permuted(rows_in_order(last[0], order), -1, order.T().expand(x.dims())), n, n);
+}
+
+namespace {
+
 /// i32 (..., n, 1), a permutation, as the permutation that undoes it.
 Tensor undone(const Tensor& order) {
   return order.zeros_like().scatter(-2, order, row_numbers(order).expand(order.dims()));

@@ -117,8 +117,8 @@ Tensor precedes(const Tensor& a, const Tensor& b, bool or_equal) {
   return less | (or_equal ? b.isnan() : b.isnan() & ~a.isnan());
 }
 
-/// How many of a sorted axis come before each of `wanted`: its position grows by ever smaller powers
-/// of 2.
+/// How many of a sorted axis come before each of `wanted`: its position grows by ever smaller
+/// powers of 2.
 Tensor positions_in(const Tensor& sorted, const Tensor& wanted, bool right) {
   const int64_t n = sorted.size(-1);
   Tensor below = Tensor::zeros(wanted.dims(), build::position_dtype(n));
