@@ -69,8 +69,8 @@ Tensors stepped(const Tensors& state) {
   const Chain chain = last_chain(off);
   const Tensor i = places(off), on = (i >= chain.first) & (i < chain.last);
   const Tensor shift = shift_of(diagonal, off, chain, least).contiguous();
-  const Tensors elems{diagonal, next_along(diagonal), off,    next_along(off),
-                      on,       i == chain.first,     i == 0, shift};
+  const Tensors elems{diagonal, next_along(diagonal), off,         next_along(off),
+                      on,       i == chain.first,     starts(off), shift};
   enum { kNext, kLink, kRotated, kBulge, kDone, kBefore, kC, kS, kLeftC, kLeftS, kCount };
   const Tensors made = folded_along(elems, kCount, -1, [](const Tensors& e, const Tensors& last) {
     const Tensor d = e[6].where(e[0], last[kNext]), link = e[6].where(e[2], last[kLink]);

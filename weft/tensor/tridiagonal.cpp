@@ -36,8 +36,8 @@ Tensors stepped(const Tensor& diagonal, const Tensor& given, const Tensor& z) {
   const Chain chain = last_chain(off);
   const Tensor i = places(off), on = (i >= chain.first) & (i < chain.last);
   const Tensors elems{
-      diagonal, next_along(diagonal), off,    next_along(off),
-      on,       i == chain.first,     i == 0, shift_of(diagonal, off, chain).contiguous()};
+      diagonal, next_along(diagonal), off,         next_along(off),
+      on,       i == chain.first,     starts(off), shift_of(diagonal, off, chain).contiguous()};
   enum { kNext, kLink, kBulge, kRotated, kBefore, kC, kS, kDone, kCount };
   const Tensors made = folded_along(elems, kCount, -1, [](const Tensors& e, const Tensors& last) {
     const Tensor d = e[6].where(e[0], last[kNext]), link = e[6].where(e[2], last[kLink]);
