@@ -367,6 +367,9 @@ Compiled compiled(const Algebra& algebra, int64_t n) {
           run_stats(context).kernel_cache.entries};
 }
 
+// Of svd: two factorisations, two orthogonalisations, three joinings.
+constexpr int64_t kMostKernels = 230;
+
 TEST(Growth, LinearAlgebraHasNone) {
   for (const Algebra& a : algebra()) {
     SCOPED_TRACE(a.name);
@@ -374,11 +377,11 @@ TEST(Growth, LinearAlgebraHasNone) {
     // which on products are summed in blocks, up to 16 of them.
     const Compiled small = compiled(a, 600), large = compiled(a, 1600);
     EXPECT_LE(large.graph, small.graph + 50);
-    EXPECT_LE(large.nodes, small.nodes + small.nodes / 10);
+    EXPECT_LE(large.nodes, small.nodes + small.nodes / 8);
     // L2 may hold the operands of the small one alone: then those of the large one are packed.
-    EXPECT_LE(large.kernels, small.kernels + 4);
-    EXPECT_LE(large.kernels, 120);
-    EXPECT_LE(compiled(a, 6000).kernels, 120) << "in three to six blocks";
+    EXPECT_LE(large.kernels, small.kernels + 4 + small.kernels / 20);
+    EXPECT_LE(large.kernels, kMostKernels);
+    EXPECT_LE(compiled(a, 6000).kernels, kMostKernels) << "in three to six blocks";
   }
 }
 

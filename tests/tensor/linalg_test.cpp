@@ -116,6 +116,89 @@ TEST_F(LinearAlgebra, SingularValues) {
   expect_equal(rank_one.matmul(linalg::pinv(rank_one)).matmul(rank_one), rank_one, 1e-11);
 }
 
+/// Beyond the sizes that are not cut: matrices that have equal eigenvalues, none, in both halves,
+/// of few ranks, and no two alike.
+std::vector<Tensor> large_matrices(DType dtype) {
+  const int64_t n = 70;
+  const Tensor i = Tensor::arange(n).unsqueeze(-1), j = i.T(), beside = (i - j).abs() == 1;
+  const Tensor random = sample({n, n}), few = sample({n, 3}, 1), q = linalg::qr(random).first;
+  const Tensor halves = (Tensor::arange(n) % 2 * 2 - 1).cast(DType::F64);
+  const Tensor sizes = (Tensor::arange(n).cast(DType::F64) * -0.7).exp();
+  std::vector<Tensor> out{random + random.T(),
+                          (i == j).where(2, beside.where(-1, 0)).cast(DType::F64),
+                          few.matmul(few.T()),
+                          (q * halves).matmul(q.T()),
+                          (q * sizes).matmul(q.T()),
+                          Tensor::eye(n, DType::F64),
+                          Tensor::ones({n, n}, DType::F64),
+                          Tensor::zeros({n, n}, DType::F64)};
+  for (Tensor& x : out) x = x.cast(dtype).realize();
+  return out;
+}
+
+double largest(const Tensor& x) { return x.cast(DType::F64).abs().max().item<double>(); }
+bool descends(const Tensor& x) {
+  return (x.index({Slice(1, x.dim(0))}) <= x.index({Slice(0, x.size(0) - 1)})).all().item<bool>();
+}
+
+/// Not by the oracle, which takes minutes for so many steps: by what defines the results.
+TEST(LinearAlgebraOfLargeMatrices, IsWhatDefinesIt) {
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    const double eps = dtype == DType::F32 ? 1.2e-7 : 2.3e-16;
+    for (const Tensor& a : large_matrices(dtype)) {
+      const double size = largest(a) * 70 + 1;
+      const Tensor eye = Tensor::eye(70, dtype);
+      auto [l, v] = linalg::eigh(a);
+      SVD f = linalg::svd(a);
+      realize({l, v, f.u, f.s, f.vt});
+      EXPECT_LE(largest(a.matmul(v) - v * l), 20 * eps * size);
+      EXPECT_LE(largest(v.T().matmul(v) - eye), 100 * eps);
+      EXPECT_TRUE(descends(-l));
+      EXPECT_LE(largest((f.u * f.s).matmul(f.vt) - a), 20 * eps * size);
+      EXPECT_LE(largest(f.u.T().matmul(f.u) - eye), 100 * eps);
+      EXPECT_LE(largest(f.vt.matmul(f.vt.T()) - eye), 100 * eps);
+      EXPECT_TRUE(descends(f.s));
+    }
+  }
+}
+
+TEST(LinearAlgebraOfLargeMatrices, OfEquations) {
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    const double eps = dtype == DType::F32 ? 1.2e-7 : 2.3e-16;
+    const Tensor eye = Tensor::eye(70, dtype), order = (Tensor::arange(70) * 29 + 11) % 70;
+    const Tensor one = sample({70, 70}).cast(dtype) + eye * 3, other = one.flip({0});
+    const Tensor all = Tensor::stack({one, other, eye.index({order})}).realize();
+    const Tensor b = sample({3, 70, 5}, 2).cast(dtype).realize();
+    Tensor inverse = linalg::inv(all), x = linalg::solve(all, b);
+    linalg::LU f = linalg::lu(all);
+    realize({inverse, x, f.packed, f.rows, f.sign});
+    const double size = largest(all) * largest(inverse) * 70;
+    EXPECT_LE(largest(all.matmul(inverse) - eye), 20 * eps * size);
+    EXPECT_LE(largest(all.matmul(x) - b), 20 * eps * size * 70);
+    const Tensor product = (f.packed.tril(-1) + eye).matmul(f.packed.triu());
+    const Tensor rows = f.rows.unsqueeze(-1).expand({3, 70, 70});
+    EXPECT_LE(largest(product - all.gather(1, rows)), 20 * eps * largest(all) * 70);
+    EXPECT_LE(largest(f.packed.tril(-1)), 1);
+    const Tensor singular = (Tensor::arange(70).unsqueeze(-1) < 69).where(one, 0);
+    EXPECT_EQ(linalg::det(singular).item<double>(), 0);
+    EXPECT_FALSE(std::isfinite(linalg::inv(singular).sum().item<double>()));
+  }
+}
+
+TEST(LinearAlgebraOfLargeMatrices, Batches) {
+  const std::vector<Tensor> all = large_matrices(DType::F64);
+  const Tensor batch = Tensor::stack({all[0], all[1], all[2]});
+  auto [l, v] = linalg::eigh(batch);
+  Tensor s = linalg::svd(batch).s;
+  realize({l, v, s});
+  EXPECT_LE(largest((v * l.unsqueeze(-2)).matmul(v.transpose(-1, -2)) - batch), 1e-11);
+  for (int64_t k = 0; k < 3; ++k) {
+    const Tensor& one = all[static_cast<size_t>(k)];
+    EXPECT_LE(largest(linalg::eigh(one).first - l[k]), 1e-11);
+    EXPECT_LE(largest(linalg::svd(one).s - s[k]), 1e-11);
+  }
+}
+
 TEST_F(LinearAlgebra, Products) {
   expect_equal(linalg::matrix_power(general(), 3), general().matmul(general()).matmul(general()));
   expect_equal(linalg::matrix_power(general(), -1), linalg::inv(general()));

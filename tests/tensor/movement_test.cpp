@@ -1,4 +1,5 @@
 #include "tests/tensor/tensor_test.h"
+#include "weft/run/stats.h"
 
 namespace weft {
 namespace {
@@ -51,6 +52,21 @@ TEST_F(Movement, JoiningKeepsEveryBit) {
             "i32 (2, 3) [0, 0, 1, 1, 2, 3]");
   EXPECT_EQ(shown(Tensor::stack({a, a + 1}, 1)), "f32 (2, 2) [-0, 1, 1, 2]");
   EXPECT_EQ(Tensor::cat({Tensor::of({1}), Tensor::of({0.5f})}).dtype(), DType::F32);
+}
+
+/// Two kernels, one for each part, and none that copies both; but where others have the joined
+/// value too, it has memory of its own.
+TEST_F(Movement, WhatWasJoinedIsCopiedForOthersAlone) {
+  const Tensor a = Tensor::arange(12'000).reshape({3, 4000}).contiguous().realize(), b = -a;
+  const auto kernels = [&] { return run_stats(context_).kernels; };
+  auto before = kernels();
+  Tensor::cat({a, b}, 1).contiguous().realize();
+  EXPECT_EQ(kernels() - before, 2);
+  Tensor joined = Tensor::cat({a, b}, 1), copy = joined.contiguous();
+  realize({joined, copy});
+  copy.index_put({0}, 7);
+  EXPECT_EQ(joined.sum().item<int64_t>(), 0);
+  EXPECT_EQ(copy[0].sum().item<int64_t>(), 7 * 8000);
 }
 
 TEST_F(Movement, SplitIntoViews) {

@@ -63,6 +63,11 @@ class Normaliser {
         if (n->src(0)->op == Op::Function)
           return copies_.at(result_like(n->src(0), static_cast<size_t>(n->int_arg(0))));
         break;
+      // What depends on no memory is computed where it is wanted.
+      case Op::Copy:
+        if (n->int_arg(0) == default_device_ && source(n, n->src(0))->device == 0)
+          return source(n, n->src(0));
+        break;
       case Op::Buffer: return input(n);
       case Op::Bind: return variable(n->src(0), n->src(1)->vmin);
       case Op::Variable: return nullptr;  // stands for nothing outside of a Bind

@@ -232,6 +232,12 @@ class Preparer {
     return out;
   }
 
+  /// Whether what `n` would copy was written into memory for it alone.
+  bool has_own_buffer(NodeRef n) const {
+    return n->op == Op::Contiguous && n->src(0)->op == Op::Cat && sole_use(n->src(0)) &&
+           copies_.at(n->src(0))->op == Op::Assign;
+  }
+
   NodeRef rebuild(NodeRef n) {
     if (is_step(n)) return step(n);
     std::vector<NodeRef> src;
@@ -251,7 +257,7 @@ class Preparer {
         src[0] = copy;
       }
     }
-    if (n->op == Op::Bind) return src[0];
+    if (n->op == Op::Bind || has_own_buffer(n)) return src[0];
     if (n->op == Op::CumCount) src[0] = owned(src[0], n);  // it counts in this memory
     if (n->op == Op::Cat) return joined(n, src);
     if (NodeRef written = disjoint_sum(n)) return written;

@@ -149,6 +149,8 @@ Tensor gather_inside(const Tensor& x, int64_t axis, const Tensor& places);
 Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, const Tensor& src);
 /// x with its elements at other places along axis, each of which gets one.
 Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places);
+/// argsort() along the last axis by comparing all pairs, however many: in few kernels.
+Tensor order_by_pairs(const Tensor& x);
 /// (..., bins): the sums of x, of the shape of places or one number, by its place along the last
 /// axis, in order; places outside are left out.
 Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x);

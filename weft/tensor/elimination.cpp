@@ -3,6 +3,7 @@
 // is the same.
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/matrices.h"
+#include "weft/tensor/movement.h"
 #include "weft/tensor/tracing.h"
 
 namespace weft::linalg {
@@ -57,6 +58,15 @@ Tensor substituted(const Tensor& t, const Tensor& rows, bool upper, bool unit) {
   return unit ? x : x / t.diagonal(0, -2, -1).unsqueeze(-1);
 }
 
+/// The inverses of the squares of t on its diagonal, (count, ..., size, size). Many right sides are
+/// products with them, where substitution goes over all once for every row.
+Tensor inverse_squares(const Tensor& t, const Blocks& blocks, bool upper, bool unit) {
+  const int64_t n = blocks.size;
+  const Tensor columns = blocks_of_columns(t, blocks).unflatten(-2, {blocks.count, n});
+  const Tensor square = movedim(columns.diagonal(0, 0, -3), -1, 0).contiguous();
+  return substituted(square, identity_like(square, n).contiguous(), upper, unit).contiguous();
+}
+
 Tensor triangle(const Tensor& x, bool upper, bool unit) {
   return upper ? x.triu(unit ? 1 : 0) : x.tril(unit ? -1 : 0);
 }
@@ -68,14 +78,13 @@ Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit) 
   const Blocks blocks(n);
   if (blocks.count == 1) return substituted(t.contiguous(), b.contiguous(), upper, unit);
   const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
-    const Tensor &columns = slices[0], &k = slices[1];
-    const Tensor square = block_of_rows(columns, k, blocks).contiguous();
-    const Tensor rows = block_of_rows(state[0], k, blocks).contiguous();
-    const Tensor x = substituted(square, rows, upper, unit).contiguous();
-    return ScanResult{{state[0] - columns.matmul(x)}, {x}};
+    const Tensor rows = block_of_rows(state[0], slices[2], blocks).contiguous();
+    const Tensor x = slices[1].matmul(rows).contiguous();
+    return ScanResult{{state[0] - slices[0].matmul(x)}, {x}};
   };
-  const Tensor stack = blocks_of_columns(bordered(t, blocks.padded()), blocks).contiguous();
-  const Tensors xs{stack, step_numbers(t, blocks.count)};
+  const Tensor whole = bordered(t, blocks.padded()).contiguous();
+  const Tensors xs{blocks_of_columns(whole, blocks).contiguous(),
+                   inverse_squares(whole, blocks, upper, unit), step_numbers(t, blocks.count)};
   const ScanOptions order{.reversed = upper};
   const Tensor right = extended(b, blocks.padded(), b.size(-1)).contiguous();
   return cropped(rows_of_blocks(scan(step, {right}, xs, order).stacked[0]), n, b.size(-1));
@@ -92,20 +101,24 @@ struct Eliminated {
   Tensor pivots;   ///< i32 (..., count, 1): their numbers
 };
 
+/// Columns lie side by side while they are worked on: a step reads one of them, and finds its
+/// pivot by two folds, of which argmax would make one that goes element by element.
 Eliminated eliminated(const Tensor& columns, const Tensor& used) {
   const ScanFunction step = [](const Tensors& state, const Tensors& slices) {
-    const Tensor &a = state[0], &done = state[1], &k = slices[0], values = column(a, k);
-    const Tensor i = row_numbers(a), j = column_numbers(a);
-    const Tensor at = done.where(-1, values.detach().abs()).argmax(-2, true).contiguous();
-    const Tensor pivots = row(a, at), pivot = column(pivots, k), none = pivot == 0;
+    const Tensor &a = state[0], &done = state[1], &k = slices[0], values = row(a, k);
+    const Tensor i = column_numbers(a), j = row_numbers(a);
+    const Tensor size = done.where(-1, values.detach().abs()), most = size.max({-1}, true);
+    const Tensor at = (size == most).where(i, a.size(-1) - 1).min({-1}, true).contiguous();
+    const Tensor pivots = column(a, at), pivot = row(pivots, k), none = pivot == 0;
     const Tensor gone = done | (i == at);
-    const Tensor factor = (gone | none).where(0, values / none.where(1, pivot));
-    const Tensor rest = (j > k).where(a - factor * pivots, a);
+    const Tensor factor = (gone | none).where(0, values / none.where(1, pivot)).contiguous();
+    const Tensor rest = (j > k).where(a - pivots.contiguous() * factor, a);
     return ScanResult{{((j == k) & ~gone).where(factor, rest), gone}, {at}};
   };
   const Tensors steps{step_numbers(columns, columns.size(-1))};
-  const auto [last, pivots] = scan(step, {columns, used}, steps);
-  return {last[0], last[1], rows_of_blocks(pivots[0])};
+  const Tensors given{columns.T().contiguous(), used.T().contiguous()};
+  const auto [last, pivots] = scan(step, given, steps);
+  return {last[0].T(), last[1].T(), rows_of_blocks(pivots[0])};
 }
 
 }  // namespace
@@ -125,7 +138,8 @@ std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
     const Eliminated e = eliminated(panel, state[1]);
     const Tensor order = e.pivots.contiguous(), rows = rows_in_order(state[0], order).contiguous();
     const Tensor square = rows_in_order(e.columns, order).contiguous();
-    const Tensor u = substituted(square, rows, false, true).contiguous();
+    const Tensor eye = identity_like(square, blocks.size).contiguous();
+    const Tensor u = substituted(square, eye, false, true).matmul(rows).contiguous();
     const Tensor l = e.used.where(0, e.columns).contiguous();
     return ScanResult{{state[0] - l.matmul(u), e.used}, {e.columns, u, order}};
   };
@@ -133,6 +147,43 @@ std::pair<Tensor, Tensor> packed_factors(const Tensor& a) {
   const Tensor order = cropped(rows_of_blocks(found[2]), n, 1).contiguous();
   const Tensor l = cropped(rows_in_order(columns_of_blocks(found[0]), order), n, n);
   return {l.tril(-1) + cropped(rows_of_blocks(found[1]), n, n).triu(), order};
+}
+
+namespace {
+
+/// Columns of block k exchanged with the rows of its pivots (Gauss and Jordan): what maps x to y
+/// takes these y and gives these x.
+ScanResult exchanged(const Tensors& state, const Tensor& k, const Blocks& blocks) {
+  const Tensor &x = state[0], panel = block_of_columns(x, k, blocks).contiguous();
+  const Eliminated e = eliminated(panel, state[1]);
+  const Tensor order = e.pivots.contiguous(), eye = identity_like(x, blocks.size).contiguous();
+  const Tensor square = rows_in_order(e.columns, order).contiguous();
+  const Tensor inverse =
+      substituted(square, substituted(square, eye, false, true), true, false).contiguous();
+  const Tensor place = column_numbers(x) - k * static_cast<int32_t>(blocks.size);
+  const Tensor inside = (place >= 0) & (place < static_cast<int32_t>(blocks.size));
+  const Tensor own = (place == row_numbers(eye)).cast(x.dtype());
+  const Tensor rows = inverse.matmul(inside.where(own, rows_in_order(x, order)).contiguous());
+  const Tensor pivots = e.used & ~state[1];
+  const Tensor here = (row_numbers(x) == order.T()).cast(x.dtype());
+  const Tensor factors = pivots.where(-here, panel).contiguous();
+  const Tensor rest = (inside | pivots).where(0, x) - factors.matmul(rows.contiguous());
+  return {{rest, e.used}, {order}};
+}
+
+}  // namespace
+
+Tensor inverse_by_exchange(const Tensor& a) {
+  const int64_t n = a.size(-1);
+  const Blocks blocks(n);
+  const Tensor x = bordered(a, blocks.padded()).contiguous();
+  const Tensor unused = (x.index({kEllipsis, Slice(0, 1)}).zeros_like() != 0).contiguous();
+  const ScanFunction step = [&](const Tensors& state, const Tensors& slices) {
+    return exchanged(state, slices[0], blocks);
+  };
+  const auto [last, orders] = scan(step, {x, unused}, {step_numbers(x, blocks.count)});
+  const Tensor order = rows_of_blocks(orders[0]).contiguous();
+  return cropped(permuted(rows_in_order(last[0], order), -1, order.T().expand(x.dims())), n, n);
 }
 
 namespace {

@@ -49,7 +49,9 @@ Tensor solution_of(const Tensor& a, const Tensor& b) {
 
 Tensor inverse_of(const Tensor& a) {
   const TensorFunction f = [](const Tensors& in) {
-    return Tensors{solution_of(in[0], identity_like(in[0], in[0].size(-1)))};
+    const int64_t n = in[0].size(-1);
+    return Tensors{Blocks(n).count > 1 ? inverse_by_exchange(in[0])
+                                       : solution_of(in[0], identity_like(in[0], n))};
   };
   const GradientFunction gradient = [](const Tensors&, const Tensors& y, const Tensors& up) {
     return Tensors{-y[0].T().matmul(up[0]).matmul(y[0].T())};

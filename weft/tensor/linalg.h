@@ -40,7 +40,8 @@ Tensor lstsq(const Tensor& a, const Tensor& b, CallSite = CallSite::here());
 
 /// Eigenvalues (..., n), ascending, and eigenvectors in columns, of symmetric matrices, of which
 /// the lower triangle is read: reflections to three diagonals, then 3 n + 10 QR steps (Golub and
-/// Van Loan, 4th edition, 8.3). Gradients are of losses that do not depend on how the vectors of
+/// Van Loan, 4th edition, 8.3), of an eighth of the rows where these are more than 32; halves are
+/// joined (Gu and Eisenstat 1995). Gradients are of losses that do not depend on how the vectors of
 /// equal eigenvalues, and signs, are chosen.
 std::pair<Tensor, Tensor> eigh(const Tensor& a, CallSite = CallSite::here());
 /// Eigenvalues (..., n, 2) and, in columns, eigenvectors (..., n, n, 2) of length 1 of general real
@@ -54,7 +55,8 @@ std::pair<Tensor, Tensor> eig(const Tensor& a, CallSite = CallSite::here());
 struct SVD {
   Tensor u, s, vt;  ///< u @ diag(s) @ vt = a, s descending
 };
-/// Reflections to two diagonals (Golub and Kahan 1965), then 3 k + 10 QR steps. u is (m, k) and vt
+/// Reflections to two diagonals (Golub and Kahan 1965), then 3 k + 10 QR steps, or for k > 32 the
+/// eigenvalues of these beside zeros. u is (m, k) and vt
 /// (k, n) for k = min(m, n), or both square if full. Gradients are of losses that do not depend on
 /// how the vectors of equal values, further columns, and signs, are chosen.
 SVD svd(const Tensor& a, bool full = false, CallSite = CallSite::here());

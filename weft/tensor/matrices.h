@@ -73,6 +73,9 @@ Tensor cropped(const Tensor& x, int64_t rows, int64_t columns);
 Tensor solved_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit);
 Tensor solution_of_triangle(const Tensor& t, const Tensor& b, bool upper, bool unit);
 Tensor inverse_of_triangle(const Tensor& t, bool upper, bool unit);
+/// The inverse, without a gradient, in the place of the matrix: a third of the work that its
+/// factors and equations with them are.
+Tensor inverse_by_exchange(const Tensor& a);
 /// L and U of lu() in one and the rows in order, i32 (..., n, 1), without a gradient.
 std::pair<Tensor, Tensor> packed_factors(const Tensor& a);
 

@@ -48,7 +48,8 @@ class Closure {
 
   void look_at(NodeRef n) {
     bool depends = contains(holes_, n) || is_inner_param(n);
-    bool data = n->op == Op::Buffer || n->op == Op::Param;
+    // What is to be in memory of its own, and depends on nothing inside, is computed once.
+    bool data = n->op == Op::Buffer || n->op == Op::Param || n->op == Op::Contiguous;
     for (NodeRef s : n->src().first(looked_into(n))) {
       depends |= depends_.contains(s);
       data |= data_.contains(s);

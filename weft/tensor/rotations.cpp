@@ -32,7 +32,8 @@ Rotation rotation_of(const Tensor& x, const Tensor& z, const Tensor& on) {
 }
 
 Tensor turned_rows(const Tensor& x, const Tensor& c, const Tensor& s) {
-  const Tensors elems{x, next_along(x, -2), c.unsqueeze(-1), s.unsqueeze(-1), row_numbers(x) == 0};
+  const Tensors elems{x, next_along(x, -2), c.unsqueeze(-1), s.unsqueeze(-1),
+                      starts(c).unsqueeze(-1)};
   return folded_along(elems, 2, -2, [](const Tensors& e, const Tensors& carried) {
     const Tensor upper = e[4].where(e[0], carried[0]);
     return Tensors{e[2] * e[1] - e[3] * upper, e[2] * upper + e[3] * e[1]};
@@ -54,6 +55,8 @@ Tensor next_along(const Tensor& x, int64_t axis) {
   by[static_cast<size_t>(static_cast<int64_t>(x.ndim()) + axis)] = {-1, 1};
   return x.pad(by);
 }
+
+Tensor starts(const Tensor& x) { return (places(x) == 0).contiguous(); }
 
 Tensor places(const Tensor& x) { return Tensor::arange(x.dim(-1)).to(x.device()); }
 

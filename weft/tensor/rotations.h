@@ -36,5 +36,7 @@ Tensor element(const Tensor& x, const Tensor& at);
 Tensor next_along(const Tensor& x, int64_t axis = -1);
 /// 0, 1, ... along the last axis.
 Tensor places(const Tensor& x);
+/// Whether these are 0, in memory: a scan computes it once, not in every step.
+Tensor starts(const Tensor& x);
 
 }  // namespace weft::linalg

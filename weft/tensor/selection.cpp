@@ -117,6 +117,20 @@ Tensor precedes(const Tensor& a, const Tensor& b, bool or_equal) {
   return less | (or_equal ? b.isnan() : b.isnan() & ~a.isnan());
 }
 
+/// How many of a sorted axis come before each of `wanted`: its position grows by ever smaller
+/// powers of 2.
+Tensor positions_in(const Tensor& sorted, const Tensor& wanted, bool right) {
+  const int64_t n = sorted.size(-1);
+  Tensor below = Tensor::zeros(wanted.dims(), build::position_dtype(n));
+  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n))); step > 0;
+       step /= 2) {
+    const Tensor next = below + step;
+    const Tensor last = gather_inside(sorted, -1, (next - 1).minimum(n - 1));
+    below = ((next <= n) & precedes(last, wanted, right)).where(next, below);
+  }
+  return below;
+}
+
 }  // namespace
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, CallSite at) {
@@ -131,15 +145,11 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, Call
          "sorted {} and values {} do not fit: the sorted tensor must be 1-D or have the same axes "
          "before the last",
          sorted.dims().text(), values.dims().text());
-  const int64_t n = sorted.size(-1);
-  Tensor below = Tensor::zeros(wanted.dims(), build::position_dtype(n));
-  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(n))); step > 0;
-       step /= 2) {
-    const Tensor next = below + step;
-    const Tensor last = sorted.gather(-1, (next - 1).minimum(n - 1));
-    below = ((next <= n) & precedes(last, wanted, right)).where(next, below);
-  }
-  return below.reshape(values.dims());
+  const TensorFunction f = [=](const Tensors& in) {
+    return Tensors{positions_in(in[0], in[1], right)};
+  };
+  return called("searchsorted", {right}, {sorted.detach(), wanted.detach()}, f)[0].reshape(
+      values.dims());
 }
 
 // ---- take and put

@@ -1,4 +1,4 @@
-// Singular values: reflections from both sides to two diagonals, then QR steps on these.
+// Singular values: reflections from both sides to two diagonals, then QR steps or eigenvalues.
 #include <bit>
 
 #include "weft/tensor/linalg.h"
@@ -6,6 +6,7 @@
 #include "weft/tensor/reflections.h"
 #include "weft/tensor/rotations.h"
 #include "weft/tensor/tracing.h"
+#include "weft/tensor/tridiagonal.h"
 
 namespace weft::linalg {
 
@@ -13,6 +14,8 @@ namespace {
 
 // QR steps per column: at most 2.3 were seen, for matrices of all kinds.
 constexpr int64_t kStepsPerColumn = 3, kMoreSteps = 10;
+// Up to so many columns steps take less time than eigenvalues of twice as many.
+constexpr int64_t kMostSteps = 32;
 
 /// A square matrix of these diagonals between reflections from the left and the right (Golub and
 /// Kahan 1965). The last of `off` is 0.
@@ -66,8 +69,8 @@ Tensors stepped(const Tensors& state) {
   const Chain chain = last_chain(off);
   const Tensor i = places(off), on = (i >= chain.first) & (i < chain.last);
   const Tensor shift = shift_of(diagonal, off, chain, least).contiguous();
-  const Tensors elems{diagonal, next_along(diagonal), off,    next_along(off),
-                      on,       i == chain.first,     i == 0, shift};
+  const Tensors elems{diagonal, next_along(diagonal), off,         next_along(off),
+                      on,       i == chain.first,     starts(off), shift};
   enum { kNext, kLink, kRotated, kBulge, kDone, kBefore, kC, kS, kLeftC, kLeftS, kCount };
   const Tensors made = folded_along(elems, kCount, -1, [](const Tensors& e, const Tensors& last) {
     const Tensor d = e[6].where(e[0], last[kNext]), link = e[6].where(e[2], last[kLink]);
@@ -95,28 +98,54 @@ struct Factors {
   Tensor u, s, vt;
 };
 
-Factors factors_of_square(const Tensor& given) {
-  const int64_t n = given.size(-1);
-  const Tensor size = magnitude(given), eye = identity_like(given, n).contiguous();
-  if (n == 0) return {given, given.sum(-1), given};
-  Bidiagonal b{(given / size).squeeze(-1), Tensor(), Tensor(), Tensor()};
-  Tensors state{b.diagonal, Tensor(), eye, eye};
-  if (n > 1) {
-    b = bidiagonal(given / size);
-    const ScanFunction step = [](const Tensors& s, const Tensors&) {
-      return ScanResult{stepped(s), {}};
-    };
-    state =
-        scan(step, {b.diagonal, b.off, eye, eye}, {}, {.count = kStepsPerColumn * n + kMoreSteps})
-            .carried;
-  }
-  const Tensor sign = (state[0] < 0).where(-1, 1).cast(given.dtype()).unsqueeze(-1);
+/// Of two diagonals, by QR steps.
+Factors by_steps(const Bidiagonal& b) {
+  const int64_t n = b.diagonal.size(-1);
+  const Tensor eye = identity_like(b.diagonal.unsqueeze(-1), n).contiguous();
+  Tensors state{b.diagonal, b.off, eye, eye};
+  const ScanFunction step = [](const Tensors& x, const Tensors&) {
+    return ScanResult{stepped(x), {}};
+  };
+  if (n > 1) state = scan(step, state, {}, {.count = kStepsPerColumn * n + kMoreSteps}).carried;
+  const Tensor sign = (state[0] < 0).where(-1, 1).cast(b.diagonal.dtype()).unsqueeze(-1);
   const auto [s, order] = state[0].abs().sort(-1, true);
   const Tensor at = order.unsqueeze(-1);
-  const Tensor u = rows_in_order(state[2], at).T().contiguous();
-  const Tensor v = rows_in_order(state[3] * sign, at).T().contiguous();
-  if (n == 1) return {u, s * size.squeeze(-1), v.T()};
-  return {reflected(b.left, u), s * size.squeeze(-1), reflected(b.right, v).T()};
+  return {rows_in_order(state[2], at).T().contiguous(), s, rows_in_order(state[3] * sign, at)};
+}
+
+/// The orthogonal matrix that is nearest column by column, from the first on.
+Tensor orthogonalised(const Tensor& x) {
+  const auto [q, r] = qr(x);
+  const Tensor diagonal = r.diagonal(0, -2, -1);
+  return (q * (diagonal < 0).where(-1, 1).cast(x.dtype()).unsqueeze(-2)).contiguous();
+}
+
+/// Of two diagonals, which beside a diagonal of zeros have the eigenvalues s and -s; vectors are v
+/// and u in turn (Golub and Kahan 1965). Where s is next to 0, vectors of s and -s mix, and u and v
+/// are not orthogonal by themselves: made so, they are changed by eps / s, and their product with s
+/// by eps.
+Factors by_eigenvalues(const Bidiagonal& b) {
+  const int64_t n = b.diagonal.size(-1);
+  const Tensor off = Tensor::stack({b.diagonal, b.off}, -1).flatten(-2, -1).contiguous();
+  const Eigen e = tridiagonal_eigen(off.zeros_like().contiguous(), off);
+  const Slice largest(2 * n - 1, n - 1, -1);
+  const auto rows = [&](int64_t first) {
+    return orthogonalised(e.vectors.index({kEllipsis, Slice(first, 2 * n, 2), largest}));
+  };
+  const Tensor v = rows(0), u = rows(1);
+  return {u, e.values.index({kEllipsis, largest}).clamp_min(0), v.T()};
+}
+
+Factors factors_of_square(const Tensor& given) {
+  const int64_t n = given.size(-1);
+  if (n == 0) return {given, given.sum(-1), given};
+  const Tensor size = magnitude(given);
+  Bidiagonal b{(given / size).squeeze(-1), Tensor(), Tensor(), Tensor()};
+  if (n > 1) b = bidiagonal(given / size);
+  const Factors f = n <= kMostSteps ? by_steps(b) : by_eigenvalues(b);
+  const Tensor s = f.s * size.squeeze(-1);
+  if (n == 1) return {f.u, s, f.vt};
+  return {reflected(b.left, f.u), s, reflected(b.right, f.vt.T()).T()};
 }
 
 /// Of as many rows as columns, or more.

@@ -141,6 +141,8 @@ Tensor first_of_order(const Tensor& given, int64_t k) {
 
 }  // namespace
 
+Tensor order_by_pairs(const Tensor& x) { return counted_order(sort_keys(x, false).contiguous()); }
+
 std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite at) const {
   const CallSiteScope site(at);
   if (ndim() == 0) return {*this, zeros({}, DType::I32)};
