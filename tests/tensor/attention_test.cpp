@@ -9,6 +9,7 @@
 #include "tests/support/device_here.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/graph/tuple.h"
+#include "weft/rewrite/calls.h"
 #include "weft/rewrite/driver.h"
 #include "weft/run/stats.h"
 #include "weft/run/storage.h"
@@ -30,7 +31,8 @@ class Attention : public TensorTest {
  protected:
   /// The graph of `x` with inputs in the place of its buffers.
   NodeRef with_inputs(const Tensor& x) {
-    NodeRef root = g_.import(x.node());
+    NodeRef given = g_.import(x.node());
+    NodeRef root = InlinedCalls(g_, {&given, 1}).image(given);
     NodeMap<NodeRef> replaced;
     params_.clear();
     const auto& table = context_.get<BufferTable>();

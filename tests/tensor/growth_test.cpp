@@ -47,7 +47,7 @@ void expect_linear_growth(const Program& program, int n) {
              four = cost_of(program, 4 * n);
   expect_linear("nodes of the graph", one.graph, two.graph, four.graph, 100);
   expect_linear("nodes made by compiling", one.compiled, two.compiled, four.compiled, 60 * n);
-  expect_linear("kernels", one.kernels, two.kernels, four.kernels, 8);
+  expect_linear("kernels", one.kernels, two.kernels, four.kernels, 12);
 }
 
 Tensor data(const Dims& shape) { return Tensor::uniform(shape, 0.5, 2).realize(); }

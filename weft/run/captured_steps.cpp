@@ -42,7 +42,7 @@ std::shared_ptr<const CompiledSchedule> schedule_of(Context& context, const Comp
   NormalForm form;
   form.values = read_graph(context.get<RunState>().graph, c.graph, "a captured computation");
   form.variables = c.variables;
-  const Toposort nodes = Toposort::evaluated(form.values);
+  const Toposort nodes(form.values);  // of a Repeat's bodies, too
   form.calls = std::ranges::any_of(nodes, [](NodeRef n) { return n->op == Op::Call; });
   return prepare(context, form, c.into, constants).schedule;
 }

@@ -83,6 +83,12 @@ std::string place_text(int64_t flat, NodeRef n) {
   return strformat("({})", text);
 }
 
+/// What made it: a call is the function that was called.
+std::string_view operation(NodeRef n) {
+  if (n->op == Op::Buffer) return "data";
+  return n->op == Op::Call ? n->text() : info(n->op).mnemonic;
+}
+
 }  // namespace
 
 NanCheck::NanCheck(Context& context, std::span<const std::shared_ptr<Storage>> storages)
@@ -127,9 +133,8 @@ void NanCheck::report(NodeRef n, const Storage& result, Realize realize) const {
     append_format(inputs, "{}{} {} {}", inputs.empty() ? "; its inputs: " : "; ", name(s->dtype),
                   shape_text(s->shape), Statistics(*input).text());
   }
-  fail("nan", "{} gave NaN: {} of {} elements of shape {}, the first at {}{}{}",
-       n->op == Op::Buffer ? "data" : info(of->op).mnemonic, of_result.nans, of_result.count,
-       shape_text(n->shape), place_text(of_result.first_nan, n),
+  fail("nan", "{} gave NaN: {} of {} elements of shape {}, the first at {}{}{}", operation(of),
+       of_result.nans, of_result.count, shape_text(n->shape), place_text(of_result.first_nan, n),
        site ? strformat(", made at {}", short_text(site)) : "", inputs);
 }
 

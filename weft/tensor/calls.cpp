@@ -13,7 +13,7 @@ namespace weft {
 
 namespace {
 
-/// What a call is told apart by: the function, its options, and the form of its inputs.
+/// What a call is told apart by: the function, its options, nodes, and the form of its inputs.
 struct CallKey {
   std::string_view name;
   SmallVector<int64_t, 16> more;
@@ -26,7 +26,8 @@ struct CallKey {
 
 struct Trace {
   std::vector<RootedNode> params, bodies;
-  Tensors read;  ///< constant tables that the function reads, which are inputs too
+  std::vector<RootedNode> about;  ///< whose addresses are in the key
+  Tensors read;                   ///< constant tables that the function reads, which are inputs too
   int64_t slot = kInnerSlots;
   size_t nodes = 0;
 };
@@ -64,11 +65,16 @@ class Traces {
   std::map<CallKey, std::shared_ptr<const Trace>> traces_;
 };
 
-CallKey key_of(std::string_view name, const Ints& options, std::span<const NodeRef> inputs) {
+CallKey key_of(std::string_view name, const Ints& options, std::span<const NodeRef> inputs,
+               std::span<const NodeRef> about) {
   CallKey key{name, SmallVector<int64_t, 16>(options)};
+  // The trace keeps shapes and nodes alive.
+  const auto address = [](const void* p) {
+    return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p));
+  };
+  for (NodeRef n : about) key.more.push_back(address(n));
   for (NodeRef n : inputs) {
-    // The trace keeps shapes alive.
-    key.more.push_back(static_cast<int64_t>(reinterpret_cast<uintptr_t>(n->shape)));
+    key.more.push_back(address(n->shape));
     key.more.push_back(static_cast<int64_t>(n->dtype) << 32 | n->device);
   }
   return key;
@@ -82,12 +88,14 @@ std::vector<NodeRef> buffers_under(std::span<const NodeRef> results) {
   return found;
 }
 
-std::shared_ptr<const Trace> traced_on(const TensorFunction& f, const Tensors& inputs) {
+std::shared_ptr<const Trace> traced_on(const TensorFunction& f, const Tensors& inputs,
+                                       std::span<const NodeRef> about) {
   const Tensors holes = placeholders(inputs), results = f(holes);
   Context& context = inputs[0].context();
   Graph& g = tensor_graph(context);
   const Graph::Building building(g);
   auto trace = std::make_shared<Trace>();
+  for (NodeRef n : about) trace->about.emplace_back(n);
   const std::vector<NodeRef> bodies = nodes_of(results);
   trace->slot = inner_slots_above(bodies);
   trace->nodes = Toposort(bodies).size();
@@ -114,17 +122,17 @@ bool is_numbers(NodeRef n) {
 }  // namespace
 
 Tensors called(std::string_view name, const Ints& options, const Tensors& inputs,
-               const TensorFunction& f) {
+               const TensorFunction& f, std::span<const NodeRef> about) {
   SmallVector<NodeRef, 16> sources;
   for (const Tensor& x : inputs) sources.push_back(x.node());
   if (!std::ranges::all_of(sources, is_numbers)) return f(inputs);
   Context& context = inputs[0].context();
   Traces& traces = Traces::of(context);
   const OpScope scope(context, CallSite::here());
-  CallKey key = key_of(name, options, sources);
+  CallKey key = key_of(name, options, sources, about);
   std::shared_ptr<const Trace> trace = traces.find(key);
   // Traced without a lock, which others want while they build.
-  if (!trace) traces.add(std::move(key), trace = traced_on(f, inputs));
+  if (!trace) traces.add(std::move(key), trace = traced_on(f, inputs, about));
   for (const Tensor& x : trace->read) sources.push_back(x.node());
   const int64_t ints[] = {static_cast<int64_t>(sources.size()), trace->slot};
   for (const RootedNode& n : trace->bodies) sources.push_back(n.get());

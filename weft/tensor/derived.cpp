@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/elementwise.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft {
 
@@ -24,13 +25,20 @@ Tensor narrowed(const Tensor& y, const Tensor& x) {
     const Tensor& x = *this;                                \
     __VA_ARGS__                                             \
   }
-#define WEFT_SMOOTH(name, declared, params, doc, ...)          \
-  Tensor Tensor::name(WEFT_ARGS params CallSite at) const {    \
-    const CallSiteScope site(at);                              \
-    const Tensor x = widened(*this);                           \
-    return narrowed([&]() -> Tensor { __VA_ARGS__ }(), *this); \
+// Whether a list of parameters is empty.
+#define WEFT_NONE(...) true __VA_OPT__(&&false)
+#define WEFT_SMOOTH(name, declared, params, doc, ...)                                \
+  Tensor Tensor::name(WEFT_ARGS params CallSite at) const {                          \
+    const CallSiteScope site(at);                                                    \
+    const auto body = [&](const Tensors& in) {                                       \
+      const Tensor x = widened(in[0]);                                               \
+      return Tensors{narrowed([&]() -> Tensor { __VA_ARGS__ }(), in[0])};            \
+    };                                                                               \
+    return (WEFT_NONE params ? called(#name, {}, {*this}, body) : body({*this}))[0]; \
   }
 #include "weft/tensor/derived.def"
+#undef WEFT_SMOOTH
+#undef WEFT_NONE
 #undef WEFT_DERIVED
 #undef WEFT_ARGS
 

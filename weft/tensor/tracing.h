@@ -16,9 +16,10 @@ Tensors bound(const Tensors& results, const Tensors& holes, const Tensors& value
 
 /// f(inputs), where f depends on nothing but its inputs and on what `options` say. It is traced
 /// once for every `name`, options and form of the inputs; a later call is one node, in the place of
-/// which scheduling puts what f computes: it is fused with what is around it.
+/// which scheduling puts what f computes: it is fused with what is around it. `about`: nodes that f
+/// depends on, too.
 Tensors called(std::string_view name, const Ints& options, const Tensors& inputs,
-               const TensorFunction& f);
+               const TensorFunction& f, std::span<const NodeRef> about = {});
 
 std::vector<NodeRef> nodes_of(const Tensors& tensors);
 /// Results begin to end - 1 of a node that has several.

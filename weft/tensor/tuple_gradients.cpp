@@ -309,28 +309,50 @@ void function_gradient(Backward& b) {
   }
 }
 
-/// On placeholders, as an input may be computed from another: what comes by that way is not ours.
+namespace {
+
+/// The gradients of some inputs of a call from those of some of its results; of an input on which
+/// none of these depends: false.
+Tensors call_gradients(Backward& b, const Tensors& inputs, const Tensors& upstream,
+                       std::span<const size_t> results, std::span<const size_t> wanted) {
+  // On placeholders, as an input may be computed from another: what comes by that way is not ours.
+  const Tensors holes = placeholders(inputs);
+  const std::vector<NodeRef> values = results_on(b.g, b.n, nodes_of(holes));
+  std::vector<NodeRef> roots, targets;
+  for (size_t k : results) roots.push_back(values[k]);
+  for (size_t i : wanted) targets.push_back(holes[i].node());
+  Tensors grads = Backward(b.context(), b.g).run(roots, upstream, targets);
+  for (Tensor& t : grads) t = t.defined() ? bound({t}, holes, inputs)[0] : Tensor::full({}, false);
+  return grads;
+}
+
+}  // namespace
+
 void call_gradient(Backward& b) {
   const CallParts parts(b.n);
-  Tensors inputs, holes, upstream;
-  for (NodeRef x : parts.inputs) inputs.push_back(b.tensor(x));
-  holes = placeholders(inputs);
-  const std::vector<NodeRef> results = results_on(b.g, b.n, nodes_of(holes));
-  std::vector<NodeRef> roots, targets;
-  std::vector<size_t> wanted;
-  for (size_t k = 0; k < results.size(); ++k) {
+  std::vector<size_t> results, wanted;
+  Ints which;
+  Tensors in;
+  for (NodeRef x : parts.inputs) in.push_back(b.tensor(x));
+  for (size_t k = 0; k < parts.bodies.size(); ++k) {
     if (!b.has_result_gradient(k)) continue;
-    roots.push_back(results[k]);
-    upstream.push_back(b.result_gradient(k));
+    results.push_back(k);
+    which.push_back(static_cast<int64_t>(k));
+    in.push_back(b.result_gradient(k));
   }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_float(inputs[i].dtype()) || !b.wants_node(parts.inputs[i])) continue;
-    targets.push_back(holes[i].node());
+  for (size_t i = 0; i < parts.inputs.size(); ++i) {
+    if (!is_float(parts.inputs[i]->dtype) || !b.wants_node(parts.inputs[i])) continue;
     wanted.push_back(i);
+    which.push_back(~static_cast<int64_t>(i));
   }
-  const Tensors grads = Backward(b.context(), b.g).run(roots, upstream, targets);
-  for (size_t t = 0; t < grads.size(); ++t)
-    if (grads[t].defined()) b.give_to(parts.inputs[wanted[t]], bound({grads[t]}, holes, inputs)[0]);
+  if (wanted.empty()) return;
+  const auto gradients = [&](const Tensors& all) {
+    const auto upstream = all.begin() + static_cast<std::ptrdiff_t>(parts.inputs.size());
+    return call_gradients(b, {all.begin(), upstream}, {upstream, all.end()}, results, wanted);
+  };
+  const Tensors made = called("gradient", which, in, gradients, parts.bodies);
+  for (size_t t = 0; t < made.size(); ++t)
+    if (!is_bool(made[t].dtype())) b.give_to(parts.inputs[wanted[t]], made[t]);
 }
 
 void custom_gradient(Backward&) {
