@@ -196,6 +196,89 @@ TEST_F(Attention, OthersAreLeftAlone) {
   EXPECT_FALSE(in_blocks(scores.softmax(-2).matmul(a.v), target)) << "along the queries";
 }
 
+// ---- gradients
+
+/// Of all three operands, one after the other.
+Tensor gradients(const Tensor& y, const Tensor& q, const Tensor& k, const Tensor& v) {
+  const Tensor weights = (Tensor::arange(0, y.numel()).cast(y.dtype()) * 0.31).sin();
+  std::vector<Tensor> flat;
+  for (const Tensor& g : y.gradient({q, k, v}, weights.reshape(y.dims())))
+    flat.push_back(g.flatten());
+  return Tensor::cat(flat);
+}
+
+class AttentionGradient : public Attention {
+ protected:
+  void check_gradient(const Operands& a, const AttentionOptions& o = {}, double tolerance = 5e-6) {
+    check(gradients(a.attention(o), a.q, a.k, a.v), tolerance);
+  }
+};
+
+TEST_F(AttentionGradient, AllKeys) { check_gradient(operands(2, 128, 128)); }
+TEST_F(AttentionGradient, CausalTriangles) { check_gradient(operands(2, 128, 128), causal()); }
+
+TEST_F(AttentionGradient, LengthsThatNoBlockDivides) {
+  for (const int64_t n : {101, 150}) {
+    check_gradient(operands(2, n, n));
+    check_gradient(operands(2, n, n), causal());
+  }
+  check_gradient(operands(3, 70, 150), causal());
+  check_gradient(operands(3, 150, 70), causal());
+}
+
+TEST_F(AttentionGradient, Windows) {
+  AttentionOptions o = causal();
+  o.window = 20;
+  check_gradient(operands(2, 192, 192), o);
+  check_gradient(operands(2, 192, 64), o);  // the last rows see nothing
+}
+
+TEST_F(AttentionGradient, Masks) {
+  const Tensor keep = (Tensor::rand({128, 128}) < 0.5).realize(), bias = random({2, 128, 128});
+  AttentionOptions o;
+  o.mask = &keep;
+  check_gradient(operands(2, 128, 128), o);
+  o.mask = &bias;
+  check_gradient(operands(2, 128, 128), o, 2e-5);
+}
+
+TEST_F(AttentionGradient, GroupedHeads) {
+  AttentionOptions o = causal();
+  o.grouped_queries = true;
+  check_gradient(operands(4, 96, 96, 2), o);
+}
+
+/// As dropout does, by numbers that were drawn before.
+TEST_F(AttentionGradient, WeightsThatAreDropped) {
+  const Operands a = operands(2, 128, 128);
+  const Tensor keep = ((Tensor::rand({1, 2, 128, 128}) < 0.8).where(1.25, 0)).realize();
+  const Tensor scores = a.q.matmul(a.k.transpose(-1, -2)) * 0.5;
+  const Tensor y = (scores.softmax(-1) * keep).matmul(a.v);
+  check(y);
+  check(gradients(y, a.q, a.k, a.v), 5e-6);
+}
+
+/// What comes from above is made of the attention itself.
+TEST_F(AttentionGradient, OfALossOfTheAttention) {
+  const Operands a = operands(2, 128, 128);
+  const Tensor y = a.attention(causal());
+  check(Tensor::cat({gradients(y * y, a.q, a.k, a.v), y.flatten()}), 1e-5);
+}
+
+TEST_F(AttentionGradient, OfOneAfterTheOther) {
+  const Operands a = operands(2, 96, 96);
+  const Tensor k = random({1, 2, 96, 5}), v = random({1, 2, 96, 5});
+  const Tensor y = a.attention(causal()).scaled_dot_product_attention(k, v);
+  check(gradients(y, a.q, a.k, a.v), 1e-5);
+}
+
+TEST_F(AttentionGradient, ThatOthersReadIsLeftAlone) {
+  const Operands a = operands(2, 128, 128);
+  const Tensor bias = random({2, 128, 128}), y = a.q.matmul(a.k.transpose(-1, -2)).softmax(-1);
+  const Tensor z = ((a.q.matmul(a.k.transpose(-1, -2)) + bias).softmax(-1)).matmul(a.v);
+  EXPECT_FALSE(in_blocks(z.gradient({bias}, z)[0], small_machine("interp"))) << "of all scores";
+}
+
 // ---- through everything
 
 Context& with_threads(int threads) {
@@ -206,32 +289,39 @@ Context& with_threads(int threads) {
   return *all.emplace_back(std::make_unique<Context>(options));
 }
 
-std::vector<float> attention_in(Context& context, int64_t length, int64_t* peak = nullptr) {
+std::vector<float> attention_in(Context& context, int64_t length, bool backwards,
+                                int64_t* peak = nullptr) {
   const ContextScope scope(context);
   const auto wave = [&](double step) {
-    return (Tensor::arange(0, 4 * length).cast(DType::F32) * step).sin().reshape({1, length, 4});
+    return (Tensor::arange(0, 4 * length).reshape({1, length, 4}).cast(DType::F32) * step).sin();
   };
   const Tensor q = wave(0.7).realize(), k = wave(1.3).realize(), v = wave(0.9).realize();
   reset_run_stats(context);
-  const Tensor y = q.scaled_dot_product_attention(k, v, causal()).realize();
+  Tensor y = q.scaled_dot_product_attention(k, v, causal());
+  if (backwards) y = gradients(y, q, k, v);
+  y.realize();
   if (peak) *peak = run_stats(context).memory_peak;
   return y.to_vector<float>();
 }
 
 TEST(AttentionRuns, EqualBitsForAnyNumberOfThreads) {
-  const std::vector<float> one = attention_in(with_threads(1), 800);
-  for (const int threads : {2, 3}) {
-    const std::vector<float> more = attention_in(with_threads(threads), 800);
-    EXPECT_EQ(std::memcmp(one.data(), more.data(), one.size() * sizeof(float)), 0) << threads;
+  for (const bool backwards : {false, true}) {
+    const std::vector<float> one = attention_in(with_threads(1), 800, backwards);
+    for (const int threads : {2, 3, 8}) {
+      const std::vector<float> more = attention_in(with_threads(threads), 800, backwards);
+      EXPECT_EQ(std::memcmp(one.data(), more.data(), one.size() * sizeof(float)), 0) << threads;
+    }
   }
 }
 
 TEST(AttentionRuns, MemoryGrowsWithTheLength) {
-  int64_t peak = 0, twice = 0;
-  attention_in(with_threads(1), 2048, &peak);
-  attention_in(with_threads(1), 4096, &twice);
-  EXPECT_LT(twice, 2.5 * static_cast<double>(peak));
-  EXPECT_LT(twice, 4096 * 4096) << "a quarter of all scores";
+  for (const bool backwards : {false, true}) {
+    int64_t peak = 0, twice = 0;
+    attention_in(with_threads(1), 2048, backwards, &peak);
+    attention_in(with_threads(1), 4096, backwards, &twice);
+    EXPECT_LT(twice, 2.5 * static_cast<double>(peak));
+    EXPECT_LT(twice, 4096 * 4096) << "a quarter of all scores";
+  }
 }
 
 }  // namespace

@@ -122,22 +122,27 @@ BenchCase gradients(const Layer& layer) {
           .flops = [layer](int64_t n) { return 2 * layer.flops(n); }};
 }
 
-BenchCase attention(int64_t width, bool causal) {
+/// Forwards, which takes two products, or all three gradients for ones from above: five.
+BenchCase attention(int64_t width, bool causal, bool backwards) {
+  const std::string call =
+      strformat("F.scaled_dot_product_attention(a, b, c, is_causal={})", causal ? "True" : "False");
   return {.group = "attention",
-          .name = strformat("attention 1 x 16 x {{}} x {}{}", width, causal ? ", causal" : ""),
+          .name = strformat("attention{} 1 x 16 x {{}} x {}{}", backwards ? " gradient" : "", width,
+                            causal ? ", causal" : ""),
           .sizes = {1024, 2048, 4096},
           .operands = [=](int64_t n) -> BenchOperands {
             const BenchOperand one{{1, 16, n, width}};
             return {one, one, one};
           },
           .compute = [=](const BenchValues& v) -> BenchValues {
-            return {v[0].scaled_dot_product_attention(v[1], v[2], {.causal = causal})};
+            const Tensor y = v[0].scaled_dot_product_attention(v[1], v[2], {.causal = causal});
+            return backwards ? y.sum().gradient({v[0], v[1], v[2]}) : BenchValues{y};
           },
-          .torch = strformat("F.scaled_dot_product_attention(a, b, c, is_causal={})",
-                             causal ? "True" : "False"),
+          .torch = backwards ? "grad(" + call + ", (a, b, c))" : call,
           .flops =
               [=](int64_t n) {
-                return (causal ? 2.0 : 4.0) * 16 * double(n) * double(n) * double(width);
+                const double each = (causal ? 1.0 : 2.0) * 16 * double(n) * double(n);
+                return (backwards ? 5 : 2) * each * double(width);
               }};
 }
 
@@ -192,7 +197,9 @@ void add_convolutions(std::vector<BenchCase>& cases) {
                    [](int64_t n) { return 2.0 * 64 * 32 * 28 * 28 * 16 * double(n); }});
   for (const Layer& layer : kLayers) cases.push_back(gradients(layer));
   for (const int64_t width : {64, 128})
-    for (const bool causal : {false, true}) cases.push_back(attention(width, causal));
+    for (const bool causal : {false, true})
+      for (const bool backwards : {false, true})
+        cases.push_back(attention(width, causal, backwards));
 }
 
 }  // namespace weft

@@ -30,6 +30,12 @@ NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_
   return g.make({Op::Reshape, x->dtype, src});
 }
 
+NodeRef reshaped(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
+  std::vector<NodeRef> src{x};
+  src.insert(src.end(), dims.begin(), dims.end());
+  return g.make({Op::Reshape, x->dtype, src});
+}
+
 NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to) {
   std::vector<int64_t> order(x->rank());
   std::iota(order.begin(), order.end(), 0);

@@ -21,6 +21,7 @@ inline NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t 
 /// `of` axes from this one on as axes of these sizes.
 NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_t> sizes,
                   size_t of = 1);
+NodeRef reshaped(Graph& g, NodeRef x, std::span<const NodeRef> dims);
 /// Axis `from` in the place of axis `to`, the others in their order.
 NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to);
 /// In the shape of `like`.

@@ -82,10 +82,11 @@ Planner::Planner(Graph& graph, std::vector<ScheduleOutput> wanted, NodeMap<uint6
 
 bool is_size_of_round(NodeRef size) {
   if (size->op == Op::Const) return false;
-  const std::string place = place_name(kBlocksLevel);
+  const std::string places[] = {place_name(kBlocksLevel), place_name(kInnerBlocksLevel)};
   const Toposort nodes(size);
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&](NodeRef n) { return n->op == Op::Variable && n->text() == place; });
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeRef n) {
+    return n->op == Op::Variable && std::ranges::find(places, n->text()) != std::end(places);
+  });
 }
 
 NodeRef Planner::room_along(NodeRef n, size_t axis) {

@@ -203,10 +203,13 @@ inline size_t number_of_step(NodeRef n) { return static_cast<size_t>(n->ints().b
 /// makes is little. They run side by side. Above all levels that bodies of users come to.
 constexpr int64_t kBlocksSlot = kInnerSlotsEnd - kSlotsPerLevel;
 constexpr int64_t kBlocksLevel = (kBlocksSlot - kInnerSlots) / kSlotsPerLevel;
+/// Of Repeats within such a round, one of whose rounds carries what the one before has made.
+constexpr int64_t kInnerBlocksLevel = kBlocksLevel - 1;
+constexpr int64_t kInnerBlocksSlot = kBlocksSlot - kSlotsPerLevel;
 
 /// The variable that says which round of a Repeat of this level a step of its body belongs to.
 std::string place_name(int64_t level);
-/// Whether a size differs between rounds that run side by side.
+/// Whether a size differs between rounds of these.
 bool is_size_of_round(NodeRef size);
 
 /// True for a buffer that holds nothing before all of it is written in parts.

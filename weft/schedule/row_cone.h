@@ -8,10 +8,18 @@
 
 namespace weft {
 
-/// Everything between a product's operands and its result that no other value is made of, where
-/// the left operand is a softmax, along the sum, of another product. Each value is seen at one
-/// access, over one range for every axis of the result, for the sum, and for each axis that a sum
-/// inside closes.
+/// A product that a softmax takes part in: weights, made of the scores, times values.
+struct ScoreProduct {
+  NodeRef sum;                 ///< the Reduce
+  NodeRef weights;             ///< the operand that differs along rows and keys
+  NodeRef values;              ///< the other one
+  std::vector<NodeRef> index;  ///< of the result
+};
+
+/// Everything between the operands of products and their results that no other value is made of,
+/// where the products are of a softmax along the keys or, as in its gradient, of what is made of
+/// one, and add up keys or rows. Each value is seen at one access, over one range for every axis of
+/// the first product, for the keys, and for each axis that only another has or a sum inside closes.
 struct RowCone {
   using Deps = uint64_t;  ///< a bit for each range
 
@@ -21,16 +29,24 @@ struct RowCone {
     std::vector<NodeRef> index;
   };
 
-  NodeRef product = nullptr;  ///< the Reduce
-  NodeRef weights = nullptr;  ///< its left operand: the quotient
-  NodeRef values = nullptr;   ///< its right operand
-  size_t row = 0, key = 0;    ///< numbers of ranges: the result's are those of its axes
+  std::vector<ScoreProduct> products;  ///< the first adds up keys
+  NodeRef exponential = nullptr;
+  size_t row = 0, key = 0;  ///< numbers of ranges: what lies before the row are heads
   std::vector<NodeRef> ranges;
   std::vector<NodeRef> computed;  ///< for a block of rows, sources first
   NodeMap<std::vector<NodeRef>> index;
   NodeMap<Deps> deps;               ///< of each value: the ranges it differs along
+  NodeMap<bool> scored;             ///< what is made of the scores
   NodeMap<Leaf> leaves;             ///< by the value they are
   std::vector<NodeRef> conditions;  ///< index expressions: keys where one is below 0 weigh nothing
+
+  bool has_range(size_t r) const { return ranges[r]->op == Op::Range; }
+  int64_t size_of(size_t r) const { return has_range(r) ? ranges[r]->src(0)->vmin : 1; }
+  int64_t heads() const;
+  /// Whether it adds up rows, not keys.
+  bool adds_rows(const ScoreProduct& p) const;
+  /// The ranges within a head that a product's result has: rows or keys, then the others.
+  std::vector<size_t> ranges_of(const ScoreProduct& p) const;
 };
 
 /// Of a tensor graph: its nodes, sources first, and how often each is read.
@@ -39,7 +55,7 @@ struct GraphUses {
   NodeMap<int> count;
 };
 
-/// Of the `position`-th node; none where it is not attention.
-std::optional<RowCone> find_row_cone(Graph& g, const GraphUses& uses, size_t position);
+/// Every attention, forwards and backwards.
+std::vector<RowCone> find_row_cones(Graph& g, const GraphUses& uses);
 
 }  // namespace weft

@@ -1,0 +1,365 @@
+// A block sees all its keys at once. Dividing by the sum of exponentials comes after the product,
+// where there are fewer elements. Keys that a mask excludes for all rows of a block, as those above
+// a causal triangle, are not computed: bounds of the keys are expressions of the block's number.
+#include "weft/schedule/block_body.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/graph/index_algebra.h"
+#include "weft/rewrite/driver.h"
+#include "weft/schedule/axes.h"
+
+namespace weft {
+namespace {
+
+/// What one block gives. Its values have an axis for each range of the cone, of size 1 where they
+/// do not differ along it.
+class BlockBody {
+ public:
+  BlockBody(Graph& g, const RowCone& cone, const Blocks& blocks, const BlockPlace& place)
+      : g_(g), c_(cone), blocks_(blocks), place_(place), symbols_(cone.ranges) {
+    place_heads();
+    replace(c_.row, range(c_.row, g_.index(blocks_.rows)), first_row());
+    limit_keys();
+  }
+
+  /// Of each product the block's rows, or its part of sums over all rows; none where an index is
+  /// not affine.
+  std::vector<NodeRef> results() {
+    std::vector<NodeRef> out;
+    if (!compute()) return out;
+    for (const ScoreProduct& p : c_.products) {
+      NodeRef x = c_.adds_rows(p) ? sum_of_rows(p) : sum_of_keys(p);
+      if (!x) return {};
+      if (c_.adds_rows(p)) x = moved_axis(g_, x, c_.key, c_.row);
+      std::vector<NodeRef> dims;
+      for (size_t r : c_.ranges_of(p)) dims.push_back(r == c_.key ? c_.ranges[r]->src(0) : size(r));
+      out.push_back(reshaped(g_, x, dims));
+    }
+    return out;
+  }
+
+ private:
+  // ---- where a block is
+
+  NodeRef size(size_t r) const {
+    return symbols_[r]->op == Op::Range ? symbols_[r]->src(0) : g_.index(1);
+  }
+  NodeRef range(size_t r, NodeRef size) {
+    return symbols_[r] = g_.range(size, static_cast<int64_t>(c_.ranges.size() + r));
+  }
+  void replace(size_t r, NodeRef symbol, NodeRef begin) {
+    if (c_.ranges[r]->op == Op::Range) replaced_.set(c_.ranges[r], g_.add(begin, symbol));
+  }
+
+  NodeRef first_row() {
+    return g_.add(g_.mul(place_.block, g_.index(blocks_.rows)), g_.index(blocks_.begin));
+  }
+  void place_heads() {
+    NodeRef head = place_.head;
+    for (size_t r = c_.row; r-- > 0;) {
+      if (!c_.has_range(r)) continue;
+      symbols_[r] = g_.index(0);
+      replace(r, g_.index(0), g_.mod(head, g_.index(c_.size_of(r))));
+      head = g_.idiv(head, g_.index(c_.size_of(r)));
+    }
+  }
+
+  /// The keys that some row of the block may see, in whole units, of which rows and keys have a
+  /// whole number each.
+  void limit_keys() {
+    NodeRef all = c_.ranges[c_.key]->src(0);
+    const int64_t unit = std::gcd(std::gcd(all->vmin, blocks_.rows), blocks_.begin);
+    NodeRef u = g_.index(unit), units = g_.idiv(all, u), begin = g_.index(0), end = units;
+    for (NodeRef condition : c_.conditions) {
+      Stride by_key{}, by_row{};
+      if (!split_stride(g_, condition, c_.ranges[c_.key], by_key) ||
+          !split_stride(g_, by_key.base, c_.ranges[c_.row], by_row))
+        continue;
+      const int64_t rise = by_row.coefficient;
+      NodeRef row = g_.add(first_row(), g_.index(rise > 0 ? blocks_.rows - 1 : 0));
+      NodeRef most = g_.add(substitute(g_, by_row.base, replaced_), g_.mul(row, g_.index(rise)));
+      if (by_key.coefficient == -1)  // key <= most
+        end = g_.alu(Op::Min, {end, g_.idiv(g_.add(most, u), u)});
+      else if (by_key.coefficient == 1)  // key >= -most
+        begin = g_.alu(Op::Max, {begin, g_.idiv(g_.mul(most, g_.index(-1)), u)});
+    }
+    // At least one unit, so that no row is without keys.
+    end = g_.alu(Op::Max, {end, g_.index(1)});
+    begin = g_.alu(Op::Min, {begin, g_.sub(end, g_.index(1))});
+    first_key_ = g_.mul(begin, u);
+    replace(c_.key, range(c_.key, g_.mul(g_.sub(end, begin), u)), first_key_);
+  }
+
+  // ---- values
+
+  bool compute() {
+    NodeMap<int> readers;
+    for (NodeRef n : c_.computed)
+      for (NodeRef s : n->src()) ++readers[s];
+    for (NodeRef n : c_.computed)
+      if (n->op == Op::Reduce && n->src(0)->op == Op::Mul && readers[n->src(0)] == 1)
+        factors_.set(n->src(0), true);
+    for (NodeRef n : c_.computed) {
+      if (factors_.contains(n) || is_same_here(n)) continue;
+      NodeRef made = value(n);
+      if (!made) return false;
+      made_.set(n, made);
+    }
+    return true;
+  }
+
+  /// Of weights and values. Dividing comes after the sum, where there are fewer elements.
+  NodeRef sum_of_keys(const ScoreProduct& p) {
+    NodeRef weights = p.weights, divisor = nullptr;
+    while (is_movement(weights->op)) weights = weights->src(0);
+    if (weights->op == Op::Div && is_int_const(source(weights->src(1), {})->dim(c_.key), 1)) {
+      divisor = source(weights->src(1), {});
+      weights = weights->src(0);
+    }
+    NodeRef w = source(weights, {c_.key}), v = source(p.values, {c_.key});
+    if (!w || !v) return nullptr;
+    NodeRef sum = in_parts(p, w, v);
+    if (!divisor) return sum;
+    const NodeRef quotient[] = {sum, alike(divisor, sum->shape->span())};
+    return g_.make({Op::Div, sum->dtype, quotient});
+  }
+
+  /// Where values are long, one part of the keys after the other, which all rows of a block have in
+  /// the cache.
+  NodeRef in_parts(const ScoreProduct& p, NodeRef w, NodeRef v) {
+    const auto products = [&](NodeRef a, NodeRef b) {
+      return closed(elementwise(p.sum->src(0), {a, b}), Fold::Add, {c_.key});
+    };
+    NodeRef keys = size(c_.key), all = symbols_[c_.key];
+    if (keys->op != Op::Const) return products(w, v);
+    NodeRef sum = nullptr;
+    for (int64_t begin = 0; begin < keys->vmin; begin += blocks_.keys) {
+      const int64_t length = std::min(blocks_.keys, keys->vmin - begin);
+      range(c_.key, g_.index(length));
+      NodeRef more =
+          products(part(g_, w, c_.key, begin, length), part(g_, v, c_.key, begin, length));
+      sum = sum ? g_.add(g_.make(Op::Contiguous, sum->dtype, {sum}), more) : more;
+    }
+    symbols_[c_.key] = all;
+    return sum;
+  }
+
+  /// 0 for keys that no row of the block sees.
+  NodeRef sum_of_rows(const ScoreProduct& p) {
+    NodeRef w = source(p.weights, {c_.row}), v = source(p.values, {c_.row});
+    if (!w || !v) return nullptr;
+    NodeRef sum = closed(elementwise(p.sum->src(0), {w, v}), Fold::Add, {c_.row});
+    NodeRef keys = size(c_.key), all = c_.ranges[c_.key]->src(0);
+    if (keys == all) return sum;
+    sum = g_.make(Op::Contiguous, sum->dtype, {sum});
+    return padded(g_, sum, c_.key, first_key_, g_.sub(all, g_.add(first_key_, keys)));
+  }
+
+  /// Whether axes are all that differs between it and its source: here each value has those of all
+  /// ranges.
+  bool is_same_here(NodeRef n) const {
+    return !c_.leaves.contains(n) && (is_movement(n->op) || n->op == Op::Detach);
+  }
+
+  /// As a sum over `closed` reads it; null where it has none.
+  NodeRef source(NodeRef n, const std::vector<size_t>& closed) {
+    while (is_same_here(n)) n = n->src(0);
+    if (n->op == Op::Const) return n;
+    if (const RowCone::Leaf* leaf = c_.leaves.find(n)) return read(*leaf, closed);
+    const NodeRef* made = made_.find(n);
+    return made ? *made : nullptr;
+  }
+
+  NodeRef value(NodeRef n) {
+    if (n->op == Op::Iota) return position(n);
+    if (n->op != Op::Reduce) return value_of_sources(n, {});
+    const std::vector<size_t> axes = closed_ranges(n);
+    NodeRef x = n->src(0);
+    NodeRef all = factors_.contains(x) ? value_of_sources(x, axes) : source(x, axes);
+    return all ? closed(all, fold_of(n), axes) : nullptr;
+  }
+
+  NodeRef value_of_sources(NodeRef n, const std::vector<size_t>& closed) {
+    std::vector<NodeRef> src;
+    for (NodeRef s : n->src()) {
+      if (is_index(s->dtype)) continue;  // of a shape
+      src.push_back(source(s, closed));
+      if (!src.back()) return nullptr;
+    }
+    return elementwise(n, src);
+  }
+
+  std::vector<size_t> closed_ranges(NodeRef reduce) const {
+    std::vector<size_t> found;
+    const auto& index = c_.index.at(reduce->src(0));
+    for (int64_t a : reduce_axes(reduce))
+      for (size_t r = 0; r < c_.ranges.size(); ++r)
+        if (c_.has_range(r) && c_.ranges[r] == index[static_cast<size_t>(a)]) found.push_back(r);
+    return found;
+  }
+
+  NodeRef elementwise(NodeRef n, std::vector<NodeRef> src) {
+    std::vector<NodeRef> dims(c_.ranges.size(), g_.index(1));
+    for (NodeRef s : src)
+      for (size_t a = 0; a < s->rank(); ++a)
+        if (!is_int_const(s->dim(a), 1)) dims[a] = s->dim(a);
+    for (NodeRef& s : src) s = alike(s, dims);
+    return g_.make({n->op, n->dtype, src, n->ints()});
+  }
+
+  NodeRef alike(NodeRef x, std::span<const NodeRef> dims) {
+    if (x->rank() == 0 || std::ranges::equal(x->shape->span(), dims)) return x;
+    std::vector<NodeRef> src{x};
+    src.insert(src.end(), dims.begin(), dims.end());
+    return g_.make({Op::Expand, x->dtype, src});
+  }
+
+  /// A fold over these ranges, whose axes stay, with size 1.
+  NodeRef closed(NodeRef x, Fold fold, const std::vector<size_t>& ranges) {
+    if (ranges.empty()) return x;
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end()), shape{nullptr};
+    for (size_t r : ranges) dims[r] = size(r);
+    std::vector<int64_t> axes(ranges.begin(), ranges.end());
+    shape[0] = reduce_over(g_, alike(x, dims), fold, axes);
+    for (size_t r : ranges) dims[r] = g_.index(1);
+    shape.insert(shape.end(), dims.begin(), dims.end());
+    return g_.make({Op::Reshape, x->dtype, shape});
+  }
+
+  // ---- what is computed of places
+
+  /// An index as a part that all elements of a block share, and what each range adds to it.
+  struct Affine {
+    NodeRef base;
+    std::vector<std::pair<size_t, int64_t>> steps;
+  };
+  bool is_affine(NodeRef index, Affine& out) {
+    out = {substitute(g_, index, replaced_), {}};
+    for (size_t r = 0; r < symbols_.size(); ++r) {
+      Stride stride{};
+      if (symbols_[r]->op != Op::Range) continue;
+      if (!split_stride(g_, out.base, symbols_[r], stride)) return false;
+      if (stride.coefficient != 0) out.steps.emplace_back(r, stride.coefficient);
+      out.base = stride.base;
+    }
+    return true;
+  }
+
+  NodeRef position(NodeRef iota) {
+    Affine at;
+    if (!is_affine(c_.index.at(iota)[static_cast<size_t>(iota->int_arg(0))], at)) return nullptr;
+    NodeRef sum = g_.cast(at.base, iota->dtype);
+    for (const auto& [r, step] : at.steps) {
+      std::vector<NodeRef> dims(c_.ranges.size(), g_.index(1));
+      dims[r] = size(r);
+      const int64_t axis[] = {static_cast<int64_t>(r)};
+      NodeRef along = g_.make({Op::Iota, iota->dtype, dims, axis});
+      NodeRef scaled = elementwise_of(Op::Mul, along, g_.constant(Value::of(iota->dtype, step)));
+      sum = elementwise_of(Op::Add, scaled, sum);
+    }
+    return sum;
+  }
+  NodeRef elementwise_of(Op op, NodeRef a, NodeRef b) {
+    std::vector<NodeRef> dims(c_.ranges.size(), g_.index(1));
+    for (NodeRef s : {a, b})
+      for (size_t i = 0; i < s->rank(); ++i)
+        if (!is_int_const(s->dim(i), 1)) dims[i] = s->dim(i);
+    const NodeRef src[] = {alike(a, dims), alike(b, dims)};
+    return g_.make({op, a->dtype, src});
+  }
+
+  // ---- what is read
+
+  /// A block of an input: its axes in the order of the ranges that they are walked by.
+  NodeRef read(const RowCone::Leaf& leaf, const std::vector<size_t>& closed) {
+    NodeRef x = leaf.node;
+    std::vector<size_t> order(x->rank()), range_of(x->rank(), c_.ranges.size());
+    std::vector<Affine> at(x->rank());
+    for (size_t a = 0; a < x->rank(); ++a) {
+      if (!is_affine(leaf.index[a], at[a]) || at[a].steps.size() > 1) return nullptr;
+      if (at[a].steps.empty()) continue;
+      if (at[a].steps[0].second < 1 || contains_range(range_of, at[a].steps[0].first))
+        return nullptr;
+      range_of[a] = at[a].steps[0].first;
+    }
+    std::iota(order.begin(), order.end(), size_t{0});
+    const size_t inner = innermost(range_of, closed);
+    if (inner < order.size()) {
+      order.erase(order.begin() + static_cast<std::ptrdiff_t>(inner));
+      order.push_back(inner);
+    }
+    NodeRef input = placeholder(x, order);
+    std::vector<NodeRef> src{input}, sizes;
+    std::vector<int64_t> steps;
+    for (size_t a : order) src.push_back(at[a].base);
+    for (size_t a : order) {
+      const bool walked = !at[a].steps.empty();
+      src.push_back(walked ? size(range_of[a]) : g_.index(1));
+      steps.push_back(walked ? at[a].steps[0].second : 1);
+    }
+    return in_order_of_ranges(g_.make({Op::Shrink, x->dtype, src, steps}), order, range_of);
+  }
+  static bool contains_range(std::span<const size_t> list, size_t r) {
+    return std::ranges::find(list, r) != list.end();
+  }
+
+  NodeRef in_order_of_ranges(NodeRef x, std::span<const size_t> order,
+                             std::span<const size_t> range_of) {
+    std::vector<int64_t> axes(order.size());
+    std::iota(axes.begin(), axes.end(), int64_t{0});
+    std::ranges::sort(axes, [&](int64_t a, int64_t b) {
+      const size_t i = order[static_cast<size_t>(a)], j = order[static_cast<size_t>(b)];
+      return range_of[i] != range_of[j] ? range_of[i] < range_of[j] : a < b;
+    });
+    const NodeRef moved[] = {x};
+    std::vector<NodeRef> shape{g_.make({Op::Permute, x->dtype, moved, axes})};
+    for (size_t r = 0; r < c_.ranges.size(); ++r)
+      shape.push_back(contains_range(range_of, r) ? size(r) : g_.index(1));
+    return g_.make({Op::Reshape, x->dtype, shape});
+  }
+
+  /// The axis that vectors of a product run along: one that it does not close; none where the
+  /// value differs by rows.
+  size_t innermost(std::span<const size_t> range_of, const std::vector<size_t>& closed) const {
+    size_t best = range_of.size();
+    for (size_t a = 0; a < range_of.size(); ++a) {
+      if (range_of[a] == c_.row) return range_of.size();
+      if (range_of[a] < c_.ranges.size() && !contains_range(closed, range_of[a])) best = a;
+    }
+    return best;
+  }
+
+  /// An input of the Repeat: the value, or a copy with its axes in this order.
+  NodeRef placeholder(NodeRef x, std::span<const size_t> order) {
+    if (!std::ranges::is_sorted(order)) {
+      const std::vector<int64_t> axes(order.begin(), order.end());
+      const NodeRef moved[] = {x};
+      x = g_.make(Op::Contiguous, x->dtype, {g_.make({Op::Permute, x->dtype, moved, axes})});
+    }
+    const auto at = std::ranges::find(place_.inputs, x);
+    const auto which = at - place_.inputs.begin();
+    if (at == place_.inputs.end()) place_.inputs.push_back(x);
+    return g_.param(place_.slot + which, x->dtype, x->shape->span(), x->device);
+  }
+
+  Graph& g_;
+  const RowCone& c_;
+  const Blocks blocks_;
+  const BlockPlace place_;
+  std::vector<NodeRef> symbols_;  // of each range in a block
+  NodeRef first_key_ = nullptr;
+  NodeMap<NodeRef> replaced_;  // of the cone's ranges: where a block is in them
+  NodeMap<bool> factors_;      // products of numbers that only a sum reads
+  NodeMap<NodeRef> made_;
+};
+
+}  // namespace
+
+std::vector<NodeRef> block_results(Graph& g, const RowCone& cone, const Blocks& blocks,
+                                   const BlockPlace& place) {
+  return BlockBody(g, cone, blocks, place).results();
+}
+
+}  // namespace weft

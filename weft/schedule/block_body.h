@@ -1,0 +1,25 @@
+// What one block of rows of an attention gives, as a graph.
+#pragma once
+#include "weft/schedule/row_cone.h"
+
+namespace weft {
+
+/// Rows that are computed alike: `count` blocks of each head; how many keys their values are summed
+/// over at once.
+struct Blocks {
+  int64_t begin, rows, count, keys;
+};
+
+/// Which head and block of it a round is of, and what its body reads: params from `slot` on.
+struct BlockPlace {
+  NodeRef head, block;
+  int64_t slot;
+  std::vector<NodeRef>& inputs;
+};
+
+/// Of each product the block's rows, or its part of sums over all rows; none where an index is not
+/// affine.
+std::vector<NodeRef> block_results(Graph& g, const RowCone& cone, const Blocks& blocks,
+                                   const BlockPlace& place);
+
+}  // namespace weft
