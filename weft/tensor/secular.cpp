@@ -14,8 +14,8 @@ namespace weft::linalg {
 
 namespace {
 
-// Where a pole stands for the others if its own root is where it is: a term of its is nothing
-// beside those of a matrix of size 1. Its square is a number.
+// Where the other roots see a pole whose root is the pole itself: its terms vanish beside those of
+// a matrix of size 1. The square is a finite f32.
 constexpr double kFar = 1e18;
 
 /// d, ascending, and w, 0 where `fixed`: there the root is d itself, and `seen`, where the other
@@ -97,7 +97,8 @@ Tensor vector_of(const Poles& p, const Roots& r) {
 
 /// Vectors in columns; poles are in this order in their rows.
 Tensor vectors_of(const Poles& p, const Roots& r, const Tensor& z, const Tensor& order) {
-  const Tensor size = permuted((z < 0).where(-vector_of(p, r), vector_of(p, r)), -1, order);
+  const Tensor sizes = vector_of(p, r);
+  const Tensor size = permuted((z < 0).where(-sizes, sizes), -1, order);
   const Tensor pole = permuted(p.seen, -1, order).unsqueeze(-1).contiguous();
   const Tensor along =
       size.contiguous().unsqueeze(-1) / (pole - r.origin.unsqueeze(-2) - r.offset.unsqueeze(-2));
