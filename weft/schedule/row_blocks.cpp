@@ -206,19 +206,17 @@ int64_t keys_at_once(const RowCone& c, const Machine& machine) {
   return std::max(kWhole, machine.l2().bytes / 4 / row / kWhole * kWhole);
 }
 
-bool is_worth_it(const RowCone& c, const Target& target) {
-  double scores = 4;
-  for (size_t r = 0; r <= c.row; ++r) scores *= static_cast<double>(c.size_of(r));
-  scores *= static_cast<double>(c.size_of(c.key));
-  const bool many = scores > kManyScores * static_cast<double>(target.machine.l2().bytes);
-  // Sums over rows go by once for each block: they must be less than the scores are.
+/// There are rows enough, and sums over them, which go by once for each block, are less than the
+/// scores.
+bool is_worth_it(const RowCone& c) {
+  const int64_t rows = c.size_of(c.row);
   const bool narrow = std::ranges::all_of(c.products, [&](const ScoreProduct& p) {
-    int64_t row = 1;
+    int64_t width = 1;
     for (size_t r : c.ranges_of(p))
-      if (r != c.key) row *= c.size_of(r);
-    return !c.adds_rows(p) || 2 * row <= c.size_of(c.row);
+      if (r != c.key) width *= c.size_of(r);
+    return !c.adds_rows(p) || 2 * width <= rows;
   });
-  return many && narrow && c.size_of(c.row) >= kFewestRows / 2;
+  return narrow && rows >= kFewestRows / 2;
 }
 
 /// Where products come from instead, and for which of them, by its hash, each new node is made.
@@ -241,7 +239,7 @@ struct Replacements {
 
 void add_blocks(Graph& g, const GraphUses& uses, const RowCone& c, const Target& target,
                 Replacements& out) {
-  if (!is_worth_it(c, target)) return;
+  if (!is_worth_it(c)) return;
   const auto made =
       RowBlocks(g, c, rows_at_once(c, target.machine), keys_at_once(c, target.machine)).run();
   for (size_t k = 0; k < made.size(); ++k) out.add(c.products[k].sum, made[k], uses);
@@ -311,7 +309,9 @@ std::vector<NodeRef> by_row_blocks(Graph& g, std::span<const NodeRef> roots, con
     for (size_t i = 0; i < evaluated_sources(n); ++i) ++uses.count[n->src(i)];
   for (NodeRef n : roots) ++uses.count[n];
   Replacements made;
-  for (const RowCone& cone : find_row_cones(g, uses)) add_blocks(g, uses, cone, target, made);
+  const double scores = kManyScores * static_cast<double>(target.machine.l2().bytes) / 4;
+  for (const RowCone& cone : find_row_cones(g, uses, scores))
+    add_blocks(g, uses, cone, target, made);
   if (made.made.size() == 0) return out;
   Rewritten images(g, made, origins);
   for (NodeRef& n : out) n = images.of(n);

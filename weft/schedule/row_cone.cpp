@@ -50,8 +50,8 @@ struct Softmax {
 /// Follows exponentials to the products that they end in.
 class SoftmaxFinder {
  public:
-  explicit SoftmaxFinder(const GraphUses& uses) {
-    for (NodeRef n : uses.order) start(n);
+  SoftmaxFinder(const GraphUses& uses, double scores) {
+    for (NodeRef n : uses.order) start(n, scores);
     for (size_t i = 0; i < uses.order.size() && !found.empty(); ++i) visit(uses.order[i], i);
   }
   std::vector<Softmax> found;
@@ -67,10 +67,11 @@ class SoftmaxFinder {
     }
   }
 
-  void start(NodeRef sum) {
+  void start(NodeRef sum, double scores) {
     if (!is_sum(sum) || sum->src(0)->op != Op::Exp2) return;
     NodeRef e = sum->src(0);
     if (!is_static(e) || reduce_axes(sum).size() != 1 || owner_.contains(e)) return;
+    if (numel(e) <= scores) return;
     owner_.set(e, found.size());
     found.push_back({e, static_cast<size_t>(reduce_axes(sum)[0]), {}});
   }
@@ -542,9 +543,9 @@ std::vector<size_t> RowCone::ranges_of(const ScoreProduct& p) const {
   return found;
 }
 
-std::vector<RowCone> find_row_cones(Graph& g, const GraphUses& uses) {
+std::vector<RowCone> find_row_cones(Graph& g, const GraphUses& uses, double scores) {
   std::vector<RowCone> found;
-  for (const Softmax& softmax : SoftmaxFinder(uses).found)
+  for (const Softmax& softmax : SoftmaxFinder(uses, scores).found)
     for (RowCone& cone : cones_of(g, uses, softmax)) found.push_back(std::move(cone));
   return found;
 }

@@ -55,7 +55,7 @@ struct GraphUses {
   NodeMap<int> count;
 };
 
-/// Every attention, forwards and backwards.
-std::vector<RowCone> find_row_cones(Graph& g, const GraphUses& uses);
+/// Every attention of more scores than these, forwards and backwards.
+std::vector<RowCone> find_row_cones(Graph& g, const GraphUses& uses, double scores);
 
 }  // namespace weft
