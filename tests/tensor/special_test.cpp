@@ -29,6 +29,7 @@ const Function kFunctions[] = {
     {"asinh", [](const Tensor& x) { return x.asinh(); }, std::asinh, -1000, 1000, 8},
     {"acosh", [](const Tensor& x) { return x.acosh(); }, std::acosh, 1, 1000, 8},
     {"atanh", [](const Tensor& x) { return x.atanh(); }, std::atanh, -0.99, 0.99, 8},
+    {"erfc", [](const Tensor& x) { return x.erfc(); }, std::erfc, -3, 4, 16},
 };
 
 /// Small numbers of both signs and numbers of every size within the range.
@@ -68,6 +69,45 @@ TEST_F(Special, ErfIsExactInDoublePrecision) {
   for (size_t i = 0; i < at.size(); ++i) {
     EXPECT_NEAR(exact[i] / std::erf(at[i]), 1, 2e-15) << at[i];
     EXPECT_NEAR(single[i] / std::erf(at[i]), 1, 5e-7) << at[i];
+  }
+}
+
+TEST_F(Special, ErfcKeepsItsDigitsWhereItIsSmall) {
+  std::vector<double> at;
+  for (double x = 4; x < 9; x += 0.01) at.push_back(static_cast<float>(x));
+  const std::vector<double> got = values(Tensor::from(at, {at.size()}).cast(DType::F32).erfc());
+  for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(got[i] / std::erfc(at[i]), 1, 1e-6) << at[i];
+}
+
+/// What erf makes of it is what was given, to some ulps of the inverse.
+TEST_F(Special, ErfinvUndoesErf) {
+  std::vector<double> at{1e-6};
+  for (double x = 0.001; x < 1; x += 0.0097) at.insert(at.end(), {x, -x});
+  for (double rest = 0.01; rest > 1e-7; rest /= 1.7) at.push_back(1 - rest);
+  for (const DType dtype : {DType::F64, DType::F32}) {
+    const Tensor x = Tensor::from(at, {at.size()}).cast(dtype);
+    const std::vector<double> given = values(x), got = values(x.erfinv());
+    const double ulps = std::ldexp(8.0, -float_digits(dtype));
+    for (size_t i = 0; i < at.size(); ++i) {
+      const double y = got[i], slope = 2 / std::sqrt(std::numbers::pi) * std::exp(-y * y);
+      const double off = given[i] > 0.5 ? (1 - given[i]) - std::erfc(y) : std::erf(y) - given[i];
+      EXPECT_LE(std::fabs(off), ulps * std::fabs(y) * slope + 1e-18) << name(dtype) << " " << at[i];
+    }
+  }
+}
+
+TEST_F(Special, LargeAndSmallArguments) {
+  for (const DType dtype : {DType::F64, DType::F32}) {
+    const double most = dtype == DType::F64 ? 1e308 : 3e38;
+    const std::vector<double> at{1e-30, 1, 30, most};
+    const Tensor x = Tensor::from(at, {at.size()}).cast(dtype);
+    const std::vector<double> given = values(x), bound = values(x.asinh());
+    for (size_t i = 0; i < given.size(); ++i)
+      EXPECT_NEAR(bound[i] / std::asinh(given[i]), 1, 1e-6) << given[i];
+    EXPECT_NEAR(values(x.acosh())[3] / std::acosh(given[3]), 1, 1e-6);
+    EXPECT_NEAR(values(Tensor::full({1}, 1e30, dtype).lgamma())[0] / std::lgamma(1e30), 1, 1e-6);
+    EXPECT_EQ(values(x.mish())[3], given[3]);
+    EXPECT_NEAR(values((-x).mish())[2] / (-30 * std::exp(-30.0)), 1, 1e-5);
   }
 }
 

@@ -172,14 +172,14 @@ Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
 
 namespace elementwise {
 
-namespace {
-
 Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
   const OpScope scope(c, CallSite::here());
   NodeRef operands[] = {a.node(), b.node(), c.node()};
   align(scope.g, "%", operands);
   return scope.result(scope.g.alu(Op::MulAcc, {operands[0], operands[1], operands[2]}));
 }
+
+namespace {
 
 Tensor cast_to(const Operand& x, DType dtype) {
   return x.tensor() ? x.tensor()->cast(dtype) : Tensor::full({}, x.scalar(), dtype);
@@ -202,6 +202,13 @@ Tensor reduced(Tensor x, const Tensor& y, int steps) {
   return x;
 }
 
+/// The same by the inverse of y, which may be off by one or two: the last step is none.
+Tensor reduced_by_inverse(Tensor x, const Tensor& y, int steps) {
+  const Tensor inverse = 1 / y;
+  for (int i = 1; i < steps; ++i) x = multiply_add(-(x * inverse).trunc(), y, x);
+  return reduced(x, y, 1);
+}
+
 /// Of f64 x / y may be 2^2098, which overflows: first multiples of y 2^1074 or y 2^537 are taken
 /// off.
 Tensor reduced_in_stages(const Tensor& x, const Tensor& y) {
@@ -216,7 +223,7 @@ Tensor reduced_in_stages(const Tensor& x, const Tensor& y) {
 Tensor remainder_of(const Tensor& x, const Tensor& y, DType dtype) {
   const bool narrow = bits(dtype) <= 16 && dtype != DType::BF16;
   const Tensor remainder =
-      dtype == DType::F64 ? reduced_in_stages(x, y) : reduced(x, y, narrow ? 1 : 6);
+      dtype == DType::F64 ? reduced_in_stages(x, y) : reduced_by_inverse(x, y, narrow ? 1 : 7);
   return (y.isinf() & x.isfinite()).where(x, remainder);
 }
 

@@ -1,9 +1,19 @@
 // The longer bodies of derived.def's rows. Floats are f32 or f64 here (f16 and bf16 run in f32).
 #pragma once
 
+#include <functional>
+#include <initializer_list>
+
 #include "weft/tensor/tensor.h"
 
 namespace weft::elementwise {
+
+/// f(x) as one node (tracing.h): f depends on nothing but x and these numbers.
+Tensor traced(const char* name, const Tensor& x, std::initializer_list<double> numbers,
+              const std::function<Tensor(const Tensor&)>& f);
+
+/// a * b + c, rounded once.
+Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c);
 
 /// floor(x / y), exact while it has no more digits than the dtype that both run in, also where x /
 /// y is rounded up to a whole number.
@@ -29,8 +39,12 @@ Tensor truth_of(const Tensor& x, const Operand& other);
 Tensor of_numbers(const Tensor& x, const Operand& other, const Tensor& extreme);
 Tensor finite_of(const Tensor& x, double nan, double high, double low);
 
+/// Of floats, to the nearest, halves to even.
+Tensor round_of(const Tensor& x);
 Tensor expm1_of(const Tensor& x);
 Tensor log1p_of(const Tensor& x);
+/// log(1 + x) of x in [0, 1].
+Tensor log1p_of_fraction(const Tensor& x);
 Tensor logaddexp_of(const Tensor& x, const Operand& other);
 Tensor logaddexp2_of(const Tensor& x, const Operand& other);
 Tensor xlogy_of(const Tensor& x, const Operand& other);

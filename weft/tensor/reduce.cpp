@@ -3,6 +3,7 @@
 
 #include "weft/base/hash.h"
 #include "weft/tensor/access.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft {
 
@@ -201,7 +202,7 @@ namespace {
 // A loop that carries a position runs element by element. A long row becomes an array of this many
 // parts, each as wide as a few vectors: parts and columns each find their own extreme.
 constexpr int64_t kParts = 64, kColumns = 64;
-constexpr int64_t kLongRow = 1 << 17, kFewRows = 8;
+constexpr int64_t kLongRow = 1 << 13, kFewRows = 8;
 
 struct Extreme {
   Tensor value, position;
@@ -262,8 +263,11 @@ Tensor position(const char* tag, const Tensor& x, int64_t axis, bool largest, bo
   const OpScope scope(x, at);
   const AxisList axes{checked_axis(tag, axis, x)};
   require_elements(tag, x, axes);
+  const auto in_parts = [&](const Tensors& in) {
+    return Tensors{position_in_parts(scope, in[0], axes[0], largest)};
+  };
   const Tensor y = is_long_row(x, axes[0])
-                       ? position_in_parts(scope, x, axes[0], largest)
+                       ? called("position", {axes[0], largest}, {x}, in_parts)[0]
                        : extreme_along(scope, x, axes[0], largest, x.dim(axes[0]).max()).position;
   return keepdim ? keep_axes(y, x, axes) : y;
 }
