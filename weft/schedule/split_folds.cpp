@@ -106,30 +106,37 @@ int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   return static_cast<int64_t>(chunks);
 }
 
-/// The axis of what is read for `x` in which neighbours along `axis` are neighbours; -1: none.
-int axis_read(Graph& g, NodeRef x, size_t axis) {
-  NodeRef along = g.range(x->dim(axis), 0);
-  Access at{std::vector<NodeRef>(x->rank(), g.index(0)), g.boolean(true)};
-  at.index[axis] = along;
-  for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0)) at = map_access(g, x, at);
-  return moving_axis(g, at, along);
-}
+/// How a value is read, element by element: a range for each of its axes, and where that is in what
+/// movement ops move.
+struct Reading {
+  NodeRef of;
+  std::vector<NodeRef> along;
+  Access at;
 
-/// Whether neighbours along `axis` of `x` are neighbours in what they are read from.
-bool lies_along(Graph& g, NodeRef x, size_t axis) {
-  const int read = axis_read(g, x, axis);
-  return read >= 0 && read == static_cast<int>(moved(x)->rank()) - 1;
-}
+  Reading(Graph& g, NodeRef x) : of(x) {
+    for (size_t a = 0; a < x->rank(); ++a)
+      along.push_back(g.range(x->dim(a), static_cast<int64_t>(a)));
+    at = {along, g.boolean(true)};
+    for (; is_movement(of->op) && of->op != Op::Gather; of = of->src(0)) at = map_access(g, of, at);
+  }
+  /// Whether neighbours along `axis` are neighbours in memory.
+  bool lies_along(Graph& g, size_t axis) const {
+    return of->rank() > 0 && moving_axis(g, at, along[axis]) == static_cast<int>(of->rank()) - 1;
+  }
+  /// How many elements are read, each perhaps more than once.
+  double elements() const { return iterations(used_ranges(at.index, along)); }
+};
 
 /// Of an operand of a product that is summed along `axis`: whether that walks down its rows, which
 /// lie along another axis.
-bool walks_down_rows(Graph& g, NodeRef operand, size_t axis) {
-  NodeRef of = moved(operand);
-  const int inner = static_cast<int>(of->rank()) - 1, down = axis_read(g, operand, axis);
+bool walks_down_rows(Graph& g, const Reading& operand, size_t axis) {
+  const NodeRef of = operand.of;
+  const int inner = static_cast<int>(of->rank()) - 1,
+            down = moving_axis(g, operand.at, operand.along[axis]);
   if (down < 0 || down == inner || of->dim(of->rank() - 1)->vmin * bits(of->dtype) / 8 < kFarRows)
     return false;
-  for (size_t a = 0; a < operand->rank(); ++a)
-    if (a != axis && lies_along(g, operand, a)) return true;
+  for (size_t a = 0; a < operand.along.size(); ++a)
+    if (a != axis && operand.lies_along(g, a)) return true;
   return false;
 }
 
@@ -145,12 +152,12 @@ int64_t chunks_for_streams(Graph& g, NodeRef reduce, const Target& target,
   const auto axis = static_cast<size_t>(reduce_axes(reduce)[0]);
   const double products = largest_numel(x->shape->span());
   for (NodeRef operand : {x->src(0), x->src(1)}) {
-    NodeRef of = moved(operand);
-    const double rows = products / largest_numel(of->shape->span());
-    const bool packed_once = rows > 1 && constants.contain(of);
-    if (rows <= kStreamedRows && !packed_once &&
-        bytes(of) >= kStreamedPartOfL2 * static_cast<double>(target.machine.l2().bytes) &&
-        walks_down_rows(g, operand, axis))
+    const Reading read(g, operand);
+    const double elements = read.elements(), rows = products / elements;
+    const bool packed_once = rows > 1 && constants.contain(read.of);
+    const bool large = elements * bits(operand->dtype) / 8 >=
+                       kStreamedPartOfL2 * static_cast<double>(target.machine.l2().bytes);
+    if (rows <= kStreamedRows && !packed_once && large && walks_down_rows(g, read, axis))
       return x->dim(axis)->vmin / kStreams;
   }
   return 1;
@@ -176,8 +183,8 @@ Split blocks_for_cache(Graph& g, NodeRef reduce, const Target& target) {
   if (products < kReuse * operands) return {};
   // Vectors along the sum read neither operand in long steps, and each block would end with a sum
   // across them.
-  if (products < kReuseAlong * operands && lies_along(g, x->src(0), axis) &&
-      lies_along(g, x->src(1), axis))
+  if (products < kReuseAlong * operands && Reading(g, x->src(0)).lies_along(g, axis) &&
+      Reading(g, x->src(1)).lies_along(g, axis))
     return {};
   const int64_t blocks = std::min((all + least - 1) / least, kMostBlocks);
   const int64_t length = ((all + blocks - 1) / blocks + kWhole - 1) / kWhole * kWhole;
