@@ -2,9 +2,8 @@
 // - of very many elements to very few, which would have no parallel outer loop;
 // - of products whose operands are read again for every tile of the result and do not fit a cache:
 //   weight gradients, whose chunks of the batch do;
-// - of products of few rows with a large matrix, which is read down its rows: chunks of few rows
-// are
-//   read along all of them at once;
+// - of products of few rows with a large matrix, which is walked down: the rows of a chunk are read
+//   side by side;
 // - sums of floats so long that one accumulator would lose what it adds. Running sums likewise.
 // And products of large matrices over a long axis, one block of it after the other.
 // The chunks depend on sizes alone, so the result does not depend on the number of threads.
