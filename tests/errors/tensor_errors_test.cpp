@@ -242,6 +242,12 @@ const UserError kErrors[] = {
     {"[gradient] target 0 of shape (2,) is a constant, and equal constants are one value: call "
      "requires_grad_() on it before using it",
      [] { f({}).gradient({f({2})}); }},
+    {"[gradient] target 0 is a view of shape (3, 2) that this may have been computed through, or "
+     "not: ask for the gradient of what is viewed, or use contiguous() of the view in its place",
+     [] {
+       const Tensor view = f({6}).realize().reshape({3, 2});
+       view.reshape({2, 3}).sum().gradient({view});
+     }},
     {"[gradient] gradients need floating-point numbers: got i32 of shape (); cast it first",
      [] { i({}).gradient({f({2})}); }},
     {"[set_grad] a gradient of shape (3,) for a tensor of shape (2,): the shapes must be equal",

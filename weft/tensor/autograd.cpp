@@ -322,6 +322,15 @@ void require_upstream(const char* tag, const Tensor& x, const Tensor& upstream) 
          upstream.dims().text(), x.dims().text());
 }
 
+/// Whether `root` is computed from what `target` is a view of. A view of a view is one node
+/// (build.cpp), so the way there may have been through the target, of which nothing is left.
+bool is_bypassed(NodeRef root, NodeRef target) {
+  NodeRef viewed = target;
+  while (is_movement(viewed->op)) viewed = viewed->src(0);
+  const Toposort order(root);
+  return viewed != target && std::ranges::find(order, viewed) != order.end();
+}
+
 }  // namespace
 
 std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, CallSite at) const {
@@ -347,8 +356,15 @@ std::vector<Tensor> Tensor::gradient(const std::vector<Tensor>& targets, const T
   Backward walk(scope.context, scope.g);
   NodeRef root = histories.behind(scope.g, node());
   std::vector<Tensor> grads = walk.run(root, upstream.cast(dtype()), nodes);
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (!grads[i].defined()) grads[i] = targets[i].zeros_like();
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined()) continue;
+    if (is_bypassed(root, nodes[i]))
+      fail("gradient.view",
+           "target {} is a view of shape {} that this may have been computed through, or not: ask "
+           "for the gradient of what is viewed, or use contiguous() of the view in its place",
+           i, targets[i].dims().text());
+    grads[i] = targets[i].zeros_like();
+  }
   return grads;
 }
 

@@ -429,6 +429,7 @@ class Tensor {
   void backward(CallSite = CallSite::here()) const;
   void backward(const Tensor& gradient, CallSite = CallSite::here()) const;
   /// d this / d target for each, as ordinary differentiable graphs; zeros where there is no path.
+  /// Views of views forget the view between them: an Error where that may have been the target.
   std::vector<Tensor> gradient(const std::vector<Tensor>& targets,
                                CallSite = CallSite::here()) const;
   std::vector<Tensor> gradient(const std::vector<Tensor>& targets, const Tensor& upstream,
