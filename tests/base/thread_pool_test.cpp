@@ -208,6 +208,22 @@ void hold(int) {
   g_held = false;
 }
 
+TEST(CpuCount, AThreadKeepsOffOneCpu) {
+  const int cpus = available_cpus();
+  std::thread([cpus] {
+    for (int i = 0; i < 20; ++i) {
+      const int cpu = ::sched_getcpu();
+      keep_off(cpu);
+      EXPECT_TRUE(cpus == 1 || ::sched_getcpu() != cpu);
+    }
+    const int last = ::sched_getcpu();
+    keep_off(-1);
+    keep_off(1 << 30);
+    EXPECT_TRUE(cpus != 2 || ::sched_getcpu() == last);
+  }).join();
+  EXPECT_EQ(available_cpus(), cpus) << "of another thread";
+}
+
 TEST(ThreadPool, WhoComesLateIsNotWaitedFor) {
   ThreadPool pool(2);
   std::atomic<pthread_t> other{};

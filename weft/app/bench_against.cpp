@@ -24,8 +24,8 @@ namespace {
 constexpr double kShortest = 2e-3;  // seconds that a measurement takes at least
 constexpr int64_t kMostRuns = 200;
 
-// Before each turn: the workers of whoever ran before still poll for work (PyTorch's for 5 ms,
-// OpenBLAS's for 2^26 cycles) on cores that the next one needs.
+// Before each turn: the workers of whoever ran before still poll for work, some ms, on cores that
+// the next one needs.
 constexpr auto kPause = std::chrono::milliseconds(40);
 
 using Peers = std::vector<std::unique_ptr<BenchPeer>>;

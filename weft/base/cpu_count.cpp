@@ -1,6 +1,7 @@
 #include "weft/base/cpu_count.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -25,14 +26,27 @@ std::string read_small_file(const std::string& path) {
   return text;
 }
 
-int cpus_in_affinity_mask() {
+// The CPUs that a thread may run on, bit by bit.
+struct AffinityMask {
+  std::vector<unsigned char> bytes;
+
+  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(bytes.data()); }
+  int count() { return CPU_COUNT_S(bytes.size(), set()); }
+};
+
+// Of a thread, 0 for this one; empty where the kernel does not say.
+AffinityMask affinity_mask(pid_t thread) {
   // The mask of a very large machine does not fit in cpu_set_t: grow until the kernel accepts.
   for (size_t cpus = 1024; cpus <= size_t{1} << 20; cpus *= 4) {
-    std::vector<unsigned char> mask(cpus / 8);
-    auto* set = reinterpret_cast<cpu_set_t*>(mask.data());
-    if (::sched_getaffinity(0, mask.size(), set) == 0) return CPU_COUNT_S(mask.size(), set);
+    AffinityMask mask{std::vector<unsigned char>(cpus / 8)};
+    if (::sched_getaffinity(thread, mask.bytes.size(), mask.set()) == 0) return mask;
   }
-  return 1;
+  return {};
+}
+
+int cpus_in_affinity_mask() {
+  AffinityMask mask = affinity_mask(0);
+  return mask.bytes.empty() ? 1 : mask.count();
 }
 
 // This process's group in the unified hierarchy ("0::/user.slice/x"), or in v1's cpu hierarchy.
@@ -91,6 +105,13 @@ int available_cpus() {
   cpus = std::min(cpus, least_quota(cgroup_path(listing, "")));
   cpus = std::min(cpus, least_quota(cgroup_path(listing, "cpu")));
   return std::max(cpus, 1);
+}
+
+void keep_off(int cpu) {
+  AffinityMask others = affinity_mask(::getpid());
+  if (cpu < 0 || static_cast<size_t>(cpu) / 8 >= others.bytes.size()) return;
+  CPU_CLR_S(static_cast<size_t>(cpu), others.bytes.size(), others.set());
+  if (others.count() > 0) ::sched_setaffinity(0, others.bytes.size(), others.set());
 }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #include "weft/base/thread_pool.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +71,7 @@ struct ThreadPool::Job {
   int64_t n, grain;
   bool adverse;
   Context* context;
+  int caller_cpu = ::sched_getcpu();
   std::vector<WorkRange> ranges;  // in units of grain, one per worker
   std::optional<Waiting> waiting;
   std::atomic<bool> stop{false};
@@ -153,6 +155,9 @@ struct ThreadPool::Job {
 
   void work(int worker) {
     t_inside = true, t_worker = worker;
+    // The kernel often wakes a thread where its waker runs, beside a CPU that is idle, and leaves
+    // both there, as each is as busy as it can be.
+    if (worker > 0 && ::sched_getcpu() == caller_cpu) keep_off(caller_cpu);
     try {
       ContextScope scope(*context);
       if (adverse)
