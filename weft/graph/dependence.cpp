@@ -25,16 +25,16 @@ RangeSet RangeDependence::set_of(std::span<const NodeRef> ranges) const {
   return set;
 }
 
-RangeSet RangeDependence::transfer(NodeRef n, RangeSet of_sources) const {
+void RangeDependence::transfer(NodeRef n, RangeSet& set) const {
   if (n->op == Op::Carry) {
-    for (const auto& [loop, set] : carried_)
-      if (loop == n->int_arg(1)) return set;
-    return {};
+    set.clear();
+    for (const auto& [loop, inside] : carried_)
+      if (loop == n->int_arg(1)) set = inside;
+    return;
   }
-  if (n->op == Op::Range) of_sources.insert(position(n));
+  if (n->op == Op::Range) set.insert(position(n));
   for (NodeRef r : reduction_ranges(n))
-    if (r->op == Op::Range) of_sources.erase(position(r));
-  return of_sources;
+    if (r->op == Op::Range) set.erase(position(r));
 }
 
 /// False when the carries of a loop turned out to vary over more than was assumed.

@@ -19,6 +19,10 @@ class RangeSet {
   void erase(size_t i) {
     if (contains(i)) word_to_change(i / 64) &= ~(uint64_t{1} << (i % 64));
   }
+  void clear() {
+    first_ = 0;
+    more_.clear();
+  }
   bool contains(size_t i) const { return (word(i / 64) >> (i % 64) & 1) != 0; }
   bool empty() const { return last() < 0; }
   RangeSet& operator|=(const RangeSet& o) {
@@ -77,10 +81,11 @@ class RangeDependence {
     for (bool stable = false; !stable;) {
       stable = true;
       for (size_t i = 0; i < order.size(); ++i) {
-        RangeSet of_sources;
-        for (NodeRef s : order[i]->src()) of_sources |= sets_[index_of(s)];
-        sets_[i] = transfer(order[i], std::move(of_sources));
-        stable = carry(order[i], sets_[i]) && stable;
+        RangeSet& set = sets_[i];
+        set.clear();
+        for (NodeRef s : order[i]->src()) set |= sets_[index_of(s)];
+        transfer(order[i], set);
+        stable = carry(order[i], set) && stable;
       }
     }
   }
@@ -93,7 +98,8 @@ class RangeDependence {
 
  private:
   void number_ranges(std::span<const NodeRef> order);
-  RangeSet transfer(NodeRef n, RangeSet of_sources) const;
+  /// From what its sources vary over to what `n` does.
+  void transfer(NodeRef n, RangeSet& set) const;
   bool carry(NodeRef n, const RangeSet& set);
 
   std::vector<NodeRef> ranges_;

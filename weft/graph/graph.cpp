@@ -50,30 +50,45 @@ bool is_of_history(const NodeSpec& s) {
          (s.op == Op::Param && !s.ints.empty() && s.ints[0] >= kInnerSlotsEnd);
 }
 
+uint64_t hash_head(const NodeSpec& s) {
+  return mix(static_cast<uint64_t>(s.op) << 16 | static_cast<uint64_t>(s.dtype) << 8 | s.lanes,
+             s.src.size());
+}
+
+uint64_t key_of(const NodeSpec& s) {
+  uint64_t k = hash_head(s);
+  for (NodeRef x : s.src) k = mix(k, x->key);
+  for (int64_t v : s.ints) k = mix(k, static_cast<uint64_t>(v));
+  return s.text.empty() ? k : mix(k, hash_text(s.text));
+}
+
 Hashes hashes_of(const NodeSpec& s) {
-  uint64_t h =
-      mix(static_cast<uint64_t>(s.op) << 16 | static_cast<uint64_t>(s.dtype) << 8 | s.lanes,
-          s.src.size());
-  uint64_t k = h;
+  const bool history = is_of_history(s), bind = s.op == Op::Bind;
+  bool one = !history && !bind;  // both hashes are
+  uint64_t h = hash_head(s);
   for (size_t i = 0; i < s.src.size(); ++i) {
     // What a variable is bound to this time must not decide about order: other values, same graph.
-    h = mix(h, s.op == Op::Bind && i == 1 ? 0 : s.src[i]->hash);
-    k = mix(k, s.src[i]->key);
+    h = mix(h, bind && i == 1 ? 0 : s.src[i]->hash);
+    one = one && s.src[i]->hash == s.src[i]->key;
   }
-  for (size_t i = 0; i < s.ints.size(); ++i) {
-    const auto v = static_cast<uint64_t>(s.ints[i]);
-    k = mix(k, v);
-    h = mix(h, i == 0 && is_of_history(s) ? 0 : v);
-  }
-  if (s.text.empty()) return {h, k};
-  return {mix(h, hash_text(s.text)), mix(k, hash_text(s.text))};
+  for (size_t i = 0; i < s.ints.size(); ++i)
+    h = mix(h, i == 0 && history ? 0 : static_cast<uint64_t>(s.ints[i]));
+  if (!s.text.empty()) h = mix(h, hash_text(s.text));
+  return {h, one ? h : key_of(s)};
+}
+
+/// Of lists so short that memcmp would take longer to call.
+template <class T>
+bool equal(std::span<const T> a, std::span<const T> b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return true;
 }
 
 bool same(NodeRef n, const NodeSpec& s) {
-  if (n->op != s.op || n->dtype != s.dtype || n->lanes != s.lanes) return false;
-  if (n->nsrc != s.src.size() || n->nints != s.ints.size() || n->text() != s.text) return false;
-  return std::equal(s.src.begin(), s.src.end(), n->src().begin()) &&
-         std::equal(s.ints.begin(), s.ints.end(), n->ints().begin());
+  return n->op == s.op && n->dtype == s.dtype && n->lanes == s.lanes && equal(n->src(), s.src) &&
+         equal(n->ints(), s.ints) && n->text() == s.text;
 }
 
 /// Memory for nodes: slabs cut into units, with free lists by size so that swept nodes are reused.

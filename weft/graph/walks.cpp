@@ -23,7 +23,7 @@ struct Frame {
 
 struct Toposort::State {
   std::vector<NodeRef> order;
-  std::vector<Frame> stack;
+  SmallVector<Frame, 64> stack;
   NodeSet seen;
 };
 

@@ -509,22 +509,35 @@ double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
                                           : machine().l3().bytes_per_cycle);
 }
 
-double CostModel::cycles(const Body& body, const Tiling& tiling) const {
-  double busy = port_cycles(body, tiling), memory = 0;
-  if (body.own == 0) {
-    memory = stream_cycles(body, tiling);
-  } else {
+/// Cycles that one iteration computes, loads and stores for, were all memory as near as L1.
+double CostModel::busy_cycles(const Body& body, const Tiling& tiling) const {
+  double busy = port_cycles(body, tiling);
+  if (body.own != 0) {
     const double chains = copies(body.deps & ~body.own, tiling) * body.results;
     const bool chained = body.products && chains >= kEnoughChains;
     busy = std::max(busy, kFoldLatency * (chained ? copies(body.own, tiling) : 1));
-    memory = memory_cycles(body, tiling);
   }
-  return iterations(body.deps, body.own, tiling) * std::max(busy + kLoopOverhead, memory);
+  return busy + kLoopOverhead;
 }
 
-double CostModel::total(const Tiling& tiling) const {
+/// And what memory takes meanwhile.
+double CostModel::waiting_cycles(const Body& body, const Tiling& tiling) const {
+  return body.own == 0 ? stream_cycles(body, tiling) : memory_cycles(body, tiling);
+}
+
+double CostModel::cycles(const Body& body, const Tiling& tiling) const {
+  return iterations(body.deps, body.own, tiling) *
+         std::max(busy_cycles(body, tiling), waiting_cycles(body, tiling));
+}
+
+double CostModel::total(const Tiling& tiling, double enough) const {
   double sum = 0;
-  for (const Body& b : bodies_) sum += cycles(b, tiling);
+  for (const Body& b : bodies_) {
+    const double n = iterations(b.deps, b.own, tiling), busy = busy_cycles(b, tiling);
+    // What memory takes makes it no less.
+    if (sum + n * busy >= enough) return sum + n * busy;
+    sum += n * std::max(busy, waiting_cycles(b, tiling));
+  }
   return sum;
 }
 

@@ -1,6 +1,8 @@
 // The analytic cost model of a core: cycles of each innermost loop body for a choice of lanes and
 // unroll factors.
 #pragma once
+#include <cmath>
+
 #include "weft/optimize/kernel_info.h"
 #include "weft/optimize/optimize.h"
 #include "weft/target/target.h"
@@ -71,7 +73,8 @@ class CostModel {
   Traffic traffic(const Body& body, const Tiling& tiling) const;
   /// Cycles of all iterations of `body`.
   double cycles(const Body& body, const Tiling& tiling) const;
-  double total(const Tiling& tiling) const;
+  /// Of all bodies. What is known to be `enough` or more may be told by another such number.
+  double total(const Tiling& tiling, double enough = HUGE_VAL) const;
   /// The range whose loop should run right around the tiles of the most expensive body.
   int innermost(const Tiling& tiling) const;
   /// Where lower/ loads the rows that gathers of `body` lie across whole, the range along them; -1
@@ -108,6 +111,8 @@ class CostModel {
   bool fits_registers(const Body& body, const Tiling& tiling, double chains) const;
   /// Whether lower/ leaves out the loops of a tile where its masks do not hold.
   bool skips(const Body& body, const Tiling& tiling) const;
+  double busy_cycles(const Body& body, const Tiling& tiling) const;
+  double waiting_cycles(const Body& body, const Tiling& tiling) const;
   double memory_cycles(const Body& body, const Tiling& tiling) const;
   double gathered_bytes(const Access& a, const Tiling& tiling) const;
   double stream_cycles(const Body& body, const Tiling& tiling) const;

@@ -292,9 +292,11 @@ class TileSearch {
 
   void consider(const Turn& turn, const Tiling& trial, Choice& best) const {
     if (model_.too_long(turn.body, trial)) return;
-    const double c = model_.total(trial) * imbalance(trial, best);
-    if (!best.found || c < best.cost * (turn.body.own == 0 ? kWorthCode : kWorthwhile))
-      best = {trial, c, true};
+    const double worth = turn.body.own == 0 ? kWorthCode : kWorthwhile;
+    const double limit = best.found ? best.cost * worth : HUGE_VAL;
+    const double even = model_.total(trial, limit);
+    if (even >= limit) return;
+    if (const double c = even * imbalance(trial, best); c < limit) best = {trial, c, true};
   }
 
   const KernelInfo& info_;

@@ -308,14 +308,13 @@ std::vector<uint32_t> cheapest(const std::vector<Interval>& intervals,
 }
 
 void apply(MachineProgram& p, const InstructionSet& set, std::span<const Reg> assigned) {
-  std::vector<Instruction> code;
-  code.reserve(p.code.size());
+  size_t kept = 0;
   for (Instruction& i : p.code) {
     for (const RegisterUse& o : set.operands(i))
       if (is_virtual(*o.reg)) *o.reg = assigned[*o.reg - kFirstVirtual];
-    if (!set.is_move(i) || i.regs[0] != i.regs[1]) code.push_back(i);
+    if (!set.is_move(i) || i.regs[0] != i.regs[1]) p.code[kept++] = i;
   }
-  p.code = std::move(code);
+  p.code.resize(kept);
 }
 
 }  // namespace

@@ -9,11 +9,10 @@ namespace {
 class Finder {
  public:
   Finder(MachineProgram& p, const InstructionSet& set, size_t first_temporary)
-      : program_(p), set_(set), of_(p.registers.size()) {
-    for (size_t v = 0; v < of_.size(); ++v) {
-      of_[v].reg = kFirstVirtual + static_cast<Reg>(v);
-      of_[v].temporary = v >= first_temporary;
-      of_[v].fixed = p.registers[v].fixed;
+      : program_(p), set_(set) {
+    of_.reserve(p.registers.size());
+    for (size_t v = 0; v < p.registers.size(); ++v) {
+      of_.emplace_back(kFirstVirtual + static_cast<Reg>(v), p.registers[v], v >= first_temporary);
       if (of_[v].fixed != kNoReg) touch(of_[v], 0, 1);  // its value comes from outside
     }
   }

@@ -19,15 +19,18 @@ struct Range {
 /// Where a virtual register holds a value that is still needed; between ranges its register is
 /// free, as an accumulator's is while the next sum is on its way.
 struct Interval {
-  Reg reg = kNoReg;
+  Interval(Reg of, MachineProgram::Virtual type, bool is_temporary)
+      : reg(of), fixed(type.fixed), temporary(is_temporary) {}
+
+  Reg reg;
   int32_t begin = INT32_MAX, end = kNowhere;
   SmallVector<Range, 4> ranges;  // the last one first
   float uses = 0;                // weighted by loop depth
   int writes = 0;
   int32_t write = kNowhere;  // the instruction of the last one
-  Reg fixed = kNoReg;
+  Reg fixed;
   Reg hint = kNoReg;              // a register, perhaps virtual, that would save a move
-  bool temporary = false;         // made by spilling: must have a register
+  bool temporary;                 // made by spilling: must have a register
   bool rematerialisable = false;  // its only write may be repeated before every read instead
 
   float weight = 0;  // what a register is worth to it: uses per position that it is taken for
