@@ -40,9 +40,7 @@ std::vector<LengthCase> length_cases() {
        [](auto& v, auto& n) { return rows(v[0], n).matmul(v[1]); }},
       {"512 x n by n x 512",
        {{512, kLongest}, {kLongest, 512}},
-       [](auto& v, auto& n) {
-         return v[0].shrink({{0, 512}, {0, n}}).matmul(rows(v[1], n));
-       }},
+       [](auto& v, auto& n) { return v[0].shrink({{0, 512}, {0, n}}).matmul(rows(v[1], n)); }},
       {"attention of 8 heads, n x 64",
        {{8, kLongest, 64}, {8, kLongest, 64}, {8, kLongest, 64}},
        [](auto& v, auto& n) {
@@ -95,11 +93,11 @@ BenchRows rows_of(Context& context, const LengthCase& which, int64_t repeats) {
   for (const int64_t n : kLengths) {
     auto one = jit([&](const Values& v) { return which.compute(v, n); }, "one length");
     for (int i = 0; i < 3; ++i) one(values);
-    const auto [dynamic, fixed] = in_turns(
-        20 * repeats, [&] { any(values, length.bind(n)); }, [&] { one(values); });
-    out.push_back({strformat("{}, n = {}", which.name, n), 100 * fixed / dynamic, "%", 0,
-                   strformat("of the speed for one length: {}, {}", time_text(dynamic),
-                             time_text(fixed))});
+    const auto [dynamic, fixed] =
+        in_turns(20 * repeats, [&] { any(values, length.bind(n)); }, [&] { one(values); });
+    out.push_back(
+        {strformat("{}, n = {}", which.name, n), 100 * fixed / dynamic, "%", 0,
+         strformat("of the speed for one length: {}, {}", time_text(dynamic), time_text(fixed))});
   }
   return out;
 }
