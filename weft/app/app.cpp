@@ -89,7 +89,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
   sub->add_option("what", line.bench.what, "what to measure")
       ->capture_default_str()
       ->check(CLI::IsMember({"all", "schedule", "compile", "dispatch", "elementwise", "reduce",
-                             "gemm", "cases", "sweep", "explain"}));
+                             "gemm", "lengths", "cases", "sweep", "explain"}));
   sub->add_option("--model", line.bench.model, "for schedule and compile")
       ->check(CLI::IsMember({"mnist", "gpt2"}))
       ->capture_default_str();

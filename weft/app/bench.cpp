@@ -19,6 +19,7 @@ struct Benchmark {
 constexpr Benchmark kBenchmarks[] = {
     {"schedule", bench_schedule},       {"compile", bench_compile}, {"dispatch", bench_dispatch},
     {"elementwise", bench_elementwise}, {"reduce", bench_reduce},   {"gemm", bench_gemm},
+    {"lengths", bench_lengths},
 };
 
 void print_json(const Session& session, const BenchRow& row) {

@@ -34,6 +34,8 @@ BenchRows bench_dispatch(const Session& session, const BenchOptions& options);
 BenchRows bench_elementwise(const Session& session, const BenchOptions& options);
 BenchRows bench_reduce(const Session& session, const BenchOptions& options);
 BenchRows bench_gemm(const Session& session, const BenchOptions& options);
+// Dynamic lengths (bench_lengths.cpp).
+BenchRows bench_lengths(const Session& session, const BenchOptions& options);
 
 // Cases in turns with peers (bench_against.cpp), and what weft makes of one (bench_explain.cpp).
 int run_bench_cases(const Session& session, const BenchOptions& options);

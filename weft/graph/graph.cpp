@@ -187,10 +187,10 @@ struct Shard {
       if (slots[i].key == key && same(slots[i].node, s)) return slots[i].node;
     return nullptr;
   }
-  void insert(Node* n) {
-    size_t i = (n->key >> 8) & (slots.size() - 1);
+  void insert(uint64_t key, Node* n) {
+    size_t i = (key >> 8) & (slots.size() - 1);
     while (slots[i].node) i = (i + 1) & (slots.size() - 1);
-    slots[i] = {n->key, n};
+    slots[i] = {key, n};
     ++count;
   }
   void grow_if_full() {
@@ -199,7 +199,7 @@ struct Shard {
     old.swap(slots);
     count = 0;
     for (const Slot& s : old)
-      if (s.node) insert(s.node);
+      if (s.node) insert(s.key, s.node);
   }
 };
 
@@ -367,7 +367,7 @@ NodeRef Graph::intern(const NodeSpec& spec) {
   shard.grow_if_full();
   void* p = shard.memory.allocate(node_bytes(spec.src.size(), spec.ints.size(), spec.text.size()));
   Node* n = place_node(p, spec, hashes, inferred);
-  shard.insert(n);
+  shard.insert(hashes.key, n);
   return n;
 }
 
@@ -455,7 +455,7 @@ size_t sweep_shard(Shard& shard, std::vector<int64_t>* freed_buffers) {
     if (!n) continue;
     if (n->mark) {
       n->mark = 0;
-      shard.insert(n);
+      shard.insert(key, n);
       continue;
     }
     ++freed;

@@ -50,6 +50,13 @@ NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
   return elementwise(graph_, op, dtype, src);
 }
 
+NodeRef Legaliser::legal(NodeRef n) {
+  const auto constants = std::ranges::count_if(n->src(), is_constant);
+  if (constants == n->nsrc || has_trait(n->op, kWords)) return make(n->op, n->dtype, n->src());
+  NodeRef made = constants == 0 ? by_rule(n) : decomposed(n->op, n->dtype, n->src());
+  return made ? made : n;
+}
+
 /// Null where no rule fires. They match a node that is what was asked for to the letter, operands
 /// in their order; constants are scalars in it, so that patterns find them in vectors, too.
 NodeRef Legaliser::decomposed(Op op, DType dtype, std::span<const NodeRef> src) {
@@ -61,7 +68,11 @@ NodeRef Legaliser::decomposed(Op op, DType dtype, std::span<const NodeRef> src) 
     lanes = std::max(lanes, s->lanes);
     operands.push_back(is_constant(s) ? lane(graph_, s, 0) : s);
   }
-  const NodeRef asked = graph_.intern({op, dtype, operands, {}, {}, lanes});
+  return by_rule(graph_.intern({op, dtype, operands, {}, {}, lanes}));
+}
+
+NodeRef Legaliser::by_rule(NodeRef asked) {
+  const RuleMatcher& rules = rules_.matcher();
   RuleMatcher::Call call{graph_, this, Decompositions::calls_of(*this)};
   const NodeRef made = rules.apply(asked, call);
   RewriteTrace* trace = RewriteTrace::current();
@@ -137,8 +148,12 @@ NodeRef decompose(Graph& g, NodeRef sink, const Target& target) {
     src.clear();
     for (NodeRef s : n->src()) src.push_back(done[order.index(s)]);
     // A fold that is not an op of the target is taken apart where the loop is written out.
-    done.push_back(is_alu(n->op) ? splat(g, legal.make(n->op, n->dtype, src), n->lanes)
-                                 : g.with_sources(n, src));
+    if (!is_alu(n->op))
+      done.push_back(g.with_sources(n, src));
+    else if (std::ranges::equal(src, n->src()))
+      done.push_back(splat(g, legal.legal(n), n->lanes));
+    else
+      done.push_back(splat(g, legal.make(n->op, n->dtype, src), n->lanes));
   }
   return done.back();
 }
@@ -159,6 +174,7 @@ std::vector<RuleSetRow> lower_rule_sets() {
       lower::skip_rules(),
       lower::unroll_rules(),
       lower::vector_rules(),
+      lower::tile_rules(),
       lower::width_rules(),
       lower::place_rules(),
   };

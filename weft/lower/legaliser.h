@@ -22,6 +22,8 @@ class Legaliser {
   /// of ops that are made in the same way. They are simpler, so this nests a few calls deep
   /// whatever the graph.
   NodeRef make(Op op, DType dtype, std::span<const NodeRef> src);
+  /// The legal value of a node whose operands stay: itself where no rule fires.
+  NodeRef legal(NodeRef n);
   bool native(Op op, DType dtype) const { return target_.native(op, dtype); }
   /// Exactly this op.
   NodeRef raw(Op op, DType dtype, std::initializer_list<NodeRef> src);
@@ -38,6 +40,7 @@ class Legaliser {
 
  private:
   NodeRef decomposed(Op op, DType dtype, std::span<const NodeRef> src);
+  NodeRef by_rule(NodeRef asked);  ///< null where none fires
 
   Graph& graph_;
   const Target& target_;

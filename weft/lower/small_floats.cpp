@@ -1,5 +1,6 @@
 // 8-bit floats: kept in memory as bytes, computed with in f32 and rounded after every op. Nothing
 // after this step has to know them.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -174,9 +175,10 @@ constexpr OpRules kFloat8Rules("small floats",
 }  // namespace
 
 NodeRef small_floats(Graph& g, NodeRef sink, const Target& target) {
-  for (NodeRef n : Toposort(sink))
-    if (is_float8(n->dtype)) return SmallFloats(g, sink, target).run(kFloat8Rules);
-  return sink;
+  const NumberedOrder order(sink);
+  const bool some =
+      std::ranges::any_of(order.nodes(), [](NodeRef n) { return is_float8(n->dtype); });
+  return some ? SmallFloats(g, sink, target).run(kFloat8Rules) : sink;
 }
 
 RuleSetRow float8_rules() { return kFloat8Rules.row(); }

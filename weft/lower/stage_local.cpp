@@ -369,11 +369,11 @@ NodeRef erased(Graph& g, NodeRef sink) {
 }  // namespace
 
 NodeRef stage_local(Graph& g, NodeRef sink, const Target& target) {
-  const Toposort nodes(sink);
-  const bool grouped = std::any_of(nodes.begin(), nodes.end(), is_launched);
-  if (grouped && target.groups.exist()) return GroupLowering(g, sink, target, kGroupRules).run();
+  const NumberedOrder order(sink);
+  const bool grouped = target.groups.exist() && std::ranges::any_of(order.nodes(), is_launched);
+  if (grouped) return GroupLowering(g, sink, target, kGroupRules).run();
   const bool staged =
-      std::any_of(nodes.begin(), nodes.end(), [](NodeRef n) { return n->op == Op::Stage; });
+      std::ranges::any_of(order.nodes(), [](NodeRef n) { return n->op == Op::Stage; });
   return staged ? erased(g, sink) : sink;
 }
 

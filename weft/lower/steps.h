@@ -55,6 +55,7 @@ RuleSetRow guard_rules();
 RuleSetRow skip_rules();
 RuleSetRow unroll_rules();
 RuleSetRow vector_rules();
+RuleSetRow tile_rules();
 RuleSetRow width_rules();
 RuleSetRow place_rules();
 

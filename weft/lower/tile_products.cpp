@@ -9,7 +9,7 @@
 #include "weft/graph/loops.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
-#include "weft/rewrite/driver.h"
+#include "weft/rewrite/op_rules.h"
 #include "weft/target/target.h"
 
 namespace weft::lower {
@@ -17,15 +17,19 @@ namespace {
 
 bool is_tiled(NodeRef n) { return n->op == Op::Range && range_binding(n) == Binding::Tile; }
 
-class TileProducts {
+class TileProducts : public OpStep {
  public:
-  TileProducts(Graph& g, const Target& target) : g_(g), target_(target) {}
+  TileProducts(Graph& g, const NumberedOrder& order, const Target& target)
+      : OpStep(g, order), target_(target) {}
 
-  NodeRef made(NodeRef n, std::span<const NodeRef> src) {
-    if (is_tiled(n)) return as_loop(n);
-    NodeRef sum = n->op == Op::Reduce ? by_tiles(n) : nullptr;
-    return sum ? sum : g_.with_sources(n, src);
+  using Make = NodeRef (TileProducts::*)(NodeRef);
+
+  NodeRef range(NodeRef n) { return is_tiled(n) ? as_loop(n) : kept(n); }
+  NodeRef reduce(NodeRef n) {
+    NodeRef sum = by_tiles(n);
+    return sum ? sum : kept(n);
   }
+  NodeRef other(NodeRef n) { return kept(n); }
 
  private:
   /// Where `range` is left after an index walks it by a number of elements; null where it walks it
@@ -121,19 +125,27 @@ class TileProducts {
     return g_.intern({Op::Barrier, memory->dtype, stored, barrier});
   }
 
-  Graph& g_;
   const Target& target_;
   int64_t next_ = 0;  // memory and barriers: a tile has one of each
 };
 
+constexpr OpRule<TileProducts::Make> kRules[] = {
+    on(Op::Range, "range.tiled", &TileProducts::range),
+    on(Op::Reduce, "reduce.tiled", &TileProducts::reduce),
+    otherwise("any.tiled", &TileProducts::other),
+};
+constexpr OpRules kTileRules("tile products",
+                             "Lowering: sums over tile ranges are products of tiles, or loops.",
+                             kRules);
+
 }  // namespace
 
 NodeRef tile_products(Graph& g, NodeRef sink, const Target& target) {
-  const Toposort nodes(sink);
-  if (std::none_of(nodes.begin(), nodes.end(), is_tiled)) return sink;
-  TileProducts products(g, target);
-  return rebuild(sink,
-                 [&](NodeRef n, std::span<const NodeRef> src) { return products.made(n, src); });
+  const NumberedOrder order(sink);
+  if (std::ranges::none_of(order.nodes(), is_tiled)) return sink;
+  return TileProducts(g, order, target).run(kTileRules);
 }
+
+RuleSetRow tile_rules() { return kTileRules.row(); }
 
 }  // namespace weft::lower

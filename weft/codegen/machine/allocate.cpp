@@ -121,7 +121,7 @@ class Scan {
     }
     const Registers kept = kept_from(in, v);
     auto free = [&](Reg r) {
-      return !contains(kept, r) && !in.registers[r].meets(now, intervals_);
+      return (kept.empty() || !contains(kept, r)) && !in.registers[r].meets(now, intervals_);
     };
     const Reg hint = hint_of(now);
     if (hint != kNoReg && given_out(v, hint) && free(hint)) return give(in, v, hint);

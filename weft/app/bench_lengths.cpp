@@ -1,0 +1,115 @@
+// Functions captured for every length from 1 to 1000, beside the same captured for one.
+#include <functional>
+
+#include "weft/app/bench.h"
+#include "weft/base/context.h"
+#include "weft/base/format.h"
+#include "weft/base/spans.h"
+#include "weft/tensor/jit.h"
+#include "weft/tensor/reductions.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kLongest = 1000;
+constexpr int64_t kLengths[] = {1, 7, 64, 100, 333, 512, 777, 1000};
+
+struct LengthCase {
+  const char* name;
+  std::vector<Dims> operands;  // as long as they may be
+  std::function<Tensor(const std::vector<Tensor>&, const Dim&)> compute;
+};
+
+Tensor rows(const Tensor& x, const Dim& n) { return x.shrink({{0, n}, {0, x.shape()[1]}}); }
+Tensor middle(const Tensor& x, const Dim& n) {
+  return x.shrink({{0, x.shape()[0]}, {0, n}, {0, x.shape()[2]}});
+}
+
+std::vector<LengthCase> length_cases() {
+  return {
+      {"gelu of n x 512", {{kLongest, 512}}, [](auto& v, auto& n) { return rows(v[0], n).gelu(); }},
+      {"softmax of 256 x n",
+       {{256, kLongest}},
+       [](auto& v, auto& n) { return v[0].shrink({{0, 256}, {0, n}}).softmax(); }},
+      {"sum of n x 512 along n",
+       {{kLongest, 512}},
+       [](auto& v, auto& n) { return rows(v[0], n).sum(0); }},
+      {"n x 512 by 512 x 512",
+       {{kLongest, 512}, {512, 512}},
+       [](auto& v, auto& n) { return rows(v[0], n).matmul(v[1]); }},
+      {"512 x n by n x 512",
+       {{512, kLongest}, {kLongest, 512}},
+       [](auto& v, auto& n) { return v[0].shrink({{0, 512}, {0, n}}).matmul(rows(v[1], n)); }},
+      {"attention of 8 heads, n x 64",
+       {{8, kLongest, 64}, {8, kLongest, 64}, {8, kLongest, 64}},
+       [](auto& v, auto& n) {
+         const Tensor q = middle(v[0], n), k = middle(v[1], n), w = middle(v[2], n);
+         return (q.matmul(k.transpose(-2, -1)) * 0.125).softmax().matmul(w);
+       }},
+  };
+}
+
+int64_t compiled_by(Context& context, FunctionRef<void()> run) {
+  Tracer& tracer = context.tracer();
+  tracer.start();
+  run();
+  int64_t kernels = 0;
+  for (const Tracer::Total& span : tracer.totals())
+    if (std::string_view(span.name) == "lower") kernels += static_cast<int64_t>(span.count);
+  tracer.stop();
+  return kernels;
+}
+
+/// Medians of the two in turns: what the machine does meanwhile meets both.
+std::pair<double, double> in_turns(int64_t repeats, FunctionRef<void()> a, FunctionRef<void()> b) {
+  std::vector<double> of_a, of_b;
+  for (int64_t i = 0; i < repeats; ++i) {
+    const uint64_t start = now_ns();
+    a();
+    const uint64_t between = now_ns();
+    b();
+    of_a.push_back(static_cast<double>(between - start) * 1e-9);
+    of_b.push_back(static_cast<double>(now_ns() - between) * 1e-9);
+  }
+  return {median(std::move(of_a)), median(std::move(of_b))};
+}
+
+BenchRows rows_of(Context& context, const LengthCase& which, int64_t repeats) {
+  std::vector<Tensor> values;
+  for (const Dims& shape : which.operands) values.push_back(Tensor::randn(shape).realize());
+  const Variable length("n", 1, kLongest);
+  // Arguments: what only depends on what a function holds would be computed once.
+  using Values = std::vector<Tensor>;
+  auto any = jit([&](const Values& v, const Dim& n) { return which.compute(v, n); }, "any length");
+  const int64_t first = compiled_by(context, [&] {
+    for (int i = 0; i < 3; ++i) any(values, length.bind(kLongest));  // plain, captured, replayed
+  });
+  const int64_t later = compiled_by(context, [&] {
+    for (const int64_t n : kLengths) any(values, length.bind(n));
+  });
+  BenchRows out = {{strformat("{}, kernels", which.name), static_cast<double>(first), "compiled", 0,
+                    strformat("{} more for other lengths", later)}};
+  for (const int64_t n : kLengths) {
+    auto one = jit([&](const Values& v) { return which.compute(v, n); }, "one length");
+    for (int i = 0; i < 3; ++i) one(values);
+    const auto [dynamic, fixed] =
+        in_turns(20 * repeats, [&] { any(values, length.bind(n)); }, [&] { one(values); });
+    out.push_back(
+        {strformat("{}, n = {}", which.name, n), 100 * fixed / dynamic, "%", 0,
+         strformat("of the speed for one length: {}, {}", time_text(dynamic), time_text(fixed))});
+  }
+  return out;
+}
+
+}  // namespace
+
+BenchRows bench_lengths(const Session& session, const BenchOptions& options) {
+  BenchRows all;
+  for (const LengthCase& which : length_cases())
+    for (BenchRow& row : rows_of(session.context, which, options.repeats))
+      all.push_back(std::move(row));
+  return all;
+}
+
+}  // namespace weft
