@@ -91,9 +91,8 @@ TEST(Beam, what_is_not_faster_changes_nothing) {
 
 TEST(Beam, noise_that_wins_half_of_the_time_changes_nothing) {
   uint64_t seed = 1;
-  FakeTrials trials([&](const LoopPlan&) {
-    return 1e-3 + 1e-5 * static_cast<double>(hash_mix(seed++) % 100);
-  });
+  FakeTrials trials(
+      [&](const LoopPlan&) { return 1e-3 + 1e-5 * static_cast<double>(hash_mix(seed++) % 100); });
   const BeamResult r = search(trials);
   EXPECT_EQ(r.best, r.analytic) << text(r.best);
 }
@@ -162,9 +161,10 @@ TEST(Beam, starts_from_what_was_found_before) {
 
 // Every plan near the analytic one keeps the kernel's values.
 TEST(LoopPlan, neighbours_keep_values) {
-  for (const Kernel& k : {matmul_kernel(13, 21, 18, false, false), matmul_kernel(7, 32, 9, true, true),
-                          conv_kernel({2, 3, 8, 9, 4, 3}, false, ConvPart::Forward),
-                          conv_kernel({2, 3, 8, 9, 4, 3}, false, ConvPart::Input)}) {
+  for (const Kernel& k :
+       {matmul_kernel(13, 21, 18, false, false), matmul_kernel(7, 32, 9, true, true),
+        conv_kernel({2, 3, 8, 9, 4, 3}, false, ConvPart::Forward),
+        conv_kernel({2, 3, 8, 9, 4, 3}, false, ConvPart::Input)}) {
     auto state = optimize::open_kernel(k, wide(), {});
     ASSERT_TRUE(state && optimize::prepare_choice(*state));
     const optimize::PlanSpace space(state->info, wide());

@@ -139,10 +139,11 @@ TEST(BeamCache, a_file_that_is_not_there_is_an_error) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), "beam.cache");
-    EXPECT_NE(std::string(error.what()).find(
-                  "[beam] WEFT_BEAM_CACHE names /nowhere/beam.txt, which is not there; search with "
+    EXPECT_NE(
+        std::string(error.what())
+            .find("[beam] WEFT_BEAM_CACHE names /nowhere/beam.txt, which is not there; search with "
                   "WEFT_BEAM=4 to make it, or unset WEFT_BEAM_CACHE"),
-              std::string::npos)
+        std::string::npos)
         << error.what();
   }
 }

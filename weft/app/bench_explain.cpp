@@ -10,6 +10,7 @@
 #include "weft/app/progress.h"
 #include "weft/base/context.h"
 #include "weft/base/json_writer.h"
+#include "weft/base/thread_pool.h"
 #include "weft/run/run_state.h"
 
 namespace weft {
@@ -60,9 +61,10 @@ class SearchTable {
       ratios += std::log(r.result.analytic_seconds / r.result.best_seconds);
     }
     if (!session_.json)
-      session_.print("{} kernels: the cost model's choices take {:.3f} times as long as the best "
-                     "found, in geometric mean\n",
-                     reports_.size(), std::exp(ratios / static_cast<double>(reports_.size())));
+      session_.print(
+          "{} kernels: the cost model's choices take {:.3f} times as long as the best "
+          "found, in geometric mean\n",
+          reports_.size(), std::exp(ratios / static_cast<double>(reports_.size())));
   }
 
  private:
@@ -72,7 +74,8 @@ class SearchTable {
     if (!bar_)
       bar_ = std::make_unique<ProgressBar>(report.kernel, budget, "s of search",
                                            session_.context.options(), session_.err);
-    bar_->update(static_cast<int64_t>(report.seconds), strformat("{} plans", report.result.compiled));
+    bar_->update(static_cast<int64_t>(report.seconds),
+                 strformat("{} plans", report.result.compiled));
   }
 
   /// The model knows one core's cycles; a kernel that is worth sharing has all of them.

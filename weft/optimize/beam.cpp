@@ -12,11 +12,11 @@ namespace {
 
 using namespace optimize;
 
-constexpr int64_t kPerRound = 6;     // plans compiled in a round, per place in the beam
+constexpr int64_t kPerRound = 6;  // plans compiled in a round, per place in the beam
 constexpr int64_t kMostRounds = 12;
-constexpr double kHopeless = 3;      // times the best prediction: not worth compiling
-constexpr double kMayWin = 1.3;      // times the best sample: worth another
-constexpr int64_t kMoreSpilled = 4;  // values beyond the analytic kernel's: not worth timing
+constexpr double kHopeless = 3;        // times the best prediction: not worth compiling
+constexpr double kMayWin = 1.3;        // times the best sample: worth another
+constexpr int64_t kMoreSpilled = 4;    // values beyond the analytic kernel's: not worth timing
 constexpr int kSamples[] = {1, 2, 4};  // of a race's heats
 // A duel: of this many pairs the challenger has to win so many (a sign test at p < 0.1, Dixon and
 // Mood, "The statistical sign test", 1946), and by so much in the median.
@@ -110,9 +110,9 @@ class BeamSearch {
   struct Seen {
     LoopPlan plan;
     BeamTrials::Made made = {};
-    double cycles = 0;           // predicted
-    double best = INFINITY;      // of all samples
-    bool beaten = false;         // by the incumbent, in a duel, or wrong
+    double cycles = 0;       // predicted
+    double best = INFINITY;  // of all samples
+    bool beaten = false;     // by the incumbent, in a duel, or wrong
   };
 
   bool in_time() { return trials_.elapsed() < options_.seconds; }
@@ -163,8 +163,8 @@ class BeamSearch {
     result_.compiled += static_cast<int64_t>(chosen.size());
     for (size_t i = 0; i < chosen.size(); ++i) {
       const bool copy = made[i].code != 0 && std::ranges::any_of(seen_, [&](const Seen& s) {
-        return s.made.code == made[i].code;
-      });
+                          return s.made.code == made[i].code;
+                        });
       seen_.push_back({chosen[i], made[i], plans_.of(chosen[i]).cycles(chosen[i])});
       if (made[i].works && !copy && made[i].spilled <= seen_[0].made.spilled + kMoreSpilled)
         fresh.push_back(seen_.size() - 1);

@@ -35,15 +35,15 @@ class BeamTrials {
 };
 
 struct BeamOptions {
-  int64_t width = 4;     ///< plans that each round goes on from
-  double seconds = 10;   ///< after which no new round, race or duel begins
+  int64_t width = 4;                 ///< plans that each round goes on from
+  double seconds = 10;               ///< after which no new round, race or duel begins
   std::vector<LoopPlan> known = {};  ///< plans found earlier, which are tried first
 };
 
 /// What a search has come to; right at any moment, also where it is ended by an exception.
 struct BeamResult {
-  LoopPlan analytic, best;         ///< the same where nothing is faster
-  double analytic_seconds = 0;     ///< medians of the last duel between them; 0: there was none
+  LoopPlan analytic, best;      ///< the same where nothing is faster
+  double analytic_seconds = 0;  ///< medians of the last duel between them; 0: there was none
   double best_seconds = 0;
   double analytic_cycles = 0, best_cycles = 0;  ///< that the cost model predicts
   int64_t rounds = 0, compiled = 0, timed = 0;

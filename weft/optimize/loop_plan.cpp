@@ -22,8 +22,7 @@ class LineReader {
   }
   template <class T>
   bool number(T& out, T least, T most, int base = 10) {
-    const auto [end, error] =
-        std::from_chars(rest_.data(), rest_.data() + rest_.size(), out, base);
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), out, base);
     if (error != std::errc() || out < least || out > most) return false;
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return true;
@@ -53,8 +52,7 @@ std::string text(const LoopPlan& plan) {
   for (const LoopPlan::Of& of : plan.ranges)
     append_format(tiles, "{}{}x{}", tiles.empty() ? "" : ",", of.lanes, of.unroll);
   return strformat("loops={:016x} tiles={} innermost={} stream={} borders={}", plan.loops,
-                   plan.unit() ? "unit" : tiles, plan.innermost, plan.stream,
-                   plan.borders ? 1 : 0);
+                   plan.unit() ? "unit" : tiles, plan.innermost, plan.stream, plan.borders ? 1 : 0);
 }
 
 std::optional<LoopPlan> parse_loop_plan(std::string_view line) {
@@ -62,8 +60,7 @@ std::optional<LoopPlan> parse_loop_plan(std::string_view line) {
   LoopPlan plan;
   int borders = 1;
   const bool whole = in.take("loops=") && in.number<uint64_t>(plan.loops, 0, UINT64_MAX, 16) &&
-                     in.take(" tiles=") && read_tiles(in, plan.ranges) &&
-                     in.take(" innermost=") &&
+                     in.take(" tiles=") && read_tiles(in, plan.ranges) && in.take(" innermost=") &&
                      in.number<int64_t>(plan.innermost, -1, kMostRanges) && in.take(" stream=") &&
                      in.number<int64_t>(plan.stream, -kMostStream, kMostStream) &&
                      in.take(" borders=") && in.number(borders, 0, 1) && in.at_end();

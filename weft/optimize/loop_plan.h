@@ -17,11 +17,11 @@ struct LoopPlan {
     int64_t unroll = 1;  ///< copies, of vectors
     bool operator==(const Of&) const = default;
   };
-  uint64_t loops = 0;       ///< whose ranges these are: the structural hash of what is cut
-  std::vector<Of> ranges = {};   ///< by position; none: a matrix unit's own tiles
-  int64_t innermost = -1;   ///< position of the range whose loop runs right around a tile; -1: any
-  int64_t stream = 0;       ///< what comes by again fills 2^stream times its share of a cache
-  bool borders = true;      ///< a copy with zeros around it is rows without masks, and borders
+  uint64_t loops = 0;           ///< whose ranges these are: the structural hash of what is cut
+  std::vector<Of> ranges = {};  ///< by position; none: a matrix unit's own tiles
+  int64_t innermost = -1;  ///< position of the range whose loop runs right around a tile; -1: any
+  int64_t stream = 0;      ///< what comes by again fills 2^stream times its share of a cache
+  bool borders = true;     ///< a copy with zeros around it is rows without masks, and borders
 
   bool unit() const { return ranges.empty(); }
   bool operator==(const LoopPlan&) const = default;

@@ -25,8 +25,8 @@ struct OptimizeOptions {
 
 /// A kernel that computes the same as `kernel`, in a graph of its own, with ranges bound for
 /// `target` as docs/design/ir.md section 2 allows. The result depends on the kernel and the
-/// target's code-relevant fields (and the plan) alone, never on the number of threads. Float sums may be
-/// reassociated, by a tree that the result fixes.
+/// target's code-relevant fields (and the plan) alone, never on the number of threads. Float sums
+/// may be reassociated, by a tree that the result fixes.
 Kernel optimize_kernel(const Kernel& kernel, const Target& target, const OptimizeOptions& options);
 
 }  // namespace weft

@@ -16,10 +16,7 @@ constexpr int kSteps = 32;              // towards what the model likes best
 }  // namespace
 
 PlanSpace::PlanSpace(const KernelInfo& info, const Target& target)
-    : info_(info),
-      target_(target),
-      tiles_(find_tile_product(info, target)),
-      model_(info, target) {
+    : info_(info), target_(target), tiles_(find_tile_product(info, target)), model_(info, target) {
   for (const Body& b : model_.bodies()) {
     cut_ |= b.deps;
     reduced_ |= b.own;
@@ -99,9 +96,8 @@ bool PlanSpace::may_have_lanes(RangeMask vectors) const {
   const auto several = [&](RangeMask deps) { return std::popcount(deps & vectors) > 1; };
   return std::none_of(info_.order.begin(), info_.order.end(),
                       [&](NodeRef n) { return several(info_.deps(n)); }) &&
-         std::none_of(info_.reduces.begin(), info_.reduces.end(), [&](NodeRef n) {
-           return several(info_.deps(n) | info_.reduced_by(n));
-         });
+         std::none_of(info_.reduces.begin(), info_.reduces.end(),
+                      [&](NodeRef n) { return several(info_.deps(n) | info_.reduced_by(n)); });
 }
 
 bool PlanSpace::too_long(const LoopPlan& plan) const {

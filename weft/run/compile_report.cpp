@@ -23,9 +23,10 @@ std::string text(const KernelReport& k) {
 
 std::string text(const SearchReport& s) {
   const BeamResult& r = s.result;
-  return strformat("beam {}{}: {:.2f} us -> {:.2f} us in {:.1f} s, {} rounds, {} plans, {} samples; {}",
-                   s.kernel, at(s.lines), r.analytic_seconds * 1e6, r.best_seconds * 1e6, s.seconds,
-                   r.rounds, r.compiled, r.timed, text(r.best));
+  return strformat(
+      "beam {}{}: {:.2f} us -> {:.2f} us in {:.1f} s, {} rounds, {} plans, {} samples; {}",
+      s.kernel, at(s.lines), r.analytic_seconds * 1e6, r.best_seconds * 1e6, s.seconds, r.rounds,
+      r.compiled, r.timed, text(r.best));
 }
 
 std::string text(const CommandReport& c) {

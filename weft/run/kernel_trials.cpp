@@ -43,8 +43,8 @@ std::vector<BeamTrials::Made> KernelTrials::compile(std::span<const LoopPlan> pl
   const auto translate = [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
-        texts[i] = translate_kernel(*subject_.kernel, device.target(),
-                                    entry_of(trials_.size() + i), subject_.distinct, &plans[i]);
+        texts[i] = translate_kernel(*subject_.kernel, device.target(), entry_of(trials_.size() + i),
+                                    subject_.distinct, &plans[i]);
         made[i].works = !texts[i].report.foreign;
       } catch (const InternalError&) {}  // a plan that lowering does not know
     }
@@ -132,8 +132,8 @@ double KernelTrials::time(const Trial& trial, int64_t runs) {
   double least = INFINITY;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     if (changes_) fill(sets_[0], TrialData::Positive, false);
-    const CalibratedClock::Sample s = clock_.time(
-        [&] { subject_.device->wait(subject_.device->submit(0, commands)); });
+    const CalibratedClock::Sample s =
+        clock_.time([&] { subject_.device->wait(subject_.device->submit(0, commands)); });
     least = std::min(least, s.seconds);
     if (s.quiet) break;
   }
@@ -176,8 +176,8 @@ bool KernelTrials::verify(size_t plan) {
     const auto expected = outputs_of(trials_[0], data), got = outputs_of(trials_[plan], data);
     for (size_t slot = 0; slot < expected.size(); ++slot)
       same = same && (expected[slot].empty() ||
-                      same_values(expected[slot], got[slot],
-                                  trials_[0].kernel->params[slot].dtype, data, tolerance_));
+                      same_values(expected[slot], got[slot], trials_[0].kernel->params[slot].dtype,
+                                  data, tolerance_));
   }
   fill(sets_[0], TrialData::Positive, true);
   return same;

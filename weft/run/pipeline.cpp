@@ -49,8 +49,8 @@ namespace {
 struct Job {
   const Kernel* kernel;
   Device* device;
-  const ScheduleStep* step;  // the first that runs it
-  bool distinct = true;      // no buffer is bound to two slots
+  const ScheduleStep* step;              // the first that runs it
+  bool distinct = true;                  // no buffer is bound to two slots
   std::shared_ptr<const LoopPlan> plan;  // that a search found
   CacheKey key;
   std::string entry;
@@ -241,8 +241,7 @@ class Pipeline {
   /// Runs on any thread: touches nothing but the job.
   void translate(Job& j) const {
     std::optional<PassTrace> trace = trace_passes(context_);
-    j.made =
-        translate_kernel(*j.kernel, j.device->target(), j.entry, j.distinct, j.plan.get());
+    j.made = translate_kernel(*j.kernel, j.device->target(), j.entry, j.distinct, j.plan.get());
     if (trace) j.passes = trace->take();
   }
 

@@ -15,8 +15,8 @@ class Context;
 
 /// What a plan was found for.
 struct PlanKey {
-  uint64_t kernel = 0;  ///< its structure
-  std::string target;   ///< its name
+  uint64_t kernel = 0;   ///< its structure
+  std::string target;    ///< its name
   uint64_t machine = 0;  ///< Target::key
   int64_t threads = 1;
   auto operator<=>(const PlanKey&) const = default;

@@ -15,8 +15,11 @@ bool is_symbolic(NodeRef sink) {
   return false;
 }
 
+/// What is found out about a machine by timing may differ the next time: a plan is kept for what
+/// the processor says of itself.
 PlanKey key_of(const TrialSubject& subject, NodeRef structure) {
-  const Target& target = subject.device->target();
+  Target target = subject.device->target();
+  target.machine.native_bits = Machine().native_bits;
   return {hash_combine(structure->hash, subject.distinct ? 1 : 0), target.name, target.key(),
           target.threads};
 }

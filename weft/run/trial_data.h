@@ -19,8 +19,8 @@ void fill_trial_data(std::span<std::byte> memory, DType dtype, TrialData data, u
 
 /// What two kernels for the same values may differ by.
 struct TrialTolerance {
-  bool exact = true;      ///< on whole numbers: only sums, products and what rounds nothing
-  double terms = 1;       ///< that its sums have
+  bool exact = true;          ///< on whole numbers: only sums, products and what rounds nothing
+  double terms = 1;           ///< that its sums have
   bool reassociates = false;  ///< it has sums of floats
   static TrialTolerance of(const Kernel& kernel);
 };
