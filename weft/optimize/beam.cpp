@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "weft/optimize/passes.h"
 #include "weft/optimize/plan_space.h"
@@ -132,6 +133,7 @@ class BeamSearch {
   std::vector<LoopPlan> promising(const std::vector<LoopPlan>& from) const {
     struct Ranked {
       double cycles;
+      size_t order;  // decides between equal ones
       const LoopPlan* plan;
     };
     std::vector<Ranked> ranked;
@@ -139,9 +141,9 @@ class BeamSearch {
       const bool told = std::ranges::find(options_.known, plan) != options_.known.end();
       const auto same = [&](const Ranked& r) { return *r.plan == plan; };
       if (known(plan) || std::ranges::any_of(ranked, same)) continue;
-      ranked.push_back({told ? 0 : plans_.of(plan).cycles(plan), &plan});
+      ranked.push_back({told ? 0 : plans_.of(plan).cycles(plan), ranked.size(), &plan});
     }
-    std::ranges::stable_sort(ranked, {}, &Ranked::cycles);
+    std::ranges::sort(ranked, {}, [](const Ranked& r) { return std::pair(r.cycles, r.order); });
     double least = seen_.empty() ? 0 : seen_[0].cycles;
     for (const Ranked& r : ranked)
       if (r.cycles > 0) least = std::min(least, r.cycles);
@@ -188,7 +190,7 @@ class BeamSearch {
       for (int k = 0; k < samples; ++k)
         for (const size_t i : runners)
           if (in_time()) sample(i);
-      std::ranges::stable_sort(runners, {}, [&](size_t i) { return seen_[i].best; });
+      std::ranges::sort(runners, {}, [&](size_t i) { return std::pair(seen_[i].best, i); });
       const double least = seen_[runners[0]].best;
       std::erase_if(runners, [&](size_t i) { return seen_[i].best > kMayWin * least; });
       runners.resize(std::min(runners.size(), std::max(width, (runners.size() + 1) / 2)));
