@@ -54,19 +54,20 @@ struct KeyBits {
   int64_t width;
   bool around_zero = false;
 
-  /// Of the keys of x, which is looked at where it is at hand and long enough for that to pay.
-  static KeyBits of(const Tensor& x, int64_t axis) {
+  /// Of the keys of integers x, which are looked at where they are at hand and long enough for that
+  /// to pay. Nothing: all bits of the keys, which for small floats are more than theirs.
+  static std::optional<KeyBits> of(const Tensor& x, int64_t axis) {
     const int width = bits(x.dtype());
-    if (!is_int(x.dtype()) || width <= 16 || x.dim(axis).max() <= kMostCounted) return {width};
+    if (!is_int(x.dtype()) || width <= 16 || x.dim(axis).max() <= kMostCounted) return {};
     const auto known = known_bounds(x);
-    if (!known) return {width};
+    if (!known) return {};
     // All between two numbers begin with the bits with which both begin.
     const auto [low, high] = *known;
     const bool around_zero = low < 0 && high >= 0;
     const int64_t differ = around_zero ? std::max(~low, high) : low ^ high;
     const int64_t needed = int64_t(std::bit_width(static_cast<uint64_t>(differ))) + around_zero;
     const int64_t digits = std::max<int64_t>(1, (needed + kDigitBits - 1) / kDigitBits);
-    return {digits * kDigitBits, around_zero && digits * kDigitBits < width};
+    return KeyBits{digits * kDigitBits, around_zero && digits * kDigitBits < width};
   }
 
   Tensor of_keys(const Tensor& keys) const {
@@ -177,9 +178,10 @@ std::pair<Tensor, Tensor> Tensor::sort(int64_t axis, bool descending, CallSite a
   const CallSiteScope site(at);
   if (ndim() == 0) return {*this, zeros({}, DType::I32)};
   const int64_t a = checked_axis("sort", axis, *this);
-  const KeyBits known = KeyBits::of(*this, a);
+  const std::optional<KeyBits> known = KeyBits::of(*this, a);
+  const KeyBits options = known.value_or(KeyBits{0});
   const Tensor positions =
-      called("sort", {descending, known.width, known.around_zero}, {transpose(a, -1).detach()},
+      called("sort", {descending, options.width, options.around_zero}, {transpose(a, -1).detach()},
              [=](auto& in) { return Tensors{order_of(sort_keys(in[0], descending), known)}; })[0]
           .transpose(a, -1);
   return {gather_inside(*this, a, positions), positions};
