@@ -69,7 +69,7 @@ TEST_F(BenchCases, SlowAllRunAtTheirSmallestSize) {
     SCOPED_TRACE(which.name);
     BenchValues values;
     for (const BenchOperand& o : which.operands(which.sizes.front())) values.push_back(o.make());
-    realize(which.compute(values));
+    realize(SizedCase{which, which.sizes.front()}.computation()(values));
     EXPECT_TRUE(!which.flops || which.flops(which.sizes.front()) > 0);
   }
 }
@@ -108,7 +108,7 @@ TEST_F(BenchCases, APeerThatIsMissingOrEndsIsSaid) {
   const auto open = [](const std::string& library, const std::string& python) {
     return message_of([&] { BenchPeer(library, python, 1); });
   };
-  EXPECT_NE(open("jax", "python3").find("there are torch, numpy"), std::string::npos);
+  EXPECT_NE(open("jax", "python3").find("there are torch, numpy, ort"), std::string::npos);
   EXPECT_NE(open("torch", "/nowhere/python").find("--python"), std::string::npos);
   EXPECT_NE(open("torch", program("echo 'no module torch' >&0")).find("(module torch)"),
             std::string::npos);

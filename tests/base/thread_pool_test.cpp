@@ -47,6 +47,33 @@ TEST(ThreadPool, EveryItemExactlyOnce) {
   }
 }
 
+TEST(ThreadPool, EstimatedLoopsDoEveryItemOnce) {
+  for (int threads : {1, 2, 8}) {
+    ThreadPool pool(threads);
+    for (double item_ns : {0.0, 1e-3, 1.0, 1e3, 1e6}) {
+      for (int64_t n : {1, 2, 64, 10007}) {
+        std::vector<std::atomic<int>> hits(static_cast<size_t>(n));
+        pool.parallel_for(
+            n,
+            [&](int64_t begin, int64_t end, int) {
+              for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
+            },
+            ThreadPool::Estimate{item_ns});
+        for (auto& hit : hits) ASSERT_EQ(hit.load(), 1);
+      }
+    }
+  }
+}
+
+/// Nobody is woken, or started, for what takes less time than waking does.
+TEST(ThreadPool, AShortLoopIsItsCallersAlone) {
+  ThreadPool pool(2);
+  int pieces = 0;
+  const auto count = [&](int64_t, int64_t, int worker) { pieces += worker == 0 ? 1 : 1000; };
+  pool.parallel_for(1000, count, ThreadPool::Estimate{10});
+  EXPECT_EQ(pieces, 1);
+}
+
 /// Adversely, every worker does exactly its share, from the back, whatever grain was asked for.
 TEST(ThreadPool, AdverseSharesAreEvenAndBackwards) {
   for (int threads : {1, 2, 3, 8}) {

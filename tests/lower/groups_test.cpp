@@ -105,10 +105,11 @@ TEST(Groups, ReductionsInTurn) {
   }
 }
 
+constexpr int64_t kM = 12, kN = 16, kK = 20;
+
 /// C = A @ B in tiles of 6 by 8, 2 by 2 for each item, K in blocks of 4; both operands staged, one
-/// with a stride of its own.
-TEST(Groups, ProductOfStagedTiles) {
-  constexpr int64_t kM = 12, kN = 16, kK = 8;
+/// with a stride of its own, in a loop of three rounds that the operands know nothing of.
+Kernel product_of_staged_tiles(int64_t buffers, bool in_rounds) {
   KernelBuilder b;
   Graph& g = b.g;
   const auto mul = [&](NodeRef x, int64_t by) { return g.mul(x, g.index(by)); };
@@ -116,20 +117,40 @@ TEST(Groups, ProductOfStagedTiles) {
           gy = g.range(g.index(kM / 6), 1, Binding::Grid, 1);
   NodeRef tx = b.range(4, 2, Binding::Group), ty = g.range(g.index(3), 3, Binding::Group, 1);
   NodeRef u = b.range(2, 4, Binding::Unroll), v = b.range(2, 5, Binding::Unroll);
-  NodeRef block = b.range(kK / 4, 6), k = b.range(4, 7);
+  NodeRef round = b.range(3, 6), block = b.range(kK / 4, 7), k = b.range(4, 8);
   NodeRef row = g.add(mul(gy, 6), g.add(mul(ty, 2), u));
   NodeRef column = g.add(mul(gx, 8), g.add(mul(tx, 2), v));
   NodeRef depth = g.add(mul(block, 4), k);
   NodeRef left = b.stage(b.load(b.param(1, DType::I32, kM * kK), g.add(mul(row, kK), depth)),
-                         {ty, u, k}, {10, 5, 1});
-  NodeRef right =
-      b.stage(b.load(b.param(2, DType::I32, kK * kN), g.add(mul(depth, kN), column)), {k, tx, v});
-  b.store(b.param(0, DType::I32, kM * kN), g.add(mul(row, kN), column),
-          b.reduce(Fold::Add, g.mul(left, right), {block, k}));
-  const Kernel kernel = b.kernel();
-  expect_meaning(kernel, {zeros(DType::I32, kM * kN), numbers(DType::I32, kM * kK, 2),
-                          numbers(DType::I32, kK * kN, 3)});
-  EXPECT_EQ(count(lowered_for_groups(kernel), Op::Barrier), 2U) << "both operands share them";
+                         {ty, u, k}, {10, 5, 1}, buffers);
+  NodeRef right = b.stage(b.load(b.param(2, DType::I32, kK * kN), g.add(mul(depth, kN), column)),
+                          {k, tx, v}, {}, buffers);
+  NodeRef product = g.mul(left, right);
+  NodeRef sum = in_rounds
+                    ? b.reduce(Fold::Add, g.add(product, b.load(b.param(3, DType::I32, 3), round)),
+                               {round, block, k})
+                    : b.reduce(Fold::Add, product, {block, k});
+  b.store(b.param(0, DType::I32, kM * kN), g.add(mul(row, kN), column), sum);
+  return b.kernel();
+}
+
+TEST(Groups, ProductOfStagedTiles) {
+  struct {
+    int64_t buffers;
+    bool in_rounds;
+    size_t barriers;
+  } const cases[] = {{1, false, 2}, {2, false, 1}, {1, true, 2}, {2, true, 2}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.buffers);
+    const Kernel kernel = product_of_staged_tiles(c.buffers, c.in_rounds);
+    Buffers buffers{zeros(DType::I32, kM * kN), numbers(DType::I32, kM * kK, 2),
+                    numbers(DType::I32, kK * kN, 3)};
+    if (c.in_rounds) buffers.push_back(numbers(DType::I32, 3, 4));
+    expect_meaning(kernel, buffers);
+    EXPECT_EQ(count(lowered_for_groups(kernel), Op::Barrier), c.barriers)
+        << "both operands share them; where buffers take turns, and the loop runs once, all have "
+           "come by one since they read what is written";
+  }
 }
 
 TEST(Groups, SymbolicGrid) {
@@ -227,7 +248,8 @@ struct Exchange {
     const NodeRef two[] = {i32(2)}, size[] = {g().index(2)};
     id = g().intern({Op::WorkId, DType::I32, two, ids()});
     memory = g().intern({Op::Local, DType::I32, size, none()});
-    barrier = g().intern({Op::Barrier, DType::Void, {}, none()});
+    const int64_t waits[] = {0, 0, 1};
+    barrier = g().intern({Op::Barrier, DType::Void, {}, waits});
   }
   Graph& g() { return *program.graph; }
   NodeRef i32(int64_t v) { return g().constant(Value::of(DType::I32, v)); }

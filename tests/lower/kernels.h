@@ -44,11 +44,11 @@ struct KernelBuilder {
   }
   /// In local memory, dense where there are no strides.
   NodeRef stage(NodeRef value, std::vector<NodeRef> ranges,
-                const std::vector<int64_t>& strides = {}) {
+                const std::vector<int64_t>& strides = {}, int64_t buffers = 1) {
     std::vector<NodeRef> src{value};
     src.insert(src.end(), ranges.begin(), ranges.end());
     std::vector<int64_t> ints{static_cast<int64_t>(Space::Local),
-                              static_cast<int64_t>(StageLifetime::Kernel), 1};
+                              static_cast<int64_t>(StageLifetime::Kernel), buffers};
     ints.insert(ints.end(), strides.begin(), strides.end());
     return g.make({Op::Stage, value->dtype, src, ints});
   }

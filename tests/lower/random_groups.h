@@ -96,7 +96,7 @@ class RandomGroups : public KernelBuilder {
         step *= over[i]->src(0)->vmin + pick(0, 1);
       }
     }
-    return stage(value, over, strides);
+    return stage(value, over, strides, pick(1, 2));
   }
 
   NodeRef random_reduce(const std::vector<NodeRef>& ranges, int depth, bool folds) {

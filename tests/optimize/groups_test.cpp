@@ -157,6 +157,19 @@ TEST(GroupsOptimize, EmulatedGroupsHaveOneRowOfItems) {
   EXPECT_EQ(done.find("to loop"), std::string::npos) << done;
 }
 
+TEST(GroupsOptimize, BlocksTakeTwoBuffersWhereThereIsMemoryAndGroupsAreNotEmulated) {
+  const Kernel kernel = matmul_kernel(64, 64, 40, false, false);
+  const Buffers buffers{zeros(DType::F32, 64 * 64), numbers(DType::F32, 64 * 40, 2),
+                        numbers(DType::F32, 64 * 40, 3)};
+  Target t = small_gpu();
+  EXPECT_NE(expect_grouped(kernel, buffers, {}, t).find("in 2 buffers"), std::string::npos);
+  t.groups.local_bytes = 2 << 10;
+  EXPECT_EQ(expect_grouped(kernel, buffers, {}, t).find("in 2 buffers"), std::string::npos);
+  t = small_gpu();
+  t.groups.emulated = true;
+  EXPECT_EQ(expect_grouped(kernel, buffers, {}, t).find("in 2 buffers"), std::string::npos);
+}
+
 TEST(GroupsOptimize, WhereSharedMemoryIsNoNearerNothingIsStaged) {
   Target t = small_gpu();
   t.groups.local_is_near = false;

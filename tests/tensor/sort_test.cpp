@@ -133,6 +133,44 @@ TEST_F(SortTest, SlowEveryDTypeAtAllLimits) {
   for (uint64_t seed = 10; seed < 15; ++seed) expect_orders_at_limits(seed, 600);
 }
 
+/// Integers that are at hand are told apart by fewer bits than they have.
+TEST_F(SortTest, IntegersOfFewBits) {
+  const struct {
+    DType dtype;
+    int64_t low, high;
+  } kRanges[] = {{DType::I64, 0, 1},
+                 {DType::I64, -128, 127},
+                 {DType::I64, -129, 127},
+                 {DType::I64, -1, 128},
+                 {DType::I64, -1, -1},
+                 {DType::I64, -70000, -255},
+                 {DType::I64, (int64_t{1} << 40) - 7, (int64_t{1} << 40) + 300},
+                 {DType::I64, -(int64_t{1} << 31), int64_t{1} << 31},
+                 {DType::I64, INT64_MIN, INT64_MIN + 90000},
+                 {DType::I64, INT64_MAX - 3, INT64_MAX},
+                 {DType::I32, -5, 1000},
+                 {DType::I32, INT32_MIN, INT32_MIN + 200},
+                 {DType::U32, 0xFFFF0000, 0xFFFFFFFF}};
+  Random random(7);
+  for (const auto& [dtype, low, high] : kRanges)
+    for (const int64_t n : {513, 4100}) {
+      std::vector<int64_t> all;
+      for (int64_t i = 0; i < n; ++i) all.push_back(random.between(low, high));
+      all[static_cast<size_t>(n) / 2] = low, all.back() = high;
+      const Tensor x = Tensor::from(all).cast(dtype).realize();
+      for (const bool descending : {false, true}) {
+        std::vector<int64_t> expected(all.size());
+        std::iota(expected.begin(), expected.end(), 0);
+        std::ranges::sort(expected, [&](int64_t i, int64_t j) {
+          const auto a = all[static_cast<size_t>(i)], b = all[static_cast<size_t>(j)];
+          return a == b ? i < j : (a < b) != descending;
+        });
+        EXPECT_EQ(integers(x.argsort(0, descending)), expected)
+            << name(dtype) << " from " << low << " to " << high << ", " << n;
+      }
+    }
+}
+
 TEST_F(SortTest, ManyRowsOfSeveralBlocks) {
   Random random(2);
   for (const int64_t rows : {2, 5, 70})
@@ -176,6 +214,19 @@ int64_t kernels_of(DType d, int64_t n, int64_t k) {
   reset_run_stats(context);
   realize({k > 0 ? x.topk(k).second : x.argsort(0)});
   return run_stats(context).kernels;
+}
+
+/// A pass for each digit in which integers at hand differ.
+TEST_F(SortTest, FewBitsTakeFewPasses) {
+  const auto kernels_below = [](int64_t most) {
+    const Tensor x = (Tensor::arange(1000, DType::I64) * (most - 1)).floor_div(999).realize();
+    reset_run_stats(Context::current());
+    x.argsort(0).realize();
+    return run_stats(Context::current()).kernels;
+  };
+  const int64_t one = kernels_below(256), two = kernels_below(257), eight = kernels_below(1L << 50);
+  EXPECT_LT(one, two);
+  EXPECT_LT(two, eight);
 }
 
 /// The number of passes is the key's, not the axis'.

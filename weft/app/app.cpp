@@ -97,7 +97,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(int64_t{1}, int64_t{10000}))
       ->capture_default_str();
   sub->add_option("--against", line.bench.against,
-                  "cases, sweep: peers measured in turns with weft: torch, numpy")
+                  "cases, sweep: peers measured in turns with weft: torch, numpy, ort")
       ->delimiter(',');
   sub->add_option("--case", line.bench.which,
                   "cases, sweep, explain: only those with this in their name");

@@ -26,8 +26,8 @@ Tensor BenchOperand::make() const {
 
 std::vector<BenchCase> bench_cases() {
   std::vector<BenchCase> cases;
-  for (const auto add : {add_products, add_convolutions, add_functions, add_movement, add_selection,
-                         add_linear_algebra})
+  for (const auto add : {add_products, add_convolutions, add_attention, add_networks, add_functions,
+                         add_movement, add_selection, add_linear_algebra})
     add(cases);
   return cases;
 }
@@ -38,6 +38,10 @@ BenchValues SizedCase::operands() const {
   BenchValues values;
   for (const BenchOperand& o : which.operands(size)) values.push_back(o.make());
   return values;
+}
+
+std::function<BenchValues(const BenchValues&)> SizedCase::computation() const {
+  return which.network ? which.network() : which.compute;
 }
 
 std::vector<SizedCase> chosen_cases(std::string_view text, int64_t size) {

@@ -41,6 +41,10 @@ struct BenchCase {
   std::string torch, numpy = {};
   /// Operations that cannot be avoided; without it memory is the only limit.
   std::function<double(int64_t size)> flops = {};
+  /// The same for ONNX Runtime: `op(type, operands..., attributes)`, or a network of the driver's.
+  std::string onnx = {};
+  /// In the place of `compute`, where there is state: makes it, and what computes with it.
+  std::function<std::function<BenchValues(const BenchValues&)>()> network = {};
 };
 
 /// All of them, group by group.
@@ -51,14 +55,17 @@ struct SizedCase {
   int64_t size;
   std::string name() const;
   BenchValues operands() const;  ///< in memory
+  std::function<BenchValues(const BenchValues&)> computation() const;
 };
 /// Whose group or name has `text` in it, at `size` or, if that is 0, at sizes of their own. An
 /// Error where there is none.
 std::vector<SizedCase> chosen_cases(std::string_view text, int64_t size);
 
 // What bench_cases() is made of.
-void add_products(std::vector<BenchCase>& cases);      // bench_products.cpp
-void add_convolutions(std::vector<BenchCase>& cases);  // with attention
+void add_products(std::vector<BenchCase>& cases);  // bench_products.cpp
+void add_attention(std::vector<BenchCase>& cases);
+void add_convolutions(std::vector<BenchCase>& cases);  // bench_convolutions.cpp
+void add_networks(std::vector<BenchCase>& cases);      // bench_networks.cpp
 void add_functions(std::vector<BenchCase>& cases);  // bench_functions.cpp: elementwise, reductions
 void add_movement(std::vector<BenchCase>& cases);   // bench_data.cpp
 void add_selection(std::vector<BenchCase>& cases);  // sorts, positions, random numbers

@@ -18,86 +18,6 @@
 namespace weft {
 namespace {
 
-// One line asks (JSON), one line answers: "yes ...", "no ..." or a number of seconds.
-constexpr const char* kDriver = R"python(
-import json, os, sys, time
-library, threads = sys.argv[1], sys.argv[2]
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = threads
-# OpenBLAS's workers poll for 2^26 ticks after a call, 0.1 s; so they still do from run to run.
-os.environ["OPENBLAS_THREAD_TIMEOUT"] = "22"
-answers = os.fdopen(os.dup(0), "w")
-def answer(text):
-    print(" ".join(str(text).split())[:300], file=answers, flush=True)
-try:
-    import numpy as np
-    module = np
-    if library == "torch":
-        import torch
-        import torch.nn.functional as F
-        torch.set_num_threads(int(threads))
-        module = torch
-    answer("yes " + module.__version__)
-except Exception as error:
-    answer("no " + str(error))
-    sys.exit()
-
-RENAMED = {"mod": "remainder", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
-           "swish": "silu"}
-def f(name):
-    name = RENAMED.get(name, name)
-    if name == "gelu":
-        return lambda x: F.gelu(x, approximate="tanh")
-    for place in (torch, F, torch.special):
-        if hasattr(place, name):
-            return getattr(place, name)
-    raise AttributeError("there is no " + name)
-def grad(y, of):
-    return torch.autograd.grad(y.sum(), of)
-
-rng = np.random.default_rng(0)
-NUMPY = {"f32": np.float32, "f64": np.float64, "bf16": np.float32, "i32": np.int32,
-         "i64": np.int64, "i8": np.int8}
-def array(dims, dtype, fill, below):
-    if fill == "below":
-        return rng.integers(0, below, dims).astype(NUMPY[dtype])
-    if fill == "positive":
-        return (rng.random(dims) + 0.1).astype(NUMPY[dtype])
-    x = rng.standard_normal(dims).astype(NUMPY[dtype])
-    if fill == "definite":
-        x = x @ x.T + dims[-1] * np.eye(dims[-1], dtype=x.dtype)
-    return x
-def operand(dims, dtype, fill, below, code):
-    x = array(dims, dtype, fill, below)
-    if library == "numpy":
-        return x
-    x = torch.from_numpy(x)
-    if dtype == "bf16":
-        x = x.bfloat16()
-    return x.requires_grad_() if code.startswith("grad(") else x
-
-for line in sys.stdin:
-    request = json.loads(line)
-    try:
-        if "code" in request:
-            function = operands = None
-            code = request["code"]
-            operands = [operand(*o, code) for o in request["operands"]]
-            function = eval("lambda " + ", ".join("abcdefgh"[: len(operands)]) + ": " + code)
-            if library == "torch":
-                torch.set_grad_enabled(code.startswith("grad("))
-            function(*operands)
-            answer("yes")
-        else:
-            function(*operands)
-            start = time.perf_counter()
-            for _ in range(request["runs"]):
-                function(*operands)
-            answer((time.perf_counter() - start) / request["runs"])
-    except Exception as error:
-        answer("no " + str(error))
-)python";
-
 const char* text_of(BenchOperand::Fill fill) {
   switch (fill) {
     case BenchOperand::Fill::Normal: return "normal";
@@ -123,7 +43,7 @@ std::string request_for(const std::string& code, const BenchOperands& operands) 
 
 BenchPeer::BenchPeer(std::string library, const std::string& python, int threads)
     : library_(std::move(library)) {
-  if (library_ != "torch" && library_ != "numpy")
+  if (library_ != "torch" && library_ != "numpy" && library_ != "ort")
     fail("bench", "there is no peer \"{}\" to compare with; there are {}", library_, kLibraries);
   start(python, threads);
   const std::string said = read_line();
@@ -145,7 +65,7 @@ void BenchPeer::start(const std::string& python, int threads) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     fail_errno("bench", "cannot make a pair of sockets", errno);
   socket_ = ends[0];
-  std::vector<std::string> words = {python, "-c", kDriver, library_, strformat("{}", threads)};
+  std::vector<std::string> words = {python, "-c", kPeerProgram, library_, strformat("{}", threads)};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -191,7 +111,9 @@ std::string BenchPeer::ask(const std::string& request) {
 }
 
 bool BenchPeer::prepare(const BenchCase& which, int64_t size) {
-  const std::string& code = library_ == "torch" ? which.torch : which.numpy;
+  const std::string& code = library_ == "torch" ? which.torch
+                            : library_ == "ort" ? which.onnx
+                                                : which.numpy;
   why_ = "has no such function";
   if (code.empty()) return false;
   const std::string said = ask(request_for(code, which.operands(size)));

@@ -13,13 +13,14 @@ namespace weft {
 
 class BenchPeer {
  public:
-  /// "torch" or "numpy", by the program `python`. An Error where either is not there.
+  /// "torch", "numpy" or "ort" (ONNX Runtime), by the program `python`. An Error where either is
+  /// not there.
   BenchPeer(std::string library, const std::string& python, int threads);
   ~BenchPeer();
   BenchPeer(const BenchPeer&) = delete;
   BenchPeer& operator=(const BenchPeer&) = delete;
 
-  static constexpr const char* kLibraries = "torch, numpy";
+  static constexpr const char* kLibraries = "torch, numpy, ort";
   const std::string& library() const { return library_; }
   const std::string& version() const { return version_; }
 
@@ -39,5 +40,8 @@ class BenchPeer {
   pid_t pid_ = -1;
   int socket_ = -1;
 };
+
+/// What that process runs: `python -c PROGRAM library threads`.
+extern const char* const kPeerProgram;
 
 }  // namespace weft

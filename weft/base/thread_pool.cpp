@@ -15,14 +15,18 @@
 
 #include "weft/base/context.h"
 #include "weft/base/cpu_count.h"
+#include "weft/base/spans.h"
 
 namespace weft {
 
 namespace {
 
 constexpr int kMaxThreads = 1024;
-// About 10 us: longer than the gap between kernels of one step, short enough for a shared machine.
-constexpr int kSpins = 200;
+// What it takes until a sleeping thread works, where its CPU slept, too: 20 to 50 us. Whoever waits
+// polls for as long before it sleeps, so that it never costs more than twice what was needed.
+constexpr uint64_t kWakeNs = 50'000;
+// A piece worth the time of another thread that polls.
+constexpr double kLeastPieceNs = 2'000;
 constexpr uint32_t kAdversePieces = 8;
 
 thread_local bool t_inside = false;  // in a body: nested calls run inline
@@ -34,6 +38,11 @@ void pause_briefly() {
 #elif defined(__aarch64__)
   asm volatile("yield");
 #endif
+}
+
+template <class Done>
+void poll_until(Done done, uint64_t most_ns) {
+  for (const uint64_t start = now_ns(); !done() && now_ns() - start < most_ns;) pause_briefly();
 }
 
 // [begin, end) of a worker, as one word so that owner and thieves change it by one CAS.
@@ -181,6 +190,7 @@ struct Gate {
   static constexpr uint32_t kClosed = 1u << 11, kInside = kClosed - 1, kNumber = 1u << 12;
   static_assert(kMaxThreads < static_cast<int>(kClosed));
   std::atomic<uint32_t> word{kClosed};
+  std::atomic<int> asleep{0};
 
   static uint32_t number_of(uint32_t word) { return word / kNumber; }
   uint32_t load() const { return word.load(std::memory_order_acquire); }
@@ -194,12 +204,14 @@ struct Gate {
   }
   void close() { word.fetch_or(kClosed, std::memory_order_acq_rel); }
   /// Sleeps until a loop other than number `seen` is there.
-  uint32_t wait(uint32_t seen) const {
-    for (int i = 0; i < kSpins && number() == seen; ++i) pause_briefly();
-    for (uint32_t now = load();; now = load()) {
-      if (number_of(now) != seen) return number_of(now);
-      word.wait(now, std::memory_order_acquire);
-    }
+  uint32_t wait(uint32_t seen, uint64_t poll_ns) {
+    poll_until([&] { return number() != seen; }, poll_ns);
+    if (number() != seen) return number();
+    asleep.fetch_add(1, std::memory_order_relaxed);
+    uint32_t now = load();
+    for (; number_of(now) == seen; now = load()) word.wait(now, std::memory_order_acquire);
+    asleep.fetch_sub(1, std::memory_order_relaxed);
+    return number_of(now);
   }
   /// False when loop `number` takes no more.
   bool enter(uint32_t number) {
@@ -219,6 +231,7 @@ struct Gate {
 
 struct ThreadPool::State {
   Gate gate;
+  uint64_t poll_ns;                  // before sleeping
   std::atomic<uint32_t> left{0};     // changes when a closed gate's last worker has left
   Job* job = nullptr;                // nullptr: end
   std::vector<std::thread> threads;  // size - 1: the caller is worker 0
@@ -230,15 +243,16 @@ ThreadPool::ThreadPool(int threads)
 ThreadPool::~ThreadPool() {
   // In a forked child the threads are not there to be joined: their handles are left alone.
   if (state_ == nullptr || owner_ != ::getpid()) return;
-  state_->job = nullptr;
-  state_->gate.open();
-  for (std::thread& thread : state_->threads) thread.join();
-  delete state_;
+  State* state = state_;
+  state->job = nullptr;
+  state->gate.open();
+  for (std::thread& thread : state->threads) thread.join();
+  delete state;
 }
 
 void ThreadPool::worker_main(State& state, int worker) {
   for (uint32_t seen = 0;;) {
-    seen = state.gate.wait(seen);
+    seen = state.gate.wait(seen, state.poll_ns);
     if (!state.gate.enter(seen)) continue;
     if (state.job == nullptr) return;
     state.job->work(worker);
@@ -250,29 +264,32 @@ void ThreadPool::worker_main(State& state, int worker) {
 }
 
 ThreadPool::State& ThreadPool::state() {
-  if (state_ != nullptr && owner_ == ::getpid()) return *state_;
-  state_ = new State();  // after a fork the parent's is abandoned, not freed: see the destructor
-  owner_ = ::getpid();
-  state_->threads.reserve(static_cast<size_t>(size_ - 1));
+  if (state_ != nullptr && owner_ == ::getpid()) return *state_.load();
+  auto* state = new State();  // after a fork the parent's is abandoned: see the destructor
+  // Where CPUs are fewer, who polls may keep from working whom it waits for.
+  state->poll_ns = size_ <= available_cpus() ? kWakeNs : kWakeNs / 10;
+  state->threads.reserve(static_cast<size_t>(size_ - 1));
   for (int w = 1; w < size_; ++w) {
     try {
-      state_->threads.emplace_back([state = state_, w] { worker_main(*state, w); });
+      state->threads.emplace_back([state, w] { worker_main(*state, w); });
     } catch (const std::system_error&) {
       break;  // a limit on threads was reached: go on with those there are
     }
   }
-  return *state_;
+  state_ = state;
+  owner_ = ::getpid();
+  return *state;
 }
 
 void ThreadPool::run(Job& job) {
-  State& shared = *state_;
+  State& shared = *state_.load();
   shared.job = &job;
   shared.gate.open();
   job.work(0);
   // Nobody takes a share that is another's.
   while (adverse_ && !job.stopped() && job.shares_done < job.ranges.size()) pause_briefly();
   shared.gate.close();
-  for (int i = 0; i < kSpins && !shared.gate.nobody_inside(); ++i) pause_briefly();
+  poll_until([&] { return shared.gate.nobody_inside(); }, shared.poll_ns);
   if (job.waiting) wait_until_done(shared, job);
   for (uint32_t left = shared.left.load(std::memory_order_acquire); !shared.gate.nobody_inside();
        left = shared.left.load(std::memory_order_acquire))
@@ -296,6 +313,24 @@ void ThreadPool::wait_until_done(State& shared, Job& job) {
 
 void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain) {
   loop(n, body, grain, std::nullopt);
+}
+
+/// Whether workers poll, or a loop that takes `ns`, and those right before it, are worth a wake.
+bool ThreadPool::awake_for(double ns) {
+  const uint64_t now = now_ns();
+  const bool close = now - asked_.exchange(now, std::memory_order_relaxed) < 2 * kWakeNs;
+  const double unshared = ns + (close ? unshared_.load(std::memory_order_relaxed) : 0);
+  const State* state = state_;
+  const bool polls = state != nullptr && state->gate.asleep == 0;
+  unshared_.store(polls ? 0 : unshared, std::memory_order_relaxed);
+  return polls || unshared >= kWakeNs;
+}
+
+void ThreadPool::parallel_for(int64_t n, Body body, Estimate estimate) {
+  if (estimate.item_ns <= 0 || size_ == 1) return loop(n, body, 1, std::nullopt);
+  if (!awake_for(estimate.item_ns * static_cast<double>(n))) return loop(n, body, n, std::nullopt);
+  const double grain = std::clamp(kLeastPieceNs / estimate.item_ns, 1.0, 1e9);
+  loop(n, body, static_cast<int64_t>(grain), std::nullopt);
 }
 
 void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain, Waiting waiting) {

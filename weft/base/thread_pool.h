@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,12 @@ class ThreadPool {
   // while another thread is using the pool, run inline. The first exception stops the rest and is
   // rethrown. Bodies see the caller's current Context. Works in a forked child.
   void parallel_for(int64_t n, Body body, int64_t grain = 1);
+  // The same for items of about that many nanoseconds each: short loops are shared where the
+  // workers still poll for the next one, since waking them takes as long as a hundred short pieces.
+  struct Estimate {
+    double item_ns;
+  };
+  void parallel_for(int64_t n, Body body, Estimate estimate);
   // For long items: while the caller waits for others it calls `waiting` now and then. What that
   // throws is like an exception of the body's.
   using Waiting = FunctionRef<void()>;
@@ -45,6 +52,7 @@ class ThreadPool {
   struct State;
 
   State& state();  // starts the threads; again after a fork
+  bool awake_for(double ns);
   void loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting);
   void run(Job& job);
   static void wait_until_done(State& shared, Job& job);
@@ -52,9 +60,12 @@ class ThreadPool {
 
   int size_;
   bool adverse_ = false;
-  State* state_ = nullptr;
+  std::atomic<State*> state_ = nullptr;
   pid_t owner_ = 0;  // the process whose threads state_ holds
   ForkableMutex<std::mutex> mutex_{ForkLock::Order::Threads};  // of the loop that runs
+  std::atomic<uint64_t> asked_{0};                             // when a loop was last estimated
+  std::atomic<double> unshared_{
+      0};  // nanoseconds of loops close together that nobody was woken for
 };
 
 }  // namespace weft

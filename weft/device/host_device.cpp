@@ -16,12 +16,11 @@ namespace weft {
 
 namespace {
 
-// A piece worth another thread's time: waking one costs a few microseconds.
-constexpr double kLeastPieceNs = 10'000;
 // Between two questions whether to go on, by the same estimate: real time is a few times as long.
 constexpr double kMostPartNs = 8e6;
-// Of an instruction on one vector register: two to four a cycle.
-constexpr double kInstructionNs = 0.1;
+// Of an instruction on one vector register, two to four a cycle, and of one that moves it from or
+// to a cache beyond the first.
+constexpr double kInstructionNs = 0.1, kAccessNs = 1;
 // Loops whose size only run time knows; what is guessed decides about threads, never about results.
 constexpr double kGuessedTrips = 1024;
 
@@ -30,20 +29,23 @@ double trips(NodeRef range) {
   return most > 0 && most <= 1 << 24 ? static_cast<double>(most) : kGuessedTrips;
 }
 
-// One item of the core range: instructions, each as often as the loops around it run.
+// Nanoseconds of one item of the core range: instructions, each as often as the loops around it
+// run.
 double item_cost(const LinearProgram& program) {
   std::vector<double> times{1};
-  double count = 0;
+  double ns = 0;
   for (NodeRef n : program.code) {
     if (n->op == Op::EndRange) {
       if (times.size() > 1) times.pop_back();
     } else if (n->op == Op::Range) {
       times.push_back(range_binding(n) == Binding::Core ? 1 : times.back() * trips(n));
     } else if (group(n->op) != OpGroup::Leaf) {
-      count += times.back() * std::max(1.0, n->lanes * bits(n->dtype) / 512.0);
+      const bool moves = n->op == Op::Load || n->op == Op::Store;
+      ns += (moves ? kAccessNs : kInstructionNs) * times.back() *
+            std::max(1.0, n->lanes * bits(n->dtype) / 512.0);
     }
   }
-  return count * kInstructionNs;
+  return ns;
 }
 
 // What it takes to end a launch that could be given up: threads run their pieces in parts, between
@@ -129,8 +131,7 @@ uint32_t HostDevice::launch(const Command& c, int64_t copy) {
       kernel.run(args, static_cast<uint32_t>(b), static_cast<uint32_t>(e));
     });
   };
-  const double grain = item > 0 ? std::clamp(kLeastPieceNs / item, 1.0, 1e9) : 1;
-  context().thread_pool().parallel_for(items, run, static_cast<int64_t>(grain));
+  context().thread_pool().parallel_for(items, run, ThreadPool::Estimate{item});
   return status;
 }
 

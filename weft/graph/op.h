@@ -102,23 +102,10 @@ constexpr std::string_view fold_name(Fold f) {
 
 /// What carries a range: which hardware dimension or loop form. That a range is reduced is said by
 /// its Reduce, not here.
-enum class Binding : uint8_t {
-  Loop,
-  Core,
-  Unroll,
-  Vector,
-  Grid,
-  Cluster,
-  Warpgroup,
-  Warp,
-  Lane,
-  Device,
-  Group,
-  Tile
-};
+enum class Binding : uint8_t { Loop, Core, Unroll, Vector, Grid, Group, Tile };
 constexpr std::string_view binding_name(Binding b) {
-  constexpr std::string_view names[] = {"loop",      "core", "unroll", "vector", "grid",  "cluster",
-                                        "warpgroup", "warp", "lane",   "device", "group", "tile"};
+  constexpr std::string_view names[] = {"loop", "core",  "unroll", "vector",
+                                        "grid", "group", "tile"};
   return names[static_cast<int>(b)];
 }
 

@@ -73,7 +73,8 @@ const char* shuffle_problem(const NodeSpec& s) {
 }
 
 StageParts stage_parts(NodeRef n) {
-  StageParts parts{n->src(0), n->src().subspan(1), static_cast<Space>(n->int_arg(kSpace)), {}, 1};
+  StageParts parts{n->src(0), n->src().subspan(1), static_cast<Space>(n->int_arg(kSpace)), {},
+                   1,         n->int_arg(kBuffers)};
   const auto strides = n->ints().subspan(kStrides);
   parts.strides.assign(strides);
   if (strides.empty()) {

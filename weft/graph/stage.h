@@ -24,11 +24,11 @@ enum class StageLifetime : uint8_t {
 struct StageForm {
   Space space;
   StageLifetime lifetime;
-  int64_t most_buffers;  ///< more than one: the next value is on its way while this one is read
+  int64_t most_buffers;  ///< more than one: the next value is written while this one is read
   bool strides;          ///< whether it may have a layout of its own
 };
 inline constexpr StageForm kStageForms[] = {
-    {Space::Local, StageLifetime::Kernel, 1, true},  // lower/stage_local.cpp
+    {Space::Local, StageLifetime::Kernel, 2, true},  // lower/stage_local.cpp
 };
 
 /// Why no row of kStageForms has this Stage, or its strides do not keep elements apart; null where
@@ -47,7 +47,8 @@ struct StageParts {
   std::span<const NodeRef> ranges;
   Space space;
   SmallVector<int64_t, 4> strides;
-  int64_t elements;
+  int64_t elements;  ///< of one buffer
+  int64_t buffers;
 };
 StageParts stage_parts(NodeRef n);
 

@@ -163,7 +163,7 @@ class Lineariser {
     if (!b.after) b = {nullptr, barrier_instruction(n, 1, at), at};
     WEFT_CHECK(b.block == at, "a barrier in two places");
     // Local memory that another barrier gave is written where nothing else is read.
-    if (n->src(0)->op == Op::Local && at != Blocks::kTop && !b.before)
+    if (n->src(0)->op == Op::Local && at != Blocks::kTop && !takes_turns(n, at) && !b.before)
       b.before = barrier_instruction(n, 0, at);
     for (NodeRef s : loop_parts(n).values) {
       blocks_.after(b.after, done_[s]);
@@ -386,10 +386,16 @@ class Lineariser {
   };
 
   NodeRef barrier_instruction(NodeRef n, int64_t which, int at) {
-    const int64_t ints[] = {n->int_arg(0), which};
+    const int64_t ints[] = {n->int_arg(0), which, 1};
     NodeRef made = graph_->intern({Op::Barrier, DType::Void, {}, ints});
     if (!blocks_.contains(made)) blocks_.add(made, at);
     return made;
+  }
+
+  /// Whether all have come by this barrier, an iteration ago, since they read the buffer that is
+  /// written: no loop around starts again with the one that was just read.
+  bool takes_turns(NodeRef n, int at) const {
+    return n->int_arg(2) > 1 && blocks_.depth(at) == 1 && barriers_of_.at(n->src(0)) == 1;
   }
 
   /// A store stands where its barrier does, also where its value turned out to be a constant.
@@ -398,6 +404,7 @@ class Lineariser {
       if (n->op != Op::Barrier) continue;
       const int at = block(tree_.place(n));
       for (NodeRef s : loop_parts(n).values) store_blocks_.set(s, at);
+      ++barriers_of_[n->src(0)];
     }
   }
 
@@ -416,6 +423,7 @@ class Lineariser {
   std::map<int64_t, State> states_;
   std::map<int64_t, Barrier> barriers_;
   NodeMap<int> store_blocks_;  // of stores to local memory: the block of their barrier
+  NodeMap<int> barriers_of_;   // of local memory: how many give it
   std::map<int64_t, std::vector<Access>> accesses_;  // by param slot
 };
 

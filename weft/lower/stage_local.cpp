@@ -83,7 +83,7 @@ class GroupLowering {
     WEFT_CHECK(deps_.contains(n), "a stage in what another one's copies compute");
     SmallVector<NodeRef, 8> ranges;
     const StageParts parts = parts_of(n, ranges);
-    NodeRef memory = copied(n, parts), at = g_.index(0);
+    NodeRef memory = copied(n, parts), at = buffer_of(n, parts);
     for (size_t i = 0; i < ranges.size(); ++i)
       at = g_.add(at, g_.mul(image(ranges[i]), g_.index(parts.strides[i])));
     return load(memory, at);
@@ -190,10 +190,10 @@ class GroupLowering {
     return g_.make({Op::Load, memory->dtype, src});
   }
   /// `memory` after a barrier that follows the store, which happens for all values of `range`.
-  NodeRef barrier(NodeRef memory, NodeRef stored, NodeRef range, int64_t id) {
+  NodeRef barrier(NodeRef memory, NodeRef stored, NodeRef range, int64_t id, int64_t buffers = 1) {
     SmallVector<NodeRef, 4> src{memory, stored};
     if (range) src.push_back(range);
-    const int64_t ints[] = {id, 1};
+    const int64_t ints[] = {id, 1, buffers};
     return g_.make({Op::Barrier, memory->dtype, src, ints});
   }
 
@@ -212,6 +212,8 @@ class GroupLowering {
       parts.elements *= r->src(0)->vmin;
     });
     parts.ranges = ranges;
+    // Which of several loops runs inside is not known yet.
+    if (loops_around(stage).size() != 1) parts.buffers = 1;
     return parts;
   }
 
@@ -227,7 +229,7 @@ class GroupLowering {
     NodeRef element = round ? g_.add(g_.mul(round, g_.index(me.size)), me.at) : me.at;
     NodeRef inside = size % me.size ? g_.lt(element, g_.index(size)) : nullptr;
     NodeMap<NodeRef> digits;
-    NodeRef at = g_.index(0);
+    NodeRef at = buffer_of(n, parts);
     int64_t step = 1;
     for (size_t i = parts.ranges.size(); i-- > 0;) {
       NodeRef r = parts.ranges[i];
@@ -237,21 +239,32 @@ class GroupLowering {
       step *= r->src(0)->vmin;
     }
     NodeRef value = image(substitute(g_, parts.value, digits));
-    NodeRef memory = local(n->dtype, parts.elements);
-    return barrier(memory, store(memory, at, value, inside), round, barrier_of(n));
+    NodeRef memory = local(n->dtype, parts.elements * parts.buffers);
+    return barrier(memory, store(memory, at, value, inside), round, barrier_of(n), parts.buffers);
   }
 
-  /// Stages in one place share their barriers: each copies, then all wait.
-  int64_t barrier_of(NodeRef stage) {
+  /// Positions of the loops that one copy is made in each iteration of.
+  std::vector<size_t> loops_around(NodeRef stage) const {
     RangeSet around = deps_.of(stage);
     for (NodeRef r : stage_parts(stage).ranges) around.erase(deps_.position(r));
-    SmallVector<size_t, 8> loops;
+    std::vector<size_t> loops;
     around.each([&](size_t r) {
       NodeRef range = deps_.ranges()[r];
       if (!is_launched(range) && range_binding(range) != Binding::Unroll) loops.push_back(r);
     });
-    std::vector<size_t> key(loops.begin(), loops.end());
-    const auto [known, fresh] = barriers_.try_emplace(std::move(key), next_barrier_);
+    return loops;
+  }
+
+  /// Where the buffer begins whose turn it is: iterations of the loop around take turns.
+  NodeRef buffer_of(NodeRef stage, const StageParts& parts) {
+    if (parts.buffers == 1) return g_.index(0);
+    NodeRef loop = image(deps_.ranges()[loops_around(stage).front()]);
+    return g_.mul(g_.mod(loop, g_.index(parts.buffers)), g_.index(parts.elements));
+  }
+
+  /// Stages in one place share their barriers: each copies, then all wait.
+  int64_t barrier_of(NodeRef stage) {
+    const auto [known, fresh] = barriers_.try_emplace(loops_around(stage), next_barrier_);
     next_barrier_ += fresh;
     return known->second;
   }

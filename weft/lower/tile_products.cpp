@@ -115,7 +115,7 @@ class TileProducts : public OpStep {
   /// Memory that holds the tile, after that was stored.
   NodeRef in_memory(NodeRef tile) {
     const NodeRef size[] = {g_.index(tile->lanes)};
-    const int64_t id[] = {next_, 0}, barrier[] = {next_, 1};
+    const int64_t id[] = {next_, 0}, barrier[] = {next_, 1, 1};
     ++next_;
     NodeRef memory = g_.intern({Op::Local, tile->dtype, size, id});
     const NodeRef to[] = {memory, g_.index(0), tile};

@@ -68,7 +68,8 @@ class Unroller {
     each_version(deps_.set_of(parts.ranges) & unrolled_, [&](size_t) {
       for (NodeRef store : parts.values) src.push_back(version(store));
     });
-    const int64_t ints[] = {own_id(n->int_arg(0), v), static_cast<int64_t>(src.size()) - 1};
+    const int64_t ints[] = {own_id(n->int_arg(0), v), static_cast<int64_t>(src.size()) - 1,
+                            n->int_arg(2)};
     for (NodeRef r : parts.ranges)
       if (range_binding(r) != Binding::Unroll) src.push_back(version(r));
     return g_.make({n->op, n->dtype, src, ints});

@@ -11,7 +11,7 @@ namespace {
 constexpr double kLocalRead = 1;      // a word of local memory, in every item
 constexpr double kStaged = 8;         // an element copied there from global memory, by one item
 constexpr double kAcrossBarrier = 2;  // of emulated groups: an accumulator stored and loaded
-constexpr double kBarriers = 40;      // the two around a block, and what waiting costs
+constexpr double kBarriers = 40;      // the two around a block, and what waiting costs; or the one
 constexpr double kFewGroups = 16;     // so many keep a small machine busy
 constexpr int64_t kMostAccumulators = 64;  // of one item, in registers
 constexpr int64_t kMinProducts = 64 * 64;  // below, a product is no work for groups
@@ -21,11 +21,14 @@ constexpr int64_t kElementsEach = 4;       // that an item folds before the grou
 constexpr int64_t kSides[] = {16, 32, 64, 128};
 constexpr int64_t kDepths[] = {8, 16, 32};
 constexpr int64_t kEach[] = {1, 2, 4, 8, 16};
+constexpr int64_t kBuffers[] = {1, 2};
 
 // Emulated items become lanes where they lie in one row, neighbours compute neighbours, and their
-// code has no loop between barriers: measured on PoCL, docs/measurements.md.
+// code has no loop between barriers nor buffers that change: measured on PoCL,
+// docs/measurements.md.
 bool becomes_lanes(const ProductTile& t) {
-  return t.columns_each == 1 && t.rows == t.rows_each && t.rows_each * t.depth <= kMostSpeltOut;
+  return t.columns_each == 1 && t.rows == t.rows_each && t.buffers == 1 &&
+         t.rows_each * t.depth <= kMostSpeltOut;
 }
 
 bool fits(const ProductTile& t, int64_t bytes, const WorkGroups& groups) {
@@ -43,9 +46,10 @@ double cost(const ProductTile& t, int64_t m, int64_t n, int64_t k, const WorkGro
   const auto mine = static_cast<double>(t.rows_each * t.columns_each),
              reads = static_cast<double>(t.rows_each + t.columns_each),
              depth = static_cast<double>(t.depth), items = static_cast<double>(t.items()),
+             buffers = static_cast<double>(t.buffers),
              copied = static_cast<double>(t.rows + t.columns) * depth / items;
-  const double block = depth * (mine + kLocalRead * reads) + kStaged * copied + kBarriers +
-                       (groups.emulated ? kAcrossBarrier * mine : 0);
+  const double block = depth * (mine + kLocalRead * reads) + kStaged * copied +
+                       kBarriers / buffers + (groups.emulated ? kAcrossBarrier * mine : 0);
   const double waves = std::max(1.0, kFewGroups / tiles);  // groups that have nothing to do
   return tiles * ceil_div(k, t.depth) * block * items * waves;
 }
@@ -61,14 +65,15 @@ ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
     for (int64_t columns : kSides)
       for (int64_t depth : kDepths)
         for (int64_t rows_each : kEach)
-          for (int64_t columns_each : kEach) {
-            const ProductTile t{rows, columns, depth, rows_each, columns_each};
-            if (!fits(t, bytes, groups)) continue;
-            const double c = cost(t, m, n, k, groups);
-            if (c >= least) continue;
-            least = c;
-            best = t;
-          }
+          for (int64_t columns_each : kEach)
+            for (int64_t buffers : kBuffers) {
+              const ProductTile t{rows, columns, depth, rows_each, columns_each, buffers};
+              if (!fits(t, bytes, groups)) continue;
+              const double c = cost(t, m, n, k, groups);
+              if (c >= least) continue;
+              least = c;
+              best = t;
+            }
   return best;
 }
 

@@ -12,8 +12,11 @@ namespace weft::optimize {
 struct ProductTile {
   int64_t rows = 1, columns = 1, depth = 1;
   int64_t rows_each = 1, columns_each = 1;
+  int64_t buffers = 1;  ///< of each operand's blocks: with two, items wait once a block
   int64_t items() const { return rows / rows_each * (columns / columns_each); }
-  int64_t local_bytes(int64_t element) const { return (rows + columns) * (depth + 1) * element; }
+  int64_t local_bytes(int64_t element) const {
+    return (rows + columns) * (depth + 1) * element * buffers;
+  }
 };
 /// The best tile for a product [m, k] by [k, n] of elements of so many bytes; one of one item where
 /// groups do not pay.

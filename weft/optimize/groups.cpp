@@ -235,15 +235,15 @@ bool runs_along(const KernelInfo& info, NodeRef operand, size_t range) {
 }
 
 void stage_operand(LoopNest& nest, const KernelInfo& info, NodeRef operand, const Tiled& rows,
-                   size_t k, LoopNest::Axis block, const WorkGroups& groups) {
+                   size_t k, LoopNest::Axis block, const WorkGroups& groups, int64_t buffers) {
   const int64_t depth = nest.extent(block), items = nest.extent(rows.items),
                 size = nest.extent(rows.each) * items;
   if (!runs_along(info, operand, k))
-    return nest.stage(operand, {block, rows.each, rows.items}, {size, items, 1});
+    return nest.stage(operand, {block, rows.each, rows.items}, {size, items, 1}, buffers);
   // Neighbours of the group read rows: an odd number of words apart, they are in different banks.
   const bool collides = std::gcd(depth, groups.banks) > 1;
   const int64_t row = depth + collides;
-  nest.stage(operand, {rows.each, rows.items, block}, {row * items, row, 1});
+  nest.stage(operand, {rows.each, rows.items, block}, {row * items, row, 1}, buffers);
 }
 
 void bind_tile(LoopNest& nest, const KernelInfo& info, const ProductTile& tile,
@@ -262,8 +262,8 @@ void bind_tile(LoopNest& nest, const KernelInfo& info, const ProductTile& tile,
   std::erase(loops, columns.tiles);
   loops.insert(loops.end(), {rows.tiles, columns.tiles});
   WEFT_CHECK(bind_grid(nest, std::move(loops), groups), "a kernel larger than the grid");
-  stage_operand(nest, info, p->left, rows, p->k, depth.inner, groups);
-  stage_operand(nest, info, p->right, columns, p->k, depth.inner, groups);
+  stage_operand(nest, info, p->left, rows, p->k, depth.inner, groups, tile.buffers);
+  stage_operand(nest, info, p->right, columns, p->k, depth.inner, groups, tile.buffers);
 }
 
 void bind_fold(LoopNest& nest, const KernelInfo& info, const GroupPlan& plan,

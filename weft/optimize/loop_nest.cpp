@@ -115,12 +115,13 @@ void LoopNest::bind(Axis a, Binding binding, size_t axis) {
 }
 
 void LoopNest::stage(NodeRef value, std::initializer_list<Axis> axes,
-                     std::initializer_list<int64_t> strides) {
-  staged_.push_back({value, axes, strides});
+                     std::initializer_list<int64_t> strides, int64_t buffers) {
+  staged_.push_back({value, axes, strides, buffers});
   if (!record_) return;
   std::string over;
   for (Axis a : axes) append_format(over, "{}r{}", over.empty() ? "" : ", ", a);
-  applied_.push_back(strformat("stage {} over {}", info(value->op).mnemonic, over));
+  applied_.push_back(strformat("stage {} over {}{}", info(value->op).mnemonic, over,
+                               buffers > 1 ? strformat(" in {} buffers", buffers) : std::string()));
 }
 
 LoopNest::Parts LoopNest::vectorise(Axis a, int64_t lanes, Tail tail) {
@@ -220,7 +221,7 @@ NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
 NodeRef LoopNest::staged(const Staged& s, NodeRef value, const std::vector<Resolved>& axes) const {
   SmallVector<NodeRef, 8> src{value};
   SmallVector<int64_t, 8> ints{static_cast<int64_t>(Space::Local),
-                               static_cast<int64_t>(StageLifetime::Kernel), 1};
+                               static_cast<int64_t>(StageLifetime::Kernel), s.buffers};
   for (size_t i = 0; i < s.axes.size(); ++i) {
     if (axes_[s.axes[i]].kind != Kind::Leaf) continue;
     src.push_back(axes[s.axes[i]].value);

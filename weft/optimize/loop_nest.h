@@ -38,9 +38,9 @@ class LoopNest {
   /// `axis`: of the grid or of the group.
   void bind(Axis a, Binding binding, size_t axis = 0);
   /// Materialises the kernel's `value` over these axes in memory that a group shares, with these
-  /// strides.
+  /// strides, in buffers that iterations of the loop around take in turn.
   void stage(NodeRef value, std::initializer_list<Axis> axes,
-             std::initializer_list<int64_t> strides);
+             std::initializer_list<int64_t> strides, int64_t buffers);
   /// Moves `a` to just outside or just inside another loop.
   void move_before(Axis a, Axis before);
   void move_after(Axis a, Axis after);
@@ -81,6 +81,7 @@ class LoopNest {
     NodeRef value;
     SmallVector<Axis, 4> axes;
     SmallVector<int64_t, 4> strides;
+    int64_t buffers;
   };
 
   Axis add_axis(NodeRef size, RangeMask ranges);

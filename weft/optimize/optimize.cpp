@@ -2,6 +2,7 @@
 #include "weft/optimize/optimize.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -11,6 +12,7 @@
 #include "weft/optimize/digits.h"
 #include "weft/optimize/loop_order.h"
 #include "weft/optimize/passes.h"
+#include "weft/optimize/plan_space.h"
 #include "weft/optimize/read_words.h"
 #include "weft/optimize/tiling.h"
 
@@ -66,7 +68,7 @@ void merge_ranges(State& s) {
 
 void split_borders(State& s) {
   Graph& g = *s.kernel.graph;
-  if (s.target.vector_bits == 0) return;
+  if (s.target.vector_bits == 0 || (s.options.plan && !s.options.plan->borders)) return;
   const std::optional<Borders> found = find_borders(s.info, g);
   if (!found) return;
   if (recording(s))
@@ -110,14 +112,16 @@ void launch_groups(State& s) {
 
 void choose(State& s) {
   if (grouped(s)) return;
-  s.tiles = find_tile_product(s.info, s.target);
-  if (s.tiles) {
-    s.innermost = static_cast<int>(s.tiles->around_n);
-    return;
-  }
-  const CostModel model(s.info, s.target);
-  s.tiling = choose_tiling(s.info, model, s.target);
-  s.innermost = model.innermost(s.tiling);
+  const PlanSpace space(s.info, s.target);
+  const LoopPlan* given = s.options.plan;
+  s.foreign = given && !space.legal(*given);
+  const LoopPlan plan = given && !s.foreign ? *given : space.analytic();
+  if (plan.unit())
+    s.tiles = space.tiles();
+  else
+    s.tiling = space.tiling(plan);
+  s.innermost = static_cast<int>(plan.innermost);
+  s.stream = plan.stream;
 }
 
 /// Peels until every cut of a reduction is exact. Ranges keep their positions: remainders come
@@ -164,13 +168,15 @@ void tile(State& s) {
     cut_ranges(nest, s);
   const Machine& machine = s.target.machine;
   order_loops(nest, s.info, s.innermost);
-  block_stream(nest, s.info, s.innermost,
-               s.tiles ? l2_stream_bytes(machine) : l3_stream_bytes(machine));
+  const double share = s.tiles ? l2_stream_bytes(machine) : l3_stream_bytes(machine);
+  block_stream(nest, s.info, s.innermost, std::ldexp(share, static_cast<int>(s.stream)));
   keep_runs(nest, s.info, s.target.enough_items);
   keep_stores_near(nest, s.info);
   share_out(nest, s.info, s.target.enough_items);
   rebuild(s, nest);
 }
+
+constexpr const char* kChoice = "optimize.choose_tiling";
 
 constexpr Pass<State> kPasses[] = {
     {"optimize.join_words", "words that lie in memory are not put together", join_words},
@@ -186,8 +192,8 @@ constexpr Pass<State> kPasses[] = {
     {"optimize.pad", "reductions that a group shares are whole rounds of its items", pad_groups},
     {"optimize.launch", "grid and group axes are bound, operands of products are staged",
      launch_groups},
-    {"optimize.choose_tiling",
-     "lanes and unroll factors of every range are chosen by the cost model", choose},
+    {kChoice, "lanes and unroll factors of every range are chosen by the cost model, or a search",
+     choose},
     {"optimize.peel", "tiles divide the reductions; remainders have loops of their own", peel},
     {"optimize.tile", "ranges are cut, ordered and bound to cores, lanes and unroll factors", tile},
 };
@@ -209,14 +215,45 @@ std::string State::text() const { return print_graph(kernel.sink); }
 
 std::span<const Pass<optimize::State>> optimize_passes() { return kPasses; }
 
-Kernel optimize_kernel(const Kernel& kernel, const Target& target, const OptimizeOptions& options) {
+namespace {
+
+Kernel copy_of(const Kernel& kernel) {
   Kernel copy{std::make_shared<Graph>(), nullptr, kernel.name};
   copy.sink = copy.graph->import(kernel.sink);
+  return copy;
+}
+
+}  // namespace
+
+namespace optimize {
+
+std::optional<State> open_kernel(const Kernel& kernel, const Target& target,
+                                 const OptimizeOptions& options) {
+  Kernel copy = copy_of(kernel);
   KernelInfo info(copy.sink);
-  if (!options.enabled || info.frozen || info.ranges.empty()) return copy;
-  optimize::State state{std::move(copy), target, options, std::move(info)};
-  run_passes(optimize_passes(), state);
-  return std::move(state.kernel);
+  if (!options.enabled || info.frozen || info.ranges.empty()) return std::nullopt;
+  return State{std::move(copy), target, options, std::move(info)};
+}
+
+bool prepare_choice(State& state) {
+  for (const Pass<State>& pass : kPasses) {
+    if (pass.name == kChoice) break;
+    run_pass(pass, state);
+  }
+  return !grouped(state);
+}
+
+}  // namespace optimize
+
+Kernel optimize_kernel(const Kernel& kernel, const Target& target, const OptimizeOptions& options) {
+  std::optional<optimize::State> state = optimize::open_kernel(kernel, target, options);
+  if (!state) return copy_of(kernel);
+  run_passes(optimize_passes(), *state);
+  if (!state->foreign) return std::move(state->kernel);
+  OptimizeOptions analytic = options;
+  analytic.plan = nullptr;
+  if (options.report) *options.report = {{}, true};
+  return optimize_kernel(kernel, target, analytic);
 }
 
 }  // namespace weft

@@ -21,6 +21,14 @@ std::string text(const KernelReport& k) {
   return all;
 }
 
+std::string text(const SearchReport& s) {
+  const BeamResult& r = s.result;
+  return strformat(
+      "beam {}{}: {:.2f} us -> {:.2f} us in {:.1f} s, {} rounds, {} plans, {} samples; {}",
+      s.kernel, at(s.lines), r.analytic_seconds * 1e6, r.best_seconds * 1e6, s.seconds, r.rounds,
+      r.compiled, r.timed, text(r.best));
+}
+
 std::string text(const CommandReport& c) {
   return strformat(
       "*** {:<12} {:4} {:<40} arg {:2} mem {:7.3f} GB tm {:9.2f} us ({:8.1f} GFLOPS {:7.1f} GB/s) "

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/optimize/beam.h"
 #include "weft/rewrite/pass.h"
 #include "weft/run/arenas.h"
 
@@ -25,6 +26,16 @@ struct KernelReport {
   double flops = 0, bytes = 0;       ///< of one launch, where sizes are static
 };
 
+/// A search for a kernel's plan: what it has come to so far.
+struct SearchReport {
+  std::string kernel, device, lines;
+  BeamResult result;
+  double seconds = 0;            ///< since it began
+  double cycles_per_second = 0;  ///< of the processor, for the model's predictions
+  int64_t width = 0;
+  bool over = false;
+};
+
 struct CompileReport {
   std::vector<DecisionReport> decisions;
   std::vector<KernelReport> kernels;
@@ -41,6 +52,8 @@ struct CommandReport {
 /// As WEFT_DEBUG=3 prints them, without a newline at the end.
 std::string text(const DecisionReport& decision);
 std::string text(const KernelReport& kernel);
+/// As WEFT_DEBUG=1 prints it when it is over.
+std::string text(const SearchReport& search);
 /// As WEFT_DEBUG=2 prints it.
 std::string text(const CommandReport& command);
 /// "lower.unroll reduce_8_8: 120 -> 480, 12 rules, 35 us", as WEFT_DEBUG=8 prints it.
@@ -52,6 +65,7 @@ struct CompileObserver {
   std::function<void(const PassRecord&)> passed;
   bool texts = false;  ///< with the graphs before and after it
   std::function<void(const CompileReport&)> compiled;
+  std::function<void(const SearchReport&)> searched;  ///< after each round, and at the end
   std::function<void(const PlannedMemory&)> planned;  ///< what is about to run
   std::function<void(const CommandReport&)> ran;      ///< runs everything one by one
 };

@@ -6,6 +6,25 @@
 
 namespace weft {
 
+std::shared_ptr<const CompiledKernel> compiled_kernel(std::string name,
+                                                      const LinearProgram& program,
+                                                      std::unique_ptr<Executable> executable) {
+  auto k = std::make_shared<CompiledKernel>();
+  k->executable = std::move(executable);
+  k->name = std::move(name);
+  for (NodeRef v : program.variables) k->variables.emplace_back(v->text());
+  const auto size_of = [&](NodeRef size) {
+    return size ? IndexProgram(size, program.variables) : IndexProgram(1);
+  };
+  k->items = size_of(program.core_size);
+  if (program.launch.grouped)
+    for (NodeRef size : program.launch.grid) k->grid.push_back(size_of(size));
+  k->params = program.params;
+  k->flops = program.flops;
+  k->bytes = program.bytes;
+  return k;
+}
+
 int64_t CompiledSchedule::bytes_of(int buffer, std::span<const int64_t> values) const {
   const CompiledBuffer& b = buffers[static_cast<size_t>(buffer)];
   const int64_t count = b.numel(values);

@@ -27,6 +27,11 @@ struct CompiledKernel {
   size_t bytes_held() const { return static_cast<size_t>(executable->code_bytes()) + 512; }
 };
 
+/// `program` is what was loaded.
+std::shared_ptr<const CompiledKernel> compiled_kernel(std::string name,
+                                                      const LinearProgram& program,
+                                                      std::unique_ptr<Executable> executable);
+
 struct CompiledBuffer {
   DType dtype;
   Device* device;

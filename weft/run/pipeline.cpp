@@ -37,6 +37,7 @@
 #include "weft/run/call_sites.h"
 #include "weft/run/load.h"
 #include "weft/run/passes.h"
+#include "weft/run/plan_search.h"
 #include "weft/run/run_state.h"
 #include "weft/run/translate.h"
 #include "weft/schedule/schedule.h"
@@ -48,8 +49,9 @@ namespace {
 struct Job {
   const Kernel* kernel;
   Device* device;
-  const ScheduleStep* step;  // the first that runs it
-  bool distinct = true;      // no buffer is bound to two slots
+  const ScheduleStep* step;              // the first that runs it
+  bool distinct = true;                  // no buffer is bound to two slots
+  std::shared_ptr<const LoopPlan> plan;  // that a search found
   CacheKey key;
   std::string entry;
   Translation made;
@@ -67,13 +69,14 @@ class Pipeline {
         form_(form),
         constants_(constants),
         run_(context.get<RunState>()),
-        devices_(context.get<DeviceTable>()) {}
+        devices_(context.get<DeviceTable>()),
+        plans_(context) {}
 
   std::shared_ptr<const CompiledSchedule> compile(std::span<const ScheduleOutput> outputs) {
     Schedule schedule = make(outputs);
     CompiledSchedule out = outline(schedule, devices_);
     std::vector<Job> jobs = jobs_of(schedule, out);
-    compile_new(jobs);
+    compile_new(jobs, out);
     finish_steps(schedule, jobs, out);
     if (run_.observer.compiled) run_.observer.compiled(report_);
     return std::make_shared<const CompiledSchedule>(std::move(out));
@@ -162,12 +165,17 @@ class Pipeline {
   }
 
   // ---- 3 to 6, for the kernels no cache has
-  void compile_new(std::vector<Job>& jobs) {
+  void compile_new(std::vector<Job>& jobs, const CompiledSchedule& out) {
     std::vector<Job*> fresh;
     for (Job& j : jobs) {
-      j.key = {run_.graph.import(j.kernel->sink),
+      NodeRef structure = run_.graph.import(j.kernel->sink);
+      if (plans_.wanted())
+        j.plan = plans_.plan_of({j.kernel, j.device, j.distinct, bytes_of(*j.step, out)}, structure,
+                                lines("", j.step->origins));
+      j.key = {structure,
                {static_cast<int64_t>(j.device->id()), j.distinct,
-                static_cast<int64_t>(j.device->target().key())}};
+                static_cast<int64_t>(j.device->target().key()),
+                j.plan ? static_cast<int64_t>(hash_text(text(*j.plan))) : 0}};
       j.done = run_.kernels.find(j.key);
       if (!j.done) fresh.push_back(&j);
     }
@@ -175,6 +183,16 @@ class Pipeline {
     number_entries(fresh);
     for (size_t done = 0; done < fresh.size(); done += kBatch)
       compile_batch(std::span(fresh).subspan(done, std::min(kBatch, fresh.size() - done)));
+  }
+
+  /// Of each buffer that a step of static sizes is given; nothing where they vary.
+  static std::vector<int64_t> bytes_of(const ScheduleStep& step, const CompiledSchedule& out) {
+    std::vector<int64_t> bytes;
+    for (int b : step.buffers) {
+      if (!out.buffers[static_cast<size_t>(b)].numel.is_constant()) return {};
+      bytes.push_back(out.bytes_of(b, {}));
+    }
+    return bytes;
   }
 
   /// What lowering needs is given back before the next batch, so that a schedule of very many
@@ -223,12 +241,15 @@ class Pipeline {
   /// Runs on any thread: touches nothing but the job.
   void translate(Job& j) const {
     std::optional<PassTrace> trace = trace_passes(context_);
-    j.made = translate_kernel(*j.kernel, j.device->target(), j.entry, j.distinct);
+    j.made = translate_kernel(*j.kernel, j.device->target(), j.entry, j.distinct, j.plan.get());
     if (trace) j.passes = trace->take();
   }
 
   void print(Job& j) {
     tell_passes(context_, j.passes);
+    if (j.made.report.foreign)
+      log_at(context_, 1, "{}: the schedule in {} is of another kernel, and is left out",
+             j.kernel->name, run_.plans.path());
     if (reports()) {
       report_.kernels.push_back({j.kernel->name, j.device->name(), lines("", j.step->origins),
                                  j.made.report.applied, j.made.program.flops,
@@ -262,7 +283,8 @@ class Pipeline {
     for (size_t i = 0; i < jobs.size(); ++i) {
       log_at(context_, 7, "{}: {} bytes of code on {}", jobs[i]->entry, loaded[i]->code_bytes(),
              device.name());
-      jobs[i]->done = finished(*jobs[i], std::move(loaded[i]));
+      jobs[i]->done =
+          compiled_kernel(jobs[i]->kernel->name, jobs[i]->made.program, std::move(loaded[i]));
     }
   }
 
@@ -280,23 +302,6 @@ class Pipeline {
       error.rethrow_with(
           strformat("compiled for {}{}", where.substr(2), jobs.size() > 3 ? " and others" : ""));
     }
-  }
-
-  static std::shared_ptr<const CompiledKernel> finished(Job& j, std::unique_ptr<Executable> code) {
-    auto k = std::make_shared<CompiledKernel>();
-    k->executable = std::move(code);
-    k->name = j.kernel->name;
-    for (NodeRef v : j.made.program.variables) k->variables.emplace_back(v->text());
-    k->items = j.made.program.core_size
-                   ? IndexProgram(j.made.program.core_size, j.made.program.variables)
-                   : IndexProgram(1);
-    if (j.made.program.launch.grouped)
-      for (NodeRef size : j.made.program.launch.grid)
-        k->grid.push_back(size ? IndexProgram(size, j.made.program.variables) : IndexProgram(1));
-    k->params = j.made.program.params;
-    k->flops = j.made.program.flops;
-    k->bytes = j.made.program.bytes;
-    return k;
   }
 
   void finish_steps(const Schedule& schedule, const std::vector<Job>& jobs, CompiledSchedule& out) {
@@ -330,6 +335,7 @@ class Pipeline {
   const std::vector<bool>& constants_;
   RunState& run_;
   DeviceTable& devices_;
+  PlanSearch plans_;
   std::vector<int> step_jobs_;
   std::optional<CallSites> sites_;
   CompileReport report_;  // where somebody asks
@@ -341,6 +347,8 @@ CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,
   key.more.assign(into.begin(), into.end());
   key.more.push_back(context.get<DeviceTable>().default_device().id());
   key.more.insert(key.more.end(), constants.begin(), constants.end());
+  key.more.push_back(context.options().beam);
+  key.more.push_back(static_cast<int64_t>(hash_text(context.options().beam_cache)));
   return key;
 }
 

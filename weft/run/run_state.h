@@ -11,6 +11,7 @@
 #include "weft/run/compile_report.h"
 #include "weft/run/normalise.h"
 #include "weft/run/pipeline.h"
+#include "weft/run/plan_cache.h"
 #include "weft/run/stats.h"
 
 namespace weft {
@@ -45,6 +46,7 @@ class RunState {
   LruCache<Prepared> schedules{graph, 512, size_t{64} << 20};
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192, size_t{64} << 20};
   KnownBodies bodies;
+  PlanCache plans;           ///< that searches found
   CompileObserver observer;  ///< `weft explain`'s
   RunStats stats;            ///< the sums; run_stats() fills in the rest
   size_t nodes_walked = 0;   ///< of the tensor graph, when its dead ones last went

@@ -13,7 +13,7 @@ constexpr size_t kNodesWorthSweeping = 100000;
 
 }  // namespace
 
-RunState::RunState(Context& context) : bodies(tensor_graph(context), graph) {
+RunState::RunState(Context& context) : bodies(tensor_graph(context), graph), plans(context) {
   // Made before us, so destroyed after us: kernels belong to devices.
   context.get<BufferTable>();
 }

@@ -20,6 +20,7 @@ void write_code(const Context& context, const Target& target, std::string_view e
     MachineCode made = generate_code(out.program, target);
     if (log_enabled(context, 4)) out.listing = back_end_of(target).list(made.program);
     out.code = std::move(made.bytes);
+    out.spilled = made.program.in_memory;
   } else if (!target.renderer.empty()) {
     RenderOptions options;
     options.distinct_params = distinct;
@@ -30,7 +31,7 @@ void write_code(const Context& context, const Target& target, std::string_view e
 }  // namespace
 
 Translation translate_kernel(const Kernel& kernel, const Target& target, std::string_view entry,
-                             bool distinct) {
+                             bool distinct, const LoopPlan* plan) {
   Context& context = Context::current();
   Span whole(context.tracer(), "translate", kernel.name);
   Translation out;
@@ -38,6 +39,7 @@ Translation translate_kernel(const Kernel& kernel, const Target& target, std::st
     Span span(context.tracer(), "optimize", kernel.name);
     OptimizeOptions options;
     options.report = &out.report;
+    options.plan = plan;
     out.optimized = optimize_kernel(kernel, target, options);
     verify_kernel(out.optimized, "optimize");
     count_nodes(context, *out.optimized.graph);

@@ -206,12 +206,34 @@ class OperandPacking {
     for (const ProductOperand& o : loads) leave_as_it_came(o, best.range);
   }
 
-  /// What the vectors' lanes share is read element by element: the places of a tile lie side by
-  /// side in rows, and making it is copying rows.
+  /// What the vectors' lanes share is read element by element, in any order in which the places of
+  /// a tile lie side by side: in the one that makes it a copy of rows.
   void leave_as_it_came(const ProductOperand& o, NodeRef range) {
-    if (o.node->op != Op::Pad || step_along(plan_, o.node, use(o).access, range) != Step::None)
+    if (o.node->op != Op::Pad || step_along(plan_, o.node, use(o).access, range) != Step::None ||
+        !only_read_here(o.node))
       return;
-    if (only_read_here(o.node)) buffer(o.node).order.clear();
+    buffer(o.node).order.clear();
+    const int axis = comes_along(o.node);
+    if (axis >= 0 && divides_into_panels(o.node, static_cast<size_t>(axis))) turn(o.node, axis);
+  }
+
+  /// The axis of a padded image, besides its last, along which all that it is made of lies; else
+  /// -1.
+  int comes_along(NodeRef pad) const {
+    const int maker = plan_.producer_of.at(pad);
+    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(maker)];
+    if (kernel.root != pad) return -1;
+    for (size_t a = 0; a + 1 < pad->rank(); ++a) {
+      bool along = false, far = false;
+      for (NodeRef n : kernel.reads)
+        for (const Use& d : plan_.uses.at(n)) {
+          if (d.kernel != maker || !d.load) continue;
+          const Step step = step_along(plan_, n, d.access, kernel.ranges[a]);
+          along = along || step == Step::Unit, far = far || step == Step::Far;
+        }
+      if (along && !far) return static_cast<int>(a);
+    }
+    return -1;
   }
 
   /// Makes `axis` its innermost.

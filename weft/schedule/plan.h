@@ -52,6 +52,7 @@ struct KernelPlan {
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
   std::vector<NodeRef> parts;     ///< flat places of the parts it writes, where it writes several
   bool reduces = false;           ///< they begin with a reduction
+  double products = 0;            ///< of the heavy sums that it computes for its results
   int next_range = 0, next_loop = 0;
   int64_t buffers =
       0;         ///< it writes, reads or may come to read: of values that are not decided yet
@@ -134,6 +135,7 @@ class Planner {
     const char* reason;
   };
   bool merging_pays(NodeRef inner, double evaluated) const;
+  bool crowds(NodeRef reduce, const Use& d) const;
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Use>& wanted);
   bool worth_padding(NodeRef n, const std::vector<Use>& wanted) const;
@@ -265,6 +267,9 @@ std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const
 
 /// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
 double iterations(std::span<const NodeRef> ranges);
+
+/// `reduce`, or what it repeats along axes of its result: one of size 1 in their place.
+NodeRef reduced_once(Graph& g, NodeRef reduce);
 
 /// `reduce`, or the same reduction in two steps where one would leave most of the machine idle, or
 /// lose digits.

@@ -1,4 +1,5 @@
 #include "weft/schedule/schedule.h"
+#include "weft/schedule/axes.h"
 
 #include <algorithm>
 
@@ -268,9 +269,11 @@ class Preparer {
     return split;
   }
 
-  NodeRef in_steps(NodeRef reduce) {
+  NodeRef in_steps(NodeRef whole) {
+    NodeRef reduce = reduced_once(g_, whole);
     NodeRef units = by_matrix_unit(g_, reduce, target_, constants_);
-    return units ? units : split_large_reduction(g_, reduce, target_, constants_);
+    NodeRef made = units ? units : split_large_reduction(g_, reduce, target_, constants_);
+    return reduce == whole ? made : expanded(g_, made, whole);
   }
 
   /// What was made of `x` belongs to the node it was made for.

@@ -98,7 +98,10 @@ int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   NodeRef a = moved(x->src(0)), b = moved(x->src(1));
   const double operands = bytes(a) + bytes(b);
   const double products = largest_numel(x->shape->span());
-  if (operands <= 2 * cached || products * bits(x->dtype) / 8 < kReuse * operands) return 1;
+  // Past an operand that stays there, the other one comes by once.
+  if (operands <= 2 * cached || std::min(bytes(a), bytes(b)) <= cached / 2 ||
+      products * bits(x->dtype) / 8 < kReuse * operands)
+    return 1;
   const double chunks = std::ceil(operands / cached);
   // The sums of all chunks are written and read once; that has to be little beside the operands.
   if (bytes(reduce) * chunks > operands / 2) return 1;

@@ -178,7 +178,47 @@ int64_t first_outside(DType dtype, const std::byte* at, int64_t count, int64_t s
   }
 }
 
+using Bounds = std::pair<int64_t, int64_t>;
+
+/// `bounds` with some more integers inside.
+template <class T>
+Bounds widened(Bounds bounds, const std::byte* at, int64_t count, int64_t step) {
+  T least = std::numeric_limits<T>::max(), greatest = std::numeric_limits<T>::min(), v;
+  const auto add = [&](int64_t i, int64_t by) {
+    std::memcpy(&v, at + i * by, sizeof v);
+    least = std::min(least, v), greatest = std::max(greatest, v);
+  };
+  if (step == sizeof(T))  // known to the compiler, so in vectors
+    for (int64_t i = 0; i < count; ++i) add(i, sizeof(T));
+  else
+    for (int64_t i = 0; i < count; ++i) add(i, step);
+  return {std::min<int64_t>(bounds.first, least), std::max<int64_t>(bounds.second, greatest)};
+}
+
+Bounds widened(Bounds bounds, DType dtype, const std::byte* at, int64_t count, int64_t step) {
+  switch (dtype) {
+    case DType::I8: return widened<int8_t>(bounds, at, count, step);
+    case DType::I16: return widened<int16_t>(bounds, at, count, step);
+    case DType::I32: return widened<int32_t>(bounds, at, count, step);
+    case DType::I64: return widened<int64_t>(bounds, at, count, step);
+    case DType::U16: return widened<uint16_t>(bounds, at, count, step);
+    case DType::U32: return widened<uint32_t>(bounds, at, count, step);
+    default: return widened<uint8_t>(bounds, at, count, step);  // and bool
+  }
+}
+
 }  // namespace
+
+std::optional<Bounds> known_bounds(const Tensor& x) {
+  if (is_float(x.dtype()) || x.dtype() == DType::U64) return std::nullopt;
+  const auto k = known(x);
+  if (!k || !k->at || x.numel() == 0) return std::nullopt;
+  Bounds bounds{INT64_MAX, INT64_MIN};
+  each_row(*k, [&](const std::byte* at, int64_t count, int64_t step) {
+    bounds = widened(bounds, k->dtype, at, count, step);
+  });
+  return bounds;
+}
 
 bool is_known(const Tensor& x) { return known(x).has_value(); }
 

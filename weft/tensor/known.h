@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "weft/tensor/tensor.h"
 
@@ -16,6 +17,8 @@ std::optional<std::string> known_outside(const Tensor& x, int64_t low, int64_t h
 bool is_known(const Tensor& x);
 /// Whether integers x are at hand, and all in [0, n).
 bool known_inside(const Tensor& x, int64_t n);
+/// The least and the greatest of integers x, where it is at hand, has any, and they fit i64.
+std::optional<std::pair<int64_t, int64_t>> known_bounds(const Tensor& x);
 /// How many elements of a row along the last axis are above 0, in the row with the fewest, where x
 /// is at hand.
 std::optional<int64_t> known_least_positive(const Tensor& x);

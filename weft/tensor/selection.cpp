@@ -95,10 +95,12 @@ Unique unique(const Tensor& x, std::optional<int64_t> size, Scalar fill, CallSit
   const CallSiteScope site(at);
   const Tensor flat = x.flatten();
   Tensor from = flat.argsort(0);
-  // What is counted and then computed is ordered once.
-  if (!size) from.realize();
-  const Tensors sorted = called("first_of_values", {}, {flat, from},
-                                [](const Tensors& in) { return first_of_values(in[0], in[1]); });
+  Tensors sorted = called("first_of_values", {}, {flat, from},
+                          [](const Tensors& in) { return first_of_values(in[0], in[1]); });
+  // What is counted and then computed is put in order once; gradients go through values of floats.
+  std::vector<Tensor> counted_of{from, sorted[1]};
+  if (!is_float(x.dtype())) counted_of.push_back(sorted[0]);
+  if (!size) realize(counted_of);
   const int64_t count = checked_size("unique", size, sorted[1]);
   const TensorFunction f = [&](const Tensors& in) {
     return values_of(in[0], in[1], in[2], count, size ? std::optional(fill) : std::nullopt);

@@ -1,0 +1,276 @@
+#include "weft/optimize/beam.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "weft/optimize/passes.h"
+#include "weft/optimize/plan_space.h"
+
+namespace weft {
+namespace {
+
+using namespace optimize;
+
+constexpr int64_t kPerRound = 6;  // plans compiled in a round, per place in the beam
+constexpr int64_t kMostRounds = 12;
+constexpr double kHopeless = 3;        // times the best prediction: not worth compiling
+constexpr double kMayWin = 1.3;        // times the best sample: worth another
+constexpr int64_t kMoreSpilled = 4;    // values beyond the analytic kernel's: not worth timing
+constexpr int kSamples[] = {1, 2, 4};  // of a race's heats
+// A duel: of this many pairs the challenger has to win so many (a sign test at p < 0.1, Dixon and
+// Mood, "The statistical sign test", 1946), and by so much in the median.
+// Where all are won, fewer do.
+constexpr int kPairs = 12, kWins = 9, kFewPairs = 4;
+constexpr double kFaster = 0.99;
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// A kernel whose ranges are as they will be cut, with its borders peeled or not.
+struct Opened {
+  Opened(const Kernel& kernel, const Target& target, bool borders)
+      : options{true, nullptr, borders ? nullptr : &without},
+        state(open_kernel(kernel, target, options)) {
+    if (state && prepare_choice(*state)) space.emplace(state->info, target);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+  const LoopPlan without{.borders = false};
+  const OptimizeOptions options;
+  std::optional<State> state;
+  std::optional<PlanSpace> space;
+};
+
+/// The plans of both forms of a kernel.
+class Plans {
+ public:
+  Plans(const Kernel& kernel, const Target& target)
+      : peeled_(kernel, target, true), whole_(kernel, target, false) {}
+
+  bool any() const { return peeled_.space.has_value(); }
+  LoopPlan analytic() const { return peeled_.space->analytic(); }
+  const PlanSpace& of(const LoopPlan& plan) const {
+    return *(plan.borders ? peeled_ : whole_).space;
+  }
+  std::vector<LoopPlan> starts() const {
+    std::vector<LoopPlan> all = peeled_.space->starts();
+    if (same_loops()) return all;
+    for (LoopPlan plan : whole_.space->starts()) {
+      plan.borders = false;
+      all.push_back(std::move(plan));
+    }
+    return all;
+  }
+  bool legal(const LoopPlan& plan) const {
+    return (plan.borders || !same_loops()) && of(plan).legal(plan);
+  }
+
+ private:
+  bool same_loops() const {
+    return peeled_.state->info.sink->hash == whole_.state->info.sink->hash;
+  }
+  Opened peeled_, whole_;
+};
+
+class BeamSearch {
+ public:
+  BeamSearch(const Plans& plans, const BeamOptions& options, BeamTrials& trials, BeamResult& result)
+      : plans_(plans), options_(options), trials_(trials), result_(result) {}
+
+  void run() {
+    add(plans_.analytic());
+    if (!seen_[0].made.works) return;
+    result_.searched = true;
+    std::vector<LoopPlan> next = options_.known;
+    std::erase_if(next, [&](const LoopPlan& p) { return !plans_.legal(p); });
+    for (LoopPlan& plan : plans_.starts()) next.push_back(std::move(plan));
+    for (const LoopPlan& near : plans_.of(seen_[0].plan).neighbours(seen_[0].plan))
+      next.push_back(near);
+    for (int misses = 0; misses < 2 && result_.rounds < kMostRounds && in_time();) {
+      const std::vector<size_t> fresh = compile(next);
+      if (fresh.empty()) break;
+      ++result_.rounds;
+      const std::vector<size_t> beam = race(fresh);
+      misses = challenge(beam) ? 0 : misses + 1;
+      trials_.tell(result_);
+      next.clear();
+      for (const size_t i : beam)
+        for (LoopPlan& near : plans_.of(seen_[i].plan).neighbours(seen_[i].plan))
+          next.push_back(std::move(near));
+    }
+    last_duel();
+    result_.finished = true;
+  }
+
+ private:
+  struct Seen {
+    LoopPlan plan;
+    BeamTrials::Made made = {};
+    double cycles = 0;       // predicted
+    double best = INFINITY;  // of all samples
+    bool beaten = false;     // by the incumbent, in a duel, or wrong
+  };
+
+  bool in_time() { return trials_.elapsed() < options_.seconds; }
+
+  void add(LoopPlan analytic) {
+    result_.analytic = result_.best = analytic;
+    result_.analytic_cycles = result_.best_cycles = plans_.of(analytic).cycles(analytic);
+    compile({std::move(analytic)});
+  }
+
+  bool known(const LoopPlan& plan) const {
+    return std::ranges::any_of(seen_, [&](const Seen& s) { return s.plan == plan; });
+  }
+
+  /// The new ones of these that the cost model gives a chance, cheapest first, as many as a round
+  /// takes; what an earlier search found is among them whatever the model says.
+  std::vector<LoopPlan> promising(const std::vector<LoopPlan>& from) const {
+    struct Ranked {
+      double cycles;
+      size_t order;  // decides between equal ones
+      const LoopPlan* plan;
+    };
+    std::vector<Ranked> ranked;
+    for (const LoopPlan& plan : from) {
+      const bool told = std::ranges::find(options_.known, plan) != options_.known.end();
+      const auto same = [&](const Ranked& r) { return *r.plan == plan; };
+      if (known(plan) || std::ranges::any_of(ranked, same)) continue;
+      ranked.push_back({told ? 0 : plans_.of(plan).cycles(plan), ranked.size(), &plan});
+    }
+    std::ranges::sort(ranked, {}, [](const Ranked& r) { return std::pair(r.cycles, r.order); });
+    double least = seen_.empty() ? 0 : seen_[0].cycles;
+    for (const Ranked& r : ranked)
+      if (r.cycles > 0) least = std::min(least, r.cycles);
+    std::vector<LoopPlan> out;
+    for (const Ranked& r : ranked)
+      if (static_cast<int64_t>(out.size()) < kPerRound * options_.width &&
+          (seen_.empty() || r.cycles <= kHopeless * least))
+        out.push_back(*r.plan);
+    return out;
+  }
+
+  /// Which of them are worth timing: what has too few registers, or is a kernel that is there
+  /// already, is not.
+  std::vector<size_t> compile(const std::vector<LoopPlan>& from) {
+    const std::vector<LoopPlan> chosen = promising(from);
+    std::vector<size_t> fresh;
+    if (chosen.empty()) return fresh;
+    const std::vector<BeamTrials::Made> made = trials_.compile(chosen);
+    result_.compiled += static_cast<int64_t>(chosen.size());
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      const bool copy = made[i].code != 0 && std::ranges::any_of(seen_, [&](const Seen& s) {
+                          return s.made.code == made[i].code;
+                        });
+      seen_.push_back({chosen[i], made[i], plans_.of(chosen[i]).cycles(chosen[i])});
+      if (made[i].works && !copy && made[i].spilled <= seen_[0].made.spilled + kMoreSpilled)
+        fresh.push_back(seen_.size() - 1);
+    }
+    return fresh;
+  }
+
+  // ---- timing
+
+  double sample(size_t i) {
+    const double seconds = trials_.sample(i);
+    seen_[i].best = std::min(seen_[i].best, seconds);
+    ++result_.timed;
+    return seconds;
+  }
+
+  /// Successive halving; the fastest first.
+  std::vector<size_t> race(std::vector<size_t> runners) {
+    const auto width = static_cast<size_t>(options_.width);
+    for (const int samples : kSamples) {
+      for (int k = 0; k < samples; ++k)
+        for (const size_t i : runners)
+          if (in_time()) sample(i);
+      std::ranges::sort(runners, {}, [&](size_t i) { return std::pair(seen_[i].best, i); });
+      const double least = seen_[runners[0]].best;
+      std::erase_if(runners, [&](size_t i) { return seen_[i].best > kMayWin * least; });
+      runners.resize(std::min(runners.size(), std::max(width, (runners.size() + 1) / 2)));
+    }
+    runners.resize(std::min(runners.size(), width));
+    return runners;
+  }
+
+  struct Duel {
+    double first, second;  // medians
+    bool won;              // by the second
+  };
+  /// In the order A B B A, so that a drift hits both alike. Ends when it is lost, or when there is
+  /// no time for all of it.
+  Duel duel(size_t a, size_t b) {
+    std::vector<double> as, bs, ratios;
+    int wins = 0;
+    for (int pair = 0; pair < kPairs && pair - wins <= kPairs - kWins; ++pair) {
+      if (pair >= kFewPairs && !in_time()) break;
+      const bool turned = pair % 2 != 0;
+      const double first = sample(turned ? b : a), second = sample(turned ? a : b);
+      as.push_back(turned ? second : first);
+      bs.push_back(turned ? first : second);
+      ratios.push_back(bs.back() / as.back());
+      wins += ratios.back() < 1 ? 1 : 0;
+    }
+    const bool all = wins == static_cast<int>(ratios.size()) && wins >= kFewPairs;
+    return {median(as), median(bs), (wins >= kWins || all) && median(ratios) < kFaster};
+  }
+
+  /// The fastest of the beam against the best so far; whether it has taken its place.
+  bool challenge(const std::vector<size_t>& beam) {
+    for (const size_t i : beam) {
+      if (i == best_ || seen_[i].beaten || !in_time()) continue;
+      if (std::isfinite(seen_[best_].best) && seen_[i].best > kMayWin * seen_[best_].best) break;
+      seen_[i].beaten = !duel(best_, i).won;
+      if (seen_[i].beaten) break;  // the others are slower
+      if (!trials_.verify(i)) {
+        seen_[i].beaten = true;
+        ++result_.refused;
+        continue;
+      }
+      best_ = i;
+      result_.best = seen_[i].plan;
+      result_.best_cycles = seen_[i].cycles;
+      return true;
+    }
+    return false;
+  }
+
+  /// What won against what won against the analytic plan need not win against that.
+  void last_duel() {
+    if (best_ == 0) {
+      sample(0);
+      result_.analytic_seconds = result_.best_seconds = seen_[0].best;
+      return;
+    }
+    const Duel last = duel(0, best_);
+    result_.analytic_seconds = last.first;
+    result_.best_seconds = last.second;
+    if (last.won) return;
+    result_.best = result_.analytic;
+    result_.best_cycles = result_.analytic_cycles;
+    result_.best_seconds = last.first;
+  }
+
+  const Plans& plans_;
+  const BeamOptions& options_;
+  BeamTrials& trials_;
+  BeamResult& result_;
+  std::vector<Seen> seen_;  // by number
+  size_t best_ = 0;
+};
+
+}  // namespace
+
+void beam_search(const Kernel& kernel, const Target& target, const BeamOptions& options,
+                 BeamTrials& trials, BeamResult& result) {
+  const Plans plans(kernel, target);
+  if (plans.any()) BeamSearch(plans, options, trials, result).run();
+}
+
+}  // namespace weft
