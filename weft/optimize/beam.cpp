@@ -14,7 +14,8 @@ namespace {
 using namespace optimize;
 
 constexpr int64_t kPerRound = 6;  // plans compiled in a round, per place in the beam
-constexpr int64_t kMostRounds = 12;
+constexpr int64_t kMostRounds = 24;
+constexpr int kMostMisses = 3;         // rounds in a row that find nothing faster
 constexpr double kHopeless = 3;        // times the best prediction: not worth compiling
 constexpr double kMayWin = 1.3;        // times the best sample: worth another
 constexpr int64_t kMoreSpilled = 4;    // values beyond the analytic kernel's: not worth timing
@@ -83,25 +84,20 @@ class BeamSearch {
       : plans_(plans), options_(options), trials_(trials), result_(result) {}
 
   void run() {
-    add(plans_.analytic());
+    open(plans_.analytic());
     if (!seen_[0].made.works) return;
     result_.searched = true;
-    std::vector<LoopPlan> next = options_.known;
-    std::erase_if(next, [&](const LoopPlan& p) { return !plans_.legal(p); });
-    for (LoopPlan& plan : plans_.starts()) next.push_back(std::move(plan));
-    for (const LoopPlan& near : plans_.of(seen_[0].plan).neighbours(seen_[0].plan))
-      next.push_back(near);
-    for (int misses = 0; misses < 2 && result_.rounds < kMostRounds && in_time();) {
-      const std::vector<size_t> fresh = compile(next);
-      if (fresh.empty()) break;
+    for (int misses = 0; misses < kMostMisses && result_.rounds < kMostRounds && in_time();) {
+      const std::vector<size_t> fresh = compile(best_proposals());
+      if (fresh.empty()) {
+        if (proposed_.empty()) break;
+        continue;
+      }
       ++result_.rounds;
       const std::vector<size_t> beam = race(fresh);
       misses = challenge(beam) ? 0 : misses + 1;
       trials_.tell(result_);
-      next.clear();
-      for (const size_t i : beam)
-        for (LoopPlan& near : plans_.of(seen_[i].plan).neighbours(seen_[i].plan))
-          next.push_back(std::move(near));
+      for (const size_t i : beam) propose_near(i);
     }
     last_duel();
     result_.finished = true;
@@ -118,47 +114,66 @@ class BeamSearch {
 
   bool in_time() { return trials_.elapsed() < options_.seconds; }
 
-  void add(LoopPlan analytic) {
+  void open(const LoopPlan& analytic) {
     result_.analytic = result_.best = analytic;
     result_.analytic_cycles = result_.best_cycles = plans_.of(analytic).cycles(analytic);
-    compile({std::move(analytic)});
+    compile({analytic});
+    if (!seen_[0].made.works) return;
+    sample(0);
+    for (const LoopPlan& plan : options_.known)
+      if (plans_.legal(plan)) propose(plan, 0);
+    for (const LoopPlan& plan : plans_.starts()) propose(plan, estimate(plan, 0));
+    propose_near(0);
   }
 
-  bool known(const LoopPlan& plan) const {
-    return std::ranges::any_of(seen_, [&](const Seen& s) { return s.plan == plan; });
+  // ---- what may be compiled
+
+  struct Proposal {
+    double seconds;  // estimated
+    size_t order;    // decides between equal ones
+    LoopPlan plan;
+  };
+
+  /// What the model says of the difference to a plan that was measured.
+  double estimate(const LoopPlan& plan, size_t measured) const {
+    const Seen& from = seen_[measured];
+    const double cycles = plans_.of(plan).cycles(plan);
+    return from.cycles > 0 ? cycles / from.cycles * from.best : cycles > 0 ? from.best : 0;
   }
 
-  /// The new ones of these that the cost model gives a chance, cheapest first, as many as a round
-  /// takes; what an earlier search found is among them whatever the model says.
-  std::vector<LoopPlan> promising(const std::vector<LoopPlan>& from) const {
-    struct Ranked {
-      double cycles;
-      size_t order;  // decides between equal ones
-      const LoopPlan* plan;
-    };
-    std::vector<Ranked> ranked;
-    for (const LoopPlan& plan : from) {
-      const bool told = std::ranges::find(options_.known, plan) != options_.known.end();
-      const auto same = [&](const Ranked& r) { return *r.plan == plan; };
-      if (known(plan) || std::ranges::any_of(ranked, same)) continue;
-      ranked.push_back({told ? 0 : plans_.of(plan).cycles(plan), ranked.size(), &plan});
-    }
-    std::ranges::sort(ranked, {}, [](const Ranked& r) { return std::pair(r.cycles, r.order); });
-    double least = seen_.empty() ? 0 : seen_[0].cycles;
-    for (const Ranked& r : ranked)
-      if (r.cycles > 0) least = std::min(least, r.cycles);
+  void propose(const LoopPlan& plan, double seconds) {
+    const auto same = [&](const auto& other) { return other.plan == plan; };
+    if (std::ranges::any_of(seen_, same)) return;
+    const auto known = std::ranges::find_if(proposed_, same);
+    if (known != proposed_.end())
+      known->seconds = std::min(known->seconds, seconds);
+    else
+      proposed_.push_back({seconds, order_++, plan});
+  }
+
+  void propose_near(size_t i) {
+    const LoopPlan plan = seen_[i].plan;
+    for (const LoopPlan& near : plans_.of(plan).neighbours(plan)) propose(near, estimate(near, i));
+  }
+
+  /// As many as a round takes; the others wait for the next one, unless they are hopeless.
+  std::vector<LoopPlan> best_proposals() {
+    double least = INFINITY;
+    for (const Seen& s : seen_) least = std::min(least, s.best);
+    std::erase_if(proposed_, [&](const Proposal& p) { return p.seconds > kHopeless * least; });
+    std::ranges::sort(proposed_, {},
+                      [](const Proposal& p) { return std::pair(p.seconds, p.order); });
+    const size_t count =
+        std::min(proposed_.size(), static_cast<size_t>(kPerRound * options_.width));
     std::vector<LoopPlan> out;
-    for (const Ranked& r : ranked)
-      if (static_cast<int64_t>(out.size()) < kPerRound * options_.width &&
-          (seen_.empty() || r.cycles <= kHopeless * least))
-        out.push_back(*r.plan);
+    for (size_t i = 0; i < count; ++i) out.push_back(proposed_[i].plan);
+    proposed_.erase(proposed_.begin(), proposed_.begin() + static_cast<ptrdiff_t>(count));
     return out;
   }
 
   /// Which of them are worth timing: what has too few registers, or is a kernel that is there
   /// already, is not.
-  std::vector<size_t> compile(const std::vector<LoopPlan>& from) {
-    const std::vector<LoopPlan> chosen = promising(from);
+  std::vector<size_t> compile(const std::vector<LoopPlan>& chosen) {
     std::vector<size_t> fresh;
     if (chosen.empty()) return fresh;
     const std::vector<BeamTrials::Made> made = trials_.compile(chosen);
@@ -262,6 +277,8 @@ class BeamSearch {
   BeamTrials& trials_;
   BeamResult& result_;
   std::vector<Seen> seen_;  // by number
+  std::vector<Proposal> proposed_;
+  size_t order_ = 0;
   size_t best_ = 0;
 };
 
