@@ -318,7 +318,7 @@ TEST_F(ScheduleTest, LargeProductsReadPanels) {
   EXPECT_EQ(steps(256, 1024, 1024), 2u);
   EXPECT_EQ(steps(2000, 2000, 2000), 2u);
   EXPECT_EQ(steps(2000, 2000, 2001), 1u);  // rows that are no panels
-  EXPECT_EQ(steps(64, 4096, 4096), 2u);
+  EXPECT_EQ(steps(64, 1024, 512), 2u);
   const int64_t many = 96;  // small matrices, however many there are
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {many, 128, 64}), b_.param(1, {many, 64, 128}))}}), 1u);
 }
@@ -364,6 +364,7 @@ TEST_F(ScheduleTest, FewRowsByAMatrixBeyondCachesCarryTheirSums) {
   EXPECT_EQ(rounds(product(2, 256, 512)), 4);    // parts of the sum
   EXPECT_EQ(rounds(product(40, 256, 1024)), 2);  // blocks of columns
   EXPECT_EQ(rounds(product(65, 256, 1024)), 0);
+  EXPECT_EQ(rounds(product(9, 32, 2048)), 0);  // no chunk
   EXPECT_EQ(rounds(product(2, 256, 1021)), 4);                // a prime number, in one block
   EXPECT_EQ(rounds(product(2, 256, 4099)), 0);                // no blocks
   EXPECT_EQ(rounds(product(2, 256, 512), {false, true}), 0);  // packed once

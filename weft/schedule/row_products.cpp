@@ -54,6 +54,7 @@ bool is_row_product(Graph& g, NodeRef reduce, const Target& target, const Consta
       !is_static(x))
     return false;
   const auto summed = static_cast<size_t>(reduce_axes(reduce)[0]);
+  if (x->dim(summed)->vmin < 2 * kChunk) return false;
   for (NodeRef operand : {x->src(0), x->src(1)}) {
     const Reading matrix(g, operand);
     const double elements = matrix.elements(), rows = largest_numel(x->shape->span()) / elements;
