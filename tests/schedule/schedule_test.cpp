@@ -364,7 +364,7 @@ TEST_F(ScheduleTest, FewRowsByAMatrixBeyondCachesCarryTheirSums) {
   EXPECT_EQ(rounds(product(2, 256, 512)), 4);    // parts of the sum
   EXPECT_EQ(rounds(product(40, 256, 1024)), 2);  // blocks of columns
   EXPECT_EQ(rounds(product(65, 256, 1024)), 0);
-  EXPECT_EQ(rounds(product(9, 32, 2048)), 0);  // no chunk
+  EXPECT_EQ(rounds(product(9, 32, 2048)), 0);                 // no chunk
   EXPECT_EQ(rounds(product(2, 256, 1021)), 4);                // a prime number, in one block
   EXPECT_EQ(rounds(product(2, 256, 4099)), 0);                // no blocks
   EXPECT_EQ(rounds(product(2, 256, 512), {false, true}), 0);  // packed once
