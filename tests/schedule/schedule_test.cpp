@@ -318,7 +318,7 @@ TEST_F(ScheduleTest, LargeProductsReadPanels) {
   EXPECT_EQ(steps(256, 1024, 1024), 2u);
   EXPECT_EQ(steps(2000, 2000, 2000), 2u);
   EXPECT_EQ(steps(2000, 2000, 2001), 1u);  // rows that are no panels
-  EXPECT_EQ(steps(64, 4096, 4096), 2u);
+  EXPECT_EQ(steps(64, 1024, 512), 2u);
   const int64_t many = 96;  // small matrices, however many there are
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {many, 128, 64}), b_.param(1, {many, 64, 128}))}}), 1u);
 }
@@ -331,7 +331,7 @@ TEST_F(ScheduleTest, FewRowsReadAMatrixInStreams) {
     return kernels({{b_.matmul(b_.param(0, {m, k}), b_.param(1, {k, n}))}});
   };
   EXPECT_EQ(steps(1, 4096, 4096), 2u);
-  EXPECT_EQ(steps(16, 4096, 4096), 2u);
+  EXPECT_EQ(steps(16, 1024, 1024), 2u);
   EXPECT_EQ(steps(4, 1009, 2048), 2u);  // the last kernel sums what no chunk takes, too
   EXPECT_EQ(steps(4, 256, 256), 1u);    // in L2
   EXPECT_EQ(steps(4, 65536, 64), 1u);   // rows of 256 bytes follow each other
@@ -341,6 +341,50 @@ TEST_F(ScheduleTest, FewRowsReadAMatrixInStreams) {
       1u);
   for (const int64_t k : {512, 515})
     check({{b_.matmul(b_.param(0, {3, k}), b_.param(1, {k, 1031}))}}, 1e-4);
+}
+
+/// A matrix that L3 does not hold with those sums, or that would be packed for more rows, is read
+/// once: in rounds, each with a block of its columns, that carry their sums from chunk to chunk.
+TEST_F(ScheduleTest, FewRowsByAMatrixBeyondCachesCarryTheirSums) {
+  Target small = kTarget;
+  small.vector_registers = 32;
+  small.machine.caches[1] = {4096, 4, 25};
+  small.machine.caches[2] = {1 << 15, 4, 15};
+  const auto rounds = [&](NodeRef product, const std::vector<bool>& constants = {}) {
+    const Schedule s =
+        make_schedule(std::vector<ScheduleOutput>{{product}}, small, {.constants = constants});
+    int64_t last = -1;
+    for (const ScheduleStep& step : s.steps) last = std::max(last, step.round);
+    return last + 1;
+  };
+  const auto product = [&](int64_t m, int64_t k, int64_t n, DType dtype = DType::F32) {
+    return b_.matmul(b_.param(0, {m, k}, dtype), b_.param(1, {k, n}, dtype));
+  };
+  EXPECT_EQ(rounds(product(1, 256, 512)), 0);    // its sums are little in any case
+  EXPECT_EQ(rounds(product(2, 256, 512)), 4);    // parts of the sum
+  EXPECT_EQ(rounds(product(40, 256, 1024)), 2);  // blocks of columns
+  EXPECT_EQ(rounds(product(65, 256, 1024)), 0);
+  EXPECT_EQ(rounds(product(9, 32, 2048)), 0);                 // no chunk
+  EXPECT_EQ(rounds(product(2, 256, 1021)), 4);                // a prime number, in one block
+  EXPECT_EQ(rounds(product(2, 256, 4099)), 0);                // no blocks
+  EXPECT_EQ(rounds(product(2, 256, 512), {false, true}), 0);  // packed once
+  NodeRef right = b_.matmul(b_.permute(b_.param(1, {200, 512}), {1, 0}),
+                            b_.permute(b_.param(0, {5, 200}), {1, 0}));
+  NodeRef x =
+      g_.alu(Op::Max, {b_.matmul(b_.param(0, {5, 3}), b_.param(2, {3, 200})), b_.constant(0)});
+  NodeRef bias = b_.broadcast(b_.param(3, {512}), {1, 512}, {5, 512});
+  NodeRef layer = g_.add(b_.matmul(x, b_.param(1, {200, 512})), bias);
+  testing::RunOptions options;
+  options.target = &small;
+  for (NodeRef y : {right, layer, product(40, 130, 1024), product(3, 130, 512, DType::F64)}) {
+    EXPECT_GT(rounds(y), 0);
+    check({{y}}, 1e-4, options);
+  }
+  small.vector_registers = 16;  // it is packed
+  EXPECT_EQ(rounds(product(40, 256, 1024)), 0);
+  EXPECT_EQ(rounds(product(2, 256, 512)), 4);
+  small.canonical = true;  // sums as every machine takes them
+  EXPECT_EQ(rounds(product(40, 256, 1024)), 2);
 }
 
 /// Running sums down columns, some of which are zeros around what is summed: the loop over columns

@@ -97,6 +97,15 @@ bool has_avx512() { return __builtin_cpu_supports("avx512f"); }
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #endif
 
+/// What kernels are made for, which WEFT_ISA may have limited.
+Target kernel_target(Context& context) {
+#ifdef __x86_64__
+  return make_target("x86", context);
+#else
+  return make_target("c", context);
+#endif
+}
+
 uint64_t sum_words(const std::byte* from, int64_t bytes) {
 #ifdef __x86_64__
   if (has_avx512()) return sum_words_512(from, bytes);
@@ -105,10 +114,10 @@ uint64_t sum_words(const std::byte* from, int64_t bytes) {
   return sum_words_body(from, bytes);
 }
 
-float fma_chains(int64_t steps, float seed) {
+float fma_chains(const Target& target, int64_t steps, float seed) {
 #ifdef __x86_64__
-  if (has_avx512()) return fma_chains_512(steps, seed);
-  if (has_avx2()) return fma_chains_256(steps, seed);
+  if (target.vector_bits >= 512) return fma_chains_512(steps, seed);
+  if (target.vector_bits >= 256 && target.fma) return fma_chains_256(steps, seed);
 #endif
   return fma_chains_body(steps, seed);
 }
@@ -141,10 +150,11 @@ double measured_copy_bandwidth(Context& context) {
 
 double measured_f32_flops(Context& context) {
   ThreadPool& pool = context.thread_pool();
+  const Target target = kernel_target(context);
   const double seconds = median_seconds(kRepeats, [&] {
     pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
-        keep(static_cast<uint64_t>(fma_chains(kFmaSteps, 0.001f)));
+        keep(static_cast<uint64_t>(fma_chains(target, kFmaSteps, 0.001f)));
       }
     });
   });
@@ -153,10 +163,12 @@ double measured_f32_flops(Context& context) {
 
 double measured_narrow_flops(Context& context, DType dtype) {
   const bool bytes = bits(dtype) == 8;
-#ifdef __x86_64__
   const Op words = bytes ? Op::Dot4 : Op::Dot2;
-  const MatrixUnit* unit = make_target("x86", context).tile_unit(words);
-  if (unit) {
+  const Target target = kernel_target(context);
+  const bool dots =
+      std::ranges::any_of(target.matrix_units, [&](const MatrixUnit& u) { return u.op == words; });
+#ifdef __x86_64__
+  if (const MatrixUnit* unit = target.tile_unit(words)) {
     ThreadPool& pool = context.thread_pool();
     const double seconds = median_seconds(kRepeats, [&] {
       pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
@@ -167,7 +179,8 @@ double measured_narrow_flops(Context& context, DType dtype) {
     return 4 * each * static_cast<double>(kTileSteps) * pool.size() / seconds;
   }
 #endif
-  return (bytes ? 4 : 2) * measured_f32_flops(context);
+  // Without a dot product of words they are multiplied in lanes of 32 bits.
+  return (!dots ? 1 : bytes ? 4 : 2) * measured_f32_flops(context);
 }
 
 MachineLimits::MachineLimits(Context& context)

@@ -298,7 +298,9 @@ void Emitter::emit_repeat(const KernelPlan& k) {
     outputs.push_back({body.out(i - carries, slot), slot});
     given.push_back(results[i]);
   }
-  const Schedule inner = make_schedule(outputs, plan_.target, plan_.options);
+  ScheduleOptions options = plan_.options;
+  options.in_rounds |= parts.level() >= kInnerBlocksLevel;
+  const Schedule inner = make_schedule(outputs, plan_.target, options);
 
   Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}};
   bind_buffers(round, inner, given, inputs - carries);

@@ -12,6 +12,7 @@
 #include "weft/schedule/axes.h"
 #include "weft/schedule/block_body.h"
 #include "weft/schedule/plan.h"
+#include "weft/schedule/row_products.h"
 
 namespace weft {
 namespace {
@@ -299,7 +300,7 @@ class Rewritten {
 }  // namespace
 
 std::vector<NodeRef> by_row_blocks(Graph& g, std::span<const NodeRef> roots, const Target& target,
-                                   NodeMap<uint64_t>& origins) {
+                                   const ScheduleOptions& options, NodeMap<uint64_t>& origins) {
   std::vector<NodeRef> out(roots.begin(), roots.end());
   // Without vectors it is a GPU's; but one order of sums is one order.
   if (target.vector_bits == 0 && !target.canonical) return out;
@@ -312,6 +313,10 @@ std::vector<NodeRef> by_row_blocks(Graph& g, std::span<const NodeRef> roots, con
   const double scores = kManyScores * static_cast<double>(target.machine.l2().bytes) / 4;
   for (const RowCone& cone : find_row_cones(g, uses, scores))
     add_blocks(g, uses, cone, target, made);
+  const ConstantValues constants(options.constants);
+  for (NodeRef n : order)
+    if (n->op == Op::Reduce && !options.in_rounds && !made.made.contains(n))
+      if (NodeRef sum = rows_by_matrix(g, n, target, constants)) made.add(n, sum, uses);
   if (made.made.size() == 0) return out;
   Rewritten images(g, made, origins);
   for (NodeRef& n : out) n = images.of(n);

@@ -334,7 +334,7 @@ void block_rows(State& s) {
   if (!s.options.fuse) return;
   std::vector<NodeRef> values;
   for (const ScheduleOutput& o : s.outputs) values.push_back(o.value);
-  values = by_row_blocks(*s.graph, values, s.target, s.origins);
+  values = by_row_blocks(*s.graph, values, s.target, s.options, s.origins);
   for (size_t i = 0; i < values.size(); ++i) s.outputs[i].value = values[i];
 }
 

@@ -77,6 +77,7 @@ struct ScheduleOptions {
   /// By input slot: whether what is computed from it alone is computed once for many runs, so that
   /// it costs nothing. None: nothing is.
   std::vector<bool> constants = {};
+  bool in_rounds = false;  ///< it is of a Repeat that no user has written
 };
 
 /// Schedules `outputs` for a machine: its caches and vectors decide how reductions are cut up and

@@ -16,6 +16,7 @@
 
 #include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
+#include "weft/schedule/reading.h"
 
 namespace weft {
 namespace {
@@ -48,8 +49,8 @@ constexpr double kReuseAlong = 300;  // kReuse, where operands lie along the sum
 // are fetched side by side, each from one end to the other (prefetchers know 32 streams; 16 and 64
 // rows were up to twice as slow). The sums of all chunks come to 1 / 32 of the matrix for each row
 // that it is multiplied by: up to kStreamedRows of them. More pay for panels (pack_operands.cpp).
-// Rows shorter than kFarRows bytes, and matrices that L2 holds, come soon enough.
-constexpr int64_t kStreams = 32, kFarRows = 2048;
+// Matrices that L2 holds come soon enough.
+constexpr int64_t kStreams = 32;
 constexpr double kStreamedRows = 32, kStreamedPartOfL2 = 1.0 / 2;
 
 int64_t largest_divisor(int64_t n, int64_t limit) {
@@ -83,12 +84,6 @@ Split best_split(NodeRef reduce, int64_t most, bool any) {
 
 double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
 
-/// What is read for a value: what its movement ops move.
-NodeRef moved(NodeRef n) {
-  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
-  return n;
-}
-
 /// As many chunks as it takes for the operands of one to stay in a cache; 1 where they do anyway
 /// or reading them is not what takes the time.
 int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
@@ -106,40 +101,6 @@ int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   // The sums of all chunks are written and read once; that has to be little beside the operands.
   if (bytes(reduce) * chunks > operands / 2) return 1;
   return static_cast<int64_t>(chunks);
-}
-
-/// How a value is read, element by element: a range for each of its axes, and where that is in what
-/// movement ops move.
-struct Reading {
-  NodeRef of;
-  std::vector<NodeRef> along;
-  Access at;
-
-  Reading(Graph& g, NodeRef x) : of(x) {
-    for (size_t a = 0; a < x->rank(); ++a)
-      along.push_back(g.range(x->dim(a), static_cast<int64_t>(a)));
-    at = {along, g.boolean(true)};
-    for (; is_movement(of->op) && of->op != Op::Gather; of = of->src(0)) at = map_access(g, of, at);
-  }
-  /// Whether neighbours along `axis` are neighbours in memory.
-  bool lies_along(Graph& g, size_t axis) const {
-    return of->rank() > 0 && moving_axis(g, at, along[axis]) == static_cast<int>(of->rank()) - 1;
-  }
-  /// How many elements are read, each perhaps more than once.
-  double elements() const { return iterations(used_ranges(at.index, along)); }
-};
-
-/// Of an operand of a product that is summed along `axis`: whether that walks down its rows, which
-/// lie along another axis.
-bool walks_down_rows(Graph& g, const Reading& operand, size_t axis) {
-  const NodeRef of = operand.of;
-  const int inner = static_cast<int>(of->rank()) - 1,
-            down = moving_axis(g, operand.at, operand.along[axis]);
-  if (down < 0 || down == inner || of->dim(of->rank() - 1)->vmin * bits(of->dtype) / 8 < kFarRows)
-    return false;
-  for (size_t a = 0; a < operand.along.size(); ++a)
-    if (a != axis && operand.lies_along(g, a)) return true;
-  return false;
 }
 
 /// As many chunks as it takes for the rows of a large matrix to be read side by side, where a

@@ -1,0 +1,42 @@
+#include "weft/schedule/reading.h"
+
+#include "weft/schedule/plan.h"
+
+namespace weft {
+namespace {
+
+// Bytes of rows; shorter ones come soon enough.
+constexpr int64_t kFarRows = 2048;
+
+}  // namespace
+
+NodeRef moved(NodeRef n) {
+  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
+  return n;
+}
+
+Reading::Reading(Graph& g, NodeRef x) : of(x) {
+  for (size_t a = 0; a < x->rank(); ++a)
+    along.push_back(g.range(x->dim(a), static_cast<int64_t>(a)));
+  at = {along, g.boolean(true)};
+  for (; is_movement(of->op) && of->op != Op::Gather; of = of->src(0)) at = map_access(g, of, at);
+}
+
+bool Reading::lies_along(Graph& g, size_t axis) const {
+  return of->rank() > 0 && moving_axis(g, at, along[axis]) == static_cast<int>(of->rank()) - 1;
+}
+
+double Reading::elements() const { return iterations(used_ranges(at.index, along)); }
+
+bool walks_down_rows(Graph& g, const Reading& operand, size_t axis) {
+  const NodeRef of = operand.of;
+  const int inner = static_cast<int>(of->rank()) - 1,
+            down = moving_axis(g, operand.at, operand.along[axis]);
+  if (down < 0 || down == inner || of->dim(of->rank() - 1)->vmin * bits(of->dtype) / 8 < kFarRows)
+    return false;
+  for (size_t a = 0; a < operand.along.size(); ++a)
+    if (a != axis && operand.lies_along(g, a)) return true;
+  return false;
+}
+
+}  // namespace weft
