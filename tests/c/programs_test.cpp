@@ -34,6 +34,7 @@ TEST_F(CTest, ProgramsKeepWhatTheyComputeOfConstants) {
   for (int i = 0; i < 4; ++i)
     EXPECT_EQ(floats(program({context.full({2}, 1.0 * i)})[0]), (Floats{1.0f + i, 4.0f + i}));
   EXPECT_EQ(program.kept_bytes(), 8);
+  EXPECT_EQ(program.planned_bytes(), 32) << "an argument, a constant, what is kept of it, a result";
 }
 
 TEST_F(CTest, ProgramsReadAndWriteWhatTheyUse) {

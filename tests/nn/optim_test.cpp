@@ -7,7 +7,9 @@
 
 #include "tests/io/scratch_dir.h"
 #include "tests/nn/pytorch.h"
+#include "weft/base/context.h"
 #include "weft/nn/layers.h"
+#include "weft/run/stats.h"
 
 namespace weft::nn {
 namespace {
@@ -28,6 +30,37 @@ void descend(Optimizer& optimizer, Tensor& p, int steps) {
     (p * p * c * 0.5).sum().backward();
     optimizer.step();
   }
+}
+
+/// Kernels that f launches.
+template <class F>
+int64_t kernels_of(const F& f) {
+  const int64_t before = run_stats(Context::current()).kernels;
+  f();
+  return run_stats(Context::current()).kernels - before;
+}
+
+TEST(Optimizer, AStepComputesTheLossToo) {
+  Tensor p = some_tensor({6}, 1).requires_grad_();
+  SGD sgd({p}, {.lr = 0.1});
+  const Tensor loss = (p * p).sum(), other = (p * 3).sum();
+  const double wanted = (some_tensor({6}, 1) * some_tensor({6}, 1)).sum().item<double>();
+  loss.backward();
+  sgd.step();
+  EXPECT_EQ(kernels_of([&] { EXPECT_NEAR(loss.item<double>(), wanted, 1e-5); }), 0);
+  EXPECT_GT(kernels_of([&] { (void)other.item<double>(); }), 0) << "no gradient was asked of it";
+}
+
+TEST(Optimizer, AStepComputesNoLossThatIsGone) {
+  Tensor p = some_tensor({6}, 1).requires_grad_();
+  SGD sgd({p}, {.lr = 0.1});
+  const auto step = [&](bool keep) {
+    Tensor loss = (p * p).sum();
+    loss.backward();
+    if (!keep) loss = Tensor();
+    return kernels_of([&] { sgd.step(); });
+  };
+  EXPECT_LT(step(false), step(true));
 }
 
 struct Case {

@@ -32,7 +32,7 @@ def test_keeps_what_it_computes_of_constants():
     f = TinyJit(lambda x: (x + (w * 3).flip(0).contiguous()).realize())
     for i in range(4):
         assert f(Tensor([i, 0.0, 1.0])).tolist() == [9 + i, 6, 4]
-    assert f.kernels == 1 and f.kept_bytes == 12
+    assert f.kernels == 1 and f.kept_bytes == 12 and f.planned_bytes == 48
     w.assign(Tensor([0.0, 0.0, 1.0])).realize()
     assert f(Tensor([0.0, 0.0, 0.0])).tolist() == [3, 0, 0]
 

@@ -46,6 +46,7 @@ TEST_F(KeptValues, AreComputedOnce) {
   for (int i = 0; i < 3; ++i) f(x);
   EXPECT_EQ(f.kernels(), 1u);
   EXPECT_EQ(f.kept_bytes(), 16);
+  EXPECT_EQ(f.planned_bytes(), 64) << "an argument, a constant, what is kept of it, a result";
   for (int i = 0; i < 3; ++i) {
     Tensor y;
     EXPECT_EQ(kernels_of([&] { y = f(x + i); }), 2) << "one for the argument";

@@ -33,6 +33,7 @@ using Peers = std::vector<std::unique_ptr<BenchPeer>>;
 struct Measured {
   std::string group, name;
   double seconds = 0, limit = 0;  // limit: what the machine needs; 0: not known
+  double spread = 0;              // of the turns: between their quartiles, over the median
   std::vector<std::optional<double>> peers;
   std::string failed;  // what weft said
 
@@ -52,6 +53,12 @@ double bytes_of(const BenchValues& operands, const BenchValues& results) {
   return total;
 }
 
+/// Between the quartiles.
+double spread_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() * 3 / 4] - values[values.size() / 4];
+}
+
 class Comparison {
  public:
   Comparison(const Session& session, const BenchOptions& options)
@@ -63,7 +70,8 @@ class Comparison {
   const Peers& peers() const { return peers_; }
 
   Measured measure(const SizedCase& one) {
-    Measured m{one.which.group, one.name(), 0, 0, {}, {}};
+    Measured m;
+    m.group = one.which.group, m.name = one.name();
     m.peers.resize(peers_.size());
     try {
       compare(one, m);
@@ -99,6 +107,7 @@ class Comparison {
       }
     }
     m.seconds = median(seconds.back());
+    m.spread = spread_of(seconds.back()) / m.seconds;
     for (size_t i = 0; i < peers_.size(); ++i)
       if (able[i]) m.peers[i] = median(seconds[i]);
   }
@@ -130,7 +139,7 @@ void print_row(const Session& session, const Peers& peers, const Measured& m) {
       session.print("{}\n", json.field("failed", m.failed).end_object().text());
       return;
     }
-    json.field("seconds", m.seconds);
+    json.field("seconds", m.seconds).field("spread", m.spread);
     if (m.limit > 0) json.field("limit", m.limit).field("share", m.limit / m.seconds);
     for (size_t i = 0; i < peers.size(); ++i)
       if (m.peers[i]) json.field(peers[i]->library(), *m.peers[i]);

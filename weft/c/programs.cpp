@@ -141,6 +141,14 @@ weft_status weft_program_kept_bytes(weft_program program, int64_t* out) {
   });
 }
 
+weft_status weft_program_planned_bytes(weft_program program, int64_t* out) {
+  return guarded([&] {
+    const auto p = object_of(program);
+    require_pointer("out", out);
+    *out = p->run.planned_bytes();
+  });
+}
+
 weft_status weft_program_reset(weft_program program) {
   return guarded([&] {
     const auto p = object_of(program);

@@ -308,6 +308,8 @@ WEFT_API weft_status weft_program_kernels(weft_program program,
                                           size_t* out);  // 0: not captured yet
 // Memory of what it computed once from tensors that no call changes; WEFT_KEEP_CONSTANTS=0: none.
 WEFT_API weft_status weft_program_kept_bytes(weft_program program, int64_t* out);
+// Memory that a call needs: what it reads and keeps, outputs, intermediates; 0: not captured yet.
+WEFT_API weft_status weft_program_planned_bytes(weft_program program, int64_t* out);
 WEFT_API weft_status weft_program_reset(weft_program program);
 WEFT_API void weft_program_release(weft_program program);
 

@@ -427,6 +427,11 @@ class Program {
     check(weft_program_kept_bytes(handle_, &bytes));
     return bytes;
   }
+  int64_t planned_bytes() const {
+    int64_t bytes = 0;
+    check(weft_program_planned_bytes(handle_, &bytes));
+    return bytes;
+  }
 
  private:
   struct State {

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "weft/base/error.h"
+#include "weft/tensor/training.h"
 
 namespace weft::nn {
 
@@ -94,7 +95,18 @@ std::vector<Tensor> Optimizer::schedule_step(CallSite at) {
   return changed;
 }
 
-void Optimizer::step(CallSite at) { realize(schedule_step(at), at); }
+namespace {
+
+/// The loss as well, which is computed on the way.
+void realize_step(std::vector<Tensor> changed, CallSite at) {
+  const std::vector<Tensor> losses = take_pending_losses(changed[0].context());
+  changed.insert(changed.end(), losses.begin(), losses.end());
+  realize(changed, at);
+}
+
+}  // namespace
+
+void Optimizer::step(CallSite at) { realize_step(schedule_step(at), at); }
 
 double Optimizer::lr() const { return lr_.item<double>(); }
 
@@ -155,7 +167,7 @@ std::vector<Tensor> OptimizerGroup::schedule_step(CallSite at) {
   return changed;
 }
 
-void OptimizerGroup::step(CallSite at) { realize(schedule_step(at), at); }
+void OptimizerGroup::step(CallSite at) { realize_step(schedule_step(at), at); }
 
 void OptimizerGroup::visit(StateVisitor& v) {
   for (size_t i = 0; i < optimizers_.size(); ++i) v(std::to_string(i), *optimizers_[i]);

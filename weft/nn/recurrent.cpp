@@ -38,9 +38,7 @@ struct Pass {
 
 // Over x (steps, batch, in), from the end where reversed. x's share of all gates is one product;
 // the rest of a step is compiled once for all of them.
-Pass run(RecurrentCell cell, const Tensor& x, const RecurrentState& start, bool reversed) {
-  // In the order in which products read it, once instead of in every step.
-  cell.weight_hh = cell.weight_hh.T().contiguous().T();
+Pass run(const RecurrentCell& cell, const Tensor& x, const RecurrentState& start, bool reversed) {
   const Tensor gates = cell.gates_of(x);
   const Dims shape = {x.dim(1), cell.hidden};
   Tensors states = {or_zeros(start.h, shape, gates.dtype())};

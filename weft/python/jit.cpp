@@ -112,6 +112,7 @@ class JitFunction {
   }
   size_t kernels() const { return state_.kernels(); }
   int64_t kept_bytes() const { return state_.kept_bytes(); }
+  int64_t planned_bytes() const { return state_.planned_bytes(); }
   bool captured() const { return shape_.is_valid(); }
   int64_t calls() const { return calls_; }
   nb::object function() const { return f_.is_valid() ? f_ : nb::none(); }
@@ -309,6 +310,10 @@ void bind_jit(nb::module_& m) {
   c.def_prop_ro("kernels", &JitFunction::kernels, "Kernels of a replay; 0 before the capture.");
   c.def_prop_ro("kept_bytes", &JitFunction::kept_bytes,
                 "Memory of what was computed once of tensors that no call changes.");
+  c.def_prop_ro(
+      "planned_bytes", &JitFunction::planned_bytes,
+      "Memory that a replay needs: what it reads and keeps, outputs and intermediates; 0 before "
+      "the capture.");
   c.def_prop_ro("captured", &JitFunction::captured, "Whether calls are replays.");
   c.def_prop_ro("cnt", &JitFunction::calls, "Calls that ran the function itself.");
   c.def_prop_ro("fxn", &JitFunction::function);

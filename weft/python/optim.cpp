@@ -3,10 +3,12 @@
 
 #include <nanobind/stl/tuple.h>
 
+#include "weft/base/context.h"
 #include "weft/nn/adam.h"
 #include "weft/nn/adaptive.h"
 #include "weft/nn/sgd.h"
 #include "weft/python/bindings.h"
+#include "weft/tensor/training.h"
 
 namespace weft::python {
 
@@ -139,6 +141,7 @@ void bind_adaptive(nb::module_& m) {
 }  // namespace
 
 void bind_optim(nb::module_& m) {
+  m.def("take_pending_losses", [] { return take_pending_losses(Context::current()); });
   nb::class_<nn::Optimizer> o(m, "Optimizer");
   method(o, "zero_grad", &nn::Optimizer::zero_grad);
   computing_method(o, "step", [](nn::Optimizer& x) { x.step(CallSite()); });

@@ -366,14 +366,28 @@ const ReplayPlan& Replay::plan() const { return *state_->plan; }
 int64_t Replay::arena_bytes() const { return state_->arenas.bytes(); }
 int64_t Replay::kept_bytes() const { return state_->kept.bytes(); }
 
-std::string Replay::plan_text() const {
-  const ReplayPlan& plan = *state_->plan;
-  std::vector<int64_t> values = state_->values;
+namespace {
+
+/// Of the sizes that arenas were made for or, before the first call, of the captured ones.
+PlannedMemory planned(const CompiledSchedule& schedule, std::vector<int64_t> values,
+                      const ReplayPlan& plan) {
   if (values.empty())
     for (const ReplayVariable& v : plan.variables) values.push_back(v.value);
+  return plan_arenas(schedule, std::move(values));
+}
+
+}  // namespace
+
+std::string Replay::plan_text() const {
   const DividedPlan& divided = state_->kept.divided();
   return divided.text() +
-         weft::plan_text(plan_arenas(divided.each_call.schedule, std::move(values)));
+         weft::plan_text(planned(divided.each_call.schedule, state_->values, *state_->plan));
+}
+
+int64_t Replay::planned_bytes() const {
+  const CompiledSchedule& schedule = state_->kept.divided().each_call.schedule;
+  const PlanTotals sum = totals(planned(schedule, state_->values, *state_->plan));
+  return sum.inputs + sum.outputs + sum.intermediates;
 }
 
 }  // namespace weft

@@ -55,6 +55,9 @@ class Replay {
   int64_t arena_bytes() const;  ///< memory held for intermediates, at the captured sizes
   int64_t kept_bytes() const;   ///< memory held for what was computed of constants
   std::string plan_text() const;
+  /// What a call needs, at the captured sizes: inputs, with constants and what is kept of them,
+  /// outputs and intermediates.
+  int64_t planned_bytes() const;
   const ReplayPlan& plan() const;  ///< for those who write it down
 
  private:

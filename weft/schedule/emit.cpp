@@ -331,7 +331,77 @@ void Emitter::bind_buffers(Round& round, const Schedule& inner, std::span<const 
   }
 }
 
+namespace {
+
+/// Which buffers of a body are other values in every round, and which of its steps make them.
+class Variation {
+ public:
+  /// `varies`: by buffer, what is known of it.
+  Variation(const Schedule& body, std::string_view place, std::vector<bool> varies)
+      : buffers_(std::move(varies)) {
+    std::vector<bool> by_place;
+    for (const Kernel& k : body.kernels) by_place.push_back(mentions(k.sink, place));
+    for (const ScheduleStep& s : body.steps)
+      steps_.push_back(s.kernel >= 0 && by_place[static_cast<size_t>(s.kernel)]);
+    while (spread(body)) {}
+  }
+
+  bool varies(size_t step) const { return steps_[step]; }
+
+ private:
+  static bool mentions(NodeRef sink, std::string_view variable) {
+    return std::ranges::any_of(
+        Toposort(sink), [&](NodeRef n) { return n->op == Op::Variable && n->text() == variable; });
+  }
+
+  /// From buffers to whoever touches them, and to all that those write. Whether anything is new.
+  bool spread(const Schedule& body) {
+    bool found = false;
+    for (size_t i = 0; i < body.steps.size(); ++i) {
+      const ScheduleStep& s = body.steps[i];
+      const auto varies = [this](int b) { return buffers_[static_cast<size_t>(b)]; };
+      steps_[i] = steps_[i] || std::ranges::any_of(s.buffers, varies);
+      if (steps_[i])
+        for (const int b : written_by(body, s)) {
+          found |= !varies(b);
+          buffers_[static_cast<size_t>(b)] = true;
+        }
+    }
+    return found;
+  }
+
+  static std::vector<int> written_by(const Schedule& body, const ScheduleStep& s) {
+    if (s.kind == ScheduleStep::Kind::Copy) return {s.buffers[1]};
+    std::vector<int> written;
+    for (NodeRef n : Toposort(body.kernels[static_cast<size_t>(s.kernel)].sink))
+      if (n->op == Op::Store)
+        written.push_back(s.buffers[static_cast<size_t>(param_slot(n->src(0)))]);
+    return written;
+  }
+
+  std::vector<bool> buffers_, steps_;
+};
+
+}  // namespace
+
+/// What depends on no round is made in the first one and stays: weights as products read them. Not
+/// where rounds run side by side, each with buffers of its own.
+std::vector<bool> Emitter::steps_of_first_round(const Round& round, const Schedule& inner) {
+  const auto first = static_cast<int>(round.parts.stacked.size());
+  const int end = first + static_cast<int>(round.parts.whole.size());
+  std::vector<bool> varies;
+  for (const BufferSpec& b : inner.buffers) {
+    const bool whole = b.input >= first && b.input < end;
+    varies.push_back(b.input >= 0 ? !whole : b.output >= 0);
+  }
+  const Variation variation(inner, place_name(round.parts.level()), std::move(varies));
+  std::vector<bool> once(inner.steps.size(), false);
+  for (size_t i = 0; i < once.size(); ++i) once[i] = !round.side_by_side() && !variation.varies(i);
+  return once;
+}
+
 void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k) {
+  const std::vector<bool> once = steps_of_first_round(round, inner);
   std::vector<int> kernels;
   for (const Kernel& kernel : inner.kernels)
     kernels.push_back(index_of(plan_.g.import(kernel.sink)));
@@ -344,7 +414,9 @@ void Emitter::emit_rounds(Round& round, const Schedule& inner, const KernelPlan&
     if (v->text() != place) out_.variables.push_back(plan_.g.import(v));
   for (int64_t i = 0; i < round.parts.count; ++i) {
     round.enter(i);
-    for (ScheduleStep step : inner.steps) {
+    for (size_t s = 0; s < inner.steps.size(); ++s) {
+      if (i > 0 && once[s]) continue;
+      ScheduleStep step = inner.steps[s];
       for (int& b : step.buffers) b = round.buffers[static_cast<size_t>(b)];
       if (step.kernel >= 0) step.kernel = kernels[static_cast<size_t>(step.kernel)];
       step.origins = k.origins;

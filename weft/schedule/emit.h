@@ -33,6 +33,7 @@ class Emitter {
   void emit_repeat(const KernelPlan& k);
   void bind_buffers(Round& round, const Schedule& inner, std::span<const int> given,
                     size_t first_carry);
+  static std::vector<bool> steps_of_first_round(const Round& round, const Schedule& inner);
   void emit_rounds(Round& round, const Schedule& inner, const KernelPlan& k);
 
   Planner& plan_;

@@ -25,12 +25,11 @@ double divisibility(NodeRef dim, const Target& target) {
   return static_cast<double>(std::min(lanes_of(target), n & -n));
 }
 
-/// The kernel's output range that `index` is, plus what moves a window; null where there is none.
-NodeRef shifted_range(Graph& g, NodeRef index, const KernelPlan& reader) {
-  for (NodeRef r : reader.ranges) {
-    Stride s;
-    if (r->op == Op::Range && split_stride(g, index, r, s) && s.coefficient == 1) return r;
-  }
+/// The kernel's output range that `index` is, plus what moves a window or where a part begins (in
+/// `shift`); null where there is none.
+NodeRef shifted_range(Graph& g, NodeRef index, const KernelPlan& reader, Stride& shift) {
+  for (NodeRef r : reader.ranges)
+    if (r->op == Op::Range && split_stride(g, index, r, shift) && shift.coefficient == 1) return r;
   return nullptr;
 }
 
@@ -61,10 +60,13 @@ double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& 
     return (parallel ? 1 : image ? 0 : kAlongSum) * divisibility(dim, plan.target);
   }
   if (index->op != Op::Add) return 0;
-  NodeRef r = shifted_range(plan.g, index, reader);
-  return r ? kShifted * static_cast<double>(lanes_of(plan.target)) *
-                 filled_lanes(r->src(0), plan.target)
-           : 0;
+  Stride shift;
+  NodeRef r = shifted_range(plan.g, index, reader, shift);
+  if (!r) return 0;
+  const bool by_vectors =
+      shift.base->op == Op::Const && shift.base->vmin % lanes_of(plan.target) == 0;
+  return (by_vectors ? 1 : kShifted) * static_cast<double>(lanes_of(plan.target)) *
+         filled_lanes(r->src(0), plan.target);
 }
 
 }  // namespace

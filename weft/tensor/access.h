@@ -79,6 +79,17 @@ class PendingWrites {
   size_t prune_at_ = 64;
 };
 
+/// What backward() went through, until a step: see take_pending_losses().
+class PendingLosses {
+ public:
+  void note(const std::shared_ptr<TensorCell>& cell);
+  std::vector<std::shared_ptr<TensorCell>> take();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<TensorCell>> cells_;
+};
+
 /// One public operation: the user's call site, and a promise to the graph that nodes not rooted yet
 /// are in use.
 class OpScope {

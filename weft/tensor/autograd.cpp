@@ -450,6 +450,8 @@ void Tensor::backward(const Tensor& upstream, CallSite at) const {
          "history is gone: call backward() first");
   cell_->walked = true;
   forget_history(*cell_);
+  if (cell_->value()->rank() == 0)
+    scope.context.get<PendingLosses>().note(TensorAccess::shared(*this));
 }
 
 }  // namespace weft

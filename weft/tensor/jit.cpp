@@ -371,6 +371,9 @@ int64_t JitState::kept_bytes() const {
   for (const Capture& c : state_->captures) sum += c.replay->kept_bytes();
   return sum;
 }
+int64_t JitState::planned_bytes() const {
+  return state_->captures.empty() ? 0 : state_->captures.back().replay->planned_bytes();
+}
 bool JitState::writes() const {
   return !state_->captures.empty() && state_->captures.back().replay->writes();
 }

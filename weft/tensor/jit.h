@@ -120,8 +120,11 @@ class JitState {
 
   size_t kernels() const;      ///< of a replay; 0 before the capture
   int64_t kept_bytes() const;  ///< memory of what the captured function computed from constants
-  bool writes() const;         ///< whether it writes arguments or state
-  void reset();                ///< forgets the capture; the next call runs plainly
+  /// Memory that a replay needs: what it reads and keeps, outputs and intermediates. 0 before the
+  /// capture.
+  int64_t planned_bytes() const;
+  bool writes() const;  ///< whether it writes arguments or state
+  void reset();         ///< forgets the capture; the next call runs plainly
   /// The same in a child of fork(), where another thread may have been in the middle of a call:
   /// what it left is not looked at.
   void reset_after_fork();
@@ -162,6 +165,7 @@ class Jit {
 
   size_t kernels() const { return state_.kernels(); }
   int64_t kept_bytes() const { return state_.kept_bytes(); }
+  int64_t planned_bytes() const { return state_.planned_bytes(); }
   void reset() { state_.reset(); }
   /// What save_function() of io/functions.h writes; an Error before the second call.
   CapturedFunction captured() const { return state_.captured(); }
@@ -210,6 +214,7 @@ class LoadedFunction {
 
   size_t kernels() const { return state_.kernels(); }
   int64_t kept_bytes() const { return state_.kept_bytes(); }
+  int64_t planned_bytes() const { return state_.planned_bytes(); }
   CapturedFunction captured() const { return state_.captured(); }
 
  private:

@@ -1,7 +1,7 @@
 // Repeat nodes: bodies traced once, closed, and run as often as there are slices.
 #include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
-#include "weft/tensor/tracing.h"
+#include "weft/tensor/split_repeat.h"
 
 namespace weft {
 
@@ -107,13 +107,13 @@ std::vector<NodeRef> nodes_of(const Tensors& tensors) {
 
 namespace {
 
-/// The node over traced bodies; `holes` are what they were traced on.
-NodeRef repeat_node(Graph& g, const RepeatInputs& in, const RepeatBody& body, const Tensors& slices,
-                    const Tensors& whole, const Tensors& carried) {
-  std::vector<NodeRef> outer = nodes_of(slices), bodies = nodes_of(body.carried);
-  append(outer, nodes_of(whole));
-  append(bodies, nodes_of(body.outs));
-  const std::vector<NodeRef> last = nodes_of(carried);
+/// The node over traced bodies.
+NodeRef repeat_node(Graph& g, const TracedRepeat& r) {
+  const RepeatInputs& in = r.inputs;
+  std::vector<NodeRef> outer = nodes_of(r.slices), bodies = nodes_of(r.body.carried);
+  append(outer, nodes_of(r.whole));
+  append(bodies, nodes_of(r.body.outs));
+  const std::vector<NodeRef> last = nodes_of(r.carried);
   std::vector<NodeRef> holes = outer;
   append(holes, last);
   const Closure closure(g, bodies, holes);
@@ -129,9 +129,9 @@ NodeRef repeat_node(Graph& g, const RepeatInputs& in, const RepeatBody& body, co
   const auto count = [](size_t n) { return static_cast<int64_t>(n); };
   const int64_t ints[] = {in.count,
                           in.reversed,
-                          count(slices.size()),
-                          count(whole.size() + closure.free().size()),
-                          count(carried.size()),
+                          count(r.slices.size()),
+                          count(r.whole.size() + closure.free().size()),
+                          count(r.carried.size()),
                           slot};
   return g.make({Op::Repeat, bodies[0]->dtype, sources, ints});
 }
@@ -145,22 +145,30 @@ Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size
   return out;
 }
 
-RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
-  Tensors slices;
-  for (const Tensor& x : in.stacked) slices.push_back(placeholder(x, without_first(x)));
-  const Tensors whole = placeholders(in.whole), carried = placeholders(in.carried);
-  RepeatBody body = function(slices, whole, carried);
-  require_same(in.carried, body.carried);
-  const size_t states = carried.size(), asked = body.outs.size();
-  // What is carried is an out too: gradients start from it. Where nobody asks, nothing is kept.
-  for (const Tensor& c : carried) body.outs.push_back(c);
+namespace {
 
-  Context& context = body.outs[0].context();
+RepeatBody repeated(TracedRepeat r) {
+  const size_t states = r.carried.size(), asked = r.body.outs.size();
+  // What is carried is an out too: gradients start from it. Where nobody asks, nothing is kept.
+  for (const Tensor& c : r.carried) r.body.outs.push_back(c);
+  Context& context = r.body.outs[0].context();
   Graph& g = tensor_graph(context);
   const Graph::Building building(g);
-  NodeRef made = repeat_node(g, in, body, slices, whole, carried);
+  NodeRef made = repeat_node(g, r);
   return {results_of(context, g, made, 0, states),
           results_of(context, g, made, states, states + asked)};
+}
+
+}  // namespace
+
+RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
+  TracedRepeat r{in, {}, placeholders(in.whole), placeholders(in.carried), {}};
+  for (const Tensor& x : in.stacked) r.slices.push_back(placeholder(x, without_first(x)));
+  r.body = function(r.slices, r.whole, r.carried);
+  require_same(in.carried, r.body.carried);
+  if (in.count == 1) return repeated(std::move(r));
+  const SplitRepeat split(std::move(r));
+  return split.results(repeated(split.rest()));
 }
 
 }  // namespace weft

@@ -59,7 +59,7 @@ class Optimizer:
 
     def step(self) -> None:
         changed = self.schedule_step()
-        changed[0].realize(*changed[1:])
+        changed[0].realize(*changed[1:], *_core.take_pending_losses())  # the loss, which is computed on the way
 
     def schedule_step(self) -> list[Tensor]:
         """step() without running: realize these, together with the loss."""

@@ -130,10 +130,10 @@ class _Recurrent:
         """Over (steps, batch, in): every step's h, and the last state. x's share of the gates is one product."""
         weight_ih, weight_hh, bias_ih, bias_hh = (getattr(self, name + suffix) for name in (
             "weight_ih", "weight_hh", "bias_ih", "bias_hh"))
-        step, transposed = _recurrence(self._kind)[1], weight_hh.T.contiguous()
+        step = _recurrence(self._kind)[1]
 
         def body(state: Any, gates: Any) -> Any:
-            following = step(gates, state[0].linear(transposed, bias_hh), state)
+            following = step(gates, state[0].linear(weight_hh.T, bias_hh), state)
             return following, following[0]
         last, outputs = scan(body, start, x.linear(weight_ih.T, bias_ih), reverse=suffix.endswith("reverse"))
         return outputs, last
