@@ -85,8 +85,7 @@ class BeamSearch {
 
   void run() {
     open(plans_.analytic());
-    if (!seen_[0].made.works) return;
-    result_.searched = true;
+    if (!result_.searched) return;
     for (int misses = 0; misses < kMostMisses && result_.rounds < kMostRounds && in_time();) {
       const std::vector<size_t> fresh = compile(best_proposals());
       if (fresh.empty()) {
@@ -118,7 +117,8 @@ class BeamSearch {
     result_.analytic = result_.best = analytic;
     result_.analytic_cycles = result_.best_cycles = plans_.of(analytic).cycles(analytic);
     compile({analytic});
-    if (!seen_[0].made.works) return;
+    result_.searched = seen_[0].made.works;
+    if (!result_.searched) return;
     sample(0);
     for (const LoopPlan& plan : options_.known)
       if (plans_.legal(plan)) propose(plan, 0);

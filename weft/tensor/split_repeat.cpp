@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/base/context.h"
+#include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 #include "weft/tensor/batching.h"
 
@@ -19,6 +20,8 @@ bool is_move(NodeRef n) {
 }
 /// What can be made for every round at once.
 bool is_plain(NodeRef n) { return is_alu(n->op) || is_move(n) || n->op == Op::Reduce; }
+
+std::span<const NodeRef> evaluated_from(NodeRef n) { return n->src().first(evaluated_sources(n)); }
 
 NodeRef moved(NodeRef n) {
   while (is_move(n)) n = n->src(0);
@@ -52,16 +55,16 @@ SplitRepeat::SplitRepeat(TracedRepeat given)
 void SplitRepeat::look() {
   std::vector<NodeRef> roots = nodes_of(rest_.body.carried);
   for (const Tensor& out : rest_.body.outs) roots.push_back(out.node());
-  const Toposort order(roots);
-  order_.assign(order.begin(), order.end());
-  waits_ = {}, early_ = {}, uses_ = {};
+  order_.clear(), waits_ = {}, early_ = {}, uses_ = {};
   for (const Tensor& c : rest_.carried) waits_[c.node()] = true;
   for (const Tensor& s : rest_.slices) early_[s.node()] = true;
   for (NodeRef root : roots) ++uses_[root];
-  for (NodeRef n : order_) {
+  for (NodeRef n : Toposort(roots))
+    for (NodeRef s : n->src()) ++uses_[s];
+  // What gradients that a body brings along would compute is no part of a round.
+  for (NodeRef n : Toposort::evaluated(roots)) {
     bool waits = false, varies = false;
-    for (NodeRef s : n->src()) {
-      ++uses_[s];
+    for (NodeRef s : evaluated_from(n)) {
       waits |= waits_.contains(s);
       varies |= early_.contains(s);
     }
@@ -69,6 +72,7 @@ void SplitRepeat::look() {
       waits_[n] = true;
     else if (varies)
       early_[n] = true;
+    order_.push_back(n);
   }
 }
 
@@ -114,7 +118,8 @@ std::vector<NodeRef> SplitRepeat::early_products() const {
   std::vector<NodeRef> found, left;
   NodeSet seen;
   for (NodeRef n : order_)
-    if (waits_.contains(n)) std::ranges::copy_if(n->src(), std::back_inserter(left), is_early);
+    if (waits_.contains(n))
+      std::ranges::copy_if(evaluated_from(n), std::back_inserter(left), is_early);
   while (!left.empty()) {
     NodeRef n = left.back();
     left.pop_back();
