@@ -52,6 +52,17 @@ Tensor of_words(std::vector<Tensor>& parameters) {
       .sparse_categorical_crossentropy(labels(2 * kLength, kWords));
 }
 
+Tensor of_images(std::vector<Tensor>& parameters) {
+  const Tensor x = some_tensor({6, 3, 17, 19}, 1);
+  const Tensor wide = x.conv2d(weight(parameters, {16, 3, 5, 5}), {}, {.padding = 2}).relu();
+  const Tensor mean = wide.mean({0, 2, 3}, true), centred = wide - mean;
+  const Tensor normal = centred * (centred.square().mean({0, 2, 3}, true) + 1e-5).rsqrt() *
+                        weight(parameters, {1, 16, 1, 1});
+  const Tensor small = normal.max_pool2d({2, 2}).conv2d(weight(parameters, {24, 16, 3, 3})).relu();
+  const Tensor logits = small.mean({2, 3}).matmul(weight(parameters, {24, 10}));
+  return logits.sparse_categorical_crossentropy(labels(6, 10));
+}
+
 Tensor of_a_sequence(std::vector<Tensor>& parameters) {
   LSTM lstm(20, 33);
   RecurrentCell& cell = lstm.cells[0];
@@ -119,7 +130,8 @@ TEST_P(EqualBits, SlowForAnyInstructionsWhereDeterministic) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, EqualBits, ::testing::Values(of_words, of_a_sequence));
+INSTANTIATE_TEST_SUITE_P(Networks, EqualBits,
+                         ::testing::Values(of_images, of_words, of_a_sequence));
 
 }  // namespace
 }  // namespace weft::nn

@@ -81,7 +81,9 @@ void split_borders(State& s) {
 
 void order_reductions(State& s) {
   LoopNest nest(*s.kernel.graph, s.info, recording(s));
-  const bool hoisted = hoist_reductions(nest, s.info), ordered = order_sums(nest, s.info);
+  const bool hoisted = hoist_reductions(nest, s.info);
+  // Steps through memory depend on layouts, which depend on how long vectors are.
+  const bool ordered = !s.target.canonical && order_sums(nest, s.info);
   if (hoisted || ordered) apply(s, nest);
 }
 
