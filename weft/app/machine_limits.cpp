@@ -19,10 +19,10 @@ constexpr int64_t kBytes = int64_t{256} << 20;  // far beyond any cache
 constexpr int64_t kBlock = int64_t{1} << 20;
 constexpr int64_t kRepeats = 5;
 constexpr int64_t kFmaSteps = 1 << 22, kTileSteps = 1 << 18;
-constexpr int kChains = 16;  // independent sums: latency times two units, with room
 
 // GCC's vector extension: one register where the machine has such, several where not.
 typedef float Float16 __attribute__((vector_size(64)));
+typedef float Float8 __attribute__((vector_size(32)));
 typedef uint64_t Word8 __attribute__((vector_size(64)));
 
 std::unique_ptr<std::byte[]> touched_memory(Context& context) {
@@ -49,10 +49,11 @@ std::unique_ptr<std::byte[]> touched_memory(Context& context) {
 }
 
 // The build allows contraction to FMA in this file (cmake/rooms.cmake).
+template <class Vector, int kChains>
 [[gnu::always_inline]] inline float fma_chains_body(int64_t steps, float seed) {
-  Float16 sums[kChains];
-  for (int i = 0; i < kChains; ++i) sums[i] = Float16{} + seed + static_cast<float>(i);
-  const Float16 factor = Float16{} + 0.999f, term = Float16{} + seed;
+  Vector sums[kChains];
+  for (int i = 0; i < kChains; ++i) sums[i] = Vector{} + seed + static_cast<float>(i);
+  const Vector factor = Vector{} + 0.999f, term = Vector{} + seed;
   for (int64_t step = 0; step < steps; ++step) {
 #pragma GCC unroll 16  // else the sums live in memory
     for (int i = 0; i < kChains; ++i) sums[i] = sums[i] * factor + term;
@@ -62,6 +63,15 @@ std::unique_ptr<std::byte[]> touched_memory(Context& context) {
   return total;
 }
 
+/// Independent sums, as many numbers a step: latency times two units, with room, in the registers
+/// there are.
+struct FmaLoop {
+  float (*run)(int64_t steps, float seed);
+  int numbers;
+};
+
+float fma_chains_plain(int64_t n, float x) { return fma_chains_body<Float16, 16>(n, x); }
+
 #ifdef __x86_64__
 #define WEFT_ON_AVX512 __attribute__((target("avx512f,fma")))
 #define WEFT_ON_AVX2 __attribute__((target("avx2,fma")))
@@ -69,8 +79,10 @@ WEFT_ON_AVX512 uint64_t sum_words_512(const std::byte* p, int64_t n) {
   return sum_words_body(p, n);
 }
 WEFT_ON_AVX2 uint64_t sum_words_256(const std::byte* p, int64_t n) { return sum_words_body(p, n); }
-WEFT_ON_AVX512 float fma_chains_512(int64_t n, float x) { return fma_chains_body(n, x); }
-WEFT_ON_AVX2 float fma_chains_256(int64_t n, float x) { return fma_chains_body(n, x); }
+WEFT_ON_AVX512 float fma_chains_512(int64_t n, float x) {
+  return fma_chains_body<Float16, 16>(n, x);
+}
+WEFT_ON_AVX2 float fma_chains_256(int64_t n, float x) { return fma_chains_body<Float8, 12>(n, x); }
 // Of tiles of zeros, on four sums side by side.
 #define WEFT_ON_AMX __attribute__((target("amx-tile,amx-bf16,amx-int8")))
 WEFT_ON_AMX void tile_products(int64_t steps, bool bytes) {
@@ -114,12 +126,12 @@ uint64_t sum_words(const std::byte* from, int64_t bytes) {
   return sum_words_body(from, bytes);
 }
 
-float fma_chains(const Target& target, int64_t steps, float seed) {
+FmaLoop fma_loop(const Target& target) {
 #ifdef __x86_64__
-  if (target.vector_bits >= 512) return fma_chains_512(steps, seed);
-  if (target.vector_bits >= 256 && target.fma) return fma_chains_256(steps, seed);
+  if (target.vector_bits >= 512) return {fma_chains_512, 16 * 16};
+  if (target.vector_bits >= 256 && target.fma) return {fma_chains_256, 12 * 8};
 #endif
-  return fma_chains_body(steps, seed);
+  return {fma_chains_plain, 16 * 16};
 }
 
 // Keeps a result alive without printing it.
@@ -150,15 +162,14 @@ double measured_copy_bandwidth(Context& context) {
 
 double measured_f32_flops(Context& context) {
   ThreadPool& pool = context.thread_pool();
-  const Target target = kernel_target(context);
+  const FmaLoop loop = fma_loop(kernel_target(context));
   const double seconds = median_seconds(kRepeats, [&] {
     pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i) {
-        keep(static_cast<uint64_t>(fma_chains(target, kFmaSteps, 0.001f)));
-      }
+      for (int64_t i = begin; i < end; ++i)
+        keep(static_cast<uint64_t>(loop.run(kFmaSteps, 0.001f)));
     });
   });
-  return 2.0 * 16 * kChains * kFmaSteps * pool.size() / seconds;
+  return 2.0 * loop.numbers * kFmaSteps * pool.size() / seconds;
 }
 
 double measured_narrow_flops(Context& context, DType dtype) {
