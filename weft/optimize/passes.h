@@ -13,10 +13,10 @@ namespace optimize {
 
 /// A kernel on its way to a faster one.
 struct State {
-  Kernel kernel;  ///< in a graph of its own
-  const Target& target;
-  const OptimizeOptions& options;
-  KernelInfo info;  ///< of `kernel` as the last pass but `tile` left it
+  Kernel kernel;            ///< in a graph of its own
+  const Target& target;     ///< outlives the state
+  OptimizeOptions options;  ///< its own: callers often pass a temporary
+  KernelInfo info;          ///< of `kernel` as the last pass but `tile` left it
   GroupPlan groups =
       {};  ///< where it has any, the passes that tile for one item have nothing to do
   std::optional<TileProduct> tiles = {};  ///< of a matrix unit; else `tiling`
