@@ -104,6 +104,19 @@ TEST_F(BenchCases, APeerComputesWhenAsked) {
   EXPECT_EQ(numpy.why(), "has no such function");
 }
 
+// ONNX Runtime is asked for a node of ONNX, not for an expression of Python.
+TEST_F(BenchCases, OnnxRuntimeIsAskedForANode) {
+  BenchPeer peer("ort",
+                 program("echo 'yes 1.2' >&0\n"
+                         "while read line; do echo \"no $line\" >&0; done\n"),
+                 2);
+  EXPECT_EQ(peer.version(), "1.2");
+  EXPECT_FALSE(peer.prepare(named("conv2d 64 -> 64 of 56, kernel 3, padding 1, batch {}"), 1));
+  EXPECT_NE(peer.why().find("Conv"), std::string::npos) << peer.why();
+  EXPECT_FALSE(peer.prepare(named("sort of {}"), 8));
+  EXPECT_EQ(peer.why(), "has no such function");
+}
+
 TEST_F(BenchCases, APeerThatIsMissingOrEndsIsSaid) {
   const auto open = [](const std::string& library, const std::string& python) {
     return message_of([&] { BenchPeer(library, python, 1); });

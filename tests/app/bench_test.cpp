@@ -57,6 +57,22 @@ TEST(Bench, MachineCodeIsTimedByStage) {
     EXPECT_GT(value_of(rows, strformat("mnist span {}", stage)), 0) << stage;
 }
 
+// Captured once for every length, and beside functions of one length.
+TEST(Bench, SlowLengthsAreCompiledOnce) {
+  Context context(Options{});
+  ContextScope scope(context);
+  const BenchRows rows =
+      bench_lengths({context, stdout, stderr}, {.what = "lengths", .repeats = 1});
+  int functions = 0;
+  for (const BenchRow& row : rows) {
+    EXPECT_GT(row.value, 0) << row.name;
+    if (row.unit != "compiled") continue;
+    ++functions;
+    EXPECT_EQ(row.note, "0 more for other lengths") << row.name;
+  }
+  EXPECT_EQ(functions, 6);
+}
+
 // tinygrad captures 127 kernels for this step and 1115 for GPT-2's; half of that is the goal.
 TEST(Bench, AnMnistStepTakesFewKernels) {
   const double kernels = value_of(scheduled("mnist"), "mnist kernels");

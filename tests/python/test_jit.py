@@ -233,7 +233,9 @@ def test_counters_and_context():
         Context(NONSENSE=1)
     before = weft._core.option("DEBUG")
     with Context(DEBUG=0, BEAM=2):
-        pass
+        assert weft._core.option("BEAM") == "2"
+        with pytest.raises(weft.Error, match="BEAM"):
+            weft.helpers.BEAM.value = 1000
     assert weft._core.option("DEBUG") == before
 
 

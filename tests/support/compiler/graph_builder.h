@@ -1,5 +1,6 @@
 // GraphBuilder: tensor graphs in few words, for tests of the stages below tensor/.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "weft/graph/graph.h"
@@ -68,11 +69,22 @@ class GraphBuilder {
   NodeRef make(Op op, DType dtype, std::vector<NodeRef> src, const Ints& ints) {
     return g_.make({op, dtype, src, ints});
   }
-  /// (m, k) @ (k, n)
+  /// (..., m, k) @ (..., k, n), each of as many axes; the batch's are equal or 1.
   NodeRef matmul(NodeRef a, NodeRef b) {
-    const int64_t m = a->dim(0)->vmin, k = a->dim(1)->vmin, n = b->dim(1)->vmin;
-    return reduce(g_.mul(broadcast(a, {m, k, 1}, {m, k, n}), broadcast(b, {1, k, n}, {m, k, n})),
-                  Fold::Add, {1});
+    const size_t batch = a->rank() - 2;
+    const auto dim = [](NodeRef x, size_t axis) { return x->dim(axis)->vmin; };
+    const int64_t m = dim(a, batch), k = dim(a, batch + 1), n = dim(b, batch + 1);
+    Ints left, right, all;
+    for (size_t i = 0; i < batch; ++i) {
+      left.push_back(dim(a, i));
+      right.push_back(dim(b, i));
+      all.push_back(std::max(left[i], right[i]));
+    }
+    left.insert(left.end(), {m, k, 1});
+    right.insert(right.end(), {1, k, n});
+    all.insert(all.end(), {m, k, n});
+    return reduce(g_.mul(broadcast(a, left, all), broadcast(b, right, all)), Fold::Add,
+                  {static_cast<int64_t>(batch) + 1});
   }
 
  private:

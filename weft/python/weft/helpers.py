@@ -141,6 +141,7 @@ _Bound("TRAINING", lambda: int(_core.is_training()), lambda value: _core.set_tra
 _Bound("JIT", lambda: int(_core.option("JIT")), lambda value: _core.set_option("JIT", str(int(bool(value)))))
 _Bound("DEV", _core.default_device, _core.set_default_device)
 _option("DEBUG")
+_option("BEAM")
 _option("DETERMINISTIC")
 _default_dtype("DEFAULT_FLOAT", _core.default_float, _core.set_default_float)
 _default_dtype("DEFAULT_INT", _core.default_int, _core.set_default_int)
@@ -148,7 +149,7 @@ _Bound("NO_COLOR", lambda: int(bool(os.environ.get("NO_COLOR"))),
        lambda value: os.environ.__setitem__("NO_COLOR", str(value) if value else ""))
 # Names of tinygrad's that say how its compiler should work: taken, and without effect here.
 for _name in """
-    TRACEMETA PROFILE VIZ TRACK_MATCH_STATS DEBUG_RANGEIFY SPEC CHECK_OOB IGNORE_OOB VALIDATE_WITH_CPU BEAM
+    TRACEMETA PROFILE VIZ TRACK_MATCH_STATS DEBUG_RANGEIFY SPEC CHECK_OOB IGNORE_OOB VALIDATE_WITH_CPU
     NOOPT IGNORE_BEAM_CACHE TC USE_TC TC_SELECT TC_OPT NOLOCALS SPLIT_REDUCEOP WINO TRANSCENDENTAL DISABLE_FAST_IDIV
     PCONTIG FUSE_OPTIM USE_ATOMICS MAX_KERNEL_BUFFERS ALLOW_TF32 TUPLE_ORDER IMAGE FLOAT16 OPENPILOT_HACKS
     DISALLOW_BROADCAST JIT_BATCH_SIZE CAPTURING NO_MEMORY_PLANNER LRU RING ALL2ALL ALLREDUCE_CAST ALLOW_DEVICE_USAGE
