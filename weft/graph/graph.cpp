@@ -177,7 +177,7 @@ struct Shard {
     Node* node = nullptr;
   };
   std::vector<Slot> slots;
-  size_t count = 0;
+  std::atomic<size_t> count = 0;  // written under the lock; read without it, too
   NodeMemory memory;
 
   Node* find(const NodeSpec& s, uint64_t key) const {
@@ -191,10 +191,11 @@ struct Shard {
     size_t i = (key >> 8) & (slots.size() - 1);
     while (slots[i].node) i = (i + 1) & (slots.size() - 1);
     slots[i] = {key, n};
-    ++count;
+    count.store(live() + 1, std::memory_order_relaxed);
   }
+  size_t live() const { return count.load(std::memory_order_relaxed); }
   void grow_if_full() {
-    if ((count + 1) * 4 < slots.size() * 3) return;
+    if ((live() + 1) * 4 < slots.size() * 3) return;
     std::vector<Slot> old(std::max<size_t>(256, slots.size() * 2));
     old.swap(slots);
     count = 0;
@@ -522,10 +523,7 @@ bool Graph::unread(std::span<const NodeRef> nodes, uint32_t handles, Wait wait) 
 
 size_t Graph::live_nodes() const {
   size_t total = 0;
-  for (size_t i = 0; i < state_->shard_count; ++i) {
-    std::lock_guard lock(state_->shards[i].mutex);
-    total += state_->shards[i].count;
-  }
+  for (size_t i = 0; i < state_->shard_count; ++i) total += state_->shards[i].live();
   return total;
 }
 
