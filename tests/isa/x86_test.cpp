@@ -86,7 +86,7 @@ class Samples {
   }
 
   void choose_operand(size_t k) {
-    const auto [role, letter, access, kind] = d_.operands[k];
+    const auto [role, letter, access, kind, fixed] = d_.operands[k];
     if (role == Role::RegOrMemory && d_.memory != Memory::None && (letter == 'M' || one_in(2)))
       return choose_memory();
     if (role == Role::RegOrMemory && letter == 'M') return choose_memory();

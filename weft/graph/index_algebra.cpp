@@ -35,6 +35,7 @@ bool fits(Int128 v) {
 struct AffineTerm {
   NodeRef node;
   int64_t coefficient;
+  NodeRef product;  ///< of `node` and a constant, where one was met: as a rule the term itself
 };
 
 /// The order of operands: by structural hash; two values of one variable have the same.
@@ -54,7 +55,7 @@ struct Sum {
     if (!fits(v)) ok = false;
     constant = static_cast<int64_t>(v);
   }
-  void add_term(NodeRef n, Int128 c) {
+  void add_term(NodeRef n, Int128 c, NodeRef product = nullptr) {
     if (!fits(c)) ok = false;
     const AffineTerm* place = std::lower_bound(terms.begin(), terms.end(), n, before);
     const auto at = static_cast<size_t>(place - terms.begin());
@@ -64,7 +65,7 @@ struct Sum {
       terms[at].coefficient = static_cast<int64_t>(c);
       if (c == 0) terms.erase(at);
     } else if (c != 0) {
-      terms.insert(at, {n, static_cast<int64_t>(c)});
+      terms.insert(at, {n, static_cast<int64_t>(c), product});
       if (terms.size() > kMaxTerms) ok = false;
     }
   }
@@ -87,7 +88,7 @@ struct Sum {
     if (n->op == Op::Const) return add_constant(static_cast<Int128>(n->vmin) * scale);
     if (n->op == Op::Add) return add(n, scale);
     if (n->op == Op::Mul && n->src(1)->op == Op::Const)
-      return add_term(n->src(0), static_cast<Int128>(n->src(1)->vmin) * scale);
+      return add_term(n->src(0), static_cast<Int128>(n->src(1)->vmin) * scale, n);
     add_term(n, scale);
   }
 
@@ -112,11 +113,16 @@ NodeRef raw(Graph& g, Op op, DType dtype, NodeRef a, NodeRef b) {
   return g.intern({op, dtype, src});
 }
 
+NodeRef scaled(Graph& g, const AffineTerm& t) {
+  if (t.coefficient == 1) return t.node;
+  if (t.product && t.product->src(1)->vmin == t.coefficient) return t.product;
+  return raw(g, Op::Mul, DType::Index, t.node, g.index(t.coefficient));
+}
+
 NodeRef build(Graph& g, const Sum& s) {
   NodeRef total = nullptr;
   for (const AffineTerm& t : s.terms) {
-    NodeRef n =
-        t.coefficient == 1 ? t.node : raw(g, Op::Mul, DType::Index, t.node, g.index(t.coefficient));
+    NodeRef n = scaled(g, t);
     total = total ? raw(g, Op::Add, DType::Index, total, n) : n;
   }
   if (!total) return g.index(s.constant);

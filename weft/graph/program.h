@@ -24,6 +24,9 @@ struct Kernel {
   std::string name;  ///< readable and stable, e.g. "reduce_512_64"; never from user input
 };
 
+/// In a graph of its own.
+Kernel copy_of(const Kernel& kernel);
+
 /// One argument of a linear program.
 struct ProgramParam {
   DType dtype;

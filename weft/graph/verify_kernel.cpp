@@ -166,6 +166,8 @@ const char* linear_node_problem(NodeRef n) {
 /// Follows the brackets of a program; a value may be used inside the block that defines it.
 class Blocks {
  public:
+  explicit Blocks(size_t instructions) : seen_(instructions) {}
+
   Found visit(NodeRef n) {
     if (const char* what = linear_node_problem(n)) return Problem{n, what};
     for (NodeRef s : n->src())
@@ -180,13 +182,14 @@ class Blocks {
       marks_.pop_back();
       return std::nullopt;
     }
-    if (visible(n)) return Problem{n, "is listed twice in a block"};
+    bool& seen = seen_[n];
+    if (seen) return Problem{n, "is listed twice in a block"};
     if (n->op == Op::Range || n->op == Op::If) {
       if (runs_already(n)) return Problem{n, "a range runs inside itself"};
       open_.push_back(n);
       marks_.push_back(defined_.size());
     }
-    seen_[n] = true;
+    seen = true;
     defined_.push_back(n);
     return std::nullopt;
   }
@@ -203,12 +206,14 @@ class Blocks {
     return seen && *seen;
   }
 
-  NodeMap<bool> seen_;
+  NodeMap<bool> seen_;  // false again where the block that defined it is closed
   std::vector<NodeRef> defined_;
   std::vector<NodeRef> open_;
   std::vector<size_t> marks_;
   bool started_ = false;
 };
+
+bool is_meeting(NodeRef n) { return n->op == Op::Barrier || n->op == Op::Shuffle; }
 
 /// All items of a group come to each of its barriers and shuffles: around it nothing decides that
 /// may differ between them, which is their place in the group and whatever memory and registers
@@ -224,7 +229,7 @@ class UniformFlow {
     // Blocks says which one it closes, or that there is none.
     if ((n->op == Op::EndRange || n->op == Op::EndIf) && !around_.empty()) around_.pop_back();
     const bool all_come = std::ranges::find(around_, false) == around_.end();
-    if ((n->op == Op::Barrier || n->op == Op::Shuffle) && !all_come)
+    if (is_meeting(n) && !all_come)
       return Problem{n, "not every item of a group comes to it equally often"};
     return std::nullopt;
   }
@@ -233,6 +238,14 @@ class UniformFlow {
   NodeMap<bool> differs_;
   std::vector<bool> around_;  // of each open block: whether all items run it alike
 };
+
+Found find_flow_problem(std::span<const NodeRef> code) {
+  if (std::ranges::none_of(code, is_meeting)) return std::nullopt;
+  UniformFlow flow;
+  for (NodeRef n : code)
+    if (Found p = flow.visit(n)) return p;
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -256,11 +269,9 @@ Found find_kernel_problem(NodeRef sink) {
 }
 
 Found find_program_problem(const LinearProgram& program) {
-  Blocks blocks;
-  UniformFlow flow;
+  Blocks blocks(program.code.size());
   for (NodeRef n : program.code) {
     if (Found p = blocks.visit(n)) return p;
-    if (Found p = flow.visit(n)) return p;
     if (n->op != Op::Param) continue;
     const int64_t slot = param_slot(n);
     if (slot >= static_cast<int64_t>(program.params.size()))
@@ -269,7 +280,7 @@ Found find_program_problem(const LinearProgram& program) {
       return Problem{n, "the program declares another dtype"};
   }
   if (NodeRef open = blocks.unclosed()) return Problem{open, "is never closed"};
-  return std::nullopt;
+  return find_flow_problem(program.code);
 }
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include "weft/base/thread_cache.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
+#include "weft/graph/program.h"
 #include "weft/graph/tuple.h"
 
 namespace weft {
@@ -123,6 +124,12 @@ std::vector<NodeRef> Graph::import_all(std::span<const NodeRef> roots) {
   return rebuild_all(roots, [this](NodeRef n, std::span<const NodeRef> src) {
     return intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
   });
+}
+
+Kernel copy_of(const Kernel& kernel) {
+  Kernel copy{std::make_shared<Graph>(), nullptr, kernel.name};
+  copy.sink = copy.graph->import(kernel.sink);
+  return copy;
 }
 
 }  // namespace weft

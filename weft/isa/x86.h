@@ -81,6 +81,7 @@ struct Description {
     char letter = 0;  ///< of the operand's class, see x86.def
     OperandAccess access = OperandAccess::None;
     RegClass kind = RegClass::None;
+    Reg fixed = kNoReg;  ///< the register that it has to be
   };
   std::array<Operand, kMaxOperands> operands;
   uint8_t operand_count = 0;

@@ -72,13 +72,12 @@ class X86Set final : public InstructionSet {
     }
     if (i.mask != kNoReg) out.push_back({&i.mask, RegClass::Mask, OperandAccess::Read});
     const Description& d = describe(i);
+    const bool merges = i.mask != kNoReg && !i.zeroing && !d.mask_selects;
     for (size_t k = 0; k < d.operand_count; ++k) {
-      const auto [role, letter, access, kind] = d.operands[k];
-      if (access == OperandAccess::None || i.regs[k] == kNoReg) continue;
-      const bool merges = i.mask != kNoReg && access == OperandAccess::Write && !i.zeroing &&
-                          !d.mask_selects && kind == RegClass::Vector;
-      const Reg fixed = letter == 'A' ? kRax : letter == 'D' ? kRdx : kNoReg;
-      out.push_back({&i.regs[k], kind, merges ? OperandAccess::Modify : access, fixed});
+      const Description::Operand& o = d.operands[k];
+      if (o.access == OperandAccess::None || i.regs[k] == kNoReg) continue;
+      const bool merged = merges && o.access == OperandAccess::Write && o.kind == RegClass::Vector;
+      out.push_back({&i.regs[k], o.kind, merged ? OperandAccess::Modify : o.access, o.fixed});
     }
     return out;
   }

@@ -90,7 +90,7 @@ std::string print(const Instruction& i) {
   const Description& d = describe(i);
   std::string out(d.mnemonic), separator = " ";
   for (size_t k = 0; k < d.operand_count; ++k) {
-    const auto [role, letter, access, kind] = d.operands[k];
+    const auto [role, letter, access, kind, fixed] = d.operands[k];
     if (role == Role::Fixed) continue;
     if (role == Role::Condition) {
       out += kConditions[i.immediate & 15];

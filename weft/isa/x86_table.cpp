@@ -35,6 +35,8 @@ consteval OperandAccess access_of(char c) {
   }
 }
 
+consteval Reg fixed_of(char letter) { return letter == 'A' ? kRax : letter == 'D' ? kRdx : kNoReg; }
+
 consteval bool is_one_of(char letter, std::string_view letters) {
   return letters.find(letter) != std::string_view::npos;
 }
@@ -105,7 +107,7 @@ consteval Description parse(const Row& row) {
     throw "roles, operands and access are parallel";
   for (size_t i = 0; i < row.roles.size(); ++i)
     d.operands[i] = {role_of(row.roles[i]), row.operands[i], access_of(row.access[i]),
-                     class_of(row.operands[i])};
+                     class_of(row.operands[i]), fixed_of(row.operands[i])};
   d.vector_width = vector_width(row.operands);
   d.operand_count = static_cast<uint8_t>(row.roles.size());
   d.mask_selects = row.access.starts_with('s');

@@ -49,7 +49,10 @@ std::vector<NodeRef> in_order_of_operands(std::vector<NodeRef> products) {
 
 }  // namespace
 
-Blocks::Blocks() { blocks_.push_back({-1, 0, -1, nullptr, nullptr, {}, true}); }
+Blocks::Blocks(size_t expected) {
+  items_.reserve(expected);
+  blocks_.push_back({-1, 0, -1, nullptr, nullptr, {}, true});
+}
 
 int Blocks::new_item(NodeRef n, int block) {
   items_.push_back({n, block});

@@ -14,7 +14,7 @@ class Blocks {
  public:
   static constexpr int kTop = 0;
 
-  Blocks();
+  explicit Blocks(size_t expected);
   int add_loop(int parent);
   void set_range(Graph& g, int block, NodeRef range);
 

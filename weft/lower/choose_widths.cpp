@@ -4,7 +4,6 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/walks.h"
-#include "weft/lower/loop_tree.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
 #include "weft/rewrite/op_rules.h"
@@ -19,8 +18,8 @@ bool fits_i32(NodeRef n) { return fits_i32(n->vmin, n->vmax); }
 
 class WidthChooser : public OpStep {
  public:
-  WidthChooser(Graph& g, const RangeDeps& deps)
-      : OpStep(g, deps.numbers()), deps_(deps), tree_(deps) {}
+  WidthChooser(Graph& g, Analysis& of)
+      : OpStep(g, of.order()), deps_(of.deps()), tree_(of.loops()) {}
 
   using Typed = NodeRef (WidthChooser::*)(NodeRef);
 
@@ -193,7 +192,7 @@ class WidthChooser : public OpStep {
   }
 
   const RangeDeps& deps_;
-  const LoopTree tree_;
+  const LoopTree& tree_;
 };
 
 constexpr OpRule<WidthChooser::Typed> kRules[] = {
@@ -220,10 +219,7 @@ constexpr OpRules kWidthRules("choose widths",
 
 }  // namespace
 
-NodeRef choose_widths(Graph& g, NodeRef sink) {
-  const RangeDeps deps(sink);
-  return WidthChooser(g, deps).run(kWidthRules);
-}
+NodeRef choose_widths(Graph& g, Analysis& of) { return WidthChooser(g, of).run(kWidthRules); }
 
 RuleSetRow width_rules() { return kWidthRules.row(); }
 

@@ -133,8 +133,8 @@ Expr where(Expr condition, Expr a, Expr b) {
   return {a.legaliser(), a.legaliser().make(Op::Where, a.dtype(), src)};
 }
 
-NodeRef decompose(Graph& g, NodeRef sink, const Target& target) {
-  const NumberedOrder order(sink);
+NodeRef decompose(Graph& g, Analysis& of, const Target& target) {
+  const NumberedOrder& order = of.order();
   int64_t next_range = 0, next_loop = 0;
   for (NodeRef n : order.nodes()) {
     if (n->op == Op::Range) next_range = std::max(next_range, range_id(n) + 1);

@@ -46,8 +46,8 @@ constexpr OpRules kGuardRules("guard accesses",
 
 }  // namespace
 
-NodeRef guard_accesses(Graph& g, NodeRef sink) {
-  return AccessGuard(g, NumberedOrder(sink)).run(kGuardRules);
+NodeRef guard_accesses(Graph& g, Analysis& of) {
+  return AccessGuard(g, of.order()).run(kGuardRules);
 }
 
 RuleSetRow guard_rules() { return kGuardRules.row(); }

@@ -1,12 +1,12 @@
 // Stores that no worker owns: done by the first one.
 #include "weft/base/small_vector.h"
-#include "weft/lower/range_deps.h"
 #include "weft/lower/steps.h"
 
 namespace weft::lower {
 
-NodeRef guard_core(Graph& g, NodeRef sink) {
-  const RangeDeps deps(sink);
+NodeRef guard_core(Graph& g, Analysis& of) {
+  const RangeDeps& deps = of.deps();
+  NodeRef sink = of.sink();
   if (deps.ranges().empty() || range_binding(deps.ranges()[0]) != Binding::Core) return sink;
   NodeRef first = g.alu(Op::Eq, {deps.ranges()[0], g.index(0)});
   SmallVector<NodeRef, 16> roots;

@@ -18,11 +18,12 @@ namespace {
 
 class Lineariser {
  public:
-  Lineariser(NodeRef sink, const Target& target)
-      : deps_(sink),
-        tree_(deps_),
+  Lineariser(Analysis& of, const Target& target)
+      : deps_(of.deps()),
+        tree_(of.loops()),
         graph_(std::make_shared<Graph>()),
         legal_(*graph_, target),
+        blocks_(2 * deps_.order().size()),
         done_(deps_) {
     for (NodeRef n : deps_.order())
       if (n->op == Op::Loop) loops_by_id_[n->int_arg(0)] = n;
@@ -408,8 +409,8 @@ class Lineariser {
     }
   }
 
-  RangeDeps deps_;
-  LoopTree tree_;
+  const RangeDeps& deps_;
+  const LoopTree& tree_;
   std::shared_ptr<Graph> graph_;
   Legaliser legal_;
   Blocks blocks_;
@@ -450,8 +451,8 @@ constexpr OpRules kPlaceRules(
 
 }  // namespace
 
-LinearProgram linearise(NodeRef sink, const Target& target) {
-  return Lineariser(sink, target).run(kPlaceRules);
+LinearProgram linearise(Analysis& of, const Target& target) {
+  return Lineariser(of, target).run(kPlaceRules);
 }
 
 RuleSetRow place_rules() { return kPlaceRules.row(); }

@@ -91,13 +91,13 @@ const char* stage_left(const lower::State& s) {
 using lower::State;
 
 /// A step that only needs the graph, or the target, too.
-template <NodeRef (*step)(Graph&, NodeRef)>
+template <NodeRef (*step)(Graph&, lower::Analysis&)>
 void rewrite(State& s) {
-  s.sink = step(s.graph, s.sink);
+  s.sink = step(s.graph, s.analysis());
 }
-template <NodeRef (*step)(Graph&, NodeRef, const Target&)>
+template <NodeRef (*step)(Graph&, lower::Analysis&, const Target&)>
 void rewrite(State& s) {
-  s.sink = step(s.graph, s.sink, s.target);
+  s.sink = step(s.graph, s.analysis(), s.target);
 }
 
 constexpr Pass<State> kPasses[] = {
@@ -125,7 +125,7 @@ constexpr Pass<State> kPasses[] = {
     {"lower.separate_loops", "every range runs in one place", rewrite<lower::separate_loops>},
     {"lower.linearise", "a list of instructions in order; reductions are accumulators",
      [](State& s) {
-       s.program = lower::linearise(s.sink, s.target);
+       s.program = lower::linearise(s.analysis(), s.target);
        s.program.name = s.kernel.name;
      }},
     {"lower.describe", "parameters, variables, items and work are known",
@@ -138,6 +138,11 @@ constexpr Pass<State> kPasses[] = {
 }  // namespace
 
 namespace lower {
+
+Analysis& State::analysis() {
+  if (!found || found->sink() != sink) found.emplace(sink);
+  return *found;
+}
 
 PassView State::view() const {
   if (program.code.empty()) return {static_cast<int64_t>(Toposort(sink).size()), sink->hash};
@@ -152,11 +157,15 @@ std::string State::text() const {
 
 std::span<const Pass<lower::State>> lower_passes() { return kPasses; }
 
-LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
+LinearProgram lower_in_place(const Kernel& kernel, const Target& target) {
   lower::State state{kernel, target};
-  state.sink = state.graph.import(kernel.sink);
   run_passes(lower_passes(), state);
   return std::move(state.program);
+}
+
+LinearProgram lower_kernel(const Kernel& kernel, const Target& target) {
+  const Kernel copy = copy_of(kernel);
+  return lower_in_place(copy, target);
 }
 
 }  // namespace weft

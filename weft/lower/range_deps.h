@@ -9,12 +9,11 @@
 
 namespace weft::lower {
 
-/// The ranges that are open at every node under a sink. Numbers the nodes (NumberedOrder): a step
-/// has one at a time.
+/// The ranges that are open at every node under a sink.
 class RangeDeps {
  public:
-  explicit RangeDeps(NodeRef sink)
-      : order_(sink), found_(order_.nodes(), [this](NodeRef n) { return order_.index(n); }) {}
+  explicit RangeDeps(const NumberedOrder& order)
+      : order_(order), found_(order.nodes(), [&order](NodeRef n) { return order.index(n); }) {}
 
   const NumberedOrder& numbers() const { return order_; }
   std::span<const NodeRef> order() const { return order_.nodes(); }  ///< sources first
@@ -29,7 +28,7 @@ class RangeDeps {
   RangeSet set_of(std::span<const NodeRef> ranges) const { return found_.set_of(ranges); }
 
  private:
-  NumberedOrder order_;
+  const NumberedOrder& order_;
   RangeDependence found_;
 };
 

@@ -26,13 +26,13 @@ struct Renaming {
 
 class Separator {
  public:
-  Separator(Graph& g, const RangeDeps& deps, std::span<const LoopTree::Conflict> conflicts)
-      : g_(g), deps_(deps), done_(deps) {
-    for (NodeRef n : deps.order()) {
+  Separator(Graph& g, Analysis& of) : g_(g), deps_(of.deps()), done_(deps_) {
+    for (NodeRef n : deps_.order()) {
       if (n->op == Op::Range) next_id_ = std::max(next_id_, range_id(n) + 1);
       if (has_own_id(n)) next_loop_ = std::max(next_loop_, n->int_arg(0) + 1);
     }
-    for (const LoopTree::Conflict& c : conflicts) renaming_of_.set(c.user, renaming(c));
+    for (const LoopTree::Conflict& c : of.loops().conflicts())
+      renaming_of_.set(c.user, renaming(c));
   }
 
   NodeRef run() {
@@ -107,12 +107,13 @@ class Separator {
 
 }  // namespace
 
-NodeRef separate_loops(Graph& g, NodeRef sink) {
-  for (int round = 0; round < kMaxRounds; ++round) {
-    const RangeDeps deps(sink);
-    const LoopTree tree(deps);
-    if (tree.conflicts().empty()) return sink;
-    sink = Separator(g, deps, tree.conflicts()).run();
+NodeRef separate_loops(Graph& g, Analysis& of) {
+  if (of.loops().conflicts().empty()) return of.sink();
+  NodeRef sink = Separator(g, of).run();
+  for (int round = 1; round < kMaxRounds; ++round) {
+    Analysis next(sink);
+    if (next.loops().conflicts().empty()) return sink;
+    sink = Separator(g, next).run();
   }
   internal_error("lower", "the loops of a kernel do not settle");
 }

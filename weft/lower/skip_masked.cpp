@@ -157,14 +157,14 @@ constexpr OpRules kSkipRules("skip masked",
 
 }  // namespace
 
-NodeRef skip_masked(Graph& g, NodeRef sink) {
+NodeRef skip_masked(Graph& g, Analysis& of) {
   // A loop in which items meet has to run equally often in all items of a group.
-  const RangeDeps deps(sink);
+  const RangeDeps& deps = of.deps();
   const bool waits = std::ranges::any_of(
       deps.order(), [](NodeRef n) { return n->op == Op::Barrier || n->op == Op::Shuffle; });
-  if (waits) return sink;
+  if (waits) return of.sink();
   Skipper step(g, deps);
-  return step.find() ? step.run(kSkipRules) : sink;
+  return step.find() ? step.run(kSkipRules) : of.sink();
 }
 
 RuleSetRow skip_rules() { return kSkipRules.row(); }

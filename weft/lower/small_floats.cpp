@@ -66,8 +66,8 @@ struct Image {
 
 class SmallFloats {
  public:
-  SmallFloats(Graph& g, NodeRef sink, const Target& target)
-      : g_(g), legal_(g, target), order_(sink) {
+  SmallFloats(Graph& g, const NumberedOrder& order, const Target& target)
+      : g_(g), legal_(g, target), order_(order) {
     images_.resize(order_.size());
   }
 
@@ -152,7 +152,7 @@ class SmallFloats {
 
   Graph& g_;
   Legaliser legal_;
-  NumberedOrder order_;
+  const NumberedOrder& order_;
   std::vector<Image> images_;
 };
 
@@ -174,11 +174,10 @@ constexpr OpRules kFloat8Rules("small floats",
 
 }  // namespace
 
-NodeRef small_floats(Graph& g, NodeRef sink, const Target& target) {
-  const NumberedOrder order(sink);
+NodeRef small_floats(Graph& g, Analysis& of, const Target& target) {
   const bool some =
-      std::ranges::any_of(order.nodes(), [](NodeRef n) { return is_float8(n->dtype); });
-  return some ? SmallFloats(g, sink, target).run(kFloat8Rules) : sink;
+      std::ranges::any_of(of.order().nodes(), [](NodeRef n) { return is_float8(n->dtype); });
+  return some ? SmallFloats(g, of.order(), target).run(kFloat8Rules) : of.sink();
 }
 
 RuleSetRow float8_rules() { return kFloat8Rules.row(); }

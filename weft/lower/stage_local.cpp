@@ -36,8 +36,8 @@ class GroupLowering {
   /// The image of a node, given those of its sources.
   using Make = NodeRef (GroupLowering::*)(NodeRef);
 
-  GroupLowering(Graph& g, NodeRef sink, const Target& target, const OpRules<Make>& rules)
-      : g_(g), target_(target), rules_(rules), deps_(sink) {
+  GroupLowering(Graph& g, const RangeDeps& deps, const Target& target, const OpRules<Make>& rules)
+      : g_(g), target_(target), rules_(rules), deps_(deps) {
     for (NodeRef r : deps_.ranges()) next_range_ = std::max(next_range_, range_id(r) + 1);
     for (NodeRef r : deps_.ranges())
       if (is_launched(r)) id_of(r);
@@ -341,7 +341,7 @@ class GroupLowering {
   Graph& g_;
   const Target& target_;
   const OpRules<Make>& rules_;
-  const RangeDeps deps_;
+  const RangeDeps& deps_;
   NodeMap<NodeRef> done_;
   std::map<std::pair<Binding, size_t>, NodeRef> ids_;
   std::map<std::vector<size_t>, int64_t> barriers_;  // of stages, by the loops around them
@@ -368,13 +368,12 @@ NodeRef erased(Graph& g, NodeRef sink) {
 
 }  // namespace
 
-NodeRef stage_local(Graph& g, NodeRef sink, const Target& target) {
-  const NumberedOrder order(sink);
-  const bool grouped = target.groups.exist() && std::ranges::any_of(order.nodes(), is_launched);
-  if (grouped) return GroupLowering(g, sink, target, kGroupRules).run();
-  const bool staged =
-      std::ranges::any_of(order.nodes(), [](NodeRef n) { return n->op == Op::Stage; });
-  return staged ? erased(g, sink) : sink;
+NodeRef stage_local(Graph& g, Analysis& of, const Target& target) {
+  const std::span<const NodeRef> nodes = of.order().nodes();
+  if (target.groups.exist() && std::ranges::any_of(nodes, is_launched))
+    return GroupLowering(g, of.deps(), target, kGroupRules).run();
+  const bool staged = std::ranges::any_of(nodes, [](NodeRef n) { return n->op == Op::Stage; });
+  return staged ? erased(g, of.sink()) : of.sink();
 }
 
 RuleSetRow group_rules() { return kGroupRules.row(); }

@@ -1,9 +1,10 @@
-// The steps of lowering, in the order lower.cpp runs them; each takes a kernel's sink and returns
-// the next one.
+// The steps of lowering, in the order lower.cpp runs them; each takes a kernel's sink, with what is
+// known of it, and returns the next one.
 #pragma once
 #include <string>
 
 #include "weft/graph/program.h"
+#include "weft/lower/analysis.h"
 #include "weft/rewrite/rule_set.h"
 
 namespace weft {
@@ -13,38 +14,38 @@ struct Target;
 namespace lower {
 
 /// 8-bit floats are gone: bytes in memory, f32 in between.
-NodeRef small_floats(Graph& g, NodeRef sink, const Target& target);
+NodeRef small_floats(Graph& g, Analysis& of, const Target& target);
 /// Ranges of grid and group are gone, stages and reductions across a group go through local memory.
 /// Targets without groups run such ranges as loops.
-NodeRef stage_local(Graph& g, NodeRef sink, const Target& target);
+NodeRef stage_local(Graph& g, Analysis& of, const Target& target);
 /// Every access is in range wherever its mask holds: what is not proved is tested.
-NodeRef guard_accesses(Graph& g, NodeRef sink);
+NodeRef guard_accesses(Graph& g, Analysis& of);
 /// Loops that only fold a mask's zeros run no iterations.
-NodeRef skip_masked(Graph& g, NodeRef sink);
+NodeRef skip_masked(Graph& g, Analysis& of);
 /// Unroll ranges are gone: whatever depends on them is there once per combination of their values.
-NodeRef unroll(Graph& g, NodeRef sink, const Target& target);
+NodeRef unroll(Graph& g, Analysis& of, const Target& target);
 /// Vector ranges are gone: whatever depends on one has lanes, accesses of stride 1 are vector
 /// accesses.
-NodeRef vectorise(Graph& g, NodeRef sink, const Target& target);
+NodeRef vectorise(Graph& g, Analysis& of, const Target& target);
 /// A part of it: of the vectors gathered lane by lane, those of what lies down the columns of some
 /// rows become these rows, transposed.
 NodeRef transpose_loads(Graph& g, NodeRef sink, std::span<const NodeRef> gathered,
                         const Target& target);
 /// Tile ranges are gone: sums over them are a matrix unit's, or loops.
-NodeRef tile_products(Graph& g, NodeRef sink, const Target& target);
+NodeRef tile_products(Graph& g, Analysis& of, const Target& target);
 /// A store that does not depend on the Core range happens in that range's first iteration only.
-NodeRef guard_core(Graph& g, NodeRef sink);
+NodeRef guard_core(Graph& g, Analysis& of);
 /// dtype index is gone: i32 where the bounds of the value and of all it is computed from prove it,
 /// else i64. Sums are ordered from outer to inner loops, so that their beginnings can leave the
 /// inner ones.
-NodeRef choose_widths(Graph& g, NodeRef sink);
+NodeRef choose_widths(Graph& g, Analysis& of);
 /// Only ops and dtypes the target has are left.
-NodeRef decompose(Graph& g, NodeRef sink, const Target& target);
+NodeRef decompose(Graph& g, Analysis& of, const Target& target);
 /// Every range runs in exactly one place of the program: loops that cannot be shared get ranges of
 /// their own.
-NodeRef separate_loops(Graph& g, NodeRef sink);
+NodeRef separate_loops(Graph& g, Analysis& of);
 /// The instructions in order, in a graph of their own.
-LinearProgram linearise(NodeRef sink, const Target& target);
+LinearProgram linearise(Analysis& of, const Target& target);
 /// Fills in flops and bytes; the kernel says how large its params are.
 void estimate_work(LinearProgram& program, NodeRef kernel_sink);
 

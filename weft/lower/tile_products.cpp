@@ -140,10 +140,9 @@ constexpr OpRules kTileRules("tile products",
 
 }  // namespace
 
-NodeRef tile_products(Graph& g, NodeRef sink, const Target& target) {
-  const NumberedOrder order(sink);
-  if (std::ranges::none_of(order.nodes(), is_tiled)) return sink;
-  return TileProducts(g, order, target).run(kTileRules);
+NodeRef tile_products(Graph& g, Analysis& of, const Target& target) {
+  if (std::ranges::none_of(of.order().nodes(), is_tiled)) return of.sink();
+  return TileProducts(g, of.order(), target).run(kTileRules);
 }
 
 RuleSetRow tile_rules() { return kTileRules.row(); }

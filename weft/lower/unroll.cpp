@@ -30,10 +30,10 @@ struct Version {
 
 class Unroller {
  public:
-  Unroller(Graph& g, NodeRef sink, const Target& target)
+  Unroller(Graph& g, const RangeDeps& deps, const Target& target)
       : g_(g),
         target_(target),
-        deps_(sink),
+        deps_(deps),
         unrolled_(deps_.bound_to(Binding::Unroll)),
         done_(deps_) {}
 
@@ -191,7 +191,7 @@ class Unroller {
 
   Graph& g_;
   const Target& target_;
-  RangeDeps deps_;
+  const RangeDeps& deps_;
   RangeSet unrolled_;
   std::vector<size_t> digits_;  // current value of each unroll range, by position
   std::vector<NodeRef> nodes_;
@@ -213,8 +213,8 @@ constexpr OpRules kUnrollRules(
 
 }  // namespace
 
-NodeRef unroll(Graph& g, NodeRef sink, const Target& target) {
-  return Unroller(g, sink, target).run(kUnrollRules);
+NodeRef unroll(Graph& g, Analysis& of, const Target& target) {
+  return Unroller(g, of.deps(), target).run(kUnrollRules);
 }
 
 RuleSetRow unroll_rules() { return kUnrollRules.row(); }

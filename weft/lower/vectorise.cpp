@@ -26,8 +26,8 @@ bool is_mask(NodeRef n) {
 
 class Vectoriser {
  public:
-  Vectoriser(Graph& g, NodeRef sink)
-      : g_(g), deps_(sink), vectors_(deps_.bound_to(Binding::Vector)), done_(deps_) {}
+  Vectoriser(Graph& g, const RangeDeps& deps)
+      : g_(g), deps_(deps), vectors_(deps_.bound_to(Binding::Vector)), done_(deps_) {}
 
   /// From a node and the vector range it varies over, or null, to the node to use instead: null for
   /// index expressions of a vector range, made where they are used.
@@ -294,7 +294,7 @@ class Vectoriser {
   }
 
   Graph& g_;
-  RangeDeps deps_;
+  const RangeDeps& deps_;
   RangeSet vectors_;
   PerNode<NodeRef> done_;  // null for index expressions of a vector range
   NodeMap<std::vector<NodeMap<NodeRef>>> memos_;
@@ -319,8 +319,8 @@ constexpr OpRules kVectorRules(
 
 }  // namespace
 
-NodeRef vectorise(Graph& g, NodeRef sink, const Target& target) {
-  Vectoriser vectoriser(g, sink);
+NodeRef vectorise(Graph& g, Analysis& of, const Target& target) {
+  Vectoriser vectoriser(g, of.deps());
   NodeRef made = vectoriser.run(kVectorRules);
   return transpose_loads(g, made, vectoriser.gathered(), target);
 }

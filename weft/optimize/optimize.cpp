@@ -217,15 +217,7 @@ std::string State::text() const { return print_graph(kernel.sink); }
 
 std::span<const Pass<optimize::State>> optimize_passes() { return kPasses; }
 
-namespace {
-
-Kernel copy_of(const Kernel& kernel) {
-  Kernel copy{std::make_shared<Graph>(), nullptr, kernel.name};
-  copy.sink = copy.graph->import(kernel.sink);
-  return copy;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 namespace optimize {
 

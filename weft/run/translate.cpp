@@ -46,7 +46,7 @@ Translation translate_kernel(const Kernel& kernel, const Target& target, std::st
   }
   {
     Span span(context.tracer(), "lower", kernel.name);
-    out.program = lower_kernel(out.optimized, target);
+    out.program = lower_in_place(out.optimized, target);
     verify_program(out.program, "lower");
     count_nodes(context, *out.program.graph);
     if (!log_enabled(context, 5)) out.optimized = {};

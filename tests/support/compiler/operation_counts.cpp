@@ -25,7 +25,8 @@ class Counter {
 
   StepWork step(const Kernel& kernel) {
     const Kernel better = optimize_kernel(kernel, target_, {});
-    const RangeDeps deps(better.sink);
+    const NumberedOrder order(better.sink);
+    const RangeDeps deps(order);
     StepWork work{kernel.name, lower_kernel(better, target_).flops, 0, 0};
     for (NodeRef n : deps.order()) {
       const double here = times(deps, deps.of(n));

@@ -20,6 +20,7 @@ class Taken {
   };
 
   void give(uint32_t v, const Interval& to) {
+    if (holders_.empty()) holders_.reserve(8);
     holders_.push_back({v, static_cast<uint32_t>(to.ranges.size())});
     end_ = kNowhere;
   }
@@ -124,9 +125,11 @@ class Scan {
       return (kept.empty() || !contains(kept, r)) && !in.registers[r].meets(now, intervals_);
     };
     const Reg hint = hint_of(now);
-    if (hint != kNoReg && given_out(v, hint) && free(hint)) return give(in, v, hint);
-    for (Reg r : set_.allocatable(kind(v)))
-      if (free(r)) return give(in, v, r);
+    const bool hinted = hint != kNoReg && given_out(v, hint);
+    for (std::span<const Reg> choice :
+         {std::span(&hint, hinted ? 1 : 0), set_.allocatable(kind(v))})
+      for (Reg r : choice)
+        if (free(r)) return give(in, v, r);
     evict_for(in, v, kept);
   }
 
@@ -298,15 +301,6 @@ class Spiller {
   int32_t at_ = 0;  // the instruction; further than kNear from what is before a mark or jump
 };
 
-/// Where some can be rematerialised, those alone: without them, others may keep their registers.
-std::vector<uint32_t> cheapest(const std::vector<Interval>& intervals,
-                               const std::vector<uint32_t>& spilled) {
-  std::vector<uint32_t> made_again;
-  for (uint32_t v : spilled)
-    if (intervals[v].rematerialisable) made_again.push_back(v);
-  return made_again.empty() ? spilled : made_again;
-}
-
 void apply(MachineProgram& p, const InstructionSet& set, std::span<const Reg> assigned) {
   size_t kept = 0;
   for (Instruction& i : p.code) {
@@ -331,7 +325,7 @@ void allocate(MachineProgram& program, const InstructionSet& set) {
 #endif
       return apply(program, set, scan.assigned);
     }
-    Spiller(program, set, intervals.of, cheapest(intervals.of, scan.spilled)).run();
+    Spiller(program, set, intervals.of, scan.spilled).run();
   }
 }
 

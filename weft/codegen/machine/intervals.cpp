@@ -11,9 +11,12 @@ class Finder {
   Finder(MachineProgram& p, const InstructionSet& set, size_t first_temporary)
       : program_(p), set_(set) {
     of_.reserve(p.registers.size());
+    by_begin_.reserve(p.registers.size());
     for (size_t v = 0; v < p.registers.size(); ++v) {
       of_.emplace_back(kFirstVirtual + static_cast<Reg>(v), p.registers[v], v >= first_temporary);
-      if (of_[v].fixed != kNoReg) touch(of_[v], 0, 1);  // its value comes from outside
+      if (of_[v].fixed == kNoReg) continue;
+      touch(of_[v], 0, 0);  // its value comes from outside
+      of_[v].uses = 1;
     }
   }
 
@@ -67,9 +70,11 @@ class Finder {
       operands_.push_back({*o.reg - kFirstVirtual, o.access});
       Interval& v = of_[operands_.back().v];
       if (o.fixed != kNoReg) v.fixed = o.fixed;
-      if (reads(o.access)) touch(v, 2 * at, weight_), check_inputs(v);
-      if (!writes(o.access)) continue;
-      touch(v, 2 * at + 1, weight_);
+      const bool read = reads(o.access), written = writes(o.access);
+      touch(v, 2 * at + (read ? 0 : 1), 2 * at + (written ? 1 : 0));
+      if (read) v.uses += weight_, check_inputs(v);
+      if (!written) continue;
+      v.uses += weight_;
       ++v.writes;
       v.write = at;
       note_write(v, i);
@@ -130,11 +135,10 @@ class Finder {
     return x != y ? x < y : a < b;
   }
 
-  void touch(Interval& v, int32_t position, float weight) {
+  void touch(Interval& v, int32_t first, int32_t last) {
     if (!v.used()) by_begin_.push_back(v.reg - kFirstVirtual);
-    v.begin = std::min(v.begin, position);
-    v.end = std::max(v.end, position);
-    v.uses += weight;
+    v.begin = std::min(v.begin, first);
+    v.end = std::max(v.end, last);
   }
 
   void leave_loop(int32_t at) {
