@@ -18,6 +18,7 @@ constexpr int64_t kFewItems = 16;  // where at least so many items are left
 // Rows that are read side by side, each of which prefetchers fetch ahead; fewer do not pay.
 constexpr int64_t kRows = 32, kFewRows = 8;
 constexpr double kPage = 4096;  // bytes
+constexpr double kReadAtOnce = 4 * Machine::kLine;  // of each: less is on its way than could be
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
   return (ranges & ~info.common) == 0;
@@ -56,16 +57,22 @@ double bytes_of(const KernelInfo& info, const Access& a) {
   return elements * bits(buffer->dtype) / 8;
 }
 
-/// Bytes that all stores together move by with one step of a loop over one range.
-double store_step_bytes(const KernelInfo& info, RangeMask range) {
+/// Bytes that all stores, or all loads, together move by with one step of a loop over one range.
+double moved_bytes(const KernelInfo& info, RangeMask range, bool stores) {
   double bytes = 0;
-  for (const Access& a : info.accesses)
-    if (a.is_store() && std::has_single_bit(range) && (a.opaque & range) == 0)
-      bytes += static_cast<double>(std::abs(a.stride[std::countr_zero(range)])) *
-               bits(a.node->src(0)->dtype) / 8;
-    else if (a.is_store())
-      return INFINITY;
+  for (const Access& a : info.accesses) {
+    if (a.is_store() != stores) continue;
+    if (!std::has_single_bit(range) || (a.opaque & range) != 0) return INFINITY;
+    bytes += static_cast<double>(std::abs(a.stride[std::countr_zero(range)])) *
+             bits(a.node->src(0)->dtype) / 8;
+  }
   return bytes;
+}
+
+/// Whether the kernel only moves data.
+bool computes_nothing(const KernelInfo& info) {
+  return std::ranges::none_of(
+      info.order, [](NodeRef n) { return is_alu(n->op) && !is_index(n->dtype); });
 }
 
 int64_t divisor_up_to(int64_t n, int64_t most) {
@@ -231,13 +238,19 @@ void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
   for (LoopNest::Axis a : nest.loops())
     if (may_run_at_once(nest, info, a)) loops.push_back(a);
   if (loops.size() < 2) return;
-  const auto step = [&](LoopNest::Axis a) { return store_step_bytes(info, nest.parts_of(a)); };
-  if (step(loops.back()) < kPage) return;
+  const auto step = [&](LoopNest::Axis a) { return moved_bytes(info, nest.parts_of(a), true); };
+  const LoopNest::Axis far = loops.back();
+  if (step(far) < kPage) return;
   const auto near = std::ranges::min_element(loops, {}, step);
   const int64_t rows = divisor_up_to(divisor_of(nest.size(*near)), kRows);
   if (step(*near) > Machine::kLine || rows < kFewRows) return;
   const LoopNest::Axis inner = nest.split(*near, rows, Tail::Exact).inner;
   nest.move_after(inner, nest.loops().back());
+  const double read = moved_bytes(info, nest.parts_of(far), false);
+  if (read == 0 || 2 * read > kReadAtOnce || !computes_nothing(info)) return;
+  const auto most = static_cast<int64_t>(kReadAtOnce / read);
+  if (const int64_t copies = divisor_up_to(divisor_of(nest.size(far)), most); copies > 1)
+    nest.bind(nest.split(far, copies, Tail::Exact).inner, Binding::Unroll);
 }
 
 void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {

@@ -27,7 +27,7 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double 
 void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items);
 
 /// Of a copy whose neighbours go to other pages, as rows that are laid out in panels do: some rows
-/// at once, innermost, whose stores follow each other.
+/// at once, innermost, whose stores follow each other, and some lines of each row.
 void keep_stores_near(LoopNest& nest, const KernelInfo& info);
 
 /// Fuses outermost loops that may run at once into one, up to enough items (Target::enough_items),
