@@ -134,5 +134,24 @@ TEST_F(IndexForms, DivisionOfHugeSumsIsNotGuessed) {
   EXPECT_NE(g.idiv(g.add(huge, huge), i(2)), nullptr);
 }
 
+TEST(NeverMeet, RowsColumnsAndPartsOfThem) {
+  Graph g;
+  NodeRef row = g.range(32, 0), column = g.range(128, 1);
+  const auto at = [&](int64_t begin, int64_t step = 512) {
+    return g.add(g.add(g.mul(row, g.index(step)), column), g.index(begin));
+  };
+  EXPECT_TRUE(never_meet(at(0), at(128)));
+  EXPECT_TRUE(never_meet(at(384), at(0)));
+  EXPECT_FALSE(never_meet(at(0), at(127)));
+  EXPECT_FALSE(never_meet(at(0), at(385)));
+  EXPECT_FALSE(never_meet(at(0), at(512)));
+  EXPECT_FALSE(never_meet(at(0, 200), at(128, 200)));
+  EXPECT_TRUE(never_meet(at(0), at(32 * 512)));
+  NodeRef twice = g.mul(column, g.index(2));
+  EXPECT_TRUE(never_meet(twice, g.add(twice, g.index(1))));
+  EXPECT_FALSE(never_meet(twice, g.add(twice, g.index(2))));
+  EXPECT_FALSE(never_meet(row, column));
+}
+
 }  // namespace
 }  // namespace weft

@@ -154,5 +154,29 @@ TEST(SplitRepeat, WeightsAreLaidOutOnce) {
   EXPECT_LE(more - few, 2) << "the product with what follows it, and what it reads of h";
 }
 
+/// Kernels of a gradient of the recurrence with that many rounds.
+int64_t kernels_of_gradient(int64_t rounds) {
+  Context context;
+  const ContextScope scope(context);
+  Given given;
+  given.x = sample({rounds, 32, 64}, 4);
+  given.h = sample({32, 128}, 1), given.w = sample({64, 128}, 2), given.v = sample({128, 128}, 3);
+  realize({given.x, given.h, given.w, given.v});
+  given.v.requires_grad_();
+  const int64_t before = run_stats(context).kernels;
+  recurrent(given).carried[0].square().sum().backward();
+  given.v.grad().realize();
+  return run_stats(context).kernels - before;
+}
+
+/// Forwards the product, which is kept, what follows it, and copies of what is carried; backwards
+/// what is done with what was kept, and the product of that.
+TEST(SplitRepeat, ProductsAreKeptForTheGradient) {
+  const int64_t few = kernels_of_gradient(4), more = kernels_of_gradient(5),
+                most = kernels_of_gradient(6);
+  EXPECT_EQ(more - few, most - more);
+  EXPECT_LE(more - few, 5);
+}
+
 }  // namespace
 }  // namespace weft

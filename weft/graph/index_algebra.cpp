@@ -571,12 +571,4 @@ Offset split_offset(Graph& g, NodeRef index) {
   return {index->op == Op::Add ? index->src(0) : g.index(0), last->vmin};
 }
 
-bool never_meet(Graph& g, NodeRef a, NodeRef b) {
-  if (a->vmin > b->vmax || b->vmin > a->vmax) return true;
-  const Offset x = split_offset(g, a), y = split_offset(g, b);
-  // Multiples of a number, a part of it apart: columns of a matrix.
-  const int64_t step = divisor_of(x.rest);
-  return x.rest == y.rest && step > 0 && (x.constant - y.constant) % step != 0;
-}
-
 }  // namespace weft

@@ -18,7 +18,7 @@ struct Stride {
 bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out);
 
 /// True where two index expressions are known to differ whatever the ranges of either are.
-bool never_meet(Graph& g, NodeRef a, NodeRef b);
+bool never_meet(NodeRef a, NodeRef b);
 
 /// `index` without the constant it ends with, and that constant.
 struct Offset {

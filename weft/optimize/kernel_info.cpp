@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "weft/base/error.h"
+#include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/walks.h"
 
@@ -148,14 +149,15 @@ void KernelInfo::order_stores() {
 }
 
 /// A buffer that is loaded and stored: harmless where every load reads the element its iteration
-/// stores.
+/// stores. Stores to different elements never harm.
 void KernelInfo::check_aliasing() {
   for (const Access& s : accesses) {
     if (!s.is_store()) continue;
     for (const Access& other : accesses) {
       if (other.node == s.node || other.node->src(0) != s.node->src(0)) continue;
-      repeatable = false;
       NodeRef here = s.node->src(1), there = other.node->src(1);
+      if (other.is_store() && never_meet(here, there)) continue;
+      repeatable = false;
       const bool apart = here->vmin > there->vmax || there->vmin > here->vmax;
       if (!apart && (other.is_store() || there != here)) frozen = true;
     }

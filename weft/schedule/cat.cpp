@@ -48,6 +48,32 @@ bool is_better_selected(NodeRef cat, const Target& target) {
          !(is_static(cat) && pays_writing(cat->nsrc, numel, splits_vectors(cat, target)));
 }
 
+namespace {
+
+constexpr size_t kLargestCone = 256;  // nodes looked at
+
+bool is_elementwise(NodeRef n) { return is_alu(n->op) || is_movement(n->op) || n->nsrc == 0; }
+
+}  // namespace
+
+bool share_a_kernel(std::span<const NodeRef> values) {
+  if (values.size() > kFewParts) return false;
+  if (std::ranges::any_of(values, [&](NodeRef n) { return n->shape != values[0]->shape; }))
+    return false;
+  std::vector<NodeRef> cone;
+  const auto add = [&cone](NodeRef n) {
+    if (!contains(cone, n)) cone.push_back(n);
+  };
+  for (NodeRef n : values) add(n);
+  for (size_t i = 0; i < cone.size(); ++i) {
+    if (cone[i]->op == Op::Param || always_staged(cone[i])) continue;
+    if (!is_elementwise(cone[i]) || cone.size() > kLargestCone) return false;
+    for (NodeRef s : cone[i]->src())
+      if (!is_index(s->dtype)) add(s);
+  }
+  return true;
+}
+
 /// Selecting keeps every bit; adding padded parts would lose -0.
 NodeRef select_parts(Graph& g, NodeRef cat, std::span<const NodeRef> parts) {
   const size_t axis = axis_of(cat);

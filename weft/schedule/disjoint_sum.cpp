@@ -39,23 +39,38 @@ bool disjoint(std::vector<Placed> parts) {
   return true;
 }
 
+/// Whether disjoint parts leave nothing out.
+bool fill(std::span<const Placed> parts, NodeRef whole) {
+  int64_t size = 0;
+  for (const Placed& p : parts) size += p.end - p.begin;
+  return size == whole->dim(parts[0].axis)->vmin;
+}
+
+NodeRef zeros(Graph& g, NodeRef like, int64_t which) {
+  std::vector<NodeRef> ones{g.constant(Value::of(like->dtype, 0))};
+  ones.resize(1 + like->rank(), g.index(1));
+  const NodeRef src[] = {expanded(g, g.make({Op::Reshape, like->dtype, ones}), like)};
+  return g.intern({Op::Contiguous, like->dtype, src, {&which, 1}});
+}
+
 }  // namespace
 
-NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which) {
-  if (!pays_writing(pads.size(), largest_numel(pads[0]->shape->span()), false)) return nullptr;
+NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, NodeRef unwritten, bool stored) {
   std::vector<Placed> parts;
+  std::vector<NodeRef> values;
   for (NodeRef pad : pads) {
     const std::optional<Placed> p = placed(pad);
     if (!p) return nullptr;
     parts.push_back(*p);
+    values.push_back(p->part);
   }
+  const bool free = stored && share_a_kernel(values);
+  if (!free && !pays_writing(pads.size(), largest_numel(pads[0]->shape->span()), false))
+    return nullptr;
   if (!disjoint(parts)) return nullptr;
   const DType dtype = pads[0]->dtype;
   NodeRef zero = g.constant(Value::of(dtype, 0));
-  std::vector<NodeRef> ones{zero};
-  ones.resize(1 + pads[0]->rank(), g.index(1));
-  const NodeRef zeros[] = {expanded(g, g.make({Op::Reshape, dtype, ones}), pads[0])};
-  NodeRef out = g.intern({Op::Contiguous, dtype, zeros, {&which, 1}});
+  NodeRef out = fill(parts, pads[0]) ? unwritten : zeros(g, pads[0], unwritten->int_arg(0));
   // Adding 0 is what the sum did to -0.
   for (const Placed& p : parts) {
     NodeRef place = part(g, out, p.axis, p.begin, p.end - p.begin);

@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/tuple.h"
+#include "weft/graph/walks.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
 
@@ -20,6 +21,13 @@ bool is_empty(const KernelPlan& k) {
 // Commands of one realization: past this it is a mistake, and memory would not hold them.
 constexpr size_t kMostSteps = size_t{1} << 22;
 
+bool is_move(NodeRef n) { return is_movement(n->op) || n->op == Op::Contiguous; }
+
+NodeRef moved(NodeRef n) {
+  while (is_move(n)) n = n->src(0);
+  return n;
+}
+
 /// A Repeat's bodies as a graph that can be scheduled: its inputs and the stacks of outs are Params
 /// in this order, and a Variable says which slice is meant.
 class Body {
@@ -28,17 +36,49 @@ class Body {
     place_ = g.variable(place_name(parts_.level()), 0, parts_.count - 1);
   }
 
-  NodeRef next(size_t k) { return in_graph(parts_.nexts[k]); }
-
-  /// The stack `slot` with out `k` at its place.
-  NodeRef out(size_t k, int64_t slot) {
-    NodeRef value = in_graph(parts_.outs[k]);
-    NodeRef stack = g_.param(slot, value->dtype, stacked(value->shape->span()));
-    NodeRef place = slice(stack), row = with_axis(g_, value, 0, {1}, 0);
-    return g_.make(Op::Assign, value->dtype, {stack, place, row});
+  /// What is carried next, then the stacks of the outs `wanted`, from `slot` on, with these at
+  /// their places.
+  std::vector<NodeRef> results(std::span<const size_t> wanted, int64_t slot) {
+    std::vector<NodeRef> roots(parts_.nexts.begin(), parts_.nexts.end());
+    for (const size_t k : wanted) roots.push_back(parts_.outs[k]);
+    note_in_memory(roots);
+    const auto outs = std::span(roots).subspan(parts_.nexts.size());
+    const auto place_of = [&](NodeRef out) {
+      return slot + (std::ranges::find(outs, out) - outs.begin());
+    };
+    NodeMap<NodeRef> written;
+    std::vector<NodeRef> made = rebuild_all(roots, [&](NodeRef n, std::span<const NodeRef> src) {
+      NodeRef value = in_graph(n, src);
+      if (!in_memory_.contains(n)) return value;
+      return with_axis(g_, slice(written[n] = write(value, place_of(n))), 0, {});
+    });
+    for (size_t i = 0; i < outs.size(); ++i) {
+      const int64_t own = slot + static_cast<int64_t>(i);
+      const NodeRef* already = written.find(outs[i]);
+      NodeRef& result = made[parts_.nexts.size() + i];
+      result = already && place_of(outs[i]) == own ? *already : write(result, own);
+    }
+    return made;
   }
 
  private:
+  /// Outs that products make or read are in memory anyway: whatever else the bodies compute of them
+  /// finds them in their stacks. What is carried has buffers of its own, as have rounds that run
+  /// side by side.
+  void note_in_memory(std::span<const NodeRef> roots) {
+    if (parts_.level() >= kInnerBlocksLevel) return;
+    const auto outs = roots.subspan(parts_.nexts.size());
+    const auto note = [&](NodeRef n) {
+      if (contains(outs, n) && !contains(parts_.nexts, n) && n->op != Op::Param)
+        in_memory_[n] = true;
+    };
+    for (NodeRef n : Toposort::evaluated(roots)) {
+      if (n->op != Op::Reduce || moved(n->src(0))->op != Op::Mul) continue;
+      note(n);
+      for (NodeRef factor : moved(n->src(0))->src()) note(moved(factor));
+    }
+  }
+
   std::vector<NodeRef> stacked(std::span<const NodeRef> dims) {
     std::vector<NodeRef> all{g_.index(parts_.count)};
     all.insert(all.end(), dims.begin(), dims.end());
@@ -47,20 +87,25 @@ class Body {
 
   NodeRef slice(NodeRef stack) { return part(g_, stack, 0, place_, g_.index(1)); }
 
-  NodeRef in_graph(NodeRef body) {
-    return rebuild(body, [this](NodeRef n, std::span<const NodeRef> src) {
-      const int64_t slot = n->op == Op::Param ? param_slot(n) - parts_.slot : -1;
-      if (slot < 0 || slot >= kSlotsPerLevel)
-        return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
-      if (slot >= static_cast<int64_t>(parts_.stacked.size()))
-        return g_.param(slot, n->dtype, src, n->device);
-      return with_axis(g_, slice(g_.param(slot, n->dtype, stacked(src), n->device)), 0, {});
-    });
+  NodeRef write(NodeRef value, int64_t slot) {
+    NodeRef stack = g_.param(slot, value->dtype, stacked(value->shape->span()));
+    return g_.make(Op::Assign, value->dtype,
+                   {stack, slice(stack), with_axis(g_, value, 0, {1}, 0)});
+  }
+
+  NodeRef in_graph(NodeRef n, std::span<const NodeRef> src) {
+    const int64_t slot = n->op == Op::Param ? param_slot(n) - parts_.slot : -1;
+    if (slot < 0 || slot >= kSlotsPerLevel)
+      return g_.intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
+    if (slot >= static_cast<int64_t>(parts_.stacked.size()))
+      return g_.param(slot, n->dtype, src, n->device);
+    return with_axis(g_, slice(g_.param(slot, n->dtype, stacked(src), n->device)), 0, {});
   }
 
   Graph& g_;
   RepeatParts parts_;
   NodeRef place_;
+  NodeMap<bool> in_memory_;
 };
 
 }  // namespace
@@ -290,13 +335,15 @@ void Emitter::emit_repeat(const KernelPlan& k) {
 
   Graph g;
   Body body(g, repeat);
+  std::vector<size_t> wanted;
+  for (size_t i = carries; i < results.size(); ++i)
+    if (results[i] >= 0) wanted.push_back(i - carries);
   std::vector<ScheduleOutput> outputs;
-  for (size_t i = 0; i < carries; ++i) outputs.push_back({body.next(i), -1});
-  for (size_t i = carries; i < results.size(); ++i) {
-    if (results[i] < 0) continue;
-    const auto slot = static_cast<int>(given.size());
-    outputs.push_back({body.out(i - carries, slot), slot});
-    given.push_back(results[i]);
+  for (NodeRef value : body.results(wanted, static_cast<int64_t>(given.size())))
+    outputs.push_back({value, -1});
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    outputs[carries + i].into = static_cast<int>(given.size());
+    given.push_back(results[carries + wanted[i]]);
   }
   ScheduleOptions options = plan_.options;
   options.in_rounds |= parts.level() >= kInnerBlocksLevel;

@@ -59,6 +59,25 @@ std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const
   return used;
 }
 
+namespace {
+
+/// What is read: not what is only assigned to, nor the views that say where.
+NodeMap<bool> find_read(std::span<const NodeRef> order) {
+  NodeMap<bool> places, read;
+  for (NodeRef n : order)
+    if (n->op == Op::Assign)
+      for (NodeRef v = n->src(1); v != n->src(0); v = v->src(0)) places[v] = true;
+  if (places.size() == 0) return read;
+  for (size_t i = order.size(); i-- > 0;) {
+    NodeRef n = order[i];
+    if (places.contains(n) && !read.contains(n)) continue;
+    for (NodeRef x : n->src().subspan(n->op == Op::Assign ? 2 : 0)) read[x] = true;
+  }
+  return read;
+}
+
+}  // namespace
+
 Demands find_demands(std::span<const NodeRef> order, std::span<const NodeRef> outputs) {
   Demands found;
   for (NodeRef n : outputs) found.whole[n] = true;
@@ -71,6 +90,7 @@ Demands find_demands(std::span<const NodeRef> order, std::span<const NodeRef> ou
     if (is_step(n))
       for (NodeRef x : n->src().first(evaluated_sources(n))) found.whole[x] = true;
   }
+  found.read = find_read(order);
   return found;
 }
 
@@ -372,12 +392,22 @@ bool Planner::depends(int kernel, int on) const {
   return false;
 }
 
+/// Whether a kernel that assigns may have to come after others. Where only the schedule's results
+/// go, as to the stacks of a repeated body, nobody reads what was there before. (Of what is joined
+/// in a buffer of the schedule's own, blocks of factorisations above all, parts that compute for
+/// others would be a kernel each.)
+bool Planner::overwrites(NodeRef assign) const {
+  NodeRef base = assign;
+  while (base->op == Op::Assign) base = base->src(0);
+  return base->op != Op::Param || demands_.read.contains(base);
+}
+
 /// Whether the kernel of wanted[host] may compute `n` for itself and store it for everyone else.
 bool Planner::can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) const {
   const Use& d = wanted[host];
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
-  if (k.root->op == Op::Assign || k.root->op == Op::Scatter || k.root->op == Op::Copy ||
-      k.root->op == Op::Scan || is_step(k.root))
+  if (k.root->op == Op::Scatter || k.root->op == Op::Copy || k.root->op == Op::Scan ||
+      is_step(k.root) || (k.root->op == Op::Assign && overwrites(k.root)))
     return false;
   if (k.size > kMaxKernelSize || !is_int_const(d.access.valid, 1)) return false;
   if (k.buffers >= target.most_buffers || !has_room(n, d.kernel)) return false;
@@ -431,8 +461,20 @@ int Planner::kernel_for(NodeRef n) {
   return loop_kernel_.set(n->src(0), new_kernel(n, n->shape->span()));
 }
 
-/// Small parts of one buffer, written one after the other, share a kernel where none is written
-/// twice. Only the next part's view has `assign` as its base, and nobody else reads it.
+/// Whether a part is to be written by the kernel of others: a small one, or one of few that have
+/// much in common, of what is made there and not changed.
+bool Planner::joins_parts(NodeRef assign, const KernelPlan& k) const {
+  if (largest_numel(assign->src(1)->shape->span()) <= kSmallPart)
+    return k.parts.size() < kMostParts;
+  std::vector<NodeRef> values{assign->src(2)};
+  for (const KernelOutput& o : k.outputs)
+    if (o.node->op == Op::Assign) values.push_back(o.node->src(2));
+  return !overwrites(assign) && share_a_kernel(values);
+}
+
+/// Parts of one buffer, written one after the other, share a kernel where none is written twice:
+/// small ones, and few that have much in common. Only the next part's view has `assign` as its
+/// base, and nobody else reads it.
 int Planner::kernel_for_part(NodeRef assign) {
   NodeRef view = assign->src(1);
   const NodeRef* next = demands_.update.find(assign);
@@ -440,12 +482,11 @@ int Planner::kernel_for_part(NodeRef assign) {
     const int shared = producer_of.at(*next);
     KernelPlan& k = kernels[static_cast<size_t>(shared)];
     const bool fits = k.root->op == Op::Assign && k.root->src(1)->shape == view->shape &&
-                      largest_numel(view->shape->span()) <= kSmallPart &&
-                      k.parts.size() < kMostParts && k.size <= kMaxKernelSize &&
+                      joins_parts(assign, k) && k.size <= kMaxKernelSize &&
                       has_room(assign, shared);
     if (fits) {
       NodeRef place = place_of_part(assign, k);
-      if (std::ranges::all_of(k.parts, [&](NodeRef p) { return never_meet(g, p, place); })) {
+      if (std::ranges::all_of(k.parts, [&](NodeRef p) { return never_meet(p, place); })) {
         k.parts.push_back(place);
         return shared;
       }

@@ -80,6 +80,7 @@ struct BufferPlan {
 struct Demands {
   NodeMap<bool> whole = {};      ///< something takes their buffer, not elements
   NodeMap<NodeRef> update = {};  ///< of a base: the Assign, Scatter or CumCount that overwrites it
+  NodeMap<bool> read = {};       ///< more than assigned to; none where nothing is assigned
 };
 Demands find_demands(std::span<const NodeRef> order, std::span<const NodeRef> outputs);
 
@@ -157,9 +158,11 @@ class Planner {
   bool try_hoist(NodeRef reduce, const Use& d);
   void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
   void stage(NodeRef n, std::vector<Use>& wanted);
+  bool overwrites(NodeRef assign) const;
   bool can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
   int kernel_for(NodeRef n);
+  bool joins_parts(NodeRef assign, const KernelPlan& kernel) const;
   int kernel_for_part(NodeRef assign);
   NodeRef place_of_part(NodeRef assign, const KernelPlan& kernel) const;
   void place_buffer(NodeRef n);
@@ -301,8 +304,12 @@ int code_size(Op op);
 /// Whether some kernel wants a value at more accesses than it should be computed at.
 bool is_wanted_all_over(std::span<const Use> wanted);
 
-/// The sum of these Pads as parts written into one buffer, the `which`-th of the schedule's own;
-/// null where parts meet, or adding them up costs less.
-NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, int64_t which);
+/// Whether parts of one buffer with these values are written by one kernel, which then computes
+/// what they have in common once: they are few, alike, and nothing in them is a reduction.
+bool share_a_kernel(std::span<const NodeRef> values);
+
+/// The sum of these Pads as parts written into one buffer, `unwritten` where they fill it; null
+/// where parts meet, or adding them up costs less. `stored`: the sum is in memory anyway.
+NodeRef write_disjoint(Graph& g, std::span<const NodeRef> pads, NodeRef unwritten, bool stored);
 
 }  // namespace weft

@@ -48,6 +48,7 @@ class Preparer {
     for (const ScheduleOutput& o : outputs) note_in_place(o);
     const Toposort order = Toposort::evaluated(roots);
     note_inner_sums(order);
+    note_landings(order);
     copies_.reserve(order.size());
     origins_.reserve(order.size());
     for (NodeRef n : order) {
@@ -128,6 +129,35 @@ class Preparer {
           if (s->op == Op::Add && sole_use(s)) inner_[s] = true;
   }
 
+  /// Values that are there to be assigned: written in parts, they are written where they go.
+  void note_landings(const Toposort& order) {
+    for (NodeRef n : order) {
+      if (n->op != Op::Assign) continue;
+      NodeRef value = n->src(2);
+      while (value->op == Op::Reshape && sole_use(value)) value = value->src(0);
+      if (sole_use(value)) lands_[value] = true;
+    }
+  }
+
+  /// An assign of a value that is written in parts: these, in the place of a copy; else null.
+  NodeRef assigned_in_parts(NodeRef n, std::span<const NodeRef> src) {
+    NodeRef given = n->src(2), value = src[2];
+    while (given->op == Op::Reshape) given = given->src(0);
+    while (value->op == Op::Reshape) value = value->src(0);
+    if (!lands_.contains(given)) return nullptr;
+    std::vector<NodeRef> parts;
+    for (; value->op == Op::Assign; value = value->src(0)) parts.push_back(value);
+    if (parts.empty() || !is_unwritten(value)) return nullptr;
+    NodeRef out = src[0];
+    for (size_t i = parts.size(); i-- > 0;) {
+      NodeRef p = parts[i], whole = rebase(g_, src[1], src[0], out);
+      NodeRef place = rebase(g_, p->src(1), p->src(0), reshaped(g_, whole, p->shape->span()));
+      out = g_.make(Op::Assign, n->dtype, {out, place, p->src(2)});
+      origins_[out] = hash_of(given);
+    }
+    return out;
+  }
+
   /// The padded parts that `sum` adds up; none where it adds anything else.
   std::vector<NodeRef> padded_parts(NodeRef sum) const {
     std::vector<NodeRef> parts, left(sum->src().begin(), sum->src().end());
@@ -148,7 +178,7 @@ class Preparer {
   NodeRef disjoint_sum(NodeRef n) {
     if (n->op != Op::Add || n->rank() == 0 || inner_.contains(n)) return nullptr;
     const std::vector<NodeRef> parts = padded_parts(n);
-    return parts.empty() ? nullptr : write_disjoint(g_, parts, next_copy_++);
+    return parts.empty() ? nullptr : write_disjoint(g_, parts, unwritten(n), lands_.contains(n));
   }
 
   bool sole_use(NodeRef n) const {
@@ -227,7 +257,8 @@ class Preparer {
   }
 
   NodeRef joined(NodeRef cat, std::span<const NodeRef> parts) {
-    if (is_better_selected(cat, target_)) return select_parts(g_, cat, parts);
+    const bool written_anyway = lands_.contains(cat) && share_a_kernel(parts);
+    if (!written_anyway && is_better_selected(cat, target_)) return select_parts(g_, cat, parts);
     NodeRef begin = unwritten(cat), out = write_parts(g_, cat, parts, begin);
     for (NodeRef n = out; n != begin; n = n->src(0)) origins_[n] = hash_of(cat);
     return out;
@@ -258,6 +289,8 @@ class Preparer {
         src[0] = copy;
       }
     }
+    if (n->op == Op::Assign)
+      if (NodeRef written = assigned_in_parts(n, src)) return written;
     if (n->op == Op::Bind || has_own_buffer(n)) return src[0];
     if (n->op == Op::CumCount) src[0] = owned(src[0], n);  // it counts in this memory
     if (n->op == Op::Cat) return joined(n, src);
@@ -298,6 +331,7 @@ class Preparer {
   NodeMap<int> uses_;
   NodeMap<bool> in_place_;
   NodeMap<bool> inner_;
+  NodeMap<bool> lands_;
   std::vector<NodeRef> steps_;
   int64_t next_copy_ = 1;
 };

@@ -147,10 +147,28 @@ Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size
 
 namespace {
 
-RepeatBody repeated(TracedRepeat r) {
+/// Slices that no round looks at are not given.
+void leave_out_unused(TracedRepeat& r) {
+  std::vector<NodeRef> bodies = nodes_of(r.body.carried);
+  append(bodies, nodes_of(r.body.outs));
+  NodeMap<bool> used;
+  for (NodeRef n : Toposort(bodies)) used[n] = true;
+  Tensors slices, stacked;
+  for (size_t i = 0; i < r.slices.size(); ++i) {
+    if (!used.contains(r.slices[i].node())) continue;
+    slices.push_back(r.slices[i]);
+    stacked.push_back(r.inputs.stacked[i]);
+  }
+  r.slices = std::move(slices);
+  r.inputs.stacked = std::move(stacked);
+}
+
+RepeatBody repeated(TracedRepeat r, const Tensors& offered = {}) {
   const size_t states = r.carried.size(), asked = r.body.outs.size();
   // What is carried is an out too: gradients start from it. Where nobody asks, nothing is kept.
-  for (const Tensor& c : r.carried) r.body.outs.push_back(c);
+  for (const Tensors* more : {&offered, &std::as_const(r.carried)})
+    r.body.outs.insert(r.body.outs.end(), more->begin(), more->end());
+  leave_out_unused(r);
   Context& context = r.body.outs[0].context();
   Graph& g = tensor_graph(context);
   const Graph::Building building(g);
@@ -168,7 +186,7 @@ RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
   require_same(in.carried, r.body.carried);
   if (in.count == 1) return repeated(std::move(r));
   const SplitRepeat split(std::move(r));
-  return split.results(repeated(split.rest()));
+  return split.results(repeated(split.rest(), split.offered()));
 }
 
 }  // namespace weft

@@ -18,15 +18,19 @@ bool is_sum(NodeRef n) {
 bool is_move(NodeRef n) {
   return is_movement(n->op) || n->op == Op::Contiguous || n->op == Op::Detach;
 }
-/// What can be made for every round at once.
-bool is_plain(NodeRef n) { return is_alu(n->op) || is_move(n) || n->op == Op::Reduce; }
-
-std::span<const NodeRef> evaluated_from(NodeRef n) { return n->src().first(evaluated_sources(n)); }
-
 NodeRef moved(NodeRef n) {
   while (is_move(n)) n = n->src(0);
   return n;
 }
+/// What is summed, where it is products; else null.
+NodeRef product_of(NodeRef sum) {
+  NodeRef product = is_sum(sum) ? moved(sum->src(0)) : nullptr;
+  return product && product->op == Op::Mul ? product : nullptr;
+}
+/// What can be made for every round at once.
+bool is_plain(NodeRef n) { return is_alu(n->op) || is_move(n) || n->op == Op::Reduce; }
+
+std::span<const NodeRef> evaluated_from(NodeRef n) { return n->src().first(evaluated_sources(n)); }
 
 double bytes_of(NodeRef n) {
   double bytes = bits(n->dtype) / 8.0;
@@ -50,6 +54,7 @@ SplitRepeat::SplitRepeat(TracedRepeat given)
   look();
   make_early();
   make_late();
+  offer_products();
 }
 
 void SplitRepeat::look() {
@@ -110,8 +115,8 @@ Tensor SplitRepeat::with_whole(NodeRef value) const {
 std::vector<NodeRef> SplitRepeat::early_products() const {
   const auto is_early = [this](NodeRef n) { return early_.contains(n); };
   const auto shares_whole = [&](NodeRef sum) {
-    NodeRef product = is_sum(sum) ? moved(sum->src(0)) : nullptr;
-    if (!product || product->op != Op::Mul) return false;
+    NodeRef product = product_of(sum);
+    if (!product) return false;
     NodeRef a = product->src(0), b = product->src(1);
     return is_early(a) != is_early(b) && moved(is_early(a) ? b : a)->rank() > 0;
   };
@@ -146,6 +151,20 @@ void SplitRepeat::make_early() {
   for (Tensors* results : {&rest_.body.carried, &rest_.body.outs})
     for (Tensor& x : *results) x = TensorAccess::make(context_, substitute(g_, x.node(), slices));
   look();
+}
+
+void SplitRepeat::offer_products() {
+  look();
+  const auto is_whole = [this](NodeRef n) {
+    return !waits_.contains(n) && !early_.contains(n) && moved(n)->rank() > 0;
+  };
+  const std::vector<NodeRef> outs = nodes_of(rest_.body.outs);
+  for (NodeRef sum : order_) {
+    NodeRef product = product_of(sum);
+    if (!product || contains(outs, sum) || !waits_.contains(product)) continue;
+    if (is_whole(product->src(0)) == is_whole(product->src(1)) || !affords({&sum, 1})) continue;
+    offered_.push_back(TensorAccess::make(context_, sum));
+  }
 }
 
 // ---- after the rounds

@@ -23,6 +23,9 @@ class SplitRepeat {
   explicit SplitRepeat(TracedRepeat given);
 
   const TracedRepeat& rest() const { return rest_; }
+  /// Products of what is carried with something whole. A gradient would make them anew, for all
+  /// rounds at once: offered as outs, they are kept in the place of that.
+  const Tensors& offered() const { return offered_; }
   /// The results of the body that was given, from those of the rest.
   RepeatBody results(const RepeatBody& of_rest) const;
 
@@ -35,6 +38,7 @@ class SplitRepeat {
 
   std::vector<NodeRef> early_products() const;
   void make_early();
+  void offer_products();
 
   NodeRef summand(size_t carry) const;
   bool is_used_once(NodeRef product) const;
@@ -47,6 +51,7 @@ class SplitRepeat {
   Context& context_;
   Graph& g_;
   double room_ = 0;  ///< bytes that may yet be kept of a round
+  Tensors offered_;
   /// Of what was carried, what is added in each round, and of the outs, what they are; null where
   /// the rest sees to it.
   std::vector<NodeRef> late_sums_, late_outs_;

@@ -185,6 +185,8 @@ class RepeatReverse {
   explicit RepeatReverse(Backward& b) : b_(b), parts_(b.n) {
     for (size_t k = 0; k < parts_.outs.size(); ++k)
       if (b.has_result_gradient(parts_.nexts.size() + k)) asked_.push_back(k);
+    for (size_t k = 0; k + parts_.nexts.size() < parts_.outs.size(); ++k)
+      if (parts_.outs[k]->op == Op::Reduce) kept_.push_back(k);
   }
 
   void run() {
@@ -207,6 +209,8 @@ class RepeatReverse {
     for (size_t k = 0; k < carries().size(); ++k)
       in.stacked.push_back(b_.tensor(get_result(b_.g, b_.n, parts_.outs.size() + k)));
     for (const size_t k : asked_) in.stacked.push_back(b_.result_gradient(carries().size() + k));
+    for (const size_t k : kept_)
+      in.stacked.push_back(b_.tensor(get_result(b_.g, b_.n, carries().size() + k)));
     for (NodeRef x : parts_.whole) in.whole.push_back(b_.tensor(x));
     for (size_t k = 0; k < carries().size(); ++k)
       if (is_float(carries()[k]->dtype)) in.carried.push_back(b_.result_gradient(k));
@@ -235,8 +239,18 @@ class RepeatReverse {
     return replacement;
   }
 
-  /// slices: of the stacks, what was carried, gradients of outs. carried: gradients of what is
-  /// carried, then sums for whole tensors.
+  /// `grads`, which find reductions that the rounds have given where they are kept.
+  void use_kept(Tensors& grads, const NodeMap<NodeRef>& replacement,
+                std::span<const Tensor> kept) const {
+    NodeMap<NodeRef> found;
+    for (size_t i = 0; i < kept_.size(); ++i)
+      found.set(substitute(b_.g, parts_.outs[kept_[i]], replacement), kept[i].node());
+    for (Tensor& grad : grads)
+      if (grad.defined()) grad = b_.tensor(substitute(b_.g, grad.node(), found));
+  }
+
+  /// slices: of the stacks, what was carried, gradients of outs, reductions that are kept. carried:
+  /// gradients of what is carried, then sums for whole tensors.
   RepeatBody step(const Tensors& slices, const Tensors& whole, const Tensors& carried) const {
     const size_t stacks = parts_.stacked.size(), states = carries().size();
     const NodeMap<NodeRef> replacement = on(slices, whole);
@@ -257,7 +271,8 @@ class RepeatReverse {
     const size_t sums = once() ? flowing : targets.size();
     add_wanted(targets, slices, parts_.stacked);
 
-    const Tensors grads = Backward(b_.context(), b_.g).run(roots, upstream, targets);
+    Tensors grads = Backward(b_.context(), b_.g).run(roots, upstream, targets);
+    use_kept(grads, replacement, std::span(slices).last(kept_.size()));
     RepeatBody out;
     for (size_t i = 0; i < targets.size(); ++i) {
       const Tensor grad = grads[i].defined() ? grads[i] : b_.tensor(targets[i]).zeros_like();
@@ -286,6 +301,7 @@ class RepeatReverse {
   Backward& b_;
   RepeatParts parts_;
   std::vector<size_t> asked_;  // outs that have a gradient
+  std::vector<size_t> kept_;   // outs that are reductions
 };
 
 }  // namespace
