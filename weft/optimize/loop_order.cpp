@@ -17,8 +17,8 @@ constexpr int64_t kFewItems = 16;  // where at least so many items are left
 
 // Rows that are read side by side, each of which prefetchers fetch ahead; fewer do not pay.
 constexpr int64_t kRows = 32, kFewRows = 8;
-constexpr double kPage = 4096;  // bytes
-constexpr double kReadAtOnce = 4 * Machine::kLine;  // of each: less is on its way than could be
+constexpr double kPage = 4096;                         // bytes
+constexpr double kReadAtOnce = 4 * Machine::kLine;     // of each: less is on its way than could be
 constexpr double kVectorOfRow = Machine::kLine / 2.0;  // less is gathered, not read along a row
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
@@ -72,8 +72,8 @@ double moved_bytes(const KernelInfo& info, RangeMask range, bool stores) {
 
 /// Whether the kernel only moves data.
 bool computes_nothing(const KernelInfo& info) {
-  return std::ranges::none_of(
-      info.order, [](NodeRef n) { return is_alu(n->op) && !is_index(n->dtype); });
+  return std::ranges::none_of(info.order,
+                              [](NodeRef n) { return is_alu(n->op) && !is_index(n->dtype); });
 }
 
 int64_t divisor_up_to(int64_t n, int64_t most) {
