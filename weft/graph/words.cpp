@@ -54,7 +54,7 @@ std::vector<Element> elements_of(NodeRef word, FunctionRef<Element(NodeRef)> loc
 }  // namespace
 
 Element first_of_word(Graph& g, NodeRef word, FunctionRef<Element(NodeRef)> locate) {
-  if (word->op != Op::Or || word->dtype != DType::U32) return {};
+  if (!may_be_word(word)) return {};
   const std::vector<Element> at = elements_of(word, locate);
   if (at.empty() || divisor_of(at[0].at) % static_cast<int64_t>(at.size()) != 0) return {};
   const Offset first = split_offset(g, at[0].at);

@@ -10,6 +10,9 @@ struct Element {
   NodeRef memory = nullptr, at = nullptr;
 };
 
+/// What is no Or of u32 is no word that was put together.
+inline bool may_be_word(NodeRef n) { return n->op == Op::Or && n->dtype == DType::U32; }
+
 /// Where the element in the lowest bits of `word` lies, if the word is an Or of neighbours that lie
 /// as they are put together, from a multiple of its size on: then the word does, on machines that
 /// have the lowest byte first. `locate` says where an element lies, if it does in memory.

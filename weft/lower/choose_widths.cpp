@@ -85,22 +85,26 @@ class WidthChooser : public OpStep {
   /// change in a loop is computed outside it, and copies that differ by a constant share all but
   /// their last addition.
   NodeRef typed_sum(NodeRef n) {
-    SmallVector<NodeRef, 16> terms = operands_of(n, Op::Add);
+    struct Term {
+      NodeRef node;
+      int depth;
+    };
+    SmallVector<Term, 16> terms;
+    for (NodeRef t : operands_of(n, Op::Add)) terms.push_back({t, depth(t)});
     // Terms have distinct hashes, so the order is the same on every run.
-    std::sort(terms.begin(), terms.end(), [this](NodeRef x, NodeRef y) {
-      const int dx = depth(x), dy = depth(y);
-      return dx != dy ? dx < dy : x->hash < y->hash;
+    std::sort(terms.begin(), terms.end(), [](const Term& x, const Term& y) {
+      return x.depth != y.depth ? x.depth < y.depth : x.node->hash < y.node->hash;
     });
     DType width = DType::I32;
     int64_t min = 0, max = 0;
-    for (NodeRef t : terms) {
+    for (const auto& [t, level] : terms) {
       const bool overflow =
           __builtin_add_overflow(min, t->vmin, &min) || __builtin_add_overflow(max, t->vmax, &max);
       if (overflow || !fits_i32(min, max) || image(t)->dtype != DType::I32) width = DType::I64;
       if (overflow) break;
     }
     NodeRef sum = nullptr;
-    for (NodeRef t : terms) {
+    for (const auto& [t, level] : terms) {
       NodeRef term = widened(image(t), width);
       sum = sum ? ordered_add(sum, term, width) : term;
     }

@@ -37,7 +37,7 @@ double distinct(double accesses, NodeRef param) {
 
 }  // namespace
 
-void estimate_work(LinearProgram& program, NodeRef kernel_sink) {
+void estimate_work(LinearProgram& program, std::span<const NodeRef> kernel) {
   std::vector<Traffic> traffic(program.params.size());
   SmallVector<double, 16> times{items_launched(program.launch)};
   for (NodeRef n : program.code) {
@@ -56,7 +56,7 @@ void estimate_work(LinearProgram& program, NodeRef kernel_sink) {
       program.flops += operations(n) * times.back() * n->lanes;
     }
   }
-  for (NodeRef n : Toposort(kernel_sink)) {
+  for (NodeRef n : kernel) {
     if (n->op != Op::Param) continue;
     const Traffic& t = traffic[static_cast<size_t>(param_slot(n))];
     const double bytes = bits(n->dtype) / 8.0;

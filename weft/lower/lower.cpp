@@ -21,8 +21,8 @@ void describe_launch(NodeRef range, LinearProgram& program) {
 }
 
 /// What launching needs to know: params, variables, the size of the core range.
-void describe_interface(NodeRef sink, bool grouped, LinearProgram& program) {
-  for (NodeRef n : Toposort(sink)) {
+void describe_interface(std::span<const NodeRef> kernel, bool grouped, LinearProgram& program) {
+  for (NodeRef n : kernel) {
     if (n->op == Op::Param) {
       const auto slot = static_cast<size_t>(param_slot(n));
       if (slot >= program.params.size()) program.params.resize(slot + 1, {DType::Void});
@@ -130,8 +130,9 @@ constexpr Pass<State> kPasses[] = {
      }},
     {"lower.describe", "parameters, variables, items and work are known",
      [](State& s) {
-       describe_interface(s.kernel.sink, s.target.groups.exist(), s.program);
-       lower::estimate_work(s.program, s.kernel.sink);
+       const Toposort kernel(s.kernel.sink);
+       describe_interface(kernel.nodes(), s.target.groups.exist(), s.program);
+       lower::estimate_work(s.program, kernel.nodes());
      }},
 };
 

@@ -46,8 +46,8 @@ NodeRef decompose(Graph& g, Analysis& of, const Target& target);
 NodeRef separate_loops(Graph& g, Analysis& of);
 /// The instructions in order, in a graph of their own.
 LinearProgram linearise(Analysis& of, const Target& target);
-/// Fills in flops and bytes; the kernel says how large its params are.
-void estimate_work(LinearProgram& program, NodeRef kernel_sink);
+/// Fills in flops and bytes; the nodes of the kernel say how large its params are.
+void estimate_work(LinearProgram& program, std::span<const NodeRef> kernel);
 
 /// What the steps do by op, for the catalogue.
 RuleSetRow group_rules();

@@ -106,7 +106,7 @@ class Vectoriser {
     NodeRef valid;
     Stride stride{};
     const bool uniform = uniform_valid(n->src(), 2, range, valid);
-    const bool affine = uniform && split_stride(g_, n->src(1), range, stride);
+    const bool even = split_stride(g_, n->src(1), range, stride), affine = uniform && even;
     const uint16_t count = lanes_of(range);
     if (affine && stride.coefficient == 0) return load(n, at_lane(n->src(1), range, 0), valid, 1);
     if (affine && stride.coefficient == 1)
@@ -115,7 +115,7 @@ class Vectoriser {
     SmallVector<NodeRef, 16> elements;
     for (size_t k = 0; k < count; ++k) {
       NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;
-      elements.push_back(load(n, at_lane(n->src(1), range, k), mask, 1));
+      elements.push_back(load(n, index_at(n->src(1), range, even ? &stride : nullptr, k), mask, 1));
     }
     gathered_.push_back(vec(g_, elements));
     return gathered_.back();
@@ -129,12 +129,14 @@ class Vectoriser {
     const uint16_t count = lanes_of(range);
     const bool uniform = uniform_valid(n->src(), 3, range, valid);
     NodeRef value = splat(g_, operand(n->src(2), range), count);
-    if (uniform && split_stride(g_, n->src(1), range, stride) && stride.coefficient == 1)
+    const bool even = split_stride(g_, n->src(1), range, stride);
+    if (uniform && even && stride.coefficient == 1)
       return store(n, at_lane(n->src(1), range, 0), value, valid);
     auto& stores = lane_stores_[n];
     for (size_t k = 0; k < count; ++k) {
       NodeRef mask = n->nsrc > 3 ? at_lane(n->src(3), range, k) : nullptr;
-      stores.push_back(store(n, at_lane(n->src(1), range, k), lane(g_, value, k), mask));
+      NodeRef at = index_at(n->src(1), range, even ? &stride : nullptr, k);
+      stores.push_back(store(n, at, lane(g_, value, k), mask));
     }
     return stores[0];
   }
@@ -210,6 +212,12 @@ class Vectoriser {
       memo.set(n, g_.with_sources(n, src));
     });
     return memo.at(root);
+  }
+
+  /// The same of an index that, where that is known, takes even steps from lane to lane.
+  NodeRef index_at(NodeRef index, NodeRef range, const Stride* even, size_t k) {
+    if (!even || k == 0) return at_lane(index, range, k);
+    return g_.add(at_lane(index, range, 0), g_.index(even->coefficient * static_cast<int64_t>(k)));
   }
 
   NodeRef known_at_lane(NodeRef n, NodeRef range, size_t k) {

@@ -8,6 +8,7 @@
 #include "weft/base/format.h"
 #include "weft/base/hash.h"
 #include "weft/graph/print.h"
+#include "weft/graph/words.h"
 #include "weft/optimize/borders.h"
 #include "weft/optimize/digits.h"
 #include "weft/optimize/loop_order.h"
@@ -50,7 +51,7 @@ void split_digits(State& s) {
 }
 
 void join_words(State& s) {
-  if (!s.target.machine_code) return;
+  if (!s.target.machine_code || std::ranges::none_of(s.info.order, may_be_word)) return;
   NodeRef joined = read_words(*s.kernel.graph, s.kernel.sink);
   if (joined == s.kernel.sink) return;
   if (recording(s)) s.options.report->applied.push_back("read words where they lie");
@@ -216,8 +217,6 @@ std::string State::text() const { return print_graph(kernel.sink); }
 }  // namespace optimize
 
 std::span<const Pass<optimize::State>> optimize_passes() { return kPasses; }
-
-namespace {}  // namespace
 
 namespace optimize {
 

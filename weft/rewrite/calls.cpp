@@ -52,7 +52,13 @@ NodeRef InlinedCalls::result(Graph& g, NodeRef get) {
     for (NodeRef n : parts.bodies) bodies.push_back(images_.at(n));
     for (NodeRef n : parts.inputs) inputs.push_back(images_.at(n));
     results = bodies_on(g, bodies, parts.slot, inputs);
-    for (NodeRef n : Toposort(results)) made_.emplace_back(n, call);
+    for (NodeRef result : results)
+      make_needed(
+          result, [this](NodeRef n) { return known_.contains(n); },
+          [&](NodeRef n) {
+            known_.set(n, true);
+            made_.emplace_back(n, call);
+          });
   }
   return results[static_cast<size_t>(get->int_arg(0))];
 }

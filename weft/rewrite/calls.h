@@ -17,7 +17,7 @@ class InlinedCalls {
   InlinedCalls(Graph& g, std::span<const NodeRef> roots);
   /// What became of a node under the roots; a call is no node any more.
   NodeRef image(NodeRef n) const { return images_.at(n); }
-  /// What the calls made, each with the call: only where there are any.
+  /// What results are made of, each with the first call that it is a part of.
   const std::vector<std::pair<NodeRef, NodeRef>>& made() const { return made_; }
 
  private:
@@ -25,6 +25,7 @@ class InlinedCalls {
 
   NodeMap<NodeRef> images_;
   NodeMap<std::vector<NodeRef>> results_;  // of calls
+  NodeMap<bool> known_;                    // of made_
   std::vector<std::pair<NodeRef, NodeRef>> made_;
 };
 

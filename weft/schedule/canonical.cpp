@@ -15,11 +15,11 @@ namespace {
 
 /// For each reduction that depends on some of these ranges only, on which: a bit for each; the
 /// fewest first. None where there are more ranges than bits.
-std::vector<uint64_t> around_reductions(NodeRef sink, std::span<const NodeRef> all) {
+std::vector<uint64_t> around_reductions(std::span<const NodeRef> order,
+                                        std::span<const NodeRef> all) {
   std::vector<uint64_t> sets;
   if (all.size() < 2 || all.size() > 64) return sets;
   std::vector<std::vector<uint64_t>> by_size(all.size());
-  const Toposort order(sink);
   NodeMap<uint64_t> around(order.size());
   for (size_t i = 0; i < all.size(); ++i) around[all[i]] = uint64_t{1} << i;
   for (NodeRef n : order) {
@@ -35,7 +35,8 @@ std::vector<uint64_t> around_reductions(NodeRef sink, std::span<const NodeRef> a
 
 /// Output ranges from outermost to innermost: what hoisted reductions depend on first, then what
 /// others do, the rest in memory order of the result.
-std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRef sink) {
+std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k,
+                                std::span<const NodeRef> order) {
   std::vector<NodeRef> memory;
   const int* buffer = plan.buffer_of.find(k.root);
   const bool elementwise = k.root->op != Op::Assign && k.root->op != Op::Scatter;
@@ -53,7 +54,7 @@ std::vector<NodeRef> nest_order(const Planner& plan, const KernelPlan& k, NodeRe
   for (const auto& set : k.hoisted)
     for (NodeRef r : memory)
       if (contains(set, r)) add(r);
-  for (const uint64_t set : around_reductions(sink, memory))
+  for (const uint64_t set : around_reductions(order, memory))
     for (size_t i = 0; i < memory.size(); ++i)
       if ((set >> i & 1) != 0) add(memory[i]);
   for (NodeRef r : memory) add(r);
@@ -86,9 +87,9 @@ struct Nesting {
 };
 
 /// Levels and outer ranges of every node, sources first.
-NodeMap<Nesting> nestings(NodeRef sink) {
-  NodeMap<Nesting> of;
-  for (NodeRef n : Toposort(sink)) {
+NodeMap<Nesting> nestings(std::span<const NodeRef> order) {
+  NodeMap<Nesting> of(order.size());
+  for (NodeRef n : order) {
     Nesting mine{0, {}};
     if (n->op == Op::Range) mine.outer.push_back(n);
     for (NodeRef s : n->src()) {
@@ -115,10 +116,12 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
     int level;
     std::vector<NodeRef> outer, extents, ranges;
   };
-  const NodeMap<Nesting> of = nestings(sink);
+  const Toposort order(sink);
+  if (std::ranges::count_if(order, closes_ranges) < 2) return sink;
+  const NodeMap<Nesting> of = nestings(order.nodes());
   std::vector<Group> groups;
   NodeMap<NodeRef> replace;
-  for (NodeRef n : Toposort(sink)) {
+  for (NodeRef n : order) {
     if (!closes_ranges(n)) continue;
     const Nesting& mine = of.at(n);
     const std::span<const NodeRef> ranges = reduction_ranges(n);
@@ -140,8 +143,8 @@ NodeRef share_loops(Graph& g, NodeRef sink) {
 /// Folds see their elements in the order of their ranges, which is that of the ids: row-major,
 /// whatever way the graph is walked. Otherwise the bits of a sum would depend on hashes, and those
 /// on which device its operands are.
-void keep_order_of_loops(Graph& g, NodeRef sink, NodeMap<NodeRef>& renamed) {
-  for (NodeRef n : Toposort(sink)) {
+void keep_order_of_loops(Graph& g, std::span<const NodeRef> order, NodeMap<NodeRef>& renamed) {
+  for (NodeRef n : order) {
     if (!closes_ranges(n)) continue;
     const std::span<const NodeRef> ranges = reduction_ranges(n);
     std::vector<int64_t> ids;
@@ -169,13 +172,13 @@ NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sin
   const Toposort order(sink);
   NodeMap<NodeRef> replace;
   int64_t next = 0;
-  for (NodeRef r : nest_order(plan, kernel, sink)) replace[r] = g.range(r->src(0), next++);
+  for (NodeRef r : nest_order(plan, kernel, order.nodes())) replace[r] = g.range(r->src(0), next++);
   auto number = [&](NodeRef n) {
     if (n->op == Op::Range && !replace.contains(n)) replace[n] = g.range(n->src(0), next++);
   };
   for (NodeRef r : all_reduction_ranges(order.nodes())) number(r);
   for (NodeRef n : order) number(n);
-  keep_order_of_loops(g, sink, replace);
+  keep_order_of_loops(g, order.nodes(), replace);
   number_slots(g, order.nodes(), replace, slots);
   return substitute(g, sink, replace);
 }

@@ -82,8 +82,7 @@ class Scan {
         order_(intervals.by_begin),
         assigned(intervals_.size(), kNoReg) {
     for (size_t k = 0; k < classes_.size(); ++k)
-      for (Reg r : set.allocatable(static_cast<RegClass>(k)))
-        if (r >= classes_[k].registers.size()) classes_[k].registers.resize(r + 1);
+      classes_[k].registers.resize(1 + std::ranges::max(set.allocatable(static_cast<RegClass>(k))));
     for (uint32_t v : order_)
       if (intervals_[v].fixed != kNoReg) of(v).fixed.push_back(v);
   }
@@ -301,6 +300,15 @@ class Spiller {
   int32_t at_ = 0;  // the instruction; further than kNear from what is before a mark or jump
 };
 
+/// Where some can be rematerialised, those alone: without them, others may keep their registers.
+std::vector<uint32_t> cheapest(const std::vector<Interval>& intervals,
+                               const std::vector<uint32_t>& spilled) {
+  std::vector<uint32_t> made_again;
+  for (uint32_t v : spilled)
+    if (intervals[v].rematerialisable) made_again.push_back(v);
+  return made_again.empty() ? spilled : made_again;
+}
+
 void apply(MachineProgram& p, const InstructionSet& set, std::span<const Reg> assigned) {
   size_t kept = 0;
   for (Instruction& i : p.code) {
@@ -325,7 +333,7 @@ void allocate(MachineProgram& program, const InstructionSet& set) {
 #endif
       return apply(program, set, scan.assigned);
     }
-    Spiller(program, set, intervals.of, scan.spilled).run();
+    Spiller(program, set, intervals.of, cheapest(intervals.of, scan.spilled)).run();
   }
 }
 

@@ -9,33 +9,38 @@ namespace {
 class Marker {
  public:
   Marker(MachineProgram& p, const InstructionSet& set)
-      : needed_(p.code.size()), program_(p), set_(set), writers_(p.registers.size()) {
-    for (size_t at = 0; at < p.code.size(); ++at) {
-      bool only_registers = false;
-      for (const RegisterUse& o : set.operands(p.code[at])) {
-        if (!writes(o.access)) continue;
-        only_registers = is_virtual(*o.reg);
-        if (!only_registers) break;
-        writers_[*o.reg - kFirstVirtual].push_back(at);
-      }
-      if (!only_registers) need(at);
-    }
+      : needed_(p.code.size()), writers_(p.registers.size()) {
+    first_read_.reserve(p.code.size() + 1);
+    for (size_t at = 0; at < p.code.size(); ++at) visit(p.code[at], at, set);
+    first_read_.push_back(reads_.size());
   }
 
   std::vector<char> run() {
     while (!open_.empty()) {
       const size_t at = open_.back();
       open_.pop_back();
-      for (const RegisterUse& o : set_.operands(program_.code[at])) {
-        if (!reads(o.access) || !is_virtual(*o.reg)) continue;
-        for (size_t writer : writers_[*o.reg - kFirstVirtual]) need(writer);
-        writers_[*o.reg - kFirstVirtual].clear();
+      for (size_t i = first_read_[at]; i < first_read_[at + 1]; ++i) {
+        for (size_t writer : writers_[reads_[i]]) need(writer);
+        writers_[reads_[i]].clear();
       }
     }
     return std::move(needed_);
   }
 
  private:
+  void visit(Instruction& i, size_t at, const InstructionSet& set) {
+    first_read_.push_back(reads_.size());
+    bool to_virtual = false, to_others = false;
+    for (const RegisterUse& o : set.operands(i)) {
+      (is_virtual(*o.reg) ? to_virtual : to_others) |= writes(o.access);
+      if (!is_virtual(*o.reg)) continue;
+      const uint32_t v = *o.reg - kFirstVirtual;
+      if (reads(o.access)) reads_.push_back(v);
+      if (writes(o.access)) writers_[v].push_back(at);
+    }
+    if (!to_virtual || to_others) need(at);
+  }
+
   void need(size_t at) {
     if (needed_[at]) return;
     needed_[at] = 1;
@@ -43,8 +48,8 @@ class Marker {
   }
 
   std::vector<char> needed_;
-  MachineProgram& program_;
-  const InstructionSet& set_;
+  std::vector<uint32_t> reads_;  // virtual registers, instruction after instruction
+  std::vector<size_t> first_read_;
   std::vector<SmallVector<size_t, 2>> writers_;  // by virtual register
   std::vector<size_t> open_;
 };
