@@ -98,6 +98,42 @@ TEST_P(X86Select, CastsOfManyLanesAreInstructions) {
     }
 }
 
+/// out[8 i ...] = (sum over j of x[8 j ...]) + y[8 i ...] + y[0 ...]
+TEST_P(X86Select, WhatIsAddedToASumIsFetchedWhileItIsComputed) {
+  ProgramBuilder b("sum");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F32), y = b.param(DType::F32);
+  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef at = b.alu(Op::Mul, {i, b.i32(8)});
+  NodeRef zero = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, 0)}, {}, 8);
+  NodeRef acc = b.emit(Op::Acc, DType::F32, {zero}, {0}, 8);
+  NodeRef j = b.open(b.i32(100));
+  NodeRef so_far = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
+  NodeRef next = b.load(x, b.alu(Op::Mul, {j, b.i32(8)}), 8);
+  b.emit(Op::SetAcc, DType::F32, {acc, b.alu(Op::Add, {so_far, next})}, {}, 8);
+  b.close(j);
+  NodeRef sum = b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8);
+  NodeRef beside = b.load(y, at, 8), same = b.load(y, b.i32(0), 8);
+  b.store(out, at, b.alu(Op::Add, {b.alu(Op::Add, {sum, beside}), same}));
+  b.close(i);
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
+  const std::vector<Instruction> code = select_x86(b.build(), target).code;
+  EXPECT_EQ(count(code, {Form::Prefetcht0}), 1);
+  const auto fetched = std::ranges::find_if(code, [](const Instruction& n) {
+    return n.form == static_cast<uint16_t>(Form::Prefetcht0);
+  });
+  ASSERT_NE(fetched, code.end());
+  EXPECT_EQ((fetched + 1)->form, kLoopBegin);
+  const auto reads_it = [&](const Instruction& n) {
+    return n.has_memory && n.address.base == fetched->address.base &&
+           n.address.index == fetched->address.index;
+  };
+  const auto loaded = std::find_if(fetched + 1, code.end(), reads_it);
+  ASSERT_NE(loaded, code.end());
+  EXPECT_GT(loaded, std::ranges::find_if(code, [](const Instruction& n) {
+              return n.form == kLoopEnd;
+            }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Levels, X86Select, ::testing::ValuesIn(testing::isa_levels()),
                          [](const auto& p) { return p.param; });
 

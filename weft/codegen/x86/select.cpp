@@ -2,12 +2,15 @@
 #include "weft/codegen/x86/select.h"
 
 #include "weft/base/error.h"
+#include "weft/codegen/x86/prefetch.h"
 #include "weft/codegen/x86/selector.h"
 #include "weft/target/kernel_abi.h"
 
 namespace weft::codegen {
 MachineProgram select_x86(const LinearProgram& program, const Target& target) {
-  return X86Selector(program, target).run();
+  MachineProgram code = X86Selector(program, target).run();
+  prefetch_after_loops(code, x86::instruction_set(target.vector_bits == 512));
+  return code;
 }
 
 MachineProgram X86Selector::run() {
