@@ -112,6 +112,9 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
     std::sort(list.begin(), list.end(),
               [&](uint8_t x, uint8_t y) { return key(x) != key(y) ? key(x) < key(y) : x < y; });
   }
+  for (uint32_t i = 0; i < info.accesses.size(); ++i)
+    stays_in_l2_.push_back(touched(i, info.accesses[i].deps, {}).second <=
+                           l2_stream_bytes(machine()));
   add_reductions();
   add_stores();
 }
@@ -318,7 +321,7 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
     double fresh = 0;
     for (size_t k = 0; k < of.size(); ++k) {
       const Access& a = info_.accesses[body.accesses[k]];
-      if ((a.deps & bit(axis)) == 0) continue;
+      if ((a.deps & bit(axis)) == 0 || stays_in_l2_[body.accesses[k]]) continue;
       fresh += (of[k].bytes + of[k].runs * kRunStart) * fresh_share(a, body.own, axis, size);
     }
     if (best.innermost >= 0 && fresh > least) continue;

@@ -126,6 +126,7 @@ class CostModel {
   std::vector<SmallVector<uint8_t, 12>>
       by_stride_;                                   // per access: its ranges, smallest stride first
   std::vector<SmallVector<int64_t, 12>> granules_;  // per access and range: Access::granule
+  std::vector<char> stays_in_l2_;  // per access: whether all of what it reads does, beside others
 };
 
 }  // namespace weft::optimize
