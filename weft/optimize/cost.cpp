@@ -313,22 +313,23 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
     placed += of.back().second;
   }
   const bool kept = placed <= l2_bytes();
-  double least = 0;
+  std::pair<double, double> least;  // bytes from beyond L2, and from there
   for (RangeMask m = body.deps & ~body.own; m != 0; m &= m - 1) {
     const auto axis = static_cast<size_t>(std::countr_zero(m));
     const int64_t size = tiling.ranges[axis].size();
     if (info_.ranges[axis].extent <= size || !info_.ranges[axis].free()) continue;
-    double fresh = 0;
+    std::pair<double, double> fresh;
     for (size_t k = 0; k < of.size(); ++k) {
       const Access& a = info_.accesses[body.accesses[k]];
-      if ((a.deps & bit(axis)) == 0 || stays_in_l2_[body.accesses[k]]) continue;
-      fresh += (of[k].bytes + of[k].runs * kRunStart) * fresh_share(a, body.own, axis, size);
+      if ((a.deps & bit(axis)) == 0) continue;
+      (stays_in_l2_[body.accesses[k]] ? fresh.second : fresh.first) +=
+          (of[k].bytes + of[k].runs * kRunStart) * fresh_share(a, body.own, axis, size);
     }
     if (best.innermost >= 0 && fresh > least) continue;
     least = fresh;
     best.innermost = static_cast<int>(axis);
   }
-  if (kept && best.innermost >= 0) best.fresh = least;
+  if (kept && best.innermost >= 0) best.fresh = least.first;
   return best;
 }
 

@@ -19,6 +19,7 @@ constexpr int64_t kFewItems = 16;  // where at least so many items are left
 constexpr int64_t kRows = 32, kFewRows = 8;
 constexpr double kPage = 4096;                      // bytes
 constexpr double kReadAtOnce = 4 * Machine::kLine;  // of each: less is on its way than could be
+constexpr double kVectorOfRow = Machine::kLine / 2.0;  // less is gathered, not read along a row
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
   return (ranges & ~info.common) == 0;
@@ -247,7 +248,7 @@ void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
   const LoopNest::Axis inner = nest.split(*near, rows, Tail::Exact).inner;
   nest.move_after(inner, nest.loops().back());
   const double read = moved_bytes(info, nest.parts_of(far), false);
-  if (read == 0 || 2 * read > kReadAtOnce || !computes_nothing(info)) return;
+  if (read < kVectorOfRow || 2 * read > kReadAtOnce || !computes_nothing(info)) return;
   const auto most = static_cast<int64_t>(kReadAtOnce / read);
   if (const int64_t copies = divisor_up_to(divisor_of(nest.size(far)), most); copies > 1)
     nest.bind(nest.split(far, copies, Tail::Exact).inner, Binding::Unroll);
