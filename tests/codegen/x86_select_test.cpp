@@ -118,9 +118,8 @@ TEST_P(X86Select, WhatIsAddedToASumIsFetchedWhileItIsComputed) {
   const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
   const std::vector<Instruction> code = select_x86(b.build(), target).code;
   EXPECT_EQ(count(code, {Form::Prefetcht0}), 1);
-  const auto fetched = std::ranges::find_if(code, [](const Instruction& n) {
-    return n.form == static_cast<uint16_t>(Form::Prefetcht0);
-  });
+  const auto fetched = std::ranges::find_if(
+      code, [](const Instruction& n) { return n.form == static_cast<uint16_t>(Form::Prefetcht0); });
   ASSERT_NE(fetched, code.end());
   EXPECT_EQ((fetched + 1)->form, kLoopBegin);
   const auto reads_it = [&](const Instruction& n) {
@@ -129,9 +128,8 @@ TEST_P(X86Select, WhatIsAddedToASumIsFetchedWhileItIsComputed) {
   };
   const auto loaded = std::find_if(fetched + 1, code.end(), reads_it);
   ASSERT_NE(loaded, code.end());
-  EXPECT_GT(loaded, std::ranges::find_if(code, [](const Instruction& n) {
-              return n.form == kLoopEnd;
-            }));
+  EXPECT_GT(loaded,
+            std::ranges::find_if(code, [](const Instruction& n) { return n.form == kLoopEnd; }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, X86Select, ::testing::ValuesIn(testing::isa_levels()),

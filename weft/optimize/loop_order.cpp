@@ -17,8 +17,8 @@ constexpr int64_t kFewItems = 16;  // where at least so many items are left
 
 // Rows that are read side by side, each of which prefetchers fetch ahead; fewer do not pay.
 constexpr int64_t kRows = 32, kFewRows = 8;
-constexpr double kPage = 4096;                      // bytes
-constexpr double kReadAtOnce = 4 * Machine::kLine;  // of each: less is on its way than could be
+constexpr double kPage = 4096;                         // bytes
+constexpr double kReadAtOnce = 4 * Machine::kLine;     // of each: less is on its way than could be
 constexpr double kVectorOfRow = Machine::kLine / 2.0;  // less is gathered, not read along a row
 
 bool every_reduction_needs(const KernelInfo& info, RangeMask ranges) {
