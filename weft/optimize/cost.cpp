@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "weft/dtype/dtype.h"
+#include "weft/graph/walks.h"
 
 namespace weft::optimize {
 namespace {
@@ -46,6 +47,31 @@ bool is_masked(NodeRef value) { return value->op == Op::Where && value->src(2)->
 
 /// What multiplies and adds in one operation.
 bool is_product(NodeRef n) { return is_product(n->op) && (n->op != Op::Mul || is_float(n->dtype)); }
+
+/// A comparison of index values: where it holds may be known without computing it.
+bool is_bound(NodeRef n) { return n->op == Op::Lt && is_index(n->src(0)->dtype); }
+
+/// Iterations of a range in which `lt`, a comparison of index values, is not known to hold whatever
+/// other ranges are: at the border of what it masks.
+int64_t tested_iterations(NodeRef lt, NodeRef range, int64_t extent) {
+  int64_t step = 0, rest = 0;  // lt->src(0) - lt->src(1) is at most step * range + rest
+  for (size_t side = 0; side < 2; ++side)
+    for (NodeRef t : operands_of(lt->src(side), Op::Add)) {
+      const bool scaled = t->op == Op::Mul && t->src(1)->op == Op::Const;
+      const int64_t by = (side == 0 ? 1 : -1) * (scaled ? t->src(1)->vmin : 1);
+      NodeRef term = scaled ? t->src(0) : t;
+      if (term == range)
+        step += by;
+      else if (term->vmin == INT64_MIN || term->vmax == INT64_MAX)
+        return extent;
+      else
+        rest += by * (by > 0 ? term->vmax : term->vmin);
+    }
+  if (step == 0) return extent;
+  const int64_t first = rest < 0 ? (-rest - 1) / std::abs(step) + 1 : 0;  // from there it may fail
+  const int64_t last = rest < 0 ? -1 : rest / std::abs(step);             // until there
+  return std::min(extent, step > 0 ? std::max<int64_t>(0, extent - first) : last + 1);
+}
 
 template <class F>
 void each(RangeMask mask, F&& f) {
@@ -112,8 +138,26 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
     std::sort(list.begin(), list.end(),
               [&](uint8_t x, uint8_t y) { return key(x) != key(y) ? key(x) < key(y) : x < y; });
   }
+  find_tested();
   add_reductions();
   add_stores();
+}
+
+void CostModel::find_tested() {
+  tested_.resize(info_.ranges.size(), 0);
+  const auto add = [&](NodeRef n) {
+    each(info_.deps(n), [&](size_t r) {
+      const RangeInfo& range = info_.ranges[r];
+      tested_[r] = std::max(
+          tested_[r], is_bound(n) ? tested_iterations(n, range.node, range.extent) : range.extent);
+    });
+  };
+  for (NodeRef n : info_.order)
+    if (is_alu(n->op) && !is_index(n->dtype) && is_index(n->src(0)->dtype)) add(n);
+  for (const Access& a : info_.accesses)
+    if (a.masked != 0)
+      for (NodeRef condition : operands_of(a.node->src(a.is_store() ? 3 : 2), Op::And))
+        add(condition);
 }
 
 double CostModel::l1_bytes() const { return kL1Share * static_cast<double>(machine().l1().bytes); }
@@ -416,6 +460,14 @@ int CostModel::along_rows(const Body& body, const Tiling& tiling) const {
   return along;
 }
 
+/// Lanes of each vector along a range whose masks are computed. Of those inside of the border it is
+/// known that they hold, and of all copies only the outermost reach it.
+double CostModel::tested_lanes(const Tiling& tiling, size_t range) const {
+  const auto [lanes, unroll] = tiling.ranges[range];
+  return std::min(static_cast<double>(lanes),
+                  static_cast<double>(tested_[range]) / static_cast<double>(unroll));
+}
+
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
@@ -424,11 +476,12 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   const RangeMask vectors = body.deps & tiling.vectors;
   const auto vector_range = static_cast<size_t>(std::countr_zero(vectors | bit(63)));
   const double lanes = vectors == 0 ? 1 : static_cast<double>(tiling.ranges[vector_range].lanes);
+  const double tested_lanes = vectors == 0 ? 1 : this->tested_lanes(tiling, vector_range);
   const bool skips = this->skips(body, tiling);
   for (const Body::Work& w : body.work)
     if (!(skips && w.per_lane))
       alu += w.cycles * copies(w.deps, tiling) *
-             ((w.deps & vectors) != 0 && w.per_lane ? 2 * lanes : 1);
+             ((w.deps & vectors) != 0 && w.per_lane ? 2 * tested_lanes : 1);
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
     const double n = shared ? copies_of(a, tiling) : copies(a.deps, tiling);
@@ -442,11 +495,13 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
       if (body.own == 0 && transposed_along(a, tiling) >= 0) {
         one = kVector;
         alu += n * std::log2(lanes) * kPermute;
-      } else if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
+      } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > 1) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
-        one = lanes * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);
-        alu +=
-            n * lanes * ((a.is_store() ? kExtract : kInsert) + ((a.masked & v) != 0 ? kMask : 0));
+        const double tested = (a.masked & v) != 0 ? tested_lanes : 0;
+        const bool same = stride == 0 && (a.opaque & v) == 0;  // but for those that are tested
+        const double each = same ? std::min(lanes, tested + 1) : lanes;
+        one = each * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);
+        alu += n * (each * (a.is_store() ? kExtract : kInsert) + tested * kMask);
       } else if (stride != 0) {
         one = kVector * lines_of(i, vector_range, lanes);
         alu += stride < 0 ? n : 0;
@@ -489,6 +544,15 @@ double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   return lanes * Machine::kLine * copies(across, tiling);
 }
 
+/// Whether a loop that carries state, which stays the innermost, takes an access to another line in
+/// each iteration.
+bool CostModel::jumps(const Access& a) const {
+  for (size_t r = info_.ranges.size(); r-- > 0;)
+    if (info_.ranges[r].sequential && (a.deps & bit(r)) != 0)
+      return std::abs(a.stride[r]) * bits(a.node->src(0)->dtype) / 8 >= Machine::kLine;
+  return false;
+}
+
 /// Cycles that memory needs for one iteration outside reductions: of everything that no cache holds
 /// afterwards, each element comes or goes once. Copies of a loop that waits for memory gain
 /// nothing.
@@ -504,6 +568,7 @@ double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
     if (all <= l1_bytes()) continue;
     footprint += all;
     bytes += std::max(now, a.is_store() ? 0 : gathered_bytes(a, tiling));
+    if (jumps(a)) bytes += kRunStart;
   }
   return bytes / (footprint <= l2_bytes() ? machine().l2().bytes_per_cycle
                                           : machine().l3().bytes_per_cycle);

@@ -228,6 +228,7 @@ class TileSearch {
       try_tiles(turn, windows, best);
     }
     try_unrolled_reduction(turn, best);
+    try_moved_windows(turn, best);
     return best;
   }
 
@@ -274,6 +275,32 @@ class TileSearch {
         consider(turn, trial, best);
       }
     }
+  }
+
+  /// Copies along ranges that move a window: of what the loops over it read, all but what is new is
+  /// shared.
+  void try_moved_windows(const Turn& turn, Choice& best) const {
+    for (size_t r = 0; r < info_.ranges.size(); ++r) {
+      if ((turn.body.deps & ~turn.body.own & ~turn.decided & bit(r)) == 0 ||
+          !info_.ranges[r].free() || !moves_window(turn.body, r))
+        continue;
+      const Tiling start = best.tiling;
+      const auto [lanes, unroll] = start.ranges[r];
+      for (int64_t f : kFactors) {
+        if (f <= unroll || cut_of(info_, r, lanes * f) == Cut::No) continue;
+        Tiling trial = start;
+        trial.set(r, lanes, f);
+        consider(turn, trial, best);
+      }
+    }
+  }
+  bool moves_window(const Body& body, size_t r) const {
+    return std::any_of(body.accesses.begin(), body.accesses.end(), [&](uint32_t i) {
+      const Access& a = info_.accesses[i];
+      for (RangeMask m = a.masked == 0 ? a.deps & body.own : 0; m != 0; m &= m - 1)
+        if (a.stride[static_cast<size_t>(std::countr_zero(m))] == a.stride[r]) return true;
+      return false;
+    });
   }
 
   /// How much longer the kernel takes because its tiles do not divide evenly among workers. Only
