@@ -333,6 +333,26 @@ class TileSearch {
 
 }  // namespace
 
+namespace {
+
+/// Whether the loop over `range` may become two, one of which is for short ones: of all that may be
+/// short the innermost, where workers share out another, since they share both or none.
+bool may_have_short(const KernelInfo& info, size_t range) {
+  RangeMask common = info.common;
+  for (const Access& a : info.accesses)
+    if (a.is_store()) common &= a.deps;
+  bool shared = false;
+  for (size_t r = 0; r < info.ranges.size(); ++r) {
+    const RangeInfo& other = info.ranges[r];
+    if (r == range || !other.parallel || !other.free()) continue;
+    if (r > range && !other.constant) return false;
+    shared |= (common & bit(r)) != 0 && other.extent > 1;
+  }
+  return shared;
+}
+
+}  // namespace
+
 Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   const RangeInfo& r = info.ranges[range];
   NodeRef n = r.node->src(0);
@@ -340,7 +360,11 @@ Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   if (n->vmax < size) return Cut::No;
   if (r.constant ? r.extent % size == 0 : divisor_of(n) != 0 && divisor_of(n) % size == 0)
     return Cut::Exact;
-  if (r.parallel) return info.repeatable && n->vmin >= size ? Cut::Overlap : Cut::No;
+  if (r.parallel) {
+    if (!info.repeatable) return Cut::No;
+    if (none_or_at_least(n, size)) return Cut::Overlap;
+    return may_have_short(info, range) ? Cut::Short : Cut::No;
+  }
   return info.has_loops ? Cut::No : Cut::Peel;
 }
 
