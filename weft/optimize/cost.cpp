@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "weft/dtype/dtype.h"
-#include "weft/graph/walks.h"
+#include "weft/optimize/tested.h"
 
 namespace weft::optimize {
 namespace {
@@ -47,31 +47,6 @@ bool is_masked(NodeRef value) { return value->op == Op::Where && value->src(2)->
 
 /// What multiplies and adds in one operation.
 bool is_product(NodeRef n) { return is_product(n->op) && (n->op != Op::Mul || is_float(n->dtype)); }
-
-/// A comparison of index values: where it holds may be known without computing it.
-bool is_bound(NodeRef n) { return n->op == Op::Lt && is_index(n->src(0)->dtype); }
-
-/// Iterations of a range in which `lt`, a comparison of index values, is not known to hold whatever
-/// other ranges are: at the border of what it masks.
-int64_t tested_iterations(NodeRef lt, NodeRef range, int64_t extent) {
-  int64_t step = 0, rest = 0;  // lt->src(0) - lt->src(1) is at most step * range + rest
-  for (size_t side = 0; side < 2; ++side)
-    for (NodeRef t : operands_of(lt->src(side), Op::Add)) {
-      const bool scaled = t->op == Op::Mul && t->src(1)->op == Op::Const;
-      const int64_t by = (side == 0 ? 1 : -1) * (scaled ? t->src(1)->vmin : 1);
-      NodeRef term = scaled ? t->src(0) : t;
-      if (term == range)
-        step += by;
-      else if (term->vmin == INT64_MIN || term->vmax == INT64_MAX)
-        return extent;
-      else
-        rest += by * (by > 0 ? term->vmax : term->vmin);
-    }
-  if (step == 0) return extent;
-  const int64_t first = rest < 0 ? (-rest - 1) / std::abs(step) + 1 : 0;  // from there it may fail
-  const int64_t last = rest < 0 ? -1 : rest / std::abs(step);             // until there
-  return std::min(extent, step > 0 ? std::max<int64_t>(0, extent - first) : last + 1);
-}
 
 template <class F>
 void each(RangeMask mask, F&& f) {
@@ -138,26 +113,9 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
     std::sort(list.begin(), list.end(),
               [&](uint8_t x, uint8_t y) { return key(x) != key(y) ? key(x) < key(y) : x < y; });
   }
-  find_tested();
+  tested_ = tested_iterations(info);
   add_reductions();
   add_stores();
-}
-
-void CostModel::find_tested() {
-  tested_.resize(info_.ranges.size(), 0);
-  const auto add = [&](NodeRef n) {
-    each(info_.deps(n), [&](size_t r) {
-      const RangeInfo& range = info_.ranges[r];
-      tested_[r] = std::max(
-          tested_[r], is_bound(n) ? tested_iterations(n, range.node, range.extent) : range.extent);
-    });
-  };
-  for (NodeRef n : info_.order)
-    if (is_alu(n->op) && !is_index(n->dtype) && is_index(n->src(0)->dtype)) add(n);
-  for (const Access& a : info_.accesses)
-    if (a.masked != 0)
-      for (NodeRef condition : operands_of(a.node->src(a.is_store() ? 3 : 2), Op::And))
-        add(condition);
 }
 
 double CostModel::l1_bytes() const { return kL1Share * static_cast<double>(machine().l1().bytes); }

@@ -90,7 +90,6 @@ class CostModel {
   double l1_bytes() const;  ///< that a tile's operands may fill
   double l2_bytes() const;
   double l1_ways() const;  ///< left for lines that share a set
-  void find_tested();
   void add_reductions();
   void add_stores();
   void collect(Body& body, std::span<const NodeRef> roots);
