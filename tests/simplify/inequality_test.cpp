@@ -69,6 +69,22 @@ TEST_F(Inequalities, TailsThatOverlap) {
   EXPECT_TRUE(inside(g.add(times(tile, 16), lane), n, g.lt(g.add(times(tile, 16), lane), n)));
 }
 
+/// Loops of no iteration unless there are as many as a tile has, and those that run where not.
+TEST_F(Inequalities, LoopsThatRunOnlyWhereSizesAreLarge) {
+  NodeRef n = g.variable("n", 1, 1000), row = g.range(8, 0), lane = g.range(16, 1);
+  NodeRef shorter = g.lt(n, num(16)), tiles = g.idiv(g.add(n, num(15)), num(16));
+  NodeRef start = g.alu(Op::Min, {times(g.range(g.where(shorter, num(0), tiles), 2), 16),
+                                  g.sub(g.alu(Op::Max, {n, num(16)}), num(16))});
+  NodeRef column = g.add(start, lane);
+  EXPECT_TRUE(inside(g.add(g.mul(row, n), column), times(n, 8), always));
+  EXPECT_TRUE(inside(g.add(times(column, 8), row), times(n, 8), always));
+  EXPECT_FALSE(inside(g.add(column, num(1)), n, always));
+  NodeRef one = g.range(g.where(shorter, g.alu(Op::Min, {n, num(15)}), num(0)), 3);
+  EXPECT_TRUE(inside(g.add(g.mul(row, n), one), times(n, 8), always));
+  NodeRef unknown = g.range(g.where(shorter, n, tiles), 4);
+  EXPECT_FALSE(inside(times(unknown, 16), n, always));
+}
+
 TEST_F(Inequalities, BoundsBeyondSixtyFourBitsProveNothing) {
   NodeRef huge = g.variable("huge", 0, INT64_MAX);
   EXPECT_FALSE(inside(g.add(huge, huge), num(INT64_MAX), always));

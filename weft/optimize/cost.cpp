@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "weft/dtype/dtype.h"
+#include "weft/optimize/tested.h"
 
 namespace weft::optimize {
 namespace {
@@ -115,6 +116,7 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
   for (uint32_t i = 0; i < info.accesses.size(); ++i)
     stays_in_l2_.push_back(touched(i, info.accesses[i].deps, {}).second <=
                            l2_stream_bytes(machine()));
+  tested_ = tested_iterations(info);
   add_reductions();
   add_stores();
 }
@@ -420,6 +422,14 @@ int CostModel::along_rows(const Body& body, const Tiling& tiling) const {
   return along;
 }
 
+/// Lanes of each vector along a range whose masks are computed. Of those inside of the border it is
+/// known that they hold, and of all copies only the outermost reach it.
+double CostModel::tested_lanes(const Tiling& tiling, size_t range) const {
+  const auto [lanes, unroll] = tiling.ranges[range];
+  return std::min(static_cast<double>(lanes),
+                  static_cast<double>(tested_[range]) / static_cast<double>(unroll));
+}
+
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
@@ -428,11 +438,12 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   const RangeMask vectors = body.deps & tiling.vectors;
   const auto vector_range = static_cast<size_t>(std::countr_zero(vectors | bit(63)));
   const double lanes = vectors == 0 ? 1 : static_cast<double>(tiling.ranges[vector_range].lanes);
+  const double tested_lanes = vectors == 0 ? 1 : this->tested_lanes(tiling, vector_range);
   const bool skips = this->skips(body, tiling);
   for (const Body::Work& w : body.work)
     if (!(skips && w.per_lane))
       alu += w.cycles * copies(w.deps, tiling) *
-             ((w.deps & vectors) != 0 && w.per_lane ? 2 * lanes : 1);
+             ((w.deps & vectors) != 0 && w.per_lane ? 2 * tested_lanes : 1);
   for (uint32_t i : body.accesses) {
     const Access& a = info_.accesses[i];
     const double n = shared ? copies_of(a, tiling) : copies(a.deps, tiling);
@@ -446,11 +457,13 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
       if (body.own == 0 && transposed_along(a, tiling) >= 0) {
         one = kVector;
         alu += n * std::log2(lanes) * kPermute;
-      } else if (((a.masked | a.opaque) & v) != 0 || std::abs(stride) > 1) {
+      } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > 1) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
-        one = lanes * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);
-        alu +=
-            n * lanes * ((a.is_store() ? kExtract : kInsert) + ((a.masked & v) != 0 ? kMask : 0));
+        const double tested = (a.masked & v) != 0 ? tested_lanes : 0;
+        const bool same = stride == 0 && (a.opaque & v) == 0;  // but for those that are tested
+        const double each = same ? std::min(lanes, tested + 1) : lanes;
+        one = each * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);
+        alu += n * (each * (a.is_store() ? kExtract : kInsert) + tested * kMask);
       } else if (stride != 0) {
         one = kVector * lines_of(i, vector_range, lanes);
         alu += stride < 0 ? n : 0;
@@ -493,6 +506,15 @@ double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   return lanes * Machine::kLine * copies(across, tiling);
 }
 
+/// Whether a loop that carries state, which stays the innermost, takes an access to another line in
+/// each iteration.
+bool CostModel::jumps(const Access& a) const {
+  for (size_t r = info_.ranges.size(); r-- > 0;)
+    if (info_.ranges[r].sequential && (a.deps & bit(r)) != 0)
+      return std::abs(a.stride[r]) * bits(a.node->src(0)->dtype) / 8 >= Machine::kLine;
+  return false;
+}
+
 /// Cycles that memory needs for one iteration outside reductions: of everything that no cache holds
 /// afterwards, each element comes or goes once. Copies of a loop that waits for memory gain
 /// nothing.
@@ -508,6 +530,7 @@ double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
     if (all <= l1_bytes()) continue;
     footprint += all;
     bytes += std::max(now, a.is_store() ? 0 : gathered_bytes(a, tiling));
+    if (jumps(a)) bytes += kRunStart;
   }
   return bytes / (footprint <= l2_bytes() ? machine().l2().bytes_per_cycle
                                           : machine().l3().bytes_per_cycle);

@@ -114,15 +114,18 @@ class CostModel {
   double busy_cycles(const Body& body, const Tiling& tiling) const;
   double waiting_cycles(const Body& body, const Tiling& tiling) const;
   double memory_cycles(const Body& body, const Tiling& tiling) const;
+  bool jumps(const Access& a) const;
   double gathered_bytes(const Access& a, const Tiling& tiling) const;
   double stream_cycles(const Body& body, const Tiling& tiling) const;
   int transposed_along(const Access& a, const Tiling& tiling) const;
+  double tested_lanes(const Tiling& tiling, size_t range) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 
   const KernelInfo& info_;
   const Target& target_;
   std::vector<Body> bodies_;
   SmallVector<int, 16> widest_;
+  SmallVector<int64_t, 16> tested_;  // iterations of each range in which some mask may not hold
   std::vector<SmallVector<uint8_t, 12>>
       by_stride_;                                   // per access: its ranges, smallest stride first
   std::vector<SmallVector<int64_t, 12>> granules_;  // per access and range: Access::granule

@@ -1,6 +1,7 @@
 #include "weft/optimize/loop_nest.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/base/format.h"
@@ -8,11 +9,15 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/stage.h"
+#include "weft/rewrite/driver.h"
 
 namespace weft::optimize {
 namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// where(condition, 0, size)
+bool is_none_where(NodeRef size) { return size->op == Op::Where && is_int_const(size->src(1), 0); }
 
 std::string_view tail_name(Tail tail) {
   constexpr std::string_view names[] = {"", " overlapping", " masked"};
@@ -51,7 +56,7 @@ void LoopNest::check_tail(const AxisData& a, int64_t factor, Tail tail) const {
   if (tail == Tail::Exact)
     WEFT_CHECK(divisor_of(a.size) % factor == 0, "{} does not divide the range", factor);
   if (tail == Tail::Overlap)
-    WEFT_CHECK(info_.repeatable && parallel && a.size->vmin >= factor,
+    WEFT_CHECK(info_.repeatable && parallel && none_or_at_least(a.size, factor),
                "tiles may not overlap here");
   if (tail == Tail::Mask) WEFT_CHECK(parallel, "a reduction is peeled, not masked");
 }
@@ -59,9 +64,13 @@ void LoopNest::check_tail(const AxisData& a, int64_t factor, Tail tail) const {
 LoopNest::Parts LoopNest::split(Axis a, int64_t factor, Tail tail) {
   check_tail(axes_[a], factor, tail);
   NodeRef f = g_.index(factor);
-  const NodeRef rounded =
-      tail == Tail::Exact ? axes_[a].size : g_.add(axes_[a].size, g_.index(factor - 1));
-  const Parts parts{add_axis(g_.idiv(rounded, f), axes_[a].ranges), add_axis(f, axes_[a].ranges)};
+  const auto tiles = [&](NodeRef size) {
+    return g_.idiv(tail == Tail::Exact ? size : g_.add(size, g_.index(factor - 1)), f);
+  };
+  NodeRef size = axes_[a].size;
+  size =
+      is_none_where(size) ? g_.where(size->src(0), size->src(1), tiles(size->src(2))) : tiles(size);
+  const Parts parts{add_axis(size, axes_[a].ranges), add_axis(f, axes_[a].ranges)};
   AxisData& whole = axes_[a];
   whole.kind = Kind::Split;
   whole.tail = tail;
@@ -151,8 +160,11 @@ LoopNest::Resolved LoopNest::resolve_one(Axis axis, const std::vector<Resolved>&
     const Resolved &outer = known[a.first], &inner = known[a.second];
     Resolved r = outer;
     NodeRef start = g_.mul(outer.value, g_.index(a.factor));
-    if (a.tail == Tail::Overlap)
-      start = g_.alu(Op::Min, {start, g_.sub(a.size, g_.index(a.factor))});
+    if (a.tail == Tail::Overlap) {
+      NodeRef factor = g_.index(a.factor);
+      NodeRef size = is_none_where(a.size) ? g_.alu(Op::Max, {a.size->src(2), factor}) : a.size;
+      start = g_.alu(Op::Min, {start, g_.sub(size, factor)});
+    }
     r.value = g_.add(start, inner.value);
     for (NodeRef leaf : inner.leaves) r.leaves.push_back(leaf);
     if (inner.guard) r.guard = r.guard ? g_.logical_and(r.guard, inner.guard) : inner.guard;
@@ -243,13 +255,51 @@ NodeRef LoopNest::apply() const {
   return done.at(info_.sink);
 }
 
+namespace {
+
+int64_t next_id(const KernelInfo& info) {
+  int64_t id = 0;
+  for (const RangeInfo& r : info.ranges) id = std::max(id, range_id(r.node) + 1);
+  return id;
+}
+
+}  // namespace
+
+bool none_or_at_least(NodeRef size, int64_t least) {
+  if (size->vmin >= least) return true;
+  if (!is_none_where(size)) return false;
+  NodeRef shorter = size->src(0);
+  return shorter->op == Op::Lt && shorter->src(0) == size->src(2) && shorter->src(1)->vmin >= least;
+}
+
+NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t least,
+                    SmallVector<size_t, 8>& copied) {
+  NodeRef whole = info.ranges[range].node, size = whole->src(0);
+  NodeRef shorter = g.lt(size, g.index(least)), none = g.index(0);
+  NodeMap<NodeRef> main, rest;
+  main[whole] = g.range(g.where(shorter, none, size), range_id(whole));
+  int64_t id = next_id(info);
+  rest[whole] = g.range(g.where(shorter, g.alu(Op::Min, {size, g.index(least - 1)}), none), id++);
+  RangeMask summed = 0;  // by what is computed for each iteration
+  for (NodeRef n : info.reduces)
+    if ((info.deps(n) & bit(range)) != 0) summed |= info.reduced_by(n);
+  for (; summed != 0; summed &= summed - 1) {
+    copied.push_back(static_cast<size_t>(std::countr_zero(summed)));
+    NodeRef r = info.ranges[copied.back()].node;
+    rest[r] = g.range(r->src(0), id++);
+  }
+  SmallVector<NodeRef, 8> stores;
+  for (NodeRef s : info.sink->src()) stores.push_back(substitute(g, s, main));
+  for (NodeRef s : info.sink->src())
+    if ((info.deps(s) & bit(range)) != 0) stores.push_back(substitute(g, s, rest));
+  return g.with_sources(info.sink, stores);
+}
+
 NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main) {
   NodeRef whole = info.ranges[range].node;
   WEFT_CHECK(!info.ranges[range].parallel && info.ranges[range].free(),
              "only reductions are peeled");
-  int64_t next_id = 0;
-  for (const RangeInfo& r : info.ranges) next_id = std::max(next_id, range_id(r.node) + 1);
-  NodeRef remainder = g.range(g.sub(whole->src(0), main), next_id);
+  NodeRef remainder = g.range(g.sub(whole->src(0), main), next_id(info));
   // Two versions of everything inside the loop; equal ones outside.
   const NodeRef versions[] = {g.range(main, range_id(whole)), g.add(main, remainder)};
   NodeMap<NodeRef> done[2] = {NodeMap<NodeRef>(info.order.size()),

@@ -24,8 +24,8 @@ class LoopNest {
   LoopNest(Graph& g, const KernelInfo& info, bool record);
 
   /// Splits `a` into an outer loop, which takes its place, and the returned inner one of `factor`
-  /// iterations. Overlap needs a repeatable kernel, an parallel range and a size of at least
-  /// `factor`; Mask an parallel range.
+  /// iterations. Overlap needs a repeatable kernel, an parallel range and a size of none or at
+  /// least `factor`; Mask an parallel range.
   struct Parts {
     Axis outer, inner;
   };
@@ -105,5 +105,13 @@ class LoopNest {
 /// The kernel with every reduction over `range` split in two, added at the end: the first `main`
 /// iterations, and the others in a loop of their own. The first loop keeps the range's id.
 NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef main);
+
+/// The kernel twice: where `range` has `least` iterations or more, all are in the first, which
+/// keeps the range's id, otherwise all are in the second. The second's range is added at the end,
+/// and after it those of the sums in its loop, which are `copied` ones.
+NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t least,
+                    SmallVector<size_t, 8>& copied);
+/// Whether a loop of this size has no iteration or so many at least.
+bool none_or_at_least(NodeRef size, int64_t least);
 
 }  // namespace weft::optimize

@@ -256,9 +256,14 @@ void keep_stores_near(LoopNest& nest, const KernelInfo& info) {
 
 void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
   const std::vector<LoopNest::Axis> loops = nest.loops();
-  auto first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
+  const auto may_be_shared = [&](LoopNest::Axis a) {
     return may_run_at_once(nest, info, a) && every_reduction_needs(info, nest.parts_of(a));
+  };
+  // The rest of a loop that not all stores are in would be left to one worker.
+  auto first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
+    return may_be_shared(a) && every_store_needs(info, nest.parts_of(a));
   });
+  if (first == loops.end()) first = std::find_if(loops.begin(), loops.end(), may_be_shared);
   if (first == loops.end()) return;
   LoopNest::Axis core = *first;
   nest.move_before(core, loops[0]);

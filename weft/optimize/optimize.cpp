@@ -127,20 +127,30 @@ void choose(State& s) {
   s.stream = plan.stream;
 }
 
-/// Peels until every cut of a reduction is exact. Ranges keep their positions: remainders come
-/// last.
+/// Peels until every cut of a reduction is exact and no tile is longer than its loop. Ranges keep
+/// their positions: remainders come last.
 void peel(State& s) {
   Graph& g = *s.kernel.graph;
+  const bool repeatable = s.info.repeatable;  // two stores of one are of different places
   for (size_t r = 0; r < s.tiling.ranges.size(); ++r) {
     const int64_t size = s.tiling.ranges[r].size();
-    if (size == 1 || cut_of(s.info, r, size) != Cut::Peel) continue;
-    NodeRef n = s.info.ranges[r].node->src(0);
-    NodeRef main = g.mul(g.idiv(n, g.index(size)), g.index(size));
+    const Cut cut = size == 1 ? Cut::Exact : cut_of(s.info, r, size);
+    if (cut != Cut::Peel && cut != Cut::Short) continue;
     if (recording(s))
       s.options.report->applied.push_back(
-          strformat("peel the remainder of r{} modulo {}", r, size));
-    s.kernel.sink = peel_reduction(g, s.info, r, main);
+          cut == Cut::Peel ? strformat("peel the remainder of r{} modulo {}", r, size)
+                           : strformat("another loop for r{} below {} iterations", r, size));
+    NodeRef n = s.info.ranges[r].node->src(0);
+    SmallVector<size_t, 8> copied;
+    s.kernel.sink =
+        cut == Cut::Short
+            ? split_short(g, s.info, r, size, copied)
+            : peel_reduction(g, s.info, r, g.mul(g.idiv(n, g.index(size)), g.index(size)));
+    // What was added, and is not cut, comes first.
+    s.tiling.ranges.resize(s.info.ranges.size() + 1, Tiling::Of{});
+    for (size_t c : copied) s.tiling.ranges.push_back(s.tiling.ranges[c]);
     s.info = KernelInfo(s.kernel.sink);
+    s.info.repeatable = repeatable;
   }
 }
 

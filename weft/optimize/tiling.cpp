@@ -228,6 +228,7 @@ class TileSearch {
       try_tiles(turn, windows, best);
     }
     try_unrolled_reduction(turn, best);
+    try_moved_windows(turn, best);
     return best;
   }
 
@@ -276,6 +277,32 @@ class TileSearch {
     }
   }
 
+  /// Copies along ranges that move a window: of what the loops over it read, all but what is new is
+  /// shared.
+  void try_moved_windows(const Turn& turn, Choice& best) const {
+    for (size_t r = 0; r < info_.ranges.size(); ++r) {
+      if ((turn.body.deps & ~turn.body.own & ~turn.decided & bit(r)) == 0 ||
+          !info_.ranges[r].free() || !moves_window(turn.body, r))
+        continue;
+      const Tiling start = best.tiling;
+      const auto [lanes, unroll] = start.ranges[r];
+      for (int64_t f : kFactors) {
+        if (f <= unroll || cut_of(info_, r, lanes * f) == Cut::No) continue;
+        Tiling trial = start;
+        trial.set(r, lanes, f);
+        consider(turn, trial, best);
+      }
+    }
+  }
+  bool moves_window(const Body& body, size_t r) const {
+    return std::any_of(body.accesses.begin(), body.accesses.end(), [&](uint32_t i) {
+      const Access& a = info_.accesses[i];
+      for (RangeMask m = a.masked == 0 ? a.deps & body.own : 0; m != 0; m &= m - 1)
+        if (a.stride[static_cast<size_t>(std::countr_zero(m))] == a.stride[r]) return true;
+      return false;
+    });
+  }
+
   /// How much longer the kernel takes because its tiles do not divide evenly among workers. Only
   /// loops that every reduction depends on can be shared.
   double imbalance(const Tiling& trial, const Choice& best) const {
@@ -306,6 +333,26 @@ class TileSearch {
 
 }  // namespace
 
+namespace {
+
+/// Whether the loop over `range` may become two, one of which is for short ones: of all that may be
+/// short the innermost, where workers share out another, since they share both or none.
+bool may_have_short(const KernelInfo& info, size_t range) {
+  RangeMask common = info.common;
+  for (const Access& a : info.accesses)
+    if (a.is_store()) common &= a.deps;
+  bool shared = false;
+  for (size_t r = 0; r < info.ranges.size(); ++r) {
+    const RangeInfo& other = info.ranges[r];
+    if (r == range || !other.parallel || !other.free()) continue;
+    if (r > range && !other.constant) return false;
+    shared |= (common & bit(r)) != 0 && other.extent > 1;
+  }
+  return shared;
+}
+
+}  // namespace
+
 Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   const RangeInfo& r = info.ranges[range];
   NodeRef n = r.node->src(0);
@@ -313,7 +360,11 @@ Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   if (n->vmax < size) return Cut::No;
   if (r.constant ? r.extent % size == 0 : divisor_of(n) != 0 && divisor_of(n) % size == 0)
     return Cut::Exact;
-  if (r.parallel) return info.repeatable && n->vmin >= size ? Cut::Overlap : Cut::No;
+  if (r.parallel) {
+    if (!info.repeatable) return Cut::No;
+    if (none_or_at_least(n, size)) return Cut::Overlap;
+    return may_have_short(info, range) ? Cut::Short : Cut::No;
+  }
   return info.has_loops ? Cut::No : Cut::Peel;
 }
 

@@ -10,6 +10,7 @@ enum class Cut : uint8_t {
   No,       ///< it cannot be
   Exact,    ///< size divides
   Overlap,  ///< an parallel range; the last piece overlaps
+  Short,    ///< the same, but it may be shorter than a piece: a loop of its own for when it is
   Peel,     ///< a reduction; the remainder gets a loop of its own
 };
 Cut cut_of(const KernelInfo& info, size_t range, int64_t size);

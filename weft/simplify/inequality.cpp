@@ -69,6 +69,7 @@ void Inequality::learn_about(NodeRef n) {
   terms_[n] = true;
   auto at_most = [&](NodeRef a, NodeRef b) { learn(g_.sub(a, b)); };
   auto last = [&](NodeRef range) { return g_.sub(range->src(0), g_.index(1)); };
+  if (n->op == Op::Range) learn_about_size(n);
   if (n->op == Op::Range) at_most(n, last(n));
   if (n->op == Op::ToIndex) at_most(n, g_.sub(n->src(1), g_.index(1)));
   for (NodeRef s : n->src()) {
@@ -79,6 +80,20 @@ void Inequality::learn_about(NodeRef n) {
   for (size_t i : {0, 1})  // a range times what is not negative
     if (n->src(i)->op == Op::Range && n->src(1 - i)->vmin >= 0)
       at_most(n, g_.mul(last(n->src(i)), n->src(1 - i)));
+}
+
+/// A loop of where(condition, size, 0) iterations, or where(condition, 0, size), has as many as the
+/// size where it runs. One of where(a < b, 0, size) runs only where max(a, b) is a; that b is at
+/// most a would only lead proofs astray.
+void Inequality::learn_about_size(NodeRef range) {
+  NodeRef size = range->src(0);
+  if (size->op != Op::Where) return;
+  for (size_t i : {1, 2})
+    if (is_int_const(size->src(3 - i), 0)) learn(g_.sub(g_.add(range, g_.index(1)), size->src(i)));
+  NodeRef less = size->src(0);
+  if (!is_int_const(size->src(1), 0) || less->op != Op::Lt || !is_index(less->src(0)->dtype))
+    return;
+  learn(g_.sub(g_.alu(Op::Max, {less->src(0), less->src(1)}), less->src(0)));
 }
 
 /// The graph's normal form would join x // c * c + x % c to x, which hides what is known of the

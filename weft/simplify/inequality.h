@@ -31,6 +31,7 @@ class Inequality {
   };
   void learn_mask(NodeRef valid);
   void learn_about(NodeRef term);
+  void learn_about_size(NodeRef range);
   void learn(NodeRef never_positive);
   NodeRef without_divisions(NodeRef root);
   NodeRef stand_in(NodeRef division);

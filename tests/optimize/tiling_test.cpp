@@ -1,0 +1,187 @@
+// What the cost model says about masks, windows and loops that carry state, and the tiles that
+// follow from it.
+#include "weft/optimize/tiling.h"
+#include <algorithm>
+#include <functional>
+#include "tests/lower/kernels.h"
+#include "weft/base/format.h"
+
+#include "tests/optimize/kernels.h"
+
+namespace weft {
+namespace {
+
+using namespace test;
+
+/// Sums of `taps` neighbours of 64 weights each, which are left out beyond a border or a diagonal.
+double cycles_of_masked(bool border) {
+  KernelBuilder b;
+  NodeRef row = b.range(64, 0), i = b.range(64, 1), tap = b.range(3, 2);
+  NodeRef moved = b.g.sub(b.g.add(i, tap), b.index(1));
+  NodeRef inside = border ? b.g.logical_and(b.g.lt(b.index(-1), moved), b.g.lt(moved, b.index(64)))
+                          : b.g.lt(i, row);
+  NodeRef at = b.g.add(b.g.mul(row, b.index(3)), tap);
+  NodeRef w = b.g.make(Op::Load, DType::F32, {b.param(1, DType::F32, 192), at, inside});
+  b.store(b.param(0, DType::F32, 64 * 64), b.g.add(b.g.mul(row, b.index(64)), i),
+          b.reduce(Fold::Add, w, {tap}));
+  const Kernel kernel = b.kernel();
+  const optimize::KernelInfo info(kernel.sink);
+  const Target target = target_with_bits(512);
+  optimize::Tiling tiling;
+  tiling.ranges.resize(3, {});
+  tiling.set(1, 16, 2);
+  return optimize::CostModel(info, target).total(tiling);
+}
+
+TEST(Tiling, masks_are_tested_where_they_may_fail) {
+  EXPECT_LT(3 * cycles_of_masked(true), cycles_of_masked(false));
+}
+
+optimize::Tiling chosen(const Kernel& kernel) {
+  const optimize::KernelInfo info(kernel.sink);
+  const Target target = target_with_bits(512);
+  return optimize::choose_tiling(info, optimize::CostModel(info, target), target);
+}
+
+TEST(Tiling, windows_that_are_summed_share_what_they_cover) {
+  KernelBuilder b;
+  NodeRef c = b.range(16, 0), up = b.range(3, 1), i = b.range(16, 2), j = b.range(32, 3);
+  NodeRef at =
+      b.g.add(b.g.add(b.g.mul(c, b.index(18 * 32)), b.g.mul(b.g.add(i, up), b.index(32))), j);
+  b.store(b.param(0, DType::F32, 48), b.g.add(b.g.mul(c, b.index(3)), up),
+          b.reduce(Fold::Add, b.load(b.param(1, DType::F32, 16 * 18 * 32), at), {i, j}));
+  const Kernel kernel = b.kernel();
+  EXPECT_EQ(chosen(kernel).ranges[1].unroll, 3);
+  expect_kept(kernel, buffers_for(kernel));
+}
+
+/// A loop that carries state goes from line to line where it runs down columns: wide pieces of each
+/// row are worth more than many.
+TEST(Tiling, scans_down_columns_take_several_vectors) {
+  for (const bool down : {false, true}) {
+    KernelBuilder b;
+    const int64_t columns = 4096, rows = 256;
+    NodeRef i = b.range(columns, 0), j = b.range(rows, 1);
+    NodeRef at =
+        down ? b.g.add(b.g.mul(j, b.index(columns)), i) : b.g.add(b.g.mul(i, b.index(rows)), j);
+    NodeRef x = b.load(b.param(1, DType::F32, columns * rows), at);
+    NodeRef sum = b.g.make(Op::Scan, DType::F32, {x, j}, {static_cast<int64_t>(Fold::Add)});
+    b.store(b.param(0, DType::F32, columns * rows), at, sum);
+    EXPECT_EQ(chosen(b.kernel()).ranges[0].unroll > 1, down);
+  }
+}
+
+// ---- lengths that may be shorter than a tile
+
+constexpr int64_t kLengths[] = {1, 2, 5, 7, 15, 16, 17, 31, 33, 50};
+
+/// The same values, optimised, and lowered after that, whatever the length.
+void expect_kept_for_lengths(const Kernel& kernel, const std::function<Buffers(int64_t)>& buffers) {
+  for (const int64_t n : kLengths)
+    for (const int bits : {128, 256, 512}) {
+      SCOPED_TRACE(strformat("{} of {} bits", n, bits));
+      const Buffers given = buffers(n);
+      const Variables variables{{"n", n}};
+      const LinearProgram program =
+          lower_kernel(expect_kept(kernel, given, bits, variables), target_with_bits(bits));
+      const int64_t items = program.core_size ? index_value(program.core_size, variables) : 1;
+      EXPECT_EQ(run_kernel(kernel.sink, given, variables),
+                run_program(program, given, variables, 0, items));
+    }
+}
+
+std::string applied_to(const Kernel& kernel) {
+  OptimizeReport report;
+  optimize_kernel(kernel, target_with_bits(512), {true, &report});
+  return joined(report.applied);
+}
+
+NodeRef sized(KernelBuilder& b, int64_t slot, NodeRef size) {
+  const NodeRef dims[] = {size};
+  return b.g.param(slot, DType::F32, dims);
+}
+
+/// Rows of any number by a matrix: tiles of rows, which overlap, or one row after the other.
+TEST(Tiling, products_of_any_number_of_rows) {
+  for (const int64_t depth : {8, 13}) {
+    KernelBuilder b;
+    const int64_t columns = 64;
+    NodeRef n = b.g.variable("n", 1, 1000);
+    NodeRef i = b.g.range(n, 0), j = b.range(columns, 1), k = b.range(depth, 2);
+    NodeRef x =
+        b.load(sized(b, 1, b.g.mul(n, b.index(depth))), b.g.add(b.g.mul(i, b.index(depth)), k));
+    NodeRef y =
+        b.load(b.param(2, DType::F32, depth * columns), b.g.add(b.g.mul(k, b.index(columns)), j));
+    b.store(sized(b, 0, b.g.mul(n, b.index(columns))), b.g.add(b.g.mul(i, b.index(columns)), j),
+            b.reduce(Fold::Add, b.g.mul(x, y), {k}));
+    const Kernel kernel = b.kernel();
+    EXPECT_NE(applied_to(kernel).find("another loop for r0 below"), std::string::npos);
+    expect_kept_for_lengths(kernel, [&](int64_t rows) {
+      return Buffers{zeros(DType::F32, rows * columns), numbers(DType::F32, rows * depth),
+                     numbers(DType::F32, depth * columns)};
+    });
+  }
+}
+
+/// Sums of rows of any length beside which each element is: both are vectors, no access is masked.
+TEST(Tiling, rows_of_any_length) {
+  KernelBuilder b;
+  NodeRef n = b.g.variable("n", 1, 1000), size = b.g.mul(n, b.index(8));
+  NodeRef i = b.range(8, 0), j = b.g.range(n, 1), k = b.g.range(n, 2);
+  NodeRef x = sized(b, 1, size);
+  const auto at = [&](NodeRef column) { return b.g.add(b.g.mul(i, n), column); };
+  NodeRef sum = b.reduce(Fold::Add, b.load(x, at(k)), {k});
+  b.store(sized(b, 0, size), at(j), b.g.sub(b.load(x, at(j)), sum));
+  const Kernel kernel = b.kernel();
+  expect_kept_for_lengths(kernel, [](int64_t length) {
+    return Buffers{zeros(DType::F32, 8 * length), numbers(DType::F32, 8 * length)};
+  });
+  const Target target = target_with_bits(512);
+  const Kernel better = optimize_kernel(kernel, target, {});
+  const LinearProgram program = lower_kernel(better, target);
+  const auto masked = [](NodeRef made) { return made->op == Op::Store && made->nsrc > 3; };
+  EXPECT_TRUE(std::ranges::none_of(program.code, masked));
+}
+
+/// What workers share is the loop that both the long and the short one are in.
+TEST(Tiling, columns_of_any_length) {
+  KernelBuilder b;
+  NodeRef n = b.g.variable("n", 1, 1000);
+  NodeRef i = b.g.range(n, 0), j = b.range(32, 1);
+  NodeRef size = b.g.mul(n, b.index(32));
+  NodeRef x = b.load(sized(b, 1, size), b.g.add(b.g.mul(j, n), i));
+  b.store(sized(b, 0, size), b.g.add(b.g.mul(j, n), i), b.g.mul(x, x));
+  const Kernel kernel = b.kernel();
+  const Kernel better = optimize_kernel(kernel, target_with_bits(512), {});
+  for (NodeRef r : Toposort(better.sink))
+    if (r->op == Op::Range && range_binding(r) == Binding::Core) {
+      EXPECT_TRUE(is_int_const(r->src(0), 32)) << print_graph(better.sink);
+    }
+  expect_kept_for_lengths(kernel, [](int64_t length) {
+    return Buffers{zeros(DType::F32, 32 * length), numbers(DType::F32, 32 * length)};
+  });
+}
+
+/// Of two such ranges the inner one is cut; outer products and their transposes.
+TEST(Tiling, squares_of_any_length) {
+  for (const bool transposed : {false, true}) {
+    KernelBuilder b;
+    NodeRef n = b.g.variable("n", 1, 1000), size = b.g.mul(b.g.mul(n, n), b.index(3));
+    NodeRef h = b.range(3, 0), i = b.g.range(n, 1), j = b.g.range(n, 2), k = b.range(4, 3);
+    const auto at = [&](NodeRef row, NodeRef column, NodeRef width) {
+      return b.g.add(b.g.mul(b.g.add(b.g.mul(h, n), row), width), column);
+    };
+    NodeRef four = b.index(4), rows = b.g.mul(n, b.index(12));
+    NodeRef x = b.load(sized(b, 1, rows), at(i, k, four));
+    NodeRef y = b.load(sized(b, 2, rows), at(j, k, four));
+    b.store(sized(b, 0, size), transposed ? at(j, i, n) : at(i, j, n),
+            b.reduce(Fold::Add, b.g.mul(x, y), {k}));
+    expect_kept_for_lengths(b.kernel(), [](int64_t length) {
+      return Buffers{zeros(DType::F32, 3 * length * length), numbers(DType::F32, 12 * length),
+                     numbers(DType::F32, 12 * length)};
+    });
+  }
+}
+
+}  // namespace
+}  // namespace weft
