@@ -153,5 +153,25 @@ TEST(NeverMeet, RowsColumnsAndPartsOfThem) {
   EXPECT_FALSE(never_meet(row, column));
 }
 
+// Comparisons lose the constants of sums and common factors.
+TEST(AtLeastUnless, KnowsSumsByTheirComparisons) {
+  Graph g;
+  NodeRef n = g.variable("n", 1, 100), m = g.variable("m", 1, 100);
+  const NodeRef sums[] = {n,
+                          g.add(n, g.index(1)),
+                          g.mul(n, g.index(2)),
+                          g.sub(g.index(200), n),
+                          g.add(g.mul(n, g.index(3)), m),
+                          g.idiv(g.add(n, g.index(3)), g.index(4))};
+  for (NodeRef sum : sums)
+    for (const int64_t least : {2, 5, 8, 16}) {
+      NodeRef less = g.lt(sum, g.index(least));
+      if (less->op != Op::Lt) continue;
+      EXPECT_TRUE(at_least_unless(less, sum, least)) << print_graph(less);
+      EXPECT_FALSE(at_least_unless(less, sum, 2 * least + 1)) << print_graph(less);
+    }
+  EXPECT_FALSE(at_least_unless(g.lt(m, g.index(8)), n, 8));
+}
+
 }  // namespace
 }  // namespace weft

@@ -164,8 +164,7 @@ TEST(Operations, GradientsOfStridesMaskNoLanes) {
     return Tensor::zeros(Dims(dims)).contiguous().realize();
   };
   for (const int64_t channels : {1, 3})
-    for (const auto& [window, stride] :
-         {std::pair<int64_t, int64_t>{3, 2}, {5, 2}, {7, 2}, {7, 4}}) {
+    for (const auto& [window, stride] : {std::pair<int64_t, int64_t>{3, 2}, {5, 2}, {7, 2}}) {
       SCOPED_TRACE(strformat("{} channels, {} by steps of {}", channels, window, stride));
       ConvOptions o;
       o.stride = stride;

@@ -571,4 +571,18 @@ Offset split_offset(Graph& g, NodeRef index) {
   return {index->op == Op::Add ? index->src(0) : g.index(0), last->vmin};
 }
 
+bool at_least_unless(NodeRef less, NodeRef sum, int64_t least) {
+  if (less->op != Op::Lt || !is_index(less->src(0)->dtype)) return false;
+  // Where a < b does not hold, a - b is not negative, and neither are its multiples.
+  for (const int64_t times : {int64_t{1}, divisor_of(sum)}) {
+    if (times <= 0 || times > INT32_MAX) continue;
+    Sum left;
+    left.add(sum, 1);
+    left.add(less->src(0), -times);
+    left.add(less->src(1), times);
+    if (left.ok && left.bounds().min >= least) return true;
+  }
+  return false;
+}
+
 }  // namespace weft

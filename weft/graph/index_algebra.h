@@ -20,6 +20,9 @@ bool split_stride(Graph& g, NodeRef index, NodeRef range, Stride& out);
 /// True where two index expressions are known to differ whatever the ranges of either are.
 bool never_meet(NodeRef a, NodeRef b);
 
+/// True where `sum` is known to be `least` or more wherever the comparison `less` does not hold.
+bool at_least_unless(NodeRef less, NodeRef sum, int64_t least);
+
 /// `index` without the constant it ends with, and that constant.
 struct Offset {
   NodeRef rest;

@@ -267,9 +267,7 @@ int64_t next_id(const KernelInfo& info) {
 
 bool none_or_at_least(NodeRef size, int64_t least) {
   if (size->vmin >= least) return true;
-  if (!is_none_where(size)) return false;
-  NodeRef shorter = size->src(0);
-  return shorter->op == Op::Lt && shorter->src(0) == size->src(2) && shorter->src(1)->vmin >= least;
+  return is_none_where(size) && at_least_unless(size->src(0), size->src(2), least);
 }
 
 NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t least,
@@ -277,7 +275,9 @@ NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t leas
   NodeRef whole = info.ranges[range].node, size = whole->src(0);
   NodeRef shorter = g.lt(size, g.index(least)), none = g.index(0);
   NodeMap<NodeRef> main, rest;
-  main[whole] = g.range(g.where(shorter, none, size), range_id(whole));
+  NodeRef long_enough = g.where(shorter, none, size);
+  if (!none_or_at_least(long_enough, least)) return nullptr;
+  main[whole] = g.range(long_enough, range_id(whole));
   int64_t id = next_id(info);
   rest[whole] = g.range(g.where(shorter, g.alu(Op::Min, {size, g.index(least - 1)}), none), id++);
   RangeMask summed = 0;  // by what is computed for each iteration

@@ -108,7 +108,8 @@ NodeRef peel_reduction(Graph& g, const KernelInfo& info, size_t range, NodeRef m
 
 /// The kernel twice: where `range` has `least` iterations or more, all are in the first, which
 /// keeps the range's id, otherwise all are in the second. The second's range is added at the end,
-/// and after it those of the sums in its loop, which are `copied` ones.
+/// and after it those of the sums in its loop, which are `copied` ones. Null where it cannot be
+/// proved that the first has no iteration or as many.
 NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t least,
                     SmallVector<size_t, 8>& copied);
 /// Whether a loop of this size has no iteration or so many at least.

@@ -136,16 +136,21 @@ void peel(State& s) {
     const int64_t size = s.tiling.ranges[r].size();
     const Cut cut = size == 1 ? Cut::Exact : cut_of(s.info, r, size);
     if (cut != Cut::Peel && cut != Cut::Short) continue;
+    NodeRef n = s.info.ranges[r].node->src(0);
+    SmallVector<size_t, 8> copied;
+    NodeRef made =
+        cut == Cut::Short
+            ? split_short(g, s.info, r, size, copied)
+            : peel_reduction(g, s.info, r, g.mul(g.idiv(n, g.index(size)), g.index(size)));
+    if (!made) {
+      s.tiling.ranges[r] = {};
+      continue;
+    }
     if (recording(s))
       s.options.report->applied.push_back(
           cut == Cut::Peel ? strformat("peel the remainder of r{} modulo {}", r, size)
                            : strformat("another loop for r{} below {} iterations", r, size));
-    NodeRef n = s.info.ranges[r].node->src(0);
-    SmallVector<size_t, 8> copied;
-    s.kernel.sink =
-        cut == Cut::Short
-            ? split_short(g, s.info, r, size, copied)
-            : peel_reduction(g, s.info, r, g.mul(g.idiv(n, g.index(size)), g.index(size)));
+    s.kernel.sink = made;
     // What was added, and is not cut, comes first.
     s.tiling.ranges.resize(s.info.ranges.size() + 1, Tiling::Of{});
     for (size_t c : copied) s.tiling.ranges.push_back(s.tiling.ranges[c]);

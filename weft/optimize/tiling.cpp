@@ -344,6 +344,7 @@ bool may_have_short(const KernelInfo& info, size_t range) {
   bool shared = false;
   for (size_t r = 0; r < info.ranges.size(); ++r) {
     const RangeInfo& other = info.ranges[r];
+    if (other.sequential) return false;  // the state of one loop is not that of another
     if (r == range || !other.parallel || !other.free()) continue;
     if (r > range && !other.constant) return false;
     shared |= (common & bit(r)) != 0 && other.extent > 1;
