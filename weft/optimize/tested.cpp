@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 
+#include "weft/base/int128.h"
 #include "weft/graph/walks.h"
 
 namespace weft::optimize {
@@ -14,11 +14,11 @@ bool is_bound(NodeRef n) { return n->op == Op::Lt && is_index(n->src(0)->dtype);
 
 /// Iterations in which a bound is not known to hold.
 int64_t tested_by(NodeRef lt, NodeRef range, int64_t extent) {
-  int64_t step = 0, rest = 0;  // lt->src(0) - lt->src(1) is at most step * range + rest
+  Int128 step = 0, rest = 0;  // lt->src(0) - lt->src(1) is at most step * range + rest
   for (size_t side = 0; side < 2; ++side)
     for (NodeRef t : operands_of(lt->src(side), Op::Add)) {
       const bool scaled = t->op == Op::Mul && t->src(1)->op == Op::Const;
-      const int64_t by = (side == 0 ? 1 : -1) * (scaled ? t->src(1)->vmin : 1);
+      const Int128 by = Int128(side == 0 ? 1 : -1) * (scaled ? t->src(1)->vmin : 1);
       NodeRef term = scaled ? t->src(0) : t;
       if (term == range)
         step += by;
@@ -28,9 +28,11 @@ int64_t tested_by(NodeRef lt, NodeRef range, int64_t extent) {
         rest += by * (by > 0 ? term->vmax : term->vmin);
     }
   if (step == 0) return extent;
-  const int64_t first = rest < 0 ? (-rest - 1) / std::abs(step) + 1 : 0;  // from there it may fail
-  const int64_t last = rest < 0 ? -1 : rest / std::abs(step);             // until there
-  return std::min(extent, step > 0 ? std::max<int64_t>(0, extent - first) : last + 1);
+  const Int128 size = extent, by = step < 0 ? -step : step;
+  const Int128 first = rest < 0 ? (-rest - 1) / by + 1 : 0;  // from there it may fail
+  const Int128 last = rest < 0 ? -1 : rest / by;             // until there
+  return static_cast<int64_t>(
+      std::min(size, step > 0 ? std::max<Int128>(0, size - first) : last + 1));
 }
 
 }  // namespace

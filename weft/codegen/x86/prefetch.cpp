@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "weft/base/small_vector.h"
 #include "weft/isa/x86.h"
 
 namespace weft::codegen {
@@ -11,19 +12,25 @@ namespace {
 
 constexpr int32_t kLine = 64;  // bytes that one prefetch brings
 
-/// Where each virtual register is written.
+/// Where virtual registers that are asked about are written.
 class Writes {
  public:
-  Writes(MachineProgram& program, const InstructionSet& set) : at_(program.registers.size()) {
+  explicit Writes(size_t registers) : asked_(registers), at_(registers) {}
+
+  void ask(Reg r) {
+    if (is_virtual(r)) asked_[r - kFirstVirtual] = 1;
+  }
+  void find(MachineProgram& program, const InstructionSet& set) {
     for (size_t i = 0; i < program.code.size(); ++i)
       for (const RegisterUse& use : set.operands(program.code[i]))
-        if (writes(use.access) && is_virtual(*use.reg)) at_[*use.reg - kFirstVirtual].push_back(i);
+        if (writes(use.access) && is_virtual(*use.reg) && asked_[*use.reg - kFirstVirtual])
+          at_[*use.reg - kFirstVirtual].push_back(i);
   }
   bool any(Reg r, size_t from, size_t to = SIZE_MAX) const {
     if (r == kNoReg) return false;
     if (!is_virtual(r)) return true;
-    const std::vector<size_t>& at = at_[r - kFirstVirtual];
-    const auto next = std::ranges::lower_bound(at, from);
+    const SmallVector<size_t, 2>& at = at_[r - kFirstVirtual];
+    const auto next = std::lower_bound(at.begin(), at.end(), from);
     return next != at.end() && *next < to;
   }
   bool any(const Address& a, size_t from, size_t to = SIZE_MAX) const {
@@ -31,7 +38,14 @@ class Writes {
   }
 
  private:
-  std::vector<std::vector<size_t>> at_;  // by number - kFirstVirtual
+  std::vector<char> asked_;  // by number - kFirstVirtual
+  std::vector<SmallVector<size_t, 2>> at_;
+};
+
+/// A loop in another, and what is read after it until control may go elsewhere.
+struct Inner {
+  size_t begin, around;
+  std::vector<size_t> reads;
 };
 
 bool ends_straight_line(const Instruction& i) {
@@ -43,15 +57,21 @@ bool reads_memory(const Instruction& i, const InstructionSet& set) {
          i.form != static_cast<uint16_t>(x86::Form::Lea);
 }
 
-/// Addresses that are read from `from` on until control may go elsewhere, known where the loop at
-/// `begin` begins and others in every iteration of the loop around it.
-std::vector<Address> read_after(size_t from, size_t begin, size_t around, const Writes& written,
-                                const MachineProgram& program, const InstructionSet& set) {
-  std::vector<Address> found;
-  for (size_t i = from; i < program.code.size() && !ends_straight_line(program.code[i]); ++i) {
-    const Address& a = program.code[i].address;
-    if (reads_memory(program.code[i], set) && !written.any(a, begin, i) && written.any(a, around))
-      found.push_back(a);
+std::vector<Inner> find_inner(const MachineProgram& program, const InstructionSet& set) {
+  const std::vector<Instruction>& code = program.code;
+  std::vector<Inner> found;
+  std::vector<size_t> open;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (code[i].form == kLoopBegin) open.push_back(i);
+    if (code[i].form != kLoopEnd) continue;
+    const size_t begin = open.back();
+    open.pop_back();
+    if (open.empty()) continue;
+    Inner loop{begin, open.back(), {}};
+    // Behind the label where the loop ends.
+    for (size_t k = i + 2; k < code.size() && !ends_straight_line(code[k]); ++k)
+      if (reads_memory(code[k], set)) loop.reads.push_back(k);
+    if (!loop.reads.empty()) found.push_back(std::move(loop));
   }
   return found;
 }
@@ -73,19 +93,25 @@ void keep_lines(std::vector<Address>& all) {
 }  // namespace
 
 void prefetch_after_loops(MachineProgram& program, const InstructionSet& set) {
-  const Writes written(program, set);
+  const std::vector<Inner> loops = find_inner(program, set);
+  if (loops.empty()) return;
+  Writes written(program.registers.size());
+  for (const Inner& loop : loops)
+    for (size_t i : loop.reads)
+      for (Reg r : {program.code[i].address.base, program.code[i].address.index}) written.ask(r);
+  written.find(program, set);
   std::vector<std::vector<Address>> before(program.code.size());
-  std::vector<size_t> open;
-  for (size_t i = 0; i < program.code.size(); ++i) {
-    if (program.code[i].form == kLoopBegin) open.push_back(i);
-    if (program.code[i].form != kLoopEnd) continue;
-    const size_t begin = open.back(), after = i + 2;  // behind the label where the loop ends
-    open.pop_back();
-    if (open.empty()) continue;
-    before[begin] = read_after(after, begin, open.back(), written, program, set);
-    keep_lines(before[begin]);
+  for (const Inner& loop : loops) {
+    // Known where the loop begins, and others in every iteration of the loop around it.
+    for (size_t i : loop.reads) {
+      const Address& a = program.code[i].address;
+      if (!written.any(a, loop.begin, i) && written.any(a, loop.around))
+        before[loop.begin].push_back(a);
+    }
+    keep_lines(before[loop.begin]);
   }
   std::vector<Instruction> code;
+  code.reserve(program.code.size());
   for (size_t i = 0; i < program.code.size(); ++i) {
     for (const Address& a : before[i]) code.push_back(x86::make(x86::Form::Prefetcht0, 8, {}, a));
     code.push_back(program.code[i]);
