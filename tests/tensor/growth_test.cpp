@@ -377,7 +377,8 @@ TEST(Growth, LinearAlgebraHasNone) {
     // which on products are summed in blocks, up to 16 of them.
     const Compiled small = compiled(a, 600), large = compiled(a, 1600);
     EXPECT_LE(large.graph, small.graph + 50);
-    EXPECT_LE(large.nodes, small.nodes + small.nodes / 8);
+    // The tiles of a product may be larger for the larger one; growing with n would be 2.7 times.
+    EXPECT_LE(large.nodes, small.nodes + small.nodes / 2);
     // L2 may hold the operands of the small one alone: then those of the large one are packed.
     EXPECT_LE(large.kernels, small.kernels + 4 + small.kernels / 20);
     EXPECT_LE(large.kernels, kMostKernels);
