@@ -234,7 +234,7 @@ def test_counters_and_context():
     before = weft._core.option("DEBUG")
     with Context(DEBUG=0, BEAM=2):
         assert weft._core.option("BEAM") == "2"
-        with pytest.raises(weft.Error, match="BEAM"):
+        with pytest.raises(weft.ArgumentError, match="BEAM"):
             weft.helpers.BEAM.value = 1000
     assert weft._core.option("DEBUG") == before
 
