@@ -12,7 +12,6 @@
 #include <random>
 
 #include "tests/schedule/schedule_test.h"
-#include "tests/support/compiler/operation_counts.h"
 #include "weft/graph/print.h"
 
 namespace weft {
@@ -399,33 +398,6 @@ TEST_F(ScheduleTest, FewRowsOfABatchByMatricesBeyondCaches) {
   NodeRef rows = b_.param(0, {3, 5, 130});
   for (const int64_t matrices : {3, 1})
     check({{b_.matmul(rows, b_.param(1, {matrices, 130, 512}))}}, 1e-4, options);
-}
-
-/// Terms that are the same along an axis that stays: their sum is computed at one place of it.
-TEST_F(ScheduleTest, WhatRepeatsIsReducedOnce) {
-  const auto along = [&](NodeRef v) { return b_.broadcast(v, {8, 1, 40}, {8, 50, 40}); };
-  NodeRef x = b_.param(0, {8, 1, 40}), w = b_.param(1, {8, 1, 40}),
-          whole = b_.param(2, {8, 50, 40});
-  const auto flops = [](NodeRef y) {
-    return testing::count_work(std::vector<NodeRef>{y}, kTarget).executed();
-  };
-  NodeRef product = b_.reduce(g_.mul(along(x), along(w)), Fold::Add, {2});
-  NodeRef differs = b_.reduce(g_.mul(along(x), whole), Fold::Add, {2});
-  EXPECT_LT(flops(product), 4 * 8 * 40);
-  EXPECT_GE(flops(differs), 2 * 8 * 49 * 40);
-  check({{product}, {b_.reduce(along(x), Fold::Max, {0})}, {differs}}, 1e-5);
-}
-
-/// A second product whose result the first one's kernel would finish takes registers from it:
-/// fused only where there is little to compute.
-TEST_F(ScheduleTest, ProductsOfAKernelDoNotCrowdEachOther) {
-  const auto sum_of_two = [&](int64_t n) {
-    NodeRef left = b_.matmul(b_.param(0, {n, n}), b_.param(1, {n, n}));
-    return g_.add(left, b_.matmul(b_.param(2, {n, n}), b_.param(3, {n, n})));
-  };
-  EXPECT_EQ(kernels({{sum_of_two(4)}}), 1u);
-  EXPECT_EQ(kernels({{sum_of_two(128)}}), 2u);
-  check({{sum_of_two(24)}}, 1e-5);
 }
 
 /// Running sums down columns, some of which are zeros around what is summed: the loop over columns

@@ -134,8 +134,8 @@ TEST(SplitRepeat, AGradientCarriesNoGradientsOfWeights) {
   expect_near(given.w.grad(), w.grad(), "of w");
 }
 
-/// Kernels of the recurrence with that many rounds.
-int64_t kernels_with(int64_t rounds) {
+/// Kernels that `compute` runs of the recurrence with that many rounds.
+int64_t kernels_of(int64_t rounds, void (*compute)(Given&)) {
   Context context;
   const ContextScope scope(context);
   Given given;
@@ -143,37 +143,30 @@ int64_t kernels_with(int64_t rounds) {
   given.h = sample({32, 128}, 1), given.w = sample({64, 128}, 2), given.v = sample({128, 128}, 3);
   realize({given.x, given.h, given.w, given.v});
   const int64_t before = run_stats(context).kernels;
-  Tensor last = recurrent(given).carried[0];
-  last.realize();
+  compute(given);
   return run_stats(context).kernels - before;
 }
 
 TEST(SplitRepeat, WeightsAreLaidOutOnce) {
-  const int64_t few = kernels_with(4), more = kernels_with(5), most = kernels_with(6);
+  const auto with = [](int64_t rounds) {
+    return kernels_of(rounds, [](Given& given) { recurrent(given).carried[0].realize(); });
+  };
+  const int64_t few = with(4), more = with(5), most = with(6);
   EXPECT_EQ(more - few, most - more);
   EXPECT_LE(more - few, 2) << "the product with what follows it, and what it reads of h";
-}
-
-/// Kernels of a gradient of the recurrence with that many rounds.
-int64_t kernels_of_gradient(int64_t rounds) {
-  Context context;
-  const ContextScope scope(context);
-  Given given;
-  given.x = sample({rounds, 32, 64}, 4);
-  given.h = sample({32, 128}, 1), given.w = sample({64, 128}, 2), given.v = sample({128, 128}, 3);
-  realize({given.x, given.h, given.w, given.v});
-  given.v.requires_grad_();
-  const int64_t before = run_stats(context).kernels;
-  recurrent(given).carried[0].square().sum().backward();
-  given.v.grad().realize();
-  return run_stats(context).kernels - before;
 }
 
 /// Forwards the product, which is kept, what follows it, and copies of what is carried; backwards
 /// what is done with what was kept, and the product of that.
 TEST(SplitRepeat, ProductsAreKeptForTheGradient) {
-  const int64_t few = kernels_of_gradient(4), more = kernels_of_gradient(5),
-                most = kernels_of_gradient(6);
+  const auto with = [](int64_t rounds) {
+    return kernels_of(rounds, [](Given& given) {
+      given.v.requires_grad_();
+      recurrent(given).carried[0].square().sum().backward();
+      given.v.grad().realize();
+    });
+  };
+  const int64_t few = with(4), more = with(5), most = with(6);
   EXPECT_EQ(more - few, most - more);
   EXPECT_LE(more - few, 5);
 }

@@ -6,6 +6,7 @@
 #include "weft/base/int128.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/walks.h"
 
 namespace weft {
 
@@ -18,14 +19,11 @@ struct Terms {
 
 Terms terms_of(NodeRef index) {
   Terms out;
-  const auto add = [&out](NodeRef n) {
+  for (NodeRef n : operands_of(index, Op::Add))
     if (n->op == Op::Const)
-      out.constant = n->vmin;
+      out.constant += n->vmin;
     else
       out.moving.push_back(n);
-  };
-  for (; index->op == Op::Add; index = index->src(0)) add(index->src(1));
-  add(index);
   return out;
 }
 
