@@ -9,6 +9,7 @@
 #include "weft/graph/walks.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
+#include "weft/schedule/reading.h"
 
 namespace weft {
 namespace {
@@ -21,10 +22,9 @@ bool is_empty(const KernelPlan& k) {
 // Commands of one realization: past this it is a mistake, and memory would not hold them.
 constexpr size_t kMostSteps = size_t{1} << 22;
 
-bool is_move(NodeRef n) { return is_movement(n->op) || n->op == Op::Contiguous; }
-
-NodeRef moved(NodeRef n) {
-  while (is_move(n)) n = n->src(0);
+/// What is moved or copied for a value.
+NodeRef without_copies(NodeRef n) {
+  for (n = moved(n); n->op == Op::Contiguous;) n = moved(n->src(0));
   return n;
 }
 
@@ -73,9 +73,11 @@ class Body {
         in_memory_[n] = true;
     };
     for (NodeRef n : Toposort::evaluated(roots)) {
-      if (n->op != Op::Reduce || moved(n->src(0))->op != Op::Mul) continue;
+      if (n->op != Op::Reduce) continue;
+      NodeRef product = without_copies(n->src(0));
+      if (product->op != Op::Mul) continue;
       note(n);
-      for (NodeRef factor : moved(n->src(0))->src()) note(moved(factor));
+      for (NodeRef factor : product->src()) note(without_copies(factor));
     }
   }
 
