@@ -218,6 +218,29 @@ TEST_F(Memory, MeasuredPeakIsThePlan) {
   EXPECT_EQ(read(y), Floats(kCount, 22));
 }
 
+TEST_F(Memory, WhatASweepFoundInUseGoesWhenItsReadersDid) {
+  constexpr int64_t kCount = 1 << 20;
+  const auto lazy = [&](const std::function<NodeRef()>& value) {
+    Graph::Building building(g);
+    return std::make_shared<Storage>(context, value());
+  };
+  StorageRef small = from(Floats(4, 1)), large = from(Floats(kCount, 1));
+  StorageRef reader = lazy([&] { return g.add(large->value(), large->value()); });
+  large.reset();
+  const int64_t before = run_stats(context).memory_live;
+  run({lazy([&] { return g.add(small->value(), small->value()); })});
+  EXPECT_GE(run_stats(context).memory_live, kCount * 4) << "a lazy value reads it";
+  reader.reset();
+  // A step's worth of new nodes; a walk for each operation would cost more than it frees.
+  StorageRef chain = lazy([&] {
+    NodeRef sum = small->value();
+    for (int i = 0; i < 1000; ++i) sum = g.add(sum, small->value());
+    return sum;
+  });
+  run({chain});
+  EXPECT_LE(run_stats(context).memory_live, before - kCount * 4 + 64);
+}
+
 TEST_F(Memory, TheCapNamesTheLargestBuffers) {
   Options options = options_for("CPU:INTERP");
   options.memory_cap = 10000;

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kNodesWorthSweeping = 20000;
 constexpr int64_t kBytesWorthSweeping = int64_t{1} << 20;
 constexpr int64_t kBytesWorthSweepingAlone = int64_t{16} << 20;
+// Beside memory that a walk found in use: so many new nodes may have what used it among the dead.
+constexpr size_t kNewNodesWorthSweeping = 512;
 // What a walk costs for one node, in bytes whose return is worth as much.
 constexpr int64_t kBytesOfNode = 64;
 // Looking at the number of nodes costs as much as making a few.
@@ -142,6 +144,9 @@ void BufferTable::sweep(Graph::Wait wait) {
     if (const auto at = entries_.find(id); at != entries_.end()) dropped.push_back(forget(at));
   nodes_after_sweep_ = graph.live_nodes();
   suspect_bytes_ = 0;
+  survivor_bytes_ = 0;
+  for (const auto& [id, entry] : entries_)
+    if (entry.holders.empty()) survivor_bytes_ += entry.buffer->bytes();
   released_.clear();
 }
 
@@ -168,13 +173,21 @@ bool BufferTable::has_many_dead_nodes() const {
   return tensor_graph(context_).live_nodes() > 2 * nodes_after_sweep_ + kNodesWorthSweeping;
 }
 
-/// A walk for each doubling of what is in use: however long a program goes on without realizing
-/// anything, walks stay a small part of its work.
+/// A walk for each 16 MiB, for each sixteenth of what is in use and for what it costs itself:
+/// however long a program goes on without realizing anything, walks stay a small part of its work.
 bool BufferTable::has_much_dead_memory() const {
   std::lock_guard lock(mutex_);
-  if (suspect_bytes_ <= std::max(kBytesWorthSweepingAlone, (bytes_ - suspect_bytes_) / 2))
+  if (suspect_bytes_ <= std::max(kBytesWorthSweepingAlone, (bytes_ - suspect_bytes_) / 16))
     return false;
   return suspect_bytes_ > kBytesOfNode * static_cast<int64_t>(tensor_graph(context_).live_nodes());
+}
+
+/// What read a survivor may have died since, and says nothing when it does. The number of nodes
+/// tells: each of them pays for a few steps of the walk.
+bool BufferTable::survivors_may_be_dead() const {
+  const size_t before = nodes_after_sweep_;
+  return survivor_bytes_ > kBytesWorthSweeping &&
+         tensor_graph(context_).live_nodes() > before + before / 4 + kNewNodesWorthSweeping;
 }
 
 void BufferTable::collect() {
@@ -182,7 +195,7 @@ void BufferTable::collect() {
   bool worth = has_many_dead_nodes();
   if (!worth) {
     std::lock_guard lock(mutex_);
-    worth = suspect_bytes_ > kBytesWorthSweeping;
+    worth = suspect_bytes_ > kBytesWorthSweeping || survivors_may_be_dead();
   }
   if (worth) sweep();
 }

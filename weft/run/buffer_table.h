@@ -64,6 +64,7 @@ class BufferTable {
   bool sweep_frees_memory();
   bool has_many_dead_nodes() const;
   bool has_much_dead_memory() const;
+  bool survivors_may_be_dead() const;  // under the lock
   std::shared_ptr<Buffer> forget(Entries::iterator at);
 
   Context& context_;
@@ -74,8 +75,9 @@ class BufferTable {
   Entries entries_;
   std::vector<int64_t> released_;  // since the last reap
   int64_t next_id_ = 1;
-  int64_t bytes_ = 0;          // of all entries
-  int64_t suspect_bytes_ = 0;  // of released buffers that nodes, perhaps dead ones, still read
+  int64_t bytes_ = 0;           // of all entries
+  int64_t suspect_bytes_ = 0;   // of released buffers that nodes, perhaps dead ones, still read
+  int64_t survivor_bytes_ = 0;  // of buffers that the last sweep left and no storage holds
   std::atomic<size_t> nodes_after_sweep_{0};
   std::atomic<uint32_t> lazy_deaths_{0};
 };
