@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <numbers>
 
 #include "weft/base/format.h"
@@ -14,6 +15,15 @@
 namespace weft::fft {
 
 namespace {
+
+/// exp(sign * 2 pi i t / n) for t < n.
+std::vector<std::complex<double>> circle(int64_t n, int sign) {
+  std::vector<std::complex<double>> turns;
+  for (int64_t t = 0; t < n; ++t)
+    turns.push_back(std::polar(
+        1.0, sign * 2 * std::numbers::pi * static_cast<double>(t) / static_cast<double>(n)));
+  return turns;
+}
 
 /// exp(sign * 2 pi i turn(r, c) / n), reduced before it is rounded: a matrix, or a vector for one
 /// row. `what` says which turns.
@@ -49,136 +59,190 @@ int64_t factor_of(int64_t n) {
   return 1;
 }
 
-Complex transformed(const Complex& x, int sign);
+// ---- steps: (..., rest, parts, done) to (..., rest / f, 2, f done)
 
-/// kt = (k^2 + t^2 - (k - t)^2) / 2 makes the transform a convolution with a chirp, which a longer
-/// transform of a power of two does.
-Complex bluestein(const Complex& x, int sign) {
-  const int64_t n = x.re.size(-1);
-  const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
-  const auto square = [](int64_t, int64_t t) { return t * t; };
-  const Complex chirp = roots(x.re, "chirp", 1, n, 2 * n, sign, square);
-  const auto lengthened = [&](const Tensor& t) {
-    std::vector<DimPair> by(t.ndim(), DimPair(0, 0));
-    by.back() = {0, size - n};
-    return t.pad(by);
-  };
-  // The conjugate chirp at t and at -t.
-  const Complex back = roots(x.re, "around", 1, size, 2 * n, -sign, [&](int64_t, int64_t t) {
-    const int64_t distance = std::min(t, size - t);
-    return distance * distance;
-  });
-  const Complex spectrum =
-      times(transformed(times(x, chirp).each(lengthened), -1), transformed(back, -1));
-  const Complex all = transformed(spectrum, 1).each([&](const Tensor& t) {
-    return t.index({kEllipsis, Slice(0, n)}) / static_cast<double>(size);
-  });
-  return times(all, chirp);
+/// Complex numbers whose parts lie along an axis, times t, which has 1 there.
+Tensor turned(const Tensor& x, int64_t axis, const Complex& t) {
+  Dims sides{2};
+  for (int64_t after = axis + 1; after < 0; ++after) sides.push_back(1);
+  const Tensor side = (Tensor::arange(2) * 2 - 1).cast(x.dtype()).reshape(sides);
+  return x * t.re + x.flip(axis) * (side * t.im);
 }
 
-/// Numbers as (..., parts, n): real ones alone, or real and imaginary parts.
-Tensor in_parts(const Complex& x) {
-  return x.im.defined() ? Tensor::stack({x.re, x.im}, -2) : x.re.unsqueeze(-2);
-}
-Complex of_parts(const Tensor& x) {
-  return {x.index({kEllipsis, 0, Slice()}), x.index({kEllipsis, 1, Slice()})};
-}
-
-/// (..., parts, f, rest) to (..., 2, f, rest): transforms of f, as one product of real matrices.
-Tensor short_transforms(const Tensor& x, int sign) {
-  const int64_t f = x.size(-2), columns = x.size(-3) * f;
-  // ((C, -S), (S, C)) of exp(i angle) = C + i S; real numbers have the first half alone.
+/// Element (j, t, part, row) of the matrices by which a step takes positions t, real and imaginary
+/// parts, to frequencies k < f: ((C, -S), (S, C)) of exp(sign * 2 pi i k (t m + j) / n) = C + i S.
+/// Real numbers have the first half alone.
+Tensor step_matrices(const Tensor& like, int64_t f, int64_t m, int sign) {
+  const int64_t n = f * m, parts = like.size(-2);
+  std::vector<std::complex<double>> turns;
   const auto element = [&](int64_t at) {
-    const int64_t row = at / columns, column = at % columns, turn = row % f * (column % f) % f;
-    const double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(f);
-    if (row / f == column / f) return std::cos(angle);
-    return (row < f ? -sign : sign) * std::sin(angle);
+    if (turns.empty()) turns = circle(n, sign);
+    const int64_t row = at % (2 * f), part = at / (2 * f) % parts, t = at / (2 * f * parts) % f;
+    const int64_t k = row % f, to = row / f, j = at / (2 * f * parts * f);
+    const std::complex<double> turn = turns[static_cast<size_t>(k * (t * m + j) % n)];
+    return part == to ? turn.real() : (to == 0 ? -turn.imag() : turn.imag());
   };
-  const Tensor matrix =
-      known_table(strformat("fft {}", sign), 2 * f * columns, {2 * f, columns}, x, element);
-  return matrix.matmul(x.flatten(-3, -2)).unflatten(-2, {2, f});
+  return known_table(strformat("fft step {}", sign), m * f * parts * 2 * f, {m, f, parts, 2 * f},
+                     like, element);
 }
 
-int64_t by_product(int64_t r, int64_t c) { return r * c; }
-
-/// Complex numbers in axis -4, of 2 parts, times exp(sign * 2 pi i k j / n) for (k, j) in the next
-/// two.
-Tensor twiddled(const Tensor& x, int64_t n, int sign) {
-  const Complex t =
-      roots(x, "product", x.size(-3), x.size(-2), n, sign, by_product).each([](const Tensor& r) {
-        return r.unsqueeze(-1);
-      });
-  const Tensor side = (Tensor::arange(2) * 2 - 1).cast(x.dtype()).reshape({2, 1, 1, 1});
-  return x * t.re + x.flip(-4) * (side * t.im);
+/// A product for each of the m positions that are left, whose matrix turns as well.
+Tensor turning_step(const Tensor& x, int64_t f, int sign) {
+  const int64_t m = x.size(-3) / f;
+  const Tensor matrices = step_matrices(x, f, m, sign).permute({0, 3, 1, 2}).unsqueeze(-1);
+  const Tensor split = movedim(x.unflatten(-3, {f, m}), -4, -3).unsqueeze(-4);
+  const Tensor made = (matrices * split).sum({-3, -2}).contiguous();
+  return made.unflatten(-2, {2, f}).flatten(-2, -1);
 }
 
-/// Transforms of prime length, along axis -2 of (..., parts, rest, done).
-Tensor prime_transforms(const Tensor& x, int sign) {
-  const auto rows = [](const Tensor& t) { return t.transpose(-1, -2); };
-  const Complex given = {
-      rows(x.index({kEllipsis, 0, Slice(), Slice()})),
-      x.size(-3) == 1 ? Tensor() : rows(x.index({kEllipsis, 1, Slice(), Slice()}))};
-  const Complex found = bluestein(given, sign).each(rows);
-  return Tensor::stack({found.re, found.im}, -3);
+/// One product for all, and the turns after it.
+Tensor step_and_turns(const Tensor& x, int64_t f, int sign) {
+  const int64_t n = x.size(-3), m = n / f;
+  const Tensor matrix = step_matrices(x, f, 1, sign).permute({0, 3, 2, 1}).flatten(-2, -1)[0];
+  const Tensor split = movedim(x, -2, -3).unflatten(-2, {f, m}).flatten(-2, -1).flatten(-3, -2);
+  const Tensor made = matrix.matmul(split).unflatten(-2, {2, f}).unflatten(-1, {m, x.size(-1)});
+  const Complex t = roots(x, "product", f, m, n, sign, [](int64_t k, int64_t j) {
+                      return k * j;
+                    }).each([](const Tensor& r) { return r.unsqueeze(-1); });
+  return movedim(m == 1 ? made : turned(made, -4, t), -2, -4).contiguous().flatten(-2, -1);
 }
+
+/// A step of f with a matrix for each position that is left, where those are less than what they
+/// multiply and not large.
+bool turns_with_product(int64_t f, int64_t rest, int64_t done) {
+  constexpr int64_t kMostElements = int64_t{1} << 18;
+  return 2 * f <= done && 4 * f * rest <= kMostElements;
+}
+
+Tensor prime_step(const Tensor& x, int sign);
+
+/// Of (rest, parts, done) elements the first axis is still position, the last frequency. A step
+/// takes positions t m + j to frequencies k < f and leaves j: transforms of f, turns by k j / rest,
+/// k in front of the frequencies that are done. All are in order at the end, as (1, 2, all), and
+/// every product is as long as the first. (Stockham, in Cochran et al., What is the fast Fourier
+/// transform?, 1967.)
+Tensor steps(Tensor x, int sign) {
+  for (int64_t rest = x.size(-3); rest > 1; rest = x.size(-3)) {
+    const int64_t f = factor_of(rest);
+    if (f == 1)
+      x = prime_step(x, sign);
+    else
+      x = turns_with_product(f, rest, x.size(-1)) ? turning_step(x, f, sign)
+                                                  : step_and_turns(x, f, sign);
+  }
+  return x;
+}
+
+/// The transform of what a power of two of numbers are, on the host: to frequencies in order, a
+/// factor of two a pass.
+std::vector<std::complex<double>> spectrum(std::vector<std::complex<double>> x) {
+  const size_t n = x.size();
+  const auto turns = circle(static_cast<int64_t>(n), -1);
+  std::vector<std::complex<double>> next(n);
+  for (size_t half = n / 2, done = 1; half > 0; half /= 2, done *= 2) {
+    for (size_t at = 0; at < n / 2; ++at) {
+      const size_t j = at / done, k = at % done;
+      const auto a = x[at], b = x[at + n / 2];
+      next[2 * j * done + k] = a + b;
+      next[(2 * j + 1) * done + k] = (a - b) * turns[j * done];
+    }
+    x.swap(next);
+  }
+  return x;
+}
+
+/// The spectrum of the conjugate chirp of n numbers, at t and at -t of `size`: (size, 1).
+Complex chirp_spectrum(const Tensor& like, int64_t n, int64_t size, int sign) {
+  std::vector<std::complex<double>> found;
+  const auto element = [&](int64_t at) {
+    if (!found.empty()) return found[static_cast<size_t>(at)];
+    const auto turns = circle(2 * n, -sign);
+    for (int64_t t = 0; t < size; ++t) {
+      const int64_t distance = std::min(t, size - t);
+      found.push_back(turns[static_cast<size_t>(distance * distance % (2 * n))]);
+    }
+    found = spectrum(std::move(found));
+    return found[static_cast<size_t>(at)];
+  };
+  const auto part = [&](const char* name, FunctionRef<double(int64_t)> number) {
+    return known_table(strformat("fft chirp {} {} {}", name, n, sign), size, {size, 1}, like,
+                       number);
+  };
+  return {part("re", [&](int64_t at) { return element(at).real(); }),
+          part("im", [&](int64_t at) { return element(at).imag(); })};
+}
+
+/// A last step whose length has no short factors. kt = (k^2 + t^2 - (k - t)^2) / 2 makes it a
+/// convolution with a chirp, which a longer transform of a power of two does (Bluestein).
+Tensor prime_step(const Tensor& x, int sign) {
+  const int64_t n = x.size(-3), done = x.size(-1);
+  const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
+  const auto lengthened = [](const Tensor& t, int64_t axis, int64_t by) {
+    std::vector<DimPair> amounts(t.ndim(), DimPair(0, 0));
+    amounts[t.ndim() - static_cast<size_t>(-axis)] = {0, by};
+    return t.pad(amounts);
+  };
+  const auto column = [](const Tensor& t) { return t.unsqueeze(-1); };
+  const auto square = [](int64_t, int64_t t) { return t * t; };
+  const Complex chirp = roots(x, "chirp", 1, n, 2 * n, sign, square).each(column);
+  const Tensor both = lengthened(x, -2, 2 - x.size(-2));
+  const Tensor given = turned(both, -2, chirp.each(column));
+  const Tensor forward = steps(lengthened(given, -3, size - n).contiguous(), -1);
+  const Tensor mixed =
+      turned(forward.squeeze(-3).unflatten(-1, {size, done}), -3, chirp_spectrum(x, n, size, sign));
+  const Tensor back = steps(movedim(mixed, -2, -3).contiguous(), 1);
+  const Tensor kept =
+      back.squeeze(-3).unflatten(-1, {size, done}).index({kEllipsis, Slice(0, n), Slice()});
+  return (turned(kept, -3, chirp) / static_cast<double>(size))
+      .contiguous()
+      .flatten(-2, -1)
+      .unsqueeze(-3);
+}
+
+// ---- whole transforms
 
 /// Many transforms side by side: the innermost axis is theirs, so that every product is one of
 /// whole vectors, however short they are. One transform after the other where they are few.
 struct Rows {
-  explicit Rows(const Complex& x) : shape(x.re.dims()) {
-    shape.erase(shape.size() - 1);
-    const Dim all = shape.product();
+  explicit Rows(const Tensor& x) : shape(x.dims()), length(x.size(-2)) {
+    Dims outer = shape;
+    outer.erase(outer.size() - 1);
+    outer.erase(outer.size() - 1);
+    const Dim all = outer.product();
     if (all.is_static() && all.value() >= kLeast) count = all.value();
+    shape.back() = 2;
   }
+  /// (..., n, parts) to (n, parts, count), or to (..., n, parts, 1).
   Tensor last(const Tensor& x) const {
-    if (count == 1) return x.contiguous();
-    return x.reshape({count, x.dim(-2), x.dim(-1)}).permute({1, 2, 0}).contiguous().flatten(1, 2);
+    if (count == 1) return x.transpose(-1, -2).contiguous().transpose(-1, -2).unsqueeze(-1);
+    return x.reshape({count, length, x.dim(-1)}).permute({1, 2, 0}).contiguous();
   }
+  /// (1, 2, n count) to (..., n, 2).
   Tensor first(const Tensor& x) const {
-    if (count == 1) return x;
-    Dims whole = shape;
-    whole.push_back(2);
-    whole.push_back(x.size(-1) / count);
-    return x.unflatten(-1, {whole.back(), count}).permute({2, 0, 1}).reshape(whole);
+    if (count == 1) return x.squeeze(-3).transpose(-1, -2);
+    return x.reshape({2, length, count}).permute({2, 1, 0}).reshape(shape);
   }
 
   static constexpr int64_t kLeast = 16;  // a vector
   Dims shape;
-  int64_t count = 1;
+  int64_t length, count = 1;
 };
 
-/// Of (rest, done) elements the first axis is still position, the second frequency. A step takes
-/// positions j1 m + j2 to frequencies k < f and leaves j2: transforms of f, turns by k j2 / rest, k
-/// in front of the frequencies that are done. All are in order at the end, and every product is as
-/// long as the first. (Stockham, in Cochran et al., What is the fast Fourier transform?, 1967.)
-Complex transformed(const Complex& given, int sign) {
-  const int64_t n = given.re.size(-1);
-  if (n == 1) return {given.re, given.im.defined() ? given.im : given.re.zeros_like()};
-  const Rows rows(given);
-  Tensor x = rows.last(in_parts(given));
-  for (int64_t rest = n, done = rows.count; rest > 1;) {
-    const int64_t f = factor_of(rest), m = rest / f;
-    if (f == 1) {
-      x = prime_transforms(x.unflatten(-1, {rest, done}), sign);
-      return of_parts(rows.first(x.flatten(-2, -1)));
-    }
-    x = short_transforms(x.unflatten(-1, {f, m * done}), sign);
-    if (m > 1) x = twiddled(x.unflatten(-1, {m, done}), rest, sign).transpose(-3, -2).contiguous();
-    x = x.flatten(m > 1 ? -3 : -2, -1);
-    rest = m;
-    done *= f;
-  }
-  return of_parts(rows.first(x));
+/// Of x, (..., n, parts), the transform (..., n, 2).
+Tensor transformed(const Tensor& x, int sign) {
+  const Rows rows(x);
+  if (rows.length > 1) return rows.first(steps(rows.last(x), sign));
+  return x.size(-1) == 2 ? x : Tensor::cat({x, x.zeros_like()}, -1);
 }
 
 // ---- axes and sizes
 
-/// x with axis last, of n elements.
+/// (..., n, parts) of x, (..., parts), with an axis of n elements.
 Tensor prepared(const Tensor& x, int64_t axis, int64_t n) {
-  const Tensor y = movedim(x, axis, -1).cast(sum_dtype(x.dtype()));
+  const Tensor y = movedim(x, axis, -2).cast(sum_dtype(x.dtype()));
   std::vector<DimPair> by(y.ndim(), DimPair(0, 0));
-  by.back() = {0, n - y.size(-1)};
-  return n == y.size(-1) ? y : y.pad(by);
+  by[by.size() - 2] = {0, n - y.size(-2)};
+  return n == y.size(-2) ? y : y.pad(by);
 }
 
 int64_t checked_size(const char* tag, int64_t n, int64_t otherwise) {
@@ -188,11 +252,12 @@ int64_t checked_size(const char* tag, int64_t n, int64_t otherwise) {
   return n == 0 ? otherwise : n;
 }
 
-Complex checked_parts(const char* tag, const Tensor& x) {
+/// Its real part, whose axes are those that are counted.
+Tensor checked_real(const char* tag, const Tensor& x) {
   require_float(tag, x);
   if (x.ndim() < 2 || !(x.dim(-1) == Dim(2)))
     fail(tag, "takes complex numbers, whose last axis has size 2: got shape {}", x.dims().text());
-  return parts(x);
+  return x.index({kEllipsis, 0});
 }
 
 double scale(Norm norm, int64_t n, bool inverse) {
@@ -203,10 +268,9 @@ double scale(Norm norm, int64_t n, bool inverse) {
 
 Tensor scaled(const Tensor& x, double by) { return by == 1 ? x : x * by; }
 
-/// Both parts side by side again, with the last axis back in its place.
-Tensor joined(const Complex& x, int64_t axis, double by, DType dtype) {
-  const auto placed = [&](const Tensor& t) { return movedim(scaled(t, by), -1, axis).cast(dtype); };
-  return joined(x.each(placed));
+/// With the axis back in its place.
+Tensor placed(const Tensor& x, int64_t axis, double by, DType dtype) {
+  return movedim(scaled(x, by), -2, axis).cast(dtype);
 }
 
 Tensor complex_transform(const char* tag, const Tensor& given, int64_t n, int64_t axis, Norm norm,
@@ -214,18 +278,16 @@ Tensor complex_transform(const char* tag, const Tensor& given, int64_t n, int64_
   const Ints options{n, axis, static_cast<int64_t>(norm)};
   return called(tag, options, {given}, [=](const Tensors& in) {
     const Tensor& x = in[0];
-    const Complex both = checked_parts(tag, x);
-    const int64_t a = checked_axis(tag, axis, both.re);
-    const int64_t size = checked_size(tag, n, both.re.size(a));
-    const Complex ready = both.each([&](const Tensor& t) { return prepared(t, a, size); });
-    const Complex made = transformed(ready, inverse ? 1 : -1);
-    return Tensors{joined(made, a, scale(norm, size, inverse), x.dtype())};
+    const int64_t a = checked_axis(tag, axis, checked_real(tag, x));
+    const int64_t size = checked_size(tag, n, x.size(a));
+    const Tensor made = transformed(prepared(x, a, size), inverse ? 1 : -1);
+    return Tensors{placed(made, a, scale(norm, size, inverse), x.dtype())};
   })[0];
 }
 
 Tensor over_axes(const char* tag, const Tensor& x, const Axes& axes, Norm norm, bool inverse) {
   Tensor y = x;
-  for (const int64_t a : checked_axes(tag, axes, checked_parts(tag, x).re))
+  for (const int64_t a : checked_axes(tag, axes, checked_real(tag, x)))
     y = complex_transform(inverse ? "ifft" : "fft", y, 0, a, norm, inverse);
   return y;
 }
@@ -255,24 +317,20 @@ Tensor rfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
   require_float("rfft", x);
   const int64_t a = checked_axis("rfft", axis, x);
   const int64_t size = checked_size("rfft", n, x.size(a));
-  const Complex half = transformed({prepared(x, a, size), {}}, -1).each([&](const Tensor& t) {
-    return t.index({kEllipsis, Slice(0, size / 2 + 1)});
-  });
-  return joined(half, a, scale(norm, size, false), x.dtype());
+  const Tensor whole = transformed(prepared(x.unsqueeze(-1), a, size), -1);
+  const Tensor half = whole.index({kEllipsis, Slice(0, size / 2 + 1), Slice()});
+  return placed(half, a, scale(norm, size, false), x.dtype());
 }
 
 Tensor irfft_of(const Tensor& x, int64_t n, int64_t axis, Norm norm) {
-  const Complex given = checked_parts("irfft", x);
-  const int64_t a = checked_axis("irfft", axis, given.re);
-  const int64_t size = checked_size("irfft", n, 2 * (given.re.size(a) - 1));
-  const Complex half = given.each([&](const Tensor& t) { return prepared(t, a, size / 2 + 1); });
+  const int64_t a = checked_axis("irfft", axis, checked_real("irfft", x));
+  const int64_t size = checked_size("irfft", n, 2 * (x.size(a) - 1));
+  const Tensor half = prepared(x, a, size / 2 + 1);
   // Frequency n - k is the conjugate of k.
-  const auto mirrored = [&](const Tensor& t) {
-    return t.index({kEllipsis, Slice(1, (size + 1) / 2)}).flip(-1);
-  };
-  const Complex all{Tensor::cat({half.re, mirrored(half.re)}, -1),
-                    Tensor::cat({half.im, -mirrored(half.im)}, -1)};
-  const Tensor y = scaled(transformed(all, 1).re, scale(norm, size, true));
+  const Complex mirrored =
+      parts(half.index({kEllipsis, Slice(1, (size + 1) / 2), Slice()}).flip(-2));
+  const Tensor all = Tensor::cat({half, joined(Complex{mirrored.re, -mirrored.im})}, -2);
+  const Tensor y = scaled(transformed(all, 1).index({kEllipsis, 0}), scale(norm, size, true));
   return movedim(y, -1, a).cast(x.dtype());
 }
 
@@ -394,7 +452,7 @@ Tensor stft(const Tensor& given, int64_t frame, const StftOptions& o, CallSite a
 Tensor istft(const Tensor& given, int64_t frame, const StftOptions& o, int64_t length,
              CallSite at) {
   const CallSiteScope site(at);
-  checked_parts("istft", given);
+  checked_real("istft", given);
   if (given.ndim() < 3 || given.size(-3) != frame / 2 + 1)
     fail("istft", "spectra of shape {} are not of frames of {}: they are (..., {}, frames, 2)",
          given.dims().text(), frame, frame / 2 + 1);
