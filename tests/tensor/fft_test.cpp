@@ -30,8 +30,9 @@ std::vector<double> defined(const std::vector<double>& x, int sign) {
 }
 
 TEST_F(Fourier, EveryKindOfLength) {
-  // Dense, products of factors, primes above 32 alone and within, powers of two.
-  for (const int64_t n : {1, 2, 7, 32, 33, 37, 64, 74, 100, 128, 289, 323}) {
+  // Dense, products of factors, primes above 32 alone and within, powers of two;
+  // steps with one matrix and with one for each position.
+  for (const int64_t n : {1, 2, 7, 32, 33, 37, 64, 74, 100, 128, 289, 323, 1024, 1072}) {
     SCOPED_TRACE(n);
     const Tensor x = sample({n, 2});
     expect_near(fft::fft(x), defined(values(x), -1), 1e-10);
