@@ -42,11 +42,11 @@ struct Fanout {
   int users = 0;
 };
 
-double op_cost(Op op) {
-  switch (op) {
+double op_cost(NodeRef n, const Target& target) {
+  switch (n->op) {
     case Op::Exp2:
     case Op::Log2:
-    case Op::Sin:
+    case Op::Sin: return target.native(n->op, n->dtype) ? kHardOp : kFunction;
     case Op::Div:
     case Op::Sqrt:
     case Op::IDiv:
@@ -115,7 +115,8 @@ bool merges_with_heavy(NodeRef n, Estimates& e) {
 
 }  // namespace
 
-Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs) {
+Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs,
+                   const Target& target) {
   Estimates e;
   const NodeMap<Fanout> fanout = count_fanout(order, outputs);
   NodeMap<double> seen(order.size());  // the work of a value as others see it
@@ -134,7 +135,7 @@ Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs)
       work = seen.at(x) * ratio + (n->op == Op::Gather ? seen.at(n->src(1)) + kOp : 0);
       full = e.full.at(x) && !repeats(n);
     } else if (is_alu(n->op)) {
-      work = op_cost(n->op);
+      work = op_cost(n, target);
       for (NodeRef x : n->src()) {
         const bool small = x->rank() < n->rank();
         work += small ? 0 : seen.at(x);

@@ -4,17 +4,19 @@
 #include <span>
 
 #include "weft/graph/node_map.h"
+#include "weft/target/target.h"
 
 namespace weft {
 
 /// The additive cost model, in units of about one cycle of one core for one element. Small on
 /// purpose: it decides fusion, the schedule search decides speed.
 namespace cycles {
-constexpr double kOp = 0.1;       // one vectorised operation
-constexpr double kHardOp = 0.5;   // exp2, log2, sin, division, square root
-constexpr double kLoad = 0.3;     // reading one element again
-constexpr double kStore = 1.0;    // writing one element
-constexpr double kLaunch = 1500;  // one more kernel
+constexpr double kOp = 0.1;         // one vectorised operation
+constexpr double kHardOp = 0.5;     // division, square root
+constexpr double kFunction = 1.25;  // exp2, log2, sin where they are polynomials
+constexpr double kLoad = 0.3;       // reading one element again
+constexpr double kStore = 1.0;      // writing one element
+constexpr double kLaunch = 2500;    // one more kernel
 }  // namespace cycles
 
 struct Estimates {
@@ -25,7 +27,8 @@ struct Estimates {
 };
 /// Of all nodes, sources first. What is below a reduction, an output, or what is worth storing
 /// counts as one load.
-Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs);
+Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs,
+                   const Target& target);
 
 /// True for what gets a buffer whatever it costs.
 bool always_staged(NodeRef n);

@@ -142,7 +142,7 @@ void Planner::run() {
   for (NodeRef n : order) uses[n];
   NodeMap<bool> are_outputs;
   for (NodeRef n : roots) are_outputs[n] = true;
-  estimates_ = estimate(order, are_outputs);
+  estimates_ = estimate(order, are_outputs, target);
   demands_ = find_demands(order, roots);
   for (size_t i = order.size(); i-- > 0;) visit(order[i]);
 }
