@@ -214,6 +214,7 @@ struct Rows {
   }
   /// (..., n, parts) to (n, parts, count), or to (..., n, parts, 1).
   Tensor last(const Tensor& x) const {
+    if (count == 1 && x.size(-1) == 1) return x.unsqueeze(-1);
     if (count == 1) return x.transpose(-1, -2).contiguous().transpose(-1, -2).unsqueeze(-1);
     return x.reshape({count, length, x.dim(-1)}).permute({1, 2, 0}).contiguous();
   }
