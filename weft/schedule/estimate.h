@@ -16,6 +16,7 @@ constexpr double kHardOp = 0.5;     // division, square root
 constexpr double kFunction = 1.25;  // exp2, log2, sin where they are polynomials
 constexpr double kLoad = 0.3;       // reading one element again
 constexpr double kStore = 1.0;      // writing one element
+constexpr double kBeyondL3 = 2.5;   // times these, of what is larger than that
 constexpr double kLaunch = 2500;    // one more kernel
 }  // namespace cycles
 

@@ -233,7 +233,9 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   const double fuse_cost = total * work;
-  const double stage_cost = kLaunch + numel * (work + kStore) + total * kLoad;
+  const bool cached = numel * bits(n->dtype) / 8 <= static_cast<double>(target.machine.l3().bytes);
+  const double moves = (numel * kStore + total * kLoad) * (cached ? 1 : kBeyondL3);
+  const double stage_cost = kLaunch + numel * work + moves;
   if (fuse_cost <= stage_cost) return {false, "cheaper to compute again than to store"};
   return {true, "used often enough to store"};
 }
