@@ -51,6 +51,23 @@ TEST_F(CTest, ProgramsReadAndWriteWhatTheyUse) {
   EXPECT_EQ(floats(state), Floats{10});
 }
 
+TEST_F(CTest, GradientsOfABatchAddUpInParts) {
+  const Tensor x = context.of<float>({1, 2, 3, 4, 5, 6, 7, 8}, {4, 2});
+  Tensor weight = context.of<float>({1, 2}, {2});
+  weight.requires_grad();
+  const auto loss = [&](const std::vector<Tensor>& in) { return apply("sum", in[0] * weight); };
+  EXPECT_EQ(accumulate_gradients(loss, {x}, 2, true).item(), 16 + 2 * 20);
+  weft_tensor gradient = nullptr;
+  ASSERT_EQ(weft_tensor_grad(weight.get(), &gradient), WEFT_OK);
+  EXPECT_EQ(floats(Tensor(gradient)), (Floats{16, 20}));
+  EXPECT_EQ(accumulate_gradients(loss, {x}, 4).item(), 14) << "the mean of four";
+  EXPECT_THROW(accumulate_gradients(loss, {x}, 3), Error);
+  EXPECT_REFUSED(weft_accumulate_gradients(nullptr, nullptr, nullptr, 0, 2, false, &gradient),
+                 WEFT_ERROR_ARGUMENT, "loss");
+  const auto thrower = [](const std::vector<Tensor>&) -> Tensor { throw std::string("mine"); };
+  EXPECT_THROW(accumulate_gradients(thrower, {x}, 2), std::string);
+}
+
 TEST_F(CTest, WhatAFunctionThrowsOrReturnsComesOut) {
   Program thrower(context, [](const std::vector<Tensor>&) -> std::vector<Tensor> {
     throw std::string("mine");

@@ -245,6 +245,7 @@ bool is_no_operation(const std::string& name) {
                             "hessian",
                             "scan",
                             "checkpoint",
+                            "accumulate_gradients",
                             "with_gradient",
                             "traced",
                             "custom_kernel"})

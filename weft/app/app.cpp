@@ -64,6 +64,11 @@ void add_train(CLI::App& app, CommandLine& line) {
   sub->add_option("--batch", o.batch, "images per step")
       ->check(CLI::Range(int64_t{1}, int64_t{60000}))
       ->capture_default_str();
+  sub->add_option("--accumulate", o.accumulate,
+                  "compute each batch in N micro-batches, in the memory of one")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t{1}, int64_t{60000}))
+      ->capture_default_str();
   sub->add_option("--lr", o.lr, "Adam's learning rate")
       ->check(CLI::Range(0.0, 1000.0))
       ->capture_default_str();

@@ -39,6 +39,7 @@ struct TrainOptions {
   std::string task = "fashion-mnist";
   int64_t epochs = 10;
   int64_t batch = 512;
+  int64_t accumulate = 1;  // micro-batches that a batch is computed in
   double lr = 0.001;
   std::string schedule = "cosine";  // of the learning rate: cosine or constant
   int64_t seed = 42;

@@ -11,6 +11,7 @@
 #include "weft/base/hash.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/training.h"
+#include "weft/tensor/transforms.h"
 
 namespace weft {
 
@@ -71,6 +72,12 @@ Trainer::Trainer(const TrainOptions& options, Context& context) : options_(optio
     fail("train.batch", "a batch of {} is more than the {} training images; use a smaller --batch",
          options.batch, data.train.count());
   }
+  if (options.batch % options.accumulate != 0) {
+    fail("train.accumulate",
+         "a batch of {} cannot be cut into {} equal micro-batches; make --batch a multiple of "
+         "--accumulate",
+         options.batch, options.accumulate);
+  }
   test_batch_ = std::gcd(kTestBatch, data.test.count());
   images_ = device_images(data.train.images);
   labels_ = tensor_of(data.train.labels);
@@ -100,12 +107,24 @@ StateDict Trainer::state() {
   return all;
 }
 
+Tensor Trainer::loss_on(const Tensor& samples) {
+  const Tensor logits = (*net_)(scaled(images_[samples]));
+  return logits.sparse_categorical_crossentropy(labels_[samples].cast(DType::I32));
+}
+
+Tensor Trainer::backward_on(const Tensor& samples) {
+  if (options_.accumulate > 1)
+    return accumulate_gradients([this](const Tensors& x) { return loss_on(x[0]); }, {samples},
+                                options_.accumulate);
+  Tensor loss = loss_on(samples);
+  loss.backward();
+  return loss;
+}
+
 Tensor Trainer::step_on(const Tensor& samples) {
   const TrainingScope training;
   optimizer_->zero_grad();
-  const Tensor logits = (*net_)(scaled(images_[samples]));
-  const Tensor loss = logits.sparse_categorical_crossentropy(labels_[samples].cast(DType::I32));
-  loss.backward();
+  const Tensor loss = backward_on(samples);
   std::vector<Tensor> changed = optimizer_->schedule_step();
   optimizer_->zero_grad();  // what still has a name would be computed for its own sake
   changed.push_back(loss);

@@ -39,6 +39,8 @@ class Trainer {
   struct Captured;
 
   StateDict state();
+  Tensor loss_on(const Tensor& samples);
+  Tensor backward_on(const Tensor& samples);  // the loss, of --accumulate micro-batches
   Tensor step_on(const Tensor& samples);
   Tensor right_answers(const Tensor& first);
   void shuffle();

@@ -1,13 +1,12 @@
-// Captured functions of weft.h: a callback behind jit().
+// Functions of the program's own: callbacks behind jit() and accumulate_gradients().
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
 #include "weft/tensor/jit.h"
+#include "weft/tensor/transforms.h"
 
 namespace weft::c {
 
 namespace {
-
-using Tensors = std::vector<Tensor>;
 
 /// Handles that live for a block.
 class Lease {
@@ -96,6 +95,27 @@ using namespace weft;     // NOLINT: what weft.h declares is in no namespace
 using namespace weft::c;  // NOLINT
 
 extern "C" {
+
+weft_status weft_accumulate_gradients(weft_function loss, void* user, const weft_tensor* batch,
+                                      size_t count, int64_t parts, bool sum, weft_tensor* out) {
+  return guarded([&] {
+    require_pointer("loss", reinterpret_cast<const void*>(loss));
+    require_pointer("out", out);
+    std::shared_ptr<ContextObject> owner;
+    const Tensors given = tensors_of(batch, count, owner);
+    if (!owner) fail("accumulate_gradients", "needs at least one tensor to cut");
+    const ContextScope scope(owner->context);
+    const size_t capacity = 1;
+    const Callback call{owner, loss, user, &capacity};
+    const auto one = [&call](const Tensors& pieces) {
+      const Tensors results = call(pieces);
+      if (results.size() != 1) fail("accumulate_gradients", "the loss gives no tensor: give one");
+      return results[0];
+    };
+    const Reduction reduction = sum ? Reduction::Sum : Reduction::Mean;
+    *out = tensor_handle(owner, accumulate_gradients(one, given, parts, reduction, CallSite()));
+  });
+}
 
 weft_status weft_program_create(weft_context context, const weft_program_source* source,
                                 weft_program* out) {

@@ -283,12 +283,24 @@ WEFT_API weft_status weft_backward(weft_tensor loss, weft_tensor gradient);
 WEFT_API weft_status weft_gradient(weft_tensor y, weft_tensor upstream, const weft_tensor* targets,
                                    size_t count, weft_tensor* outs);
 
-// ---- captured functions
+// ---- functions of the program's own
 
 // Called with handles that live for the call; writes at most `capacity` handles, which then belong
-// to the program, and how many. What it returns, if not WEFT_OK, weft_program_call returns.
+// to the library, and how many. What it returns, if not WEFT_OK, its caller returns.
 typedef weft_status (*weft_function)(void* user, const weft_tensor* arguments, size_t count,
                                      weft_tensor* outs, size_t capacity, size_t* out_count);
+
+// weft_backward() of a loss in `parts` micro-batches, one after the other: equal within rounding,
+// with the memory of one, compiled once. Each tensor of the batch is cut along its first axis into
+// `parts` equal pieces; `loss` gives one tensor of one number for a piece of each. It is traced: its
+// arguments have no values, and it is called twice where it assigns. `out`: the mean of the pieces'
+// losses, or their sum. What the loss assigns and draws is as in a loop over the pieces.
+WEFT_API weft_status weft_accumulate_gradients(weft_function loss, void* user,
+                                               const weft_tensor* batch, size_t count,
+                                               int64_t parts, bool sum, weft_tensor* out);
+
+// ---- captured functions
+
 typedef struct weft_program_source {
   uint32_t struct_size;
   uint32_t reserved;  // 0

@@ -383,18 +383,72 @@ class Context {
   weft_context handle_ = nullptr;
 };
 
+using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+
+namespace detail {
+
+/// A function as weft.h takes it, and what it threw.
+struct Callback {
+  Function f;
+  std::exception_ptr thrown = nullptr;
+
+  static weft_status call(void* user, const weft_tensor* arguments, size_t count, weft_tensor* outs,
+                          size_t capacity, size_t* out_count) {
+    auto& self = *static_cast<Callback*>(user);
+    try {
+      std::vector<Tensor> given(count);
+      for (size_t i = 0; i < count; ++i) {
+        weft_tensor shared = nullptr;
+        check(weft_tensor_share(arguments[i], &shared));
+        given[i] = Tensor(shared);
+      }
+      std::vector<Tensor> results = self.f(given);
+      *out_count = results.size();
+      for (size_t i = 0; i < results.size() && i < capacity; ++i) outs[i] = results[i].release();
+      return WEFT_OK;
+    } catch (...) {
+      self.thrown = std::current_exception();
+      return WEFT_ERROR_RUNTIME;
+    }
+  }
+  void finish(weft_status status) {
+    if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
+    check(status);
+  }
+};
+
+}  // namespace detail
+
+/// loss(batch) and its backward() in `parts` micro-batches: weft_accumulate_gradients(). Gives the
+/// mean of their losses, or their sum.
+inline Tensor accumulate_gradients(std::function<Tensor(const std::vector<Tensor>&)> loss,
+                                   const std::vector<Tensor>& batch, int64_t parts,
+                                   bool sum = false) {
+  detail::Callback callback{[&](const std::vector<Tensor>& pieces) {
+    std::vector<Tensor> one;
+    one.push_back(loss(pieces));
+    return one;
+  }};
+  std::vector<weft_tensor> handles;
+  for (const Tensor& t : batch) handles.push_back(t.get());
+  weft_tensor out = nullptr;
+  callback.finish(weft_accumulate_gradients(&detail::Callback::call, &callback, handles.data(),
+                                            handles.size(), parts, sum, &out));
+  return Tensor(out);
+}
+
 /// A function of tensors that is captured at its second call and replayed from then on (weft.h).
 class Program {
  public:
-  using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+  using Function = c::Function;
   /// f gives at most most_results tensors.
   Program(const Context& context, Function f, const char* name = "program",
           size_t most_results = 64)
-      : state_(std::make_unique<State>()), most_results_(most_results) {
+      : state_(std::make_unique<detail::Callback>()), most_results_(most_results) {
     state_->f = std::move(f);
     weft_program_source source = WEFT_STRUCT(weft_program_source);
     source.name = name;
-    source.function = &Program::call;
+    source.function = &detail::Callback::call;
     source.user = state_.get();
     check(weft_program_create(context.get(), &source, &handle_));
   }
@@ -410,8 +464,7 @@ class Program {
     size_t count = 0;
     const weft_status status = weft_program_call(handle_, handles.data(), handles.size(),
                                                  outs.data(), outs.size(), &count);
-    if (state_->thrown) std::rethrow_exception(std::exchange(state_->thrown, nullptr));
-    check(status);
+    state_->finish(status);
     std::vector<Tensor> all;
     for (size_t i = 0; i < count; ++i) all.emplace_back(outs[i]);
     return all;
@@ -434,32 +487,7 @@ class Program {
   }
 
  private:
-  struct State {
-    Function f;
-    std::exception_ptr thrown;
-  };
-
-  static weft_status call(void* user, const weft_tensor* arguments, size_t count, weft_tensor* outs,
-                          size_t capacity, size_t* out_count) {
-    auto& state = *static_cast<State*>(user);
-    try {
-      std::vector<Tensor> given(count);
-      for (size_t i = 0; i < count; ++i) {
-        weft_tensor shared = nullptr;
-        check(weft_tensor_share(arguments[i], &shared));
-        given[i] = Tensor(shared);
-      }
-      std::vector<Tensor> results = state.f(given);
-      *out_count = results.size();
-      for (size_t i = 0; i < results.size() && i < capacity; ++i) outs[i] = results[i].release();
-      return WEFT_OK;
-    } catch (...) {
-      state.thrown = std::current_exception();
-      return WEFT_ERROR_RUNTIME;
-    }
-  }
-
-  std::unique_ptr<State> state_;
+  std::unique_ptr<detail::Callback> state_;
   weft_program handle_ = nullptr;
   size_t most_results_;
 };

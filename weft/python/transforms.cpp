@@ -64,6 +64,14 @@ void bind_transforms(nb::module_& m) {
       },
       "f"_a, "carried"_a, "xs"_a, "reversed"_a, "count"_a);
   method(
+      m, "accumulate_gradients",
+      [](const std::function<Tensor(const Tensors&)>& loss, const Tensors& batch, int64_t parts,
+         bool mean) {
+        return accumulate_gradients(loss, batch, parts, mean ? Reduction::Mean : Reduction::Sum,
+                                    CallSite());
+      },
+      "loss"_a, "batch"_a, "parts"_a, "mean"_a);
+  method(
       m, "checkpoint",
       [](const TensorFunction& f, const Tensors& inputs) {
         return checkpoint(f, inputs, CallSite());

@@ -52,6 +52,18 @@ class CutOff {
   Context& context_;
   std::vector<CellRef> cells_;
 };
+/// What backward() of `loss` adds to the gradient of a leaf. The leaves are those that asked for
+/// gradients; where the loss depends on none of them, those that are offered. A leaf may be there
+/// twice. Empty: there is none.
+struct LeafGradient {
+  std::shared_ptr<TensorCell> leaf;
+  Tensor gradient;
+};
+std::vector<LeafGradient> leaf_gradients(const Tensor& loss);
+void add_gradient(TensorCell& cell, const Tensor& gradient);
+/// The loss's graph was walked backwards: what is read later needs no history, and a step realizes
+/// the loss.
+void note_walked(const Tensor& loss);
 /// Whether `root` was computed from memory that was cut off: a gradient may be missing.
 bool reads_cut_off(Context& context, NodeRef root);
 /// Whether backward() went by x, which is no leaf, and left nothing with it.
@@ -77,6 +89,26 @@ class PendingWrites {
   std::mutex mutex_;
   std::vector<std::weak_ptr<Storage>> cells_;
   size_t prune_at_ = 64;
+};
+
+/// What this thread assigns to while it lives, with the values from before, in order.
+class WriteWatch {
+ public:
+  WriteWatch();
+  ~WriteWatch();
+  WriteWatch(const WriteWatch&) = delete;
+  WriteWatch& operator=(const WriteWatch&) = delete;
+
+  struct Write {
+    std::weak_ptr<Storage> cell;
+    RootedNode before;
+  };
+  const std::vector<Write>& writes() const { return writes_; }
+  static void note(TensorCell& cell);  ///< before it is written
+
+ private:
+  WriteWatch* outer_;
+  std::vector<Write> writes_;
 };
 
 /// What backward() went through, until a step: see take_pending_losses().

@@ -416,42 +416,69 @@ void add_computed(Context& context, NodeRef root, Receivers& out) {
   }
 }
 
-/// Whether `root` depends on any of the leaves; adds to their gradients.
-bool fill_leaves(const OpScope& scope, NodeRef root, const Tensor& upstream, bool asked) {
+using LeafGradients = std::vector<LeafGradient>;
+
+/// Of the leaves that asked, or of the others; empty where `root` depends on none. `computed`: with
+/// tensors on the way to them.
+LeafGradients gradients_of_leaves(const OpScope& scope, NodeRef root, const Tensor& upstream,
+                                  bool asked, bool computed) {
   Receivers to = leaves_of(scope.context, asked);
   const size_t leaves = to.nodes.size();
-  if (!asked && !active_capture(scope.context)) add_computed(scope.context, root, to);
+  if (computed) add_computed(scope.context, root, to);
   Backward walk(scope.context, scope.g);
   const std::vector<Tensor> grads = walk.run(root, upstream, to.nodes);
   const auto reached = [](const Tensor& g) { return g.defined(); };
   // What depends on no memory has no leaves to miss.
   const size_t wanted = !asked && is_constant(root) ? grads.size() : leaves;
   if (std::none_of(grads.begin(), grads.begin() + static_cast<ptrdiff_t>(wanted), reached))
-    return false;
-  for (size_t i = 0; i < grads.size(); ++i) {
-    if (!grads[i].defined()) continue;
-    Tensor& sum = to.cells[i]->grad;
-    sum = sum.defined() ? sum + grads[i] : grads[i];
-  }
+    return {};
+  LeafGradients found;
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined())
+      found.push_back(
+          {std::static_pointer_cast<TensorCell>(to.cells[i]->shared_from_this()), grads[i]});
   scope.context.get<Leaves>().filled = true;
-  return true;
+  return found;
+}
+
+LeafGradients gradients_of_leaves(const Tensor& loss, const Tensor& upstream, bool computed) {
+  const OpScope scope(loss, current_call_site());
+  const NodeRef root = Histories(scope.context).behind(scope.g, loss.node());
+  const Tensor start = upstream.cast(loss.dtype());
+  LeafGradients found = gradients_of_leaves(scope, root, start, true, false);
+  if (!found.empty()) return found;
+  return gradients_of_leaves(scope, root, start, false, computed);
 }
 
 }  // namespace
 
+std::vector<LeafGradient> leaf_gradients(const Tensor& loss) {
+  return gradients_of_leaves(loss, loss.ones_like(), false);
+}
+
+void add_gradient(TensorCell& cell, const Tensor& gradient) {
+  cell.grad = cell.grad.defined() ? cell.grad + gradient : gradient;
+}
+
+void note_walked(const Tensor& loss) {
+  TensorCell& cell = *loss.cell();
+  cell.walked = true;
+  forget_history(cell);
+  if (cell.value()->rank() == 0)
+    loss.context().get<PendingLosses>().note(TensorAccess::shared(loss));
+}
+
 void Tensor::backward(const Tensor& upstream, CallSite at) const {
   const OpScope scope(*this, at);
   require_upstream("backward", *this, upstream);
-  const NodeRef root = Histories(scope.context).behind(scope.g, node());
-  const Tensor start = upstream.cast(dtype());
-  if (!fill_leaves(scope, root, start, true) && !fill_leaves(scope, root, start, false))
+  const LeafGradients found =
+      gradients_of_leaves(*this, upstream, !active_capture(scope.context));
+  if (found.empty())
     fail("backward.leaf",
          "this value depends on no tensor with requires_grad_(); if it was realized before, its "
          "history is gone: call backward() first");
-  cell_->walked = true;
-  forget_history(*cell_);
-  if (cell_->value()->rank() == 0)
-    scope.context.get<PendingLosses>().note(TensorAccess::shared(*this));
+  for (const LeafGradient& g : found) add_gradient(*g.leaf, g.gradient);
+  note_walked(*this);
 }
 
 }  // namespace weft

@@ -262,6 +262,21 @@ std::vector<std::shared_ptr<Storage>> PendingWrites::take() {
   return alive;
 }
 
+namespace {
+thread_local WriteWatch* t_watch = nullptr;
+}
+
+WriteWatch::WriteWatch() : outer_(t_watch) { t_watch = this; }
+WriteWatch::~WriteWatch() { t_watch = outer_; }
+
+void WriteWatch::note(TensorCell& cell) {
+  for (WriteWatch* w = t_watch; w; w = w->outer_) {
+    const auto is_same = [&](const Write& x) { return x.cell.lock().get() == &cell; };
+    if (std::ranges::none_of(w->writes_, is_same))
+      w->writes_.push_back({cell.weak_from_this(), RootedNode(cell.value())});
+  }
+}
+
 Tensor& Tensor::assign(const Operand& value, CallSite at) {
   const OpScope scope(*this, at);
   Graph& g = scope.g;
@@ -277,6 +292,7 @@ Tensor& Tensor::assign(const Operand& value, CallSite at) {
          "a value of shape {} does not fit {}: sizes must be equal, or 1 in the value; reshape it",
          shape_text(v), shape_text(chain));
   v = build::broadcast_to(g, g.cast(v, dtype()), common);
+  WriteWatch::note(*cell_);
   cell_->set_value(TensorAccess::written(g, chain, cell_->value(), v));
   cell_->former = RootedNode();
   forget_history(*cell_);

@@ -75,14 +75,29 @@ void Generator::settle(Context& context, std::vector<std::shared_ptr<Storage>>& 
       storages.push_back(std::move(draws));
 }
 
-Generator::Draw Generator::next() {
+namespace {
+thread_local DrawScope* t_draws = nullptr;
+}
+
+DrawScope::DrawScope(Tensor first) : outer_(t_draws), first_(std::move(first)) { t_draws = this; }
+DrawScope::~DrawScope() { t_draws = outer_; }
+
+Tensor DrawScope::next(uint32_t count) {
+  if (!t_draws) return {};
+  return t_draws->first_ + (t_draws->count_ += count) - count;
+}
+
+Generator::Draw Generator::next() { return reserve(1); }
+
+Generator::Draw Generator::reserve(uint32_t count) {
   std::lock_guard lock(mutex_);
   if (!draws_.cell()) set_seed(static_cast<uint64_t>(context_.options().seed));
+  if (const Tensor number = DrawScope::next(count); number.defined()) return {key_, number};
   const Tensor now = Tensor::from_node(draws_.node());
   const OpScope scope(now, CallSite::here());
   // x + 1 + 1 stays x + 2: the counter must not grow while nothing is realized.
   const Counted c = counted(now.node());
-  NodeRef step = scope.g.constant(Value::of(DType::U32, uint64_t{c.more} + 1));
+  NodeRef step = scope.g.constant(Value::of(DType::U32, uint64_t{c.more} + count));
   draws_.cell()->set_value(scope.g.add(c.base, step));
   return {key_, now};
 }

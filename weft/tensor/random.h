@@ -23,6 +23,8 @@ class Generator {
     Tensor key, number;
   };
   Draw next();
+  /// As many draws as `count` calls of next(); gives the number of the first.
+  Draw reserve(uint32_t count);
 
   /// Before a realize: makes the counter a buffer again. Returns what the realize must run for
   /// that, the counter itself while a function is captured; it holds nothing where there is no
@@ -38,6 +40,25 @@ class Generator {
   std::mutex mutex_;
   Tensor key_;    // u32 (2): data, so that a new seed needs no new kernels
   Tensor draws_;  // u32 scalar
+};
+
+/// While it lives, this thread's draws have the numbers first, first + 1, ...: those of a repeated
+/// body, which has others in every round. Scopes nest.
+class DrawScope {
+ public:
+  explicit DrawScope(Tensor first);
+  ~DrawScope();
+  DrawScope(const DrawScope&) = delete;
+  DrawScope& operator=(const DrawScope&) = delete;
+
+  uint32_t count() const { return count_; }  ///< of draws so far
+  /// The number of the next, where such a scope lives; undefined where none does.
+  static Tensor next(uint32_t count);
+
+ private:
+  DrawScope* outer_;
+  Tensor first_;
+  uint32_t count_ = 0;
 };
 
 }  // namespace weft

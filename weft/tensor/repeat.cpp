@@ -184,7 +184,7 @@ RepeatBody repeat(const RepeatInputs& in, RepeatFunction function) {
   for (const Tensor& x : in.stacked) r.slices.push_back(placeholder(x, without_first(x)));
   r.body = function(r.slices, r.whole, r.carried);
   require_same(in.carried, r.body.carried);
-  if (in.count == 1) return repeated(std::move(r));
+  if (in.count == 1 || in.apart) return repeated(std::move(r));
   const SplitRepeat split(std::move(r));
   return split.results(repeated(split.rest(), split.offered()));
 }

@@ -30,6 +30,9 @@ struct RepeatInputs {
   int64_t count = 1;
   bool reversed = false;
   Tensors stacked, whole, carried;
+  /// Every round computes all of its own, so that memory is one round's: nothing is split off that
+  /// could be computed for all rounds at once.
+  bool apart = false;
 };
 /// What bodies make of a slice of each stack, of the whole tensors and of what is carried.
 struct RepeatBody {

@@ -88,4 +88,25 @@ struct ScanOptions {
 ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs,
                 const ScanOptions& options = {}, CallSite = CallSite::here());
 
+/// loss(x, ...).backward() for a batch that is computed in `parts` micro-batches, one after the
+/// other: equal to it within the rounding of a sum of `parts` terms, with the memory of one
+/// micro-batch however many there are, compiled once. `batch`: tensors whose first axes are the
+/// batch's, each cut in `parts` pieces of equal size; pass what selects data (places, keys) rather
+/// than data, which would be in memory as a whole. loss gives one number of the pieces it is given.
+/// Returns the mean of these (Reduction::Sum: their sum), lazily and without a history, and adds its
+/// gradients to those of the leaves, as backward() does; sums are f32 at least. What the loss
+/// assigns to (batch norm's averages) is carried from piece to piece, and what it draws (dropout)
+/// has the numbers that a loop over the pieces would draw: both are as in that loop, so that batch
+/// norm sees one micro-batch at a time. While it is traced nothing has a value; it is traced twice
+/// where it assigns.
+///   accumulate_gradients(
+///       [&](const Tensors& x) { return net(x[0]).sparse_categorical_crossentropy(x[1]); },
+///       {images, labels}, 8);
+///   adam.step();
+/// Errors: a batch that is no multiple of `parts`, tensors of different lengths, a loss that is not
+/// one float or depends on no tensor with requires_grad_().
+Tensor accumulate_gradients(const std::function<Tensor(const Tensors&)>& loss, const Tensors& batch,
+                            int64_t parts, Reduction reduction = Reduction::Mean,
+                            CallSite = CallSite::here());
+
 }  // namespace weft

@@ -11,7 +11,7 @@ from typing import Any
 from weft import _core
 from weft._core import Tensor
 
-__all__ = ["checkpoint", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp",
+__all__ = ["accumulate_gradients", "checkpoint", "custom_gradient", "grad", "hessian", "jacobian", "jvp", "scan", "value_and_grad", "vjp",
            "vmap"]
 
 
@@ -148,6 +148,30 @@ def scan(f: Any, init: Any, xs: Any = None, length: Any = None, reverse: bool = 
         return following, outs
     last, stacked = _core.scan(body, carried, slices, reverse, length or 0)
     return _unflatten(carried_form, last), _unflatten(outs_form[0], stacked)
+
+
+def accumulate_gradients(loss: Any, batch: Any, parts: int, reduction: str = "mean") -> Tensor:
+    """loss(*batch).backward() for a batch that is computed in micro-batches, one after the other: equal to it
+    within the rounding of a sum of `parts` terms, in the memory of one micro-batch, compiled once.
+
+        opt.zero_grad()
+        loss = weft.accumulate_gradients(lambda x, y: net(x).cross_entropy(y), (images, labels), 8)
+        opt.step()
+
+    batch is a tensor, or a tuple or list of tensors, lists and dicts of them: each is cut along its first axis
+    into `parts` equal pieces. Pass what selects data (places, keys) rather than data, which would be in memory as
+    a whole. Returns the mean of the pieces' losses ("sum": their sum), lazily and without a history; gradients
+    add up as in backward(). What the loss assigns to (batch norm's averages) and what it draws (dropout) are as
+    in a loop over the pieces: batch norm sees one of them at a time. The loss is traced, on placeholders: while
+    it runs nothing has a value; it is called twice where it assigns. A ValueError where the batch is no multiple
+    of `parts`, tensors differ in length, or the loss is not one number or depends on nothing to train.
+    """
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"accumulate_gradients: reduction must be 'mean' or 'sum', not {reduction!r}")
+    pieces: list[Tensor] = []
+    form = _flatten(list(batch) if isinstance(batch, (tuple, list)) else [batch], pieces)
+    return _core.accumulate_gradients(lambda slices: loss(*_unflatten(form, slices)), pieces, parts,
+                                      reduction == "mean")
 
 
 def checkpoint(f: Any) -> Any:
