@@ -1,8 +1,10 @@
 // The cases that weft is held against its peers by, and the process in which a peer computes.
 #include <gtest/gtest.h>
 
+#include <sched.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +14,7 @@
 
 #include "weft/app/app.h"
 #include "weft/app/bench.h"
+#include "weft/app/bench_busy.h"
 #include "weft/app/bench_cases.h"
 #include "weft/app/bench_peer.h"
 #include "weft/base/context.h"
@@ -36,6 +39,12 @@ class BenchCases : public ::testing::Test {
     std::ofstream(path) << "#!/bin/sh\n" << text;
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return path;
+  }
+  static std::string text_of(std::FILE* file) {
+    std::string text(static_cast<size_t>(std::ftell(file)), '\0');
+    std::rewind(file);
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    return text;
   }
   static std::string message_of(const std::function<void()>& body) {
     try {
@@ -104,6 +113,80 @@ TEST_F(BenchCases, APeerComputesWhenAsked) {
   EXPECT_EQ(numpy.why(), "has no such function");
 }
 
+TEST_F(BenchCases, PackedWeightsAreOneDnnsAndProductsOpenBlas) {
+  const std::string python = program(
+      "echo 'yes 3.1' >&0\n"
+      "while read line; do echo \"no $line\" >&0; done\n");
+  const BenchCase layer = named("x @ w^T, w constant, {0} x {0} x {0}");
+  BenchPeer onednn("onednn", python, 2), openblas("openblas", python, 2);
+  EXPECT_FALSE(onednn.prepare(layer, 8));
+  EXPECT_NE(onednn.why().find("linear(a, packed(b, len(a)))"), std::string::npos) << onednn.why();
+  EXPECT_FALSE(openblas.prepare(layer, 8));
+  EXPECT_NE(openblas.why().find("a @ b.T"), std::string::npos) << openblas.why();
+  EXPECT_FALSE(openblas.prepare(named("sort of {}"), 8));
+  EXPECT_EQ(openblas.why(), "has no such function");
+}
+
+TEST_F(BenchCases, AConstantWeightIsPackedOnceAndReplacedOnes) {
+  const BenchCase layer = named("x @ w^T, w constant, {0} x {0} x {0}");
+  const auto run = layer.network();
+  BenchValues v;
+  for (const BenchOperand& o : layer.operands(64)) v.push_back(o.make());
+  const auto want = v[0].matmul(v[1].T()).to_vector<float>();
+  for (int i = 0; i < 3; ++i) {
+    const auto got = run(v)[0].to_vector<float>();
+    for (size_t k = 0; k < want.size(); ++k) ASSERT_NEAR(got[k], want[k], 1e-4) << i;
+  }
+}
+
+TEST_F(BenchCases, ABusyProcessRunsOnItsCpuAndEndsWithItsScope) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &allowed)) ++cpu;
+  pid_t pid = 0;
+  {
+    const BusyProcess other(cpu);
+    pid = other.pid();
+    cpu_set_t its;
+    ASSERT_EQ(::sched_getaffinity(pid, sizeof(its), &its), 0);
+    EXPECT_EQ(CPU_COUNT(&its), 1);
+    EXPECT_TRUE(CPU_ISSET(cpu, &its));
+  }
+  EXPECT_EQ(::kill(pid, 0), -1);
+  EXPECT_NE(message_of([] { BusyProcess(4000); }).find("--busy 4000: this process may not run"),
+            std::string::npos);
+}
+
+TEST_F(BenchCases, BesideABusyProcessEverybodyIsMeasuredTwice) {
+  const std::string python = program(
+      "echo 'yes 1' >&0\n"
+      "while read line; do case \"$line\" in *runs*) echo 0.5 >&0;; *) echo yes >&0;; esac; "
+      "done\n");
+  const char* arguments[] = {"weft",
+                             "bench",
+                             "cases",
+                             "--against",
+                             "torch",
+                             "--case",
+                             "matmul 4096 x 4096 x 1",
+                             "--size",
+                             "1",
+                             "--repeats",
+                             "1",
+                             "--busy",
+                             "0",
+                             "--json",
+                             "--python",
+                             python.c_str()};
+  std::FILE *out = std::tmpfile(), *err = std::tmpfile();
+  EXPECT_EQ(run_app(arguments, out, err), kExitOk);
+  const std::string text = text_of(out);
+  std::fclose(out), std::fclose(err);
+  EXPECT_NE(text.find("\"busy\":"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"torch_busy\":1"), std::string::npos) << text;
+}
+
 // ONNX Runtime is asked for a node of ONNX, not for an expression of Python.
 TEST_F(BenchCases, OnnxRuntimeIsAskedForANode) {
   BenchPeer peer("ort",
@@ -121,7 +204,8 @@ TEST_F(BenchCases, APeerThatIsMissingOrEndsIsSaid) {
   const auto open = [](const std::string& library, const std::string& python) {
     return message_of([&] { BenchPeer(library, python, 1); });
   };
-  EXPECT_NE(open("jax", "python3").find("there are torch, numpy, ort"), std::string::npos);
+  EXPECT_NE(open("jax", "python3").find("there are torch, onednn, openblas, numpy, ort"),
+            std::string::npos);
   EXPECT_NE(open("torch", "/nowhere/python").find("--python"), std::string::npos);
   EXPECT_NE(open("torch", program("echo 'no module torch' >&0")).find("(module torch)"),
             std::string::npos);
@@ -143,6 +227,7 @@ TEST_F(BenchCases, OptionsThatWouldDoNothingAreRefused) {
             std::string::npos);
   EXPECT_NE(said({.what = "reduce", .which = "sum"}).find("--case and --size"), std::string::npos);
   EXPECT_NE(said({.what = "gemm", .size = 8}).find("--case and --size"), std::string::npos);
+  EXPECT_NE(said({.what = "gemm", .busy = 0}).find("--busy goes with"), std::string::npos);
   EXPECT_NE(said({.what = "sweep"}).find("--against torch"), std::string::npos);
   EXPECT_NE(said({.what = "cases", .which = "no such"}).find("no such"), std::string::npos);
 }
@@ -155,9 +240,7 @@ TEST_F(BenchCases, SlowNumPyTakesItsTurns) {
                              "linear algebra", "--size", "8",     "--repeats", "1",     "--json"};
   std::FILE *out = std::tmpfile(), *err = std::tmpfile();
   EXPECT_EQ(run_app(arguments, out, err), kExitOk);
-  std::string text(static_cast<size_t>(std::ftell(out)), '\0');
-  std::rewind(out);
-  text.resize(std::fread(text.data(), 1, text.size(), out));
+  const std::string text = text_of(out);
   std::fclose(out), std::fclose(err);
   EXPECT_NE(text.find("\"numpy\":"), std::string::npos) << text;
   EXPECT_NE(text.find("\"geometric_mean\":"), std::string::npos) << text;

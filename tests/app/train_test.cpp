@@ -77,6 +77,10 @@ TEST_F(TrainTest, BadDataSaysWhatIsWrong) {
   EXPECT_EQ(train({}, "100"), kExitFailure);
   EXPECT_NE(last_error_.find("a batch of 100 is more than the 48"), std::string::npos)
       << last_error_;
+  EXPECT_EQ(train({"--accumulate", "3"}), kExitFailure);
+  EXPECT_NE(last_error_.find("a batch of 16 cannot be cut into 3 equal micro-batches"),
+            std::string::npos)
+      << last_error_;
   EXPECT_EQ(train({"--resume", "--save", at("none")}), kExitFailure);
   EXPECT_NE(last_error_.find("file.missing"), std::string::npos) << last_error_;
 }
@@ -127,6 +131,21 @@ TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {
   EXPECT_NE(content(at("plot.svg")).find("test accuracy"), std::string::npos);
   EXPECT_EQ(train({"--save", at("parts"), "--resume"}, "8"), kExitFailure);
   EXPECT_NE(last_error_.find("batch = 16, this run has 8"), std::string::npos) << last_error_;
+}
+
+// Batch norm sees micro-batches, so the loss is near the whole batch's, not equal to it.
+TEST_F(TrainTest, SlowBatchesAreComputedInMicroBatches) {
+  const auto first_loss = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--epochs", "1", "--save", at("m")});
+    EXPECT_EQ(train(more), kExitOk) << last_error_;
+    const SafetensorsContent saved = read_safetensors(at("m"));
+    float loss = 0;
+    std::memcpy(&loss, saved.find("history.loss")->bytes.data(), sizeof loss);
+    return loss;
+  };
+  const float whole = first_loss({}), parts = first_loss({"--accumulate", "2"});
+  EXPECT_NEAR(parts, whole, 0.2 * whole);
+  EXPECT_NE(parts, whole);
 }
 
 TEST_F(TrainTest, TheLearningRateFallsAlongACosine) {

@@ -29,7 +29,7 @@ Tensor in_a_loop(const Loss& loss, const Tensors& batch, int64_t parts, const Te
   Tensor sum = Tensor::zeros({});
   for (int64_t i = 0; i < parts; ++i) {
     Tensors part;
-    for (const Tensor& x : batch) part.push_back(x.shrink({{i * size, (i + 1) * size}}));
+    for (const Tensor& x : batch) part.push_back(x.split(size)[static_cast<size_t>(i)]);
     const Tensor l = loss(part) / parts;
     l.backward();
     sum = sum + l;
@@ -80,8 +80,7 @@ TEST(AccumulateGradients, SumsOfIntegersAreExact) {
     EXPECT_EQ(w.grad().to_vector<float>(), want);
   }
   accumulate_gradients(loss, {x}, 4, Reduction::Sum);  // adds up, as backward() does
-  for (size_t i = 0; i < want.size(); ++i)
-    EXPECT_EQ(w.grad().to_vector<float>()[i], 2 * want[i]);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(w.grad().to_vector<float>()[i], 2 * want[i]);
 }
 
 /// Dropout and batch norm: as in a loop over the parts.
@@ -108,12 +107,12 @@ TEST(AccumulateGradients, StateAndDrawsAreThoseOfALoop) {
   for (const int64_t parts : {1, 2, 4}) {
     const Tensors got = run(false, parts), want = run(true, parts);
     for (size_t i = 0; i < got.size(); ++i)
-      expect_near_to(got[i], want[i], "value " + std::to_string(i) + " of " + std::to_string(parts));
+      expect_near_to(got[i], want[i],
+                     "value " + std::to_string(i) + " of " + std::to_string(parts));
   }
 }
 
 TEST(AccumulateGradients, IsCaptured) {
-  const TrainingScope training;
   const auto steps = [](bool captured) {
     Tensor::manual_seed(3);
     nn::Linear linear(4, 6);
@@ -123,7 +122,8 @@ TEST(AccumulateGradients, IsCaptured) {
       const TrainingScope training;
       sgd.zero_grad();
       const Tensor loss = accumulate_gradients(
-          [&](const Tensors& in) { return norm(linear(in[0])).dropout(0.3).tanh().mean(); }, {x}, 3);
+          [&](const Tensors& in) { return norm(linear(in[0])).dropout(0.3).tanh().mean(); }, {x},
+          3);
       std::vector<Tensor> changed = sgd.schedule_step();
       sgd.zero_grad();
       for (const Tensor& t : {loss, norm.running_mean, norm.running_var}) changed.push_back(t);
@@ -193,10 +193,10 @@ TEST(AccumulateGradients, RefusesWhatIsNoBatch) {
     accumulate_gradients(loss, batch, parts);
   };
   EXPECT_ERROR(run(s.loss(), {s.x, s.y}, 5),
-               "[accumulate_gradients] a batch of 12 cannot be cut into 5 equal micro-batches");
+               "accumulate_gradients: a batch of 12 cannot be cut into 5 equal micro-batches");
   EXPECT_ERROR(run(s.loss(), {s.x, s.y}, 0), "into 0 equal micro-batches");
   EXPECT_ERROR(run(s.loss(), {}, 2), "needs at least one tensor to cut into micro-batches");
-  EXPECT_ERROR(run(s.loss(), {s.x, s.x.shrink({{0, 6}})}, 2),
+  EXPECT_ERROR(run(s.loss(), {s.x, s.x.split(6)[0]}, 2),
                "tensor 1 of shape (6, 4) has 6 examples, tensor 0 12: they must be equal");
   EXPECT_ERROR(run(s.loss(), {Tensor::of({1.f}).sum()}, 1), "tensor 0 is a scalar");
   EXPECT_ERROR(run([](const Tensors& in) { return in[0]; }, {s.x}, 2),
@@ -218,7 +218,7 @@ TEST(AccumulateGradients, AFailingLossLeavesStateAsItWas) {
     fail("test", "no");
     return in[0];
   };
-  EXPECT_ERROR(accumulate_gradients(loss, {s.x}, 2), "[test] no");
+  EXPECT_ERROR(accumulate_gradients(loss, {s.x}, 2), "test: no");
   EXPECT_EQ(norm.running_mean.to_vector<float>(), (std::vector<float>(4, 0)));
 }
 

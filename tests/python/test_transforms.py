@@ -126,3 +126,43 @@ def test_can_lossless_cast():
     assert not can_lossless_cast(dtypes.half, dtypes.bfloat16)
     assert not can_lossless_cast(dtypes.uint64, dtypes.int64)
     assert not can_lossless_cast(dtypes.float32, dtypes.int32)
+
+
+def _regression(parts=None):
+    Tensor.manual_seed(5)
+    w = Tensor.randn(4, 3).realize().requires_grad_()
+    x, y = Tensor.randn(12, 4).realize(), Tensor.randn(12, 3).realize()
+    def loss(a, b):
+        return ((a @ w).tanh() - b).square().mean()
+    if parts is None:
+        value = loss(x, y)
+        value.backward()
+    else:
+        value = weft.accumulate_gradients(loss, (x, y), parts)
+    return value.numpy(), w.grad.numpy()
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 12])
+def test_gradients_accumulate_to_those_of_the_batch(parts):
+    want, got = _regression(), _regression(parts)
+    np.testing.assert_allclose(got[0], want[0], rtol=1e-6)
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-5, atol=1e-7)
+
+
+def test_accumulation_takes_trees_and_sums():
+    w = Tensor([1.0, 2.0]).requires_grad_()
+    x = Tensor(np.arange(16, dtype=np.float32).reshape(8, 2))
+    loss = weft.accumulate_gradients(lambda batch: (batch["x"][0] * w).sum(), [{"x": [x]}], 4, reduction="sum")
+    assert loss.item() == (x.numpy() * [1, 2]).sum()
+    np.testing.assert_array_equal(w.grad.numpy(), x.numpy().sum(0))
+    assert weft.accumulate_gradients(lambda a: (a * w).sum(), x, 2).item() == loss.item() / 2
+
+
+def test_accumulation_refuses_what_it_cannot_cut():
+    w = Tensor([1.0]).requires_grad_()
+    with pytest.raises(ValueError, match="a batch of 6 cannot be cut into 4 equal micro-batches"):
+        weft.accumulate_gradients(lambda a: (a * w).sum(), Tensor.ones(6), 4)
+    with pytest.raises(ValueError, match="reduction must be"):
+        weft.accumulate_gradients(lambda a: (a * w).sum(), Tensor.ones(6), 2, reduction="none")
+    with pytest.raises(ValueError, match="must be one number"):
+        weft.accumulate_gradients(lambda a: a * w, Tensor.ones(6), 2)

@@ -102,12 +102,19 @@ void add_bench(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(int64_t{1}, int64_t{10000}))
       ->capture_default_str();
   sub->add_option("--against", line.bench.against,
-                  "cases, sweep: peers measured in turns with weft: torch, numpy, ort")
+                  "cases, sweep: peers measured in turns with weft: torch, onednn, openblas, "
+                  "numpy, ort")
       ->delimiter(',');
   sub->add_option("--case", line.bench.which,
                   "cases, sweep, explain: only those with this in their name");
   sub->add_option("--size", line.bench.size, "of cases, instead of their own")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+  sub->add_option(
+         "--busy", line.bench.busy,
+         "cases, sweep: measure also beside a process that computes on this CPU, and print "
+         "how many times as long everybody takes then")
+      ->type_name("CPU")
+      ->check(CLI::Range(int64_t{0}, int64_t{4095}));
   sub->add_option("--python", line.bench.python, "the Python that has the peers")
       ->capture_default_str();
   add_machine_options(sub, line);

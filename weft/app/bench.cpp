@@ -70,6 +70,8 @@ int run_bench(const Session& session, const BenchOptions& options) {
   const bool explains = options.what == "explain";
   if (!compares && !options.against.empty())
     fail("bench", "--against goes with cases and sweep, not with {}", options.what);
+  if (!compares && options.busy >= 0)
+    fail("bench", "--busy goes with cases and sweep, not with {}", options.what);
   if (!compares && !explains && (!options.which.empty() || options.size > 0))
     fail("bench", "--case and --size go with cases, sweep and explain, not with {}", options.what);
   if (compares) return run_bench_cases(session, options);

@@ -8,6 +8,7 @@
 
 #include "weft/app/app.h"
 #include "weft/app/bench.h"
+#include "weft/app/bench_busy.h"
 #include "weft/app/bench_cases.h"
 #include "weft/app/bench_peer.h"
 #include "weft/app/interrupt.h"
@@ -35,6 +36,8 @@ struct Measured {
   double seconds = 0, limit = 0;  // limit: what the machine needs; 0: not known
   double spread = 0;              // of the turns: between their quartiles, over the median
   std::vector<std::optional<double>> peers;
+  double busy = 0;  // beside a busy process: how many times as long; 0: not measured
+  std::vector<double> peers_busy;
   std::string failed;  // what weft said
 
   /// The best peer's time by weft's: how many times as fast weft is. 0 without a peer.
@@ -72,7 +75,7 @@ class Comparison {
   Measured measure(const SizedCase& one) {
     Measured m;
     m.group = one.which.group, m.name = one.name();
-    m.peers.resize(peers_.size());
+    m.peers.resize(peers_.size()), m.peers_busy.resize(peers_.size());
     try {
       compare(one, m);
     } catch (const Error& error) {
@@ -96,20 +99,33 @@ class Comparison {
     std::vector<bool> able;
     for (const auto& peer : peers_) able.push_back(peer->prepare(one.which, one.size));
     const int64_t runs = runs_of(run);
-    std::vector<std::vector<double>> seconds(peers_.size() + 1);
-    for (int64_t repeat = 0; repeat < options_.repeats; ++repeat) {  // in turns
-      std::this_thread::sleep_for(kPause);
-      seconds.back().push_back(seconds_of(run, runs));
-      for (size_t i = 0; i < peers_.size(); ++i) {
-        if (!able[i]) continue;
+    const auto turn = [&](Turns& turns) {
+      for (size_t i = 0; i < turns.size(); ++i) {
+        if (i > 0 && !able[i - 1]) continue;
         std::this_thread::sleep_for(kPause);
-        seconds[i].push_back(peers_[i]->seconds(runs));
+        turns[i].push_back(i == 0 ? seconds_of(run, runs) : peers_[i - 1]->seconds(runs));
       }
+    };
+    Turns quiet(peers_.size() + 1), busy(peers_.size() + 1);
+    for (int64_t repeat = 0; repeat < options_.repeats; ++repeat) {
+      turn(quiet);
+      if (options_.busy < 0) continue;
+      const BusyProcess other(static_cast<int>(options_.busy));
+      turn(busy);
     }
-    m.seconds = median(seconds.back());
-    m.spread = spread_of(seconds.back()) / m.seconds;
-    for (size_t i = 0; i < peers_.size(); ++i)
-      if (able[i]) m.peers[i] = median(seconds[i]);
+    note(quiet, busy, m);
+  }
+
+  /// Seconds of weft's turns, then of each peer's; none where it cannot.
+  using Turns = std::vector<std::vector<double>>;
+  static void note(const Turns& quiet, const Turns& busy, Measured& m) {
+    m.seconds = median(quiet[0]);
+    m.spread = spread_of(quiet[0]) / m.seconds;
+    m.busy = median(busy[0]) / m.seconds;
+    for (size_t i = 0; i < m.peers.size(); ++i) {
+      if (!quiet[i + 1].empty()) m.peers[i] = median(quiet[i + 1]);
+      m.peers_busy[i] = m.peers[i] ? median(busy[i + 1]) / *m.peers[i] : 0;
+    }
   }
 
   /// The first run of a turn is not counted: the caches held another's data. So do the peers.
@@ -144,6 +160,9 @@ void print_row(const Session& session, const Peers& peers, const Measured& m) {
     for (size_t i = 0; i < peers.size(); ++i)
       if (m.peers[i]) json.field(peers[i]->library(), *m.peers[i]);
     if (m.ratio() > 0) json.field("ratio", m.ratio());
+    if (m.busy > 0) json.field("busy", m.busy);
+    for (size_t i = 0; i < peers.size(); ++i)
+      if (m.peers_busy[i] > 0) json.field(peers[i]->library() + "_busy", m.peers_busy[i]);
     session.print("{}\n", json.end_object().text());
     return;
   }
@@ -156,6 +175,9 @@ void print_row(const Session& session, const Peers& peers, const Measured& m) {
     const std::string ratio = strformat(" {:>7.2f}", m.ratio());
     session.write(m.ratio() < 1 ? session.yellow(ratio) : ratio);
   }
+  if (m.busy > 0) session.print("  beside a busy process {:.2f} times", m.busy);
+  for (size_t i = 0; i < peers.size(); ++i)
+    if (m.peers_busy[i] > 0) session.print(", {} {:.2f}", peers[i]->library(), m.peers_busy[i]);
   session.print("\n");
 }
 

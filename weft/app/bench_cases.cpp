@@ -26,8 +26,9 @@ Tensor BenchOperand::make() const {
 
 std::vector<BenchCase> bench_cases() {
   std::vector<BenchCase> cases;
-  for (const auto add : {add_products, add_convolutions, add_attention, add_networks, add_functions,
-                         add_movement, add_selection, add_linear_algebra})
+  for (const auto add :
+       {add_products, add_constant_weights, add_convolutions, add_attention, add_networks,
+        add_functions, add_movement, add_selection, add_linear_algebra})
     add(cases);
   return cases;
 }

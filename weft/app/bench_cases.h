@@ -43,6 +43,9 @@ struct BenchCase {
   std::function<double(int64_t size)> flops = {};
   /// The same for ONNX Runtime: `op(type, operands..., attributes)`, or a network of the driver's.
   std::string onnx = {};
+  /// The same for oneDNN, through PyTorch: `linear(x, w)`, and `packed(w)`, which lays weights out
+  /// once.
+  std::string onednn = {};
   /// In the place of `compute`, where there is state: makes it, and what computes with it.
   std::function<std::function<BenchValues(const BenchValues&)>()> network = {};
 };
@@ -63,6 +66,7 @@ std::vector<SizedCase> chosen_cases(std::string_view text, int64_t size);
 
 // What bench_cases() is made of.
 void add_products(std::vector<BenchCase>& cases);  // bench_products.cpp
+void add_constant_weights(std::vector<BenchCase>& cases);
 void add_attention(std::vector<BenchCase>& cases);
 void add_convolutions(std::vector<BenchCase>& cases);  // bench_convolutions.cpp
 void add_networks(std::vector<BenchCase>& cases);      // bench_networks.cpp

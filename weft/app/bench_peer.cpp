@@ -28,6 +28,25 @@ const char* text_of(BenchOperand::Fill fill) {
   return "";
 }
 
+struct Library {
+  const char* name;
+  std::string BenchCase::* code;
+};
+constexpr Library kRows[] = {
+    {"torch", &BenchCase::torch}, {"onednn", &BenchCase::onednn}, {"openblas", &BenchCase::numpy},
+    {"numpy", &BenchCase::numpy}, {"ort", &BenchCase::onnx},
+};
+
+const Library* library_named(std::string_view name) {
+  const auto* row = std::ranges::find(kRows, name, &Library::name);
+  return row == std::end(kRows) ? nullptr : row;
+}
+
+/// OpenBLAS is what NumPy does products with, and nothing else.
+bool is_left_out(std::string_view library, const BenchCase& which) {
+  return library == "openblas" && which.group != "products" && which.group != "constant weights";
+}
+
 std::string request_for(const std::string& code, const BenchOperands& operands) {
   JsonWriter json;
   json.begin_object().field("code", code).key("operands").begin_array();
@@ -43,7 +62,7 @@ std::string request_for(const std::string& code, const BenchOperands& operands) 
 
 BenchPeer::BenchPeer(std::string library, const std::string& python, int threads)
     : library_(std::move(library)) {
-  if (library_ != "torch" && library_ != "numpy" && library_ != "ort")
+  if (!library_named(library_))
     fail("bench", "there is no peer \"{}\" to compare with; there are {}", library_, kLibraries);
   start(python, threads);
   const std::string said = read_line();
@@ -111,11 +130,9 @@ std::string BenchPeer::ask(const std::string& request) {
 }
 
 bool BenchPeer::prepare(const BenchCase& which, int64_t size) {
-  const std::string& code = library_ == "torch" ? which.torch
-                            : library_ == "ort" ? which.onnx
-                                                : which.numpy;
+  const std::string& code = which.*library_named(library_)->code;
   why_ = "has no such function";
-  if (code.empty()) return false;
+  if (code.empty() || is_left_out(library_, which)) return false;
   const std::string said = ask(request_for(code, which.operands(size)));
   if (said == "yes") return true;
   why_ = said.substr(std::min<size_t>(3, said.size()));

@@ -13,14 +13,14 @@ namespace weft {
 
 class BenchPeer {
  public:
-  /// "torch", "numpy" or "ort" (ONNX Runtime), by the program `python`. An Error where either is
-  /// not there.
+  /// One of kLibraries, by the program `python`: "openblas" is what NumPy multiplies with, "onednn"
+  /// PyTorch's copy of it called directly, "ort" ONNX Runtime. An Error where either is not there.
   BenchPeer(std::string library, const std::string& python, int threads);
   ~BenchPeer();
   BenchPeer(const BenchPeer&) = delete;
   BenchPeer& operator=(const BenchPeer&) = delete;
 
-  static constexpr const char* kLibraries = "torch, numpy, ort";
+  static constexpr const char* kLibraries = "torch, onednn, openblas, numpy, ort";
   const std::string& library() const { return library_; }
   const std::string& version() const { return version_; }
 

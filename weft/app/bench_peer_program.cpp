@@ -17,7 +17,7 @@ def answer(text):
 try:
     import numpy as np
     module = np
-    if library == "torch":
+    if library in ("torch", "onednn"):
         import torch
         import torch.nn.functional as F
         torch.set_num_threads(int(threads))
@@ -26,7 +26,16 @@ try:
         import onnx
         import onnxruntime
         module = onnxruntime
-    answer("yes " + module.__version__)
+    version = module.__version__
+    if library == "onednn":
+        mkldnn = torch.ops.mkldnn
+        version = torch.__config__.show().split("MKL-DNN v")[1].split()[0] + ", of torch " + version
+    if library == "openblas":
+        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+        if "openblas" not in blas["name"]:
+            raise ImportError("NumPy multiplies with " + blas["name"])
+        version = blas["version"] + ", of NumPy " + version
+    answer("yes " + version)
 except Exception as error:
     answer("no " + str(error))
     sys.exit()
@@ -43,6 +52,15 @@ def f(name):
     raise AttributeError("there is no " + name)
 def grad(y, of):
     return torch.autograd.grad(y.sum(), of)
+
+PACKED = {}
+def packed(w, rows):
+    """w as oneDNN's products with that many rows want it, laid out by the first call."""
+    if id(w) not in PACKED:
+        PACKED[id(w)] = mkldnn._reorder_linear_weight(w, rows)
+    return PACKED[id(w)]
+def linear(x, w):
+    return mkldnn._linear_pointwise(x, w, None, "none", [], "")
 
 
 class Torch:
@@ -127,7 +145,7 @@ class Onnx:
         return onnxruntime.InferenceSession(onnx.shape_inference.infer_shapes(
             model).SerializeToString(), options, providers=["CPUExecutionProvider"])
     def function(self, code, arrays):
-        places = {"op": self.op, "resnet50": lambda x: resnet50(self, x)}
+        places = {"op": self.op, "weight": self.weight, "resnet50": lambda x: resnet50(self, x)}
         places.update(zip("abcdefgh", [self.input(x) for x in arrays]))
         session = self.session(eval(code, places))
         binding = session.io_binding()
@@ -164,7 +182,7 @@ def array(dims, dtype, fill, below):
     return x
 def operand(dims, dtype, fill, below, code):
     x = array(dims, dtype, fill, below)
-    if library != "torch":
+    if library not in ("torch", "onednn"):
         return x
     x = torch.from_numpy(x)
     if dtype == "bf16":
@@ -176,6 +194,7 @@ for line in sys.stdin:
     try:
         if "code" in request:
             function = operands = None
+            PACKED.clear()
             code = request["code"]
             operands = [operand(*o, code) for o in request["operands"]]
             if library == "ort":
@@ -185,7 +204,7 @@ for line in sys.stdin:
             else:
                 names = ", ".join("abcdefgh"[: len(operands)])
                 function = eval("lambda " + names + ": " + code)
-            if library == "torch":
+            if library in ("torch", "onednn"):
                 torch.set_grad_enabled(code.startswith("grad("))
             function(*operands)
             answer("yes")

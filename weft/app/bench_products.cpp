@@ -1,6 +1,9 @@
 // Products and attention.
+#include <memory>
+
 #include "weft/app/bench_cases.h"
 #include "weft/base/format.h"
+#include "weft/tensor/jit.h"
 
 namespace weft {
 namespace {
@@ -24,7 +27,8 @@ BenchCase product_of(std::string name, std::vector<int64_t> sizes, int64_t m, in
       .torch = "a @ b",
       .numpy = "a @ b",
       .flops =
-          [=](int64_t s) { return 2.0 * double(of(m, s)) * double(of(k, s)) * double(of(n, s)); }};
+          [=](int64_t s) { return 2.0 * double(of(m, s)) * double(of(k, s)) * double(of(n, s)); },
+      .onednn = "linear(a, b.T)"};
 }
 
 BenchCase square_product(DType dtype, DType sum, const char* torch) {
@@ -42,6 +46,40 @@ BenchCase square_product(DType dtype, DType sum, const char* torch) {
           .torch = torch,
           .numpy = dtype == DType::F64 ? "a @ b" : "",
           .flops = [](int64_t n) { return 2.0 * double(n) * double(n) * double(n); }};
+}
+
+/// A captured function of x that multiplies it with a weight, which it packs once.
+std::function<BenchValues(const BenchValues&)> linear_layer() {
+  using Function = std::function<Tensor(const Tensor&)>;
+  struct Layer {
+    Tensor weight;
+    Jit<Function> run = jit(Function([this](const Tensor& x) { return x.matmul(weight.T()); }));
+  };
+  const auto layer = std::make_shared<Layer>();
+  return [layer](const BenchValues& v) -> BenchValues {
+    layer->weight = v[1];
+    return {layer->run(v[0])};
+  };
+}
+
+/// x @ w^T, [m, k] by [n, k], where the size stands for -1 and w never changes.
+BenchCase constant_weight(std::string name, std::vector<int64_t> sizes, int64_t m, int64_t k,
+                          int64_t n) {
+  const auto of = [](int64_t dim, int64_t size) { return dim < 0 ? size : dim; };
+  const std::string torch = "F.linear(a, b)";
+  BenchCase c{.group = "constant weights",
+              .name = std::move(name),
+              .sizes = std::move(sizes),
+              .operands = [=](int64_t s) -> BenchOperands {
+                return {{{of(m, s), of(k, s)}}, {{of(n, s), of(k, s)}}};
+              },
+              .compute = {},
+              .torch = torch,
+              .numpy = "a @ b.T"};
+  c.flops = [=](int64_t s) { return 2.0 * double(of(m, s)) * double(of(k, s)) * double(of(n, s)); };
+  c.onednn = "linear(a, packed(b, len(a)))";
+  c.network = linear_layer;
+  return c;
 }
 
 /// Forwards, which takes two products, or all three gradients for ones from above: five.
@@ -87,6 +125,7 @@ void add_products(std::vector<BenchCase>& cases) {
                    "a @ b.T",
                    "a @ b.T",
                    flops});
+  cases.back().onednn = "linear(a, b)";
   cases.push_back({"products",
                    "x^T @ y, {}",
                    {512, 2048},
@@ -103,6 +142,17 @@ void add_products(std::vector<BenchCase>& cases) {
                    "a @ b",
                    "a @ b",
                    [](int64_t n) { return 2.0 * 128 * 64 * 128 * double(n); }});
+}
+
+void add_constant_weights(std::vector<BenchCase>& cases) {
+  cases.push_back(constant_weight("x @ w^T, w constant, {0} x {0} x {0}",
+                                  {256, 512, 1024, 2048, 4096}, -1, -1, -1));
+  cases.push_back(
+      constant_weight("x @ w^T, w constant, 512 x 768 x {}", {768, 2304, 3072}, 512, 768, -1));
+  cases.push_back(
+      constant_weight("x @ w^T, w constant, {} x 3072 x 768", {1, 32, 512}, -1, 3072, 768));
+  cases.push_back(
+      constant_weight("x @ w^T, w constant, {} x 2048 x 8192", {1, 16, 256}, -1, 2048, 8192));
 }
 
 void add_attention(std::vector<BenchCase>& cases) {

@@ -58,6 +58,7 @@ struct BenchOptions {
   int64_t size = 0;                       // of cases; 0: each at its own sizes
   std::vector<std::string> against = {};  // peers that take turns with weft
   std::string python = "python3";         // has the peers
+  int64_t busy = -1;                      // of cases: a CPU that another process keeps busy
 };
 
 struct ExplainOptions {

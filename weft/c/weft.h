@@ -292,9 +292,9 @@ typedef weft_status (*weft_function)(void* user, const weft_tensor* arguments, s
 
 // weft_backward() of a loss in `parts` micro-batches, one after the other: equal within rounding,
 // with the memory of one, compiled once. Each tensor of the batch is cut along its first axis into
-// `parts` equal pieces; `loss` gives one tensor of one number for a piece of each. It is traced: its
-// arguments have no values, and it is called twice where it assigns. `out`: the mean of the pieces'
-// losses, or their sum. What the loss assigns and draws is as in a loop over the pieces.
+// `parts` equal pieces; `loss` gives one tensor of one number for a piece of each. It is traced:
+// its arguments have no values, and it is called twice where it assigns. `out`: the mean of the
+// pieces' losses, or their sum. What the loss assigns and draws is as in a loop over the pieces.
 WEFT_API weft_status weft_accumulate_gradients(weft_function loss, void* user,
                                                const weft_tensor* batch, size_t count,
                                                int64_t parts, bool sum, weft_tensor* out);

@@ -8,7 +8,8 @@
 namespace weft::nn {
 
 // Of the parameters that have one. backward() adds to gradients, so that several small batches make
-// a large one; realize them in between, or their graphs grow into one program:
+// a large one: accumulate_gradients() of tensor/transforms.h does so in one program. Where batches
+// come one by one, realize in between, or their graphs grow into one program of all:
 //
 //   for (const Batch& batch : parts) {
 //     (loss(batch) / parts.size()).backward();

@@ -40,9 +40,7 @@ Tensor cut(const Tensor& x, int64_t parts) {
   return x.reshape(dims);
 }
 
-Tensor at_least_f32(const Tensor& x) {
-  return bits(x.dtype()) < 32 ? x.cast(DType::F32) : x;
-}
+Tensor at_least_f32(const Tensor& x) { return bits(x.dtype()) < 32 ? x.cast(DType::F32) : x; }
 
 /// The loss of one micro-batch, and everything that it changes.
 class Trace {

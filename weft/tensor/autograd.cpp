@@ -471,8 +471,7 @@ void note_walked(const Tensor& loss) {
 void Tensor::backward(const Tensor& upstream, CallSite at) const {
   const OpScope scope(*this, at);
   require_upstream("backward", *this, upstream);
-  const LeafGradients found =
-      gradients_of_leaves(*this, upstream, !active_capture(scope.context));
+  const LeafGradients found = gradients_of_leaves(*this, upstream, !active_capture(scope.context));
   if (found.empty())
     fail("backward.leaf",
          "this value depends on no tensor with requires_grad_(); if it was realized before, its "

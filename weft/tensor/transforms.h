@@ -93,8 +93,8 @@ ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs
 /// micro-batch however many there are, compiled once. `batch`: tensors whose first axes are the
 /// batch's, each cut in `parts` pieces of equal size; pass what selects data (places, keys) rather
 /// than data, which would be in memory as a whole. loss gives one number of the pieces it is given.
-/// Returns the mean of these (Reduction::Sum: their sum), lazily and without a history, and adds its
-/// gradients to those of the leaves, as backward() does; sums are f32 at least. What the loss
+/// Returns the mean of these (Reduction::Sum: their sum), lazily and without a history, and adds
+/// its gradients to those of the leaves, as backward() does; sums are f32 at least. What the loss
 /// assigns to (batch norm's averages) is carried from piece to piece, and what it draws (dropout)
 /// has the numbers that a loop over the pieces would draw: both are as in that loop, so that batch
 /// norm sees one micro-batch at a time. While it is traced nothing has a value; it is traced twice
