@@ -209,6 +209,24 @@ TEST(AccumulateGradients, RefusesWhatIsNoBatch) {
                "reduced to their mean or their sum, not to none");
 }
 
+TEST(AccumulateGradients, TensorsThatTheLossMakesAreNoState) {
+  const Small s;
+  const Loss inside = [&](const Tensors& in) {
+    Tensor t = Tensor::zeros({}).contiguous();
+    t.assign(s.loss()(in));
+    return t;
+  };
+  expect_near_to(accumulate_gradients(inside, {s.x, s.y}, 3), s.loss()({s.x, s.y}), "loss");
+  Tensors kept;
+  const Loss keeps = [&](const Tensors& in) {
+    kept.push_back(Tensor::zeros({}).contiguous());
+    kept.back().assign(in[0].sum());
+    return s.loss()(in);
+  };
+  EXPECT_ERROR(accumulate_gradients(keeps, {s.x, s.y}, 2),
+               "the loss assigns to other tensors in every call");
+}
+
 TEST(AccumulateGradients, AFailingLossLeavesStateAsItWas) {
   const TrainingScope training;
   nn::BatchNorm norm(4);

@@ -10,6 +10,7 @@ namespace weft {
 namespace {
 
 constexpr const char* kTag = "accumulate_gradients";
+constexpr int kMostTraces = 4;  // each may find what only runs with the state of the one before
 using Loss = std::function<Tensor(const Tensors&)>;
 
 int64_t checked_length(const Tensors& batch, int64_t parts) {
@@ -53,7 +54,12 @@ class Trace {
     }
     first_draw_ = placeholder(Tensor::zeros({}, DType::U32), {});
     // What is assigned to is found by the first trace, and read as what is carried by the next.
-    while (!run(loss)) {}
+    for (int traces = 1; !run(loss); ++traces)
+      if (traces == kMostTraces)
+        fail(kTag,
+             "the loss assigns to other tensors in every call, {} so far: assign to tensors that "
+             "are made outside of it",
+             states_.size());
     check();
     for (const LeafGradient& g : leaf_gradients(loss_)) {
       leaves_.push_back(g.leaf);
@@ -100,7 +106,7 @@ bool Trace::run(const Loss& loss) {
     for (const State& s : states_) s.cell->set_value(s.before.get());
   };
   try {
-    loss_ = loss(slices_);
+    loss_ = TensorAccess::make(context_, loss(slices_).node());  // its tensor is no state
     after_.clear();
     for (const State& s : states_) after_.push_back(TensorAccess::make(context_, s.cell->value()));
   } catch (...) {
