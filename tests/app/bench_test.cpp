@@ -83,7 +83,10 @@ TEST(Bench, AnMnistStepTakesFewKernels) {
 TEST(Bench, SlowAGpt2StepTakesFewKernels) {
   const double kernels = value_of(scheduled("gpt2"), "gpt2 kernels");
   EXPECT_GT(kernels, 100);
-  EXPECT_LE(kernels, 557);
+  // The gradient of what goes into the last product reads the vocabulary's matrix in chunks of 64
+  // rows, in two blocks of columns (schedule/row_products.h): rounds of one kernel.
+  constexpr int kRounds = 2 * (50257 / 64);
+  EXPECT_LE(kernels, 557 + kRounds);
 }
 
 }  // namespace
