@@ -152,7 +152,8 @@ TEST_F(Passes, TakeTheCallsOutOfWhatIsNew) {
 TEST_F(Passes, SayWhatNormalisingLeftBehind) {
   const auto number = normalise_passes()[0], inline_calls = normalise_passes()[1];
   Graph g;
-  NormalState state{g, parse_graph(g, "%0 = buffer f32 2 id=7 device=1\n%1 = add f32 %0 1:f32\n")};
+  const auto values = parse_graph(g, "%0 = buffer f32 2 id=7 device=1\n%1 = add f32 %0 1:f32\n");
+  NormalState state{g, NormalForm::Nodes(values)};
   EXPECT_STREQ(number.problem(state), "a buffer, a bound variable or a function");
   EXPECT_EQ(inline_calls.problem(state), nullptr);
   run_pass(number, state);

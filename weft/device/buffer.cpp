@@ -51,6 +51,12 @@ class HostMemory final : public Memory {
 
 }  // namespace
 
+std::string BufferLabel::text() const {
+  const std::string where = short_text(made_);
+  if (where.empty() || text_.empty()) return text_ + where;
+  return text_ + " at " + where;
+}
+
 struct AllocatorState {
   /// A freed block, and what may still be using it.
   struct Freed {
@@ -157,7 +163,7 @@ struct AllocatorState {
                       });
     std::string text;
     for (size_t i = 0; i < count; ++i) {
-      const std::string& label = top[i]->label();
+      const std::string label = top[i]->label();
       append_format(text, "{}{} {}",
                     i ? ", " : "; largest: ", label.empty() ? "(unnamed)" : label.c_str(),
                     human_bytes(top[i]->bytes()));
@@ -165,8 +171,9 @@ struct AllocatorState {
     return text;
   }
 
-  [[noreturn]] void refuse(const Device& device, int64_t bytes, std::string_view label,
-                           std::string_view why) const {
+  [[noreturn]] void refuse(const Device& device, const Buffer& buffer, std::string_view why) const {
+    const int64_t bytes = buffer.bytes();
+    const std::string label = buffer.label();
     fail_memory("memory", "{} more bytes ({}) for {} on {} {}: {} are live in {} buffers{}", bytes,
                 human_bytes(bytes), label.empty() ? "a buffer" : label, device.name(), why,
                 human_bytes(stats.live_bytes), live.size(), largest());
@@ -201,23 +208,23 @@ Allocator::Allocator(Context& context, int64_t cap, int64_t cache_limit,
 
 Allocator::~Allocator() = default;
 
-std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, std::string_view label) {
+std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, BufferLabel label) {
   WEFT_CHECK(bytes >= 0, "an allocation of {} bytes", bytes);
   // Everything that can throw comes before anything changes.
-  std::shared_ptr<Buffer> buffer(new Buffer(device, bytes, std::string(label)));
+  std::shared_ptr<Buffer> buffer(new Buffer(device, bytes, std::move(label)));
   AllocatorState& s = *state_;
   std::lock_guard lock(s.mutex);
   if (s.fail_after == 0) {
     s.fail_after = -1;
-    s.refuse(device, bytes, label, "are not there (an injected fault)");
+    s.refuse(device, *buffer, "are not there (an injected fault)");
   }
   if (s.fail_after > 0) --s.fail_after;
   if (s.cap > 0 && bytes > s.cap - s.stats.live_bytes) {
-    s.refuse(device, bytes, label,
+    s.refuse(device, *buffer,
              strformat("would pass the cap of {} (WEFT_MEMORY_CAP)", human_bytes(s.cap)));
   }
   if (bytes > s.most) {
-    s.refuse(device, bytes, label,
+    s.refuse(device, *buffer,
              strformat("are more than {} memory, {}",
                        s.memory->addressable() ? "this machine's" : "the device's",
                        human_bytes(s.most)));
@@ -226,7 +233,7 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, std::
   if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.clear_cache();
   if (s.live.size() == s.live.capacity()) s.live.reserve(2 * s.live.size() + 16);
   buffer->block_ = s.take_block(size);
-  if (buffer->block_ == nullptr) s.refuse(device, bytes, label, "were refused by the system");
+  if (buffer->block_ == nullptr) s.refuse(device, *buffer, "were refused by the system");
   s.memory->begin_use(buffer->block_, size);
   if (s.memory->addressable()) buffer->data_ = buffer->block_;
   buffer->block_bytes_ = size;

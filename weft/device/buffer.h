@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/call_site.h"
 #include "weft/base/small_vector.h"
 #include "weft/graph/node.h"
 
@@ -40,6 +41,20 @@ class Memory {
   virtual bool addressable() const = 0;  ///< by the host: a block is its address
 };
 
+/// Who memory is for, in messages: "conv1.weight", "arena", "train.cpp:12". Put together when a
+/// message is.
+class BufferLabel {
+ public:
+  BufferLabel(std::string_view text = {}, CallSite made = {}) : text_(text), made_(made) {}  // NOLINT
+  BufferLabel(const std::string& text) : text_(text) {}                                 // NOLINT
+  BufferLabel(const char* text) : text_(text) {}                                        // NOLINT
+  std::string text() const;
+
+ private:
+  std::string text_;
+  CallSite made_;
+};
+
 /// The newest points of a queue's timeline that read and wrote some memory; 0: none.
 struct LastUse {
   uint64_t read = 0, written = 0;
@@ -60,7 +75,7 @@ class Buffer {
   int64_t bytes() const { return bytes_; }
   void* data() const { return data_; }    ///< host address; null on devices without host memory
   void* block() const { return block_; }  ///< what the device's Memory gave
-  const std::string& label() const { return label_; }
+  std::string label() const { return label_.text(); }
   uint64_t serial() const { return serial_; }  ///< never used twice by one allocator
 
   /// What is in it, without looking: as long as this is equal, so are the contents. Not of borrowed
@@ -82,7 +97,7 @@ class Buffer {
  private:
   friend class Allocator;
   friend struct AllocatorState;
-  Buffer(Device& device, int64_t bytes, std::string label)
+  Buffer(Device& device, int64_t bytes, BufferLabel label)
       : device_(&device), bytes_(bytes), label_(std::move(label)) {}
 
   std::shared_ptr<AllocatorState> state_;  // buffers may outlive their device; null: borrowed
@@ -91,7 +106,7 @@ class Buffer {
   int64_t bytes_;
   size_t block_bytes_ = 0;  // what the block really has
   void *block_ = nullptr, *data_ = nullptr;
-  std::string label_;  // who it is for, in messages: "conv1.weight", "arena", "train.cpp:12"
+  BufferLabel label_;
   uint64_t serial_ = 0;
   std::atomic<uint64_t> writes_{0};
   size_t index_ = 0;  // in the list of live buffers
@@ -116,7 +131,7 @@ class Allocator {
 
   /// Contents are undefined. Over the cap or refused by the system: an Error of kind Memory that
   /// names the largest live buffers; nothing changes.
-  std::shared_ptr<Buffer> allocate(Device& device, int64_t bytes, std::string_view label);
+  std::shared_ptr<Buffer> allocate(Device& device, int64_t bytes, BufferLabel label);
 
   int64_t alignment() const;
   int64_t most() const;      ///< Memory::most

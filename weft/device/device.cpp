@@ -55,8 +55,8 @@ Device::~Device() = default;
 
 Timeline& Device::timeline(int queue) { return *queues_[static_cast<size_t>(queue)]->timeline; }
 
-std::shared_ptr<Buffer> Device::allocate(int64_t bytes, std::string_view label) {
-  return allocator_.allocate(*this, bytes, label);
+std::shared_ptr<Buffer> Device::allocate(int64_t bytes, BufferLabel label) {
+  return allocator_.allocate(*this, bytes, std::move(label));
 }
 
 namespace {

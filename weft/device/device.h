@@ -131,7 +131,7 @@ class Device {
   virtual bool completes_at_once() const { return true; }
 
   // ---- memory
-  std::shared_ptr<Buffer> allocate(int64_t bytes, std::string_view label = {});
+  std::shared_ptr<Buffer> allocate(int64_t bytes, BufferLabel label = {});
   Allocator& allocator() { return allocator_; }
   /// Bytes that every buffer's memory, and every part of an arena, begins at a multiple of.
   int64_t alignment() const { return allocator_.alignment(); }
@@ -254,6 +254,7 @@ class DeviceTable {
   bool has(std::string_view name) const;
 
  private:
+  Device& find_or_make(std::string_view name);
   Device& open_cpu(int ordinal);
 
   struct State;

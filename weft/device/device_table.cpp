@@ -104,10 +104,17 @@ struct DeviceTable::State {
     return kind == kinds.end() || asked.ordinal > kMaxOrdinal ? nullptr : &*kind;
   }
 
+  Device* find(std::string_view name) {
+    std::lock_guard lock(mutex);
+    const auto found = by_name.find(name);
+    return found == by_name.end() ? nullptr : found->second;
+  }
+
   Context& context;
   const std::vector<DeviceKind> kinds = kinds_of(kDrivers);
   std::mutex mutex;
   std::map<DeviceId, std::unique_ptr<Device>> open;
+  std::map<std::string, Device*, std::less<>> by_name;  // as they were asked for
 };
 
 DeviceTable::DeviceTable(Context& context) : state_(std::make_unique<State>(context)) {}
@@ -123,6 +130,14 @@ std::vector<std::string_view> DeviceTable::names() const {
 bool DeviceTable::has(std::string_view name) const { return state_->kind_of(parsed(name)); }
 
 Device& DeviceTable::open(std::string_view text) {
+  if (Device* known = state_->find(text)) return *known;
+  Device& device = find_or_make(text);
+  std::lock_guard lock(state_->mutex);
+  state_->by_name.emplace(text, &device);
+  return device;
+}
+
+Device& DeviceTable::find_or_make(std::string_view text) {
   const Asked asked = parsed(text);
   const DeviceKind* kind = state_->kind_of(asked);
   if (!kind) unknown_device(text, asked.name, names());

@@ -11,8 +11,9 @@ namespace {
 constexpr size_t kHistory = 4096;  // older points are taken to know nothing
 constexpr size_t kRanges = 1 << 16;
 
-std::string_view label_of(const Buffer& buffer) {
-  return buffer.label().empty() ? "a buffer" : std::string_view(buffer.label());
+std::string label_of(const Buffer& buffer) {
+  const std::string label = buffer.label();
+  return label.empty() ? "a buffer" : label;
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ NodeRef BufferTable::add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<
   const int64_t id = next_id_++;
   NodeRef node = tensor_graph(context_).buffer(id, dtype, dims, device);
   bytes_ += buffer->bytes();
-  entries_.emplace(id, Entry{std::move(buffer), node, {}});
+  entries_.emplace(id, Entry{std::move(buffer), node});
   return node;
 }
 
@@ -78,12 +78,25 @@ void BufferTable::leave(int64_t id, Storage* storage) {
     std::lock_guard lock(mutex_);
     const auto at = entries_.find(id);
     if (at == entries_.end()) return;
-    std::erase(at->second.holders, storage);
+    SmallVector<Storage*, 2>& holders = at->second.holders;
+    if (const auto own = std::ranges::find(holders, storage); own != holders.end())
+      holders.erase(static_cast<size_t>(own - holders.begin()));
     released_.push_back(id);
   }
   if (Graph::Building::in_progress(tensor_graph(context_))) return;
   reap(Graph::Wait::Never);
   if (has_much_dead_memory()) sweep(Graph::Wait::Never);
+}
+
+void BufferTable::mark(int64_t id) {
+  std::lock_guard lock(mutex_);
+  if (const auto at = entries_.find(id); at != entries_.end()) at->second.marked = true;
+}
+
+bool BufferTable::is_marked(int64_t id) const {
+  std::lock_guard lock(mutex_);
+  const auto at = entries_.find(id);
+  return at != entries_.end() && at->second.marked;
 }
 
 void BufferTable::left_lazy() {
@@ -107,20 +120,25 @@ std::shared_ptr<Buffer> BufferTable::forget(Entries::iterator at) {
   return buffer;
 }
 
+SmallVector<BufferTable::Released, 8> BufferTable::take_released() {
+  SmallVector<Released, 8> taken;
+  std::lock_guard lock(mutex_);
+  for (const int64_t id : released_) {
+    const auto at = entries_.find(id);
+    if (at == entries_.end()) continue;
+    NodeRef n = at->second.node;
+    if (n->roots.load(std::memory_order_acquire) == 0) taken.push_back({id, n});
+  }
+  released_.clear();
+  return taken;
+}
+
 void BufferTable::reap(Graph::Wait wait) {
   std::vector<std::shared_ptr<Buffer>> dropped;  // their destructors run outside the locks
   const auto collecting = only_one(collecting_, wait);
   if (!collecting.owns_lock()) return;
-  std::vector<int64_t> released;
-  {
-    std::lock_guard lock(mutex_);
-    if (released_.empty()) return;
-    released.swap(released_);
-  }
   Graph& graph = tensor_graph(context_);
-  for (int64_t id : released) {
-    NodeRef n = node(id);
-    if (!n || n->roots.load(std::memory_order_acquire) > 0) continue;
+  for (const auto& [id, n] : take_released()) {
     const bool dead = graph.unread(n, 0, wait);
     std::lock_guard lock(mutex_);
     const auto at = entries_.find(id);

@@ -12,6 +12,7 @@
 
 #include "weft/base/fork.h"
 #include "weft/base/function_ref.h"
+#include "weft/base/small_vector.h"
 #include "weft/device/buffer.h"
 #include "weft/graph/graph.h"
 
@@ -38,6 +39,9 @@ class BufferTable {
   /// It has another one now, or is gone: perhaps the node's last use. Memory that nothing refers to
   /// any more goes at once, unless this thread or another one is building.
   void leave(int64_t id, Storage* storage);
+  /// What the room above notes about memory, for as long as the table has it.
+  void mark(int64_t id);
+  bool is_marked(int64_t id) const;
   /// The storages that hold each node now.
   std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> holders() const;
 
@@ -57,10 +61,17 @@ class BufferTable {
   struct Entry {
     std::shared_ptr<Buffer> buffer;
     NodeRef node;
-    std::vector<Storage*> holders;
+    SmallVector<Storage*, 2> holders = {};
+    bool marked = false;
+  };
+  struct Released {
+    int64_t id;
+    NodeRef node;
   };
   using Entries = std::unordered_map<int64_t, Entry>;
 
+  /// Those that no storage has any more.
+  SmallVector<Released, 8> take_released();
   bool sweep_frees_memory();
   bool has_many_dead_nodes() const;
   bool has_much_dead_memory() const;

@@ -1,6 +1,7 @@
 #include "weft/run/call_sites.h"
 
 #include "weft/base/context.h"
+#include "weft/device/device.h"
 #include "weft/graph/provenance.h"
 #include "weft/rewrite/calls.h"
 #include "weft/run/run_state.h"
@@ -12,6 +13,16 @@ std::string StepSites::text() const {
   if (end != text) text += " .. " + end;
   return text;
 }
+
+namespace {
+
+NodeMap<NodeRef> copies_of(Context& context, const NormalForm& form) {
+  if (form.copies.size() > 0) return form.copies;
+  const DeviceId here = context.get<DeviceTable>().default_device().id();
+  return normal_copies(context.get<RunState>().graph, form.asked, here);
+}
+
+}  // namespace
 
 CallSites::CallSites(Context& context, const NormalForm& form) {
   const Provenance& known = context.get<Provenance>();
@@ -26,9 +37,10 @@ CallSites::CallSites(Context& context, const NormalForm& form) {
     for (NodeRef s : n->src())
       if (CallSite& source = sites[s]; !source) source = theirs;
   }
+  const NodeMap<NodeRef> copies = copies_of(context, form);
   // Inside of kernels and gradients nothing is realized.
   for (NodeRef n : order)
-    if (const NodeRef* copy = form.copies.find(n); copy && *copy && sites.at(n))
+    if (const NodeRef* copy = copies.find(n); copy && *copy && sites.at(n))
       sites_.try_emplace((*copy)->hash, sites.at(n));
   if (form.calls) add_inlined(context, form);
 }

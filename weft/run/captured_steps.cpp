@@ -39,8 +39,10 @@ std::vector<bool> constant_inputs(const Computation& c, const std::vector<bool>&
 std::shared_ptr<const CompiledSchedule> schedule_of(Context& context, const Computation& c,
                                                     const std::vector<bool>& constants) {
   if (constants.empty()) return c.schedule;
+  Graph& graph = context.get<RunState>().graph;
   NormalForm form;
-  form.values = read_graph(context.get<RunState>().graph, c.graph, "a captured computation");
+  form.values.assign(read_graph(graph, c.graph, "a captured computation"));
+  form.root = graph.intern({Op::Sink, DType::Void, form.values});
   form.variables = c.variables;
   const Toposort nodes(form.values);  // of a Repeat's bodies, too
   form.calls = std::ranges::any_of(nodes, [](NodeRef n) { return n->op == Op::Call; });

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "weft/base/hash.h"
+#include "weft/base/small_vector.h"
 #include "weft/graph/graph.h"
 
 namespace weft {
 
 struct CacheKey {
-  NodeRef root;               ///< in the cache's graph
-  std::vector<int64_t> more;  ///< what else the result depends on
+  NodeRef root;                   ///< in the cache's graph
+  SmallVector<int64_t, 8> more;  ///< what else the result depends on
 
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
   struct Hash {

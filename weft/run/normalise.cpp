@@ -20,9 +20,10 @@ class Normaliser {
   NormalForm run(std::span<const NodeRef> values, std::span<const NodeRef> watched) {
     copy_all(values);
     for (NodeRef v : values) form_.values.push_back(copies_.at(v));
+    form_.root = graph_.intern({Op::Sink, DType::Void, form_.values});
     for (NodeRef w : watched)
       if (copies_.contains(w)) form_.seen.push_back(w);
-    form_.asked.assign(values.begin(), values.end());
+    form_.asked.assign(values);
     form_.copies = std::move(copies_);
     return std::move(form_);
   }
@@ -184,7 +185,13 @@ std::string NormalState::text() const { return print_graph(values); }
 namespace {
 
 void number(NormalState& s) {
-  s.form = Normaliser(s.graph, s.default_device, s.bodies).run(s.values, s.watched);
+  // Which of its nodes are watched a known form does not say.
+  const bool may_be_known = s.known && s.watched.empty();
+  if (!may_be_known || !s.known->forms.find(s.values, s.default_device, s.form)) {
+    KnownBodies* bodies = s.known ? &s.known->bodies : nullptr;
+    s.form = Normaliser(s.graph, s.default_device, bodies).run(s.values, s.watched);
+    if (may_be_known) s.known->forms.add(s.form, s.default_device);
+  }
   s.values = s.form.values;
 }
 
@@ -216,13 +223,18 @@ constexpr Pass<NormalState> kPasses[] = {
 std::span<const Pass<NormalState>> normalise_passes() { return kPasses; }
 
 NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId default_device,
-                     std::span<const NodeRef> watched, KnownBodies* bodies) {
-  NormalState state{graph, {values.begin(), values.end()}, default_device, watched, bodies};
+                     std::span<const NodeRef> watched, KnownPrograms* known) {
+  NormalState state{graph, NormalForm::Nodes(values), default_device, watched, known};
   run_pass(kPasses[0], state);
   return std::move(state.form);
 }
 
-std::vector<NodeRef> without_calls(Graph& graph, const NormalForm& form) {
+NodeMap<NodeRef> normal_copies(Graph& graph, std::span<const NodeRef> values,
+                               DeviceId default_device) {
+  return Normaliser(graph, default_device, nullptr).run(values, {}).copies;
+}
+
+NormalForm::Nodes without_calls(Graph& graph, const NormalForm& form) {
   NormalState state{graph, form.values};
   if (form.calls) run_pass(kPasses[1], state);
   return std::move(state.values);

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/small_vector.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
 #include "weft/rewrite/pass.h"
+#include "weft/run/known_forms.h"
 
 namespace weft {
 
@@ -21,10 +23,13 @@ struct BoundVariable {
 };
 
 struct NormalForm {
-  std::vector<NodeRef> asked;   ///< the values as given
-  NodeMap<NodeRef> copies;      ///< of every node under them, in the graph normalised into
-  std::vector<NodeRef> values;  ///< in the graph normalised into
-  std::vector<NodeRef> inputs;  ///< Buffer node of each slot
+  using Nodes = SmallVector<NodeRef, 8>;
+  Nodes asked;              ///< the values as given
+  NodeMap<NodeRef> copies;  ///< of every node under them, in the graph normalised into; none where
+                            ///< the program was known
+  Nodes values;             ///< in the graph normalised into
+  NodeRef root = nullptr;   ///< a Sink of them
+  Nodes inputs;             ///< Buffer node of each slot
   std::vector<BoundVariable> variables;
   std::vector<NodeRef> seen;  ///< of `watched`, those that were met
   bool calls = false;         ///< whether a function is called in it
@@ -59,13 +64,22 @@ class KnownBodies {
   DeviceId default_device_ = 0;
 };
 
+/// What a context knows of programs that it met before.
+struct KnownPrograms {
+  KnownPrograms(Graph& from, Graph& to) : bodies(from, to), forms(from, to) {}
+  void clear() { bodies.clear(), forms.clear(); }
+
+  KnownBodies bodies;
+  KnownForms forms;
+};
+
 /// Values on their way to what is scheduled.
 struct NormalState {
-  Graph& graph;                 ///< normalised into
-  std::vector<NodeRef> values;  ///< as given; in `graph` afterwards
+  Graph& graph;              ///< normalised into
+  NormalForm::Nodes values;  ///< as given; in `graph` afterwards
   DeviceId default_device = {};
   std::span<const NodeRef> watched = {};
-  KnownBodies* bodies = nullptr;
+  KnownPrograms* known = nullptr;
   NormalForm form = {};
 
   std::string_view name() const { return "values"; }
@@ -76,11 +90,14 @@ struct NormalState {
 /// In order. The second runs in programs that no cache has.
 std::span<const Pass<NormalState>> normalise_passes();
 
-/// Normalises `values` into `graph`, that of `bodies`. `default_device` is the device that is
+/// Normalises `values` into `graph`, that of `known`. `default_device` is the device that is
 /// written as 0. An Error where a variable has no value.
 NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId default_device,
-                     std::span<const NodeRef> watched = {}, KnownBodies* bodies = nullptr);
-/// Its values; in the place of each call stands what it computes.
-std::vector<NodeRef> without_calls(Graph& graph, const NormalForm& form);
+                     std::span<const NodeRef> watched = {}, KnownPrograms* known = nullptr);
+/// NormalForm::copies of values that a form is known of.
+NodeMap<NodeRef> normal_copies(Graph& graph, std::span<const NodeRef> values,
+                               DeviceId default_device);
+/// A form's values; in the place of each call stands what it computes.
+NormalForm::Nodes without_calls(Graph& graph, const NormalForm& form);
 
 }  // namespace weft

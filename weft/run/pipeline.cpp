@@ -341,12 +341,12 @@ class Pipeline {
   CompileReport report_;  // where somebody asks
 };
 
-CacheKey schedule_key(Context& context, Graph& graph, const NormalForm& form,
-                      std::span<const int> into, const std::vector<bool>& constants) {
-  CacheKey key{graph.intern({Op::Sink, DType::Void, form.values}), {}};
-  key.more.assign(into.begin(), into.end());
+CacheKey schedule_key(Context& context, const NormalForm& form, std::span<const int> into,
+                      const std::vector<bool>& constants) {
+  CacheKey key{form.root, {}};
+  for (const int slot : into) key.more.push_back(slot);
   key.more.push_back(context.get<DeviceTable>().default_device().id());
-  key.more.insert(key.more.end(), constants.begin(), constants.end());
+  for (const bool constant : constants) key.more.push_back(constant);
   key.more.push_back(context.options().beam);
   key.more.push_back(static_cast<int64_t>(hash_text(context.options().beam_cache)));
   return key;
@@ -364,10 +364,11 @@ Prepared compile(Context& context, const NormalForm& form, std::span<const int> 
                  const std::vector<bool>& constants) {
   RunState& run = context.get<RunState>();
   const uint64_t start = now_ns();
-  const std::vector<NodeRef> values = without_calls(run.graph, form);
+  const NormalForm::Nodes values = without_calls(run.graph, form);
   std::vector<ScheduleOutput> outputs;
   for (size_t i = 0; i < into.size(); ++i) outputs.push_back({values[i], into[i]});
-  Prepared out{Pipeline(context, form, constants).compile(outputs), nullptr};
+  Prepared out{Pipeline(context, form, constants).compile(outputs), nullptr,
+               std::make_shared<SpareCommands>()};
   if (out.schedule->variables.empty()) out.memory = plan(out, form);
   run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;
   return out;
@@ -378,7 +379,7 @@ Prepared compile(Context& context, const NormalForm& form, std::span<const int> 
 Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into,
                  const std::vector<bool>& constants) {
   RunState& run = context.get<RunState>();
-  CacheKey key = schedule_key(context, run.graph, form, into, constants);
+  CacheKey key = schedule_key(context, form, into, constants);
   Prepared out = run.schedules.find(key);
   if (out.schedule) {
     context.tracer().add(Counter::ScheduleHits);

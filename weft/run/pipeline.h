@@ -6,6 +6,7 @@
 #include <span>
 
 #include "weft/run/arenas.h"
+#include "weft/run/command_list.h"
 #include "weft/run/compiled_schedule.h"
 #include "weft/run/normalise.h"
 
@@ -13,10 +14,16 @@ namespace weft {
 
 class Context;
 
+/// Commands that ran before, for whoever runs the same schedule next.
+struct SpareCommands {
+  std::unique_ptr<CommandList> list;
+};
+
 struct Prepared {
   std::shared_ptr<const CompiledSchedule> schedule;
   /// For these values of its variables. In the cache only where it has none.
   std::shared_ptr<const PlannedMemory> memory;
+  std::shared_ptr<SpareCommands> spare;
 };
 
 /// Steps 2 to 7 of pipeline.cpp for values in normal form; from the cache where the same was asked

@@ -27,7 +27,7 @@ namespace {
 /// One distinct value, and whose it is.
 struct Wanted {
   NodeRef value;
-  std::vector<Storage*> storages;  // in the order they were asked for
+  SmallVector<Storage*, 2> storages;  // in the order they were asked for
   // Where the result goes: the memory of a storage it is for, when that is free, else fresh memory.
   std::shared_ptr<Buffer> destination;
   int64_t destination_id = -1;
@@ -52,24 +52,26 @@ class Realization {
     ++run_.stats.realizes;
     const std::optional<PassTrace> trace = trace_passes(context_);
     InterruptibleScope(context_).run([this] { compile(); });
-    CommandList list(schedule());
-    place(list);
+    std::unique_ptr<CommandList> list = std::move(prepared_.spare->list);
+    if (!list) list = std::make_unique<CommandList>(schedule());
+    place(*list);
     tell_passes(context_);
-    execute(list);
+    execute(*list);
     commit();
+    prepared_.spare->list = std::move(list);
   }
 
  private:
   void compile() {
-    std::vector<NodeRef> values;
+    SmallVector<NodeRef, 8> values;
     for (const Wanted& w : wanted_) values.push_back(w.value);
     const DeviceId default_device = context_.get<DeviceTable>().default_device().id();
     if (CaptureListener* capture = active_capture(context_))
-      form_ = normalise(run_.graph, values, default_device, capture->watched(), &run_.bodies);
+      form_ = normalise(run_.graph, values, default_device, capture->watched(), &run_.known);
     else
-      form_ = normalise(run_.graph, values, default_device, {}, &run_.bodies);
+      form_ = normalise(run_.graph, values, default_device, {}, &run_.known);
     choose_homes();
-    std::vector<int> into;
+    SmallVector<int, 8> into;
     for (const Wanted& w : wanted_) into.push_back(w.into);
     prepared_ = prepare(context_, form_, into);
   }
@@ -85,17 +87,19 @@ class Realization {
 
   /// The distinct values that are not in memory yet.
   void collect(std::span<const std::shared_ptr<Storage>> storages) {
-    NodeMap<size_t> place;
+    NodeMap<size_t> places;  // of values; one needs none
+    wanted_.reserve(storages.size());
     for (const auto& s : storages) {
       if (s->lost()) s->value();  // throws
       NodeRef value = StorageAccess::peek(*s);
       if (value->op == Op::Buffer) continue;
-      const size_t* known = place.find(value);
-      if (!known) {
-        known = &place.set(value, wanted_.size());
-        wanted_.push_back({value, {}, nullptr, -1, -1, nullptr});
+      size_t place = wanted_.size();
+      if (storages.size() > 1) {
+        const size_t* known = places.find(value);
+        place = known ? *known : places.set(value, place);
       }
-      std::vector<Storage*>& of = wanted_[*known].storages;
+      if (place == wanted_.size()) wanted_.push_back({value, {}, nullptr, -1, -1, nullptr});
+      SmallVector<Storage*, 2>& of = wanted_[place].storages;
       if (std::find(of.begin(), of.end(), s.get()) == of.end()) of.push_back(s.get());
     }
   }
@@ -180,7 +184,7 @@ class Realization {
     if (log_enabled(context_, 2)) log_at(context_, 2, "{}", plan_text(plan));
     if (run_.observer.planned) run_.observer.planned(plan);
     buffers_.with_swept_memory([&] { allocate(plan); });
-    std::vector<BufferSlice> slices;
+    SmallVector<BufferSlice, 16> slices;
     for (const auto& buffer : memory_) slices.push_back({buffer.get(), 0});
     arenas_.place(plan, slices);
     bind_commands(list, slices, plan.values);
@@ -212,7 +216,7 @@ class Realization {
     const CompiledBuffer& buffer = schedule().buffers[static_cast<size_t>(b)];
     const Wanted& w = wanted_[static_cast<size_t>(buffer.output)];
     return buffer.device->allocate(schedule().bytes_of(b, prepared_.memory->values),
-                                   w.storages[0]->label());
+                                   w.storages[0]->memory_label());
   }
 
   // ---- 9 execute
@@ -286,7 +290,7 @@ class Realization {
     run.sites = std::make_shared<const CallSites>(context_, form_);
     run.variables = form_.variables;
     run.seen = form_.seen;
-    run.inputs = form_.inputs;
+    run.inputs.assign(form_.inputs.begin(), form_.inputs.end());
     for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
     for (size_t i = 0; i < wanted_.size(); ++i)
       run.results.push_back({static_cast<int>(i), wanted_[i].into, buffer_id(wanted_[i].result)});

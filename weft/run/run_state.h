@@ -45,7 +45,7 @@ class RunState {
   // About 4000 kernels of a few dozen operations.
   LruCache<Prepared> schedules{graph, 512, size_t{64} << 20};
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192, size_t{64} << 20};
-  KnownBodies bodies;
+  KnownPrograms known;
   PlanCache plans;           ///< that searches found
   CompileObserver observer;  ///< `weft explain`'s
   RunStats stats;            ///< the sums; run_stats() fills in the rest

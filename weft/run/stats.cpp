@@ -13,7 +13,7 @@ constexpr size_t kNodesWorthSweeping = 100000;
 
 }  // namespace
 
-RunState::RunState(Context& context) : bodies(tensor_graph(context), graph), plans(context) {
+RunState::RunState(Context& context) : known(tensor_graph(context), graph), plans(context) {
   // Made before us, so destroyed after us: kernels belong to devices.
   context.get<BufferTable>();
 }
@@ -81,7 +81,7 @@ void clear_run_caches(Context& context) {
   std::lock_guard lock(run.mutex);
   run.schedules.clear();
   run.kernels.clear();
-  run.bodies.clear();
+  run.known.clear();
   run.sweep();
 }
 

@@ -77,11 +77,13 @@ void Storage::set_label(std::string_view label) {
   label_ = label;
 }
 
-std::string Storage::label() const {
+BufferLabel Storage::memory_label() const {
   std::lock_guard lock(mutex_);
   if (!label_.empty()) return label_;
-  return made_ ? short_text(made_) : kNobody;
+  return made_ ? BufferLabel({}, made_) : kNobody;
 }
+
+std::string Storage::label() const { return memory_label().text(); }
 
 std::string Storage::label_as(std::string_view name) const {
   const std::string own = label();
@@ -113,9 +115,8 @@ NodeRef buffer_from_bytes(Context& context, std::span<const std::byte> data, DTy
   const int64_t bytes = bytes_for(dtype, bound_numel(dims));
   if (static_cast<int64_t>(data.size()) != bytes)
     internal_error("storage", "{} bytes of data for a shape of {} bytes", data.size(), bytes);
-  const std::string line = short_text(current_call_site());
-  const std::string made = line.empty() ? "data from the host" : "data from the host at " + line;
-  std::shared_ptr<Buffer> buffer = target.allocate(bytes, label.empty() ? made : label);
+  std::shared_ptr<Buffer> buffer = target.allocate(
+      bytes, label.empty() ? BufferLabel("data from the host", current_call_site()) : label);
   target.copy_in({buffer.get(), 0}, data);
   NodeRef node = context.get<BufferTable>().add(std::move(buffer), dtype, dims, target.id());
   if (CaptureListener* capture = active_capture(context))

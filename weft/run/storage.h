@@ -47,6 +47,7 @@ class Storage : public std::enable_shared_from_this<Storage> {
   /// Who it is, in messages and memory reports: a parameter's name. Default: where it was made.
   void set_label(std::string_view label);
   std::string label() const;
+  BufferLabel memory_label() const;  ///< likewise, not put together yet
   /// "argument 0 (net.cpp:42)": who it is to somebody who calls it `name`.
   std::string label_as(std::string_view name) const;
 

@@ -3,7 +3,6 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <unordered_set>
 
 #include "weft/base/context.h"
 #include "weft/base/interrupt.h"
@@ -105,13 +104,6 @@ struct Leaves {
   }
 };
 
-/// Memory of what was computed and then realized on purpose.
-struct CutMemory {
-  std::mutex mutex;
-  std::unordered_set<int64_t> buffers;
-  size_t prune_at = 64;
-};
-
 /// The cells of a context that were computed because they were read.
 struct ReadCells {
   std::mutex mutex;
@@ -192,23 +184,16 @@ CutOff::CutOff(Context& context, std::span<const Tensor> tensors) : context_(con
 
 void CutOff::done() {
   if (cells_.empty()) return;
-  auto& cut = context_.get<CutMemory>();
-  std::lock_guard lock(cut.mutex);
+  auto& table = context_.get<BufferTable>();
   for (const CellRef& cell : cells_)
-    if (cell->realized()) cut.buffers.insert(buffer_id(cell->value()));
-  if (cut.buffers.size() < cut.prune_at) return;
-  const auto& table = context_.get<BufferTable>();
-  std::erase_if(cut.buffers, [&](int64_t id) { return !table.node(id); });
-  cut.prune_at = 2 * cut.buffers.size() + 64;
+    if (cell->realized()) table.mark(buffer_id(cell->value()));
 }
 
 bool reads_cut_off(Context& context, NodeRef root) {
-  auto* cut = context.get_if<CutMemory>();
-  if (!cut) return false;
+  const auto& table = context.get<BufferTable>();
   const Toposort order(root);
-  std::lock_guard lock(cut->mutex);
   return std::ranges::any_of(
-      order, [&](NodeRef n) { return n->op == Op::Buffer && cut->buffers.contains(buffer_id(n)); });
+      order, [&](NodeRef n) { return n->op == Op::Buffer && table.is_marked(buffer_id(n)); });
 }
 
 bool lacks_gradient(const Tensor& x) {

@@ -94,6 +94,7 @@ NodeRef expand(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
 }
 
 NodeRef broadcast_to(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
+  if (same(x->shape->span(), dims)) return x;
   Extents aligned(dims.size() - x->rank(), g.index(1));
   aligned.append(x->shape->span());
   return expand(g, reshape(g, x, aligned), dims);

@@ -73,11 +73,14 @@ std::string Tensor::device() const {
 
 // ---- running
 
-void realize(const std::vector<Tensor>& tensors, CallSite at) {
+namespace {
+
+void realize_all(std::span<const Tensor> tensors, CallSite at) {
   if (tensors.empty()) return;
   const CallSiteScope site(at);
   Context& context = tensors[0].context();
   std::vector<std::shared_ptr<Storage>> storages;
+  storages.reserve(tensors.size());
   for (const Tensor& t : tensors) {
     t.context();  // complains about a Tensor that holds nothing
     // Looking at a detached alias does not cut off what it is an alias of.
@@ -92,12 +95,16 @@ void realize(const std::vector<Tensor>& tensors, CallSite at) {
   cut.done();
 }
 
+}  // namespace
+
+void realize(const std::vector<Tensor>& tensors, CallSite at) { realize_all(tensors, at); }
+
 Tensor& Tensor::realize(CallSite at) {
-  weft::realize({*this}, at);
+  realize_all({this, 1}, at);
   return *this;
 }
 const Tensor& Tensor::realize(CallSite at) const {
-  weft::realize({*this}, at);
+  realize_all({this, 1}, at);
   return *this;
 }
 

@@ -39,9 +39,9 @@ NodeRef value_of(Graph& g, const Operand& x, DType dtype) {
 /// shape: the graph broadcasts those by itself.
 void align(Graph& g, const char* tag, std::span<NodeRef> operands) {
   const Extents dims = broadcast(tag, operands);
-  const Shape* shape = g.shape(dims);
   auto has_shape = [&](NodeRef n) {
-    return n->shape == shape && build::without_broadcast(n)->rank() == shape->rank;
+    return std::ranges::equal(n->shape->span(), std::span<const NodeRef>(dims)) &&
+           build::without_broadcast(n)->rank() == dims.size();
   };
   const auto carrier = std::find_if(operands.begin(), operands.end(), has_shape);
   for (NodeRef& n : operands) {

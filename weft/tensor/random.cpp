@@ -53,10 +53,12 @@ Counted counted(NodeRef counter) {
 Tensor Generator::settle() {
   std::lock_guard lock(mutex_);
   if (!draws_.defined()) return {};
+  const bool captures = active_capture(context_) != nullptr;
+  if (!captures && draws_.cell()->realized()) return {};
   const OpScope scope(draws_, CallSite::here());
   const Counted c = counted(draws_.node());
   // In a capture the counter is computed: a replay has another one.
-  if (active_capture(context_) || c.base->op != Op::Buffer) return draws_;
+  if (captures || c.base->op != Op::Buffer) return draws_;
   if (c.more == 0) return {};
   // Not by a kernel, which would run without the lock: others would draw the same numbers
   // meanwhile.
