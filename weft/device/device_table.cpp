@@ -106,7 +106,7 @@ struct DeviceTable::State {
 
   Device* find(std::string_view name) {
     std::lock_guard lock(mutex);
-    const auto found = by_name.find(name);
+    const auto found = std::ranges::find(by_name, name, &Named::first);
     return found == by_name.end() ? nullptr : found->second;
   }
 
@@ -114,7 +114,8 @@ struct DeviceTable::State {
   const std::vector<DeviceKind> kinds = kinds_of(kDrivers);
   std::mutex mutex;
   std::map<DeviceId, std::unique_ptr<Device>> open;
-  std::map<std::string, Device*, std::less<>> by_name;  // as they were asked for
+  using Named = std::pair<std::string, Device*>;
+  std::vector<Named> by_name;  // as they were asked for; few
 };
 
 DeviceTable::DeviceTable(Context& context) : state_(std::make_unique<State>(context)) {}
@@ -133,7 +134,7 @@ Device& DeviceTable::open(std::string_view text) {
   if (Device* known = state_->find(text)) return *known;
   Device& device = find_or_make(text);
   std::lock_guard lock(state_->mutex);
-  state_->by_name.emplace(text, &device);
+  state_->by_name.emplace_back(text, &device);
   return device;
 }
 

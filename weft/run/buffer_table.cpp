@@ -11,8 +11,9 @@ namespace weft {
 namespace {
 
 // Garbage below these amounts is not worth a walk over the graph; beside a realization, which costs
-// more than the walk, less is.
-constexpr size_t kNodesWorthSweeping = 20000;
+// more than the walk, less is. So many nodes and where they are looked up take 400 KiB: what they
+// leave free is used again while the second cache still has it.
+constexpr size_t kNodesWorthSweeping = 2000;
 constexpr int64_t kBytesWorthSweeping = int64_t{1} << 20;
 constexpr int64_t kBytesWorthSweepingAlone = int64_t{16} << 20;
 // Beside memory that a walk found in use: so many new nodes may have what used it among the dead.
