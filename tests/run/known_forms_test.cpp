@@ -17,9 +17,7 @@ class KnownFormsTest : public ::testing::Test {
   NodeRef bound(NodeRef variable, int64_t value) {
     return g.make(Op::Bind, DType::Index, {variable, g.index(value)});
   }
-  NormalForm form(std::vector<NodeRef> values) {
-    return normalise(normal, values, 1, {}, &known);
-  }
+  NormalForm form(std::vector<NodeRef> values) { return normalise(normal, values, 1, {}, &known); }
   /// Whether a form like it was known; that it is right in either case.
   bool is_known(std::vector<NodeRef> values) {
     const NormalForm f = form(values), anew = normalise(normal, values, 1);
@@ -96,10 +94,11 @@ TEST_F(KnownFormsTest, VariablesHaveOtherValues) {
   NodeRef n = g.variable("n", 1, 100), m = g.variable("m", 1, 100);
   const auto program = [this](NodeRef a, NodeRef b) {
     NodeRef dims[] = {a}, more[] = {b};
-    return g.alu(Op::Neg, {g.add(g.make(Op::Reduce, DType::F32,
-                                        {g.buffer(1, DType::F32, dims, 1)}, {int64_t{1}, 0}),
-                                 g.make(Op::Reduce, DType::F32,
-                                        {g.buffer(2, DType::F32, more, 1)}, {int64_t{1}, 0}))});
+    return g.alu(
+        Op::Neg,
+        {g.add(
+            g.make(Op::Reduce, DType::F32, {g.buffer(1, DType::F32, dims, 1)}, {int64_t{1}, 0}),
+            g.make(Op::Reduce, DType::F32, {g.buffer(2, DType::F32, more, 1)}, {int64_t{1}, 0}))});
   };
   EXPECT_FALSE(is_known({program(bound(n, 3), bound(m, 4))}));
   EXPECT_TRUE(is_known({program(bound(n, 7), bound(m, 7))}));
@@ -164,7 +163,8 @@ TEST_F(KnownFormsTest, RandomProgramsOfRandomBuffers) {
     const RandomGraph random = random_graph(g, seed, options);
     const auto at = static_cast<int64_t>(seed);
     for (const auto& ids : {std::vector<int64_t>{at, at + 1, at + 2, at + 3},
-                            {at + 3, at + 2, at + 1, at}, {at, at, at + 1, at}})
+                            {at + 3, at + 2, at + 1, at},
+                            {at, at, at + 1, at}})
       recognised += is_known(of_buffers(g, random.roots, ids));
   }
   EXPECT_GE(recognised, 150) << "all that have several params, about, twice";

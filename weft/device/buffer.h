@@ -45,9 +45,10 @@ class Memory {
 /// message is.
 class BufferLabel {
  public:
-  BufferLabel(std::string_view text = {}, CallSite made = {}) : text_(text), made_(made) {}  // NOLINT
-  BufferLabel(const std::string& text) : text_(text) {}                                 // NOLINT
-  BufferLabel(const char* text) : text_(text) {}                                        // NOLINT
+  BufferLabel(std::string_view text = {}, CallSite made = {})
+      : text_(text), made_(made) {}                      // NOLINT
+  BufferLabel(const std::string& text) : text_(text) {}  // NOLINT
+  BufferLabel(const char* text) : text_(text) {}         // NOLINT
   std::string text() const;
 
  private:

@@ -143,8 +143,8 @@ bool KnownForms::find(std::span<const NodeRef> values, DeviceId default_device,
     const Form& known = alike->second[i];
     Walk walk(known);
     if (known.default_device != default_device || !walk.follows(values)) continue;
-    form.asked.assign(values);
-    form.values.assign(known.values);
+    form.asked.append(values);
+    form.values.append(known.values);
     form.root = known.root;
     form.calls = known.calls;
     for (const uint32_t step : known.inputs) form.inputs.push_back(walk.node(step));

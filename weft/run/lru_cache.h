@@ -16,7 +16,7 @@
 namespace weft {
 
 struct CacheKey {
-  NodeRef root;                   ///< in the cache's graph
+  NodeRef root;                  ///< in the cache's graph
   SmallVector<int64_t, 8> more;  ///< what else the result depends on
 
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
