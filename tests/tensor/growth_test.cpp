@@ -7,6 +7,7 @@
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/context.h"
 #include "weft/base/spans.h"
+#include "weft/run/realize.h"
 #include "weft/run/stats.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/linalg.h"
@@ -27,6 +28,7 @@ Cost cost_of(const Program& program, int n) {
   const ContextScope scope(context);
   Tensor::manual_seed(1);
   const std::vector<Tensor> out = program(n);
+  collect_garbage(context);  // which goes when it likes
   const auto graph = static_cast<int64_t>(tensor_graph(context).live_nodes());
   const int64_t before = context.tracer().value(Counter::Nodes);
   reset_run_stats(context);
