@@ -37,7 +37,8 @@ size_t CompiledSchedule::bytes_held() const {
     if (step.kernel) kernels.push_back(step.kernel.get());
   std::sort(kernels.begin(), kernels.end());
   kernels.erase(std::unique(kernels.begin(), kernels.end()), kernels.end());
-  size_t bytes = steps.size() * 2 * sizeof(CompiledStep) + buffers.size() * sizeof(CompiledBuffer);
+  // A step, what it points to, and the command that waits for the next run.
+  size_t bytes = steps.size() * 3 * sizeof(CompiledStep) + buffers.size() * sizeof(CompiledBuffer);
   for (const CompiledKernel* k : kernels) bytes += k->bytes_held();
   return bytes;
 }
