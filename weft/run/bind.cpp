@@ -84,8 +84,11 @@ std::string BindState::text() const {
   for (size_t i = 0; i < steps.size(); ++i) {
     append_format(out, "{} {}:", i, steps[i].kernel ? steps[i].kernel->name : "copy");
     for (size_t slot = 0; slot < steps[i].buffers.size(); ++slot) {
-      append_format(out, "{} b{}", slot == 0 ? "" : ",", steps[i].buffers[slot]);
-      if (const BufferSlice at = list.slice(i, slot); at.buffer)
+      const int b = steps[i].buffers[slot];
+      append_format(out, "{} b{}", slot == 0 ? "" : ",", b);
+      // What another run bound may be gone.
+      const BufferSlice at = list.slice(i, slot);
+      if (at.buffer && at.buffer == memory[static_cast<size_t>(b)].buffer)
         append_format(out, " at {} of {}", at.offset, at.buffer->bytes());
     }
     out += '\n';
