@@ -86,7 +86,9 @@ DrawScope::~DrawScope() { t_draws = outer_; }
 
 Tensor DrawScope::next(uint32_t count) {
   if (!t_draws) return {};
-  return t_draws->first_ + (t_draws->count_ += count) - count;
+  const uint32_t before = t_draws->count_;
+  t_draws->count_ += count;
+  return t_draws->first_ + int64_t{before};
 }
 
 Generator::Draw Generator::next() { return reserve(1); }

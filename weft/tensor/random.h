@@ -52,7 +52,7 @@ class DrawScope {
   DrawScope& operator=(const DrawScope&) = delete;
 
   uint32_t count() const { return count_; }  ///< of draws so far
-  /// The number of the next, where such a scope lives; undefined where none does.
+  /// The number of the first of the next `count`, which are taken; undefined where no scope lives.
   static Tensor next(uint32_t count);
 
  private:
