@@ -212,13 +212,30 @@ TEST(Optimize, last_row_wins_where_the_index_depends_on_no_data) {
   EXPECT_EQ(rows, 1) << print_graph(better.sink);
 }
 
-TEST(Optimize, elements_read_and_written_are_never_computed_twice) {
+/// Tiles overlap where they do not divide: what another tile has is not stored again.
+TEST(Optimize, elements_read_and_written_are_stored_once) {
   KernelBuilder b;
   NodeRef i = b.range(37, 0), p = b.param(0, DType::F32, 37);
   b.store(p, i, b.g.add(b.load(p, i), b.load(b.param(1, DType::F32, 37), i)));
   const Kernel k = b.kernel();
   const Kernel better = expect_kept(k, buffers_for(k));
-  for (NodeRef n : Toposort(better.sink)) EXPECT_NE(n->op, Op::Min);
+  EXPECT_TRUE(has_binding(better, Binding::Vector));
+  for (NodeRef n : Toposort(better.sink)) EXPECT_TRUE(n->op != Op::Store || n->nsrc == 4);
+}
+
+/// A product that updates rows, of which there is a prime number, in tiles and in blocks.
+TEST(Optimize, products_in_place_have_tiles) {
+  KernelBuilder b;
+  NodeRef i = b.range(521, 0), j = b.range(64, 1), r = b.range(24, 2);
+  NodeRef at = b.g.add(b.g.mul(i, b.index(64)), j), p = b.param(0, DType::F32, 521 * 64);
+  NodeRef x = b.load(b.param(1, DType::F32, 24 * 521), b.g.add(b.g.mul(r, b.index(521)), i));
+  NodeRef y = b.load(b.param(2, DType::F32, 24 * 64), b.g.add(b.g.mul(r, b.index(64)), j));
+  b.store(p, at, b.g.add(b.load(p, at), b.reduce(Fold::Add, b.g.mul(x, y), {r})));
+  const Kernel k = b.kernel();
+  const Kernel better = expect_kept(k, buffers_for(k));
+  EXPECT_TRUE(has_binding(better, Binding::Vector));
+  EXPECT_TRUE(has_binding(better, Binding::Unroll));
+  for (NodeRef n : Toposort(better.sink)) EXPECT_TRUE(n->op != Op::Store || n->nsrc == 4);
 }
 
 TEST(Optimize, shifted_updates_in_place_are_left_alone) {

@@ -56,8 +56,7 @@ void LoopNest::check_tail(const AxisData& a, int64_t factor, Tail tail) const {
   if (tail == Tail::Exact)
     WEFT_CHECK(divisor_of(a.size) % factor == 0, "{} does not divide the range", factor);
   if (tail == Tail::Overlap)
-    WEFT_CHECK(info_.repeatable && parallel && none_or_at_least(a.size, factor),
-               "tiles may not overlap here");
+    WEFT_CHECK(parallel && none_or_at_least(a.size, factor), "tiles may not overlap here");
   if (tail == Tail::Mask) WEFT_CHECK(parallel, "a reduction is peeled, not masked");
 }
 
@@ -153,24 +152,31 @@ void LoopNest::move_after(Axis a, Axis after) {
   if (record_) applied_.push_back(strformat("move r{} inside r{}", a, after));
 }
 
+namespace {
+
+NodeRef both(Graph& g, NodeRef a, NodeRef b) { return a ? g.logical_and(a, b) : b; }
+
+}  // namespace
+
 LoopNest::Resolved LoopNest::resolve_one(Axis axis, const std::vector<Resolved>& known) const {
   const AxisData& a = axes_[axis];
   if (a.kind == Kind::One) return {g_.index(0), nullptr};
   if (a.kind == Kind::Split) {
     const Resolved &outer = known[a.first], &inner = known[a.second];
     Resolved r = outer;
-    NodeRef start = g_.mul(outer.value, g_.index(a.factor));
+    NodeRef regular = g_.mul(outer.value, g_.index(a.factor)), start = regular;
     if (a.tail == Tail::Overlap) {
       NodeRef factor = g_.index(a.factor);
       NodeRef size = is_none_where(a.size) ? g_.alu(Op::Max, {a.size->src(2), factor}) : a.size;
-      start = g_.alu(Op::Min, {start, g_.sub(size, factor)});
+      start = g_.alu(Op::Min, {regular, g_.sub(size, factor)});
     }
     r.value = g_.add(start, inner.value);
     for (NodeRef leaf : inner.leaves) r.leaves.push_back(leaf);
-    if (inner.guard) r.guard = r.guard ? g_.logical_and(r.guard, inner.guard) : inner.guard;
-    if (a.tail != Tail::Mask) return r;
-    NodeRef inside = g_.lt(r.value, a.size);
-    r.guard = r.guard ? g_.logical_and(r.guard, inside) : inside;
+    if (inner.guard) r.guard = both(g_, r.guard, inner.guard);
+    if (inner.first) r.first = both(g_, r.first, inner.first);
+    if (a.tail == Tail::Overlap && !info_.repeatable)
+      r.first = both(g_, r.first, g_.le(regular, r.value));
+    if (a.tail == Tail::Mask) r.guard = both(g_, r.guard, g_.lt(r.value, a.size));
     return r;
   }
   WEFT_CHECK(a.kind == Kind::FusedOuter || a.kind == Kind::FusedInner, "an axis without a value");
@@ -194,11 +200,13 @@ void LoopNest::resolve(std::vector<Resolved>& out) const {
     if (axes_[a].kind != Kind::Leaf) out[a] = resolve_one(a, out);
 }
 
-NodeRef LoopNest::guard_of(RangeMask ranges, const std::vector<Resolved>& axes) const {
+NodeRef LoopNest::guard_of(NodeRef access, const std::vector<Resolved>& axes) const {
   NodeRef guard = nullptr;
-  for (size_t r = 0; r < info_.ranges.size(); ++r)
-    if ((ranges & bit(r)) != 0 && axes[r].guard)
-      guard = guard ? g_.logical_and(guard, axes[r].guard) : axes[r].guard;
+  for (size_t r = 0; r < info_.ranges.size(); ++r) {
+    if ((info_.deps(access) & bit(r)) == 0) continue;
+    if (axes[r].guard) guard = both(g_, guard, axes[r].guard);
+    if (access->op == Op::Store && axes[r].first) guard = both(g_, guard, axes[r].first);
+  }
   return guard;
 }
 
@@ -217,7 +225,7 @@ NodeRef LoopNest::rebuild(NodeRef n, const std::vector<Resolved>& axes,
   if (n->op == Op::Reduce && src.size() == 1) return folded_once(g_, fold_of(n), src[0]);
   if (n->op == Op::Load || n->op == Op::Store) {
     const size_t valid = n->op == Op::Load ? 2 : 3;
-    if (NodeRef guard = guard_of(info_.deps(n), axes)) {
+    if (NodeRef guard = guard_of(n, axes)) {
       if (src.size() > valid)
         src[valid] = g_.logical_and(src[valid], guard);
       else

@@ -11,7 +11,8 @@ namespace weft::optimize {
 /// What happens to the remainder when a split does not divide.
 enum class Tail : uint8_t {
   Exact,    ///< the factor divides the size
-  Overlap,  ///< the last tile starts early and computes some elements again
+  Overlap,  ///< the last tile starts early and computes some elements again; where that may not
+            ///< be, it does not store them again
   Mask,     ///< the last tile is guarded
 };
 
@@ -24,8 +25,8 @@ class LoopNest {
   LoopNest(Graph& g, const KernelInfo& info, bool record);
 
   /// Splits `a` into an outer loop, which takes its place, and the returned inner one of `factor`
-  /// iterations. Overlap needs a repeatable kernel, an parallel range and a size of none or at
-  /// least `factor`; Mask an parallel range.
+  /// iterations. Overlap needs a parallel range and a size of none or at least `factor`; Mask a
+  /// parallel range.
   struct Parts {
     Axis outer, inner;
   };
@@ -74,6 +75,7 @@ class LoopNest {
   struct Resolved {
     NodeRef value = nullptr;
     NodeRef guard = nullptr;              // null: always valid
+    NodeRef first = nullptr;              // no other tile has it; null: none has, or none minds
     SmallVector<NodeRef, 4> leaves = {};  // ranges it became
   };
 
@@ -90,7 +92,7 @@ class LoopNest {
   Resolved resolve_one(Axis a, const std::vector<Resolved>& known) const;
   NodeRef rebuild(NodeRef n, const std::vector<Resolved>& axes, const NodeMap<NodeRef>& done) const;
   NodeRef staged(const Staged& s, NodeRef value, const std::vector<Resolved>& axes) const;
-  NodeRef guard_of(RangeMask ranges, const std::vector<Resolved>& axes) const;
+  NodeRef guard_of(NodeRef access, const std::vector<Resolved>& axes) const;
 
   Graph& g_;
   const KernelInfo& info_;

@@ -199,7 +199,7 @@ void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double 
     return may_run_at_once(nest, info, a) &&
            nest.parts_of(a) == bit(static_cast<size_t>(innermost));
   });
-  if (found == loops.end() || found == loops.begin() || !info.repeatable) return;
+  if (found == loops.end() || found == loops.begin()) return;
   const LoopNest::Axis stream = *found, around = *(found - 1);
   if (!may_run_at_once(nest, info, around)) return;
   double bytes = 0;  // that come by in every iteration around

@@ -171,7 +171,7 @@ void PlanSpace::add_orders(const LoopPlan& plan, std::vector<LoopPlan>& out) con
     changed.innermost = r;
     if (legal(changed)) out.push_back(std::move(changed));
   }
-  if (plan.innermost < 0 || !info_.repeatable) return;
+  if (plan.innermost < 0) return;
   for (const int64_t step : {-1, 1}) {
     LoopPlan changed = plan;
     changed.stream += step;

@@ -362,9 +362,8 @@ Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   if (r.constant ? r.extent % size == 0 : divisor_of(n) != 0 && divisor_of(n) % size == 0)
     return Cut::Exact;
   if (r.parallel) {
-    if (!info.repeatable) return Cut::No;
     if (none_or_at_least(n, size)) return Cut::Overlap;
-    return may_have_short(info, range) ? Cut::Short : Cut::No;
+    return info.repeatable && may_have_short(info, range) ? Cut::Short : Cut::No;
   }
   return info.has_loops ? Cut::No : Cut::Peel;
 }
