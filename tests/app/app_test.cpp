@@ -135,7 +135,7 @@ TEST(App, ExplainsTheKernelsOfAModel) {
   const Outcome mnist = weft({"explain", "mnist"});
   EXPECT_EQ(mnist.code, kExitOk);
   EXPECT_EQ(mnist.err, "");
-  EXPECT_TRUE(has(mnist.out, ": a reduction at fashion.cpp:")) << mnist.out;
+  EXPECT_TRUE(has(mnist.out, ": a reduction with several uses at fashion.cpp:")) << mnist.out;
   EXPECT_TRUE(has(mnist.out, "on NULL:X86 at fashion.cpp:")) << mnist.out;
   std::istringstream json(weft({"explain", "mnist", "--json"}).out);
   std::set<std::string> kinds;

@@ -357,17 +357,25 @@ double CostModel::loaded_bytes(size_t access, const Body& body, const Tiling& ti
   return std::max({now.bytes, now.runs * std::min(next, now.line), thrown});
 }
 
-/// Cycles that one iteration of a reduction waits for memory: all vectors it loads come out of the
-/// L2 once a tile's data does not fit L1, and what is fresh from further away.
-double CostModel::memory_cycles(const Body& body, const Tiling& tiling) const {
+/// Cycles of one iteration of a reduction that is busy for some: all vectors it loads come out of
+/// the L2 once a tile's data does not fit L1, and what is fresh from further away, while it
+/// computes. More lines than one of which it reads a part come in turns with its own loads (x^T @ y
+/// of 256 rows and 1024 columns each, in panels: four elements out of four lines take 1.22 times as
+/// long as out of one).
+double CostModel::with_memory(const Body& body, const Tiling& tiling, double busy) const {
   const Traffic t = traffic(body, tiling);
   const double far =
       t.fresh / machine().l3().bytes_per_cycle / iterations(body.own, body.own, tiling);
-  if (t.total <= l1_bytes()) return far;
-  double loaded = 0;
-  for (uint32_t i : body.accesses)
-    if (!info_.accesses[i].is_store()) loaded += loaded_bytes(i, body, tiling);
-  return std::max(far, loaded / machine().l2().bytes_per_cycle);
+  if (t.total <= l1_bytes()) return std::max(busy, far);
+  double loaded = 0, beside = 0;
+  for (uint32_t i : body.accesses) {
+    if (info_.accesses[i].is_store()) continue;
+    const double bytes = loaded_bytes(i, body, tiling);
+    loaded += bytes;
+    beside += std::max(0.0, bytes - std::max<double>(touched(i, 0, tiling).bytes, Machine::kLine));
+  }
+  const double each = 1 / machine().l2().bytes_per_cycle;
+  return std::max({busy, far, loaded * each}) + beside * each;
 }
 
 bool CostModel::skips(const Body& body, const Tiling& tiling) const {
@@ -430,6 +438,14 @@ double CostModel::tested_lanes(const Tiling& tiling, size_t range) const {
                   static_cast<double>(tested_[range]) / static_cast<double>(unroll));
 }
 
+/// Whether this is a store that is masked where tiles overlap.
+bool CostModel::stored_once(const Access& a, const Tiling& tiling) const {
+  if (!a.is_store() || info_.repeatable) return false;
+  bool overlap = false;
+  each(a.deps, [&](size_t r) { overlap |= info_.ranges[r].extent % tiling.ranges[r].size() != 0; });
+  return overlap;
+}
+
 /// What arithmetic, load and store ports need for one iteration, whichever is most.
 double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
   double alu = 0, loads = 0, stores = 0, operands = 0, largest = 0;
@@ -469,7 +485,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         alu += stride < 0 ? n : 0;
       }
     }
-    const bool tested = a.masked != 0 && !(skips && (a.masked & ~body.masked) == 0);
+    const bool tested =
+        stored_once(a, tiling) || (a.masked != 0 && !(skips && (a.masked & ~body.masked) == 0));
     alu += tested ? n * kMask : 0;
     (a.is_store() ? stores : loads) += n * one;
   }
@@ -530,7 +547,10 @@ double CostModel::stream_cycles(const Body& body, const Tiling& tiling) const {
     if (all <= l1_bytes()) continue;
     footprint += all;
     bytes += std::max(now, a.is_store() ? 0 : gathered_bytes(a, tiling));
-    if (jumps(a)) bytes += kRunStart;
+    if (jumps(a))
+      bytes += kRunStart;
+    else if (info_.has_folds())
+      bytes += kRunStart * touched(i, 0, tiling).runs;
   }
   return bytes / (footprint <= l2_bytes() ? machine().l2().bytes_per_cycle
                                           : machine().l3().bytes_per_cycle);
@@ -547,14 +567,14 @@ double CostModel::busy_cycles(const Body& body, const Tiling& tiling) const {
   return busy + kLoopOverhead;
 }
 
-/// And what memory takes meanwhile.
-double CostModel::waiting_cycles(const Body& body, const Tiling& tiling) const {
-  return body.own == 0 ? stream_cycles(body, tiling) : memory_cycles(body, tiling);
+double CostModel::cycles_each(const Body& body, const Tiling& tiling, double busy) const {
+  return body.own == 0 ? std::max(busy, stream_cycles(body, tiling))
+                       : with_memory(body, tiling, busy);
 }
 
 double CostModel::cycles(const Body& body, const Tiling& tiling) const {
   return iterations(body.deps, body.own, tiling) *
-         std::max(busy_cycles(body, tiling), waiting_cycles(body, tiling));
+         cycles_each(body, tiling, busy_cycles(body, tiling));
 }
 
 double CostModel::total(const Tiling& tiling, double enough) const {
@@ -563,7 +583,7 @@ double CostModel::total(const Tiling& tiling, double enough) const {
     const double n = iterations(b.deps, b.own, tiling), busy = busy_cycles(b, tiling);
     // What memory takes makes it no less.
     if (sum + n * busy >= enough) return sum + n * busy;
-    sum += n * std::max(busy, waiting_cycles(b, tiling));
+    sum += n * cycles_each(b, tiling, busy);
   }
   return sum;
 }
@@ -572,12 +592,34 @@ int CostModel::innermost(const Tiling& tiling) const {
   double most = 0;
   int range = -1;
   for (const Body& b : bodies_) {
-    const int along = along_rows(b, tiling);
-    if ((b.own == 0 && along < 0) || cycles(b, tiling) <= most) continue;
+    const int along = b.own == 0 ? stored_along(b, tiling) : traffic(b, tiling).innermost;
+    if (along < 0 || cycles(b, tiling) <= most) continue;
     most = cycles(b, tiling);
-    range = b.own == 0 ? along : traffic(b, tiling).innermost;
+    range = along;
   }
   return range;
+}
+
+/// Outside of reductions, the range along which tiles lie side by side in memory, where there is
+/// more than one: of what is transposed, or waits for memory.
+int CostModel::stored_along(const Body& body, const Tiling& tiling) const {
+  const int along = along_rows(body, tiling);
+  if (along >= 0 || !info_.has_folds() || stream_cycles(body, tiling) <= busy_cycles(body, tiling))
+    return along;
+  int best = -1;
+  int64_t nearest = INT64_MAX;
+  for (uint32_t i : body.accesses) {
+    const Access& a = info_.accesses[i];
+    if (!a.is_store()) continue;
+    each(a.deps, [&](size_t r) {
+      const int64_t step = std::abs(a.stride[r]);
+      if (info_.ranges[r].extent <= tiling.ranges[r].size() || !info_.ranges[r].free()) return;
+      if (step == 0 || step >= nearest) return;
+      nearest = step;
+      best = static_cast<int>(r);
+    });
+  }
+  return best;
 }
 
 bool CostModel::too_long(const Body& body, const Tiling& tiling) const {

@@ -112,13 +112,15 @@ class CostModel {
   /// Whether lower/ leaves out the loops of a tile where its masks do not hold.
   bool skips(const Body& body, const Tiling& tiling) const;
   double busy_cycles(const Body& body, const Tiling& tiling) const;
-  double waiting_cycles(const Body& body, const Tiling& tiling) const;
-  double memory_cycles(const Body& body, const Tiling& tiling) const;
+  double cycles_each(const Body& body, const Tiling& tiling, double busy) const;
+  double with_memory(const Body& body, const Tiling& tiling, double busy) const;
   bool jumps(const Access& a) const;
   double gathered_bytes(const Access& a, const Tiling& tiling) const;
   double stream_cycles(const Body& body, const Tiling& tiling) const;
   int transposed_along(const Access& a, const Tiling& tiling) const;
   double tested_lanes(const Tiling& tiling, size_t range) const;
+  int stored_along(const Body& body, const Tiling& tiling) const;
+  bool stored_once(const Access& a, const Tiling& tiling) const;
   double port_cycles(const Body& body, const Tiling& tiling) const;
 
   const KernelInfo& info_;

@@ -1,14 +1,14 @@
-// Putting kernels in order: producers before readers, readers of an old value before whoever
-// overwrites it. Where that cannot be, the new value goes to a buffer of its own and is copied over
+// What waits for what besides readers for producers: whoever overwrites an old value for its
+// readers. Where that cannot be, the new value goes to a buffer of its own and is copied over
 // at the end.
 #include <algorithm>
 #include <map>
-#include <queue>
 
 #include "weft/base/error.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
 #include "weft/schedule/emit.h"
+#include "weft/schedule/run_order.h"
 
 namespace weft {
 namespace {
@@ -121,41 +121,6 @@ class Orderer {
   std::map<int, NodeRef> inputs_;      // by slot
 };
 
-/// Kernels in dependency order; among those that are ready, the one whose root comes first in the
-/// graph.
-std::vector<int> topological(const Planner& plan) {
-  const size_t count = plan.kernels.size();
-  NodeMap<int> position;
-  for (size_t i = 0; i < plan.order.size(); ++i) position[plan.order[i]] = static_cast<int>(i);
-  std::vector<int> waiting(count);
-  std::vector<std::vector<int>> next(count);
-  for (size_t k = 0; k < count; ++k) {
-    std::vector<int> before = plan.kernels[k].after;
-    std::sort(before.begin(), before.end());
-    before.erase(std::unique(before.begin(), before.end()), before.end());
-    std::erase(before, static_cast<int>(k));
-    waiting[k] = static_cast<int>(before.size());
-    for (int b : before) next[static_cast<size_t>(b)].push_back(static_cast<int>(k));
-  }
-  using Ready = std::pair<int, int>;
-  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
-  auto push = [&](int k) {
-    ready.push({position.at(plan.kernels[static_cast<size_t>(k)].root), k});
-  };
-  for (size_t k = 0; k < count; ++k)
-    if (waiting[k] == 0) push(static_cast<int>(k));
-  std::vector<int> order;
-  while (!ready.empty()) {
-    const int k = ready.top().second;
-    ready.pop();
-    order.push_back(k);
-    for (int n : next[static_cast<size_t>(k)])
-      if (--waiting[static_cast<size_t>(n)] == 0) push(n);
-  }
-  if (order.size() != count) internal_error("schedule", "kernels wait for each other in a circle");
-  return order;
-}
-
 std::string layout_name(const BufferPlan& b) {
   std::string name = b.order.empty() ? "row-major" : "axes ";
   for (size_t i = 0; i < b.order.size(); ++i) name += (i ? "," : "") + std::to_string(b.order[i]);
@@ -187,7 +152,7 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
   order.run();
   for (const BufferPlan& b : plan.buffers) out.buffers.push_back(spec_of(plan, b));
   Emitter emitter(plan, order.physical, out);
-  for (int k : topological(plan))
+  for (int k : run_order(plan, order.physical))
     emitter.emit(plan.kernels[static_cast<size_t>(k)], sinks[static_cast<size_t>(k)]);
   for (const auto& copy : order.copies)
     out.steps.push_back({ScheduleStep::Kind::Copy, -1, {copy.from, copy.to}, {copy.origin}});

@@ -233,11 +233,27 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   const double fuse_cost = total * work;
-  const bool cached = numel * bits(n->dtype) / 8 <= static_cast<double>(target.machine.l3().bytes);
-  const double moves = (numel * kStore + total * kLoad) * (cached ? 1 : kBeyondL3);
+  const double beyond = stays_in_l3(n, wanted) ? 1 : kBeyondL3;
+  double moves = numel * kStore * beyond;
+  for (const Use& d : wanted) {
+    const double reads = evaluations(d);
+    moves += kLoad * (reads + std::min(reads, numel) * (beyond - 1));
+  }
   const double stage_cost = kLaunch + numel * work + moves;
   if (fuse_cost <= stage_cost) return {false, "cheaper to compute again than to store"};
   return {true, "used often enough to store"};
+}
+
+/// Whether it would be there still for the last of those who want it: what other buffers hold that
+/// are used between the first and the last of them comes through the cache, too.
+bool Planner::stays_in_l3(NodeRef n, const std::vector<Use>& wanted) const {
+  double first = 0, last = placed_;
+  for (const Use& d : wanted) {
+    const double behind = kernels[static_cast<size_t>(d.kernel)].behind;
+    first = std::max(first, behind), last = std::min(last, behind);
+  }
+  const double bytes = largest_numel(n->shape->span()) * bits(n->dtype) / 8;
+  return std::max(bytes, first - last) <= static_cast<double>(target.machine.l3().bytes);
 }
 
 Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wanted) {
@@ -371,6 +387,7 @@ void Planner::place_buffer(NodeRef n) {
   if (n->op == Op::Param) b.input = static_cast<int>(param_slot(n));
   buffer_of[n] = static_cast<int>(buffers.size());
   buffers.push_back(b);
+  placed_ += largest_numel(n->shape->span()) * bits(n->dtype) / 8;
 }
 
 void Planner::read(int kernel, NodeRef n) {
@@ -441,6 +458,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) c
 int Planner::new_kernel(NodeRef root, std::span<const NodeRef> dims) {
   KernelPlan k;
   k.root = root;
+  k.behind = placed_;
   for (NodeRef d : dims) {
     const bool one = is_int_const(d, 1);
     k.ranges.push_back(one ? g.index(0) : g.range(d, k.next_range));

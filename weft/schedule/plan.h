@@ -53,6 +53,7 @@ struct KernelPlan {
   std::vector<NodeRef> parts;     ///< flat places of the parts it writes, where it writes several
   bool reduces = false;           ///< they begin with a reduction
   double products = 0;            ///< of the heavy sums that it computes for its results
+  double behind = 0;              ///< bytes of the buffers that kernels after it use, or it itself
   int next_range = 0, next_loop = 0;
   int64_t buffers =
       0;         ///< it writes, reads or may come to read: of values that are not decided yet
@@ -137,6 +138,7 @@ class Planner {
   };
   bool merging_pays(NodeRef inner, double evaluated) const;
   bool crowds(NodeRef reduce, const Use& d) const;
+  bool stays_in_l3(NodeRef n, const std::vector<Use>& wanted) const;
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Use>& wanted);
   bool worth_padding(NodeRef n, const std::vector<Use>& wanted) const;
@@ -191,6 +193,7 @@ class Planner {
   NodeMap<int> loop_kernel_;
   NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees
   int placeholders_ = 0;
+  double placed_ = 0;  // bytes of all buffers so far
 };
 
 /// True for a Copy to another device than its source's: a step of its own, not a kernel.
