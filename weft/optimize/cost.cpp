@@ -42,34 +42,7 @@ int computing_bits(DType dtype) {
                          : static_cast<int>(bits(dtype));
 }
 
-/// where(mask, x, 0): as a reduction's value, something lower/ may skip whole loops for.
-bool is_masked(NodeRef value) { return value->op == Op::Where && value->src(2)->op == Op::Const; }
-
-/// What multiplies and adds in one operation.
-bool is_product(NodeRef n) { return is_product(n->op) && (n->op != Op::Mul || is_float(n->dtype)); }
-
-template <class F>
-void each(RangeMask mask, F&& f) {
-  for (; mask != 0; mask &= mask - 1) f(static_cast<size_t>(std::countr_zero(mask)));
-}
-
 }  // namespace
-
-double op_cycles(Op op, DType dtype) {
-  switch (op) {
-    case Op::Exp2:
-    case Op::Log2: return 12;
-    case Op::Sin: return 30;
-    case Op::Div:
-    case Op::Sqrt: return 6;
-    case Op::IDiv:
-    case Op::Mod: return 20;
-    case Op::Max:
-    case Op::Min: return is_float(dtype) ? 1.5 : 0.5;  // NaN has to come through
-    case Op::Bitcast: return 0;
-    default: return 0.5;
-  }
-}
 
 double uneven_share(double tiles) { return std::ceil(tiles / kWorkers) * kWorkers / tiles; }
 
@@ -93,7 +66,8 @@ void Tiling::set(size_t range, int64_t lanes, int64_t unroll) {
   unrolled = unroll > 1 ? unrolled | bit(range) : unrolled & ~bit(range);
 }
 
-CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info), target_(target) {
+CostModel::CostModel(const KernelInfo& info, const Target& target)
+    : info_(info), target_(target), bodies_(find_bodies(info)) {
   widest_.resize(info.ranges.size(), 8);
   for (NodeRef n : info.order) {
     if (is_index(n->dtype) || is_bool(n->dtype) || n->op == Op::Store || n->op == Op::Param)
@@ -117,98 +91,11 @@ CostModel::CostModel(const KernelInfo& info, const Target& target) : info_(info)
     stays_in_l2_.push_back(touched(i, info.accesses[i].deps, {}).second <=
                            l2_stream_bytes(machine()));
   tested_ = tested_iterations(info);
-  add_reductions();
-  add_stores();
 }
 
 double CostModel::l1_bytes() const { return kL1Share * static_cast<double>(machine().l1().bytes); }
 double CostModel::l2_bytes() const { return kL2Share * static_cast<double>(machine().l2().bytes); }
 double CostModel::l1_ways() const { return machine().l1().ways - kOtherWays; }
-
-void CostModel::add_reductions() {
-  std::vector<std::pair<Body, std::vector<NodeRef>>> groups;
-  for (NodeRef n : info_.reduces) {
-    const RangeMask own = info_.reduced_by(n), deps = info_.deps(n) | own;
-    auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
-      return g.first.own == own && g.first.deps == deps;
-    });
-    if (same == groups.end()) {
-      Body b;
-      b.deps = deps;
-      b.own = own;
-      same = groups.insert(same, {b, {}});
-    }
-    ++same->first.results;
-    NodeRef value = n->src(0);
-    if (is_masked(value)) {
-      same->first.masked |= info_.deps(value->src(0));
-      value = value->src(1);
-    }
-    same->first.products = same->first.products || (fold_of(n) == Fold::Add && is_product(value));
-    same->second.push_back(n);
-  }
-  for (auto& [body, roots] : groups) {
-    collect(body, roots);
-    bodies_.push_back(std::move(body));
-  }
-}
-
-void CostModel::add_stores() {
-  Body b;
-  std::vector<NodeRef> stores;
-  for (NodeRef n : info_.order) {
-    if (n->op != Op::Store) continue;
-    b.deps |= info_.deps(n);
-    stores.push_back(n);
-  }
-  collect(b, stores);
-  bodies_.push_back(std::move(b));
-}
-
-void Body::add_work(RangeMask in, double cycles, bool per_lane) {
-  if (cycles == 0) return;
-  for (Work& w : work)
-    if (w.deps == in && w.per_lane == per_lane) {
-      w.cycles += static_cast<float>(cycles);
-      return;
-    }
-  work.push_back({in, static_cast<float>(cycles), per_lane});
-}
-
-/// Adds what runs in the innermost loop to compute `roots`: for reductions what depends on the
-/// ranges they close, for stores everything outside reductions.
-void CostModel::collect(Body& body, std::span<const NodeRef> roots) {
-  NodeMap<bool> seen;
-  std::vector<NodeRef> stack(roots.begin(), roots.end());
-  for (NodeRef r : roots) seen[r] = true;
-  while (!stack.empty()) {
-    NodeRef n = stack.back();
-    stack.pop_back();
-    const bool root = contains(roots, n);
-    const bool is_access = n->op == Op::Load || n->op == Op::Store;
-    const bool may_be_skipped = is_masked(n) && body.own != 0 && info_.deps(n) == body.deps;
-    const RangeMask deps = root && n->op == Op::Reduce ? body.deps : info_.deps(n);
-    if (root && n->op == Op::Reduce) {
-      body.add_work(deps, body.products ? 0.5 : op_cycles(fold_op(fold_of(n)), n->dtype), false);
-    } else if (is_access) {
-      for (uint32_t i = 0; i < info_.accesses.size(); ++i)
-        if (info_.accesses[i].node == n) body.accesses.push_back(i);
-    } else if (is_alu(n->op) && !is_index(n->dtype) && !may_be_skipped) {
-      const bool mask = is_index(n->src(0)->dtype);
-      body.add_work(deps, op_cycles(n->op, n->dtype), mask);
-    }
-    for (NodeRef s : n->src()) {
-      const bool inside = body.own == 0 || (info_.deps(s) & body.own) != 0;
-      if (!inside || info_.deps(s) == 0 || seen.contains(s)) continue;
-      seen[s] = true;
-      if (s->op != Op::Reduce) stack.push_back(s);
-    }
-  }
-  // A product that is summed costs no operation of its own.
-  if (body.products)
-    for (Body::Work& w : body.work)
-      if (w.deps == body.deps && !w.per_lane) w.cycles = std::max(0.5F, w.cycles - 0.5F);
-}
 
 double CostModel::copies(RangeMask deps, const Tiling& tiling) const {
   double n = 1;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 
+#include "weft/optimize/bodies.h"
 #include "weft/optimize/kernel_info.h"
 #include "weft/optimize/optimize.h"
 #include "weft/target/target.h"
@@ -23,26 +24,6 @@ struct Tiling {
   void set(size_t range, int64_t lanes, int64_t unroll);
 };
 
-/// What runs together in one innermost loop: the reductions over the same ranges at the same place,
-/// or the stores and what only they need.
-struct Body {
-  RangeMask deps = 0;     ///< ranges whose loops it runs in
-  RangeMask own = 0;      ///< ranges its reductions close; 0 for stores
-  int results = 0;        ///< accumulators of one copy
-  bool products = false;  ///< a sum of products: multiplication and addition are one operation
-  RangeMask masked = 0;   ///< ranges that decide whether anything is folded at all
-  struct Work {
-    RangeMask deps;
-    float cycles;   ///< per vector (or scalar, where it does not depend on the vector range)
-    bool per_lane;  ///< masks and addresses, which are computed once per lane
-  };
-  SmallVector<Work, 8> work = {};
-  void add_work(RangeMask in, double cycles, bool per_lane);
-  SmallVector<uint32_t, 8> accesses = {};  ///< indices into KernelInfo::accesses
-};
-
-/// Of one operation on a vector, or on a scalar.
-double op_cycles(Op op, DType dtype);
 /// That longer steps through memory take, in each iteration.
 constexpr double kLongStepCycles = 2;
 /// Of a kernel; below, one worker does all.
@@ -90,9 +71,6 @@ class CostModel {
   double l1_bytes() const;  ///< that a tile's operands may fill
   double l2_bytes() const;
   double l1_ways() const;  ///< left for lines that share a set
-  void add_reductions();
-  void add_stores();
-  void collect(Body& body, std::span<const NodeRef> roots);
   double iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const;
   double copies(RangeMask deps, const Tiling& tiling) const;
   double copies_of(const Access& a, const Tiling& tiling) const;

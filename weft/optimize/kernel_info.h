@@ -1,6 +1,7 @@
 // What the optimiser knows about a kernel: which ranges each value depends on, how every access
 // moves with every range, and which ranges may be reordered.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,6 +16,10 @@ namespace weft::optimize {
 /// A set of ranges, by position in KernelInfo::ranges.
 using RangeMask = uint64_t;
 constexpr RangeMask bit(size_t range) { return RangeMask{1} << range; }
+template <class F>
+void each(RangeMask mask, F&& f) {
+  for (; mask != 0; mask &= mask - 1) f(static_cast<size_t>(std::countr_zero(mask)));
+}
 
 struct RangeInfo {
   NodeRef node;
