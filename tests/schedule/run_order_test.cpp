@@ -69,12 +69,11 @@ TEST_F(RunOrder, WhatNeedsNothingComesWhenItIsRead) {
 
 /// A function of much work, wanted now and after more than the cache holds has come by.
 TEST_F(RunOrder, ValuesThatLeaveTheCacheAreComputedAgain) {
-  NodeRef x = b_.matmul(b_.param(0, {64, 48}), b_.param(1, {48, 64}));
-  NodeRef small = g_.alu(
-      Op::Exp2, {g_.sub(b_.constant(0), g_.alu(Op::Exp2, {g_.sub(b_.constant(0), g_.mul(x, x))}))});
+  NodeRef x = b_.param(0, {64, 64});
+  NodeRef small = g_.alu(Op::Exp2, {g_.sub(b_.constant(0), g_.mul(x, x))});
   NodeRef f = g_.alu(Op::Div, {b_.constant(1), g_.add(b_.constant(1), g_.alu(Op::Exp2, {small}))});
-  NodeRef y = b_.matmul(g_.mul(f, x), b_.param(2, {64, 64}));
-  for (int i = 3; i < 8; ++i) y = b_.matmul(y, b_.param(i, {64, 64}));
+  NodeRef y = b_.matmul(g_.mul(f, x), b_.param(1, {64, 64}));
+  for (int i = 2; i < 7; ++i) y = b_.matmul(y, b_.param(i, {64, 64}));
   NodeRef z = g_.mul(y, f);
   const auto stored = [&](int64_t l3) {
     Target target = kTarget;
