@@ -47,6 +47,30 @@ TEST_F(Gradients, ProductsWithZerosAreExact) {
   EXPECT_EQ(shown(x.cumprod(0).sum().gradient({x})[0]), "f32 (3) [1, 8, 0]");
 }
 
+/// A loss of class numbers has no array of zeros beside its logits.
+TEST_F(Gradients, OneElementOfEachRowIsComparedNotScattered) {
+  const auto scatters = [](const Tensor& t) {
+    int n = 0;
+    for (NodeRef x : Toposort(t.node())) n += x->op == Op::Scatter;
+    return n;
+  };
+  const Tensor x = Tensor::of({{1.0f, 2.0f, 3.0f}, {4.0f, 5.0f, 6.0f}});
+  for (const DType dtype : {DType::U8, DType::I32, DType::U32, DType::I64, DType::U64}) {
+    const Tensor at = Tensor::of({{2}, {0}}).cast(dtype);
+    const Tensor one = (x.gather(1, at) * Tensor::of({{5.0f}, {7.0f}})).sum().gradient({x})[0];
+    EXPECT_EQ(scatters(one), 0);
+    EXPECT_EQ(shown(one), "f32 (2, 3) [0, 0, 5, 7, 0, 0]");
+  }
+  // What is not there has no gradient; some of the rows, or more of each, are scattered.
+  const Tensor outside = x.gather(1, Tensor::of({{1}, {-1}}) - Tensor::of({{0}, {9}}));
+  EXPECT_EQ(shown(outside.sum().gradient({x})[0]), "f32 (2, 3) [0, 1, 0, 0, 0, 0]");
+  const Tensor row = x.gather(1, Tensor::of({{2}})).sum().gradient({x})[0];
+  EXPECT_EQ(scatters(row), 1);
+  EXPECT_EQ(shown(row), "f32 (2, 3) [0, 0, 1, 0, 0, 0]");
+  const Tensor twice = x.gather(1, Tensor::of({{2, 2}, {1, 2}})).sum().gradient({x})[0];
+  EXPECT_EQ(shown(twice), "f32 (2, 3) [0, 0, 2, 0, 1, 1]");
+}
+
 TEST_F(Gradients, ScatteredProductsWithZerosAreExact) {
   const TensorFunction product = [](const std::vector<Tensor>& x) {
     return x[0].scatter(0, Tensor::of({0, 0, 1, 2, 3, 3, 3, 4, 4}), x[1], Fold::Mul);

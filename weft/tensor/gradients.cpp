@@ -175,7 +175,29 @@ Tensor scattered(const Backward& b, const Tensor& base, const Tensor& src, Fold 
   return b.tensor(b.g.make({Op::Scatter, base.dtype(), sources, ints}));
 }
 
-void gather(Backward& b) { b.give(0, scattered(b, zeros_like(b, b.n->src(0)), b.grad, Fold::Add)); }
+/// Whether one element of each row along the axis is read.
+bool reads_one_of_each(NodeRef gather) {
+  const auto axis = static_cast<size_t>(gather->int_arg(0));
+  for (size_t i = 0; i < gather->rank(); ++i)
+    if (i == axis ? !is_int_const(gather->dim(i), 1) : gather->dim(i) != gather->src(0)->dim(i))
+      return false;
+  return true;
+}
+
+/// The gradient of one element of each row is a comparison with every place, which is computed
+/// where it is used; zeros to scatter into would have to lie in memory.
+Tensor where_read(const Backward& b) {
+  NodeRef x = b.n->src(0), index = b.n->src(1);
+  NodeRef at = build::positions(b.g, x->shape->span(), b.n->int_arg(0));
+  const DType wide = bits(index->dtype) > 32 ? DType::I64 : at->dtype;
+  const Tensor read = b.tensor(b.g.cast(index, wide)) == b.tensor(b.g.cast(at, wide));
+  return read.where(b.grad, b.tensor(build::scalar(b.g, b.grad.dtype(), 0)));
+}
+
+void gather(Backward& b) {
+  b.give(0, reads_one_of_each(b.n) ? where_read(b)
+                                   : scattered(b, zeros_like(b, b.n->src(0)), b.grad, Fold::Add));
+}
 
 void scatter_set(Backward& b, int64_t axis) {
   const Tensor nothing = zeros_like(b, b.n->src(2));
