@@ -123,6 +123,26 @@ TEST_F(PaddedProducts, ReadTheirBorderWithoutAMask) {
   EXPECT_EQ(kernels({{small.dx}}), 1u);
 }
 
+/// Three quarters of the image get nothing: a mask of the sum, which lowering leaves out whole, and
+/// not one of every element that is read.
+TEST_F(PaddedProducts, SumNothingWhereAStrideSkips) {
+  const Nodes n = build({1, 16, 32, 8, 8, 1, 2, 1, 0, 0});
+  const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{n.dx}}, kTarget);
+  int sums = 0;
+  for (const Kernel& k : schedule.kernels)
+    for (NodeRef r : Toposort(k.sink)) {
+      if (r->op != Op::Reduce) continue;
+      ++sums;
+      EXPECT_EQ(r->src(0)->op, Op::Where);
+      for (NodeRef x : Toposort(r->src(0)->src(1))) {
+        const bool tested = x->op == Op::Load && x->nsrc == 3;
+        EXPECT_TRUE(!tested || x->src(2) == r->src(0)->src(0));
+      }
+    }
+  EXPECT_EQ(sums, 1);
+  check({{n.dx}}, 1e-5);
+}
+
 TEST_F(PaddedProducts, OfEveryGeometryKeepTheirValues) {
   for (int i = 0; i < 10; ++i) {
     auto between = [&](int64_t least, int64_t most) {

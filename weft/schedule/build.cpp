@@ -136,6 +136,10 @@ class Builder {
   NodeRef reduce(NodeRef n, const Use& d) {
     NodeRef value = source(n, d, 0);
     if (d.reduced.empty()) return folded_once(g_, fold_of(n), value);
+    // Where nobody wants it, nothing needs to be summed.
+    if (NodeRef valid = source_use(n, d, 0).access.valid;
+        fold_of(n) == Fold::Add && !is_int_const(valid, 1))
+      value = masked(value, valid);
     std::vector<NodeRef> src{value};
     src.insert(src.end(), d.reduced.begin(), d.reduced.end());
     const int64_t fold[] = {n->int_arg(0)};
