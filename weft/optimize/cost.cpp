@@ -224,10 +224,9 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
 
 /// Bytes of L2 that one iteration of a reduction reads of what L1 does not hold: whole lines, where
 /// the next iteration is in others.
-double CostModel::loaded_bytes(size_t access, const Body& body, const Tiling& tiling) const {
-  const Access& a = info_.accesses[access];
+double CostModel::loaded_bytes(const Access& a, const Touched& now, const Body& body,
+                               const Tiling& tiling) const {
   const double size = bits(a.node->src(0)->dtype) / 8.0;
-  const Touched now = touched(access, 0, tiling);
   double next = Machine::kLine;  // bytes to the next iteration
   each(a.deps & body.own, [&](size_t r) {
     if (info_.ranges[r].extent > tiling.ranges[r].size() && (a.opaque & bit(r)) == 0)
@@ -257,9 +256,10 @@ double CostModel::with_memory(const Body& body, const Tiling& tiling, double bus
   double loaded = 0, beside = 0;
   for (uint32_t i : body.accesses) {
     if (info_.accesses[i].is_store()) continue;
-    const double bytes = loaded_bytes(i, body, tiling);
+    const Touched now = touched(i, 0, tiling);
+    const double bytes = loaded_bytes(info_.accesses[i], now, body, tiling);
     loaded += bytes;
-    beside += std::max(0.0, bytes - std::max<double>(touched(i, 0, tiling).bytes, Machine::kLine));
+    beside += std::max(0.0, bytes - std::max<double>(now.bytes, Machine::kLine));
   }
   const double each = 1 / machine().l2().bytes_per_cycle;
   return std::max({busy, far, loaded * each}) + beside * each;

@@ -81,7 +81,8 @@ class CostModel {
     double first, second;  // bytes of each cache they take
   };
   Touched touched(size_t access, RangeMask whole, const Tiling& tiling) const;
-  double loaded_bytes(size_t access, const Body& body, const Tiling& tiling) const;
+  double loaded_bytes(const Access& a, const Touched& now, const Body& body,
+                      const Tiling& tiling) const;
   /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a
   /// window that moves by less than its own size keeps most of what it covers.
   double fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const;
