@@ -70,6 +70,20 @@ TEST_F(ScheduleTest, ConvolutionAndItsGradients) {
   check({{y}, {dw}, {dx}}, 1e-5);
 }
 
+/// Operands that may change places lie in an order of hashes, which know what params are called.
+TEST_F(ScheduleTest, NamesDoNotTellEqualKernelsApart) {
+  std::vector<ScheduleOutput> outputs;
+  NodeRef scale = b_.param(0, {1});
+  for (int i = 0; i < 8; ++i) {
+    NodeRef weight = b_.param(3 * i + 1, {64}), moment = b_.param(3 * i + 2, {64}),
+            gradient = b_.param(3 * i + 3, {64});
+    NodeRef step = g_.mul(b_.broadcast(scale, {1}, {64}), g_.mul(gradient, b_.constant(0.5)));
+    outputs.push_back({g_.add(g_.mul(weight, moment), g_.add(step, weight))});
+  }
+  EXPECT_EQ(make_schedule(outputs, kTarget).kernels.size(), 1u);
+  check(outputs, 1e-6);
+}
+
 /// A convolution over a padded image, or the gradient of one, of any geometry.
 struct ConvCase {
   int64_t batch, in, out, height, width, window, stride, dilation, before, after;

@@ -2,9 +2,11 @@
 // reductions in shared loops.
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <map>
 
 #include "weft/base/format.h"
+#include "weft/base/hash.h"
 #include "weft/graph/loops.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/build.h"
@@ -154,11 +156,54 @@ void keep_order_of_loops(Graph& g, std::span<const NodeRef> order, NodeMap<NodeR
   }
 }
 
-/// Params renamed to slots in order of first use; `slots` gets what each was called before.
-void number_slots(Graph& g, std::span<const NodeRef> order, NodeMap<NodeRef>& replace,
-                  std::vector<int>& slots) {
+/// Of every node a hash that does not know what params are called; ranges by their last names.
+NodeMap<uint64_t> nameless_hashes(std::span<const NodeRef> order, const NodeMap<NodeRef>& renamed) {
+  NodeMap<uint64_t> of(order.size());
   for (NodeRef n : order) {
-    if (n->op != Op::Param) continue;
+    const NodeRef* last = renamed.find(n);
+    uint64_t hash = hash_combine(static_cast<uint64_t>(n->op), static_cast<uint64_t>(n->dtype));
+    hash = hash_text(n->text(), hash);
+    if (n->op != Op::Param)
+      for (const int64_t i : (last ? *last : n)->ints())
+        hash = hash_combine(hash, static_cast<uint64_t>(i));
+    uint64_t in_any_order = 0;
+    for (NodeRef s : n->src()) {
+      if (has_trait(n->op, kCommutative))
+        in_any_order += of.at(s);
+      else
+        hash = hash_combine(hash, of.at(s));
+    }
+    of[n] = hash_combine(hash, in_any_order);
+  }
+  return of;
+}
+
+/// In the order in which a walk from the sink meets them. Operands that may change places lie in
+/// the order of hashes, which know names: they are walked in one that is the same for equal
+/// kernels.
+std::vector<NodeRef> params_met(NodeRef sink, const NodeMap<uint64_t>& hashes) {
+  std::vector<NodeRef> met, stack{sink};
+  NodeSet seen;
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (!seen.insert(n)) continue;
+    if (n->op == Op::Param) {
+      met.push_back(n);
+      continue;
+    }
+    SmallVector<NodeRef, 8> src(n->src());
+    if (has_trait(n->op, kCommutative) && hashes.at(src[1]) < hashes.at(src[0]))
+      std::swap(src[0], src[1]);
+    stack.insert(stack.end(), std::reverse_iterator(src.end()), std::reverse_iterator(src.begin()));
+  }
+  return met;
+}
+
+/// Params renamed to slots in order of first use; `slots` gets what each was called before.
+void number_slots(Graph& g, NodeRef sink, std::span<const NodeRef> order, NodeMap<NodeRef>& replace,
+                  std::vector<int>& slots) {
+  for (NodeRef n : params_met(sink, nameless_hashes(order, replace))) {
     replace[n] = g.param(static_cast<int64_t>(slots.size()), n->dtype, n->src());
     slots.push_back(static_cast<int>(param_slot(n)));
   }
@@ -179,14 +224,14 @@ NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sin
   for (NodeRef r : all_reduction_ranges(order.nodes())) number(r);
   for (NodeRef n : order) number(n);
   keep_order_of_loops(g, order.nodes(), replace);
-  number_slots(g, order.nodes(), replace, slots);
+  number_slots(g, sink, order.nodes(), replace, slots);
   return substitute(g, sink, replace);
 }
 
 NodeRef simplify_kernel(Graph& g, NodeRef sink, std::vector<int>& slots) {
   sink = share_loops(g, simplify_masks(g, simplify(g, sink)));
   NodeMap<NodeRef> replace;
-  number_slots(g, Toposort(sink).nodes(), replace, slots);
+  number_slots(g, sink, Toposort(sink).nodes(), replace, slots);
   return substitute(g, sink, replace);
 }
 
