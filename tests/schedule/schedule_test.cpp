@@ -212,12 +212,14 @@ TEST_F(ScheduleTest, OneHotProductIsALookup) {
   NodeRef hot = g_.eq(b_.broadcast(index, {5, 1}, {5, 7}), b_.iota({5, 7}, 1));
   NodeRef picked = g_.where(b_.broadcast(hot, {5, 7, 1}, {5, 7, 4}),
                             b_.broadcast(table, {1, 7, 4}, {5, 7, 4}), b_.constant(0));
-  NodeRef rows = b_.reduce(picked, Fold::Add, {1});
-  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{rows}}, kTarget);
-  ASSERT_EQ(s.kernels.size(), 1u);
-  for (NodeRef n : Toposort(s.kernels[0].sink))
-    EXPECT_NE(n->op, Op::Reduce) << print_graph(s.kernels[0].sink);
-  check({{rows}});
+  for (NodeRef x : {picked, g_.alu(Op::Neg, {picked})}) {
+    NodeRef rows = b_.reduce(x, Fold::Add, {1});
+    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{rows}}, kTarget);
+    ASSERT_EQ(s.kernels.size(), 1u);
+    for (NodeRef n : Toposort(s.kernels[0].sink))
+      EXPECT_NE(n->op, Op::Reduce) << print_graph(s.kernels[0].sink);
+    check({{rows}});
+  }
 }
 
 TEST_F(ScheduleTest, ScatterFoldsInOrder) {

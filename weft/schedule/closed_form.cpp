@@ -68,9 +68,16 @@ NodeRef mask_loads(Graph& g, NodeRef n, NodeRef valid) {
   });
 }
 
+/// -(c ? x : 0) as c ? -x : 0, which is the same to a sum: it begins with +0 and stays so.
+NodeRef with_sign_inside(Graph& g, NodeRef value) {
+  NodeRef x = value->op == Op::Neg ? value->src(0) : value;
+  if (x == value || x->op != Op::Where || !is_zero(x->src(2))) return value;
+  return g.where(x->src(0), g.alu(Op::Neg, {x->src(1)}), x->src(2));
+}
+
 /// sum over r of (r == e ? f(r) : 0)  ->  0 <= e < n ? f(e) : 0.
 NodeRef select_one(Graph& g, std::span<const NodeRef> src) {
-  NodeRef value = src[0];
+  NodeRef value = with_sign_inside(g, src[0]);
   if (value->op != Op::Where || !is_zero(value->src(2))) return nullptr;
   for (size_t i = 1; i < src.size(); ++i) {
     NodeRef range = src[i];
