@@ -468,8 +468,9 @@ int Planner::new_kernel(NodeRef root, std::span<const NodeRef> dims) {
   return static_cast<int>(kernels.size()) - 1;
 }
 
-/// A new kernel, except that all results of one tuple share theirs.
-int Planner::kernel_for(NodeRef n) {
+/// A new kernel, except that all results of one tuple share theirs. Over `sizes`, or all of it.
+int Planner::kernel_for(NodeRef n, std::span<const NodeRef> sizes) {
+  if (!sizes.empty()) return new_kernel(n, sizes);
   switch (n->op) {
     case Op::Assign: return kernel_for_part(n);
     case Op::Scatter: return new_kernel(n, n->src(2)->shape->span());
@@ -528,7 +529,7 @@ Access Planner::first_access(NodeRef n) {
   return {std::vector<NodeRef>(n->rank(), g.index(0)), g.boolean(true)};
 }
 
-void Planner::stage(NodeRef n, std::vector<Use>& wanted) {
+void Planner::stage(NodeRef n, std::vector<Use>& wanted, std::span<const NodeRef> sizes) {
   place_buffer(n);
   if (is_unwritten(n)) return;
   const bool hostable = !always_staged(n) && n->op != Op::Get && options.fuse;
@@ -540,7 +541,7 @@ void Planner::stage(NodeRef n, std::vector<Use>& wanted) {
       try_hoist(n, wanted[host]);
     producer_of[n] = wanted[host].kernel;
   } else {
-    const int k = kernel_for(n);
+    const int k = kernel_for(n, sizes);
     const KernelPlan& plan = kernels[static_cast<size_t>(k)];
     Use d{.kernel = k, .access = {plan.ranges, g.boolean(true)}};
     if (is_step(plan.root)) d.access = first_access(n);
@@ -571,9 +572,10 @@ void Planner::stop_reading(int kernel, NodeRef n) {
   if (!still) std::erase(kernels[static_cast<size_t>(kernel)].reads, n);
 }
 
-void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason) {
+void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason,
+                         std::span<const NodeRef> sizes) {
   origins[copy] = origin;
-  stage(copy, uses[copy]);
+  stage(copy, uses[copy], sizes);
   Use& d = uses[copy->src(0)].back();
   d.load = true;
   read(d.kernel, copy->src(0));
