@@ -115,7 +115,10 @@ bool is_size_of_round(NodeRef size) {
 
 NodeRef Planner::room_along(NodeRef n, size_t axis) {
   NodeRef d = n->dim(axis);
-  return is_size_of_round(d) ? g.index(d->vmax) : d;
+  if (d->op == Op::Const) return d;
+  // What a round makes for itself is small, and steps through it that are numbers are fast.
+  const bool own = options.in_rounds && n->op != Op::Param && n->op != Op::Assign;
+  return own || is_size_of_round(d) ? g.index(d->vmax) : d;
 }
 
 NodeRef Planner::size_of(NodeRef n) {
