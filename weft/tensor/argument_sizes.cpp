@@ -9,6 +9,7 @@
 namespace weft {
 
 NodeRef without_values(Graph& g, NodeRef root) {
+  if (root->op == Op::Bind) return root->src(0);  // what most sizes are
   return rebuild(root, [&g](NodeRef n, std::span<const NodeRef> src) {
     return n->op == Op::Bind ? src[0] : g.with_sources(n, src);
   });
@@ -17,12 +18,6 @@ NodeRef without_values(Graph& g, NodeRef root) {
 namespace {
 
 ReplayVariable variable_of(NodeRef bind) { return {bind->src(0), bind->src(1)->vmin}; }
-
-/// In values alone, or not at all.
-bool differ_in_values(Graph& g, NodeRef a, NodeRef b) {
-  if (a->op == Op::Bind && b->op == Op::Bind) return a->src(0) == b->src(0);
-  return without_values(g, a) == without_values(g, b);
-}
 
 /// The value that each Bind of `from` has where it stands in `to`.
 class Values {
@@ -77,7 +72,7 @@ void ArgumentSizes::add(NodeRef expression) {
     has_sizes_.back() = true;
     if (!contains(variables_, variable_of(bind))) variables_.push_back(variable_of(bind));
   };
-  if (expression->op == Op::Bind) return met(expression);  // what most sizes are
+  if (expression->op == Op::Bind) return met(expression);
   for (NodeRef n : Toposort(expression))
     if (n->op == Op::Bind) met(n);
 }
@@ -88,7 +83,7 @@ std::optional<ArgumentSizes::Variables> ArgumentSizes::in(Graph& g,
   std::vector<std::pair<NodeRef, NodeRef>> pairs;
   for (size_t i = 0; i < std::min(expressions_.size(), call.expressions_.size()); ++i) {
     NodeRef a = expressions_[i].get(), b = call.expressions_[i].get();
-    if (has_sizes_[i] && b && differ_in_values(g, a, b)) pairs.emplace_back(a, b);
+    if (has_sizes_[i] && b && without_values(g, a) == without_values(g, b)) pairs.emplace_back(a, b);
   }
   Values values(variables_);
   for (const auto& [a, b] : pairs)
