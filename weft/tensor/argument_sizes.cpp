@@ -83,7 +83,8 @@ std::optional<ArgumentSizes::Variables> ArgumentSizes::in(Graph& g,
   std::vector<std::pair<NodeRef, NodeRef>> pairs;
   for (size_t i = 0; i < std::min(expressions_.size(), call.expressions_.size()); ++i) {
     NodeRef a = expressions_[i].get(), b = call.expressions_[i].get();
-    if (has_sizes_[i] && b && without_values(g, a) == without_values(g, b)) pairs.emplace_back(a, b);
+    if (has_sizes_[i] && b && without_values(g, a) == without_values(g, b))
+      pairs.emplace_back(a, b);
   }
   Values values(variables_);
   for (const auto& [a, b] : pairs)
