@@ -187,6 +187,20 @@ TEST(LowerVector, TupleLoopInLanesAndCopies) {
   EXPECT_EQ(count(p, Op::Range), 1u) << print_program(p);
 }
 
+/// Long lengths in vectors of one width, others in those of another.
+TEST(LowerVector, StoresOfOtherVectors) {
+  KernelBuilder k;
+  NodeRef wide = k.g.add(k.g.mul(k.range(2, 0), k.index(8)), k.range(8, 2, Binding::Vector));
+  NodeRef rest = k.g.add(k.range(4, 1, Binding::Vector), k.index(16));
+  for (NodeRef at : {wide, rest}) {
+    NodeRef x = k.load(k.param(0, DType::F32, 20), at);
+    k.store(k.param(1, DType::F32, 20), at, k.g.mul(x, x));
+  }
+  const auto p = expect_same(k.kernel(), {numbers(DType::F32, 20), zeros(DType::F32, 20)});
+  EXPECT_EQ(vector_nodes(p, Op::Store, 8), 1u) << print_program(p);
+  EXPECT_EQ(vector_nodes(p, Op::Store, 4), 1u) << print_program(p);
+}
+
 TEST(LowerVector, UnrolledScatterAddKeepsItsOrder) {
   for (Binding b : {Binding::Unroll, Binding::Vector}) {
     KernelBuilder k;

@@ -140,7 +140,7 @@ TEST(Tiling, rows_of_any_length) {
   const Kernel better = optimize_kernel(kernel, target, {});
   const LinearProgram program = lower_kernel(better, target);
   const auto masked = [](NodeRef made) { return made->op == Op::Store && made->nsrc > 3; };
-  EXPECT_TRUE(std::ranges::none_of(program.code, masked));
+  EXPECT_TRUE(std::ranges::none_of(program.code, masked)) << print_graph(better.sink);
 }
 
 /// What workers share is the loop that both the long and the short one are in.
@@ -181,6 +181,41 @@ TEST(Tiling, squares_of_any_length) {
                      numbers(DType::F32, 12 * length)};
     });
   }
+}
+
+/// x @ y of a few rows and any number of columns, where `rows` are all or none.
+Kernel some_columns(KernelBuilder& b, NodeRef rows) {
+  NodeRef n = b.g.variable("n", 1, 1000);
+  NodeRef i = b.g.range(rows, 0), j = b.g.range(n, 1), k = b.range(8, 2);
+  NodeRef x = b.load(b.param(1, DType::F32, 12 * 8), b.g.add(b.g.mul(i, b.index(8)), k));
+  NodeRef y = b.load(sized(b, 2, b.g.mul(n, b.index(8))), b.g.add(b.g.mul(k, n), j));
+  b.store(sized(b, 0, b.g.mul(n, b.index(12))), b.g.add(b.g.mul(i, n), j),
+          b.reduce(Fold::Add, b.g.mul(x, y), {k}));
+  return b.kernel();
+}
+Buffers of_some_columns(int64_t n) {
+  return {zeros(DType::F32, 12 * n), numbers(DType::F32, 12 * 8), numbers(DType::F32, 8 * n)};
+}
+
+/// Below a tile of several vectors, vectors; below a vector, one after the other.
+TEST(Tiling, lengths_below_a_tile_fill_vectors) {
+  KernelBuilder b;
+  const Kernel kernel = some_columns(b, b.index(12));
+  const std::string applied = applied_to(kernel);
+  EXPECT_NE(applied.find("another loop for r1 below"), std::string::npos) << applied;
+  EXPECT_NE(applied.find("below 16 iterations"), std::string::npos) << applied;
+  expect_kept_for_lengths(kernel, of_some_columns);
+}
+
+/// Where there are no rows, or so many, tiles of rows need no other loop for fewer.
+TEST(Tiling, none_or_all_rows_fill_tiles) {
+  KernelBuilder b;
+  NodeRef n = b.g.variable("n", 1, 1000);
+  const Kernel kernel = some_columns(b, b.g.where(b.g.lt(n, b.index(7)), b.index(0), b.index(12)));
+  const std::string applied = applied_to(kernel);
+  EXPECT_EQ(applied.find("another loop for r0"), std::string::npos) << applied;
+  EXPECT_NE(applied.find("split r0"), std::string::npos) << applied;
+  expect_kept_for_lengths(kernel, of_some_columns);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "tests/run/random_storages.h"
 
 #include "weft/base/context.h"
+#include "weft/graph/index_value.h"
 #include "weft/rewrite/driver.h"
-#include "weft/run/index_value.h"
 
 namespace weft {
 namespace {

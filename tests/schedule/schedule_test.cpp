@@ -359,6 +359,18 @@ TEST_F(ScheduleTest, LargeProductsReadPanels) {
   EXPECT_EQ(kernels({{b_.matmul(b_.param(0, {many, 128, 64}), b_.param(1, {many, 64, 128}))}}), 1u);
 }
 
+/// Beside many vectors a remainder is little: 1002 is no multiple of lanes, 256 is.
+TEST_F(ScheduleTest, RowsOfManyVectorsLieAsTheyCome) {
+  NodeRef x = b_.param(0, {256, 1002});
+  const auto along = [&](NodeRef n, Fold fold) {
+    return b_.broadcast(b_.reduce(n, fold, {1}), {256, 1}, {256, 1002});
+  };
+  NodeRef e = g_.alu(Op::Exp2, {g_.sub(x, along(x, Fold::Max))});
+  NodeRef softmax = g_.alu(Op::Div, {e, along(e, Fold::Add)});
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{softmax}}, kTarget);
+  for (const BufferSpec& b : s.buffers) EXPECT_EQ(b.layout, "row-major");
+}
+
 /// Few rows times a matrix that L2 does not hold: 32 rows of that are walked along side by side,
 /// and the sums of all such chunks are summed. Not where sums lie along its rows, or rows are
 /// short.

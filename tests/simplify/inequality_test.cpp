@@ -85,6 +85,21 @@ TEST_F(Inequalities, LoopsThatRunOnlyWhereSizesAreLarge) {
   EXPECT_FALSE(inside(times(unknown, 16), n, always));
 }
 
+/// Of the lengths below a larger tile, those that have a smaller one.
+TEST_F(Inequalities, LoopsOfPartOfTheLengths) {
+  NodeRef n = g.variable("n", 1, 1000), row = g.range(8, 0), lane = g.range(16, 1);
+  NodeRef some = g.where(g.lt(n, num(32)), g.alu(Op::Min, {n, num(31)}), num(0));
+  const auto column = [&](int64_t least) {
+    NodeRef tiles = g.idiv(g.add(some, num(15)), num(16));
+    NodeRef tile = g.range(g.where(g.lt(some, num(least)), num(0), tiles), 2);
+    NodeRef last = g.sub(g.alu(Op::Max, {some, num(least)}), num(16));
+    return g.add(g.alu(Op::Min, {times(tile, 16), last}), lane);
+  };
+  EXPECT_TRUE(inside(g.add(g.mul(row, n), column(16)), times(n, 8), always));
+  EXPECT_FALSE(inside(g.add(g.mul(row, n), g.add(column(16), num(1))), times(n, 8), always));
+  EXPECT_FALSE(inside(column(0), n, always)) << "it runs where there is nothing, too";
+}
+
 TEST_F(Inequalities, BoundsBeyondSixtyFourBitsProveNothing) {
   NodeRef huge = g.variable("huge", 0, INT64_MAX);
   EXPECT_FALSE(inside(g.add(huge, huge), num(INT64_MAX), always));

@@ -18,36 +18,6 @@ namespace {
 
 // Between two questions whether to go on, by the same estimate: real time is a few times as long.
 constexpr double kMostPartNs = 8e6;
-// Of an instruction on one vector register, two to four a cycle, and of one that moves it from or
-// to a cache beyond the first.
-constexpr double kInstructionNs = 0.1, kAccessNs = 1;
-// Loops whose size only run time knows; what is guessed decides about threads, never about results.
-constexpr double kGuessedTrips = 1024;
-
-double trips(NodeRef range) {
-  const int64_t most = range->src(0)->vmax;
-  return most > 0 && most <= 1 << 24 ? static_cast<double>(most) : kGuessedTrips;
-}
-
-// Nanoseconds of one item of the core range: instructions, each as often as the loops around it
-// run.
-double item_cost(const LinearProgram& program) {
-  std::vector<double> times{1};
-  double ns = 0;
-  for (NodeRef n : program.code) {
-    if (n->op == Op::EndRange) {
-      if (times.size() > 1) times.pop_back();
-    } else if (n->op == Op::Range) {
-      times.push_back(range_binding(n) == Binding::Core ? 1 : times.back() * trips(n));
-    } else if (group(n->op) != OpGroup::Leaf) {
-      const bool moves = n->op == Op::Load || n->op == Op::Store;
-      ns += (moves ? kAccessNs : kInstructionNs) * times.back() *
-            std::max(1.0, n->lanes * bits(n->dtype) / 512.0);
-    }
-  }
-  return ns;
-}
-
 // What it takes to end a launch that could be given up: threads run their pieces in parts, between
 // which the one that realizes asks and the others see that it was told to end.
 class LaunchInterrupt {
@@ -99,7 +69,7 @@ HostExecutable::HostExecutable(std::string name, const ProgramSource& source, do
   if (source.program == nullptr) return;
   counted_ = true;
   variables_ = source.program->variables.size();
-  item_nanoseconds_ = slowness * item_cost(*source.program);
+  item_cost_ = ItemCost(*source.program, slowness);
 }
 
 void HostExecutable::check_launch(const Command& c) const {
@@ -115,6 +85,7 @@ uint32_t HostDevice::launch(const Command& c, int64_t copy) {
   kernel.check_launch(c);
   Span span(context().tracer(), "kernel", kernel.name());
   context().tracer().add(Counter::Kernels);
+  if (c.items == 0) return 0;  // a length that ends before this
   SmallVector<void*, 16> pointers;
   for (const BufferSlice& slice : c.buffers)
     pointers.push_back(address(slice, "launch") + copy * slice.apart);
@@ -122,7 +93,7 @@ uint32_t HostDevice::launch(const Command& c, int64_t copy) {
   const KernelArgs shared{kKernelAbiVersion, 0, pointers.data(), c.vars.data(), nullptr, &status};
   int64_t items = c.items;
   if (fault_is_now()) items = (items + 1) / 2, status = kInjectedFault;
-  const double item = kernel.item_nanoseconds();
+  const double item = kernel.item_nanoseconds(c.vars);
   LaunchInterrupt interrupt(context(), item, c.round < 0);
   const auto run = [&](int64_t begin, int64_t end, int worker) {
     KernelArgs args = shared;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weft/device/device.h"
+#include "weft/device/item_cost.h"
 #include "weft/target/kernel_abi.h"
 
 namespace weft {
@@ -19,8 +20,11 @@ class HostExecutable : public Executable {
   size_t variables() const { return variables_; }
   /// An InternalError where the launch passes something else than the kernel takes.
   void check_launch(const Command& command) const;
-  /// Estimated time of one item of the core range on one thread; 0 where it is not known.
-  double item_nanoseconds() const { return item_nanoseconds_; }
+  /// Estimated time of one item of the core range on one thread, for these values of its
+  /// variables; 0 where it is not known.
+  double item_nanoseconds(std::span<const int64_t> variables) const {
+    return item_cost_(variables);
+  }
 
  protected:
   /// `slowness`: of this device, against compiled code.
@@ -29,7 +33,7 @@ class HostExecutable : public Executable {
  private:
   size_t variables_ = 0;
   bool counted_ = false;  // params and variables are known
-  double item_nanoseconds_ = 0;
+  ItemCost item_cost_;
 };
 
 class HostDevice : public Device {

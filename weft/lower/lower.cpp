@@ -116,6 +116,8 @@ constexpr Pass<State> kPasses[] = {
      vector_left},
     {"lower.tile_products", "sums over tile ranges are products of tiles, or loops",
      rewrite<lower::tile_products>, tile_left},
+    {"lower.continue_folds", "remainders of reductions go on with the main loop's accumulators",
+     rewrite<lower::continue_folds>},
     {"lower.guard_core", "no store is repeated by every worker", rewrite<lower::guard_core>},
     {"lower.choose_widths", "indices are i32 where that is proved, else i64",
      rewrite<lower::choose_widths>},

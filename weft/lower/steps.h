@@ -33,6 +33,8 @@ NodeRef transpose_loads(Graph& g, NodeRef sink, std::span<const NodeRef> gathere
                         const Target& target);
 /// Tile ranges are gone: sums over them are a matrix unit's, or loops.
 NodeRef tile_products(Graph& g, Analysis& of, const Target& target);
+/// Of reductions in two loops, the second goes on with the accumulators of the first.
+NodeRef continue_folds(Graph& g, Analysis& of, const Target& target);
 /// A store that does not depend on the Core range happens in that range's first iteration only.
 NodeRef guard_core(Graph& g, Analysis& of);
 /// dtype index is gone: i32 where the bounds of the value and of all it is computed from prove it,

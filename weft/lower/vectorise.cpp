@@ -178,8 +178,9 @@ class Vectoriser {
 
   // ---- what a node depends on
 
-  /// The vector range that is open at `n`; null when there is none.
+  /// The vector range that is open at `n`; null when there is none. Each store may have another.
   NodeRef vector_range(NodeRef n) const {
+    if (n->op == Op::Sink) return nullptr;
     const RangeSet open = deps_.of(n) & vectors_;
     if (open.empty()) return nullptr;
     NodeRef v = deps_.ranges()[static_cast<size_t>(open.last())];

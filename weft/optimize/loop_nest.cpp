@@ -275,8 +275,25 @@ int64_t next_id(const KernelInfo& info) {
 
 bool none_or_at_least(NodeRef size, int64_t least) {
   if (size->vmin >= least) return true;
-  return is_none_where(size) && at_least_unless(size->src(0), size->src(2), least);
+  if (!is_none_where(size)) return false;
+  return size->src(2)->vmin >= least || at_least_unless(size->src(0), size->src(2), least);
 }
+
+namespace {
+
+/// `size` where it is `shorter` than `least`, else 0. Of one that is itself a size or nothing, and
+/// short of something more, the size alone is named: what bounds it is then plain.
+NodeRef fewer_than(Graph& g, NodeRef size, int64_t least, NodeRef shorter) {
+  if (size->op == Op::Where && is_int_const(size->src(2), 0)) {
+    shorter = g.logical_and(shorter, size->src(0));
+    size = size->src(1);
+    if (size->op == Op::Min && size->src(1)->op == Op::Const && size->src(1)->vmin >= least)
+      size = size->src(0);
+  }
+  return g.where(shorter, g.alu(Op::Min, {size, g.index(least - 1)}), g.index(0));
+}
+
+}  // namespace
 
 NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t least,
                     SmallVector<size_t, 8>& copied) {
@@ -287,7 +304,7 @@ NodeRef split_short(Graph& g, const KernelInfo& info, size_t range, int64_t leas
   if (!none_or_at_least(long_enough, least)) return nullptr;
   main[whole] = g.range(long_enough, range_id(whole));
   int64_t id = next_id(info);
-  rest[whole] = g.range(g.where(shorter, g.alu(Op::Min, {size, g.index(least - 1)}), none), id++);
+  rest[whole] = g.range(fewer_than(g, size, least, shorter), id++);
   RangeMask summed = 0;  // by what is computed for each iteration
   for (NodeRef n : info.reduces)
     if ((info.deps(n) & bit(range)) != 0) summed |= info.reduced_by(n);

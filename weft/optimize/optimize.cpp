@@ -127,6 +127,13 @@ void choose(State& s) {
   s.stream = plan.stream;
 }
 
+/// A length that is too short for the tile of `whole` may still fill vectors.
+void narrow(State& s, size_t whole, size_t shorter) {
+  const auto [lanes, unroll] = s.tiling.ranges[whole];
+  if (lanes > 1 && unroll > 1 && cut_of(s.info, shorter, lanes) != Cut::No)
+    s.tiling.ranges[shorter] = {lanes, 1};
+}
+
 /// Peels until every cut of a reduction is exact and no tile is longer than its loop. Ranges keep
 /// their positions: remainders come last.
 void peel(State& s) {
@@ -153,9 +160,11 @@ void peel(State& s) {
     s.kernel.sink = made;
     // What was added, and is not cut, comes first.
     s.tiling.ranges.resize(s.info.ranges.size() + 1, Tiling::Of{});
+    const size_t added = s.info.ranges.size();
     for (size_t c : copied) s.tiling.ranges.push_back(s.tiling.ranges[c]);
     s.info = KernelInfo(s.kernel.sink);
     s.info.repeatable = repeatable;
+    if (cut == Cut::Short) narrow(s, r, added);
   }
 }
 

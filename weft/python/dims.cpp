@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "weft/base/error.h"
+#include "weft/graph/index_value.h"
 #include "weft/python/bindings.h"
-#include "weft/run/index_value.h"
 
 namespace weft::python {
 

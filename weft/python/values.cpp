@@ -4,6 +4,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/graph/index_value.h"
 #include "weft/python/bindings.h"
 #include "weft/python/context.h"
 #include "weft/python/creation.h"
@@ -11,7 +12,6 @@
 #include "weft/python/disk.h"
 #include "weft/python/host_view.h"
 #include "weft/run/active_capture.h"
-#include "weft/run/index_value.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/access.h"
 

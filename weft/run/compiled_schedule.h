@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "weft/device/device.h"
-#include "weft/run/index_value.h"
+#include "weft/graph/index_value.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft {

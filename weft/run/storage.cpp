@@ -6,8 +6,8 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
+#include "weft/graph/index_value.h"
 #include "weft/run/active_capture.h"
-#include "weft/run/index_value.h"
 
 namespace weft {
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
 
@@ -20,7 +21,7 @@ class BlockBody {
   BlockBody(Graph& g, const RowCone& cone, const Blocks& blocks, const BlockPlace& place)
       : g_(g), c_(cone), blocks_(blocks), place_(place), symbols_(cone.ranges) {
     place_heads();
-    replace(c_.row, range(c_.row, g_.index(blocks_.rows)), first_row());
+    replace(c_.row, range(c_.row, rows()), first_row());
     limit_keys();
   }
 
@@ -35,7 +36,7 @@ class BlockBody {
       if (c_.adds_rows(p)) x = moved_axis(g_, x, c_.key, c_.row);
       std::vector<NodeRef> dims;
       for (size_t r : c_.ranges_of(p)) dims.push_back(r == c_.key ? c_.ranges[r]->src(0) : size(r));
-      out.push_back(reshaped(g_, x, dims));
+      out.push_back(with_room(reshaped(g_, x, dims), out.size()));
     }
     return out;
   }
@@ -54,7 +55,22 @@ class BlockBody {
   }
 
   NodeRef first_row() {
-    return g_.add(g_.mul(place_.block, g_.index(blocks_.rows)), g_.index(blocks_.begin));
+    return g_.add(g_.mul(place_.block, g_.index(blocks_.rows)), blocks_.begin);
+  }
+  /// None or all, so that tiles fit; what the last block has.
+  NodeRef rows() {
+    NodeRef all = c_.has_range(c_.row) ? c_.ranges[c_.row]->src(0) : g_.index(1);
+    NodeRef most = g_.index(blocks_.rows);
+    if (blocks_.is_last()) return g_.mod(all, most);
+    if (all->op == Op::Const) return most;
+    return g_.where(g_.lt(all, g_.add(first_row(), most)), g_.index(0), most);
+  }
+  /// Rows that are not there are not written: results have room for all in every round.
+  NodeRef with_room(NodeRef x, size_t number) {
+    if (size(c_.row)->op == Op::Const) return x;
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
+    dims[0] = g_.index(blocks_.rows);
+    return written_into(dims, x, static_cast<int64_t>(number));
   }
   void place_heads() {
     NodeRef head = place_.head;
@@ -70,7 +86,8 @@ class BlockBody {
   /// whole number each.
   void limit_keys() {
     NodeRef all = c_.ranges[c_.key]->src(0);
-    const int64_t unit = std::gcd(std::gcd(all->vmin, blocks_.rows), blocks_.begin);
+    const int64_t unit =
+        std::gcd(std::gcd(divisor_of(all), blocks_.rows), divisor_of(blocks_.begin));
     NodeRef u = g_.index(unit), units = g_.idiv(all, u), begin = g_.index(0), end = units;
     for (NodeRef condition : c_.conditions) {
       Stride by_key{}, by_row{};
@@ -290,7 +307,7 @@ class BlockBody {
       order.erase(order.begin() + static_cast<std::ptrdiff_t>(inner));
       order.push_back(inner);
     }
-    NodeRef input = placeholder(x, order);
+    NodeRef input = placeholder(leaf, order);
     std::vector<NodeRef> src{input}, sizes;
     std::vector<int64_t> steps;
     for (size_t a : order) src.push_back(at[a].base);
@@ -331,12 +348,36 @@ class BlockBody {
     return best;
   }
 
+  /// Of what is read of a leaf, moved so that its axes have this order: with room for all of it, as
+  /// far as variables say.
+  NodeRef copied(const RowCone::Leaf& leaf, NodeRef x, std::span<const size_t> order) {
+    NodeRef some = x;
+    for (size_t i = 0; i < order.size(); ++i)
+      for (size_t r = 0; r < c_.ranges.size(); ++r)
+        if (c_.is_symbolic(r) && leaf.index[order[i]] == c_.ranges[r] && x->dim(i)->op == Op::Const)
+          some = part(g_, some, i, g_.index(0), c_.ranges[r]->src(0));
+    if (some == x) return g_.make(Op::Contiguous, x->dtype, {x});
+    const auto number = static_cast<int64_t>(x->hash >> 2);  // another value, other memory
+    return written_into(x->shape->span(), some, number);
+  }
+
+  /// `x` at the begin of memory of this shape, whose rest is not written.
+  NodeRef written_into(std::span<const NodeRef> dims, NodeRef x, int64_t number) {
+    const int64_t which[] = {-1 - number};
+    const NodeRef memory[] = {g_.param(kInnerSlots, x->dtype, dims, x->device)};
+    NodeRef whole = g_.intern({Op::Contiguous, x->dtype, memory, which}), there = whole;
+    for (size_t a = 0; a < dims.size(); ++a)
+      if (dims[a] != x->dim(a)) there = part(g_, there, a, g_.index(0), x->dim(a));
+    return g_.make(Op::Assign, x->dtype, {whole, there, x});
+  }
+
   /// An input of the Repeat: the value, or a copy with its axes in this order.
-  NodeRef placeholder(NodeRef x, std::span<const size_t> order) {
+  NodeRef placeholder(const RowCone::Leaf& leaf, std::span<const size_t> order) {
+    NodeRef x = leaf.node;
     if (!std::ranges::is_sorted(order)) {
       const std::vector<int64_t> axes(order.begin(), order.end());
       const NodeRef moved[] = {x};
-      x = g_.make(Op::Contiguous, x->dtype, {g_.make({Op::Permute, x->dtype, moved, axes})});
+      x = copied(leaf, g_.make({Op::Permute, x->dtype, moved, axes}), order);
     }
     const auto at = std::ranges::find(place_.inputs, x);
     const auto which = at - place_.inputs.begin();

@@ -5,9 +5,13 @@
 namespace weft {
 
 /// Rows that are computed alike: `count` blocks of each head; how many keys their values are summed
-/// over at once.
+/// over at once. Where a variable says how many rows there are, blocks that are not all there have
+/// none, and the last one, whose begin is not a number, has what is left.
 struct Blocks {
-  int64_t begin, rows, count, keys;
+  NodeRef begin;
+  int64_t rows, count, keys;
+
+  bool is_last() const { return begin->op != Op::Const; }
 };
 
 /// Which head and block of it a round is of, and what its body reads: params from `slot` on.

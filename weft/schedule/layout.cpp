@@ -13,6 +13,7 @@ namespace {
 constexpr double kWorthIt =
     1.3;  // how much better than a later axis an axis must be to move inwards
 constexpr double kAlongSum = 0.7;     // of a vector along an output axis: one along a reduced axis,
+constexpr int64_t kManyVectors = 16;  // beside which a remainder is little
 constexpr double kWellFilled = 0.75;  // of the lanes of vectors along an axis
 constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
 
@@ -20,6 +21,7 @@ constexpr double kShifted = 0.75;     // and one along a window's, which starts 
 int64_t lanes_of(const Target& target) { return target.lanes(DType::F32); }
 
 double divisibility(NodeRef dim, const Target& target) {
+  if (dim->vmax >= kManyVectors * lanes_of(target)) return static_cast<double>(lanes_of(target));
   const int64_t n = dim->op == Op::Const ? dim->vmin : divisor_of(dim);
   if (n <= 0 || (n == 1 && dim->op != Op::Const)) return 0;
   return static_cast<double>(std::min(lanes_of(target), n & -n));

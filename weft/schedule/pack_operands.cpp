@@ -244,12 +244,44 @@ class OperandPacking {
 
   /// A copy whose innermost axis is `axis`, or one in the same order with its rows apart: -1.
   void read_copy(int kernel, const ProductOperand& o, int axis) {
-    const auto same = std::find_if(copies_.begin(), copies_.end(),
-                                   [&](const Copy& c) { return c.of == o.node && c.axis == axis; });
-    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o.node, axis);
+    const std::vector<NodeRef> sizes = sizes_read(o, axis);
+    const auto same = std::ranges::find_if(copies_, [&](const Copy& c) {
+      return c.of == o.node && c.axis == axis && c.sizes == sizes;
+    });
+    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o.node, axis, sizes);
     plan_.uses[o.node][o.use].packed = copy;
     plan_.read(kernel, copy);
     plan_.stop_reading(kernel, o.node);
+  }
+
+  /// Of a copy whose innermost axis is `axis`, as far as the product reads it where variables say
+  /// how far: what lies behind is not copied. The copy has room for all, so that steps through it
+  /// are numbers. Parts whose sizes are numbers share one copy.
+  std::vector<NodeRef> sizes_read(const ProductOperand& o, int axis) {
+    std::vector<NodeRef> sizes(o.node->shape->span().begin(), o.node->shape->span().end());
+    for (size_t a = 0; a < sizes.size(); ++a) {
+      NodeRef end = end_of(use(o).access.index[a]);
+      if (!end || end->op == Op::Const || end->vmax > sizes[a]->vmax) continue;
+      // Whole panels: that they divide the axis is known.
+      const auto whole = static_cast<int>(a) == axis ? panel(o.node) : int64_t{1};
+      if (whole > 1 && !divides_into_panels(o.node, a)) continue;
+      NodeRef unit = plan_.g.index(whole);
+      sizes[a] = plan_.g.mul(plan_.g.idiv(plan_.g.add(end, plan_.g.index(whole - 1)), unit), unit);
+    }
+    return sizes;
+  }
+
+  /// Behind the last value of an index that rises by steps of ranges; null where it is none.
+  NodeRef end_of(NodeRef index) {
+    Graph& g = plan_.g;
+    NodeRef last = index;
+    for (NodeRef n : Toposort(index)) {
+      Stride by{};
+      if (n->op != Op::Range) continue;
+      if (!split_stride(g, last, n, by) || by.coefficient < 0) return nullptr;
+      last = g.add(by.base, g.mul(g.sub(n->src(0), g.index(1)), g.index(by.coefficient)));
+    }
+    return g.add(last, g.index(1));
   }
 
   /// An intermediate of this kernel's own may lie as it likes.
@@ -373,15 +405,16 @@ class OperandPacking {
     return row > 0 && row % (plan_.target.machine.l1().way_bytes() / kPartOfWay) == 0;
   }
 
-  NodeRef make_copy(int kernel, NodeRef n, int axis) {
+  NodeRef make_copy(int kernel, NodeRef n, int axis, const std::vector<NodeRef>& sizes) {
     const NodeRef src[] = {n};
     const int64_t which[] = {-1 -
                              static_cast<int64_t>(copies_.size())};  // distinct from all others
     NodeRef copy = plan_.g.intern({Op::Contiguous, n->dtype, src, which});
-    copies_.push_back({n, axis, copy});
+    copies_.push_back({n, axis, sizes, copy});
     plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root),
                      axis < 0 ? "a product reads it often, and its rows share places in caches"
-                              : "a product reads it along another axis than it lies");
+                              : "a product reads it along another axis than it lies",
+                     sizes);
     if (axis < 0)
       set_apart(copy);
     else
@@ -404,6 +437,7 @@ class OperandPacking {
   struct Copy {
     NodeRef of;
     int axis;
+    std::vector<NodeRef> sizes;  // of what is copied
     NodeRef copy;
   };
 

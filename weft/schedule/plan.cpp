@@ -115,7 +115,10 @@ bool is_size_of_round(NodeRef size) {
 
 NodeRef Planner::room_along(NodeRef n, size_t axis) {
   NodeRef d = n->dim(axis);
-  return is_size_of_round(d) ? g.index(d->vmax) : d;
+  if (d->op == Op::Const) return d;
+  // What a round makes for itself is small, and steps through it that are numbers are fast.
+  const bool own = options.in_rounds && n->op != Op::Param && n->op != Op::Assign;
+  return own || is_size_of_round(d) ? g.index(d->vmax) : d;
 }
 
 NodeRef Planner::size_of(NodeRef n) {
@@ -468,8 +471,9 @@ int Planner::new_kernel(NodeRef root, std::span<const NodeRef> dims) {
   return static_cast<int>(kernels.size()) - 1;
 }
 
-/// A new kernel, except that all results of one tuple share theirs.
-int Planner::kernel_for(NodeRef n) {
+/// A new kernel, except that all results of one tuple share theirs. Over `sizes`, or all of it.
+int Planner::kernel_for(NodeRef n, std::span<const NodeRef> sizes) {
+  if (!sizes.empty()) return new_kernel(n, sizes);
   switch (n->op) {
     case Op::Assign: return kernel_for_part(n);
     case Op::Scatter: return new_kernel(n, n->src(2)->shape->span());
@@ -528,7 +532,7 @@ Access Planner::first_access(NodeRef n) {
   return {std::vector<NodeRef>(n->rank(), g.index(0)), g.boolean(true)};
 }
 
-void Planner::stage(NodeRef n, std::vector<Use>& wanted) {
+void Planner::stage(NodeRef n, std::vector<Use>& wanted, std::span<const NodeRef> sizes) {
   place_buffer(n);
   if (is_unwritten(n)) return;
   const bool hostable = !always_staged(n) && n->op != Op::Get && options.fuse;
@@ -540,7 +544,7 @@ void Planner::stage(NodeRef n, std::vector<Use>& wanted) {
       try_hoist(n, wanted[host]);
     producer_of[n] = wanted[host].kernel;
   } else {
-    const int k = kernel_for(n);
+    const int k = kernel_for(n, sizes);
     const KernelPlan& plan = kernels[static_cast<size_t>(k)];
     Use d{.kernel = k, .access = {plan.ranges, g.boolean(true)}};
     if (is_step(plan.root)) d.access = first_access(n);
@@ -571,9 +575,10 @@ void Planner::stop_reading(int kernel, NodeRef n) {
   if (!still) std::erase(kernels[static_cast<size_t>(kernel)].reads, n);
 }
 
-void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason) {
+void Planner::stage_copy(NodeRef copy, uint64_t origin, const char* reason,
+                         std::span<const NodeRef> sizes) {
   origins[copy] = origin;
-  stage(copy, uses[copy]);
+  stage(copy, uses[copy], sizes);
   Use& d = uses[copy->src(0)].back();
   d.load = true;
   read(d.kernel, copy->src(0));

@@ -109,8 +109,9 @@ class Planner {
   }
   bool in_reduce(const Use& d) const;
   /// Gives `copy`, a Contiguous or Pad of something with a buffer, a kernel and a buffer of its
-  /// own.
-  void stage_copy(NodeRef copy, uint64_t origin, const char* reason);
+  /// own. Only the first `sizes` along its axes are written, all where there are none.
+  void stage_copy(NodeRef copy, uint64_t origin, const char* reason,
+                  std::span<const NodeRef> sizes = {});
   /// Kernel `kernel` reads the buffer of `n`.
   void read(int kernel, NodeRef n);
   /// Forgets that it does, once copies are read instead by all its loads.
@@ -159,11 +160,11 @@ class Planner {
   bool can_hoist(NodeRef reduce, const Use& d, std::vector<NodeRef>& used) const;
   bool try_hoist(NodeRef reduce, const Use& d);
   void run_innermost(KernelPlan& k, std::span<const NodeRef> own);
-  void stage(NodeRef n, std::vector<Use>& wanted);
+  void stage(NodeRef n, std::vector<Use>& wanted, std::span<const NodeRef> sizes = {});
   bool overwrites(NodeRef assign) const;
   bool can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) const;
   int new_kernel(NodeRef root, std::span<const NodeRef> dims);
-  int kernel_for(NodeRef n);
+  int kernel_for(NodeRef n, std::span<const NodeRef> sizes);
   bool joins_parts(NodeRef assign, const KernelPlan& kernel) const;
   int kernel_for_part(NodeRef assign);
   NodeRef place_of_part(NodeRef assign, const KernelPlan& kernel) const;

@@ -42,8 +42,13 @@ class RowBlocks {
  public:
   RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t keys)
       : g_(g), c_(cone), all_(cone.size_of(cone.row)), heads_(cone.heads()) {
-    blocks_.push_back({0, rows, all_ / rows, keys});
-    if (all_ % rows != 0) blocks_.push_back({all_ - all_ % rows, all_ % rows, 1, keys});
+    blocks_.push_back({g.index(0), rows, all_ / rows, keys});
+    if (cone.is_symbolic(cone.row)) {
+      NodeRef n = cone.ranges[cone.row]->src(0), block = g.index(rows);
+      blocks_.push_back({g.mul(g.idiv(n, block), block), rows, 1, keys});
+    } else if (all_ % rows != 0) {
+      blocks_.push_back({g.index(all_ - all_ % rows), all_ % rows, 1, keys});
+    }
   }
 
   /// In the place of each product; none where they cannot be.
@@ -65,7 +70,7 @@ class RowBlocks {
       if (bodies.empty()) return {};
       const auto made = repeat(g_, heads_ * b.count, kBlocksSlot, inputs, {}, {}, bodies);
       for (size_t k = 0; k < made.size(); ++k) {
-        NodeRef x = arranged(made[k], c_.products[k], b.count * b.rows);
+        NodeRef x = there(arranged(made[k], c_.products[k], b.count * b.rows), c_.products[k], b);
         if (out.size() == made.size())
           out[k] = joined(out[k], x, axis_of_rows(c_.products[k]));
         else
@@ -157,6 +162,12 @@ class RowBlocks {
     const NodeRef parts[] = {a, b};
     return g_.make({Op::Cat, a->dtype, parts, along});
   }
+  /// Of rows with room for all blocks, those that there are.
+  NodeRef there(NodeRef x, const ScoreProduct& p, const Blocks& b) {
+    if (!c_.is_symbolic(c_.row)) return x;
+    NodeRef begin = blocks_.back().begin, all = c_.ranges[c_.row]->src(0);
+    return part(g_, x, axis_of_rows(p), g_.index(0), b.is_last() ? g_.sub(all, begin) : begin);
+  }
   size_t axis_of_rows(const ScoreProduct& p) const {
     const auto at = std::ranges::find(p.index, c_.ranges[c_.row]);
     return static_cast<size_t>(at - p.index.begin());
@@ -189,7 +200,7 @@ class RowBlocks {
 
 /// As many rows as may be at once; all where that is one block.
 int64_t rows_at_once(const RowCone& c, const Machine& machine) {
-  const int64_t rows = c.ranges[c.row]->src(0)->vmin, keys = c.ranges[c.key]->src(0)->vmin;
+  const int64_t rows = c.size_of(c.row), keys = c.size_of(c.key);
   const int64_t fit = machine.l2().bytes / kBlockOfL2 / (keys * 4);
   const int64_t most = std::clamp(fit, kFewestRows, kMostRows);
   const int64_t blocks = (rows + most - 1) / most;
@@ -198,7 +209,7 @@ int64_t rows_at_once(const RowCone& c, const Machine& machine) {
 
 /// All, where the values of a head leave room in L2; else as many as a quarter of it has room for.
 int64_t keys_at_once(const RowCone& c, const Machine& machine) {
-  const int64_t keys = c.ranges[c.key]->src(0)->vmin;
+  const int64_t keys = c.size_of(c.key);
   int64_t row = bits(c.products[0].values->dtype) / 8;
   for (size_t r : c.ranges_of(c.products[0]))
     if (r != c.row) row *= c.size_of(r);

@@ -70,7 +70,7 @@ class SoftmaxFinder {
   void start(NodeRef sum, double scores) {
     if (!is_sum(sum) || sum->src(0)->op != Op::Exp2) return;
     NodeRef e = sum->src(0);
-    if (!is_static(e) || reduce_axes(sum).size() != 1 || owner_.contains(e)) return;
+    if (reduce_axes(sum).size() != 1 || owner_.contains(e)) return;
     if (numel(e) <= scores) return;
     owner_.set(e, found.size());
     found.push_back({e, static_cast<size_t>(reduce_axes(sum)[0]), {}});
@@ -85,7 +85,7 @@ class SoftmaxFinder {
 
   bool is_product(NodeRef n, size_t owner) {
     Softmax& s = found[owner];
-    if (!is_sum(n) || !is_static(n) || reduce_axes(n).size() != 1) return false;
+    if (!is_sum(n) || reduce_axes(n).size() != 1) return false;
     NodeRef x = n->src(0);
     if (x->op != Op::Mul || numel(x) <= numel(s.exponential)) return false;
     for (size_t side : {0, 1}) {
@@ -155,7 +155,7 @@ class ConeFinder {
     for (NodeRef n : uses_.order)
       if (const bool* computed = visited_.find(n); computed && *computed) c_.computed.push_back(n);
     note_deps();
-    if (!c_.scored.contains(c_.exponential)) return {};
+    if (!c_.scored.contains(c_.exponential) || !has_known_sizes()) return {};
     find_conditions();
     if (!keep_sums()) c_.conditions.clear();
     return std::move(c_);
@@ -353,6 +353,15 @@ class ConeFinder {
   }
 
   // ---- what was found
+
+  /// Variables may say how many rows and keys there are, where none but keys are added up.
+  bool has_known_sizes() const {
+    for (size_t r = 0; r < c_.ranges.size(); ++r)
+      if (c_.is_symbolic(r) && r != c_.row && r != c_.key) return false;
+    if (!c_.is_symbolic(c_.row) && !c_.is_symbolic(c_.key)) return true;
+    return std::ranges::none_of(c_.products,
+                                [this](const ScoreProduct& p) { return c_.adds_rows(p); });
+  }
 
   void note_deps() {
     for (NodeRef n : uses_.order)

@@ -41,7 +41,9 @@ struct RowCone {
   std::vector<NodeRef> conditions;  ///< index expressions: keys where one is below 0 weigh nothing
 
   bool has_range(size_t r) const { return ranges[r]->op == Op::Range; }
-  int64_t size_of(size_t r) const { return has_range(r) ? ranges[r]->src(0)->vmin : 1; }
+  /// Of a range; the most where a variable decides.
+  int64_t size_of(size_t r) const { return has_range(r) ? ranges[r]->src(0)->vmax : 1; }
+  bool is_symbolic(size_t r) const { return has_range(r) && ranges[r]->src(0)->op != Op::Const; }
   int64_t heads() const;
   /// Whether it adds up rows, not keys.
   bool adds_rows(const ScoreProduct& p) const;

@@ -278,7 +278,8 @@ class Preparer {
       src[0] = unwritten(n);
     } else if (is_update(n)) {
       NodeRef base = n->src(0);
-      bool mine = (is_update(base) && sole_use(base)) || in_place_.contains(base);
+      bool mine =
+          (is_update(base) && sole_use(base)) || in_place_.contains(base) || is_unwritten(src[0]);
       if (!mine && is_update(base) && n->op == Op::Assign && is_read_for(n)) {
         src[2] = owned(src[2], n);
         mine = true;

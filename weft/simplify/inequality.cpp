@@ -93,7 +93,12 @@ void Inequality::learn_about_size(NodeRef range) {
   NodeRef less = size->src(0);
   if (!is_int_const(size->src(1), 0) || less->op != Op::Lt || !is_index(less->src(0)->dtype))
     return;
-  learn(g_.sub(g_.alu(Op::Max, {less->src(0), less->src(1)}), less->src(0)));
+  // Where that is a size or nothing, it is the size: more than nothing is wanted.
+  NodeRef most = less->src(0);
+  for (size_t i : {1, 2})
+    if (less->src(1)->vmin > 0 && most->op == Op::Where && is_int_const(most->src(3 - i), 0))
+      most = most->src(i);
+  learn(g_.sub(g_.alu(Op::Max, {less->src(0), less->src(1)}), most));
 }
 
 /// The graph's normal form would join x // c * c + x % c to x, which hides what is known of the

@@ -9,6 +9,7 @@
 namespace weft {
 
 NodeRef without_values(Graph& g, NodeRef root) {
+  if (root->op == Op::Bind) return root->src(0);  // what most sizes are
   return rebuild(root, [&g](NodeRef n, std::span<const NodeRef> src) {
     return n->op == Op::Bind ? src[0] : g.with_sources(n, src);
   });
@@ -65,10 +66,15 @@ class Values {
 
 void ArgumentSizes::add(NodeRef expression) {
   expressions_.emplace_back(expression);
+  has_sizes_.push_back(false);
   if (!expression) return;
+  const auto met = [this](NodeRef bind) {
+    has_sizes_.back() = true;
+    if (!contains(variables_, variable_of(bind))) variables_.push_back(variable_of(bind));
+  };
+  if (expression->op == Op::Bind) return met(expression);
   for (NodeRef n : Toposort(expression))
-    if (n->op == Op::Bind && !contains(variables_, variable_of(n)))
-      variables_.push_back(variable_of(n));
+    if (n->op == Op::Bind) met(n);
 }
 
 std::optional<ArgumentSizes::Variables> ArgumentSizes::in(Graph& g,
@@ -77,7 +83,8 @@ std::optional<ArgumentSizes::Variables> ArgumentSizes::in(Graph& g,
   std::vector<std::pair<NodeRef, NodeRef>> pairs;
   for (size_t i = 0; i < std::min(expressions_.size(), call.expressions_.size()); ++i) {
     NodeRef a = expressions_[i].get(), b = call.expressions_[i].get();
-    if (a && b && without_values(g, a) == without_values(g, b)) pairs.emplace_back(a, b);
+    if (has_sizes_[i] && b && without_values(g, a) == without_values(g, b))
+      pairs.emplace_back(a, b);
   }
   Values values(variables_);
   for (const auto& [a, b] : pairs)
@@ -85,7 +92,7 @@ std::optional<ArgumentSizes::Variables> ArgumentSizes::in(Graph& g,
   const std::vector<int64_t> now = values.all();
   // Sums are written in an order that depends on the values.
   for (const auto& [a, b] : pairs)
-    if (rebound(g, a, variables_, now) != b) return std::nullopt;
+    if (a->op != Op::Bind && rebound(g, a, variables_, now) != b) return std::nullopt;
   Variables out = variables_;
   for (size_t i = 0; i < out.size(); ++i) out[i].value = now[i];
   return out;

@@ -29,6 +29,7 @@ class ArgumentSizes {
 
  private:
   std::vector<RootedNode> expressions_;
+  std::vector<bool> has_sizes_;  // of each, whether it holds a Bind
   Variables variables_;
 };
 

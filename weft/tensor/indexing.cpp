@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "weft/base/context.h"
+#include "weft/graph/index_value.h"
 #include "weft/run/active_capture.h"
-#include "weft/run/index_value.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/known.h"
 #include "weft/tensor/selection.h"

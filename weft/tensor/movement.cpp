@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "weft/run/index_value.h"
+#include "weft/graph/index_value.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/strides.h"
 

@@ -1,4 +1,4 @@
-#include "weft/run/index_value.h"
+#include "weft/graph/index_value.h"
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 uint32_t position_of(NodeRef variable, std::span<const NodeRef> variables) {
   for (size_t i = 0; i < variables.size(); ++i)
     if (variables[i]->text() == variable->text()) return static_cast<uint32_t>(i);
-  internal_error("run", "a size depends on variable {}, which the schedule does not list",
+  internal_error("graph", "a size depends on variable {}, which the schedule does not list",
                  variable->text());
 }
 
@@ -44,7 +44,7 @@ std::vector<NodeRef> expression_order(NodeRef root) {
 
 Value apply(Op op, DType dtype, std::span<const Value> operands) {
   const std::optional<Value> v = fold_constants(op, dtype, operands);
-  if (!v) internal_error("run", "{} cannot stand in a size", info(op).mnemonic);
+  if (!v) internal_error("graph", "{} cannot stand in a size", info(op).mnemonic);
   return *v;
 }
 
@@ -66,7 +66,7 @@ IndexProgram::IndexProgram(NodeRef root, std::span<const NodeRef> variables) {
     } else if (n->op == Op::Const) {
       i.immediate = n->int_arg(0);
     } else if (!is_alu(n->op)) {
-      internal_error("run", "{} cannot stand in a size", summary(n));
+      internal_error("graph", "{} cannot stand in a size", summary(n));
     }
     for (size_t k = 0; k < n->nsrc && is_alu(n->op); ++k) i.src[k] = place.at(n->src(k));
     place[n] = static_cast<uint32_t>(code_.size());

@@ -1,0 +1,163 @@
+// Functions captured for any length give what the same give for one, and need no more kernels for
+// another.
+#include "tests/support/device_here.h"
+#include "tests/tensor/near.h"
+#include "weft/tensor/jit.h"
+#include "weft/tensor/reductions.h"
+
+namespace weft {
+namespace {
+
+AttentionOptions causal() {
+  AttentionOptions o;
+  o.causal = true;
+  return o;
+}
+
+class Lengths : public ::testing::Test {
+ protected:
+  Lengths() : context_(options()), scope_(context_) {}
+
+  using Values = std::vector<Tensor>;
+  /// Of tensors as long as they may be, and a length.
+  using Function = std::function<Tensor(const Values&, const Dim&)>;
+
+  void check(const Function& f, const Values& values, int64_t longest,
+             std::initializer_list<int64_t> lengths, double tolerance) {
+    const Variable length("n", 1, longest);
+    auto any = jit([&](const Values& v, const Dim& n) { return f(v, n); }, "any length");
+    for (int i = 0; i < 2; ++i) any(values, length.bind(longest));
+    for (const int64_t n : lengths) {
+      SCOPED_TRACE(n);
+      const auto got = any(values, length.bind(n)).to_vector<double>();
+      const auto wanted = f(values, n).to_vector<double>();
+      ASSERT_EQ(got.size(), wanted.size());
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(got[i], wanted[i], tolerance * (1 + std::fabs(wanted[i]))) << i;
+    }
+  }
+
+  static Tensor rows(const Tensor& x, const Dim& n) {
+    std::vector<DimPair> parts{{0, n}};
+    for (size_t a = 1; a < x.shape().size(); ++a) parts.push_back({0, x.shape()[a]});
+    return x.shrink(parts);
+  }
+  static Tensor columns(const Tensor& x, const Dim& n) {
+    return rows(x.transpose(0, 1), n).transpose(0, 1);
+  }
+
+ private:
+  static Options options() {
+    Options options = Options::from_environment();
+    options.dev = testing::device_here("CPU");
+    return options;
+  }
+  Context context_;
+  ContextScope scope_;
+};
+
+TEST_F(Lengths, ProductsOverALength) {
+  const Values values{sample({96, 1000}, 1, DType::F32), sample({1000, 512}, 2, DType::F32)};
+  check([](const Values& v, const Dim& n) { return columns(v[0], n).matmul(rows(v[1], n)); },
+        values, 1000, {1, 7, 8, 64, 333, 1000}, 1e-4);
+  const Values more{sample({512, 1000}, 3, DType::F32), values[1]};
+  check([](const Values& v, const Dim& n) { return columns(v[0], n).matmul(rows(v[1], n)); }, more,
+        1000, {1, 100, 999}, 1e-4);
+}
+
+TEST_F(Lengths, TwoLengthsOfOneOperand) {
+  const Values values{sample({512, 1000}, 1, DType::F32), sample({1000, 512}, 2, DType::F32)};
+  const auto f = [](const Values& v, const Dim& n) {
+    const Dim more = n + 8;
+    return columns(v[0], n).matmul(rows(v[1], n)) +
+           columns(v[0], more).matmul(rows(v[1], more)) * 0.5;
+  };
+  check(f, values, 992, {1, 64, 500, 992}, 1e-4);
+}
+
+TEST_F(Lengths, SumsAndSoftmax) {
+  const std::initializer_list<int64_t> lengths = {1, 2, 15, 16, 17, 64, 299, 300};
+  const Values values{sample({300, 96}, 1, DType::F32), sample({96, 300}, 2, DType::F32)};
+  check([](const Values& v, const Dim& n) { return rows(v[0], n).sum(0); }, values, 300, lengths,
+        1e-5);
+  const auto weighted = [](const Values& v, const Dim& n) {
+    return columns(v[1], n).softmax().matmul(rows(v[0], n));
+  };
+  check(weighted, values, 300, lengths, 1e-5);
+  check([](const Values& v, const Dim& n) { return columns(v[1], n).max(1); }, values, 300, lengths,
+        0);
+}
+
+// ---- attention: of more scores than the cache holds, block by block
+
+class LengthsOfAttention : public Lengths {
+ protected:
+  static constexpr int64_t kLongest = 900;
+  static Tensor middle(const Tensor& x, const Dim& n) {
+    return x.shrink({{0, x.shape()[0]}, {0, n}, {0, x.shape()[2]}});
+  }
+  static Values values() {
+    return {sample({3, kLongest, 16}, 1, DType::F32), sample({3, kLongest, 16}, 2, DType::F32),
+            sample({3, kLongest, 20}, 3, DType::F32)};
+  }
+  static Tensor weighted(const Tensor& scores, const Tensor& v) {
+    return (scores * 0.25).softmax().matmul(v);
+  }
+  static Tensor with_all(const Values& v, const Dim& n) {
+    const Tensor q = middle(v[0], n), k = middle(v[1], n);
+    return whole(weighted(q.matmul(k.transpose(-2, -1)), middle(v[2], n)), n);
+  }
+  /// What is not there is 0, so that shapes are numbers.
+  static Tensor whole(const Tensor& x, const Dim& n) {
+    return x.pad({{0, 0}, {0, Dim(kLongest) - n}, {0, 0}});
+  }
+};
+
+TEST_F(LengthsOfAttention, AllKeys) {
+  check(with_all, values(), kLongest, {1, 15, 16, 17, 63, 64, 100, 333, 899, 900}, 1e-5);
+}
+
+TEST_F(LengthsOfAttention, MemoryGrowsWithTheLength) {
+  const Variable length("n", 1, kLongest);
+  auto any = jit([&](const Values& v, const Dim& n) { return with_all(v, n); }, "any length");
+  const Values v = values();
+  for (int i = 0; i < 3; ++i) any(v, length.bind(kLongest));
+  // Inputs, results and what blocks need: less than the scores of one head.
+  EXPECT_LT(any.planned_bytes(), kLongest * kLongest * 4);
+}
+
+TEST_F(LengthsOfAttention, CausalTriangles) {
+  const auto f = [](const Values& v, const Dim& n) {
+    const Tensor q = middle(v[0], n), k = middle(v[1], n);
+    return whole(q.scaled_dot_product_attention(k, middle(v[2], n), causal()), n);
+  };
+  check(f, values(), kLongest, {1, 16, 63, 64, 333, 900}, 1e-5);
+}
+
+TEST_F(LengthsOfAttention, KeysAlone) {
+  const auto f = [](const Values& v, const Dim& n) {
+    return weighted(v[0].matmul(middle(v[1], n).transpose(-2, -1)), middle(v[2], n));
+  };
+  check(f, values(), kLongest, {1, 16, 100, 900}, 1e-5);
+}
+
+/// What is read is made by kernels, and has as many rows as there are.
+TEST_F(LengthsOfAttention, OfWhatIsComputed) {
+  const auto f = [](const Values& v, const Dim& n) {
+    const Tensor q = middle(v[0], n).cumsum(2), k = middle(v[1], n).cumsum(2);
+    return whole(weighted(q.matmul(k.transpose(-2, -1)), middle(v[2], n).cumsum(2)), n);
+  };
+  check(f, values(), kLongest, {1, 16, 100, 899, 900}, 1e-4);
+}
+
+TEST_F(LengthsOfAttention, OneAfterTheOther) {
+  const auto f = [](const Values& v, const Dim& n) {
+    const Tensor q = middle(v[0], n), k = middle(v[1], n).transpose(-2, -1), x = middle(v[2], n);
+    const Tensor first = weighted(q.matmul(k), q);
+    return whole(weighted(first.matmul(k), x) + weighted(q.matmul(k) * 2, x), n);
+  };
+  check(f, values(), kLongest, {1, 64, 500, 900}, 1e-4);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,78 @@
+#include "weft/device/item_cost.h"
+
+#include <algorithm>
+
+#include "weft/base/small_vector.h"
+#include "weft/graph/walks.h"
+
+namespace weft {
+namespace {
+
+// Of an instruction on one vector register, two to four a cycle, and of one that moves it from or
+// to a cache beyond the first.
+constexpr double kInstructionNs = 0.1, kAccessNs = 1;
+// Loops whose size only run time knows; what is guessed decides about threads, never about results.
+constexpr double kGuessedTrips = 1024;
+constexpr size_t kMostInSize = 64;  // nodes of a size that is worked out for each launch
+
+double most_trips(NodeRef size) {
+  const int64_t most = size->vmax;
+  return most > 0 && most <= 1 << 24 ? static_cast<double>(most) : kGuessedTrips;
+}
+
+double nanoseconds(NodeRef n) {
+  if (group(n->op) == OpGroup::Leaf) return 0;
+  const bool moves = n->op == Op::Load || n->op == Op::Store;
+  return (moves ? kAccessNs : kInstructionNs) * std::max(1.0, n->lanes * bits(n->dtype) / 512.0);
+}
+
+/// Whether variables alone decide about a size, and it does depend on them.
+bool is_known_at_launch(NodeRef size) {
+  bool varies = false;
+  const Toposort nodes(size);
+  for (NodeRef n : nodes) {
+    if (n->op != Op::Variable && n->op != Op::Const && !is_alu(n->op)) return false;
+    varies |= n->op == Op::Variable;
+  }
+  return varies && nodes.nodes().size() <= kMostInSize;
+}
+
+}  // namespace
+
+ItemCost::ItemCost(const LinearProgram& program, double slowness) {
+  // Of each loop around: how often what is in it runs, within `loop`.
+  struct Open {
+    double times;
+    int loop;
+  };
+  std::vector<Open> open{{slowness, -1}};
+  for (NodeRef n : program.code) {
+    const Open here = open.back();
+    if (n->op == Op::EndRange) {
+      if (open.size() > 1) open.pop_back();
+    } else if (n->op != Op::Range) {
+      double& ns = here.loop < 0 ? always_ : loops_[static_cast<size_t>(here.loop)].ns;
+      ns += here.times * nanoseconds(n);
+    } else if (range_binding(n) == Binding::Core) {
+      open.push_back(here);
+    } else if (is_known_at_launch(n->src(0))) {
+      loops_.push_back({here.loop, 0, IndexProgram(n->src(0), program.variables)});
+      open.push_back({here.times, static_cast<int>(loops_.size()) - 1});
+    } else {
+      open.push_back({here.times * most_trips(n->src(0)), here.loop});
+    }
+  }
+}
+
+double ItemCost::evaluate(std::span<const int64_t> variables) const {
+  double ns = always_;
+  SmallVector<double, 16> times;
+  for (const Loop& l : loops_) {
+    const auto trips = static_cast<double>(std::max<int64_t>(0, l.size(variables)));
+    times.push_back(trips * (l.around < 0 ? 1 : times[static_cast<size_t>(l.around)]));
+    ns += times.back() * l.ns;
+  }
+  return ns;
+}
+
+}  // namespace weft
