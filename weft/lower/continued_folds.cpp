@@ -6,6 +6,7 @@
 #include "weft/graph/fold.h"
 #include "weft/lower/steps.h"
 #include "weft/lower/vector_nodes.h"
+#include "weft/target/target.h"
 
 namespace weft::lower {
 namespace {
@@ -80,6 +81,8 @@ bool is_peeled(NodeRef n) {
 }  // namespace
 
 NodeRef continue_folds(Graph& g, Analysis& of, const Target& target) {
+  // There nothing is peeled, and a sum of two sums keeps the order that is written.
+  if (target.canonical) return of.sink();
   if (std::ranges::none_of(of.order().nodes(), is_peeled)) return of.sink();
   return FoldContinuer(g, of.deps(), target).run();
 }
