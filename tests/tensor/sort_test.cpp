@@ -9,6 +9,7 @@
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/context.h"
 #include "weft/dtype/value.h"
+#include "weft/graph/graph.h"
 #include "weft/run/stats.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/selection.h"
@@ -110,6 +111,13 @@ void expect_orders(const Rows& x, bool descending, int64_t k) {
   }
   EXPECT_EQ(integers(x.tensor.topk(k, 1, descending).second), first_of_orders(x, descending, k))
       << what << ", first " << k;
+  if (descending) return;
+  for (const int64_t rank : {int64_t{0}, n / 3, n - 1}) {
+    std::vector<int64_t> places;
+    for (size_t row = 0; row < x.rows.size(); ++row)
+      places.push_back(expected[row * static_cast<size_t>(n) + static_cast<size_t>(rank)]);
+    EXPECT_EQ(integers(kthvalue(x.tensor, rank + 1, 1).positions), places) << what << rank;
+  }
 }
 
 /// One element, few, the most that are compared with each other, several blocks that fill or do
@@ -229,6 +237,17 @@ TEST_F(SortTest, FewBitsTakeFewPasses) {
   const int64_t one = kernels_below(256), two = kernels_below(257), eight = kernels_below(1L << 50);
   EXPECT_LT(one, two);
   EXPECT_LT(two, eight);
+}
+
+/// Nothing is put in order for one element of the order.
+TEST(SortCost, ChoosesByCounting) {
+  const auto moves = [](const Tensor& x) {
+    return std::ranges::any_of(Toposort(x.node()), [](NodeRef n) { return n->op == Op::Scatter; });
+  };
+  const Tensor x = Tensor::rand({100000});
+  EXPECT_TRUE(moves(x.argsort(0)));
+  EXPECT_FALSE(moves(median(x, 0).positions));
+  EXPECT_FALSE(moves(kthvalue(x, 40000, 0).values));
 }
 
 /// The number of passes is the key's, not the axis'.

@@ -194,6 +194,8 @@ Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, 
 Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places);
 /// argsort() along the last axis by comparing all pairs, however many: in few kernels.
 Tensor order_by_pairs(const Tensor& x);
+/// Where along the last axis the element is that argsort() puts at `rank`, which is (..., 1).
+Tensor place_of_rank(const Tensor& x, const Tensor& rank);
 /// (..., bins): the sums of x, of the shape of places or one number, by its place along the last
 /// axis, in order; places outside are left out.
 Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x);
