@@ -202,6 +202,8 @@ Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x);
 /// Into how many parts rows are cut that are counted side by side, each with counts of its own: by
 /// sizes alone, so that every machine adds up the same.
 int64_t counting_blocks(const Tensor& places, int64_t bins);
+/// (bins) i32: how often each place is met in a 1-D tensor.
+Tensor counts_in_blocks(const Tensor& places, int64_t bins);
 /// first[.., index[i], ..] and how many elements before i along axis have the same index.
 Tensor cumcount(const Tensor& first, int64_t axis, const Tensor& index);
 void require_float(const char* tag, const Tensor& x);

@@ -180,18 +180,24 @@ int64_t first_outside(DType dtype, const std::byte* at, int64_t count, int64_t s
 
 using Bounds = std::pair<int64_t, int64_t>;
 
-/// `bounds` with some more integers inside.
+/// `bounds` with some more integers inside. Blocks of a known size that lie together are what
+/// compilers do with vectors.
 template <class T>
 Bounds widened(Bounds bounds, const std::byte* at, int64_t count, int64_t step) {
-  T least = std::numeric_limits<T>::max(), greatest = std::numeric_limits<T>::min(), v;
-  const auto add = [&](int64_t i, int64_t by) {
-    std::memcpy(&v, at + i * by, sizeof v);
+  T least = std::numeric_limits<T>::max(), greatest = std::numeric_limits<T>::min();
+  constexpr int64_t kBlock = 1024;
+  int64_t i = 0;
+  for (; step == sizeof(T) && i + kBlock <= count; i += kBlock) {
+    T v[kBlock];
+    std::memcpy(v, at + i * step, sizeof v);
+    for (const T x : v) least = x < least ? x : least;
+    for (const T x : v) greatest = x > greatest ? x : greatest;
+  }
+  for (; i < count; ++i) {
+    T v;
+    std::memcpy(&v, at + i * step, sizeof v);
     least = std::min(least, v), greatest = std::max(greatest, v);
-  };
-  if (step == sizeof(T))  // known to the compiler, so in vectors
-    for (int64_t i = 0; i < count; ++i) add(i, sizeof(T));
-  else
-    for (int64_t i = 0; i < count; ++i) add(i, step);
+  }
   return {std::min<int64_t>(bounds.first, least), std::max<int64_t>(bounds.second, greatest)};
 }
 

@@ -191,17 +191,6 @@ int64_t checked_largest(const Tensor& x) {
   return ends[1];
 }
 
-/// (bins) i32: how often each place is met in a 1-D tensor.
-Tensor counts_in_blocks(const Tensor& places, int64_t bins) {
-  const int64_t n = places.size(0), blocks = counting_blocks(places, bins);
-  const Tensor one = Tensor::ones({}, DType::I32);
-  if (blocks == 1) return added_at(places, bins, one);
-  const int64_t most = n / blocks * blocks;
-  const Tensor front = places.index({Slice(0, most)}).reshape({blocks, most / blocks});
-  const Tensor rest = added_at(places.index({Slice(most, n)}), bins, one);
-  return added_at(front, bins, one).sum(0) + rest;
-}
-
 }  // namespace
 
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t least, std::optional<int64_t> size,
