@@ -298,6 +298,24 @@ TEST(LowerDecompose, WithoutF64) {
   }
 }
 
+TEST(LowerDecompose, RemaindersDivideOnce) {
+  for (DType d : {DType::F32, DType::F64}) {
+    KernelBuilder k;
+    NodeRef i = k.range(8, 0);
+    const NodeRef src[] = {k.load(k.param(0, d, 8), i), k.load(k.param(1, d, 8), i)};
+    k.store(k.param(2, d, 8), i, k.g.make({Op::Rem, d, src}));
+    // In the loop over elements; in that of quotients with more digits, which others do not enter.
+    int depth = 0, once = 0, rarely = 0;
+    for (NodeRef n : lower_kernel(k.kernel(), bare_target()).code) {
+      depth += n->op == Op::Range;
+      depth -= n->op == Op::EndRange;
+      if (n->op == Op::Div) ++(depth > 1 ? rarely : once);
+    }
+    EXPECT_EQ(once, 1) << name(d);
+    EXPECT_GE(rarely, 1) << name(d);
+  }
+}
+
 /// Random patterns, sums that cancel to their last bits, and results around the least normal
 /// number.
 TEST(LowerDecompose, MulAccWithoutF64) {

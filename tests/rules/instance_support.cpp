@@ -256,25 +256,75 @@ NodeMap<Value> random_binding(std::span<const NodeRef> roots, Random& random) {
   return out;
 }
 
-bool evaluate(NodeRef root, const NodeMap<Value>& leaves, Value& out) {
-  NodeMap<Value> values;
-  for (NodeRef n : Toposort(root)) {
-    if (n->op == Op::Const) {
-      values[n] = const_value(n);
-    } else if (const Value* leaf = leaves.find(n)) {
-      values[n] = *leaf;
-    } else if (n->op == Op::Reshape || n->op == Op::Expand) {
-      values[n] = values.at(n->src(0));  // of one value
-    } else {
-      std::array<Value, 3> src;
-      for (size_t i = 0; i < n->nsrc; ++i) src[i] = values.at(n->src(i));
-      const auto v = fold_constants(n->op, n->dtype, {src.data(), n->nsrc});
-      if (!v) return false;
-      values[n] = *v;
+namespace {
+
+/// The values of nodes from those of some of them. What depends on values that loops carry has none
+/// outside of these.
+class Evaluation {
+ public:
+  explicit Evaluation(const NodeMap<Value>& known) : values_(known) {}
+
+  const Value* of(NodeRef n) const { return values_.find(n); }
+  const NodeMap<Value>& values() const { return values_; }
+  void run(std::span<const NodeRef> roots) {
+    for (NodeRef n : Toposort(roots)) {
+      if (n->op == Op::Loop) run_loop(n);
+      if (of(n)) continue;
+      if (const auto v = value_of(n)) values_[n] = *v;
     }
   }
-  out = values.at(root);
-  return true;
+
+ private:
+  std::optional<Value> value_of(NodeRef n) const {
+    if (n->op == Op::Const) return const_value(n);
+    if (n->op == Op::Get) {
+      const std::vector<Value>* carried = loops_.find(n->src(0));
+      return carried ? std::optional((*carried)[static_cast<size_t>(n->int_arg(0))]) : std::nullopt;
+    }
+    std::array<Value, 3> src;
+    for (size_t i = 0; i < n->nsrc && i < src.size(); ++i) {
+      const Value* v = of(n->src(i));
+      if (!v) return std::nullopt;
+      src[i] = *v;
+    }
+    if (n->op == Op::Reshape || n->op == Op::Expand) return src[0];  // of one value
+    const bool computed = n->nsrc > 0 && n->nsrc <= src.size() && n->op != Op::Range;
+    return computed ? fold_constants(n->op, n->dtype, {src.data(), n->nsrc}) : std::nullopt;
+  }
+
+  /// (inits..., bodies..., range).
+  void run_loop(NodeRef loop) {
+    const auto count = static_cast<size_t>(loop->int_arg(2));
+    const auto inits = loop->src().first(count), bodies = loop->src().subspan(count, count);
+    const Value* times = of(loop->src().back()->src(0));
+    std::vector<Value> carried;
+    for (NodeRef init : inits)
+      if (const Value* v = of(init)) carried.push_back(*v);
+    if (!times || carried.size() < count) return;
+    for (int64_t left = times->as_int(); left > 0; --left) {
+      NodeMap<Value> known = values_;
+      for (NodeRef n : Toposort(bodies))
+        if (n->op == Op::Carry && n->int_arg(1) == loop->int_arg(0))
+          known[n] = carried[static_cast<size_t>(n->int_arg(0))];
+      Evaluation inside(known);
+      inside.run(bodies);
+      for (size_t k = 0; k < count; ++k) carried[k] = inside.values().at(bodies[k]);
+    }
+    loops_[loop] = carried;
+  }
+
+  NodeMap<Value> values_;
+  NodeMap<std::vector<Value>> loops_;
+};
+
+}  // namespace
+
+bool evaluate(NodeRef root, const NodeMap<Value>& leaves, Value& out) {
+  Evaluation all(leaves);
+  all.run({&root, 1});
+  const Value* v = all.of(root);
+  if (v) out = *v;
+  return v != nullptr;
 }
 
 bool same_value(NodeRef term, Value a, Value b) {

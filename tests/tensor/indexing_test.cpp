@@ -138,6 +138,22 @@ TEST_F(Indexing, KnownPositionsOutsideAreErrors) {
   EXPECT_EQ(shown(x[table.reshape({6})[{Slice(1, std::nullopt, 2)}]]), "i32 (3) [5, 7, 5]");
 }
 
+/// Positions are looked at in blocks, which a difference may leave that wraps.
+TEST_F(Indexing, KnownPositionsOutsideAmongMany) {
+  if (testing::simulated()) GTEST_SKIP() << "positions in a device's memory are not looked at";
+  const Tensor x = Tensor::of({5, 6, 7});
+  const auto gathered = [&](int64_t odd) {
+    std::vector<int64_t> at(5000, 1);
+    at[1030] = -3, at[1500] = odd, at[2500] = 2;
+    return x[Tensor::from(at)];
+  };
+  for (const int64_t odd : {-3, 2})
+    EXPECT_EQ(gathered(odd).sum().item<int64_t>(), 5000 * 6 + (odd == 2 ? 1 : -1));
+  for (const int64_t odd : {int64_t{3}, int64_t{-4}, INT64_MIN, INT64_MIN + 3, INT64_MAX,
+                            INT64_MAX - 2, int64_t{1} << 32, -(int64_t{1} << 32)})
+    EXPECT_ERROR(gathered(odd), "position " + std::to_string(odd) + " is out of bounds");
+}
+
 TEST_F(Indexing, WritingByIndex) {
   Tensor x = counting({3, 3});
   x.index_put({Slice(), 1}, Tensor::of({10, 20, 30}));

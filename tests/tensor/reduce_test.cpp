@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/graph/graph.h"
 
 namespace weft {
 namespace {
@@ -58,6 +59,48 @@ TEST_F(Reduce, PlacesOfExtremesOfLongRows) {
     SCOPED_TRACE(n);
     check_long_rows(n);
   }
+}
+
+/// Rows of all lengths along any axis: the first of equal values, the first NaN before all.
+TEST_F(Reduce, PlacesOfExtremesInRows) {
+  for (const int64_t n : {1, 5, 31, 32, 33, 500, 4096}) {
+    SCOPED_TRACE(n);
+    constexpr int64_t kRows = 6;
+    std::vector<float> data(static_cast<size_t>(kRows * n));
+    for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i * 31 % 17);
+    data[static_cast<size_t>(n + n / 2)] = NAN;
+    data[static_cast<size_t>(3 * n - 1)] = -INFINITY;
+    std::vector<int32_t> largest, least;
+    for (int64_t r = 0; r < kRows; ++r) {
+      const auto row = data.begin() + r * n, end = row + n;
+      const auto nan = std::find_if(row, end, [](float v) { return std::isnan(v); });
+      largest.push_back(
+          static_cast<int32_t>((nan == end ? std::max_element(row, end) : nan) - row));
+      least.push_back(static_cast<int32_t>((nan == end ? std::min_element(row, end) : nan) - row));
+    }
+    const Tensor x = Tensor::from(data, {kRows, n}), columns = x.T().contiguous();
+    for (const DType dtype : {DType::F32, DType::F64, DType::BF16}) {
+      EXPECT_EQ(x.cast(dtype).argmax(1).to_vector<int32_t>(), largest);
+      EXPECT_EQ(x.cast(dtype).argmin(-1, true).flatten().to_vector<int32_t>(), least);
+      EXPECT_EQ(columns.cast(dtype).argmax(0).to_vector<int32_t>(), largest);
+      EXPECT_EQ(columns.cast(dtype).T().argmin(1).to_vector<int32_t>(), least);
+    }
+    const Tensor seven = (x == 7).contiguous();  // bools; without one, the first
+    for (const Tensor& bits : {seven, seven.T().contiguous().T()})
+      EXPECT_EQ(bits.argmax(1).to_vector<int32_t>(),
+                seven.cast(DType::I8).argmax(1).to_vector<int32_t>());
+  }
+}
+
+TEST_F(Reduce, PlacesInRowsAreFolds) {
+  // A loop that carries a position runs element by element along a row; across columns, in vectors.
+  const auto has_loop = [](const Tensor& x) {
+    return std::ranges::any_of(Toposort(x.node()), [](NodeRef n) { return n->op == Op::Loop; });
+  };
+  const Tensor x = Tensor::rand({64, 4096});
+  EXPECT_FALSE(has_loop(x.argmax(1)));
+  EXPECT_FALSE(has_loop(x.argmin()));
+  EXPECT_TRUE(has_loop(x.argmax(0)));
 }
 
 TEST_F(Reduce, ExtremesAndTheirPlaces) {

@@ -9,6 +9,7 @@
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/context.h"
 #include "weft/dtype/value.h"
+#include "weft/graph/graph.h"
 #include "weft/run/stats.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/selection.h"
@@ -110,6 +111,13 @@ void expect_orders(const Rows& x, bool descending, int64_t k) {
   }
   EXPECT_EQ(integers(x.tensor.topk(k, 1, descending).second), first_of_orders(x, descending, k))
       << what << ", first " << k;
+  if (descending) return;
+  for (const int64_t rank : {int64_t{0}, n / 3, n - 1}) {
+    std::vector<int64_t> places;
+    for (size_t row = 0; row < x.rows.size(); ++row)
+      places.push_back(expected[row * static_cast<size_t>(n) + static_cast<size_t>(rank)]);
+    EXPECT_EQ(integers(kthvalue(x.tensor, rank + 1, 1).positions), places) << what << rank;
+  }
 }
 
 /// One element, few, the most that are compared with each other, several blocks that fill or do
@@ -231,6 +239,17 @@ TEST_F(SortTest, FewBitsTakeFewPasses) {
   EXPECT_LT(two, eight);
 }
 
+/// Nothing is put in order for one element of the order.
+TEST(SortCost, ChoosesByCounting) {
+  const auto moves = [](const Tensor& x) {
+    return std::ranges::any_of(Toposort(x.node()), [](NodeRef n) { return n->op == Op::Scatter; });
+  };
+  const Tensor x = Tensor::rand({100000});
+  EXPECT_TRUE(moves(x.argsort(0)));
+  EXPECT_FALSE(moves(median(x, 0).positions));
+  EXPECT_FALSE(moves(kthvalue(x, 40000, 0).values));
+}
+
 /// The number of passes is the key's, not the axis'.
 TEST(SortCost, KernelsDoNotGrowWithTheAxis) {
   for (const DType d : {DType::F32, DType::I64}) {
@@ -299,6 +318,43 @@ TEST_F(SortTest, UniqueOfBlocks) {
     EXPECT_EQ(integers(u.inverse), inverse);
     EXPECT_EQ(integers(u.counts), counts);
   }
+}
+
+/// At the ends of what a dtype holds, with and without a size, and from a view.
+TEST_F(SortTest, UniqueOfIntegersThatLieTogether) {
+  constexpr int64_t kCount = 3000, kDistinct = 23;
+  const auto expect = [](const Unique& u, int64_t least, int64_t size) {
+    std::vector<int64_t> values(static_cast<size_t>(size), 5), counts(values.size()), inverse;
+    for (int64_t i = 0; i < kDistinct; ++i) values[static_cast<size_t>(i)] = least + i;
+    for (int64_t i = 0; i < kCount; ++i) inverse.push_back(i * 7 % kDistinct);
+    for (const int64_t i : inverse) ++counts[static_cast<size_t>(i)];
+    EXPECT_EQ(integers(u.values), values);
+    EXPECT_EQ(integers(u.inverse.flatten()), inverse);
+    EXPECT_EQ(integers(u.counts), counts);
+  };
+  const Tensor step = Tensor::arange(kCount, DType::I64) * 7 % kDistinct;
+  for (const DType d : {DType::I8, DType::U8, DType::I16, DType::I32, DType::U32, DType::I64})
+    for (const int64_t least :
+         {int_min(d), int64_t{0}, static_cast<int64_t>(int_max(d)) - kDistinct + 1}) {
+      SCOPED_TRACE(std::string(name(d)) + " from " + std::to_string(least));
+      const Tensor x = (step + least).cast(d).realize();
+      expect(unique(x), least, kDistinct);
+      expect(unique(x.reshape({30, 100}), kDistinct + 3, 5), least, kDistinct + 3);
+      expect(unique(Tensor::stack({x, x}, 1).realize().index({Slice(), 1})), least, kDistinct);
+      EXPECT_EQ(unique(x).values.dtype(), d);
+    }
+  const Tensor far = Tensor::from(std::vector<int64_t>{INT64_MAX, INT64_MIN, 0, INT64_MIN});
+  EXPECT_EQ(integers(unique(far).values), (std::vector<int64_t>{INT64_MIN, 0, INT64_MAX}));
+}
+
+TEST_F(SortTest, UniqueCountsWhatLiesTogether) {
+  if (testing::simulated()) GTEST_SKIP() << "integers in a device's memory are not looked at";
+  const auto sorts = [](const Tensor& x) {
+    return std::ranges::any_of(Toposort(x.node()), [](NodeRef n) { return n->op == Op::CumCount; });
+  };
+  const Tensor x = (Tensor::arange(5000) % 37 - 11).realize();
+  EXPECT_FALSE(sorts(unique(x, 40).inverse));
+  EXPECT_TRUE(sorts(unique((x * 1000).realize(), 40).inverse));
 }
 
 TEST_F(SortTest, BincountOfBlocks) {

@@ -1,6 +1,7 @@
 // Elementwise functions: accuracy against the C library in f64, f32 and f16, signs of zero, limits.
 #include <cmath>
 #include <numbers>
+#include <random>
 
 #include "tests/tensor/tensor_test.h"
 
@@ -233,6 +234,84 @@ TEST_F(Special, RemaindersOfLargeQuotientsAreExact) {
     }
   EXPECT_EQ(shown(Tensor::of({1e9f, 6.0f, -6.0f}) % 3), "f32 (3) [1, 0, 0]");
   EXPECT_EQ(shown(Tensor::of({6.0f, -6.0f}) % -3), "f32 (2) [-0, -0]");
+}
+
+/// Dividends that are about 2^by times their divisors.
+std::pair<Tensor, Tensor> quotients_near(DType dtype, int by, std::mt19937& random) {
+  constexpr size_t kCount = 64;
+  std::uniform_real_distribution<double> mantissa(1, 2);
+  const int least = 1 - float_format(dtype).bias - float_format(dtype).mantissa_bits;
+  const int range = static_cast<int>(std::log2(float_max(dtype))) - least;
+  std::vector<double> x, y;
+  for (size_t i = 0; i < kCount; ++i) {
+    const int low = least + static_cast<int>(random() % static_cast<unsigned>(range - by));
+    y.push_back(std::ldexp(mantissa(random), low) * (i % 2 ? 1 : -1));
+    x.push_back(std::ldexp(mantissa(random), low + by) * (i % 3 ? 1 : -1));
+  }
+  for (size_t i = 0; i < 4; ++i) x[i] = y[i] * std::ldexp(i % 2 ? 1 : -1, by);  // no rest
+  return {Tensor::from(x, {kCount}).cast(dtype), Tensor::from(y, {kCount}).cast(dtype)};
+}
+
+double floored(double x, double y) {
+  const double rest = std::fmod(x, y);
+  if (rest == 0) return std::copysign(0, y);
+  return (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+TEST_F(Special, RemaindersAreExactWhateverTheQuotient) {
+  std::mt19937 random(1);
+  const auto expect_same = [](double got, double expected, double x, double y) {
+    const bool same = std::isnan(got)
+                          ? std::isnan(expected)
+                          : got == expected && std::signbit(got) == std::signbit(expected);
+    EXPECT_TRUE(same) << x << " " << y << ": " << got << " not " << expected;
+  };
+  for (const DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16})
+    for (const int by :
+         {-3, 0, 1, 7, 11, 22, 23, 24, 25, 35, 52, 53, 54, 100, 200, 270, 1074, 2000}) {
+      if (by > 2 * float_format(dtype).bias + float_format(dtype).mantissa_bits - 2) continue;
+      SCOPED_TRACE(std::string(name(dtype)) + " 2^" + std::to_string(by));
+      const auto [x, y] = quotients_near(dtype, by, random);
+      const std::vector<double> a = values(x), b = values(y), rest = values(x.fmod(y));
+      const std::vector<double> down = values(x % y);
+      for (size_t i = 0; i < a.size(); ++i) {
+        expect_same(rest[i], std::fmod(a[i], b[i]), a[i], b[i]);
+        const double exact = Value::of(dtype, floored(a[i], b[i])).as_double();
+        expect_same(down[i], exact, a[i], b[i]);
+      }
+    }
+}
+
+TEST_F(Special, RemaindersOfANumber) {
+  const Tensor y = Tensor::arange(40).cast(DType::F32) + 0.75;
+  for (const double x : {7.5, -1e30}) {
+    const std::vector<double> rest = values(Tensor::full({}, x, DType::F32).fmod(y));
+    for (size_t i = 0; i < rest.size(); ++i)
+      EXPECT_EQ(rest[i], std::fmod(static_cast<float>(x), static_cast<double>(i) + 0.75));
+  }
+}
+
+TEST_F(Special, RemaindersOfWhatIsNoNumber) {
+  for (const DType dtype : {DType::F64, DType::F32, DType::F16}) {
+    const Tensor x = Tensor::of({INFINITY, 1.0f, NAN, 1.0f, -0.0f, 0.0f, -3.0f}).cast(dtype);
+    const Tensor y = Tensor::of({1.0f, 0.0f, 1.0f, NAN, 2.0f, -2.0f, -INFINITY}).cast(dtype);
+    const Tensor rest = x.fmod(y).cast(DType::F32), down = (x % y).cast(DType::F32);
+    for (const Tensor& t : {rest, down})
+      EXPECT_EQ(shown(t.isnan()), "bool (7) [true, true, true, true, false, false, false]");
+    EXPECT_EQ(shown(rest.index({Slice(4, 7)})), "f32 (3) [-0, 0, -3]");
+    EXPECT_EQ(shown(down.index({Slice(4, 7)})), "f32 (3) [0, -0, -3]");
+  }
+}
+
+TEST_F(Special, SlopesOfRemaindersAreWhatWasTakenOff) {
+  const Tensor x = Tensor::of({7.0f, -7.0f, 6.0f, 0.5f}).requires_grad_();
+  const Tensor y = Tensor::of({2.0f, 2.0f, -3.0f, INFINITY}).requires_grad_();
+  (x.fmod(y) * Tensor::of({1.0f, 2.0f, 3.0f, 4.0f})).sum().backward();
+  EXPECT_EQ(shown(x.grad()), "f32 (4) [1, 2, 3, 4]");
+  EXPECT_EQ(shown(y.grad() + 0.0), "f32 (4) [-3, 6, 6, 0]");
+  const Tensor z = Tensor::of({2.0f, 2.0f, -3.0f}).requires_grad_();
+  (Tensor::of({7.0f, -7.0f, 5.0f}) % z).sum().backward();
+  EXPECT_EQ(shown(z.grad()), "f32 (3) [-3, 4, 2]");
 }
 
 TEST_F(Special, TheSignOfZeroStays) {

@@ -33,6 +33,27 @@ TEST_F(Statistics, TheMiddle) {
   EXPECT_EQ(shown(second.positions), "i32 (2) [3, 3]");
 }
 
+/// Beyond what is compared pair by pair, digits choose: of equal elements the one that a stable
+/// sort has there, NaN last.
+TEST_F(Statistics, TheMiddleOfLongRows) {
+  for (const int64_t n : {513, 1000, 4096, 20000}) {
+    SCOPED_TRACE(n);
+    const Tensor given = (Tensor::rand({3, n}, DType::F64) * 50).trunc() - 25;  // many equal
+    const Tensor hole = Tensor::arange(n) % 7 == 2;
+    const Tensor x = Tensor::stack({given[0], hole.where(NAN, given[1]), given[2] * 1e300});
+    for (const Tensor& rows : {x, x.T().contiguous().T()}) {
+      const auto [sorted, order] = rows.sort(1);
+      const int64_t numbers = n - hole.sum().item<int64_t>();
+      const ValuesAndPositions all = median(rows, 1), without = nanmedian(rows, 1);
+      EXPECT_EQ(all.positions.to_vector<int32_t>()[0], order[0][(n - 1) / 2].item<int32_t>());
+      EXPECT_EQ(all.positions.to_vector<int32_t>()[1], 2);  // the first NaN
+      EXPECT_EQ(without.positions.to_vector<int32_t>()[1],
+                order[1][(numbers - 1) / 2].item<int32_t>());
+      EXPECT_EQ(all.values.to_vector<double>()[2], sorted[2][(n - 1) / 2].item<double>());
+    }
+  }
+}
+
 TEST_F(Statistics, TheMostFrequent) {
   const ValuesAndPositions found = mode(Tensor::of({{2, 1, 2, 1, 3}, {4, 4, 5, 5, 5}}));
   EXPECT_EQ(shown(found.values), "i32 (2) [1, 5]");

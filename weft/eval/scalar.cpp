@@ -48,6 +48,7 @@ constexpr FloatRow<T> kFloatRows[] = {
     {Op::Add, [](T a, T b, T) { return a + b; }},
     {Op::Mul, [](T a, T b, T) { return a * b; }},
     {Op::Div, [](T a, T b, T) { return a / b; }},
+    {Op::Rem, [](T a, T b, T) { return std::fmod(a, b); }},
     {Op::MulAcc, [](T a, T b, T c) { return std::fma(a, b, c); }},
 };
 

@@ -26,6 +26,7 @@ std::optional<T> fold_float(Op op, std::span<const Value> v) {
     case Op::Add: return a + b;
     case Op::Mul: return a * b;
     case Op::Div: return a / b;
+    case Op::Rem: return std::fmod(a, b);
     case Op::Max: return std::isnan(a) ? a : std::isnan(b) || below(a, b) ? b : a;
     case Op::Min: return std::isnan(a) ? a : std::isnan(b) || below(b, a) ? b : a;
     case Op::MulAcc: return std::fma(a, b, static_cast<T>(v[2].as_double()));

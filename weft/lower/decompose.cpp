@@ -85,10 +85,10 @@ NodeRef Legaliser::raw(Op op, DType dtype, std::initializer_list<NodeRef> src) {
   return elementwise(graph_, op, dtype, {src.begin(), src.size()});
 }
 
-Legaliser::Values Legaliser::next_if_any(NodeRef asked, const Values& values,
-                                         FunctionRef<Values(const Values& values)> next) {
+Legaliser::Values Legaliser::repeat_if_any(NodeRef asked, int64_t times, const Values& values,
+                                           FunctionRef<Values(const Values& values)> next) {
   NodeRef any = asked->lanes > 1 ? fold_lanes(graph_, Fold::Max, asked) : asked;
-  if (any->op == Op::Const) return const_value(any).as_int() != 0 ? next(values) : values;
+  if (any->op == Op::Const && const_value(any).as_int() == 0) return values;
   const int64_t loop = next_loop_++, range = next_range_++;
   const auto count = static_cast<int64_t>(values.size());
   const auto number = [](int64_t k, int64_t of) { return SmallVector<int64_t, 2>{k, of}; };
@@ -99,7 +99,10 @@ Legaliser::Values Legaliser::next_if_any(NodeRef asked, const Values& values,
   }
   SmallVector<NodeRef, 8> src{std::span<const NodeRef>(values)};
   src.append(next(carried));
-  const NodeRef size[] = {cast(any, DType::I32)};
+  const NodeRef none = constant(Value::of(DType::I32, 0));
+  const NodeRef size[] = {times == 1 ? cast(any, DType::I32)
+                                     : make(Op::Where, DType::I32,
+                                            {{any, constant(Value::of(DType::I32, times)), none}})};
   src.push_back(graph_.intern(
       {Op::Range, DType::I32, size, number(range, static_cast<int64_t>(Binding::Loop))}));
   const int64_t ints[] = {loop, 0, count, 0};

@@ -164,6 +164,8 @@ constexpr Rule kHalfRules[] = {
     rule("add.half", x + y, cast(wide(x) + wide(y)), bits(x) == 16, kFloat).as_move(),
     rule("mul.half", x * y, cast(wide(x) * wide(y)), bits(x) == 16, kFloat).as_move(),
     rule("div.half", fdiv(x, y), cast(fdiv(wide(x), wide(y))), bits(x) == 16, kFloat).as_move(),
+    rule("rem.half", op(Op::Rem, x, y), cast(op(Op::Rem, wide(x), wide(y))), bits(x) == 16, kFloat)
+        .as_move(),
     rule("max.half", max(x, y), cast(max(wide(x), wide(y))), bits(x) == 16, kFloat).as_move(),
     rule("min.half", min(x, y), cast(min(wide(x), wide(y))), bits(x) == 16, kFloat).as_move(),
     rule("lt.half", x < y, wide(x) < wide(y), bits(x) == 16, kFloat).as_move(),
@@ -190,6 +192,9 @@ constexpr NativeRule<Legaliser> kExactRules[] = {
          bits(x) == 32 && ~native_op(Op::MulAcc, x), kFloat),
     native("mulacc.by_pairs", mulacc(x, y, z), mulacc_f64,
          bits(x) == 64 && ~native_op(Op::MulAcc, x), kFloat),
+    native("rem.by_steps", op(Op::Rem, x, y), rem_expansion, bits(x) == 32, kFloat),
+    // Exact where mulacc is: by pairs it is not, near 2^1000.
+    native("rem.by_steps_f64", op(Op::Rem, x, y), rem_expansion, bits(x) == 64, kReal),
     native("cast.saturate", y(cast(x)), saturating_cast, is_int(y) && is_float(x) && bits(x) >= 32,
          kBits | kFloat),
 };

@@ -32,7 +32,12 @@ class Legaliser {
   /// they are. A loop of one iteration or none: what is rarely asked for costs a test.
   using Values = SmallVector<NodeRef, 2>;
   Values next_if_any(NodeRef asked, const Values& values,
-                     FunctionRef<Values(const Values& values)> next);
+                     FunctionRef<Values(const Values& values)> next) {
+    return repeat_if_any(asked, 1, values, next);
+  }
+  /// The same so many times.
+  Values repeat_if_any(NodeRef asked, int64_t times, const Values& values,
+                       FunctionRef<Values(const Values& values)> next);
   NodeRef constant(Value v) { return graph_.constant(v); }
   Graph& graph() { return graph_; }
   const Target& target() const { return target_; }
@@ -59,6 +64,7 @@ NodeRef by_products(Legaliser& l, Op op, std::span<const NodeRef> src);
 NodeRef mulacc_by_int(const Match& m, Legaliser& l);
 NodeRef exp2_expansion(const Match& m, Legaliser& l);
 NodeRef log2_expansion(const Match& m, Legaliser& l);
+NodeRef rem_expansion(const Match& m, Legaliser& l);
 NodeRef sin_expansion(const Match& m, Legaliser& l);
 
 /// A node with arithmetic operators; constants take the other operand's dtype.

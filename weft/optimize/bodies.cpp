@@ -100,7 +100,8 @@ double op_cycles(Op op, DType dtype) {
     case Op::Div:
     case Op::Sqrt: return 6;
     case Op::IDiv:
-    case Op::Mod: return 20;
+    case Op::Mod:
+    case Op::Rem: return 20;
     case Op::Max:
     case Op::Min: return is_float(dtype) ? 1.5 : 0.5;  // NaN has to come through
     case Op::Bitcast: return 0;

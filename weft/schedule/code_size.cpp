@@ -32,7 +32,8 @@ size_t most_accesses(std::span<const Use> wanted) {
 /// What targets do not have is spelt out.
 int code_size(Op op) {
   switch (op) {
-    case Op::Sin: return 40;
+    case Op::Sin:
+    case Op::Rem: return 40;
     case Op::Exp2:
     case Op::Log2: return 20;
     case Op::IDiv:

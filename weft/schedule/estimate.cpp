@@ -50,7 +50,8 @@ double op_cost(NodeRef n, const Target& target) {
     case Op::Div:
     case Op::Sqrt:
     case Op::IDiv:
-    case Op::Mod: return kHardOp;
+    case Op::Mod:
+    case Op::Rem: return kHardOp;
     case Op::Bitcast: return 0;
     default: return kOp;
   }

@@ -194,12 +194,16 @@ Tensor scatter_distinct(const Tensor& base, int64_t axis, const Tensor& places, 
 Tensor permuted(const Tensor& x, int64_t axis, const Tensor& places);
 /// argsort() along the last axis by comparing all pairs, however many: in few kernels.
 Tensor order_by_pairs(const Tensor& x);
+/// Where along the last axis the element is that argsort() puts at `rank`, which is (..., 1).
+Tensor place_of_rank(const Tensor& x, const Tensor& rank);
 /// (..., bins): the sums of x, of the shape of places or one number, by its place along the last
 /// axis, in order; places outside are left out.
 Tensor added_at(const Tensor& places, int64_t bins, const Tensor& x);
 /// Into how many parts rows are cut that are counted side by side, each with counts of its own: by
 /// sizes alone, so that every machine adds up the same.
 int64_t counting_blocks(const Tensor& places, int64_t bins);
+/// (bins) i32: how often each place is met in a 1-D tensor.
+Tensor counts_in_blocks(const Tensor& places, int64_t bins);
 /// first[.., index[i], ..] and how many elements before i along axis have the same index.
 Tensor cumcount(const Tensor& first, int64_t axis, const Tensor& index);
 void require_float(const char* tag, const Tensor& x);

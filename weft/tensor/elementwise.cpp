@@ -193,66 +193,21 @@ Tensor floored_quotient(const Operand& a, const Operand& b, DType run) {
   return ((remainder != 0) & ((remainder < 0) != (y < 0))).where(q - 1, q);
 }
 
-namespace {
-
-/// x without multiples of y. Each step rounds once, exactly: what it leaves has no more digits than
-/// y, and the quotient as many bits less as there are digits.
-Tensor reduced(Tensor x, const Tensor& y, int steps) {
-  for (int i = 0; i < steps; ++i) x = multiply_add(-(x / y).trunc(), y, x);
-  return x;
-}
-
-/// The same by the inverse of y, which may be off by one or two: the last step is none.
-Tensor reduced_by_inverse(Tensor x, const Tensor& y, int steps) {
-  const Tensor inverse = 1 / y;
-  for (int i = 1; i < steps; ++i) x = multiply_add(-(x * inverse).trunc(), y, x);
-  return reduced(x, y, 1);
-}
-
-/// Of f64 x / y may be 2^2098, which overflows: first multiples of y 2^1074 or y 2^537 are taken
-/// off.
-Tensor reduced_in_stages(const Tensor& x, const Tensor& y) {
-  const Tensor size = y.abs();
-  const Tensor larger = (size < 0x1p-537).where(y * 0x1p537, y);
-  const Tensor largest = (size < 1).where(larger * 0x1p537, y);
-  return reduced(reduced(reduced(x, largest, 20), larger, 11), y, 11);
-}
-
-/// What is left of x after multiples of y: exact, smaller than y, of either sign. In f64 one step
-/// does for f16, whose quotients are below 2^40, and six for those of f32, below 2^277.
-Tensor remainder_of(const Tensor& x, const Tensor& y, DType dtype) {
-  const bool narrow = bits(dtype) <= 16 && dtype != DType::BF16;
-  const Tensor remainder =
-      dtype == DType::F64 ? reduced_in_stages(x, y) : reduced_by_inverse(x, y, narrow ? 1 : 7);
-  return (y.isinf() & x.isfinite()).where(x, remainder);
-}
-
-/// 0 with a sign, and the slope of a remainder that is 0.
-Tensor signed_nothing(const Tensor& remainder, const Tensor& sign) {
-  return remainder.copysign(sign).detach() - (remainder.detach() - remainder);
-}
-
-}  // namespace
-
 Tensor floored_rest(const Operand& a, const Operand& b, DType dtype) {
   const Tensors given{cast_to(a, dtype), cast_to(b, dtype)};
   return called("floored_rest", {}, given, [dtype](const Tensors& in) {
-    const Tensor x = in[0].cast(DType::F64), y = in[1].cast(DType::F64);
-    const Tensor remainder = remainder_of(x, y, dtype), whole = (remainder < 0) != (y < 0);
-    const Tensor moved = whole.where(remainder + y, remainder);
-    return Tensors{(remainder == 0).where(signed_nothing(remainder, y), moved).cast(dtype)};
+    const DType run = sum_dtype(dtype);
+    const Tensor x = in[0].cast(run), y = in[1].cast(run), down = y < 0;
+    const Tensor rest = apply("%", Op::Rem, run, x, y, CallSite::here());
+    const Tensor moved = ((rest < 0) != down).where(rest + y, rest);
+    // 0 with a sign, and the slope of a remainder that is 0.
+    const Tensor zero = down.where(Tensor::full({}, -0.0, run), Tensor::zeros({}, run));
+    return Tensors{(rest == 0).where(zero - (rest.detach() - rest), moved).cast(dtype)};
   })[0];
 }
 
 Tensor truncated_rest(const Operand& a, const Operand& b, DType dtype) {
-  const Tensors given{cast_to(a, dtype), cast_to(b, dtype)};
-  return called("truncated_rest", {}, given, [dtype](const Tensors& in) {
-    const Tensor x = in[0].cast(DType::F64), y = in[1].cast(DType::F64);
-    const Tensor remainder = remainder_of(x, y, dtype), whole = (remainder < 0) != (x < 0),
-                 size = y.abs();
-    const Tensor moved = whole.where(remainder + (x < 0).where(-size, size), remainder);
-    return Tensors{(remainder == 0).where(signed_nothing(remainder, x), moved).cast(dtype)};
-  })[0];
+  return apply("fmod", Op::Rem, dtype, a, b, site_of(a, b));
 }
 
 }  // namespace elementwise

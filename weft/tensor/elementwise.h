@@ -19,7 +19,7 @@ Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c);
 /// y is rounded up to a whole number.
 Tensor floored_quotient(const Operand& a, const Operand& b, DType run);
 /// What floor(x / y) leaves of x, and what trunc(x / y) does: exact whatever the quotient; of the
-/// sign of y, and of x, 0 included. Both run in f64.
+/// sign of y, and of x, 0 included.
 Tensor floored_rest(const Operand& a, const Operand& b, DType dtype);
 Tensor truncated_rest(const Operand& a, const Operand& b, DType dtype);
 Tensor divided(const Tensor& x, const Operand& other, Rounding rounding);

@@ -30,6 +30,12 @@ void divide(Backward& b) {
   if (b.wants(1)) b.give(1, -(q * b.y()));
 }
 
+/// x - y * trunc(x / y): the quotient is what was taken off, which is rounded to a whole number.
+void remainder(Backward& b) {
+  b.give(0, b.grad);
+  if (b.wants(1)) b.give(1, -b.grad * ((b.x(0) - b.y()) / b.x(1)).round().detach());
+}
+
 void where(Backward& b) {
   if (b.wants(1)) b.give(1, b.x(0).where(b.grad, 0));
   if (b.wants(2)) b.give(2, b.x(0).where(0, b.grad));
@@ -356,6 +362,7 @@ constexpr GradientRow kGradients[] = {
     {Op::Add, add},
     {Op::Mul, mul},
     {Op::Div, divide},
+    {Op::Rem, remainder},
     {Op::Where, where},
     {Op::MulAcc, mulacc},
     {Op::Reshape, reshape},

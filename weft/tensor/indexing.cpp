@@ -525,6 +525,16 @@ int64_t counting_blocks(const Tensor& places, int64_t bins) {
   return std::clamp<int64_t>(std::min(kBlocks / rows, n / least), 1, kBlocks);
 }
 
+Tensor counts_in_blocks(const Tensor& places, int64_t bins) {
+  const int64_t n = places.size(0), blocks = counting_blocks(places, bins);
+  const Tensor one = Tensor::ones({}, DType::I32);
+  if (blocks == 1) return added_at(places, bins, one);
+  const int64_t most = n / blocks * blocks;
+  const Tensor front = places.index({Slice(0, most)}).reshape({blocks, most / blocks});
+  const Tensor rest = added_at(places.index({Slice(most, n)}), bins, one);
+  return added_at(front, bins, one).sum(0) + rest;
+}
+
 Tensor cumcount(const Tensor& first, int64_t axis, const Tensor& index) {
   const OpScope scope(first, CallSite::here());
   const NodeRef sources[] = {first.node(), index.node()};

@@ -136,6 +136,24 @@ struct Wanted {
   std::optional<int64_t> exempt;
 };
 
+/// Whether all of a block are in [low, last], low <= 0 <= last + 1; maybe false where some are far
+/// from both.
+template <class T, size_t N>
+bool surely_inside(const T (&v)[N], T low, T last) {
+  if constexpr (sizeof(T) == 8 && std::numeric_limits<T>::is_signed) {
+    // Signs of differences: vectors of these can be compared by more processors than numbers can.
+    uint64_t signs = 0;
+    for (const T x : v)
+      signs |= (static_cast<uint64_t>(x) - static_cast<uint64_t>(low)) |
+               (static_cast<uint64_t>(last) - static_cast<uint64_t>(x));
+    return signs >> 63 == 0;
+  } else {
+    T bad = 0;
+    for (const T x : v) bad |= static_cast<T>(x < low) | static_cast<T>(x > last);
+    return bad == 0;
+  }
+}
+
 /// Where the first of some integers is that is not wanted, or `count`. Of blocks that lie together
 /// it is asked first whether all are, which compilers do with vectors.
 template <class T>
@@ -146,11 +164,10 @@ int64_t first_outside(const std::byte* at, int64_t count, int64_t step, const Wa
   const auto last = static_cast<T>(std::min<Int128>(Int128{wanted.high} - 1, Limits::max()));
   constexpr int64_t kBlock = 1024;
   for (int64_t i = 0; i < count;) {
-    T bad = 0, v[kBlock];
+    T v[kBlock];
     if (step == sizeof(T) && i + kBlock <= count) {
       std::memcpy(v, at + i * step, sizeof v);
-      for (const T x : v) bad |= static_cast<T>(x < low) | static_cast<T>(x > last);
-      if (bad == 0) {
+      if (surely_inside(v, low, last)) {
         i += kBlock;
         continue;
       }
@@ -180,18 +197,24 @@ int64_t first_outside(DType dtype, const std::byte* at, int64_t count, int64_t s
 
 using Bounds = std::pair<int64_t, int64_t>;
 
-/// `bounds` with some more integers inside.
+/// `bounds` with some more integers inside. Blocks of a known size that lie together are what
+/// compilers do with vectors.
 template <class T>
 Bounds widened(Bounds bounds, const std::byte* at, int64_t count, int64_t step) {
-  T least = std::numeric_limits<T>::max(), greatest = std::numeric_limits<T>::min(), v;
-  const auto add = [&](int64_t i, int64_t by) {
-    std::memcpy(&v, at + i * by, sizeof v);
+  T least = std::numeric_limits<T>::max(), greatest = std::numeric_limits<T>::min();
+  constexpr int64_t kBlock = 1024;
+  int64_t i = 0;
+  for (; step == sizeof(T) && i + kBlock <= count; i += kBlock) {
+    T v[kBlock];
+    std::memcpy(v, at + i * step, sizeof v);
+    for (const T x : v) least = x < least ? x : least;
+    for (const T x : v) greatest = x > greatest ? x : greatest;
+  }
+  for (; i < count; ++i) {
+    T v;
+    std::memcpy(&v, at + i * step, sizeof v);
     least = std::min(least, v), greatest = std::max(greatest, v);
-  };
-  if (step == sizeof(T))  // known to the compiler, so in vectors
-    for (int64_t i = 0; i < count; ++i) add(i, sizeof(T));
-  else
-    for (int64_t i = 0; i < count; ++i) add(i, step);
+  }
   return {std::min<int64_t>(bounds.first, least), std::max<int64_t>(bounds.second, greatest)};
 }
 

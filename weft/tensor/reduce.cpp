@@ -1,5 +1,7 @@
 // Reductions and running folds; the tuple loops behind argmax and argmin.
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "weft/base/hash.h"
 #include "weft/tensor/access.h"
@@ -199,77 +201,94 @@ Tensor Tensor::cummin(int64_t axis, CallSite at) const {
 // ---- positions of extremes
 
 namespace {
-// A loop that carries a position runs element by element. A long row becomes an array of this many
-// parts, each as wide as a few vectors: parts and columns each find their own extreme.
-constexpr int64_t kParts = 64, kColumns = 64;
-constexpr int64_t kLongRow = 1 << 13, kFewRows = 8;
+// A loop that carries a position runs element by element along a row; of many columns it is a loop
+// over vectors. Rows of this length find the extreme first, then its place: folds of vectors.
+constexpr int64_t kFoldedRow = 16;
+// Of longer ones the place is looked for in one part of the row alone.
+constexpr int64_t kLongRow = 1 << 13;
 
+/// Along the last axis, kept: the largest (smallest) value, or NaN, and the first place it is at.
 struct Extreme {
   Tensor value, position;
 };
 
-/// The position is that in a row of at most `most` elements, of which x may be a part.
-Extreme extreme_along(const OpScope& scope, const Tensor& x, int64_t axis, bool largest,
-                      int64_t most) {
-  const build::ExtremeLoop found = build::extreme(scope.g, x.node(), axis, largest, false);
-  return {scope.result(found.value),
-          scope.result(found.position).cast(build::position_dtype(most))};
+/// Where the extremes are along the last axis, the first of each, as `index`.
+Tensor first_place(const Tensor& x, const Tensor& value, DType index) {
+  const Tensor hit = (x == value) | x.isnan();  // with a NaN, value is one
+  const Tensor at = Tensor::arange(x.dim(-1), index);
+  return hit.where(at, Tensor::full({}, Scalar(int_max(index)), index)).min(-1, true);
 }
 
-/// Elements [begin, end) along an axis.
-Tensor part_of(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
-  std::vector<DimPair> ranges;
-  for (const Dim& d : x.dims()) ranges.emplace_back(0, d);
-  ranges[static_cast<size_t>(axis)] = {begin, end};
-  return x.shrink(ranges);
+Extreme extreme_of_row(const Tensor& x, bool largest, DType index) {
+  const Tensor value = largest ? x.max(-1, true) : x.min(-1, true);
+  return {value, first_place(x, value, index)};
 }
 
-/// Of the columns' extremes the first of all: position (part * rows + row) * kColumns + column.
-Extreme first_of_columns(const Extreme& of, int64_t axis, int64_t rows, bool largest) {
-  const DType index = of.position.dtype();
-  const Tensor part = Tensor::arange(kParts, index).reshape({kParts, 1}),
-               column = Tensor::arange(kColumns, index);
-  Dims shape;
-  for (size_t a = 0; a < of.value.ndim(); ++a) shape.push_back(1);
-  shape[static_cast<size_t>(axis)] = kParts, shape[static_cast<size_t>(axis) + 1] = kColumns;
-  const Tensor start = (part * (rows * kColumns) + column).reshape(shape);
-  const Axes both{axis, axis + 1};
-  const Tensor best = largest ? of.value.max(both, true) : of.value.min(both, true);
-  const Tensor hit = (of.value == best) | of.value.isnan();  // with a NaN, best is one
-  const Tensor far = Tensor::full({}, Scalar(kParts * rows * kColumns), index);
-  const Tensor first = hit.where(of.position * kColumns + start, far).min(both);
-  return {best.reshape(first.dims()), first};
+/// Elements [begin, end) along the last axis.
+Tensor part_of(const Tensor& x, int64_t begin, int64_t end) {
+  return x.index({kEllipsis, Slice(begin, end)});
 }
 
-Tensor position_in_parts(const OpScope& scope, const Tensor& x, int64_t axis, bool largest) {
-  const int64_t n = x.size(axis), rows = n / (kParts * kColumns), whole = rows * kParts * kColumns;
-  const Tensor parts = part_of(x, axis, 0, whole).unflatten(axis, {kParts, rows, kColumns});
-  const Extreme main =
-      first_of_columns(extreme_along(scope, parts, axis + 1, largest, n), axis, rows, largest);
+/// The extremes of parts, and the place in the first part that has the row's.
+Extreme extreme_of_parts(const Tensor& x, int64_t length, bool largest, DType index) {
+  const Tensor parts = x.unflatten(-1, {x.size(-1) / length, length});
+  const Tensor best = largest ? parts.max(-1) : parts.min(-1);
+  const Extreme part = extreme_of_row(best.contiguous(), largest, index);
+  Dims shape = parts.dims();
+  shape[shape.size() - 2] = 1;
+  const Tensor row = part.position.unsqueeze(-1).expand(shape);
+  const Tensor chosen = gather_inside(parts, -2, row).squeeze(-2);
+  return {part.value, part.position * length + first_place(chosen, part.value, index)};
+}
+
+Tensor position_in_parts(const Tensor& x, bool largest) {
+  const int64_t n = x.size(-1);
+  const DType index = build::position_dtype(n);
+  // About as many parts as elements of one.
+  // Fewer parts than elements of one: each ends with a fold across a vector.
+  const auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(n)));
+  const auto length = static_cast<int64_t>(std::bit_ceil(4 * root));
+  const int64_t whole = n / length * length;
+  const Extreme main = extreme_of_parts(part_of(x, 0, whole), length, largest, index);
   if (whole == n) return main.position;
-  const Extreme rest = extreme_along(scope, part_of(x, axis, whole, n), axis, largest, n);
+  const Extreme rest = extreme_of_row(part_of(x, whole, n), largest, index);
   const Tensor beyond = largest ? main.value < rest.value : rest.value < main.value;
   const Tensor better = beyond | (rest.value.isnan() & ~main.value.isnan());
   return better.where(rest.position + whole, main.position);
 }
 
-bool is_long_row(const Tensor& x, int64_t axis) {
-  if (!is_static(x.node()) || is_bool(x.dtype())) return false;
-  return x.size(axis) >= kLongRow && x.numel() < kFewRows * x.size(axis);
+/// Along the last axis, kept.
+Tensor position_in_row(const Tensor& given, bool largest) {
+  const bool narrow = is_float(given.dtype()) && bits(given.dtype()) < 32;
+  const Tensor x = narrow ? given.cast(DType::F32) : given;  // in the same order
+  if (x.dim(-1).is_static() && x.size(-1) >= kLongRow && !is_bool(x.dtype()))
+    return position_in_parts(x, largest);
+  return extreme_of_row(x, largest, build::position_dtype(x.dim(-1).max())).position;
 }
 
-Tensor position(const char* tag, const Tensor& x, int64_t axis, bool largest, bool keepdim,
+/// Elements along the axis are neighbours, and so many that vectors pay.
+bool is_row(const Tensor& x, int64_t axis) {
+  Dim columns = 1;
+  for (size_t a = static_cast<size_t>(axis) + 1; a < x.ndim(); ++a) columns = columns * x.dims()[a];
+  return columns == Dim(1) && x.dim(axis).max() >= kFoldedRow;
+}
+
+Tensor position(const char* tag, const Tensor& x, int64_t given, bool largest, bool keepdim,
                 CallSite at) {
   const OpScope scope(x, at);
-  const AxisList axes{checked_axis(tag, axis, x)};
-  require_elements(tag, x, axes);
-  const auto in_parts = [&](const Tensors& in) {
-    return Tensors{position_in_parts(scope, in[0], axes[0], largest)};
-  };
-  const Tensor y = is_long_row(x, axes[0])
-                       ? called("position", {axes[0], largest}, {x}, in_parts)[0]
-                       : extreme_along(scope, x, axes[0], largest, x.dim(axes[0]).max()).position;
-  return keepdim ? keep_axes(y, x, axes) : y;
+  const int64_t axis = checked_axis(tag, given, x);
+  require_elements(tag, x, {axis});
+  Tensor y;
+  if (is_row(x, axis)) {
+    const auto f = [largest](const Tensors& in) {
+      return Tensors{position_in_row(in[0], largest)};
+    };
+    y = called("position", {largest}, {x.transpose(axis, -1)}, f)[0].transpose(axis, -1);
+    return keepdim ? y : y.squeeze(axis);
+  }
+  const build::ExtremeLoop found = build::extreme(scope.g, x.node(), axis, largest, false);
+  y = scope.result(found.position).cast(build::position_dtype(x.dim(axis).max()));
+  return keepdim ? keep_axes(y, x, {axis}) : y;
 }
 }  // namespace
 

@@ -78,12 +78,16 @@ struct KeyBits {
   }
 };
 
-/// Positions in ascending order along the last axis: an element's rank is how many precede it.
-Tensor counted_order(const Tensor& key) {
+/// An element's rank along the last axis: how many precede it.
+Tensor counted_ranks(const Tensor& key) {
   const Tensor at = last_positions(key), others = key.unsqueeze(-2), mine = key.unsqueeze(-1);
   const Tensor in_front = (others == mine) & (at.unsqueeze(-2) < at.unsqueeze(-1));
-  const Tensor rank = ((others < mine) | in_front).sum(-1);
-  return permuted(at, -1, rank);
+  return ((others < mine) | in_front).sum(-1);
+}
+
+/// Positions in ascending order along the last axis.
+Tensor counted_order(const Tensor& key) {
+  return permuted(last_positions(key), -1, counted_ranks(key));
 }
 
 // Of shorter parts so many are left to be ordered that all may be; comparing so few pairs takes
@@ -170,7 +174,59 @@ Tensor first_of_order(const Tensor& given, int64_t k) {
   return gather_inside(at, -1, first_of_order(among.contiguous(), k));
 }
 
+// A digit of a selection has 4 bits where there are few keys, whose passes cost their launches;
+// else 2, which compare each key with 3 bounds instead of 15 (2^20 of f32, two cores: 2.1 ms,
+// not 3.9).
+constexpr int64_t kFewKeys = 1 << 14;
+
+int64_t bound_bits(const Tensor& key) { return key.dims().product().max() < kFewKeys ? 4 : 2; }
+
+/// (..., 1): of unsigned keys of `width` bits the one with `rank` (..., 1) others before it when
+/// they are in order. Digit by digit, the highest first: as many bounds are not above it as have no
+/// more than `rank` keys below them.
+Tensor key_of_rank(const Tensor& key, int64_t width, const Tensor& rank) {
+  const int64_t digit_bits = bound_bits(key);
+  const Tensor digits = Tensor::arange((1 << digit_bits) - 1, key.dtype()) + 1;
+  Tensor found = Tensor::zeros(rank.dims(), key.dtype());
+  for (int64_t done = width - digit_bits; done >= 0; done -= digit_bits) {
+    // The place of the digit is data: one set of kernels does for all.
+    const Tensor table = constant_table(std::vector<int32_t>{static_cast<int32_t>(done)}, {}, key);
+    const Tensor shift = table.cast(key.dtype()) & (bits(key.dtype()) - 1);  // which says: in range
+    const Tensor bounds = found + (digits << shift);
+    const Tensor below = (key.unsqueeze(-2) < bounds.unsqueeze(-1)).sum(-1);
+    const Tensor digit = (below <= rank).sum(-1, true).cast(key.dtype());
+    found = found + (digit << shift);
+  }
+  return found;
+}
+
+/// Where the element is that has `rank` (..., 1) others before it in stable order: of those equal
+/// to it the one with so many equal ones in front.
+Tensor place_by_digits(const Tensor& x, const Tensor& rank) {
+  const Tensor given = sort_keys(x, false);
+  const Tensor key = (bits(given.dtype()) < 32 ? given.cast(DType::U32) : given).contiguous();
+  const Tensor found = key_of_rank(key, bits(given.dtype()), rank);
+  const Tensor before = (key < found).sum(-1, true);
+  const int64_t digit_bits = bound_bits(key), n = x.size(-1);
+  const int64_t digits = std::bit_width(static_cast<uint64_t>(n)) / digit_bits + 1;
+  const DType held = digits * digit_bits > 32 ? DType::U64 : DType::U32;
+  const Tensor at = (key == found).where(last_positions(key).cast(held), Tensor::full({}, n, held));
+  return key_of_rank(at, digits * digit_bits, rank - before).cast(last_positions(x).dtype());
+}
+
+Tensor place_by_pairs(const Tensor& x, const Tensor& rank) {
+  const Tensor ranks = counted_ranks(sort_keys(x, false).contiguous());
+  return (ranks == rank).where(last_positions(x), 0).max(-1, true);
+}
+
 }  // namespace
+
+Tensor place_of_rank(const Tensor& x, const Tensor& rank) {
+  const bool few = x.size(-1) <= kMostCounted;
+  return called("place_of_rank", {}, {x.detach(), rank}, [few](const Tensors& in) {
+    return Tensors{few ? place_by_pairs(in[0], in[1]) : place_by_digits(in[0], in[1])};
+  })[0];
+}
 
 Tensor order_by_pairs(const Tensor& x) { return counted_order(sort_keys(x, false).contiguous()); }
 

@@ -55,10 +55,11 @@ void require_elements(const char* tag, const Tensor& x, int64_t axis) {
 /// i32, with axis of size 1: how many are NaN.
 Tensor nan_count(const Tensor& x, int64_t axis) { return x.isnan().sum(axis, true); }
 
-/// The element at `place`, which has axis of size 1, of the sorted axis, and where x has it.
-ValuesAndPositions chosen(const Tensor& x, const Tensor& place, int64_t axis, bool keepdim) {
-  const auto [sorted, order] = x.sort(axis);
-  return without_axis(sorted.gather(axis, place), order.gather(axis, place), axis, keepdim);
+/// The element at `rank`, which has axis of size 1, of the sorted axis, and where x has it.
+ValuesAndPositions chosen(const Tensor& x, const Tensor& rank, int64_t axis, bool keepdim) {
+  const Tensor at = place_of_rank(x.transpose(axis, -1), rank.transpose(axis, -1));
+  const Tensor place = at.transpose(axis, -1);
+  return without_axis(gather_inside(x, axis, place), place, axis, keepdim);
 }
 
 /// A number has an axis of size 1.
@@ -87,6 +88,10 @@ ValuesAndPositions nanmedian(const Tensor& x, int64_t axis, bool keepdim, CallSi
   return middle("nanmedian", x, axis, keepdim, true);
 }
 
+// In rows that are so many times as long the k least are found sooner than one by its rank (2^20 of
+// f32, two cores: 16384 in 2.2 ms, 4096 in 0.9, one in 2.0).
+constexpr int64_t kManyTimes = 128;
+
 ValuesAndPositions kthvalue(const Tensor& given, int64_t k, int64_t axis, bool keepdim,
                             CallSite at) {
   const CallSiteScope site(at);
@@ -95,11 +100,13 @@ ValuesAndPositions kthvalue(const Tensor& given, int64_t k, int64_t axis, bool k
   if (k < 1 || k > x.size(a))
     fail("kthvalue", "k is {} for axis {} of shape {}: it must be from 1 to {}", k, axis,
          given.dims().text(), x.size(a));
+  Dims one = x.dims();
+  one[static_cast<size_t>(a)] = 1;
+  const Tensor rank = Tensor::full(one, k - 1, build::position_dtype(x.size(a)));
+  const bool kept = keepdim && given.ndim() > 0;
+  if (k > x.size(a) / kManyTimes) return chosen(x, rank, a, kept);
   const auto [sorted, order] = x.topk(k, a, false);
-  std::vector<DimPair> one;
-  for (const Dim& d : x.dims()) one.emplace_back(0, d);
-  one[static_cast<size_t>(a)] = {k - 1, k};
-  return without_axis(sorted.shrink(one), order.shrink(one), a, keepdim && given.ndim() > 0);
+  return without_axis(gather_inside(sorted, a, rank), gather_inside(order, a, rank), a, kept);
 }
 
 ValuesAndPositions mode(const Tensor& given, int64_t axis, bool keepdim, CallSite at) {
@@ -182,17 +189,6 @@ int64_t checked_largest(const Tensor& x) {
   const std::vector<int64_t> ends = Tensor::stack({wide.min(), wide.max()}).to_vector<int64_t>();
   if (ends[0] < 0) fail("bincount", "an element is {}: they must not be negative", ends[0]);
   return ends[1];
-}
-
-/// (bins) i32: how often each place is met in a 1-D tensor.
-Tensor counts_in_blocks(const Tensor& places, int64_t bins) {
-  const int64_t n = places.size(0), blocks = counting_blocks(places, bins);
-  const Tensor one = Tensor::ones({}, DType::I32);
-  if (blocks == 1) return added_at(places, bins, one);
-  const int64_t most = n / blocks * blocks;
-  const Tensor front = places.index({Slice(0, most)}).reshape({blocks, most / blocks});
-  const Tensor rest = added_at(places.index({Slice(most, n)}), bins, one);
-  return added_at(front, bins, one).sum(0) + rest;
 }
 
 }  // namespace

@@ -75,6 +75,7 @@ Tensor constant_table(const std::vector<T>& data, const Dims& shape, const Tenso
   const ContextScope scope(like.context());
   constexpr DType dtype = std::is_same_v<T, double>     ? DType::F64
                           : std::is_same_v<T, int32_t>  ? DType::I32
+                          : std::is_same_v<T, int64_t>  ? DType::I64
                           : std::is_same_v<T, uint8_t>  ? DType::U8
                           : std::is_same_v<T, uint32_t> ? DType::U32
                                                         : DType::U64;
@@ -87,6 +88,7 @@ Tensor constant_table(const std::vector<T>& data, const Dims& shape, const Tenso
 
 template Tensor constant_table(const std::vector<double>&, const Dims&, const Tensor&);
 template Tensor constant_table(const std::vector<int32_t>&, const Dims&, const Tensor&);
+template Tensor constant_table(const std::vector<int64_t>&, const Dims&, const Tensor&);
 template Tensor constant_table(const std::vector<uint8_t>&, const Dims&, const Tensor&);
 template Tensor constant_table(const std::vector<uint32_t>&, const Dims&, const Tensor&);
 template Tensor constant_table(const std::vector<uint64_t>&, const Dims&, const Tensor&);
