@@ -244,7 +244,6 @@ Extreme extreme_of_parts(const Tensor& x, int64_t length, bool largest, DType in
 Tensor position_in_parts(const Tensor& x, bool largest) {
   const int64_t n = x.size(-1);
   const DType index = build::position_dtype(n);
-  // About as many parts as elements of one.
   // Fewer parts than elements of one: each ends with a fold across a vector.
   const auto root = static_cast<uint64_t>(std::sqrt(static_cast<double>(n)));
   const auto length = static_cast<int64_t>(std::bit_ceil(4 * root));
