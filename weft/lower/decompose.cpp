@@ -178,6 +178,7 @@ std::vector<RuleSetRow> lower_rule_sets() {
       lower::unroll_rules(),
       lower::vector_rules(),
       lower::tile_rules(),
+      lower::continue_rules(),
       lower::width_rules(),
       lower::place_rules(),
   };

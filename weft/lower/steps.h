@@ -59,6 +59,7 @@ RuleSetRow skip_rules();
 RuleSetRow unroll_rules();
 RuleSetRow vector_rules();
 RuleSetRow tile_rules();
+RuleSetRow continue_rules();
 RuleSetRow width_rules();
 RuleSetRow place_rules();
 
