@@ -61,6 +61,16 @@ Kernel unproved() {
   return k.kernel();
 }
 
+/// A reduction of 11 rows, of which three have a loop of their own.
+Kernel with_remainder(Fold fold) {
+  KernelBuilder k;
+  NodeRef main = k.range(8, 0), rest = k.range(3, 1), x = k.param(0, DType::I32, 11);
+  NodeRef first = k.reduce(fold, k.load(x, main), {main});
+  NodeRef second = k.reduce(fold, k.load(x, k.g.add(k.index(8), rest)), {rest});
+  k.store(k.param(1, DType::I32, 1), k.index(0), k.g.alu(fold_op(fold), {first, second}));
+  return k.kernel();
+}
+
 /// Names of the rules that lowering these kernels has used.
 class Used {
  public:
@@ -83,6 +93,8 @@ TEST(OpRules, AreAllUsed) {
   used.lower(index_with_state());
   used.lower(padded_window());
   used.lower(unproved());
+  for (Fold fold : {Fold::Add, Fold::Mul, Fold::Max, Fold::Min, Fold::And, Fold::Or})
+    used.lower(with_remainder(fold));
   used.lower(TileKernel{16, 16, 32}.bound(false), target_with_tiles());
   for (uint32_t seed = 0; seed < 60; ++seed) {
     used.lower(RandomKernel(seed).kernel());
