@@ -408,6 +408,17 @@ TEST_F(ReplayTest, AFailedAllocationChangesNothing) {
   EXPECT_EQ(read(p), (Floats{3, 4}));
 }
 
+/// Of a network, weights that were made are gigabytes that no call asks for again.
+TEST_F(ReplayTest, FirstCallGivesBackWhatWasFreedBefore) {
+  auto replay = capture({{"x", from({1, 1})}},
+                        [&](const Args& a) { return std::vector{plus(a[0].storage, 1)}; });
+  from(Floats(1 << 20, 1));  // nobody has it
+  context.get<BufferTable>().sweep();
+  ASSERT_GE(memory().stats().cached_bytes, 4 << 20);
+  replay->run(Args{{"x", from({1, 1})}});
+  EXPECT_LT(memory().stats().cached_bytes, 1 << 20);
+}
+
 TEST_F(ReplayTest, TenThousandCallsInFlatMemory) {
   StorageRef p = from({1, 2});
   auto replay = capture({{"x", from({1, 1})}}, [&](const Args& a) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -83,6 +84,7 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
   make_exclusive(arguments);
   update_kept();
   std::vector<std::shared_ptr<Buffer>> made = allocate_fresh();
+  if (calls_ == 1) give_back_spare_memory();
   bind_commands(*list, memory, values);
   tell_passes(context);
   execute(arguments);
@@ -274,6 +276,14 @@ std::vector<std::shared_ptr<Buffer>> Replay::State::try_allocate_fresh() {
     memory[static_cast<size_t>(f.buffer)] = {made.back().get(), 0};
   }
   return made;
+}
+
+/// What the calls before this one freed was of other sizes: from now on each has the same memory.
+void Replay::State::give_back_spare_memory() {
+  std::set<Device*> devices;
+  for (const CompiledBuffer& b : plan->captured.schedule.buffers) devices.insert(b.device);
+  for (Device* d : devices)
+    if (d) d->allocator().trim();
 }
 
 void Replay::State::execute(std::span<const ReplayArgument> arguments) {

@@ -54,6 +54,7 @@ struct Replay::State {
   Storage& storage_of(size_t place, std::span<const ReplayArgument> arguments) const;
   std::vector<std::shared_ptr<Buffer>> allocate_fresh();
   std::vector<std::shared_ptr<Buffer>> try_allocate_fresh();
+  void give_back_spare_memory();
   void execute(std::span<const ReplayArgument> arguments);
   void commit(std::span<const ReplayArgument> arguments, std::vector<std::shared_ptr<Buffer>> made,
               Take take);
