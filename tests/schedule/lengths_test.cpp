@@ -39,6 +39,8 @@ class LengthsTest : public ScheduleTest {
       if (x->op == Op::Range) sizes.push_back(x->src(0));
     return sizes;
   }
+
+  std::vector<Schedule> schedules_;  // own the sizes that are looked at
 };
 
 /// A copy goes as far as the variable says, in whole panels, and has room for all.
@@ -46,7 +48,8 @@ TEST_F(LengthsTest, CopiesEndWhereTheVariableSays) {
   NodeRef n = variable(1024), all = g_.index(1024);
   NodeRef x = b_.param(0, {1024, 1024}), y = b_.param(1, {1024, 1024});
   const auto sizes_copied = [&](NodeRef product) {
-    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{product}}, kTarget);
+    schedules_.push_back(make_schedule(std::vector<ScheduleOutput>{{product}}, kTarget));
+    const Schedule& s = schedules_.back();
     EXPECT_EQ(s.steps.size(), 2u);
     EXPECT_EQ(s.buffers[static_cast<size_t>(s.steps[0].buffers[0])].numel->vmin, 1024 * 1024);
     return ranges_of(s, 0);
