@@ -70,7 +70,8 @@ class RowBlocks {
       if (bodies.empty()) return {};
       const auto made = repeat(g_, heads_ * b.count, kBlocksSlot, inputs, {}, {}, bodies);
       for (size_t k = 0; k < made.size(); ++k) {
-        NodeRef x = there(arranged(made[k], c_.products[k], b.count * b.rows), c_.products[k], b);
+        NodeRef x =
+            existing_rows(arranged(made[k], c_.products[k], b.count * b.rows), c_.products[k], b);
         if (out.size() == made.size())
           out[k] = joined(out[k], x, axis_of_rows(c_.products[k]));
         else
@@ -163,7 +164,7 @@ class RowBlocks {
     return g_.make({Op::Cat, a->dtype, parts, along});
   }
   /// Of rows with room for all blocks, those that there are.
-  NodeRef there(NodeRef x, const ScoreProduct& p, const Blocks& b) {
+  NodeRef existing_rows(NodeRef x, const ScoreProduct& p, const Blocks& b) {
     if (!c_.is_symbolic(c_.row)) return x;
     NodeRef begin = blocks_.back().begin, all = c_.ranges[c_.row]->src(0);
     return part(g_, x, axis_of_rows(p), g_.index(0), b.is_last() ? g_.sub(all, begin) : begin);

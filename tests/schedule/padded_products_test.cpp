@@ -1,0 +1,94 @@
+// Products over images with a border, and over what a stride leaves out.
+#include "tests/schedule/schedule_test.h"
+
+namespace weft {
+namespace {
+
+/// A convolution over a padded image, or the gradient of one, of any geometry.
+struct ConvCase {
+  int64_t batch, in, out, height, width, window, stride, dilation, before, after;
+};
+
+class PaddedProducts : public ScheduleTest {
+ protected:
+  struct Nodes {
+    NodeRef y, dx;
+  };
+  Nodes build(const ConvCase& c) {
+    NodeRef x = b_.param(0, {c.batch, c.in, c.height, c.width}),
+            w = b_.param(1, {c.out, c.in, c.window, c.window});
+    NodeRef padded = b_.pad(x, {0, 0, c.before, c.before}, {0, 0, c.after, c.after});
+    const int64_t high = c.height + c.before + c.after, wide = c.width + c.before + c.after;
+    const int64_t reach = c.dilation * (c.window - 1) + 1;
+    const int64_t p = (high - reach) / c.stride + 1, q = (wide - reach) / c.stride + 1;
+    const GraphBuilder::Ints all{c.batch, c.out, c.in, p, q, c.window, c.window};
+    NodeRef windows = b_.window(b_.window(padded, 2, c.window, c.stride, c.dilation), 3, c.window,
+                                c.stride, c.dilation);
+    NodeRef xs = b_.broadcast(windows, {c.batch, 1, c.in, p, q, c.window, c.window}, all),
+            ws = b_.broadcast(w, {1, c.out, c.in, 1, 1, c.window, c.window}, all);
+    NodeRef dy = b_.param(2, {c.batch, c.out, p, q});
+    NodeRef dys = b_.broadcast(dy, {c.batch, c.out, 1, p, q, 1, 1}, all);
+    NodeRef dx = b_.reduce(g_.mul(dys, ws), Fold::Add, {1});
+    dx = b_.reduce(b_.unwindow(dx, wide, 3, c.window, c.stride, c.dilation), Fold::Add, {5});
+    dx = b_.reduce(b_.unwindow(dx, high, 2, c.window, c.stride, c.dilation), Fold::Add, {4});
+    return {b_.reduce(g_.mul(xs, ws), Fold::Add, {2, 5, 6}), dx};
+  }
+
+  /// Masks that sums of products test.
+  static int masks(const Schedule& schedule) {
+    int masked = 0;
+    for (const Kernel& k : schedule.kernels)
+      for (NodeRef n : Toposort(k.sink)) {
+        if (n->op != Op::Reduce) continue;
+        for (NodeRef inside : Toposort(n->src(0)))
+          masked += (inside->op == Op::Load && inside->nsrc == 3) || inside->op == Op::Where;
+      }
+    return masked;
+  }
+};
+
+TEST_F(PaddedProducts, ReadTheirBorderWithoutAMask) {
+  const Nodes n = build({2, 8, 16, 12, 11, 3, 1, 1, 1, 1});
+  EXPECT_EQ(masks(make_schedule(std::vector<ScheduleOutput>{{n.y}}, kTarget)), 0);
+  EXPECT_EQ(masks(make_schedule(std::vector<ScheduleOutput>{{n.dx}}, kTarget)), 0);
+  // What is done in microseconds is not worth one more kernel.
+  const Nodes small = build({1, 2, 3, 5, 5, 3, 1, 1, 1, 1});
+  EXPECT_EQ(kernels({{small.y}}), 1u);
+  EXPECT_EQ(kernels({{small.dx}}), 1u);
+}
+
+/// Three quarters of the image get nothing: a mask of the sum, which lowering leaves out whole, and
+/// not one of every element that is read.
+TEST_F(PaddedProducts, SumNothingWhereAStrideSkips) {
+  const Nodes n = build({1, 16, 32, 8, 8, 1, 2, 1, 0, 0});
+  const Schedule schedule = make_schedule(std::vector<ScheduleOutput>{{n.dx}}, kTarget);
+  int sums = 0;
+  for (const Kernel& k : schedule.kernels)
+    for (NodeRef r : Toposort(k.sink)) {
+      if (r->op != Op::Reduce) continue;
+      ++sums;
+      EXPECT_EQ(r->src(0)->op, Op::Where);
+      for (NodeRef x : Toposort(r->src(0)->src(1))) {
+        const bool tested = x->op == Op::Load && x->nsrc == 3;
+        EXPECT_TRUE(!tested || x->src(2) == r->src(0)->src(0));
+      }
+    }
+  EXPECT_EQ(sums, 1);
+  check({{n.dx}}, 1e-5);
+}
+
+TEST_F(PaddedProducts, OfEveryGeometryKeepTheirValues) {
+  for (int i = 0; i < 10; ++i) {
+    auto between = [&](int64_t least, int64_t most) {
+      return std::uniform_int_distribution<int64_t>(least, most)(rng_);
+    };
+    ConvCase c{between(1, 3), between(1, 9), 16 * between(1, 2), between(5, 13), between(5, 13),
+               between(2, 4), between(1, 2), between(1, 2),      between(0, 3),  between(0, 3)};
+    if (c.dilation * (c.window - 1) >= std::min(c.height, c.width) + c.before) c.dilation = 1;
+    const Nodes n = build(c);
+    check({{n.y}, {n.dx}}, 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace weft
