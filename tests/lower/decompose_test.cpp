@@ -195,10 +195,9 @@ TEST(LowerDecompose, DivisionByConstants) {
   }
 }
 
-/// What docs/how_to_add/target.md asks of every target: neither division, nor rounding, nor max,
-/// nor fused multiply-add.
+/// What docs/how_to_add/target.md asks of every target: no division but of floats, neither
+/// rounding, nor max, nor fused multiply-add.
 Target bare_target() {
-  // Division of floats is made of nothing else: every machine has it.
   constexpr DTypeSet kEvery = ~DTypeSet{0};
   static constexpr NativeOp kLeast[] = {{Op::Add, kEvery},
                                         {Op::Mul, kEvery},
