@@ -179,6 +179,7 @@ void CommandList::run(Context& context, StepLines lines) {
       wait(context, *segments_[i].device, points_[i], segments_[i].begin, lines);
   } catch (...) {
     for (size_t i = 0; i < segments_.size(); ++i) wait_in_silence(*segments_[i].device, points_[i]);
+    forget_broken_writes();
     throw;
   }
   count(context, static_cast<double>(now_ns() - start) * 1e-9);
@@ -187,6 +188,14 @@ void CommandList::run(Context& context, StepLines lines) {
 /// Also of a run that fails half-way.
 void CommandList::note_writes() const {
   for (const size_t b : written_) memory_[b].buffer->note_write();
+}
+
+/// The failure is told here, and nobody reads what it left: storages of it stay lazy or are lost.
+/// Who writes it anew, on another queue maybe, is not to find the old failure there.
+void CommandList::forget_broken_writes() const {
+  for (const size_t b : written_)
+    if (Buffer& buffer = *memory_[b].buffer; left_in(static_cast<int>(b)) == Left::Broken)
+      buffer.device().allocator().forget_uses(buffer);
 }
 
 void CommandList::submit_all(Context& context, StepLines lines) {

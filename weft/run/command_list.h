@@ -67,6 +67,7 @@ class CommandList {
   void add_to_segments(size_t command, bool across, const QueuePlan::Place& place);
   size_t segment_of(size_t command) const;
   void note_writes() const;
+  void forget_broken_writes() const;
   using Points = SmallVector<TimelinePoint, 8>;
   void submit_all(Context& context, StepLines lines);
   /// `newest`: the newest point of each queue that the run has used so far.
