@@ -1,0 +1,22 @@
+#include "weft/onnx/operators.h"
+
+#include <array>
+
+namespace weft::onnx {
+
+std::span<const std::span<const Operator>> operator_families() {
+  static const std::array<std::span<const Operator>, 0> kFamilies = {};
+  return kFamilies;
+}
+
+const Operator* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
+  const Operator* newest = nullptr;
+  for (const std::span<const Operator> family : operator_families())
+    for (const Operator& o : family)
+      if (o.name == name && o.domain == domain && o.since <= opset &&
+          (!newest || o.since > newest->since))
+        newest = &o;
+  return newest;
+}
+
+}  // namespace weft::onnx
