@@ -108,22 +108,35 @@ double filled_lanes(NodeRef size, const Target& target) {
 
 namespace {
 
-/// Whether the product that reads `n` can have vectors along its innermost output axis, in which
-/// `n` does not vary: then it may lie in any order.
-bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
-                  std::span<const ProductOperand> operands) {
-  const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
-  NodeRef r = reader.ranges.empty() ? nullptr : reader.ranges.back();
-  if (!r || r->op != Op::Range || filled_lanes(r->src(0), plan.target) < kWellFilled ||
-      !plan.in_reduce(d) || step_along(plan, n, d.access, r) != Step::None)
+/// Whether the product that reads `n` can have vectors along this output axis, in which `n` does not
+/// vary.
+bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef range,
+                        std::span<const ProductOperand> operands) {
+  if (range->op != Op::Range || filled_lanes(range->src(0), plan.target) < kWellFilled ||
+      step_along(plan, n, d.access, range) != Step::None)
     return false;
   bool along = false;
   for (const ProductOperand& o : operands) {
-    const Step step = step_along(plan, o.node, plan.uses.at(o.node)[o.use].access, r);
+    const Step step = step_along(plan, o.node, plan.uses.at(o.node)[o.use].access, range);
     if (step == Step::Far) return false;
     along = along || step == Step::Unit;
   }
   return along;
+}
+
+/// Whether the product that reads `n` can have vectors along an output axis in which `n` does not
+/// vary: then it may lie in any order. The innermost one; where that is too short for vectors and
+/// the result's order is given, lanes are stored apart whichever it is.
+bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
+                  std::span<const ProductOperand> operands) {
+  const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
+  if (reader.ranges.empty() || !plan.in_reduce(d)) return false;
+  NodeRef last = reader.ranges.back();
+  if (is_broadcast_along(plan, n, d, last, operands)) return true;
+  if (last->op != Op::Range || filled_lanes(last->src(0), plan.target) >= kWellFilled) return false;
+  return std::any_of(reader.ranges.begin(), reader.ranges.end(), [&](NodeRef r) {
+    return stores_apart(plan, reader, r) && is_broadcast_along(plan, n, d, r, operands);
+  });
 }
 
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.

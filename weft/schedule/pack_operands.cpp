@@ -319,6 +319,16 @@ class OperandPacking {
 
   double reuse(const ProductOperand& o) const { return iterations(use(o).scope) / elements(o); }
 
+  /// The innermost axis that has several elements: 1 x 1 weights have two behind it.
+  size_t row_axis(NodeRef n) const {
+    const BufferPlan& b = buffer(n);
+    for (size_t i = n->rank(); i-- > 0;) {
+      const size_t axis = b.order.empty() ? i : b.order[i];
+      if (n->dim(axis)->vmax > 1) return axis;
+    }
+    return b.innermost();
+  }
+
   double part_of(const CacheLevel& cache, const ProductOperand& o) const {
     return bytes(o.node) / static_cast<double>(cache.bytes);
   }
@@ -326,7 +336,7 @@ class OperandPacking {
   /// Bytes that the sums for one row of the result read: of one matrix, where there are several.
   double walked(const KernelPlan& kernel, const ProductOperand& o) const {
     const Use& d = use(o);
-    double elements = static_cast<double>(o.node->dim(buffer(o.node).innermost())->vmax);
+    double elements = static_cast<double>(o.node->dim(row_axis(o.node))->vmax);
     for (NodeRef r : d.scope)
       if (!contains(kernel.ranges, r) && step_along(plan_, o.node, d.access, r) != Step::None)
         elements *= static_cast<double>(r->src(0)->vmax);
@@ -336,7 +346,7 @@ class OperandPacking {
   /// Whether vectors of the result stay inside of panels of its rows.
   bool fits_panels(const KernelPlan& kernel, const ProductOperand& o) const {
     const BufferPlan& b = buffer(o.node);
-    const size_t inner = b.innermost();
+    const size_t inner = row_axis(o.node);
     NodeRef along = use(o).access.index[inner];
     return is_static(o.node) && o.node->rank() >= 2 && b.block == 0 && b.gap == 0 &&
            contains(kernel.ranges, along) && divides_into_panels(o.node, inner);
@@ -357,7 +367,7 @@ class OperandPacking {
       if (b.row_major || b.block > 0 || !is_static(o.node)) continue;
       for (NodeRef r : plan_.kernels[k].ranges)
         if (step_along(plan_, o.node, use(o).access, r) == Step::Unit)
-          return turn(o.node, static_cast<int>(b.innermost()));
+          return turn(o.node, static_cast<int>(row_axis(o.node)));
     }
   }
 
@@ -384,7 +394,7 @@ class OperandPacking {
     const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(k)];  // until there is a copy
     const bool down = walks_down(kernel, o);
     if (down && fits_panels(kernel, o) && pays_as_panels(kernel, o))
-      reorder(k, o, static_cast<int>(buffer(o.node).innermost()));
+      reorder(k, o, static_cast<int>(row_axis(o.node)));
     else if (shares_sets(o.node) && pays_apart(o, down))
       take_apart(k, o);
   }
@@ -396,12 +406,16 @@ class OperandPacking {
       set_apart(o.node);
   }
 
-  void set_apart(NodeRef n) { buffer(n).gap = Machine::kLine * 8 / bits(n->dtype); }
+  void set_apart(NodeRef n) {
+    if (const size_t axis = row_axis(n); axis != buffer(n).innermost())
+      turn(n, static_cast<int>(axis)), buffer(n).block = 0;
+    buffer(n).gap = Machine::kLine * 8 / bits(n->dtype);
+  }
 
   bool shares_sets(NodeRef n) const {
     const BufferPlan& b = buffer(n);
     if (!is_static(n) || n->rank() < 2 || b.block > 0 || b.gap > 0) return false;
-    const int64_t row = n->dim(b.innermost())->vmin * bits(n->dtype) / 8;
+    const int64_t row = n->dim(row_axis(n))->vmin * bits(n->dtype) / 8;
     return row > 0 && row % (plan_.target.machine.l1().way_bytes() / kPartOfWay) == 0;
   }
 
