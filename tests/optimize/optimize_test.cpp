@@ -521,6 +521,20 @@ TEST(Optimize, streams_larger_than_l3_come_in_blocks) {
     }
 }
 
+/// A narrow path to L3 does not keep up with a tile: what is streamed stays in L2 then.
+TEST(Optimize, streams_that_outrun_l3_come_in_blocks) {
+  const Kernel kernel = matmul_kernel(256, 512, 64, false, false);
+  const auto blocked = [&](double bytes_per_cycle) {
+    Target target = target_with_bits(512);
+    target.machine.caches = {{{4 << 10, 4, 128}, {64 << 10, 4, 25}, {8 << 20, 4, bytes_per_cycle}}};
+    OptimizeReport report;
+    optimize_kernel(kernel, target, {true, &report});
+    return joined(report.applied).find("outside") != std::string::npos;
+  };
+  EXPECT_FALSE(blocked(100));
+  EXPECT_TRUE(blocked(5));
+}
+
 /// Rows laid out in panels of a vector, each of which is elsewhere: some rows at once, so that what
 /// is stored to a panel follows what was stored before.
 TEST(Optimize, rows_copied_into_panels_are_copied_some_at_once) {

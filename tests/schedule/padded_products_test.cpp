@@ -77,6 +77,26 @@ TEST_F(PaddedProducts, SumNothingWhereAStrideSkips) {
   check({{n.dx}}, 1e-5);
 }
 
+/// The gradient of a 1 x 1 convolution over short images: vectors run along the weights' rows, so
+/// that the result's gradient lies as it comes, and the weights, which have axes of one behind
+/// their rows, lie in panels.
+TEST_F(PaddedProducts, OverShortImagesReadOneOperandAsItLies) {
+  const GraphBuilder::Ints all{32, 64, 512, 7, 7};
+  NodeRef dy = g_.alu(Op::Exp2, {b_.param(0, {32, 64, 7, 7})}), w = b_.param(1, {64, 512, 1, 1});
+  NodeRef product =
+      g_.mul(b_.broadcast(dy, {32, 64, 1, 7, 7}, all), b_.broadcast(w, {1, 64, 512, 1, 1}, all));
+  Target small = kTarget;
+  small.machine.caches[1].bytes = 64 << 10;
+  const Schedule s =
+      make_schedule(std::vector<ScheduleOutput>{{b_.reduce(product, Fold::Add, {1})}}, small);
+  const auto lying = [&](const char* how) {
+    return std::ranges::count_if(
+        s.buffers, [&](const BufferSpec& b) { return b.layout.find(how) != std::string::npos; });
+  };
+  EXPECT_EQ(lying("row-major"), 4);  // both inputs, what is made of one, the result
+  EXPECT_EQ(lying("panels"), 1);
+}
+
 TEST_F(PaddedProducts, OfEveryGeometryKeepTheirValues) {
   for (int i = 0; i < 10; ++i) {
     auto between = [&](int64_t least, int64_t most) {

@@ -243,6 +243,10 @@ double CostModel::loaded_bytes(const Access& a, const Touched& now, const Body& 
   return std::max({now.bytes, now.runs * std::min(next, now.line), thrown});
 }
 
+double CostModel::far_cycles(const Body& body, const Tiling& tiling, const Traffic& t) const {
+  return t.fresh / machine().l3().bytes_per_cycle / iterations(body.own, body.own, tiling);
+}
+
 /// Cycles of one iteration of a reduction that is busy for some: all vectors it loads come out of
 /// the L2 once a tile's data does not fit L1, and what is fresh from further away, while it
 /// computes. More lines than one of which it reads a part come in turns with its own loads (x^T @ y
@@ -250,8 +254,7 @@ double CostModel::loaded_bytes(const Access& a, const Touched& now, const Body& 
 /// long as out of one).
 double CostModel::with_memory(const Body& body, const Tiling& tiling, double busy) const {
   const Traffic t = traffic(body, tiling);
-  const double far =
-      t.fresh / machine().l3().bytes_per_cycle / iterations(body.own, body.own, tiling);
+  const double far = far_cycles(body, tiling, t);
   if (t.total <= l1_bytes()) return std::max(busy, far);
   double loaded = 0, beside = 0;
   for (uint32_t i : body.accesses) {
@@ -485,6 +488,13 @@ int CostModel::innermost(const Tiling& tiling) const {
     range = along;
   }
   return range;
+}
+
+bool CostModel::outruns_l3(const Tiling& tiling) const {
+  const auto cycles_of = [&](const Body& b) { return cycles(b, tiling); };
+  const auto most = std::ranges::max_element(bodies_, {}, cycles_of);
+  return most != bodies_.end() && most->own != 0 &&
+         far_cycles(*most, tiling, traffic(*most, tiling)) > busy_cycles(*most, tiling);
 }
 
 /// Outside of reductions, the range along which tiles lie side by side in memory, where there is

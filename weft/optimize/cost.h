@@ -32,7 +32,7 @@ constexpr double kWorthSharingCycles = 5e4;
 double uneven_share(double tiles);
 /// What comes by again and again while it is in L3, which others need too.
 double l3_stream_bytes(const Machine& machine);
-/// The same of L2, for a unit that takes its operands faster than L3 gives them.
+/// The same of L2, for what takes its operands faster than L3 gives them.
 double l2_stream_bytes(const Machine& machine);
 /// Tiles of a sum along each side that are summed together: each operand's tile is loaded once for
 /// as many products, and all of them have registers.
@@ -58,6 +58,8 @@ class CostModel {
   double total(const Tiling& tiling, double enough = HUGE_VAL) const;
   /// The range whose loop should run right around the tiles of the most expensive body.
   int innermost(const Tiling& tiling) const;
+  /// Whether the most expensive body takes what comes by again and again faster than L3 gives it.
+  bool outruns_l3(const Tiling& tiling) const;
   /// Where lower/ loads the rows that gathers of `body` lie across whole, the range along them; -1
   /// where it does not. The machine fetches ahead what is walked along.
   int along_rows(const Body& body, const Tiling& tiling) const;
@@ -92,6 +94,8 @@ class CostModel {
   bool skips(const Body& body, const Tiling& tiling) const;
   double busy_cycles(const Body& body, const Tiling& tiling) const;
   double cycles_each(const Body& body, const Tiling& tiling, double busy) const;
+  /// Cycles of an iteration in which L3, or what is behind it, gives what is fresh.
+  double far_cycles(const Body& body, const Tiling& tiling, const Traffic& t) const;
   double with_memory(const Body& body, const Tiling& tiling, double busy) const;
   bool jumps(const Access& a) const;
   double gathered_bytes(const Access& a, const Tiling& tiling) const;

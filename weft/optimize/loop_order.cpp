@@ -192,27 +192,28 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost) {
   nest.move_after(best, parallel.back());
 }
 
-void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most) {
-  if (innermost < 0) return;
+bool block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most) {
+  if (innermost < 0) return false;
   const std::vector<LoopNest::Axis> loops = nest.loops();
   const auto found = std::ranges::find_if(loops, [&](LoopNest::Axis a) {
     return may_run_at_once(nest, info, a) &&
            nest.parts_of(a) == bit(static_cast<size_t>(innermost));
   });
-  if (found == loops.end() || found == loops.begin()) return;
+  if (found == loops.end() || found == loops.begin()) return false;
   const LoopNest::Axis stream = *found, around = *(found - 1);
-  if (!may_run_at_once(nest, info, around)) return;
+  if (!may_run_at_once(nest, info, around)) return false;
   double bytes = 0;  // that come by in every iteration around
   for (const Access& a : info.accesses)
     if (!a.is_store() && (a.deps & nest.parts_of(stream)) != 0 &&
         (a.deps & nest.parts_of(around)) == 0)
       bytes += bytes_of(info, a);
-  if (bytes <= most) return;
+  if (bytes <= most) return false;
   const auto blocks = static_cast<int64_t>(std::ceil(bytes / most));
   const int64_t size = (nest.extent(stream) + blocks - 1) / blocks;
-  if (divisor_of(nest.size(stream)) == 0 || size < 2) return;
+  if (divisor_of(nest.size(stream)) == 0 || size < 2) return false;
   const Tail tail = nest.extent(stream) % size == 0 ? Tail::Exact : Tail::Overlap;
   nest.move_before(nest.split(stream, size, tail).outer, around);
+  return true;
 }
 
 void keep_runs(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {

@@ -20,7 +20,8 @@ void order_loops(LoopNest& nest, const KernelInfo& info, int innermost);
 
 /// Where the innermost parallel loop streams more bytes past its tiles than `most`, in every
 /// iteration of the loop around it, it runs in blocks that stay in a cache, outside of that loop.
-void block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most);
+/// False where it does not, or cannot.
+bool block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double most);
 
 /// Puts a run of iterations that share arithmetic innermost, so that it is done once for all of
 /// them: a loop that cores share would do it again in every item.

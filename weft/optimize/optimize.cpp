@@ -10,6 +10,7 @@
 #include "weft/graph/print.h"
 #include "weft/graph/words.h"
 #include "weft/optimize/borders.h"
+#include "weft/optimize/cost.h"
 #include "weft/optimize/digits.h"
 #include "weft/optimize/loop_order.h"
 #include "weft/optimize/passes.h"
@@ -195,8 +196,11 @@ void tile(State& s) {
     cut_ranges(nest, s);
   const Machine& machine = s.target.machine;
   order_loops(nest, s.info, s.innermost);
-  const double share = s.tiles ? l2_stream_bytes(machine) : l3_stream_bytes(machine);
-  block_stream(nest, s.info, s.innermost, std::ldexp(share, static_cast<int>(s.stream)));
+  const auto block = [&](double share) {
+    return block_stream(nest, s.info, s.innermost, std::ldexp(share, static_cast<int>(s.stream)));
+  };
+  const bool outruns_l3 = s.tiles || CostModel(s.info, s.target).outruns_l3(s.tiling);
+  if (!outruns_l3 || !block(l2_stream_bytes(machine))) block(l3_stream_bytes(machine));
   keep_runs(nest, s.info, s.target.enough_items);
   keep_stores_near(nest, s.info);
   share_out(nest, s.info, s.target.enough_items);

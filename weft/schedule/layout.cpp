@@ -108,8 +108,8 @@ double filled_lanes(NodeRef size, const Target& target) {
 
 namespace {
 
-/// Whether the product that reads `n` can have vectors along this output axis, in which `n` does not
-/// vary.
+/// Whether the product that reads `n` can have vectors along this output axis, in which `n` does
+/// not vary.
 bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef range,
                         std::span<const ProductOperand> operands) {
   if (range->op != Op::Range || filled_lanes(range->src(0), plan.target) < kWellFilled ||
