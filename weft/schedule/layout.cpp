@@ -35,12 +35,6 @@ NodeRef shifted_range(Graph& g, NodeRef index, const KernelPlan& reader, Stride&
   return nullptr;
 }
 
-bool depends_on(NodeRef n, NodeRef range) {
-  if (n == range || n->op == Op::Const || n->op == Op::Range) return n == range;
-  const Toposort nodes(n);
-  return contains(nodes.nodes(), range);
-}
-
 /// Whether vectors along a reader's range would be stored one lane here, one there, where the order
 /// of what it stores is given.
 bool stores_apart(const Planner& plan, const KernelPlan& reader, NodeRef range) {
@@ -72,6 +66,12 @@ double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& 
 }
 
 }  // namespace
+
+bool depends_on(NodeRef n, NodeRef range) {
+  if (n == range || n->op == Op::Const || n->op == Op::Range) return n == range;
+  const Toposort nodes(n);
+  return contains(nodes.nodes(), range);
+}
 
 int moving_axis(Graph& g, const Access& access, NodeRef range) {
   int axis = -1;

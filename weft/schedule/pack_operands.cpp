@@ -242,13 +242,21 @@ class OperandPacking {
     read_copy(kernel, o, axis);
   }
 
-  /// A copy whose innermost axis is `axis`, or one in the same order with its rows apart: -1.
+  /// Puts the axes of the sum behind those of the outputs.
+  void reorder_sums(int kernel, const ProductOperand& o) {
+    if (only_read_here(o.node)) return put_sums_innermost(o.node, o);
+    read_copy(kernel, o, kSumsInnermost);
+  }
+
+  /// A copy whose innermost axis is `axis`, or one of these.
+  static constexpr int kRowsApart = -1;      // in the same order, with its rows apart
+  static constexpr int kSumsInnermost = -2;  // outputs' axes first: a sum walks on, row by row
   void read_copy(int kernel, const ProductOperand& o, int axis) {
     const std::vector<NodeRef> sizes = sizes_read(o, axis);
     const auto same = std::ranges::find_if(copies_, [&](const Copy& c) {
       return c.of == o.node && c.axis == axis && c.sizes == sizes;
     });
-    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o.node, axis, sizes);
+    NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o, axis, sizes);
     plan_.uses[o.node][o.use].packed = copy;
     plan_.read(kernel, copy);
     plan_.stop_reading(kernel, o.node);
@@ -395,13 +403,28 @@ class OperandPacking {
     const bool down = walks_down(kernel, o);
     if (down && fits_panels(kernel, o) && pays_as_panels(kernel, o))
       reorder(k, o, static_cast<int>(row_axis(o.node)));
+    else if (down && is_broadcast(kernel, o) && pays_apart(o, down))
+      reorder_sums(k, o);
     else if (shares_sets(o.node) && pays_apart(o, down))
       take_apart(k, o);
   }
 
+  /// Whether the kernel may have vectors along an output axis in which the operand does not vary:
+  /// its elements are read one by one then.
+  bool is_broadcast(const KernelPlan& kernel, const ProductOperand& o) const {
+    const std::vector<ProductOperand>& loads = loads_[static_cast<size_t>(use(o).kernel)];
+    return is_static(o.node) && !buffer(o.node).block &&
+           std::ranges::any_of(kernel.ranges, [&](NodeRef r) {
+             return r->op == Op::Range && std::ranges::all_of(loads, [&](const ProductOperand& l) {
+                      return step_along(plan_, l.node, use(l).access, r) ==
+                             (l.node == o.node ? Step::None : Step::Unit);
+                    });
+           });
+  }
+
   void take_apart(int kernel, const ProductOperand& o) {
     if (buffer(o.node).row_major)
-      read_copy(kernel, o, -1);
+      read_copy(kernel, o, kRowsApart);
     else
       set_apart(o.node);
   }
@@ -419,21 +442,37 @@ class OperandPacking {
     return row > 0 && row % (plan_.target.machine.l1().way_bytes() / kPartOfWay) == 0;
   }
 
-  NodeRef make_copy(int kernel, NodeRef n, int axis, const std::vector<NodeRef>& sizes) {
-    const NodeRef src[] = {n};
+  NodeRef make_copy(int kernel, const ProductOperand& o, int axis,
+                    const std::vector<NodeRef>& sizes) {
+    const NodeRef src[] = {o.node};
     const int64_t which[] = {-1 -
                              static_cast<int64_t>(copies_.size())};  // distinct from all others
-    NodeRef copy = plan_.g.intern({Op::Contiguous, n->dtype, src, which});
-    copies_.push_back({n, axis, sizes, copy});
+    NodeRef copy = plan_.g.intern({Op::Contiguous, o.node->dtype, src, which});
+    copies_.push_back({o.node, axis, sizes, copy});
     plan_.stage_copy(copy, plan_.origin(plan_.kernels[static_cast<size_t>(kernel)].root),
-                     axis < 0 ? "a product reads it often, and its rows share places in caches"
-                              : "a product reads it along another axis than it lies",
+                     axis == kRowsApart
+                         ? "a product reads it often, and its rows share places in caches"
+                         : "a product reads it along another axis than it lies",
                      sizes);
-    if (axis < 0)
+    if (axis == kRowsApart)
       set_apart(copy);
+    else if (axis == kSumsInnermost)
+      put_sums_innermost(copy, o);
     else
       turn(copy, axis);
     return copy;
+  }
+
+  void put_sums_innermost(NodeRef n, const ProductOperand& o) {
+    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(use(o).kernel)];
+    const auto is_of_outputs = [&](size_t axis) {
+      return std::ranges::any_of(
+          kernel.ranges, [&](NodeRef r) { return depends_on(use(o).access.index[axis], r); });
+    };
+    std::vector<size_t>& order = buffer(n).order;
+    order.clear();
+    for (size_t a = 0; a < n->rank(); ++a) order.push_back(a);
+    std::ranges::stable_partition(order, is_of_outputs);
   }
 
   /// Copies right behind what they are of.

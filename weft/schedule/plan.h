@@ -250,6 +250,7 @@ std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan);
 enum class Step : uint8_t { None, Unit, Far };
 /// Of what reads, or writes, the buffer of `n` at this access.
 Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef range);
+bool depends_on(NodeRef n, NodeRef range);
 /// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
 int moving_axis(Graph& g, const Access& access, NodeRef range);
 
