@@ -77,10 +77,9 @@ TEST_F(PaddedProducts, SumNothingWhereAStrideSkips) {
   check({{n.dx}}, 1e-5);
 }
 
-/// The gradient of a 1 x 1 convolution over short images: vectors run along the weights' rows, so
-/// that the result's gradient lies as it comes, and the weights, which have axes of one behind
-/// their rows, lie in panels.
-TEST_F(PaddedProducts, OverShortImagesReadOneOperandAsItLies) {
+/// The gradient of a 1 x 1 convolution over short images: vectors run along the weights' rows,
+/// which have axes of one behind them and lie in panels; what each lane shares lies along the sum.
+TEST_F(PaddedProducts, OverShortImagesHaveVectorsAlongTheWeights) {
   const GraphBuilder::Ints all{32, 64, 512, 7, 7};
   NodeRef dy = g_.alu(Op::Exp2, {b_.param(0, {32, 64, 7, 7})}), w = b_.param(1, {64, 512, 1, 1});
   NodeRef product =
@@ -89,12 +88,26 @@ TEST_F(PaddedProducts, OverShortImagesReadOneOperandAsItLies) {
   small.machine.caches[1].bytes = 64 << 10;
   const Schedule s =
       make_schedule(std::vector<ScheduleOutput>{{b_.reduce(product, Fold::Add, {1})}}, small);
-  const auto lying = [&](const char* how) {
-    return std::ranges::count_if(
-        s.buffers, [&](const BufferSpec& b) { return b.layout.find(how) != std::string::npos; });
+  std::vector<std::string> layouts;
+  for (const BufferSpec& b : s.buffers)
+    if (b.input < 0 && b.output < 0) layouts.push_back(b.layout);
+  std::ranges::sort(layouts);
+  EXPECT_EQ(layouts, std::vector<std::string>({"axes 0,2,3,1", "axes 0,2,3,1, panels of 16"}));
+}
+
+/// With a stride of two a 1 x 1 convolution reads one element of four: for many outputs they are
+/// put side by side once, and lie as they came.
+TEST_F(PaddedProducts, WhatAStrideLeavesIsCopiedForManyOutputs) {
+  const auto copies = [&](int64_t out) {
+    const Nodes n = build({2, 16, out, 8, 8, 1, 2, 1, 0, 0});
+    const Schedule s = make_schedule(std::vector<ScheduleOutput>{{n.y}}, kTarget);
+    return std::ranges::count_if(s.buffers, [](const BufferSpec& b) {
+      return b.input < 0 && b.output < 0 && b.numel->vmin == 2 * 16 * 4 * 4;
+    });
   };
-  EXPECT_EQ(lying("row-major"), 4);  // both inputs, what is made of one, the result
-  EXPECT_EQ(lying("panels"), 1);
+  EXPECT_EQ(copies(64), 0);
+  EXPECT_EQ(copies(512), 1);
+  check({{build({2, 16, 512, 8, 8, 1, 2, 1, 0, 0}).y}}, 1e-5);
 }
 
 TEST_F(PaddedProducts, OfEveryGeometryKeepTheirValues) {

@@ -3,6 +3,7 @@
 // makes the batch axis innermost everywhere, so products, windows and pools all vectorise over it
 // without gathers.
 #include <algorithm>
+#include <cmath>
 
 #include "weft/graph/index_algebra.h"
 #include "weft/schedule/plan.h"
@@ -15,6 +16,7 @@ constexpr double kWorthIt =
 constexpr double kAlongSum = 0.7;     // of a vector along an output axis: one along a reduced axis,
 constexpr int64_t kManyVectors = 16;  // beside which a remainder is little
 constexpr double kWellFilled = 0.75;  // of the lanes of vectors along an axis
+constexpr double kReadsToMove = 256;  // of an element of another operand, which is packed then
 constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
 
 /// An axis divisible by this many elements vectorises without a remainder.
@@ -109,17 +111,20 @@ double filled_lanes(NodeRef size, const Target& target) {
 namespace {
 
 /// Whether the product that reads `n` can have vectors along this output axis, in which `n` does
-/// not vary.
+/// not vary; the others lie along it, or are read often enough to be moved.
 bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef range,
-                        std::span<const ProductOperand> operands) {
+                        std::span<const ProductOperand> operands, double reads_to_move) {
   if (range->op != Op::Range || filled_lanes(range->src(0), plan.target) < kWellFilled ||
       step_along(plan, n, d.access, range) != Step::None)
     return false;
   bool along = false;
   for (const ProductOperand& o : operands) {
-    const Step step = step_along(plan, o.node, plan.uses.at(o.node)[o.use].access, range);
-    if (step == Step::Far) return false;
-    along = along || step == Step::Unit;
+    const Use& of = plan.uses.at(o.node)[o.use];
+    const Step step = step_along(plan, o.node, of.access, range);
+    if (step == Step::Far &&
+        iterations(of.scope) < reads_to_move * largest_numel(o.node->shape->span()))
+      return false;
+    along = along || step != Step::None;
   }
   return along;
 }
@@ -132,10 +137,11 @@ bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
   if (reader.ranges.empty() || !plan.in_reduce(d)) return false;
   NodeRef last = reader.ranges.back();
-  if (is_broadcast_along(plan, n, d, last, operands)) return true;
+  if (is_broadcast_along(plan, n, d, last, operands, HUGE_VAL)) return true;
   if (last->op != Op::Range || filled_lanes(last->src(0), plan.target) >= kWellFilled) return false;
   return std::any_of(reader.ranges.begin(), reader.ranges.end(), [&](NodeRef r) {
-    return stores_apart(plan, reader, r) && is_broadcast_along(plan, n, d, r, operands);
+    return stores_apart(plan, reader, r) &&
+           is_broadcast_along(plan, n, d, r, operands, kReadsToMove);
   });
 }
 

@@ -180,6 +180,7 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Use>& wanted) {
   if (is_tuple(n->op)) return {false, "each of its results decides"};
   if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
   if (n->op == Op::Pad && worth_padding(n, wanted)) return {true, "padded once, not at every read"};
+  if (worth_thinning(n, wanted)) return {true, "a product reads every other element often"};
   if (is_view(n->op) && n->op != Op::Gather) return {false, "a view"};
   if (n->dtype == DType::Index) return {false, "an index expression"};
   if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
@@ -194,6 +195,20 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
   for (const Use& d : wanted)
     if (in_reduce(d)) total += evaluations(d);
   return pays_padding(total, largest_numel(n->shape->span()));
+}
+
+/// Elements with gaps between, as a stride leaves them: side by side, the axes of small images are
+/// one, and lines hold nothing else.
+bool Planner::worth_thinning(NodeRef n, const std::vector<Use>& wanted) const {
+  constexpr double kReads = 256;  // of an element, by products: three times as long as its copy
+  const bool thin = n->op == Op::Shrink
+                        ? std::ranges::any_of(n->ints(), [](int64_t step) { return step > 1; })
+                        : n->op == Op::Window && n->int_arg(1) == 1 && n->int_arg(2) > 1;
+  if (!thin || !is_static(n) || !options.fuse || !options.layouts) return false;
+  double total = 0;
+  for (const Use& d : wanted)
+    if (in_reduce(d)) total += evaluations(d);
+  return total >= kReads * largest_numel(n->shape->span());
 }
 
 /// Whether its kernels load `n`, or what it is a piece of, as words (optimize/read_words.h): they
