@@ -116,6 +116,12 @@ TEST_F(Elementwise, Rounding) {
   EXPECT_EQ(shown(x.floor()), "f32 (6) [-2, -1, 0, 1, 2, -2]");
   EXPECT_EQ(shown(x.ceil() + 0), "f32 (6) [-1, 0, 1, 2, 3, -1]");
   EXPECT_EQ(shown(x.round() + 0), "f32 (6) [-2, 0, 0, 2, 2, -1]");
+  EXPECT_EQ(shown(x.round().signbit().cast(DType::I32)), "i32 (6) [1, 1, 0, 0, 0, 1]");
+  const Tensor large = Tensor::of({8388607.5f, -8388609.0f, 1e30f, INFINITY, NAN, -0.0f});
+  EXPECT_EQ(shown(large.round()), "f32 (6) [8388608, -8388609, 1e+30, inf, nan, -0]");
+  for (const DType half : {DType::F16, DType::BF16})
+    EXPECT_EQ(shown(Tensor::of({2.5f, -3.5f, 100.0f}).cast(half).round().cast(DType::F32)),
+              "f32 (3) [2, -4, 100]");
   EXPECT_EQ(shown(x.trunc() + 0), "f32 (6) [-1, 0, 0, 1, 2, -1]");
   EXPECT_EQ(shown(x.sign()), "f32 (6) [-1, -1, 1, 1, 1, -1]");
   EXPECT_EQ(shown(Tensor::of({-3, 0, 4}).sign()), "i32 (3) [-1, 0, 1]");

@@ -104,12 +104,14 @@ Tensor copysign_of(const Tensor& x, const Operand& other) {
   })[0];
 }
 
+/// What has no fraction left once a number this large is added, the addition rounds: halves to
+/// even. Truncating what is whole changes nothing, and has no gradient.
 Tensor round_of(const Tensor& given) {
+  if (bits(given.dtype()) < 32) return given.cast(DType::F32).round().cast(given.dtype());
   return traced("round", given, {}, [](const Tensor& x) {
-    const Tensor whole = x.trunc(), rest = (x - whole).abs();
-    const Tensor odd = (whole * 0.5).trunc() * 2 != whole;
-    const Tensor next = (x < 0).where(whole - 1, whole + 1);
-    return ((rest > 0.5) | ((rest == 0.5) & odd)).where(next, whole);
+    const double large = x.dtype() == DType::F64 ? 0x1p52 : 0x1p23;
+    const Tensor size = x.abs(), whole = (size + large).trunc() - large;
+    return (size < large).where(copysign_of(whole, x), x.trunc());
   });
 }
 
