@@ -5,7 +5,9 @@
 namespace weft::onnx {
 
 std::span<const std::span<const Operator>> operator_families() {
-  static const std::array<std::span<const Operator>, 0> kFamilies = {};
+  static const std::array<std::span<const Operator>, 5> kFamilies = {
+      control_operators(), indexing_operators(), loss_operators(), ml_operators(),
+      text_operators()};
   return kFamilies;
 }
 
