@@ -70,11 +70,11 @@ struct ExplainOptions {
 };
 
 struct OnnxOptions {
-  std::string action;                 // check, inspect, run or bench
-  std::string model;                  // path
-  std::vector<std::string> cases;     // of check: directories
-  std::string which;                  // of check: cases with this in their name
-  int64_t most = 20;                  // of check: how many that do not pass are listed; 0: all
+  std::string action;              // check, inspect, run or bench
+  std::string model;               // path
+  std::vector<std::string> cases;  // of check: directories
+  std::string which;               // of check: cases with this in their name
+  int64_t most = 20;               // of check: how many that do not pass are listed; 0: all
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"

@@ -89,8 +89,7 @@ std::string check_data(const onnx::Model& model, onnx::Evaluator& evaluator, con
     if (!file_exists(path)) break;
     const onnx::Value wanted = onnx::read_stored(path, model.graph.outputs[i].type);
     const double most = std::numeric_limits<double>::infinity();
-    const std::string text =
-        onnx::difference(outputs[i], wanted, t.rtol, random ? most : t.atol);
+    const std::string text = onnx::difference(outputs[i], wanted, t.rtol, random ? most : t.atol);
     if (!text.empty()) return strformat("output {}: {}", i, text);
   }
   return "";
@@ -103,7 +102,8 @@ CheckedCase check_case(const fs::path& folder) {
     onnx::Evaluator evaluator(model);
     const Tolerances tolerances = read_tolerances(folder);
     for (size_t i = 0; fs::exists(folder / strformat("test_data_set_{}", i)); ++i) {
-      c.reason = check_data(model, evaluator, folder / strformat("test_data_set_{}", i), tolerances);
+      c.reason =
+          check_data(model, evaluator, folder / strformat("test_data_set_{}", i), tolerances);
       if (c.reason.empty()) continue;
       c.outcome = Outcome::Wrong;
       break;

@@ -23,10 +23,10 @@ const char* kind_name(Value::Kind kind) {
 }
 
 const char* type_name(Attribute::Type type) {
-  constexpr const char* kNames[] = {"undefined", "a float",  "an int",   "a string",
-                                    "a tensor",  "a graph",  "floats",   "ints",
-                                    "strings",   "tensors",  "graphs",   "a sparse tensor",
-                                    "sparse tensors", "a type", "types"};
+  constexpr const char* kNames[] = {"undefined",      "a float", "an int", "a string",
+                                    "a tensor",       "a graph", "floats", "ints",
+                                    "strings",        "tensors", "graphs", "a sparse tensor",
+                                    "sparse tensors", "a type",  "types"};
   const auto i = static_cast<size_t>(type);
   return i < std::size(kNames) ? kNames[i] : "of a type that does not exist";
 }

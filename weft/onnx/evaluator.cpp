@@ -64,8 +64,7 @@ struct Evaluator::Scope {
 
   const Value* find(std::string_view name) const {
     for (const Scope* s = this; s != nullptr; s = s->outer)
-      if (const auto found = s->values.find(name); found != s->values.end())
-        return &found->second;
+      if (const auto found = s->values.find(name); found != s->values.end()) return &found->second;
     return nullptr;
   }
   Values all_of(const std::vector<std::string>& names) const {

@@ -39,7 +39,7 @@ class Evaluator {
 
   const Model& model_;
   std::unordered_map<const void*, std::unique_ptr<Plan>> plans_;  // by Graph and Function
-  Scope* scope_ = nullptr;  // of the node that runs
+  Scope* scope_ = nullptr;                                        // of the node that runs
   int depth_ = 0;
 };
 

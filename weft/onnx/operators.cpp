@@ -5,9 +5,14 @@
 namespace weft::onnx {
 
 std::span<const std::span<const Operator>> operator_families() {
-  static const std::array<std::span<const Operator>, 5> kFamilies = {
-      control_operators(), indexing_operators(), loss_operators(), ml_operators(),
-      text_operators()};
+  static const std::array<std::span<const Operator>, 8> kFamilies = {contrib_attention_operators(),
+                                                                     contrib_operators(),
+                                                                     contrib_quantised_operators(),
+                                                                     control_operators(),
+                                                                     indexing_operators(),
+                                                                     loss_operators(),
+                                                                     ml_operators(),
+                                                                     text_operators()};
   return kFamilies;
 }
 

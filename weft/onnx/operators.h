@@ -47,5 +47,7 @@ std::span<const Operator> text_operators();       // String*, Regex*, TfIdfVecto
 std::span<const Operator> loss_operators();       // losses, Gradient, Adam, Momentum, Adagrad
 std::span<const Operator> ml_operators();         // ai.onnx.ml
 std::span<const Operator> contrib_operators();    // com.microsoft
+std::span<const Operator> contrib_attention_operators();
+std::span<const Operator> contrib_quantised_operators();
 
 }  // namespace weft::onnx

@@ -91,7 +91,9 @@ std::vector<T> slices_at(std::span<const T> x, const std::vector<int64_t>& place
 
 }  // namespace
 
-Values unique(const NodeCall& call) {
+namespace {
+
+Values unique_of(const NodeCall& call, bool sorted) {
   const Value& x = call.input(0);
   const bool strings = x.kind() == Value::Kind::Strings, flat = !call.has("axis");
   const HostArray data = strings ? HostArray() : call.array(0);
@@ -103,7 +105,7 @@ Values unique(const NodeCall& call) {
     (static_cast<int64_t>(d) < axis ? outer : inner) *=
         static_cast<int64_t>(d) == axis ? 1 : dims[d];
   const int64_t size = flat ? static_cast<int64_t>(keys.size()) : dims[static_cast<size_t>(axis)];
-  const Distinct found = distinct(keys, outer, size, inner, call.integer("sorted", 1) != 0);
+  const Distinct found = distinct(keys, outer, size, inner, sorted);
 
   const auto count = static_cast<int64_t>(found.first.size());
   std::vector<int64_t> shape = flat ? std::vector<int64_t>{count} : dims;
@@ -122,6 +124,17 @@ Values unique(const NodeCall& call) {
   }
   return {values, host_value(found.first, {count}), host_value(found.inverse, {size}),
           host_value(found.counts, {count})};
+}
+
+}  // namespace
+
+Values unique(const NodeCall& call) { return unique_of(call, call.integer("sorted", 1) != 0); }
+
+// com.microsoft's: in order of appearance, without where each was first.
+Values unique_in_order(const NodeCall& call) {
+  Values all = unique_of(call, false);
+  all.erase(all.begin() + 1);
+  return all;
 }
 
 }  // namespace weft::onnx

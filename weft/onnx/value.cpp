@@ -40,8 +40,7 @@ Scalar scalar_of(const weft::Value& x) {
 /// One element becomes a number inside of kernels; memory that lives on is used as it is.
 Tensor tensor_of_constant(const HostArray& array) {
   if (array.numel() == 1)
-    return Tensor::full(array.shape,
-                        scalar_of(weft::Value::load(array.dtype, array.bytes.data())),
+    return Tensor::full(array.shape, scalar_of(weft::Value::load(array.dtype, array.bytes.data())),
                         array.dtype);
   if (!array.owner) return tensor_of(array);
   return borrowed_tensor(array.bytes.data(), array.dtype, array.shape, array.owner);
