@@ -5,7 +5,11 @@
 namespace weft::onnx {
 
 std::span<const std::span<const Operator>> operator_families() {
-  static const std::array<std::span<const Operator>, 0> kFamilies = {};
+  static const std::array kFamilies = {
+      elementwise_operators(),
+      generator_operators(),
+      shape_operators(),
+  };
   return kFamilies;
 }
 
