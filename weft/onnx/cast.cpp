@@ -45,12 +45,12 @@ Tensor to_exponent(const Tensor& x, const CastOptions& o) {
   return (code >= 255).where(std::nanf(""), power);
 }
 
-/// Halves to even on the grid 0, 1/2, 1, 3/2, 2, 3, 4, 6.
+/// Halves to even on the grid 0, 1/2, 1, 3/2, 2, 3, 4, 6. NaN, which there is none of, is -0.
 Tensor to_float4(const Tensor& x) {
   const Tensor y = x.cast(DType::F32), size = y.abs();
   const Tensor fine = (size * 2).round() / 2, whole = size.round(), coarse = (size / 2).round() * 2;
   const Tensor rounded = (size < 2).where(fine, (size < 4).where(whole, coarse)).minimum(6.0f);
-  return rounded.copysign(y);
+  return y.isnan().where(-0.0f, rounded.copysign(y));
 }
 
 /// The low bits of the whole number.

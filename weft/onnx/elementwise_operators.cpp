@@ -51,7 +51,8 @@ Tensor power(const Pair& x) {
   if (x.a.dtype() == x.b.dtype()) return x.a.pow(x.b);
   if (is_float(x.a.dtype())) return x.a.pow(x.b.cast(x.a.dtype()));
   if (is_int(x.b.dtype())) return x.a.pow(x.b.cast(x.a.dtype()));
-  return x.a.cast(DType::F64).pow(x.b.cast(DType::F64)).cast(x.a.dtype());
+  const Tensor y = x.a.cast(DType::F64).pow(x.b.cast(DType::F64)), whole = y.round();
+  return ((y - whole).abs() <= whole.abs() * 1e-12).where(whole, y).cast(x.a.dtype());
 }
 Tensor both(const Pair& x) { return x.a & x.b; }
 Tensor either(const Pair& x) { return x.a | x.b; }
