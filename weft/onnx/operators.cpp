@@ -5,14 +5,19 @@
 namespace weft::onnx {
 
 std::span<const std::span<const Operator>> operator_families() {
-  static const std::array<std::span<const Operator>, 8> kFamilies = {contrib_attention_operators(),
-                                                                     contrib_operators(),
-                                                                     contrib_quantised_operators(),
-                                                                     control_operators(),
-                                                                     indexing_operators(),
-                                                                     loss_operators(),
-                                                                     ml_operators(),
-                                                                     text_operators()};
+  static const std::array kFamilies = {
+      contrib_attention_operators(),
+      contrib_operators(),
+      contrib_quantised_operators(),
+      control_operators(),
+      elementwise_operators(),
+      generator_operators(),
+      indexing_operators(),
+      loss_operators(),
+      ml_operators(),
+      shape_operators(),
+      text_operators(),
+  };
   return kFamilies;
 }
 
