@@ -209,6 +209,12 @@ bool NodeCall::wants(size_t i) const {
   return i < node_.outputs.size() && !node_.outputs[i].empty();
 }
 
+const Value& NodeCall::named(std::string_view name) const {
+  const Value* value = evaluator_.find(name);
+  if (!value) refuse("{} is no tensor that is made before it", quoted_name(name));
+  return *value;
+}
+
 Values NodeCall::run(const Graph& graph, Values inputs) const {
   return evaluator_.run(graph, inputs);
 }

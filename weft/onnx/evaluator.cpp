@@ -22,6 +22,7 @@ struct Evaluator::Step {
 };
 
 struct Evaluator::Plan {
+  std::vector<std::string_view> differentiated;  // by Gradient nodes
   std::vector<std::pair<std::string_view, Value>> constants;
   std::vector<Step> steps;
 };
@@ -72,8 +73,12 @@ class Evaluator::Linker {
     } else {
       kept.assign(list.function->outputs.begin(), list.function->outputs.end());
     }
-    for (const LinkedNode& linked : list.nodes)
+    for (const LinkedNode& linked : list.nodes) {
       plan->steps.push_back({linked, refers(*linked.node), {}});
+      const Attribute* xs = linked.node->op == "Gradient" ? linked.node->find("xs") : nullptr;
+      if (xs)
+        plan->differentiated.insert(plan->differentiated.end(), xs->texts.begin(), xs->texts.end());
+    }
     note_last_uses(*plan, kept);
     evaluator_.plans_.emplace(list.graph ? static_cast<const void*>(list.graph) : list.function,
                               std::move(plan));
@@ -90,9 +95,11 @@ class Evaluator::Linker {
       const Node& node = *plan.steps[i].linked.node;
       for (const std::string& name : node.outputs) last[name] = i;
       for (const std::string& name : node.inputs) last[name] = i;
-      for (const Attribute& a : node.attributes)
+      for (const Attribute& a : node.attributes) {
         for (const auto& graph : a.graphs)
           for (const std::string& name : graph->captures) last[name] = i;
+        if (node.op == "Gradient" && a.name == "y") last[a.text] = i;
+      }
     }
     for (const std::string_view name : kept) last.erase(name);
     for (const auto& [name, i] : last) plan.steps[i].inputs_last_used.push_back(name);
@@ -128,6 +135,16 @@ Node with_attributes(const Node& node, const Node* call, const Function* functio
   return own;
 }
 
+/// A tensor that gradients are asked of. One of one element may be a constant, of which equal ones
+/// are the same: then it becomes a leaf of its own.
+Value leaf_of(const Value& x) {
+  if (x.kind() != Value::Kind::Tensor || !is_float(x.dtype()) || !(x.dims().product() == Dim(1)))
+    return x;
+  Tensor leaf = x.tensor().detach();
+  leaf.requires_grad_();
+  return Value(leaf, x.type());
+}
+
 /// One more of something, until it ends.
 template <class T>
 class Restored {
@@ -156,6 +173,9 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
   for (const auto& [name, value] : plan->second->constants) scope.values[name] = value;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) scope.values[graph.inputs[i].name] = inputs[i];
+  for (const std::string_view name : plan->second->differentiated)
+    if (const auto x = scope.values.find(name); x != scope.values.end())
+      x->second = leaf_of(x->second);
   const Restored<int> deeper(depth_, depth_ + 1);
   run_steps(*plan->second, scope);
   Values outputs;
@@ -166,6 +186,10 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
     outputs.push_back(*value);
   }
   return outputs;
+}
+
+const Value* Evaluator::find(std::string_view name) const {
+  return scope_ ? scope_->find(name) : nullptr;
 }
 
 void Evaluator::run_steps(const Plan& plan, Scope& scope) {

@@ -26,6 +26,8 @@ class Evaluator {
   /// missing, its initialiser. A subgraph sees the values around the node that runs. Errors of
   /// nodes begin with the node's label().
   Values run(const Graph& graph, const Values& inputs);
+  /// What has this name where the running node is; null: nothing, or it is used no more.
+  const Value* find(std::string_view name) const;
 
  private:
   struct Step;

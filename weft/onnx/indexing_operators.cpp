@@ -7,21 +7,6 @@
 namespace weft::onnx {
 namespace {
 
-// Elements of a shape that is known, at known places: still known.
-std::optional<Value> known_slices(const Value& x, const Value& at) {
-  if (x.kind() != Value::Kind::Tensor || x.ndim() != 1 || at.ndim() > 1) return {};
-  const auto elements = x.integers(), places = at.integers();
-  if (!elements || !places) return {};
-  std::vector<Dim> chosen;
-  const auto size = static_cast<int64_t>(elements->size());
-  for (const Dim& place : *places) {
-    if (!place.is_static() || place.value() < -size || place.value() >= size) return {};
-    const int64_t i = place.value() < 0 ? place.value() + size : place.value();
-    chosen.push_back((*elements)[static_cast<size_t>(i)]);
-  }
-  return Value::known(std::move(chosen), x.dtype(), at.ndim() == 0);
-}
-
 Index place_of(const NodeCall& call, size_t i) {
   const Value& at = call.input(i);
   const auto known = at.ndim() == 0 ? at.integers() : std::nullopt;
@@ -31,7 +16,6 @@ Index place_of(const NodeCall& call, size_t i) {
 Values gather(const NodeCall& call) {
   const Value& x = call.input(0);
   const int64_t axis = call.axis(call.integer("axis", 0), x.ndim());
-  if (std::optional<Value> known = known_slices(x, call.input(1))) return {*std::move(known)};
   std::vector<Index> at(static_cast<size_t>(axis), Index(Slice()));
   at.push_back(place_of(call, 1));  // a number gives a view
   return {moved(x, [&](const Tensor& data) { return data.index(at); })};

@@ -112,12 +112,33 @@ Values momentum(const NodeCall& call) {
   return in_groups(all);
 }
 
+// Of y with respect to the first inputs, which are the tensors that xs names.
+Values gradient(const NodeCall& call) {
+  const std::vector<std::string> names = call.texts("xs");
+  if (names.empty() || names.size() > call.inputs())
+    call.refuse("xs has {} names for {} inputs: one for each that is differentiated", names.size(),
+                call.inputs());
+  std::vector<Tensor> targets;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (call.node().inputs[i] != names[i])
+      call.refuse("input {} is {}: only gradients at the values of xs ({}) are supported", i,
+                  quoted_name(call.node().inputs[i]), quoted_name(names[i]));
+    targets.push_back(call.tensor(i));
+  }
+  const Tensor& y = call.named(call.text("y", "")).tensor();
+  const Tensor ones = Tensor::ones(y.dims(), y.dtype());
+  Values results;
+  for (const Tensor& slope : y.gradient(targets, ones)) results.emplace_back(slope);
+  return results;
+}
+
 }  // namespace
 
 std::span<const Operator> loss_operators() {
   static constexpr Operator kRows[] = {
       {kTraining, "Adagrad", 1, adagrad},
       {kTraining, "Adam", 1, adam},
+      {kTraining, "Gradient", 1, gradient},
       {kTraining, "Momentum", 1, momentum},
       {kOnnx, "NegativeLogLikelihoodLoss", 12, negative_log_likelihood},
       {kOnnx, "SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
