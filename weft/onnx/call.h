@@ -69,7 +69,7 @@ class NodeCall {
   /// An Error (code "onnx.node") that says which node of which model: what, both values, what to
   /// do.
   template <class... A>
-  [[noreturn]] void refuse(std::string_view format, const A&... args) const {
+  [[noreturn]] void refuse(fmt::format_string<const A&...> format, const A&... args) const {
     refuse_text(strformat(format, args...));
   }
   [[noreturn]] void refuse_text(const std::string& problem) const;
