@@ -38,6 +38,7 @@ struct CommandLine {
   int threads = 0;
   TrainOptions train;
   BenchOptions bench;
+  OnnxOptions onnx;
 };
 
 CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const char* what) {
@@ -139,8 +140,23 @@ void add_explain(CLI::App& app, CommandLine& line) {
   add_machine_options(explain, line);
 }
 
+void add_onnx(CLI::App& app, CommandLine& line) {
+  CLI::App* onnx = app.add_subcommand("onnx", "look at, run and check ONNX models");
+  onnx->require_subcommand(1);
+  OnnxOptions& o = line.onnx;
+  CLI::App* check = subcommand(*onnx, line, "check", "run backend tests and compare their results");
+  check->add_option("directories", o.cases, "folders of cases, as tools/onnx_cases writes them")
+      ->required();
+  check->add_option("--case", o.which, "only cases with this in their name");
+  check->add_option("--most", o.most, "how many that do not pass are listed; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_machine_options(check, line);
+}
+
 void add_commands(CLI::App& app, CommandLine& line) {
   add_train(app, line);
+  add_onnx(app, line);
   subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
@@ -157,8 +173,13 @@ void add_commands(CLI::App& app, CommandLine& line) {
   subcommand(app, line, "version", "which weft this is");
 }
 
-int dispatch(const CLI::App& app, const CommandLine& line, const Session& session) {
-  const std::string name = app.get_subcommands().front()->get_name();
+int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
+  const CLI::App& sub = *app.get_subcommands().front();
+  const std::string name = sub.get_name();
+  if (name == "onnx") {
+    line.onnx.action = sub.get_subcommands().front()->get_name();
+    return run_onnx(session, line.onnx);
+  }
   if (name == "train") return run_train(session, line.train);
   if (name == "devices") return run_devices(session);
   if (name == "bench") return run_bench(session, line.bench);
@@ -178,7 +199,7 @@ Options options_of(const CommandLine& line) {
   return options;
 }
 
-int run_command(const CLI::App& app, const CommandLine& line, std::FILE* out, std::FILE* err) {
+int run_command(const CLI::App& app, CommandLine& line, std::FILE* out, std::FILE* err) {
   Context context(options_of(line));
   const ContextScope scope(context);
   const bool terminal = ::isatty(::fileno(out)) == 1;

@@ -69,6 +69,14 @@ struct ExplainOptions {
   std::string dump;     // folder for the texts
 };
 
+struct OnnxOptions {
+  std::string action;                 // check, inspect, run or bench
+  std::string model;                  // path
+  std::vector<std::string> cases;     // of check: directories
+  std::string which;                  // of check: cases with this in their name
+  int64_t most = 20;                  // of check: how many that do not pass are listed; 0: all
+};
+
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
 
 // Each returns its exit code and throws Error.
@@ -81,6 +89,8 @@ int run_devices(const Session& session);
 int run_rules(const Session& session, const std::string& name);
 int run_bench(const Session& session, const BenchOptions& options);
 int run_train(const Session& session, const TrainOptions& options);
+int run_onnx(const Session& session, const OnnxOptions& options);
+int check_onnx(const Session& session, const OnnxOptions& options);
 
 // The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
 // NULL:X86, of "CPU" and "NULL" NULL. What has none, as GPUs, stands for itself.

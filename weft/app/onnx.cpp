@@ -1,0 +1,11 @@
+#include "weft/app/commands.h"
+#include "weft/base/error.h"
+
+namespace weft {
+
+int run_onnx(const Session& session, const OnnxOptions& options) {
+  if (options.action == "check") return check_onnx(session, options);
+  internal_error("onnx", "the command {} has no function", options.action);
+}
+
+}  // namespace weft

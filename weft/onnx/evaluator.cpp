@@ -1,0 +1,256 @@
+#include "weft/onnx/evaluator.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "weft/base/error.h"
+#include "weft/onnx/fold.h"
+#include "weft/onnx/link.h"
+
+namespace weft::onnx {
+
+namespace {
+
+constexpr int kDeepest = 100;
+
+/// A dense array of a sparse one.
+Value dense(const SparseData& sparse) {
+  const HostArray &values = sparse.values.array, &indices = sparse.indices.array;
+  constexpr int64_t kMostBytes = int64_t{1} << 31;
+  const int64_t bytes = *checked_bytes(values.dtype, sparse.shape);
+  if (bytes > kMostBytes)
+    fail_memory("onnx.tensor", "the sparse tensor {} of shape {} takes {} when it is dense",
+                quoted_name(sparse.values.name), shape_text(sparse.shape), human_bytes(bytes));
+  std::vector<std::byte> all(static_cast<size_t>(bytes));
+  const size_t size = static_cast<size_t>(bits(values.dtype)) / 8;
+  const int64_t count = bytes / static_cast<int64_t>(size);
+  const bool flat = indices.shape.size() == 1;
+  const size_t rank = flat ? 1 : sparse.shape.size();
+  for (size_t i = 0; i < static_cast<size_t>(values.numel()); ++i) {
+    int64_t at = 0;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      const int64_t k =
+          weft::Value::load(DType::I64, indices.bytes.data() + 8 * (i * rank + axis)).as_int();
+      const int64_t n = flat ? count : sparse.shape[axis];
+      if (k < 0 || k >= n)
+        fail_index("onnx.tensor", "the sparse tensor {} has an element at {} of an axis of {}",
+                   quoted_name(sparse.values.name), k, n);
+      at = at * n + k;
+    }
+    std::copy_n(values.bytes.data() + i * size, size, all.data() + static_cast<size_t>(at) * size);
+  }
+  return Value(HostArray::owned(values.dtype, sparse.shape, std::move(all)));
+}
+
+}  // namespace
+
+struct Evaluator::Step {
+  LinkedNode linked;
+  bool refers = false;  // to attributes of a function's call
+  std::vector<std::string_view> inputs_last_used;
+};
+
+struct Evaluator::Plan {
+  std::vector<std::pair<std::string_view, Value>> constants;
+  std::vector<Step> steps;
+};
+
+/// Values by name. Those of a function are alone; those of a subgraph see the ones around them.
+struct Evaluator::Scope {
+  const Scope* outer = nullptr;
+  const Node* call = nullptr;  // of the function that runs
+  const Function* function = nullptr;
+  std::unordered_map<std::string_view, Value> values = {};
+
+  const Value* find(std::string_view name) const {
+    for (const Scope* s = this; s != nullptr; s = s->outer)
+      if (const auto found = s->values.find(name); found != s->values.end())
+        return &found->second;
+    return nullptr;
+  }
+  Values all_of(const std::vector<std::string>& names) const {
+    Values found;
+    for (const std::string& name : names) {
+      const Value* value = name.empty() ? nullptr : find(name);
+      found.push_back(value ? *value : Value());
+    }
+    return found;
+  }
+};
+
+/// Makes plans of everything that a linked model runs.
+class Evaluator::Linker {
+ public:
+  explicit Linker(Evaluator& evaluator) : evaluator_(evaluator) {}
+
+  void link(const Model& model) {
+    const LinkedModel linked(model);
+    require_supported(linked);
+    for (const LinkedNodes& nodes : linked.lists()) add(nodes);
+  }
+
+ private:
+  void add(const LinkedNodes& list) {
+    auto plan = std::make_unique<Plan>();
+    std::vector<std::string_view> kept;  // to the end
+    if (list.graph) {
+      for (const ConstantData& t : list.graph->initialisers)
+        plan->constants.emplace_back(t.name, Value(t));
+      for (const auto& [name, sparse] : list.graph->sparse_initialisers)
+        plan->constants.emplace_back(name, dense(sparse));
+      for (const DeclaredValue& v : list.graph->outputs) kept.push_back(v.name);
+    } else {
+      kept.assign(list.function->outputs.begin(), list.function->outputs.end());
+    }
+    for (const LinkedNode& linked : list.nodes)
+      plan->steps.push_back({linked, refers(*linked.node), {}});
+    note_last_uses(*plan, kept);
+    evaluator_.plans_.emplace(list.graph ? static_cast<const void*>(list.graph) : list.function,
+                              std::move(plan));
+  }
+
+  static bool refers(const Node& node) {
+    return std::ranges::any_of(node.attributes,
+                               [](const Attribute& a) { return !a.refers_to.empty(); });
+  }
+
+  static void note_last_uses(Plan& plan, const std::vector<std::string_view>& kept) {
+    std::unordered_map<std::string_view, size_t> last;
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      const Node& node = *plan.steps[i].linked.node;
+      for (const std::string& name : node.outputs) last[name] = i;
+      for (const std::string& name : node.inputs) last[name] = i;
+      for (const Attribute& a : node.attributes)
+        for (const auto& graph : a.graphs)
+          for (const std::string& name : graph->captures) last[name] = i;
+    }
+    for (const std::string_view name : kept) last.erase(name);
+    for (const auto& [name, i] : last) plan.steps[i].inputs_last_used.push_back(name);
+  }
+
+  Evaluator& evaluator_;
+};
+
+Evaluator::Evaluator(const Model& model) : model_(model) { Linker(*this).link(model); }
+Evaluator::~Evaluator() = default;
+
+namespace {
+
+/// The node with the attributes of a function's call, or its defaults, in the place of references.
+Node with_attributes(const Node& node, const Node* call, const Function* function) {
+  Node own = node;
+  std::vector<Attribute> attributes;
+  for (Attribute& a : own.attributes) {
+    if (!a.refers_to.empty()) {
+      const Attribute* given = call ? call->find(a.refers_to) : nullptr;
+      if (!given && function) {
+        const auto usual = std::ranges::find(function->defaults, a.refers_to, &Attribute::name);
+        if (usual != function->defaults.end()) given = &*usual;
+      }
+      if (!given) continue;  // as if it were not there
+      std::string name = std::move(a.name);
+      a = *given;
+      a.name = std::move(name);
+    }
+    attributes.push_back(std::move(a));
+  }
+  own.attributes = std::move(attributes);
+  return own;
+}
+
+/// One more of something, until it ends.
+template <class T>
+class Restored {
+ public:
+  Restored(T& place, T value) : place_(place), old_(place) { place_ = value; }
+  ~Restored() { place_ = old_; }
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+
+ private:
+  T& place_;
+  T old_;
+};
+
+}  // namespace
+
+Values Evaluator::run(const Graph& graph, const Values& inputs) {
+  if (inputs.size() > graph.inputs.size())
+    fail("onnx.input", "{} inputs are given and the graph {} has {}", inputs.size(),
+         quoted_name(graph.name), graph.inputs.size());
+  if (depth_ >= kDeepest)
+    fail_runtime("onnx.depth", "more than {} graphs and functions inside one another", kDeepest);
+  const auto plan = plans_.find(&graph);
+  WEFT_CHECK(plan != plans_.end(), "a graph that is not of the model");
+  Scope scope{scope_, scope_ ? scope_->call : nullptr, scope_ ? scope_->function : nullptr};
+  for (const auto& [name, value] : plan->second->constants) scope.values[name] = value;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) scope.values[graph.inputs[i].name] = inputs[i];
+  const Restored<int> deeper(depth_, depth_ + 1);
+  run_steps(*plan->second, scope);
+  Values outputs;
+  for (const DeclaredValue& v : graph.outputs) {
+    const Value* value = scope.find(v.name);
+    if (!value)
+      fail("onnx.input", "the output {} is an input that is not given", quoted_name(v.name));
+    outputs.push_back(*value);
+  }
+  return outputs;
+}
+
+void Evaluator::run_steps(const Plan& plan, Scope& scope) {
+  const Restored<Scope*> inside(scope_, &scope);
+  for (const Step& step : plan.steps) {
+    Values outputs = run_step(step, scope);
+    const Node& node = *step.linked.node;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (!node.outputs[i].empty()) scope.values[node.outputs[i]] = std::move(outputs[i]);
+    for (const std::string_view name : step.inputs_last_used) scope.values.erase(name);
+  }
+}
+
+Values Evaluator::run_step(const Step& step, const Scope& scope) {
+  const Node& written = *step.linked.node;
+  try {
+    std::optional<Node> own;
+    if (step.refers) own = with_attributes(written, scope.call, scope.function);
+    const Node& node = own ? *own : written;
+    Values inputs = scope.all_of(node.inputs), outputs;
+    if (step.linked.function) {
+      outputs = run_function(step, node, std::move(inputs));
+    } else {
+      const NodeCall call(node, step.linked.opset, std::move(inputs), *this);
+      std::optional<Values> known = folded(call);
+      outputs = known ? *std::move(known) : step.linked.op->run(call);
+    }
+    for (size_t i = outputs.size(); i < node.outputs.size(); ++i)
+      if (!node.outputs[i].empty())
+        fail("onnx.node", "output {} is not one that this operator gives in opset {}", i,
+             step.linked.opset);
+    outputs.resize(node.outputs.size());
+    return outputs;
+  } catch (const InternalError&) {
+    throw;
+  } catch (const DeviceError& e) {
+    e.rethrow_with("in the " + written.label());
+  } catch (const Error& e) {
+    throw Error(e.kind(), e.code(), written.label() + ": " + e.message(), e.where());
+  }
+}
+
+Values Evaluator::run_function(const Step& step, const Node& call, Values inputs) {
+  const Function& f = *step.linked.function;
+  if (depth_ >= kDeepest)
+    fail_runtime("onnx.depth", "more than {} graphs and functions inside one another", kDeepest);
+  if (inputs.size() > f.inputs.size())
+    fail("onnx.node", "{} inputs are given and the function {} has {}", inputs.size(),
+         quoted_name(f.name), f.inputs.size());
+  Scope scope{nullptr, &call, &f};
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) scope.values[f.inputs[i]] = std::move(inputs[i]);
+  const Restored<int> deeper(depth_, depth_ + 1);
+  run_steps(*plans_.at(&f), scope);
+  return scope.all_of(f.outputs);
+}
+
+}  // namespace weft::onnx

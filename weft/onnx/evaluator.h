@@ -1,0 +1,50 @@
+// Evaluator: runs a model's graphs node after node, with the values around each.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/onnx/call.h"
+#include "weft/onnx/operators.h"
+
+namespace weft::onnx {
+
+/// One model, linked to the table of operators. Values are freed after their last use. Model-local
+/// functions run as if their nodes stood in the place of the call. One call at a time.
+class Evaluator {
+ public:
+  /// The model must outlive it. An Error (code "onnx.unsupported") that lists all operators that
+  /// are missing with the nodes that need them; "onnx.depth" where functions call themselves.
+  explicit Evaluator(const Model& model);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  /// The outputs of a graph of the model, for inputs in the order it declares them; where one is
+  /// missing, its initialiser. A subgraph sees the values around the node that runs. Errors of
+  /// nodes begin with the node's label().
+  Values run(const Graph& graph, const Values& inputs);
+
+ private:
+  struct Step;
+  struct Plan;
+  struct Scope;
+  class Linker;
+
+  void run_steps(const Plan& plan, Scope& scope);
+  Values run_step(const Step& step, const Scope& scope);
+  Values run_function(const Step& step, const Node& call, Values inputs);
+
+  const Model& model_;
+  std::unordered_map<const void*, std::unique_ptr<Plan>> plans_;  // by Graph and Function
+  Scope* scope_ = nullptr;  // of the node that runs
+  int depth_ = 0;
+};
+
+/// What the model needs and weft lacks, each with the nodes that need it: "Foo (com.acme, opset 1):
+/// Foo node 'a', Foo node 'b' and 3 more". Empty: everything is there.
+std::vector<std::string> unsupported_operators(const Model& model);
+
+}  // namespace weft::onnx
