@@ -79,24 +79,23 @@ Values instance_normalisation(const NodeCall& call) {
   return {y * along_axis(call.tensor(1), x.ndim(), 1) + along_axis(call.tensor(2), x.ndim(), 1)};
 }
 
-/// What is computed in: f32 if nothing else is asked for.
-DType stash_dtype(const NodeCall& call, const Tensor& x) {
+/// What statistics are given in: f32 if nothing else is asked for.
+DType stash_dtype(const NodeCall& call) {
   const auto type = static_cast<ElementType>(call.integer("stash_type", 1));
-  const DType asked = dtype_of(type);
-  if (!is_float(asked)) call.refuse("stash_type {} is no type of floats", name(type));
-  return bits(asked) > bits(x.dtype()) ? asked : x.dtype();
+  if (!is_float(dtype_of(type))) call.refuse("stash_type {} is no type of floats", name(type));
+  return dtype_of(type);
 }
 
 Values layer_normalisation(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
   const Axes axes = axes_from(call.axis(call.integer("axis", -1), x.ndim()), x.ndim());
   const double eps = call.number("epsilon", 1e-5);
-  const DType run = stash_dtype(call, x);
+  const DType stash = stash_dtype(call);
   Tensor y = x.layernorm(axes, eps) * call.tensor(1);
   if (call.has(2)) y = y + call.tensor(2);
   if (!call.wants(1) && !call.wants(2)) return {y};
-  const auto [var, mean] = var_mean(x.cast(run), axes, true, 0);
-  return {y, mean, (var + eps).rsqrt()};
+  const auto [var, mean] = var_mean(x.cast(wide(x.dtype())), axes, true, 0);
+  return {y, mean.cast(stash), (var + eps).rsqrt().cast(stash)};
 }
 
 /// scale and bias are of the groups before opset 21, of the channels from then on.
@@ -119,7 +118,8 @@ Values group_normalisation(const NodeCall& call) {
 Values rms_normalisation(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
   const Axes axes = axes_from(call.axis(call.integer("axis", -1), x.ndim()), x.ndim());
-  const Tensor y = x.cast(stash_dtype(call, x));
+  stash_dtype(call);
+  const Tensor y = x.cast(wide(x.dtype()));
   const Tensor scaled =
       y * (y.square().mean(axes, true) + call.number("epsilon", 1e-5)).rsqrt();
   return {scaled.cast(x.dtype()) * call.tensor(1)};
@@ -169,7 +169,8 @@ Values dropout(const NodeCall& call) {
   // The mask was of x's type at first.
   const DType mask_dtype = call.opset() < 10 ? x.dtype() : DType::Bool;
   double ratio = call.opset() < 12 ? call.number("ratio", 0.5) : 0.5;
-  if (!drops(call)) return {x, Tensor::ones(x.dims(), mask_dtype)};
+  if (!drops(call))  // in which case masks said nothing before opset 12
+    return {x, Tensor::full(x.dims(), call.opset() < 12 ? 0 : 1, mask_dtype)};
   if (call.opset() >= 12 && call.has(1)) ratio = call.number(1);
   if (!(ratio >= 0 && ratio < 1)) call.refuse("ratio is {}: give a number in [0, 1)", ratio);
   // Numbers of the context's sequence: a node's own seed would draw the same ones in every step.

@@ -5,7 +5,11 @@
 namespace weft::onnx {
 
 std::span<const std::span<const Operator>> operator_families() {
-  static const std::array<std::span<const Operator>, 0> kFamilies = {};
+  static const std::array kFamilies = {
+      attention_operators(), convolution_operators(), image_operators(),
+      normalisation_operators(), product_operators(), quantised_operators(),
+      recurrent_operators(), reduction_operators(),
+  };
   return kFamilies;
 }
 

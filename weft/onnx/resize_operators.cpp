@@ -58,6 +58,8 @@ Tensor resized_along(const Tensor& x, int64_t axis, const ResizeTaps& taps) {
   return sum;
 }
 
+constexpr ResizedAxis kKept{1, 1, 1};  // of a symbolic size
+
 struct Plan {
   ResizeRule rule;
   std::vector<int64_t> axes;
@@ -65,10 +67,10 @@ struct Plan {
   double extrapolation = 0;
 };
 
-/// Rounded integers, halves to even, as far as the dtype goes; floats as they are.
-Tensor as_dtype(const Tensor& y, DType dtype) {
-  if (is_float(dtype) || y.dtype() == dtype) return y.cast(dtype);
-  return y.trunc().cast(dtype);
+/// Integers are what is in front of the point, or, as image libraries have it, the nearest of means
+/// over areas.
+Tensor as_dtype(const Tensor& y, DType dtype, bool nearest) {
+  return (nearest && is_int(dtype) && is_float(y.dtype()) ? (y + 0.5).floor() : y).cast(dtype);
 }
 
 Values resized(const Tensor& x, const Plan& plan) {
@@ -88,7 +90,7 @@ Values resized(const Tensor& x, const Plan& plan) {
     outside = outside.defined() ? outside | beyond : beyond;
   }
   if (outside.defined()) y = outside.where(plan.extrapolation, y).cast(y.dtype());
-  return {as_dtype(y, x.dtype())};
+  return {as_dtype(y, x.dtype(), plan.rule.antialias)};
 }
 
 // ---- what nodes say
@@ -141,7 +143,7 @@ void set_scales(const NodeCall& call, const Tensor& x, const std::vector<double>
   require_count(call, "scales", scales.size(), p.axes.size());
   for (size_t i = 0; i < scales.size(); ++i)
     p.sizes.push_back(scales[i] == 1 && !x.dim(p.axes[i]).is_static()
-                          ? ResizedAxis{1, 1, 1}
+                          ? kKept
                           : by_scale(call, x.size(p.axes[i]), scales[i]));
 }
 
@@ -149,8 +151,8 @@ void set_sizes(const NodeCall& call, const Tensor& x, Plan& p) {
   const Dims sizes = call.sizes(3);
   require_count(call, "sizes", sizes.size(), p.axes.size());
   for (size_t i = 0; i < sizes.size(); ++i)
-    p.sizes.push_back(sizes[i] == x.dim(p.axes[i])  // kept, and perhaps symbolic
-                          ? ResizedAxis{1, 1, 1}
+    p.sizes.push_back(sizes[i] == x.dim(p.axes[i]) && !sizes[i].is_static()
+                          ? kKept
                           : by_size(call, x.size(p.axes[i]), sizes[i].value()));
   keep_aspect(call, call.text("keep_aspect_ratio_policy", "stretch"), p.sizes);
 }
