@@ -48,19 +48,26 @@ Tensors rnn_step(const NodeCall&, const Direction& d, const Tensor& gates, const
   return {d.f[0](clipped(gates + plus(from_h, d.inner_bias), d))};
 }
 
-/// Gates z, r, h. With linear_before_reset the reset is of the product, without of the state.
+/// Gates z, r, h. With linear_before_reset the reset is of the product, and all gates are of one
+/// product; without it is of the state, whose own product comes behind the other two's.
 Tensors gru_step(const NodeCall& call, const Direction& d, const Tensor& gates,
                  const Tensors& before) {
   const Tensor& h = before[0];
-  const std::vector<Tensor> x = gates.chunk(3, -1), r = d.recurrence.chunk(3, -1);
-  const std::vector<Tensor> b =
-      d.inner_bias.defined() ? d.inner_bias.chunk(3, 0) : std::vector<Tensor>(3);
-  const Tensor keep = d.f[0](clipped(x[0] + plus(h.matmul(r[0]), b[0]), d));
-  const Tensor reset = d.f[0](clipped(x[1] + plus(h.matmul(r[1]), b[1]), d));
+  const int64_t n = d.hidden, behind = 3 * n;
   const bool after = call.integer("linear_before_reset", 0) != 0;
-  const Tensor from_h =
-      after ? reset * plus(h.matmul(r[2]), b[2]) : plus((reset * h).matmul(r[2]), b[2]);
-  const Tensor fresh = d.f[1](clipped(x[2] + from_h, d));
+  const auto from_state = [&](const Tensor& state, int64_t begin, int64_t end) {
+    const Tensor y = state.matmul(d.recurrence.index({Slice(), Slice(begin, end)}));
+    return d.inner_bias.defined() ? y + d.inner_bias.index({Slice(begin, end)}) : y;
+  };
+  const auto gate = [&](const Tensor& all, int64_t i) {
+    return all.index({kEllipsis, Slice(i * n, (i + 1) * n)});
+  };
+  const Tensor from_h = from_state(h, 0, after ? behind : 2 * n);
+  const Tensor keep = d.f[0](clipped(gate(gates, 0) + gate(from_h, 0), d));
+  const Tensor reset = d.f[0](clipped(gate(gates, 1) + gate(from_h, 1), d));
+  const Tensor inner =
+      after ? reset * gate(from_h, 2) : from_state(reset * h, 2 * n, behind);
+  const Tensor fresh = d.f[1](clipped(gate(gates, 2) + inner, d));
   return {(1 - keep) * fresh + keep * h};
 }
 
