@@ -6,9 +6,17 @@ namespace weft::onnx {
 
 std::span<const std::span<const Operator>> operator_families() {
   static const std::array kFamilies = {
-      attention_operators(), convolution_operators(), image_operators(),
-      normalisation_operators(), product_operators(), quantised_operators(),
-      recurrent_operators(), reduction_operators(),
+      attention_operators(),
+      convolution_operators(),
+      elementwise_operators(),
+      generator_operators(),
+      image_operators(),
+      normalisation_operators(),
+      product_operators(),
+      quantised_operators(),
+      recurrent_operators(),
+      reduction_operators(),
+      shape_operators(),
   };
   return kFamilies;
 }

@@ -86,9 +86,14 @@ Value::Value(const ConstantData& constant) : data_(std::make_shared<Data>()) {
     data_->array = constant.array;
 }
 
-Value::Value(HostArray array) : data_(std::make_shared<Data>()) {
+Value::Value(HostArray array) {
+  const ElementType type = element_type_of(array.dtype);
+  *this = Value(std::move(array), type);
+}
+
+Value::Value(HostArray array, ElementType type) : data_(std::make_shared<Data>()) {
   data_->kind = Kind::Tensor;
-  data_->type = element_type_of(array.dtype);
+  data_->type = type;
   data_->dims = Dims(array.shape);
   data_->array = std::move(array);
 }
