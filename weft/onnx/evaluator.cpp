@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "weft/base/error.h"
 #include "weft/onnx/fold.h"
@@ -18,7 +19,9 @@ constexpr int kDeepest = 100;
 struct Evaluator::Step {
   LinkedNode linked;
   bool refers = false;  // to attributes of a function's call
+  bool stable = false;  // depends on constants alone
   std::vector<std::string_view> inputs_last_used;
+  std::optional<Values> kept;  // of a stable one, once it ran
 };
 
 struct Evaluator::Plan {
@@ -74,7 +77,8 @@ class Evaluator::Linker {
       kept.assign(list.function->outputs.begin(), list.function->outputs.end());
     }
     for (const LinkedNode& linked : list.nodes)
-      plan->steps.push_back({linked, refers(*linked.node), {}});
+      plan->steps.push_back({linked, refers(*linked.node), false, {}, {}});
+    note_stable(*plan);
     note_last_uses(*plan, kept);
     evaluator_.plans_.emplace(list.graph ? static_cast<const void*>(list.graph) : list.function,
                               std::move(plan));
@@ -83,6 +87,27 @@ class Evaluator::Linker {
   static bool refers(const Node& node) {
     return std::ranges::any_of(node.attributes,
                                [](const Attribute& a) { return !a.refers_to.empty(); });
+  }
+
+  /// What such nodes give stays the same memory in all runs, so that captures know it.
+  static void note_stable(Plan& plan) {
+    std::unordered_set<std::string_view> stable = {""};
+    for (const auto& [name, value] : plan.constants) stable.insert(name);
+    for (Step& step : plan.steps) {
+      const Node& node = *step.linked.node;
+      const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
+      step.stable = step.linked.op && !step.refers && !is_random(node) && !has_graphs(node) &&
+                    std::ranges::all_of(node.inputs, is_stable);
+      for (const std::string& name : node.outputs)
+        if (step.stable)
+          stable.insert(name);
+        else if (!name.empty())
+          stable.erase(name);
+    }
+  }
+  static bool has_graphs(const Node& node) {
+    return std::ranges::any_of(node.attributes,
+                               [](const Attribute& a) { return !a.graphs.empty(); });
   }
 
   static void note_last_uses(Plan& plan, const std::vector<std::string_view>& kept) {
@@ -169,9 +194,9 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
   return outputs;
 }
 
-void Evaluator::run_steps(const Plan& plan, Scope& scope) {
+void Evaluator::run_steps(Plan& plan, Scope& scope) {
   const Restored<Scope*> inside(scope_, &scope);
-  for (const Step& step : plan.steps) {
+  for (Step& step : plan.steps) {
     Values outputs = run_step(step, scope);
     const Node& node = *step.linked.node;
     for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -180,7 +205,8 @@ void Evaluator::run_steps(const Plan& plan, Scope& scope) {
   }
 }
 
-Values Evaluator::run_step(const Step& step, const Scope& scope) {
+Values Evaluator::run_step(Step& step, const Scope& scope) {
+  if (step.kept) return *step.kept;
   const Node& written = *step.linked.node;
   try {
     std::optional<Node> own;
@@ -199,6 +225,7 @@ Values Evaluator::run_step(const Step& step, const Scope& scope) {
         fail("onnx.node", "output {} is not one that this operator gives in opset {}", i,
              step.linked.opset);
     outputs.resize(node.outputs.size());
+    if (step.stable) step.kept = outputs;
     return outputs;
   } catch (const InternalError&) {
     throw;

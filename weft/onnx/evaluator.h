@@ -27,20 +27,26 @@ class Evaluator {
   /// nodes begin with the node's label().
   Values run(const Graph& graph, const Values& inputs);
 
+  /// Whether a node needed elements that had to be computed first, since forget_reads().
+  bool read_data() const { return read_data_; }
+  void forget_reads() { read_data_ = false; }
+  void note_read() { read_data_ = true; }
+
  private:
   struct Step;
   struct Plan;
   struct Scope;
   class Linker;
 
-  void run_steps(const Plan& plan, Scope& scope);
-  Values run_step(const Step& step, const Scope& scope);
+  void run_steps(Plan& plan, Scope& scope);
+  Values run_step(Step& step, const Scope& scope);
   Values run_function(const Step& step, const Node& call, Values inputs);
 
   const Model& model_;
   std::unordered_map<const void*, std::unique_ptr<Plan>> plans_;  // by Graph and Function
   Scope* scope_ = nullptr;  // of the node that runs
   int depth_ = 0;
+  bool read_data_ = false;
 };
 
 /// What the model needs and weft lacks, each with the nodes that need it: "Foo (com.acme, opset 1):
