@@ -4,22 +4,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/onnx/summary.h"
 
 namespace weft::onnx {
 
 namespace {
-
-std::string declared_text(const DeclaredType& type) {
-  std::string text = name(type.element);
-  if (!type.shape) return text;
-  text += " (";
-  for (size_t i = 0; i < type.shape->size(); ++i) {
-    const DeclaredDim& d = (*type.shape)[i];
-    const std::string size = d.size ? std::to_string(*d.size) : d.name.empty() ? "?" : d.name;
-    text += (i == 0 ? "" : ", ") + size;
-  }
-  return text + (type.shape->size() == 1 ? ",)" : ")");
-}
 
 /// Sizes by their names, so that equal names are equal sizes.
 struct NamedSize {
@@ -36,7 +25,7 @@ void check_shape(const DeclaredValue& declared, const Value& given, NamedSizes& 
     fits = !shape[i].size || !dims[i].is_static() || dims[i].value() == *shape[i].size;
   if (!fits)
     fail("onnx.input", "the input {} has shape {} and the model declares {}",
-         quoted_name(declared.name), dims.text(), declared_text(declared.type));
+         quoted_name(declared.name), dims.text(), text(declared.type));
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i].size || shape[i].name.empty()) continue;
     const auto [known, added] = sizes.emplace(shape[i].name, NamedSize{dims[i], declared.name});
@@ -54,11 +43,11 @@ void check_input(const DeclaredValue& declared, const Value& given, NamedSizes& 
   const bool elements = given.kind() == Value::Kind::Tensor || given.kind() == Value::Kind::Strings;
   if (!elements)
     fail("onnx.input", "the input {} is no tensor and the model declares {}",
-         quoted_name(declared.name), declared_text(declared.type));
+         quoted_name(declared.name), text(declared.type));
   const ElementType type = declared.type.element;
   if (type != ElementType::Undefined && given.type() != type)
     fail_type("onnx.input", "the input {} is {} and the model declares {}; cast it",
-              quoted_name(declared.name), name(given.type()), declared_text(declared.type));
+              quoted_name(declared.name), name(given.type()), text(declared.type));
   if (declared.type.shape) check_shape(declared, given, sizes);
 }
 
@@ -94,7 +83,7 @@ Values checked_inputs(const Graph& graph, const NamedValues& inputs) {
     const bool optional = declared.type.kind == DeclaredType::Kind::Optional;
     if (missing && !optional && !has_initialiser(graph, declared.name))
       fail("onnx.input", "the input {} is missing; the model declares {}",
-           quoted_name(declared.name), declared_text(declared.type));
+           quoted_name(declared.name), text(declared.type));
     if (missing) {
       values.push_back(optional ? Value::optional({}) : Value());
       continue;

@@ -96,7 +96,7 @@ class Evaluator::Linker {
     for (Step& step : plan.steps) {
       const Node& node = *step.linked.node;
       const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
-      step.stable = step.linked.op && !step.refers && !is_random(node) && !has_graphs(node) &&
+      step.stable = step.linked.op && node.domain != kTraining && !step.refers && !is_random(node) && !has_graphs(node) &&
                     std::ranges::all_of(node.inputs, is_stable);
       for (const std::string& name : node.outputs)
         if (step.stable)
@@ -199,6 +199,7 @@ void Evaluator::run_steps(Plan& plan, Scope& scope) {
   for (Step& step : plan.steps) {
     Values outputs = run_step(step, scope);
     const Node& node = *step.linked.node;
+    if (observer_) observer_(node, scope.all_of(node.inputs), outputs);
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty()) scope.values[node.outputs[i]] = std::move(outputs[i]);
     for (const std::string_view name : step.inputs_last_used) scope.values.erase(name);

@@ -1,6 +1,7 @@
 // Evaluator: runs a model's graphs node after node, with the values around each.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -27,6 +28,10 @@ class Evaluator {
   /// nodes begin with the node's label().
   Values run(const Graph& graph, const Values& inputs);
 
+  /// Called after each node with what it was given and gave.
+  using Observer = std::function<void(const Node& node, const Values& inputs, const Values& outputs)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
   /// Whether a node needed elements that had to be computed first, since forget_reads().
   bool read_data() const { return read_data_; }
   void forget_reads() { read_data_ = false; }
@@ -47,6 +52,7 @@ class Evaluator {
   Scope* scope_ = nullptr;  // of the node that runs
   int depth_ = 0;
   bool read_data_ = false;
+  Observer observer_;
 };
 
 /// What the model needs and weft lacks, each with the nodes that need it: "Foo (com.acme, opset 1):
