@@ -77,6 +77,7 @@ std::vector<Tensor> NodeCall::tensors(size_t first) const {
 
 HostArray NodeCall::array(size_t i) const {
   if (const auto constant = input(i).constant()) return *constant;
+  evaluator_.note_read();
   return host_array_of(tensor(i));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "weft/base/error.h"
 #include "weft/onnx/fold.h"
@@ -18,7 +19,9 @@ constexpr int kDeepest = 100;
 struct Evaluator::Step {
   LinkedNode linked;
   bool refers = false;  // to attributes of a function's call
+  bool stable = false;  // depends on constants alone
   std::vector<std::string_view> inputs_last_used;
+  std::optional<Values> kept;  // of a stable one, once it ran
 };
 
 struct Evaluator::Plan {
@@ -74,11 +77,12 @@ class Evaluator::Linker {
       kept.assign(list.function->outputs.begin(), list.function->outputs.end());
     }
     for (const LinkedNode& linked : list.nodes) {
-      plan->steps.push_back({linked, refers(*linked.node), {}});
+      plan->steps.push_back({linked, refers(*linked.node), false, {}, {}});
       const Attribute* xs = linked.node->op == "Gradient" ? linked.node->find("xs") : nullptr;
       if (xs)
         plan->differentiated.insert(plan->differentiated.end(), xs->texts.begin(), xs->texts.end());
     }
+    note_stable(*plan);
     note_last_uses(*plan, kept);
     evaluator_.plans_.emplace(list.graph ? static_cast<const void*>(list.graph) : list.function,
                               std::move(plan));
@@ -87,6 +91,27 @@ class Evaluator::Linker {
   static bool refers(const Node& node) {
     return std::ranges::any_of(node.attributes,
                                [](const Attribute& a) { return !a.refers_to.empty(); });
+  }
+
+  /// What such nodes give stays the same memory in all runs, so that captures know it.
+  static void note_stable(Plan& plan) {
+    std::unordered_set<std::string_view> stable = {""};
+    for (const auto& [name, value] : plan.constants) stable.insert(name);
+    for (Step& step : plan.steps) {
+      const Node& node = *step.linked.node;
+      const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
+      step.stable = step.linked.op && node.domain != kTraining && !step.refers && !is_random(node) && !has_graphs(node) &&
+                    std::ranges::all_of(node.inputs, is_stable);
+      for (const std::string& name : node.outputs)
+        if (step.stable)
+          stable.insert(name);
+        else if (!name.empty())
+          stable.erase(name);
+    }
+  }
+  static bool has_graphs(const Node& node) {
+    return std::ranges::any_of(node.attributes,
+                               [](const Attribute& a) { return !a.graphs.empty(); });
   }
 
   static void note_last_uses(Plan& plan, const std::vector<std::string_view>& kept) {
@@ -192,18 +217,20 @@ const Value* Evaluator::find(std::string_view name) const {
   return scope_ ? scope_->find(name) : nullptr;
 }
 
-void Evaluator::run_steps(const Plan& plan, Scope& scope) {
+void Evaluator::run_steps(Plan& plan, Scope& scope) {
   const Restored<Scope*> inside(scope_, &scope);
-  for (const Step& step : plan.steps) {
+  for (Step& step : plan.steps) {
     Values outputs = run_step(step, scope);
     const Node& node = *step.linked.node;
+    if (observer_) observer_(node, scope.all_of(node.inputs), outputs);
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty()) scope.values[node.outputs[i]] = std::move(outputs[i]);
     for (const std::string_view name : step.inputs_last_used) scope.values.erase(name);
   }
 }
 
-Values Evaluator::run_step(const Step& step, const Scope& scope) {
+Values Evaluator::run_step(Step& step, const Scope& scope) {
+  if (step.kept) return *step.kept;
   const Node& written = *step.linked.node;
   try {
     std::optional<Node> own;
@@ -222,6 +249,7 @@ Values Evaluator::run_step(const Step& step, const Scope& scope) {
         fail("onnx.node", "output {} is not one that this operator gives in opset {}", i,
              step.linked.opset);
     outputs.resize(node.outputs.size());
+    if (step.stable) step.kept = outputs;
     return outputs;
   } catch (const InternalError&) {
     throw;

@@ -29,6 +29,11 @@ std::span<const std::span<const Operator>> operator_families() {
   return kFamilies;
 }
 
+bool is_random(const Node& node) {
+  return node.op.starts_with("Random") || node.op == "Bernoulli" || node.op == "Multinomial" ||
+         node.op == "Dropout";
+}
+
 const Operator* find_operator(std::string_view domain, std::string_view name, int64_t opset) {
   const Operator* newest = nullptr;
   for (const std::span<const Operator> family : operator_families())

@@ -23,6 +23,8 @@ struct Operator {
 
 /// The row with the newest `since` that is not newer than `opset`; null where there is none.
 const Operator* find_operator(std::string_view domain, std::string_view name, int64_t opset);
+/// Whether two runs of the node may differ: Random*, Bernoulli, Multinomial, Dropout.
+bool is_random(const Node& node);
 /// All rows, family after family.
 std::span<const std::span<const Operator>> operator_families();
 
