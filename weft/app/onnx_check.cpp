@@ -76,6 +76,13 @@ onnx::NamedValues read_inputs(const onnx::Model& model, const fs::path& data) {
   return inputs;
 }
 
+/// Two ulps of bfloat16, as onnx.backend.test allows.
+double rtol_for(const onnx::Value& wanted, double rtol) {
+  const bool bf16 = wanted.kind() == onnx::Value::Kind::Tensor &&
+                    wanted.type() == onnx::ElementType::Bfloat16;
+  return bf16 ? std::max(rtol, 1.0 / 64) : rtol;
+}
+
 std::string check_outputs(const onnx::Model& model, const onnx::NamedValues& outputs,
                           const fs::path& data, const Tolerances& t) {
   const bool random = has_random_results(model);
@@ -86,7 +93,7 @@ std::string check_outputs(const onnx::Model& model, const onnx::NamedValues& out
     const onnx::DeclaredValue& declared = model.graph.outputs[i];
     const onnx::Value wanted = onnx::read_stored(path, declared.type);
     const std::string text =
-        onnx::difference(outputs.at(declared.name), wanted, t.rtol, atol);
+        onnx::difference(outputs.at(declared.name), wanted, rtol_for(wanted, t.rtol), atol);
     if (!text.empty()) return strformat("output {}: {}", i, text);
   }
   return "";
