@@ -1,4 +1,5 @@
-// Graphs inside graphs, functions, what is known without running anything, and errors that say where.
+// Graphs inside graphs, functions, what is known without running anything, and errors that say
+// where.
 #include "weft/onnx/evaluator.h"
 
 #include <gtest/gtest.h>
@@ -66,12 +67,13 @@ TEST_F(OnnxEvaluator, SymbolicSizesSurviveArithmetic) {
 
 TEST_F(OnnxEvaluator, SizesThroughFloatsAreKnown) {
   const float half = 0.5f;
-  GraphParts parts{{node("Shape", {"x"}, {"s"}), node("Cast", {"s"}, {"f"}, {int_attribute("to", 1)}),
-                    node("Mul", {"f", "half"}, {"g"}), node("Floor", {"g"}, {"h"}),
-                    node("Cast", {"h"}, {"y"}, {int_attribute("to", 7)})},
-                   {declared("x", {-1, 3})},
-                   {part(1, "y")},
-                   {tensor("half", {}, 1, raw(std::vector{half}))}};
+  GraphParts parts{
+      {node("Shape", {"x"}, {"s"}), node("Cast", {"s"}, {"f"}, {int_attribute("to", 1)}),
+       node("Mul", {"f", "half"}, {"g"}), node("Floor", {"g"}, {"h"}),
+       node("Cast", {"h"}, {"y"}, {int_attribute("to", 7)})},
+      {declared("x", {-1, 3})},
+      {part(1, "y")},
+      {tensor("half", {}, 1, raw(std::vector{half}))}};
   const Value y = run(parse(model(graph(parts))), Tensor::ones({5, 3}));
   ASSERT_TRUE(y.constant());
   EXPECT_EQ((*y.integers())[0], Dim(2));
@@ -96,8 +98,9 @@ TEST_F(OnnxEvaluator, FoldsAreWhatKernelsGive) {
     // The same of data.
     Model data = model_of({node(c.op, {"x", "b"}, {"y"})}, constants);
     data.graph.inputs[0].type.element = ElementType::Int64;
-    EXPECT_EQ(run(data, Tensor::of(std::vector<int64_t>{-7, 7, 5, 0})).tensor().to_vector<int64_t>(),
-              c.wanted)
+    EXPECT_EQ(
+        run(data, Tensor::of(std::vector<int64_t>{-7, 7, 5, 0})).tensor().to_vector<int64_t>(),
+        c.wanted)
         << c.op;
   }
 }
@@ -109,11 +112,11 @@ TEST_F(OnnxEvaluator, BranchesSeeWhatIsAround) {
     return graph({{node(op, {"a"}, {"z"})}, {}, {part(1, "z")}, {}});
   };
   const Model m = model_of(
-      {node("Neg", {"x"}, {"a"}),
-       node("ReduceSum", {"x"}, {"sum"}, {int_attribute("keepdims", 0)}),
+      {node("Neg", {"x"}, {"a"}), node("ReduceSum", {"x"}, {"sum"}, {int_attribute("keepdims", 0)}),
        node("Greater", {"sum", "zero"}, {"c"}), node("Sub", {"sum", "sum"}, {"zero"}),
-       node("If", {"c"}, {"y"}, {graph_attribute("then_branch", branch("Abs")),
-                                 graph_attribute("else_branch", branch("Identity"))})});
+       node("If", {"c"}, {"y"},
+            {graph_attribute("then_branch", branch("Abs")),
+             graph_attribute("else_branch", branch("Identity"))})});
   EXPECT_EQ(numbers(run(m, Tensor::of({{1.0, 2.0, 3.0}}))), (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(numbers(run(m, Tensor::of({{-1.0, -2.0, -3.0}}))), (std::vector<float>{1, 2, 3}));
 }
@@ -126,10 +129,9 @@ std::string leaky_function(const std::string& inside) {
 }
 
 TEST_F(OnnxEvaluator, FunctionsRunWithTheCallsAttributes) {
-  const std::string slope = part(1, "slope") + varint(2 << 3 | 5) + std::string("\0\0\0\x3f", 4) +
-                            number(20, 1);  // 0.5
-  const std::string inside =
-      node("LeakyRelu", {"a"}, {"b"}, {reference("alpha", "slope", 1)});
+  const std::string slope =
+      part(1, "slope") + varint(2 << 3 | 5) + std::string("\0\0\0\x3f", 4) + number(20, 1);  // 0.5
+  const std::string inside = node("LeakyRelu", {"a"}, {"b"}, {reference("alpha", "slope", 1)});
   const Model m = model_of({node("f", {"x"}, {"y"}, {slope}, "me")}, {}, leaky_function(inside));
   EXPECT_EQ(numbers(run(m, Tensor::of({{-1.0, 2.0, -4.0}}))), (std::vector<float>{-0.5f, 2, -2}));
   // Not given: as if the attribute were not there, which is 0.01.
@@ -164,16 +166,18 @@ TEST_F(OnnxEvaluator, ErrorsSayWhichNode) {
   EXPECT_EQ(error({node("Reshape", {"x", "to"}, {"y"})}, {{"to", {4}}}),
             "onnx.node: Reshape node that makes 'y': 6 elements of shape (2, 3) do not fit into "
             "shape (4,)");
-  EXPECT_NE(error({node("Add", {"x", "c"}, {"y"})}, {{"c", {1, 2, 3, 4}}}).find("Add node that makes 'y': "),
+  EXPECT_NE(error({node("Add", {"x", "c"}, {"y"})}, {{"c", {1, 2, 3, 4}}})
+                .find("Add node that makes 'y': "),
             std::string::npos);
   EXPECT_EQ(error({node("Abs", {"x"}, {"y", "z"})}, {}),
             "onnx.node: Abs node that makes 'y': output 1 is not one that this operator gives in "
             "opset 18");
   EXPECT_EQ(error({node("Add", {"x"}, {"y"})}, {}),
             "onnx.node: Add node that makes 'y': input 1 is missing");
-  EXPECT_EQ(error({node("Concat", {"x"}, {"y"}, {part(1, "axis") + part(4, "0") + number(20, 3)})}, {}),
-            "onnx.node: Concat node that makes 'y': the attribute axis is a string where an int is "
-            "expected");
+  EXPECT_EQ(
+      error({node("Concat", {"x"}, {"y"}, {part(1, "axis") + part(4, "0") + number(20, 3)})}, {}),
+      "onnx.node: Concat node that makes 'y': the attribute axis is a string where an int is "
+      "expected");
   EXPECT_EQ(error({node("Concat", {"x", "x"}, {"y"}, {int_attribute("axis", 2)})}, {}),
             "onnx.node: Concat node that makes 'y': axis 2 is out of range for a tensor of 2 axes; "
             "use -2 to 1");
@@ -182,8 +186,8 @@ TEST_F(OnnxEvaluator, ErrorsSayWhichNode) {
 // ---- the runner
 
 TEST_F(OnnxEvaluator, TheSecondCallReplays) {
-  OnnxRunner runner(model_of({node("Abs", {"x"}, {"a"}), node("Exp", {"a"}, {"b"}),
-                              node("Sub", {"b", "a"}, {"y"})}));
+  OnnxRunner runner(model_of(
+      {node("Abs", {"x"}, {"a"}), node("Exp", {"a"}, {"b"}), node("Sub", {"b", "a"}, {"y"})}));
   const auto call = [&](double v) {
     const Tensor x = Tensor::full({2, 3}, v).contiguous();
     return runner({{"x", x}}).at("y").tensor().to_vector<float>()[0];
@@ -209,7 +213,8 @@ TEST_F(OnnxEvaluator, ModelsThatLookAtDataRunNodeByNode) {
 
 TEST_F(OnnxEvaluator, InputsAreChecked) {
   OnnxRunner runner(model_of({node("Abs", {"x"}, {"y"})}));
-  EXPECT_ERROR(runner({}), "onnx.input: the input 'x' is missing; the model declares float32 (n, 3)");
+  EXPECT_ERROR(runner({}),
+               "onnx.input: the input 'x' is missing; the model declares float32 (n, 3)");
   EXPECT_ERROR(runner({{"xx", Tensor::ones({2, 3})}}),
                "the model has no input 'xx'; did you mean x?; it has 'x'");
   EXPECT_ERROR(runner({{"x", Tensor::ones({2, 4})}}),

@@ -119,7 +119,8 @@ TEST(OnnxRead, O09NamesThatAreWrong) {
 TEST(OnnxRead, NamesInsideGraphsAreFromAround) {
   const std::string inner = graph({{node("Abs", {"x"}, {"z"})}, {}, {declared("z", {2})}, {}});
   const auto m = [&](const char* condition) {
-    return parse(abs_chain({node("If", {condition}, {"y"}, {graph_attribute("then_branch", inner)})}));
+    return parse(
+        abs_chain({node("If", {condition}, {"y"}, {graph_attribute("then_branch", inner)})}));
   };
   EXPECT_EQ(m("x").graph.nodes[0].attributes[0].graphs[0]->captures,
             (std::vector<std::string>{"x"}));
@@ -155,7 +156,9 @@ TEST(OnnxWire, O13) {
   EXPECT_ERROR(parse("\x0b"), "field 1 is a group");
   EXPECT_ERROR(parse("\x0f"), "field 1 is of wire type 7");
   EXPECT_ERROR(parse(std::string("\x00\x01", 2)), "field number 0");
-  EXPECT_ERROR(parse("\x3a\x05" "abc"), "byte 2: 5 bytes are announced and 3 are left");
+  EXPECT_ERROR(parse("\x3a\x05"
+                     "abc"),
+               "byte 2: 5 bytes are announced and 3 are left");
   EXPECT_ERROR(parse("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "bytes are announced and 0");
   EXPECT_ERROR(parse(part(2, "\xff\xfe")), "a name that is not UTF-8");
   EXPECT_ERROR(parse(part(1, "x")), "field 1 has wire type 2 where an integer is expected");
@@ -166,7 +169,11 @@ TEST(OnnxWire, UnknownFieldsAreSkipped) {
   std::string many;
   for (int i = 0; i < 100000; ++i) many += number(1000, i);
   const std::string plain = abs_chain({node("Abs", {"x"}, {"y"})});
-  EXPECT_EQ(parse(many + plain + part(1001, "?") + "\xc5\x3e" "1234" + "\xc1\x3e" "12345678")
+  EXPECT_EQ(parse(many + plain + part(1001, "?") +
+                  "\xc5\x3e"
+                  "1234" +
+                  "\xc1\x3e"
+                  "12345678")
                 .graph.nodes.size(),
             1u);
 }
@@ -229,14 +236,14 @@ TEST_F(OnnxExternal, LinksBesideTheModelsOwnFile) {
 
 TEST_F(OnnxExternal, O03ExtentsThatLie) {
   write("data.bin", std::string(24, '\0'));
-  for (const auto& [offset, length] : std::vector<std::pair<const char*, const char*>>{
-           {"16", "16"},
-           {"25", ""},
-           {"-8", "16"},
-           {"18446744073709551608", "16"},
-           {"0", "9223372036854775808"},
-           {"0x8", "16"},
-           {"8 ", "16"}})
+  for (const auto& [offset, length] :
+       std::vector<std::pair<const char*, const char*>>{{"16", "16"},
+                                                        {"25", ""},
+                                                        {"-8", "16"},
+                                                        {"18446744073709551608", "16"},
+                                                        {"0", "9223372036854775808"},
+                                                        {"0x8", "16"},
+                                                        {"8 ", "16"}})
     EXPECT_NE(error_at(external("data.bin", offset, length)).find("the files do not belong"),
               std::string::npos)
         << offset << " " << length;

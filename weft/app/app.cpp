@@ -164,7 +164,8 @@ void add_onnx(CLI::App& app, CommandLine& line) {
   CLI::App* run = onnx_command(*onnx, line, "run", "run a model and write what it gives");
   add_onnx_inputs(run, o);
   run->add_option("--output", o.output, "directory for one .npy file per output");
-  CLI::App* bench = onnx_command(*onnx, line, "bench", "time a model: load, first result, later ones");
+  CLI::App* bench =
+      onnx_command(*onnx, line, "bench", "time a model: load, first result, later ones");
   add_onnx_inputs(bench, o);
   bench->add_option("--repeats", o.repeats, "measurements; the median counts")
       ->check(CLI::Range(int64_t{1}, int64_t{100000}))

@@ -70,18 +70,18 @@ struct ExplainOptions {
 };
 
 struct OnnxOptions {
-  std::string action;                 // check, inspect, run or bench
-  std::string model;                  // path
-  std::vector<std::string> cases;     // of check: directories
-  std::string which;                  // of check: cases with this in their name
-  int64_t most = 20;                  // of check: how many that do not pass are listed; 0: all
-  std::vector<std::string> inputs;    // "name=file.npy"
-  std::vector<std::string> sizes;     // "name=3": of what the model names
-  std::string output;                 // of run: directory for .npy files
-  int64_t seed = 0;                   // of inputs that are not given
-  int64_t repeats = 20;               // of bench
-  std::string against;                // of bench: "ort"
-  std::string python = "python3";     // has the peer
+  std::string action;               // check, inspect, run or bench
+  std::string model;                // path
+  std::vector<std::string> cases;   // of check: directories
+  std::string which;                // of check: cases with this in their name
+  int64_t most = 20;                // of check: how many that do not pass are listed; 0: all
+  std::vector<std::string> inputs;  // "name=file.npy"
+  std::vector<std::string> sizes;   // "name=3": of what the model names
+  std::string output;               // of run: directory for .npy files
+  int64_t seed = 0;                 // of inputs that are not given
+  int64_t repeats = 20;             // of bench
+  std::string against;              // of bench: "ort"
+  std::string python = "python3";   // has the peer
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"

@@ -78,8 +78,8 @@ onnx::NamedValues read_inputs(const onnx::Model& model, const fs::path& data) {
 
 /// Two ulps of bfloat16, as onnx.backend.test allows.
 double rtol_for(const onnx::Value& wanted, double rtol) {
-  const bool bf16 = wanted.kind() == onnx::Value::Kind::Tensor &&
-                    wanted.type() == onnx::ElementType::Bfloat16;
+  const bool bf16 =
+      wanted.kind() == onnx::Value::Kind::Tensor && wanted.type() == onnx::ElementType::Bfloat16;
   return bf16 ? std::max(rtol, 1.0 / 64) : rtol;
 }
 

@@ -32,8 +32,7 @@ std::map<std::string, int64_t> named_sizes(const OnnxOptions& options) {
   for (const std::string& text : options.sizes) {
     const auto [name, number] = split(text, "--size", "NAME=N");
     int64_t size = 0;
-    const auto [end, problem] =
-        std::from_chars(number.data(), number.data() + number.size(), size);
+    const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), size);
     if (problem != std::errc() || *end != '\0' || size < 0)
       fail("onnx", "--size {}: '{}' is no size", text, number);
     sizes[name] = size;

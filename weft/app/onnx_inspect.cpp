@@ -49,8 +49,8 @@ void print_text(const Session& session, const Inspected& i) {
                 m.producer.empty() ? "an unnamed producer" : m.producer, m.producer_version);
   std::string opsets;
   for (const auto& [domain, version] : m.opsets)
-    opsets += strformat("{}{} {}", opsets.empty() ? "" : ", ",
-                        domain.empty() ? "ai.onnx" : domain, version);
+    opsets += strformat("{}{} {}", opsets.empty() ? "" : ", ", domain.empty() ? "ai.onnx" : domain,
+                        version);
   session.print("opsets     {}\n", opsets);
   session.print("parameters {} in {}\n", i.summary.parameters, human_bytes(i.summary.bytes));
   if (i.flops)
@@ -60,14 +60,14 @@ void print_text(const Session& session, const Inspected& i) {
   print_values(session, "inputs", i.inputs);
   print_values(session, "outputs", m.graph.outputs);
   session.print("{}\n", session.bold(strformat("operators of {} nodes", i.summary.nodes)));
-  for (const auto& [name, count] : i.summary.operators)
-    session.print("  {:<28} {}\n", name, count);
+  for (const auto& [name, count] : i.summary.operators) session.print("  {:<28} {}\n", name, count);
   if (i.summary.unsupported.empty()) return;
   session.print("{}\n", session.yellow("not supported"));
   for (const std::string& text : i.summary.unsupported) session.print("  {}\n", text);
 }
 
-void write_values(JsonWriter& json, const char* key, const std::vector<onnx::DeclaredValue>& values) {
+void write_values(JsonWriter& json, const char* key,
+                  const std::vector<onnx::DeclaredValue>& values) {
   json.key(key).begin_array();
   for (const onnx::DeclaredValue& v : values)
     json.begin_object().field("name", v.name).field("type", onnx::text(v.type)).end_object();

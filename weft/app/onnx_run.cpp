@@ -59,7 +59,8 @@ void write_output(const Session& session, const std::string& name, const onnx::V
 }
 
 struct Times {
-  double load = 0, first = 0, run = 0;  // seconds: until it is there, until a result, of a later run
+  double load = 0, first = 0,
+         run = 0;  // seconds: until it is there, until a result, of a later run
 };
 
 void print_times(const Session& session, const std::string& who, const Times& t) {

@@ -100,7 +100,8 @@ class Evaluator::Linker {
     for (Step& step : plan.steps) {
       const Node& node = *step.linked.node;
       const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
-      step.stable = step.linked.op && node.domain != kTraining && !step.refers && !is_random(node) && !has_graphs(node) &&
+      step.stable = step.linked.op && node.domain != kTraining && !step.refers &&
+                    !is_random(node) && !has_graphs(node) &&
                     std::ranges::all_of(node.inputs, is_stable);
       for (const std::string& name : node.outputs)
         if (step.stable)

@@ -31,7 +31,8 @@ class Evaluator {
   const Value* find(std::string_view name) const;
 
   /// Called after each node with what it was given and gave.
-  using Observer = std::function<void(const Node& node, const Values& inputs, const Values& outputs)>;
+  using Observer =
+      std::function<void(const Node& node, const Values& inputs, const Values& outputs)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
 
   /// Whether a node needed elements that had to be computed first, since forget_reads().

@@ -32,8 +32,8 @@ Tensor beside(const NodeCall& call, const Tensor& v, const Tensor& x) {
   for (size_t i = 0; i < x.ndim(); ++i) {
     const auto a = static_cast<int64_t>(i);
     if (each.dim(a).max() < x.dim(a).min() || (a != axis && !(each.dim(a) == x.dim(a))))
-      call.refuse("scales {} in blocks of {} along axis {} do not cover shape {}",
-                  v.dims().text(), block, axis, x.dims().text());
+      call.refuse("scales {} in blocks of {} along axis {} do not cover shape {}", v.dims().text(),
+                  block, axis, x.dims().text());
     range.emplace_back(0, x.dim(a));
   }
   return each.shrink(range);
@@ -62,8 +62,8 @@ Values quantise(const NodeCall& call) {
   }
   // Whole numbers of up to 16 bits and their sums with a zero point are exact in f32.
   const Tensor whole = ratio.cast(wide(run)).round();
-  return {clamped_to(zero ? whole + beside(call, call.tensor(2), x).cast(whole.dtype()) : whole,
-                     to)};
+  return {
+      clamped_to(zero ? whole + beside(call, call.tensor(2), x).cast(whole.dtype()) : whole, to)};
 }
 
 Values dequantise(const NodeCall& call) {

@@ -51,8 +51,7 @@ bool is_float_type(ElementType type) { return is_float(dtype_of(type)); }
 
 Value clamped_to(const Tensor& whole, ElementType type) {
   for (const Range& r : kRanges)
-    if (r.type == type)
-      return {whole.clamp(r.low, r.high).cast(dtype_of(type)), type};
+    if (r.type == type) return {whole.clamp(r.low, r.high).cast(dtype_of(type)), type};
   return {whole.cast(dtype_of(type)), type};
 }
 

@@ -20,8 +20,8 @@ struct Captured {
   explicit Captured(const std::string& name) : jit(name, CallSite::here()) {}
 
   JitState jit;
-  bool captures = true;         // false: runs node by node
-  Values outputs;               // known ones; the others are results of the capture, of these types
+  bool captures = true;  // false: runs node by node
+  Values outputs;        // known ones; the others are results of the capture, of these types
   std::vector<ElementType> types;
   HostConstantsScope::Store constants;  // of the trace, for the capture
 };

@@ -11,7 +11,8 @@
 namespace weft::onnx {
 
 struct ModelSummary {
-  std::map<std::string, int64_t> operators;  ///< how many nodes; graphs inside graphs and functions too
+  std::map<std::string, int64_t>
+      operators;  ///< how many nodes; graphs inside graphs and functions too
   int64_t nodes = 0, parameters = 0, bytes = 0;  ///< of initialisers
   std::vector<std::string> unsupported;          ///< as unsupported_operators() says
 };

@@ -31,8 +31,7 @@ onnx::Value value_of(nb::handle x, const DeclaredType& declared) {
     return onnx::Value::sequence(std::move(elements));
   }
   if (nb::isinstance<nb::tuple>(x)) {
-    auto [texts, shape] =
-        nb::cast<std::pair<std::vector<std::string>, std::vector<int64_t>>>(x);
+    auto [texts, shape] = nb::cast<std::pair<std::vector<std::string>, std::vector<int64_t>>>(x);
     return onnx::Value::strings(std::move(texts), std::move(shape));
   }
   Tensor t = tensor_from_object(x.ptr(), std::nullopt);
