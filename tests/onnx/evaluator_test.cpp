@@ -183,6 +183,23 @@ TEST_F(OnnxEvaluator, ErrorsSayWhichNode) {
             "use -2 to 1");
 }
 
+TEST_F(OnnxEvaluator, O11SizesThatAreTooLarge) {
+  const auto error = [](const std::vector<std::string>& nodes, const Constants& constants) {
+    const Model m = model_of(nodes, constants);
+    return error_of([&] { run(m, Tensor::ones({1, 3})).tensor().contiguous().realize(); });
+  };
+  const int64_t large = int64_t{1} << 40;
+  for (const std::string& text :
+       {error({node("Expand", {"x", "to"}, {"y"})}, {{"to", {large, large, 3}}}),
+        error({node("Expand", {"x", "to"}, {"y"})}, {{"to", {large, 3}}}),
+        error({node("Tile", {"x", "to"}, {"y"})}, {{"to", {large, large}}}),
+        error({node("ConstantOfShape", {"to"}, {"y"})}, {{"to", {large, large}}}),
+        error({node("ConstantOfShape", {"to"}, {"y"})}, {{"to", {-5}}}),
+        error({node("Reshape", {"x", "to"}, {"y"})}, {{"to", {large, large}}}),
+        error({node("Pad", {"x", "to"}, {"y"})}, {{"to", {0, large, large, large}}})})
+    EXPECT_NE(text, "no error");
+}
+
 // ---- the runner
 
 TEST_F(OnnxEvaluator, TheSecondCallReplays) {
@@ -223,6 +240,21 @@ TEST_F(OnnxEvaluator, InputsAreChecked) {
                "the input 'x' is float64 and the model declares float32 (n, 3); cast it");
   EXPECT_ERROR(runner({{"x", Value::sequence({})}}), "the input 'x' is no tensor");
   EXPECT_EQ(runner.empty_inputs({{"n", 7}}).at("x").dims(), (Dims{7, 3}));
+}
+
+TEST_F(OnnxEvaluator, AnInputTakesTheInitialisersPlace) {
+  Model m = model_of({node("Mul", {"k", "k"}, {"y"})}, {{"k", {3}}});
+  m.graph.inputs.push_back({"k", {DeclaredType::Kind::Tensor, ElementType::Int64, {}, {}}});
+  OnnxRunner runner(std::move(m));
+  const Tensor x = Tensor::ones({1, 3}), five = Tensor::of(std::vector<int64_t>{5});
+  const auto call = [&](const NamedValues& inputs) {
+    return runner(inputs).at("y").tensor().item<int64_t>();
+  };
+  EXPECT_EQ(runner.inputs().size(), 1u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(call({{"x", x}}), 9);
+    EXPECT_EQ(call({{"x", x}, {"k", five}}), 25);
+  }
 }
 
 TEST_F(OnnxEvaluator, SymbolicSizesReachTheKernels) {

@@ -270,18 +270,23 @@ std::string wrong_word(const CLI::App& app, const CLI::App& about,
 int usage_result(const CLI::App& app, const CLI::ParseError& why,
                  std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
   const CLI::App* about = &app;
-  while (!about->get_subcommands().empty()) about = about->get_subcommands().front();
+  std::string before = "weft";  // of the command that is meant
+  while (!about->get_subcommands().empty()) {
+    if (about != &app) before += " " + about->get_name();
+    about = about->get_subcommands().front();
+  }
   if (why.get_exit_code() == 0) {
     const bool version = dynamic_cast<const CLI::CallForVersion*>(&why) != nullptr;
     std::fputs(version ? strformat("{}\n", why.what()).c_str()
-                       : about->help(about == &app ? "" : "weft").c_str(),
+                       : about->help(about == &app ? "" : before).c_str(),
                out);
     return kExitOk;
   }
   std::string what = wrong_word(app, *about, arguments);
   if (what.empty()) what = why.what();
-  std::fprintf(err, "weft: %s\n      `weft%s%s --help` shows what is possible\n", what.c_str(),
-               about == &app ? "" : " ", about == &app ? "" : about->get_name().c_str());
+  if (about != &app) before += " " + about->get_name();
+  std::fprintf(err, "weft: %s\n      `%s --help` shows what is possible\n", what.c_str(),
+               before.c_str());
   return kExitUsage;
 }
 

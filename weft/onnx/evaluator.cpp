@@ -27,6 +27,7 @@ struct Evaluator::Step {
 struct Evaluator::Plan {
   std::vector<std::string_view> differentiated;  // by Gradient nodes
   std::vector<std::pair<std::string_view, Value>> constants;
+  std::vector<size_t> defaulted;  // inputs that have a constant
   std::vector<Step> steps;
 };
 
@@ -82,6 +83,7 @@ class Evaluator::Linker {
       if (xs)
         plan->differentiated.insert(plan->differentiated.end(), xs->texts.begin(), xs->texts.end());
     }
+    note_defaulted(*plan, list.graph);
     note_stable(*plan);
     note_last_uses(*plan, kept);
     evaluator_.plans_.emplace(list.graph ? static_cast<const void*>(list.graph) : list.function,
@@ -91,6 +93,13 @@ class Evaluator::Linker {
   static bool refers(const Node& node) {
     return std::ranges::any_of(node.attributes,
                                [](const Attribute& a) { return !a.refers_to.empty(); });
+  }
+
+  static void note_defaulted(Plan& plan, const Graph* graph) {
+    std::unordered_set<std::string_view> names;
+    for (const auto& [name, value] : plan.constants) names.insert(name);
+    for (size_t i = 0; graph && i < graph->inputs.size(); ++i)
+      if (names.count(graph->inputs[i].name)) plan.defaulted.push_back(i);
   }
 
   /// What such nodes give stays the same memory in all runs, so that captures know it.
@@ -203,6 +212,9 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
     if (const auto x = scope.values.find(name); x != scope.values.end())
       x->second = leaf_of(x->second);
   const Restored<int> deeper(depth_, depth_ + 1);
+  const bool other_constants = std::ranges::any_of(
+      plan->second->defaulted, [&](size_t i) { return i < inputs.size() && inputs[i]; });
+  const Restored<bool> keeping(keeps_, keeps_ && !other_constants);
   run_steps(*plan->second, scope);
   Values outputs;
   for (const DeclaredValue& v : graph.outputs) {
@@ -231,7 +243,7 @@ void Evaluator::run_steps(Plan& plan, Scope& scope) {
 }
 
 Values Evaluator::run_step(Step& step, const Scope& scope) {
-  if (step.kept) return *step.kept;
+  if (step.kept && keeps_) return *step.kept;
   const Node& written = *step.linked.node;
   try {
     std::optional<Node> own;
@@ -250,7 +262,7 @@ Values Evaluator::run_step(Step& step, const Scope& scope) {
         fail("onnx.node", "output {} is not one that this operator gives in opset {}", i,
              step.linked.opset);
     outputs.resize(node.outputs.size());
-    if (step.stable) step.kept = outputs;
+    if (step.stable && keeps_) step.kept = outputs;
     return outputs;
   } catch (const InternalError&) {
     throw;

@@ -55,6 +55,7 @@ class Evaluator {
   Scope* scope_ = nullptr;                                        // of the node that runs
   int depth_ = 0;
   bool read_data_ = false;
+  bool keeps_ = true;  // what nodes of constants gave: those constants are the model's own
   Observer observer_;
 };
 
