@@ -38,6 +38,7 @@ struct CommandLine {
   int threads = 0;
   TrainOptions train;
   BenchOptions bench;
+  OnnxOptions onnx;
 };
 
 CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const char* what) {
@@ -139,8 +140,52 @@ void add_explain(CLI::App& app, CommandLine& line) {
   add_machine_options(explain, line);
 }
 
+CLI::App* onnx_command(CLI::App& onnx, CommandLine& line, const char* name, const char* what) {
+  CLI::App* sub = subcommand(onnx, line, name, what);
+  sub->add_option("model", line.onnx.model, "an .onnx file")->required();
+  sub->add_option("--size", line.onnx.sizes,
+                  "a size that the model names, as batch=8; 1 where none is given")
+      ->type_name("NAME=N");
+  add_machine_options(sub, line);
+  return sub;
+}
+
+void add_onnx_inputs(CLI::App* sub, OnnxOptions& o) {
+  sub->add_option("--input", o.inputs, "an input; random where none is given")
+      ->type_name("NAME=FILE.npy");
+  sub->add_option("--seed", o.seed, "of random inputs")->capture_default_str();
+}
+
+void add_onnx(CLI::App& app, CommandLine& line) {
+  CLI::App* onnx = app.add_subcommand("onnx", "look at, run, time and check ONNX models");
+  onnx->require_subcommand(1);
+  OnnxOptions& o = line.onnx;
+  onnx_command(*onnx, line, "inspect", "inputs, outputs, operators, parameters, work of a model");
+  CLI::App* run = onnx_command(*onnx, line, "run", "run a model and write what it gives");
+  add_onnx_inputs(run, o);
+  run->add_option("--output", o.output, "directory for one .npy file per output");
+  CLI::App* bench =
+      onnx_command(*onnx, line, "bench", "time a model: load, first result, later ones");
+  add_onnx_inputs(bench, o);
+  bench->add_option("--repeats", o.repeats, "measurements; the median counts")
+      ->check(CLI::Range(int64_t{1}, int64_t{100000}))
+      ->capture_default_str();
+  bench->add_option("--against", o.against, "a peer measured in turns with weft")
+      ->check(CLI::IsMember({"ort"}));
+  bench->add_option("--python", o.python, "the Python that has the peer")->capture_default_str();
+  CLI::App* check = subcommand(*onnx, line, "check", "run backend tests and compare their results");
+  check->add_option("directories", o.cases, "folders of cases, as tools/onnx_cases writes them")
+      ->required();
+  check->add_option("--case", o.which, "only cases with this in their name");
+  check->add_option("--most", o.most, "how many that do not pass are listed; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  add_machine_options(check, line);
+}
+
 void add_commands(CLI::App& app, CommandLine& line) {
   add_train(app, line);
+  add_onnx(app, line);
   subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
@@ -157,8 +202,13 @@ void add_commands(CLI::App& app, CommandLine& line) {
   subcommand(app, line, "version", "which weft this is");
 }
 
-int dispatch(const CLI::App& app, const CommandLine& line, const Session& session) {
-  const std::string name = app.get_subcommands().front()->get_name();
+int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
+  const CLI::App& sub = *app.get_subcommands().front();
+  const std::string name = sub.get_name();
+  if (name == "onnx") {
+    line.onnx.action = sub.get_subcommands().front()->get_name();
+    return run_onnx(session, line.onnx);
+  }
   if (name == "train") return run_train(session, line.train);
   if (name == "devices") return run_devices(session);
   if (name == "bench") return run_bench(session, line.bench);
@@ -178,7 +228,7 @@ Options options_of(const CommandLine& line) {
   return options;
 }
 
-int run_command(const CLI::App& app, const CommandLine& line, std::FILE* out, std::FILE* err) {
+int run_command(const CLI::App& app, CommandLine& line, std::FILE* out, std::FILE* err) {
   Context context(options_of(line));
   const ContextScope scope(context);
   const bool terminal = ::isatty(::fileno(out)) == 1;
@@ -220,18 +270,23 @@ std::string wrong_word(const CLI::App& app, const CLI::App& about,
 int usage_result(const CLI::App& app, const CLI::ParseError& why,
                  std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
   const CLI::App* about = &app;
-  while (!about->get_subcommands().empty()) about = about->get_subcommands().front();
+  std::string before = "weft";  // of the command that is meant
+  while (!about->get_subcommands().empty()) {
+    if (about != &app) before += " " + about->get_name();
+    about = about->get_subcommands().front();
+  }
   if (why.get_exit_code() == 0) {
     const bool version = dynamic_cast<const CLI::CallForVersion*>(&why) != nullptr;
     std::fputs(version ? strformat("{}\n", why.what()).c_str()
-                       : about->help(about == &app ? "" : "weft").c_str(),
+                       : about->help(about == &app ? "" : before).c_str(),
                out);
     return kExitOk;
   }
   std::string what = wrong_word(app, *about, arguments);
   if (what.empty()) what = why.what();
-  std::fprintf(err, "weft: %s\n      `weft%s%s --help` shows what is possible\n", what.c_str(),
-               about == &app ? "" : " ", about == &app ? "" : about->get_name().c_str());
+  if (about != &app) before += " " + about->get_name();
+  std::fprintf(err, "weft: %s\n      `%s --help` shows what is possible\n", what.c_str(),
+               before.c_str());
   return kExitUsage;
 }
 

@@ -3,31 +3,11 @@
 #include <cmath>
 
 #include "weft/base/format.h"
+#include "weft/base/utf8.h"
 
 namespace weft {
 
 namespace {
-
-// Length of the UTF-8 sequence at `at`, 0 when it is not valid.
-size_t utf8_length(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  const size_t length = first < 0x80   ? 1
-                        : first < 0xc2 ? 0
-                        : first < 0xe0 ? 2
-                        : first < 0xf0 ? 3
-                        : first < 0xf5 ? 4
-                                       : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  uint32_t code = length == 1 ? first : first & (0x7fu >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(at + i) & 0x3f);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  return overlong || surrogate || code > 0x10ffff ? 0 : length;
-}
 
 void append_escaped(std::string& out, std::string_view text) {
   for (size_t i = 0; i < text.size();) {

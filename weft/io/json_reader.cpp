@@ -1,6 +1,7 @@
 #include "weft/io/json_reader.h"
 
 #include <charconv>
+#include <cstdlib>
 
 #include "weft/base/error.h"
 
@@ -214,6 +215,12 @@ uint64_t JsonReader::unsigned_integer() {
   if (error == std::errc() && stop == text.data() + text.size()) return value;
   at_ = start;
   fail_here("expected a non-negative integer below 2^64, not " + std::string(text));
+}
+
+double JsonReader::number() {
+  const char c = peek();
+  if (!is_digit(c) && c != '-') fail_here("expected a number");
+  return std::strtod(std::string(read_number()).c_str(), nullptr);
 }
 
 void JsonReader::read_word() {

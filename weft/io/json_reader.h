@@ -33,6 +33,7 @@ class JsonReader {
 
   std::string string();
   uint64_t unsigned_integer();  // no sign, fraction, exponent or leading zero; fits 64 bits
+  double number();              // any number; out of range: infinite, or 0
   void skip();                  // any value
   char peek();                  // the first character of the next value
   void end();                   // only white space may follow

@@ -41,16 +41,23 @@ enum class ElementType : int32_t {
   Float8E8M0 = 24,
   Uint2 = 25,
   Int2 = 26,
+  Float6E2M3 = 27,
+  Float6E3M2 = 28,
 };
 /// "float16"; "type 99" for what is none.
 std::string name(ElementType type);
 /// What tensors of this type are made of in weft. Types that weft has no dtype for lie one element
 /// after the other in a wider one, which holds each of their values exactly: int4, int2 in i8,
-/// uint4, uint2 in u8, float4 and the exponents of float8e8m0 in f32. Void: strings, complex
-/// numbers and what is no type.
+/// uint4, uint2 in u8, float4, float6 and the exponents of float8e8m0 in f32. Void: strings,
+/// complex numbers and what is no type.
 DType dtype_of(ElementType type);
 /// Of a dtype; the type that stands for itself.
 ElementType element_type_of(DType dtype);
+/// In files, where elements of less than 8 bits lie packed, the first in the low bits. 0: strings
+/// and what is no type.
+int stored_bits(ElementType type);
+/// Elements as they lie in files, as dtype_of(type) has them.
+HostArray unpacked(ElementType type, std::vector<int64_t> shape, std::span<const std::byte> stored);
 
 /// A constant: an initialiser or the value of an attribute.
 struct ConstantData {
@@ -121,7 +128,7 @@ struct Attribute {
 };
 
 struct Node {
-  std::string name, op, domain;              ///< domain "" is ai.onnx
+  std::string name, op, domain, overload;    ///< domain "" is ai.onnx
   std::vector<std::string> inputs, outputs;  ///< "" where an optional one is left out
   std::vector<Attribute> attributes;
 
@@ -136,6 +143,7 @@ struct Graph {
   std::vector<ConstantData> initialisers;
   std::vector<std::pair<std::string, SparseData>> sparse_initialisers;
   std::vector<DeclaredValue> inputs, outputs, values;
+  std::vector<std::string> captures;  ///< names that it, or a graph inside it, has from around it
 };
 
 /// A function of the model's own: a node whose op it is stands for its nodes.

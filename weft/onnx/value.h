@@ -28,6 +28,7 @@ class Value {
   Value(Tensor x, ElementType type);
   explicit Value(const ConstantData& data);
   explicit Value(HostArray data);
+  Value(HostArray data, ElementType type);
   /// Integers of rank 0 (one of them) or 1.
   static Value known(std::vector<Dim> elements, DType dtype, bool scalar);
   static Value strings(std::vector<std::string> elements, std::vector<int64_t> shape);
@@ -63,5 +64,8 @@ class Value {
 };
 
 using Values = std::vector<Value>;
+
+/// With its zeros. An Error for elements outside, and for more than 2 GiB.
+Value dense(const SparseData& sparse);
 
 }  // namespace weft::onnx

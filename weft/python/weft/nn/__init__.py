@@ -13,8 +13,8 @@ from weft.nn.attention import *  # noqa: F403
 from weft.nn.containers import *  # noqa: F403
 from weft.nn.layers import *  # noqa: F403
 from weft.nn.recurrent import *  # noqa: F403
-from weft.nn import datasets, ema, gradients, optim, schedules, state  # noqa: F401
+from weft.nn import datasets, ema, gradients, onnx, optim, schedules, state  # noqa: F401
 from weft.nn.ema import Ema
 
 __all__ = [*attention.__all__, *containers.__all__, *layers.__all__, *recurrent.__all__, "Ema", "datasets", "ema",
-           "gradients", "optim", "schedules", "state"]
+           "gradients", "onnx", "optim", "schedules", "state"]

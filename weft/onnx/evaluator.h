@@ -1,0 +1,66 @@
+// Evaluator: runs a model's graphs node after node, with the values around each.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/onnx/call.h"
+#include "weft/onnx/operators.h"
+
+namespace weft::onnx {
+
+/// One model, linked to the table of operators. Values are freed after their last use. Model-local
+/// functions run as if their nodes stood in the place of the call. One call at a time.
+class Evaluator {
+ public:
+  /// The model must outlive it. An Error (code "onnx.unsupported") that lists all operators that
+  /// are missing with the nodes that need them; "onnx.depth" where functions call themselves.
+  explicit Evaluator(const Model& model);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  /// The outputs of a graph of the model, for inputs in the order it declares them; where one is
+  /// missing, its initialiser. A subgraph sees the values around the node that runs. Errors of
+  /// nodes begin with the node's label().
+  Values run(const Graph& graph, const Values& inputs);
+  /// What has this name where the running node is; null: nothing, or it is used no more.
+  const Value* find(std::string_view name) const;
+
+  /// Called after each node with what it was given and gave.
+  using Observer =
+      std::function<void(const Node& node, const Values& inputs, const Values& outputs)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
+  /// Whether a node needed elements that had to be computed first, since forget_reads().
+  bool read_data() const { return read_data_; }
+  void forget_reads() { read_data_ = false; }
+  void note_read() { read_data_ = true; }
+
+ private:
+  struct Step;
+  struct Plan;
+  struct Scope;
+  class Linker;
+
+  void run_steps(Plan& plan, Scope& scope);
+  Values run_step(Step& step, const Scope& scope);
+  Values run_function(const Step& step, const Node& call, Values inputs);
+
+  const Model& model_;
+  std::unordered_map<const void*, std::unique_ptr<Plan>> plans_;  // by Graph and Function
+  Scope* scope_ = nullptr;                                        // of the node that runs
+  int depth_ = 0;
+  bool read_data_ = false;
+  bool keeps_ = true;  // what nodes of constants gave: those constants are the model's own
+  Observer observer_;
+};
+
+/// What the model needs and weft lacks, each with the nodes that need it: "Foo (com.acme, opset 1):
+/// Foo node 'a', Foo node 'b' and 3 more". Empty: everything is there.
+std::vector<std::string> unsupported_operators(const Model& model);
+
+}  // namespace weft::onnx
