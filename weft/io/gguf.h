@@ -43,6 +43,9 @@ GgufContent read_gguf(const std::string& path);
 GgufContent parse_gguf(std::span<const std::byte> data, std::string_view what,
                        std::shared_ptr<const void> owner = nullptr);
 
+// Whether a file begins as one of these does; false for what cannot be read, too.
+bool is_gguf(const std::string& path);
+
 // Replaces `path` atomically, in version 3. Names and keys must be distinct, without NUL, of 1 to
 // 65535 bytes; tensors have at most 4 axes. The key general.alignment is written where alignment is
 // not 32.

@@ -1,6 +1,7 @@
 // Models in several files: name-00001-of-00003.gguf and so on, as llama.cpp's gguf-split writes
 // them.
 #include <cstdlib>
+#include <fstream>
 #include <unordered_set>
 
 #include "weft/base/error.h"
@@ -70,6 +71,13 @@ void check_whole(const GgufContent& model, const std::string& path) {
 }
 
 }  // namespace
+
+bool is_gguf(const std::string& path) {
+  check_path(path);
+  char start[4] = {};
+  std::ifstream(path, std::ios::binary).read(start, sizeof(start));
+  return std::string_view(start, sizeof(start)) == "GGUF";
+}
 
 GgufContent read_gguf(const std::string& path) {
   GgufContent model = read_one(path);

@@ -60,4 +60,5 @@ NB_MODULE(_core, m) {
   bind_random_keys(m);
   bind_passes(m);
   bind_files(m);
+  bind_gguf(m);
 }
