@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/support/device_here.h"
 #include "tests/support/packed_bytes.h"
 #include "tests/tensor/tensor_test.h"
 
@@ -42,11 +43,22 @@ Tensor bytes_of(Codec codec) {
 
 TEST_F(Packed, EveryFormatIsBitEqual) {
   for (const Known& k : kKnown) {
-    SCOPED_TRACE(name(k.codec));
-    const Tensor x = decode(bytes_of(k.codec), k.codec, {kBlocks, row(k.codec).elements});
-    const std::vector<float> values = x.to_vector<float>();
-    EXPECT_EQ(std::ranges::count_if(values, [](float v) { return std::isnan(v); }), k.nans);
-    EXPECT_EQ(fnv(values), k.hash);
+    for (const char* device : {"CPU:X86", "CPU:INTERP"}) {
+      SCOPED_TRACE(std::string(name(k.codec)) + " on " + device);
+      const Tensor bytes = bytes_of(k.codec).to(testing::device_here(device));
+      const Tensor x = decode(bytes, k.codec, {kBlocks, row(k.codec).elements});
+      const std::vector<float> values = x.to_vector<float>();
+      EXPECT_EQ(std::ranges::count_if(values, [](float v) { return std::isnan(v); }), k.nans);
+      EXPECT_EQ(fnv(values), k.hash);
+    }
+  }
+}
+
+TEST_F(Packed, TheOracleAgrees) {
+  for (const Known& k : kKnown) {
+    const std::vector<double> wide =
+        values(decode(bytes_of(k.codec), k.codec, {kBlocks, row(k.codec).elements}));
+    EXPECT_EQ(fnv(std::vector<float>(wide.begin(), wide.end())), k.hash) << name(k.codec);
   }
 }
 

@@ -1,12 +1,11 @@
 // `weft inspect FILE`: what a file of tensors says about itself, by its first bytes.
 #include <algorithm>
-#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "weft/app/app.h"
 #include "weft/app/commands.h"
 #include "weft/base/error.h"
-#include "weft/base/file.h"
 #include "weft/base/json_writer.h"
 #include "weft/io/gguf.h"
 #include "weft/io/npy.h"
@@ -52,13 +51,18 @@ Contents of_safetensors(const std::string& path) {
   return all;
 }
 
-/// By its first bytes, never by its name; a folder is a sharded safetensors model.
-Contents contents_of(const std::string& path) {
-  check_path(path);
+bool is_npy(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
   char start[6] = {};
   std::ifstream(path, std::ios::binary).read(start, sizeof(start));
+  return std::string_view(start, sizeof(start)) == "\x93NUMPY";
+}
+
+/// By its first bytes, never by its name; a folder is a sharded safetensors model.
+Contents contents_of(const std::string& path) {
   if (is_gguf(path)) return of_gguf(path);
-  if (std::memcmp(start, "\x93NUMPY", 6) == 0) return of_npy(path);
+  if (is_npy(path)) return of_npy(path);
   return of_safetensors(path);
 }
 

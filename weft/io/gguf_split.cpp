@@ -1,6 +1,7 @@
 // Models in several files: name-00001-of-00003.gguf and so on, as llama.cpp's gguf-split writes
 // them.
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <unordered_set>
 
@@ -74,6 +75,9 @@ void check_whole(const GgufContent& model, const std::string& path) {
 
 bool is_gguf(const std::string& path) {
   check_path(path);
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return false;  // a pipe would wait for a writer
   char start[4] = {};
   std::ifstream(path, std::ios::binary).read(start, sizeof(start));
   return std::string_view(start, sizeof(start)) == "GGUF";

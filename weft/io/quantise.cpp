@@ -58,7 +58,9 @@ void check(std::span<const float> values, Codec codec, std::span<const int64_t> 
 
 }  // namespace
 
-bool can_quantise(Codec codec) { return is_plain_float(codec) || encoder_of(codec) != nullptr; }
+bool can_quantise(Codec codec) {
+  return is_plain_float(codec) || encoder_of(codec) != nullptr || has_grid(codec);
+}
 
 std::vector<std::byte> quantise(std::span<const float> values, Codec codec,
                                 std::span<const int64_t> shape) {
@@ -69,11 +71,15 @@ std::vector<std::byte> quantise(std::span<const float> values, Codec codec,
     put_floats(values, format.dtype, out.data());
     return out;
   }
+  auto* blocks = reinterpret_cast<uint8_t*>(out.data());
+  if (has_grid(codec)) {
+    put_grid_blocks(codec, values, blocks);
+    return out;
+  }
   const Encoder encode = encoder_of(codec);
-  const size_t blocks = values.size() / static_cast<size_t>(format.elements);
-  for (size_t i = 0; i < blocks; ++i) {
+  for (size_t i = 0; i < values.size() / static_cast<size_t>(format.elements); ++i) {
     encode(values.data() + i * static_cast<size_t>(format.elements),
-           reinterpret_cast<uint8_t*>(out.data()) + i * static_cast<size_t>(format.bytes));
+           blocks + i * static_cast<size_t>(format.bytes));
   }
   return out;
 }

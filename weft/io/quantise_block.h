@@ -46,5 +46,7 @@ inline float inverse(float d) { return d == 0 ? 0 : 1 / d; }
 
 Encoder simple_encoder(Codec codec);  ///< of blocks with one scale; null: none
 Encoder k_encoder(Codec codec);       ///< of blocks with scales of their own for parts
+bool has_grid(Codec codec);           ///< of blocks that choose vectors from a table
+void put_grid_blocks(Codec codec, std::span<const float> x, uint8_t* out);
 
 }  // namespace weft

@@ -1,4 +1,7 @@
 // GGUF files and packed weights.
+#include <algorithm>
+#include <cstring>
+
 #include "weft/base/error.h"
 #include "weft/io/gguf_model.h"
 #include "weft/io/quantise.h"

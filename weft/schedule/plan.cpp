@@ -4,12 +4,12 @@
 #include "weft/schedule/plan.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
+#include "weft/schedule/steady_steps.h"
 
 namespace weft {
 
@@ -325,31 +325,6 @@ bool Planner::in_reduce(const Use& d) const {
                      [&own](NodeRef r) { return !contains(own, r); });
 }
 
-/// The largest c for which the positions depend on r only by r / c, where that is plain to see: a
-/// value at them stays the same for c steps.
-int64_t steady_steps(std::span<const NodeRef> index, NodeRef r) {
-  struct Steps {
-    int64_t count = 0;  // 0: r is not in it
-    bool unit = false;  // grows by one with r, or with r / count
-  };
-  NodeMap<Steps> steps;
-  const std::vector<NodeRef> roots(index.begin(), index.end());
-  for (NodeRef n : Toposort(roots)) {
-    Steps own{n == r ? 1 : 0, n == r};
-    for (NodeRef s : n->src()) {
-      const Steps* of = steps.find(s);
-      if (of == nullptr || of->count == 0) continue;
-      own = {std::gcd(own.count, of->count), of->unit && n->op != Op::Mul};
-    }
-    const bool divides = n->op == Op::IDiv && n->src(1)->op == Op::Const && own.unit;
-    if (divides) own.count *= n->src(1)->vmin;
-    steps[n] = own;
-  }
-  int64_t all = 0;
-  for (NodeRef n : index) all = std::gcd(all, steps[n].count);
-  return std::max<int64_t>(all, 1);
-}
-
 /// How often a value wanted like this is computed, given that invariant code moves out of loops.
 double Planner::evaluations(const Use& d) const {
   const KernelPlan& k = kernels[static_cast<size_t>(d.kernel)];
@@ -360,14 +335,16 @@ double Planner::evaluations(const Use& d) const {
   for (NodeRef r : d.scope)
     if (!contains(nest, r)) nest.push_back(r);
   const std::vector<NodeRef> used = used_ranges(d.access.index, d.scope);
-  double total = 1, at_last_used = 1;
+  NodeRef last_used = nullptr;
+  double total = 1, at_last_used = 1, around_it = 1;
   for (NodeRef r : nest) {
-    const double before = total;
+    const double around = total;
     total *= extent(r);
-    if (contains(used, r))
-      at_last_used = std::max(before, total / static_cast<double>(steady_steps(d.access.index, r)));
+    if (contains(used, r)) last_used = r, at_last_used = total, around_it = around;
   }
-  return at_last_used;
+  if (last_used == nullptr) return 1;
+  const auto steps = static_cast<double>(steady_steps(d.access.index, last_used));
+  return std::max(around_it, at_last_used / steps);
 }
 
 /// The loops around a reduction that is wanted like this, and the mask of what is inside of it.
