@@ -9,7 +9,6 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
-#include "weft/schedule/steady_steps.h"
 
 namespace weft {
 
@@ -44,20 +43,6 @@ double iterations(std::span<const NodeRef> ranges) {
   double p = 1;
   for (NodeRef r : ranges) p *= extent(r);
   return p;
-}
-
-std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope) {
-  std::vector<NodeRef> roots(index.begin(), index.end());
-  std::vector<NodeRef> used;
-  for (NodeRef n : roots)
-    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
-  std::erase_if(roots, [](NodeRef n) { return n->op == Op::Range || n->op == Op::Const; });
-  if (roots.empty()) return used;
-  for (NodeRef n : Toposort(roots)) {
-    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
-    if (is_lookup(n)) return {scope.begin(), scope.end()};
-  }
-  return used;
 }
 
 namespace {

@@ -1,13 +1,25 @@
-#include "weft/schedule/steady_steps.h"
-
+// Which loops a place in memory depends on, and for how many steps of one it stays the same.
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "weft/graph/node_map.h"
-#include "weft/graph/walks.h"
+#include "weft/schedule/plan.h"
 
 namespace weft {
+
+std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope) {
+  std::vector<NodeRef> roots(index.begin(), index.end());
+  std::vector<NodeRef> used;
+  for (NodeRef n : roots)
+    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
+  std::erase_if(roots, [](NodeRef n) { return n->op == Op::Range || n->op == Op::Const; });
+  if (roots.empty()) return used;
+  for (NodeRef n : Toposort(roots)) {
+    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
+    if (is_lookup(n)) return {scope.begin(), scope.end()};
+  }
+  return used;
+}
 
 int64_t steady_steps(std::span<const NodeRef> index, NodeRef r) {
   struct Steps {
