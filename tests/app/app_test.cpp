@@ -46,7 +46,7 @@ TEST(App, HelpGoesToOutAndSucceeds) {
   const Outcome all = weft({"--help"});
   EXPECT_EQ(all.code, kExitOk);
   for (const char* name :
-       {"train", "devices", "bench", "rules", "explain", "completion", "version"}) {
+       {"train", "devices", "bench", "rules", "explain", "inspect", "completion", "version"}) {
     EXPECT_TRUE(has(all.out, name)) << name;
   }
   EXPECT_TRUE(has(all.out, "WEFT_DEBUG"));
@@ -211,6 +211,21 @@ TEST(App, DevicesListsWhatIsThere) {
   EXPECT_TRUE(has(devices.out, "CPU:C"));
   EXPECT_TRUE(has(devices.out, "NULL"));
   EXPECT_TRUE(has(weft({"devices", "--json"}).out, R"("available":true)"));
+}
+
+TEST(App, InspectsFilesByTheirFirstBytes) {
+  const std::string corpus = source_dir() + std::string("/tests/fuzz/corpus/");
+  const Outcome gguf = weft({"inspect", (corpus + "gguf/small").c_str()});
+  EXPECT_EQ(gguf.code, kExitOk) << gguf.err;
+  EXPECT_TRUE(has(gguf.out, "GGUF version 3, alignment 32: 2 tensors of 67 numbers in 48 bytes"));
+  EXPECT_TRUE(has(gguf.out, "['a', 'bc', '']"));
+  EXPECT_TRUE(has(gguf.out, "(2, 32)"));
+  EXPECT_TRUE(has(weft({"inspect", (corpus + "npy/f4").c_str()}).out, "NPY: 1 tensors of"));
+  const Outcome json = weft({"inspect", (corpus + "gguf/small").c_str(), "--json"});
+  EXPECT_TRUE(has(json.out, R"({"name":"w","type":"Q4_0","shape":[2,32],"bytes":36})")) << json.out;
+  const Outcome page = weft({"inspect", (source_dir() + std::string("/README.md")).c_str()});
+  EXPECT_EQ(page.code, kExitFailure);
+  EXPECT_TRUE(has(page.err, "safetensors")) << page.err;
 }
 
 TEST(App, RulesAreListedAndFiltered) {

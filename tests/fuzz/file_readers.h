@@ -8,6 +8,7 @@
 #include "weft/io/cifar.h"
 #include "weft/io/csv.h"
 #include "weft/io/functions.h"
+#include "weft/io/gguf.h"
 #include "weft/io/idx.h"
 #include "weft/io/jpeg.h"
 #include "weft/io/npy.h"
@@ -62,6 +63,17 @@ inline constexpr FileReader kFileReaders[] = {
        for (const auto& place : f.places)
          if (place.state.defined()) hash = hash_combine(hash, hash_text(place.state.dims().text()));
        return hash_combine(hash, function_bytes(f).size());
+     }},
+    {"gguf",
+     [](std::span<const std::byte> data) {
+       const GgufContent content = parse_gguf(data, "fuzz");
+       uint64_t hash = content.alignment;
+       for (const auto& [key, value] : content.metadata)
+         hash = hash_combine(hash, hash_text(key)) + hash_text(value.shown());
+       for (const GgufTensor& t : content.tensors)
+         hash = hash_combine(hash, hash_bytes(t.bytes.data(), t.bytes.size(), t.shape.size()));
+       if (content.alignment > 4096) return hash;  // padding of megabytes
+       return hash_combine(hash, gguf_bytes(content).size());
      }},
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
     {"onnx",

@@ -26,7 +26,7 @@ RENAMED = {
     "Recurrent": "weft.nn.RNN", "RecurrentCell": "weft.nn.RNNCell", "adamw": "weft.nn.optim.AdamW", "lamb": "weft.nn.optim.LAMB",
     "lars": "weft.nn.optim.LARS", "clip_gradient_norm": "weft.nn.gradients.clip_gradient_norm",
     "read_idx": "weft.nn.datasets.mnist", "read_safetensors": "weft.nn.state.safe_load", "save_tensors": "weft.nn.state.safe_save",
-    "load_tensors": "weft.nn.state.safe_load",
+    "load_tensors": "weft.nn.state.safe_load", "load_gguf": "weft.nn.state.gguf_load", "save_gguf": "weft.nn.state.gguf_save",
 }
 # In C++ alone, and why.
 CPP_ONLY = {"alu": "no operation of users'", "decode_hevc_frame": "in neither", "rank": ""}
@@ -80,7 +80,7 @@ def data() -> list[tuple[str, str, str | None]]:
     """Of io/: data sets and files."""
     known = {"data_loader.h": ["DataLoader"], "csv.h": ["read_csv", "parse_csv", "CsvTable"], "pictures.h": ["read_picture", "parse_picture"],
              "picture_folder.h": ["PictureFolder"], "cifar.h": ["read_cifar"], "npy.h": ["read_npy", "save_npy"], "idx.h": ["read_idx"],
-             "tensors.h": ["save_tensors", "load_tensors"]}
+             "tensors.h": ["save_tensors", "load_tensors"], "gguf_model.h": ["load_gguf"], "gguf.h": ["save_gguf"]}
     return [(name, f"io/{header}", f"weft.data.{name}" if hasattr(weft.data, name) else RENAMED.get(name))
             for header, names in known.items() for name in names]
 

@@ -33,7 +33,7 @@ std::string footer() {
 // Everything the command line can say.
 struct CommandLine {
   bool json = false;
-  std::string device, rule, shell;
+  std::string device, rule, shell, file;
   ExplainOptions explain;
   int threads = 0;
   TrainOptions train;
@@ -191,6 +191,9 @@ void add_commands(CLI::App& app, CommandLine& line) {
   subcommand(app, line, "rules", "the rewrite rules")
       ->add_option("name", line.rule, "only rules and sets whose name contains this");
   add_explain(app, line);
+  subcommand(app, line, "inspect", "what a file of tensors holds: GGUF, safetensors, npy")
+      ->add_option("file", line.file, "the file, or a folder with a safetensors model")
+      ->required();
   app.add_subcommand("completion", "print a script that completes this command line")
       ->footer(
           "bash: eval \"$(weft completion bash)\" in ~/.bashrc; zsh: the same in ~/.zshrc after "
@@ -214,6 +217,7 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
   if (name == "bench") return run_bench(session, line.bench);
   if (name == "rules") return run_rules(session, line.rule);
   if (name == "explain") return run_explain(session, line.explain);
+  if (name == "inspect") return run_inspect(session, line.file);
   if (name == "completion") {
     session.write(completion_script(app, line.shell));
     return kExitOk;

@@ -93,6 +93,7 @@ int run_explain(const Session& session, const ExplainOptions& options);
 // there are.
 int explain_passes(const Session& session, const ExplainOptions& options);
 int run_devices(const Session& session);
+int run_inspect(const Session& session, const std::string& file);
 int run_rules(const Session& session, const std::string& name);
 int run_bench(const Session& session, const BenchOptions& options);
 int run_train(const Session& session, const TrainOptions& options);

@@ -1,6 +1,9 @@
 #include "weft/io/tensors.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
+#include "weft/io/gguf_model.h"
 
 namespace weft {
 
@@ -27,7 +30,23 @@ void save_tensors(const std::string& path, const std::vector<NamedTensor>& tenso
   save_safetensors(path, std::move(arrays), metadata);
 }
 
+namespace {
+
+LoadedTensors load_packed(const std::string& path) {
+  GgufModel model = load_gguf(path);
+  LoadedTensors loaded;
+  for (const auto& [key, value] : model.content.metadata)
+    loaded.metadata.emplace(
+        key, value.type == GgufType::String ? std::string(value.text()) : value.shown(UINT64_MAX));
+  for (PackedTensor& t : model.tensors) loaded.tensors.push_back({std::move(t.name), t.value()});
+  std::ranges::sort(loaded.tensors, {}, &NamedTensor::name);
+  return loaded;
+}
+
+}  // namespace
+
 LoadedTensors load_tensors(const std::string& path) {
+  if (is_gguf(path)) return load_packed(path);
   SafetensorsContent content = read_safetensors_model(path);
   LoadedTensors loaded;
   loaded.metadata = std::move(content.metadata);

@@ -26,7 +26,8 @@ struct LoadedTensors {
   std::vector<NamedTensor> tensors;  // sorted by name
   Metadata metadata;
 };
-// Accepts what read_safetensors_model does: a file, an index or a directory.
+// Accepts what read_safetensors_model does: a file, an index or a directory; and GGUF files, whose
+// packed tensors decode to f32 where they are used and whose metadata are texts here.
 LoadedTensors load_tensors(const std::string& path);
 
 }  // namespace weft

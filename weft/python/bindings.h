@@ -54,6 +54,7 @@ void bind_random_keys(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_files(nb::module_& m);
 void bind_onnx(nb::module_& m);
+void bind_gguf(nb::module_& m);
 
 /// Every function is bound through this: it runs under its caller's line of Python.
 template <class Class, class F, class... Extra>

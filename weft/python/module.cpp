@@ -61,4 +61,5 @@ NB_MODULE(_core, m) {
   bind_passes(m);
   bind_files(m);
   bind_onnx(m);
+  bind_gguf(m);
 }

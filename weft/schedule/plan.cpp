@@ -45,20 +45,6 @@ double iterations(std::span<const NodeRef> ranges) {
   return p;
 }
 
-std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope) {
-  std::vector<NodeRef> roots(index.begin(), index.end());
-  std::vector<NodeRef> used;
-  for (NodeRef n : roots)
-    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
-  std::erase_if(roots, [](NodeRef n) { return n->op == Op::Range || n->op == Op::Const; });
-  if (roots.empty()) return used;
-  for (NodeRef n : Toposort(roots)) {
-    if (n->op == Op::Range && contains(scope, n) && !contains(used, n)) used.push_back(n);
-    if (is_lookup(n)) return {scope.begin(), scope.end()};
-  }
-  return used;
-}
-
 namespace {
 
 /// What is read: not what is only assigned to, nor the views that say where.
@@ -334,12 +320,16 @@ double Planner::evaluations(const Use& d) const {
   for (NodeRef r : d.scope)
     if (!contains(nest, r)) nest.push_back(r);
   const std::vector<NodeRef> used = used_ranges(d.access.index, d.scope);
-  double total = 1, at_last_used = 1;
+  NodeRef last_used = nullptr;
+  double total = 1, at_last_used = 1, around_it = 1;
   for (NodeRef r : nest) {
+    const double around = total;
     total *= extent(r);
-    if (contains(used, r)) at_last_used = total;
+    if (contains(used, r)) last_used = r, at_last_used = total, around_it = around;
   }
-  return at_last_used;
+  if (last_used == nullptr) return 1;
+  const auto steps = static_cast<double>(steady_steps(d.access.index, last_used));
+  return std::max(around_it, at_last_used / steps);
 }
 
 /// The loops around a reduction that is wanted like this, and the mask of what is inside of it.

@@ -1,0 +1,338 @@
+// Formats that choose vectors of 4 or 8 numbers from a table: IQ1, IQ2 and IQ3. For a part's scale
+// the best vector is found among all of them, since |x - s g|^2 = x.x - 2 s x.g + s^2 g.g needs x.g
+// only once. Scales are candidates below the one at which the largest number fits, each solved for
+// again by least squares.
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "weft/io/quantise_block.h"
+#include "weft/tensor/packed_block.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int kCandidates = 12;  // scales of a part
+constexpr size_t kBlock = 256;
+
+/// A table as numbers, all of them moved by `delta`.
+struct Vectors {
+  size_t width, count;
+  std::vector<float> values;   // number j of entry i at j * count + i
+  std::vector<float> squares;  // g.g
+  float greatest = 0;
+
+  explicit Vectors(const packed::Grid& grid, float delta = 0)
+      : width(static_cast<size_t>(grid.width())),
+        count(grid.entries.size()),
+        values(width * count),
+        squares(count) {
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t j = 0; j < width; ++j) {
+        const int bits = grid.bits,
+                  code = grid.entries[i] >> (static_cast<int>(j) * bits) & ((1 << bits) - 1);
+        const int extra = code == grid.last ? grid.last_extra : 0;
+        const float value = static_cast<float>(grid.first + grid.step * code + extra) + delta;
+        values[j * count + i] = value;
+        squares[i] += value * value;
+        greatest = std::max(greatest, value);
+      }
+    }
+  }
+};
+
+/// x.g of one vector of numbers with every entry.
+void products(const Vectors& all, const float* x, float* out) {
+  std::fill_n(out, all.count, 0.f);
+  for (size_t j = 0; j < all.width; ++j)
+    for (size_t i = 0; i < all.count; ++i) out[i] += x[j] * all.values[j * all.count + i];
+}
+
+/// The entry of greatest 2 s x.g - s^2 g.g, and that; by lanes, which compilers keep in vectors.
+std::pair<uint16_t, float> best_entry(const Vectors& all, const float* xg, float scale) {
+  constexpr size_t kLanes = 8;
+  float best[kLanes];
+  int32_t at[kLanes] = {};
+  std::fill_n(best, kLanes, -INFINITY);
+  const float twice = 2 * scale, square = scale * scale;
+  for (size_t i = 0; i < all.count; i += kLanes) {
+    for (size_t l = 0; l < kLanes; ++l) {
+      const float gain = twice * xg[i + l] - square * all.squares[i + l];
+      at[l] = gain > best[l] ? static_cast<int32_t>(i + l) : at[l];
+      best[l] = gain > best[l] ? gain : best[l];
+    }
+  }
+  const size_t lane = static_cast<size_t>(std::max_element(best, best + kLanes) - best);
+  return {static_cast<uint16_t>(at[lane]), best[lane]};
+}
+
+/// A part of a block: its vectors' entries, and how much less the squared error is than with zeros.
+struct Part {
+  std::array<uint16_t, 8> entries{};
+  float scale = 0, gain = 0;
+};
+
+/// Numbers of a part with their products with the table.
+class PartSearch {
+ public:
+  PartSearch(const Vectors& all, std::span<const float> x) : all_(all), x_(x) {
+    products_.resize(x.size() / all.width * all.count);
+    for (size_t v = 0; v < x.size() / all.width; ++v)
+      products(all, x.data() + v * all.width, &products_[v * all.count]);
+  }
+
+  /// The best entries at this scale.
+  Part at(float scale) const {
+    Part part;
+    part.scale = scale;
+    for (size_t v = 0; v < x_.size() / all_.width; ++v) {
+      const auto [entry, gain] = best_entry(all_, &products_[v * all_.count], scale);
+      part.entries[v] = entry;
+      part.gain += gain;
+    }
+    return part;
+  }
+
+  Part best() const {
+    float peak = 0;
+    for (const float v : x_) peak = std::max(peak, std::fabs(v));
+    Part best;
+    for (int i = 0; i < kCandidates && peak > 0; ++i) {
+      const Part tried = at(peak / all_.greatest * (1.1f - 0.06f * static_cast<float>(i)));
+      if (const Part solved = at(least_squares(tried)); solved.gain > best.gain) best = solved;
+    }
+    return best;
+  }
+
+ private:
+  float least_squares(const Part& part) const {
+    float xg = 0, gg = 0;
+    for (size_t v = 0; v < x_.size() / all_.width; ++v) {
+      xg += products_[v * all_.count + part.entries[v]];
+      gg += all_.squares[part.entries[v]];
+    }
+    return gg > 0 ? std::max(xg / gg, 0.f) : 0;
+  }
+
+  const Vectors& all_;
+  std::span<const float> x_;
+  std::vector<float> products_;
+};
+
+/// A block whose parts have scales unit * (2 code + 1).
+struct Chosen {
+  float unit = 0;
+  std::array<int, 16> scales{};
+  std::array<uint16_t, 64> entries{};
+  std::array<uint8_t, 32> signs{};     // of eight numbers each
+  std::array<uint8_t, 32> negative{};  // of tables with two deltas: of each vector
+};
+
+float unit_of(std::span<const float> scales, int most) {
+  return as_f16(*std::ranges::max_element(scales) / static_cast<float>(2 * most + 1));
+}
+int code_of(float scale, float unit, int most) {
+  return rounded((scale * inverse(unit) - 1) / 2, 0, most);
+}
+float scale_of(float unit, int code) { return unit * static_cast<float>(2 * code + 1); }
+
+/// The numbers without signs, and these. Where the eighth sign follows from the others (the number
+/// of negative ones is even) the number that matters least takes the other sign.
+std::array<float, kBlock> magnitudes(const float* x, bool even, Chosen& out) {
+  std::array<float, kBlock> all;
+  for (size_t v = 0; v < 32; ++v) {
+    float* m = &all[8 * v];
+    int signs = 0, count = 0;
+    for (size_t j = 0; j < 8; ++j) {
+      const bool negative = x[8 * v + j] < 0;
+      m[j] = std::fabs(x[8 * v + j]);
+      signs |= negative << j;
+      count += negative;
+    }
+    if (even && count % 2 == 1) {
+      const auto least = std::min_element(m, m + 8) - m;
+      m[least] = -m[least];
+      signs ^= 1 << least;
+    }
+    out.signs[v] = static_cast<uint8_t>(signs);
+  }
+  return all;
+}
+
+Chosen signed_choice(const Vectors& all, const float* x, size_t parts, bool even) {
+  constexpr int kMost = 15;
+  Chosen out;
+  const std::array<float, kBlock> m = magnitudes(x, even, out);
+  const size_t size = kBlock / parts, each = size / all.width;
+  std::vector<PartSearch> searches;
+  std::array<float, 16> scales{};
+  for (size_t p = 0; p < parts; ++p) {
+    searches.emplace_back(all, std::span(m).subspan(p * size, size));
+    scales[p] = searches.back().best().scale;
+  }
+  out.unit = unit_of(scales, kMost);
+  for (size_t p = 0; p < parts; ++p) {
+    out.scales[p] = code_of(scales[p], out.unit, kMost);
+    const Part part = searches[p].at(scale_of(out.unit, out.scales[p]));
+    std::copy_n(part.entries.begin(), each, &out.entries[p * each]);
+  }
+  return out;
+}
+
+using Tables = std::span<const Vectors>;  // one; of IQ1 two
+
+// ---- packing
+
+/// Four times seven signs and the scale's code, in a word.
+void put_signs7(uint8_t* at, const Chosen& c, size_t part) {
+  uint32_t word = static_cast<uint32_t>(c.scales[part]) << 28;
+  for (size_t l = 0; l < 4; ++l) word |= (c.signs[4 * part + l] & 127u) << (7 * l);
+  std::memcpy(at, &word, sizeof(word));
+}
+template <size_t n>
+void put_scales4(uint8_t* at, const Chosen& c) {
+  for (size_t i = 0; i < n; i += 2)
+    at[i / 2] = static_cast<uint8_t>(c.scales[i] | c.scales[i + 1] << 4);
+}
+/// The low bytes of entries, and their bits above at `high`.
+template <size_t n>
+void put_entries(uint8_t* low, uint8_t* high, int bits, const Chosen& c) {
+  std::array<uint8_t, n> above;
+  for (size_t i = 0; i < n; ++i) {
+    low[i] = static_cast<uint8_t>(c.entries[i]);
+    above[i] = static_cast<uint8_t>(c.entries[i] >> 8);
+  }
+  if (bits > 0) put_fields(high, above, bits, 1);
+}
+
+void iq2_xxs(Tables tables, const float* x, uint8_t* block) {
+  const Chosen c = signed_choice(tables[0], x, 8, true);
+  put_f16(block, 8 * c.unit);
+  for (size_t p = 0; p < 8; ++p) {
+    for (size_t l = 0; l < 4; ++l)
+      block[2 + 8 * p + l] = static_cast<uint8_t>(c.entries[4 * p + l]);
+    put_signs7(block + 6 + 8 * p, c, p);
+  }
+}
+void iq2_xs(Tables tables, const float* x, uint8_t* block) {
+  const Chosen c = signed_choice(tables[0], x, 16, true);
+  put_f16(block, 8 * c.unit);
+  for (size_t i = 0; i < 32; ++i) {
+    const auto word = static_cast<uint16_t>(c.entries[i] | (c.signs[i] & 127) << 9);
+    std::memcpy(block + 2 + 2 * i, &word, sizeof(word));
+  }
+  put_scales4<16>(block + 66, c);
+}
+void iq2_s(Tables tables, const float* x, uint8_t* block) {
+  const Chosen c = signed_choice(tables[0], x, 16, false);
+  put_f16(block, 8 * c.unit);
+  put_entries<32>(block + 2, block + 66, 2, c);
+  std::ranges::copy(c.signs, block + 34);
+  put_scales4<16>(block + 74, c);
+}
+void iq3_xxs(Tables tables, const float* x, uint8_t* block) {
+  const Chosen c = signed_choice(tables[0], x, 8, true);
+  put_f16(block, 4 * c.unit);
+  put_entries<64>(block + 2, nullptr, 0, c);
+  for (size_t p = 0; p < 8; ++p) put_signs7(block + 66 + 4 * p, c, p);
+}
+void iq3_s(Tables tables, const float* x, uint8_t* block) {
+  const Chosen c = signed_choice(tables[0], x, 8, false);
+  put_f16(block, c.unit);
+  put_entries<64>(block + 2, block + 66, 1, c);
+  std::ranges::copy(c.signs, block + 74);
+  put_scales4<8>(block + 106, c);
+}
+
+// ---- IQ1: -1, 0 and 1, all of a vector moved by 1/8 up or down
+
+/// `each`: numbers that are moved the same way.
+Chosen moved_choice(Tables tables, const float* x, size_t parts, size_t each) {
+  constexpr int kMost = 7;
+  const size_t size = kBlock / parts;
+  Chosen out;
+  std::array<float, 16> scales{};
+  const auto span = [&](size_t at, size_t n) { return std::span(x + at, n); };
+  for (size_t p = 0; p < parts; ++p) {
+    const Part up = PartSearch(tables[0], span(p * size, size)).best();
+    const Part down = PartSearch(tables[1], span(p * size, size)).best();
+    scales[p] = up.gain >= down.gain ? up.scale : down.scale;
+  }
+  out.unit = unit_of(scales, kMost);
+  for (size_t at = 0; at < kBlock; at += each) {
+    const size_t p = at / size;
+    out.scales[p] = code_of(scales[p], out.unit, kMost);
+    const float scale = scale_of(out.unit, out.scales[p]);
+    const Part up = PartSearch(tables[0], span(at, each)).at(scale);
+    const Part down = PartSearch(tables[1], span(at, each)).at(scale);
+    const bool negative = down.gain > up.gain;
+    for (size_t v = 0; v < each / 8; ++v) {
+      out.entries[at / 8 + v] = (negative ? down : up).entries[v];
+      out.negative[at / 8 + v] = negative ? 1 : 0;
+    }
+  }
+  return out;
+}
+
+void iq1_s(Tables tables, const float* x, uint8_t* block) {
+  const Chosen c = moved_choice(tables, x, 8, 32);
+  put_f16(block, c.unit);
+  for (size_t p = 0; p < 8; ++p) {
+    auto high = static_cast<uint16_t>(c.scales[p] << 12 | c.negative[4 * p] << 15);
+    for (size_t l = 0; l < 4; ++l) {
+      block[2 + 4 * p + l] = static_cast<uint8_t>(c.entries[4 * p + l]);
+      high = static_cast<uint16_t>(high | c.entries[4 * p + l] >> 8 << (3 * l));
+    }
+    std::memcpy(block + 34 + 2 * p, &high, sizeof(high));
+  }
+}
+void iq1_m(Tables tables, const float* x, uint8_t* block) {
+  const Chosen c = moved_choice(tables, x, 16, 8);
+  std::array<uint8_t, 32> high;
+  for (size_t v = 0; v < 32; ++v) {
+    block[v] = static_cast<uint8_t>(c.entries[v]);
+    high[v] = static_cast<uint8_t>(c.entries[v] >> 8 | c.negative[v] << 3);
+  }
+  put_fields(block + 32, high, 4, 1);
+  const uint16_t unit = f32_to_f16(c.unit);
+  for (size_t i = 0; i < 4; ++i) {
+    auto word = static_cast<uint16_t>((unit >> (4 * i) & 15) << 12);
+    for (size_t k = 0; k < 4; ++k)
+      word = static_cast<uint16_t>(word | c.scales[4 * i + k] << (3 * k));
+    std::memcpy(block + 48 + 2 * i, &word, sizeof(word));
+  }
+}
+
+struct Row {
+  Codec codec;
+  const packed::Grid& grid;
+  float delta;
+  void (*encode)(Tables tables, const float* x, uint8_t* block);
+};
+constexpr Row kRows[] = {
+    {Codec::IQ1_S, packed::kGrid1, 0.125f, iq1_s},
+    {Codec::IQ1_M, packed::kGrid1, 0.125f, iq1_m},
+    {Codec::IQ2_XXS, packed::kGrid2Xxs, 0, iq2_xxs},
+    {Codec::IQ2_XS, packed::kGrid2Xs, 0, iq2_xs},
+    {Codec::IQ2_S, packed::kGrid2S, 0, iq2_s},
+    {Codec::IQ3_XXS, packed::kGrid3Xxs, 0, iq3_xxs},
+    {Codec::IQ3_S, packed::kGrid3S, 0, iq3_s},
+};
+
+}  // namespace
+
+bool has_grid(Codec codec) {
+  return std::ranges::find(kRows, codec, &Row::codec) != std::end(kRows);
+}
+
+void put_grid_blocks(Codec codec, std::span<const float> x, uint8_t* out) {
+  const Row& format = *std::ranges::find(kRows, codec, &Row::codec);
+  const std::array<Vectors, 2> tables = {Vectors(format.grid, format.delta),
+                                         Vectors(format.grid, -format.delta)};
+  for (size_t i = 0; i < x.size() / kBlock; ++i)
+    format.encode(tables, x.data() + i * kBlock, out + i * static_cast<size_t>(row(codec).bytes));
+}
+
+}  // namespace weft

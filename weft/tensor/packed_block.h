@@ -1,0 +1,71 @@
+// What a row of codecs.def is written in: parts of many blocks at once, as i32 or f32 tensors whose
+// first axis counts blocks and whose second counts elements, groups of them, or is 1.
+#pragma once
+
+#include "weft/dtype/codec_grids.h"
+#include "weft/tensor/tensor.h"
+
+namespace weft::packed {
+
+/// Vectors to choose from: code c stands for first + step * c, and the last code for a bit more.
+struct Grid {
+  std::span<const uint16_t> entries;
+  int bits;  ///< of a code; an entry has 16 / bits of them, of 4 bits only the first `width`
+  int first, step, last, last_extra;
+  int width() const { return 16 / bits; }
+};
+inline constexpr Grid kGrid1 = {kGridCodes1S, 2, -1, 1, 3, 0};
+inline constexpr Grid kGrid2Xxs = {kGridCodes2Xxs, 2, 8, 17, 2, 1};
+inline constexpr Grid kGrid2Xs = {kGridCodes2Xs, 2, 8, 17, 2, 1};
+inline constexpr Grid kGrid2S = {kGridCodes2S, 2, 8, 17, 2, 1};
+inline constexpr Grid kGrid3Xxs = {kGridCodes3Xxs, 4, 4, 8, 7, 2};
+inline constexpr Grid kGrid3S = {kGridCodes3S, 4, 1, 2, 7, 0};
+
+class Block {
+ public:
+  explicit Block(Tensor bytes) : bytes_(std::move(bytes)) {}  ///< (blocks, bytes of one), u8
+
+  // `count` numbers from byte `at` on.
+  Tensor u8(int64_t at, int64_t count) const;
+  Tensor i8(int64_t at, int64_t count) const;
+  Tensor u16(int64_t at, int64_t count) const;
+  Tensor f16(int64_t at) const;  ///< one, as f32
+  Tensor f32(int64_t at) const;
+  /// The first `take` bytes of every `step`.
+  Tensor strided(int64_t at, int64_t count, int64_t step, int64_t take) const;
+  /// A u32 of every `step` bytes from `at` on, eight of them.
+  Tensor words(int64_t at, int64_t step) const;
+  /// Parts of `bits` bits of `count` bytes: the lowest of `group` bytes, the next ones of the same
+  /// bytes, and so on; then those of the next `group` bytes.
+  Tensor fields(int64_t at, int64_t count, int bits, int64_t group) const;
+  Tensor bits32(int64_t at) const;   ///< of a u32, lowest first
+  Tensor pairs16(int64_t at) const;  ///< the pairs of bits of a u16
+  /// Eight numbers of 6 bits in 12 bytes: low bits of four in the bytes at `first`; of four more in
+  /// the half bytes from `shift` on of the last four, and their high bits over those of the first.
+  Tensor k_scales(int64_t at, int64_t first, int shift) const;
+  /// An f16 whose half bytes are the highest of four u16.
+  Tensor quarters_f16(int64_t at) const;
+  Tensor trits() const;                  ///< TQ1_0's: five numbers from 0 to 2 in a byte
+  Tensor value4(const Tensor& x) const;  ///< the 16 values of IQ4_NL
+  Tensor grid(const Grid& grid, const Tensor& index) const;
+  /// Negative where the bits of `signs`, eight of each, are set.
+  Tensor signed_grid(const Grid& grid, const Tensor& index, const Tensor& signs) const;
+
+ private:
+  Tensor raw(int64_t at, int64_t count) const;
+
+  Tensor bytes_;
+};
+
+Tensor each(const Tensor& x);                   ///< (blocks, n) to (blocks, n, 1)
+Tensor groups(const Tensor& x, int64_t count);  ///< (blocks, n) to (blocks, count, n / count)
+Tensor every(int64_t times, const Tensor& x);   ///< each element so often
+Tensor triples(const Tensor& u16);              ///< the four triples of bits of each
+Tensor with_parity(const Tensor& sevens);       ///< an eighth bit that makes the set ones even
+Tensor signs_of_sevens(const Tensor& words);    ///< the four times seven bits of each, so
+Tensor eighth(const Tensor& negative);          ///< 1/8, or -1/8 where not 0
+Tensor half_power(const Tensor& e8m0);          ///< 2^(x - 128)
+Tensor half_e4m3(const Tensor& x);              ///< half an unsigned e4m3; 0 for 127
+Tensor twice_e2m1(const Tensor& code);          ///< 0, 1, 2, 3, 4, 6, 8, 12 and their negatives
+
+}  // namespace weft::packed
