@@ -275,8 +275,8 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph);
 std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const NodeRef> scope);
 
 /// The largest c for which the positions depend on r only by r / c, where that is plain to see: a
-/// value at them stays the same for c steps.
-/// (of blocks with one scale: the elements of a block). 1 where it is not.
+/// value at them stays the same for c steps (of blocks with one scale: the elements of a block). 1
+/// where it is not.
 int64_t steady_steps(std::span<const NodeRef> index, NodeRef r);
 
 /// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
