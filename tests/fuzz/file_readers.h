@@ -14,6 +14,7 @@
 #include "weft/io/pictures.h"
 #include "weft/io/png.h"
 #include "weft/io/safetensors.h"
+#include "weft/onnx/model.h"
 
 namespace weft {
 
@@ -63,6 +64,15 @@ inline constexpr FileReader kFileReaders[] = {
        return hash_combine(hash, function_bytes(f).size());
      }},
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
+    {"onnx",
+     [](std::span<const std::byte> data) {
+       const onnx::Model model = onnx::parse_onnx(data, "fuzz");
+       uint64_t hash = model.functions.size();
+       for (const onnx::ConstantData& t : model.graph.initialisers)
+         hash = hash_combine(hash, touch(t.array) + hash_text(t.name));
+       for (const onnx::Node& node : model.graph.nodes) hash += hash_text(node.label());
+       return hash;
+     }},
 };
 
 }  // namespace weft

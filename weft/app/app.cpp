@@ -140,10 +140,38 @@ void add_explain(CLI::App& app, CommandLine& line) {
   add_machine_options(explain, line);
 }
 
+CLI::App* onnx_command(CLI::App& onnx, CommandLine& line, const char* name, const char* what) {
+  CLI::App* sub = subcommand(onnx, line, name, what);
+  sub->add_option("model", line.onnx.model, "an .onnx file")->required();
+  sub->add_option("--size", line.onnx.sizes,
+                  "a size that the model names, as batch=8; 1 where none is given")
+      ->type_name("NAME=N");
+  add_machine_options(sub, line);
+  return sub;
+}
+
+void add_onnx_inputs(CLI::App* sub, OnnxOptions& o) {
+  sub->add_option("--input", o.inputs, "an input; random where none is given")
+      ->type_name("NAME=FILE.npy");
+  sub->add_option("--seed", o.seed, "of random inputs")->capture_default_str();
+}
+
 void add_onnx(CLI::App& app, CommandLine& line) {
-  CLI::App* onnx = app.add_subcommand("onnx", "look at, run and check ONNX models");
+  CLI::App* onnx = app.add_subcommand("onnx", "look at, run, time and check ONNX models");
   onnx->require_subcommand(1);
   OnnxOptions& o = line.onnx;
+  onnx_command(*onnx, line, "inspect", "inputs, outputs, operators, parameters, work of a model");
+  CLI::App* run = onnx_command(*onnx, line, "run", "run a model and write what it gives");
+  add_onnx_inputs(run, o);
+  run->add_option("--output", o.output, "directory for one .npy file per output");
+  CLI::App* bench = onnx_command(*onnx, line, "bench", "time a model: load, first result, later ones");
+  add_onnx_inputs(bench, o);
+  bench->add_option("--repeats", o.repeats, "measurements; the median counts")
+      ->check(CLI::Range(int64_t{1}, int64_t{100000}))
+      ->capture_default_str();
+  bench->add_option("--against", o.against, "a peer measured in turns with weft")
+      ->check(CLI::IsMember({"ort"}));
+  bench->add_option("--python", o.python, "the Python that has the peer")->capture_default_str();
   CLI::App* check = subcommand(*onnx, line, "check", "run backend tests and compare their results");
   check->add_option("directories", o.cases, "folders of cases, as tools/onnx_cases writes them")
       ->required();

@@ -139,6 +139,21 @@ bool BenchPeer::prepare(const BenchCase& which, int64_t size) {
   return false;
 }
 
+BenchPeer::Loaded BenchPeer::prepare_model(
+    const std::string& path, const std::map<std::string, std::vector<int64_t>>& shapes) {
+  JsonWriter json;
+  json.begin_object().field("model", path).key("shapes").begin_object();
+  for (const auto& [name, shape] : shapes) {
+    json.key(name).begin_array();
+    for (const int64_t size : shape) json.value(size);
+    json.end_array();
+  }
+  const std::string said = ask(json.end_object().end_object().take());
+  Loaded loaded;
+  if (std::sscanf(said.c_str(), "yes %lf %lf", &loaded.load, &loaded.first) == 2) return loaded;
+  fail("bench", "{} cannot run {}: {}", library_, path, said);
+}
+
 double BenchPeer::seconds(int64_t runs) {
   const std::string said = ask(strformat("{{\"runs\": {}}}", runs));
   double value = 0;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,13 @@ class BenchPeer {
   /// Makes the operands and computes once. False where the library has no such thing, or cannot:
   /// why() then says what it said.
   bool prepare(const BenchCase& which, int64_t size);
+  /// An ONNX model with random inputs of these shapes: loads it and runs it once. Of "ort" alone;
+  /// an Error where it cannot.
+  struct Loaded {
+    double load = 0, first = 0;  ///< seconds: until the model is there, until its first result
+  };
+  Loaded prepare_model(const std::string& path,
+                       const std::map<std::string, std::vector<int64_t>>& shapes);
   const std::string& why() const { return why_; }
   /// Of one of `runs` in a row, after one that is not counted.
   double seconds(int64_t runs);

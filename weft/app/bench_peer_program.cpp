@@ -189,10 +189,33 @@ def operand(dims, dtype, fill, below, code):
         x = x.bfloat16()
     return x.requires_grad_() if code.startswith("grad(") else x
 
+ORT_TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64,
+             "tensor(int32)": np.int32, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
+             "tensor(uint8)": np.uint8, "tensor(int8)": np.int8}
+def model(path, shapes):
+    """A model of a file with random inputs, and the seconds that it took to load."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = int(threads)
+    start = time.perf_counter()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    seconds = time.perf_counter() - start
+    feed = {}
+    for i in session.get_inputs():
+        kind = ORT_TYPES[i.type]
+        x = rng.random(shapes[i.name])
+        feed[i.name] = x.astype(kind) if np.issubdtype(kind, np.floating) else (x < 0.5).astype(kind)
+    return seconds, lambda: session.run(None, feed)
+
 for line in sys.stdin:
     request = json.loads(line)
     try:
-        if "code" in request:
+        if "model" in request:
+            operands = []
+            seconds, function = model(request["model"], request["shapes"])
+            start = time.perf_counter()
+            function()
+            answer("yes %r %r" % (seconds, seconds + time.perf_counter() - start))
+        elif "code" in request:
             function = operands = None
             PACKED.clear()
             code = request["code"]

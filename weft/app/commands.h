@@ -75,6 +75,13 @@ struct OnnxOptions {
   std::vector<std::string> cases;     // of check: directories
   std::string which;                  // of check: cases with this in their name
   int64_t most = 20;                  // of check: how many that do not pass are listed; 0: all
+  std::vector<std::string> inputs;    // "name=file.npy"
+  std::vector<std::string> sizes;     // "name=3": of what the model names
+  std::string output;                 // of run: directory for .npy files
+  int64_t seed = 0;                   // of inputs that are not given
+  int64_t repeats = 20;               // of bench
+  std::string against;                // of bench: "ort"
+  std::string python = "python3";     // has the peer
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
@@ -91,6 +98,9 @@ int run_bench(const Session& session, const BenchOptions& options);
 int run_train(const Session& session, const TrainOptions& options);
 int run_onnx(const Session& session, const OnnxOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
+int inspect_onnx(const Session& session, const OnnxOptions& options);
+int run_onnx_model(const Session& session, const OnnxOptions& options);
+int bench_onnx(const Session& session, const OnnxOptions& options);
 
 // The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
 // NULL:X86, of "CPU" and "NULL" NULL. What has none, as GPUs, stands for itself.

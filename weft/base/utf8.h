@@ -6,7 +6,8 @@
 
 namespace weft {
 
-// Length of the sequence at `at`, 0 when it is not valid: cut, overlong, a surrogate, past U+10FFFF.
+// Length of the sequence at `at`, 0 when it is not valid: cut, overlong, a surrogate, past
+// U+10FFFF.
 size_t utf8_length(std::string_view text, size_t at);
 bool is_utf8(std::string_view text);
 

@@ -23,10 +23,10 @@ const char* kind_name(Value::Kind kind) {
 }
 
 const char* type_name(Attribute::Type type) {
-  constexpr const char* kNames[] = {"undefined", "a float",  "an int",   "a string",
-                                    "a tensor",  "a graph",  "floats",   "ints",
-                                    "strings",   "tensors",  "graphs",   "a sparse tensor",
-                                    "sparse tensors", "a type", "types"};
+  constexpr const char* kNames[] = {"undefined",      "a float", "an int", "a string",
+                                    "a tensor",       "a graph", "floats", "ints",
+                                    "strings",        "tensors", "graphs", "a sparse tensor",
+                                    "sparse tensors", "a type",  "types"};
   const auto i = static_cast<size_t>(type);
   return i < std::size(kNames) ? kNames[i] : "of a type that does not exist";
 }
@@ -77,6 +77,7 @@ std::vector<Tensor> NodeCall::tensors(size_t first) const {
 
 HostArray NodeCall::array(size_t i) const {
   if (const auto constant = input(i).constant()) return *constant;
+  evaluator_.note_read();
   return host_array_of(tensor(i));
 }
 
@@ -207,6 +208,12 @@ std::vector<int64_t> NodeCall::ints_of(size_t i, std::string_view attribute, int
 
 bool NodeCall::wants(size_t i) const {
   return i < node_.outputs.size() && !node_.outputs[i].empty();
+}
+
+const Value& NodeCall::named(std::string_view name) const {
+  const Value* value = evaluator_.find(name);
+  if (!value) refuse("{} is no tensor that is made before it", quoted_name(name));
+  return *value;
 }
 
 Values NodeCall::run(const Graph& graph, Values inputs) const {

@@ -62,6 +62,12 @@ class NodeCall {
 
   /// Runs a subgraph, which sees the values around the node. As many inputs as it declares.
   Values run(const Graph& graph, Values inputs) const;
+  /// The value of this name around the node: an Error where there is none.
+  const Value& named(std::string_view name) const;
+  /// The same node as another operator sees it: at this opset of its domain, with these inputs.
+  NodeCall as(int64_t opset, Values inputs) const {
+    return {node_, opset, std::move(inputs), evaluator_};
+  }
 
   /// Checks an axis of x against its rank; negative ones count from the end.
   int64_t axis(int64_t axis, size_t rank) const;

@@ -125,12 +125,12 @@ Values cast(const NodeCall& call) {
   if (call.opset() >= 6) return cast_input(call, static_cast<ElementType>(call.integer("to")));
   const std::string wanted = call.text("to", "");
   constexpr std::pair<std::string_view, ElementType> kNames[] = {
-      {"FLOAT", ElementType::Float},     {"UINT8", ElementType::Uint8},
-      {"INT8", ElementType::Int8},       {"UINT16", ElementType::Uint16},
-      {"INT16", ElementType::Int16},     {"INT32", ElementType::Int32},
-      {"INT64", ElementType::Int64},     {"STRING", ElementType::String},
-      {"BOOL", ElementType::Bool},       {"FLOAT16", ElementType::Float16},
-      {"DOUBLE", ElementType::Double},   {"UINT32", ElementType::Uint32},
+      {"FLOAT", ElementType::Float},   {"UINT8", ElementType::Uint8},
+      {"INT8", ElementType::Int8},     {"UINT16", ElementType::Uint16},
+      {"INT16", ElementType::Int16},   {"INT32", ElementType::Int32},
+      {"INT64", ElementType::Int64},   {"STRING", ElementType::String},
+      {"BOOL", ElementType::Bool},     {"FLOAT16", ElementType::Float16},
+      {"DOUBLE", ElementType::Double}, {"UINT32", ElementType::Uint32},
       {"UINT64", ElementType::Uint64}};
   for (const auto& [text, type] : kNames)
     if (text == wanted) return cast_input(call, type);

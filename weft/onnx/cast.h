@@ -8,7 +8,7 @@
 namespace weft::onnx {
 
 struct CastOptions {
-  bool saturate = true;              ///< to 8 bits: what is too large becomes the largest number
+  bool saturate = true;                ///< to 8 bits: what is too large becomes the largest number
   std::string_view round_mode = "up";  ///< to float8e8m0: up, down or nearest
 };
 /// x as dtype_of(to) has that type: rounded to values that the type has. An Error for types without

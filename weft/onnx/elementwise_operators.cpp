@@ -134,8 +134,7 @@ Values celu(const NodeCall& call) { return {call.tensor(0).celu(call.number("alp
 Values elu(const NodeCall& call) { return {call.tensor(0).elu(call.number("alpha", 1))}; }
 Values gelu(const NodeCall& call) {
   const std::string form = call.text("approximate", "none");
-  if (form != "none" && form != "tanh")
-    call.refuse("approximate is none or tanh, not '{}'", form);
+  if (form != "none" && form != "tanh") call.refuse("approximate is none or tanh, not '{}'", form);
   return {call.tensor(0).gelu(form == "tanh")};
 }
 Values hard_sigmoid(const NodeCall& call) {

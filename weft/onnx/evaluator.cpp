@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_set>
 
 #include "weft/base/error.h"
 #include "weft/onnx/fold.h"
@@ -18,10 +19,13 @@ constexpr int kDeepest = 100;
 struct Evaluator::Step {
   LinkedNode linked;
   bool refers = false;  // to attributes of a function's call
+  bool stable = false;  // depends on constants alone
   std::vector<std::string_view> inputs_last_used;
+  std::optional<Values> kept;  // of a stable one, once it ran
 };
 
 struct Evaluator::Plan {
+  std::vector<std::string_view> differentiated;  // by Gradient nodes
   std::vector<std::pair<std::string_view, Value>> constants;
   std::vector<Step> steps;
 };
@@ -35,8 +39,7 @@ struct Evaluator::Scope {
 
   const Value* find(std::string_view name) const {
     for (const Scope* s = this; s != nullptr; s = s->outer)
-      if (const auto found = s->values.find(name); found != s->values.end())
-        return &found->second;
+      if (const auto found = s->values.find(name); found != s->values.end()) return &found->second;
     return nullptr;
   }
   Values all_of(const std::vector<std::string>& names) const {
@@ -73,8 +76,13 @@ class Evaluator::Linker {
     } else {
       kept.assign(list.function->outputs.begin(), list.function->outputs.end());
     }
-    for (const LinkedNode& linked : list.nodes)
-      plan->steps.push_back({linked, refers(*linked.node), {}});
+    for (const LinkedNode& linked : list.nodes) {
+      plan->steps.push_back({linked, refers(*linked.node), false, {}, {}});
+      const Attribute* xs = linked.node->op == "Gradient" ? linked.node->find("xs") : nullptr;
+      if (xs)
+        plan->differentiated.insert(plan->differentiated.end(), xs->texts.begin(), xs->texts.end());
+    }
+    note_stable(*plan);
     note_last_uses(*plan, kept);
     evaluator_.plans_.emplace(list.graph ? static_cast<const void*>(list.graph) : list.function,
                               std::move(plan));
@@ -85,15 +93,38 @@ class Evaluator::Linker {
                                [](const Attribute& a) { return !a.refers_to.empty(); });
   }
 
+  /// What such nodes give stays the same memory in all runs, so that captures know it.
+  static void note_stable(Plan& plan) {
+    std::unordered_set<std::string_view> stable = {""};
+    for (const auto& [name, value] : plan.constants) stable.insert(name);
+    for (Step& step : plan.steps) {
+      const Node& node = *step.linked.node;
+      const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
+      step.stable = step.linked.op && node.domain != kTraining && !step.refers && !is_random(node) && !has_graphs(node) &&
+                    std::ranges::all_of(node.inputs, is_stable);
+      for (const std::string& name : node.outputs)
+        if (step.stable)
+          stable.insert(name);
+        else if (!name.empty())
+          stable.erase(name);
+    }
+  }
+  static bool has_graphs(const Node& node) {
+    return std::ranges::any_of(node.attributes,
+                               [](const Attribute& a) { return !a.graphs.empty(); });
+  }
+
   static void note_last_uses(Plan& plan, const std::vector<std::string_view>& kept) {
     std::unordered_map<std::string_view, size_t> last;
     for (size_t i = 0; i < plan.steps.size(); ++i) {
       const Node& node = *plan.steps[i].linked.node;
       for (const std::string& name : node.outputs) last[name] = i;
       for (const std::string& name : node.inputs) last[name] = i;
-      for (const Attribute& a : node.attributes)
+      for (const Attribute& a : node.attributes) {
         for (const auto& graph : a.graphs)
           for (const std::string& name : graph->captures) last[name] = i;
+        if (node.op == "Gradient" && a.name == "y") last[a.text] = i;
+      }
     }
     for (const std::string_view name : kept) last.erase(name);
     for (const auto& [name, i] : last) plan.steps[i].inputs_last_used.push_back(name);
@@ -129,6 +160,16 @@ Node with_attributes(const Node& node, const Node* call, const Function* functio
   return own;
 }
 
+/// A tensor that gradients are asked of. One of one element may be a constant, of which equal ones
+/// are the same: then it becomes a leaf of its own.
+Value leaf_of(const Value& x) {
+  if (x.kind() != Value::Kind::Tensor || !is_float(x.dtype()) || !(x.dims().product() == Dim(1)))
+    return x;
+  Tensor leaf = x.tensor().detach();
+  leaf.requires_grad_();
+  return Value(leaf, x.type());
+}
+
 /// One more of something, until it ends.
 template <class T>
 class Restored {
@@ -157,6 +198,9 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
   for (const auto& [name, value] : plan->second->constants) scope.values[name] = value;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) scope.values[graph.inputs[i].name] = inputs[i];
+  for (const std::string_view name : plan->second->differentiated)
+    if (const auto x = scope.values.find(name); x != scope.values.end())
+      x->second = leaf_of(x->second);
   const Restored<int> deeper(depth_, depth_ + 1);
   run_steps(*plan->second, scope);
   Values outputs;
@@ -169,18 +213,24 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
   return outputs;
 }
 
-void Evaluator::run_steps(const Plan& plan, Scope& scope) {
+const Value* Evaluator::find(std::string_view name) const {
+  return scope_ ? scope_->find(name) : nullptr;
+}
+
+void Evaluator::run_steps(Plan& plan, Scope& scope) {
   const Restored<Scope*> inside(scope_, &scope);
-  for (const Step& step : plan.steps) {
+  for (Step& step : plan.steps) {
     Values outputs = run_step(step, scope);
     const Node& node = *step.linked.node;
+    if (observer_) observer_(node, scope.all_of(node.inputs), outputs);
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty()) scope.values[node.outputs[i]] = std::move(outputs[i]);
     for (const std::string_view name : step.inputs_last_used) scope.values.erase(name);
   }
 }
 
-Values Evaluator::run_step(const Step& step, const Scope& scope) {
+Values Evaluator::run_step(Step& step, const Scope& scope) {
+  if (step.kept) return *step.kept;
   const Node& written = *step.linked.node;
   try {
     std::optional<Node> own;
@@ -199,6 +249,7 @@ Values Evaluator::run_step(const Step& step, const Scope& scope) {
         fail("onnx.node", "output {} is not one that this operator gives in opset {}", i,
              step.linked.opset);
     outputs.resize(node.outputs.size());
+    if (step.stable) step.kept = outputs;
     return outputs;
   } catch (const InternalError&) {
     throw;

@@ -1,6 +1,7 @@
 // Evaluator: runs a model's graphs node after node, with the values around each.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -26,6 +27,17 @@ class Evaluator {
   /// missing, its initialiser. A subgraph sees the values around the node that runs. Errors of
   /// nodes begin with the node's label().
   Values run(const Graph& graph, const Values& inputs);
+  /// What has this name where the running node is; null: nothing, or it is used no more.
+  const Value* find(std::string_view name) const;
+
+  /// Called after each node with what it was given and gave.
+  using Observer = std::function<void(const Node& node, const Values& inputs, const Values& outputs)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
+  /// Whether a node needed elements that had to be computed first, since forget_reads().
+  bool read_data() const { return read_data_; }
+  void forget_reads() { read_data_ = false; }
+  void note_read() { read_data_ = true; }
 
  private:
   struct Step;
@@ -33,14 +45,16 @@ class Evaluator {
   struct Scope;
   class Linker;
 
-  void run_steps(const Plan& plan, Scope& scope);
-  Values run_step(const Step& step, const Scope& scope);
+  void run_steps(Plan& plan, Scope& scope);
+  Values run_step(Step& step, const Scope& scope);
   Values run_function(const Step& step, const Node& call, Values inputs);
 
   const Model& model_;
   std::unordered_map<const void*, std::unique_ptr<Plan>> plans_;  // by Graph and Function
-  Scope* scope_ = nullptr;  // of the node that runs
+  Scope* scope_ = nullptr;                                        // of the node that runs
   int depth_ = 0;
+  bool read_data_ = false;
+  Observer observer_;
 };
 
 /// What the model needs and weft lacks, each with the nodes that need it: "Foo (com.acme, opset 1):

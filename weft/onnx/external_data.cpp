@@ -102,8 +102,9 @@ ExternalData::Slice ExternalData::slice(std::string_view model, std::string_view
   if (!file) file = std::make_shared<const MappedFile>(path);
   const uint64_t size = file->bytes().size();
   const std::optional<uint64_t> begin = offset.empty() ? 0 : number_of(offset);
-  const std::optional<uint64_t> count =
-      !length.empty() ? number_of(length) : begin && *begin <= size ? size - *begin : 0;
+  const std::optional<uint64_t> count = !length.empty()           ? number_of(length)
+                                        : begin && *begin <= size ? size - *begin
+                                                                  : 0;
   if (!begin || !count || *begin > size || *count > size - *begin)
     fail_runtime("onnx.external",
                  "{}: {} is to be {} bytes at byte {} of {}, which has {} bytes; the files do not "

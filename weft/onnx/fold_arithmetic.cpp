@@ -112,8 +112,8 @@ bool is_small(const Dim& d) {
 S whole_element(const Arithmetic& op, const Dim& a, const Dim& b, DType d) {
   if (a.is_static() && b.is_static()) {
     const N x = op.number ? op.number(a.value(), b.value()) : N();
-    if (!x || (is_int(d) && (*x < int_min(d) ||
-                             (*x > 0 && static_cast<uint64_t>(*x) > int_max(d)))))
+    if (!x ||
+        (is_int(d) && (*x < int_min(d) || (*x > 0 && static_cast<uint64_t>(*x) > int_max(d)))))
       return std::nullopt;  // kernels wrap
     return Dim(*x);
   }
@@ -208,8 +208,7 @@ Folded cast(const NodeCall& call, const Known& in) {
 }
 
 Folded where(const NodeCall& call, const Known& in) {
-  const std::vector<int64_t> whole =
-      broadcast_shape(call, {in[0].shape, in[1].shape, in[2].shape});
+  const std::vector<int64_t> whole = broadcast_shape(call, {in[0].shape, in[1].shape, in[2].shape});
   const int64_t count = checked_numel(whole).value_or(INT64_MAX);
   if (!in[0].is_static() || in[1].dtype != in[2].dtype || count > Value::kMostKnown)
     return std::nullopt;

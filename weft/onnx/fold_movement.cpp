@@ -241,21 +241,19 @@ Folded nonzero(const NodeCall&, const Known& in) {
     for (size_t i = x.shape.size(); i-- > 0; rest /= x.shape[i])
       places[i].emplace_back(rest % x.shape[i]);
   }
-  KnownElements out{DType::I64,
-                    {static_cast<int64_t>(rank), static_cast<int64_t>(places[0].size())},
-                    {},
-                    {}};
+  KnownElements out{
+      DType::I64, {static_cast<int64_t>(rank), static_cast<int64_t>(places[0].size())}, {}, {}};
   for (const auto& row : places) out.whole.insert(out.whole.end(), row.begin(), row.end());
   return Known{std::move(out)};
 }
 
 constexpr FoldRow kRows[] = {
-    {"Concat", concat},     {"ConstantOfShape", constant_of_shape},
-    {"Expand", expand},     {"Flatten", flatten},
-    {"Gather", gather},     {"Identity", identity},
-    {"NonZero", nonzero},   {"Range", range},
-    {"Reshape", reshape},   {"Slice", slice},
-    {"Split", split},       {"Squeeze", squeeze},
+    {"Concat", concat},       {"ConstantOfShape", constant_of_shape},
+    {"Expand", expand},       {"Flatten", flatten},
+    {"Gather", gather},       {"Identity", identity},
+    {"NonZero", nonzero},     {"Range", range},
+    {"Reshape", reshape},     {"Slice", slice},
+    {"Split", split},         {"Squeeze", squeeze},
     {"Transpose", transpose}, {"Unsqueeze", unsqueeze},
 };
 

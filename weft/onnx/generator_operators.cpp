@@ -37,7 +37,8 @@ Values constant(const NodeCall& call) {
     return {Value::strings(std::move(texts), {count})};
   }
   const Attribute* sparse = call.node().find("sparse_value");
-  if (!sparse || sparse->sparse.empty()) call.refuse("a Constant needs one of the attributes value*");
+  if (!sparse || sparse->sparse.empty())
+    call.refuse("a Constant needs one of the attributes value*");
   return {dense(sparse->sparse[0])};
 }
 
@@ -63,7 +64,8 @@ Dim range_count(const NodeCall& call) {
   const Dims start = call.sizes(0), limit = call.sizes(1);
   const int64_t step = call.integer(2);
   if (step == 0) call.refuse("the step of a range is 0");
-  if (start.size() != 1 || limit.size() != 1) call.refuse("start and limit must be one number each");
+  if (start.size() != 1 || limit.size() != 1)
+    call.refuse("start and limit must be one number each");
   if (step > 0) return max((limit[0] - start[0] + (step - 1)) / step, 0);
   return max((start[0] - limit[0] + (-step - 1)) / -step, 0);
 }
@@ -82,7 +84,8 @@ ElementType type_of(const NodeCall& call, ElementType usual) {
 
 Values eye_like(const NodeCall& call) {
   const Value& x = call.input(0);
-  if (x.ndim() != 2) call.refuse("input 0 has shape {} where a matrix is expected", x.dims().text());
+  if (x.ndim() != 2)
+    call.refuse("input 0 has shape {} where a matrix is expected", x.dims().text());
   const Dims dims = x.dims();
   const Tensor row = Tensor::arange(dims[0]).reshape({dims[0], 1});
   const Tensor column = Tensor::arange(dims[1]);
@@ -122,16 +125,11 @@ Values multinomial_samples(const NodeCall& call) {
 }
 
 constexpr Operator kRows[] = {
-    {kOnnx, "Bernoulli", 15, bernoulli_trials},
-    {kOnnx, "Constant", 1, constant},
-    {kOnnx, "ConstantOfShape", 9, constant_of_shape},
-    {kOnnx, "EyeLike", 9, eye_like},
-    {kOnnx, "Multinomial", 7, multinomial_samples},
-    {kOnnx, "RandomNormal", 1, normal},
-    {kOnnx, "RandomNormalLike", 1, normal_like},
-    {kOnnx, "RandomUniform", 1, uniform},
-    {kOnnx, "RandomUniformLike", 1, uniform_like},
-    {kOnnx, "Range", 11, range},
+    {kOnnx, "Bernoulli", 15, bernoulli_trials},       {kOnnx, "Constant", 1, constant},
+    {kOnnx, "ConstantOfShape", 9, constant_of_shape}, {kOnnx, "EyeLike", 9, eye_like},
+    {kOnnx, "Multinomial", 7, multinomial_samples},   {kOnnx, "RandomNormal", 1, normal},
+    {kOnnx, "RandomNormalLike", 1, normal_like},      {kOnnx, "RandomUniform", 1, uniform},
+    {kOnnx, "RandomUniformLike", 1, uniform_like},    {kOnnx, "Range", 11, range},
 };
 
 }  // namespace

@@ -34,8 +34,8 @@ std::optional<Value> KnownElements::value() const {
   const size_t size = static_cast<size_t>(bits(dtype)) / 8;
   std::vector<std::byte> bytes(count() * size);
   for (size_t i = 0; i < count(); ++i) {
-    const auto element = is_real() ? weft::Value::of(dtype, real[i])
-                                   : weft::Value::of(dtype, whole[i].value());
+    const auto element =
+        is_real() ? weft::Value::of(dtype, real[i]) : weft::Value::of(dtype, whole[i].value());
     element.store(bytes.data() + i * size);
   }
   return Value(HostArray::owned(dtype, shape, std::move(bytes)));

@@ -106,7 +106,8 @@ void require_supported(const LinkedModel& model) {
   if (texts.empty()) return;
   std::string all;
   for (const std::string& text : texts) all += "\n  " + text;
-  fail("onnx.unsupported", "the model needs {} that weft lacks; docs/onnx.md lists what there is:{}",
+  fail("onnx.unsupported",
+       "the model needs {} that weft lacks; docs/onnx.md lists what there is:{}",
        texts.size() == 1 ? "an operator" : strformat("{} operators", texts.size()), all);
 }
 

@@ -12,8 +12,8 @@ namespace weft::onnx {
 
 struct LinkedNode {
   const Node* node = nullptr;
-  int64_t opset = 0;               ///< of the node's domain, where it stands
-  const Operator* op = nullptr;    ///< or
+  int64_t opset = 0;                   ///< of the node's domain, where it stands
+  const Operator* op = nullptr;        ///< or
   const Function* function = nullptr;  ///< neither: unsupported
 };
 /// Of a graph or of a function.

@@ -48,8 +48,8 @@ enum class ElementType : int32_t {
 std::string name(ElementType type);
 /// What tensors of this type are made of in weft. Types that weft has no dtype for lie one element
 /// after the other in a wider one, which holds each of their values exactly: int4, int2 in i8,
-/// uint4, uint2 in u8, float4, float6 and the exponents of float8e8m0 in f32. Void: strings, complex
-/// numbers and what is no type.
+/// uint4, uint2 in u8, float4, float6 and the exponents of float8e8m0 in f32. Void: strings,
+/// complex numbers and what is no type.
 DType dtype_of(ElementType type);
 /// Of a dtype; the type that stands for itself.
 ElementType element_type_of(DType dtype);

@@ -23,6 +23,8 @@ struct Operator {
 
 /// The row with the newest `since` that is not newer than `opset`; null where there is none.
 const Operator* find_operator(std::string_view domain, std::string_view name, int64_t opset);
+/// Whether two runs of the node may differ: Random*, Bernoulli, Multinomial, Dropout.
+bool is_random(const Node& node);
 /// All rows, family after family.
 std::span<const std::span<const Operator>> operator_families();
 
@@ -48,5 +50,7 @@ std::span<const Operator> text_operators();       // String*, Regex*, TfIdfVecto
 std::span<const Operator> loss_operators();       // losses, Gradient, Adam, Momentum, Adagrad
 std::span<const Operator> ml_operators();         // ai.onnx.ml
 std::span<const Operator> contrib_operators();    // com.microsoft
+std::span<const Operator> contrib_attention_operators();
+std::span<const Operator> contrib_quantised_operators();
 
 }  // namespace weft::onnx

@@ -84,8 +84,8 @@ class TypedBytes {
     }
     if (at_ != bytes_)
       message_.refuse("{} holds {} bytes of elements and its shape {} of {} needs {}",
-                      quoted_name(tensor_.name), at_, shape_text(tensor_.shape),
-                      name(tensor_.type), bytes_);
+                      quoted_name(tensor_.name), at_, shape_text(tensor_.shape), name(tensor_.type),
+                      bytes_);
     return std::move(out_);
   }
 
@@ -157,8 +157,7 @@ ConstantData read_tensor(WireReader message, Source& source) {
     if (bytes / 16 > message.size())
       message.refuse("{} has the shape {} of {} and only {} bytes", quoted_name(t.name),
                      shape_text(t.shape), name(t.type), message.size());
-    auto own = std::make_shared<const std::vector<std::byte>>(
-        TypedBytes(message, t, bytes).read());
+    auto own = std::make_shared<const std::vector<std::byte>>(TypedBytes(message, t, bytes).read());
     slice = {*own, own};
   }
   if (slice.bytes.size() != bytes)
@@ -174,17 +173,17 @@ SparseData read_sparse(WireReader m, Source& source) {
   while (m.next()) {
     if (m.field() == 1) sparse.values = read_tensor(m.message(), source);
     if (m.field() == 2) sparse.indices = read_tensor(m.message(), source);
-    if (m.field() == 3) m.each_integer([&](int64_t size) {
+    if (m.field() == 3)
+      m.each_integer([&](int64_t size) {
         if (sparse.shape.size() == kMostAxes) m.refuse("more than {} axes", kMostAxes);
         sparse.shape.push_back(size);
       });
   }
   const std::vector<int64_t>&v = sparse.values.shape, &i = sparse.indices.shape;
-  const bool fits = v.size() == 1 && !i.empty() && i[0] == v[0] &&
-                    (i.size() == 1 || (i.size() == 2 && i[1] ==
-                                       static_cast<int64_t>(sparse.shape.size()))) &&
-                    sparse.indices.type == ElementType::Int64 &&
-                    dtype_of(sparse.values.type) != DType::Void;
+  const bool fits =
+      v.size() == 1 && !i.empty() && i[0] == v[0] &&
+      (i.size() == 1 || (i.size() == 2 && i[1] == static_cast<int64_t>(sparse.shape.size()))) &&
+      sparse.indices.type == ElementType::Int64 && dtype_of(sparse.values.type) != DType::Void;
   if (!fits || !checked_bytes(sparse.values.array.dtype, sparse.shape))
     message.refuse("a sparse tensor of shape {} with values of shape {} and {} indices of shape {}",
                    shape_text(sparse.shape), shape_text(v), name(sparse.indices.type),

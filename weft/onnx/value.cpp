@@ -37,13 +37,16 @@ Scalar scalar_of(const weft::Value& x) {
   return x.as_int();
 }
 
+/// What is copied, which is not worth lending; a capture finds small copies again
+/// (host_constants.h).
+constexpr size_t kMostCopied = 4096;
+
 /// One element becomes a number inside of kernels; memory that lives on is used as it is.
 Tensor tensor_of_constant(const HostArray& array) {
   if (array.numel() == 1)
-    return Tensor::full(array.shape,
-                        scalar_of(weft::Value::load(array.dtype, array.bytes.data())),
+    return Tensor::full(array.shape, scalar_of(weft::Value::load(array.dtype, array.bytes.data())),
                         array.dtype);
-  if (!array.owner) return tensor_of(array);
+  if (!array.owner || array.bytes.size() <= kMostCopied) return tensor_of(array);
   return borrowed_tensor(array.bytes.data(), array.dtype, array.shape, array.owner);
 }
 

@@ -51,7 +51,8 @@ bool WireReader::next() {
   at_ = place_;
   const uint64_t key = take_varint();
   const uint64_t number = key >> 3, type = key & 7;
-  if (number == 0 || number > 0x1fffffff) refuse("field number {} is not in 1 to 536870911", number);
+  if (number == 0 || number > 0x1fffffff)
+    refuse("field number {} is not in 1 to 536870911", number);
   if (type == 3 || type == 4) refuse("field {} is a group, which ONNX has none of", number);
   if (type > 5) refuse("field {} is of wire type {}, which does not exist", number, type);
   field_ = static_cast<uint32_t>(number);

@@ -38,8 +38,7 @@ class WireReader {
   template <class F>
   void each_integer(const F& f) const {
     if (type_ != Type::Bytes) return f(integer());
-    for (WireReader all = packed(); !all.data_.empty();)
-      f(static_cast<int64_t>(all.take_varint()));
+    for (WireReader all = packed(); !all.data_.empty();) f(static_cast<int64_t>(all.take_varint()));
   }
   template <class F>
   void each_fixed32(const F& f) const {
@@ -53,8 +52,8 @@ class WireReader {
     for (WireReader all = packed(8); !all.data_.empty();) f(all.take_fixed(8));
   }
 
-  size_t offset() const { return at_; }      ///< where the field's value begins
-  size_t size() const { return whole_; }     ///< bytes of the whole message
+  size_t offset() const { return at_; }   ///< where the field's value begins
+  size_t size() const { return whole_; }  ///< bytes of the whole message
   std::string_view what() const { return what_; }
   /// An Error that says the file and the byte.
   template <class... A>

@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <chrono>
+
+#include "weft/app/app.h"
+#include "weft/app/bench.h"
+#include "weft/app/bench_peer.h"
+#include "weft/app/onnx_inputs.h"
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+#include "weft/base/json_writer.h"
+#include "weft/io/npy.h"
+#include "weft/io/tensors.h"
+
+namespace weft {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// A name of a value as that of a file: nothing in it leads elsewhere.
+std::string file_name(std::string name) {
+  for (char& c : name) {
+    const auto code = static_cast<unsigned char>(c);
+    const bool plain = (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
+                       (code >= 'a' && code <= 'z') || c == '-' || c == '_' || c == '.';
+    if (!plain) c = '_';
+  }
+  while (!name.empty() && name[0] == '.') name.erase(0, 1);
+  return (name.empty() ? "output" : name.substr(0, 200)) + ".npy";
+}
+
+/// NumPy has no narrow floats but f16.
+HostArray array_of(const onnx::Value& x) {
+  const DType d = x.dtype();
+  const bool narrow = is_float(d) && bits(d) < 32 && d != DType::F16;
+  return host_array_of(narrow ? x.tensor().cast(DType::F32) : x.tensor());
+}
+
+void write_output(const Session& session, const std::string& name, const onnx::Value& value,
+                  const OnnxOptions& options) {
+  const bool tensor = value.kind() == onnx::Value::Kind::Tensor;
+  std::string file;
+  if (tensor && !options.output.empty()) {
+    file = options.output + "/" + file_name(name);
+    save_npy(file, array_of(value));
+  }
+  const std::string shape = tensor ? value.dims().text() : "";
+  const std::string type = tensor ? onnx::name(value.type()) : "no tensor";
+  if (!session.json)
+    return session.print("{:<28} {} {} {}\n", name, type, shape,
+                         file.empty() && tensor ? value.tensor().text() : file);
+  JsonWriter json;
+  json.begin_object().field("name", name).field("type", type).field("shape", shape);
+  session.print("{}\n", json.field("file", file).end_object().text());
+}
+
+struct Times {
+  double load = 0, first = 0, run = 0;  // seconds: until it is there, until a result, of a later run
+};
+
+void print_times(const Session& session, const std::string& who, const Times& t) {
+  if (!session.json)
+    return session.print("{:<20} load {:>10}  first result {:>10}  run {:>10}\n", who,
+                         time_text(t.load), time_text(t.first), time_text(t.run));
+  JsonWriter json;
+  json.begin_object().field("who", who).field("load_s", t.load).field("first_s", t.first);
+  session.print("{}\n", json.field("run_s", t.run).end_object().text());
+}
+
+}  // namespace
+
+int run_onnx_model(const Session& session, const OnnxOptions& options) {
+  onnx::OnnxRunner runner(options.model);
+  const onnx::NamedValues inputs = named_inputs(runner, options);
+  if (!options.output.empty()) make_directories(options.output);
+  for (const auto& [name, value] : runner(inputs)) write_output(session, name, value, options);
+  return kExitOk;
+}
+
+int bench_onnx(const Session& session, const OnnxOptions& options) {
+  Times ours, theirs;
+  const auto start = Clock::now();
+  onnx::OnnxRunner runner(options.model);
+  ours.load = since(start);
+  const onnx::NamedValues inputs = named_inputs(runner, options);
+  const auto loaded = Clock::now();
+  runner(inputs);
+  ours.first = ours.load + since(loaded);
+  std::optional<BenchPeer> peer;
+  if (!options.against.empty()) {
+    peer.emplace(options.against, options.python,
+                 static_cast<int>(session.context.options().threads));
+    std::map<std::string, std::vector<int64_t>> shapes;
+    for (const auto& [name, value] : inputs) shapes[name] = value.tensor().shape();
+    const BenchPeer::Loaded there = peer->prepare_model(options.model, shapes);
+    theirs.load = there.load;
+    theirs.first = there.first;
+  }
+  std::vector<double> mine, other;
+  runner(inputs);
+  for (int64_t i = 0; i < options.repeats; ++i) {
+    const auto before = Clock::now();
+    runner(inputs);
+    mine.push_back(since(before));
+    if (peer) other.push_back(peer->seconds(1));
+  }
+  ours.run = median(std::move(mine));
+  print_times(session, "weft", ours);
+  if (!peer) return kExitOk;
+  theirs.run = median(std::move(other));
+  print_times(session, peer->library() + " " + peer->version(), theirs);
+  if (!session.json) session.print("ratio of runs: {:.2f}\n", theirs.run / ours.run);
+  return kExitOk;
+}
+
+}  // namespace weft

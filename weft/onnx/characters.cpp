@@ -1,0 +1,95 @@
+#include "weft/onnx/characters.h"
+
+#include <cstdint>
+
+namespace weft::onnx {
+namespace {
+
+// Letters [first, last]: the small one is `distance` after the capital, or (1) capitals have even
+// or odd numbers as `first` has, each followed by its small letter. Unicode 15, UnicodeData.txt.
+struct CaseRange {
+  char32_t first, last;  // capitals
+  int distance;
+};
+constexpr CaseRange kCases[] = {
+    {'A', 'Z', 32},      {0xc0, 0xd6, 32},   {0xd8, 0xde, 32},   {0x100, 0x12e, 1},
+    {0x132, 0x136, 1},   {0x139, 0x147, 1},  {0x14a, 0x176, 1},  {0x178, 0x178, -121},
+    {0x179, 0x17d, 1},   {0x386, 0x386, 38}, {0x388, 0x38a, 37}, {0x38c, 0x38c, 64},
+    {0x38e, 0x38f, 63},  {0x391, 0x3a1, 32}, {0x3a3, 0x3ab, 32}, {0x400, 0x40f, 80},
+    {0x410, 0x42f, 32},  {0x460, 0x480, 1},  {0x48a, 0x4be, 1},  {0x4c0, 0x4c0, 15},
+    {0x4c1, 0x4cd, 1},   {0x4d0, 0x52e, 1},  {0x531, 0x556, 48}, {0x1e00, 0x1e94, 1},
+    {0x1ea0, 0x1efe, 1},
+};
+
+// The bytes of a sequence that starts with this one, and what it gives of the code point; 0: none.
+int sequence_length(uint8_t first) {
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return 2;
+  if (first >= 0xe0 && first < 0xf0) return 3;
+  return first >= 0xf0 && first < 0xf5 ? 4 : 0;
+}
+
+}  // namespace
+
+std::u32string decode_utf8(std::string_view text) {
+  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  std::u32string out;
+  for (size_t i = 0; i < text.size();) {
+    const auto first = static_cast<uint8_t>(text[i]);
+    const int length = sequence_length(first);
+    char32_t c = length == 1 ? first : first & (0x7f >> length);
+    bool valid = length > 0 && i + static_cast<size_t>(length) <= text.size();
+    for (int k = 1; valid && k < length; ++k) {
+      const auto next = static_cast<uint8_t>(text[i + static_cast<size_t>(k)]);
+      valid = (next & 0xc0) == 0x80;
+      c = c << 6 | (next & 0x3f);
+    }
+    valid = valid && c >= kLeast[length] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
+    out += valid ? c : char32_t{0xfffd};
+    i += valid ? static_cast<size_t>(length) : 1;
+  }
+  return out;
+}
+
+std::string encode_utf8(std::u32string_view text) {
+  std::string out;
+  const auto tail = [&](char32_t bits) { out += static_cast<char>(0x80 | (bits & 0x3f)); };
+  for (const char32_t c : text) {
+    if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else if (c < 0x800) {
+      out += static_cast<char>(0xc0 | c >> 6);
+      tail(c);
+    } else if (c < 0x10000) {
+      out += static_cast<char>(0xe0 | c >> 12);
+      tail(c >> 6);
+      tail(c);
+    } else {
+      out += static_cast<char>(0xf0 | c >> 18);
+      tail(c >> 12);
+      tail(c >> 6);
+      tail(c);
+    }
+  }
+  return out;
+}
+
+char32_t to_lower(char32_t c) {
+  for (const CaseRange& r : kCases)
+    if (c >= r.first && c <= r.last && (r.distance != 1 || (c - r.first) % 2 == 0))
+      return static_cast<char32_t>(static_cast<int>(c) + r.distance);
+  return c;
+}
+
+char32_t to_upper(char32_t c) {
+  if (c == 0x3c2) return 0x3a3;  // a sigma at the end of a word
+  for (const CaseRange& r : kCases) {
+    const auto capital = static_cast<char32_t>(static_cast<int>(c) - r.distance);
+    if (capital >= r.first && capital <= r.last &&
+        (r.distance != 1 || (capital - r.first) % 2 == 0))
+      return capital;
+  }
+  return c;
+}
+
+}  // namespace weft::onnx
