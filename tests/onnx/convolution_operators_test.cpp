@@ -161,6 +161,10 @@ TEST(ConvolutionOperators, Errors) {
   EXPECT_NE(refusal("Conv", 11, {attr("auto_pad", "SAME")}, {x, ramp({1, 2, 2})})
                 .find("auto_pad is 'SAME': give NOTSET, VALID, SAME_UPPER or SAME_LOWER"),
             std::string::npos);
+  EXPECT_NE(refusal("AveragePool", 11,
+                    {attr("kernel_shape", ints{2}), attr("pads", ints{100000000, 0})}, {x})
+                .find("pads 100000000 and 0 of spatial axis 0: windows reach over 2 places"),
+            std::string::npos);
   EXPECT_NE(refusal("GlobalMaxPool", 1, {}, {ramp({2, 3, 0})}), "no error");
 }
 
