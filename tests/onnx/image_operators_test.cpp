@@ -146,6 +146,10 @@ TEST(ImageOperators, Errors) {
   EXPECT_NE(refusal("RoiAlign", 16, {}, {x, ramp({1, 5}), known(ints{0})})
                 .find("input (1, 1, 2, 3) and regions (1, 5)"),
             std::string::npos);
+  EXPECT_NE(
+      refusal("RoiAlign", 16, {attr("sampling_ratio", 1000000)}, {x, ramp({1, 4}), known(ints{0})})
+          .find("1 x 1 bins of 1000000 samples along each axis: give 1 to 1024"),
+      std::string::npos);
   EXPECT_NE(refusal("NonMaxSuppression", 11, {}, {ramp({1, 2, 4}), ramp({1, 1, 3})})
                 .find("boxes (1, 2, 4) and scores (1, 1, 3)"),
             std::string::npos);

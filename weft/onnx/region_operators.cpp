@@ -27,6 +27,8 @@ struct Regions {
   int64_t samples;    ///< of a bin along an axis; 0: as many as pixels
 };
 
+constexpr int64_t kMostSamples = 1024;  ///< of a bin along an axis; also bins
+
 /// The most samples that a bin of some region has.
 int64_t most_samples(const NodeCall& call, const Regions& r, size_t first, int64_t bins) {
   if (r.samples > 0) return r.samples;
@@ -35,7 +37,8 @@ int64_t most_samples(const NodeCall& call, const Regions& r, size_t first, int64
   for (size_t i = first; i + 2 < regions.size(); i += 4)
     most = std::max(most,
                     std::ceil((regions[i + 2] - regions[i]) * r.scale / static_cast<double>(bins)));
-  if (!(most < 1e6)) call.refuse("a region has {} samples a bin: give sampling_ratio", most);
+  if (!(most <= kMostSamples))
+    call.refuse("a region has {} samples a bin: give sampling_ratio", most);
   return static_cast<int64_t>(most);
 }
 
@@ -124,8 +127,10 @@ Values roi_align(const NodeCall& call) {
   const Regions r{call.number("spatial_scale", 1), half ? 0.5 : 0, !half,
                   call.integer("sampling_ratio", 0)};
   const int64_t rows = call.integer("output_height", 1), columns = call.integer("output_width", 1);
-  if (rows < 1 || columns < 1 || r.samples < 0)
-    call.refuse("{} x {} bins of {} samples", rows, columns, r.samples);
+  if (rows < 1 || columns < 1 || r.samples < 0 ||
+      std::max({rows, columns, r.samples}) > kMostSamples)
+    call.refuse("{} x {} bins of {} samples along each axis: give 1 to {}", rows, columns,
+                r.samples, kMostSamples);
   const Tensor x = given.cast(wide(given.dtype()));
   const Samples down = samples_along(call, r, 1, rows, x.size(2));
   const Samples right = samples_along(call, r, 0, columns, x.size(3));
