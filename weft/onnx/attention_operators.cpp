@@ -111,7 +111,12 @@ bool is_plain(const NodeCall& call, const Asked& a) {
          bits(a.precision) <= std::max(32, bits(a.q.dtype()));
 }
 
-Tensor attend(const NodeCall& call, const Asked& a) {
+/// The scale at the queries where their products with keys might be out of range.
+Tensor attend(const NodeCall& call, Asked a) {
+  if (is_narrow_float(a.q.dtype())) {
+    a.q = a.q * a.scale;
+    a.scale = 1;
+  }
   AttentionOptions options{.grouped_queries = true, .scale = a.scale};
   const bool square = !call.has(3) && !call.has(4) && !call.has(6);
   const bool windows =

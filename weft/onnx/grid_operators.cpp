@@ -126,7 +126,7 @@ Values affine_grid(const NodeCall& call) {
     call.refuse("theta {} for {} sizes: give (n, 2, 3) and 4, or (n, 3, 4) and 5",
                 theta.dims().text(), size.size());
   const bool align_corners = call.integer("align_corners", 0) != 0;
-  constexpr int64_t kMostPlaces = int64_t{1} << 24;
+  constexpr int64_t kMostPlaces = int64_t{1} << 22;
   Dims shape(std::vector<Dim>(size.begin() + 2, size.end()));
   std::vector<Tensor> parts;  // the last axis first, then 1
   for (size_t i = axes; i-- > 0;) {

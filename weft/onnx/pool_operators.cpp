@@ -12,6 +12,18 @@ namespace weft::onnx {
 
 namespace {
 
+/// With padding of less than a window, so that each has an element.
+Spatial windows_of(const NodeCall& call, const Tensor& x) {
+  const Spatial s = Spatial::of(call, x);
+  for (size_t i = 0; i < s.axes(); ++i)
+    if (s.before[i] < 0 || s.after[i] < 0 || s.before[i] >= s.reach(i) || s.after[i] >= s.reach(i))
+      call.refuse(
+          "pads {} and {} of spatial axis {}: windows reach over {} places, pads must be "
+          "less",
+          s.before[i], s.after[i], i, s.reach(i));
+  return s;
+}
+
 PoolOptions options_of(const NodeCall& call, const Spatial& s) {
   return {.stride = s.stride,
           .dilation = s.dilation,
@@ -48,10 +60,33 @@ Tensor flat_positions(const Tensor& places, const Tensor& x, bool column_major) 
 
 }  // namespace
 
+namespace {
+
+/// A window is a rectangle: maxima along rows of maxima along columns, which are fewer than those
+/// of all elements, and lie side by side. A third to a half of the time from 3 x 3 on.
+Tensor max_of_rectangles(const Tensor& x, const Spatial& s, bool ceil_mode) {
+  const auto along = [&](const Tensor& t, size_t i) {
+    const auto one = [i](int64_t n, int64_t other) {
+      return i == 0 ? Ints{n, other} : Ints{other, n};
+    };
+    const Ints padding =
+        i == 0 ? Ints{0, 0, s.before[0], s.after[0]} : Ints{s.before[1], s.after[1], 0, 0};
+    return t.max_pool2d(one(s.kernel[i], 1), {.stride = one(s.stride[i], 1),
+                                              .dilation = one(s.dilation[i], 1),
+                                              .padding = padding,
+                                              .ceil_mode = ceil_mode});
+  };
+  return along(along(x, 0).contiguous(), 1);
+}
+
+}  // namespace
+
 Values max_pool(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
-  const Spatial s = Spatial::of(call, x);
+  const Spatial s = windows_of(call, x);
   const PoolOptions options = options_of(call, s);
+  const bool large = s.axes() == 2 && s.kernel[0] > 2 && s.kernel[1] > 2;
+  if (!call.wants(1) && large) return {max_of_rectangles(x, s, options.ceil_mode)};
   if (!call.wants(1)) return {x.max_pool2d(s.kernel, options)};
   const ValuesAndPositions found = max_pool2d_with_positions(x, s.kernel, options);
   const bool column_major = call.integer("storage_order", 0) != 0;
@@ -60,7 +95,7 @@ Values max_pool(const NodeCall& call) {
 
 Values average_pool(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
-  const Spatial s = Spatial::of(call, x);
+  const Spatial s = windows_of(call, x);
   PoolOptions options = options_of(call, s);
   options.count_include_pad = call.integer("count_include_pad", 0) != 0 || !s.is_padded();
   return {x.avg_pool2d(s.kernel, options)};
@@ -68,7 +103,7 @@ Values average_pool(const NodeCall& call) {
 
 Values lp_pool(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
-  const Spatial s = Spatial::of(call, x);
+  const Spatial s = windows_of(call, x);
   // p was a float in the first opset.
   const double p =
       call.opset() < 2 ? call.number("p", 2) : static_cast<double>(call.integer("p", 2));

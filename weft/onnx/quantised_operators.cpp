@@ -5,6 +5,7 @@
 #include <array>
 
 #include "weft/onnx/axes.h"
+#include "weft/onnx/cast.h"
 #include "weft/onnx/operators.h"
 #include "weft/onnx/quantised_types.h"
 
@@ -56,9 +57,9 @@ Values quantise(const NodeCall& call) {
   const DType run = is_float(asked) ? asked : DType::F32;
   const Tensor ratio = x.cast(run) / beside(call, scale, x).cast(run);
   const bool zero = call.has(2);
-  if (is_float_type(to)) {
+  if (is_float(dtype_of(to))) {
     const Tensor all = zero ? ratio + beside(call, call.tensor(2), x).cast(run) : ratio;
-    return {rounded_to(all.cast(wide(run)), to, call.integer("saturate", 1) != 0)};
+    return {cast_to(all, to, {.saturate = call.integer("saturate", 1) != 0})};
   }
   // Whole numbers of up to 16 bits and their sums with a zero point are exact in f32.
   const Tensor whole = ratio.cast(wide(run)).round();

@@ -27,6 +27,8 @@ struct Regions {
   int64_t samples;    ///< of a bin along an axis; 0: as many as pixels
 };
 
+constexpr int64_t kMostSamples = 1024;  ///< of a bin along an axis; also bins
+
 /// The most samples that a bin of some region has.
 int64_t most_samples(const NodeCall& call, const Regions& r, size_t first, int64_t bins) {
   if (r.samples > 0) return r.samples;
@@ -35,7 +37,8 @@ int64_t most_samples(const NodeCall& call, const Regions& r, size_t first, int64
   for (size_t i = first; i + 2 < regions.size(); i += 4)
     most = std::max(most,
                     std::ceil((regions[i + 2] - regions[i]) * r.scale / static_cast<double>(bins)));
-  if (!(most < 1e6)) call.refuse("a region has {} samples a bin: give sampling_ratio", most);
+  if (!(most <= kMostSamples))
+    call.refuse("a region has {} samples a bin: give sampling_ratio", most);
   return static_cast<int64_t>(most);
 }
 
@@ -79,6 +82,35 @@ Tensor taken(const Tensor& x, const Tensor& picture, const Tensor& row, const Te
   return flat.index_select(1, at.flatten()).reshape(shape);
 }
 
+/// Each sample's four shares of pixels: (channels, regions, rows * samples, columns * samples).
+std::array<Tensor, 4> shares_of(const Tensor& x, const Tensor& picture, const Samples& down,
+                                const Samples& right) {
+  const auto share = [&](const Tensor& row, const Tensor& of_row, const Tensor& column,
+                         const Tensor& of_column) {
+    return taken(x, picture, row, column) * (of_row.unsqueeze(2) * of_column.unsqueeze(1));
+  };
+  return {share(down.below, down.of_below, right.below, right.of_below),
+          share(down.below, down.of_below, right.above, right.of_above),
+          share(down.above, down.of_above, right.below, right.of_below),
+          share(down.above, down.of_above, right.above, right.of_above)};
+}
+
+/// (channels, regions, rows, columns): means of the samples of each bin, or maxima, which are of
+/// the shares and not of their sums.
+Tensor pooled(const std::array<Tensor, 4>& shares, const Samples& down, const Samples& right,
+              int64_t rows, int64_t columns, bool largest) {
+  const auto in_bins = [&](const Tensor& t) {
+    return t.unflatten(3, {columns, -1}).unflatten(2, {rows, -1});
+  };
+  if (largest) {
+    const Tensor most = shares[0].maximum(shares[1]).maximum(shares[2].maximum(shares[3]));
+    const Tensor has = down.has.unsqueeze(2) & right.has.unsqueeze(1);
+    return in_bins(has.where(most, -INFINITY)).max({3, 5});
+  }
+  const Tensor counts = (down.counts * right.counts).reshape({1, -1, 1, 1});
+  return in_bins(shares[0] + shares[1] + shares[2] + shares[3]).sum({3, 5}) / counts;
+}
+
 }  // namespace
 
 Values roi_align(const NodeCall& call) {
@@ -95,34 +127,15 @@ Values roi_align(const NodeCall& call) {
   const Regions r{call.number("spatial_scale", 1), half ? 0.5 : 0, !half,
                   call.integer("sampling_ratio", 0)};
   const int64_t rows = call.integer("output_height", 1), columns = call.integer("output_width", 1);
-  if (rows < 1 || columns < 1 || r.samples < 0)
-    call.refuse("{} x {} bins of {} samples", rows, columns, r.samples);
+  if (rows < 1 || columns < 1 || r.samples < 0 ||
+      std::max({rows, columns, r.samples}) > kMostSamples)
+    call.refuse("{} x {} bins of {} samples along each axis: give 1 to {}", rows, columns,
+                r.samples, kMostSamples);
   const Tensor x = given.cast(wide(given.dtype()));
   const Samples down = samples_along(call, r, 1, rows, x.size(2));
   const Samples right = samples_along(call, r, 0, columns, x.size(3));
-  const Tensor picture = call.tensor(2).cast(DType::I64);
-  const auto part = [&](const Tensor& row, const Tensor& of_row, const Tensor& column,
-                        const Tensor& of_column) {
-    return taken(x, picture, row, column) * (of_row.unsqueeze(2) * of_column.unsqueeze(1));
-  };
-  const std::array<Tensor, 4> parts = {
-      part(down.below, down.of_below, right.below, right.of_below),
-      part(down.below, down.of_below, right.above, right.of_above),
-      part(down.above, down.of_above, right.below, right.of_below),
-      part(down.above, down.of_above, right.above, right.of_above)};
-  // (channels, regions, rows, samples, columns, samples)
-  const auto in_bins = [&](const Tensor& t) {
-    return t.unflatten(3, {columns, -1}).unflatten(2, {rows, -1});
-  };
-  Tensor y;
-  if (mode == "max") {  // of the four shares, not of their sum
-    const Tensor most = parts[0].maximum(parts[1]).maximum(parts[2].maximum(parts[3]));
-    const Tensor has = down.has.unsqueeze(2) & right.has.unsqueeze(1);
-    y = in_bins(r.samples > 0 ? most : has.where(most, -INFINITY)).max({3, 5});
-  } else {
-    const Tensor counts = (down.counts * right.counts).reshape({1, -1, 1, 1});
-    y = in_bins(parts[0] + parts[1] + parts[2] + parts[3]).sum({3, 5}) / counts;
-  }
+  const auto shares = shares_of(x, call.tensor(2).cast(DType::I64), down, right);
+  const Tensor y = pooled(shares, down, right, rows, columns, mode == "max");
   return {y.transpose(0, 1).cast(given.dtype())};
 }
 

@@ -94,16 +94,20 @@ Values resized(const Tensor& x, const Plan& plan) {
 
 // ---- what nodes say
 
+/// Of an axis, which has tables of as many elements and weights.
+constexpr int64_t kMostOutputs = int64_t{1} << 22;
+
 /// Sizes from scales, rounded down.
 ResizedAxis by_scale(const NodeCall& call, int64_t n, double scale) {
-  constexpr double kMost = 1e9;
+  constexpr double kMost = kMostOutputs;
   const double outputs = std::floor(scale * static_cast<double>(n));
   if (!(scale > 0) || outputs > kMost) call.refuse("scale {} for an axis of {}", scale, n);
   return {n, static_cast<int64_t>(outputs), scale};
 }
 
 ResizedAxis by_size(const NodeCall& call, int64_t n, int64_t outputs) {
-  if (n < 1 || outputs < 0) call.refuse("size {} for an axis of {}", outputs, n);
+  if (n < 1 || outputs < 0 || outputs > kMostOutputs)
+    call.refuse("size {} for an axis of {}", outputs, n);
   return {n, outputs, static_cast<double>(outputs) / static_cast<double>(n)};
 }
 
@@ -119,6 +123,7 @@ void keep_aspect(const NodeCall& call, const std::string& policy, std::vector<Re
   for (ResizedAxis& a : sizes) {
     a.scale = scale;
     a.outputs = static_cast<int64_t>(std::floor(scale * static_cast<double>(a.n) + 0.5));
+    if (a.outputs > kMostOutputs) call.refuse("size {} for an axis of {}", a.outputs, a.n);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 
 #include "weft/onnx/axes.h"
@@ -62,7 +63,7 @@ Values stft(const NodeCall& call) {
   const int64_t step = call.integer(1);
   int64_t length = call.has(2) ? call.tensor(2).size(0) : x.size(1);
   if (call.has(3)) length = call.integer(3);
-  if (step < 1 || length < 1 || length > x.size(1))
+  if (step < 1 || step > INT32_MAX || length < 1 || length > x.size(1))
     call.refuse(
         "frames of {} samples, {} apart, of a signal of {}: both must be at least 1, and a "
         "frame no longer than the signal",
@@ -84,7 +85,7 @@ DType output_dtype(const NodeCall& call) {
   return dtype;
 }
 
-constexpr int64_t kMostSamples = int64_t{1} << 26;
+constexpr int64_t kMostSamples = int64_t{1} << 22;
 
 Values cosine_window(const NodeCall& call, const std::array<double, 3>& a) {
   const int64_t size = call.integer(0);
