@@ -26,7 +26,9 @@ constexpr Row kActivations[] = {
     {"softplus", {}, {}, [](const Tensor& x, double, double) { return x.softplus(); }},
     {"softsign", {}, {}, [](const Tensor& x, double, double) { return x.softsign(); }},
     {"tanh", {}, {}, [](const Tensor& x, double, double) { return x.tanh(); }},
-    {"thresholdedrelu", 1, {},
+    {"thresholdedrelu",
+     1,
+     {},
      [](const Tensor& x, double a, double) { return (x > a).where(x, 0).cast(x.dtype()); }},
 };
 
@@ -45,12 +47,12 @@ Activations activations_of(const NodeCall& call, size_t count,
   std::vector<std::string> names = call.texts("activations");
   if (names.empty())
     while (names.size() < count) names.insert(names.end(), usual.begin(), usual.end());
-  if (names.size() != count)
-    call.refuse("{} activations are listed: give {}", names.size(), count);
+  if (names.size() != count) call.refuse("{} activations are listed: give {}", names.size(), count);
   const std::vector<double> alphas = call.numbers("activation_alpha"),
                             betas = call.numbers("activation_beta");
   size_t alpha = 0, beta = 0;
-  const auto next = [](const std::vector<double>& given, size_t& at, std::optional<double> usually) {
+  const auto next = [](const std::vector<double>& given, size_t& at,
+                       std::optional<double> usually) {
     if (!usually) return 0.0;
     return at < given.size() ? given[at++] : *usually;
   };

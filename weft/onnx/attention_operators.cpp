@@ -19,21 +19,22 @@ Tensor by_heads(const NodeCall& call, size_t input, std::string_view heads) {
   if (x.ndim() == 4) return x;
   const int64_t count = call.integer(heads);
   if (x.ndim() != 3 || count < 1 || x.size(2) % count != 0)
-    call.refuse("input {} of shape {} with {} {}: give (batch, positions, heads * size) or (batch, "
-                "heads, positions, size)",
-                input, x.dims().text(), heads, count);
+    call.refuse(
+        "input {} of shape {} with {} {}: give (batch, positions, heads * size) or (batch, "
+        "heads, positions, size)",
+        input, x.dims().text(), heads, count);
   return x.unflatten(2, {count, -1}).transpose(1, 2);
 }
 
 /// What one call is asked for.
 struct Asked {
-  Tensor q, k, v;     ///< (batch, heads, positions, size), those of the past among k and v
-  bool flat;          ///< heads and sizes are one axis outside
-  double scale;       ///< of the scores
-  double softcap;     ///< 0: none
-  DType precision;    ///< of the softmax
-  Tensor visible;     ///< bool, broadcasts to the scores; or none
-  Tensor bias;        ///< added to the scores; or none
+  Tensor q, k, v;   ///< (batch, heads, positions, size), those of the past among k and v
+  bool flat;        ///< heads and sizes are one axis outside
+  double scale;     ///< of the scores
+  double softcap;   ///< 0: none
+  DType precision;  ///< of the softmax
+  Tensor visible;   ///< bool, broadcasts to the scores; or none
+  Tensor bias;      ///< added to the scores; or none
 };
 
 Tensor joined(const NodeCall& call, size_t past, const Tensor& now) {
@@ -110,11 +111,16 @@ bool is_plain(const NodeCall& call, const Asked& a) {
          bits(a.precision) <= std::max(32, bits(a.q.dtype()));
 }
 
-Tensor attend(const NodeCall& call, const Asked& a) {
+/// The scale at the queries where their products with keys might be out of range.
+Tensor attend(const NodeCall& call, Asked a) {
+  if (is_narrow_float(a.q.dtype())) {
+    a.q = a.q * a.scale;
+    a.scale = 1;
+  }
   AttentionOptions options{.grouped_queries = true, .scale = a.scale};
   const bool square = !call.has(3) && !call.has(4) && !call.has(6);
-  const bool windows = call.integer("left_window_size", -1) >= 0 ||
-                       call.integer("right_window_size", -1) >= 0;
+  const bool windows =
+      call.integer("left_window_size", -1) >= 0 || call.integer("right_window_size", -1) >= 0;
   if (square && !windows) {
     options.causal = call.integer("is_causal", 0) != 0;
     return a.q.scaled_dot_product_attention(a.k, a.v, options);
@@ -172,8 +178,8 @@ Values flexible_attention(const NodeCall& call) {
   const Tensor k = repeated(call, call.tensor(1), q), v = repeated(call, call.tensor(2), q);
   const double scale = call.number("scale", 1 / std::sqrt(static_cast<double>(q.size(3))));
   const int64_t precision = call.integer("softmax_precision", 0);
-  const DType run = precision != 0 ? dtype_of(static_cast<ElementType>(precision))
-                                   : wide(q.dtype());
+  const DType run =
+      precision != 0 ? dtype_of(static_cast<ElementType>(precision)) : wide(q.dtype());
   const auto changed = [&](std::string_view by, const Tensor& x) {
     return call.has(by) ? call.run(call.graph(by), {x})[0].tensor() : x;
   };

@@ -32,8 +32,7 @@ void cut_to(const NodeCall& call, const Tensor& x, const Ints& extra, Spatial& s
     call.refuse("output_shape has {} numbers for {} spatial axes", asked.size(), s.axes());
   for (size_t i = 0; i < s.axes(); ++i) {
     const int64_t n = x.size(static_cast<int64_t>(i) + 2);
-    const int64_t outputs =
-        asked.empty() ? n * s.stride[i] : asked[asked.size() - s.axes() + i];
+    const int64_t outputs = asked.empty() ? n * s.stride[i] : asked[asked.size() - s.axes() + i];
     const int64_t all = s.stride[i] * (n - 1) + extra[i] + s.reach(i) - outputs;
     if (outputs < 1) call.refuse("output_shape {}: sizes must be at least 1", outputs);
     s.before[i] = all < 0 ? 0 : mode == "SAME_UPPER" ? all / 2 : all - all / 2;
@@ -84,8 +83,8 @@ Values causal_convolution(const NodeCall& call) {
     call.refuse("input {} and weight {}: give (batch, channels, length) and (channels, 1, k)",
                 x.dims().text(), weight.dims().text());
   const int64_t before = weight.size(2) - 1;
-  const Tensor all = call.has(3) ? Tensor::cat({call.tensor(3), x}, 2)
-                                 : x.pad({{0, 0}, {0, 0}, {before, 0}});
+  const Tensor all =
+      call.has(3) ? Tensor::cat({call.tensor(3), x}, 2) : x.pad({{0, 0}, {0, 0}, {before, 0}});
   const std::string activation = call.text("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     call.refuse("activation is '{}': give silu, swish or none", activation);

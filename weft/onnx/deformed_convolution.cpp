@@ -16,8 +16,11 @@ struct Deformed {
 };
 
 Deformed deformed_of(const NodeCall& call, const Tensor& x, const Tensor& weight) {
-  Deformed d{Spatial::of(call, x, kernel_of(call, weight)), call.integer("group", 1),
-             call.integer("offset_group", 1), 1, {}};
+  Deformed d{Spatial::of(call, x, kernel_of(call, weight)),
+             call.integer("group", 1),
+             call.integer("offset_group", 1),
+             1,
+             {}};
   for (size_t i = 0; i < d.s.axes(); ++i) {
     const int64_t n = x.size(static_cast<int64_t>(i) + 2) + d.s.before[i] + d.s.after[i];
     if (n < d.s.reach(i))
@@ -27,9 +30,10 @@ Deformed deformed_of(const NodeCall& call, const Tensor& x, const Tensor& weight
   }
   if (d.groups < 1 || d.offset_groups < 1 || x.size(1) != weight.size(1) * d.groups ||
       x.size(1) % d.offset_groups != 0 || weight.size(0) % d.groups != 0)
-    call.refuse("input {} and weight {} with {} groups and {} of offsets: channels must be a "
-                "multiple of both",
-                x.dims().text(), weight.dims().text(), d.groups, d.offset_groups);
+    call.refuse(
+        "input {} and weight {} with {} groups and {} of offsets: channels must be a "
+        "multiple of both",
+        x.dims().text(), weight.dims().text(), d.groups, d.offset_groups);
   return d;
 }
 
@@ -38,8 +42,7 @@ Deformed deformed_of(const NodeCall& call, const Tensor& x, const Tensor& weight
 Tensor places_along(const Deformed& d, const Tensor& offsets, size_t i) {
   const size_t axes = d.s.axes(), rank = 2 * axes;
   const Tensor tap = counted(d.s.kernel[i], rank, static_cast<int64_t>(i)) * d.s.dilation[i];
-  const Tensor output =
-      counted(d.outputs[i], rank, static_cast<int64_t>(axes + i)) * d.s.stride[i];
+  const Tensor output = counted(d.outputs[i], rank, static_cast<int64_t>(axes + i)) * d.s.stride[i];
   std::vector<Index> mine(2 + axes, Slice());
   mine.emplace_back(static_cast<int64_t>(i));
   const Tensor moved = offsets.index(mine);

@@ -60,8 +60,8 @@ Tensor cubic_between(const Tensor& x, const std::vector<Tensor>& places, const S
   for (size_t i = 0; i < 4; ++i)
     for (size_t j = 0; j < 4; ++j) {
       const double row = static_cast<double>(i) - 1, column = static_cast<double>(j) - 1;
-      const Tensor pixels = pixels_at(x, {moved_inside(top + row, x.size(2), s),
-                                          moved_inside(left + column, x.size(3), s)});
+      const Tensor pixels = pixels_at(
+          x, {moved_inside(top + row, x.size(2), s), moved_inside(left + column, x.size(3), s)});
       const Tensor part = pixels * (down[i] * right[j]).unsqueeze(1);
       sum = sum.defined() ? sum + part : part;
     }

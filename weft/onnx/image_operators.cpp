@@ -27,8 +27,7 @@ Values decode_image(const NodeCall& call) {
     call.refuse("an encoded image is bytes along one axis: got {} {}", name(file.dtype),
                 shape_text(file.shape));
   const Channels channels = format == "Grayscale" ? Channels::Grey : Channels::Rgb;
-  const HostArray picture =
-      with_8_bits(parse_picture(file.bytes, call.node().label(), channels));
+  const HostArray picture = with_8_bits(parse_picture(file.bytes, "its input", channels));
   return {Value(format == "BGR" ? reversed_colours(picture) : picture)};
 }
 

@@ -56,8 +56,7 @@ Values linear_attention(const NodeCall& call) {
     const Tensor k = now[1].unsqueeze(-1);  // (batch, heads, size, 1)
     Tensor state = before[0], v = now[2].unsqueeze(-2);
     if (rule.gated) state = state * now[3].unsqueeze(-1);
-    if (rule.delta)
-      v = (v - (k * state).sum(-2, true)) * now[rule.gated ? 4 : 3].unsqueeze(-1);
+    if (rule.delta) v = (v - (k * state).sum(-2, true)) * now[rule.gated ? 4 : 3].unsqueeze(-1);
     state = state + k * v;
     // Queries share the state of their key head.
     const Tensor q = now[0].unflatten(1, {heads, queries});

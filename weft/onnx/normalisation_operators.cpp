@@ -120,8 +120,7 @@ Values rms_normalisation(const NodeCall& call) {
   const Axes axes = axes_from(call.axis(call.integer("axis", -1), x.ndim()), x.ndim());
   stash_dtype(call);
   const Tensor y = x.cast(wide(x.dtype()));
-  const Tensor scaled =
-      y * (y.square().mean(axes, true) + call.number("epsilon", 1e-5)).rsqrt();
+  const Tensor scaled = y * (y.square().mean(axes, true) + call.number("epsilon", 1e-5)).rsqrt();
   return {scaled.cast(x.dtype()) * call.tensor(1)};
 }
 

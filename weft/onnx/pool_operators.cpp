@@ -70,8 +70,8 @@ Values lp_pool(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
   const Spatial s = Spatial::of(call, x);
   // p was a float in the first opset.
-  const double p = call.opset() < 2 ? call.number("p", 2)
-                                    : static_cast<double>(call.integer("p", 2));
+  const double p =
+      call.opset() < 2 ? call.number("p", 2) : static_cast<double>(call.integer("p", 2));
   const Tensor y = lp_pool2d(x.cast(wide(x.dtype())).abs(), p, s.kernel, options_of(call, s));
   return {y.cast(x.dtype())};
 }
@@ -88,8 +88,8 @@ Values global_max_pool(const NodeCall& call) {
 
 Values global_lp_pool(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
-  const double p = call.opset() < 2 ? call.number("p", 2)
-                                    : static_cast<double>(call.integer("p", 2));
+  const double p =
+      call.opset() < 2 ? call.number("p", 2) : static_cast<double>(call.integer("p", 2));
   return {vector_norm(x, p, axes_from(2, x.ndim()), true)};
 }
 
@@ -139,7 +139,8 @@ Values max_roi_pool(const NodeCall& call) {
   const Tensor at = (regions * call.number("spatial_scale", 1) + 0.5).floor();
   const auto column = [&](int64_t i) { return at.index({Slice(), i}); };
   const Tensor rows = bins_of(column(2), column(4), shape[0], x.dim(2)).unsqueeze(1).unsqueeze(-1);
-  const Tensor columns = bins_of(column(1), column(3), shape[1], x.dim(3)).unsqueeze(1).unsqueeze(2);
+  const Tensor columns =
+      bins_of(column(1), column(3), shape[1], x.dim(3)).unsqueeze(1).unsqueeze(2);
   const Tensor pictures = x.index_select(0, regions.index({Slice(), 0}).cast(DType::I64));
   const Tensor by_row = rows.where(pictures.unsqueeze(2), -INFINITY).max(3);
   const Tensor most = columns.where(by_row.unsqueeze(3), -INFINITY).max(-1);

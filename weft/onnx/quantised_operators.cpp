@@ -5,6 +5,7 @@
 #include <array>
 
 #include "weft/onnx/axes.h"
+#include "weft/onnx/cast.h"
 #include "weft/onnx/operators.h"
 #include "weft/onnx/quantised_types.h"
 
@@ -32,8 +33,8 @@ Tensor beside(const NodeCall& call, const Tensor& v, const Tensor& x) {
   for (size_t i = 0; i < x.ndim(); ++i) {
     const auto a = static_cast<int64_t>(i);
     if (each.dim(a).max() < x.dim(a).min() || (a != axis && !(each.dim(a) == x.dim(a))))
-      call.refuse("scales {} in blocks of {} along axis {} do not cover shape {}",
-                  v.dims().text(), block, axis, x.dims().text());
+      call.refuse("scales {} in blocks of {} along axis {} do not cover shape {}", v.dims().text(),
+                  block, axis, x.dims().text());
     range.emplace_back(0, x.dim(a));
   }
   return each.shrink(range);
@@ -56,14 +57,14 @@ Values quantise(const NodeCall& call) {
   const DType run = is_float(asked) ? asked : DType::F32;
   const Tensor ratio = x.cast(run) / beside(call, scale, x).cast(run);
   const bool zero = call.has(2);
-  if (is_float_type(to)) {
+  if (is_float(dtype_of(to))) {
     const Tensor all = zero ? ratio + beside(call, call.tensor(2), x).cast(run) : ratio;
-    return {rounded_to(all.cast(wide(run)), to, call.integer("saturate", 1) != 0)};
+    return {cast_to(all, to, {.saturate = call.integer("saturate", 1) != 0})};
   }
   // Whole numbers of up to 16 bits and their sums with a zero point are exact in f32.
   const Tensor whole = ratio.cast(wide(run)).round();
-  return {clamped_to(zero ? whole + beside(call, call.tensor(2), x).cast(whole.dtype()) : whole,
-                     to)};
+  return {
+      clamped_to(zero ? whole + beside(call, call.tensor(2), x).cast(whole.dtype()) : whole, to)};
 }
 
 Values dequantise(const NodeCall& call) {

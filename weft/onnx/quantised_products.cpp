@@ -26,9 +26,7 @@ Tensor of_rows(const Tensor& v) {
   if (v.dims().product() == Dim(1)) return v.reshape({});
   return v.ndim() == 1 ? v.unsqueeze(-1) : v;
 }
-Tensor of_columns(const Tensor& v) {
-  return v.dims().product() == Dim(1) ? v.reshape({}) : v;
-}
+Tensor of_columns(const Tensor& v) { return v.dims().product() == Dim(1) ? v.reshape({}) : v; }
 
 struct Factor {
   size_t input, zero;  ///< of the node; zero point
@@ -106,8 +104,7 @@ Tensor exact_sums_of_windows(const NodeCall& call, const Tensor& x, const Tensor
   if (taps * channels > kExact && !splits) return sums_of_windows(call, x, weight, {});
   const int64_t each = std::max<int64_t>(1, std::min(channels, kExact / taps));
   const std::vector<Tensor> weights = weight.cast(DType::F32).split(each, 1);
-  const std::vector<Tensor> inputs =
-      weights.size() == 1 ? std::vector{x} : x.split(each, 1);
+  const std::vector<Tensor> inputs = weights.size() == 1 ? std::vector{x} : x.split(each, 1);
   Tensor sum;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Tensor part =
@@ -119,9 +116,7 @@ Tensor exact_sums_of_windows(const NodeCall& call, const Tensor& x, const Tensor
 
 }  // namespace
 
-Values product_of_integers(const NodeCall& call) {
-  return {sum_of_products(call, {0, 2}, {1, 3})};
-}
+Values product_of_integers(const NodeCall& call) { return {sum_of_products(call, {0, 2}, {1, 3})}; }
 
 Values quantised_product(const NodeCall& call) {
   const Tensor scale =
@@ -140,11 +135,11 @@ Values quantised_convolution(const NodeCall& call) {
       sums_of_windows(call, in_f32(centred(call, 0, 2, false)), in_f32(centred(call, 3, 5, true)),
                       in_f32(call.tensor_or(8, {})));
   const Tensor& of_weight = call.tensor(4);
-  const Tensor scale = ratio(call.tensor(1).reshape({}),
-                             of_weight.dims().product() == Dim(1)
-                                 ? of_weight.reshape({})
-                                 : along_axis(of_weight, sum.ndim(), 1),
-                             call.tensor(6).reshape({}));
+  const Tensor scale =
+      ratio(call.tensor(1).reshape({}),
+            of_weight.dims().product() == Dim(1) ? of_weight.reshape({})
+                                                 : along_axis(of_weight, sum.ndim(), 1),
+            call.tensor(6).reshape({}));
   return {requantised(call, sum, scale, 7)};
 }
 

@@ -22,12 +22,12 @@ struct Layer {
 
 /// The states, h and perhaps c, before the first step; what they are after each.
 struct Direction {
-  Tensor weight, recurrence;   ///< (in, gates * hidden), (hidden, gates * hidden)
-  Tensor bias, inner_bias;     ///< (gates * hidden) each, of inputs and of states, or none
-  Tensor peephole;             ///< (3 * hidden), or none
+  Tensor weight, recurrence;  ///< (in, gates * hidden), (hidden, gates * hidden)
+  Tensor bias, inner_bias;    ///< (gates * hidden) each, of inputs and of states, or none
+  Tensor peephole;            ///< (3 * hidden), or none
   Tensors start;
-  const Activation* f;         ///< the direction's first
-  double clip;                 ///< 0: none
+  const Activation* f;  ///< the direction's first
+  double clip;          ///< 0: none
   int64_t hidden;
 };
 
@@ -65,8 +65,7 @@ Tensors gru_step(const NodeCall& call, const Direction& d, const Tensor& gates,
   const Tensor from_h = from_state(h, 0, after ? behind : 2 * n);
   const Tensor keep = d.f[0](clipped(gate(gates, 0) + gate(from_h, 0), d));
   const Tensor reset = d.f[0](clipped(gate(gates, 1) + gate(from_h, 1), d));
-  const Tensor inner =
-      after ? reset * gate(from_h, 2) : from_state(reset * h, 2 * n, behind);
+  const Tensor inner = after ? reset * gate(from_h, 2) : from_state(reset * h, 2 * n, behind);
   const Tensor fresh = d.f[1](clipped(gate(gates, 2) + inner, d));
   return {(1 - keep) * fresh + keep * h};
 }
@@ -83,8 +82,7 @@ Tensors lstm_step(const NodeCall& call, const Direction& d, const Tensor& gates,
     return clipped(p.empty() ? x[gate] : x[gate] + p[peephole] * cell, d);
   };
   const Tensor in = d.f[0](seen(0, 0, c));
-  const Tensor forget =
-      call.integer("input_forget", 0) != 0 ? 1 - in : d.f[0](seen(2, 2, c));
+  const Tensor forget = call.integer("input_forget", 0) != 0 ? 1 - in : d.f[0](seen(2, 2, c));
   const Tensor next = forget * c + in * d.f[1](clipped(x[3], d));
   const Tensor out = d.f[0](seen(1, 1, next));
   return {out * d.f[2](next), next};
@@ -155,13 +153,20 @@ Layer layer_of(const NodeCall& call, int64_t gates, size_t activations,
   if (given.ndim() != 3 || weight.ndim() != 3 || recurrence.ndim() != 3 ||
       weight.size(0) != directions || recurrence.size(0) != directions ||
       weight.size(1) != gates * recurrence.size(2))
-    call.refuse("input {}, W {} and R {}: give three axes each, of which W and R start with {} "
-                "direction(s) and {} gates of R's last size",
-                given.dims().text(), weight.dims().text(), recurrence.dims().text(), directions,
-                gates);
+    call.refuse(
+        "input {}, W {} and R {}: give three axes each, of which W and R start with {} "
+        "direction(s) and {} gates of R's last size",
+        given.dims().text(), weight.dims().text(), recurrence.dims().text(), directions, gates);
   const auto all = activations * static_cast<size_t>(directions);
-  Layer l{call, batch_first ? given.transpose(0, 1) : given, gates, recurrence.size(2), directions,
-          batch_first, way == "reverse", activations_of(call, all, usual), {}};
+  Layer l{call,
+          batch_first ? given.transpose(0, 1) : given,
+          gates,
+          recurrence.size(2),
+          directions,
+          batch_first,
+          way == "reverse",
+          activations_of(call, all, usual),
+          {}};
   if (call.has(4)) {
     const Tensor lengths = call.tensor(4).cast(DType::I32).reshape({1, -1, 1});
     l.running = counted(l.x.dim(0), 3, 0) < lengths;

@@ -15,10 +15,10 @@ namespace {
 
 /// Samples along one axis: the two pixels around each and their weights, (regions, bins * samples).
 struct Samples {
-  Tensor below, above;       ///< i64
+  Tensor below, above;        ///< i64
   Tensor of_below, of_above;  ///< 0 for samples that are outside, or that the region has not
-  Tensor counts;             ///< (regions, 1): samples of a bin
-  Tensor has;                ///< bool: whether the bin has so many
+  Tensor counts;              ///< (regions, 1): samples of a bin
+  Tensor has;                 ///< bool: whether the bin has so many
 };
 
 struct Regions {
@@ -33,8 +33,8 @@ int64_t most_samples(const NodeCall& call, const Regions& r, size_t first, int64
   const std::vector<double> regions = call.numbers(1);
   double most = 1;
   for (size_t i = first; i + 2 < regions.size(); i += 4)
-    most = std::max(most, std::ceil((regions[i + 2] - regions[i]) * r.scale /
-                                    static_cast<double>(bins)));
+    most = std::max(most,
+                    std::ceil((regions[i + 2] - regions[i]) * r.scale / static_cast<double>(bins)));
   if (!(most < 1e6)) call.refuse("a region has {} samples a bin: give sampling_ratio", most);
   return static_cast<int64_t>(most);
 }
@@ -61,9 +61,12 @@ Samples samples_along(const NodeCall& call, const Regions& r, int64_t column, in
   const Tensor at = place.clamp(0, end - 1), below = at.floor();
   const Tensor share = at - below;
   const auto flat = [](const Tensor& t) { return t.flatten(1); };
-  return {flat(below.cast(DType::I64)), flat((below + 1).clamp_max(end - 1).cast(DType::I64)),
-          flat(there.where(1 - share, 0).cast(run)), flat(there.where(share, 0).cast(run)),
-          counts.clamp_min(1), flat((sample < count).expand(place.dims()))};
+  return {flat(below.cast(DType::I64)),
+          flat((below + 1).clamp_max(end - 1).cast(DType::I64)),
+          flat(there.where(1 - share, 0).cast(run)),
+          flat(there.where(share, 0).cast(run)),
+          counts.clamp_min(1),
+          flat((sample < count).expand(place.dims()))};
 }
 
 /// (channels, regions, rows, columns): pixels of each region's picture.

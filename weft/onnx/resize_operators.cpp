@@ -50,8 +50,7 @@ Tensor resized_along(const Tensor& x, int64_t axis, const ResizeTaps& taps) {
   Tensor sum;
   for (size_t k = 0; k < taps.count; ++k) {
     const Tensor weight = table(column(taps.weight, taps.count, k), outputs, x).cast(x.dtype());
-    const Tensor taken =
-        x.index_select(axis, table(column(taps.at, taps.count, k), outputs, x));
+    const Tensor taken = x.index_select(axis, table(column(taps.at, taps.count, k), outputs, x));
     const Tensor part = taken * along_axis(weight, x.ndim(), axis);
     sum = sum.defined() ? sum + part : part;
   }
@@ -176,9 +175,8 @@ void require_one_of(const NodeCall& call, std::string_view what, const std::stri
 
 constexpr std::string_view kModes[] = {"nearest", "linear", "cubic"};
 constexpr std::string_view kCoordinates[] = {
-    "half_pixel",         "half_pixel_symmetric", "pytorch_half_pixel",
-    "align_corners",      "asymmetric",           "tf_crop_and_resize",
-    "tf_half_pixel_for_nn"};
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",  "align_corners",
+    "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn"};
 constexpr std::string_view kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                          "ceil"};
 

@@ -12,9 +12,10 @@ Tensor angles(const NodeCall& call, size_t input, bool heads_first) {
   const Tensor& cache = call.tensor(input);
   const Tensor at = call.has(3) ? cache.index({call.tensor(3)}) : cache;
   if (at.ndim() != 3)
-    call.refuse("angles of shape {}: give (batch, positions, size / 2), or (all positions, size / "
-                "2) and position_ids",
-                cache.dims().text());
+    call.refuse(
+        "angles of shape {}: give (batch, positions, size / 2), or (all positions, size / "
+        "2) and position_ids",
+        cache.dims().text());
   return at.unsqueeze(heads_first ? 1 : 2);
 }
 

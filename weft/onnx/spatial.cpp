@@ -86,8 +86,7 @@ Ints kernel_of(const NodeCall& call, const Tensor& weight) {
   if (weight.ndim() < 3)
     call.refuse("weight of shape {}: give (out, in, kernel...)", weight.dims().text());
   Ints kernel;
-  for (size_t i = 2; i < weight.ndim(); ++i)
-    kernel.push_back(weight.size(static_cast<int64_t>(i)));
+  for (size_t i = 2; i < weight.ndim(); ++i) kernel.push_back(weight.size(static_cast<int64_t>(i)));
   return kernel;
 }
 

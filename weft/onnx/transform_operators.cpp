@@ -63,9 +63,10 @@ Values stft(const NodeCall& call) {
   int64_t length = call.has(2) ? call.tensor(2).size(0) : x.size(1);
   if (call.has(3)) length = call.integer(3);
   if (step < 1 || length < 1 || length > x.size(1))
-    call.refuse("frames of {} samples, {} apart, of a signal of {}: both must be at least 1, and a "
-                "frame no longer than the signal",
-                length, step, x.size(1));
+    call.refuse(
+        "frames of {} samples, {} apart, of a signal of {}: both must be at least 1, and a "
+        "frame no longer than the signal",
+        length, step, x.size(1));
   // (batch, frames, parts, length), then complex numbers last.
   Tensor frames = x.window(1, length, step);
   if (call.has(2)) frames = frames * call.tensor(2).cast(x.dtype());
@@ -92,8 +93,8 @@ Values cosine_window(const NodeCall& call, const std::array<double, 3>& a) {
   const int64_t turn = call.integer("periodic", 1) != 0 ? size : size - 1;
   std::vector<double> samples;
   for (int64_t t = 0; t < size; ++t) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(t) /
-                         static_cast<double>(turn > 0 ? turn : 1);
+    const double angle =
+        2 * std::numbers::pi * static_cast<double>(t) / static_cast<double>(turn > 0 ? turn : 1);
     samples.push_back(a[0] - a[1] * std::cos(angle) + a[2] * std::cos(2 * angle));
   }
   const DType dtype = output_dtype(call);
