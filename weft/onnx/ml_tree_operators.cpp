@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "weft/base/checked.h"
 #include "weft/base/interrupt.h"
 #include "weft/onnx/host.h"
 #include "weft/onnx/ml_models.h"
@@ -140,7 +139,10 @@ Scores walk_rows(const NodeCall& call, const TreeEnsemble& trees) {
     call.refuse("the trees are not valid for {} features: {}", features, problem);
   const std::vector<double> rows = x.to_vector<double>();
   Scores all{{}, {}, x.size(0)};
-  const auto total = static_cast<size_t>(mul_or_fail("onnx.node", all.rows, trees.targets));
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if (all.rows > kMost / trees.targets)
+    call.refuse("{} rows of {} targets: at most 2^28 scores", all.rows, trees.targets);
+  const auto total = static_cast<size_t>(all.rows * trees.targets);
   all.sums.resize(total), all.voted.resize(total);
   const auto f = static_cast<size_t>(features), t = static_cast<size_t>(trees.targets);
   for (size_t row = 0; row < static_cast<size_t>(all.rows); ++row) {

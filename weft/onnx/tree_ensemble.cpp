@@ -47,6 +47,7 @@ bool has_cycle(const TreeEnsemble& trees) {
 }  // namespace
 
 const char* TreeEnsemble::problem(int64_t features) const {
+  if (roots.empty() && !nodes.empty()) return "every node is the branch of another, none a root";
   for (const uint32_t root : roots)
     if (root >= nodes.size()) return "a root is no node";
   for (const TreeNode& n : nodes) {
