@@ -49,24 +49,24 @@ TEST(MlOperators, TreesThatAreNone) {
   EXPECT_EQ(tree.refused(), who + "node 1 of tree 0 is there twice");
   tree = {};
   tree.feature = {INT64_MAX, 0, 0};
-  EXPECT_EQ(tree.refused(), who +
-                                "the trees are not valid for 1 features: a node asks for a "
-                                "feature that is none");
+  EXPECT_EQ(tree.refused(), who + "the trees are none: a node asks for a feature that is none");
+  tree.feature = {1, 0, 0};
+  EXPECT_EQ(tree.refused(), who + "the trees ask for 2 features and rows have 1");
   tree = {};
   tree.targets = {0, -1};
   EXPECT_EQ(tree.refused(), who +
-                                "the trees are not valid for 1 features: a leaf votes for a "
+                                "the trees are none: a leaf votes for a "
                                 "target that is none");
   tree = {};
   tree.modes = {"BRANCH_LEQ", "BRANCH_LEQ", "LEAF"};
   tree.no = {2, 1, 0};
   EXPECT_EQ(tree.refused(), who +
-                                "the trees are not valid for 1 features: every node is the branch "
+                                "the trees are none: every node is the branch "
                                 "of another, none a root");
   tree.yes = {1, 1, 0};
   tree.no = {2, 2, 0};
   EXPECT_EQ(tree.refused(), who +
-                                "the trees are not valid for 1 features: a branch leads back to "
+                                "the trees are none: a branch leads back to "
                                 "where it comes from");
   tree = {};
   tree.modes = {"BRANCH_LEQ", "LEAF"};

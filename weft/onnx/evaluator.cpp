@@ -100,7 +100,8 @@ class Evaluator::Linker {
     for (Step& step : plan.steps) {
       const Node& node = *step.linked.node;
       const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
-      step.stable = step.linked.op && node.domain != kTraining && !step.refers && !is_random(node) && !has_graphs(node) &&
+      step.stable = step.linked.op && node.domain != kTraining && !step.refers &&
+                    !is_random(node) && !has_graphs(node) &&
                     std::ranges::all_of(node.inputs, is_stable);
       for (const std::string& name : node.outputs)
         if (step.stable)
@@ -213,6 +214,12 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
   return outputs;
 }
 
+std::shared_ptr<const void>& Evaluator::kept(const void* type) {
+  if (running_) return kept_[{running_, type}];
+  kept_for_once_.reset();
+  return kept_for_once_;
+}
+
 const Value* Evaluator::find(std::string_view name) const {
   return scope_ ? scope_->find(name) : nullptr;
 }
@@ -236,6 +243,7 @@ Values Evaluator::run_step(Step& step, const Scope& scope) {
     std::optional<Node> own;
     if (step.refers) own = with_attributes(written, scope.call, scope.function);
     const Node& node = own ? *own : written;
+    const Restored<const Node*> running(running_, own ? nullptr : &written);
     Values inputs = scope.all_of(node.inputs), outputs;
     if (step.linked.function) {
       outputs = run_function(step, node, std::move(inputs));

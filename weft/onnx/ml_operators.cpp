@@ -142,8 +142,8 @@ Values mapped(const NodeCall& call, const Value& keys, const Value& values,
                     (values.kind() == Value::Kind::Strings || otherwise.dtype() == values.dtype());
   if (!same || length(otherwise) != 1)
     call.refuse("the default is not one element like the values");
-  return {
-      chosen(values, otherwise, lookup(call, keys_of(keys)), static_sizes(call.input(0).dims()))};
+  const auto table = call.kept<Keys>([&] { return keys_of(keys); });
+  return {chosen(values, otherwise, lookup(call, *table), static_sizes(call.input(0).dims()))};
 }
 
 Values label_encoder(const NodeCall& call) {

@@ -6,24 +6,15 @@ namespace weft::onnx {
 
 std::span<const std::span<const Operator>> operator_families() {
   static const std::array kFamilies = {
-      attention_operators(),
-      contrib_attention_operators(),
-      contrib_operators(),
-      contrib_quantised_operators(),
-      control_operators(),
-      convolution_operators(),
-      elementwise_operators(),
-      generator_operators(),
-      image_operators(),
-      indexing_operators(),
-      loss_operators(),
-      ml_operators(),
-      normalisation_operators(),
-      product_operators(),
-      quantised_operators(),
-      recurrent_operators(),
-      reduction_operators(),
-      shape_operators(),
+      attention_operators(),     contrib_attention_operators(),
+      contrib_operators(),       contrib_quantised_operators(),
+      control_operators(),       convolution_operators(),
+      elementwise_operators(),   generator_operators(),
+      image_operators(),         indexing_operators(),
+      loss_operators(),          ml_operators(),
+      normalisation_operators(), product_operators(),
+      quantised_operators(),     recurrent_operators(),
+      reduction_operators(),     shape_operators(),
       text_operators(),
   };
   return kFamilies;

@@ -10,8 +10,7 @@
 namespace weft::onnx {
 
 constexpr std::string_view kOnnx = "", kMl = "ai.onnx.ml", kMicrosoft = "com.microsoft",
-                           kTraining = "ai.onnx.preview.training",
-                           kPreview = "ai.onnx.preview";
+                           kTraining = "ai.onnx.preview.training", kPreview = "ai.onnx.preview";
 
 /// One operator from one opset of its domain on; where its meaning changed, it has several rows.
 /// Small changes (an attribute that became an input) are looked up in NodeCall::opset().

@@ -109,9 +109,9 @@ Values string_normalizer(const NodeCall& call) {
 }
 
 Values regex_full_match(const NodeCall& call) {
-  const Regex regex(call.text("pattern", ""));
+  const auto regex = call.kept<Regex>([&] { return Regex(call.text("pattern", "")); });
   std::vector<uint8_t> matches;
-  for (const std::string& text : call.texts(0)) matches.push_back(regex.matches(text));
+  for (const std::string& text : call.texts(0)) matches.push_back(regex->matches(text));
   return {host_value(matches, static_sizes(call.input(0).dims()), DType::Bool)};
 }
 

@@ -114,7 +114,8 @@ void weigh(const NodeCall& call, std::vector<float>& counts, int64_t width) {
 }  // namespace
 
 Values tf_idf_vectorizer(const NodeCall& call) {
-  const Pool pool = read_pool(call);
+  const auto kept = call.kept<Pool>([&] { return read_pool(call); });
+  const Pool& pool = *kept;
   const Lengths lengths = {call.integer("min_gram_length"), call.integer("max_gram_length"),
                            call.integer("max_skip_count")};
   const auto sizes = static_cast<int64_t>(call.ints("ngram_counts").size());
