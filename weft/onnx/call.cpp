@@ -210,6 +210,10 @@ bool NodeCall::wants(size_t i) const {
   return i < node_.outputs.size() && !node_.outputs[i].empty();
 }
 
+std::shared_ptr<const void>& NodeCall::kept_slot(const void* type) const {
+  return evaluator_.kept(type);
+}
+
 const Value& NodeCall::named(std::string_view name) const {
   const Value* value = evaluator_.find(name);
   if (!value) refuse("{} is no tensor that is made before it", quoted_name(name));

@@ -2,6 +2,7 @@
 // their own code is what the operator means.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,6 +70,14 @@ class NodeCall {
     return {node_, opset, std::move(inputs), evaluator_};
   }
 
+  /// What `make` gives, made once for a node of the model and kept: tables out of attributes.
+  template <class T>
+  std::shared_ptr<const T> kept(FunctionRef<T()> make) const {
+    std::shared_ptr<const void>& slot = kept_slot(&kKept<T>);
+    if (!slot) slot = std::make_shared<const T>(make());
+    return std::static_pointer_cast<const T>(slot);
+  }
+
   /// Checks an axis of x against its rank; negative ones count from the end.
   int64_t axis(int64_t axis, size_t rank) const;
 
@@ -81,6 +90,10 @@ class NodeCall {
   [[noreturn]] void refuse_text(const std::string& problem) const;
 
  private:
+  template <class T>
+  static constexpr char kKept = 0;  // its address stands for T
+  std::shared_ptr<const void>& kept_slot(const void* type) const;
+
   const Node& node_;
   int64_t opset_;
   Values inputs_;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "weft/base/utf8.h"
+
 namespace weft::onnx {
 namespace {
 
@@ -21,32 +23,17 @@ constexpr CaseRange kCases[] = {
     {0x1ea0, 0x1efe, 1},
 };
 
-// The bytes of a sequence that starts with this one, and what it gives of the code point; 0: none.
-int sequence_length(uint8_t first) {
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return 2;
-  if (first >= 0xe0 && first < 0xf0) return 3;
-  return first >= 0xf0 && first < 0xf5 ? 4 : 0;
-}
-
 }  // namespace
 
 std::u32string decode_utf8(std::string_view text) {
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   std::u32string out;
   for (size_t i = 0; i < text.size();) {
-    const auto first = static_cast<uint8_t>(text[i]);
-    const int length = sequence_length(first);
-    char32_t c = length == 1 ? first : first & (0x7f >> length);
-    bool valid = length > 0 && i + static_cast<size_t>(length) <= text.size();
-    for (int k = 1; valid && k < length; ++k) {
-      const auto next = static_cast<uint8_t>(text[i + static_cast<size_t>(k)]);
-      valid = (next & 0xc0) == 0x80;
-      c = c << 6 | (next & 0x3f);
-    }
-    valid = valid && c >= kLeast[length] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
-    out += valid ? c : char32_t{0xfffd};
-    i += valid ? static_cast<size_t>(length) : 1;
+    const size_t length = utf8_length(text, i);
+    const auto byte = [&](size_t k) { return static_cast<uint8_t>(text[i + k]); };
+    char32_t c = length == 0 ? 0xfffd : length == 1 ? byte(0) : byte(0) & (0x7f >> length);
+    for (size_t k = 1; k < length; ++k) c = c << 6 | (byte(k) & 0x3f);
+    out += c;
+    i += length == 0 ? 1 : length;
   }
   return out;
 }

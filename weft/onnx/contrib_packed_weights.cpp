@@ -39,7 +39,8 @@ Tensor decoded(const NodeCall& call) {
   const int64_t n = call.integer("N"), k = call.integer("K"), bits = call.integer("bits", 4);
   const int64_t block = call.integer("block_size");
   require_block(call, block);
-  if (n < 1 || k < 1) call.refuse("N {} and K {}: at least 1", n, k);
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (n < 1 || k < 1 || n > kMost || k > kMost) call.refuse("N {} and K {}: 1 to 2^31", n, k);
   const int64_t blocks = (k + block - 1) / block;
   const Tensor q = unpacked(call, call.tensor(1).reshape({n, blocks, -1}), bits);
   if (!(q.dim(2) == Dim(block)))

@@ -226,6 +226,12 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
   return outputs;
 }
 
+std::shared_ptr<const void>& Evaluator::kept(const void* type) {
+  if (running_) return kept_[{running_, type}];
+  kept_for_once_.reset();
+  return kept_for_once_;
+}
+
 const Value* Evaluator::find(std::string_view name) const {
   return scope_ ? scope_->find(name) : nullptr;
 }
@@ -249,6 +255,7 @@ Values Evaluator::run_step(Step& step, const Scope& scope) {
     std::optional<Node> own;
     if (step.refers) own = with_attributes(written, scope.call, scope.function);
     const Node& node = own ? *own : written;
+    const Restored<const Node*> running(running_, own ? nullptr : &written);
     Values inputs = scope.all_of(node.inputs), outputs;
     if (step.linked.function) {
       outputs = run_function(step, node, std::move(inputs));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,9 @@ class Evaluator {
   Values run(const Graph& graph, const Values& inputs);
   /// What has this name where the running node is; null: nothing, or it is used no more.
   const Value* find(std::string_view name) const;
+  /// Where an operator keeps something of this type for the node that runs; for a node that is made
+  /// for one call only, an empty place.
+  std::shared_ptr<const void>& kept(const void* type);
 
   /// Called after each node with what it was given and gave.
   using Observer =
@@ -54,6 +58,9 @@ class Evaluator {
   std::unordered_map<const void*, std::unique_ptr<Plan>> plans_;  // by Graph and Function
   Scope* scope_ = nullptr;                                        // of the node that runs
   int depth_ = 0;
+  const Node* running_ = nullptr;  // a node of the model; null: one made for one call
+  std::map<std::pair<const Node*, const void*>, std::shared_ptr<const void>> kept_;
+  std::shared_ptr<const void> kept_for_once_;
   bool read_data_ = false;
   bool keeps_ = true;  // what nodes of constants gave: those constants are the model's own
   Observer observer_;

@@ -32,6 +32,8 @@ std::vector<double> as_doubles(const HostArray& a);
 std::vector<int64_t> as_ints(const HostArray& a);
 std::vector<float> as_floats(const HostArray& a);
 
+/// All elements of a tensor, now.
+HostArray read_now(const Value& x);
 /// The one number of a tensor, now.
 int64_t number_now(const Value& x);
 
@@ -40,19 +42,5 @@ std::vector<int64_t> static_sizes(const Dims& dims);
 
 /// What a movement makes of a tensor, strings too: these follow their positions.
 Value moved(const Value& x, FunctionRef<Tensor(const Tensor& x)> movement);
-
-/// Cast of strings to numbers and of numbers to strings, as C++ and Python write them. An Error for
-/// text that is no number.
-Value cast_from_strings(const Value& x, ElementType to);
-Value cast_to_strings(const Value& x);
-/// Whether strings are equal, and a where the condition is true, else b. Shapes broadcast.
-Value equal_strings(const Value& a, const Value& b);
-Value where_strings(const Value& condition, const Value& a, const Value& b);
-/// f of the strings at each place of the shape that both broadcast to.
-struct StringPair {
-  std::vector<int64_t> shape;
-  std::vector<const std::string*> a, b;
-};
-StringPair broadcast_strings(const Value& a, const Value& b);
 
 }  // namespace weft::onnx

@@ -79,21 +79,26 @@ Values scatter_elements(const NodeCall& call) {
   return {Value(x.scatter(axis, call.tensor(1), updates, fold_named(call)), call.input(0).type())};
 }
 
-// Where the tuples point to in x's first axes made one; what is outside of any axis is outside.
+// A size as a number that kernels compute with.
+Tensor size_tensor(const Dim& size) {
+  return Tensor::arange(size + Dim(1), DType::I64).index({Index(size)});
+}
+
+// Where the tuples point to in x's first axes made one; what is outside of any axis is behind them.
 Tensor flat_places(const Tensor& x, const Tensor& tuples, int64_t length) {
   Tensor places = Tensor::zeros({1}, DType::I64), inside;
   Dim total(1);
   for (int64_t j = 0; j < length; ++j) {
     Tensor at = tuples.index({kEllipsis, j}).cast(DType::I64).reshape({-1});
     require_known_inside("onnx.node", at, j, x);
-    const Tensor size = Tensor::arange(x.dim(j) + Dim(1), DType::I64).max();
+    const Tensor size = size_tensor(x.dim(j));
     at = (at < 0).where(at + size, at);
     const Tensor valid = (at >= 0) & (at < size);
     inside = inside.defined() ? inside & valid : valid;
     places = places * size + at;
     total = total * x.dim(j);
   }
-  return inside.where(places, std::numeric_limits<int64_t>::max());
+  return inside.where(places, size_tensor(total));
 }
 
 Values scatter_nd(const NodeCall& call) {
@@ -112,25 +117,6 @@ Values scatter_nd(const NodeCall& call) {
   const Tensor result = x.reshape({rows.product(), width})
                             .scatter(0, places, updates.reshape({count, width}), fold_named(call));
   return {Value(result.reshape(x.dims()), call.input(0).type())};
-}
-
-// A cache with new rows at the places where each sequence of the batch goes on.
-Values tensor_scatter(const NodeCall& call) {
-  const Tensor &cache = call.tensor(0), &update = call.tensor(1);
-  const int64_t axis = call.axis(call.integer("axis", -2), cache.ndim());
-  const std::string mode = call.text("mode", "linear");
-  if (axis == 0 || update.ndim() != cache.ndim())
-    call.refuse("cache {} and update {} have as many axes, and axis is not 0", cache.dims().text(),
-                update.dims().text());
-  if (mode != "linear" && mode != "circular")
-    call.refuse("mode {}: linear or circular", quoted_name(mode));
-  Dims along(std::vector<Dim>(cache.ndim(), Dim(1))), first = along;
-  along[static_cast<size_t>(axis)] = update.dim(axis);
-  first[0] = update.dim(0);
-  Tensor places = Tensor::arange(update.dim(axis), DType::I64).reshape(along);
-  if (call.has(2)) places = places + call.tensor(2).cast(DType::I64).reshape(first);
-  if (mode == "circular") places = places % Tensor(Scalar(cache.size(axis))).cast(DType::I64);
-  return {cache.scatter(axis, places.expand(update.dims()), update)};
 }
 
 // Positions of what is not 0, (count) each, by axis; of constants at once.
@@ -204,7 +190,6 @@ std::span<const Operator> indexing_operators() {
       {kOnnx, "Scatter", 9, scatter_elements},
       {kOnnx, "ScatterElements", 11, scatter_elements},
       {kOnnx, "ScatterND", 11, scatter_nd},
-      {kOnnx, "TensorScatter", 24, tensor_scatter},
       {kOnnx, "TopK", 1, top_k},
       {kOnnx, "Unique", 11, unique},
   };

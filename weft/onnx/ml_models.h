@@ -1,10 +1,13 @@
-// Models of ai.onnx.ml that have files of their own.
+// Rows of ml_operators.cpp that have files of their own.
 #pragma once
 
 #include "weft/onnx/operators.h"
 
 namespace weft::onnx {
 
+Values cast_map(const NodeCall& call);
+Values dict_vectorizer(const NodeCall& call);
+Values zip_map(const NodeCall& call);
 Values linear_classifier(const NodeCall& call);
 Values linear_regressor(const NodeCall& call);
 Values svm_classifier(const NodeCall& call);

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "weft/base/checked.h"
 #include "weft/base/interrupt.h"
 #include "weft/onnx/host.h"
 #include "weft/onnx/ml_models.h"
@@ -130,17 +129,38 @@ struct Scores {
   int64_t rows = 0;
 };
 
-Scores walk_rows(const NodeCall& call, const TreeEnsemble& trees) {
-  constexpr int64_t kMostTargets = int64_t{1} << 20;
-  if (trees.targets < 1 || trees.targets > kMostTargets)
-    call.refuse("{} targets: 1 to {}", trees.targets, kMostTargets);
+// Trees that have been looked through, once for a node.
+struct CheckedTrees {
+  TreeEnsemble trees;
+  int64_t features_used = 0;
+};
+
+std::shared_ptr<const CheckedTrees> checked(const NodeCall& call,
+                                            FunctionRef<TreeEnsemble()> read) {
+  return call.kept<CheckedTrees>([&] {
+    CheckedTrees made{read()};
+    constexpr int64_t kMostTargets = int64_t{1} << 20;
+    if (made.trees.targets < 1 || made.trees.targets > kMostTargets)
+      call.refuse("{} targets: 1 to {}", made.trees.targets, kMostTargets);
+    if (const char* problem = made.trees.problem()) call.refuse("the trees are none: {}", problem);
+    made.features_used = made.trees.features_used();
+    return made;
+  });
+}
+
+Scores walk_rows(const NodeCall& call, const CheckedTrees& checked_trees) {
+  const TreeEnsemble& trees = checked_trees.trees;
+  const int64_t used = checked_trees.features_used;
   const Tensor x = feature_rows(call, 0);
   const int64_t features = x.size(1);
-  if (const char* problem = trees.problem(features))
-    call.refuse("the trees are not valid for {} features: {}", features, problem);
+  if (features < used)
+    call.refuse("the trees ask for {} features and rows have {}", used, features);
   const std::vector<double> rows = x.to_vector<double>();
   Scores all{{}, {}, x.size(0)};
-  const auto total = static_cast<size_t>(mul_or_fail("onnx.node", all.rows, trees.targets));
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if (all.rows > kMost / trees.targets)
+    call.refuse("{} rows of {} targets: at most 2^28 scores", all.rows, trees.targets);
+  const auto total = static_cast<size_t>(all.rows * trees.targets);
   all.sums.resize(total), all.voted.resize(total);
   const auto f = static_cast<size_t>(features), t = static_cast<size_t>(trees.targets);
   for (size_t row = 0; row < static_cast<size_t>(all.rows); ++row) {
@@ -202,8 +222,9 @@ Values of_one_class(const NodeCall& call, const TreeEnsemble& trees, const Label
 Values tree_ensemble_classifier(const NodeCall& call) {
   const Labels labels = Labels::of(call, "classlabels_int64s", "classlabels_strings");
   const auto count = static_cast<int64_t>(labels.size());
-  const TreeEnsemble trees = read_trees(call, "class", count);
-  Scores scores = walk_rows(call, trees);
+  const auto kept = checked(call, [&] { return read_trees(call, "class", count); });
+  const TreeEnsemble& trees = kept->trees;
+  Scores scores = walk_rows(call, *kept);
   std::set<int64_t> targets;
   for (const Vote& v : trees.votes) targets.insert(v.target);
   if (count == 2 && targets.size() < 2) return of_one_class(call, trees, labels, std::move(scores));
@@ -218,9 +239,13 @@ Values tree_ensemble_classifier(const NodeCall& call) {
 }
 
 Values tree_ensemble_regressor(const NodeCall& call) {
-  TreeEnsemble trees = read_trees(call, "target", call.integer("n_targets", 1));
-  trees.aggregate = aggregate_of(call);
-  Scores scores = walk_rows(call, trees);
+  const auto kept = checked(call, [&] {
+    TreeEnsemble read = read_trees(call, "target", call.integer("n_targets", 1));
+    read.aggregate = aggregate_of(call);
+    return read;
+  });
+  const TreeEnsemble& trees = kept->trees;
+  Scores scores = walk_rows(call, *kept);
   add_base(call, scores, trees.targets);
   return {regressed(host_numbers(scores.sums, {scores.rows, trees.targets}, DType::F32).tensor(),
                     post_transform_of(call))};
@@ -299,9 +324,13 @@ Values tree_ensemble(const NodeCall& call) {
   const int64_t post = call.integer("post_transform", 0);
   if (aggregate < 0 || aggregate > 3 || post < 0 || post > 4)
     call.refuse("aggregate_function {} and post_transform {}: 0 to 3, and 0 to 4", aggregate, post);
-  TreeEnsemble trees = read_new_trees(call);
-  trees.aggregate = static_cast<Aggregate>(aggregate);
-  const Scores scores = walk_rows(call, trees);
+  const auto kept = checked(call, [&] {
+    TreeEnsemble read = read_new_trees(call);
+    read.aggregate = static_cast<Aggregate>(aggregate);
+    return read;
+  });
+  const TreeEnsemble& trees = kept->trees;
+  const Scores scores = walk_rows(call, *kept);
   const Tensor sums =
       host_numbers(scores.sums, {scores.rows, trees.targets}, call.tensor(0).dtype()).tensor();
   return {regressed(sums, static_cast<PostTransform>(post))};

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostRepeats = 1000;  // RE2's limit
 constexpr int kMostDepth = 200;
-constexpr size_t kMostSteps = 100000;
+constexpr size_t kMostSteps = 20000;
 constexpr char32_t kLastCharacter = 0x10ffff;
 
 using Ranges = std::vector<std::pair<char32_t, char32_t>>;
@@ -144,10 +144,17 @@ class RegexCompiler {
     return all;
   }
 
+  // Between \Q and \E characters stand for themselves.
   Steps sequence(int depth) {
     Steps all;
-    while (!done() && peek() != '|' && peek() != ')') {
-      all = joined(std::move(all), repeated(atom(depth)));
+    while (!done() && (quoted_ || (peek() != '|' && peek() != ')'))) {
+      if (take(quoted_ ? U"\\E" : U"\\Q")) {
+        quoted_ = !quoted_;
+        continue;
+      }
+      Steps one = quoted_ ? literal(next()) : atom(depth);
+      if (quoted_ && take(U"\\E")) quoted_ = false;
+      all = joined(std::move(all), quoted_ ? one : repeated(std::move(one)));
       require_small(all.size());
     }
     return all;
@@ -278,17 +285,11 @@ class RegexCompiler {
       case 'z': return {{Op::TextEnd}};
       case 'b': return {{Op::Word}};
       case 'B': return {{Op::NotWord}};
-      case 'Q': return quoted();
       default: break;
     }
     if (const auto ranges = perl_class(c)) return set({*ranges});
     if (const auto ranges = perl_class(c | 32)) return set({complement(*ranges)});
     return literal(escaped(c));
-  }
-  Steps quoted() {
-    Steps all;
-    while (!done() && !take(U"\\E")) all = joined(std::move(all), literal(next()));
-    return all;
   }
 
   // The character that a \ and c stand for.
@@ -373,6 +374,7 @@ class RegexCompiler {
   std::u32string pattern_;
   size_t at_ = 0;
   Flags flags_;
+  bool quoted_ = false;
   Regex& regex_;
 };
 

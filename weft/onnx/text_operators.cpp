@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "weft/onnx/broadcast.h"
 #include "weft/onnx/characters.h"
 #include "weft/onnx/host.h"
 #include "weft/onnx/operators.h"
@@ -14,11 +15,13 @@ Values tf_idf_vectorizer(const NodeCall& call);  // tf_idf_operator.cpp
 namespace {
 
 Values string_concat(const NodeCall& call) {
-  call.texts(0), call.texts(1);  // both are strings
-  const StringPair pair = broadcast_strings(call.input(0), call.input(1));
-  std::vector<std::string> joined;
-  for (size_t i = 0; i < pair.a.size(); ++i) joined.push_back(*pair.a[i] + *pair.b[i]);
-  return {Value::strings(std::move(joined), pair.shape)};
+  const auto &a = call.texts(0), &b = call.texts(1);
+  const auto m = static_sizes(call.input(0).dims()), n = static_sizes(call.input(1).dims());
+  const std::vector<int64_t> shape = broadcast_shape(call, {m, n});
+  const BroadcastPlaces at_a(m, shape), at_b(n, shape);
+  std::vector<std::string> joined(static_cast<size_t>(checked_numel(shape).value()));
+  for (size_t i = 0; i < joined.size(); ++i) joined[i] = a[at_a.of(i)] + b[at_b.of(i)];
+  return {Value::strings(std::move(joined), shape)};
 }
 
 constexpr std::string_view kSpace = " \t\n\v\f\r";
@@ -106,9 +109,9 @@ Values string_normalizer(const NodeCall& call) {
 }
 
 Values regex_full_match(const NodeCall& call) {
-  const Regex regex(call.text("pattern", ""));
+  const auto regex = call.kept<Regex>([&] { return Regex(call.text("pattern", "")); });
   std::vector<uint8_t> matches;
-  for (const std::string& text : call.texts(0)) matches.push_back(regex.matches(text));
+  for (const std::string& text : call.texts(0)) matches.push_back(regex->matches(text));
   return {host_value(matches, static_sizes(call.input(0).dims()), DType::Bool)};
 }
 

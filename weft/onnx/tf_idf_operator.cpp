@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "weft/base/checked.h"
 #include "weft/base/interrupt.h"
 #include "weft/onnx/host.h"
 #include "weft/onnx/operators.h"
@@ -115,7 +114,8 @@ void weigh(const NodeCall& call, std::vector<float>& counts, int64_t width) {
 }  // namespace
 
 Values tf_idf_vectorizer(const NodeCall& call) {
-  const Pool pool = read_pool(call);
+  const auto kept = call.kept<Pool>([&] { return read_pool(call); });
+  const Pool& pool = *kept;
   const Lengths lengths = {call.integer("min_gram_length"), call.integer("max_gram_length"),
                            call.integer("max_skip_count")};
   const auto sizes = static_cast<int64_t>(call.ints("ngram_counts").size());
@@ -130,7 +130,10 @@ Values tf_idf_vectorizer(const NodeCall& call) {
   const int64_t rows = shape.size() == 2 ? shape[0] : 1;
   const int64_t row = shape.empty() ? 1 : shape.back();
   const std::vector<int64_t> tokens = input_tokens(call, pool);
-  std::vector<float> counts(static_cast<size_t>(mul_or_fail("onnx.node", rows, pool.width)));
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if (pool.width > 0 && rows > kMost / pool.width)
+    call.refuse("{} rows of {} counts: at most 2^28 together", rows, pool.width);
+  std::vector<float> counts(static_cast<size_t>(rows * pool.width));
   for (int64_t r = 0; r < rows; ++r)
     count(pool, std::span(tokens).subspan(static_cast<size_t>(r * row), static_cast<size_t>(row)),
           lengths,

@@ -46,13 +46,22 @@ bool has_cycle(const TreeEnsemble& trees) {
 
 }  // namespace
 
-const char* TreeEnsemble::problem(int64_t features) const {
+int64_t TreeEnsemble::features_used() const {
+  int64_t most = 0;
+  for (const TreeNode& n : nodes)
+    if (n.branch != Branch::Leaf && n.feature >= most) most = n.feature + 1;
+  return most;
+}
+
+const char* TreeEnsemble::problem() const {
+  if (roots.empty() && !nodes.empty()) return "every node is the branch of another, none a root";
   for (const uint32_t root : roots)
     if (root >= nodes.size()) return "a root is no node";
   for (const TreeNode& n : nodes) {
     if (n.branch == Branch::Leaf) continue;
     if (n.yes >= nodes.size() || n.no >= nodes.size()) return "a branch leads to no node";
-    if (n.feature < 0 || n.feature >= features) return "a node asks for a feature that is none";
+    if (n.feature < 0 || n.feature > (int64_t{1} << 40))
+      return "a node asks for a feature that is none";
     if (n.branch == Branch::Member && n.split >= static_cast<double>(sets.size()))
       return "a node has no set of members";
   }

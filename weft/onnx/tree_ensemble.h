@@ -41,8 +41,9 @@ struct TreeEnsemble {
   Aggregate aggregate = Aggregate::Sum;
 
   /// Of every node and vote the index is in range, and no walk from a root comes back: what walk()
-  /// relies on. Otherwise what is wrong.
-  const char* problem(int64_t features) const;
+  /// relies on, and rows of features_used() numbers. Otherwise what is wrong.
+  const char* problem() const;
+  int64_t features_used() const;
   /// What the trees say of one row: (targets) sums, and whether a leaf voted at all.
   void walk(std::span<const double> row, std::span<double> scores, std::span<uint8_t> voted) const;
 };

@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/onnx/one_node.h"
+#include "weft/base/error.h"
+
+// Numbers: tools/onnx_runtime_cases compares with ONNX Runtime, where that runs them. Here: those
+// that it does not run on CPUs, by their formulas, and what is refused.
+
+namespace weft::onnx {
+namespace {
+
+constexpr const char* kDomain = "com.microsoft";
+
+Values run(const std::string& op, std::vector<Attribute> attributes, const Values& inputs,
+           size_t outputs = 1) {
+  return run_node(op, 1, std::move(attributes), inputs, outputs, kDomain);
+}
+
+std::string refused(const std::string& op, std::vector<Attribute> attributes, const Values& inputs,
+                    size_t outputs = 1) {
+  try {
+    realize({run(op, std::move(attributes), inputs, outputs)[0].tensor()});
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "no error";
+}
+
+TEST(ContribOperators, ByTheirFormulas) {
+  const auto near = [](const Value& x, const std::vector<float>& wanted) {
+    const auto found = x.tensor().to_vector<float>();
+    ASSERT_EQ(found.size(), wanted.size());
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-4);
+  };
+  near(run("BiasSplitGelu", {}, {known({1, 1, 4}, {1, 2, 3, 4}), known({4}, {0, 0, -3, -4})})[0],
+       {0, 0});
+  near(run("Rfft", {attr("signal_ndim", 1)}, {known({4}, {1, 0, 0, 0})})[0], {1, 0, 1, 0, 1, 0});
+  near(run("Irfft", {attr("signal_ndim", 1)}, {known({3, 2}, {1, 0, 1, 0, 1, 0})})[0],
+       {1, 0, 0, 0});
+  near(run("ComplexMul", {}, {known({1, 2}, {1, 2}), known({1, 2}, {3, 4})})[0], {-5, 10});
+  near(run("ComplexMulConj", {}, {known({1, 2}, {1, 2}), known({1, 2}, {3, 4})})[0], {11, 2});
+  near(run("UnfoldTensor", {attr("size", 2), attr("step", 1)}, {known({3}, {1, 2, 3})})[0],
+       {1, 2, 2, 3});
+  near(run("BiasAdd", {}, {known({2}, {1, 2}), known({2}, {3, 4}), known({2}, {5, 6})})[0],
+       {9, 12});
+}
+
+TEST(ContribOperators, NormsOfGroups) {
+  const Values found = run("GroupNorm", {attr("groups", 1), attr("activation", 0)},
+                           {known({1, 1, 1, 2}, {1, 3}), known({2}, {1, 2}), known({2}, {0, 1})});
+  const auto y = found[0].tensor().to_vector<float>();
+  EXPECT_NEAR(y[0], -1, 1e-4);
+  EXPECT_NEAR(y[1], 3, 1e-4);
+  EXPECT_EQ(refused("GroupNorm", {attr("groups", 3), attr("activation", 0)},
+                    {ramp({1, 1, 1, 2}), ramp({2}), ramp({2})}),
+            "com.microsoft.GroupNorm node that makes 'y0': 3 groups of 2 channels: a divisor");
+}
+
+TEST(ContribOperators, Refusals) {
+  const Value x = ramp({1, 2, 6});
+  const std::string mha = "com.microsoft.MultiHeadAttention node that makes 'y0': ";
+  EXPECT_EQ(refused("MultiHeadAttention", {attr("num_heads", 4)}, {x, x, x}),
+            mha + "4 heads of (1, 2, 6): (batch, positions, heads times size)");
+  EXPECT_EQ(refused("MultiHeadAttention", {attr("num_heads", 2)}, {x, x, x, ramp({5})}),
+            mha + "bias (5,) for queries of 6 and values of 6: twice the one and the other");
+  EXPECT_EQ(refused("Attention", {attr("num_heads", 2), attr("qkv_hidden_sizes", ints{6, 6, 7})},
+                    {x, ramp({6, 18}), ramp({18})}),
+            "com.microsoft.Attention node that makes 'y0': weights (6, 18) for queries, keys and "
+            "values: three sizes that add up to 18");
+  EXPECT_EQ(refused("GroupQueryAttention", {attr("num_heads", 3), attr("kv_num_heads", 2)},
+                    {x, x, x, Value(), Value(), known(ints{1}), known(ints{2})}),
+            "com.microsoft.GroupQueryAttention node that makes 'y0': num_heads 3 and kv_num_heads "
+            "2: the one is a multiple of the other");
+  const Value bytes = ramp({2, 1, 8}, DType::U8), scales = ramp({2, 1});
+  const auto n_bits = [&](int64_t bits, int64_t block, int64_t k) {
+    return refused("MatMulNBits",
+                   {attr("N", 2), attr("K", k), attr("bits", bits), attr("block_size", block)},
+                   {ramp({1, 16}), bytes, scales});
+  };
+  const std::string product = "com.microsoft.MatMulNBits node that makes 'y0': ";
+  EXPECT_EQ(n_bits(4, 16, 16), "no error");
+  EXPECT_EQ(n_bits(3, 16, 16), product + "bits 3: 2, 4 or 8");
+  EXPECT_EQ(n_bits(4, 15, 16), product + "block_size 15: a power of two, at least 16");
+  EXPECT_EQ(n_bits(4, 32, 32), product +
+                                   "weights (2, 1, 8) for N 2, 1 blocks of 32 numbers of 4 "
+                                   "bits");
+  EXPECT_EQ(n_bits(4, 16, -1), product + "N 2 and K -1: 1 to 2^31");
+  EXPECT_EQ(
+      refused("FusedGemm", {attr("activation", "Swish")}, {ramp({2, 2}), ramp({2, 2})}),
+      "com.microsoft.FusedGemm node that makes 'y0': activation 'Swish': Relu, Tanh, Sigmoid, "
+      "LeakyRelu, Elu, Clip, HardSigmoid, HardSwish, Softplus, Gelu or FastGelu");
+  EXPECT_EQ(refused("MoE", {attr("k", 3)},
+                    {ramp({2, 4}), ramp({2, 2}), ramp({2, 4, 4}), Value(), ramp({2, 4, 4})}),
+            "com.microsoft.MoE node that makes 'y0': router_probs (2, 2) and k 3: (tokens, "
+            "experts), and 1 to their number");
+}
+
+}  // namespace
+}  // namespace weft::onnx
