@@ -227,7 +227,7 @@ HostArray parse_npy(std::span<const std::byte> data, std::string_view what,
 }
 
 HostArray read_npy(const std::string& path) {
-  auto file = std::make_shared<const MappedFile>(path);
+  auto file = MappedFile::open(path);
   return parse_npy(file->bytes(), path, file);
 }
 

@@ -38,7 +38,7 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> data, std::string_v
 }
 
 std::vector<NamedArray> read_npz(const std::string& path, const UnpackLimits& limits) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = MappedFile::open(path);
   return parse_npz(file->bytes(), path, file, limits);
 }
 

@@ -455,7 +455,7 @@ PtContent parse_pt(std::span<const std::byte> data, std::string_view what,
 }
 
 PtContent read_pt(const std::string& path, const UnpackLimits& limits) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = MappedFile::open(path);
   return parse_pt(file->bytes(), path, file, limits);
 }
 

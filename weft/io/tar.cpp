@@ -213,7 +213,7 @@ std::vector<NamedArray> untar(std::span<const std::byte> data, std::string_view 
 }
 
 std::vector<NamedArray> read_tar(const std::string& path, const UnpackLimits& limits) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = MappedFile::open(path);
   const auto size = static_cast<int64_t>(file->bytes().size());
   const HostArray all = unpacked({DType::U8, {size}, file->bytes(), file}, path, limits);
   return untar(all.bytes, path, all.owner, limits);

@@ -324,7 +324,7 @@ std::vector<NamedArray> unzip(std::span<const std::byte> data, std::string_view 
 }
 
 std::vector<NamedArray> read_zip(const std::string& path, const UnpackLimits& limits) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = MappedFile::open(path);
   return unzip(file->bytes(), path, file, limits);
 }
 
