@@ -43,9 +43,7 @@ inline constexpr UnpackLimits kFuzzLimits{uint64_t{1} << 20, 1000};
 
 inline constexpr FileReader kFileReaders[] = {
     {"safetensors",
-     [](std::span<const std::byte> data) {
-       return touch(parse_safetensors(data, "fuzz").arrays);
-     }},
+     [](std::span<const std::byte> data) { return touch(parse_safetensors(data, "fuzz").arrays); }},
     {"idx", [](std::span<const std::byte> data) { return touch(parse_idx(data, "fuzz")); }},
     {"cifar",
      [](std::span<const std::byte> data) {

@@ -9,6 +9,7 @@
 
 #include "tests/io/scratch_dir.h"
 #include "weft/base/context.h"
+#include "weft/base/file.h"
 #include "weft/io/npy.h"
 #include "weft/io/pt.h"
 #include "weft/io/tensors.h"
@@ -51,15 +52,15 @@ TEST_F(DiskTest, WritesComeBack) {
   Tensor x = stored_on_disk(Tensor::of({1.0f, 2.0f, 3.0f}), at("a"));
   EXPECT_EQ(disk_path(x), at("a"));
   EXPECT_EQ(content(at("a")).size(), 12u);
-  x.index_put({Index(1)}, Tensor::of(7.0f));
+  x.index_put({Index(1)}, Tensor::full({}, 7.0f));
   write_to_disk(x);
   EXPECT_EQ(tensor_from_file(at("a"), DType::F32).to_vector<float>(),
             (std::vector<float>{1, 7, 3}));
   const Tensor grown = tensor_on_disk(at("a"), DType::F32, Dims{2, 2});
   EXPECT_EQ(grown.to_vector<float>(), (std::vector<float>{1, 7, 3, 0}));
-  EXPECT_EQ(disk_path(Tensor::of(1.0f)), std::nullopt);
+  EXPECT_EQ(disk_path(Tensor::full({}, 1.0f)), std::nullopt);
   Tensor last = tensor_from_file(at("a"), DType::F32, 8);  // writes go to where it lies
-  last.index_put({Index(1)}, Tensor::of(9.0f));
+  last.index_put({Index(1)}, Tensor::full({}, 9.0f));
   write_to_disk(last);
   EXPECT_EQ(tensor_from_file(at("a"), DType::F32).to_vector<float>(),
             (std::vector<float>{1, 7, 3, 9}));
@@ -79,13 +80,13 @@ TEST_F(DiskTest, G19AFileThatShrinksIsAnError) {
   const Tensor kept = x.add(1.0f);  // before and after
   EXPECT_EQ(x.sum().item<float>(), 75491328.0f);
   std::filesystem::resize_file(path, static_cast<uint64_t>(kPage));
-  EXPECT_ERROR(x.to_vector<float>(), "file.shrunk: " + path + " had 49152 bytes when it was loaded");
+  EXPECT_ERROR(x.to_vector<float>(),
+               "file.shrunk: " + path + " had 49152 bytes when it was loaded");
   EXPECT_ERROR(x.sum().item<float>(), "and has 4096 now");
-  EXPECT_ERROR(kept.item<float>(), "");
   EXPECT_ERROR(kept.to_vector<float>(), "file.shrunk");
   EXPECT_ERROR(x.mul(2.0f).to("CPU:INTERP").to_vector<float>(), "file.shrunk");
   EXPECT_ERROR(host_view(x), "file.shrunk");
-  EXPECT_ERROR(x.clone().realize(), "file.shrunk");
+  EXPECT_ERROR(x.neg().realize(), "file.shrunk");
   // And is none when it is back.
   std::filesystem::resize_file(path, 3 * kPage * sizeof(float));
   EXPECT_EQ(x.shrink({{0, 4}}).to_vector<float>(), (std::vector<float>{0, 1, 2, 3}));

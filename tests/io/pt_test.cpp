@@ -44,7 +44,7 @@ std::string error(F&& change) {
   change(s);
   return error_of([&] { check(saved(s) + "."); });
 }
-#define EXPECT_WRONG(change, part) \
+#define EXPECT_WRONG(change, part)                                         \
   EXPECT_NE(error([](Saved& s) { change; }).find(part), std::string::npos) \
       << error([](Saved& s) { change; })
 
@@ -106,10 +106,11 @@ TEST_F(PtTest, P01NothingIsCalled) {
   const std::string trap = at("trap"), touch = text("touch " + trap);
   for (const std::string& pickle :
        {"cos\nsystem\n(" + touch + "tR.", "cposix\nsystem\n" + touch + "\x85R.",
-        text("os") + text("system") + "\x93" + touch + "\x85R.", "cos\nsystem\n" + touch + "\x85\x81.",
+        text("os") + text("system") + "\x93" + touch + "\x85R.",
+        "cos\nsystem\n" + touch + "\x85\x81.",
         "cos\nsystem\n)\x81}" + text("__setstate__") + "cos\nsystem\nsb.",
-        "cbuiltins\neval\n" + touch + "\x85R.", "cpkgutil\nresolve_name\n" + text("os:system") + "\x85R" +
-            touch + "\x85R."}) {
+        "cbuiltins\neval\n" + touch + "\x85R.",
+        "cpkgutil\nresolve_name\n" + text("os:system") + "\x85R" + touch + "\x85R."}) {
     const PtContent content = parse(pickle);
     EXPECT_TRUE(content.arrays.empty());
     EXPECT_FALSE(content.foreign.empty());
@@ -161,7 +162,8 @@ TEST_F(PtTest, P03OldFormats) {
   EXPECT_ERROR(parse_pt(as_bytes(tar), "m.pt"), "tar file of PyTorch before 0.1.10");
   // Pickles one after the other: the same rules.
   const std::string magic = kProto + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
-  const auto old = [&](const std::string& object, const std::string& keys, const std::string& data) {
+  const auto old = [&](const std::string& object, const std::string& keys,
+                       const std::string& data) {
     return magic + kProto + "M\xe9\x03." + kProto + "}." + kProto + object + "." + kProto + keys +
            "." + data;
   };
@@ -172,7 +174,8 @@ TEST_F(PtTest, P03OldFormats) {
   const auto refused = [&](const std::string& file) {
     return error_of([&] { parse_pt(as_bytes(file), "m.pt"); });
   };
-  EXPECT_NE(refused(old(saved({}), one, little(~0ull, 8))).find("read.truncated"), std::string::npos);
+  EXPECT_NE(refused(old(saved({}), one, little(~0ull, 8))).find("read.truncated"),
+            std::string::npos);
   EXPECT_NE(refused(old(saved({}), one, little(5, 8))).find("read.truncated"), std::string::npos);
   EXPECT_NE(refused(old(saved({}), "]", "")).find("has no storage '0'"), std::string::npos);
   EXPECT_NE(refused(old("N", one, data)).find("belongs to nothing"), std::string::npos);
@@ -197,8 +200,11 @@ TEST_F(PtTest, P04StackMemoAndLengths) {
   EXPECT_ERROR(check("\x80\x01N."), "protocol 1");
   EXPECT_ERROR(check("X" + little(1, 4) + "\xff."), "not UTF-8");
   EXPECT_ERROR(check(std::string(1'000'000, ']') + "."), "values and 0 marks");
-  EXPECT_ERROR(check(std::string(1000, ']') + std::string(999, 'a') + "."), "nested deeper than 64");
-  EXPECT_ERROR(check("]q\x01h\x01" "a."), "nested deeper than 64");  // a list in itself
+  EXPECT_ERROR(check(std::string(1000, ']') + std::string(999, 'a') + "."),
+               "nested deeper than 64");
+  EXPECT_ERROR(check("]q\x01h\x01"
+                     "a."),
+               "nested deeper than 64");  // a list in itself
   // Lists of lists of the same list: few bytes, 2^100 ways.
   std::string laughs = "]q\x01";
   for (int i = 0; i < 40; ++i)

@@ -139,7 +139,8 @@ TEST_F(ZipTest, P07Bombs) {
   EXPECT_EQ(unzip(as_bytes(file), "a").at(0).array.numel(), 3 << 20);
   UnpackLimits limits;
   limits.most_bytes = 1 << 20;
-  EXPECT_ERROR(unzip(as_bytes(file), "a", nullptr, limits), "unpacks to 3145728, more than 1048576");
+  EXPECT_ERROR(unzip(as_bytes(file), "a", nullptr, limits),
+               "unpacks to 3145728, more than 1048576");
   // A member that says too much, or too little.
   ZipPart liar = deflated_part("z", zeros);
   liar.bytes = 0xfffffff0;

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -331,8 +331,8 @@ ssize_t retrying(FunctionRef<ssize_t()> call) {
 
 void write_at(int fd, uint64_t at, std::span<const std::byte> data, const std::string& path) {
   while (!data.empty()) {
-    const ssize_t written = retrying(
-        [&] { return ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(at)); });
+    const ssize_t written =
+        retrying([&] { return ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(at)); });
     if (written < 0) fail_errno("file.write", "cannot write " + path, errno);
     at += static_cast<uint64_t>(written);
     data = data.subspan(static_cast<size_t>(written));

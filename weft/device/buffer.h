@@ -100,7 +100,8 @@ class Buffer {
   /// Where the memory is a mapped file (its owner says so): an Error where the file has become
   /// shorter. Before whatever touches the memory.
   void check_file() const {
-    if (file_ != nullptr) [[unlikely]] check_mapped();
+    if (file_ != nullptr) [[unlikely]]
+      check_mapped();
   }
   bool in_file() const { return file_ != nullptr; }
   const std::shared_ptr<const void>& owner() const { return owner_; }  ///< null: its own

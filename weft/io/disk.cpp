@@ -1,7 +1,6 @@
 #include "weft/io/disk.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -79,11 +78,12 @@ Tensor tensor_from_file(const std::string& path, DType dtype, uint64_t offset,
     fail("disk.size", "{}: {} bytes from offset {} are not {} of {} ({} bytes each)", path, left,
          offset, shape ? shape->text() : "whole elements", name(dtype), size);
   if (wanted == 0) return Tensor::empty(shape.value_or(Dims{0}), dtype, CallSite());
-  const Tensor flat =
-      borrowed_tensor(file->bytes().data() + offset, dtype, std::array{wanted}, file);
-  // A handle of its own, so that the shape is that of the whole.
-  const OpScope scope(flat, CallSite());
-  const Tensor x = shape ? scope.result(flat.reshape(*shape, CallSite()).node()) : flat;
+  std::vector<int64_t> sizes{wanted};
+  if (shape) {
+    sizes.clear();
+    for (const Dim& d : *shape) sizes.push_back(d.value());
+  }
+  const Tensor x = borrowed_tensor(file->bytes().data() + offset, dtype, sizes, file);
   note_file(x, path, offset);
   return x;
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // the largest window; 16 asks for a gzip header
 constexpr int kZlibWindow = 15;
-constexpr int kRawWindow = -15;  // negative: neither header nor checksum
+constexpr int kRawWindow = -15;           // negative: neither header nor checksum
 constexpr uint64_t kDeflateRatio = 1032;  // 258 bytes from 2 bits, the best deflate can do
 constexpr size_t kLeastGzip = 18;         // a 10-byte header and an 8-byte trailer
 

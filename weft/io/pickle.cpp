@@ -15,7 +15,7 @@ using Kind = PickleNode::Kind;
 
 constexpr uint64_t kMostNodes = uint64_t{1} << 22;
 constexpr uint64_t kLongestInteger = 255;  // bytes
-constexpr size_t kLongestName = 256;  // of modules and functions: written once, joined often
+constexpr size_t kLongestName = 256;       // of modules and functions: written once, joined often
 constexpr int kFirstProtocol = 2, kLastProtocol = 5;
 
 // pickletools.py: the codes that data is made of.
@@ -84,8 +84,7 @@ class PickleReader {
       : reader_(data, what), what_(what) {}
 
   Pickle read() {
-    while (!step()) {
-    }
+    while (!step()) {}
     if (stack_.size() != 1 || !marks_.empty())
       wrong("ends with {} values and {} marks instead of one value", stack_.size(), marks_.size());
     pickle_.root = stack_.back();
@@ -337,7 +336,8 @@ class PickleReader {
     const uint32_t arguments = drop(), function = drop();
     const Kind kind = at(function).kind;
     if (at(arguments).kind != Kind::Tuple) wrong("calls with something other than a tuple");
-    if (kind != Kind::Name && kind != Kind::Call && kind != Kind::Persistent) wrong("calls what is no function");
+    if (kind != Kind::Name && kind != Kind::Call && kind != Kind::Persistent)
+      wrong("calls what is no function");
     for (const std::string_view dict : kDicts)
       if (at(function).text == dict) return push(dict_of(arguments));
     push(made(Kind::Call, {function, arguments}));

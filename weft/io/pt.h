@@ -18,7 +18,8 @@ struct PtContent {
   /// objects of `foreign` classes, which come without contents.
   Pickle pickle;
   std::unordered_map<uint32_t, HostArray> tensors;
-  /// Those that keys and positions lead to from the root: "model.layers.0.weight"; the file's order.
+  /// Those that keys and positions lead to from the root: "model.layers.0.weight"; the file's
+  /// order.
   std::vector<NamedArray> arrays;
   std::vector<std::string> foreign;  ///< "module name", each once
 

@@ -59,7 +59,9 @@ using FindStorage = FunctionRef<HostArray(const std::string& key)>;
 class TensorReader {
  public:
   TensorReader(PtContent& content, std::string_view what, uint64_t file_bytes)
-      : content_(content), pickle_(content.pickle), what_(what),
+      : content_(content),
+        pickle_(content.pickle),
+        what_(what),
         copies_left_(std::max(kMostCopied, checked_mul(file_bytes, kMostCopiedRatio).value_or(0))) {
   }
 
@@ -310,7 +312,8 @@ class ZipFile {
       members_.emplace(std::move(name), std::move(member));
     }
     if (!found_)
-      fail_runtime("pt.format", "{}: is a zip archive without data.pkl, so not of torch.save", what);
+      fail_runtime("pt.format", "{}: is a zip archive without data.pkl, so not of torch.save",
+                   what);
   }
 
   HostArray pickle() const {

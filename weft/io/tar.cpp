@@ -184,8 +184,8 @@ class TarReader {
     if (files_.size() >= limits_.most_members)
       fail_runtime("tar.size", "{}: more than {} files", what_, limits_.most_members);
     const auto bytes = std::as_bytes(std::span(content));
-    files_.push_back({std::move(member),
-                      {DType::U8, {static_cast<int64_t>(bytes.size())}, bytes, owner_}});
+    files_.push_back(
+        {std::move(member), {DType::U8, {static_cast<int64_t>(bytes.size())}, bytes, owner_}});
   }
 
   template <class... Args>

@@ -89,8 +89,8 @@ class ZipReader {
   // Gives where the records of the end begin.
   uint64_t widen(Directory& narrow, uint64_t end) const {
     ByteReader reader(data_, what_);
-    const bool needed = narrow.members == kMany16 || narrow.size == kMany32 ||
-                        narrow.begin == kMany32;
+    const bool needed =
+        narrow.members == kMany16 || narrow.size == kMany32 || narrow.begin == kMany32;
     if (end < kLocatorBytes + kEnd64Bytes) {
       if (needed) wrong("lacks the zip64 record that it needs");
       return end;
@@ -132,7 +132,8 @@ class ZipReader {
       const Entry& entry = entries_.emplace_back(read_central(reader, directory));
       const std::string_view name = entry.header.name;
       if (!names.insert(name).second) wrong("{} is listed twice", quoted_name(name));
-      if (const char* why = wrong_member_name(name)) wrong("the name {} {}", quoted_name(name), why);
+      if (const char* why = wrong_member_name(name))
+        wrong("the name {} {}", quoted_name(name), why);
     }
     if (!reader.done())
       wrong("{} bytes are left in its directory after {} members", reader.remaining(), count);
@@ -268,8 +269,8 @@ class ZipReader {
       const Header& h = entry.header;
       const bool stored = h.method == kStored;
       if (!stored) unpacked = checked_add(unpacked, h.bytes).value_or(UINT64_MAX);
-      all.push_back({std::string(h.name), data_.subspan(entry.data_begin, h.packed), h.bytes, h.crc,
-                     stored});
+      all.push_back(
+          {std::string(h.name), data_.subspan(entry.data_begin, h.packed), h.bytes, h.crc, stored});
     }
     check_unpacked(unpacked, limits_, data_.size(), "zip.size", what_);
     return all;
@@ -306,8 +307,7 @@ HostArray zip_content(const ZipMember& member, std::string_view what,
   const std::vector<int64_t> shape{static_cast<int64_t>(member.bytes)};
   HostArray content{DType::U8, shape, member.packed, std::move(owner)};
   if (!member.stored)
-    content = HostArray::owned(DType::U8, shape,
-                               inflate_raw(member.packed, member.bytes, what));
+    content = HostArray::owned(DType::U8, shape, inflate_raw(member.packed, member.bytes, what));
   const bool unknown = checksum == Checksum::MayBeZero && member.stored && member.crc == 0;
   if (!unknown && crc32_of(content.bytes) != member.crc)
     fail_runtime("zip.damaged", "{}: {} does not have its checksum {:08x}; fetch the file again",

@@ -46,8 +46,7 @@ std::vector<NamedArray> unzip(std::span<const std::byte> data, std::string_view 
 /// Writes stored members one after the other; begins their data at multiples of `alignment`.
 class ZipWriter {
  public:
-  explicit ZipWriter(FileWriter& out, uint64_t alignment = 64)
-      : out_(out), alignment_(alignment) {}
+  explicit ZipWriter(FileWriter& out, uint64_t alignment = 64) : out_(out), alignment_(alignment) {}
   /// `before` and `content`, one after the other.
   void add(std::string_view name, std::span<const std::byte> before,
            std::span<const std::byte> content);

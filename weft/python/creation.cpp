@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "weft/base/context.h"
+#include "weft/io/disk.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
-#include "weft/io/disk.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/distributions.h"

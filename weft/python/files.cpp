@@ -209,8 +209,8 @@ void bind_files(nb::module_& m) {
   method(
       m, "safetensors_metadata",
       [](const std::string& path) { return read_safetensors_model(path).metadata; }, "path"_a);
-  method(m, "load_idx", [](const std::string& path) { return lent_tensor(read_idx(path)); },
-         "path"_a);
+  method(
+      m, "load_idx", [](const std::string& path) { return lent_tensor(read_idx(path)); }, "path"_a);
   bind_archives(m);
   method(m, "tensor_of_bytes", tensor_of_bytes, "data"_a, "dtype"_a, "shape"_a,
          "requires_grad"_a.none());

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/io/disk.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
-#include "weft/io/disk.h"
 
 namespace weft::python {
 

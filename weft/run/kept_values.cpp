@@ -67,7 +67,8 @@ bool KeptValues::note_changes(std::span<const BufferSlice> memory) {
     if (source.contents) ++source.changes;
     source.contents = buffer.contents();
     computed_ = false;
-    if (buffer.changes_unseen() || source.changes >= kChangesInARow) changing_[place] = too_often = true;
+    if (buffer.changes_unseen() || source.changes >= kChangesInARow)
+      changing_[place] = too_often = true;
   }
   return too_often;
 }
