@@ -79,7 +79,7 @@ class TensorReader {
       if (node.kind != Kind::Call) continue;
       const PickleNode& function = pickle_[node.items[0]];
       if (rebuild(i, function.text, node.items[1], find)) continue;
-      const std::string_view name = function.text.empty() ? "(an object)" : function.text;
+      const std::string_view text = function.text, name = text.empty() ? "(an object)" : text;
       if (seen.insert(name).second) content_.foreign.emplace_back(name);
     }
   }
