@@ -269,7 +269,7 @@ def test_files_that_shrink_are_errors(tmp_path):
         whole = path.read_bytes()
         os.truncate(path, 5000)
         for use in (lambda: t.sum().item(), t.numpy, t.tolist, t.data, lambda: (t + 1).realize()):
-            with pytest.raises(RuntimeError, match="cut it short"):
+            with pytest.raises((RuntimeError, BufferError), match="cut it short"):
                 use()
         with open(path, "r+b") as file:  # the same file as before
             file.write(whole)
