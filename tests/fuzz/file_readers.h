@@ -14,7 +14,11 @@
 #include "weft/io/npy.h"
 #include "weft/io/pictures.h"
 #include "weft/io/png.h"
+#include "weft/io/pt.h"
 #include "weft/io/safetensors.h"
+#include "weft/io/tar.h"
+#include "weft/io/zip.h"
+#include "weft/io/zstd.h"
 #include "weft/onnx/model.h"
 
 namespace weft {
@@ -30,15 +34,18 @@ inline uint64_t touch(const HostArray& array) {
   return hash_bytes(array.bytes.data(), array.bytes.size(), array.shape.size());
 }
 
+inline uint64_t touch(const std::vector<NamedArray>& arrays) {
+  uint64_t hash = 0;
+  for (const NamedArray& named : arrays)
+    hash = hash_combine(hash, touch(named.array)) + hash_text(named.name);
+  return hash;
+}
+/// A small file that may unpack to much would only show that memory is slow.
+inline constexpr UnpackLimits kFuzzLimits{uint64_t{1} << 20, 1000};
+
 inline constexpr FileReader kFileReaders[] = {
     {"safetensors",
-     [](std::span<const std::byte> data) {
-       uint64_t hash = 0;
-       for (const NamedArray& named : parse_safetensors(data, "fuzz").arrays) {
-         hash = hash_combine(hash, touch(named.array)) + hash_text(named.name);
-       }
-       return hash;
-     }},
+     [](std::span<const std::byte> data) { return touch(parse_safetensors(data, "fuzz").arrays); }},
     {"idx", [](std::span<const std::byte> data) { return touch(parse_idx(data, "fuzz")); }},
     {"cifar",
      [](std::span<const std::byte> data) {
@@ -85,6 +92,30 @@ inline constexpr FileReader kFileReaders[] = {
        for (const onnx::Node& node : model.graph.nodes) hash += hash_text(node.label());
        return hash;
      }},
+    {"npz",
+     [](std::span<const std::byte> data) {
+       return touch(parse_npz(data, "fuzz", nullptr, kFuzzLimits));
+     }},
+    {"pt",
+     [](std::span<const std::byte> data) {
+       const PtContent content = parse_pt(data, "fuzz", nullptr, kFuzzLimits);
+       uint64_t hash = touch(content.arrays);
+       for (const auto& [node, array] : content.tensors) hash = hash_combine(hash, touch(array));
+       return hash;
+     }},
+    {"tar",
+     [](std::span<const std::byte> data) {
+       return touch(untar(data, "fuzz", nullptr, kFuzzLimits));
+     }},
+    {"zip",
+     [](std::span<const std::byte> data) {
+       return touch(unzip(data, "fuzz", nullptr, kFuzzLimits));
+     }},
+    {"zstd",
+     [](std::span<const std::byte> data) {
+       return uint64_t{unzstd(data, kFuzzLimits.most_bytes, "fuzz").size()};
+     },
+     has_zstd_library},
 };
 
 }  // namespace weft

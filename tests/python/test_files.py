@@ -12,8 +12,8 @@ import pytest
 from conftest import needs_torch
 from weft import Tensor, dtypes
 from weft.nn.datasets import cifar
-from weft.nn.state import (TensorIO, fs_load, fs_store, safe_load, safe_load_metadata, safe_save, tar_extract, torch_load,
-                           zip_extract)
+from weft.nn.state import (TensorIO, decompress, fs_load, fs_store, npy_load, npz_load, npz_save, safe_load,
+                           safe_load_metadata, safe_save, tar_extract, torch_load, torch_save, zip_extract)
 
 try:
     import torch
@@ -141,9 +141,13 @@ def test_a_pickle_runs_nothing(tmp_path):
     for call in ((os.mkdir, (str(trap),)), (eval, (f"__import__('os').mkdir({str(trap)!r})",)),
                  (os.system, (f"mkdir {trap}",))):
         for protocol in (0, 2, 4):
-            torch_load(zipped(pickle.dumps({"x": Runs(*call)}, protocol)))
             with pytest.raises(ValueError):
                 torch_load(Tensor(pickle.dumps(Runs(*call), protocol)))
+        for protocol in (2, 4):
+            loaded = torch_load(zipped(pickle.dumps({"x": Runs(*call)}, protocol)))
+            assert loaded["x"].name.split()[1] == call[0].__name__
+        with pytest.raises(ValueError, match="opcode"):  # protocols of text
+            torch_load(zipped(pickle.dumps({"x": Runs(*call)}, 0)))
     assert not trap.exists()
 
 
@@ -170,7 +174,7 @@ def test_tensors_stay_inside_of_their_storage():
     assert torch_load(zipped(tensor_pickle((0, 2**40), (1, 1)), _0=DATA)).shape == (0, 2**40)
     for size, stride, offset in (((5,), (1,), 0), ((4,), (1,), 1), ((1,), (1,), -1), ((2,), (-1,), 1), ((-1,), (1,), 0),
                                  ((2,), (2**62,), 0), ((2**40, 2**40), (0, 0), 0), ((2,), (4,), 0), ((2,), (1, 1), 0),
-                                 ((2**62,), (4,), 0), ((1,), (1,), 2**62)):
+                                 ((2**62,), (4,), 0), ((1,), (1,), 2**62), ((2**40,), (0,), 0)):
         with pytest.raises((ValueError, MemoryError)):
             torch_load(zipped(tensor_pickle(size, stride, offset), _0=DATA))
     for bad in (tensor_pickle((1,), (1,), key="7"), tensor_pickle((1,), (1,), storage="NoStorage")):
@@ -204,6 +208,72 @@ def test_damaged_files_of_torch(tmp_path):
                 torch_load(Tensor(cut))
             except (ValueError, MemoryError):
                 pass
+
+
+@needs_torch
+def test_torch_reads_what_we_write(tmp_path):
+    path = tmp_path / "model.pt"
+    wanted = {"float32": [1.5, -2.0], "float16": [1.5], "bfloat16": [1.5], "float64": [0.1], "int8": [-1], "uint8": [255],
+              "int16": [-2], "int32": [7], "int64": [2**40], "bool": [True, False], "uint16": [65535]}
+    torch_save({name: Tensor(values, dtype=name) for name, values in wanted.items()}, path)
+    for name, t in torch.load(path, weights_only=True).items():
+        assert str(t.dtype) == f"torch.{name}" and t.tolist() == wanted[name]
+    assert {name: t.tolist() for name, t in torch_load(path).items()} == wanted
+
+
+# ---- NumPy's files, compressed ones
+
+@pytest.mark.parametrize("dtype", ("?", "i1", "u2", "<i4", ">i4", "i8", "u8", "f2", "f4", ">f8"))
+def test_numpys_files(tmp_path, dtype):
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    arrays = {"c": x, "fortran": np.asfortranarray(x), "none": x[:0], "scalar": x[0, 0, 1], "part": x[:, 1]}
+    for save in (np.savez, np.savez_compressed):
+        save(tmp_path / "x.npz", **arrays)
+        for source in (tmp_path / "x.npz", Tensor((tmp_path / "x.npz").read_bytes())):
+            got = npz_load(source)
+            assert list(got) == list(arrays)
+            for name, wanted in arrays.items():
+                assert got[name].shape == wanted.shape
+                np.testing.assert_array_equal(got[name].numpy(), wanted)
+    for version in ((1, 0), (2, 0), (3, 0)):
+        with open(tmp_path / "x.npy", "wb") as file:
+            np.lib.format.write_array(file, np.asfortranarray(x), version=version)
+        np.testing.assert_array_equal(npy_load(tmp_path / "x.npy").numpy(), x)
+    npz_save(got, tmp_path / "y.npz")
+    with np.load(tmp_path / "y.npz") as file:
+        for name, wanted in arrays.items():
+            np.testing.assert_array_equal(file[name], wanted)
+
+
+def test_numpys_objects_are_not_loaded(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}], dtype=object))
+    with pytest.raises(ValueError, match="objects are never loaded"):
+        npy_load(tmp_path / "x.npy")
+
+
+def test_decompress(files):
+    import gzip
+    folder, contents = files
+    data = contents["folder/b.bin"] * 100
+    (folder / "x.gz").write_bytes(gzip.compress(data[:1000]) + gzip.compress(data[1000:]))
+    assert bytes(decompress(folder / "x.gz").data()) == data
+    assert bytes(decompress(Tensor(b"plain")).data()) == b"plain"
+    with pytest.raises(ValueError, match="more than 1000"):
+        decompress(folder / "x.gz", max_bytes=1000)
+
+
+def test_files_that_shrink_are_errors(tmp_path):
+    path = tmp_path / "x.safetensors"
+    safe_save({"a": Tensor.ones(100000)}, path)
+    for t in (safe_load(path)["a"], safe_load(Tensor(path))["a"], Tensor(path)):
+        whole = path.read_bytes()
+        os.truncate(path, 5000)
+        for use in (lambda: t.sum().item(), t.numpy, t.tolist, t.data, lambda: (t + 1).realize()):
+            with pytest.raises((RuntimeError, BufferError), match="cut it short"):
+                use()
+        with open(path, "r+b") as file:  # the same file as before
+            file.write(whole)
+        assert t.sum().item() > 0
 
 
 # ---- safetensors from memory, contents by hash, CIFAR

@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/base/options.h"
 #include "weft/base/spans.h"
 
@@ -18,6 +22,7 @@ namespace weft {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr size_t kPieceBytes = size_t{256} << 10;  // that are compared and written as a whole
 constexpr uint64_t kBlockBytes = 512;  // of stat::st_blocks, whatever the file system's are
 
 class Descriptor {
@@ -29,6 +34,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -138,14 +144,76 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) fail_errno("file.read", "cannot map " + path, errno);
   data_ = static_cast<const std::byte*>(data);
+  fd_ = fd.release();
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (fd_ >= 0) ::close(fd_);
+}
+
+namespace {
+
+/// What an owner is known by.
+struct CloseMapped {
+  const MappedFile* file;
+  void operator()(const MappedFile* f) const { delete f; }
+};
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  const auto* file = new MappedFile(path);
+  return {file, CloseMapped{file}};
+}
+
+const MappedFile* MappedFile::of(const std::shared_ptr<const void>& owner) {
+  const auto* close = std::get_deleter<CloseMapped>(owner);
+  return close ? close->file : nullptr;
+}
+
+void MappedFile::check() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) fail_errno("file.read", "cannot examine " + path_, errno);
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (size < size_) fail_shrunk(size);
+}
+
+void MappedFile::read(uint64_t offset, std::span<std::byte> out) const {
+  WEFT_CHECK(offset <= size_ && out.size() <= size_ - offset, "{} bytes at {} of {}", out.size(),
+             offset, size_);
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_errno("file.read", "cannot read " + path_, errno);
+    if (got == 0) fail_shrunk(offset);
+    offset += static_cast<uint64_t>(got);
+    out = out.subspan(static_cast<size_t>(got));
+  }
+}
+
+uint64_t MappedFile::version() const {
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) fail_errno("file.read", "cannot examine " + path_, errno);
+  uint64_t id = static_cast<uint64_t>(info.st_size);
+  for (const timespec& at : {info.st_mtim, info.st_ctim}) {
+    id = hash_combine(id, static_cast<uint64_t>(at.tv_sec));
+    id = hash_combine(id, static_cast<uint64_t>(at.tv_nsec));
+  }
+  return id;
+}
+
+void MappedFile::fail_shrunk(uint64_t size) const {
+  fail_runtime("file.shrunk",
+               "{} had {} bytes when it was loaded and has {} now: another program cut it short. "
+               "Load it again when that is done; programs that replace files by renaming new ones "
+               "do no harm",
+               path_, size_, size);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
@@ -249,6 +317,49 @@ void grow_file(const std::string& path, uint64_t bytes) {
   if (why == 0 || bytes == 0) return;
   if (!exists) ::unlink(path.c_str());
   fail_errno("file.write", strformat("cannot make room for {} bytes in {}", bytes, path), why);
+}
+
+namespace {
+
+ssize_t retrying(FunctionRef<ssize_t()> call) {
+  ssize_t result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+void write_at(int fd, uint64_t at, std::span<const std::byte> data, const std::string& path) {
+  while (!data.empty()) {
+    const ssize_t written =
+        retrying([&] { return ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(at)); });
+    if (written < 0) fail_errno("file.write", "cannot write " + path, errno);
+    at += static_cast<uint64_t>(written);
+    data = data.subspan(static_cast<size_t>(written));
+  }
+}
+
+}  // namespace
+
+void overwrite_file(const std::string& path, uint64_t offset, std::span<const std::byte> data) {
+  Descriptor fd(open_retrying(path, O_RDWR));
+  if (fd.get() < 0) fail_errno("file.write", "cannot write " + path, errno);
+  std::vector<std::byte> old(std::min(kPieceBytes, data.size()));
+  for (size_t at = 0; at < data.size(); at += kPieceBytes) {
+    const auto piece = data.subspan(at, std::min(kPieceBytes, data.size() - at));
+    const ssize_t got = retrying([&] {
+      return ::pread(fd.get(), old.data(), piece.size(), static_cast<off_t>(offset + at));
+    });
+    const bool same = got == static_cast<ssize_t>(piece.size()) &&
+                      std::memcmp(old.data(), piece.data(), piece.size()) == 0;
+    if (!same) write_at(fd.get(), offset + at, piece, path);
+  }
+}
+
+bool is_directory(const std::string& path) {
+  check_path(path);
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }

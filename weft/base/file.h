@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,9 +16,14 @@ namespace weft {
 struct Options;
 
 // A whole file mapped read-only. Missing, empty and unreadable files and directories are Errors.
+// Touching bytes that another process has cut off ends the process with SIGBUS, and a library
+// installs no handler: check() comes before a use, read() in the place of one.
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path);
+  // The same as an owner of what lies in it, which of() knows again.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  static const MappedFile* of(const std::shared_ptr<const void>& owner);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
 
@@ -25,8 +31,18 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& path() const { return path_; }
 
+  // An Error (file.shrunk) where the file has become shorter than what is mapped.
+  void check() const;
+  // The bytes from `offset` on, read instead of touched: the same Error, whenever it shrinks.
+  void read(uint64_t offset, std::span<std::byte> out) const;
+  // Differs after somebody wrote to the file: its size and times of change.
+  uint64_t version() const;
+
  private:
+  [[noreturn]] void fail_shrunk(uint64_t size) const;
+
   std::string path_;
+  int fd_ = -1;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
@@ -73,9 +89,14 @@ void make_directories(const std::string& path, unsigned mode = 0777);
 // them: what is mapped must not meet a full disk when it is touched. New bytes are 0.
 void grow_file(const std::string& path, uint64_t bytes);
 
+// Puts `data` at `offset` of a file that is there, and leaves the rest of it. Of what is there
+// already nothing is written.
+void overwrite_file(const std::string& path, uint64_t offset, std::span<const std::byte> data);
+
 // A path is what it looks like: an Error for one with a NUL, which the system would cut off there.
 void check_path(std::string_view path);
 
 bool file_exists(const std::string& path);
+bool is_directory(const std::string& path);
 
 }  // namespace weft

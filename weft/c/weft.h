@@ -330,8 +330,10 @@ WEFT_API void weft_program_release(weft_program program);
 // One safetensors file, replaced atomically.
 WEFT_API weft_status weft_save(const char* path, const char* const* names,
                                const weft_tensor* tensors, size_t count);
-// A safetensors file, an index of several or a directory with either. Calls found() for every
-// tensor, sorted by name; the handle belongs to it. Not WEFT_OK ends the loading.
+// A safetensors file, an index of several or a directory with either, a file of PyTorch's, an .npz
+// or an .npy (whose name is ""): by what it is, not by what it is called. Nothing is copied before
+// it is used. Calls found() for every tensor, sorted by name; the handle belongs to it. Not WEFT_OK
+// ends the loading.
 WEFT_API weft_status weft_load(weft_context context, const char* path,
                                weft_status (*found)(void* user, const char* name, weft_tensor x),
                                void* user);

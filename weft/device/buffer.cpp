@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "weft/base/bits.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/base/fork.h"
 #include "weft/device/device.h"
 
@@ -218,7 +220,23 @@ std::shared_ptr<Buffer> Buffer::borrow(Device& device, const void* data, int64_t
   std::shared_ptr<Buffer> buffer(new Buffer(device, bytes, "borrowed memory"));
   buffer->block_ = buffer->data_ = const_cast<void*>(data);  // kernels take one kind of pointer
   buffer->owner_ = std::move(owner);
+  buffer->file_ = MappedFile::of(buffer->owner_);
+  buffer->serial_ = device.allocator().new_serial();
   return buffer;
+}
+
+void Buffer::check_mapped() const { file_->check(); }
+
+Buffer::Contents Buffer::contents() const {
+  return {serial_, file_ ? file_->version() : writes_.load(std::memory_order_relaxed)};
+}
+
+void Buffer::read(int64_t offset, std::span<std::byte> to) const {
+  const auto* from = static_cast<const std::byte*>(data_) + offset;
+  if (file_ != nullptr)
+    file_->read(static_cast<uint64_t>(from - file_->bytes().data()), to);
+  else
+    std::memcpy(to.data(), from, to.size());
 }
 
 Allocator::Allocator(Context& context, int64_t cap, int64_t cache_limit,
@@ -305,6 +323,11 @@ LastUses Allocator::last_uses(const Buffer& buffer) const {
 void Allocator::forget_uses(Buffer& buffer) {
   std::lock_guard lock(state_->mutex);
   buffer.uses_.clear();
+}
+
+uint64_t Allocator::new_serial() {
+  std::lock_guard lock(state_->mutex);
+  return ++state_->serial;
 }
 
 void Allocator::trim() {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ namespace weft {
 
 class Context;
 class Device;
+class MappedFile;
 class Allocator;
 
 struct AllocatorState;
@@ -79,13 +81,14 @@ class Buffer {
   std::string label() const { return label_.text(); }
   uint64_t serial() const { return serial_; }  ///< never used twice by one allocator
 
-  /// What is in it, without looking: as long as this is equal, so are the contents. Not of borrowed
-  /// memory, which others may write to.
+  /// What is in it, without looking: as long as this is equal, so are the contents. Of a mapped
+  /// file: as long as nobody wrote to the file. Not where others may write unseen.
   struct Contents {
     uint64_t serial = 0, writes = 0;
     bool operator==(const Contents&) const = default;
   };
-  Contents contents() const { return {serial_, writes_.load(std::memory_order_relaxed)}; }
+  Contents contents() const;
+  bool changes_unseen() const { return owner_ != nullptr && file_ == nullptr; }
   /// A kernel, a copy or the host writes to it.
   void note_write() { writes_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -94,6 +97,17 @@ class Buffer {
   static std::shared_ptr<Buffer> borrow(Device& device, const void* data, int64_t bytes,
                                         std::shared_ptr<const void> owner);
   bool borrowed() const { return owner_ != nullptr; }
+  /// Where the memory is a mapped file (its owner says so): an Error where the file has become
+  /// shorter. Before whatever touches the memory.
+  void check_file() const {
+    if (file_ != nullptr) [[unlikely]]
+      check_mapped();
+  }
+  bool in_file() const { return file_ != nullptr; }
+  const std::shared_ptr<const void>& owner() const { return owner_; }  ///< null: its own
+  /// Bytes from `offset` on, of memory that the host can address. Of a file they are read, which
+  /// no other process can turn into a fault.
+  void read(int64_t offset, std::span<std::byte> to) const;
 
  private:
   friend class Allocator;
@@ -102,7 +116,10 @@ class Buffer {
       : device_(&device), bytes_(bytes), label_(std::move(label)) {}
 
   std::shared_ptr<AllocatorState> state_;  // buffers may outlive their device; null: borrowed
+  void check_mapped() const;
+
   std::shared_ptr<const void> owner_;
+  const MappedFile* file_ = nullptr;  // the owner, where it is one
   Device* device_;
   int64_t bytes_;
   size_t block_bytes_ = 0;  // what the block really has
@@ -144,7 +161,8 @@ class Allocator {
   LastUses last_uses(const Buffer& buffer) const;
   void forget_uses(Buffer& buffer);  ///< all are over, and what they wrote is overwritten
 
-  void trim();  ///< gives the cached blocks that nothing uses back to the system
+  uint64_t new_serial();  ///< for memory that is somebody else's
+  void trim();            ///< gives the cached blocks that nothing uses back to the system
   AllocatorStats stats() const;
   void reset_peak();
 

@@ -79,7 +79,7 @@ void Device::write_memory(BufferSlice to, std::span<const std::byte> from) {
 }
 
 void Device::read_memory(std::span<std::byte> to, BufferSlice from) {
-  std::memcpy(to.data(), address(from), to.size());
+  from.buffer->read(from.offset, to);
 }
 
 void Device::copy_in(BufferSlice to, std::span<const std::byte> from) {

@@ -59,6 +59,7 @@ class LaunchInterrupt {
 
 std::byte* address(BufferSlice slice, const char* what, int64_t bytes = 0) {
   check_slice(slice, bytes, what);
+  slice.buffer->check_file();
   return static_cast<std::byte*>(slice.buffer->data()) + slice.offset;
 }
 
@@ -116,7 +117,11 @@ void HostDevice::run(const Command& c, int64_t number, int64_t copy) {
   Span span(context().tracer(), "copy", {}, c.bytes);
   std::byte *to = address(c.to, "copy", c.bytes), *from = address(c.from, "copy", c.bytes);
   const bool stops = fault_is_now();
-  std::memmove(to, from, static_cast<size_t>(stops ? c.bytes / 2 : c.bytes));
+  const auto bytes = static_cast<size_t>(stops ? c.bytes / 2 : c.bytes);
+  if (c.from.buffer->in_file())
+    c.from.buffer->read(c.from.offset, {to, bytes});
+  else
+    std::memmove(to, from, bytes);
   if (stops) fail_device("copy", kInjectedFault, name(), "a copy stopped");
   context().tracer().add(Counter::Copies);
   context().tracer().add(Counter::CopyBytes, c.bytes);

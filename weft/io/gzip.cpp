@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <climits>
 #include <new>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // the largest window; 16 asks for a gzip header
 constexpr int kZlibWindow = 15;
+constexpr int kRawWindow = -15;           // negative: neither header nor checksum
 constexpr uint64_t kDeflateRatio = 1032;  // 258 bytes from 2 bits, the best deflate can do
 constexpr size_t kLeastGzip = 18;         // a 10-byte header and an 8-byte trailer
 
@@ -49,6 +51,7 @@ class Inflater {
   }
   bool ended() const { return ended_; }
   size_t taken() const { return taken_; }
+  size_t size() const { return data_.size(); }
 
  private:
   void check(int result, uInt out_before) {
@@ -127,6 +130,55 @@ std::vector<std::byte> gunzip(std::span<const std::byte> data, uint64_t size,
 std::vector<std::byte> inflate_zlib(std::span<const std::byte> data, uint64_t size,
                                     std::string_view what) {
   return inflate_all(data, size, what, kZlibWindow);
+}
+
+std::vector<std::byte> inflate_raw(std::span<const std::byte> data, uint64_t size,
+                                   std::string_view what) {
+  return inflate_all(data, size, what, kRawWindow);
+}
+
+namespace {
+
+// What Inflater gives is added to `out` until the member ends.
+void append_member(Inflater& inflater, std::vector<std::byte>& out, uint64_t most,
+                   std::string_view what) {
+  constexpr uint64_t kFirst = uint64_t{64} << 10;
+  while (!inflater.ended()) {
+    const size_t before = out.size();
+    const uint64_t more = std::min(std::max<uint64_t>(before, kFirst), most + 1 - before);
+    try {
+      out.resize(before + static_cast<size_t>(more));
+    } catch (const std::bad_alloc&) {
+      fail_memory("gzip.memory", "{}: no memory for more than {} bytes of content", what, before);
+    }
+    out.resize(before + inflater.fill(std::span(out).subspan(before)));
+    if (out.size() > most)
+      fail_runtime("gzip.size",
+                   "{}: {} compressed bytes unpack to more than {}; allow more (most_bytes, in "
+                   "Python max_bytes) if they are to be trusted",
+                   what, inflater.size(), most);
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> gunzip_members(std::span<const std::byte> data, uint64_t most,
+                                      std::string_view what) {
+  std::vector<std::byte> out;
+  most = std::min<uint64_t>(most, INT64_MAX - 1);
+  const auto is_zero = [](std::byte b) { return b == std::byte{0}; };
+  do {
+    Inflater inflater(data, what);
+    append_member(inflater, out, most, what);
+    data = data.subspan(inflater.taken());
+  } while (!std::ranges::all_of(data, is_zero));
+  return out;
+}
+
+uint32_t crc32_of(std::span<const std::byte> data, uint32_t before) {
+  if (data.data() == nullptr) return before;  // which zlib would take for a question
+  return static_cast<uint32_t>(
+      ::crc32_z(before, reinterpret_cast<const Bytef*>(data.data()), data.size()));
 }
 
 GzipTrailer gzip_trailer(std::span<const std::byte> data, std::string_view what) {

@@ -1,5 +1,5 @@
-// Gzip and zlib: decompression of untrusted bytes, bounded by a size that the caller knows
-// beforehand.
+// Gzip, zlib and deflate: decompression of untrusted bytes, bounded by a size that the caller knows
+// beforehand or allows.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +23,17 @@ std::vector<std::byte> gunzip(std::span<const std::byte> data, uint64_t size,
 // The same of a zlib stream (RFC 1950), as formats hold within.
 std::vector<std::byte> inflate_zlib(std::span<const std::byte> data, uint64_t size,
                                     std::string_view what);
+
+// And of a deflate stream alone (RFC 1951).
+std::vector<std::byte> inflate_raw(std::span<const std::byte> data, uint64_t size,
+                                   std::string_view what);
+// The content of a gzip file of one or more members whose size nothing says in advance: an Error
+// of gzip.size beyond `most` bytes. Zeros may follow.
+std::vector<std::byte> gunzip_members(std::span<const std::byte> data, uint64_t most,
+                                      std::string_view what);
+
+// The checksum of zip and gzip; `before`: of what came before.
+uint32_t crc32_of(std::span<const std::byte> data, uint32_t before = 0);
 
 // The checksum and length of the content that the last eight bytes of the file promise.
 struct GzipTrailer {

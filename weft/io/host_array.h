@@ -26,6 +26,11 @@ struct HostArray {
   static HostArray owned(DType dtype, std::vector<int64_t> shape, std::vector<std::byte> bytes);
 };
 
+struct NamedArray {
+  std::string name;
+  HostArray array;
+};
+
 // Elements and bytes of an array of untrusted shape; nothing when negative or beyond 64 bits.
 std::optional<int64_t> checked_numel(std::span<const int64_t> shape);
 std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape);

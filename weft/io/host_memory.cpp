@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "weft/base/context.h"
+#include "weft/base/file.h"
 #include "weft/device/host_device.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
@@ -33,6 +34,7 @@ std::unique_ptr<HostView> host_view(const Tensor& x) {
   if (CaptureListener* capture = active_capture(x.context())) capture->host_read(*whole.cell());
   view->buffer = whole.cell()->buffer();
   if (view->buffer->data() == nullptr) return host_view(whole.to("CPU"));
+  view->buffer->check_file();
   view->node = RootedNode(whole.cell()->value());
   view->data = view->buffer->data();
   return view;
@@ -43,6 +45,10 @@ std::unique_ptr<HostView> host_copy(const Tensor& x) {
   const auto bytes = static_cast<size_t>(bytes_for(view->dtype, view->numel()));
   return host_view(Tensor::from_bytes({static_cast<const std::byte*>(view->data), bytes},
                                       view->dtype, x.dims(), CallSite()));
+}
+
+std::shared_ptr<const void> memory_owner(const std::shared_ptr<HostView>& view) {
+  return view->buffer->in_file() ? view->buffer->owner() : view;
 }
 
 Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_t> shape,
@@ -66,6 +72,18 @@ Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_
   return Tensor::from_bytes(dense, dtype, Dims(shape));
 }
 
+namespace {
+
+/// Read in the place of touching what is mapped.
+Tensor copied_from_file(const MappedFile& file, std::span<const std::byte> part, DType dtype,
+                        std::span<const int64_t> shape) {
+  std::vector<std::byte> bytes(part.size());
+  file.read(static_cast<uint64_t>(part.data() - file.bytes().data()), bytes);
+  return Tensor::from_bytes(bytes, dtype, Dims(shape));
+}
+
+}  // namespace
+
 Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> shape,
                        std::shared_ptr<const void> owner) {
   Context& context = Context::current();
@@ -74,10 +92,13 @@ Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> s
   int64_t count = 1;
   for (int64_t n : shape) count *= n;
   const int64_t bytes = bytes_for(dtype, count);
+  const MappedFile* file = MappedFile::of(owner);
+  if (file != nullptr) file->check();
   const bool aligned = std::bit_cast<uintptr_t>(data) % static_cast<size_t>(bits(dtype) / 8) == 0;
   const std::span all(static_cast<const std::byte*>(data), static_cast<size_t>(bytes));
   const bool copies = !aligned || bytes == 0 || !dynamic_cast<HostDevice*>(&device) ||
                       (is_bool(dtype) && !are_bools(all));
+  if (copies && file != nullptr) return copied_from_file(*file, all, dtype, shape);
   if (copies) return Tensor::from_bytes(all, dtype, Dims(shape));
   auto buffer = Buffer::borrow(device, data, bytes, std::move(owner));
   return scope.result(

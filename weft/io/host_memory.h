@@ -27,6 +27,9 @@ struct HostView {
 
 /// A realized tensor's memory, which keeps its contents while the view lives. Realizes.
 std::unique_ptr<HostView> host_view(const Tensor& x);
+/// What keeps the view's memory: the view, or, of a mapped file, that, which those who use the
+/// memory can then ask whether it is all there.
+std::shared_ptr<const void> memory_owner(const std::shared_ptr<HostView>& view);
 /// The elements in memory that nothing else reads: whoever gets it may write there.
 std::unique_ptr<HostView> host_copy(const Tensor& x);
 

@@ -111,7 +111,7 @@ HostArray parse_idx(std::span<const std::byte> data, std::string_view what) {
 }
 
 HostArray read_idx(const std::string& path, Context& context) {
-  auto source = std::make_shared<const MappedFile>(path);
+  auto source = MappedFile::open(path);
   if (!is_gzip(source->bytes())) return array_of(source->bytes(), source, path);
   const InflatedCopy copy =
       inflated_copy(*source, context, [](auto data, auto what) { return inflate_idx(data, what); });

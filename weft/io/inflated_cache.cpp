@@ -55,7 +55,7 @@ bool trusted(const std::string& path) {
 
 std::optional<InflatedCopy> find_copy(const std::string& cached, uint64_t source) {
   if (!trusted(cached)) return std::nullopt;
-  auto file = std::make_shared<const MappedFile>(cached);
+  auto file = MappedFile::open(cached);
   const std::span<const std::byte> all = file->bytes();
   Seal seal;
   if (all.size() < sizeof(seal)) return std::nullopt;

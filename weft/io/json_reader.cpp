@@ -54,6 +54,15 @@ size_t utf8_length(std::string_view text) {
 
 }  // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 void JsonReader::fail_here(std::string_view problem) const {
   fail_runtime("json.format",
                "{}: {} at offset {}; the file is damaged or not what it claims to be", what_,

@@ -1,6 +1,8 @@
 #include "weft/io/npy.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -44,6 +46,8 @@ class DictReader {
     }
     if (fields_ != 7) wrong("descr, fortran_order or shape is missing");
   }
+  bool big_endian() const { return big_endian_; }
+  bool columns_first() const { return columns_first_; }
 
  private:
   void read_value(std::string_view key, HostArray& array) {
@@ -70,19 +74,17 @@ class DictReader {
       wrong("a structured dtype; save each field as its own array");
     }
     const std::string_view text = string();
-    if (text.size() >= 2 && text[0] == '>') {
-      wrong("a big-endian dtype; convert with a.astype(a.dtype.newbyteorder('<'))");
-    }
     for (const DescrRow& known : kDescrs) {
-      const bool order = text.size() == 3 && (text[0] == '<' || text[0] == '|' || text[0] == '=');
-      if (order && text.substr(1) == known.descr) return known.dtype;
+      const bool order = text.size() == 3 && std::string_view("<>|=").find(text[0]) != text.npos;
+      if (!order || text.substr(1) != known.descr) continue;
+      big_endian_ = text[0] == '>';
+      return known.dtype;
     }
     wrong("a dtype that is not bool, an integer or a float; objects are never loaded");
   }
   void read_order() {
-    if (word("False")) return;
-    if (word("True")) wrong("Fortran order; save numpy.ascontiguousarray(a) instead");
-    wrong("expected True or False");
+    columns_first_ = word("True");
+    if (!columns_first_ && !word("False")) wrong("expected True or False");
   }
   void read_shape(HostArray& array) {
     expect('(');
@@ -138,7 +140,43 @@ class DictReader {
   std::string_view what_;
   size_t at_ = 0;
   unsigned fields_ = 0;
+  bool big_endian_ = false, columns_first_ = false;
 };
+
+// The elements in row-major order, where they lie with the first axis fastest (Fortran's order).
+std::vector<std::byte> rows_first(const HostArray& array, size_t size) {
+  std::vector<std::byte> out(array.bytes.size());
+  std::vector<int64_t> index(array.shape.size(), 0), strides(array.shape.size());
+  int64_t step = 1, from = 0;
+  for (size_t axis = 0; axis < strides.size(); ++axis) {
+    strides[axis] = step;
+    step *= array.shape[axis];
+  }
+  for (size_t at = 0; at < out.size(); at += size) {
+    std::memcpy(out.data() + at, array.bytes.data() + static_cast<size_t>(from) * size, size);
+    for (size_t axis = index.size(); axis-- > 0;) {
+      from += strides[axis];
+      if (++index[axis] < array.shape[axis]) break;
+      from -= strides[axis] * array.shape[axis];
+      index[axis] = 0;
+    }
+  }
+  return out;
+}
+
+// As weft has arrays: a view where the file has them so.
+HostArray in_order(HostArray array, bool columns_first, bool big_endian) {
+  const auto size = static_cast<size_t>(bits(array.dtype) / 8);
+  const bool turned = columns_first && array.shape.size() > 1;
+  const bool swapped = big_endian && size > 1;
+  if (!turned && !swapped) return array;
+  std::vector<std::byte> bytes =
+      turned ? rows_first(array, size)
+             : std::vector<std::byte>(array.bytes.begin(), array.bytes.end());
+  for (size_t at = 0; swapped && at < bytes.size(); at += size)
+    std::reverse(bytes.data() + at, bytes.data() + at + size);
+  return HostArray::owned(array.dtype, std::move(array.shape), std::move(bytes));
+}
 
 std::string_view read_prologue(ByteReader& reader, std::string_view what) {
   if (reader.remaining() < kMagic.size() || reader.text(kMagic.size()) != kMagic) {
@@ -172,7 +210,8 @@ HostArray parse_npy(std::span<const std::byte> data, std::string_view what,
   ByteReader reader(data, what);
   const std::string_view header = read_prologue(reader, what);
   HostArray array;
-  DictReader(header, reader.offset() - header.size(), what).read(array);
+  DictReader dict(header, reader.offset() - header.size(), what);
+  dict.read(array);
   const std::optional<int64_t> bytes = checked_bytes(array.dtype, array.shape);
   if (!bytes || static_cast<uint64_t>(*bytes) != reader.remaining()) {
     fail_runtime("npy.length",
@@ -184,15 +223,15 @@ HostArray parse_npy(std::span<const std::byte> data, std::string_view what,
   }
   array.bytes = reader.bytes(reader.remaining());
   array.owner = std::move(owner);
-  return array;
+  return in_order(std::move(array), dict.columns_first(), dict.big_endian());
 }
 
 HostArray read_npy(const std::string& path) {
-  auto file = std::make_shared<const MappedFile>(path);
+  auto file = MappedFile::open(path);
   return parse_npy(file->bytes(), path, file);
 }
 
-void save_npy(const std::string& path, const HostArray& array) {
+std::string npy_header(const HostArray& array) {
   std::string header =
       strformat("{{'descr': '{}{}', 'fortran_order': False, 'shape': {}, }}",
                 bits(array.dtype) == 8 ? '|' : '<', descr_of(array.dtype), shape_text(array.shape));
@@ -200,10 +239,15 @@ void save_npy(const std::string& path, const HostArray& array) {
   header.append(63 - (prologue + header.size()) % 64, ' ');  // the newline makes it whole
   header += '\n';
   const auto size = static_cast<uint16_t>(header.size());
+  std::string all(kMagic);
+  all += std::string_view("\x01\x00", 2);
+  all.append(reinterpret_cast<const char*>(&size), sizeof(size));
+  return all + header;
+}
+
+void save_npy(const std::string& path, const HostArray& array) {
+  const std::string header = npy_header(array);
   atomic_write_file(path, [&](FileWriter& out) {
-    out.write(kMagic);
-    out.write(std::string_view("\x01\x00", 2));
-    out.write(std::as_bytes(std::span(&size, 1)));
     out.write(header);
     out.write(array.bytes);
   });

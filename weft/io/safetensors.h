@@ -12,10 +12,6 @@
 
 namespace weft {
 
-struct NamedArray {
-  std::string name;
-  HostArray array;
-};
 using Metadata = std::map<std::string, std::string>;
 
 // What a file holds; arrays sorted by name, no name twice.

@@ -26,12 +26,6 @@ std::string real_path(const std::string& path) {
   return text;
 }
 
-bool is_directory(const std::string& path) {
-  check_path(path);
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 std::string directory_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);

@@ -231,7 +231,7 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> data, std::strin
 }
 
 SafetensorsContent read_safetensors(const std::string& path) {
-  auto file = std::make_shared<const MappedFile>(path);
+  auto file = MappedFile::open(path);
   return parse_safetensors(file->bytes(), path, file);
 }
 

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "weft/base/context.h"
+#include "weft/io/disk.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
-#include "weft/python/disk.h"
 #include "weft/run/active_capture.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/distributions.h"
@@ -18,7 +17,10 @@ namespace weft::python {
 
 Tensor placed(Tensor t, const Placement& where) {
   if (where.device) {
-    if (const auto path = disk_path(where.device->text)) return stored_on_disk(t, *path);
+    if (const auto path = disk_path(where.device->text)) {
+      const Released released;
+      return stored_on_disk(t, *path);
+    }
     t = t.to(where.device->text, CallSite());
   }
   if (where.requires_grad.has_value()) {
@@ -91,12 +93,8 @@ Placement beside(const Tensor& x, Placement where) {
 void init(Tensor* self, nb::handle data, std::optional<DeviceName> device,
           std::optional<DType> dtype, std::optional<bool> requires_grad) {
   const PythonSite site;
-  const bool is_file = !device && nb::hasattr(data, "__fspath__");
   new (self) Tensor(placed(tensor_from_object(data.ptr(), dtype),
                            on(std::move(device), requires_grad, !tensor_in(data.ptr()))));
-  if (!is_file) return;
-  const auto path = nb::cast<std::string>(data.attr("__fspath__")());
-  note_file(*self, std::filesystem::absolute(path).lexically_normal());
 }
 
 // What all makers take after their own arguments.

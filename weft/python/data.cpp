@@ -87,12 +87,6 @@ Tensor tensor_of_raw(PyObject* bytes, DType dtype) {
 
 }  // namespace
 
-Tensor tensor_from_file(const std::string& path, DType dtype) {
-  auto file = std::make_shared<MappedFile>(path);
-  const std::span<const std::byte> bytes = file->bytes();
-  return borrowed_tensor(bytes.data(), dtype, std::array{elements_in(bytes.size(), dtype)}, file);
-}
-
 // ---- buffers
 
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "weft/io/host_memory.h"
+#include "weft/io/disk.h"
 
 namespace weft::python {
 
@@ -18,8 +18,6 @@ namespace weft::python {
 Tensor tensor_from_object(PyObject* from, std::optional<DType> dtype);
 /// A copy of a bytes-like object or array; strides of any kind.
 Tensor tensor_from_buffer(PyObject* from, std::optional<DType> dtype);
-/// The elements of a file, mapped.
-Tensor tensor_from_file(const std::string& path, DType dtype);
 
 /// The struct format of a dtype's elements, null where Python has none (bf16), and back.
 const char* buffer_format(DType d);

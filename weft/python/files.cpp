@@ -4,7 +4,11 @@
 #include "weft/base/checked.h"
 #include "weft/base/error.h"
 #include "weft/io/idx.h"
+#include "weft/io/npy.h"
+#include "weft/io/pt.h"
+#include "weft/io/tar.h"
 #include "weft/io/tensors.h"
+#include "weft/io/zip.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
 #include "weft/python/host_view.h"
@@ -14,30 +18,40 @@ namespace weft::python {
 
 namespace {
 
-/// Mapped where the file's bytes are aligned to elements.
-Tensor mapped(const HostArray& a) {
-  if (a.numel() == 0) return Tensor::empty(Dims(a.shape), a.dtype, CallSite());
-  return borrowed_tensor(a.bytes.data(), a.dtype, a.shape, a.owner);
-}
-
-nb::dict mapped(const SafetensorsContent& content) {
+/// By name; mapped where the file's bytes are aligned to elements.
+nb::dict mapped(const std::vector<NamedArray>& arrays) {
   nb::dict all;
-  for (const NamedArray& named : content.arrays)
-    all[nb::str(named.name.data(), named.name.size())] = nb::cast(mapped(named.array));
+  for (const NamedArray& named : arrays)
+    all[nb::str(named.name.data(), named.name.size())] = nb::cast(lent_tensor(named.array));
   return all;
 }
 
-nb::dict load_safetensors(const std::string& path) { return mapped(read_safetensors_model(path)); }
+/// A file that is a tensor of its bytes.
+struct FileBytes {
+  std::shared_ptr<HostView> view;
+  std::span<const std::byte> data;
+  std::shared_ptr<const void> owner;
+};
+FileBytes bytes_of_file(const Tensor& bytes, const std::string& what) {
+  if (bytes.ndim() != 1 || bytes.dtype() != DType::U8)
+    fail("files", "{}: a 1-D uint8 Tensor can be read as a file, not {} of shape {}", what,
+         name(bytes.dtype()), bytes.dims().text());
+  FileBytes file;
+  file.view = host_view_nogil(bytes);
+  file.data = {static_cast<const std::byte*>(file.view->data),
+               static_cast<size_t>(file.view->numel())};
+  file.owner = memory_owner(file.view);
+  return file;
+}
+
+nb::dict load_safetensors(const std::string& path) {
+  return mapped(read_safetensors_model(path).arrays);
+}
 
 /// The same of a file that is a tensor of its bytes.
 nb::dict parse_safetensors_in(const Tensor& bytes, const std::string& what) {
-  if (bytes.ndim() != 1 || bytes.dtype() != DType::U8)
-    fail("safetensors", "{}: a 1-D uint8 Tensor can be read as a file, not {} of shape {}", what,
-         name(bytes.dtype()), bytes.dims().text());
-  const std::shared_ptr<HostView> view = host_view(bytes);
-  const std::span data(static_cast<const std::byte*>(view->data),
-                       static_cast<size_t>(view->numel()));
-  return mapped(parse_safetensors(data, what, view));
+  const FileBytes file = bytes_of_file(bytes, what);
+  return mapped(parse_safetensors(file.data, what, file.owner).arrays);
 }
 
 void save_safetensors(const nb::dict& tensors, const std::string& path, const Metadata& metadata) {
@@ -46,6 +60,135 @@ void save_safetensors(const nb::dict& tensors, const std::string& path, const Me
     named.push_back({nb::cast<std::string>(name), nb::cast<Tensor>(t)});
   const Released released;
   save_tensors(path, named, metadata);
+}
+
+/// A reader of arrays out of a file's bytes.
+using ReadArrays = std::vector<NamedArray>(std::span<const std::byte>, std::string_view,
+                                           std::shared_ptr<const void>, const UnpackLimits&);
+template <ReadArrays* read>
+nb::dict arrays_in(const Tensor& bytes, const std::string& what, uint64_t max_bytes) {
+  const FileBytes file = bytes_of_file(bytes, what);
+  std::vector<NamedArray> arrays;
+  {
+    const Released released;
+    const HostArray all{DType::U8, {bytes.numel()}, file.data, file.owner};
+    UnpackLimits limits;
+    limits.most_bytes = max_bytes;
+    const HostArray plain = unpacked(all, what, limits);
+    arrays = read(plain.bytes, what, plain.owner, limits);
+  }
+  return mapped(arrays);
+}
+
+/// What a pickle says as Python's objects: containers, numbers, texts, and Tensors. For all else
+/// `foreign` is called with its name.
+class PickledObjects {
+ public:
+  PickledObjects(const PtContent& content, nb::callable foreign)
+      : content_(content), foreign_(std::move(foreign)), made_(content.pickle.nodes.size()) {}
+
+  nb::object of(uint32_t node) {
+    if (made_[node]) return made_[node];
+    if (++depth_ > kDeepest) fail_runtime("pt.size", "containers nested deeper than {}", kDeepest);
+    nb::object object = make(node);
+    --depth_;
+    return made_[node] = std::move(object);
+  }
+
+ private:
+  using Kind = PickleNode::Kind;
+  static constexpr int kDeepest = 200;
+
+  nb::object make(uint32_t node) {
+    const auto tensor = content_.tensors.find(node);
+    if (tensor != content_.tensors.end()) return nb::cast(lent_tensor(tensor->second));
+    const PickleNode& n = content_.pickle[node];
+    switch (n.kind) {
+      case Kind::None: return nb::none();
+      case Kind::Bool: return nb::bool_(n.integer != 0);
+      case Kind::Integer: return nb::int_(n.integer);
+      case Kind::Number: return nb::float_(n.number);
+      case Kind::Text: return nb::str(n.text.data(), n.text.size());
+      case Kind::Bytes: return nb::bytes(n.text.data(), n.text.size());
+      case Kind::LongInteger:
+        return nb::handle(reinterpret_cast<PyObject*>(&PyLong_Type))
+            .attr("from_bytes")(nb::bytes(n.text.data(), n.text.size()), "little",
+                                nb::arg("signed") = true);
+      case Kind::Name: return foreign_(nb::str(n.text.data(), n.text.size()));
+      case Kind::Call: return foreign_(nb::str(content_.pickle[n.items[0]].text.c_str()));
+      case Kind::Persistent: return foreign_("");
+      default: return container(node, n);
+    }
+  }
+
+  // Lists and dicts may hold themselves: known before their members are made.
+  nb::object container(uint32_t node, const PickleNode& n) {
+    if (n.kind == Kind::Dict) {
+      nb::dict dict;
+      made_[node] = dict;
+      for (size_t i = 0; i + 1 < n.items.size(); i += 2) dict[of(n.items[i])] = of(n.items[i + 1]);
+      return dict;
+    }
+    nb::list list;
+    if (n.kind == Kind::List) made_[node] = list;
+    for (const uint32_t item : n.items) list.append(of(item));
+    if (n.kind == Kind::Tuple) return nb::tuple(list);
+    return n.kind == Kind::Set ? nb::steal(PySet_New(list.ptr())) : list;
+  }
+
+  const PtContent& content_;
+  nb::callable foreign_;
+  std::vector<nb::object> made_;
+  int depth_ = 0;
+};
+
+nb::object load_pt(const Tensor& bytes, const std::string& what, uint64_t max_bytes,
+                   const nb::callable& foreign) {
+  const FileBytes file = bytes_of_file(bytes, what);
+  UnpackLimits limits;
+  limits.most_bytes = max_bytes;
+  const PtContent content = parse_pt(file.data, what, file.owner, limits);
+  return PickledObjects(content, foreign).of(content.pickle.root);
+}
+
+template <void (*save)(const std::string&, const std::vector<NamedArray>&)>
+void save_arrays(const nb::dict& tensors, const std::string& path) {
+  std::vector<Tensor> values;
+  std::vector<NamedArray> arrays;
+  for (const auto& [key, t] : tensors) {
+    values.push_back(nb::cast<Tensor>(t));
+    arrays.push_back({nb::cast<std::string>(key), {}});
+  }
+  const Released released;
+  realize(values);
+  for (size_t i = 0; i < values.size(); ++i) arrays[i].array = host_array_of(values[i]);
+  save(path, arrays);
+}
+
+Tensor load_npy(const Tensor& bytes, const std::string& what) {
+  const FileBytes file = bytes_of_file(bytes, what);
+  return lent_tensor(parse_npy(file.data, what, file.owner));
+}
+
+Tensor decompressed(const Tensor& bytes, const std::string& what, uint64_t max_bytes) {
+  const FileBytes file = bytes_of_file(bytes, what);
+  UnpackLimits limits;
+  limits.most_bytes = max_bytes;
+  return lent_tensor(unpacked({DType::U8, {bytes.numel()}, file.data, file.owner}, what, limits));
+}
+
+void bind_archives(nb::module_& m) {
+  method(m, "unzip", arrays_in<unzip>, "bytes"_a, "what"_a, "max_bytes"_a,
+         "The members of a zip archive by name; max_bytes 0: 256 MiB, or 100 times the archive.");
+  method(m, "untar", arrays_in<untar>, "bytes"_a, "what"_a, "max_bytes"_a,
+         "The files of a tar archive, also of a compressed one, by name.");
+  method(m, "load_npz", arrays_in<parse_npz>, "bytes"_a, "what"_a, "max_bytes"_a);
+  method(m, "load_npy", load_npy, "bytes"_a, "what"_a);
+  method(m, "decompressed", decompressed, "bytes"_a, "what"_a, "max_bytes"_a,
+         "The content of gzip or zstd; what is neither as it is.");
+  method(m, "load_pt", load_pt, "bytes"_a, "what"_a, "max_bytes"_a, "foreign"_a);
+  method(m, "save_pt", save_arrays<save_pt>, "tensors"_a, "path"_a);
+  method(m, "save_npz", save_arrays<save_npz>, "tensors"_a, "path"_a);
 }
 
 Tensor tensor_of_bytes(const nb::bytes& data, DType dtype, const Dims& shape,
@@ -57,57 +200,6 @@ Tensor tensor_of_bytes(const nb::bytes& data, DType dtype, const Dims& shape,
   return t;
 }
 
-/// Elements from the first to the last that these strides (in elements) reach; none of nothing.
-int64_t reach(std::span<const int64_t> shape, std::span<const int64_t> strides) {
-  int64_t last = 0;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) return 0;
-    if (shape[i] < 0 || strides[i] < 0)
-      fail("elements", "a size or stride is negative: {} and {}", shape[i], strides[i]);
-    last = add_or_fail("elements", last, mul_or_fail("elements", shape[i] - 1, strides[i]));
-  }
-  return add_or_fail("elements", last, 1);
-}
-
-/// What repeats along an axis (a stride of 0) needs no memory for each.
-Tensor repeated(const Tensor& bytes, int64_t offset, DType dtype, std::vector<int64_t> shape,
-                const std::vector<int64_t>& strides) {
-  const Dims whole(shape);
-  int64_t step = 1;
-  bool dense = true;
-  for (size_t i = shape.size(); i-- > 0;) {
-    if (strides[i] == 0) shape[i] = 1;
-    dense = dense && (shape[i] == 1 || strides[i] == step);
-    step *= shape[i];
-  }
-  const std::shared_ptr<HostView> view = host_view(bytes);
-  const auto* data = static_cast<const std::byte*>(view->data) + offset;
-  const Tensor t = dense ? borrowed_tensor(data, dtype, shape, view)
-                         : strided_tensor(data, dtype, shape, strides);
-  return t.expand(whole, CallSite());
-}
-
-/// Elements of another dtype in bytes offset to end of a tensor, in its memory where they are in
-/// order and aligned. What would be outside of those bytes is an error.
-Tensor elements_in(const Tensor& bytes, int64_t offset, int64_t end, DType dtype,
-                   const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
-  if (bits(bytes.dtype()) != 8 || strides.size() != shape.size())
-    fail("elements", "bytes, and a stride for every axis, are wanted");
-  const int64_t count = reach(shape, strides), size = bits(dtype) / 8;
-  const int64_t wanted = mul_or_fail("elements", count, size);
-  if (offset < 0 || offset > end || end > bytes.numel() || wanted > end - offset)
-    fail("elements", "{} bytes at {} are not before {} of {} bytes", wanted, offset, end,
-         bytes.numel());
-  if (count == 0) return Tensor::empty(Dims(shape), dtype, CallSite());
-  int64_t all = size, distinct = 1;  // a file must not ask for more memory than it has
-  for (size_t i = 0; i < shape.size(); ++i) {
-    all = mul_or_fail("elements", all, shape[i]);
-    if (strides[i] != 0) distinct = mul_or_fail("elements", distinct, shape[i]);
-  }
-  if (distinct > count) fail("elements", "{} elements overlap in {}", distinct, count);
-  return repeated(bytes, offset, dtype, shape, strides);
-}
-
 }  // namespace
 
 void bind_files(nb::module_& m) {
@@ -117,9 +209,9 @@ void bind_files(nb::module_& m) {
   method(
       m, "safetensors_metadata",
       [](const std::string& path) { return read_safetensors_model(path).metadata; }, "path"_a);
-  method(m, "elements_in", elements_in, "bytes"_a, "offset"_a, "end"_a, "dtype"_a, "shape"_a,
-         "strides"_a, "A tensor of the elements in a tensor of bytes.");
-  method(m, "load_idx", [](const std::string& path) { return mapped(read_idx(path)); }, "path"_a);
+  method(
+      m, "load_idx", [](const std::string& path) { return lent_tensor(read_idx(path)); }, "path"_a);
+  bind_archives(m);
   method(m, "tensor_of_bytes", tensor_of_bytes, "data"_a, "dtype"_a, "shape"_a,
          "requires_grad"_a.none());
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/io/disk.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
-#include "weft/python/disk.h"
 
 namespace weft::python {
 
@@ -134,6 +134,7 @@ void set_item(Tensor& x, nb::handle key, nb::handle value) {
     operand.emplace(own, CallSite());
   }
   selection.x.index_put(selection.at, *operand, CallSite());
+  const Released released;
   write_to_disk(x);
 }
 

@@ -5,11 +5,11 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/graph/index_value.h"
+#include "weft/io/disk.h"
 #include "weft/python/bindings.h"
 #include "weft/python/context.h"
 #include "weft/python/creation.h"
 #include "weft/python/data.h"
-#include "weft/python/disk.h"
 #include "weft/python/host_view.h"
 #include "weft/run/active_capture.h"
 #include "weft/run/storage.h"
@@ -177,6 +177,7 @@ nb::object assign(nb::object self, nb::handle value) {
     operand.emplace(own, CallSite());
   }
   x.assign(*operand, CallSite());
+  const Released released;
   write_to_disk(x);
   return self;
 }
@@ -214,7 +215,14 @@ Tensor clone(const Tensor& x, const std::optional<DeviceName>& device) {
 nb::object moved(nb::object self, std::optional<DeviceName> device) {
   const Tensor& x = nb::cast<const Tensor&>(self);
   if (!device) return self;
-  if (const auto path = disk_path(device->text)) return nb::cast(stored_on_disk(x, *path));
+  if (const auto path = disk_path(device->text)) {
+    Tensor stored;
+    {
+      const Released released;
+      stored = stored_on_disk(x, *path);
+    }
+    return nb::cast(stored);
+  }
   if (disk_path(x)) return nb::cast(same_value(x).to(device->text, CallSite()));
   const Tensor there = x.to(device->text, CallSite());
   return there.cell().get() == x.cell().get() ? self : nb::cast(there);

@@ -341,6 +341,21 @@ TimelinePoint CommandList::run_one_by_one(Context& context, const Segment& s, co
   return point;
 }
 
+namespace {
+
+/// From a file to another device: read, piece by piece, in the place of touching what is mapped.
+void copy_in_pieces(const Command& c) {
+  constexpr int64_t kPiece = int64_t{4} << 20;
+  std::vector<std::byte> piece;
+  for (int64_t at = 0; at < c.bytes; at += kPiece) {
+    piece.resize(static_cast<size_t>(std::min(kPiece, c.bytes - at)));
+    c.from.buffer->read(c.from.offset + at, piece);
+    c.to.buffer->device().copy_in({c.to.buffer, c.to.offset + at}, piece);
+  }
+}
+
+}  // namespace
+
 /// The host waits for what made the source and, by copy_in(), for what still uses the destination;
 /// nobody else does.
 void CommandList::copy_across(const Command& c, const Points& newest) {
@@ -350,6 +365,7 @@ void CommandList::copy_across(const Command& c, const Points& newest) {
     for (int q = 0; q < from.queues(); ++q)
       if (p.timeline == &from.timeline(q)) from.wait(p);
   const auto bytes = static_cast<size_t>(c.bytes);
+  if (c.from.buffer->in_file()) return copy_in_pieces(c);
   if (const void* data = c.from.buffer->data()) {
     to.copy_in(c.to, {static_cast<const std::byte*>(data) + c.from.offset, bytes});
     return;

@@ -53,20 +53,22 @@ int64_t KeptValues::bytes() const {
   return sum;
 }
 
-/// True where a source has changed too often. Memory of somebody else may change unseen.
+/// True where a source has changed too often. Memory of somebody else, unless it is a file, may
+/// change unseen.
 bool KeptValues::note_changes(std::span<const BufferSlice> memory) {
   bool too_often = false;
   for (const size_t place : divided_->sources) {
     const Buffer& buffer = *memory[static_cast<size_t>(plan_.places[place].buffer)].buffer;
     Source& source = sources_[place];
-    if (!buffer.borrowed() && source.contents == buffer.contents()) {
+    if (!buffer.changes_unseen() && source.contents == buffer.contents()) {
       source.changes = 0;
       continue;
     }
     if (source.contents) ++source.changes;
     source.contents = buffer.contents();
     computed_ = false;
-    if (buffer.borrowed() || source.changes >= kChangesInARow) changing_[place] = too_often = true;
+    if (buffer.changes_unseen() || source.changes >= kChangesInARow)
+      changing_[place] = too_often = true;
   }
   return too_often;
 }

@@ -5,13 +5,14 @@ from collections import OrderedDict
 from typing import Any
 
 from weft import Tensor, _core, dtypes
-from weft.nn.archives import TensorIO, accept_filename, tar_extract, zip_extract
+from weft.nn.archives import (TensorIO, accept_filename, decompress, npy_load, npz_load, npz_save, tar_extract,
+                              zip_extract)
 from weft.nn.gguf import ggml_data_to_tensor, gguf_load, gguf_save
-from weft.nn.torch_files import torch_load
+from weft.nn.torch_files import torch_load, torch_save
 
-__all__ = ["TensorIO", "fs_load", "fs_store", "get_parameters", "get_state_dict", "ggml_data_to_tensor", "gguf_load",
-           "gguf_save", "load_state_dict", "safe_load", "safe_load_metadata", "safe_save", "tar_extract", "torch_load",
-           "zip_extract"]
+__all__ = ["TensorIO", "decompress", "fs_load", "fs_store", "get_parameters", "get_state_dict", "ggml_data_to_tensor",
+           "gguf_load", "gguf_save", "load_state_dict", "npy_load", "npz_load", "npz_save", "safe_load",
+           "safe_load_metadata", "safe_save", "tar_extract", "torch_load", "torch_save", "zip_extract"]
 
 
 def get_state_dict(obj: Any, prefix: str = "", tensor_type: Any = Tensor) -> dict[str, Tensor]:
