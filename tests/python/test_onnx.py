@@ -85,7 +85,7 @@ def given(x):
     name = getattr(getattr(x, "dtype", None), "name", "")
     if name in BITS:
         bits = np.uint16 if name == "bfloat16" else np.uint8
-        return Tensor(np.ascontiguousarray(x).view(bits)).bitcast(BITS[name])
+        return Tensor(np.ascontiguousarray(x).view(bits).reshape(x.shape)).bitcast(BITS[name])
     return x.astype(FEW_BITS[name]) if name in FEW_BITS else x
 
 

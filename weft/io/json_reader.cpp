@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "weft/base/error.h"
+#include "weft/base/utf8.h"
 
 namespace weft {
 
@@ -30,38 +31,7 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
-// Bytes of the well-formed UTF-8 sequence at the start of `text` (Unicode table 3-7), 0 if none.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const auto tail = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const unsigned lead = byte(0), second = byte(1);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return tail(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    if (lead == 0xe0 && second < 0xa0) return 0;  // overlong
-    if (lead == 0xed && second > 0x9f) return 0;  // a surrogate
-    return tail(1) && tail(2) ? 3 : 0;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4) {
-    if (lead == 0xf0 && second < 0x90) return 0;  // overlong
-    if (lead == 0xf4 && second > 0x8f) return 0;  // beyond U+10FFFF
-    return tail(1) && tail(2) && tail(3) ? 4 : 0;
-  }
-  return 0;
-}
-
 }  // namespace
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
 
 void JsonReader::fail_here(std::string_view problem) const {
   fail_runtime("json.format",
@@ -147,7 +117,7 @@ void JsonReader::read_string(std::string* out) {
 }
 
 void JsonReader::read_utf8(std::string* out) {
-  const size_t length = utf8_length(text_.substr(at_));
+  const size_t length = utf8_length(text_, at_);
   if (length == 0) fail_here("bytes that are not UTF-8");
   if (out != nullptr) out->append(text_.substr(at_, length));
   at_ += length;

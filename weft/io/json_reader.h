@@ -9,8 +9,6 @@
 namespace weft {
 
 // The caller asks for what it expects, and anything else is an Error with the byte's offset.
-bool is_utf8(std::string_view text);
-
 // RFC 8259, and stricter: valid UTF-8 only, no lone surrogates, no NUL in strings, depth <= 64,
 // strings <= 1 MiB, numbers <= 64 characters. Duplicate keys are for the caller to refuse.
 //

@@ -5,7 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/reader.h"
-#include "weft/io/json_reader.h"
+#include "weft/base/utf8.h"
 
 namespace weft {
 

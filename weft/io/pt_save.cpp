@@ -4,7 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
-#include "weft/io/json_reader.h"
+#include "weft/base/utf8.h"
 #include "weft/io/pt.h"
 #include "weft/io/pt_types.h"
 #include "weft/io/zip.h"
