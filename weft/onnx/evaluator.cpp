@@ -143,7 +143,7 @@ class Evaluator::Linker {
   Evaluator& evaluator_;
 };
 
-Evaluator::Evaluator(const Model& model) : model_(model) { Linker(*this).link(model); }
+Evaluator::Evaluator(const Model& model) { Linker(*this).link(model); }
 Evaluator::~Evaluator() = default;
 
 namespace {

@@ -54,7 +54,6 @@ class Evaluator {
   Values run_step(Step& step, const Scope& scope);
   Values run_function(const Step& step, const Node& call, Values inputs);
 
-  const Model& model_;
   std::unordered_map<const void*, std::unique_ptr<Plan>> plans_;  // by Graph and Function
   Scope* scope_ = nullptr;                                        // of the node that runs
   int depth_ = 0;

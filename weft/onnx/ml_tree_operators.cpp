@@ -101,15 +101,14 @@ void read_votes(const NodeCall& call, const std::string& prefix, TreeEnsemble& t
         "{0}_treeids, {0}_nodeids, {0}_ids and {0}_weights have {1}, {2}, {3} and {4} "
         "elements; they are equally many",
         prefix, tree.size(), node.size(), target.size(), weight.size());
-  std::vector<std::pair<uint32_t, Vote>> all;
+  std::vector<std::pair<uint32_t, size_t>> all;  // leaf, vote
   for (size_t i = 0; i < tree.size(); ++i)
-    all.emplace_back(place_of(call, places, tree[i], node[i]), Vote{target[i], weight[i]});
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [leaf, vote] : all) {
+    all.emplace_back(place_of(call, places, tree[i], node[i]), i);
+  std::ranges::sort(all);
+  for (const auto& [leaf, i] : all) {
     TreeNode& n = trees.nodes[leaf];
     if (n.votes == n.votes_end) n.votes = static_cast<uint32_t>(trees.votes.size());
-    trees.votes.push_back(vote);
+    trees.votes.push_back(Vote{target[i], weight[i]});
     n.votes_end = static_cast<uint32_t>(trees.votes.size());
   }
 }

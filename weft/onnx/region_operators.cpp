@@ -174,7 +174,9 @@ std::vector<int64_t> chosen(const std::vector<Box>& boxes, const double* scores,
   std::vector<int64_t> order, kept;
   for (size_t i = 0; i < boxes.size(); ++i)
     if (scores[i] > l.score) order.push_back(static_cast<int64_t>(i));
-  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  std::ranges::sort(order, [&](int64_t a, int64_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  });
   for (const int64_t i : order) {
     if (static_cast<int64_t>(kept.size()) >= l.most) break;
     const auto covers = [&](int64_t k) {

@@ -55,8 +55,10 @@ Distinct distinct(const std::vector<uint64_t>& keys, int64_t outer, int64_t size
   };
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const int by_keys = compare(a, b);
+    return by_keys != 0 ? by_keys < 0 : a < b;
+  });
   std::vector<std::pair<int64_t, int64_t>> groups;  // begin and end in `order`
   for (int64_t i = 0; i < size; ++i) {
     if (i == 0 || compare(order[i - 1], order[i]) != 0) groups.emplace_back(i, i);

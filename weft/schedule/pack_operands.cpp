@@ -477,8 +477,9 @@ class OperandPacking {
     };
     std::vector<size_t>& order = buffer(n).order;
     order.clear();
-    for (size_t a = 0; a < n->rank(); ++a) order.push_back(a);
-    std::ranges::stable_partition(order, is_of_outputs);
+    for (const bool of_outputs : {true, false})
+      for (size_t a = 0; a < n->rank(); ++a)
+        if (is_of_outputs(a) == of_outputs) order.push_back(a);
   }
 
   /// Copies right behind what they are of.
