@@ -67,6 +67,13 @@ std::optional<std::string> disk_path(const Tensor& x) {
   return file ? std::optional(file->path) : std::nullopt;
 }
 
+void leave_disk(const Tensor& x) {
+  auto* disk = x.context().get_if<DiskTensors>();
+  if (!disk) return;
+  std::lock_guard lock(disk->mutex);
+  disk->files.erase(x.cell().get());
+}
+
 Tensor tensor_from_file(const std::string& path, DType dtype, uint64_t offset,
                         const std::optional<Dims>& shape) {
   const auto file = MappedFile::open(path);

@@ -33,5 +33,7 @@ void write_to_disk(const Tensor& x);
 std::optional<std::string> disk_path(std::string_view device);
 /// The file that x, or what it is a view of, is.
 std::optional<std::string> disk_path(const Tensor& x);
+// From now on it only began as a file: what is written to it stays in memory.
+void leave_disk(const Tensor& x);
 
 }  // namespace weft

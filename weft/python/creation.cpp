@@ -93,8 +93,9 @@ Placement beside(const Tensor& x, Placement where) {
 void init(Tensor* self, nb::handle data, std::optional<DeviceName> device,
           std::optional<DType> dtype, std::optional<bool> requires_grad) {
   const PythonSite site;
-  new (self) Tensor(placed(tensor_from_object(data.ptr(), dtype),
-                           on(std::move(device), requires_grad, !tensor_in(data.ptr()))));
+  const Tensor given = tensor_from_object(data.ptr(), dtype);
+  if (device && nb::hasattr(data, "__fspath__")) leave_disk(given);
+  new (self) Tensor(placed(given, on(std::move(device), requires_grad, !tensor_in(data.ptr()))));
 }
 
 // What all makers take after their own arguments.

@@ -45,27 +45,31 @@ def accept_filename(function):
     return call
 
 
+def _kind(error: RuntimeError, damaged: type[Exception]) -> type[Exception]:
+    return ValueError if "max_bytes" in str(error) else damaged
+
+
 @accept_filename
 def zip_extract(t: Tensor, max_bytes: int | None = None) -> dict[str, Tensor]:
     """The members of a zip archive by name, as bytes. What is stored uncompressed stays where it is. An archive whose
-    members decompress to more than max_bytes, else to 256 MiB and to 100 times its own size, is an error, as one is
-    whose directory and members differ, or with bytes around them: zipfile.BadZipFile."""
+    members decompress to more than max_bytes, else to 256 MiB and to 100 times its own size, is a ValueError; one
+    whose directory and members differ, or with bytes around them, a zipfile.BadZipFile."""
     try:
         return _core.unzip(t, "zip_extract", max_bytes or 0)
     except RuntimeError as error:
         import zipfile
-        raise zipfile.BadZipFile(str(error)) from None
+        raise _kind(error, zipfile.BadZipFile)(str(error)) from None
 
 
 @accept_filename
 def tar_extract(t: Tensor, max_bytes: int | None = None) -> dict[str, Tensor]:
     """The regular files of a tar archive by name, as bytes. Those of an uncompressed one stay where they are; gzip and
-    zstd are decompressed. Limits are those of zip_extract(); errors are tarfile.ReadError."""
+    zstd are decompressed. Limits are those of zip_extract(); what is no such archive is a tarfile.ReadError."""
     try:
         return _core.untar(t, "tar_extract", max_bytes or 0)
     except RuntimeError as error:
         import tarfile
-        raise tarfile.ReadError(str(error)) from None
+        raise _kind(error, tarfile.ReadError)(str(error)) from None
 
 
 def _read(function, t: Tensor, what: str, *args):
