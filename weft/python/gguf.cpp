@@ -1,7 +1,5 @@
 // GGUF files and packed weights.
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstring>
