@@ -84,7 +84,7 @@ nb::dict arrays_in(const Tensor& bytes, const std::string& what, uint64_t max_by
 /// `foreign` is called with its name.
 class PickledObjects {
  public:
-  PickledObjects(const PtContent& content, nb::callable foreign)
+  PickledObjects(const PtContent& content, nb::object foreign)
       : content_(content), foreign_(std::move(foreign)), made_(content.pickle.nodes.size()) {}
 
   nb::object of(uint32_t node) {
@@ -137,13 +137,13 @@ class PickledObjects {
   }
 
   const PtContent& content_;
-  nb::callable foreign_;
+  nb::object foreign_;
   std::vector<nb::object> made_;
   int depth_ = 0;
 };
 
 nb::object load_pt(const Tensor& bytes, const std::string& what, uint64_t max_bytes,
-                   const nb::callable& foreign) {
+                   const nb::object& foreign) {
   const FileBytes file = bytes_of_file(bytes, what);
   UnpackLimits limits;
   limits.most_bytes = max_bytes;
