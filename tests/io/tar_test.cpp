@@ -21,7 +21,8 @@ class TarTest : public ScratchDir {};
 
 TEST_F(TarTest, ReadsFiles) {
   const std::string big(2000, 'x');
-  const auto files = parse(tar_of({file("./a"), {"d", "", '5'}, file("d/b", big), file("e", "")}));
+  const std::string tar = tar_of({file("./a"), {"d", "", '5'}, file("d/b", big), file("e", "")});
+  const auto files = parse(tar);
   ASSERT_EQ(files.size(), 3u);
   EXPECT_EQ(files[0].name, "a");
   EXPECT_EQ(as_text(files[1].array.bytes), big);
