@@ -199,7 +199,8 @@ void tile(State& s) {
   const auto block = [&](double share) {
     return block_stream(nest, s.info, s.innermost, std::ldexp(share, static_cast<int>(s.stream)));
   };
-  const bool outruns_l3 = s.tiles || CostModel(s.info, s.target).outruns_l3(s.tiling);
+  const bool outruns_l3 =
+      s.tiles || (s.innermost >= 0 && CostModel(s.info, s.target).outruns_l3(s.tiling));
   if (!outruns_l3 || !block(l2_stream_bytes(machine))) block(l3_stream_bytes(machine));
   keep_runs(nest, s.info, s.target.enough_items);
   keep_stores_near(nest, s.info);

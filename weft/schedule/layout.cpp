@@ -108,10 +108,6 @@ double filled_lanes(NodeRef size, const Target& target) {
   return static_cast<double>(n) / static_cast<double>(vectors * widest);
 }
 
-namespace {
-
-/// Whether the product that reads `n` can have vectors along this output axis, in which `n` does
-/// not vary; the others lie along it, or are read often enough to be moved.
 bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef range,
                         std::span<const ProductOperand> operands, double reads_to_move) {
   if (range->op != Op::Range || filled_lanes(range->src(0), plan.target) < kWellFilled ||
@@ -129,6 +125,8 @@ bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef ra
   return along;
 }
 
+namespace {
+
 /// Whether the product that reads `n` can have vectors along an output axis in which `n` does not
 /// vary: then it may lie in any order. The innermost one; where that is too short for vectors and
 /// the result's order is given, lanes are stored apart whichever it is.
@@ -137,7 +135,7 @@ bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
   if (reader.ranges.empty() || !plan.in_reduce(d)) return false;
   NodeRef last = reader.ranges.back();
-  if (is_broadcast_along(plan, n, d, last, operands, HUGE_VAL)) return true;
+  if (is_broadcast_along(plan, n, d, last, operands)) return true;
   if (last->op != Op::Range || filled_lanes(last->src(0), plan.target) >= kWellFilled) return false;
   return std::any_of(reader.ranges.begin(), reader.ranges.end(), [&](NodeRef r) {
     return stores_apart(plan, reader, r) &&

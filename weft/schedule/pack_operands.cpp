@@ -244,8 +244,10 @@ class OperandPacking {
 
   /// Puts the axes of the sum behind those of the outputs.
   void reorder_sums(int kernel, const ProductOperand& o) {
-    if (only_read_here(o.node)) return put_sums_innermost(o.node, o);
-    read_copy(kernel, o, kSumsInnermost);
+    if (only_read_here(o.node))
+      buffer(o.node).order = sums_innermost(o);
+    else
+      read_copy(kernel, o, kSumsInnermost);
   }
 
   /// A copy whose innermost axis is `axis`, or one of these.
@@ -253,8 +255,11 @@ class OperandPacking {
   static constexpr int kSumsInnermost = -2;  // outputs' axes first: a sum walks on, row by row
   void read_copy(int kernel, const ProductOperand& o, int axis) {
     const std::vector<NodeRef> sizes = sizes_read(o, axis);
+    const std::vector<size_t> order =
+        axis == kSumsInnermost ? sums_innermost(o) : std::vector<size_t>();
     const auto same = std::ranges::find_if(copies_, [&](const Copy& c) {
-      return c.of == o.node && c.axis == axis && c.sizes == sizes;
+      return c.of == o.node && c.axis == axis && c.sizes == sizes &&
+             (order.empty() || buffer(c.copy).order == order);
     });
     NodeRef copy = same != copies_.end() ? same->copy : make_copy(kernel, o, axis, sizes);
     plan_.uses[o.node][o.use].packed = copy;
@@ -415,16 +420,13 @@ class OperandPacking {
       take_apart(k, o);
   }
 
-  /// Whether the kernel may have vectors along an output axis in which the operand does not vary:
+  /// Whether vectors of the kernel may run along an output axis in which the operand does not vary:
   /// its elements are read one by one then.
   bool is_broadcast(const KernelPlan& kernel, const ProductOperand& o) const {
     const std::vector<ProductOperand>& loads = loads_[static_cast<size_t>(use(o).kernel)];
-    return is_static(o.node) && !buffer(o.node).block &&
+    return is_static(o.node) && buffer(o.node).block == 0 &&
            std::ranges::any_of(kernel.ranges, [&](NodeRef r) {
-             return r->op == Op::Range && std::ranges::all_of(loads, [&](const ProductOperand& l) {
-                      return step_along(plan_, l.node, use(l).access, r) ==
-                             (l.node == o.node ? Step::None : Step::Unit);
-                    });
+             return is_broadcast_along(plan_, o.node, use(o), r, loads);
            });
   }
 
@@ -436,8 +438,10 @@ class OperandPacking {
   }
 
   void set_apart(NodeRef n) {
-    if (const size_t axis = row_axis(n); axis != buffer(n).innermost())
-      turn(n, static_cast<int>(axis)), buffer(n).block = 0;
+    if (const size_t axis = row_axis(n); axis != buffer(n).innermost()) {
+      turn(n, static_cast<int>(axis));
+      buffer(n).block = 0;
+    }
     buffer(n).gap = Machine::kLine * 8 / bits(n->dtype);
   }
 
@@ -463,23 +467,23 @@ class OperandPacking {
     if (axis == kRowsApart)
       set_apart(copy);
     else if (axis == kSumsInnermost)
-      put_sums_innermost(copy, o);
+      buffer(copy).order = sums_innermost(o);
     else
       turn(copy, axis);
     return copy;
   }
 
-  void put_sums_innermost(NodeRef n, const ProductOperand& o) {
+  std::vector<size_t> sums_innermost(const ProductOperand& o) const {
     const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(use(o).kernel)];
     const auto is_of_outputs = [&](size_t axis) {
       return std::ranges::any_of(
           kernel.ranges, [&](NodeRef r) { return depends_on(use(o).access.index[axis], r); });
     };
-    std::vector<size_t>& order = buffer(n).order;
-    order.clear();
+    std::vector<size_t> order;
     for (const bool of_outputs : {true, false})
-      for (size_t a = 0; a < n->rank(); ++a)
+      for (size_t a = 0; a < o.node->rank(); ++a)
         if (is_of_outputs(a) == of_outputs) order.push_back(a);
+    return order;
   }
 
   /// Copies right behind what they are of.

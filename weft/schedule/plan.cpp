@@ -186,7 +186,7 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
 /// Elements with gaps between, as a stride leaves them: side by side, the axes of small images are
 /// one, and lines hold nothing else.
 bool Planner::worth_thinning(NodeRef n, const std::vector<Use>& wanted) const {
-  constexpr double kReads = 256;  // of an element, by products: three times as long as its copy
+  constexpr double kReads = 256;  // of an element, by products: some five moves (pack_operands.cpp)
   const bool thin = n->op == Op::Shrink
                         ? std::ranges::any_of(n->ints(), [](int64_t step) { return step > 1; })
                         : n->op == Op::Window && n->int_arg(1) == 1 && n->int_arg(2) > 1;

@@ -2,6 +2,7 @@
 // value is used.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -251,10 +252,15 @@ std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan);
 enum class Step : uint8_t { None, Unit, Far };
 /// Of what reads, or writes, the buffer of `n` at this access.
 Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef range);
+/// Whether the index changes with this range.
 bool depends_on(NodeRef n, NodeRef range);
 /// The axis whose index moves by one element when `range` does, and no other axis moves; -1: none.
 int moving_axis(Graph& g, const Access& access, NodeRef range);
 
+/// Whether the product that reads `n` like this can have vectors along an output axis in which `n`
+/// does not vary: the others lie along it, or are read so often that they will be moved.
+bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& use, NodeRef range,
+                        std::span<const ProductOperand> operands, double reads_to_move = HUGE_VAL);
 /// Of a vector's lanes, the share that a loop of this size fills.
 double filled_lanes(NodeRef size, const Target& target);
 

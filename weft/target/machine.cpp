@@ -52,7 +52,7 @@ bool is_intel() {
 
 /// What CPUID does not tell; the default is Zen 5's. The slices of L3 of Intel's server cores lie
 /// across the die: 10.4 bytes a cycle were measured in runs of 4 to 64 MiB on Granite Rapids.
-void set_bandwidths(const CpuFeatures& cpu, Machine& machine) {
+void set_l3_bandwidth(const CpuFeatures& cpu, Machine& machine) {
   if (!is_intel() || !cpu.has(CpuFeature::Avx512f) || machine.l2().bytes < 1 << 20) return;
   machine.caches[2].bytes_per_cycle = 10;
 }
@@ -112,7 +112,7 @@ Machine Machine::detect([[maybe_unused]] const CpuFeatures& cpu) {
   Machine machine;
 #if defined(__x86_64__)
   if (!read_caches(0x8000001d, machine)) read_caches(4, machine);
-  set_bandwidths(cpu, machine);
+  set_l3_bandwidth(cpu, machine);
   machine.native_bits = measured_native_bits(cpu);
 #endif
   return machine;
