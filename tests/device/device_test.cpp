@@ -264,23 +264,6 @@ TEST(Allocator, AlignsReusesAndCounts) {
   EXPECT_EQ(device.allocator().stats().cached_bytes, 0);
 }
 
-/// A program whose sizes have changed gets its own blocks again: those of the old sizes go first.
-TEST(Allocator, OldSizesMakeRoomForNewOnes) {
-  Context context(testing::quiet_options());
-  Device& device = context.get<DeviceTable>().open("CPU:INTERP");
-  Allocator allocator(context, 0, 64 << 10);
-  for (const int64_t bytes : {16 << 10, 20 << 10, 24 << 10})
-    allocator.allocate(device, bytes, "old");
-  EXPECT_EQ(allocator.stats().cached_bytes, 60 << 10);
-  for (int i = 0; i < 3; ++i) allocator.allocate(device, 8 << 10, "new");
-  EXPECT_EQ(allocator.stats().cache_hits, 2);
-  EXPECT_EQ(allocator.stats().cached_bytes, (20 + 24 + 8) << 10);  // a quarter at once
-  allocator.allocate(device, 24 << 10, "the newest of the old");
-  EXPECT_EQ(allocator.stats().cache_hits, 3);
-  allocator.allocate(device, 128 << 10, "more than the limit");
-  EXPECT_EQ(allocator.stats().cached_bytes, (20 + 24 + 8) << 10);
-}
-
 TEST(Allocator, TheCapNamesTheLargest) {
   Options options = testing::quiet_options();
   options.memory_cap = 1 << 20;

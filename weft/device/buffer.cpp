@@ -64,7 +64,6 @@ struct AllocatorState {
   struct Freed {
     void* block;
     LastUses uses;
-    uint64_t when;  // allocations until then
   };
 
   ForkableMutex<std::mutex> mutex{ForkLock::Order::Memory};
@@ -148,34 +147,11 @@ struct AllocatorState {
   }
 
   void give_block(void* block, size_t bytes, const LastUses& uses) {
-    if (!fits_cache(bytes)) make_room(bytes);
     // What is in use is kept whatever the limit: it goes when somebody looks again.
-    if (!fits_cache(bytes) && is_over(uses)) return memory->release(block);
-    cache.emplace(bytes, Freed{block, uses, serial});
+    if (stats.cached_bytes + static_cast<int64_t>(bytes) > cache_limit && is_over(uses))
+      return memory->release(block);
+    cache.emplace(bytes, Freed{block, uses});
     stats.cached_bytes += static_cast<int64_t>(bytes);
-  }
-
-  bool fits_cache(size_t bytes) const {
-    return stats.cached_bytes + static_cast<int64_t>(bytes) <= cache_limit;
-  }
-
-  /// What was freed longest ago goes: a program that has changed would otherwise get new memory
-  /// from the system for each tensor, one page fault after the other, as long as old sizes are
-  /// kept. A quarter at once, since it is a walk over all.
-  void make_room(size_t bytes) {
-    if (static_cast<int64_t>(bytes) > cache_limit) return;
-    std::vector<std::multimap<size_t, Freed>::iterator> oldest;
-    for (auto at = cache.begin(); at != cache.end(); ++at)
-      if (is_over(at->second.uses)) oldest.push_back(at);
-    std::ranges::sort(oldest, {}, [](auto at) { return at->second.when; });
-    const int64_t wanted =
-        std::min(cache_limit - cache_limit / 4, cache_limit - static_cast<int64_t>(bytes));
-    for (const auto at : oldest) {
-      if (stats.cached_bytes <= wanted) return;
-      memory->release(at->second.block);
-      stats.cached_bytes -= static_cast<int64_t>(at->first);
-      cache.erase(at);
-    }
   }
 
   // "largest: conv1.weight 8.0 MiB, ...".
