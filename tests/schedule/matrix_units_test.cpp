@@ -71,6 +71,9 @@ TEST(MatrixUnits, CopyWhatDoesNotLieInWords) {
   EXPECT_EQ(kernels(Product(DType::BF16, DType::BF16, DType::F32, 128, 64, 128), kTiles), 2U);
   EXPECT_EQ(kernels(Product(DType::BF16, DType::BF16, DType::F32, 128, 63, 128), kTiles), 3U);
   EXPECT_EQ(kernels(Product(DType::U8, DType::I8, DType::I32, 128, 64, 128), kTiles), 2U);
+  // However often they are read: the halves of a word are no elements that a stride leaves.
+  EXPECT_EQ(kernels(Product(DType::BF16, DType::BF16, DType::F32, 1024, 64, 1024), kTiles), 2U);
+  EXPECT_EQ(kernels(Product(DType::U8, DType::I8, DType::I32, 1024, 64, 1024), kTiles), 2U);
 }
 
 Array whole_numbers(NodeRef n) {

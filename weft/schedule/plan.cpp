@@ -166,7 +166,8 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Use>& wanted) {
   if (is_tuple(n->op)) return {false, "each of its results decides"};
   if (n->op == Op::Get || n->op == Op::Reduce) return decide_reduce(n, wanted);
   if (n->op == Op::Pad && worth_padding(n, wanted)) return {true, "padded once, not at every read"};
-  if (worth_thinning(n, wanted)) return {true, "a product reads every other element often"};
+  if (!pieces_.contains(n) && worth_thinning(n, wanted))
+    return {true, "a product reads every other element often"};
   if (is_view(n->op) && n->op != Op::Gather) return {false, "a view"};
   if (n->dtype == DType::Index) return {false, "an index expression"};
   if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
@@ -215,7 +216,7 @@ bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
     open.pop_back();
     pieces_[piece] = true;
     for (NodeRef s : piece->src())
-      if (is_alu(s->op)) open.push_back(s);
+      if (is_alu(s->op) || is_view(s->op)) open.push_back(s);
   }
   return true;
 }
