@@ -68,6 +68,8 @@ TEST_F(FileTest, MissingEmptyAndDirectoryAreErrors) {
   EXPECT_EQ(code_of([&] { MappedFile f(at("empty")); }), "file.empty");
   EXPECT_EQ(code_of([&] { MappedFile f(dir_); }), "file.read");
   EXPECT_EQ(code_of([&] { MappedFile f("/dev/null"); }), "file.read");
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);  // which nobody writes to
+  EXPECT_EQ(code_of([&] { MappedFile f(at("pipe")); }), "file.read");
 }
 
 TEST_F(FileTest, WriteReplacesAndKeepsPermissions) {

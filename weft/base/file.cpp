@@ -126,7 +126,8 @@ void write_in_place(const std::string& path, FunctionRef<void(FileWriter&)> writ
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  Descriptor fd(open_retrying(path, O_RDONLY));
+  // A pipe that nobody writes to would block: it is told of below.
+  Descriptor fd(open_retrying(path, O_RDONLY | O_NONBLOCK));
   if (fd.get() < 0) {
     const int why = errno;
     fail_errno(why == ENOENT ? "file.missing" : "file.read", "cannot open " + path, why);
