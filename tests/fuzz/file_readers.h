@@ -20,6 +20,7 @@
 #include "weft/io/zip.h"
 #include "weft/io/zstd.h"
 #include "weft/onnx/model.h"
+#include "weft/text/tokenizer.h"
 
 namespace weft {
 
@@ -106,6 +107,15 @@ inline constexpr FileReader kFileReaders[] = {
     {"tar",
      [](std::span<const std::byte> data) {
        return touch(untar(data, "fuzz", nullptr, kFuzzLimits));
+     }},
+    {"tokenizer",
+     [](std::span<const std::byte> data) {
+       const std::string_view json(reinterpret_cast<const char*>(data.data()), data.size());
+       const text::Tokenizer t = text::Tokenizer::from_json(json, "fuzz");
+       uint64_t hash = t.vocab_size();
+       for (const text::TokenId id : t.encode("A b\xc3\xa9 \xf0\x9f\x91\x8d[MASK]  12'll <s>\xff"))
+         hash = hash_combine(hash, static_cast<uint64_t>(id));
+       return hash + t.decode(std::vector<text::TokenId>{0, 1, 2, 3, 4, 99}).size();
      }},
     {"zip",
      [](std::span<const std::byte> data) {

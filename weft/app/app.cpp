@@ -39,6 +39,7 @@ struct CommandLine {
   TrainOptions train;
   BenchOptions bench;
   OnnxOptions onnx;
+  TokenizeOptions tokenize;
 };
 
 CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const char* what) {
@@ -183,9 +184,19 @@ void add_onnx(CLI::App& app, CommandLine& line) {
   add_machine_options(check, line);
 }
 
+void add_tokenize(CLI::App& app, CommandLine& line) {
+  CLI::App* sub = subcommand(app, line, "tokenize", "the tokens and ids of a text");
+  TokenizeOptions& o = line.tokenize;
+  sub->add_option("model", o.model, "a tokenizer.json, a folder with one, or a GGUF file")
+      ->required();
+  sub->add_option("text", o.text, "the text; - is standard input")->capture_default_str();
+  sub->add_flag("--decode", o.decode, "the text is ids: print what they say");
+}
+
 void add_commands(CLI::App& app, CommandLine& line) {
   add_train(app, line);
   add_onnx(app, line);
+  add_tokenize(app, line);
   subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
@@ -212,6 +223,7 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
     line.onnx.action = sub.get_subcommands().front()->get_name();
     return run_onnx(session, line.onnx);
   }
+  if (name == "tokenize") return run_tokenize(session, line.tokenize);
   if (name == "train") return run_train(session, line.train);
   if (name == "devices") return run_devices(session);
   if (name == "bench") return run_bench(session, line.bench);

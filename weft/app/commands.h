@@ -69,6 +69,12 @@ struct ExplainOptions {
   std::string dump;     // folder for the texts
 };
 
+struct TokenizeOptions {
+  std::string model;       // a tokenizer.json, a folder with one, a GGUF file
+  std::string text = "-";  // -: standard input
+  bool decode = false;     // the text is ids
+};
+
 struct OnnxOptions {
   std::string action;               // check, inspect, run or bench
   std::string model;                // path
@@ -98,6 +104,7 @@ int run_rules(const Session& session, const std::string& name);
 int run_bench(const Session& session, const BenchOptions& options);
 int run_train(const Session& session, const TrainOptions& options);
 int run_onnx(const Session& session, const OnnxOptions& options);
+int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);
 int run_onnx_model(const Session& session, const OnnxOptions& options);

@@ -12,25 +12,6 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// One code point as UTF-8.
-void append_utf8(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xc0 | c >> 6);
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xe0 | c >> 12);
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  } else {
-    out += static_cast<char>(0xf0 | c >> 18);
-    out += static_cast<char>(0x80 | (c >> 12 & 0x3f));
-    out += static_cast<char>(0x80 | (c >> 6 & 0x3f));
-    out += static_cast<char>(0x80 | (c & 0x3f));
-  }
-}
-
 }  // namespace
 
 void JsonReader::fail_here(std::string_view problem) const {
@@ -135,7 +116,7 @@ void JsonReader::read_escape(std::string* out) {
   if (current() != 'u') fail_here("an unknown escape in a string");
   ++at_;
   uint32_t c = read_hex4();
-  if (c == 0) fail_here("a NUL character in a string");
+  if (c == 0 && !allow_nul_) fail_here("a NUL character in a string");
   if (c >= 0xdc00 && c <= 0xdfff) fail_here("a lone surrogate in a string");
   if (c >= 0xd800 && c <= 0xdbff) {
     if (text_.substr(at_, 2) != "\\u") fail_here("a lone surrogate in a string");

@@ -9,8 +9,9 @@
 namespace weft {
 
 // The caller asks for what it expects, and anything else is an Error with the byte's offset.
-// RFC 8259, and stricter: valid UTF-8 only, no lone surrogates, no NUL in strings, depth <= 64,
-// strings <= 1 MiB, numbers <= 64 characters. Duplicate keys are for the caller to refuse.
+// RFC 8259, and stricter: valid UTF-8 only, no lone surrogates, no NUL in strings (unless
+// allow_nul() says so), depth <= 64, strings <= 1 MiB, numbers <= 64 characters. Duplicate keys are
+// for the caller to refuse.
 //
 //   JsonReader json(text, "model.safetensors: header");
 //   json.begin_object();
@@ -25,6 +26,8 @@ class JsonReader {
   // `base` is added to the offsets in errors: where the text starts in its file.
   JsonReader(std::string_view text, std::string_view what, uint64_t base = 0)
       : text_(text), what_(what), base_(base) {}
+
+  void allow_nul() { allow_nul_ = true; }
 
   void begin_object();
   bool next_key(std::string& key);  // false: the object has ended
@@ -59,6 +62,7 @@ class JsonReader {
   uint64_t base_;
   size_t at_ = 0;
   int depth_ = 0;
+  bool allow_nul_ = false;
   bool first_ = true;  // the next item is its container's first
 };
 

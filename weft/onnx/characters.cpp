@@ -28,36 +28,16 @@ constexpr CaseRange kCases[] = {
 std::u32string decode_utf8(std::string_view text) {
   std::u32string out;
   for (size_t i = 0; i < text.size();) {
-    const size_t length = utf8_length(text, i);
-    const auto byte = [&](size_t k) { return static_cast<uint8_t>(text[i + k]); };
-    char32_t c = length == 0 ? 0xfffd : length == 1 ? byte(0) : byte(0) & (0x7f >> length);
-    for (size_t k = 1; k < length; ++k) c = c << 6 | (byte(k) & 0x3f);
-    out += c;
-    i += length == 0 ? 1 : length;
+    const bool valid = utf8_length(text, i) != 0;
+    out += valid ? next_code_point(text, i) : 0xfffd;
+    if (!valid) ++i;
   }
   return out;
 }
 
 std::string encode_utf8(std::u32string_view text) {
   std::string out;
-  const auto tail = [&](char32_t bits) { out += static_cast<char>(0x80 | (bits & 0x3f)); };
-  for (const char32_t c : text) {
-    if (c < 0x80) {
-      out += static_cast<char>(c);
-    } else if (c < 0x800) {
-      out += static_cast<char>(0xc0 | c >> 6);
-      tail(c);
-    } else if (c < 0x10000) {
-      out += static_cast<char>(0xe0 | c >> 12);
-      tail(c >> 6);
-      tail(c);
-    } else {
-      out += static_cast<char>(0xf0 | c >> 18);
-      tail(c >> 12);
-      tail(c >> 6);
-      tail(c);
-    }
-  }
+  for (const char32_t c : text) append_utf8(out, c);
   return out;
 }
 

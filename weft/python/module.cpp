@@ -62,4 +62,5 @@ NB_MODULE(_core, m) {
   bind_files(m);
   bind_onnx(m);
   bind_gguf(m);
+  bind_text(m);
 }

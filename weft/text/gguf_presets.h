@@ -1,0 +1,18 @@
+// How the words of a GGUF file's BPE model are cut, by the name in tokenizer.ggml.pre.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace weft::text {
+
+struct GgufPreset {
+  std::string_view names;                 // with spaces around each
+  std::span<const char* const> patterns;  // one after another
+  bool ignore_merges = false;             // words that are tokens are not taken apart
+};
+
+/// Null: unknown.
+const GgufPreset* find_gguf_preset(std::string_view name);
+
+}  // namespace weft::text

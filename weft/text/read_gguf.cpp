@@ -1,0 +1,284 @@
+// Tokenizers of GGUF files: the keys tokenizer.ggml.* of
+// github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/io/host_array.h"
+#include "weft/text/build.h"
+#include "weft/text/decoders.h"
+#include "weft/text/gguf_presets.h"
+#include "weft/text/models.h"
+#include "weft/text/normalizers.h"
+#include "weft/text/pre_tokenizers.h"
+
+namespace weft::text {
+namespace {
+
+constexpr std::string_view kMark = "\xe2\x96\x81";  // U+2581, which stands for a space
+
+enum TokenType : int64_t { Normal = 1, Unknown, Control, UserDefined, Unused, Byte };
+
+/// The keys of a file, by their last word.
+class Keys {
+ public:
+  Keys(const GgufContent& content, std::string_view what) : content_(content), what_(what) {}
+
+  const GgufValue* find(std::string_view key) const {
+    return content_.value("tokenizer.ggml." + std::string(key));
+  }
+  std::string_view text(std::string_view key, std::string_view otherwise) const {
+    const GgufValue* v = find(key);
+    if (v == nullptr) return otherwise;
+    if (v->type != GgufType::String) refuse(key, "is no text");
+    return v->text();
+  }
+  bool flag(std::string_view key, bool otherwise) const {
+    const GgufValue* v = find(key);
+    return v == nullptr ? otherwise : v->integer().value_or(otherwise ? 1 : 0) != 0;
+  }
+  std::optional<TokenId> token(std::string_view key) const {
+    const GgufValue* v = find(key);
+    if (v == nullptr) return {};
+    const std::optional<int64_t> id = v->integer();
+    if (!id || *id < 0 || *id >= static_cast<int64_t>(tokens().size()))
+      refuse(key, strformat("is no token: {} of {}", v->shown(), tokens().size()));
+    return static_cast<TokenId>(*id);
+  }
+  const std::vector<std::string_view>& tokens() const { return texts("tokens"); }
+  const std::vector<std::string_view>& texts(std::string_view key) const {
+    const GgufValue* v = find(key);
+    if (v == nullptr || v->type != GgufType::Array || v->element != GgufType::String)
+      refuse(key, "is no list of texts");
+    return v->texts;
+  }
+  /// Numbers, one for each token; none where there is no such key.
+  const GgufValue* numbers(std::string_view key) const {
+    const GgufValue* v = find(key);
+    if (v != nullptr &&
+        (v->type != GgufType::Array || v->count != tokens().size() || !v->number(0)))
+      refuse(key, strformat("has {} numbers for {} tokens", v->count, tokens().size()));
+    return v;
+  }
+  int64_t type_of(size_t id) const {
+    const GgufValue* types = numbers("token_type");
+    return types == nullptr ? Normal : types->integer(id).value_or(Normal);
+  }
+  [[noreturn]] void refuse(std::string_view key, std::string_view problem) const {
+    fail_runtime("tokenizer.gguf",
+                 "{}: tokenizer.ggml.{} {}; the file is damaged or of another kind", what_, key,
+                 problem);
+  }
+
+ private:
+  const GgufContent& content_;
+  std::string_view what_;
+};
+
+Vocabulary vocabulary_of(const Keys& keys) {
+  Vocabulary all;
+  int64_t id = 0;
+  for (const std::string_view token : keys.tokens()) all.add(token, id++);
+  return all;
+}
+
+std::vector<AddedToken> added_tokens(const Keys& keys) {
+  std::vector<AddedToken> all;
+  const auto& tokens = keys.tokens();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const int64_t type = keys.type_of(i);
+    if (tokens[i].empty() || (type != Control && type != UserDefined && type != Unknown)) continue;
+    AddedToken token;
+    token.content = tokens[i];
+    token.id = static_cast<TokenId>(i);
+    token.special = type != UserDefined;
+    all.push_back(std::move(token));
+  }
+  return all;
+}
+
+// ---- models
+
+void read_byte_pairs(const Keys& keys, TokenizerParts& parts) {
+  const std::string_view name = keys.text("pre", "default");
+  const GgufPreset* preset = find_gguf_preset(name);
+  if (preset == nullptr)
+    keys.refuse("pre", "names a way to cut words that is not known, " + quoted_name(name));
+  std::vector<PreTokenizerPtr> steps;
+  for (const char* pattern : preset->patterns)
+    steps.push_back(split_pre_tokenizer(Pattern::of_regex(pattern), SplitBehavior::Isolated));
+  steps.push_back(byte_level_pre_tokenizer(false, false));
+  parts.pre_tokenizer = sequence(std::move(steps));
+  Vocabulary vocabulary = vocabulary_of(keys);
+  std::vector<Merge> merges;
+  for (const std::string_view merge : keys.texts("merges")) {
+    const size_t space = merge.find(' ', 1);
+    const std::string_view left = merge.substr(0, space);
+    const std::string_view right = space == std::string_view::npos ? "" : merge.substr(space + 1);
+    const auto a = vocabulary.id_of(left), b = vocabulary.id_of(right);
+    const auto both = vocabulary.id_of(std::string(left) + std::string(right));
+    if (!a || !b || !both)
+      keys.refuse("merges", "has a merge of what is not in the vocabulary, " + quoted_name(merge));
+    merges.push_back({*a, *b, *both, static_cast<uint32_t>(merges.size())});
+  }
+  BpeOptions options;
+  options.ignore_merges = preset->ignore_merges;
+  parts.model = bpe_model(std::move(vocabulary), merges, options);
+  parts.decoder = byte_level_decoder();
+}
+
+/// Every pair of tokens that is a token merges, those of the highest score first.
+std::vector<Merge> merges_by_score(const Keys& keys, const Vocabulary& vocabulary) {
+  const GgufValue* scores = keys.numbers("scores");
+  if (scores == nullptr) keys.refuse("scores", "is missing");
+  std::vector<double> sorted;
+  for (size_t i = 0; i < keys.tokens().size(); ++i) sorted.push_back(*scores->number(i));
+  for (const double s : sorted)
+    if (std::isnan(s)) keys.refuse("scores", "has a score that is no number");
+  std::vector<double> by_id = sorted;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::vector<Merge> merges;
+  vocabulary.for_each([&](std::string_view token, TokenId id) {
+    if (token.size() > Trie::kLongestKey)
+      keys.refuse("tokens", "has a token of more than 1024 bytes");
+    if (keys.type_of(static_cast<size_t>(id)) != Normal) return;
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), by_id[static_cast<size_t>(id)],
+                                     std::greater<>());
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      const auto left = vocabulary.id_of(token.substr(0, cut));
+      const auto right = left ? vocabulary.id_of(token.substr(cut)) : std::nullopt;
+      if (right) merges.push_back({*left, *right, id, static_cast<uint32_t>(at - sorted.begin())});
+    }
+  });
+  return merges;
+}
+
+void read_sentence_pieces(const Keys& keys, TokenizerParts& parts) {
+  Vocabulary vocabulary = vocabulary_of(keys);
+  const std::vector<Merge> merges = merges_by_score(keys, vocabulary);
+  BpeOptions options;
+  options.byte_fallback = true;
+  options.fuse_unknown = true;
+  if (const auto unknown = keys.token("unknown_token_id"))
+    options.unknown = keys.tokens()[static_cast<size_t>(*unknown)];
+  parts.model = bpe_model(std::move(vocabulary), merges, options);
+  const bool prefix = keys.flag("add_space_prefix", true);
+  parts.pre_tokenizer =
+      metaspace_pre_tokenizer(0x2581, prefix ? PrependScheme::First : PrependScheme::Never, false);
+  std::vector<DecoderPtr> steps;
+  steps.push_back(replace_decoder(Pattern::of_text(kMark), " "));
+  steps.push_back(byte_fallback_decoder());
+  steps.push_back(fuse_decoder());
+  if (prefix) steps.push_back(strip_decoder(' ', 1, 0));
+  parts.decoder = sequence(std::move(steps));
+}
+
+/// A word's beginning is marked in the file, where BERT marks what is not one.
+void read_word_pieces(const Keys& keys, TokenizerParts& parts) {
+  Vocabulary vocabulary;
+  const auto& tokens = keys.tokens();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    std::string token(tokens[i]);
+    if (token.starts_with(kMark))
+      token = token.substr(kMark.size());
+    else if (keys.type_of(i) == Normal && !(token.starts_with('[') && token.ends_with(']')))
+      token = "##" + token;
+    vocabulary.add(token, static_cast<int64_t>(i));
+  }
+  const auto unknown = keys.token("unknown_token_id");
+  const std::string name(unknown ? tokens[static_cast<size_t>(*unknown)] : "[UNK]");
+  parts.normalizer = bert_normalizer({});
+  parts.pre_tokenizer = bert_pre_tokenizer();
+  parts.model = word_piece_model(std::move(vocabulary), name, "##", 100);
+  parts.decoder = word_piece_decoder("##", true);
+}
+
+void read_unigram(const Keys& keys, TokenizerParts& parts) {
+  const GgufValue* scores = keys.numbers("scores");
+  if (scores == nullptr) keys.refuse("scores", "is missing");
+  std::vector<double> by_id;
+  for (size_t i = 0; i < keys.tokens().size(); ++i) by_id.push_back(*scores->number(i));
+  parts.model = unigram_model(vocabulary_of(keys), std::move(by_id),
+                              keys.token("unknown_token_id").value_or(-1), false);
+  const GgufValue* table = keys.find("precompiled_charsmap");
+  std::vector<NormalizerPtr> steps;
+  if (table != nullptr && table->type == GgufType::Array && table->bytes.size() > 4)
+    steps.push_back(charsmap_normalizer(table->text()));
+  if (keys.flag("remove_extra_whitespaces", true)) {
+    steps.push_back(strip_normalizer(true, true));
+    steps.push_back(replace_normalizer(Pattern::of_regex(" {2,}"), " "));
+  }
+  parts.normalizer = sequence(std::move(steps));
+  const auto scheme =
+      keys.flag("add_space_prefix", true) ? PrependScheme::Always : PrependScheme::Never;
+  parts.pre_tokenizer = metaspace_pre_tokenizer(0x2581, scheme, true);
+  parts.decoder = metaspace_decoder(0x2581, scheme);
+}
+
+struct ModelRow {
+  std::string_view name;
+  void (*read)(const Keys&, TokenizerParts&);
+  bool begins, ends;  // add_bos_token, add_eos_token where the file says nothing
+};
+constexpr ModelRow kModels[] = {
+    {"gpt2", read_byte_pairs, false, false},
+    {"llama", read_sentence_pieces, true, false},
+    {"bert", read_word_pieces, true, true},
+    {"t5", read_unigram, false, true},
+};
+
+/// What is put around a text: bos and eos, or what BERT calls cls and sep.
+void read_around(const Keys& keys, const ModelRow& row, TokenizerParts& parts) {
+  const bool bert = row.name == "bert";
+  const auto role = [&](const char* name) { return parts.roles.find(name); };
+  const auto token = [&](const char* first, const char* second) -> std::vector<TokenId> {
+    for (const char* name : {first, second})
+      if (role(name) != parts.roles.end()) return {role(name)->second};
+    return {};
+  };
+  const std::vector<TokenId> begin = bert ? token("cls", "bos") : token("bos", "bos");
+  const std::vector<TokenId> end = bert ? token("sep", "eos") : token("eos", "eos");
+  const bool begins = keys.flag("add_bos_token", row.begins) && !begin.empty();
+  const bool ends = keys.flag(bert ? "add_sep_token" : "add_eos_token", row.ends) && !end.empty();
+  using Item = Template::Item;
+  parts.around = {};
+  auto& [single, pair] = parts.around;
+  const auto put = [&](std::vector<Item>& to, const std::vector<TokenId>& ids, int32_t type) {
+    to.push_back({Item::Tokens, ids, type});
+  };
+  if (ends) put(single, end, 0);
+  if (ends) put(pair, end, 1);
+  if (ends && bert) pair.insert(pair.begin() + 1, {Item::Tokens, end, 0});
+  if (!begins) return;
+  single.insert(single.begin(), {Item::Tokens, begin, 0});
+  pair.insert(pair.begin(), {Item::Tokens, begin, 0});
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::from_gguf(const GgufContent& content, std::string_view what) {
+  const Keys keys(content, what);
+  const std::string_view name = keys.text("model", "");
+  const auto row = std::find_if(std::begin(kModels), std::end(kModels),
+                                [&](const ModelRow& r) { return r.name == name; });
+  if (name.empty())
+    fail_runtime("tokenizer.gguf", "{}: the file has no tokenizer; name a tokenizer.json", what);
+  if (row == std::end(kModels))
+    keys.refuse("model", "is " + quoted_name(name) + ", not gpt2, llama, bert or t5");
+  TokenizerParts parts;
+  constexpr std::pair<const char*, const char*> kRoles[] = {
+      {"bos", "bos"},       {"eos", "eos"},     {"unk", "unknown"}, {"sep", "seperator"},
+      {"sep", "separator"}, {"pad", "padding"}, {"cls", "cls"},     {"mask", "mask"},
+      {"eot", "eot"},       {"eom", "eom"}};
+  for (const auto& [role, key] : kRoles)
+    if (const auto id = keys.token(std::string(key) + "_token_id")) parts.roles[role] = *id;
+  row->read(keys, parts);
+  parts.added = added_tokens(keys);
+  read_around(keys, *row, parts);
+  const GgufValue* chat = content.value("tokenizer.chat_template");
+  if (chat != nullptr && chat->type == GgufType::String) parts.chat_template = chat->text();
+  return Tokenizer(std::move(parts));
+}
+
+}  // namespace weft::text
