@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "weft/app/app.h"
 #include "weft/app/commands.h"
 #include "weft/base/error.h"
 #include "weft/base/json_writer.h"
