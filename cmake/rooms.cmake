@@ -32,6 +32,14 @@ endfunction()
 
 find_package(ZLIB REQUIRED)
 
+# An archive where there is one: nothing has to be installed where weft runs.
+function(weft_find_archive variable name header)
+  find_path(${variable}_INCLUDE_DIR ${header} REQUIRED)
+  find_library(${variable}_LIBRARY NAMES lib${name}.a ${name} REQUIRED)
+endfunction()
+weft_find_archive(PCRE2 pcre2-8 pcre2.h)
+weft_find_archive(UTF8PROC utf8proc utf8proc.h)
+
 weft_room(base)
 weft_room(dtype    NEEDS base)
 weft_room(graph    NEEDS dtype)
@@ -49,7 +57,7 @@ weft_room(device   NEEDS target isa)
 weft_room(run      NEEDS schedule optimize lower codegen render device)
 weft_room(tensor   NEEDS run)
 weft_room(io       NEEDS tensor LIBS ZLIB::ZLIB)
-weft_room(text     NEEDS io)
+weft_room(text     NEEDS io LIBS ${PCRE2_LIBRARY} ${UTF8PROC_LIBRARY})
 weft_room(nn       NEEDS io)
 weft_room(onnx     NEEDS nn)
 weft_room(llm      NEEDS onnx text)

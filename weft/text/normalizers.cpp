@@ -51,7 +51,7 @@ bool is_ideograph(char32_t c) {
 
 void add_clean(std::string& out, char32_t c) {
   const bool white = c == '\t' || c == '\n' || c == '\r';
-  if (c == 0 || c == 0xfffd || (!white && is_in(c, kOthers & ~of(Category::Cn)))) return;
+  if (c == 0 || c == 0xfffd || (!white && is_in(c, kOthers & ~kUnassigned))) return;
   if (white || is_space(c))
     out += ' ';
   else
@@ -69,7 +69,7 @@ std::string bert_normalized(std::string_view given, const BertNormalization& how
     });
   if (how.strip_accents)
     text = mapped(normalized(text, NormalForm::D), [](std::string& out, char32_t c) {
-      if (!is_in(c, of(Category::Mn))) append_utf8(out, c);
+      if (!is_in(c, kNonspacingMarks)) append_utf8(out, c);
     });
   return how.lowercase ? mapped(text, append_lower) : text;
 }

@@ -1,6 +1,7 @@
 #include "weft/text/pre_tokenizers.h"
 
 #include "weft/base/utf8.h"
+#include "weft/text/unicode.h"
 
 namespace weft::text {
 
@@ -233,7 +234,7 @@ PreTokenizerPtr byte_level_pre_tokenizer(bool add_prefix_space, bool use_regex) 
   return std::make_unique<ByteLevel>(add_prefix_space, use_regex);
 }
 PreTokenizerPtr whitespace_pre_tokenizer() {
-  // \w of Unicode's Annex C, which has more than Onigurama's.
+  // \w of Unicode's Annex C, which has more than Oniguruma's.
   return split_pre_tokenizer(
       Pattern::of_regex("[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}]+|"
                         "[^\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}\\s]+"),
