@@ -62,6 +62,10 @@ TEST(TextRegex, TakesClassesInEachOther) {
 
 TEST(TextRegex, CountsMarksAsWordsAndScriptsByThemselves) {
   EXPECT_EQ(matches(R"(\w+)", "e\u0301a-b"), (Words{"e\u0301a", "b"}));
+  EXPECT_EQ(matches(R"(\w+)", "a\u00bd4+"), Words{"a\u00bd4"});
+  EXPECT_EQ(matches(R"([\w]+)", "a\u00bd4"), (Words{"a", "4"}));  // as Oniguruma has it
+  EXPECT_EQ(matches(R"([[:punct:]]+)", "a!\u20ac"), Words{"!\u20ac"});
+  EXPECT_EQ(matches(R"([[:alpha:]]+)", "a\u09be1"), Words{"a\u09be"});
   EXPECT_EQ(matches(R"(\h+)", "xFFz"), Words{"FF"});
   EXPECT_EQ(matches(R"(\s+)", "a\u180eb\u0085c"), Words{"\u0085"});
   EXPECT_EQ(matches(R"(\p{Han}+)", "\u4e00\u3001"), Words{"\u4e00"});  // a comma of several scripts

@@ -15,8 +15,24 @@ constexpr int kMostDepth = 100;
 
 // Members of a class. PCRE2's \w lacks marks, its \s has U+180E.
 constexpr const char* kWordMembers = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr const char* kWord =
+    R"(\p{Alphabetic}\p{M}\p{N}\p{Pc})";  // outside of classes: fractions, too
 constexpr const char* kSpaceMembers = R"(\t-\r\x{85}\p{Z})";
 constexpr const char* kHexMembers = "0-9A-Fa-f";
+
+// Classes of POSIX that have other members in PCRE2.
+struct PosixClass {
+  std::string_view name, members;
+};
+constexpr PosixClass kPosixClasses[] = {
+    {"[:alnum:]", R"(\p{Alphabetic}\p{Nd})"},
+    {"[:alpha:]", R"(\p{Alphabetic})"},
+    {"[:lower:]", R"(\p{Lowercase})"},
+    {"[:punct:]", R"(\p{P}\p{S})"},
+    {"[:space:]", kSpaceMembers},
+    {"[:upper:]", R"(\p{Uppercase})"},
+    {"[:word:]", kWordMembers},
+};
 
 // Properties with long names that are no scripts. A script's name alone is its extensions in PCRE2:
 // characters that several scripts use.
@@ -82,8 +98,8 @@ class Translation {
     switch (c) {
       case 'h': return std::string("[") + kHexMembers + "]";
       case 'H': return std::string("[^") + kHexMembers + "]";
-      case 'w': return std::string("[") + kWordMembers + "]";
-      case 'W': return std::string("[^") + kWordMembers + "]";
+      case 'w': return std::string("[") + kWord + "]";
+      case 'W': return std::string("[^") + kWord + "]";
       case 's': return std::string("[") + kSpaceMembers + "]";
       case 'S': return std::string("[^") + kSpaceMembers + "]";
       default: return same_everywhere(begin, c);
@@ -172,9 +188,10 @@ class Translation {
   std::string posix_class() {
     const size_t end = pattern_.find(":]", at_);
     if (end == std::string_view::npos) refuse("a [ without its ]", at_);
-    std::string text(pattern_.substr(at_, end + 2 - at_));
+    const std::string_view name = pattern_.substr(at_, end + 2 - at_);
     at_ = end + 2;
-    return text;
+    const auto* row = std::ranges::find(kPosixClasses, name, &PosixClass::name);
+    return std::string(row == std::end(kPosixClasses) ? name : row->members);
   }
 
   std::string_view pattern_;
