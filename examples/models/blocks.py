@@ -37,7 +37,8 @@ def stochastic_depth(x: Tensor, p: float) -> Tensor:
 
 class InvertedResidual:
     """Expand, convolve each channel, gate, project; added to the input where shapes allow. Sandler et al. 2018,
-    arXiv:1801.04381. squeezed: channels of the gate's middle, 0 for no gate; gate: its functions; drop: stochastic_depth()'s."""
+    arXiv:1801.04381. squeezed: channels of the gate's middle, 0 for no gate; gate: its functions by SqueezeExcite's
+    names; drop: the probability that a training example goes without it."""
 
     def __init__(self, inputs, expanded, outputs, kernel, stride, squeezed, norm, act=Tensor.silu, drop=0.0, gate=None):
         layers = [ConvNormAct(inputs, expanded, 1, norm=norm, act=act)] if expanded != inputs else []

@@ -12,8 +12,8 @@ from weft.data import read_picture
 
 EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
 sys.path.insert(0, str(EXAMPLES))
-from models import (blocks, boxes, coco, command, convnext, efficientnet, mobilenet, pictures, resnet, retinanet, unet,  # noqa: E402
-                    vit, yolov8)
+from models import (  # noqa: E402
+    blocks, boxes, coco, command, convnext, efficientnet, mobilenet, pictures, resnet, retinanet, unet, vit, yolov8)
 
 
 # ---- shapes and counts; nothing is computed
@@ -81,8 +81,12 @@ def randomised(model, spread=1.0, seed=1):
         if "num_batches" in name or "dfl" in name:
             continue
         matrix = t.ndim > 1 and "layer_scale" not in name
-        value = rng.normal(size=t.shape) * spread * np.sqrt(2 / np.prod(t.shape[1:])) if matrix else \
-            rng.uniform(0.5, 1.5, t.shape) if name.endswith(("weight", "var", "scale")) else rng.normal(size=t.shape) / 10
+        if matrix:
+            value = rng.normal(size=t.shape) * spread * np.sqrt(2 / np.prod(t.shape[1:]))
+        elif name.endswith(("weight", "var", "scale")):
+            value = rng.uniform(0.5, 1.5, t.shape)
+        else:
+            value = rng.normal(size=t.shape) / 10
         t.assign(Tensor(value.astype(np.float32))).realize()
         given[name] = torch.tensor(value.astype(np.float32))
     return given
@@ -112,8 +116,8 @@ def picture(*shape, seed=1):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-SMALL_V3 = mobilenet.ConfigV3(((3, 16, 16, True, False, 2), (3, 24, 16, False, False, 1), (5, 32, 24, True, True, 1)), 32,
-                              classes=10)
+SMALL_V3 = mobilenet.ConfigV3(
+    ((3, 16, 16, True, False, 2), (3, 24, 16, False, False, 1), (5, 32, 24, True, True, 1)), 32, classes=10)
 SMALL = {
     "resnet": (resnet.ResNet(resnet.Config(True, (1, 2, 1, 1), 8, 10)), {}),
     "efficientnet": (efficientnet.EfficientNet(efficientnet.Config(0.25, 0.5, 0, 0, 0.2, 1e-3, 10)), {"eps": 1e-3}),
@@ -195,7 +199,8 @@ def plain_best(corners, scores, classes, count, score, overlap):
     """(box, score, class) that greedy suppression keeps."""
     kept = []
     for i in np.argsort(-scores, kind="stable"):
-        if scores[i] > score and all(classes[i] != classes[j] or plain_iou(corners[i], corners[j]) <= overlap for j in kept):
+        rivals = (j for j in kept if classes[j] == classes[i])
+        if scores[i] > score and all(plain_iou(corners[i], corners[j]) <= overlap for j in rivals):
             kept.append(i)
     return np.array([[*corners[i], scores[i], classes[i]] for i in kept[:count]], np.float32).reshape(-1, 6)
 
@@ -267,7 +272,8 @@ def test_retinanet():
 
 
 def test_names_of_older_files():
-    assert vit.ViT.renamed("encoder.layers.encoder_layer_3.mlp.linear_2.bias") == "encoder.layers.encoder_layer_3.mlp.3.bias"
+    layer = "encoder.layers.encoder_layer_3"
+    assert vit.ViT.renamed(f"{layer}.mlp.linear_2.bias") == f"{layer}.mlp.3.bias"
     assert retinanet.RetinaNet.renamed("backbone.fpn.inner_blocks.1.weight") == "backbone.fpn.inner_blocks.1.0.weight"
     assert retinanet.RetinaNet.renamed("head.regression_head.conv.6.bias") == "head.regression_head.conv.3.0.bias"
     assert retinanet.RetinaNet.renamed("backbone.body.bn1.num_batches_tracked") is None
