@@ -40,11 +40,13 @@ class Retina:
         return functools.partial(self.captured[size], x), scale, 0, 0
 
 
-def found(rows: Tensor, labels: list[str], scale: float, left: int, top: int) -> list[dict]:
-    """Detections in the picture's own pixels."""
-    return [{"label": labels[int(number)], "class": int(number), "score": round(score, 6),
-             "box": [(x1 - left) / scale, (y1 - top) / scale, (x2 - left) / scale, (y2 - top) / scale]}
-            for x1, y1, x2, y2, score, number in rows.tolist() if score > 0]
+def found(rows: Tensor, labels: list[str], size: tuple[int, int], scale: float, left: int, top: int) -> list[dict]:
+    """Detections in the picture's own pixels, cut at its sides."""
+    def own(box):
+        moved = [(at - before) / scale for at, before in zip(box, (left, top, left, top))]
+        return [min(max(at, 0.0), float(most)) for at, most in zip(moved, (*size, *size))]
+    return [{"label": labels[int(number)], "class": int(number), "score": round(score, 6), "box": own(box)}
+            for *box, score, number in rows.tolist() if score > 0]
 
 
 def draw(picture: Tensor, detections: list[dict], path: str) -> None:
@@ -53,7 +55,7 @@ def draw(picture: Tensor, detections: list[dict], path: str) -> None:
         x1, y1, x2, y2 = map(round, detection["box"])
         colour = pictures.colour(detection["class"])
         canvas.frame(x1, y1, x2, y2, colour)
-        canvas.text(max(x1, 0), max(y1, 0), f"{detection['label']} {detection['score']:.2f}", colour)
+        canvas.text(x1, y1, f"{detection['label']} {detection['score']:.2f}", colour)
     canvas.save(path)
 
 
@@ -74,7 +76,8 @@ def main(args) -> None:
         picture = pictures.read(path)
         call, *placed = detector.prepare(picture)
         rows, ms = command.timed(call, args.bench)
-        detections = found(rows[0], detector.labels, *placed)
+        height, width = picture.shape[1:]
+        detections = found(rows[0], detector.labels, (width, height), *placed)
         show(path, detections, ms, args.json)
         if args.output:
             draw(picture, detections, command.output_path(args.output, path, len(args.pictures)))

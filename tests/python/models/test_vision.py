@@ -348,7 +348,12 @@ def test_classify(file, tmp_path):
 
 def test_detect(file, tmp_path):
     ran = call("detect.py", "--size", 64, "--score", 0.0, "--output", tmp_path / "boxes.png", file)
-    assert ran.returncode == 0 and "random" in ran.stderr and "boxes" in ran.stdout.splitlines()[0]
+    assert ran.returncode == 0 and "random" in ran.stderr
+    title, *rows = ran.stdout.splitlines()
+    assert title == f"{file}: {len(rows)} boxes" and len(rows) > 0
+    for row in rows:
+        x1, y1, x2, y2 = map(float, row.split()[-4:])
+        assert 0 <= x1 <= x2 <= 56 and 0 <= y1 <= y2 <= 40
     assert read_picture(tmp_path / "boxes.png").shape == (40, 56, 3)
 
 
