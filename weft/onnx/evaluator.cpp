@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/onnx/fold.h"
@@ -234,8 +235,7 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
 }
 
 void Evaluator::keep_lazy(bool keep) {
-  keeps_lazy_ = keep;
-  if (keep) return;
+  if (!std::exchange(keeps_lazy_, keep) || keep) return;
   for (const auto& [owner, plan] : plans_)
     for (Step& step : plan->steps)
       if (step.kept && std::ranges::any_of(*step.kept, is_lazy)) step.kept.reset();
