@@ -217,6 +217,23 @@ TEST_F(OnnxEvaluator, TheSecondCallReplays) {
   EXPECT_EQ(runner({{"x", Tensor::ones({5, 3})}}).at("y").dims(), (Dims{5, 3}));
 }
 
+TEST_F(OnnxEvaluator, WhatIsComputedFromConstantsIsCapturedAndComputedOnce) {
+  const std::vector<float> rows = {1, 2, 3, 4, 5, 6};
+  GraphParts parts{{node("Concat", {"w", "w"}, {"ww"}, {int_attribute("axis", 1)}),
+                    node("Transpose", {"ww"}, {"t"}), node("MatMul", {"x", "t"}, {"y"})},
+                   {declared("x", {-1, 6})},
+                   {part(1, "y")},
+                   {tensor("w", {2, 3}, 1, raw(rows))}};
+  OnnxRunner runner(parse(model(graph(parts), 18)));
+  for (const double v : {1.0, 2.0, 3.0}) {
+    const Tensor x = Tensor::full({4, 6}, v).contiguous();
+    const std::vector<float> y = runner({{"x", x}}).at("y").tensor().to_vector<float>();
+    EXPECT_EQ(y[0], static_cast<float>(12 * v));
+    EXPECT_EQ(y[7], static_cast<float>(30 * v));
+    EXPECT_EQ(runner.kernels(), 1u);
+  }
+}
+
 TEST_F(OnnxEvaluator, ModelsThatLookAtDataRunNodeByNode) {
   OnnxRunner runner(model_of({node("NonZero", {"x"}, {"y"})}));
   for (const int64_t count : {1, 3, 2}) {

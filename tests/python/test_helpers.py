@@ -2,6 +2,8 @@
 import hashlib
 import http.server
 import pickle
+import subprocess
+import sys
 import tarfile
 import threading
 
@@ -67,6 +69,14 @@ def test_context_vars():
     assert weft.helpers.DEBUG.value == 0
     with pytest.raises(ImportError):
         from weft.helpers import NO_SUCH_NAME  # noqa: F401
+
+
+def test_threads_before_the_first_kernel():
+    program = ("import os, weft; weft.helpers.THREADS.value = {}; x = weft.Tensor.rand(512, 512); "
+               "(x @ x).realize(); print(len(os.listdir('/proc/self/task')))")
+    one, three = (int(subprocess.run([sys.executable, "-c", program.format(n)], capture_output=True, text=True,
+                                     check=True).stdout) for n in (1, 3))
+    assert three == one + 2
 
 
 def test_what_is_shown(capsys):

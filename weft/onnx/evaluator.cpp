@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/onnx/fold.h"
 #include "weft/onnx/link.h"
+#include "weft/tensor/access.h"
 
 namespace weft::onnx {
 
@@ -180,6 +182,12 @@ Value leaf_of(const Value& x) {
   return Value(leaf, x.type());
 }
 
+/// A tensor without memory, or something that holds one.
+bool is_lazy(const Value& x) {
+  if (x.kind() > Value::Kind::Strings) return std::ranges::any_of(x.elements(), is_lazy);
+  return x.kind() == Value::Kind::Tensor && !x.constant() && !x.tensor().cell()->realized();
+}
+
 /// One more of something, until it ends.
 template <class T>
 class Restored {
@@ -226,6 +234,13 @@ Values Evaluator::run(const Graph& graph, const Values& inputs) {
   return outputs;
 }
 
+void Evaluator::keep_lazy(bool keep) {
+  if (!std::exchange(keeps_lazy_, keep) || keep) return;
+  for (const auto& [owner, plan] : plans_)
+    for (Step& step : plan->steps)
+      if (step.kept && std::ranges::any_of(*step.kept, is_lazy)) step.kept.reset();
+}
+
 std::shared_ptr<const void>& Evaluator::kept(const void* type) {
   if (running_) return kept_[{running_, type}];
   kept_for_once_.reset();
@@ -269,7 +284,8 @@ Values Evaluator::run_step(Step& step, const Scope& scope) {
         fail("onnx.node", "output {} is not one that this operator gives in opset {}", i,
              step.linked.opset);
     outputs.resize(node.outputs.size());
-    if (step.stable && keeps_) step.kept = outputs;
+    if (step.stable && keeps_ && (keeps_lazy_ || std::ranges::none_of(outputs, is_lazy)))
+      step.kept = outputs;
     return outputs;
   } catch (const InternalError&) {
     throw;

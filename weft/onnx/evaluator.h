@@ -44,6 +44,10 @@ class Evaluator {
   void forget_reads() { read_data_ = false; }
   void note_read() { read_data_ = true; }
 
+  /// Whether tensors that nodes of constants gave and nobody computed yet stay for the next run.
+  /// A capture has to make them itself, to compute them once and use them in its own way.
+  void keep_lazy(bool keep);
+
  private:
   struct Step;
   struct Plan;
@@ -62,6 +66,7 @@ class Evaluator {
   std::shared_ptr<const void> kept_for_once_;
   bool read_data_ = false;
   bool keeps_ = true;  // what nodes of constants gave: those constants are the model's own
+  bool keeps_lazy_ = false;
   Observer observer_;
 };
 

@@ -87,6 +87,7 @@ Values OnnxRunner::State::run(const Values& inputs) {
   std::unique_ptr<Captured>& entry = captured[key_of(inputs)];
   if (!entry) entry = std::make_unique<Captured>("the model " + quoted_name(model.graph.name));
   Captured& c = *entry;
+  evaluator.keep_lazy(!c.captures);
   if (!c.captures) return realized(evaluator.run(model.graph, inputs));
   Tensors arguments;
   for (const Value& v : inputs)

@@ -142,6 +142,7 @@ _Bound("JIT", lambda: int(_core.option("JIT")), lambda value: _core.set_option("
 _Bound("DEV", _core.default_device, _core.set_default_device)
 _option("DEBUG")
 _option("BEAM")
+_option("THREADS")  # counts until the first kernel runs
 _option("DETERMINISTIC")
 _default_dtype("DEFAULT_FLOAT", _core.default_float, _core.set_default_float)
 _default_dtype("DEFAULT_INT", _core.default_int, _core.set_default_int)

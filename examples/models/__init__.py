@@ -1,0 +1,1 @@
+"""Well-known architectures over weft.nn, an architecture a file; ../README.md lists them."""
