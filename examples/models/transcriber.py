@@ -156,22 +156,25 @@ class Transcriber:
     def decode(self, memory: Any, prompt: list[int], timestamps: bool) -> list[int]:
         """The tokens of the likeliest text that was found; none where nobody speaks."""
         for at, token in enumerate(prompt):
-            free = [self.limits([], timestamps)] * self.beams
-            scores, found, silence = self._run([token] * self.beams, at, self.masks[True], free, memory)
-            silent = silence[0] if at == 0 else silent
+            limits = [self.limits([], timestamps)] * self.beams
+            scores, found, silences = self._run([token] * self.beams, at, self.masks[True], limits, memory)
+            silence = silences[0] if at == 0 else silence
         live, done = self._extended([Beam([])], scores, found)
-        limit = min(self.config.max_target_positions // 2, self.config.max_target_positions - len(prompt))
-        while len(done) < self.beams and len(live[0][1].tokens) < limit:
-            sources, beams = [row for row, _ in live], [beam for _, beam in live]
-            if sources != list(range(self.beams)):
-                self.reorder(Tensor(sources, dtype=dtypes.int32))
-            limits = [self.limits(beam.tokens, timestamps) for beam in beams]
-            at = len(prompt) + len(beams[0].tokens) - 1
-            scores, found, _ = self._run([b.tokens[-1] for b in beams], at, self.masks[False], limits, memory)
-            live, more = self._extended(beams, scores, found)
+        most = min(self.config.max_target_positions // 2, self.config.max_target_positions - len(prompt))
+        while len(done) < self.beams and len(live[0][1].tokens) < most:
+            live, more = self._next(live, len(prompt), memory, timestamps)
             done += more
         best = max(done or [beam for _, beam in live], key=lambda beam: beam.mean)
-        return [] if silent > NO_SPEECH and best.mean < UNLIKELY else best.tokens
+        return [] if silence > NO_SPEECH and best.mean < UNLIKELY else best.tokens
+
+    def _next(self, live: list[tuple[int, Beam]], first: int, memory: Any, timestamps: bool) -> Any:
+        """What _extended() gives for the beams and the rows that they came from; their texts begin at a position."""
+        sources, beams = [row for row, _ in live], [beam for _, beam in live]
+        if sources != list(range(self.beams)):
+            self.reorder(Tensor(sources, dtype=dtypes.int32))
+        at, limits = first + len(beams[0].tokens) - 1, [self.limits(beam.tokens, timestamps) for beam in beams]
+        scores, found, _ = self._run([beam.tokens[-1] for beam in beams], at, self.masks[False], limits, memory)
+        return self._extended(beams, scores, found)
 
     def _extended(self, beams: list[Beam], scores: list, found: list) -> tuple[list[tuple[int, Beam]], list[Beam]]:
         """The best beams with a token more, each with the row it came from; and those better than they that end."""
