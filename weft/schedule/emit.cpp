@@ -165,6 +165,14 @@ std::vector<int> Emitter::buffers_of_inputs(NodeRef step) const {
   return buffers;
 }
 
+/// Of the first `count`, which no run changes; empty where nothing is constant.
+std::vector<bool> Emitter::constant_inputs(NodeRef step, size_t count) const {
+  std::vector<bool> constant;
+  if (plan_.options.constants.empty()) return constant;
+  for (NodeRef x : step->src().first(count)) constant.push_back(plan_.constants.contain(x));
+  return constant;
+}
+
 /// -1 for results that nobody wants.
 std::vector<int> Emitter::buffers_of_results(const KernelPlan& k) {
   std::vector<int> buffers(result_count(k.root), -1);
@@ -348,6 +356,7 @@ void Emitter::emit_repeat(const KernelPlan& k) {
     given.push_back(results[carries + wanted[i]]);
   }
   ScheduleOptions options = plan_.options;
+  options.constants = constant_inputs(k.root, inputs - carries);
   options.in_rounds |= parts.level() >= kInnerBlocksLevel;
   const Schedule inner = make_schedule(outputs, plan_.target, options);
 
