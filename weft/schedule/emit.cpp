@@ -321,7 +321,14 @@ struct Emitter::Round {
   std::vector<int> inits, spares, finals;  ///< of each carry
   std::vector<int> carried_in;             ///< the body's buffers that hold them before, after
   std::vector<int> carried_out;
+  std::vector<bool> constant;  ///< by input of the body, whether no run changes it
 
+  /// Whether an input of the body is the same in all rounds.
+  bool stays(int input) const {
+    const auto slot = static_cast<size_t>(input), stacks = parts.stacked.size();
+    const bool whole = slot >= stacks && slot < stacks + parts.whole.size();
+    return whole || (slot < constant.size() && constant[slot]);
+  }
   bool side_by_side() const { return parts.level() == kBlocksLevel && parts.count > 1; }
   /// Rounds write to finals and spares in turn, so that the last writes to finals.
   int after(int64_t round, size_t k) const {
@@ -360,7 +367,7 @@ void Emitter::emit_repeat(const KernelPlan& k) {
   options.in_rounds |= parts.level() >= kInnerBlocksLevel;
   const Schedule inner = make_schedule(outputs, plan_.target, options);
 
-  Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}};
+  Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}, options.constants};
   bind_buffers(round, inner, given, inputs - carries);
   for (size_t i = 0; i < carries; ++i) {
     const BufferSpec& spec = inner.buffers[static_cast<size_t>(inner.outputs[i])];
@@ -445,13 +452,9 @@ class Variation {
 /// What depends on no round is made in the first one and stays: weights as products read them. Not
 /// where rounds run side by side, each with buffers of its own.
 std::vector<bool> Emitter::steps_of_first_round(const Round& round, const Schedule& inner) {
-  const auto first = static_cast<int>(round.parts.stacked.size());
-  const int end = first + static_cast<int>(round.parts.whole.size());
   std::vector<bool> varies;
-  for (const BufferSpec& b : inner.buffers) {
-    const bool whole = b.input >= first && b.input < end;
-    varies.push_back(b.input >= 0 ? !whole : b.output >= 0);
-  }
+  for (const BufferSpec& b : inner.buffers)
+    varies.push_back(b.input >= 0 ? !round.stays(b.input) : b.output >= 0);
   const Variation variation(inner, place_name(round.parts.level()), std::move(varies));
   std::vector<bool> once(inner.steps.size(), false);
   for (size_t i = 0; i < once.size(); ++i) once[i] = !round.side_by_side() && !variation.varies(i);
