@@ -30,7 +30,7 @@ def padded(rows: list[list[int]], longest: int) -> Tensor:
 
 def read_model(args: Any) -> tuple[clip.Clip, Any]:
     if args.model:
-        return clip.Clip.from_folder(args.model), checkpoint.read_tokenizer(args.model)
+        return clip.Clip.from_folder(args.model), clip.read_tokenizer(args.model)
     model = program.realized(clip.Clip(CONFIGS[args.config]))
     text = model.config.text
     return model, checkpoint.ByteTokenizer([text.bos_token_id], [text.eos_token_id], text.bos_token_id)

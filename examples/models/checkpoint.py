@@ -71,6 +71,9 @@ class ByteTokenizer:
 
 
 def read_tokenizer(folder: str | Path) -> Any:
-    """The tokenizer of a folder."""
+    """The tokenizer of a folder, which gives all tokens of a text and no others."""
     from weft import text
-    return text.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+    tokenizer = text.Tokenizer.from_file(str(Path(folder) / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer

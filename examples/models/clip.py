@@ -3,8 +3,10 @@
 Radford et al. 2021, "Learning Transferable Visual Models From Natural Language Supervision". Names of parameters are
 those of transformers' CLIPModel, CLIPTextModel and CLIPTextModelWithProjection.
 """
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from weft import Tensor, nn
 
@@ -207,3 +209,39 @@ class Clip:
         vision = checkpoint.configured(VisionConfig, {**vars(default.vision), **values.get("vision_config", {})})
         config = ClipConfig(text, vision, values.get("projection_dim", default.projection_dim))
         return checkpoint.load(cls(config), folder)
+
+
+# ---- texts
+
+FIRST, LAST = "<|startoftext|>", "<|endoftext|>"
+WORDS = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+
+
+def read_tokenizer(folder: str | Path) -> Any:
+    """The tokenizer of a folder, which in those of Stable Diffusion has no tokenizer.json but what it is made of."""
+    folder = Path(folder)
+    if (folder / "tokenizer.json").is_file() or not (folder / "vocab.json").is_file():
+        return checkpoint.read_tokenizer(folder)
+    from weft import text
+    merges = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()
+    merges = [line for line in merges if line and not line.startswith("#version")]
+    return text.Tokenizer.from_json(json.dumps(tokenizer_of(checkpoint.read_json(folder, "vocab.json"), merges)))
+
+
+def tokenizer_of(vocabulary: dict[str, int], merges: list[str]) -> dict[str, Any]:
+    """CLIP's tokenizer as tokenizer.json has it: lower case, words and signs, pairs of bytes that are merged, the last
+    piece of a word marked (https://github.com/openai/CLIP, simple_tokenizer.py)."""
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {
+        "version": "1.0", "truncation": None, "padding": None,
+        "added_tokens": [{"id": vocabulary[token], "content": token, **flags} for token in (FIRST, LAST)],
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "NFC"}, {"type": "Replace", "pattern": {"Regex": r"\s+"}, "content": " "}, {"type": "Lowercase"}]},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": WORDS}, "behavior": "Removed", "invert": True}, byte_level]},
+        "post_processor": {"type": "RobertaProcessing", "sep": [LAST, vocabulary[LAST]],
+                           "cls": [FIRST, vocabulary[FIRST]], "trim_offsets": False, "add_prefix_space": False},
+        "decoder": byte_level,
+        "model": {"type": "BPE", "dropout": None, "unk_token": LAST, "continuing_subword_prefix": "",
+                  "end_of_word_suffix": "</w>", "fuse_unk": False, "vocab": vocabulary, "merges": merges}}

@@ -33,7 +33,7 @@ class StableDiffusion:
                              "(\"epsilon\") are supported")
         ends = [end for end in ("", "_2") if (folder / f"text_encoder{end}").is_dir()]
         return cls([clip.TextEncoder.from_folder(folder / f"text_encoder{end}") for end in ends],
-                   [checkpoint.read_tokenizer(folder / f"tokenizer{end}") for end in ends],
+                   [clip.read_tokenizer(folder / f"tokenizer{end}") for end in ends],
                    unet.UNet.from_folder(folder / "unet"), vae.VAE.from_folder(folder / "vae"))
 
     @classmethod

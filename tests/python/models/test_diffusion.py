@@ -9,7 +9,7 @@ from media_references import Diffusers, given_waves, relative, run_example
 from weft import Tensor, nn
 from weft.data import read_picture
 
-from models import diffusion_unet as unet, samplers, stable_diffusion, vae
+from models import clip, diffusion_unet as unet, samplers, stable_diffusion, vae
 from models.stable_diffusion import StableDiffusion
 
 
@@ -192,6 +192,39 @@ def test_one_capture_for_all_samplers():
     assert (again == pictures[0]).all() and (pictures[0] != pictures[1]).any()
     with pytest.raises(ValueError, match="size 18 x 16: give multiples of 4"):
         model.generate("a cat", size=(18, 16))
+
+
+def saved(folder, model, config, file, **more):
+    folder.mkdir(parents=True)
+    nn.state.safe_save(nn.state.get_state_dict(model), folder / file)
+    (folder / "config.json").write_text(json.dumps(vars(config) | more))
+
+
+@pytest.mark.parametrize("size", ["tiny", "tiny-xl"])
+def test_folders_of_diffusers(tmp_path, size):
+    Tensor.manual_seed(3)
+    model = StableDiffusion.random(size)
+    for i, encoder in enumerate(model.encoders):
+        end, kind = ("", "CLIPTextModel") if i == 0 else ("_2", "CLIPTextModelWithProjection")
+        saved(tmp_path / f"text_encoder{end}", encoder, encoder.config, "model.safetensors", architectures=[kind])
+        (tmp_path / f"tokenizer{end}").mkdir()
+        names = [chr(ord("a") + i) for i in range(26)] + [f"{chr(ord('a') + i)}</w>" for i in range(26)]
+        vocabulary = {name: i for i, name in enumerate(names)} | {clip.FIRST: 97, clip.LAST: 98}
+        (tmp_path / f"tokenizer{end}" / "vocab.json").write_text(json.dumps(vocabulary))
+        (tmp_path / f"tokenizer{end}" / "merges.txt").write_text("#version: 0.2\n")
+    saved(tmp_path / "unet", model.unet, model.unet.config, "diffusion_pytorch_model.safetensors")
+    saved(tmp_path / "vae", model.vae, model.vae.config, "diffusion_pytorch_model.safetensors")
+    read = StableDiffusion.from_folder(tmp_path)
+    model.tokenizers = read.tokenizers
+    pictures = []
+    for each in (model, read):
+        Tensor.manual_seed(1)
+        pictures.append(each.generate("a cat", "dogs", steps=2, size=(16, 16)).numpy())
+    assert (pictures[0] == pictures[1]).all()
+    (tmp_path / "scheduler").mkdir()
+    (tmp_path / "scheduler" / "scheduler_config.json").write_text('{"prediction_type": "v_prediction"}')
+    with pytest.raises(ValueError, match="predicts 'v_prediction'; those that predict noise"):
+        StableDiffusion.from_folder(tmp_path)
 
 
 @pytest.mark.parametrize("config", ["tiny", "tiny-xl"])

