@@ -85,7 +85,7 @@ class StableDiffusion:
         return found
 
     def generate(self, prompt: str, negative: str = "", steps: int = 25, guidance: float = 7.5, size: tuple[int, int] = (512, 512),
-                 sampler: str = "dpmpp-2m", karras: bool = False, progress: Callable[[Iterator], Iterator] = iter) -> Tensor:
+                 sampler: str = "dpmpp-2m", karras: bool = False, progress: Callable[[list], Iterator] = iter) -> Tensor:
         """uint8 (height, width, 3) of a size (height, width). The noise is that of Tensor.manual_seed()."""
         if any(side < 1 or side % (self.vae.factor * self.unet.factor) for side in size):
             raise ValueError(f"size {size[0]} x {size[1]}: give multiples of {self.vae.factor * self.unet.factor}")

@@ -117,7 +117,8 @@ AttentionOptions causal() {
 TEST_F(Attention, AllKeys) { check(operands(2, 128, 128).attention()); }
 
 /// Inputs of the blocks have numbers of their own: that a weight is constant says nothing of keys.
-TEST_F(Attention, ConstantWeightsMakeNoKeysConstant) {
+/// Of keys that are, no block makes a copy.
+TEST_F(Attention, BlocksCopyNoConstants) {
   const Tensor x = random({8, 128, 384});
   const auto heads = [&] {
     return x.matmul(random({384, 384})).reshape({8, 128, 12, 32}).transpose(1, 2);
@@ -127,6 +128,8 @@ TEST_F(Attention, ConstantWeightsMakeNoKeysConstant) {
   const size_t without = steps_in_blocks(projected.attention(), [](const auto&) { return false; });
   EXPECT_GT(without, 0U);
   EXPECT_EQ(steps_in_blocks(projected.attention(), is_weight), without);
+  const auto all = [](const eval::Array&) { return true; };
+  EXPECT_EQ(steps_in_blocks(projected.attention(), all), without);
 }
 
 /// More than the cache holds: summed over one part of the keys after the other.

@@ -165,10 +165,12 @@ std::vector<int> Emitter::buffers_of_inputs(NodeRef step) const {
   return buffers;
 }
 
-/// Of the first `count`, which no run changes; empty where nothing is constant.
-std::vector<bool> Emitter::constant_inputs(NodeRef step, size_t count) const {
+/// By input of a Repeat's body, whether no run changes it; empty where that gains nothing: where
+/// rounds run side by side, each would have a copy of its own.
+std::vector<bool> Emitter::constant_inputs(NodeRef step, const RepeatParts& parts) const {
   std::vector<bool> constant;
-  if (plan_.options.constants.empty()) return constant;
+  if (plan_.options.constants.empty() || parts.level() == kBlocksLevel) return constant;
+  const size_t count = parts.stacked.size() + parts.whole.size();  // what is carried changes
   for (NodeRef x : step->src().first(count)) constant.push_back(plan_.constants.contain(x));
   return constant;
 }
@@ -363,7 +365,7 @@ void Emitter::emit_repeat(const KernelPlan& k) {
     given.push_back(results[carries + wanted[i]]);
   }
   ScheduleOptions options = plan_.options;
-  options.constants = constant_inputs(k.root, inputs - carries);
+  options.constants = constant_inputs(k.root, parts);
   options.in_rounds |= parts.level() >= kInnerBlocksLevel;
   const Schedule inner = make_schedule(outputs, plan_.target, options);
 
