@@ -37,6 +37,20 @@ def test_keeps_what_it_computes_of_constants():
     assert f(Tensor([0.0, 0.0, 0.0])).tolist() == [3, 0, 0]
 
 
+def test_a_stack_of_constants_is_put_in_order_once():
+    stack = Tensor(np.random.default_rng(0).standard_normal((6, 256, 256)).astype(np.float32) / 16)
+    f = TinyJit(lambda x: weft.scan(lambda h, w: ((h @ w).relu(), None), x, stack)[0])
+    x = np.ones((64, 256), np.float32)
+    wanted = x
+    for w in stack.numpy():
+        wanted = np.maximum(wanted @ w, 0)
+    for _ in range(4):
+        np.testing.assert_allclose(f(Tensor(x)).numpy(), wanted, rtol=1e-4, atol=1e-4)
+    assert f.kernels == 6 and f.kept_bytes == 6 * 256 * 256 * 4
+    stack.assign(stack * 2).realize()
+    np.testing.assert_allclose(f(Tensor(x)).numpy(), wanted * 64, rtol=1e-4, atol=1e-2)
+
+
 def test_results_do_not_share_memory():
     f = TinyJit(lambda x: x + 1)
     results = [f(Tensor([float(i)])) for i in range(5)]

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "tests/support/compiler/buffer_bytes.h"
 #include "tests/support/compiler/schedule_runner.h"
@@ -93,6 +94,16 @@ class Attention : public TensorTest {
             random({1, shared, keys, 5}, dtype)};
   }
 
+  /// Launches within blocks, where no run changes the inputs that `constant` says it of.
+  size_t steps_in_blocks(const Tensor& x, const std::function<bool(const eval::Array&)>& constant) {
+    const ScheduleOutput out[] = {{with_inputs(x)}};
+    ScheduleOptions options;
+    for (const eval::Array& input : params_) options.constants.push_back(constant(input));
+    const Schedule made = make_schedule(out, make_target("x86", CpuFeatures(), 2), options);
+    return static_cast<size_t>(
+        std::ranges::count_if(made.steps, [](const ScheduleStep& s) { return s.round >= 0; }));
+  }
+
   Graph g_;
   std::vector<eval::Array> params_;
 };
@@ -104,6 +115,22 @@ AttentionOptions causal() {
 }
 
 TEST_F(Attention, AllKeys) { check(operands(2, 128, 128).attention()); }
+
+/// Inputs of the blocks have numbers of their own: that a weight is constant says nothing of keys.
+/// Of keys that are, no block makes a copy.
+TEST_F(Attention, BlocksCopyNoConstants) {
+  const Tensor x = random({8, 128, 384});
+  const auto heads = [&] {
+    return x.matmul(random({384, 384})).reshape({8, 128, 12, 32}).transpose(1, 2);
+  };
+  const Operands projected{heads(), heads(), heads()};
+  const auto is_weight = [](const eval::Array& input) { return input.extents().size() == 2; };
+  const size_t without = steps_in_blocks(projected.attention(), [](const auto&) { return false; });
+  EXPECT_GT(without, 0U);
+  EXPECT_EQ(steps_in_blocks(projected.attention(), is_weight), without);
+  const auto all = [](const eval::Array&) { return true; };
+  EXPECT_EQ(steps_in_blocks(projected.attention(), all), without);
+}
 
 /// More than the cache holds: summed over one part of the keys after the other.
 TEST_F(Attention, LongValues) {

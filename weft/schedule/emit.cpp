@@ -165,6 +165,16 @@ std::vector<int> Emitter::buffers_of_inputs(NodeRef step) const {
   return buffers;
 }
 
+/// By input of a Repeat's body, whether no run changes it; empty where that gains nothing: where
+/// rounds run side by side, each would have a copy of its own.
+std::vector<bool> Emitter::constant_inputs(NodeRef step, const RepeatParts& parts) const {
+  std::vector<bool> constant;
+  if (plan_.options.constants.empty() || parts.level() == kBlocksLevel) return constant;
+  const size_t count = parts.stacked.size() + parts.whole.size();  // what is carried changes
+  for (NodeRef x : step->src().first(count)) constant.push_back(plan_.constants.contain(x));
+  return constant;
+}
+
 /// -1 for results that nobody wants.
 std::vector<int> Emitter::buffers_of_results(const KernelPlan& k) {
   std::vector<int> buffers(result_count(k.root), -1);
@@ -313,7 +323,14 @@ struct Emitter::Round {
   std::vector<int> inits, spares, finals;  ///< of each carry
   std::vector<int> carried_in;             ///< the body's buffers that hold them before, after
   std::vector<int> carried_out;
+  std::vector<bool> constant;  ///< by input of the body, whether no run changes it
 
+  /// Whether an input of the body is the same in all rounds.
+  bool stays(int input) const {
+    const auto slot = static_cast<size_t>(input), stacks = parts.stacked.size();
+    const bool whole = slot >= stacks && slot < stacks + parts.whole.size();
+    return whole || (slot < constant.size() && constant[slot]);
+  }
   bool side_by_side() const { return parts.level() == kBlocksLevel && parts.count > 1; }
   /// Rounds write to finals and spares in turn, so that the last writes to finals.
   int after(int64_t round, size_t k) const {
@@ -348,10 +365,11 @@ void Emitter::emit_repeat(const KernelPlan& k) {
     given.push_back(results[carries + wanted[i]]);
   }
   ScheduleOptions options = plan_.options;
+  options.constants = constant_inputs(k.root, parts);
   options.in_rounds |= parts.level() >= kInnerBlocksLevel;
   const Schedule inner = make_schedule(outputs, plan_.target, options);
 
-  Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}};
+  Round round{parts, {}, {}, {}, {}, std::vector<int>(carries, -1), {}, options.constants};
   bind_buffers(round, inner, given, inputs - carries);
   for (size_t i = 0; i < carries; ++i) {
     const BufferSpec& spec = inner.buffers[static_cast<size_t>(inner.outputs[i])];
@@ -436,13 +454,9 @@ class Variation {
 /// What depends on no round is made in the first one and stays: weights as products read them. Not
 /// where rounds run side by side, each with buffers of its own.
 std::vector<bool> Emitter::steps_of_first_round(const Round& round, const Schedule& inner) {
-  const auto first = static_cast<int>(round.parts.stacked.size());
-  const int end = first + static_cast<int>(round.parts.whole.size());
   std::vector<bool> varies;
-  for (const BufferSpec& b : inner.buffers) {
-    const bool whole = b.input >= first && b.input < end;
-    varies.push_back(b.input >= 0 ? !whole : b.output >= 0);
-  }
+  for (const BufferSpec& b : inner.buffers)
+    varies.push_back(b.input >= 0 ? !round.stays(b.input) : b.output >= 0);
   const Variation variation(inner, place_name(round.parts.level()), std::move(varies));
   std::vector<bool> once(inner.steps.size(), false);
   for (size_t i = 0; i < once.size(); ++i) once[i] = !round.side_by_side() && !variation.varies(i);

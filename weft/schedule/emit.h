@@ -26,6 +26,7 @@ class Emitter {
   int add_buffer(const BufferSpec& like);
   BufferSpec spec_like(NodeRef n, DeviceId device);
   std::vector<int> buffers_of_inputs(NodeRef step) const;
+  std::vector<bool> constant_inputs(NodeRef step, const RepeatParts& parts) const;
   std::vector<int> buffers_of_results(const KernelPlan& k);
 
   void clear(NodeRef like, int buffer, const KernelPlan& k);

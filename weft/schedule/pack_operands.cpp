@@ -269,9 +269,11 @@ class OperandPacking {
 
   /// Of a copy whose innermost axis is `axis`, as far as the product reads it where variables say
   /// how far: what lies behind is not copied. The copy has room for all, so that steps through it
-  /// are numbers. Parts whose sizes are numbers share one copy.
+  /// are numbers. Parts whose sizes are numbers share one copy. Of a constant all is copied, once
+  /// for all values of variables.
   std::vector<NodeRef> sizes_read(const ProductOperand& o, int axis) {
     std::vector<NodeRef> sizes(o.node->shape->span().begin(), o.node->shape->span().end());
+    if (plan_.constants.contain(o.node)) return sizes;
     for (size_t a = 0; a < sizes.size(); ++a) {
       NodeRef end = end_of(use(o).access.index[a]);
       if (!end || end->op == Op::Const || end->vmax > sizes[a]->vmax) continue;
