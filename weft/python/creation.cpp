@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "weft/base/context.h"
 #include "weft/io/disk.h"
@@ -75,7 +76,11 @@ Tensor filled(const Dims& shape, const Scalar& value, DType dtype, bool buffer,
   std::vector<std::byte> bytes(static_cast<size_t>(count) * size);
   std::byte one[8];
   value.as(dtype).store(one);
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = one[i % size];
+  // They are 0 already; other numbers are copied together with their copies.
+  const bool is_zero = std::all_of(one, one + size, [](std::byte b) { return b == std::byte{0}; });
+  if (!is_zero && !bytes.empty()) std::memcpy(bytes.data(), one, size);
+  for (size_t done = size; !is_zero && done < bytes.size(); done *= 2)
+    std::memcpy(bytes.data() + done, bytes.data(), std::min(done, bytes.size() - done));
   return placed(Tensor::from_bytes(bytes, dtype, shape, CallSite()), place);
 }
 
