@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <span>
 
 #include "weft/dtype/codec.h"
@@ -11,6 +12,7 @@
 namespace weft {
 
 using Encoder = void (*)(const float* x, uint8_t* block);  // the block is zero before
+using BlockEncoder = std::function<void(const float* x, uint8_t* block)>;  // on any thread
 
 inline void put_f16(uint8_t* at, float x) {
   const uint16_t pattern = f32_to_f16(x);
@@ -47,6 +49,6 @@ inline float inverse(float d) { return d == 0 ? 0 : 1 / d; }
 Encoder simple_encoder(Codec codec);  ///< of blocks with one scale; null: none
 Encoder k_encoder(Codec codec);       ///< of blocks with scales of their own for parts
 bool has_grid(Codec codec);           ///< of blocks that choose vectors from a table
-void put_grid_blocks(Codec codec, std::span<const float> x, uint8_t* out);
+BlockEncoder grid_encoder(Codec codec);
 
 }  // namespace weft

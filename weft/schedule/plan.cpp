@@ -9,6 +9,7 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
+#include "weft/schedule/decoded_products.h"
 
 namespace weft {
 
@@ -221,6 +222,16 @@ bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
   return true;
 }
 
+/// Whether a product of few rows decodes it, or what it is made of, for all of them at once.
+bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total) {
+  if (decoded_.contains(n)) return true;
+  if (target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]) ||
+      total > kRowsInRegisters * largest_numel(n->shape->span()))
+    return false;
+  for (NodeRef part : decoded_cone(n, target)) decoded_[part] = true;
+  return decoded_.contains(n);
+}
+
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) {
   if (reads_words(n, wanted)) return {false, "words that lie in memory"};
   const double numel = largest_numel(n->shape->span());
@@ -236,6 +247,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   if (work <= 2 * kOp && estimates_.full.find(n) && !estimates_.full.at(n))
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
+  if (is_decoded_in_registers(n, wanted, total)) return {false, "the rows of a tile share it"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   const double fuse_cost = total * work;
   const double beyond = stays_in_l3(n, wanted) ? 1 : kBeyondL3;
