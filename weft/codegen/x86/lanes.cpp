@@ -26,6 +26,11 @@ constexpr std::pair<int, Form> kVectorSplats[] = {{8, Form::VPbroadcastB},
                                                   {16, Form::VPbroadcastW},
                                                   {32, Form::VPbroadcastD},
                                                   {64, Form::VPbroadcastQ}};
+/// One of the lanes of 128 bits from a general register.
+constexpr std::pair<int, Form> kInsertions[] = {{8, Form::VPinsrB},
+                                                {16, Form::VPinsrW},
+                                                {32, Form::VPinsrD},
+                                                {64, Form::VPinsrQ}};
 
 }  // namespace
 
@@ -183,11 +188,57 @@ Vector X86Selector::consecutive(NodeRef n) {
   return out;
 }
 
+/// Few integers, each in several lanes: put side by side and spread from there; without parts where
+/// they are anything else.
+Vector X86Selector::spread(NodeRef n) {
+  const int size = bits(n->dtype);
+  const Layout l = layout(size, n->lanes);
+  Vector out{{}, size, n->lanes};
+  const bool by_bytes = l.width == 128;
+  if (is_bool(n->dtype) || in_vector(n->dtype) || (!by_bytes && size < 32)) return out;
+  const size_t most = std::min(n->nsrc / size_t{2}, static_cast<size_t>(std::min(4, 128 / size)));
+  SmallVector<NodeRef, 4> few;
+  SmallVector<size_t, 16> which;
+  for (NodeRef s : n->src()) {
+    which.push_back(static_cast<size_t>(std::ranges::find(few, s) - few.begin()));
+    if (which.back() < few.size()) continue;
+    if (few.size() == most) return out;
+    few.push_back(s);
+  }
+  Reg from = vector_of(l.width);
+  emit(size == 64 ? Form::VMovqTo : Form::VMovdTo, 128, {from, value(few[0])});
+  for (size_t k = 1; k < few.size(); ++k) {
+    const Reg more = vector_of(l.width);
+    emit(usable_form(kInsertions, size), 128, {more, from, value(few[k])}, static_cast<int64_t>(k));
+    from = more;
+  }
+  const int unit = by_bytes ? 8 : 32, each = size / unit;  // of what is moved
+  for (int first = 0; first < n->lanes; first += l.per_part) {
+    std::vector<uint8_t> order;
+    for (int k = first; k < first + l.per_part; ++k)
+      for (int u = 0; u < each; ++u) {
+        order.push_back(static_cast<uint8_t>(which[static_cast<size_t>(k)]) * each + u);
+        order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
+      }
+    order.resize(static_cast<size_t>(l.width / 8), by_bytes ? 0x80 : 0);
+    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+    out.parts.push_back(vector_of(l.width));
+    if (by_bytes)
+      emit(Form::VPshufB, 128, {out.parts.back(), from, by});
+    else
+      emit(Form::VPermD, l.width, {out.parts.back(), by, from});
+  }
+  return out;
+}
+
 Vector X86Selector::vec(NodeRef n) {
   const int size = bits(n->dtype), bytes = size / 8;
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
-  if (std::all_of(n->src().begin(), n->src().end(), [](NodeRef s) { return s->op == Op::Const; })) {
+  const bool constant =
+      std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
+  if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
+  if (constant) {
     std::vector<uint8_t> all(static_cast<size_t>(std::max(16, n->lanes * bytes)));
     for (int k = 0; k < n->lanes; ++k)
       const_value(n->src(static_cast<size_t>(k))).store(all.data() + k * bytes);
