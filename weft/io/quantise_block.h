@@ -38,11 +38,12 @@ inline void put_high_fields(uint8_t* at, std::span<const uint8_t> codes, int shi
   put_fields(at, std::span(high, codes.size()), bits, group);
 }
 
+/// To the nearest whole number, the even one of two; bounds are below 2^22.
 inline int rounded(float x, int least, int most) {
-  const float r = std::nearbyint(x);
-  return r <= static_cast<float>(least)  ? least
-         : r >= static_cast<float>(most) ? most
-                                         : static_cast<int>(r);
+  constexpr float kNoFractions = 0x1.8p23f;  // added to a number, they are lost
+  if (!(x > static_cast<float>(least))) return least;
+  if (x >= static_cast<float>(most)) return most;
+  return static_cast<int>((x + kNoFractions) - kNoFractions);
 }
 inline float inverse(float d) { return d == 0 ? 0 : 1 / d; }
 

@@ -142,11 +142,12 @@ class PartSearch {
     }
   }
 
-  /// The best entries at this scale.
-  Part at(float scale) const {
+  /// The best entries at this scale, of all vectors or of `count` from `first` on.
+  Part at(float scale) const { return at(scale, 0, x_.size() / all_.width); }
+  Part at(float scale, size_t first, size_t count) const {
     Part part;
     part.scale = scale;
-    for (size_t v = 0; v < x_.size() / all_.width; ++v) {
+    for (size_t v = first; v < first + count; ++v) {
       const size_t spheres = all_.spheres.size();
       const auto [entry, gain] = best_entry(all_, &products_[v * all_.count],
                                             std::span(peaks_).subspan(v * spheres, spheres), scale);
@@ -316,10 +317,11 @@ Chosen moved_choice(Tables tables, const float* x, size_t parts, size_t each) {
   const size_t size = kBlock / parts;
   Chosen out;
   std::array<float, 16> scales{};
-  const auto span = [&](size_t at, size_t n) { return std::span(x + at, n); };
+  std::vector<PartSearch> ups, downs;
   for (size_t p = 0; p < parts; ++p) {
-    const Part up = PartSearch(tables[0], span(p * size, size)).best();
-    const Part down = PartSearch(tables[1], span(p * size, size)).best();
+    ups.emplace_back(tables[0], std::span(x + p * size, size));
+    downs.emplace_back(tables[1], std::span(x + p * size, size));
+    const Part up = ups[p].best(), down = downs[p].best();
     scales[p] = up.gain >= down.gain ? up.scale : down.scale;
   }
   out.unit = unit_of(scales, kMost);
@@ -327,11 +329,11 @@ Chosen moved_choice(Tables tables, const float* x, size_t parts, size_t each) {
     const size_t p = at / size;
     out.scales[p] = code_of(scales[p], out.unit, kMost);
     const float scale = scale_of(out.unit, out.scales[p]);
-    const Part up = PartSearch(tables[0], span(at, each)).at(scale);
-    const Part down = PartSearch(tables[1], span(at, each)).at(scale);
+    const size_t first = at % size / 8;
+    const Part up = ups[p].at(scale, first, each / 8), down = downs[p].at(scale, first, each / 8);
     const bool negative = down.gain > up.gain;
     for (size_t v = 0; v < each / 8; ++v) {
-      out.entries[at / 8 + v] = (negative ? down : up).entries[v];
+      out.entries[at / 8 + v] = (negative ? down : up).entries[first + v];
       out.negative[at / 8 + v] = negative ? 1 : 0;
     }
   }
