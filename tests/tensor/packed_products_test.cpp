@@ -98,9 +98,8 @@ TEST_P(PackedProducts, MemoryIsThatOfBlocks) {
   for (const int64_t rows : {4, 6, 16, 150}) {
     SCOPED_TRACE(rows);
     const Tensor x = Tensor::randn({rows, kSum}).realize();
-    auto product = jit([&](const Tensor& t) {
-      return t.matmul(decode(packed, Codec::Q4_0, {kWide, kSum}).T());
-    });
+    auto product = jit(
+        [&](const Tensor& t) { return t.matmul(decode(packed, Codec::Q4_0, {kWide, kSum}).T()); });
     reset_run_stats(context_);
     const int64_t before = run_stats(context_).memory_live;
     for (int i = 0; i < 3; ++i) product(x).realize();

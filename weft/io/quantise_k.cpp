@@ -19,7 +19,9 @@ constexpr int kCandidates = 10;  // on either side of the scale that just fits
 struct WholeLevels {
   int size;
   float front() const { return static_cast<float>(-size / 2); }
-  float operator[](size_t code) const { return static_cast<float>(static_cast<int>(code) - size / 2); }
+  float operator[](size_t code) const {
+    return static_cast<float>(static_cast<int>(code) - size / 2);
+  }
   uint8_t nearest(float x) const {
     if (!(x > front())) return 0;
     if (x >= front() + static_cast<float>(size - 1)) return static_cast<uint8_t>(size - 1);

@@ -27,7 +27,11 @@ bool is_mask(NodeRef n) {
 class Vectoriser {
  public:
   Vectoriser(Graph& g, const RangeDeps& deps)
-      : g_(g), deps_(deps), vectors_(deps_.bound_to(Binding::Vector)), done_(deps_), shared_(deps_) {}
+      : g_(g),
+        deps_(deps),
+        vectors_(deps_.bound_to(Binding::Vector)),
+        done_(deps_),
+        shared_(deps_) {}
 
   /// From a node and the vector range it varies over, or null, to the node to use instead: null for
   /// index expressions of a vector range, made where they are used.
@@ -324,7 +328,7 @@ class Vectoriser {
   Graph& g_;
   const RangeDeps& deps_;
   RangeSet vectors_;
-  PerNode<NodeRef> done_;  // null for index expressions of a vector range
+  PerNode<NodeRef> done_;    // null for index expressions of a vector range
   PerNode<uint8_t> shared_;  // data of which groups of lanes have one value each
   NodeMap<std::vector<NodeMap<NodeRef>>> memos_;
   NodeMap<std::vector<NodeRef>> lane_stores_;

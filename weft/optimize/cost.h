@@ -117,7 +117,7 @@ class CostModel {
   std::vector<SmallVector<uint8_t, 12>>
       by_stride_;                                   // per access: its ranges, smallest stride first
   std::vector<SmallVector<int64_t, 12>> granules_;  // per access and range: Access::granule
-  std::map<size_t, std::vector<int64_t>> steady_;  // steady_iterations(), of ranges of look-ups
+  std::map<size_t, std::vector<int64_t>> steady_;   // steady_iterations(), of ranges of look-ups
   std::vector<double> room_;  // per access: elements there are where data says which, else no bound
   std::vector<char> stays_in_l2_;  // per access: whether all of what it reads does, beside others
 };

@@ -55,8 +55,7 @@ NodeMap<bool> remainders_in_addresses(const KernelInfo& info) {
 
 std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
   const RangeMask lookups = looked_up(info);
-  const NodeMap<bool> in_addresses =
-      lookups == 0 ? NodeMap<bool>() : remainders_in_addresses(info);
+  const NodeMap<bool> in_addresses = lookups == 0 ? NodeMap<bool>() : remainders_in_addresses(info);
   std::vector<SmallVector<int64_t, 4>> divisors(info.ranges.size());
   for (NodeRef n : info.order) {
     if (n->op != Op::IDiv && n->op != Op::Mod) continue;
@@ -67,8 +66,8 @@ std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
     if (!r.constant || r.sequential || n->src(1)->op != Op::Const) continue;
     const int64_t divisor = n->src(1)->vmin;
     // A vector of what is looked up has one element for each group of lanes.
-    const bool within = (lookups & bit(range)) != 0 && divisor * kFewestGroups <= lanes &&
-                        r.extent % lanes == 0;
+    const bool within =
+        (lookups & bit(range)) != 0 && divisor * kFewestGroups <= lanes && r.extent % lanes == 0;
     if (!within || (n->op == Op::Mod && in_addresses.contains(n)))
       divisors[range].push_back(divisor);
   }

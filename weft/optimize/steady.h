@@ -12,7 +12,8 @@ bool looks_up(const Access& access);
 /// The most elements that are there, whatever ranges say.
 int64_t buffer_size(const Access& access);
 
-/// By access, for so many iterations in a row of `range` at least; 0 where it does not depend on it.
+/// By access, for so many iterations in a row of `range` at least; 0 where it does not depend on
+/// it.
 std::vector<int64_t> steady_iterations(const KernelInfo& info, size_t range);
 
 }  // namespace weft::optimize

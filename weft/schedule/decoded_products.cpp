@@ -16,13 +16,17 @@ namespace {
 
 // Operations on an element that make decoding it once worth while: more than a cast and a shift.
 constexpr int kDecodes = 3;
-constexpr double kSmaller = 2;     // times: what is decoded, than it is afterwards
+// Times: how much smaller what is decoded is than it is afterwards. With less than a bit for a
+// number it is no data, but random numbers or positions.
+constexpr double kSmaller = 2, kMuchSmaller = 32;
 constexpr size_t kLargest = 2000;  // nodes of what decodes
-// Vectors of as many rows need no copy of what was decoded; with more, rows of x are far apart
-// (4096 x 4096 of Q4_0, 64 rows: 6.1 ms, and 7.5 with vectors of columns; 128 rows the same).
+// So many rows share what is decoded in the registers of a tile (six of Q4_0, 4096 x 4096: 1.05 ms;
+// 0.75 for three, and 2.2 for eight by blocks).
+constexpr double kRowsInRegisters = 6;
+// Vectors of as many rows need no copy of what was decoded (4096 x 4096 of Q4_0, 64 rows: 6.0 ms,
+// and 7.7 with vectors of columns; 128 rows take the same either way).
 constexpr double kVectorsOfRows = 128;
-// A chunk takes this part of L2 (and its copy as much). 32 columns take 5 % longer, 128 leave cores
-// idle for small matrices. Chunks begin where blocks of formats do.
+// A chunk takes this part of L2, and its copy as much. Chunks begin where blocks of formats do.
 constexpr int64_t kPartOfL2 = 4, kColumns = 64, kAligned = 256;
 
 struct DecodedProduct {
@@ -76,7 +80,7 @@ bool is_decoded(NodeRef n, const Machine& machine, Cone& cone) {
     return false;
   double from = 0;
   for (NodeRef leaf : cone.leaves) from += bytes(leaf);
-  return kSmaller * from <= bytes(n);
+  return kSmaller * from <= bytes(n) && bytes(n) <= kMuchSmaller * from;
 }
 
 /// Steps from one element of what is read to the next, in elements; 0 where it is not affine.
@@ -129,8 +133,8 @@ class ColumnBlocks {
       : g_(g), p_(p), axis_(p.columns - (p.columns > p.summed ? 1 : 0)) {
     all_ = p.product->dim(p.columns)->vmin;
     const int64_t sum = p.product->dim(p.summed)->vmin;
-    const double rows = largest_numel(p.product->shape->span()) /
-                        largest_numel(moved(p.matrix)->shape->span());
+    const double rows =
+        largest_numel(p.product->shape->span()) / largest_numel(moved(p.matrix)->shape->span());
     along_rows_ = is_static(p.product) && rows <= kVectorsOfRows;
     width_ = std::min(kColumns, all_);
     const int64_t block = machine.l2().bytes / kPartOfL2 * 8 / bits(p.product->dtype);
@@ -203,7 +207,8 @@ class ColumnBlocks {
     return part(g_, x, p_.summed, g_.mul(turn, g_.index(chunk_)), g_.index(chunk_));
   }
 
-  /// What the matrix is multiplied by. For vectors along rows a copy in which they lie side by side.
+  /// What the matrix is multiplied by. For vectors along rows a copy in which they lie side by
+  /// side.
   NodeRef beside() {
     NodeRef x = p_.product->src(p_.product->src(0) == p_.matrix ? 1 : 0);
     if (!along_rows_) {
@@ -269,8 +274,8 @@ class ColumnBlocks {
     if (begin == all_) return done;
     NodeRef rest = part(g_, p_.product, p_.columns, begin, all_ - begin);
     const int64_t along[] = {static_cast<int64_t>(axis_)};
-    const NodeRef parts[] = {
-        done, reduce_over(g_, rest, Fold::Add, {static_cast<int64_t>(p_.summed)})};
+    const NodeRef parts[] = {done,
+                             reduce_over(g_, rest, Fold::Add, {static_cast<int64_t>(p_.summed)})};
     return g_.make({Op::Cat, done->dtype, parts, along});
   }
 
@@ -285,9 +290,16 @@ class ColumnBlocks {
 
 }  // namespace
 
-std::vector<NodeRef> decoded_cone(NodeRef n, const Target& target) {
+/// Whether a product of few rows decodes it, or what it is made of, for all of them at once.
+bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total) {
+  if (decoded_.contains(n)) return true;
+  if (target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]) ||
+      total > kRowsInRegisters * largest_numel(n->shape->span()))
+    return false;
   Cone cone;
-  return is_decoded(n, target.machine, cone) ? std::move(cone.nodes) : std::vector<NodeRef>();
+  if (!is_decoded(n, target.machine, cone)) return false;
+  for (NodeRef part : cone.nodes) decoded_[part] = true;
+  return true;
 }
 
 NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target) {

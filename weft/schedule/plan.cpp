@@ -9,7 +9,6 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
-#include "weft/schedule/decoded_products.h"
 
 namespace weft {
 
@@ -220,16 +219,6 @@ bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
       if (is_alu(s->op) || is_view(s->op)) open.push_back(s);
   }
   return true;
-}
-
-/// Whether a product of few rows decodes it, or what it is made of, for all of them at once.
-bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total) {
-  if (decoded_.contains(n)) return true;
-  if (target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]) ||
-      total > kRowsInRegisters * largest_numel(n->shape->span()))
-    return false;
-  for (NodeRef part : decoded_cone(n, target)) decoded_[part] = true;
-  return decoded_.contains(n);
 }
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) {

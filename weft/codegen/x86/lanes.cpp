@@ -27,10 +27,8 @@ constexpr std::pair<int, Form> kVectorSplats[] = {{8, Form::VPbroadcastB},
                                                   {32, Form::VPbroadcastD},
                                                   {64, Form::VPbroadcastQ}};
 /// One of the lanes of 128 bits from a general register.
-constexpr std::pair<int, Form> kInsertions[] = {{8, Form::VPinsrB},
-                                                {16, Form::VPinsrW},
-                                                {32, Form::VPinsrD},
-                                                {64, Form::VPinsrQ}};
+constexpr std::pair<int, Form> kInsertions[] = {
+    {8, Form::VPinsrB}, {16, Form::VPinsrW}, {32, Form::VPinsrD}, {64, Form::VPinsrQ}};
 
 }  // namespace
 
@@ -235,8 +233,7 @@ Vector X86Selector::vec(NodeRef n) {
   const int size = bits(n->dtype), bytes = size / 8;
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
-  const bool constant =
-      std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
+  const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
   if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
   if (constant) {
     std::vector<uint8_t> all(static_cast<size_t>(std::max(16, n->lanes * bytes)));

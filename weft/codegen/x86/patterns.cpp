@@ -1,5 +1,6 @@
 // Instructions that do what several ops say: rotations, and-not, shifts by constants, three-way
-// logic, loads of numbers that are put together from bytes. The ops they stand for go when nothing else reads them (dead_code.cpp).
+// logic, loads of numbers that are put together from bytes. The ops they stand for go when nothing
+// else reads them (dead_code.cpp).
 #include <algorithm>
 #include <bit>
 
