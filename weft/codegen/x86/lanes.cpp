@@ -186,6 +186,19 @@ Vector X86Selector::consecutive(NodeRef n) {
   return out;
 }
 
+/// Integers of `size` bits in the lowest lanes of a register of this width.
+Reg X86Selector::side_by_side(std::span<const NodeRef> scalars, int size, int width) {
+  Reg made = vector_of(width);
+  emit(size == 64 ? Form::VMovqTo : Form::VMovdTo, 128, {made, value(scalars[0])});
+  for (size_t k = 1; k < scalars.size(); ++k) {
+    const Reg more = vector_of(width);
+    emit(usable_form(kInsertions, size), 128, {more, made, value(scalars[k])},
+         static_cast<int64_t>(k));
+    made = more;
+  }
+  return made;
+}
+
 /// Few integers, each in several lanes: put side by side and spread from there; without parts where
 /// they are anything else.
 Vector X86Selector::spread(NodeRef n) {
@@ -193,7 +206,9 @@ Vector X86Selector::spread(NodeRef n) {
   const Layout l = layout(size, n->lanes);
   Vector out{{}, size, n->lanes};
   const bool by_bytes = l.width == 128;
-  if (is_bool(n->dtype) || in_vector(n->dtype) || (!by_bytes && size < 32)) return out;
+  if (is_bool(n->dtype) || in_vector(n->dtype) || (!by_bytes && size < 32) ||
+      !usable(by_bytes ? Form::VPshufB : Form::VPermD))
+    return out;
   const size_t most = std::min(n->nsrc / size_t{2}, static_cast<size_t>(std::min(4, 128 / size)));
   SmallVector<NodeRef, 4> few;
   SmallVector<size_t, 16> which;
@@ -203,21 +218,15 @@ Vector X86Selector::spread(NodeRef n) {
     if (few.size() == most) return out;
     few.push_back(s);
   }
-  Reg from = vector_of(l.width);
-  emit(size == 64 ? Form::VMovqTo : Form::VMovdTo, 128, {from, value(few[0])});
-  for (size_t k = 1; k < few.size(); ++k) {
-    const Reg more = vector_of(l.width);
-    emit(usable_form(kInsertions, size), 128, {more, from, value(few[k])}, static_cast<int64_t>(k));
-    from = more;
-  }
+  const Reg from = side_by_side(few, size, l.width);
   const int unit = by_bytes ? 8 : 32, each = size / unit;  // of what is moved
   for (int first = 0; first < n->lanes; first += l.per_part) {
     std::vector<uint8_t> order;
-    for (int k = first; k < first + l.per_part; ++k)
-      for (int u = 0; u < each; ++u) {
-        order.push_back(static_cast<uint8_t>(which[static_cast<size_t>(k)]) * each + u);
-        order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
-      }
+    for (int i = first * each; i < (first + l.per_part) * each; ++i) {
+      const auto lane = static_cast<int>(which[static_cast<size_t>(i / each)]);
+      order.push_back(static_cast<uint8_t>(lane * each + i % each));
+      order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
+    }
     order.resize(static_cast<size_t>(l.width / 8), by_bytes ? 0x80 : 0);
     const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
     out.parts.push_back(vector_of(l.width));
