@@ -52,7 +52,7 @@ struct Vectors {
         greatest = std::max(greatest, number(e, j));
       }
     std::iota(entries.begin(), entries.end(), uint16_t{0});
-    std::ranges::stable_sort(entries, {}, [&](uint16_t e) { return squares[e]; });
+    std::ranges::sort(entries, {}, [&](uint16_t e) { return std::pair(squares[e], e); });
     for (size_t i = 0; i < count; ++i) {
       const size_t e = entries[i];
       places[e] = i;
