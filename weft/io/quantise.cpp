@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/thread_pool.h"
 #include "weft/io/host_array.h"
 #include "weft/io/quantise_block.h"
 
@@ -11,9 +13,13 @@ namespace weft {
 
 namespace {
 
-Encoder encoder_of(Codec codec) {
-  const Encoder simple = simple_encoder(codec);
-  return simple != nullptr ? simple : k_encoder(codec);
+constexpr int64_t kGrain = 16;  // blocks
+
+/// Empty where there is none.
+BlockEncoder encoder_of(Codec codec) {
+  if (const Encoder simple = simple_encoder(codec)) return simple;
+  if (const Encoder of_parts = k_encoder(codec)) return of_parts;
+  return has_grid(codec) ? grid_encoder(codec) : BlockEncoder();
 }
 
 bool is_plain_float(Codec codec) { return is_float(row(codec).dtype); }
@@ -59,7 +65,7 @@ void check(std::span<const float> values, Codec codec, std::span<const int64_t> 
 }  // namespace
 
 bool can_quantise(Codec codec) {
-  return is_plain_float(codec) || encoder_of(codec) != nullptr || has_grid(codec);
+  return is_plain_float(codec) || simple_encoder(codec) || k_encoder(codec) || has_grid(codec);
 }
 
 std::vector<std::byte> quantise(std::span<const float> values, Codec codec,
@@ -72,15 +78,12 @@ std::vector<std::byte> quantise(std::span<const float> values, Codec codec,
     return out;
   }
   auto* blocks = reinterpret_cast<uint8_t*>(out.data());
-  if (has_grid(codec)) {
-    put_grid_blocks(codec, values, blocks);
-    return out;
-  }
-  const Encoder encode = encoder_of(codec);
-  for (size_t i = 0; i < values.size() / static_cast<size_t>(format.elements); ++i) {
-    encode(values.data() + i * static_cast<size_t>(format.elements),
-           blocks + i * static_cast<size_t>(format.bytes));
-  }
+  const BlockEncoder encode = encoder_of(codec);
+  const auto part = [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      encode(values.data() + i * format.elements, blocks + i * format.bytes);
+  };
+  Context::current().thread_pool().parallel_for(std::ssize(values) / format.elements, part, kGrain);
   return out;
 }
 

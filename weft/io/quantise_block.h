@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <span>
 
 #include "weft/dtype/codec.h"
@@ -11,6 +12,7 @@
 namespace weft {
 
 using Encoder = void (*)(const float* x, uint8_t* block);  // the block is zero before
+using BlockEncoder = std::function<void(const float* x, uint8_t* block)>;  // on any thread
 
 inline void put_f16(uint8_t* at, float x) {
   const uint16_t pattern = f32_to_f16(x);
@@ -36,17 +38,18 @@ inline void put_high_fields(uint8_t* at, std::span<const uint8_t> codes, int shi
   put_fields(at, std::span(high, codes.size()), bits, group);
 }
 
+/// To the nearest whole number, the even one of two; bounds are below 2^22.
 inline int rounded(float x, int least, int most) {
-  const float r = std::nearbyint(x);
-  return r <= static_cast<float>(least)  ? least
-         : r >= static_cast<float>(most) ? most
-                                         : static_cast<int>(r);
+  constexpr float kNoFractions = 0x1.8p23f;  // added to a number, they are lost
+  if (!(x > static_cast<float>(least))) return least;
+  if (x >= static_cast<float>(most)) return most;
+  return static_cast<int>((x + kNoFractions) - kNoFractions);
 }
 inline float inverse(float d) { return d == 0 ? 0 : 1 / d; }
 
 Encoder simple_encoder(Codec codec);  ///< of blocks with one scale; null: none
 Encoder k_encoder(Codec codec);       ///< of blocks with scales of their own for parts
 bool has_grid(Codec codec);           ///< of blocks that choose vectors from a table
-void put_grid_blocks(Codec codec, std::span<const float> x, uint8_t* out);
+BlockEncoder grid_encoder(Codec codec);
 
 }  // namespace weft

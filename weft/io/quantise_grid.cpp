@@ -4,6 +4,7 @@
 // again by least squares.
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -17,55 +18,110 @@ namespace {
 constexpr int kCandidates = 12;  // scales of a part
 constexpr size_t kBlock = 256;
 
-/// A table as numbers, all of them moved by `delta`.
+/// A table as numbers, all of them moved by `delta`. Vectors of one length lie together: whatever
+/// the scale, the best of them is the one of greatest x.g.
 struct Vectors {
+  struct Sphere {
+    float square;  // g.g
+    size_t begin, end;
+  };
   size_t width, count;
-  std::vector<float> values;   // number j of entry i at j * count + i
-  std::vector<float> squares;  // g.g
+  std::vector<float> values;      // number j of vector i at j * count + i
+  std::vector<uint16_t> entries;  // of each vector: its number in the table
+  std::vector<size_t> places;     // of each entry: where its vector is
+  std::vector<float> squares;     // of each entry
+  std::vector<Sphere> spheres;
   float greatest = 0;
 
   explicit Vectors(const packed::Grid& grid, float delta = 0)
       : width(static_cast<size_t>(grid.width())),
         count(grid.entries.size()),
         values(width * count),
+        entries(count),
+        places(count),
         squares(count) {
-    for (size_t i = 0; i < count; ++i) {
+    const auto number = [&](size_t entry, size_t j) {
+      const int code =
+          grid.entries[entry] >> (static_cast<int>(j) * grid.bits) & ((1 << grid.bits) - 1);
+      const int extra = code == grid.last ? grid.last_extra : 0;
+      return static_cast<float>(grid.first + grid.step * code + extra) + delta;
+    };
+    for (size_t e = 0; e < count; ++e)
       for (size_t j = 0; j < width; ++j) {
-        const int bits = grid.bits,
-                  code = grid.entries[i] >> (static_cast<int>(j) * bits) & ((1 << bits) - 1);
-        const int extra = code == grid.last ? grid.last_extra : 0;
-        const float value = static_cast<float>(grid.first + grid.step * code + extra) + delta;
-        values[j * count + i] = value;
-        squares[i] += value * value;
-        greatest = std::max(greatest, value);
+        squares[e] += number(e, j) * number(e, j);
+        greatest = std::max(greatest, number(e, j));
       }
+    std::iota(entries.begin(), entries.end(), uint16_t{0});
+    std::ranges::sort(entries, {}, [&](uint16_t e) { return std::pair(squares[e], e); });
+    for (size_t i = 0; i < count; ++i) {
+      const size_t e = entries[i];
+      places[e] = i;
+      for (size_t j = 0; j < width; ++j) values[j * count + i] = number(e, j);
+      if (spheres.empty() || spheres.back().square != squares[e])
+        spheres.push_back({squares[e], i, i});
+      spheres.back().end = i + 1;
     }
   }
 };
 
-/// x.g of one vector of numbers with every entry.
+/// x.g of one vector of numbers with every vector of the table.
 void products(const Vectors& all, const float* x, float* out) {
   std::fill_n(out, all.count, 0.f);
   for (size_t j = 0; j < all.width; ++j)
     for (size_t i = 0; i < all.count; ++i) out[i] += x[j] * all.values[j * all.count + i];
 }
 
-/// The entry of greatest 2 s x.g - s^2 g.g, and that; by lanes, which compilers keep in vectors.
-std::pair<uint16_t, float> best_entry(const Vectors& all, const float* xg, float scale) {
-  constexpr size_t kLanes = 8;
-  float best[kLanes];
-  int32_t at[kLanes] = {};
-  std::fill_n(best, kLanes, -INFINITY);
-  const float twice = 2 * scale, square = scale * scale;
-  for (size_t i = 0; i < all.count; i += kLanes) {
-    for (size_t l = 0; l < kLanes; ++l) {
-      const float gain = twice * xg[i + l] - square * all.squares[i + l];
-      at[l] = gain > best[l] ? static_cast<int32_t>(i + l) : at[l];
-      best[l] = gain > best[l] ? gain : best[l];
-    }
+/// Of a sphere: the vector of greatest x.g, that, and the next product, which may be as great.
+struct Peak {
+  size_t at;
+  float most, next;
+};
+Peak peak_of(const Vectors::Sphere& sphere, const float* xg) {
+  Peak peak{sphere.begin, xg[sphere.begin], -INFINITY};
+  for (size_t i = sphere.begin + 1; i < sphere.end; ++i) {
+    peak.next = std::max(peak.next, std::min(xg[i], peak.most));
+    peak.at = xg[i] > peak.most ? i : peak.at;
+    peak.most = std::max(peak.most, xg[i]);
   }
-  const size_t lane = static_cast<size_t>(std::max_element(best, best + kLanes) - best);
-  return {static_cast<uint16_t>(at[lane]), best[lane]};
+  return peak;
+}
+
+/// How much less the squared error is with a vector than with zeros.
+float gain_of(float xg, float square, float scale) {
+  return 2 * scale * xg - scale * scale * square;
+}
+
+struct BestEntry {
+  uint16_t entry;
+  float gain;
+};
+
+/// Where several are as good, the one whose number has the least remainder by 8, and of these the
+/// least.
+BestEntry first_of_best(const Vectors& all, const float* xg, float scale) {
+  BestEntry best{0, -INFINITY};
+  const auto comes_first = [](uint16_t a, uint16_t b) {
+    return a % 8 != b % 8 ? a % 8 < b % 8 : a < b;
+  };
+  for (size_t i = 0; i < all.count; ++i) {
+    const uint16_t e = all.entries[i];
+    const float gain = gain_of(xg[i], all.squares[e], scale);
+    if (gain > best.gain || (gain == best.gain && comes_first(e, best.entry))) best = {e, gain};
+  }
+  return best;
+}
+
+BestEntry best_entry(const Vectors& all, const float* xg, std::span<const Peak> peaks,
+                     float scale) {
+  size_t at = 0;
+  float most = -INFINITY, next = -INFINITY;
+  for (size_t k = 0; k < peaks.size(); ++k) {
+    const float square = all.spheres[k].square, gain = gain_of(peaks[k].most, square, scale);
+    next = std::max({next, std::min(gain, most), gain_of(peaks[k].next, square, scale)});
+    at = gain > most ? peaks[k].at : at;
+    most = std::max(most, gain);
+  }
+  return next < most ? BestEntry{all.entries[at], most} : first_of_best(all, xg, scale);
 }
 
 /// A part of a block: its vectors' entries, and how much less the squared error is than with zeros.
@@ -79,16 +135,22 @@ class PartSearch {
  public:
   PartSearch(const Vectors& all, std::span<const float> x) : all_(all), x_(x) {
     products_.resize(x.size() / all.width * all.count);
-    for (size_t v = 0; v < x.size() / all.width; ++v)
-      products(all, x.data() + v * all.width, &products_[v * all.count]);
+    for (size_t v = 0; v < x.size() / all.width; ++v) {
+      float* xg = &products_[v * all.count];
+      products(all, x.data() + v * all.width, xg);
+      for (const Vectors::Sphere& s : all.spheres) peaks_.push_back(peak_of(s, xg));
+    }
   }
 
-  /// The best entries at this scale.
-  Part at(float scale) const {
+  /// The best entries at this scale, of all vectors or of `count` from `first` on.
+  Part at(float scale) const { return at(scale, 0, x_.size() / all_.width); }
+  Part at(float scale, size_t first, size_t count) const {
     Part part;
     part.scale = scale;
-    for (size_t v = 0; v < x_.size() / all_.width; ++v) {
-      const auto [entry, gain] = best_entry(all_, &products_[v * all_.count], scale);
+    for (size_t v = first; v < first + count; ++v) {
+      const size_t spheres = all_.spheres.size();
+      const auto [entry, gain] = best_entry(all_, &products_[v * all_.count],
+                                            std::span(peaks_).subspan(v * spheres, spheres), scale);
       part.entries[v] = entry;
       part.gain += gain;
     }
@@ -110,7 +172,7 @@ class PartSearch {
   float least_squares(const Part& part) const {
     float xg = 0, gg = 0;
     for (size_t v = 0; v < x_.size() / all_.width; ++v) {
-      xg += products_[v * all_.count + part.entries[v]];
+      xg += products_[v * all_.count + all_.places[part.entries[v]]];
       gg += all_.squares[part.entries[v]];
     }
     return gg > 0 ? std::max(xg / gg, 0.f) : 0;
@@ -119,6 +181,7 @@ class PartSearch {
   const Vectors& all_;
   std::span<const float> x_;
   std::vector<float> products_;
+  std::vector<Peak> peaks_;
 };
 
 /// A block whose parts have scales unit * (2 code + 1).
@@ -254,10 +317,11 @@ Chosen moved_choice(Tables tables, const float* x, size_t parts, size_t each) {
   const size_t size = kBlock / parts;
   Chosen out;
   std::array<float, 16> scales{};
-  const auto span = [&](size_t at, size_t n) { return std::span(x + at, n); };
+  std::vector<PartSearch> ups, downs;
   for (size_t p = 0; p < parts; ++p) {
-    const Part up = PartSearch(tables[0], span(p * size, size)).best();
-    const Part down = PartSearch(tables[1], span(p * size, size)).best();
+    ups.emplace_back(tables[0], std::span(x + p * size, size));
+    downs.emplace_back(tables[1], std::span(x + p * size, size));
+    const Part up = ups[p].best(), down = downs[p].best();
     scales[p] = up.gain >= down.gain ? up.scale : down.scale;
   }
   out.unit = unit_of(scales, kMost);
@@ -265,11 +329,11 @@ Chosen moved_choice(Tables tables, const float* x, size_t parts, size_t each) {
     const size_t p = at / size;
     out.scales[p] = code_of(scales[p], out.unit, kMost);
     const float scale = scale_of(out.unit, out.scales[p]);
-    const Part up = PartSearch(tables[0], span(at, each)).at(scale);
-    const Part down = PartSearch(tables[1], span(at, each)).at(scale);
+    const size_t first = at % size / 8;
+    const Part up = ups[p].at(scale, first, each / 8), down = downs[p].at(scale, first, each / 8);
     const bool negative = down.gain > up.gain;
     for (size_t v = 0; v < each / 8; ++v) {
-      out.entries[at / 8 + v] = (negative ? down : up).entries[v];
+      out.entries[at / 8 + v] = (negative ? down : up).entries[first + v];
       out.negative[at / 8 + v] = negative ? 1 : 0;
     }
   }
@@ -327,12 +391,13 @@ bool has_grid(Codec codec) {
   return std::ranges::find(kRows, codec, &Row::codec) != std::end(kRows);
 }
 
-void put_grid_blocks(Codec codec, std::span<const float> x, uint8_t* out) {
+BlockEncoder grid_encoder(Codec codec) {
   const Row& format = *std::ranges::find(kRows, codec, &Row::codec);
-  const std::array<Vectors, 2> tables = {Vectors(format.grid, format.delta),
-                                         Vectors(format.grid, -format.delta)};
-  for (size_t i = 0; i < x.size() / kBlock; ++i)
-    format.encode(tables, x.data() + i * kBlock, out + i * static_cast<size_t>(row(codec).bytes));
+  const auto tables = std::make_shared<const std::array<Vectors, 2>>(std::array<Vectors, 2>{
+      Vectors(format.grid, format.delta), Vectors(format.grid, -format.delta)});
+  return [tables, encode = format.encode](const float* x, uint8_t* block) {
+    encode(*tables, x, block);
+  };
 }
 
 }  // namespace weft

@@ -15,25 +15,37 @@ constexpr int kCandidates = 10;  // on either side of the scale that just fits
 
 // ---- one scale: x is about d * scale * level
 
-/// What codes stand for, ascending.
-template <size_t n>
-using Levels = std::array<float, n>;
+/// What codes stand for, ascending: whole numbers from -size / 2 on.
+struct WholeLevels {
+  int size;
+  float front() const { return static_cast<float>(-size / 2); }
+  float operator[](size_t code) const {
+    return static_cast<float>(static_cast<int>(code) - size / 2);
+  }
+  uint8_t nearest(float x) const {
+    if (!(x > front())) return 0;
+    if (x >= front() + static_cast<float>(size - 1)) return static_cast<uint8_t>(size - 1);
+    int below = static_cast<int>(x);
+    below -= x < static_cast<float>(below) ? 1 : 0;
+    return static_cast<uint8_t>(below + size / 2 + (x - static_cast<float>(below) < 0.5f ? 0 : 1));
+  }
+};
 
-template <size_t n>
-constexpr Levels<n> centred_levels() {
-  Levels<n> levels{};
-  for (size_t i = 0; i < n; ++i) levels[i] = static_cast<float>(i) - n / 2;
-  return levels;
-}
-constexpr Levels<16> kIq4Levels = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                   1,    13,   25,  38,  53,  69,  89,  113};
-
-uint8_t nearest(std::span<const float> levels, float x) {
-  const auto above = std::ranges::lower_bound(levels, x);
-  if (above == levels.begin()) return 0;
-  if (above == levels.end()) return static_cast<uint8_t>(levels.size() - 1);
-  return static_cast<uint8_t>(above - levels.begin() - (x - above[-1] < *above - x ? 1 : 0));
-}
+/// The same of any numbers.
+struct ListedLevels {
+  static constexpr int size = 16;
+  std::array<float, size> levels;
+  float front() const { return levels.front(); }
+  float operator[](size_t code) const { return levels[code]; }
+  uint8_t nearest(float x) const {
+    const auto above = std::ranges::lower_bound(levels, x);
+    if (above == levels.begin()) return 0;
+    if (above == levels.end()) return static_cast<uint8_t>(size - 1);
+    return static_cast<uint8_t>(above - levels.begin() - (x - above[-1] < *above - x ? 1 : 0));
+  }
+};
+constexpr ListedLevels kIq4Levels = {
+    {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}};
 
 /// Of numbers and the levels chosen for them.
 struct Moments {
@@ -46,15 +58,15 @@ struct Moments {
   float gain() const { return yy > 0 ? xy * xy / yy : 0; }  // how much less the squared error is
 };
 
-float best_scale(std::span<const float> x, std::span<const float> levels) {
+float best_scale(std::span<const float> x, const auto& levels) {
   const float peak = *std::ranges::max_element(x, {}, [](float v) { return std::fabs(v); });
   if (peak == 0) return 0;
-  const float step = 0.2f / static_cast<float>(levels.size());
+  const float step = 0.2f / static_cast<float>(levels.size);
   Moments best;
   for (int i = -kCandidates; i <= kCandidates; ++i) {
     const float id = levels.front() * (1 + step * static_cast<float>(i)) / peak;
     Moments tried;
-    for (const float v : x) tried.add(v, levels[nearest(levels, v * id)]);
+    for (const float v : x) tried.add(v, levels[levels.nearest(v * id)]);
     if (tried.gain() > best.gain()) best = tried;
   }
   return best.scale();
@@ -67,17 +79,15 @@ struct Scaled {
   std::array<uint8_t, 256> codes{};
 };
 
-void choose_codes(std::span<const float> x, std::span<const float> levels, size_t parts,
-                  Scaled& out) {
+void choose_codes(std::span<const float> x, const auto& levels, size_t parts, Scaled& out) {
   const size_t size = x.size() / parts;
   for (size_t i = 0; i < x.size(); ++i) {
     const float id = inverse(out.d * static_cast<float>(out.scales[i / size]));
-    out.codes[i] = nearest(levels, x[i] * id);
+    out.codes[i] = levels.nearest(x[i] * id);
   }
 }
 
-Scaled scaled_parts(std::span<const float> x, std::span<const float> levels, size_t parts,
-                    int least) {
+Scaled scaled_parts(std::span<const float> x, const auto& levels, size_t parts, int least) {
   const size_t size = x.size() / parts;
   Scaled out;
   std::array<float, 16> scales{};
@@ -96,8 +106,7 @@ Scaled scaled_parts(std::span<const float> x, std::span<const float> levels, siz
 }
 
 void q3_k(const float* x, uint8_t* block) {
-  constexpr auto kLevels = centred_levels<8>();
-  const Scaled s = scaled_parts({x, 256}, kLevels, 16, -32);
+  const Scaled s = scaled_parts({x, 256}, WholeLevels{8}, 16, -32);
   uint8_t scales[16];
   for (size_t i = 0; i < 16; ++i) scales[i] = static_cast<uint8_t>(s.scales[i] + 32);
   put_high_fields(block, s.codes, 2, 1, 32);
@@ -108,8 +117,7 @@ void q3_k(const float* x, uint8_t* block) {
 }
 
 void q6_k(const float* x, uint8_t* block) {
-  constexpr auto kLevels = centred_levels<64>();
-  const Scaled s = scaled_parts({x, 256}, kLevels, 16, -128);
+  const Scaled s = scaled_parts({x, 256}, WholeLevels{64}, 16, -128);
   put_fields(block, s.codes, 4, 64);
   put_high_fields(block + 128, s.codes, 4, 2, 32);
   for (size_t i = 0; i < 16; ++i) block[192 + i] = static_cast<uint8_t>(s.scales[i]);
@@ -119,7 +127,7 @@ void q6_k(const float* x, uint8_t* block) {
 void iq4_nl(const float* x, uint8_t* block) {
   const float d = as_f16(best_scale({x, 32}, kIq4Levels)), id = inverse(d);
   uint8_t codes[32];
-  for (int i = 0; i < 32; ++i) codes[i] = nearest(kIq4Levels, x[i] * id);
+  for (int i = 0; i < 32; ++i) codes[i] = kIq4Levels.nearest(x[i] * id);
   put_f16(block, d);
   put_fields(block + 2, codes, 4, 16);
 }

@@ -27,7 +27,11 @@ bool is_mask(NodeRef n) {
 class Vectoriser {
  public:
   Vectoriser(Graph& g, const RangeDeps& deps)
-      : g_(g), deps_(deps), vectors_(deps_.bound_to(Binding::Vector)), done_(deps_) {}
+      : g_(g),
+        deps_(deps),
+        vectors_(deps_.bound_to(Binding::Vector)),
+        done_(deps_),
+        shared_(deps_) {}
 
   /// From a node and the vector range it varies over, or null, to the node to use instead: null for
   /// index expressions of a vector range, made where they are used.
@@ -53,6 +57,10 @@ class Vectoriser {
   }
 
   NodeRef convert_alu(NodeRef n, NodeRef range) {
+    shared_[n] = std::ranges::all_of(n->src(), [&](NodeRef s) {
+      return vector_range(s) != range || shared_[s] ||
+             (is_index(s->dtype) && is_of_few(lanes(s, range)));
+    });
     if (is_mask(n)) {
       const auto masks = lanes(n, range);
       NodeRef one = vec(g_, masks);
@@ -108,7 +116,10 @@ class Vectoriser {
     const bool uniform = uniform_valid(n->src(), 2, range, valid);
     const bool even = split_stride(g_, n->src(1), range, stride), affine = uniform && even;
     const uint16_t count = lanes_of(range);
-    if (affine && stride.coefficient == 0) return load(n, at_lane(n->src(1), range, 0), valid, 1);
+    if (affine && stride.coefficient == 0) {
+      shared_[n] = true;
+      return load(n, at_lane(n->src(1), range, 0), valid, 1);
+    }
     if (affine && stride.coefficient == 1)
       return load(n, at_lane(n->src(1), range, 0), valid, count);
     if (affine && stride.coefficient == -1) return reversed_load(n, range, valid, count);
@@ -118,6 +129,7 @@ class Vectoriser {
       elements.push_back(load(n, index_at(n->src(1), range, even ? &stride : nullptr, k), mask, 1));
     }
     gathered_.push_back(vec(g_, elements));
+    shared_[n] = is_of_few(elements);
     return gathered_.back();
   }
 
@@ -225,7 +237,18 @@ class Vectoriser {
     if (n == range) return g_.index(static_cast<int64_t>(k));
     if (vector_range(n) != range) return made(n);
     if (is_mask(n) || (is_index(n->dtype) && is_alu(n->op))) return nullptr;
+    // What groups of lanes share is computed once for each of them, and never put in a vector.
+    if (is_alu(n->op) && shared_[n]) return nullptr;
     return lane(g_, made(n), k);
+  }
+
+  /// Whether groups of lanes have one value each: few loads, and few lanes of whatever is made of
+  /// them.
+  static bool is_of_few(std::span<const NodeRef> elements) {
+    constexpr size_t kLanesOfOne = 4;
+    NodeMap<bool> different;
+    for (NodeRef e : elements) different[e] = true;
+    return different.size() * kLanesOfOne <= elements.size();
   }
 
   NodeMap<NodeRef>& lane_memo(NodeRef range, size_t k) {
@@ -305,7 +328,8 @@ class Vectoriser {
   Graph& g_;
   const RangeDeps& deps_;
   RangeSet vectors_;
-  PerNode<NodeRef> done_;  // null for index expressions of a vector range
+  PerNode<NodeRef> done_;    // null for index expressions of a vector range
+  PerNode<uint8_t> shared_;  // data of which groups of lanes have one value each
   NodeMap<std::vector<NodeMap<NodeRef>>> memos_;
   NodeMap<std::vector<NodeRef>> lane_stores_;
   std::vector<NodeRef> gathered_;

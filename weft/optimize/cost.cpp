@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "weft/dtype/dtype.h"
+#include "weft/optimize/steady.h"
 #include "weft/optimize/tested.h"
 
 namespace weft::optimize {
@@ -75,22 +76,37 @@ CostModel::CostModel(const KernelInfo& info, const Target& target)
     each(info.deps(n),
          [&](size_t r) { widest_[r] = std::max(widest_[r], computing_bits(n->dtype)); });
   }
+  each(looked_up(info), [&](size_t r) { steady_[r] = steady_iterations(info, r); });
   for (const Access& a : info.accesses) {
     auto& granules = granules_.emplace_back();
     for (size_t r = 0; r < info.ranges.size(); ++r) granules.push_back(a.granule(r));
     auto& list = by_stride_.emplace_back();
     each(a.deps, [&](size_t r) { list.push_back(static_cast<uint8_t>(r)); });
     // Where the address is not affine, every iteration counts as a new element.
-    auto key = [&a](uint8_t r) {
+    auto key = [&](uint8_t r) {
+      if (held_for(by_stride_.size() - 1, r) > 1) return int64_t{1};
       return (a.opaque & bit(r)) != 0 ? INT64_MAX : std::abs(a.stride[r]);
     };
     std::sort(list.begin(), list.end(),
               [&](uint8_t x, uint8_t y) { return key(x) != key(y) ? key(x) < key(y) : x < y; });
   }
+  for (const Access& a : info.accesses)
+    room_.push_back(looks_up(a) ? static_cast<double>(buffer_size(a)) : HUGE_VAL);
   for (uint32_t i = 0; i < info.accesses.size(); ++i)
     stays_in_l2_.push_back(touched(i, info.accesses[i].deps, {}).second <=
                            l2_stream_bytes(machine()));
   tested_ = tested_iterations(info);
+}
+
+/// Elements that the lanes of a vector along `range` load one by one. Neighbours may share theirs.
+double CostModel::elements_of(size_t access, size_t range, double lanes) const {
+  return std::max(1.0, lanes / static_cast<double>(held_for(access, range)));
+}
+
+/// For so many iterations of `range` the address stays the same, as far as that is known.
+int64_t CostModel::held_for(size_t access, size_t range) const {
+  const auto known = steady_.find(range);
+  return known == steady_.end() ? 1 : std::max<int64_t>(1, known->second[access]);
 }
 
 double CostModel::l1_bytes() const { return kL1Share * static_cast<double>(machine().l1().bytes); }
@@ -156,10 +172,13 @@ CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tili
   int64_t apart = 0;            // the largest power of two that divides all steps between runs
   int64_t nearest = INT64_MAX;  // the first of these steps
   for (uint8_t r : by_stride_[access]) {
-    const int64_t n = (whole & bit(r)) != 0 ? info_.ranges[r].extent : tiling.ranges[r].size();
+    // What data is looked up by lies side by side.
+    const int64_t held = held_for(access, r);
+    const int64_t each = (whole & bit(r)) != 0 ? info_.ranges[r].extent : tiling.ranges[r].size();
+    const int64_t n = (each + held - 1) / held;
     if (n == 1) continue;
-    const bool opaque = (a.opaque & bit(r)) != 0;
-    const int64_t step = std::abs(a.stride[r]);
+    const bool opaque = held == 1 && (a.opaque & bit(r)) != 0;
+    const int64_t step = held > 1 ? 1 : std::abs(a.stride[r]);
     const auto wide = static_cast<double>(step);
     if (opaque || wide >= elements)
       elements *= static_cast<double>(n);
@@ -170,6 +189,7 @@ CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tili
     else if (!opaque)
       apart |= step, nearest = std::min(nearest, step);
   }
+  elements = std::min(elements, room_[access]);
   const double aligned = static_cast<double>(apart & -apart) * size;
   const double line = std::min<double>(Machine::kLine, static_cast<double>(nearest) * size);
   auto place = [&](double alias) {
@@ -367,7 +387,8 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
         const double tested = (a.masked & v) != 0 ? tested_lanes : 0;
         const bool same = stride == 0 && (a.opaque & v) == 0;  // but for those that are tested
-        const double each = same ? std::min(lanes, tested + 1) : lanes;
+        const double each =
+            same ? std::min(lanes, tested + 1) : elements_of(i, vector_range, lanes);
         one = each * (a.is_store() && far ? std::max(1.0, kScatter / neighbours(a, tiling)) : 1);
         alu += n * (each * (a.is_store() ? kExtract : kInsert) + tested * kMask);
       } else if (stride != 0) {

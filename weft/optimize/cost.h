@@ -2,6 +2,7 @@
 // unroll factors.
 #pragma once
 #include <cmath>
+#include <map>
 
 #include "weft/optimize/bodies.h"
 #include "weft/optimize/kernel_info.h"
@@ -101,6 +102,8 @@ class CostModel {
   double gathered_bytes(const Access& a, const Tiling& tiling) const;
   double stream_cycles(const Body& body, const Tiling& tiling) const;
   int transposed_along(const Access& a, const Tiling& tiling) const;
+  int64_t held_for(size_t access, size_t range) const;
+  double elements_of(size_t access, size_t range, double lanes) const;
   double tested_lanes(const Tiling& tiling, size_t range) const;
   int stored_along(const Body& body, const Tiling& tiling) const;
   bool stored_once(const Access& a, const Tiling& tiling) const;
@@ -114,6 +117,8 @@ class CostModel {
   std::vector<SmallVector<uint8_t, 12>>
       by_stride_;                                   // per access: its ranges, smallest stride first
   std::vector<SmallVector<int64_t, 12>> granules_;  // per access and range: Access::granule
+  std::map<size_t, std::vector<int64_t>> steady_;   // steady_iterations(), of ranges of look-ups
+  std::vector<double> room_;  // per access: elements there are where data says which, else no bound
   std::vector<char> stays_in_l2_;  // per access: whether all of what it reads does, beside others
 };
 

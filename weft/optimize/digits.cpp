@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "weft/graph/walks.h"
+#include "weft/optimize/steady.h"
 
 namespace weft::optimize {
 namespace {
@@ -33,9 +34,28 @@ NodeRef digits_of(const KernelInfo& info, NodeRef sum) {
   return found;
 }
 
+constexpr int64_t kFewestGroups = 4;  // else vectors as long as a group do as well
+
+/// The remainders that addresses are made of, not data that something is looked up by.
+NodeMap<bool> remainders_in_addresses(const KernelInfo& info) {
+  NodeMap<bool> seen;
+  std::vector<NodeRef> stack;
+  for (const Access& a : info.accesses) stack.push_back(a.node->src(1));
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (n->op == Op::ToIndex || seen.contains(n)) continue;
+    seen[n] = true;
+    stack.insert(stack.end(), n->src().begin(), n->src().end());
+  }
+  return seen;
+}
+
 }  // namespace
 
-std::vector<Digits> find_digits(const KernelInfo& info) {
+std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
+  const RangeMask lookups = looked_up(info);
+  const NodeMap<bool> in_addresses = lookups == 0 ? NodeMap<bool>() : remainders_in_addresses(info);
   std::vector<SmallVector<int64_t, 4>> divisors(info.ranges.size());
   for (NodeRef n : info.order) {
     if (n->op != Op::IDiv && n->op != Op::Mod) continue;
@@ -43,8 +63,13 @@ std::vector<Digits> find_digits(const KernelInfo& info) {
     if (!taken) continue;
     const size_t range = info.position(taken);
     const RangeInfo& r = info.ranges[range];
-    if (r.constant && !r.sequential && n->src(1)->op == Op::Const)
-      divisors[range].push_back(n->src(1)->vmin);
+    if (!r.constant || r.sequential || n->src(1)->op != Op::Const) continue;
+    const int64_t divisor = n->src(1)->vmin;
+    // A vector of what is looked up has one element for each group of lanes.
+    const bool within =
+        (lookups & bit(range)) != 0 && divisor * kFewestGroups <= lanes && r.extent % lanes == 0;
+    if (!within || (n->op == Op::Mod && in_addresses.contains(n)))
+      divisors[range].push_back(divisor);
   }
   std::vector<Digits> out;
   for (size_t r = 0; r < divisors.size(); ++r) {

@@ -10,6 +10,7 @@ struct Digits {
   size_t range;
   SmallVector<int64_t, 4> sizes;
 };
-std::vector<Digits> find_digits(const KernelInfo& info);
+/// Parts shorter than vectors of `lanes` are left in a range along which something is looked up.
+std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes);
 
 }  // namespace weft::optimize

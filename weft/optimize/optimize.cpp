@@ -41,7 +41,7 @@ void apply(State& s, const LoopNest& nest) {
 
 /// So that every access moves evenly with every range.
 void split_digits(State& s) {
-  const std::vector<Digits> all = find_digits(s.info);
+  const std::vector<Digits> all = find_digits(s.info, s.target.lanes(DType::F32));
   if (all.empty()) return;
   LoopNest nest(*s.kernel.graph, s.info, recording(s));
   for (const Digits& d : all) {

@@ -236,6 +236,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   if (work <= 2 * kOp && estimates_.full.find(n) && !estimates_.full.at(n))
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
+  if (is_decoded_in_registers(n, wanted, total)) return {false, "the rows of a tile share it"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   const double fuse_cost = total * work;
   const double beyond = stays_in_l3(n, wanted) ? 1 : kBeyondL3;

@@ -152,6 +152,7 @@ class Planner {
   bool has_room(NodeRef n, int kernel) const;
   void leave_buffer(NodeRef n, const std::vector<Use>& wanted);
   bool reads_words(NodeRef n, const std::vector<Use>& wanted);
+  bool is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total);
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
   Verdict decide_reduce(NodeRef n, const std::vector<Use>& wanted);
   struct Surroundings {
@@ -191,7 +192,8 @@ class Planner {
   };
   NodeMap<UseIndex> use_index_;
   Demands demands_;
-  NodeMap<bool> pieces_;  // of words that are read where they lie
+  NodeMap<bool> pieces_;   // of words that are read where they lie
+  NodeMap<bool> decoded_;  // by a product, for all of its rows
   Estimates estimates_;
   NodeMap<int> loop_kernel_;
   NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees

@@ -11,6 +11,7 @@
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/block_body.h"
+#include "weft/schedule/decoded_products.h"
 #include "weft/schedule/plan.h"
 #include "weft/schedule/row_products.h"
 
@@ -327,8 +328,11 @@ std::vector<NodeRef> by_row_blocks(Graph& g, std::span<const NodeRef> roots, con
     add_blocks(g, uses, cone, target, made);
   const ConstantValues constants(options.constants);
   for (NodeRef n : order)
-    if (n->op == Op::Reduce && !options.in_rounds && !made.made.contains(n))
-      if (NodeRef sum = rows_by_matrix(g, n, target, constants)) made.add(n, sum, uses);
+    if (n->op == Op::Reduce && !options.in_rounds && !made.made.contains(n)) {
+      NodeRef sum = rows_by_matrix(g, n, target, constants);
+      if (!sum) sum = decoded_by_blocks(g, n, target);
+      if (sum) made.add(n, sum, uses);
+    }
   if (made.made.size() == 0) return out;
   Rewritten images(g, made, origins);
   for (NodeRef& n : out) n = images.of(n);

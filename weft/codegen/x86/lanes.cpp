@@ -26,6 +26,9 @@ constexpr std::pair<int, Form> kVectorSplats[] = {{8, Form::VPbroadcastB},
                                                   {16, Form::VPbroadcastW},
                                                   {32, Form::VPbroadcastD},
                                                   {64, Form::VPbroadcastQ}};
+/// One of the lanes of 128 bits from a general register.
+constexpr std::pair<int, Form> kInsertions[] = {
+    {8, Form::VPinsrB}, {16, Form::VPinsrW}, {32, Form::VPinsrD}, {64, Form::VPinsrQ}};
 
 }  // namespace
 
@@ -183,11 +186,65 @@ Vector X86Selector::consecutive(NodeRef n) {
   return out;
 }
 
+/// Integers of `size` bits in the lowest lanes of a register of this width.
+Reg X86Selector::side_by_side(std::span<const NodeRef> scalars, int size, int width) {
+  Reg made = vector_of(width);
+  emit(size == 64 ? Form::VMovqTo : Form::VMovdTo, 128, {made, value(scalars[0])});
+  for (size_t k = 1; k < scalars.size(); ++k) {
+    const Reg more = vector_of(width);
+    emit(usable_form(kInsertions, size), 128, {more, made, value(scalars[k])},
+         static_cast<int64_t>(k));
+    made = more;
+  }
+  return made;
+}
+
+/// Few integers, each in several lanes: put side by side and spread from there; without parts where
+/// they are anything else.
+Vector X86Selector::spread(NodeRef n) {
+  const int size = bits(n->dtype);
+  const Layout l = layout(size, n->lanes);
+  Vector out{{}, size, n->lanes};
+  const bool by_bytes = l.width == 128;
+  if (is_bool(n->dtype) || in_vector(n->dtype) || (!by_bytes && size < 32) ||
+      !usable(by_bytes ? Form::VPshufB : Form::VPermD))
+    return out;
+  const size_t most = std::min(n->nsrc / size_t{2}, static_cast<size_t>(std::min(4, 128 / size)));
+  SmallVector<NodeRef, 4> few;
+  SmallVector<size_t, 16> which;
+  for (NodeRef s : n->src()) {
+    which.push_back(static_cast<size_t>(std::ranges::find(few, s) - few.begin()));
+    if (which.back() < few.size()) continue;
+    if (few.size() == most) return out;
+    few.push_back(s);
+  }
+  const Reg from = side_by_side(few, size, l.width);
+  const int unit = by_bytes ? 8 : 32, each = size / unit;  // of what is moved
+  for (int first = 0; first < n->lanes; first += l.per_part) {
+    std::vector<uint8_t> order;
+    for (int i = first * each; i < (first + l.per_part) * each; ++i) {
+      const auto lane = static_cast<int>(which[static_cast<size_t>(i / each)]);
+      order.push_back(static_cast<uint8_t>(lane * each + i % each));
+      order.resize(order.size() + static_cast<size_t>(unit / 8 - 1));
+    }
+    order.resize(static_cast<size_t>(l.width / 8), by_bytes ? 0x80 : 0);
+    const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
+    out.parts.push_back(vector_of(l.width));
+    if (by_bytes)
+      emit(Form::VPshufB, 128, {out.parts.back(), from, by});
+    else
+      emit(Form::VPermD, l.width, {out.parts.back(), by, from});
+  }
+  return out;
+}
+
 Vector X86Selector::vec(NodeRef n) {
   const int size = bits(n->dtype), bytes = size / 8;
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
-  if (std::all_of(n->src().begin(), n->src().end(), [](NodeRef s) { return s->op == Op::Const; })) {
+  const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
+  if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
+  if (constant) {
     std::vector<uint8_t> all(static_cast<size_t>(std::max(16, n->lanes * bytes)));
     for (int k = 0; k < n->lanes; ++k)
       const_value(n->src(static_cast<size_t>(k))).store(all.data() + k * bytes);

@@ -1,5 +1,7 @@
 // Instructions that do what several ops say: rotations, and-not, shifts by constants, three-way
-// logic. The ops they stand for go when nothing else reads them (dead_code.cpp).
+// logic, loads of numbers that are put together from bytes. The ops they stand for go when nothing
+// else reads them (dead_code.cpp).
+#include <algorithm>
 #include <bit>
 
 #include "weft/base/small_vector.h"
@@ -74,6 +76,60 @@ NodeRef any_lane_in(NodeRef n) {
   return std::popcount(met) == of->lanes ? of : nullptr;
 }
 
+/// A byte that is loaded and moved up in a number: `load` is null where it is anything else.
+struct BytePiece {
+  NodeRef load = nullptr;
+  int64_t place = 0;
+};
+
+BytePiece byte_in(NodeRef n) {
+  BytePiece p;
+  if (n->op == Op::Shl) {
+    const int64_t up = amount_of(n);
+    if (up < 0 || up % 8 != 0) return p;
+    p.place = up / 8;
+    n = n->src(0);
+  }
+  const bool byte = n->op == Op::Cast && n->src(0)->op == Op::Load && n->src(0)->dtype == DType::U8;
+  if (byte && n->src(0)->nsrc == 2) p.load = n->src(0);
+  return p;
+}
+
+/// The load of the lowest of the bytes that `n` puts together by or, where they lie as in memory
+/// that has the lowest byte first; null where they do not.
+NodeRef lowest_byte_in(NodeRef n, FunctionRef<bool(NodeRef)> may_read_again) {
+  if (n->op != Op::Or || (n->dtype != DType::U16 && n->dtype != DType::U32)) return nullptr;
+  const auto size = static_cast<size_t>(bits(n->dtype) / 8);
+  SmallVector<BytePiece, 4> pieces;
+  SmallVector<NodeRef, 4> open{n};
+  while (!open.empty()) {
+    NodeRef x = open.back();
+    open.pop_back();
+    if (x->op == Op::Or) {
+      if (open.size() + pieces.size() + 2 > size) return nullptr;
+      open.append(x->src());
+      continue;
+    }
+    pieces.push_back(byte_in(x));
+    if (!pieces.back().load || !may_read_again(pieces.back().load)) return nullptr;
+  }
+  const auto at = [](NodeRef load) {
+    NodeRef i = load->src(1);
+    const bool moved = i->op == Op::Add && i->src(1)->op == Op::Const;
+    return moved ? std::pair(i->src(0), i->src(1)->vmin) : std::pair(i, int64_t{0});
+  };
+  std::ranges::sort(pieces, {}, &BytePiece::place);
+  const auto [base, first] = at(pieces[0].load);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const auto [other, offset] = at(pieces[i].load);
+    if (pieces.size() != size || pieces[i].place != static_cast<int64_t>(i) || other != base ||
+        offset != first + static_cast<int64_t>(i) ||
+        pieces[i].load->src(0) != pieces[0].load->src(0))
+      return nullptr;
+  }
+  return pieces[0].load;
+}
+
 // Truth tables of vpternlog: bit 4a + 2b + c is the result.
 constexpr int64_t kXorOfThree = 0x96;     // a ^ b ^ c
 constexpr int64_t kXorWithAndNot = 0xD2;  // a ^ (~b & c)
@@ -92,6 +148,9 @@ Reg X86Selector::integer_pattern(NodeRef n) {
       return extended(with_immediate(Form::ShlI, value(n->src(0)), by), n->dtype);
     return with_immediate(is_signed_int(n->dtype) ? Form::SarI : Form::ShrI, value(n->src(0)), by);
   }
+  const auto again = [this](NodeRef load) { return may_read_again(load); };
+  if (NodeRef lowest = lowest_byte_in(n, again))
+    return load_scalar(n->dtype, address_of(lowest->src(0), lowest->src(1)));
   NodeRef inverse = nullptr;
   if (n->op != Op::And || !usable(Form::Andn)) return kNoReg;
   NodeRef other = beside(n, Op::Not, inverse);

@@ -201,6 +201,8 @@ class X86Selector : X86Emitter {
   void store_vector(DType dtype, const Vector& v, const Address& to);
   Vector splat(NodeRef n);
   Vector permuted(NodeRef n);
+  Reg side_by_side(std::span<const NodeRef> scalars, int size, int width);
+  Vector spread(NodeRef n);
   Vector consecutive(NodeRef n);
   Vector vec(NodeRef n);
   Vector transposed(NodeRef n);

@@ -1,0 +1,116 @@
+// Products with packed weights: the numbers of decoding first, without memory for what is decoded.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/device_here.h"
+#include "tests/support/packed_bytes.h"
+#include "weft/run/stats.h"
+#include "weft/tensor/jit.h"
+#include "weft/tensor/packed.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kColumns = 1100, kSum = 1024;  // 17 blocks of 64 columns, and some
+
+Options options_of(std::string_view isa) {
+  Options options = Options::from_environment();
+  options.dev = testing::device_here("CPU");
+  options.isa = isa;
+  options.threads = 2;
+  return options;
+}
+
+class PackedProducts : public ::testing::TestWithParam<const char*> {
+ protected:
+  PackedProducts() : context_(options_of(GetParam())), scope_(context_) {}
+
+  /// Of random bytes, whose scales are finite.
+  struct Weights {
+    Codec codec;
+    Tensor packed, plain;
+    Tensor decoded() const { return decode(packed, codec, {kColumns, kSum}); }
+  };
+  static Weights weights(Codec codec) {
+    std::vector<uint8_t> bytes =
+        some_bytes(kColumns * kSum / row(codec).elements * row(codec).bytes, 3);
+    for (uint8_t& b : bytes) b &= 0xbf;
+    Weights w{codec, Tensor::from(bytes).realize(), {}};
+    w.plain = Tensor::from(w.decoded().to_vector<float>(), Dims({kColumns, kSum})).realize();
+    return w;
+  }
+
+  /// Whatever the order of the sum, it is off by less than this.
+  static void expect_equal(const Tensor& got, const Tensor& x, const Weights& w) {
+    const auto values = got.to_vector<float>(), wanted = x.matmul(w.plain.T()).to_vector<float>();
+    const auto bound = (x.abs().matmul(w.plain.abs().T()) * 1e-5f).to_vector<float>();
+    ASSERT_EQ(values.size(), wanted.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(values[i], wanted[i], bound[i]) << i / kColumns << ", " << i % kColumns;
+  }
+
+  Context context_;
+  ContextScope scope_;
+};
+
+TEST_P(PackedProducts, AnyNumberOfRows) {
+  for (const Codec codec : {Codec::Q4_0, Codec::Q6_K, Codec::IQ3_S}) {
+    const Weights w = weights(codec);
+    for (const int64_t rows : {1, 4, 6, 7, 16, 33, 150}) {
+      SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
+      const Tensor x = Tensor::randn({rows, kSum}).realize();
+      expect_equal(x.matmul(w.decoded().T()), x, w);
+    }
+  }
+}
+
+TEST_P(PackedProducts, BatchesAndWhatFollows) {
+  const Weights w = weights(Codec::Q8_0);
+  const Tensor x = Tensor::randn({3, 5, kSum}).realize(), b = Tensor::randn({kColumns}).realize();
+  const Tensor y = (x.matmul(w.decoded().T()) + b) - b;
+  expect_equal(x.matmul(w.decoded().T()).reshape({15, kColumns}), x.reshape({15, kSum}), w);
+  EXPECT_EQ(y.shape(), Dims({3, 5, kColumns}));
+  const Tensor twice = (x * 2.f).matmul(w.decoded().T()) * 0.5f;
+  expect_equal(twice.reshape({15, kColumns}), x.reshape({15, kSum}), w);
+}
+
+TEST_P(PackedProducts, RowsAsManyAsAVariableSays) {
+  const Weights w = weights(Codec::Q4_K);
+  const Tensor all = Tensor::randn({200, kSum}).realize();
+  const Variable rows("rows", 1, 200);
+  auto product = jit([&](const Tensor& x, const Dim& n) {
+    return x.shrink({{0, n}, {0, kSum}}).matmul(w.decoded().T());
+  });
+  for (const int64_t n : {200, 200, 1, 5, 37, 128}) {
+    SCOPED_TRACE(n);
+    const Tensor x = all.shrink({{0, n}, {0, kSum}}).contiguous().realize();
+    expect_equal(product(all, rows.bind(n)).shrink({{0, n}, {0, kColumns}}), x, w);
+  }
+}
+
+/// No copy of the decoded matrix is made, nor kept by a captured function.
+TEST_P(PackedProducts, MemoryIsThatOfBlocks) {
+  constexpr int64_t kWide = 8192, kWhole = kWide * kSum * 4;
+  const std::vector<uint8_t> bytes = some_bytes(kWide * kSum / 32 * 18, 3);
+  const Tensor packed = Tensor::from(bytes).realize();
+  for (const int64_t rows : {4, 6, 16, 150}) {
+    SCOPED_TRACE(rows);
+    const Tensor x = Tensor::randn({rows, kSum}).realize();
+    auto product = jit(
+        [&](const Tensor& t) { return t.matmul(decode(packed, Codec::Q4_0, {kWide, kSum}).T()); });
+    reset_run_stats(context_);
+    const int64_t before = run_stats(context_).memory_live;
+    for (int i = 0; i < 3; ++i) product(x).realize();
+    const int64_t results = 4 * rows * kWide * 4;  // one may be kept, and stacks of blocks
+    EXPECT_LT(run_stats(context_).memory_peak - before, kWhole / 4 + results);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, PackedProducts, ::testing::Values("", "avx2"), [](const auto& i) {
+  return std::string(i.param).empty() ? std::string("All") : std::string(i.param);
+});
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,311 @@
+#include "weft/schedule/decoded_products.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "weft/graph/index_algebra.h"
+#include "weft/graph/tuple.h"
+#include "weft/rewrite/driver.h"
+#include "weft/schedule/axes.h"
+#include "weft/schedule/estimate.h"
+#include "weft/schedule/plan.h"
+#include "weft/schedule/reading.h"
+
+namespace weft {
+namespace {
+
+// Operations on an element that make decoding it once worth while: more than a cast and a shift.
+constexpr int kDecodes = 3;
+// Times: how much smaller what is decoded is than it is afterwards. With less than a bit for a
+// number it is no data, but random numbers or positions.
+constexpr double kSmaller = 2, kMuchSmaller = 32;
+constexpr size_t kLargest = 2000;  // nodes of what decodes
+// So many rows share what is decoded in the registers of a tile (six of Q4_0, 4096 x 4096: 1.05 ms;
+// 0.75 for three, and 2.2 for eight by blocks).
+constexpr double kRowsInRegisters = 6;
+// Vectors of as many rows need no copy of what was decoded (4096 x 4096 of Q4_0, 64 rows: 6.0 ms,
+// and 7.7 with vectors of columns; 128 rows take the same either way).
+constexpr double kVectorsOfRows = 128;
+// A chunk takes this part of L2, and its copy as much. Chunks begin where blocks of formats do.
+constexpr int64_t kPartOfL2 = 4, kColumns = 64, kAligned = 256;
+
+struct DecodedProduct {
+  NodeRef sum, product, matrix;
+  size_t summed, columns;         // axes of the product
+  std::vector<size_t> rows = {};  // axes that the matrix does not have
+  std::vector<NodeRef> leaves = {};
+};
+
+double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype) / 8; }
+
+/// What a value is computed from element by element: the values that are as large, and by how many
+/// operations on each.
+struct Cone {
+  std::vector<NodeRef> nodes, leaves;
+  int work = 0;
+};
+
+bool is_leaf(NodeRef n) {
+  return n->op != Op::Cat && n->op != Op::Detach && n->op != Op::Const && n->op != Op::Iota &&
+         !is_movement(n->op) && !is_alu(n->op);
+}
+
+/// False where it is made of much, or of positions that are data.
+bool find_cone(NodeRef root, Cone& out) {
+  NodeMap<bool> seen;
+  std::vector<NodeRef> stack{root};
+  const double whole = largest_numel(root->shape->span());
+  while (!stack.empty()) {
+    NodeRef n = stack.back();
+    stack.pop_back();
+    if (is_index(n->dtype) || seen.contains(n)) continue;
+    seen[n] = true;
+    if (seen.size() > kLargest || n->op == Op::ToIndex) return false;
+    if (is_leaf(n)) {
+      out.leaves.push_back(n);
+      continue;
+    }
+    const bool full = 2 * largest_numel(n->shape->span()) >= whole;
+    if (full) out.nodes.push_back(n);
+    out.work += is_alu(n->op) && n->op != Op::Bitcast && full;
+    for (size_t i = 0; i < evaluated_sources(n); ++i) stack.push_back(n->src(i));
+  }
+  return !out.leaves.empty();
+}
+
+/// Whether `n` is large, and computed from much less.
+bool is_decoded(NodeRef n, const Machine& machine, Cone& cone) {
+  if (!is_alu(n->op) || !is_static(n) || 2 * bytes(n) < static_cast<double>(machine.l2().bytes) ||
+      !find_cone(n, cone) || cone.work < kDecodes)
+    return false;
+  double from = 0;
+  for (NodeRef leaf : cone.leaves) from += bytes(leaf);
+  return kSmaller * from <= bytes(n) && bytes(n) <= kMuchSmaller * from;
+}
+
+/// Steps from one element of what is read to the next, in elements; 0 where it is not affine.
+int64_t step(Graph& g, const Reading& read, size_t axis) {
+  NodeRef place = flatten_index(g, read.at.index, read.of->shape->span());
+  Stride s{};
+  return split_stride(g, place, read.along[axis], s) ? s.coefficient : 0;
+}
+
+/// Its rows lie side by side, each as long as the sum.
+bool has_rows(Graph& g, NodeRef other, const Reading& matrix, DecodedProduct& out) {
+  const Reading beside(g, other);
+  const auto uses = [](const Reading& r, size_t a) {
+    return !used_ranges(r.at.index, {&r.along[a], 1}).empty();
+  };
+  const int64_t row = step(g, matrix, out.summed) * out.product->dim(out.summed)->vmin;
+  for (size_t a = 0; a < out.product->rank(); ++a) {
+    if (!uses(matrix, a)) out.rows.push_back(a);
+    if (a != out.summed && uses(matrix, a) && !uses(beside, a) && step(g, matrix, a) >= row)
+      out.columns = a;
+  }
+  return row > 0 && out.columns != out.summed && out.product->dim(out.columns)->op == Op::Const;
+}
+
+bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target, DecodedProduct& out) {
+  NodeRef x = reduce->src(0);
+  if (fold_of(reduce) != Fold::Add || x->op != Op::Mul || reduce_axes(reduce).size() != 1)
+    return false;
+  const auto summed = static_cast<size_t>(reduce_axes(reduce)[0]);
+  if (x->dim(summed)->op != Op::Const) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    NodeRef of = moved(x->src(i));
+    Cone cone;
+    if (!is_decoded(of, target.machine, cone)) continue;
+    const Reading matrix(g, x->src(i));
+    const double elements = matrix.elements();
+    out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves)};
+    if (elements == largest_numel(of->shape->span()) &&
+        largest_numel(x->shape->span()) > kRowsInRegisters * elements &&
+        has_rows(g, x->src(1 - i), matrix, out))
+      return true;
+  }
+  return false;
+}
+
+/// Rounds of a Repeat are blocks of columns, and each of them a Repeat over chunks of the sum.
+class ColumnBlocks {
+ public:
+  ColumnBlocks(Graph& g, const DecodedProduct& p, const Machine& machine)
+      : g_(g), p_(p), axis_(p.columns - (p.columns > p.summed ? 1 : 0)) {
+    all_ = p.product->dim(p.columns)->vmin;
+    const int64_t sum = p.product->dim(p.summed)->vmin;
+    const double rows =
+        largest_numel(p.product->shape->span()) / largest_numel(moved(p.matrix)->shape->span());
+    along_rows_ = is_static(p.product) && rows <= kVectorsOfRows;
+    width_ = std::min(kColumns, all_);
+    const int64_t block = machine.l2().bytes / kPartOfL2 * 8 / bits(p.product->dtype);
+    chunk_ = largest_divisor(sum, kAligned, block / width_);
+    rounds_ = all_ / width_;
+    chunks_ = sum / chunk_;
+  }
+
+  NodeRef sum() {
+    slot_ = chunks_ > 1 ? kInnerBlocksSlot : kBlocksSlot;
+    for (NodeRef leaf : p_.leaves) give(leaf);
+    NodeRef sums = products();
+    if (chunks_ > 1) sums = over_chunks(sums);
+    return with_rest(arranged(repeat(rounds_, kBlocksSlot, inputs_, {}, sums)));
+  }
+
+ private:
+  /// The largest multiple of `unit` up to `most` that divides n; n itself where there is none.
+  static int64_t largest_divisor(int64_t n, int64_t unit, int64_t most) {
+    for (int64_t d = std::min(n, most) / unit * unit; d > 0; d -= unit)
+      if (n % d == 0) return d;
+    return n;
+  }
+
+  /// A param in its place.
+  NodeRef give(NodeRef n) {
+    if (const NodeRef* given = given_.find(n)) return *given;
+    inputs_.push_back(n);
+    return given_.set(n, placeholder(n, slot_ + std::ssize(inputs_) - 1));
+  }
+  NodeRef placeholder(NodeRef n, int64_t slot) {
+    return g_.param(slot, n->dtype, n->shape->span(), n->device);
+  }
+
+  /// That gives one value: what it carries, or what each round makes.
+  NodeRef repeat(int64_t count, int64_t slot, std::span<const NodeRef> whole,
+                 std::span<const NodeRef> carried, NodeRef value) {
+    std::vector<NodeRef> src(whole.begin(), whole.end());
+    src.insert(src.end(), carried.begin(), carried.end());
+    src.push_back(value);
+    const int64_t ints[] = {count, 0, 0, std::ssize(whole), std::ssize(carried), slot};
+    return get_result(g_, g_.make({Op::Repeat, value->dtype, src, ints}), 0);
+  }
+
+  NodeRef over_chunks(NodeRef more) {
+    std::vector<NodeRef> whole, zeros{g_.constant(Value::of(more->dtype, 0))};
+    for (NodeRef n : inputs_) whole.push_back(placeholder(n, kBlocksSlot + std::ssize(whole)));
+    zeros.insert(zeros.end(), more->shape->span().begin(), more->shape->span().end());
+    const NodeRef carried[] = {g_.make({Op::Expand, more->dtype, zeros})};
+    NodeRef next = g_.add(placeholder(more, slot_ + std::ssize(inputs_)), more);
+    return repeat(chunks_, kInnerBlocksSlot, whole, carried, next);
+  }
+
+  /// Of one chunk of one round. Along rows its columns come first.
+  NodeRef products() {
+    const NodeRef operands[] = {beside(), decoded()};
+    NodeRef x = g_.make({Op::Mul, p_.product->dtype, operands});
+    x = reduce_over(g_, x, Fold::Add, {static_cast<int64_t>(p_.summed)});
+    return along_rows_ ? moved_axis(g_, x, axis_, 0) : x;
+  }
+
+  NodeRef block(NodeRef x) {
+    NodeRef round = g_.variable(place_name(kBlocksLevel), 0, rounds_ - 1);
+    x = part(g_, x, p_.columns, g_.mul(round, g_.index(width_)), g_.index(width_));
+    return chunk(x);
+  }
+  NodeRef chunk(NodeRef x) {
+    if (chunks_ == 1) return x;
+    NodeRef turn = g_.variable(place_name(kInnerBlocksLevel), 0, chunks_ - 1);
+    return part(g_, x, p_.summed, g_.mul(turn, g_.index(chunk_)), g_.index(chunk_));
+  }
+
+  /// What the matrix is multiplied by. For vectors along rows a copy in which they lie side by
+  /// side.
+  NodeRef beside() {
+    NodeRef x = p_.product->src(p_.product->src(0) == p_.matrix ? 1 : 0);
+    if (!along_rows_) {
+      if (moved(x)->op != Op::Const) give(moved(x));
+      return block(substitute(g_, x, given_));
+    }
+    x = part(g_, x, p_.columns, int64_t{0}, int64_t{1});
+    x = moved_axis(g_, x, p_.summed, 0);
+    x = give(g_.make(Op::Contiguous, x->dtype, {x}));
+    x = chunk(moved_axis(g_, x, 0, p_.summed));
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
+    dims[p_.columns] = g_.index(width_);
+    return expanded_to(x, dims);
+  }
+
+  NodeRef expanded_to(NodeRef x, std::span<const NodeRef> dims) {
+    std::vector<NodeRef> src{x};
+    src.insert(src.end(), dims.begin(), dims.end());
+    return std::ranges::equal(x->shape->span(), dims) ? x : g_.make({Op::Expand, x->dtype, src});
+  }
+
+  /// A block of the matrix in memory: columns along the sum, as they are decoded; for vectors of
+  /// columns a copy along these.
+  NodeRef decoded() {
+    NodeRef x = block(substitute(g_, p_.matrix, given_));
+    const std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
+    for (size_t a : p_.rows) x = part(g_, x, a, int64_t{0}, int64_t{1});
+    const size_t last = x->rank() - 1;
+    x = moved_axis(g_, x, p_.summed, last);
+    if (along_rows_) {
+      x = g_.make(Op::Contiguous, x->dtype, {x});
+    } else {
+      x = moved_axis(g_, rows_apart(x), axis_, last);
+      x = moved_axis(g_, g_.make(Op::Contiguous, x->dtype, {x}), last, axis_);
+    }
+    return expanded_to(moved_axis(g_, x, last, p_.summed), dims);
+  }
+
+  /// In memory, with a line between rows, which are as long as a way of L1 or a part of it.
+  NodeRef rows_apart(NodeRef x) {
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
+    dims.back() = g_.add(dims.back(), g_.index(Machine::kLine * 8 / bits(x->dtype)));
+    const int64_t which[] = {-1};
+    const NodeRef memory[] = {g_.param(kInnerSlots, x->dtype, dims, x->device)};
+    NodeRef whole = g_.intern({Op::Contiguous, x->dtype, memory, which});
+    const auto row = [&](NodeRef n) {
+      return part(g_, n, n->rank() - 1, g_.index(0), x->dim(x->rank() - 1));
+    };
+    return row(g_.make(Op::Assign, x->dtype, {whole, row(whole), x}));
+  }
+
+  /// [rounds, .., width, ..], or [rounds, width, ..], as [.., columns, ..].
+  NodeRef arranged(NodeRef x) {
+    if (along_rows_) x = moved_axis(g_, x, 1, axis_ + 1);
+    x = moved_axis(g_, x, 0, axis_);
+    std::vector<NodeRef> dims(p_.sum->shape->span().begin(), p_.sum->shape->span().end());
+    dims[axis_] = g_.index(rounds_ * width_);
+    return reshaped(g_, x, dims);
+  }
+
+  NodeRef with_rest(NodeRef done) {
+    const int64_t begin = rounds_ * width_;
+    if (begin == all_) return done;
+    NodeRef rest = part(g_, p_.product, p_.columns, begin, all_ - begin);
+    const int64_t along[] = {static_cast<int64_t>(axis_)};
+    const NodeRef parts[] = {done,
+                             reduce_over(g_, rest, Fold::Add, {static_cast<int64_t>(p_.summed)})};
+    return g_.make({Op::Cat, done->dtype, parts, along});
+  }
+
+  Graph& g_;
+  const DecodedProduct& p_;
+  const size_t axis_;  // of the columns, in the sum
+  int64_t all_, width_, rounds_, chunk_, chunks_, slot_ = 0;
+  bool along_rows_;  // vectors
+  std::vector<NodeRef> inputs_;
+  NodeMap<NodeRef> given_;
+};
+
+}  // namespace
+
+/// Whether a product of few rows decodes it, or what it is made of, for all of them at once.
+bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total) {
+  if (decoded_.contains(n)) return true;
+  if (target.vector_bits == 0 || wanted.size() != 1 || !in_reduce(wanted[0]) ||
+      total > kRowsInRegisters * largest_numel(n->shape->span()))
+    return false;
+  Cone cone;
+  if (!is_decoded(n, target.machine, cone)) return false;
+  for (NodeRef part : cone.nodes) decoded_[part] = true;
+  return true;
+}
+
+NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target) {
+  DecodedProduct p;
+  if (!is_decoded_product(g, reduce, target, p)) return nullptr;
+  return ColumnBlocks(g, p, target.machine).sum();
+}
+
+}  // namespace weft

@@ -1,0 +1,13 @@
+// Products with a matrix that is decoded: computed, element by element, from less memory than it
+// takes itself. A block of its columns at a time is in the cache, and all of it never in memory.
+#pragma once
+#include "weft/graph/graph.h"
+#include "weft/target/target.h"
+
+namespace weft {
+
+/// The same sum as a Repeat whose rounds, blocks of columns, run side by side; null
+/// where it is no such product, or of so few rows that the kernel decodes (plan.h).
+NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target);
+
+}  // namespace weft
