@@ -45,8 +45,8 @@ bool has(const std::string& text, const std::string& part) {
 TEST(App, HelpGoesToOutAndSucceeds) {
   const Outcome all = weft({"--help"});
   EXPECT_EQ(all.code, kExitOk);
-  for (const char* name :
-       {"train", "devices", "bench", "rules", "explain", "inspect", "completion", "version"}) {
+  for (const char* name : {"train", "devices", "bench", "rules", "explain", "inspect", "tokenize",
+                           "completion", "version"}) {
     EXPECT_TRUE(has(all.out, name)) << name;
   }
   EXPECT_TRUE(has(all.out, "WEFT_DEBUG"));
@@ -242,6 +242,21 @@ TEST(App, TrainFailuresSayWhatToDo) {
   const Outcome resume = weft({"train", "fashion-mnist", "--resume"});
   EXPECT_EQ(resume.code, kExitFailure);
   EXPECT_TRUE(has(resume.err, "give --save FILE")) << resume.err;
+}
+
+TEST(App, TokenizeShowsTokensAndIds) {
+  const std::string model = source_dir() + std::string("/tests/fuzz/corpus/tokenizer/bpe");
+  const Outcome text = weft({"tokenize", model.c_str(), "a B1[MASK]"});
+  EXPECT_EQ(text.code, kExitOk) << text.err;
+  EXPECT_EQ(text.out, "[MASK] a \u0120b 1 [MASK]\n9 0 3 4 9\n5 tokens\n");
+  const Outcome json = weft({"tokenize", model.c_str(), "a B", "--json"});
+  const auto parsed = nlohmann::json::parse(json.out);
+  EXPECT_EQ(parsed["ids"], (std::vector<int>{9, 0, 3}));
+  EXPECT_EQ(parsed["tokens"][2], "\u0120b");
+  EXPECT_EQ(weft({"tokenize", model.c_str(), "--decode", "[9, 0, 3]"}).out, "[MASK]a b\n");
+  EXPECT_TRUE(has(weft({"tokenize", model.c_str(), "--decode", "99999999999"}).err,
+                  "an id of more than 2147483647"));
+  EXPECT_TRUE(has(weft({"tokenize", source_dir()}).err, "the folder has no tokenizer.json"));
 }
 
 }  // namespace

@@ -85,10 +85,16 @@ def data() -> list[tuple[str, str, str | None]]:
             for header, names in known.items() for name in names]
 
 
+def texts() -> list[tuple[str, str, str | None]]:
+    """Of text/: tokenizers."""
+    from weft import text
+    return [(name, "text/tokenizer.h", f"weft.text.{name}" if hasattr(text, name) else None) for name in ("Tokenizer", "Encoding", "DecodeStream")]
+
+
 def page() -> str:
     lines = ["# Faces", "", "What C++ and Python offer, side by side; C has what is a function (`tests/c` fails where one is missing). Made by",
              "`tests/python/faces.py`; `tests/python/test_faces.py` fails where Python has nothing.", ""]
-    for title, rows in (("Functions", functions()), ("Networks", networks()), ("Data", data())):
+    for title, rows in (("Functions", functions()), ("Networks", networks()), ("Data", data()), ("Texts", texts())):
         lines += [f"## {title}", "", "| C++ | where | Python |", "|---|---|---|"]
         lines += [f"| `{name}` | {header} | `{python}` |".replace("`x | y`", "`x \\| y`").replace("`|`", "`\\|`")
                   for name, header, python in dict.fromkeys(rows)]

@@ -5,14 +5,14 @@ from weft import nn
 
 
 def test_no_holes():
-    holes = [(name, header) for name, header, python in (*faces.functions(), *faces.networks(), *faces.data())
+    holes = [(name, header) for name, header, python in (*faces.functions(), *faces.networks(), *faces.data(), *faces.texts())
              if python is None and name not in faces.CPP_ONLY]
     assert holes == []
     assert len(faces.functions()) > 250 and len(faces.networks()) > 50
 
 
 def test_what_the_table_says_is_there():
-    for _, _, python in (*faces.functions(), *faces.networks(), *faces.data()):
+    for _, _, python in (*faces.functions(), *faces.networks(), *faces.data(), *faces.texts()):
         if python and python.replace(".", "").replace("_", "").isalnum() and "." in python:
             holder = {"Tensor": weft.Tensor, "weft": weft, "helpers": weft.helpers}[python.split(".")[0]]
             for name in python.split(".")[1:]:

@@ -56,6 +56,7 @@ import weft.array_api as xp
 from weft import Tensor, TinyJit, Variable, dtypes, nn
 from weft.data import DataLoader
 from weft.nn.state import get_parameters, safe_save, torch_load
+from weft.text import DecodeStream, Tokenizer
 
 class Net:
     def __init__(self) -> None:
@@ -95,6 +96,9 @@ text: str = f"{middle:.3f}"
 slices: list[Tensor] = shares.unbind()
 total: Tensor = xp.sum(xp.add(xp.asarray(shares, copy=True), 1), axis=0)
 count: int = total.size
+def spoken(t: Tokenizer, words: list[str]) -> str:
+    ids: list[int] = t.encode(words[0], words[1], add_special_tokens=False) + t.encode_batch(words)[0]
+    return DecodeStream(t).step(t.encoding(b"x").ids[0]) + t.decode(ids) + t.special_tokens[0][0]
 mapped: Tensor = weft.vmap(lambda x: x * 2, in_axes=(0,))(shares)
 """)
     here = os.getcwd()

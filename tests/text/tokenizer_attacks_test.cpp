@@ -132,6 +132,13 @@ TEST(TokenizerAttacks, Nesting) {
   expect_refused(std::string(100000, '['), "json.format", "nesting deeper than 64");
 }
 
+TEST(TokenizerAttacks, Sequences) {
+  std::string steps = R"({"type": "NFC"})";
+  for (int i = 0; i < 50; ++i) steps += R"(, {"type": "NFC"})";
+  expect_refused(with(R"("normalizer": {"type": "Sequence", "normalizers": [)" + steps + "]}"),
+                 "tokenizer.json", "a sequence of more than 50 steps");
+}
+
 TEST(TokenizerAttacks, PatternsThatTakeLong) {
   const Tokenizer t = Tokenizer::from_json(with(
       R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|aa)+$|(a*)b"}, "behavior": "Isolated"})"));

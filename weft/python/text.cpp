@@ -1,4 +1,6 @@
 // Tokenizers: weft.text.
+#include <nanobind/stl/string_view.h>
+
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/text/tokenizer.h"
@@ -43,6 +45,15 @@ std::vector<TokenId> ids_of(const std::vector<int64_t>& ids) {
   for (const int64_t id : ids)
     out.push_back(id < 0 || id > INT32_MAX ? -1 : static_cast<TokenId>(id));
   return out;
+}
+
+Tokenizer from_file(const std::string& path) {
+  const Released released;
+  return Tokenizer::from_file(path);
+}
+Tokenizer from_json(const std::string& json) {
+  const Released released;
+  return Tokenizer::from_json(json);
 }
 
 Encoding encoding(const Tokenizer& t, nb::handle text, nb::handle pair, bool special, bool parse) {
@@ -197,11 +208,10 @@ void bind_text(nb::module_& m) {
                    "Texts to token ids and back, as a tokenizer.json or a GGUF file says.\n\n"
                    "    t = Tokenizer.from_file(\"all-MiniLM-L6-v2\")\n"
                    "    t.decode(t.encode(\"Hello, world\"))  # \"hello, world\"");
-  c.def_static("from_file", &Tokenizer::from_file, "path"_a, nb::call_guard<SiteWithoutGil>(),
+  c.def_static("from_file", from_file, "path"_a, nb::call_guard<PythonSite>(),
                "A tokenizer.json, a folder with one, or a GGUF file.");
-  c.def_static(
-      "from_json", [](const std::string& json) { return Tokenizer::from_json(json); }, "json"_a,
-      nb::call_guard<SiteWithoutGil>(), "The content of a tokenizer.json.");
+  c.def_static("from_json", from_json, "json"_a, nb::call_guard<PythonSite>(),
+               "The content of a tokenizer.json.");
   bind_encode(c);
   bind_vocabulary(c);
   bind_lengths(c);

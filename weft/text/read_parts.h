@@ -31,7 +31,9 @@ const Row& row_of_type(const Row (&rows)[N], JsonTree::Value value, std::string_
 /// Those of a Sequence.
 template <class Ptr, class Read>
 std::vector<Ptr> read_sequence(JsonTree::Value list, const Read& read) {
+  constexpr size_t kMostSteps = 50;
   std::vector<Ptr> steps;
+  if (list.size() > kMostSteps) list.fail_here("a sequence of more than 50 steps");
   for (const JsonTree::Value step : list)
     if (Ptr part = read(step)) steps.push_back(std::move(part));
   return steps;
