@@ -2,6 +2,10 @@
 // differentiated and batched like it, and costs few nodes from the second time on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "tests/tensor/near.h"
 #include "tests/tensor/random_function.h"
 #include "weft/base/context.h"
@@ -117,6 +121,50 @@ TEST(Calls, AreFewNodesFromTheSecondTimeOnAndOneSchedule) {
     call(a);
     EXPECT_LE(tensor_graph(context).live_nodes(), before + 16);
     EXPECT_EQ(run_stats(context).schedules.misses, misses);
+  }
+}
+
+struct SmallFunction {
+  const char* name;
+  Tensor (*compute)(const Tensor& x);
+  double (*value)(double x);
+};
+
+double held(double x, double low, double high) { return std::min(std::max(x, low), high); }
+
+constexpr SmallFunction kSmall[] = {
+    {"sign", [](const Tensor& x) { return x.sign(); },
+     [](double x) { return double(x > 0) - double(x < 0); }},
+    {"floor", [](const Tensor& x) { return x.floor(); }, [](double x) { return std::floor(x); }},
+    {"ceil", [](const Tensor& x) { return x.ceil(); }, [](double x) { return std::ceil(x); }},
+    {"leaky_relu", [](const Tensor& x) { return x.leaky_relu(0.25); },
+     [](double x) { return x > 0 ? x : 0.25 * x; }},
+    {"hardtanh", [](const Tensor& x) { return x.hardtanh(-0.5, 1); },
+     [](double x) { return held(x, -0.5, 1); }},
+    {"hardshrink", [](const Tensor& x) { return x.hardshrink(); },
+     [](double x) { return std::fabs(x) <= 0.5 ? 0 : x; }},
+    {"softshrink", [](const Tensor& x) { return x.softshrink(); },
+     [](double x) { return x - held(x, -0.5, 0.5); }},
+    {"nan_to_num", [](const Tensor& x) { return x.nan_to_num(); }, [](double x) { return x; }},
+    {"copysign", [](const Tensor& x) { return x.copysign(x); }, [](double x) { return x; }},
+};
+
+size_t evaluated_nodes(const Tensor& x) { return Toposort::evaluated(std::array{x.node()}).size(); }
+
+/// Of memory that is written meanwhile, too: each call sees what was there when it was made.
+TEST(Calls, OfSmallFunctionsAreTwoNodes) {
+  for (const SmallFunction& f : kSmall) {
+    SCOPED_TRACE(f.name);
+    Tensor now = sample({5}, 7);
+    for (int round = 0; round < 4; ++round) {
+      const Tensor y = f.compute(now);
+      EXPECT_LE(evaluated_nodes(y), evaluated_nodes(now) + 2);
+      const std::vector<double> before = now.to_vector<double>();
+      now.assign(now * 2 - 0.25);
+      if (round % 2 == 1) now.realize();
+      for (size_t i = 0; i < before.size(); ++i)
+        EXPECT_EQ(y.to_vector<double>()[i], f.value(before[i]));
+    }
   }
 }
 

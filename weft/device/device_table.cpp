@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -105,9 +107,13 @@ struct DeviceTable::State {
   }
 
   Device* find(std::string_view name) {
+    const Named* last = last_found.load(std::memory_order_acquire);
+    if (last && last->first == name) return last->second;
     std::lock_guard lock(mutex);
     const auto found = std::ranges::find(by_name, name, &Named::first);
-    return found == by_name.end() ? nullptr : found->second;
+    if (found == by_name.end()) return nullptr;
+    last_found.store(&*found, std::memory_order_release);
+    return found->second;
   }
 
   Context& context;
@@ -115,7 +121,8 @@ struct DeviceTable::State {
   std::mutex mutex;
   std::map<DeviceId, std::unique_ptr<Device>> open;
   using Named = std::pair<std::string, Device*>;
-  std::vector<Named> by_name;  // as they were asked for; few
+  std::deque<Named> by_name;  // as they were asked for; few, which stay where they are
+  std::atomic<const Named*> last_found{nullptr};  // the default device, mostly
 };
 
 DeviceTable::DeviceTable(Context& context) : state_(std::make_unique<State>(context)) {}

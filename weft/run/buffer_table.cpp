@@ -210,13 +210,16 @@ bool BufferTable::survivors_may_be_dead() const {
 }
 
 void BufferTable::collect() {
-  reap();
-  bool worth = has_many_dead_nodes();
-  if (!worth) {
-    std::lock_guard lock(mutex_);
-    worth = suspect_bytes_ > kBytesWorthSweeping || survivors_may_be_dead();
+  // Mostly nothing was released, or its memory went at once.
+  std::unique_lock lock(mutex_);
+  if (!released_.empty()) {
+    lock.unlock();
+    reap();
+    lock.lock();
   }
-  if (worth) sweep();
+  const bool worth = suspect_bytes_ > kBytesWorthSweeping || survivors_may_be_dead();
+  lock.unlock();
+  if (worth || has_many_dead_nodes()) sweep();
 }
 
 }  // namespace weft

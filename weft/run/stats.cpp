@@ -20,14 +20,14 @@ RunState::RunState(Context& context) : known(tensor_graph(context), graph), plan
 
 void RunMutex::lock() {
   const std::thread::id self = std::this_thread::get_id();
-  if (owner_.load() != self) forking_.wait(true);
+  if (forking_.load() && owner_.load(std::memory_order_relaxed) != self) forking_.wait(true);
   mutex_.lock();
-  owner_ = self;
+  owner_.store(self, std::memory_order_relaxed);
   ++depth_;
 }
 
 void RunMutex::unlock() {
-  if (--depth_ == 0) owner_ = std::thread::id();
+  if (--depth_ == 0) owner_.store(std::thread::id(), std::memory_order_relaxed);
   mutex_.unlock();
 }
 

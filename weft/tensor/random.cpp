@@ -33,6 +33,7 @@ void Generator::set_seed(uint64_t value) {
   key_ = Tensor::from(std::span<const uint32_t>(words), {2});
   // Data, not a constant: a number that kernels know would be another one after every draw.
   draws_ = Tensor::from(std::vector<uint32_t>{0}, {});
+  settled_ = false;
 }
 
 namespace {
@@ -51,10 +52,12 @@ Counted counted(NodeRef counter) {
 }  // namespace
 
 Tensor Generator::settle() {
+  const bool captures = active_capture(context_) != nullptr;
+  if (!captures && settled_) return {};
   std::lock_guard lock(mutex_);
   if (!draws_.defined()) return {};
-  const bool captures = active_capture(context_) != nullptr;
-  if (!captures && draws_.cell()->realized()) return {};
+  settled_ = draws_.cell()->realized();
+  if (!captures && settled_) return {};
   const OpScope scope(draws_, CallSite::here());
   const Counted c = counted(draws_.node());
   // In a capture the counter is computed: a replay has another one.
@@ -103,6 +106,7 @@ Generator::Draw Generator::reserve(uint32_t count) {
   const Counted c = counted(now.node());
   NodeRef step = scope.g.constant(Value::of(DType::U32, uint64_t{c.more} + count));
   draws_.cell()->set_value(scope.g.add(c.base, step));
+  settled_ = false;
   return {key_, now};
 }
 

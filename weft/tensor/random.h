@@ -1,6 +1,7 @@
 // Generator: the random state of a Context, as tensors, so that capture and replay see it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -38,8 +39,9 @@ class Generator {
 
   Context& context_;
   std::mutex mutex_;
-  Tensor key_;    // u32 (2): data, so that a new seed needs no new kernels
-  Tensor draws_;  // u32 scalar
+  Tensor key_;                        // u32 (2): data, so that a new seed needs no new kernels
+  Tensor draws_;                      // u32 scalar
+  std::atomic<bool> settled_{false};  // draws_ was a buffer when somebody looked, under the lock
 };
 
 /// While it lives, this thread's draws have the numbers first, first + 1, ...: those of a repeated

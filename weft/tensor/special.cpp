@@ -49,10 +49,17 @@ Tensor with_slope(const Tensor& x, F f, Slope slope) {
 /// 2 x overflows above it, x^2 above its root.
 double large(DType d) { return float_max(d) / 4; }
 
+/// What both meet in; an Error where they do not.
+DType dtype_of_sum(const Tensor& x, const Operand& other) {
+  const Tensor* y = other.tensor();
+  const bool alike = y && y->dtype() == x.dtype() && y->node()->shape == x.node()->shape;
+  return alike ? x.dtype() : (x + other).dtype();
+}
+
 /// Floats that two operands are computed in, and the dtype of the result.
 struct Both {
   Both(const Tensor& x, const Operand& other)
-      : out(float_or_default((x + other).dtype())),
+      : out(float_or_default(dtype_of_sum(x, other))),
         a(x.cast(sum_dtype(out))),
         b(beside(x, other).cast(sum_dtype(out))) {}
   /// f of both in the result's dtype, as one node.
@@ -84,7 +91,7 @@ Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
 }
 
 Tensor fmod_of(const Tensor& x, const Operand& other) {
-  const DType met = (x + other).dtype();
+  const DType met = dtype_of_sum(x, other);
   if (is_float(met)) return truncated_rest(x, other, met);
   const Tensor remainder = x % other;
   const Tensor divisor = beside(x, other).cast(met), dividend = x.cast(met);
@@ -97,7 +104,7 @@ Tensor signbit_of(const Tensor& x) {
 }
 
 Tensor copysign_of(const Tensor& x, const Operand& other) {
-  const Tensor sized = x.cast(float_or_default((x + other).dtype()));
+  const Tensor sized = x.cast(float_or_default(dtype_of_sum(x, other)));
   return called("copysign", {}, {sized, beside(x, other)}, [](const Tensors& in) {
     const Tensor size = in[0].abs();
     return Tensors{signbit_of(in[1]).where(-size, size)};
@@ -119,7 +126,8 @@ Tensor traced(const char* name, const Tensor& x, std::initializer_list<double> n
               const std::function<Tensor(const Tensor&)>& f) {
   Ints options;
   for (const double number : numbers) options.push_back(std::bit_cast<int64_t>(number));
-  return called(name, options, {x}, of_one(f))[0];
+  const TensorFunction body = [&f](const Tensors& in) { return Tensors{f(in[0])}; };
+  return called(name, options, {x}, body)[0];
 }
 
 Tensor beside(const Tensor& x, const Operand& other) {
@@ -210,10 +218,12 @@ Tensor of_numbers(const Tensor& x, const Operand& other, const Tensor& extreme) 
 
 Tensor finite_of(const Tensor& x, double nan, double high, double low) {
   if (!is_float(x.dtype())) return x;
-  const double top = float_max(x.dtype());
-  const auto limited = [&](double number) { return std::clamp(number, -top, top); };
-  return x.isnan().where(
-      nan, x.isinf(true, false).where(limited(high), x.isinf(false).where(limited(low), x)));
+  return traced("nan_to_num", x, {nan, high, low}, [=](const Tensor& y) {
+    const double top = float_max(y.dtype());
+    const auto limited = [top](double number) { return std::clamp(number, -top, top); };
+    return y.isnan().where(
+        nan, y.isinf(true, false).where(limited(high), y.isinf(false).where(limited(low), y)));
+  });
 }
 
 // ---- trigonometric
