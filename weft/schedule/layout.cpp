@@ -193,9 +193,10 @@ double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& 
   Stride shift;
   NodeRef r = shifted_range(plan.g, index, reader, shift);
   if (!r) return 0;
-  const bool by_vectors =
-      shift.base->op == Op::Const && shift.base->vmin % lanes_of(plan.target) == 0;
-  return (by_vectors ? 1 : kShifted) * static_cast<double>(lanes_of(plan.target)) *
+  // Rows that are copied with zeros around them are read once.
+  const bool near = reader.root->op == Op::Pad ||
+                    (shift.base->op == Op::Const && shift.base->vmin % lanes_of(plan.target) == 0);
+  return (near ? 1 : kShifted) * static_cast<double>(lanes_of(plan.target)) *
          filled_lanes(r->src(0)->vmax, plan.target);
 }
 

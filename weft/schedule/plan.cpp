@@ -9,6 +9,7 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
+#include "weft/simplify/simplify.h"
 
 namespace weft {
 
@@ -184,6 +185,26 @@ bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
   return pays_padding(total, largest_numel(n->shape->span()));
 }
 
+/// Whether sums want an image's elements under a mask that ends at its border: what is in memory
+/// gets a copy that needs none (schedule/pad_operands.cpp). Of long rows few vectors reach the
+/// border: 2 of 7 are worth less than storing the image and copying it, 2 of 4 more.
+bool Planner::is_read_to_its_border(NodeRef n, const std::vector<Use>& wanted) const {
+  constexpr double kMaskedReads = 3.5;  // of an element
+  if (!is_static(n) || n->rank() == 0 || !options.fuse || !options.layouts) return false;
+  double total = 0;
+  for (const Use& d : wanted) {
+    const std::vector<NodeRef> inside = conjuncts(d.access.valid);
+    const bool ends = std::ranges::any_of(d.access.index, [&](NodeRef i) {
+      return i->op == Op::Add && contains(inside, g.le(g.index(0), i));
+    });
+    if (ends && in_reduce(d)) total += evaluations(d);
+  }
+  const double numel = largest_numel(n->shape->span());
+  const auto row = static_cast<double>(n->dim(n->rank() - 1)->vmax);
+  const double vectors = std::ceil(row / static_cast<double>(target.lanes(n->dtype)));
+  return pays_padding(total, numel) && total * std::min(1.0, 2 / vectors) >= kMaskedReads * numel;
+}
+
 /// Elements with gaps between, as a stride leaves them: side by side, the axes of small images are
 /// one, and lines hold nothing else.
 bool Planner::worth_thinning(NodeRef n, const std::vector<Use>& wanted) const {
@@ -237,6 +258,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
+  if (is_read_to_its_border(n, wanted)) return {true, "a copy with zeros around it needs no masks"};
   const double fuse_cost = total * work;
   const double beyond = stays_in_l3(n, wanted) ? 1 : kBeyondL3;
   double moves = numel * kStore * beyond;
