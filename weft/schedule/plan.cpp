@@ -9,7 +9,6 @@
 #include "weft/graph/index_algebra.h"
 #include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
-#include "weft/simplify/simplify.h"
 
 namespace weft {
 
@@ -173,36 +172,6 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Use>& wanted) {
   if (n->dtype == DType::Index) return {false, "an index expression"};
   if (n->nsrc == 0 || n->op == Op::Iota) return {false, "computed from nothing"};
   return decide_elementwise(n, wanted);
-}
-
-/// Windows that reach over the border: a mask in the inner loop of a product costs more than a copy
-/// that needs none.
-bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
-  if (!is_static(n) || !options.fuse) return false;
-  double total = 0;
-  for (const Use& d : wanted)
-    if (in_reduce(d)) total += evaluations(d);
-  return pays_padding(total, largest_numel(n->shape->span()));
-}
-
-/// Whether sums want an image's elements under a mask that ends at its border: what is in memory
-/// gets a copy that needs none (schedule/pad_operands.cpp). Of long rows few vectors reach the
-/// border: 2 of 7 are worth less than storing the image and copying it, 2 of 4 more.
-bool Planner::is_read_to_its_border(NodeRef n, const std::vector<Use>& wanted) const {
-  constexpr double kMaskedReads = 3.5;  // of an element
-  if (!is_static(n) || n->rank() == 0 || !options.fuse || !options.layouts) return false;
-  double total = 0;
-  for (const Use& d : wanted) {
-    const std::vector<NodeRef> inside = conjuncts(d.access.valid);
-    const bool ends = std::ranges::any_of(d.access.index, [&](NodeRef i) {
-      return i->op == Op::Add && contains(inside, g.le(g.index(0), i));
-    });
-    if (ends && in_reduce(d)) total += evaluations(d);
-  }
-  const double numel = largest_numel(n->shape->span());
-  const auto row = static_cast<double>(n->dim(n->rank() - 1)->vmax);
-  const double vectors = std::ceil(row / static_cast<double>(target.lanes(n->dtype)));
-  return pays_padding(total, numel) && total * std::min(1.0, 2 / vectors) >= kMaskedReads * numel;
 }
 
 /// Elements with gaps between, as a stride leaves them: side by side, the axes of small images are
