@@ -15,7 +15,7 @@ constexpr double kWorthIt =
     1.3;  // how much better than a later axis an axis must be to move inwards
 constexpr double kAlongSum = 0.7;     // of a vector along an output axis: one along a reduced axis,
 constexpr int64_t kManyVectors = 16;  // beside which a remainder is little
-constexpr double kWellFilled = 0.75;  // of the lanes of vectors along an axis
+constexpr double kWellFilled = 0.8;   // of the lanes of vectors along an axis
 constexpr double kReadsToMove = 256;  // of an element of another operand, which is packed then
 constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
 
@@ -45,26 +45,6 @@ bool stores_apart(const Planner& plan, const KernelPlan& reader, NodeRef range) 
     const Access& at = plan.uses.at(o.node)[static_cast<size_t>(o.use)].access;
     return b.row_major && step_along(plan, o.node, at, range) == Step::Far;
   });
-}
-
-/// How many lanes a reader that indexes an axis like this fills along it. Windows slide over padded
-/// images: with channels innermost every position would have a line of its own, which pays only
-/// where what is made of it lies likewise.
-double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& reader,
-                   bool image) {
-  if (index->op == Op::Range) {
-    const bool parallel = contains(reader.ranges, index);
-    if (image && parallel && stores_apart(plan, reader, index)) return 0;
-    return (parallel ? 1 : image ? 0 : kAlongSum) * divisibility(dim, plan.target);
-  }
-  if (index->op != Op::Add) return 0;
-  Stride shift;
-  NodeRef r = shifted_range(plan.g, index, reader, shift);
-  if (!r) return 0;
-  const bool by_vectors =
-      shift.base->op == Op::Const && shift.base->vmin % lanes_of(plan.target) == 0;
-  return (by_vectors ? 1 : kShifted) * static_cast<double>(lanes_of(plan.target)) *
-         filled_lanes(r->src(0), plan.target);
 }
 
 }  // namespace
@@ -99,8 +79,50 @@ Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef ra
   return moving_axis(plan.g, access, range) == static_cast<int>(innermost) ? Step::Unit : Step::Far;
 }
 
-double filled_lanes(NodeRef size, const Target& target) {
-  const int64_t n = std::max<int64_t>(1, size->vmax);
+namespace {
+
+/// Whether `access` moves by an element's rows with `outer` as it does by elements with `inner`, or
+/// by neither.
+bool walks_as_one(NodeRef n, const Access& access, NodeRef outer, NodeRef inner) {
+  const std::span<const NodeRef> index = access.index;
+  const auto moves = [&](NodeRef i) { return depends_on(i, outer) || depends_on(i, inner); };
+  if (moves(access.valid)) return false;
+  const auto last = std::ranges::find(index, inner);
+  const auto moving = std::ranges::count_if(index, moves);
+  if (last == index.end() || last == index.begin()) return moving == 0;
+  const auto axis = static_cast<size_t>(last - index.begin());
+  return moving == 2 && index[axis - 1] == outer && n->dim(axis) == inner->src(0);
+}
+
+}  // namespace
+
+int64_t walked_as_one(const Planner& plan, const KernelPlan& kernel,
+                      std::span<const ProductOperand> operands, NodeRef range) {
+  int64_t size = range->src(0)->vmax;
+  const auto follows = [&](NodeRef outer, NodeRef inner) {
+    return std::ranges::all_of(operands,
+                               [&](const ProductOperand& o) {
+                                 return walks_as_one(o.node, plan.uses.at(o.node)[o.use].access,
+                                                     outer, inner);
+                               }) &&
+           std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) {
+             const Use& d = plan.uses.at(o.node)[static_cast<size_t>(o.use)];
+             return walks_as_one(o.node, d.access, outer, inner);
+           });
+  };
+  auto at = std::ranges::find(kernel.ranges, range);
+  for (NodeRef inner = range; at != kernel.ranges.begin();) {
+    NodeRef outer = *--at;
+    if (outer->op != Op::Range) continue;
+    if (inner->src(0)->op != Op::Const || !follows(outer, inner)) break;
+    size *= outer->src(0)->vmax;
+    inner = outer;
+  }
+  return size;
+}
+
+double filled_lanes(int64_t size, const Target& target) {
+  const int64_t n = std::max<int64_t>(1, size);
   const int64_t widest = lanes_of(target);
   int64_t lanes = widest;
   while (lanes > n) lanes /= 2;
@@ -108,10 +130,20 @@ double filled_lanes(NodeRef size, const Target& target) {
   return static_cast<double>(n) / static_cast<double>(vectors * widest);
 }
 
+namespace {
+
+bool fills_lanes(const Planner& plan, const Use& d, NodeRef range,
+                 std::span<const ProductOperand> operands) {
+  const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
+  return filled_lanes(walked_as_one(plan, reader, operands, range), plan.target) >= kWellFilled;
+}
+
+}  // namespace
+
 bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef range,
                         std::span<const ProductOperand> operands, double reads_to_move) {
-  if (range->op != Op::Range || filled_lanes(range->src(0), plan.target) < kWellFilled ||
-      step_along(plan, n, d.access, range) != Step::None)
+  if (range->op != Op::Range || step_along(plan, n, d.access, range) != Step::None ||
+      !fills_lanes(plan, d, range, operands))
     return false;
   bool along = false;
   for (const ProductOperand& o : operands) {
@@ -136,11 +168,36 @@ bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
   if (reader.ranges.empty() || !plan.in_reduce(d)) return false;
   NodeRef last = reader.ranges.back();
   if (is_broadcast_along(plan, n, d, last, operands)) return true;
-  if (last->op != Op::Range || filled_lanes(last->src(0), plan.target) >= kWellFilled) return false;
+  if (last->op != Op::Range || fills_lanes(plan, d, last, operands)) return false;
   return std::any_of(reader.ranges.begin(), reader.ranges.end(), [&](NodeRef r) {
     return stores_apart(plan, reader, r) &&
            is_broadcast_along(plan, n, d, r, operands, kReadsToMove);
   });
+}
+
+/// How many lanes a reader that indexes an axis like this fills along it. Windows slide over padded
+/// images: with channels innermost every position would have a line of its own, which pays only
+/// where what is made of it lies likewise.
+double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& reader,
+                   std::span<const ProductOperand> operands, Op made) {
+  if (index->op == Op::Range) {
+    if (!contains(reader.ranges, index))
+      return (made == Op::Pad ? 0 : kAlongSum) * divisibility(dim, plan.target);
+    if ((made == Op::Pad || made == Op::Window) && stores_apart(plan, reader, index)) return 0;
+    const int64_t size = walked_as_one(plan, reader, operands, index);
+    const double each = size > dim->vmax ? filled_lanes(size, plan.target) : 0;
+    return std::max(divisibility(dim, plan.target),
+                    each * static_cast<double>(lanes_of(plan.target)));
+  }
+  if (index->op != Op::Add) return 0;
+  Stride shift;
+  NodeRef r = shifted_range(plan.g, index, reader, shift);
+  if (!r) return 0;
+  // Rows that are copied with zeros around them are read once.
+  const bool near = reader.root->op == Op::Pad ||
+                    (shift.base->op == Op::Const && shift.base->vmin % lanes_of(plan.target) == 0);
+  return (near ? 1 : kShifted) * static_cast<double>(lanes_of(plan.target)) *
+         filled_lanes(r->src(0)->vmax, plan.target);
 }
 
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
@@ -161,7 +218,8 @@ size_t innermost_axis(Planner& plan, NodeRef n,
     double score = any;
     for (const Use* d : readers)
       score += lanes_along(plan, d->access.index[a], n->dim(a),
-                           plan.kernels[static_cast<size_t>(d->kernel)], n->op == Op::Pad);
+                           plan.kernels[static_cast<size_t>(d->kernel)],
+                           operands[static_cast<size_t>(d->kernel)], n->op);
     if (score > best_score * kWorthIt) {
       best = a;
       best_score = score;

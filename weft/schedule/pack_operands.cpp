@@ -36,6 +36,7 @@ constexpr int64_t kPartOfWay = 4;
 constexpr double kReuseDownRows = 512;
 // The few rows of a tile, read along, gain 4 % (2048) and 18 % (4096), but lose 10 % at 1024.
 constexpr double kReuseAlongRows = 2048, kPartOfL3 = 1.0 / 4;
+constexpr double kPartOfL1 = 2.0 / 3;  // that a tile's lines of one operand may fill
 constexpr int64_t kLeastPanel = 8;
 constexpr double kProduct = 0.02;  // one multiplication and addition in full vectors
 constexpr double kMoved = 0.75;    // an element moved by transposes in registers
@@ -186,7 +187,15 @@ class OperandPacking {
     const double products = iterations(use(loads[0]).scope);
     const double moving = c.elements * (moves_in_registers(c) ? kMoved : 1);
     const double stores = store_cost(kernel, c.range) * iterations(kernel.ranges);
-    return products * kProduct / filled_lanes(c.range->src(0), plan_.target) + moving + stores;
+    const int64_t size = walked_as_one(plan_, kernel, loads, c.range);
+    return products * kProduct / filled_lanes(size, plan_.target) + moving + stores;
+  }
+
+  /// Too short for vectors along it.
+  bool is_short(const KernelPlan& kernel, const std::vector<ProductOperand>& loads,
+                NodeRef range) const {
+    return range->src(0)->vmin < kShortest &&
+           walked_as_one(plan_, kernel, loads, range) < kShortest;
   }
 
   void improve(size_t k) {
@@ -195,8 +204,7 @@ class OperandPacking {
     Choice best;
     for (NodeRef r : kernel.ranges) {
       Choice choice;
-      if (r->op != Op::Range || r->src(0)->vmin < kShortest || !consider(loads, r, choice))
-        continue;
+      if (r->op != Op::Range || is_short(kernel, loads, r) || !consider(loads, r, choice)) continue;
       choice.cost += cost(kernel, loads, choice);
       if (!best.range || choice.cost < best.cost) best = std::move(choice);
     }
@@ -408,7 +416,51 @@ class OperandPacking {
   /// A copy is one more kernel, an order of its own costs nothing: 512 images of 32 x 24 x 24, read
   /// 800 times, gain as much as their copy takes.
   bool pays_reordered(const ProductOperand& o) const {
-    return pays_apart(o, true) && (only_read_here(o.node) || reuse(o) >= 2 * kReuseDownRows);
+    return pays_apart(o, true) && (only_read_here(o.node) || reuse(o) >= 2 * kReuseDownRows) &&
+           walks_along_sums(o);
+  }
+
+  /// Bytes that a step of `range` goes through an operand of these axes, from the outermost to the
+  /// innermost.
+  double step_bytes(const ProductOperand& o, const std::vector<size_t>& order,
+                    NodeRef range) const {
+    double step = 0, elements = bits(o.node->dtype) / 8.0;
+    for (size_t i = order.size(); i-- > 0;) {
+      Stride s{};
+      if (split_stride(plan_.g, use(o).access.index[order[i]], range, s))
+        step += std::abs(static_cast<double>(s.coefficient)) * elements;
+      elements *= static_cast<double>(o.node->dim(order[i])->vmax);
+    }
+    return step;
+  }
+
+  /// Whether the next element along the sums' axes comes while its line is in L1. A sum's loops go
+  /// from far to near (optimize/loop_order.cpp) by the steps of all operands: where that leaves the
+  /// one along the innermost axis outside, each step inside of it is in another line.
+  bool walks_along_sums(const ProductOperand& o) const {
+    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(use(o).kernel)];
+    const auto step = [&](NodeRef range) {
+      double bytes = 0;
+      for (const ProductOperand& of : loads_[static_cast<size_t>(use(o).kernel)]) {
+        const bool same = of.node == o.node && of.use == o.use;
+        bytes += step_bytes(of, same ? sums_innermost(o) : order_of(of.node), range);
+      }
+      return bytes;
+    };
+    NodeRef innermost = use(o).access.index[sums_innermost(o).back()];
+    if (innermost->op != Op::Range) return true;
+    double lines = kRowsOfTile;
+    for (NodeRef r : use(o).scope)
+      if (!contains(kernel.ranges, r) && r != innermost && step(r) < step(innermost))
+        lines *= static_cast<double>(r->src(0)->vmax);
+    return lines * Machine::kLine <=
+           kPartOfL1 * static_cast<double>(plan_.target.machine.l1().bytes);
+  }
+
+  std::vector<size_t> order_of(NodeRef n) const {
+    std::vector<size_t> order = buffer(n).order;
+    for (size_t a = 0; order.size() < n->rank(); ++a) order.push_back(a);
+    return order;
   }
 
   void spread(int k, const ProductOperand& o) {

@@ -3,6 +3,7 @@
 // and the mask goes: what lies outside is then zero times the weight. That is what a convolution
 // over a padded image computes, and differs for infinite weights alone.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "weft/schedule/plan.h"
@@ -11,9 +12,10 @@
 namespace weft {
 namespace {
 
-constexpr double kReuse = 8;       // products per padded element from which on a copy is worth it
-constexpr double kKernel = 65536;  // products whose masks cost as much as one more kernel
-constexpr double kLargest = 8;     // times the image: mostly zeros would be mostly wasted
+constexpr double kReuse = 6;  // products per padded element from which on a copy is worth it
+constexpr double kMaskedReads = 3.5;  // and of those that masks reach, where it is stored for that
+constexpr double kKernel = 65536;     // products whose masks cost as much as one more kernel
+constexpr double kLargest = 8;        // times the image: mostly zeros would be mostly wasted
 
 class Padder {
  public:
@@ -206,6 +208,35 @@ class Padder {
 
 bool pays_padding(double reads, double elements) {
   return reads >= std::max(kKernel, kReuse * elements);
+}
+
+/// Windows that reach over the border: a mask in the inner loop of a product costs more than a copy
+/// that needs none.
+bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
+  if (!is_static(n) || !options.fuse) return false;
+  double total = 0;
+  for (const Use& d : wanted)
+    if (in_reduce(d)) total += evaluations(d);
+  return pays_padding(total, largest_numel(n->shape->span()));
+}
+
+/// Whether sums want an image's elements under a mask that ends at its border: what is in memory
+/// gets a copy that needs none (schedule/pad_operands.cpp). Of long rows few vectors reach the
+/// border: 2 of 7 are worth less than storing the image and copying it, 2 of 4 more.
+bool Planner::is_read_to_its_border(NodeRef n, const std::vector<Use>& wanted) const {
+  if (!is_static(n) || n->rank() == 0 || !options.fuse || !options.layouts) return false;
+  double total = 0;
+  for (const Use& d : wanted) {
+    const std::vector<NodeRef> inside = conjuncts(d.access.valid);
+    const bool ends = std::ranges::any_of(d.access.index, [&](NodeRef i) {
+      return i->op == Op::Add && contains(inside, g.le(g.index(0), i));
+    });
+    if (ends && in_reduce(d)) total += evaluations(d);
+  }
+  const double numel = largest_numel(n->shape->span());
+  const auto row = static_cast<double>(n->dim(n->rank() - 1)->vmax);
+  const double vectors = std::ceil(row / static_cast<double>(target.lanes(n->dtype)));
+  return pays_padding(total, numel) && total * std::min(1.0, 2 / vectors) >= kMaskedReads * numel;
 }
 
 void pad_operands(Planner& plan) {

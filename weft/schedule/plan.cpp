@@ -174,16 +174,6 @@ Planner::Verdict Planner::decide(NodeRef n, std::vector<Use>& wanted) {
   return decide_elementwise(n, wanted);
 }
 
-/// Windows that reach over the border: a mask in the inner loop of a product costs more than a copy
-/// that needs none.
-bool Planner::worth_padding(NodeRef n, const std::vector<Use>& wanted) const {
-  if (!is_static(n) || !options.fuse) return false;
-  double total = 0;
-  for (const Use& d : wanted)
-    if (in_reduce(d)) total += evaluations(d);
-  return pays_padding(total, largest_numel(n->shape->span()));
-}
-
 /// Elements with gaps between, as a stride leaves them: side by side, the axes of small images are
 /// one, and lines hold nothing else.
 bool Planner::worth_thinning(NodeRef n, const std::vector<Use>& wanted) const {
@@ -238,6 +228,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_decoded_in_registers(n, wanted, total)) return {false, "the rows of a tile share it"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
+  if (is_read_to_its_border(n, wanted)) return {true, "a copy with zeros around it needs no masks"};
   const double fuse_cost = total * work;
   const double beyond = stays_in_l3(n, wanted) ? 1 : kBeyondL3;
   double moves = numel * kStore * beyond;

@@ -144,6 +144,7 @@ class Planner {
   void visit(NodeRef n);
   Verdict decide(NodeRef n, std::vector<Use>& wanted);
   bool worth_padding(NodeRef n, const std::vector<Use>& wanted) const;
+  bool is_read_to_its_border(NodeRef n, const std::vector<Use>& wanted) const;
   bool worth_thinning(NodeRef n, const std::vector<Use>& wanted) const;
   bool is_far(NodeRef n, const std::vector<Use>& wanted);
   size_t size_of_access(const Access& access);
@@ -264,7 +265,11 @@ int moving_axis(Graph& g, const Access& access, NodeRef range);
 bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& use, NodeRef range,
                         std::span<const ProductOperand> operands, double reads_to_move = HUGE_VAL);
 /// Of a vector's lanes, the share that a loop of this size fills.
-double filled_lanes(NodeRef size, const Target& target);
+double filled_lanes(int64_t size, const Target& target);
+/// Iterations of this range of a product's outputs and of those around it that all operands and
+/// results walk as one loop: of all places of an image, where nothing slides over it.
+int64_t walked_as_one(const Planner& plan, const KernelPlan& kernel,
+                      std::span<const ProductOperand> operands, NodeRef range);
 
 /// A copy of `elements`, read `reads` times without a mask, costs less than the masks would.
 bool pays_padding(double reads, double elements);
