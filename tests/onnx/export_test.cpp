@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/layers.h"
 #include "weft/onnx/runner.h"
+#include "weft/tensor/jit.h"
 
 namespace weft::onnx {
 
@@ -172,6 +173,57 @@ TEST(OnnxExport, SymbolicSizesHaveNames) {
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], wanted[k], 1e-6);
   }
+}
+
+TEST(OnnxExport, ACapturedFunction) {
+  nn::Linear layer(4, 3);
+  auto step = jit([&](const Tensor& x) { return layer(x).tanh(); });
+  const Tensor x = ramp_tensor({2, 4});
+  step(x), step(x);
+  const Model m = export_onnx(step.captured());
+  EXPECT_NE(operators_of(m).find("Gemm"), std::string::npos) << operators_of(m);
+  const auto found = OnnxRunner(parse_onnx(onnx_bytes(m), "m"))({{"input_0", Value(x)}})["output_0"].tensor().to_vector<float>();
+  const auto wanted = step(x).to_vector<float>();
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-6);
+}
+
+/// The text of the Error that exporting f gives.
+std::string refused(const TensorFunction& f, const Tensors& inputs, const ExportOptions& options = {}) {
+  try {
+    export_onnx(f, inputs, options);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "onnx.export");
+    return e.what();
+  }
+  return "nothing";
+}
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST(OnnxExport, OneErrorListsAllThatCannotBe) {
+  Tensor counter = Tensor::zeros({3}).contiguous().realize();
+  const auto f = [&](const Tensors& in) {
+    counter.assign(counter + 1);
+    return Tensors{in[0] + Tensor::rand({3}) + in[0].bitcast(DType::I32)};
+  };
+  const std::string text = refused(f, {ramp_tensor({3})}, {.state = {{"counter", counter}}});
+  expect_part(text, "this cannot be written as ONNX, opset 20:");
+  expect_part(text, "'counter' is written to: export what is done for inference");
+  expect_part(text, "random numbers, which would be the same in every run");
+  expect_part(text, "no operator stands for bitcast i32 (3)");
+  expect_part(text, "export_test.cpp");
+  EXPECT_EQ(counter.to_vector<float>(), std::vector<float>(3, 0.0f));  // as it was
+}
+
+TEST(OnnxExport, ErrorsOfOptions) {
+  const auto f = [](const Tensors& in) { return in; };
+  const Tensors x{ramp_tensor({3})};
+  expect_part(refused(f, x, {.opset = 3}), "opset 3 cannot be written: choose one from 18 to 23");
+  expect_part(refused(f, x, {.input_names = {"a", "b"}}), "2 input names are given for 1: give as many, or none");
+  expect_part(refused(f, x, {.output_names = {"a", "b"}}), "2 output names are given for 1");
+  expect_part(refused(f, x, {.dynamic_axes = {{"y", {{0, "n"}}}}}), "dynamic_axes names 'y', which is no input");
+  expect_part(refused(f, x, {.dynamic_axes = {{"input_0", {{1, "n"}}}}}), "axis 1 of the input 'input_0' of shape (3) cannot have a name");
 }
 
 }  // namespace

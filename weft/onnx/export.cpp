@@ -1,12 +1,14 @@
 #include "weft/onnx/export.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
 #include "weft/graph/provenance.h"
 #include "weft/onnx/exporter.h"
+#include "weft/rewrite/driver.h"
 #include "weft/tensor/captured_function.h"
 #include "weft/tensor/random.h"
 #include "weft/tensor/tracing.h"
@@ -74,7 +76,12 @@ class ModelExport {
   void add_state(const std::string& name, NodeRef value) {
     if (value->op == Op::Buffer) exporter_.name_state(value, name);
   }
-  void add_problem(std::string what, NodeRef n) { problems_.push_back({std::move(what), n}); }
+  /// What the Error will say, with the line that made the node, where there is one.
+  void add_problem(std::string what, NodeRef n) {
+    const CallSite at = n ? context_.get<Provenance>().find(n) : CallSite();
+    if (at.file) append_format(what, " (made at {}:{})", at.file, at.line);
+    if (std::ranges::find(problems_, what) == problems_.end()) problems_.push_back(std::move(what));
+  }
 
   /// Within a Graph::Building scope.
   void write(std::span<const NodeRef> results) {
@@ -128,20 +135,12 @@ class ModelExport {
   }
 
   void refuse_problems() {
-    for (const Exporter::Problem& p : exporter_.problems()) problems_.push_back(p);
+    for (const Exporter::Problem& p : exporter_.problems()) add_problem(p.what, p.node);
     if (problems_.empty()) return;
-    std::vector<std::string> lines;
-    const auto& sites = context_.get<Provenance>();
-    for (const Exporter::Problem& p : problems_) {
-      const CallSite at = p.node ? sites.find(p.node) : CallSite();
-      std::string line = p.what;
-      if (at.file) append_format(line, " (made at {}:{})", at.file, at.line);
-      if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
-    }
     std::string text;
-    for (size_t i = 0; i < lines.size() && i < kMostListed; ++i) text += "\n  " + lines[i];
-    if (lines.size() > kMostListed)
-      append_format(text, "\n  and {} more", lines.size() - kMostListed);
+    for (size_t i = 0; i < problems_.size() && i < kMostListed; ++i) text += "\n  " + problems_[i];
+    if (problems_.size() > kMostListed)
+      append_format(text, "\n  and {} more", problems_.size() - kMostListed);
     fail("onnx.export", "this cannot be written as ONNX, opset {}:{}", options_.opset, text);
   }
 
@@ -149,7 +148,7 @@ class ModelExport {
   const ExportOptions& options_;
   ExportedGraph graph_;
   Exporter exporter_;
-  std::vector<Exporter::Problem> problems_;
+  std::vector<std::string> problems_;
   std::map<std::string, std::string> renames_;              // values to the results that they are
   std::vector<std::pair<std::string, std::string>> copies_;  // of values that have another name
 };
@@ -181,6 +180,32 @@ Tensors holes_for(const Tensors& inputs, const ExportOptions& options) {
   return holes;
 }
 
+/// What f writes to while it is traced, which must not stay: it is made of placeholders.
+class TracedWrites {
+ public:
+  TracedWrites() = default;
+  ~TracedWrites() {
+    for (const WriteWatch::Write& w : watch_.writes())
+      if (const auto cell = w.cell.lock()) cell->set_value(w.before.get());
+  }
+  TracedWrites(const TracedWrites&) = delete;
+  TracedWrites& operator=(const TracedWrites&) = delete;
+
+  void list(const std::vector<NamedTensor>& state, ModelExport& out) const {
+    for (const WriteWatch::Write& w : watch_.writes()) {
+      const auto cell = w.cell.lock();
+      std::string what = "a tensor";
+      for (const NamedTensor& t : state)
+        if (TensorAccess::shared(t.tensor) == cell) what = quoted_name(t.name);
+      out.add_problem(what + " is written to: export what is done for inference",
+                      cell ? cell->value() : nullptr);
+    }
+  }
+
+ private:
+  WriteWatch watch_;
+};
+
 void require_names(const char* what, size_t names, size_t values) {
   if (names != 0 && names != values)
     fail("onnx.export", "{} {} names are given for {}: give as many, or none", names, what, values);
@@ -196,28 +221,103 @@ Model export_onnx(const TensorFunction& f, const Tensors& inputs, const ExportOp
   realize(state);
   ModelExport out(context, options);
   const Tensors holes = holes_for(inputs, options);
-  std::optional<weft::Graph::Building> building(tensor_graph(context));
   Generator& random = Generator::of(context);
   const Tensor drawn = random.number();
   Tensors results;
   {
-    const WriteWatch watch;
+    const TracedWrites writes;
     const SymbolicCallsScope calls;
     results = f(holes);
-    for (const WriteWatch::Write& w : watch.writes()) {
-      std::string what = "a tensor that the function writes to";
-      for (const NamedTensor& t : options.state)
-        if (TensorAccess::shared(t.tensor) == w.cell.lock()) what = quoted_name(t.name) + " is written to";
-      out.add_problem(what + ": export it as it is used for inference", w.before.get());
-    }
+    writes.list(options.state, out);
   }
   if (random.number().node() != drawn.node())
     out.add_problem("random numbers, which would be the same in every run", nullptr);
   require_names("output", options.output_names.size(), results.size());
+  std::optional<weft::Graph::Building> building(tensor_graph(context));
   for (const Tensor& h : holes) out.add_input(h.node());
   for (const NamedTensor& t : options.state) out.add_state(t.name, t.tensor.node());
   out.write(nodes_of(results));
   building.reset();  // constants are computed
+  return out.finished();
+}
+
+// ---- captured functions
+
+namespace {
+
+/// What is in numbered memory, as values over placeholders of the arguments and the state.
+class Memories {
+ public:
+  Memories(weft::Graph& g, const CapturedFunction& f) : g_(g), f_(f), values_(f.memories) {}
+
+  void set(int memory, NodeRef value) {
+    if (memory >= 0) values_[static_cast<size_t>(memory)] = value;
+  }
+  NodeRef value(const CapturedFunction::Ending& e) const {
+    if (e.memory >= 0) return values_[static_cast<size_t>(e.memory)];
+    const auto& place = f_.places[static_cast<size_t>(e.place)];
+    return place.memory >= 0 ? values_[static_cast<size_t>(place.memory)] : nullptr;
+  }
+
+  void run(const CapturedFunction::Computation& c) {
+    std::vector<NodeRef> roots;
+    for (const RootedNode& v : c.values) roots.push_back(v.get());
+    NodeMap<NodeRef> replacement;
+    for (NodeRef n : Toposort::evaluated(roots)) {
+      const auto slot = n->op == Op::Param ? static_cast<size_t>(param_slot(n)) : c.inputs.size();
+      if (slot >= c.inputs.size() || c.inputs[slot] < 0) continue;
+      if (NodeRef value = values_[static_cast<size_t>(c.inputs[slot])]) replacement.set(n, value);
+    }
+    for (size_t i = 0; i < roots.size(); ++i) set(c.results[i], substitute(g_, roots[i], replacement));
+  }
+
+ private:
+  weft::Graph& g_;
+  const CapturedFunction& f_;
+  std::vector<NodeRef> values_;
+};
+
+bool writes_place(const CapturedFunction& f, const CapturedFunction::Place& p) {
+  if (!p.ending.none()) return true;
+  return std::ranges::any_of(f.computations, [&](const auto& c) {
+    return p.memory >= 0 && std::ranges::find(c.results, p.memory) != c.results.end();
+  });
+}
+
+}  // namespace
+
+Model export_onnx(const CapturedFunction& f, const ExportOptions& options) {
+  Context& context = Context::current();
+  weft::Graph& g = tensor_graph(context);
+  ModelExport out(context, options);
+  require_names("input", options.input_names.size(), f.arguments);
+  require_names("output", options.output_names.size(), f.results.size());
+  std::optional<weft::Graph::Building> building(g);
+  Memories memories(g, f);
+  std::vector<NodeRef> places;
+  Tensors kept;
+  for (size_t i = 0; i < f.places.size(); ++i) {
+    const CapturedFunction::Place& p = f.places[i];
+    if (writes_place(f, p)) out.add_problem(quoted_name(p.name) + " is written to", nullptr);
+    if (p.view) out.add_problem(quoted_name(p.name) + " is a view of larger memory", nullptr);
+    if (i < f.arguments) {
+      kept.push_back(placeholder(Tensor::from_node(p.form.get()), dims_of(p.form.get())));
+      out.add_input(kept.back().node());
+    } else {
+      kept.push_back(p.state);
+      out.add_state(strformat("state_{}", i - f.arguments), p.state.node());
+    }
+    places.push_back(kept.back().node());
+    memories.set(p.memory, places.back());
+  }
+  for (const CapturedFunction::Computation& c : f.computations) memories.run(c);
+  std::vector<NodeRef> results;
+  for (const CapturedFunction::Result& r : f.results) {
+    results.push_back(r.itself >= 0 ? places[static_cast<size_t>(r.itself)] : memories.value(r.ending));
+    if (!results.back()) fail("onnx.export", "a result of {} is not computed by it", quoted_name(f.name));
+  }
+  out.write(results);
+  building.reset();
   return out.finished();
 }
 

@@ -142,7 +142,7 @@ std::string Exporter::folded(NodeRef n) {
 }
 
 void Exporter::compute_constants() {
-  Tensors all;
+  std::vector<Tensor> all;
   for (const auto& [value, name] : *folded_) all.push_back(value);
   realize(all);
   for (const auto& [value, name] : *folded_) out.fill(name, host_array_of(value));

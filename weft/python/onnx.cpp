@@ -188,6 +188,18 @@ void bind_onnx(nb::module_& m) {
   method(c, "empty_inputs", empty_inputs);
   method(c, "inputs", [](const OnnxRunner& r) { return declared(r.inputs()); });
   method(c, "outputs", [](const OnnxRunner& r) { return declared(r.outputs()); });
+  method(c, "state_dict", [](OnnxRunner& r) {
+    std::vector<std::pair<std::string, Tensor>> all;
+    for (const NamedTensor& t : r.state_dict()) all.emplace_back(t.name, t.tensor);
+    return all;
+  });
+  method(c, "parameters", &OnnxRunner::parameters);
+  method(
+      c, "save",
+      [](const OnnxRunner& r, const std::string& path, bool external_data) {
+        onnx::save_onnx(path, r.trained(), {.external_data = external_data});
+      },
+      "path"_a, "external_data"_a);
   c.def_prop_ro("kernels", &OnnxRunner::kernels);
 }
 
