@@ -20,7 +20,8 @@ struct Net {
 
 Model model_of(Net& net) {
   return export_onnx([&](const Tensors& in) { return Tensors{net(in[0])}; },
-                     {ramp({3, 4}).tensor()}, {.input_names = {"x"}, .output_names = {"y"}, .state = state_dict(net)});
+                     {ramp({3, 4}).tensor()},
+                     {.input_names = {"x"}, .output_names = {"y"}, .state = state_dict(net)});
 }
 
 TEST(OnnxTraining, GradientsAreThoseOfTheFunction) {
@@ -34,7 +35,8 @@ TEST(OnnxTraining, GradientsAreThoseOfTheFunction) {
   for (const NamedTensor& own : runner.state_dict())
     for (const NamedTensor& wanted : state_dict(net)) {
       if (own.name != wanted.name) continue;
-      const auto a = own.tensor.grad().to_vector<float>(), b = wanted.tensor.grad().to_vector<float>();
+      const auto a = own.tensor.grad().to_vector<float>(),
+                 b = wanted.tensor.grad().to_vector<float>();
       for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5) << own.name;
     }
 }
@@ -73,7 +75,8 @@ TEST(OnnxTraining, WithoutGradientsCallsAreCaptured) {
   EXPECT_GT(runner.kernels(), 0u);
   // Captures read the tensors as they are.
   for (NamedTensor t : runner.state_dict()) t.tensor.assign(t.tensor * 0);
-  EXPECT_EQ(runner({{"x", Value(x)}})["y"].tensor().to_vector<float>(), std::vector<float>(y.size(), 0.0f));
+  EXPECT_EQ(runner({{"x", Value(x)}})["y"].tensor().to_vector<float>(),
+            std::vector<float>(y.size(), 0.0f));
 }
 
 TEST(OnnxTraining, SettingsAndStatisticsAreNotTrained) {

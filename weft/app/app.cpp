@@ -179,8 +179,8 @@ void add_onnx(CLI::App& app, CommandLine& line) {
   optimize->add_option("model", o.model, "an .onnx file")->required();
   optimize->add_option("-o,--output", o.output, "the file to write")->required();
   optimize->add_flag("--external-data", o.external_data, "tensors in a file beside the model");
-  CLI::App* exported = subcommand(*onnx, line, "export",
-                                  "write a captured function (save_function) as a model");
+  CLI::App* exported =
+      subcommand(*onnx, line, "export", "write a captured function (save_function) as a model");
   exported->add_option("function", o.model, "a file of save_function()")->required();
   exported->add_option("-o,--output", o.output, "the file to write")->required();
   exported->add_option("--opset", o.opset, "of the operators")->capture_default_str();

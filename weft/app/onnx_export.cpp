@@ -16,7 +16,8 @@ int export_onnx_model(const Session& session, const OnnxOptions& options) {
   onnx::save_onnx(options.output, model, {.external_data = options.external_data});
   const auto nodes = static_cast<int64_t>(model.graph.nodes.size());
   if (!session.json) {
-    session.print("{} nodes, {} initialisers in {}\n", nodes, model.graph.initialisers.size(), options.output);
+    session.print("{} nodes, {} initialisers in {}\n", nodes, model.graph.initialisers.size(),
+                  options.output);
     return kExitOk;
   }
   JsonWriter json;

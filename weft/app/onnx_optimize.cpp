@@ -16,7 +16,8 @@ int optimize_onnx(const Session& session, const OnnxOptions& options) {
   if (!session.json) {
     for (const auto& [what, count] : done) session.print("{:<40} {}\n", what, count);
     session.print("{:<40} {} to {}\n", "nodes", before.nodes, after.nodes);
-    session.print("{:<40} {} to {}\n", "parameters", human_bytes(before.bytes), human_bytes(after.bytes));
+    session.print("{:<40} {} to {}\n", "parameters", human_bytes(before.bytes),
+                  human_bytes(after.bytes));
     return kExitOk;
   }
   JsonWriter json;

@@ -58,8 +58,7 @@ struct Evaluator::Scope {
 namespace {
 
 bool has_graphs(const Node& node) {
-  return std::ranges::any_of(node.attributes,
-                             [](const Attribute& a) { return !a.graphs.empty(); });
+  return std::ranges::any_of(node.attributes, [](const Attribute& a) { return !a.graphs.empty(); });
 }
 
 }  // namespace

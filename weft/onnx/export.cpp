@@ -113,7 +113,8 @@ class ModelExport {
   void name_results(Graph& g) {
     std::map<std::string, std::string> made;
     const bool nested = std::ranges::any_of(g.nodes, [](const Node& n) {
-      return std::ranges::any_of(n.attributes, [](const Attribute& a) { return !a.graphs.empty(); });
+      return std::ranges::any_of(n.attributes,
+                                 [](const Attribute& a) { return !a.graphs.empty(); });
     });
     for (Node& n : g.nodes)
       for (std::string& name : n.outputs)
@@ -149,7 +150,7 @@ class ModelExport {
   ExportedGraph graph_;
   Exporter exporter_;
   std::vector<std::string> problems_;
-  std::map<std::string, std::string> renames_;              // values to the results that they are
+  std::map<std::string, std::string> renames_;               // values to the results that they are
   std::vector<std::pair<std::string, std::string>> copies_;  // of values that have another name
 };
 
@@ -221,12 +222,12 @@ Model export_onnx(const TensorFunction& f, const Tensors& inputs, const ExportOp
   realize(state);
   ModelExport out(context, options);
   const Tensors holes = holes_for(inputs, options);
+  const SymbolicCallsScope calls;
   Generator& random = Generator::of(context);
   const Tensor drawn = random.number();
   Tensors results;
   {
     const TracedWrites writes;
-    const SymbolicCallsScope calls;
     results = f(holes);
     writes.list(options.state, out);
   }
@@ -268,7 +269,8 @@ class Memories {
       if (slot >= c.inputs.size() || c.inputs[slot] < 0) continue;
       if (NodeRef value = values_[static_cast<size_t>(c.inputs[slot])]) replacement.set(n, value);
     }
-    for (size_t i = 0; i < roots.size(); ++i) set(c.results[i], substitute(g_, roots[i], replacement));
+    for (size_t i = 0; i < roots.size(); ++i)
+      set(c.results[i], substitute(g_, roots[i], replacement));
   }
 
  private:
@@ -313,8 +315,10 @@ Model export_onnx(const CapturedFunction& f, const ExportOptions& options) {
   for (const CapturedFunction::Computation& c : f.computations) memories.run(c);
   std::vector<NodeRef> results;
   for (const CapturedFunction::Result& r : f.results) {
-    results.push_back(r.itself >= 0 ? places[static_cast<size_t>(r.itself)] : memories.value(r.ending));
-    if (!results.back()) fail("onnx.export", "a result of {} is not computed by it", quoted_name(f.name));
+    results.push_back(r.itself >= 0 ? places[static_cast<size_t>(r.itself)]
+                                    : memories.value(r.ending));
+    if (!results.back())
+      fail("onnx.export", "a result of {} is not computed by it", quoted_name(f.name));
   }
   out.write(results);
   building.reset();

@@ -57,8 +57,7 @@ std::vector<NodeRef> broadcast_sources(NodeRef n, std::vector<NodeRef> operands)
 }
 
 Emission binary(Exporter& e, const std::string& op, NodeRef n, NodeRef a, NodeRef b) {
-  return {broadcast_sources(n, {a, b}),
-          [&e, op](const Names& in) { return e.out.node(op, in); }};
+  return {broadcast_sources(n, {a, b}), [&e, op](const Names& in) { return e.out.node(op, in); }};
 }
 
 struct Row {
@@ -67,22 +66,14 @@ struct Row {
   const char* of_bool;  // where it is; null: none
 };
 constexpr Row kRows[] = {
-    {Op::Neg, "Neg", nullptr},
-    {Op::Sqrt, "Sqrt", nullptr},
-    {Op::Sin, "Sin", nullptr},
-    {Op::Add, "Add", "Or"},
-    {Op::Mul, "Mul", "And"},
-    {Op::Div, "Div", nullptr},
-    {Op::Max, "Max", "Or"},
-    {Op::Min, "Min", "And"},
-    {Op::Lt, "Less", nullptr},
-    {Op::Le, "LessOrEqual", nullptr},
-    {Op::Eq, "Equal", "Equal"},
-    {Op::And, "BitwiseAnd", "And"},
-    {Op::Or, "BitwiseOr", "Or"},
-    {Op::Xor, "BitwiseXor", "Xor"},
-    {Op::Not, "BitwiseNot", "Not"},
-    {Op::Where, "Where", "Where"},
+    {Op::Neg, "Neg", nullptr},      {Op::Sqrt, "Sqrt", nullptr},
+    {Op::Sin, "Sin", nullptr},      {Op::Add, "Add", "Or"},
+    {Op::Mul, "Mul", "And"},        {Op::Div, "Div", nullptr},
+    {Op::Max, "Max", "Or"},         {Op::Min, "Min", "And"},
+    {Op::Lt, "Less", nullptr},      {Op::Le, "LessOrEqual", nullptr},
+    {Op::Eq, "Equal", "Equal"},     {Op::And, "BitwiseAnd", "And"},
+    {Op::Or, "BitwiseOr", "Or"},    {Op::Xor, "BitwiseXor", "Xor"},
+    {Op::Not, "BitwiseNot", "Not"}, {Op::Where, "Where", "Where"},
 };
 
 MaybeEmission direct(Exporter& e, NodeRef n) {
@@ -116,15 +107,29 @@ MaybeEmission difference(Exporter& e, NodeRef n) {
 /// Comparisons and choices that ONNX has no other form of for bools.
 MaybeEmission comparison(Exporter& e, NodeRef n) {
   if (n->op == Op::Ne)
-    return Emission{broadcast_sources(n, {n->src(0), n->src(1)}), [&e](const Names& in) {
-                      return e.out.node("Not", {e.out.node("Equal", in)});
-                    }};
+    return Emission{broadcast_sources(n, {n->src(0), n->src(1)}),
+                    [&e](const Names& in) { return e.out.node("Not", {e.out.node("Equal", in)}); }};
   if ((n->op == Op::Lt || n->op == Op::Le) && is_bool(n->src(0)->dtype))
-    return Emission{broadcast_sources(n, {n->src(0), n->src(1)}), [&e, op = n->op](const Names& in) {
+    return Emission{broadcast_sources(n, {n->src(0), n->src(1)}),
+                    [&e, op = n->op](const Names& in) {
                       return e.out.node(op == Op::Lt ? "Less" : "LessOrEqual",
                                         {e.cast(in[0], DType::I32), e.cast(in[1], DType::I32)});
                     }};
   return std::nullopt;
+}
+
+/// Whether the bits of a float are those of a negative integer: its sign, of -0 too.
+MaybeEmission sign_bit(Exporter& e, NodeRef n) {
+  if (n->op != Op::Lt || repeated_number(n->src(1)) != 0.0) return std::nullopt;
+  NodeRef word = n->src(0);
+  if (word->op != Op::Bitcast || !is_signed_int(word->dtype) || !is_float(word->src(0)->dtype))
+    return std::nullopt;
+  return Emission{{word->src(0)}, [&e, d = word->src(0)->dtype](const Names& in) {
+                    const std::string zero = e.out.scalar(d, 0);
+                    const std::string inverse = e.out.node("Reciprocal", in);
+                    return e.out.node("Or", {e.out.node("Less", {in[0], zero}),
+                                             e.out.node("Less", {inverse, zero})});
+                  }};
 }
 
 bool is_near(std::optional<double> x, double y) {
@@ -166,8 +171,8 @@ MaybeEmission conversion(Exporter& e, NodeRef n) {
     const NodeRef size = n->src(0);
     if (size->rank() != 0) return std::nullopt;
     return Emission{{}, [&e, size, d = n->dtype](const Names&) {
-                      const std::string one = e.out.node(
-                          "Squeeze", {e.sizes({&size, 1}), e.out.integers({0})});
+                      const std::string one =
+                          e.out.node("Squeeze", {e.sizes({&size, 1}), e.out.integers({0})});
                       return d == DType::I64 ? one : e.cast(one, d);
                     }};
   }
@@ -196,8 +201,8 @@ Emission guarded(Exporter& e, NodeRef n, const F& f) {
 std::string floored(Exporter& e, DType d, const std::string& x, const std::string& y) {
   const std::string quotient = e.out.node("Div", {x, y}), zero = e.out.scalar(d, 0);
   const std::string rest = e.out.node("Sub", {x, e.out.node("Mul", {quotient, y})});
-  const std::string signs = e.out.node(
-      "Xor", {e.out.node("Less", {rest, zero}), e.out.node("Less", {y, zero})});
+  const std::string signs =
+      e.out.node("Xor", {e.out.node("Less", {rest, zero}), e.out.node("Less", {y, zero})});
   const std::string some = e.out.node("Not", {e.out.node("Equal", {rest, zero})});
   const std::string less = e.cast(e.out.node("And", {signs, some}), d);
   return e.out.node("Sub", {quotient, less});
@@ -232,7 +237,8 @@ MaybeEmission shift(Exporter& e, NodeRef n) {
                     }};
   if (*by > bits(n->dtype) - 2) return std::nullopt;
   return Emission{{n->src(0)}, [&e, left, by = *by, d = n->dtype](const Names& in) {
-                    const std::string factor = e.out.scalar(d, std::ldexp(1.0, static_cast<int>(by)));
+                    const std::string factor =
+                        e.out.scalar(d, std::ldexp(1.0, static_cast<int>(by)));
                     return left ? e.out.node("Mul", {in[0], factor}) : floored(e, d, in[0], factor);
                   }};
 }
@@ -244,8 +250,8 @@ MaybeEmission multiply_add(Exporter& e, NodeRef n) {
                   }};
 }
 
-constexpr ExportRule kRules[] = {exponential, difference, comparison, truncation, conversion,
-                                 integer_division, shift, multiply_add, direct};
+constexpr ExportRule kRules[] = {sign_bit,   exponential,      difference, comparison,   truncation,
+                                 conversion, integer_division, shift,      multiply_add, direct};
 
 }  // namespace
 

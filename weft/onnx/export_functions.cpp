@@ -1,5 +1,5 @@
-// Functions that ONNX has as one operator. What could be one is built again from its operands: equal
-// graphs are the same node, so nothing else is taken for it.
+// Functions that ONNX has as one operator. What could be one is built again from its operands:
+// equal graphs are the same node, so nothing else is taken for it.
 #include <algorithm>
 #include <cmath>
 
@@ -19,11 +19,16 @@ struct CallRow {
   const char* op;
 };
 constexpr CallRow kCalls[] = {
-    {"acos", "Acos"},   {"acosh", "Acosh"},         {"asin", "Asin"},         {"asinh", "Asinh"},
-    {"atan", "Atan"},   {"atanh", "Atanh"},         {"cos", "Cos"},           {"cosh", "Cosh"},
-    {"erf", "Erf"},     {"exp", "Exp"},             {"log", "Log"},           {"mish", "Mish"},
-    {"sinh", "Sinh"},   {"hardswish", "HardSwish"}, {"sigmoid", "Sigmoid"},   {"softsign", "Softsign"},
-    {"tan", "Tan"},     {"tanh", "Tanh"},           {"det", "Det"},
+    {"acos", "Acos"},       {"acosh", "Acosh"},
+    {"asin", "Asin"},       {"asinh", "Asinh"},
+    {"atan", "Atan"},       {"atanh", "Atanh"},
+    {"cos", "Cos"},         {"cosh", "Cosh"},
+    {"erf", "Erf"},         {"exp", "Exp"},
+    {"log", "Log"},         {"mish", "Mish"},
+    {"sinh", "Sinh"},       {"hardswish", "HardSwish"},
+    {"sigmoid", "Sigmoid"}, {"softsign", "Softsign"},
+    {"tan", "Tan"},         {"tanh", "Tanh"},
+    {"det", "Det"},
 };
 
 NodeRef called_on(NodeRef n, std::string_view name) {
@@ -41,9 +46,8 @@ MaybeEmission call(Exporter& e, NodeRef n) {
                     }};
   }
   if (NodeRef x = called_on(n, "rsqrt"); x && x->dtype == n->dtype)
-    return Emission{{x}, [&e](const Names& in) {
-                      return e.out.node("Reciprocal", {e.out.node("Sqrt", in)});
-                    }};
+    return Emission{
+        {x}, [&e](const Names& in) { return e.out.node("Reciprocal", {e.out.node("Sqrt", in)}); }};
   return std::nullopt;
 }
 
@@ -184,9 +188,9 @@ Emission layer_norm(Exporter& e, const Normalised& norm, NodeRef scale, NodeRef 
       for (NodeRef d : norm.x->shape->span().subspan(norm.axis)) shape.push_back(d->vmin);
       inputs.push_back(e.out.ones(norm.x->dtype, shape));
     }
-    return e.out.node("LayerNormalization", inputs,
-                      {attribute("axis", static_cast<int64_t>(norm.axis)),
-                       attribute("epsilon", norm.eps)});
+    return e.out.node(
+        "LayerNormalization", inputs,
+        {attribute("axis", static_cast<int64_t>(norm.axis)), attribute("epsilon", norm.eps)});
   };
   return made;
 }
@@ -206,7 +210,8 @@ MaybeEmission layer_norm(Exporter& e, NodeRef n) {
       if (NodeRef scale = trailing(n->src(1 - k), norm->x, norm->axis))
         return layer_norm(e, *norm, scale, nullptr);
   const auto norm = normalised(e, n);
-  if (!norm || !is_static(n)) return std::nullopt;
+  if (!norm || !std::ranges::all_of(n->shape->span().subspan(norm->axis), is_const))
+    return std::nullopt;
   return layer_norm(e, *norm, nullptr, nullptr);
 }
 
@@ -236,8 +241,8 @@ MaybeEmission batch_norm(Exporter& e, NodeRef n) {
         const size_t at = repeated_number(variance->src(0)) ? 0 : 1;
         const auto eps = repeated_number(variance->src(at));
         if (!mean || !eps || x->rank() < 2) return std::nullopt;
-        const Tensor again = e.tensor(x).batchnorm(e.tensor(weight), e.tensor(bias),
-                                                   e.tensor(mean), e.tensor(invstd));
+        const Tensor again = e.tensor(x).batchnorm(e.tensor(weight), e.tensor(bias), e.tensor(mean),
+                                                   e.tensor(invstd));
         if (again.node() != n) return std::nullopt;
         return Emission{{x, weight, bias, mean, variance->src(1 - at)},
                         [&e, eps = *eps](const Names& in) {
@@ -271,7 +276,7 @@ constexpr Unary kUnaries[] = {
 
 /// What n may be a function of: nodes of its shape some steps below it.
 std::vector<NodeRef> operands_near(NodeRef n) {
-  constexpr size_t kMost = 12;
+  constexpr size_t kMost = 24;
   std::vector<NodeRef> found{n};
   for (size_t at = 0; at < found.size() && found.size() < kMost; ++at)
     for (NodeRef s : found[at]->src().first(evaluated_sources(found[at])))
@@ -313,8 +318,8 @@ MaybeEmission leaky_or_clipped(Exporter& e, NodeRef n) {
                   }};
 }
 
-constexpr ExportRule kRules[] = {softmax, log_softmax, batch_norm, layer_norm, call, extreme, order,
-                                 known_unary, leaky_or_clipped, inlined};
+constexpr ExportRule kRules[] = {softmax, log_softmax, batch_norm,  layer_norm,       call,
+                                 extreme, order,       known_unary, leaky_or_clipped, inlined};
 
 }  // namespace
 

@@ -22,7 +22,9 @@ NodeRef positions_given(Exporter& e, NodeRef n, NodeRef size) {
     if (!by || !is_const(size) || *by != static_cast<double>(size->vmin)) continue;
     if (moved->src(1 - k) != i) continue;
     // A cast to fewer bits was for weft alone.
-    return i->op == Op::Cast && is_int(i->src(0)->dtype) && is_signed_int(i->src(0)->dtype) ? i->src(0) : i;
+    return i->op == Op::Cast && is_int(i->src(0)->dtype) && is_signed_int(i->src(0)->dtype)
+               ? i->src(0)
+               : i;
   }
   return nullptr;
 }
@@ -45,9 +47,9 @@ std::string written_places(Exporter& e, const Places& p, NodeRef size, std::stri
   if (p.inside) return i;
   if (p.index->dtype == DType::I32) i = e.cast(i, DType::I64);
   const std::string n = e.sizes({&size, 1});
-  const std::string inside =
-      e.out.node("And", {e.out.node("Less", {i, n}),
-                         e.out.node("GreaterOrEqual", {i, e.out.scalar(DType::I64, 0)})});
+  const std::string inside = e.out.node(
+      "And",
+      {e.out.node("Less", {i, n}), e.out.node("GreaterOrEqual", {i, e.out.scalar(DType::I64, 0)})});
   return e.out.node("Where", {inside, i, n});
 }
 
@@ -75,7 +77,8 @@ Emission rows(Exporter& e, NodeRef gather, NodeRef positions, std::span<const No
   return {{x, p.index}, [&e, x, p, size, axis, wanted](const Names& in) {
             std::string i = written_places(e, p, size, in[1]);
             if (!std::ranges::equal(p.index->shape->span(), wanted)) i = e.reshaped(i, wanted);
-            return e.out.node("Gather", {p.inside ? in[0] : with_zero(e, in[0], x->rank(), axis), i},
+            return e.out.node("Gather",
+                              {p.inside ? in[0] : with_zero(e, in[0], x->rank(), axis), i},
                               {attribute("axis", axis)});
           }};
 }
@@ -106,7 +109,8 @@ MaybeEmission gather(Exporter& e, NodeRef n) {
     bool whole = true;  // the index has all of x's other axes
     for (uint32_t i = 0; i < n->rank(); ++i) whole &= i == axis || n->dim(i) == x->dim(i);
     NodeRef length = n->dim(static_cast<size_t>(axis));
-    if (positions->op == Op::Reshape && positions->src(0)->rank() == 1) positions = positions->src(0);
+    if (positions->op == Op::Reshape && positions->src(0)->rank() == 1)
+      positions = positions->src(0);
     if (whole) return rows(e, n, positions, {&length, 1});
   }
   const Places p = places_of(e, n->src(1), size);
@@ -127,16 +131,17 @@ MaybeEmission scatter(Exporter& e, NodeRef n) {
   const int64_t axis = n->int_arg(0);
   NodeRef size = n->dim(static_cast<size_t>(axis));
   const Places p = places_of(e, n->src(1), size);
-  return Emission{{n->src(0), p.index, n->src(2)}, [&e, n, p, size, axis, combine](const Names& in) {
-                    const std::string i = written_places(e, p, size, in[1]);
-                    const std::string base = p.inside ? in[0] : with_zero(e, in[0], n->rank(), axis);
-                    const std::string all =
-                        e.out.node("ScatterElements", {base, i, in[2]},
-                                   {attribute("axis", axis), attribute("reduction", combine)});
-                    if (p.inside) return all;
-                    return e.out.node("Slice", {all, e.out.integers({0}), e.sizes({&size, 1}),
-                                                e.out.integers({axis})});
-                  }};
+  return Emission{
+      {n->src(0), p.index, n->src(2)}, [&e, n, p, size, axis, combine](const Names& in) {
+        const std::string i = written_places(e, p, size, in[1]);
+        const std::string base = p.inside ? in[0] : with_zero(e, in[0], n->rank(), axis);
+        const std::string all =
+            e.out.node("ScatterElements", {base, i, in[2]},
+                       {attribute("axis", axis), attribute("reduction", combine)});
+        if (p.inside) return all;
+        return e.out.node("Slice",
+                          {all, e.out.integers({0}), e.sizes({&size, 1}), e.out.integers({axis})});
+      }};
 }
 
 constexpr ExportRule kRules[] = {shaped_rows, gather, scatter};

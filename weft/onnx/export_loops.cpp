@@ -25,7 +25,8 @@ struct Body {
   std::vector<NodeRef> nexts, outs;
 };
 
-Graph written(Exporter& e, const Body& body, const std::vector<std::pair<NodeRef, std::string>>& known) {
+Graph written(Exporter& e, const Body& body,
+              const std::vector<std::pair<NodeRef, std::string>>& known) {
   ExportedGraph graph(e.out);
   Exporter inner(e, graph);
   for (const auto& [node, name] : known) inner.name(node, name);
@@ -70,7 +71,8 @@ MaybeEmission repeat(Exporter& e, NodeRef n) {
     if (!all.empty()) return all[k];
     const RepeatParts p(node);
     const size_t states = p.inits.size(), stacks = p.stacked.size();
-    const auto holes = placeholders_in(closed_sources(node), p.slot, stacks + p.whole.size() + states);
+    const auto holes =
+        placeholders_in(closed_sources(node), p.slot, stacks + p.whole.size() + states);
     Body body;
     for (size_t i = 0; i < states; ++i)
       body.states.emplace_back(holes[stacks + p.whole.size() + i], p.inits[i]->dtype);
@@ -131,7 +133,8 @@ MaybeEmission loop(Exporter& e, NodeRef n) {
     std::vector<Attribute> a = attributes_of(slices.size(), body.outs.size(), axis, false);
     a.push_back(attribute("body", written(e, body, {})));
     Names results = e.out.nodes("Scan", given, body.nexts.size() + body.outs.size(), std::move(a));
-    if (stacked) results.erase(results.begin(), results.begin() + static_cast<int64_t>(p.inits.size()));
+    if (stacked)
+      results.erase(results.begin(), results.begin() + static_cast<int64_t>(p.inits.size()));
     return (e.results_of(node) = std::move(results))[k];
   };
   return made;
@@ -143,29 +146,34 @@ MaybeEmission scan(Exporter& e, NodeRef n) {
   const int64_t axis = n->int_arg(1);
   if (fold_of(n) == Fold::Add)
     return Emission{{n->src(0)}, [&e, axis](const Names& in) {
-                      return e.out.node("CumSum", {in[0], e.out.scalar(DType::I64, static_cast<double>(axis))});
+                      return e.out.node(
+                          "CumSum", {in[0], e.out.scalar(DType::I64, static_cast<double>(axis))});
                     }};
   const char* op = fold_of(n) == Fold::Mul ? "Mul" : fold_of(n) == Fold::Max ? "Max" : "Min";
-  if (is_bool(n->dtype) || fold_of(n) == Fold::Set || fold_of(n) == Fold::And || fold_of(n) == Fold::Or)
+  if (is_bool(n->dtype) || fold_of(n) == Fold::Set || fold_of(n) == Fold::And ||
+      fold_of(n) == Fold::Or)
     return std::nullopt;
-  return Emission{{n->src(0)}, [&e, n, axis, op](const Names& in) {
-                    ExportedGraph graph(e.out);
-                    const std::string state = graph.fresh("state"), slice = graph.fresh("slice");
-                    Graph& g = graph.graph();
-                    g.name = graph.fresh("body");
-                    g.inputs = {declared(state, n->dtype, std::nullopt), declared(slice, n->dtype, std::nullopt)};
-                    const std::string next = graph.node(op, {state, slice});
-                    const std::string out = graph.node("Identity", {next});
-                    g.outputs = {declared(next, n->dtype, std::nullopt), declared(out, n->dtype, std::nullopt)};
-                    std::vector<Attribute> a = attributes_of(1, 1, axis, false);
-                    a.push_back(attribute("body", std::move(g)));
-                    // Before the first element: the first element, or 1 for products.
-                    const std::string first = e.out.node("Gather", {in[0], e.out.scalar(DType::I64, 0)},
-                                                         {attribute("axis", axis)});
-                    const std::string one = e.out.node("Expand", {e.out.scalar(n->dtype, 1), e.out.node("Shape", {first})});
-                    const std::string init = fold_of(n) == Fold::Mul ? one : first;
-                    return e.out.nodes("Scan", {init, in[0]}, 2, std::move(a))[1];
-                  }};
+  return Emission{
+      {n->src(0)}, [&e, n, axis, op](const Names& in) {
+        ExportedGraph graph(e.out);
+        const std::string state = graph.fresh("state"), slice = graph.fresh("slice");
+        Graph& g = graph.graph();
+        g.name = graph.fresh("body");
+        g.inputs = {declared(state, n->dtype, std::nullopt),
+                    declared(slice, n->dtype, std::nullopt)};
+        const std::string next = graph.node(op, {state, slice});
+        const std::string out = graph.node("Identity", {next});
+        g.outputs = {declared(next, n->dtype, std::nullopt), declared(out, n->dtype, std::nullopt)};
+        std::vector<Attribute> a = attributes_of(1, 1, axis, false);
+        a.push_back(attribute("body", std::move(g)));
+        // Before the first element: the first element, or 1 for products.
+        const std::string first =
+            e.out.node("Gather", {in[0], e.out.scalar(DType::I64, 0)}, {attribute("axis", axis)});
+        const std::string one =
+            e.out.node("Expand", {e.out.scalar(n->dtype, 1), e.out.node("Shape", {first})});
+        const std::string init = fold_of(n) == Fold::Mul ? one : first;
+        return e.out.nodes("Scan", {init, in[0]}, 2, std::move(a))[1];
+      }};
 }
 
 constexpr ExportRule kRules[] = {scan, repeat, loop};

@@ -17,14 +17,14 @@ std::vector<int64_t> ints_of(NodeRef n) { return {n->ints().begin(), n->ints().e
 
 MaybeEmission shape(Exporter& e, NodeRef n) {
   if (n->op == Op::Reshape)
-    return Emission{{n->src(0)}, [&e, n](const Names& in) {
-                      return e.reshaped(in[0], n->shape->span());
-                    }};
+    return Emission{{n->src(0)},
+                    [&e, n](const Names& in) { return e.reshaped(in[0], n->shape->span()); }};
   if (n->op == Op::Expand)
     return Emission{{n->src(0)}, [&e, n](const Names& in) {
                       return e.out.node("Expand", {in[0], e.sizes(n->shape->span())});
                     }};
-  if (n->op == Op::Permute) return unary(e, "Transpose", n->src(0), {attribute("perm", ints_of(n))});
+  if (n->op == Op::Permute)
+    return unary(e, "Transpose", n->src(0), {attribute("perm", ints_of(n))});
   return std::nullopt;
 }
 
@@ -49,8 +49,8 @@ MaybeEmission border(Exporter& e, NodeRef n) {
   const MaybeEmission plain = padding(e, padded);
   if (!plain) return std::nullopt;
   return Emission{{padded->src(0)}, [&e, padded, d = n->dtype, v = *value](const Names& in) {
-                    return e.out.node("Pad", {in[0], e.sizes(padded->src().subspan(1)),
-                                              e.out.scalar(d, v)});
+                    return e.out.node(
+                        "Pad", {in[0], e.sizes(padded->src().subspan(1)), e.out.scalar(d, v)});
                   }};
 }
 
@@ -131,10 +131,11 @@ MaybeEmission windows(Exporter& e, NodeRef n) {
   return Emission{{n->src(0)}, [&e, n, axis, size, stride, dilation, count](const Names& in) {
                     std::vector<int64_t> places;
                     for (int64_t o = 0; o < count->vmin; ++o)
-                      for (int64_t k = 0; k < size; ++k) places.push_back(o * stride + k * dilation);
+                      for (int64_t k = 0; k < size; ++k)
+                        places.push_back(o * stride + k * dilation);
                     const std::string flat = e.out.integers(places);
-                    const std::string shaped = e.out.node(
-                        "Reshape", {flat, e.out.integers({count->vmin, size})});
+                    const std::string shaped =
+                        e.out.node("Reshape", {flat, e.out.integers({count->vmin, size})});
                     const std::string taken =
                         e.out.node("Gather", {in[0], shaped}, {attribute("axis", axis)});
                     std::vector<int64_t> order = counted(n->rank());
@@ -151,8 +152,8 @@ MaybeEmission positions(Exporter& e, NodeRef n) {
                     NodeRef size = n->dim(axis);
                     const std::string many =
                         e.out.node("Squeeze", {e.sizes({&size, 1}), e.out.integers({0})});
-                    std::string x = e.out.node("Range", {e.out.scalar(DType::I64, 0), many,
-                                                         e.out.scalar(DType::I64, 1)});
+                    std::string x = e.out.node(
+                        "Range", {e.out.scalar(DType::I64, 0), many, e.out.scalar(DType::I64, 1)});
                     if (n->dtype != DType::I64) x = e.cast(x, n->dtype);
                     if (n->rank() == 1) return x;
                     std::vector<int64_t> behind(n->rank() - axis, 1);
@@ -162,7 +163,7 @@ MaybeEmission positions(Exporter& e, NodeRef n) {
                   }};
 }
 
-constexpr ExportRule kRules[] = {border,  shape,         padding, interior, cut,
+constexpr ExportRule kRules[] = {border,   shape,         padding, interior, cut,
                                  reversal, concatenation, windows, positions};
 
 }  // namespace

@@ -123,7 +123,8 @@ std::optional<Convolution> convolution_of(Exporter& e, NodeRef product, NodeRef 
   if (!has_shape(input, of_input) || !has_shape(filter, of_filter)) return std::nullopt;
   const std::vector<NodeRef> before{product->dim(0), e.g.index(c.groups * in->vmin)};
   if (!std::ranges::equal(inner->shape->span().first(2), before)) return std::nullopt;
-  if (filter->op == Op::Reshape && has_shape(filter->src(0), c.weight_shape)) c.weight = filter->src(0);
+  if (filter->op == Op::Reshape && has_shape(filter->src(0), c.weight_shape))
+    c.weight = filter->src(0);
   take_border(c.windows);
   return c;
 }

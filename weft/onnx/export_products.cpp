@@ -45,7 +45,8 @@ Factor factor_of(Exporter& e, NodeRef n) {
       std::vector<int> labels(x->rank(), kNone);
       size_t next = 0;
       std::erase(f.labels, kNone);
-      for (const int axis : axes_without_ones(x)) labels[static_cast<size_t>(axis)] = f.labels[next++];
+      for (const int axis : axes_without_ones(x))
+        labels[static_cast<size_t>(axis)] = f.labels[next++];
       f = {x, std::move(labels)};
     } else if (f.x->op == Op::Permute) {
       std::vector<int> labels(f.labels.size());
@@ -62,7 +63,7 @@ Factor factor_of(Exporter& e, NodeRef n) {
 struct Product {
   NodeRef product, reduce;
   Factor a, b;
-  std::vector<int> lead, inner;    // of both or of one; summed
+  std::vector<int> lead, inner;     // of both or of one; summed
   int row = kNone, column = kNone;  // of a alone, of b alone
 };
 
@@ -121,7 +122,8 @@ std::string arranged(Exporter& e, const Product& p, const Factor& f, std::string
     want[inner_at] = size;
   }
   if (!std::ranges::is_sorted(order))
-    x = e.out.node("Transpose", {x}, {attribute("perm", std::vector<int64_t>(order.begin(), order.end()))});
+    x = e.out.node("Transpose", {x},
+                   {attribute("perm", std::vector<int64_t>(order.begin(), order.end()))});
   return have == want ? x : e.reshaped(x, want);
 }
 
@@ -142,8 +144,7 @@ std::string finished(Exporter& e, const Product& p, std::string y) {
     std::vector<int> all = p.lead;
     all.insert(all.end(), {p.row, p.column});
     if (p.row == kNone) order.push_back(static_cast<int64_t>(p.lead.size()));
-    for (const int axis : kept)
-      order.push_back(std::ranges::find(all, axis) - all.begin());
+    for (const int axis : kept) order.push_back(std::ranges::find(all, axis) - all.begin());
     for (const int64_t axis : order) moved.push_back(shape[static_cast<size_t>(axis)]);
     y = e.out.node("Transpose", {y}, {attribute("perm", order)});
     shape = moved;
@@ -155,20 +156,20 @@ std::string finished(Exporter& e, const Product& p, std::string y) {
 MaybeEmission matmul(Exporter& e, NodeRef n) {
   const auto p = product_of(e, n);
   if (!p) return std::nullopt;
-  return Emission{{p->a.x, p->b.x}, [&e, p = *p](const Names& in) {
-                    std::vector<int> left, right = p.inner;
-                    if (p.row != kNone) left.push_back(p.row);
-                    // The row's place is needed where axes stand before it.
-                    if (p.row == kNone && !wanted_axes(p, p.a, {}).empty()) left.push_back(kNone);
-                    if (p.row == kNone && left.empty()) left.push_back(kNone);
-                    left.insert(left.end(), p.inner.begin(), p.inner.end());
-                    right.push_back(p.column);
-                    left = wanted_axes(p, p.a, left), right = wanted_axes(p, p.b, right);
-                    const std::string a = arranged(e, p, p.a, in[0], left, left.size() - p.inner.size());
-                    const std::string b =
-                        arranged(e, p, p.b, in[1], right, right.size() - p.inner.size() - 1);
-                    return finished(e, p, e.out.node("MatMul", {a, b}));
-                  }};
+  return Emission{
+      {p->a.x, p->b.x}, [&e, p = *p](const Names& in) {
+        std::vector<int> left, right = p.inner;
+        if (p.row != kNone) left.push_back(p.row);
+        // The row's place is needed where axes stand before it.
+        if (p.row == kNone && !wanted_axes(p, p.a, {}).empty()) left.push_back(kNone);
+        if (p.row == kNone && left.empty()) left.push_back(kNone);
+        left.insert(left.end(), p.inner.begin(), p.inner.end());
+        right.push_back(p.column);
+        left = wanted_axes(p, p.a, left), right = wanted_axes(p, p.b, right);
+        const std::string a = arranged(e, p, p.a, in[0], left, left.size() - p.inner.size());
+        const std::string b = arranged(e, p, p.b, in[1], right, right.size() - p.inner.size() - 1);
+        return finished(e, p, e.out.node("MatMul", {a, b}));
+      }};
 }
 
 /// Whether a factor of a plain product of matrices is stored transposed; nothing: it is no matrix.
@@ -190,7 +191,8 @@ MaybeEmission gemm(Exporter& e, NodeRef n) {
     const bool whole = std::ranges::equal(reduce->shape->span(), n->shape->span());
     if (p->row == kNone || p->row > p->column || !left || !right || !whole || n->src(1 - i) == bias)
       continue;
-    if (bias->op == Op::Reshape && bias->src(0)->rank() == 1 && keeps_sizes(bias)) bias = bias->src(0);
+    if (bias->op == Op::Reshape && bias->src(0)->rank() == 1 && keeps_sizes(bias))
+      bias = bias->src(0);
     return Emission{{p->a.x, p->b.x, bias}, [&e, a = *left, b = *right](const Names& in) {
                       std::vector<Attribute> attributes;
                       if (a) attributes.push_back(attribute("transA", int64_t{1}));

@@ -18,10 +18,11 @@ Attribute attribute_of(std::string name, Attribute::Type type) {
   return a;
 }
 
-template <class T>
-HostArray array_of(DType dtype, std::vector<int64_t> shape, std::span<const T> values) {
-  const auto bytes = std::as_bytes(values);
-  return HostArray::owned(dtype, std::move(shape), {bytes.begin(), bytes.end()});
+/// One element as it lies in memory.
+std::vector<std::byte> bytes_of(weft::Value value) {
+  std::vector<std::byte> bytes(static_cast<size_t>(bits(value.dtype()) + 7) / 8);
+  value.store(bytes.data());
+  return bytes;
 }
 
 std::string key_of(const HostArray& array) {
@@ -70,7 +71,7 @@ Attribute attribute(std::string name, Graph value) {
 
 struct ExportedGraph::Shared {
   std::unordered_map<std::string, size_t> names;         // how often each was asked for
-  std::unordered_map<std::string, size_t> places;         // of constants in the outermost graph
+  std::unordered_map<std::string, size_t> places;        // of constants in the outermost graph
   std::unordered_map<std::string, std::string> numbers;  // small constants by what they are
 };
 
@@ -124,14 +125,11 @@ void ExportedGraph::fill(const std::string& name, HostArray array) {
 }
 
 std::string ExportedGraph::number(weft::Value value) {
-  const uint64_t raw = value.raw_bits();
-  const auto size = static_cast<size_t>(bits(value.dtype()) + 7) / 8;
-  return constant(array_of<std::byte>(value.dtype(), {}, std::as_bytes(std::span(&raw, 1)).first(size)));
+  return constant(HostArray::owned(value.dtype(), {}, bytes_of(value)));
 }
 
 std::string ExportedGraph::ones(DType dtype, const std::vector<int64_t>& shape) {
-  const uint64_t raw = weft::Value::of(dtype, 1.0).raw_bits();
-  const auto one = std::as_bytes(std::span(&raw, 1)).first(static_cast<size_t>(bits(dtype)) / 8);
+  const std::vector<std::byte> one = bytes_of(weft::Value::of(dtype, 1.0));
   std::vector<std::byte> bytes;
   const HostArray about{dtype, shape, {}, nullptr};
   for (int64_t i = 0; i < about.numel(); ++i) bytes.insert(bytes.end(), one.begin(), one.end());
@@ -139,7 +137,9 @@ std::string ExportedGraph::ones(DType dtype, const std::vector<int64_t>& shape) 
 }
 
 std::string ExportedGraph::integers(const std::vector<int64_t>& values) {
-  return constant(array_of<int64_t>(DType::I64, {static_cast<int64_t>(values.size())}, values));
+  const auto bytes = std::as_bytes(std::span(values));
+  return constant(HostArray::owned(DType::I64, {static_cast<int64_t>(values.size())},
+                                   {bytes.begin(), bytes.end()}));
 }
 
 }  // namespace weft::onnx

@@ -12,9 +12,16 @@ struct Setting {
   size_t first, last;
 };
 constexpr Setting kSettings[] = {
-    {"BatchNormalization", 3, 4}, {"Clip", 1, 2},    {"Dropout", 1, 2},      {"OneHot", 1, 2},
-    {"Pad", 1, 3},                {"Range", 0, 2},   {"Resize", 1, 3},       {"Upsample", 1, 1},
-    {"QuantizeLinear", 1, 2},     {"DequantizeLinear", 1, 2},
+    {"BatchNormalization", 3, 4},
+    {"Clip", 1, 2},
+    {"Dropout", 1, 2},
+    {"OneHot", 1, 2},
+    {"Pad", 1, 3},
+    {"Range", 0, 2},
+    {"Resize", 1, 3},
+    {"Upsample", 1, 1},
+    {"QuantizeLinear", 1, 2},
+    {"DequantizeLinear", 1, 2},
 };
 
 bool is_setting(const Node& node, size_t input) {

@@ -66,25 +66,29 @@ Model model_of(const Model& m, const Node& n, const GraphEdit& edit) {
   one.graph.nodes = {n};
   std::set<std::string> known;
   for (const std::string& name : n.inputs)
-    if (!name.empty() && known.insert(name).second) one.graph.initialisers.push_back(*edit.constant(name));
+    if (!name.empty() && known.insert(name).second)
+      one.graph.initialisers.push_back(*edit.constant(name));
   for (const std::string& name : n.outputs)
     if (!name.empty()) one.graph.outputs.push_back({name, {}});
   return one;
 }
 
 bool is_of_constants(const Model& m, const GraphEdit& edit, const Node& n) {
-  if (is_random(n) || !find_operator(n.domain, n.op, opset_of(m)) || !n.domain.empty()) return false;
+  if (is_random(n) || !find_operator(n.domain, n.op, opset_of(m)) || !n.domain.empty())
+    return false;
   for (const Attribute& a : n.attributes)
     if (!a.graphs.empty()) return false;
   for (const std::string& name : n.outputs)
     if (edit.is_output(name) || edit.is_captured(name)) return false;
   return std::ranges::all_of(n.inputs, [&](const std::string& name) {
-    return name.empty() || (edit.constant(name) && edit.constant(name)->type != ElementType::String);
+    return name.empty() ||
+           (edit.constant(name) && edit.constant(name)->type != ElementType::String);
   });
 }
 
 /// The results of a node of constants; empty where it does not become one.
-std::vector<std::pair<std::string, Value>> results_of(const Model& m, const GraphEdit& edit, const Node& n) {
+std::vector<std::pair<std::string, Value>> results_of(const Model& m, const GraphEdit& edit,
+                                                      const Node& n) {
   const Model one = model_of(m, n, edit);
   size_t given = 0, made = 0;
   for (const ConstantData& c : one.graph.initialisers) given += c.array.bytes.size();
@@ -94,7 +98,8 @@ std::vector<std::pair<std::string, Value>> results_of(const Model& m, const Grap
   for (size_t i = 0; i < values.size(); ++i) {
     const Value& v = values[i];
     if (v.kind() != Value::Kind::Tensor || !v.dims().is_static()) return {};
-    made += static_cast<size_t>(v.dims().product().value()) * static_cast<size_t>(bits(v.dtype())) / 8;
+    made +=
+        static_cast<size_t>(v.dims().product().value()) * static_cast<size_t>(bits(v.dtype())) / 8;
     all.emplace_back(one.graph.outputs[i].name, v);
   }
   return made > std::max(given, kMostGrown) ? std::vector<std::pair<std::string, Value>>() : all;
@@ -157,7 +162,8 @@ struct BatchNorm {
 };
 
 std::optional<BatchNorm> batch_norm_of(const GraphEdit& edit, const Node& n) {
-  if (n.op != "BatchNormalization" || !n.domain.empty() || n.inputs.size() != 5) return std::nullopt;
+  if (n.op != "BatchNormalization" || !n.domain.empty() || n.inputs.size() != 5)
+    return std::nullopt;
   for (const char* off : {"training_mode", "spatial"}) {
     const Attribute* a = n.find(off);
     if (a && a->integer != (off[0] == 's' ? 1 : 0)) return std::nullopt;
@@ -206,7 +212,8 @@ int64_t merge_batch_norms(Model& m) {
   for (Node& n : m.graph.nodes) {
     const auto norm = batch_norm_of(edit, n);
     Node* conv = norm ? edit.producer(n.inputs[0]) : nullptr;
-    if (!conv || conv->op != "Conv" || !conv->domain.empty() || edit.uses(n.inputs[0]) != 1) continue;
+    if (!conv || conv->op != "Conv" || !conv->domain.empty() || edit.uses(n.inputs[0]) != 1)
+      continue;
     if (edit.is_output(n.inputs[0]) || edit.is_captured(n.inputs[0])) continue;
     if (!merge_into(edit, *conv, *norm)) continue;
     conv->outputs[0] = n.outputs[0];
@@ -238,7 +245,8 @@ int64_t merge_transposes(Model& m) {
     if (first.empty() || first.size() != second.size()) continue;
     std::vector<int64_t> both;
     for (const int64_t axis : second)
-      if (axis >= 0 && axis < static_cast<int64_t>(first.size())) both.push_back(first[static_cast<size_t>(axis)]);
+      if (axis >= 0 && axis < static_cast<int64_t>(first.size()))
+        both.push_back(first[static_cast<size_t>(axis)]);
     if (both.size() != first.size()) continue;
     n.inputs[0] = inner->inputs[0];
     ++count;
@@ -260,7 +268,8 @@ int64_t remove_unread(Model& m) {
     GraphEdit edit(m.graph);
     const size_t before = m.graph.nodes.size();
     std::erase_if(m.graph.nodes, [&](const Node& n) {
-      return std::ranges::all_of(n.outputs, [&](const std::string& name) { return edit.uses(name) == 0; });
+      return std::ranges::all_of(n.outputs,
+                                 [&](const std::string& name) { return edit.uses(name) == 0; });
     });
     count += static_cast<int64_t>(before - m.graph.nodes.size());
     more = before != m.graph.nodes.size();
@@ -299,7 +308,8 @@ Model optimised(Model m, Optimisations* done) {
     }
   }
   m.graph.values.clear();  // declared types of values that may be gone
-  for (size_t i = 0; done && i < std::size(kPasses); ++i) done->emplace_back(kPasses[i].what, counts[i]);
+  for (size_t i = 0; done && i < std::size(kPasses); ++i)
+    done->emplace_back(kPasses[i].what, counts[i]);
   return m;
 }
 

@@ -30,8 +30,8 @@ Bytes packed(ElementType type, const HostArray& array) {
   Bytes out((count + each - 1) / each);
   for (size_t i = 0; i < count; ++i) {
     size_t code = 0;
-    while (code + 1 < codes && std::memcmp(known.bytes.data() + code * size,
-                                           array.bytes.data() + i * size, size) != 0)
+    while (code + 1 < codes &&
+           std::memcmp(known.bytes.data() + code * size, array.bytes.data() + i * size, size) != 0)
       ++code;
     out[i / each] |= static_cast<std::byte>(code << width * (i % each));
   }

@@ -168,7 +168,8 @@ nb::bytes bytes_of(const onnx::Model& model) {
 }  // namespace
 
 void bind_onnx(nb::module_& m) {
-  nb::class_<onnx::Model> e(m, "OnnxExport", "A model to be written; weft.onnx.export() is what users see.");
+  nb::class_<onnx::Model> e(m, "OnnxExport",
+                            "A model to be written; weft.onnx.export() is what users see.");
   e.def_static("of", exported, "f"_a, "inputs"_a, "input_names"_a, "state"_a, "dynamic_axes"_a,
                "opset"_a, "name"_a, nb::call_guard<PythonSite>());
   method(e, "bytes", bytes_of);
