@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/onnx/one_node.h"
+#include "tests/onnx/written.h"
 #include "weft/base/error.h"
 #include "weft/nn/layers.h"
 #include "weft/onnx/runner.h"
@@ -30,7 +31,7 @@ void expect_same(const TensorFunction& f, const Tensors& inputs, const ExportOpt
                  double tolerance = 1e-5) {
   const Model model = export_onnx(f, inputs, options);
   SCOPED_TRACE(operators_of(model));
-  OnnxRunner runner(parse_onnx(onnx_bytes(model), "exported"));
+  OnnxRunner runner(written_and_read(model));
   NamedValues given;
   for (size_t i = 0; i < inputs.size(); ++i)
     given.emplace(model.graph.inputs[i].name, Value(inputs[i]));
@@ -209,7 +210,7 @@ TEST(OnnxExport, SymbolicSizesHaveNames) {
                               .dynamic_axes = {{"input_0", {{0, "batch"}}}}};
   const Model m = export_onnx(f, {ramp_tensor({2, 4})}, options);
   EXPECT_EQ((*m.graph.inputs[0].type.shape)[0].name, "batch");
-  OnnxRunner runner(parse_onnx(onnx_bytes(m), "exported"));
+  OnnxRunner runner(written_and_read(m));
   for (const int64_t n : {1, 2, 5}) {
     const Tensor x = ramp_tensor({n, 4});
     const auto found = runner({{"input_0", Value(x)}})["output_0"].tensor().to_vector<float>();
@@ -226,7 +227,7 @@ TEST(OnnxExport, ACapturedFunction) {
   step(x), step(x);
   const Model m = export_onnx(step.captured());
   EXPECT_NE(operators_of(m).find("Gemm"), std::string::npos) << operators_of(m);
-  const auto found = OnnxRunner(parse_onnx(onnx_bytes(m), "m"))({{"input_0", Value(x)}})["output_0"]
+  const auto found = OnnxRunner(written_and_read(m))({{"input_0", Value(x)}})["output_0"]
                          .tensor()
                          .to_vector<float>();
   const auto wanted = step(x).to_vector<float>();

@@ -7,6 +7,7 @@
 
 #include "tests/onnx/one_node.h"
 #include "tests/onnx/onnx_bytes.h"
+#include "tests/onnx/written.h"
 #include "weft/onnx/runner.h"
 #include "weft/onnx/write.h"
 
@@ -25,8 +26,8 @@ std::string floats(size_t count, float first = 0.5f) {
 }
 
 Model model_of(const bytes::GraphParts& parts) {
-  const std::string data = bytes::model(bytes::graph(parts));
-  return parse_onnx(std::as_bytes(std::span(data)), "m");
+  const auto data = std::make_shared<std::string>(bytes::model(bytes::graph(parts)));
+  return parse_onnx(std::as_bytes(std::span(*data)), "m", data);
 }
 
 std::string operators_of(const Model& m) {
@@ -37,7 +38,7 @@ std::string operators_of(const Model& m) {
 
 /// The model after it was optimised, which gives the same for x.
 Model checked(const Model& before, const Tensor& x) {
-  const Model after = parse_onnx(onnx_bytes(optimised(before)), "optimised");
+  const Model after = written_and_read(optimised(before));
   const NamedValues wanted = OnnxRunner(before)({{"x", Value(x)}}),
                     found = OnnxRunner(after)({{"x", Value(x)}});
   EXPECT_EQ(wanted.size(), found.size());

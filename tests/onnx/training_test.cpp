@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/onnx/one_node.h"
+#include "tests/onnx/written.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/optim.h"
 #include "weft/onnx/export.h"
@@ -60,7 +61,7 @@ TEST(OnnxTraining, AnOptimizerTrainsAndTheFileStays) {
   EXPECT_LT(last, first / 2);
   EXPECT_EQ(onnx_bytes(model), before);
   // What was trained is written, and read again gives the same.
-  OnnxRunner again(parse_onnx(onnx_bytes(runner.trained()), "trained"));
+  OnnxRunner again(written_and_read(runner.trained()));
   const auto a = again({{"x", Value(x)}})["y"].tensor().to_vector<float>();
   const auto b = runner({{"x", Value(x)}})["y"].tensor().to_vector<float>();
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
