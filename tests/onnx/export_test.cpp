@@ -222,6 +222,7 @@ TEST(OnnxExport, SymbolicSizesHaveNames) {
 
 TEST(OnnxExport, ACapturedFunction) {
   nn::Linear layer(4, 3);
+  realize({layer.weight, layer.bias});
   auto step = jit([&](const Tensor& x) { return layer(x).tanh(); });
   const Tensor x = ramp_tensor({2, 4}).contiguous().realize();
   step(x), step(x);
