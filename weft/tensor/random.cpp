@@ -108,6 +108,7 @@ Generator::Draw Generator::reserve(uint32_t count) {
 
 Tensor Generator::number() {
   std::lock_guard lock(mutex_);
+  if (!draws_.cell()) set_seed(static_cast<uint64_t>(context_.options().seed));
   return Tensor::from_node(draws_.node());
 }
 
