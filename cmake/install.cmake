@@ -10,7 +10,7 @@ set(headers
   base/file.h base/options.def base/options.h base/small_vector.h base/spans.h
   dtype/codec.h dtype/codecs.def dtype/convert.h dtype/dtype.h dtype/dtypes.def dtype/value.h
   graph/node.h graph/op.h graph/ops.def rewrite/pass_record.h
-  onnx/model.h onnx/runner.h onnx/value.h
+  onnx/export.h onnx/model.h onnx/optimise.h onnx/runner.h onnx/value.h onnx/write.h
   text/tokenizer.h
   tensor/captured_function.h tensor/cell_ref.h tensor/derived.def tensor/dim.h tensor/distributions.h tensor/einsum.h tensor/elements.h
   tensor/fft.h

@@ -22,13 +22,60 @@ bool folds(std::string_view name) {
 
 std::string table(std::string_view domain, const Rows& rows) {
   std::string text = strformat(
-      "\n## {}\n\n{} operators.\n\n| operator | since opset | of known sizes |\n|---|---|---|\n",
+      "\n### {}\n\n{} operators.\n\n| operator | since opset | of known sizes |\n|---|---|---|\n",
       domain.empty() ? "ai.onnx" : domain, rows.size());
   for (const auto& [name, since] : rows)
     append_format(text, "| {} | {} | {} |\n", name, since,
                   domain.empty() && folds(name) ? "known" : "");
   return text;
 }
+
+/// What stands before the tables.
+constexpr const char* kGuide = R"(# ONNX
+
+## Running a model
+
+`weft.nn.onnx.OnnxRunner(path)` in Python, `weft::onnx::OnnxRunner` (`weft/onnx/runner.h`) in C++, `weft onnx run` in the
+shell. The first call for inputs of given types and shapes captures what it launches, later ones replay that.
+
+## Writing one
+
+`weft.onnx.export(function, inputs, path)` and `weft::onnx::export_onnx()` (`weft/onnx/export.h`) call a function once with
+placeholders and write the graph that it builds:
+
+```python
+weft.onnx.export(model, Tensor.zeros(1, 3, 224, 224), "model.onnx", input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+```
+
+What has an operator of its own becomes that one: products MatMul and Gemm, windows with a product Conv, pools, Softmax,
+LayerNormalization, BatchNormalization, reductions, Gather, TopK, activations; other ops become one or several elementwise
+operators; loops with state Scan. Tensors of a module are initialisers with the names of its state dict, what is computed
+from constants alone is a constant. Sizes with names stay names. Opsets 18 to 23 (20 where none is given). With
+`external_data`, and above 2 GiB, tensors lie in `model.onnx.data`. An index outside of an axis, which in weft reads 0, is
+an error in ONNX. Random numbers, writes to tensors, kernels of one's own, and ops that ONNX lacks (bitcast) are one error
+that lists all of them.
+
+## Training one
+
+```python
+model = OnnxRunner("model.onnx")
+optimizer = nn.optim.Adam(model.parameters())
+((model({"x": x})["y"] - wanted) ** 2).mean().backward()
+model.save("trained.onnx")
+```
+
+`state_dict()` has the initialisers of floats, in memory of their own; the file is never written to. `parameters()` are
+those of them that are trained: no numbers of rank 0, no statistics of a BatchNormalization, no scales of a Resize. While
+one of them has `requires_grad`, calls give outputs that are not computed yet; `TinyJit` of the step captures it.
+
+## Making one smaller
+
+`weft onnx optimize MODEL -o OUT` and `weft::onnx::optimised()` (`weft/onnx/optimise.h`) work on the file's own graph:
+nodes of constants are computed, Identity and Dropout go, batch norms are merged into the convolutions before them, pairs
+of Transposes become one or none, equal initialisers are shared, and what nothing reads goes. It prints what was done.
+
+## Operators
+)";
 
 TEST(Pages, Onnx) {
   std::map<std::string_view, Rows> domains;
@@ -37,8 +84,9 @@ TEST(Pages, Onnx) {
       std::string& since = domains[o.domain][o.name];
       since += (since.empty() ? "" : ", ") + std::to_string(o.since);
     }
-  std::string page =
-      "# ONNX operators\n\nMade from the tables of `weft/onnx/*_operators.cpp`. An operator runs "
+  std::string page = kGuide;
+  page +=
+      "\nMade from the tables of `weft/onnx/*_operators.cpp`. An operator runs "
       "in "
       "every opset of its domain from the one\nlisted on; where its meaning changed, it has "
       "several "

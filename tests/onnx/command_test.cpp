@@ -6,6 +6,7 @@
 #include "tests/io/scratch_dir.h"
 #include "tests/onnx/onnx_bytes.h"
 #include "weft/app/app.h"
+#include "weft/io/functions.h"
 #include "weft/io/npy.h"
 
 namespace weft {
@@ -108,6 +109,29 @@ TEST_F(OnnxCommand, ChecksCases) {
 TEST_F(OnnxCommand, HelpNamesTheWholeCommand) {
   EXPECT_TRUE(has(weft({"run", "--help"}), "Usage: weft onnx run"));
   EXPECT_TRUE(has(weft({"run"}), "`weft onnx run --help` shows what is possible"));
+}
+
+TEST_F(OnnxCommand, OptimizesAndSaysWhatItDid) {
+  const std::string given = model_at("m.onnx", "Identity");
+  const Outcome done = weft({"optimize", given, "-o", at("small.onnx"), "--json"});
+  EXPECT_EQ(done.code, kExitOk);
+  EXPECT_TRUE(has(done, R"("nodes that change nothing removed":1)")) << done.text;
+  EXPECT_TRUE(has(done, R"("nodes_before":2,"nodes":1)")) << done.text;
+  EXPECT_TRUE(has(weft({"inspect", at("small.onnx"), "--json"}), R"("operators":{"MatMul":1})"));
+  EXPECT_TRUE(
+      has(weft({"optimize", given, "-o", at("small.onnx")}), "nodes that change nothing removed"));
+}
+
+TEST_F(OnnxCommand, ExportsCapturedFunctions) {
+  auto step = jit([](const Tensor& x) { return x.relu() + 1; });
+  const Tensor x = Tensor::zeros({2, 3}).contiguous().realize();
+  step(x), step(x);
+  save_function(at("f.safetensors"), step.captured());
+  const Outcome done = weft({"export", at("f.safetensors"), "-o", at("f.onnx"), "--json"});
+  EXPECT_EQ(done.code, kExitOk) << done.text;
+  EXPECT_TRUE(has(weft({"inspect", at("f.onnx"), "--json"}), R"("operators":{"Add":1,"Relu":1})"));
+  const Outcome bad = weft({"export", at("f.safetensors"), "-o", at("f.onnx"), "--opset", "3"});
+  EXPECT_TRUE(has(bad, "opset 3 cannot be written")) << bad.text;
 }
 
 }  // namespace

@@ -174,6 +174,18 @@ void add_onnx(CLI::App& app, CommandLine& line) {
   bench->add_option("--against", o.against, "a peer measured in turns with weft")
       ->check(CLI::IsMember({"ort"}));
   bench->add_option("--python", o.python, "the Python that has the peer")->capture_default_str();
+  CLI::App* optimize = subcommand(*onnx, line, "optimize",
+                                  "fold constants, merge batch norms, remove what does nothing");
+  optimize->add_option("model", o.model, "an .onnx file")->required();
+  optimize->add_option("-o,--output", o.output, "the file to write")->required();
+  optimize->add_flag("--external-data", o.external_data, "tensors in a file beside the model");
+  CLI::App* exported =
+      subcommand(*onnx, line, "export", "write a captured function (save_function) as a model");
+  exported->add_option("function", o.model, "a file of save_function()")->required();
+  exported->add_option("-o,--output", o.output, "the file to write")->required();
+  exported->add_option("--opset", o.opset, "of the operators")->capture_default_str();
+  exported->add_flag("--external-data", o.external_data, "tensors in a file beside the model");
+  add_machine_options(exported, line);
   CLI::App* check = subcommand(*onnx, line, "check", "run backend tests and compare their results");
   check->add_option("directories", o.cases, "folders of cases, as tools/onnx_cases writes them")
       ->required();

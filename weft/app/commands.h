@@ -76,14 +76,16 @@ struct TokenizeOptions {
 };
 
 struct OnnxOptions {
-  std::string action;               // check, inspect, run or bench
+  std::string action;               // check, inspect, run, bench, export or optimize
   std::string model;                // path
   std::vector<std::string> cases;   // of check: directories
   std::string which;                // of check: cases with this in their name
   int64_t most = 20;                // of check: how many that do not pass are listed; 0: all
   std::vector<std::string> inputs;  // "name=file.npy"
   std::vector<std::string> sizes;   // "name=3": of what the model names
-  std::string output;               // of run: directory for .npy files
+  std::string output;               // of run: directory for .npy files; of optimize: a file
+  bool external_data = false;       // of export and optimize
+  int64_t opset = 20;               // of export
   int64_t seed = 0;                 // of inputs that are not given
   int64_t repeats = 20;             // of bench
   std::string against;              // of bench: "ort"
@@ -109,6 +111,8 @@ int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);
 int run_onnx_model(const Session& session, const OnnxOptions& options);
 int bench_onnx(const Session& session, const OnnxOptions& options);
+int export_onnx_model(const Session& session, const OnnxOptions& options);
+int optimize_onnx(const Session& session, const OnnxOptions& options);
 
 // The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
 // NULL:X86, of "CPU" and "NULL" NULL. What has none, as GPUs, stands for itself.

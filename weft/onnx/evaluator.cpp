@@ -27,6 +27,8 @@ struct Evaluator::Step {
 };
 
 struct Evaluator::Plan {
+  void note_stable(const std::map<std::string, Value>& changing);
+
   std::vector<std::string_view> differentiated;  // by Gradient nodes
   std::vector<std::pair<std::string_view, Value>> constants;
   std::vector<size_t> defaulted;  // inputs that have a constant
@@ -54,6 +56,33 @@ struct Evaluator::Scope {
     return found;
   }
 };
+
+namespace {
+
+bool has_graphs(const Node& node) {
+  return std::ranges::any_of(node.attributes, [](const Attribute& a) { return !a.graphs.empty(); });
+}
+
+}  // namespace
+
+/// What nodes of constants give stays the same memory in all runs, so that captures know it.
+void Evaluator::Plan::note_stable(const std::map<std::string, Value>& changing) {
+  std::unordered_set<std::string_view> stable = {""};
+  for (const auto& [name, value] : constants)
+    if (!changing.contains(std::string(name))) stable.insert(name);
+  for (Step& step : steps) {
+    const Node& node = *step.linked.node;
+    const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
+    step.kept.reset();
+    step.stable = step.linked.op && node.domain != kTraining && !step.refers && !is_random(node) &&
+                  !has_graphs(node) && std::ranges::all_of(node.inputs, is_stable);
+    for (const std::string& name : node.outputs)
+      if (step.stable)
+        stable.insert(name);
+      else if (!name.empty())
+        stable.erase(name);
+  }
+}
 
 /// Makes plans of everything that a linked model runs.
 class Evaluator::Linker {
@@ -86,7 +115,7 @@ class Evaluator::Linker {
         plan->differentiated.insert(plan->differentiated.end(), xs->texts.begin(), xs->texts.end());
     }
     note_defaulted(*plan, list.graph);
-    note_stable(*plan);
+    plan->note_stable({});
     note_last_uses(*plan, kept);
     evaluator_.plans_.emplace(list.graph ? static_cast<const void*>(list.graph) : list.function,
                               std::move(plan));
@@ -102,28 +131,6 @@ class Evaluator::Linker {
     for (const auto& [name, value] : plan.constants) names.insert(name);
     for (size_t i = 0; graph && i < graph->inputs.size(); ++i)
       if (names.count(graph->inputs[i].name)) plan.defaulted.push_back(i);
-  }
-
-  /// What such nodes give stays the same memory in all runs, so that captures know it.
-  static void note_stable(Plan& plan) {
-    std::unordered_set<std::string_view> stable = {""};
-    for (const auto& [name, value] : plan.constants) stable.insert(name);
-    for (Step& step : plan.steps) {
-      const Node& node = *step.linked.node;
-      const auto is_stable = [&](const std::string& name) { return stable.count(name) != 0; };
-      step.stable = step.linked.op && node.domain != kTraining && !step.refers &&
-                    !is_random(node) && !has_graphs(node) &&
-                    std::ranges::all_of(node.inputs, is_stable);
-      for (const std::string& name : node.outputs)
-        if (step.stable)
-          stable.insert(name);
-        else if (!name.empty())
-          stable.erase(name);
-    }
-  }
-  static bool has_graphs(const Node& node) {
-    return std::ranges::any_of(node.attributes,
-                               [](const Attribute& a) { return !a.graphs.empty(); });
   }
 
   static void note_last_uses(Plan& plan, const std::vector<std::string_view>& kept) {
@@ -239,6 +246,13 @@ void Evaluator::keep_lazy(bool keep) {
   for (const auto& [owner, plan] : plans_)
     for (Step& step : plan->steps)
       if (step.kept && std::ranges::any_of(*step.kept, is_lazy)) step.kept.reset();
+}
+
+void Evaluator::replace_constants(const Graph& graph, const std::map<std::string, Value>& values) {
+  Plan& plan = *plans_.at(&graph);
+  for (auto& [name, value] : plan.constants)
+    if (const auto at = values.find(std::string(name)); at != values.end()) value = at->second;
+  plan.note_stable(values);
 }
 
 std::shared_ptr<const void>& Evaluator::kept(const void* type) {

@@ -28,6 +28,9 @@ class Evaluator {
   /// missing, its initialiser. A subgraph sees the values around the node that runs. Errors of
   /// nodes begin with the node's label().
   Values run(const Graph& graph, const Values& inputs);
+  /// Of a graph of the model, other values for its initialisers, which may change between runs:
+  /// nothing that depends on them is kept.
+  void replace_constants(const Graph& graph, const std::map<std::string, Value>& values);
   /// What has this name where the running node is; null: nothing, or it is used no more.
   const Value* find(std::string_view name) const;
   /// Where an operator keeps something of this type for the node that runs; for a node that is made

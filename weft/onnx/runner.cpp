@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/onnx/check_inputs.h"
 #include "weft/onnx/evaluator.h"
+#include "weft/onnx/leaves.h"
 #include "weft/tensor/host_constants.h"
 #include "weft/tensor/jit.h"
 
@@ -78,10 +79,13 @@ struct OnnxRunner::State {
   std::map<std::string, std::unique_ptr<Captured>> captured;
   static constexpr size_t kMostCaptured = 32;
   size_t kernels = 0;
+  std::vector<NamedTensor> leaves;  // of state_dict(), once it was asked for
 };
 
 Values OnnxRunner::State::run(const Values& inputs) {
   kernels = 0;
+  if (std::ranges::any_of(leaves, [](const NamedTensor& t) { return t.tensor.requires_grad(); }))
+    return evaluator.run(model.graph, inputs);
   if (!all_tensors(inputs)) return realized(evaluator.run(model.graph, inputs));
   if (captured.size() > kMostCaptured) captured.clear();
   std::unique_ptr<Captured>& entry = captured[key_of(inputs)];
@@ -169,6 +173,35 @@ OnnxRunner::OnnxRunner(Model model) : state_(std::make_unique<State>(std::move(m
 OnnxRunner::~OnnxRunner() = default;
 OnnxRunner::OnnxRunner(OnnxRunner&&) noexcept = default;
 OnnxRunner& OnnxRunner::operator=(OnnxRunner&&) noexcept = default;
+
+std::vector<NamedTensor> OnnxRunner::state_dict() {
+  State& s = *state_;
+  if (!s.leaves.empty()) return s.leaves;
+  s.leaves = leaves_of(s.model.graph);
+  std::map<std::string, Value> values;
+  for (const NamedTensor& t : s.leaves) values.emplace(t.name, Value(t.tensor));
+  s.evaluator.replace_constants(s.model.graph, values);
+  s.captured.clear();
+  return s.leaves;
+}
+
+std::vector<Tensor> OnnxRunner::parameters() {
+  std::vector<Tensor> trained;
+  for (const NamedTensor& t : state_dict()) {
+    if (!is_trained(state_->model.graph, t)) continue;
+    trained.push_back(t.tensor);
+    trained.back().requires_grad_();
+  }
+  return trained;
+}
+
+Model OnnxRunner::trained() const {
+  Model model = state_->model;
+  for (const NamedTensor& t : state_->leaves)
+    for (ConstantData& data : model.graph.initialisers)
+      if (data.name == t.name) data.array = host_array_of(t.tensor);
+  return model;
+}
 
 const Model& OnnxRunner::model() const { return state_->model; }
 size_t OnnxRunner::kernels() const { return state_->kernels; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/io/tensors.h"
 #include "weft/onnx/value.h"
 
 namespace weft::onnx {
@@ -43,6 +44,18 @@ class OnnxRunner {
   /// Inputs of the declared types and shapes, 0 where nothing else is said; of `sizes` where a size
   /// has that name, and 1 where it is unknown. Sequences, optionals and strings are empty ones.
   NamedValues empty_inputs(const std::map<std::string, int64_t>& sizes = {}) const;
+
+  /// The model's tensors of floats by the names of its initialisers, in memory of their own: the
+  /// file is never written to. They are leaves; while one of them has requires_grad() set, calls
+  /// give outputs that are not computed yet, so that backward() works through the model, and
+  /// nothing is captured: jit() of the step does that.
+  std::vector<NamedTensor> state_dict();
+  /// What of state_dict() is trained: no statistics, no numbers, nothing that says how an operator
+  /// works (scales of a Resize). Their requires_grad() is set.
+  ///   Adam optimizer(model.parameters());
+  std::vector<Tensor> parameters();
+  /// The model with the values that state_dict() has now: save_onnx("trained.onnx", m.trained()).
+  Model trained() const;
 
   /// Of the last call: kernels of its replay; 0 where it ran node by node.
   size_t kernels() const;

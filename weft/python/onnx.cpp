@@ -1,5 +1,9 @@
 // ONNX models: weft.nn.onnx.OnnxRunner is this with Python's manners.
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
+
 #include "weft/base/error.h"
+#include "weft/onnx/export.h"
 #include "weft/onnx/runner.h"
 #include "weft/python/bindings.h"
 #include "weft/python/data.h"
@@ -131,9 +135,51 @@ OnnxRunner of_bytes(const Tensor& bytes, const std::string& what) {
   return OnnxRunner(onnx::parse_onnx(data, what, view));
 }
 
+// ---- export
+
+using NamedAxes = std::map<std::string, std::map<int64_t, std::string>>;
+
+/// Gives the names of its results too, which are known once it was called.
+using NamedFunction = std::function<std::pair<std::vector<std::string>, Tensors>(const Tensors&)>;
+
+onnx::Model exported(const NamedFunction& f, const Tensors& inputs,
+                     const std::vector<std::string>& names,
+                     const std::vector<std::pair<std::string, Tensor>>& state,
+                     const NamedAxes& axes, int64_t opset, const std::string& name) {
+  onnx::ExportOptions options;
+  options.input_names = names;
+  for (const auto& [key, tensor] : state) options.state.push_back({key, tensor});
+  options.dynamic_axes = axes;
+  options.opset = opset;
+  options.name = name;
+  const TensorFunction called = [&](const Tensors& holes) {
+    auto [outputs, results] = f(holes);
+    options.output_names = std::move(outputs);
+    return results;
+  };
+  return onnx::export_onnx(called, inputs, options);
+}
+
+nb::bytes bytes_of(const onnx::Model& model) {
+  const std::vector<std::byte> bytes = onnx::onnx_bytes(model);
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 void bind_onnx(nb::module_& m) {
+  nb::class_<onnx::Model> e(m, "OnnxExport",
+                            "A model to be written; weft.onnx.export() is what users see.");
+  e.def_static("of", exported, "f"_a, "inputs"_a, "input_names"_a, "state"_a, "dynamic_axes"_a,
+               "opset"_a, "name"_a, nb::call_guard<PythonSite>());
+  method(e, "bytes", bytes_of);
+  method(
+      e, "save",
+      [](const onnx::Model& model, const std::string& path, bool external_data) {
+        const Released released;
+        onnx::save_onnx(path, model, {.external_data = external_data});
+      },
+      "path"_a, "external_data"_a);
   nb::class_<OnnxRunner> c(m, "OnnxModel", "An ONNX model; weft.nn.onnx has what users see.");
   c.def_static(
       "of_file", [](const std::string& path) { return OnnxRunner(path); }, "path"_a,
@@ -143,6 +189,18 @@ void bind_onnx(nb::module_& m) {
   method(c, "empty_inputs", empty_inputs);
   method(c, "inputs", [](const OnnxRunner& r) { return declared(r.inputs()); });
   method(c, "outputs", [](const OnnxRunner& r) { return declared(r.outputs()); });
+  method(c, "state_dict", [](OnnxRunner& r) {
+    std::vector<std::pair<std::string, Tensor>> all;
+    for (const NamedTensor& t : r.state_dict()) all.emplace_back(t.name, t.tensor);
+    return all;
+  });
+  method(c, "parameters", &OnnxRunner::parameters);
+  method(
+      c, "save",
+      [](const OnnxRunner& r, const std::string& path, bool external_data) {
+        onnx::save_onnx(path, r.trained(), {.external_data = external_data});
+      },
+      "path"_a, "external_data"_a);
   c.def_prop_ro("kernels", &OnnxRunner::kernels);
 }
 

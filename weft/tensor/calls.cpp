@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "weft/base/context.h"
 #include "weft/device/device.h"
@@ -116,17 +117,22 @@ std::shared_ptr<const Trace> traced_on(const TensorFunction& f, const Tensors& i
   return trace;
 }
 
+thread_local bool symbolic_calls = false;
+
 bool is_numbers(NodeRef n) {
   return std::ranges::all_of(n->shape->span(), [](NodeRef d) { return d->op == Op::Const; });
 }
 
 }  // namespace
 
+SymbolicCallsScope::SymbolicCallsScope() : before_(std::exchange(symbolic_calls, true)) {}
+SymbolicCallsScope::~SymbolicCallsScope() { symbolic_calls = before_; }
+
 Tensors called(std::string_view name, const Ints& options, const Tensors& inputs,
                const TensorFunction& f, std::span<const NodeRef> about) {
   SmallVector<NodeRef, 16> sources;
   for (const Tensor& x : inputs) sources.push_back(x.node());
-  if (!std::ranges::all_of(sources, is_numbers)) return f(inputs);
+  if (!symbolic_calls && !std::ranges::all_of(sources, is_numbers)) return f(inputs);
   Context& context = inputs[0].context();
   Traces& traces = Traces::of(context);
   const OpScope scope(context, CallSite::here());

@@ -110,6 +110,12 @@ Generator::Draw Generator::reserve(uint32_t count) {
   return {key_, now};
 }
 
+Tensor Generator::number() {
+  std::lock_guard lock(mutex_);
+  if (!draws_.cell()) set_seed(static_cast<uint64_t>(context_.options().seed));
+  return Tensor::from_node(draws_.node());
+}
+
 void Tensor::manual_seed(uint64_t seed) { Generator::of(Context::current()).seed(seed); }
 
 // ---- threefry

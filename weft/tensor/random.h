@@ -26,6 +26,8 @@ class Generator {
   Draw next();
   /// As many draws as `count` calls of next(); gives the number of the first.
   Draw reserve(uint32_t count);
+  /// The number of the next draw: another node after every one.
+  Tensor number();
 
   /// Before a realize: makes the counter a buffer again. Returns what the realize must run for
   /// that, the counter itself while a function is captured; it holds nothing where there is no

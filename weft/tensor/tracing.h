@@ -21,6 +21,19 @@ Tensors bound(const Tensors& results, const Tensors& holes, const Tensors& value
 Tensors called(std::string_view name, const Ints& options, const Tensors& inputs,
                const TensorFunction& f, std::span<const NodeRef> about = {});
 
+/// While it lives, called() of this thread makes calls of inputs with symbolic sizes too, which
+/// otherwise are built in place: for who reads the graph and does not run it.
+class SymbolicCallsScope {
+ public:
+  SymbolicCallsScope();
+  ~SymbolicCallsScope();
+  SymbolicCallsScope(const SymbolicCallsScope&) = delete;
+  SymbolicCallsScope& operator=(const SymbolicCallsScope&) = delete;
+
+ private:
+  bool before_;
+};
+
 std::vector<NodeRef> nodes_of(const Tensors& tensors);
 /// Results begin to end - 1 of a node that has several.
 Tensors results_of(Context& context, Graph& g, NodeRef tuple, size_t begin, size_t end);

@@ -36,6 +36,23 @@ class OnnxRunner:
         outputs = self._model({name: self._given(x) for name, x in inputs.items()})
         return {name: _shown(x) for name, x in outputs.items()}
 
+    def state_dict(self) -> dict[str, Tensor]:
+        """The model's Tensors of floats by the names of its initialisers: leaves, in memory of their own."""
+        return dict(self._model.state_dict())
+
+    def parameters(self) -> list[Tensor]:
+        """What of state_dict() is trained. After this call outputs are not computed yet and backward() works through
+        the model; the file is never written to. TinyJit of the step captures it. Set requires_grad to False on all of
+        them to go back to captured calls.
+
+            optimizer = nn.optim.Adam(model.parameters())
+            ((model({"x": x})["y"] - wanted) ** 2).mean().backward()"""
+        return list(self._model.parameters())
+
+    def save(self, path: Any, external_data: bool = False) -> None:
+        """Writes the model with its Tensors as they are now, to a file that is replaced atomically."""
+        self._model.save(os.fspath(path), external_data)
+
     def to(self, device: Any) -> "OnnxRunner":
         """Inputs are moved to this device; weights follow them."""
         self._device = device
