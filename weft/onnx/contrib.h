@@ -13,9 +13,6 @@ Values inputs_of(const NodeCall& call, size_t first = 0, size_t count = SIZE_MAX
 
 /// f16 and bf16 as f32.
 Tensor widened(const Tensor& x);
-/// Channels from the last axis to axis 1, and back.
-Tensor channels_first(const Tensor& x);
-Tensor channels_last(const Tensor& x);
 
 /// An activation by its name ("Relu", "LeakyRelu", ...), with up to two numbers; "" is none.
 Tensor activated(const NodeCall& call, const Tensor& x, const std::string& name,

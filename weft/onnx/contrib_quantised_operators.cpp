@@ -1,6 +1,7 @@
 // com.microsoft: operators on integers that stand for numbers.
 #include "weft/onnx/contrib.h"
 #include "weft/onnx/host.h"
+#include "weft/onnx/image_order.h"
 
 namespace weft::onnx {
 namespace {
