@@ -19,6 +19,13 @@ Tensor of_rows(const Tensor& v) {
 }
 Tensor of_columns(const Tensor& v) { return is_one(v) ? v.reshape({}) : v; }
 
+/// Bytes that are computed are stored as such: what reads them reads them often.
+Tensor in_memory(const Tensor& x) {
+  NodeRef n = x.node();
+  while (is_movement(n->op) && n->op != Op::Gather) n = n->src(0);
+  return n->op == Op::Contiguous || n->op == Op::Buffer ? x : x.contiguous();
+}
+
 /// Of unsigned bytes the same numbers less 128, as signed ones: with unsigned ones on the other
 /// side they are what dot products of bytes take.
 Centred signed_bytes(const Centred& c) {
@@ -72,7 +79,7 @@ Tensor product_of_vectors(const Centred& a, const Centred& b) {
 Tensor product_of(const Centred& a, const Centred& given) {
   if (a.x.ndim() == 1 || given.x.ndim() == 1) return product_of_vectors(a, given);
   const Centred b = beside(a, given);
-  const Tensor left = a.x.cast(DType::I32), right = b.x.cast(DType::I32);
+  const Tensor left = in_memory(a.x).cast(DType::I32), right = in_memory(b.x).cast(DType::I32);
   Tensor y = left.matmul(right);
   // Of b alone where it is a constant: kept from call to call.
   if (a.zero.defined()) {
@@ -87,22 +94,31 @@ Tensor product_of(const Centred& a, const Centred& given) {
 
 namespace {
 
-/// With a border of zero points. Where these are 0 reads outside of the image are, too.
-Tensor padded(const Tensor& x, const Centred& of, const Spatial& s) {
-  if (!s.is_padded()) return x;
+/// Channels up to a multiple of a word's bytes. They add nothing to products with zero points.
+int64_t missing_in_word(int64_t channels) { return (4 - channels % 4) % 4; }
+
+/// (n, spatial..., channels) with a border of zero points, and more channels of 0. Where the border
+/// is 0, too, reads outside of the image are.
+Tensor padded(const Tensor& x, const Centred& of, const Spatial& s, int64_t more) {
+  if (!s.is_padded() && more == 0) return in_memory(x);
   std::vector<DimPair> amounts(x.ndim(), DimPair(0, 0));
   for (size_t i = 0; i < s.axes(); ++i) amounts[1 + i] = {s.before[i], s.after[i]};
-  if (of.known == 0) return x.pad(amounts);
-  if (of.known) return x.pad(amounts, *of.known).contiguous();
-  const Tensor inside = x.ones_like().cast(DType::Bool).pad(amounts);
-  return inside.where(x.pad(amounts), of.zero.cast(x.dtype())).contiguous();
+  Tensor y;
+  if (of.known == 0 && more == 0) return in_memory(x).pad(amounts);
+  if (of.known) {
+    y = x.pad(amounts, *of.known);
+  } else {
+    const Tensor inside = x.ones_like().cast(DType::Bool).pad(amounts);
+    y = inside.where(x.pad(amounts), of.zero.cast(x.dtype()));
+  }
+  std::vector<DimPair> channels(x.ndim(), DimPair(0, 0));
+  channels.back().second = more;
+  return y.pad(channels).contiguous();
 }
 
-/// Of (n, channels, spatial...): (n, outputs..., channels, kernel...).
-Tensor windows_of(const Centred& x, const Spatial& s) {
-  const Tensor last = channels_last(x.x);
-  const bool lies = last.node()->op == Op::Contiguous || last.node()->op == Op::Buffer;
-  Tensor y = padded(lies ? last : last.contiguous(), x, s);
+/// Of (n, channels, spatial...): (n, outputs..., channels and `more`, kernel...).
+Tensor windows_of(const Centred& x, const Spatial& s, int64_t more) {
+  Tensor y = padded(channels_last(x.x), x, s, more);
   for (size_t i = 0; i < s.axes(); ++i)
     y = y.window(static_cast<int64_t>(1 + i), s.kernel[i], s.stride[i], s.dilation[i]);
   return y;
@@ -178,10 +194,15 @@ Tensor convolution_of(const NodeCall& call, const Centred& x, const Centred& wei
   if (groups < 1 || out % groups != 0 || !(x.x.dim(1) == weight.x.dim(1) * groups))
     call.refuse("input {} and weight {} in {} groups: channels must be groups * weight's axis 1",
                 x.x.dims().text(), weight.x.dims().text(), groups);
-  const Tensor windows = windows_of(x, s);
   if (groups > 1 && weight.x.dim(1) == Dim(1))
-    return sums_by_channel(windows, x.zero, weight, s);
-  Centred columns{columns_of(weight.x, groups), weight.zero, weight.known};
+    return sums_by_channel(windows_of(x, s, 0), x.zero, weight, s);
+  const int64_t channels = weight.x.size(1);
+  const int64_t more = groups == 1 && weight.known ? missing_in_word(channels) : 0;
+  std::vector<DimPair> amounts(weight.x.ndim(), DimPair(0, 0));
+  amounts[1].second = more;
+  const Tensor filters = more > 0 ? weight.x.pad(amounts, *weight.known) : weight.x;
+  const Tensor windows = windows_of(x, s, more);
+  Centred columns{columns_of(filters, groups), weight.zero, weight.known};
   if (weight.zero.defined() && !is_one(weight.zero))
     columns.zero = weight.zero.reshape({groups, 1, out / groups});
   const Tensor y = product_of({rows_of(windows, s, groups), x.zero, x.known}, columns);
