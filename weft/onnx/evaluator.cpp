@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/onnx/dequantised_movement.h"
 #include "weft/onnx/fold.h"
 #include "weft/onnx/link.h"
 #include "weft/tensor/access.h"
@@ -276,8 +277,9 @@ Values Evaluator::run_step(Step& step, const Scope& scope) {
       outputs = run_function(step, node, std::move(inputs));
     } else {
       const NodeCall call(node, step.linked.opset, std::move(inputs), *this);
-      std::optional<Values> known = folded(call);
-      outputs = known ? *std::move(known) : step.linked.op->run(call);
+      std::optional<Values> found = folded(call);
+      if (!found) found = moved_dequantised(call, *step.linked.op);
+      outputs = found ? *std::move(found) : step.linked.op->run(call);
     }
     for (size_t i = outputs.size(); i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty())

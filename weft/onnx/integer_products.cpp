@@ -1,6 +1,7 @@
 #include "weft/onnx/integer_products.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/onnx/axes.h"
 #include "weft/onnx/image_order.h"
@@ -81,9 +82,9 @@ Tensor product_of(const Centred& a, const Centred& given) {
   const Centred b = beside(a, given);
   const Tensor left = in_memory(a.x).cast(DType::I32), right = in_memory(b.x).cast(DType::I32);
   Tensor y = left.matmul(right);
-  // Of b alone where it is a constant: kept from call to call.
+  // Of b alone: where it is a constant, kept from call to call.
   if (a.zero.defined()) {
-    Tensor sums = right.sum(-2, true);
+    Tensor sums = right.sum(-2, true).contiguous();
     if (b.zero.defined())
       sums = sums - of_columns(b.zero) * Tensor::ones({b.x.dim(-2), 1}, DType::I32).sum(0);
     y = y - of_rows(a.zero) * sums;
@@ -93,9 +94,6 @@ Tensor product_of(const Centred& a, const Centred& given) {
 }
 
 namespace {
-
-/// Channels up to a multiple of a word's bytes. They add nothing to products with zero points.
-int64_t missing_in_word(int64_t channels) { return (4 - channels % 4) % 4; }
 
 /// (n, spatial..., channels) with a border of zero points, and more channels of 0. Where the border
 /// is 0, too, reads outside of the image are.
@@ -124,8 +122,8 @@ Tensor windows_of(const Centred& x, const Spatial& s, int64_t more) {
   return y;
 }
 
-/// Each channel with kernels of its own: (n, outputs..., out). Sums of few products are exact in
-/// f32, whose products are faster than those of i32.
+/// Each channel with kernels of its own: (n, outputs..., out), whole numbers in f32 where there are
+/// so few products that they are exact: those are faster than products of i32.
 Tensor sums_by_channel(const Tensor& windows, const Tensor& zero, const Centred& w,
                        const Spatial& s) {
   const int64_t channels = windows.size(static_cast<int64_t>(1 + s.axes()));
@@ -141,8 +139,8 @@ Tensor sums_by_channel(const Tensor& windows, const Tensor& zero, const Centred&
   for (const int64_t k : s.kernel) filter.push_back(k);
   const Axes kernel = axes_from(-static_cast<int64_t>(s.axes()), 0);
   const Tensor products = windows.cast(run).reshape(wide) * weight.cast(run).reshape(filter);
-  const Tensor y = products.sum(kernel).flatten(-2, -1).cast(DType::I32);
-  return zero.defined() ? y - zero * weight.flatten(1, -1).sum(-1) : y;
+  const Tensor y = products.sum(kernel).flatten(-2, -1);
+  return zero.defined() ? y - (zero * weight.flatten(1, -1).sum(-1)).cast(run) : y;
 }
 
 /// Windows as the rows of a matrix for each group: (groups, n * outputs, kernel... * channels).
@@ -188,21 +186,53 @@ Tensor images_of(const Tensor& rows, const Tensor& windows, const Spatial& s) {
 
 }  // namespace
 
+namespace {
+
+/// A weight with more channels and a larger kernel, where these are zero points.
+struct Filled {
+  Tensor weight;
+  Spatial spatial;
+  int64_t channels = 0;  // more
+};
+
+/// Channels in whole words, and kernels of one word in rows that are powers of two and together a
+/// multiple of 16, which is what tiles take: rows of windows are copied by vectors then.
+Filled filled(const Centred& weight, const Spatial& s) {
+  Filled f{weight.x, s, 0};
+  const int64_t channels = weight.x.size(1);
+  if (!weight.known) return f;
+  f.channels = (4 - channels % 4) % 4;
+  std::vector<DimPair> amounts(weight.x.ndim(), DimPair(0, 0));
+  amounts[1].second = f.channels;
+  if (channels <= 4 && s.axes() == 2 && s.kernel[0] * s.kernel[1] > 1) {
+    const auto row = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(s.kernel[1])));
+    const int64_t rows = std::max<int64_t>(1, 16 / row);
+    const Ints kernel{(s.kernel[0] + rows - 1) / rows * rows, row};
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t more = kernel[i] - s.kernel[i];
+      amounts[2 + i].second = more;
+      f.spatial.after[i] += more * s.dilation[i];
+    }
+    f.spatial.kernel = kernel;
+  }
+  f.weight = weight.x.pad(amounts, *weight.known);
+  return f;
+}
+
+}  // namespace
+
 Tensor convolution_of(const NodeCall& call, const Centred& x, const Centred& weight,
-                      const Spatial& s) {
+                      const Spatial& given) {
   const int64_t groups = call.integer("group", 1), out = weight.x.size(0);
   if (groups < 1 || out % groups != 0 || !(x.x.dim(1) == weight.x.dim(1) * groups))
     call.refuse("input {} and weight {} in {} groups: channels must be groups * weight's axis 1",
                 x.x.dims().text(), weight.x.dims().text(), groups);
   if (groups > 1 && weight.x.dim(1) == Dim(1))
-    return sums_by_channel(windows_of(x, s, 0), x.zero, weight, s);
-  const int64_t channels = weight.x.size(1);
-  const int64_t more = groups == 1 && weight.known ? missing_in_word(channels) : 0;
-  std::vector<DimPair> amounts(weight.x.ndim(), DimPair(0, 0));
-  amounts[1].second = more;
-  const Tensor filters = more > 0 ? weight.x.pad(amounts, *weight.known) : weight.x;
-  const Tensor windows = windows_of(x, s, more);
-  Centred columns{columns_of(filters, groups), weight.zero, weight.known};
+    return sums_by_channel(windows_of(x, given, 0), x.zero, weight, given);
+  const Filled whole = groups == 1 ? filled(weight, given) : Filled{weight.x, given, 0};
+  const Spatial& s = whole.spatial;
+  const Tensor windows = windows_of(x, s, whole.channels);
+  Centred columns{columns_of(whole.weight, groups), weight.zero, weight.known};
   if (weight.zero.defined() && !is_one(weight.zero))
     columns.zero = weight.zero.reshape({groups, 1, out / groups});
   const Tensor y = product_of({rows_of(windows, s, groups), x.zero, x.known}, columns);
