@@ -85,8 +85,8 @@ TEST_F(Indexing, OutsidePositionsReadZeroAndWriteNothing) {
 /// looked at.
 TEST_F(Indexing, OutsidePositionsOf64BitsStayOutside) {
   const Tensor x = Tensor::of({5, 6, 7});
-  const int64_t far[] = {int64_t{1} << 32,  (int64_t{1} << 32) - 1, (int64_t{1} << 31),
-                         -(int64_t{1} << 32), -(int64_t{1} << 32) + 1, -3,
+  const int64_t far[] = {int64_t{1} << 32,      (int64_t{1} << 32) - 1,  (int64_t{1} << 31),
+                         -(int64_t{1} << 32),   -(int64_t{1} << 32) + 1, -3,
                          (int64_t{1} << 33) + 2};
   const Tensor known = Tensor::from(std::vector<int64_t>(std::begin(far), std::end(far))).realize();
   const Tensor at = (known * Tensor::ones({7}, DType::I64)).contiguous() + 0;

@@ -15,7 +15,8 @@ inline bool may_be_word(NodeRef n) { return n->op == Op::Or && n->dtype == DType
 
 /// Where the element in the lowest bits of `word` lies, if the word is an Or of neighbours that lie
 /// as they are put together, from a multiple of its size on: then the word does, on machines that
-/// have the lowest byte first. All are valid together. `locate` says where an element lies, if it does in memory.
+/// have the lowest byte first. All are valid together. `locate` says where an element lies, if it
+/// does in memory.
 Element first_of_word(Graph& g, NodeRef word, FunctionRef<Element(NodeRef)> locate);
 
 }  // namespace weft

@@ -9,9 +9,9 @@ namespace weft::onnx {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kMovements = {
-    "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose",
-    "Unsqueeze"};
+constexpr std::array<std::string_view, 9> kMovements = {"Flatten", "Gather",    "Identity",
+                                                        "Reshape", "Slice",     "Split",
+                                                        "Squeeze", "Transpose", "Unsqueeze"};
 
 }  // namespace
 

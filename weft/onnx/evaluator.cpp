@@ -264,6 +264,16 @@ void Evaluator::run_steps(Plan& plan, Scope& scope) {
   }
 }
 
+namespace {
+
+void note_rough(const NodeCall& call, Values& outputs) {
+  for (size_t i = 0; i < call.inputs(); ++i)
+    if (call.has(i) && call.input(i).is_rough())
+      for (Value& y : outputs) y.note_rough();
+}
+
+}  // namespace
+
 Values Evaluator::run_step(Step& step, const Scope& scope) {
   if (step.kept && keeps_) return *step.kept;
   const Node& written = *step.linked.node;
@@ -280,6 +290,7 @@ Values Evaluator::run_step(Step& step, const Scope& scope) {
       std::optional<Values> found = folded(call);
       if (!found) found = moved_dequantised(call, *step.linked.op);
       outputs = found ? *std::move(found) : step.linked.op->run(call);
+      note_rough(call, outputs);
     }
     for (size_t i = outputs.size(); i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty())

@@ -52,8 +52,7 @@ Centred Centred::of(const Value& x, const Value& zero) {
   if (!zero) return c;
   c.known.reset();
   if (const auto known = zero.integers()) {
-    const bool same =
-        std::ranges::all_of(*known, [&](const Dim& z) { return z == (*known)[0]; });
+    const bool same = std::ranges::all_of(*known, [&](const Dim& z) { return z == (*known)[0]; });
     if (same && !known->empty() && (*known)[0].is_static()) c.known = (*known)[0].value();
   }
   if (c.known == 0) return c;

@@ -23,8 +23,8 @@ struct Centred {
 /// The matrix product in i32. A zero point is one number, or one for each row of a or column of b.
 Tensor product_of(const Centred& a, const Centred& b);
 
-/// The node's convolution in i32 or as whole numbers in f32, (n, outputs..., channels); what is padded counts as x's zero point. The weight's is one
-/// number or one for each output channel.
+/// The node's convolution in i32 or as whole numbers in f32, (n, outputs..., channels); what is
+/// padded counts as x's zero point. The weight's is one number or one for each output channel.
 Tensor convolution_of(const NodeCall& call, const Centred& x, const Centred& weight,
                       const Spatial& s);
 

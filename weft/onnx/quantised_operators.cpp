@@ -59,7 +59,9 @@ Values quantise(const NodeCall& call) {
     if (const Value& from = call.input(0).dequantised_from()->x; from.type() == to) return {from};
   const DType asked = dtype_of(type_of(call, "precision", element_type_of(scale.dtype())));
   const DType run = is_float(asked) ? asked : DType::F32;
-  const Tensor ratio = x.cast(run) / beside(call, scale, x).cast(run);
+  // Ties decide where x is what was given. What was computed from steps may lie beside them.
+  const Tensor step = beside(call, scale, x).cast(run);
+  const Tensor ratio = call.input(0).is_rough() ? x.cast(run) * (1 / step) : x.cast(run) / step;
   const bool zero = call.has(2);
   if (is_float(dtype_of(to))) {
     const Tensor all = zero ? ratio + beside(call, call.tensor(2), x).cast(run) : ratio;

@@ -58,8 +58,8 @@ Values convolution_of_integers(const NodeCall& call) {
 Values quantised_convolution(const NodeCall& call) {
   Tensor sum = convolution_of(call, centred(call, 0, 2), centred(call, 3, 5), spatial_of(call, 3));
   if (call.has(8)) sum = sum + call.tensor(8).cast(sum.dtype());
-  const Tensor scale = ratio(call.tensor(1).reshape({}), of_columns(call.tensor(4)),
-                             call.tensor(6).reshape({}));
+  const Tensor scale =
+      ratio(call.tensor(1).reshape({}), of_columns(call.tensor(4)), call.tensor(6).reshape({}));
   const Value y = requantised(call, sum, scale, 7);
   return {Value(channels_first(y.tensor().contiguous()), y.type())};
 }

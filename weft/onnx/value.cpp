@@ -21,6 +21,7 @@ struct Value::Data {
   std::vector<std::string> texts;
   std::vector<Value> elements;
   std::optional<Dequantised> from;
+  bool rough = false;
 };
 
 namespace {
@@ -155,6 +156,11 @@ Value Value::dequantised(Tensor y, ElementType type, Dequantised from) {
 
 const Dequantised* Value::dequantised_from() const {
   return data_ && data_->from ? &*data_->from : nullptr;
+}
+
+bool Value::is_rough() const { return data_ && (data_->from || data_->rough); }
+void Value::note_rough() {
+  if (data_) data_->rough = true;
 }
 
 Value::Kind Value::kind() const { return data_ ? data_->kind : Kind::None; }

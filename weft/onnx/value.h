@@ -59,6 +59,9 @@ class Value {
 
   /// What DequantizeLinear made it of; null for others.
   const Dequantised* dequantised_from() const;
+  /// Whether it was computed from dequantised values: off by parts of their steps anyway.
+  bool is_rough() const;
+  void note_rough();
 
   // ---- others
   const std::vector<std::string>& texts() const;

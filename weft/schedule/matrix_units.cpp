@@ -13,7 +13,8 @@ namespace weft {
 namespace {
 
 constexpr double kReuse = 128;
-// What is left without a unit are products of i32, which take eight times as long as those of words.
+// What is left without a unit are products of i32, which take eight times as long as those of
+// words.
 constexpr double kReuseOfBytes = 12;
 constexpr int64_t kShortest = 4;  // words of a sum
 

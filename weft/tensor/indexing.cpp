@@ -203,8 +203,8 @@ Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
   return out;
 }
 
-/// `positions` in the dtype of places below n. Those that it can not hold become its ends, which lie
-/// outside of [-n, n) as they do.
+/// `positions` in the dtype of places below n. Those that it can not hold become its ends, which
+/// lie outside of [-n, n) as they do.
 Tensor narrowed(const Tensor& positions, const Dim& n) {
   const DType from = positions.dtype(), to = build::position_dtype(n.max());
   const NodeRef known = positions.node();
