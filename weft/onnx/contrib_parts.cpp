@@ -61,8 +61,7 @@ Tensor dequantised(const Tensor& x, const Tensor& scale, const Tensor& zero) {
 }
 
 Tensor requantised(const Tensor& y, const Tensor& scale, const Tensor& zero, DType dtype) {
-  // As ONNX Runtime does: times what the scale goes into once.
-  const Tensor steps = y * (1 / scale.cast(DType::F32));
+  const Tensor steps = scale.defined() ? y / scale.cast(DType::F32) : y;
   return in_image_order(quantised_to(steps, zero, element_type_of(dtype)).tensor());
 }
 

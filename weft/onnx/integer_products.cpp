@@ -60,8 +60,6 @@ Centred Centred::of(const Value& x, const Value& zero) {
   return c;
 }
 
-bool Centred::is_bytes() const { return is_byte(x.dtype()); }
-
 namespace {
 
 /// Of vectors, whose sums a matrix unit would not pay for.
@@ -182,10 +180,6 @@ Tensor images_of(const Tensor& rows, const Tensor& windows, const Spatial& s) {
   all.push_back(rows.dim(0) * rows.dim(2));
   return rows.reshape(split).permute(order).reshape(all);
 }
-
-}  // namespace
-
-namespace {
 
 /// A weight with more channels and a larger kernel, where these are zero points.
 struct Filled {

@@ -17,7 +17,6 @@ struct Centred {
 
   /// Of values; the zero point may be None.
   static Centred of(const Value& x, const Value& zero);
-  bool is_bytes() const;
 };
 
 /// The matrix product in i32. A zero point is one number, or one for each row of a or column of b.

@@ -90,7 +90,8 @@ Values dequantise(const NodeCall& call) {
     y = whole ? (x.cast(DType::I32) - zero.cast(DType::I32)).cast(run) : y - zero.cast(run);
   }
   const Tensor all = (y * beside(call, scale, x).cast(run)).cast(dtype_of(to));
-  if (call.integer("block_size", 0) > 0) return {Value(all, to)};
+  const bool narrow = !is_float(x.dtype()) && bits(x.dtype()) <= 16;
+  if (!narrow || call.integer("block_size", 0) > 0) return {Value(all, to)};
   const bool one = scale.dims().product() == Dim(1);
   const int64_t axis = one ? 0 : call.axis(call.integer("axis", 1), x.ndim());
   const Value zero = call.has(2) ? call.input(2) : Value();
