@@ -266,6 +266,7 @@ void Evaluator::run_steps(Plan& plan, Scope& scope) {
 
 namespace {
 
+/// What is made of dequantised values is as rough as they are.
 void note_rough(const NodeCall& call, Values& outputs) {
   for (size_t i = 0; i < call.inputs(); ++i)
     if (call.has(i) && call.input(i).is_rough())
