@@ -51,7 +51,7 @@ TEST(MatrixUnits, AreUsedWhereTheyPay) {
   const Product bytes(DType::U8, DType::I8, DType::I32, 128, 64, 128),
       signed_bytes(DType::I8, DType::I8, DType::I32, 128, 67, 160),
       halves(DType::BF16, DType::BF16, DType::F32, 128, 64, 128),
-      few_rows(DType::U8, DType::I8, DType::I32, 16, 64, 128),
+      few_rows(DType::U8, DType::I8, DType::I32, 8, 64, 128),
       wide_sums(DType::U8, DType::I8, DType::I64, 128, 64, 128),
       mixed(DType::BF16, DType::F16, DType::F32, 128, 64, 128);
   for (const Product* p : {&bytes, &signed_bytes, &halves}) {

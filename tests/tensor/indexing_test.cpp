@@ -81,6 +81,25 @@ TEST_F(Indexing, OutsidePositionsReadZeroAndWriteNothing) {
   EXPECT_EQ(shown(z), "i32 (3) [5, 0, 7]");
 }
 
+/// Nor do those that have other low bits than high ones: they are not narrowed before they are
+/// looked at.
+TEST_F(Indexing, OutsidePositionsOf64BitsStayOutside) {
+  const Tensor x = Tensor::of({5, 6, 7});
+  const int64_t far[] = {int64_t{1} << 32,      (int64_t{1} << 32) - 1,  (int64_t{1} << 31),
+                         -(int64_t{1} << 32),   -(int64_t{1} << 32) + 1, -3,
+                         (int64_t{1} << 33) + 2};
+  const Tensor known = Tensor::from(std::vector<int64_t>(std::begin(far), std::end(far))).realize();
+  const Tensor at = (known * Tensor::ones({7}, DType::I64)).contiguous() + 0;
+  const char* const kOnlyTheSixth = "i32 (7) [0, 0, 0, 0, 0, 5, 0]";
+  EXPECT_EQ(shown(x[at]), kOnlyTheSixth);
+  EXPECT_EQ(shown(x.gather(0, at)), kOnlyTheSixth);
+  EXPECT_EQ(shown(x.scatter(0, at, 9)), "i32 (3) [9, 6, 7]");
+  for (const DType d : {DType::U32, DType::U64}) {
+    const Tensor last = (Tensor::full({2}, -1, DType::I64).contiguous() + 0).cast(d).contiguous();
+    EXPECT_EQ(shown(x.gather(0, last + 0)), "i32 (2) [0, 0]") << name(d);
+  }
+}
+
 /// What the host can read is not tested again where it is inside; what is computed is.
 TEST_F(Indexing, KnownAndComputedPositionsGiveTheSame) {
   constexpr DType kInts[] = {DType::I8, DType::I16, DType::I32, DType::I64,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/app/bench_cases.h"
+#include "weft/base/resident_memory.h"
 
 namespace weft {
 
@@ -36,6 +37,8 @@ class BenchPeer {
   Loaded prepare_model(const std::string& path,
                        const std::map<std::string, std::vector<int64_t>>& shapes);
   const std::string& why() const { return why_; }
+  /// Of its process.
+  ResidentMemory memory() const { return resident_memory(pid_); }
   /// Of one of `runs` in a row, after one that is not counted.
   double seconds(int64_t runs);
 

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
+#include "weft/base/resident_memory.h"
 #include "weft/io/npy.h"
 #include "weft/io/tensors.h"
 
@@ -58,18 +59,27 @@ void write_output(const Session& session, const std::string& name, const onnx::V
   session.print("{}\n", json.field("file", file).end_object().text());
 }
 
-struct Times {
-  double load = 0, first = 0,
-         run = 0;  // seconds: until it is there, until a result, of a later run
+/// Of a library: seconds until the model is there, until a result, of a later run; and memory of
+/// its process before there was a model, and in the end.
+struct Measured {
+  double load = 0, first = 0, run = 0;
+  ResidentMemory before, after;
 };
 
-void print_times(const Session& session, const std::string& who, const Times& t) {
+void print_measured(const Session& session, const std::string& who, const Measured& m) {
+  constexpr double kMiB = 1 << 20;
+  const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / kMiB; };
   if (!session.json)
-    return session.print("{:<20} load {:>10}  first result {:>10}  run {:>10}\n", who,
-                         time_text(t.load), time_text(t.first), time_text(t.run));
+    return session.print(
+        "{:<20} load {:>10}  first result {:>10}  run {:>10}  memory {:.0f} MiB, at most {:.0f} "
+        "({:.0f} without the model)\n",
+        who, time_text(m.load), time_text(m.first), time_text(m.run), mib(m.after.now),
+        mib(m.after.peak), mib(m.before.now));
   JsonWriter json;
-  json.begin_object().field("who", who).field("load_s", t.load).field("first_s", t.first);
-  session.print("{}\n", json.field("run_s", t.run).end_object().text());
+  json.begin_object().field("who", who).field("load_s", m.load).field("first_s", m.first);
+  json.field("run_s", m.run).field("resident_bytes", m.after.now);
+  json.field("peak_bytes", m.after.peak).field("resident_before_bytes", m.before.now);
+  session.print("{}\n", json.end_object().text());
 }
 
 }  // namespace
@@ -83,7 +93,8 @@ int run_onnx_model(const Session& session, const OnnxOptions& options) {
 }
 
 int bench_onnx(const Session& session, const OnnxOptions& options) {
-  Times ours, theirs;
+  Measured ours, theirs;
+  ours.before = resident_memory();
   const auto start = Clock::now();
   onnx::OnnxRunner runner(options.model);
   ours.load = since(start);
@@ -97,6 +108,7 @@ int bench_onnx(const Session& session, const OnnxOptions& options) {
                  static_cast<int>(session.context.options().threads));
     std::map<std::string, std::vector<int64_t>> shapes;
     for (const auto& [name, value] : inputs) shapes[name] = value.tensor().shape();
+    theirs.before = peer->memory();
     const BenchPeer::Loaded there = peer->prepare_model(options.model, shapes);
     theirs.load = there.load;
     theirs.first = there.first;
@@ -110,10 +122,12 @@ int bench_onnx(const Session& session, const OnnxOptions& options) {
     if (peer) other.push_back(peer->seconds(1));
   }
   ours.run = median(std::move(mine));
-  print_times(session, "weft", ours);
+  ours.after = resident_memory();
+  print_measured(session, "weft", ours);
   if (!peer) return kExitOk;
   theirs.run = median(std::move(other));
-  print_times(session, peer->library() + " " + peer->version(), theirs);
+  theirs.after = peer->memory();
+  print_measured(session, peer->library() + " " + peer->version(), theirs);
   if (!session.json) session.print("ratio of runs: {:.2f}\n", theirs.run / ours.run);
   return kExitOk;
 }

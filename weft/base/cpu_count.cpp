@@ -7,24 +7,14 @@
 #include <charconv>
 #include <climits>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
+
+#include "weft/base/file.h"
 
 namespace weft {
 
 namespace {
-
-// /proc and /sys files have no size, so they are read, not mapped. Missing: empty.
-std::string read_small_file(const std::string& path) {
-  std::string text;
-  std::FILE* file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return text;
-  char buffer[4096];
-  text.assign(buffer, std::fread(buffer, 1, sizeof(buffer), file));
-  std::fclose(file);
-  return text;
-}
 
 // The CPUs that a thread may run on, bit by bit.
 struct AffinityMask {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -364,5 +365,15 @@ bool is_directory(const std::string& path) {
 }
 
 bool file_exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+std::string read_small_file(const std::string& path) {
+  std::string text;
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return text;
+  char buffer[4096];
+  text.assign(buffer, std::fread(buffer, 1, sizeof(buffer), file));
+  std::fclose(file);
+  return text;
+}
 
 }  // namespace weft

@@ -97,6 +97,9 @@ void overwrite_file(const std::string& path, uint64_t offset, std::span<const st
 void check_path(std::string_view path);
 
 bool file_exists(const std::string& path);
+// The first 4 KiB of a file of /proc or /sys, which have no size and so are read, not mapped.
+// Empty where it is missing.
+std::string read_small_file(const std::string& path);
 bool is_directory(const std::string& path);
 
 }  // namespace weft

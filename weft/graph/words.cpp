@@ -60,7 +60,7 @@ Element first_of_word(Graph& g, NodeRef word, FunctionRef<Element(NodeRef)> loca
   const Offset first = split_offset(g, at[0].at);
   for (size_t i = 1; i < at.size(); ++i) {
     const Offset next = split_offset(g, at[i].at);
-    if (at[i].memory != at[0].memory || next.rest != first.rest ||
+    if (at[i].memory != at[0].memory || at[i].valid != at[0].valid || next.rest != first.rest ||
         next.constant != first.constant + static_cast<int64_t>(i))
       return {};
   }

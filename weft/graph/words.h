@@ -5,9 +5,9 @@
 
 namespace weft {
 
-/// An element of some memory at a flat index.
+/// An element of some memory at a flat index; 0 where it is not `valid`, null: it always is.
 struct Element {
-  NodeRef memory = nullptr, at = nullptr;
+  NodeRef memory = nullptr, at = nullptr, valid = nullptr;
 };
 
 /// What is no Or of u32 is no word that was put together.
@@ -15,7 +15,8 @@ inline bool may_be_word(NodeRef n) { return n->op == Op::Or && n->dtype == DType
 
 /// Where the element in the lowest bits of `word` lies, if the word is an Or of neighbours that lie
 /// as they are put together, from a multiple of its size on: then the word does, on machines that
-/// have the lowest byte first. `locate` says where an element lies, if it does in memory.
+/// have the lowest byte first. All are valid together. `locate` says where an element lies, if it
+/// does in memory.
 Element first_of_word(Graph& g, NodeRef word, FunctionRef<Element(NodeRef)> locate);
 
 }  // namespace weft

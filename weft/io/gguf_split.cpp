@@ -33,7 +33,7 @@ std::string real_directory(const std::string& path) {
 }
 
 GgufContent read_one(const std::string& path) {
-  auto file = std::make_shared<const MappedFile>(path);
+  auto file = MappedFile::open(path);
   return parse_gguf(file->bytes(), path, file);
 }
 

@@ -13,9 +13,6 @@ Values inputs_of(const NodeCall& call, size_t first = 0, size_t count = SIZE_MAX
 
 /// f16 and bf16 as f32.
 Tensor widened(const Tensor& x);
-/// Channels from the last axis to axis 1, and back.
-Tensor channels_first(const Tensor& x);
-Tensor channels_last(const Tensor& x);
 
 /// An activation by its name ("Relu", "LeakyRelu", ...), with up to two numbers; "" is none.
 Tensor activated(const NodeCall& call, const Tensor& x, const std::string& name,
@@ -25,8 +22,9 @@ Tensor activated(const NodeCall& call, const Tensor& x, const std::string& name,
 Tensor normed(const Tensor& x, const Tensor& gamma, const Tensor& beta, double epsilon,
               bool centered);
 
-/// (x - zero) * scale in f32, and back with saturation; zero may be undefined. Scales and zeros of
-/// one element or of a vector along the last axis.
+/// (x - zero) * scale in f32, and back with saturation; zero may be undefined, and the scale on the
+/// way back where y is in steps already. Scales and zeros of one element or of a vector along the
+/// last axis.
 Tensor dequantised(const Tensor& x, const Tensor& scale, const Tensor& zero);
 Tensor requantised(const Tensor& y, const Tensor& scale, const Tensor& zero, DType dtype);
 /// The same with what is given at input i: a tensor, its scale and its zero; of `tensor` the

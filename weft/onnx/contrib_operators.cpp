@@ -4,6 +4,7 @@
 
 #include "weft/onnx/contrib.h"
 #include "weft/onnx/host.h"
+#include "weft/onnx/image_order.h"
 #include "weft/tensor/fft.h"
 #include "weft/tensor/linalg.h"
 #include "weft/tensor/movement.h"

@@ -2,7 +2,8 @@
 
 #include "weft/onnx/contrib.h"
 #include "weft/onnx/host.h"
-#include "weft/tensor/movement.h"
+#include "weft/onnx/image_order.h"
+#include "weft/onnx/quantised_types.h"
 
 namespace weft::onnx {
 
@@ -20,8 +21,6 @@ Values inputs_of(const NodeCall& call, size_t first, size_t count) {
 }
 
 Tensor widened(const Tensor& x) { return is_narrow_float(x.dtype()) ? x.cast(DType::F32) : x; }
-Tensor channels_first(const Tensor& x) { return movedim(x, -1, 1); }
-Tensor channels_last(const Tensor& x) { return movedim(x, 1, -1); }
 
 Tensor activated(const NodeCall& call, const Tensor& x, const std::string& name,
                  const std::vector<double>& numbers) {
@@ -62,10 +61,8 @@ Tensor dequantised(const Tensor& x, const Tensor& scale, const Tensor& zero) {
 }
 
 Tensor requantised(const Tensor& y, const Tensor& scale, const Tensor& zero, DType dtype) {
-  Tensor whole = (y / scale.cast(DType::F32)).round();
-  if (zero.defined()) whole = whole + zero.cast(DType::F32);
-  return whole.clamp(static_cast<double>(int_min(dtype)), static_cast<double>(int_max(dtype)))
-      .cast(dtype);
+  const Tensor steps = scale.defined() ? y / scale.cast(DType::F32) : y;
+  return in_image_order(quantised_to(steps, zero, element_type_of(dtype)).tensor());
 }
 
 Tensor optional_tensor(const NodeCall& call, size_t i) {

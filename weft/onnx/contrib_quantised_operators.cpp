@@ -1,6 +1,7 @@
 // com.microsoft: operators on integers that stand for numbers.
 #include "weft/onnx/contrib.h"
 #include "weft/onnx/host.h"
+#include "weft/onnx/image_order.h"
 
 namespace weft::onnx {
 namespace {
@@ -18,7 +19,10 @@ Values of_one(const NodeCall& call, FunctionRef<Tensor(const Tensor&)> f) {
 // Of a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero.
 Values of_two(const NodeCall& call, FunctionRef<Tensor(const Tensor&, const Tensor&)> f) {
   const Tensor y = f(dequantised_at(call, 0, 1, 2), dequantised_at(call, 3, 4, 5));
-  return {result(call, y, 6, 7, call.tensor(0).dtype())};
+  const Tensor point = optional_tensor(call, 7);
+  // Times what the scale goes into once, as ONNX Runtime does.
+  return {requantised(y * (1 / call.tensor(6).cast(DType::F32)), {}, point,
+                      point.defined() ? point.dtype() : call.tensor(0).dtype())};
 }
 
 Values q_add(const NodeCall& call) {

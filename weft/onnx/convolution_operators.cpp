@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "weft/onnx/integer_products.h"
 #include "weft/onnx/operators.h"
 #include "weft/onnx/spatial.h"
 #include "weft/tensor/image.h"
@@ -15,6 +16,7 @@ Values convolution(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
   const Tensor& weight = call.tensor(1);
   const Spatial s = Spatial::of(call, x, kernel_of(call, weight));
+  if (const auto y = convolution_of_dequantised(call, s)) return {*y};
   return {x.conv2d(weight, call.tensor_or(2, {}),
                    {.groups = call.integer("group", 1),
                     .stride = s.stride,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/onnx/dequantised_movement.h"
 #include "weft/onnx/fold.h"
 #include "weft/onnx/link.h"
 #include "weft/tensor/access.h"
@@ -277,6 +278,17 @@ void Evaluator::run_steps(Plan& plan, Scope& scope) {
   }
 }
 
+namespace {
+
+/// What is made of dequantised values is as rough as they are.
+void note_rough(const NodeCall& call, Values& outputs) {
+  for (size_t i = 0; i < call.inputs(); ++i)
+    if (call.has(i) && call.input(i).is_rough())
+      for (Value& y : outputs) y.note_rough();
+}
+
+}  // namespace
+
 Values Evaluator::run_step(Step& step, const Scope& scope) {
   if (step.kept && keeps_) return *step.kept;
   const Node& written = *step.linked.node;
@@ -290,8 +302,10 @@ Values Evaluator::run_step(Step& step, const Scope& scope) {
       outputs = run_function(step, node, std::move(inputs));
     } else {
       const NodeCall call(node, step.linked.opset, std::move(inputs), *this);
-      std::optional<Values> known = folded(call);
-      outputs = known ? *std::move(known) : step.linked.op->run(call);
+      std::optional<Values> found = folded(call);
+      if (!found) found = moved_dequantised(call, *step.linked.op);
+      outputs = found ? *std::move(found) : step.linked.op->run(call);
+      note_rough(call, outputs);
     }
     for (size_t i = outputs.size(); i < node.outputs.size(); ++i)
       if (!node.outputs[i].empty())

@@ -99,7 +99,7 @@ ExternalData::Slice ExternalData::slice(std::string_view model, std::string_view
                                         std::string_view length) {
   const std::string path = resolved(model, tensor, location);
   std::shared_ptr<const MappedFile>& file = files_[path];
-  if (!file) file = std::make_shared<const MappedFile>(path);
+  if (!file) file = MappedFile::open(path);
   const uint64_t size = file->bytes().size();
   const std::optional<uint64_t> begin = offset.empty() ? 0 : number_of(offset);
   const std::optional<uint64_t> count = !length.empty()           ? number_of(length)

@@ -4,6 +4,9 @@
 
 #include "weft/onnx/axes.h"
 #include "weft/onnx/convolution_operators.h"
+#include "weft/onnx/host.h"
+#include "weft/onnx/image_order.h"
+#include "weft/onnx/quantised_types.h"
 #include "weft/onnx/spatial.h"
 #include "weft/tensor/movement.h"
 #include "weft/tensor/pooling.h"
@@ -81,13 +84,33 @@ Tensor max_of_rectangles(const Tensor& x, const Spatial& s, bool ceil_mode) {
 
 }  // namespace
 
+namespace {
+
+Tensor maxima(const Tensor& x, const Spatial& s, const PoolOptions& options) {
+  if (has_channels_last(x)) return in_image_order(x.max_pool2d(s.kernel, options));
+  const bool large = s.axes() == 2 && s.kernel[0] > 2 && s.kernel[1] > 2;
+  return large ? max_of_rectangles(x, s, options.ceil_mode) : x.max_pool2d(s.kernel, options);
+}
+
+/// A scale that is known to keep what it multiplies in order.
+bool keeps_order(const Value& scale) {
+  const auto known = scale.constant();
+  return known && known->numel() == 1 && element(*known, 0).as_double() > 0;
+}
+
+}  // namespace
+
 Values max_pool(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
   const Spatial s = windows_of(call, x);
   const PoolOptions options = options_of(call, s);
-  const bool large = s.axes() == 2 && s.kernel[0] > 2 && s.kernel[1] > 2;
-  if (!call.wants(1) && large) return {max_of_rectangles(x, s, options.ceil_mode)};
-  if (!call.wants(1)) return {x.max_pool2d(s.kernel, options)};
+  const Dequantised* from = call.input(0).dequantised_from();
+  if (!call.wants(1) && from && keeps_order(from->scale)) {
+    const Tensor whole = maxima(from->x.tensor(), s, options);
+    return {dequantised({Value(whole, from->x.type()), from->scale, from->zero, 0},
+                        call.input(0).type())};
+  }
+  if (!call.wants(1)) return {maxima(x, s, options)};
   const ValuesAndPositions found = max_pool2d_with_positions(x, s.kernel, options);
   const bool column_major = call.integer("storage_order", 0) != 0;
   return {found.values, flat_positions(found.positions, x, column_major)};

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "weft/onnx/axes.h"
+#include "weft/onnx/integer_products.h"
 #include "weft/onnx/operators.h"
 #include "weft/onnx/transform_operators.h"
 #include "weft/tensor/einsum.h"
@@ -12,7 +13,10 @@ namespace weft::onnx {
 
 namespace {
 
-Values matmul(const NodeCall& call) { return {call.tensor(0).matmul(call.tensor(1))}; }
+Values matmul(const NodeCall& call) {
+  if (const auto y = product_of_dequantised(call, false)) return {*y};
+  return {call.tensor(0).matmul(call.tensor(1))};
+}
 
 /// alpha A B + beta C, of which C broadcasts.
 Values gemm(const NodeCall& call) {
@@ -21,8 +25,9 @@ Values gemm(const NodeCall& call) {
   if (a.ndim() != 2 || b.ndim() != 2)
     call.refuse("A {} and B {} must be matrices", a.dims().text(), b.dims().text());
   const double alpha = call.number("alpha", 1), beta = call.number("beta", 1);
-  Tensor y = (call.integer("transA", 0) != 0 ? a.T() : a)
-                 .matmul(call.integer("transB", 0) != 0 ? b.T() : b);
+  const bool flip_a = call.integer("transA", 0) != 0, flip_b = call.integer("transB", 0) != 0;
+  const auto of_bytes = flip_a ? std::nullopt : product_of_dequantised(call, flip_b);
+  Tensor y = of_bytes ? *of_bytes : (flip_a ? a.T() : a).matmul(flip_b ? b.T() : b);
   if (alpha != 1) y = (y * alpha).cast(a.dtype());
   if (!call.has(2) || beta == 0) return {y};
   const Tensor& c = call.tensor(2);

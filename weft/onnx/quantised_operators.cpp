@@ -6,6 +6,7 @@
 
 #include "weft/onnx/axes.h"
 #include "weft/onnx/cast.h"
+#include "weft/onnx/image_order.h"
 #include "weft/onnx/operators.h"
 #include "weft/onnx/quantised_types.h"
 
@@ -53,13 +54,22 @@ Values quantise(const NodeCall& call) {
   const Tensor& scale = call.tensor(1);
   const ElementType of_zero = call.has(2) ? call.input(2).type() : ElementType::Uint8;
   const ElementType to = type_of(call, "output_dtype", of_zero);
+  const Value given_zero = call.has(2) ? call.input(2) : Value();
+  if (comes_from(call.input(0), call.input(1), given_zero))
+    if (const Value& from = call.input(0).dequantised_from()->x; from.type() == to) return {from};
   const DType asked = dtype_of(type_of(call, "precision", element_type_of(scale.dtype())));
   const DType run = is_float(asked) ? asked : DType::F32;
-  const Tensor ratio = x.cast(run) / beside(call, scale, x).cast(run);
+  // Ties decide where x is what was given. What was computed from steps may lie beside them.
+  const Tensor step = beside(call, scale, x).cast(run);
+  const Tensor ratio = call.input(0).is_rough() ? x.cast(run) * (1 / step) : x.cast(run) / step;
   const bool zero = call.has(2);
   if (is_float(dtype_of(to))) {
     const Tensor all = zero ? ratio + beside(call, call.tensor(2), x).cast(run) : ratio;
     return {cast_to(all, to, {.saturate = call.integer("saturate", 1) != 0})};
+  }
+  if (run == DType::F32 && bits(dtype_of(to)) <= 16) {
+    const Tensor point = zero ? beside(call, call.tensor(2), x) : Tensor();
+    return {Value(in_image_order(quantised_to(ratio, point, to).tensor()), to)};
   }
   // Whole numbers of up to 16 bits and their sums with a zero point are exact in f32.
   const Tensor whole = ratio.cast(wide(run)).round();
@@ -79,7 +89,13 @@ Values dequantise(const NodeCall& call) {
     const Tensor zero = beside(call, call.tensor(2), x);
     y = whole ? (x.cast(DType::I32) - zero.cast(DType::I32)).cast(run) : y - zero.cast(run);
   }
-  return {Value((y * beside(call, scale, x).cast(run)).cast(dtype_of(to)), to)};
+  const Tensor all = (y * beside(call, scale, x).cast(run)).cast(dtype_of(to));
+  const bool narrow = !is_float(x.dtype()) && bits(x.dtype()) <= 16;
+  if (!narrow || call.integer("block_size", 0) > 0) return {Value(all, to)};
+  const bool one = scale.dims().product() == Dim(1);
+  const int64_t axis = one ? 0 : call.axis(call.integer("axis", 1), x.ndim());
+  const Value zero = call.has(2) ? call.input(2) : Value();
+  return {Value::dequantised(all, to, {call.input(0), call.input(1), zero, axis})};
 }
 
 /// To u8, by the least and the greatest element and 0.
@@ -88,9 +104,8 @@ Values quantise_dynamically(const NodeCall& call) {
   const Tensor low = x.min().minimum(0), high = x.max().maximum(0);
   const Tensor range = (high - low) / 255.0;
   const Tensor scale = (range == 0).where(1, range).cast(DType::F32);
-  const Tensor zero = (-low / scale).clamp(0, 255).round();
-  const Tensor y = ((x / scale).round() + zero).clamp(0, 255).cast(DType::U8);
-  return {y, scale, zero.cast(DType::U8)};
+  const Value zero = quantised_to(-low / scale, {}, ElementType::Uint8);
+  return {quantised_to(x / scale, zero.tensor(), ElementType::Uint8), scale, zero};
 }
 
 }  // namespace

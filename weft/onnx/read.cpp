@@ -282,7 +282,7 @@ Model parse_onnx(std::span<const std::byte> data, std::string_view what,
 }
 
 Model read_onnx(const std::string& path) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = MappedFile::open(path);
   Source source{path, file, ExternalData::beside(path)};
   return read_model(WireReader(file->bytes(), path), source);
 }

@@ -126,7 +126,7 @@ Value parse_stored(std::span<const std::byte> data, std::string_view what,
 }
 
 Value read_stored(const std::string& path, const DeclaredType& declared) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = MappedFile::open(path);
   return parse_stored(file->bytes(), path, declared, file);
 }
 

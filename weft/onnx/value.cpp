@@ -20,6 +20,8 @@ struct Value::Data {
   std::optional<std::vector<Dim>> whole;
   std::vector<std::string> texts;
   std::vector<Value> elements;
+  std::optional<Dequantised> from;
+  bool rough = false;
 };
 
 namespace {
@@ -144,6 +146,21 @@ Value Value::map(Value keys, Value values) {
   v.data_->kind = Kind::Map;
   v.data_->elements = {std::move(keys), std::move(values)};
   return v;
+}
+
+Value Value::dequantised(Tensor y, ElementType type, Dequantised from) {
+  Value v(std::move(y), type);
+  v.data_->from = std::move(from);
+  return v;
+}
+
+const Dequantised* Value::dequantised_from() const {
+  return data_ && data_->from ? &*data_->from : nullptr;
+}
+
+bool Value::is_rough() const { return data_ && (data_->from || data_->rough); }
+void Value::note_rough() {
+  if (data_) data_->rough = true;
 }
 
 Value::Kind Value::kind() const { return data_ ? data_->kind : Kind::None; }

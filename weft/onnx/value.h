@@ -11,6 +11,8 @@
 
 namespace weft::onnx {
 
+struct Dequantised;
+
 /// A tensor, a tensor of strings, a sequence, an optional, a map, or nothing (an input that is not
 /// given). A cheap handle; immutable.
 ///
@@ -35,6 +37,8 @@ class Value {
   static Value sequence(std::vector<Value> elements);
   static Value optional(Value element);        ///< a None makes an empty one
   static Value map(Value keys, Value values);  ///< 1-D each, as long as each other
+  /// y, which stands for these whole numbers: what multiplies it can multiply them.
+  static Value dequantised(Tensor y, ElementType type, Dequantised from);
 
   Kind kind() const;
   explicit operator bool() const { return kind() != Kind::None; }
@@ -53,6 +57,12 @@ class Value {
   std::optional<std::vector<Dim>> integers() const;
   static constexpr int64_t kMostKnown = 4096;
 
+  /// What DequantizeLinear made it of; null for others.
+  const Dequantised* dequantised_from() const;
+  /// Whether it was computed from dequantised values: off by parts of their steps anyway.
+  bool is_rough() const;
+  void note_rough();
+
   // ---- others
   const std::vector<std::string>& texts() const;
   const std::vector<Value>& elements()
@@ -64,6 +74,13 @@ class Value {
 };
 
 using Values = std::vector<Value>;
+
+/// (x - zero) * scale; zero may be None. Scales and zeros are one for all, or one for each place
+/// of an axis.
+struct Dequantised {
+  Value x, scale, zero;
+  int64_t axis = 0;
+};
 
 /// With its zeros. An Error for elements outside, and for more than 2 GiB.
 Value dense(const SparseData& sparse);

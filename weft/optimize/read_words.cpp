@@ -9,15 +9,17 @@ namespace weft::optimize {
 namespace {
 
 constexpr auto loaded = [](NodeRef n) {
-  const bool plain = n->op == Op::Load && n->nsrc == 2 && n->src(0)->op == Op::Param;
-  return plain ? Element{n->src(0), n->src(1)} : Element{};
+  if (n->op != Op::Load || n->src(0)->op != Op::Param || n->nsrc > 3) return Element{};
+  return Element{n->src(0), n->src(1), n->nsrc == 3 ? n->src(2) : nullptr};
 };
 
 NodeRef as_word(Graph& g, Element first) {
   NodeRef elements = g.index(32 / bits(first.memory->dtype));
   const NodeRef size[] = {g.idiv(first.memory->src(0), elements)};
   NodeRef words = g.param(param_slot(first.memory), DType::U32, size);
-  return g.make(Op::Load, DType::U32, {words, g.idiv(first.at, elements)});
+  NodeRef at = g.idiv(first.at, elements);
+  return first.valid ? g.make(Op::Load, DType::U32, {words, at, first.valid})
+                     : g.make(Op::Load, DType::U32, {words, at});
 }
 
 /// Whether a buffer is one thing to some accesses and another to others.

@@ -18,6 +18,7 @@ constexpr int64_t kManyVectors = 16;  // beside which a remainder is little
 constexpr double kWellFilled = 0.8;   // of the lanes of vectors along an axis
 constexpr double kReadsToMove = 256;  // of an element of another operand, which is packed then
 constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
+constexpr double kWords = 2;          // and words of neighbours, which are one element then
 
 /// An axis divisible by this many elements vectorises without a remainder.
 int64_t lanes_of(const Target& target) { return target.lanes(DType::F32); }
@@ -45,6 +46,14 @@ bool stores_apart(const Planner& plan, const KernelPlan& reader, NodeRef range) 
     const Access& at = plan.uses.at(o.node)[static_cast<size_t>(o.use)].access;
     return b.row_major && step_along(plan, o.node, at, range) == Step::Far;
   });
+}
+
+/// Whether a reader puts neighbours along an axis together into words (schedule/matrix_units.cpp):
+/// its places there are multiples of what a word holds, and a few on.
+bool is_read_in_words(Graph& g, NodeRef index, DType dtype) {
+  if ((bits(dtype) != 8 && bits(dtype) != 16) || index->op == Op::Const) return false;
+  const int64_t elements = 32 / bits(dtype);
+  return divisor_of(split_offset(g, index).rest) % elements == 0;
 }
 
 }  // namespace
@@ -217,9 +226,11 @@ size_t innermost_axis(Planner& plan, NodeRef n,
   for (size_t a = n->rank(); a-- > 0;) {
     double score = any;
     for (const Use* d : readers)
-      score += lanes_along(plan, d->access.index[a], n->dim(a),
-                           plan.kernels[static_cast<size_t>(d->kernel)],
-                           operands[static_cast<size_t>(d->kernel)], n->op);
+      score += is_read_in_words(plan.g, d->access.index[a], n->dtype)
+                   ? kWords * static_cast<double>(lanes_of(plan.target))
+                   : lanes_along(plan, d->access.index[a], n->dim(a),
+                                 plan.kernels[static_cast<size_t>(d->kernel)],
+                                 operands[static_cast<size_t>(d->kernel)], n->op);
     if (score > best_score * kWorthIt) {
       best = a;
       best_score = score;

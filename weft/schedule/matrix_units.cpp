@@ -13,6 +13,9 @@ namespace weft {
 namespace {
 
 constexpr double kReuse = 128;
+// What is left without a unit are products of i32, which take eight times as long as those of
+// words.
+constexpr double kReuseOfBytes = 12;
 constexpr int64_t kShortest = 4;  // words of a sum
 
 struct Factor {
@@ -78,7 +81,8 @@ class DotProducts {
 
   bool worth_packing(const Factor& f) const {
     if (!f.narrow || f.narrow->dim(axis_)->vmin != count_) return false;
-    return is_constant(f) || numel(sum_->src(0)) >= kReuse * numel(f.narrow);
+    const double reuse = bits(f.narrow->dtype) == 8 ? kReuseOfBytes : kReuse;
+    return is_constant(f) || numel(sum_->src(0)) >= reuse * numel(f.narrow);
   }
 
   /// Its words are made once for many runs.

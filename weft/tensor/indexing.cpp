@@ -203,13 +203,26 @@ Basic basic_part(const Tensor& x, const std::vector<Index>& at) {
   return out;
 }
 
-/// `positions` as i32, counted from the start: in [0, n) where they were in [-n, n).
+/// `positions` in the dtype of places below n. Those that it can not hold become its ends, which
+/// lie outside of [-n, n) as they do.
+Tensor narrowed(const Tensor& positions, const Dim& n) {
+  const DType from = positions.dtype(), to = build::position_dtype(n.max());
+  const NodeRef known = positions.node();
+  const auto last = static_cast<int64_t>(int_max(to));
+  const bool holds = bits(from) < bits(to) || (bits(from) == bits(to) && !is_unsigned(from));
+  if (holds || (from != DType::U64 && known->vmin >= int_min(to) && known->vmax <= last))
+    return positions.cast(to);
+  const Tensor low = positions.minimum(last);
+  return (is_unsigned(from) ? low : low.maximum(int_min(to))).cast(to);
+}
+
+/// `positions` counted from the start: in [0, n) where they were in [-n, n).
 Tensor from_start(const Tensor& positions, const Dim& n) {
   if (is_float(positions.dtype()))
     fail_index("index", "positions must be integers: got {} of shape {}; cast them",
                name(positions.dtype()), positions.dims().text());
   const OpScope scope(positions, CallSite::here());
-  const Tensor i = positions.cast(build::position_dtype(n.max()));
+  const Tensor i = narrowed(positions, n);
   NodeRef known = positions.node();
   if (known->vmin >= 0 && known->vmax < n.min()) return i;  // provably inside
   const Tensor size = scope.result(scope.g.cast(n.node(), i.dtype()));
