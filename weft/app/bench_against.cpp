@@ -1,6 +1,5 @@
 // Cases measured in turns with peers: bench cases, bench sweep.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -24,10 +23,6 @@ namespace {
 
 constexpr double kShortest = 2e-3;  // seconds that a measurement takes at least
 constexpr int64_t kMostRuns = 200;
-
-// Before each turn: the workers of whoever ran before still poll for work, some ms, on cores that
-// the next one needs.
-constexpr auto kPause = std::chrono::milliseconds(40);
 
 using Peers = std::vector<std::unique_ptr<BenchPeer>>;
 
@@ -102,7 +97,7 @@ class Comparison {
     const auto turn = [&](Turns& turns) {
       for (size_t i = 0; i < turns.size(); ++i) {
         if (i > 0 && !able[i - 1]) continue;
-        std::this_thread::sleep_for(kPause);
+        std::this_thread::sleep_for(BenchPeer::kPause);
         turns[i].push_back(i == 0 ? seconds_of(run, runs) : peers_[i - 1]->seconds(runs));
       }
     };

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,6 +24,9 @@ class BenchPeer {
   BenchPeer& operator=(const BenchPeer&) = delete;
 
   static constexpr const char* kLibraries = "torch, onednn, openblas, numpy, ort";
+  /// Before each turn of anybody: the workers of whoever ran before still poll for work, some ms,
+  /// on cores that the next one needs.
+  static constexpr std::chrono::milliseconds kPause{40};
   const std::string& library() const { return library_; }
   const std::string& version() const { return version_; }
 

@@ -7,6 +7,14 @@ namespace weft::onnx {
 
 namespace {
 
+/// Positions before they were clamped and cast to fewer bits, which is for weft alone.
+NodeRef before_narrowing(NodeRef i) {
+  if (i->op != Op::Cast || !is_signed_int(i->src(0)->dtype)) return i;
+  i = i->src(0);
+  while ((i->op == Op::Max || i->op == Op::Min) && repeated_number(i->src(1))) i = i->src(0);
+  return i;
+}
+
 /// where(i < 0, i + n, i), and -1 where that is outside: what indexing makes of positions. ONNX
 /// counts from the end by itself, and has an error for what is outside.
 NodeRef positions_given(Exporter& e, NodeRef n, NodeRef size) {
@@ -21,10 +29,7 @@ NodeRef positions_given(Exporter& e, NodeRef n, NodeRef size) {
     const auto by = repeated_number(moved->src(k));
     if (!by || !is_const(size) || *by != static_cast<double>(size->vmin)) continue;
     if (moved->src(1 - k) != i) continue;
-    // A cast to fewer bits was for weft alone.
-    return i->op == Op::Cast && is_int(i->src(0)->dtype) && is_signed_int(i->src(0)->dtype)
-               ? i->src(0)
-               : i;
+    return before_narrowing(i);
   }
   return nullptr;
 }
