@@ -25,7 +25,9 @@ struct TensorObject {
   Tensor tensor;
 };
 
-struct ProgramObject;  // program.cpp
+struct ProgramObject;    // programs.cpp
+struct ModelObject;      // models.cpp
+struct TokenizerObject;  // models.cpp
 
 /// The number of a kind is part of its handles.
 template <class Handle>
@@ -47,6 +49,18 @@ struct HandleOf<weft_program> {
   using Object = ProgramObject;
   static constexpr uint32_t kKind = 3;
   static constexpr const char* kName = "program";
+};
+template <>
+struct HandleOf<weft_model> {
+  using Object = ModelObject;
+  static constexpr uint32_t kKind = 4;
+  static constexpr const char* kName = "model";
+};
+template <>
+struct HandleOf<weft_tokenizer> {
+  using Object = TokenizerObject;
+  static constexpr uint32_t kKind = 5;
+  static constexpr const char* kName = "tokenizer";
 };
 
 /// Of the whole process: a handle must be recognised before it is known whose it is.

@@ -1,6 +1,7 @@
-// Functions of the program's own: callbacks behind jit() and accumulate_gradients().
+// Functions of the program's own: callbacks behind jit(), accumulate_gradients(), export_onnx().
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
+#include "weft/onnx/export.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/transforms.h"
 
@@ -175,6 +176,20 @@ weft_status weft_program_reset(weft_program program) {
     const ContextScope scope(p->owner->context);
     if (p->running) fail("program.nested", "a program is reset inside of itself");
     p->run.reset();
+  });
+}
+
+weft_status weft_export_onnx(const char* path, weft_function function, void* user,
+                             const weft_tensor* inputs, size_t count, size_t results) {
+  return guarded([&] {
+    const std::string file(required_text("path", path));
+    require_pointer("function", reinterpret_cast<const void*>(function));
+    std::shared_ptr<ContextObject> owner;
+    const Tensors given = tensors_of(inputs, count, owner);
+    if (!owner) fail("export_onnx", "needs at least one input");
+    const ContextScope scope(owner->context);
+    const Callback call{owner, function, user, &results};
+    onnx::save_onnx(file, onnx::export_onnx(call, given));
   });
 }
 

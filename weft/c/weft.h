@@ -1,5 +1,5 @@
 // weft.h: the C interface of weft (C11, and C++): tensors, every operation, gradients, captured
-// functions, files.
+// functions, files, ONNX models, tokenizers.
 //
 // Every function that can fail returns a weft_status; weft_last_error() says more. Nothing is
 // thrown or aborted, whatever is passed, dangling pointers apart. Handles are numbers in the shape
@@ -14,9 +14,9 @@
 // Threads. Any function may be called by any thread. Contexts, and tensors as long as nobody writes
 // to them, may be used by several threads at once. weft_realize, weft_tensor_copy_out, _item,
 // _text, weft_tensor_to_dlpack (which realize), weft_tensor_assign, _copy_in, weft_backward,
-// weft_program_call, weft_save and random functions write: calls of those on one context need the
-// caller's lock. Options are set before a context is shared. A handle may be released by any
-// thread, at any time.
+// weft_program_call, weft_model_call, weft_save and random functions write: calls of those on one
+// context need the caller's lock. Options are set before a context is shared. A handle may be
+// released by any thread, at any time.
 #ifndef WEFT_C_WEFT_H
 #define WEFT_C_WEFT_H
 
@@ -83,6 +83,8 @@ WEFT_API void weft_call_site(const char* file, int32_t line);
 typedef struct weft_context_handle* weft_context;
 typedef struct weft_tensor_handle* weft_tensor;
 typedef struct weft_program_handle* weft_program;
+typedef struct weft_model_handle* weft_model;
+typedef struct weft_tokenizer_handle* weft_tokenizer;
 
 // Options from the environment, then from `settings` ("WEFT_THREADS=2", ..., NULL), which may be
 // NULL. The options: docs/options.md. A context lives until its last tensor and program are
@@ -325,7 +327,7 @@ WEFT_API weft_status weft_program_planned_bytes(weft_program program, int64_t* o
 WEFT_API weft_status weft_program_reset(weft_program program);
 WEFT_API void weft_program_release(weft_program program);
 
-// ---- files and other libraries
+// ---- files
 
 // One safetensors file, replaced atomically.
 WEFT_API weft_status weft_save(const char* path, const char* const* names,
@@ -337,6 +339,47 @@ WEFT_API weft_status weft_save(const char* path, const char* const* names,
 WEFT_API weft_status weft_load(weft_context context, const char* path,
                                weft_status (*found)(void* user, const char* name, weft_tensor x),
                                void* user);
+
+// ---- ONNX models
+
+// What lacks an operator, is damaged or is none is an error here. The first call for inputs of
+// given types and shapes captures what it launches, later ones replay that. One call at a time.
+WEFT_API weft_status weft_model_open(weft_context context, const char* path, weft_model* out);
+// How many inputs have to be given, and outputs there are; their names, as weft_context_get().
+WEFT_API weft_status weft_model_counts(weft_model model, size_t* inputs, size_t* outputs);
+WEFT_API weft_status weft_model_input(weft_model model, size_t index, char* name, size_t capacity,
+                                      size_t* length);
+WEFT_API weft_status weft_model_output(weft_model model, size_t index, char* name, size_t capacity,
+                                       size_t* length);
+// Inputs by name, in any order; outputs in the order of the model's, realized. An output that is
+// no tensor (strings, a sequence, a map) is WEFT_ERROR_TYPE.
+WEFT_API weft_status weft_model_call(weft_model model, const char* const* names,
+                                     const weft_tensor* inputs, size_t count, weft_tensor* outs,
+                                     size_t capacity, size_t* out_count);
+// Of the last call: launches of its replay; 0 where it ran node by node.
+WEFT_API weft_status weft_model_kernels(weft_model model, size_t* out);
+WEFT_API void weft_model_release(weft_model model);
+// What `function`, called once with placeholders for tensors like `inputs`, computes, as an ONNX
+// file; `results` is the most that it gives. Inputs and outputs are called input_0, output_0, ...
+WEFT_API weft_status weft_export_onnx(const char* path, weft_function function, void* user,
+                                      const weft_tensor* inputs, size_t count, size_t results);
+
+// ---- tokenizers
+
+// Of a tokenizer.json, a folder with one, or a GGUF file. May be used by several threads at once.
+WEFT_API weft_status weft_tokenizer_open(const char* path, weft_tokenizer* out);
+// With the special tokens that the tokenizer adds, or none. *count: how many there are, also where
+// there is no room for them; NULL ids ask for it alone.
+WEFT_API weft_status weft_tokenizer_encode(weft_tokenizer tokenizer, const char* text,
+                                           bool special_tokens, int32_t* ids, size_t capacity,
+                                           size_t* count);
+// Special tokens are left out. As weft_context_get().
+WEFT_API weft_status weft_tokenizer_decode(weft_tokenizer tokenizer, const int32_t* ids,
+                                           size_t count, char* text, size_t capacity,
+                                           size_t* length);
+WEFT_API void weft_tokenizer_release(weft_tokenizer tokenizer);
+
+// ---- other libraries
 
 // DLPack 1.x (dlpack.h): the result is read-only memory of the tensor, or a copy; the caller calls
 // its deleter.

@@ -492,4 +492,88 @@ class Program {
   size_t most_results_;
 };
 
+/// f, called once with placeholders for tensors like `inputs`, as an ONNX file: weft_export_onnx().
+inline void export_onnx(const std::string& path, Function f, const std::vector<Tensor>& inputs,
+                        size_t most_results = 64) {
+  detail::Callback callback{std::move(f)};
+  std::vector<weft_tensor> handles;
+  for (const Tensor& t : inputs) handles.push_back(t.get());
+  callback.finish(weft_export_onnx(path.c_str(), &detail::Callback::call, &callback, handles.data(),
+                                   handles.size(), most_results));
+}
+
+/// An ONNX model as a function of named tensors (weft.h).
+class Model {
+ public:
+  Model(const Context& context, const std::string& path) {
+    check(weft_model_open(context.get(), path.c_str(), &handle_));
+  }
+  Model(Model&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  ~Model() { weft_model_release(handle_); }
+
+  std::vector<std::string> inputs() const { return names(weft_model_input, true); }
+  std::vector<std::string> outputs() const { return names(weft_model_output, false); }
+  std::map<std::string, Tensor> operator()(const std::map<std::string, Tensor>& given) {
+    std::vector<const char*> keys;
+    std::vector<weft_tensor> handles;
+    for (const auto& [name, x] : given) keys.push_back(name.c_str()), handles.push_back(x.get());
+    const std::vector<std::string> results = outputs();
+    std::vector<weft_tensor> outs(results.size());
+    check(weft_model_call(handle_, keys.data(), handles.data(), keys.size(), outs.data(),
+                          outs.size(), nullptr));
+    std::map<std::string, Tensor> all;
+    for (size_t i = 0; i < results.size(); ++i) all.emplace(results[i], Tensor(outs[i]));
+    return all;
+  }
+  /// Of the last call's replay; 0 where it ran node by node.
+  size_t kernels() const {
+    size_t count = 0;
+    check(weft_model_kernels(handle_, &count));
+    return count;
+  }
+
+ private:
+  template <class Get>
+  std::vector<std::string> names(Get get, bool are_inputs) const {
+    size_t inputs = 0, outputs = 0;
+    check(weft_model_counts(handle_, &inputs, &outputs));
+    std::vector<std::string> all;
+    for (size_t i = 0; i < (are_inputs ? inputs : outputs); ++i)
+      all.push_back(detail::text_of([&](char* text, size_t capacity, size_t* length) {
+        return get(handle_, i, text, capacity, length);
+      }));
+    return all;
+  }
+
+  weft_model handle_ = nullptr;
+};
+
+/// Texts to ids and back (weft.h).
+class Tokenizer {
+ public:
+  explicit Tokenizer(const std::string& path) {
+    check(weft_tokenizer_open(path.c_str(), &handle_));
+  }
+  Tokenizer(Tokenizer&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  ~Tokenizer() { weft_tokenizer_release(handle_); }
+
+  std::vector<int32_t> encode(const std::string& text, bool special_tokens = true) const {
+    size_t count = 0;
+    check(weft_tokenizer_encode(handle_, text.c_str(), special_tokens, nullptr, 0, &count));
+    std::vector<int32_t> ids(count);
+    if (count > 0)
+      check(weft_tokenizer_encode(handle_, text.c_str(), special_tokens, ids.data(), ids.size(),
+                                  &count));
+    return ids;
+  }
+  std::string decode(const std::vector<int32_t>& ids) const {
+    return detail::text_of([&](char* text, size_t capacity, size_t* length) {
+      return weft_tokenizer_decode(handle_, ids.data(), ids.size(), text, capacity, length);
+    });
+  }
+
+ private:
+  weft_tokenizer handle_ = nullptr;
+};
+
 }  // namespace weft::c
