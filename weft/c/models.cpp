@@ -86,7 +86,8 @@ weft_status weft_model_call(weft_model model, const char* const* names, const we
     for (const onnx::DeclaredValue& output : declared) {
       const onnx::Value& y = made.at(output.name);
       if (y.kind() != onnx::Value::Kind::Tensor)
-        fail_type("model", "the output {} is no tensor, which this interface has alone; use C++",
+        fail_type("onnx.node",
+                  "the output {} is no tensor, which this interface has alone; use C++",
                   output.name);
       results.push_back(y.tensor());
     }

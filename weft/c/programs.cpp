@@ -186,7 +186,8 @@ weft_status weft_export_onnx(const char* path, weft_function function, void* use
     require_pointer("function", reinterpret_cast<const void*>(function));
     std::shared_ptr<ContextObject> owner;
     const Tensors given = tensors_of(inputs, count, owner);
-    if (!owner) fail("export_onnx", "needs at least one input");
+    if (!owner)
+      fail("onnx.export", "there is no input, whose context the function runs in: give one");
     const ContextScope scope(owner->context);
     const Callback call{owner, function, user, &results};
     onnx::save_onnx(file, onnx::export_onnx(call, given));
