@@ -1,5 +1,6 @@
 """ONNX models out and in: export() writes what a function of Tensors computes, OnnxRunner runs a model."""
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from weft import Tensor, _core
@@ -32,7 +33,7 @@ def export(function: Any, inputs: Any, path: Any = None, *, input_names: Any = N
     realize_reachable(function)
     found = get_state_dict(getattr(function, "__self__", function)) if state is None else state
 
-    def traced(holes: list[Tensor]) -> tuple[list[str], list[Tensor]]:
+    def traced(holes: Sequence[Tensor]) -> tuple[list[str], list[Tensor]]:
         y = function(**dict(zip(keys, holes))) if keys else function(*holes)
         results = [y] if isinstance(y, Tensor) else list(y.values() if isinstance(y, dict) else y)
         return _names(output_names, y if isinstance(y, dict) else None), results
@@ -40,7 +41,8 @@ def export(function: Any, inputs: Any, path: Any = None, *, input_names: Any = N
     model = _core.OnnxExport.of(traced, given, names, list(found.items()), _axes(dynamic_axes), opset, name)
     if path is None:
         return model.bytes()
-    return model.save(os.fspath(path), external_data)
+    model.save(os.fspath(path), external_data)
+    return None
 
 
 def _names(given: Any, keys: Any) -> list[str]:
