@@ -141,10 +141,22 @@ double filled_lanes(int64_t size, const Target& target) {
 
 namespace {
 
+/// Iterations along which vectors may run with this range innermost. Only where results lie in a
+/// given order: what lies as its readers want it, as between the layers of a network, has
+/// channels innermost where rows are short, and needs no loop over all places (ResNet-50 forward,
+/// batch 1: 29.5 ms, and 31.2 with one everywhere; MobileNetV2 3.9, and 4.7).
+int64_t iterations_along(const Planner& plan, const KernelPlan& reader, NodeRef range,
+                         std::span<const ProductOperand> operands) {
+  const bool given = std::ranges::any_of(reader.outputs, [&](const KernelOutput& o) {
+    return plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))].row_major;
+  });
+  return given ? walked_as_one(plan, reader, operands, range) : range->src(0)->vmax;
+}
+
 bool fills_lanes(const Planner& plan, const Use& d, NodeRef range,
                  std::span<const ProductOperand> operands) {
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
-  return filled_lanes(walked_as_one(plan, reader, operands, range), plan.target) >= kWellFilled;
+  return filled_lanes(iterations_along(plan, reader, range, operands), plan.target) >= kWellFilled;
 }
 
 }  // namespace
@@ -193,7 +205,7 @@ double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& 
     if (!contains(reader.ranges, index))
       return (made == Op::Pad ? 0 : kAlongSum) * divisibility(dim, plan.target);
     if ((made == Op::Pad || made == Op::Window) && stores_apart(plan, reader, index)) return 0;
-    const int64_t size = walked_as_one(plan, reader, operands, index);
+    const int64_t size = iterations_along(plan, reader, index, operands);
     const double each = size > dim->vmax ? filled_lanes(size, plan.target) : 0;
     return std::max(divisibility(dim, plan.target),
                     each * static_cast<double>(lanes_of(plan.target)));
