@@ -10,16 +10,22 @@ import weft
 from weft import Tensor, nn
 
 
-def parser(description: str) -> argparse.ArgumentParser:
+def options(description: str, seed_of: str = "everything random") -> argparse.ArgumentParser:
     """With the options that every program has."""
-    made = argparse.ArgumentParser(description=description)
-    made.add_argument("pictures", nargs="+", metavar="PICTURE", help="PNG or JPEG")
-    made.add_argument("--weights", metavar="FILE", help=".safetensors, .pt, .pth or .npz; without it they are random")
-    made.add_argument("--json", action="store_true", help="print one JSON object a line for each picture")
-    made.add_argument("--bench", type=int, default=0, metavar="N", help="run each picture N times more and print ms")
+    made = argparse.ArgumentParser(description=description.split("\n")[0])
+    made.add_argument("--json", action="store_true", help="print JSON, an object a line")
     made.add_argument("--device", help=f"one of {', '.join(weft.Device.get_available_devices())}")
     made.add_argument("--threads", type=int, help="worker threads; without it as many as there are CPUs")
-    made.add_argument("--seed", type=int, default=0, help="of random weights")
+    made.add_argument("--seed", type=int, default=0, help=f"of {seed_of}")
+    return made
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """For pictures."""
+    made = options(description, "random weights")
+    made.add_argument("pictures", nargs="+", metavar="PICTURE", help="PNG or JPEG")
+    made.add_argument("--weights", metavar="FILE", help=".safetensors, .pt, .pth or .npz; without it they are random")
+    made.add_argument("--bench", type=int, default=0, metavar="N", help="run each picture N times more and print ms")
     return made
 
 

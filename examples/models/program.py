@@ -3,24 +3,19 @@ import argparse
 import sys
 from typing import Any
 
-import weft
 from weft import Tensor, nn
 
-from models.command import run
+from models.command import options, run
 
 __all__ = ["notice", "parser", "realized", "run"]
 
 
 def parser(description: str, configurations: list[str]) -> argparse.ArgumentParser:
-    """With the options that every program has."""
-    made = argparse.ArgumentParser(description=description.split("\n")[0])
+    """For a checkpoint's folder, or random weights."""
+    made = options(description)
     made.add_argument("--model", metavar="FOLDER", help="a checkpoint as it is published; without it weights are random")
     made.add_argument("--config", default=configurations[0], choices=configurations,
                       help="of a model with random weights")
-    made.add_argument("--json", action="store_true", help="print JSON")
-    made.add_argument("--device", help=f"one of {', '.join(weft.Device.get_available_devices())}")
-    made.add_argument("--threads", type=int, help="worker threads; without it as many as there are CPUs")
-    made.add_argument("--seed", type=int, default=0, help="of everything random")
     return made
 
 

@@ -4,12 +4,12 @@
 #include <numeric>
 
 #include "weft/graph/index_algebra.h"
-#include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/estimate.h"
 #include "weft/schedule/plan.h"
 #include "weft/schedule/reading.h"
+#include "weft/schedule/rounds.h"
 
 namespace weft {
 namespace {
@@ -148,7 +148,7 @@ class ColumnBlocks {
     for (NodeRef leaf : p_.leaves) give(leaf);
     NodeRef sums = products();
     if (chunks_ > 1) sums = over_chunks(sums);
-    return with_rest(arranged(repeat(rounds_, kBlocksSlot, inputs_, {}, sums)));
+    return with_rest(arranged(repeat(g_, rounds_, kBlocksSlot, inputs_, {}, sums)));
   }
 
  private:
@@ -163,29 +163,15 @@ class ColumnBlocks {
   NodeRef give(NodeRef n) {
     if (const NodeRef* given = given_.find(n)) return *given;
     inputs_.push_back(n);
-    return given_.set(n, placeholder(n, slot_ + std::ssize(inputs_) - 1));
-  }
-  NodeRef placeholder(NodeRef n, int64_t slot) {
-    return g_.param(slot, n->dtype, n->shape->span(), n->device);
-  }
-
-  /// That gives one value: what it carries, or what each round makes.
-  NodeRef repeat(int64_t count, int64_t slot, std::span<const NodeRef> whole,
-                 std::span<const NodeRef> carried, NodeRef value) {
-    std::vector<NodeRef> src(whole.begin(), whole.end());
-    src.insert(src.end(), carried.begin(), carried.end());
-    src.push_back(value);
-    const int64_t ints[] = {count, 0, 0, std::ssize(whole), std::ssize(carried), slot};
-    return get_result(g_, g_.make({Op::Repeat, value->dtype, src, ints}), 0);
+    return given_.set(n, placeholder(g_, n, slot_ + std::ssize(inputs_) - 1));
   }
 
   NodeRef over_chunks(NodeRef more) {
-    std::vector<NodeRef> whole, zeros{g_.constant(Value::of(more->dtype, 0))};
-    for (NodeRef n : inputs_) whole.push_back(placeholder(n, kBlocksSlot + std::ssize(whole)));
-    zeros.insert(zeros.end(), more->shape->span().begin(), more->shape->span().end());
-    const NodeRef carried[] = {g_.make({Op::Expand, more->dtype, zeros})};
-    NodeRef next = g_.add(placeholder(more, slot_ + std::ssize(inputs_)), more);
-    return repeat(chunks_, kInnerBlocksSlot, whole, carried, next);
+    std::vector<NodeRef> whole;
+    for (NodeRef n : inputs_) whole.push_back(placeholder(g_, n, kBlocksSlot + std::ssize(whole)));
+    const NodeRef carried[] = {zeros_like(g_, more)};
+    NodeRef next = g_.add(placeholder(g_, more, slot_ + std::ssize(inputs_)), more);
+    return repeat(g_, chunks_, kInnerBlocksSlot, whole, carried, next);
   }
 
   /// Of one chunk of one round. Along rows its columns come first.

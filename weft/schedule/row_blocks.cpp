@@ -7,12 +7,12 @@
 
 #include <algorithm>
 
-#include "weft/graph/tuple.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/block_body.h"
 #include "weft/schedule/decoded_products.h"
 #include "weft/schedule/plan.h"
+#include "weft/schedule/rounds.h"
 #include "weft/schedule/row_products.h"
 
 namespace weft {
@@ -24,18 +24,6 @@ constexpr int64_t kBlockOfL2 = 4;
 constexpr int64_t kFewestRows = 64, kMostRows = 512;
 // From here on, in L2s, the scores are worth it.
 constexpr double kManyScores = 2;
-
-/// A Repeat, its inputs read whole; its results.
-std::vector<NodeRef> repeat(Graph& g, int64_t count, int64_t slot, std::span<const NodeRef> whole,
-                            std::span<const NodeRef> carried, std::span<const NodeRef> nexts,
-                            std::span<const NodeRef> outs) {
-  std::vector<NodeRef> src(whole.begin(), whole.end()), results;
-  for (const auto part : {carried, nexts, outs}) src.insert(src.end(), part.begin(), part.end());
-  const int64_t ints[] = {count, 0, 0, std::ssize(whole), std::ssize(carried), slot};
-  NodeRef n = g.make({Op::Repeat, src.back()->dtype, src, ints});
-  for (size_t k = 0; k < nexts.size() + outs.size(); ++k) results.push_back(get_result(g, n, k));
-  return results;
-}
 
 /// The products of a cone from blocks of rows. Where none adds up rows, blocks do not depend on
 /// each other. Else each head has its own sums, which one of its blocks after the other adds to.
@@ -103,10 +91,10 @@ class RowBlocks {
     std::vector<NodeRef> whole, sums, rows;
     for (NodeRef x : inputs) {
       const auto slot = kBlocksSlot + std::ssize(whole);
-      whole.push_back(g_.param(slot, x->dtype, x->shape->span(), x->device));
+      whole.push_back(placeholder(g_, x, slot));
     }
     for (size_t k = 0; k < c_.products.size(); ++k)
-      if (c_.adds_rows(c_.products[k])) sums.push_back(zeros_like(bodies[0][k]));
+      if (c_.adds_rows(c_.products[k])) sums.push_back(zeros_like(g_, bodies[0][k]));
     for (size_t i = 0; i < bodies.size(); ++i) {
       const auto made = blocks_in_turn(blocks_[i].count, whole, sums, bodies[i]);
       for (size_t k = 0; k < made.size(); ++k) {
@@ -141,15 +129,9 @@ class RowBlocks {
         continue;
       }
       const auto slot = kInnerBlocksSlot + std::ssize(whole) + std::ssize(nexts);
-      nexts.push_back(g_.add(g_.param(slot, x->dtype, x->shape->span(), x->device), x));
+      nexts.push_back(g_.add(placeholder(g_, x, slot), x));
     }
     return repeat(g_, count, kInnerBlocksSlot, whole, sums, nexts, outs);
-  }
-
-  NodeRef zeros_like(NodeRef x) {
-    std::vector<NodeRef> src{g_.constant(Value::of(x->dtype, 0))};
-    src.insert(src.end(), x->shape->span().begin(), x->shape->span().end());
-    return g_.make({Op::Expand, x->dtype, src});
   }
 
   /// [blocks, rows, ...] as [blocks * rows, ...].

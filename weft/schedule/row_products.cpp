@@ -6,6 +6,7 @@
 #include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
 #include "weft/schedule/reading.h"
+#include "weft/schedule/rounds.h"
 
 namespace weft {
 namespace {
@@ -86,12 +87,12 @@ class RowRounds {
 
   NodeRef sum() {
     NodeRef more = chunk();
-    std::vector<NodeRef> whole, carried{zeros_like(more)};
+    std::vector<NodeRef> whole, carried{zeros_like(g_, more)};
     const auto slot = kInnerBlocksSlot + std::ssize(inputs_);
-    NodeRef next = g_.add(g_.param(slot, more->dtype, more->shape->span(), more->device), more);
-    for (NodeRef n : inputs_) whole.push_back(placeholder(n, kBlocksSlot + std::ssize(whole)));
-    NodeRef part_sum = repeat(chunks_, kInnerBlocksSlot, whole, carried, next);
-    return with_rest(arranged(repeat(parts_ * blocks_, kBlocksSlot, inputs_, {}, part_sum)));
+    NodeRef next = g_.add(placeholder(g_, more, slot), more);
+    for (NodeRef n : inputs_) whole.push_back(placeholder(g_, n, kBlocksSlot + std::ssize(whole)));
+    NodeRef part_sum = repeat(g_, chunks_, kInnerBlocksSlot, whole, carried, next);
+    return with_rest(arranged(repeat(g_, parts_ * blocks_, kBlocksSlot, inputs_, {}, part_sum)));
   }
 
  private:
@@ -110,10 +111,6 @@ class RowRounds {
     return reduce_over(g_, x, Fold::Add, {static_cast<int64_t>(p_.summed)});
   }
 
-  NodeRef placeholder(NodeRef n, int64_t slot) {
-    return g_.param(slot, n->dtype, n->shape->span(), n->device);
-  }
-
   /// What an operand moves is an input of the inner Repeat.
   NodeRef of_placeholder(NodeRef operand) {
     NodeRef leaf = moved(operand);
@@ -122,29 +119,13 @@ class RowRounds {
     if (at == inputs_.end()) inputs_.push_back(leaf);
     std::vector<NodeRef> chain;
     for (NodeRef n = operand; n != leaf; n = n->src(0)) chain.push_back(n);
-    NodeRef x = placeholder(leaf, kInnerBlocksSlot + which);
+    NodeRef x = placeholder(g_, leaf, kInnerBlocksSlot + which);
     for (size_t i = chain.size(); i-- > 0;) {
       std::vector<NodeRef> src(chain[i]->src().begin(), chain[i]->src().end());
       src[0] = x;
       x = g_.with_sources(chain[i], src);
     }
     return x;
-  }
-
-  /// That gives one value: what it carries, or what each round makes.
-  NodeRef repeat(int64_t count, int64_t slot, std::span<const NodeRef> whole,
-                 std::span<const NodeRef> carried, NodeRef value) {
-    std::vector<NodeRef> src(whole.begin(), whole.end());
-    src.insert(src.end(), carried.begin(), carried.end());
-    src.push_back(value);
-    const int64_t ints[] = {count, 0, 0, std::ssize(whole), std::ssize(carried), slot};
-    return get_result(g_, g_.make({Op::Repeat, value->dtype, src, ints}), 0);
-  }
-
-  NodeRef zeros_like(NodeRef x) {
-    std::vector<NodeRef> src{g_.constant(Value::of(x->dtype, 0))};
-    src.insert(src.end(), x->shape->span().begin(), x->shape->span().end());
-    return g_.make({Op::Expand, x->dtype, src});
   }
 
   /// [rounds, .., width, ..] as [.., columns, ..], all parts added up.

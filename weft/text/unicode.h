@@ -13,9 +13,9 @@ namespace weft::text {
 /// A set of general categories: bit i is utf8proc's category i.
 using Categories = uint32_t;
 constexpr Categories kLetters = 0x3e, kMarks = 0x1c0, kNumbers = 0xe00, kPunctuation = 0x7f000,
-                     kSymbols = 0x780000, kSeparators = 0x3800000, kOthers = 0x3c000001;
-constexpr Categories kUnassigned = 1, kSmallLetters = 1 << 2, kOtherLetters = 1 << 5,
-                     kNonspacingMarks = 1 << 6, kDecimalNumbers = 1 << 9, kConnectors = 1 << 12;
+                     kSeparators = 0x3800000, kOthers = 0x3c000001;
+constexpr Categories kUnassigned = 1, kNonspacingMarks = 1 << 6, kDecimalNumbers = 1 << 9,
+                     kConnectors = 1 << 12;
 
 /// Of any number; what is above U+10FFFF is unassigned.
 bool is_in(char32_t c, Categories set);
