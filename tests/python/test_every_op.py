@@ -319,7 +319,7 @@ def elements(row, dtype, place):
             min(math.floor(high), dtype.max))
         return st.integers(low, high)
     if dtype.bitsize > 16:
-        low, high = (float(numpys(dtype).type(bound)) for bound in (low, high))  # hypothesis wants bounds of that width
+        low, high = (float(np.dtype(dtype.name).type(bound)) for bound in (low, high))  # hypothesis wants bounds of that width
         return st.floats(low, high, width=dtype.bitsize, allow_subnormal=False)
     known = grid(dtype)[(grid(dtype) >= low) & (grid(dtype) <= high)]
     return st.integers(0, len(known) - 1).map(lambda i: float(known[i]))
