@@ -1,0 +1,92 @@
+// Generator: prompts in, tokens out, many requests at once. The command, the terminal's chat and
+// the server stand on it; what computes the tokens stands behind it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/text/tokenizer.h"
+
+namespace weft::llm {
+
+using text::TokenId;
+using RequestId = uint64_t;
+
+/// How the next token is drawn. Zeros and ones are neutral: what stands here by default draws from
+/// the model's own distribution; temperature 0 takes the likeliest token.
+struct Sampling {
+  float temperature = 1;
+  int32_t top_k = 0;              ///< of so many likeliest tokens; 0: all
+  float top_p = 1;                ///< of the likeliest whose probabilities sum to this (nucleus)
+  float min_p = 0;                ///< of those not below this share of the likeliest one's
+  float typical_p = 1;            ///< locally typical sampling (Meister et al. 2023)
+  float repetition_penalty = 1;   ///< CTRL's: divides what is above 0, multiplies what is below
+  float presence_penalty = 0;     ///< taken from tokens that were generated, once
+  float frequency_penalty = 0;    ///< and once for each time
+  int32_t penalised_tokens = 64;  ///< looked back for the penalties; -1: all
+  std::vector<std::pair<TokenId, float>> logit_bias;
+  uint64_t seed = 0;
+  int32_t logprobs = -1;  ///< alternatives reported with every token; -1: no probabilities
+};
+
+struct Request {
+  std::vector<TokenId> prompt;    ///< not empty
+  int64_t max_tokens = -1;        ///< -1: as far as the context reaches
+  std::vector<std::string> stop;  ///< texts that end it; not part of the answer
+  bool ignore_end = false;        ///< goes on after the model's end-of-text tokens
+  Sampling sampling;
+};
+
+struct TokenProbability {
+  TokenId id = 0;
+  float logprob = 0;  ///< natural logarithm, of the model's distribution before sampling options
+};
+
+struct GeneratedToken {
+  TokenProbability token;
+  std::vector<TokenProbability> alternatives;  ///< the likeliest first
+};
+
+enum class Finish : uint8_t { None, Stop, Length, Cancelled, Failed };
+
+/// What one request has become longer by.
+struct Progress {
+  RequestId request = 0;
+  std::vector<GeneratedToken> tokens;
+  std::string text;  ///< whole characters; what may be the beginning of a stop text is held back
+  Finish finish = Finish::None;
+  std::string error;  ///< where it failed
+};
+
+/// Belongs to one thread; nothing happens but in step().
+///   const RequestId id = generator.submit({.prompt = tokenizer.encode("Once"), .max_tokens = 20});
+///   while (!generator.idle())
+///     for (const Progress& p : generator.step()) std::cout << p.text;
+class Generator {
+ public:
+  virtual ~Generator() = default;
+  /// Queues it. Errors: llm.prompt (empty, or an id that is no token), llm.context (longer than the
+  /// context), llm.queue (full).
+  virtual RequestId submit(Request request) = 0;
+  /// Frees its place before the next step, which reports Finish::Cancelled. One that is not there:
+  /// no error.
+  virtual void cancel(RequestId request) = 0;
+  /// One step of all that run: a part of a prompt, or a token of each. Returns what changed.
+  virtual std::vector<Progress> step() = 0;
+  virtual bool idle() const = 0;  ///< nothing queued, nothing running
+
+  /// A text's embedding: unit length, of the hidden states after the last layer, pooled as the
+  /// model says or by their mean. Errors: those of submit().
+  virtual std::vector<float> embedding(std::span<const TokenId> tokens) = 0;
+
+  virtual const text::Tokenizer& tokenizer() const = 0;
+  virtual std::string model_name() const = 0;
+  virtual int64_t context_length() const = 0;
+  /// Of the numbers for /metrics and the terminal: running, queued, cached_tokens, ...
+  virtual std::vector<std::pair<std::string, double>> counters() const = 0;
+};
+
+}  // namespace weft::llm
