@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/source_dir.h"
+#include "weft/base/file.h"
 
 namespace weft {
 namespace {
@@ -257,6 +258,18 @@ TEST(App, TokenizeShowsTokensAndIds) {
   EXPECT_TRUE(has(weft({"tokenize", model.c_str(), "--decode", "99999999999"}).err,
                   "an id of more than 2147483647"));
   EXPECT_TRUE(has(weft({"tokenize", source_dir()}).err, "the folder has no tokenizer.json"));
+}
+
+TEST(App, TokenizeLearnsATokenizer) {
+  const std::string text = testing::TempDir() + "corpus.txt", made = testing::TempDir() + "t.json";
+  atomic_write_file(text, "low low lot lower");
+  const Outcome learnt =
+      weft({"tokenize", made.c_str(), "--train", "259", "--from", text.c_str(), "--json"});
+  EXPECT_EQ(learnt.code, kExitOk) << learnt.err;
+  EXPECT_TRUE(has(learnt.out, "{\"tokens\":259,")) << learnt.out;
+  EXPECT_TRUE(has(weft({"tokenize", made.c_str(), "low<|endoftext|>"}).out, "3 tokens"));
+  const Outcome small = weft({"tokenize", made.c_str(), "--train", "9", "--from", text.c_str()});
+  EXPECT_TRUE(has(small.err, "a vocabulary of 9 tokens")) << small.err;
 }
 
 }  // namespace

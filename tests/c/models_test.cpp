@@ -83,5 +83,16 @@ TEST_F(CModelTest, TokenizersEncodeAndDecode) {
                  WEFT_ERROR_ARGUMENT, "tokenizer");
 }
 
+TEST_F(CModelTest, TokenizersAreTrained) {
+  const char* texts[] = {"low low lot", "lower"};
+  const char* special[] = {"<|end|>", nullptr};
+  ASSERT_EQ(weft_tokenizer_train(at("tokenizer.json").c_str(), texts, 2, 259, special), WEFT_OK);
+  const Tokenizer t(dir_);
+  EXPECT_EQ(t.encode("low").size(), 1u);
+  EXPECT_EQ(t.encode("<|end|>"), std::vector<int32_t>{0});
+  EXPECT_REFUSED(weft_tokenizer_train(at("t.json").c_str(), texts, 2, 100, nullptr),
+                 WEFT_ERROR_ARGUMENT, "a vocabulary of 100 tokens");
+}
+
 }  // namespace
 }  // namespace weft::c

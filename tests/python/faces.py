@@ -86,9 +86,10 @@ def data() -> list[tuple[str, str, str | None]]:
 
 
 def texts() -> list[tuple[str, str, str | None]]:
-    """Of text/: tokenizers."""
+    """Of text/: tokenizers, read and learnt."""
     from weft import text
-    return [(name, "text/tokenizer.h", f"weft.text.{name}" if hasattr(text, name) else None) for name in ("Tokenizer", "Encoding", "DecodeStream")]
+    known = {"tokenizer.h": ["Tokenizer", "Encoding", "DecodeStream"], "train_bpe.h": ["BpeTrainer"]}
+    return [(name, f"text/{header}", f"weft.text.{name}" if hasattr(text, name) else None) for header, names in known.items() for name in names]
 
 
 def page() -> str:

@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from weft.text import DecodeStream, Tokenizer
+from weft.text import BpeTrainer, DecodeStream, Tokenizer
 
 hf = pytest.importorskip("tokenizers")
 TEXTS = ["Hello, world! It's 3.14 o'clock; we'll go. THEY'LL SEE", "naïve café ÀÉÎ ẞß İstanbul ﬁﬂ Ⅻ ½", "日本語のテキスト ﾊﾝｶｸ が き゚ 漢字",
@@ -170,6 +170,28 @@ def test_streams_give_the_whole_text(make):
         parts = [stream.step(i) for i in ids]
         assert "".join(parts) + stream.finish() == t.decode(ids)
         assert not any("\ufffd" in p for p in parts) or "\ufffd" in text
+
+
+@pytest.mark.parametrize("size, frequency", [(300, 1), (600, 2), (2000, 3)])
+@pytest.mark.parametrize("pattern", ["", LLAMA3])
+def test_training_learns_what_theirs_learns(size, frequency, pattern):
+    pre = hf.pre_tokenizers
+    theirs = hf.Tokenizer(hf.models.BPE())
+    theirs.pre_tokenizer = pre.Sequence([pre.Split(hf.Regex(pattern), "isolated"), pre.ByteLevel(add_prefix_space=False, use_regex=False)]) \
+        if pattern else pre.ByteLevel(add_prefix_space=False)
+    corpus = texts() + [" ".join(name for name in dir(hf)), "aaaaaaaa aaaa abababab", json.__doc__]
+    special = ["<|endoftext|>", "<s>"]
+    theirs.train_from_iterator(corpus, hf.trainers.BpeTrainer(vocab_size=size, min_frequency=frequency, show_progress=False, special_tokens=special,
+                                                              initial_alphabet=pre.ByteLevel.alphabet()))
+    trainer = BpeTrainer(size, frequency, special_tokens=special, pattern=pattern)
+    for text in corpus:
+        trainer.add(text)
+    ours = json.loads(trainer.train())
+    assert ours["model"]["vocab"] == json.loads(theirs.to_str())["model"]["vocab"]
+    assert ours["model"]["merges"] == json.loads(theirs.to_str())["model"]["merges"]
+    both = Tokenizer.from_json(json.dumps(ours)), hf.Tokenizer.from_str(json.dumps(ours))  # theirs reads it, too
+    for text in corpus[:100]:
+        assert both[0].encode(text) == both[1].encode(text).ids
 
 
 def test_what_python_gives():

@@ -202,7 +202,20 @@ void add_tokenize(CLI::App& app, CommandLine& line) {
   sub->add_option("model", o.model, "a tokenizer.json, a folder with one, or a GGUF file")
       ->required();
   sub->add_option("text", o.text, "the text; - is standard input")->capture_default_str();
-  sub->add_flag("--decode", o.decode, "the text is ids: print what they say");
+  CLI::Option* decode = sub->add_flag("--decode", o.decode, "the text is ids: print what they say");
+  CLI::Option* from =
+      sub->add_option("--from", o.files, "text files to learn from")->expected(1, -1);
+  CLI::Option* train =
+      sub->add_option("--train", o.train,
+                      "learn a tokenizer of so many tokens from the files of --from; it is written "
+                      "to the model's path")
+          ->excludes(decode)
+          ->needs(from);
+  from->needs(train);
+  sub->add_option("--special", o.special_tokens, "special tokens of a tokenizer that is learnt")
+      ->needs(train)
+      ->expected(0, -1)
+      ->capture_default_str();
 }
 
 void add_commands(CLI::App& app, CommandLine& line) {

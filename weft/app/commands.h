@@ -73,6 +73,9 @@ struct TokenizeOptions {
   std::string model;       // a tokenizer.json, a folder with one, a GGUF file
   std::string text = "-";  // -: standard input
   bool decode = false;     // the text is ids
+  size_t train = 0;        // tokens to learn from `files`; the model is where they are written
+  std::vector<std::string> files = {};
+  std::vector<std::string> special_tokens = {"<|endoftext|>"};
 };
 
 struct OnnxOptions {

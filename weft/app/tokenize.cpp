@@ -1,12 +1,16 @@
-// weft tokenize: a text's tokens and their ids, or the text of ids.
+// weft tokenize: a text's tokens and their ids, the text of ids, or a tokenizer learnt from texts.
 #include <charconv>
 #include <cstdio>
 
 #include "weft/app/app.h"
 #include "weft/app/commands.h"
+#include "weft/app/progress.h"
+#include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/base/json_writer.h"
 #include "weft/text/tokenizer.h"
+#include "weft/text/train_bpe.h"
 
 namespace weft {
 namespace {
@@ -61,9 +65,39 @@ void print_tokens(const Session& session, const Tokenizer& t, const std::vector<
   session.write(strformat("{}\n{}\n{} tokens\n", tokens, numbers, ids.size()));
 }
 
+int train_tokenizer(const Session& session, const TokenizeOptions& options) {
+  text::BpeTrainer trainer({.vocab_size = options.train, .special_tokens = options.special_tokens});
+  ProgressBar reading("read", static_cast<int64_t>(options.files.size()), "files",
+                      session.context.options(), session.err);
+  for (size_t i = 0; i < options.files.size(); ++i) {
+    trainer.add(MappedFile(options.files[i]).text());
+    reading.update(static_cast<int64_t>(i) + 1, options.files[i]);
+  }
+  reading.finish();
+  ProgressBar merging("merge", static_cast<int64_t>(options.train), "tokens",
+                      session.context.options(), session.err);
+  size_t tokens = 0;
+  const std::string made = trainer.train([&](size_t done, size_t) {
+    tokens = done;
+    merging.update(static_cast<int64_t>(done));
+  });
+  merging.finish();
+  atomic_write_file(options.model, made);
+  session.write(session.json ? JsonWriter()
+                                       .begin_object()
+                                       .field("tokens", tokens)
+                                       .field("path", options.model)
+                                       .end_object()
+                                       .take() +
+                                   "\n"
+                             : strformat("{} tokens in {}\n", tokens, options.model));
+  return kExitOk;
+}
+
 }  // namespace
 
 int run_tokenize(const Session& session, const TokenizeOptions& options) {
+  if (options.train > 0) return train_tokenizer(session, options);
   const Tokenizer t = Tokenizer::from_file(options.model);
   const std::string given = options.text == "-" ? standard_input() : options.text;
   if (options.decode) {

@@ -1,8 +1,10 @@
 // ONNX models and tokenizers behind weft.h.
+#include "weft/base/file.h"
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
 #include "weft/onnx/runner.h"
 #include "weft/text/tokenizer.h"
+#include "weft/text/train_bpe.h"
 
 namespace weft::c {
 
@@ -137,5 +139,19 @@ weft_status weft_tokenizer_decode(weft_tokenizer tokenizer, const int32_t* ids, 
 }
 
 void weft_tokenizer_release(weft_tokenizer tokenizer) { release_handle(tokenizer); }
+
+weft_status weft_tokenizer_train(const char* path, const char* const* texts, size_t count,
+                                 size_t vocab_size, const char* const* special_tokens) {
+  return guarded([&] {
+    const std::string file(required_text("path", path));
+    require_pointer("texts", texts, count);
+    text::BpeTraining options{.vocab_size = vocab_size};
+    for (; special_tokens && *special_tokens; ++special_tokens)
+      options.special_tokens.emplace_back(*special_tokens);
+    text::BpeTrainer trainer(std::move(options));
+    for (size_t i = 0; i < count; ++i) trainer.add(required_text("texts", texts[i]));
+    atomic_write_file(file, trainer.train());
+  });
+}
 
 }  // extern "C"

@@ -378,6 +378,10 @@ WEFT_API weft_status weft_tokenizer_decode(weft_tokenizer tokenizer, const int32
                                            size_t count, char* text, size_t capacity,
                                            size_t* length);
 WEFT_API void weft_tokenizer_release(weft_tokenizer tokenizer);
+// Learns a byte-level tokenizer of at most vocab_size tokens and writes it as a tokenizer.json.
+// special_tokens ends with NULL, or is NULL; they get the lowest ids.
+WEFT_API weft_status weft_tokenizer_train(const char* path, const char* const* texts, size_t count,
+                                          size_t vocab_size, const char* const* special_tokens);
 
 // ---- other libraries
 

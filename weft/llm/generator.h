@@ -27,17 +27,17 @@ struct Sampling {
   float presence_penalty = 0;     ///< taken from tokens that were generated, once
   float frequency_penalty = 0;    ///< and once for each time
   int32_t penalised_tokens = 64;  ///< looked back for the penalties; -1: all
-  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<std::pair<TokenId, float>> logit_bias = {};
   uint64_t seed = 0;
   int32_t logprobs = -1;  ///< alternatives reported with every token; -1: no probabilities
 };
 
 struct Request {
-  std::vector<TokenId> prompt;    ///< not empty
-  int64_t max_tokens = -1;        ///< -1: as far as the context reaches
-  std::vector<std::string> stop;  ///< texts that end it; not part of the answer
-  bool ignore_end = false;        ///< goes on after the model's end-of-text tokens
-  Sampling sampling;
+  std::vector<TokenId> prompt = {};    ///< not empty
+  int64_t max_tokens = -1;             ///< -1: as far as the context reaches
+  std::vector<std::string> stop = {};  ///< texts that end it; not part of the answer
+  bool ignore_end = false;             ///< goes on after the model's end-of-text tokens
+  Sampling sampling = {};
 };
 
 struct TokenProbability {

@@ -4,11 +4,13 @@
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
 #include "weft/text/tokenizer.h"
+#include "weft/text/train_bpe.h"
 
 namespace weft::python {
 
 namespace {
 
+using text::BpeTrainer;
 using text::DecodeStream;
 using text::EncodeOptions;
 using text::Encoding;
@@ -200,10 +202,51 @@ void bind_lengths(TokenizerClass& c) {
   c.def("no_padding", [](Tokenizer& t) { t.set_padding({}); });
 }
 
+void bind_trainer(nb::module_& m) {
+  nb::class_<BpeTrainer> c(
+      m, "BpeTrainer",
+      "A byte-level tokenizer learnt from texts: the same for the same texts in "
+      "any order.\n\n"
+      "    trainer = BpeTrainer(8192, special_tokens=[\"<|endoftext|>\"])\n"
+      "    for text in texts: trainer.add(text)\n"
+      "    open(\"tokenizer.json\", \"w\").write(trainer.train())");
+  c.def(
+      "__init__",
+      [](BpeTrainer* self, size_t size, uint64_t frequency, std::vector<std::string> special,
+         std::string pattern) {
+        new (self) BpeTrainer({size, frequency, std::move(special), std::move(pattern)});
+      },
+      "vocab_size"_a = 32000, "min_frequency"_a = 2, nb::kw_only(),
+      "special_tokens"_a = std::vector<std::string>(), "pattern"_a = "",
+      nb::call_guard<PythonSite>(),
+      nb::sig("def __init__(self, vocab_size: int = 32000, min_frequency: int = 2, *, "
+              "special_tokens: Sequence[str] = (), pattern: str = '') -> None"),
+      "vocab_size counts special tokens (the lowest ids), 256 bytes and merges; pairs that are "
+      "seen "
+      "less often than min_frequency are not merged; matches of pattern are words, \"\": GPT-2's.");
+  c.def(
+      "add",
+      [](BpeTrainer& trainer, nb::handle text) {
+        const std::string known = text_of(text);
+        const Released released;
+        trainer.add(known);
+      },
+      "text"_a, nb::call_guard<PythonSite>(), nb::sig("def add(self, text: str | bytes) -> None"),
+      "Counts the words of a text.");
+  c.def(
+      "train",
+      [](const BpeTrainer& trainer) {
+        const Released released;
+        return trainer.train();
+      },
+      nb::call_guard<PythonSite>(), "The content of a tokenizer.json.");
+}
+
 }  // namespace
 
 void bind_text(nb::module_& m) {
   bind_encoding(m);
+  bind_trainer(m);
   TokenizerClass c(m, "Tokenizer",
                    "Texts to token ids and back, as a tokenizer.json or a GGUF file says.\n\n"
                    "    t = Tokenizer.from_file(\"all-MiniLM-L6-v2\")\n"

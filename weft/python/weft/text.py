@@ -1,10 +1,10 @@
-"""Texts for models: tokenizers out of tokenizer.json and GGUF files.
+"""Texts for models: tokenizers out of tokenizer.json and GGUF files, or learnt from texts.
 
     from weft.text import Tokenizer
 
     t = Tokenizer.from_file("all-MiniLM-L6-v2")
     ids = t.encode("Hello, world")
 """
-from weft._core import DecodeStream, Encoding, Tokenizer
+from weft._core import BpeTrainer, DecodeStream, Encoding, Tokenizer
 
-__all__ = ["DecodeStream", "Encoding", "Tokenizer"]
+__all__ = ["BpeTrainer", "DecodeStream", "Encoding", "Tokenizer"]
