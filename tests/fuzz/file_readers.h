@@ -20,6 +20,7 @@
 #include "weft/io/zip.h"
 #include "weft/io/zstd.h"
 #include "weft/onnx/model.h"
+#include "weft/text/template.h"
 #include "weft/text/tokenizer.h"
 
 namespace weft {
@@ -116,6 +117,18 @@ inline constexpr FileReader kFileReaders[] = {
        for (const text::TokenId id : t.encode("A b\xc3\xa9 \xf0\x9f\x91\x8d[MASK]  12'll <s>\xff"))
          hash = hash_combine(hash, static_cast<uint64_t>(id));
        return hash + t.decode(std::vector<text::TokenId>{0, 1, 2, 3, 4, 99}).size();
+     }},
+    {"template",
+     [](std::span<const std::byte> data) {
+       const std::string_view source(reinterpret_cast<const char*>(data.data()), data.size());
+       text::RenderOptions limits;
+       limits.most_steps = 20000;
+       limits.most_memory = limits.most_output = 1 << 20;
+       return hash_text(
+           text::JinjaTemplate(source, "fuzz")
+               .render(
+                   R"({"messages": [{"role": "user", "content": "Hi"}], "n": 7, "l": [3, 1], "t": true})",
+                   limits));
      }},
     {"zip",
      [](std::span<const std::byte> data) {

@@ -84,7 +84,7 @@ void JsonReader::read_string(std::string* out) {
   const size_t start = at_;
   while (true) {
     if (at_ >= text_.size()) fail_here("a string without an end");
-    if (at_ - start > kLongestString) fail_here("a string longer than 1 MiB");
+    if (at_ - start > longest_string_) fail_here("a string longer than 1 MiB");
     const unsigned char c = static_cast<unsigned char>(text_[at_]);
     if (c == '"') break;
     if (c < 0x20) fail_here("a control character in a string");

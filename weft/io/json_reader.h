@@ -10,7 +10,8 @@ namespace weft {
 
 // The caller asks for what it expects, and anything else is an Error with the byte's offset.
 // RFC 8259, and stricter: valid UTF-8 only, no lone surrogates, no NUL in strings (unless
-// allow_nul() says so), depth <= 64, strings <= 1 MiB, numbers <= 64 characters. Duplicate keys are
+// allow_nul() says so), depth <= 64, strings <= 1 MiB (or allow_strings_of()), numbers <= 64
+// characters. Duplicate keys are
 // for the caller to refuse.
 //
 //   JsonReader json(text, "model.safetensors: header");
@@ -28,6 +29,7 @@ class JsonReader {
       : text_(text), what_(what), base_(base) {}
 
   void allow_nul() { allow_nul_ = true; }
+  void allow_strings_of(size_t bytes) { longest_string_ = bytes; }
 
   void begin_object();
   bool next_key(std::string& key);  // false: the object has ended
@@ -62,6 +64,7 @@ class JsonReader {
   uint64_t base_;
   size_t at_ = 0;
   int depth_ = 0;
+  size_t longest_string_ = kLongestString;
   bool allow_nul_ = false;
   bool first_ = true;  // the next item is its container's first
 };

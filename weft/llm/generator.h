@@ -28,6 +28,9 @@ struct Sampling {
   float frequency_penalty = 0;    ///< and once for each time
   int32_t penalised_tokens = 64;  ///< looked back for the penalties; -1: all
   std::vector<std::pair<TokenId, float>> logit_bias = {};
+  /// Above 0: Mirostat 2 (Basu et al. 2021) at this surprise in bits, in place of top_k to min_p.
+  float mirostat_tau = 0;
+  float mirostat_eta = 0.1f;  ///< its learning rate
   uint64_t seed = 0;
   int32_t logprobs = -1;  ///< alternatives reported with every token; -1: no probabilities
 };

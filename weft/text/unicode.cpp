@@ -51,6 +51,20 @@ void append_lower(std::string& out, char32_t c) {
     append_utf8(out, static_cast<char32_t>(utf8proc_tolower(point(c))));
 }
 
+void append_upper(std::string& out, char32_t c) {
+  if (c == 0xdf)
+    out += "SS";
+  else
+    append_utf8(out, static_cast<char32_t>(utf8proc_toupper(point(c))));
+}
+
+void append_title(std::string& out, char32_t c) {
+  if (c == 0xdf)
+    out += "Ss";
+  else
+    append_utf8(out, static_cast<char32_t>(utf8proc_totitle(point(c))));
+}
+
 std::string normalized(std::string_view text, NormalForm form) {
   if (is_ascii(text)) return std::string(text);
   utf8proc_uint8_t* made = nullptr;

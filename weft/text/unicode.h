@@ -26,6 +26,9 @@ bool is_word(char32_t c);
 
 /// One small letter or several; itself where there is none. Without regard to what is around it.
 void append_lower(std::string& out, char32_t c);
+/// One capital letter, or two for the sharp s; at the beginning of a title.
+void append_upper(std::string& out, char32_t c);
+void append_title(std::string& out, char32_t c);
 
 enum class NormalForm : uint8_t { C, D, KC, KD };
 /// Unicode Standard Annex 15; of valid UTF-8.
