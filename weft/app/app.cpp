@@ -39,6 +39,7 @@ struct CommandLine {
   TrainOptions train;
   BenchOptions bench;
   OnnxOptions onnx;
+  LlmOptions llm;
   TokenizeOptions tokenize;
 };
 
@@ -196,6 +197,62 @@ void add_onnx(CLI::App& app, CommandLine& line) {
   add_machine_options(check, line);
 }
 
+CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const char* what) {
+  CLI::App* sub = subcommand(llm, line, name, what);
+  LlmOptions& o = line.llm;
+  sub->add_option("model", o.model, "a GGUF file, or a folder with config.json and safetensors")
+      ->required();
+  sub->add_option("--context", o.context, "tokens of a text; 0: as many as the model can")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  sub->add_option("--cache", o.cache, "numbers that keys and values are kept in")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  add_machine_options(sub, line);
+  return sub;
+}
+
+void add_sampling(CLI::App* sub, LlmOptions& o) {
+  sub->add_option("--temp", o.temperature, "0 takes the likeliest token")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  sub->add_option("--top-k", o.top_k, "of so many likeliest tokens; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  sub->add_option("--top-p", o.top_p, "of the likeliest that make up this probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  sub->add_option("--min-p", o.min_p, "of those with this share of the likeliest one's")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  sub->add_option("--seed", o.seed, "the same gives the same text")->capture_default_str();
+}
+
+void add_llm(CLI::App& app, CommandLine& line) {
+  CLI::App* llm = app.add_subcommand("llm", "run, time and look at language models");
+  llm->require_subcommand(1);
+  LlmOptions& o = line.llm;
+  CLI::App* run = llm_command(*llm, line, "run", "go on with a text");
+  run->add_option("-p,--prompt", o.prompt, "the text")->required();
+  run->add_option("-n,--tokens", o.tokens, "at most so many; -1: as far as the context reaches")
+      ->capture_default_str();
+  run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
+  add_sampling(run, o);
+  CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
+  bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
+  bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")
+      ->check(CLI::Range(int64_t{1}, int64_t{256}))
+      ->capture_default_str();
+  llm_command(*llm, line, "inspect", "what a model is: family, sizes, formats, memory");
+  CLI::App* perplexity = llm_command(*llm, line, "perplexity", "how well a model knows a text");
+  perplexity->add_option("file", o.file, "a text file")->required();
+  CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
+  random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
+  random->add_option("--type", o.type, "block format of matrices")->capture_default_str();
+  random->add_option("--seed", o.seed, "the same gives the same file")->capture_default_str();
+  random->add_option("-o,--out", o.output, "the GGUF file to write")->required();
+}
+
 void add_tokenize(CLI::App& app, CommandLine& line) {
   CLI::App* sub = subcommand(app, line, "tokenize", "the tokens and ids of a text");
   TokenizeOptions& o = line.tokenize;
@@ -221,6 +278,7 @@ void add_tokenize(CLI::App& app, CommandLine& line) {
 void add_commands(CLI::App& app, CommandLine& line) {
   add_train(app, line);
   add_onnx(app, line);
+  add_llm(app, line);
   add_tokenize(app, line);
   subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
   add_bench(app, line);
@@ -247,6 +305,10 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
   if (name == "onnx") {
     line.onnx.action = sub.get_subcommands().front()->get_name();
     return run_onnx(session, line.onnx);
+  }
+  if (name == "llm") {
+    line.llm.action = sub.get_subcommands().front()->get_name();
+    return run_llm(session, line.llm);
   }
   if (name == "tokenize") return run_tokenize(session, line.tokenize);
   if (name == "train") return run_train(session, line.train);

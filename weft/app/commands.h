@@ -95,6 +95,20 @@ struct OnnxOptions {
   std::string python = "python3";   // has the peer
 };
 
+struct LlmOptions {
+  std::string action;         // run, bench, inspect, perplexity or random
+  std::string model;          // a GGUF file, or a folder of Hugging Face's
+  std::string prompt, file;   // of run; of perplexity
+  int64_t tokens = -1;        // -1: as far as the context reaches
+  int64_t context = 4096;     // 0: the model's
+  int64_t slots = 1;          // requests at once
+  std::string cache = "f16";  // of keys and values
+  bool ignore_end = false;
+  double temperature = 0.8, top_p = 0.95, min_p = 0.05;
+  int64_t top_k = 40, seed = 0;
+  std::string shape = "llama-1b", type = "Q4_K", output;  // of random
+};
+
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
 
 // Each returns its exit code and throws Error.
@@ -109,6 +123,9 @@ int run_rules(const Session& session, const std::string& name);
 int run_bench(const Session& session, const BenchOptions& options);
 int run_train(const Session& session, const TrainOptions& options);
 int run_onnx(const Session& session, const OnnxOptions& options);
+int run_llm(const Session& session, const LlmOptions& options);
+int bench_llm(const Session& session, const LlmOptions& options);
+int inspect_llm(const Session& session, const LlmOptions& options);
 int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);

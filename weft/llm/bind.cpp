@@ -1,0 +1,140 @@
+// What a network takes from a model's weights, with all that is missing said at once.
+#include "weft/base/error.h"
+#include "weft/llm/network.h"
+
+namespace weft::llm {
+
+namespace {
+
+class Binder {
+ public:
+  explicit Binder(const Weights& weights) : weights_(weights) {}
+
+  /// One of this shape; where it is not there: a problem, or an undefined one.
+  Weight weight(const std::string& name, const std::vector<int64_t>& shape, bool required) {
+    const Weight* found = weights_.find(name);
+    if (found == nullptr) {
+      if (required) problem(strformat("{} {} is missing", name, Dims(shape).text()));
+      return {};
+    }
+    if (found->shape == Dims(shape)) return *found;
+    problem(strformat("{} is {}, not {}", name, found->shape.text(), Dims(shape).text()));
+    return {};
+  }
+  Tensor vector(const std::string& name, const std::vector<int64_t>& shape, bool required) {
+    const Weight found = weight(name, shape, required);
+    return found.defined() ? found.computed() : Tensor();
+  }
+  /// Any bias is taken; a matrix that is not required may be missing.
+  Projection projection(const std::string& name, std::vector<int64_t> shape, bool required = true) {
+    Projection p;
+    p.weight = weight(name + ".weight", shape, required);
+    shape.pop_back();
+    p.bias = vector(name + ".bias", shape, false);
+    return p;
+  }
+  Scale scale(const std::string& name, int64_t size, bool required = true) {
+    return {vector(name + ".weight", {size}, required), vector(name + ".bias", {size}, false)};
+  }
+  bool has(const std::string& name) const { return weights_.find(name) != nullptr; }
+  /// Throws where there were problems.
+  void finish(const std::string& family) const {
+    if (count_ == 0) return;
+    fail("llm.weights", "the file's tensors do not make up a {}, {} wrong:{}{}", family, count_,
+         text_, count_ > kMost ? "\n  ..." : "");
+  }
+
+ private:
+  static constexpr int kMost = 12;
+  void problem(const std::string& text) {
+    if (++count_ <= kMost) text_ += "\n  " + text;
+  }
+  const Weights& weights_;
+  std::string text_;
+  int count_ = 0;
+};
+
+void bind_latent(Binder& b, const Config& c, const std::string& at, Layer& layer) {
+  const int64_t q_wide = c.heads * c.head_dim, kv_wide = c.heads * (c.latent.plain + c.value_dim);
+  if (c.latent.q_rank > 0) {
+    layer.q_a = b.projection(at + "attn_q_a", {c.latent.q_rank, c.dim});
+    layer.q_a_norm = b.scale(at + "attn_q_a_norm", c.latent.q_rank);
+    layer.q_b = b.projection(at + "attn_q_b", {q_wide, c.latent.q_rank});
+  } else {
+    layer.q = b.projection(at + "attn_q", {q_wide, c.dim});
+  }
+  layer.kv_a = b.projection(at + "attn_kv_a_mqa", {c.latent.kv_rank + c.rope.size, c.dim});
+  layer.kv_a_norm = b.scale(at + "attn_kv_a_norm", c.latent.kv_rank);
+  layer.kv_b = b.projection(at + "attn_kv_b", {kv_wide, c.latent.kv_rank});
+}
+
+void bind_attention(Binder& b, const Config& c, const std::string& at, Layer& layer) {
+  const int64_t wide = c.heads * c.head_dim, keys = c.kv_heads * c.head_dim;
+  const int64_t values = c.kv_heads * c.value_dim;
+  if (c.latent.kv_rank > 0) {
+    bind_latent(b, c, at, layer);
+  } else if (b.has(at + "attn_qkv.weight")) {
+    layer.qkv = b.projection(at + "attn_qkv", {wide + keys + values, c.dim});
+  } else {
+    layer.q = b.projection(at + "attn_q", {wide, c.dim});
+    layer.k = b.projection(at + "attn_k", {keys, c.dim});
+    layer.v = b.projection(at + "attn_v", {values, c.dim});
+  }
+  layer.output = b.projection(at + "attn_output", {c.dim, c.heads * c.value_dim});
+  layer.q_norm = b.scale(at + "attn_q_norm", c.norm_whole_heads ? wide : c.head_dim, false);
+  layer.k_norm = b.scale(at + "attn_k_norm", c.norm_whole_heads ? keys : c.head_dim, false);
+  layer.sinks = b.vector(at + "attn_sinks.weight", {c.heads}, false);
+}
+
+void bind_ffn(Binder& b, const Config& c, const std::string& at, Layer& layer) {
+  const bool apart = c.gated && b.has(at + "ffn_gate.weight");
+  if (apart) layer.gate = b.projection(at + "ffn_gate", {c.ffn, c.dim});
+  layer.up = b.projection(at + "ffn_up", {c.gated && !apart ? 2 * c.ffn : c.ffn, c.dim});
+  layer.down = b.projection(at + "ffn_down", {c.dim, c.ffn});
+}
+
+void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeights& w) {
+  const Experts& e = c.experts;
+  w.router = b.projection(at + "ffn_gate_inp", {e.count, c.dim});
+  w.gate = b.projection(at + "ffn_gate_exps", {e.count, e.ffn, c.dim});
+  w.up = b.projection(at + "ffn_up_exps", {e.count, e.ffn, c.dim});
+  w.down = b.projection(at + "ffn_down_exps", {e.count, c.dim, e.ffn});
+  if (e.shared_ffn == 0) return;
+  w.shared_gate = b.projection(at + "ffn_gate_shexp", {e.shared_ffn, c.dim});
+  w.shared_up = b.projection(at + "ffn_up_shexp", {e.shared_ffn, c.dim});
+  w.shared_down = b.projection(at + "ffn_down_shexp", {c.dim, e.shared_ffn});
+  if (b.has(at + "ffn_gate_inp_shexp.weight"))
+    w.shared_router = b.projection(at + "ffn_gate_inp_shexp", {1, c.dim});
+}
+
+}  // namespace
+
+void Network::bind(const Weights& weights) {
+  const Config& c = config_;
+  Binder b(weights);
+  tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
+  if (c.learned_positions) positions_ = b.weight("position_embd.weight", {c.context, c.dim}, true);
+  output_norm_ = b.scale("output_norm", c.dim);
+  const bool tied = !b.has("output.weight");
+  output_ = b.projection(tied ? "token_embd" : "output", {c.vocabulary, c.dim});
+  for (int64_t i = 0; i < c.layers; ++i) {
+    const std::string at = strformat("blk.{}.", i);
+    Layer& layer = layers_.emplace_back();
+    layer.attention_norm = b.scale(at + "attn_norm", c.dim);
+    // gpt-oss's GGUF files call the norm before the feed-forward part by what it comes after.
+    const bool moved = !c.post_norms && !b.has(at + "ffn_norm.weight");
+    layer.ffn_norm = b.scale(at + (moved ? "post_attention_norm" : "ffn_norm"), c.dim);
+    if (c.post_norms) {
+      layer.attention_post_norm = b.scale(at + "post_attention_norm", c.dim);
+      layer.ffn_post_norm = b.scale(at + "post_ffw_norm", c.dim);
+    }
+    bind_attention(b, c, at, layer);
+    if (c.has_experts(i))
+      bind_experts(b, c, at, layer.experts);
+    else
+      bind_ffn(b, c, at, layer);
+  }
+  b.finish(c.family);
+}
+
+}  // namespace weft::llm

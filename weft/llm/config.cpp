@@ -1,0 +1,227 @@
+#include "weft/llm/config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/io/host_array.h"
+#include "weft/llm/config_source.h"
+#include "weft/llm/families.h"
+
+namespace weft::llm {
+
+namespace {
+
+// Bounds far beyond any model that there is: what lies outside is damage.
+constexpr int64_t kMostLayers = 4096, kMostHeads = 65536, kMostSize = int64_t{1} << 24;
+constexpr int64_t kMostContext = int64_t{1} << 30, kMostExperts = 65536;
+
+void read_sizes(Config& c, ConfigSource& s) {
+  c.layers = s.integer({"block_count", "num_hidden_layers|n_layer"}, 1, kMostLayers, {});
+  c.dim = s.integer({"embedding_length", "hidden_size|n_embd"}, 1, kMostSize, {});
+  c.heads = s.integer({"attention.head_count", "num_attention_heads|n_head"}, 1, kMostHeads, {});
+  c.kv_heads =
+      s.integer({"attention.head_count_kv", "num_key_value_heads"}, 1, kMostHeads, c.heads);
+  c.head_dim = s.integer({"attention.key_length", "head_dim"}, 1, kMostSize,
+                         std::max<int64_t>(1, c.dim / c.heads));
+  c.value_dim = s.integer({"attention.value_length", "v_head_dim"}, 1, kMostSize, c.head_dim);
+  c.ffn = s.integer({"feed_forward_length", "intermediate_size|n_inner"}, 0, kMostSize, 0);
+  c.context =
+      s.integer({"context_length", "max_position_embeddings|n_positions"}, 1, kMostContext, {});
+  c.norm_epsilon = s.real(
+      {c.norm == Norm::Rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+       "rms_norm_eps|layer_norm_epsilon"},
+      0, 1e-5);
+  c.attention_cap = s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, 0, 0);
+  c.logit_cap = s.real({"final_logit_softcapping", "final_logit_softcapping"}, 0, 0);
+}
+
+void read_vocabulary(Config& c, ConfigSource& s) {
+  const size_t tokens = s.texts({".tokenizer.ggml.tokens", ""}).size();
+  const std::optional<int64_t> listed =
+      tokens == 0 ? std::nullopt : std::optional(static_cast<int64_t>(tokens));
+  c.vocabulary = s.integer({"vocab_size", "vocab_size"}, 1, kMostSize, listed);
+  for (const double id : s.numbers({".tokenizer.ggml.eos_token_id", "eos_token_id"}))
+    if (id >= 0 && id < static_cast<double>(c.vocabulary))
+      c.end_tokens.push_back(static_cast<int32_t>(id));
+  for (const double id : s.numbers({".tokenizer.ggml.eot_token_id", ""}))
+    if (id >= 0 && id < static_cast<double>(c.vocabulary))
+      c.end_tokens.push_back(static_cast<int32_t>(id));
+}
+
+void read_window(Config& c, ConfigSource& s) {
+  c.window = s.integer({"attention.sliding_window", "sliding_window"}, 0, kMostContext, 0);
+  const std::vector<std::string> types = s.texts({"", "layer_types"});
+  if (types.empty()) return;
+  if (types.size() != static_cast<size_t>(c.layers))
+    return s.problem(strformat("layer_types lists {} layers of {}", types.size(), c.layers));
+  for (const std::string& type : types) {
+    if (type != "sliding_attention" && type != "full_attention")
+      s.problem("layer_types has " + quoted_name(type) + ", which is not supported");
+    c.local.push_back(type == "sliding_attention");
+  }
+}
+
+void read_experts(Config& c, ConfigSource& s) {
+  Experts& e = c.experts;
+  e.count = s.integer({"expert_count", "num_local_experts|num_experts|n_routed_experts"}, 0,
+                      kMostExperts, 0);
+  if (e.count == 0) return;
+  e.used = s.integer({"expert_used_count", "num_experts_per_tok"}, 1, e.count, {});
+  e.ffn = s.integer({"expert_feed_forward_length", "moe_intermediate_size"}, 1, kMostSize, c.ffn);
+  e.shared_ffn = s.integer({"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+                           0, kMostSize, 0);
+  e.dense_layers =
+      s.integer({"leading_dense_block_count", "first_k_dense_replace"}, 0, c.layers, 0);
+  if (s.integer({"", "decoder_sparse_step"}, 1, kMostLayers, 1) != 1 ||
+      !s.numbers({"", "mlp_only_layers"}).empty())
+    s.problem("decoder_sparse_step and mlp_only_layers are not supported");
+}
+
+// ---- positions
+
+// The places where config.json says something of rotary positions: that of transformers 5, of
+// models with local layers, and the old one.
+#define WEFT_ROPE_KEY(name) \
+  "rope_parameters." name "|rope_parameters.full_attention." name "|rope_scaling." name
+
+struct NamedScaling {
+  std::string_view name;
+  Rope::Scaling scaling;
+};
+constexpr NamedScaling kScalings[] = {
+    {"none", Rope::Scaling::None},     {"default", Rope::Scaling::None},
+    {"linear", Rope::Scaling::Linear}, {"llama3", Rope::Scaling::Llama3},
+    {"yarn", Rope::Scaling::Yarn},     {"longrope", Rope::Scaling::LongRope},
+    {"su", Rope::Scaling::LongRope},
+};
+
+void read_scaling(Config& c, ConfigSource& s) {
+  Rope& r = c.rope;
+  const std::string type =
+      s.text({"rope.scaling.type", WEFT_ROPE_KEY("rope_type") "|rope_scaling.type"})
+          .value_or("none");
+  const auto* found = std::ranges::find(kScalings, type, &NamedScaling::name);
+  if (found == std::end(kScalings))
+    return s.problem("rope scaling " + quoted_name(type) + " is not supported");
+  r.scaling = found->scaling;
+  r.trained_context = s.integer(
+      {"rope.scaling.original_context_length",
+       WEFT_ROPE_KEY("original_max_position_embeddings") "|original_max_position_embeddings"},
+      1, kMostContext, c.context);
+  const double ratio = static_cast<double>(c.context) / static_cast<double>(r.trained_context);
+  r.factor = s.real({"rope.scaling.factor", WEFT_ROPE_KEY("factor")}, 1e-6,
+                    r.scaling == Rope::Scaling::Linear ? 1 : ratio);
+  r.low_frequency = s.real({"", WEFT_ROPE_KEY("low_freq_factor")}, 1e-6, 1);
+  r.high_frequency = s.real({"", WEFT_ROPE_KEY("high_freq_factor")}, 1e-6, 4);
+  r.fast = s.real({"rope.scaling.yarn_beta_fast", WEFT_ROPE_KEY("beta_fast")}, 1e-6, 32);
+  r.slow = s.real({"rope.scaling.yarn_beta_slow", WEFT_ROPE_KEY("beta_slow")}, 1e-6, 1);
+  r.whole_bounds = s.boolean({"", WEFT_ROPE_KEY("truncate")}).value_or(true);
+  r.attention_factor =
+      s.real({"rope.scaling.attn_factor", WEFT_ROPE_KEY("attention_factor")}, 0, 0);
+  r.scale_log = s.real({"", WEFT_ROPE_KEY("mscale")}, 0, 0);
+  // llama.cpp's converter writes a tenth of it.
+  const double log_multiplier = s.real({"rope.scaling.yarn_log_multiplier", ""}, 0, 0);
+  r.scale_log_all = s.real({"", WEFT_ROPE_KEY("mscale_all_dim")}, 0, 10 * log_multiplier);
+}
+
+void read_divisors(Config& c, ConfigSource& s) {
+  Rope& r = c.rope;
+  if (s.is_gguf()) {
+    r.divisors = s.tensor("rope_freqs.weight");
+    if (r.scaling == Rope::Scaling::LongRope || r.divisors.empty()) {
+      const std::vector<double> shorter = s.tensor("rope_factors_short.weight");
+      if (!shorter.empty()) r.divisors = shorter;
+      r.long_divisors = s.tensor("rope_factors_long.weight");
+      if (!r.long_divisors.empty()) r.scaling = Rope::Scaling::LongRope;
+    }
+  } else if (r.scaling == Rope::Scaling::LongRope) {
+    r.divisors = s.numbers({"", WEFT_ROPE_KEY("short_factor")});
+    r.long_divisors = s.numbers({"", WEFT_ROPE_KEY("long_factor")});
+  }
+}
+
+void read_rope(Config& c, ConfigSource& s) {
+  Rope& r = c.rope;
+  const double part =
+      s.real({"", WEFT_ROPE_KEY("partial_rotary_factor") "|partial_rotary_factor"}, 0, 1);
+  const auto turned = static_cast<int64_t>(static_cast<double>(c.head_dim) * std::min(part, 1.0));
+  r.size = s.integer({"rope.dimension_count", ""}, 2, kMostSize, turned);
+  r.base = s.real({"rope.freq_base", WEFT_ROPE_KEY("rope_theta") "|rope_theta"}, 1, 10000);
+  read_scaling(c, s);
+  read_divisors(c, s);
+}
+#undef WEFT_ROPE_KEY
+
+// ---- what fits together
+
+void check_rope(const Config& c, const Rope& r, ConfigSource& s) {
+  if (r.size % 2 != 0 || r.size > c.head_dim)
+    s.problem(strformat("{} of a head's {} numbers are turned: an even number of them", r.size,
+                        c.head_dim));
+  const auto half = static_cast<size_t>(r.size / 2);
+  for (const auto* list : {&r.divisors, &r.long_divisors}) {
+    if (!list->empty() && list->size() != half)
+      s.problem(strformat("{} divisors of {} rotary frequencies", list->size(), half));
+    for (const double x : *list)
+      if (!(std::isfinite(x) && x > 0))
+        return s.problem("a divisor of a rotary frequency is not above 0");
+  }
+  if (r.scaling == Rope::Scaling::LongRope && r.long_divisors.empty())
+    s.problem("longrope scaling without its factors");
+}
+
+void check(const Config& c, ConfigSource& s) {
+  if (c.kv_heads > c.heads || c.heads % c.kv_heads != 0)
+    s.problem(strformat("{} heads with {} heads of keys: the one is a multiple of the other",
+                        c.heads, c.kv_heads));
+  if (c.ffn == 0 && c.experts.count == 0)
+    s.problem("the width of the feed-forward part is missing");
+  if (c.experts.count > 0 && c.experts.ffn == 0) s.problem("the width of an expert is missing");
+  if (c.latent.kv_rank > 0 && c.latent.plain < 1)
+    s.problem("heads with latent keys have no part without positions");
+  check_rope(c, c.rope, s);
+  check_rope(c, c.local_rope, s);
+}
+
+Config read(ConfigSource& s) {
+  const Family* family = find_family(s.family(), s.is_gguf());
+  if (family == nullptr) {
+    std::string known;
+    for (const Family& f : families()) known += (known.empty() ? "" : ", ") + std::string(f.name);
+    fail("llm.family", "the model is a {}, which weft does not know: {}", quoted_name(s.family()),
+         known);
+  }
+  Config c;
+  c.family = family->name;
+  c.norm = family->norm;
+  c.activation = family->activation;
+  c.rope.neighbours = family->neighbours && s.is_gguf();
+  c.name = s.text({".general.name", "_name_or_path"}).value_or("");
+  read_sizes(c, s);
+  read_vocabulary(c, s);
+  read_window(c, s);
+  read_experts(c, s);
+  read_rope(c, s);
+  if (family->describe != nullptr) family->describe(c, s);
+  check(c, s);
+  if (s.problems().empty()) return c;
+  std::string all;
+  for (const std::string& problem : s.problems()) all += "\n  " + problem;
+  fail("llm.config", "a {} cannot be made of what the file says:{}", c.family, all);
+}
+
+}  // namespace
+
+Config read_config(const GgufContent& content) {
+  GgufSource source(content);
+  return read(source);
+}
+
+Config read_config(std::string_view json, std::string_view what) {
+  const JsonTree tree(json, what, "llm.config");
+  JsonSource source(tree);
+  return read(source);
+}
+
+}  // namespace weft::llm

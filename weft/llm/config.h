@@ -1,0 +1,95 @@
+// Config: what a language model is, as data: sizes, positions, norms, experts. Read from GGUF
+// metadata or a Hugging Face config.json; the same for all families.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/io/gguf.h"
+
+namespace weft::llm {
+
+enum class Norm : uint8_t { Rms, Layer };
+/// GptOss: gated, clamped at a limit, with the sigmoid of 1.702 gate and up plus 1.
+enum class Activation : uint8_t { Silu, GeluTanh, Gelu, GptOss };
+
+/// Rotary positions (Su et al. 2021) and how they reach beyond the context that a model was trained
+/// with.
+struct Rope {
+  enum class Scaling : uint8_t { None, Linear, Llama3, Yarn, LongRope };
+  int64_t size = 0;  ///< of a head's numbers, so many are turned; 0: no rotary positions
+  double base = 10000;
+  bool neighbours = false;  ///< pairs of neighbours are turned; else of the two halves
+  Scaling scaling = Scaling::None;
+  double factor = 1;
+  int64_t trained_context = 0;                   ///< before scaling
+  double low_frequency = 1, high_frequency = 4;  ///< llama 3's
+  double fast = 32, slow = 1;                    ///< YaRN's beta (Peng et al. 2023)
+  bool whole_bounds = true;                      ///< YaRN's ramp begins and ends at whole numbers
+  double attention_factor = 0;                   ///< of cosines and sines; 0: as the scaling has it
+  double scale_log = 0, scale_log_all = 0;       ///< YaRN: mscale and mscale_all_dim
+  std::vector<double> divisors;       ///< of frequencies: LongRope's short ones, GGUF's rope_freqs
+  std::vector<double> long_divisors;  ///< LongRope's beyond trained_context
+};
+
+/// Feed-forward parts of which each token takes a few.
+struct Experts {
+  enum class Gate : uint8_t { Softmax, Sigmoid, SoftmaxOfChosen };
+  int64_t count = 0, used = 0;  ///< 0: none
+  int64_t ffn = 0;              ///< width of one
+  int64_t shared_ffn = 0;       ///< of what all tokens take besides; 0: nothing
+  int64_t dense_layers = 0;     ///< so many first layers have none
+  Gate gate = Gate::Softmax;
+  bool normalised = false;              ///< the chosen ones' shares add up to 1
+  double scale = 1;                     ///< of the shares
+  int64_t groups = 1, used_groups = 1;  ///< chosen from the best groups (DeepSeek)
+};
+
+/// Multi-head latent attention (DeepSeek-V2): keys and values from a narrow vector.
+struct Latent {
+  int64_t kv_rank = 0;  ///< 0: ordinary attention
+  int64_t q_rank = 0;   ///< 0: queries come from the hidden state itself
+  int64_t plain = 0;    ///< of a head's key, the part without positions
+};
+
+struct Config {
+  std::string family;  ///< a row of families.cpp
+  std::string name;
+  int64_t layers = 0, dim = 0, heads = 0, kv_heads = 0, head_dim = 0, value_dim = 0;
+  int64_t ffn = 0, vocabulary = 0, context = 0;
+  double norm_epsilon = 1e-5;
+  Norm norm = Norm::Rms;
+  Activation activation = Activation::Silu;
+  bool gated = true;        ///< activation(gate) * up; else activation(up)
+  bool post_norms = false;  ///< norms after attention and feed-forward, too
+  bool learned_positions = false;
+  double embedding_scale = 1;
+  double norm_offset = 0;                   ///< added to the weights of norms as the file has them
+  double attention_scale = 0;               ///< of scores; 0: 1 / sqrt(head_dim)
+  double attention_cap = 0, logit_cap = 0;  ///< cap tanh(x / cap); 0: none
+  bool norm_whole_heads = false;  ///< queries and keys are normalised over all heads at once
+  int64_t window = 0;             ///< of local layers
+  std::vector<bool> local;        ///< layers that see a window only; empty: none
+  Rope rope;                      ///< of global layers
+  Rope local_rope;                ///< of local layers
+  Experts experts;
+  Latent latent;
+  std::vector<int32_t> end_tokens;
+
+  bool is_local(int64_t layer) const {
+    return window > 0 && !local.empty() && local[static_cast<size_t>(layer)];
+  }
+  bool has_experts(int64_t layer) const {
+    return experts.count > 0 && layer >= experts.dense_layers;
+  }
+};
+
+/// Errors: "llm.family" (unknown), "llm.config" with all that is missing or absurd.
+Config read_config(const GgufContent& content);
+/// `json` is a config.json.
+Config read_config(std::string_view json, std::string_view what = "config.json");
+
+}  // namespace weft::llm

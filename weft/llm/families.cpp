@@ -1,0 +1,169 @@
+#include "weft/llm/families.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/format.h"
+
+namespace weft::llm {
+
+namespace {
+
+// What is written here and not in models' files is from the models' papers and configurations, and
+// for GGUF from what llama.cpp assumes of files with the same keys.
+
+constexpr int64_t kMost = int64_t{1} << 24;
+
+/// In every period of layers all but the last see a window only.
+void local_but_every(Config& c, int64_t period) {
+  if (!c.local.empty()) return;  // the file says it
+  for (int64_t i = 0; i < c.layers; ++i) c.local.push_back(i % period < period - 1);
+}
+
+void all_local(Config& c) {
+  if (c.local.empty()) c.local.assign(static_cast<size_t>(c.layers), true);
+}
+
+void mistral(Config& c, ConfigSource&) { all_local(c); }
+
+void qwen2(Config& c, ConfigSource& s) {
+  if (!s.boolean({"", "use_sliding_window"}).value_or(false)) c.window = 0;
+}
+
+void llama(Config& c, ConfigSource&) {
+  all_local(c);
+  c.experts.normalised = true;  // mixtral's GGUF files have this architecture
+}
+
+void mixtral(Config& c, ConfigSource& s) {
+  all_local(c);
+  c.experts.normalised = true;
+  c.experts.ffn = s.is_gguf() ? c.experts.ffn : c.ffn;
+}
+
+void qwen2_moe(Config& c, ConfigSource& s) {
+  qwen2(c, s);
+  c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
+}
+
+void qwen3_moe(Config& c, ConfigSource& s) {
+  qwen2(c, s);
+  c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(s.is_gguf());
+}
+
+void olmoe(Config& c, ConfigSource& s) {
+  c.norm_whole_heads = true;
+  c.experts.normalised = s.boolean({"", "norm_topk_prob"}).value_or(false);
+}
+
+void gemma(Config& c, ConfigSource& s) {
+  c.embedding_scale = std::sqrt(static_cast<double>(c.dim));
+  c.norm_offset = s.is_gguf() ? 0 : 1;  // GGUF files have the sum
+}
+
+void gemma2(Config& c, ConfigSource& s) {
+  gemma(c, s);
+  c.post_norms = true;
+  local_but_every(c, 2);
+  // llama.cpp: of the 27 B model (46 layers) dim / heads, which its keys do not say.
+  const double size = c.layers == 46 ? static_cast<double>(c.dim) / static_cast<double>(c.heads)
+                                     : static_cast<double>(c.head_dim);
+  c.attention_scale = 1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size));
+}
+
+void gemma3(Config& c, ConfigSource& s) {
+  gemma(c, s);
+  c.post_norms = true;
+  local_but_every(c,
+                  s.integer({"", "_sliding_window_pattern|sliding_window_pattern"}, 1, kMost, 6));
+  const double size = c.layers == 62 ? static_cast<double>(c.dim) / static_cast<double>(c.heads)
+                                     : static_cast<double>(c.head_dim);
+  c.attention_scale = 1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size));
+  c.local_rope.size = c.rope.size;
+  c.local_rope.neighbours = c.rope.neighbours;
+  c.local_rope.base = s.real(
+      {"rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta|rope_local_base_freq"},
+      1, 10000);
+}
+
+void phi3(Config& c, ConfigSource&) { all_local(c); }
+
+void gpt2(Config& c, ConfigSource& s) {
+  c.gated = false;
+  c.learned_positions = true;
+  c.rope.size = 0;
+  if (c.ffn == 0) c.ffn = 4 * c.dim;
+  if (s.boolean({"", "scale_attn_by_inverse_layer_idx"}).value_or(false))
+    s.problem("scale_attn_by_inverse_layer_idx is not supported");
+}
+
+void gpt_oss(Config& c, ConfigSource& s) {
+  local_but_every(c, 2);
+  c.experts.gate = Experts::Gate::SoftmaxOfChosen;
+  c.experts.ffn = s.is_gguf() ? c.experts.ffn : c.ffn;
+}
+
+void deepseek2(Config& c, ConfigSource& s) {
+  c.latent.kv_rank = s.integer({"attention.kv_lora_rank", "kv_lora_rank"}, 1, kMost, {});
+  c.latent.q_rank = s.integer({"attention.q_lora_rank", "q_lora_rank"}, 0, kMost, 0);
+  c.rope.size = s.integer({"rope.dimension_count", "qk_rope_head_dim"}, 2, 4096, {});
+  if (!s.is_gguf()) c.head_dim = c.rope.size + s.integer({"", "qk_nope_head_dim"}, 1, 4096, {});
+  c.latent.plain = c.head_dim - c.rope.size;
+  c.rope.neighbours = true;
+  c.kv_heads = c.heads;
+  const int64_t shared = s.integer({"expert_shared_count", "n_shared_experts"}, 0, 1024, 0);
+  c.experts.shared_ffn = shared * c.experts.ffn;
+  c.experts.scale = s.real({"expert_weights_scale", "routed_scaling_factor"}, 0, 1);
+  c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
+  c.experts.groups = s.integer({"expert_group_count", "n_group"}, 1, 1024, 1);
+  c.experts.used_groups = s.integer({"expert_group_used_count", "topk_group"}, 1, 1024, 1);
+  if (s.integer({"expert_gating_func", ""}, 1, 2, 1) == 2) c.experts.gate = Experts::Gate::Sigmoid;
+  if (c.experts.groups > 1) s.problem("experts in groups are not supported");
+  if (c.rope.scaling == Rope::Scaling::Yarn && c.rope.scale_log_all != 0 && c.rope.factor > 1) {
+    const double more = 0.1 * c.rope.scale_log_all * std::log(c.rope.factor) + 1;
+    c.attention_scale = more * more / std::sqrt(static_cast<double>(c.head_dim));
+  }
+}
+
+constexpr Norm kRms = Norm::Rms;
+constexpr Activation kSilu = Activation::Silu, kGelu = Activation::GeluTanh;
+
+constexpr Family kFamilies[] = {
+    // name, GGUF, config.json, pairs, norm, activation, what else
+    {"llama", "llama", "llama", true, kRms, kSilu, llama},
+    {"mistral", "mistral", "mistral", true, kRms, kSilu, mistral},
+    {"mixtral", "", "mixtral", true, kRms, kSilu, mixtral},
+    {"qwen2", "qwen2", "qwen2", false, kRms, kSilu, qwen2},
+    {"qwen3", "qwen3", "qwen3", false, kRms, kSilu, qwen2},
+    {"qwen2moe", "qwen2moe", "qwen2_moe", false, kRms, kSilu, qwen2_moe},
+    {"qwen3moe", "qwen3moe", "qwen3_moe", false, kRms, kSilu, qwen3_moe},
+    {"olmoe", "olmoe", "olmoe", false, kRms, kSilu, olmoe},
+    {"gemma", "gemma", "gemma", false, kRms, kGelu, gemma},
+    {"gemma2", "gemma2", "gemma2", false, kRms, kGelu, gemma2},
+    {"gemma3", "gemma3", "gemma3_text", false, kRms, kGelu, gemma3},
+    {"phi3", "phi3", "phi3", false, kRms, kSilu, phi3},
+    {"gpt2", "gpt2", "gpt2", false, Norm::Layer, kGelu, gpt2},
+    {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, Activation::GptOss, gpt_oss},
+    {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, kSilu, deepseek2},
+};
+
+bool lists(std::string_view alternatives, std::string_view name) {
+  while (!alternatives.empty()) {
+    const size_t at = alternatives.find('|');
+    if (alternatives.substr(0, at) == name) return true;
+    alternatives = at == std::string_view::npos ? "" : alternatives.substr(at + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Family> families() { return kFamilies; }
+
+const Family* find_family(std::string_view name, bool gguf) {
+  for (const Family& f : kFamilies)
+    if (lists(gguf ? f.gguf : f.json, name)) return &f;
+  return nullptr;
+}
+
+}  // namespace weft::llm

@@ -1,0 +1,28 @@
+// Families of models: what their files do not say. A family is a row; what it needs beyond the row
+// is a function of a few lines.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "weft/llm/config.h"
+#include "weft/llm/config_source.h"
+
+namespace weft::llm {
+
+struct Family {
+  std::string_view name;
+  std::string_view gguf;  ///< general.architecture, alternatives "a|b"
+  std::string_view json;  ///< model_type of config.json, likewise
+  bool neighbours;        ///< its GGUF files have rotary pairs as neighbours
+  Norm norm;
+  Activation activation;
+  /// Sets what is different; null: nothing. Sizes and positions were read.
+  void (*describe)(Config& config, ConfigSource& source);
+};
+
+std::span<const Family> families();
+/// Null: unknown.
+const Family* find_family(std::string_view name, bool gguf);
+
+}  // namespace weft::llm

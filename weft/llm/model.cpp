@@ -1,0 +1,320 @@
+#include "weft/llm/model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/llm/model_file.h"
+
+namespace weft::llm {
+
+struct Model::Running {
+  RequestId id;
+  Request request;
+  Draw draw;
+  Answer answer;
+  int64_t generated = 0;
+  std::optional<TokenId> last;  // drawn, and not yet behind the others in the slot
+};
+
+struct Model::Slot {
+  int64_t number;
+  std::vector<TokenId> held;  // whose keys and values the cache has
+  std::unique_ptr<Running> running;
+  uint64_t used = 0;  // when it ended last
+
+  bool in_prompt() const { return running && !running->last; }
+};
+
+namespace {
+
+size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
+  const size_t most = std::min(a.size(), b.size());
+  return static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(most), b.begin()).first -
+      a.begin());
+}
+
+std::string name_of(const Config& config, const std::string& path) {
+  if (!config.name.empty()) return config.name;
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  name = name.substr(name.rfind('/') + 1);
+  return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
+}
+
+/// Keys and values of all slots, in an address space: sizes may come from damaged files.
+void check_memory(const Config& c, const ModelOptions& o, int64_t context) {
+  const double numbers = static_cast<double>(c.layers) * static_cast<double>(c.kv_heads) *
+                         static_cast<double>(c.head_dim + c.value_dim);
+  const double bytes = numbers * static_cast<double>(o.slots) * static_cast<double>(context) *
+                       static_cast<double>(bits(o.cache)) / 8;
+  if (bytes > 0x1p46)
+    fail("llm.memory",
+         "keys and values of {} slots of {} tokens would take {:.0f} GiB: ask for a "
+         "shorter context or fewer slots",
+         o.slots, context, bytes / 0x1p30);
+}
+
+}  // namespace
+
+Model::Model(const std::string& path, const ModelOptions& options)
+    : Model(read_model(path), text::Tokenizer::from_file(path), options) {
+  name_ = name_of(config(), path);
+}
+
+Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOptions& o)
+    : tokenizer_(std::move(tokenizer)), name_(file.config.name), queue_(o.queue) {
+  const int64_t most = file.config.context;
+  context_ = o.context > 0 ? std::min(o.context, most) : most;
+  if (o.slots < 1 || (o.cache != DType::F16 && o.cache != DType::F32))
+    fail("llm.options", "{} slots with a cache of {}: at least one, of f16 or f32", o.slots,
+         weft::name(o.cache));
+  check_memory(file.config, o, context_);
+  stepper_ = std::make_unique<Stepper>(file.config, file.weights, o.slots, context_, o.cache);
+  weight_bytes_ = file.weights.bytes();
+  for (int64_t i = 0; i < o.slots; ++i)
+    slots_.push_back(std::make_unique<Slot>(Slot{i, {}, nullptr}));
+  end_tokens_ = config().end_tokens;
+  for (const char* role : {"eos", "eot", "eom"})
+    if (const auto id = tokenizer_.named_token(role)) end_tokens_.push_back(*id);
+}
+
+Model::~Model() = default;
+
+bool Model::is_end(TokenId id) const {
+  return std::ranges::find(end_tokens_, id) != end_tokens_.end();
+}
+
+void Model::check(std::span<const TokenId> tokens) const {
+  if (tokens.empty()) fail("llm.prompt", "the prompt has no tokens: give at least one");
+  for (const TokenId id : tokens)
+    if (id < 0 || id >= config().vocabulary)
+      fail("llm.prompt", "token {} is none of the model's {}", id, config().vocabulary);
+  if (static_cast<int64_t>(tokens.size()) > context_)
+    fail("llm.context",
+         "the prompt has {} tokens, and the context is {}: shorten it, or load the "
+         "model with a longer one",
+         tokens.size(), context_);
+}
+
+RequestId Model::submit(Request request) {
+  check(request.prompt);
+  if (static_cast<int64_t>(waiting_.size()) >= queue_)
+    fail_runtime("llm.queue", "{} requests wait already: try again later", waiting_.size());
+  waiting_.push_back({next_, std::move(request)});
+  return next_++;
+}
+
+void Model::cancel(RequestId request) { cancelled_.push_back(request); }
+
+bool Model::idle() const {
+  return waiting_.empty() &&
+         std::ranges::none_of(slots_, [](const auto& s) { return s->running != nullptr; });
+}
+
+/// The free slot that holds most of the prompt's beginning; of equal ones the one that was used
+/// longest ago.
+Model::Slot* Model::free_slot(std::span<const TokenId> prompt) {
+  Slot* best = nullptr;
+  size_t most = 0;
+  for (const auto& slot : slots_) {
+    if (slot->running) continue;
+    const size_t common = common_prefix(slot->held, prompt);
+    if (best == nullptr || common > most || (common == most && slot->used < best->used)) {
+      best = slot.get();
+      most = common;
+    }
+  }
+  return best;
+}
+
+void Model::admit() {
+  while (!waiting_.empty()) {
+    Slot* slot = free_slot(waiting_.front().request.prompt);
+    if (slot == nullptr) return;
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    const std::vector<TokenId>& prompt = next.request.prompt;
+    const size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
+    slot->held.resize(common);
+    counts_.reused_tokens += static_cast<int64_t>(common);
+    const Sampling sampling = next.request.sampling;
+    Answer answer(tokenizer_, next.request.stop);
+    slot->running = std::make_unique<Running>(
+        Running{next.id, std::move(next.request), Draw(sampling), std::move(answer), 0, {}});
+  }
+}
+
+std::vector<Progress> Model::step() {
+  std::vector<Progress> all;
+  for (const RequestId id : cancelled_) {
+    if (std::erase_if(waiting_, [&](const Waiting& w) { return w.id == id; }) != 0)
+      all.push_back({id, {}, "", Finish::Cancelled, ""});
+    for (const auto& slot : slots_)
+      if (slot->running && slot->running->id == id) {
+        Progress progress;
+        end(*slot, progress, Finish::Cancelled);
+        all.push_back(std::move(progress));
+      }
+  }
+  cancelled_.clear();
+  admit();
+  token_step(all);
+  prompt_step(all);
+  return all;
+}
+
+/// A part of the prompt that waits longest.
+void Model::prompt_step(std::vector<Progress>& all) {
+  Slot* first = nullptr;
+  for (const auto& slot : slots_)
+    if (slot->in_prompt() && (first == nullptr || slot->running->id < first->running->id))
+      first = slot.get();
+  if (first == nullptr) return;
+  const std::span<const TokenId> prompt = first->running->request.prompt;
+  const auto start = static_cast<int64_t>(first->held.size());
+  const int64_t count = stepper_->part(start, static_cast<int64_t>(prompt.size()) - start);
+  const StepRow row{first->number, start,
+                    prompt.subspan(static_cast<size_t>(start), static_cast<size_t>(count))};
+  try {
+    const std::vector<float> logits = stepper_->run(std::span(&row, 1));
+    first->held.insert(first->held.end(), row.tokens.begin(), row.tokens.end());
+    counts_.prompt_tokens += count;
+    ++counts_.steps;
+    if (first->held.size() == prompt.size()) take(*first, logits, all);
+  } catch (const Error& e) {
+    fail_running(std::span(&first, 1), e.message(), all);
+  }
+}
+
+/// A token of every request that answers. Rows come in few numbers, so that few steps are compiled:
+/// what is missing repeats the last row, which writes what is there already.
+void Model::token_step(std::vector<Progress>& all) {
+  std::vector<Slot*> answering;
+  std::vector<StepRow> rows;
+  for (const auto& slot : slots_) {
+    if (!slot->running || slot->in_prompt()) continue;
+    answering.push_back(slot.get());
+    rows.push_back({slot->number, static_cast<int64_t>(slot->held.size()),
+                    std::span(&*slot->running->last, 1)});
+  }
+  if (rows.empty()) return;
+  const size_t full = std::min(std::bit_ceil(rows.size()), slots_.size());
+  while (rows.size() < full) rows.push_back(rows.back());
+  try {
+    const std::vector<float> logits = stepper_->run(rows);
+    ++counts_.steps;
+    const size_t width = logits.size() / rows.size();
+    for (size_t i = 0; i < answering.size(); ++i) {
+      answering[i]->held.push_back(*answering[i]->running->last);
+      take(*answering[i], std::span(logits).subspan(i * width, width), all);
+    }
+  } catch (const Error& e) {
+    fail_running(answering, e.message(), all);
+  }
+}
+
+void Model::take(Slot& slot, std::span<const float> logits, std::vector<Progress>& all) {
+  Running& r = *slot.running;
+  Progress progress{r.id, {}, "", Finish::None, ""};
+  if (r.request.max_tokens == 0) {
+    end(slot, progress, Finish::Length);
+    return all.push_back(std::move(progress));
+  }
+  const GeneratedToken token = r.draw(logits);
+  const TokenId id = token.token.id;
+  ++r.generated;
+  ++counts_.generated_tokens;
+  r.last = id;
+  progress.tokens.push_back(token);
+  if (is_end(id) && !r.request.ignore_end) {
+    end(slot, progress, Finish::Stop);
+    return all.push_back(std::move(progress));
+  }
+  progress.text = r.answer.add(id);
+  const bool full = static_cast<int64_t>(slot.held.size()) >= context_;
+  if (r.answer.stopped())
+    end(slot, progress, Finish::Stop);
+  else if (full || r.generated == r.request.max_tokens)
+    end(slot, progress, Finish::Length);
+  all.push_back(std::move(progress));
+}
+
+void Model::end(Slot& slot, Progress& progress, Finish why) {
+  progress.request = slot.running->id;
+  progress.text += slot.running->answer.finish();
+  progress.finish = why;
+  slot.used = ++clock_;
+  slot.running.reset();
+}
+
+void Model::fail_running(std::span<Slot* const> slots, const std::string& why,
+                         std::vector<Progress>& all) {
+  for (Slot* slot : slots) {
+    Progress progress;
+    end(*slot, progress, Finish::Failed);
+    progress.error = why;
+    slot->held.clear();  // a step that stopped in between wrote some layers' only
+    all.push_back(std::move(progress));
+  }
+}
+
+std::vector<float> Model::computed(std::span<const TokenId> tokens, Give give) {
+  check(tokens);
+  Slot* slot = free_slot({});
+  if (slot == nullptr)
+    fail_runtime("llm.queue", "all {} slots are taken: try again when a request has ended",
+                 slots_.size());
+  slot->held.clear();
+  std::vector<float> all;
+  for (size_t at = 0; at < tokens.size();) {
+    const auto start = static_cast<int64_t>(at);
+    const auto count =
+        static_cast<size_t>(stepper_->part(start, static_cast<int64_t>(tokens.size() - at)));
+    const StepRow row{slot->number, start, tokens.subspan(at, count)};
+    const std::vector<float> part = stepper_->run(std::span(&row, 1), give);
+    all.insert(all.end(), part.begin(), part.end());
+    at += count;
+  }
+  return all;
+}
+
+std::vector<float> Model::logits(std::span<const TokenId> tokens) {
+  return computed(tokens, Give::AllLogits);
+}
+
+std::vector<float> Model::embedding(std::span<const TokenId> tokens) {
+  const std::vector<float> hidden = computed(tokens, Give::Hidden);
+  const size_t dim = hidden.size() / tokens.size();
+  std::vector<double> sum(dim);
+  for (size_t i = 0; i < hidden.size(); ++i) sum[i % dim] += static_cast<double>(hidden[i]);
+  double norm = 0;
+  for (const double x : sum) norm += x * x;
+  const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;
+  std::vector<float> unit;
+  for (const double x : sum) unit.push_back(static_cast<float>(x * scale));
+  return unit;
+}
+
+std::vector<std::pair<std::string, double>> Model::counters() const {
+  int64_t running = 0, cached = 0;
+  for (const auto& slot : slots_) {
+    running += slot->running ? 1 : 0;
+    cached += static_cast<int64_t>(slot->held.size());
+  }
+  const auto number = [](auto x) { return static_cast<double>(x); };
+  return {{"running", number(running)},
+          {"queued", number(waiting_.size())},
+          {"slots", number(slots_.size())},
+          {"cached_tokens", number(cached)},
+          {"prompt_tokens", number(counts_.prompt_tokens)},
+          {"reused_tokens", number(counts_.reused_tokens)},
+          {"generated_tokens", number(counts_.generated_tokens)},
+          {"steps", number(counts_.steps)},
+          {"cache_bytes", number(cache_bytes())},
+          {"weight_bytes", number(weight_bytes_)}};
+}
+
+}  // namespace weft::llm

@@ -1,0 +1,21 @@
+// A language model's file or folder, read and checked.
+#pragma once
+
+#include <string>
+
+#include "weft/llm/config.h"
+#include "weft/llm/weights.h"
+
+namespace weft::llm {
+
+struct ModelFile {
+  Config config;
+  Weights weights;
+};
+
+/// A GGUF file (the first part of one that is split), or a folder with config.json and safetensors.
+/// Tensors stay in the mapped files. Errors: gguf.*, safetensors.*, json.format, llm.config,
+/// llm.family.
+ModelFile read_model(const std::string& path);
+
+}  // namespace weft::llm

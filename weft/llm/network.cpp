@@ -1,0 +1,195 @@
+#include "weft/llm/network.h"
+
+#include <cmath>
+
+#include "weft/base/error.h"
+
+namespace weft::llm {
+
+KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, DType dtype)
+    : slots(slots_in), positions(positions_in) {
+  for (int64_t i = 0; i < c.layers; ++i) {
+    keys.push_back(Tensor::zeros({slots, c.kv_heads, positions, c.head_dim}, dtype));
+    values.push_back(Tensor::zeros({slots, c.kv_heads, positions, c.value_dim}, dtype));
+  }
+  std::vector<Tensor> all = keys;
+  all.insert(all.end(), values.begin(), values.end());
+  realize(all);
+}
+
+int64_t KvCache::bytes() const {
+  int64_t all = 0;
+  for (size_t i = 0; i < keys.size(); ++i)
+    all += (keys[i].numel() + values[i].numel()) * bits(keys[i].dtype()) / 8;
+  return all;
+}
+
+Tensor Projection::operator()(const Tensor& x) const {
+  const Tensor y = x.matmul(weight.value().T());
+  return bias.defined() ? y + bias : y;
+}
+
+Network::Network(Config config, const Weights& weights, int64_t positions)
+    : config_(std::move(config)),
+      rope_(rope_table(config_.rope, positions)),
+      local_rope_(config_.local_rope.size > 0 ? rope_table(config_.local_rope, positions) : rope_) {
+  bind(weights);
+}
+
+Tensor Network::normed(const Tensor& x, const Scale& scale) const {
+  if (!scale.defined()) return x;
+  Tensor y = config_.norm == Norm::Layer
+                 ? x.layernorm(-1, config_.norm_epsilon)
+                 : x * ((x * x).mean(-1, true) + config_.norm_epsilon).rsqrt();
+  y = y * scale.weight;
+  return scale.bias.defined() ? y + scale.bias : y;
+}
+
+Tensor Network::embedded(const Batch& batch) const {
+  Tensor x = tokens_.value().index({batch.tokens});
+  if (config_.embedding_scale != 1) x = x * config_.embedding_scale;
+  if (positions_.defined()) x = x + positions_.value().index({batch.positions});
+  return x;
+}
+
+Tensor Network::hidden(const Batch& batch, KvCache& cache) const {
+  Tensor x = embedded(batch);
+  for (int64_t i = 0; i < config_.layers; ++i) {
+    const Layer& layer = layers_[static_cast<size_t>(i)];
+    const Tensor seen = attention(normed(x, layer.attention_norm), i, batch, cache);
+    x = x + normed(seen, layer.attention_post_norm);
+    const Tensor y = normed(x, layer.ffn_norm);
+    const Tensor made = config_.has_experts(i) ? experts(y, layer.experts) : feed_forward(y, layer);
+    x = x + normed(made, layer.ffn_post_norm);
+  }
+  return normed(x, output_norm_);
+}
+
+Tensor Network::logits(const Tensor& hidden) const {
+  const Tensor y = output_(hidden);
+  return config_.logit_cap > 0 ? (y / config_.logit_cap).tanh() * config_.logit_cap : y;
+}
+
+// ---- attention
+
+Network::Heads Network::heads(const Tensor& x, int64_t i, const Tensor& positions) const {
+  const Config& c = config_;
+  const Layer& layer = layers_[static_cast<size_t>(i)];
+  Tensor q, k, v;
+  if (layer.qkv.defined()) {
+    const int64_t wide = c.heads * c.head_dim, narrow = c.kv_heads * c.head_dim;
+    const auto parts =
+        layer.qkv(x).split(std::vector<int64_t>{wide, narrow, c.kv_heads * c.value_dim}, -1);
+    q = parts[0], k = parts[1], v = parts[2];
+  } else {
+    q = layer.q(x), k = layer.k(x), v = layer.v(x);
+  }
+  const auto split = [](const Tensor& t, int64_t count, int64_t size) {
+    return t.reshape({t.dim(0), t.dim(1), count, size});
+  };
+  if (c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
+  q = split(q, c.heads, c.head_dim), k = split(k, c.kv_heads, c.head_dim);
+  if (!c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
+  const bool local = c.is_local(i);
+  const RopeTable& table = local ? local_rope_ : rope_;
+  const bool neighbours = c.rope.neighbours;
+  return {turned(q, table, positions, neighbours), turned(k, table, positions, neighbours),
+          split(v, c.kv_heads, c.value_dim)};
+}
+
+/// DeepSeek-V2's: what a head's key has without positions, and its value, come from a narrow
+/// vector; the part with positions is one for all heads.
+Network::Heads Network::latent_heads(const Tensor& x, int64_t i, const Tensor& positions) const {
+  const Config& c = config_;
+  const Layer& layer = layers_[static_cast<size_t>(i)];
+  const Dim rows = x.dim(0), length = x.dim(1);
+  const Tensor wide =
+      layer.q_b.defined() ? layer.q_b(normed(layer.q_a(x), layer.q_a_norm)) : layer.q(x);
+  const auto q = wide.reshape({rows, length, c.heads, c.head_dim})
+                     .split(std::vector<int64_t>{c.latent.plain, c.rope.size}, -1);
+  const auto narrow = layer.kv_a(x).split(std::vector<int64_t>{c.latent.kv_rank, c.rope.size}, -1);
+  const auto kv = layer.kv_b(normed(narrow[0], layer.kv_a_norm))
+                      .reshape({rows, length, c.heads, c.latent.plain + c.value_dim})
+                      .split(std::vector<int64_t>{c.latent.plain, c.value_dim}, -1);
+  const Tensor placed = turned(narrow[1].unsqueeze(2), rope_, positions, c.rope.neighbours)
+                            .expand({rows, length, c.heads, c.rope.size});
+  return {Tensor::cat({q[0], turned(q[1], rope_, positions, c.rope.neighbours)}, -1),
+          Tensor::cat({kv[0], placed}, -1), kv[1]};
+}
+
+/// Of one row, which looks at its own slot: (1, tokens, heads * size). Rows do not see each other,
+/// and what one gives does not depend on who else is there.
+Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t row,
+                         KvCache& cache) const {
+  const Config& c = config_;
+  const Place& at = batch.places[row];
+  const Dim length = x.q.dim(1);
+  const auto own = [&](const Tensor& t) {
+    return t.index({Slice(Dim(row), Dim(row + 1))}).transpose(1, 2);  // (1, heads, tokens, size)
+  };
+  const auto slot = Slice(at.slot, at.slot + Dim(1));
+  const auto kept = [&](std::vector<Tensor>& all, const Tensor& fresh) {
+    Tensor& t = all[static_cast<size_t>(i)];
+    t.index({slot, Slice(), Slice(at.start, at.start + length)}).assign(own(fresh).cast(t.dtype()));
+    return t.index({slot, Slice(), Slice(at.used)}).cast(DType::F32).unsqueeze(2);
+  };
+  const Tensor keys = kept(cache.keys, x.k), values = kept(cache.values, x.v);
+  const int64_t group = c.heads / c.kv_heads;
+  const Tensor q = own(x.q).reshape({1, c.kv_heads, group, length, c.head_dim});
+  const double scale =
+      c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(static_cast<double>(c.head_dim));
+  Tensor scores = q.matmul(keys.T()) * scale;  // (1, kv_heads, group, tokens, used)
+  if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
+  const Tensor here =
+      batch.positions.index({Slice(Dim(row), Dim(row + 1))}).reshape({1, 1, 1, length, 1});
+  const Tensor there = Tensor::arange(at.used).reshape({1, 1, 1, 1, at.used});
+  Tensor visible = there <= here;
+  if (c.is_local(i)) visible = visible & (there > here - c.window);
+  scores = visible.where(scores, -INFINITY);
+  const Tensor& sinks = layers_[static_cast<size_t>(i)].sinks;
+  Tensor shares;
+  if (sinks.defined()) {
+    const Tensor sink = sinks.reshape({1, c.kv_heads, group, 1, 1});
+    const Tensor top = scores.max(-1, true).maximum(sink);
+    const Tensor e = (scores - top).exp();
+    shares = e / (e.sum(-1, true) + (sink - top).exp());
+  } else {
+    shares = scores.softmax();
+  }
+  const Tensor y = shares.matmul(values).reshape({1, c.heads, length, c.value_dim});
+  return y.transpose(1, 2).reshape({1, length, c.heads * c.value_dim});
+}
+
+Tensor Network::attention(const Tensor& x, int64_t i, const Batch& batch, KvCache& cache) const {
+  const Heads all = config_.latent.kv_rank > 0 ? latent_heads(x, i, batch.positions)
+                                               : heads(x, i, batch.positions);
+  std::vector<Tensor> rows;
+  for (size_t row = 0; row < batch.places.size(); ++row)
+    rows.push_back(attended(all, i, batch, row, cache));
+  const Tensor together = rows.size() == 1 ? rows[0] : Tensor::cat(rows, 0);
+  return layers_[static_cast<size_t>(i)].output(together);
+}
+
+// ---- feed-forward
+
+Tensor Network::activated(const Tensor& gate, const Tensor& up) const {
+  switch (config_.activation) {
+    case Activation::Silu: return gate.silu() * up;
+    case Activation::GeluTanh: return gate.gelu(true) * up;
+    case Activation::Gelu: return gate.gelu(false) * up;
+    case Activation::GptOss: break;
+  }
+  constexpr double kSlope = 1.702, kLimit = 7;  // gpt-oss's
+  const Tensor low = gate.clamp_max(kLimit);
+  return low * (low * kSlope).sigmoid() * (up.clamp(-kLimit, kLimit) + 1);
+}
+
+Tensor Network::feed_forward(const Tensor& x, const Layer& layer) const {
+  const Tensor up = layer.up(x);
+  if (!config_.gated) return layer.down(activated(up, Tensor(Scalar(1.0F))));
+  if (layer.gate.defined()) return layer.down(activated(layer.gate(x), up));
+  const std::vector<Tensor> parts = up.chunk(2, -1);  // both in one matrix, the gate first
+  return layer.down(activated(parts[0], parts[1]));
+}
+
+}  // namespace weft::llm

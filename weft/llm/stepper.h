@@ -1,0 +1,66 @@
+// Stepper: a network's steps, each compiled once for all lengths and replayed afterwards.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weft/llm/generator.h"
+#include "weft/llm/network.h"
+
+namespace weft::llm {
+
+/// What a step gives of its tokens.
+enum class Give : uint8_t {
+  LastLogits,  ///< of the last token of each row: (rows, vocabulary)
+  AllLogits,   ///< of a single row: (tokens, vocabulary)
+  Hidden,      ///< of a single row, normed: (tokens, dim)
+};
+
+/// Tokens that go behind what a slot holds.
+struct StepRow {
+  int64_t slot = 0, start = 0;
+  std::span<const TokenId> tokens;
+};
+
+class Stepper {
+ public:
+  /// `positions` is rounded up to a multiple of kGrain.
+  Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions, DType cache);
+
+  /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
+  /// few lengths only, and the last one is filled up.
+  int64_t part(int64_t start, int64_t left) const;
+
+  /// One step of rows of one token, or of one row of part() tokens: f32, row-major. The last row of
+  /// a part that was filled up is that of its last token.
+  std::vector<float> run(std::span<const StepRow> rows, Give give = Give::LastLogits);
+
+  const Config& config() const { return network_.config(); }
+  int64_t positions() const { return cache_.positions; }
+  int64_t slots() const { return cache_.slots; }
+  int64_t cache_bytes() const { return cache_.bytes(); }
+
+  static constexpr int64_t kGrain = 64;  ///< positions that are looked at are a multiple of it
+
+ private:
+  struct Shape {
+    int64_t rows, tokens;
+    Give give;
+    auto operator<=>(const Shape&) const = default;
+  };
+  using Step =
+      std::function<Tensor(const Tensor&, const Tensor&, const std::vector<Dim>&, const Dim&)>;
+  Step& step_of(const Shape& shape);
+  Tensor compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
+                 const std::vector<Dim>& places, const Dim& last);
+  std::vector<Dim> bound(const Shape& shape, std::span<const StepRow> rows) const;
+
+  Network network_;
+  KvCache cache_;
+  std::map<Shape, Step> steps_;
+};
+
+}  // namespace weft::llm

@@ -1,0 +1,56 @@
+// Weights: a model's tensors by the names that GGUF files have, packed as they lie in the file.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/io/gguf_model.h"
+#include "weft/io/safetensors.h"
+
+namespace weft::llm {
+
+struct Weight {
+  Tensor stored;             ///< as it lies in the file, or a view of that; matrices are (out, in)
+  Codec codec = Codec::F32;  ///< of packed ones; their bytes are `stored`
+  Dims shape;
+  std::string type;   ///< as the file has it: Q4_K, bf16, ...
+  int64_t bytes = 0;  ///< in the file
+
+  bool defined() const { return stored.defined(); }
+  /// In f32: an expression, so that a step which uses it decodes as it goes.
+  Tensor value() const;
+  Tensor computed() const;  ///< the same in memory: of short ones
+};
+
+/// What a tensor of a Hugging Face model is in a GGUF file.
+struct TranslatedName {
+  std::string name;         ///< empty: no weight of a language model
+  bool transposed = false;  ///< lies as (..., in, out)
+  bool pairs = false;       ///< outputs are those of ffn_gate_exps and ffn_up_exps in turns
+  int64_t expert = -1;      ///< one of those that `name` stacks; -1: all, or no experts
+};
+/// "model.layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight". `sandwiched`: the layers have
+/// norms before and after their parts.
+TranslatedName translated(std::string_view name, bool sandwiched);
+
+class Weights {
+ public:
+  explicit Weights(const GgufModel& model);
+  /// Names of Hugging Face's models are translated. `norm_offset` is added to the weights of norms.
+  /// Errors: "llm.weights" where experts of one layer are not all there.
+  explicit Weights(const SafetensorsContent& content, double norm_offset = 0);
+
+  const Weight* find(std::string_view name) const;  ///< null: none
+  const std::map<std::string, Weight, std::less<>>& all() const { return weights_; }
+  int64_t bytes() const;
+
+ private:
+  using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number
+  void add(const NamedArray& array, const TranslatedName& to, double norm_offset, Stacks& stacks);
+  void add_pairs(const TranslatedName& to, const Weight& both);
+  std::map<std::string, Weight, std::less<>> weights_;
+};
+
+}  // namespace weft::llm
