@@ -63,6 +63,7 @@ weft_room(onnx     NEEDS nn)
 weft_room(llm      NEEDS onnx text)
 weft_room(emu      NEEDS llm)
 weft_room(serve    NEEDS llm)
+include(serve)
 weft_room(viz      NEEDS llm)
 
 # The list of drivers is made of their folder, so that adding one touches no list.
