@@ -219,8 +219,8 @@ TEST(Server, WhereItListens) {
 TEST(Server, StopsWhenItsAnswersAreDone) {
   auto s = std::make_unique<ServerHere>(FakeOptions{.step_time = std::chrono::milliseconds(2)});
   Client running(s->port()), late(s->port());
-  running.send(post("/v1/chat/completions", chat_body("LONG 100", {{"stream", true}}).dump()));
-  running.read_until("word");
+  running.send(post("/v1/chat/completions", chat_body("LONG 500", {{"stream", true}}).dump()));
+  running.read_until("\"w\"");
   s->server->stop();
   EXPECT_TRUE(comes_true([&] { return s->ask(get("/health")).status == 503; }));
   late.send(post("/v1/chat/completions", chat_body("SAY x").dump()));

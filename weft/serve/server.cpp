@@ -51,6 +51,7 @@ struct Server::State {
   State(llm::Generator& generator, ServeOptions given)
       : options(checked(std::move(given))),
         acceptor(listen(io, options)),
+        port(acceptor.local_endpoint().port()),
         timer(io),
         loop(generator,
              [this](std::vector<Outcome> outcomes) {
@@ -79,6 +80,7 @@ struct Server::State {
   const ServeOptions options;
   asio::io_context io{1};
   tcp::acceptor acceptor;
+  const uint16_t port;
   asio::steady_timer timer;
   GeneratorLoop loop;
   Service service;
@@ -179,7 +181,7 @@ Server::Server(llm::Generator& generator, ServeOptions options)
 
 Server::~Server() = default;
 
-uint16_t Server::port() const { return state_->acceptor.local_endpoint().port(); }
+uint16_t Server::port() const { return state_->port; }
 
 std::string Server::address() const {
   const bool six = state_->options.host.find(':') != std::string::npos;
