@@ -46,7 +46,8 @@ const PageFile* find_page_file(std::string_view path) {
 HttpFields page_fields() {
   return {{"Content-Security-Policy",
            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-           "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+           "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+           "require-trusted-types-for 'script'"},
           {"X-Frame-Options", "DENY"},
           {"Cross-Origin-Opener-Policy", "same-origin"},
           {"Cross-Origin-Resource-Policy", "same-origin"},
