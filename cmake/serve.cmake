@@ -1,8 +1,10 @@
 # The server: Boost's headers for HTTP (nothing of Boost is linked), and its page as part of the binary.
-if(WEFT_PYTHON OR NOT WEFT_SERVE)
-  set_target_properties(weft_serve PROPERTIES EXCLUDE_FROM_ALL ON)
+if(NOT WEFT_SERVE)
+  add_library(weft_serve INTERFACE)
+  target_link_libraries(weft_serve INTERFACE weft_llm)
   return()
 endif()
+weft_room(serve NEEDS llm)
 find_path(WEFT_BOOST_INCLUDE boost/beast/http/basic_parser.hpp)
 if(NOT WEFT_BOOST_INCLUDE)
   message(FATAL_ERROR "the server needs Boost's headers (Debian: libboost-dev); -DWEFT_SERVE=OFF leaves it out")

@@ -18,7 +18,7 @@ struct Answer {
   int status = 0;  ///< 0: none came
   std::string head, body;
   Json json() const { return Json::parse(body, nullptr, false); }
-  std::string message() const;  ///< of an error in OpenAI's form
+  std::string message() const;              ///< of an error in OpenAI's form
   std::vector<std::string> events() const;  ///< the data of a stream's
 };
 

@@ -80,9 +80,7 @@ size_t held_back(const std::string& text, const std::vector<std::string>& stops)
 
 }  // namespace
 
-text::Tokenizer byte_tokenizer() {
-  return text::Tokenizer::from_json(tokenizer_json(), "bytes");
-}
+text::Tokenizer byte_tokenizer() { return text::Tokenizer::from_json(tokenizer_json(), "bytes"); }
 
 FakeGenerator::FakeGenerator(FakeOptions options)
     : options_(options), tokenizer_(byte_tokenizer()) {}
@@ -183,8 +181,7 @@ void FakeGenerator::note() {
 std::vector<float> FakeGenerator::embedding(std::span<const TokenId> tokens) {
   check(tokens);
   std::vector<float> vector(8, 0);
-  for (size_t i = 0; i < tokens.size(); ++i)
-    vector[(i + static_cast<size_t>(tokens[i])) % 8] += 1;
+  for (size_t i = 0; i < tokens.size(); ++i) vector[(i + static_cast<size_t>(tokens[i])) % 8] += 1;
   float square = 0;
   for (const float x : vector) square += x * x;
   for (float& x : vector) x /= std::sqrt(square);

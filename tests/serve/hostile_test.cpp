@@ -53,8 +53,11 @@ const Row kHttp[] = {
     {"chunks and a length", with_length("5\r\nTransfer-Encoding: chunked"), 400},
     {"chunks twice", chunked("0\r\n\r\n", "Transfer-Encoding: chunked\r\n"), 400},
     {"an encoding and chunks", with_length("2\r\nTransfer-Encoding: gzip, chunked"), 400},
-    {"another encoding", "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: identity\r\n\r\n{}", 501},
-    {"chunks in HTTP/1.0", "POST /tokenize HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 501},
+    {"another encoding",
+     "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: identity\r\n\r\n{}", 501},
+    {"chunks in HTTP/1.0",
+     "POST /tokenize HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     501},
     {"a chunk without a size", chunked("x\r\n{}\r\n0\r\n\r\n"), 400},
     {"a chunk too long for its size", chunked("1\r\n{}\r\n0\r\n\r\n"), 400},
     {"a chunk's size of 2^64", chunked("10000000000000000\r\n"), 400},
@@ -124,46 +127,68 @@ const BodyRow kBodies[] = {
     {post("/v1/chat/completions", R"({"n": 1, "n": 2})"), "there twice"},
     {post("/v1/chat/completions", R"({"temperature": NaN})"), "expected a number"},
     {post("/v1/chat/completions", "{}"), "messages is null; it has to have at least one message"},
-    {chat_with(R"(, "temperature": 1e400)"), "temperature is null; it has to be a number from 0 to 2"},
-    {chat_with(R"(, "temperature": -0.5)"), "temperature is -0.5; it has to be a number from 0 to 2"},
-    {chat_with(R"(, "temperature": "hot")"), "temperature is 'hot'; it has to be a number from 0 to 2"},
+    {chat_with(R"(, "temperature": 1e400)"),
+     "temperature is null; it has to be a number from 0 to 2"},
+    {chat_with(R"(, "temperature": -0.5)"),
+     "temperature is -0.5; it has to be a number from 0 to 2"},
+    {chat_with(R"(, "temperature": "hot")"),
+     "temperature is 'hot'; it has to be a number from 0 to 2"},
     {chat_with(R"(, "top_p": 1.5)"), "top_p is 1.5; it has to be a number from 0 to 1"},
     {chat_with(R"(, "top_k": -1)"), "top_k is -1; it has to be an integer from 0 to 2147483647"},
     {chat_with(R"(, "n": 1000000)"), "n is 1000000; it has to be an integer from 1 to 64"},
     {chat_with(R"(, "n": 0)"), "n is 0; it has to be an integer from 1 to 64"},
-    {chat_with(R"(, "max_tokens": 9223372036854775808)"), "it has to be an integer from 1 to 2147483648"},
-    {chat_with(R"(, "max_tokens": 3, "max_completion_tokens": 4)"), "max_completion_tokens is 4; max_tokens is 3"},
+    {chat_with(R"(, "max_tokens": 9223372036854775808)"),
+     "it has to be an integer from 1 to 2147483648"},
+    {chat_with(R"(, "max_tokens": 3, "max_completion_tokens": 4)"),
+     "max_completion_tokens is 4; max_tokens is 3"},
     {chat_with(R"(, "seed": 1.5)"), "seed is 1.5; it has to be an integer"},
     {chat_with(R"(, "stream": 1)"), "stream is 1; it has to be true or false"},
     {chat_with(R"(, "stream_options": {})"), "stream_options is given and stream is not true"},
-    {chat_with(R"(, "logit_bias": {"999999": 1})"), "logit_bias has the token 999999; the model has 258 tokens"},
+    {chat_with(R"(, "logit_bias": {"999999": 1})"),
+     "logit_bias has the token 999999; the model has 258 tokens"},
     {chat_with(R"(, "logit_bias": {"x": 1})"), "logit_bias has the key 'x'; keys are token ids"},
-    {chat_with(R"(, "logit_bias": {"1": 101})"), "logit_bias[1] is 101; it has to be a number from -100 to 100"},
-    {chat_with(R"(, "stop": ["a", 1])"), "stop is an array of 2; it has to be a string or an array of strings"},
-    {chat_with(R"(, "stop": [)" + repeated("\"a\",", 100000) + "\"b\"]"), "stop is an array of 100001; it has to have at most 16 elements"},
+    {chat_with(R"(, "logit_bias": {"1": 101})"),
+     "logit_bias[1] is 101; it has to be a number from -100 to 100"},
+    {chat_with(R"(, "stop": ["a", 1])"),
+     "stop is an array of 2; it has to be a string or an array of strings"},
+    {chat_with(R"(, "stop": [)" + repeated("\"a\",", 100000) + "\"b\"]"),
+     "stop is an array of 100001; it has to have at most 16 elements"},
     {chat_with(R"(, "stop": "")"), "a text of stop has 0 bytes; it has to have 1 to 256"},
     {chat_with(R"(, "top_logprobs": 3)"), "top_logprobs is 3; logprobs has to be true for that"},
-    {chat_with(R"(, "temprature": 1)"), "there is no parameter 'temprature'; did you mean temperature?"},
-    {chat_with(R"(, "model": "../../etc/passwd")"), "model is '../../etc/passwd'; the one that is served is 'fake'"},
-    {chat_with(R"(, "tool_choice": "required")"), "tool_choice is 'required'; there are no tools that it could require"},
-    {chat_with(R"(, "tools": [{"type": "retrieval"}])"), "tools[0].type is 'retrieval'; it has to be function"},
+    {chat_with(R"(, "temprature": 1)"),
+     "there is no parameter 'temprature'; did you mean temperature?"},
+    {chat_with(R"(, "model": "../../etc/passwd")"),
+     "model is '../../etc/passwd'; the one that is served is 'fake'"},
+    {chat_with(R"(, "tool_choice": "required")"),
+     "tool_choice is 'required'; there are no tools that it could require"},
+    {chat_with(R"(, "tools": [{"type": "retrieval"}])"),
+     "tools[0].type is 'retrieval'; it has to be function"},
     {chat_with(R"(, "functions": [])"), "functions is not supported: use tools and tool_choice"},
-    {chat_with(R"(, "response_format": {"type": "xml"})"), "response_format.type is 'xml'; it has to be text, json_object or json_schema"},
+    {chat_with(R"(, "response_format": {"type": "xml"})"),
+     "response_format.type is 'xml'; it has to be text, json_object or json_schema"},
     {post("/v1/chat/completions", R"({"messages": [{"role": "root", "content": "x"}]})"),
      "messages[0].role is 'root'; it has to be system, developer, user, assistant or tool"},
     {post("/v1/chat/completions", R"({"messages": [{"role": "user"}]})"),
      "messages[0].content is null; it has to be a string or an array of parts"},
-    {post("/v1/chat/completions", R"({"messages": [{"role": "user", "content": [{"type": "image_url",
+    {post("/v1/chat/completions",
+          R"({"messages": [{"role": "user", "content": [{"type": "image_url",
         "image_url": {"url": "file:///etc/passwd"}}]}]})"),
      "messages[0].content[].type is 'image_url'; the model reads text only: it has to be text"},
-    {post("/v1/completions", R"({"prompt": "x", "suffix": "y"})"), "suffix is not supported: text is only written behind a prompt"},
-    {post("/v1/completions", R"({"prompt": "x", "best_of": 3})"), "best_of is not supported: all 1 answers are returned"},
-    {post("/v1/completions", R"({"prompt": {}})"), "prompt is an object of 0; it has to be a string, an array of strings"},
-    {post("/v1/completions", R"({"prompt": [1, "x"]})"), "prompt has 'x' among its tokens; a token is an integer from 0 to 2147483647"},
-    {post("/v1/completions", R"({"prompt": ["x", "y"], "n": 64})"), "2 prompts and n = 64 are 128 answers; at most 64 are given"},
-    {post("/v1/completions", R"({"prompt": "x", "echo": true, "logprobs": 1})"), "logprobs and echo are both given"},
+    {post("/v1/completions", R"({"prompt": "x", "suffix": "y"})"),
+     "suffix is not supported: text is only written behind a prompt"},
+    {post("/v1/completions", R"({"prompt": "x", "best_of": 3})"),
+     "best_of is not supported: all 1 answers are returned"},
+    {post("/v1/completions", R"({"prompt": {}})"),
+     "prompt is an object of 0; it has to be a string, an array of strings"},
+    {post("/v1/completions", R"({"prompt": [1, "x"]})"),
+     "prompt has 'x' among its tokens; a token is an integer from 0 to 2147483647"},
+    {post("/v1/completions", R"({"prompt": ["x", "y"], "n": 64})"),
+     "2 prompts and n = 64 are 128 answers; at most 64 are given"},
+    {post("/v1/completions", R"({"prompt": "x", "echo": true, "logprobs": 1})"),
+     "logprobs and echo are both given"},
     {post("/v1/embeddings", R"({"input": []})"), "input is an array of 0; it has to be a string"},
-    {post("/v1/embeddings", R"({"input": "x", "encoding_format": "hex"})"), "encoding_format is 'hex'; it has to be float or base64"},
+    {post("/v1/embeddings", R"({"input": "x", "encoding_format": "hex"})"),
+     "encoding_format is 'hex'; it has to be float or base64"},
     {post("/tokenize", R"({"text": "x"})"), "there is no parameter 'text'"},
     {post("/detokenize", R"({"tokens": [-1]})"), "tokens has -1 among its tokens"},
     {post("/detokenize", R"({"tokens": "x"})"), "tokens is 'x'; it has to be an array of tokens"},
@@ -199,8 +224,8 @@ TEST(Hostile, KeysAreAskedForEverywhere) {
   EXPECT_EQ(status("/v1/nothing", ""), 404);
   EXPECT_EQ(status("/health", ""), 200);
   EXPECT_EQ(status("/", ""), 200);
-  for (const char* path : {"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/tokenize",
-                           "/detokenize"})
+  for (const char* path :
+       {"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/tokenize", "/detokenize"})
     EXPECT_EQ(s.ask(post(path, "{}")).status, 401) << path;
 }
 
@@ -240,12 +265,15 @@ TEST(Hostile, BytesThatComeOneByOneAndManyRequestsAtOnce) {
   EXPECT_EQ(slow.read_answer().json()["count"], 2);
   Client client(s.port());
   string many;
-  for (int i = 0; i < 100; ++i) many += post("/tokenize", strformat(R"({{"content": "{}"}})", string(static_cast<size_t>(i + 1), 'a')));
+  for (int i = 0; i < 100; ++i)
+    many += post("/tokenize",
+                 strformat(R"({{"content": "{}"}})", string(static_cast<size_t>(i + 1), 'a')));
   std::thread sender([&] { client.send(many); });
   for (int i = 0; i < 100; ++i) EXPECT_EQ(client.read_answer().json()["count"], i + 1);
   sender.join();
-  client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-              "Content-Length: 17\r\nExpect: 100-continue\r\n\r\n");
+  client.send(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 17\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.read_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.send(R"({"content": "ab"})");
   EXPECT_EQ(client.read_answer().status, 200);

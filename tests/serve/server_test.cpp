@@ -37,8 +37,7 @@ TEST(Server, ChatAnswersWhole) {
   EXPECT_EQ(choice["finish_reason"], "stop");
   EXPECT_TRUE(choice["logprobs"].is_null());
   EXPECT_EQ(j["usage"]["completion_tokens"], 10);
-  EXPECT_EQ(j["usage"]["total_tokens"],
-            j["usage"]["prompt_tokens"].get<int>() + 10);
+  EXPECT_EQ(j["usage"]["total_tokens"], j["usage"]["prompt_tokens"].get<int>() + 10);
 }
 
 TEST(Server, ChatStreams) {
@@ -69,10 +68,9 @@ TEST(Server, SeveralAnswersStopsAndLengths) {
   const Json j = s.chat(chat_body("RANDOM", {{"n", 3}, {"seed", 77}})).json();
   ASSERT_EQ(j["choices"].size(), 3u);
   EXPECT_NE(j["choices"][0]["message"]["content"], j["choices"][1]["message"]["content"]);
-  EXPECT_EQ(s.chat(chat_body("RANDOM", {{"n", 3}, {"seed", 77}})).json()["choices"],
-            j["choices"]);
-  EXPECT_EQ(s.chat(chat_body("SAY one two three", {{"stop", "tw"}})).json()["choices"][0]["message"]
-                ["content"],
+  EXPECT_EQ(s.chat(chat_body("RANDOM", {{"n", 3}, {"seed", 77}})).json()["choices"], j["choices"]);
+  EXPECT_EQ(s.chat(chat_body("SAY one two three", {{"stop", "tw"}}))
+                .json()["choices"][0]["message"]["content"],
             "one ");
   const Json cut =
       s.chat(chat_body("SAY one two", {{"max_completion_tokens", 5}})).json()["choices"][0];
@@ -82,16 +80,17 @@ TEST(Server, SeveralAnswersStopsAndLengths) {
 
 TEST(Server, Probabilities) {
   const ServerHere s;
-  const Json j = s.chat(chat_body("SAY a\xc3\xa9", {{"logprobs", true}, {"top_logprobs", 2}})).json();
+  const Json j =
+      s.chat(chat_body("SAY a\xc3\xa9", {{"logprobs", true}, {"top_logprobs", 2}})).json();
   const Json& content = j["choices"][0]["logprobs"]["content"];
   ASSERT_EQ(content.size(), 3u);
   EXPECT_EQ(content[0]["token"], "a");
   EXPECT_EQ(content[0]["bytes"], Json::array({97}));
   EXPECT_EQ(content[0]["logprob"], -0.25);
   EXPECT_EQ(content[0]["top_logprobs"].size(), 2u);
-  const Json t = s.ask(post("/v1/completions",
-                            R"({"prompt": "SAY abc", "logprobs": 1, "max_tokens": 2})"))
-                     .json()["choices"][0];
+  const Json t =
+      s.ask(post("/v1/completions", R"({"prompt": "SAY abc", "logprobs": 1, "max_tokens": 2})"))
+          .json()["choices"][0];
   EXPECT_EQ(t["text"], "ab");
   EXPECT_EQ(t["logprobs"]["tokens"], Json::array({"a", "b"}));
   EXPECT_EQ(t["logprobs"]["text_offset"], Json::array({0, 1}));
@@ -100,9 +99,9 @@ TEST(Server, Probabilities) {
 
 TEST(Server, CompletionsOfPromptsAndTokens) {
   const ServerHere s;
-  const Json j = s.ask(post("/v1/completions",
-                            R"({"prompt": ["SAY x", "SAY y"], "n": 2, "echo": true})"))
-                     .json();
+  const Json j =
+      s.ask(post("/v1/completions", R"({"prompt": ["SAY x", "SAY y"], "n": 2, "echo": true})"))
+          .json();
   ASSERT_EQ(j["choices"].size(), 4u);
   EXPECT_EQ(j["choices"][1]["text"], "SAY xx");
   EXPECT_EQ(j["choices"][2]["text"], "SAY yy");
@@ -134,10 +133,10 @@ TEST(Server, Tools) {
   }
   EXPECT_EQ(arguments, R"({"city":"Oslo"})");
   EXPECT_EQ(finish, "tool_calls");
-  const Json named = chat_body(
-      R"(SAY {"city": "Rome"}}\n</tool_call>)",
-      {{"tools", tools},
-       {"tool_choice", {{"type", "function"}, {"function", {{"name", "weather"}}}}}});
+  const Json named =
+      chat_body(R"(SAY {"city": "Rome"}}\n</tool_call>)",
+                {{"tools", tools},
+                 {"tool_choice", {{"type", "function"}, {"function", {{"name", "weather"}}}}}});
   EXPECT_EQ(s.chat(named).json()["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"],
             R"({"city":"Rome"})");
   const Json thought = s.chat(chat_body("SAY <think>\\nhm\\n</think>\\n\\nYes")).json();
@@ -152,7 +151,8 @@ TEST(Server, EmbeddingsAndTokens) {
   EXPECT_EQ(j["data"][1]["index"], 1);
   EXPECT_EQ(j["data"][0]["embedding"].size(), 8u);
   EXPECT_EQ(j["usage"]["prompt_tokens"], 3);
-  const Json b = s.ask(post("/v1/embeddings", R"({"input": "a", "encoding_format": "base64"})")).json();
+  const Json b =
+      s.ask(post("/v1/embeddings", R"({"input": "a", "encoding_format": "base64"})")).json();
   EXPECT_EQ(b["data"][0]["embedding"], "AAAAAAAAgD8AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
   EXPECT_EQ(s.ask(post("/v1/embeddings", R"({"input": "a", "dimensions": 9})")).message(),
             "dimensions is 9; the model's embeddings have 8");
@@ -211,9 +211,9 @@ TEST(Server, WhereItListens) {
             "serve.address: the host is 'example.org'; it has to be an address, such as 127.0.0.1 "
             "or 0.0.0.0");
   const Server first(generator, {.port = 0});
-  EXPECT_EQ(error_of({.port = first.port()}),
-            "serve.address: cannot listen on 127.0.0.1, port " + std::to_string(first.port()) +
-                ": Address already in use; try another --port");
+  EXPECT_EQ(error_of({.port = first.port()}), "serve.address: cannot listen on 127.0.0.1, port " +
+                                                  std::to_string(first.port()) +
+                                                  ": Address already in use; try another --port");
 }
 
 TEST(Server, StopsWhenItsAnswersAreDone) {

@@ -87,13 +87,20 @@ void mixed_requests(const ServerHere& s, int requests, uint64_t seed) {
   for (int i = 0; i < requests; ++i) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     const uint64_t kind = seed >> 60;
-    if (kind < 4) client->send(stream_of("SAY abc"));
-    else if (kind < 8) client->send(post("/v1/chat/completions", chat_body("SAY abc").dump()));
-    else if (kind < 10) client->send(post("/v1/completions", R"({"prompt": "SAY x", "n": 3})"));
-    else if (kind < 12) client->send(post("/v1/embeddings", R"({"input": "x"})"));
-    else if (kind < 13) client->send(post("/v1/chat/completions", R"({"messages": 1})"));
-    else if (kind < 14) client->send(get("/metrics"));
-    else client->send(stream_of("LONG 1000"));
+    if (kind < 4)
+      client->send(stream_of("SAY abc"));
+    else if (kind < 8)
+      client->send(post("/v1/chat/completions", chat_body("SAY abc").dump()));
+    else if (kind < 10)
+      client->send(post("/v1/completions", R"({"prompt": "SAY x", "n": 3})"));
+    else if (kind < 12)
+      client->send(post("/v1/embeddings", R"({"input": "x"})"));
+    else if (kind < 13)
+      client->send(post("/v1/chat/completions", R"({"messages": 1})"));
+    else if (kind < 14)
+      client->send(get("/metrics"));
+    else
+      client->send(stream_of("LONG 1000"));
     if (kind < 14) {
       ASSERT_NE(client->read_answer(60).status, 0);
     } else {
@@ -118,8 +125,7 @@ void expect_nothing_stays(int warm_up, int requests, int64_t most_bytes) {
   EXPECT_TRUE(comes_true([&] { return s.generator.running + s.generator.queued == 0; }));
   const int64_t grown = resident_memory().now - before;
   std::printf("%d requests: memory %+.2f MB, now %.1f MB\n", requests,
-              static_cast<double>(grown) / 1e6,
-              static_cast<double>(resident_memory().now) / 1e6);
+              static_cast<double>(grown) / 1e6, static_cast<double>(resident_memory().now) / 1e6);
   EXPECT_LT(grown, most_bytes);
   EXPECT_TRUE(s.healthy());
   EXPECT_NE(s.ask(get("/metrics")).body.find("weft_generator_running 0"), std::string::npos);

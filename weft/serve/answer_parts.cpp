@@ -135,7 +135,9 @@ bool AnswerParts::tagged_call(std::vector<AnswerPart>& parts, bool last) {
 void AnswerParts::bare_calls(std::vector<AnswerPart>& parts) {
   std::vector<AnswerPart> calls;
   std::string_view rest = held_;
-  const auto skip = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(" \n\r\t;"), rest.size())); };
+  const auto skip = [&] {
+    rest.remove_prefix(std::min(rest.find_first_not_of(" \n\r\t;"), rest.size()));
+  };
   for (skip(); !rest.empty(); skip()) {
     const size_t end = object_end(rest);
     ToolCall call;

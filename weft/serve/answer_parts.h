@@ -45,7 +45,7 @@ class AnswerParts {
   State state_ = State::Start;
   std::string held_;
   size_t calls_ = 0, searched_ = 0;  // of held_ while it is a call
-  bool trim_ = false;  // line breaks behind a tag are nobody's words
+  bool trim_ = false;                // line breaks behind a tag are nobody's words
 };
 
 }  // namespace weft::serve

@@ -84,8 +84,8 @@ ChatPrompt prompt_of(const CompletionRequest& request) {
 std::vector<llm::TokenId> tokens_of(const ChatPrompt& prompt, const text::Tokenizer& tokenizer) {
   std::vector<llm::TokenId> tokens;
   for (const PromptPiece& piece : prompt.pieces) {
-    const auto more = tokenizer.encode(
-        piece.text, {.add_special_tokens = false, .parse_special = piece.special});
+    const auto more =
+        tokenizer.encode(piece.text, {.add_special_tokens = false, .parse_special = piece.special});
     tokens.insert(tokens.end(), more.begin(), more.end());
   }
   return tokens;

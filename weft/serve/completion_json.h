@@ -20,8 +20,8 @@ struct Choice {
   std::string content = {}, reasoning = {};
   std::vector<ToolCall> calls = {};
   std::vector<llm::GeneratedToken> tokens = {};  ///< where probabilities are wanted
-  size_t text_offset = 0;                   ///< of the next token among them
-  std::string_view finish = {};             ///< the reason; empty: it goes on
+  size_t text_offset = 0;                        ///< of the next token among them
+  std::string_view finish = {};                  ///< the reason; empty: it goes on
 };
 
 struct Usage {

@@ -72,8 +72,7 @@ void CompletionTask::add_choices() {
 
 void CompletionTask::add_choices_of(std::vector<llm::TokenId> prompt, const std::string& echo) {
   usage_.prompt += prompt.size();
-  const uint64_t seed =
-      request_.has_seed ? request_.request.sampling.seed : service_.new_seed();
+  const uint64_t seed = request_.has_seed ? request_.request.sampling.seed : service_.new_seed();
   for (int64_t i = 0; i < request_.n; ++i) {
     llm::Request request = request_.request;
     request.prompt = prompt;
@@ -109,8 +108,7 @@ void CompletionTask::leave() {
 }
 
 void CompletionTask::on_outcome(Outcome& outcome) {
-  if (outcome.kind == Outcome::Kind::Refused)
-    return fail(refusal_of(outcome.code, outcome.error));
+  if (outcome.kind == Outcome::Kind::Refused) return fail(refusal_of(outcome.code, outcome.error));
   if (outcome.kind == Outcome::Kind::Started) return on_started();
   for (Choice& choice : choices_)
     if (choice.ticket == outcome.ticket) return on_progress(choice, outcome.progress);

@@ -67,7 +67,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string in_, out_, writing_;
   size_t held_ = 0;
   bool reading_ = false, keep_ = false, first_ = true, continued_ = false;
-  Clock::time_point since_;                // of the part of a request that is being read
+  Clock::time_point since_;                 // of the part of a request that is being read
   Clock::time_point head_at_, written_at_;  // when the head was there, when something was written
   char bytes_[16 << 10];
 };

@@ -15,9 +15,9 @@ constexpr std::string_view kRoute = "/v1/embeddings";
 void shorten(std::vector<float>& vector, int64_t dimensions) {
   if (dimensions == 0) return;
   if (static_cast<size_t>(dimensions) > vector.size())
-    throw Refusal{400, "invalid_parameter", "dimensions",
-                  strformat("dimensions is {}; the model's embeddings have {}", dimensions,
-                            vector.size())};
+    throw Refusal{
+        400, "invalid_parameter", "dimensions",
+        strformat("dimensions is {}; the model's embeddings have {}", dimensions, vector.size())};
   vector.resize(static_cast<size_t>(dimensions));
   double square = 0;
   for (const float x : vector) square += static_cast<double>(x) * static_cast<double>(x);
@@ -27,7 +27,8 @@ void shorten(std::vector<float>& vector, int64_t dimensions) {
 
 void write_embedding(JsonWriter& json, const std::vector<float>& vector, bool as_base64) {
   if (as_base64) {
-    json.value(base64({reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)}));
+    json.value(
+        base64({reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)}));
     return;
   }
   json.begin_array();

@@ -79,8 +79,7 @@ void Fields::refuse(std::string_view name, std::string_view wanted) const {
 
 JsonTree::Value Fields::of(std::string_view name, Kind kind, std::string_view wanted) const {
   const JsonTree::Value value = object_[name];
-  if (!value.is_null() && value.kind() != kind)
-    refuse(name, strformat("it has to be {}", wanted));
+  if (!value.is_null() && value.kind() != kind) refuse(name, strformat("it has to be {}", wanted));
   return value;
 }
 

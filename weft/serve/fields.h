@@ -26,8 +26,8 @@ class Fields {
   int64_t integer(std::string_view name, int64_t otherwise, int64_t least, int64_t most) const;
   bool flag(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise = "") const;
-  JsonTree::Value array(std::string_view name, size_t most) const;   ///< or null
-  JsonTree::Value object(std::string_view name) const;               ///< or null
+  JsonTree::Value array(std::string_view name, size_t most) const;  ///< or null
+  JsonTree::Value object(std::string_view name) const;              ///< or null
   std::string path(std::string_view name) const { return where_ + std::string(name); }
   /// "NAME is VALUE; WANTED".
   [[noreturn]] void refuse(std::string_view name, std::string_view wanted) const;

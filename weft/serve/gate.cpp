@@ -107,9 +107,9 @@ std::optional<HttpResponse> refused_at_gate(const HttpRequest& request, const Se
                            "'Authorization: Bearer KEY'"});
   }
   if (!open && !options.api_key.empty() && !has_key(request, options.api_key)) {
-    HttpResponse response = error_response(
-        {401, "invalid_api_key", "",
-         "the API key is missing or wrong; send it as 'Authorization: Bearer KEY'"});
+    HttpResponse response =
+        error_response({401, "invalid_api_key", "",
+                        "the API key is missing or wrong; send it as 'Authorization: Bearer KEY'"});
     response.fields.emplace_back("WWW-Authenticate", "Bearer");
     return response;
   }

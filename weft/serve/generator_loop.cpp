@@ -162,9 +162,8 @@ void GeneratorLoop::run(const std::function<void()>& watch) {
     embed_one();
     // Also where all were cancelled: the generator notes it in a step.
     if (!generator_.idle())
-      guarded([&] { step(); }, [&](std::string_view code, std::string_view message) {
-        fail_all(code, message);
-      });
+      guarded([&] { step(); },
+              [&](std::string_view code, std::string_view message) { fail_all(code, message); });
     report();
   }
   for (const auto& [id, ticket] : running_) generator_.cancel(id);

@@ -62,7 +62,8 @@ std::string Metrics::text(const std::vector<std::pair<std::string, double>>& gen
   write(out, "weft_connections", "gauge", "Connections open.", connections);
   write(out, "weft_resident_bytes", "gauge", "Memory of the process.", resident_memory().now);
   first_token.write(out, "weft_first_token_seconds", "From a request to its first token.");
-  between_tokens.write(out, "weft_between_tokens_seconds", "From one part of an answer to the next.");
+  between_tokens.write(out, "weft_between_tokens_seconds",
+                       "From one part of an answer to the next.");
   answers.write(out, "weft_answer_seconds", "From a request to the end of its answer.");
   for (const auto& [name, value] : generator)
     write(out, metric_name(name), "gauge", "Of the generator.", value);

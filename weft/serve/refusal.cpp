@@ -20,10 +20,8 @@ struct CodeRow {
 };
 
 constexpr CodeRow kCodes[] = {
-    {"llm.prompt", "invalid_prompt", 400},
-    {"llm.context", "context_length_exceeded", 400},
-    {"llm.queue", "overloaded", 503},
-    {"memory", "out_of_memory", 503},
+    {"llm.prompt", "invalid_prompt", 400}, {"llm.context", "context_length_exceeded", 400},
+    {"llm.queue", "overloaded", 503},      {"memory", "out_of_memory", 503},
     {"json.format", "invalid_json", 400},
 };
 
@@ -46,8 +44,7 @@ HttpResponse error_response(const Refusal& refusal) {
 
 Refusal refusal_of(std::string_view code, std::string_view message) {
   for (const CodeRow& row : kCodes)
-    if (row.code == code)
-      return {row.status, std::string(row.api_code), "", std::string(message)};
+    if (row.code == code) return {row.status, std::string(row.api_code), "", std::string(message)};
   return {500, "server_error", "", std::string(message)};
 }
 

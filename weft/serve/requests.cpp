@@ -207,16 +207,15 @@ EmbeddingRequest parse_embedding_request(std::string_view body, const ServeLimit
 }
 
 TokenizeRequest parse_tokenize_request(std::string_view body) {
-  constexpr std::string_view kKnown[] = {"content",       "prompt",             "add_special",
-                                         "parse_special", "add_special_tokens", "with_pieces",
-                                         "model"};
+  constexpr std::string_view kKnown[] = {
+      "content",     "prompt", "add_special", "parse_special", "add_special_tokens",
+      "with_pieces", "model"};
   const JsonTree tree(body, "the body");
   const Fields fields(tree.root());
   fields.only(kKnown);
   const std::string_view name = fields.has("prompt") ? "prompt" : "content";
   if (!fields.has(name)) fields.refuse(name, "it has to be the text");
-  return {fields.text(name),
-          fields.flag("add_special", fields.flag("add_special_tokens", true)),
+  return {fields.text(name), fields.flag("add_special", fields.flag("add_special_tokens", true)),
           fields.flag("parse_special", true), fields.flag("with_pieces", false)};
 }
 

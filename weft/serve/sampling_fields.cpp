@@ -34,8 +34,8 @@ constexpr NumberRow kNumbers[] = {
 
 constexpr std::string_view kCommon[] = {
     "model", "stream", "stream_options", "n", "stop", "seed", "max_tokens", "ignore_eos",
-    "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty",
-    "presence_penalty", "frequency_penalty", "logit_bias", "logprobs", "response_format",
+    "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "presence_penalty",
+    "frequency_penalty", "logit_bias", "logprobs", "response_format",
     // About accounts and services: they change nothing here.
     "user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
     "prompt_cache_retention", "verbosity", "reasoning_effort"};
@@ -149,7 +149,8 @@ std::vector<Prompt> read_prompts(const Fields& fields, std::string_view name, si
       "it has to be a string, an array of strings, an array of tokens or an array of those";
   if (!value.is_array() || value.size() == 0) fields.refuse(name, kWanted);
   const std::string path = fields.path(name);
-  if ((*value.begin()).kind() == JsonTree::Kind::Number) return {{"", read_tokens(value, path), false}};
+  if ((*value.begin()).kind() == JsonTree::Kind::Number)
+    return {{"", read_tokens(value, path), false}};
   std::vector<Prompt> prompts;
   for (const JsonTree::Value one : fields.array(name, most)) {
     if (one.is_text())

@@ -135,10 +135,10 @@ void Server::State::sweep() {
   for (const auto& c : std::vector(connections)) c->check_time(now);
   std::erase_if(connections, [](const auto& c) { return !c->is_open(); });
   service.metrics().connections = connections.size();
-  if (now > stop_at)
-    service.fail_all({503, "overloaded", "", "the server has stopped"});
-  const bool answered = service.idle() && std::all_of(connections.begin(), connections.end(),
-                                                      [](const auto& c) { return c->is_waiting(); });
+  if (now > stop_at) service.fail_all({503, "overloaded", "", "the server has stopped"});
+  const bool answered =
+      service.idle() && std::all_of(connections.begin(), connections.end(),
+                                    [](const auto& c) { return c->is_waiting(); });
   if (room.stopping && (answered || now > stop_at + kSweep)) loop.stop();
 }
 
@@ -152,8 +152,8 @@ void Server::State::watch(const std::function<bool()>& interrupted) {
 void Server::State::begin_stop() {
   room.stopping = true;
   service.begin_stop();
-  stop_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(
-                               options.limits.stop_seconds));
+  stop_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(options.limits.stop_seconds));
 }
 
 // What a handler throws, for want of memory, ends that handler alone: time ends its connection.

@@ -23,8 +23,8 @@ struct Service::Call {
 struct Service::Route {
   std::string_view method, path;
   void (Service::*answer)(Call&);
-  bool open = false;     // without a key
-  bool prefix = false;   // the path goes on
+  bool open = false;    // without a key
+  bool prefix = false;  // the path goes on
 };
 
 const std::vector<Service::Route>& Service::routes() {
@@ -103,7 +103,8 @@ void Service::dispatch(Call& call) {
     throw Refusal{400, "invalid_target", "",
                   strformat("the target '{}' is no path", valid_start(call.request.target))};
   call.route = route->path;
-  if (asks_first && call.request.count("Access-Control-Request-Method") != 0) return preflight(call);
+  if (asks_first && call.request.count("Access-Control-Request-Method") != 0)
+    return preflight(call);
   if (method != route->method)
     throw Refusal{405, "method_not_allowed", "",
                   strformat("{} takes {}, not {}", route->path, route->method,
@@ -112,8 +113,7 @@ void Service::dispatch(Call& call) {
     throw Refusal{415, "unsupported_media_type", "",
                   strformat("the Content-Type is '{}'; it has to be application/json",
                             valid_start(call.request.field("Content-Type")))};
-  if (method == "POST" && stopping_)
-    throw Refusal{503, "overloaded", "", "the server is stopping"};
+  if (method == "POST" && stopping_) throw Refusal{503, "overloaded", "", "the server is stopping"};
   (this->*route->answer)(call);
 }
 
@@ -159,9 +159,9 @@ Ticket Service::open(std::shared_ptr<Task> task) {
 
 void Service::require_model(const std::string& name) const {
   if (name.empty() || name == model_.name) return;
-  throw Refusal{404, "model_not_found", "model",
-                strformat("model is '{}'; the one that is served is '{}'", valid_start(name),
-                          model_.name)};
+  throw Refusal{
+      404, "model_not_found", "model",
+      strformat("model is '{}'; the one that is served is '{}'", valid_start(name), model_.name)};
 }
 
 std::string Service::new_id(std::string_view prefix) {
@@ -224,9 +224,8 @@ void Service::embeddings(Call& call) {
 
 void Service::tokenize(Call& call) {
   const TokenizeRequest request = parse_tokenize_request(call.request.body);
-  const auto ids = model_.tokenizer.encode(request.text,
-                                           {.add_special_tokens = request.add_special,
-                                            .parse_special = request.parse_special});
+  const auto ids = model_.tokenizer.encode(request.text, {.add_special_tokens = request.add_special,
+                                                          .parse_special = request.parse_special});
   JsonWriter json;
   json.begin_object().field("count", ids.size()).field("max_model_len", model_.context_length);
   json.key("tokens").begin_array();
@@ -257,8 +256,8 @@ void Service::page(Call& call) {
     throw Refusal{404, "not_found", "",
                   strformat("there is nothing at '{}'", valid_start(call.request.path()))};
   count(call.route, 200);
-  call.exchange->respond({200, std::string(file->content), std::string(file->content_type),
-                          page_fields()});
+  call.exchange->respond(
+      {200, std::string(file->content), std::string(file->content_type), page_fields()});
 }
 
 }  // namespace weft::serve

@@ -52,7 +52,9 @@ class Service {
   Ticket open(std::shared_ptr<Task> task);
   void close(Ticket ticket) { tasks_.erase(ticket); }
   void require_model(const std::string& name) const;
-  void count(std::string_view route, int status) { ++metrics_.requests[{std::string(route), status}]; }
+  void count(std::string_view route, int status) {
+    ++metrics_.requests[{std::string(route), status}];
+  }
   std::string new_id(std::string_view prefix);
   uint64_t new_seed() { return random_(); }
   int64_t created() const { return created_; }
