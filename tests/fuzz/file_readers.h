@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "weft/base/error.h"
 #include "weft/base/hash.h"
 #include "weft/io/cifar.h"
 #include "weft/io/csv.h"
@@ -20,6 +21,10 @@
 #include "weft/io/zip.h"
 #include "weft/io/zstd.h"
 #include "weft/onnx/model.h"
+#include "weft/serve/answer_parts.h"
+#include "weft/serve/chat_prompt.h"
+#include "weft/serve/http_parser.h"
+#include "weft/serve/refusal.h"
 #include "weft/text/template.h"
 #include "weft/text/tokenizer.h"
 
@@ -42,6 +47,24 @@ inline uint64_t touch(const std::vector<NamedArray>& arrays) {
     hash = hash_combine(hash, touch(named.array)) + hash_text(named.name);
   return hash;
 }
+
+/// A body of a request to the server; a Refusal is an Error here.
+inline uint64_t read_body(std::span<const std::byte> data,
+                          serve::CompletionRequest (*parse)(std::string_view,
+                                                            const serve::ServeLimits&)) {
+  try {
+    const std::string_view body(reinterpret_cast<const char*>(data.data()), data.size());
+    const serve::CompletionRequest request = parse(body, {});
+    const auto names = std::vector<std::string>(request.tools.size(), "f");
+    uint64_t hash = request.messages.size() + request.prompts.size();
+    if (request.chat) hash += serve::prompt_of(request).pieces.size();
+    serve::AnswerParts parts(names);
+    return hash + parts.feed(body).size() + parts.finish().size();
+  } catch (const serve::Refusal& refusal) {
+    fail("serve.request", "{}", refusal.message);
+  }
+}
+
 /// A small file that may unpack to much would only show that memory is slow.
 inline constexpr UnpackLimits kFuzzLimits{uint64_t{1} << 20, 1000};
 
@@ -105,6 +128,20 @@ inline constexpr FileReader kFileReaders[] = {
        for (const auto& [node, array] : content.tensors) hash = hash_combine(hash, touch(array));
        return hash;
      }},
+    {"serve_chat",
+     [](std::span<const std::byte> data) { return read_body(data, serve::parse_chat_request); }},
+    {"serve_http",
+     [](std::span<const std::byte> data) {
+       serve::HttpParser parser({});
+       std::string_view bytes(reinterpret_cast<const char*>(data.data()), data.size());
+       for (size_t used = 1; used != 0 && !parser.done(); bytes.remove_prefix(used))
+         used = parser.feed(bytes);
+       if (!parser.done()) fail("serve.http", "no request, or no end of one: {}", parser.problem());
+       const serve::HttpRequest request = parser.take();
+       return hash_text(request.body) + request.fields.size();
+     }},
+    {"serve_text",
+     [](std::span<const std::byte> data) { return read_body(data, serve::parse_text_request); }},
     {"tar",
      [](std::span<const std::byte> data) {
        return touch(untar(data, "fuzz", nullptr, kFuzzLimits));

@@ -1,0 +1,28 @@
+# cmake -DFOLDER=.. -DOUTPUT=file.cpp -P embed.cmake: the files of a folder as arrays of weft/serve/page.cpp.
+file(GLOB files RELATIVE "${FOLDER}" "${FOLDER}/*")
+list(SORT files)
+set(arrays)
+set(rows)
+set(index 0)
+foreach(name IN LISTS files)
+  file(READ "${FOLDER}/${name}" bytes HEX)
+  string(LENGTH "${bytes}" size)
+  math(EXPR size "${size} / 2")
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(APPEND arrays "constexpr unsigned char kFile${index}[] = {${bytes}0};\n")
+  string(APPEND rows "    {\"${name}\", kFile${index}, ${size}},\n")
+  math(EXPR index "${index} + 1")
+endforeach()
+file(WRITE "${OUTPUT}" "// Made by cmake/embed.cmake.
+#include \"weft/serve/page.h\"
+
+namespace weft::serve {
+namespace {
+${arrays}}  // namespace
+
+extern const EmbeddedFile kEmbeddedFiles[] = {
+${rows}};
+extern const size_t kEmbeddedFileCount = ${index};
+
+}  // namespace weft::serve
+")

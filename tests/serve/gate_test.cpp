@@ -1,0 +1,47 @@
+// Names, keys and encodings by themselves.
+#include "weft/serve/gate.h"
+
+#include <gtest/gtest.h>
+
+#include "weft/serve/chat_prompt.h"
+#include "weft/serve/embedding_task.h"
+
+namespace weft::serve {
+namespace {
+
+TEST(Gate, KeysAndHosts) {
+  EXPECT_TRUE(equal_keys("secret", "secret"));
+  for (const char* wrong : {"", "secre", "secrets", "secretsecret", "Secret"})
+    EXPECT_FALSE(equal_keys(wrong, "secret")) << wrong;
+  EXPECT_FALSE(equal_keys("", ""));
+  EXPECT_EQ(host_of("[::1]:8080"), "::1");
+  EXPECT_EQ(host_of("localhost:80"), "localhost");
+  EXPECT_EQ(host_of("["), "");
+  for (const char* here : {"127.0.0.1", "127.3.2.1", "::1", "LocalHost"})
+    EXPECT_TRUE(is_loopback(here));
+  for (const char* there : {"0.0.0.0", "::", "10.0.0.1", "127.0.0.1.evil.example"})
+    EXPECT_FALSE(is_loopback(there)) << there;
+}
+
+TEST(Gate, Base64) {
+  EXPECT_EQ(base64(""), "");
+  EXPECT_EQ(base64("f"), "Zg==");
+  EXPECT_EQ(base64("fo"), "Zm8=");
+  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");  // RFC 4648, section 10
+}
+
+TEST(Gate, WordsOfClientsAreNeverSpecialTokens) {
+  CompletionRequest request;
+  request.messages = {{"system", "Be brief.", {}, ""}, {"user", "<|im_end|>", {}, ""}};
+  std::string all;
+  for (const PromptPiece& piece : prompt_of(request).pieces) {
+    all += piece.text;
+    EXPECT_NE(piece.special, piece.text == "<|im_end|>" || piece.text == "Be brief.") << piece.text;
+  }
+  EXPECT_EQ(all,
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|im_end|><|im_end|>\n"
+            "<|im_start|>assistant\n");
+}
+
+}  // namespace
+}  // namespace weft::serve

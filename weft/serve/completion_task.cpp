@@ -1,0 +1,207 @@
+#include "weft/serve/completion_task.h"
+
+#include <ctime>
+
+#include "weft/base/format.h"
+#include "weft/serve/chat_prompt.h"
+
+namespace weft::serve {
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+
+std::vector<std::string> names_of(const CompletionRequest& request) {
+  std::vector<std::string> names;
+  if (request.tool_choice.kind != ToolChoice::Kind::None)
+    for (const Tool& tool : request.tools) names.push_back(tool.name);
+  return names;
+}
+
+void refuse_unknown_tokens(const text::Tokenizer& tokenizer, const CompletionRequest& request) {
+  for (const auto& [id, bias] : request.request.sampling.logit_bias)
+    if (!tokenizer.id_to_token(id))
+      throw Refusal{400, "invalid_parameter", "logit_bias",
+                    strformat("logit_bias has the token {}; the model has {} tokens", id,
+                              tokenizer.vocab_size())};
+}
+
+}  // namespace
+
+void CompletionTask::start(Service& service, CompletionRequest request,
+                           const std::shared_ptr<Exchange>& exchange) {
+  service.require_model(request.model);
+  if (request.format.kind != AnswerFormat::Kind::Text)
+    throw Refusal{400, "unsupported_parameter", "response_format",
+                  "response_format asks for JSON; this server cannot hold a model to it yet, ask "
+                  "for text"};
+  refuse_unknown_tokens(service.model().tokenizer, request);
+  const auto task = std::make_shared<CompletionTask>(service, std::move(request), exchange);
+  task->add_choices();
+  service.require_room(task->choices_.size());
+  task->submit();
+}
+
+CompletionTask::CompletionTask(Service& service, CompletionRequest request,
+                               const std::shared_ptr<Exchange>& exchange)
+    : service_(service),
+      request_(std::move(request)),
+      exchange_(exchange),
+      since_(std::chrono::steady_clock::now()) {
+  head_ = {.chat = request_.chat,
+           .logprobs = request_.logprobs,
+           .include_usage = request_.include_usage,
+           .id = service.new_id(request_.chat ? "chatcmpl-" : "cmpl-"),
+           .model = service.model().name,
+           .created = static_cast<int64_t>(std::time(nullptr))};
+}
+
+void CompletionTask::add_choices() {
+  const text::Tokenizer& tokenizer = service_.model().tokenizer;
+  if (request_.chat) {
+    const ChatPrompt prompt = prompt_of(request_);
+    begun_ = prompt.begun;
+    return add_choices_of(tokens_of(prompt, tokenizer), "");
+  }
+  for (const Prompt& prompt : request_.prompts) {
+    std::string echo;
+    if (request_.echo) echo = prompt.is_text ? prompt.text : tokenizer.decode(prompt.tokens);
+    add_choices_of(prompt.is_text ? tokenizer.encode(prompt.text) : prompt.tokens, echo);
+  }
+}
+
+void CompletionTask::add_choices_of(std::vector<llm::TokenId> prompt, const std::string& echo) {
+  usage_.prompt += prompt.size();
+  const uint64_t seed = request_.has_seed ? request_.request.sampling.seed : service_.new_seed();
+  for (int64_t i = 0; i < request_.n; ++i) {
+    llm::Request request = request_.request;
+    request.prompt = prompt;
+    request.sampling.seed = seed + static_cast<uint64_t>(i);
+    to_submit_.push_back(std::move(request));
+    choices_.push_back({.index = choices_.size(),
+                        .parts = AnswerParts(names_of(request_), begun_),
+                        .spelled = text::DecodeStream(service_.model().tokenizer, false),
+                        .content = echo});
+  }
+}
+
+void CompletionTask::submit() {
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    choices_[i].ticket = service_.open(shared_from_this());
+    service_.loop().submit(choices_[i].ticket, std::move(to_submit_[i]));
+  }
+  to_submit_.clear();
+  exchange_->when_abandoned([task = weak_from_this()] {
+    if (const auto self = task.lock()) {
+      ++self->service_.metrics().cancelled;
+      self->leave();
+    }
+  });
+}
+
+// Its answers are cancelled, and nothing of it comes any more.
+void CompletionTask::leave() {
+  for (const Choice& choice : choices_) {
+    if (choice.finish.empty()) service_.loop().cancel(choice.ticket);
+    service_.close(choice.ticket);
+  }
+}
+
+void CompletionTask::on_outcome(Outcome& outcome) {
+  if (outcome.kind == Outcome::Kind::Refused) return fail(refusal_of(outcome.code, outcome.error));
+  if (outcome.kind == Outcome::Kind::Started) return on_started();
+  for (Choice& choice : choices_)
+    if (choice.ticket == outcome.ticket) return on_progress(choice, outcome.progress);
+}
+
+// Errors are answers of their own as long as the head of none is sent.
+void CompletionTask::on_started() {
+  if (++started_ < choices_.size()) return;
+  service_.metrics().prompt_tokens += usage_.prompt;
+  if (!request_.stream) return;
+  exchange_->begin_events();
+  for (Choice& choice : choices_) {
+    if (request_.chat) send(first_chunk_json(head_, choice));
+    if (choice.content.empty()) continue;
+    const AnswerPart echo{AnswerPart::Kind::Content, choice.content};
+    send(chunk_json(head_, choice, &echo, {}, service_.model().tokenizer));
+  }
+}
+
+void CompletionTask::note_time() {
+  const auto now = std::chrono::steady_clock::now();
+  Metrics& metrics = service_.metrics();
+  (any_ ? metrics.between_tokens : metrics.first_token)
+      .add(Seconds(now - (any_ ? last_ : since_)).count());
+  any_ = true;
+  last_ = now;
+}
+
+std::vector<AnswerPart> CompletionTask::parts_of(Choice& choice, const llm::Progress& progress) {
+  if (!request_.chat && progress.text.empty()) return {};
+  if (!request_.chat) return {{AnswerPart::Kind::Content, progress.text}};
+  std::vector<AnswerPart> parts = choice.parts.feed(progress.text);
+  if (progress.finish == llm::Finish::None) return parts;
+  for (AnswerPart& part : choice.parts.finish()) parts.push_back(std::move(part));
+  return parts;
+}
+
+void CompletionTask::add_part(Choice& choice, AnswerPart& part) {
+  if (part.kind == AnswerPart::Kind::Call) {
+    part.call.id = service_.new_id("call_");
+    choice.calls.push_back(part.call);
+  } else if (!request_.stream) {
+    (part.kind == AnswerPart::Kind::Content ? choice.content : choice.reasoning) += part.text;
+  }
+}
+
+void CompletionTask::on_progress(Choice& choice, llm::Progress& progress) {
+  if (progress.finish == llm::Finish::Failed)
+    return fail({500, "server_error", "", progress.error});
+  if (!progress.tokens.empty()) note_time();
+  usage_.completion += progress.tokens.size();
+  service_.metrics().generated_tokens += progress.tokens.size();
+  std::vector<llm::GeneratedToken> tokens;  // whose probabilities are not told yet
+  if (request_.logprobs) tokens.swap(progress.tokens);
+  for (AnswerPart& part : parts_of(choice, progress)) {
+    add_part(choice, part);
+    if (!request_.stream) continue;
+    send(chunk_json(head_, choice, &part, tokens, service_.model().tokenizer));
+    tokens.clear();
+  }
+  if (!request_.stream)
+    choice.tokens.insert(choice.tokens.end(), tokens.begin(), tokens.end());
+  else if (!tokens.empty())
+    send(chunk_json(head_, choice, nullptr, tokens, service_.model().tokenizer));
+  if (progress.finish != llm::Finish::None) on_finish(choice, progress);
+}
+
+void CompletionTask::on_finish(Choice& choice, const llm::Progress& progress) {
+  choice.finish = finish_name(progress.finish, choice.parts.has_calls());
+  service_.close(choice.ticket);
+  if (request_.stream) send(chunk_json(head_, choice, nullptr, {}, service_.model().tokenizer));
+  if (++finished_ == choices_.size()) finish();
+}
+
+void CompletionTask::finish() {
+  service_.metrics().answers.add(Seconds(std::chrono::steady_clock::now() - since_).count());
+  service_.count(route(), 200);
+  if (!request_.stream) {
+    return exchange_->respond(
+        {200, completion_json(head_, choices_, usage_, service_.model().tokenizer)});
+  }
+  if (request_.include_usage) send(usage_chunk_json(head_, usage_));
+  send("[DONE]");
+  exchange_->end_events();
+}
+
+void CompletionTask::fail(const Refusal& refusal) {
+  leave();
+  service_.count(route(), refusal.status);
+  if (!request_.stream || started_ < choices_.size())
+    return exchange_->respond(error_response(refusal));
+  send(error_json(refusal));
+  exchange_->end_events();
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,81 @@
+#include "weft/serve/logprobs_json.h"
+
+#include <algorithm>
+
+namespace weft::serve {
+
+namespace {
+
+std::string piece(const text::Tokenizer& tokenizer, llm::TokenId id) {
+  return tokenizer.decode({{id}}, false);
+}
+
+void write_one(JsonWriter& json, const std::string& text, float logprob) {
+  json.field("token", text).field("logprob", static_cast<double>(logprob));
+  json.key("bytes").begin_array();
+  for (const char byte : text) json.value(static_cast<unsigned char>(byte));
+  json.end_array();
+}
+
+void write_chat(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens,
+                const text::Tokenizer& tokenizer) {
+  json.begin_object().key("content").begin_array();
+  for (const llm::GeneratedToken& token : tokens) {
+    json.begin_object();
+    write_one(json, choice.spelled.step(token.token.id), token.token.logprob);
+    json.key("top_logprobs").begin_array();
+    for (const llm::TokenProbability& other : token.alternatives) {
+      write_one(json.begin_object(), piece(tokenizer, other.id), other.logprob);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().key("refusal").null().end_object();
+}
+
+// Of the same text in two tokens the likelier one is listed.
+void write_top(JsonWriter& json, const llm::GeneratedToken& token,
+               const text::Tokenizer& tokenizer) {
+  std::vector<std::string> seen;
+  json.begin_object();
+  for (const llm::TokenProbability& other : token.alternatives) {
+    const std::string text = piece(tokenizer, other.id);
+    if (std::find(seen.begin(), seen.end(), text) != seen.end()) continue;
+    seen.push_back(text);
+    json.field(text, static_cast<double>(other.logprob));
+  }
+  json.end_object();
+}
+
+void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens,
+                const text::Tokenizer& tokenizer) {
+  std::vector<std::string> texts;
+  json.begin_object().key("tokens").begin_array();
+  for (const llm::GeneratedToken& token : tokens)
+    json.value(texts.emplace_back(choice.spelled.step(token.token.id)));
+  json.end_array().key("token_logprobs").begin_array();
+  for (const llm::GeneratedToken& token : tokens)
+    json.value(static_cast<double>(token.token.logprob));
+  json.end_array().key("top_logprobs").begin_array();
+  for (const llm::GeneratedToken& token : tokens) write_top(json, token, tokenizer);
+  json.end_array().key("text_offset").begin_array();
+  for (const std::string& text : texts) {
+    json.value(choice.text_offset);
+    choice.text_offset += text.size();
+  }
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+void write_logprobs(JsonWriter& json, const CompletionHead& head, Choice& choice,
+                    const std::vector<llm::GeneratedToken>& tokens,
+                    const text::Tokenizer& tokenizer) {
+  if (!head.logprobs)
+    json.null();
+  else
+    head.chat ? write_chat(json, choice, tokens, tokenizer)
+              : write_text(json, choice, tokens, tokenizer);
+}
+
+}  // namespace weft::serve

@@ -1,0 +1,16 @@
+// Probabilities of tokens as OpenAI's chats and completions list them.
+#pragma once
+
+#include <vector>
+
+#include "weft/base/json_writer.h"
+#include "weft/serve/completion_json.h"
+
+namespace weft::serve {
+
+/// Of the tokens that come next of a choice; null where none are wanted.
+void write_logprobs(JsonWriter& json, const CompletionHead& head, Choice& choice,
+                    const std::vector<llm::GeneratedToken>& tokens,
+                    const text::Tokenizer& tokenizer);
+
+}  // namespace weft::serve

@@ -1,0 +1,84 @@
+// Requests of OpenAI's API: JSON bodies to what is to be done. Reading one does nothing else.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/llm/generator.h"
+#include "weft/serve/options.h"
+
+namespace weft::serve {
+
+struct ToolCall {
+  std::string id, name;
+  std::string arguments;  ///< JSON
+};
+
+struct Message {
+  std::string role;  ///< system, user, assistant or tool
+  std::string content;
+  std::vector<ToolCall> tool_calls;  ///< of an assistant
+  std::string tool_call_id;          ///< of a tool
+};
+
+struct Tool {
+  std::string name;
+  std::string json;  ///< {"type": "function", "function": {...}}
+};
+
+/// Whether tools are called, and which has to be.
+struct ToolChoice {
+  enum class Kind : uint8_t { None, Auto, Required, Named };
+  Kind kind = Kind::None;
+  std::string name;
+};
+
+/// What an answer has to be.
+struct AnswerFormat {
+  enum class Kind : uint8_t { Text, JsonObject, JsonSchema };
+  Kind kind = Kind::Text;
+  std::string schema;  ///< JSON
+};
+
+/// A text, or what was tokens already.
+struct Prompt {
+  std::string text;
+  std::vector<llm::TokenId> tokens;
+  bool is_text = true;
+};
+
+/// Of /v1/chat/completions and /v1/completions.
+struct CompletionRequest {
+  bool chat = true;
+  std::string model;
+  std::vector<Message> messages;  ///< of a chat
+  std::vector<Tool> tools;
+  ToolChoice tool_choice;
+  std::vector<Prompt> prompts;  ///< of texts
+  AnswerFormat format;
+  int64_t n = 1;
+  bool stream = false, include_usage = false, echo = false, logprobs = false, has_seed = false;
+  llm::Request request;  ///< without its prompt
+};
+
+struct EmbeddingRequest {
+  std::string model;
+  std::vector<Prompt> inputs;
+  bool base64 = false;
+  int64_t dimensions = 0;  ///< 0: all
+};
+
+struct TokenizeRequest {
+  std::string text;
+  bool add_special = true, parse_special = true, with_pieces = false;
+};
+
+// Errors: Refusal, with the parameter, what was sent, and what may be.
+CompletionRequest parse_chat_request(std::string_view body, const ServeLimits& limits);
+CompletionRequest parse_text_request(std::string_view body, const ServeLimits& limits);
+EmbeddingRequest parse_embedding_request(std::string_view body, const ServeLimits& limits);
+TokenizeRequest parse_tokenize_request(std::string_view body);
+std::vector<llm::TokenId> parse_detokenize_request(std::string_view body);
+
+}  // namespace weft::serve

@@ -1,0 +1,166 @@
+#include "weft/serve/sampling_fields.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "weft/base/format.h"
+
+namespace weft::serve {
+
+namespace {
+
+using llm::Sampling;
+using llm::TokenId;
+
+constexpr int64_t kMostTokens = int64_t{1} << 31;
+constexpr int64_t kMostSeed = int64_t{1} << 53;  // what a JSON number holds
+constexpr size_t kMostStops = 16, kLongestStop = 256, kMostBiases = 1024;
+
+struct NumberRow {
+  std::string_view name;
+  float Sampling::* member;
+  double least, most;
+};
+
+constexpr NumberRow kNumbers[] = {
+    {"temperature", &Sampling::temperature, 0, 2},
+    {"top_p", &Sampling::top_p, 0, 1},
+    {"min_p", &Sampling::min_p, 0, 1},
+    {"typical_p", &Sampling::typical_p, 0, 1},
+    {"repetition_penalty", &Sampling::repetition_penalty, 0.01, 100},
+    {"presence_penalty", &Sampling::presence_penalty, -2, 2},
+    {"frequency_penalty", &Sampling::frequency_penalty, -2, 2},
+};
+
+constexpr std::string_view kCommon[] = {
+    "model", "stream", "stream_options", "n", "stop", "seed", "max_tokens", "ignore_eos",
+    "temperature", "top_p", "top_k", "min_p", "typical_p", "repetition_penalty", "presence_penalty",
+    "frequency_penalty", "logit_bias", "logprobs", "response_format",
+    // About accounts and services: they change nothing here.
+    "user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key",
+    "prompt_cache_retention", "verbosity", "reasoning_effort"};
+
+void read_stop(const Fields& fields, std::vector<std::string>& stop) {
+  const JsonTree::Value value = fields["stop"];
+  if (value.is_null()) return;
+  if (value.is_text())
+    stop.emplace_back(value.text());
+  else
+    for (const JsonTree::Value one : fields.array("stop", kMostStops)) {
+      if (!one.is_text()) fields.refuse("stop", "it has to be a string or an array of strings");
+      stop.emplace_back(one.text());
+    }
+  for (const std::string& one : stop)
+    if (one.empty() || one.size() > kLongestStop)
+      refuse_parameter("stop", strformat("a text of stop has {} bytes; it has to have 1 to {}",
+                                         one.size(), kLongestStop));
+}
+
+void read_logit_bias(const Fields& fields, Sampling& sampling) {
+  const JsonTree::Value biases = fields.object("logit_bias");
+  if (biases.is_null()) return;
+  if (biases.size() > kMostBiases)
+    fields.refuse("logit_bias", strformat("it has to have at most {} members", kMostBiases));
+  for (const JsonTree::Value bias : biases) {
+    const std::string_view key = bias.key();
+    TokenId id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0)
+      refuse_parameter("logit_bias", strformat("logit_bias has the key '{}'; keys are token ids",
+                                               valid_start(key)));
+    const bool number = bias.kind() == JsonTree::Kind::Number;
+    if (!number || !(std::abs(bias.number()) <= 100))
+      refuse_parameter("logit_bias", strformat("logit_bias[{}] is {}; it has to be a number from "
+                                               "-100 to 100",
+                                               id, shown(bias)));
+    sampling.logit_bias.emplace_back(id, static_cast<float>(bias.number()));
+  }
+}
+
+void read_stream(const Fields& fields, CompletionRequest& request) {
+  request.stream = fields.flag("stream", false);
+  const JsonTree::Value options = fields.object("stream_options");
+  if (options.is_null()) return;
+  if (!request.stream)
+    refuse_parameter("stream_options", "stream_options is given and stream is not true");
+  constexpr std::string_view kKnown[] = {"include_usage", "include_obfuscation"};
+  const Fields inner(options, "stream_options.");
+  inner.only(kKnown);
+  request.include_usage = inner.flag("include_usage", false);
+}
+
+void read_format(const Fields& fields, AnswerFormat& format) {
+  if (!fields.has("response_format")) return;
+  const Fields inner(fields["response_format"], "response_format.");
+  const std::string type = inner.text("type");
+  if (type == "text") return;
+  if (type == "json_object") {
+    format.kind = AnswerFormat::Kind::JsonObject;
+  } else if (type == "json_schema") {
+    format.kind = AnswerFormat::Kind::JsonSchema;
+    const Fields schema(inner["json_schema"], "response_format.json_schema.");
+    if (schema.object("schema").is_null()) schema.refuse("schema", "it has to be a JSON schema");
+    format.schema = json_text(schema["schema"]);
+  } else {
+    inner.refuse("type", "it has to be text, json_object or json_schema");
+  }
+}
+
+}  // namespace
+
+std::span<const std::string_view> common_parameters() { return kCommon; }
+
+void read_common(const Fields& fields, const ServeLimits& limits, CompletionRequest& request) {
+  Sampling& sampling = request.request.sampling;
+  request.model = fields.text("model");
+  request.n = fields.integer("n", 1, 1, static_cast<int64_t>(limits.choices));
+  for (const NumberRow& row : kNumbers)
+    sampling.*row.member = static_cast<float>(
+        fields.number(row.name, static_cast<double>(sampling.*row.member), row.least, row.most));
+  sampling.top_k = static_cast<int32_t>(fields.integer("top_k", 0, 0, kMostTokens - 1));
+  request.has_seed = fields.has("seed");
+  sampling.seed = static_cast<uint64_t>(fields.integer("seed", 0, -kMostSeed, kMostSeed));
+  request.request.max_tokens = fields.integer("max_tokens", -1, 1, kMostTokens);
+  request.request.ignore_end = fields.flag("ignore_eos", false);
+  read_stop(fields, request.request.stop);
+  read_logit_bias(fields, sampling);
+  read_stream(fields, request);
+  read_format(fields, request.format);
+}
+
+std::vector<TokenId> read_tokens(JsonTree::Value array, const std::string& name) {
+  std::vector<TokenId> tokens;
+  for (const JsonTree::Value value : array) {
+    const bool number = value.kind() == JsonTree::Kind::Number;
+    const double x = number ? value.number() : -1;
+    if (x != std::floor(x) || x < 0 || x > INT32_MAX)
+      refuse_parameter(name, strformat("{} has {} among its tokens; a token is an integer from 0 "
+                                       "to {}",
+                                       name, shown(value), INT32_MAX));
+    tokens.push_back(static_cast<TokenId>(x));
+  }
+  return tokens;
+}
+
+std::vector<Prompt> read_prompts(const Fields& fields, std::string_view name, size_t most) {
+  const JsonTree::Value value = fields[name];
+  if (value.is_text()) return {{std::string(value.text()), {}, true}};
+  constexpr std::string_view kWanted =
+      "it has to be a string, an array of strings, an array of tokens or an array of those";
+  if (!value.is_array() || value.size() == 0) fields.refuse(name, kWanted);
+  const std::string path = fields.path(name);
+  if ((*value.begin()).kind() == JsonTree::Kind::Number)
+    return {{"", read_tokens(value, path), false}};
+  std::vector<Prompt> prompts;
+  for (const JsonTree::Value one : fields.array(name, most)) {
+    if (one.is_text())
+      prompts.push_back({std::string(one.text()), {}, true});
+    else if (one.is_array())
+      prompts.push_back({"", read_tokens(one, path), false});
+    else
+      fields.refuse(name, kWanted);
+  }
+  return prompts;
+}
+
+}  // namespace weft::serve
