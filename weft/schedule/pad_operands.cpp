@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr double kReuse = 6;  // products per padded element from which on a copy is worth it
+constexpr double kReuse = 10; // products per padded element from which on a copy is worth it
 constexpr double kMaskedReads = 3.5;  // and of those that masks reach, where it is stored for that
 constexpr double kKernel = 65536;     // products whose masks cost as much as one more kernel
 constexpr double kLargest = 8;        // times the image: mostly zeros would be mostly wasted
