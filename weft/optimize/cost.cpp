@@ -34,7 +34,7 @@ constexpr double kSpill = 1;              // an accumulator stored and loaded ag
 // Beside what comes by and fills L2 this many times, only so much of its half stays: between two
 // uses of an image its results and what is added to them pass through (1 x 1, 64 -> 256 of 56 with a
 // sum: 470 -> 330 us).
-constexpr double kPassing = 2, kBeside = 0.5;
+constexpr double kPassing = 2, kBeside = 0.7;
 constexpr double kRunStart = 128;         // bytes that could have been read instead
 constexpr double kLoadPressure = 0.05;    // of two equal tiles, the one that loads less
 constexpr double kMaxBody = 400;          // instructions in the body of a tile of products
