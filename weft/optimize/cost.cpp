@@ -32,14 +32,14 @@ constexpr double kOtherWays = 2;          // of L1, for what comes by beside
 constexpr double kScatter = 6;            // a store of one lane that has a cache line for itself
 constexpr double kSpill = 1;              // an accumulator stored and loaded again
 // Beside what comes by and fills L2 this many times, only so much of its half stays: between two
-// uses of an image its results and what is added to them pass through (1 x 1, 64 -> 256 of 56 with a
-// sum: 470 -> 330 us).
+// uses of an image its results and what is added to them pass through (1 x 1, 64 -> 256 of 56 with
+// a sum: 470 -> 330 us).
 constexpr double kPassing = 2, kBeside = 0.7;
-constexpr double kRunStart = 128;         // bytes that could have been read instead
-constexpr double kLoadPressure = 0.05;    // of two equal tiles, the one that loads less
-constexpr double kMaxBody = 400;          // instructions in the body of a tile of products
-constexpr double kMaxPlainBody = 300;     // in any other body
-constexpr double kWorkers = 8;            // that tiles should keep busy, whatever there are
+constexpr double kRunStart = 128;       // bytes that could have been read instead
+constexpr double kLoadPressure = 0.05;  // of two equal tiles, the one that loads less
+constexpr double kMaxBody = 400;        // instructions in the body of a tile of products
+constexpr double kMaxPlainBody = 300;   // in any other body
+constexpr double kWorkers = 8;          // that tiles should keep busy, whatever there are
 
 int computing_bits(DType dtype) {
   // Half floats are computed with as f32.

@@ -64,7 +64,7 @@ Threshold threshold_of(const KernelInfo& info, NodeRef n) {
   if (left->op == Op::Cast && right->op == Op::Const) left = left->src(0);
   int64_t sign = 1;
   if (left->op == Op::Mul && is_int_const(left->src(1), -1)) left = left->src(0), sign = -1;
-  if (left->op != Op::Range || right->op != Op::Const || !is_int(right->dtype)) return {};
+  if (left->op != Op::Range || right->op != Op::Const) return {};
   // -r < c where r >= 1 - c.
   return {info.position(left), sign > 0 ? right->vmin : 1 - right->vmin};
 }
@@ -81,8 +81,7 @@ std::vector<int64_t> groups_of_masks(const KernelInfo& info, int64_t lanes) {
     int64_t& size = sizes[t.range];
     size = std::gcd(size == 0 ? r.extent : size, t.at);
   }
-  for (int64_t& size : sizes)
-    size = size > 0 && size % lanes == 0 ? lanes : 0;
+  for (int64_t& size : sizes) size = size > 0 && size % lanes == 0 ? lanes : 0;
   return sizes;
 }
 

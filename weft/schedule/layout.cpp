@@ -243,8 +243,7 @@ double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& 
   const bool near = reader.root->op == Op::Pad ||
                     (shift.base->op == Op::Const && shift.base->vmin % lanes_of(plan.target) == 0);
   return (near ? 1 : kShifted) * stored_together(plan, reader, r) *
-         static_cast<double>(lanes_of(plan.target)) *
-         filled_lanes(r->src(0)->vmax, plan.target);
+         static_cast<double>(lanes_of(plan.target)) * filled_lanes(r->src(0)->vmax, plan.target);
 }
 
 /// Whether a reader sums along this axis.
@@ -268,7 +267,8 @@ size_t innermost_axis(Planner& plan, NodeRef n,
   for (size_t a = n->rank(); a-- > 0;) {
     double score = 0;
     for (const Use* d : anyhow)
-      score += (is_summed(plan, *d, a) ? kRowsOfSum : 1) * static_cast<double>(lanes_of(plan.target));
+      score +=
+          (is_summed(plan, *d, a) ? kRowsOfSum : 1) * static_cast<double>(lanes_of(plan.target));
     for (const Use* d : readers)
       score += is_read_in_words(plan.g, d->access.index[a], n->dtype)
                    ? kWords * static_cast<double>(lanes_of(plan.target))

@@ -24,9 +24,12 @@ constexpr double kMove = 60;  // products in the time of an element that is tran
 constexpr double kImage[kTile][kTile] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0},
                                          {0, 4, -4, -1, 1, 0}, {0, -2, -1, 2, 1, 0},
                                          {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
-constexpr double kWeight[kTile][kTaps] = {
-    {1. / 4, 0, 0},          {-1. / 6, -1. / 6, -1. / 6},  {-1. / 6, 1. / 6, -1. / 6},
-    {1. / 24, 1. / 12, 1. / 6}, {1. / 24, -1. / 12, 1. / 6}, {0, 0, 1}};
+constexpr double kWeight[kTile][kTaps] = {{1. / 4, 0, 0},
+                                          {-1. / 6, -1. / 6, -1. / 6},
+                                          {-1. / 6, 1. / 6, -1. / 6},
+                                          {1. / 24, 1. / 12, 1. / 6},
+                                          {1. / 24, -1. / 12, 1. / 6},
+                                          {0, 0, 1}};
 constexpr double kResult[kResults][kTile] = {
     {1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}};
 
@@ -55,7 +58,7 @@ bool find_factors(Graph& g, NodeRef image, NodeRef weight, Convolution& out) {
   for (const size_t a : {0, 1, 4, 5})
     if (!is_int_const(weight->dim(a), 1)) return false;
   const auto size = [&](size_t axis) { return windows->dim(axis)->vmin; };
-  out = {windows->src(0)->src(0), nullptr,           size(0), size(1),
+  out = {windows->src(0)->src(0), nullptr, size(0), size(1),
          weight->dim(2)->vmin,    size(2), size(3)};
   const int64_t dims[] = {out.images, 1, 1, out.in, out.rows, out.columns, kTaps, kTaps};
   for (size_t a = 0; a < std::size(dims); ++a)
@@ -142,8 +145,8 @@ class Winograd {
   /// The sum of a * b along `summed` in loops of these sizes, where each has the axes listed.
   NodeRef multiply(NodeRef a, std::vector<size_t> of_a, NodeRef b, std::vector<size_t> of_b,
                    const std::vector<int64_t>& sizes, std::vector<int64_t> summed) {
-    NodeRef product = g_.make(Op::Mul, a->dtype,
-                              {spread(a, std::move(of_a), sizes), spread(b, std::move(of_b), sizes)});
+    NodeRef product = g_.make(
+        Op::Mul, a->dtype, {spread(a, std::move(of_a), sizes), spread(b, std::move(of_b), sizes)});
     return reduce_over(g_, product, Fold::Add, std::move(summed));
   }
 
