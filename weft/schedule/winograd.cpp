@@ -6,9 +6,11 @@
 // networks", 2016). G w is computed once. B d and A are short products of their own, so all of it
 // is sums of products as kernels have them anyway.
 //
-// Errors: rows of |A|, |B| and |G| sum to at most 18, 10 and 1/2, so a result is off by some ten
-// times the rounding of a sum as long as this one, relative to the largest element of its row of
-// tiles; and what is infinite or no number spreads to the four results around it.
+// Errors: rows of |A|, |B| and |G| sum to at most 19, 10 and 1, which bounds what rounding can grow
+// by. Measured on random numbers, 64 to 512 channels: twice the error of the plain sum in root mean
+// square, two to five times at most (6e-6 of the largest result for 512 channels). What is infinite
+// or no number spreads to the four results of a tile. Not where results are to be the same
+// everywhere (Target::canonical).
 #include <algorithm>
 #include <array>
 
@@ -19,7 +21,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kTaps = 3, kResults = 4, kTile = kTaps + kResults - 1;
-constexpr double kMove = 60;  // products in the time of an element that is transformed
+constexpr double kMove = 60;  // products in full vectors, in the time of transforming an element
 
 constexpr double kImage[kTile][kTile] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0},
                                          {0, 4, -4, -1, 1, 0}, {0, -2, -1, 2, 1, 0},
