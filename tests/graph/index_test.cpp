@@ -107,6 +107,9 @@ TEST_F(IndexForms, SymbolicSizesComeApartToo) {
 TEST_F(IndexForms, ComparisonsAreDecidedByBounds) {
   EXPECT_EQ(g.lt(r0, i(16)), g.boolean(true));
   EXPECT_EQ(g.lt(g.mul(r0, i(2)), i(7)), g.lt(r0, i(4)));
+  const auto digits = g.add(g.mul(r1, i(16)), r0);
+  EXPECT_EQ(g.lt(digits, i(64)), g.lt(r1, i(4)));
+  EXPECT_EQ(g.le(i(64), digits), g.le(i(4), r1));
   EXPECT_EQ(g.eq(g.mul(r0, i(2)), i(7)), g.boolean(false));
   EXPECT_EQ(g.eq(r0, r1), g.eq(r1, r0));
   EXPECT_EQ(g.le(r0, i(3)), g.lt(r0, i(4)));

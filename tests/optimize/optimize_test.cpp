@@ -347,6 +347,25 @@ TEST(Optimize, digits_of_flattened_axes_become_ranges) {
     }
 }
 
+/// Joined parts that begin at whole vectors: each vector reads one of them.
+TEST(Optimize, masks_that_change_between_vectors_are_of_their_own_range) {
+  for (const int64_t first : {64, 60}) {
+    KernelBuilder k;
+    NodeRef r = k.range(160, 0), in_first = k.g.lt(r, k.index(first));
+    NodeRef x = k.g.make(Op::Load, DType::F32, {k.param(1, DType::F32, first), r, in_first});
+    NodeRef y = k.g.make(Op::Load, DType::F32,
+                         {k.param(2, DType::F32, 160 - first), k.g.sub(r, k.index(first)),
+                          k.g.le(k.index(first), r)});
+    k.store(k.param(0, DType::F32, 160), r, k.g.add(x, y));
+    const Kernel kernel = k.kernel();
+    OptimizeReport report;
+    optimize_kernel(kernel, target_with_bits(512), {true, &report});
+    expect_kept(kernel, buffers_for(kernel), 512);
+    EXPECT_EQ(joined(report.applied).find("split r0 of 160 into 10 x 16") == 0, first == 64)
+        << joined(report.applied);
+  }
+}
+
 /// The loop inside all others moves the least.
 TEST(Optimize, sums_run_along_memory_whatever_order_they_come_in) {
   for (const auto& order : {std::array<int64_t, 3>{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}}) {

@@ -452,6 +452,13 @@ NodeRef normal_less(Graph& g, NodeRef a, NodeRef b, int64_t slack) {
   if (limit != 0)
     if (const int64_t split = split_small(s, limit < 0 ? -limit : limit, big, small))
       return g.lt(build(g, big), g.index(limit / split));
+  // The same of c <= g*big + small, written as -(g*big + small) < 1 - c.
+  const int64_t least = 1 - limit;
+  Sum negated;
+  for (const AffineTerm& t : s.terms) negated.add_term(t.node, -t.coefficient);
+  if (least != 0 && negated.ok)
+    if (const int64_t split = split_small(negated, least < 0 ? -least : least, big, small))
+      return g.lt(g.mul(build(g, big), g.index(-1)), g.index(1 - least / split));
   return raw(g, Op::Lt, DType::Bool, build(g, s), g.index(limit));
 }
 

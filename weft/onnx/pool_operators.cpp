@@ -88,7 +88,7 @@ namespace {
 
 Tensor maxima(const Tensor& x, const Spatial& s, const PoolOptions& options) {
   if (has_channels_last(x)) return in_image_order(x.max_pool2d(s.kernel, options));
-  const bool large = s.axes() == 2 && s.kernel[0] > 2 && s.kernel[1] > 2;
+  const bool large = s.axes() == 2 && s.kernel[0] > 5 && s.kernel[1] > 5;
   return large ? max_of_rectangles(x, s, options.ceil_mode) : x.max_pool2d(s.kernel, options);
 }
 

@@ -1,6 +1,7 @@
 #include "weft/optimize/digits.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "weft/graph/walks.h"
 #include "weft/optimize/steady.h"
@@ -51,6 +52,39 @@ NodeMap<bool> remainders_in_addresses(const KernelInfo& info) {
   return seen;
 }
 
+/// Where along a range a comparison with a number changes: r < c, c < r, or of r as data; 0 where
+/// that is not one range.
+struct Threshold {
+  size_t range;
+  int64_t at = 0;
+};
+Threshold threshold_of(const KernelInfo& info, NodeRef n) {
+  if (n->op != Op::Lt || n->rank() > 0) return {};
+  NodeRef left = n->src(0), right = n->src(1);
+  if (left->op == Op::Cast && right->op == Op::Const) left = left->src(0);
+  int64_t sign = 1;
+  if (left->op == Op::Mul && is_int_const(left->src(1), -1)) left = left->src(0), sign = -1;
+  if (left->op != Op::Range || right->op != Op::Const) return {};
+  // -r < c where r >= 1 - c.
+  return {info.position(left), sign > 0 ? right->vmin : 1 - right->vmin};
+}
+
+/// Of ranges whose masks all change between groups of whole vectors, as those of joined parts do:
+/// the size of such a group.
+std::vector<int64_t> groups_of_masks(const KernelInfo& info, int64_t lanes) {
+  std::vector<int64_t> sizes(info.ranges.size());
+  for (NodeRef n : info.order) {
+    const Threshold t = threshold_of(info, n);
+    if (t.at <= 0) continue;
+    const RangeInfo& r = info.ranges[t.range];
+    if (!r.constant || !r.parallel || r.sequential || t.at >= r.extent) continue;
+    int64_t& size = sizes[t.range];
+    size = std::gcd(size == 0 ? r.extent : size, t.at);
+  }
+  for (int64_t& size : sizes) size = size > 0 && size % lanes == 0 ? lanes : 0;
+  return sizes;
+}
+
 }  // namespace
 
 std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
@@ -71,6 +105,9 @@ std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
     if (!within || (n->op == Op::Mod && in_addresses.contains(n)))
       divisors[range].push_back(divisor);
   }
+  const std::vector<int64_t> groups = groups_of_masks(info, lanes);
+  for (size_t r = 0; r < groups.size(); ++r)
+    if (groups[r] > 0 && divisors[r].empty()) divisors[r].push_back(groups[r]);
   std::vector<Digits> out;
   for (size_t r = 0; r < divisors.size(); ++r) {
     const SmallVector<int64_t, 4> places = radix(divisors[r], info.ranges[r].extent);

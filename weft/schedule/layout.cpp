@@ -18,6 +18,8 @@ constexpr int64_t kManyVectors = 16;  // beside which a remainder is little
 constexpr double kWellFilled = 0.8;   // of the lanes of vectors along an axis
 constexpr double kReadsToMove = 256;  // of an element of another operand, which is packed then
 constexpr double kShifted = 0.75;     // and one along a window's, which starts anywhere in a line
+constexpr double kStoredApart = 0.7;  // one whose lanes are results that do not lie side by side
+constexpr double kRowsOfSum = 1.5;    // and one for all lanes, of a row that a sum walks along
 constexpr double kWords = 2;          // and words of neighbours, which are one element then
 
 /// An axis divisible by this many elements vectorises without a remainder.
@@ -170,7 +172,7 @@ bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef ra
   for (const ProductOperand& o : operands) {
     const Use& of = plan.uses.at(o.node)[o.use];
     const Step step = step_along(plan, o.node, of.access, range);
-    if (step == Step::Far &&
+    if (step == Step::Far && !plan.constants.contain(o.node) &&
         iterations(of.scope) < reads_to_move * largest_numel(o.node->shape->span()))
       return false;
     along = along || step != Step::None;
@@ -180,6 +182,22 @@ bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef ra
 
 namespace {
 
+bool is_reordered(const Planner& plan, const KernelPlan& reader) {
+  NodeRef result = reader.outputs.front().node;
+  return !plan.buffers[static_cast<size_t>(plan.buffer_index(result))].order.empty();
+}
+
+/// The range along which a kernel's results lie side by side; their orders are chosen before those
+/// of what they are made of.
+NodeRef innermost_range(const Planner& plan, const KernelPlan& reader) {
+  const KernelOutput& o = reader.outputs.front();
+  const BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))];
+  const Access& at = plan.uses.at(o.node)[static_cast<size_t>(o.use)].access;
+  if (b.order.empty() || at.index.size() != o.node->rank()) return reader.ranges.back();
+  NodeRef i = at.index[b.innermost()];
+  return contains(reader.ranges, i) ? i : reader.ranges.back();
+}
+
 /// Whether the product that reads `n` can have vectors along an output axis in which `n` does not
 /// vary: then it may lie in any order. The innermost one; where that is too short for vectors and
 /// the result's order is given, lanes are stored apart whichever it is.
@@ -187,13 +205,19 @@ bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
                   std::span<const ProductOperand> operands) {
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
   if (reader.ranges.empty() || !plan.in_reduce(d)) return false;
-  NodeRef last = reader.ranges.back();
+  NodeRef last = innermost_range(plan, reader);
   if (is_broadcast_along(plan, n, d, last, operands)) return true;
   if (last->op != Op::Range || fills_lanes(plan, d, last, operands)) return false;
   return std::any_of(reader.ranges.begin(), reader.ranges.end(), [&](NodeRef r) {
     return stores_apart(plan, reader, r) &&
            is_broadcast_along(plan, n, d, r, operands, kReadsToMove);
   });
+}
+
+/// 1, and less where vectors along a reader's range would be stored one lane here, one there, in
+/// the order that was chosen for its results.
+double stored_together(const Planner& plan, const KernelPlan& reader, NodeRef range) {
+  return innermost_range(plan, reader) == range || !is_reordered(plan, reader) ? 1 : kStoredApart;
 }
 
 /// How many lanes a reader that indexes an axis like this fills along it. Windows slide over padded
@@ -207,7 +231,8 @@ double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& 
     if ((made == Op::Pad || made == Op::Window) && stores_apart(plan, reader, index)) return 0;
     const int64_t size = iterations_along(plan, reader, index, operands);
     const double each = size > dim->vmax ? filled_lanes(size, plan.target) : 0;
-    return std::max(divisibility(dim, plan.target),
+    return stored_together(plan, reader, index) *
+           std::max(divisibility(dim, plan.target),
                     each * static_cast<double>(lanes_of(plan.target)));
   }
   if (index->op != Op::Add) return 0;
@@ -217,26 +242,33 @@ double lanes_along(Planner& plan, NodeRef index, NodeRef dim, const KernelPlan& 
   // Rows that are copied with zeros around them are read once.
   const bool near = reader.root->op == Op::Pad ||
                     (shift.base->op == Op::Const && shift.base->vmin % lanes_of(plan.target) == 0);
-  return (near ? 1 : kShifted) * static_cast<double>(lanes_of(plan.target)) *
-         filled_lanes(r->src(0)->vmax, plan.target);
+  return (near ? 1 : kShifted) * stored_together(plan, reader, r) *
+         static_cast<double>(lanes_of(plan.target)) * filled_lanes(r->src(0)->vmax, plan.target);
+}
+
+/// Whether a reader sums along this axis.
+bool is_summed(const Planner& plan, const Use& d, size_t axis) {
+  NodeRef i = d.access.index[axis];
+  const auto& ranges = plan.kernels[static_cast<size_t>(d.kernel)].ranges;
+  return i->op == Op::Range && !contains(ranges, i);
 }
 
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
 size_t innermost_axis(Planner& plan, NodeRef n,
                       std::span<const std::vector<ProductOperand>> operands) {
-  std::vector<const Use*> readers;
-  double any = 0;  // from those that would have it in any order
+  std::vector<const Use*> readers, anyhow;  // those that would have it in any order
   for (const Use& d : plan.uses.at(n)) {
     if (!d.load) continue;
-    if (is_broadcast(plan, n, d, operands[static_cast<size_t>(d.kernel)]))
-      any += static_cast<double>(lanes_of(plan.target));
-    else
-      readers.push_back(&d);
+    const bool any = is_broadcast(plan, n, d, operands[static_cast<size_t>(d.kernel)]);
+    (any ? anyhow : readers).push_back(&d);
   }
   size_t best = n->rank() - 1;
   double best_score = -1;
   for (size_t a = n->rank(); a-- > 0;) {
-    double score = any;
+    double score = 0;
+    for (const Use* d : anyhow)
+      score +=
+          (is_summed(plan, *d, a) ? kRowsOfSum : 1) * static_cast<double>(lanes_of(plan.target));
     for (const Use* d : readers)
       score += is_read_in_words(plan.g, d->access.index[a], n->dtype)
                    ? kWords * static_cast<double>(lanes_of(plan.target))

@@ -306,6 +306,9 @@ NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target,
 /// there is none for it, or it does not pay.
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants);
+/// The convolution `sum`, of 3 x 3 taps by weights that never change, in half the products; null
+/// where it is something else, or transforming costs more.
+NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants);
 /// The Param whose memory holds the words that `n` puts together, as they are put together; null
 /// where there is none.
 NodeRef words_in_memory(Graph& g, NodeRef n);

@@ -305,6 +305,8 @@ class Preparer {
 
   NodeRef in_steps(NodeRef whole) {
     NodeRef reduce = reduced_once(g_, whole);
+    if (reduce == whole)
+      if (NodeRef made = by_winograd(g_, whole, target_, constants_)) return made;
     NodeRef units = by_matrix_unit(g_, reduce, target_, constants_);
     NodeRef made = units ? units : split_large_reduction(g_, reduce, target_, constants_);
     return reduce == whole ? made : expanded(g_, made, whole);

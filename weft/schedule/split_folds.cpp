@@ -34,8 +34,9 @@ constexpr int64_t kLongSum = 1 << 18;       // from here on sums to many outputs
 constexpr int64_t kLongRun = 1 << 15, kLongOuterRun = 1 << 18;
 constexpr double kRowsForCores = 8;
 
-constexpr double kL2Share = 0.75;  // of L2, for the operands of a chunk
-constexpr double kReuse = 64;      // multiplications per element that make reading again the cost
+constexpr double kL2Share = 0.75;   // of L2, for the operands of a chunk
+constexpr double kStaysOfL2 = 0.7;  // of that, for an operand that stays while the other comes by
+constexpr double kReuse = 64;       // multiplications per element that make reading again the cost
 
 // A block of a long axis has this part of L2 in every row: what a tile of 14 x 32 to 5 x 80 sums
 // from then takes a sixth to a third of it. Rows of two blocks still go well in one.
@@ -94,7 +95,7 @@ int64_t chunks_for_cache(NodeRef reduce, const Machine& machine) {
   const double operands = bytes(a) + bytes(b);
   const double products = largest_numel(x->shape->span());
   // Past an operand that stays there, the other one comes by once.
-  if (operands <= 2 * cached || std::min(bytes(a), bytes(b)) <= cached / 2 ||
+  if (operands <= 2 * cached || std::min(bytes(a), bytes(b)) <= kStaysOfL2 * cached ||
       products * bits(x->dtype) / 8 < kReuse * operands)
     return 1;
   const double chunks = std::ceil(operands / cached);
