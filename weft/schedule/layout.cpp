@@ -180,6 +180,15 @@ bool is_broadcast_along(const Planner& plan, NodeRef n, const Use& d, NodeRef ra
 
 namespace {
 
+/// Beside lengths that are symbols, whose rows are no whole vectors: constants lie as they should,
+/// at no cost.
+double reads_to_move(const Planner& plan, NodeRef n, std::span<const ProductOperand> operands) {
+  const bool free = !is_static(n) && std::ranges::all_of(operands, [&](const ProductOperand& o) {
+    return o.node == n || (is_static(o.node) && plan.constants.contain(o.node));
+  });
+  return free ? 0 : HUGE_VAL;
+}
+
 /// Whether the product that reads `n` can have vectors along an output axis in which `n` does not
 /// vary: then it may lie in any order. The innermost one; where that is too short for vectors and
 /// the result's order is given, lanes are stored apart whichever it is.
@@ -188,7 +197,7 @@ bool is_broadcast(const Planner& plan, NodeRef n, const Use& d,
   const KernelPlan& reader = plan.kernels[static_cast<size_t>(d.kernel)];
   if (reader.ranges.empty() || !plan.in_reduce(d)) return false;
   NodeRef last = reader.ranges.back();
-  if (is_broadcast_along(plan, n, d, last, operands)) return true;
+  if (is_broadcast_along(plan, n, d, last, operands, reads_to_move(plan, n, operands))) return true;
   if (last->op != Op::Range || fills_lanes(plan, d, last, operands)) return false;
   return std::any_of(reader.ranges.begin(), reader.ranges.end(), [&](NodeRef r) {
     return stores_apart(plan, reader, r) &&

@@ -104,7 +104,23 @@ NodeRef Planner::room_along(NodeRef n, size_t axis) {
   if (d->op == Op::Const) return d;
   // What a round makes for itself is small, and steps through it that are numbers are fast.
   const bool own = options.in_rounds && n->op != Op::Param && n->op != Op::Assign;
-  return own || is_size_of_round(d) ? g.index(d->vmax) : d;
+  if (own || is_size_of_round(d)) return g.index(d->vmax);
+  return is_row(n, axis) ? g.index(d->vmax) : d;
+}
+
+bool Planner::is_row(NodeRef n, size_t axis) const {
+  const int* index = buffer_of.find(n);
+  if (!index) return false;
+  const BufferPlan& b = buffers[static_cast<size_t>(*index)];
+  bool inside = true, rows = false;
+  for (size_t i = n->rank(); i-- > 0 && !b.row_major;) {
+    const size_t a = b.order.empty() ? i : b.order[i];
+    if (inside && a == axis) inside = false;
+    else if (is_int_const(n->dim(a), 1)) continue;
+    else if (inside) return false;
+    else rows = true;
+  }
+  return rows;
 }
 
 NodeRef Planner::size_of(NodeRef n) {

@@ -138,6 +138,8 @@ class Planner {
     bool stage;
     const char* reason;
   };
+  /// Whether an axis lies innermost, in rows that none but kernels see.
+  bool is_row(NodeRef n, size_t axis) const;
   bool merging_pays(NodeRef inner, double evaluated) const;
   bool crowds(NodeRef reduce, const Use& d) const;
   bool stays_in_l3(NodeRef n, const std::vector<Use>& wanted) const;
