@@ -292,6 +292,24 @@ TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
   expect_equal(25, graphs, options);
 }
 
+/// A vector as long as the longest row is no tile of shorter ones.
+TEST(RandomSchedule, RowsOfOneVectorOrLess) {
+  Graph g;
+  const RandomGraph r = with_inputs(g, R"(
+%0 = variable index "n" min=1 max=4 multiple=1
+%1 = param f16 1 1 %0 %0 slot=0
+%2 = expand f16 %1 2 1 %0 %0
+%3 = param f16 2 1 %0 %0 slot=1
+%4 = param f16 2 1 %0 %0 slot=2
+%5 = cat f16 %2 %3 %4 axis=1
+)");
+  testing::RunOptions options;
+  options.device = "X86";
+  Context context{Options::from_environment()};
+  const Outcome o = compare(context, r, options);
+  EXPECT_FALSE(o.wrong()) << o.error << ::testing::PrintToString(o.got);
+}
+
 /// At every level of instruction sets.
 void expect_exact_machine_code(uint64_t count, uint64_t symbolic_count) {
   RandomGraphOptions graphs;
