@@ -227,6 +227,17 @@ bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
   return true;
 }
 
+/// Whether a product of few rows reads halves of memory, of which each vector is one instruction.
+bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const {
+  constexpr double kFewRows = 64;
+  if (n->op != Op::Cast || n->dtype != DType::F32 || target.vector_bits == 0) return false;
+  NodeRef from = n->src(0);
+  while (is_view(from->op)) from = from->src(0);
+  const bool half = from->dtype == DType::F16 || from->dtype == DType::BF16;
+  return half && from->op == Op::Param && wanted.size() == 1 && in_reduce(wanted[0]) &&
+         total <= kFewRows * largest_numel(n->shape->span());
+}
+
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) {
   if (reads_words(n, wanted)) return {false, "words that lie in memory"};
   const double numel = largest_numel(n->shape->span());
@@ -243,6 +254,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_decoded_in_registers(n, wanted, total)) return {false, "the rows of a tile share it"};
+  if (is_widened(n, wanted, total)) return {false, "the rows of a tile share what is widened"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   if (is_read_to_its_border(n, wanted)) return {true, "a copy with zeros around it needs no masks"};
   const double fuse_cost = total * work;

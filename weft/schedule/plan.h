@@ -156,6 +156,7 @@ class Planner {
   void leave_buffer(NodeRef n, const std::vector<Use>& wanted);
   bool reads_words(NodeRef n, const std::vector<Use>& wanted);
   bool is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total);
+  bool is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
   Verdict decide_reduce(NodeRef n, const std::vector<Use>& wanted);
   struct Surroundings {
