@@ -10,6 +10,8 @@
 #include "weft/base/spans.h"
 #include "weft/onnx/runner.h"
 #include "weft/run/stats.h"
+#include "weft/tensor/bound_sizes.h"
+#include "weft/tensor/jit.h"
 
 namespace weft::onnx {
 namespace {
@@ -303,12 +305,12 @@ int64_t compiled_by(Context& context, FunctionRef<void()> run) {
 
 /// softmax(x) x' of rows of numbers, of which there are n.
 Model scores_of(int type) {
-  GraphParts parts{
-      {node("Cast", {"x"}, {"f"}, {int_attribute("to", 1)}), node("Transpose", {"f"}, {"t"}),
-       node("MatMul", {"f", "t"}, {"s"}), node("Softmax", {"s"}, {"y"}), node("Shape", {"y"}, {"z"})},
-      {declared("x", {-1, 3}, type)},
-      {part(1, "y"), part(1, "z")},
-      {}};
+  GraphParts parts{{node("Cast", {"x"}, {"f"}, {int_attribute("to", 1)}),
+                    node("Transpose", {"f"}, {"t"}), node("MatMul", {"f", "t"}, {"s"}),
+                    node("Softmax", {"s"}, {"y"}), node("Shape", {"y"}, {"z"})},
+                   {declared("x", {-1, 3}, type)},
+                   {part(1, "y"), part(1, "z")},
+                   {}};
   return parse(model(graph(parts), 18));
 }
 
@@ -347,8 +349,20 @@ TEST_F(OnnxEvaluator, OtherNumbersOfRowsAreCompiledOnceTheyCome) {
   for (const int64_t rows : {5, 7, 2}) expect_scores(runner, rows, DType::F32);
 }
 
+TEST_F(OnnxEvaluator, TensorsWithOtherSizesShareMemory) {
+  const Variable n("n", 1, 8);
+  const Tensor x = Tensor::of(std::vector<int64_t>{1, 2, 3});
+  const Tensor y = with_sizes(x, {n.bind(3)});
+  EXPECT_EQ(y.dims().text(), "(n=3,)");
+  EXPECT_EQ(bound_sizes(y.dims()), (Dims{3}));
+  EXPECT_EQ(with_sizes(y * 2, {3}).to_vector<int64_t>(), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_ERROR(with_sizes(x, {n.bind(4)}), "with_sizes: (n=4,) are other sizes than (3,)");
+  auto f = jit([&](const Tensor& a) { return with_sizes(a, {n.bind(3)}) + 1; }, "f");
+  f(x);
+  EXPECT_ERROR(f(x), "a captured function would not see whose memory it is");
+}
+
 TEST_F(OnnxEvaluator, SizesThatAModelHasToKnowAreNumbers) {
-  // As many rows as there are columns: no kernel can be told without the number.
   OnnxRunner runner(model_of({node("Concat", {"x", "x"}, {"w"}, {int_attribute("axis", 0)}),
                               node("Reshape", {"w", "to"}, {"y"})},
                              {{"to", {-1, 4}}}));

@@ -120,7 +120,8 @@ std::pair<double, double> in_turns(int64_t repeats, FunctionRef<void()> a, Funct
 
 BenchRows rows_of(Context& context, const LengthCase& which, const BenchOptions& options) {
   std::vector<Tensor> values;
-  for (const Dims& shape : which.operands) values.push_back(Tensor::randn(shape).cast(which.dtype).realize());
+  for (const Dims& shape : which.operands)
+    values.push_back(Tensor::randn(shape).cast(which.dtype).realize());
   const Variable length("n", 1, kLongest);
   // Arguments: what only depends on what a function holds would be computed once.
   using Values = std::vector<Tensor>;
@@ -152,8 +153,7 @@ BenchRows bench_lengths(const Session& session, const BenchOptions& options) {
   BenchRows all;
   for (const LengthCase& which : length_cases()) {
     if (!options.which.empty() && which.name.find(options.which) == std::string::npos) continue;
-    for (BenchRow& row : rows_of(session.context, which, options))
-      all.push_back(std::move(row));
+    for (BenchRow& row : rows_of(session.context, which, options)) all.push_back(std::move(row));
   }
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -9,6 +10,7 @@
 #include "weft/onnx/evaluator.h"
 #include "weft/onnx/leaves.h"
 #include "weft/onnx/varying_sizes.h"
+#include "weft/run/active_capture.h"
 #include "weft/tensor/host_constants.h"
 #include "weft/tensor/jit.h"
 
@@ -82,6 +84,7 @@ struct OnnxRunner::State {
   Model model;
   Evaluator evaluator;
   VaryingSizes sizes;
+  std::string any_size;  // the key of the capture with Variables
   std::map<std::string, std::unique_ptr<Captured>> captured;
   static constexpr size_t kMostCaptured = 32;
   size_t kernels = 0;
@@ -94,8 +97,10 @@ Values OnnxRunner::State::run(const Values& inputs) {
     return evaluator.run(model.graph, inputs);
   if (!all_tensors(inputs)) return realized(evaluator.run(model.graph, inputs));
   const std::string key = key_of(inputs);
-  const bool vary = sizes.next(inputs);
-  if (vary && !captured.contains(key))
+  // Somebody else's capture has to see whose memory it is.
+  Context& context = Context::current();
+  const bool may_vary = context.options().jit && !active_capture(context);
+  if (may_vary && sizes.next(inputs) && !captured.contains(key))
     if (std::optional<Values> outputs = run_for_any_size(inputs)) return *std::move(outputs);
   return run_captured(key, inputs, false);
 }
@@ -104,9 +109,12 @@ Values OnnxRunner::State::run(const Values& inputs) {
 std::optional<Values> OnnxRunner::State::run_for_any_size(const Values& inputs) {
   try {
     const Values bound = sizes.bound(inputs);
-    return with_numbers(run_captured(key_of(bound) + sizes.ranges(), bound, true));
-  } catch (const Error&) {
-    sizes.give_up();  // an error of the inputs comes again with numbers
+    const std::string key = key_of(bound) + sizes.ranges();
+    if (key != any_size) captured.erase(std::exchange(any_size, key));  // it reached less far
+    return with_numbers(run_captured(key, bound, true));
+  } catch (const Error&) {  // one of the inputs comes again with numbers
+    captured.erase(any_size);
+    sizes.give_up();
     return {};
   }
 }

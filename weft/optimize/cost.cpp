@@ -37,8 +37,8 @@ constexpr double kLoadPressure = 0.05;    // of two equal tiles, the one that lo
 constexpr double kMaxBody = 400;          // instructions in the body of a tile of products
 constexpr double kMaxPlainBody = 300;     // in any other body
 constexpr double kPartsOfLongest[] = {1, 1.0 / 4, 1.0 / 16};  // lengths that are as likely
-constexpr double kFirstTile = 0.5;        // rows of a tile's time
-constexpr double kWorkers = 8;            // that tiles should keep busy, whatever there are
+constexpr double kFirstTile = 0.5;                            // rows of a tile's time
+constexpr double kWorkers = 8;  // that tiles should keep busy, whatever there are
 
 int computing_bits(DType dtype) {
   // Half floats are computed with as f32.
@@ -154,8 +154,8 @@ double CostModel::neighbours(const Access& a, const Tiling& tiling) const {
 }
 
 /// Tiles of a loop that may be shorter than one, on average over lengths: what two tiles share is
-/// computed twice. Of a short loop the first tile waits for what all others then have in a cache: the
-/// more rows it has, the less it waits.
+/// computed twice. Of a short loop the first tile waits for what all others then have in a cache:
+/// the more rows it has, the less it waits.
 double CostModel::tiles_of_any_length(size_t range, const Tiling::Of& tile) const {
   const auto longest = static_cast<double>(info_.ranges[range].extent);
   const auto size = static_cast<double>(tile.size());

@@ -108,21 +108,6 @@ NodeRef Planner::room_along(NodeRef n, size_t axis) {
   return is_row(n, axis) ? g.index(d->vmax) : d;
 }
 
-bool Planner::is_row(NodeRef n, size_t axis) const {
-  const int* index = buffer_of.find(n);
-  if (!index) return false;
-  const BufferPlan& b = buffers[static_cast<size_t>(*index)];
-  bool inside = true, rows = false;
-  for (size_t i = n->rank(); i-- > 0 && !b.row_major;) {
-    const size_t a = b.order.empty() ? i : b.order[i];
-    if (inside && a == axis) inside = false;
-    else if (is_int_const(n->dim(a), 1)) continue;
-    else if (inside) return false;
-    else rows = true;
-  }
-  return rows;
-}
-
 NodeRef Planner::size_of(NodeRef n) {
   NodeRef size = g.index(1);
   for (size_t a = 0; a < n->rank(); ++a) size = g.mul(size, room_along(n, a));
@@ -225,17 +210,6 @@ bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
       if (is_alu(s->op) || is_view(s->op)) open.push_back(s);
   }
   return true;
-}
-
-/// Whether a product of few rows reads halves of memory, of which each vector is one instruction.
-bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const {
-  constexpr double kFewRows = 64;
-  if (n->op != Op::Cast || n->dtype != DType::F32 || target.vector_bits == 0) return false;
-  NodeRef from = n->src(0);
-  while (is_view(from->op)) from = from->src(0);
-  const bool half = from->dtype == DType::F16 || from->dtype == DType::BF16;
-  return half && from->op == Op::Param && wanted.size() == 1 && in_reduce(wanted[0]) &&
-         total <= kFewRows * largest_numel(n->shape->span());
 }
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) {

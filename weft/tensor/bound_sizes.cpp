@@ -3,6 +3,7 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/graph/index_value.h"
+#include "weft/run/active_capture.h"
 #include "weft/run/buffer_table.h"
 #include "weft/tensor/access.h"
 
@@ -18,6 +19,8 @@ Tensor with_sizes(const Tensor& x, const Dims& sizes, CallSite at) {
   const CallSiteScope site(at);
   if (bound_sizes(x.dims()) != bound_sizes(sizes))
     fail("with_sizes", "{} are other sizes than {}", sizes.text(), x.dims().text());
+  if (active_capture(x.context()))
+    fail("with_sizes", "a captured function would not see whose memory it is; call it before");
   Tensor whole = x.is_view() ? x.contiguous() : x;
   whole.realize();
   const OpScope scope(whole, at);
