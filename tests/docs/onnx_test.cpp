@@ -36,7 +36,9 @@ constexpr const char* kGuide = R"(# ONNX
 ## Running a model
 
 `weft.nn.onnx.OnnxRunner(path)` in Python, `weft::onnx::OnnxRunner` (`weft/onnx/runner.h`) in C++, `weft onnx run` in the
-shell. The first call for inputs of given types and shapes captures what it launches, later ones replay that.
+shell. The first call for inputs of given types and shapes captures what it launches, later ones replay that. Sizes that
+the model only names are one capture for all: of text (whole numbers come in) from the first call on, of anything else from
+the second size on. Sizes that come five times in a row are captured for themselves.
 
 ## Writing one
 

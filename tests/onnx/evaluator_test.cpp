@@ -7,8 +7,11 @@
 #include "tests/io/scratch_dir.h"
 #include "tests/onnx/onnx_bytes.h"
 #include "weft/base/context.h"
+#include "weft/base/spans.h"
 #include "weft/onnx/runner.h"
 #include "weft/run/stats.h"
+#include "weft/tensor/bound_sizes.h"
+#include "weft/tensor/jit.h"
 
 namespace weft::onnx {
 namespace {
@@ -284,6 +287,87 @@ TEST_F(OnnxEvaluator, SymbolicSizesReachTheKernels) {
     EXPECT_FALSE(y.dims()[0].is_static());
     EXPECT_EQ(y.tensor().sum().item<float>(), static_cast<float>(6 * rows));
   }
+}
+
+// ---- named sizes as Variables
+
+/// Kernels that are compiled meanwhile.
+int64_t compiled_by(Context& context, FunctionRef<void()> run) {
+  Tracer& tracer = context.tracer();
+  tracer.start();
+  run();
+  int64_t kernels = 0;
+  for (const Tracer::Total& span : tracer.totals())
+    if (std::string_view(span.name) == "lower") kernels += static_cast<int64_t>(span.count);
+  tracer.stop();
+  return kernels;
+}
+
+/// softmax(x) x' of rows of numbers, of which there are n.
+Model scores_of(int type) {
+  GraphParts parts{{node("Cast", {"x"}, {"f"}, {int_attribute("to", 1)}),
+                    node("Transpose", {"f"}, {"t"}), node("MatMul", {"f", "t"}, {"s"}),
+                    node("Softmax", {"s"}, {"y"}), node("Shape", {"y"}, {"z"})},
+                   {declared("x", {-1, 3}, type)},
+                   {part(1, "y"), part(1, "z")},
+                   {}};
+  return parse(model(graph(parts), 18));
+}
+
+void expect_scores(OnnxRunner& runner, int64_t rows, DType dtype) {
+  const Tensor x = (Tensor::arange(3 * rows).reshape({rows, 3}) % 5).cast(dtype).contiguous();
+  const Tensor f = x.cast(DType::F32);
+  const NamedValues found = runner({{"x", Value(x)}});
+  EXPECT_EQ(found.at("y").dims(), (Dims{rows, rows}));
+  EXPECT_EQ(found.at("z").tensor().to_vector<int64_t>(), (std::vector<int64_t>{rows, rows}));
+  const std::vector<float> y = numbers(found.at("y")),
+                           wanted = f.matmul(f.T()).softmax(-1).to_vector<float>();
+  ASSERT_EQ(y.size(), wanted.size());
+  for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], wanted[i], 1e-6) << rows << " " << i;
+}
+
+TEST_F(OnnxEvaluator, TextOfAnyLengthIsCompiledOnce) {
+  OnnxRunner runner(scores_of(7));
+  expect_scores(runner, 5, DType::I64);
+  for (const int64_t rows : {1, 40, 17}) {
+    const Tensor x = Tensor::ones({rows, 3}, DType::I64).contiguous();
+    x.realize();
+    EXPECT_EQ(compiled_by(context_, [&] { runner({{"x", Value(x)}}); }), 0) << rows;
+    expect_scores(runner, rows, DType::I64);
+  }
+  expect_scores(runner, 600, DType::I64);  // further than the first capture reaches
+  expect_scores(runner, 3, DType::I64);
+}
+
+TEST_F(OnnxEvaluator, OtherNumbersOfRowsAreCompiledOnceTheyCome) {
+  OnnxRunner runner(scores_of(1));
+  for (const int64_t rows : {5, 6}) expect_scores(runner, rows, DType::F32);
+  const Tensor x = Tensor::ones({9, 3}).contiguous();
+  x.realize();
+  EXPECT_EQ(compiled_by(context_, [&] { runner({{"x", x}}); }), 0);
+  for (int i = 0; i < 8; ++i) expect_scores(runner, 7, DType::F32);  // captured for 7 rows
+  for (const int64_t rows : {5, 7, 2}) expect_scores(runner, rows, DType::F32);
+}
+
+TEST_F(OnnxEvaluator, TensorsWithOtherSizesShareMemory) {
+  const Variable n("n", 1, 8);
+  const Tensor x = Tensor::of(std::vector<int64_t>{1, 2, 3});
+  const Tensor y = with_sizes(x, {n.bind(3)});
+  EXPECT_EQ(y.dims().text(), "(n=3,)");
+  EXPECT_EQ(bound_sizes(y.dims()), (Dims{3}));
+  EXPECT_EQ(with_sizes(y * 2, {3}).to_vector<int64_t>(), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_ERROR(with_sizes(x, {n.bind(4)}), "with_sizes: (n=4,) are other sizes than (3,)");
+  auto f = jit([&](const Tensor& a) { return with_sizes(a, {n.bind(3)}) + 1; }, "f");
+  f(x);
+  EXPECT_ERROR(f(x), "a captured function would not see whose memory it is");
+}
+
+TEST_F(OnnxEvaluator, SizesThatAModelHasToKnowAreNumbers) {
+  OnnxRunner runner(model_of({node("Concat", {"x", "x"}, {"w"}, {int_attribute("axis", 0)}),
+                              node("Reshape", {"w", "to"}, {"y"})},
+                             {{"to", {-1, 4}}}));
+  for (const int64_t rows : {2, 4, 6, 2})
+    EXPECT_EQ(runner({{"x", Tensor::ones({rows, 3})}}).at("y").dims(), (Dims{rows * 6 / 4, 4}));
 }
 
 }  // namespace

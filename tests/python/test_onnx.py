@@ -54,6 +54,35 @@ def test_a_model_from_its_path_its_bytes_and_a_tensor(tmp_path):
             np.testing.assert_array_equal(y.numpy(), x[:rows] @ np.arange(6, dtype=np.float32).reshape(3, 2))
 
 
+def encoder():
+    """One layer of attention over embedded words, of named sizes."""
+    rng = np.random.default_rng(0)
+    weights = {"table": (50, 16), "wq": (16, 16), "wk": (16, 16), "wv": (16, 16)}
+    constants = [numpy_helper.from_array(rng.normal(0, .3, s).astype(np.float32), n) for n, s in weights.items()]
+    constants.append(numpy_helper.from_array(np.array([0, 0, 2, 8]), "heads"))
+    constants.append(numpy_helper.from_array(np.array([0, 0, 16]), "whole"))
+    constants.append(numpy_helper.from_array(np.float32(8 ** -.5), "scale"))
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["x"])]
+    for n in "qkv":
+        nodes += [helper.make_node("MatMul", ["x", "w" + n], [n + "0"]), helper.make_node("Reshape", [n + "0", "heads"], [n + "1"]),
+                  helper.make_node("Transpose", [n + "1"], [n], perm=[0, 2, 3, 1] if n == "k" else [0, 2, 1, 3])]
+    nodes += [helper.make_node("MatMul", ["q", "k"], ["s0"]), helper.make_node("Mul", ["s0", "scale"], ["s1"]),
+              helper.make_node("Softmax", ["s1"], ["p"], axis=-1), helper.make_node("MatMul", ["p", "v"], ["y0"]),
+              helper.make_node("Transpose", ["y0"], ["y1"], perm=[0, 2, 1, 3]), helper.make_node("Reshape", ["y1", "whole"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", "length", 16])], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+
+
+def test_named_sizes_are_onnx_runtimes():
+    ort = pytest.importorskip("onnxruntime", reason="the PyPI package onnxruntime is not installed")
+    model = encoder()
+    runner, theirs = OnnxRunner(model), ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    for batch, length in ((1, 7), (3, 20), (2, 1), (1, 130), (5, 16), (70, 3), (1, 600)):
+        ids = (np.arange(batch * length) * 7 % 50).reshape(batch, length)
+        np.testing.assert_allclose(runner({"ids": ids})["y"].numpy(), theirs.run(None, {"ids": ids})[0], atol=2e-5)
+
+
 def test_empty_inputs_run():
     runner = OnnxRunner(LINEAR)
     inputs = runner.get_empty_input_data()

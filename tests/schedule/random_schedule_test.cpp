@@ -292,6 +292,31 @@ TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
   expect_equal(25, graphs, options);
 }
 
+/// A vector as long as the longest row is no tile of shorter ones; a loop that may have no
+/// iterations is not shared out where others are beside it.
+TEST(RandomSchedule, RowsOfOneVectorOrLess) {
+  for (const char* text : {R"(
+%0 = variable index "n" min=1 max=4 multiple=1
+%1 = param f16 1 1 %0 %0 slot=0
+%2 = expand f16 %1 2 1 %0 %0
+%3 = param f16 2 1 %0 %0 slot=1
+%4 = param f16 2 1 %0 %0 slot=2
+%5 = cat f16 %2 %3 %4 axis=1
+)",
+                           R"(
+%0 = param bool 1 2 4 slot=0
+%1 = variable index "n" min=1 max=4 multiple=1
+%2 = expand bool %0 %1 2 4
+)"}) {
+    Graph g;
+    testing::RunOptions options;
+    options.device = "X86";
+    Context context{Options::from_environment()};
+    const Outcome o = compare(context, with_inputs(g, text), options);
+    EXPECT_FALSE(o.wrong()) << o.error << ::testing::PrintToString(o.got);
+  }
+}
+
 /// At every level of instruction sets.
 void expect_exact_machine_code(uint64_t count, uint64_t symbolic_count) {
   RandomGraphOptions graphs;

@@ -109,8 +109,8 @@ void add_bench(CLI::App& app, CommandLine& line) {
                   "numpy, ort")
       ->delimiter(',');
   sub->add_option("--case", line.bench.which,
-                  "cases, sweep, explain: only those with this in their name");
-  sub->add_option("--size", line.bench.size, "of cases, instead of their own")
+                  "cases, sweep, explain, lengths: only those with this in their name");
+  sub->add_option("--size", line.bench.size, "of cases and lengths, instead of their own")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   sub->add_option(
          "--busy", line.bench.busy,

@@ -72,8 +72,10 @@ int run_bench(const Session& session, const BenchOptions& options) {
     fail("bench", "--against goes with cases and sweep, not with {}", options.what);
   if (!compares && options.busy >= 0)
     fail("bench", "--busy goes with cases and sweep, not with {}", options.what);
-  if (!compares && !explains && (!options.which.empty() || options.size > 0))
-    fail("bench", "--case and --size go with cases, sweep and explain, not with {}", options.what);
+  if (!compares && !explains && options.what != "lengths" &&
+      (!options.which.empty() || options.size > 0))
+    fail("bench", "--case and --size go with cases, sweep, explain and lengths, not with {}",
+         options.what);
   if (compares) return run_bench_cases(session, options);
   if (explains) return run_bench_explain(session, options);
   bool found = false;

@@ -1,10 +1,13 @@
 // Functions captured for every length from 1 to 1000, beside the same captured for one.
 #include <functional>
+#include <memory>
 
 #include "weft/app/bench.h"
+#include "weft/app/gpt2.h"
 #include "weft/base/context.h"
 #include "weft/base/format.h"
 #include "weft/base/spans.h"
+#include "weft/nn/attention.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/reductions.h"
 #include "weft/tensor/tensor.h"
@@ -13,17 +16,50 @@ namespace weft {
 namespace {
 
 constexpr int64_t kLongest = 1000;
-constexpr int64_t kLengths[] = {1, 7, 64, 100, 333, 512, 777, 1000};
+constexpr int64_t kLengths[] = {1, 7, 16, 64, 100, 128, 333, 512, 777, 1000};
 
 struct LengthCase {
-  const char* name;
+  std::string name;
   std::vector<Dims> operands;  // as long as they may be
   std::function<Tensor(const std::vector<Tensor>&, const Dim&)> compute;
+  DType dtype = DType::F32;
 };
 
 Tensor rows(const Tensor& x, const Dim& n) { return x.shrink({{0, n}, {0, x.shape()[1]}}); }
 Tensor middle(const Tensor& x, const Dim& n) {
   return x.shrink({{0, x.shape()[0]}, {0, n}, {0, x.shape()[2]}});
+}
+
+/// An encoder's layer whose weights are held, as a model's are.
+LengthCase encoder(int64_t batch, int64_t dim, int64_t heads) {
+  const nn::TransformerOptions options{.feedforward = 4 * dim,
+                                       .dropout = 0,
+                                       .activation = nn::Activation::Gelu,
+                                       .batch_first = true};
+  const auto layer = std::make_shared<nn::TransformerEncoderLayer>(dim, heads, options);
+  realize(parameters(*layer));
+  return {strformat("encoder layer, {} x n x {}, {} heads", batch, dim, heads),
+          {{batch, kLongest, dim}},
+          [=](auto& v, auto& n) { return (*layer)(middle(v[0], n)); }};
+}
+
+LengthCase decoder(int64_t dim, int64_t heads) {
+  const auto block = std::make_shared<Gpt2Block>(Gpt2Config{.dim = dim, .heads = heads});
+  realize(parameters(*block));
+  return {strformat("block of GPT-2, 1 x n x {}, {} heads", dim, heads),
+          {{1, kLongest, dim}},
+          [=](auto& v, auto& n) { return (*block)(middle(v[0], n)); }};
+}
+
+/// One query for each of 32 heads, 8 heads of keys and values, of which n are there.
+LengthCase cached(int64_t width, DType dtype) {
+  return {strformat("32 queries of {} to 8 x n keys of {}", width, name(dtype)),
+          {{32, 1, width}, {8, kLongest, width}, {8, kLongest, width}},
+          [](auto& v, auto& n) {
+            return v[0].scaled_dot_product_attention(middle(v[1], n), middle(v[2], n),
+                                                     {.grouped_queries = true});
+          },
+          dtype};
 }
 
 std::vector<LengthCase> length_cases() {
@@ -47,6 +83,13 @@ std::vector<LengthCase> length_cases() {
          const Tensor q = middle(v[0], n), k = middle(v[1], n), w = middle(v[2], n);
          return (q.matmul(k.transpose(-2, -1)) * 0.125).softmax().matmul(w);
        }},
+      encoder(1, 768, 12),
+      encoder(8, 384, 12),
+      decoder(768, 12),
+      cached(64, DType::F32),
+      cached(128, DType::F32),
+      cached(128, DType::F16),
+      cached(128, DType::BF16),
   };
 }
 
@@ -75,9 +118,10 @@ std::pair<double, double> in_turns(int64_t repeats, FunctionRef<void()> a, Funct
   return {median(std::move(of_a)), median(std::move(of_b))};
 }
 
-BenchRows rows_of(Context& context, const LengthCase& which, int64_t repeats) {
+BenchRows rows_of(Context& context, const LengthCase& which, const BenchOptions& options) {
   std::vector<Tensor> values;
-  for (const Dims& shape : which.operands) values.push_back(Tensor::randn(shape).realize());
+  for (const Dims& shape : which.operands)
+    values.push_back(Tensor::randn(shape).cast(which.dtype).realize());
   const Variable length("n", 1, kLongest);
   // Arguments: what only depends on what a function holds would be computed once.
   using Values = std::vector<Tensor>;
@@ -91,10 +135,11 @@ BenchRows rows_of(Context& context, const LengthCase& which, int64_t repeats) {
   BenchRows out = {{strformat("{}, kernels", which.name), static_cast<double>(first), "compiled", 0,
                     strformat("{} more for other lengths", later)}};
   for (const int64_t n : kLengths) {
+    if (options.size > 0 && options.size != n) continue;
     auto one = jit([&](const Values& v) { return which.compute(v, n); }, "one length");
     for (int i = 0; i < 3; ++i) one(values);
     const auto [dynamic, fixed] =
-        in_turns(20 * repeats, [&] { any(values, length.bind(n)); }, [&] { one(values); });
+        in_turns(20 * options.repeats, [&] { any(values, length.bind(n)); }, [&] { one(values); });
     out.push_back(
         {strformat("{}, n = {}", which.name, n), 100 * fixed / dynamic, "%", 0,
          strformat("of the speed for one length: {}, {}", time_text(dynamic), time_text(fixed))});
@@ -106,9 +151,10 @@ BenchRows rows_of(Context& context, const LengthCase& which, int64_t repeats) {
 
 BenchRows bench_lengths(const Session& session, const BenchOptions& options) {
   BenchRows all;
-  for (const LengthCase& which : length_cases())
-    for (BenchRow& row : rows_of(session.context, which, options.repeats))
-      all.push_back(std::move(row));
+  for (const LengthCase& which : length_cases()) {
+    if (!options.which.empty() && which.name.find(options.which) == std::string::npos) continue;
+    for (BenchRow& row : rows_of(session.context, which, options)) all.push_back(std::move(row));
+  }
   return all;
 }
 

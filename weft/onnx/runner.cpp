@@ -1,12 +1,16 @@
 #include "weft/onnx/runner.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/onnx/check_inputs.h"
 #include "weft/onnx/evaluator.h"
 #include "weft/onnx/leaves.h"
+#include "weft/onnx/varying_sizes.h"
+#include "weft/run/active_capture.h"
 #include "weft/tensor/host_constants.h"
 #include "weft/tensor/jit.h"
 
@@ -22,6 +26,7 @@ struct Captured {
 
   JitState jit;
   bool captures = true;  // false: runs node by node
+  bool varies = false;   // its sizes are Variables of the runner's
   Values outputs;        // known ones; the others are results of the capture, of these types
   std::vector<ElementType> types;
   HostConstantsScope::Store constants;  // of the trace, for the capture
@@ -67,15 +72,19 @@ std::string key_of(const Values& inputs) {
 }  // namespace
 
 struct OnnxRunner::State {
-  explicit State(Model m) : model(std::move(m)), evaluator(model) {}
+  explicit State(Model m) : model(std::move(m)), evaluator(model), sizes(model.graph) {}
 
   Values run(const Values& inputs);
+  Values run_captured(const std::string& key, const Values& inputs, bool varies);
+  std::optional<Values> run_for_any_size(const Values& inputs);
   Values first_run(Captured& c, Tensors& arguments, const Values& inputs);
   Values capture(Captured& c, Tensors& arguments, const Values& inputs);
   Values with_tensors(const Captured& c, const Tensors& results) const;
 
   Model model;
   Evaluator evaluator;
+  VaryingSizes sizes;
+  std::string any_size;  // the key of the capture with Variables
   std::map<std::string, std::unique_ptr<Captured>> captured;
   static constexpr size_t kMostCaptured = 32;
   size_t kernels = 0;
@@ -87,10 +96,35 @@ Values OnnxRunner::State::run(const Values& inputs) {
   if (std::ranges::any_of(leaves, [](const NamedTensor& t) { return t.tensor.requires_grad(); }))
     return evaluator.run(model.graph, inputs);
   if (!all_tensors(inputs)) return realized(evaluator.run(model.graph, inputs));
+  const std::string key = key_of(inputs);
+  // Somebody else's capture has to see whose memory it is.
+  Context& context = Context::current();
+  const bool may_vary = context.options().jit && !active_capture(context);
+  if (may_vary && sizes.next(inputs) && !captured.contains(key))
+    if (std::optional<Values> outputs = run_for_any_size(inputs)) return *std::move(outputs);
+  return run_captured(key, inputs, false);
+}
+
+/// Nothing where the model has to know a size to be evaluated.
+std::optional<Values> OnnxRunner::State::run_for_any_size(const Values& inputs) {
+  try {
+    const Values bound = sizes.bound(inputs);
+    const std::string key = key_of(bound) + sizes.ranges();
+    if (key != any_size) captured.erase(std::exchange(any_size, key));  // it reached less far
+    return with_numbers(run_captured(key, bound, true));
+  } catch (const Error&) {  // one of the inputs comes again with numbers
+    captured.erase(any_size);
+    sizes.give_up();
+    return {};
+  }
+}
+
+Values OnnxRunner::State::run_captured(const std::string& key, const Values& inputs, bool varies) {
   if (captured.size() > kMostCaptured) captured.clear();
-  std::unique_ptr<Captured>& entry = captured[key_of(inputs)];
+  std::unique_ptr<Captured>& entry = captured[key];
   if (!entry) entry = std::make_unique<Captured>("the model " + quoted_name(model.graph.name));
   Captured& c = *entry;
+  c.varies = varies;
   evaluator.keep_lazy(!c.captures);
   if (!c.captures) return realized(evaluator.run(model.graph, inputs));
   Tensors arguments;
@@ -120,12 +154,13 @@ Values OnnxRunner::State::first_run(Captured& c, Tensors& arguments, const Value
   }
   c.jit.abandon();
   c.captures = Context::current().options().jit && !evaluator.read_data() && all_tensors(traced);
+  if (!c.captures && c.varies) fail("onnx.sizes", "the model looks at its data");
   if (!c.captures) return realized(std::move(traced));
   try {
     detail::visit("input", arguments, c.jit.arguments());
     if (c.jit.begin() == JitState::Mode::Capture) return capture(c, arguments, inputs);
   } catch (const Error& e) {
-    if (e.tag() != "jit") throw;
+    if (e.tag() != "jit" || c.varies) throw;
     c.captures = false;  // it looks at data while it builds its graph
   }
   return realized(std::move(traced));

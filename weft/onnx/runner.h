@@ -15,9 +15,11 @@ namespace weft::onnx {
 using NamedValues = std::map<std::string, Value>;
 
 /// A model, ready to run. The first call for inputs of given types and shapes captures what it
-/// launches; later ones replay that. A model that needs values of its data to know shapes (NonZero,
-/// If, Loop, ...) runs node by node in every call instead. Weights are used where they lie in the
-/// mapped file. Sizes that are bound Variables stay symbolic. One call at a time.
+/// launches; later ones replay that. Sizes that the model only names are one capture for all: from
+/// the first call on where whole numbers (text) come in, from the second size on elsewhere. A size
+/// that comes often in a row is captured for itself. A model that needs values of its data to know
+/// shapes (NonZero, If, Loop, ...) runs node by node in every call instead. Weights are used where
+/// they lie in the mapped file. Sizes that are bound Variables stay symbolic. One call at a time.
 ///
 ///   OnnxRunner model("resnet50.onnx");
 ///   NamedValues out = model({{"data", Tensor::rand({1, 3, 224, 224})}});

@@ -8,6 +8,7 @@
 #include "weft/dtype/dtype.h"
 #include "weft/optimize/steady.h"
 #include "weft/optimize/tested.h"
+#include "weft/optimize/tiling.h"
 
 namespace weft::optimize {
 namespace {
@@ -35,11 +36,13 @@ constexpr double kSpill = 1;              // an accumulator stored and loaded ag
 // uses of an image its results and what is added to them pass through (1 x 1, 64 -> 256 of 56 with
 // a sum: 470 -> 330 us).
 constexpr double kPassing = 2, kBeside = 0.7;
-constexpr double kRunStart = 128;       // bytes that could have been read instead
-constexpr double kLoadPressure = 0.05;  // of two equal tiles, the one that loads less
-constexpr double kMaxBody = 400;        // instructions in the body of a tile of products
-constexpr double kMaxPlainBody = 300;   // in any other body
-constexpr double kWorkers = 8;          // that tiles should keep busy, whatever there are
+constexpr double kRunStart = 128;         // bytes that could have been read instead
+constexpr double kLoadPressure = 0.05;    // of two equal tiles, the one that loads less
+constexpr double kMaxBody = 400;          // instructions in the body of a tile of products
+constexpr double kMaxPlainBody = 300;     // in any other body
+constexpr double kPartsOfLongest[] = {1, 1.0 / 4, 1.0 / 16};  // lengths that are as likely
+constexpr double kFirstTile = 0.5;                            // rows of a tile's time
+constexpr double kWorkers = 8;  // that tiles should keep busy, whatever there are
 
 int computing_bits(DType dtype) {
   // Half floats are computed with as f32.
@@ -159,11 +162,30 @@ double CostModel::neighbours(const Access& a, const Tiling& tiling) const {
   return n;
 }
 
+/// Tiles of a loop that may be shorter than one, on average over lengths: what two tiles share is
+/// computed twice. Of a short loop the first tile waits for what all others then have in a cache:
+/// the more rows it has, the less it waits.
+double CostModel::tiles_of_any_length(size_t range, const Tiling::Of& tile) const {
+  const auto longest = static_cast<double>(info_.ranges[range].extent);
+  const auto size = static_cast<double>(tile.size());
+  double longer = 0;
+  for (const double part : kPartsOfLongest) {
+    const double length = std::max(1.0, std::floor(longest * part));
+    longer += std::ceil(length / size) * size / length;
+  }
+  const double waits = tile.lanes == 1 ? 1 + kFirstTile / size : 1;
+  return longest / size * waits * longer / std::size(kPartsOfLongest);
+}
+
 double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const {
   double n = 1;
   each(loops, [&](size_t r) {
     const int64_t size = tiling.ranges[r].size(), extent = info_.ranges[r].extent;
     const bool reduced = (own & bit(r)) != 0;
+    if (!reduced && size > 1 && !info_.ranges[r].constant && cut_of(info_, r, size) == Cut::Short) {
+      n *= tiles_of_any_length(r, tiling.ranges[r]);
+      return;
+    }
     // A reduction's remainder runs one element at a time, in a loop of its own.
     const int64_t rest = extent % size == 0 ? 0 : extent % size + kRemainder;
     n *= static_cast<double>(reduced ? extent / size + rest : (extent + size - 1) / size);

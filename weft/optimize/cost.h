@@ -74,6 +74,7 @@ class CostModel {
   double l1_bytes() const;  ///< that a tile's operands may fill
   double l2_bytes() const;
   double l1_ways() const;  ///< left for lines that share a set
+  double tiles_of_any_length(size_t range, const Tiling::Of& tile) const;
   double iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const;
   double copies(RangeMask deps, const Tiling& tiling) const;
   double copies_of(const Access& a, const Tiling& tiling) const;

@@ -264,7 +264,11 @@ void share_out(LoopNest& nest, const KernelInfo& info, int64_t enough_items) {
   auto first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
     return may_be_shared(a) && every_store_needs(info, nest.parts_of(a));
   });
-  if (first == loops.end()) first = std::find_if(loops.begin(), loops.end(), may_be_shared);
+  // Not one of no iterations, where nobody would do the rest.
+  if (first == loops.end())
+    first = std::find_if(loops.begin(), loops.end(), [&](LoopNest::Axis a) {
+      return may_be_shared(a) && nest.size(a)->vmin > 0;
+    });
   if (first == loops.end()) return;
   LoopNest::Axis core = *first;
   nest.move_before(core, loops[0]);

@@ -128,11 +128,13 @@ void choose(State& s) {
   s.stream = plan.stream;
 }
 
-/// A length that is too short for the tile of `whole` may still fill vectors.
+/// A length that is too short for the tile of `whole` may still fill vectors, or be a few rows.
 void narrow(State& s, size_t whole, size_t shorter) {
+  constexpr int64_t kFewRows = 4;
   const auto [lanes, unroll] = s.tiling.ranges[whole];
-  if (lanes > 1 && unroll > 1 && cut_of(s.info, shorter, lanes) != Cut::No)
-    s.tiling.ranges[shorter] = {lanes, 1};
+  const Tiling::Of few{lanes, lanes > 1 ? 1 : kFewRows};
+  if (few.size() < lanes * unroll && cut_of(s.info, shorter, few.size()) != Cut::No)
+    s.tiling.ranges[shorter] = few;
 }
 
 /// Peels until every cut of a reduction is exact and no tile is longer than its loop. Ranges keep

@@ -359,6 +359,8 @@ Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   NodeRef n = r.node->src(0);
   if (!r.free()) return size == 1 ? Cut::Exact : Cut::No;
   if (n->vmax < size) return Cut::No;
+  // One tile or none: a loop whose number is always 0 is in no store's index, and would be lost.
+  if (r.parallel && size > 1 && n->vmin < size && n->vmax == size) return Cut::No;
   if (r.constant ? r.extent % size == 0 : divisor_of(n) != 0 && divisor_of(n) % size == 0)
     return Cut::Exact;
   if (r.parallel) {

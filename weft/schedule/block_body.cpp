@@ -349,16 +349,20 @@ class BlockBody {
   }
 
   /// Of what is read of a leaf, moved so that its axes have this order: with room for all of it, as
-  /// far as variables say.
+  /// far as variables say, so that steps through it are numbers.
   NodeRef copied(const RowCone::Leaf& leaf, NodeRef x, std::span<const size_t> order) {
     NodeRef some = x;
-    for (size_t i = 0; i < order.size(); ++i)
+    std::vector<NodeRef> room;
+    for (size_t i = 0; i < order.size(); ++i) {
       for (size_t r = 0; r < c_.ranges.size(); ++r)
         if (c_.is_symbolic(r) && leaf.index[order[i]] == c_.ranges[r] && x->dim(i)->op == Op::Const)
           some = part(g_, some, i, g_.index(0), c_.ranges[r]->src(0));
-    if (some == x) return g_.make(Op::Contiguous, x->dtype, {x});
+      room.push_back(g_.index(x->dim(i)->vmax));
+    }
+    if (std::ranges::equal(some->shape->span(), room))
+      return g_.make(Op::Contiguous, x->dtype, {x});
     const auto number = static_cast<int64_t>(x->hash >> 2);  // another value, other memory
-    return written_into(x->shape->span(), some, number);
+    return written_into(room, some, number);
   }
 
   /// `x` at the begin of memory of this shape, whose rest is not written.

@@ -288,6 +288,17 @@ bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted,
   return true;
 }
 
+/// Whether a product of few rows reads halves of memory, of which each vector is one instruction.
+bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const {
+  constexpr double kFewRows = 64;
+  if (n->op != Op::Cast || n->dtype != DType::F32 || target.vector_bits == 0) return false;
+  NodeRef from = n->src(0);
+  while (is_view(from->op)) from = from->src(0);
+  const bool half = from->dtype == DType::F16 || from->dtype == DType::BF16;
+  return half && from->op == Op::Param && wanted.size() == 1 && in_reduce(wanted[0]) &&
+         total <= kFewRows * largest_numel(n->shape->span());
+}
+
 NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target) {
   DecodedProduct p;
   if (!is_decoded_product(g, reduce, target, p)) return nullptr;

@@ -285,6 +285,25 @@ size_t innermost_axis(Planner& plan, NodeRef n,
 
 }  // namespace
 
+bool Planner::is_row(NodeRef n, size_t axis) const {
+  const int* index = buffer_of.find(n);
+  if (!index) return false;
+  const BufferPlan& b = buffers[static_cast<size_t>(*index)];
+  bool inside = true, rows = false;
+  for (size_t i = n->rank(); i-- > 0 && !b.row_major;) {
+    const size_t a = b.order.empty() ? i : b.order[i];
+    if (inside && a == axis)
+      inside = false;
+    else if (is_int_const(n->dim(a), 1))
+      continue;
+    else if (inside)
+      return false;
+    else
+      rows = true;
+  }
+  return rows;
+}
+
 std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan) {
   std::vector<std::vector<ProductOperand>> of(plan.kernels.size());
   for (const BufferPlan& b : plan.buffers) {

@@ -104,7 +104,8 @@ NodeRef Planner::room_along(NodeRef n, size_t axis) {
   if (d->op == Op::Const) return d;
   // What a round makes for itself is small, and steps through it that are numbers are fast.
   const bool own = options.in_rounds && n->op != Op::Param && n->op != Op::Assign;
-  return own || is_size_of_round(d) ? g.index(d->vmax) : d;
+  if (own || is_size_of_round(d)) return g.index(d->vmax);
+  return is_row(n, axis) ? g.index(d->vmax) : d;
 }
 
 NodeRef Planner::size_of(NodeRef n) {
@@ -227,6 +228,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
     return {false, "cheap, and larger than what it is made of"};
   if (wanted.size() == 1 && total <= numel * 1.01) return {false, "used once"};
   if (is_decoded_in_registers(n, wanted, total)) return {false, "the rows of a tile share it"};
+  if (is_widened(n, wanted, total)) return {false, "the rows of a tile share what is widened"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   if (is_read_to_its_border(n, wanted)) return {true, "a copy with zeros around it needs no masks"};
   const double fuse_cost = total * work;

@@ -138,6 +138,8 @@ class Planner {
     bool stage;
     const char* reason;
   };
+  /// Whether an axis lies innermost, in rows that none but kernels see.
+  bool is_row(NodeRef n, size_t axis) const;
   bool merging_pays(NodeRef inner, double evaluated) const;
   bool crowds(NodeRef reduce, const Use& d) const;
   bool stays_in_l3(NodeRef n, const std::vector<Use>& wanted) const;
@@ -154,6 +156,7 @@ class Planner {
   void leave_buffer(NodeRef n, const std::vector<Use>& wanted);
   bool reads_words(NodeRef n, const std::vector<Use>& wanted);
   bool is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total);
+  bool is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
   Verdict decide_reduce(NodeRef n, const std::vector<Use>& wanted);
   struct Surroundings {

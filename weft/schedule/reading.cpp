@@ -19,7 +19,8 @@ Reading::Reading(Graph& g, NodeRef x) : of(x) {
   for (size_t a = 0; a < x->rank(); ++a)
     along.push_back(g.range(x->dim(a), static_cast<int64_t>(a)));
   at = {along, g.boolean(true)};
-  for (; is_movement(of->op) && of->op != Op::Gather; of = of->src(0)) at = map_access(g, of, at);
+  for (; (is_movement(of->op) && of->op != Op::Gather) || of->op == Op::Cast; of = of->src(0))
+    if (of->op != Op::Cast) at = map_access(g, of, at);
 }
 
 bool Reading::lies_along(Graph& g, size_t axis) const {

@@ -10,7 +10,7 @@ namespace weft {
 NodeRef moved(NodeRef n);
 
 /// How a value is read, element by element: a range for each of its axes, and where that is in what
-/// movement ops move.
+/// movement ops move, and casts convert, as it is read.
 struct Reading {
   NodeRef of;
   std::vector<NodeRef> along;
