@@ -80,6 +80,53 @@ TEST_F(DiskTest, IsLazy) {
   EXPECT_EQ(x.shrink({{int64_t{1} << 33, (int64_t{1} << 33) + 4}}).sum().item<float>(), 0);
 }
 
+/// As long as it lives, devices give this much memory.
+struct SmallMemory {
+  static Options options(int64_t cap, std::string device) {
+    Options options;
+    options.memory_cap = cap;
+    options.dev = std::move(device);
+    return options;
+  }
+  SmallMemory(int64_t cap, std::string device = "CPU")
+      : context(options(cap, std::move(device))), scope(context) {}
+  Context context;
+  ContextScope scope;
+};
+
+TEST_F(DiskTest, FilesMayBeLargerThanMemory) {
+  constexpr int64_t kCount = int64_t{6} << 20, kCap = int64_t{1} << 20;
+  const std::string path = numbers("a", kCount);
+  const SmallMemory small(kCap);
+  const Tensor x = tensor_from_file(path, DType::F32);
+  EXPECT_EQ(x.max().item<float>(), static_cast<float>(kCount - 1));  // the kernel reads the file
+  EXPECT_EQ(x.shrink({{kCount - 2, kCount}}).mul(2.0f).to_vector<float>(),
+            (std::vector<float>{2 * (kCount - 2), 2 * (kCount - 1)}));
+  EXPECT_ERROR(x.mul(2.0f).realize(), "would pass the cap of 1.0 MiB");
+  const Tensor copy = stored_on_disk(x, at("b"));  // through a piece of 16 MiB
+  EXPECT_EQ(content(at("b")), content(path));
+  EXPECT_EQ(copy.min().item<float>(), 0);
+}
+
+TEST_F(DiskTest, ADevicesMemoryIsAskedForFirst) {
+  const std::string path = numbers("a", int64_t{5} << 20);
+  {
+    const SmallMemory small(int64_t{1} << 20, "SIM");
+    EXPECT_ERROR(tensor_from_file(path, DType::F32), "memory: 20971520 more bytes (20.0 MiB) for");
+  }
+  const SmallMemory enough(int64_t{64} << 20, "SIM");
+  const Tensor x = tensor_from_file(path, DType::F32);
+  EXPECT_EQ(x.max().item<float>(), (5 << 20) - 1);
+  EXPECT_EQ(x.index({Index(4 << 20)}).item<float>(), 4 << 20);  // in the second piece
+}
+
+TEST_F(DiskTest, AFileIsMovedInItself) {
+  const std::string path = numbers("a", int64_t{5} << 20);
+  const Tensor x = stored_on_disk(tensor_from_file(path, DType::F32, 4), path);
+  EXPECT_EQ(x.index({Index(0)}).item<float>(), 1);
+  EXPECT_EQ(x.index({Index((5 << 20) - 2)}).item<float>(), (5 << 20) - 1);
+}
+
 TEST_F(DiskTest, G19AFileThatShrinksIsAnError) {
   if (!maps_files()) GTEST_SKIP() << "the device maps no files";
   const std::string path = numbers("a", 3 * kPage);

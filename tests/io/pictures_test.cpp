@@ -110,8 +110,8 @@ TEST_F(Pictures, AreToldByTheirFirstBytes) {
   if (has_jpeg_library()) {
     EXPECT_EQ(read_picture(corpus("jpeg/grey")).shape[2], 1);
   }
-  EXPECT_ERROR(parse_picture(as_bytes("GIF89a"), "f.gif"), "neither as a PNG nor as a JPEG");
-  EXPECT_ERROR(parse_picture({}, "f"), "neither");
+  EXPECT_ERROR(parse_picture(as_bytes("GIF89a"), "f.gif"), "begins as no picture does; PNG, JPEG");
+  EXPECT_ERROR(parse_picture({}, "f"), "begins as no picture");
 }
 
 TEST_F(Pictures, ChannelsOfEveryKind) {
@@ -216,7 +216,7 @@ TEST_F(PictureFolders, RefusesWhatIsNoDataSet) {
   EXPECT_ERROR((PictureFolder{dir_, {.channels = Channels::AsItIs}}), "say which");
   EXPECT_ERROR((PictureFolder{dir_}.fetch({0, 1})), "smaller.png: is 6 by 2 pixels, others 7 by 5");
   write("a/zz.jpg", "not a picture");
-  EXPECT_ERROR((PictureFolder{dir_}.fetch({2})), "zz.jpg: begins neither");
+  EXPECT_ERROR((PictureFolder{dir_}.fetch({2})), "zz.jpg: begins as no picture does");
   Context context;
   const ContextScope scope(context);
   DataLoader loader = PictureFolder(dir_).loader({.batch = 3});

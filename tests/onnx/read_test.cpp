@@ -127,6 +127,19 @@ TEST(OnnxRead, NamesInsideGraphsAreFromAround) {
   EXPECT_ERROR(m("c"), "the If node that makes 'y' reads 'c'");
 }
 
+TEST(OnnxRead, OutputsMayBeFromAround) {
+  const std::string inner = graph({{node("Abs", {"x"}, {"z"})},
+                                   {},
+                                   {declared("z", {2}), declared("w", {2}), declared("x", {2}),
+                                    declared("v", {2}), declared("x", {2})},
+                                   {}});
+  const Model m =
+      parse(abs_chain({node("Neg", {"x"}, {"w"}), node("Neg", {"x"}, {"v"}),
+                       node("If", {"x"}, {"y"}, {graph_attribute("then_branch", inner)})}));
+  EXPECT_EQ(m.graph.nodes[2].attributes[0].graphs[0]->captures,
+            (std::vector<std::string>{"x", "w", "v"}));
+}
+
 TEST(OnnxRead, O10GraphsInsideGraphs) {
   std::string inner = graph({{node("Abs", {"x"}, {"z"})}, {}, {declared("z", {2})}, {}});
   for (int i = 0; i < 60; ++i)

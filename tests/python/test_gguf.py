@@ -16,17 +16,48 @@ def random_blocks(count, size, seed):
     return np.random.default_rng(seed).integers(0, 256, (count, size), dtype=np.uint8)
 
 
+# Where the floats of a block are that scale it, in bytes; of MXFP4 and NVFP4 every byte is tried anyhow.
+SCALES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2],
+          "Q5_K": [0, 2], "Q6_K": [208], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ3_XXS": [0], "IQ3_S": [0], "IQ1_S": [0],
+          "IQ4_NL": [0], "IQ4_XS": [0], "TQ1_0": [52], "TQ2_0": [64]}
+# +-0, the least and the largest denormal, the least normal, 1, the largest, infinities, NaNs.
+SPECIAL = np.array([0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x3c00, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01], np.uint16)
+
+
+def blocks_with_special_scales(name, size, seed):
+    pairs = [(a, b) for a in SPECIAL for b in SPECIAL]
+    blocks = random_blocks(2 * len(pairs), size, seed)
+    blocks[:len(pairs):7] = 0
+    for block, scales in zip(blocks, pairs + pairs):
+        for at, scale in zip(SCALES.get(name, []), scales):
+            block[at:at + 2] = np.array([scale]).view(np.uint8)
+    if name == "IQ1_M":  # four bits each at the top of four words
+        for block, (scale, _) in zip(blocks, pairs + pairs):
+            for i in range(4):
+                block[49 + 2 * i] = block[49 + 2 * i] & 15 | int(scale) >> 4 * i << 4 & 240
+    return blocks
+
+
+@pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("number,name,elements,size", PACKED)
-def test_decodes_to_the_same_bits(number, name, elements, size):
+def test_decodes_to_the_same_bits(number, name, elements, size, special):
     gguf = pytest.importorskip("gguf")
     if name in OWN:
         pytest.skip("the package does not decode it")
-    blocks = random_blocks(512, size, number)
+    blocks = blocks_with_special_scales(name, size, number) if special else random_blocks(512, size, number)
     with np.errstate(all="ignore"):
         wanted = gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType(number))
-    got = ggml_data_to_tensor(Tensor(blocks), 512 * elements, number).numpy().reshape(wanted.shape)
+    got = ggml_data_to_tensor(Tensor(blocks), len(blocks) * elements, number).numpy().reshape(wanted.shape)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(wanted))
     np.testing.assert_array_equal(np.nan_to_num(got).view(np.uint32), np.nan_to_num(wanted).view(np.uint32))
+
+
+def test_every_type_of_the_package_is_known():
+    gguf = pytest.importorskip("gguf")
+    sizes = {number: (elements, size) for number, _, elements, size in _core.codecs()}
+    sizes[9] = (32, 40)  # Q8_1: ggml-common.h's block_q8_1 has two halves, the package counts two floats
+    for t in gguf.GGMLQuantizationType:
+        assert sizes[t.value] == tuple(gguf.GGML_QUANT_SIZES[t]), t.name
 
 
 @pytest.mark.parametrize("name", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4", "F16", "BF16"])

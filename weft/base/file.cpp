@@ -17,12 +17,14 @@
 #include "weft/base/hash.h"
 #include "weft/base/options.h"
 #include "weft/base/spans.h"
+#include "weft/base/thread_pool.h"
 
 namespace weft {
 
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr size_t kReadBytes = size_t{1} << 20;     // that one thread reads at a time
 constexpr size_t kPieceBytes = size_t{256} << 10;  // that are compared and written as a whole
 constexpr uint64_t kBlockBytes = 512;  // of stat::st_blocks, whatever the file system's are
 
@@ -192,6 +194,17 @@ void MappedFile::read(uint64_t offset, std::span<std::byte> out) const {
     offset += static_cast<uint64_t>(got);
     out = out.subspan(static_cast<size_t>(got));
   }
+}
+
+void MappedFile::read(uint64_t offset, std::span<std::byte> out, ThreadPool& threads) const {
+  const auto pieces = static_cast<int64_t>((out.size() + kReadBytes - 1) / kReadBytes);
+  if (pieces < 2) return read(offset, out);
+  threads.parallel_for(pieces, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      const size_t at = static_cast<size_t>(i) * kReadBytes;
+      read(offset + at, out.subspan(at, std::min(kReadBytes, out.size() - at)));
+    }
+  });
 }
 
 uint64_t MappedFile::version() const {

@@ -14,6 +14,7 @@
 namespace weft {
 
 struct Options;
+class ThreadPool;
 
 // A whole file mapped read-only. Missing, empty and unreadable files and directories are Errors.
 // Touching bytes that another process has cut off ends the process with SIGBUS, and a library
@@ -35,6 +36,8 @@ class MappedFile {
   void check() const;
   // The bytes from `offset` on, read instead of touched: the same Error, whenever it shrinks.
   void read(uint64_t offset, std::span<std::byte> out) const;
+  // By several threads where that are many: one waits for the disk while another copies.
+  void read(uint64_t offset, std::span<std::byte> out, ThreadPool& threads) const;
   // Differs after somebody wrote to the file: its size and times of change.
   uint64_t version() const;
 

@@ -210,7 +210,8 @@ Buffer::Contents Buffer::contents() const {
 void Buffer::read(int64_t offset, std::span<std::byte> to) const {
   const auto* from = static_cast<const std::byte*>(data_) + offset;
   if (file_ != nullptr)
-    file_->read(static_cast<uint64_t>(from - file_->bytes().data()), to);
+    file_->read(static_cast<uint64_t>(from - file_->bytes().data()), to,
+                device_->context().thread_pool());
   else
     std::memcpy(to.data(), from, to.size());
 }

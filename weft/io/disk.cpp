@@ -10,6 +10,8 @@
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/device/buffer.h"
+#include "weft/run/storage.h"
 #include "weft/tensor/access.h"
 
 namespace weft {
@@ -45,11 +47,25 @@ std::optional<File> file_of(const Tensor& x) {
   return at->second;
 }
 
+/// Whether the elements of a realized tensor lie in that file.
+bool lies_in(const Tensor& x, const std::string& path) {
+  const MappedFile* file = MappedFile::of(x.cell()->buffer()->owner());
+  std::error_code none;
+  return file != nullptr && std::filesystem::equivalent(file->path(), path, none);
+}
+
+/// Beside x itself, which is realized, that takes the memory of a piece.
 void write(const Tensor& x, const std::string& path, uint64_t offset) {
-  std::vector<std::byte> bytes(static_cast<size_t>(bytes_for(x.dtype(), x.numel())));
-  x.copy_to(bytes, CallSite());
-  grow_file(path, offset + bytes.size());
-  overwrite_file(path, offset, bytes);
+  const Tensor attached = TensorAccess::attached(x);
+  const Tensor whole = attached.is_view() ? x.contiguous() : attached;
+  if (!whole.cell()->realized()) whole.realize();
+  grow_file(path, offset + static_cast<uint64_t>(bytes_for(x.dtype(), x.numel())));
+  const auto put = [&](int64_t at, std::span<const std::byte> piece) {
+    overwrite_file(path, offset + static_cast<uint64_t>(at), piece);
+  };
+  // What is written over there is not read any more.
+  if (lies_in(whole, path)) return put(0, storage_to_bytes(*whole.cell()));
+  copy_to_host(*whole.cell(), put);
 }
 
 }  // namespace

@@ -74,12 +74,27 @@ Tensor strided_tensor(const std::byte* data, DType dtype, std::span<const int64_
 
 namespace {
 
-/// Read in the place of touching what is mapped.
-Tensor copied_from_file(const MappedFile& file, std::span<const std::byte> part, DType dtype,
-                        std::span<const int64_t> shape) {
-  std::vector<std::byte> bytes(part.size());
-  file.read(static_cast<uint64_t>(part.data() - file.bytes().data()), bytes);
-  return Tensor::from_bytes(bytes, dtype, Dims(shape));
+/// Read piece by piece in the place of touching what is mapped.
+NodeRef copied_from_file(Device& device, const MappedFile& file, std::span<const std::byte> part,
+                         DType dtype, std::span<const NodeRef> dims) {
+  constexpr size_t kPiece = size_t{16} << 20;
+  Context& context = device.context();
+  std::shared_ptr<Buffer> buffer;
+  context.get<BufferTable>().with_swept_memory([&] {
+    buffer = device.allocate(static_cast<int64_t>(part.size()), "data from " + file.path());
+  });
+  const auto begin = static_cast<uint64_t>(part.data() - file.bytes().data());
+  std::vector<std::byte> piece(std::min(kPiece, part.size()));
+  for (size_t at = 0; at < part.size(); at += kPiece) {
+    const auto now = std::span(piece).first(std::min(kPiece, part.size() - at));
+    file.read(begin + at, now, context.thread_pool());
+    if (is_bool(dtype))
+      for (std::byte& b : now) b = std::byte{b != std::byte{0}};
+    device.copy_in({buffer.get(), static_cast<int64_t>(at)}, now);
+  }
+  const NodeRef node = context.get<BufferTable>().add(std::move(buffer), dtype, dims, device.id());
+  if (CaptureListener* capture = active_capture(context)) capture->host_data(buffer_id(node), {});
+  return node;
 }
 
 }  // namespace
@@ -93,12 +108,16 @@ Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> s
   for (int64_t n : shape) count *= n;
   const int64_t bytes = bytes_for(dtype, count);
   const MappedFile* file = MappedFile::of(owner);
-  if (file != nullptr) file->check();
+  const auto holds_bools = [&](std::span<const std::byte> elements) {
+    if (file != nullptr) file->check();
+    return are_bools(elements);
+  };
   const bool aligned = std::bit_cast<uintptr_t>(data) % static_cast<size_t>(bits(dtype) / 8) == 0;
   const std::span all(static_cast<const std::byte*>(data), static_cast<size_t>(bytes));
   const bool copies = !aligned || bytes == 0 || !dynamic_cast<HostDevice*>(&device) ||
-                      (is_bool(dtype) && !are_bools(all));
-  if (copies && file != nullptr) return copied_from_file(*file, all, dtype, shape);
+                      (is_bool(dtype) && !holds_bools(all));
+  if (copies && file != nullptr)
+    return scope.result(copied_from_file(device, *file, all, dtype, nodes_of(Dims(shape))));
   if (copies) return Tensor::from_bytes(all, dtype, Dims(shape));
   auto buffer = Buffer::borrow(device, data, bytes, std::move(owner));
   return scope.result(

@@ -22,7 +22,9 @@ struct Picture {
 bool is_picture_name(const fs::path& path) {
   std::string ending = path.extension().string();
   for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+  constexpr std::string_view kEndings[] = {".png", ".jpg", ".jpeg", ".bmp",  ".pbm", ".pgm",
+                                           ".ppm", ".pnm", ".webp", ".tiff", ".tif", ".jp2"};
+  return std::ranges::find(kEndings, ending) != std::end(kEndings);
 }
 
 /// The folders, or the pictures, in a directory, by name.
@@ -111,7 +113,7 @@ PictureFolder::PictureFolder(const std::string& directory, const PictureOptions&
   if (set->pictures.empty())
     fail_runtime(
         "picture_folder",
-        "{}: {} classes with no picture; it should hold a folder of .png or .jpg files for "
+        "{}: {} classes with no picture; it should hold a folder of pictures (.png, .jpg, ..) for "
         "each class",
         directory, set->classes.size());
   set_ = std::move(set);

@@ -6,8 +6,13 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/io/bmp.h"
 #include "weft/io/jpeg.h"
+#include "weft/io/jpeg2000.h"
 #include "weft/io/png.h"
+#include "weft/io/pnm.h"
+#include "weft/io/tiff.h"
+#include "weft/io/webp.h"
 
 namespace weft {
 
@@ -74,16 +79,35 @@ Between between(int64_t i, int64_t n, int64_t m) {
   return {low, std::min(low + 1, m - 1), inside - static_cast<double>(low)};
 }
 
+bool begins(std::span<const std::byte> data, std::string_view signature) {
+  return data.size() >= signature.size() &&
+         std::memcmp(data.data(), signature.data(), signature.size()) == 0;
+}
+
+using Bytes = std::span<const std::byte>;
+struct PictureFormat {
+  bool (*is_it)(Bytes);
+  HostArray (*parse)(Bytes, std::string_view what);
+};
+constexpr PictureFormat kFormats[] = {
+    {[](Bytes data) { return begins(data, "\x89PNG"); }, parse_png},
+    {[](Bytes data) { return begins(data, "\xff\xd8\xff"); }, parse_jpeg},
+    {[](Bytes data) { return begins(data, "BM"); }, parse_bmp},
+    {is_pnm, parse_pnm},
+    {is_webp, [](Bytes data, std::string_view what) { return parse_webp(data, what); }},
+    {is_tiff, [](Bytes data, std::string_view what) { return parse_tiff(data, what); }},
+    {is_jpeg2000, [](Bytes data, std::string_view what) { return parse_jpeg2000(data, what); }},
+};
+
 }  // namespace
 
-HostArray parse_picture(std::span<const std::byte> data, std::string_view what, Channels channels) {
-  const auto begins = [&](std::string_view signature) {
-    return data.size() >= signature.size() &&
-           std::memcmp(data.data(), signature.data(), signature.size()) == 0;
-  };
-  if (begins("\x89PNG")) return with_channels(parse_png(data, what), channels);
-  if (begins("\xff\xd8\xff")) return with_channels(parse_jpeg(data, what), channels);
-  fail_runtime("picture.format", "{}: begins neither as a PNG nor as a JPEG file does", what);
+HostArray parse_picture(Bytes data, std::string_view what, Channels channels) {
+  for (const PictureFormat& format : kFormats)
+    if (format.is_it(data)) return with_channels(format.parse(data, what), channels);
+  fail_runtime("picture.format",
+               "{}: begins as no picture does; PNG, JPEG, BMP, PNM (P1 to P6), WebP, TIFF and "
+               "JPEG 2000 are read",
+               what);
 }
 
 HostArray read_picture(const std::string& path, Channels channels) {

@@ -13,7 +13,8 @@ namespace weft {
 // opacity is dropped, or full where there was none.
 enum class Channels : uint8_t { AsItIs = 0, Grey = 1, Rgb = 3, Rgba = 4 };
 
-// (height, width, channels), u8, or u16 of a PNG with 16 bits. PNG and JPEG.
+// (height, width, channels), u8, or u16 of a PNG or PNM with 16 bits. PNG, BMP and PNM; JPEG, WebP,
+// TIFF and JPEG 2000 where their libraries are installed.
 HostArray read_picture(const std::string& path, Channels channels = Channels::AsItIs);
 HostArray parse_picture(std::span<const std::byte> data, std::string_view what,
                         Channels channels = Channels::AsItIs);

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <unordered_set>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -21,6 +21,7 @@ struct Entry {
   DType dtype = DType::Void;
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0;
+  uint64_t listed = 0;  // where in the file
 };
 
 struct Header {
@@ -34,27 +35,39 @@ class HeaderReader {
       : json_(text, what, sizeof(uint64_t)), what_(what) {}
 
   Header read() {
-    std::unordered_set<std::string> seen;
+    bool has_metadata = false;
     std::string key;
     json_.begin_object();
     while (json_.next_key(key)) {
-      if (!seen.insert(key).second) {
-        fail_runtime("safetensors.header",
-                     "{}: {} is listed twice, again at offset {}; the file "
-                     "was not written by a correct program",
-                     what_, quoted_name(key), json_.offset());
-      }
-      if (key == "__metadata__") {
-        read_metadata();
-      } else {
+      if (key != "__metadata__") {
         read_entry(key);
+        continue;
       }
+      if (std::exchange(has_metadata, true)) fail_twice(key, json_.offset());
+      read_metadata();
     }
     json_.end();
+    sort_by_name();
     return std::move(header_);
   }
 
  private:
+  [[noreturn]] void fail_twice(std::string_view key, uint64_t offset) const {
+    fail_runtime("safetensors.header",
+                 "{}: {} is listed twice, again at offset {}; the file "
+                 "was not written by a correct program",
+                 what_, quoted_name(key), offset);
+  }
+
+  // Names that are equal are neighbours then.
+  void sort_by_name() {
+    const auto order = [](const Entry& e) { return std::pair(std::string_view(e.name), e.listed); };
+    std::vector<Entry>& all = header_.entries;
+    if (!std::ranges::is_sorted(all, {}, order)) std::ranges::sort(all, {}, order);
+    const auto twice = std::ranges::adjacent_find(all, {}, &Entry::name);
+    if (twice != all.end()) fail_twice(twice->name, (twice + 1)->listed);
+  }
+
   void read_metadata() {
     std::string key;
     json_.begin_object();
@@ -71,6 +84,7 @@ class HeaderReader {
   void read_entry(const std::string& name) {
     Entry entry;
     entry.name = name;
+    entry.listed = json_.offset();
     unsigned fields = 0;
     std::string field;
     json_.begin_object();
@@ -182,10 +196,14 @@ void check_size(const Entry& entry, std::string_view what) {
 }
 
 // The arrays must cover the data exactly: no overlap, no hole, nothing left over.
-void check_layout(std::vector<Entry>& entries, uint64_t data_bytes, std::string_view what) {
-  std::ranges::sort(entries, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
+void check_layout(const std::vector<Entry>& entries, uint64_t data_bytes, std::string_view what) {
+  std::vector<const Entry*> order;
+  for (const Entry& entry : entries) order.push_back(&entry);
+  const auto extent = [](const Entry* e) { return std::pair(e->begin, e->end); };
+  if (!std::ranges::is_sorted(order, {}, extent)) std::ranges::sort(order, {}, extent);
   uint64_t at = 0;
-  for (const Entry& entry : entries) {
+  for (const Entry* each : order) {
+    const Entry& entry = *each;
     check_size(entry, what);
     if (entry.begin != at) {
       fail_runtime("safetensors.layout",
@@ -221,12 +239,12 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> data, std::strin
 
   SafetensorsContent result;
   result.metadata = std::move(header.metadata);
+  result.arrays.reserve(header.entries.size());
   for (Entry& entry : header.entries) {
     const auto bytes = content.subspan(entry.begin, entry.end - entry.begin);
     result.arrays.push_back(
         {std::move(entry.name), {entry.dtype, std::move(entry.shape), bytes, owner}});
   }
-  std::ranges::sort(result.arrays, {}, &NamedArray::name);
   return result;
 }
 

@@ -83,7 +83,8 @@ SafetensorsContent arrays_in(const std::string& path) {
 LoadedTensors load_tensors(const std::string& path) {
   if (is_gguf(path)) return load_packed(path);
   SafetensorsContent content = arrays_in(path);
-  std::ranges::sort(content.arrays, {}, &NamedArray::name);
+  if (!std::ranges::is_sorted(content.arrays, {}, &NamedArray::name))
+    std::ranges::sort(content.arrays, {}, &NamedArray::name);
   LoadedTensors loaded;
   loaded.metadata = std::move(content.metadata);
   for (NamedArray& named : content.arrays)

@@ -227,11 +227,16 @@ int64_t merge_batch_norms(Model& m) {
 
 // ---- transposes
 
-/// The order of a Transpose; empty: it is none, or says none.
+/// The order of a Transpose; empty: it is none, or says none, or a wrong one.
 std::vector<int64_t> order_of(const Node* n) {
   if (!n || n->op != "Transpose" || !n->domain.empty()) return {};
   const Attribute* perm = n->find("perm");
-  return perm ? perm->integers : std::vector<int64_t>();
+  if (!perm) return {};
+  std::vector<int64_t> sorted = perm->integers;
+  std::ranges::sort(sorted);
+  for (size_t i = 0; i < sorted.size(); ++i)
+    if (sorted[i] != static_cast<int64_t>(i)) return {};
+  return perm->integers;
 }
 
 /// transpose(transpose(x)) becomes one, or x.
@@ -244,10 +249,7 @@ int64_t merge_transposes(Model& m) {
     const std::vector<int64_t> first = order_of(inner);
     if (first.empty() || first.size() != second.size()) continue;
     std::vector<int64_t> both;
-    for (const int64_t axis : second)
-      if (axis >= 0 && axis < static_cast<int64_t>(first.size()))
-        both.push_back(first[static_cast<size_t>(axis)]);
-    if (both.size() != first.size()) continue;
+    for (const int64_t axis : second) both.push_back(first[static_cast<size_t>(axis)]);
     n.inputs[0] = inner->inputs[0];
     ++count;
     if (std::ranges::is_sorted(both)) {

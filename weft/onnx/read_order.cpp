@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -121,8 +122,10 @@ void order_graph(Graph& graph, std::string_view what) {
   std::unordered_set<std::string_view> known(names.begin(), names.end());
   for (const Node& node : graph.nodes) known.insert(node.outputs.begin(), node.outputs.end());
   known.insert(graph.captures.begin(), graph.captures.end());
-  for (const DeclaredValue& v : graph.outputs)  // what is from around it may be a result as it is
-    if (!known.count(v.name)) graph.captures.push_back(v.name);
+  std::vector<std::string> passed;  // what is from around it may be a result as it is
+  for (const DeclaredValue& v : graph.outputs)
+    if (!known.count(v.name)) passed.push_back(v.name);
+  std::ranges::move(passed, std::back_inserter(graph.captures));  // what `known` points into, last
 }
 
 void require_closed(const std::vector<Node>& nodes, const std::vector<std::string>& captures,

@@ -134,21 +134,46 @@ std::shared_ptr<Storage> storage_from_bytes(Context& context, std::span<const st
   return storage;
 }
 
-void copy_to_host(const Storage& storage, std::span<std::byte> out) {
+namespace {
+
+int64_t bytes_of(const Storage& storage) {
+  const NodeRef n = storage.value();
+  return bytes_for(n->dtype, bound_numel(n->shape->span()));
+}
+
+/// What the host is about to read.
+std::shared_ptr<Buffer> buffer_to_read(const Storage& storage) {
   if (CaptureListener* capture = active_capture(storage.context())) capture->host_read(storage);
   std::shared_ptr<Buffer> buffer = storage.buffer();
   if (!buffer) internal_error("storage", "{} is read before it was realized", storage.label());
-  const NodeRef n = storage.value();
-  const int64_t bytes = bytes_for(n->dtype, bound_numel(n->shape->span()));
+  return buffer;
+}
+
+}  // namespace
+
+void copy_to_host(const Storage& storage, std::span<std::byte> out) {
+  const std::shared_ptr<Buffer> buffer = buffer_to_read(storage);
+  const int64_t bytes = bytes_of(storage);
   if (static_cast<int64_t>(out.size()) != bytes)
     internal_error("storage", "{} bytes for a tensor of {} bytes", out.size(), bytes);
   if (bytes > 0) buffer->device().copy_out(out, {buffer.get(), 0});
 }
 
+void copy_to_host(const Storage& storage,
+                  FunctionRef<void(int64_t, std::span<const std::byte>)> take) {
+  constexpr int64_t kPiece = int64_t{16} << 20;
+  const std::shared_ptr<Buffer> buffer = buffer_to_read(storage);
+  const int64_t bytes = bytes_of(storage);
+  std::vector<std::byte> piece(static_cast<size_t>(std::min(kPiece, bytes)));
+  for (int64_t at = 0; at < bytes; at += kPiece) {
+    const auto now = std::span(piece).first(static_cast<size_t>(std::min(kPiece, bytes - at)));
+    buffer->device().copy_out(now, {buffer.get(), at});
+    take(at, now);
+  }
+}
+
 std::vector<std::byte> storage_to_bytes(const Storage& storage) {
-  const NodeRef n = storage.value();
-  std::vector<std::byte> out(
-      static_cast<size_t>(bytes_for(n->dtype, bound_numel(n->shape->span()))));
+  std::vector<std::byte> out(static_cast<size_t>(bytes_of(storage)));
   copy_to_host(storage, out);
   return out;
 }

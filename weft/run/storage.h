@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/base/call_site.h"
+#include "weft/base/function_ref.h"
 #include "weft/graph/graph.h"
 #include "weft/run/buffer_table.h"
 
@@ -103,5 +104,8 @@ std::shared_ptr<Storage> storage_from_bytes(Context& context, std::span<const st
 /// The bytes of a realized storage.
 std::vector<std::byte> storage_to_bytes(const Storage& storage);
 void copy_to_host(const Storage& storage, std::span<std::byte> out);
+/// In pieces of a few MiB, which `take` gets in order, with their offsets.
+void copy_to_host(const Storage& storage,
+                  FunctionRef<void(int64_t, std::span<const std::byte>)> take);
 
 }  // namespace weft
