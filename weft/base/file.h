@@ -35,6 +35,8 @@ class MappedFile {
   void check() const;
   // The bytes from `offset` on, read instead of touched: the same Error, whenever it shrinks.
   void read(uint64_t offset, std::span<std::byte> out) const;
+  // These bytes of it need not stay in memory: who touches them again finds them in the file.
+  void let_go(std::span<const std::byte> part) const;
   // Differs after somebody wrote to the file: its size and times of change.
   uint64_t version() const;
 
