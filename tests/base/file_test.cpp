@@ -14,6 +14,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/options.h"
+#include "weft/base/resident_memory.h"
 
 namespace weft {
 namespace {
@@ -60,6 +61,24 @@ TEST_F(FileTest, MapsContent) {
   MappedFile moved = std::move(file);
   EXPECT_EQ(moved.text(), "hello");
   EXPECT_EQ(moved.path(), at("a"));
+}
+
+TEST_F(FileTest, LetsPagesGoAndFindsThemAgain) {
+  const size_t bytes = size_t{32} << 20;
+  std::ofstream(at("a"), std::ios::binary) << std::string(bytes, 'x');
+  const MappedFile file(at("a"));
+  const auto sum = [&] {
+    size_t n = 0;
+    for (const std::byte b : file.bytes()) n += std::to_integer<size_t>(b);
+    return n;
+  };
+  EXPECT_EQ(sum(), bytes * 'x');
+  const int64_t before = resident_memory().now;
+  file.let_go(file.bytes().subspan(5, bytes - 10));
+  const int64_t left = before - (int64_t{24} << 20);
+  EXPECT_TRUE(before == 0 || resident_memory().now < left);
+  EXPECT_EQ(sum(), bytes * 'x');
+  file.let_go(file.bytes().subspan(7, 9));  // less than a page: nothing
 }
 
 TEST_F(FileTest, MissingEmptyAndDirectoryAreErrors) {

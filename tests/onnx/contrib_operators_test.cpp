@@ -28,6 +28,15 @@ std::string refused(const std::string& op, std::vector<Attribute> attributes, co
   return "no error";
 }
 
+TEST(ContribOperators, AveragesOfBytesAreRoundedWithTheirZeroPoint) {
+  // (4 + 5) / 2 is 4.5, and with a zero point of 1 5.5, which is rounded to 6: not 4 and 1.
+  const Value one = known({}, {1}), zero = known({}, {1}, DType::U8);
+  const Value x = known({1, 1, 1, 2}, {5, 6}, DType::U8);
+  const auto y =
+      run("QLinearAveragePool", {attr("kernel_shape", ints{1, 2})}, {x, one, zero, one, zero});
+  EXPECT_EQ(y[0].tensor().to_vector<uint8_t>(), std::vector<uint8_t>{6});
+}
+
 TEST(ContribOperators, ByTheirFormulas) {
   const auto near = [](const Value& x, const std::vector<float>& wanted) {
     const auto found = x.tensor().to_vector<float>();

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tests/onnx/one_node.h"
+#include "weft/base/context.h"
 #include "weft/onnx/image_order.h"
 
 namespace weft::onnx {
@@ -219,6 +220,38 @@ TEST(IntegerProducts, ChannelsThatDoNotFitAreErrors) {
   const std::string text = refusal("ConvInteger", 10, {attr("group", int64_t{3})}, in);
   EXPECT_NE(text.find("in 3 groups: channels must be groups * weight's axis 1"), std::string::npos)
       << text;
+}
+
+/// Whole numbers of 8 bits, and long sums of the largest of them.
+void expect_product(int64_t k, DType left, DType right) {
+  Bytes a(left, 3 * k, 4), b(right, k * 5, 5);
+  if (k > 1000)
+    for (Bytes* x : {&a, &b})
+      for (int64_t& e : x->elements) e = x->dtype == DType::I8 ? -128 : 255;
+  std::vector<int32_t> wanted(15);
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t j = 0; j < 5; ++j)
+      for (int64_t c = 0; c < k; ++c)
+        wanted[static_cast<size_t>(i * 5 + j)] +=
+            static_cast<int32_t>((a.elements[static_cast<size_t>(i * k + c)] - 7) *
+                                 b.elements[static_cast<size_t>(c * 5 + j)]);
+  const Value zero = known({}, {7}, left);
+  for (const Value& weight : {b.value({k, 5}), computed(b.value({k, 5}))}) {
+    const Value y = run_node("MatMulInteger", 10, {}, {computed(a.value({3, k})), weight, zero})[0];
+    EXPECT_EQ(y.tensor().to_vector<int32_t>(), wanted) << k << name(left) << name(right);
+  }
+}
+
+TEST(IntegerProducts, AreExactWithoutInstructionsForBytes) {
+  Options options = Options::from_environment();
+  for (const char* isa : {"avx2", ""}) {
+    options.isa = isa;
+    Context context(options);
+    const ContextScope scope(context);
+    for (const int64_t k : {1, 40, 512, 513, 1100})
+      for (const DType left : {DType::U8, DType::I8})
+        for (const DType right : {DType::U8, DType::I8}) expect_product(k, left, right);
+  }
 }
 
 }  // namespace

@@ -126,6 +126,20 @@ std::vector<Attribute> tf_idf(const ints& pool, const ints& counts, const ints& 
           attr("max_skip_count", 0)};
 }
 
+TEST(TextOperators, CastsTextsToIntegersOfAllDigits) {
+  const Value texts = Value::strings({"9007199254740993", "-9223372036854775808", "+7"}, {3});
+  EXPECT_EQ(run_node("Cast", 13, {attr("to", 7)}, {texts})[0].tensor().to_vector<int64_t>(),
+            (std::vector<int64_t>{9007199254740993, INT64_MIN, 7}));
+  const Value large = Value::strings({"18446744073709551615"}, {1});
+  EXPECT_EQ(run_node("Cast", 13, {attr("to", 13)}, {large})[0].tensor().to_vector<uint64_t>(),
+            (std::vector<uint64_t>{UINT64_MAX}));
+  // What is no whole number is read as a float first.
+  EXPECT_EQ(run_node("Cast", 13, {attr("to", 7)}, {Value::strings({"1e3", "2.5"}, {2})})[0]
+                .tensor()
+                .to_vector<int64_t>(),
+            (std::vector<int64_t>{1000, 2}));
+}
+
 TEST(TextOperators, TfIdfRefusals) {
   const Value x = known(ints{1, 2, 3});
   EXPECT_EQ(run_node("TfIdfVectorizer", 9, tf_idf({1, 3, 2, 3}, {0, 2}, {0, 1, 2}), {x})[0]

@@ -1,4 +1,8 @@
 """weft.onnx.export: onnx's checker takes what is written, and ONNX Runtime gives what weft gives."""
+import pathlib
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -194,6 +198,36 @@ def test_one_error_lists_all_that_cannot_be_exported():
     assert "random numbers" in text and "is written to" in text and "bitcast" in text
     with pytest.raises(ValueError, match="opset 3 cannot be written: choose one from 18 to 23"):
         weft.onnx.export(lambda x: x, Tensor.zeros(3), opset=3)
+
+
+# ---- made smaller
+
+def weft_command():
+    built = sorted(pathlib.Path(__file__).parents[2].glob("build/*/weft"), key=lambda p: p.stat().st_mtime)
+    command = shutil.which("weft") or (str(built[-1]) if built else None)
+    return command or pytest.skip("the command weft is not built")
+
+
+def networks():
+    norm = nn.BatchNorm2d(4)
+    conv = nn.Conv2d(3, 4, 3, padding=1)
+    yield "norm", lambda x: norm(conv(x)).relu().mean((2, 3)), (2, 3, 8, 8)
+    yield "mlp", Mlp(), (3, 8)
+    yield "permuted", lambda x: x.permute(0, 2, 1).relu().permute(0, 2, 1) + Tensor.ones(4) * 2, (2, 3, 4)
+    attention = nn.LayerNorm(8)
+    yield "attention", lambda x: Tensor.scaled_dot_product_attention(*[attention(x).unsqueeze(1)] * 3), (2, 5, 8)
+
+
+@pytest.mark.parametrize("name,function,shape", list(networks()), ids=lambda x: x if isinstance(x, str) else "")
+def test_optimised_models_run_in_onnx_runtime(name, function, shape, tmp_path):
+    before, after, x = tmp_path / "before.onnx", tmp_path / "after.onnx", data(*shape)
+    weft.onnx.export(function, Tensor(x), before)
+    subprocess.run([weft_command(), "onnx", "optimize", before, "-o", after], check=True, capture_output=True)
+    onnx.checker.check_model(onnx.load(after), full_check=True)
+    given, made = session_of(str(before)), session_of(str(after))
+    names = [i.name for i in given.get_inputs()]
+    for a, b in zip(given.run(None, {names[0]: x}), made.run(None, {names[0]: x}), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 # ---- training

@@ -55,6 +55,18 @@ TEST_F(KeptValues, AreComputedOnce) {
   EXPECT_EQ(times_computed(), 1);
 }
 
+TEST_F(KeptValues, AreCompiledOnceForTheCaptureAndItsReplays) {
+  const Tensor w = Tensor::ones({64, 48}).realize(), a = Tensor::ones({32, 64}).realize();
+  auto f = jit([&](const Tensor& in) { return in.matmul(w.relu() + 1).relu(); });
+  f(a);
+  const int64_t before = context.tracer().value(Counter::KernelsCompiled);
+  f(a);
+  const int64_t compiled = context.tracer().value(Counter::KernelsCompiled) - before;
+  EXPECT_LE(compiled, kernels_of([&] { f(a); })) << "what is kept, and what each call runs";
+  EXPECT_EQ(context.tracer().value(Counter::KernelsCompiled) - before, compiled);
+  EXPECT_EQ(f(a).to_vector<float>(), std::vector<float>(32 * 48, 128));
+}
+
 TEST_F(KeptValues, AreComputedAgainAfterEveryKindOfWrite) {
   Tensor w = numbers({1, 2, 3, 4}).realize(), all = numbers({1, 2, 3, 4, 5, 6}).realize();
   auto f = jit([&](const Tensor& a) { return shifted(a, w) + all[Slice(1, 5)].contiguous() * 7; });

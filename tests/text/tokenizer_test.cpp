@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include "weft/base/error.h"
@@ -45,6 +47,62 @@ TEST(Tokenizer, GivesTheSameForLongWords) {
     for (const TokenId id : t.encode("aabb")) ids.push_back(id);
   }
   EXPECT_EQ(t.encode(word), ids);
+}
+
+/// Pairs of tokens and what they merge to, best first, as the model of a tokenizer.json.
+struct Merges {
+  std::vector<std::string> tokens = {"a", "b", "c"};
+  std::vector<std::pair<size_t, size_t>> pairs;
+
+  size_t merged(size_t rank) const {
+    const std::string both = tokens[pairs[rank].first] + tokens[pairs[rank].second];
+    return static_cast<size_t>(std::ranges::find(tokens, both) - tokens.begin());
+  }
+  Tokenizer tokenizer() const {
+    std::string vocab, merges;
+    for (size_t i = 0; i < tokens.size(); ++i)
+      vocab += (i ? ", \"" : "\"") + tokens[i] + "\": " + std::to_string(i);
+    for (const auto& [left, right] : pairs)
+      merges += (merges.empty() ? "\"" : ", \"") + tokens[left] + " " + tokens[right] + "\"";
+    return Tokenizer::from_json(
+        json(R"({"type": "BPE", "vocab": {)" + vocab + R"(}, "merges": [)" + merges + "]}"));
+  }
+  /// The best pair again and again, the leftmost of it.
+  Ids merge(Ids ids) const {
+    for (;;) {
+      size_t best = pairs.size(), place = 0;
+      for (size_t rank = 0; rank < best; ++rank)
+        for (size_t i = 0; i + 1 < ids.size() && rank < best; ++i)
+          if (static_cast<size_t>(ids[i]) == pairs[rank].first &&
+              static_cast<size_t>(ids[i + 1]) == pairs[rank].second)
+            best = rank, place = i;
+      if (best == pairs.size()) return ids;
+      ids[place] = static_cast<TokenId>(merged(best));
+      ids.erase(ids.begin() + static_cast<int64_t>(place) + 1);
+    }
+  }
+};
+
+TEST(Tokenizer, MergesLongWordsInTheOrderOfRanks) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    Merges m;
+    while (m.pairs.size() < 12) {
+      const std::pair pair(random() % m.tokens.size(), random() % m.tokens.size());
+      const std::string both = m.tokens[pair.first] + m.tokens[pair.second];
+      if (std::ranges::find(m.tokens, both) != m.tokens.end()) continue;
+      m.tokens.push_back(both);
+      m.pairs.push_back(pair);
+    }
+    std::shuffle(m.pairs.begin(), m.pairs.end(), random);  // larger ones may come first
+    std::string word;
+    Ids letters;
+    for (int i = 0; i < 300; ++i) {
+      letters.push_back(static_cast<TokenId>(random() % 3));
+      word += static_cast<char>('a' + letters.back());
+    }
+    EXPECT_EQ(m.tokenizer().encode(word), m.merge(letters));
+  }
 }
 
 TEST(Tokenizer, TakesNoLongerThanTheTextIsLong) {

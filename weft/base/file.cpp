@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -205,6 +207,14 @@ void MappedFile::read(uint64_t offset, std::span<std::byte> out, ThreadPool& thr
       read(offset + at, out.subspan(at, std::min(kReadBytes, out.size() - at)));
     }
   });
+}
+
+void MappedFile::let_go(std::span<const std::byte> part) const {
+  // Whole pages of it only: others may still look at what lies beside it.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto from = std::bit_cast<uintptr_t>(part.data());
+  const uintptr_t begin = (from + page - 1) / page * page, end = (from + part.size()) / page * page;
+  if (begin < end) ::madvise(std::bit_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 uint64_t MappedFile::version() const {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/bits.h"
+#include "weft/base/constant_bytes.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -197,6 +198,7 @@ std::shared_ptr<Buffer> Buffer::borrow(Device& device, const void* data, int64_t
   buffer->block_ = buffer->data_ = const_cast<void*>(data);  // kernels take one kind of pointer
   buffer->owner_ = std::move(owner);
   buffer->file_ = MappedFile::of(buffer->owner_);
+  buffer->constant_ = are_constant_bytes(buffer->owner_);
   buffer->serial_ = device.allocator().new_serial();
   return buffer;
 }

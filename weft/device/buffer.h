@@ -88,7 +88,7 @@ class Buffer {
     bool operator==(const Contents&) const = default;
   };
   Contents contents() const;
-  bool changes_unseen() const { return owner_ != nullptr && file_ == nullptr; }
+  bool changes_unseen() const { return owner_ != nullptr && file_ == nullptr && !constant_; }
   /// A kernel, a copy or the host writes to it.
   void note_write() { writes_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -120,6 +120,7 @@ class Buffer {
 
   std::shared_ptr<const void> owner_;
   const MappedFile* file_ = nullptr;  // the owner, where it is one
+  bool constant_ = false;             // the owner says that nobody writes to it
   Device* device_;
   int64_t bytes_;
   size_t block_bytes_ = 0;  // what the block really has

@@ -1,6 +1,7 @@
 #include "weft/io/host_array.h"
 
 #include "weft/base/checked.h"
+#include "weft/base/constant_bytes.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -14,7 +15,7 @@ int64_t HostArray::numel() const {
 HostArray HostArray::owned(DType dtype, std::vector<int64_t> shape, std::vector<std::byte> bytes) {
   WEFT_CHECK(checked_bytes(dtype, shape) == static_cast<int64_t>(bytes.size()),
              "{} bytes for {} of {}", bytes.size(), shape_text(shape), name(dtype));
-  auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  auto owner = constant_bytes(std::move(bytes));
   const std::span<const std::byte> view(owner->data(), owner->size());
   return {dtype, std::move(shape), view, std::move(owner)};
 }

@@ -1,8 +1,10 @@
 #include "weft/onnx/cast.h"
 
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "weft/base/error.h"
 
@@ -90,7 +92,30 @@ double number_in(const NodeCall& call, const std::string& text) {
   return value;
 }
 
+/// All texts as whole numbers of T; none where one is not.
+template <class T>
+std::optional<std::vector<T>> whole_numbers(const std::vector<std::string>& texts) {
+  std::vector<T> numbers;
+  for (const std::string& text : texts) {
+    const char *begin = text.data() + (text.starts_with('+') ? 1 : 0),
+               *end = text.data() + text.size();
+    T x = 0;
+    const auto [stop, error] = std::from_chars(begin, end, x);
+    if (error != std::errc() || stop != end) return std::nullopt;
+    numbers.push_back(x);
+  }
+  return numbers;
+}
+
+/// Integers of 64 bits have more digits than a double holds.
 Value from_strings(const NodeCall& call, ElementType to) {
+  const DType d = dtype_of(to);
+  if (d == DType::U64)
+    if (const auto numbers = whole_numbers<uint64_t>(call.texts(0)))
+      return cast_to(Tensor::from(*numbers, call.input(0).dims()), to);
+  if (is_int(d))
+    if (const auto numbers = whole_numbers<int64_t>(call.texts(0)))
+      return cast_to(Tensor::from(*numbers, call.input(0).dims()), to);
   std::vector<double> numbers;
   for (const std::string& text : call.texts(0)) numbers.push_back(number_in(call, text));
   return cast_to(Tensor::from(numbers, call.input(0).dims()), to);

@@ -2,6 +2,7 @@
 #include "weft/onnx/contrib.h"
 #include "weft/onnx/host.h"
 #include "weft/onnx/image_order.h"
+#include "weft/onnx/quantised_types.h"
 
 namespace weft::onnx {
 namespace {
@@ -52,10 +53,13 @@ Values q_reduce_mean(const NodeCall& call) {
 }
 Values q_average_pool(const NodeCall& call) {
   const bool last = call.integer("channels_last", 0) != 0;
-  return of_one(call, [&](const Tensor& x) {
-    const Tensor y = standard(call, "AveragePool", 11, {last ? channels_first(x) : x})[0].tensor();
-    return last ? channels_last(y) : y;
-  });
+  const Tensor x = dequantised_at(call, 0, 1, 2);
+  const Tensor y = standard(call, "AveragePool", 11, {last ? channels_first(x) : x})[0].tensor();
+  // ONNX Runtime rounds what the zero point has been added to: other ties go up.
+  Tensor steps = y / call.tensor(3).reshape({});
+  if (call.has(4)) steps = steps + call.tensor(4).reshape({}).cast(steps.dtype());
+  const Value whole = clamped_to(steps.round(), call.input(0).type());
+  return {last ? Value(channels_last(whole.tensor()), whole.type()) : whole};
 }
 Values q_global_average_pool(const NodeCall& call) {
   const bool last = call.integer("channels_last", 0) != 0;

@@ -1,5 +1,6 @@
 // Running folds and loops with state as CumSum and Scan.
 #include <algorithm>
+#include <functional>
 
 #include "weft/graph/loops.h"
 #include "weft/graph/tuple.h"
@@ -58,85 +59,98 @@ std::vector<Attribute> attributes_of(size_t inputs, size_t outputs, int64_t axis
   return a;
 }
 
+Names scan_of_repeat(Exporter& e, NodeRef repeat, const Names& in) {
+  const RepeatParts p(repeat);
+  const size_t states = p.inits.size(), stacks = p.stacked.size();
+  const auto holes =
+      placeholders_in(closed_sources(repeat), p.slot, stacks + p.whole.size() + states);
+  Body body;
+  for (size_t i = 0; i < states; ++i)
+    body.states.emplace_back(holes[stacks + p.whole.size() + i], p.inits[i]->dtype);
+  for (size_t i = 0; i < stacks; ++i) body.slices.emplace_back(holes[i], p.stacked[i]->dtype);
+  body.nexts.assign(p.nexts.begin(), p.nexts.end());
+  body.outs.assign(p.outs.begin(), p.outs.end());
+  std::vector<std::pair<NodeRef, std::string>> known;
+  for (size_t i = 0; i < p.whole.size(); ++i)
+    if (holes[stacks + i]) known.emplace_back(holes[stacks + i], in[states + stacks + i]);
+  std::vector<Attribute> a = attributes_of(stacks, p.outs.size(), 0, p.reversed);
+  a.push_back(attribute("body", written(e, body, known)));
+  const Names given(in.begin(), in.begin() + static_cast<int64_t>(states + stacks));
+  return e.out.nodes("Scan", given, states + p.outs.size(), std::move(a));
+}
+
+/// One of the results of `node`, all of which the first to ask writes.
+std::function<std::string(const Names&)> result_of(Exporter& e, NodeRef node, int64_t which,
+                                                   Names (*all)(Exporter&, NodeRef, const Names&)) {
+  return [&e, node, which, all](const Names& in) {
+    if (e.results_of(node).empty()) {
+      Names results = all(e, node, in);
+      e.results_of(node) = std::move(results);
+    }
+    return e.results_of(node)[static_cast<size_t>(which)];
+  };
+}
+
 MaybeEmission repeat(Exporter& e, NodeRef n) {
   if (n->op != Op::Get || n->src(0)->op != Op::Repeat) return std::nullopt;
-  NodeRef node = n->src(0);
-  const RepeatParts parts(node);
+  const RepeatParts parts(n->src(0));
   if (parts.stacked.empty()) return std::nullopt;  // Scan's length is that of what it goes over
   Emission made;
   for (const auto part : {parts.inits, parts.stacked, parts.whole})
     made.needs.insert(made.needs.end(), part.begin(), part.end());
-  made.write = [&e, node, k = static_cast<size_t>(n->int_arg(0))](const Names& in) {
-    Names& all = e.results_of(node);
-    if (!all.empty()) return all[k];
-    const RepeatParts p(node);
-    const size_t states = p.inits.size(), stacks = p.stacked.size();
-    const auto holes =
-        placeholders_in(closed_sources(node), p.slot, stacks + p.whole.size() + states);
-    Body body;
-    for (size_t i = 0; i < states; ++i)
-      body.states.emplace_back(holes[stacks + p.whole.size() + i], p.inits[i]->dtype);
-    for (size_t i = 0; i < stacks; ++i) body.slices.emplace_back(holes[i], p.stacked[i]->dtype);
-    body.nexts.assign(p.nexts.begin(), p.nexts.end());
-    body.outs.assign(p.outs.begin(), p.outs.end());
-    std::vector<std::pair<NodeRef, std::string>> known;
-    for (size_t i = 0; i < p.whole.size(); ++i)
-      if (holes[stacks + i]) known.emplace_back(holes[stacks + i], in[states + stacks + i]);
-    std::vector<Attribute> a = attributes_of(stacks, p.outs.size(), 0, p.reversed);
-    a.push_back(attribute("body", written(e, body, known)));
-    const Names given(in.begin(), in.begin() + static_cast<int64_t>(states + stacks));
-    Names results = e.out.nodes("Scan", given, states + p.outs.size(), std::move(a));
-    return (e.results_of(node) = std::move(results))[k];
-  };
+  made.write = result_of(e, n->src(0), n->int_arg(0), scan_of_repeat);
   return made;
 }
 
-/// Elements of a fold of several values see each other along one axis; what is carried has the
-/// other axes.
+/// A loop's body with its state and the elements of a turn, null where it does not read one.
+Body body_of(NodeRef loop, const LoopParts& p) {
+  Body body;
+  for (NodeRef x : p.inits) body.states.emplace_back(nullptr, x->dtype);
+  for (NodeRef x : p.elements) body.slices.emplace_back(nullptr, x->dtype);
+  for (NodeRef x : Toposort(p.values)) {
+    if ((x->op != Op::Carry && x->op != Op::Elem) || x->int_arg(1) != loop->int_arg(0)) continue;
+    auto& list = x->op == Op::Carry ? body.states : body.slices;
+    list[static_cast<size_t>(x->int_arg(0))].first = x;
+  }
+  body.nexts.assign(p.values.begin(), p.values.end());
+  if (is_running(loop)) body.outs = body.nexts;
+  return body;
+}
+
+/// What the Scan of a loop is given: what is carried has the elements' shape without its axis.
+Names given_to(Exporter& e, const LoopParts& p, int64_t axis, const Names& in) {
+  const auto dims = p.elements[0]->shape->span();
+  std::vector<NodeRef> shape(dims.begin(), dims.end());
+  shape.erase(shape.begin() + axis);
+  Names given = in;
+  if (shape.empty()) return given;
+  const std::string sizes = e.sizes(shape);
+  for (size_t i = 0; i < p.inits.size(); ++i) given[i] = e.out.node("Expand", {in[i], sizes});
+  return given;
+}
+
+Names scan_of_loop(Exporter& e, NodeRef loop, const Names& in) {
+  const LoopParts p = loop_parts(loop);
+  const int64_t axis = loop_axes(loop)[0];
+  const Body body = body_of(loop, p);
+  const Names given = given_to(e, p, axis, in);
+  std::vector<Attribute> a = attributes_of(body.slices.size(), body.outs.size(), axis, false);
+  a.push_back(attribute("body", written(e, body, {})));
+  Names results = e.out.nodes("Scan", given, body.nexts.size() + body.outs.size(), std::move(a));
+  if (is_running(loop))
+    results.erase(results.begin(), results.begin() + static_cast<int64_t>(p.inits.size()));
+  return results;
+}
+
+/// Elements of a fold of several values see each other along one axis.
 MaybeEmission loop(Exporter& e, NodeRef n) {
   if (n->op != Op::Get || n->src(0)->op != Op::Loop || loop_axes(n->src(0)).size() != 1)
     return std::nullopt;
-  NodeRef node = n->src(0);
-  const LoopParts parts = loop_parts(node);
+  const LoopParts parts = loop_parts(n->src(0));
   Emission made;
   for (const auto part : {parts.inits, parts.elements})
     made.needs.insert(made.needs.end(), part.begin(), part.end());
-  made.write = [&e, node, k = static_cast<size_t>(n->int_arg(0))](const Names& in) {
-    Names& all = e.results_of(node);
-    if (!all.empty()) return all[k];
-    const LoopParts p = loop_parts(node);
-    const int64_t axis = loop_axes(node)[0];
-    const bool stacked = is_running(node);
-    Body body;
-    std::vector<NodeRef> shape(p.elements[0]->shape->span().begin(),
-                               p.elements[0]->shape->span().end());
-    shape.erase(shape.begin() + axis);
-    Names given;
-    const std::string sizes = e.sizes(shape);
-    std::vector<NodeRef> carried(p.inits.size()), slices(p.elements.size());
-    for (NodeRef x : Toposort(p.values)) {
-      if (x->op == Op::Carry && x->int_arg(1) == node->int_arg(0))
-        carried[static_cast<size_t>(x->int_arg(0))] = x;
-      if (x->op == Op::Elem && x->int_arg(1) == node->int_arg(0))
-        slices[static_cast<size_t>(x->int_arg(0))] = x;
-    }
-    for (size_t i = 0; i < p.inits.size(); ++i) {
-      body.states.emplace_back(carried[i], p.inits[i]->dtype);
-      given.push_back(shape.empty() ? in[i] : e.out.node("Expand", {in[i], sizes}));
-    }
-    for (size_t i = 0; i < p.elements.size(); ++i) {
-      body.slices.emplace_back(slices[i], p.elements[i]->dtype);
-      given.push_back(in[p.inits.size() + i]);
-    }
-    body.nexts.assign(p.values.begin(), p.values.end());
-    if (stacked) body.outs = body.nexts;
-    std::vector<Attribute> a = attributes_of(slices.size(), body.outs.size(), axis, false);
-    a.push_back(attribute("body", written(e, body, {})));
-    Names results = e.out.nodes("Scan", given, body.nexts.size() + body.outs.size(), std::move(a));
-    if (stacked)
-      results.erase(results.begin(), results.begin() + static_cast<int64_t>(p.inits.size()));
-    return (e.results_of(node) = std::move(results))[k];
-  };
+  made.write = result_of(e, n->src(0), n->int_arg(0), scan_of_loop);
   return made;
 }
 

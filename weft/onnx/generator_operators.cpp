@@ -3,6 +3,7 @@
 
 #include "weft/onnx/cast.h"
 #include "weft/onnx/operators.h"
+#include "weft/onnx/seeded.h"
 #include "weft/tensor/distributions.h"
 
 namespace weft::onnx {
@@ -92,15 +93,19 @@ Values eye_like(const NodeCall& call) {
   return {cast_to(column - row == call.integer("k", 0), type_of(call, x.type()))};
 }
 
-// ---- random numbers: of weft's generator, whatever the attribute seed says
+// ---- random numbers: of weft's generator
 
 Values random_normal(const NodeCall& call, const Dims& dims, ElementType usual) {
   const double mean = call.number("mean", 0), scale = call.number("scale", 1);
-  return {cast_to(Tensor::normal(dims, mean, scale), type_of(call, usual))};
+  return with_seed(call, [&]() -> Values {
+    return {cast_to(Tensor::normal(dims, mean, scale), type_of(call, usual))};
+  });
 }
 Values random_uniform(const NodeCall& call, const Dims& dims, ElementType usual) {
   const double low = call.number("low", 0), high = call.number("high", 1);
-  return {cast_to(Tensor::uniform(dims, low, high), type_of(call, usual))};
+  return with_seed(call, [&]() -> Values {
+    return {cast_to(Tensor::uniform(dims, low, high), type_of(call, usual))};
+  });
 }
 Values normal(const NodeCall& call) {
   return random_normal(call, Dims(call.ints("shape")), ElementType::Float);
@@ -115,13 +120,17 @@ Values uniform_like(const NodeCall& call) {
   return random_uniform(call, call.input(0).dims(), call.input(0).type());
 }
 Values bernoulli_trials(const NodeCall& call) {
-  return {cast_to(bernoulli(call.tensor(0)), type_of(call, call.input(0).type()))};
+  return with_seed(call, [&]() -> Values {
+    return {cast_to(bernoulli(call.tensor(0)), type_of(call, call.input(0).type()))};
+  });
 }
 Values multinomial_samples(const NodeCall& call) {
   const Tensor& x = call.tensor(0);  // logarithms of probabilities
   const Tensor weights = (x - x.max({-1}, true)).exp();
-  return {cast_to(multinomial(weights, call.integer("sample_size", 1), true),
-                  type_of(call, ElementType::Int32))};
+  return with_seed(call, [&]() -> Values {
+    return {cast_to(multinomial(weights, call.integer("sample_size", 1), true),
+                    type_of(call, ElementType::Int32))};
+  });
 }
 
 constexpr Operator kRows[] = {

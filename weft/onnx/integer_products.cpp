@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "weft/base/context.h"
+#include "weft/device/device.h"
 #include "weft/onnx/axes.h"
+#include "weft/onnx/constant_sums.h"
 #include "weft/onnx/image_order.h"
 
 namespace weft::onnx {
@@ -60,6 +63,14 @@ Centred Centred::of(const Value& x, const Value& zero) {
   return c;
 }
 
+Centred Centred::of_weight(const Value& x, const Value& zero, int64_t channels) {
+  Centred c = of(x, zero);
+  // Of a stack of matrices each has sums of its own.
+  if (channels < 0 && x.ndim() != 2) return c;
+  c.sums = constant_sums(x, zero, channels < 0 ? 1 : channels);
+  return c;
+}
+
 namespace {
 
 /// Of vectors, whose sums a matrix unit would not pay for.
@@ -72,15 +83,62 @@ Tensor product_of_vectors(const Centred& a, const Centred& b) {
   return centred(a, true).matmul(centred(b, false));
 }
 
+/// The zero point of rows times the sums of columns, as they lie beside y: (groups, 1, columns).
+Tensor times_sums(const Centred& rows, const Centred& columns) {
+  std::vector<int32_t> sums = *columns.sums;
+  if (rows.known)
+    for (int32_t& s : sums) s = static_cast<int32_t>(s * *rows.known);
+  const Dims last{columns.x.dim(-1)};
+  const auto groups = static_cast<int64_t>(sums.size()) / last[0].value();
+  const Tensor each = Tensor::from(sums, groups == 1 ? last : Dims{groups, 1, last[0]});
+  return rows.known ? each : of_rows(rows.zero) * each;
+}
+
+/// Whether the machine multiplies bytes and adds them up as i32.
+bool has_byte_products(const Tensor& x) {
+  const Target& target = x.context().get<DeviceTable>().default_device().target();
+  return std::ranges::any_of(target.matrix_units, [](const MatrixUnit& u) {
+    return u.op == Op::Dot4 && u.left == DType::U8;
+  });
+}
+
+/// [begin, end) of an axis, the last being -1.
+Tensor part_of(const Tensor& x, int64_t axis, int64_t begin, int64_t end) {
+  std::vector<DimPair> ranges;
+  for (const Dim& d : x.dims()) ranges.emplace_back(0, d);
+  ranges[static_cast<size_t>(axis + static_cast<int64_t>(x.ndim()))] = {begin, end};
+  return x.shrink(ranges);
+}
+
+/// Bytes (..., m, k) times bytes (..., k, n) in i32. Without products of bytes by those of f32,
+/// which are faster than those of i32: as many at a time as have an exact sum, 255 * 128 each.
+Tensor product_of_bytes(const Tensor& a, const Tensor& b) {
+  constexpr int64_t kExact = 512;
+  if (has_byte_products(a) || !a.dim(-1).is_static())
+    return a.cast(DType::I32).matmul(b.cast(DType::I32));
+  const Tensor left = a.cast(DType::F32), right = b.cast(DType::F32);
+  const int64_t k = a.size(-1);
+  Tensor sum;
+  for (int64_t at = 0; at == 0 || at < k; at += kExact) {
+    const int64_t end = std::min(k, at + kExact);
+    const Tensor y = part_of(left, -1, at, end).matmul(part_of(right, -2, at, end));
+    sum = sum.defined() ? sum + y.cast(DType::I32) : y.cast(DType::I32);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Tensor product_of(const Centred& a, const Centred& given) {
   if (a.x.ndim() == 1 || given.x.ndim() == 1) return product_of_vectors(a, given);
   const Centred b = beside(a, given);
-  const Tensor left = in_memory(a.x).cast(DType::I32), right = in_memory(b.x).cast(DType::I32);
-  Tensor y = left.matmul(right);
+  const Tensor rows = in_memory(a.x), columns = in_memory(b.x);
+  const Tensor left = rows.cast(DType::I32), right = columns.cast(DType::I32);
+  Tensor y = product_of_bytes(rows, columns);
   // Of b alone: where it is a constant, kept from call to call.
-  if (a.zero.defined()) {
+  if (a.zero.defined() && b.sums) {
+    y = y - times_sums(a, b);
+  } else if (a.zero.defined()) {
     Tensor sums = right.sum(-2, true).contiguous();
     if (b.zero.defined())
       sums = sums - of_columns(b.zero) * Tensor::ones({b.x.dim(-2), 1}, DType::I32).sum(0);
@@ -121,8 +179,8 @@ Tensor windows_of(const Centred& x, const Spatial& s, int64_t more) {
 
 /// Each channel with kernels of its own: (n, outputs..., out), whole numbers in f32 where there are
 /// so few products that they are exact: those are faster than products of i32.
-Tensor sums_by_channel(const Tensor& windows, const Tensor& zero, const Centred& w,
-                       const Spatial& s) {
+Tensor sums_by_channel(const Centred& x, const Centred& w, const Spatial& s) {
+  const Tensor windows = windows_of(x, s, 0);
   const int64_t channels = windows.size(static_cast<int64_t>(1 + s.axes()));
   int64_t taps = 1;
   for (const int64_t k : s.kernel) taps *= k;
@@ -137,7 +195,10 @@ Tensor sums_by_channel(const Tensor& windows, const Tensor& zero, const Centred&
   const Axes kernel = axes_from(-static_cast<int64_t>(s.axes()), 0);
   const Tensor products = windows.cast(run).reshape(wide) * weight.cast(run).reshape(filter);
   const Tensor y = products.sum(kernel).flatten(-2, -1);
-  return zero.defined() ? y - (zero * weight.flatten(1, -1).sum(-1)).cast(run) : y;
+  if (!x.zero.defined()) return y;
+  const Tensor sums =
+      w.sums ? Tensor::from(*w.sums, Dims{weight.dim(0)}) : weight.flatten(1, -1).sum(-1);
+  return y - (x.zero * sums).cast(run);
 }
 
 /// Windows as the rows of a matrix for each group: (groups, n * outputs, kernel... * channels).
@@ -220,12 +281,11 @@ Tensor convolution_of(const NodeCall& call, const Centred& x, const Centred& wei
   if (groups < 1 || out % groups != 0 || !(x.x.dim(1) == weight.x.dim(1) * groups))
     call.refuse("input {} and weight {} in {} groups: channels must be groups * weight's axis 1",
                 x.x.dims().text(), weight.x.dims().text(), groups);
-  if (groups > 1 && weight.x.dim(1) == Dim(1))
-    return sums_by_channel(windows_of(x, given, 0), x.zero, weight, given);
+  if (groups > 1 && weight.x.dim(1) == Dim(1)) return sums_by_channel(x, weight, given);
   const Filled whole = groups == 1 ? filled(weight, given) : Filled{weight.x, given, 0};
   const Spatial& s = whole.spatial;
   const Tensor windows = windows_of(x, s, whole.channels);
-  Centred columns{columns_of(whole.weight, groups), weight.zero, weight.known};
+  Centred columns{columns_of(whole.weight, groups), weight.zero, weight.known, weight.sums};
   if (weight.zero.defined() && !is_one(weight.zero))
     columns.zero = weight.zero.reshape({groups, 1, out / groups});
   const Tensor y = product_of({rows_of(windows, s, groups), x.zero, x.known}, columns);
@@ -238,6 +298,7 @@ namespace {
 std::optional<Tensor> scale_of(const Dequantised& a, const Dequantised& b, int64_t axis) {
   const bool one = is_one(b.scale.tensor());
   if (!is_one(a.scale.tensor()) || (!one && b.axis != axis)) return std::nullopt;
+  if (auto known = constant_scale(a.scale, b.scale, {})) return known;
   const Tensor each = b.scale.tensor();
   return a.scale.tensor().cast(DType::F32).reshape({}) *
          (one ? each.reshape({}) : each).cast(DType::F32);
@@ -256,7 +317,7 @@ std::optional<Tensor> product_of_dequantised(const NodeCall& call, bool transpos
   const auto rank = static_cast<int64_t>(call.tensor(1).ndim());
   const auto scale = scale_of(*a, *b, transposed ? rank - 2 : rank - 1);
   if (!scale) return std::nullopt;
-  Centred right = Centred::of(b->x, b->zero);
+  Centred right = Centred::of_weight(b->x, b->zero, transposed && rank == 2 ? 0 : -1);
   if (transposed) right.x = right.x.transpose(-2, -1);
   const Tensor sum = product_of(Centred::of(a->x, a->zero), right);
   return (sum.cast(DType::F32) * *scale).cast(call.tensor(0).dtype());
@@ -268,7 +329,7 @@ std::optional<Tensor> convolution_of_dequantised(const NodeCall& call, const Spa
   const auto scale = scale_of(*x, *w, 0);
   if (!scale) return std::nullopt;
   const Tensor sum =
-      convolution_of(call, Centred::of(x->x, x->zero), Centred::of(w->x, w->zero), s);
+      convolution_of(call, Centred::of(x->x, x->zero), Centred::of_weight(w->x, w->zero, 0), s);
   Tensor y = sum.cast(DType::F32) * *scale;
   if (call.has(2)) y = y + call.tensor(2);
   return channels_first(y.cast(call.tensor(0).dtype()));

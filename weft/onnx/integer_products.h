@@ -14,9 +14,14 @@ namespace weft::onnx {
 struct Centred {
   Tensor x, zero;
   std::optional<int64_t> known = 0;  ///< the zero point, where it is one known number
+  /// Of a constant, small weight: what x - zero sums up to for each output channel.
+  std::optional<std::vector<int32_t>> sums = {};
 
   /// Of values; the zero point may be None.
   static Centred of(const Value& x, const Value& zero);
+  /// The same with sums where they are known. `channels`: the axis of output channels, -1: the
+  /// last.
+  static Centred of_weight(const Value& x, const Value& zero, int64_t channels);
 };
 
 /// The matrix product in i32. A zero point is one number, or one for each row of a or column of b.

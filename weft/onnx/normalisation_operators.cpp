@@ -4,6 +4,7 @@
 
 #include "weft/onnx/axes.h"
 #include "weft/onnx/operators.h"
+#include "weft/onnx/seeded.h"
 #include "weft/tensor/reductions.h"
 
 namespace weft::onnx {
@@ -172,10 +173,11 @@ Values dropout(const NodeCall& call) {
     return {x, Tensor::full(x.dims(), call.opset() < 12 ? 0 : 1, mask_dtype)};
   if (call.opset() >= 12 && call.has(1)) ratio = call.number(1);
   if (!(ratio >= 0 && ratio < 1)) call.refuse("ratio is {}: give a number in [0, 1)", ratio);
-  // Numbers of the context's sequence: a node's own seed would draw the same ones in every step.
-  const Tensor kept = Tensor::rand(x.dims()) >= ratio;
-  return {kept.where((x * (1 / (1 - ratio))).cast(x.dtype()), 0).cast(x.dtype()),
-          kept.cast(mask_dtype)};
+  return with_seed(call, [&]() -> Values {
+    const Tensor kept = Tensor::rand(x.dims()) >= ratio;
+    return {kept.where((x * (1 / (1 - ratio))).cast(x.dtype()), 0).cast(x.dtype()),
+            kept.cast(mask_dtype)};
+  });
 }
 
 }  // namespace

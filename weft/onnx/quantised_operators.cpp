@@ -6,6 +6,7 @@
 
 #include "weft/onnx/axes.h"
 #include "weft/onnx/cast.h"
+#include "weft/onnx/constant_sums.h"
 #include "weft/onnx/image_order.h"
 #include "weft/onnx/operators.h"
 #include "weft/onnx/quantised_types.h"
@@ -81,20 +82,23 @@ Values dequantise(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
   const Tensor& scale = call.tensor(1);
   const ElementType to = type_of(call, "output_dtype", element_type_of(scale.dtype()));
+  const bool narrow = !is_float(x.dtype()) && bits(x.dtype()) <= 16;
+  const Value zero = call.has(2) ? call.input(2) : Value();
+  if (to == ElementType::Float && !narrow)
+    if (const auto known = constant_dequantised(call.input(0), call.input(1), zero))
+      return {*known};
   const DType run = wide(dtype_of(to));
   Tensor y = x.cast(run);
   if (call.has(2)) {
     // Differences of 32 bits are exact as integers only.
     const bool whole = !is_float(x.dtype());
-    const Tensor zero = beside(call, call.tensor(2), x);
-    y = whole ? (x.cast(DType::I32) - zero.cast(DType::I32)).cast(run) : y - zero.cast(run);
+    const Tensor point = beside(call, call.tensor(2), x);
+    y = whole ? (x.cast(DType::I32) - point.cast(DType::I32)).cast(run) : y - point.cast(run);
   }
   const Tensor all = (y * beside(call, scale, x).cast(run)).cast(dtype_of(to));
-  const bool narrow = !is_float(x.dtype()) && bits(x.dtype()) <= 16;
   if (!narrow || call.integer("block_size", 0) > 0) return {Value(all, to)};
   const bool one = scale.dims().product() == Dim(1);
   const int64_t axis = one ? 0 : call.axis(call.integer("axis", 1), x.ndim());
-  const Value zero = call.has(2) ? call.input(2) : Value();
   return {Value::dequantised(all, to, {call.input(0), call.input(1), zero, axis})};
 }
 

@@ -28,6 +28,9 @@ class CaptureListener {
   virtual void bound(NodeRef variable, int64_t value) = 0;
   /// Throws: what the host reads while capturing, it would not read again in a replay.
   virtual void host_read(const Storage& storage) = 0;
+  /// Whether this memory is state that replays will find as it is, for all that is known so far:
+  /// what is computed from it alone can be computed once.
+  virtual bool stays(int64_t buffer_id) const = 0;
   /// A realization ran: commands, buffers and what became of the storages.
   virtual void ran(RecordedRun run) = 0;
 

@@ -141,6 +141,15 @@ struct CaptureScope::State final : CaptureListener {
          "not do again; return the tensor and read it outside",
          s.label());
   }
+  bool stays(int64_t id) const override {
+    const auto held = recording.holders.find(id);
+    if (held == recording.holders.end() ||
+        std::ranges::find(recording.argument_ids, id) != recording.argument_ids.end())
+      return false;
+    return std::ranges::none_of(held->second, [&](const std::weak_ptr<Storage>& weak) {
+      return changed.contains(weak.lock().get());
+    });
+  }
   void ran(RecordedRun run) override {
     for (NodeRef seen : run.seen) note_lazy(seen);
     for (NodeRef input : run.inputs) note_form(input);

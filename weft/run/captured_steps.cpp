@@ -36,9 +36,17 @@ std::vector<bool> constant_inputs(const Computation& c, const std::vector<bool>&
   return out;
 }
 
+/// Whether it was scheduled for these constants when it ran, as far as it reads its inputs.
+bool ran_for(const Computation& c, const std::vector<bool>& constants) {
+  const auto at = [](const std::vector<bool>& of, size_t slot) { return !of.empty() && of[slot]; };
+  for (size_t slot = 0; slot < c.inputs.size(); ++slot)
+    if (c.inputs[slot] >= 0 && at(constants, slot) != at(c.constants, slot)) return false;
+  return true;
+}
+
 std::shared_ptr<const CompiledSchedule> schedule_of(Context& context, const Computation& c,
                                                     const std::vector<bool>& constants) {
-  if (constants.empty()) return c.schedule;
+  if (ran_for(c, constants)) return c.schedule;
   Graph& graph = context.get<RunState>().graph;
   NormalForm form;
   form.values.assign(read_graph(graph, c.graph, "a captured computation"));

@@ -52,6 +52,17 @@ class Divider {
     return out;
   }
 
+  /// By steps of one part or the other; written, or touched at all.
+  std::vector<bool> touched(bool in_each_call, bool written) const {
+    std::vector<bool> out(changes_.size());
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      const CompiledStep& step = schedule_.steps[i];
+      for (size_t slot = 0; runs_[i] == in_each_call && slot < step.buffers.size(); ++slot)
+        if (!written || step.writes(slot)) out[static_cast<size_t>(step.buffers[slot])] = true;
+    }
+    return out;
+  }
+
  private:
   /// From what a call changes to all that depends on it.
   void spread() {
@@ -84,17 +95,6 @@ class Divider {
       changes_[b] = news = true;
     }
     return news;
-  }
-
-  /// By steps of one part or the other; written, or touched at all.
-  std::vector<bool> touched(bool in_each_call, bool written) const {
-    std::vector<bool> out(changes_.size());
-    for (size_t i = 0; i < runs_.size(); ++i) {
-      const CompiledStep& step = schedule_.steps[i];
-      for (size_t slot = 0; runs_[i] == in_each_call && slot < step.buffers.size(); ++slot)
-        if (!written || step.writes(slot)) out[static_cast<size_t>(step.buffers[slot])] = true;
-    }
-    return out;
   }
 
   /// What takes too much memory to keep is computed in each call, from what is kept in its place.
@@ -132,25 +132,43 @@ class Divider {
 
 }  // namespace
 
+namespace {
+
+CapturedSteps steps_without_constants(const ReplayPlan& plan) {
+  return steps_for_constants(plan, std::vector<bool>(plan.captured.schedule.buffers.size()));
+}
+
+/// Packing that is not kept would be done in every call: rather none, then.
+CapturedSteps steps_to_divide(const ReplayPlan& plan, const std::vector<bool>& changing) {
+  const Divider found(plan, plan.captured.schedule, changing);
+  CapturedSteps steps = steps_for_constants(plan, found.constants());
+  const int dropped = Divider(plan, steps.schedule, changing).dropped();
+  if (dropped == 0) return steps;
+  CapturedSteps plain = steps_without_constants(plan);
+  const bool fewer = Divider(plan, plain.schedule, changing).dropped() < dropped;
+  return fewer ? plain : steps;
+}
+
+}  // namespace
+
 DividedPlan::DividedPlan(const ReplayPlan& plan) {
-  divide(plan.captured, std::vector<bool>(plan.captured.schedule.steps.size(), true));
+  const CapturedSteps steps = steps_without_constants(plan);
+  divide(steps, std::vector<bool>(steps.schedule.steps.size(), true));
 }
 
 DividedPlan::DividedPlan(const ReplayPlan& plan, const std::vector<bool>& changing) {
-  const Divider before(plan, plan.captured.schedule, changing);
-  const CapturedSteps steps = steps_for_constants(plan, before.constants());
-  const Divider after(plan, steps.schedule, changing);
-  // Packing that is not kept would be done in every call.
-  const bool worse = after.dropped() > before.dropped();
-  const Divider& divider = worse ? before : after;
+  const CapturedSteps steps = steps_to_divide(plan, changing);
+  const Divider divider(plan, steps.schedule, changing);
   kept = divider.kept();
-  divide(worse ? plan.captured : steps, divider.in_each_call());
-  std::vector<bool> read(constant.schedule.buffers.size());
-  for (const CompiledStep& step : constant.schedule.steps)
-    for (const int b : step.buffers) read[static_cast<size_t>(b)] = true;
-  for (size_t i = 0; i < plan.places.size(); ++i)
-    if (const int b = plan.places[i].buffer; b >= 0 && read[static_cast<size_t>(b)])
-      sources.push_back(i);
+  divide(steps, divider.in_each_call());
+  const std::vector<bool> read = divider.touched(false, false),
+                          again = divider.touched(true, false);
+  for (size_t i = 0; i < plan.places.size(); ++i) {
+    const int b = plan.places[i].buffer;
+    if (b < 0 || !read[static_cast<size_t>(b)]) continue;
+    sources.push_back(i);
+    if (!again[static_cast<size_t>(b)]) done_with.push_back(b);
+  }
 }
 
 void DividedPlan::divide(const CapturedSteps& steps, const std::vector<bool>& runs) {

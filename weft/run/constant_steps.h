@@ -23,6 +23,7 @@ struct DividedPlan {
   CapturedSteps constant, each_call;  ///< over the same numbers of buffers
   std::vector<int> kept;              ///< buffers that the first part leaves to the second
   std::vector<size_t> sources;        ///< places that the first part reads
+  std::vector<int> done_with;         ///< buffers of those that the second does not read
   int64_t kept_bytes = 0;
 
   std::string text() const;  ///< for people: what is kept; nothing where nothing is

@@ -2,6 +2,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/run/bind.h"
 
 namespace weft {
@@ -11,6 +12,13 @@ namespace {
 // between all calls are computed with in each of them.
 constexpr int kChangesInARow = 3;
 
+/// Of a mapped file the pages leave memory until somebody looks at them again.
+void let_go(const Buffer& buffer) {
+  if (const MappedFile* file = MappedFile::of(buffer.owner()))
+    file->let_go(
+        {static_cast<const std::byte*>(buffer.data()), static_cast<size_t>(buffer.bytes())});
+}
+
 }  // namespace
 
 KeptValues::KeptValues(const ReplayPlan& plan)
@@ -18,6 +26,9 @@ KeptValues::KeptValues(const ReplayPlan& plan)
       changing_(plan.places.size()),
       sources_(plan.places.size()),
       off_(!plan.context.options().keep_constants) {
+  for (size_t i = 0; i < changing_.size(); ++i)
+    if (const auto& s = plan.places[i].storage; s && !s->lost() && s->realized())
+      changing_[i] = s->buffer()->changes_unseen();
   divide();
 }
 
@@ -99,6 +110,8 @@ void KeptValues::compute(std::vector<BufferSlice>& memory) {
   CommandList list(part.schedule);
   bind_commands(list, all, {});
   list.run(plan_.context, lines);
+  // A model's weights are not held twice, as they lie in its file and as they are packed.
+  for (const int b : divided_->done_with) let_go(*memory[static_cast<size_t>(b)].buffer);
   plan_.context.tracer().add(Counter::ConstantsComputed);
   computed_ = true;
 }

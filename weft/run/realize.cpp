@@ -52,9 +52,7 @@ class Realization {
     ++run_.stats.realizes;
     const std::optional<PassTrace> trace = trace_passes(context_);
     InterruptibleScope(context_).run([this] { compile(); });
-    std::unique_ptr<CommandList> list = std::move(prepared_.spare->list);
-    if (!list) list = std::make_unique<CommandList>(schedule());
-    place(*list);
+    std::unique_ptr<CommandList> list = placed_list();
     tell_passes(context_);
     execute(*list);
     commit();
@@ -62,18 +60,59 @@ class Realization {
   }
 
  private:
+  /// What is packed for many runs takes memory: without room for it nothing is.
+  std::unique_ptr<CommandList> placed_list() {
+    std::unique_ptr<CommandList> list = command_list();
+    try {
+      place(*list);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::Memory || constants_.empty()) throw;
+      constants_.clear();
+      InterruptibleScope(context_).run([this] { prepare_schedule(); });
+      list = command_list();
+      place(*list);
+    }
+    return list;
+  }
+  std::unique_ptr<CommandList> command_list() {
+    std::unique_ptr<CommandList> list = std::move(prepared_.spare->list);
+    return list ? std::move(list) : std::make_unique<CommandList>(schedule());
+  }
+
   void compile() {
     SmallVector<NodeRef, 8> values;
     for (const Wanted& w : wanted_) values.push_back(w.value);
     const DeviceId default_device = context_.get<DeviceTable>().default_device().id();
-    if (CaptureListener* capture = active_capture(context_))
+    CaptureListener* capture = active_capture(context_);
+    if (capture)
       form_ = normalise(run_.graph, values, default_device, capture->watched(), &run_.known);
     else
       form_ = normalise(run_.graph, values, default_device, {}, &run_.known);
     choose_homes();
+    if (capture) constants_ = constants_of(*capture);
+    prepare_schedule();
+  }
+
+  void prepare_schedule() {
     SmallVector<int, 8> into;
     for (const Wanted& w : wanted_) into.push_back(w.into);
-    prepared_ = prepare(context_, form_, into);
+    prepared_ = prepare(context_, form_, into, constants_);
+  }
+
+  /// What runs while it is captured is scheduled as its replays will be: one schedule, and one set
+  /// of kernels, serve both. By input slot; none where no input is constant.
+  std::vector<bool> constants_of(const CaptureListener& capture) const {
+    std::vector<bool> out;
+    if (!context_.options().keep_constants) return out;
+    for (size_t slot = 0; slot < form_.inputs.size(); ++slot) {
+      NodeRef n = form_.inputs[slot];
+      const auto at = std::ranges::find(wanted_, static_cast<int>(slot), &Wanted::into);
+      if (at != wanted_.end() || !capture.stays(buffer_id(n)) || input(n)->changes_unseen())
+        continue;
+      out.resize(form_.inputs.size());
+      out[slot] = true;
+    }
+    return out;
   }
 
   const CompiledSchedule& schedule() const { return *prepared_.schedule; }
@@ -292,6 +331,7 @@ class Realization {
     run.seen = form_.seen;
     run.inputs.assign(form_.inputs.begin(), form_.inputs.end());
     for (NodeRef n : form_.inputs) run.input_ids.push_back(buffer_id(n));
+    run.constants = constants_;
     for (size_t i = 0; i < wanted_.size(); ++i)
       run.results.push_back({static_cast<int>(i), wanted_[i].into, buffer_id(wanted_[i].result)});
     return run;
@@ -304,6 +344,7 @@ class Realization {
   std::vector<Wanted> wanted_;
   std::unordered_set<const Buffer*> destinations_;  // that some wanted value has claimed
   NormalForm form_;
+  std::vector<bool> constants_;  // by input slot, in a capture; none where no input is constant
   Prepared prepared_;
   std::vector<std::shared_ptr<Buffer>> memory_;  // by buffer of the schedule; null: in an arena
   Arenas arenas_;

@@ -17,6 +17,7 @@ struct RecordedRun {
   std::vector<std::byte> graph;            ///< a graph file of what it computed, over Params
   std::vector<NodeRef> inputs;             ///< the Buffer node of each input slot, while it runs
   std::vector<int64_t> input_ids;          ///< their ids
+  std::vector<bool> constants;             ///< by input slot: taken to be the same in every call
   std::vector<BoundVariable> variables;    ///< of the graph; the schedule names those it needs
   std::vector<NodeRef> seen;               ///< watched values it computed from
   std::shared_ptr<const CallSites> sites;  ///< of what the graph computes

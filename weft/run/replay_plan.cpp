@@ -83,9 +83,10 @@ class Merger {
     for (size_t b = 0; b < s.buffers.size(); ++b)
       buffers.push_back(buffer_of(run, static_cast<int>(b), variables));
     plan_->captured.append(s, buffers, variables, *run.sites);
-    Computation computation{
-        run.graph, std::vector<int>(run.input_ids.size(), -1), {}, run.variables, {}, run.schedule,
-        run.sites};
+    Computation computation{run.graph,    std::vector<int>(run.input_ids.size(), -1),
+                            {},           run.variables,
+                            {},           run.constants,
+                            run.schedule, run.sites};
     for (const BoundVariable& v : run.variables) plan_->keep(v.variable);
     for (size_t b = 0; b < s.buffers.size(); ++b)
       if (const int slot = s.buffers[b].input; slot >= 0)

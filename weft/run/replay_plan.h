@@ -49,8 +49,9 @@ struct HeldPlace {
 struct Computation {
   std::vector<std::byte> graph;
   std::vector<int> inputs, results;
-  std::vector<BoundVariable> variables;              ///< that the graph's stand for
-  std::vector<int> into;                             ///< of each result: RecordedRun::Result::into
+  std::vector<BoundVariable> variables;  ///< that the graph's stand for
+  std::vector<int> into;                 ///< of each result: RecordedRun::Result::into
+  std::vector<bool> constants;           ///< inputs that `schedule` takes to be constant
   std::shared_ptr<const CompiledSchedule> schedule;  ///< as it ran
   std::shared_ptr<const CallSites> sites;
 };

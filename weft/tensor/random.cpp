@@ -21,6 +21,16 @@ Generator& Generator::of(Context& context) {
   return context.get<Generator>();
 }
 
+namespace {
+
+Tensor key_of(uint64_t seed) {
+  const std::array<uint32_t, 2> words{static_cast<uint32_t>(seed),
+                                      static_cast<uint32_t>(seed >> 32)};
+  return Tensor::from(std::span<const uint32_t>(words), {2});
+}
+
+}  // namespace
+
 void Generator::seed(uint64_t value) {
   std::lock_guard lock(mutex_);
   set_seed(value);
@@ -28,9 +38,7 @@ void Generator::seed(uint64_t value) {
 
 void Generator::set_seed(uint64_t value) {
   const ContextScope scope(context_);
-  const std::array<uint32_t, 2> words{static_cast<uint32_t>(value),
-                                      static_cast<uint32_t>(value >> 32)};
-  key_ = Tensor::from(std::span<const uint32_t>(words), {2});
+  key_ = key_of(value);
   // Data, not a constant: a number that kernels know would be another one after every draw.
   draws_ = Tensor::from(std::vector<uint32_t>{0}, {});
   settled_ = false;
@@ -85,7 +93,12 @@ thread_local DrawScope* t_draws = nullptr;
 }
 
 DrawScope::DrawScope(Tensor first) : outer_(t_draws), first_(std::move(first)) { t_draws = this; }
+DrawScope::DrawScope(uint64_t seed) : DrawScope(Tensor::full({}, 0, DType::U32)) {
+  key_ = key_of(seed);
+}
 DrawScope::~DrawScope() { t_draws = outer_; }
+
+Tensor DrawScope::key() { return t_draws ? t_draws->key_ : Tensor(); }
 
 Tensor DrawScope::next(uint32_t count) {
   if (!t_draws) return {};
@@ -99,7 +112,8 @@ Generator::Draw Generator::next() { return reserve(1); }
 Generator::Draw Generator::reserve(uint32_t count) {
   std::lock_guard lock(mutex_);
   if (!draws_.cell()) set_seed(static_cast<uint64_t>(context_.options().seed));
-  if (const Tensor number = DrawScope::next(count); number.defined()) return {key_, number};
+  if (const Tensor number = DrawScope::next(count); number.defined())
+    return {DrawScope::key().defined() ? DrawScope::key() : key_, number};
   const Tensor now = Tensor::from_node(draws_.node());
   const OpScope scope(now, CallSite::here());
   // x + 1 + 1 stays x + 2: the counter must not grow while nothing is realized.

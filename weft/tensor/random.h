@@ -51,6 +51,8 @@ class Generator {
 class DrawScope {
  public:
   explicit DrawScope(Tensor first);
+  /// A sequence of its own, from its beginning: that of this seed.
+  explicit DrawScope(uint64_t seed);
   ~DrawScope();
   DrawScope(const DrawScope&) = delete;
   DrawScope& operator=(const DrawScope&) = delete;
@@ -58,10 +60,12 @@ class DrawScope {
   uint32_t count() const { return count_; }  ///< of draws so far
   /// The number of the first of the next `count`, which are taken; undefined where no scope lives.
   static Tensor next(uint32_t count);
+  /// Of the innermost scope; undefined where that is the context's.
+  static Tensor key();
 
  private:
   DrawScope* outer_;
-  Tensor first_;
+  Tensor first_, key_;
   uint32_t count_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <queue>
+#include <unordered_map>
 
 #include "weft/base/error.h"
 #include "weft/base/utf8.h"
@@ -47,6 +48,55 @@ class MergeTable {
     return at;
   }
   std::vector<Slot> slots_;
+};
+
+/// Places of pairs, the lowest rank first and in it the leftmost. Those of a rank are nearly always
+/// found from left to right, and many have the same: a list for each, and a heap for what comes out
+/// of order.
+class PairQueue {
+ public:
+  struct Pair {
+    uint32_t rank, left;
+  };
+
+  void push(uint32_t rank, uint32_t left) {
+    Places& places = places_[rank];
+    if (places.empty()) ranks_.push(rank);
+    if (places.list.empty() || places.list.back() <= left)
+      places.list.push_back(left);
+    else
+      places.rest.push(left);
+  }
+  std::optional<Pair> pop() {
+    while (!ranks_.empty()) {
+      const uint32_t rank = ranks_.top();
+      Places& places = places_[rank];
+      if (!places.empty()) return Pair{rank, places.pop()};
+      ranks_.pop();
+      places.list.clear();
+      places.next = 0;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  template <class T>
+  using Heap = std::priority_queue<T, std::vector<T>, std::greater<>>;
+  struct Places {
+    std::vector<uint32_t> list;  // rising
+    size_t next = 0;
+    Heap<uint32_t> rest;
+
+    bool empty() const { return next == list.size() && rest.empty(); }
+    uint32_t pop() {
+      if (rest.empty() || (next < list.size() && list[next] <= rest.top())) return list[next++];
+      const uint32_t left = rest.top();
+      rest.pop();
+      return left;
+    }
+  };
+  std::unordered_map<uint32_t, Places> places_;
+  Heap<uint32_t> ranks_;  // of all that are not empty, and some that are
 };
 
 class Bpe final : public Model {
@@ -194,46 +244,35 @@ class Bpe final : public Model {
     symbols.resize(count);
   }
 
-  /// The same with a heap of pairs: n log n.
+  /// The same with a queue of pairs: at most n log n.
   void merge_long(std::vector<TokenId>& symbols) const {
-    struct Pair {
-      uint32_t rank;
-      size_t left;
-      TokenId merged;
-      bool operator>(const Pair& o) const {
-        return std::pair(rank, left) > std::pair(o.rank, o.left);
-      }
+    const auto count = static_cast<uint32_t>(symbols.size()), none = count;
+    std::vector<uint32_t> before(count), after(count);
+    PairQueue queue;
+    const auto pair_at = [&](uint32_t left) {
+      return merges_.find(symbols[left], symbols[after[left]]);
     };
-    const size_t count = symbols.size(), none = count;
-    std::vector<size_t> before(count), after(count);
-    std::vector<Pair> heap;
-    const auto pair_at = [&](size_t left) {
-      const MergeTable::Found found = merges_.find(symbols[left], symbols[after[left]]);
-      return Pair{found.rank, left, found.merged};
+    const auto push = [&](uint32_t left) {
+      if (left == none || after[left] == none) return;
+      if (const uint32_t rank = pair_at(left).rank; rank != MergeTable::kNone)
+        queue.push(rank, left);
     };
-    for (size_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
       before[i] = i == 0 ? none : i - 1;
       after[i] = i + 1;
     }
-    for (size_t i = 0; i + 1 < count; ++i)
-      if (const Pair pair = pair_at(i); pair.rank != MergeTable::kNone) heap.push_back(pair);
-    std::priority_queue<Pair, std::vector<Pair>, std::greater<>> queue(std::greater<>(),
-                                                                       std::move(heap));
-    while (!queue.empty()) {
-      const Pair top = queue.top();
-      queue.pop();
-      const size_t left = top.left, right = after[left];
+    for (uint32_t i = 0; i < count; ++i) push(i);
+    while (const std::optional<PairQueue::Pair> top = queue.pop()) {
+      const uint32_t left = top->left, right = after[left];
       if (symbols[left] == kNoToken || right == none) continue;
-      if (const Pair now = pair_at(left); now.rank != top.rank || now.merged != top.merged)
-        continue;
-      symbols[left] = top.merged;
+      const MergeTable::Found now = pair_at(left);
+      if (now.rank != top->rank) continue;
+      symbols[left] = now.merged;
       symbols[right] = kNoToken;
       after[left] = after[right];
       if (after[left] != none) before[after[left]] = left;
-      for (const size_t changed : {before[left], left}) {
-        if (changed == none || after[changed] == none) continue;
-        if (const Pair pair = pair_at(changed); pair.rank != MergeTable::kNone) queue.push(pair);
-      }
+      push(before[left]);
+      push(left);
     }
     std::erase(symbols, kNoToken);
   }
