@@ -3,6 +3,7 @@
 
 #include "weft/app/bench_cases.h"
 #include "weft/base/format.h"
+#include "weft/io/gguf_model.h"
 #include "weft/tensor/jit.h"
 
 namespace weft {
@@ -82,6 +83,49 @@ BenchCase constant_weight(std::string name, std::vector<int64_t> sizes, int64_t 
   return c;
 }
 
+/// A captured function of x that multiplies it with each of many packed weights.
+std::function<BenchValues(const BenchValues&)> packed_layers(Codec codec, int64_t k, int64_t n) {
+  using Function = std::function<BenchValues(const Tensor&)>;
+  struct Layers {
+    Codec codec;
+    int64_t k, n;
+    Tensor weights = {};
+    Jit<Function> run = jit(Function([this](const Tensor& x) {
+      BenchValues y;
+      for (int64_t i = 0; i < weights.dim(0).value(); ++i)
+        y.push_back(x.matmul(PackedTensor{"", codec, {n, k}, weights[i]}.value(DType::F32).T()));
+      return y;
+    }));
+  };
+  const auto layers = std::make_shared<Layers>(codec, k, n);
+  return [layers](const BenchValues& v) {
+    layers->weights = v[1];
+    return layers->run(v[0]);
+  };
+}
+
+/// x @ w^T with sixteen weights that no cache holds, as in a step of a language model.
+BenchCase packed_weights(Codec codec) {
+  constexpr int64_t kLayers = 16, kSum = 2048, kColumns = 8192;
+  BenchCase c{.group = "packed weights",
+              .name = strformat("x @ w^T, {{}} x {} x {}, {} times, {}", kSum, kColumns, kLayers,
+                                name(codec)),
+              .sizes = {1, 4, 16, 64, 256},
+              .operands = [=](int64_t rows) -> BenchOperands {
+                const DType plain = row(codec).dtype;
+                if (is_plain(codec)) return {{{rows, kSum}}, {{kLayers, kColumns, kSum}, plain}};
+                const int64_t bytes = *packed_bytes(codec, {{kColumns, kSum}});
+                // Finite scales, whatever they are.
+                return {{{rows, kSum}}, {{kLayers, bytes}, DType::U8, Fill::Below, 64}};
+              },
+              .compute = {},
+              .torch = ""};
+  c.flops = [=](int64_t rows) { return 2.0 * double(kLayers * kSum * kColumns * rows); };
+  c.network = [=] { return packed_layers(codec, kSum, kColumns); };
+  c.reads = true;
+  return c;
+}
+
 /// Forwards, which takes two products, or all three gradients for ones from above: five.
 BenchCase attention(int64_t width, bool causal, bool backwards) {
   const std::string call =
@@ -153,6 +197,11 @@ void add_constant_weights(std::vector<BenchCase>& cases) {
       constant_weight("x @ w^T, w constant, {} x 3072 x 768", {1, 32, 512}, -1, 3072, 768));
   cases.push_back(
       constant_weight("x @ w^T, w constant, {} x 2048 x 8192", {1, 16, 256}, -1, 2048, 8192));
+}
+
+void add_packed_weights(std::vector<BenchCase>& cases) {
+  for (const CodecRow& r : kCodecs)
+    if (!is_plain(r.codec) || bits(r.dtype) == 16) cases.push_back(packed_weights(r.codec));
 }
 
 void add_attention(std::vector<BenchCase>& cases) {
