@@ -84,44 +84,52 @@ BenchCase constant_weight(std::string name, std::vector<int64_t> sizes, int64_t 
 }
 
 /// A captured function of x that multiplies it with each of many packed weights.
-std::function<BenchValues(const BenchValues&)> packed_layers(Codec codec, int64_t k, int64_t n) {
+std::function<BenchValues(const BenchValues&)> packed_layers(Codec codec, int64_t k, int64_t n,
+                                                             Factors factors) {
   using Function = std::function<BenchValues(const Tensor&)>;
   struct Layers {
     Codec codec;
     int64_t k, n;
-    Tensor weights = {};
+    Factors factors;
+    BenchValues weights = {};
     Jit<Function> run = jit(Function([this](const Tensor& x) {
       BenchValues y;
-      for (int64_t i = 0; i < weights.dim(0).value(); ++i)
-        y.push_back(x.matmul(PackedTensor{"", codec, {n, k}, weights[i]}.value(DType::F32).T()));
+      for (const Tensor& w : weights)
+        y.push_back(PackedTensor{"", codec, {n, k}, w}.product(x, factors));
       return y;
     }));
   };
-  const auto layers = std::make_shared<Layers>(codec, k, n);
+  const auto layers = std::make_shared<Layers>(codec, k, n, factors);
   return [layers](const BenchValues& v) {
-    layers->weights = v[1];
+    layers->weights.assign(v.begin() + 1, v.end());
     return layers->run(v[0]);
   };
 }
 
 /// x @ w^T with sixteen weights that no cache holds, as in a step of a language model.
-BenchCase packed_weights(Codec codec) {
+BenchCase packed_weights(Codec codec, Factors factors) {
   constexpr int64_t kLayers = 16, kSum = 2048, kColumns = 8192;
-  BenchCase c{.group = "packed weights",
-              .name = strformat("x @ w^T, {{}} x {} x {}, {} times, {}", kSum, kColumns, kLayers,
-                                name(codec)),
-              .sizes = {1, 4, 16, 64, 256},
-              .operands = [=](int64_t rows) -> BenchOperands {
-                const DType plain = row(codec).dtype;
-                if (is_plain(codec)) return {{{rows, kSum}}, {{kLayers, kColumns, kSum}, plain}};
-                const int64_t bytes = *packed_bytes(codec, {{kColumns, kSum}});
-                // Finite scales, whatever they are.
-                return {{{rows, kSum}}, {{kLayers, bytes}, DType::U8, Fill::Below, 64}};
-              },
-              .compute = {},
-              .torch = ""};
+  const bool rounded = factors == Factors::BF16;
+  BenchCase c{
+      .group = rounded ? "packed weights as bf16" : "packed weights",
+      .name = strformat("x @ w^T, {{}} x {} x {}, {} times, {}{}", kSum, kColumns, kLayers,
+                        name(codec), rounded ? ", as bf16" : ""),
+      .sizes = {1, 4, 16, 64, 256},
+      .operands = [=](int64_t rows) -> BenchOperands {
+        const bool plain = is_plain(codec);
+        BenchOperands all{{{rows, kSum}}};
+        // Bytes of packed ones are small enough that scales are finite.
+        all.resize(
+            1 + kLayers,
+            plain ? BenchOperand{{kColumns, kSum}, row(codec).dtype}
+                  : BenchOperand{
+                        {*packed_bytes(codec, {{kColumns, kSum}})}, DType::U8, Fill::Below, 64});
+        return all;
+      },
+      .compute = {},
+      .torch = ""};
   c.flops = [=](int64_t rows) { return 2.0 * double(kLayers * kSum * kColumns * rows); };
-  c.network = [=] { return packed_layers(codec, kSum, kColumns); };
+  c.network = [=] { return packed_layers(codec, kSum, kColumns, factors); };
   c.reads = true;
   return c;
 }
@@ -201,7 +209,9 @@ void add_constant_weights(std::vector<BenchCase>& cases) {
 
 void add_packed_weights(std::vector<BenchCase>& cases) {
   for (const CodecRow& r : kCodecs)
-    if (!is_plain(r.codec) || bits(r.dtype) == 16) cases.push_back(packed_weights(r.codec));
+    if (!is_plain(r.codec) || bits(r.dtype) == 16)
+      for (const Factors factors : {Factors::F32, Factors::BF16})
+        cases.push_back(packed_weights(r.codec, factors));
 }
 
 void add_attention(std::vector<BenchCase>& cases) {

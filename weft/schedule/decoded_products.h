@@ -6,6 +6,9 @@
 
 namespace weft {
 
+/// Whether `n` is large, and computed from much less memory.
+bool is_decoded(NodeRef n, const Machine& machine);
+
 /// The same sum as a Repeat whose rounds, blocks of columns, run side by side; null
 /// where it is no such product, or of so few rows that the kernel decodes (plan.h).
 NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target);
