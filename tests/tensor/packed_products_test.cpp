@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "tests/support/device_here.h"
 #include "tests/support/packed_bytes.h"
 #include "weft/run/stats.h"
+#include "weft/target/machine.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/packed.h"
 #include "weft/weft.h"
@@ -143,6 +145,29 @@ TEST_P(PackedProducts, MemoryIsThatOfBlocks) {
       const int64_t results = 4 * rows * kWide * 4;  // one may be kept, and stacks of blocks
       EXPECT_LT(run_stats(context_).memory_peak - before, kWhole / 4 + results);
     }
+  }
+}
+
+/// Nor of weights of 16 bits, which would take twice their memory.
+TEST_P(PackedProducts, HalvesAreNotKeptAsFloats) {
+  const int64_t wide = 8 * Machine::of(context_).l2().bytes / kSum / 4 + 40,
+                whole = wide * kSum * 4;
+  const Tensor w = Tensor::randn({wide, kSum}).realize(), x = Tensor::randn({16, kSum}).realize();
+  for (const auto& [dtype, factors] : {std::pair{DType::F16, Factors::F32},
+                                       {DType::F16, Factors::BF16},
+                                       {DType::BF16, Factors::BF16}}) {
+    SCOPED_TRACE(std::string(name(dtype)) + (factors == Factors::F32 ? ", f32" : ", bf16"));
+    const Tensor half = w.cast(dtype).realize();
+    auto product = jit([&, by = factors](const Tensor& t) { return product_with(t, half, by); });
+    const int64_t before = run_stats(context_).memory_live;
+    for (int i = 0; i < 3; ++i) product(x).realize();
+    EXPECT_LT(run_stats(context_).memory_live - before, whole / 4);
+    const auto rounded = [by = factors](const Tensor& t) {
+      return (by == Factors::F32 ? t : t.cast(DType::BF16)).cast(DType::F32);
+    };
+    const Tensor wanted = rounded(x).matmul(rounded(half).T());
+    const Tensor bound = rounded(x).abs().matmul(rounded(half).abs().T()) * 1e-5f;
+    EXPECT_EQ(((product(x) - wanted).abs() > bound).sum().item<int64_t>(), 0);
   }
 }
 

@@ -210,7 +210,7 @@ CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tili
 /// and the codes of packed blocks.
 std::vector<double> CostModel::far_bytes(const Body& body, std::span<const Touched> of) const {
   std::vector<double> bytes;
-  std::map<NodeRef, double> among;
+  NodeMap<double> among;
   const auto with_gaps = [&](size_t k) { return of[k].span + kRunStart < bytes[k]; };
   const auto memory = [&](size_t k) { return info_.accesses[body.accesses[k]].node->src(0); };
   for (const Touched& t : of) bytes.push_back(t.bytes + t.runs * kRunStart);

@@ -18,6 +18,9 @@ namespace {
 
 // Operations on an element that make decoding it once worth while: more than a cast and a shift.
 constexpr int kDecodes = 3;
+// A captured function would keep what constants this large, times L2, become: of weights of 16 bits
+// twice their memory. Any operation is decoding, then.
+constexpr double kKept = 8;
 // Times: how much smaller what is decoded is than it is afterwards. With less than a bit for a
 // number it is no data, but random numbers or positions.
 constexpr double kSmaller = 2, kMuchSmaller = 32;
@@ -80,10 +83,10 @@ bool find_cone(NodeRef root, Cone& out) {
   return !out.leaves.empty();
 }
 
-/// Whether `n` is large, and computed from much less.
-bool is_decoded(NodeRef n, const Machine& machine, Cone& cone) {
+/// Whether `n` is large, and computed from much less, by so many operations at least.
+bool is_decoded(NodeRef n, const Machine& machine, int operations, Cone& cone) {
   if (!is_alu(n->op) || !is_static(n) || 2 * bytes(n) < static_cast<double>(machine.l2().bytes) ||
-      !find_cone(n, cone) || cone.work < kDecodes)
+      !find_cone(n, cone) || cone.work < operations)
     return false;
   return kSmaller * cone.bytes <= bytes(n) && bytes(n) <= kMuchSmaller * cone.bytes;
 }
@@ -110,7 +113,8 @@ bool has_rows(Graph& g, NodeRef other, const Reading& matrix, DecodedProduct& ou
   return row > 0 && out.columns != out.summed && out.product->dim(out.columns)->op == Op::Const;
 }
 
-bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target, DecodedProduct& out) {
+bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target,
+                        const ConstantValues& constants, DecodedProduct& out) {
   NodeRef x = reduce->src(0);
   if (fold_of(reduce) != Fold::Add || x->op != Op::Mul || reduce_axes(reduce).size() != 1)
     return false;
@@ -119,7 +123,9 @@ bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target, DecodedP
   for (size_t i = 0; i < 2; ++i) {
     NodeRef of = moved(x->src(i));
     Cone cone;
-    if (!is_decoded(of, target.machine, cone)) continue;
+    const bool kept = bytes(of) >= kKept * static_cast<double>(target.machine.l2().bytes) &&
+                      constants.contain(of);
+    if (!is_decoded(of, target.machine, kept ? 1 : kDecodes, cone)) continue;
     const Reading matrix(g, x->src(i));
     const double elements = matrix.elements();
     out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves)};
@@ -324,19 +330,20 @@ bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted,
       total > kRowsInRegisters * largest_numel(n->shape->span()))
     return false;
   Cone cone;
-  if (!is_decoded(n, target.machine, cone)) return false;
+  if (!is_decoded(n, target.machine, kDecodes, cone)) return false;
   for (NodeRef part : cone.nodes) decoded_[part] = true;
   return true;
 }
 
 bool is_decoded(NodeRef n, const Machine& machine) {
   Cone cone;
-  return is_decoded(n, machine, cone);
+  return is_decoded(n, machine, kDecodes, cone);
 }
 
-NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target) {
+NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target,
+                          const ConstantValues& constants) {
   DecodedProduct p;
-  if (!is_decoded_product(g, reduce, target, p)) return nullptr;
+  if (!is_decoded_product(g, reduce, target, constants, p)) return nullptr;
   return ColumnBlocks(g, p, target).sum();
 }
 

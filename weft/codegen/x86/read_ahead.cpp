@@ -7,10 +7,12 @@ namespace {
 
 // Operations for each byte: with more the machine waits for its pipes.
 constexpr double kMostWork = 32;
-// Times L2 that are read at least, and bytes between two work items: what comes earlier than that
-// is gone again before it is read, or lies in long runs, which the machine follows.
+// Times L2 that are read at least, and bytes between two work items at most: what comes earlier
+// than that is gone again before it is read.
 constexpr double kTimesL2 = 2;
-constexpr int64_t kFurthest = 32 << 10;
+constexpr int64_t kFurthest = 128 << 10;
+// Wider numbers fill whole lines with each vector, which the machine follows.
+constexpr int kWidest = 16;
 
 /// How much values change from one work item to the next, as far as that is the same for all.
 class Slopes {
@@ -53,9 +55,10 @@ class Slopes {
   }
   bool multiple(NodeRef n, int64_t& slope) const {
     NodeRef by = n->src(1);
-    if (by->op != Op::Const || !of(n->src(0), slope) || by->vmin < 0 || by->vmin > kFurthest)
+    const int64_t most = n->op == Op::Mul ? kFurthest : 16;
+    if (by->op != Op::Const || !of(n->src(0), slope) || by->vmin < 0 || by->vmin > most)
       return false;
-    slope *= n->op == Op::Mul ? by->vmin : by->vmin < 16 ? int64_t{1} << by->vmin : 0;
+    slope *= n->op == Op::Mul ? by->vmin : int64_t{1} << by->vmin;
     return slope <= kFurthest;
   }
 
@@ -78,7 +81,7 @@ NodeMap<int64_t> reads_ahead(const LinearProgram& program, const Target& target)
     loops += n->op == Op::Range && range_binding(n) != Binding::Core;
     loops -= n->op == Op::EndRange;
     slopes.add(n);
-    if (n->op != Op::Load || loops == 0) continue;
+    if (n->op != Op::Load || loops == 0 || bits(n->src(0)->dtype) > kWidest) continue;
     const int64_t bytes = slopes.of(n->src(1)) * bits(n->src(0)->dtype) / 8;
     if (bytes >= Machine::kLine && bytes <= kFurthest) ahead.set(n, bytes);
   }
