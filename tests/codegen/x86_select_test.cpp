@@ -98,6 +98,36 @@ TEST_P(X86Select, CastsOfManyLanesAreInstructions) {
     }
 }
 
+/// out[8 i ...] = sum over j of x[800 i + 8 j ...] * y[8 j ...], of more than caches hold.
+TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
+  ProgramBuilder b("rows");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F16), y = b.param(DType::F32);
+  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef zero = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, 0)}, {}, 8);
+  NodeRef acc = b.emit(Op::Acc, DType::F32, {zero}, {0}, 8);
+  NodeRef j = b.open(b.i32(100));
+  NodeRef so_far = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
+  NodeRef along = b.alu(Op::Mul, {j, b.i32(8)});
+  NodeRef at = b.alu(Op::Add, {b.alu(Op::Mul, {i, b.i32(800)}), along});
+  NodeRef wide = b.emit(Op::Cast, DType::F32, {b.load(x, at, 8)}, {}, 8);
+  NodeRef product = b.alu(Op::Mul, {wide, b.load(y, along, 8)});
+  b.emit(Op::SetAcc, DType::F32, {acc, b.alu(Op::Add, {so_far, product})}, {}, 8);
+  b.close(j);
+  b.store(out, b.alu(Op::Mul, {i, b.i32(8)}), b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
+  b.close(i);
+  const Target target = make_target("x86", CpuFeatures::detect().up_to(GetParam()), 1);
+  LinearProgram program = b.build();
+  EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
+  program.bytes = 1e9, program.flops = 1e9;
+  const std::vector<Instruction> code = select_x86(program, target).code;
+  ASSERT_EQ(count(code, {Form::Prefetcht0}), 1);
+  const auto fetched = std::ranges::find_if(
+      code, [](const Instruction& n) { return n.form == static_cast<uint16_t>(Form::Prefetcht0); });
+  EXPECT_EQ(fetched->address.displacement, 1600);
+  program.flops = 1e12;
+  EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
+}
+
 /// out[8 i ...] = (sum over j of x[8 j ...]) + y[8 i ...] + y[0 ...]
 TEST_P(X86Select, WhatIsAddedToASumIsFetchedWhileItIsComputed) {
   ProgramBuilder b("sum");

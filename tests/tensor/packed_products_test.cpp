@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "tests/support/device_here.h"
 #include "tests/support/packed_bytes.h"
 #include "weft/run/stats.h"
+#include "weft/target/machine.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/packed.h"
 #include "weft/weft.h"
@@ -90,6 +92,41 @@ TEST_P(PackedProducts, RowsAsManyAsAVariableSays) {
   }
 }
 
+/// What is multiplied is rounded, and nothing else: the documented bound is that of two factors.
+TEST_P(PackedProducts, FactorsOfHalfAsManyBits) {
+  for (const Codec codec : {Codec::Q8_0, Codec::Q4_K, Codec::IQ4_XS, Codec::MXFP4}) {
+    const Weights w = weights(codec);
+    Weights rounded = w;
+    rounded.plain = w.plain.cast(DType::BF16).cast(DType::F32).realize();
+    for (const int64_t rows : {1, 5, 8, 16, 33, 150}) {
+      SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
+      const Tensor x = Tensor::randn({2, rows, kSum}).realize();
+      const Tensor flat = x.reshape({2 * rows, kSum});
+      const Tensor y = product_with(x, w.decoded(), Factors::BF16).realize();
+      EXPECT_EQ(y.shape(), Dims({2, rows, kColumns}));
+      const Tensor got = y.reshape({2 * rows, kColumns});
+      if (rows == 1)  // too few to round them
+        expect_equal(got, flat, w);
+      else
+        expect_equal(got, flat.cast(DType::BF16).cast(DType::F32), rounded);
+      const Tensor off = (got - flat.matmul(w.plain.T())).abs();
+      const Tensor bound = flat.abs().matmul(w.plain.abs().T()) * (0x1p-7f + 0x1p-15f);
+      EXPECT_EQ((off > bound).sum().item<int64_t>(), 0);
+    }
+  }
+}
+
+/// Of one array of several: what counts is what is read of it.
+TEST_P(PackedProducts, OneOfSeveralMatrices) {
+  const Weights w = weights(Codec::Q4_0);
+  const Tensor all = Tensor::stack({w.packed ^ 3, w.packed, w.packed ^ 5, w.packed, w.packed ^ 6});
+  const Tensor packed = all.contiguous().realize(), x = Tensor::randn({16, kSum}).realize();
+  const Tensor one = decode(packed[3], Codec::Q4_0, {kColumns, kSum});
+  expect_equal(product_with(x, one), x, w);
+  expect_equal(product_with(x, one, Factors::BF16), x.cast(DType::BF16).cast(DType::F32),
+               {w.codec, w.packed, w.plain.cast(DType::BF16).cast(DType::F32).realize()});
+}
+
 /// No copy of the decoded matrix is made, nor kept by a captured function.
 TEST_P(PackedProducts, MemoryIsThatOfBlocks) {
   constexpr int64_t kWide = 8192, kWhole = kWide * kSum * 4;
@@ -98,19 +135,47 @@ TEST_P(PackedProducts, MemoryIsThatOfBlocks) {
   for (const int64_t rows : {4, 6, 16, 150}) {
     SCOPED_TRACE(rows);
     const Tensor x = Tensor::randn({rows, kSum}).realize();
-    auto product = jit(
-        [&](const Tensor& t) { return t.matmul(decode(packed, Codec::Q4_0, {kWide, kSum}).T()); });
-    reset_run_stats(context_);
-    const int64_t before = run_stats(context_).memory_live;
-    for (int i = 0; i < 3; ++i) product(x).realize();
-    const int64_t results = 4 * rows * kWide * 4;  // one may be kept, and stacks of blocks
-    EXPECT_LT(run_stats(context_).memory_peak - before, kWhole / 4 + results);
+    for (const Factors factors : {Factors::F32, Factors::BF16}) {
+      auto product = jit([&](const Tensor& t) {
+        return product_with(t, decode(packed, Codec::Q4_0, {kWide, kSum}), factors);
+      });
+      reset_run_stats(context_);
+      const int64_t before = run_stats(context_).memory_live;
+      for (int i = 0; i < 3; ++i) product(x).realize();
+      const int64_t results = 4 * rows * kWide * 4;  // one may be kept, and stacks of blocks
+      EXPECT_LT(run_stats(context_).memory_peak - before, kWhole / 4 + results);
+    }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, PackedProducts, ::testing::Values("", "avx2"), [](const auto& i) {
-  return std::string(i.param).empty() ? std::string("All") : std::string(i.param);
-});
+/// Nor of weights of 16 bits, which would take twice their memory.
+TEST_P(PackedProducts, HalvesAreNotKeptAsFloats) {
+  const int64_t wide = 8 * Machine::of(context_).l2().bytes / kSum / 4 + 40,
+                whole = wide * kSum * 4;
+  const Tensor w = Tensor::randn({wide, kSum}).realize(), x = Tensor::randn({16, kSum}).realize();
+  for (const auto& [dtype, factors] : {std::pair{DType::F16, Factors::F32},
+                                       {DType::F16, Factors::BF16},
+                                       {DType::BF16, Factors::BF16}}) {
+    SCOPED_TRACE(std::string(name(dtype)) + (factors == Factors::F32 ? ", f32" : ", bf16"));
+    const Tensor half = w.cast(dtype).realize();
+    auto product = jit([&, by = factors](const Tensor& t) { return product_with(t, half, by); });
+    const int64_t before = run_stats(context_).memory_live;
+    for (int i = 0; i < 3; ++i) product(x).realize();
+    EXPECT_LT(run_stats(context_).memory_live - before, whole / 4);
+    const auto rounded = [by = factors](const Tensor& t) {
+      return (by == Factors::F32 ? t : t.cast(DType::BF16)).cast(DType::F32);
+    };
+    const Tensor wanted = rounded(x).matmul(rounded(half).T());
+    const Tensor bound = rounded(x).abs().matmul(rounded(half).abs().T()) * 1e-5f;
+    EXPECT_EQ(((product(x) - wanted).abs() > bound).sum().item<int64_t>(), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, PackedProducts, ::testing::Values("", "avx512", "avx2"),
+                         [](const auto& i) {
+                           return std::string(i.param).empty() ? std::string("All")
+                                                               : std::string(i.param);
+                         });
 
 }  // namespace
 }  // namespace weft

@@ -53,14 +53,16 @@ double measured_narrow_flops(Context& context, DType dtype);
 class MachineLimits {
  public:
   explicit MachineLimits(Context& context);
-  // Of operations on `dtype` and of bytes that come from memory; of bytes that fit the caches 0.
-  double seconds(double operations, DType dtype, double bytes);
+  // Of operations on `dtype` and of bytes that are copied in memory, or only read; of bytes that
+  // fit the caches 0.
+  double seconds(double operations, DType dtype, double bytes, bool reads = false);
 
  private:
   double peak(DType dtype);
 
   Context& context_;
-  double f32_flops_, bandwidth_, cached_bytes_, byte_flops_ = 0, half_flops_ = 0;
+  double f32_flops_, bandwidth_, cached_bytes_;
+  double read_bandwidth_ = 0, byte_flops_ = 0, half_flops_ = 0;
 };
 
 }  // namespace weft

@@ -90,7 +90,7 @@ class Comparison {
     };
     if (one.which.network) run(), run();  // the second call captures
     m.limit = limits_.seconds(one.which.flops ? one.which.flops(one.size) : 0, operands[0].dtype(),
-                              bytes_of(operands, run()));
+                              bytes_of(operands, run()), one.which.reads);
     std::vector<bool> able;
     for (const auto& peer : peers_) able.push_back(peer->prepare(one.which, one.size));
     const int64_t runs = runs_of(run);

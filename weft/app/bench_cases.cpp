@@ -27,8 +27,8 @@ Tensor BenchOperand::make() const {
 std::vector<BenchCase> bench_cases() {
   std::vector<BenchCase> cases;
   for (const auto add :
-       {add_products, add_constant_weights, add_convolutions, add_attention, add_networks,
-        add_functions, add_movement, add_selection, add_linear_algebra})
+       {add_products, add_constant_weights, add_packed_weights, add_convolutions, add_attention,
+        add_networks, add_functions, add_movement, add_selection, add_linear_algebra})
     add(cases);
   return cases;
 }

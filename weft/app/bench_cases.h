@@ -48,6 +48,8 @@ struct BenchCase {
   std::string onednn = {};
   /// In the place of `compute`, where there is state: makes it, and what computes with it.
   std::function<std::function<BenchValues(const BenchValues&)>()> network = {};
+  /// Results are few beside operands: how fast memory is read is the limit, not how fast copied.
+  bool reads = false;
 };
 
 /// All of them, group by group.
@@ -67,6 +69,7 @@ std::vector<SizedCase> chosen_cases(std::string_view text, int64_t size);
 // What bench_cases() is made of.
 void add_products(std::vector<BenchCase>& cases);  // bench_products.cpp
 void add_constant_weights(std::vector<BenchCase>& cases);
+void add_packed_weights(std::vector<BenchCase>& cases);
 void add_attention(std::vector<BenchCase>& cases);
 void add_convolutions(std::vector<BenchCase>& cases);  // bench_convolutions.cpp
 void add_networks(std::vector<BenchCase>& cases);      // bench_networks.cpp

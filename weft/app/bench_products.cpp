@@ -3,6 +3,7 @@
 
 #include "weft/app/bench_cases.h"
 #include "weft/base/format.h"
+#include "weft/io/gguf_model.h"
 #include "weft/tensor/jit.h"
 
 namespace weft {
@@ -82,6 +83,57 @@ BenchCase constant_weight(std::string name, std::vector<int64_t> sizes, int64_t 
   return c;
 }
 
+/// A captured function of x that multiplies it with each of many packed weights.
+std::function<BenchValues(const BenchValues&)> packed_layers(Codec codec, int64_t k, int64_t n,
+                                                             Factors factors) {
+  using Function = std::function<BenchValues(const Tensor&)>;
+  struct Layers {
+    Codec codec;
+    int64_t k, n;
+    Factors factors;
+    BenchValues weights = {};
+    Jit<Function> run = jit(Function([this](const Tensor& x) {
+      BenchValues y;
+      for (const Tensor& w : weights)
+        y.push_back(PackedTensor{"", codec, {n, k}, w}.product(x, factors));
+      return y;
+    }));
+  };
+  const auto layers = std::make_shared<Layers>(codec, k, n, factors);
+  return [layers](const BenchValues& v) {
+    layers->weights.assign(v.begin() + 1, v.end());
+    return layers->run(v[0]);
+  };
+}
+
+/// x @ w^T with sixteen weights that no cache holds, as in a step of a language model.
+BenchCase packed_weights(Codec codec, Factors factors) {
+  constexpr int64_t kLayers = 16, kSum = 2048, kColumns = 8192;
+  const bool rounded = factors == Factors::BF16;
+  BenchCase c{
+      .group = rounded ? "packed weights as bf16" : "packed weights",
+      .name = strformat("x @ w^T, {{}} x {} x {}, {} times, {}{}", kSum, kColumns, kLayers,
+                        name(codec), rounded ? ", as bf16" : ""),
+      .sizes = {1, 4, 16, 64, 256},
+      .operands = [=](int64_t rows) -> BenchOperands {
+        const bool plain = is_plain(codec);
+        BenchOperands all{{{rows, kSum}}};
+        // Bytes of packed ones are small enough that scales are finite.
+        all.resize(
+            1 + kLayers,
+            plain ? BenchOperand{{kColumns, kSum}, row(codec).dtype}
+                  : BenchOperand{
+                        {*packed_bytes(codec, {{kColumns, kSum}})}, DType::U8, Fill::Below, 64});
+        return all;
+      },
+      .compute = {},
+      .torch = ""};
+  c.flops = [=](int64_t rows) { return 2.0 * double(kLayers * kSum * kColumns * rows); };
+  c.network = [=] { return packed_layers(codec, kSum, kColumns, factors); };
+  c.reads = true;
+  return c;
+}
+
 /// Forwards, which takes two products, or all three gradients for ones from above: five.
 BenchCase attention(int64_t width, bool causal, bool backwards) {
   const std::string call =
@@ -153,6 +205,13 @@ void add_constant_weights(std::vector<BenchCase>& cases) {
       constant_weight("x @ w^T, w constant, {} x 3072 x 768", {1, 32, 512}, -1, 3072, 768));
   cases.push_back(
       constant_weight("x @ w^T, w constant, {} x 2048 x 8192", {1, 16, 256}, -1, 2048, 8192));
+}
+
+void add_packed_weights(std::vector<BenchCase>& cases) {
+  for (const CodecRow& r : kCodecs)
+    if (!is_plain(r.codec) || bits(r.dtype) == 16)
+      for (const Factors factors : {Factors::F32, Factors::BF16})
+        cases.push_back(packed_weights(r.codec, factors));
 }
 
 void add_attention(std::vector<BenchCase>& cases) {

@@ -201,9 +201,11 @@ MachineLimits::MachineLimits(Context& context)
       cached_bytes_(2.0 * static_cast<double>(Machine::of(context).l2().bytes) *
                     context.thread_pool().size()) {}
 
-double MachineLimits::seconds(double operations, DType dtype, double bytes) {
+double MachineLimits::seconds(double operations, DType dtype, double bytes, bool reads) {
+  if (reads && read_bandwidth_ == 0) read_bandwidth_ = measured_read_bandwidth(context_);
   const double compute = operations > 0 ? operations / peak(dtype) : 0;
-  return std::max(compute, bytes > cached_bytes_ ? bytes / bandwidth_ : 0);
+  const double bandwidth = reads ? read_bandwidth_ : bandwidth_;
+  return std::max(compute, bytes > cached_bytes_ ? bytes / bandwidth : 0);
 }
 
 double MachineLimits::peak(DType dtype) {

@@ -29,6 +29,10 @@ Tensor PackedTensor::value(DType dtype, CallSite at) const {
   return decode(packed, codec, shape, dtype == DType::Void ? DType::F32 : dtype, at);
 }
 
+Tensor PackedTensor::product(const Tensor& x, Factors factors, CallSite at) const {
+  return product_with(x, value(DType::F32, at), factors, at);
+}
+
 const PackedTensor* GgufModel::find(std::string_view name) const {
   const auto at = std::ranges::find(tensors, name, &PackedTensor::name);
   return at == tensors.end() ? nullptr : &*at;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/io/gguf.h"
+#include "weft/tensor/packed.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft {
@@ -19,6 +20,9 @@ struct PackedTensor {
   /// The numbers, as an expression that decodes where it is used. Plain ones keep their dtype where
   /// none is given; packed ones are f32 then.
   Tensor value(DType dtype = DType::Void, CallSite = CallSite::here()) const;
+  /// x @ value()^T of a matrix, as f32: product_with() of weft/tensor/packed.h.
+  Tensor product(const Tensor& x, Factors factors = Factors::F32,
+                 CallSite = CallSite::here()) const;
 };
 
 struct GgufModel {

@@ -199,7 +199,7 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
 CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tiling& tiling) const {
   const Access& a = info_.accesses[access];
   const double size = bits(a.node->src(0)->dtype) / 8.0;
-  double elements = 1, run = 1;
+  double elements = 1, run = 1, span = 1;
   int64_t apart = 0;            // the largest power of two that divides all steps between runs
   int64_t nearest = INT64_MAX;  // the first of these steps
   for (uint8_t r : by_stride_[access]) {
@@ -211,6 +211,7 @@ CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tili
     const bool opaque = held == 1 && (a.opaque & bit(r)) != 0;
     const int64_t step = held > 1 ? 1 : std::abs(a.stride[r]);
     const auto wide = static_cast<double>(step);
+    span += opaque ? HUGE_VAL : wide * static_cast<double>(n - 1);
     if (opaque || wide >= elements)
       elements *= static_cast<double>(n);
     else
@@ -227,9 +228,28 @@ CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tili
     return std::max({run * size, apart == 0 ? 0 : line, std::min(aligned, alias)});
   };
   const double runs = elements / run;
-  return {elements * size, runs, line,
+  return {elements * size,
+          runs,
+          line,
           runs * place(static_cast<double>(machine().l1().way_bytes())),
-          runs * place(static_cast<double>(machine().l2().way_bytes()))};
+          runs * place(static_cast<double>(machine().l2().way_bytes())),
+          span * size};
+}
+
+/// Of each access of a body, what its runs take where they come from beyond L2. Short ones whose
+/// gaps are short come with these, once for all accesses that lie so among each other: the scales
+/// and the codes of packed blocks.
+std::vector<double> CostModel::far_bytes(const Body& body, std::span<const Touched> of) const {
+  std::vector<double> bytes;
+  NodeMap<double> among;
+  const auto with_gaps = [&](size_t k) { return of[k].span + kRunStart < bytes[k]; };
+  const auto memory = [&](size_t k) { return info_.accesses[body.accesses[k]].node->src(0); };
+  for (const Touched& t : of) bytes.push_back(t.bytes + t.runs * kRunStart);
+  for (size_t k = 0; k < of.size(); ++k)
+    if (with_gaps(k)) among[memory(k)] += 1;
+  for (size_t k = 0; k < of.size(); ++k)
+    if (with_gaps(k)) bytes[k] = (of[k].span + kRunStart) / among[memory(k)];
+  return bytes;
 }
 
 double CostModel::fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const {
@@ -249,9 +269,10 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
   for (uint32_t i : body.accesses) {
     of.push_back(touched(i, body.own, tiling));
     best.total += of.back().first;
-    best.fresh += of.back().bytes + of.back().runs * kRunStart;
     placed += of.back().second;
   }
+  const std::vector<double> far = far_bytes(body, {of.data(), of.size()});
+  best.fresh = std::accumulate(far.begin(), far.end(), 0.0);
   const bool kept = placed <= l2_bytes();
   std::pair<double, double> least;  // bytes from beyond L2, and from there
   for (RangeMask m = body.deps & ~body.own; m != 0; m &= m - 1) {
@@ -263,7 +284,7 @@ CostModel::Traffic CostModel::traffic(const Body& body, const Tiling& tiling) co
       const Access& a = info_.accesses[body.accesses[k]];
       if ((a.deps & bit(axis)) == 0) continue;
       (stays_in_l2_[body.accesses[k]] ? fresh.second : fresh.first) +=
-          (of[k].bytes + of[k].runs * kRunStart) * fresh_share(a, body.own, axis, size);
+          far[k] * fresh_share(a, body.own, axis, size);
     }
     if (best.innermost >= 0 && fresh > least) continue;
     least = fresh;

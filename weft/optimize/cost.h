@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "weft/optimize/bodies.h"
 #include "weft/optimize/kernel_info.h"
@@ -83,8 +84,10 @@ class CostModel {
     double bytes, runs;
     double line;           // bytes that a run takes at least, beside its neighbours
     double first, second;  // bytes of each cache they take
+    double span;           // bytes from the first element to the last
   };
   Touched touched(size_t access, RangeMask whole, const Tiling& tiling) const;
+  std::vector<double> far_bytes(const Body& body, std::span<const Touched> of) const;
   double loaded_bytes(const Access& a, const Touched& now, const Body& body,
                       const Tiling& tiling) const;
   /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a

@@ -30,6 +30,21 @@ NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_
   return g.make({Op::Reshape, x->dtype, src});
 }
 
+NodeRef words_along(Graph& g, NodeRef x, size_t axis, int64_t count, int depth) {
+  const int width = 32 / depth;
+  NodeRef word = nullptr;
+  for (int64_t p = 0; p < depth; ++p) {
+    NodeRef piece = part(g, x, axis, p, count, depth);
+    const DType as = width == 16 ? DType::U16 : DType::U8;
+    if (piece->dtype != as) piece = g.make(Op::Bitcast, as, {piece});
+    piece = g.make(Op::Cast, DType::U32, {piece});
+    if (p > 0)
+      piece = g.make(Op::Shl, DType::U32, {piece, g.constant(Value::of(DType::U32, p * width))});
+    word = word ? g.make(Op::Or, DType::U32, {word, piece}) : piece;
+  }
+  return word;
+}
+
 NodeRef reshaped(Graph& g, NodeRef x, std::span<const NodeRef> dims) {
   std::vector<NodeRef> src{x};
   src.insert(src.end(), dims.begin(), dims.end());

@@ -21,6 +21,9 @@ inline NodeRef padded(Graph& g, NodeRef x, size_t axis, int64_t before, int64_t 
 /// `of` axes from this one on as axes of these sizes.
 NodeRef with_axis(Graph& g, NodeRef x, size_t axis, std::initializer_list<int64_t> sizes,
                   size_t of = 1);
+/// u32 words of so many numbers along an axis, which `count` words take, the first in the lowest
+/// bits.
+NodeRef words_along(Graph& g, NodeRef x, size_t axis, int64_t count, int depth);
 NodeRef reshaped(Graph& g, NodeRef x, std::span<const NodeRef> dims);
 /// Axis `from` in the place of axis `to`, the others in their order.
 NodeRef moved_axis(Graph& g, NodeRef x, size_t from, size_t to);

@@ -1,7 +1,9 @@
 #include "weft/schedule/decoded_products.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "weft/graph/index_algebra.h"
 #include "weft/rewrite/driver.h"
@@ -16,6 +18,9 @@ namespace {
 
 // Operations on an element that make decoding it once worth while: more than a cast and a shift.
 constexpr int kDecodes = 3;
+// A captured function would keep what constants this large, times L2, become: of weights of 16 bits
+// twice their memory. Any operation is decoding, then.
+constexpr double kKept = 8;
 // Times: how much smaller what is decoded is than it is afterwards. With less than a bit for a
 // number it is no data, but random numbers or positions.
 constexpr double kSmaller = 2, kMuchSmaller = 32;
@@ -43,6 +48,7 @@ double bytes(NodeRef n) { return largest_numel(n->shape->span()) * bits(n->dtype
 struct Cone {
   std::vector<NodeRef> nodes, leaves;
   int work = 0;
+  double bytes = 0;  // of leaves, as far as they are read
 };
 
 bool is_leaf(NodeRef n) {
@@ -53,34 +59,36 @@ bool is_leaf(NodeRef n) {
 /// False where it is made of much, or of positions that are data.
 bool find_cone(NodeRef root, Cone& out) {
   NodeMap<bool> seen;
-  std::vector<NodeRef> stack{root};
+  using Read = std::pair<NodeRef, double>;  // and elements of it that movement ops leave
+  std::vector<Read> stack{{root, HUGE_VAL}};
   const double whole = largest_numel(root->shape->span());
   while (!stack.empty()) {
-    NodeRef n = stack.back();
+    const auto [n, left] = stack.back();
     stack.pop_back();
     if (is_index(n->dtype) || seen.contains(n)) continue;
     seen[n] = true;
     if (seen.size() > kLargest || n->op == Op::ToIndex) return false;
+    const double elements = largest_numel(n->shape->span());
     if (is_leaf(n)) {
       out.leaves.push_back(n);
+      out.bytes += std::min(left, elements) * bits(n->dtype) / 8;
       continue;
     }
-    const bool full = 2 * largest_numel(n->shape->span()) >= whole;
+    const bool full = 2 * elements >= whole;
     if (full) out.nodes.push_back(n);
     out.work += is_alu(n->op) && n->op != Op::Bitcast && full;
-    for (size_t i = 0; i < evaluated_sources(n); ++i) stack.push_back(n->src(i));
+    const double next = is_movement(n->op) ? std::min(left, elements) : HUGE_VAL;
+    for (size_t i = 0; i < evaluated_sources(n); ++i) stack.push_back({n->src(i), next});
   }
   return !out.leaves.empty();
 }
 
-/// Whether `n` is large, and computed from much less.
-bool is_decoded(NodeRef n, const Machine& machine, Cone& cone) {
+/// Whether `n` is large, and computed from much less, by so many operations at least.
+bool is_decoded(NodeRef n, const Machine& machine, int operations, Cone& cone) {
   if (!is_alu(n->op) || !is_static(n) || 2 * bytes(n) < static_cast<double>(machine.l2().bytes) ||
-      !find_cone(n, cone) || cone.work < kDecodes)
+      !find_cone(n, cone) || cone.work < operations)
     return false;
-  double from = 0;
-  for (NodeRef leaf : cone.leaves) from += bytes(leaf);
-  return kSmaller * from <= bytes(n) && bytes(n) <= kMuchSmaller * from;
+  return kSmaller * cone.bytes <= bytes(n) && bytes(n) <= kMuchSmaller * cone.bytes;
 }
 
 /// Steps from one element of what is read to the next, in elements; 0 where it is not affine.
@@ -105,7 +113,8 @@ bool has_rows(Graph& g, NodeRef other, const Reading& matrix, DecodedProduct& ou
   return row > 0 && out.columns != out.summed && out.product->dim(out.columns)->op == Op::Const;
 }
 
-bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target, DecodedProduct& out) {
+bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target,
+                        const ConstantValues& constants, DecodedProduct& out) {
   NodeRef x = reduce->src(0);
   if (fold_of(reduce) != Fold::Add || x->op != Op::Mul || reduce_axes(reduce).size() != 1)
     return false;
@@ -114,7 +123,9 @@ bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target, DecodedP
   for (size_t i = 0; i < 2; ++i) {
     NodeRef of = moved(x->src(i));
     Cone cone;
-    if (!is_decoded(of, target.machine, cone)) continue;
+    const bool kept = bytes(of) >= kKept * static_cast<double>(target.machine.l2().bytes) &&
+                      constants.contain(of);
+    if (!is_decoded(of, target.machine, kept ? 1 : kDecodes, cone)) continue;
     const Reading matrix(g, x->src(i));
     const double elements = matrix.elements();
     out = {reduce, x, x->src(i), summed, summed, {}, std::move(cone.leaves)};
@@ -126,18 +137,41 @@ bool is_decoded_product(Graph& g, NodeRef reduce, const Target& target, DecodedP
   return false;
 }
 
+/// Whether it is the f32 of a bf16.
+bool is_rounded(NodeRef operand) {
+  NodeRef x = moved(operand);
+  return x->op == Op::Cast && x->dtype == DType::F32 && x->src(0)->dtype == DType::BF16;
+}
+
+/// What multiplies the operands' pairs of bf16, where they are bf16 and there is such a unit.
+const MatrixUnit* unit_of(NodeRef product, size_t summed, const Target& target) {
+  if (!is_static(product) || !is_rounded(product->src(0)) || !is_rounded(product->src(1)))
+    return nullptr;
+  const int64_t sum = product->dim(summed)->vmin;
+  const auto takes = [&](const MatrixUnit& u) {
+    return u.tile == 0 && sum % u.depth == 0 && u.left == DType::BF16 && u.right == DType::BF16 &&
+           u.sum == DType::F32;
+  };
+  const auto found = std::ranges::find_if(target.matrix_units, takes);
+  return found == target.matrix_units.end() ? nullptr : found;
+}
+
 /// Rounds of a Repeat are blocks of columns, and each of them a Repeat over chunks of the sum.
 class ColumnBlocks {
  public:
-  ColumnBlocks(Graph& g, const DecodedProduct& p, const Machine& machine)
-      : g_(g), p_(p), axis_(p.columns - (p.columns > p.summed ? 1 : 0)) {
+  ColumnBlocks(Graph& g, const DecodedProduct& p, const Target& target)
+      : g_(g),
+        p_(p),
+        axis_(p.columns - (p.columns > p.summed ? 1 : 0)),
+        unit_(unit_of(p.product, p.summed, target)) {
     all_ = p.product->dim(p.columns)->vmin;
     const int64_t sum = p.product->dim(p.summed)->vmin;
     const double rows =
         largest_numel(p.product->shape->span()) / largest_numel(moved(p.matrix)->shape->span());
-    along_rows_ = is_static(p.product) && rows <= kVectorsOfRows;
+    along_rows_ = unit_ || (is_static(p.product) && rows <= kVectorsOfRows);
     width_ = std::min(kColumns, all_);
-    const int64_t block = machine.l2().bytes / kPartOfL2 * 8 / bits(p.product->dtype);
+    const int width = unit_ ? 32 / unit_->depth : bits(p.product->dtype);
+    const int64_t block = target.machine.l2().bytes / kPartOfL2 * 8 / width;
     chunk_ = largest_divisor(sum, kAligned, block / width_);
     rounds_ = all_ / width_;
     chunks_ = sum / chunk_;
@@ -176,21 +210,25 @@ class ColumnBlocks {
 
   /// Of one chunk of one round. Along rows its columns come first.
   NodeRef products() {
-    const NodeRef operands[] = {beside(), decoded()};
-    NodeRef x = g_.make({Op::Mul, p_.product->dtype, operands});
+    NodeRef more = beside(), matrix = decoded();
+    NodeRef x = unit_ ? g_.make(unit_->op, unit_->sum, {matrix, more, zero()})
+                      : g_.make(Op::Mul, p_.product->dtype, {more, matrix});
     x = reduce_over(g_, x, Fold::Add, {static_cast<int64_t>(p_.summed)});
     return along_rows_ ? moved_axis(g_, x, axis_, 0) : x;
   }
 
+  NodeRef zero() { return g_.constant(Value::of(unit_->sum, 0)); }
+
   NodeRef block(NodeRef x) {
     NodeRef round = g_.variable(place_name(kBlocksLevel), 0, rounds_ - 1);
     x = part(g_, x, p_.columns, g_.mul(round, g_.index(width_)), g_.index(width_));
-    return chunk(x);
+    return chunk(x, chunk_);
   }
-  NodeRef chunk(NodeRef x) {
+  /// Of numbers, or words of them.
+  NodeRef chunk(NodeRef x, int64_t size) {
     if (chunks_ == 1) return x;
     NodeRef turn = g_.variable(place_name(kInnerBlocksLevel), 0, chunks_ - 1);
-    return part(g_, x, p_.summed, g_.mul(turn, g_.index(chunk_)), g_.index(chunk_));
+    return part(g_, x, p_.summed, g_.mul(turn, g_.index(size)), g_.index(size));
   }
 
   /// What the matrix is multiplied by. For vectors along rows a copy in which they lie side by
@@ -203,12 +241,16 @@ class ColumnBlocks {
     }
     x = part(g_, x, p_.columns, int64_t{0}, int64_t{1});
     x = moved_axis(g_, x, p_.summed, 0);
+    if (unit_) x = words_along(g_, narrow(x), 0, words_of(x, 0), unit_->depth);
     x = give(g_.make(Op::Contiguous, x->dtype, {x}));
-    x = chunk(moved_axis(g_, x, 0, p_.summed));
+    x = chunk(moved_axis(g_, x, 0, p_.summed), chunk_ / (unit_ ? unit_->depth : 1));
     std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
     dims[p_.columns] = g_.index(width_);
     return expanded_to(x, dims);
   }
+
+  NodeRef narrow(NodeRef x) { return g_.make(Op::Cast, unit_->left, {x}); }
+  int64_t words_of(NodeRef x, size_t axis) const { return x->dim(axis)->vmin / unit_->depth; }
 
   NodeRef expanded_to(NodeRef x, std::span<const NodeRef> dims) {
     std::vector<NodeRef> src{x};
@@ -220,11 +262,15 @@ class ColumnBlocks {
   /// columns a copy along these.
   NodeRef decoded() {
     NodeRef x = block(substitute(g_, p_.matrix, given_));
-    const std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
+    std::vector<NodeRef> dims(x->shape->span().begin(), x->shape->span().end());
     for (size_t a : p_.rows) x = part(g_, x, a, int64_t{0}, int64_t{1});
     const size_t last = x->rank() - 1;
     x = moved_axis(g_, x, p_.summed, last);
-    if (along_rows_) {
+    if (unit_) {
+      x = g_.make(Op::Contiguous, unit_->left, {narrow(x)});
+      dims[p_.summed] = g_.index(words_of(x, last));
+      x = words_along(g_, x, last, words_of(x, last), unit_->depth);
+    } else if (along_rows_) {
       x = g_.make(Op::Contiguous, x->dtype, {x});
     } else {
       x = moved_axis(g_, rows_apart(x), axis_, last);
@@ -267,7 +313,8 @@ class ColumnBlocks {
 
   Graph& g_;
   const DecodedProduct& p_;
-  const size_t axis_;  // of the columns, in the sum
+  const size_t axis_;             // of the columns, in the sum
+  const MatrixUnit* const unit_;  // of words; null where numbers are multiplied one by one
   int64_t all_, width_, rounds_, chunk_, chunks_, slot_ = 0;
   bool along_rows_;  // vectors
   std::vector<NodeRef> inputs_;
@@ -283,7 +330,7 @@ bool Planner::is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted,
       total > kRowsInRegisters * largest_numel(n->shape->span()))
     return false;
   Cone cone;
-  if (!is_decoded(n, target.machine, cone)) return false;
+  if (!is_decoded(n, target.machine, kDecodes, cone)) return false;
   for (NodeRef part : cone.nodes) decoded_[part] = true;
   return true;
 }
@@ -299,10 +346,16 @@ bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total
          total <= kFewRows * largest_numel(n->shape->span());
 }
 
-NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target) {
+bool is_decoded(NodeRef n, const Machine& machine) {
+  Cone cone;
+  return is_decoded(n, machine, kDecodes, cone);
+}
+
+NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target,
+                          const ConstantValues& constants) {
   DecodedProduct p;
-  if (!is_decoded_product(g, reduce, target, p)) return nullptr;
-  return ColumnBlocks(g, p, target.machine).sum();
+  if (!is_decoded_product(g, reduce, target, constants, p)) return nullptr;
+  return ColumnBlocks(g, p, target).sum();
 }
 
 }  // namespace weft

@@ -2,12 +2,17 @@
 // takes itself. A block of its columns at a time is in the cache, and all of it never in memory.
 #pragma once
 #include "weft/graph/graph.h"
+#include "weft/schedule/constants.h"
 #include "weft/target/target.h"
 
 namespace weft {
 
+/// Whether `n` is large, and computed from much less memory.
+bool is_decoded(NodeRef n, const Machine& machine);
+
 /// The same sum as a Repeat whose rounds, blocks of columns, run side by side; null
 /// where it is no such product, or of so few rows that the kernel decodes (plan.h).
-NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target);
+NodeRef decoded_by_blocks(Graph& g, NodeRef reduce, const Target& target,
+                          const ConstantValues& constants);
 
 }  // namespace weft

@@ -7,7 +7,9 @@
 // one is flipped, which moves its values by 128: sum (a + 128) b - 128 sum b = sum a b.
 #include "weft/graph/words.h"
 #include "weft/schedule/axes.h"
+#include "weft/schedule/decoded_products.h"
 #include "weft/schedule/plan.h"
+#include "weft/schedule/reading.h"
 
 namespace weft {
 namespace {
@@ -85,8 +87,11 @@ class DotProducts {
     return is_constant(f) || numel(sum_->src(0)) >= reuse * numel(f.narrow);
   }
 
-  /// Its words are made once for many runs.
-  bool is_constant(const Factor& f) const { return constants_.contain(f.narrow); }
+  /// Its words are made once for many runs. Of what is decoded they would be memory that there is
+  /// none for.
+  bool is_constant(const Factor& f) const {
+    return constants_.contain(f.narrow) && !is_decoded(moved(f.full), target_.machine);
+  }
 
   /// The unit for these operands, in this order or the other, or with signs flipped.
   const MatrixUnit* choose_unit() {
@@ -122,19 +127,12 @@ class DotProducts {
     int64_t length = (count_ + unit.depth - 1) / unit.depth;
     if (const MatrixUnit* tiles = target_.tile_unit(unit.op))
       length = (length + tiles->tile - 1) / tiles->tile * tiles->tile;
-    const int width = 32 / unit.depth;
     const size_t last = this->last();
     // The factor that has it lies along it.
-    NodeRef x = moved_axis(g_, f.narrow, last, f.full->rank() - 1), word = nullptr;
+    NodeRef x = moved_axis(g_, f.narrow, last, f.full->rank() - 1);
     const size_t along = axis_ - (last < axis_ ? 1 : 0);
     if (length * unit.depth != count_) x = padded(g_, x, along, 0, length * unit.depth - count_);
-    for (int64_t p = 0; p < unit.depth; ++p) {
-      NodeRef piece = bits_of(part(g_, x, along, p, length, unit.depth), width);
-      if (p > 0)
-        piece =
-            g_.make(Op::Shl, DType::U32, {piece, g_.constant(Value::of(DType::U32, p * width))});
-      word = word ? g_.make(Op::Or, DType::U32, {word, piece}) : piece;
-    }
+    NodeRef word = words_along(g_, x, along, length, unit.depth);
     if (flips) {  // the sign bit of each
       NodeRef signs = g_.constant(Value::of(DType::U32, int64_t{0x80808080}));
       word = g_.make(Op::Xor, DType::U32, {word, signs});
@@ -145,12 +143,6 @@ class DotProducts {
     for (size_t a = 0; a < f.full->rank(); ++a)
       src.push_back(a == axis_ ? g_.index(length) : f.full->dim(a));
     return f.full->op == Op::Expand ? g_.make({Op::Expand, DType::U32, src}) : word;
-  }
-
-  NodeRef bits_of(NodeRef x, int width) {
-    const DType as = width == 16 ? DType::U16 : DType::U8;
-    if (x->dtype != as) x = g_.make(Op::Bitcast, as, {x});
-    return g_.make(Op::Cast, DType::U32, {x});
   }
 
   /// factor * the sum of what was not moved, in the result's shape.
@@ -182,7 +174,8 @@ NodeRef words_in_memory(Graph& g, NodeRef n) {
                          Access at{index, g.boolean(true)};
                          for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0))
                            at = map_access(g, x, at);
-                         const bool plain = x->op == Op::Param && is_int_const(at.valid, 1);
+                         const bool plain = (x->op == Op::Param || x->op == Op::Contiguous) &&
+                                            is_int_const(at.valid, 1);
                          return plain ? Element{x, flatten_index(g, at.index, x->shape->span())}
                                       : Element{};
                        })

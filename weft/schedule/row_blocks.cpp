@@ -312,7 +312,7 @@ std::vector<NodeRef> by_row_blocks(Graph& g, std::span<const NodeRef> roots, con
   for (NodeRef n : order)
     if (n->op == Op::Reduce && !options.in_rounds && !made.made.contains(n)) {
       NodeRef sum = rows_by_matrix(g, n, target, constants);
-      if (!sum) sum = decoded_by_blocks(g, n, target);
+      if (!sum) sum = decoded_by_blocks(g, n, target, constants);
       if (sum) made.add(n, sum, uses);
     }
   if (made.made.size() == 0) return out;

@@ -8,6 +8,9 @@ namespace weft {
 
 namespace {
 
+// So many rows are multiplied as they are decoded, in registers, where rounding only takes time.
+constexpr int64_t kFewRows = 6;
+
 using namespace packed;  // NOLINT: the words that codecs.def is written in
 
 Tensor decoded_blocks(const Block& b, Codec codec) {
@@ -43,6 +46,12 @@ void check(const Tensor& packed, Codec codec, const Dims& shape, DType dtype) {
   }
 }
 
+bool has_few_rows(const Tensor& x) {
+  Dim rows = 1;
+  for (size_t i = 0; i + 1 < x.ndim(); ++i) rows = rows * x.dim(static_cast<int64_t>(i));
+  return rows.is_static() && rows.value() <= kFewRows;
+}
+
 }  // namespace
 
 Tensor decode(const Tensor& packed, Codec codec, const Dims& shape, DType dtype, CallSite at) {
@@ -52,6 +61,15 @@ Tensor decode(const Tensor& packed, Codec codec, const Dims& shape, DType dtype,
   const Tensor blocks = packed.detach().reshape({packed.numel() / format.bytes, format.bytes});
   if (is_plain(codec)) return blocks.bitcast(format.dtype).reshape(shape).cast(dtype);
   return decoded_blocks(Block(blocks), codec).reshape(shape).cast(dtype);
+}
+
+Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, CallSite at) {
+  const CallSiteScope scope(at);
+  const bool rounds = factors == Factors::BF16 && !has_few_rows(x);
+  const auto factor = [&](const Tensor& t) {
+    return (rounds ? t.cast(DType::BF16) : t).cast(DType::F32);
+  };
+  return factor(x).matmul(factor(weight).T());
 }
 
 }  // namespace weft

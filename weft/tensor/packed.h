@@ -17,4 +17,22 @@ namespace weft {
 Tensor decode(const Tensor& packed, Codec codec, const Dims& shape, DType dtype = DType::F32,
               CallSite = CallSite::here());
 
+/// What the numbers of a product are rounded to before they are multiplied. Sums are f32.
+enum class Factors : uint8_t {
+  F32,  ///< not at all
+  /// bf16, both: each result is off by at most (2^-7 + 2^-16) (|x| @ |weight|^T), 2^-9 of it where
+  /// signs are random. A permission, like those that models' users give who quantise activations;
+  /// many rows take a fraction of the time where the machine multiplies bf16 (tdpbf16ps,
+  /// vdpbf16ps). Up to six rows are not rounded: that would only take time.
+  BF16,
+};
+
+/// x @ weight^T, as f32.
+///   x       (.., rows, k), floats
+///   weight  (n, k), floats, such as decode() gives
+/// Errors: those of matmul().
+///   Tensor y = product_with(x, decode(bytes, Codec::Q4_K, {4096, 4096}), Factors::BF16);
+Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors = Factors::F32,
+                    CallSite = CallSite::here());
+
 }  // namespace weft

@@ -2,6 +2,7 @@
 #pragma once
 #include "weft/base/function_ref.h"
 #include "weft/codegen/x86/emitter.h"
+#include "weft/codegen/x86/read_ahead.h"
 #include "weft/codegen/x86/select.h"
 #include "weft/graph/node_map.h"
 
@@ -38,7 +39,7 @@ struct CastPart {
 class X86Selector : X86Emitter {
  public:
   X86Selector(const LinearProgram& program, const Target& target)
-      : X86Emitter(target), program_(program) {}
+      : X86Emitter(target), program_(program), ahead_(reads_ahead(program, target)) {}
   MachineProgram run();
 
  private:
@@ -56,6 +57,8 @@ class X86Selector : X86Emitter {
   void close_range();
   void compare_with_limit(const OpenLoop& loop);
   Reg load(NodeRef n);
+  /// What a load reads so many bytes further on, a line once in a stretch.
+  void prefetch(NodeRef n, int64_t ahead);
   void store(NodeRef n);
   Address address_of(NodeRef param, NodeRef index);
   /// True where what an earlier load read can be read from memory again.
@@ -218,7 +221,9 @@ class X86Selector : X86Emitter {
   Reg value(NodeRef n) const { return values_.at(n); }
 
   const LinearProgram& program_;
-  NodeMap<Reg> values_;  // of one lane
+  const NodeMap<int64_t> ahead_;
+  SmallVector<Address, 8> prefetched_ = {};  // in this stretch
+  NodeMap<Reg> values_;                      // of one lane
   NodeMap<bool> conditions_;
   std::vector<OpenLoop> loops_;
   std::vector<int32_t> ifs_;
