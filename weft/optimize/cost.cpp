@@ -36,10 +36,10 @@ constexpr double kSpill = 1;              // an accumulator stored and loaded ag
 // uses of an image its results and what is added to them pass through (1 x 1, 64 -> 256 of 56 with
 // a sum: 470 -> 330 us).
 constexpr double kPassing = 2, kBeside = 0.7;
-constexpr double kRunStart = 128;         // bytes that could have been read instead
-constexpr double kLoadPressure = 0.05;    // of two equal tiles, the one that loads less
-constexpr double kMaxBody = 400;          // instructions in the body of a tile of products
-constexpr double kMaxPlainBody = 300;     // in any other body
+constexpr double kRunStart = 128;       // bytes that could have been read instead
+constexpr double kLoadPressure = 0.05;  // of two equal tiles, the one that loads less
+constexpr double kMaxBody = 400;        // instructions in the body of a tile of products
+constexpr double kMaxPlainBody = 300;   // in any other body
 constexpr double kPartsOfLongest[] = {1, 1.0 / 4, 1.0 / 16};  // lengths that are as likely
 constexpr double kFirstTile = 0.5;                            // rows of a tile's time
 constexpr double kWorkers = 8;  // that tiles should keep busy, whatever there are
