@@ -332,9 +332,13 @@ void expect_to_survive(int requests) {
   const ServerHere s({}, options);
   Random random(7);
   const string good[] = {
-      get("/health"), get("/v1/models"), get("/metrics"), chat_with(R"(, "stream": true)"),
+      get("/health"),
+      get("/v1/models"),
+      get("/metrics"),
+      chat_with(R"(, "stream": true)"),
       chat_with(R"(, "n": 2, "logprobs": true, "top_logprobs": 2, "stop": ["x", "y"])"),
-      post("/v1/embeddings", R"({"input": ["a", [1, 2]]})"), post("/tokenize", R"({"content": "a"})"),
+      post("/v1/embeddings", R"({"input": ["a", [1, 2]]})"),
+      post("/tokenize", R"({"content": "a"})"),
       chunked("12\r\n{\"content\": \"abcd\"}\r\n0\r\n\r\n")};
   for (int i = 0; i < requests; ++i) {
     string bytes = random.pick(good);
