@@ -72,7 +72,7 @@ inline uint64_t read_body(std::span<const std::byte> data,
     const serve::CompletionRequest request = parse(body, {});
     const auto names = std::vector<std::string>(request.tools.size(), "f");
     uint64_t hash = request.messages.size() + request.prompts.size();
-    if (request.chat) hash += serve::prompt_of(request).pieces.size();
+    if (request.chat) hash += serve::chatml_prompt(request).size();
     serve::AnswerParts parts(names);
     return hash + parts.feed(body).size() + parts.finish().size();
   } catch (const serve::Refusal& refusal) {

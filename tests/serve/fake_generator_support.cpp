@@ -180,6 +180,8 @@ void FakeGenerator::note() {
 
 std::vector<float> FakeGenerator::embedding(std::span<const TokenId> tokens) {
   check(tokens);
+  if (running_.size() == options_.places)
+    fail("llm.queue", "all {} places are taken", options_.places);
   std::vector<float> vector(8, 0);
   for (size_t i = 0; i < tokens.size(); ++i) vector[(i + static_cast<size_t>(tokens[i])) % 8] += 1;
   float square = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/serve/client.h"
+#include "tests/support/random.h"
 #include "weft/base/format.h"
 
 namespace weft::serve {
@@ -323,6 +324,47 @@ TEST(Hostile, AClientThatDoesNotReadLosesItsStream) {
   EXPECT_LT(s.generator.steps, 199000u);
   EXPECT_TRUE(s.healthy());
 }
+
+// Requests of every kind with some of their bytes changed, cut off, sent twice.
+void expect_to_survive(int requests) {
+  ServeOptions options;
+  options.limits.head_seconds = options.limits.body_seconds = 0.5;
+  const ServerHere s({}, options);
+  Random random(7);
+  const string good[] = {
+      get("/health"),
+      get("/v1/models"),
+      get("/metrics"),
+      chat_with(R"(, "stream": true)"),
+      chat_with(R"(, "n": 2, "logprobs": true, "top_logprobs": 2, "stop": ["x", "y"])"),
+      post("/v1/embeddings", R"({"input": ["a", [1, 2]]})"),
+      post("/tokenize", R"({"content": "a"})"),
+      chunked("12\r\n{\"content\": \"abcd\"}\r\n0\r\n\r\n")};
+  for (int i = 0; i < requests; ++i) {
+    string bytes = random.pick(good);
+    for (int64_t changes = random.below(4); changes > 0; --changes) {
+      const auto at = static_cast<size_t>(random.below(static_cast<int64_t>(bytes.size())));
+      switch (random.below(3)) {
+        case 0: bytes[at] = static_cast<char>(random.next()); break;
+        case 1: bytes.insert(at, bytes.substr(at / 2, 9)); break;
+        default: bytes.resize(at + 1);
+      }
+    }
+    Client client(s.port());
+    client.send(bytes);
+    if (i % 4 == 0) client.send(bytes);
+    if (i % 16 == 0) client.read_answer(1);
+    if (i % 3 == 0) client.reset();
+    if (i % 100 == 0) {
+      ASSERT_TRUE(s.healthy()) << i;
+    }
+  }
+  EXPECT_TRUE(comes_true([&] { return s.generator.running + s.generator.queued == 0; }));
+  EXPECT_EQ(s.chat(chat_body("SAY x")).status, 200);
+}
+
+TEST(Hostile, RequestsWithChangedBytes) { expect_to_survive(2000); }
+TEST(Hostile, SlowRequestsWithChangedBytes) { expect_to_survive(500000); }
 
 TEST(Hostile, AnswersThatTakeTooLongEnd) {
   ServeOptions options;

@@ -69,6 +69,17 @@ TEST(Streams, EmbeddingsAreGivenBesideStreams) {
   EXPECT_NE(stream.read_until("[DONE]").find("\"stop\""), std::string::npos);
 }
 
+TEST(Streams, EmbeddingsWaitForAPlaceAndAreNext) {
+  ServerHere s({.places = 1, .step_time = std::chrono::milliseconds(1)});
+  Client first(s.port()), second(s.port()), embedding(s.port());
+  first.send(stream_of("LONG 300"));
+  first.read_until("content\":\"w\"");
+  second.send(stream_of("LONG 100000"));
+  EXPECT_TRUE(comes_true([&] { return s.generator.queued == 1; }));
+  embedding.send(post("/v1/embeddings", R"({"input": "x"})"));
+  EXPECT_EQ(embedding.read_answer().json()["data"].size(), 1u);
+}
+
 TEST(Streams, MoreAnswersThanAreGivenAtOnce) {
   ServeOptions options;
   options.limits.choices_at_once = 4;

@@ -228,6 +228,30 @@ void add_sampling(CLI::App* sub, LlmOptions& o) {
   sub->add_option("--seed", o.seed, "the same gives the same text")->capture_default_str();
 }
 
+void add_llm_serve(CLI::App* sub, LlmOptions& o) {
+  LlmServeOptions& s = o.serve;
+  sub->add_option("--slots", o.slots, "requests that are answered at once; others wait")
+      ->check(CLI::Range(int64_t{1}, int64_t{256}))
+      ->capture_default_str();
+  sub->add_option("--host", s.host, "an address; other than this machine's own: needs a key")
+      ->capture_default_str();
+  sub->add_option("--port", s.port, "0: any that is free")
+      ->check(CLI::Range(int64_t{0}, int64_t{65535}))
+      ->capture_default_str();
+  sub->add_option("--api-key", s.api_key, "that clients have to send");
+  sub->add_option("--api-key-file", s.api_key_file, "a file whose first line is the key");
+  sub->add_option("--alias", s.alias, "what the model is called");
+  sub->add_option("--allow-host", s.allow_hosts, "a name by which the server is reached");
+  sub->add_option("--allow-origin", s.allow_origins, "of pages elsewhere that may ask");
+  sub->add_flag("--no-page", s.no_page, "the API only");
+  sub->add_option("--max-body-mb", s.max_body_mb, "of a request")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
+      ->capture_default_str();
+  sub->add_option("--max-connections", s.max_connections, "at once")
+      ->check(CLI::Range(int64_t{1}, int64_t{65536}))
+      ->capture_default_str();
+}
+
 void add_llm(CLI::App& app, CommandLine& line) {
   CLI::App* llm = app.add_subcommand("llm", "run, time and look at language models");
   llm->require_subcommand(1);
@@ -238,6 +262,7 @@ void add_llm(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
   add_sampling(run, o);
+  add_llm_serve(llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page"), o);
   CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
   bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
   bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")

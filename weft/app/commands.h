@@ -12,6 +12,9 @@
 namespace weft {
 
 class Context;
+namespace llm {
+struct ModelOptions;
+}
 
 // What every command has: where to print, how, and in which context.
 struct Session {
@@ -95,8 +98,20 @@ struct OnnxOptions {
   std::string python = "python3";   // has the peer
 };
 
+struct LlmServeOptions {
+  std::string host = "127.0.0.1";
+  int64_t port = 8080;
+  std::string api_key;
+  std::string api_key_file;  // its first line is the key: command lines are seen by others
+  std::string alias;         // what the model is called
+  std::vector<std::string> allow_hosts, allow_origins;
+  bool no_page = false;
+  int64_t max_body_mb = 4;
+  int64_t max_connections = 512;
+};
+
 struct LlmOptions {
-  std::string action;         // run, bench, inspect, perplexity or random
+  std::string action;         // run, serve, bench, inspect, perplexity or random
   std::string model;          // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
   int64_t tokens = -1;        // -1: as far as the context reaches
@@ -107,6 +122,7 @@ struct LlmOptions {
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int64_t top_k = 40, seed = 0;
   std::string shape = "llama-1b", type = "Q4_K", output;  // of random
+  LlmServeOptions serve = {};
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
@@ -126,6 +142,8 @@ int run_onnx(const Session& session, const OnnxOptions& options);
 int run_llm(const Session& session, const LlmOptions& options);
 int bench_llm(const Session& session, const LlmOptions& options);
 int inspect_llm(const Session& session, const LlmOptions& options);
+int serve_llm(const Session& session, const LlmOptions& options);
+llm::ModelOptions model_options(const LlmOptions& options);
 int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);

@@ -124,6 +124,7 @@ int make_random_model(const Session& session, const LlmOptions& o) {
 
 int run_llm(const Session& session, const LlmOptions& options) {
   if (options.action == "run") return run_llm_model(session, options);
+  if (options.action == "serve") return serve_llm(session, options);
   if (options.action == "bench") return bench_llm(session, options);
   if (options.action == "inspect") return inspect_llm(session, options);
   if (options.action == "perplexity") return llm_perplexity(session, options);

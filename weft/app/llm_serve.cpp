@@ -1,5 +1,7 @@
 #include "weft/app/llm_serve.h"
 
+#include "weft/llm/model.h"
+
 #ifdef WEFT_NO_SERVE
 #include "weft/base/error.h"
 
@@ -72,3 +74,8 @@ int serve_generator(const Session& session, llm::Generator& generator,
 }  // namespace weft
 
 #endif
+
+int weft::serve_llm(const Session& session, const LlmOptions& options) {
+  llm::Model model(options.model, model_options(options));
+  return serve_generator(session, model, options.serve);
+}

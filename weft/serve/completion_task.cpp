@@ -59,9 +59,10 @@ CompletionTask::CompletionTask(Service& service, CompletionRequest request,
 void CompletionTask::add_choices() {
   const text::Tokenizer& tokenizer = service_.model().tokenizer;
   if (request_.chat) {
-    const ChatPrompt prompt = prompt_of(request_);
-    begun_ = prompt.begun;
-    return add_choices_of(tokens_of(prompt, tokenizer), "");
+    begun_ = answer_beginning(request_.tool_choice);
+    std::vector<PromptPiece> pieces = service_.prompt_of(request_);
+    pieces.push_back({begun_, true});
+    return add_choices_of(tokens_of(pieces, tokenizer), "");
   }
   for (const Prompt& prompt : request_.prompts) {
     std::string echo;

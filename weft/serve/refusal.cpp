@@ -20,9 +20,14 @@ struct CodeRow {
 };
 
 constexpr CodeRow kCodes[] = {
-    {"llm.prompt", "invalid_prompt", 400}, {"llm.context", "context_length_exceeded", 400},
-    {"llm.queue", "overloaded", 503},      {"memory", "out_of_memory", 503},
+    {"llm.prompt", "invalid_prompt", 400},
+    {"llm.context", "context_length_exceeded", 400},
+    {"llm.queue", "overloaded", 503},
+    {"memory", "out_of_memory", 503},
     {"json.format", "invalid_json", 400},
+    {"template.raised", "invalid_messages", 400},  // the template's own words
+    {"template.value", "invalid_messages", 400},
+    {"template.limit", "invalid_messages", 400},
 };
 
 }  // namespace

@@ -61,6 +61,8 @@ Message read_message(JsonTree::Value value, size_t index) {
   message.role = read_role(fields);
   message.content = read_content(fields);
   message.tool_call_id = fields.text("tool_call_id");
+  message.name = fields.text("name");
+  message.reasoning = fields.text("reasoning_content");
   if (message.role == "assistant") message.tool_calls = read_tool_calls(fields);
   if (!fields.has("content") && message.tool_calls.empty() && message.role != "assistant")
     fields.refuse("content", "it has to be a string or an array of parts");

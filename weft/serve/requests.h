@@ -7,20 +7,12 @@
 
 #include "weft/llm/generator.h"
 #include "weft/serve/options.h"
+#include "weft/text/chat.h"
 
 namespace weft::serve {
 
-struct ToolCall {
-  std::string id, name;
-  std::string arguments;  ///< JSON
-};
-
-struct Message {
-  std::string role;  ///< system, user, assistant or tool
-  std::string content;
-  std::vector<ToolCall> tool_calls;  ///< of an assistant
-  std::string tool_call_id;          ///< of a tool
-};
+using text::ToolCall;
+using Message = text::ChatMessage;
 
 struct Tool {
   std::string name;

@@ -56,7 +56,14 @@ Service::Service(const ServeOptions& options, ModelFacts model, GeneratorLoop& l
       model_(std::move(model)),
       loop_(loop),
       random_(std::random_device()()),
-      created_(static_cast<int64_t>(std::time(nullptr))) {}
+      created_(static_cast<int64_t>(std::time(nullptr))) {
+  if (model_.tokenizer.chat_template().empty()) return;
+  try {
+    template_.emplace(model_.tokenizer);
+  } catch (const Error& error) {
+    template_error_ = error.message();
+  }
+}
 
 void Service::handle(HttpRequest request, const std::shared_ptr<Exchange>& exchange) {
   Call call{request, exchange, "other"};
@@ -130,7 +137,8 @@ void Service::check_time(Time now) {
   const std::chrono::duration<double> most(options_.limits.answer_seconds);
   std::vector<std::shared_ptr<Task>> late;
   for (const auto& [ticket, entry] : tasks_)
-    if (now - entry.since > most) late.push_back(entry.task);
+    if (now - entry.since > most && (late.empty() || late.back() != entry.task))
+      late.push_back(entry.task);
   for (const auto& task : late)
     task->fail({504, "timeout", "",
                 strformat("the answer took longer than {} s", options_.limits.answer_seconds)});
@@ -162,6 +170,12 @@ void Service::require_model(const std::string& name) const {
   throw Refusal{
       404, "model_not_found", "model",
       strformat("model is '{}'; the one that is served is '{}'", valid_start(name), model_.name)};
+}
+
+std::vector<PromptPiece> Service::prompt_of(const CompletionRequest& request) const {
+  if (!template_error_.empty()) throw Refusal{501, "no_chat_template", "", template_error_};
+  return template_ ? template_prompt(request, *template_, model_.tokenizer)
+                   : chatml_prompt(request);
 }
 
 std::string Service::new_id(std::string_view prefix) {

@@ -4,10 +4,12 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "weft/serve/chat_prompt.h"
 #include "weft/serve/generator_loop.h"
 #include "weft/serve/http.h"
 #include "weft/serve/metrics.h"
@@ -52,6 +54,8 @@ class Service {
   Ticket open(std::shared_ptr<Task> task);
   void close(Ticket ticket) { tasks_.erase(ticket); }
   void require_model(const std::string& name) const;
+  /// By the model's own template; ChatML where it brings none.
+  std::vector<PromptPiece> prompt_of(const CompletionRequest& request) const;
   void count(std::string_view route, int status) {
     ++metrics_.requests[{std::string(route), status}];
   }
@@ -87,6 +91,8 @@ class Service {
 
   const ServeOptions& options_;
   const ModelFacts model_;
+  std::optional<text::ChatTemplate> template_;
+  std::string template_error_;  ///< why chats cannot be answered; texts can
   GeneratorLoop& loop_;
   Metrics metrics_;
   std::map<Ticket, Entry> tasks_;
