@@ -244,14 +244,12 @@ void expect_product(int64_t k, DType left, DType right) {
 
 TEST(IntegerProducts, AreExactWithoutInstructionsForBytes) {
   Options options = Options::from_environment();
-  for (const char* isa : {"avx2", ""}) {
-    options.isa = isa;
-    Context context(options);
-    const ContextScope scope(context);
-    for (const int64_t k : {1, 40, 512, 513, 1100})
-      for (const DType left : {DType::U8, DType::I8})
-        for (const DType right : {DType::U8, DType::I8}) expect_product(k, left, right);
-  }
+  options.isa = "avx";  // AVX2 may have them
+  Context context(options);
+  const ContextScope scope(context);
+  for (const int64_t k : {40, 513, 1100})
+    for (const DType left : {DType::U8, DType::I8})
+      for (const DType right : {DType::U8, DType::I8}) expect_product(k, left, right);
 }
 
 }  // namespace

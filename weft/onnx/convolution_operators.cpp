@@ -1,7 +1,6 @@
 // Convolutions. Semantics: the ONNX operator specification.
 #include "weft/onnx/convolution_operators.h"
 
-#include <algorithm>
 #include <array>
 
 #include "weft/onnx/integer_products.h"
@@ -13,23 +12,16 @@ namespace weft::onnx {
 
 namespace {
 
-/// What several taps read of narrow floats is stored: each op before it rounds, once for every tap.
-Tensor for_taps(const Tensor& x, const Spatial& s) {
-  const bool narrow = is_float(x.dtype()) && bits(x.dtype()) == 16;
-  const bool once = std::ranges::all_of(s.kernel, [](int64_t k) { return k == 1; });
-  return narrow && !once && x.node()->op != Op::Buffer ? x.contiguous() : x;
-}
-
 Values convolution(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
   const Tensor& weight = call.tensor(1);
   const Spatial s = Spatial::of(call, x, kernel_of(call, weight));
   if (const auto y = convolution_of_dequantised(call, s)) return {*y};
-  return {for_taps(x, s).conv2d(weight, call.tensor_or(2, {}),
-                                {.groups = call.integer("group", 1),
-                                 .stride = s.stride,
-                                 .dilation = s.dilation,
-                                 .padding = s.padding()})};
+  return {x.conv2d(weight, call.tensor_or(2, {}),
+                   {.groups = call.integer("group", 1),
+                    .stride = s.stride,
+                    .dilation = s.dilation,
+                    .padding = s.padding()})};
 }
 
 /// What is cut off at both ends of each axis so that the outputs are this many, or as pads say.
