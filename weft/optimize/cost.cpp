@@ -224,16 +224,12 @@ CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tili
   elements = std::min(elements, room_[access]);
   const double aligned = static_cast<double>(apart & -apart) * size;
   const double line = std::min<double>(Machine::kLine, static_cast<double>(nearest) * size);
-  auto place = [&](double alias) {
-    return std::max({run * size, apart == 0 ? 0 : line, std::min(aligned, alias)});
-  };
   const double runs = elements / run;
-  return {elements * size,
-          runs,
-          line,
-          runs * place(static_cast<double>(machine().l1().way_bytes())),
-          runs * place(static_cast<double>(machine().l2().way_bytes())),
-          span * size};
+  const auto in = [&](const CacheLevel& cache) {
+    const double alias = std::min(aligned, static_cast<double>(cache.way_bytes()));
+    return runs * std::max({run * size, apart == 0 ? 0 : line, alias});
+  };
+  return {elements * size, runs, line, in(machine().l1()), in(machine().l2()), span * size};
 }
 
 /// Of each access of a body, what its runs take where they come from beyond L2. Short ones whose
