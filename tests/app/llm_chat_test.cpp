@@ -187,18 +187,18 @@ class Terminal {
   void type(std::string_view text) const {
     EXPECT_EQ(::write(master_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
-  /// What comes until it has `text`, for ten seconds at most.
-  std::string wait_for(std::string_view text) {
-    std::string seen;
+  /// Reads until `text` comes, for ten seconds at most; what is behind it stays for the next time.
+  void wait_for(std::string_view text) {
     pollfd ready{master_, POLLIN, 0};
-    while (seen.find(text) == std::string::npos && ::poll(&ready, 1, 10000) > 0) {
+    size_t at = 0;
+    while ((at = seen_.find(text)) == std::string::npos && ::poll(&ready, 1, 10000) > 0) {
       char part[1024];
       const ssize_t size = ::read(master_, part, sizeof(part));
       if (size <= 0) break;
-      seen.append(part, static_cast<size_t>(size));
+      seen_.append(part, static_cast<size_t>(size));
     }
-    EXPECT_NE(seen.find(text), std::string::npos) << "no '" << text << "' in: " << seen;
-    return seen;
+    ASSERT_NE(at, std::string::npos) << "no '" << text << "' in: " << seen_;
+    seen_.erase(0, at + text.size());
   }
   int end() {
     thread_.join();
@@ -209,6 +209,7 @@ class Terminal {
 
  private:
   int master_ = -1, slave_ = -1, code_ = -1;
+  std::string seen_;
   std::thread thread_;
 };
 
