@@ -217,28 +217,28 @@ TEST(LlmChat, IsATerminal) {
   const std::string history =
       std::filesystem::temp_directory_path() / ("weft_history_" + std::to_string(::getpid()));
   Terminal t(history);
-  t.wait_for("> ");
-  t.type(
-      "Hxllo\033[D\033[D\033[D\x7f"
-      "e\x05 日\xe6\x9c\xac\r");  // back over llo, e for x, to the end
-  t.wait_for("re: Hello 日本");
-  t.wait_for("tokens/s");
-  t.type("a\\\rb\r");
-  t.wait_for("re: a\r\nb");
-  t.type("\033[200~x\ry\033[201~\r");
-  t.wait_for("re: x\r\ny");
-  t.type("\033[A\033[A\033[A\033[A\033[A\r");  // y, x, b, a, Hello
-  t.wait_for("re: Hello 日本");
-  t.type("gone\x03");
-  t.wait_for("Ctrl-D ends");
+  const std::string_view ready = "\033[?2004h";  // the editor reads again
+  t.wait_for(ready);
+  const auto ask = [&](std::string_view keys, std::string_view answer) {
+    t.type(keys);
+    t.wait_for(answer);
+    t.wait_for(ready);
+  };
+  // Back over llo, e for x, to the end.
+  ask("Hxllo\033[D\033[D\033[D\x7f"
+      "e\x05 日\xe6\x9c\xac\r",
+      "re: Hello 日本");
+  ask("a\\\rb\r", "re: a\r\nb");
+  ask("\033[200~x\ry\033[201~\r", "re: x\r\ny");
+  ask("\033[A\033[A\033[A\033[A\033[A\r", "re: Hello 日本");  // y, x, b, a, Hello
+  ask("gone\x03", "Ctrl-D ends");
   t.type("forever\r");
   t.wait_for("re: forever");
   ::kill(::getpid(), SIGINT);
   t.wait_for("stopped");
-  t.type("/nosuch\r");
-  t.wait_for("there is no command");
-  t.type("\x1b[2Jq\r");  // no sequence of ours
-  t.wait_for("re: q");
+  t.wait_for(ready);
+  ask("/nosuch\r", "there is no command");
+  ask("\x1b[2Jq\r", "re: q");  // no sequence of ours
   t.type("\x04");
   EXPECT_EQ(t.end(), kExitOk);
   const MappedFile saved(history);

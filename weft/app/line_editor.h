@@ -7,8 +7,6 @@
 
 #include "weft/app/line_buffer.h"
 
-struct termios;
-
 namespace weft {
 
 /// Keys: arrows, Home, End, Ctrl-A E B F, Alt-B F, Backspace, Delete, Ctrl-K U W, Ctrl-L, up and

@@ -351,41 +351,50 @@ class SchemaGrammar {
     return "\"[\" ws " + rest + " ws \"]\"";
   }
 
-  std::string object(Value schema) {
-    const Value properties = schema["properties"], additional = schema["additionalProperties"];
+  struct Member {
+    std::string rule;
+    bool needed;
+  };
+  void add_member(std::vector<Member>& members, std::string_view name, const std::string& value,
+                  bool needed) {
+    JsonWriter key;
+    const std::string text = gbnf_literal(key.value(name).take() + ":");
+    members.push_back({new_rule(text + " ws " + value), needed});
+  }
+
+  /// The properties in their order, then what is required and no property.
+  std::vector<Member> members_of(Value schema) {
+    const Value additional = schema["additionalProperties"];
     std::vector<std::string> required;
     for (const Value name : schema["required"]) required.emplace_back(name.text());
-    const auto declared = static_cast<int64_t>(properties.size());
-    if (count(schema["minProperties"], 0) > static_cast<int64_t>(required.size()))
-      fail_at(schema["minProperties"], "above what is required is not supported");
-    if (const int64_t most = count(schema["maxProperties"], -1); most >= 0 && most < declared)
-      fail_at(schema["maxProperties"], "below the number of properties is not supported");
-    struct Member {
-      std::string rule;
-      bool needed;
-    };
     std::vector<Member> members;
-    const auto add = [&](std::string_view name, const std::string& value, bool needed) {
-      JsonWriter key;
-      members.push_back(
-          {new_rule(gbnf_literal(key.value(name).take() + ":") + " ws " + value), needed});
-    };
-    for (const Value property : properties) {
+    for (const Value property : schema["properties"]) {
       const auto needed = std::find(required.begin(), required.end(), property.key());
       if (needed == required.end() && is_false(property)) continue;
-      add(property.key(), expression(property), needed != required.end());
+      add_member(members, property.key(), expression(property), needed != required.end());
       if (needed != required.end()) required.erase(needed);
     }
     for (const std::string& name : required) {
       if (is_false(additional)) fail_at(schema["required"], strformat("'{}' is no property", name));
-      add(name, additional.is_object() ? expression(additional) : "value", true);
+      add_member(members, name, additional.is_object() ? expression(additional) : "value", true);
     }
+    return members;
+  }
+
+  std::string object(Value schema) {
+    const Value additional = schema["additionalProperties"];
+    const auto declared = static_cast<int64_t>(schema["properties"].size());
+    if (count(schema["minProperties"], 0) > static_cast<int64_t>(schema["required"].size()))
+      fail_at(schema["minProperties"], "above what is required is not supported");
+    if (const int64_t most = count(schema["maxProperties"], -1); most >= 0 && most < declared)
+      fail_at(schema["maxProperties"], "below the number of properties is not supported");
+    const std::vector<Member> members = members_of(schema);
     if (members.empty())
       return is_false(additional) || declared > 0 ? "\"{\" ws \"}\"" : map(additional);
     // From behind: what may follow if nothing was written yet, and if something was.
     std::string begin, after;
-    for (size_t i = members.size(); i-- > 0;) {
-      const auto& [rule, needed] = members[i];
+    for (auto member = members.rbegin(); member != members.rend(); ++member) {
+      const auto& [rule, needed] = *member;
       const std::string alone = rule + (after.empty() ? "" : " " + after);
       begin = new_rule(needed ? alone : alone + " | " + (begin.empty() ? "\"\"" : begin));
       const std::string next = needed ? "\",\" ws " + rule : "(\",\" ws " + rule + ")?";
