@@ -263,6 +263,12 @@ void add_llm(CLI::App& app, CommandLine& line) {
   run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
   add_sampling(run, o);
   add_llm_serve(llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page"), o);
+  CLI::App* chat = llm_command(*llm, line, "chat", "talk with a model");
+  chat->add_option("--system", o.system, "what the model is told about its part");
+  chat->add_option("-n,--tokens", o.tokens,
+                   "of an answer at most; -1: as far as the context reaches")
+      ->capture_default_str();
+  add_sampling(chat, o);
   CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
   bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
   bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")
@@ -285,6 +291,12 @@ void add_tokenize(CLI::App& app, CommandLine& line) {
       ->required();
   sub->add_option("text", o.text, "the text; - is standard input")->capture_default_str();
   CLI::Option* decode = sub->add_flag("--decode", o.decode, "the text is ids: print what they say");
+  sub->add_option(
+         "--chat", o.chat,
+         "a JSON file of messages ([{\"role\": \"user\", \"content\": ...}]), which the model's "
+         "chat template makes the text of")
+      ->type_name("FILE.json")
+      ->excludes(decode);
   CLI::Option* from =
       sub->add_option("--from", o.files, "text files to learn from")->expected(1, -1);
   CLI::Option* train =

@@ -76,6 +76,7 @@ struct TokenizeOptions {
   std::string model;       // a tokenizer.json, a folder with one, a GGUF file
   std::string text = "-";  // -: standard input
   bool decode = false;     // the text is ids
+  std::string chat = {};   // a file of messages, in the text's place
   size_t train = 0;        // tokens to learn from `files`; the model is where they are written
   std::vector<std::string> files = {};
   std::vector<std::string> special_tokens = {"<|endoftext|>"};
@@ -111,9 +112,10 @@ struct LlmServeOptions {
 };
 
 struct LlmOptions {
-  std::string action;         // run, serve, bench, inspect, perplexity or random
+  std::string action;         // run, chat, serve, bench, inspect, perplexity or random
   std::string model;          // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
+  std::string system;         // of chat: what the model is told first
   int64_t tokens = -1;        // -1: as far as the context reaches
   int64_t context = 4096;     // 0: the model's
   int64_t slots = 1;          // requests at once

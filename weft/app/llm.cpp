@@ -3,6 +3,7 @@
 
 #include "weft/app/app.h"
 #include "weft/app/commands.h"
+#include "weft/app/llm_chat.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
@@ -35,6 +36,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+int chat_with_model(const Session& session, const LlmOptions& o) {
+  llm::Model model(o.model, model_options(o));
+  LlmChatOptions chat;
+  chat.system = o.system;
+  chat.sampling = sampling_of(o);
+  chat.max_tokens = o.tokens;
+  return run_llm_chat(session, model, chat);
 }
 
 int run_llm_model(const Session& session, const LlmOptions& o) {
@@ -125,6 +135,7 @@ int make_random_model(const Session& session, const LlmOptions& o) {
 int run_llm(const Session& session, const LlmOptions& options) {
   if (options.action == "run") return run_llm_model(session, options);
   if (options.action == "serve") return serve_llm(session, options);
+  if (options.action == "chat") return chat_with_model(session, options);
   if (options.action == "bench") return bench_llm(session, options);
   if (options.action == "inspect") return inspect_llm(session, options);
   if (options.action == "perplexity") return llm_perplexity(session, options);

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
+#include "weft/text/chat.h"
 #include "weft/text/tokenizer.h"
 #include "weft/text/train_bpe.h"
 
@@ -65,6 +66,18 @@ void print_tokens(const Session& session, const Tokenizer& t, const std::vector<
   session.write(strformat("{}\n{}\n{} tokens\n", tokens, numbers, ids.size()));
 }
 
+int tokenize_chat(const Session& session, const Tokenizer& t, const std::string& path) {
+  const std::string prompt = text::ChatTemplate(t).prompt(MappedFile(path).text());
+  const std::vector<TokenId> ids = t.encode(prompt, text::ChatTemplate::encoding());
+  if (session.json) {
+    print_json(session, t, ids, prompt);
+  } else {
+    session.write(prompt + "\n\n");
+    print_tokens(session, t, ids);
+  }
+  return kExitOk;
+}
+
 int train_tokenizer(const Session& session, const TokenizeOptions& options) {
   text::BpeTrainer trainer({.vocab_size = options.train, .special_tokens = options.special_tokens});
   ProgressBar reading("read", static_cast<int64_t>(options.files.size()), "files",
@@ -99,6 +112,7 @@ int train_tokenizer(const Session& session, const TokenizeOptions& options) {
 int run_tokenize(const Session& session, const TokenizeOptions& options) {
   if (options.train > 0) return train_tokenizer(session, options);
   const Tokenizer t = Tokenizer::from_file(options.model);
+  if (!options.chat.empty()) return tokenize_chat(session, t, options.chat);
   const std::string given = options.text == "-" ? standard_input() : options.text;
   if (options.decode) {
     const std::vector<TokenId> ids = ids_of(given);

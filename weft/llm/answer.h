@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/llm/stop_texts.h"
 #include "weft/text/tokenizer.h"
 
 namespace weft::llm {
@@ -14,18 +15,16 @@ class Answer {
       : stream_(tokenizer), stop_(std::move(stop)) {}
 
   /// What may be shown now; what could be the beginning of a stop text waits.
-  std::string add(text::TokenId id) { return shown(stream_.step(id), false); }
-  std::string finish() { return stopped_ ? std::string() : shown(stream_.finish(), true); }
-  bool stopped() const { return stopped_; }  ///< a stop text has come
+  std::string add(text::TokenId id) { return stop_.add(stream_.step(id)); }
+  std::string finish() {
+    std::string rest = stop_.add(stream_.finish());
+    return rest + stop_.finish();
+  }
+  bool stopped() const { return stop_.found(); }  ///< a stop text has come
 
  private:
-  std::string shown(const std::string& more, bool whole);
-  size_t waiting() const;
-
   text::DecodeStream stream_;
-  std::vector<std::string> stop_;
-  std::string held_;
-  bool stopped_ = false;
+  StopTexts stop_;
 };
 
 }  // namespace weft::llm

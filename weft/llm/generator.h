@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 namespace weft::llm {
 
+class Grammar;
 using text::TokenId;
 using RequestId = uint64_t;
 
@@ -41,6 +43,7 @@ struct Request {
   std::vector<std::string> stop = {};  ///< texts that end it; not part of the answer
   bool ignore_end = false;             ///< goes on after the model's end-of-text tokens
   Sampling sampling = {};
+  std::shared_ptr<const Grammar> grammar = nullptr;  ///< that the answer follows (grammar.h)
 };
 
 struct TokenProbability {
@@ -72,7 +75,7 @@ class Generator {
  public:
   virtual ~Generator() = default;
   /// Queues it. Errors: llm.prompt (empty, or an id that is no token), llm.context (longer than the
-  /// context), llm.queue (full).
+  /// context), llm.queue (full), llm.sampling.
   virtual RequestId submit(Request request) = 0;
   /// Frees its place before the next step, which reports Finish::Cancelled. One that is not there:
   /// no error.

@@ -5,14 +5,17 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/llm/grammar.h"
 #include "weft/llm/model_file.h"
+#include "weft/llm/sampling.h"
 
 namespace weft::llm {
 
 struct Model::Running {
   RequestId id;
   Request request;
-  Draw draw;
+  Sampler sampler;
+  std::optional<GrammarMatcher> grammar;
   Answer answer;
   int64_t generated = 0;
   std::optional<TokenId> last;  // drawn, and not yet behind the others in the slot
@@ -101,6 +104,9 @@ void Model::check(std::span<const TokenId> tokens) const {
 
 RequestId Model::submit(Request request) {
   check(request.prompt);
+  check_sampling(request.sampling, static_cast<size_t>(config().vocabulary));
+  if (request.grammar && !vocabulary_)
+    vocabulary_ = std::make_shared<const GrammarVocabulary>(tokenizer_, end_tokens_);
   if (static_cast<int64_t>(waiting_.size()) >= queue_)
     fail_runtime("llm.queue", "{} requests wait already: try again later", waiting_.size());
   waiting_.push_back({next_, std::move(request)});
@@ -142,8 +148,15 @@ void Model::admit() {
     counts_.reused_tokens += static_cast<int64_t>(common);
     const Sampling sampling = next.request.sampling;
     Answer answer(tokenizer_, next.request.stop);
-    slot->running = std::make_unique<Running>(
-        Running{next.id, std::move(next.request), Draw(sampling), std::move(answer), 0, {}});
+    std::optional<GrammarMatcher> grammar;
+    if (next.request.grammar) grammar.emplace(next.request.grammar, vocabulary_);
+    slot->running = std::make_unique<Running>(Running{next.id,
+                                                      std::move(next.request),
+                                                      Sampler(sampling),
+                                                      std::move(grammar),
+                                                      std::move(answer),
+                                                      0,
+                                                      {}});
   }
 }
 
@@ -223,8 +236,11 @@ void Model::take(Slot& slot, std::span<const float> logits, std::vector<Progress
     end(slot, progress, Finish::Length);
     return all.push_back(std::move(progress));
   }
-  const GeneratedToken token = r.draw(logits);
+  const GeneratedToken token =
+      r.sampler.sample(logits, slot.held, r.request.prompt.size(),
+                       r.grammar ? r.grammar->allowed() : std::span<const uint64_t>{});
   const TokenId id = token.token.id;
+  if (r.grammar) r.grammar->accept(id);
   ++r.generated;
   ++counts_.generated_tokens;
   r.last = id;
@@ -235,7 +251,7 @@ void Model::take(Slot& slot, std::span<const float> logits, std::vector<Progress
   }
   progress.text = r.answer.add(id);
   const bool full = static_cast<int64_t>(slot.held.size()) >= context_;
-  if (r.answer.stopped())
+  if (r.answer.stopped() || (r.grammar && r.grammar->finished()))
     end(slot, progress, Finish::Stop);
   else if (full || r.generated == r.request.max_tokens)
     end(slot, progress, Finish::Length);

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "weft/llm/answer.h"
-#include "weft/llm/draw.h"
 #include "weft/llm/generator.h"
 #include "weft/llm/model_file.h"
 #include "weft/llm/stepper.h"
 
 namespace weft::llm {
+
+class GrammarVocabulary;
 
 struct ModelOptions {
   int64_t context = 4096;    ///< of a request; at most the model's; 0: that
@@ -85,6 +86,7 @@ class Model final : public Generator {
   std::deque<Waiting> waiting_;
   std::vector<RequestId> cancelled_;
   std::vector<TokenId> end_tokens_;
+  std::shared_ptr<const GrammarVocabulary> vocabulary_;  // from the first request with a grammar on
   RequestId next_ = 1;
   uint64_t clock_ = 0;
   ModelCounts counts_;

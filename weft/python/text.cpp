@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/python/bindings.h"
+#include "weft/text/chat.h"
 #include "weft/text/tokenizer.h"
 #include "weft/text/train_bpe.h"
 
@@ -166,6 +167,42 @@ void bind_encode(TokenizerClass& c) {
         "The text of ids; those that are no token are left out.");
 }
 
+std::string json_of(nb::handle value) {
+  return nb::cast<std::string>(
+      nb::module_::import_("json").attr("dumps")(value, "ensure_ascii"_a = false));
+}
+
+/// Messages, tools and what else the template knows go through JSON, as they do from other faces.
+nb::object apply_chat_template(const Tokenizer& t, nb::handle messages, nb::handle tools,
+                               nb::handle documents, bool add_generation_prompt, bool tokenize,
+                               const std::string& chat_template, const nb::kwargs& variables) {
+  text::ChatOptions options;
+  options.add_generation_prompt = add_generation_prompt;
+  if (!tools.is_none()) options.tools = json_of(tools);
+  if (!documents.is_none()) options.documents = json_of(documents);
+  if (variables.size() != 0) options.variables = json_of(variables);
+  const auto chat =
+      chat_template.empty() ? text::ChatTemplate(t) : text::ChatTemplate(t, chat_template);
+  const std::string prompt = chat.prompt(json_of(messages), options);
+  if (!tokenize) return nb::cast(prompt);
+  return nb::cast(t.encode(prompt, text::ChatTemplate::encoding()));
+}
+
+void bind_chat(TokenizerClass& c) {
+  c.def(
+      "apply_chat_template", apply_chat_template, "messages"_a, "tools"_a = nb::none(),
+      "documents"_a = nb::none(), "add_generation_prompt"_a = true, "tokenize"_a = true,
+      "chat_template"_a = "", "variables"_a, nb::call_guard<PythonSite>(),
+      nb::sig("def apply_chat_template(self, messages: Sequence[Mapping[str, Any]], "
+              "tools: Sequence[Mapping[str, Any]] | None = None, "
+              "documents: Sequence[Mapping[str, Any]] | None = None, "
+              "add_generation_prompt: bool = True, tokenize: bool = True, "
+              "chat_template: str = \"\", **variables: Any) -> list[int] | str"),
+      "The ids of a conversation as its model was trained on it, or with tokenize=False the text. "
+      "The model's template, ChatML where it has none, or chat_template; further arguments are "
+      "variables of it.");
+}
+
 void bind_vocabulary(TokenizerClass& c) {
   method(c, "token_to_id", &Tokenizer::token_to_id, "token"_a);
   c.def(
@@ -256,6 +293,7 @@ void bind_text(nb::module_& m) {
   c.def_static("from_json", from_json, "json"_a, nb::call_guard<PythonSite>(),
                "The content of a tokenizer.json.");
   bind_encode(c);
+  bind_chat(c);
   bind_vocabulary(c);
   bind_lengths(c);
   nb::class_<DecodeStream> stream(

@@ -84,8 +84,10 @@ std::string chat_json(std::span<const ChatMessage> messages) {
 }
 
 ChatTemplate::ChatTemplate(const Tokenizer& tokenizer)
-    : ChatTemplate(tokenizer.chat_template(), token_text(tokenizer, "bos"),
-                   token_text(tokenizer, "eos")) {}
+    : ChatTemplate(tokenizer, tokenizer.chat_template()) {}
+
+ChatTemplate::ChatTemplate(const Tokenizer& tokenizer, std::string_view source)
+    : ChatTemplate(source, token_text(tokenizer, "bos"), token_text(tokenizer, "eos")) {}
 
 ChatTemplate::ChatTemplate(std::string_view source, std::string_view bos_token,
                            std::string_view eos_token)

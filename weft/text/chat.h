@@ -45,6 +45,8 @@ class ChatTemplate {
 
   /// The tokenizer's template; ChatML where it has none. Errors: template.syntax.
   explicit ChatTemplate(const Tokenizer& tokenizer);
+  /// Another template, with the tokenizer's tokens.
+  ChatTemplate(const Tokenizer& tokenizer, std::string_view source);
   ChatTemplate(std::string_view source, std::string_view bos_token, std::string_view eos_token);
 
   /// Errors: template.*, json.format.

@@ -65,6 +65,8 @@ void append_title(std::string& out, char32_t c) {
     append_utf8(out, static_cast<char32_t>(utf8proc_totitle(point(c))));
 }
 
+int column_width(char32_t c) { return c > 0x10ffff ? 1 : utf8proc_charwidth(point(c)); }
+
 std::string normalized(std::string_view text, NormalForm form) {
   if (is_ascii(text)) return std::string(text);
   utf8proc_uint8_t* made = nullptr;

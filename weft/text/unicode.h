@@ -34,6 +34,9 @@ enum class NormalForm : uint8_t { C, D, KC, KD };
 /// Unicode Standard Annex 15; of valid UTF-8.
 std::string normalized(std::string_view text, NormalForm form);
 
+/// Columns that a character takes on a terminal: 0, 1 or 2.
+int column_width(char32_t c);
+
 /// Calls `cluster` with each extended grapheme cluster of valid UTF-8.
 void for_each_grapheme(std::string_view text, FunctionRef<void(std::string_view)> cluster);
 

@@ -74,9 +74,11 @@ struct JsonDump {
   }
   void dict(std::span<const Pair> pairs, int depth) {
     std::vector<Pair> sorted(pairs.begin(), pairs.end());
-    if (style.sort_keys)
-      std::stable_sort(sorted.begin(), sorted.end(),
-                       [&](const Pair& a, const Pair& b) { return less(a.key, b.key, work); });
+    const auto before = [&](const Pair& a, const Pair& b) { return less(a.key, b.key, work); };
+    if (style.sort_keys) {
+      std::make_heap(sorted.begin(), sorted.end(), before);
+      std::sort_heap(sorted.begin(), sorted.end(), before);
+    }
     items("{}", std::span<const Pair>(sorted), depth, [&](const Pair& pair) {
       append_json_text(out, json_key(pair.key), style.ascii);
       out.add(style.key_separator);

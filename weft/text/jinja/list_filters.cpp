@@ -1,5 +1,6 @@
 // Filters of lists and dicts.
 #include <algorithm>
+#include <numeric>
 
 #include "weft/text/jinja/filter_call.h"
 #include "weft/text/jinja/python_text.h"
@@ -26,14 +27,18 @@ std::vector<Value> keys_of(const FilterCall& f, std::span<const Value> items,
   return keys;
 }
 
-/// The order of `keys`; those that are equal stay as they are.
+/// The order of `keys`; those that are equal stay as they are. By a heap, which stays within its
+/// bounds even where NaN has no order.
 std::vector<size_t> order_of(const std::vector<Value>& keys, bool reverse, Workspace& work) {
   std::vector<size_t> order(keys.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+  std::iota(order.begin(), order.end(), 0);
+  const auto before = [&](size_t a, size_t b) {
     work.spend(1);
-    return reverse ? less(keys[b], keys[a], work) : less(keys[a], keys[b], work);
-  });
+    const Value &x = keys[reverse ? b : a], &y = keys[reverse ? a : b];
+    return less(x, y, work) || (a < b && !less(y, x, work));
+  };
+  std::make_heap(order.begin(), order.end(), before);
+  std::sort_heap(order.begin(), order.end(), before);
   return order;
 }
 

@@ -82,6 +82,7 @@ std::span<const Value> Evaluator::filtered(const Statement& s, std::span<const V
   std::vector<Value> kept;
   Scope* outside = scope_;
   for (const Value& item : items) {
+    work_.spend(1);
     scope_ = work_.new_scope(outside);
     assign(*s.target, item);
     if (truth(evaluate(*s.condition))) kept.push_back(item);
@@ -100,6 +101,7 @@ Evaluator::Flow Evaluator::run_for(const Statement& s) {
   loop->items = items;
   Scope* outside = scope_;
   for (size_t i = 0; i < items.size(); ++i) {
+    work_.spend(1);
     loop->at = i;
     scope_ = work_.new_scope(outside);
     place_ = s.place;
