@@ -87,6 +87,7 @@ Network::Heads Network::heads(const Tensor& x, int64_t i, const Tensor& position
   const auto split = [](const Tensor& t, int64_t count, int64_t size) {
     return t.reshape({t.dim(0), t.dim(1), count, size});
   };
+  v = v.contiguous();  // a product of its own, not one in the shape of the cache that it goes to
   if (c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
   q = split(q, c.heads, c.head_dim), k = split(k, c.kv_heads, c.head_dim);
   if (!c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
@@ -127,10 +128,10 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
   const auto own = [&](const Tensor& t) {
     return t.index({Slice(Dim(row), Dim(row + 1))}).transpose(1, 2);  // (1, heads, tokens, size)
   };
-  const auto slot = Slice(at.slot, at.slot + Dim(1));
-  const auto kept = [&](std::vector<Tensor>& all, const Tensor& fresh) {
+  const Slice slot(at.slot, at.slot + Dim(1)), fresh(at.start, at.start + length);
+  const auto kept = [&](std::vector<Tensor>& all, const Tensor& added) {
     Tensor& t = all[static_cast<size_t>(i)];
-    t.index({slot, Slice(), Slice(at.start, at.start + length)}).assign(own(fresh).cast(t.dtype()));
+    t.index({slot, Slice(), fresh}).assign(own(added).cast(t.dtype()));
     return t.index({slot, Slice(), Slice(at.used)}).cast(DType::F32).unsqueeze(2);
   };
   const Tensor keys = kept(cache.keys, x.k), values = kept(cache.values, x.v);
