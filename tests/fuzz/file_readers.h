@@ -178,7 +178,8 @@ inline constexpr FileReader kFileReaders[] = {
      }},
     {"llm_gguf",
      [](std::span<const std::byte> data) {
-       const GgufModel model = gguf_model(parse_gguf(data, "fuzz"));
+       const auto kept = std::make_shared<std::vector<std::byte>>(data.begin(), data.end());
+       const GgufModel model = gguf_model(parse_gguf(*kept, "fuzz", kept));
        const llm::Network network(llm::read_config(model.content), llm::Weights(model), 64);
        return touch(network.config());
      }},
