@@ -28,6 +28,7 @@
 #include "weft/io/webp.h"
 #include "weft/io/zip.h"
 #include "weft/io/zstd.h"
+#include "weft/llm/network.h"
 #include "weft/onnx/model.h"
 #include "weft/onnx/regex.h"
 #include "weft/serve/answer_parts.h"
@@ -96,6 +97,15 @@ inline uint64_t touch(const JsonTree::Value& value) {
   return hash;
 }
 
+/// The tables of its positions, too.
+inline uint64_t touch(const llm::Config& config) {
+  const llm::RopeTable table = llm::rope_table(config.rope, 64);
+  const uint64_t sizes =
+      hash_combine(static_cast<uint64_t>(config.layers), hash_text(config.family));
+  return table.cosine.defined() ? hash_combine(sizes, table.cosine.to_vector<float>().size())
+                                : sizes;
+}
+
 /// A small file that may unpack to much would only show that memory is slow.
 inline constexpr UnpackLimits kFuzzLimits{uint64_t{1} << 20, 1000};
 
@@ -161,6 +171,19 @@ inline constexpr FileReader kFileReaders[] = {
      }},
     {"json",
      [](std::span<const std::byte> data) { return touch(JsonTree(text_of(data), "fuzz").root()); }},
+    {"llm_config",
+     [](std::span<const std::byte> data) {
+       const std::string_view json(reinterpret_cast<const char*>(data.data()), data.size());
+       return touch(llm::read_config(json, "fuzz"));
+     }},
+    {"llm_gguf",
+     [](std::span<const std::byte> data) {
+       const auto kept = std::make_shared<std::vector<std::byte>>(data.begin(), data.end());
+       const GgufModel model = gguf_model(parse_gguf(*kept, "fuzz", kept));
+       const llm::Network network(llm::read_config(model.content), llm::Weights(model), 64);
+       return touch(network.config());
+     }},
+
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
     {"onnx_regex",
      [](std::span<const std::byte> data) {

@@ -87,6 +87,7 @@ Network::Heads Network::heads(const Tensor& x, int64_t i, const Tensor& position
   const auto split = [](const Tensor& t, int64_t count, int64_t size) {
     return t.reshape({t.dim(0), t.dim(1), count, size});
   };
+  v = v.contiguous();  // a product of its own, not one in the shape of the cache that it goes to
   if (c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
   q = split(q, c.heads, c.head_dim), k = split(k, c.kv_heads, c.head_dim);
   if (!c.norm_whole_heads) q = normed(q, layer.q_norm), k = normed(k, layer.k_norm);
@@ -117,57 +118,75 @@ Network::Heads Network::latent_heads(const Tensor& x, int64_t i, const Tensor& p
           Tensor::cat({kv[0], placed}, -1), kv[1]};
 }
 
+namespace {
+
+/// One row of heads: (1, heads, tokens, size).
+Tensor row_of(const Tensor& x, size_t row) {
+  return x.index({Slice(Dim(row), Dim(row + 1))}).transpose(1, 2);
+}
+
+Slice one(const Dim& at) { return Slice(at, at + Dim(1)); }
+
+void keep(Tensor& kept, const Tensor& x, const Place& at, size_t row) {
+  const Slice places(at.start, at.start + x.dim(1));
+  kept.index({one(at.slot), Slice(), places}).assign(row_of(x, row).cast(kept.dtype()));
+}
+
+/// What a row looks at: (1, heads, 1, used, size).
+Tensor seen(const Tensor& kept, const Place& at) {
+  return kept.index({one(at.slot), Slice(), Slice(at.used)}).cast(DType::F32).unsqueeze(2);
+}
+
+/// With a score of nothing for each head, which takes its share (gpt-oss).
+Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
+  const Tensor top = scores.max(-1, true).maximum(sink);
+  const Tensor e = (scores - top).exp();
+  return e / (e.sum(-1, true) + (sink - top).exp());
+}
+
+}  // namespace
+
 /// Of one row, which looks at its own slot: (1, tokens, heads * size). Rows do not see each other,
 /// and what one gives does not depend on who else is there.
 Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t row,
-                         KvCache& cache) const {
+                         const KvCache& cache) const {
   const Config& c = config_;
+  const auto layer = static_cast<size_t>(i);
   const Place& at = batch.places[row];
   const Dim length = x.q.dim(1);
-  const auto own = [&](const Tensor& t) {
-    return t.index({Slice(Dim(row), Dim(row + 1))}).transpose(1, 2);  // (1, heads, tokens, size)
-  };
-  const auto slot = Slice(at.slot, at.slot + Dim(1));
-  const auto kept = [&](std::vector<Tensor>& all, const Tensor& fresh) {
-    Tensor& t = all[static_cast<size_t>(i)];
-    t.index({slot, Slice(), Slice(at.start, at.start + length)}).assign(own(fresh).cast(t.dtype()));
-    return t.index({slot, Slice(), Slice(at.used)}).cast(DType::F32).unsqueeze(2);
-  };
-  const Tensor keys = kept(cache.keys, x.k), values = kept(cache.values, x.v);
   const int64_t group = c.heads / c.kv_heads;
-  const Tensor q = own(x.q).reshape({1, c.kv_heads, group, length, c.head_dim});
+  const Tensor q = row_of(x.q, row).reshape({1, c.kv_heads, group, length, c.head_dim});
   const double scale =
       c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(static_cast<double>(c.head_dim));
-  Tensor scores = q.matmul(keys.T()) * scale;  // (1, kv_heads, group, tokens, used)
+  Tensor scores = q.matmul(seen(cache.keys[layer], at).T()) * scale;
   if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
-  const Tensor here =
-      batch.positions.index({Slice(Dim(row), Dim(row + 1))}).reshape({1, 1, 1, length, 1});
+  const Tensor here = batch.positions.index({one(Dim(row))}).reshape({1, 1, 1, length, 1});
   const Tensor there = Tensor::arange(at.used).reshape({1, 1, 1, 1, at.used});
   Tensor visible = there <= here;
   if (c.is_local(i)) visible = visible & (there > here - c.window);
   scores = visible.where(scores, -INFINITY);
-  const Tensor& sinks = layers_[static_cast<size_t>(i)].sinks;
-  Tensor shares;
-  if (sinks.defined()) {
-    const Tensor sink = sinks.reshape({1, c.kv_heads, group, 1, 1});
-    const Tensor top = scores.max(-1, true).maximum(sink);
-    const Tensor e = (scores - top).exp();
-    shares = e / (e.sum(-1, true) + (sink - top).exp());
-  } else {
-    shares = scores.softmax();
-  }
-  const Tensor y = shares.matmul(values).reshape({1, c.heads, length, c.value_dim});
+  const Tensor& sinks = layers_[layer].sinks;
+  const Tensor shares = sinks.defined()
+                            ? softmax_with(sinks.reshape({1, c.kv_heads, group, 1, 1}), scores)
+                            : scores.softmax();
+  const Tensor y =
+      shares.matmul(seen(cache.values[layer], at)).reshape({1, c.heads, length, c.value_dim});
   return y.transpose(1, 2).reshape({1, length, c.heads * c.value_dim});
 }
 
 Tensor Network::attention(const Tensor& x, int64_t i, const Batch& batch, KvCache& cache) const {
+  const auto layer = static_cast<size_t>(i);
   const Heads all = config_.latent.kv_rank > 0 ? latent_heads(x, i, batch.positions)
                                                : heads(x, i, batch.positions);
+  for (size_t row = 0; row < batch.places.size(); ++row) {
+    keep(cache.keys[layer], all.k, batch.places[row], row);
+    keep(cache.values[layer], all.v, batch.places[row], row);
+  }
   std::vector<Tensor> rows;
   for (size_t row = 0; row < batch.places.size(); ++row)
     rows.push_back(attended(all, i, batch, row, cache));
   const Tensor together = rows.size() == 1 ? rows[0] : Tensor::cat(rows, 0);
-  return layers_[static_cast<size_t>(i)].output(together);
+  return layers_[layer].output(together);
 }
 
 // ---- feed-forward

@@ -37,11 +37,15 @@ std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> row
   std::vector<Dim> places;
   for (size_t i = 0; i < rows.size(); ++i) {
     const StepRow& row = rows[i];
-    const auto named = [&](const char* name) { return strformat("{}{}", name, i); };
-    const int64_t used = up_to_grain(row.start + shape.tokens);
-    places.push_back(Variable(named("slot"), 0, slots() - 1).bind(row.slot));
-    places.push_back(Variable(named("start"), 0, positions() - shape.tokens).bind(row.start));
-    places.push_back(Variable(named("used"), kGrain, positions(), kGrain).bind(used));
+    // What can have one value only is no variable: sizes that are equal would not look so.
+    const auto add = [&](const char* name, int64_t least, int64_t most, int64_t step,
+                         int64_t value) {
+      const Variable any(strformat("{}{}", name, i), least, most, step);
+      places.push_back(least == most ? Dim(value) : any.bind(value));
+    };
+    add("slot", 0, slots() - 1, 1, row.slot);
+    add("start", 0, positions() - shape.tokens, 1, row.start);
+    add("used", kGrain, positions(), kGrain, up_to_grain(row.start + shape.tokens));
   }
   return places;
 }

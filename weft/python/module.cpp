@@ -63,4 +63,5 @@ NB_MODULE(_core, m) {
   bind_onnx(m);
   bind_gguf(m);
   bind_text(m);
+  bind_llm(m);
 }

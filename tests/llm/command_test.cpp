@@ -1,0 +1,67 @@
+// `weft llm` as users meet it.
+#include <gtest/gtest.h>
+
+#include "tests/io/scratch_dir.h"
+#include "weft/app/app.h"
+
+namespace weft {
+namespace {
+
+class LlmCommand : public ScratchDir {
+ protected:
+  struct Outcome {
+    int code;
+    std::string text;
+  };
+  static Outcome weft(const std::vector<std::string>& words) {
+    std::vector<const char*> arguments = {"weft", "llm"};
+    for (const std::string& word : words) arguments.push_back(word.c_str());
+    std::FILE* file = std::tmpfile();
+    const int code = run_app(arguments, file, file);
+    std::string text(static_cast<size_t>(std::ftell(file)), '\0');
+    std::rewind(file);
+    text.resize(std::fread(text.data(), 1, text.size(), file));
+    std::fclose(file);
+    return {code, text};
+  }
+  static bool has(const Outcome& o, const std::string& part) {
+    return o.text.find(part) != std::string::npos;
+  }
+};
+
+TEST_F(LlmCommand, MakesLooksAtAndRunsAModel) {
+  const std::string model = at("m.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "q8_0", "-o", model}).code, kExitOk);
+  const Outcome shown = weft({"inspect", model, "--json"});
+  EXPECT_TRUE(has(shown, R"("family":"llama","name":"random tiny")")) << shown.text;
+  EXPECT_TRUE(has(shown, R"("layers":2,"width":256)")) << shown.text;
+  const std::vector<std::string> run = {"run", model,    "-p", "hello",        "-n",
+                                        "5",   "--temp", "0",  "--ignore-end", "--json"};
+  const Outcome first = weft(run);
+  EXPECT_EQ(first.code, kExitOk);
+  EXPECT_TRUE(has(first, R"("tokens":5)")) << first.text;
+  const auto text_of = [](const Outcome& o) {
+    return o.text.substr(0, o.text.find("first_token"));
+  };
+  EXPECT_EQ(text_of(weft(run)), text_of(first));
+}
+
+TEST_F(LlmCommand, Perplexity) {
+  const std::string model = at("m.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "f32", "-o", model}).code, kExitOk);
+  const Outcome shown = weft({"perplexity", model, write("t.txt", "some words\n"), "--json"});
+  EXPECT_EQ(shown.code, kExitOk) << shown.text;
+  EXPECT_TRUE(has(shown, R"("perplexity":)")) << shown.text;
+  EXPECT_TRUE(has(weft({"perplexity", model, write("e.txt", "")}), "e.txt"));
+}
+
+TEST_F(LlmCommand, SaysWhatIsWrong) {
+  EXPECT_TRUE(
+      has(weft({"random", "--shape", "huge", "-o", at("x")}), "there is no shape 'huge': tiny"));
+  EXPECT_TRUE(
+      has(weft({"random", "--type", "Q9", "-o", at("x")}), "there is no block format 'Q9'"));
+  EXPECT_TRUE(has(weft({"run", at("none.gguf"), "-p", "x"}), "none.gguf"));
+}
+
+}  // namespace
+}  // namespace weft

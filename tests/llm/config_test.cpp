@@ -1,0 +1,133 @@
+// What files say of models, and how they are refused.
+#include "weft/llm/config.h"
+
+#include <gtest/gtest.h>
+
+#include "weft/base/error.h"
+#include "weft/io/gguf_model.h"
+#include "weft/llm/network.h"
+#include "weft/llm/random_model.h"
+
+namespace weft::llm {
+namespace {
+
+void expect_refused(const std::function<void()>& run, std::string_view code,
+                    std::initializer_list<std::string_view> parts) {
+  try {
+    run();
+    ADD_FAILURE() << "not refused";
+  } catch (const InternalError& e) {
+    ADD_FAILURE() << e.what();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), code) << e.message();
+    for (const std::string_view part : parts)
+      EXPECT_NE(e.message().find(part), std::string::npos) << e.message() << "\nwithout: " << part;
+  }
+}
+
+std::string json(std::string_view more, std::string_view type = "llama") {
+  return R"({"model_type": ")" + std::string(type) +
+         R"(", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+           "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 100,
+           "max_position_embeddings": 512)" +
+         std::string(more) + "}";
+}
+
+TEST(LlmConfig, OfJson) {
+  const Config c = read_config(json(R"(, "rope_theta": 500000.0, "rms_norm_eps": 1e-6,
+      "eos_token_id": [2, 7], "rope_scaling": {"rope_type": "llama3", "factor": 8.0,
+      "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 128})"));
+  EXPECT_EQ(c.family, "llama");
+  EXPECT_EQ(c.head_dim, 16);
+  EXPECT_EQ(c.rope.size, 16);
+  EXPECT_EQ(c.rope.base, 500000);
+  EXPECT_EQ(c.rope.scaling, Rope::Scaling::Llama3);
+  EXPECT_EQ(c.rope.trained_context, 128);
+  EXPECT_FALSE(c.rope.neighbours);
+  EXPECT_EQ(c.end_tokens, (std::vector<int32_t>{2, 7}));
+}
+
+TEST(LlmConfig, LocalLayers) {
+  const Config every_sixth =
+      read_config(json(R"(, "num_hidden_layers": 7, "sliding_window": 32)", "gemma3_text")
+                      .replace(json("", "gemma3_text").find("\"num_hidden"), 24, ""));
+  EXPECT_EQ(every_sixth.layers, 7);
+  for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(every_sixth.is_local(i), i != 5);
+  EXPECT_EQ(every_sixth.local_rope.base, 10000);
+  const Config listed = read_config(
+      json(R"(, "sliding_window": 32, "layer_types": ["full_attention", "sliding_attention"])",
+           "gemma2"));
+  EXPECT_FALSE(listed.is_local(0));
+  EXPECT_TRUE(listed.is_local(1));
+}
+
+TEST(LlmConfig, SaysAllThatIsWrong) {
+  expect_refused([] { read_config(R"({"model_type": "llama"})"); }, "llm.config",
+                 {"num_hidden_layers|n_layer is missing", "hidden_size|n_embd is missing",
+                  "num_attention_heads|n_head is missing", "vocab_size is missing"});
+  expect_refused([] { read_config(json(R"(, "head_dim": 0.5, "sliding_window": "x")")); },
+                 "llm.config",
+                 {"head_dim is 0.5, not a whole number from 1", "sliding_window is no number"});
+  expect_refused(
+      [] {
+        read_config(json("").replace(json("").find("\"num_key_value_heads\": 2"), 24,
+                                     "\"num_key_value_heads\": 3"));
+      },
+      "llm.config", {"4 heads with 3 heads of keys"});
+  expect_refused(
+      [] { read_config(json(R"(, "rope_scaling": {"rope_type": "dynamic", "factor": 2})")); },
+      "llm.config", {"rope scaling 'dynamic' is not supported"});
+  expect_refused([] { read_config(json(R"(, "layer_types": ["full_attention"])")); }, "llm.config",
+                 {"layer_types lists 1 layers of 2"});
+  expect_refused([] { read_config(json(R"(, "head_dim": 15)")); }, "llm.config",
+                 {"15 of a head's 15 numbers are turned"});
+}
+
+TEST(LlmConfig, OtherFamiliesAndFiles) {
+  expect_refused([] { read_config(json("", "mamba")); }, "llm.family",
+                 {"the model is a 'mamba', which weft does not know: llama, mistral"});
+  expect_refused([] { read_config("{}"); }, "llm.config", {"does not say its model_type"});
+  expect_refused([] { read_config(GgufContent()); }, "llm.config",
+                 {"does not say its general.architecture"});
+}
+
+TEST(LlmConfig, OfGguf) {
+  GgufContent content = random_model(*find_random_shape("tiny"), Codec::Q8_0);
+  const Config c = read_config(content);
+  EXPECT_EQ(c.vocabulary, 320);
+  EXPECT_TRUE(c.rope.neighbours);
+  EXPECT_EQ(c.end_tokens, (std::vector<int32_t>{2}));
+  for (auto& [key, value] : content.metadata)
+    if (key == "llama.block_count") value = GgufValue::of_number(uint32_t{0});
+  expect_refused([&] { read_config(content); }, "llm.config",
+                 {"llama.block_count is 0, not a whole number from 1"});
+}
+
+TEST(LlmWeights, SayAllThatIsWrong) {
+  GgufContent content = random_model(*find_random_shape("tiny"), Codec::Q8_0);
+  std::erase_if(content.tensors, [](const GgufTensor& t) {
+    return t.name == "blk.0.attn_k.weight" || t.name == "output_norm.weight";
+  });
+  Config config = read_config(content);
+  config.ffn = 256;
+  const GgufModel model = gguf_model(content);
+  const Weights weights(model);
+  expect_refused(
+      [&] { Network(config, weights, 64); }, "llm.weights",
+      {"output_norm.weight (256,) is missing", "blk.0.attn_k.weight (128, 256) is missing",
+       "8 wrong", "blk.1.ffn_up.weight is (512, 256), not (256, 256)"});
+}
+
+TEST(LlmRandom, Refuses) {
+  RandomShape shape = *find_random_shape("tiny");
+  shape.dim = 100;
+  expect_refused([&] { random_model(shape, Codec::Q4_K); }, "llm.random",
+                 {"widths 100 and 512 are not whole blocks of Q4_K"});
+  shape.dim = 256;
+  shape.vocabulary = 10;
+  expect_refused([&] { random_model(shape, Codec::F32); }, "llm.random",
+                 {"a vocabulary of 10 has no room for all bytes"});
+}
+
+}  // namespace
+}  // namespace weft::llm

@@ -1,0 +1,156 @@
+// Many requests out of one model.
+#include "weft/llm/model.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/llm/random_model.h"
+
+namespace weft::llm {
+namespace {
+
+class Models : public testing::Test {
+ protected:
+  static Model model(const ModelOptions& options) {
+    const GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), Codec::Q8_0, 1));
+    return Model(ModelFile{read_config(file.content), Weights(file)},
+                 text::Tokenizer::from_gguf(file.content), options);
+  }
+  static Request request(std::vector<TokenId> prompt, int64_t tokens, uint64_t seed = 0) {
+    Request r;
+    r.prompt = std::move(prompt);
+    r.max_tokens = tokens;
+    r.ignore_end = true;
+    r.sampling.temperature = seed == 0 ? 0.0F : 1.0F;
+    r.sampling.seed = seed;
+    return r;
+  }
+  struct Result {
+    std::vector<TokenId> tokens;
+    std::string text;
+    Finish finish = Finish::None;
+  };
+  static std::map<RequestId, Result> run(Model& m) {
+    std::map<RequestId, Result> all;
+    while (!m.idle())
+      for (const Progress& p : m.step()) {
+        Result& r = all[p.request];
+        EXPECT_EQ(r.finish, Finish::None) << "something comes after the end";
+        for (const GeneratedToken& t : p.tokens) r.tokens.push_back(t.token.id);
+        r.text += p.text;
+        r.finish = p.finish;
+      }
+    return all;
+  }
+  static void expect_refused(Model& m, Request r, std::string_view code, std::string_view part) {
+    try {
+      m.submit(std::move(r));
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), code);
+      EXPECT_NE(e.message().find(part), std::string::npos) << e.message();
+    }
+  }
+};
+
+TEST_F(Models, RefuseWhatIsNoPrompt) {
+  Model m = model({.context = 64, .queue = 1});
+  expect_refused(m, request({}, 1), "llm.prompt", "the prompt has no tokens");
+  expect_refused(m, request({5, 320}, 1), "llm.prompt", "token 320 is none of the model's 320");
+  expect_refused(m, request({5, -1}, 1), "llm.prompt", "token -1 is none");
+  expect_refused(m, request(std::vector<TokenId>(65, 3), 1), "llm.context",
+                 "the prompt has 65 tokens, and the context is 64");
+  m.submit(request({5}, 1));
+  expect_refused(m, request({5}, 1), "llm.queue", "1 requests wait already");
+}
+
+TEST_F(Models, SameTextAloneAndAmongOthers) {
+  Model alone = model({.context = 128}), busy = model({.context = 128, .slots = 3});
+  std::vector<std::vector<TokenId>> wanted;
+  for (int i = 0; i < 5; ++i) {
+    const RequestId id = alone.submit(request({1, 40 + i, 7, 9 * i}, 12, i % 2 == 0 ? 0 : 5));
+    wanted.push_back(run(alone)[id].tokens);
+  }
+  std::vector<RequestId> ids;
+  for (int i = 0; i < 5; ++i)
+    ids.push_back(busy.submit(request({1, 40 + i, 7, 9 * i}, 12, i % 2 == 0 ? 0 : 5)));
+  auto got = run(busy);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(got[ids[i]].tokens, wanted[i]) << "request " << i;
+    EXPECT_EQ(got[ids[i]].finish, Finish::Length);
+  }
+}
+
+TEST_F(Models, EndWhereTheContextEnds) {
+  Model m = model({.context = 64});
+  const RequestId id = m.submit(request(std::vector<TokenId>(60, 9), -1));
+  const Result r = run(m)[id];
+  EXPECT_EQ(r.finish, Finish::Length);
+  EXPECT_EQ(r.tokens.size(), 5U) << "4 places behind the prompt, and what follows the last";
+}
+
+TEST_F(Models, ReuseWhatASlotHolds) {
+  Model m = model({.context = 128});
+  const auto counter = [&](const std::string& name) {
+    for (const auto& [key, value] : m.counters())
+      if (key == name) return value;
+    return -1.0;
+  };
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < 40; ++i) prompt.push_back(3 + i);
+  const RequestId first = m.submit(request(prompt, 4));
+  const std::vector<TokenId> wanted = run(m)[first].tokens;
+  const RequestId again = m.submit(request(prompt, 4));
+  EXPECT_EQ(run(m)[again].tokens, wanted);
+  EXPECT_EQ(counter("reused_tokens"), 39);
+  prompt[20] = 250;
+  m.submit(request(prompt, 1));
+  run(m);
+  EXPECT_EQ(counter("reused_tokens"), 59);
+}
+
+TEST_F(Models, CancelFreesTheSlot) {
+  Model m = model({.context = 128});
+  const RequestId a = m.submit(request({4, 5}, 100)), b = m.submit(request({6, 7}, 3));
+  const RequestId c = m.submit(request({6, 7}, 3));
+  m.step();
+  m.cancel(a);
+  m.cancel(c);
+  m.cancel(999);
+  auto rest = run(m);
+  EXPECT_EQ(rest[a].finish, Finish::Cancelled);
+  EXPECT_EQ(rest[c].finish, Finish::Cancelled);
+  EXPECT_TRUE(rest[c].tokens.empty());
+  EXPECT_EQ(rest[b].finish, Finish::Length);
+  EXPECT_EQ(rest[b].tokens.size(), 3U);
+}
+
+TEST_F(Models, StopTexts) {
+  Model m = model({.context = 128});
+  Request r = request({4, 5, 6}, 30);
+  const RequestId whole = m.submit(r);
+  const std::string text = run(m)[whole].text;
+  ASSERT_GT(text.size(), 12U);
+  const std::string stop = text.substr(6, 4);
+  r.stop = {"never occurs", stop};
+  const RequestId cut = m.submit(r);
+  const Result got = run(m)[cut];
+  EXPECT_EQ(got.finish, Finish::Stop);
+  EXPECT_EQ(got.text, text.substr(0, text.find(stop)));
+}
+
+TEST_F(Models, Embeddings) {
+  Model m = model({.context = 64});
+  const std::vector<TokenId> tokens = {1, 50, 60};
+  const std::vector<float> e = m.embedding(tokens);
+  ASSERT_EQ(e.size(), 256U);
+  double square = 0;
+  for (const float x : e) square += static_cast<double>(x) * static_cast<double>(x);
+  EXPECT_NEAR(square, 1, 1e-5);
+  EXPECT_EQ(m.embedding(tokens), e);
+}
+
+}  // namespace
+}  // namespace weft::llm

@@ -1,0 +1,112 @@
+// Language models: weft.llm.
+#include <nanobind/stl/string.h>
+
+#include "weft/base/error.h"
+#include "weft/llm/model.h"
+#include "weft/python/bindings.h"
+
+namespace weft::python {
+
+namespace {
+
+using llm::Model;
+using llm::TokenId;
+
+DType cache_type(const std::string& name) {
+  if (name == "f16") return DType::F16;
+  if (name == "f32") return DType::F32;
+  fail("llm.options", "a cache of '{}': f16 or f32", name);
+}
+
+std::vector<TokenId> token_ids(const std::vector<int64_t>& ids) {
+  std::vector<TokenId> out;
+  for (const int64_t id : ids)
+    out.push_back(id < 0 || id > INT32_MAX ? -1 : static_cast<TokenId>(id));
+  return out;
+}
+
+llm::RequestId submit(Model& m, const std::vector<int64_t>& prompt, int64_t max_tokens,
+                      const std::vector<std::string>& stop, bool ignore_end, double temperature,
+                      int64_t top_k, double top_p, double min_p, uint64_t seed) {
+  llm::Request request;
+  request.prompt = token_ids(prompt);
+  request.max_tokens = max_tokens;
+  request.stop = stop;
+  request.ignore_end = ignore_end;
+  request.sampling.temperature = static_cast<float>(temperature);
+  request.sampling.top_k = static_cast<int32_t>(top_k);
+  request.sampling.top_p = static_cast<float>(top_p);
+  request.sampling.min_p = static_cast<float>(min_p);
+  request.sampling.seed = seed;
+  return m.submit(std::move(request));
+}
+
+constexpr const char* kFinish[] = {"", "stop", "length", "cancelled", "failed"};
+
+/// (request, ids, text, finish, error) of each that changed.
+nb::list step(Model& m) {
+  std::vector<llm::Progress> all;
+  {
+    const Released released;
+    all = m.step();
+  }
+  nb::list out;
+  for (const llm::Progress& p : all) {
+    std::vector<TokenId> ids;
+    for (const llm::GeneratedToken& t : p.tokens) ids.push_back(t.token.id);
+    const nb::bytes text(p.text.data(), p.text.size());
+    out.append(nb::make_tuple(p.request, ids, text.attr("decode")("utf-8", "replace"),
+                              kFinish[static_cast<size_t>(p.finish)], p.error));
+  }
+  return out;
+}
+
+Tensor logits(Model& m, const std::vector<int64_t>& tokens) {
+  const std::vector<TokenId> ids = token_ids(tokens);
+  const std::vector<float> all = m.logits(ids);
+  return Tensor::from(all, {ids.size(), all.size() / ids.size()});
+}
+
+}  // namespace
+
+void bind_llm(nb::module_& m) {
+  nb::class_<Model> c(m, "LanguageModel", "What weft.llm.Model is made of.");
+  c.def(
+      "__init__",
+      [](Model* self, const std::string& path, int64_t context, int64_t slots,
+         const std::string& cache) {
+        llm::ModelOptions options;
+        options.context = context;
+        options.slots = slots;
+        options.cache = cache_type(cache);
+        const Released released;
+        new (self) Model(path, options);
+      },
+      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", nb::call_guard<PythonSite>());
+  method(c, "submit", submit, "prompt"_a, "max_tokens"_a, "stop"_a, "ignore_end"_a, "temperature"_a,
+         "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a);
+  method(c, "step", step);
+  method(c, "cancel", &Model::cancel, "request"_a);
+  method(c, "logits", logits, "tokens"_a);
+  method(
+      c, "embedding",
+      [](Model& self, const std::vector<int64_t>& tokens) {
+        return self.embedding(token_ids(tokens));
+      },
+      "tokens"_a);
+  method(
+      c, "encode",
+      [](const Model& self, const std::string& text) { return self.tokenizer().encode(text); },
+      "text"_a);
+  method(
+      c, "decode",
+      [](const Model& self, const std::vector<int64_t>& ids) {
+        return self.tokenizer().decode(token_ids(ids));
+      },
+      "ids"_a);
+  c.def_prop_ro("name", &Model::model_name);
+  c.def_prop_ro("context", &Model::context_length);
+  c.def_prop_ro("counters", &Model::counters);
+}
+
+}  // namespace weft::python
