@@ -41,6 +41,7 @@ class FakeGenerator final : public llm::Generator {
 
   // For tests, from any thread.
   std::atomic<size_t> running{0}, queued{0}, steps{0}, submitted{0}, most_running{0};
+  std::atomic<size_t> with_grammar{0};  // requests whose answer has to follow one
   std::atomic<bool> break_steps{false};
 
  private:

@@ -105,6 +105,7 @@ llm::RequestId FakeGenerator::submit(llm::Request request) {
   r.breaks = script.starts_with("BREAK");
   queue_.push_back(std::move(r));
   ++submitted;
+  if (queue_.back().request.grammar) ++with_grammar;
   note();
   return last_;
 }

@@ -144,6 +144,25 @@ TEST(Server, Tools) {
   EXPECT_EQ(thought["choices"][0]["message"]["content"], "Yes");
 }
 
+TEST(Server, AnswersAreHeldToSchemas) {
+  const ServerHere s;
+  EXPECT_EQ(s.chat(chat_body("SAY {}", {{"response_format", {{"type", "text"}}}})).status, 200);
+  EXPECT_EQ(s.generator.with_grammar, 0u);
+  EXPECT_EQ(s.chat(chat_body("SAY {}", {{"response_format", {{"type", "json_object"}}}})).status,
+            200);
+  EXPECT_EQ(s.generator.with_grammar, 1u);
+  const auto of_schema = [&](const Json& schema) {
+    return s.chat(chat_body("SAY 1", {{"response_format",
+                                       {{"type", "json_schema"},
+                                        {"json_schema", {{"name", "n"}, {"schema", schema}}}}}}));
+  };
+  EXPECT_EQ(of_schema({{"type", "integer"}}).status, 200);
+  EXPECT_EQ(s.generator.with_grammar, 2u);
+  const Answer refused = of_schema({{"type", "integer"}, {"multipleOf", 3}});
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.json()["error"]["code"], "invalid_schema") << refused.body;
+}
+
 TEST(Server, EmbeddingsAndTokens) {
   const ServerHere s;
   const Json j = s.ask(post("/v1/embeddings", R"({"input": ["a", "bc"], "model": "fake"})")).json();

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "weft/base/format.h"
+#include "weft/llm/grammar.h"
 #include "weft/serve/chat_prompt.h"
 
 namespace weft::serve {
@@ -31,10 +32,9 @@ void refuse_unknown_tokens(const text::Tokenizer& tokenizer, const CompletionReq
 void CompletionTask::start(Service& service, CompletionRequest request,
                            const std::shared_ptr<Exchange>& exchange) {
   service.require_model(request.model);
-  if (request.format.kind != AnswerFormat::Kind::Text)
-    throw Refusal{400, "unsupported_parameter", "response_format",
-                  "response_format asks for JSON; this server cannot hold a model to it yet, ask "
-                  "for text"};
+  if (!request.answer_schema.empty())
+    request.request.grammar =
+        std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(request.answer_schema));
   refuse_unknown_tokens(service.model().tokenizer, request);
   const auto task = std::make_shared<CompletionTask>(service, std::move(request), exchange);
   task->add_choices();

@@ -23,6 +23,9 @@ constexpr CodeRow kCodes[] = {
     {"llm.prompt", "invalid_prompt", 400},
     {"llm.context", "context_length_exceeded", 400},
     {"llm.queue", "overloaded", 503},
+    {"llm.sampling", "invalid_parameter", 400},
+    {"llm.schema", "invalid_schema", 400},
+    {"llm.grammar", "invalid_schema", 400},
     {"memory", "out_of_memory", 503},
     {"json.format", "invalid_json", 400},
     {"template.raised", "invalid_messages", 400},  // the template's own words

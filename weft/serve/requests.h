@@ -26,13 +26,6 @@ struct ToolChoice {
   std::string name;
 };
 
-/// What an answer has to be.
-struct AnswerFormat {
-  enum class Kind : uint8_t { Text, JsonObject, JsonSchema };
-  Kind kind = Kind::Text;
-  std::string schema;  ///< JSON
-};
-
 /// A text, or what was tokens already.
 struct Prompt {
   std::string text;
@@ -48,7 +41,7 @@ struct CompletionRequest {
   std::vector<Tool> tools;
   ToolChoice tool_choice;
   std::vector<Prompt> prompts;  ///< of texts
-  AnswerFormat format;
+  std::string answer_schema;    ///< JSON schema that an answer follows; empty: any text
   int64_t n = 1;
   bool stream = false, include_usage = false, echo = false, logprobs = false, has_seed = false;
   llm::Request request;  ///< without its prompt

@@ -89,21 +89,17 @@ void read_stream(const Fields& fields, CompletionRequest& request) {
   request.include_usage = inner.flag("include_usage", false);
 }
 
-void read_format(const Fields& fields, AnswerFormat& format) {
-  if (!fields.has("response_format")) return;
+/// The JSON schema of an answer, or "".
+std::string answer_schema(const Fields& fields) {
+  if (!fields.has("response_format")) return "";
   const Fields inner(fields["response_format"], "response_format.");
   const std::string type = inner.text("type");
-  if (type == "text") return;
-  if (type == "json_object") {
-    format.kind = AnswerFormat::Kind::JsonObject;
-  } else if (type == "json_schema") {
-    format.kind = AnswerFormat::Kind::JsonSchema;
-    const Fields schema(inner["json_schema"], "response_format.json_schema.");
-    if (schema.object("schema").is_null()) schema.refuse("schema", "it has to be a JSON schema");
-    format.schema = json_text(schema["schema"]);
-  } else {
-    inner.refuse("type", "it has to be text, json_object or json_schema");
-  }
+  if (type == "text") return "";
+  if (type == "json_object") return R"({"type": "object"})";
+  if (type != "json_schema") inner.refuse("type", "it has to be text, json_object or json_schema");
+  const Fields schema(inner["json_schema"], "response_format.json_schema.");
+  if (schema.object("schema").is_null()) schema.refuse("schema", "it has to be a JSON schema");
+  return json_text(schema["schema"]);
 }
 
 }  // namespace
@@ -125,7 +121,7 @@ void read_common(const Fields& fields, const ServeLimits& limits, CompletionRequ
   read_stop(fields, request.request.stop);
   read_logit_bias(fields, sampling);
   read_stream(fields, request);
-  read_format(fields, request.format);
+  request.answer_schema = answer_schema(fields);
 }
 
 std::vector<TokenId> read_tokens(JsonTree::Value array, const std::string& name) {
