@@ -11,7 +11,9 @@ set(headers
   dtype/codec.h dtype/codecs.def dtype/convert.h dtype/dtype.h dtype/dtypes.def dtype/value.h
   graph/node.h graph/op.h graph/ops.def rewrite/pass_record.h
   onnx/export.h onnx/model.h onnx/optimise.h onnx/runner.h onnx/value.h onnx/write.h
-  text/tokenizer.h
+  text/chat.h text/template.h text/tokenizer.h text/train_bpe.h
+  llm/answer.h llm/config.h llm/generator.h llm/grammar.h llm/model.h llm/model_file.h llm/network.h llm/rope.h
+  llm/sampling.h llm/stepper.h llm/stop_texts.h llm/weights.h
   tensor/captured_function.h tensor/cell_ref.h tensor/derived.def tensor/dim.h tensor/distributions.h tensor/einsum.h tensor/elements.h
   tensor/fft.h
   tensor/hash.h tensor/image.h tensor/index.h tensor/jit.h tensor/linalg.h tensor/losses.h
@@ -27,12 +29,12 @@ install(FILES weft/c/weft.h weft/c/weft.hpp DESTINATION include/weft/c COMPONENT
 
 # weft::weft is all rooms that a program links.
 add_library(weft_cxx INTERFACE)
-target_link_libraries(weft_cxx INTERFACE weft_onnx weft_text)
+target_link_libraries(weft_cxx INTERFACE weft_onnx weft_text weft_llm)
 target_compile_features(weft_cxx INTERFACE cxx_std_20)
 set_target_properties(weft_cxx PROPERTIES EXPORT_NAME weft)
 set_target_properties(weft_c PROPERTIES EXPORT_NAME c)
 
-set(rooms base dtype graph rewrite simplify target isa schedule optimize lower codegen render device run tensor io text nn onnx)
+set(rooms base dtype graph rewrite simplify target isa schedule optimize lower codegen render device run tensor io text nn onnx llm)
 list(TRANSFORM rooms PREPEND weft_)
 install(TARGETS weft_cxx weft_options ${rooms} EXPORT weft_cxx
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT cxx)
