@@ -17,7 +17,7 @@ set(headers
   tensor/captured_function.h tensor/cell_ref.h tensor/derived.def tensor/dim.h tensor/distributions.h tensor/einsum.h tensor/elements.h
   tensor/fft.h
   tensor/hash.h tensor/image.h tensor/index.h tensor/jit.h tensor/linalg.h tensor/losses.h
-  tensor/movement.h tensor/operand.h tensor/passes.h tensor/pooling.h tensor/random_keys.h tensor/reductions.h
+  tensor/movement.h tensor/operand.h tensor/packed.h tensor/passes.h tensor/pooling.h tensor/random_keys.h tensor/reductions.h
   tensor/selection.h tensor/tensor.h tensor/training.h tensor/transforms.h)
 file(GLOB room_headers RELATIVE "${CMAKE_SOURCE_DIR}/weft" CONFIGURE_DEPENDS
      "${CMAKE_SOURCE_DIR}/weft/nn/*.h" "${CMAKE_SOURCE_DIR}/weft/io/*.h")

@@ -91,7 +91,7 @@ TEST_F(CModelTest, TokenizersAreTrained) {
   EXPECT_EQ(t.encode("low").size(), 1u);
   EXPECT_EQ(t.encode("<|end|>"), std::vector<int32_t>{0});
   EXPECT_REFUSED(weft_tokenizer_train(at("t.json").c_str(), texts, 2, 100, nullptr),
-                 WEFT_ERROR_ARGUMENT, "a vocabulary of 100 tokens");
+                 WEFT_ERROR_VALUE, "a vocabulary of 100 tokens");
 }
 
 }  // namespace

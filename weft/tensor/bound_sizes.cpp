@@ -18,7 +18,8 @@ Dims bound_sizes(const Dims& sizes) {
 Tensor with_sizes(const Tensor& x, const Dims& sizes, CallSite at) {
   const CallSiteScope site(at);
   if (bound_sizes(x.dims()) != bound_sizes(sizes))
-    fail("with_sizes", "{} are other sizes than {}", sizes.text(), x.dims().text());
+    fail("with_sizes", "the tensor has the sizes {}, not {}; bind Variables to those that it has",
+         x.dims().text(), sizes.text());
   if (active_capture(x.context()))
     fail("with_sizes", "a captured function would not see whose memory it is; call it before");
   Tensor whole = x.is_view() ? x.contiguous() : x;
