@@ -356,7 +356,7 @@ TEST_F(OnnxEvaluator, TensorsWithOtherSizesShareMemory) {
   EXPECT_EQ(y.dims().text(), "(n=3,)");
   EXPECT_EQ(bound_sizes(y.dims()), (Dims{3}));
   EXPECT_EQ(with_sizes(y * 2, {3}).to_vector<int64_t>(), (std::vector<int64_t>{2, 4, 6}));
-  EXPECT_ERROR(with_sizes(x, {n.bind(4)}), "with_sizes: (n=4,) are other sizes than (3,)");
+  EXPECT_ERROR(with_sizes(x, {n.bind(4)}), "the tensor has the sizes (3,), not (n=4,)");
   auto f = jit([&](const Tensor& a) { return with_sizes(a, {n.bind(3)}) + 1; }, "f");
   f(x);
   EXPECT_ERROR(f(x), "a captured function would not see whose memory it is");
