@@ -63,5 +63,15 @@ TEST_F(LlmCommand, SaysWhatIsWrong) {
   EXPECT_TRUE(has(weft({"run", at("none.gguf"), "-p", "x"}), "none.gguf"));
 }
 
+TEST_F(LlmCommand, Quantises) {
+  const std::string model = at("m.gguf"), made = at("q.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "f16", "-o", model}).code, kExitOk);
+  const Outcome outcome = weft({"quantize", model, "--type", "Q4_K_M", "-o", made});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.text;
+  EXPECT_TRUE(has(weft({"run", made, "-p", "a", "-n", "2", "--ignore-end", "--json"}), "tokens"));
+  EXPECT_TRUE(has(weft({"quantize", made, "--type", "Q2_K", "-o", made}), "--requantize"));
+  EXPECT_TRUE(has(weft({"quantize", at("."), "--type", "Q2_K", "-o", made}), "is no GGUF file"));
+}
+
 }  // namespace
 }  // namespace weft

@@ -277,6 +277,12 @@ void add_llm(CLI::App& app, CommandLine& line) {
   llm_command(*llm, line, "inspect", "what a model is: family, sizes, formats, memory");
   CLI::App* perplexity = llm_command(*llm, line, "perplexity", "how well a model knows a text");
   perplexity->add_option("file", o.file, "a text file")->required();
+  CLI::App* quantise = subcommand(*llm, line, "quantize", "write a GGUF file with fewer bits");
+  quantise->add_option("model", o.model, "a GGUF file")->required();
+  quantise->add_option("--type", o.type, "a mix of formats, as llama.cpp calls them: Q4_K_M, ...")
+      ->required();
+  quantise->add_flag("--requantize", o.requantise, "matrices that are packed already, too");
+  quantise->add_option("-o,--out", o.output, "the GGUF file to write")->required();
   CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
   random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
   random->add_option("--type", o.type, "block format of matrices")->capture_default_str();

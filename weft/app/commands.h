@@ -112,7 +112,7 @@ struct LlmServeOptions {
 };
 
 struct LlmOptions {
-  std::string action;         // run, chat, serve, bench, inspect, perplexity or random
+  std::string action;         // run, chat, serve, bench, inspect, perplexity, quantize or random
   std::string model;          // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
   std::string system;         // of chat: what the model is told first
@@ -123,7 +123,8 @@ struct LlmOptions {
   bool ignore_end = false;
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int64_t top_k = 40, seed = 0;
-  std::string shape = "llama-1b", type = "Q4_K", output;  // of random
+  std::string shape = "llama-1b", type = "Q4_K", output;  // of random and quantize
+  bool requantise = false;  // of quantize: also what is packed already
   LlmServeOptions serve = {};
 };
 
