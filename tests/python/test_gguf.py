@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from weft import Tensor, _core, dtypes
+from weft.llm import quantize
 from weft.llm.gguf import gguf_load as where_tinygrad_has_it
 from weft.nn.state import ggml_data_to_tensor, gguf_load, gguf_save
 
@@ -150,3 +151,18 @@ def test_errors(tmp_path):
     with pytest.raises(ValueError, match="promises 9223372036854775808 metadata pairs"):
         gguf_load(Tensor(b"GGUF" + struct.pack("<IQQ", 3, 0, 2 ** 63)))
     assert not list(tmp_path.iterdir())
+
+
+def test_models_are_quantised(tmp_path):
+    Tensor.manual_seed(1)
+    tensors = {f"blk.{i}.{part}.weight": Tensor.randn(8, 256) for i in range(8) for part in ("attn_v", "attn_q")} | {"output.weight": Tensor.randn(8, 256)}
+    gguf_save(tensors | {"output_norm.weight": Tensor.ones(256)}, tmp_path / "m.gguf", {"general.architecture": "llama", "llama.block_count": 8})
+    quantize(tmp_path / "m.gguf", tmp_path / "q.gguf")
+    metadata, loaded = gguf_load(tmp_path / "q.gguf")
+    assert metadata["general.file_type"] == 15 and metadata["llama.block_count"] == 8
+    for name, x in tensors.items():
+        error = (loaded[name] - x).square().mean().item()
+        assert error < 0.01 and (error < 0.001) == (name in ("output.weight", *(f"blk.{i}.attn_v.weight" for i in (0, 3, 6, 7))))
+    with pytest.raises(ValueError, match="is packed already"):
+        quantize(tmp_path / "q.gguf", tmp_path / "r.gguf", "Q2_K")
+    quantize(tmp_path / "q.gguf", tmp_path / "r.gguf", "Q2_K", requantize=True)

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/llm/model.h"
+#include "weft/llm/quantise_model.h"
 #include "weft/python/bindings.h"
 
 namespace weft::python {
@@ -67,6 +68,13 @@ Tensor logits(Model& m, const std::vector<int64_t>& tokens) {
   return Tensor::from(all, {ids.size(), all.size() / ids.size()});
 }
 
+void quantise(const std::string& path, const std::string& out, const std::string& type,
+              bool requantise) {
+  const Released released;
+  save_gguf(out, llm::quantised_model(load_gguf(path), {type, requantise},
+                                      [](size_t, size_t, std::string_view) {}));
+}
+
 }  // namespace
 
 void bind_llm(nb::module_& m) {
@@ -107,6 +115,8 @@ void bind_llm(nb::module_& m) {
   c.def_prop_ro("name", &Model::model_name);
   c.def_prop_ro("context", &Model::context_length);
   c.def_prop_ro("counters", &Model::counters);
+  m.def("quantize", quantise, "path"_a, "out"_a, "type"_a, "requantize"_a,
+        nb::call_guard<PythonSite>(), "What weft.llm.quantize is made of.");
 }
 
 }  // namespace weft::python

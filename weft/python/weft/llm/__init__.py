@@ -10,8 +10,15 @@
 from collections.abc import Iterator, Sequence
 
 from weft._core import LanguageModel, Tensor
+from weft._core import quantize as _quantize
 
-__all__ = ["Model"]
+__all__ = ["Model", "quantize"]
+
+
+def quantize(path: str, out: str, type: str = "Q4_K_M", *, requantize: bool = False) -> None:
+    """Writes a GGUF file with fewer bits: matrices in one of llama.cpp's mixes of formats. requantize=True takes what
+    is packed already, too, which loses more."""
+    _quantize(str(path), str(out), type, requantize)
 
 
 class Model:
