@@ -137,7 +137,11 @@ void expect_nothing_stays(int warm_up, int requests, int64_t most_bytes) {
   const int64_t grown = resident_memory().now - before;
   std::printf("%d requests: memory %+.2f MB, now %.1f MB\n", requests,
               static_cast<double>(grown) / 1e6, static_cast<double>(resident_memory().now) / 1e6);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static_cast<void>(most_bytes);  // sanitizers keep what was freed; leaks are theirs to find
+#else
   EXPECT_LT(grown, most_bytes);
+#endif
   EXPECT_TRUE(s.healthy());
   EXPECT_NE(s.ask(get("/metrics")).body.find("weft_generator_running 0"), std::string::npos);
 }
