@@ -129,10 +129,14 @@ std::string BenchPeer::ask(const std::string& request) {
   return said;
 }
 
+bool BenchPeer::has(const BenchCase& which) const {
+  return !(which.*library_named(library_)->code).empty() && !is_left_out(library_, which);
+}
+
 bool BenchPeer::prepare(const BenchCase& which, int64_t size) {
-  const std::string& code = which.*library_named(library_)->code;
   why_ = "has no such function";
-  if (code.empty() || is_left_out(library_, which)) return false;
+  if (!has(which)) return false;
+  const std::string& code = which.*library_named(library_)->code;
   const std::string said = ask(request_for(code, which.operands(size)));
   if (said == "yes") return true;
   why_ = said.substr(std::min<size_t>(3, said.size()));

@@ -30,6 +30,8 @@ class BenchPeer {
   const std::string& library() const { return library_; }
   const std::string& version() const { return version_; }
 
+  /// Whether this library has such a thing; prepare() tells whether it can do it.
+  bool has(const BenchCase& which) const;
   /// Makes the operands and computes once. False where the library has no such thing, or cannot:
   /// why() then says what it said.
   bool prepare(const BenchCase& which, int64_t size);
