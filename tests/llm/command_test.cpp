@@ -3,6 +3,7 @@
 
 #include "tests/io/scratch_dir.h"
 #include "weft/app/app.h"
+#include "weft/base/format.h"
 
 namespace weft {
 namespace {
@@ -53,6 +54,19 @@ TEST_F(LlmCommand, Perplexity) {
   EXPECT_EQ(shown.code, kExitOk) << shown.text;
   EXPECT_TRUE(has(shown, R"("perplexity":)")) << shown.text;
   EXPECT_TRUE(has(weft({"perplexity", model, write("e.txt", "")}), "e.txt"));
+}
+
+TEST_F(LlmCommand, Times) {
+  const std::string model = at("m.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "q8_0", "-o", model}).code, kExitOk);
+  const Outcome timed =
+      weft({"bench", model, "--slots", "2", "-n", "2", "--repeats", "1", "--json"});
+  EXPECT_EQ(timed.code, kExitOk) << timed.text;
+  for (const char* what : {"load and first token", "prompt of 256", "2 at once", "resident memory"})
+    EXPECT_TRUE(has(timed, strformat(R"({{"what":"{}","value":)", what))) << timed.text;
+  EXPECT_TRUE(has(timed, "bandwidth_share")) << timed.text;
+  EXPECT_TRUE(has(weft({"bench", model, "--against", "llama.cpp", "--python", at("no python")}),
+                  "name another Python by --python"));
 }
 
 TEST_F(LlmCommand, SaysWhatIsWrong) {

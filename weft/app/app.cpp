@@ -274,6 +274,13 @@ void add_llm(CLI::App& app, CommandLine& line) {
   bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")
       ->check(CLI::Range(int64_t{1}, int64_t{256}))
       ->capture_default_str();
+  bench->add_option("--repeats", o.repeats, "measurements; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  bench->add_option("--against", o.against, "a peer measured in turns with weft")
+      ->check(CLI::IsMember({"llama.cpp"}));
+  bench->add_option("--python", o.python, "the Python that has llama-cpp-python")
+      ->capture_default_str();
   llm_command(*llm, line, "inspect", "what a model is: family, sizes, formats, memory");
   CLI::App* perplexity = llm_command(*llm, line, "perplexity", "how well a model knows a text");
   perplexity->add_option("file", o.file, "a text file")->required();

@@ -124,7 +124,9 @@ struct LlmOptions {
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int64_t top_k = 40, seed = 0;
   std::string shape = "llama-1b", type = "Q4_K", output;  // of random and quantize
-  bool requantise = false;  // of quantize: also what is packed already
+  bool requantise = false;                  // of quantize: also what is packed already
+  int64_t repeats = 3;                      // of bench: the median counts
+  std::string against, python = "python3";  // of bench: a peer, and the Python that has it
   LlmServeOptions serve = {};
 };
 
