@@ -27,9 +27,8 @@ class LlmTrain : public LlmCommand {
     return weft(words);
   }
   int64_t steps(const std::string& out) const {
-    return static_cast<int64_t>(read_safetensors(at(out + "/checkpoint.safetensors"))
-                                    .find("history.loss")
-                                    ->numel());
+    return static_cast<int64_t>(
+        read_safetensors(at(out + "/checkpoint.safetensors")).find("history.loss")->numel());
   }
   std::string checkpoint(const std::string& out) const {
     return content(at(out + "/checkpoint.safetensors"));
@@ -37,12 +36,12 @@ class LlmTrain : public LlmCommand {
 };
 
 TEST_F(LlmTrain, MakesAModelThatRuns) {
-  const Outcome made = train("out", {"--steps", "6", "--every", "3", "--warmup", "2", "--validation",
-                                     "0.2", "--sample", "4"});
+  const Outcome made = train("out", {"--steps", "6", "--every", "3", "--warmup", "2",
+                                     "--validation", "0.2", "--sample", "4"});
   ASSERT_EQ(made.code, kExitOk) << made.text;
-  for (const char* part : {"tokens of 1 files to train on", "gpt2: ", "step      3  loss ",
-                           "step      6  loss ", "validation", "tokens/s", "loss (nats of a token)",
-                           "trained in"})
+  for (const char* part :
+       {"tokens of 1 files to train on", "gpt2: ", "step      3  loss ", "step      6  loss ",
+        "validation", "tokens/s", "loss (nats of a token)", "trained in"})
     EXPECT_TRUE(has(made, part)) << part << "\n" << made.text;
   EXPECT_NE(content(at("out/loss.svg")).find("validation"), std::string::npos);
   EXPECT_NE(content(at("out/log.jsonl")).find(R"({"step":6,"loss":)"), std::string::npos);
@@ -52,12 +51,13 @@ TEST_F(LlmTrain, MakesAModelThatRuns) {
   }
   const Outcome again = train("out", {"--steps", "6"});
   EXPECT_EQ(again.code, kExitFailure);
-  EXPECT_TRUE(has(again, "there is a training in '" + at("out") + "' already; resume it")) << again.text;
+  EXPECT_TRUE(has(again, "there is a training in '" + at("out") + "' already; resume it"))
+      << again.text;
 }
 
 TEST_F(LlmTrain, JsonIsAValueALine) {
-  const Outcome made = train("out", {"--steps", "2", "--warmup", "0", "--validation", "0.2",
-                                     "--sample", "0", "--json"});
+  const Outcome made = train(
+      "out", {"--steps", "2", "--warmup", "0", "--validation", "0.2", "--sample", "0", "--json"});
   ASSERT_EQ(made.code, kExitOk) << made.text;
   EXPECT_TRUE(has(made, R"({"training_tokens":)")) << made.text;
   EXPECT_TRUE(has(made, R"({"step":2,"loss":)")) << made.text;
@@ -79,16 +79,18 @@ TEST_F(LlmTrain, SaysWhatIsWrong) {
   refused({"train", "-o", out, "--data", at("texts"), "--config", "enormous"},
           "there is no configuration 'enormous'");
   refused({"train", "-o", out, "--data", at("texts"), "--config", write("c.json", "{")}, "c.json");
-  refused({"train", "-o", out, "--data", at("texts"), "--tokenizer", write("t.json", "{}")}, "tokenizer");
-  refused({"train", "-o", out, "--data", at("texts"), "--device", "NULL"}, "nothing would be learnt");
+  refused({"train", "-o", out, "--data", at("texts"), "--tokenizer", write("t.json", "{}")},
+          "tokenizer");
+  refused({"train", "-o", out, "--data", at("texts"), "--device", "NULL"},
+          "nothing would be learnt");
   refused({"train", "-o", out, "--resume"}, "tokenizer.json");
   refused({"train", "-o", out, "--export"}, "config.json");
   EXPECT_EQ(weft({"train", "-o", out, "--optimizer", "sgd"}).code, kExitUsage);
 }
 
 TEST_F(LlmTrain, ResumesWithTheSameOptionsOnly) {
-  const std::vector<std::string> course = {"--steps", "100000", "--warmup", "2", "--validation", "0.2",
-                                           "--sample", "0", "--every", "2"};
+  const std::vector<std::string> course = {
+      "--steps", "100000", "--warmup", "2", "--validation", "0.2", "--sample", "0", "--every", "2"};
   const pid_t child = ::fork();
   if (child == 0) ::_exit(train("out", course).code);
   while (!std::filesystem::exists(at("out/checkpoint.safetensors"))) ::usleep(5000);
@@ -106,8 +108,9 @@ TEST_F(LlmTrain, ResumesWithTheSameOptionsOnly) {
 }
 
 TEST_F(LlmTrain, SlowKilledTrainingsGoOnToTheSameBits) {
-  const std::vector<std::string> course = {"--steps", "40", "--warmup", "2", "--validation", "0.2",
-                                           "--sample", "0", "--every", "4", "--dropout", "0.1"};
+  const std::vector<std::string> course = {"--steps",      "40",  "--warmup",  "2",
+                                           "--validation", "0.2", "--sample",  "0",
+                                           "--every",      "4",   "--dropout", "0.1"};
   std::vector<std::string> resumed = course;
   resumed.emplace_back("--resume");
   for (int kill = 0;; ++kill) {

@@ -56,7 +56,8 @@ class TrainerTest : public ScratchDir {
 
 TEST(TrainingNetwork, GivesWhatTheCachedOneGives) {
   for (const char* family : {"llama", "qwen2", "qwen3", "gpt2"}) {
-    const RandomShape shape = {"small", family, 2, 64, 4, std::string_view(family) == "gpt2" ? 4 : 2, 96, 300, 64};
+    const RandomShape shape = {
+        "small", family, 2, 64, 4, std::string_view(family) == "gpt2" ? 4 : 2, 96, 300, 64};
     const GgufModel model = gguf_model(random_model(shape, Codec::F32, 3));
     const Config config = read_config(model.content);
     const Weights weights(model);
@@ -65,7 +66,8 @@ TEST(TrainingNetwork, GivesWhatTheCachedOneGives) {
     Stepper stepper(config, weights, 1, 64, DType::F32);
     std::vector<float> wanted;
     for (size_t at = 0; at < tokens.size();) {
-      const auto count = static_cast<size_t>(stepper.part(static_cast<int64_t>(at), static_cast<int64_t>(tokens.size() - at)));
+      const auto count = static_cast<size_t>(
+          stepper.part(static_cast<int64_t>(at), static_cast<int64_t>(tokens.size() - at)));
       const StepRow row{0, static_cast<int64_t>(at), std::span(tokens).subspan(at, count)};
       const auto part = stepper.run(std::span(&row, 1), Give::AllLogits);
       wanted.insert(wanted.end(), part.begin(), part.end());
@@ -191,7 +193,8 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
   write("text.txt", "too short");
   EXPECT_ERROR(
       {
-        prepare_training(at("short"), {.paths = {at("text.txt")}, .config = "tiny", .vocabulary = 300},
+        prepare_training(at("short"),
+                         {.paths = {at("text.txt")}, .config = "tiny", .vocabulary = 300},
                          [](Preparation, size_t, size_t) {});
         trainer("short", options());
       },
@@ -203,12 +206,16 @@ TEST_F(TrainerTest, TokenizersThatGgufCannotHaveAreRefused) {
   const auto refused = [&](const char* json) {
     return error_of([&] { gguf_tokenizer(json, config); });
   };
-  EXPECT_NE(refused(R"({"model":{"type":"Unigram"}})").find("it is not of byte pairs"), std::string::npos);
-  EXPECT_NE(refused(R"({"normalizer":{"type":"NFC"},"model":{"type":"BPE"}})").find("it changes texts"),
+  EXPECT_NE(refused(R"({"model":{"type":"Unigram"}})").find("it is not of byte pairs"),
             std::string::npos);
-  EXPECT_NE(refused(R"({"model":{"type":"BPE","vocab":{},"merges":[]},"pre_tokenizer":{"type":"Whitespace"}})")
-                .find("it cuts words in several steps"),
-            std::string::npos);
+  EXPECT_NE(
+      refused(R"({"normalizer":{"type":"NFC"},"model":{"type":"BPE"}})").find("it changes texts"),
+      std::string::npos);
+  EXPECT_NE(
+      refused(
+          R"({"model":{"type":"BPE","vocab":{},"merges":[]},"pre_tokenizer":{"type":"Whitespace"}})")
+          .find("it cuts words in several steps"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ TEST_F(TrainingTexts, AreInflatedAndMustBeUtf8) {
   EXPECT_ERROR(read("bad.txt", "caf\xe9", true), "bad.txt' is not UTF-8; convert it");
   EXPECT_ERROR(read("nul.txt", std::string_view("a\0b", 3), true), "has bytes of 0");
   EXPECT_ERROR(read("empty.txt", "", true), "is empty");
-  EXPECT_ERROR(read("cut.txt.gz", as_text(gzip(as_bytes("some text"))).substr(0, 12), true), "gzip");
+  EXPECT_ERROR(read("cut.txt.gz", as_text(gzip(as_bytes("some text"))).substr(0, 12), true),
+               "gzip");
 }
 
 TEST_F(TrainingTexts, BecomeTheSameTokensWithAnyNumberOfThreads) {
@@ -78,8 +79,7 @@ TEST_F(TrainingTexts, BecomeTheSameTokensWithAnyNumberOfThreads) {
     options.threads = threads;
     Context context(options);
     const ContextScope scope(context);
-    const TokenCounts counts =
-        write_tokens(at("tokens"), files, tokenizer, 0, 0.25, kNothing);
+    const TokenCounts counts = write_tokens(at("tokens"), files, tokenizer, 0, 0.25, kNothing);
     EXPECT_EQ(counts.files, 70);
     EXPECT_EQ(counts.left_out, 1);
     EXPECT_EQ(counts.validation, (counts.training + counts.validation) / 4);

@@ -128,8 +128,8 @@ struct LlmTrainOptions {
 };
 
 struct LlmOptions {
-  std::string action;         // run, chat, serve, bench, inspect, perplexity, quantize, random, train
-  std::string model;          // a GGUF file, or a folder of Hugging Face's
+  std::string action;  // run, chat, serve, bench, inspect, perplexity, quantize, random, train
+  std::string model;   // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
   std::string system;         // of chat: what the model is told first
   int64_t tokens = -1;        // -1: as far as the context reaches

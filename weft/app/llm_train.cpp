@@ -31,7 +31,8 @@ llm::TrainerOptions trainer_options(const LlmTrainOptions& t) {
 double seconds_since(uint64_t start) { return static_cast<double>(now_ns() - start) * 1e-9; }
 
 void prepare(const Session& session, const LlmTrainOptions& t, const std::string& folder) {
-  if (t.data.empty()) fail("train.data", "there is nothing to learn from: give --data, or --resume");
+  if (t.data.empty())
+    fail("train.data", "there is nothing to learn from: give --data, or --resume");
   std::optional<ProgressBar> bar;
   std::optional<llm::Preparation> now;
   const auto note = [&](llm::Preparation what, size_t done, size_t all) {
@@ -45,15 +46,15 @@ void prepare(const Session& session, const LlmTrainOptions& t, const std::string
     bar->update(static_cast<int64_t>(done));
   };
   const llm::TokenCounts counts = llm::prepare_training(
-      folder,
-      {t.data, t.config, t.tokenizer, static_cast<size_t>(t.vocabulary), t.validation}, note);
+      folder, {t.data, t.config, t.tokenizer, static_cast<size_t>(t.vocabulary), t.validation},
+      note);
   if (bar) bar->finish();
   if (!session.json) {
     session.print("{} tokens of {} files to train on, {} to validate with", counts.training,
                   counts.files, counts.validation);
-    session.print("{}\n", counts.left_out == 0 ? ""
-                                               : strformat("; {} files are empty or not UTF-8",
-                                                           counts.left_out));
+    session.print("{}\n", counts.left_out == 0
+                              ? ""
+                              : strformat("; {} files are empty or not UTF-8", counts.left_out));
     return;
   }
   JsonWriter json;
@@ -125,10 +126,9 @@ class LlmTraining {
     const double validated = trainer_.validate();
     save();
     report({end, loss / count, validated, seconds, count * static_cast<double>(tokens) / seconds,
-            options_.sample_tokens > 0
-                ? trainer_.sample(options_.prompt, options_.sample_tokens,
-                                  static_cast<uint64_t>(options_.seed))
-                : ""});
+            options_.sample_tokens > 0 ? trainer_.sample(options_.prompt, options_.sample_tokens,
+                                                         static_cast<uint64_t>(options_.seed))
+                                       : ""});
     return true;
   }
 

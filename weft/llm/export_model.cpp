@@ -42,8 +42,8 @@ bool is_turned(std::string_view name) {
 Entries sizes(const Config& c, const Family& family) {
   const std::string architecture(family.gguf.substr(0, family.gguf.find('|')));
   Entries all = {{"general.architecture", GgufValue::of(architecture)},
-                  {"general.name", GgufValue::of(c.name.empty() ? "weft llm train" : c.name)},
-                  {"general.file_type", GgufValue::of_number(uint32_t{0})}};  // all in f32
+                 {"general.name", GgufValue::of(c.name.empty() ? "weft llm train" : c.name)},
+                 {"general.file_type", GgufValue::of_number(uint32_t{0})}};  // all in f32
   const auto add = [&](const char* key, auto x) {
     all.emplace_back(architecture + "." + key, GgufValue::of_number(x));
   };
@@ -75,8 +75,8 @@ Entries sizes(const Config& c, const Family& family) {
 }
 
 bool is_byte_level(JsonTree::Value step, bool cuts) {
-  return step["type"].text_or("") == "ByteLevel" &&
-         !step["add_prefix_space"].boolean_or(true) && step["use_regex"].boolean_or(true) == cuts;
+  return step["type"].text_or("") == "ByteLevel" && !step["add_prefix_space"].boolean_or(true) &&
+         step["use_regex"].boolean_or(true) == cuts;
 }
 
 /// How words are cut, by the name that llama.cpp has for it.
@@ -107,7 +107,8 @@ std::vector<std::string> merges_of(JsonTree::Value model) {
       continue;
     }
     std::string both;
-    for (const JsonTree::Value side : merge) both += (both.empty() ? "" : " ") + std::string(side.text());
+    for (const JsonTree::Value side : merge)
+      both += (both.empty() ? "" : " ") + std::string(side.text());
     merges.push_back(std::move(both));
   }
   return merges;

@@ -25,9 +25,7 @@ int64_t KvCache::bytes() const {
 }
 
 Tensor Projection::operator()(const Tensor& x) const {
-  const auto rounded = [&](const Tensor& t) {
-    return t.dtype() == factors ? t : t.cast(factors);
-  };
+  const auto rounded = [&](const Tensor& t) { return t.dtype() == factors ? t : t.cast(factors); };
   Tensor y = rounded(x).matmul(rounded(weight.value()).T());
   if (factors != DType::F32) y = y.cast(DType::F32);
   return bias.defined() ? y + bias : y;
@@ -62,8 +60,8 @@ Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout
   for (int64_t i = 0; i < config_.layers; ++i) {
     const Layer& layer = layers_[static_cast<size_t>(i)];
     const Tensor given = normed(x, layer.attention_norm);
-    const Heads all = config_.latent.kv_rank > 0 ? latent_heads(given, i, positions)
-                                                 : heads(given, i, positions);
+    const Heads all =
+        config_.latent.kv_rank > 0 ? latent_heads(given, i, positions) : heads(given, i, positions);
     const Tensor seen = layer.output(attend(all, i));
     x = x + normed(seen, layer.attention_post_norm).dropout(dropout);
     const Tensor y = normed(x, layer.ffn_norm);

@@ -33,9 +33,9 @@ struct Batch {
 };
 
 struct Projection {
-  Weight weight;                ///< (out, in)
-  Tensor bias;                  ///< may be undefined
-  DType factors = DType::F32;   ///< what both sides of the product are rounded to
+  Weight weight;               ///< (out, in)
+  Tensor bias;                 ///< may be undefined
+  DType factors = DType::F32;  ///< what both sides of the product are rounded to
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight.defined(); }
 };

@@ -27,7 +27,7 @@ constexpr NewModelShape kShapes[] = {
 /// What can be trained: the family's own row in families.cpp has the rest.
 struct Trained {
   std::string_view family, architecture;  // transformers' class
-  bool joined = false;                    // queries, keys and values in one matrix; biases everywhere
+  bool joined = false;  // queries, keys and values in one matrix; biases everywhere
   bool head_biases = false, head_norms = false;
 };
 constexpr Trained kTrained[] = {

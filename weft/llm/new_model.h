@@ -1,5 +1,5 @@
-// NewModel: what a model that does not exist yet will be: its sizes, its config.json, the weights it
-// begins with.
+// NewModel: what a model that does not exist yet will be: its sizes, its config.json, the weights
+// it begins with.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ NewModel read_new_model(std::string_view json, std::string_view what);
 std::string config_json(const NewModel& model);
 
 /// All tensors by GGUF's names, realized, with requires_grad(): matrices normal with a deviation of
-/// 0.02, those that add to the residual stream of 0.02 / sqrt(2 layers) (Radford et al. 2019), norms
-/// 1, biases 0. The same seed gives the same numbers.
+/// 0.02, those that add to the residual stream of 0.02 / sqrt(2 layers) (Radford et al. 2019),
+/// norms 1, biases 0. The same seed gives the same numbers.
 std::vector<NamedTensor> new_weights(const NewModel& model, uint64_t seed);
 
 }  // namespace weft::llm

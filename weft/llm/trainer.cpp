@@ -37,9 +37,8 @@ nn::OptimizerGroup optimizers_for(const std::vector<NamedTensor>& weights,
   nn::AdamOptions decaying = plain;
   decaying.weight_decay = o.weight_decay;
   if (o.muon) {
-    const nn::MuonOptions muon{.lr = o.lr,
-                               .weight_decay = o.weight_decay,
-                               .scale = nn::MuonOptions::Scale::LikeAdamW};
+    const nn::MuonOptions muon{
+        .lr = o.lr, .weight_decay = o.weight_decay, .scale = nn::MuonOptions::Scale::LikeAdamW};
     return nn::OptimizerGroup(nn::Muon(hidden, muon), nn::adamw(tables, decaying),
                               nn::adamw(vectors, plain));
   }
@@ -107,9 +106,11 @@ Trainer::Learning::Learning(const NewModel& model, const TrainerOptions& o,
       tokens(std::move(texts)),
       order(tokens.size(Part::Training), model.config.context, o.seed),
       key(key_for(o.seed).realize()),
-      captured_step([this](const Tensor& x, const Tensor& draw) { return step_on(x, draw); }, "train step"),
-      captured_loss([this](const Tensor& x, const std::vector<Tensor>&) { return loss_on(x).realize(); },
-                    "validation step") {
+      captured_step([this](const Tensor& x, const Tensor& draw) { return step_on(x, draw); },
+                    "train step"),
+      captured_loss(
+          [this](const Tensor& x, const std::vector<Tensor>&) { return loss_on(x).realize(); },
+          "validation step") {
   if (tokens.size(Part::Validation) <= model.config.context)
     fail_runtime("train.data",
                  "there are {} tokens for validation, and a text has {}: give more text, a larger "
@@ -166,7 +167,8 @@ Trainer::Trainer(std::string folder, const TrainerOptions& options, bool resume_
     : folder_(std::move(folder)),
       tokenizer_json_(MappedFile(folder_ + "/tokenizer.json").text()),
       options_(options),
-      model_(read_new_model(MappedFile(folder_ + "/config.json").text(), folder_ + "/config.json")) {
+      model_(
+          read_new_model(MappedFile(folder_ + "/config.json").text(), folder_ + "/config.json")) {
   check_options();
   weights_ = new_weights(model_, options_.seed);
   learning_ = std::make_unique<Learning>(
@@ -182,7 +184,8 @@ void Trainer::check_options() const {
   const auto require = [](bool fine, std::string_view what) {
     if (!fine) fail("train.options", "{}", what);
   };
-  require(o.steps >= 1 && o.batch >= 1 && o.accumulate >= 1, "steps, batch and accumulate are 1 or more");
+  require(o.steps >= 1 && o.batch >= 1 && o.accumulate >= 1,
+          "steps, batch and accumulate are 1 or more");
   if (o.batch % o.accumulate != 0)
     fail("train.options", "a batch of {} cannot be cut into {} equal micro-batches", o.batch,
          o.accumulate);
@@ -226,8 +229,8 @@ double Trainer::validate() {
     std::vector<int64_t> starts;
     for (int64_t i = call * rows; i < (call + 1) * rows; ++i)
       starts.push_back(i * windows / (calls * rows) * context);
-    // Parameters are arguments: what is made of constants would be kept from the second call on, and
-    // the first of a training that goes on be rounded in another way.
+    // Parameters are arguments: what is made of constants would be kept from the second call on,
+    // and the first of a training that goes on be rounded in another way.
     sum += l.captured_loss(l.texts_at(Part::Validation, starts), l.parameters).item<double>();
   }
   history_.validated_at.push_back(static_cast<float>(steps()));
@@ -349,9 +352,7 @@ void export_files(const std::string& folder, const NewModel& model,
 
 }  // namespace
 
-void Trainer::export_model() const {
-  export_files(folder_, model_, weights_, tokenizer_json_);
-}
+void Trainer::export_model() const { export_files(folder_, model_, weights_, tokenizer_json_); }
 
 void export_checkpoint(const std::string& folder) {
   const std::string config = folder + "/config.json";

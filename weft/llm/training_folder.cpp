@@ -42,8 +42,7 @@ TokenCounts prepare_training(const std::string& folder, const TrainingData& data
   const std::string json = tokenizer_text(files, data, progress);
   const auto tokenizer = text::Tokenizer::from_json(json);
   const std::optional<text::TokenId> end = end_token(tokenizer);
-  const NewModel model =
-      new_model(data.config, static_cast<int64_t>(tokenizer.vocab_size()), end);
+  const NewModel model = new_model(data.config, static_cast<int64_t>(tokenizer.vocab_size()), end);
   gguf_tokenizer(json, model.config);  // fails here rather than after the training
   make_directories(folder);
   atomic_write_file(folder + "/tokenizer.json", json);

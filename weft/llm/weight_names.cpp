@@ -83,7 +83,7 @@ constexpr Row kSandwiched[] = {
 
 using Rows = std::initializer_list<std::span<const Row>>;
 
-const Row* find(Rows tables, std::string_view name, std::string_view Row::*key = &Row::theirs) {
+const Row* find(Rows tables, std::string_view name, std::string_view Row::* key = &Row::theirs) {
   for (const std::span<const Row> rows : tables)
     for (const Row& r : rows)
       if (r.*key == name) return &r;
@@ -158,7 +158,8 @@ TranslatedName translated_back(std::string_view name, bool gpt2) {
   }
   using Table = std::span<const Row>;
   const Table names = inside ? gpt2 ? Table(kInsideGpt2) : Table(kInside)
-                             : gpt2 ? Table(kOutsideGpt2) : Table(kOutside);
+                      : gpt2 ? Table(kOutsideGpt2)
+                             : Table(kOutside);
   const Row* row = find({names}, name, &Row::ours);
   if (row == nullptr) return {};
   if (row->ours == "output") prefix.clear();  // lm_head is beside the model, not in it

@@ -66,8 +66,7 @@ Weights::Weights(const SafetensorsContent& content, double norm_offset) {
 
 Weights::Weights(const std::vector<NamedTensor>& tensors) {
   for (const NamedTensor& t : tensors)
-    weights_.emplace(t.name,
-                     weight_of(t.tensor, bytes_for(t.tensor.dtype(), t.tensor.numel())));
+    weights_.emplace(t.name, weight_of(t.tensor, bytes_for(t.tensor.dtype(), t.tensor.numel())));
 }
 
 void Weights::add(const NamedArray& array, const TranslatedName& to, double norm_offset,

@@ -39,9 +39,9 @@ void make(Trainer* self, const std::string& folder, bool resume, int64_t steps, 
           int64_t accumulate, double lr, double last_lr, int64_t warmup, double weight_decay,
           double beta2, double clip, double dropout, const std::string& optimizer,
           const std::string& dtype, uint64_t seed) {
-  const llm::TrainerOptions options{steps, batch, accumulate,         lr,
-                                    last_lr, warmup, weight_decay,    beta2,
-                                    clip,  dropout, is_muon(optimizer), factors(dtype),
+  const llm::TrainerOptions options{steps,   batch,   accumulate,         lr,
+                                    last_lr, warmup,  weight_decay,       beta2,
+                                    clip,    dropout, is_muon(optimizer), factors(dtype),
                                     seed};
   const Released released;
   new (self) Trainer(folder, options, resume);
