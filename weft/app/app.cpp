@@ -252,8 +252,64 @@ void add_llm_serve(CLI::App* sub, LlmOptions& o) {
       ->capture_default_str();
 }
 
+void add_training_course(CLI::App* sub, LlmTrainOptions& t) {
+  const auto number = [&](const char* name, auto& value, const CLI::Validator& range,
+                          const char* what) {
+    sub->add_option(name, value, what)->check(range)->capture_default_str();
+  };
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const CLI::Range whole(int64_t{1}, kMost), from_0(int64_t{0}, kMost);
+  number("--steps", t.steps, whole, "in all; the learning rate falls until the last one");
+  number("--batch", t.batch, whole, "texts of a step, as long as the model's context");
+  number("--accumulate", t.accumulate, whole, "micro-batches that a step is computed in");
+  number("--lr", t.lr, CLI::PositiveNumber, "learning rate at its highest");
+  number("--last-lr", t.last_lr, CLI::Range(0.0, 1.0), "share of it at the end of the cosine");
+  number("--warmup", t.warmup, from_0, "steps in which it rises");
+  number("--weight-decay", t.weight_decay, CLI::NonNegativeNumber, "of matrices");
+  number("--beta2", t.beta2, CLI::Range(0.0, 0.999999), "of AdamW's second moment");
+  number("--clip", t.clip, CLI::NonNegativeNumber, "most that the gradients' norm may be; 0: any");
+  number("--dropout", t.dropout, CLI::Range(0.0, 0.99), "share of activations left out");
+  sub->add_option("--optimizer", t.optimizer, "muon: of the layers' matrices; the rest by adamw")
+      ->check(CLI::IsMember({"adamw", "muon"}))
+      ->capture_default_str();
+  sub->add_option("--dtype", t.dtype, "what products multiply; weights and sums are f32")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  sub->add_option("--seed", t.seed, "of first weights, order and dropout")->capture_default_str();
+}
+
+void add_llm_train(CLI::App* sub, CommandLine& line) {
+  LlmTrainOptions& t = line.llm.train;
+  sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
+      ->expected(1, -1);
+  sub->add_option("--config", t.config,
+                  "tiny, small, gpt2, tiny-llama, small-llama, or a config.json")
+      ->capture_default_str();
+  sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
+  sub->add_option("--tokenizer", t.tokenizer, "a tokenizer.json; without: one is learnt");
+  sub->add_option("--vocabulary", t.vocabulary, "tokens of one that is learnt")
+      ->check(CLI::Range(int64_t{257}, int64_t{1} << 20))
+      ->capture_default_str();
+  sub->add_option("--validation", t.validation, "share of the tokens that is not trained on")
+      ->check(CLI::Range(0.0001, 0.9))
+      ->capture_default_str();
+  add_training_course(sub, t);
+  sub->add_option("--every", t.every, "steps between validations, samples and checkpoints")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_option("--prompt", t.prompt, "what samples go on from");
+  sub->add_option("--sample", t.sample_tokens, "tokens of a sample; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  CLI::Option* resume =
+      sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
+  sub->add_flag("--export", t.export_only, "only write the checkpoint's model, as it is")
+      ->excludes(resume);
+  add_machine_options(sub, line);
+}
+
 void add_llm(CLI::App& app, CommandLine& line) {
-  CLI::App* llm = app.add_subcommand("llm", "run, time and look at language models");
+  CLI::App* llm = app.add_subcommand("llm", "run, train, time and look at language models");
   llm->require_subcommand(1);
   LlmOptions& o = line.llm;
   CLI::App* run = llm_command(*llm, line, "run", "go on with a text");
@@ -290,6 +346,7 @@ void add_llm(CLI::App& app, CommandLine& line) {
       ->required();
   quantise->add_flag("--requantize", o.requantise, "matrices that are packed already, too");
   quantise->add_option("-o,--out", o.output, "the GGUF file to write")->required();
+  add_llm_train(subcommand(*llm, line, "train", "a model of your own, from texts"), line);
   CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
   random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
   random->add_option("--type", o.type, "block format of matrices")->capture_default_str();

@@ -111,9 +111,25 @@ struct LlmServeOptions {
   int64_t max_connections = 512;
 };
 
+struct LlmTrainOptions {
+  std::vector<std::string> data;
+  std::string config = "small";
+  std::string tokenizer;
+  int64_t vocabulary = 4096;
+  double validation = 0.05;  // share of the tokens
+  int64_t steps = 2000, batch = 16, accumulate = 1, warmup = 100;
+  double lr = 1e-3, last_lr = 0.1, weight_decay = 0.1, beta2 = 0.95, clip = 1, dropout = 0;
+  std::string optimizer = "adamw", dtype = "f32";
+  int64_t seed = 1;
+  int64_t every = 250;         // steps between validations, samples and checkpoints
+  std::string prompt;          // of samples; empty: new texts
+  int64_t sample_tokens = 48;  // 0: no samples
+  bool resume = false, export_only = false;
+};
+
 struct LlmOptions {
-  std::string action;         // run, chat, serve, bench, inspect, perplexity, quantize or random
-  std::string model;          // a GGUF file, or a folder of Hugging Face's
+  std::string action;  // run, chat, serve, bench, inspect, perplexity, quantize, random, train
+  std::string model;   // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
   std::string system;         // of chat: what the model is told first
   int64_t tokens = -1;        // -1: as far as the context reaches
@@ -128,6 +144,7 @@ struct LlmOptions {
   int64_t repeats = 3;                      // of bench: the median counts
   std::string against, python = "python3";  // of bench: a peer, and the Python that has it
   LlmServeOptions serve = {};
+  LlmTrainOptions train = {};
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
@@ -148,6 +165,7 @@ int run_llm(const Session& session, const LlmOptions& options);
 int bench_llm(const Session& session, const LlmOptions& options);
 int inspect_llm(const Session& session, const LlmOptions& options);
 int serve_llm(const Session& session, const LlmOptions& options);
+int train_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);
 int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
@@ -156,6 +174,9 @@ int run_onnx_model(const Session& session, const OnnxOptions& options);
 int bench_onnx(const Session& session, const OnnxOptions& options);
 int export_onnx_model(const Session& session, const OnnxOptions& options);
 int optimize_onnx(const Session& session, const OnnxOptions& options);
+
+// An Error where the default device takes kernels and runs none: nothing would be learnt on it.
+void require_computing_device(Context& context);
 
 // The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
 // NULL:X86, of "CPU" and "NULL" NULL. What has none, as GPUs, stands for itself.

@@ -174,6 +174,7 @@ int run_llm(const Session& session, const LlmOptions& options) {
   if (options.action == "inspect") return inspect_llm(session, options);
   if (options.action == "perplexity") return llm_perplexity(session, options);
   if (options.action == "quantize") return quantise_model(session, options);
+  if (options.action == "train") return train_llm(session, options);
   if (options.action == "random") return make_random_model(session, options);
   internal_error("llm", "the command {} has no function", options.action);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/llm/config.h"
 #include "weft/llm/rope.h"
 #include "weft/llm/weights.h"
@@ -32,8 +33,9 @@ struct Batch {
 };
 
 struct Projection {
-  Weight weight;  ///< (out, in)
-  Tensor bias;    ///< may be undefined
+  Weight weight;               ///< (out, in)
+  Tensor bias;                 ///< may be undefined
+  DType factors = DType::F32;  ///< what both sides of the product are rounded to
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight.defined(); }
 };
@@ -60,22 +62,31 @@ struct Layer {
 
 class Network {
  public:
-  /// `positions`: so many there will be at most. Errors: "llm.weights" with all tensors that are
+  /// `positions`: so many there will be at most. `factors`: BF16 rounds what products multiply, and
+  /// what they give, as mixed precision does. Errors: "llm.weights" with all tensors that are
   /// missing or of another shape.
-  Network(Config config, const Weights& weights, int64_t positions);
+  Network(Config config, const Weights& weights, int64_t positions, DType factors = DType::F32);
 
   const Config& config() const { return config_; }
   /// (rows, tokens, dim), normed; writes the batch's keys and values to the cache.
   Tensor hidden(const Batch& batch, KvCache& cache) const;
+  /// The same of whole texts (rows, tokens) i32 from their beginnings, without a cache: what
+  /// gradients flow through to weights with requires_grad_(). `dropout`, in a TrainingScope: of the
+  /// embeddings, of attention's shares and of what each part adds.
+  Tensor hidden(const Tensor& tokens, double dropout = 0) const;
   Tensor logits(const Tensor& hidden) const;  ///< (..., dim) to (..., vocabulary)
 
  private:
   Tensor normed(const Tensor& x, const Scale& scale) const;
-  Tensor embedded(const Batch& batch) const;
-  Tensor attention(const Tensor& x, int64_t layer, const Batch& batch, KvCache& cache) const;
+  Tensor embedded(const Tensor& tokens, const Tensor& positions) const;
   struct Heads {
     Tensor q, k, v;  // (rows, tokens, heads, size)
   };
+  using Attend = FunctionRef<Tensor(const Heads& heads, int64_t layer)>;
+  /// `attend` gives (rows, tokens, heads * size).
+  Tensor through_layers(Tensor x, const Tensor& positions, double dropout, Attend attend) const;
+  Tensor over_cache(const Heads& x, int64_t layer, const Batch& batch, KvCache& cache) const;
+  Tensor over_itself(const Heads& x, int64_t layer, double dropout) const;
   Heads heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Heads latent_heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Tensor attended(const Heads& x, int64_t layer, const Batch& batch, size_t row,
@@ -83,9 +94,11 @@ class Network {
   Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;
+  double attention_scale() const;
   void bind(const Weights& weights);
 
   Config config_;
+  DType factors_;
   Weight tokens_, positions_;
   std::vector<Layer> layers_;
   Scale output_norm_;

@@ -1,5 +1,8 @@
 #include <charconv>
+#include <initializer_list>
+#include <span>
 
+#include "weft/base/format.h"
 #include "weft/llm/weights.h"
 
 namespace weft::llm {
@@ -11,11 +14,12 @@ struct Row {
   bool transposed = false, pairs = false;
 };
 
-// Of the whole model; behind "model." or "transformer.".
+// Of the whole model; behind "model.".
 constexpr Row kOutside[] = {
-    {"embed_tokens", "token_embd"}, {"wte", "token_embd"},   {"wpe", "position_embd"},
-    {"norm", "output_norm"},        {"ln_f", "output_norm"}, {"lm_head", "output"},
-};
+    {"embed_tokens", "token_embd"}, {"norm", "output_norm"}, {"lm_head", "output"}};
+// GPT-2's, behind "transformer.".
+constexpr Row kOutsideGpt2[] = {
+    {"wte", "token_embd"}, {"wpe", "position_embd"}, {"ln_f", "output_norm"}};
 
 // Of a layer. Names are those of transformers' models and llama.cpp's constants.
 constexpr Row kInside[] = {
@@ -60,6 +64,8 @@ constexpr Row kInside[] = {
     {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
     {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
     {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
+};
+constexpr Row kInsideGpt2[] = {
     {"ln_1", "attn_norm"},
     {"ln_2", "ffn_norm"},
     {"attn.c_attn", "attn_qkv", true},
@@ -75,9 +81,12 @@ constexpr Row kSandwiched[] = {
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
 
-const Row* find(std::span<const Row> rows, std::string_view name) {
-  for (const Row& r : rows)
-    if (r.theirs == name) return &r;
+using Rows = std::initializer_list<std::span<const Row>>;
+
+const Row* find(Rows tables, std::string_view name, std::string_view Row::* key = &Row::theirs) {
+  for (const std::span<const Row> rows : tables)
+    for (const Row& r : rows)
+      if (r.*key == name) return &r;
   return nullptr;
 }
 
@@ -126,13 +135,36 @@ TranslatedName translated(std::string_view name, bool sandwiched) {
       key.resize(key.size() - end.size());
       break;
     }
-  const Row* row = prefix.empty() ? find(kOutside, key) : nullptr;
-  if (!prefix.empty() && sandwiched) row = find(kSandwiched, key);
-  if (!prefix.empty() && row == nullptr) row = find(kInside, key);
+  const Row* row = prefix.empty() ? find({kOutside, kOutsideGpt2}, key) : nullptr;
+  if (!prefix.empty() && sandwiched) row = find({kSandwiched}, key);
+  if (!prefix.empty() && row == nullptr) row = find({kInside, kInsideGpt2}, key);
   if (row == nullptr) return {};
   if (kind.empty() && row->ours.find('.') == std::string_view::npos) kind = ".weight";
   return {prefix + std::string(row->ours) + kind, row->transposed && kind != ".bias", row->pairs,
           expert};
+}
+
+TranslatedName translated_back(std::string_view name, bool gpt2) {
+  const size_t point = name.rfind('.');
+  if (point == std::string_view::npos) return {};
+  const std::string_view kind = name.substr(point);
+  name = name.substr(0, point);
+  std::string prefix = gpt2 ? "transformer." : "model.";
+  const bool inside = take(name, "blk.");
+  if (inside) {
+    const int64_t layer = take_number(name);
+    if (layer < 0) return {};
+    prefix += strformat("{}.{}.", gpt2 ? "h" : "layers", layer);
+  }
+  using Table = std::span<const Row>;
+  const Table names = inside ? gpt2 ? Table(kInsideGpt2) : Table(kInside)
+                      : gpt2 ? Table(kOutsideGpt2)
+                             : Table(kOutside);
+  const Row* row = find({names}, name, &Row::ours);
+  if (row == nullptr) return {};
+  if (row->ours == "output") prefix.clear();  // lm_head is beside the model, not in it
+  return {prefix + std::string(row->theirs) + std::string(kind),
+          row->transposed && kind != ".bias"};
 }
 
 }  // namespace weft::llm

@@ -8,6 +8,7 @@
 
 #include "weft/io/gguf_model.h"
 #include "weft/io/safetensors.h"
+#include "weft/io/tensors.h"
 
 namespace weft::llm {
 
@@ -34,6 +35,9 @@ struct TranslatedName {
 /// "model.layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight". `sandwiched`: the layers have
 /// norms before and after their parts.
 TranslatedName translated(std::string_view name, bool sandwiched);
+/// The other way, of models without experts: "blk.0.attn_q.weight" is
+/// "model.layers.0.self_attn.q_proj.weight", or `gpt2`'s "transformer.h.0....".
+TranslatedName translated_back(std::string_view name, bool gpt2);
 
 class Weights {
  public:
@@ -41,6 +45,8 @@ class Weights {
   /// Names of Hugging Face's models are translated. `norm_offset` is added to the weights of norms.
   /// Errors: "llm.weights" where experts of one layer are not all there.
   explicit Weights(const SafetensorsContent& content, double norm_offset = 0);
+  /// Plain tensors by GGUF's names, which stay the same tensors: those that are trained.
+  explicit Weights(const std::vector<NamedTensor>& tensors);
 
   const Weight* find(std::string_view name) const;  ///< null: none
   const std::map<std::string, Weight, std::less<>>& all() const { return weights_; }

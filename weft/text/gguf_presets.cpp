@@ -50,7 +50,7 @@ constexpr const char* kKimi[] = {
 constexpr const char* kBloom[] = {R"( ?[^(\s|.,!?…。，、।۔،)]+)"};
 
 constexpr GgufPreset kPresets[] = {
-    {" default gpt-2 phi-2 gpt-j mpt olmo jais trillion granite-docling jina-es jina-de "
+    {" gpt-2 default phi-2 gpt-j mpt olmo jais trillion granite-docling jina-es jina-de "
      "jina-v2-es jina-v2-de roberta-bpe gigachat modern-bert ",
      kGpt2},
     {" llama3 llama-v3 llama-bpe falcon3 pixtral falcon-h1 lfm2 midm-2.0 dbrx smaug-bpe "
@@ -82,6 +82,15 @@ const GgufPreset* find_gguf_preset(std::string_view name) {
   for (const GgufPreset& preset : kPresets)
     if (preset.names.find(word) != std::string_view::npos) return &preset;
   return nullptr;
+}
+
+std::string_view gguf_preset_name(std::string_view pattern) {
+  for (const GgufPreset& preset : kPresets) {
+    if (preset.patterns.size() != 1 || preset.patterns[0] != pattern) continue;
+    const std::string_view names = preset.names.substr(preset.names.find_first_not_of(' '));
+    return names.substr(0, names.find(' '));
+  }
+  return {};
 }
 
 }  // namespace weft::text

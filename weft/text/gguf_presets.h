@@ -15,4 +15,7 @@ struct GgufPreset {
 /// Null: unknown.
 const GgufPreset* find_gguf_preset(std::string_view name);
 
+/// The other way, of models that cut words by one pattern; empty: unknown.
+std::string_view gguf_preset_name(std::string_view pattern);
+
 }  // namespace weft::text

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from weft._core import LanguageModel, Tensor
 from weft._core import quantize as _quantize
+from weft.llm.train import Trainer, export_checkpoint, train
 
-__all__ = ["Model", "quantize"]
+__all__ = ["Model", "Trainer", "export_checkpoint", "quantize", "train"]
 
 
 def quantize(path: str, out: str, type: str = "Q4_K_M", *, requantize: bool = False) -> None:
