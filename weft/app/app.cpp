@@ -206,10 +206,21 @@ CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const 
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   sub->add_option("--cache", o.cache, "numbers that keys and values are kept in")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember({"f16", "f32", "q8"}))
       ->capture_default_str();
   add_machine_options(sub, line);
   return sub;
+}
+
+void add_drafts(CLI::App* sub, LlmOptions& o) {
+  CLI::Option* draft = sub->add_option("--draft", o.draft,
+                                       "a smaller model with the same tokens, whose guesses are "
+                                       "checked several at once; answers stay the same");
+  sub->add_flag("--lookup", o.lookup, "likewise guess what followed in the text so far")
+      ->excludes(draft);
+  sub->add_option("--draft-tokens", o.draft_tokens, "guesses for a step, at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{7}))
+      ->capture_default_str();
 }
 
 void add_sampling(CLI::App* sub, LlmOptions& o) {
@@ -318,13 +329,17 @@ void add_llm(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
   add_sampling(run, o);
-  add_llm_serve(llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page"), o);
+  add_drafts(run, o);
+  CLI::App* serve = llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page");
+  add_llm_serve(serve, o);
+  add_drafts(serve, o);
   CLI::App* chat = llm_command(*llm, line, "chat", "talk with a model");
   chat->add_option("--system", o.system, "what the model is told about its part");
   chat->add_option("-n,--tokens", o.tokens,
                    "of an answer at most; -1: as far as the context reaches")
       ->capture_default_str();
   add_sampling(chat, o);
+  add_drafts(chat, o);
   CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
   bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
   bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")

@@ -67,7 +67,12 @@ void bind_latent(Binder& b, const Config& c, const std::string& at, Layer& layer
   }
   layer.kv_a = b.projection(at + "attn_kv_a_mqa", {c.latent.kv_rank + c.rope.size, c.dim});
   layer.kv_a_norm = b.scale(at + "attn_kv_a_norm", c.latent.kv_rank);
-  layer.kv_b = b.projection(at + "attn_kv_b", {kv_wide, c.latent.kv_rank});
+  if (!b.has(at + "attn_k_b.weight")) {
+    layer.kv_b = b.projection(at + "attn_kv_b", {kv_wide, c.latent.kv_rank});
+    return;
+  }
+  layer.k_b = b.weight(at + "attn_k_b.weight", {c.heads, c.latent.kv_rank, c.latent.plain}, true);
+  layer.v_b = b.weight(at + "attn_v_b.weight", {c.heads, c.value_dim, c.latent.kv_rank}, true);
 }
 
 void bind_attention(Binder& b, const Config& c, const std::string& at, Layer& layer) {
@@ -101,6 +106,7 @@ void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeigh
   w.gate = b.projection(at + "ffn_gate_exps", {e.count, e.ffn, c.dim});
   w.up = b.projection(at + "ffn_up_exps", {e.count, e.ffn, c.dim});
   w.down = b.projection(at + "ffn_down_exps", {e.count, c.dim, e.ffn});
+  w.rank_bias = b.vector(at + "exp_probs_b.bias", {e.count}, false);
   if (e.shared_ffn == 0) return;
   w.shared_gate = b.projection(at + "ffn_gate_shexp", {e.shared_ffn, c.dim});
   w.shared_up = b.projection(at + "ffn_up_shexp", {e.shared_ffn, c.dim});

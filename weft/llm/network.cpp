@@ -6,24 +6,6 @@
 
 namespace weft::llm {
 
-KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, DType dtype)
-    : slots(slots_in), positions(positions_in) {
-  for (int64_t i = 0; i < c.layers; ++i) {
-    keys.push_back(Tensor::zeros({slots, c.kv_heads, positions, c.head_dim}, dtype));
-    values.push_back(Tensor::zeros({slots, c.kv_heads, positions, c.value_dim}, dtype));
-  }
-  std::vector<Tensor> all = keys;
-  all.insert(all.end(), values.begin(), values.end());
-  realize(all);
-}
-
-int64_t KvCache::bytes() const {
-  int64_t all = 0;
-  for (size_t i = 0; i < keys.size(); ++i)
-    all += (keys[i].numel() + values[i].numel()) * bits(keys[i].dtype()) / 8;
-  return all;
-}
-
 Tensor Projection::operator()(const Tensor& x) const {
   const auto rounded = [&](const Tensor& t) { return t.dtype() == factors ? t : t.cast(factors); };
   Tensor y = rounded(x).matmul(rounded(weight.value()).T());
@@ -128,13 +110,22 @@ Network::Heads Network::latent_heads(const Tensor& x, int64_t i, const Tensor& p
   const auto q = wide.reshape({rows, length, c.heads, c.head_dim})
                      .split(std::vector<int64_t>{c.latent.plain, c.rope.size}, -1);
   const auto narrow = layer.kv_a(x).split(std::vector<int64_t>{c.latent.kv_rank, c.rope.size}, -1);
-  const auto kv = layer.kv_b(normed(narrow[0], layer.kv_a_norm))
-                      .reshape({rows, length, c.heads, c.latent.plain + c.value_dim})
-                      .split(std::vector<int64_t>{c.latent.plain, c.value_dim}, -1);
+  const Tensor latent = normed(narrow[0], layer.kv_a_norm);
+  Tensor plain, values;  // (rows, length, heads, size)
+  if (layer.kv_b.defined()) {
+    const auto both = layer.kv_b(latent)
+                          .reshape({rows, length, c.heads, c.latent.plain + c.value_dim})
+                          .split(std::vector<int64_t>{c.latent.plain, c.value_dim}, -1);
+    plain = both[0], values = both[1];
+  } else {
+    const Tensor each = latent.unsqueeze(1);  // for every head
+    plain = each.matmul(layer.k_b.value()).transpose(1, 2);
+    values = each.matmul(layer.v_b.value().T()).transpose(1, 2);
+  }
   const Tensor placed = turned(narrow[1].unsqueeze(2), rope_, positions, c.rope.neighbours)
                             .expand({rows, length, c.heads, c.rope.size});
   return {Tensor::cat({q[0], turned(q[1], rope_, positions, c.rope.neighbours)}, -1),
-          Tensor::cat({kv[0], placed}, -1), kv[1]};
+          Tensor::cat({plain, placed}, -1), values};
 }
 
 namespace {
@@ -145,16 +136,6 @@ Tensor row_of(const Tensor& x, size_t row) {
 }
 
 Slice one(const Dim& at) { return Slice(at, at + Dim(1)); }
-
-void keep(Tensor& kept, const Tensor& x, const Place& at, size_t row) {
-  const Slice places(at.start, at.start + x.dim(1));
-  kept.index({one(at.slot), Slice(), places}).assign(row_of(x, row).cast(kept.dtype()));
-}
-
-/// What a row looks at: (1, heads, 1, used, size).
-Tensor seen(const Tensor& kept, const Place& at) {
-  return kept.index({one(at.slot), Slice(), Slice(at.used)}).cast(DType::F32).unsqueeze(2);
-}
 
 /// With a score of nothing for each head, which takes its share (gpt-oss).
 Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
@@ -180,10 +161,13 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
   const Dim length = x.q.dim(1);
   const int64_t group = c.heads / c.kv_heads;
   const Tensor q = row_of(x.q, row).reshape({1, c.kv_heads, group, length, c.head_dim});
-  Tensor scores = q.matmul(seen(cache.keys[layer], at).T()) * attention_scale();
+  const Positions& seen = c.is_local(i) ? at.near : at.all;
+  Tensor scores = q.matmul(cache.keys[layer].read(at.slot, seen).T()) * attention_scale();
   if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
   const Tensor here = batch.positions.index({one(Dim(row))}).reshape({1, 1, 1, length, 1});
-  const Tensor there = Tensor::arange(at.used).reshape({1, 1, 1, 1, at.used});
+  const Dim end = seen.first + seen.count;
+  const Tensor there =
+      Tensor::arange(end).index({Slice(seen.first, end)}).reshape({1, 1, 1, 1, seen.count});
   Tensor visible = there <= here;
   if (c.is_local(i)) visible = visible & (there > here - c.window);
   scores = visible.where(scores, -INFINITY);
@@ -191,16 +175,16 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
   const Tensor shares = sinks.defined()
                             ? softmax_with(sinks.reshape({1, c.kv_heads, group, 1, 1}), scores)
                             : scores.softmax();
-  const Tensor y =
-      shares.matmul(seen(cache.values[layer], at)).reshape({1, c.heads, length, c.value_dim});
+  const Tensor y = shares.matmul(cache.values[layer].read(at.slot, seen))
+                       .reshape({1, c.heads, length, c.value_dim});
   return y.transpose(1, 2).reshape({1, length, c.heads * c.value_dim});
 }
 
 Tensor Network::over_cache(const Heads& x, int64_t i, const Batch& batch, KvCache& cache) const {
   const auto layer = static_cast<size_t>(i);
   for (size_t row = 0; row < batch.places.size(); ++row) {
-    keep(cache.keys[layer], x.k, batch.places[row], row);
-    keep(cache.values[layer], x.v, batch.places[row], row);
+    cache.keys[layer].write(row_of(x.k, row), batch.places[row]);
+    cache.values[layer].write(row_of(x.v, row), batch.places[row]);
   }
   std::vector<Tensor> rows;
   for (size_t row = 0; row < batch.places.size(); ++row)

@@ -7,24 +7,11 @@
 
 #include "weft/base/function_ref.h"
 #include "weft/llm/config.h"
+#include "weft/llm/kv_cache.h"
 #include "weft/llm/rope.h"
 #include "weft/llm/weights.h"
 
 namespace weft::llm {
-
-/// Keys and values of all layers, (slots, heads, positions, size) each. A slot holds one text.
-struct KvCache {
-  KvCache(const Config& config, int64_t slots, int64_t positions, DType dtype);
-  int64_t bytes() const;
-  std::vector<Tensor> keys, values;
-  int64_t slots, positions;
-};
-
-/// Where a row of a batch lies: its slot, its first position, and how many positions of the slot
-/// are looked at, which covers the row's last one.
-struct Place {
-  Dim slot, start, used;
-};
 
 /// Rows of tokens, all equally many.
 struct Batch {
@@ -47,6 +34,7 @@ struct Scale {
 
 struct ExpertWeights {
   Projection router, gate, up, down;  ///< weights (experts, out, in), biases (experts, out)
+  Tensor rank_bias;  ///< (experts): of scores where experts are chosen, not of their shares
   Projection shared_gate, shared_up, shared_down, shared_router;
 };
 
@@ -54,6 +42,7 @@ struct Layer {
   Scale attention_norm, ffn_norm, attention_post_norm, ffn_post_norm, q_norm, k_norm;
   Projection q, k, v, qkv, output;
   Projection q_a, q_b, kv_a, kv_b;  ///< of latent attention
+  Weight k_b, v_b;  ///< in place of kv_b: (heads, rank, plain), (heads, value size, rank)
   Scale q_a_norm, kv_a_norm;
   Tensor sinks;  ///< (heads): scores of nothing
   Projection gate, up, down;
@@ -62,8 +51,9 @@ struct Layer {
 
 class Network {
  public:
-  /// `positions`: so many there will be at most. `factors`: BF16 rounds what products multiply, and
-  /// what they give, as mixed precision does. Errors: "llm.weights" with all tensors that are
+  /// `positions`: so many there will be at most; what fills up a step may lie behind them.
+  /// `factors`: BF16 rounds what products multiply, and what they give, as mixed precision does.
+  /// Errors: "llm.weights" with all tensors that are
   /// missing or of another shape.
   Network(Config config, const Weights& weights, int64_t positions, DType factors = DType::F32);
 

@@ -12,11 +12,11 @@ namespace {
 // rounded otherwise is another angle.
 using Frequencies = std::vector<float>;
 
-Frequencies plain(const Rope& r) {
+Frequencies plain(const Rope& r, double base) {
   Frequencies all;
   for (int64_t i = 0; i < r.size; i += 2) {
     const float exponent = static_cast<float>(i) / static_cast<float>(r.size);
-    all.push_back(static_cast<float>(std::pow(r.base, static_cast<double>(exponent))));
+    all.push_back(static_cast<float>(std::pow(base, static_cast<double>(exponent))));
   }
   return all;
 }
@@ -28,6 +28,15 @@ Frequencies divided(Frequencies denominators, const std::vector<double>& divisor
     denominators[i] = 1.0F / denominators[i];
   }
   return denominators;
+}
+
+/// NTK-aware scaling that begins where training ended: a base with which the longest wave is as
+/// much longer as the text is (transformers' "dynamic").
+double dynamic_base(const Rope& r, int64_t context) {
+  const double longer = static_cast<double>(context) / static_cast<double>(r.trained_context);
+  if (longer <= 1 || r.size <= 2) return r.base;
+  const auto size = static_cast<double>(r.size);
+  return r.base * std::pow(r.factor * longer - (r.factor - 1), size / (size - 2));
 }
 
 /// Llama 3.1: long waves are stretched, short ones stay, those between are mixed.
@@ -85,7 +94,8 @@ double attention_factor(const Rope& r) {
 
 Frequencies frequencies(const Rope& r, int64_t context) {
   const bool beyond = r.scaling == Rope::Scaling::LongRope && context > r.trained_context;
-  Frequencies f = divided(plain(r), beyond ? r.long_divisors : r.divisors);
+  const double base = r.scaling == Rope::Scaling::Dynamic ? dynamic_base(r, context) : r.base;
+  Frequencies f = divided(plain(r, base), beyond ? r.long_divisors : r.divisors);
   if (r.scaling == Rope::Scaling::Linear)
     for (float& x : f) x /= static_cast<float>(r.factor);
   if (r.scaling == Rope::Scaling::Llama3) stretch_llama3(r, f);

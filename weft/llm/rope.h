@@ -11,8 +11,9 @@ struct RopeTable {
   Tensor cosine, sine;
 };
 
-/// Of the positions below `context`. LongRope takes its long divisors where the context is longer
-/// than what the model was trained with. Undefined tensors where nothing is turned.
+/// Of the positions below `context`. LongRope takes its long divisors, and Dynamic the frequencies
+/// of a text of that length, where the context is longer than what the model was trained with.
+/// Undefined tensors where nothing is turned.
 RopeTable rope_table(const Rope& rope, int64_t context);
 
 /// x (batch, positions, heads, size) turned by the rows of the table at `positions` (batch,

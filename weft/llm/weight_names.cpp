@@ -44,7 +44,7 @@ constexpr Row kInside[] = {
     {"mlp.gate_up_proj", "ffn_up"},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
-    {"mlp.gate.e_score_correction_bias", "exp_probs_b"},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
     {"mlp.router", "ffn_gate_inp"},
     {"block_sparse_moe.gate", "ffn_gate_inp"},
     {"mlp.experts.*.gate_proj", "ffn_gate_exps"},

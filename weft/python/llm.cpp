@@ -16,7 +16,8 @@ using llm::TokenId;
 DType cache_type(const std::string& name) {
   if (name == "f16") return DType::F16;
   if (name == "f32") return DType::F32;
-  fail("llm.options", "a cache of '{}': f16 or f32", name);
+  if (name == "q8") return DType::I8;
+  fail("llm.options", "a cache of '{}': f16, f32 or q8", name);
 }
 
 std::vector<TokenId> token_ids(const std::vector<int64_t>& ids) {
@@ -82,15 +83,18 @@ void bind_llm(nb::module_& m) {
   c.def(
       "__init__",
       [](Model* self, const std::string& path, int64_t context, int64_t slots,
-         const std::string& cache) {
+         const std::string& cache, const std::string& draft, int64_t draft_tokens) {
         llm::ModelOptions options;
         options.context = context;
         options.slots = slots;
         options.cache = cache_type(cache);
+        options.draft_model = draft;
+        options.draft_tokens = draft_tokens;
         const Released released;
         new (self) Model(path, options);
       },
-      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", nb::call_guard<PythonSite>());
+      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", "draft"_a = "",
+      "draft_tokens"_a = 0, nb::call_guard<PythonSite>());
   method(c, "submit", submit, "prompt"_a, "max_tokens"_a, "stop"_a, "ignore_end"_a, "temperature"_a,
          "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a);
   method(c, "step", step);
