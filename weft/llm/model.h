@@ -16,11 +16,19 @@ namespace weft::llm {
 
 class GrammarVocabulary;
 
+/// An adapter, and how much of it counts.
+struct LoraFile {
+  std::string path;
+  double strength = 1;
+};
+
 struct ModelOptions {
   int64_t context = 4096;    ///< of a request; at most the model's; 0: that
   int64_t slots = 1;         ///< requests that run at once
   int64_t queue = 1024;      ///< requests that wait
   DType cache = DType::F16;  ///< of keys and values: F16 or F32
+  std::vector<LoraFile> lora =
+      {};  ///< beside the weights, which stay packed; of models from a path
 };
 
 /// What was in memory for, and how much was done.
@@ -36,8 +44,8 @@ struct ModelCounts {
 class Model final : public Generator {
  public:
   /// A GGUF file, or a folder with config.json, safetensors and tokenizer.json. Errors: those of
-  /// read_model() and of the tokenizer; "llm.memory" where the cache would not fit the address
-  /// space.
+  /// read_model(), read_lora() and of the tokenizer; "llm.memory" where the cache would not fit the
+  /// address space.
   explicit Model(const std::string& path, const ModelOptions& options = {});
   Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOptions& options = {});
 

@@ -25,7 +25,8 @@ int64_t KvCache::bytes() const {
 }
 
 Tensor Projection::operator()(const Tensor& x) const {
-  const Tensor y = x.matmul(weight.value().T());
+  Tensor y = x.matmul(weight.value().T());
+  for (const LowRank& f : weight.factors) y = y + x.matmul(f.a.T()).matmul(f.b.T()) * f.scale;
   return bias.defined() ? y + bias : y;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace weft::text {
@@ -14,5 +15,7 @@ struct GgufPreset {
 
 /// Null: unknown.
 const GgufPreset* find_gguf_preset(std::string_view name);
+/// What llama.cpp calls words that are cut by these patterns; empty: nothing does so.
+std::string_view gguf_preset_of(std::span<const std::string> patterns, bool ignore_merges);
 
 }  // namespace weft::text
