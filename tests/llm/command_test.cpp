@@ -3,6 +3,8 @@
 
 #include "tests/llm/llm_command.h"
 #include "weft/base/format.h"
+#include "weft/llm/lora.h"
+#include "weft/llm/model_file.h"
 
 namespace weft {
 namespace {
@@ -61,7 +63,39 @@ TEST_F(LlmCommand, Quantises) {
   ASSERT_EQ(outcome.code, kExitOk) << outcome.text;
   EXPECT_TRUE(has(weft({"run", made, "-p", "a", "-n", "2", "--ignore-end", "--json"}), "tokens"));
   EXPECT_TRUE(has(weft({"quantize", made, "--type", "Q2_K", "-o", made}), "--requantize"));
-  EXPECT_TRUE(has(weft({"quantize", at("."), "--type", "Q2_K", "-o", made}), "is no GGUF file"));
+  EXPECT_TRUE(has(weft({"quantize", at("none"), "--type", "Q2_K", "-o", made}),
+                  "is neither a GGUF file nor a folder"));
+}
+
+TEST_F(LlmCommand, ConvertsThereAndBack) {
+  const std::string model = at("m.gguf"), folder = at("folder"), made = at("q.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "f16", "-o", model}).code, kExitOk);
+  const Outcome outcome = weft({"convert", model, "-o", folder, "--json"});
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.text;
+  EXPECT_TRUE(has(outcome, folder));
+  ASSERT_EQ(weft({"quantize", folder, "--type", "Q4_K_M", "-o", made}).code, kExitOk);
+  EXPECT_TRUE(has(weft({"run", made, "-p", "a", "-n", "2", "--ignore-end", "--json"}), "tokens"));
+  EXPECT_TRUE(
+      has(weft({"convert", folder, "--type", "Q8_0", "-o", made, "--json"}), "bytes_before"));
+  EXPECT_TRUE(has(weft({"convert", model, "--type", "Q8_0", "-o", folder}), "F32, F16 or BF16"));
+}
+
+TEST_F(LlmCommand, Adapters) {
+  const std::string model = at("m.gguf"), adapter = at("l.gguf"), made = at("merged.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "q8_0", "-o", model}).code, kExitOk);
+  const llm::ModelFile file = llm::read_model(model);
+  llm::save_lora_gguf(adapter, llm::new_lora(file.weights, file.config, {}, 1), file.config);
+  const std::vector<std::string> run = {"run", model,    "-p", "hello",       "-n",
+                                        "5",   "--temp", "0",  "--ignore-end"};
+  std::vector<std::string> adapted = run;
+  adapted.insert(adapted.end(), {"--lora", adapter});
+  EXPECT_EQ(weft(adapted).text, weft(run).text);  // a new one changes nothing
+  const Outcome merged = weft({"merge", model, "--lora", adapter, "-o", made});
+  ASSERT_EQ(merged.code, kExitOk) << merged.text;
+  EXPECT_TRUE(has(weft({"inspect", made}), "Q8_0"));
+  EXPECT_TRUE(has(weft({"merge", model, "--lora", model, "-o", made}), "not a lora adapter"));
+  adapted.insert(adapted.end(), {"--lora-scale", "1", "--lora-scale", "2"});
+  EXPECT_TRUE(has(weft(adapted), "2 scales of 1 adapters"));
 }
 
 }  // namespace

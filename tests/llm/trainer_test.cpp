@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tests/io/scratch_dir.h"
-#include "weft/llm/export_model.h"
 #include "weft/llm/model.h"
 #include "weft/llm/random_model.h"
 #include "weft/llm/stepper.h"
@@ -199,23 +198,6 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
         trainer("short", options());
       },
       "tokens for training, and two texts of the model's context are 128");
-}
-
-TEST_F(TrainerTest, TokenizersThatGgufCannotHaveAreRefused) {
-  const Config config;
-  const auto refused = [&](const char* json) {
-    return error_of([&] { gguf_tokenizer(json, config); });
-  };
-  EXPECT_NE(refused(R"({"model":{"type":"Unigram"}})").find("it is not of byte pairs"),
-            std::string::npos);
-  EXPECT_NE(
-      refused(R"({"normalizer":{"type":"NFC"},"model":{"type":"BPE"}})").find("it changes texts"),
-      std::string::npos);
-  EXPECT_NE(
-      refused(
-          R"({"model":{"type":"BPE","vocab":{},"merges":[]},"pre_tokenizer":{"type":"Whitespace"}})")
-          .find("it cuts words in several steps"),
-      std::string::npos);
 }
 
 }  // namespace

@@ -197,6 +197,13 @@ void add_onnx(CLI::App& app, CommandLine& line) {
   add_machine_options(check, line);
 }
 
+CLI::Option* add_lora(CLI::App* sub, LlmOptions& o) {
+  CLI::Option* lora = sub->add_option(
+      "--lora", o.lora, "an adapter: a GGUF file, or a folder of PEFT's; several add up");
+  sub->add_option("--lora-scale", o.lora_scales, "how much each of them counts")->needs(lora);
+  return lora;
+}
+
 CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const char* what) {
   CLI::App* sub = subcommand(llm, line, name, what);
   LlmOptions& o = line.llm;
@@ -208,6 +215,7 @@ CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const 
   sub->add_option("--cache", o.cache, "numbers that keys and values are kept in")
       ->check(CLI::IsMember({"f16", "f32", "q8"}))
       ->capture_default_str();
+  add_lora(sub, o);
   add_machine_options(sub, line);
   return sub;
 }
@@ -355,8 +363,23 @@ void add_llm(CLI::App& app, CommandLine& line) {
   llm_command(*llm, line, "inspect", "what a model is: family, sizes, formats, memory");
   CLI::App* perplexity = llm_command(*llm, line, "perplexity", "how well a model knows a text");
   perplexity->add_option("file", o.file, "a text file")->required();
+  CLI::App* convert =
+      subcommand(*llm, line, "convert", "a folder of Hugging Face's to a GGUF file, or back");
+  convert->add_option("model", o.model, "a folder with config.json and safetensors, or a GGUF file")
+      ->required();
+  convert->add_option(
+      "--type", o.type,
+      "of matrices: a mix of formats, as llama.cpp calls them (F16, BF16, F32, "
+      "Q8_0, Q4_K_M, ...); of a folder F32, F16 or BF16; else they stay as they are");
+  convert->add_option("-o,--out", o.output, "the GGUF file or the folder to write")->required();
+  CLI::App* merge = subcommand(*llm, line, "merge", "put adapters into a model's weights");
+  merge->add_option("model", o.model, "a GGUF file, or a folder of Hugging Face's")->required();
+  add_lora(merge, o)->required();
+  merge->add_option("--type", o.type, "as of quantize; else each matrix keeps its format");
+  merge->add_option("-o,--out", o.output, "a GGUF file to write; without .gguf: a folder")
+      ->required();
   CLI::App* quantise = subcommand(*llm, line, "quantize", "write a GGUF file with fewer bits");
-  quantise->add_option("model", o.model, "a GGUF file")->required();
+  quantise->add_option("model", o.model, "a GGUF file, or a folder of Hugging Face's")->required();
   quantise->add_option("--type", o.type, "a mix of formats, as llama.cpp calls them: Q4_K_M, ...")
       ->required();
   quantise->add_flag("--requantize", o.requantise, "matrices that are packed already, too");
@@ -364,7 +387,7 @@ void add_llm(CLI::App& app, CommandLine& line) {
   add_llm_train(subcommand(*llm, line, "train", "a model of your own, from texts"), line);
   CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
   random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
-  random->add_option("--type", o.type, "block format of matrices")->capture_default_str();
+  random->add_option("--type", o.type, "block format of matrices")->default_str("Q4_K");
   random->add_option("--seed", o.seed, "the same gives the same file")->capture_default_str();
   random->add_option("-o,--out", o.output, "the GGUF file to write")->required();
 }

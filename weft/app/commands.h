@@ -13,8 +13,9 @@ namespace weft {
 
 class Context;
 namespace llm {
+struct LoraFile;
 struct ModelOptions;
-}
+}  // namespace llm
 
 // What every command has: where to print, how, and in which context.
 struct Session {
@@ -128,8 +129,9 @@ struct LlmTrainOptions {
 };
 
 struct LlmOptions {
-  std::string action;  // run, chat, serve, bench, inspect, perplexity, quantize, random, train
-  std::string model;   // a GGUF file, or a folder of Hugging Face's
+  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge, random or train
+  std::string action;
+  std::string model;          // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
   std::string system;         // of chat: what the model is told first
   int64_t tokens = -1;        // -1: as far as the context reaches
@@ -142,10 +144,12 @@ struct LlmOptions {
   bool ignore_end = false;
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int64_t top_k = 40, seed = 0;
-  std::string shape = "llama-1b", type = "Q4_K", output;  // of random and quantize
-  bool requantise = false;                  // of quantize: also what is packed already
-  int64_t repeats = 3;                      // of bench: the median counts
-  std::string against, python = "python3";  // of bench: a peer, and the Python that has it
+  std::string shape = "llama-1b", type, output;  // of random, quantize, convert and merge
+  bool requantise = false;                       // of quantize: also what is packed already
+  int64_t repeats = 3;                           // of bench: the median counts
+  std::string against, python = "python3";       // of bench: a peer, and the Python that has it
+  std::vector<std::string> lora = {};            // adapters
+  std::vector<double> lora_scales = {};          // of the first of them; 1 for the others
   LlmServeOptions serve = {};
   LlmTrainOptions train = {};
 };
@@ -169,7 +173,10 @@ int bench_llm(const Session& session, const LlmOptions& options);
 int inspect_llm(const Session& session, const LlmOptions& options);
 int serve_llm(const Session& session, const LlmOptions& options);
 int train_llm(const Session& session, const LlmOptions& options);
+int convert_llm(const Session& session, const LlmOptions& options);
+int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);
+std::vector<llm::LoraFile> lora_files(const LlmOptions& options);
 int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);

@@ -4,17 +4,24 @@
 #include "weft/app/app.h"
 #include "weft/app/commands.h"
 #include "weft/app/llm_chat.h"
-#include "weft/app/progress.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
 #include "weft/io/host_array.h"
 #include "weft/llm/model.h"
-#include "weft/llm/quantise_model.h"
 #include "weft/llm/random_model.h"
 
 namespace weft {
+
+std::vector<llm::LoraFile> lora_files(const LlmOptions& o) {
+  if (o.lora_scales.size() > o.lora.size())
+    fail("llm.lora", "{} scales of {} adapters", o.lora_scales.size(), o.lora.size());
+  std::vector<llm::LoraFile> all;
+  for (size_t i = 0; i < o.lora.size(); ++i)
+    all.push_back({o.lora[i], i < o.lora_scales.size() ? o.lora_scales[i] : 1});
+  return all;
+}
 
 llm::ModelOptions model_options(const LlmOptions& o) {
   llm::ModelOptions options;
@@ -23,6 +30,7 @@ llm::ModelOptions model_options(const LlmOptions& o) {
   options.cache = o.cache == "f32" ? DType::F32 : o.cache == "q8" ? DType::I8 : DType::F16;
   if (o.lookup || !o.draft.empty()) options.draft_tokens = o.draft_tokens;
   options.draft_model = o.draft;
+  options.lora = lora_files(o);
   return options;
 }
 
@@ -132,41 +140,11 @@ int make_random_model(const Session& session, const LlmOptions& o) {
   for (const llm::RandomShape& s : llm::random_shapes())
     known += (known.empty() ? "" : ", ") + std::string(s.name);
   if (shape == nullptr) fail("llm.random", "there is no shape {}: {}", quoted_name(o.shape), known);
-  const std::optional<Codec> codec = codec_from_name(o.type);
-  if (!codec) fail("llm.random", "there is no block format {}", quoted_name(o.type));
+  const std::string type = o.type.empty() ? "Q4_K" : o.type;
+  const std::optional<Codec> codec = codec_from_name(type);
+  if (!codec) fail("llm.random", "there is no block format {}", quoted_name(type));
   save_gguf(o.output, llm::random_model(*shape, *codec, static_cast<uint64_t>(o.seed)));
-  if (!session.json) session.print("{}: {} in {}\n", o.output, shape->name, o.type);
-  return kExitOk;
-}
-
-int quantise_model(const Session& session, const LlmOptions& o) {
-  if (!is_gguf(o.model))
-    fail("llm.quantise", "{} is no GGUF file; only those are quantised: convert it first",
-         quoted_name(o.model));
-  const GgufModel model = load_gguf(o.model);
-  ProgressBar bar("quantise", static_cast<int64_t>(model.tensors.size()), "tensors",
-                  session.context.options(), session.err);
-  const GgufContent made = llm::quantised_model(model, {.mix = o.type, .requantise = o.requantise},
-                                                [&](size_t done, size_t, std::string_view name) {
-                                                  bar.update(static_cast<int64_t>(done), name);
-                                                });
-  bar.finish();
-  save_gguf(o.output, made);
-  const auto bytes_of = [](const GgufContent& content) {
-    uint64_t all = 0;
-    for (const GgufTensor& t : content.tensors) all += t.bytes.size();
-    return all;
-  };
-  const uint64_t before = bytes_of(model.content), after = bytes_of(made);
-  if (!session.json) {
-    session.print("{}: {} in {:.1f} MiB, {:.1f} before\n", o.output, o.type,
-                  static_cast<double>(after) / 0x1p20, static_cast<double>(before) / 0x1p20);
-    return kExitOk;
-  }
-  JsonWriter json;
-  json.begin_object().field("path", o.output).field("type", o.type);
-  session.print("{}\n",
-                json.field("bytes_before", before).field("bytes", after).end_object().text());
+  if (!session.json) session.print("{}: {} in {}\n", o.output, shape->name, type);
   return kExitOk;
 }
 
@@ -179,8 +157,10 @@ int run_llm(const Session& session, const LlmOptions& options) {
   if (options.action == "bench") return bench_llm(session, options);
   if (options.action == "inspect") return inspect_llm(session, options);
   if (options.action == "perplexity") return llm_perplexity(session, options);
-  if (options.action == "quantize") return quantise_model(session, options);
   if (options.action == "train") return train_llm(session, options);
+  if (options.action == "quantize" || options.action == "convert")
+    return convert_llm(session, options);
+  if (options.action == "merge") return merge_llm(session, options);
   if (options.action == "random") return make_random_model(session, options);
   internal_error("llm", "the command {} has no function", options.action);
 }

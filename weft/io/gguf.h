@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/dtype/codec.h"
 #include "weft/io/gguf_value.h"
 
@@ -51,5 +52,9 @@ bool is_gguf(const std::string& path);
 // not 32.
 void save_gguf(const std::string& path, const GgufContent& content);
 std::vector<std::byte> gguf_bytes(const GgufContent& content);  // what save_gguf writes
+// The same with tensors that are made while the file is written, so that one is in memory at a
+// time: `made(i)` is content.tensors[i], which has no bytes yet, with them.
+void save_gguf(const std::string& path, const GgufContent& content,
+               FunctionRef<GgufTensor(size_t)> made);
 
 }  // namespace weft

@@ -3,7 +3,6 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
-#include "weft/base/function_ref.h"
 #include "weft/io/gguf.h"
 #include "weft/io/host_array.h"
 
@@ -103,16 +102,21 @@ void check_value(std::string_view key, const GgufValue& value, int depth = 0) {
   for (const GgufValue& inner : value.values) check_value(key, inner, depth + 1);
 }
 
-void check_tensor(const GgufTensor& tensor) {
+/// The bytes that a tensor of this shape has.
+uint64_t size_of(const GgufTensor& tensor) {
   constexpr size_t kMostDims = 4;
   const std::optional<int64_t> bytes = packed_bytes(tensor.codec, tensor.shape);
-  if (tensor.shape.size() > kMostDims || bytes != static_cast<int64_t>(tensor.bytes.size())) {
-    fail("save_gguf.shape",
-         "'{}' has {} bytes, which {} {} does not take; at most {} axes, whole blocks "
-         "of {}",
-         tensor.name, tensor.bytes.size(), name(tensor.codec), shape_text(tensor.shape), kMostDims,
-         row(tensor.codec).elements);
+  if (tensor.shape.size() > kMostDims || !bytes) {
+    fail("save_gguf.shape", "'{}' is {} {}: at most {} axes, whole blocks of {}", tensor.name,
+         name(tensor.codec), shape_text(tensor.shape), kMostDims, row(tensor.codec).elements);
   }
+  return static_cast<uint64_t>(*bytes);
+}
+
+void check_bytes(const GgufTensor& tensor) {
+  if (tensor.bytes.size() == size_of(tensor)) return;
+  fail("save_gguf.shape", "'{}' has {} bytes, which {} {} does not take", tensor.name,
+       tensor.bytes.size(), name(tensor.codec), shape_text(tensor.shape));
 }
 
 void check(const GgufContent& content) {
@@ -127,7 +131,7 @@ void check(const GgufContent& content) {
   }
   for (const GgufTensor& tensor : content.tensors) {
     check_name(tensor.name, names);
-    check_tensor(tensor);
+    size_of(tensor);
   }
 }
 
@@ -137,7 +141,10 @@ GgufContent without_alignment(GgufContent content) {
   return content;
 }
 
-void write_all(const GgufContent& given, FunctionRef<void(std::span<const std::byte>)> write) {
+using Made = FunctionRef<GgufTensor(size_t)>;
+
+void write_all(const GgufContent& given, Made made,
+               FunctionRef<void(std::span<const std::byte>)> write) {
   const GgufContent content = without_alignment(given);
   check(content);
   const uint64_t align = content.alignment;
@@ -145,15 +152,23 @@ void write_all(const GgufContent& given, FunctionRef<void(std::span<const std::b
   uint64_t at = 0;
   for (const GgufTensor& tensor : content.tensors) {
     offsets.push_back(at);
-    at += (tensor.bytes.size() + align - 1) / align * align;
+    at += (size_of(tensor) + align - 1) / align * align;
   }
   const std::string header = HeaderWriter().write(content, offsets);
   write(std::as_bytes(std::span(header)));
   const std::vector<std::byte> zeros(align);
-  for (const GgufTensor& tensor : content.tensors) {
+  for (size_t i = 0; i < content.tensors.size(); ++i) {
+    const GgufTensor tensor = made(i);
+    check_bytes(tensor);
     write(tensor.bytes);
     write(std::span(zeros).first((align - tensor.bytes.size() % align) % align));
   }
+}
+
+/// All tensors are there already.
+void write_all(const GgufContent& content, FunctionRef<void(std::span<const std::byte>)> write) {
+  for (const GgufTensor& tensor : content.tensors) check_bytes(tensor);
+  write_all(content, [&](size_t i) { return content.tensors[i]; }, write);
 }
 
 }  // namespace
@@ -168,6 +183,12 @@ std::vector<std::byte> gguf_bytes(const GgufContent& content) {
 void save_gguf(const std::string& path, const GgufContent& content) {
   atomic_write_file(path, [&](FileWriter& out) {
     write_all(content, [&](std::span<const std::byte> bytes) { out.write(bytes); });
+  });
+}
+
+void save_gguf(const std::string& path, const GgufContent& content, Made made) {
+  atomic_write_file(path, [&](FileWriter& out) {
+    write_all(content, made, [&](std::span<const std::byte> bytes) { out.write(bytes); });
   });
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/io/host_array.h"
 
 namespace weft {
@@ -39,6 +40,10 @@ SafetensorsContent read_safetensors_model(const std::string& path);
 // valid UTF-8, distinct and not "__metadata__".
 void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
                       const Metadata& metadata = {});
+// The same with arrays that are made while the file is written, so that one is in memory at a time:
+// `made(a)` is the array of an entry of `arrays`, which have no bytes yet.
+void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
+                      const Metadata& metadata, FunctionRef<HostArray(const NamedArray&)> made);
 // What save_safetensors writes.
 std::vector<std::byte> safetensors_bytes(std::vector<NamedArray> arrays,
                                          const Metadata& metadata = {});

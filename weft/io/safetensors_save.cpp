@@ -35,16 +35,22 @@ void check_arrays(std::span<const NamedArray> arrays) {
       fail_type("save_safetensors.dtype", "'{}' is {}, which the format does not have", name,
                 weft::name(array.dtype));
     }
-    if (checked_bytes(array.dtype, array.shape) != static_cast<int64_t>(array.bytes.size())) {
-      fail("save_safetensors.shape",
-           "'{}' has {} bytes, but its shape {} of {} needs another "
-           "count",
-           name, array.bytes.size(), shape_text(array.shape), weft::name(array.dtype));
-    }
     if (i > 0 && arrays[i - 1].name == name) {
       fail("save_safetensors.name", "two tensors are named '{}'; names must be distinct", name);
     }
   }
+}
+
+/// What the array's elements take, which its bytes are once they are there.
+uint64_t size_of(const HostArray& array) {
+  return static_cast<uint64_t>(checked_bytes(array.dtype, array.shape).value_or(0));
+}
+
+void check_bytes(const NamedArray& named) {
+  const auto& [name, array] = named;
+  if (checked_bytes(array.dtype, array.shape) == static_cast<int64_t>(array.bytes.size())) return;
+  fail("save_safetensors.shape", "'{}' has {} bytes, but its shape {} of {} needs another count",
+       name, array.bytes.size(), shape_text(array.shape), weft::name(array.dtype));
 }
 
 void write_entry(JsonWriter& json, const NamedArray& named, uint64_t begin) {
@@ -54,7 +60,7 @@ void write_entry(JsonWriter& json, const NamedArray& named, uint64_t begin) {
   for (const int64_t dim : named.array.shape) json.value(dim);
   json.end_array();
   json.key("data_offsets").begin_array();
-  json.value(begin).value(begin + named.array.bytes.size()).end_array().end_object();
+  json.value(begin).value(begin + size_of(named.array)).end_array().end_object();
 }
 
 // Where each array's data goes, by position in the name order.
@@ -68,7 +74,7 @@ std::vector<uint64_t> place(std::span<const NamedArray> arrays, std::vector<size
   uint64_t at = 0;
   for (const size_t i : data_order) {
     begins[i] = at;
-    at += arrays[i].array.bytes.size();
+    at += size_of(arrays[i].array);
   }
   return begins;
 }
@@ -113,20 +119,29 @@ std::string safetensors_header(std::vector<NamedArray>& arrays, const Metadata& 
 
 namespace {
 
-void write_all(std::vector<NamedArray> arrays, const Metadata& metadata,
+using Made = FunctionRef<HostArray(const NamedArray&)>;
+
+void write_all(std::vector<NamedArray> arrays, const Metadata& metadata, Made made,
                FunctionRef<void(std::span<const std::byte>)> write) {
   const std::string header = safetensors_header(arrays, metadata);
   const uint64_t size = header.size();
   write(std::as_bytes(std::span(&size, 1)));
   write(std::as_bytes(std::span(header)));
-  for (const NamedArray& named : arrays) write(named.array.bytes);
+  for (const NamedArray& named : arrays) {
+    const NamedArray whole{named.name, made(named)};
+    check_bytes(whole);
+    write(whole.array.bytes);
+  }
 }
+
+constexpr auto kAsItIs = [](const NamedArray& named) { return named.array; };
 
 }  // namespace
 
 std::vector<std::byte> safetensors_bytes(std::vector<NamedArray> arrays, const Metadata& metadata) {
+  for (const NamedArray& named : arrays) check_bytes(named);
   std::vector<std::byte> out;
-  write_all(std::move(arrays), metadata, [&](std::span<const std::byte> bytes) {
+  write_all(std::move(arrays), metadata, kAsItIs, [&](std::span<const std::byte> bytes) {
     out.insert(out.end(), bytes.begin(), bytes.end());
   });
   return out;
@@ -134,8 +149,14 @@ std::vector<std::byte> safetensors_bytes(std::vector<NamedArray> arrays, const M
 
 void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
                       const Metadata& metadata) {
+  for (const NamedArray& named : arrays) check_bytes(named);
+  save_safetensors(path, std::move(arrays), metadata, kAsItIs);
+}
+
+void save_safetensors(const std::string& path, std::vector<NamedArray> arrays,
+                      const Metadata& metadata, Made made) {
   atomic_write_file(path, [&](FileWriter& out) {
-    write_all(std::move(arrays), metadata,
+    write_all(std::move(arrays), metadata, made,
               [&](std::span<const std::byte> bytes) { out.write(bytes); });
   });
 }

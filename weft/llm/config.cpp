@@ -7,6 +7,7 @@
 #include "weft/io/host_array.h"
 #include "weft/llm/config_source.h"
 #include "weft/llm/families.h"
+#include "weft/llm/rope.h"
 
 namespace weft::llm {
 
@@ -51,6 +52,9 @@ void read_vocabulary(Config& c, ConfigSource& s) {
 
 void read_window(Config& c, ConfigSource& s) {
   c.window = s.integer({"attention.sliding_window", "sliding_window"}, 0, kMostContext, 0);
+  const std::vector<double> pattern = s.numbers({"attention.sliding_window_pattern", ""});
+  if (pattern.size() == static_cast<size_t>(c.layers))
+    for (const double local : pattern) c.local.push_back(local != 0);
   const std::vector<std::string> types = s.texts({"", "layer_types"});
   if (types.empty()) return;
   if (types.size() != static_cast<size_t>(c.layers))
@@ -60,6 +64,13 @@ void read_window(Config& c, ConfigSource& s) {
       s.problem("layer_types has " + quoted_name(type) + ", which is not supported");
     c.local.push_back(type == "sliding_attention");
   }
+}
+
+/// The numbers are those of llama.h (enum llama_pooling_type).
+void read_pooling(Config& c, ConfigSource& s) {
+  const int64_t type = s.integer({"pooling_type", ""}, 0, 4, 1);
+  if (type == 4) s.problem("pooling_type is 4: models that rank are not supported");
+  c.pooling = type == 2 ? Pooling::First : type == 3 ? Pooling::Last : Pooling::Mean;
 }
 
 void read_experts(Config& c, ConfigSource& s) {
@@ -120,9 +131,13 @@ void read_scaling(Config& c, ConfigSource& s) {
   r.high_frequency = s.real({"", WEFT_ROPE_KEY("high_freq_factor")}, 1e-6, 4);
   r.fast = s.real({"rope.scaling.yarn_beta_fast", WEFT_ROPE_KEY("beta_fast")}, 1e-6, 32);
   r.slow = s.real({"rope.scaling.yarn_beta_slow", WEFT_ROPE_KEY("beta_slow")}, 1e-6, 1);
-  r.whole_bounds = s.boolean({"", WEFT_ROPE_KEY("truncate")}).value_or(true);
+  r.whole_bounds =
+      s.boolean({"rope.scaling.yarn_truncate", WEFT_ROPE_KEY("truncate")}).value_or(true);
   r.attention_factor =
       s.real({"rope.scaling.attn_factor", WEFT_ROPE_KEY("attention_factor")}, 0, 0);
+  // llama.cpp takes it times what YaRN has for the factor.
+  const double yarn = s.real({"rope.scaling.yarn_attn_factor", ""}, 0, 0);
+  if (yarn != 0) r.attention_factor = yarn * yarn_attention_factor(r.factor);
   r.scale_log = s.real({"", WEFT_ROPE_KEY("mscale")}, 0, 0);
   // llama.cpp's converter writes a tenth of it.
   const double log_multiplier = s.real({"rope.scaling.yarn_log_multiplier", ""}, 0, 0);
@@ -217,6 +232,7 @@ Config read(ConfigSource& s) {
   read_sizes(c, s);
   read_vocabulary(c, s);
   read_window(c, s);
+  read_pooling(c, s);
   read_experts(c, s);
   read_rope(c, s);
   if (family->describe != nullptr) family->describe(c, s);

@@ -35,6 +35,9 @@ struct Rope {
   std::vector<double> long_divisors;  ///< LongRope's beyond trained_context
 };
 
+/// Of which tokens' hidden states a text's embedding is made.
+enum class Pooling : uint8_t { Mean, First, Last };
+
 /// Feed-forward parts of which each token takes a few.
 struct Experts {
   enum class Gate : uint8_t { Softmax, Sigmoid, SoftmaxOfChosen };
@@ -79,6 +82,7 @@ struct Config {
   Experts experts;
   Latent latent;
   std::vector<int32_t> end_tokens;
+  Pooling pooling = Pooling::Mean;
 
   bool is_local(int64_t layer) const {
     return window > 0 && !local.empty() && local[static_cast<size_t>(layer)];

@@ -3,25 +3,16 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
-#include "weft/io/gguf.h"
-#include "weft/llm/new_model.h"
+#include "weft/io/tensors.h"
+#include "weft/llm/config.h"
 
 namespace weft::llm {
 
-/// model.safetensors, config.json, tokenizer.json and tokenizer_config.json in a folder, as
-/// transformers' from_pretrained() reads them. `weights` have GGUF's names.
-void save_folder(const std::string& folder, const NewModel& model,
-                 std::span<const NamedTensor> weights, std::string_view tokenizer_json);
-
-/// The same as one GGUF file, in f32, with the tokenizer. Errors: "llm.export" for a tokenizer that
-/// such a file cannot have.
-GgufContent gguf_content(const NewModel& model, std::span<const NamedTensor> weights,
-                         std::string_view tokenizer_json);
-
-/// The keys tokenizer.ggml.* of a tokenizer.json of byte pairs. Errors: "llm.export" for any other.
-std::vector<std::pair<std::string, GgufValue>> gguf_tokenizer(std::string_view tokenizer_json,
-                                                              const Config& config);
+/// model.safetensors and tokenizer_config.json beside the config.json and tokenizer.json of a
+/// folder, as transformers' from_pretrained() reads them, and the same as model.gguf, in f32.
+/// `weights` have GGUF's names. Errors: those of folder_as_gguf().
+void export_model(const std::string& folder, const Config& config,
+                  std::span<const NamedTensor> weights);
 
 }  // namespace weft::llm

@@ -26,8 +26,11 @@ void all_local(Config& c) {
 
 void mistral(Config& c, ConfigSource&) { all_local(c); }
 
+/// GGUF files with a window say which layers have it.
 void qwen2(Config& c, ConfigSource& s) {
-  if (!s.boolean({"", "use_sliding_window"}).value_or(false)) c.window = 0;
+  const bool used =
+      s.is_gguf() ? !c.local.empty() : s.boolean({"", "use_sliding_window"}).value_or(false);
+  if (!used) c.window = 0;
 }
 
 void llama(Config& c, ConfigSource&) {
@@ -53,7 +56,7 @@ void qwen3_moe(Config& c, ConfigSource& s) {
 
 void olmoe(Config& c, ConfigSource& s) {
   c.norm_whole_heads = true;
-  c.experts.normalised = s.boolean({"", "norm_topk_prob"}).value_or(false);
+  c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
 }
 
 void gemma(Config& c, ConfigSource& s) {
@@ -68,7 +71,8 @@ void gemma2(Config& c, ConfigSource& s) {
   // llama.cpp: of the 27 B model (46 layers) dim / heads, which its keys do not say.
   const double size = c.layers == 46 ? static_cast<double>(c.dim) / static_cast<double>(c.heads)
                                      : static_cast<double>(c.head_dim);
-  c.attention_scale = 1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size));
+  c.attention_scale = s.real({"attention.scale", ""}, 1e-9,
+                             1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size)));
 }
 
 void gemma3(Config& c, ConfigSource& s) {
@@ -78,7 +82,8 @@ void gemma3(Config& c, ConfigSource& s) {
                   s.integer({"", "_sliding_window_pattern|sliding_window_pattern"}, 1, kMost, 6));
   const double size = c.layers == 62 ? static_cast<double>(c.dim) / static_cast<double>(c.heads)
                                      : static_cast<double>(c.head_dim);
-  c.attention_scale = 1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size));
+  c.attention_scale = s.real({"attention.scale", ""}, 1e-9,
+                             1 / std::sqrt(s.real({"", "query_pre_attn_scalar"}, 1e-3, size)));
   c.local_rope.size = c.rope.size;
   c.local_rope.neighbours = c.rope.neighbours;
   c.local_rope.base = s.real(
@@ -129,6 +134,8 @@ void deepseek2(Config& c, ConfigSource& s) {
   c.experts.used_groups = s.integer({"expert_group_used_count", "topk_group"}, 1, 1024, 1);
   if (s.integer({"expert_gating_func", ""}, 1, 2, 1) == 2) sigmoid_scores(c.experts);
   if (s.text({"", "topk_method"}).value_or("") == "greedy") c.experts.groups = 1;
+  // llama.cpp's files say one of the two, and cosines are not scaled then.
+  if (s.is_gguf() && c.rope.scale_log_all != 0) c.rope.scale_log = c.rope.scale_log_all;
   if (c.rope.scaling == Rope::Scaling::Yarn && c.rope.scale_log_all != 0 && c.rope.factor > 1) {
     const double more = 0.1 * c.rope.scale_log_all * std::log(c.rope.factor) + 1;
     c.attention_scale = more * more / std::sqrt(static_cast<double>(c.head_dim));
@@ -147,8 +154,8 @@ constexpr Activation kSilu = Activation::Silu, kGelu = Activation::GeluTanh;
 constexpr Family kFamilies[] = {
     // name, GGUF, config.json, pairs, norm, activation, what else
     {"llama", "llama", "llama", true, kRms, kSilu, llama},
-    {"mistral", "mistral", "mistral", true, kRms, kSilu, mistral},
-    {"mixtral", "", "mixtral", true, kRms, kSilu, mixtral},
+    {"mistral", "llama|mistral", "mistral", true, kRms, kSilu, mistral},
+    {"mixtral", "llama", "mixtral", true, kRms, kSilu, mixtral},
     {"qwen2", "qwen2", "qwen2", false, kRms, kSilu, qwen2},
     {"qwen3", "qwen3", "qwen3", false, kRms, kSilu, qwen2},
     {"qwen2moe", "qwen2moe", "qwen2_moe", false, kRms, kSilu, qwen2_moe},

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/llm/grammar.h"
+#include "weft/llm/lora.h"
 #include "weft/llm/model_file.h"
 #include "weft/llm/sampling.h"
 
@@ -58,10 +59,17 @@ void check_options(const ModelOptions& o) {
     fail("llm.options", "{} tokens guessed ahead: 0 to {}", o.draft_tokens, kMostGuesses);
 }
 
+ModelFile read_adapted(const std::string& path, const std::vector<LoraFile>& adapters) {
+  ModelFile file = read_model(path);
+  for (const LoraFile& adapter : adapters)
+    attach(file.weights, read_lora(adapter.path, file.config), adapter.strength);
+  return file;
+}
+
 }  // namespace
 
 Model::Model(const std::string& path, const ModelOptions& options)
-    : Model(read_model(path), text::Tokenizer::from_file(path), options) {
+    : Model(read_adapted(path, options.lora), text::Tokenizer::from_file(path), options) {
   name_ = name_of(config(), path);
 }
 
@@ -362,7 +370,10 @@ std::vector<float> Model::embedding(std::span<const TokenId> tokens) {
   const std::vector<float> hidden = computed(tokens, Give::Hidden);
   const size_t dim = hidden.size() / tokens.size();
   std::vector<double> sum(dim);
-  for (size_t i = 0; i < hidden.size(); ++i) sum[i % dim] += static_cast<double>(hidden[i]);
+  const Pooling pooling = config().pooling;
+  const size_t begin = pooling == Pooling::Last ? hidden.size() - dim : 0;
+  const size_t end = pooling == Pooling::First ? dim : hidden.size();
+  for (size_t i = begin; i < end; ++i) sum[i % dim] += static_cast<double>(hidden[i]);
   double norm = 0;
   for (const double x : sum) norm += x * x;
   const double scale = norm > 0 ? 1 / std::sqrt(norm) : 0;

@@ -17,6 +17,12 @@ namespace weft::llm {
 
 class GrammarVocabulary;
 
+/// An adapter, and how much of it counts.
+struct LoraFile {
+  std::string path;
+  double strength = 1;
+};
+
 struct ModelOptions {
   int64_t context = 4096;  ///< of a request; at most the model's; 0: that
   int64_t slots = 1;       ///< requests that run at once
@@ -28,6 +34,8 @@ struct ModelOptions {
   int64_t draft_tokens = 0;
   /// A smaller model with the same tokens that guesses; empty: what followed in the text so far.
   std::string draft_model = {};
+  /// Beside the weights, which stay packed; of models from a path.
+  std::vector<LoraFile> lora = {};
 };
 
 /// What was in memory for, and how much was done.
@@ -44,8 +52,8 @@ struct ModelCounts {
 class Model final : public Generator {
  public:
   /// A GGUF file, or a folder with config.json, safetensors and tokenizer.json. Errors: those of
-  /// read_model() and of the tokenizer; "llm.memory" where the cache would not fit the address
-  /// space; "llm.draft" where a draft model has other tokens; "llm.options".
+  /// read_model(), read_lora() and of the tokenizer; "llm.memory" where the cache would not fit the
+  /// address space; "llm.draft" where a draft model has other tokens; "llm.options".
   explicit Model(const std::string& path, const ModelOptions& options = {});
   Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOptions& options = {});
 

@@ -18,4 +18,8 @@ struct ModelFile {
 /// llm.family.
 ModelFile read_model(const std::string& path);
 
+/// config.json, and how sentence-transformers pool (1_Pooling/config.json) where the folder says
+/// it.
+Config read_folder_config(const std::string& folder);
+
 }  // namespace weft::llm

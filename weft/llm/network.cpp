@@ -10,6 +10,7 @@ Tensor Projection::operator()(const Tensor& x) const {
   const auto rounded = [&](const Tensor& t) { return t.dtype() == factors ? t : t.cast(factors); };
   Tensor y = rounded(x).matmul(rounded(weight.value()).T());
   if (factors != DType::F32) y = y.cast(DType::F32);
+  for (const LowRank& f : weight.factors) y = y + x.matmul(f.a.T()).matmul(f.b.T()) * f.scale;
   return bias.defined() ? y + bias : y;
 }
 

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/io/host_array.h"
+#include "weft/llm/convert.h"
 
 namespace weft::llm {
 namespace {
@@ -114,38 +115,30 @@ Place place_of(std::string_view name) {
 
 class Chooser {
  public:
-  Chooser(const GgufModel& model, const Mix& mix) : model_(model), mix_(mix) {
+  Chooser(const GgufModel& model, const Mix& mix) : content_(model.content), mix_(mix) {
     layers_ = size("block_count", 0);
     experts_ = size("expert_count", 0);
     const int64_t heads = size("attention.head_count", 1);
     group_ = heads / std::max<int64_t>(size("attention.head_count_kv", heads), 1);
   }
 
-  Codec codec_of(const PackedTensor& tensor, std::span<const int64_t> shape) const {
-    const bool matrix = shape.size() >= 2 && tensor.name.ends_with("weight");
-    if (!matrix || stays(tensor.name)) return tensor.codec;
-    return is_plain(mix_.codec) ? mix_.codec : that_fits(packed(tensor.name), shape.back());
+  Codec codec_of(const GgufTensor& tensor) const {
+    if (stays_f32(tensor.name, tensor.shape.size())) return tensor.codec;
+    return is_plain(mix_.codec) ? mix_.codec : that_fits(packed(tensor.name), tensor.shape.back());
   }
 
  private:
   int64_t size(const char* key, int64_t otherwise) const {
-    const GgufValue* family = model_.content.value("general.architecture");
+    const GgufValue* family = content_.value("general.architecture");
     const GgufValue* value =
-        family ? model_.content.value(std::string(family->text()) + "." + key) : nullptr;
+        family ? content_.value(std::string(family->text()) + "." + key) : nullptr;
     return value ? value->integer().value_or(otherwise) : otherwise;
-  }
-
-  static bool stays(std::string_view name) {
-    constexpr std::string_view kKept[] = {"_norm.",       "ffn_gate_inp.", "position_embd.",
-                                          "token_types.", "rope_freqs.",   "attn_sinks."};
-    return std::ranges::any_of(
-        kKept, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
   }
 
   Codec packed(std::string_view name) const {
     const bool ternary = mix_.codec == Codec::TQ1_0 || mix_.codec == Codec::TQ2_0;
     const std::string_view output =
-        model_.find("output.weight") ? "output.weight" : "token_embd.weight";
+        content_.find("output.weight") ? "output.weight" : "token_embd.weight";
     if (name == output) return mix_.codec == Codec::Q8_0 ? Codec::Q8_0 : Codec::Q6_K;
     if (name == "token_embd.weight") return ternary ? Codec::Q4_K : mix_.codec;
     const Place place = place_of(name);
@@ -182,7 +175,7 @@ class Chooser {
     return fits() ? codec : Codec::F16;
   }
 
-  const GgufModel& model_;
+  const GgufContent& content_;
   const Mix& mix_;
   int64_t layers_, experts_, group_;
 };
@@ -200,32 +193,69 @@ std::string quantisation_mixes() {
   return all;
 }
 
-GgufContent quantised_model(const GgufModel& model, const QuantiseOptions& options,
-                            FunctionRef<void(size_t, size_t, std::string_view)> progress) {
-  const Mix& mix = find_mix(options.mix);
-  const Chooser chooser(model, mix);
+namespace {
+
+/// What the file will be, without the bytes of its tensors.
+GgufContent planned(const GgufModel& model, const QuantiseOptions& options) {
   GgufContent out;
   out.alignment = model.content.alignment;
   out.owner = model.content.owner;
   for (const auto& entry : model.content.metadata)
     if (!entry.first.starts_with("split.")) out.metadata.push_back(entry);  // it is one file now
+  for (const GgufTensor& t : model.content.tensors)
+    out.tensors.push_back({t.name, t.codec, t.shape, {}, nullptr});
+  if (options.mix.empty()) return out;
+  const Mix& mix = find_mix(options.mix);
+  const Chooser chooser(model, mix);
   set(out, "general.file_type", mix.file_type);
   set(out, "general.quantization_version", 2);  // ggml's GGML_QNT_VERSION
-  for (size_t i = 0; i < model.tensors.size(); ++i) {
-    const PackedTensor& tensor = model.tensors[i];
-    const GgufTensor& given = model.content.tensors[i];
-    const Codec codec = chooser.codec_of(tensor, given.shape);
-    if (codec != tensor.codec && !is_plain(tensor.codec) && !options.requantise)
-      fail(
-          "llm.quantise",
-          "'{}' is packed already, as {}: quantise the model it was made of, or allow what is lost "
-          "twice (--requantize)",
-          tensor.name, name(tensor.codec));
-    out.tensors.push_back(codec == tensor.codec ? given
-                                                : gguf_tensor(tensor.name, tensor.value(), codec));
-    progress(i + 1, model.tensors.size(), tensor.name);
+  for (GgufTensor& t : out.tensors) {
+    const Codec before = t.codec;
+    t.codec = chooser.codec_of(t);
+    if (t.codec == before || is_plain(before) || options.requantise) continue;
+    fail("llm.quantise",
+         "'{}' is packed already, as {}: quantise the model it was made of, or allow what is lost "
+         "twice (--requantize)",
+         t.name, name(before));
   }
   return out;
+}
+
+/// Tensor i in its format; one that has bytes in that already is what it was.
+GgufTensor made(const GgufModel& model, const GgufContent& plan, size_t i) {
+  const GgufTensor& given = model.content.tensors[i];
+  const bool there = given.codec == plan.tensors[i].codec && !given.bytes.empty();
+  return there ? given : gguf_tensor(given.name, model.tensors[i].value(), plan.tensors[i].codec);
+}
+
+uint64_t bytes_of(const GgufContent& content) {
+  int64_t all = 0;
+  for (const GgufTensor& t : content.tensors) all += packed_bytes(t.codec, t.shape).value_or(0);
+  return static_cast<uint64_t>(all);
+}
+
+}  // namespace
+
+GgufContent quantised_model(const GgufModel& model, const QuantiseOptions& options,
+                            QuantiseProgress progress) {
+  GgufContent out = planned(model, options);
+  for (size_t i = 0; i < out.tensors.size(); ++i) {
+    out.tensors[i] = made(model, out, i);
+    progress(i + 1, out.tensors.size(), out.tensors[i].name);
+  }
+  return out;
+}
+
+QuantisedSizes save_quantised_model(const std::string& path, GgufModel model,
+                                    const QuantiseOptions& options, QuantiseProgress progress) {
+  const GgufContent plan = planned(model, options);
+  save_gguf(path, plan, [&](size_t i) {
+    GgufTensor tensor = made(model, plan, i);
+    model.tensors[i].packed = {};  // what was computed of it is not kept
+    progress(i + 1, plan.tensors.size(), tensor.name);
+    return tensor;
+  });
+  return {bytes_of(model.content), bytes_of(plan)};
 }
 
 }  // namespace weft::llm

@@ -8,8 +8,7 @@ namespace weft::llm {
 
 namespace {
 
-// In f32, as models are trained and others compute them: a position times a frequency that is
-// rounded otherwise is another angle.
+// A position times a frequency that is rounded otherwise is another angle.
 using Frequencies = std::vector<float>;
 
 Frequencies plain(const Rope& r, double base) {
@@ -78,21 +77,24 @@ void stretch_yarn(const Rope& r, Frequencies& f) {
   }
 }
 
-double yarn_attention(double factor, double scale) {
+}  // namespace
+
+double yarn_attention_factor(double factor, double scale) {
   return factor <= 1 ? 1 : 0.1 * scale * std::log(factor) + 1;
 }
 
-double attention_factor(const Rope& r) {
+double rope_attention_factor(const Rope& r) {
   if (r.attention_factor != 0) return r.attention_factor;
   if (r.scaling == Rope::Scaling::Yarn && r.scale_log != 0 && r.scale_log_all != 0)
-    return yarn_attention(r.factor, r.scale_log) / yarn_attention(r.factor, r.scale_log_all);
-  if (r.scaling == Rope::Scaling::Yarn) return yarn_attention(r.factor, 1);
+    return yarn_attention_factor(r.factor, r.scale_log) /
+           yarn_attention_factor(r.factor, r.scale_log_all);
+  if (r.scaling == Rope::Scaling::Yarn) return yarn_attention_factor(r.factor, 1);
   if (r.scaling == Rope::Scaling::LongRope && r.factor > 1)
     return std::sqrt(1 + std::log(r.factor) / std::log(static_cast<double>(r.trained_context)));
   return 1;
 }
 
-Frequencies frequencies(const Rope& r, int64_t context) {
+std::vector<float> rope_frequencies(const Rope& r, int64_t context) {
   const bool beyond = r.scaling == Rope::Scaling::LongRope && context > r.trained_context;
   const double base = r.scaling == Rope::Scaling::Dynamic ? dynamic_base(r, context) : r.base;
   Frequencies f = divided(plain(r, base), beyond ? r.long_divisors : r.divisors);
@@ -103,12 +105,10 @@ Frequencies frequencies(const Rope& r, int64_t context) {
   return f;
 }
 
-}  // namespace
-
 RopeTable rope_table(const Rope& rope, int64_t context) {
   if (rope.size == 0) return {};
-  const Frequencies f = frequencies(rope, context);
-  const double factor = attention_factor(rope);
+  const Frequencies f = rope_frequencies(rope, context);
+  const double factor = rope_attention_factor(rope);
   std::vector<float> cosine, sine;
   for (int64_t at = 0; at < context; ++at)
     for (const float frequency : f) {

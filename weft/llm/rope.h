@@ -6,6 +6,14 @@
 
 namespace weft::llm {
 
+/// Of each pair, as models' scalings have them for texts of `context` tokens, which matters to
+/// LongRope and Dynamic only. In f32, as models are trained and others compute them.
+std::vector<float> rope_frequencies(const Rope& rope, int64_t context = 0);
+/// Of cosines and sines.
+double rope_attention_factor(const Rope& rope);
+/// YaRN's for a context that is `factor` times as long.
+double yarn_attention_factor(double factor, double scale = 1);
+
 /// (positions, size / 2) each, f32.
 struct RopeTable {
   Tensor cosine, sine;

@@ -342,24 +342,14 @@ std::string Trainer::log() const {
   return all;
 }
 
-namespace {
-
-void export_files(const std::string& folder, const NewModel& model,
-                  std::span<const NamedTensor> weights, std::string_view tokenizer_json) {
-  save_folder(folder, model, weights, tokenizer_json);
-  save_gguf(folder + "/model.gguf", gguf_content(model, weights, tokenizer_json));
-}
-
-}  // namespace
-
-void Trainer::export_model() const { export_files(folder_, model_, weights_, tokenizer_json_); }
+void Trainer::export_model() const { llm::export_model(folder_, model_.config, weights_); }
 
 void export_checkpoint(const std::string& folder) {
   const std::string config = folder + "/config.json";
   const NewModel model = read_new_model(MappedFile(config).text(), config);
   const StateDict weights = with_prefix(load_tensors(folder + kCheckpoint).tensors, "model.");
   const Network whole(model.config, Weights(weights), model.config.context);  // or says what lacks
-  export_files(folder, model, weights, MappedFile(folder + "/tokenizer.json").text());
+  export_model(folder, model.config, weights);
 }
 
 }  // namespace weft::llm

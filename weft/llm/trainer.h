@@ -27,7 +27,7 @@ using PreparationDone = FunctionRef<void(Preparation what, size_t done, size_t a
 
 /// Makes a folder with what a training needs: tokenizer.json, tokens.safetensors, config.json.
 /// Errors: "train.data", "train.output" for a folder in which a training is already, "llm.new",
-/// "llm.export" for a tokenizer that a GGUF file cannot have, tokenizer.*, file.*.
+/// tokenizer.*, file.*.
 TokenCounts prepare_training(const std::string& folder, const TrainingData& data,
                              PreparationDone progress);
 

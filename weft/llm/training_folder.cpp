@@ -2,7 +2,6 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/io/host_array.h"
-#include "weft/llm/export_model.h"
 #include "weft/llm/trainer.h"
 
 namespace weft::llm {
@@ -43,7 +42,6 @@ TokenCounts prepare_training(const std::string& folder, const TrainingData& data
   const auto tokenizer = text::Tokenizer::from_json(json);
   const std::optional<text::TokenId> end = end_token(tokenizer);
   const NewModel model = new_model(data.config, static_cast<int64_t>(tokenizer.vocab_size()), end);
-  gguf_tokenizer(json, model.config);  // fails here rather than after the training
   make_directories(folder);
   atomic_write_file(folder + "/tokenizer.json", json);
   const TokenCounts counts =

@@ -1,8 +1,6 @@
 #include <charconv>
-#include <initializer_list>
 #include <span>
 
-#include "weft/base/format.h"
 #include "weft/llm/weights.h"
 
 namespace weft::llm {
@@ -11,15 +9,17 @@ namespace {
 
 struct Row {
   std::string_view theirs, ours;
+  std::string_view families = {};  // who has this name; empty: all others
   bool transposed = false, pairs = false;
 };
+constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
+constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek2";
 
 // Of the whole model; behind "model.".
 constexpr Row kOutside[] = {
-    {"embed_tokens", "token_embd"}, {"norm", "output_norm"}, {"lm_head", "output"}};
-// GPT-2's, behind "transformer.".
-constexpr Row kOutsideGpt2[] = {
-    {"wte", "token_embd"}, {"wpe", "position_embd"}, {"ln_f", "output_norm"}};
+    {"embed_tokens", "token_embd"}, {"wte", "token_embd", kGpt2},   {"wpe", "position_embd", kGpt2},
+    {"norm", "output_norm"},        {"ln_f", "output_norm", kGpt2}, {"lm_head", "output"},
+};
 
 // Of a layer. Names are those of transformers' models and llama.cpp's constants.
 constexpr Row kInside[] = {
@@ -28,11 +28,11 @@ constexpr Row kInside[] = {
     {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"},
-    {"self_attn.qkv_proj", "attn_qkv"},
+    {"self_attn.qkv_proj", "attn_qkv", kPhi3},
     {"self_attn.o_proj", "attn_output"},
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
-    {"self_attn.sinks", "attn_sinks"},
+    {"self_attn.sinks", "attn_sinks", kGptOss},
     {"self_attn.q_a_proj", "attn_q_a"},
     {"self_attn.q_a_layernorm", "attn_q_a_norm"},
     {"self_attn.q_b_proj", "attn_q_b"},
@@ -41,37 +41,35 @@ constexpr Row kInside[] = {
     {"self_attn.kv_b_proj", "attn_kv_b"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},
-    {"mlp.gate_up_proj", "ffn_up"},
+    {"mlp.gate_up_proj", "ffn_up", kPhi3},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
     {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
-    {"mlp.router", "ffn_gate_inp"},
-    {"block_sparse_moe.gate", "ffn_gate_inp"},
+    {"mlp.router", "ffn_gate_inp", kGptOss},
+    {"block_sparse_moe.gate", "ffn_gate_inp", kMixtral},
     {"mlp.experts.*.gate_proj", "ffn_gate_exps"},
     {"mlp.experts.*.up_proj", "ffn_up_exps"},
     {"mlp.experts.*.down_proj", "ffn_down_exps"},
-    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps"},
-    {"block_sparse_moe.experts.*.w3", "ffn_up_exps"},
-    {"block_sparse_moe.experts.*.w2", "ffn_down_exps"},
-    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", true, true},
-    {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", false, true},
-    {"mlp.experts.down_proj", "ffn_down_exps.weight", true},
-    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias"},
+    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps", kMixtral},
+    {"block_sparse_moe.experts.*.w3", "ffn_up_exps", kMixtral},
+    {"block_sparse_moe.experts.*.w2", "ffn_down_exps", kMixtral},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", kGptOss, true, true},
+    {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", kGptOss, false, true},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", kGptOss, true},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", kGptOss},
     {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
     {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
     {"mlp.shared_expert.down_proj", "ffn_down_shexp"},
-    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp"},
-    {"mlp.shared_experts.up_proj", "ffn_up_shexp"},
-    {"mlp.shared_experts.down_proj", "ffn_down_shexp"},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", kDeepseek},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", kDeepseek},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", kDeepseek},
     {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
-};
-constexpr Row kInsideGpt2[] = {
-    {"ln_1", "attn_norm"},
-    {"ln_2", "ffn_norm"},
-    {"attn.c_attn", "attn_qkv", true},
-    {"attn.c_proj", "attn_output", true},
-    {"mlp.c_fc", "ffn_up", true},
-    {"mlp.c_proj", "ffn_down", true},
+    {"ln_1", "attn_norm", kGpt2},
+    {"ln_2", "ffn_norm", kGpt2},
+    {"attn.c_attn", "attn_qkv", kGpt2, true},
+    {"attn.c_proj", "attn_output", kGpt2, true},
+    {"mlp.c_fc", "ffn_up", kGpt2, true},
+    {"mlp.c_proj", "ffn_down", kGpt2, true},
 };
 
 // Of layers with norms before and after their parts.
@@ -81,12 +79,9 @@ constexpr Row kSandwiched[] = {
     {"post_feedforward_layernorm", "post_ffw_norm"},
 };
 
-using Rows = std::initializer_list<std::span<const Row>>;
-
-const Row* find(Rows tables, std::string_view name, std::string_view Row::* key = &Row::theirs) {
-  for (const std::span<const Row> rows : tables)
-    for (const Row& r : rows)
-      if (r.*key == name) return &r;
+const Row* find(std::span<const Row> rows, std::string_view name) {
+  for (const Row& r : rows)
+    if (r.theirs == name) return &r;
   return nullptr;
 }
 
@@ -135,36 +130,52 @@ TranslatedName translated(std::string_view name, bool sandwiched) {
       key.resize(key.size() - end.size());
       break;
     }
-  const Row* row = prefix.empty() ? find({kOutside, kOutsideGpt2}, key) : nullptr;
-  if (!prefix.empty() && sandwiched) row = find({kSandwiched}, key);
-  if (!prefix.empty() && row == nullptr) row = find({kInside, kInsideGpt2}, key);
+  const Row* row = prefix.empty() ? find(kOutside, key) : nullptr;
+  if (!prefix.empty() && sandwiched) row = find(kSandwiched, key);
+  if (!prefix.empty() && row == nullptr) row = find(kInside, key);
   if (row == nullptr) return {};
   if (kind.empty() && row->ours.find('.') == std::string_view::npos) kind = ".weight";
   return {prefix + std::string(row->ours) + kind, row->transposed && kind != ".bias", row->pairs,
           expert};
 }
 
-TranslatedName translated_back(std::string_view name, bool gpt2) {
-  const size_t point = name.rfind('.');
-  if (point == std::string_view::npos) return {};
-  const std::string_view kind = name.substr(point);
-  name = name.substr(0, point);
+namespace {
+
+/// A row of `ours` that this family has; else one that all have.
+const Row* find_ours(std::span<const Row> rows, std::string_view ours, std::string_view family) {
+  const Row* usual = nullptr;
+  for (const Row& r : rows) {
+    if (r.ours != ours) continue;
+    if (r.families == family) return &r;
+    if (r.families.empty() && usual == nullptr) usual = &r;
+  }
+  return usual;
+}
+
+/// "attn_q.weight" to "attn_q" and ".weight".
+std::pair<std::string_view, std::string_view> without_kind(std::string_view name) {
+  for (const std::string_view kind : {".weight", ".bias"})
+    if (name.ends_with(kind)) return {name.substr(0, name.size() - kind.size()), kind};
+  return {name, {}};
+}
+
+}  // namespace
+
+std::string hugging_face_name(std::string_view name, std::string_view family) {
+  if (family == "deepseek3") family = kDeepseek;
+  const bool gpt2 = family == kGpt2, sandwiched = family == "gemma2" || family == "gemma3";
   std::string prefix = gpt2 ? "transformer." : "model.";
   const bool inside = take(name, "blk.");
-  if (inside) {
-    const int64_t layer = take_number(name);
-    if (layer < 0) return {};
-    prefix += strformat("{}.{}.", gpt2 ? "h" : "layers", layer);
-  }
-  using Table = std::span<const Row>;
-  const Table names = inside ? gpt2 ? Table(kInsideGpt2) : Table(kInside)
-                      : gpt2 ? Table(kOutsideGpt2)
-                             : Table(kOutside);
-  const Row* row = find({names}, name, &Row::ours);
+  if (inside) prefix += (gpt2 ? "h." : "layers.") + std::to_string(take_number(name)) + ".";
+  const std::span<const Row> rows = inside ? std::span<const Row>(kInside) : kOutside;
+  if (const Row* whole = find_ours(rows, name, family)) return prefix + std::string(whole->theirs);
+  const auto [ours, kind] = without_kind(name);
+  const Row* row = sandwiched && inside ? find_ours(kSandwiched, ours, family) : nullptr;
+  if (row == nullptr) row = find_ours(rows, ours, family);
   if (row == nullptr) return {};
-  if (row->ours == "output") prefix.clear();  // lm_head is beside the model, not in it
-  return {prefix + std::string(row->theirs) + std::string(kind),
-          row->transposed && kind != ".bias"};
+  if (row->theirs == "lm_head") prefix.clear();
+  if (row->theirs == "self_attn.sinks") return prefix + std::string(row->theirs);
+  return prefix + std::string(row->theirs) + std::string(kind);
 }
 
 }  // namespace weft::llm

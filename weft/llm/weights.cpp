@@ -22,8 +22,8 @@ Weight weight_of(const Tensor& stored, int64_t bytes) {
   return {stored, Codec::F32, stored.dims(), std::string(weft::name(stored.dtype())), bytes};
 }
 
-/// Experts that lie apart, copied into one array.
-Weight stacked(const std::string& name, const std::map<int64_t, Weight>& parts) {
+/// Experts that lie apart, as one array.
+Weight stacked(const std::string& name, const std::map<int64_t, Weight>& parts, bool lazily) {
   std::vector<Tensor> all;
   int64_t bytes = 0;
   for (const auto& [expert, part] : parts) {
@@ -32,7 +32,8 @@ Weight stacked(const std::string& name, const std::map<int64_t, Weight>& parts) 
     all.push_back(part.stored);
     bytes += part.bytes;
   }
-  return weight_of(Tensor::stack(all).realize(), bytes);
+  const Tensor one = Tensor::stack(all);
+  return weight_of(lazily ? one : one.realize(), bytes);
 }
 
 }  // namespace
@@ -52,7 +53,7 @@ Weights::Weights(const GgufModel& model) {
   }
 }
 
-Weights::Weights(const SafetensorsContent& content, double norm_offset) {
+Weights::Weights(const SafetensorsContent& content, double norm_offset, bool lazily) {
   const bool sandwiched = std::ranges::any_of(content.arrays, [](const NamedArray& a) {
     return a.name.find("pre_feedforward_layernorm") != std::string::npos;
   });
@@ -61,7 +62,8 @@ Weights::Weights(const SafetensorsContent& content, double norm_offset) {
     const TranslatedName to = translated(array.name, sandwiched);
     if (!to.name.empty() && is_float(array.array.dtype)) add(array, to, norm_offset, stacks);
   }
-  for (const auto& [name, parts] : stacks) weights_.insert_or_assign(name, stacked(name, parts));
+  for (const auto& [name, parts] : stacks)
+    weights_.insert_or_assign(name, stacked(name, parts, lazily));
 }
 
 Weights::Weights(const std::vector<NamedTensor>& tensors) {
@@ -97,6 +99,12 @@ void Weights::add_pairs(const TranslatedName& to, const Weight& both) {
 const Weight* Weights::find(std::string_view name) const {
   const auto at = weights_.find(name);
   return at == weights_.end() ? nullptr : &at->second;
+}
+
+void Weights::add_factors(std::string_view name, const LowRank& factors) {
+  const auto at = weights_.find(name);
+  WEFT_CHECK(at != weights_.end(), "factors of no weight");
+  at->second.factors.push_back(factors);
 }
 
 int64_t Weights::bytes() const {

@@ -12,12 +12,19 @@
 
 namespace weft::llm {
 
+/// Factors (rank, in) and (out, rank): x a^T b^T scale is added to what a weight gives (Lora).
+struct LowRank {
+  Tensor a, b;
+  double scale = 1;
+};
+
 struct Weight {
   Tensor stored;             ///< as it lies in the file, or a view of that; matrices are (out, in)
   Codec codec = Codec::F32;  ///< of packed ones; their bytes are `stored`
   Dims shape;
-  std::string type;   ///< as the file has it: Q4_K, bf16, ...
-  int64_t bytes = 0;  ///< in the file
+  std::string type;                   ///< as the file has it: Q4_K, bf16, ...
+  int64_t bytes = 0;                  ///< in the file
+  std::vector<LowRank> factors = {};  ///< of adapters; value() is without them
 
   bool defined() const { return stored.defined(); }
   /// In f32: an expression, so that a step which uses it decodes as it goes.
@@ -35,22 +42,24 @@ struct TranslatedName {
 /// "model.layers.0.self_attn.q_proj.weight" is "blk.0.attn_q.weight". `sandwiched`: the layers have
 /// norms before and after their parts.
 TranslatedName translated(std::string_view name, bool sandwiched);
-/// The other way, of models without experts: "blk.0.attn_q.weight" is
-/// "model.layers.0.self_attn.q_proj.weight", or `gpt2`'s "transformer.h.0....".
-TranslatedName translated_back(std::string_view name, bool gpt2);
+/// The other way: the name in a model of this family; empty: it has none. Of experts that lie apart
+/// in one ("mlp.experts.*.up_proj"), with a * for the number.
+std::string hugging_face_name(std::string_view name, std::string_view family);
 
 class Weights {
  public:
   explicit Weights(const GgufModel& model);
   /// Names of Hugging Face's models are translated. `norm_offset` is added to the weights of norms.
+  /// Experts that lie apart are copied into one array, now or, `lazily`, when that is computed.
   /// Errors: "llm.weights" where experts of one layer are not all there.
-  explicit Weights(const SafetensorsContent& content, double norm_offset = 0);
+  explicit Weights(const SafetensorsContent& content, double norm_offset = 0, bool lazily = false);
   /// Plain tensors by GGUF's names, which stay the same tensors: those that are trained.
   explicit Weights(const std::vector<NamedTensor>& tensors);
 
   const Weight* find(std::string_view name) const;  ///< null: none
   const std::map<std::string, Weight, std::less<>>& all() const { return weights_; }
   int64_t bytes() const;
+  void add_factors(std::string_view name, const LowRank& factors);  ///< of a weight that there is
 
  private:
   using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number

@@ -2,6 +2,8 @@
 #include <nanobind/stl/string.h>
 
 #include "weft/base/error.h"
+#include "weft/llm/convert.h"
+#include "weft/llm/lora.h"
 #include "weft/llm/model.h"
 #include "weft/llm/quantise_model.h"
 #include "weft/python/bindings.h"
@@ -69,11 +71,28 @@ Tensor logits(Model& m, const std::vector<int64_t>& tokens) {
   return Tensor::from(all, {ids.size(), all.size() / ids.size()});
 }
 
+void no_progress(size_t, size_t, std::string_view) {}
+
 void quantise(const std::string& path, const std::string& out, const std::string& type,
               bool requantise) {
   const Released released;
-  save_gguf(out, llm::quantised_model(load_gguf(path), {type, requantise},
-                                      [](size_t, size_t, std::string_view) {}));
+  llm::save_quantised_model(out, llm::model_as_gguf(path), {type, requantise}, no_progress);
+}
+
+void merge_lora(const std::string& path, const std::vector<std::pair<std::string, double>>& lora,
+                const std::string& out, const std::string& type) {
+  const Released released;
+  GgufModel model = llm::model_as_gguf(path);
+  const llm::Config config = llm::read_config(model.content);
+  for (const auto& [file, strength] : lora)
+    model = llm::merged(std::move(model), llm::read_lora(file, config), strength);
+  llm::save_quantised_model(out, std::move(model), {type, true}, no_progress);
+}
+
+void convert(const std::string& path, const std::string& out, const std::string& type) {
+  if (!is_gguf(path)) return quantise(path, out, type, false);
+  const Released released;
+  llm::save_folder(out, load_gguf(path), llm::folder_options(type), no_progress);
 }
 
 }  // namespace
@@ -83,8 +102,10 @@ void bind_llm(nb::module_& m) {
   c.def(
       "__init__",
       [](Model* self, const std::string& path, int64_t context, int64_t slots,
-         const std::string& cache, const std::string& draft, int64_t draft_tokens) {
+         const std::string& cache, const std::string& draft, int64_t draft_tokens,
+         const std::vector<std::pair<std::string, double>>& lora) {
         llm::ModelOptions options;
+        for (const auto& [file, strength] : lora) options.lora.push_back({file, strength});
         options.context = context;
         options.slots = slots;
         options.cache = cache_type(cache);
@@ -94,7 +115,8 @@ void bind_llm(nb::module_& m) {
         new (self) Model(path, options);
       },
       "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", "draft"_a = "",
-      "draft_tokens"_a = 0, nb::call_guard<PythonSite>());
+      "draft_tokens"_a = 0, "lora"_a = std::vector<std::pair<std::string, double>>(),
+      nb::call_guard<PythonSite>());
   method(c, "submit", submit, "prompt"_a, "max_tokens"_a, "stop"_a, "ignore_end"_a, "temperature"_a,
          "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a);
   method(c, "step", step);
@@ -121,6 +143,10 @@ void bind_llm(nb::module_& m) {
   c.def_prop_ro("counters", &Model::counters);
   m.def("quantize", quantise, "path"_a, "out"_a, "type"_a, "requantize"_a,
         nb::call_guard<PythonSite>(), "What weft.llm.quantize is made of.");
+  m.def("merge_lora", merge_lora, "path"_a, "lora"_a, "out"_a, "type"_a,
+        nb::call_guard<PythonSite>(), "What weft.llm.merge is made of.");
+  m.def("convert", convert, "path"_a, "out"_a, "type"_a, nb::call_guard<PythonSite>(),
+        "What weft.llm.convert is made of.");
 }
 
 }  // namespace weft::python

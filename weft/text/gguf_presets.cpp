@@ -1,5 +1,6 @@
 #include "weft/text/gguf_presets.h"
 
+#include <algorithm>
 #include <string>
 
 #include "weft/text/pre_tokenizers.h"
@@ -84,13 +85,20 @@ const GgufPreset* find_gguf_preset(std::string_view name) {
   return nullptr;
 }
 
-std::string_view gguf_preset_name(std::string_view pattern) {
+std::string_view gguf_preset_of(std::span<const std::string> patterns, bool ignore_merges) {
+  // Of the models that are most common; others of the same patterns have the same tokens.
+  constexpr std::string_view kUsual[] = {"gpt-2", "llama-bpe", "qwen2", "gpt-4o"};
+  std::string_view found;
   for (const GgufPreset& preset : kPresets) {
-    if (preset.patterns.size() != 1 || preset.patterns[0] != pattern) continue;
-    const std::string_view names = preset.names.substr(preset.names.find_first_not_of(' '));
-    return names.substr(0, names.find(' '));
+    if (!std::ranges::equal(preset.patterns, patterns)) continue;
+    if (!found.empty() && preset.ignore_merges != ignore_merges) continue;
+    found = preset.names.substr(1, preset.names.find(' ', 1) - 1);
+    for (const std::string_view usual : kUsual)
+      if (preset.names.find(' ' + std::string(usual) + ' ') != std::string_view::npos)
+        found = usual;
+    if (preset.ignore_merges == ignore_merges) break;
   }
-  return {};
+  return found;
 }
 
 }  // namespace weft::text

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace weft::text {
@@ -14,8 +15,7 @@ struct GgufPreset {
 
 /// Null: unknown.
 const GgufPreset* find_gguf_preset(std::string_view name);
-
-/// The other way, of models that cut words by one pattern; empty: unknown.
-std::string_view gguf_preset_name(std::string_view pattern);
+/// What llama.cpp calls words that are cut by these patterns; empty: nothing does so.
+std::string_view gguf_preset_of(std::span<const std::string> patterns, bool ignore_merges);
 
 }  // namespace weft::text

@@ -7,82 +7,51 @@
 #include "weft/io/host_array.h"
 #include "weft/text/build.h"
 #include "weft/text/decoders.h"
+#include "weft/text/gguf_keys.h"
 #include "weft/text/gguf_presets.h"
 #include "weft/text/models.h"
 #include "weft/text/normalizers.h"
 #include "weft/text/pre_tokenizers.h"
+#include "weft/text/read_parts.h"
 
 namespace weft::text {
-namespace {
 
-constexpr std::string_view kMark = "\xe2\x96\x81";  // U+2581, which stands for a space
-
-enum TokenType : int64_t { Normal = 1, Unknown, Control, UserDefined, Unused, Byte };
-
-/// The keys of a file, by their last word.
-class Keys {
- public:
-  Keys(const GgufContent& content, std::string_view what) : content_(content), what_(what) {}
-
-  const GgufValue* find(std::string_view key) const {
-    return content_.value("tokenizer.ggml." + std::string(key));
-  }
-  std::string_view text(std::string_view key, std::string_view otherwise) const {
-    const GgufValue* v = find(key);
-    if (v == nullptr) return otherwise;
-    if (v->type != GgufType::String) refuse(key, "is no text");
-    return v->text();
-  }
-  bool flag(std::string_view key, bool otherwise) const {
-    const GgufValue* v = find(key);
-    return v == nullptr ? otherwise : v->integer().value_or(otherwise ? 1 : 0) != 0;
-  }
-  std::optional<TokenId> token(std::string_view key) const {
-    const GgufValue* v = find(key);
-    if (v == nullptr) return {};
-    const std::optional<int64_t> id = v->integer();
-    if (!id || *id < 0 || *id >= static_cast<int64_t>(tokens().size()))
-      refuse(key, strformat("is no token: {} of {}", v->shown(), tokens().size()));
-    return static_cast<TokenId>(*id);
-  }
-  const std::vector<std::string_view>& tokens() const { return texts("tokens"); }
-  const std::vector<std::string_view>& texts(std::string_view key) const {
-    const GgufValue* v = find(key);
-    if (v == nullptr || v->type != GgufType::Array || v->element != GgufType::String)
-      refuse(key, "is no list of texts");
-    return v->texts;
-  }
-  /// Numbers, one for each token; none where there is no such key.
-  const GgufValue* numbers(std::string_view key) const {
-    const GgufValue* v = find(key);
-    if (v != nullptr &&
-        (v->type != GgufType::Array || v->count != tokens().size() || !v->number(0)))
-      refuse(key, strformat("has {} numbers for {} tokens", v->count, tokens().size()));
-    return v;
-  }
-  int64_t type_of(size_t id) const {
-    const GgufValue* types = numbers("token_type");
-    return types == nullptr ? Normal : types->integer(id).value_or(Normal);
-  }
-  [[noreturn]] void refuse(std::string_view key, std::string_view problem) const {
-    fail_runtime("tokenizer.gguf",
-                 "{}: tokenizer.ggml.{} {}; the file is damaged or of another kind", what_, key,
-                 problem);
-  }
-
- private:
-  const GgufContent& content_;
-  std::string_view what_;
-};
-
-Vocabulary vocabulary_of(const Keys& keys) {
+Vocabulary vocabulary_of(const GgufKeys& keys) {
   Vocabulary all;
   int64_t id = 0;
   for (const std::string_view token : keys.tokens()) all.add(token, id++);
   return all;
 }
 
-std::vector<AddedToken> added_tokens(const Keys& keys) {
+std::vector<Merge> merges_by_score(const GgufKeys& keys, const Vocabulary& vocabulary) {
+  const GgufValue* scores = keys.numbers("scores");
+  if (scores == nullptr) keys.refuse("scores", "is missing");
+  std::vector<double> sorted;
+  for (size_t i = 0; i < keys.tokens().size(); ++i) sorted.push_back(*scores->number(i));
+  for (const double s : sorted)
+    if (std::isnan(s)) keys.refuse("scores", "has a score that is no number");
+  std::vector<double> by_id = sorted;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  std::vector<Merge> merges;
+  vocabulary.for_each([&](std::string_view token, TokenId id) {
+    if (token.size() > Trie::kLongestKey)
+      keys.refuse("tokens", "has a token of more than 1024 bytes");
+    if (keys.type_of(static_cast<size_t>(id)) != Normal) return;
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), by_id[static_cast<size_t>(id)],
+                                     std::greater<>());
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      const auto left = vocabulary.id_of(token.substr(0, cut));
+      const auto right = left ? vocabulary.id_of(token.substr(cut)) : std::nullopt;
+      if (right) merges.push_back({*left, *right, id, static_cast<uint32_t>(at - sorted.begin())});
+    }
+  });
+  return merges;
+}
+
+namespace {
+
+std::vector<AddedToken> added_tokens(const GgufKeys& keys) {
   std::vector<AddedToken> all;
   const auto& tokens = keys.tokens();
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -99,7 +68,7 @@ std::vector<AddedToken> added_tokens(const Keys& keys) {
 
 // ---- models
 
-void read_byte_pairs(const Keys& keys, TokenizerParts& parts) {
+void read_byte_pairs(const GgufKeys& keys, TokenizerParts& parts) {
   const std::string_view name = keys.text("pre", "default");
   const GgufPreset* preset = find_gguf_preset(name);
   if (preset == nullptr)
@@ -127,34 +96,7 @@ void read_byte_pairs(const Keys& keys, TokenizerParts& parts) {
   parts.decoder = byte_level_decoder();
 }
 
-/// Every pair of tokens that is a token merges, those of the highest score first.
-std::vector<Merge> merges_by_score(const Keys& keys, const Vocabulary& vocabulary) {
-  const GgufValue* scores = keys.numbers("scores");
-  if (scores == nullptr) keys.refuse("scores", "is missing");
-  std::vector<double> sorted;
-  for (size_t i = 0; i < keys.tokens().size(); ++i) sorted.push_back(*scores->number(i));
-  for (const double s : sorted)
-    if (std::isnan(s)) keys.refuse("scores", "has a score that is no number");
-  std::vector<double> by_id = sorted;
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  std::vector<Merge> merges;
-  vocabulary.for_each([&](std::string_view token, TokenId id) {
-    if (token.size() > Trie::kLongestKey)
-      keys.refuse("tokens", "has a token of more than 1024 bytes");
-    if (keys.type_of(static_cast<size_t>(id)) != Normal) return;
-    const auto at = std::lower_bound(sorted.begin(), sorted.end(), by_id[static_cast<size_t>(id)],
-                                     std::greater<>());
-    for (size_t cut = 1; cut < token.size(); ++cut) {
-      const auto left = vocabulary.id_of(token.substr(0, cut));
-      const auto right = left ? vocabulary.id_of(token.substr(cut)) : std::nullopt;
-      if (right) merges.push_back({*left, *right, id, static_cast<uint32_t>(at - sorted.begin())});
-    }
-  });
-  return merges;
-}
-
-void read_sentence_pieces(const Keys& keys, TokenizerParts& parts) {
+void read_sentence_pieces(const GgufKeys& keys, TokenizerParts& parts) {
   Vocabulary vocabulary = vocabulary_of(keys);
   const std::vector<Merge> merges = merges_by_score(keys, vocabulary);
   BpeOptions options;
@@ -175,7 +117,7 @@ void read_sentence_pieces(const Keys& keys, TokenizerParts& parts) {
 }
 
 /// A word's beginning is marked in the file, where BERT marks what is not one.
-void read_word_pieces(const Keys& keys, TokenizerParts& parts) {
+void read_word_pieces(const GgufKeys& keys, TokenizerParts& parts) {
   Vocabulary vocabulary;
   const auto& tokens = keys.tokens();
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -194,7 +136,7 @@ void read_word_pieces(const Keys& keys, TokenizerParts& parts) {
   parts.decoder = word_piece_decoder("##", true);
 }
 
-void read_unigram(const Keys& keys, TokenizerParts& parts) {
+void read_unigram(const GgufKeys& keys, TokenizerParts& parts) {
   const GgufValue* scores = keys.numbers("scores");
   if (scores == nullptr) keys.refuse("scores", "is missing");
   std::vector<double> by_id;
@@ -218,7 +160,7 @@ void read_unigram(const Keys& keys, TokenizerParts& parts) {
 
 struct ModelRow {
   std::string_view name;
-  void (*read)(const Keys&, TokenizerParts&);
+  void (*read)(const GgufKeys&, TokenizerParts&);
   bool begins, ends;  // add_bos_token, add_eos_token where the file says nothing
 };
 constexpr ModelRow kModels[] = {
@@ -229,7 +171,7 @@ constexpr ModelRow kModels[] = {
 };
 
 /// What is put around a text: bos and eos, or what BERT calls cls and sep.
-void read_around(const Keys& keys, const ModelRow& row, TokenizerParts& parts) {
+void read_around(const GgufKeys& keys, const ModelRow& row, TokenizerParts& parts) {
   const bool bert = row.name == "bert";
   const auto role = [&](const char* name) { return parts.roles.find(name); };
   const auto token = [&](const char* first, const char* second) -> std::vector<TokenId> {
@@ -255,10 +197,30 @@ void read_around(const Keys& keys, const ModelRow& row, TokenizerParts& parts) {
   pair.insert(pair.begin(), {Item::Tokens, begin, 0});
 }
 
+/// Which token is which, and the chat template.
+void read_roles(const GgufKeys& keys, TokenizerParts& parts) {
+  for (const GgufRole& role : kGgufRoles)
+    if (const auto id = keys.token(std::string(role.key) + "_token_id"))
+      parts.roles[std::string(role.name)] = *id;
+  const GgufValue* chat = keys.content().value("tokenizer.chat_template");
+  if (chat != nullptr && chat->type == GgufType::String) parts.chat_template = chat->text();
+}
+
+/// A whole tokenizer.json, which says more than the other keys.
+Tokenizer from_whole(const GgufKeys& keys, const GgufValue& json, std::string_view what) {
+  if (json.type != GgufType::String)
+    fail_runtime("tokenizer.gguf", "{}: {} is no text; the file is damaged", what, kWholeTokenizer);
+  TokenizerParts parts = read_tokenizer(json.text(), what);
+  read_roles(keys, parts);
+  return Tokenizer(std::move(parts));
+}
+
 }  // namespace
 
 Tokenizer Tokenizer::from_gguf(const GgufContent& content, std::string_view what) {
-  const Keys keys(content, what);
+  const GgufKeys keys(content, what);
+  if (const GgufValue* whole = content.value(kWholeTokenizer))
+    return from_whole(keys, *whole, what);
   const std::string_view name = keys.text("model", "");
   const auto row = std::find_if(std::begin(kModels), std::end(kModels),
                                 [&](const ModelRow& r) { return r.name == name; });
@@ -267,17 +229,10 @@ Tokenizer Tokenizer::from_gguf(const GgufContent& content, std::string_view what
   if (row == std::end(kModels))
     keys.refuse("model", "is " + quoted_name(name) + ", not gpt2, llama, bert or t5");
   TokenizerParts parts;
-  constexpr std::pair<const char*, const char*> kRoles[] = {
-      {"bos", "bos"},       {"eos", "eos"},     {"unk", "unknown"}, {"sep", "seperator"},
-      {"sep", "separator"}, {"pad", "padding"}, {"cls", "cls"},     {"mask", "mask"},
-      {"eot", "eot"},       {"eom", "eom"}};
-  for (const auto& [role, key] : kRoles)
-    if (const auto id = keys.token(std::string(key) + "_token_id")) parts.roles[role] = *id;
+  read_roles(keys, parts);
   row->read(keys, parts);
   parts.added = added_tokens(keys);
   read_around(keys, *row, parts);
-  const GgufValue* chat = content.value("tokenizer.chat_template");
-  if (chat != nullptr && chat->type == GgufType::String) parts.chat_template = chat->text();
   return Tokenizer(std::move(parts));
 }
 

@@ -59,23 +59,6 @@ std::optional<Padding> read_padding(Value v) {
   return p;
 }
 
-TokenizerParts read_parts(std::string_view json, std::string_view what) {
-  const JsonTree tree(json, what, "tokenizer.json");
-  const Value root = tree.root();
-  if (!root.is_object() || root["model"].is_null())
-    fail_runtime("tokenizer.json", "{}: no tokenizer.json: it has no \"model\"", what);
-  TokenizerParts parts;
-  parts.normalizer = read_normalizer(root["normalizer"]);
-  parts.pre_tokenizer = read_pre_tokenizer(root["pre_tokenizer"]);
-  parts.model = read_model(root["model"]);
-  parts.decoder = read_decoder(root["decoder"]);
-  parts.added = read_added(root["added_tokens"], *parts.model);
-  parts.around = read_post_processor(root["post_processor"]);
-  parts.truncation = read_truncation(root["truncation"]);
-  parts.padding = read_padding(root["padding"]);
-  return parts;
-}
-
 /// Texts of tokenizer_config.json: the chat template and which token is which.
 void read_config(const std::string& path, TokenizerParts& parts) {
   const MappedFile file(path);
@@ -102,7 +85,7 @@ Tokenizer from_folder(const std::string& folder) {
                  "(tokenizer.save), or name a GGUF file",
                  folder);
   const MappedFile file(path);
-  TokenizerParts parts = read_parts(file.text(), path);
+  TokenizerParts parts = read_tokenizer(file.text(), path);
   if (file_exists(config)) read_config(config, parts);
   if (file_exists(chat)) parts.chat_template = text_of(chat);
   return Tokenizer(std::move(parts));
@@ -110,8 +93,25 @@ Tokenizer from_folder(const std::string& folder) {
 
 }  // namespace
 
+TokenizerParts read_tokenizer(std::string_view json, std::string_view what) {
+  const JsonTree tree(json, what, "tokenizer.json");
+  const Value root = tree.root();
+  if (!root.is_object() || root["model"].is_null())
+    fail_runtime("tokenizer.json", "{}: no tokenizer.json: it has no \"model\"", what);
+  TokenizerParts parts;
+  parts.normalizer = read_normalizer(root["normalizer"]);
+  parts.pre_tokenizer = read_pre_tokenizer(root["pre_tokenizer"]);
+  parts.model = read_model(root["model"]);
+  parts.decoder = read_decoder(root["decoder"]);
+  parts.added = read_added(root["added_tokens"], *parts.model);
+  parts.around = read_post_processor(root["post_processor"]);
+  parts.truncation = read_truncation(root["truncation"]);
+  parts.padding = read_padding(root["padding"]);
+  return parts;
+}
+
 Tokenizer Tokenizer::from_json(std::string_view json, std::string_view what) {
-  return Tokenizer(read_parts(json, what));
+  return Tokenizer(read_tokenizer(json, what));
 }
 
 Tokenizer Tokenizer::from_file(const std::string& path) {

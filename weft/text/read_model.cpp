@@ -5,6 +5,21 @@
 #include "weft/text/read_parts.h"
 
 namespace weft::text {
+
+std::pair<std::string_view, std::string_view> merge_parts(JsonTree::Value merge) {
+  if (merge.is_array()) {
+    std::vector<std::string_view> parts;
+    for (const JsonTree::Value part : merge) parts.push_back(part.text());
+    if (parts.size() != 2) merge.fail_here("a merge of other than two tokens");
+    return {parts[0], parts[1]};
+  }
+  const std::string_view text = merge.text();
+  const size_t space = text.find(' ');
+  if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
+    merge.fail_here("a merge of other than two tokens");
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
 namespace {
 
 using Value = JsonTree::Value;
@@ -14,21 +29,6 @@ Vocabulary read_vocabulary(Value v) {
   Vocabulary all;
   for (const Value entry : v) all.add(entry.key(), entry.integer(0, INT32_MAX));
   return all;
-}
-
-/// "a b" or ["a", "b"].
-std::pair<std::string_view, std::string_view> parts_of(Value merge) {
-  if (merge.is_array()) {
-    std::vector<std::string_view> parts;
-    for (const Value part : merge) parts.push_back(part.text());
-    if (parts.size() != 2) merge.fail_here("a merge of other than two tokens");
-    return {parts[0], parts[1]};
-  }
-  const std::string_view text = merge.text();
-  const size_t space = text.find(' ');
-  if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
-    merge.fail_here("a merge of other than two tokens");
-  return {text.substr(0, space), text.substr(space + 1)};
 }
 
 TokenId id_in_merge(const Vocabulary& vocabulary, std::string_view token, Value merge) {
@@ -42,7 +42,7 @@ std::vector<Merge> read_merges(Value list, const Vocabulary& vocabulary, size_t 
   std::vector<Merge> merges;
   for (const Value merge : list) {
     if (merge.is_text() && merge.text().starts_with("#version")) continue;
-    const auto [left, right] = parts_of(merge);
+    const auto [left, right] = merge_parts(merge);
     std::string both(left);
     both += right.substr(std::min(prefix, right.size()));
     merges.push_back({id_in_merge(vocabulary, left, merge), id_in_merge(vocabulary, right, merge),
@@ -94,18 +94,17 @@ std::unique_ptr<Model> read_word_level(Value v) {
                           std::string(v["unk_token"].text_or("<unk>")));
 }
 
-/// Files of the package's first versions have no type.
-std::string_view type_of(Value v) {
+}  // namespace
+
+std::string_view model_type(JsonTree::Value v) {
   if (!v["type"].is_null()) return v["type"].text();
   if (!v["merges"].is_null()) return "BPE";
   if (v["vocab"].is_array()) return "Unigram";
   return v["continuing_subword_prefix"].is_null() ? "WordLevel" : "WordPiece";
 }
 
-}  // namespace
-
 std::unique_ptr<Model> read_model(Value value) {
-  const std::string_view type = type_of(value);
+  const std::string_view type = model_type(value);
   if (type == "BPE") return read_bpe(value);
   if (type == "WordPiece") return read_word_piece(value);
   if (type == "Unigram") return read_unigram(value);

@@ -13,26 +13,6 @@ struct Row {
   Ptr (*read)(Value);
 };
 
-/// Base64 (RFC 4648) with or without its =.
-std::string read_base64(Value value) {
-  const std::string_view text = value.text();
-  std::string out;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text.substr(0, text.find('='))) {
-    constexpr std::string_view kDigits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) value.fail_here("no Base64");
-    bits = bits << 6 | static_cast<uint32_t>(digit);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out += static_cast<char>(bits >> count & 0xff);
-  }
-  return out;
-}
-
 NormalizerPtr read_bert_normalizer(Value v) {
   BertNormalization how;
   how.clean_text = v["clean_text"].boolean_or(true);
@@ -234,6 +214,26 @@ constexpr Row<Template> kPostProcessors[] = {
 };
 
 }  // namespace
+
+/// Base64 (RFC 4648) with or without its =.
+std::string read_base64(JsonTree::Value value) {
+  const std::string_view text = value.text();
+  std::string out;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text.substr(0, text.find('='))) {
+    constexpr std::string_view kDigits =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const size_t digit = kDigits.find(c);
+    if (digit == std::string_view::npos) value.fail_here("no Base64");
+    bits = bits << 6 | static_cast<uint32_t>(digit);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    out += static_cast<char>(bits >> count & 0xff);
+  }
+  return out;
+}
 
 Pattern read_pattern(Value value) {
   if (value.is_text()) return Pattern::of_text(value.text());

@@ -1,6 +1,10 @@
 // The parts of a tokenizer.json, as the package tokenizers (0.23) writes it.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "weft/io/json_tree.h"
 #include "weft/text/build.h"
 #include "weft/text/decoders.h"
@@ -15,8 +19,15 @@ PreTokenizerPtr read_pre_tokenizer(JsonTree::Value value);
 DecoderPtr read_decoder(JsonTree::Value value);
 std::unique_ptr<Model> read_model(JsonTree::Value value);
 Template read_post_processor(JsonTree::Value value);
+/// All of them; `what` names the text in errors.
+TokenizerParts read_tokenizer(std::string_view json, std::string_view what);
 
 Pattern read_pattern(JsonTree::Value value);  // {"String": ..} or {"Regex": ..}
+std::string read_base64(JsonTree::Value value);
+/// The type of a "model", also where a file of the package's first versions has none.
+std::string_view model_type(JsonTree::Value value);
+/// "a b" or ["a", "b"].
+std::pair<std::string_view, std::string_view> merge_parts(JsonTree::Value merge);
 char32_t one_character(JsonTree::Value value);
 
 /// The row of a table that a value's "type" names.

@@ -10,16 +10,37 @@
 from collections.abc import Iterator, Sequence
 
 from weft._core import LanguageModel, Tensor
+from weft._core import convert as _convert
+from weft._core import merge_lora as _merge_lora
 from weft._core import quantize as _quantize
 from weft.llm.train import Trainer, export_checkpoint, train
 
-__all__ = ["Model", "Trainer", "export_checkpoint", "quantize", "train"]
+__all__ = ["Model", "Trainer", "convert", "export_checkpoint", "merge", "quantize", "train"]
+
+Adapter = str | tuple[str, float]
 
 
 def quantize(path: str, out: str, type: str = "Q4_K_M", *, requantize: bool = False) -> None:
-    """Writes a GGUF file with fewer bits: matrices in one of llama.cpp's mixes of formats. requantize=True takes what
-    is packed already, too, which loses more."""
+    """Writes a GGUF file with fewer bits, of a GGUF file or a folder of Hugging Face's: matrices in one of llama.cpp's
+    mixes of formats. requantize=True takes what is packed already, too, which loses more."""
     _quantize(str(path), str(out), type, requantize)
+
+
+def convert(path: str, out: str, type: str = "") -> None:
+    """A folder of Hugging Face's (config.json, safetensors, tokenizer.json) to a GGUF file, or back. type: what
+    matrices become, "F16", "BF16", "F32", and of GGUF files any mix of quantize(); "": they stay as they are, and what
+    is packed becomes f16 in a folder."""
+    _convert(str(path), str(out), type)
+
+
+def merge(path: str, lora: Sequence[Adapter], out: str, type: str = "") -> None:
+    """Writes a GGUF file of a model with adapters in its weights: files, or pairs of a file and how much of it counts.
+    type: what matrices become, as of quantize(); "": each keeps its format."""
+    _merge_lora(str(path), _adapters(lora), str(out), type)
+
+
+def _adapters(lora: Sequence[Adapter]) -> list[tuple[str, float]]:
+    return [(str(one[0]), float(one[1])) if isinstance(one, tuple) else (str(one), 1.0) for one in lora]
 
 
 class Model:
@@ -29,12 +50,13 @@ class Model:
     context: tokens of a text, at most the model's (0: that). cache: numbers of keys and values, "f16", "f32", or "q8"
     (8 bits and a scale for 32). draft: "lookup", or the path of a smaller model with the same tokens: up to draft_tokens
     tokens are guessed ahead, from the text so far or by that model, and checked in one step; answers stay the same.
+    lora: adapters beside the weights, files (GGUF, or PEFT's folders) or pairs of a file and how much of it counts.
     """
 
     def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16", draft: str | None = None,
-                 draft_tokens: int = 7):
+                 draft_tokens: int = 7, lora: Sequence[Adapter] = ()):
         model = "" if draft is None or draft == "lookup" else str(draft)
-        self._model = LanguageModel(str(path), context, slots, cache, model, draft_tokens if draft else 0)
+        self._model = LanguageModel(str(path), context, slots, cache, model, draft_tokens if draft else 0, _adapters(lora))
         self._open: dict[int, list[tuple[str, str, str]]] = {}  # what running requests have got and nobody has taken
 
     def stream(self, prompt: str | Sequence[int], *, max_tokens: int = -1, temperature: float = 0.8, top_k: int = 40,

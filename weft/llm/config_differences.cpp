@@ -1,0 +1,106 @@
+// What two models' descriptions differ in.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "weft/base/format.h"
+#include "weft/llm/config_write.h"
+#include "weft/llm/rope.h"
+
+namespace weft::llm {
+
+namespace {
+
+// GGUF files have f32, whose last bit is 6e-8 of a number; what is computed of them has a few.
+constexpr double kNear = 1e-6;
+
+bool near(double a, double b) {
+  return std::abs(a - b) <= kNear * std::max(std::abs(a), std::abs(b));
+}
+
+class Differences {
+ public:
+  template <class T>
+  void of(const char* name, const T& a, const T& b) {
+    const bool same = [&] {
+      if constexpr (std::is_floating_point_v<T>) return near(a, b);
+      return a == b;
+    }();
+    if (!same) text_ += strformat("\n  {}: {} and {}", name, a, b);
+  }
+  void note(const char* what) { text_ += strformat("\n  {}", what); }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void sizes(const Config& a, const Config& b, Differences& d) {
+  d.of("layers", a.layers, b.layers);
+  d.of("width", a.dim, b.dim);
+  d.of("heads", a.heads, b.heads);
+  d.of("heads of keys", a.kv_heads, b.kv_heads);
+  d.of("size of a head", a.head_dim, b.head_dim);
+  d.of("size of a head's value", a.value_dim, b.value_dim);
+  d.of("width of the feed-forward part", a.ffn, b.ffn);
+  d.of("vocabulary", a.vocabulary, b.vocabulary);
+  d.of("context", a.context, b.context);
+  d.of("epsilon of norms", a.norm_epsilon, b.norm_epsilon);
+  d.of("cap of scores", a.attention_cap, b.attention_cap);
+  d.of("cap of logits", a.logit_cap, b.logit_cap);
+  d.of("scale of scores", a.attention_scale, b.attention_scale);
+  d.of("scale of embeddings", a.embedding_scale, b.embedding_scale);
+  d.of("rank of keys", a.latent.kv_rank, b.latent.kv_rank);
+  d.of("rank of queries", a.latent.q_rank, b.latent.q_rank);
+}
+
+void experts(const Experts& a, const Experts& b, Differences& d) {
+  d.of("experts", a.count, b.count);
+  if (a.count == 0 || b.count == 0) return;
+  d.of("experts used", a.used, b.used);
+  d.of("width of an expert", a.ffn, b.ffn);
+  d.of("width of shared experts", a.shared_ffn, b.shared_ffn);
+  d.of("layers without experts", a.dense_layers, b.dense_layers);
+  d.of("experts' shares add up to 1", a.normalised, b.normalised);
+  d.of("scale of experts' shares", a.scale, b.scale);
+  d.of("groups of experts", a.groups, b.groups);
+  d.of("groups of experts used", a.used_groups, b.used_groups);
+  if (a.gate != b.gate || a.group_best != b.group_best) d.note("how experts are chosen");
+}
+
+bool all_near(const std::vector<float>& a, const std::vector<float>& b) {
+  bool same = a.size() == b.size();
+  for (size_t i = 0; same && i < a.size(); ++i)
+    same = near(static_cast<double>(a[i]), static_cast<double>(b[i]));
+  return same;
+}
+
+void rope(const char* which, const Rope& a, const Rope& b, Differences& d) {
+  d.of(which, a.size, b.size);
+  if (a.size != b.size || a.size == 0) return;
+  if (a.scaling == Rope::Scaling::LongRope)
+    d.of("context of training", a.trained_context, b.trained_context);
+  for (const int64_t context : {a.trained_context, 2 * a.trained_context})
+    if (!all_near(rope_frequencies(a, context), rope_frequencies(b, context)))
+      d.note("rotary frequencies");
+  d.of("scale of rotary positions", rope_attention_factor(a), rope_attention_factor(b));
+}
+
+}  // namespace
+
+std::string differences(const Config& a, const Config& b) {
+  Differences d;
+  sizes(a, b, d);
+  experts(a.experts, b.experts, d);
+  rope("numbers that are turned", a.rope, b.rope, d);
+  rope("numbers that are turned in local layers", a.local_rope, b.local_rope, d);
+  d.of("window", a.window, b.window);
+  for (int64_t i = 0; i < std::min(a.layers, b.layers); ++i)
+    if (a.is_local(i) != b.is_local(i)) {
+      d.note("which layers see a window");
+      break;
+    }
+  return d.take();
+}
+
+}  // namespace weft::llm

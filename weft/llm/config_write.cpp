@@ -1,0 +1,280 @@
+#include "weft/llm/config_write.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/base/error.h"
+#include "weft/llm/config_sink.h"
+#include "weft/llm/families.h"
+#include "weft/llm/rope.h"
+
+namespace weft::llm {
+
+namespace {
+
+bool any_of(const Config& c, std::initializer_list<std::string_view> families) {
+  return std::ranges::find(families, c.family) != families.end();
+}
+
+void write_sizes(const Config& c, ConfigSink& s) {
+  const bool gpt2 = c.family == "gpt2", latent = c.latent.kv_rank > 0;
+  const bool only_experts = any_of(c, {"mixtral", "gpt-oss", "olmoe"});
+  const auto key = [&](const char* gguf, const char* usual, const char* gpt2s) {
+    return Key{gguf, gpt2 ? gpt2s : usual};
+  };
+  s.integer(key("block_count", "num_hidden_layers", "n_layer"), c.layers);
+  s.integer(key("embedding_length", "hidden_size", "n_embd"), c.dim);
+  s.integer(key("context_length", "max_position_embeddings", "n_positions"), c.context);
+  s.integer({"vocab_size", "vocab_size"}, c.vocabulary);
+  s.integer(key("attention.head_count", "num_attention_heads", "n_head"), c.heads);
+  s.integer(key("attention.head_count_kv", "num_key_value_heads", ""), c.kv_heads);
+  if (!gpt2) s.integer({"attention.key_length", latent ? "" : "head_dim"}, c.head_dim);
+  if (!gpt2) s.integer({"attention.value_length", latent ? "v_head_dim" : ""}, c.value_dim);
+  s.integer(key("", "intermediate_size", "n_inner"), only_experts ? c.experts.ffn : c.ffn);
+  s.integer({"feed_forward_length", ""}, c.ffn);
+  s.real(c.norm == Norm::Rms ? Key{"attention.layer_norm_rms_epsilon", "rms_norm_eps"}
+                             : Key{"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+         c.norm_epsilon);
+  if (c.attention_cap > 0 || c.family == "gemma2")  // transformers' defaults are others
+    s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, c.attention_cap);
+  if (c.logit_cap > 0 || c.family == "gemma2")
+    s.real({"final_logit_softcapping", "final_logit_softcapping"}, c.logit_cap);
+}
+
+void write_scale(const Config& c, ConfigSink& s) {
+  if (!any_of(c, {"gemma2", "gemma3"})) return;
+  const double size = 1 / (c.attention_scale * c.attention_scale);
+  const double whole = std::round(size);
+  s.real({"", "query_pre_attn_scalar"}, std::abs(size - whole) < 1e-4 * whole ? whole : size);
+  s.real({"attention.scale", ""}, c.attention_scale);
+}
+
+void write_window(const Config& c, ConfigSink& s) {
+  if (c.window == 0) return;
+  s.integer({"attention.sliding_window", "sliding_window"}, c.window);
+  if (any_of(c, {"llama", "mistral", "mixtral", "phi3"})) return;  // in all layers
+  s.booleans({"attention.sliding_window_pattern", ""}, c.local);
+  std::vector<std::string> types;
+  for (const bool local : c.local)
+    types.emplace_back(local ? "sliding_attention" : "full_attention");
+  s.texts({"", "layer_types"}, types);
+  if (c.family.starts_with("qwen")) s.boolean({"", "use_sliding_window"}, true);
+}
+
+void write_pooling(const Config& c, ConfigSink& s) {
+  if (c.pooling == Pooling::Mean) return;
+  s.integer({"pooling_type", ""}, c.pooling == Pooling::First ? 2 : 3);
+}
+
+void write_experts(const Config& c, ConfigSink& s) {
+  const Experts& e = c.experts;
+  if (e.count == 0) return;
+  const bool deepseek = c.family.starts_with("deepseek"),
+             plain = any_of(c, {"mixtral", "gpt-oss", "llama"});
+  s.integer({"expert_count", deepseek ? "n_routed_experts"
+                             : plain  ? "num_local_experts"
+                                      : "num_experts"},
+            e.count);
+  s.integer({"expert_used_count", "num_experts_per_tok"}, e.used);
+  s.integer(
+      {"expert_feed_forward_length", plain || c.family == "olmoe" ? "" : "moe_intermediate_size"},
+      e.ffn);
+  if (!plain) s.boolean({"expert_weights_norm", "norm_topk_prob"}, e.normalised);
+  if (e.shared_ffn > 0 && !deepseek)
+    s.integer({"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+              e.shared_ffn);
+  if (!deepseek) return;
+  s.integer({"expert_shared_count", "n_shared_experts"}, e.shared_ffn / e.ffn);
+  s.real({"expert_weights_scale", "routed_scaling_factor"}, e.scale);
+  s.integer({"leading_dense_block_count", "first_k_dense_replace"}, e.dense_layers);
+  s.integer({"expert_gating_func", ""}, e.gate == Experts::Gate::Sigmoid ? 2 : 1);
+  s.integer({"expert_group_count", "n_group"}, e.groups);
+  s.integer({"expert_group_used_count", "topk_group"}, e.used_groups);
+  if (c.family == "deepseek2")
+    s.text({"", "topk_method"}, e.groups > 1 ? "group_limited_greedy" : "greedy");
+}
+
+void write_latent(const Config& c, ConfigSink& s) {
+  if (c.latent.kv_rank == 0) return;
+  s.integer({"attention.kv_lora_rank", "kv_lora_rank"}, c.latent.kv_rank);
+  if (c.latent.q_rank > 0)
+    s.integer({"attention.q_lora_rank", "q_lora_rank"}, c.latent.q_rank);
+  else
+    s.nothing({"", "q_lora_rank"});
+  s.integer({"", "qk_rope_head_dim"}, c.rope.size);
+  s.integer({"", "qk_nope_head_dim"}, c.latent.plain);
+}
+
+// ---- positions
+
+void write_yarn(const Config& c, ConfigSink& s) {
+  const Rope& r = c.rope;
+  s.real({"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"}, r.fast);
+  s.real({"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"}, r.slow);
+  if (!r.whole_bounds) s.boolean({"rope.scaling.yarn_truncate", "rope_scaling.truncate"}, false);
+  if (r.scale_log_all != 0) {
+    s.real({"rope.scaling.yarn_log_multiplier", ""}, 0.1 * r.scale_log_all);
+    s.real({"", "rope_scaling.mscale_all_dim"}, r.scale_log_all);
+  }
+  if (r.scale_log != 0) s.real({"", "rope_scaling.mscale"}, r.scale_log);
+  // What readers take where the file does not say it.
+  const double usual = yarn_attention_factor(r.factor);
+  const double factor = rope_attention_factor(r);
+  if (std::abs(factor - (r.scale_log_all != 0 ? 1 : usual)) > 1e-6)
+    s.real({"rope.scaling.yarn_attn_factor", ""}, factor / usual);
+  if (r.attention_factor != 0) s.real({"", "rope_scaling.attention_factor"}, r.attention_factor);
+}
+
+void write_longrope(const Rope& r, ConfigSink& s) {
+  s.real({"rope.scaling.attn_factor", "rope_scaling.attention_factor"}, rope_attention_factor(r));
+  s.numbers({"", "rope_scaling.short_factor"}, r.divisors);
+  s.numbers({"", "rope_scaling.long_factor"}, r.long_divisors);
+  s.tensor("rope_factors_short.weight", {r.divisors.begin(), r.divisors.end()});
+  s.tensor("rope_factors_long.weight", {r.long_divisors.begin(), r.long_divisors.end()});
+}
+
+/// GGUF files have Llama 3's frequencies as divisors of those without scaling.
+void write_llama3(const Rope& r, ConfigSink& s) {
+  Rope plain = r;
+  plain.scaling = Rope::Scaling::None;
+  const std::vector<float> before = rope_frequencies(plain), after = rope_frequencies(r);
+  std::vector<float> divisors;
+  for (size_t i = 0; i < after.size(); ++i) divisors.push_back(before[i] / after[i]);
+  s.tensor("rope_freqs.weight", divisors);
+  s.real({"", "rope_scaling.low_freq_factor"}, r.low_frequency);
+  s.real({"", "rope_scaling.high_freq_factor"}, r.high_frequency);
+}
+
+void write_scaling(const Config& c, ConfigSink& s) {
+  using Scaling = Rope::Scaling;
+  const Rope& r = c.rope;
+  if (r.scaling == Scaling::None) return;
+  constexpr const char* kNames[] = {"none", "linear", "dynamic", "llama3", "yarn", "longrope"};
+  const char* name = kNames[static_cast<size_t>(r.scaling)];
+  // GGUF files say the one otherwise, and the other not at all.
+  const bool of_json = r.scaling == Scaling::Llama3 || r.scaling == Scaling::Dynamic;
+  s.text({of_json ? "" : "rope.scaling.type", "rope_scaling.rope_type"}, name);
+  // Readers before transformers 4.43 want it under this name.
+  s.text({"", "rope_scaling.type"}, name);
+  s.real({of_json ? "" : "rope.scaling.factor",
+          r.scaling == Scaling::LongRope ? "" : "rope_scaling.factor"},
+         r.factor);
+  if (r.scaling == Scaling::Linear) return;
+  s.integer({"rope.scaling.original_context_length",
+             r.scaling == Scaling::LongRope ? "original_max_position_embeddings"
+                                            : "rope_scaling.original_max_position_embeddings"},
+            r.trained_context);
+  if (r.scaling == Scaling::Yarn) write_yarn(c, s);
+  if (r.scaling == Scaling::LongRope) write_longrope(r, s);
+  if (r.scaling == Scaling::Llama3) write_llama3(r, s);
+}
+
+void write_rope(const Config& c, ConfigSink& s) {
+  const Rope& r = c.rope;
+  if (r.size == 0) return;
+  s.integer({"rope.dimension_count", ""}, r.size);
+  s.real({"rope.freq_base", "rope_theta"}, r.base);
+  if (c.latent.kv_rank == 0 && r.size != c.head_dim)
+    s.real({"", "partial_rotary_factor"},
+           static_cast<double>(r.size) / static_cast<double>(c.head_dim));
+  if (c.local_rope.size > 0)
+    s.real({"rope.freq_base_swa", "rope_local_base_freq"}, c.local_rope.base);
+  write_scaling(c, s);
+  if (r.scaling == Rope::Scaling::None && !r.divisors.empty())
+    s.tensor("rope_freqs.weight", {r.divisors.begin(), r.divisors.end()});
+}
+
+void write_all(const Config& c, ConfigSink& s) {
+  write_sizes(c, s);
+  write_scale(c, s);
+  write_window(c, s);
+  write_pooling(c, s);
+  write_experts(c, s);
+  write_latent(c, s);
+  write_rope(c, s);
+}
+
+/// "gguf" or "json" of the family's first name for it.
+std::string first_name(std::string_view family, std::string_view Family::* kind) {
+  for (const Family& f : families())
+    if (f.name == family) return std::string((f.*kind).substr(0, (f.*kind).find('|')));
+  internal_error("llm", "the family {} has no row", family);
+}
+
+/// Models' classes in transformers; of the others it is the model_type in CamelCase.
+std::string class_name(std::string_view type) {
+  if (type == "gpt2") return "GPT2LMHeadModel";
+  if (type == "gemma3_text") return "Gemma3ForCausalLM";
+  std::string name;
+  bool upper = true;
+  for (const char c : type) {
+    if (c != '_') name += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = c == '_';
+  }
+  return name + "ForCausalLM";
+}
+
+[[noreturn]] void refuse(const char* what, const std::string& lost) {
+  fail("llm.convert", "{} cannot say all of this model, which would compute something else:{}",
+       what, lost);
+}
+
+/// Llama 3's scaling, which GGUF files have as divisors only: with the numbers that all its models
+/// have the same frequencies must come out.
+Config with_named_scaling(const Config& c) {
+  if (c.rope.divisors.empty() || c.rope.scaling != Rope::Scaling::None) return c;
+  Config named = c;
+  Rope& r = named.rope;
+  r.scaling = Rope::Scaling::Llama3;
+  r.factor = r.divisors.back();
+  if (r.trained_context == c.context) r.trained_context = 8192;
+  r.divisors.clear();
+  return named;
+}
+
+}  // namespace
+
+std::string gguf_architecture(const Config& c) {
+  return first_name(c.family == "deepseek3" ? "deepseek2" : c.family, &Family::gguf);
+}
+
+std::string json_family(const Config& c) {
+  if (c.family == "deepseek2" && c.experts.gate == Experts::Gate::Sigmoid) return "deepseek3";
+  if (c.family != "llama") return c.family;
+  if (c.experts.count > 0) return "mixtral";
+  return c.window > 0 ? "mistral" : "llama";
+}
+
+GgufDescription gguf_description(const Config& c) {
+  GgufSink sink(gguf_architecture(c));
+  write_all(c, sink);
+  GgufDescription made = sink.take();
+  GgufContent content;
+  content.metadata = made.metadata;
+  content.tensors = made.tensors;
+  const std::string lost = differences(c, read_config(content));
+  if (!lost.empty()) refuse("GGUF metadata", lost);
+  return made;
+}
+
+std::string json_description(const Config& given, const JsonDetails& details) {
+  Config c = with_named_scaling(given);
+  c.family = json_family(c);
+  const std::string type = first_name(c.family, &Family::json);
+  JsonSink sink;
+  const std::string classes[] = {class_name(type)};
+  sink.texts({"", "architectures"}, classes);
+  sink.text({"", "model_type"}, type);
+  sink.text({"", "torch_dtype"}, details.dtype);
+  sink.boolean({"", "tie_word_embeddings"}, details.tied);
+  sink.boolean({"", "attention_bias"}, details.attention_bias);
+  if (c.family == "llama") sink.boolean({"", "mlp_bias"}, details.ffn_bias);
+  sink.tokens({"", "eos_token_id"}, c.end_tokens);
+  write_all(c, sink);
+  std::string json = sink.take();
+  const std::string lost = differences(given, read_config(json));
+  if (!lost.empty()) refuse("config.json", lost);
+  return json;
+}
+
+}  // namespace weft::llm

@@ -1,0 +1,107 @@
+#include "weft/llm/convert.h"
+
+#include <algorithm>
+#include <map>
+
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+#include "weft/io/host_array.h"
+#include "weft/llm/config_write.h"
+#include "weft/llm/model_file.h"
+#include "weft/llm/network.h"
+#include "weft/llm/rope_order.h"
+#include "weft/text/gguf_tokenizer.h"
+
+namespace weft::llm {
+
+namespace {
+
+bool has_one_of(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+/// The name that llama.cpp has for it.
+std::string name_in_gguf(const std::string& name, const Config& c) {
+  const size_t at = name.find("ffn_norm.");
+  if (c.family != "gpt-oss" || at == std::string::npos) return name;
+  return std::string(name).replace(at, 8, "post_attention_norm");
+}
+
+/// What lies in a GGUF file under this name.
+Tensor tensor_in_gguf(const std::string& name, const Weight& weight, const Config& c) {
+  Tensor x = weight.stored;
+  if (name.find("ffn_gate_inp_shexp") != std::string::npos) x = x.reshape({x.dim(-1)});
+  if (has_pair_order(c.family))
+    if (const int64_t heads = heads_of(name, c)) x = in_pair_order(x, heads);
+  return stays_f32(name, static_cast<size_t>(x.ndim())) ? x.cast(DType::F32) : x;
+}
+
+Codec plain_codec(DType dtype, std::string_view name) {
+  for (const Codec codec : {Codec::F32, Codec::F16, Codec::BF16})
+    if (row(codec).dtype == dtype) return codec;
+  fail("llm.convert", "'{}' is {}, which GGUF files of models do not have", name,
+       weft::name(dtype));
+}
+
+/// The number that llama.h has for files mostly of one format (enum llama_ftype).
+uint32_t file_type(const GgufModel& model) {
+  std::map<Codec, int64_t> numbers;
+  for (const PackedTensor& t : model.tensors) numbers[t.codec] += t.packed.numel();
+  const auto most =
+      std::ranges::max_element(numbers, {}, [](const auto& entry) { return entry.second; });
+  return most->first == Codec::F32 ? 0 : most->first == Codec::F16 ? 1 : 32;
+}
+
+std::string folder_name(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path.substr(path.rfind('/') + 1);
+}
+
+void add(GgufModel& model, const std::string& name, const Tensor& x) {
+  const Codec codec = plain_codec(x.dtype(), name);
+  const std::vector<int64_t> shape = x.shape();
+  model.content.tensors.push_back({name, codec, shape, {}, nullptr});
+  model.tensors.push_back({name, codec, Dims(shape), x});
+}
+
+}  // namespace
+
+bool stays_f32(std::string_view name, size_t axes) {
+  return axes < 2 || !name.ends_with("weight") ||
+         has_one_of(name, {"_norm.", "ffn_gate_inp.", "position_embd.", "token_types.",
+                           "rope_freqs.", "attn_sinks."});
+}
+
+GgufModel folder_as_gguf(const std::string& folder) {
+  const Config config = read_folder_config(folder);
+  const Weights weights(read_safetensors_model(folder), config.norm_offset, true);
+  const Network complete(config, weights, 1);  // else it says what is missing
+  GgufModel model;
+  GgufDescription described = gguf_description(config);
+  model.content.metadata = std::move(described.metadata);
+  auto& metadata = model.content.metadata;
+  metadata.emplace_back("general.type", GgufValue::of("model"));
+  metadata.emplace_back("general.name",
+                        GgufValue::of(config.name.empty() ? folder_name(folder) : config.name));
+  for (auto& entry : text::gguf_tokenizer(folder, {config.vocabulary, config.end_tokens}))
+    metadata.push_back(std::move(entry));
+  for (const auto& [name, weight] : weights.all())
+    add(model, name_in_gguf(name, config), tensor_in_gguf(name, weight, config));
+  for (const GgufTensor& t : described.tensors) {
+    const std::span numbers(reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / 4);
+    add(model, t.name, Tensor::from(numbers, Dims(t.shape)));
+  }
+  metadata.emplace_back("general.file_type", GgufValue::of_number(file_type(model)));
+  return model;
+}
+
+GgufModel model_as_gguf(const std::string& path) {
+  if (is_gguf(path)) return load_gguf(path);
+  if (!is_directory(path))
+    fail("llm.convert", "{} is neither a GGUF file nor a folder of Hugging Face's",
+         quoted_name(path));
+  return folder_as_gguf(path);
+}
+
+}  // namespace weft::llm
