@@ -120,6 +120,7 @@ struct LlmOptions {
   int64_t context = 4096;     // 0: the model's
   int64_t slots = 1;          // requests at once
   std::string cache = "f16";  // of keys and values
+  std::string factors = "auto";
   bool ignore_end = false;
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int64_t top_k = 40, seed = 0;

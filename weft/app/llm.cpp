@@ -21,6 +21,7 @@ llm::ModelOptions model_options(const LlmOptions& o) {
   options.context = o.context;
   options.slots = o.slots;
   options.cache = o.cache == "f32" ? DType::F32 : DType::F16;
+  options.factors = factors_named(o.factors);
   return options;
 }
 

@@ -58,11 +58,7 @@ Measured measure(llm::Model& model, int64_t prompt, int64_t tokens, int64_t rows
 
 int bench_llm(const Session& session, const LlmOptions& options) {
   const auto start = Clock::now();
-  llm::ModelOptions o;
-  o.context = options.context;
-  o.slots = options.slots;
-  o.cache = options.cache == "f32" ? DType::F32 : DType::F16;
-  llm::Model model(options.model, o);
+  llm::Model model(options.model, model_options(options));
   const double load = since(start);
   const Measured cold = measure(model, 1, 2, 1, 0);
   const auto weights = static_cast<double>(model.weight_bytes());

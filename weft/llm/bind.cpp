@@ -8,7 +8,7 @@ namespace {
 
 class Binder {
  public:
-  explicit Binder(const Weights& weights) : weights_(weights) {}
+  Binder(const Weights& weights, Factors factors) : weights_(weights), factors_(factors) {}
 
   /// One of this shape; where it is not there: a problem, or an undefined one.
   Weight weight(const std::string& name, const std::vector<int64_t>& shape, bool required) {
@@ -31,6 +31,7 @@ class Binder {
     p.weight = weight(name + ".weight", shape, required);
     shape.pop_back();
     p.bias = vector(name + ".bias", shape, false);
+    p.factors = factors_;
     return p;
   }
   Scale scale(const std::string& name, int64_t size, bool required = true) {
@@ -50,6 +51,7 @@ class Binder {
     if (++count_ <= kMost) text_ += "\n  " + text;
   }
   const Weights& weights_;
+  const Factors factors_;
   std::string text_;
   int count_ = 0;
 };
@@ -109,9 +111,9 @@ void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeigh
 
 }  // namespace
 
-void Network::bind(const Weights& weights) {
+void Network::bind(const Weights& weights, Factors factors) {
   const Config& c = config_;
-  Binder b(weights);
+  Binder b(weights, factors);
   tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
   if (c.learned_positions) positions_ = b.weight("position_embd.weight", {c.context, c.dim}, true);
   output_norm_ = b.scale("output_norm", c.dim);

@@ -75,7 +75,8 @@ Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOption
     fail("llm.options", "{} slots with a cache of {}: at least one, of f16 or f32", o.slots,
          weft::name(o.cache));
   check_memory(file.config, o, context_);
-  stepper_ = std::make_unique<Stepper>(file.config, file.weights, o.slots, context_, o.cache);
+  stepper_ = std::make_unique<Stepper>(file.config, file.weights, o.slots, context_, o.cache,
+                                       o.factors ? *o.factors : fastest_factors());
   weight_bytes_ = file.weights.bytes();
   for (int64_t i = 0; i < o.slots; ++i)
     slots_.push_back(std::make_unique<Slot>(Slot{i, {}, nullptr}));

@@ -21,6 +21,9 @@ struct ModelOptions {
   int64_t slots = 1;         ///< requests that run at once
   int64_t queue = 1024;      ///< requests that wait
   DType cache = DType::F16;  ///< of keys and values: F16 or F32
+  /// What the numbers of products with weights are rounded to. None: to 8 bits where the machine
+  /// multiplies bytes, else not at all.
+  std::optional<Factors> factors = {};
 };
 
 /// What was in memory for, and how much was done.

@@ -25,15 +25,15 @@ int64_t KvCache::bytes() const {
 }
 
 Tensor Projection::operator()(const Tensor& x) const {
-  const Tensor y = x.matmul(weight.value().T());
+  const Tensor y = product_with(x, weight.value(), factors);
   return bias.defined() ? y + bias : y;
 }
 
-Network::Network(Config config, const Weights& weights, int64_t positions)
+Network::Network(Config config, const Weights& weights, int64_t positions, Factors factors)
     : config_(std::move(config)),
       rope_(rope_table(config_.rope, positions)),
       local_rope_(config_.local_rope.size > 0 ? rope_table(config_.local_rope, positions) : rope_) {
-  bind(weights);
+  bind(weights, factors);
 }
 
 Tensor Network::normed(const Tensor& x, const Scale& scale) const {

@@ -8,6 +8,7 @@
 #include "weft/llm/config.h"
 #include "weft/llm/rope.h"
 #include "weft/llm/weights.h"
+#include "weft/tensor/packed.h"
 
 namespace weft::llm {
 
@@ -34,6 +35,7 @@ struct Batch {
 struct Projection {
   Weight weight;  ///< (out, in)
   Tensor bias;    ///< may be undefined
+  Factors factors = Factors::F32;
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight.defined(); }
 };
@@ -60,9 +62,10 @@ struct Layer {
 
 class Network {
  public:
-  /// `positions`: so many there will be at most. Errors: "llm.weights" with all tensors that are
-  /// missing or of another shape.
-  Network(Config config, const Weights& weights, int64_t positions);
+  /// `positions`: so many there will be at most. `factors`: of products with matrices, but those of
+  /// experts. Errors: "llm.weights" with all tensors that are missing or of another shape.
+  Network(Config config, const Weights& weights, int64_t positions,
+          Factors factors = Factors::F32);
 
   const Config& config() const { return config_; }
   /// (rows, tokens, dim), normed; writes the batch's keys and values to the cache.
@@ -83,7 +86,7 @@ class Network {
   Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;
-  void bind(const Weights& weights);
+  void bind(const Weights& weights, Factors factors);
 
   Config config_;
   Weight tokens_, positions_;

@@ -19,8 +19,8 @@ int64_t up_to_grain(int64_t n) {
 }  // namespace
 
 Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions,
-                 DType cache)
-    : network_(std::move(config), weights, up_to_grain(positions)),
+                 DType cache, Factors factors)
+    : network_(std::move(config), weights, up_to_grain(positions), factors),
       cache_(network_.config(), slots, up_to_grain(positions), cache) {}
 
 int64_t Stepper::part(int64_t start, int64_t left) const {

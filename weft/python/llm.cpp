@@ -82,15 +82,17 @@ void bind_llm(nb::module_& m) {
   c.def(
       "__init__",
       [](Model* self, const std::string& path, int64_t context, int64_t slots,
-         const std::string& cache) {
+         const std::string& cache, const std::string& factors) {
         llm::ModelOptions options;
         options.context = context;
         options.slots = slots;
         options.cache = cache_type(cache);
+        options.factors = factors_named(factors);
         const Released released;
         new (self) Model(path, options);
       },
-      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", nb::call_guard<PythonSite>());
+      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", "factors"_a = "auto",
+      nb::call_guard<PythonSite>());
   method(c, "submit", submit, "prompt"_a, "max_tokens"_a, "stop"_a, "ignore_end"_a, "temperature"_a,
          "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a);
   method(c, "step", step);

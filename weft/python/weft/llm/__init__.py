@@ -26,10 +26,13 @@ class Model:
     as there are; a prompt that begins as an earlier text did begins behind that. One thread at a time.
 
     context: tokens of a text, at most the model's (0: that). cache: numbers of keys and values, "f16" or "f32".
+    factors: what the factors of products with weights are rounded to, "f32" (not at all), "bf16" or "q8" (8 bits);
+    "auto": to 8 bits where the machine multiplies bytes.
     """
 
-    def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16"):
-        self._model = LanguageModel(str(path), context, slots, cache)
+    def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16",
+                 factors: str = "auto"):
+        self._model = LanguageModel(str(path), context, slots, cache, factors)
         self._open: dict[int, list[tuple[str, str, str]]] = {}  # what running requests have got and nobody has taken
 
     def stream(self, prompt: str | Sequence[int], *, max_tokens: int = -1, temperature: float = 0.8, top_k: int = 40,
