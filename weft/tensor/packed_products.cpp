@@ -195,6 +195,14 @@ std::optional<Tensor> by_bytes(const Tensor& x, const Tensor& weight) {
   return with_gradient(forward, backward, {x})[0];
 }
 
+/// Packed, or kept in 16 bits.
+bool is_narrow(const Tensor& weight) {
+  const OpScope scope(weight, CallSite::here());
+  NodeRef n = weight.node();
+  while (is_movement(n->op)) n = n->src(0);
+  return bits((n->op == Op::Cast ? n->src(0) : n)->dtype) <= 16 || packed_weight(weight);
+}
+
 }  // namespace
 
 std::optional<Factors> factors_named(std::string_view text) {
@@ -216,8 +224,9 @@ Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, Call
   const CallSiteScope scope(at);
   if (factors == Factors::Q8 && has_most_rows(x, kMostRows))
     if (const auto y = by_bytes(x, weight)) return *y;
-  const int64_t few = factors == Factors::Q8 ? kMostRows : kFewRows;
-  const bool rounds = factors != Factors::F32 && !has_most_rows(x, few);
+  const bool rounds = factors == Factors::BF16 ? !has_most_rows(x, kFewRows)
+                                               : factors == Factors::Q8 && is_narrow(weight) &&
+                                                     !has_most_rows(x, kMostRows);
   const auto factor = [&](const Tensor& t) {
     return (rounds ? t.cast(DType::BF16) : t).cast(DType::F32);
   };
