@@ -109,11 +109,12 @@ std::function<BenchValues(const BenchValues&)> packed_layers(Codec codec, int64_
 /// x @ w^T with sixteen weights that no cache holds, as in a step of a language model.
 BenchCase packed_weights(Codec codec, Factors factors) {
   constexpr int64_t kLayers = 16, kSum = 2048, kColumns = 8192;
-  const bool rounded = factors == Factors::BF16;
+  constexpr const char* kHow[] = {"", " as bf16", " as bytes"};
+  const char* how = kHow[static_cast<size_t>(factors)];
   BenchCase c{
-      .group = rounded ? "packed weights as bf16" : "packed weights",
-      .name = strformat("x @ w^T, {{}} x {} x {}, {} times, {}{}", kSum, kColumns, kLayers,
-                        name(codec), rounded ? ", as bf16" : ""),
+      .group = strformat("packed weights{}", how),
+      .name = strformat("x @ w^T, {{}} x {} x {}, {} times, {}{}{}", kSum, kColumns, kLayers,
+                        name(codec), *how ? "," : "", how),
       .sizes = {1, 4, 16, 64, 256},
       .operands = [=](int64_t rows) -> BenchOperands {
         const bool plain = is_plain(codec);
@@ -210,7 +211,7 @@ void add_constant_weights(std::vector<BenchCase>& cases) {
 void add_packed_weights(std::vector<BenchCase>& cases) {
   for (const CodecRow& r : kCodecs)
     if (!is_plain(r.codec) || bits(r.dtype) == 16)
-      for (const Factors factors : {Factors::F32, Factors::BF16})
+      for (const Factors factors : {Factors::F32, Factors::BF16, Factors::Q8})
         cases.push_back(packed_weights(r.codec, factors));
 }
 

@@ -138,6 +138,7 @@ struct LlmOptions {
   int64_t context = 4096;     // 0: the model's
   int64_t slots = 1;          // requests at once
   std::string cache = "f16";  // of keys and values
+  std::string factors = "auto";
   std::string draft;          // a model that guesses ahead
   bool lookup = false;        // guesses are what followed in the text so far
   int64_t draft_tokens = 7;   // guessed at most, where anything guesses

@@ -28,6 +28,7 @@ llm::ModelOptions model_options(const LlmOptions& o) {
   options.context = o.context;
   options.slots = o.slots;
   options.cache = o.cache == "f32" ? DType::F32 : o.cache == "q8" ? DType::I8 : DType::F16;
+  options.factors = factors_named(o.factors);
   if (o.lookup || !o.draft.empty()) options.draft_tokens = o.draft_tokens;
   options.draft_model = o.draft;
   options.lora = lora_files(o);

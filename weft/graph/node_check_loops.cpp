@@ -100,9 +100,14 @@ const char* stage(const Spec& s) {
 
 // ---- kernels
 
+/// Several elements of memory, as one number.
+bool is_word_of(DType word, DType element) {
+  return is_unsigned(word) && is_unsigned(element) && bits(word) > bits(element);
+}
+
 const char* load(const Spec& s) {
   if (const char* problem = access(s, 2)) return problem;
-  return same_dtype(s);
+  return is_word_of(s.dtype, s.src[0]->dtype) ? nullptr : same_dtype(s);
 }
 
 const char* store(const Spec& s) {

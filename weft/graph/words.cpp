@@ -7,8 +7,6 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kWord = 32;
-
 /// What is moved up in a word, by so many bits.
 struct Piece {
   NodeRef element = nullptr;
@@ -30,6 +28,7 @@ Piece piece_of(NodeRef n) {
 /// By place, the lowest first. Empty where the word is not whole, or is anything else.
 std::vector<Element> elements_of(NodeRef word, FunctionRef<Element(NodeRef)> locate) {
   std::vector<Element> at;
+  const int64_t whole = bits(word->dtype);
   std::vector<NodeRef> open{word};
   size_t found = 0;
   while (!open.empty()) {
@@ -41,8 +40,8 @@ std::vector<Element> elements_of(NodeRef word, FunctionRef<Element(NodeRef)> loc
     }
     const Piece p = piece_of(n);
     const int64_t width = p.element ? static_cast<int64_t>(bits(p.element->dtype)) : 0;
-    if (width != 8 && width != 16) return {};
-    if (at.empty()) at.resize(static_cast<size_t>(kWord / width));
+    if ((width != 8 && width != 16) || width == whole) return {};
+    if (at.empty()) at.resize(static_cast<size_t>(whole / width));
     const auto place = static_cast<size_t>(p.shift / width);
     if (p.shift % width != 0 || place >= at.size() || at[place].memory) return {};
     at[place] = locate(p.element);
@@ -56,7 +55,7 @@ std::vector<Element> elements_of(NodeRef word, FunctionRef<Element(NodeRef)> loc
 Element first_of_word(Graph& g, NodeRef word, FunctionRef<Element(NodeRef)> locate) {
   if (!may_be_word(word)) return {};
   const std::vector<Element> at = elements_of(word, locate);
-  if (at.empty() || divisor_of(at[0].at) % static_cast<int64_t>(at.size()) != 0) return {};
+  if (at.empty()) return {};
   const Offset first = split_offset(g, at[0].at);
   for (size_t i = 1; i < at.size(); ++i) {
     const Offset next = split_offset(g, at[i].at);
@@ -65,6 +64,10 @@ Element first_of_word(Graph& g, NodeRef word, FunctionRef<Element(NodeRef)> loca
       return {};
   }
   return at[0];
+}
+
+bool is_aligned(const Element& first, DType word) {
+  return divisor_of(first.at) % (bits(word) / bits(first.memory->dtype)) == 0;
 }
 
 }  // namespace weft

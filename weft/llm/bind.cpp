@@ -8,7 +8,8 @@ namespace {
 
 class Binder {
  public:
-  Binder(const Weights& weights, DType factors) : weights_(weights), factors_(factors) {}
+  Binder(const Weights& weights, Factors factors, bool mixed)
+      : weights_(weights), factors_(factors), mixed_(mixed) {}
 
   /// One of this shape; where it is not there: a problem, or an undefined one.
   Weight weight(const std::string& name, const std::vector<int64_t>& shape, bool required) {
@@ -32,6 +33,7 @@ class Binder {
     shape.pop_back();
     p.bias = vector(name + ".bias", shape, false);
     p.factors = factors_;
+    p.mixed = mixed_;
     return p;
   }
   Scale scale(const std::string& name, int64_t size, bool required = true) {
@@ -51,7 +53,8 @@ class Binder {
     if (++count_ <= kMost) text_ += "\n  " + text;
   }
   const Weights& weights_;
-  DType factors_;
+  const Factors factors_;
+  const bool mixed_;
   std::string text_;
   int count_ = 0;
 };
@@ -117,9 +120,9 @@ void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeigh
 
 }  // namespace
 
-void Network::bind(const Weights& weights) {
+void Network::bind(const Weights& weights, Factors factors) {
   const Config& c = config_;
-  Binder b(weights, factors_);
+  Binder b(weights, factors, mixed_);
   tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
   if (c.learned_positions) positions_ = b.weight("position_embd.weight", {c.context, c.dim}, true);
   output_norm_ = b.scale("output_norm", c.dim);

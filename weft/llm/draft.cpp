@@ -63,8 +63,10 @@ void LookupDrafter::guess(std::span<Draft> drafts) {
 
 // ---- a model
 
-ModelDrafter::ModelDrafter(const ModelFile& file, int64_t slots, int64_t context, DType cache)
-    : stepper_(file.config, file.weights, slots, std::min(context, file.config.context), cache),
+ModelDrafter::ModelDrafter(const ModelFile& file, int64_t slots, int64_t context, DType cache,
+                           Factors factors)
+    : stepper_(file.config, file.weights, slots, std::min(context, file.config.context), cache,
+               factors),
       held_(static_cast<size_t>(slots)) {}
 
 /// Whether the model has a place for the text, and knows its tokens.
@@ -142,11 +144,12 @@ void check_same_tokens(const std::string& path, const text::Tokenizer& a,
 }  // namespace
 
 std::unique_ptr<Drafter> model_drafter(const std::string& path, const text::Tokenizer& tokenizer,
-                                       int64_t slots, int64_t context, DType cache) {
+                                       int64_t slots, int64_t context, DType cache,
+                                       Factors factors) {
   check_same_tokens(path, tokenizer, text::Tokenizer::from_file(path));
   const ModelFile file = read_model(path);
   check_cache_memory(file.config, slots, context, cache);
-  return std::make_unique<ModelDrafter>(file, slots, context, cache);
+  return std::make_unique<ModelDrafter>(file, slots, context, cache, factors);
 }
 
 }  // namespace weft::llm

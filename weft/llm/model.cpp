@@ -82,10 +82,12 @@ Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOption
   context_ = o.context > 0 ? std::min(o.context, most) : most;
   check_options(o);
   check_cache_memory(file.config, o.slots, context_, o.cache);
-  stepper_ = std::make_unique<Stepper>(file.config, file.weights, o.slots, context_, o.cache);
+  const Factors factors = o.factors ? *o.factors : fastest_factors();
+  stepper_ =
+      std::make_unique<Stepper>(file.config, file.weights, o.slots, context_, o.cache, factors);
   if (o.draft_tokens > 0 && o.draft_model.empty()) drafter_ = std::make_unique<LookupDrafter>();
   if (o.draft_tokens > 0 && !o.draft_model.empty())
-    drafter_ = model_drafter(o.draft_model, tokenizer_, o.slots, context_, o.cache);
+    drafter_ = model_drafter(o.draft_model, tokenizer_, o.slots, context_, o.cache, factors);
   weight_bytes_ = file.weights.bytes();
   for (int64_t i = 0; i < o.slots; ++i)
     slots_.push_back(std::make_unique<Slot>(Slot{i, {}, nullptr}));

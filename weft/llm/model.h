@@ -29,6 +29,9 @@ struct ModelOptions {
   int64_t queue = 1024;    ///< requests that wait
   /// Of keys and values: F16, F32, or I8, 8 bits and a scale for 32 numbers.
   DType cache = DType::F16;
+  /// What the numbers of products with weights are rounded to. None: to 8 bits where the machine
+  /// multiplies bytes, else not at all.
+  std::optional<Factors> factors = {};
   /// Tokens guessed ahead at most, 7, and checked in one step (speculative decoding). Each is drawn
   /// as it would be without, so that the answer is the same. 0: none.
   int64_t draft_tokens = 0;

@@ -7,19 +7,20 @@
 namespace weft::llm {
 
 Tensor Projection::operator()(const Tensor& x) const {
-  const auto rounded = [&](const Tensor& t) { return t.dtype() == factors ? t : t.cast(factors); };
-  Tensor y = rounded(x).matmul(rounded(weight.value()).T());
-  if (factors != DType::F32) y = y.cast(DType::F32);
+  const auto half = [](const Tensor& t) { return t.cast(DType::BF16); };
+  Tensor y = mixed ? half(x).matmul(half(weight.value()).T()).cast(DType::F32)
+                   : product_with(x, weight.value(), factors);
   for (const LowRank& f : weight.factors) y = y + x.matmul(f.a.T()).matmul(f.b.T()) * f.scale;
   return bias.defined() ? y + bias : y;
 }
 
-Network::Network(Config config, const Weights& weights, int64_t positions, DType factors)
+Network::Network(Config config, const Weights& weights, int64_t positions, Factors factors,
+                 bool mixed)
     : config_(std::move(config)),
-      factors_(factors),
+      mixed_(mixed),
       rope_(rope_table(config_.rope, positions)),
       local_rope_(config_.local_rope.size > 0 ? rope_table(config_.local_rope, positions) : rope_) {
-  bind(weights);
+  bind(weights, factors);
 }
 
 Tensor Network::normed(const Tensor& x, const Scale& scale) const {
@@ -198,7 +199,7 @@ Tensor Network::over_itself(const Heads& x, int64_t i, double dropout) const {
   if (c.attention_cap > 0 || layers_[static_cast<size_t>(i)].sinks.defined())
     fail("llm.train", "attention of a {} has caps or sinks: it goes over a cache only", c.family);
   const auto side = [&](const Tensor& t) {  // (rows, heads, tokens, size)
-    return (t.dtype() == factors_ ? t : t.cast(factors_)).transpose(1, 2);
+    return (mixed_ ? t.cast(DType::BF16) : t).transpose(1, 2);
   };
   AttentionOptions options;
   options.causal = true;
@@ -207,7 +208,7 @@ Tensor Network::over_itself(const Heads& x, int64_t i, double dropout) const {
   options.window = c.is_local(i) ? c.window : 0;
   options.scale = attention_scale();
   Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
-  if (factors_ != DType::F32) y = y.cast(DType::F32);
+  if (mixed_) y = y.cast(DType::F32);
   return y.transpose(1, 2).reshape({x.q.dim(0), x.q.dim(1), c.heads * c.value_dim});
 }
 

@@ -10,6 +10,7 @@
 #include "weft/llm/kv_cache.h"
 #include "weft/llm/rope.h"
 #include "weft/llm/weights.h"
+#include "weft/tensor/packed.h"
 
 namespace weft::llm {
 
@@ -20,9 +21,10 @@ struct Batch {
 };
 
 struct Projection {
-  Weight weight;               ///< (out, in)
-  Tensor bias;                 ///< may be undefined
-  DType factors = DType::F32;  ///< what both sides of the product are rounded to
+  Weight weight;  ///< (out, in)
+  Tensor bias;    ///< may be undefined
+  Factors factors = Factors::F32;
+  bool mixed = false;
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight.defined(); }
 };
@@ -52,10 +54,11 @@ struct Layer {
 class Network {
  public:
   /// `positions`: so many there will be at most; what fills up a step may lie behind them.
-  /// `factors`: BF16 rounds what products multiply, and what they give, as mixed precision does.
-  /// Errors: "llm.weights" with all tensors that are
-  /// missing or of another shape.
-  Network(Config config, const Weights& weights, int64_t positions, DType factors = DType::F32);
+  /// `factors`: of products with matrices, but those of experts. `mixed`: what products multiply and
+  /// give is bf16, and what their gradients do, as training in mixed precision does; `factors` do
+  /// not count then. Errors: "llm.weights" with all tensors that are missing or of another shape.
+  Network(Config config, const Weights& weights, int64_t positions, Factors factors = Factors::F32,
+          bool mixed = false);
 
   const Config& config() const { return config_; }
   /// (rows, tokens, dim), normed; writes the batch's keys and values to the cache.
@@ -85,10 +88,10 @@ class Network {
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;
   double attention_scale() const;
-  void bind(const Weights& weights);
+  void bind(const Weights& weights, Factors factors);
 
   Config config_;
-  DType factors_;
+  bool mixed_;
   Weight tokens_, positions_;
   std::vector<Layer> layers_;
   Scale output_norm_;

@@ -27,8 +27,8 @@ void fill_rows(std::vector<StepRow>& rows, int64_t slots) {
 }
 
 Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions,
-                 DType cache)
-    : network_(std::move(config), weights, positions),
+                 DType cache, Factors factors)
+    : network_(std::move(config), weights, positions, factors),
       cache_(network_.config(), slots, up_to_grain(positions), cache) {}
 
 namespace {

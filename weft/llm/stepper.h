@@ -32,7 +32,8 @@ void fill_rows(std::vector<StepRow>& rows, int64_t slots);
 class Stepper {
  public:
   /// `positions` is rounded up to a multiple of kGrain.
-  Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions, DType cache);
+  Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions, DType cache,
+          Factors factors);
 
   /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
   /// few lengths only, and the last one is filled up.

@@ -99,7 +99,8 @@ struct Trainer::Learning {
 Trainer::Learning::Learning(const NewModel& model, const TrainerOptions& o,
                             const std::vector<NamedTensor>& weights, TokenFile texts)
     : options(o),
-      network(model.config, Weights(weights), model.config.context, o.dtype),
+      network(model.config, Weights(weights), model.config.context, Factors::F32,
+              o.dtype == DType::BF16),
       optimizers(optimizers_for(weights, o)),
       parameters(optimizers.params()),
       schedule(schedule_for(o)),

@@ -51,7 +51,9 @@ void estimate_work(LinearProgram& program, std::span<const NodeRef> kernel) {
     } else if (n->op == Op::Load || n->op == Op::TileLoad || n->op == Op::Store) {
       if (n->src(0)->op != Op::Param) continue;
       Traffic& t = traffic[static_cast<size_t>(param_slot(n->src(0)))];
-      (n->op == Op::Store ? t.written : t.read) += times.back() * n->lanes;
+      // A load of words takes several elements for each.
+      const double each = n->op == Op::Store ? 1 : bits(n->dtype) / bits(n->src(0)->dtype);
+      (n->op == Op::Store ? t.written : t.read) += times.back() * n->lanes * each;
     } else {
       program.flops += operations(n) * times.back() * n->lanes;
     }

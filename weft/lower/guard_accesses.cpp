@@ -24,6 +24,9 @@ class AccessGuard : public OpStep {
  private:
   NodeRef guarded(NodeRef access, size_t mask_at) {
     NodeRef index = access->src(1), size = size_of(access->src(0));
+    // Of a word of several elements the last one counts.
+    if (access->op == Op::Load)
+      size = g_.add(size, g_.index(1 - bits(access->dtype) / bits(access->src(0)->dtype)));
     if (index->vmin >= 0 && index->vmax < size->vmin) return access;
     NodeRef mask = access->nsrc > mask_at ? access->src(mask_at) : g_.boolean(true);
     if (is_int_const(mask, 0) || Inequality(g_, mask).inside(index, size)) return access;

@@ -120,9 +120,11 @@ class Vectoriser {
       shared_[n] = true;
       return load(n, at_lane(n->src(1), range, 0), valid, 1);
     }
-    if (affine && stride.coefficient == 1)
+    const int64_t unit = bits(n->dtype) / bits(n->src(0)->dtype);
+    if (affine && stride.coefficient == unit)
       return load(n, at_lane(n->src(1), range, 0), valid, count);
-    if (affine && stride.coefficient == -1) return reversed_load(n, range, valid, count);
+    if (affine && stride.coefficient == -1 && unit == 1)
+      return reversed_load(n, range, valid, count);
     SmallVector<NodeRef, 16> elements;
     for (size_t k = 0; k < count; ++k) {
       NodeRef mask = n->nsrc > 2 ? at_lane(n->src(2), range, k) : nullptr;

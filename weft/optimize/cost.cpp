@@ -199,7 +199,8 @@ double CostModel::iterations(RangeMask loops, RangeMask own, const Tiling& tilin
 CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tiling& tiling) const {
   const Access& a = info_.accesses[access];
   const double size = bits(a.node->src(0)->dtype) / 8.0;
-  double elements = 1, run = 1, span = 1;
+  const auto unit = static_cast<double>(a.unit());
+  double elements = unit, run = unit, span = unit;
   int64_t apart = 0;            // the largest power of two that divides all steps between runs
   int64_t nearest = INT64_MAX;  // the first of these steps
   for (uint8_t r : by_stride_[access]) {
@@ -348,9 +349,11 @@ bool CostModel::skips(const Body& body, const Tiling& tiling) const {
 
 /// Cache lines that a vector touches on average: one that starts anywhere lies in two.
 double CostModel::lines_of(size_t access, size_t range, double lanes) const {
-  const double size = bits(info_.accesses[access].node->src(0)->dtype) / 8.0;
+  const Access& a = info_.accesses[access];
+  const double piece = bits(a.node->src(0)->dtype) / 8.0;
+  const double size = piece * static_cast<double>(a.unit());
   const int64_t known = granules_[access][range];
-  const double start = static_cast<double>(known & -known) * size;
+  const double start = static_cast<double>(known & -known) * piece;
   return known == 0 ? 1 : 1 + std::max(0.0, lanes * size - start) / Machine::kLine;
 }
 
@@ -431,7 +434,7 @@ double CostModel::port_cycles(const Body& body, const Tiling& tiling) const {
       if (body.own == 0 && transposed_along(a, tiling) >= 0) {
         one = kVector;
         alu += n * std::log2(lanes) * kPermute;
-      } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > 1) {
+      } else if ((a.masked & v) != 0 || (a.opaque & v) != 0 || std::abs(stride) > a.unit()) {
         const bool far = std::abs(stride) * bits(a.node->src(0)->dtype) >= 512;
         const double tested = (a.masked & v) != 0 ? tested_lanes : 0;
         const bool same = stride == 0 && (a.opaque & v) == 0;  // but for those that are tested
@@ -468,7 +471,7 @@ double CostModel::gathered_bytes(const Access& a, const Tiling& tiling) const {
   const RangeMask vector = a.deps & tiling.vectors;
   if (vector == 0) return 0;
   const auto v = static_cast<size_t>(std::countr_zero(vector));
-  if (std::abs(a.stride[v]) == 1) return 0;
+  if (std::abs(a.stride[v]) == a.unit()) return 0;
   const int64_t apart = a.stride[v] * bits(a.node->src(0)->dtype) / 8;
   const auto lanes = static_cast<double>(tiling.ranges[v].lanes);
   const int64_t page = machine().l1().way_bytes();

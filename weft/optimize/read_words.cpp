@@ -13,13 +13,20 @@ constexpr auto loaded = [](NodeRef n) {
   return Element{n->src(0), n->src(1), n->nsrc == 3 ? n->src(2) : nullptr};
 };
 
-NodeRef as_word(Graph& g, Element first) {
+/// In a buffer of words.
+NodeRef as_word(Graph& g, Element first, DType) {
   NodeRef elements = g.index(32 / bits(first.memory->dtype));
   const NodeRef size[] = {g.idiv(first.memory->src(0), elements)};
   NodeRef words = g.param(param_slot(first.memory), DType::U32, size);
   NodeRef at = g.idiv(first.at, elements);
   return first.valid ? g.make(Op::Load, DType::U32, {words, at, first.valid})
                      : g.make(Op::Load, DType::U32, {words, at});
+}
+
+/// In a buffer of its elements.
+NodeRef in_bytes(Graph& g, Element first, DType word) {
+  return first.valid ? g.make(Op::Load, word, {first.memory, first.at, first.valid})
+                     : g.make(Op::Load, word, {first.memory, first.at});
 }
 
 /// Whether a buffer is one thing to some accesses and another to others.
@@ -37,12 +44,19 @@ bool disagrees(NodeRef sink) {
 }  // namespace
 
 NodeRef read_words(Graph& g, NodeRef sink) {
-  NodeRef made = rebuild(sink, [&g](NodeRef n, std::span<const NodeRef> src) {
-    NodeRef now = g.with_sources(n, src);
-    const Element first = first_of_word(g, now, loaded);
-    return first.memory ? as_word(g, first) : now;
-  });
-  return disagrees(made) ? sink : made;
+  // Buffers of words lie as matrices do. Beside other accesses words begin at any byte.
+  bool aligned = true;
+  const auto joined = [&](NodeRef made(Graph&, Element, DType)) {
+    return rebuild(sink, [&](NodeRef n, std::span<const NodeRef> src) {
+      NodeRef now = g.with_sources(n, src);
+      const Element first = first_of_word(g, now, loaded);
+      if (!first.memory) return now;
+      aligned = aligned && n->dtype == DType::U32 && is_aligned(first, n->dtype);
+      return made(g, first, n->dtype);
+    });
+  };
+  NodeRef words = joined(as_word);
+  return aligned && !disagrees(words) ? words : joined(in_bytes);
 }
 
 }  // namespace weft::optimize

@@ -31,13 +31,20 @@ struct Choice {
   bool found = false;  ///< false: all that was seen is too long
 };
 
+/// Sums of bytes that are scaled and summed: rows get the same sums alone and among others, however
+/// many a tile has.
+bool scales_sums(const KernelInfo& info) {
+  return std::ranges::any_of(info.reduces, [](NodeRef n) { return is_float(n->dtype); }) &&
+         std::ranges::any_of(info.order, [](NodeRef n) { return n->op == Op::Dot4; });
+}
+
 /// Decides one body after the other, the most expensive first; what one has decided stays. What its
 /// choice of vectors leaves to the others is known only when they have decided, so that is tried
 /// for each of its best choices.
 class TileSearch {
  public:
   TileSearch(const KernelInfo& info, const CostModel& model, const Target& target)
-      : info_(info), model_(model), target_(target) {}
+      : info_(info), model_(model), target_(target), keeps_order_(!target.canonical && scales_sums(info)) {}
 
   Tiling run() const {
     Tiling plain;
@@ -105,7 +112,8 @@ class TileSearch {
     if ((so_far.vectors & turn.body.deps) == 0)
       for (size_t r = info_.ranges.size(); r-- > 0;)
         if (may_be_vector(turn, so_far, r)) add_best_lanes(so_far, r, all);
-    all.push_back({model_.total(so_far) * kWorthwhile, so_far});
+    if (all.empty() || !keeps_order_)
+      all.push_back({model_.total(so_far) * kWorthwhile, so_far});
     for (size_t i = 0; i < all.size(); ++i) all[i].order = i;
     std::sort(all.begin(), all.end(), [](const Start& a, const Start& b) {
       return a.cost != b.cost ? a.cost < b.cost : a.order < b.order;
@@ -125,7 +133,7 @@ class TileSearch {
       Tiling trial = so_far;
       trial.set(r, lanes, 1);
       const double c = std::min(model_.total(trial), transposed_cost(trial, lanes));
-      if (found && c >= best.cost * kWorthwhile) continue;
+      if (found && (keeps_order_ || c >= best.cost * kWorthwhile)) continue;
       best = {c, trial};
       found = true;
     }
@@ -151,6 +159,7 @@ class TileSearch {
   bool may_be_vector(const Turn& turn, const Tiling& so_far, size_t r) const {
     const RangeInfo& range = info_.ranges[r];
     if ((turn.body.deps & ~turn.decided & bit(r)) == 0 || !range.free()) return false;
+    if (keeps_order_ && turn.body.own != 0 && (turn.body.own >> r) != 1) return false;  // words that lie side by side
     if (range.parallel ? parallel_vector(so_far) : target_.canonical) return false;
     // No value may have lanes along two ranges.
     const RangeMask vectors = so_far.vectors | bit(r);
@@ -255,7 +264,7 @@ class TileSearch {
   }
 
   bool may_unroll_reduction(const Turn& turn, size_t r) const {
-    return !target_.canonical && (turn.body.own & ~turn.decided & bit(r)) != 0 &&
+    return !target_.canonical && !keeps_order_ && (turn.body.own & ~turn.decided & bit(r)) != 0 &&
            info_.ranges[r].free();
   }
 
@@ -329,6 +338,7 @@ class TileSearch {
   const KernelInfo& info_;
   const CostModel& model_;
   const Target& target_;
+  const bool keeps_order_;
 };
 
 }  // namespace

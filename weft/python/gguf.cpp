@@ -90,6 +90,10 @@ Tensor decoded(const Tensor& packed, const std::string& codec, const Dims& shape
   return decode(packed, codec_named(codec), shape, dtype, CallSite());
 }
 
+Tensor product(const Tensor& x, const Tensor& weight, const std::string& factors) {
+  return product_with(x, weight, factors_named(factors).value_or(fastest_factors()), CallSite());
+}
+
 /// (..., bytes of a row): the blocks of (..., n) numbers.
 Tensor packed(const Tensor& x, const std::string& codec) {
   const Released released;
@@ -171,6 +175,7 @@ void bind_gguf(nb::module_& m) {
   method(m, "save_gguf", save, "path"_a, "metadata"_a, "tensors"_a);
   method(m, "decode", decoded, "packed"_a, "codec"_a, "shape"_a, "dtype"_a,
          "The numbers in packed blocks, decoded where they are used.");
+  method(m, "product_with", product, "x"_a, "weight"_a, "factors"_a);
   method(m, "quantise", packed, "x"_a, "codec"_a, "Numbers as packed blocks, uint8.");
   method(
       m, "codecs",

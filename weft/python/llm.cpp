@@ -102,20 +102,22 @@ void bind_llm(nb::module_& m) {
   c.def(
       "__init__",
       [](Model* self, const std::string& path, int64_t context, int64_t slots,
-         const std::string& cache, const std::string& draft, int64_t draft_tokens,
-         const std::vector<std::pair<std::string, double>>& lora) {
+         const std::string& cache, const std::string& factors, const std::string& draft,
+         int64_t draft_tokens, const std::vector<std::pair<std::string, double>>& lora) {
         llm::ModelOptions options;
         for (const auto& [file, strength] : lora) options.lora.push_back({file, strength});
         options.context = context;
         options.slots = slots;
         options.cache = cache_type(cache);
+        options.factors = factors_named(factors);
         options.draft_model = draft;
         options.draft_tokens = draft_tokens;
         const Released released;
         new (self) Model(path, options);
       },
-      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", "draft"_a = "",
-      "draft_tokens"_a = 0, "lora"_a = std::vector<std::pair<std::string, double>>(),
+      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", "factors"_a = "auto",
+      "draft"_a = "", "draft_tokens"_a = 0,
+      "lora"_a = std::vector<std::pair<std::string, double>>(),
       nb::call_guard<PythonSite>());
   method(c, "submit", submit, "prompt"_a, "max_tokens"_a, "stop"_a, "ignore_end"_a, "temperature"_a,
          "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a);

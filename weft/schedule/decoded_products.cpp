@@ -346,6 +346,40 @@ bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total
          total <= kFewRows * largest_numel(n->shape->span());
 }
 
+namespace {
+
+/// A term of x, or x itself, is a converted sum of bytes times something.
+bool scales_bytes(NodeRef x) {
+  for (x = moved(x); is_product(x->op) || x->op == Op::MulAcc; x = moved(x->src(2))) {
+    for (NodeRef factor : {moved(x->src(0)), moved(x->src(1))})
+      if (factor->op == Op::Cast && moved(factor->src(0))->op == Op::Dot4) return true;
+    if (x->op != Op::MulAcc) return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool sums_scaled_bytes(NodeRef reduce) {
+  return fold_of(reduce) == Fold::Add && is_float(reduce->dtype) && scales_bytes(reduce->src(0));
+}
+
+/// Where `n` is what sums of scaled bytes add up, all that it is made of stays in the kernel: codes
+/// and scales of packed weights are never in memory as numbers.
+void Planner::note_coded(NodeRef n, const std::vector<Use>& wanted) {
+  if (coded_.contains(n) || !is_float(n->dtype) || wanted.size() != 1 ||
+      wanted[0].linear_in != static_cast<int>(Fold::Add) || !scales_bytes(n))
+    return;
+  std::vector<NodeRef> stack{n};
+  while (!stack.empty()) {
+    NodeRef x = stack.back();
+    stack.pop_back();
+    if (is_index(x->dtype) || is_leaf(x) || coded_.contains(x)) continue;
+    coded_[x] = true;
+    for (size_t i = 0; i < evaluated_sources(x); ++i) stack.push_back(x->src(i));
+  }
+}
+
 bool is_decoded(NodeRef n, const Machine& machine) {
   Cone cone;
   return is_decoded(n, machine, kDecodes, cone);

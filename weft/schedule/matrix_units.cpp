@@ -165,21 +165,17 @@ class DotProducts {
 
 }  // namespace
 
-NodeRef words_in_memory(Graph& g, NodeRef n) {
+Element word_in_memory(Graph& g, NodeRef n) {
   std::vector<NodeRef> index;
   for (size_t a = 0; a < n->rank(); ++a)
     index.push_back(g.range(n->dim(a), static_cast<int64_t>(a)));
-  return first_of_word(g, n,
-                       [&](NodeRef x) {
-                         Access at{index, g.boolean(true)};
-                         for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0))
-                           at = map_access(g, x, at);
-                         const bool plain = (x->op == Op::Param || x->op == Op::Contiguous) &&
-                                            is_int_const(at.valid, 1);
-                         return plain ? Element{x, flatten_index(g, at.index, x->shape->span())}
-                                      : Element{};
-                       })
-      .memory;
+  return first_of_word(g, n, [&](NodeRef x) {
+    Access at{index, g.boolean(true)};
+    for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0)) at = map_access(g, x, at);
+    const bool plain =
+        (x->op == Op::Param || x->op == Op::Contiguous) && is_int_const(at.valid, 1);
+    return plain ? Element{x, flatten_index(g, at.index, x->shape->span())} : Element{};
+  });
 }
 
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,

@@ -193,12 +193,15 @@ bool Planner::worth_thinning(NodeRef n, const std::vector<Use>& wanted) const {
 /// have no other use for that memory, and do not walk across it with vectors.
 bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
   if (pieces_.contains(n)) return true;
-  if (!target.machine_code || n->op != Op::Or || n->dtype != DType::U32) return false;
-  NodeRef param = words_in_memory(g, n);
-  const auto* others = param ? uses.find(param) : nullptr;
-  if (!param || std::ranges::any_of(wanted, [&](const Use& d) {
+  if (!target.machine_code || !may_be_word(n)) return false;
+  const Element first = word_in_memory(g, n);
+  if (!first.memory) return false;
+  const auto* others = uses.find(first.memory);
+  const bool aligned = n->dtype == DType::U32 && is_aligned(first, n->dtype);
+  if (std::ranges::any_of(wanted, [&](const Use& d) {
         const auto& ranges = kernels[static_cast<size_t>(d.kernel)].ranges;
-        return (others && is_wanted_by(*others, d.kernel)) || ranges.empty() ||
+        if (d.scope.size() > ranges.size()) return false;  // a sum takes words from anywhere
+        return !aligned || (others && is_wanted_by(*others, d.kernel)) || ranges.empty() ||
                !used_ranges(d.access.index, {&ranges.back(), 1}).empty();
       }))
     return false;
@@ -214,6 +217,8 @@ bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
 
 Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& wanted) {
   if (reads_words(n, wanted)) return {false, "words that lie in memory"};
+  note_coded(n, wanted);
+  if (coded_.contains(n)) return {false, "a sum of bytes, for whose rows it is decoded once"};
   const double numel = largest_numel(n->shape->span());
   const double work = estimates_.work.at(n);
   double total = 0;

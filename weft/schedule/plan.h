@@ -8,6 +8,7 @@
 
 #include "weft/graph/node_map.h"
 #include "weft/graph/tuple.h"
+#include "weft/graph/words.h"
 #include "weft/schedule/constants.h"
 #include "weft/schedule/estimate.h"
 #include "weft/schedule/index_map.h"
@@ -155,6 +156,7 @@ class Planner {
   bool has_room(NodeRef n, int kernel) const;
   void leave_buffer(NodeRef n, const std::vector<Use>& wanted);
   bool reads_words(NodeRef n, const std::vector<Use>& wanted);
+  void note_coded(NodeRef n, const std::vector<Use>& wanted);
   bool is_decoded_in_registers(NodeRef n, const std::vector<Use>& wanted, double total);
   bool is_widened(NodeRef n, const std::vector<Use>& wanted, double total) const;
   Verdict decide_elementwise(NodeRef n, const std::vector<Use>& wanted);
@@ -198,6 +200,7 @@ class Planner {
   Demands demands_;
   NodeMap<bool> pieces_;   // of words that are read where they lie
   NodeMap<bool> decoded_;  // by a product, for all of its rows
+  NodeMap<bool> coded_;    // what scaled sums of bytes are made of
   Estimates estimates_;
   NodeMap<int> loop_kernel_;
   NodeMap<uint32_t> index_size_;  ///< of index expressions, counted as trees
@@ -314,7 +317,7 @@ NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
 NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants);
 /// The Param whose memory holds the words that `n` puts together, as they are put together; null
 /// where there is none.
-NodeRef words_in_memory(Graph& g, NodeRef n);
+Element word_in_memory(Graph& g, NodeRef n);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 

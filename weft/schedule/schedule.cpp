@@ -8,6 +8,7 @@
 #include "weft/base/small_vector.h"
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
+#include "weft/schedule/decoded_products.h"
 #include "weft/schedule/passes.h"
 #include "weft/schedule/row_blocks.h"
 
@@ -307,8 +308,10 @@ class Preparer {
     NodeRef reduce = reduced_once(g_, whole);
     if (reduce == whole)
       if (NodeRef made = by_winograd(g_, whole, target_, constants_)) return made;
-    NodeRef units = by_matrix_unit(g_, reduce, target_, constants_);
-    NodeRef made = units ? units : split_large_reduction(g_, reduce, target_, constants_);
+    NodeRef made = by_matrix_unit(g_, reduce, target_, constants_);
+    if (!made)
+      made = sums_scaled_bytes(reduce) ? reduce
+                                       : split_large_reduction(g_, reduce, target_, constants_);
     return reduce == whole ? made : expanded(g_, made, whole);
   }
 

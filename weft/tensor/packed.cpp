@@ -6,14 +6,10 @@
 
 namespace weft {
 
-namespace {
+namespace packed {
 
-// So many rows are multiplied as they are decoded, in registers, where rounding only takes time.
-constexpr int64_t kFewRows = 6;
-
-using namespace packed;  // NOLINT: the words that codecs.def is written in
-
-Tensor decoded_blocks(const Block& b, Codec codec) {
+Coded coded(const Tensor& blocks, Codec codec, CodesAs as) {
+  const Block b(blocks), q(blocks, as);
   switch (codec) {
 #define WEFT_PLAIN(id, Name, dtype) \
   case Codec::Name: break;
@@ -25,6 +21,10 @@ Tensor decoded_blocks(const Block& b, Codec codec) {
   }
   internal_error("decode", "codec {} is not packed", static_cast<int>(codec));
 }
+
+}  // namespace packed
+
+namespace {
 
 void check(const Tensor& packed, Codec codec, const Dims& shape, DType dtype) {
   if (packed.dtype() != DType::U8) {
@@ -46,12 +46,6 @@ void check(const Tensor& packed, Codec codec, const Dims& shape, DType dtype) {
   }
 }
 
-bool has_few_rows(const Tensor& x) {
-  Dim rows = 1;
-  for (size_t i = 0; i + 1 < x.ndim(); ++i) rows = rows * x.dim(static_cast<int64_t>(i));
-  return rows.is_static() && rows.value() <= kFewRows;
-}
-
 }  // namespace
 
 Tensor decode(const Tensor& packed, Codec codec, const Dims& shape, DType dtype, CallSite at) {
@@ -60,16 +54,7 @@ Tensor decode(const Tensor& packed, Codec codec, const Dims& shape, DType dtype,
   const CodecRow& format = row(codec);
   const Tensor blocks = packed.detach().reshape({packed.numel() / format.bytes, format.bytes});
   if (is_plain(codec)) return blocks.bitcast(format.dtype).reshape(shape).cast(dtype);
-  return decoded_blocks(Block(blocks), codec).reshape(shape).cast(dtype);
-}
-
-Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, CallSite at) {
-  const CallSiteScope scope(at);
-  const bool rounds = factors == Factors::BF16 && !has_few_rows(x);
-  const auto factor = [&](const Tensor& t) {
-    return (rounds ? t.cast(DType::BF16) : t).cast(DType::F32);
-  };
-  return factor(x).matmul(factor(weight).T());
+  return packed::numbers_of(packed::coded(blocks, codec)).reshape(shape).cast(dtype);
 }
 
 }  // namespace weft

@@ -1,6 +1,9 @@
 // Packed weights: arrays of ggml's block formats as lazy tensors of numbers.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "weft/dtype/codec.h"
 #include "weft/tensor/tensor.h"
 
@@ -25,7 +28,19 @@ enum class Factors : uint8_t {
   /// many rows take a fraction of the time where the machine multiplies bf16 (tdpbf16ps,
   /// vdpbf16ps). Up to six rows are not rounded: that would only take time.
   BF16,
+  /// x to 8 bits: to multiples of a 127th of the largest of each 32 of them, by which the codes of
+  /// packed weights are multiplied, and summed in i32, exactly, before their scales: each result is
+  /// off by at most (1 / 254 + 2^-20) of sum_blocks max |x| sum |weight|, over blocks of 32 along
+  /// the sum. Of weights that decode() gives of formats whose codes are numbers (Q4_0 to Q8_1, Q2_K
+  /// to Q8_K, TQ2_0). Others are not rounded. More than 16 rows are multiplied as by BF16. Rows have
+  /// the same bits alone and among others, up to 16. Gradients are those of F32.
+  Q8,
 };
+
+/// Of "f32", "bf16" and "q8"; none of "auto". Other names are an error that lists these.
+std::optional<Factors> factors_named(std::string_view text);
+/// Q8 where the default device multiplies bytes (vpdpbusd), else F32.
+Factors fastest_factors();
 
 /// x @ weight^T, as f32.
 ///   x       (.., rows, k), floats

@@ -28,6 +28,11 @@ Tensor joined(const Tensor& bytes, DType dtype) {
   return word;
 }
 
+/// `byte` in each byte of a word.
+Tensor in_each_byte(uint32_t byte) {
+  return Tensor::full({1, 1}, byte * 0x01010101u, DType::U32);
+}
+
 /// The bits 0 to `count` - 1 of each, as a new last axis.
 Tensor spread(const Tensor& x, int64_t count) {
   return (x.unsqueeze(-1) >> steps(count, 2, 3)) & 1;
@@ -39,10 +44,19 @@ Tensor Block::raw(int64_t at, int64_t count) const {
   return bytes_.shrink({{0, blocks_of(bytes_)}, {at, at + count}});
 }
 
+Tensor Block::raw_words(int64_t at, int64_t count) const {
+  constexpr int64_t kSize = 4;
+  return joined(raw(at, count).unflatten(1, {count / kSize, kSize}), DType::U32);
+}
+
 Tensor Block::u8(int64_t at, int64_t count) const { return raw(at, count).cast(DType::I32); }
 
 Tensor Block::i8(int64_t at, int64_t count) const {
   return raw(at, count).bitcast(DType::I8).cast(DType::I32);
+}
+
+Tensor Block::signed_bytes(int64_t at, int64_t count) const {
+  return words_ ? raw_words(at, count) ^ in_each_byte(128) : i8(at, count) + 128;
 }
 
 Tensor Block::u16(int64_t at, int64_t count) const {
@@ -73,6 +87,11 @@ Tensor Block::words(int64_t at, int64_t step) const {
 
 Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
   const int64_t parts = 8 / bits;
+  if (words_) {
+    const Tensor words = raw_words(at, count).unflatten(1, {count / group, 1, group / 4});
+    const Tensor field = flat(words >> (steps(parts, 2, 4, DType::U32) * bits));
+    return field & in_each_byte((1u << bits) - 1);
+  }
   const Tensor bytes = u8(at, count).unflatten(1, {count / group, 1, group});
   const Tensor field = bytes >> (steps(parts, 2, 4) * bits);
   return flat(field & ((1 << bits) - 1));
@@ -80,15 +99,22 @@ Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
 
 Tensor Block::bits32(int64_t at) const {
   const Tensor word = joined(raw(at, 4).unsqueeze(1), DType::U32);
+  if (words_) {
+    // Of four bits, bit i goes up by 7 i places.
+    const Tensor four = (word >> (steps(8, 1, 2, DType::U32) * 4)) & 15;
+    return (four * 0x204081) & in_each_byte(1);
+  }
   return ((word >> steps(32, 1, 2, DType::U32)) & 1).cast(DType::I32);
 }
 
 Tensor Block::pairs16(int64_t at) const { return (u16(at, 1) >> (steps(8, 1, 2) * 2)) & 3; }
 
 Tensor Block::k_scales(int64_t at, int64_t first, int shift) const {
-  const Tensor low = u8(first, 4).unsqueeze(1), rest = u8(at + 8, 4).unsqueeze(1);
-  const Tensor late = ((rest >> shift) & 15) | ((low >> 6) << 4);
-  return flat((steps(2, 1, 3) == 0).where(low & 63, late));
+  // Of the first four the byte itself; of the others the rest's, and what lies four before. All
+  // are read side by side.
+  const Tensor rest = u8(at + 4, 8), before = u8(first - 4, 8);
+  const Tensor late = ((rest >> shift) & 15) | ((before >> 6) << 4);
+  return (steps(8, 1, 2) < 4).where(u8(first, 8) & 63, late);
 }
 
 Tensor Block::quarters_f16(int64_t at) const {
@@ -139,6 +165,13 @@ Tensor Block::grid(const Grid& grid, const Tensor& index) const {
 Tensor Block::signed_grid(const Grid& grid, const Tensor& index, const Tensor& signs) const {
   const Tensor magnitude = this->grid(grid, index);
   return flat(spread(signs, 8)).cast(DType::Bool).where(-magnitude, magnitude);
+}
+
+Tensor numbers_of(const Coded& c) {
+  if (c.numbers.defined()) return c.numbers;
+  const Tensor codes = c.zero == 0 ? c.codes : c.codes - c.zero;
+  const Tensor y = each(c.scale) * groups(codes, c.scale.size(1));
+  return flat(c.min.defined() ? y - each(c.min) : y);
 }
 
 Tensor each(const Tensor& x) { return x.unsqueeze(-1); }

@@ -2,6 +2,7 @@
 // first axis counts blocks and whose second counts elements, groups of them, or is 1.
 #pragma once
 
+#include "weft/dtype/codec.h"
 #include "weft/dtype/codec_grids.h"
 #include "weft/tensor/tensor.h"
 
@@ -21,13 +22,20 @@ inline constexpr Grid kGrid2S = {kGridCodes2S, 2, 8, 17, 2, 1};
 inline constexpr Grid kGrid3Xxs = {kGridCodes3Xxs, 4, 4, 8, 7, 2};
 inline constexpr Grid kGrid3S = {kGridCodes3S, 4, 1, 2, 7, 0};
 
+/// How codes are given: numbers, or words of four of them, each a byte, the first in the lowest.
+enum class CodesAs : uint8_t { Numbers, Words };
+
 class Block {
  public:
-  explicit Block(Tensor bytes) : bytes_(std::move(bytes)) {}  ///< (blocks, bytes of one), u8
+  /// `bytes`: (blocks, bytes of one), u8. Of words there are fields(), bits32() and signed_bytes().
+  explicit Block(Tensor bytes, CodesAs codes = CodesAs::Numbers)
+      : bytes_(std::move(bytes)), words_(codes == CodesAs::Words) {}
 
   // `count` numbers from byte `at` on.
   Tensor u8(int64_t at, int64_t count) const;
   Tensor i8(int64_t at, int64_t count) const;
+  /// The same, 128 more: codes have no sign.
+  Tensor signed_bytes(int64_t at, int64_t count) const;
   Tensor u16(int64_t at, int64_t count) const;
   Tensor f16(int64_t at) const;  ///< one, as f32
   Tensor f32(int64_t at) const;
@@ -53,9 +61,30 @@ class Block {
 
  private:
   Tensor raw(int64_t at, int64_t count) const;
+  Tensor raw_words(int64_t at, int64_t count) const;
 
   Tensor bytes_;
+  bool words_;
 };
+
+/// What the numbers of blocks are made of: scale * (code - zero) - min, where there are codes.
+struct Coded {
+  Coded(Tensor all) : numbers(std::move(all)) {}  // NOLINT: of formats that look numbers up
+  Coded(Tensor scale_in, Tensor codes_in, int64_t zero_in, Tensor min_in = {})
+      : scale(std::move(scale_in)),
+        codes(std::move(codes_in)),
+        min(std::move(min_in)),
+        zero(zero_in) {}
+  Tensor numbers;
+  Tensor scale;  ///< (blocks, parts), of equal parts of a block, f32
+  Tensor codes;  ///< (blocks, elements), or words of four
+  Tensor min;    ///< as scale; where there is one
+  int64_t zero = 0;
+};
+/// Of (blocks, bytes of one), u8. Which formats have codes does not depend on `as`.
+Coded coded(const Tensor& blocks, Codec codec, CodesAs as = CodesAs::Numbers);
+/// (blocks, elements).
+Tensor numbers_of(const Coded& coded);
 
 Tensor each(const Tensor& x);                   ///< (blocks, n) to (blocks, n, 1)
 Tensor groups(const Tensor& x, int64_t count);  ///< (blocks, n) to (blocks, count, n / count)

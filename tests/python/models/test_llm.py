@@ -22,7 +22,7 @@ def test_logits(case, tmp_path):
             out = model(tokens[:, i:i + 1], past_key_values=out.past_key_values, use_cache=True)
             wanted.append(out.logits[0])
     wanted = torch.cat(wanted).numpy()
-    ours = Model(path, context=256, cache="f32")
+    ours = Model(path, context=256, cache="f32", factors="f32")
     got = ours.logits(tokens[0].tolist()).numpy()
     assert np.abs(got - wanted).max() / np.abs(wanted).max() < 1e-5
     text = ours.generate(tokens[0, :PROMPT].tolist(), max_tokens=STEPS, temperature=0, ignore_end=True)
@@ -166,7 +166,7 @@ def test_bf16(tmp_path):
     exact = type(model).from_pretrained(path, dtype=torch.float32)  # not model.float(): its rotary frequencies were rounded, too
     with torch.no_grad():
         wanted = exact(torch.tensor([tokens])).logits[0].numpy()
-    got = Model(path, context=64, cache="f32").logits(tokens).numpy()
+    got = Model(path, context=64, cache="f32", factors="f32").logits(tokens).numpy()
     assert np.abs(got - wanted).max() / np.abs(wanted).max() < 1e-5
 
 
@@ -194,6 +194,8 @@ def test_errors(tmp_path):
         model.generate([100])
     with pytest.raises(ValueError, match="a cache of 'q4'"):
         Model(path, cache="q4")
+    with pytest.raises(ValueError, match="no factors 'int8': f32, bf16, q8, or auto"):
+        Model(path, factors="int8")
     config = json.loads((tmp_path / "config.json").read_text())
     del config["num_hidden_layers"]
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -48,15 +48,18 @@ class Model:
     as there are; a prompt that begins as an earlier text did begins behind that. One thread at a time.
 
     context: tokens of a text, at most the model's (0: that). cache: numbers of keys and values, "f16", "f32", or "q8"
-    (8 bits and a scale for 32). draft: "lookup", or the path of a smaller model with the same tokens: up to draft_tokens
-    tokens are guessed ahead, from the text so far or by that model, and checked in one step; answers stay the same.
-    lora: adapters beside the weights, files (GGUF, or PEFT's folders) or pairs of a file and how much of it counts.
+    (8 bits and a scale for 32). factors: what the factors of products with weights are rounded to, "f32" (not at all),
+    "bf16" or "q8" (8 bits); "auto": to 8 bits where the machine multiplies bytes. draft: "lookup", or the path of a
+    smaller model with the same tokens: up to draft_tokens tokens are guessed ahead, from the text so far or by that
+    model, and checked in one step; answers stay the same. lora: adapters beside the weights, files (GGUF, or PEFT's
+    folders) or pairs of a file and how much of it counts.
     """
 
-    def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16", draft: str | None = None,
-                 draft_tokens: int = 7, lora: Sequence[Adapter] = ()):
+    def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16", factors: str = "auto",
+                 draft: str | None = None, draft_tokens: int = 7, lora: Sequence[Adapter] = ()):
         model = "" if draft is None or draft == "lookup" else str(draft)
-        self._model = LanguageModel(str(path), context, slots, cache, model, draft_tokens if draft else 0, _adapters(lora))
+        self._model = LanguageModel(str(path), context, slots, cache, factors, model, draft_tokens if draft else 0,
+                                    _adapters(lora))
         self._open: dict[int, list[tuple[str, str, str]]] = {}  # what running requests have got and nobody has taken
 
     def stream(self, prompt: str | Sequence[int], *, max_tokens: int = -1, temperature: float = 0.8, top_k: int = 40,

@@ -5,7 +5,7 @@ from typing import Any
 
 from weft import Tensor, _core, dtypes
 
-__all__ = ["ggml_data_to_tensor", "gguf_load", "gguf_save"]
+__all__ = ["ggml_data_to_tensor", "gguf_load", "gguf_save", "product_with"]
 
 _PLAIN = {"F32": dtypes.float32, "F16": dtypes.float16, "BF16": dtypes.bfloat16, "F64": dtypes.float64,
           "I8": dtypes.int8, "I16": dtypes.int16, "I32": dtypes.int32, "I64": dtypes.int64}
@@ -28,6 +28,13 @@ def gguf_load(fn: Tensor | str | os.PathLike) -> tuple[dict[str, Any], dict[str,
 
 def _decoded(packed: Tensor, codec: str, shape: tuple[int, ...]) -> Tensor:
     return packed if codec in _PLAIN else _core.decode(packed, codec, shape, "float32")
+
+
+def product_with(x: Tensor, weight: Tensor, factors: str = "f32") -> Tensor:
+    """x @ weight.T in float32, of factors that are rounded first: "f32" not at all, "bf16", or "q8", by which x is rounded
+    to 8 bits in blocks of 32 and multiplied with the codes of a packed weight as gguf_load() gives it; "auto": q8 where
+    the machine multiplies bytes. Bounds of the error are in docs/packed.md."""
+    return _core.product_with(x, weight, factors)
 
 
 def ggml_data_to_tensor(t: Tensor, n: int, ggml_type: int) -> Tensor:

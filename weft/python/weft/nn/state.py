@@ -7,11 +7,11 @@ from typing import Any
 from weft import Tensor, _core, dtypes
 from weft.nn.archives import (TensorIO, accept_filename, decompress, npy_load, npz_load, npz_save, tar_extract,
                               zip_extract)
-from weft.nn.gguf import ggml_data_to_tensor, gguf_load, gguf_save
+from weft.nn.gguf import ggml_data_to_tensor, gguf_load, gguf_save, product_with
 from weft.nn.torch_files import torch_load, torch_save
 
 __all__ = ["TensorIO", "decompress", "fs_load", "fs_store", "get_parameters", "get_state_dict", "ggml_data_to_tensor",
-           "gguf_load", "gguf_save", "load_state_dict", "npy_load", "npz_load", "npz_save", "safe_load",
+           "gguf_load", "gguf_save", "load_state_dict", "npy_load", "npz_load", "npz_save", "product_with", "safe_load",
            "safe_load_metadata", "safe_save", "tar_extract", "torch_load", "torch_save", "zip_extract"]
 
 

@@ -1,0 +1,204 @@
+// Products of packed weights with rows that are rounded to bytes: by integers, as documented.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/device_here.h"
+#include "tests/support/packed_bytes.h"
+#include "weft/tensor/jit.h"
+#include "weft/tensor/packed.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+constexpr int64_t kColumns = 77, kSum = 768;
+constexpr Codec kCoded[] = {Codec::Q4_0, Codec::Q4_1, Codec::Q5_0, Codec::Q5_1, Codec::Q8_0,
+                            Codec::Q8_1, Codec::Q2_K, Codec::Q3_K, Codec::Q4_K, Codec::Q5_K,
+                            Codec::Q6_K, Codec::Q8_K, Codec::TQ2_0};
+
+class ByteProducts : public ::testing::TestWithParam<const char*> {
+ protected:
+  ByteProducts() : context_(options()), scope_(context_) {}
+
+  static Options options() {
+    Options o = Options::from_environment();
+    const std::string_view which = GetParam();
+    o.dev = testing::device_here(which == "interp" ? "CPU:INTERP" : "CPU");
+    if (which != "interp") o.isa = which;
+    o.threads = 2;
+    return o;
+  }
+
+  struct Weights {
+    Tensor packed, decoded;
+    std::vector<float> plain;
+  };
+  /// Of random bytes, whose scales are finite.
+  static Weights weights(Codec codec, int64_t columns = kColumns, int64_t sum = kSum) {
+    const CodecRow& format = row(codec);
+    std::vector<uint8_t> bytes =
+        some_bytes(columns * sum / format.elements * format.bytes, static_cast<uint64_t>(codec) + 3);
+    for (uint8_t& b : bytes) b &= 0xbf;
+    Weights w{Tensor::from(bytes).realize(), {}, {}};
+    w.decoded = decode(w.packed, codec, {columns, sum});
+    w.plain = w.decoded.to_vector<float>();
+    return w;
+  }
+
+  /// x rounded as documented.
+  static std::vector<double> rounded(const std::vector<float>& x) {
+    std::vector<double> out;
+    for (size_t at = 0; at < x.size(); at += 32) {
+      float largest = 0;
+      for (size_t i = 0; i < 32; ++i) largest = std::max(largest, std::abs(x[at + i]));
+      const float scale = largest * (1 / 127.f), inverse = largest > 0 ? 127 / largest : 0;
+      for (size_t i = 0; i < 32; ++i)
+        out.push_back(double(std::nearbyint(x[at + i] * inverse)) * double(scale));
+    }
+    return out;
+  }
+
+  /// (rows, columns), and sums of absolute values.
+  struct Wanted {
+    std::vector<double> sum, size, bound;
+  };
+  static Wanted wanted(const std::vector<float>& x, const Weights& w, int64_t columns,
+                       int64_t sum) {
+    const std::vector<double> by = rounded(x);
+    Wanted out;
+    for (size_t at = 0; at < x.size(); at += static_cast<size_t>(sum))
+      for (int64_t c = 0; c < columns; ++c) {
+        double y = 0, size = 0, bound = 0, largest = 0, weight = 0;
+        for (int64_t k = 0; k < sum; ++k) {
+          const double v = w.plain[static_cast<size_t>(c * sum + k)];
+          y += by[at + static_cast<size_t>(k)] * v;
+          size += std::abs(by[at + static_cast<size_t>(k)] * v);
+          largest = std::max(largest, double(std::abs(x[at + static_cast<size_t>(k)])));
+          weight += std::abs(v);
+          if (k % 32 == 31) bound += largest * weight, largest = weight = 0;
+        }
+        out.sum.push_back(y), out.size.push_back(size), out.bound.push_back(bound);
+      }
+    return out;
+  }
+
+  Context context_;
+  ContextScope scope_;
+};
+
+std::vector<float> some_rows(int64_t rows, int64_t sum) {
+  Tensor x = Tensor::randn({rows, sum});
+  return (x * x * x).to_vector<float>();  // of various sizes
+}
+
+TEST_P(ByteProducts, AreThoseOfRoundedRows) {
+  for (const Codec codec : kCoded) {
+    const Weights w = weights(codec);
+    for (const int64_t rows : {1, 3, 16}) {
+      SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
+      const std::vector<float> x = some_rows(rows, kSum);
+      const auto y = product_with(Tensor::from(x, Dims({rows, kSum})), w.decoded, Factors::Q8)
+                         .to_vector<float>();
+      const Wanted by = wanted(x, w, kColumns, kSum);
+      ASSERT_EQ(y.size(), by.sum.size());
+      // Offsets of formats that have some are summed apart: of what they add up to.
+      for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], by.sum[i], 4e-6 * by.bound[i]) << i;
+    }
+  }
+}
+
+TEST_P(ByteProducts, StayWithinTheirBound) {
+  for (const Codec codec : kCoded) {
+    SCOPED_TRACE(name(codec));
+    const Weights w = weights(codec);
+    const std::vector<float> x = some_rows(2, kSum);
+    const auto y =
+        product_with(Tensor::from(x, Dims({2, kSum})), w.decoded, Factors::Q8).to_vector<float>();
+    const Wanted by = wanted(x, w, kColumns, kSum);
+    for (size_t i = 0; i < y.size(); ++i) {
+      double exact = 0;
+      const size_t r = i / kColumns * kSum, c = i % kColumns * kSum;
+      for (size_t k = 0; k < kSum; ++k) exact += double(x[r + k]) * double(w.plain[c + k]);
+      ASSERT_NEAR(y[i], exact, (1 / 254. + 0x1p-18) * by.bound[i]) << i;
+    }
+  }
+}
+
+/// A text gives the same alone and among others.
+TEST_P(ByteProducts, ARowIsTheSameAmongOthers) {
+  for (const Codec codec : {Codec::Q4_0, Codec::Q4_1, Codec::Q8_0, Codec::Q4_K, Codec::Q6_K}) {
+    for (const auto& [columns, sum] : {std::pair{int64_t{256}, int64_t{2048}}, {kColumns, kSum}}) {
+      const Weights w = weights(codec, columns, sum);
+      const std::vector<float> all = some_rows(16, sum);
+      const Tensor x = Tensor::from(all, Dims({16, sum})).realize();
+      const auto product = [&](const Tensor& t) {
+        return product_with(t, w.decoded, Factors::Q8).to_vector<float>();
+      };
+      std::vector<float> alone;
+      for (int64_t i = 0; i < 16; ++i) {
+        const auto y = product(x[Slice(i, i + 1)].contiguous().realize());
+        alone.insert(alone.end(), y.begin(), y.end());
+      }
+      for (const int64_t rows : {2, 3, 4, 5, 6, 7, 8, 11, 16}) {
+        SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
+        const auto y = product(x[Slice(0, rows)].contiguous().realize());
+        ASSERT_EQ(std::memcmp(y.data(), alone.data(), y.size() * sizeof(float)), 0);
+      }
+    }
+  }
+}
+
+TEST_P(ByteProducts, InACapturedFunction) {
+  const Weights w = weights(Codec::Q4_K);
+  auto product = jit([&](const Tensor& t) { return product_with(t, w.decoded, Factors::Q8) + 1; });
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<float> x = some_rows(2, kSum);
+    const auto y = product(Tensor::from(x, Dims({1, 2, kSum})).realize()).to_vector<float>();
+    const Wanted by = wanted(x, w, kColumns, kSum);
+    for (size_t k = 0; k < y.size(); ++k) ASSERT_NEAR(y[k], by.sum[k] + 1, 4e-6 * by.bound[k] + 1e-6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, ByteProducts, ::testing::Values("", "avx2", "interp"),
+                         [](const auto& i) {
+                           return std::string(i.param).empty() ? std::string("All")
+                                                               : std::string(i.param);
+                         });
+
+TEST(ByteProductsOfRows, OfZerosAndOfNothingFinite) {
+  const Tensor packed = Tensor::from(some_bytes(34 * 8, 5)) & 0x3f;
+  const Tensor w = decode(packed.realize(), Codec::Q8_0, {4, 64});
+  EXPECT_EQ(product_with(Tensor::zeros({1, 64}), w, Factors::Q8).abs().max().item<float>(), 0);
+  const Tensor infinite = Tensor::full({1, 64}, INFINITY);
+  EXPECT_TRUE(std::isnan(product_with(infinite, w, Factors::Q8).sum().item<float>()));
+}
+
+/// Formats whose codes are looked up, and weights that are not packed.
+TEST(ByteProductsOfRows, OthersAreNotRounded) {
+  const Tensor packed = (Tensor::from(some_bytes(4 * 18 * 2, 5)) & 0x3f).realize();
+  const Tensor looked_up = decode(packed, Codec::IQ4_NL, {4, 64});
+  const Tensor coded = decode(packed, Codec::Q4_0, {4, 64}), plain = Tensor::randn({4, 64});
+  const auto expect_as = [](Factors factors, const Tensor& weight, int64_t rows) {
+    const Tensor x = Tensor::randn({rows, 64}).realize();
+    EXPECT_EQ(product_with(x, weight, Factors::Q8).to_vector<float>(),
+              product_with(x, weight, factors).to_vector<float>());
+  };
+  expect_as(Factors::F32, looked_up, 8);
+  expect_as(Factors::F32, plain, 16);
+  expect_as(Factors::BF16, coded, 17);
+}
+
+TEST(ByteProductsOfRows, GradientsArePassedOnAsThoughNothingWereRounded) {
+  const Tensor packed = Tensor::from(some_bytes(34 * 8, 5)) & 0x3f;
+  const Tensor w = decode(packed.realize(), Codec::Q8_0, {4, 64});
+  const Tensor x = Tensor::randn({2, 64}).realize();
+  const auto slope = [&](Factors factors) {
+    return product_with(x, w, factors).sum().gradient({x})[0].to_vector<float>();
+  };
+  EXPECT_EQ(slope(Factors::Q8), slope(Factors::F32));
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,236 @@
+// Products with packed weights by what their factors are rounded to.
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/device/device.h"
+#include "weft/tensor/access.h"
+#include "weft/tensor/elementwise.h"
+#include "weft/tensor/packed.h"
+#include "weft/tensor/packed_block.h"
+#include "weft/tensor/transforms.h"
+
+namespace weft {
+
+namespace {
+
+// So many rows are multiplied as they are decoded, in registers, where rounding only takes time.
+constexpr int64_t kFewRows = 6;
+// More are multiplied as bf16, which is no less precise and, by tiles, no slower.
+constexpr int64_t kMostRows = 16;
+// Numbers of x that share a scale, and of a word.
+constexpr int64_t kBlock = 32, kWord = 4;
+constexpr float kLargest = 127;
+
+/// Bytes that a weight is decoded from.
+struct PackedWeight {
+  Tensor bytes;
+  Codec codec;
+};
+
+/// (blocks, bytes of one).
+Tensor blocks_of(const PackedWeight& w) {
+  const int64_t bytes = row(w.codec).bytes;
+  return w.bytes.detach().reshape({w.bytes.numel() / bytes, bytes});
+}
+
+/// What decode() has made `weight` of, if it has: of the formats that so many bytes may be, the one
+/// that gives the same expression.
+std::optional<PackedWeight> packed_weight(const Tensor& weight) {
+  const OpScope scope(weight, CallSite::here());
+  for (NodeRef n : Toposort(weight.node())) {
+    if (n->op != Op::Detach || n->dtype != DType::U8) continue;
+    const Tensor bytes = TensorAccess::make(scope.context, n->src(0));
+    for (const CodecRow& r : kCodecs) {
+      const auto size = packed_bytes(r.codec, weight.shape());
+      if (is_plain(r.codec) || size != bytes.numel()) continue;
+      if (decode(bytes, r.codec, weight.dims()).node() == weight.node())
+        return PackedWeight{bytes, r.codec};
+    }
+  }
+  return std::nullopt;
+}
+
+/// (rows, sum) rounded to bytes.
+struct RoundedRows {
+  Tensor codes;  ///< (rows, sum) i8
+  Tensor scale;  ///< (rows, blocks) f32
+};
+
+RoundedRows rounded(const Tensor& x) {
+  constexpr float kNothing = 0x1p-119f;  // what 127 divided by may be infinite
+  const Tensor blocks = x.unflatten(1, {x.size(1) / kBlock, kBlock});
+  const Tensor largest = blocks.abs().max({-1}, true);
+  const Tensor inverse = (largest > kNothing).where(kLargest / largest, 0.f);
+  return {(blocks * inverse).round().cast(DType::I8).flatten(1, -1).contiguous(),
+          (largest * (1 / kLargest)).flatten(1, -1).contiguous()};
+}
+
+/// (.., parts) as (.., parts * times).
+Tensor each_so_often(const Tensor& x, int64_t times) {
+  return times == 1 ? x : x.repeat_interleave(times, -1);
+}
+
+Tensor dot4(const Tensor& words, const Tensor& with, const Tensor& sum) {
+  const OpScope scope(words, CallSite::here());
+  const NodeRef operands[] = {words.node(), with.node(), sum.node()};
+  const build::Extents dims = broadcast("product_with", operands);
+  SmallVector<NodeRef, 3> src;
+  for (NodeRef n : operands) src.push_back(build::broadcast_to(scope.g, n, dims));
+  return scope.result(scope.g.make({Op::Dot4, DType::I32, src}));
+}
+
+/// sum, where there is one, + a * b.
+Tensor add_product(const Tensor& sum, const Tensor& a, const Tensor& b) {
+  return sum.defined() ? elementwise::multiply_add(a, b, sum) : a * b;
+}
+
+/// Products of bytes: (rows, sum) by `columns` packed rows. A block has parts, of at most as many
+/// numbers as share a scale; a part has runs, words that may lie side by side.
+class ByteProducts {
+ public:
+  ByteProducts(const PackedWeight& w, int64_t columns, int64_t sum)
+      : format_(row(w.codec)),
+        columns_(columns),
+        blocks_(sum / format_.elements),
+        coded_(packed::coded(blocks_of(w), w.codec, packed::CodesAs::Words)),
+        parts_(std::max(coded_.scale.size(1), format_.elements / kBlock)) {
+    const int64_t words = format_.elements / parts_ / kWord;
+    const auto most = static_cast<uint64_t>(format_.bytes / kWord);
+    run_ = std::min<int64_t>(words, static_cast<int64_t>(std::bit_floor(most)));
+    runs_ = words / run_;
+  }
+
+  /// (rows, columns). What is summed last, by lanes and blocks, is (rows, columns, blocks, run).
+  Tensor operator()(const Tensor& x) const {
+    const RoundedRows rows = rounded(x);
+    const Tensor words = rows.codes.bitcast(DType::U32).unflatten(1, lie()).unsqueeze(1);
+    const Tensor sums = word_sums(rows.codes), with = of_rows(rows.scale);
+    Tensor sum;
+    for (int64_t part = 0; part < parts_; ++part) {
+      const Tensor scale = of_columns(coded_.scale, part) * one(with, part);
+      sum = add_product(sum, dots(words, sums, part).cast(DType::F32), scale);
+    }
+    return (coded_.min.defined() ? less_mins(sum, sums, with) : sum).sum({2, 3});
+  }
+
+ private:
+  Dims lie() const { return {blocks_, parts_, runs_, run_}; }
+  static Tensor one(const Tensor& x, int64_t i) { return x.index({kEllipsis, Slice(i, i + 1)}); }
+
+  /// Sums of the codes of each word: (rows, 1, blocks, parts, runs, run).
+  Tensor word_sums(const Tensor& codes) const {
+    const Tensor each = codes.cast(DType::I32).unflatten(1, {blocks_, parts_, runs_, run_, kWord});
+    return each.sum({5}, false, DType::I32).unsqueeze(1);
+  }
+  /// A number for every block of x: (rows, 1, blocks, parts).
+  Tensor of_rows(const Tensor& x) const {
+    const Tensor each = x.unflatten(1, {1, blocks_, x.size(1) / blocks_});
+    return each_so_often(each, parts_ / each.size(-1));
+  }
+  /// (1, columns, blocks, 1).
+  Tensor of_columns(const Tensor& x, int64_t part) const {
+    return one(x, part * x.size(1) / parts_).reshape({1, columns_, blocks_, 1});
+  }
+
+  /// i32.
+  Tensor dots(const Tensor& words, const Tensor& sums, int64_t part) const {
+    const Tensor codes =
+        coded_.codes.reshape({1, columns_, blocks_, parts_, runs_, run_});
+    Tensor sum = Tensor::full({}, 0, DType::I32);
+    if (coded_.zero != 0)
+      sum = (sums.sum({4}, false, DType::I32) * -coded_.zero).contiguous().index({Slice(), Slice(), Slice(), part});
+    for (int64_t run = 0; run < runs_; ++run) {
+      const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, run, Slice()}); };
+      sum = dot4(of(codes), of(words), sum);
+    }
+    return sum;
+  }
+
+  /// Of as many mins as lanes those of all lanes at once, beside sums of whole parts.
+  Tensor less_mins(Tensor sum, const Tensor& sums, const Tensor& with) const {
+    const int64_t count = coded_.min.size(1);
+    const bool one_each = count % run_ == 0;
+    // Of parts, or of blocks that have one part those of each lane: (rows, 1, blocks, parts or run).
+    const Tensor codes = sums.sum(one_each ? Axes{4, 5} : Axes{3, 4}, false, DType::I32);
+    const Tensor x = (-(codes.cast(DType::F32) * with)).contiguous();
+    const Tensor m = coded_.min.reshape({1, columns_, blocks_, count});
+    if (!one_each) return add_product(sum, m, x);
+    const auto lanes = [&](const Tensor& t, int64_t at) {
+      return t.index({kEllipsis, Slice(at, at + run_)});
+    };
+    for (int64_t at = 0; at < count; at += run_) sum = add_product(sum, lanes(m, at), lanes(x, at));
+    return sum;
+  }
+
+  const CodecRow& format_;
+  const int64_t columns_, blocks_;
+  const packed::Coded coded_;
+  const int64_t parts_;
+  int64_t run_ = 0, runs_ = 0;
+};
+
+bool has_most_rows(const Tensor& x, int64_t most) {
+  Dim rows = 1;
+  for (size_t i = 0; i + 1 < x.ndim(); ++i) rows = rows * x.dim(static_cast<int64_t>(i));
+  return rows.is_static() && rows.value() <= most;
+}
+
+/// x @ weight^T, of rounded x, where it is packed in codes; else nothing.
+std::optional<Tensor> by_bytes(const Tensor& x, const Tensor& weight) {
+  const auto packed = packed_weight(weight);
+  if (!packed || weight.ndim() != 2) return std::nullopt;
+  if (packed::coded(blocks_of(*packed), packed->codec).numbers.defined()) return std::nullopt;
+  const ByteProducts product(*packed, weight.size(0), weight.size(1));
+  Dims shape = x.dims();
+  shape.back() = weight.size(0);
+  const auto forward = [&](const Tensors& in) {
+    return Tensors{product(in[0].cast(DType::F32).reshape({-1, weight.size(1)})).reshape(shape)};
+  };
+  const auto backward = [&](const Tensors&, const Tensors&, const Tensors& up) {
+    return Tensors{up[0].matmul(weight)};
+  };
+  return with_gradient(forward, backward, {x})[0];
+}
+
+/// Packed, or kept in 16 bits.
+bool is_narrow(const Tensor& weight) {
+  const OpScope scope(weight, CallSite::here());
+  NodeRef n = weight.node();
+  while (is_movement(n->op)) n = n->src(0);
+  return bits((n->op == Op::Cast ? n->src(0) : n)->dtype) <= 16 || packed_weight(weight);
+}
+
+}  // namespace
+
+std::optional<Factors> factors_named(std::string_view text) {
+  if (text == "auto") return std::nullopt;
+  if (text == "f32") return Factors::F32;
+  if (text == "bf16") return Factors::BF16;
+  if (text == "q8") return Factors::Q8;
+  fail("factors", "there are no factors '{}': f32, bf16, q8, or auto", text);
+}
+
+Factors fastest_factors() {
+  const Target& target = Context::current().get<DeviceTable>().default_device().target();
+  const bool bytes = std::ranges::any_of(
+      target.matrix_units, [](const MatrixUnit& u) { return u.op == Op::Dot4; });
+  return bytes ? Factors::Q8 : Factors::F32;
+}
+
+Tensor product_with(const Tensor& x, const Tensor& weight, Factors factors, CallSite at) {
+  const CallSiteScope scope(at);
+  if (factors == Factors::Q8 && has_most_rows(x, kMostRows))
+    if (const auto y = by_bytes(x, weight)) return *y;
+  const bool rounds = factors == Factors::BF16 ? !has_most_rows(x, kFewRows)
+                                               : factors == Factors::Q8 && is_narrow(weight) &&
+                                                     !has_most_rows(x, kMostRows);
+  const auto factor = [&](const Tensor& t) {
+    return (rounds ? t.cast(DType::BF16) : t).cast(DType::F32);
+  };
+  return factor(x).matmul(factor(weight).T());
+}
+
+}  // namespace weft
