@@ -1,5 +1,5 @@
 """The server of language models, asked by OpenAI's own client. It answers from a generator that does
-what its prompts say (tests/serve/fake_generator.h)."""
+what its prompts say (tests/support/llm/fake_generator.h)."""
 import concurrent.futures
 import pathlib
 import subprocess
@@ -98,7 +98,7 @@ def test_tools(client):
     assert final.finish_reason == "tool_calls"
     assert final.message.tool_calls[0].function.name == "weather"
     assert ask(client, CALL, tools=TOOLS, tool_choice="none").choices[0].message.tool_calls is None
-    forced = ask(client, r'SAY {"city": "Rome"}}\n</tool_call>', tools=TOOLS,
+    forced = ask(client, r'SAY {"name": "weather", "arguments": {"city": "Rome"}}', tools=TOOLS,
                  tool_choice={"type": "function", "function": {"name": "weather"}})
     assert forced.choices[0].message.tool_calls[0].function.arguments == '{"city":"Rome"}'
 

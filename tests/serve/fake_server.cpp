@@ -6,13 +6,13 @@
 #include <cstdlib>
 #include <thread>
 
-#include "tests/serve/fake_generator.h"
+#include "tests/support/llm/fake_generator.h"
 #include "weft/serve/server.h"
 
 int main(int count, char** arguments) {
   using namespace weft;
   using namespace weft::serve;
-  FakeGenerator generator({.places = 8, .step_time = std::chrono::milliseconds(2)});
+  llm::FakeGenerator generator({.places = 8, .step_time = std::chrono::milliseconds(2)});
   ServeOptions options;
   options.port = static_cast<uint16_t>(count > 1 ? std::atoi(arguments[1]) : 0);
   if (count > 2) options.api_key = arguments[2];
