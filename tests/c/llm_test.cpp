@@ -109,6 +109,20 @@ TEST_F(CLlmTest, Generates) {
             model.tokenizer().decode({70, 70, 70, 70, 70}));
 }
 
+TEST_F(CLlmTest, GuessesAheadAndKeepsTheAnswer) {
+  weft_llm_request request = five();
+  request.max_tokens = 40;
+  const std::string wanted = LanguageModel(context, path()).generate("hello", request);
+  weft_llm_options options = llm_options();
+  options.draft_tokens = 4;
+  EXPECT_EQ(LanguageModel(context, path(), options).generate("hello", request), wanted);
+  options.draft_model = "/nowhere";
+  EXPECT_THROW(LanguageModel(context, path(), options), Error);
+  options = llm_options();
+  options.cache = WEFT_I8;
+  EXPECT_FALSE(LanguageModel(context, path(), options).generate("hello", request).empty());
+}
+
 TEST_F(CLlmTest, StepsForSeveralRequests) {
   weft_llm_options options = llm_options();
   options.slots = 2;
@@ -195,7 +209,7 @@ TEST_F(CLlmTest, RefusesWhatCannotBe) {
   };
   options.context = -2, options_refused("a context of -2 tokens");
   options.slots = 100000, options_refused("100000 slots: at most 4096");
-  options.cache = WEFT_I8, options_refused("a cache of dtype 2");
+  options.cache = WEFT_I16, options_refused("a cache of dtype 3");
   options.struct_size = 0, options_refused("WEFT_STRUCT");
 
   LanguageModel model(context, path());

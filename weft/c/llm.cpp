@@ -49,18 +49,22 @@ constexpr uint32_t kMostSlots = 4096;
 llm::ModelOptions model_options(const weft_llm_options* from) {
   llm::ModelOptions options;
   if (!from) return options;
-  const auto given = read_struct("options", from, offsetof(weft_llm_options, queue));
+  const auto given = read_struct("options", from, offsetof(weft_llm_options, draft_model));
   if (given.context < -1)
     refuse("llm.options", "a context of {} tokens: at least 1, 0 for 4096, -1 for the model's",
            given.context);
   if (given.slots > kMostSlots)
     refuse("llm.options", "{} slots: at most {}", given.slots, kMostSlots);
-  if (given.cache != 0 && given.cache != WEFT_F16 && given.cache != WEFT_F32)
-    refuse("llm.options", "a cache of dtype {}: WEFT_F16 or WEFT_F32", given.cache);
+  if (given.cache != 0 && given.cache != WEFT_F16 && given.cache != WEFT_F32 &&
+      given.cache != WEFT_I8)
+    refuse("llm.options", "a cache of dtype {}: WEFT_F16, WEFT_F32 or WEFT_I8", given.cache);
   if (given.context != 0) options.context = std::max<int64_t>(given.context, 0);
   if (given.slots != 0) options.slots = given.slots;
   if (given.queue != 0) options.queue = given.queue;
   if (given.cache == WEFT_F32) options.cache = DType::F32;
+  if (given.cache == WEFT_I8) options.cache = DType::I8;
+  options.draft_tokens = given.draft_tokens;
+  if (given.draft_model) options.draft_model = given.draft_model;
   return options;
 }
 

@@ -11,10 +11,14 @@ extern "C" {
 // Zeros are the defaults.
 typedef struct weft_llm_options {
   uint32_t struct_size;
-  weft_dtype cache;  // of keys and values: WEFT_F16 (the default) or WEFT_F32
+  weft_dtype cache;  // of keys and values: WEFT_F16 (the default), WEFT_F32, or WEFT_I8 and scales
   int64_t context;   // tokens of a text, at most the model's; 0: 4096; -1: the model's
   uint32_t slots;    // requests that run at once; 0: 1
   uint32_t queue;    // requests that wait; 0: 1024
+  // Tokens guessed ahead at most and checked in one step; answers stay the same. 0: none.
+  uint32_t draft_tokens;
+  uint32_t reserved;        // 0
+  const char* draft_model;  // a smaller one that guesses; NULL: what followed in the text so far
 } weft_llm_options;
 // A GGUF file (of several the first), or a folder of Hugging Face's. Weights are used where they
 // lie in the file. `options` may be NULL.
