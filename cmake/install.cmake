@@ -26,7 +26,7 @@ foreach(header IN LISTS headers room_headers)
   get_filename_component(folder "${header}" DIRECTORY)
   install(FILES "weft/${header}" DESTINATION "include/weft/${folder}" COMPONENT cxx)
 endforeach()
-install(FILES weft/c/weft.h weft/c/weft.hpp DESTINATION include/weft/c COMPONENT c)
+install(FILES weft/c/weft.h weft/c/weft.hpp weft/c/llm.h weft/c/llm.hpp DESTINATION include/weft/c COMPONENT c)
 
 # weft::weft is all rooms that a program links.
 add_library(weft_cxx INTERFACE)

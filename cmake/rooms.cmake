@@ -76,7 +76,7 @@ target_include_directories(weft_device PRIVATE "${CMAKE_BINARY_DIR}/generated")
 # The C interface: a shared library that exports what weft.h declares and nothing else.
 file(GLOB c_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/c/*.cpp")
 add_library(weft_c SHARED ${c_sources})
-target_link_libraries(weft_c PRIVATE weft_onnx weft_text)
+target_link_libraries(weft_c PRIVATE weft_llm)
 target_include_directories(weft_c INTERFACE "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>"
                                             "$<INSTALL_INTERFACE:include>")
 target_link_options(weft_c PRIVATE "-Wl,--version-script=${CMAKE_SOURCE_DIR}/weft/c/exports.map")

@@ -12,32 +12,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/app/command.h"
 #include "tests/source_dir.h"
 #include "weft/base/file.h"
 
 namespace weft {
 namespace {
 
-struct Outcome {
-  int code;
-  std::string out, err;
-};
+using Outcome = CommandOutcome;
 
-std::string take(std::FILE* file) {
-  std::string text(static_cast<size_t>(std::ftell(file)), '\0');
-  std::rewind(file);
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  return text;
-}
-
-Outcome weft(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "weft");
-  std::FILE* out = std::tmpfile();
-  std::FILE* err = std::tmpfile();
-  const int code = run_app(arguments, out, err);
-  return {code, take(out), take(err)};
-}
+Outcome weft(const std::vector<std::string>& words) { return run_command(words); }
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -61,7 +45,7 @@ TEST(App, HelpGoesToOutAndSucceeds) {
 }
 
 TEST(App, WrongUsageIsTwoAndSaysSoOnce) {
-  for (const std::vector<const char*>& bad : {std::vector<const char*>{},
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{},
                                               {"trian"},
                                               {"train"},
                                               {"train", "cifar"},

@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "weft/app/app.h"
+#include "tests/app/command.h"
 #include "weft/app/bench.h"
 #include "weft/app/bench_busy.h"
 #include "weft/app/bench_cases.h"
@@ -39,12 +39,6 @@ class BenchCases : public ::testing::Test {
     std::ofstream(path) << "#!/bin/sh\n" << text;
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     return path;
-  }
-  static std::string text_of(std::FILE* file) {
-    std::string text(static_cast<size_t>(std::ftell(file)), '\0');
-    std::rewind(file);
-    text.resize(std::fread(text.data(), 1, text.size(), file));
-    return text;
   }
   static std::string message_of(const std::function<void()>& body) {
     try {
@@ -163,26 +157,10 @@ TEST_F(BenchCases, BesideABusyProcessEverybodyIsMeasuredTwice) {
       "echo 'yes 1' >&0\n"
       "while read line; do case \"$line\" in *runs*) echo 0.5 >&0;; *) echo yes >&0;; esac; "
       "done\n");
-  const char* arguments[] = {"weft",
-                             "bench",
-                             "cases",
-                             "--against",
-                             "torch",
-                             "--case",
-                             "matmul 4096 x 4096 x 1",
-                             "--size",
-                             "1",
-                             "--repeats",
-                             "1",
-                             "--busy",
-                             "0",
-                             "--json",
-                             "--python",
-                             python.c_str()};
-  std::FILE *out = std::tmpfile(), *err = std::tmpfile();
-  EXPECT_EQ(run_app(arguments, out, err), kExitOk);
-  const std::string text = text_of(out);
-  std::fclose(out), std::fclose(err);
+  const std::string text =
+      run_command({"bench", "cases", "--against", "torch", "--case", "matmul 4096 x 4096 x 1",
+                   "--size", "1", "--repeats", "1", "--busy", "0", "--json", "--python", python})
+          .out;
   EXPECT_NE(text.find("\"busy\":"), std::string::npos) << text;
   EXPECT_NE(text.find("\"torch_busy\":1"), std::string::npos) << text;
 }
@@ -236,12 +214,10 @@ TEST_F(BenchCases, OptionsThatWouldDoNothingAreRefused) {
 TEST_F(BenchCases, SlowNumPyTakesItsTurns) {
   const std::string missing = message_of([] { BenchPeer("numpy", "python3", 1); });
   if (!missing.empty()) GTEST_SKIP() << missing;
-  const char* arguments[] = {"weft",           "bench",  "cases", "--against", "numpy", "--case",
-                             "linear algebra", "--size", "8",     "--repeats", "1",     "--json"};
-  std::FILE *out = std::tmpfile(), *err = std::tmpfile();
-  EXPECT_EQ(run_app(arguments, out, err), kExitOk);
-  const std::string text = text_of(out);
-  std::fclose(out), std::fclose(err);
+  const std::string text =
+      run_command({"bench", "cases", "--against", "numpy", "--case", "linear algebra", "--size",
+                   "8", "--repeats", "1", "--json"})
+          .out;
   EXPECT_NE(text.find("\"numpy\":"), std::string::npos) << text;
   EXPECT_NE(text.find("\"geometric_mean\":"), std::string::npos) << text;
 }

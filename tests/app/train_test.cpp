@@ -9,9 +9,8 @@
 #include <cstring>
 #include <numbers>
 
+#include "tests/app/command.h"
 #include "tests/io/safetensors_bytes.h"
-#include "tests/io/scratch_dir.h"
-#include "weft/app/app.h"
 #include "weft/io/safetensors.h"
 
 namespace weft {
@@ -44,21 +43,15 @@ class TrainTest : public ScratchDir {
     write(part + "-labels-idx1-ubyte", labels);
   }
   int train(std::vector<std::string> more, const char* batch = "16") const {
-    std::vector<std::string> all = {"weft", "train", "fashion-mnist", "--json", "--data", dir_};
+    std::vector<std::string> all = {"train", "fashion-mnist", "--json", "--data", dir_};
     all.insert(all.end(), {"--batch", batch});
     // A part of a training is then the same as the beginning of a whole one.
     if (std::ranges::find(more, "--schedule") == more.end())
       all.insert(all.end(), {"--schedule", "constant"});
     all.insert(all.end(), more.begin(), more.end());
-    std::vector<const char*> arguments;
-    for (const std::string& one : all) arguments.push_back(one.c_str());
-    std::FILE* sink = std::tmpfile();
-    const int code = run_app(arguments, sink, sink);
-    std::rewind(sink);
-    char text[2000] = {};
-    if (std::fread(text, 1, sizeof(text) - 1, sink) > 0) last_error_ = text;
-    std::fclose(sink);
-    return code;
+    const CommandOutcome done = run_command(all);
+    last_error_ = done.text();
+    return done.code;
   }
   int64_t files_of(const std::string& start) const {
     return std::ranges::count_if(std::filesystem::directory_iterator(dir_), [&](const auto& entry) {

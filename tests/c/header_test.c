@@ -1,7 +1,7 @@
 // weft.h in C11: that it compiles there, and that its inline parts work.
 #include <string.h>
 
-#include "weft/c/weft.h"
+#include "weft/c/llm.h"
 
 _Static_assert(sizeof(weft_value) == 32, "weft_value never changes its layout");
 

@@ -64,6 +64,15 @@ inline uint64_t touch(const std::vector<NamedArray>& arrays) {
   return hash;
 }
 
+/// How many pieces a chat's prompt has, in ChatML and for a tokenizer of one special token.
+inline uint64_t chat_prompt(const serve::CompletionRequest& request) {
+  static const auto tokenizer = text::Tokenizer::from_json(R"({"model": {"type": "WordLevel",
+    "vocab": {"u": 0}, "unk_token": "u"}, "added_tokens": [{"id": 1, "content": "<|im_end|>",
+    "special": true}]})");
+  static const text::ChatTemplate form(tokenizer);
+  return serve::prompt_pieces(request, form, tokenizer).size();
+}
+
 /// A body of a request to the server; a Refusal is an Error here.
 inline uint64_t read_body(std::span<const std::byte> data,
                           serve::CompletionRequest (*parse)(std::string_view,
@@ -73,7 +82,7 @@ inline uint64_t read_body(std::span<const std::byte> data,
     const serve::CompletionRequest request = parse(body, {});
     const auto names = std::vector<std::string>(request.tools.size(), "f");
     uint64_t hash = request.messages.size() + request.prompts.size();
-    if (request.chat) hash += serve::chatml_prompt(request).size();
+    if (request.chat()) hash += chat_prompt(request);
     serve::AnswerParts parts(names);
     return hash + parts.feed(body).size() + parts.finish().size();
   } catch (const serve::Refusal& refusal) {

@@ -13,15 +13,15 @@ TEST_F(LlmCommand, MakesLooksAtAndRunsAModel) {
   const std::string model = at("m.gguf");
   ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "q8_0", "-o", model}).code, kExitOk);
   const Outcome shown = weft({"inspect", model, "--json"});
-  EXPECT_TRUE(has(shown, R"("family":"llama","name":"random tiny")")) << shown.text;
-  EXPECT_TRUE(has(shown, R"("layers":2,"width":256)")) << shown.text;
+  EXPECT_TRUE(has(shown, R"("family":"llama","name":"random tiny")")) << shown.text();
+  EXPECT_TRUE(has(shown, R"("layers":2,"width":256)")) << shown.text();
   const std::vector<std::string> run = {"run", model,    "-p", "hello",        "-n",
                                         "5",   "--temp", "0",  "--ignore-end", "--json"};
   const Outcome first = weft(run);
   EXPECT_EQ(first.code, kExitOk);
-  EXPECT_TRUE(has(first, R"("tokens":5)")) << first.text;
+  EXPECT_TRUE(has(first, R"("tokens":5)")) << first.text();
   const auto text_of = [](const Outcome& o) {
-    return o.text.substr(0, o.text.find("first_token"));
+    return o.text().substr(0, o.text().find("first_token"));
   };
   EXPECT_EQ(text_of(weft(run)), text_of(first));
 }
@@ -30,8 +30,8 @@ TEST_F(LlmCommand, Perplexity) {
   const std::string model = at("m.gguf");
   ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "f32", "-o", model}).code, kExitOk);
   const Outcome shown = weft({"perplexity", model, write("t.txt", "some words\n"), "--json"});
-  EXPECT_EQ(shown.code, kExitOk) << shown.text;
-  EXPECT_TRUE(has(shown, R"("perplexity":)")) << shown.text;
+  EXPECT_EQ(shown.code, kExitOk) << shown.text();
+  EXPECT_TRUE(has(shown, R"("perplexity":)")) << shown.text();
   EXPECT_TRUE(has(weft({"perplexity", model, write("e.txt", "")}), "e.txt"));
 }
 
@@ -40,10 +40,10 @@ TEST_F(LlmCommand, Times) {
   ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "q8_0", "-o", model}).code, kExitOk);
   const Outcome timed =
       weft({"bench", model, "--slots", "2", "-n", "2", "--repeats", "1", "--json"});
-  EXPECT_EQ(timed.code, kExitOk) << timed.text;
+  EXPECT_EQ(timed.code, kExitOk) << timed.text();
   for (const char* what : {"load and first token", "prompt of 256", "2 at once", "resident memory"})
-    EXPECT_TRUE(has(timed, strformat(R"({{"what":"{}","value":)", what))) << timed.text;
-  EXPECT_TRUE(has(timed, "bandwidth_share")) << timed.text;
+    EXPECT_TRUE(has(timed, strformat(R"({{"what":"{}","value":)", what))) << timed.text();
+  EXPECT_TRUE(has(timed, "bandwidth_share")) << timed.text();
   EXPECT_TRUE(has(weft({"bench", model, "--against", "llama.cpp", "--python", at("no python")}),
                   "name another Python by --python"));
 }
@@ -60,7 +60,7 @@ TEST_F(LlmCommand, Quantises) {
   const std::string model = at("m.gguf"), made = at("q.gguf");
   ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "f16", "-o", model}).code, kExitOk);
   const Outcome outcome = weft({"quantize", model, "--type", "Q4_K_M", "-o", made});
-  ASSERT_EQ(outcome.code, kExitOk) << outcome.text;
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.text();
   EXPECT_TRUE(has(weft({"run", made, "-p", "a", "-n", "2", "--ignore-end", "--json"}), "tokens"));
   EXPECT_TRUE(has(weft({"quantize", made, "--type", "Q2_K", "-o", made}), "--requantize"));
   EXPECT_TRUE(has(weft({"quantize", at("none"), "--type", "Q2_K", "-o", made}),

@@ -38,37 +38,37 @@ class LlmTrain : public LlmCommand {
 TEST_F(LlmTrain, MakesAModelThatRuns) {
   const Outcome made = train("out", {"--steps", "6", "--every", "3", "--warmup", "2",
                                      "--validation", "0.2", "--sample", "4"});
-  ASSERT_EQ(made.code, kExitOk) << made.text;
+  ASSERT_EQ(made.code, kExitOk) << made.text();
   for (const char* part :
        {"tokens of 1 files to train on", "gpt2: ", "step      3  loss ", "step      6  loss ",
         "validation", "tokens/s", "loss (nats of a token)", "trained in"})
-    EXPECT_TRUE(has(made, part)) << part << "\n" << made.text;
+    EXPECT_TRUE(has(made, part)) << part << "\n" << made.text();
   EXPECT_NE(content(at("out/loss.svg")).find("validation"), std::string::npos);
   EXPECT_NE(content(at("out/log.jsonl")).find(R"({"step":6,"loss":)"), std::string::npos);
   for (const char* model : {"out", "out/model.gguf"}) {
     const Outcome run = weft({"run", at(model), "-p", "Line 5", "-n", "3", "--json"});
-    EXPECT_TRUE(has(run, R"("tokens":)")) << run.text;
+    EXPECT_TRUE(has(run, R"("tokens":)")) << run.text();
   }
   const Outcome again = train("out", {"--steps", "6"});
   EXPECT_EQ(again.code, kExitFailure);
   EXPECT_TRUE(has(again, "there is a training in '" + at("out") + "' already; resume it"))
-      << again.text;
+      << again.text();
 }
 
 TEST_F(LlmTrain, JsonIsAValueALine) {
   const Outcome made = train(
       "out", {"--steps", "2", "--warmup", "0", "--validation", "0.2", "--sample", "0", "--json"});
-  ASSERT_EQ(made.code, kExitOk) << made.text;
-  EXPECT_TRUE(has(made, R"({"training_tokens":)")) << made.text;
-  EXPECT_TRUE(has(made, R"({"step":2,"loss":)")) << made.text;
-  EXPECT_TRUE(has(made, R"({"steps":2,"seconds":)")) << made.text;
+  ASSERT_EQ(made.code, kExitOk) << made.text();
+  EXPECT_TRUE(has(made, R"({"training_tokens":)")) << made.text();
+  EXPECT_TRUE(has(made, R"({"step":2,"loss":)")) << made.text();
+  EXPECT_TRUE(has(made, R"({"steps":2,"seconds":)")) << made.text();
 }
 
 TEST_F(LlmTrain, SaysWhatIsWrong) {
   const auto refused = [&](const std::vector<std::string>& words, const std::string& part) {
     const Outcome o = weft(words);
     EXPECT_EQ(o.code, kExitFailure);
-    EXPECT_TRUE(has(o, part)) << o.text;
+    EXPECT_TRUE(has(o, part)) << o.text();
   };
   const std::string out = at("out");
   refused({"train", "-o", out}, "there is nothing to learn from: give --data, or --resume");
@@ -104,7 +104,7 @@ TEST_F(LlmTrain, ResumesWithTheSameOptionsOnly) {
   EXPECT_TRUE(std::filesystem::exists(at("out/model.gguf")));
   const Outcome other = train("out", {"--resume", "--steps", "500"}, false);
   EXPECT_EQ(other.code, kExitFailure);
-  EXPECT_TRUE(has(other, "steps = 100000, this run has 500")) << other.text;
+  EXPECT_TRUE(has(other, "steps = 100000, this run has 500")) << other.text();
 }
 
 TEST_F(LlmTrain, SlowKilledTrainingsGoOnToTheSameBits) {

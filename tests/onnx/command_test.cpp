@@ -3,9 +3,8 @@
 
 #include <filesystem>
 
-#include "tests/io/scratch_dir.h"
+#include "tests/app/command.h"
 #include "tests/onnx/onnx_bytes.h"
-#include "weft/app/app.h"
 #include "weft/io/functions.h"
 #include "weft/io/npy.h"
 
@@ -14,23 +13,9 @@ namespace {
 
 using namespace onnx::bytes;
 
-class OnnxCommand : public ScratchDir {
+class OnnxCommand : public CommandGroupTest {
  protected:
-  struct Outcome {
-    int code;
-    std::string text;
-  };
-  static Outcome weft(const std::vector<std::string>& words) {
-    std::vector<const char*> arguments = {"weft", "onnx"};
-    for (const std::string& word : words) arguments.push_back(word.c_str());
-    std::FILE* file = std::tmpfile();
-    const int code = run_app(arguments, file, file);
-    std::string text(static_cast<size_t>(std::ftell(file)), '\0');
-    std::rewind(file);
-    text.resize(std::fread(text.data(), 1, text.size(), file));
-    std::fclose(file);
-    return {code, text};
-  }
+  OnnxCommand() : CommandGroupTest("onnx") {}
   std::string model_at(const std::string& name, const std::string& op) {
     const std::vector<float> w = {1, 2, 3, 4, 5, 6};
     return write(name, model(graph({{node("MatMul", {"x", "w"}, {"a"}), node(op, {"a"}, {"y"})},
@@ -38,25 +23,22 @@ class OnnxCommand : public ScratchDir {
                                     {declared("y", {-1, 2})},
                                     {tensor("w", {3, 2}, 1, raw(w))}})));
   }
-  static bool has(const Outcome& o, const std::string& part) {
-    return o.text.find(part) != std::string::npos;
-  }
 };
 
 TEST_F(OnnxCommand, Inspects) {
   const Outcome shown = weft({"inspect", model_at("m.onnx", "Neg"), "--size", "n=5", "--json"});
   EXPECT_EQ(shown.code, kExitOk);
   EXPECT_TRUE(has(shown, R"("opsets":{"ai.onnx":18},"parameters":6,"bytes":24,"flops":60)"))
-      << shown.text;
-  EXPECT_TRUE(has(shown, R"j("inputs":[{"name":"x","type":"float32 (n, 3)"}])j")) << shown.text;
-  EXPECT_TRUE(has(shown, R"("operators":{"MatMul":1,"Neg":1},"unsupported":[])")) << shown.text;
+      << shown.text();
+  EXPECT_TRUE(has(shown, R"j("inputs":[{"name":"x","type":"float32 (n, 3)"}])j")) << shown.text();
+  EXPECT_TRUE(has(shown, R"("operators":{"MatMul":1,"Neg":1},"unsupported":[])")) << shown.text();
   EXPECT_TRUE(has(weft({"inspect", at("m.onnx")}), "parameters 6 in 24 B"));
 }
 
 TEST_F(OnnxCommand, InspectListsWhatIsMissing) {
   const Outcome shown = weft({"inspect", model_at("m.onnx", "Nope")});
   EXPECT_EQ(shown.code, kExitFailure);
-  EXPECT_TRUE(has(shown, "Nope (ai.onnx, opset 18): Nope node that makes 'y'")) << shown.text;
+  EXPECT_TRUE(has(shown, "Nope (ai.onnx, opset 18): Nope node that makes 'y'")) << shown.text();
 }
 
 TEST_F(OnnxCommand, RunsWithGivenInputs) {
@@ -66,7 +48,7 @@ TEST_F(OnnxCommand, RunsWithGivenInputs) {
   save_npy(at("x.npy"), HostArray::owned(DType::F32, {2, 3}, std::move(bytes)));
   const Outcome ran = weft(
       {"run", model_at("m.onnx", "Neg"), "--input", "x=" + at("x.npy"), "--output", at("out")});
-  EXPECT_EQ(ran.code, kExitOk) << ran.text;
+  EXPECT_EQ(ran.code, kExitOk) << ran.text();
   const HostArray y = read_npy(at("out/y.npy"));
   EXPECT_EQ(y.shape, (std::vector<int64_t>{2, 2}));
   float first = 0;
@@ -81,7 +63,7 @@ TEST_F(OnnxCommand, RunsWithGivenInputs) {
 TEST_F(OnnxCommand, BenchGivesTimes) {
   const Outcome timed = weft({"bench", model_at("m.onnx", "Neg"), "--repeats", "2", "--json"});
   EXPECT_EQ(timed.code, kExitOk);
-  EXPECT_TRUE(has(timed, R"({"who":"weft","load_s":)")) << timed.text;
+  EXPECT_TRUE(has(timed, R"({"who":"weft","load_s":)")) << timed.text();
 }
 
 TEST_F(OnnxCommand, ChecksCases) {
@@ -99,8 +81,8 @@ TEST_F(OnnxCommand, ChecksCases) {
   const Outcome all = weft({"check", at("cases")});
   EXPECT_EQ(all.code, kExitFailure);
   EXPECT_TRUE(has(all, "wrong       wrong: output 0: element 1 is -2 and should be -2.5; 1 of 2"))
-      << all.text;
-  EXPECT_TRUE(has(all, "unsupported unsupported: [onnx.unsupported]")) << all.text;
+      << all.text();
+  EXPECT_TRUE(has(all, "unsupported unsupported: [onnx.unsupported]")) << all.text();
   EXPECT_EQ(weft({"check", at("cases"), "--case", "right"}).code, kExitOk);
   EXPECT_TRUE(has(weft({"check", at("none")}), "is no directory"));
   EXPECT_TRUE(has(weft({"check", at("cases"), "--case", "zzz"}), "no case with 'zzz' in its name"));
@@ -115,8 +97,8 @@ TEST_F(OnnxCommand, OptimizesAndSaysWhatItDid) {
   const std::string given = model_at("m.onnx", "Identity");
   const Outcome done = weft({"optimize", given, "-o", at("small.onnx"), "--json"});
   EXPECT_EQ(done.code, kExitOk);
-  EXPECT_TRUE(has(done, R"("nodes that change nothing removed":1)")) << done.text;
-  EXPECT_TRUE(has(done, R"("nodes_before":2,"nodes":1)")) << done.text;
+  EXPECT_TRUE(has(done, R"("nodes that change nothing removed":1)")) << done.text();
+  EXPECT_TRUE(has(done, R"("nodes_before":2,"nodes":1)")) << done.text();
   EXPECT_TRUE(has(weft({"inspect", at("small.onnx"), "--json"}), R"("operators":{"MatMul":1})"));
   EXPECT_TRUE(
       has(weft({"optimize", given, "-o", at("small.onnx")}), "nodes that change nothing removed"));
@@ -128,10 +110,10 @@ TEST_F(OnnxCommand, ExportsCapturedFunctions) {
   step(x), step(x);
   save_function(at("f.safetensors"), step.captured());
   const Outcome done = weft({"export", at("f.safetensors"), "-o", at("f.onnx"), "--json"});
-  EXPECT_EQ(done.code, kExitOk) << done.text;
+  EXPECT_EQ(done.code, kExitOk) << done.text();
   EXPECT_TRUE(has(weft({"inspect", at("f.onnx"), "--json"}), R"("operators":{"Add":1,"Relu":1})"));
   const Outcome bad = weft({"export", at("f.safetensors"), "-o", at("f.onnx"), "--opset", "3"});
-  EXPECT_TRUE(has(bad, "opset 3 cannot be written")) << bad.text;
+  EXPECT_TRUE(has(bad, "opset 3 cannot be written")) << bad.text();
 }
 
 }  // namespace

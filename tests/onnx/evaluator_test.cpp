@@ -7,7 +7,6 @@
 #include "tests/io/scratch_dir.h"
 #include "tests/onnx/onnx_bytes.h"
 #include "weft/base/context.h"
-#include "weft/base/spans.h"
 #include "weft/onnx/runner.h"
 #include "weft/run/stats.h"
 #include "weft/tensor/bound_sizes.h"
@@ -291,18 +290,6 @@ TEST_F(OnnxEvaluator, SymbolicSizesReachTheKernels) {
 
 // ---- named sizes as Variables
 
-/// Kernels that are compiled meanwhile.
-int64_t compiled_by(Context& context, FunctionRef<void()> run) {
-  Tracer& tracer = context.tracer();
-  tracer.start();
-  run();
-  int64_t kernels = 0;
-  for (const Tracer::Total& span : tracer.totals())
-    if (std::string_view(span.name) == "lower") kernels += static_cast<int64_t>(span.count);
-  tracer.stop();
-  return kernels;
-}
-
 /// softmax(x) x' of rows of numbers, of which there are n.
 Model scores_of(int type) {
   GraphParts parts{{node("Cast", {"x"}, {"f"}, {int_attribute("to", 1)}),
@@ -332,7 +319,7 @@ TEST_F(OnnxEvaluator, TextOfAnyLengthIsCompiledOnce) {
   for (const int64_t rows : {1, 40, 17}) {
     const Tensor x = Tensor::ones({rows, 3}, DType::I64).contiguous();
     x.realize();
-    EXPECT_EQ(compiled_by(context_, [&] { runner({{"x", Value(x)}}); }), 0) << rows;
+    EXPECT_EQ(kernels_compiled_by(context_, [&] { runner({{"x", Value(x)}}); }), 0) << rows;
     expect_scores(runner, rows, DType::I64);
   }
   expect_scores(runner, 600, DType::I64);  // further than the first capture reaches
@@ -344,7 +331,7 @@ TEST_F(OnnxEvaluator, OtherNumbersOfRowsAreCompiledOnceTheyCome) {
   for (const int64_t rows : {5, 6}) expect_scores(runner, rows, DType::F32);
   const Tensor x = Tensor::ones({9, 3}).contiguous();
   x.realize();
-  EXPECT_EQ(compiled_by(context_, [&] { runner({{"x", x}}); }), 0);
+  EXPECT_EQ(kernels_compiled_by(context_, [&] { runner({{"x", x}}); }), 0);
   for (int i = 0; i < 8; ++i) expect_scores(runner, 7, DType::F32);  // captured for 7 rows
   for (const int64_t rows : {5, 7, 2}) expect_scores(runner, rows, DType::F32);
 }

@@ -1,6 +1,7 @@
 """The server of language models, asked by OpenAI's own client. It answers from a generator that does
-what its prompts say (tests/serve/fake_generator.h)."""
+what its prompts say (tests/support/llm/fake_generator.h)."""
 import concurrent.futures
+import contextlib
 import pathlib
 import subprocess
 import time
@@ -18,13 +19,19 @@ def fake_server():
     return max(found, key=lambda path: path.stat().st_mtime)
 
 
-@pytest.fixture(scope="module")
-def address():
-    process = subprocess.Popen([fake_server(), "0", "sesame"], stdin=subprocess.PIPE,
+@contextlib.contextmanager
+def served(*arguments):
+    process = subprocess.Popen([fake_server(), "0", "sesame", *arguments], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)
     yield process.stdout.readline().strip()
     process.stdin.close()
     assert process.wait(timeout=30) == 0
+
+
+@pytest.fixture(scope="module")
+def address():
+    with served() as one:
+        yield one
 
 
 @pytest.fixture()
@@ -98,9 +105,86 @@ def test_tools(client):
     assert final.finish_reason == "tool_calls"
     assert final.message.tool_calls[0].function.name == "weather"
     assert ask(client, CALL, tools=TOOLS, tool_choice="none").choices[0].message.tool_calls is None
-    forced = ask(client, r'SAY {"city": "Rome"}}\n</tool_call>', tools=TOOLS,
+    forced = ask(client, r'SAY {"name": "weather", "arguments": {"city": "Rome"}}', tools=TOOLS,
                  tool_choice={"type": "function", "function": {"name": "weather"}})
     assert forced.choices[0].message.tool_calls[0].function.arguments == '{"city":"Rome"}'
+
+
+def test_calls_side_by_side(client):
+    two = CALL + CALL[4:].replace("Oslo", "Rome")
+    whole = ask(client, two, tools=TOOLS, parallel_tool_calls=True).choices[0]
+    assert [c.function.arguments for c in whole.message.tool_calls] == ['{"city":"Oslo"}', '{"city":"Rome"}']
+    found = {}
+    for chunk in ask(client, two, tools=TOOLS, stream=True):
+        for delta in chunk.choices[0].delta.tool_calls or []:
+            found.setdefault(delta.index, ["", "", delta.id])
+            found[delta.index][0] += delta.function.name or ""
+            found[delta.index][1] += delta.function.arguments or ""
+    assert [found[i][:2] for i in (0, 1)] == [["weather", '{"city":"Oslo"}'], ["weather", '{"city":"Rome"}']]
+    assert found[0][2] != found[1][2]
+    required = ask(client, r'SAY {"name": "weather", "arguments": {}}', tools=TOOLS, tool_choice="required").choices[0]
+    assert required.message.tool_calls[0].function.name == "weather"
+
+
+def test_parsed_answers(client):
+    import pydantic
+
+    class Point(pydantic.BaseModel):
+        x: int
+        y: int
+    answer = client.chat.completions.parse(model="fake", response_format=Point,
+                                           messages=[{"role": "user", "content": 'SAY {"x": 1, "y": 2}'}])
+    assert answer.choices[0].message.parsed == Point(x=1, y=2)
+    answer = client.responses.parse(model="fake", text_format=Point, input='SAY {"x": 3, "y": 4}')
+    assert answer.output_parsed == Point(x=3, y=4)
+
+
+def test_responses(client):
+    answer = client.responses.create(model="fake", input="SAY Hé 😀", instructions="Be brief.", temperature=0.5)
+    assert (answer.output_text, answer.status, answer.error) == ("Hé 😀", "completed", None)
+    assert (answer.instructions, answer.temperature, answer.usage.output_tokens) == ("Be brief.", 0.5, 8)
+    cut = client.responses.create(model="fake", input="SAY abc", max_output_tokens=2)
+    assert (cut.output_text, cut.status, cut.incomplete_details.reason) == ("ab", "incomplete", "max_output_tokens")
+    with client.responses.stream(model="fake", input="SAY abc") as s:
+        events = list(s)
+        final = s.get_final_response()
+    assert final.output_text == "abc" and events[-1].type == "response.completed"
+    assert [e.sequence_number for e in events if hasattr(e, "sequence_number")][:3] == [0, 1, 2]
+    tool = {"type": "function", **TOOLS[0]["function"]}
+    called = client.responses.create(model="fake", input=CALL, tools=[tool])
+    call = next(item for item in called.output if item.type == "function_call")
+    assert (call.name, call.arguments) == ("weather", '{"city":"Oslo"}')
+    again = client.responses.create(model="fake", tools=[tool], input=[
+        {"role": "user", "content": "weather?"}, *called.output,
+        {"type": "function_call_output", "call_id": call.call_id, "output": "SAY rain"}])
+    assert again.output_text == "rain"
+    with client.responses.stream(model="fake", input=CALL, tools=[tool]) as s:
+        assert s.get_final_response().output[-1].arguments == '{"city":"Oslo"}'
+    with pytest.raises(openai.BadRequestError, match="nothing is kept between requests"):
+        client.responses.create(model="fake", input="x", previous_response_id="resp_1")
+    with pytest.raises(openai.NotFoundError):
+        client.responses.create(model="gpt-9", input="x")
+
+
+def test_async_client(address):
+    import asyncio
+
+    async def both():
+        async with openai.AsyncOpenAI(base_url=address + "/v1", api_key="sesame") as one:
+            async def ask(i):
+                stream = await one.chat.completions.create(model="fake", stream=True,
+                                                           messages=[{"role": "user", "content": f"SAY {i}"}])
+                return "".join([c.choices[0].delta.content or "" async for c in stream])
+            return await asyncio.gather(*(ask(i) for i in range(20)))
+    assert asyncio.run(both()) == [str(i) for i in range(20)]
+
+
+def test_a_full_server_limits_the_rate():
+    with served("4") as address, openai.OpenAI(base_url=address + "/v1", api_key="sesame", max_retries=0) as client:
+        with pytest.raises(openai.RateLimitError) as full:
+            ask(client, "SAY x", n=5)
+        assert full.value.code == "overloaded" and full.value.response.headers["retry-after"] == "1"
+        assert len(ask(client, "SAY x", n=4).choices) == 4
 
 
 def test_completions(client):
@@ -110,6 +194,12 @@ def test_completions(client):
     assert text == "abc"
     logprobs = client.completions.create(model="fake", prompt="SAY ab", logprobs=1).choices[0].logprobs
     assert logprobs.tokens == ["a", "b"] and logprobs.token_logprobs == [-0.25] * 2
+    tokens = client.completions.create(model="fake", prompt=[*b"SAY x"], best_of=1, logit_bias={"65": 1}, seed=1)
+    assert tokens.choices[0].text == "x"
+    for more, why in (dict(suffix="y"), "behind a prompt"), (dict(best_of=3), "all 1 answers"):
+        with pytest.raises(openai.BadRequestError, match=why) as wrong:
+            client.completions.create(model="fake", prompt="SAY x", **more)
+        assert wrong.value.code == "unsupported_parameter"
 
 
 def test_embeddings(client):

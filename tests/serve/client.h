@@ -7,12 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "tests/serve/fake_generator.h"
+#include "tests/support/llm/fake_generator.h"
 #include "weft/serve/server.h"
 
 namespace weft::serve {
 
 using Json = nlohmann::json;
+using llm::FakeGenerator, llm::FakeOptions;
 
 struct Answer {
   int status = 0;  ///< 0: none came

@@ -29,6 +29,7 @@ std::vector<std::string> Answer::events() const {
   std::vector<std::string> all;
   for (size_t at = 0; at < body.size();) {
     const size_t end = body.find("\n\n", at);
+    if (body.compare(at, 7, "event: ") == 0) at = body.find('\n', at) + 1;
     if (end == std::string::npos || body.compare(at, 6, "data: ") != 0) break;
     all.push_back(body.substr(at + 6, end - at - 6));
     at = end + 2;

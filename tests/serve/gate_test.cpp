@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/serve/fake_generator.h"
+#include "tests/support/llm/fake_generator.h"
 #include "weft/serve/chat_prompt.h"
 #include "weft/serve/embedding_task.h"
 
@@ -34,28 +34,15 @@ TEST(Gate, Base64) {
 }
 
 TEST(Gate, WordsOfClientsAreNeverSpecialTokens) {
+  const text::Tokenizer tokenizer = llm::byte_tokenizer();
   CompletionRequest request;
-  request.messages = {{"system", "Be brief.", {}, ""}, {"user", "<|im_end|>", {}, ""}};
-  std::string all;
-  for (const PromptPiece& piece : chatml_prompt(request)) {
-    all += piece.text;
-    EXPECT_NE(piece.special, piece.text == "<|im_end|>" || piece.text == "Be brief.") << piece.text;
-  }
-  EXPECT_EQ(all,
-            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n<|im_end|><|im_end|>\n"
+  request.messages = {{"system", "Be brief."}, {"user", "a<|im_end|>b\xef\xb7\x90"}};
+  const auto tokens =
+      tokens_of(prompt_pieces(request, text::ChatTemplate(tokenizer), tokenizer), tokenizer);
+  EXPECT_EQ(tokenizer.decode(tokens, false),
+            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\na<|im_end|>b<|im_end|>\n"
             "<|im_start|>assistant\n");
-}
-
-TEST(Gate, NorAreTheyInAModelsTemplate) {
-  const text::Tokenizer tokenizer = byte_tokenizer();
-  const text::ChatTemplate form(
-      "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}",
-      "", "");
-  CompletionRequest request;
-  request.messages = {{"user", "a<|im_end|>b\xef\xb7\x90", {}, ""}};
-  const auto tokens = tokens_of(template_prompt(request, form, tokenizer), tokenizer);
-  EXPECT_EQ(tokenizer.decode(tokens, false), "<|im_start|>user\na<|im_end|>b<|im_end|>\n");
-  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 257), 1);
+  EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 257), 2);
 }
 
 }  // namespace

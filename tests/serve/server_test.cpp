@@ -134,11 +134,12 @@ TEST(Server, Tools) {
   EXPECT_EQ(arguments, R"({"city":"Oslo"})");
   EXPECT_EQ(finish, "tool_calls");
   const Json named =
-      chat_body(R"(SAY {"city": "Rome"}}\n</tool_call>)",
+      chat_body(R"(SAY {"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>)",
                 {{"tools", tools},
                  {"tool_choice", {{"type", "function"}, {"function", {{"name", "weather"}}}}}});
   EXPECT_EQ(s.chat(named).json()["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"],
             R"({"city":"Rome"})");
+  EXPECT_EQ(s.generator.with_grammar, 1u);  // nothing else could have come
   const Json thought = s.chat(chat_body("SAY <think>\\nhm\\n</think>\\n\\nYes")).json();
   EXPECT_EQ(thought["choices"][0]["message"]["reasoning_content"], "hm\n");
   EXPECT_EQ(thought["choices"][0]["message"]["content"], "Yes");

@@ -84,9 +84,9 @@ TEST(Streams, MoreAnswersThanAreGivenAtOnce) {
   ServeOptions options;
   options.limits.choices_at_once = 4;
   ServerHere s({.places = 2, .queue = 1, .step_time = std::chrono::milliseconds(2)}, options);
-  EXPECT_EQ(s.chat(chat_body("LONG 100", {{"n", 5}})).status, 503);
+  EXPECT_EQ(s.chat(chat_body("LONG 100", {{"n", 5}})).status, 429);
   const Answer full = s.chat(chat_body("LONG 100", {{"n", 3}}));
-  EXPECT_EQ(full.status, 503);  // the generator's own queue
+  EXPECT_EQ(full.status, 429);  // the generator's own queue
   EXPECT_NE(full.head.find("Retry-After: 1"), std::string::npos);
   EXPECT_TRUE(comes_true([&] { return s.generator.running + s.generator.queued == 0; }));
   EXPECT_EQ(s.chat(chat_body("SAY x")).status, 200);

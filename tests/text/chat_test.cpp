@@ -20,6 +20,30 @@ TEST(ChatTemplate, IsChatMlWhereThereIsNone) {
             "<|im_start|>user\nx<|im_end|>\n");
 }
 
+TEST(ChatTemplate, ChatMlHasTools) {
+  ChatMessage call{"assistant", "Well."};
+  call.tool_calls = {{"c1", "f", R"({"x": 1})"}, {"c2", "g", "no json"}};
+  ChatMessage result{"tool", "2"};
+  ChatOptions options;
+  options.add_generation_prompt = false;
+  options.tools = R"([{"name":"f"}, {"name":"g"}])";
+  const ChatTemplate chat("", "", "");
+  const std::string tools =
+      "# Tools\n\nThese functions can be called:\n<tools>\n{\"name\": \"f\"}\n{\"name\": \"g\"}\n"
+      "</tools>\n\nTo call one, write a JSON object with its name and arguments in tags:\n"
+      "<tool_call>\n{\"name\": \"NAME\", \"arguments\": {}}\n</tool_call><|im_end|>\n";
+  const std::string calls =
+      "<|im_start|>assistant\nWell.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n"
+      "</tool_call>\n<tool_call>\n{\"name\": \"g\", \"arguments\": no json}\n</tool_call>"
+      "<|im_end|>\n<|im_start|>user\n<tool_response>\n2\n</tool_response><|im_end|>\n";
+  EXPECT_EQ(chat.prompt(std::vector<ChatMessage>{{"system", "Be nice."}, call, result}, options),
+            "<|im_start|>system\nBe nice.\n\n" + tools + calls);
+  EXPECT_EQ(chat.prompt(std::vector<ChatMessage>{call, result}, options),
+            "<|im_start|>system\n" + tools + calls);
+  EXPECT_EQ(chat.prompt("[]", options), "<|im_start|>system\n" + tools);
+  EXPECT_EQ(chat.prompt("[]"), "<|im_start|>assistant\n");
+}
+
 TEST(ChatTemplate, KnowsTokensToolsDocumentsAndVariables) {
   const ChatTemplate chat(
       "{{ bos_token }}{{ eos_token }}{{ tools[0].name }}{{ documents | length }}{{ thinking }}",

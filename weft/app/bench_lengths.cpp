@@ -6,8 +6,8 @@
 #include "weft/app/gpt2.h"
 #include "weft/base/context.h"
 #include "weft/base/format.h"
-#include "weft/base/spans.h"
 #include "weft/nn/attention.h"
+#include "weft/run/stats.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/reductions.h"
 #include "weft/tensor/tensor.h"
@@ -93,17 +93,6 @@ std::vector<LengthCase> length_cases() {
   };
 }
 
-int64_t compiled_by(Context& context, FunctionRef<void()> run) {
-  Tracer& tracer = context.tracer();
-  tracer.start();
-  run();
-  int64_t kernels = 0;
-  for (const Tracer::Total& span : tracer.totals())
-    if (std::string_view(span.name) == "lower") kernels += static_cast<int64_t>(span.count);
-  tracer.stop();
-  return kernels;
-}
-
 /// Medians of the two in turns: what the machine does meanwhile meets both.
 std::pair<double, double> in_turns(int64_t repeats, FunctionRef<void()> a, FunctionRef<void()> b) {
   std::vector<double> of_a, of_b;
@@ -126,10 +115,10 @@ BenchRows rows_of(Context& context, const LengthCase& which, const BenchOptions&
   // Arguments: what only depends on what a function holds would be computed once.
   using Values = std::vector<Tensor>;
   auto any = jit([&](const Values& v, const Dim& n) { return which.compute(v, n); }, "any length");
-  const int64_t first = compiled_by(context, [&] {
+  const int64_t first = kernels_compiled_by(context, [&] {
     for (int i = 0; i < 3; ++i) any(values, length.bind(kLongest));  // plain, captured, replayed
   });
-  const int64_t later = compiled_by(context, [&] {
+  const int64_t later = kernels_compiled_by(context, [&] {
     for (const int64_t n : kLengths) any(values, length.bind(n));
   });
   BenchRows out = {{strformat("{}, kernels", which.name), static_cast<double>(first), "compiled", 0,

@@ -10,6 +10,7 @@
 #include "weft/c/weft.h"
 #include "weft/device/device.h"
 #include "weft/tensor/tensor.h"
+#include "weft/text/tokenizer.h"
 
 namespace weft::c {
 
@@ -25,9 +26,12 @@ struct TensorObject {
   Tensor tensor;
 };
 
-struct ProgramObject;    // programs.cpp
-struct ModelObject;      // models.cpp
-struct TokenizerObject;  // models.cpp
+struct ProgramObject;  // programs.cpp
+struct ModelObject;    // models.cpp
+struct TokenizerObject {
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+};
+struct LlmObject;  // llm.cpp
 
 /// The number of a kind is part of its handles.
 template <class Handle>
@@ -61,6 +65,12 @@ struct HandleOf<weft_tokenizer> {
   using Object = TokenizerObject;
   static constexpr uint32_t kKind = 5;
   static constexpr const char* kName = "tokenizer";
+};
+template <>
+struct HandleOf<weft_llm> {
+  using Object = LlmObject;
+  static constexpr uint32_t kKind = 6;
+  static constexpr const char* kName = "language model";
 };
 
 /// Of the whole process: a handle must be recognised before it is known whose it is.

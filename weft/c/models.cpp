@@ -3,7 +3,7 @@
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
 #include "weft/onnx/runner.h"
-#include "weft/text/tokenizer.h"
+#include "weft/text/chat.h"
 #include "weft/text/train_bpe.h"
 
 namespace weft::c {
@@ -14,10 +14,6 @@ struct ModelObject {
 
   std::shared_ptr<ContextObject> owner;  // outlives the model
   onnx::OnnxRunner run;
-};
-
-struct TokenizerObject {
-  text::Tokenizer tokenizer;
 };
 
 namespace {
@@ -111,8 +107,9 @@ weft_status weft_tokenizer_open(const char* path, weft_tokenizer* out) {
   return guarded([&] {
     const std::string file(required_text("path", path));
     require_pointer("out", out);
+    auto tokenizer = std::make_shared<const text::Tokenizer>(text::Tokenizer::from_file(file));
     *out = make_handle<weft_tokenizer>(
-        std::make_shared<TokenizerObject>(TokenizerObject{text::Tokenizer::from_file(file)}));
+        std::make_shared<TokenizerObject>(TokenizerObject{std::move(tokenizer)}));
   });
 }
 
@@ -121,7 +118,7 @@ weft_status weft_tokenizer_encode(weft_tokenizer tokenizer, const char* text, bo
   return guarded([&] {
     const auto t = object_of(tokenizer);
     const std::string_view given = required_text("text", text);
-    const auto made = t->tokenizer.encode(given, {.add_special_tokens = special_tokens});
+    const auto made = t->tokenizer->encode(given, {.add_special_tokens = special_tokens});
     if (count) *count = made.size();
     if (!ids) return require_pointer("count", count);
     if (made.size() > capacity) refuse_space("ids", made.size(), capacity);
@@ -134,7 +131,17 @@ weft_status weft_tokenizer_decode(weft_tokenizer tokenizer, const int32_t* ids, 
   return guarded([&] {
     const auto t = object_of(tokenizer);
     require_pointer("ids", ids, count);
-    write_text(t->tokenizer.decode({ids, count}), text, capacity, length);
+    write_text(t->tokenizer->decode({ids, count}), text, capacity, length);
+  });
+}
+
+weft_status weft_tokenizer_chat(weft_tokenizer tokenizer, const char* messages, const char* tools,
+                                char* text, size_t capacity, size_t* length) {
+  return guarded([&] {
+    const auto t = object_of(tokenizer);
+    const std::string_view given = required_text("messages", messages);
+    const text::ChatTemplate form(*t->tokenizer);
+    write_text(form.prompt(given, {.tools = tools ? tools : ""}), text, capacity, length);
   });
 }
 

@@ -1,5 +1,5 @@
 // weft.h: the C interface of weft (C11, and C++): tensors, every operation, gradients, captured
-// functions, files, ONNX models, tokenizers.
+// functions, files, ONNX models, tokenizers; language models are in llm.h.
 //
 // Every function that can fail returns a weft_status; weft_last_error() says more. Nothing is
 // thrown or aborted, whatever is passed, dangling pointers apart. Handles are numbers in the shape
@@ -14,9 +14,9 @@
 // Threads. Any function may be called by any thread. Contexts, and tensors as long as nobody writes
 // to them, may be used by several threads at once. weft_realize, weft_tensor_copy_out, _item,
 // _text, weft_tensor_to_dlpack (which realize), weft_tensor_assign, _copy_in, weft_backward,
-// weft_program_call, weft_model_call, weft_save and random functions write: calls of those on one
-// context need the caller's lock. Options are set before a context is shared. A handle may be
-// released by any thread, at any time.
+// weft_program_call, weft_model_call, weft_save, random functions and those of a weft_llm write:
+// calls of those on one context need the caller's lock. Options are set before a context is shared.
+// A handle may be released by any thread, at any time.
 #ifndef WEFT_C_WEFT_H
 #define WEFT_C_WEFT_H
 
@@ -44,7 +44,7 @@ extern "C" {
 
 // Grows when something is added to this header; the library's file name changes where anything else
 // happens to it.
-#define WEFT_ABI_VERSION 1
+#define WEFT_ABI_VERSION 2
 WEFT_API uint32_t weft_abi_version(void);  // of the library that was loaded
 WEFT_API const char* weft_version(void);   // "0.1.0"
 
@@ -85,6 +85,7 @@ typedef struct weft_tensor_handle* weft_tensor;
 typedef struct weft_program_handle* weft_program;
 typedef struct weft_model_handle* weft_model;
 typedef struct weft_tokenizer_handle* weft_tokenizer;
+typedef struct weft_llm_handle* weft_llm;  // llm.h
 
 // Options from the environment, then from `settings` ("WEFT_THREADS=2", ..., NULL), which may be
 // NULL. The options: docs/options.md. A context lives until its last tensor and program are
@@ -377,6 +378,12 @@ WEFT_API weft_status weft_tokenizer_encode(weft_tokenizer tokenizer, const char*
 WEFT_API weft_status weft_tokenizer_decode(weft_tokenizer tokenizer, const int32_t* ids,
                                            size_t count, char* text, size_t capacity,
                                            size_t* length);
+// A chat (JSON: [{"role": "user", "content": "Hi"}]) as the text that its model was trained on, by
+// the tokenizer's template, or ChatML; `tools` is JSON, too, as OpenAI's API has them, or NULL. Its
+// tokens: weft_tokenizer_encode() without special tokens around it. As weft_context_get().
+WEFT_API weft_status weft_tokenizer_chat(weft_tokenizer tokenizer, const char* messages,
+                                         const char* tools, char* text, size_t capacity,
+                                         size_t* length);
 WEFT_API void weft_tokenizer_release(weft_tokenizer tokenizer);
 // Learns a byte-level tokenizer of at most vocab_size tokens and writes it as a tokenizer.json.
 // special_tokens ends with NULL, or is NULL; they get the lowest ids.

@@ -554,6 +554,8 @@ class Tokenizer {
   explicit Tokenizer(const std::string& path) {
     check(weft_tokenizer_open(path.c_str(), &handle_));
   }
+  explicit Tokenizer(weft_tokenizer owned) : handle_(owned) {}
+  weft_tokenizer get() const { return handle_; }
   Tokenizer(Tokenizer&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   ~Tokenizer() { weft_tokenizer_release(handle_); }
 
@@ -569,6 +571,12 @@ class Tokenizer {
   std::string decode(const std::vector<int32_t>& ids) const {
     return detail::text_of([&](char* text, size_t capacity, size_t* length) {
       return weft_tokenizer_decode(handle_, ids.data(), ids.size(), text, capacity, length);
+    });
+  }
+  /// A chat in JSON as the text that its model was trained on.
+  std::string chat(const std::string& messages, const char* tools = nullptr) const {
+    return detail::text_of([&](char* text, size_t capacity, size_t* length) {
+      return weft_tokenizer_chat(handle_, messages.c_str(), tools, text, capacity, length);
     });
   }
 

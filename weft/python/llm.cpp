@@ -1,8 +1,12 @@
 // Language models: weft.llm.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+
+#include <algorithm>
 
 #include "weft/base/error.h"
 #include "weft/llm/convert.h"
+#include "weft/llm/grammar.h"
 #include "weft/llm/lora.h"
 #include "weft/llm/model.h"
 #include "weft/llm/quantise_model.h"
@@ -29,19 +33,83 @@ std::vector<TokenId> token_ids(const std::vector<int64_t>& ids) {
   return out;
 }
 
-llm::RequestId submit(Model& m, const std::vector<int64_t>& prompt, int64_t max_tokens,
-                      const std::vector<std::string>& stop, bool ignore_end, double temperature,
-                      int64_t top_k, double top_p, double min_p, uint64_t seed) {
+std::string json_of(nb::handle value) {
+  if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+  return nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(value));
+}
+
+struct OptionRow {
+  std::string_view name;
+  void (*set)(llm::Request& request, nb::handle value);
+};
+
+template <class T>
+struct MemberOf;
+template <class C, class T>
+struct MemberOf<T C::*> {
+  using Type = T;
+};
+
+template <auto member>
+void set_sampling(llm::Request& request, nb::handle value) {
+  request.sampling.*member = nb::cast<typename MemberOf<decltype(member)>::Type>(value);
+}
+
+using llm::Sampling;
+constexpr OptionRow kOptions[] = {
+    {"max_tokens",
+     [](llm::Request& r, nb::handle value) { r.max_tokens = nb::cast<int64_t>(value); }},
+    {"stop",
+     [](llm::Request& r, nb::handle value) { r.stop = nb::cast<std::vector<std::string>>(value); }},
+    {"ignore_end", [](llm::Request& r, nb::handle value) { r.ignore_end = nb::cast<bool>(value); }},
+    {"json_schema",
+     [](llm::Request& r, nb::handle value) {
+       r.grammar =
+           std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(json_of(value)));
+     }},
+    {"grammar",
+     [](llm::Request& r, nb::handle value) {
+       r.grammar = std::make_shared<const llm::Grammar>(
+           llm::Grammar::from_gbnf(nb::cast<std::string>(value)));
+     }},
+    {"logit_bias",
+     [](llm::Request& r, nb::handle value) {
+       for (const auto& [id, bias] : nb::cast<std::map<int32_t, float>>(value))
+         r.sampling.logit_bias.emplace_back(id, bias);
+     }},
+    {"temperature", set_sampling<&Sampling::temperature>},
+    {"top_k", set_sampling<&Sampling::top_k>},
+    {"top_p", set_sampling<&Sampling::top_p>},
+    {"min_p", set_sampling<&Sampling::min_p>},
+    {"typical_p", set_sampling<&Sampling::typical_p>},
+    {"repetition_penalty", set_sampling<&Sampling::repetition_penalty>},
+    {"presence_penalty", set_sampling<&Sampling::presence_penalty>},
+    {"frequency_penalty", set_sampling<&Sampling::frequency_penalty>},
+    {"penalised_tokens", set_sampling<&Sampling::penalised_tokens>},
+    {"mirostat_tau", set_sampling<&Sampling::mirostat_tau>},
+    {"mirostat_eta", set_sampling<&Sampling::mirostat_eta>},
+    {"seed", set_sampling<&Sampling::seed>},
+};
+
+void set_option(llm::Request& request, const std::string& name, nb::handle value) {
+  const auto* row = std::ranges::find(kOptions, name, &OptionRow::name);
+  if (row == std::end(kOptions)) {
+    std::string names;
+    for (const OptionRow& known : kOptions) names += " " + std::string(known.name);
+    fail_type("llm.options", "there is no option '{}'; there are:{}", name, names);
+  }
+  try {
+    row->set(request, value);
+  } catch (const std::bad_cast&) {
+    fail_type("llm.options", "{} cannot be {}", name, nb::cast<std::string>(nb::repr(value)));
+  }
+}
+
+llm::RequestId submit(Model& m, const std::vector<int64_t>& prompt, const nb::dict& options) {
   llm::Request request;
   request.prompt = token_ids(prompt);
-  request.max_tokens = max_tokens;
-  request.stop = stop;
-  request.ignore_end = ignore_end;
-  request.sampling.temperature = static_cast<float>(temperature);
-  request.sampling.top_k = static_cast<int32_t>(top_k);
-  request.sampling.top_p = static_cast<float>(top_p);
-  request.sampling.min_p = static_cast<float>(min_p);
-  request.sampling.seed = seed;
+  request.sampling = {.temperature = 0.8f, .top_k = 40, .top_p = 0.95f, .min_p = 0.05f};
+  for (const auto& [name, value] : options) set_option(request, nb::cast<std::string>(name), value);
   return m.submit(std::move(request));
 }
 
@@ -117,10 +185,8 @@ void bind_llm(nb::module_& m) {
       },
       "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", "factors"_a = "auto",
       "draft"_a = "", "draft_tokens"_a = 0,
-      "lora"_a = std::vector<std::pair<std::string, double>>(),
-      nb::call_guard<PythonSite>());
-  method(c, "submit", submit, "prompt"_a, "max_tokens"_a, "stop"_a, "ignore_end"_a, "temperature"_a,
-         "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a);
+      "lora"_a = std::vector<std::pair<std::string, double>>(), nb::call_guard<PythonSite>());
+  method(c, "submit", submit, "prompt"_a, "options"_a);
   method(c, "step", step);
   method(c, "cancel", &Model::cancel, "request"_a);
   method(c, "logits", logits, "tokens"_a);
@@ -130,16 +196,7 @@ void bind_llm(nb::module_& m) {
         return self.embedding(token_ids(tokens));
       },
       "tokens"_a);
-  method(
-      c, "encode",
-      [](const Model& self, const std::string& text) { return self.tokenizer().encode(text); },
-      "text"_a);
-  method(
-      c, "decode",
-      [](const Model& self, const std::vector<int64_t>& ids) {
-        return self.tokenizer().decode(token_ids(ids));
-      },
-      "ids"_a);
+  c.def_prop_ro("tokenizer", &Model::tokenizer, nb::rv_policy::reference_internal);
   c.def_prop_ro("name", &Model::model_name);
   c.def_prop_ro("context", &Model::context_length);
   c.def_prop_ro("counters", &Model::counters);

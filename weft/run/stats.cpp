@@ -2,6 +2,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/format.h"
+#include "weft/base/spans.h"
 #include "weft/run/buffer_table.h"
 #include "weft/run/run_state.h"
 #include "weft/run/storage.h"
@@ -74,6 +75,17 @@ void reset_run_stats(Context& context) {
   std::lock_guard lock(run.mutex);
   run.stats = {};
   context.get<DeviceTable>().default_device().allocator().reset_peak();
+}
+
+int64_t kernels_compiled_by(Context& context, FunctionRef<void()> work) {
+  Tracer& tracer = context.tracer();
+  tracer.start();
+  work();
+  int64_t kernels = 0;
+  for (const Tracer::Total& span : tracer.totals())
+    if (std::string_view(span.name) == "lower") kernels += static_cast<int64_t>(span.count);
+  tracer.stop();
+  return kernels;
 }
 
 void clear_run_caches(Context& context) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "weft/base/function_ref.h"
 #include "weft/run/lru_cache.h"
 
 namespace weft {
@@ -25,6 +26,8 @@ struct RunStats {
 RunStats run_stats(Context& context);
 /// Sets the sums to 0 and the peak to what is live now; caches keep their contents.
 void reset_run_stats(Context& context);
+/// Kernels that are compiled while `work` runs, by any thread.
+int64_t kernels_compiled_by(Context& context, FunctionRef<void()> work);
 /// Forgets every cached schedule and kernel.
 void clear_run_caches(Context& context);
 

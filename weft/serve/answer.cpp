@@ -25,8 +25,9 @@ std::string chunk(std::string_view bytes) {
   return text.append(bytes).append("\r\n");
 }
 
-std::string event_text(std::string_view data) {
-  return std::string("data: ").append(data).append("\n\n");
+std::string event_text(std::string_view data, std::string_view name) {
+  const std::string first = name.empty() ? "" : strformat("event: {}\n", name);
+  return first + std::string("data: ").append(data).append("\n\n");
 }
 
 }  // namespace weft::serve

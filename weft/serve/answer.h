@@ -12,7 +12,8 @@ namespace weft::serve {
 std::string answer_head(int status, std::string_view content_type, const HttpFields& fields,
                         int64_t length, bool keep_alive);
 std::string chunk(std::string_view bytes);
-/// One server-sent event (HTML Living Standard, 9.2): JSON, which has no line breaks.
-std::string event_text(std::string_view data);
+/// One server-sent event (HTML Living Standard, 9.2): JSON, which has no line breaks. `name` may be
+/// empty.
+std::string event_text(std::string_view data, std::string_view name);
 
 }  // namespace weft::serve

@@ -14,16 +14,11 @@ struct PromptPiece {
   bool special = false;
 };
 
-/// In ChatML, tools and their calls as Hermes models write them
-/// (https://github.com/NousResearch/Hermes-Function-Calling): for models without a template.
-std::vector<PromptPiece> chatml_prompt(const CompletionRequest& request);
-/// As the model's template has it. Where a client's words have the name of a special token in them,
+/// As `form` has it. Where a client's words have the name of a special token in them,
 /// a piece ends within it. Errors: template.*, json.format.
-std::vector<PromptPiece> template_prompt(const CompletionRequest& request,
-                                         const text::ChatTemplate& form,
-                                         const text::Tokenizer& tokenizer);
-/// The beginning of the answer, where the choice of tools decides it; it goes behind the prompt.
-std::string answer_beginning(const ToolChoice& choice);
+std::vector<PromptPiece> prompt_pieces(const CompletionRequest& request,
+                                       const text::ChatTemplate& form,
+                                       const text::Tokenizer& tokenizer);
 
 std::vector<llm::TokenId> tokens_of(const std::vector<PromptPiece>& pieces,
                                     const text::Tokenizer& tokenizer);

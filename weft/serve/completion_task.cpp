@@ -5,6 +5,9 @@
 #include "weft/base/format.h"
 #include "weft/llm/grammar.h"
 #include "weft/serve/chat_prompt.h"
+#include "weft/serve/completion_form.h"
+#include "weft/serve/response_form.h"
+#include "weft/serve/tool_grammar.h"
 
 namespace weft::serve {
 
@@ -27,14 +30,41 @@ void refuse_unknown_tokens(const text::Tokenizer& tokenizer, const CompletionReq
                               tokenizer.vocab_size())};
 }
 
+std::unique_ptr<AnswerForm> form_of(Service& service, const CompletionRequest& request) {
+  const auto now = static_cast<int64_t>(std::time(nullptr));
+  if (request.api == Api::Responses)
+    return std::make_unique<ResponseForm>(request, service.model().name,
+                                          service.new_id("").substr(0, 16), now);
+  return std::make_unique<CompletionForm>(
+      CompletionHead{.chat = request.chat(),
+                     .logprobs = request.logprobs,
+                     .include_usage = request.include_usage,
+                     .id = service.new_id(request.chat() ? "chatcmpl-" : "cmpl-"),
+                     .model = service.model().name,
+                     .created = now},
+      service.model().tokenizer);
+}
+
+std::string_view route_of(const CompletionRequest& request) {
+  if (request.api == Api::Responses) return "/v1/responses";
+  return request.chat() ? "/v1/chat/completions" : "/v1/completions";
+}
+
+std::string_view finish_name(llm::Finish finish, bool calls) {
+  if (finish == llm::Finish::Length) return "length";
+  return calls ? "tool_calls" : "stop";
+}
+
 }  // namespace
 
 void CompletionTask::start(Service& service, CompletionRequest request,
                            const std::shared_ptr<Exchange>& exchange) {
   service.require_model(request.model);
-  if (!request.answer_schema.empty())
+  const std::string call = demanded_call_schema(request);
+  const std::string& schema = call.empty() ? request.answer_schema : call;
+  if (!schema.empty())
     request.request.grammar =
-        std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(request.answer_schema));
+        std::make_shared<const llm::Grammar>(llm::Grammar::from_json_schema(schema));
   refuse_unknown_tokens(service.model().tokenizer, request);
   const auto task = std::make_shared<CompletionTask>(service, std::move(request), exchange);
   task->add_choices();
@@ -48,17 +78,12 @@ CompletionTask::CompletionTask(Service& service, CompletionRequest request,
       request_(std::move(request)),
       exchange_(exchange),
       since_(std::chrono::steady_clock::now()) {
-  head_ = {.chat = request_.chat,
-           .logprobs = request_.logprobs,
-           .include_usage = request_.include_usage,
-           .id = service.new_id(request_.chat ? "chatcmpl-" : "cmpl-"),
-           .model = service.model().name,
-           .created = static_cast<int64_t>(std::time(nullptr))};
+  form_ = form_of(service, request_);
 }
 
 void CompletionTask::add_choices() {
   const text::Tokenizer& tokenizer = service_.model().tokenizer;
-  if (request_.chat) {
+  if (request_.chat()) {
     begun_ = answer_beginning(request_.tool_choice);
     std::vector<PromptPiece> pieces = service_.prompt_of(request_);
     pieces.push_back({begun_, true});
@@ -121,12 +146,7 @@ void CompletionTask::on_started() {
   service_.metrics().prompt_tokens += usage_.prompt;
   if (!request_.stream) return;
   exchange_->begin_events();
-  for (Choice& choice : choices_) {
-    if (request_.chat) send(first_chunk_json(head_, choice));
-    if (choice.content.empty()) continue;
-    const AnswerPart echo{AnswerPart::Kind::Content, choice.content};
-    send(chunk_json(head_, choice, &echo, {}, service_.model().tokenizer));
-  }
+  send(form_->begin(choices_));
 }
 
 void CompletionTask::note_time() {
@@ -139,8 +159,8 @@ void CompletionTask::note_time() {
 }
 
 std::vector<AnswerPart> CompletionTask::parts_of(Choice& choice, const llm::Progress& progress) {
-  if (!request_.chat && progress.text.empty()) return {};
-  if (!request_.chat) return {{AnswerPart::Kind::Content, progress.text}};
+  if (!request_.chat() && progress.text.empty()) return {};
+  if (!request_.chat()) return {{AnswerPart::Kind::Content, progress.text}};
   std::vector<AnswerPart> parts = choice.parts.feed(progress.text);
   if (progress.finish == llm::Finish::None) return parts;
   for (AnswerPart& part : choice.parts.finish()) parts.push_back(std::move(part));
@@ -167,41 +187,37 @@ void CompletionTask::on_progress(Choice& choice, llm::Progress& progress) {
   for (AnswerPart& part : parts_of(choice, progress)) {
     add_part(choice, part);
     if (!request_.stream) continue;
-    send(chunk_json(head_, choice, &part, tokens, service_.model().tokenizer));
+    send(form_->part(choice, &part, tokens));
     tokens.clear();
   }
   if (!request_.stream)
     choice.tokens.insert(choice.tokens.end(), tokens.begin(), tokens.end());
   else if (!tokens.empty())
-    send(chunk_json(head_, choice, nullptr, tokens, service_.model().tokenizer));
+    send(form_->part(choice, nullptr, tokens));
   if (progress.finish != llm::Finish::None) on_finish(choice, progress);
 }
 
 void CompletionTask::on_finish(Choice& choice, const llm::Progress& progress) {
   choice.finish = finish_name(progress.finish, choice.parts.has_calls());
   service_.close(choice.ticket);
-  if (request_.stream) send(chunk_json(head_, choice, nullptr, {}, service_.model().tokenizer));
+  if (request_.stream) send(form_->end_choice(choice));
   if (++finished_ == choices_.size()) finish();
 }
 
 void CompletionTask::finish() {
   service_.metrics().answers.add(Seconds(std::chrono::steady_clock::now() - since_).count());
-  service_.count(route(), 200);
-  if (!request_.stream) {
-    return exchange_->respond(
-        {200, completion_json(head_, choices_, usage_, service_.model().tokenizer)});
-  }
-  if (request_.include_usage) send(usage_chunk_json(head_, usage_));
-  send("[DONE]");
+  service_.count(route_of(request_), 200);
+  if (!request_.stream) return exchange_->respond({200, form_->whole(choices_, usage_)});
+  send(form_->end(usage_));
   exchange_->end_events();
 }
 
 void CompletionTask::fail(const Refusal& refusal) {
   leave();
-  service_.count(route(), refusal.status);
+  service_.count(route_of(request_), refusal.status);
   if (!request_.stream || started_ < choices_.size())
     return exchange_->respond(error_response(refusal));
-  send(error_json(refusal));
+  send(form_->fail(refusal));
   exchange_->end_events();
 }
 

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/serve/answer_parts.h"
-#include "weft/serve/completion_json.h"
+#include "weft/serve/answer_form.h"
 #include "weft/serve/service.h"
 
 namespace weft::serve {
@@ -32,17 +31,16 @@ class CompletionTask final : public Task, public std::enable_shared_from_this<Co
   void add_part(Choice& choice, AnswerPart& part);
   void on_finish(Choice& choice, const llm::Progress& progress);
   void note_time();
-  void send(const std::string& event) { exchange_->event(event); }
+  void send(const AnswerForm::Events& events) {
+    for (const StreamEvent& event : events) exchange_->event(event.data, event.name);
+  }
   void finish();
   void leave();
-  std::string_view route() const {
-    return request_.chat ? "/v1/chat/completions" : "/v1/completions";
-  }
 
   Service& service_;
   const CompletionRequest request_;
   std::shared_ptr<Exchange> exchange_;
-  CompletionHead head_;
+  std::unique_ptr<AnswerForm> form_;
   std::vector<Choice> choices_;
   std::vector<llm::Request> to_submit_;
   std::string begun_;

@@ -50,9 +50,9 @@ class Connection::Answer final : public Exchange {
         answer_head(200, "text/event-stream; charset=utf-8", fields, -1, chunks_ && keep_));
   }
 
-  void event(std::string_view data) override {
+  void event(std::string_view data, std::string_view name) override {
     if (!connection_) return;
-    const std::string text = event_text(data);
+    const std::string text = event_text(data, name);
     connection_->send(chunks_ ? chunk(text) : text);
     if (connection_->out_.size() > connection_->room_.limits.unsent_bytes) connection_->give_up();
   }

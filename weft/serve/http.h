@@ -44,7 +44,7 @@ class Exchange {
   virtual void respond(const HttpResponse& response) = 0;
   /// The head of a stream of server-sent events.
   virtual void begin_events() = 0;
-  virtual void event(std::string_view data) = 0;
+  virtual void event(std::string_view data, std::string_view name) = 0;  ///< name: may be empty
   virtual void end_events() = 0;
   /// Called once if the client goes, or does not read, before the answer's end.
   virtual void when_abandoned(std::function<void()> then) = 0;

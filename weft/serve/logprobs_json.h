@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "weft/base/json_writer.h"
-#include "weft/serve/completion_json.h"
+#include "weft/serve/completion_form.h"
 
 namespace weft::serve {
 

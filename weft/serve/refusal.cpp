@@ -10,7 +10,8 @@ namespace {
 std::string_view type_of(int status) {
   if (status == 401) return "authentication_error";
   if (status == 403 || status == 421) return "permission_error";
-  if (status == 429 || status == 503) return "overloaded_error";
+  if (status == 429) return "rate_limit_error";
+  if (status == 503) return "overloaded_error";
   return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
@@ -22,7 +23,7 @@ struct CodeRow {
 constexpr CodeRow kCodes[] = {
     {"llm.prompt", "invalid_prompt", 400},
     {"llm.context", "context_length_exceeded", 400},
-    {"llm.queue", "overloaded", 503},
+    {"llm.queue", "overloaded", 429},
     {"llm.sampling", "invalid_parameter", 400},
     {"llm.schema", "invalid_schema", 400},
     {"llm.grammar", "invalid_schema", 400},
@@ -46,7 +47,8 @@ std::string error_json(const Refusal& refusal) {
 
 HttpResponse error_response(const Refusal& refusal) {
   HttpResponse response{refusal.status, error_json(refusal)};
-  if (refusal.status == 503) response.fields.emplace_back("Retry-After", "1");
+  if (refusal.status == 429 || refusal.status == 503)
+    response.fields.emplace_back("Retry-After", "1");
   return response;
 }
 

@@ -3,13 +3,65 @@
 #include <algorithm>
 
 #include "weft/base/format.h"
+#include "weft/serve/request_parts.h"
 #include "weft/serve/sampling_fields.h"
 
 namespace weft::serve {
 
+std::string read_role(const Fields& fields) {
+  const std::string role = fields.text("role");
+  if (role == "developer") return "system";
+  if (role == "function") return "tool";
+  constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool"};
+  if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles))
+    fields.refuse("role", "it has to be system, developer, user, assistant or tool");
+  return role;
+}
+
+std::string read_tool_name(const Fields& function) {
+  const std::string name = function.text("name");
+  if (name.empty() || name.size() > 128)
+    function.refuse("name", "it has to be a name of 1 to 128 bytes");
+  return name;
+}
+
+std::string read_chosen_tool(const Fields& function, const CompletionRequest& request) {
+  const std::string name = function.text("name");
+  if (std::ranges::find(request.tools, name, &Tool::name) == request.tools.end())
+    function.refuse("name", "it has to be the name of one of tools");
+  return name;
+}
+
+void read_tool_choice(const Fields& fields, CompletionRequest& request) {
+  using Kind = ToolChoice::Kind;
+  request.tool_choice.kind = request.tools.empty() ? Kind::None : Kind::Auto;
+  if (!fields.has("tool_choice")) return;
+  if (fields["tool_choice"].is_object()) {
+    const Fields choice(fields["tool_choice"], "tool_choice.");
+    const Fields function(choice["function"], "tool_choice.function.");
+    request.tool_choice = {Kind::Named, read_chosen_tool(function, request)};
+    return;
+  }
+  const std::string choice = fields.text("tool_choice");
+  if (choice == "none")
+    request.tool_choice.kind = Kind::None;
+  else if (choice == "required")
+    request.tool_choice.kind = Kind::Required;
+  else if (choice != "auto")
+    fields.refuse("tool_choice", "it has to be none, auto, required or a function");
+  if (choice == "required" && request.tools.empty())
+    fields.refuse("tool_choice", "there are no tools that it could require");
+}
+
+void refuse_unsupported(const Fields& fields, std::string_view name, std::string_view why) {
+  if (fields.has(name))
+    refuse_parameter(std::string(name), strformat("{} is not supported: {}", name, why),
+                     "unsupported_parameter");
+}
+
 namespace {
 
-constexpr size_t kMostMessages = 4096, kMostTools = 256, kMostParts = 1024, kMostCalls = 256;
+constexpr size_t kMostMessages = 4096, kMostParts = 1024, kMostCalls = 256;
 constexpr int64_t kMostLogprobs = 20;
 
 std::vector<std::string_view> with_common(std::initializer_list<std::string_view> more) {
@@ -45,16 +97,6 @@ std::vector<ToolCall> read_tool_calls(const Fields& message) {
   return calls;
 }
 
-std::string read_role(const Fields& fields) {
-  const std::string role = fields.text("role");
-  if (role == "developer") return "system";
-  if (role == "function") return "tool";
-  constexpr std::string_view kRoles[] = {"system", "user", "assistant", "tool"};
-  if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles))
-    fields.refuse("role", "it has to be system, developer, user, assistant or tool");
-  return role;
-}
-
 Message read_message(JsonTree::Value value, size_t index) {
   const Fields fields(value, strformat("messages[{}].", index));
   Message message;
@@ -81,39 +123,8 @@ void read_tools(const Fields& fields, CompletionRequest& request) {
     const Fields tool(one, strformat("tools[{}].", request.tools.size()));
     if (tool.text("type") != "function") tool.refuse("type", "it has to be function");
     const Fields function(tool["function"], tool.path("function") + ".");
-    const std::string name = function.text("name");
-    if (name.empty() || name.size() > 128)
-      function.refuse("name", "it has to be a name of 1 to 128 bytes");
-    request.tools.push_back({name, json_text(one)});
+    request.tools.push_back({read_tool_name(function), json_text(one)});
   }
-}
-
-bool has_tool(const CompletionRequest& request, std::string_view name) {
-  return std::any_of(request.tools.begin(), request.tools.end(),
-                     [&](const Tool& tool) { return tool.name == name; });
-}
-
-void read_tool_choice(const Fields& fields, CompletionRequest& request) {
-  using Kind = ToolChoice::Kind;
-  request.tool_choice.kind = request.tools.empty() ? Kind::None : Kind::Auto;
-  if (!fields.has("tool_choice")) return;
-  if (fields["tool_choice"].is_object()) {
-    const Fields choice(fields["tool_choice"], "tool_choice.");
-    const Fields function(choice["function"], "tool_choice.function.");
-    request.tool_choice = {Kind::Named, function.text("name")};
-    if (!has_tool(request, request.tool_choice.name))
-      function.refuse("name", "it has to be the name of one of tools");
-    return;
-  }
-  const std::string choice = fields.text("tool_choice");
-  if (choice == "none")
-    request.tool_choice.kind = Kind::None;
-  else if (choice == "required")
-    request.tool_choice.kind = Kind::Required;
-  else if (choice != "auto")
-    fields.refuse("tool_choice", "it has to be none, auto, required or a function");
-  if (choice == "required" && request.tools.empty())
-    fields.refuse("tool_choice", "there are no tools that it could require");
 }
 
 void read_max_completion_tokens(const Fields& fields, CompletionRequest& request) {
@@ -140,13 +151,6 @@ void read_text_logprobs(const Fields& fields, CompletionRequest& request) {
     refuse_parameter("logprobs",
                      "logprobs and echo are both given; a prompt's own probabilities are not "
                      "computed",
-                     "unsupported_parameter");
-}
-
-// Each is a parameter of OpenAI's that would change the answer.
-void refuse_unsupported(const Fields& fields, std::string_view name, std::string_view why) {
-  if (fields.has(name))
-    refuse_parameter(std::string(name), strformat("{} is not supported: {}", name, why),
                      "unsupported_parameter");
 }
 
@@ -178,7 +182,7 @@ CompletionRequest parse_text_request(std::string_view body, const ServeLimits& l
   fields.only(with_common({"prompt", "suffix", "echo", "best_of"}));
   refuse_unsupported(fields, "suffix", "text is only written behind a prompt");
   CompletionRequest request;
-  request.chat = false;
+  request.api = Api::Text;
   read_common(fields, limits, request);
   request.echo = fields.flag("echo", false);
   read_text_logprobs(fields, request);

@@ -33,9 +33,11 @@ struct Prompt {
   bool is_text = true;
 };
 
-/// Of /v1/chat/completions and /v1/completions.
+enum class Api : uint8_t { Chat, Text, Responses };
+
+/// Of /v1/chat/completions, /v1/completions and /v1/responses.
 struct CompletionRequest {
-  bool chat = true;
+  Api api = Api::Chat;
   std::string model;
   std::vector<Message> messages;  ///< of a chat
   std::vector<Tool> tools;
@@ -45,6 +47,9 @@ struct CompletionRequest {
   int64_t n = 1;
   bool stream = false, include_usage = false, echo = false, logprobs = false, has_seed = false;
   llm::Request request;  ///< without its prompt
+  std::string repeated;  ///< of a response: members of JSON that its object repeats
+
+  bool chat() const { return api != Api::Text; }  ///< of messages
 };
 
 struct EmbeddingRequest {
@@ -62,6 +67,7 @@ struct TokenizeRequest {
 // Errors: Refusal, with the parameter, what was sent, and what may be.
 CompletionRequest parse_chat_request(std::string_view body, const ServeLimits& limits);
 CompletionRequest parse_text_request(std::string_view body, const ServeLimits& limits);
+CompletionRequest parse_response_request(std::string_view body, const ServeLimits& limits);
 EmbeddingRequest parse_embedding_request(std::string_view body, const ServeLimits& limits);
 TokenizeRequest parse_tokenize_request(std::string_view body);
 std::vector<llm::TokenId> parse_detokenize_request(std::string_view body);

@@ -89,20 +89,18 @@ void read_stream(const Fields& fields, CompletionRequest& request) {
   request.include_usage = inner.flag("include_usage", false);
 }
 
-/// The JSON schema of an answer, or "".
-std::string answer_schema(const Fields& fields) {
-  if (!fields.has("response_format")) return "";
-  const Fields inner(fields["response_format"], "response_format.");
-  const std::string type = inner.text("type");
+}  // namespace
+
+std::string answer_schema(const Fields& format, bool nested) {
+  const std::string type = format.text("type");
   if (type == "text") return "";
   if (type == "json_object") return R"({"type": "object"})";
-  if (type != "json_schema") inner.refuse("type", "it has to be text, json_object or json_schema");
-  const Fields schema(inner["json_schema"], "response_format.json_schema.");
+  if (type != "json_schema") format.refuse("type", "it has to be text, json_object or json_schema");
+  const Fields schema =
+      nested ? Fields(format["json_schema"], format.path("json_schema") + ".") : format;
   if (schema.object("schema").is_null()) schema.refuse("schema", "it has to be a JSON schema");
   return json_text(schema["schema"]);
 }
-
-}  // namespace
 
 std::span<const std::string_view> common_parameters() { return kCommon; }
 
@@ -121,7 +119,9 @@ void read_common(const Fields& fields, const ServeLimits& limits, CompletionRequ
   read_stop(fields, request.request.stop);
   read_logit_bias(fields, sampling);
   read_stream(fields, request);
-  request.answer_schema = answer_schema(fields);
+  if (fields.has("response_format"))
+    request.answer_schema =
+        answer_schema(Fields(fields["response_format"], "response_format."), true);
 }
 
 std::vector<TokenId> read_tokens(JsonTree::Value array, const std::string& name) {

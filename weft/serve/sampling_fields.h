@@ -9,6 +9,8 @@ namespace weft::serve {
 /// Names of the parameters that read_common() reads or that may be there and mean nothing here.
 std::span<const std::string_view> common_parameters();
 void read_common(const Fields& fields, const ServeLimits& limits, CompletionRequest& request);
+/// The JSON schema that a format asks for, or ""; `nested`: it stands in its json_schema.
+std::string answer_schema(const Fields& format, bool nested);
 /// An array of token ids.
 std::vector<llm::TokenId> read_tokens(JsonTree::Value array, const std::string& name);
 /// A string, an array of tokens, or an array of either.

@@ -35,6 +35,7 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/v1/models/", &Service::one_model, false, true},
       {"POST", "/v1/chat/completions", &Service::chat},
       {"POST", "/v1/completions", &Service::completions},
+      {"POST", "/v1/responses", &Service::responses},
       {"POST", "/v1/embeddings", &Service::embeddings},
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize},
@@ -57,7 +58,6 @@ Service::Service(const ServeOptions& options, ModelFacts model, GeneratorLoop& l
       loop_(loop),
       random_(std::random_device()()),
       created_(static_cast<int64_t>(std::time(nullptr))) {
-  if (model_.tokenizer.chat_template().empty()) return;
   try {
     template_.emplace(model_.tokenizer);
   } catch (const Error& error) {
@@ -153,7 +153,7 @@ void Service::fail_all(const Refusal& refusal) {
 
 void Service::require_room(size_t tickets) const {
   if (tasks_.size() + tickets <= options_.limits.choices_at_once) return;
-  throw Refusal{503, "overloaded", "",
+  throw Refusal{429, "overloaded", "",
                 strformat("{} answers are being given and {} more are asked for; at most {} are "
                           "at once",
                           tasks_.size(), tickets, options_.limits.choices_at_once)};
@@ -174,8 +174,7 @@ void Service::require_model(const std::string& name) const {
 
 std::vector<PromptPiece> Service::prompt_of(const CompletionRequest& request) const {
   if (!template_error_.empty()) throw Refusal{501, "no_chat_template", "", template_error_};
-  return template_ ? template_prompt(request, *template_, model_.tokenizer)
-                   : chatml_prompt(request);
+  return prompt_pieces(request, *template_, model_.tokenizer);
 }
 
 std::string Service::new_id(std::string_view prefix) {
@@ -228,6 +227,11 @@ void Service::chat(Call& call) {
 
 void Service::completions(Call& call) {
   CompletionTask::start(*this, parse_text_request(call.request.body, options_.limits),
+                        call.exchange);
+}
+
+void Service::responses(Call& call) {
+  CompletionTask::start(*this, parse_response_request(call.request.body, options_.limits),
                         call.exchange);
 }
 

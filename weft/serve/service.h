@@ -84,6 +84,7 @@ class Service {
   void one_model(Call& call);
   void chat(Call& call);
   void completions(Call& call);
+  void responses(Call& call);
   void embeddings(Call& call);
   void tokenize(Call& call);
   void detokenize(Call& call);

@@ -6,12 +6,52 @@
 
 namespace weft::text {
 
-// github.com/openai/openai-python/blob/release-v0.28.0/chatml.md
+// github.com/openai/openai-python/blob/release-v0.28.0/chatml.md; tools and their calls as Hermes
+// models write them: github.com/NousResearch/Hermes-Function-Calling.
 const std::string_view ChatTemplate::kChatMl =
-    "{% for message in messages %}"
-    "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+    R"({% set told = messages and messages[0].role == 'system' %}
+{% if tools %}
+<|im_start|>system
+{% if told %}
+{{ messages[0].content }}
+
+{% endif %}
+# Tools
+
+These functions can be called:
+<tools>
+{% for tool in tools %}
+{{ tool | tojson }}
+{% endfor %}
+</tools>
+
+To call one, write a JSON object with its name and arguments in tags:
+<tool_call>
+{"name": "NAME", "arguments": {}}
+</tool_call><|im_end|>
+{% endif %}
+{% for message in (messages[1:] if tools and told else messages) %}
+<|im_start|>{{ 'user' if message.role == 'tool' else message.role }}
+{% if message.role == 'tool' %}
+<tool_response>
+{{ message.content }}
+</tool_response>
+{%- else %}
+{{ message.content or '' }}
+{%- endif %}
+{% for call in message.tool_calls or [] %}
+
+<tool_call>
+{% set given = call.function.arguments %}
+{"name": {{ call.function.name | tojson }}, "arguments": {{ given if given is string else given | tojson }}}
+</tool_call>
+{%- endfor %}
+<|im_end|>
+{% endfor %}
+{% if add_generation_prompt %}
+<|im_start|>assistant
+{% endif %}
+)";
 
 namespace {
 

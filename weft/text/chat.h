@@ -40,7 +40,7 @@ std::string chat_json(std::span<const ChatMessage> messages);
 ///   tokenizer.encode(chat.prompt({{{"user", "Hello"}}}), chat.encoding());
 class ChatTemplate {
  public:
-  /// ChatML, for models that bring no template.
+  /// ChatML with tools, for models that bring no template.
   static const std::string_view kChatMl;
 
   /// The tokenizer's template; ChatML where it has none. Errors: template.syntax.

@@ -6,18 +6,24 @@
     print(model.generate("Once upon a time", max_tokens=100))
     for text in model.stream("Once upon a time", temperature=0.7, seed=1):
         print(text, end="", flush=True)
-"""
-from collections.abc import Iterator, Sequence
 
-from weft._core import LanguageModel, Tensor
+
+In a task of asyncio: async for text in model.astream(...), await model.agenerate(...).
+"""
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any, TypeAlias, TypedDict, Unpack
+
+from weft._core import LanguageModel, Tensor, Tokenizer
 from weft._core import convert as _convert
 from weft._core import merge_lora as _merge_lora
 from weft._core import quantize as _quantize
+from weft.llm.requests import Requests, Stream
 from weft.llm.train import Trainer, export_checkpoint, train
 
-__all__ = ["Model", "Trainer", "convert", "export_checkpoint", "merge", "quantize", "train"]
+__all__ = ["Model", "Options", "Trainer", "convert", "export_checkpoint", "merge", "quantize", "train"]
 
-Adapter = str | tuple[str, float]
+Adapter: TypeAlias = str | tuple[str, float]
 
 
 def quantize(path: str, out: str, type: str = "Q4_K_M", *, requantize: bool = False) -> None:
@@ -43,9 +49,36 @@ def _adapters(lora: Sequence[Adapter]) -> list[tuple[str, float]]:
     return [(str(one[0]), float(one[1])) if isinstance(one, tuple) else (str(one), 1.0) for one in lora]
 
 
+class Options(TypedDict, total=False):
+    """How an answer goes on; what is not given has the value in brackets."""
+    max_tokens: int  # [-1: as far as the context reaches]
+    stop: Sequence[str]  # texts that end it and are not part of it [()]
+    ignore_end: bool  # goes on behind the model's end of text [False]
+    json_schema: str | dict[str, Any]  # that it follows
+    grammar: str  # in GBNF, that it follows
+    temperature: float  # 0: the likeliest tokens [0.8]
+    top_k: int  # of so many likeliest tokens; 0: all [40]
+    top_p: float  # of the likeliest whose probabilities sum to this [0.95]
+    min_p: float  # of those not below this share of the likeliest one's [0.05]
+    typical_p: float  # locally typical sampling [1: none]
+    repetition_penalty: float  # [1: none]
+    presence_penalty: float  # [0]
+    frequency_penalty: float  # [0]
+    penalised_tokens: int  # looked back for the penalties; -1: all [64]
+    logit_bias: dict[int, float]  # by tokens
+    mirostat_tau: float  # above 0: Mirostat 2 in place of top_k to min_p [0]
+    mirostat_eta: float  # [0.1]
+    seed: int  # [0]
+
+
+Prompt: TypeAlias = str | Sequence[int]
+
+
 class Model:
     """A model and its cache of keys and values. What is asked while a stream is open runs beside it, in as many slots
-    as there are; a prompt that begins as an earlier text did begins behind that. One thread at a time.
+    as there are; a prompt that begins as an earlier text did begins behind that.
+
+    Threads and tasks of asyncio may share it: a step computes for all of them.
 
     context: tokens of a text, at most the model's (0: that). cache: numbers of keys and values, "f16", "f32", or "q8"
     (8 bits and a scale for 32). factors: what the factors of products with weights are rounded to, "f32" (not at all),
@@ -60,56 +93,52 @@ class Model:
         model = "" if draft is None or draft == "lookup" else str(draft)
         self._model = LanguageModel(str(path), context, slots, cache, factors, model, draft_tokens if draft else 0,
                                     _adapters(lora))
-        self._open: dict[int, list[tuple[str, str, str]]] = {}  # what running requests have got and nobody has taken
+        self._requests = Requests(self._model)
 
-    def stream(self, prompt: str | Sequence[int], *, max_tokens: int = -1, temperature: float = 0.8, top_k: int = 40,
-               top_p: float = 0.95, min_p: float = 0.05, seed: int = 0, stop: Sequence[str] = (),
-               ignore_end: bool = False) -> Iterator[str]:
-        """The text that follows, in pieces as it comes. Closing the iterator cancels what is left. temperature=0 takes
-        the likeliest tokens; max_tokens=-1 goes on as far as the context reaches."""
-        ids = self.encode(prompt) if isinstance(prompt, str) else list(prompt)
-        request = self._model.submit(ids, max_tokens, list(stop), ignore_end, temperature, top_k, top_p, min_p, seed)
-        self._open[request] = []
-        return self._pieces(request)
+    def stream(self, prompt: Prompt, **options: Unpack[Options]) -> Stream:
+        """The text that follows, in pieces as it comes. Closing the iterator, or dropping it, cancels what is left."""
+        return Stream(self._requests, self._ids(prompt), options)
 
-    def _pieces(self, request: int) -> Iterator[str]:
-        finished = False
-        try:
-            while not finished:
-                while not self._open[request]:
-                    for which, _, text, finish, error in self._model.step():
-                        if which in self._open:
-                            self._open[which].append((text, finish, error))
-                text, finish, error = self._open[request].pop(0)
-                finished = finish != ""
-                if error:
-                    raise RuntimeError(error)
-                if text:
-                    yield text
-        finally:
-            del self._open[request]
-            if not finished:
-                self._model.cancel(request)
-
-    def generate(self, prompt: str | Sequence[int], **options) -> str:
-        """The text that follows, with the options of stream()."""
+    def generate(self, prompt: Prompt, **options: Unpack[Options]) -> str:
+        """The text that follows."""
         return "".join(self.stream(prompt, **options))
 
-    def logits(self, tokens: str | Sequence[int]) -> Tensor:
-        """(tokens, vocabulary) f32: of each token's successor."""
-        return self._model.logits(self.encode(tokens) if isinstance(tokens, str) else list(tokens))
+    async def astream(self, prompt: Prompt, **options: Unpack[Options]) -> AsyncIterator[str]:
+        """stream() for tasks: async for text in model.astream("Once"). Cancelling the task cancels the request, whose
+        slot is free before the next step."""
+        async with aclosing(self._requests.for_task(self._ids(prompt), options)) as pieces:
+            async for text in pieces:
+                yield text
 
-    def embedding(self, text: str | Sequence[int]) -> list[float]:
+    async def agenerate(self, prompt: Prompt, **options: Unpack[Options]) -> str:
+        """generate() for tasks: await asyncio.gather(*(model.agenerate(p) for p in prompts))."""
+        return "".join([text async for text in self.astream(prompt, **options)])
+
+    def _ids(self, text: Prompt) -> list[int]:
+        return self.encode(text) if isinstance(text, str) else list(text)
+
+    def logits(self, tokens: Prompt) -> Tensor:
+        """(tokens, vocabulary) f32: of each token's successor."""
+        with self._requests.pause():
+            return self._model.logits(self._ids(tokens))
+
+    def embedding(self, text: Prompt) -> list[float]:
         """The mean of the last layer's hidden states, of unit length."""
-        return self._model.embedding(self.encode(text) if isinstance(text, str) else list(text))
+        with self._requests.pause():
+            return self._model.embedding(self._ids(text))
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, as the model wants them."""
-        return self._model.encode(text)
+        return self.tokenizer.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids."""
-        return self._model.decode(list(ids))
+        return self.tokenizer.decode(ids)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of a chat: model.generate(model.tokenizer.apply_chat_template([{"role": "user", "content": "Hello"}]))."""
+        return self._model.tokenizer
 
     @property
     def name(self) -> str:
@@ -123,4 +152,5 @@ class Model:
     @property
     def counters(self) -> dict[str, float]:
         """Requests that run and wait, tokens that were read, reused and generated, bytes."""
-        return dict(self._model.counters)
+        with self._requests.turn():
+            return dict(self._model.counters)

@@ -1,17 +1,16 @@
+#include "tests/support/llm/fake_generator.h"
+
 #include <algorithm>
 #include <cmath>
 #include <thread>
 
-#include "tests/serve/fake_generator.h"
 #include "weft/base/error.h"
 #include "weft/base/json_writer.h"
 #include "weft/base/utf8.h"
 
-namespace weft::serve {
+namespace weft::llm {
 
 namespace {
-
-using llm::TokenId;
 
 // GPT-2's printable stand-ins for bytes: those that print stand for themselves, the others for
 // U+0100 and up, in order.
@@ -42,29 +41,39 @@ std::string tokenizer_json() {
   return json.end_object().end_object().end_object().take();
 }
 
-std::string script_of(const std::string& prompt) {
+// What the user says last; all of a prompt that is no chat.
+std::string asked_in(const std::string& prompt) {
+  constexpr std::string_view kUser = "<|im_start|>user\n";
+  const size_t user = prompt.rfind(kUser);
+  if (user == std::string::npos) return prompt;
+  const size_t begin = user + kUser.size();
+  return prompt.substr(begin, prompt.find("<|im_end|>", begin) - begin);
+}
+
+std::string script_in(const std::string& asked) {
   size_t best = std::string::npos;
-  for (const std::string_view word : {"SAY ", "LONG ", "RANDOM", "BREAK"}) {
-    const size_t at = prompt.rfind(word);
+  for (const std::string_view word : {"SAY ", "LONG ", "RANDOM", "BREAK", "FAIL"}) {
+    const size_t at = asked.rfind(word);
     if (at != std::string::npos && (best == std::string::npos || at > best)) best = at;
   }
   if (best == std::string::npos) return "";
-  const std::string rest = prompt.substr(best);
-  return rest.substr(0, std::min(rest.find('\n'), rest.find("<|im_end|>")));
+  const std::string rest = asked.substr(best);
+  return rest.substr(0, rest.find('\n'));
 }
 
-std::string answer_to(const std::string& script, uint64_t seed) {
-  std::string answer = "Hello there.";
+std::string answer_to(const std::string& asked, const std::string& script, uint64_t seed) {
+  std::string answer;
   if (script.starts_with("SAY ")) {
     answer = script.substr(4);
     for (size_t at; (at = answer.find("\\n")) != std::string::npos;) answer.replace(at, 2, "\n");
   } else if (script.starts_with("LONG ")) {
     const size_t n = std::min<size_t>(std::stoul(script.substr(5)), 1000000);
-    for (answer = ""; answer.size() < n;) answer += "word ";
+    while (answer.size() < n) answer += "word ";
     answer.resize(n);
   } else if (script.starts_with("RANDOM")) {
-    answer = "";
     for (int i = 0; i < 16; ++i) answer += static_cast<char>('a' + (seed >> 3 * i) % 8);
+  } else {
+    answer = "re: " + asked;
   }
   return answer;
 }
@@ -82,83 +91,85 @@ size_t held_back(const std::string& text, const std::vector<std::string>& stops)
 
 text::Tokenizer byte_tokenizer() { return text::Tokenizer::from_json(tokenizer_json(), "bytes"); }
 
-FakeGenerator::FakeGenerator(FakeOptions options)
-    : options_(options), tokenizer_(byte_tokenizer()) {}
+FakeGenerator::FakeGenerator(FakeOptions given)
+    : options(std::move(given)), tokenizer_(byte_tokenizer()) {}
 
 void FakeGenerator::check(std::span<const TokenId> tokens) const {
   if (tokens.empty()) fail("llm.prompt", "the prompt has no tokens; give it one");
   for (const TokenId id : tokens)
     if (id < 0 || id >= 258) fail("llm.prompt", "the prompt has the token {}; there are 258", id);
-  if (static_cast<int64_t>(tokens.size()) >= options_.context)
+  if (static_cast<int64_t>(tokens.size()) >= options.context)
     fail("llm.context", "the prompt has {} tokens and the context {}; shorten it", tokens.size(),
-         options_.context);
+         options.context);
 }
 
-llm::RequestId FakeGenerator::submit(llm::Request request) {
+RequestId FakeGenerator::submit(Request request) {
   check(request.prompt);
-  if (queue_.size() >= options_.queue)
-    fail("llm.queue", "{} requests wait and the queue takes {}", queue_.size(), options_.queue);
-  Running r{++last_, std::move(request), {}, 0, false, "", ""};
-  const std::string script = script_of(tokenizer_.decode(r.request.prompt, false));
-  r.answer = tokenizer_.encode(answer_to(script, r.request.sampling.seed),
+  if (queue_.size() >= options.queue)
+    fail("llm.queue", "{} requests wait and the queue takes {}", queue_.size(), options.queue);
+  last = request;
+  const std::string asked = asked_in(prompt()), script = script_in(asked);
+  Running r{++last_id_, std::move(request)};
+  r.answer = tokenizer_.encode(answer_to(asked, script, last.sampling.seed),
                                {.add_special_tokens = false, .parse_special = false});
-  r.breaks = script.starts_with("BREAK");
+  if (script.starts_with("BREAK")) r.breaks_at = 5;
+  if (script.starts_with("FAIL")) r.breaks_at = 0;
   queue_.push_back(std::move(r));
   ++submitted;
   if (queue_.back().request.grammar) ++with_grammar;
   note();
-  return last_;
+  return last_id_;
 }
 
-void FakeGenerator::cancel(llm::RequestId request) {
+void FakeGenerator::cancel(RequestId request) {
   const auto is_it = [&](const Running& r) { return r.id == request; };
   if (std::erase_if(queue_, is_it) + std::erase_if(running_, is_it) != 0)
     cancelled_.push_back(request);
   note();
 }
 
-llm::Progress FakeGenerator::advance(Running& r) {
-  llm::Progress p;
+Progress FakeGenerator::advance(Running& r) {
+  Progress p;
   p.request = r.id;
   const int64_t most = r.request.max_tokens;
-  if (r.breaks && r.at == 5) {
-    p.finish = llm::Finish::Failed;
+  if (r.at == r.breaks_at) {
+    p.finish = Finish::Failed;
     p.error = "the fake broke";
     return p;
   }
   if (r.at == r.answer.size()) {
-    p.finish = llm::Finish::Stop;
+    p.finish = Finish::Stop;
   } else {
     const TokenId id = r.answer[r.at++];
-    llm::GeneratedToken token{{id, -0.25f}, {}};
+    GeneratedToken token{{id, -0.25f}, {}};
     for (int i = 0; i < r.request.sampling.logprobs; ++i)
       token.alternatives.push_back({(id + i) % 256, -0.25f - static_cast<float>(i)});
     p.tokens.push_back(std::move(token));
     r.bytes += static_cast<char>(id);
     if (is_utf8(r.bytes)) r.held += std::exchange(r.bytes, "");
-    if (most >= 0 && static_cast<int64_t>(r.at) >= most) p.finish = llm::Finish::Length;
+    if (most >= 0 && static_cast<int64_t>(r.at) >= most) p.finish = Finish::Length;
   }
   for (const std::string& stop : r.request.stop) {
     const size_t at = r.held.find(stop);
     if (at == std::string::npos) continue;
     r.held.resize(at);
-    p.finish = llm::Finish::Stop;
+    p.finish = Finish::Stop;
     p.text = std::exchange(r.held, "");
     return p;
   }
-  const size_t held = p.finish == llm::Finish::None ? held_back(r.held, r.request.stop) : 0;
+  const size_t held = p.finish == Finish::None ? held_back(r.held, r.request.stop) : 0;
   p.text = r.held.substr(0, r.held.size() - held);
   r.held.erase(0, p.text.size());
   return p;
 }
 
-std::vector<llm::Progress> FakeGenerator::step() {
+std::vector<Progress> FakeGenerator::step() {
   if (break_steps) fail_runtime("llm.step", "the fake's step broke");
-  std::this_thread::sleep_for(options_.step_time);
-  std::vector<llm::Progress> all;
-  for (const llm::RequestId id : std::exchange(cancelled_, {}))
-    all.push_back({id, {}, "", llm::Finish::Cancelled, ""});
-  while (running_.size() < options_.places && !queue_.empty()) {
+  std::this_thread::sleep_for(options.step_time);
+  std::vector<Progress> all;
+  for (const RequestId id : std::exchange(cancelled_, {}))
+    all.push_back({id, {}, "", Finish::Cancelled, ""});
+  while (running_.size() < options.places && !queue_.empty()) {
     running_.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -166,8 +177,8 @@ std::vector<llm::Progress> FakeGenerator::step() {
   if (running_.size() > most_running) most_running = running_.size();
   for (Running& r : running_) all.push_back(advance(r));
   std::erase_if(running_, [&](const Running& r) {
-    return std::any_of(all.begin(), all.end(), [&](const llm::Progress& p) {
-      return p.request == r.id && p.finish != llm::Finish::None;
+    return std::any_of(all.begin(), all.end(), [&](const Progress& p) {
+      return p.request == r.id && p.finish != Finish::None;
     });
   });
   note();
@@ -181,8 +192,8 @@ void FakeGenerator::note() {
 
 std::vector<float> FakeGenerator::embedding(std::span<const TokenId> tokens) {
   check(tokens);
-  if (running_.size() == options_.places)
-    fail("llm.queue", "all {} places are taken", options_.places);
+  if (running_.size() == options.places)
+    fail("llm.queue", "all {} places are taken", options.places);
   std::vector<float> vector(8, 0);
   for (size_t i = 0; i < tokens.size(); ++i) vector[(i + static_cast<size_t>(tokens[i])) % 8] += 1;
   float square = 0;
@@ -196,4 +207,4 @@ std::vector<std::pair<std::string, double>> FakeGenerator::counters() const {
           {"queued", static_cast<double>(queue_.size())}};
 }
 
-}  // namespace weft::serve
+}  // namespace weft::llm

@@ -1,4 +1,4 @@
-#include "weft/serve/completion_json.h"
+#include "weft/serve/completion_form.h"
 
 #include "weft/base/json_writer.h"
 #include "weft/base/version.h"
@@ -8,7 +8,7 @@ namespace weft::serve {
 
 namespace {
 
-void begin(JsonWriter& json, const CompletionHead& head, bool chunk) {
+void begin_object(JsonWriter& json, const CompletionHead& head, bool chunk) {
   const std::string_view object = !head.chat ? "text_completion"
                                   : chunk    ? "chat.completion.chunk"
                                              : "chat.completion";
@@ -59,7 +59,7 @@ void write_delta(JsonWriter& json, const Choice& choice, const AnswerPart* part)
   json.end_object();
 }
 
-void end_choice(JsonWriter& json, const Choice& choice) {
+void end_choice_object(JsonWriter& json, const Choice& choice) {
   json.key("finish_reason");
   choice.finish.empty() ? json.null() : json.value(choice.finish);
   json.end_object();
@@ -73,60 +73,66 @@ void end_chunk(JsonWriter& json, const CompletionHead& head) {
 
 }  // namespace
 
-std::string_view finish_name(llm::Finish finish, bool calls) {
-  if (finish == llm::Finish::Length) return "length";
-  return calls ? "tool_calls" : "stop";
-}
-
-std::string completion_json(const CompletionHead& head, std::vector<Choice>& choices,
-                            const Usage& usage, const text::Tokenizer& tokenizer) {
+std::string CompletionForm::whole(Choices& choices, const Usage& usage) {
   JsonWriter json;
-  begin(json, head, false);
+  begin_object(json, head_, false);
   for (Choice& choice : choices) {
     json.begin_object().field("index", choice.index);
-    if (head.chat)
+    if (head_.chat)
       write_message(json.key("message"), choice);
     else
       json.field("text", choice.content);
-    write_logprobs(json.key("logprobs"), head, choice, choice.tokens, tokenizer);
-    end_choice(json, choice);
+    write_logprobs(json.key("logprobs"), head_, choice, choice.tokens, tokenizer_);
+    end_choice_object(json, choice);
   }
   write_usage(json.end_array().key("usage"), usage);
   return json.end_object().take();
 }
 
-std::string first_chunk_json(const CompletionHead& head, const Choice& choice) {
+/// A chat's first chunk says who speaks, a text's repeats the prompt where that is wanted.
+AnswerForm::Events CompletionForm::begin(Choices& choices) {
+  Events events;
+  for (Choice& choice : choices) {
+    if (head_.chat) events.push_back({role_chunk(choice)});
+    if (choice.content.empty()) continue;
+    const AnswerPart echo{AnswerPart::Kind::Content, choice.content};
+    for (StreamEvent& event : part(choice, &echo, {})) events.push_back(std::move(event));
+  }
+  return events;
+}
+
+std::string CompletionForm::role_chunk(const Choice& choice) const {
   JsonWriter json;
-  begin(json, head, true);
+  begin_object(json, head_, true);
   json.begin_object().field("index", choice.index).key("delta").begin_object();
   json.field("role", "assistant").field("content", "").end_object();
   json.key("logprobs").null();
-  end_choice(json, choice);
-  end_chunk(json, head);
+  end_choice_object(json, choice);
+  end_chunk(json, head_);
   return json.take();
 }
 
-std::string chunk_json(const CompletionHead& head, Choice& choice, const AnswerPart* part,
-                       const std::vector<llm::GeneratedToken>& tokens,
-                       const text::Tokenizer& tokenizer) {
+AnswerForm::Events CompletionForm::part(Choice& choice, const AnswerPart* part,
+                                        const std::vector<llm::GeneratedToken>& tokens) {
   JsonWriter json;
-  begin(json, head, true);
+  begin_object(json, head_, true);
   json.begin_object().field("index", choice.index);
-  if (head.chat)
+  if (head_.chat)
     write_delta(json.key("delta"), choice, part);
   else
     json.field("text", part == nullptr ? "" : part->text);
-  write_logprobs(json.key("logprobs"), head, choice, tokens, tokenizer);
-  end_choice(json, choice);
-  end_chunk(json, head);
-  return json.take();
+  write_logprobs(json.key("logprobs"), head_, choice, tokens, tokenizer_);
+  end_choice_object(json, choice);
+  end_chunk(json, head_);
+  return {{json.take()}};
 }
 
-std::string usage_chunk_json(const CompletionHead& head, const Usage& usage) {
+AnswerForm::Events CompletionForm::end(const Usage& usage) {
+  if (!head_.include_usage) return {{"[DONE]"}};
   JsonWriter json;
-  begin(json, head, true);
+  begin_object(json, head_, true);
   write_usage(json.end_array().key("usage"), usage);
-  return json.end_object().take();
+  return {{json.end_object().take()}, {"[DONE]"}};
 }
 
 }  // namespace weft::serve
