@@ -3,13 +3,23 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/tensor/transforms.h"
 
 namespace weft::llm {
 
+namespace {
+
+/// Of numbers in bf16, which are rounded once, both ways, rather than in each product that uses
+/// them.
+Tensor mixed_product(const Tensor& x, const Tensor& weight) {
+  const auto half = [](const Tensor& t) { return t.cast(DType::BF16).contiguous(); };
+  return contiguous_backward(half(x).matmul(half(weight).T())).cast(DType::F32);
+}
+
+}  // namespace
+
 Tensor Projection::operator()(const Tensor& x) const {
-  const auto half = [](const Tensor& t) { return t.cast(DType::BF16); };
-  Tensor y = mixed ? half(x).matmul(half(weight.value()).T()).cast(DType::F32)
-                   : product_with(x, weight.value(), factors);
+  Tensor y = mixed ? mixed_product(x, weight.value()) : product_with(x, weight.value(), factors);
   for (const LowRank& f : weight.factors) y = y + x.matmul(f.a.T()).matmul(f.b.T()) * f.scale;
   return bias.defined() ? y + bias : y;
 }
@@ -61,11 +71,16 @@ Tensor Network::hidden(const Batch& batch, KvCache& cache) const {
       [&](const Heads& all, int64_t layer) { return over_cache(all, layer, batch, cache); });
 }
 
+/// All rows as one, but in attention: weights' gradients are then sums along one axis.
 Tensor Network::hidden(const Tensor& tokens, double dropout) const {
-  const Tensor positions = Tensor::arange(tokens.dim(1)).unsqueeze(0);
-  return through_layers(
-      embedded(tokens, positions).dropout(dropout), positions, dropout,
-      [&](const Heads& all, int64_t layer) { return over_itself(all, layer, dropout); });
+  const Dim rows = tokens.dim(0), length = tokens.dim(1);
+  const Tensor positions = Tensor::arange(length).unsqueeze(0);
+  const Tensor x = embedded(tokens, positions).dropout(dropout);
+  const Tensor y = through_layers(
+      x.reshape({1, rows * length, config_.dim}),
+      positions.expand({rows, length}).reshape({1, rows * length}), dropout,
+      [&](const Heads& all, int64_t layer) { return over_itself(all, layer, rows, dropout); });
+  return y.reshape({rows, length, config_.dim});
 }
 
 Tensor Network::logits(const Tensor& hidden) const {
@@ -194,12 +209,14 @@ Tensor Network::over_cache(const Heads& x, int64_t i, const Batch& batch, KvCach
   return rows.size() == 1 ? rows[0] : Tensor::cat(rows, 0);
 }
 
-Tensor Network::over_itself(const Heads& x, int64_t i, double dropout) const {
+Tensor Network::over_itself(const Heads& x, int64_t i, const Dim& rows, double dropout) const {
   const Config& c = config_;
   if (c.attention_cap > 0 || layers_[static_cast<size_t>(i)].sinks.defined())
     fail("llm.train", "attention of a {} has caps or sinks: it goes over a cache only", c.family);
-  const auto side = [&](const Tensor& t) {  // (rows, heads, tokens, size)
-    return (mixed_ ? t.cast(DType::BF16) : t).transpose(1, 2);
+  const Dim length = x.q.dim(1) / rows;
+  const DType dtype = mixed_ ? DType::BF16 : DType::F32;
+  const auto side = [&](const Tensor& t) {  // (rows, heads, length, size)
+    return t.cast(dtype).reshape({rows, length, t.dim(2), t.dim(3)}).transpose(1, 2);
   };
   AttentionOptions options;
   options.causal = true;
@@ -207,9 +224,8 @@ Tensor Network::over_itself(const Heads& x, int64_t i, double dropout) const {
   options.grouped_queries = c.heads != c.kv_heads;
   options.window = c.is_local(i) ? c.window : 0;
   options.scale = attention_scale();
-  Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
-  if (mixed_) y = y.cast(DType::F32);
-  return y.transpose(1, 2).reshape({x.q.dim(0), x.q.dim(1), c.heads * c.value_dim});
+  const Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
+  return y.cast(DType::F32).transpose(1, 2).reshape({1, rows * length, c.heads * c.value_dim});
 }
 
 // ---- feed-forward

@@ -79,7 +79,7 @@ class Network {
   /// `attend` gives (rows, tokens, heads * size).
   Tensor through_layers(Tensor x, const Tensor& positions, double dropout, Attend attend) const;
   Tensor over_cache(const Heads& x, int64_t layer, const Batch& batch, KvCache& cache) const;
-  Tensor over_itself(const Heads& x, int64_t layer, double dropout) const;
+  Tensor over_itself(const Heads& x, int64_t layer, const Dim& rows, double dropout) const;
   Heads heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Heads latent_heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Tensor attended(const Heads& x, int64_t layer, const Batch& batch, size_t row,

@@ -124,8 +124,8 @@ Tensor Trainer::Learning::loss_on(const Tensor& texts) const {
   const int64_t context = network.config().context;
   const Tensor given = texts.index({Slice(), Slice(0, context)});
   const Tensor wanted = texts.index({Slice(), Slice(1, context + 1)}).flatten();
-  const Tensor logits = network.logits(network.hidden(given, options.dropout));
-  return logits.reshape({-1, network.config().vocabulary}).sparse_categorical_crossentropy(wanted);
+  const Tensor hidden = network.hidden(given, options.dropout).flatten(0, 1);
+  return network.logits(hidden).sparse_categorical_crossentropy(wanted);
 }
 
 std::vector<Tensor> Trainer::Learning::step_on(const Tensor& texts, const Tensor& first_draw) {

@@ -42,6 +42,52 @@ def test_exports_are_equal_to_transformers(texts, tmp_path, config):
         assert np.abs(got - wanted).max() < 1e-5 * np.abs(wanted).max()
 
 
+def combine(seed, value):
+    """hash_combine() of weft/base/hash.h."""
+    mask = (1 << 64) - 1
+    x = (value + 0x2545F4914F6CDD1D) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    product = (seed ^ 0x9E3779B97F4A7C15) * (x ^ (x >> 31))
+    return ((product & mask) ^ (product >> 64)) ^ seed
+
+
+def first_starts(tokens, context, seed, count):
+    """WindowOrder of weft/llm/training_texts.h, within the first epoch."""
+    seed = combine(seed, 0)
+    order = sorted(range(tokens // context - 1), key=lambda i: combine(seed, i))
+    return [combine(seed, (1 << 64) - 1) % context + context * i for i in order[:count]]
+
+
+def test_losses_are_those_of_pytorch(texts, tmp_path):
+    """From the same weights, through AdamW, clipping, warm-up and cosine."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    safetensors = pytest.importorskip("safetensors.numpy")
+    steps, batch, warmup, lr = 8, 4, 2, 1e-3
+    trainer = Trainer(tmp_path / "out", texts, config="tiny", clip=0.5, **OPTIONS)
+    trainer.export()
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out").eval()  # without its dropout
+    groups = [dict(params=[p for p in model.parameters() if (p.dim() >= 2) == matrix], weight_decay=0.1 * matrix)
+              for matrix in (True, False)]
+    adamw = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8)
+    tokens = safetensors.load_file(tmp_path / "out" / "tokens.safetensors")["training"].astype(np.int64)
+    starts = first_starts(len(tokens), 64, 1, steps * batch)
+    for step in range(steps):
+        share = (step + 1 - warmup) / (steps - warmup)
+        rate = lr * (step + 1) / warmup if share < 0 else lr * (0.1 + 0.9 * (1 + np.cos(np.pi * share)) / 2)
+        for group in adamw.param_groups:
+            group["lr"] = rate
+        x = torch.tensor(np.stack([tokens[s:s + 65] for s in starts[step * batch:(step + 1) * batch]]))
+        logits = model(x[:, :-1]).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), x[:, 1:].flatten())
+        adamw.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        adamw.step()
+        assert trainer.step() == pytest.approx(loss.item(), rel=2e-5)
+
+
 def test_a_trainer_goes_on_to_the_same_losses(texts, tmp_path):
     whole = Trainer(tmp_path / "whole", texts, config="tiny", dropout=0.1, **OPTIONS)
     losses = [whole.step() for _ in range(6)]
