@@ -128,6 +128,40 @@ TEST_P(X86Select, WhatTheNextItemReadsIsFetchedAhead) {
   EXPECT_EQ(count(select_x86(program, target).code, {Form::Prefetcht0}), 0);
 }
 
+/// out[8 i ...] = sum over j of x[i + apart j] * y[8 j ...]
+LinearProgram sum_of_far_rows(int64_t apart) {
+  ProgramBuilder b("rows");
+  NodeRef out = b.param(DType::F32, true), x = b.param(DType::F32), y = b.param(DType::F32);
+  NodeRef i = b.open(b.i32(64), Binding::Core);
+  NodeRef zero = b.emit(Op::Splat, DType::F32, {b.constant(DType::F32, 0)}, {}, 8);
+  NodeRef acc = b.emit(Op::Acc, DType::F32, {zero}, {0}, 8);
+  NodeRef item = b.alu(Op::Mul, {b.alu(Op::CMod, {i, b.i32(32)}), b.i32(16)});
+  NodeRef j = b.open(b.i32(100));
+  NodeRef so_far = b.emit(Op::GetAcc, DType::F32, {acc}, {0}, 8);
+  NodeRef at = b.alu(Op::Add, {item, b.alu(Op::Mul, {j, b.i32(apart)})});
+  NodeRef one = b.emit(Op::Splat, DType::F32, {b.load(x, at)}, {}, 8);
+  NodeRef of_y = b.load(y, b.alu(Op::Mul, {j, b.i32(8)}), 8);
+  b.emit(Op::SetAcc, DType::F32, {acc, b.emit(Op::MulAcc, DType::F32, {one, of_y, so_far}, {}, 8)},
+         {}, 8);
+  b.close(j);
+  b.store(out, b.alu(Op::Mul, {i, b.i32(8)}), b.emit(Op::GetAcc, DType::F32, {acc}, {1}, 8));
+  b.close(i);
+  return b.build();
+}
+
+TEST_P(X86Select, WhatTheNextTileTakesOfEachPageIsFetchedToL2) {
+  const CpuFeatures cpu = CpuFeatures::detect().up_to(GetParam());
+  if (!cpu.has(CpuFeature::Fma)) GTEST_SKIP() << "no multiply-add";
+  const Target target = make_target("x86", cpu, 1);
+  const std::vector<Instruction> code = select_x86(sum_of_far_rows(2000), target).code;
+  ASSERT_EQ(count(code, {Form::Prefetcht1}), 1);
+  const auto fetched = std::ranges::find_if(
+      code, [](const Instruction& n) { return n.form == static_cast<uint16_t>(Form::Prefetcht1); });
+  EXPECT_EQ(fetched->address.displacement, 64);
+  // Within a page prefetchers follow.
+  EXPECT_EQ(count(select_x86(sum_of_far_rows(20), target).code, {Form::Prefetcht1}), 0);
+}
+
 /// out[8 i ...] = (sum over j of x[8 j ...]) + y[8 i ...] + y[0 ...]
 TEST_P(X86Select, WhatIsAddedToASumIsFetchedWhileItIsComputed) {
   ProgramBuilder b("sum");

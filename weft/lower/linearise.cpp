@@ -38,6 +38,7 @@ class Lineariser {
     translate(rules, deps_.order(),
               [this](Place place, NodeRef n) { return done_[n] = (this->*place)(n); });
     interleave_chains();
+    pair_steps();
     for (const auto& [param, accesses] : accesses_) order_accesses(accesses);
     LinearProgram program;
     program.graph = graph_;
@@ -52,6 +53,10 @@ class Lineariser {
     return graph_->intern({n->op, n->dtype, {}, n->ints(), n->text(), n->lanes});
   }
   NodeRef place_other(NodeRef n) { return settle(made(n)); }
+  NodeRef place_step(NodeRef n) {
+    steps_.push_back(settle(made(n)));
+    return steps_.back();
+  }
 
   NodeRef place_range(NodeRef n) {
     const NodeRef src[] = {settle(source(n->src(0)))};
@@ -304,6 +309,17 @@ class Lineariser {
         if (i < steps.size()) blocks_.add_root(steps[i]);
   }
 
+  /// Of a transposition, what is made of one pair of vectors is made together: then these are gone.
+  void pair_steps() {
+    for (NodeRef n : steps_)
+      for (NodeRef s : n->src()) {
+        if (s->op != Op::Trn) continue;
+        const int64_t other[] = {s->int_arg(0), 1 - s->int_arg(1)};
+        NodeRef beside = graph_->intern({Op::Trn, s->dtype, s->src(), other, {}, s->lanes});
+        if (blocks_.contains(beside)) blocks_.after(n, beside);
+      }
+  }
+
   NodeRef result_after(NodeRef acc, int loop) {
     NodeRef result = get_acc(acc, 1, blocks_.parent(loop));
     blocks_.after_loop(result, loop);
@@ -420,6 +436,7 @@ class Lineariser {
   PerNode<NodeRef> done_;
   NodeMap<std::vector<NodeRef>> results_;     // of loops, by carry; what stores that combine found
   std::vector<std::vector<NodeRef>> chains_;  // of each reduction: the steps of one iteration
+  std::vector<NodeRef> steps_;                // of transpositions
   std::map<int64_t, NodeRef> loops_by_id_;
   std::map<int64_t, State> states_;
   std::map<int64_t, Barrier> barriers_;
@@ -442,6 +459,7 @@ constexpr OpRule<Lineariser::Place> kRules[] = {
     on(Op::TileLoad, "tileload.placed", &Lineariser::place_load),
     on(Op::Store, "store.placed", &Lineariser::place_store),
     on(Op::Barrier, "barrier.placed", &Lineariser::place_barrier),
+    on(Op::Trn, "trn.placed", &Lineariser::place_step),
     on(Op::Sink, "sink.placed", &Lineariser::place_nothing),
     otherwise("any.placed", &Lineariser::place_other),
 };

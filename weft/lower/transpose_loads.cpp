@@ -1,7 +1,5 @@
 // Vectors that gather elements of a column, one from each row, where there is one for each of as
-// many columns side by side: the rows are loaded instead, and transposed in registers (Eklundh, "A
-// Fast Computer Method for Matrix Transposing", 1972: a step for every power of two below the
-// lanes).
+// many columns side by side: the rows are loaded instead, and transposed in registers.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "weft/graph/node_map.h"
 #include "weft/graph/walks.h"
 #include "weft/lower/steps.h"
+#include "weft/lower/vector_nodes.h"
 #include "weft/target/target.h"
 
 namespace weft::lower {
@@ -80,20 +79,8 @@ class LoadTransposer {
                                 load->ints(),
                                 {},
                                 static_cast<uint16_t>(columns.size())}));
-    for (size_t size = 1; size < rows.size(); size *= 2)
-      for (size_t i = 0; i < rows.size(); ++i) {
-        if ((i & size) != 0) continue;
-        NodeRef a = rows[i], b = rows[i + size];
-        rows[i] = step(a, b, size, 0);
-        rows[i + size] = step(a, b, size, 1);
-      }
+    transpose_blocks(g_, rows);
     for (size_t i = 0; i < rows.size(); ++i) transposed_.set(columns[i].vec, rows[i]);
-  }
-
-  NodeRef step(NodeRef a, NodeRef b, size_t size, int64_t odd) {
-    const NodeRef src[] = {a, b};
-    const int64_t ints[] = {static_cast<int64_t>(size), odd};
-    return g_.intern({Op::Trn, a->dtype, src, ints, {}, a->lanes});
   }
 
   Graph& g_;

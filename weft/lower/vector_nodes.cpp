@@ -1,7 +1,5 @@
 #include "weft/lower/vector_nodes.h"
 
-#include <vector>
-
 #include <algorithm>
 #include <vector>
 
@@ -34,6 +32,26 @@ NodeRef vec(Graph& g, std::span<const NodeRef> scalars) {
       std::all_of(scalars.begin(), scalars.end(), [&](NodeRef s) { return s == scalars[0]; });
   if (equal) return splat(g, scalars[0], lanes);
   return g.intern({Op::Vec, scalars[0]->dtype, scalars, {}, {}, lanes});
+}
+
+namespace {
+
+NodeRef transposition_step(Graph& g, NodeRef a, NodeRef b, size_t size, int64_t odd) {
+  const NodeRef src[] = {a, b};
+  const int64_t ints[] = {static_cast<int64_t>(size), odd};
+  return g.intern({Op::Trn, a->dtype, src, ints, {}, a->lanes});
+}
+
+}  // namespace
+
+void transpose_blocks(Graph& g, std::span<NodeRef> vectors) {
+  for (size_t size = 1; size < vectors.size(); size *= 2)
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      if ((i & size) != 0) continue;
+      NodeRef a = vectors[i], b = vectors[i + size];
+      vectors[i] = transposition_step(g, a, b, size, 0);
+      vectors[i + size] = transposition_step(g, a, b, size, 1);
+    }
 }
 
 NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src) {

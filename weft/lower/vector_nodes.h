@@ -14,6 +14,10 @@ NodeRef splat(Graph& g, NodeRef n, uint16_t lanes);
 NodeRef lane(Graph& g, NodeRef n, size_t k);
 /// The vector of these scalars; the scalar where there is one.
 NodeRef vec(Graph& g, std::span<const NodeRef> scalars);
+/// Transposed in place, in squares of as many lanes as there are vectors, a power of two: vector j
+/// then has, in its block of lanes b, lane b * n + j of each (Eklundh, "A Fast Computer Method for
+/// Matrix Transposing", 1972: a step for every power of two below n).
+void transpose_blocks(Graph& g, std::span<NodeRef> vectors);
 /// An elementwise op, with scalar operands splat where others have lanes.
 NodeRef elementwise(Graph& g, Op op, DType dtype, std::span<const NodeRef> src);
 

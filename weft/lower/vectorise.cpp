@@ -46,6 +46,8 @@ class Vectoriser {
 
   /// Vectors whose lanes were loaded one by one.
   std::span<const NodeRef> gathered() const { return gathered_; }
+  /// Whether there are vectors whose lanes are stored one by one.
+  bool scatters() const { return lane_stores_.size() > 0; }
 
   // ---- nodes
 
@@ -357,7 +359,8 @@ constexpr OpRules kVectorRules(
 NodeRef vectorise(Graph& g, Analysis& of, const Target& target) {
   Vectoriser vectoriser(g, of.deps());
   NodeRef made = vectoriser.run(kVectorRules);
-  return transpose_loads(g, made, vectoriser.gathered(), target);
+  made = transpose_loads(g, made, vectoriser.gathered(), target);
+  return vectoriser.scatters() ? transpose_stores(g, made, target) : made;
 }
 
 RuleSetRow vector_rules() { return kVectorRules.row(); }

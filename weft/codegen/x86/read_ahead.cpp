@@ -1,6 +1,12 @@
 #include "weft/codegen/x86/read_ahead.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "weft/base/small_vector.h"
 #include "weft/graph/index_algebra.h"
+#include "weft/graph/node.h"
 
 namespace weft::codegen {
 namespace {
@@ -13,56 +19,84 @@ constexpr double kTimesL2 = 2;
 constexpr int64_t kFurthest = 128 << 10;
 // Wider numbers fill whole lines with each vector, which the machine follows.
 constexpr int kWidest = 16;
+// Bytes from one step of a sum to the next, at least, where prefetchers do not follow: they stay
+// within a page, and know few of them.
+constexpr int64_t kPage = 4096;
 
-/// How much values change from one work item to the next, as far as that is the same for all.
+/// How much integers change from one iteration of each loop to the next, as far as that is always
+/// the same; where a quotient or remainder jumps now and then, most of the time.
 class Slopes {
  public:
   void add(NodeRef n) {
     if (!is_int(n->dtype) || n->lanes > 1) return;
-    int64_t slope = 0;
-    if (find(n, slope)) of_.set(n, slope);
+    Steps steps;
+    if (find(n, steps)) of_.set(n, std::move(steps));
   }
   /// 0 where it is not known, too.
-  int64_t of(NodeRef n) const {
-    const int64_t* found = of_.find(n);
-    return found ? *found : 0;
+  int64_t along(NodeRef n, NodeRef range) const {
+    const Steps* found = of_.find(n);
+    if (!found) return 0;
+    for (const Step& s : *found)
+      if (s.range == range) return s.slope;
+    return 0;
   }
 
  private:
-  bool find(NodeRef n, int64_t& slope) const {
+  struct Step {
+    NodeRef range;
+    int64_t slope;
+  };
+  using Steps = SmallVector<Step, 4>;
+
+  bool find(NodeRef n, Steps& steps) const {
     switch (n->op) {
-      case Op::Const: slope = 0; return true;
-      case Op::Range: slope = range_binding(n) == Binding::Core ? 1 : 0; return true;
+      case Op::Const: return true;
+      case Op::Range: steps.push_back({n, 1}); return true;
       case Op::Cast:
       case Op::Min:  // the last item may lie where it overlaps the one before
-      case Op::Max: return of(n->src(0), slope);
-      case Op::Add: return sum(n, slope);
+      case Op::Max:
+      case Op::Mod:
+      case Op::CMod:
+      case Op::And: return of(n->src(0), steps);
+      case Op::Add: return of(n->src(0), steps) && of(n->src(1), steps);
       case Op::Mul:
-      case Op::Shl: return multiple(n, slope);
+      case Op::Shl:
+      case Op::IDiv:
+      case Op::CDiv:
+      case Op::Shr: return scaled(n, steps);
       default: return false;
     }
   }
-  bool of(NodeRef n, int64_t& slope) const {
-    const int64_t* found = of_.find(n);
-    if (found) slope = *found;
-    return found != nullptr;
-  }
-  bool sum(NodeRef n, int64_t& slope) const {
-    int64_t other = 0;
-    if (!of(n->src(0), slope) || !of(n->src(1), other)) return false;
-    slope += other;
+  bool of(NodeRef n, Steps& steps) const {
+    const Steps* found = of_.find(n);
+    if (!found) return false;
+    for (const Step& s : *found) {
+      const auto same = std::ranges::find(steps, s.range, &Step::range);
+      if (same == steps.end())
+        steps.push_back(s);
+      else
+        same->slope += s.slope;
+    }
     return true;
   }
-  bool multiple(NodeRef n, int64_t& slope) const {
+  bool scaled(NodeRef n, Steps& steps) const {
     NodeRef by = n->src(1);
-    const int64_t most = n->op == Op::Mul ? kFurthest : 16;
-    if (by->op != Op::Const || !of(n->src(0), slope) || by->vmin < 0 || by->vmin > most)
+    const bool shift = n->op == Op::Shl || n->op == Op::Shr;
+    if (by->op != Op::Const || by->vmin < 0 || by->vmin > (shift ? 16 : kFurthest * kPage) ||
+        !of(n->src(0), steps))
       return false;
-    slope *= n->op == Op::Mul ? by->vmin : int64_t{1} << by->vmin;
-    return slope <= kFurthest;
+    const int64_t factor = shift ? int64_t{1} << by->vmin : by->vmin;
+    for (Step& s : steps) {
+      if (n->op == Op::Mul || n->op == Op::Shl) {
+        if (__builtin_mul_overflow(s.slope, factor, &s.slope)) return false;
+      } else {
+        s.slope = factor == 0 ? 0 : s.slope / factor;
+      }
+    }
+    return true;
   }
 
-  NodeMap<int64_t> of_;
+  NodeMap<Steps> of_;
 };
 
 bool streams(const LinearProgram& program, const Machine& machine) {
@@ -70,22 +104,98 @@ bool streams(const LinearProgram& program, const Machine& machine) {
          program.flops <= kMostWork * program.bytes;
 }
 
+class Search {
+ public:
+  Search(const LinearProgram& program, const Target& target)
+      : program_(program), streams_(streams(program, target.machine)) {}
+
+  NodeMap<Ahead> run() {
+    for (NodeRef n : program_.code) visit(n);
+    return std::move(found_);
+  }
+
+ private:
+  /// A loop that is open.
+  struct Loop {
+    NodeRef range;
+    std::vector<NodeRef> loads = {};  // right in it
+    int64_t products = 0;
+    bool inner = true;
+  };
+
+  void visit(NodeRef n) {
+    slopes_.add(n);
+    switch (n->op) {
+      case Op::Range:
+        for (Loop& around : loops_) around.inner = false;
+        return loops_.push_back({n});
+      case Op::EndRange: return close();
+      case Op::Acc: declared_.set(n, loops_.size()); return;
+      case Op::SetAcc: return fold(n->src(0));
+      case Op::Load: return load(n);
+      default:
+        if (!loops_.empty()) loops_.back().products += is_mul_acc(n->op);
+    }
+  }
+
+  /// All loops that were opened since are of the sum.
+  void fold(NodeRef acc) {
+    const size_t outside = declared_.at(acc);
+    for (size_t i = outside; i < loops_.size(); ++i) folds_.set(loops_[i].range, true);
+  }
+
+  void load(NodeRef n) {
+    if (loops_.empty()) return;
+    loops_.back().loads.push_back(n);
+    if (streams_ && bits(n->src(0)->dtype) <= kWidest) next_item(n);
+  }
+
+  static int64_t size_of(NodeRef n) { return bits(n->src(0)->dtype) / 8; }
+
+  void next_item(NodeRef n) {
+    NodeRef core = loops_[0].range;
+    if (range_binding(core) != Binding::Core || loops_.size() == 1) return;
+    const int64_t bytes = slopes_.along(n->src(1), core) * size_of(n);
+    if (bytes >= Machine::kLine && bytes <= kFurthest) found_.set(n, {bytes});
+  }
+
+  void close() {
+    const Loop loop = std::move(loops_.back());
+    loops_.pop_back();
+    if (!loop.inner || !folds_.contains(loop.range)) return;
+    std::vector<NodeRef> scattered;
+    for (NodeRef n : loop.loads) {
+      const int64_t step = slopes_.along(n->src(1), loop.range) * size_of(n);
+      if (n->lanes == 1 && std::abs(step) >= kPage) scattered.push_back(n);
+    }
+    if (static_cast<int64_t>(scattered.size()) > loop.products) return;
+    for (NodeRef n : scattered) next_tile(n);
+  }
+
+  /// Where the loop around the sum goes on, the innermost one that changes the address.
+  void next_tile(NodeRef n) {
+    for (size_t i = loops_.size(); i-- > 0;) {
+      if (folds_.contains(loops_[i].range)) continue;
+      const int64_t bytes = slopes_.along(n->src(1), loops_[i].range) * size_of(n);
+      if (bytes == 0) continue;
+      if (std::abs(bytes) <= kFurthest) found_.set(n, {bytes, true});
+      return;
+    }
+  }
+
+  const LinearProgram& program_;
+  const bool streams_;
+  Slopes slopes_;
+  std::vector<Loop> loops_;
+  NodeMap<size_t> declared_;  // of each register, the loops open there
+  NodeMap<bool> folds_;
+  NodeMap<Ahead> found_;
+};
+
 }  // namespace
 
-NodeMap<int64_t> reads_ahead(const LinearProgram& program, const Target& target) {
-  NodeMap<int64_t> ahead;
-  if (!streams(program, target.machine)) return ahead;
-  Slopes slopes;
-  int loops = 0;
-  for (NodeRef n : program.code) {
-    loops += n->op == Op::Range && range_binding(n) != Binding::Core;
-    loops -= n->op == Op::EndRange;
-    slopes.add(n);
-    if (n->op != Op::Load || loops == 0 || bits(n->src(0)->dtype) > kWidest) continue;
-    const int64_t bytes = slopes.of(n->src(1)) * bits(n->src(0)->dtype) / 8;
-    if (bytes >= Machine::kLine && bytes <= kFurthest) ahead.set(n, bytes);
-  }
-  return ahead;
+NodeMap<Ahead> reads_ahead(const LinearProgram& program, const Target& target) {
+  return Search(program, target).run();
 }
 
 }  // namespace weft::codegen

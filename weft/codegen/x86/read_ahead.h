@@ -1,4 +1,4 @@
-// What the next work item reads comes while this one computes.
+// What comes next in memory is on its way while this is computed.
 #pragma once
 #include "weft/graph/node_map.h"
 #include "weft/graph/program.h"
@@ -6,10 +6,19 @@
 
 namespace weft::codegen {
 
-/// For loads that are worth a prefetch, how many bytes further on the next work item reads. In
-/// programs that read far more than a core's L2, a little for each operation, with loops inside of
-/// work items: the machine's own prefetchers do not follow what is read in small pieces between
-/// much else (packed weights).
-NodeMap<int64_t> reads_ahead(const LinearProgram& program, const Target& target);
+/// How many bytes further on will be read later, and whether that is so far off that L2 is near
+/// enough.
+struct Ahead {
+  int64_t bytes = 0;
+  bool later = false;
+};
+
+/// For loads that are worth a prefetch. The machine's own prefetchers do not follow
+/// - what is read in small pieces between much else (packed weights): in programs that read far
+///   more than a core's L2, a little for each operation, with loops inside of work items, what the
+///   next item reads;
+/// - what a sum takes one by one from many pages (the window in each channel of an image): what the
+///   next tile reads. Whole vectors side by side they follow.
+NodeMap<Ahead> reads_ahead(const LinearProgram& program, const Target& target);
 
 }  // namespace weft::codegen

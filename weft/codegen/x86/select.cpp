@@ -59,7 +59,7 @@ void X86Selector::select(NodeRef n) {
   const bool ends_stretch = n->op == Op::Store || n->op == Op::Range || n->op == Op::EndRange ||
                             n->op == Op::If || n->op == Op::EndIf;
   if (ends_stretch) ++stretch_, prefetched_.clear();
-  if (const int64_t* ahead = ahead_.find(n)) prefetch(n, *ahead);
+  if (const Ahead* ahead = ahead_.find(n)) prefetch(n, *ahead);
   const NodeRef subject = n->op == Op::Store ? n->src(2) : n->op == Op::SetAcc ? n->src(1) : n;
   if (is_tile(subject)) return select_tile(n);
   if (subject->lanes > 1) return select_vector(n);
@@ -188,16 +188,16 @@ Reg X86Selector::load(NodeRef n) {
   return to;
 }
 
-void X86Selector::prefetch(NodeRef n, int64_t ahead) {
+void X86Selector::prefetch(NodeRef n, Ahead ahead) {
   Address at = address_of(n->src(0), n->src(1));
-  at.displacement += static_cast<int32_t>(ahead);
+  at.displacement += static_cast<int32_t>(ahead.bytes);
   const bool known = std::ranges::any_of(prefetched_, [&](const Address& a) {
     return a.base == at.base && a.index == at.index && a.scale == at.scale &&
            std::abs(a.displacement - at.displacement) < Machine::kLine / 2;
   });
   if (known) return;
   prefetched_.push_back(at);
-  emit(x86::make(Form::Prefetcht0, 8, {}, at));
+  emit(x86::make(ahead.later ? Form::Prefetcht1 : Form::Prefetcht0, 8, {}, at));
 }
 
 void X86Selector::store(NodeRef n) {

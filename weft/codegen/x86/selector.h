@@ -58,7 +58,7 @@ class X86Selector : X86Emitter {
   void compare_with_limit(const OpenLoop& loop);
   Reg load(NodeRef n);
   /// What a load reads so many bytes further on, a line once in a stretch.
-  void prefetch(NodeRef n, int64_t ahead);
+  void prefetch(NodeRef n, Ahead ahead);
   void store(NodeRef n);
   Address address_of(NodeRef param, NodeRef index);
   /// True where what an earlier load read can be read from memory again.
@@ -221,7 +221,7 @@ class X86Selector : X86Emitter {
   Reg value(NodeRef n) const { return values_.at(n); }
 
   const LinearProgram& program_;
-  const NodeMap<int64_t> ahead_;
+  const NodeMap<Ahead> ahead_;
   SmallVector<Address, 8> prefetched_ = {};  // in this stretch
   NodeMap<Reg> values_;                      // of one lane
   NodeMap<bool> conditions_;
