@@ -111,12 +111,10 @@ bool is_plain(const NodeCall& call, const Asked& a) {
          bits(a.precision) <= std::max(32, bits(a.q.dtype()));
 }
 
-/// Where products of queries and keys might be out of range, each is scaled by the root, as the
-/// operator's definition has it.
+/// The scale at the queries where their products with keys might be out of range.
 Tensor attend(const NodeCall& call, Asked a) {
-  if (is_narrow_float(a.q.dtype()) && a.scale > 0) {
-    a.q = a.q * std::sqrt(a.scale);
-    a.k = a.k * std::sqrt(a.scale);
+  if (is_narrow_float(a.q.dtype())) {
+    a.q = a.q * a.scale;
     a.scale = 1;
   }
   AttentionOptions options{.grouped_queries = true, .scale = a.scale};
