@@ -51,16 +51,17 @@ TEST(ThreadPool, EstimatedLoopsDoEveryItemOnce) {
   for (int threads : {1, 2, 8}) {
     ThreadPool pool(threads);
     for (double item_ns : {0.0, 1e-3, 1.0, 1e3, 1e6}) {
-      for (int64_t n : {1, 2, 64, 10007}) {
-        std::vector<std::atomic<int>> hits(static_cast<size_t>(n));
-        pool.parallel_for(
-            n,
-            [&](int64_t begin, int64_t end, int) {
-              for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
-            },
-            ThreadPool::Estimate{item_ns});
-        for (auto& hit : hits) ASSERT_EQ(hit.load(), 1);
-      }
+      for (int64_t n : {1, 2, 64, 10007})
+        for (bool backwards : {false, true}) {
+          std::vector<std::atomic<int>> hits(static_cast<size_t>(n));
+          pool.parallel_for(
+              n,
+              [&](int64_t begin, int64_t end, int) {
+                for (int64_t i = begin; i < end; ++i) hits[static_cast<size_t>(i)].fetch_add(1);
+              },
+              ThreadPool::Estimate{item_ns, backwards});
+          for (auto& hit : hits) ASSERT_EQ(hit.load(), 1);
+        }
     }
   }
 }

@@ -55,6 +55,44 @@ TEST(Tiling, windows_that_are_summed_share_what_they_cover) {
   expect_kept(kernel, buffers_for(kernel));
 }
 
+/// One image of 112 x 112 results for each of 32 channels, which lie side by side.
+Kernel depthwise_kernel(int64_t stride) {
+  KernelBuilder b;
+  const int64_t size = 112, channels = 32, width = stride * size + 2;
+  NodeRef y = b.range(size, 0), x = b.range(size, 1), c = b.range(channels, 2), up = b.range(3, 3),
+          left = b.range(3, 4);
+  const auto at = [&](NodeRef row, NodeRef column, int64_t columns) {
+    NodeRef place = b.g.add(b.g.mul(row, b.index(columns)), column);
+    return b.g.add(b.g.mul(place, b.index(channels)), c);
+  };
+  const auto moved = [&](NodeRef i, NodeRef tap) {
+    return b.g.add(b.g.mul(i, b.index(stride)), tap);
+  };
+  NodeRef image = b.load(b.param(1, DType::F32, width * width * channels),
+                         at(moved(y, up), moved(x, left), width));
+  NodeRef weight = b.load(b.param(2, DType::F32, 9 * channels), at(up, left, 3));
+  b.store(b.param(0, DType::F32, size * size * channels), at(y, x, size),
+          b.reduce(Fold::Add, b.g.mul(image, weight), {up, left}));
+  return b.kernel();
+}
+
+/// Down a column every row is in another page, and what a window reads is never fetched ahead.
+TEST(Tiling, windows_walk_along_rows_and_share_what_strides_leave_in_them) {
+  for (const int64_t stride : {1, 2}) {
+    const Kernel kernel = depthwise_kernel(stride);
+    const optimize::KernelInfo info(kernel.sink);
+    const Target target = target_with_bits(512);
+    const optimize::CostModel model(info, target);
+    optimize::Tiling some;
+    some.ranges.resize(5, {});
+    some.set(1, 1, 4);
+    some.set(2, 16, 1);
+    EXPECT_EQ(model.innermost(some), 1) << stride;
+    const optimize::Tiling tiling = optimize::choose_tiling(info, model, target);
+    EXPECT_GT(tiling.ranges[0].unroll * tiling.ranges[1].unroll, 1) << stride;
+  }
+}
+
 /// A loop that carries state goes from line to line where it runs down columns: wide pieces of each
 /// row are worth more than many.
 TEST(Tiling, scans_down_columns_take_several_vectors) {

@@ -41,6 +41,36 @@ TEST_F(ScheduleTest, BiasAndActivationFinishAProduct) {
   check({{y}}, 1e-5);
 }
 
+/// What follows a product, and nothing else wants, is computed where the product is stored, not at
+/// each of the nine places of a depthwise window that read it.
+TEST_F(ScheduleTest, WhatFinishesAProductIsStoredInItsPlace) {
+  const int64_t c = 8, h = 18;
+  const GraphBuilder::Ints all{c, h - 2, h - 2, 3, 3};
+  NodeRef product = b_.reshape(b_.matmul(b_.param(0, {c, 4}), b_.param(1, {4, h * h})), {c, h, h});
+  const auto depthwise = [&](NodeRef x) {
+    NodeRef windows = b_.window(b_.window(x, 1, 3), 2, 3);
+    NodeRef w = b_.broadcast(b_.param(2, {c, 3, 3}), {c, 1, 1, 3, 3}, all);
+    return b_.reduce(g_.mul(windows, w), Fold::Add, {3, 4});
+  };
+  const auto repeated = [&](const std::vector<ScheduleOutput>& outputs) {
+    for (const Kernel& k : make_schedule(outputs, kTarget).kernels)
+      for (NodeRef n : Toposort(k.sink))
+        if (n->op == Op::Reduce && fold_of(n) == Fold::Add)
+          for (NodeRef inside : Toposort(n->src(0)))
+            if (inside->op == Op::Max) return true;
+    return false;
+  };
+  NodeRef clipped = g_.alu(Op::Max, {product, b_.constant(0)});
+  NodeRef y = depthwise(clipped);
+  EXPECT_FALSE(repeated({{y}}));
+  EXPECT_EQ(kernels({{y}}), 2u);
+  check({{y}}, 1e-5);
+  // Somebody wants the product, too: it is stored anyway.
+  NodeRef also = b_.reduce(product, Fold::Max, {0});
+  EXPECT_TRUE(repeated({{y}, {also}}));
+  check({{y}, {also}}, 1e-5);
+}
+
 // Written to a flat buffer, a product keeps its two axes: flattened, its tiles would be lost.
 TEST_F(ScheduleTest, AReshapedOutputIsComputedInItsOwnShape) {
   NodeRef p = b_.matmul(b_.param(0, {6, 10}), b_.param(1, {10, 20}));

@@ -78,7 +78,9 @@ Piece take_own(WorkRange& range) {
 struct ThreadPool::Job {
   Body body;
   int64_t n, grain;
+  int64_t units = (n - 1) / grain + 1;
   bool adverse;
+  bool backwards;  // units are counted from the last one
   Context* context;
   int caller_cpu = ::sched_getcpu();
   std::vector<WorkRange> ranges;  // in units of grain, one per worker
@@ -88,18 +90,18 @@ struct ThreadPool::Job {
   std::mutex error_mutex;
   std::exception_ptr error;
 
-  Job(Body body_in, int64_t n_in, int64_t grain_in, int workers, bool adverse_in)
+  Job(Body body_in, int64_t n_in, int64_t grain_in, int workers, bool adverse_in, bool backwards_in)
       : body(body_in),
         n(n_in),
         grain(grain_in),
         adverse(adverse_in),
+        backwards(backwards_in),
         context(&Context::current()),
         ranges(static_cast<size_t>(workers)) {
-    const int64_t units = (n - 1) / grain + 1;
     int64_t begin = 0;
     for (int w = 0; w < workers; ++w) {
       const int64_t end = units / workers * (w + 1) + std::min<int64_t>(w + 1, units % workers);
-      ranges[static_cast<size_t>(w)].packed.store(
+      ranges[static_cast<size_t>(backwards ? workers - 1 - w : w)].packed.store(
           WorkRange::pack(static_cast<uint32_t>(begin), static_cast<uint32_t>(end)),
           std::memory_order_relaxed);
       begin = end;
@@ -137,7 +139,9 @@ struct ThreadPool::Job {
 
   bool stopped() const { return stop.load(std::memory_order_relaxed); }
   void run(Piece piece, int worker) {
-    body(piece.begin * grain, std::min(n, piece.end * grain), worker);
+    const int64_t begin = backwards ? units - piece.end : piece.begin;
+    const int64_t end = backwards ? units - piece.begin : piece.end;
+    body(begin * grain, std::min(n, end * grain), worker);
   }
 
   void share(int worker) {
@@ -330,21 +334,22 @@ void ThreadPool::parallel_for(int64_t n, Body body, Estimate estimate) {
   if (estimate.item_ns <= 0 || size_ == 1) return loop(n, body, 1, std::nullopt);
   if (!awake_for(estimate.item_ns * static_cast<double>(n))) return loop(n, body, n, std::nullopt);
   const double grain = std::clamp(kLeastPieceNs / estimate.item_ns, 1.0, 1e9);
-  loop(n, body, static_cast<int64_t>(grain), std::nullopt);
+  loop(n, body, static_cast<int64_t>(grain), std::nullopt, estimate.backwards);
 }
 
 void ThreadPool::parallel_for(int64_t n, Body body, int64_t grain, Waiting waiting) {
   loop(n, body, grain, waiting);
 }
 
-void ThreadPool::loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting) {
+void ThreadPool::loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting,
+                      bool backwards) {
   if (n <= 0) return;
   if (adverse_) grain = 1;
   grain = std::max<int64_t>(grain, (n - 1) / UINT32_MAX + 1);  // ranges hold 32-bit units
   std::unique_lock lock(mutex_, std::defer_lock);
   const bool alone = size_ == 1 || n < 2 * grain || t_inside || !lock.try_lock();
   if (alone) return body(0, n, t_worker);
-  Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1, adverse_);
+  Job job(body, n, grain, static_cast<int>(state().threads.size()) + 1, adverse_, backwards);
   job.waiting = waiting;
   run(job);
   if (job.error) std::rethrow_exception(job.error);

@@ -38,8 +38,10 @@ class ThreadPool {
   void parallel_for(int64_t n, Body body, int64_t grain = 1);
   // The same for items of about that many nanoseconds each: short loops are shared where the
   // workers still poll for the next one, since waking them takes as long as a hundred short pieces.
+  /// Backwards, every worker has the same items as forwards, and does the last pieces first.
   struct Estimate {
     double item_ns;
+    bool backwards = false;
   };
   void parallel_for(int64_t n, Body body, Estimate estimate);
   // For long items: while the caller waits for others it calls `waiting` now and then. What that
@@ -53,7 +55,8 @@ class ThreadPool {
 
   State& state();  // starts the threads; again after a fork
   bool awake_for(double ns);
-  void loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting);
+  void loop(int64_t n, Body body, int64_t grain, std::optional<Waiting> waiting,
+            bool backwards = false);
   void run(Job& job);
   static void wait_until_done(State& shared, Job& job);
   static void worker_main(State& state, int worker);

@@ -81,7 +81,7 @@ void HostExecutable::check_launch(const Command& c) const {
   WEFT_CHECK(c.items >= 0 && c.items <= UINT32_MAX, "{}: {} items", name(), c.items);
 }
 
-uint32_t HostDevice::launch(const Command& c, int64_t copy) {
+uint32_t HostDevice::launch(const Command& c, int64_t copy, bool backwards) {
   const auto& kernel = static_cast<const HostExecutable&>(*c.executable);
   kernel.check_launch(c);
   Span span(context().tracer(), "kernel", kernel.name());
@@ -103,13 +103,16 @@ uint32_t HostDevice::launch(const Command& c, int64_t copy) {
       kernel.run(args, static_cast<uint32_t>(b), static_cast<uint32_t>(e));
     });
   };
-  context().thread_pool().parallel_for(items, run, ThreadPool::Estimate{item});
+  context().thread_pool().parallel_for(items, run, ThreadPool::Estimate{item, backwards});
   return status;
 }
 
 void HostDevice::run(const Command& c, int64_t number, int64_t copy) {
   if (c.kind == Command::Kind::Launch) {
-    if (const uint32_t status = launch(c, copy))
+    // What the one before has written last lies in caches: it is read first, before what comes by
+    // takes its place (of a layer's 2.4 MB for each core in 2 MiB, 60 %; none in the same order).
+    const bool backwards = number % 2 != 0;
+    if (const uint32_t status = launch(c, copy, backwards))
       throw DeviceError("launch", status, name(),
                         strformat("kernel {} stopped", c.executable->name()), number);
     return;

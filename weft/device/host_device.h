@@ -46,7 +46,7 @@ class HostDevice : public Device {
   void run(const Command& command, int64_t number, int64_t copy = 0);
   void run_rounds(std::span<const Command> commands, std::span<const size_t> begins);
   /// `copy`: of the buffers that workers have for themselves. Gives the status word it left.
-  uint32_t launch(const Command& command, int64_t copy);
+  uint32_t launch(const Command& command, int64_t copy, bool backwards);
 };
 
 /// What `weft devices` says of the threads and the processor that run a target's kernels.

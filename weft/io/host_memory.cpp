@@ -18,6 +18,22 @@ int64_t HostView::numel() const {
   return count;
 }
 
+namespace {
+
+bool is_aligned(const void* data, DType dtype) {
+  return std::bit_cast<uintptr_t>(data) %
+             std::max<size_t>(1, static_cast<size_t>(bits(dtype)) / 8) ==
+         0;
+}
+
+Tensor copied(const HostView& view, const Dims& dims) {
+  const auto bytes = static_cast<size_t>(bytes_for(view.dtype, view.numel()));
+  return Tensor::from_bytes({static_cast<const std::byte*>(view.data), bytes}, view.dtype, dims,
+                            CallSite());
+}
+
+}  // namespace
+
 std::unique_ptr<HostView> host_view(const Tensor& x) {
   auto view = std::make_unique<HostView>();
   view->dtype = x.dtype();
@@ -37,14 +53,12 @@ std::unique_ptr<HostView> host_view(const Tensor& x) {
   view->buffer->check_file();
   view->node = RootedNode(whole.cell()->value());
   view->data = view->buffer->data();
-  return view;
+  // Of a file, which kernels read as it lies.
+  return is_aligned(view->data, view->dtype) ? std::move(view) : host_view(copied(*view, x.dims()));
 }
 
 std::unique_ptr<HostView> host_copy(const Tensor& x) {
-  const auto view = host_view(x);
-  const auto bytes = static_cast<size_t>(bytes_for(view->dtype, view->numel()));
-  return host_view(Tensor::from_bytes({static_cast<const std::byte*>(view->data), bytes},
-                                      view->dtype, x.dims(), CallSite()));
+  return host_view(copied(*host_view(x), x.dims()));
 }
 
 std::shared_ptr<const void> memory_owner(const std::shared_ptr<HostView>& view) {
@@ -112,9 +126,11 @@ Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> s
     if (file != nullptr) file->check();
     return are_bools(elements);
   };
-  const bool aligned = std::bit_cast<uintptr_t>(data) % static_cast<size_t>(bits(dtype) / 8) == 0;
+  // Models lie in files byte after byte; the processor's own instructions take any address.
+  const bool readable =
+      is_aligned(data, dtype) || (file != nullptr && device.target().machine_code);
   const std::span all(static_cast<const std::byte*>(data), static_cast<size_t>(bytes));
-  const bool copies = !aligned || bytes == 0 || !dynamic_cast<HostDevice*>(&device) ||
+  const bool copies = !readable || bytes == 0 || !dynamic_cast<HostDevice*>(&device) ||
                       (is_bool(dtype) && !holds_bools(all));
   if (copies && file != nullptr)
     return scope.result(copied_from_file(device, *file, all, dtype, nodes_of(Dims(shape))));

@@ -34,7 +34,7 @@ std::shared_ptr<const void> memory_owner(const std::shared_ptr<HostView>& view);
 std::unique_ptr<HostView> host_copy(const Tensor& x);
 
 /// A tensor of memory that somebody else owns, used without a copy where elements lie in order and
-/// aligned. weft never writes to it.
+/// aligned, or in a file that machine code reads. weft never writes to it.
 Tensor borrowed_tensor(const void* data, DType dtype, std::span<const int64_t> shape,
                        std::shared_ptr<const void> owner);
 /// A copy of elements with these strides, in elements.

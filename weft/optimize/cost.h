@@ -74,6 +74,7 @@ class CostModel {
   const Machine& machine() const { return target_.machine; }
   double l1_bytes() const;  ///< that a tile's operands may fill
   double l2_bytes() const;
+  double l2_in_l3() const;
   double l1_ways() const;  ///< left for lines that share a set
   double tiles_of_any_length(size_t range, const Tiling::Of& tile) const;
   double iterations(RangeMask loops, RangeMask own, const Tiling& tiling) const;
@@ -93,6 +94,11 @@ class CostModel {
   /// Of what an access reads, the part that is new when the loop over `axis` moves on by `size`: a
   /// window that moves by less than its own size keeps most of what it covers.
   double fresh_share(const Access& a, RangeMask own, size_t axis, int64_t size) const;
+  double fresh_bytes(const Access& a, const Touched& of, double far, RangeMask own, size_t axis,
+                     int64_t size) const;
+  bool is_near(const Access& a, size_t axis, int64_t size) const;
+  bool has_window(const Body& body) const;
+  double stored_bytes(size_t axis, const Tiling& tiling) const;
   double lines_of(size_t access, size_t range, double lanes) const;
   bool fits_registers(const Body& body, const Tiling& tiling, double chains) const;
   /// Whether lower/ leaves out the loops of a tile where its masks do not hold.

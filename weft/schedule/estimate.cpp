@@ -145,6 +145,7 @@ Estimates estimate(std::span<const NodeRef> order, const NodeMap<bool>& outputs,
     }
     e.work[n] = std::min(work, 100.0);
     const Fanout* of = fanout.find(n);
+    e.users[n] = of ? of->users : 0;
     seen[n] = of && is_worth_storing(n, e.work.at(n), *of) ? kLoad : e.work.at(n);
     e.full[n] = full;
     if (is_reduction(n)) e.heavy[n] = merges_with_heavy(n, e) || !e.full.at(n->src(0));

@@ -25,6 +25,7 @@ struct Estimates {
   NodeMap<bool> full = {};      ///< some operand is read once per element: no reuse to exploit
   NodeMap<bool> heavy = {};     ///< reductions with reuse (products), and sums that merge with one
   NodeMap<double> visits = {};  ///< of sums of which views are summed: how often, at most
+  NodeMap<int> users = {};      ///< nodes that it is a source of
 };
 /// Of all nodes, sources first. What is below a reduction, an output, or what is worth storing
 /// counts as one load.

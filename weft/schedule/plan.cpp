@@ -236,6 +236,7 @@ Planner::Verdict Planner::decide_elementwise(NodeRef n, const std::vector<Use>& 
   if (is_widened(n, wanted, total)) return {false, "the rows of a tile share what is widened"};
   if (is_wanted_all_over(wanted)) return {true, "wanted at many places of one kernel"};
   if (is_read_to_its_border(n, wanted)) return {true, "a copy with zeros around it needs no masks"};
+  if (finishes_reduction(n)) return {true, "stored in the place of the reduction it finishes"};
   const double fuse_cost = total * work;
   const double beyond = stays_in_l3(n, wanted) ? 1 : kBeyondL3;
   double moves = numel * kStore * beyond;

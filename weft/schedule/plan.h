@@ -148,6 +148,7 @@ class Planner {
   Verdict decide(NodeRef n, std::vector<Use>& wanted);
   bool worth_padding(NodeRef n, const std::vector<Use>& wanted) const;
   bool is_read_to_its_border(NodeRef n, const std::vector<Use>& wanted) const;
+  bool finishes_reduction(NodeRef n) const;
   bool worth_thinning(NodeRef n, const std::vector<Use>& wanted) const;
   bool is_far(NodeRef n, const std::vector<Use>& wanted);
   size_t size_of_access(const Access& access);

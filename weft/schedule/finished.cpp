@@ -1,0 +1,34 @@
+// What finishes a reduction, as an activation does, is stored in its place.
+#include <algorithm>
+
+#include "weft/schedule/plan.h"
+
+namespace weft {
+
+/// Whether a reduction with as many elements would be stored if `n` were not, and nothing else
+/// wants what is between them.
+bool Planner::finishes_reduction(NodeRef n) const {
+  constexpr size_t kLargestCone = 32;  // nodes looked at
+  const double numel = largest_numel(n->shape->span());
+  std::vector<NodeRef> cone{n};
+  NodeMap<int> users;
+  bool reduced = false;
+  for (size_t i = 0; i < cone.size(); ++i) {
+    if (is_reduction(cone[i])) {
+      reduced = true;
+      continue;
+    }
+    for (size_t k = 0; k < cone[i]->nsrc; ++k) {
+      NodeRef x = cone[i]->src(k);
+      const bool between = is_alu(x->op) || is_movement(x->op) || is_reduction(x);
+      if (!between || is_index(x->dtype) || largest_numel(x->shape->span()) < numel) continue;
+      if (demands_.whole.contains(x) || cone.size() == kLargestCone) return false;
+      users[x] += k == 0 || x != cone[i]->src(k - 1);
+      if (!contains(cone, x)) cone.push_back(x);
+    }
+  }
+  return reduced && std::all_of(cone.begin() + 1, cone.end(),
+                                [&](NodeRef x) { return users.at(x) == estimates_.users.at(x); });
+}
+
+}  // namespace weft
