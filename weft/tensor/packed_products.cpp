@@ -19,7 +19,7 @@ namespace {
 // So many rows are multiplied as they are decoded, in registers, where rounding only takes time.
 constexpr int64_t kFewRows = 6;
 // More are multiplied as bf16, which is no less precise and, by tiles, no slower.
-constexpr int64_t kMostRows = 16;
+constexpr int64_t kMostRows = 32;
 // Numbers of x that share a scale, and of a word.
 constexpr int64_t kBlock = 32, kWord = 4;
 constexpr float kLargest = 127;
@@ -182,8 +182,10 @@ bool has_most_rows(const Tensor& x, int64_t most) {
 
 /// x @ weight^T, of rounded x, where it is packed in codes; else nothing.
 std::optional<Tensor> by_bytes(const Tensor& x, const Tensor& weight) {
-  const auto packed = packed_weight(weight);
-  if (!packed || weight.ndim() != 2) return std::nullopt;
+  const bool fits = weight.ndim() == 2 && x.ndim() > 0 && is_float(x.dtype()) &&
+                    x.dim(-1).is_static() && x.size(-1) == weight.size(-1);
+  const auto packed = fits ? packed_weight(weight) : std::nullopt;
+  if (!packed) return std::nullopt;
   if (packed::coded(blocks_of(*packed), packed->codec).numbers.defined()) return std::nullopt;
   const ByteProducts product(*packed, weight.size(0), weight.size(1));
   Dims shape = x.dims();
