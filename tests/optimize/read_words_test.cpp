@@ -43,11 +43,24 @@ TEST(ReadWords, ThatLieAsTheyArePutTogether) {
 TEST(ReadWords, NothingElse) {
   EXPECT_FALSE(Words(DType::U8, 4, {{0, 0}, {1, 8}, {2, 16}}).joined()) << "half a word";
   EXPECT_FALSE(Words(DType::U16, 2, {{0, 16}, {1, 0}}).joined()) << "the other way round";
-  EXPECT_FALSE(Words(DType::U16, 2, {{1, 0}, {2, 16}}).joined()) << "across two words";
-  EXPECT_FALSE(Words(DType::U16, 3, {{0, 0}, {1, 16}}).joined()) << "sometimes across two";
   EXPECT_FALSE(Words(DType::U16, 2, {{0, 0}, {2, 16}}).joined()) << "no neighbours";
   EXPECT_FALSE(Words(DType::I16, 2, {{0, 0}, {1, 16}}).joined()) << "signs fill the word";
-  EXPECT_FALSE(Words(DType::U16, 2, {{0, 0}, {1, 16}}, true).joined()) << "read as bytes, too";
+  EXPECT_FALSE(Words(DType::BF16, 2, {{1, 0}, {2, 16}}).joined()) << "numbers across two words";
+  EXPECT_FALSE(Words(DType::BF16, 2, {{0, 0}, {1, 16}}, true).joined()) << "numbers, too";
+}
+
+/// A load of several elements of the buffer as it is, where not all of it is words.
+TEST(ReadWords, ThatBeginAtAnyElement) {
+  const auto load_of = [](Words words) {
+    NodeRef joined = optimize::read_words(words.b.g, words.sink);
+    for (NodeRef n : Toposort(joined))
+      if (n->op == Op::Load && n->dtype == DType::U32) return n->src(0)->dtype;
+    return DType::Void;
+  };
+  EXPECT_EQ(load_of(Words(DType::U16, 2, {{1, 0}, {2, 16}})), DType::U16);
+  EXPECT_EQ(load_of(Words(DType::U16, 3, {{0, 0}, {1, 16}})), DType::U16);
+  EXPECT_EQ(load_of(Words(DType::U8, 18, {{2, 0}, {3, 8}, {4, 16}, {5, 24}})), DType::U8);
+  EXPECT_EQ(load_of(Words(DType::U16, 2, {{0, 0}, {1, 16}}, true)), DType::U16);
 }
 
 TEST(ReadWords, KeepValues) {

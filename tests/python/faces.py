@@ -27,6 +27,7 @@ RENAMED = {
     "lars": "weft.nn.optim.LARS", "clip_gradient_norm": "weft.nn.gradients.clip_gradient_norm",
     "read_idx": "weft.nn.datasets.mnist", "read_safetensors": "weft.nn.state.safe_load", "save_tensors": "weft.nn.state.safe_save",
     "load_tensors": "weft.nn.state.safe_load", "load_gguf": "weft.nn.state.gguf_load", "save_gguf": "weft.nn.state.gguf_save",
+    "product_with": "weft.nn.state.product_with",
 }
 # In C++ alone, and why.
 CPP_ONLY = {"alu": "no operation of users'", "decode_hevc_frame": "in neither", "rank": ""}
@@ -77,11 +78,12 @@ def networks() -> list[tuple[str, str, str | None]]:
 
 
 def data() -> list[tuple[str, str, str | None]]:
-    """Of io/: data sets and files."""
+    """Of io/, and what is for files of packed weights: data sets and files."""
     known = {"data_loader.h": ["DataLoader"], "csv.h": ["read_csv", "parse_csv", "CsvTable"], "pictures.h": ["read_picture", "parse_picture"],
              "picture_folder.h": ["PictureFolder"], "cifar.h": ["read_cifar"], "npy.h": ["read_npy", "save_npy"], "idx.h": ["read_idx"],
-             "tensors.h": ["save_tensors", "load_tensors"], "gguf_model.h": ["load_gguf"], "gguf.h": ["save_gguf"]}
-    return [(name, f"io/{header}", f"weft.data.{name}" if hasattr(weft.data, name) else RENAMED.get(name))
+             "tensors.h": ["save_tensors", "load_tensors"], "gguf_model.h": ["load_gguf"], "gguf.h": ["save_gguf"],
+             "tensor/packed.h": ["product_with"]}
+    return [(name, header if "/" in header else f"io/{header}", f"weft.data.{name}" if hasattr(weft.data, name) else RENAMED.get(name))
             for header, names in known.items() for name in names]
 
 

@@ -7,7 +7,7 @@ import pytest
 from weft import Tensor, _core, dtypes
 from weft.llm import quantize
 from weft.llm.gguf import gguf_load as where_tinygrad_has_it
-from weft.nn.state import ggml_data_to_tensor, gguf_load, gguf_save
+from weft.nn.state import ggml_data_to_tensor, gguf_load, gguf_save, product_with
 
 PACKED = [(number, name, elements, size) for number, name, elements, size in _core.codecs() if elements > 1]
 OWN = ("Q8_1", "Q8_K", "Q1_0")  # the package knows these, and decodes none
@@ -166,3 +166,19 @@ def test_models_are_quantised(tmp_path):
     with pytest.raises(ValueError, match="is packed already"):
         quantize(tmp_path / "q.gguf", tmp_path / "r.gguf", "Q2_K")
     quantize(tmp_path / "q.gguf", tmp_path / "r.gguf", "Q2_K", requantize=True)
+
+
+def test_products_round_as_they_are_told(tmp_path):
+    rng = np.random.default_rng(1)
+    gguf_save({"w": Tensor(rng.standard_normal((48, 256), np.float32))}, tmp_path / "w.gguf", types="Q4_K")
+    w = gguf_load(tmp_path / "w.gguf")[1]["w"]
+    x = rng.standard_normal((3, 256), np.float32)
+    plain = w.numpy()
+    exact = x @ plain.T
+    bound = np.abs(x).reshape(3, 8, 32).max(-1) @ np.abs(plain).reshape(48, 8, 32).sum(-1).T
+    near = product_with(Tensor(x), w, "q8").numpy()
+    assert 0 < np.abs(near - exact).max() and (np.abs(near - exact) <= bound * (1 / 254 + 1e-5)).all()
+    assert np.allclose(product_with(Tensor(x), w).numpy(), exact, rtol=1e-5, atol=1e-5)
+    assert np.abs(product_with(Tensor(x), w, "auto").numpy() - exact).max() <= bound.max() / 200
+    with pytest.raises(ValueError, match="there are no factors 'f8': f32, bf16, q8, or auto"):
+        product_with(Tensor(x), w, "f8")

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/io/scratch_dir.h"
 #include "tests/support/device_here.h"
 #include "tests/support/packed_bytes.h"
 #include "weft/tensor/jit.h"
@@ -13,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kColumns = 77, kSum = 768;
+constexpr int64_t kColumns = 77, kSum = 768, kMostRows = 32;
 constexpr Codec kCoded[] = {Codec::Q4_0, Codec::Q4_1, Codec::Q5_0, Codec::Q5_1, Codec::Q8_0,
                             Codec::Q8_1, Codec::Q2_K, Codec::Q3_K, Codec::Q4_K, Codec::Q5_K,
                             Codec::Q6_K, Codec::Q8_K, Codec::TQ2_0};
@@ -38,8 +39,8 @@ class ByteProducts : public ::testing::TestWithParam<const char*> {
   /// Of random bytes, whose scales are finite.
   static Weights weights(Codec codec, int64_t columns = kColumns, int64_t sum = kSum) {
     const CodecRow& format = row(codec);
-    std::vector<uint8_t> bytes =
-        some_bytes(columns * sum / format.elements * format.bytes, static_cast<uint64_t>(codec) + 3);
+    std::vector<uint8_t> bytes = some_bytes(columns * sum / format.elements * format.bytes,
+                                            static_cast<uint64_t>(codec) + 3);
     for (uint8_t& b : bytes) b &= 0xbf;
     Weights w{Tensor::from(bytes).realize(), {}, {}};
     w.decoded = decode(w.packed, codec, {columns, sum});
@@ -131,17 +132,18 @@ TEST_P(ByteProducts, ARowIsTheSameAmongOthers) {
   for (const Codec codec : {Codec::Q4_0, Codec::Q4_1, Codec::Q8_0, Codec::Q4_K, Codec::Q6_K}) {
     for (const auto& [columns, sum] : {std::pair{int64_t{256}, int64_t{2048}}, {kColumns, kSum}}) {
       const Weights w = weights(codec, columns, sum);
-      const std::vector<float> all = some_rows(16, sum);
-      const Tensor x = Tensor::from(all, Dims({16, sum})).realize();
+      const std::vector<float> all = some_rows(kMostRows, sum);
+      const Tensor x = Tensor::from(all, Dims({kMostRows, sum})).realize();
       const auto product = [&](const Tensor& t) {
         return product_with(t, w.decoded, Factors::Q8).to_vector<float>();
       };
       std::vector<float> alone;
-      for (int64_t i = 0; i < 16; ++i) {
+      for (int64_t i = 0; i < kMostRows; ++i) {
         const auto y = product(x[Slice(i, i + 1)].contiguous().realize());
         alone.insert(alone.end(), y.begin(), y.end());
       }
-      for (const int64_t rows : {2, 3, 4, 5, 6, 7, 8, 11, 16}) {
+      for (const int64_t rows : {int64_t{2}, int64_t{3}, int64_t{4}, int64_t{6}, int64_t{7},
+                                 int64_t{11}, int64_t{16}, kMostRows}) {
         SCOPED_TRACE(std::string(name(codec)) + ", " + std::to_string(rows));
         const auto y = product(x[Slice(0, rows)].contiguous().realize());
         ASSERT_EQ(std::memcmp(y.data(), alone.data(), y.size() * sizeof(float)), 0);
@@ -157,7 +159,8 @@ TEST_P(ByteProducts, InACapturedFunction) {
     const std::vector<float> x = some_rows(2, kSum);
     const auto y = product(Tensor::from(x, Dims({1, 2, kSum})).realize()).to_vector<float>();
     const Wanted by = wanted(x, w, kColumns, kSum);
-    for (size_t k = 0; k < y.size(); ++k) ASSERT_NEAR(y[k], by.sum[k] + 1, 4e-6 * by.bound[k] + 1e-6);
+    for (size_t k = 0; k < y.size(); ++k)
+      ASSERT_NEAR(y[k], by.sum[k] + 1, 4e-6 * by.bound[k] + 1e-6);
   }
 }
 
@@ -187,7 +190,20 @@ TEST(ByteProductsOfRows, OthersAreNotRounded) {
   };
   expect_as(Factors::F32, looked_up, 8);
   expect_as(Factors::F32, plain, 16);
-  expect_as(Factors::BF16, coded, 17);
+  expect_as(Factors::BF16, coded, 33);
+}
+
+TEST(ByteProductsOfRows, SizesThatDoNotFit) {
+  const Tensor packed = Tensor::from(some_bytes(34 * 8, 5)).realize();
+  const Tensor w = decode(packed, Codec::Q8_0, {4, 64});
+  EXPECT_ERROR(product_with(Tensor::zeros({1, 32}), w, Factors::Q8), "inner dimensions differ");
+  EXPECT_EQ(product_with(Tensor::zeros({64}), w, Factors::Q8).shape(), Dims({4}));
+}
+
+TEST(ByteProductsOfRows, NamesOfFactors) {
+  EXPECT_EQ(factors_named("q8"), Factors::Q8);
+  EXPECT_EQ(factors_named("auto"), std::nullopt);
+  EXPECT_ERROR(factors_named("int8"), "there are no factors 'int8': f32, bf16, q8, or auto");
 }
 
 TEST(ByteProductsOfRows, GradientsArePassedOnAsThoughNothingWereRounded) {

@@ -33,7 +33,7 @@ class Stepper {
  public:
   /// `positions` is rounded up to a multiple of kGrain.
   Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions, DType cache,
-          Factors factors);
+          Factors factors = Factors::F32);
 
   /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
   /// few lengths only, and the last one is filled up.

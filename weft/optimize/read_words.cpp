@@ -14,7 +14,7 @@ constexpr auto loaded = [](NodeRef n) {
 };
 
 /// In a buffer of words.
-NodeRef as_word(Graph& g, Element first, DType) {
+NodeRef as_word(Graph& g, Element first) {
   NodeRef elements = g.index(32 / bits(first.memory->dtype));
   const NodeRef size[] = {g.idiv(first.memory->src(0), elements)};
   NodeRef words = g.param(param_slot(first.memory), DType::U32, size);
@@ -23,8 +23,9 @@ NodeRef as_word(Graph& g, Element first, DType) {
                      : g.make(Op::Load, DType::U32, {words, at});
 }
 
-/// In a buffer of its elements.
-NodeRef in_bytes(Graph& g, Element first, DType word) {
+/// In a buffer of its elements; null where they are no plain bits.
+NodeRef among_elements(Graph& g, Element first, DType word) {
+  if (!is_unsigned(first.memory->dtype)) return nullptr;
   return first.valid ? g.make(Op::Load, word, {first.memory, first.at, first.valid})
                      : g.make(Op::Load, word, {first.memory, first.at});
 }
@@ -44,19 +45,22 @@ bool disagrees(NodeRef sink) {
 }  // namespace
 
 NodeRef read_words(Graph& g, NodeRef sink) {
-  // Buffers of words lie as matrices do. Beside other accesses words begin at any byte.
-  bool aligned = true;
-  const auto joined = [&](NodeRef made(Graph&, Element, DType)) {
+  const auto joined = [&](FunctionRef<NodeRef(Element, DType)> make) {
     return rebuild(sink, [&](NodeRef n, std::span<const NodeRef> src) {
       NodeRef now = g.with_sources(n, src);
       const Element first = first_of_word(g, now, loaded);
-      if (!first.memory) return now;
-      aligned = aligned && n->dtype == DType::U32 && is_aligned(first, n->dtype);
-      return made(g, first, n->dtype);
+      NodeRef word = first.memory ? make(first, n->dtype) : nullptr;
+      return word ? word : now;
     });
   };
-  NodeRef words = joined(as_word);
-  return aligned && !disagrees(words) ? words : joined(in_bytes);
+  // Buffers of words lie as matrices do. Beside other accesses words begin at any element.
+  bool aligned = true;
+  NodeRef words = joined([&](Element first, DType word) {
+    aligned = aligned && word == DType::U32 && is_aligned(first, word);
+    return aligned ? as_word(g, first) : nullptr;
+  });
+  if (aligned && !disagrees(words)) return words;
+  return joined([&](Element first, DType word) { return among_elements(g, first, word); });
 }
 
 }  // namespace weft::optimize

@@ -26,8 +26,7 @@ double CostModel::l2_in_l3() const {
 CostModel::Touched CostModel::touched(size_t access, RangeMask whole, const Tiling& tiling) const {
   const Access& a = info_.accesses[access];
   const double size = bits(a.node->src(0)->dtype) / 8.0;
-  const auto unit = static_cast<double>(a.unit());
-  double elements = unit, run = unit, span = unit;
+  double elements = static_cast<double>(a.unit()), run = elements, span = elements;
   int64_t apart = 0;            // the largest power of two that divides all steps between runs
   int64_t nearest = INT64_MAX;  // the first of these steps
   for (uint8_t r : by_stride_[access]) {

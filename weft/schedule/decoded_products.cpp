@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "weft/base/small_vector.h"
 #include "weft/graph/index_algebra.h"
 #include "weft/rewrite/driver.h"
 #include "weft/schedule/axes.h"
@@ -24,7 +25,8 @@ constexpr double kKept = 8;
 // Times: how much smaller what is decoded is than it is afterwards. With less than a bit for a
 // number it is no data, but random numbers or positions.
 constexpr double kSmaller = 2, kMuchSmaller = 32;
-constexpr size_t kLargest = 2000;  // nodes of what decodes
+constexpr size_t kLargest = 2000;   // nodes of what decodes
+constexpr size_t kMostTerms = 100;  // and of sums that are looked into
 // So many rows share what is decoded in the registers of a tile (six of Q4_0, 4096 x 4096: 1.05 ms;
 // 0.75 for three, and 2.2 for eight by blocks).
 constexpr double kRowsInRegisters = 6;
@@ -350,10 +352,13 @@ namespace {
 
 /// A term of x, or x itself, is a converted sum of bytes times something.
 bool scales_bytes(NodeRef x) {
-  for (x = moved(x); is_product(x->op) || x->op == Op::MulAcc; x = moved(x->src(2))) {
-    for (NodeRef factor : {moved(x->src(0)), moved(x->src(1))})
-      if (factor->op == Op::Cast && moved(factor->src(0))->op == Op::Dot4) return true;
-    if (x->op != Op::MulAcc) return false;
+  SmallVector<NodeRef, 16> open{x};
+  for (size_t seen = 0; !open.empty() && seen < kMostTerms; ++seen) {
+    NodeRef n = moved(open.back());
+    open.pop_back();
+    if (n->op == Op::Cast && moved(n->src(0))->op == Op::Dot4) return true;
+    if (n->op == Op::Mul || n->op == Op::MulAcc)
+      for (NodeRef s : n->src()) open.push_back(s);
   }
   return false;
 }
@@ -370,6 +375,7 @@ void Planner::note_coded(NodeRef n, const std::vector<Use>& wanted) {
   if (coded_.contains(n) || !is_float(n->dtype) || wanted.size() != 1 ||
       wanted[0].linear_in != static_cast<int>(Fold::Add) || !scales_bytes(n))
     return;
+  kernels[static_cast<size_t>(wanted[0].kernel)].sums_bytes = true;
   std::vector<NodeRef> stack{n};
   while (!stack.empty()) {
     NodeRef x = stack.back();

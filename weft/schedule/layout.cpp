@@ -309,7 +309,8 @@ std::vector<std::vector<ProductOperand>> reduced_operands(const Planner& plan) {
   for (const BufferPlan& b : plan.buffers) {
     const auto& wanted = plan.uses.at(b.node);
     for (size_t i = 0; i < wanted.size(); ++i)
-      if (wanted[i].load && !wanted[i].packed && plan.in_reduce(wanted[i]))
+      if (wanted[i].load && !wanted[i].packed && plan.in_reduce(wanted[i]) &&
+          !plan.kernels[static_cast<size_t>(wanted[i].kernel)].sums_bytes)
         of[static_cast<size_t>(wanted[i].kernel)].push_back({b.node, i});
   }
   return of;
@@ -321,6 +322,10 @@ void choose_layouts(Planner& plan) {
   for (BufferPlan& b : plan.buffers) {
     NodeRef n = b.node;
     if (b.row_major || n->rank() < 2) continue;
+    if (std::ranges::any_of(plan.uses.at(n), [&](const Use& d) {
+          return d.load && plan.kernels[static_cast<size_t>(d.kernel)].sums_bytes;
+        }))
+      continue;
     const size_t inner = innermost_axis(plan, n, operands);
     if (inner == n->rank() - 1) continue;
     for (size_t a = 0; a < n->rank(); ++a)

@@ -54,8 +54,9 @@ struct KernelPlan {
   std::vector<uint64_t> origins;  ///< ScheduleStep::origins
   std::vector<NodeRef> parts;     ///< flat places of the parts it writes, where it writes several
   bool reduces = false;           ///< they begin with a reduction
-  double products = 0;            ///< of the heavy sums that it computes for its results
-  double behind = 0;              ///< bytes of the buffers that kernels after it use, or it itself
+  bool sums_bytes = false;  ///< scaled, along words in memory: operands keep the order they have
+  double products = 0;      ///< of the heavy sums that it computes for its results
+  double behind = 0;        ///< bytes of the buffers that kernels after it use, or it itself
   int next_range = 0, next_loop = 0;
   int64_t buffers =
       0;         ///< it writes, reads or may come to read: of values that are not decided yet

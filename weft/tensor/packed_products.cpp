@@ -19,7 +19,7 @@ namespace {
 // So many rows are multiplied as they are decoded, in registers, where rounding only takes time.
 constexpr int64_t kFewRows = 6;
 // More are multiplied as bf16, which is no less precise and, by tiles, no slower.
-constexpr int64_t kMostRows = 16;
+constexpr int64_t kMostRows = 32;
 // Numbers of x that share a scale, and of a word.
 constexpr int64_t kBlock = 32, kWord = 4;
 constexpr float kLargest = 127;
@@ -110,8 +110,8 @@ class ByteProducts {
     const Tensor sums = word_sums(rows.codes), with = of_rows(rows.scale);
     Tensor sum;
     for (int64_t part = 0; part < parts_; ++part) {
-      const Tensor scale = of_columns(coded_.scale, part) * one(with, part);
-      sum = add_product(sum, dots(words, sums, part).cast(DType::F32), scale);
+      const Tensor dot = dots(words, sums, part).cast(DType::F32);
+      sum = add_product(sum, dot * one(with, part), of_columns(coded_.scale, part));
     }
     return (coded_.min.defined() ? less_mins(sum, sums, with) : sum).sum({2, 3});
   }
@@ -137,11 +137,12 @@ class ByteProducts {
 
   /// i32.
   Tensor dots(const Tensor& words, const Tensor& sums, int64_t part) const {
-    const Tensor codes =
-        coded_.codes.reshape({1, columns_, blocks_, parts_, runs_, run_});
+    const Tensor codes = coded_.codes.reshape({1, columns_, blocks_, parts_, runs_, run_});
     Tensor sum = Tensor::full({}, 0, DType::I32);
     if (coded_.zero != 0)
-      sum = (sums.sum({4}, false, DType::I32) * -coded_.zero).contiguous().index({Slice(), Slice(), Slice(), part});
+      sum = (sums.sum({4}, false, DType::I32) * -coded_.zero)
+                .contiguous()
+                .index({Slice(), Slice(), Slice(), part});
     for (int64_t run = 0; run < runs_; ++run) {
       const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, run, Slice()}); };
       sum = dot4(of(codes), of(words), sum);
@@ -153,7 +154,8 @@ class ByteProducts {
   Tensor less_mins(Tensor sum, const Tensor& sums, const Tensor& with) const {
     const int64_t count = coded_.min.size(1);
     const bool one_each = count % run_ == 0;
-    // Of parts, or of blocks that have one part those of each lane: (rows, 1, blocks, parts or run).
+    // Of parts, or of blocks that have one part those of each lane: (rows, 1, blocks, parts or
+    // run).
     const Tensor codes = sums.sum(one_each ? Axes{4, 5} : Axes{3, 4}, false, DType::I32);
     const Tensor x = (-(codes.cast(DType::F32) * with)).contiguous();
     const Tensor m = coded_.min.reshape({1, columns_, blocks_, count});
@@ -180,8 +182,10 @@ bool has_most_rows(const Tensor& x, int64_t most) {
 
 /// x @ weight^T, of rounded x, where it is packed in codes; else nothing.
 std::optional<Tensor> by_bytes(const Tensor& x, const Tensor& weight) {
-  const auto packed = packed_weight(weight);
-  if (!packed || weight.ndim() != 2) return std::nullopt;
+  const bool fits = weight.ndim() == 2 && x.ndim() > 0 && is_float(x.dtype()) &&
+                    x.dim(-1).is_static() && x.size(-1) == weight.size(-1);
+  const auto packed = fits ? packed_weight(weight) : std::nullopt;
+  if (!packed) return std::nullopt;
   if (packed::coded(blocks_of(*packed), packed->codec).numbers.defined()) return std::nullopt;
   const ByteProducts product(*packed, weight.size(0), weight.size(1));
   Dims shape = x.dims();
@@ -215,8 +219,8 @@ std::optional<Factors> factors_named(std::string_view text) {
 
 Factors fastest_factors() {
   const Target& target = Context::current().get<DeviceTable>().default_device().target();
-  const bool bytes = std::ranges::any_of(
-      target.matrix_units, [](const MatrixUnit& u) { return u.op == Op::Dot4; });
+  const bool bytes = std::ranges::any_of(target.matrix_units,
+                                         [](const MatrixUnit& u) { return u.op == Op::Dot4; });
   return bytes ? Factors::Q8 : Factors::F32;
 }
 

@@ -130,7 +130,7 @@ def test_deepseek_gguf(split, tmp_path):
     tokens = torch.randint(3, 100, (1, 100))
     with torch.no_grad():
         wanted = model(tokens).logits[0].numpy()
-    got = Model(str(path), context=128, cache="f32").logits(tokens[0].tolist()).numpy()
+    got = Model(str(path), context=128, cache="f32", factors="f32").logits(tokens[0].tolist()).numpy()
     assert np.abs(got - wanted).max() / np.abs(wanted).max() < 1e-5
 
 

@@ -16,7 +16,7 @@ def theirs(model):
 
 
 def ours(path):
-    return Model(str(path), context=128, cache="f32").logits(TOKENS).numpy()
+    return Model(str(path), context=128, cache="f32", factors="f32").logits(TOKENS).numpy()
 
 
 def off(got, wanted):
