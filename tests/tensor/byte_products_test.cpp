@@ -38,8 +38,8 @@ class ByteProducts : public ::testing::TestWithParam<const char*> {
   /// Of random bytes, whose scales are finite.
   static Weights weights(Codec codec, int64_t columns = kColumns, int64_t sum = kSum) {
     const CodecRow& format = row(codec);
-    std::vector<uint8_t> bytes =
-        some_bytes(columns * sum / format.elements * format.bytes, static_cast<uint64_t>(codec) + 3);
+    std::vector<uint8_t> bytes = some_bytes(columns * sum / format.elements * format.bytes,
+                                            static_cast<uint64_t>(codec) + 3);
     for (uint8_t& b : bytes) b &= 0xbf;
     Weights w{Tensor::from(bytes).realize(), {}, {}};
     w.decoded = decode(w.packed, codec, {columns, sum});
@@ -157,7 +157,8 @@ TEST_P(ByteProducts, InACapturedFunction) {
     const std::vector<float> x = some_rows(2, kSum);
     const auto y = product(Tensor::from(x, Dims({1, 2, kSum})).realize()).to_vector<float>();
     const Wanted by = wanted(x, w, kColumns, kSum);
-    for (size_t k = 0; k < y.size(); ++k) ASSERT_NEAR(y[k], by.sum[k] + 1, 4e-6 * by.bound[k] + 1e-6);
+    for (size_t k = 0; k < y.size(); ++k)
+      ASSERT_NEAR(y[k], by.sum[k] + 1, 4e-6 * by.bound[k] + 1e-6);
   }
 }
 

@@ -43,9 +43,7 @@ struct Access {
       0;  ///< divides what the address is made of beside these: constants, looked-up rows
   bool is_store() const { return node->op == Op::Store; }
   /// Elements of the buffer that it covers: several where it loads a word of them.
-  int64_t unit() const {
-    return is_store() ? 1 : bits(node->dtype) / bits(node->src(0)->dtype);
-  }
+  int64_t unit() const { return is_store() ? 1 : bits(node->dtype) / bits(node->src(0)->dtype); }
   /// The largest number known to divide the address at the first iteration of `range`.
   int64_t granule(size_t range) const;
 };

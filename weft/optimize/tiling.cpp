@@ -44,7 +44,10 @@ bool scales_sums(const KernelInfo& info) {
 class TileSearch {
  public:
   TileSearch(const KernelInfo& info, const CostModel& model, const Target& target)
-      : info_(info), model_(model), target_(target), keeps_order_(!target.canonical && scales_sums(info)) {}
+      : info_(info),
+        model_(model),
+        target_(target),
+        keeps_order_(!target.canonical && scales_sums(info)) {}
 
   Tiling run() const {
     Tiling plain;
@@ -112,8 +115,7 @@ class TileSearch {
     if ((so_far.vectors & turn.body.deps) == 0)
       for (size_t r = info_.ranges.size(); r-- > 0;)
         if (may_be_vector(turn, so_far, r)) add_best_lanes(so_far, r, all);
-    if (all.empty() || !keeps_order_)
-      all.push_back({model_.total(so_far) * kWorthwhile, so_far});
+    if (all.empty() || !keeps_order_) all.push_back({model_.total(so_far) * kWorthwhile, so_far});
     for (size_t i = 0; i < all.size(); ++i) all[i].order = i;
     std::sort(all.begin(), all.end(), [](const Start& a, const Start& b) {
       return a.cost != b.cost ? a.cost < b.cost : a.order < b.order;
@@ -159,7 +161,8 @@ class TileSearch {
   bool may_be_vector(const Turn& turn, const Tiling& so_far, size_t r) const {
     const RangeInfo& range = info_.ranges[r];
     if ((turn.body.deps & ~turn.decided & bit(r)) == 0 || !range.free()) return false;
-    if (keeps_order_ && turn.body.own != 0 && (turn.body.own >> r) != 1) return false;  // words that lie side by side
+    if (keeps_order_ && turn.body.own != 0 && (turn.body.own >> r) != 1)
+      return false;  // words that lie side by side
     if (range.parallel ? parallel_vector(so_far) : target_.canonical) return false;
     // No value may have lanes along two ranges.
     const RangeMask vectors = so_far.vectors | bit(r);

@@ -172,8 +172,7 @@ Element word_in_memory(Graph& g, NodeRef n) {
   return first_of_word(g, n, [&](NodeRef x) {
     Access at{index, g.boolean(true)};
     for (; is_movement(x->op) && x->op != Op::Gather; x = x->src(0)) at = map_access(g, x, at);
-    const bool plain =
-        (x->op == Op::Param || x->op == Op::Contiguous) && is_int_const(at.valid, 1);
+    const bool plain = (x->op == Op::Param || x->op == Op::Contiguous) && is_int_const(at.valid, 1);
     return plain ? Element{x, flatten_index(g, at.index, x->shape->span())} : Element{};
   });
 }

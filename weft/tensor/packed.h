@@ -32,8 +32,8 @@ enum class Factors : uint8_t {
   /// packed weights are multiplied, and summed in i32, exactly, before their scales: each result is
   /// off by at most (1 / 254 + 2^-20) of sum_blocks max |x| sum |weight|, over blocks of 32 along
   /// the sum. Of weights that decode() gives of formats whose codes are numbers (Q4_0 to Q8_1, Q2_K
-  /// to Q8_K, TQ2_0). Others are not rounded. More than 16 rows are multiplied as by BF16. Rows have
-  /// the same bits alone and among others, up to 16. Gradients are those of F32.
+  /// to Q8_K, TQ2_0). Others are not rounded. More than 16 rows are multiplied as by BF16. Rows
+  /// have the same bits alone and among others, up to 16. Gradients are those of F32.
   Q8,
 };
 

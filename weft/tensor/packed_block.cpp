@@ -29,9 +29,7 @@ Tensor joined(const Tensor& bytes, DType dtype) {
 }
 
 /// `byte` in each byte of a word.
-Tensor in_each_byte(uint32_t byte) {
-  return Tensor::full({1, 1}, byte * 0x01010101u, DType::U32);
-}
+Tensor in_each_byte(uint32_t byte) { return Tensor::full({1, 1}, byte * 0x01010101u, DType::U32); }
 
 /// The bits 0 to `count` - 1 of each, as a new last axis.
 Tensor spread(const Tensor& x, int64_t count) {

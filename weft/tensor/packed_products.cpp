@@ -137,11 +137,12 @@ class ByteProducts {
 
   /// i32.
   Tensor dots(const Tensor& words, const Tensor& sums, int64_t part) const {
-    const Tensor codes =
-        coded_.codes.reshape({1, columns_, blocks_, parts_, runs_, run_});
+    const Tensor codes = coded_.codes.reshape({1, columns_, blocks_, parts_, runs_, run_});
     Tensor sum = Tensor::full({}, 0, DType::I32);
     if (coded_.zero != 0)
-      sum = (sums.sum({4}, false, DType::I32) * -coded_.zero).contiguous().index({Slice(), Slice(), Slice(), part});
+      sum = (sums.sum({4}, false, DType::I32) * -coded_.zero)
+                .contiguous()
+                .index({Slice(), Slice(), Slice(), part});
     for (int64_t run = 0; run < runs_; ++run) {
       const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, run, Slice()}); };
       sum = dot4(of(codes), of(words), sum);
@@ -153,7 +154,8 @@ class ByteProducts {
   Tensor less_mins(Tensor sum, const Tensor& sums, const Tensor& with) const {
     const int64_t count = coded_.min.size(1);
     const bool one_each = count % run_ == 0;
-    // Of parts, or of blocks that have one part those of each lane: (rows, 1, blocks, parts or run).
+    // Of parts, or of blocks that have one part those of each lane: (rows, 1, blocks, parts or
+    // run).
     const Tensor codes = sums.sum(one_each ? Axes{4, 5} : Axes{3, 4}, false, DType::I32);
     const Tensor x = (-(codes.cast(DType::F32) * with)).contiguous();
     const Tensor m = coded_.min.reshape({1, columns_, blocks_, count});
@@ -215,8 +217,8 @@ std::optional<Factors> factors_named(std::string_view text) {
 
 Factors fastest_factors() {
   const Target& target = Context::current().get<DeviceTable>().default_device().target();
-  const bool bytes = std::ranges::any_of(
-      target.matrix_units, [](const MatrixUnit& u) { return u.op == Op::Dot4; });
+  const bool bytes = std::ranges::any_of(target.matrix_units,
+                                         [](const MatrixUnit& u) { return u.op == Op::Dot4; });
   return bytes ? Factors::Q8 : Factors::F32;
 }
 
