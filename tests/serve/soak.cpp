@@ -1,6 +1,8 @@
-// soak SECONDS [PORT]: hostile clients (slow, huge, truncated, wrong, many) against a server of a
-// FakeGenerator, or the one on PORT, with /health asked after each. Fails where that is not
-// answered within seconds, or where the memory of the server that it made grows.
+// soak SECONDS [PORT PID]: hostile clients (slow, huge, truncated, wrong, many) against a server of
+// a FakeGenerator in a process of its own, or against another one, with /health asked after each.
+// Fails where that is not answered within seconds, or where the memory of the server that it made
+// grows.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,9 +27,9 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double resident_mb() {
+double resident_mb(pid_t process) {
   long pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
+  std::ifstream(strformat("/proc/{}/statm", process)) >> pages >> resident;
   return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 0x1p20;
 }
 
@@ -127,7 +129,8 @@ constexpr Attack kAttacks[] = {
 
 class Soak {
  public:
-  Soak(uint16_t port, double seconds) : port_(port), seconds_(seconds) {}
+  Soak(uint16_t port, pid_t process, double seconds)
+      : port_(port), process_(process), seconds_(seconds) {}
 
   /// Whether /health was always answered.
   bool run() {
@@ -153,11 +156,15 @@ class Soak {
     }
   }
 
+  /// Asked again where nothing comes: the whole machine may have stood still.
   void ask_health(const char* after) {
     const auto start = Clock::now();
-    Client client(port_);
-    client.send(get("/health"));
-    const int status = client.read_answer(kHealthSeconds).status;
+    int status = 0;
+    for (int tries = 0; status != 200 && tries < 3; ++tries) {
+      Client client(port_);
+      client.send(get("/health"));
+      status = client.read_answer(kHealthSeconds).status;
+    }
     const double took = since(start);
     const std::lock_guard lock(mutex_);
     ++asked_;
@@ -170,11 +177,12 @@ class Soak {
   void report() {
     const std::lock_guard lock(mutex_);
     std::printf("%.0f s: %zu attacks, slowest /health %.0f ms, %.1f MB\n", since(start_), asked_,
-                worst_ * 1e3, resident_mb());
+                worst_ * 1e3, resident_mb(process_));
     std::fflush(stdout);
   }
 
   const uint16_t port_;
+  const pid_t process_;
   const double seconds_;
   const Clock::time_point start_ = Clock::now();
   std::mutex mutex_;
@@ -183,15 +191,57 @@ class Soak {
   std::atomic<size_t> failures_{0};
 };
 
-int run(double seconds, uint16_t port) {
-  if (port != 0) return Soak(port, seconds).run() ? 0 : 1;
-  const ServerHere server({.step_time = std::chrono::milliseconds(1)});
-  Soak(server.port(), std::min(seconds, 20.0)).run();  // what is allocated once
-  const double before = resident_mb();
-  const bool answered = Soak(server.port(), seconds).run();
-  const bool empties =
-      comes_true([&] { return server.generator.running + server.generator.queued == 0; }, 20);
-  const double grown = resident_mb() - before;
+/// A server in a child; it ends with this.
+class ServerProcess {
+ public:
+  ServerProcess() {
+    int to[2], from[2];
+    if (::pipe(to) != 0 || ::pipe(from) != 0) std::abort();
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::close(to[1]);
+      serve(to[0], from[1]);
+      ::_exit(0);
+    }
+    ::close(to[0]);
+    end_ = to[1];
+    if (::read(from[0], &port_, sizeof(port_)) != sizeof(port_)) std::abort();
+  }
+  ~ServerProcess() {
+    ::close(end_);
+    ::waitpid(process_, nullptr, 0);
+  }
+  pid_t process() const { return process_; }
+  uint16_t port() const { return port_; }
+  bool idle() const {
+    Client client(port_);
+    client.send(get("/metrics"));
+    const string text = client.read_answer().body;
+    return text.find("weft_generator_running 0\n") != string::npos &&
+           text.find("weft_generator_queued 0\n") != string::npos;
+  }
+
+ private:
+  static void serve(int until_closed, int port_goes_to) {
+    const ServerHere server({.step_time = std::chrono::milliseconds(1)});
+    const uint16_t port = server.port();
+    char byte;
+    if (::write(port_goes_to, &port, sizeof(port)) == sizeof(port))
+      while (::read(until_closed, &byte, 1) > 0) {}
+  }
+  pid_t process_ = 0;
+  uint16_t port_ = 0;
+  int end_ = -1;
+};
+
+int run(double seconds) {
+  const ServerProcess server;
+  // What is allocated once.
+  Soak(server.port(), server.process(), std::min(seconds, 20.0)).run();
+  const double before = resident_mb(server.process());
+  const bool answered = Soak(server.port(), server.process(), seconds).run();
+  const bool empties = comes_true([&] { return server.idle(); }, 20);
+  const double grown = resident_mb(server.process()) - before;
   std::printf("memory %+.1f MB, %s\n", grown, empties ? "nothing runs" : "requests are left");
   return answered && empties && grown < 64 ? 0 : 1;
 }
@@ -200,7 +250,9 @@ int run(double seconds, uint16_t port) {
 }  // namespace weft::serve
 
 int main(int count, char** arguments) {
-  if (count < 2 || count > 3) return std::fprintf(stderr, "usage: soak SECONDS [PORT]\n"), 2;
-  return weft::serve::run(std::atof(arguments[1]),
-                          static_cast<uint16_t>(count > 2 ? std::atoi(arguments[2]) : 0));
+  using namespace weft::serve;
+  if (count == 2) return run(std::atof(arguments[1]));
+  if (count != 4) return std::fprintf(stderr, "usage: soak SECONDS [PORT PID]\n"), 2;
+  const auto port = static_cast<uint16_t>(std::atoi(arguments[2]));
+  return Soak(port, std::atoi(arguments[3]), std::atof(arguments[1])).run() ? 0 : 1;
 }
