@@ -94,7 +94,7 @@ TEST_P(Networks, ATextIsTheSameAloneAndAmongOthers) {
 }
 
 TEST_P(Networks, RowsOfSeveralTokens) {
-  const std::vector<TokenId> a = some_tokens(12, 1), b = some_tokens(9, 2);
+  const std::vector<TokenId> a = some_tokens(11, 1), b = some_tokens(9, 2);
   const auto width = static_cast<size_t>(config.vocabulary);
   const auto behind = [&](const std::vector<TokenId>& tokens, size_t from) {
     const std::vector<double> all = reference_logits(config, *weights, tokens);
@@ -105,7 +105,7 @@ TEST_P(Networks, RowsOfSeveralTokens) {
   Stepper stepper(config, *weights, 2, 64, DType::F32);
   const StepRow before[] = {{0, 0, std::span(a).first(5)}, {1, 0, std::span(b).first(6)}};
   for (const StepRow& row : before) stepper.run(std::span(&row, 1));
-  const StepRow wrong[] = {{0, 5, std::span(b).first(4)}, {1, 6, std::span(a).first(8)}};
+  const StepRow wrong[] = {{0, 5, std::span(b).first(4)}, {1, 6, std::span(a).first(6)}};
   stepper.run(wrong, Give::AllLogits);  // what did not hold is written over
   const StepRow rows[] = {{0, 5, std::span(a).subspan(5)}, {1, 6, std::span(b).subspan(6)}};
   const std::vector<float> got = stepper.run(rows, Give::AllLogits);
