@@ -149,6 +149,29 @@ TEST(KeptNumbersOf8Bits, AreOffByHalfAStep) {
 INSTANTIATE_TEST_SUITE_P(All, Networks, testing::Values("llama", "qwen2", "qwen3"),
                          [](const auto& test) { return std::string(test.param); });
 
+TEST(Experts, OfManyTokensGiveWhatThoseOfOneGive) {
+  const GgufModel model = gguf_model(random_model(*find_random_shape("tiny-moe"), Codec::Q8_0, 3));
+  const Weights weights(model);
+  Stepper stepper(read_config(model.content), weights, 2, 128, DType::F32);
+  const std::vector<TokenId> tokens = some_tokens(90);
+  std::vector<double> wanted;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const StepRow row{1, static_cast<int64_t>(i), std::span(tokens).subspan(i, 1)};
+    for (const float x : stepper.run(std::span(&row, 1))) wanted.push_back(static_cast<double>(x));
+  }
+  std::vector<float> got;
+  for (size_t at = 0; at < tokens.size();) {  // 64 at once, then 16, 10 of 16
+    const auto left = static_cast<int64_t>(tokens.size() - at);
+    const auto count = std::min<size_t>(
+        at == 64 ? 16 : 64, static_cast<size_t>(stepper.part(static_cast<int64_t>(at), left)));
+    const StepRow row{0, static_cast<int64_t>(at), std::span(tokens).subspan(at, count)};
+    const std::vector<float> part = stepper.run(std::span(&row, 1), Give::AllLogits);
+    got.insert(got.end(), part.begin(), part.end());
+    at += count;
+  }
+  EXPECT_LT(distance(got, wanted), 1e-5);
+}
+
 TEST(PackedNetworks, AreTheirNumbersNetworks) {
   RandomShape shape = kSmall;
   shape.dim = 256, shape.ffn = 512;
