@@ -112,6 +112,30 @@ TEST_P(Networks, RowsOfSeveralTokens) {
   EXPECT_LT(distance(got, wanted), 1e-5);
 }
 
+TEST(DeterministicNetworks, RowsOfSeveralTokensHaveTheBitsOfOne) {
+  Options options = Options::from_environment();
+  options.deterministic = true;
+  Context context(options);
+  const ContextScope scope(context);
+  const GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), Codec::Q8_0, 3));
+  const Weights own(file);
+  Stepper stepper(read_config(file.content), own, 2, 64, DType::F16);
+  const std::vector<TokenId> tokens = some_tokens(12);
+  std::vector<float> one_by_one;
+  for (size_t i = 0; i < 12; ++i) {
+    const StepRow row{0, static_cast<int64_t>(i), std::span(tokens).subspan(i, 1)};
+    for (const float x : stepper.run(std::span(&row, 1))) one_by_one.push_back(x);
+  }
+  for (const size_t count : {2, 4, 6}) {
+    std::vector<float> got;
+    for (size_t at = 0; at < 12; at += count) {
+      const StepRow row{1, static_cast<int64_t>(at), std::span(tokens).subspan(at, count)};
+      for (const float x : stepper.run(std::span(&row, 1), Give::AllLogits)) got.push_back(x);
+    }
+    EXPECT_EQ(got, one_by_one) << count << " at once";
+  }
+}
+
 TEST_P(Networks, CacheOf8Bits) {
   const std::vector<TokenId> tokens = some_tokens(100);
   const std::vector<double> wanted = reference_logits(config, *weights, tokens);

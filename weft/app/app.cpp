@@ -215,9 +215,10 @@ CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const 
   sub->add_option("--cache", o.cache, "numbers that keys and values are kept in")
       ->check(CLI::IsMember({"f16", "f32", "q8"}))
       ->capture_default_str();
-  sub->add_option("--factors", o.factors,
-                  "what factors of products with weights are rounded to; auto: to 8 bits (q8) where "
-                  "the machine multiplies bytes")
+  sub->add_option(
+         "--factors", o.factors,
+         "what factors of products with weights are rounded to; auto: to 8 bits (q8) where "
+         "the machine multiplies bytes")
       ->check(CLI::IsMember({"auto", "f32", "bf16", "q8"}))
       ->capture_default_str();
   add_lora(sub, o);

@@ -42,8 +42,7 @@ class LookupDrafter final : public Drafter {
 /// A smaller model with the same tokens, which has a cache of its own for each slot.
 class ModelDrafter final : public Drafter {
  public:
-  ModelDrafter(const ModelFile& file, int64_t slots, int64_t context, DType cache,
-               Factors factors);
+  ModelDrafter(const ModelFile& file, int64_t slots, int64_t context, DType cache, Factors factors);
   void guess(std::span<Draft> drafts) override;
   int64_t bytes() const override { return stepper_.cache_bytes(); }
 
@@ -58,7 +57,8 @@ class ModelDrafter final : public Drafter {
 
 /// Errors: those of read_model() and of tokenizers; "llm.draft" where the tokens are not the same.
 std::unique_ptr<Drafter> model_drafter(const std::string& path, const text::Tokenizer& tokenizer,
-                                       int64_t slots, int64_t context, DType cache, Factors factors);
+                                       int64_t slots, int64_t context, DType cache,
+                                       Factors factors);
 
 /// How many tokens are guessed ahead: more while guesses hold, fewer, and seldom, while they do
 /// not. A rule without a clock, so that a request is always worked on in the same steps.

@@ -53,7 +53,7 @@ Tensor every(const Projection& p, const Tensor& x) {
 
 /// Up to so many tokens read their own experts; more are multiplied with all of them, and what was
 /// not chosen counts 0. Products of blocks of rows with matrices that are chosen by data, which
-/// would leave most of that out, take 20 times as long as those with matrices that lie in order.
+/// would leave most of that out, take far longer than those with matrices that lie in order.
 constexpr int64_t kFewTokens = 4;
 
 }  // namespace

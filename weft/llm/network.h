@@ -54,9 +54,10 @@ struct Layer {
 class Network {
  public:
   /// `positions`: so many there will be at most; what fills up a step may lie behind them.
-  /// `factors`: of products with matrices, but those of experts. `mixed`: what products multiply and
-  /// give is bf16, and what their gradients do, as training in mixed precision does; `factors` do
-  /// not count then. Errors: "llm.weights" with all tensors that are missing or of another shape.
+  /// `factors`: of products with matrices, but those of experts. `mixed`: what products multiply
+  /// and give is bf16, and what their gradients do, as training in mixed precision does; `factors`
+  /// do not count then. Errors: "llm.weights" with all tensors that are missing or of another
+  /// shape.
   Network(Config config, const Weights& weights, int64_t positions, Factors factors = Factors::F32,
           bool mixed = false);
 
