@@ -49,7 +49,7 @@ class Drafts : public Models {
     std::vector<Request> all;
     const auto add = [&](auto change, uint64_t seed = 0) {
       const auto i = static_cast<TokenId>(all.size());
-      Request r = request({1, 40 + i, 7, 9, 40 + i, 7}, 40, seed);
+      Request r = request({1, 40 + i, 7, 9, 40 + i, 7}, 24, seed);
       change(r);
       all.push_back(std::move(r));
     };
@@ -97,7 +97,7 @@ TEST_F(Drafts, LookupKeepsAnswers) {
   Model plain = model({.context = 128});
   const auto wanted = answers(plain);
   for (const int64_t slots : {1, 3}) {
-    Model m = model({.context = 128, .slots = slots, .draft_tokens = 7});
+    Model m = model({.context = 128, .slots = slots, .draft_tokens = 5});
     expect_same(answers(m), wanted);
     EXPECT_GT(counter(m, "accepted_tokens"), 0);
     EXPECT_LT(counter(m, "steps"), counter(plain, "steps"));
@@ -112,13 +112,13 @@ TEST_F(Drafts, ADraftModelKeepsAnswers) {
   EXPECT_GT(counter(same, "accepted_tokens"), 0.6 * counter(same, "drafted_tokens"))
       << "the same model guesses what is drawn, but for grammars";
   Model other =
-      model({.context = 128, .slots = 4, .draft_tokens = 7, .draft_model = draft_file(2)});
+      model({.context = 128, .slots = 4, .draft_tokens = 5, .draft_model = draft_file(2)});
   expect_same(answers(other), wanted);
   EXPECT_GT(counter(other, "drafted_tokens"), 0);
 }
 
 TEST_F(Drafts, EndWhereTheContextEnds) {
-  Model m = model({.context = 64, .draft_tokens = 7});
+  Model m = model({.context = 64, .draft_tokens = 5});
   const RequestId id = m.submit(request(Tokens(60, 9), -1));
   EXPECT_EQ(run(m)[id].tokens.size(), 5U);
   const RequestId few = m.submit(request(Tokens(20, 9), 3));
@@ -126,7 +126,7 @@ TEST_F(Drafts, EndWhereTheContextEnds) {
 }
 
 TEST_F(Drafts, WhatIsWrong) {
-  EXPECT_ERROR(model({.context = 64, .draft_tokens = 8}), "8 tokens guessed ahead: 0 to 7");
+  EXPECT_ERROR(model({.context = 64, .draft_tokens = 6}), "6 tokens guessed ahead: 0 to 5");
   EXPECT_ERROR(model({.context = 64, .draft_tokens = 3, .draft_model = at("none.gguf")}),
                "none.gguf");
   RandomShape shape = *find_random_shape("tiny");

@@ -94,7 +94,7 @@ TEST_P(Networks, ATextIsTheSameAloneAndAmongOthers) {
 }
 
 TEST_P(Networks, RowsOfSeveralTokens) {
-  const std::vector<TokenId> a = some_tokens(12, 1), b = some_tokens(9, 2);
+  const std::vector<TokenId> a = some_tokens(11, 1), b = some_tokens(9, 2);
   const auto width = static_cast<size_t>(config.vocabulary);
   const auto behind = [&](const std::vector<TokenId>& tokens, size_t from) {
     const std::vector<double> all = reference_logits(config, *weights, tokens);
@@ -105,11 +105,35 @@ TEST_P(Networks, RowsOfSeveralTokens) {
   Stepper stepper(config, *weights, 2, 64, DType::F32);
   const StepRow before[] = {{0, 0, std::span(a).first(5)}, {1, 0, std::span(b).first(6)}};
   for (const StepRow& row : before) stepper.run(std::span(&row, 1));
-  const StepRow wrong[] = {{0, 5, std::span(b).first(4)}, {1, 6, std::span(a).first(8)}};
+  const StepRow wrong[] = {{0, 5, std::span(b).first(4)}, {1, 6, std::span(a).first(6)}};
   stepper.run(wrong, Give::AllLogits);  // what did not hold is written over
   const StepRow rows[] = {{0, 5, std::span(a).subspan(5)}, {1, 6, std::span(b).subspan(6)}};
   const std::vector<float> got = stepper.run(rows, Give::AllLogits);
   EXPECT_LT(distance(got, wanted), 1e-5);
+}
+
+TEST(DeterministicNetworks, RowsOfSeveralTokensHaveTheBitsOfOne) {
+  Options options = Options::from_environment();
+  options.deterministic = true;
+  Context context(options);
+  const ContextScope scope(context);
+  const GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), Codec::Q8_0, 3));
+  const Weights own(file);
+  Stepper stepper(read_config(file.content), own, 2, 64, DType::F16);
+  const std::vector<TokenId> tokens = some_tokens(12);
+  std::vector<float> one_by_one;
+  for (size_t i = 0; i < 12; ++i) {
+    const StepRow row{0, static_cast<int64_t>(i), std::span(tokens).subspan(i, 1)};
+    for (const float x : stepper.run(std::span(&row, 1))) one_by_one.push_back(x);
+  }
+  for (const size_t count : {2, 4, 6}) {
+    std::vector<float> got;
+    for (size_t at = 0; at < 12; at += count) {
+      const StepRow row{1, static_cast<int64_t>(at), std::span(tokens).subspan(at, count)};
+      for (const float x : stepper.run(std::span(&row, 1), Give::AllLogits)) got.push_back(x);
+    }
+    EXPECT_EQ(got, one_by_one) << count << " at once";
+  }
 }
 
 TEST_P(Networks, CacheOf8Bits) {
@@ -148,6 +172,29 @@ TEST(KeptNumbersOf8Bits, AreOffByHalfAStep) {
 
 INSTANTIATE_TEST_SUITE_P(All, Networks, testing::Values("llama", "qwen2", "qwen3"),
                          [](const auto& test) { return std::string(test.param); });
+
+TEST(Experts, OfManyTokensGiveWhatThoseOfOneGive) {
+  const GgufModel model = gguf_model(random_model(*find_random_shape("tiny-moe"), Codec::Q8_0, 3));
+  const Weights weights(model);
+  Stepper stepper(read_config(model.content), weights, 2, 128, DType::F32);
+  const std::vector<TokenId> tokens = some_tokens(90);
+  std::vector<double> wanted;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const StepRow row{1, static_cast<int64_t>(i), std::span(tokens).subspan(i, 1)};
+    for (const float x : stepper.run(std::span(&row, 1))) wanted.push_back(static_cast<double>(x));
+  }
+  std::vector<float> got;
+  for (size_t at = 0; at < tokens.size();) {  // 64 at once, then 16, 10 of 16
+    const auto left = static_cast<int64_t>(tokens.size() - at);
+    const auto count = std::min<size_t>(
+        at == 64 ? 16 : 64, static_cast<size_t>(stepper.part(static_cast<int64_t>(at), left)));
+    const StepRow row{0, static_cast<int64_t>(at), std::span(tokens).subspan(at, count)};
+    const std::vector<float> part = stepper.run(std::span(&row, 1), Give::AllLogits);
+    got.insert(got.end(), part.begin(), part.end());
+    at += count;
+  }
+  EXPECT_LT(distance(got, wanted), 1e-5);
+}
 
 TEST(PackedNetworks, AreTheirNumbersNetworks) {
   RandomShape shape = kSmall;

@@ -233,7 +233,7 @@ void add_drafts(CLI::App* sub, LlmOptions& o) {
   sub->add_flag("--lookup", o.lookup, "likewise guess what followed in the text so far")
       ->excludes(draft);
   sub->add_option("--draft-tokens", o.draft_tokens, "guesses for a step, at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{7}))
+      ->check(CLI::Range(int64_t{1}, int64_t{5}))
       ->capture_default_str();
 }
 

@@ -141,7 +141,7 @@ struct LlmOptions {
   std::string factors = "auto";
   std::string draft;         // a model that guesses ahead
   bool lookup = false;       // guesses are what followed in the text so far
-  int64_t draft_tokens = 7;  // guessed at most, where anything guesses
+  int64_t draft_tokens = 5;  // guessed at most, where anything guesses
   bool ignore_end = false;
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int64_t top_k = 40, seed = 0;

@@ -15,7 +15,7 @@ typedef struct weft_llm_options {
   int64_t context;   // tokens of a text, at most the model's; 0: 4096; -1: the model's
   uint32_t slots;    // requests that run at once; 0: 1
   uint32_t queue;    // requests that wait; 0: 1024
-  // Tokens guessed ahead at most and checked in one step; answers stay the same. 0: none.
+  // Tokens guessed ahead at most (5) and checked in one step; answers stay the same. 0: none.
   uint32_t draft_tokens;
   uint32_t reserved;        // 0
   const char* draft_model;  // a smaller one that guesses; NULL: what followed in the text so far

@@ -45,47 +45,16 @@ Tensor few(const Projection& p, const Tensor& x, const Tensor& ids) {
   return p.bias.defined() ? y + p.bias.index({ids}) : y;
 }
 
-/// x (blocks, rows, in) by the matrix of each block's expert: (blocks, rows, out).
-Tensor blocks_of(const Projection& p, const Tensor& x, const Tensor& experts) {
-  const Tensor y = x.matmul(p.weight.value().index({experts}).T());
-  return p.bias.defined() ? y + p.bias.index({experts}).unsqueeze(1) : y;
+/// x (experts or 1, tokens, in) by every expert: (experts, tokens, out).
+Tensor every(const Projection& p, const Tensor& x) {
+  const Tensor y = x.matmul(p.weight.value().T());
+  return p.bias.defined() ? y + p.bias.unsqueeze(1) : y;
 }
 
-/// Pairs of a token and an expert of it, those of one expert together, in blocks of rows that
-/// belong to a single expert. How many an expert has is not known before: there are as many blocks
-/// as it can take.
-struct Grouped {
-  Tensor experts;  // (blocks): of each
-  Tensor tokens;   // (blocks, rows): of each; of rows that no pair needs, any
-  Tensor rows;     // (tokens, used): where each pair lies among all rows
-};
-
-Grouped grouped(const Tensor& ids, int64_t experts, int64_t block) {
-  const int64_t pairs = ids.size(0) * ids.size(1);
-  const int64_t blocks = (pairs + experts * (block - 1)) / block;
-  const Tensor of_pair = ids.reshape({pairs, 1});
-  const Tensor is = (of_pair == Tensor::arange(experts)).cast(DType::I32);  // (pairs, experts)
-  const Tensor needed = (is.sum(0) + (block - 1)).floor_div(block);         // blocks
-  const Tensor ends = needed.cumsum(0);
-  const Tensor row = (ends - needed) * block + is.cumsum(0) - 1;
-  const Tensor rows = (is * row).sum(1);
-  const Tensor token = Tensor::arange(pairs).floor_div(ids.size(1)).cast(DType::I32);
-  const Tensor here = Tensor::arange(blocks).unsqueeze(-1);
-  return {
-      (ends <= here).cast(DType::I32).sum(1).clamp_max(experts - 1),
-      Tensor::zeros({blocks * block}, DType::I32).scatter(0, rows, token).reshape({blocks, block}),
-      rows.reshape(ids.dims())};
-}
-
-/// Up to so many tokens read their own experts, one by one; more are put together by expert.
+/// Up to so many tokens read their own experts; more are multiplied with all of them, and what was
+/// not chosen counts 0. Products of blocks of rows with matrices that are chosen by data, which
+/// would leave most of that out, take far longer than those with matrices that lie in order.
 constexpr int64_t kFewTokens = 4;
-
-/// Rows of a block: few make little to compute that nobody needs, many read matrices seldom.
-int64_t block_rows(int64_t pairs, int64_t experts) {
-  int64_t rows = 8;
-  while (rows < 64 && rows * experts < pairs) rows *= 2;
-  return rows;
-}
 
 }  // namespace
 
@@ -94,19 +63,18 @@ Tensor Network::experts(const Tensor& x, const ExpertWeights& w) const {
   const int64_t tokens = x.size(0) * x.size(1), dim = x.size(2);
   const Tensor flat = x.reshape({tokens, dim});
   const Chosen choice = chosen(e, w.router(flat), w.rank_bias);
-  Tensor each;  // (tokens, used, dim)
+  Tensor y;
   if (tokens <= kFewTokens) {
     const Tensor one = flat.unsqueeze(1);
-    each = few(w.down, activated(few(w.gate, one, choice.ids), few(w.up, one, choice.ids)),
-               choice.ids);
+    const Tensor inner = activated(few(w.gate, one, choice.ids), few(w.up, one, choice.ids));
+    y = (few(w.down, inner, choice.ids) * choice.shares.unsqueeze(-1)).sum(1);
   } else {
-    const Grouped g = grouped(choice.ids, e.count, block_rows(tokens * e.used, e.count));
-    const Tensor all = flat.index({g.tokens});  // (blocks, rows, dim)
-    const Tensor inner =
-        activated(blocks_of(w.gate, all, g.experts), blocks_of(w.up, all, g.experts));
-    each = blocks_of(w.down, inner, g.experts).reshape({-1, dim}).index({g.rows});
+    const Tensor all = flat.unsqueeze(0);
+    const Tensor outer = every(w.down, activated(every(w.gate, all), every(w.up, all)));
+    const Tensor is = choice.ids.unsqueeze(-1) == Tensor::arange(e.count);
+    const Tensor shares = is.where(choice.shares.unsqueeze(-1), 0.0F).sum(1);  // (tokens, experts)
+    y = (outer * shares.T().unsqueeze(-1)).sum(0);
   }
-  Tensor y = (each * choice.shares.unsqueeze(-1)).sum(1);
   if (w.shared_up.defined()) {
     Tensor shared = w.shared_down(activated(w.shared_gate(flat), w.shared_up(flat)));
     if (w.shared_router.defined()) shared = w.shared_router(flat).sigmoid() * shared;

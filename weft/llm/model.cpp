@@ -33,7 +33,7 @@ struct Model::Slot {
 
 namespace {
 
-constexpr int64_t kMostGuesses = 7;  // and the token before them: a row's most tokens
+constexpr int64_t kMostGuesses = Stepper::kMostRowTokens - 1;  // behind the token drawn last
 
 size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
   const size_t most = std::min(a.size(), b.size());
@@ -218,11 +218,11 @@ void Model::prompt_step(std::vector<Progress>& all) {
   }
 }
 
-int64_t Model::most_guesses(Slot& slot, int64_t last_start) const {
+int64_t Model::most_guesses(Slot& slot, int64_t requests, int64_t last_start) const {
   Running& r = *slot.running;
   int64_t most = std::min(r.pace.next(), context_ - static_cast<int64_t>(slot.held.size()) - 1);
   if (r.request.max_tokens > 0) most = std::min(most, r.request.max_tokens - r.generated - 1);
-  return stepper_->row_tokens(last_start, std::max<int64_t>(most, 0) + 1) - 1;
+  return stepper_->row_tokens(requests, last_start, std::max<int64_t>(most, 0) + 1) - 1;
 }
 
 /// What the requests' texts are with what was drawn last, and guesses behind that.
@@ -236,7 +236,7 @@ std::vector<Draft> Model::drafts(std::span<Slot* const> answering) {
     Draft d{slot->number, slot->held, r.request.prompt.size(), 0, &r.sampler};
     d.text.push_back(*r.last);
     d.known = d.text.size();
-    if (drafter_) d.most = most_guesses(*slot, last_start);
+    if (drafter_) d.most = most_guesses(*slot, static_cast<int64_t>(answering.size()), last_start);
     all.push_back(std::move(d));
   }
   if (drafter_) drafter_->guess(all);

@@ -32,8 +32,8 @@ struct ModelOptions {
   /// What the numbers of products with weights are rounded to. None: to 8 bits where the machine
   /// multiplies bytes, else not at all.
   std::optional<Factors> factors = {};
-  /// Tokens guessed ahead at most, 7, and checked in one step (speculative decoding). Each is drawn
-  /// as it would be without, so that the answer is the same. 0: none.
+  /// Tokens guessed ahead at most, up to 5, and checked in one step (speculative decoding). Each is
+  /// drawn as it would be without, so that the answer is the same. 0: none.
   int64_t draft_tokens = 0;
   /// A smaller model with the same tokens that guesses; empty: what followed in the text so far.
   std::string draft_model = {};
@@ -94,7 +94,7 @@ class Model final : public Generator {
   void prompt_step(std::vector<Progress>& all);
   void token_step(std::vector<Progress>& all);
   std::vector<Draft> drafts(std::span<Slot* const> answering);
-  int64_t most_guesses(Slot& slot, int64_t last_start) const;
+  int64_t most_guesses(Slot& slot, int64_t requests, int64_t last_start) const;
   void answer(Slot& slot, std::span<const TokenId> tokens, std::span<const float> logits,
               std::vector<Progress>& all);
   bool take(Slot& slot, std::span<const float> logits, Progress& progress);

@@ -13,11 +13,13 @@ namespace weft::llm {
 namespace {
 
 constexpr RandomShape kShapes[] = {
-    // name, family, layers, dim, heads, kv_heads, ffn, vocabulary, context
+    // name, family, layers, dim, heads, kv_heads, ffn, vocabulary, context, experts, used
     {"tiny", "llama", 2, 256, 4, 2, 512, 320, 512},
     {"tiny-qwen2", "qwen2", 2, 256, 4, 2, 512, 320, 512},
     {"tiny-qwen3", "qwen3", 2, 256, 4, 2, 512, 320, 512},
     {"tiny-gpt2", "gpt2", 2, 256, 4, 4, 1024, 320, 512},
+    {"tiny-moe", "llama", 2, 256, 4, 2, 256, 320, 512, 8, 2},
+    {"moe-8x100m", "llama", 8, 1024, 16, 4, 4096, 32000, 4096, 8, 2},
     {"llama-160m", "llama", 12, 768, 12, 12, 2048, 32000, 2048},
     {"llama-1b", "llama", 16, 2048, 32, 8, 8192, 32000, 4096},
     {"gpt2", "gpt2", 12, 768, 12, 12, 3072, 50257, 1024},
@@ -40,13 +42,15 @@ class Maker {
     pool_ = quantise(numbers, codec, std::vector<int64_t>{kPool, elements});
   }
 
-  void matrix(const std::string& name, int64_t out, int64_t in) {
+  void matrix(const std::string& name, std::vector<int64_t> shape) {
     const auto size = static_cast<size_t>(row(codec_).bytes);
-    const auto blocks = static_cast<size_t>(out * in / row(codec_).elements);
+    int64_t numbers = 1;
+    for (const int64_t d : shape) numbers *= d;
+    const auto blocks = static_cast<size_t>(numbers / row(codec_).elements);
     auto bytes = std::make_shared<std::vector<std::byte>>(blocks * size);
     for (size_t i = 0; i < blocks; ++i)
       std::memcpy(bytes->data() + i * size, pool_.data() + random_() % kPool * size, size);
-    content_.tensors.push_back({name, codec_, {out, in}, *bytes, bytes});
+    content_.tensors.push_back({name, codec_, std::move(shape), *bytes, bytes});
   }
 
   void vector(const std::string& name, int64_t size, float around) {
@@ -61,7 +65,7 @@ class Maker {
   }
 
   void linear(const std::string& name, int64_t out, int64_t in, bool bias) {
-    matrix(name + ".weight", out, in);
+    matrix(name + ".weight", {out, in});
     if (bias) vector(name + ".bias", out, 0);
   }
   void norm(const std::string& name, int64_t size) {
@@ -85,9 +89,18 @@ class Maker {
       for (const char* one : {"attn_q_norm", "attn_k_norm"}) norm(at + one, dim / shape_.heads);
     linear(at + "attn_output", dim, dim, gpt2());
     norm(at + "ffn_norm", dim);
+    if (shape_.experts > 0) return experts(at);
     if (!gpt2()) linear(at + "ffn_gate", shape_.ffn, dim, false);
     linear(at + "ffn_up", shape_.ffn, dim, gpt2());
     linear(at + "ffn_down", dim, shape_.ffn, gpt2());
+  }
+
+  void experts(const std::string& at) {
+    const int64_t n = shape_.experts;
+    matrix(at + "ffn_gate_inp.weight", {n, shape_.dim});
+    matrix(at + "ffn_gate_exps.weight", {n, shape_.ffn, shape_.dim});
+    matrix(at + "ffn_up_exps.weight", {n, shape_.ffn, shape_.dim});
+    matrix(at + "ffn_down_exps.weight", {n, shape_.dim, shape_.ffn});
   }
 
   void tensors() {
@@ -118,6 +131,10 @@ class Maker {
     size("feed_forward_length", shape_.ffn);
     size("context_length", shape_.context);
     size("vocab_size", shape_.vocabulary);
+    if (shape_.experts > 0) {
+      size("expert_count", shape_.experts);
+      size("expert_used_count", shape_.used);
+    }
     if (gpt2()) return number(family + ".attention.layer_norm_epsilon", 1e-5F);
     number(family + ".attention.layer_norm_rms_epsilon", 1e-5F);
     size("rope.dimension_count", shape_.dim / shape_.heads);

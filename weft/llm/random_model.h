@@ -13,6 +13,7 @@ namespace weft::llm {
 struct RandomShape {
   std::string_view name, family;  ///< family: llama, qwen2, qwen3 or gpt2
   int64_t layers, dim, heads, kv_heads, ffn, vocabulary, context;
+  int64_t experts = 0, used = 0;  ///< of a mixture, as mixtral's: each as wide as ffn
 };
 
 std::span<const RandomShape> random_shapes();

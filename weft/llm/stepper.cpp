@@ -12,7 +12,10 @@ namespace {
 
 /// Tokens that a step of one text takes, and that each row of a step of several texts has.
 constexpr int64_t kParts[] = {1, 16, 64, 256};
-constexpr int64_t kRowTokens[] = {1, 2, 4, 8};
+constexpr int64_t kRowTokens[] = {1, 2, 4, 6};
+/// So many tokens of all rows take little more time than one does, as products multiply them while
+/// weights are decoded; and so many as more than those.
+constexpr int64_t kCheapTokens[] = {6, 16};
 constexpr size_t kPlaceSizes = 5;  // variables of a row
 
 int64_t up_to_grain(int64_t n) {
@@ -50,8 +53,12 @@ int64_t Stepper::part(int64_t start, int64_t left) const {
   return std::min(fitting(kParts, start, left, positions()), left);
 }
 
-int64_t Stepper::row_tokens(int64_t start, int64_t wanted) const {
-  return std::min(fitting(kRowTokens, start, wanted, positions()), wanted);
+int64_t Stepper::row_tokens(int64_t rows, int64_t start, int64_t wanted) const {
+  const auto* cheap =
+      std::ranges::find_if(kCheapTokens, [&](int64_t tokens) { return rows <= tokens; });
+  const int64_t most = cheap == std::end(kCheapTokens) ? 1 : *cheap / rows;
+  return std::min(fitting(kRowTokens, start, std::min(wanted, most), positions()),
+                  std::min(wanted, most));
 }
 
 Stepper::Shape Stepper::shape_of(std::span<const StepRow> rows, Give give) const {
@@ -60,7 +67,7 @@ Stepper::Shape Stepper::shape_of(std::span<const StepRow> rows, Give give) const
     most = std::max(most, static_cast<int64_t>(row.tokens.size()));
     start = std::max(start, row.start);
   }
-  const bool few = rows.size() > 1 || (give == Give::AllLogits && most <= kRowTokens[3]);
+  const bool few = rows.size() > 1 || (give == Give::AllLogits && most <= kMostRowTokens);
   const auto sizes = few ? std::span<const int64_t>(kRowTokens) : std::span<const int64_t>(kParts);
   const int64_t size = fitting(sizes, start, most, positions());
   return {static_cast<int64_t>(rows.size()), std::max(size, most), give};

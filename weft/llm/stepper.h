@@ -38,8 +38,9 @@ class Stepper {
   /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
   /// few lengths only, and the last one is filled up.
   int64_t part(int64_t start, int64_t left) const;
-  /// So many tokens a row of several may have at most, the last of which begins at `start`.
-  int64_t row_tokens(int64_t start, int64_t wanted) const;
+  /// So many of `wanted` tokens each of some rows may have, the last of which begins at `start`:
+  /// where one token is needed, more should take little more time.
+  int64_t row_tokens(int64_t rows, int64_t start, int64_t wanted) const;
 
   /// One step of rows of row_tokens() at most, or of one row of part(): f32, row-major. With
   /// LastLogits rows of several have one token each. What fills rows up to the length of a step
@@ -52,6 +53,7 @@ class Stepper {
   int64_t cache_bytes() const { return cache_.bytes(); }
 
   static constexpr int64_t kGrain = 64;  ///< positions that are looked at are a multiple of it
+  static constexpr int64_t kMostRowTokens = 6;
 
  private:
   struct Shape {

@@ -34,7 +34,7 @@ def test_logits(case, tmp_path):
 @pytest.mark.parametrize("context", [60, 140])
 def test_dynamic_positions(context, tmp_path):
     """Frequencies are those of a text as long as the context, where that is longer than what the model was trained with."""
-    model = random_model("Llama", SIZES, dict(max_position_embeddings=64, **rope("dynamic", factor=4.0)))
+    model = random_model("Llama", dict(SIZES, max_position_embeddings=64), rope("dynamic", factor=4.0))
     tokens = torch.randint(3, 100, (1, context))
     with torch.no_grad():
         wanted = model(tokens).logits[0].numpy()

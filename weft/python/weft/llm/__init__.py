@@ -89,7 +89,7 @@ class Model:
     """
 
     def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16", factors: str = "auto",
-                 draft: str | None = None, draft_tokens: int = 7, lora: Sequence[Adapter] = ()):
+                 draft: str | None = None, draft_tokens: int = 5, lora: Sequence[Adapter] = ()):
         model = "" if draft is None or draft == "lookup" else str(draft)
         self._model = LanguageModel(str(path), context, slots, cache, factors, model, draft_tokens if draft else 0,
                                     _adapters(lora))
