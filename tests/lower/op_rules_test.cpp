@@ -85,6 +85,15 @@ class Used {
   std::set<std::string> names;
 };
 
+/// Columns of 16 lanes, stored side by side.
+Kernel columns_of_rows() {
+  KernelBuilder k;
+  NodeRef i = k.range(8, 0, Binding::Unroll), j = k.range(16, 1, Binding::Vector);
+  NodeRef x = k.load(k.param(1, DType::F32, 128), k.g.add(k.g.mul(i, k.index(16)), j));
+  k.store(k.param(0, DType::F32, 128), k.g.add(k.g.mul(j, k.index(8)), i), x);
+  return k.kernel();
+}
+
 TEST(OpRules, AreAllUsed) {
   Used used;
   for (DType d : {DType::F32, DType::F8E4M3})
@@ -96,6 +105,7 @@ TEST(OpRules, AreAllUsed) {
   for (Fold fold : {Fold::Add, Fold::Mul, Fold::Max, Fold::Min, Fold::And, Fold::Or})
     used.lower(with_remainder(fold));
   used.lower(TileKernel{16, 16, 32}.bound(false), target_with_tiles());
+  used.lower(columns_of_rows(), target_with_tiles());
   for (uint32_t seed = 0; seed < 60; ++seed) {
     used.lower(RandomKernel(seed).kernel());
     used.lower(RandomGroups(seed).kernel(), "opencl");

@@ -7,7 +7,7 @@ namespace {
 /// out[j, i] = in[i, j] + 1 for i of `columns` and j of `lanes` rows, whose elements lie `apart`: a
 /// vector of rows for each column. Rows overlap no others, and have a few elements more.
 Kernel scattered(DType dtype, int64_t columns, int64_t lanes, int64_t apart = 1,
-                 Fold combine = Fold::Set, bool masked = false) {
+                 Fold combine = Fold::Set, bool masked = false, int64_t unique = 1) {
   KernelBuilder k;
   const int64_t row = columns * apart + 3;
   NodeRef i = k.range(columns, 0, Binding::Unroll), j = k.range(lanes, 1, Binding::Vector);
@@ -15,7 +15,7 @@ Kernel scattered(DType dtype, int64_t columns, int64_t lanes, int64_t apart = 1,
   NodeRef at = k.g.add(k.g.mul(j, k.index(row)), k.g.mul(i, k.index(apart)));
   k.store(k.param(0, dtype, row * lanes), at,
           k.g.make({Op::Add, dtype, SmallVector<NodeRef, 2>{x, k.g.constant(Value::of(dtype, 1))}}),
-          masked ? k.g.lt(i, k.index(columns - 1)) : nullptr, combine);
+          masked ? k.g.lt(i, k.index(columns - 1)) : nullptr, combine, unique);
   return k.kernel();
 }
 
@@ -56,8 +56,8 @@ TEST(TransposeStores, OfColumnsSideBySide) {
     EXPECT_EQ(count(expect_same_stores(target, scattered(dtype, 8, 8)), Op::Trn), 24U);
 }
 
-// One column, elements of rows that do not lie side by side, sums, masks, half vectors, bytes, and
-// machines without the instruction.
+// One column, elements of rows that do not lie side by side, sums, places that others may write,
+// half vectors, bytes, and machines without the instruction.
 TEST(TransposeStores, OfNothingElse) {
   const Target target = target_with_tiles();
   for (const Kernel& kernel : {scattered(DType::F32, 1, 16), scattered(DType::F32, 8, 16, 2),

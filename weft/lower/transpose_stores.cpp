@@ -48,8 +48,10 @@ class StoreTransposer {
   /// What rows are: where each begins, as far as it is no constant, and whatever else stores have.
   using Key = std::vector<std::pair<NodeRef, int64_t>>;
 
+  /// Of places that no other store writes: those of a piece come in another order.
   bool is_lane(NodeRef n) const {
-    if (n->op != Op::Store || n->src(0)->op != Op::Param || n->int_arg(0) != 0) return false;
+    if (n->op != Op::Store || n->src(0)->op != Op::Param) return false;
+    if (n->int_arg(0) != static_cast<int64_t>(Fold::Set) || n->int_arg(1) == 0) return false;
     NodeRef value = n->src(2);
     return value->op == Op::Lane && target_.permutes_pairs(value->dtype) &&
            value->src(0)->lanes == target_.lanes(value->dtype);
