@@ -264,6 +264,30 @@ TEST(Allocator, AlignsReusesAndCounts) {
   EXPECT_EQ(device.allocator().stats().cached_bytes, 0);
 }
 
+TEST(Allocator, TakesWhatWasFreedLast) {
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("CPU:INTERP");
+  auto a = device.allocate(5000), b = device.allocate(5000), larger = device.allocate(6000);
+  const void *first = a->data(), *last = b->data();
+  larger.reset(), a.reset(), b.reset();
+  const auto again = device.allocate(5000), before = device.allocate(5000);
+  EXPECT_EQ(again->data(), last);
+  EXPECT_EQ(before->data(), first);
+}
+
+TEST(Allocator, SizesThatNobodyAsksForMakeRoom) {
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("CPU:INTERP");
+  Allocator allocator(context, 0, /*cache_limit=*/1 << 20);
+  allocator.allocate(device, 1 << 20, "of before");
+  for (int i = 0; i < 3; ++i) allocator.allocate(device, 100000, "of now");
+  EXPECT_EQ(allocator.stats().cache_hits, 2);
+  EXPECT_LT(allocator.stats().cached_bytes, 1 << 20);
+  allocator.allocate(device, 4 << 20, "above the limit");
+  allocator.allocate(device, 100000, "still kept");
+  EXPECT_EQ(allocator.stats().cache_hits, 3);
+}
+
 TEST(Allocator, TheCapNamesTheLargest) {
   Options options = testing::quiet_options();
   options.memory_cap = 1 << 20;

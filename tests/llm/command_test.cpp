@@ -1,35 +1,13 @@
 // `weft llm` as users meet it.
 #include <gtest/gtest.h>
 
-#include "tests/io/scratch_dir.h"
-#include "weft/app/app.h"
+#include "tests/llm/llm_command.h"
+#include "weft/base/format.h"
 #include "weft/llm/lora.h"
 #include "weft/llm/model_file.h"
 
 namespace weft {
 namespace {
-
-class LlmCommand : public ScratchDir {
- protected:
-  struct Outcome {
-    int code;
-    std::string text;
-  };
-  static Outcome weft(const std::vector<std::string>& words) {
-    std::vector<const char*> arguments = {"weft", "llm"};
-    for (const std::string& word : words) arguments.push_back(word.c_str());
-    std::FILE* file = std::tmpfile();
-    const int code = run_app(arguments, file, file);
-    std::string text(static_cast<size_t>(std::ftell(file)), '\0');
-    std::rewind(file);
-    text.resize(std::fread(text.data(), 1, text.size(), file));
-    std::fclose(file);
-    return {code, text};
-  }
-  static bool has(const Outcome& o, const std::string& part) {
-    return o.text.find(part) != std::string::npos;
-  }
-};
 
 TEST_F(LlmCommand, MakesLooksAtAndRunsAModel) {
   const std::string model = at("m.gguf");
@@ -55,6 +33,19 @@ TEST_F(LlmCommand, Perplexity) {
   EXPECT_EQ(shown.code, kExitOk) << shown.text;
   EXPECT_TRUE(has(shown, R"("perplexity":)")) << shown.text;
   EXPECT_TRUE(has(weft({"perplexity", model, write("e.txt", "")}), "e.txt"));
+}
+
+TEST_F(LlmCommand, Times) {
+  const std::string model = at("m.gguf");
+  ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "q8_0", "-o", model}).code, kExitOk);
+  const Outcome timed =
+      weft({"bench", model, "--slots", "2", "-n", "2", "--repeats", "1", "--json"});
+  EXPECT_EQ(timed.code, kExitOk) << timed.text;
+  for (const char* what : {"load and first token", "prompt of 256", "2 at once", "resident memory"})
+    EXPECT_TRUE(has(timed, strformat(R"({{"what":"{}","value":)", what))) << timed.text;
+  EXPECT_TRUE(has(timed, "bandwidth_share")) << timed.text;
+  EXPECT_TRUE(has(weft({"bench", model, "--against", "llama.cpp", "--python", at("no python")}),
+                  "name another Python by --python"));
 }
 
 TEST_F(LlmCommand, SaysWhatIsWrong) {

@@ -75,8 +75,8 @@ TEST(LlmConfig, SaysAllThatIsWrong) {
       },
       "llm.config", {"4 heads with 3 heads of keys"});
   expect_refused(
-      [] { read_config(json(R"(, "rope_scaling": {"rope_type": "dynamic", "factor": 2})")); },
-      "llm.config", {"rope scaling 'dynamic' is not supported"});
+      [] { read_config(json(R"(, "rope_scaling": {"rope_type": "spiral", "factor": 2})")); },
+      "llm.config", {"rope scaling 'spiral' is not supported"});
   expect_refused([] { read_config(json(R"(, "layer_types": ["full_attention"])")); }, "llm.config",
                  {"layer_types lists 1 layers of 2"});
   expect_refused([] { read_config(json(R"(, "head_dim": 15)")); }, "llm.config",

@@ -1,59 +1,8 @@
 // Many requests out of one model.
-#include "weft/llm/model.h"
-
-#include <gtest/gtest.h>
-
-#include <map>
-
-#include "weft/base/error.h"
-#include "weft/llm/random_model.h"
+#include "tests/llm/tiny_models.h"
 
 namespace weft::llm {
 namespace {
-
-class Models : public testing::Test {
- protected:
-  static Model model(const ModelOptions& options) {
-    const GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), Codec::Q8_0, 1));
-    return Model(ModelFile{read_config(file.content), Weights(file)},
-                 text::Tokenizer::from_gguf(file.content), options);
-  }
-  static Request request(std::vector<TokenId> prompt, int64_t tokens, uint64_t seed = 0) {
-    Request r;
-    r.prompt = std::move(prompt);
-    r.max_tokens = tokens;
-    r.ignore_end = true;
-    r.sampling.temperature = seed == 0 ? 0.0F : 1.0F;
-    r.sampling.seed = seed;
-    return r;
-  }
-  struct Result {
-    std::vector<TokenId> tokens;
-    std::string text;
-    Finish finish = Finish::None;
-  };
-  static std::map<RequestId, Result> run(Model& m) {
-    std::map<RequestId, Result> all;
-    while (!m.idle())
-      for (const Progress& p : m.step()) {
-        Result& r = all[p.request];
-        EXPECT_EQ(r.finish, Finish::None) << "something comes after the end";
-        for (const GeneratedToken& t : p.tokens) r.tokens.push_back(t.token.id);
-        r.text += p.text;
-        r.finish = p.finish;
-      }
-    return all;
-  }
-  static void expect_refused(Model& m, Request r, std::string_view code, std::string_view part) {
-    try {
-      m.submit(std::move(r));
-      ADD_FAILURE() << "not refused";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), code);
-      EXPECT_NE(e.message().find(part), std::string::npos) << e.message();
-    }
-  }
-};
 
 TEST_F(Models, RefuseWhatIsNoPrompt) {
   Model m = model({.context = 64, .queue = 1});
@@ -93,22 +42,17 @@ TEST_F(Models, EndWhereTheContextEnds) {
 
 TEST_F(Models, ReuseWhatASlotHolds) {
   Model m = model({.context = 128});
-  const auto counter = [&](const std::string& name) {
-    for (const auto& [key, value] : m.counters())
-      if (key == name) return value;
-    return -1.0;
-  };
   std::vector<TokenId> prompt;
   for (int i = 0; i < 40; ++i) prompt.push_back(3 + i);
   const RequestId first = m.submit(request(prompt, 4));
   const std::vector<TokenId> wanted = run(m)[first].tokens;
   const RequestId again = m.submit(request(prompt, 4));
   EXPECT_EQ(run(m)[again].tokens, wanted);
-  EXPECT_EQ(counter("reused_tokens"), 39);
+  EXPECT_EQ(counter(m, "reused_tokens"), 39);
   prompt[20] = 250;
   m.submit(request(prompt, 1));
   run(m);
-  EXPECT_EQ(counter("reused_tokens"), 59);
+  EXPECT_EQ(counter(m, "reused_tokens"), 59);
 }
 
 TEST_F(Models, CancelFreesTheSlot) {

@@ -93,6 +93,59 @@ TEST_P(Networks, ATextIsTheSameAloneAndAmongOthers) {
   EXPECT_LT(distance(last, wanted), 1e-6);
 }
 
+TEST_P(Networks, RowsOfSeveralTokens) {
+  const std::vector<TokenId> a = some_tokens(12, 1), b = some_tokens(9, 2);
+  const auto width = static_cast<size_t>(config.vocabulary);
+  const auto behind = [&](const std::vector<TokenId>& tokens, size_t from) {
+    const std::vector<double> all = reference_logits(config, *weights, tokens);
+    return std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(from * width), all.end());
+  };
+  std::vector<double> wanted = behind(a, 5);
+  for (const double x : behind(b, 6)) wanted.push_back(x);
+  Stepper stepper(config, *weights, 2, 64, DType::F32);
+  const StepRow before[] = {{0, 0, std::span(a).first(5)}, {1, 0, std::span(b).first(6)}};
+  for (const StepRow& row : before) stepper.run(std::span(&row, 1));
+  const StepRow wrong[] = {{0, 5, std::span(b).first(4)}, {1, 6, std::span(a).first(8)}};
+  stepper.run(wrong, Give::AllLogits);  // what did not hold is written over
+  const StepRow rows[] = {{0, 5, std::span(a).subspan(5)}, {1, 6, std::span(b).subspan(6)}};
+  const std::vector<float> got = stepper.run(rows, Give::AllLogits);
+  EXPECT_LT(distance(got, wanted), 1e-5);
+}
+
+TEST_P(Networks, CacheOf8Bits) {
+  const std::vector<TokenId> tokens = some_tokens(100);
+  const std::vector<double> wanted = reference_logits(config, *weights, tokens);
+  Stepper stepper(config, *weights, 1, 128, DType::I8);
+  std::vector<float> got;
+  for (size_t at = 0; at < tokens.size();) {
+    const auto left = static_cast<int64_t>(tokens.size() - at);
+    const auto count = static_cast<size_t>(stepper.part(static_cast<int64_t>(at), left));
+    const StepRow row{0, static_cast<int64_t>(at), std::span(tokens).subspan(at, count)};
+    const std::vector<float> part = stepper.run(std::span(&row, 1), Give::AllLogits);
+    got.insert(got.end(), part.begin(), part.end());
+    at += count;
+  }
+  EXPECT_LT(distance(got, wanted), 0.02);
+}
+
+TEST(KeptNumbersOf8Bits, AreOffByHalfAStep) {
+  for (const int64_t size : {64, 20}) {  // two groups of 32, one of 20
+    KeptNumbers kept({2, 3, 128, size}, DType::I8);
+    const Variable slot("slot", 0, 1), start("start", 0, 120);
+    Tensor x = Tensor::randn({1, 3, 4, size}).realize();
+    x.index({0, 0, 0}).assign(0.0F);
+    const Place at{slot.bind(1), start.bind(70), {}, {}};
+    kept.write(x, at);
+    const Tensor back = kept.read(at.slot, {at.start, 4}).squeeze(2);
+    const int64_t group = size == 64 ? 32 : size;
+    const Tensor groups = x.reshape({3, 4, size / group, group});
+    const Tensor step = groups.abs().max(-1, true) / 127.0F;
+    const Tensor off = (back.reshape(groups.dims()) - groups).abs();
+    EXPECT_TRUE((off <= step * 0.51F).all().item<bool>());
+    EXPECT_TRUE((back.index({0, 0, 0}) == 0.0F).all().item<bool>());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Networks, testing::Values("llama", "qwen2", "qwen3"),
                          [](const auto& test) { return std::string(test.param); });
 

@@ -213,11 +213,22 @@ CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const 
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   sub->add_option("--cache", o.cache, "numbers that keys and values are kept in")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember({"f16", "f32", "q8"}))
       ->capture_default_str();
   add_lora(sub, o);
   add_machine_options(sub, line);
   return sub;
+}
+
+void add_drafts(CLI::App* sub, LlmOptions& o) {
+  CLI::Option* draft = sub->add_option("--draft", o.draft,
+                                       "a smaller model with the same tokens, whose guesses are "
+                                       "checked several at once; answers stay the same");
+  sub->add_flag("--lookup", o.lookup, "likewise guess what followed in the text so far")
+      ->excludes(draft);
+  sub->add_option("--draft-tokens", o.draft_tokens, "guesses for a step, at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{7}))
+      ->capture_default_str();
 }
 
 void add_sampling(CLI::App* sub, LlmOptions& o) {
@@ -260,8 +271,93 @@ void add_llm_serve(CLI::App* sub, LlmOptions& o) {
       ->capture_default_str();
 }
 
+void add_training_course(CLI::App* sub, LlmTrainOptions& t) {
+  const auto number = [&](const char* name, auto& value, const CLI::Validator& range,
+                          const char* what) {
+    sub->add_option(name, value, what)->check(range)->capture_default_str();
+  };
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const CLI::Range whole(int64_t{1}, kMost), from_0(int64_t{0}, kMost);
+  number("--steps", t.steps, whole, "in all; the learning rate falls until the last one");
+  number("--batch", t.batch, whole, "texts of a step, as long as the model's context");
+  number("--accumulate", t.accumulate, whole, "micro-batches that a step is computed in");
+  number("--lr", t.lr, CLI::PositiveNumber, "learning rate at its highest");
+  number("--last-lr", t.last_lr, CLI::Range(0.0, 1.0), "share of it at the end of the cosine");
+  number("--warmup", t.warmup, from_0, "steps in which it rises");
+  number("--weight-decay", t.weight_decay, CLI::NonNegativeNumber, "of matrices");
+  number("--beta2", t.beta2, CLI::Range(0.0, 0.999999), "of AdamW's second moment");
+  number("--clip", t.clip, CLI::NonNegativeNumber, "most that the gradients' norm may be; 0: any");
+  number("--dropout", t.dropout, CLI::Range(0.0, 0.99), "share of activations left out");
+  sub->add_option("--optimizer", t.optimizer, "muon: of the layers' matrices; the rest by adamw")
+      ->check(CLI::IsMember({"adamw", "muon"}))
+      ->capture_default_str();
+  sub->add_option("--dtype", t.dtype, "what products multiply; weights and sums are f32")
+      ->check(CLI::IsMember({"f32", "bf16"}))
+      ->capture_default_str();
+  sub->add_option("--seed", t.seed, "of first weights, order and dropout")->capture_default_str();
+}
+
+void add_training_reports(CLI::App* sub, LlmTrainOptions& t) {
+  sub->add_option("--validation", t.validation, "share of the tokens that is not trained on")
+      ->check(CLI::Range(0.0001, 0.9))
+      ->capture_default_str();
+  sub->add_option("--every", t.every, "steps between validations, samples and checkpoints")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_option("--prompt", t.prompt, "what samples go on from");
+  sub->add_option("--sample", t.sample_tokens, "tokens of a sample; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
+void add_llm_finetune(CLI::App* sub, CommandLine& line) {
+  LlmTrainOptions& t = line.llm.train;
+  LlmFinetuneOptions& f = line.llm.finetune;
+  sub->add_option("model", line.llm.model, "a GGUF file, packed or not, or a folder")->required();
+  sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
+      ->expected(1, -1);
+  sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
+  sub->add_option("--rank", f.rank, "of the factors beside a weight")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
+      ->capture_default_str();
+  sub->add_option("--alpha", f.alpha, "what they give is scaled by alpha / rank")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_option("--targets", f.targets, "q, k, v, o, gate, up, down, output, or all")
+      ->delimiter(',')
+      ->capture_default_str();
+  sub->add_option("--context", f.context, "tokens of a training text")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add_training_course(sub, t);
+  add_training_reports(sub, t);
+  sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
+  add_machine_options(sub, line);
+}
+
+void add_llm_train(CLI::App* sub, CommandLine& line) {
+  LlmTrainOptions& t = line.llm.train;
+  sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
+      ->expected(1, -1);
+  sub->add_option("--config", t.config,
+                  "tiny, small, gpt2, tiny-llama, small-llama, or a config.json")
+      ->capture_default_str();
+  sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
+  sub->add_option("--tokenizer", t.tokenizer, "a tokenizer.json; without: one is learnt");
+  sub->add_option("--vocabulary", t.vocabulary, "tokens of one that is learnt")
+      ->check(CLI::Range(int64_t{257}, int64_t{1} << 20))
+      ->capture_default_str();
+  add_training_course(sub, t);
+  add_training_reports(sub, t);
+  CLI::Option* resume =
+      sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
+  sub->add_flag("--export", t.export_only, "only write the checkpoint's model, as it is")
+      ->excludes(resume);
+  add_machine_options(sub, line);
+}
+
 void add_llm(CLI::App& app, CommandLine& line) {
-  CLI::App* llm = app.add_subcommand("llm", "run, time and look at language models");
+  CLI::App* llm = app.add_subcommand("llm", "run, train, time and look at language models");
   llm->require_subcommand(1);
   LlmOptions& o = line.llm;
   CLI::App* run = llm_command(*llm, line, "run", "go on with a text");
@@ -270,17 +366,28 @@ void add_llm(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
   add_sampling(run, o);
-  add_llm_serve(llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page"), o);
+  add_drafts(run, o);
+  CLI::App* serve = llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page");
+  add_llm_serve(serve, o);
+  add_drafts(serve, o);
   CLI::App* chat = llm_command(*llm, line, "chat", "talk with a model");
   chat->add_option("--system", o.system, "what the model is told about its part");
   chat->add_option("-n,--tokens", o.tokens,
                    "of an answer at most; -1: as far as the context reaches")
       ->capture_default_str();
   add_sampling(chat, o);
+  add_drafts(chat, o);
   CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
   bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
   bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")
       ->check(CLI::Range(int64_t{1}, int64_t{256}))
+      ->capture_default_str();
+  bench->add_option("--repeats", o.repeats, "measurements; the median counts")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  bench->add_option("--against", o.against, "a peer measured in turns with weft")
+      ->check(CLI::IsMember({"llama.cpp"}));
+  bench->add_option("--python", o.python, "the Python that has llama-cpp-python")
       ->capture_default_str();
   llm_command(*llm, line, "inspect", "what a model is: family, sizes, formats, memory");
   CLI::App* perplexity = llm_command(*llm, line, "perplexity", "how well a model knows a text");
@@ -306,6 +413,9 @@ void add_llm(CLI::App& app, CommandLine& line) {
       ->required();
   quantise->add_flag("--requantize", o.requantise, "matrices that are packed already, too");
   quantise->add_option("-o,--out", o.output, "the GGUF file to write")->required();
+  add_llm_train(subcommand(*llm, line, "train", "a model of your own, from texts"), line);
+  add_llm_finetune(
+      subcommand(*llm, line, "finetune", "an adapter beside a model's weights, from texts"), line);
   CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
   random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
   random->add_option("--type", o.type, "block format of matrices")->default_str("Q4_K");

@@ -66,6 +66,9 @@ class Comparison {
                                                    session.context.thread_pool().size()));
   }
   const Peers& peers() const { return peers_; }
+  bool knows(const SizedCase& one) const {
+    return std::ranges::any_of(peers_, [&](const auto& peer) { return peer->has(one.which); });
+  }
 
   Measured measure(const SizedCase& one) {
     Measured m;
@@ -215,9 +218,10 @@ int run_bench_cases(const Session& session, const BenchOptions& options) {
   if (sweep && options.against.empty())
     fail("bench", "a sweep compares with others; say with whom, of {}: --against torch",
          BenchPeer::kLibraries);
-  const std::vector<SizedCase> todo = chosen_cases(options.which, options.size);
+  std::vector<SizedCase> todo = chosen_cases(options.which, options.size);
   const InterruptScope interrupt;
   Comparison comparison(session, options);
+  if (sweep) std::erase_if(todo, [&](const SizedCase& one) { return !comparison.knows(one); });
   std::vector<Measured> rows;
   print_head(session, comparison.peers());
   {

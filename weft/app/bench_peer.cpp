@@ -34,7 +34,7 @@ struct Library {
 };
 constexpr Library kRows[] = {
     {"torch", &BenchCase::torch}, {"onednn", &BenchCase::onednn}, {"openblas", &BenchCase::numpy},
-    {"numpy", &BenchCase::numpy}, {"ort", &BenchCase::onnx},
+    {"numpy", &BenchCase::numpy}, {"ort", &BenchCase::onnx},      {"llama.cpp", nullptr},
 };
 
 const Library* library_named(std::string_view name) {
@@ -84,7 +84,8 @@ void BenchPeer::start(const std::string& python, int threads) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     fail_errno("bench", "cannot make a pair of sockets", errno);
   socket_ = ends[0];
-  std::vector<std::string> words = {python, "-c", kPeerProgram, library_, strformat("{}", threads)};
+  const char* program = library_ == "llama.cpp" ? kLlamaProgram : kPeerProgram;
+  std::vector<std::string> words = {python, "-c", program, library_, strformat("{}", threads)};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -129,10 +130,15 @@ std::string BenchPeer::ask(const std::string& request) {
   return said;
 }
 
+bool BenchPeer::has(const BenchCase& which) const {
+  const auto code = library_named(library_)->code;
+  return code != nullptr && !(which.*code).empty() && !is_left_out(library_, which);
+}
+
 bool BenchPeer::prepare(const BenchCase& which, int64_t size) {
-  const std::string& code = which.*library_named(library_)->code;
   why_ = "has no such function";
-  if (code.empty() || is_left_out(library_, which)) return false;
+  if (!has(which)) return false;
+  const std::string& code = which.*library_named(library_)->code;
   const std::string said = ask(request_for(code, which.operands(size)));
   if (said == "yes") return true;
   why_ = said.substr(std::min<size_t>(3, said.size()));
@@ -152,6 +158,23 @@ BenchPeer::Loaded BenchPeer::prepare_model(
   Loaded loaded;
   if (std::sscanf(said.c_str(), "yes %lf %lf", &loaded.load, &loaded.first) == 2) return loaded;
   fail("bench", "{} cannot run {}: {}", library_, path, said);
+}
+
+BenchPeer::Loaded BenchPeer::prepare_language_model(const std::string& path, int64_t context,
+                                                    int64_t slots) {
+  JsonWriter json;
+  json.begin_object().field("model", path).field("context", context).field("slots", slots);
+  const std::string said = ask(json.end_object().take());
+  Loaded loaded;
+  if (std::sscanf(said.c_str(), "yes %lf %lf", &loaded.load, &loaded.first) == 2) return loaded;
+  fail("bench", "{} cannot run {}: {}", library_, path, said);
+}
+
+BenchPeer::Steps BenchPeer::language_steps(int64_t prompt, int64_t slots, int64_t tokens) {
+  const std::string said = ask(strformat("{{\"measure\": [{}, {}, {}]}}", prompt, slots, tokens));
+  Steps steps;
+  if (std::sscanf(said.c_str(), "yes %lf %lf", &steps.first, &steps.later) == 2) return steps;
+  fail("bench", "{} failed at {} tokens of {} texts: {}", library_, tokens, slots, said);
 }
 
 double BenchPeer::seconds(int64_t runs) {

@@ -17,7 +17,8 @@ namespace weft {
 class BenchPeer {
  public:
   /// One of kLibraries, by the program `python`: "openblas" is what NumPy multiplies with, "onednn"
-  /// PyTorch's copy of it called directly, "ort" ONNX Runtime. An Error where either is not there.
+  /// PyTorch's copy of it called directly, "ort" ONNX Runtime, "llama.cpp" through llama-cpp-python
+  /// (language models alone). An Error where either is not there.
   BenchPeer(std::string library, const std::string& python, int threads);
   ~BenchPeer();
   BenchPeer(const BenchPeer&) = delete;
@@ -30,6 +31,8 @@ class BenchPeer {
   const std::string& library() const { return library_; }
   const std::string& version() const { return version_; }
 
+  /// Whether this library has such a thing; prepare() tells whether it can do it.
+  bool has(const BenchCase& which) const;
   /// Makes the operands and computes once. False where the library has no such thing, or cannot:
   /// why() then says what it said.
   bool prepare(const BenchCase& which, int64_t size);
@@ -40,6 +43,13 @@ class BenchPeer {
   };
   Loaded prepare_model(const std::string& path,
                        const std::map<std::string, std::vector<int64_t>>& shapes);
+  /// A GGUF file, with memory for so many texts at once. Of "llama.cpp" alone; an Error where it
+  /// cannot.
+  Loaded prepare_language_model(const std::string& path, int64_t context, int64_t slots);
+  struct Steps {
+    double first = 0, later = 0;  ///< seconds: of all prompts, and of a token of each text
+  };
+  Steps language_steps(int64_t prompt, int64_t slots, int64_t tokens);
   const std::string& why() const { return why_; }
   /// Of its process.
   ResidentMemory memory() const { return resident_memory(pid_); }
@@ -56,7 +66,8 @@ class BenchPeer {
   int socket_ = -1;
 };
 
-/// What that process runs: `python -c PROGRAM library threads`.
+/// What that process runs: `python -c PROGRAM library threads`; llama.cpp the second one.
 extern const char* const kPeerProgram;
+extern const char* const kLlamaProgram;
 
 }  // namespace weft

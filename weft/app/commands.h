@@ -112,16 +112,41 @@ struct LlmServeOptions {
   int64_t max_connections = 512;
 };
 
+struct LlmTrainOptions {
+  std::vector<std::string> data;
+  std::string config = "small";
+  std::string tokenizer;
+  int64_t vocabulary = 4096;
+  double validation = 0.05;  // share of the tokens
+  int64_t steps = 2000, batch = 16, accumulate = 1, warmup = 100;
+  double lr = 1e-3, last_lr = 0.1, weight_decay = 0.1, beta2 = 0.95, clip = 1, dropout = 0;
+  std::string optimizer = "adamw", dtype = "f32";
+  int64_t seed = 1;
+  int64_t every = 250;         // steps between validations, samples and checkpoints
+  std::string prompt;          // of samples; empty: new texts
+  int64_t sample_tokens = 48;  // 0: no samples
+  bool resume = false, export_only = false;
+};
+
+struct LlmFinetuneOptions {
+  int64_t rank = 8, context = 512;
+  double alpha = 16;
+  std::vector<std::string> targets = {"q", "k", "v", "o"};
+};
+
 struct LlmOptions {
-  std::string
-      action;  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge or random
-  std::string model;          // a GGUF file, or a folder of Hugging Face's
+  std::string action;  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge,
+                       // random, train, finetune
+  std::string model;   // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
   std::string system;         // of chat: what the model is told first
   int64_t tokens = -1;        // -1: as far as the context reaches
   int64_t context = 4096;     // 0: the model's
   int64_t slots = 1;          // requests at once
   std::string cache = "f16";  // of keys and values
+  std::string draft;          // a model that guesses ahead
+  bool lookup = false;        // guesses are what followed in the text so far
+  int64_t draft_tokens = 7;   // guessed at most, where anything guesses
   bool ignore_end = false;
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int64_t top_k = 40, seed = 0;
@@ -129,7 +154,11 @@ struct LlmOptions {
   bool requantise = false;                       // of quantize: also what is packed already
   std::vector<std::string> lora = {};            // adapters
   std::vector<double> lora_scales = {};          // of the first of them; 1 for the others
+  int64_t repeats = 3;                           // of bench: the median counts
+  std::string against, python = "python3";       // of bench: a peer, and the Python that has it
   LlmServeOptions serve = {};
+  LlmTrainOptions train = {};
+  LlmFinetuneOptions finetune = {};
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
@@ -150,6 +179,8 @@ int run_llm(const Session& session, const LlmOptions& options);
 int bench_llm(const Session& session, const LlmOptions& options);
 int inspect_llm(const Session& session, const LlmOptions& options);
 int serve_llm(const Session& session, const LlmOptions& options);
+int train_llm(const Session& session, const LlmOptions& options);
+int finetune_llm(const Session& session, const LlmOptions& options);
 int convert_llm(const Session& session, const LlmOptions& options);
 int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);
@@ -161,6 +192,9 @@ int run_onnx_model(const Session& session, const OnnxOptions& options);
 int bench_onnx(const Session& session, const OnnxOptions& options);
 int export_onnx_model(const Session& session, const OnnxOptions& options);
 int optimize_onnx(const Session& session, const OnnxOptions& options);
+
+// An Error where the default device takes kernels and runs none: nothing would be learnt on it.
+void require_computing_device(Context& context);
 
 // The null device of the machine that `device` names: of "CPU:X86", "x86" and "NULL:X86" it is
 // NULL:X86, of "CPU" and "NULL" NULL. What has none, as GPUs, stands for itself.

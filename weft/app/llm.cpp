@@ -27,7 +27,9 @@ llm::ModelOptions model_options(const LlmOptions& o) {
   llm::ModelOptions options;
   options.context = o.context;
   options.slots = o.slots;
-  options.cache = o.cache == "f32" ? DType::F32 : DType::F16;
+  options.cache = o.cache == "f32" ? DType::F32 : o.cache == "q8" ? DType::I8 : DType::F16;
+  if (o.lookup || !o.draft.empty()) options.draft_tokens = o.draft_tokens;
+  options.draft_model = o.draft;
   options.lora = lora_files(o);
   return options;
 }
@@ -88,6 +90,10 @@ int run_llm_model(const Session& session, const LlmOptions& o) {
   JsonWriter json;
   json.begin_object().field("text", text).field("prompt_tokens", prompt).field("tokens", count);
   json.field("first_token_s", first).field("seconds", since(start));
+  if (model_options(o).draft_tokens > 0)
+    for (const auto& [name, value] : model.counters())
+      if (name == "drafted_tokens" || name == "accepted_tokens" || name == "steps")
+        json.field(name, static_cast<int64_t>(value));
   session.print("{}\n", json.end_object().text());
   return kExitOk;
 }
@@ -154,6 +160,8 @@ int run_llm(const Session& session, const LlmOptions& options) {
   if (options.action == "quantize" || options.action == "convert")
     return convert_llm(session, options);
   if (options.action == "merge") return merge_llm(session, options);
+  if (options.action == "train") return train_llm(session, options);
+  if (options.action == "finetune") return finetune_llm(session, options);
   if (options.action == "random") return make_random_model(session, options);
   internal_error("llm", "the command {} has no function", options.action);
 }

@@ -77,15 +77,6 @@ void check_output(const char* option, const std::string& path) {
   fail_errno("train.output", strformat("cannot write {} {}: its directory", option, path), errno);
 }
 
-void check_device(Context& context) {
-  const Device& device = context.get<DeviceTable>().default_device();
-  if (device.computes()) return;
-  fail("train.device",
-       "{} takes kernels and runs none: nothing would be learnt and every number would be "
-       "meaningless; use --device CPU, or `weft bench schedule` for what there is to measure on it",
-       device.name());
-}
-
 // The whole of one `weft train`.
 class TrainRun {
  public:
@@ -174,8 +165,17 @@ class TrainRun {
 
 }  // namespace
 
+void require_computing_device(Context& context) {
+  const Device& device = context.get<DeviceTable>().default_device();
+  if (device.computes()) return;
+  fail("train.device",
+       "{} takes kernels and runs none: nothing would be learnt and every number would be "
+       "meaningless; use --device CPU, or `weft bench schedule` for what there is to measure on it",
+       device.name());
+}
+
 int run_train(const Session& session, const TrainOptions& options) {
-  check_device(session.context);
+  require_computing_device(session.context);
   check_output("--save", options.save);
   check_output("--plot", options.plot);
   if (options.resume && options.save.empty()) {

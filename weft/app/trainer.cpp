@@ -41,15 +41,6 @@ int64_t number_in(const Metadata& metadata, const std::string& key, const std::s
                path, key);
 }
 
-StateDict with_prefix(const StateDict& state, const std::string& prefix) {
-  StateDict found;
-  for (const NamedTensor& named : state) {
-    if (named.name.starts_with(prefix))
-      found.push_back({named.name.substr(prefix.size()), named.tensor});
-  }
-  return found;
-}
-
 std::vector<float> floats_named(const StateDict& state, const std::string& name) {
   for (const NamedTensor& named : state) {
     if (named.name == name) return named.tensor.to_vector<float>();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <list>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -62,9 +63,13 @@ std::string BufferLabel::text() const {
 
 struct AllocatorState {
   /// A freed block, and what may still be using it.
+  struct Freed;
+  using Cache = std::list<Freed>;
+  using Sizes = std::multimap<size_t, Cache::iterator>;
   struct Freed {
     void* block;
     LastUses uses;
+    Sizes::iterator size = {};
   };
 
   ForkableMutex<std::mutex> mutex{ForkLock::Order::Memory};
@@ -74,13 +79,14 @@ struct AllocatorState {
   int64_t most = 0;
   AllocatorStats stats;
   std::vector<Buffer*> live;
-  std::multimap<size_t, Freed> cache;  // by size
+  Cache cache;  // the one freed last is the first
+  Sizes sizes;  // of those in the cache; likewise among equal ones
   uint64_t serial = 0;
   int64_t fail_after = -1;  // -1: never
 
   // A device that is gone has ended everything.
   ~AllocatorState() {
-    for (auto& [size, freed] : cache) memory->release(freed.block);
+    for (const Freed& freed : cache) memory->release(freed.block);
   }
 
   bool is_over(const LastUses& uses) const {
@@ -89,35 +95,41 @@ struct AllocatorState {
     return true;
   }
 
-  /// Gives back the blocks that nothing uses any more.
-  void drop_cache() {
-    std::erase_if(cache, [this](const auto& entry) {
-      if (!is_over(entry.second.uses)) return false;
-      memory->release(entry.second.block);
-      stats.cached_bytes -= static_cast<int64_t>(entry.first);
-      return true;
-    });
+  void* uncache(Cache::iterator freed) {
+    stats.cached_bytes -= static_cast<int64_t>(freed->size->first);
+    sizes.erase(freed->size);
+    void* block = freed->block;
+    cache.erase(freed);
+    return block;
+  }
+
+  /// Gives blocks that nothing uses any more back, those freed first before others, until no more
+  /// than `limit` bytes are kept.
+  void shrink_cache(int64_t limit) {
+    for (auto at = cache.end(); at != cache.begin() && stats.cached_bytes > limit;) {
+      const auto freed = --at;
+      if (!is_over(freed->uses)) continue;
+      ++at;
+      memory->release(uncache(freed));
+    }
   }
 
   /// All of them: waits for what still uses some. (Work that goes on asks for no memory.)
   void clear_cache() {
-    for (const auto& [size, freed] : cache)
+    for (const Freed& freed : cache)
       for (size_t q = 0; q < freed.uses.size(); ++q)
         queues[q]->wait(std::max(freed.uses[q].read, freed.uses[q].written));
-    drop_cache();
+    shrink_cache(0);
   }
 
   // A cached block wastes at most a quarter.
   void* take_cached(size_t& bytes) {
-    for (auto at = cache.lower_bound(bytes); at != cache.end() && at->first <= bytes + bytes / 4;
+    for (auto at = sizes.lower_bound(bytes); at != sizes.end() && at->first <= bytes + bytes / 4;
          ++at) {
-      if (!is_over(at->second.uses)) continue;
-      void* block = at->second.block;
+      if (!is_over(at->second->uses)) continue;
       bytes = at->first;
-      stats.cached_bytes -= static_cast<int64_t>(bytes);
       ++stats.cache_hits;
-      cache.erase(at);
-      return block;
+      return uncache(at->second);
     }
     return nullptr;
   }
@@ -147,12 +159,14 @@ struct AllocatorState {
     --stats.live_buffers;
   }
 
+  /// A size that is asked for again finds the block that was freed last, which is still in a core's
+  /// cache; sizes that nobody asks for any more make room.
   void give_block(void* block, size_t bytes, const LastUses& uses) {
-    // What is in use is kept whatever the limit: it goes when somebody looks again.
-    if (stats.cached_bytes + static_cast<int64_t>(bytes) > cache_limit && is_over(uses))
-      return memory->release(block);
-    cache.emplace(bytes, Freed{block, uses});
+    if (static_cast<int64_t>(bytes) > cache_limit && is_over(uses)) return memory->release(block);
+    cache.push_front({block, uses});
+    cache.front().size = sizes.emplace_hint(sizes.lower_bound(bytes), bytes, cache.begin());
     stats.cached_bytes += static_cast<int64_t>(bytes);
+    shrink_cache(cache_limit);
   }
 
   // "largest: conv1.weight 8.0 MiB, ...".
@@ -311,7 +325,7 @@ uint64_t Allocator::new_serial() {
 
 void Allocator::trim() {
   std::lock_guard lock(state_->mutex);
-  state_->drop_cache();
+  state_->shrink_cache(0);
 }
 
 AllocatorStats Allocator::stats() const {

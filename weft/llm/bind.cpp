@@ -8,7 +8,7 @@ namespace {
 
 class Binder {
  public:
-  explicit Binder(const Weights& weights) : weights_(weights) {}
+  Binder(const Weights& weights, DType factors) : weights_(weights), factors_(factors) {}
 
   /// One of this shape; where it is not there: a problem, or an undefined one.
   Weight weight(const std::string& name, const std::vector<int64_t>& shape, bool required) {
@@ -31,6 +31,19 @@ class Binder {
     p.weight = weight(name + ".weight", shape, required);
     shape.pop_back();
     p.bias = vector(name + ".bias", shape, false);
+    p.factors = factors_;
+    return p;
+  }
+  /// (1, in), which GGUF files have as (in).
+  Projection row(const std::string& name, int64_t in) {
+    const Weight* found = weights_.find(name + ".weight");
+    if (found == nullptr || found->shape != Dims({in}) || !is_plain(found->codec))
+      return projection(name, {1, in});
+    Projection p;
+    p.weight = *found;
+    p.weight.shape = {1, in};
+    p.weight.stored = found->stored.reshape({1, in});
+    p.factors = factors_;
     return p;
   }
   Scale scale(const std::string& name, int64_t size, bool required = true) {
@@ -50,6 +63,7 @@ class Binder {
     if (++count_ <= kMost) text_ += "\n  " + text;
   }
   const Weights& weights_;
+  DType factors_;
   std::string text_;
   int count_ = 0;
 };
@@ -65,7 +79,12 @@ void bind_latent(Binder& b, const Config& c, const std::string& at, Layer& layer
   }
   layer.kv_a = b.projection(at + "attn_kv_a_mqa", {c.latent.kv_rank + c.rope.size, c.dim});
   layer.kv_a_norm = b.scale(at + "attn_kv_a_norm", c.latent.kv_rank);
-  layer.kv_b = b.projection(at + "attn_kv_b", {kv_wide, c.latent.kv_rank});
+  if (!b.has(at + "attn_k_b.weight")) {
+    layer.kv_b = b.projection(at + "attn_kv_b", {kv_wide, c.latent.kv_rank});
+    return;
+  }
+  layer.k_b = b.weight(at + "attn_k_b.weight", {c.heads, c.latent.kv_rank, c.latent.plain}, true);
+  layer.v_b = b.weight(at + "attn_v_b.weight", {c.heads, c.value_dim, c.latent.kv_rank}, true);
 }
 
 void bind_attention(Binder& b, const Config& c, const std::string& at, Layer& layer) {
@@ -99,19 +118,20 @@ void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeigh
   w.gate = b.projection(at + "ffn_gate_exps", {e.count, e.ffn, c.dim});
   w.up = b.projection(at + "ffn_up_exps", {e.count, e.ffn, c.dim});
   w.down = b.projection(at + "ffn_down_exps", {e.count, c.dim, e.ffn});
+  w.rank_bias = b.vector(at + "exp_probs_b.bias", {e.count}, false);
   if (e.shared_ffn == 0) return;
   w.shared_gate = b.projection(at + "ffn_gate_shexp", {e.shared_ffn, c.dim});
   w.shared_up = b.projection(at + "ffn_up_shexp", {e.shared_ffn, c.dim});
   w.shared_down = b.projection(at + "ffn_down_shexp", {c.dim, e.shared_ffn});
   if (b.has(at + "ffn_gate_inp_shexp.weight"))
-    w.shared_router = b.projection(at + "ffn_gate_inp_shexp", {1, c.dim});
+    w.shared_router = b.row(at + "ffn_gate_inp_shexp", c.dim);
 }
 
 }  // namespace
 
 void Network::bind(const Weights& weights) {
   const Config& c = config_;
-  Binder b(weights);
+  Binder b(weights, factors_);
   tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
   if (c.learned_positions) positions_ = b.weight("position_embd.weight", {c.context, c.dim}, true);
   output_norm_ = b.scale("output_norm", c.dim);

@@ -101,10 +101,10 @@ struct NamedScaling {
   Rope::Scaling scaling;
 };
 constexpr NamedScaling kScalings[] = {
-    {"none", Rope::Scaling::None},     {"default", Rope::Scaling::None},
-    {"linear", Rope::Scaling::Linear}, {"llama3", Rope::Scaling::Llama3},
-    {"yarn", Rope::Scaling::Yarn},     {"longrope", Rope::Scaling::LongRope},
-    {"su", Rope::Scaling::LongRope},
+    {"none", Rope::Scaling::None},         {"default", Rope::Scaling::None},
+    {"linear", Rope::Scaling::Linear},     {"dynamic", Rope::Scaling::Dynamic},
+    {"llama3", Rope::Scaling::Llama3},     {"yarn", Rope::Scaling::Yarn},
+    {"longrope", Rope::Scaling::LongRope}, {"su", Rope::Scaling::LongRope},
 };
 
 void read_scaling(Config& c, ConfigSource& s) {
@@ -123,6 +123,10 @@ void read_scaling(Config& c, ConfigSource& s) {
   const double ratio = static_cast<double>(c.context) / static_cast<double>(r.trained_context);
   r.factor = s.real({"rope.scaling.factor", WEFT_ROPE_KEY("factor")}, 1e-6,
                     r.scaling == Rope::Scaling::Linear ? 1 : ratio);
+  // Such a model says what it was trained with, and reaches further.
+  if (r.scaling == Rope::Scaling::Dynamic && r.factor > 1)
+    c.context = static_cast<int64_t>(
+        std::min(static_cast<double>(r.trained_context) * r.factor, double{kMostContext}));
   r.low_frequency = s.real({"", WEFT_ROPE_KEY("low_freq_factor")}, 1e-6, 1);
   r.high_frequency = s.real({"", WEFT_ROPE_KEY("high_freq_factor")}, 1e-6, 4);
   r.fast = s.real({"rope.scaling.yarn_beta_fast", WEFT_ROPE_KEY("beta_fast")}, 1e-6, 32);
@@ -186,6 +190,17 @@ void check_rope(const Config& c, const Rope& r, ConfigSource& s) {
     s.problem("longrope scaling without its factors");
 }
 
+void check_groups(const Experts& e, ConfigSource& s) {
+  if (e.groups == 1) return;
+  const int64_t size = e.count / e.groups;
+  if (e.count % e.groups != 0 || e.used_groups > e.groups || e.used > e.used_groups * size ||
+      e.group_best > size)
+    s.problem(
+        strformat("{} of {} experts from {} of {} groups: groups are equally large, and those "
+                  "used have enough experts",
+                  e.used, e.count, e.used_groups, e.groups));
+}
+
 void check(const Config& c, ConfigSource& s) {
   if (c.kv_heads > c.heads || c.heads % c.kv_heads != 0)
     s.problem(strformat("{} heads with {} heads of keys: the one is a multiple of the other",
@@ -197,6 +212,7 @@ void check(const Config& c, ConfigSource& s) {
     s.problem("heads with latent keys have no part without positions");
   check_rope(c, c.rope, s);
   check_rope(c, c.local_rope, s);
+  check_groups(c.experts, s);
 }
 
 Config read(ConfigSource& s) {

@@ -19,7 +19,7 @@ enum class Activation : uint8_t { Silu, GeluTanh, Gelu, GptOss };
 /// Rotary positions (Su et al. 2021) and how they reach beyond the context that a model was trained
 /// with.
 struct Rope {
-  enum class Scaling : uint8_t { None, Linear, Llama3, Yarn, LongRope };
+  enum class Scaling : uint8_t { None, Linear, Dynamic, Llama3, Yarn, LongRope };
   int64_t size = 0;  ///< of a head's numbers, so many are turned; 0: no rotary positions
   double base = 10000;
   bool neighbours = false;  ///< pairs of neighbours are turned; else of the two halves
@@ -49,6 +49,7 @@ struct Experts {
   bool normalised = false;              ///< the chosen ones' shares add up to 1
   double scale = 1;                     ///< of the shares
   int64_t groups = 1, used_groups = 1;  ///< chosen from the best groups (DeepSeek)
+  int64_t group_best = 1;               ///< a group is as good as the sum of so many of its best
 };
 
 /// Multi-head latent attention (DeepSeek-V2): keys and values from a narrow vector.

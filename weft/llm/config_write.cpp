@@ -24,7 +24,9 @@ void write_sizes(const Config& c, ConfigSink& s) {
   };
   s.integer(key("block_count", "num_hidden_layers", "n_layer"), c.layers);
   s.integer(key("embedding_length", "hidden_size", "n_embd"), c.dim);
-  s.integer(key("context_length", "max_position_embeddings", "n_positions"), c.context);
+  // Dynamic scaling reaches beyond what its files say.
+  s.integer(key("context_length", "max_position_embeddings", "n_positions"),
+            c.rope.scaling == Rope::Scaling::Dynamic ? c.rope.trained_context : c.context);
   s.integer({"vocab_size", "vocab_size"}, c.vocabulary);
   s.integer(key("attention.head_count", "num_attention_heads", "n_head"), c.heads);
   s.integer(key("attention.head_count_kv", "num_key_value_heads", ""), c.kv_heads);
@@ -45,7 +47,10 @@ void write_scale(const Config& c, ConfigSink& s) {
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
-  s.real({"", "query_pre_attn_scalar"}, std::abs(size - whole) < 1e-4 * whole ? whole : size);
+  if (std::abs(size - whole) < 1e-4 * whole)
+    s.integer({"", "query_pre_attn_scalar"}, static_cast<int64_t>(whole));
+  else
+    s.real({"", "query_pre_attn_scalar"}, size);
   s.real({"attention.scale", ""}, c.attention_scale);
 }
 
@@ -69,7 +74,7 @@ void write_pooling(const Config& c, ConfigSink& s) {
 void write_experts(const Config& c, ConfigSink& s) {
   const Experts& e = c.experts;
   if (e.count == 0) return;
-  const bool deepseek = c.family == "deepseek2", plain = any_of(c, {"mixtral", "gpt-oss", "llama"});
+  const bool deepseek = c.family.starts_with("deepseek"), plain = any_of(c, {"mixtral", "gpt-oss", "llama"});
   s.integer({"expert_count", deepseek ? "n_routed_experts"
                              : plain  ? "num_local_experts"
                                       : "num_experts"},
@@ -87,7 +92,10 @@ void write_experts(const Config& c, ConfigSink& s) {
   s.real({"expert_weights_scale", "routed_scaling_factor"}, e.scale);
   s.integer({"leading_dense_block_count", "first_k_dense_replace"}, e.dense_layers);
   s.integer({"expert_gating_func", ""}, e.gate == Experts::Gate::Sigmoid ? 2 : 1);
-  for (const char* name : {"n_group", "topk_group"}) s.integer({"", name}, 1);
+  s.integer({"expert_group_count", "n_group"}, e.groups);
+  s.integer({"expert_group_used_count", "topk_group"}, e.used_groups);
+  if (c.family == "deepseek2")
+    s.text({"", "topk_method"}, e.groups > 1 ? "group_limited_greedy" : "greedy");
 }
 
 void write_latent(const Config& c, ConfigSink& s) {
@@ -99,6 +107,7 @@ void write_latent(const Config& c, ConfigSink& s) {
     s.nothing({"", "q_lora_rank"});
   s.integer({"", "qk_rope_head_dim"}, c.rope.size);
   s.integer({"", "qk_nope_head_dim"}, c.latent.plain);
+  if (!c.rope.neighbours) s.boolean({"", "rope_interleave"}, false);
 }
 
 // ---- positions
@@ -145,7 +154,7 @@ void write_scaling(const Config& c, ConfigSink& s) {
   using Scaling = Rope::Scaling;
   const Rope& r = c.rope;
   if (r.scaling == Scaling::None) return;
-  constexpr const char* kNames[] = {"none", "linear", "llama3", "yarn", "longrope"};
+  constexpr const char* kNames[] = {"none", "linear", "dynamic", "llama3", "yarn", "longrope"};
   const char* name = kNames[static_cast<size_t>(r.scaling)];
   s.text({r.scaling == Scaling::Llama3 ? "" : "rope.scaling.type", "rope_scaling.rope_type"}, name);
   // Readers before transformers 4.43 want it under this name.
@@ -153,7 +162,7 @@ void write_scaling(const Config& c, ConfigSink& s) {
   s.real({r.scaling == Scaling::Llama3 ? "" : "rope.scaling.factor",
           r.scaling == Scaling::LongRope ? "" : "rope_scaling.factor"},
          r.factor);
-  if (r.scaling == Scaling::Linear) return;
+  if (r.scaling == Scaling::Linear || r.scaling == Scaling::Dynamic) return;
   s.integer({"rope.scaling.original_context_length",
              r.scaling == Scaling::LongRope ? "original_max_position_embeddings"
                                             : "rope_scaling.original_max_position_embeddings"},
@@ -228,9 +237,12 @@ Config with_named_scaling(const Config& c) {
 
 }  // namespace
 
-std::string gguf_architecture(const Config& c) { return first_name(c.family, &Family::gguf); }
+std::string gguf_architecture(const Config& c) {
+  return first_name(c.family == "deepseek3" ? "deepseek2" : c.family, &Family::gguf);
+}
 
 std::string json_family(const Config& c) {
+  if (c.family == "deepseek2" && c.experts.gate == Experts::Gate::Sigmoid) return "deepseek3";
   if (c.family != "llama") return c.family;
   if (c.experts.count > 0) return "mixtral";
   return c.window > 0 ? "mistral" : "llama";
@@ -261,6 +273,9 @@ std::string json_description(const Config& given, const JsonDetails& details) {
   sink.boolean({"", "attention_bias"}, details.attention_bias);
   if (c.family == "llama") sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   sink.tokens({"", "eos_token_id"}, c.end_tokens);
+  for (const auto& [key, id] : {std::pair("bos_token_id", details.begin_token),
+                                std::pair("pad_token_id", details.padding_token)})
+    id ? sink.integer({"", key}, *id) : sink.nothing({"", key});
   write_all(c, sink);
   std::string json = sink.take();
   const std::string lost = differences(given, read_config(json));

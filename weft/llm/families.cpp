@@ -108,13 +108,23 @@ void gpt_oss(Config& c, ConfigSource& s) {
   c.experts.ffn = s.is_gguf() ? c.experts.ffn : c.ffn;
 }
 
+/// DeepSeek-V3's: two experts say how good a group is.
+void sigmoid_scores(Experts& e) {
+  e.gate = Experts::Gate::Sigmoid;
+  e.group_best = 2;
+}
+
 void deepseek2(Config& c, ConfigSource& s) {
   c.latent.kv_rank = s.integer({"attention.kv_lora_rank", "kv_lora_rank"}, 1, kMost, {});
   c.latent.q_rank = s.integer({"attention.q_lora_rank", "q_lora_rank"}, 0, kMost, 0);
   c.rope.size = s.integer({"rope.dimension_count", "qk_rope_head_dim"}, 2, 4096, {});
   if (!s.is_gguf()) c.head_dim = c.rope.size + s.integer({"", "qk_nope_head_dim"}, 1, 4096, {});
+  if (s.is_gguf()) {  // files whose heads are those of the narrow vector have the real sizes apart
+    c.head_dim = s.integer({"attention.key_length_mla", ""}, 1, kMost, c.head_dim);
+    c.value_dim = s.integer({"attention.value_length_mla", ""}, 1, kMost, c.value_dim);
+  }
   c.latent.plain = c.head_dim - c.rope.size;
-  c.rope.neighbours = true;
+  c.rope.neighbours = s.boolean({"", "rope_interleave"}).value_or(true);
   c.kv_heads = c.heads;
   const int64_t shared = s.integer({"expert_shared_count", "n_shared_experts"}, 0, 1024, 0);
   c.experts.shared_ffn = shared * c.experts.ffn;
@@ -122,14 +132,20 @@ void deepseek2(Config& c, ConfigSource& s) {
   c.experts.normalised = s.boolean({"expert_weights_norm", "norm_topk_prob"}).value_or(false);
   c.experts.groups = s.integer({"expert_group_count", "n_group"}, 1, 1024, 1);
   c.experts.used_groups = s.integer({"expert_group_used_count", "topk_group"}, 1, 1024, 1);
-  if (s.integer({"expert_gating_func", ""}, 1, 2, 1) == 2) c.experts.gate = Experts::Gate::Sigmoid;
+  if (s.integer({"expert_gating_func", ""}, 1, 2, 1) == 2) sigmoid_scores(c.experts);
+  if (s.text({"", "topk_method"}).value_or("") == "greedy") c.experts.groups = 1;
   // llama.cpp's files say one of the two, and cosines are not scaled then.
   if (s.is_gguf() && c.rope.scale_log_all != 0) c.rope.scale_log = c.rope.scale_log_all;
-  if (c.experts.groups > 1) s.problem("experts in groups are not supported");
   if (c.rope.scaling == Rope::Scaling::Yarn && c.rope.scale_log_all != 0 && c.rope.factor > 1) {
     const double more = 0.1 * c.rope.scale_log_all * std::log(c.rope.factor) + 1;
     c.attention_scale = more * more / std::sqrt(static_cast<double>(c.head_dim));
   }
+}
+
+void deepseek3(Config& c, ConfigSource& s) {
+  deepseek2(c, s);
+  sigmoid_scores(c.experts);
+  c.experts.normalised = s.boolean({"", "norm_topk_prob"}).value_or(true);
 }
 
 constexpr Norm kRms = Norm::Rms;
@@ -152,6 +168,7 @@ constexpr Family kFamilies[] = {
     {"gpt2", "gpt2", "gpt2", false, Norm::Layer, kGelu, gpt2},
     {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, Activation::GptOss, gpt_oss},
     {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, kSilu, deepseek2},
+    {"deepseek3", "", "deepseek_v3", true, kRms, kSilu, deepseek3},
 };
 
 bool lists(std::string_view alternatives, std::string_view name) {

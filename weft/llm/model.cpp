@@ -1,7 +1,6 @@
 #include "weft/llm/model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "weft/base/error.h"
@@ -18,6 +17,7 @@ struct Model::Running {
   Sampler sampler;
   std::optional<GrammarMatcher> grammar;
   Answer answer;
+  DraftPace pace;
   int64_t generated = 0;
   std::optional<TokenId> last;  // drawn, and not yet behind the others in the slot
 };
@@ -32,6 +32,8 @@ struct Model::Slot {
 };
 
 namespace {
+
+constexpr int64_t kMostGuesses = 7;  // and the token before them: a row's most tokens
 
 size_t common_prefix(std::span<const TokenId> a, std::span<const TokenId> b) {
   const size_t most = std::min(a.size(), b.size());
@@ -48,17 +50,13 @@ std::string name_of(const Config& config, const std::string& path) {
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
 
-/// Keys and values of all slots, in an address space: sizes may come from damaged files.
-void check_memory(const Config& c, const ModelOptions& o, int64_t context) {
-  const double numbers = static_cast<double>(c.layers) * static_cast<double>(c.kv_heads) *
-                         static_cast<double>(c.head_dim + c.value_dim);
-  const double bytes = numbers * static_cast<double>(o.slots) * static_cast<double>(context) *
-                       static_cast<double>(bits(o.cache)) / 8;
-  if (bytes > 0x1p46)
-    fail("llm.memory",
-         "keys and values of {} slots of {} tokens would take {:.0f} GiB: ask for a "
-         "shorter context or fewer slots",
-         o.slots, context, bytes / 0x1p30);
+void check_options(const ModelOptions& o) {
+  const bool kept = o.cache == DType::F16 || o.cache == DType::F32 || o.cache == DType::I8;
+  if (o.slots < 1 || !kept)
+    fail("llm.options", "{} slots with a cache of {}: at least one, of f16, f32 or i8", o.slots,
+         weft::name(o.cache));
+  if (o.draft_tokens < 0 || o.draft_tokens > kMostGuesses)
+    fail("llm.options", "{} tokens guessed ahead: 0 to {}", o.draft_tokens, kMostGuesses);
 }
 
 ModelFile read_adapted(const std::string& path, const std::vector<LoraFile>& adapters) {
@@ -76,14 +74,18 @@ Model::Model(const std::string& path, const ModelOptions& options)
 }
 
 Model::Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOptions& o)
-    : tokenizer_(std::move(tokenizer)), name_(file.config.name), queue_(o.queue) {
+    : tokenizer_(std::move(tokenizer)),
+      name_(file.config.name),
+      queue_(o.queue),
+      draft_tokens_(o.draft_tokens) {
   const int64_t most = file.config.context;
   context_ = o.context > 0 ? std::min(o.context, most) : most;
-  if (o.slots < 1 || (o.cache != DType::F16 && o.cache != DType::F32))
-    fail("llm.options", "{} slots with a cache of {}: at least one, of f16 or f32", o.slots,
-         weft::name(o.cache));
-  check_memory(file.config, o, context_);
+  check_options(o);
+  check_cache_memory(file.config, o.slots, context_, o.cache);
   stepper_ = std::make_unique<Stepper>(file.config, file.weights, o.slots, context_, o.cache);
+  if (o.draft_tokens > 0 && o.draft_model.empty()) drafter_ = std::make_unique<LookupDrafter>();
+  if (o.draft_tokens > 0 && !o.draft_model.empty())
+    drafter_ = model_drafter(o.draft_model, tokenizer_, o.slots, context_, o.cache);
   weight_bytes_ = file.weights.bytes();
   for (int64_t i = 0; i < o.slots; ++i)
     slots_.push_back(std::make_unique<Slot>(Slot{i, {}, nullptr}));
@@ -163,6 +165,7 @@ void Model::admit() {
                                                       Sampler(sampling),
                                                       std::move(grammar),
                                                       std::move(answer),
+                                                      DraftPace(draft_tokens_),
                                                       0,
                                                       {}});
   }
@@ -201,49 +204,105 @@ void Model::prompt_step(std::vector<Progress>& all) {
                     prompt.subspan(static_cast<size_t>(start), static_cast<size_t>(count))};
   try {
     const std::vector<float> logits = stepper_->run(std::span(&row, 1));
-    first->held.insert(first->held.end(), row.tokens.begin(), row.tokens.end());
+    first->held.insert(first->held.end(), row.tokens.begin(), row.tokens.end() - 1);
     counts_.prompt_tokens += count;
     ++counts_.steps;
-    if (first->held.size() == prompt.size()) take(*first, logits, all);
+    if (first->held.size() + 1 < prompt.size())
+      first->held.push_back(row.tokens.back());
+    else
+      answer(*first, row.tokens.last(1), logits, all);
   } catch (const Error& e) {
     fail_running(std::span(&first, 1), e.message(), all);
   }
 }
 
-/// A token of every request that answers. Rows come in few numbers, so that few steps are compiled:
-/// what is missing repeats the last row, which writes what is there already.
+int64_t Model::most_guesses(Slot& slot, int64_t last_start) const {
+  Running& r = *slot.running;
+  int64_t most = std::min(r.pace.next(), context_ - static_cast<int64_t>(slot.held.size()) - 1);
+  if (r.request.max_tokens > 0) most = std::min(most, r.request.max_tokens - r.generated - 1);
+  return stepper_->row_tokens(last_start, std::max<int64_t>(most, 0) + 1) - 1;
+}
+
+/// What the requests' texts are with what was drawn last, and guesses behind that.
+std::vector<Draft> Model::drafts(std::span<Slot* const> answering) {
+  int64_t last_start = 0;
+  for (const Slot* slot : answering)
+    last_start = std::max(last_start, static_cast<int64_t>(slot->held.size()));
+  std::vector<Draft> all;
+  for (Slot* slot : answering) {
+    const Running& r = *slot->running;
+    Draft d{slot->number, slot->held, r.request.prompt.size(), 0, &r.sampler};
+    d.text.push_back(*r.last);
+    d.known = d.text.size();
+    if (drafter_) d.most = most_guesses(*slot, last_start);
+    all.push_back(std::move(d));
+  }
+  if (drafter_) drafter_->guess(all);
+  for (Draft& d : all)  // a draft model may have more numbers than there are tokens
+    d.text.erase(std::find_if(d.text.begin() + static_cast<std::ptrdiff_t>(d.known), d.text.end(),
+                              [&](TokenId id) { return id >= config().vocabulary; }),
+                 d.text.end());
+  return all;
+}
+
+/// A token of every request that answers, and what was guessed to follow it.
 void Model::token_step(std::vector<Progress>& all) {
   std::vector<Slot*> answering;
+  for (const auto& slot : slots_)
+    if (slot->running && !slot->in_prompt()) answering.push_back(slot.get());
+  if (answering.empty()) return;
+  std::vector<Draft> guessed;
   std::vector<StepRow> rows;
-  for (const auto& slot : slots_) {
-    if (!slot->running || slot->in_prompt()) continue;
-    answering.push_back(slot.get());
-    rows.push_back({slot->number, static_cast<int64_t>(slot->held.size()),
-                    std::span(&*slot->running->last, 1)});
-  }
-  if (rows.empty()) return;
-  const size_t full = std::min(std::bit_ceil(rows.size()), slots_.size());
-  while (rows.size() < full) rows.push_back(rows.back());
+  std::vector<float> logits;
   try {
-    const std::vector<float> logits = stepper_->run(rows);
+    guessed = drafts(answering);
+    for (const Draft& d : guessed)
+      rows.push_back(
+          {d.slot, static_cast<int64_t>(d.known) - 1, std::span(d.text).subspan(d.known - 1)});
+    fill_rows(rows, stepper_->slots());
+    const bool single =
+        std::ranges::all_of(rows, [](const StepRow& r) { return r.tokens.size() == 1; });
+    logits = stepper_->run(rows, single ? Give::LastLogits : Give::AllLogits);
     ++counts_.steps;
-    const size_t width = logits.size() / rows.size();
-    for (size_t i = 0; i < answering.size(); ++i) {
-      answering[i]->held.push_back(*answering[i]->running->last);
-      take(*answering[i], std::span(logits).subspan(i * width, width), all);
-    }
   } catch (const Error& e) {
-    fail_running(answering, e.message(), all);
+    return fail_running(answering, e.message(), all);
+  }
+  const auto width = static_cast<size_t>(config().vocabulary);
+  std::span<const float> left = logits;
+  for (size_t i = 0; i < answering.size(); ++i) {
+    const size_t size = rows[i].tokens.size() * width;
+    answer(*answering[i], rows[i].tokens, left.first(size), all);
+    left = left.subspan(size);
   }
 }
 
-void Model::take(Slot& slot, std::span<const float> logits, std::vector<Progress>& all) {
-  Running& r = *slot.running;
-  Progress progress{r.id, {}, "", Finish::None, ""};
-  if (r.request.max_tokens == 0) {
-    end(slot, progress, Finish::Length);
-    return all.push_back(std::move(progress));
+/// Draws what follows each of the tokens behind a text, as long as the next one is what was drawn.
+void Model::answer(Slot& slot, std::span<const TokenId> tokens, std::span<const float> logits,
+                   std::vector<Progress>& all) {
+  const auto width = static_cast<size_t>(config().vocabulary);
+  Progress progress{slot.running->id, {}, "", Finish::None, ""};
+  size_t held = 0;  // of the guesses
+  try {
+    const auto draw = [&] {
+      slot.held.push_back(tokens[held]);
+      return take(slot, logits.subspan(held * width, width), progress);
+    };
+    while (draw() && held + 1 < tokens.size() && *slot.running->last == tokens[held + 1]) ++held;
+  } catch (const Error& e) {
+    end(slot, progress, Finish::Failed);
+    progress.error = e.message();
   }
+  counts_.drafted_tokens += static_cast<int64_t>(tokens.size()) - 1;
+  counts_.accepted_tokens += static_cast<int64_t>(held);
+  if (slot.running)
+    slot.running->pace.note(static_cast<int64_t>(tokens.size()) - 1, static_cast<int64_t>(held));
+  all.push_back(std::move(progress));
+}
+
+/// False: that was the last one.
+bool Model::take(Slot& slot, std::span<const float> logits, Progress& progress) {
+  Running& r = *slot.running;
+  if (r.request.max_tokens == 0) return end(slot, progress, Finish::Length);
   const GeneratedToken token =
       r.sampler.sample(logits, slot.held, r.request.prompt.size(),
                        r.grammar ? r.grammar->allowed() : std::span<const uint64_t>{});
@@ -253,25 +312,23 @@ void Model::take(Slot& slot, std::span<const float> logits, std::vector<Progress
   ++counts_.generated_tokens;
   r.last = id;
   progress.tokens.push_back(token);
-  if (is_end(id) && !r.request.ignore_end) {
-    end(slot, progress, Finish::Stop);
-    return all.push_back(std::move(progress));
-  }
-  progress.text = r.answer.add(id);
+  if (is_end(id) && !r.request.ignore_end) return end(slot, progress, Finish::Stop);
+  progress.text += r.answer.add(id);
   const bool full = static_cast<int64_t>(slot.held.size()) >= context_;
   if (r.answer.stopped() || (r.grammar && r.grammar->finished()))
-    end(slot, progress, Finish::Stop);
-  else if (full || r.generated == r.request.max_tokens)
-    end(slot, progress, Finish::Length);
-  all.push_back(std::move(progress));
+    return end(slot, progress, Finish::Stop);
+  if (full || r.generated == r.request.max_tokens) return end(slot, progress, Finish::Length);
+  return true;
 }
 
-void Model::end(Slot& slot, Progress& progress, Finish why) {
+/// False: that it goes on.
+bool Model::end(Slot& slot, Progress& progress, Finish why) {
   progress.request = slot.running->id;
   progress.text += slot.running->answer.finish();
   progress.finish = why;
   slot.used = ++clock_;
   slot.running.reset();
+  return false;
 }
 
 void Model::fail_running(std::span<Slot* const> slots, const std::string& why,
@@ -339,6 +396,8 @@ std::vector<std::pair<std::string, double>> Model::counters() const {
           {"prompt_tokens", number(counts_.prompt_tokens)},
           {"reused_tokens", number(counts_.reused_tokens)},
           {"generated_tokens", number(counts_.generated_tokens)},
+          {"drafted_tokens", number(counts_.drafted_tokens)},
+          {"accepted_tokens", number(counts_.accepted_tokens)},
           {"steps", number(counts_.steps)},
           {"cache_bytes", number(cache_bytes())},
           {"weight_bytes", number(weight_bytes_)}};

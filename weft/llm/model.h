@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/llm/answer.h"
+#include "weft/llm/draft.h"
 #include "weft/llm/generator.h"
 #include "weft/llm/model_file.h"
 #include "weft/llm/stepper.h"
@@ -23,29 +24,36 @@ struct LoraFile {
 };
 
 struct ModelOptions {
-  int64_t context = 4096;    ///< of a request; at most the model's; 0: that
-  int64_t slots = 1;         ///< requests that run at once
-  int64_t queue = 1024;      ///< requests that wait
-  DType cache = DType::F16;  ///< of keys and values: F16 or F32
-  std::vector<LoraFile> lora =
-      {};  ///< beside the weights, which stay packed; of models from a path
+  int64_t context = 4096;  ///< of a request; at most the model's; 0: that
+  int64_t slots = 1;       ///< requests that run at once
+  int64_t queue = 1024;    ///< requests that wait
+  /// Of keys and values: F16, F32, or I8, 8 bits and a scale for 32 numbers.
+  DType cache = DType::F16;
+  /// Tokens guessed ahead at most, 7, and checked in one step (speculative decoding). Each is drawn
+  /// as it would be without, so that the answer is the same. 0: none.
+  int64_t draft_tokens = 0;
+  /// A smaller model with the same tokens that guesses; empty: what followed in the text so far.
+  std::string draft_model = {};
+  /// Beside the weights, which stay packed; of models from a path.
+  std::vector<LoraFile> lora = {};
 };
 
 /// What was in memory for, and how much was done.
 struct ModelCounts {
   int64_t prompt_tokens = 0, reused_tokens = 0, generated_tokens = 0, steps = 0;
+  int64_t drafted_tokens = 0, accepted_tokens = 0;  // guesses, and those that held
 };
 
 /// The cache for all slots is there from the beginning. A prompt that begins as a text that a free
 /// slot still holds begins behind that. Every step computes a token of each request that answers,
-/// and a part of one prompt.
+/// or several where guesses hold, and a part of one prompt.
 ///   Model model("model-Q4_K_M.gguf");
 ///   const RequestId id = model.submit({.prompt = model.tokenizer().encode("Once")});
 class Model final : public Generator {
  public:
   /// A GGUF file, or a folder with config.json, safetensors and tokenizer.json. Errors: those of
   /// read_model(), read_lora() and of the tokenizer; "llm.memory" where the cache would not fit the
-  /// address space.
+  /// address space; "llm.draft" where a draft model has other tokens; "llm.options".
   explicit Model(const std::string& path, const ModelOptions& options = {});
   Model(const ModelFile& file, text::Tokenizer tokenizer, const ModelOptions& options = {});
 
@@ -64,7 +72,9 @@ class Model final : public Generator {
   std::vector<std::pair<std::string, double>> counters() const override;
 
   const Config& config() const { return stepper_->config(); }
-  int64_t cache_bytes() const { return stepper_->cache_bytes(); }
+  int64_t cache_bytes() const {
+    return stepper_->cache_bytes() + (drafter_ ? drafter_->bytes() : 0);
+  }
   int64_t weight_bytes() const { return weight_bytes_; }
   bool is_end(TokenId id) const;
 
@@ -80,16 +90,21 @@ class Model final : public Generator {
   Slot* free_slot(std::span<const TokenId> prompt);
   void prompt_step(std::vector<Progress>& all);
   void token_step(std::vector<Progress>& all);
-  void take(Slot& slot, std::span<const float> logits, std::vector<Progress>& all);
-  void end(Slot& slot, Progress& progress, Finish why);
+  std::vector<Draft> drafts(std::span<Slot* const> answering);
+  int64_t most_guesses(Slot& slot, int64_t last_start) const;
+  void answer(Slot& slot, std::span<const TokenId> tokens, std::span<const float> logits,
+              std::vector<Progress>& all);
+  bool take(Slot& slot, std::span<const float> logits, Progress& progress);
+  bool end(Slot& slot, Progress& progress, Finish why);
   void fail_running(std::span<Slot* const> slots, const std::string& why,
                     std::vector<Progress>& all);
   std::vector<float> computed(std::span<const TokenId> tokens, Give give);
 
   text::Tokenizer tokenizer_;
   std::string name_;
-  int64_t context_ = 0, weight_bytes_ = 0, queue_ = 0;
+  int64_t context_ = 0, weight_bytes_ = 0, queue_ = 0, draft_tokens_ = 0;
   std::unique_ptr<Stepper> stepper_;
+  std::unique_ptr<Drafter> drafter_;  // null: nothing is guessed
   std::vector<std::unique_ptr<Slot>> slots_;
   std::deque<Waiting> waiting_;
   std::vector<RequestId> cancelled_;

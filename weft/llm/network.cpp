@@ -6,32 +6,17 @@
 
 namespace weft::llm {
 
-KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, DType dtype)
-    : slots(slots_in), positions(positions_in) {
-  for (int64_t i = 0; i < c.layers; ++i) {
-    keys.push_back(Tensor::zeros({slots, c.kv_heads, positions, c.head_dim}, dtype));
-    values.push_back(Tensor::zeros({slots, c.kv_heads, positions, c.value_dim}, dtype));
-  }
-  std::vector<Tensor> all = keys;
-  all.insert(all.end(), values.begin(), values.end());
-  realize(all);
-}
-
-int64_t KvCache::bytes() const {
-  int64_t all = 0;
-  for (size_t i = 0; i < keys.size(); ++i)
-    all += (keys[i].numel() + values[i].numel()) * bits(keys[i].dtype()) / 8;
-  return all;
-}
-
 Tensor Projection::operator()(const Tensor& x) const {
-  Tensor y = x.matmul(weight.value().T());
+  const auto rounded = [&](const Tensor& t) { return t.dtype() == factors ? t : t.cast(factors); };
+  Tensor y = rounded(x).matmul(rounded(weight.value()).T());
+  if (factors != DType::F32) y = y.cast(DType::F32);
   for (const LowRank& f : weight.factors) y = y + x.matmul(f.a.T()).matmul(f.b.T()) * f.scale;
   return bias.defined() ? y + bias : y;
 }
 
-Network::Network(Config config, const Weights& weights, int64_t positions)
+Network::Network(Config config, const Weights& weights, int64_t positions, DType factors)
     : config_(std::move(config)),
+      factors_(factors),
       rope_(rope_table(config_.rope, positions)),
       local_rope_(config_.local_rope.size > 0 ? rope_table(config_.local_rope, positions) : rope_) {
   bind(weights);
@@ -46,24 +31,40 @@ Tensor Network::normed(const Tensor& x, const Scale& scale) const {
   return scale.bias.defined() ? y + scale.bias : y;
 }
 
-Tensor Network::embedded(const Batch& batch) const {
-  Tensor x = tokens_.value().index({batch.tokens});
+Tensor Network::embedded(const Tensor& tokens, const Tensor& positions) const {
+  Tensor x = tokens_.value().index({tokens});
   if (config_.embedding_scale != 1) x = x * config_.embedding_scale;
-  if (positions_.defined()) x = x + positions_.value().index({batch.positions});
+  if (positions_.defined()) x = x + positions_.value().index({positions});
   return x;
 }
 
-Tensor Network::hidden(const Batch& batch, KvCache& cache) const {
-  Tensor x = embedded(batch);
+Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout,
+                               Attend attend) const {
   for (int64_t i = 0; i < config_.layers; ++i) {
     const Layer& layer = layers_[static_cast<size_t>(i)];
-    const Tensor seen = attention(normed(x, layer.attention_norm), i, batch, cache);
-    x = x + normed(seen, layer.attention_post_norm);
+    const Tensor given = normed(x, layer.attention_norm);
+    const Heads all =
+        config_.latent.kv_rank > 0 ? latent_heads(given, i, positions) : heads(given, i, positions);
+    const Tensor seen = layer.output(attend(all, i));
+    x = x + normed(seen, layer.attention_post_norm).dropout(dropout);
     const Tensor y = normed(x, layer.ffn_norm);
     const Tensor made = config_.has_experts(i) ? experts(y, layer.experts) : feed_forward(y, layer);
-    x = x + normed(made, layer.ffn_post_norm);
+    x = x + normed(made, layer.ffn_post_norm).dropout(dropout);
   }
   return normed(x, output_norm_);
+}
+
+Tensor Network::hidden(const Batch& batch, KvCache& cache) const {
+  return through_layers(
+      embedded(batch.tokens, batch.positions), batch.positions, 0,
+      [&](const Heads& all, int64_t layer) { return over_cache(all, layer, batch, cache); });
+}
+
+Tensor Network::hidden(const Tensor& tokens, double dropout) const {
+  const Tensor positions = Tensor::arange(tokens.dim(1)).unsqueeze(0);
+  return through_layers(
+      embedded(tokens, positions).dropout(dropout), positions, dropout,
+      [&](const Heads& all, int64_t layer) { return over_itself(all, layer, dropout); });
 }
 
 Tensor Network::logits(const Tensor& hidden) const {
@@ -110,13 +111,22 @@ Network::Heads Network::latent_heads(const Tensor& x, int64_t i, const Tensor& p
   const auto q = wide.reshape({rows, length, c.heads, c.head_dim})
                      .split(std::vector<int64_t>{c.latent.plain, c.rope.size}, -1);
   const auto narrow = layer.kv_a(x).split(std::vector<int64_t>{c.latent.kv_rank, c.rope.size}, -1);
-  const auto kv = layer.kv_b(normed(narrow[0], layer.kv_a_norm))
-                      .reshape({rows, length, c.heads, c.latent.plain + c.value_dim})
-                      .split(std::vector<int64_t>{c.latent.plain, c.value_dim}, -1);
+  const Tensor latent = normed(narrow[0], layer.kv_a_norm);
+  Tensor plain, values;  // (rows, length, heads, size)
+  if (layer.kv_b.defined()) {
+    const auto both = layer.kv_b(latent)
+                          .reshape({rows, length, c.heads, c.latent.plain + c.value_dim})
+                          .split(std::vector<int64_t>{c.latent.plain, c.value_dim}, -1);
+    plain = both[0], values = both[1];
+  } else {
+    const Tensor each = latent.unsqueeze(1);  // for every head
+    plain = each.matmul(layer.k_b.value()).transpose(1, 2);
+    values = each.matmul(layer.v_b.value().T()).transpose(1, 2);
+  }
   const Tensor placed = turned(narrow[1].unsqueeze(2), rope_, positions, c.rope.neighbours)
                             .expand({rows, length, c.heads, c.rope.size});
   return {Tensor::cat({q[0], turned(q[1], rope_, positions, c.rope.neighbours)}, -1),
-          Tensor::cat({kv[0], placed}, -1), kv[1]};
+          Tensor::cat({plain, placed}, -1), values};
 }
 
 namespace {
@@ -128,16 +138,6 @@ Tensor row_of(const Tensor& x, size_t row) {
 
 Slice one(const Dim& at) { return Slice(at, at + Dim(1)); }
 
-void keep(Tensor& kept, const Tensor& x, const Place& at, size_t row) {
-  const Slice places(at.start, at.start + x.dim(1));
-  kept.index({one(at.slot), Slice(), places}).assign(row_of(x, row).cast(kept.dtype()));
-}
-
-/// What a row looks at: (1, heads, 1, used, size).
-Tensor seen(const Tensor& kept, const Place& at) {
-  return kept.index({one(at.slot), Slice(), Slice(at.used)}).cast(DType::F32).unsqueeze(2);
-}
-
 /// With a score of nothing for each head, which takes its share (gpt-oss).
 Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
   const Tensor top = scores.max(-1, true).maximum(sink);
@@ -146,6 +146,11 @@ Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
 }
 
 }  // namespace
+
+double Network::attention_scale() const {
+  return config_.attention_scale != 0 ? config_.attention_scale
+                                      : 1 / std::sqrt(static_cast<double>(config_.head_dim));
+}
 
 /// Of one row, which looks at its own slot: (1, tokens, heads * size). Rows do not see each other,
 /// and what one gives does not depend on who else is there.
@@ -157,12 +162,13 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
   const Dim length = x.q.dim(1);
   const int64_t group = c.heads / c.kv_heads;
   const Tensor q = row_of(x.q, row).reshape({1, c.kv_heads, group, length, c.head_dim});
-  const double scale =
-      c.attention_scale != 0 ? c.attention_scale : 1 / std::sqrt(static_cast<double>(c.head_dim));
-  Tensor scores = q.matmul(seen(cache.keys[layer], at).T()) * scale;
+  const Positions& seen = c.is_local(i) ? at.near : at.all;
+  Tensor scores = q.matmul(cache.keys[layer].read(at.slot, seen).T()) * attention_scale();
   if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
   const Tensor here = batch.positions.index({one(Dim(row))}).reshape({1, 1, 1, length, 1});
-  const Tensor there = Tensor::arange(at.used).reshape({1, 1, 1, 1, at.used});
+  const Dim end = seen.first + seen.count;
+  const Tensor there =
+      Tensor::arange(end).index({Slice(seen.first, end)}).reshape({1, 1, 1, 1, seen.count});
   Tensor visible = there <= here;
   if (c.is_local(i)) visible = visible & (there > here - c.window);
   scores = visible.where(scores, -INFINITY);
@@ -170,24 +176,39 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
   const Tensor shares = sinks.defined()
                             ? softmax_with(sinks.reshape({1, c.kv_heads, group, 1, 1}), scores)
                             : scores.softmax();
-  const Tensor y =
-      shares.matmul(seen(cache.values[layer], at)).reshape({1, c.heads, length, c.value_dim});
+  const Tensor y = shares.matmul(cache.values[layer].read(at.slot, seen))
+                       .reshape({1, c.heads, length, c.value_dim});
   return y.transpose(1, 2).reshape({1, length, c.heads * c.value_dim});
 }
 
-Tensor Network::attention(const Tensor& x, int64_t i, const Batch& batch, KvCache& cache) const {
+Tensor Network::over_cache(const Heads& x, int64_t i, const Batch& batch, KvCache& cache) const {
   const auto layer = static_cast<size_t>(i);
-  const Heads all = config_.latent.kv_rank > 0 ? latent_heads(x, i, batch.positions)
-                                               : heads(x, i, batch.positions);
   for (size_t row = 0; row < batch.places.size(); ++row) {
-    keep(cache.keys[layer], all.k, batch.places[row], row);
-    keep(cache.values[layer], all.v, batch.places[row], row);
+    cache.keys[layer].write(row_of(x.k, row), batch.places[row]);
+    cache.values[layer].write(row_of(x.v, row), batch.places[row]);
   }
   std::vector<Tensor> rows;
   for (size_t row = 0; row < batch.places.size(); ++row)
-    rows.push_back(attended(all, i, batch, row, cache));
-  const Tensor together = rows.size() == 1 ? rows[0] : Tensor::cat(rows, 0);
-  return layers_[layer].output(together);
+    rows.push_back(attended(x, i, batch, row, cache));
+  return rows.size() == 1 ? rows[0] : Tensor::cat(rows, 0);
+}
+
+Tensor Network::over_itself(const Heads& x, int64_t i, double dropout) const {
+  const Config& c = config_;
+  if (c.attention_cap > 0 || layers_[static_cast<size_t>(i)].sinks.defined())
+    fail("llm.train", "attention of a {} has caps or sinks: it goes over a cache only", c.family);
+  const auto side = [&](const Tensor& t) {  // (rows, heads, tokens, size)
+    return (t.dtype() == factors_ ? t : t.cast(factors_)).transpose(1, 2);
+  };
+  AttentionOptions options;
+  options.causal = true;
+  options.dropout = dropout;
+  options.grouped_queries = c.heads != c.kv_heads;
+  options.window = c.is_local(i) ? c.window : 0;
+  options.scale = attention_scale();
+  Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
+  if (factors_ != DType::F32) y = y.cast(DType::F32);
+  return y.transpose(1, 2).reshape({x.q.dim(0), x.q.dim(1), c.heads * c.value_dim});
 }
 
 // ---- feed-forward

@@ -5,25 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/function_ref.h"
 #include "weft/llm/config.h"
+#include "weft/llm/kv_cache.h"
 #include "weft/llm/rope.h"
 #include "weft/llm/weights.h"
 
 namespace weft::llm {
-
-/// Keys and values of all layers, (slots, heads, positions, size) each. A slot holds one text.
-struct KvCache {
-  KvCache(const Config& config, int64_t slots, int64_t positions, DType dtype);
-  int64_t bytes() const;
-  std::vector<Tensor> keys, values;
-  int64_t slots, positions;
-};
-
-/// Where a row of a batch lies: its slot, its first position, and how many positions of the slot
-/// are looked at, which covers the row's last one.
-struct Place {
-  Dim slot, start, used;
-};
 
 /// Rows of tokens, all equally many.
 struct Batch {
@@ -32,8 +20,9 @@ struct Batch {
 };
 
 struct Projection {
-  Weight weight;  ///< (out, in)
-  Tensor bias;    ///< may be undefined
+  Weight weight;               ///< (out, in)
+  Tensor bias;                 ///< may be undefined
+  DType factors = DType::F32;  ///< what both sides of the product are rounded to
   Tensor operator()(const Tensor& x) const;
   bool defined() const { return weight.defined(); }
 };
@@ -45,6 +34,7 @@ struct Scale {
 
 struct ExpertWeights {
   Projection router, gate, up, down;  ///< weights (experts, out, in), biases (experts, out)
+  Tensor rank_bias;  ///< (experts): of scores where experts are chosen, not of their shares
   Projection shared_gate, shared_up, shared_down, shared_router;
 };
 
@@ -52,6 +42,7 @@ struct Layer {
   Scale attention_norm, ffn_norm, attention_post_norm, ffn_post_norm, q_norm, k_norm;
   Projection q, k, v, qkv, output;
   Projection q_a, q_b, kv_a, kv_b;  ///< of latent attention
+  Weight k_b, v_b;  ///< in place of kv_b: (heads, rank, plain), (heads, value size, rank)
   Scale q_a_norm, kv_a_norm;
   Tensor sinks;  ///< (heads): scores of nothing
   Projection gate, up, down;
@@ -60,22 +51,32 @@ struct Layer {
 
 class Network {
  public:
-  /// `positions`: so many there will be at most. Errors: "llm.weights" with all tensors that are
+  /// `positions`: so many there will be at most; what fills up a step may lie behind them.
+  /// `factors`: BF16 rounds what products multiply, and what they give, as mixed precision does.
+  /// Errors: "llm.weights" with all tensors that are
   /// missing or of another shape.
-  Network(Config config, const Weights& weights, int64_t positions);
+  Network(Config config, const Weights& weights, int64_t positions, DType factors = DType::F32);
 
   const Config& config() const { return config_; }
   /// (rows, tokens, dim), normed; writes the batch's keys and values to the cache.
   Tensor hidden(const Batch& batch, KvCache& cache) const;
+  /// The same of whole texts (rows, tokens) i32 from their beginnings, without a cache: what
+  /// gradients flow through to weights with requires_grad_(). `dropout`, in a TrainingScope: of the
+  /// embeddings, of attention's shares and of what each part adds.
+  Tensor hidden(const Tensor& tokens, double dropout = 0) const;
   Tensor logits(const Tensor& hidden) const;  ///< (..., dim) to (..., vocabulary)
 
  private:
   Tensor normed(const Tensor& x, const Scale& scale) const;
-  Tensor embedded(const Batch& batch) const;
-  Tensor attention(const Tensor& x, int64_t layer, const Batch& batch, KvCache& cache) const;
+  Tensor embedded(const Tensor& tokens, const Tensor& positions) const;
   struct Heads {
     Tensor q, k, v;  // (rows, tokens, heads, size)
   };
+  using Attend = FunctionRef<Tensor(const Heads& heads, int64_t layer)>;
+  /// `attend` gives (rows, tokens, heads * size).
+  Tensor through_layers(Tensor x, const Tensor& positions, double dropout, Attend attend) const;
+  Tensor over_cache(const Heads& x, int64_t layer, const Batch& batch, KvCache& cache) const;
+  Tensor over_itself(const Heads& x, int64_t layer, double dropout) const;
   Heads heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Heads latent_heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Tensor attended(const Heads& x, int64_t layer, const Batch& batch, size_t row,
@@ -83,9 +84,11 @@ class Network {
   Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;
+  double attention_scale() const;
   void bind(const Weights& weights);
 
   Config config_;
+  DType factors_;
   Weight tokens_, positions_;
   std::vector<Layer> layers_;
   Scale output_norm_;

@@ -11,11 +11,11 @@ namespace {
 // A position times a frequency that is rounded otherwise is another angle.
 using Frequencies = std::vector<float>;
 
-Frequencies plain(const Rope& r) {
+Frequencies plain(const Rope& r, double base) {
   Frequencies all;
   for (int64_t i = 0; i < r.size; i += 2) {
     const float exponent = static_cast<float>(i) / static_cast<float>(r.size);
-    all.push_back(static_cast<float>(std::pow(r.base, static_cast<double>(exponent))));
+    all.push_back(static_cast<float>(std::pow(base, static_cast<double>(exponent))));
   }
   return all;
 }
@@ -27,6 +27,15 @@ Frequencies divided(Frequencies denominators, const std::vector<double>& divisor
     denominators[i] = 1.0F / denominators[i];
   }
   return denominators;
+}
+
+/// NTK-aware scaling that begins where training ended: a base with which the longest wave is as
+/// much longer as the text is (transformers' "dynamic").
+double dynamic_base(const Rope& r, int64_t context) {
+  const double longer = static_cast<double>(context) / static_cast<double>(r.trained_context);
+  if (longer <= 1 || r.size <= 2) return r.base;
+  const auto size = static_cast<double>(r.size);
+  return r.base * std::pow(r.factor * longer - (r.factor - 1), size / (size - 2));
 }
 
 /// Llama 3.1: long waves are stretched, short ones stay, those between are mixed.
@@ -85,9 +94,10 @@ double rope_attention_factor(const Rope& r) {
   return 1;
 }
 
-std::vector<float> rope_frequencies(const Rope& r, bool beyond) {
-  const bool far = beyond && r.scaling == Rope::Scaling::LongRope;
-  Frequencies f = divided(plain(r), far ? r.long_divisors : r.divisors);
+std::vector<float> rope_frequencies(const Rope& r, int64_t context) {
+  const bool beyond = r.scaling == Rope::Scaling::LongRope && context > r.trained_context;
+  const double base = r.scaling == Rope::Scaling::Dynamic ? dynamic_base(r, context) : r.base;
+  Frequencies f = divided(plain(r, base), beyond ? r.long_divisors : r.divisors);
   if (r.scaling == Rope::Scaling::Linear)
     for (float& x : f) x /= static_cast<float>(r.factor);
   if (r.scaling == Rope::Scaling::Llama3) stretch_llama3(r, f);
@@ -97,7 +107,7 @@ std::vector<float> rope_frequencies(const Rope& r, bool beyond) {
 
 RopeTable rope_table(const Rope& rope, int64_t context) {
   if (rope.size == 0) return {};
-  const Frequencies f = rope_frequencies(rope, context > rope.trained_context);
+  const Frequencies f = rope_frequencies(rope, context);
   const double factor = rope_attention_factor(rope);
   std::vector<float> cosine, sine;
   for (int64_t at = 0; at < context; ++at)

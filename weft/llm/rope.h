@@ -6,9 +6,9 @@
 
 namespace weft::llm {
 
-/// Of each pair, as models' scalings have them; `beyond` the trained context, which matters to
-/// LongRope only. In f32, as models are trained and others compute them.
-std::vector<float> rope_frequencies(const Rope& rope, bool beyond = false);
+/// Of each pair, for texts of `context` tokens, on which LongRope's and Dynamic's depend. In f32, as
+/// models are trained and others compute them.
+std::vector<float> rope_frequencies(const Rope& rope, int64_t context = 0);
 /// Of cosines and sines.
 double rope_attention_factor(const Rope& rope);
 /// YaRN's for a context that is `factor` times as long.
@@ -19,8 +19,9 @@ struct RopeTable {
   Tensor cosine, sine;
 };
 
-/// Of the positions below `context`. LongRope takes its long divisors where the context is longer
-/// than what the model was trained with. Undefined tensors where nothing is turned.
+/// Of the positions below `context`. LongRope takes its long divisors, and Dynamic the frequencies
+/// of a text of that length, where the context is longer than what the model was trained with.
+/// Undefined tensors where nothing is turned.
 RopeTable rope_table(const Rope& rope, int64_t context);
 
 /// x (batch, positions, heads, size) turned by the rows of the table at `positions` (batch,

@@ -1,6 +1,7 @@
 #include "weft/llm/stepper.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/tensor/jit.h"
@@ -9,8 +10,10 @@ namespace weft::llm {
 
 namespace {
 
-/// Tokens that a step of one text takes.
+/// Tokens that a step of one text takes, and that each row of a step of several texts has.
 constexpr int64_t kParts[] = {1, 16, 64, 256};
+constexpr int64_t kRowTokens[] = {1, 2, 4, 8};
+constexpr size_t kPlaceSizes = 5;  // variables of a row
 
 int64_t up_to_grain(int64_t n) {
   return (n + Stepper::kGrain - 1) / Stepper::kGrain * Stepper::kGrain;
@@ -18,34 +21,76 @@ int64_t up_to_grain(int64_t n) {
 
 }  // namespace
 
+void fill_rows(std::vector<StepRow>& rows, int64_t slots) {
+  const size_t full = std::min(std::bit_ceil(rows.size()), static_cast<size_t>(slots));
+  while (rows.size() < full) rows.push_back(rows.back());
+}
+
 Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions,
                  DType cache)
-    : network_(std::move(config), weights, up_to_grain(positions)),
+    : network_(std::move(config), weights, positions),
       cache_(network_.config(), slots, up_to_grain(positions), cache) {}
 
-int64_t Stepper::part(int64_t start, int64_t left) const {
+namespace {
+
+/// The first of the sizes that is enough, or the last one that fits behind `start`; at least 1.
+int64_t fitting(std::span<const int64_t> sizes, int64_t start, int64_t wanted, int64_t positions) {
   int64_t best = 1;
-  for (const int64_t size : kParts) {
-    if (start + size > positions()) break;
+  for (const int64_t size : sizes) {
+    if (start + size > positions) break;
     best = size;
-    if (size >= left) break;
+    if (size >= wanted) break;
   }
-  return std::min(best, left);
+  return best;
+}
+
+}  // namespace
+
+int64_t Stepper::part(int64_t start, int64_t left) const {
+  return std::min(fitting(kParts, start, left, positions()), left);
+}
+
+int64_t Stepper::row_tokens(int64_t start, int64_t wanted) const {
+  return std::min(fitting(kRowTokens, start, wanted, positions()), wanted);
+}
+
+Stepper::Shape Stepper::shape_of(std::span<const StepRow> rows, Give give) const {
+  int64_t most = 0, start = 0;
+  for (const StepRow& row : rows) {
+    most = std::max(most, static_cast<int64_t>(row.tokens.size()));
+    start = std::max(start, row.start);
+  }
+  const bool few = rows.size() > 1 || (give == Give::AllLogits && most <= kRowTokens[3]);
+  const auto sizes = few ? std::span<const int64_t>(kRowTokens) : std::span<const int64_t>(kParts);
+  const int64_t size = fitting(sizes, start, most, positions());
+  return {static_cast<int64_t>(rows.size()), std::max(size, most), give};
 }
 
 std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> rows) const {
+  // What can have one value only is no variable: sizes that are equal would not look so.
+  const auto sized = [](const char* name, size_t i, int64_t least, int64_t most, int64_t step,
+                        int64_t value) {
+    const Variable any(strformat("{}{}", name, i), least, most, step);
+    return least == most ? Dim(value) : any.bind(value);
+  };
+  // Of a window that ends anywhere, in whole grains.
+  const int64_t window = config().window > 0 ? config().window : positions();
+  const int64_t near = std::min(positions(), up_to_grain(window + shape.tokens + kGrain));
   std::vector<Dim> places;
   for (size_t i = 0; i < rows.size(); ++i) {
     const StepRow& row = rows[i];
-    // What can have one value only is no variable: sizes that are equal would not look so.
-    const auto add = [&](const char* name, int64_t least, int64_t most, int64_t step,
-                         int64_t value) {
-      const Variable any(strformat("{}{}", name, i), least, most, step);
-      places.push_back(least == most ? Dim(value) : any.bind(value));
-    };
-    add("slot", 0, slots() - 1, 1, row.slot);
-    add("start", 0, positions() - shape.tokens, 1, row.start);
-    add("used", kGrain, positions(), kGrain, up_to_grain(row.start + shape.tokens));
+    const int64_t end = up_to_grain(row.start + shape.tokens);
+    const int64_t seen = std::min(end, near);
+    places.push_back(sized("slot", i, 0, slots() - 1, 1, row.slot));
+    places.push_back(sized("start", i, 0, positions() - shape.tokens, 1, row.start));
+    places.push_back(sized("used", i, kGrain, positions(), kGrain, end));
+    if (near == positions()) {  // windows are as long as texts
+      places.push_back(0);
+      places.push_back(places[places.size() - 2]);
+    } else {
+      places.push_back(sized("first", i, 0, positions() - near, kGrain, end - seen));
+      places.push_back(sized("near", i, kGrain, near, kGrain, seen));
+    }
   }
   return places;
 }
@@ -53,13 +98,14 @@ std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> row
 Tensor Stepper::compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                         const std::vector<Dim>& places, const Dim& last) {
   Batch batch{tokens, positions, {}};
-  for (size_t i = 0; i < places.size(); i += 3)
-    batch.places.push_back({places[i], places[i + 1], places[i + 2]});
+  for (size_t i = 0; i < places.size(); i += kPlaceSizes)
+    batch.places.push_back(
+        {places[i], places[i + 1], {0, places[i + 2]}, {places[i + 3], places[i + 4]}});
   const Tensor hidden = network_.hidden(batch, cache_);
   const int64_t dim = config().dim;
-  if (shape.give == Give::Hidden) return hidden.reshape({shape.tokens, dim});
-  if (shape.give == Give::AllLogits) return network_.logits(hidden.reshape({shape.tokens, dim}));
-  if (shape.tokens == 1) return network_.logits(hidden.reshape({shape.rows, dim}));
+  const Tensor rows = hidden.reshape({shape.rows * shape.tokens, dim});
+  if (shape.give == Give::Hidden) return rows;
+  if (shape.give == Give::AllLogits || shape.tokens == 1) return network_.logits(rows);
   return network_.logits(hidden.index({0, Slice(last, last + Dim(1))}));
 }
 
@@ -71,36 +117,48 @@ Stepper::Step& Stepper::step_of(const Shape& shape) {
     return compute(shape, tokens, positions, places, last);
   };
   auto function = std::make_shared<Jit<decltype(captured)>>(captured, "a model's step");
+  function->capture_at_once();
   step = [function](const Tensor& tokens, const Tensor& positions, const std::vector<Dim>& places,
                     const Dim& last) { return (*function)(tokens, positions, places, last); };
   return step;
 }
 
+namespace {
+
+/// Of rows of `tokens` each the first ones, as many as were given of each.
+std::vector<float> given_ones(std::vector<float> all, std::span<const StepRow> rows,
+                              int64_t tokens) {
+  const auto each = static_cast<size_t>(tokens);
+  const size_t width = all.size() / (rows.size() * each);
+  auto end = all.begin();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(i * each * width);
+    const size_t count = rows[i].tokens.size() * width;
+    end = from == end ? end + static_cast<std::ptrdiff_t>(count) : std::copy_n(from, count, end);
+  }
+  all.erase(end, all.end());
+  return all;
+}
+
+}  // namespace
+
 std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
   WEFT_CHECK(!rows.empty(), "a step of nothing");
-  int64_t tokens = static_cast<int64_t>(rows[0].tokens.size());
-  const int64_t given = tokens;
-  if (rows.size() == 1)
-    for (const int64_t size : kParts)
-      if (size >= tokens && rows[0].start + size <= positions()) {
-        tokens = size;
-        break;
-      }
-  const Shape shape{static_cast<int64_t>(rows.size()), tokens, give};
+  const Shape shape = shape_of(rows, give);
   std::vector<int32_t> ids, at;
   for (const StepRow& row : rows)
-    for (int64_t i = 0; i < tokens; ++i) {
-      ids.push_back(i < given ? row.tokens[static_cast<size_t>(i)] : 0);
+    for (int64_t i = 0; i < shape.tokens; ++i) {
+      const auto place = static_cast<size_t>(i);
+      ids.push_back(place < row.tokens.size() ? row.tokens[place] : 0);
       at.push_back(static_cast<int32_t>(row.start + i));
     }
-  const Dims dims = {shape.rows, tokens};
-  const Variable last("last", 0, std::max<int64_t>(tokens - 1, 1));
-  const Tensor result = step_of(shape)(Tensor::from(ids, dims), Tensor::from(at, dims),
-                                       bound(shape, rows), last.bind(given - 1));
+  const Dims dims = {shape.rows, shape.tokens};
+  const Variable last("last", 0, std::max<int64_t>(shape.tokens - 1, 1));
+  const Tensor result =
+      step_of(shape)(Tensor::from(ids, dims), Tensor::from(at, dims), bound(shape, rows),
+                     last.bind(static_cast<int64_t>(rows[0].tokens.size()) - 1));
   std::vector<float> all = result.to_vector<float>();
-  if (give != Give::LastLogits)
-    all.resize(all.size() / static_cast<size_t>(tokens) * static_cast<size_t>(given));
-  return all;
+  return give == Give::LastLogits ? all : given_ones(std::move(all), rows, shape.tokens);
 }
 
 }  // namespace weft::llm

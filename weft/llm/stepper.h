@@ -15,7 +15,7 @@ namespace weft::llm {
 /// What a step gives of its tokens.
 enum class Give : uint8_t {
   LastLogits,  ///< of the last token of each row: (rows, vocabulary)
-  AllLogits,   ///< of a single row: (tokens, vocabulary)
+  AllLogits,   ///< of all: (tokens, vocabulary), those of a row behind those of the rows before
   Hidden,      ///< of a single row, normed: (tokens, dim)
 };
 
@@ -25,6 +25,10 @@ struct StepRow {
   std::span<const TokenId> tokens;
 };
 
+/// Rows come in few numbers, so that few steps are compiled: what is missing repeats the last row,
+/// which writes what is there already.
+void fill_rows(std::vector<StepRow>& rows, int64_t slots);
+
 class Stepper {
  public:
   /// `positions` is rounded up to a multiple of kGrain.
@@ -33,9 +37,12 @@ class Stepper {
   /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
   /// few lengths only, and the last one is filled up.
   int64_t part(int64_t start, int64_t left) const;
+  /// So many tokens a row of several may have at most, the last of which begins at `start`.
+  int64_t row_tokens(int64_t start, int64_t wanted) const;
 
-  /// One step of rows of one token, or of one row of part() tokens: f32, row-major. The last row of
-  /// a part that was filled up is that of its last token.
+  /// One step of rows of row_tokens() at most, or of one row of part(): f32, row-major. With
+  /// LastLogits rows of several have one token each. What fills rows up to the length of a step
+  /// lies behind their last tokens and is never seen.
   std::vector<float> run(std::span<const StepRow> rows, Give give = Give::LastLogits);
 
   const Config& config() const { return network_.config(); }
@@ -53,6 +60,7 @@ class Stepper {
   };
   using Step =
       std::function<Tensor(const Tensor&, const Tensor&, const std::vector<Dim>&, const Dim&)>;
+  Shape shape_of(std::span<const StepRow> rows, Give give) const;
   Step& step_of(const Shape& shape);
   Tensor compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                  const std::vector<Dim>& places, const Dim& last);

@@ -13,7 +13,7 @@ struct Row {
   bool transposed = false, pairs = false;
 };
 constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
-constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek2";
+constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek";
 
 // Of the whole model; behind "model." or "transformer.".
 constexpr Row kOutside[] = {
@@ -44,7 +44,7 @@ constexpr Row kInside[] = {
     {"mlp.gate_up_proj", "ffn_up", kPhi3},
     {"mlp.down_proj", "ffn_down"},
     {"mlp.gate", "ffn_gate_inp"},
-    {"mlp.gate.e_score_correction_bias", "exp_probs_b"},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
     {"mlp.router", "ffn_gate_inp", kGptOss},
     {"block_sparse_moe.gate", "ffn_gate_inp", kMixtral},
     {"mlp.experts.*.gate_proj", "ffn_gate_exps"},
@@ -146,7 +146,7 @@ const Row* find_ours(std::span<const Row> rows, std::string_view ours, std::stri
   const Row* usual = nullptr;
   for (const Row& r : rows) {
     if (r.ours != ours) continue;
-    if (r.families == family) return &r;
+    if (!r.families.empty() && family.starts_with(r.families)) return &r;
     if (r.families.empty() && usual == nullptr) usual = &r;
   }
   return usual;

@@ -66,6 +66,11 @@ Weights::Weights(const SafetensorsContent& content, double norm_offset, bool laz
     weights_.insert_or_assign(name, stacked(name, parts, lazily));
 }
 
+Weights::Weights(const std::vector<NamedTensor>& tensors) {
+  for (const NamedTensor& t : tensors)
+    weights_.emplace(t.name, weight_of(t.tensor, bytes_for(t.tensor.dtype(), t.tensor.numel())));
+}
+
 void Weights::add(const NamedArray& array, const TranslatedName& to, double norm_offset,
                   Stacks& stacks) {
   Tensor stored = in_file(array.array);

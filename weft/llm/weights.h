@@ -8,6 +8,7 @@
 
 #include "weft/io/gguf_model.h"
 #include "weft/io/safetensors.h"
+#include "weft/io/tensors.h"
 
 namespace weft::llm {
 
@@ -52,6 +53,8 @@ class Weights {
   /// Experts that lie apart are copied into one array, now or, `lazily`, when that is computed.
   /// Errors: "llm.weights" where experts of one layer are not all there.
   explicit Weights(const SafetensorsContent& content, double norm_offset = 0, bool lazily = false);
+  /// Plain tensors by GGUF's names, which stay the same tensors: those that are trained.
+  explicit Weights(const std::vector<NamedTensor>& tensors);
 
   const Weight* find(std::string_view name) const;  ///< null: none
   const std::map<std::string, Weight, std::less<>>& all() const { return weights_; }

@@ -75,6 +75,14 @@ size_t StateVisitor::enter(std::string_view name) {
   return length;
 }
 
+StateDict with_prefix(const StateDict& state, std::string_view prefix) {
+  StateDict found;
+  for (const NamedTensor& named : state)
+    if (named.name.starts_with(prefix))
+      found.push_back({named.name.substr(prefix.size()), named.tensor});
+  return found;
+}
+
 void load_state_dict(const StateDict& into, const StateDict& from, bool strict, CallSite at) {
   const CallSiteScope site(at);
   const ByName saved = by_name(from);

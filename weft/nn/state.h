@@ -71,6 +71,9 @@ StateDict state_dict(M& module) {
   return state;
 }
 
+// Of those whose names begin with it, without that beginning.
+StateDict with_prefix(const StateDict& state, std::string_view prefix);
+
 // Those that are trained: requires_grad() is on.
 template <Module M>
 std::vector<Tensor> parameters(M& module) {

@@ -18,7 +18,8 @@ using llm::TokenId;
 DType cache_type(const std::string& name) {
   if (name == "f16") return DType::F16;
   if (name == "f32") return DType::F32;
-  fail("llm.options", "a cache of '{}': f16 or f32", name);
+  if (name == "q8") return DType::I8;
+  fail("llm.options", "a cache of '{}': f16, f32 or q8", name);
 }
 
 std::vector<TokenId> token_ids(const std::vector<int64_t>& ids) {
@@ -70,12 +71,12 @@ Tensor logits(Model& m, const std::vector<int64_t>& tokens) {
   return Tensor::from(all, {ids.size(), all.size() / ids.size()});
 }
 
-void no_progress(size_t, size_t, std::string_view) {}
+constexpr auto kNoProgress = [](size_t, size_t, std::string_view) {};
 
 void quantise(const std::string& path, const std::string& out, const std::string& type,
               bool requantise) {
   const Released released;
-  llm::save_quantised_model(out, llm::model_as_gguf(path), {type, requantise}, no_progress);
+  llm::save_quantised_model(out, llm::model_as_gguf(path), {type, requantise}, kNoProgress);
 }
 
 void merge_lora(const std::string& path, const std::vector<std::pair<std::string, double>>& lora,
@@ -85,13 +86,13 @@ void merge_lora(const std::string& path, const std::vector<std::pair<std::string
   const llm::Config config = llm::read_config(model.content);
   for (const auto& [file, strength] : lora)
     model = llm::merged(std::move(model), llm::read_lora(file, config), strength);
-  llm::save_quantised_model(out, std::move(model), {type, true}, no_progress);
+  llm::save_quantised_model(out, std::move(model), {type, true}, kNoProgress);
 }
 
 void convert(const std::string& path, const std::string& out, const std::string& type) {
   if (!is_gguf(path)) return quantise(path, out, type, false);
   const Released released;
-  llm::save_folder(out, load_gguf(path), llm::folder_options(type), no_progress);
+  llm::save_folder(out, load_gguf(path), llm::folder_options(type), kNoProgress);
 }
 
 }  // namespace
@@ -101,17 +102,21 @@ void bind_llm(nb::module_& m) {
   c.def(
       "__init__",
       [](Model* self, const std::string& path, int64_t context, int64_t slots,
-         const std::string& cache, const std::vector<std::pair<std::string, double>>& lora) {
+         const std::string& cache, const std::string& draft, int64_t draft_tokens,
+         const std::vector<std::pair<std::string, double>>& lora) {
         llm::ModelOptions options;
         for (const auto& [file, strength] : lora) options.lora.push_back({file, strength});
         options.context = context;
         options.slots = slots;
         options.cache = cache_type(cache);
+        options.draft_model = draft;
+        options.draft_tokens = draft_tokens;
         const Released released;
         new (self) Model(path, options);
       },
-      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16",
-      "lora"_a = std::vector<std::pair<std::string, double>>(), nb::call_guard<PythonSite>());
+      "path"_a, "context"_a = 4096, "slots"_a = 1, "cache"_a = "f16", "draft"_a = "",
+      "draft_tokens"_a = 0, "lora"_a = std::vector<std::pair<std::string, double>>(),
+      nb::call_guard<PythonSite>());
   method(c, "submit", submit, "prompt"_a, "max_tokens"_a, "stop"_a, "ignore_end"_a, "temperature"_a,
          "top_k"_a, "top_p"_a, "min_p"_a, "seed"_a);
   method(c, "step", step);

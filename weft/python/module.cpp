@@ -64,4 +64,5 @@ NB_MODULE(_core, m) {
   bind_gguf(m);
   bind_text(m);
   bind_llm(m);
+  bind_llm_training(m);
 }

@@ -64,6 +64,7 @@ struct JitState::State {
   Context* context = nullptr;
   ArgumentSizes call;   // of the one in progress
   int plain_calls = 0;  // since the last capture
+  bool at_once = false;
   std::vector<Seen> seen;
   std::vector<std::pair<std::string, std::string>> constants;
   std::vector<std::pair<std::string, RootedNode>> sizes;  // without values
@@ -241,7 +242,7 @@ JitState::Mode JitState::begin() {
   if (s.loaded || (!s.captures.empty() && !plain)) s.check_same();
   if (plain) return Mode::Plain;
   if (s.find_capture()) return Mode::Replay;
-  if (s.plain_calls++ == 0 && !s.loaded) return Mode::Plain;
+  if (s.plain_calls++ == 0 && !s.loaded && !s.at_once) return Mode::Plain;
   // State that the function may read: what was written, and the random counter.
   std::vector<std::shared_ptr<Storage>> state = s.context->get<PendingWrites>().take();
   Generator::settle(*s.context, state);
@@ -251,7 +252,9 @@ JitState::Mode JitState::begin() {
   return Mode::Capture;
 }
 
-bool JitState::may_capture() const { return state_->plain_calls > 0; }
+bool JitState::may_capture() const { return state_->plain_calls > 0 || state_->at_once; }
+
+void JitState::capture_at_once() { state_->at_once = true; }
 
 void JitState::finish() {
   State& s = *state_;
@@ -387,6 +390,7 @@ void JitState::reset_after_fork() {
   State* fresh = new State;  // the old one stays: nothing in it can be trusted to be whole
   fresh->name = state_->name;
   fresh->at = state_->at;
+  fresh->at_once = state_->at_once;
   state_ = fresh;
 }
 

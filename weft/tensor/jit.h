@@ -114,6 +114,7 @@ class JitState {
   /// After arguments(): an Error where a replay would not be what was captured.
   Mode begin();
   bool may_capture() const;  ///< whether begin() may be the begin of a capture
+  void capture_at_once();    ///< the first call is captured, too
   void finish();             ///< after results(): realizes them; the end of a capture
   void abandon() noexcept;   ///< the function threw
   void replay();             ///< gives the tensors of results() their new values
@@ -167,6 +168,9 @@ class Jit {
   int64_t kept_bytes() const { return state_.kept_bytes(); }
   int64_t planned_bytes() const { return state_.planned_bytes(); }
   void reset() { state_.reset(); }
+  /// The first call is captured, not the second one: of functions that make nothing in their first
+  /// call which later ones use.
+  void capture_at_once() { state_.capture_at_once(); }
   /// What save_function() of io/functions.h writes; an Error before the second call.
   CapturedFunction captured() const { return state_.captured(); }
 

@@ -92,9 +92,13 @@ namespace {
 thread_local DrawScope* t_draws = nullptr;
 }
 
-DrawScope::DrawScope(Tensor first) : outer_(t_draws), first_(std::move(first)) { t_draws = this; }
-DrawScope::DrawScope(uint64_t seed) : DrawScope(Tensor::full({}, 0, DType::U32)) {
-  key_ = key_of(seed);
+DrawScope::DrawScope(Tensor first)
+    : outer_(t_draws), first_(std::move(first)), key_(outer_ ? outer_->key_ : Tensor()) {
+  t_draws = this;
+}
+DrawScope::DrawScope(uint64_t seed) : DrawScope(key_of(seed), Tensor::full({}, 0, DType::U32)) {}
+DrawScope::DrawScope(Tensor key, Tensor first) : DrawScope(std::move(first)) {
+  key_ = std::move(key);
 }
 DrawScope::~DrawScope() { t_draws = outer_; }
 

@@ -50,9 +50,12 @@ class Generator {
 /// body, which has others in every round. Scopes nest.
 class DrawScope {
  public:
+  /// Of the sequence of the scope around it; without one, of the context's.
   explicit DrawScope(Tensor first);
   /// A sequence of its own, from its beginning: that of this seed.
   explicit DrawScope(uint64_t seed);
+  /// That of a key, u32 (2), from a number, u32 (), on: what captured functions are given.
+  DrawScope(Tensor key, Tensor first);
   ~DrawScope();
   DrawScope(const DrawScope&) = delete;
   DrawScope& operator=(const DrawScope&) = delete;

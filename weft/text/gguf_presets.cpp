@@ -51,7 +51,7 @@ constexpr const char* kKimi[] = {
 constexpr const char* kBloom[] = {R"( ?[^(\s|.,!?…。，、।۔،)]+)"};
 
 constexpr GgufPreset kPresets[] = {
-    {" default gpt-2 phi-2 gpt-j mpt olmo jais trillion granite-docling jina-es jina-de "
+    {" gpt-2 default phi-2 gpt-j mpt olmo jais trillion granite-docling jina-es jina-de "
      "jina-v2-es jina-v2-de roberta-bpe gigachat modern-bert ",
      kGpt2},
     {" llama3 llama-v3 llama-bpe falcon3 pixtral falcon-h1 lfm2 midm-2.0 dbrx smaug-bpe "

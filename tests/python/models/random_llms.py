@@ -44,6 +44,12 @@ CASES = {
     "olmoe": ("Olmoe", SIZES, dict(num_experts=8, num_experts_per_tok=3)),
     "gpt_oss": ("GptOss", SIZES, dict(num_local_experts=4, num_experts_per_tok=2, head_dim=32, sliding_window=WINDOW)),
     "deepseek": ("DeepseekV2", LATENT, dict(q_lora_rank=24)),
+    "deepseek_groups": ("DeepseekV2", dict(LATENT, n_routed_experts=8, n_group=4, topk_group=2),
+                        dict(q_lora_rank=24, topk_method="group_limited_greedy")),
+    "deepseek3": ("DeepseekV3", dict(LATENT, n_routed_experts=8, n_group=4, topk_group=2, num_experts_per_tok=3),
+                  dict(q_lora_rank=24, routed_scaling_factor=2.5)),
+    "deepseek3_yarn": ("DeepseekV3", LATENT, dict(q_lora_rank=24, norm_topk_prob=False,
+                                                  **rope("yarn", factor=4.0, mscale=1.0, mscale_all_dim=1.0, **SHORT))),
     "deepseek_lite": ("DeepseekV2", LATENT, dict(q_lora_rank=None, **rope("yarn", factor=4.0, mscale=0.7, mscale_all_dim=0.9, **SHORT))),
 }
 
@@ -58,6 +64,9 @@ def random_model(kind, sizes, options):
         for key, p in model.named_parameters():
             norm = "norm" in key and p.dim() == 1 and "Gemma" not in kind  # Gemma adds the 1 itself
             p.copy_(torch.randn_like(p) * (0.12 if p.dim() > 1 else 0.3) + float(norm))
+        for key, b in model.named_buffers():
+            if key.endswith("e_score_correction_bias"):
+                b.copy_(torch.randn_like(b) * 0.2)
     return model
 
 

@@ -13,8 +13,9 @@ from weft._core import LanguageModel, Tensor
 from weft._core import convert as _convert
 from weft._core import merge_lora as _merge_lora
 from weft._core import quantize as _quantize
+from weft.llm.train import Trainer, export_checkpoint, train
 
-__all__ = ["Model", "convert", "merge", "quantize"]
+__all__ = ["Model", "Trainer", "convert", "export_checkpoint", "merge", "quantize", "train"]
 
 Adapter = str | tuple[str, float]
 
@@ -46,12 +47,16 @@ class Model:
     """A model and its cache of keys and values. What is asked while a stream is open runs beside it, in as many slots
     as there are; a prompt that begins as an earlier text did begins behind that. One thread at a time.
 
-    context: tokens of a text, at most the model's (0: that). cache: numbers of keys and values, "f16" or "f32".
+    context: tokens of a text, at most the model's (0: that). cache: numbers of keys and values, "f16", "f32", or "q8"
+    (8 bits and a scale for 32). draft: "lookup", or the path of a smaller model with the same tokens: up to draft_tokens
+    tokens are guessed ahead, from the text so far or by that model, and checked in one step; answers stay the same.
     lora: adapters beside the weights, files (GGUF, or PEFT's folders) or pairs of a file and how much of it counts.
     """
 
-    def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16", lora: Sequence[Adapter] = ()):
-        self._model = LanguageModel(str(path), context, slots, cache, _adapters(lora))
+    def __init__(self, path: str, *, context: int = 4096, slots: int = 1, cache: str = "f16", draft: str | None = None,
+                 draft_tokens: int = 7, lora: Sequence[Adapter] = ()):
+        model = "" if draft is None or draft == "lookup" else str(draft)
+        self._model = LanguageModel(str(path), context, slots, cache, model, draft_tokens if draft else 0, _adapters(lora))
         self._open: dict[int, list[tuple[str, str, str]]] = {}  # what running requests have got and nobody has taken
 
     def stream(self, prompt: str | Sequence[int], *, max_tokens: int = -1, temperature: float = 0.8, top_k: int = 40,

@@ -1,0 +1,90 @@
+#include "weft/llm/kv_cache.h"
+
+#include "weft/base/error.h"
+
+namespace weft::llm {
+
+namespace {
+
+constexpr int64_t kGroup = 32;
+
+int64_t groups_of(int64_t size) { return size % kGroup == 0 ? size / kGroup : 1; }
+
+Slice one(const Dim& at) { return Slice(at, at + Dim(1)); }
+
+/// Of as many numbers as there are groups, times 127 the largest one; 0 where all are.
+Tensor scales_of(const Tensor& grouped) {
+  return (grouped.abs().max(-1, true) / 127.0F).cast(DType::F16).cast(DType::F32);
+}
+
+}  // namespace
+
+KeptNumbers::KeptNumbers(const Dims& shape, DType dtype) : numbers_(Tensor::zeros(shape, dtype)) {
+  if (dtype != DType::I8) return;
+  Dims scales = shape;
+  scales.back() = groups_of(shape.back().value());
+  scales_ = Tensor::zeros(scales, DType::F16);
+}
+
+std::vector<Tensor> KeptNumbers::tensors() const {
+  return scales_.defined() ? std::vector{numbers_, scales_} : std::vector{numbers_};
+}
+
+void KeptNumbers::write(const Tensor& x, const Place& at) {
+  const Slice places(at.start, at.start + x.dim(2));
+  const auto put = [&](Tensor& into, const Tensor& what) {
+    into.index({one(at.slot), Slice(), places}).assign(what.cast(into.dtype()));
+  };
+  if (!scales_.defined()) return put(numbers_, x);
+  const Dim heads = x.dim(1), tokens = x.dim(2);
+  const int64_t size = x.size(3), groups = groups_of(size);
+  const Tensor grouped = x.contiguous().reshape({1, heads, tokens, groups, size / groups});
+  const Tensor scale = scales_of(grouped);
+  const Tensor steps = (scale > 0.0F).where(grouped / scale, 0.0F);
+  put(scales_, scale.squeeze(-1));
+  put(numbers_, steps.round().clamp(-127, 127).reshape(x.dims()));
+}
+
+Tensor KeptNumbers::read(const Dim& slot, const Positions& which) const {
+  const Slice places(which.first, which.first + which.count);
+  const auto part = [&](const Tensor& all) {
+    return all.index({one(slot), Slice(), places}).cast(DType::F32);
+  };
+  const Tensor x = part(numbers_);
+  if (!scales_.defined()) return x.unsqueeze(2);
+  const int64_t size = x.size(3), groups = groups_of(size);
+  const Tensor grouped = x.reshape({1, x.dim(1), which.count, groups, size / groups});
+  return (grouped * part(scales_).unsqueeze(-1)).reshape(x.dims()).unsqueeze(2);
+}
+
+void check_cache_memory(const Config& c, int64_t slots, int64_t positions, DType dtype) {
+  const double numbers = static_cast<double>(c.layers) * static_cast<double>(c.kv_heads) *
+                         static_cast<double>(c.head_dim + c.value_dim);
+  const double bytes = numbers * static_cast<double>(slots) * static_cast<double>(positions) *
+                       static_cast<double>(bits(dtype)) / 8;
+  if (bytes > 0x1p46)
+    fail("llm.memory",
+         "keys and values of {} slots of {} tokens would take {:.0f} GiB: ask for a shorter "
+         "context or fewer slots",
+         slots, positions, bytes / 0x1p30);
+}
+
+KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, DType dtype)
+    : slots(slots_in), positions(positions_in) {
+  for (int64_t i = 0; i < c.layers; ++i) {
+    keys.emplace_back(Dims{slots, c.kv_heads, positions, c.head_dim}, dtype);
+    values.emplace_back(Dims{slots, c.kv_heads, positions, c.value_dim}, dtype);
+    for (const KeptNumbers* numbers : {&keys.back(), &values.back()})
+      for (Tensor t : numbers->tensors()) t.realize();  // one by one: not one memory for all zeros
+  }
+}
+
+int64_t KvCache::bytes() const {
+  int64_t all = 0;
+  for (const auto* list : {&keys, &values})
+    for (const KeptNumbers& numbers : *list)
+      for (const Tensor& t : numbers.tensors()) all += t.numel() * bits(t.dtype()) / 8;
+  return all;
+}
+
+}  // namespace weft::llm
