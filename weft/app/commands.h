@@ -128,8 +128,14 @@ struct LlmTrainOptions {
   bool resume = false, export_only = false;
 };
 
+struct LlmFinetuneOptions {
+  int64_t rank = 8, context = 512;
+  double alpha = 16;
+  std::vector<std::string> targets = {"q", "k", "v", "o"};
+};
+
 struct LlmOptions {
-  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge, random or train
+  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge, random, train or finetune
   std::string action;
   std::string model;          // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
@@ -153,6 +159,7 @@ struct LlmOptions {
   std::vector<double> lora_scales = {};          // of the first of them; 1 for the others
   LlmServeOptions serve = {};
   LlmTrainOptions train = {};
+  LlmFinetuneOptions finetune = {};
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
@@ -174,6 +181,7 @@ int bench_llm(const Session& session, const LlmOptions& options);
 int inspect_llm(const Session& session, const LlmOptions& options);
 int serve_llm(const Session& session, const LlmOptions& options);
 int train_llm(const Session& session, const LlmOptions& options);
+int finetune_llm(const Session& session, const LlmOptions& options);
 int convert_llm(const Session& session, const LlmOptions& options);
 int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);

@@ -64,8 +64,9 @@ void experts(const Experts& a, const Experts& b, Differences& d) {
   d.of("experts' shares add up to 1", a.normalised, b.normalised);
   d.of("scale of experts' shares", a.scale, b.scale);
   d.of("groups of experts", a.groups, b.groups);
-  d.of("groups of experts used", a.used_groups, b.used_groups);
-  if (a.gate != b.gate || a.group_best != b.group_best) d.note("how experts are chosen");
+  d.of("groups used", a.used_groups, b.used_groups);
+  d.of("experts that a group is measured by", a.group_best, b.group_best);
+  if (a.gate != b.gate) d.note("how experts are chosen");
 }
 
 bool all_near(const std::vector<float>& a, const std::vector<float>& b) {
@@ -75,13 +76,13 @@ bool all_near(const std::vector<float>& a, const std::vector<float>& b) {
   return same;
 }
 
-void rope(const char* which, const Rope& a, const Rope& b, Differences& d) {
+void rope(const char* which, const Rope& a, const Rope& b, int64_t context, Differences& d) {
   d.of(which, a.size, b.size);
   if (a.size != b.size || a.size == 0) return;
-  if (a.scaling == Rope::Scaling::LongRope)
+  if (a.scaling == Rope::Scaling::LongRope || a.scaling == Rope::Scaling::Dynamic)
     d.of("context of training", a.trained_context, b.trained_context);
-  for (const int64_t context : {a.trained_context, 2 * a.trained_context})
-    if (!all_near(rope_frequencies(a, context), rope_frequencies(b, context)))
+  for (const int64_t length : {int64_t{0}, context})
+    if (!all_near(rope_frequencies(a, length), rope_frequencies(b, length)))
       d.note("rotary frequencies");
   d.of("scale of rotary positions", rope_attention_factor(a), rope_attention_factor(b));
 }
@@ -92,8 +93,10 @@ std::string differences(const Config& a, const Config& b) {
   Differences d;
   sizes(a, b, d);
   experts(a.experts, b.experts, d);
-  rope("numbers that are turned", a.rope, b.rope, d);
-  rope("numbers that are turned in local layers", a.local_rope, b.local_rope, d);
+  rope("numbers that are turned", a.rope, b.rope, a.context, d);
+  rope("numbers that are turned in local layers", a.local_rope, b.local_rope, a.context, d);
+  if (a.latent.kv_rank > 0 && a.rope.neighbours != b.rope.neighbours)
+    d.note("which numbers are turned together");
   d.of("window", a.window, b.window);
   for (int64_t i = 0; i < std::min(a.layers, b.layers); ++i)
     if (a.is_local(i) != b.is_local(i)) {

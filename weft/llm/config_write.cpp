@@ -24,7 +24,9 @@ void write_sizes(const Config& c, ConfigSink& s) {
   };
   s.integer(key("block_count", "num_hidden_layers", "n_layer"), c.layers);
   s.integer(key("embedding_length", "hidden_size", "n_embd"), c.dim);
-  s.integer(key("context_length", "max_position_embeddings", "n_positions"), c.context);
+  // Dynamic scaling reaches beyond what its files say.
+  s.integer(key("context_length", "max_position_embeddings", "n_positions"),
+            c.rope.scaling == Rope::Scaling::Dynamic ? c.rope.trained_context : c.context);
   s.integer({"vocab_size", "vocab_size"}, c.vocabulary);
   s.integer(key("attention.head_count", "num_attention_heads", "n_head"), c.heads);
   s.integer(key("attention.head_count_kv", "num_key_value_heads", ""), c.kv_heads);
@@ -45,7 +47,10 @@ void write_scale(const Config& c, ConfigSink& s) {
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
-  s.real({"", "query_pre_attn_scalar"}, std::abs(size - whole) < 1e-4 * whole ? whole : size);
+  if (std::abs(size - whole) < 1e-4 * whole)
+    s.integer({"", "query_pre_attn_scalar"}, static_cast<int64_t>(whole));
+  else
+    s.real({"", "query_pre_attn_scalar"}, size);
   s.real({"attention.scale", ""}, c.attention_scale);
 }
 
@@ -103,6 +108,7 @@ void write_latent(const Config& c, ConfigSink& s) {
     s.nothing({"", "q_lora_rank"});
   s.integer({"", "qk_rope_head_dim"}, c.rope.size);
   s.integer({"", "qk_nope_head_dim"}, c.latent.plain);
+  if (!c.rope.neighbours) s.boolean({"", "rope_interleave"}, false);
 }
 
 // ---- positions
@@ -159,7 +165,7 @@ void write_scaling(const Config& c, ConfigSink& s) {
   s.real({of_json ? "" : "rope.scaling.factor",
           r.scaling == Scaling::LongRope ? "" : "rope_scaling.factor"},
          r.factor);
-  if (r.scaling == Scaling::Linear) return;
+  if (r.scaling == Scaling::Linear || r.scaling == Scaling::Dynamic) return;
   s.integer({"rope.scaling.original_context_length",
              r.scaling == Scaling::LongRope ? "original_max_position_embeddings"
                                             : "rope_scaling.original_max_position_embeddings"},
@@ -270,6 +276,9 @@ std::string json_description(const Config& given, const JsonDetails& details) {
   sink.boolean({"", "attention_bias"}, details.attention_bias);
   if (c.family == "llama") sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   sink.tokens({"", "eos_token_id"}, c.end_tokens);
+  for (const auto& [key, id] : {std::pair("bos_token_id", details.begin_token),
+                                std::pair("pad_token_id", details.padding_token)})
+    id ? sink.integer({"", key}, *id) : sink.nothing({"", key});
   write_all(c, sink);
   std::string json = sink.take();
   const std::string lost = differences(given, read_config(json));

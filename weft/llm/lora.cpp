@@ -86,7 +86,8 @@ LowRank new_factors(const Weight& weight, const LoraShape& shape, std::mt19937_6
   std::uniform_real_distribution<float> uniform(-most, most);
   std::vector<float> a(static_cast<size_t>(shape.rank * in));
   for (float& x : a) x = uniform(random);
-  return {Tensor::from(a, {shape.rank, in}), Tensor::zeros({out, shape.rank}).contiguous(),
+  return {Tensor::from(a, {shape.rank, in}),
+          Tensor::zeros({out, shape.rank}).contiguous().realize(),
           shape.alpha / static_cast<double>(shape.rank)};
 }
 

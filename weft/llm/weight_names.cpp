@@ -13,9 +13,9 @@ struct Row {
   bool transposed = false, pairs = false;
 };
 constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
-constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek2";
+constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek";
 
-// Of the whole model; behind "model.".
+// Of the whole model; behind "model." or "transformer.".
 constexpr Row kOutside[] = {
     {"embed_tokens", "token_embd"}, {"wte", "token_embd", kGpt2},   {"wpe", "position_embd", kGpt2},
     {"norm", "output_norm"},        {"ln_f", "output_norm", kGpt2}, {"lm_head", "output"},
@@ -146,7 +146,7 @@ const Row* find_ours(std::span<const Row> rows, std::string_view ours, std::stri
   const Row* usual = nullptr;
   for (const Row& r : rows) {
     if (r.ours != ours) continue;
-    if (r.families == family) return &r;
+    if (!r.families.empty() && family.starts_with(r.families)) return &r;
     if (r.families.empty() && usual == nullptr) usual = &r;
   }
   return usual;
