@@ -71,7 +71,7 @@ TEST_F(LlmCommand, ConvertsThereAndBack) {
   const std::string model = at("m.gguf"), folder = at("folder"), made = at("q.gguf");
   ASSERT_EQ(weft({"random", "--shape", "tiny", "--type", "f16", "-o", model}).code, kExitOk);
   const Outcome outcome = weft({"convert", model, "-o", folder, "--json"});
-  ASSERT_EQ(outcome.code, kExitOk) << outcome.text;
+  ASSERT_EQ(outcome.code, kExitOk) << outcome.text();
   EXPECT_TRUE(has(outcome, folder));
   ASSERT_EQ(weft({"quantize", folder, "--type", "Q4_K_M", "-o", made}).code, kExitOk);
   EXPECT_TRUE(has(weft({"run", made, "-p", "a", "-n", "2", "--ignore-end", "--json"}), "tokens"));
@@ -89,9 +89,9 @@ TEST_F(LlmCommand, Adapters) {
                                         "5",   "--temp", "0",  "--ignore-end"};
   std::vector<std::string> adapted = run;
   adapted.insert(adapted.end(), {"--lora", adapter});
-  EXPECT_EQ(weft(adapted).text, weft(run).text);  // a new one changes nothing
+  EXPECT_EQ(weft(adapted).text(), weft(run).text());  // a new one changes nothing
   const Outcome merged = weft({"merge", model, "--lora", adapter, "-o", made});
-  ASSERT_EQ(merged.code, kExitOk) << merged.text;
+  ASSERT_EQ(merged.code, kExitOk) << merged.text();
   EXPECT_TRUE(has(weft({"inspect", made}), "Q8_0"));
   EXPECT_TRUE(has(weft({"merge", model, "--lora", model, "-o", made}), "not a lora adapter"));
   adapted.insert(adapted.end(), {"--lora-scale", "1", "--lora-scale", "2"});
