@@ -28,6 +28,7 @@
 #include "weft/io/webp.h"
 #include "weft/io/zip.h"
 #include "weft/io/zstd.h"
+#include "weft/llm/lora.h"
 #include "weft/llm/network.h"
 #include "weft/onnx/model.h"
 #include "weft/onnx/regex.h"
@@ -35,6 +36,7 @@
 #include "weft/serve/chat_prompt.h"
 #include "weft/serve/http_parser.h"
 #include "weft/serve/refusal.h"
+#include "weft/text/gguf_tokenizer.h"
 #include "weft/text/regex.h"
 #include "weft/text/template.h"
 #include "weft/text/tokenizer.h"
@@ -172,7 +174,9 @@ inline constexpr FileReader kFileReaders[] = {
      }},
     {"gguf_tokenizer",
      [](std::span<const std::byte> data) {
-       return touch(text::Tokenizer::from_gguf(parse_gguf(data, "fuzz"), "fuzz"));
+       const GgufContent content = parse_gguf(data, "fuzz");
+       const uint64_t read = touch(text::Tokenizer::from_gguf(content, "fuzz"));
+       return hash_combine(read, text::tokenizer_files(content, "fuzz").tokenizer.size());
      }},
     {"gzip",
      [](std::span<const std::byte> data) {
@@ -192,7 +196,18 @@ inline constexpr FileReader kFileReaders[] = {
        const llm::Network network(llm::read_config(model.content), llm::Weights(model), 64);
        return touch(network.config());
      }},
-
+    {"llm_lora",
+     [](std::span<const std::byte> data) {
+       const auto kept = std::make_shared<std::vector<std::byte>>(data.begin(), data.end());
+       llm::Config config;
+       config.family = "llama";
+       config.heads = config.kv_heads = 2;
+       const GgufModel file = gguf_model(parse_gguf(*kept, "fuzz", kept));
+       uint64_t hash = 0;
+       for (const auto& [name, part] : llm::gguf_lora(file, config).parts)
+         hash = hash_combine(hash, hash_text(name) + static_cast<uint64_t>(part.b.numel()));
+       return hash;
+     }},
     {"npy", [](std::span<const std::byte> data) { return touch(parse_npy(data, "fuzz")); }},
     {"onnx_regex",
      [](std::span<const std::byte> data) {

@@ -115,6 +115,48 @@ TEST_F(LoraTest, NewOnesChangeNothing) {
   EXPECT_ERROR(new_lora(file.weights, file.config, {.rank = 0}, 1), "a rank of 0: from 1 to 4096");
 }
 
+/// Through products with weights that stay packed, to both factors, as finite differences have it.
+TEST_F(LoraTest, GradientsFlowThroughPackedWeights) {
+  make_model("tiny", Codec::Q8_0);
+  ModelFile file = read_model(at("m.gguf"));
+  const Lora lora = random_lora("m.gguf", {"q", "v", "down"});
+  const Tensor tokens = Tensor::from(std::vector<int32_t>{1, 7, 300, 19, 4, 250, 8, 11}, {1, 8});
+  const Tensor wanted = Tensor::from(std::vector<int32_t>{7, 300, 19, 4, 250, 8, 11, 2}, {8});
+  const auto loss_with = [&](const std::string& name, const LowRank& part) {
+    Weights weights = file.weights;
+    Lora moved = lora;
+    moved.parts[name] = part;
+    attach(weights, moved);
+    const Network network(file.config, weights, 8);
+    return network.logits(network.hidden(tokens))
+        .reshape({8, -1})
+        .sparse_categorical_crossentropy(wanted);
+  };
+  for (const char* name : {"blk.0.attn_q.weight", "blk.0.attn_v.weight", "blk.1.ffn_down.weight"}) {
+    SCOPED_TRACE(name);
+    LowRank part = lora.parts.find(name)->second;
+    part.a = part.a.detach().contiguous().realize(),
+    part.b = part.b.detach().contiguous().realize();
+    part.a.requires_grad_(), part.b.requires_grad_();
+    loss_with(name, part).backward();
+    for (const bool of_a : {true, false}) {
+      const Tensor& x = of_a ? part.a : part.b;
+      // Along the gradient itself, where a step changes the loss the most.
+      const Tensor direction = x.grad().detach() / (x.grad() * x.grad()).sum().sqrt();
+      const double slope = (x.grad() * x.grad()).sum().sqrt().item<double>();
+      constexpr double kStep = 0.02;
+      const auto at_step = [&](double by) {
+        LowRank moved = {part.a.detach(), part.b.detach(), part.scale};
+        (of_a ? moved.a : moved.b) = x.detach() + direction * by;
+        return loss_with(name, moved).item<double>();
+      };
+      const double measured = (at_step(kStep) - at_step(-kStep)) / (2 * kStep);
+      EXPECT_GT(slope, 1e-4);
+      EXPECT_NEAR(measured, slope, 0.02 * slope + 1e-4) << (of_a ? "A" : "B");
+    }
+  }
+}
+
 TEST_F(LoraTest, OfAnotherModelIsRefused) {
   make_model("tiny", Codec::F32);
   const Config config = config_of("m.gguf");

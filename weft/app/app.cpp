@@ -303,22 +303,15 @@ void add_training_course(CLI::App* sub, LlmTrainOptions& t) {
   sub->add_option("--seed", t.seed, "of first weights, order and dropout")->capture_default_str();
 }
 
-void add_llm_train(CLI::App* sub, CommandLine& line) {
+/// What goes in and what comes out.
+void add_training_files(CLI::App* sub, CommandLine& line) {
   LlmTrainOptions& t = line.llm.train;
   sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
       ->expected(1, -1);
-  sub->add_option("--config", t.config,
-                  "tiny, small, gpt2, tiny-llama, small-llama, or a config.json")
-      ->capture_default_str();
   sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
-  sub->add_option("--tokenizer", t.tokenizer, "a tokenizer.json; without: one is learnt");
-  sub->add_option("--vocabulary", t.vocabulary, "tokens of one that is learnt")
-      ->check(CLI::Range(int64_t{257}, int64_t{1} << 20))
-      ->capture_default_str();
   sub->add_option("--validation", t.validation, "share of the tokens that is not trained on")
       ->check(CLI::Range(0.0001, 0.9))
       ->capture_default_str();
-  add_training_course(sub, t);
   sub->add_option("--every", t.every, "steps between validations, samples and checkpoints")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -326,6 +319,39 @@ void add_llm_train(CLI::App* sub, CommandLine& line) {
   sub->add_option("--sample", t.sample_tokens, "tokens of a sample; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+}
+
+void add_llm_finetune(CLI::App* sub, CommandLine& line) {
+  LlmFinetuneOptions& f = line.llm.finetune;
+  sub->add_option("model", line.llm.model, "a GGUF file, packed or not, or a folder")->required();
+  sub->add_option("--rank", f.rank, "of the factors beside a weight")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
+      ->capture_default_str();
+  sub->add_option("--alpha", f.alpha, "what they give is scaled by alpha / rank")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  sub->add_option("--targets", f.targets, "q, k, v, o, gate, up, down, output, or all")
+      ->delimiter(',')
+      ->capture_default_str();
+  sub->add_option("--context", f.context, "tokens of a training text")->capture_default_str();
+  add_training_course(sub, line.llm.train);
+  add_training_files(sub, line);
+  sub->add_flag("--resume", line.llm.train.resume,
+                "go on from the folder's checkpoint, with equal options");
+  add_machine_options(sub, line);
+}
+
+void add_llm_train(CLI::App* sub, CommandLine& line) {
+  LlmTrainOptions& t = line.llm.train;
+  sub->add_option("--config", t.config,
+                  "tiny, small, gpt2, tiny-llama, small-llama, or a config.json")
+      ->capture_default_str();
+  sub->add_option("--tokenizer", t.tokenizer, "a tokenizer.json; without: one is learnt");
+  sub->add_option("--vocabulary", t.vocabulary, "tokens of one that is learnt")
+      ->check(CLI::Range(int64_t{257}, int64_t{1} << 20))
+      ->capture_default_str();
+  add_training_course(sub, t);
+  add_training_files(sub, line);
   CLI::Option* resume =
       sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
   sub->add_flag("--export", t.export_only, "only write the checkpoint's model, as it is")
@@ -391,6 +417,8 @@ void add_llm(CLI::App& app, CommandLine& line) {
   quantise->add_flag("--requantize", o.requantise, "matrices that are packed already, too");
   quantise->add_option("-o,--out", o.output, "the GGUF file to write")->required();
   add_llm_train(subcommand(*llm, line, "train", "a model of your own, from texts"), line);
+  add_llm_finetune(
+      subcommand(*llm, line, "finetune", "an adapter beside a model's weights, from texts"), line);
   CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
   random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
   random->add_option("--type", o.type, "block format of matrices")->default_str("Q4_K");

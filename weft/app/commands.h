@@ -128,10 +128,16 @@ struct LlmTrainOptions {
   bool resume = false, export_only = false;
 };
 
+struct LlmFinetuneOptions {
+  int64_t rank = 8, context = 512;
+  double alpha = 16;
+  std::vector<std::string> targets = {"q", "k", "v", "o"};
+};
+
 struct LlmOptions {
-  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge, random or train
-  std::string action;
-  std::string model;          // a GGUF file, or a folder of Hugging Face's
+  std::string action;  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge,
+                       // random, train, finetune
+  std::string model;   // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
   std::string system;         // of chat: what the model is told first
   int64_t tokens = -1;        // -1: as far as the context reaches
@@ -147,12 +153,13 @@ struct LlmOptions {
   int64_t top_k = 40, seed = 0;
   std::string shape = "llama-1b", type, output;  // of random, quantize, convert and merge
   bool requantise = false;                       // of quantize: also what is packed already
-  int64_t repeats = 3;                           // of bench: the median counts
-  std::string against, python = "python3";       // of bench: a peer, and the Python that has it
   std::vector<std::string> lora = {};            // adapters
   std::vector<double> lora_scales = {};          // of the first of them; 1 for the others
+  int64_t repeats = 3;                           // of bench: the median counts
+  std::string against, python = "python3";       // of bench: a peer, and the Python that has it
   LlmServeOptions serve = {};
   LlmTrainOptions train = {};
+  LlmFinetuneOptions finetune = {};
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
@@ -174,6 +181,7 @@ int bench_llm(const Session& session, const LlmOptions& options);
 int inspect_llm(const Session& session, const LlmOptions& options);
 int serve_llm(const Session& session, const LlmOptions& options);
 int train_llm(const Session& session, const LlmOptions& options);
+int finetune_llm(const Session& session, const LlmOptions& options);
 int convert_llm(const Session& session, const LlmOptions& options);
 int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);

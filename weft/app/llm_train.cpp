@@ -9,7 +9,7 @@
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
 #include "weft/base/spans.h"
-#include "weft/llm/trainer.h"
+#include "weft/llm/finetune.h"
 
 namespace weft {
 
@@ -30,7 +30,9 @@ llm::TrainerOptions trainer_options(const LlmTrainOptions& t) {
 
 double seconds_since(uint64_t start) { return static_cast<double>(now_ns() - start) * 1e-9; }
 
-void prepare(const Session& session, const LlmTrainOptions& t, const std::string& folder) {
+/// With what it does shown as a bar: prepare(progress) makes tokens of texts.
+template <class Prepare>
+void prepare(const Session& session, const LlmTrainOptions& t, const Prepare& make_tokens) {
   if (t.data.empty())
     fail("train.data", "there is nothing to learn from: give --data, or --resume");
   std::optional<ProgressBar> bar;
@@ -45,9 +47,7 @@ void prepare(const Session& session, const LlmTrainOptions& t, const std::string
     }
     bar->update(static_cast<int64_t>(done));
   };
-  const llm::TokenCounts counts = llm::prepare_training(
-      folder, {t.data, t.config, t.tokenizer, static_cast<size_t>(t.vocabulary), t.validation},
-      note);
+  const llm::TokenCounts counts = make_tokens(note);
   if (bar) bar->finish();
   if (!session.json) {
     session.print("{} tokens of {} files to train on, {} to validate with", counts.training,
@@ -83,20 +83,24 @@ struct Stretch {
 
 class LlmTraining {
  public:
-  LlmTraining(const Session& session, const LlmTrainOptions& options, const std::string& folder)
+  /// `made`: what finish() says there is.
+  LlmTraining(const Session& session, const LlmTrainOptions& options, const std::string& folder,
+              llm::Trainer& trainer, std::string made)
       : session_(session),
         options_(options),
         folder_(folder),
-        trainer_(folder, trainer_options(options), options.resume) {}
+        trainer_(trainer),
+        made_(std::move(made)) {}
 
-  int run() {
+  template <class Export>
+  int run(const Export& export_all) {
     const uint64_t start = now_ns();
     if (!session_.json)
       session_.print("{}: {} parameters, context {}\n", trainer_.config().family,
-                     trainer_.parameters(), trainer_.config().context);
+                     trainer_.parameters(), trainer_.tokens_per_step() / trainer_.options().batch);
     while (!trainer_.finished())
       if (!run_stretch()) return stop_early();
-    trainer_.export_model();
+    export_all();
     finish(seconds_since(start));
     return kExitOk;
   }
@@ -177,18 +181,19 @@ class LlmTraining {
       JsonWriter json;
       json.begin_object().field("steps", trainer_.steps()).field("seconds", seconds);
       json.field("parameters", trainer_.parameters()).field("validation_loss", loss);
-      session_.print("{}\n", json.field("model", folder_ + "/model.gguf").end_object().text());
+      session_.print("{}\n", json.field("model", folder_ + "/" + made_).end_object().text());
       return;
     }
     session_.print("\n{}", plot_text(curves(history).panels[0], kCurveWidth, kCurveHeight));
-    session_.print("\ntrained in {}: {}/model.gguf, {}/model.safetensors, curves in {}/loss.svg\n",
-                   human_seconds(seconds), folder_, folder_, folder_);
+    session_.print("\ntrained in {}: {}/{}, curves in {}/loss.svg\n", human_seconds(seconds),
+                   folder_, made_, folder_);
   }
 
   const Session& session_;
   const LlmTrainOptions& options_;
   std::string folder_;
-  llm::Trainer trainer_;
+  llm::Trainer& trainer_;
+  std::string made_;
   bool started_ = false;
 };
 
@@ -204,8 +209,33 @@ int train_llm(const Session& session, const LlmOptions& options) {
   }
   require_computing_device(session.context);
   const InterruptScope interrupts;
-  if (!t.resume) prepare(session, t, folder);
-  return LlmTraining(session, t, folder).run();
+  if (!t.resume)
+    prepare(session, t, [&](llm::PreparationDone note) {
+      const auto vocabulary = static_cast<size_t>(t.vocabulary);
+      return llm::prepare_training(folder,
+                                   {t.data, t.config, t.tokenizer, vocabulary, t.validation}, note);
+    });
+  llm::Trainer trainer(folder, trainer_options(t), t.resume);
+  return LlmTraining(session, t, folder, trainer, "model.gguf").run([&] {
+    trainer.export_model();
+  });
+}
+
+int finetune_llm(const Session& session, const LlmOptions& options) {
+  const LlmTrainOptions& t = options.train;
+  const LlmFinetuneOptions& f = options.finetune;
+  const std::string& folder = options.output;
+  require_computing_device(session.context);
+  const InterruptScope interrupts;
+  if (!t.resume)
+    prepare(session, t, [&](llm::PreparationDone note) {
+      return llm::prepare_finetuning(folder, options.model, {t.data, t.validation}, note);
+    });
+  llm::Finetuning tuning(folder, options.model, {f.rank, f.alpha, f.targets}, f.context,
+                         trainer_options(t), t.resume);
+  return LlmTraining(session, t, folder, tuning.trainer(), "adapter.gguf").run([&] {
+    tuning.export_adapter();
+  });
 }
 
 }  // namespace weft

@@ -36,6 +36,19 @@ class Binder {
     p.mixed = mixed_;
     return p;
   }
+  /// (1, in), which GGUF files have as (in).
+  Projection row(const std::string& name, int64_t in) {
+    const Weight* found = weights_.find(name + ".weight");
+    if (found == nullptr || found->shape != Dims({in}) || !is_plain(found->codec))
+      return projection(name, {1, in});
+    Projection p;
+    p.weight = *found;
+    p.weight.shape = {1, in};
+    p.weight.stored = found->stored.reshape({1, in});
+    p.factors = factors_;
+    p.mixed = mixed_;
+    return p;
+  }
   Scale scale(const std::string& name, int64_t size, bool required = true) {
     return {vector(name + ".weight", {size}, required), vector(name + ".bias", {size}, false)};
   }
@@ -115,7 +128,7 @@ void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeigh
   w.shared_up = b.projection(at + "ffn_up_shexp", {e.shared_ffn, c.dim});
   w.shared_down = b.projection(at + "ffn_down_shexp", {c.dim, e.shared_ffn});
   if (b.has(at + "ffn_gate_inp_shexp.weight"))
-    w.shared_router = b.projection(at + "ffn_gate_inp_shexp", {1, c.dim});
+    w.shared_router = b.row(at + "ffn_gate_inp_shexp", c.dim);
 }
 
 }  // namespace

@@ -94,6 +94,8 @@ std::string differences(const Config& a, const Config& b) {
   experts(a.experts, b.experts, d);
   rope("numbers that are turned", a.rope, b.rope, d);
   rope("numbers that are turned in local layers", a.local_rope, b.local_rope, d);
+  if (a.latent.kv_rank > 0 && a.rope.neighbours != b.rope.neighbours)
+    d.note("which numbers are turned together");
   d.of("window", a.window, b.window);
   for (int64_t i = 0; i < std::min(a.layers, b.layers); ++i)
     if (a.is_local(i) != b.is_local(i)) {

@@ -61,7 +61,12 @@ void JsonSink::put_all(const Key& key, std::span<const T> all) {
 }
 
 void JsonSink::integer(const Key& key, int64_t x) { put(key, x); }
-void JsonSink::real(const Key& key, double x) { put(key, x); }
+/// With a point: readers tell floats from whole numbers.
+void JsonSink::real(const Key& key, double x) {
+  std::string json = JsonWriter().value(x).take();
+  if (json.find_first_of(".en") == std::string::npos) json += ".0";
+  put_json(key, std::move(json));
+}
 void JsonSink::boolean(const Key& key, bool x) { put(key, x); }
 void JsonSink::text(const Key& key, const std::string& x) { put(key, x); }
 void JsonSink::nothing(const Key& key) { put_json(key, "null"); }

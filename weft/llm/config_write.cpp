@@ -45,7 +45,10 @@ void write_scale(const Config& c, ConfigSink& s) {
   if (!any_of(c, {"gemma2", "gemma3"})) return;
   const double size = 1 / (c.attention_scale * c.attention_scale);
   const double whole = std::round(size);
-  s.real({"", "query_pre_attn_scalar"}, std::abs(size - whole) < 1e-4 * whole ? whole : size);
+  if (std::abs(size - whole) < 1e-4 * whole)
+    s.integer({"", "query_pre_attn_scalar"}, static_cast<int64_t>(whole));
+  else
+    s.real({"", "query_pre_attn_scalar"}, size);
   s.real({"attention.scale", ""}, c.attention_scale);
 }
 
@@ -103,6 +106,7 @@ void write_latent(const Config& c, ConfigSink& s) {
     s.nothing({"", "q_lora_rank"});
   s.integer({"", "qk_rope_head_dim"}, c.rope.size);
   s.integer({"", "qk_nope_head_dim"}, c.latent.plain);
+  if (!c.rope.neighbours) s.boolean({"", "rope_interleave"}, false);
 }
 
 // ---- positions
@@ -270,6 +274,9 @@ std::string json_description(const Config& given, const JsonDetails& details) {
   sink.boolean({"", "attention_bias"}, details.attention_bias);
   if (c.family == "llama") sink.boolean({"", "mlp_bias"}, details.ffn_bias);
   sink.tokens({"", "eos_token_id"}, c.end_tokens);
+  for (const auto& [key, id] : {std::pair("bos_token_id", details.begin_token),
+                                std::pair("pad_token_id", details.padding_token)})
+    id ? sink.integer({"", key}, *id) : sink.nothing({"", key});
   write_all(c, sink);
   std::string json = sink.take();
   const std::string lost = differences(given, read_config(json));

@@ -1,6 +1,7 @@
 // What a model is, written as GGUF metadata and as a config.json.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ struct JsonDetails {
   bool tied = false;  ///< the output is the table of tokens
   bool attention_bias = false, ffn_bias = false;
   std::string dtype = "float32";
+  std::optional<int64_t> begin_token = {}, padding_token = {};
 };
 /// Errors: "llm.convert", likewise.
 std::string json_description(const Config& config, const JsonDetails& details);
@@ -34,7 +36,7 @@ std::string json_description(const Config& config, const JsonDetails& details);
 /// general.architecture of GGUF files.
 std::string gguf_architecture(const Config& config);
 /// The family that config.json has for what `config` is: GGUF files of mistral and mixtral are
-/// llama's.
+/// llama's, DeepSeek-V3's are V2's.
 std::string json_family(const Config& config);
 
 /// Of models that compute the same, nothing; else "heads: 8 and 4", one a line.

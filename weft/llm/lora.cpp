@@ -41,10 +41,7 @@ void attach(Weights& weights, const Lora& lora, double strength) {
     const Weight* weight = weights.find(name);
     if (weight == nullptr) fail_missing(name);
     check_part(name, part, weight->shape);
-    // In memory, so that the first step may be captured.
-    LowRank factors{part.a, part.b, part.scale * strength};
-    realize(std::vector{factors.a, factors.b});
-    weights.add_factors(name, std::move(factors));
+    weights.add_factors(name, {part.a, part.b, part.scale * strength});
   }
 }
 
@@ -86,7 +83,8 @@ LowRank new_factors(const Weight& weight, const LoraShape& shape, std::mt19937_6
   std::uniform_real_distribution<float> uniform(-most, most);
   std::vector<float> a(static_cast<size_t>(shape.rank * in));
   for (float& x : a) x = uniform(random);
-  return {Tensor::from(a, {shape.rank, in}), Tensor::zeros({out, shape.rank}).contiguous(),
+  return {Tensor::from(a, {shape.rank, in}),
+          Tensor::zeros({out, shape.rank}).contiguous().realize(),
           shape.alpha / static_cast<double>(shape.rank)};
 }
 

@@ -24,6 +24,8 @@ struct Lora {
 /// with adapter_config.json and adapter_model.safetensors. `config` is the model's that it is for.
 /// Errors: "llm.lora" (no adapter, of another architecture, of a kind that is not supported).
 Lora read_lora(const std::string& path, const Config& config);
+/// Of a GGUF file's content; `what` names it in errors.
+Lora gguf_lora(const GgufModel& file, const Config& config, const std::string& what = "gguf");
 
 /// Adds `strength` times what the adapter gives to what the weights give. Errors: "llm.lora" for a
 /// weight that the model lacks or has in another shape, with both.

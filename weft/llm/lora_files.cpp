@@ -35,7 +35,8 @@ class Collector {
 
   void add(const std::string& name, bool is_b, const Tensor& x) {
     LowRank& part = lora_.parts[name];
-    (is_b ? part.b : part.a) = (is_b ? reordered(name, x, config_, pairs_) : x).contiguous();
+    (is_b ? part.b : part.a) =
+        (is_b ? reordered(name, x, config_, pairs_) : x).contiguous().realize();
   }
 
   /// `scale` of a rank.
@@ -72,31 +73,6 @@ bool cut_end(std::string& name, std::string_view end) {
 std::string text_value(const GgufContent& content, std::string_view key) {
   const GgufValue* value = content.value(key);
   return value != nullptr && value->type == GgufType::String ? std::string(value->text()) : "";
-}
-
-Lora read_gguf_lora(const std::string& path, const Config& config) {
-  const GgufModel file = load_gguf(path);
-  if (text_value(file.content, "general.type") != "adapter" ||
-      text_value(file.content, "adapter.type") != "lora")
-    fail("llm.lora", "{}: a GGUF file of the type {}, not a lora adapter", path,
-         quoted_name(text_value(file.content, "general.type")));
-  const std::string theirs = text_value(file.content, "general.architecture");
-  const std::string ours = gguf_architecture(config);
-  if (theirs != ours)
-    fail("llm.lora", "{}: an adapter of a {}, and the model is a {}", path, quoted_name(theirs),
-         quoted_name(ours));
-  const GgufValue* given = file.content.value("adapter.lora.alpha");
-  const double alpha = given ? given->number().value_or(0) : 0;
-  Collector all(path, config, has_pair_order(config.family));
-  for (const PackedTensor& tensor : file.tensors) {
-    std::string name = tensor.name;
-    const bool a = cut_end(name, ".lora_a"), b = !a && cut_end(name, ".lora_b");
-    if (!a && !b)
-      fail("llm.lora", "{}: the tensor {} is no factor of a matrix", path,
-           quoted_name(tensor.name));
-    all.add(name, b, tensor.value(DType::F32));
-  }
-  return all.finish(alpha, [&](double rank) { return alpha != 0 ? alpha / rank : 1; });
 }
 
 // ---- PEFT
@@ -169,8 +145,32 @@ void write_peft_config(JsonWriter& json, const Lora& lora, const std::string& fa
 
 }  // namespace
 
+Lora gguf_lora(const GgufModel& file, const Config& config, const std::string& path) {
+  if (text_value(file.content, "general.type") != "adapter" ||
+      text_value(file.content, "adapter.type") != "lora")
+    fail("llm.lora", "{}: a GGUF file of the type {}, not a lora adapter", path,
+         quoted_name(text_value(file.content, "general.type")));
+  const std::string theirs = text_value(file.content, "general.architecture");
+  const std::string ours = gguf_architecture(config);
+  if (theirs != ours)
+    fail("llm.lora", "{}: an adapter of a {}, and the model is a {}", path, quoted_name(theirs),
+         quoted_name(ours));
+  const GgufValue* given = file.content.value("adapter.lora.alpha");
+  const double alpha = given ? given->number().value_or(0) : 0;
+  Collector all(path, config, has_pair_order(config.family));
+  for (const PackedTensor& tensor : file.tensors) {
+    std::string name = tensor.name;
+    const bool a = cut_end(name, ".lora_a"), b = !a && cut_end(name, ".lora_b");
+    if (!a && !b)
+      fail("llm.lora", "{}: the tensor {} is no factor of a matrix", path,
+           quoted_name(tensor.name));
+    all.add(name, b, tensor.value(DType::F32));
+  }
+  return all.finish(alpha, [&](double rank) { return alpha != 0 ? alpha / rank : 1; });
+}
+
 Lora read_lora(const std::string& path, const Config& config) {
-  if (is_gguf(path)) return read_gguf_lora(path, config);
+  if (is_gguf(path)) return gguf_lora(load_gguf(path), config, path);
   const std::string folder = folder_of(path);
   if (!file_exists(folder + "/" + std::string(kDescription)))
     fail("llm.lora", "{} is no adapter: a GGUF file, or a folder with {} and {}", quoted_name(path),

@@ -41,6 +41,8 @@ class Translation {
  private:
   void add(const PackedTensor& t) {
     if (t.name.starts_with("rope_f")) return;  // config.json says it
+    if (t.name.find(".attn_k_b.") != std::string::npos) return add_halves(t);
+    if (t.name.find(".attn_v_b.") != std::string::npos) return;  // with the keys'
     std::string name = t.name;
     const size_t moved = name.find("post_attention_norm.");
     if (family_ == "gpt-oss" && moved != std::string::npos) name.replace(moved, 19, "ffn_norm");
@@ -86,6 +88,18 @@ class Translation {
     put(theirs, Tensor::stack({x, y}, -1).flatten(-2, -1));
   }
 
+  /// Latent attention's (heads, rank, plain) and (heads, value size, rank), which lie together.
+  void add_halves(const PackedTensor& keys) {
+    std::string other = keys.name, both = keys.name;
+    other.replace(other.find("attn_k_b"), 8, "attn_v_b");
+    both.replace(both.find("attn_k_b"), 8, "attn_kv_b");
+    const PackedTensor* values = model_.find(other);
+    if (values == nullptr || keys.shape.size() != 3)
+      fail("llm.convert", "the model has {} and no {}", quoted_name(keys.name), quoted_name(other));
+    const Tensor x = Tensor::cat({tensor(keys).T(), tensor(*values)}, 1);
+    put(hugging_face_name(both, family_), x.flatten(0, 1));
+  }
+
   void put(const std::string& name, const Tensor& x) { tensors_.insert_or_assign(name, x); }
 
   const GgufModel& model_;
@@ -101,6 +115,11 @@ std::string dtype_of(const GgufModel& model, const FolderOptions& options) {
   const bool kept = table != nullptr && is_plain(table->codec) && !options.all;
   const Codec codec = kept ? table->codec : options.packed;
   return codec == Codec::F32 ? "float32" : codec == Codec::F16 ? "float16" : "bfloat16";
+}
+
+std::optional<int64_t> token(const GgufModel& model, std::string_view role) {
+  const GgufValue* id = model.content.value(strformat("tokenizer.ggml.{}_token_id", role));
+  return id == nullptr ? std::nullopt : id->integer();
 }
 
 /// For sentence-transformers.
@@ -143,6 +162,8 @@ void save_folder(const std::string& folder, const GgufModel& model, const Folder
   details.attention_bias = model.find("blk.0.attn_q.bias") || model.find("blk.0.attn_output.bias");
   details.ffn_bias = model.find("blk.0.ffn_up.bias") != nullptr;
   details.dtype = dtype_of(model, options);
+  details.begin_token = token(model, "bos");
+  details.padding_token = token(model, "padding");
   const std::string description = json_description(config, details);
   const text::TokenizerFiles tokenizer = text::tokenizer_files(model.content);
   Translation translation(model, config, options);

@@ -43,6 +43,7 @@ nn::OptimizerGroup optimizers_for(const std::vector<NamedTensor>& weights,
                               nn::adamw(vectors, plain));
   }
   hidden.insert(hidden.end(), tables.begin(), tables.end());
+  if (vectors.empty()) return nn::OptimizerGroup(nn::adamw(hidden, decaying));
   return nn::OptimizerGroup(nn::adamw(hidden, decaying), nn::adamw(vectors, plain));
 }
 
@@ -71,8 +72,7 @@ struct Trainer::Learning {
   using Step = std::function<std::vector<Tensor>(const Tensor&, const Tensor&)>;
   using Loss = std::function<Tensor(const Tensor&, const std::vector<Tensor>&)>;
 
-  Learning(const NewModel& model, const TrainerOptions& o, const std::vector<NamedTensor>& weights,
-           TokenFile texts);
+  Learning(const Trained& trained, const TrainerOptions& o, TokenFile texts);
   Tensor loss_on(const Tensor& texts) const;
   std::vector<Tensor> step_on(const Tensor& texts, const Tensor& first_draw);
   Tensor texts_at(Part part, const std::vector<int64_t>& starts) const;
@@ -84,6 +84,7 @@ struct Trainer::Learning {
   void visit(StateVisitor& v) { v("optimizer", optimizers); }
 
   const TrainerOptions& options;
+  int64_t context;
   Network network;
   nn::OptimizerGroup optimizers;
   std::vector<Tensor> parameters;
@@ -96,32 +97,31 @@ struct Trainer::Learning {
   Jit<Loss> captured_loss;
 };
 
-Trainer::Learning::Learning(const NewModel& model, const TrainerOptions& o,
-                            const std::vector<NamedTensor>& weights, TokenFile texts)
+Trainer::Learning::Learning(const Trained& trained, const TrainerOptions& o, TokenFile texts)
     : options(o),
-      network(model.config, Weights(weights), model.config.context, Factors::F32,
+      context(trained.context),
+      network(trained.config, trained.weights, trained.context, Factors::F32,
               o.dtype == DType::BF16),
-      optimizers(optimizers_for(weights, o)),
+      optimizers(optimizers_for(trained.parameters, o)),
       parameters(optimizers.params()),
       schedule(schedule_for(o)),
       tokens(std::move(texts)),
-      order(tokens.size(Part::Training), model.config.context, o.seed),
+      order(tokens.size(Part::Training), context, o.seed),
       key(key_for(o.seed).realize()),
       captured_step([this](const Tensor& x, const Tensor& draw) { return step_on(x, draw); },
                     "train step"),
       captured_loss(
           [this](const Tensor& x, const std::vector<Tensor>&) { return loss_on(x).realize(); },
           "validation step") {
-  if (tokens.size(Part::Validation) <= model.config.context)
+  if (tokens.size(Part::Validation) <= context)
     fail_runtime("train.data",
                  "there are {} tokens for validation, and a text has {}: give more text, a larger "
                  "share of it, or a model with a shorter context",
-                 tokens.size(Part::Validation), model.config.context + 1);
+                 tokens.size(Part::Validation), context + 1);
 }
 
 /// Of every token but the first, from those before it: (rows, context + 1) to one number.
 Tensor Trainer::Learning::loss_on(const Tensor& texts) const {
-  const int64_t context = network.config().context;
   const Tensor given = texts.index({Slice(), Slice(0, context)});
   const Tensor wanted = texts.index({Slice(), Slice(1, context + 1)}).flatten();
   const Tensor hidden = network.hidden(given, options.dropout).flatten(0, 1);
@@ -150,7 +150,7 @@ std::vector<Tensor> Trainer::Learning::step_on(const Tensor& texts, const Tensor
 }
 
 Tensor Trainer::Learning::texts_at(Part part, const std::vector<int64_t>& starts) const {
-  const auto length = static_cast<size_t>(network.config().context + 1);
+  const auto length = static_cast<size_t>(context + 1);
   std::vector<int32_t> all(starts.size() * length);
   for (size_t i = 0; i < starts.size(); ++i)
     tokens.read(part, starts[i], std::span(all).subspan(i * length, length));
@@ -164,17 +164,28 @@ Tensor Trainer::Learning::next_batch() {
   return texts_at(Part::Training, starts);
 }
 
+namespace {
+
+Trained new_training(const std::string& folder, uint64_t seed) {
+  const std::string path = folder + "/config.json";
+  const NewModel model = read_new_model(MappedFile(path).text(), path);
+  const std::vector<NamedTensor> weights = new_weights(model, seed);
+  return {model.config, Weights(weights), weights, model.config.context};
+}
+
+}  // namespace
+
 Trainer::Trainer(std::string folder, const TrainerOptions& options, bool resume_it)
+    : Trainer(folder, options, new_training(folder, options.seed), resume_it) {}
+
+Trainer::Trainer(std::string folder, const TrainerOptions& options, Trained trained, bool resume_it)
     : folder_(std::move(folder)),
       tokenizer_json_(MappedFile(folder_ + "/tokenizer.json").text()),
       options_(options),
-      model_(
-          read_new_model(MappedFile(folder_ + "/config.json").text(), folder_ + "/config.json")) {
+      trained_(std::move(trained)) {
   check_options();
-  weights_ = new_weights(model_, options_.seed);
   learning_ = std::make_unique<Learning>(
-      model_, options_, weights_,
-      TokenFile(folder_ + "/tokens.safetensors", model_.config.vocabulary));
+      trained_, options_, TokenFile(folder_ + "/tokens.safetensors", trained_.config.vocabulary));
   if (resume_it) resume();
 }
 
@@ -202,7 +213,7 @@ int64_t Trainer::steps() const { return learning_->taken; }
 
 int64_t Trainer::parameters() const {
   int64_t all = 0;
-  for (const NamedTensor& w : weights_) all += w.tensor.numel();
+  for (const NamedTensor& w : trained_.parameters) all += w.tensor.numel();
   return all;
 }
 
@@ -221,7 +232,7 @@ float Trainer::step() {
 
 double Trainer::validate() {
   Learning& l = *learning_;
-  const int64_t context = model_.config.context;
+  const int64_t context = trained_.context;
   const int64_t windows = (l.tokens.size(Part::Validation) - 1) / context;
   const int64_t rows = std::min(options_.batch / options_.accumulate, windows);
   const int64_t calls = std::max<int64_t>(1, std::min(windows, kMostValidationTexts) / rows);
@@ -241,15 +252,16 @@ double Trainer::validate() {
 
 std::string Trainer::sample(std::string_view prompt, int64_t tokens, uint64_t seed) const {
   ModelOptions options;
-  options.context = model_.config.context;
+  options.context = trained_.context;
   options.cache = DType::F32;
   // Made anew each time: what its cache holds is of the weights as they were.
-  Model model({model_.config, Weights(weights_)}, text::Tokenizer::from_json(tokenizer_json_),
+  Model model({trained_.config, trained_.weights}, text::Tokenizer::from_json(tokenizer_json_),
               options);
   Request request;
   request.prompt = model.tokenizer().encode(prompt);
   if (request.prompt.empty())
-    request.prompt.push_back(model_.config.end_tokens.empty() ? 0 : model_.config.end_tokens[0]);
+    request.prompt.push_back(trained_.config.end_tokens.empty() ? 0
+                                                                : trained_.config.end_tokens[0]);
   request.max_tokens = tokens;
   request.sampling.seed = seed;
   std::string text(prompt);
@@ -288,7 +300,7 @@ Metadata described(const TrainerOptions& o, uint64_t fingerprint) {
 
 void Trainer::save() const {
   StateDict all;
-  for (const NamedTensor& w : weights_) all.push_back({"model." + w.name, w.tensor});
+  for (const NamedTensor& w : trained_.parameters) all.push_back({"model." + w.name, w.tensor});
   for (const NamedTensor& t : state_dict(*learning_)) all.push_back(t);
   const auto curve = [&](const char* name, const std::vector<float>& values) {
     all.push_back({std::string("history.") + name, Tensor::from(values)});
@@ -315,7 +327,7 @@ void Trainer::resume() {
            "the same, or begin in another folder",
            path, key, then->second, now);
   }
-  load_state_dict(weights_, with_prefix(saved.tensors, "model."));
+  load_state_dict(trained_.parameters, with_prefix(saved.tensors, "model."));
   load_state_dict(with_prefix(state_dict(*learning_), "optimizer."),
                   with_prefix(saved.tensors, "optimizer."));
   history_ = {floats_named(saved.tensors, "history.loss"),
@@ -343,7 +355,9 @@ std::string Trainer::log() const {
   return all;
 }
 
-void Trainer::export_model() const { llm::export_model(folder_, model_.config, weights_); }
+void Trainer::export_model() const {
+  llm::export_model(folder_, trained_.config, trained_.parameters);
+}
 
 void export_checkpoint(const std::string& folder) {
   const std::string config = folder + "/config.json";

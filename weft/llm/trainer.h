@@ -53,6 +53,14 @@ struct TrainingHistory {
   std::vector<float> validated_at, validation_loss;  ///< steps taken, and the loss then
 };
 
+/// What a Trainer changes: all of a new model, or factors beside the weights of one that there is.
+struct Trained {
+  Config config;
+  Weights weights;                      ///< of the network
+  std::vector<NamedTensor> parameters;  ///< those of them, or of their factors, that are trained
+  int64_t context = 0;                  ///< tokens of a text
+};
+
 /// The weights, their optimizer, the data's order and dropout depend on the options and on the step
 /// alone, so that a training that goes on from a checkpoint has the same losses, bit by bit.
 ///   prepare_training("out", {.paths = {"texts"}, .config = "small"}, ...);
@@ -65,6 +73,8 @@ class Trainer {
   /// "train.options" (what makes no sense, with its range), "train.data" (too few tokens),
   /// "resume.options" where the checkpoint was made with others, resume.*, file.*.
   Trainer(std::string folder, const TrainerOptions& options, bool resume = false);
+  /// Of a folder with tokenizer.json and tokens.safetensors.
+  Trainer(std::string folder, const TrainerOptions& options, Trained trained, bool resume = false);
   ~Trainer();
 
   float step();       ///< the loss of the next batch
@@ -75,16 +85,16 @@ class Trainer {
   bool finished() const { return steps() >= options_.steps; }
   int64_t steps() const;         ///< taken
   double learning_rate() const;  ///< of the next step
-  int64_t tokens_per_step() const { return options_.batch * model_.config.context; }
+  int64_t tokens_per_step() const { return options_.batch * trained_.context; }
   const TrainingHistory& history() const { return history_; }
   const TrainerOptions& options() const { return options_; }
-  const Config& config() const { return model_.config; }
+  const Config& config() const { return trained_.config; }
   int64_t parameters() const;
 
   /// checkpoint.safetensors with all that the rest of the training depends on, and log.jsonl with a
   /// line for every step; each is replaced atomically.
   void save() const;
-  /// model.safetensors and what belongs to it, and model.gguf.
+  /// model.safetensors and what belongs to it, and model.gguf, of a new model.
   void export_model() const;
 
  private:
@@ -96,8 +106,7 @@ class Trainer {
 
   std::string folder_, tokenizer_json_;
   TrainerOptions options_;
-  NewModel model_;
-  std::vector<NamedTensor> weights_;
+  Trained trained_;
   TrainingHistory history_;
   std::unique_ptr<Learning> learning_;
 };

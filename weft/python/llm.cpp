@@ -139,12 +139,12 @@ Tensor logits(Model& m, const std::vector<int64_t>& tokens) {
   return Tensor::from(all, {ids.size(), all.size() / ids.size()});
 }
 
-void no_progress(size_t, size_t, std::string_view) {}
+constexpr auto kNoProgress = [](size_t, size_t, std::string_view) {};
 
 void quantise(const std::string& path, const std::string& out, const std::string& type,
               bool requantise) {
   const Released released;
-  llm::save_quantised_model(out, llm::model_as_gguf(path), {type, requantise}, no_progress);
+  llm::save_quantised_model(out, llm::model_as_gguf(path), {type, requantise}, kNoProgress);
 }
 
 void merge_lora(const std::string& path, const std::vector<std::pair<std::string, double>>& lora,
@@ -154,13 +154,13 @@ void merge_lora(const std::string& path, const std::vector<std::pair<std::string
   const llm::Config config = llm::read_config(model.content);
   for (const auto& [file, strength] : lora)
     model = llm::merged(std::move(model), llm::read_lora(file, config), strength);
-  llm::save_quantised_model(out, std::move(model), {type, true}, no_progress);
+  llm::save_quantised_model(out, std::move(model), {type, true}, kNoProgress);
 }
 
 void convert(const std::string& path, const std::string& out, const std::string& type) {
   if (!is_gguf(path)) return quantise(path, out, type, false);
   const Released released;
-  llm::save_folder(out, load_gguf(path), llm::folder_options(type), no_progress);
+  llm::save_folder(out, load_gguf(path), llm::folder_options(type), kNoProgress);
 }
 
 }  // namespace

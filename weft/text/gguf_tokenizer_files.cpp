@@ -155,9 +155,12 @@ class FileWriter {
 
   void write_sentence_pieces() {
     const bool prefix = keys_.flag("add_space_prefix", true);
-    json_.key("normalizer").null().key("pre_tokenizer");
-    metaspace(prefix ? "first" : "never", false);
-    json_.key("decoder");
+    json_.key("normalizer");
+    sequence("normalizers", [&] {
+      if (prefix) step("Prepend", [&] { json_.field("prepend", kMark); });
+      replace(" ", kMark);
+    });
+    json_.key("pre_tokenizer").null().key("decoder");
     sequence("decoders", [&] {
       replace(kMark, " ");
       step("ByteFallback");

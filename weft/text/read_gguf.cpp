@@ -106,8 +106,11 @@ void read_sentence_pieces(const GgufKeys& keys, TokenizerParts& parts) {
     options.unknown = keys.tokens()[static_cast<size_t>(*unknown)];
   parts.model = bpe_model(std::move(vocabulary), merges, options);
   const bool prefix = keys.flag("add_space_prefix", true);
-  parts.pre_tokenizer =
-      metaspace_pre_tokenizer(0x2581, prefix ? PrependScheme::First : PrependScheme::Never, false);
+  // llama.cpp: a space before every text and behind every special token.
+  std::vector<NormalizerPtr> marks;
+  if (prefix) marks.push_back(prepend_normalizer(kMark));
+  marks.push_back(replace_normalizer(Pattern::of_text(" "), kMark));
+  parts.normalizer = sequence(std::move(marks));
   std::vector<DecoderPtr> steps;
   steps.push_back(replace_decoder(Pattern::of_text(kMark), " "));
   steps.push_back(byte_fallback_decoder());

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from random_llms import CASES, SIZES, random_model, rope, saved, torch
+from random_llms import CASES, random_model, saved, torch
 
 from weft.llm import Model
 

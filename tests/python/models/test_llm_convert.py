@@ -42,17 +42,18 @@ def test_there_and_back(case, tmp_path):
     assert (back / "tokenizer.json").read_text() == (folder / "tokenizer.json").read_text()  # words are nothing GGUF has keys for
 
 
-# Those whose rotary scalings and the like its reader takes from the file.
-READ_BY_TRANSFORMERS = ["llama", "qwen2", "qwen3", "gpt2", "qwen2_moe", "qwen3_moe"]
+# What its reader does not take from the file is as its configurations have it where nothing is said.
+READ_BY_TRANSFORMERS = {
+    "llama": dict(head_dim=16), "qwen2": {}, "qwen3": dict(head_dim=128), "gpt2": dict(n_positions=1024),
+    "qwen2_moe": dict(moe_intermediate_size=1408, shared_expert_intermediate_size=5632),
+    "qwen3_moe": dict(moe_intermediate_size=768)}
 
 
 @pytest.mark.parametrize("case", READ_BY_TRANSFORMERS)
 def test_transformers_reads_what_is_written(case, tmp_path):
     pytest.importorskip("gguf")
     kind, sizes, options = CASES[case]
-    if case != "gpt2":
-        options = dict(options, head_dim=16 if case in ("llama", "qwen2", "qwen2_moe") else 32, tie_word_embeddings=False)
-    model = random_model(kind, sizes, options)
+    model = random_model(kind, sizes | options | READ_BY_TRANSFORMERS[case], {})
     convert(saved(model, tmp_path), tmp_path / "model.gguf")
     read = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file="model.gguf", dtype=torch.float32).eval()
     assert off(theirs(read), theirs(model)) < 1e-5

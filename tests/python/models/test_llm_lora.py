@@ -1,0 +1,107 @@
+"""Adapters: weft.llm against PyTorch with W + (alpha / r) B A, and against PEFT where that is installed."""
+import json
+
+import numpy as np
+import pytest
+from random_llms import CASES, random_model, saved, torch, transformers
+
+from weft.llm import Model, convert, merge
+
+safetensors = pytest.importorskip("safetensors.torch")
+
+TOKENS = [int(t) for t in np.random.default_rng(3).integers(3, 100, 40)]
+RANK, ALPHA = 4, 6.0
+
+
+def theirs(model):
+    with torch.no_grad():
+        return model(torch.tensor([TOKENS])).logits[0].numpy()
+
+
+def ours(path, lora=()):
+    return Model(str(path), context=64, cache="f32", lora=lora).logits(TOKENS).numpy()
+
+
+def off(got, wanted):
+    return np.abs(got - wanted).max() / np.abs(wanted).max()
+
+
+def adapter(model, modules, folder, **more):
+    """A folder as PEFT writes it, and the model with the factors in its weights."""
+    torch.manual_seed(5)
+    tensors = {}
+    scale = ALPHA / RANK
+    with torch.no_grad():
+        for name, module in model.named_modules():
+            if name.rsplit(".", 1)[-1] not in modules:
+                continue
+            transposed = type(module).__name__ == "Conv1D"  # GPT-2's
+            inputs, outputs = module.weight.shape if transposed else reversed(module.weight.shape)
+            a, b = torch.randn(RANK, inputs) * 0.1, torch.randn(outputs, RANK) * 0.1
+            tensors[f"base_model.model.{name}.lora_A.weight"], tensors[f"base_model.model.{name}.lora_B.weight"] = a, b
+            delta = scale * b @ a
+            module.weight += delta.T if transposed else delta
+    folder.mkdir()
+    safetensors.save_file(tensors, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text(json.dumps(dict(
+        peft_type="LORA", r=RANK, lora_alpha=ALPHA, target_modules=modules, bias="none", **more)))
+    return str(folder)
+
+
+MODULES = {"llama": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"], "llama3": ["q_proj", "k_proj"],
+           "qwen3": ["q_proj", "v_proj"], "gemma3": ["q_proj", "o_proj", "down_proj"], "phi3": ["qkv_proj", "gate_up_proj"],
+           "gpt2": ["c_attn", "c_proj", "c_fc"], "deepseek": ["kv_b_proj", "o_proj"]}
+
+
+@pytest.mark.parametrize("case", MODULES)
+def test_logits(case, tmp_path):
+    model = random_model(*CASES[case])
+    base = tmp_path / "base"
+    base.mkdir()
+    saved(model, base)
+    plain = theirs(model)
+    lora = adapter(model, MODULES[case], tmp_path / "lora")
+    wanted = theirs(model)
+    assert off(plain, wanted) > 0.01
+    assert off(ours(base, [lora]), wanted) < 1e-5
+    assert off(ours(base), plain) < 1e-5
+    gguf, together = tmp_path / "m.gguf", tmp_path / "merged.gguf"
+    convert(base, gguf)
+    assert off(ours(gguf, [lora]), wanted) < 1e-5
+    merge(gguf, [lora], together)
+    assert off(ours(together), wanted) < 1e-5
+    merge(base, [(lora, 0.5)], together)
+    assert off(ours(together), ours(gguf, [(lora, 0.5)])) < 1e-5
+
+
+def test_stabilised_ranks(tmp_path):
+    """rsLoRA scales by alpha / sqrt(r)."""
+    model = random_model(*CASES["llama"])
+    path = saved(model, tmp_path)
+    lora = adapter(model, ["v_proj"], tmp_path / "lora", use_rslora=True)
+    assert off(ours(path, [(lora, 1 / RANK**0.5)]), theirs(model)) < 1e-5
+
+
+def test_of_another_model(tmp_path):
+    model = random_model("Llama", CASES["llama"][1] | dict(hidden_size=96, num_attention_heads=6), {})
+    lora = adapter(model, ["v_proj"], tmp_path / "lora")
+    other = saved(random_model(*CASES["llama"]), tmp_path)
+    with pytest.raises(ValueError, match=r"\(32, 4\) by \(4, 96\), and the model's \(32, 64\)"):
+        Model(other, lora=[lora])
+
+
+def test_peft(tmp_path):
+    """What PEFT saves is read, and gives what PEFT does."""
+    peft = pytest.importorskip("peft")
+    model = random_model(*CASES["llama"])
+    path = saved(model, tmp_path)
+    wrapped = peft.get_peft_model(model, peft.LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules=MODULES["llama"])).eval()
+    with torch.no_grad():
+        for name, p in wrapped.named_parameters():
+            if "lora_B" in name:
+                p.copy_(torch.randn_like(p) * 0.1)
+    wrapped.save_pretrained(tmp_path / "lora")
+    assert off(ours(path, [tmp_path / "lora"]), theirs(wrapped)) < 1e-5
+    again = transformers.AutoModelForCausalLM.from_pretrained(path)
+    read = peft.PeftModel.from_pretrained(again, tmp_path / "lora").eval()
+    assert off(theirs(read), theirs(wrapped)) < 1e-5
