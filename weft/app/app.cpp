@@ -303,7 +303,12 @@ void add_training_course(CLI::App* sub, LlmTrainOptions& t) {
   sub->add_option("--seed", t.seed, "of first weights, order and dropout")->capture_default_str();
 }
 
-void add_training_reports(CLI::App* sub, LlmTrainOptions& t) {
+/// What goes in and what comes out.
+void add_training_files(CLI::App* sub, CommandLine& line) {
+  LlmTrainOptions& t = line.llm.train;
+  sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
+      ->expected(1, -1);
+  sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
   sub->add_option("--validation", t.validation, "share of the tokens that is not trained on")
       ->check(CLI::Range(0.0001, 0.9))
       ->capture_default_str();
@@ -317,12 +322,8 @@ void add_training_reports(CLI::App* sub, LlmTrainOptions& t) {
 }
 
 void add_llm_finetune(CLI::App* sub, CommandLine& line) {
-  LlmTrainOptions& t = line.llm.train;
   LlmFinetuneOptions& f = line.llm.finetune;
   sub->add_option("model", line.llm.model, "a GGUF file, packed or not, or a folder")->required();
-  sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
-      ->expected(1, -1);
-  sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
   sub->add_option("--rank", f.rank, "of the factors beside a weight")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}))
       ->capture_default_str();
@@ -332,29 +333,25 @@ void add_llm_finetune(CLI::App* sub, CommandLine& line) {
   sub->add_option("--targets", f.targets, "q, k, v, o, gate, up, down, output, or all")
       ->delimiter(',')
       ->capture_default_str();
-  sub->add_option("--context", f.context, "tokens of a training text")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  add_training_course(sub, t);
-  add_training_reports(sub, t);
-  sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
+  sub->add_option("--context", f.context, "tokens of a training text")->capture_default_str();
+  add_training_course(sub, line.llm.train);
+  add_training_files(sub, line);
+  sub->add_flag("--resume", line.llm.train.resume,
+                "go on from the folder's checkpoint, with equal options");
   add_machine_options(sub, line);
 }
 
 void add_llm_train(CLI::App* sub, CommandLine& line) {
   LlmTrainOptions& t = line.llm.train;
-  sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
-      ->expected(1, -1);
   sub->add_option("--config", t.config,
                   "tiny, small, gpt2, tiny-llama, small-llama, or a config.json")
       ->capture_default_str();
-  sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
   sub->add_option("--tokenizer", t.tokenizer, "a tokenizer.json; without: one is learnt");
   sub->add_option("--vocabulary", t.vocabulary, "tokens of one that is learnt")
       ->check(CLI::Range(int64_t{257}, int64_t{1} << 20))
       ->capture_default_str();
   add_training_course(sub, t);
-  add_training_reports(sub, t);
+  add_training_files(sub, line);
   CLI::Option* resume =
       sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
   sub->add_flag("--export", t.export_only, "only write the checkpoint's model, as it is")

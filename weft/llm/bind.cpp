@@ -46,6 +46,7 @@ class Binder {
     p.weight.shape = {1, in};
     p.weight.stored = found->stored.reshape({1, in});
     p.factors = factors_;
+    p.mixed = mixed_;
     return p;
   }
   Scale scale(const std::string& name, int64_t size, bool required = true) {

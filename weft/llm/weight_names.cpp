@@ -162,7 +162,6 @@ std::pair<std::string_view, std::string_view> without_kind(std::string_view name
 }  // namespace
 
 std::string hugging_face_name(std::string_view name, std::string_view family) {
-  if (family == "deepseek3") family = kDeepseek;
   const bool gpt2 = family == kGpt2, sandwiched = family == "gemma2" || family == "gemma3";
   std::string prefix = gpt2 ? "transformer." : "model.";
   const bool inside = take(name, "blk.");
