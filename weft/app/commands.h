@@ -135,7 +135,8 @@ struct LlmFinetuneOptions {
 };
 
 struct LlmOptions {
-  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge, random, train or finetune
+  // run, chat, serve, bench, inspect, perplexity, quantize, convert, merge, random, train or
+  // finetune
   std::string action;
   std::string model;          // a GGUF file, or a folder of Hugging Face's
   std::string prompt, file;   // of run; of perplexity
