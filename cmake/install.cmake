@@ -12,7 +12,7 @@ set(headers
   graph/node.h graph/op.h graph/ops.def rewrite/pass_record.h
   onnx/export.h onnx/model.h onnx/optimise.h onnx/runner.h onnx/value.h onnx/write.h
   text/chat.h text/template.h text/tokenizer.h text/train_bpe.h
-  llm/answer.h llm/config.h llm/convert.h llm/export_model.h llm/finetune.h llm/generator.h llm/grammar.h llm/lora.h llm/model.h
+  llm/answer.h llm/config.h llm/convert.h llm/draft.h llm/export_model.h llm/finetune.h llm/generator.h llm/grammar.h llm/kv_cache.h llm/lora.h llm/model.h
   llm/model_file.h llm/network.h llm/new_model.h llm/quantise_model.h llm/rope.h llm/trainer.h llm/training_texts.h
   llm/sampling.h llm/stepper.h llm/stop_texts.h llm/weights.h
   tensor/captured_function.h tensor/cell_ref.h tensor/derived.def tensor/dim.h tensor/distributions.h tensor/einsum.h tensor/elements.h

@@ -25,7 +25,7 @@ class Convert : public ScratchDir {
     save_quantised_model(at("b.gguf"), folder_as_gguf(at("folder")), {.mix = ""}, kQuietly);
   }
   std::vector<float> logits(const std::string& name) {
-    Model model(at(name), {.context = 64, .cache = DType::F32});
+    Model model(at(name), {.context = 64, .cache = DType::F32, .factors = Factors::F32});
     const std::vector<TokenId> tokens = {1, 7, 300, 19, 4, 250, 8};
     return model.logits(tokens);
   }

@@ -41,7 +41,9 @@ TEST_F(FinetuneTest, LearnsBesidePackedWeights) {
   t.export_adapter();
   const std::vector<TokenId> text = {1, 262, 272, 40};
   const auto logits = [&](const std::vector<LoraFile>& lora) {
-    return Model(at("m.gguf"), {.context = 64, .cache = DType::F32, .lora = lora}).logits(text);
+    return Model(at("m.gguf"),
+                 {.context = 64, .cache = DType::F32, .factors = Factors::F32, .lora = lora})
+        .logits(text);
   };
   const std::vector<float> adapted = logits({{at("out/adapter.gguf"), 1}});
   EXPECT_NE(adapted, logits({}));

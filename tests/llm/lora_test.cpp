@@ -34,7 +34,8 @@ class LoraTest : public ScratchDir {
     return lora;
   }
   std::vector<float> logits(const std::string& name, const std::vector<LoraFile>& lora = {}) {
-    Model model(at(name), {.context = 64, .cache = DType::F32, .lora = lora});
+    Model model(at(name),
+                {.context = 64, .cache = DType::F32, .factors = Factors::F32, .lora = lora});
     const std::vector<TokenId> tokens = {1, 7, 300, 19, 4, 250, 8};
     return model.logits(tokens);
   }

@@ -83,7 +83,7 @@ TEST_F(LlmTrain, SaysWhatIsWrong) {
           "tokenizer");
   refused({"train", "-o", out, "--data", at("texts"), "--device", "NULL"},
           "nothing would be learnt");
-  refused({"train", "-o", out, "--resume"}, "tokenizer.json");
+  refused({"train", "-o", out, "--resume"}, "config.json");
   refused({"train", "-o", out, "--export"}, "config.json");
   EXPECT_EQ(weft({"train", "-o", out, "--optimizer", "sgd"}).code, kExitUsage);
 }

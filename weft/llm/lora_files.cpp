@@ -34,6 +34,9 @@ class Collector {
       : path_(path), config_(config), pairs_(pairs) {}
 
   void add(const std::string& name, bool is_b, const Tensor& x) {
+    if (x.numel() == 0)
+      fail("llm.lora", "{}: a factor of {} is {}, without a number", path_, quoted_name(name),
+           x.dims().text());
     LowRank& part = lora_.parts[name];
     (is_b ? part.b : part.a) =
         (is_b ? reordered(name, x, config_, pairs_) : x).contiguous().realize();
