@@ -91,6 +91,7 @@ GgufModel folder_as_gguf(const std::string& folder) {
   for (const GgufTensor& t : described.tensors) {
     const std::span numbers(reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / 4);
     add(model, t.name, Tensor::from(numbers, Dims(t.shape)));
+    model.content.tensors.back() = t;  // which read_config() reads
   }
   metadata.emplace_back("general.file_type", GgufValue::of_number(file_type(model)));
   return model;

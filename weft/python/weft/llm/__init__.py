@@ -7,7 +7,6 @@
     for text in model.stream("Once upon a time", temperature=0.7, seed=1):
         print(text, end="", flush=True)
 
-
 In a task of asyncio: async for text in model.astream(...), await model.agenerate(...).
 """
 from collections.abc import AsyncIterator, Sequence
@@ -97,7 +96,7 @@ class Model:
 
     def stream(self, prompt: Prompt, **options: Unpack[Options]) -> Stream:
         """The text that follows, in pieces as it comes. Closing the iterator, or dropping it, cancels what is left."""
-        return Stream(self._requests, self._ids(prompt), options)
+        return Stream(self._requests, self._ids(prompt), dict(options))
 
     def generate(self, prompt: Prompt, **options: Unpack[Options]) -> str:
         """The text that follows."""
@@ -106,7 +105,7 @@ class Model:
     async def astream(self, prompt: Prompt, **options: Unpack[Options]) -> AsyncIterator[str]:
         """stream() for tasks: async for text in model.astream("Once"). Cancelling the task cancels the request, whose
         slot is free before the next step."""
-        async with aclosing(self._requests.for_task(self._ids(prompt), options)) as pieces:
+        async with aclosing(self._requests.for_task(self._ids(prompt), dict(options))) as pieces:
             async for text in pieces:
                 yield text
 

@@ -6,9 +6,8 @@ tasks of asyncio, which must not wait, a thread takes turns while they have requ
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from weft._core import LanguageModel
 
@@ -16,7 +15,7 @@ from weft._core import LanguageModel
 class Answer:
     """What a request got and nobody has taken, and whether that is all."""
 
-    def __init__(self, prompt: Sequence[int], options: dict[str, Any]):
+    def __init__(self, prompt: Sequence[int], options: dict[str, object]):
         self.prompt, self.options = prompt, options
         self.request: int | None = None  # None: not submitted yet
         self.parts: deque[str | Exception] = deque()
@@ -49,7 +48,7 @@ class Answer:
 class TaskAnswer(Answer):
     """For a task of asyncio, which is woken in its loop."""
 
-    def __init__(self, prompt: Sequence[int], options: dict[str, Any]):
+    def __init__(self, prompt: Sequence[int], options: dict[str, object]):
         super().__init__(prompt, options)
         self.arrived = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -104,8 +103,8 @@ class Requests:
 
     def submit(self, answer: Answer) -> None:
         with self._changed:
-            answer.request = self._model.submit(answer.prompt, answer.options)
-            self._open[answer.request] = answer
+            request = answer.request = self._model.submit(answer.prompt, answer.options)
+            self._open[request] = answer
 
     def step(self) -> None:
         """In a turn: a step, with what others wanted before it."""
@@ -135,10 +134,14 @@ class Requests:
         """Cancels what is left of it."""
         with self._changed:
             answer.closed = True
-            if self._open.pop(answer.request, None) and not answer.finished:
-                self._cancelled.append(answer.request)
+            request = answer.request
+            if request is None or request not in self._open:
+                return
+            del self._open[request]
+            if not answer.finished:
+                self._cancelled.append(request)
 
-    async def for_task(self, prompt: Sequence[int], options: dict[str, Any]) -> AsyncIterator[str]:
+    async def for_task(self, prompt: Sequence[int], options: dict[str, object]) -> AsyncGenerator[str, None]:
         """The text as it comes; cancelling the task that waits for it cancels the request."""
         answer = TaskAnswer(prompt, options)
         with self._changed:
@@ -180,7 +183,7 @@ class Requests:
 class Stream:
     """The text of an answer as it comes, in one thread; for model.stream()."""
 
-    def __init__(self, requests: Requests, prompt: Sequence[int], options: dict[str, Any]):
+    def __init__(self, requests: Requests, prompt: Sequence[int], options: dict[str, object]):
         self._requests, self._answer = requests, Answer(prompt, options)
         with requests.turn():
             requests.submit(self._answer)
