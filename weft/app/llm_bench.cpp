@@ -59,7 +59,8 @@ BenchPeer::Steps measure(llm::Model& model, int64_t prompt, int64_t rows, int64_
   for (int64_t i = 0; i < rows; ++i) {
     llm::Request request;
     request.prompt = some_tokens(model, prompt, ++salt);
-    request.max_tokens = tokens;
+    // The first has answered so often before the last one begins.
+    request.max_tokens = tokens + rows - 1;
     request.ignore_end = true;
     request.sampling.temperature = 0;
     model.submit(std::move(request));
