@@ -20,12 +20,7 @@ std::string tokenizer_json(const std::string& model) {
 
 TokenCounts prepare_finetuning(const std::string& folder, const std::string& model,
                                const FinetuneData& data, PreparationDone progress) {
-  if (has_checkpoint(folder))
-    fail("train.output", "there is a training in {} already; resume it, or name another folder",
-         quoted_name(folder));
-  if (!(data.validation > 0 && data.validation < 1))
-    fail("train.options", "validation is {}: a share of the tokens above 0 and below 1",
-         data.validation);
+  check_new_training(folder, data.validation);
   const Config config = read_model(model).config;
   const std::vector<TextFile> files = find_texts(data.paths);
   const std::string json = tokenizer_json(model);

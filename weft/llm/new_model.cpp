@@ -25,21 +25,21 @@ constexpr NewModelShape kShapes[] = {
 };
 
 /// What can be trained: the family's own row in families.cpp has the rest.
-struct Trained {
+struct Trainable {
   std::string_view family, architecture;  // transformers' class
   bool joined = false;  // queries, keys and values in one matrix; biases everywhere
   bool head_biases = false, head_norms = false;
 };
-constexpr Trained kTrained[] = {
+constexpr Trainable kTrainable[] = {
     {"gpt2", "GPT2LMHeadModel", true},
     {"llama", "LlamaForCausalLM"},
     {"qwen2", "Qwen2ForCausalLM", false, true},
     {"qwen3", "Qwen3ForCausalLM", false, false, true},
 };
 
-const Trained* find_trained(std::string_view family) {
-  const auto* at = std::ranges::find(kTrained, family, &Trained::family);
-  return at == std::end(kTrained) ? nullptr : at;
+const Trainable* find_trainable(std::string_view family) {
+  const auto* at = std::ranges::find(kTrainable, family, &Trainable::family);
+  return at == std::end(kTrainable) ? nullptr : at;
 }
 
 std::string known_shapes() {
@@ -78,7 +78,7 @@ void check(const NewModel& m, std::string_view what) {
   const auto unless = [&](bool fine, std::string_view problem) {
     if (!fine) problems += "\n  " + std::string(problem);
   };
-  unless(find_trained(c.family) != nullptr, "the family is not gpt2, llama, qwen2 or qwen3");
+  unless(find_trainable(c.family) != nullptr, "the family is not gpt2, llama, qwen2 or qwen3");
   unless(c.rope.scaling == Rope::Scaling::None, "rotary positions are scaled");
   unless(c.rope.size == 0 || c.rope.size == c.head_dim, "a part of a head is turned only");
   unless(c.experts.count == 0, "it has experts");
@@ -94,7 +94,7 @@ void check(const NewModel& m, std::string_view what) {
 class WeightMaker {
  public:
   explicit WeightMaker(const NewModel& model)
-      : c_(model.config), kind_(*find_trained(c_.family)), tied_(model.tied) {}
+      : c_(model.config), kind_(*find_trainable(c_.family)), tied_(model.tied) {}
 
   std::vector<NamedTensor> all() {
     matrix("token_embd.weight", c_.vocabulary, c_.dim, kDeviation);
@@ -146,7 +146,7 @@ class WeightMaker {
   }
 
   const Config& c_;
-  const Trained& kind_;
+  const Trainable& kind_;
   bool tied_;
   std::vector<NamedTensor> all_;
 };
@@ -157,7 +157,7 @@ std::span<const NewModelShape> new_model_shapes() { return kShapes; }
 
 std::string config_json(const NewModel& model) {
   const Config& c = model.config;
-  const Trained* kind = find_trained(c.family);
+  const Trainable* kind = find_trainable(c.family);
   JsonWriter json;
   json.begin_object().key("architectures").begin_array();
   json.value(kind == nullptr ? "" : kind->architecture).end_array();

@@ -113,6 +113,8 @@ class Trainer {
 
 /// Whether a training in this folder has a checkpoint.
 bool has_checkpoint(const std::string& folder);
+/// Errors: "train.output" where it has one, "train.options" for a share that is none.
+void check_new_training(const std::string& folder, double validation);
 /// What export_model() writes, of the checkpoint in a folder. Errors: those of Trainer.
 void export_checkpoint(const std::string& folder);
 

@@ -29,14 +29,18 @@ bool has_checkpoint(const std::string& folder) {
   return file_exists(folder + "/checkpoint.safetensors");
 }
 
-TokenCounts prepare_training(const std::string& folder, const TrainingData& data,
-                             PreparationDone progress) {
+void check_new_training(const std::string& folder, double validation) {
   if (has_checkpoint(folder))
     fail("train.output", "there is a training in {} already; resume it, or name another folder",
          quoted_name(folder));
-  if (!(data.validation > 0 && data.validation < 1))
+  if (!(validation > 0 && validation < 1))
     fail("train.options", "validation is {}: a share of the tokens above 0 and below 1",
-         data.validation);
+         validation);
+}
+
+TokenCounts prepare_training(const std::string& folder, const TrainingData& data,
+                             PreparationDone progress) {
+  check_new_training(folder, data.validation);
   const std::vector<TextFile> files = find_texts(data.paths);
   const std::string json = tokenizer_text(files, data, progress);
   const auto tokenizer = text::Tokenizer::from_json(json);
