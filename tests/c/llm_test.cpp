@@ -123,6 +123,18 @@ TEST_F(CLlmTest, GuessesAheadAndKeepsTheAnswer) {
   EXPECT_FALSE(LanguageModel(context, path(), options).generate("hello", request).empty());
 }
 
+TEST_F(CLlmTest, FactorsAndAdapters) {
+  weft_llm_options options = llm_options();
+  options.factors = "f32";
+  EXPECT_FALSE(LanguageModel(context, path(), options).generate("hello", five()).empty());
+  options.factors = "int3";
+  EXPECT_THROW(LanguageModel(context, path(), options), Error);
+  const char* const lora[] = {"/nowhere", nullptr};
+  options = llm_options();
+  options.lora = lora;
+  EXPECT_THROW(LanguageModel(context, path(), options), Error);
+}
+
 TEST_F(CLlmTest, StepsForSeveralRequests) {
   weft_llm_options options = llm_options();
   options.slots = 2;

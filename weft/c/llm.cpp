@@ -7,6 +7,7 @@
 #include "weft/llm/grammar.h"
 #include "weft/llm/model.h"
 #include "weft/llm/quantise_model.h"
+#include "weft/tensor/packed.h"
 
 namespace weft::c {
 
@@ -65,6 +66,8 @@ llm::ModelOptions model_options(const weft_llm_options* from) {
   if (given.cache == WEFT_I8) options.cache = DType::I8;
   options.draft_tokens = given.draft_tokens;
   if (given.draft_model) options.draft_model = given.draft_model;
+  if (given.factors) options.factors = factors_named(given.factors);
+  for (const char* const* file = given.lora; file && *file; ++file) options.lora.push_back({*file});
   return options;
 }
 

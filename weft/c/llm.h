@@ -19,6 +19,10 @@ typedef struct weft_llm_options {
   uint32_t draft_tokens;
   uint32_t reserved;        // 0
   const char* draft_model;  // a smaller one that guesses; NULL: what followed in the text so far
+  // What factors of products with weights are rounded to: "f32" (not at all), "bf16", "q8" (8
+  // bits); NULL: 8 bits where the machine multiplies bytes.
+  const char* factors;
+  const char* const* lora;  // adapters beside the weights; ends with NULL, or is NULL
 } weft_llm_options;
 // A GGUF file (of several the first), or a folder of Hugging Face's. Weights are used where they
 // lie in the file. `options` may be NULL.
