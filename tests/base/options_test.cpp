@@ -65,6 +65,10 @@ TEST(Options, CacheDirectoryFollowsXdg) {
   EXPECT_EQ(parse({"HOME=/h", "XDG_CACHE_HOME=/x"}).cache_directory(), "/x/weft");
   EXPECT_EQ(parse({"HOME=/h", "XDG_CACHE_HOME=relative"}).cache_directory(), "/h/.cache/weft");
   EXPECT_EQ(parse({"HOME=/h", "WEFT_CACHE_DIR=/c"}).cache_directory(), "/c");
+  EXPECT_EQ(parse({"HOME=/h"}).state_directory(), "/h/.local/state/weft");
+  EXPECT_EQ(parse({"HOME=/h", "XDG_STATE_HOME=/x"}).state_directory(), "/x/weft");
+  EXPECT_EQ(parse({"HOME=/h", "XDG_STATE_HOME=relative"}).state_directory(),
+            "/h/.local/state/weft");
   EXPECT_EQ(parse({}).cache_directory(), "");
 }
 

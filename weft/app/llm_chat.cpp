@@ -104,8 +104,8 @@ class Chat {
         terminal_(::isatty(in) == 1 && ::isatty(::fileno(session.out)) == 1) {
     chat_.set_system(options.system);
     history_ = options.history;
-    const std::string& home = session.context.options().home;
-    if (history_.empty() && !home.empty()) history_ = home + "/.local/state/weft/chat_history";
+    const std::string folder = session.context.options().state_directory();
+    if (history_.empty() && !folder.empty()) history_ = folder + "/chat_history";
   }
 
   int run() {

@@ -134,6 +134,11 @@ std::string Options::cache_directory() const {
   return home.empty() ? "" : home + "/.cache/weft";
 }
 
+std::string Options::state_directory() const {
+  if (xdg_state_home.starts_with("/")) return xdg_state_home + "/weft";
+  return home.empty() ? "" : home + "/.local/state/weft";
+}
+
 const OptionRow* option_rows(size_t& count) {
   count = std::size(kOptionRows);
   return kOptionRows;

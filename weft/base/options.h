@@ -26,6 +26,8 @@ struct Options {
 
   // cache_dir, or where the XDG specification puts it; empty when there is no home at all.
   std::string cache_directory() const;
+  // Where the XDG specification puts what is kept between runs; empty when there is no home at all.
+  std::string state_directory() const;
 };
 
 // One row of options.def, for `weft --help` and the docs.
