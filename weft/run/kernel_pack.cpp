@@ -1,8 +1,11 @@
 #include "weft/run/kernel_pack.h"
 
 #include "weft/base/error.h"
+#include "weft/base/format.h"
 #include "weft/base/reader.h"
+#include "weft/base/version.h"
 #include "weft/graph/binary.h"
+#include "weft/target/target.h"
 
 namespace weft {
 namespace {
@@ -124,6 +127,19 @@ class Unpacker {
 };
 
 }  // namespace
+
+ObjectKey key_of_pack(std::span<const PackedFor> kernels, const Target& target,
+                      const Options& options) {
+  std::vector<NodeRef> sinks;
+  std::string flags = strformat("pack {} {} {}", target.key(), target.threads, options.rules);
+  for (const PackedFor& k : kernels) {
+    sinks.push_back(k.sink);
+    flags += k.distinct ? '+' : '-';
+  }
+  const std::vector<std::byte> graph = write_graph(sinks);
+  return ObjectKey::of({reinterpret_cast<const char*>(graph.data()), graph.size()}, flags,
+                       strformat("{:x}", build_id()));
+}
 
 std::string pack_kernels(std::span<const Translation* const> kernels) {
   return Packer().pack(kernels);

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/options.h"
 #include "weft/device/item_cost.h"
+#include "weft/device/object_cache.h"
 #include "weft/run/translate.h"
 
 namespace weft {
@@ -19,6 +21,14 @@ struct PackedKernel {
   std::vector<LoopCost> costs;  ///< over program.variables
   std::string code;
 };
+
+struct PackedFor {
+  NodeRef sink;
+  bool distinct;  ///< no buffer is bound to two slots
+};
+/// Of the kernels, the machine, and the code that compiles them.
+ObjectKey key_of_pack(std::span<const PackedFor> kernels, const Target& target,
+                      const Options& options);
 
 /// Costs are found in the program's instructions.
 std::string pack_kernels(std::span<const Translation* const> kernels);

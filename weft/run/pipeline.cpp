@@ -34,7 +34,6 @@
 #include "weft/base/version.h"
 #include "weft/device/host_device.h"
 #include "weft/device/object_cache.h"
-#include "weft/graph/binary.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
 #include "weft/render/render.h"
@@ -233,24 +232,19 @@ class Pipeline {
   }
 
   /// Of what an earlier process may have left on disk; none where there is little to gain, or where
-  /// somebody looks on. It is the kernels themselves, the machine and the code that compiles them.
+  /// somebody looks on.
   std::optional<ObjectKey> pack_key(std::span<Job* const> batch) const {
     const Target& target = batch[0]->device->target();
     const bool watched = reports() || trace_passes(context_) || plans_.wanted();
     if (batch.size() < kFewestPacked || watched || !target.machine_code || !has_build_id() ||
         !batch[0]->device->computes() || !context_.options().cache)
       return std::nullopt;
-    std::vector<NodeRef> sinks;
-    std::string flags = strformat("pack {} {} {}", target.key(), target.threads,
-                                  context_.options().rules);
+    std::vector<PackedFor> kernels;
     for (const Job* j : batch) {
       if (j->device != batch[0]->device) return std::nullopt;
-      sinks.push_back(j->kernel->sink);
-      flags += j->distinct ? '+' : '-';
+      kernels.push_back({j->kernel->sink, j->distinct});
     }
-    const std::vector<std::byte> graph = write_graph(sinks);
-    return ObjectKey::of({reinterpret_cast<const char*>(graph.data()), graph.size()}, flags,
-                         strformat("{:x}", build_id()));
+    return key_of_pack(kernels, target, context_.options());
   }
 
   bool unpack(ObjectKey key, std::span<Job* const> batch) {
