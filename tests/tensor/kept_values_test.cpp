@@ -67,6 +67,39 @@ TEST_F(KeptValues, AreCompiledOnceForTheCaptureAndItsReplays) {
   EXPECT_EQ(f(a).to_vector<float>(), std::vector<float>(32 * 48, 128));
 }
 
+/// What is summed, and in which order, depends on what is packed for it.
+TEST_F(KeptValues, EveryCallHasTheSameBits) {
+  const Tensor filter = Tensor::randn({32, 16, 3, 3}).realize(),
+               weight = Tensor::randn({300, 257}).realize();
+  auto image = jit([&](const Tensor& in) { return in.conv2d(filter, {}, {.padding = {1, 1}}); });
+  auto rows = jit([&](const Tensor& in) { return in.matmul(weight.T()).relu(); });
+  const Tensor picture = Tensor::randn({1, 16, 24, 24}).realize(),
+               batch = Tensor::randn({3, 257}).realize();
+  const std::vector<float> of_image = image(picture).to_vector<float>(),
+                           of_rows = rows(batch).to_vector<float>();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(image(picture).to_vector<float>(), of_image) << "later call " << i;
+    EXPECT_EQ(rows(batch).to_vector<float>(), of_rows) << "later call " << i;
+  }
+}
+
+TEST_F(KeptValues, TheFirstCallCompilesForAll) {
+  const Tensor w = Tensor::ones({64, 48}).realize(), a = Tensor::ones({32, 64}).realize();
+  Tensor seen = Tensor::zeros({}).realize();
+  auto f = jit([&](const Tensor& in) {
+    const Tensor y = in.matmul(w.relu() + 1).relu();
+    seen += y.sum();
+    return y;
+  });
+  f(a * 2);
+  context.tracer().start();
+  for (int i = 0; i < 3; ++i) f(a * 2);
+  for (const Tracer::Total& span : context.tracer().totals())
+    EXPECT_NE(span.name, "translate") << span.count << " kernels";
+  context.tracer().stop();
+  EXPECT_EQ(seen.item<float>(), 4 * 32 * 48 * 256);
+}
+
 TEST_F(KeptValues, AreComputedAgainAfterEveryKindOfWrite) {
   Tensor w = numbers({1, 2, 3, 4}).realize(), all = numbers({1, 2, 3, 4, 5, 6}).realize();
   auto f = jit([&](const Tensor& a) { return shifted(a, w) + all[Slice(1, 5)].contiguous() * 7; });

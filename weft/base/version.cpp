@@ -48,12 +48,16 @@ int look(dl_phdr_info* object, size_t, void* user) {
   return ours ? 1 : 0;
 }
 
-}  // namespace
-
-uint64_t build_id() {
+uint64_t linked_id() {
   Search search{reinterpret_cast<uintptr_t>(&build_id)};
   ::dl_iterate_phdr(look, &search);
-  return hash_combine(hash_text(kVersion), search.id);
+  return search.id;
 }
+
+}  // namespace
+
+uint64_t build_id() { return hash_combine(hash_text(kVersion), linked_id()); }
+
+bool has_build_id() { return linked_id() != 0; }
 
 }  // namespace weft

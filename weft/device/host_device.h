@@ -25,6 +25,8 @@ class HostExecutable : public Executable {
   double item_nanoseconds(std::span<const int64_t> variables) const {
     return item_cost_(variables);
   }
+  /// Of a program that was loaded without its instructions.
+  void set_cost(ItemCost cost) { item_cost_ = std::move(cost); }
 
  protected:
   /// `slowness`: of this device, against compiled code.

@@ -39,29 +39,37 @@ bool is_known_at_launch(NodeRef size) {
 
 }  // namespace
 
-ItemCost::ItemCost(const LinearProgram& program, double slowness) {
+std::vector<LoopCost> loop_costs(const LinearProgram& program) {
   // Of each loop around: how often what is in it runs, within `loop`.
   struct Open {
     double times;
-    int loop;
+    size_t loop;
   };
-  std::vector<Open> open{{slowness, -1}};
+  std::vector<LoopCost> loops(1);
+  std::vector<Open> open{{1, 0}};
   for (NodeRef n : program.code) {
     const Open here = open.back();
     if (n->op == Op::EndRange) {
       if (open.size() > 1) open.pop_back();
     } else if (n->op != Op::Range) {
-      double& ns = here.loop < 0 ? always_ : loops_[static_cast<size_t>(here.loop)].ns;
-      ns += here.times * nanoseconds(n);
+      loops[here.loop].ns += here.times * nanoseconds(n);
     } else if (range_binding(n) == Binding::Core) {
       open.push_back(here);
     } else if (is_known_at_launch(n->src(0))) {
-      loops_.push_back({here.loop, 0, IndexProgram(n->src(0), program.variables)});
-      open.push_back({here.times, static_cast<int>(loops_.size()) - 1});
+      loops.push_back({static_cast<int>(here.loop) - 1, 0, n->src(0)});
+      open.push_back({here.times, loops.size() - 1});
     } else {
       open.push_back({here.times * most_trips(n->src(0)), here.loop});
     }
   }
+  return loops;
+}
+
+ItemCost::ItemCost(std::span<const LoopCost> loops, std::span<const NodeRef> variables,
+                   double slowness)
+    : always_(loops[0].ns * slowness) {
+  for (const LoopCost& l : loops.subspan(1))
+    loops_.push_back({l.around, l.ns * slowness, IndexProgram(l.size, variables)});
 }
 
 double ItemCost::evaluate(std::span<const int64_t> variables) const {

@@ -1,5 +1,9 @@
 #include "weft/device/object_cache.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -8,6 +12,8 @@
 #include "weft/base/reader.h"
 
 namespace weft {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -20,6 +26,35 @@ uint64_t content_hash(ObjectKey key, std::string_view object) {
 std::string header(ObjectKey key, std::string_view object) {
   const uint64_t words[] = {kMagic, key.a, key.b, content_hash(key, object), object.size()};
   return std::string(reinterpret_cast<const char*>(words), sizeof(words));
+}
+
+constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;
+constexpr uint64_t kStoresBetweenLooks = 8;  // about
+
+/// Takes the files written first away where all of them take too much room.
+void prune(const std::string& folder) {
+  struct File {
+    fs::file_time_type written;
+    uintmax_t bytes;
+    fs::path path;
+  };
+  std::vector<File> files;
+  std::error_code error;
+  uintmax_t sum = 0;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::error_code gone;
+    const File file{at->last_write_time(gone), at->file_size(gone), at->path()};
+    if (gone) continue;
+    files.push_back(file);
+    sum += file.bytes;
+  }
+  if (sum <= kMostBytes) return;
+  std::ranges::sort(files, {}, &File::written);
+  for (const File& file : files) {
+    if (sum <= kMostBytes / 2) break;
+    fs::remove(file.path, error);
+    sum -= file.bytes;
+  }
 }
 
 }  // namespace
@@ -69,6 +104,7 @@ void ObjectCache::store(ObjectKey key, std::string_view object) const {
       out.write(object);
     };
     atomic_write_file(path(key), write, Keep::Checked);
+    if (key.a % kStoresBetweenLooks == 0) prune(folder_);
   } catch (const Error& error) {
     log_at(context_, 1, "a compiled kernel was not cached: {}", error.what());
   }

@@ -17,7 +17,7 @@ struct ObjectKey {
 };
 
 /// Losing it costs time, never correctness: a damaged, foreign or unwritable entry counts as
-/// absent. Any thread and process may use it at once.
+/// absent. Any thread and process may use it at once. Beyond 256 MiB the oldest entries go.
 class ObjectCache {
  public:
   /// Off where Options::cache is, or where there is no cache directory.

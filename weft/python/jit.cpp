@@ -79,7 +79,7 @@ class JitFunction {
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) {
     if (!f_.is_valid() && !loaded_) throw nb::type_error("this TinyJit has no function");
     const Turn turn(*this);
-    // The next run may be the one that is captured.
+    // What is captured, and what runs the same before that, finds state in memory.
     if (!loaded_ && state_.may_capture())
       nb::module_::import_("weft.contents").attr("realize_reachable")(f_);
     visit_arguments(args, kwargs);

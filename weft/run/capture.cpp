@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <thread>
-#include <unordered_set>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -9,6 +8,7 @@
 #include "weft/run/realize.h"
 #include "weft/run/replay_plan.h"
 #include "weft/run/replay_state.h"
+#include "weft/run/state_watch.h"
 
 namespace weft {
 namespace {
@@ -28,6 +28,11 @@ struct CaptureSlot final : ForkLock {
 };
 
 }  // namespace
+
+StorageListener* storage_listener(Context& context) {
+  if (CaptureListener* capture = active_capture(context)) return capture;
+  return RehearsalScope::active(context);
+}
 
 CaptureListener* active_capture(Context& context) {
   const CaptureSlot* slot = context.get_if<CaptureSlot>();
@@ -66,7 +71,7 @@ struct CaptureScope::State final : CaptureListener {
       slot.listener.wait(other);
     }
     listening = true;
-    recording.holders = context.get<BufferTable>().holders();
+    watched_state.begin(context.get<BufferTable>().holders(), argument_ids);
     slot.thread.store(std::this_thread::get_id());
   }
   void stop() {
@@ -93,7 +98,7 @@ struct CaptureScope::State final : CaptureListener {
     for (const auto& s : storages) {
       const auto at = holders.find(buffer_id(s->value()));
       if (at != holders.end() && at->second.size() > 1) give_own_memory(context, *s);
-      recording.argument_ids.push_back(buffer_id(s->value()));
+      argument_ids.push_back(buffer_id(s->value()));
       note_form(s->value());
     }
   }
@@ -113,18 +118,12 @@ struct CaptureScope::State final : CaptureListener {
   }
 
   // ---- CaptureListener
-  void created(Storage& s) override { born.insert(&s); }
-  void destroyed(Storage& s) noexcept override {
-    born.erase(&s);
-    if (changed.erase(&s) > 0) std::erase(change_order, &s);
-  }
-  void written(Storage& s) override {
-    if (!born.contains(&s) && changed.insert(&s).second) change_order.push_back(&s);
-  }
+  void created(Storage& s) override { watched_state.created(s); }
+  void destroyed(Storage& s) noexcept override { watched_state.destroyed(s); }
+  void written(Storage& s) override { watched_state.written(s); }
+  bool stays(int64_t id) const override { return watched_state.stays(id); }
   void read_lazy(const Storage& s, NodeRef value) override {
-    if (born.contains(const_cast<Storage*>(&s)) || changed.contains(const_cast<Storage*>(&s)))
-      return;
-    if (contains(watch, value)) return;
+    if (watched_state.is_new(s) || contains(watch, value)) return;
     watch.push_back(value);
     watched_storages.push_back(
         {const_cast<Storage&>(s).weak_from_this(), StorageAccess::writes(s), value->key});
@@ -140,15 +139,6 @@ struct CaptureScope::State final : CaptureListener {
          "{} is read on the host inside a captured function, which a replay would "
          "not do again; return the tensor and read it outside",
          s.label());
-  }
-  bool stays(int64_t id) const override {
-    const auto held = recording.holders.find(id);
-    if (held == recording.holders.end() ||
-        std::ranges::find(recording.argument_ids, id) != recording.argument_ids.end())
-      return false;
-    return std::ranges::none_of(held->second, [&](const std::weak_ptr<Storage>& weak) {
-      return changed.contains(weak.lock().get());
-    });
   }
   void ran(RecordedRun run) override {
     for (NodeRef seen : run.seen) note_lazy(seen);
@@ -180,8 +170,8 @@ struct CaptureScope::State final : CaptureListener {
   Context& context;
   CaptureSlot& slot;
   Recording recording;
-  std::unordered_set<Storage*> born, changed;  // since the start, still alive
-  std::vector<Storage*> change_order;          // nothing may depend on addresses
+  std::vector<int64_t> argument_ids;
+  StateWatch watched_state;
   std::vector<NodeRef> watch;
   std::vector<Watched> watched_storages;
   bool listening = false;
@@ -199,15 +189,17 @@ CaptureScope::~CaptureScope() = default;
 std::unique_ptr<Replay> CaptureScope::finish(std::span<const std::shared_ptr<Storage>> results) {
   Recording& r = state_->recording;
   r.results.assign(results.begin(), results.end());
-  for (Storage* s : state_->change_order) r.written.push_back(s->shared_from_this());
+  r.written = state_->watched_state.changed();
   std::vector<std::shared_ptr<Storage>> all = r.results;
   all.insert(all.end(), r.written.begin(), r.written.end());
   realize(state_->context, all);
-  for (Storage* s : state_->born) {
+  for (Storage* s : state_->watched_state.born()) {
     std::shared_ptr<Storage> alive = s->weak_from_this().lock();
     if (alive && std::find(r.results.begin(), r.results.end(), alive) == r.results.end())
       r.leftovers.push_back(std::move(alive));
   }
+  r.holders = state_->watched_state.holders();
+  r.argument_ids = state_->argument_ids;
   state_->stop();
   return std::unique_ptr<Replay>(
       new Replay(std::make_unique<Replay::State>(plan_replay(state_->context, r))));

@@ -31,10 +31,14 @@
 #include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/base/thread_pool.h"
+#include "weft/base/version.h"
+#include "weft/device/host_device.h"
+#include "weft/device/object_cache.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
 #include "weft/render/render.h"
 #include "weft/run/call_sites.h"
+#include "weft/run/kernel_pack.h"
 #include "weft/run/load.h"
 #include "weft/run/passes.h"
 #include "weft/run/plan_search.h"
@@ -55,12 +59,17 @@ struct Job {
   CacheKey key;
   std::string entry;
   Translation made;
+  std::vector<LoopCost> costs = {};  // where its program comes without instructions
   std::vector<PassRecord> passes;  // where they are asked for
   std::shared_ptr<const CompiledKernel> done;
 };
 
 // Kernels that are compiled together, which is what memory has to hold.
 constexpr size_t kBatch = 512;
+
+// Kept on disk for the next process are so many kernels or more, whose compiling took so long.
+constexpr size_t kFewestPacked = 4;
+constexpr uint64_t kWorthPackingNs = 6'000'000;
 
 class Pipeline {
  public:
@@ -198,6 +207,21 @@ class Pipeline {
   /// What lowering needs is given back before the next batch, so that a schedule of very many
   /// kernels takes no more memory than its own.
   void compile_batch(std::span<Job* const> batch) {
+    const std::optional<ObjectKey> pack = pack_key(batch);
+    if (!pack || !unpack(*pack, batch)) {
+      const uint64_t start = now_ns();
+      translate_all(batch);
+      if (pack && now_ns() - start > kWorthPackingNs) store_pack(*pack, batch);
+    }
+    for (Job* j : batch) print(*j);
+    load(batch);
+    for (Job* j : batch) {
+      run_.kernels.insert(j->key, j->done, key_bytes(j->key) + j->done->bytes_held());
+      j->made = {};
+    }
+  }
+
+  void translate_all(std::span<Job* const> batch) {
     const std::vector<Job*> order = longest_first(batch);
     std::atomic<size_t> next{0};
     const auto translate_some = [&](int64_t begin, int64_t end, int) {
@@ -205,12 +229,43 @@ class Pipeline {
     };
     context_.thread_pool().parallel_for(static_cast<int64_t>(order.size()), translate_some, 1,
                                         [] { ask_interrupt(); });
-    for (Job* j : batch) print(*j);
-    load(batch);
-    for (Job* j : batch) {
-      run_.kernels.insert(j->key, j->done, key_bytes(j->key) + j->done->bytes_held());
-      j->made = {};
+  }
+
+  /// Of what an earlier process may have left on disk; none where there is little to gain, or where
+  /// somebody looks on.
+  std::optional<ObjectKey> pack_key(std::span<Job* const> batch) const {
+    const Target& target = batch[0]->device->target();
+    const bool watched = reports() || trace_passes(context_) || plans_.wanted();
+    if (batch.size() < kFewestPacked || watched || !target.machine_code || !has_build_id() ||
+        !batch[0]->device->computes() || !context_.options().cache)
+      return std::nullopt;
+    std::vector<PackedFor> kernels;
+    for (const Job* j : batch) {
+      if (j->device != batch[0]->device) return std::nullopt;
+      kernels.push_back({j->kernel->sink, j->distinct});
     }
+    return key_of_pack(kernels, target, context_.options());
+  }
+
+  bool unpack(ObjectKey key, std::span<Job* const> batch) {
+    Span span(context_.tracer(), "unpack");
+    const std::optional<std::string> pack = ObjectCache(context_).find(key);
+    if (!pack) return false;
+    auto kernels = unpack_kernels(*pack, batch.size());
+    if (!kernels) return false;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      batch[i]->made.program = std::move((*kernels)[i].program);
+      batch[i]->made.code = std::move((*kernels)[i].code);
+      batch[i]->costs = std::move((*kernels)[i].costs);
+    }
+    return true;
+  }
+
+  void store_pack(ObjectKey key, std::span<Job* const> batch) {
+    Span span(context_.tracer(), "pack");
+    std::vector<const Translation*> made;
+    for (const Job* j : batch) made.push_back(&j->made);
+    ObjectCache(context_).store(key, pack_kernels(made));
   }
 
   void number_entries(std::span<Job* const> fresh) {
@@ -283,6 +338,8 @@ class Pipeline {
     for (size_t i = 0; i < jobs.size(); ++i) {
       log_at(context_, 7, "{}: {} bytes of code on {}", jobs[i]->entry, loaded[i]->code_bytes(),
              device.name());
+      if (auto* host = dynamic_cast<HostExecutable*>(loaded[i].get()); host && !jobs[i]->costs.empty())
+        host->set_cost({jobs[i]->costs, jobs[i]->made.program.variables, 1});
       jobs[i]->done =
           compiled_kernel(jobs[i]->kernel->name, jobs[i]->made.program, std::move(loaded[i]));
     }

@@ -89,7 +89,8 @@ class Realization {
     else
       form_ = normalise(run_.graph, values, default_device, {}, &run_.known);
     choose_homes();
-    if (capture) constants_ = constants_of(*capture);
+    if (const StorageListener* listener = storage_listener(context_))
+      constants_ = constants_of(*listener);
     prepare_schedule();
   }
 
@@ -99,15 +100,16 @@ class Realization {
     prepared_ = prepare(context_, form_, into, constants_);
   }
 
-  /// What runs while it is captured is scheduled as its replays will be: one schedule, and one set
-  /// of kernels, serve both. By input slot; none where no input is constant.
-  std::vector<bool> constants_of(const CaptureListener& capture) const {
+  /// What runs while it is captured, or before that, is scheduled as its replays will be: one
+  /// schedule, and one set of kernels, serve all, and give the same bits. By input slot; none where
+  /// no input is constant.
+  std::vector<bool> constants_of(const StorageListener& listener) const {
     std::vector<bool> out;
     if (!context_.options().keep_constants) return out;
     for (size_t slot = 0; slot < form_.inputs.size(); ++slot) {
       NodeRef n = form_.inputs[slot];
       const auto at = std::ranges::find(wanted_, static_cast<int>(slot), &Wanted::into);
-      if (at != wanted_.end() || !capture.stays(buffer_id(n)) || input(n)->changes_unseen())
+      if (at != wanted_.end() || !listener.stays(buffer_id(n)) || input(n)->changes_unseen())
         continue;
       out.resize(form_.inputs.size());
       out[slot] = true;

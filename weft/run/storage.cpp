@@ -20,11 +20,11 @@ Storage::Storage(Context& context, NodeRef value)
   value->roots.fetch_add(1, std::memory_order_relaxed);
   if (value->op == Op::Buffer)
     destination_ = {context.get<BufferTable>().hold(buffer_id(value), this), buffer_id(value)};
-  if (CaptureListener* capture = active_capture(context)) capture->created(*this);
+  if (StorageListener* listener = storage_listener(context)) listener->created(*this);
 }
 
 Storage::~Storage() {
-  if (CaptureListener* capture = active_capture(context_)) capture->destroyed(*this);
+  if (StorageListener* listener = storage_listener(context_)) listener->destroyed(*this);
   NodeRef value = value_.load(std::memory_order_relaxed);
   value->roots.fetch_sub(1, std::memory_order_release);
   BufferTable& buffers = context_.get<BufferTable>();
@@ -49,7 +49,7 @@ NodeRef Storage::value() const {
 void Storage::set_value(NodeRef value) {
   replace(value);
   writes_.fetch_add(1, std::memory_order_relaxed);
-  if (CaptureListener* capture = active_capture(context_)) capture->written(*this);
+  if (StorageListener* listener = storage_listener(context_)) listener->written(*this);
 }
 
 void Storage::replace(NodeRef value) {

@@ -24,6 +24,10 @@ bool has_many_parts(const Planner& plan);
 /// A numbered kernel whose accesses begin at variables; `fixed` gets the values they have here.
 NodeRef lift_offsets(Graph& g, NodeRef sink, std::vector<ScheduleStep::Fixed>& fixed);
 
+/// Kernels that are one but for numbers become one, whose variables have other values in every
+/// step.
+void share_kernels(Graph& g, Schedule& s);
+
 /// A numbered kernel in its simplest form. `slots` gets the old slot of each new one.
 NodeRef simplify_kernel(Graph& g, NodeRef sink, std::vector<int>& slots);
 

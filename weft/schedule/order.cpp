@@ -166,6 +166,7 @@ Schedule build_schedule(Planner& plan, std::shared_ptr<Graph> graph) {
     WEFT_CHECK(owner < 0, "outputs {} and {} are one buffer", owner, i);
     owner = static_cast<int>(i);
   }
+  share_kernels(plan.g, out);
   collect_variables(out, plan);
   out.decisions = std::move(plan.decisions);
   return out;

@@ -5,6 +5,7 @@
 #include "weft/base/context.h"
 #include "weft/run/realize.h"
 #include "weft/run/replay.h"
+#include "weft/run/state_watch.h"
 #include "weft/tensor/access.h"
 #include "weft/tensor/argument_sizes.h"
 #include "weft/tensor/random.h"
@@ -69,6 +70,7 @@ struct JitState::State {
   std::vector<std::pair<std::string, std::string>> constants;
   std::vector<std::pair<std::string, RootedNode>> sizes;  // without values
   std::vector<std::string> result_names;
+  std::unique_ptr<RehearsalScope> rehearsal;  // of a plain call that another one follows
   std::unique_ptr<CaptureScope> capture;
   std::vector<Capture> captures;  // none of them serves for another
   const Capture* serving = nullptr;
@@ -79,6 +81,11 @@ struct JitState::State {
     std::vector<ReplayArgument> list;
     for (const FoundTensor& t : arguments.tensors)
       list.push_back({t.name, TensorAccess::shared(*t.tensor)});
+    return list;
+  }
+  std::vector<std::shared_ptr<Storage>> argument_storages() const {
+    std::vector<std::shared_ptr<Storage>> list;
+    for (const FoundTensor& t : arguments.tensors) list.push_back(TensorAccess::shared(*t.tensor));
     return list;
   }
   RootedNode view_of(const Tensor& t) const {
@@ -242,17 +249,22 @@ JitState::Mode JitState::begin() {
   if (s.loaded || (!s.captures.empty() && !plain)) s.check_same();
   if (plain) return Mode::Plain;
   if (s.find_capture()) return Mode::Replay;
-  if (s.plain_calls++ == 0 && !s.loaded && !s.at_once) return Mode::Plain;
   // State that the function may read: what was written, and the random counter.
   std::vector<std::shared_ptr<Storage>> state = s.context->get<PendingWrites>().take();
   Generator::settle(*s.context, state);
   realize(*s.context, state);
+  if (s.plain_calls++ == 0 && !s.loaded && !s.at_once) {
+    s.rehearsal = std::make_unique<RehearsalScope>(*s.context, s.argument_storages());
+    return Mode::Plain;
+  }
   s.capture = std::make_unique<CaptureScope>(*s.context, s.storages(), s.call.variables());
   if (!s.loaded) s.note_arguments();
   return Mode::Capture;
 }
 
-bool JitState::may_capture() const { return state_->plain_calls > 0 || state_->at_once; }
+bool JitState::may_capture() const {
+  return state_->plain_calls > 0 || state_->at_once || state_->captures.empty();
+}
 
 void JitState::capture_at_once() { state_->at_once = true; }
 
@@ -270,6 +282,11 @@ void JitState::finish() {
     tensors.push_back(*t.tensor);
     storages.push_back(TensorAccess::shared(*t.tensor));
   }
+  if (s.rehearsal) {
+    s.rehearsal->finish(storages);
+    s.rehearsal.reset();
+    return;
+  }
   if (!s.capture) return realize(tensors);
   if (!s.results.constants.empty())
     fail("jit.result",
@@ -286,7 +303,10 @@ void JitState::finish() {
   s.capture.reset();
 }
 
-void JitState::abandon() noexcept { state_->capture.reset(); }
+void JitState::abandon() noexcept {
+  state_->rehearsal.reset();
+  state_->capture.reset();
+}
 
 void JitState::replay() {
   State& s = *state_;

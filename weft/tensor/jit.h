@@ -113,7 +113,7 @@ class JitState {
   enum class Mode : uint8_t { Plain, Capture, Replay };
   /// After arguments(): an Error where a replay would not be what was captured.
   Mode begin();
-  bool may_capture() const;  ///< whether begin() may be the begin of a capture
+  bool may_capture() const;  ///< whether begin() may begin a capture, or the call before one
   void capture_at_once();    ///< the first call is captured, too
   void finish();             ///< after results(): realizes them; the end of a capture
   void abandon() noexcept;   ///< the function threw
