@@ -263,10 +263,28 @@ class Lineariser {
     return set;
   }
   NodeRef folded(Fold fold, NodeRef so_far, NodeRef value) {
+    if (NodeRef sum = fold == Fold::Add ? continued(so_far, value) : nullptr) return sum;
     if (may_contract(legal_.target(), fold, value))
       return fold_in(*graph_, fold, so_far, value, true);
     const NodeRef src[] = {so_far, value};
     return splat(*graph_, legal_.make(fold_op(fold), so_far->dtype, src), so_far->lanes);
+  }
+  /// A chain of multiply-adds that goes on from what there is, in the place of a sum of its own
+  /// that is added: registers side by side then take turns with each of its steps. Null where
+  /// `value` is none.
+  NodeRef continued(NodeRef so_far, NodeRef value) {
+    std::vector<NodeRef> chain;
+    for (; value->op == Op::MulAcc && is_float(value->dtype); value = value->src(2))
+      chain.push_back(value);
+    if (chain.empty() || legal_.target().canonical ||
+        !may_contract(legal_.target(), Fold::Add, value))
+      return nullptr;
+    NodeRef sum = fold_in(*graph_, Fold::Add, so_far, value, true);
+    for (size_t i = chain.size(); i-- > 0;) {
+      const NodeRef src[] = {chain[i]->src(0), chain[i]->src(1), sum};
+      sum = graph_->intern({Op::MulAcc, sum->dtype, src, {}, {}, sum->lanes});
+    }
+    return sum;
   }
   NodeRef identity(NodeRef n) {
     return splat(*graph_, graph_->constant(fold_identity(fold_of(n), n->dtype)), n->lanes);

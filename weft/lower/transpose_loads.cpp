@@ -1,5 +1,5 @@
-// Vectors that gather elements of a column, one from each row, where there is one for each of as
-// many columns side by side: the rows are loaded instead, and transposed in registers.
+// Vectors that gather elements of a column, one from each row, where there are such vectors of
+// several columns side by side: pieces of the rows are loaded instead, and transposed in registers.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -13,6 +13,10 @@
 
 namespace weft::lower {
 namespace {
+
+// Words that begin at any byte are transposed so many at a time, or so few: more would wait in
+// registers for what is made of them.
+constexpr size_t kWords = 8, kFewWords = 4;
 
 /// A vector whose lanes are loads, one from each row, and how far along the rows they are.
 struct Column {
@@ -58,29 +62,48 @@ class LoadTransposer {
     groups_[found->second].push_back({first, n});
   }
 
-  /// Columns of the same rows: as many side by side as there are rows, as often as there are.
+  /// Columns of the same rows, as many side by side at a time as there are, up to a square's.
   void transpose_all(std::vector<Column>& columns) {
     std::ranges::sort(columns, {}, &Column::at);
-    const auto lanes = static_cast<size_t>(columns[0].vec->lanes);
-    for (size_t i = 0; i + lanes <= columns.size();) {
-      const bool together =
-          columns[i + lanes - 1].at == columns[i].at + static_cast<int64_t>(lanes) - 1;
-      if (together) transpose(std::span(columns).subspan(i, lanes));
-      i += together ? lanes : 1;
+    NodeRef one = columns[0].vec->src(0);
+    const int64_t step = bits(one->dtype) / bits(one->src(0)->dtype);
+    for (size_t i = 0; i < columns.size();) {
+      size_t end = i + 1;
+      while (end < columns.size() && columns[end].at == columns[end - 1].at + step) ++end;
+      while (i < end) i += transpose_some(std::span(columns).subspan(i, end - i));
     }
   }
 
+  /// How many of the columns, which lie side by side, are done with, from the first on. Whole
+  /// squares come last: what packed blocks begin with is short.
+  size_t transpose_some(std::span<const Column> columns) {
+    const size_t lanes = columns[0].vec->lanes;
+    const bool words = columns[0].vec->dtype == DType::U32;
+    size_t together = words ? std::min(lanes, kWords) : lanes;
+    if (words && (columns.size() < together || columns.size() % together >= kFewWords))
+      together = kFewWords;
+    if (columns.size() < together) return columns.size();
+    transpose(columns.first(together));
+    return together;
+  }
+
+  /// Vector i of a square begins with a piece of row i.
   void transpose(std::span<const Column> columns) {
-    std::vector<NodeRef> rows;
-    for (NodeRef load : columns[0].vec->src())
-      rows.push_back(g_.intern({Op::Load,
-                                load->dtype,
-                                load->src(),
-                                load->ints(),
-                                {},
-                                static_cast<uint16_t>(columns.size())}));
-    transpose_blocks(g_, rows);
-    for (size_t i = 0; i < rows.size(); ++i) transposed_.set(columns[i].vec, rows[i]);
+    const auto loads = columns[0].vec->src();
+    const auto size = static_cast<uint16_t>(columns.size());
+    std::vector<NodeRef> vectors;
+    for (size_t i = 0; i < size; ++i) {
+      SmallVector<NodeRef, 16> lanes;
+      for (size_t row = i; row < loads.size(); row += size) {
+        NodeRef load = loads[row];
+        NodeRef piece =
+            g_.intern({Op::Load, load->dtype, load->src(), load->ints(), {}, size});
+        for (size_t k = 0; k < size; ++k) lanes.push_back(lane(g_, piece, k));
+      }
+      vectors.push_back(size == loads.size() ? lanes[0]->src(0) : vec(g_, lanes));
+    }
+    transpose_blocks(g_, vectors);
+    for (size_t i = 0; i < size; ++i) transposed_.set(columns[i].vec, vectors[i]);
   }
 
   Graph& g_;

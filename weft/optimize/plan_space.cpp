@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "weft/optimize/byte_sums.h"
 #include "weft/optimize/tiling.h"
 
 namespace weft::optimize {
@@ -30,9 +31,10 @@ LoopPlan PlanSpace::analytic() const {
     plan.innermost = static_cast<int64_t>(tiles_->around_n);
     return plan;
   }
-  const Tiling tiling = choose_tiling(info_, model_, target_);
+  const auto sums = tile_byte_sums(info_, target_);
+  const Tiling tiling = sums ? sums->tiling : choose_tiling(info_, model_, target_);
   for (const Tiling::Of& of : tiling.ranges) plan.ranges.push_back({of.lanes, of.unroll});
-  plan.innermost = model_.innermost(tiling);
+  plan.innermost = sums ? sums->innermost : model_.innermost(tiling);
   return plan;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "weft/graph/index_algebra.h"
+#include "weft/optimize/byte_sums.h"
 
 namespace weft::optimize {
 namespace {
@@ -30,13 +31,6 @@ struct Choice {
   double cost = 0;
   bool found = false;  ///< false: all that was seen is too long
 };
-
-/// Sums of bytes that are scaled and summed: rows get the same sums alone and among others, however
-/// many a tile has.
-bool scales_sums(const KernelInfo& info) {
-  return std::ranges::any_of(info.reduces, [](NodeRef n) { return is_float(n->dtype); }) &&
-         std::ranges::any_of(info.order, [](NodeRef n) { return n->op == Op::Dot4; });
-}
 
 /// Decides one body after the other, the most expensive first; what one has decided stays. What its
 /// choice of vectors leaves to the others is known only when they have decided, so that is tried
@@ -163,6 +157,7 @@ class TileSearch {
     if ((turn.body.deps & ~turn.decided & bit(r)) == 0 || !range.free()) return false;
     if (keeps_order_ && turn.body.own != 0 && (turn.body.own >> r) != 1)
       return false;  // words that lie side by side
+    if (keeps_order_ && sums_floats_over(r)) return false;
     if (range.parallel ? parallel_vector(so_far) : target_.canonical) return false;
     // No value may have lanes along two ranges.
     const RangeMask vectors = so_far.vectors | bit(r);
@@ -171,6 +166,11 @@ class TileSearch {
     for (NodeRef n : info_.reduces)
       if (std::popcount((info_.deps(n) | info_.reduced_by(n)) & vectors) > 1) return false;
     return true;
+  }
+  bool sums_floats_over(size_t r) const {
+    return std::ranges::any_of(info_.reduces, [&](NodeRef n) {
+      return is_float(n->dtype) && (info_.reduced_by(n) & bit(r)) != 0;
+    });
   }
   bool parallel_vector(const Tiling& so_far) const {
     for (size_t r = 0; r < info_.ranges.size(); ++r)

@@ -350,13 +350,21 @@ bool Planner::is_widened(NodeRef n, const std::vector<Use>& wanted, double total
 
 namespace {
 
+bool sums_bytes(NodeRef n) { return n->op == Op::Reduce && moved(n->src(0))->op == Op::Dot4; }
+
+/// Whether it is such a sum, or that and an offset.
+bool is_sum_of_bytes(NodeRef n) {
+  if (n->op != Op::Add) return sums_bytes(n);
+  return std::ranges::any_of(n->src(), [](NodeRef s) { return sums_bytes(moved(s)); });
+}
+
 /// A term of x, or x itself, is a converted sum of bytes times something.
 bool scales_bytes(NodeRef x) {
   SmallVector<NodeRef, 16> open{x};
   for (size_t seen = 0; !open.empty() && seen < kMostTerms; ++seen) {
     NodeRef n = moved(open.back());
     open.pop_back();
-    if (n->op == Op::Cast && moved(n->src(0))->op == Op::Dot4) return true;
+    if (n->op == Op::Cast && is_sum_of_bytes(moved(n->src(0)))) return true;
     if (n->op == Op::Mul || n->op == Op::MulAcc)
       for (NodeRef s : n->src()) open.push_back(s);
   }
@@ -380,7 +388,7 @@ void Planner::note_coded(NodeRef n, const std::vector<Use>& wanted) {
   while (!stack.empty()) {
     NodeRef x = stack.back();
     stack.pop_back();
-    if (is_index(x->dtype) || is_leaf(x) || coded_.contains(x)) continue;
+    if (is_index(x->dtype) || (is_leaf(x) && !sums_bytes(x)) || coded_.contains(x)) continue;
     coded_[x] = true;
     for (size_t i = 0; i < evaluated_sources(x); ++i) stack.push_back(x->src(i));
   }

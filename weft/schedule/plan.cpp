@@ -264,6 +264,7 @@ bool Planner::stays_in_l3(NodeRef n, const std::vector<Use>& wanted) const {
 Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wanted) {
   NodeRef reduce = n->op == Op::Get ? n->src(0) : n;
   if (wanted.size() != 1) return {true, "a reduction with several uses"};
+  if (coded_.contains(n)) return {false, "a sum of bytes inside of a sum of such"};
   if (!options.fuse) return {true, "fusion is off"};
   const Use& d = wanted[0];
   if (!has_room(reduce->src(0), d.kernel)) return {true, "its consumer takes no more buffers"};

@@ -1,10 +1,14 @@
 #include "weft/tensor/packed_block.h"
 
+#include <algorithm>
+
 #include "weft/tensor/tables.h"
 
 namespace weft::packed {
 
 namespace {
+
+constexpr int64_t kWord = 4;  // bytes
 
 Dim blocks_of(const Tensor& x) { return x.dim(0); }
 
@@ -43,13 +47,22 @@ Tensor Block::raw(int64_t at, int64_t count) const {
 }
 
 Tensor Block::raw_words(int64_t at, int64_t count) const {
-  constexpr int64_t kSize = 4;
-  return joined(raw(at, count).unflatten(1, {count / kSize, kSize}), DType::U32);
+  return joined(raw(at, count).unflatten(1, {count / kWord, kWord}), DType::U32);
 }
 
-Tensor Block::u8(int64_t at, int64_t count) const { return raw(at, count).cast(DType::I32); }
+/// Each with the ones above it in its word.
+Tensor Block::bytes_of_words(int64_t at, int64_t count) const {
+  return flat(raw_words(at, count).unsqueeze(-1) >> (steps(kWord, 2, 3, DType::U32) * 8))
+      .bitcast(DType::I32);
+}
+
+Tensor Block::u8(int64_t at, int64_t count) const {
+  if (by_words_ && count % kWord == 0) return bytes_of_words(at, count) & 255;
+  return raw(at, count).cast(DType::I32);
+}
 
 Tensor Block::i8(int64_t at, int64_t count) const {
+  if (by_words_ && count % kWord == 0) return (bytes_of_words(at, count) << 24) >> 24;
   return raw(at, count).bitcast(DType::I8).cast(DType::I32);
 }
 
@@ -62,6 +75,11 @@ Tensor Block::u16(int64_t at, int64_t count) const {
 }
 
 Tensor Block::f16(int64_t at) const {
+  if (by_words_) {
+    const int64_t word = std::min(at / kWord * kWord, bytes_.size(1) - kWord);
+    const Tensor pattern = raw_words(word, kWord) >> static_cast<uint32_t>(8 * (at - word));
+    return pattern.cast(DType::U16).bitcast(DType::F16).cast(DType::F32);
+  }
   const Tensor pattern = joined(raw(at, 2).unsqueeze(1), DType::U16);
   return pattern.bitcast(DType::F16).cast(DType::F32);
 }

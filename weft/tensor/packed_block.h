@@ -28,8 +28,9 @@ enum class CodesAs : uint8_t { Numbers, Words };
 class Block {
  public:
   /// `bytes`: (blocks, bytes of one), u8. Of words there are fields(), bits32() and signed_bytes().
-  explicit Block(Tensor bytes, CodesAs codes = CodesAs::Numbers)
-      : bytes_(std::move(bytes)), words_(codes == CodesAs::Words) {}
+  /// `by_words`: bytes are taken out of words where they are read, too.
+  explicit Block(Tensor bytes, CodesAs codes = CodesAs::Numbers, bool by_words = false)
+      : bytes_(std::move(bytes)), words_(codes == CodesAs::Words), by_words_(by_words) {}
 
   // `count` numbers from byte `at` on.
   Tensor u8(int64_t at, int64_t count) const;
@@ -62,9 +63,10 @@ class Block {
  private:
   Tensor raw(int64_t at, int64_t count) const;
   Tensor raw_words(int64_t at, int64_t count) const;
+  Tensor bytes_of_words(int64_t at, int64_t count) const;
 
   Tensor bytes_;
-  bool words_;
+  bool words_, by_words_;
 };
 
 /// What the numbers of blocks are made of: scale * (code - zero) - min, where there are codes.

@@ -1,6 +1,5 @@
 // Products with packed weights by what their factors are rounded to.
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "weft/base/context.h"
@@ -88,90 +87,62 @@ Tensor add_product(const Tensor& sum, const Tensor& a, const Tensor& b) {
 }
 
 /// Products of bytes: (rows, sum) by `columns` packed rows. A block has parts, of at most as many
-/// numbers as share a scale; a part has runs, words that may lie side by side.
+/// numbers as share a scale; what a part sums is exact, so that only the order of the parts counts.
 class ByteProducts {
  public:
   ByteProducts(const PackedWeight& w, int64_t columns, int64_t sum)
-      : format_(row(w.codec)),
-        columns_(columns),
-        blocks_(sum / format_.elements),
+      : columns_(columns),
+        blocks_(sum / row(w.codec).elements),
         coded_(packed::coded(blocks_of(w), w.codec, packed::CodesAs::Words)),
-        parts_(std::max(coded_.scale.size(1), format_.elements / kBlock)) {
-    const int64_t words = format_.elements / parts_ / kWord;
-    const auto most = static_cast<uint64_t>(format_.bytes / kWord);
-    run_ = std::min<int64_t>(words, static_cast<int64_t>(std::bit_floor(most)));
-    runs_ = words / run_;
-  }
+        parts_(std::max(coded_.scale.size(1), row(w.codec).elements / kBlock)),
+        words_(row(w.codec).elements / parts_ / kWord) {}
 
-  /// (rows, columns). What is summed last, by lanes and blocks, is (rows, columns, blocks, run).
+  /// (rows, columns). What is summed last, by blocks, is (rows, columns, blocks).
   Tensor operator()(const Tensor& x) const {
     const RoundedRows rows = rounded(x);
-    const Tensor words = rows.codes.bitcast(DType::U32).unflatten(1, lie()).unsqueeze(1);
-    const Tensor sums = word_sums(rows.codes), with = of_rows(rows.scale);
+    const Tensor words = by_parts(rows.codes.bitcast(DType::U32));
+    const Tensor sums = by_parts(rows.codes).sum({4}, false, DType::I32), with = of_rows(rows.scale);
+    const Tensor first = coded_.zero != 0 ? (sums * -coded_.zero).contiguous() : Tensor();
+    const Tensor less =
+        coded_.min.defined() ? (-(sums.cast(DType::F32) * with)).contiguous() : Tensor();
     Tensor sum;
     for (int64_t part = 0; part < parts_; ++part) {
-      const Tensor dot = dots(words, sums, part).cast(DType::F32);
-      sum = add_product(sum, dot * one(with, part), of_columns(coded_.scale, part));
+      Tensor dot = this->dot(words, part);
+      if (first.defined()) dot = dot + one(first, part);
+      sum = add_product(sum, dot.cast(DType::F32) * one(with, part),
+                        of_columns(coded_.scale, part));
+      if (less.defined()) sum = add_product(sum, one(less, part), of_columns(coded_.min, part));
     }
-    return (coded_.min.defined() ? less_mins(sum, sums, with) : sum).sum({2, 3});
+    return sum.sum({2});
   }
 
  private:
-  Dims lie() const { return {blocks_, parts_, runs_, run_}; }
-  static Tensor one(const Tensor& x, int64_t i) { return x.index({kEllipsis, Slice(i, i + 1)}); }
+  static Tensor one(const Tensor& x, int64_t part) { return x.index({kEllipsis, part}); }
 
-  /// Sums of the codes of each word: (rows, 1, blocks, parts, runs, run).
-  Tensor word_sums(const Tensor& codes) const {
-    const Tensor each = codes.cast(DType::I32).unflatten(1, {blocks_, parts_, runs_, run_, kWord});
-    return each.sum({5}, false, DType::I32).unsqueeze(1);
+  /// (rows, sum) as (rows, 1, blocks, parts, ..).
+  Tensor by_parts(const Tensor& x) const {
+    return x.unflatten(1, {1, blocks_, parts_, x.size(1) / blocks_ / parts_});
   }
-  /// A number for every block of x: (rows, 1, blocks, parts).
+  /// A number for every part of x: (rows, 1, blocks, parts).
   Tensor of_rows(const Tensor& x) const {
     const Tensor each = x.unflatten(1, {1, blocks_, x.size(1) / blocks_});
     return each_so_often(each, parts_ / each.size(-1));
   }
-  /// (1, columns, blocks, 1).
+  /// (1, columns, blocks).
   Tensor of_columns(const Tensor& x, int64_t part) const {
-    return one(x, part * x.size(1) / parts_).reshape({1, columns_, blocks_, 1});
+    return one(x, part * x.size(1) / parts_).reshape({1, columns_, blocks_});
   }
 
-  /// i32.
-  Tensor dots(const Tensor& words, const Tensor& sums, int64_t part) const {
-    const Tensor codes = coded_.codes.reshape({1, columns_, blocks_, parts_, runs_, run_});
-    Tensor sum = Tensor::full({}, 0, DType::I32);
-    if (coded_.zero != 0)
-      sum = (sums.sum({4}, false, DType::I32) * -coded_.zero)
-                .contiguous()
-                .index({Slice(), Slice(), Slice(), part});
-    for (int64_t run = 0; run < runs_; ++run) {
-      const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, run, Slice()}); };
-      sum = dot4(of(codes), of(words), sum);
-    }
-    return sum;
+  /// i32, (rows, columns, blocks).
+  Tensor dot(const Tensor& words, int64_t part) const {
+    const auto of = [&](const Tensor& t) { return t.index({kEllipsis, part, Slice()}); };
+    const Tensor codes = of(coded_.codes.reshape({1, columns_, blocks_, parts_, words_}));
+    return dot4(codes, of(words), Tensor::full({}, 0, DType::I32)).sum({3}, false, DType::I32);
   }
 
-  /// Of as many mins as lanes those of all lanes at once, beside sums of whole parts.
-  Tensor less_mins(Tensor sum, const Tensor& sums, const Tensor& with) const {
-    const int64_t count = coded_.min.size(1);
-    const bool one_each = count % run_ == 0;
-    // Of parts, or of blocks that have one part those of each lane: (rows, 1, blocks, parts or
-    // run).
-    const Tensor codes = sums.sum(one_each ? Axes{4, 5} : Axes{3, 4}, false, DType::I32);
-    const Tensor x = (-(codes.cast(DType::F32) * with)).contiguous();
-    const Tensor m = coded_.min.reshape({1, columns_, blocks_, count});
-    if (!one_each) return add_product(sum, m, x);
-    const auto lanes = [&](const Tensor& t, int64_t at) {
-      return t.index({kEllipsis, Slice(at, at + run_)});
-    };
-    for (int64_t at = 0; at < count; at += run_) sum = add_product(sum, lanes(m, at), lanes(x, at));
-    return sum;
-  }
-
-  const CodecRow& format_;
   const int64_t columns_, blocks_;
   const packed::Coded coded_;
-  const int64_t parts_;
-  int64_t run_ = 0, runs_ = 0;
+  const int64_t parts_, words_;
 };
 
 bool has_most_rows(const Tensor& x, int64_t most) {

@@ -1,5 +1,6 @@
 // Vectors and memory: loads and stores, and what takes vectors apart lane by lane.
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/codegen/x86/selector.h"
@@ -186,6 +187,27 @@ Vector X86Selector::consecutive(NodeRef n) {
   return out;
 }
 
+/// Vectors of a register each, one after the other; without parts where they are anything else.
+Vector X86Selector::concatenated(NodeRef n) {
+  const int size = bits(n->dtype);
+  Vector out{{}, size, n->lanes};
+  const NodeRef first = n->src(0);
+  if (is_bool(n->dtype) || first->op != Op::Lane || layout(size, n->lanes).parts != 1) return out;
+  const size_t each = first->src(0)->lanes;
+  const bool whole = each * static_cast<size_t>(size) >= 128 && n->lanes % each == 0 &&
+                     std::has_single_bit(n->lanes / each);
+  for (size_t k = 0; k < n->nsrc; ++k) {
+    NodeRef s = n->src(k);
+    if (!whole || s->op != Op::Lane || s->src(0) != n->src(k / each * each)->src(0) ||
+        s->src(0)->lanes != each || s->int_arg(0) != static_cast<int64_t>(k % each))
+      return out;
+  }
+  Parts pieces;
+  for (size_t k = 0; k < n->nsrc; k += each) pieces.push_back(vector(n->src(k)->src(0)).parts[0]);
+  out.parts.push_back(joined(std::move(pieces), static_cast<int>(each) * size));
+  return out;
+}
+
 /// Integers of `size` bits in the lowest lanes of a register of this width.
 Reg X86Selector::side_by_side(std::span<const NodeRef> scalars, int size, int width) {
   Reg made = vector_of(width);
@@ -238,9 +260,17 @@ Vector X86Selector::spread(NodeRef n) {
   return out;
 }
 
+/// As the lowest lane, whatever it is a number of.
+Reg X86Selector::load_word(NodeRef load) {
+  const Reg r = vector_of(128);
+  emit(make(Form::VMovss, 128, {r}, address_of(load->src(0), load->src(1))));
+  return r;
+}
+
 Vector X86Selector::vec(NodeRef n) {
   const int size = bits(n->dtype), bytes = size / 8;
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
+  if (Vector v = concatenated(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
   const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
   if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
@@ -250,13 +280,17 @@ Vector X86Selector::vec(NodeRef n) {
       const_value(n->src(static_cast<size_t>(k))).store(all.data() + k * bytes);
     return load_vector(n->dtype, n->lanes, data_constant(std::move(all)));
   }
-  if (in_vector(n->dtype)) {
+  const bool words = size == 32 && std::ranges::all_of(n->src(), [&](NodeRef s) {
+                       return s->op == Op::Load && may_read_again(s);
+                     });
+  if (in_vector(n->dtype) || words) {
     const Layout l = layout(size, n->lanes);
     Vector out{{}, size, n->lanes};
     for (int first = 0; first < n->lanes; first += l.per_part) {
       Parts pieces;
       for (int k = first; k < first + l.per_part; ++k)
-        pieces.push_back(value(n->src(static_cast<size_t>(k))));
+        pieces.push_back(words ? load_word(n->src(static_cast<size_t>(k)))
+                               : value(n->src(static_cast<size_t>(k))));
       out.parts.push_back(joined(std::move(pieces), size));
     }
     return out;

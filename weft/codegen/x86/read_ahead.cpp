@@ -17,7 +17,8 @@ constexpr double kMostWork = 32;
 // than that is gone again before it is read.
 constexpr double kTimesL2 = 2;
 constexpr int64_t kFurthest = 128 << 10;
-// Wider numbers fill whole lines with each vector, which the machine follows.
+// Wider numbers, but for words of packed blocks, fill whole lines with each vector, which the machine
+// follows.
 constexpr int kWidest = 16;
 // Bytes from one step of a sum to the next, at least, where prefetchers do not follow: they stay
 // within a page, and know few of them.
@@ -147,7 +148,8 @@ class Search {
   void load(NodeRef n) {
     if (loops_.empty()) return;
     loops_.back().loads.push_back(n);
-    if (streams_ && bits(n->src(0)->dtype) <= kWidest) next_item(n);
+    const DType of = n->src(0)->dtype;
+    if (streams_ && (bits(of) <= kWidest || of == DType::U32)) next_item(n);
   }
 
   static int64_t size_of(NodeRef n) { return bits(n->src(0)->dtype) / 8; }

@@ -207,6 +207,8 @@ class X86Selector : X86Emitter {
   Reg side_by_side(std::span<const NodeRef> scalars, int size, int width);
   Vector spread(NodeRef n);
   Vector consecutive(NodeRef n);
+  Vector concatenated(NodeRef n);
+  Reg load_word(NodeRef load);
   Vector vec(NodeRef n);
   Vector transposed(NodeRef n);
   Vector as_stored(NodeRef n);

@@ -1,0 +1,22 @@
+// How kernels that scale and sum sums of bytes are tiled: products with packed weights.
+#pragma once
+
+#include <optional>
+
+#include "weft/optimize/tiling.h"
+
+namespace weft::optimize {
+
+/// Sums of bytes that are scaled and summed: rows get the same sums alone and among others, however
+/// many a tile has.
+bool scales_sums(const KernelInfo& info);
+
+struct ByteSums {
+  Tiling tiling;
+  int innermost = -1;  ///< the range of the rows
+};
+/// Where rows of words can be transposed in registers, lanes are columns: what a part sums stays in
+/// its lane, and is scaled there. A tile has as many rows as registers hold.
+std::optional<ByteSums> tile_byte_sums(const KernelInfo& info, const Target& target);
+
+}  // namespace weft::optimize
