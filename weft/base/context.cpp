@@ -24,13 +24,6 @@ struct DefaultContext {
 
 }  // namespace
 
-struct Context::Slot {
-  const void* key;
-  void* object;
-  DestroySlot destroy;
-  Slot* next;  // in the same bucket; fixed once published
-};
-
 struct PoolSlot {
   ThreadPool pool;
   explicit PoolSlot(Context& context) : pool(static_cast<int>(context.options().threads)) {}
@@ -77,14 +70,6 @@ Context& Context::current() {
 }
 
 ThreadPool& Context::thread_pool() { return get<PoolSlot>().pool; }
-
-void* Context::find(const void* key) const {
-  const Slot* slot = buckets_[bucket_of(key)].load(std::memory_order_acquire);
-  for (; slot != nullptr; slot = slot->next) {
-    if (slot->key == key) return slot->object;
-  }
-  return nullptr;
-}
 
 void* Context::make(const void* key, MakeSlot maker, DestroySlot destroy) {
   std::lock_guard lock(slots_->mutex);

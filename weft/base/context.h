@@ -53,11 +53,16 @@ class Context {
   void flush();  // writes the trace asked for by WEFT_PROFILE; also done by the destructor
 
  private:
-  struct Slot;
   struct Slots;
   using MakeSlot = void* (*)(Context&);
   using DestroySlot = void (*)(void*);
   static constexpr size_t kBuckets = 64;
+  struct Slot {
+    const void* key;
+    void* object;
+    DestroySlot destroy;
+    Slot* next;  // in the same bucket; fixed once published
+  };
 
   template <class T>
   static inline const char kSlotKey = 0;  // its address identifies T
@@ -78,7 +83,11 @@ class Context {
   static size_t bucket_of(const void* key) {
     return (reinterpret_cast<uintptr_t>(key) * 0x9e3779b97f4a7c15u) >> 58;
   }
-  void* find(const void* key) const;
+  void* find(const void* key) const {
+    const Slot* slot = buckets_[bucket_of(key)].load(std::memory_order_acquire);
+    while (slot != nullptr && slot->key != key) slot = slot->next;
+    return slot != nullptr ? slot->object : nullptr;
+  }
   void* make(const void* key, MakeSlot maker, DestroySlot destroy);
 
   Options options_;

@@ -66,6 +66,10 @@ struct AllocatorState {
   struct Freed;
   using Cache = std::list<Freed>;
   using Sizes = std::multimap<size_t, Cache::iterator>;
+  struct Made final : Buffer {  // in one allocation with its count
+    Made(Device& device, int64_t bytes, BufferLabel label)
+        : Buffer(device, bytes, std::move(label)) {}
+  };
   struct Freed {
     void* block;
     LastUses uses;
@@ -81,6 +85,9 @@ struct AllocatorState {
   std::vector<Buffer*> live;
   Cache cache;  // the one freed last is the first
   Sizes sizes;  // of those in the cache; likewise among equal ones
+  // Of blocks that were taken, for those that come: most programs free as often as they allocate.
+  Cache spare;
+  std::vector<Sizes::node_type> spare_sizes;
   uint64_t serial = 0;
   int64_t fail_after = -1;  // -1: never
 
@@ -97,10 +104,9 @@ struct AllocatorState {
 
   void* uncache(Cache::iterator freed) {
     stats.cached_bytes -= static_cast<int64_t>(freed->size->first);
-    sizes.erase(freed->size);
-    void* block = freed->block;
-    cache.erase(freed);
-    return block;
+    spare_sizes.push_back(sizes.extract(freed->size));
+    spare.splice(spare.begin(), cache, freed);
+    return freed->block;
   }
 
   /// Gives blocks that nothing uses any more back, those freed first before others, until no more
@@ -163,8 +169,16 @@ struct AllocatorState {
   /// cache; sizes that nobody asks for any more make room.
   void give_block(void* block, size_t bytes, const LastUses& uses) {
     if (static_cast<int64_t>(bytes) > cache_limit && is_over(uses)) return memory->release(block);
-    cache.push_front({block, uses});
-    cache.front().size = sizes.emplace_hint(sizes.lower_bound(bytes), bytes, cache.begin());
+    if (spare.empty()) {
+      cache.push_front({block, uses});
+      cache.front().size = sizes.emplace_hint(sizes.lower_bound(bytes), bytes, cache.begin());
+    } else {
+      cache.splice(cache.begin(), spare, spare.begin());
+      Sizes::node_type size = std::move(spare_sizes.back());
+      spare_sizes.pop_back();
+      size.key() = bytes, size.mapped() = cache.begin();
+      cache.front() = {block, uses, sizes.insert(sizes.lower_bound(bytes), std::move(size))};
+    }
     stats.cached_bytes += static_cast<int64_t>(bytes);
     shrink_cache(cache_limit);
   }
@@ -246,7 +260,8 @@ Allocator::~Allocator() = default;
 std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, BufferLabel label) {
   WEFT_CHECK(bytes >= 0, "an allocation of {} bytes", bytes);
   // Everything that can throw comes before anything changes.
-  std::shared_ptr<Buffer> buffer(new Buffer(device, bytes, std::move(label)));
+  std::shared_ptr<Buffer> buffer =
+      std::make_shared<AllocatorState::Made>(device, bytes, std::move(label));
   AllocatorState& s = *state_;
   std::lock_guard lock(s.mutex);
   if (s.fail_after == 0) {

@@ -11,12 +11,12 @@ namespace weft {
 void Failure::raise() const { throw PointError(*this); }
 
 void Timeline::signal(uint64_t point) {
-  {
-    std::lock_guard lock(mutex_);
-    const uint64_t now = value();
-    WEFT_CHECK(point >= now, "a timeline would go back from {} to {}", now, point);
-    value_.store(point, std::memory_order_release);
-  }
+  uint64_t now = value();
+  do WEFT_CHECK(point >= now, "a timeline would go back from {} to {}", now, point);
+  while (!value_.compare_exchange_weak(now, point));
+  // Who counts itself after this sees the new value.
+  if (waiting_.load() == 0) return;
+  { std::lock_guard lock(mutex_); }
   changed_.notify_all();
 }
 
@@ -25,7 +25,12 @@ bool Timeline::wait(uint64_t point, uint64_t deadline_ns, const std::atomic<bool
   // Nobody notifies us of a cancelled token: look every few milliseconds.
   constexpr uint64_t kPeriod = 5'000'000;
   std::unique_lock lock(mutex_);
-  while (!reached(point)) {
+  struct Waiting {
+    std::atomic<uint32_t>& count;
+    ~Waiting() { count.fetch_sub(1); }
+  } waiting{waiting_};
+  waiting_.fetch_add(1);
+  while (value_.load() < point) {
     if (cancel != nullptr && cancel->load(std::memory_order_acquire)) return false;
     if (deadline_ns == 0 && cancel == nullptr) {
       changed_.wait(lock);

@@ -66,6 +66,7 @@ class Timeline {
 
  private:
   std::atomic<uint64_t> value_{0};
+  std::atomic<uint32_t> waiting_{0};
   std::atomic<bool> any_failed_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;

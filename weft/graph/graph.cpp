@@ -266,6 +266,7 @@ struct Graph::State {
   std::unique_ptr<Shard[]> shards;
   ShapeTable shapes;
   const Shape* scalar = nullptr;
+  std::atomic<size_t> live{0};  // nodes of all shards, where they are shared
   std::shared_mutex building;
   std::optional<BuildingAtFork> at_fork;
 
@@ -347,6 +348,15 @@ Node* place_node(void* memory, const NodeSpec& s, Hashes hashes, const Inferred&
   return n;
 }
 
+/// A node that is not there yet. With the shard's lock held, where it has to be.
+NodeRef insert(Shard& shard, const NodeSpec& spec, Hashes hashes, const Inferred& inferred) {
+  shard.grow_if_full();
+  void* p = shard.memory.allocate(node_bytes(spec.src.size(), spec.ints.size(), spec.text.size()));
+  Node* n = place_node(p, spec, hashes, inferred);
+  shard.insert(hashes.key, n);
+  return n;
+}
+
 }  // namespace
 
 NodeRef Graph::intern(const NodeSpec& spec) {
@@ -365,10 +375,21 @@ NodeRef Graph::intern(const NodeSpec& spec) {
     lock.lock();
     if (Node* found = shard.find(spec, hashes.key)) return found;
   }
-  shard.grow_if_full();
-  void* p = shard.memory.allocate(node_bytes(spec.src.size(), spec.ints.size(), spec.text.size()));
-  Node* n = place_node(p, spec, hashes, inferred);
-  shard.insert(hashes.key, n);
+  NodeRef n = insert(shard, spec, hashes, inferred);
+  if (state_->shared) state_->live.fetch_add(1, std::memory_order_relaxed);
+  return n;
+}
+
+NodeRef Graph::new_buffer(int64_t id, DType dtype, const Shape* shape, DeviceId device) {
+  const int64_t ints[] = {id, device};
+  const NodeSpec spec{Op::Buffer, dtype, shape->span(), ints};
+  const Hashes hashes = hashes_of(spec);
+  const auto [vmin, vmax] = dtype_bounds(dtype);
+  Shard& shard = state_->shard(hashes.key);
+  std::unique_lock lock(shard.mutex, std::defer_lock);
+  if (state_->shared) lock.lock();
+  NodeRef n = insert(shard, spec, hashes, {shape, device, vmin, vmax});
+  if (state_->shared) state_->live.fetch_add(1, std::memory_order_relaxed);
   return n;
 }
 
@@ -484,6 +505,7 @@ std::optional<size_t> Graph::sweep(std::vector<int64_t>* freed_buffers, Wait wai
   size_t freed = 0;
   for (size_t s = 0; s < state_->shard_count; ++s)
     freed += sweep_shard(state_->shards[s], freed_buffers);
+  state_->live.fetch_sub(freed, std::memory_order_relaxed);
   return freed;
 }
 
@@ -522,9 +544,7 @@ bool Graph::unread(std::span<const NodeRef> nodes, uint32_t handles, Wait wait) 
 }
 
 size_t Graph::live_nodes() const {
-  size_t total = 0;
-  for (size_t i = 0; i < state_->shard_count; ++i) total += state_->shards[i].live();
-  return total;
+  return state_->shared ? state_->live.load(std::memory_order_relaxed) : state_->shards[0].live();
 }
 
 size_t Graph::bytes() const {

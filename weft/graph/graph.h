@@ -57,6 +57,8 @@ class Graph {
   NodeRef range(int64_t size, int64_t id, Binding binding = Binding::Loop);
   NodeRef param(int64_t slot, DType dtype, std::span<const NodeRef> dims, DeviceId device = 0);
   NodeRef buffer(int64_t id, DType dtype, std::span<const NodeRef> dims, DeviceId device);
+  /// The same for an id that no node has: nothing is looked for.
+  NodeRef new_buffer(int64_t id, DType dtype, const Shape* shape, DeviceId device);
 
   // ---- elementwise: dtype and shape follow from the operands
   NodeRef alu(Op op, std::initializer_list<NodeRef> src);

@@ -38,17 +38,21 @@ struct TensorGraph {
 
 Graph& tensor_graph(Context& context) { return context.get<TensorGraph>().graph; }
 
-BufferTable::BufferTable(Context& context) : context_(context) {
-  // Made before us, so destroyed after us.
-  tensor_graph(context);
+BufferTable::BufferTable(Context& context) : graph_(tensor_graph(context)) {
+  // Made before us, like the graph, so destroyed after us.
   context.get<DeviceTable>();
 }
 
 NodeRef BufferTable::add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<const NodeRef> dims,
                          DeviceId device) {
+  return add(std::move(buffer), dtype, graph_.shape(dims), device);
+}
+
+NodeRef BufferTable::add(std::shared_ptr<Buffer> buffer, DType dtype, const Shape* shape,
+                         DeviceId device) {
   std::lock_guard lock(mutex_);
   const int64_t id = next_id_++;
-  NodeRef node = tensor_graph(context_).buffer(id, dtype, dims, device);
+  NodeRef node = graph_.new_buffer(id, dtype, shape, device);
   bytes_ += buffer->bytes();
   entries_.emplace(id, Entry{std::move(buffer), node});
   return node;
@@ -75,18 +79,34 @@ std::shared_ptr<Buffer> BufferTable::hold(int64_t id, Storage* storage) {
 }
 
 void BufferTable::leave(int64_t id, Storage* storage) {
+  const bool building = Graph::Building::in_progress(graph_);
+  std::shared_ptr<Buffer> dropped;  // its destructor runs outside the locks
+  bool others = false, much = false;
   {
+    std::unique_lock<Mutex> collecting;
+    if (!building) collecting = only_one(collecting_, Graph::Wait::Never);
     std::lock_guard lock(mutex_);
     const auto at = entries_.find(id);
     if (at == entries_.end()) return;
     SmallVector<Storage*, 2>& holders = at->second.holders;
     if (const auto own = std::ranges::find(holders, storage); own != holders.end())
       holders.erase(static_cast<size_t>(own - holders.begin()));
-    released_.push_back(id);
+    if (!collecting.owns_lock()) {
+      released_.push_back(id);
+      return;
+    }
+    others = !released_.empty();
+    NodeRef n = at->second.node;
+    if (n->roots.load(std::memory_order_acquire) == 0) {
+      if (graph_.unread(n, 0, Graph::Wait::Never))
+        dropped = forget(at);
+      else
+        suspect_bytes_ += at->second.buffer->bytes();
+    }
+    much = has_much_dead_memory();
   }
-  if (Graph::Building::in_progress(tensor_graph(context_))) return;
-  reap(Graph::Wait::Never);
-  if (has_much_dead_memory()) sweep(Graph::Wait::Never);
+  if (others) reap(Graph::Wait::Never);
+  if (much) sweep(Graph::Wait::Never);
 }
 
 void BufferTable::mark(int64_t id) {
@@ -102,8 +122,7 @@ bool BufferTable::is_marked(int64_t id) const {
 
 void BufferTable::left_lazy() {
   if (lazy_deaths_.fetch_add(1, std::memory_order_relaxed) % kLazyDeathsBetweenLooks != 0) return;
-  if (!Graph::Building::in_progress(tensor_graph(context_)) && has_many_dead_nodes())
-    sweep(Graph::Wait::Never);
+  if (!Graph::Building::in_progress(graph_) && has_many_dead_nodes()) sweep(Graph::Wait::Never);
 }
 
 std::unordered_map<int64_t, std::vector<std::weak_ptr<Storage>>> BufferTable::holders() const {
@@ -138,9 +157,8 @@ void BufferTable::reap(Graph::Wait wait) {
   std::vector<std::shared_ptr<Buffer>> dropped;  // their destructors run outside the locks
   const auto collecting = only_one(collecting_, wait);
   if (!collecting.owns_lock()) return;
-  Graph& graph = tensor_graph(context_);
   for (const auto& [id, n] : take_released()) {
-    const bool dead = graph.unread(n, 0, wait);
+    const bool dead = graph_.unread(n, 0, wait);
     std::lock_guard lock(mutex_);
     const auto at = entries_.find(id);
     if (at == entries_.end()) continue;
@@ -156,12 +174,11 @@ void BufferTable::sweep(Graph::Wait wait) {
   const auto collecting = only_one(collecting_, wait);
   if (!collecting.owns_lock()) return;
   std::vector<int64_t> freed;
-  Graph& graph = tensor_graph(context_);
-  if (!graph.sweep(&freed, wait)) return;
+  if (!graph_.sweep(&freed, wait)) return;
   std::lock_guard lock(mutex_);
   for (int64_t id : freed)
     if (const auto at = entries_.find(id); at != entries_.end()) dropped.push_back(forget(at));
-  nodes_after_sweep_ = graph.live_nodes();
+  nodes_after_sweep_ = graph_.live_nodes();
   suspect_bytes_ = 0;
   survivor_bytes_ = 0;
   for (const auto& [id, entry] : entries_)
@@ -189,16 +206,15 @@ void BufferTable::with_swept_memory(FunctionRef<void()> work) {
 }
 
 bool BufferTable::has_many_dead_nodes() const {
-  return tensor_graph(context_).live_nodes() > 2 * nodes_after_sweep_ + kNodesWorthSweeping;
+  return graph_.live_nodes() > 2 * nodes_after_sweep_ + kNodesWorthSweeping;
 }
 
 /// A walk for each 16 MiB, for each sixteenth of what is in use and for what it costs itself:
 /// however long a program goes on without realizing anything, walks stay a small part of its work.
 bool BufferTable::has_much_dead_memory() const {
-  std::lock_guard lock(mutex_);
   if (suspect_bytes_ <= std::max(kBytesWorthSweepingAlone, (bytes_ - suspect_bytes_) / 16))
     return false;
-  return suspect_bytes_ > kBytesOfNode * static_cast<int64_t>(tensor_graph(context_).live_nodes());
+  return suspect_bytes_ > kBytesOfNode * static_cast<int64_t>(graph_.live_nodes());
 }
 
 /// What read a survivor may have died since, and says nothing when it does. The number of nodes
@@ -206,7 +222,7 @@ bool BufferTable::has_much_dead_memory() const {
 bool BufferTable::survivors_may_be_dead() const {
   const size_t before = nodes_after_sweep_;
   return survivor_bytes_ > kBytesWorthSweeping &&
-         tensor_graph(context_).live_nodes() > before + before / 4 + kNewNodesWorthSweeping;
+         graph_.live_nodes() > before + before / 4 + kNewNodesWorthSweeping;
 }
 
 void BufferTable::collect() {

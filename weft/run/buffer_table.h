@@ -30,6 +30,8 @@ class BufferTable {
   /// A new Buffer node for `buffer`, row-major with extents `dims`. Nothing roots it yet.
   NodeRef add(std::shared_ptr<Buffer> buffer, DType dtype, std::span<const NodeRef> dims,
               DeviceId device);
+  /// Of a shape of the tensor graph.
+  NodeRef add(std::shared_ptr<Buffer> buffer, DType dtype, const Shape* shape, DeviceId device);
   std::shared_ptr<Buffer> find(int64_t id) const;
   /// The node with this id while it is interned, else null.
   NodeRef node(int64_t id) const;
@@ -74,11 +76,11 @@ class BufferTable {
   SmallVector<Released, 8> take_released();
   bool sweep_frees_memory();
   bool has_many_dead_nodes() const;
-  bool has_much_dead_memory() const;
+  bool has_much_dead_memory() const;   // under the lock
   bool survivors_may_be_dead() const;  // under the lock
   std::shared_ptr<Buffer> forget(Entries::iterator at);
 
-  Context& context_;
+  Graph& graph_;
   using Mutex = ForkableMutex<std::mutex>;
   /// One reap or sweep at a time: nodes that one looks at, another frees.
   Mutex collecting_{ForkLock::Order::Collecting};

@@ -54,7 +54,7 @@ std::shared_ptr<const CompiledSchedule> schedule_of(Context& context, const Comp
   form.variables = c.variables;
   const Toposort nodes(form.values);  // of a Repeat's bodies, too
   form.calls = std::ranges::any_of(nodes, [](NodeRef n) { return n->op == Op::Call; });
-  return prepare(context, form, c.into, constants).schedule;
+  return prepare(context, form, c.into, constants)->schedule;
 }
 
 std::vector<int> positions(const ReplayPlan& plan, const Computation& c,

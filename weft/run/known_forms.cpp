@@ -85,6 +85,13 @@ class KnownForms::Walk {
 
   /// One buffer twice is another program, and so is a variable that has one value twice.
   bool are_distinct(std::span<const uint32_t> steps) const {
+    constexpr size_t kFew = 3;
+    if (steps.size() <= kFew) {
+      for (size_t i = 1; i < steps.size(); ++i)
+        for (size_t j = 0; j < i; ++j)
+          if (nodes_[steps[i]] == nodes_[steps[j]]) return false;
+      return true;
+    }
     SmallVector<NodeRef, 16> sorted;
     for (const uint32_t s : steps) sorted.push_back(nodes_[s]);
     std::sort(sorted.begin(), sorted.end());

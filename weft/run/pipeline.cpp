@@ -433,21 +433,22 @@ Prepared compile(Context& context, const NormalForm& form, std::span<const int> 
 
 }  // namespace
 
-Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into,
-                 const std::vector<bool>& constants) {
+std::shared_ptr<const Prepared> prepare(Context& context, const NormalForm& form,
+                                        std::span<const int> into,
+                                        const std::vector<bool>& constants) {
   RunState& run = context.get<RunState>();
   CacheKey key = schedule_key(context, form, into, constants);
-  Prepared out = run.schedules.find(key);
-  if (out.schedule) {
+  std::shared_ptr<const Prepared> out = run.schedules.find(key);
+  if (out) {
     context.tracer().add(Counter::ScheduleHits);
   } else {
-    out = compile(context, form, into, constants);
-    const size_t bytes =
-        key_bytes(key) + out.schedule->bytes_held() + (out.memory ? out.memory->bytes_held() : 0);
+    out = std::make_shared<const Prepared>(compile(context, form, into, constants));
+    const size_t bytes = key_bytes(key) + out->schedule->bytes_held() +
+                         (out->memory ? out->memory->bytes_held() : 0);
     run.schedules.insert(std::move(key), out, bytes);
   }
-  if (!out.memory) out.memory = plan(out, form);
-  return out;
+  if (out->memory) return out;
+  return std::make_shared<const Prepared>(Prepared{out->schedule, plan(*out, form), out->spare});
 }
 
 }  // namespace weft

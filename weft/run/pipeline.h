@@ -30,7 +30,8 @@ struct Prepared {
 /// for before. `into`: per value the input slot it goes to in place, or -1. `constants`: by input
 /// slot, whether what is computed from it alone will be computed once (ScheduleOptions). The caller
 /// holds RunState::mutex; what its trace_passes() has recorded is reported with what is compiled.
-Prepared prepare(Context& context, const NormalForm& form, std::span<const int> into,
-                 const std::vector<bool>& constants = {});
+std::shared_ptr<const Prepared> prepare(Context& context, const NormalForm& form,
+                                        std::span<const int> into,
+                                        const std::vector<bool>& constants = {});
 
 }  // namespace weft

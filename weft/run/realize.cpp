@@ -56,7 +56,7 @@ class Realization {
     tell_passes(context_);
     execute(*list);
     commit();
-    prepared_.spare->list = std::move(list);
+    prepared_->spare->list = std::move(list);
   }
 
  private:
@@ -75,7 +75,7 @@ class Realization {
     return list;
   }
   std::unique_ptr<CommandList> command_list() {
-    std::unique_ptr<CommandList> list = std::move(prepared_.spare->list);
+    std::unique_ptr<CommandList> list = std::move(prepared_->spare->list);
     return list ? std::move(list) : std::make_unique<CommandList>(schedule());
   }
 
@@ -117,7 +117,7 @@ class Realization {
     return out;
   }
 
-  const CompiledSchedule& schedule() const { return *prepared_.schedule; }
+  const CompiledSchedule& schedule() const { return *prepared_->schedule; }
 
   auto lines() {
     return [this](size_t step) {
@@ -221,7 +221,7 @@ class Realization {
   // ---- 8 bind
 
   void place(CommandList& list) {
-    const PlannedMemory& plan = *prepared_.memory;
+    const PlannedMemory& plan = *prepared_->memory;
     if (log_enabled(context_, 2)) log_at(context_, 2, "{}", plan_text(plan));
     if (run_.observer.planned) run_.observer.planned(plan);
     buffers_.with_swept_memory([&] { allocate(plan); });
@@ -256,7 +256,7 @@ class Realization {
   std::shared_ptr<Buffer> fresh(int b) {
     const CompiledBuffer& buffer = schedule().buffers[static_cast<size_t>(b)];
     const Wanted& w = wanted_[static_cast<size_t>(buffer.output)];
-    return buffer.device->allocate(schedule().bytes_of(b, prepared_.memory->values),
+    return buffer.device->allocate(schedule().bytes_of(b, prepared_->memory->values),
                                    w.storages[0]->memory_label());
   }
 
@@ -320,13 +320,12 @@ class Realization {
     const auto b = static_cast<size_t>(schedule().outputs[i]);
     if (NodeRef old = w.destination_id >= 0 ? buffers_.node(w.destination_id) : nullptr)
       if (old->shape == w.value->shape && old->dtype == w.value->dtype) return old;
-    return buffers_.add(memory_[b], w.value->dtype, w.value->shape->span(),
-                        memory_[b]->device().id());
+    return buffers_.add(memory_[b], w.value->dtype, w.value->shape, memory_[b]->device().id());
   }
 
   RecordedRun record() const {
     RecordedRun run;
-    run.schedule = prepared_.schedule;
+    run.schedule = prepared_->schedule;
     run.graph = write_graph(form_.values);
     run.sites = std::make_shared<const CallSites>(context_, form_);
     run.variables = form_.variables;
@@ -347,7 +346,7 @@ class Realization {
   std::unordered_set<const Buffer*> destinations_;  // that some wanted value has claimed
   NormalForm form_;
   std::vector<bool> constants_;  // by input slot, in a capture; none where no input is constant
-  Prepared prepared_;
+  std::shared_ptr<const Prepared> prepared_;
   std::vector<std::shared_ptr<Buffer>> memory_;  // by buffer of the schedule; null: in an arena
   Arenas arenas_;
   std::optional<CallSites> sites_;

@@ -43,7 +43,7 @@ class RunState {
   RunMutex mutex;
   Graph graph{Graph::Sharing::Shared};  ///< of the caches' keys
   // About 4000 kernels of a few dozen operations.
-  LruCache<Prepared> schedules{graph, 512, size_t{64} << 20};
+  LruCache<std::shared_ptr<const Prepared>> schedules{graph, 512, size_t{64} << 20};
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192, size_t{64} << 20};
   KnownPrograms known;
   PlanCache plans;           ///< that searches found

@@ -50,7 +50,7 @@ class CutOff {
 
  private:
   Context& context_;
-  std::vector<CellRef> cells_;
+  SmallVector<const TensorCell*, 8> cells_;  // of the tensors, which live as long
 };
 /// What backward() of `loss` adds to the gradient of a leaf. The leaves are those that asked for
 /// gradients; where the loss depends on none of them, those that are offered. A leaf may be there

@@ -178,14 +178,14 @@ CutOff::CutOff(Context& context, std::span<const Tensor> tensors) : context_(con
   for (const Tensor& t : tensors) {
     const TensorCell& cell = *t.cell();
     const bool is_cut = cell.leaf == 0 && !cell.history && !cell.lost() && !cell.realized();
-    if (is_cut && is_float(cell.value()->dtype)) cells_.push_back(t.cell());
+    if (is_cut && is_float(cell.value()->dtype)) cells_.push_back(&cell);
   }
 }
 
 void CutOff::done() {
   if (cells_.empty()) return;
   auto& table = context_.get<BufferTable>();
-  for (const CellRef& cell : cells_)
+  for (const TensorCell* cell : cells_)
     if (cell->realized()) table.mark(buffer_id(cell->value()));
 }
 

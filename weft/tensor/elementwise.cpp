@@ -38,6 +38,10 @@ NodeRef value_of(Graph& g, const Operand& x, DType dtype) {
 /// Broadcasts operands to one shape. Repeated scalars stay rank 0 where another operand has the
 /// shape: the graph broadcasts those by itself.
 void align(Graph& g, const char* tag, std::span<NodeRef> operands) {
+  if (std::ranges::all_of(operands, [&](NodeRef n) {
+        return n->shape == operands[0]->shape && n->op != Op::Expand && n->op != Op::Reshape;
+      }))
+    return;
   const Extents dims = broadcast(tag, operands);
   auto has_shape = [&](NodeRef n) {
     return std::ranges::equal(n->shape->span(), std::span<const NodeRef>(dims)) &&
