@@ -13,7 +13,7 @@ set(headers
   onnx/export.h onnx/model.h onnx/optimise.h onnx/runner.h onnx/value.h onnx/write.h
   text/chat.h text/template.h text/tokenizer.h text/train_bpe.h
   llm/answer.h llm/config.h llm/convert.h llm/draft.h llm/export_model.h llm/finetune.h llm/generator.h llm/grammar.h llm/kv_cache.h llm/lora.h llm/model.h
-  llm/model_file.h llm/network.h llm/new_model.h llm/quantise_model.h llm/rope.h llm/trainer.h llm/training_texts.h
+  llm/model_file.h llm/network.h llm/new_model.h llm/quantise_model.h llm/rope.h llm/trainer.h llm/training.h llm/training_options.h llm/training_texts.h
   llm/sampling.h llm/stepper.h llm/stop_texts.h llm/weights.h
   tensor/captured_function.h tensor/cell_ref.h tensor/derived.def tensor/dim.h tensor/distributions.h tensor/einsum.h tensor/elements.h
   tensor/fft.h
@@ -26,7 +26,8 @@ foreach(header IN LISTS headers room_headers)
   get_filename_component(folder "${header}" DIRECTORY)
   install(FILES "weft/${header}" DESTINATION "include/weft/${folder}" COMPONENT cxx)
 endforeach()
-install(FILES weft/c/weft.h weft/c/weft.hpp weft/c/llm.h weft/c/llm.hpp DESTINATION include/weft/c COMPONENT c)
+install(FILES weft/c/weft.h weft/c/weft.hpp weft/c/llm.h weft/c/llm.hpp weft/c/llm_train.h weft/c/llm_train.hpp
+        DESTINATION include/weft/c COMPONENT c)
 
 # weft::weft is all rooms that a program links.
 add_library(weft_cxx INTERFACE)

@@ -22,8 +22,8 @@ class FinetuneTest : public ScratchDir {
   Finetuning tuning(bool resume = false, int64_t context = 16) {
     TrainerOptions o;
     o.steps = 6, o.batch = 4, o.warmup = 1, o.lr = 5e-3, o.weight_decay = 0;
-    return Finetuning(at("out"), at("m.gguf"), {.rank = 4, .targets = {"q", "v", "up"}}, context, o,
-                      resume);
+    const FinetuneOptions adapter{{.rank = 4, .targets = {"q", "v", "up"}}, context};
+    return Finetuning(at("out"), at("m.gguf"), adapter, o, resume);
   }
   static constexpr auto kQuietly = [](Preparation, size_t, size_t) {};
   TokenCounts counts_;

@@ -107,7 +107,7 @@ TEST_F(LoraTest, PackedWeightsStayPacked) {
 TEST_F(LoraTest, NewOnesChangeNothing) {
   make_model("tiny", Codec::F32);
   ModelFile file = read_model(at("m.gguf"));
-  const Lora lora = new_lora(file.weights, file.config, {.rank = 2}, 1);
+  const Lora lora = new_lora(file.weights, file.config, {.rank = 2, .targets = {"q", "v"}}, 1);
   EXPECT_EQ(lora.parts.size(), 4U);  // q and v of two layers
   save_lora_gguf(at("l.gguf"), lora, file.config);
   EXPECT_EQ(logits("m.gguf", {{at("l.gguf"), 1}}), logits("m.gguf"));

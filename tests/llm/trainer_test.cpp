@@ -127,13 +127,13 @@ TEST_F(TrainerTest, MuonAndBf16Learn) {
   TrainerOptions o = options();
   Trainer plain(at("out"), o);
   const std::vector<float> wanted = steps(plain, 8);
-  o.dtype = DType::BF16;
+  o.dtype = "bf16";
   Trainer rounded(at("out"), o);
   const std::vector<float> got = steps(rounded, 8);
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(got[i], wanted[i], 0.05);
   EXPECT_NE(got, wanted);
-  o.dtype = DType::F32;
-  o.muon = true;
+  o.dtype = "f32";
+  o.optimizer = "muon";
   Trainer muon(at("out"), o);
   const std::vector<float> losses = steps(muon, 8);
   EXPECT_LT(losses[7], losses[0] - 0.2F);
@@ -179,8 +179,11 @@ TEST_F(TrainerTest, SaysWhatIsWrong) {
   EXPECT_EQ(refused([](auto& o) { o.accumulate = 3; }),
             "train.options: a batch of 4 cannot be cut into 3 equal micro-batches");
   EXPECT_EQ(refused([](auto& o) { o.warmup = 8; }),
-            "train.options: warmup is a part of the steps, not all of them");
-  EXPECT_EQ(refused([](auto& o) { o.lr = 0; }).substr(0, 32), "train.options: lr is above 0, la");
+            "train.options: warmup is 8 of 8 steps: it is a part of them");
+  EXPECT_EQ(refused([](auto& o) { o.lr = 0; }), "train.options: lr is 0: 1e-12 or more");
+  EXPECT_EQ(refused([](auto& o) { o.beta2 = 1; }), "train.options: beta2 is 1: from 0 to 0.999999");
+  EXPECT_EQ(refused([](auto& o) { o.optimizer = "sgd"; }),
+            "train.options: optimizer is 'sgd': adamw|muon");
   EXPECT_ERROR(trainer("out", options(), true), "file.missing");
   Trainer t(at("out"), options());
   t.step();

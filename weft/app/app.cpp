@@ -277,41 +277,30 @@ void add_llm_serve(CLI::App* sub, LlmOptions& o) {
       ->capture_default_str();
 }
 
-void add_training_course(CLI::App* sub, LlmTrainOptions& t) {
-  const auto number = [&](const char* name, auto& value, const CLI::Validator& range,
-                          const char* what) {
-    sub->add_option(name, value, what)->check(range)->capture_default_str();
-  };
-  constexpr int64_t kMost = int64_t{1} << 40;
-  const CLI::Range whole(int64_t{1}, kMost), from_0(int64_t{0}, kMost);
-  number("--steps", t.steps, whole, "in all; the learning rate falls until the last one");
-  number("--batch", t.batch, whole, "texts of a step, as long as the model's context");
-  number("--accumulate", t.accumulate, whole, "micro-batches that a step is computed in");
-  number("--lr", t.lr, CLI::PositiveNumber, "learning rate at its highest");
-  number("--last-lr", t.last_lr, CLI::Range(0.0, 1.0), "share of it at the end of the cosine");
-  number("--warmup", t.warmup, from_0, "steps in which it rises");
-  number("--weight-decay", t.weight_decay, CLI::NonNegativeNumber, "of matrices");
-  number("--beta2", t.beta2, CLI::Range(0.0, 0.999999), "of AdamW's second moment");
-  number("--clip", t.clip, CLI::NonNegativeNumber, "most that the gradients' norm may be; 0: any");
-  number("--dropout", t.dropout, CLI::Range(0.0, 0.99), "share of activations left out");
-  sub->add_option("--optimizer", t.optimizer, "muon: of the layers' matrices; the rest by adamw")
-      ->check(CLI::IsMember({"adamw", "muon"}))
-      ->capture_default_str();
-  sub->add_option("--dtype", t.dtype, "what products multiply; weights and sums are f32")
-      ->check(CLI::IsMember({"f32", "bf16"}))
-      ->capture_default_str();
-  sub->add_option("--seed", t.seed, "of first weights, order and dropout")->capture_default_str();
+/// The options that all faces have: a value in the list is where the option's goes.
+void add_training_options(CLI::App* sub, std::span<const llm::TrainingOption> options) {
+  for (const llm::TrainingOption& o : options) {
+    std::string name = "--" + std::string(o.name);
+    std::ranges::replace(name, '_', '-');
+    const auto add = [&](auto* value) {
+      using T = std::decay_t<decltype(*value)>;
+      CLI::Option* option = sub->add_option(name, *value, std::string(o.what));
+      if constexpr (std::is_arithmetic_v<T>)
+        option->check(CLI::Range(static_cast<T>(o.least), static_cast<T>(o.most)));
+      if (!o.choices.empty())
+        option->check(CLI::IsMember(CLI::detail::split(std::string(o.choices), '|')));
+      if (o.name == "data") return void(option->expected(1, -1));
+      if constexpr (std::is_same_v<T, std::vector<std::string>>) option->delimiter(',');
+      option->capture_default_str();
+    };
+    std::visit(add, o.place);
+  }
 }
 
-/// What goes in and what comes out.
-void add_training_files(CLI::App* sub, CommandLine& line) {
+/// What comes out, and what is seen in between.
+void add_training_course(CLI::App* sub, CommandLine& line) {
   LlmTrainOptions& t = line.llm.train;
-  sub->add_option("--data", t.data, "text files and folders of them (.txt .md .rst .text, .gz too)")
-      ->expected(1, -1);
   sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
-  sub->add_option("--validation", t.validation, "share of the tokens that is not trained on")
-      ->check(CLI::Range(0.0001, 0.9))
-      ->capture_default_str();
   sub->add_option("--every", t.every, "steps between validations, samples and checkpoints")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -319,44 +308,22 @@ void add_training_files(CLI::App* sub, CommandLine& line) {
   sub->add_option("--sample", t.sample_tokens, "tokens of a sample; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
+  add_machine_options(sub, line);
 }
 
 void add_llm_finetune(CLI::App* sub, CommandLine& line) {
-  LlmFinetuneOptions& f = line.llm.finetune;
   sub->add_option("model", line.llm.model, "a GGUF file, packed or not, or a folder")->required();
-  sub->add_option("--rank", f.rank, "of the factors beside a weight")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
-      ->capture_default_str();
-  sub->add_option("--alpha", f.alpha, "what they give is scaled by alpha / rank")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  sub->add_option("--targets", f.targets, "q, k, v, o, gate, up, down, output, or all")
-      ->delimiter(',')
-      ->capture_default_str();
-  sub->add_option("--context", f.context, "tokens of a training text")->capture_default_str();
-  add_training_course(sub, line.llm.train);
-  add_training_files(sub, line);
-  sub->add_flag("--resume", line.llm.train.resume,
-                "go on from the folder's checkpoint, with equal options");
-  add_machine_options(sub, line);
+  add_training_options(sub, finetuning_options(line.llm.train.plan));
+  add_training_course(sub, line);
 }
 
 void add_llm_train(CLI::App* sub, CommandLine& line) {
   LlmTrainOptions& t = line.llm.train;
-  sub->add_option("--config", t.config,
-                  "tiny, small, gpt2, tiny-llama, small-llama, or a config.json")
-      ->capture_default_str();
-  sub->add_option("--tokenizer", t.tokenizer, "a tokenizer.json; without: one is learnt");
-  sub->add_option("--vocabulary", t.vocabulary, "tokens of one that is learnt")
-      ->check(CLI::Range(int64_t{257}, int64_t{1} << 20))
-      ->capture_default_str();
-  add_training_course(sub, t);
-  add_training_files(sub, line);
-  CLI::Option* resume =
-      sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
+  add_training_options(sub, training_options(t.plan));
+  add_training_course(sub, line);
   sub->add_flag("--export", t.export_only, "only write the checkpoint's model, as it is")
-      ->excludes(resume);
-  add_machine_options(sub, line);
+      ->excludes("--resume");
 }
 
 void add_llm(CLI::App& app, CommandLine& line) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/base/format.h"
+#include "weft/llm/training_options.h"
 
 namespace weft {
 
@@ -113,25 +114,11 @@ struct LlmServeOptions {
 };
 
 struct LlmTrainOptions {
-  std::vector<std::string> data;
-  std::string config = "small";
-  std::string tokenizer;
-  int64_t vocabulary = 4096;
-  double validation = 0.05;  // share of the tokens
-  int64_t steps = 2000, batch = 16, accumulate = 1, warmup = 100;
-  double lr = 1e-3, last_lr = 0.1, weight_decay = 0.1, beta2 = 0.95, clip = 1, dropout = 0;
-  std::string optimizer = "adamw", dtype = "f32";
-  int64_t seed = 1;
+  llm::TrainingPlan plan;
   int64_t every = 250;         // steps between validations, samples and checkpoints
   std::string prompt;          // of samples; empty: new texts
   int64_t sample_tokens = 48;  // 0: no samples
   bool resume = false, export_only = false;
-};
-
-struct LlmFinetuneOptions {
-  int64_t rank = 8, context = 512;
-  double alpha = 16;
-  std::vector<std::string> targets = {"q", "k", "v", "o"};
 };
 
 struct LlmOptions {
@@ -160,7 +147,6 @@ struct LlmOptions {
   std::vector<double> lora_scales = {};          // of the first of them; 1 for the others
   LlmServeOptions serve = {};
   LlmTrainOptions train = {};
-  LlmFinetuneOptions finetune = {};
 };
 
 std::string version_text();  // "weft 0.1.0 (build 0123456789abcdef)"
@@ -182,7 +168,6 @@ int bench_llm(const Session& session, const LlmOptions& options);
 int inspect_llm(const Session& session, const LlmOptions& options);
 int serve_llm(const Session& session, const LlmOptions& options);
 int train_llm(const Session& session, const LlmOptions& options);
-int finetune_llm(const Session& session, const LlmOptions& options);
 int convert_llm(const Session& session, const LlmOptions& options);
 int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);

@@ -158,8 +158,7 @@ int run_llm(const Session& session, const LlmOptions& options) {
   if (options.action == "bench") return bench_llm(session, options);
   if (options.action == "inspect") return inspect_llm(session, options);
   if (options.action == "perplexity") return llm_perplexity(session, options);
-  if (options.action == "train") return train_llm(session, options);
-  if (options.action == "finetune") return finetune_llm(session, options);
+  if (options.action == "train" || options.action == "finetune") return train_llm(session, options);
   if (options.action == "quantize" || options.action == "convert")
     return convert_llm(session, options);
   if (options.action == "merge") return merge_llm(session, options);

@@ -9,7 +9,7 @@
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
 #include "weft/base/spans.h"
-#include "weft/llm/finetune.h"
+#include "weft/llm/training.h"
 
 namespace weft {
 
@@ -17,23 +17,11 @@ namespace {
 
 constexpr int kCurveWidth = 60, kCurveHeight = 10;
 
-llm::TrainerOptions trainer_options(const LlmTrainOptions& t) {
-  llm::TrainerOptions o;
-  o.steps = t.steps, o.batch = t.batch, o.accumulate = t.accumulate, o.warmup = t.warmup;
-  o.lr = t.lr, o.last_lr = t.last_lr, o.weight_decay = t.weight_decay;
-  o.beta2 = t.beta2, o.clip = t.clip, o.dropout = t.dropout;
-  o.muon = t.optimizer == "muon";
-  o.dtype = t.dtype == "bf16" ? DType::BF16 : DType::F32;
-  o.seed = static_cast<uint64_t>(t.seed);
-  return o;
-}
-
 double seconds_since(uint64_t start) { return static_cast<double>(now_ns() - start) * 1e-9; }
 
-/// With what it does shown as a bar: prepare(progress) makes tokens of texts.
-template <class Prepare>
-void prepare(const Session& session, const LlmTrainOptions& t, const Prepare& make_tokens) {
-  if (t.data.empty())
+/// Makes tokens of texts, with what it does shown as a bar.
+void prepare(const Session& session, const LlmOptions& o) {
+  if (o.train.plan.data.paths.empty())
     fail("train.data", "there is nothing to learn from: give --data, or --resume");
   std::optional<ProgressBar> bar;
   std::optional<llm::Preparation> now;
@@ -47,7 +35,7 @@ void prepare(const Session& session, const LlmTrainOptions& t, const Prepare& ma
     }
     bar->update(static_cast<int64_t>(done));
   };
-  const llm::TokenCounts counts = make_tokens(note);
+  const llm::TokenCounts counts = llm::prepare(o.output, o.model, o.train.plan.data, note);
   if (bar) bar->finish();
   if (!session.json) {
     session.print("{} tokens of {} files to train on, {} to validate with", counts.training,
@@ -83,24 +71,21 @@ struct Stretch {
 
 class LlmTraining {
  public:
-  /// `made`: what finish() says there is.
-  LlmTraining(const Session& session, const LlmTrainOptions& options, const std::string& folder,
-              llm::Trainer& trainer, std::string made)
+  LlmTraining(const Session& session, const LlmOptions& options, const llm::Training& training)
       : session_(session),
-        options_(options),
-        folder_(folder),
-        trainer_(trainer),
-        made_(std::move(made)) {}
+        options_(options.train),
+        folder_(options.output),
+        training_(training),
+        trainer_(training.trainer()) {}
 
-  template <class Export>
-  int run(const Export& export_all) {
+  int run() {
     const uint64_t start = now_ns();
     if (!session_.json)
       session_.print("{}: {} parameters, context {}\n", trainer_.config().family,
                      trainer_.parameters(), trainer_.tokens_per_step() / trainer_.options().batch);
     while (!trainer_.finished())
       if (!run_stretch()) return stop_early();
-    export_all();
+    training_.export_made();
     finish(seconds_since(start));
     return kExitOk;
   }
@@ -131,7 +116,7 @@ class LlmTraining {
     save();
     report({end, loss / count, validated, seconds, count * static_cast<double>(tokens) / seconds,
             options_.sample_tokens > 0 ? trainer_.sample(options_.prompt, options_.sample_tokens,
-                                                         static_cast<uint64_t>(options_.seed))
+                                                         options_.plan.course.seed)
                                        : ""});
     return true;
   }
@@ -181,61 +166,37 @@ class LlmTraining {
       JsonWriter json;
       json.begin_object().field("steps", trainer_.steps()).field("seconds", seconds);
       json.field("parameters", trainer_.parameters()).field("validation_loss", loss);
-      session_.print("{}\n", json.field("model", folder_ + "/" + made_).end_object().text());
+      session_.print("{}\n",
+                     json.field("model", folder_ + "/" + training_.made()).end_object().text());
       return;
     }
     session_.print("\n{}", plot_text(curves(history).panels[0], kCurveWidth, kCurveHeight));
     session_.print("\ntrained in {}: {}/{}, curves in {}/loss.svg\n", human_seconds(seconds),
-                   folder_, made_, folder_);
+                   folder_, training_.made(), folder_);
   }
 
   const Session& session_;
   const LlmTrainOptions& options_;
   std::string folder_;
+  const llm::Training& training_;
   llm::Trainer& trainer_;
-  std::string made_;
   bool started_ = false;
 };
 
 }  // namespace
 
 int train_llm(const Session& session, const LlmOptions& options) {
-  const LlmTrainOptions& t = options.train;
-  const std::string& folder = options.output;
-  if (t.export_only) {
-    llm::export_checkpoint(folder);
-    if (!session.json) session.print("{0}/model.gguf and {0}/model.safetensors\n", folder);
+  if (options.train.export_only) {
+    llm::export_checkpoint(options.output);
+    if (!session.json) session.print("{0}/model.gguf and {0}/model.safetensors\n", options.output);
     return kExitOk;
   }
   require_computing_device(session.context);
   const InterruptScope interrupts;
-  if (!t.resume)
-    prepare(session, t, [&](llm::PreparationDone note) {
-      const auto vocabulary = static_cast<size_t>(t.vocabulary);
-      return llm::prepare_training(folder,
-                                   {t.data, t.config, t.tokenizer, vocabulary, t.validation}, note);
-    });
-  llm::Trainer trainer(folder, trainer_options(t), t.resume);
-  return LlmTraining(session, t, folder, trainer, "model.gguf").run([&] {
-    trainer.export_model();
-  });
-}
-
-int finetune_llm(const Session& session, const LlmOptions& options) {
-  const LlmTrainOptions& t = options.train;
-  const LlmFinetuneOptions& f = options.finetune;
-  const std::string& folder = options.output;
-  require_computing_device(session.context);
-  const InterruptScope interrupts;
-  if (!t.resume)
-    prepare(session, t, [&](llm::PreparationDone note) {
-      return llm::prepare_finetuning(folder, options.model, {t.data, t.validation}, note);
-    });
-  llm::Finetuning tuning(folder, options.model, {f.rank, f.alpha, f.targets}, f.context,
-                         trainer_options(t), t.resume);
-  return LlmTraining(session, t, folder, tuning.trainer(), "adapter.gguf").run([&] {
-    tuning.export_adapter();
-  });
+  if (!options.train.resume) prepare(session, options);
+  const llm::Training training(options.output, options.model, options.train.plan,
+                               options.train.resume);
+  return LlmTraining(session, options, training).run();
 }
 
 }  // namespace weft

@@ -31,7 +31,8 @@ struct ModelObject;    // models.cpp
 struct TokenizerObject {
   std::shared_ptr<const text::Tokenizer> tokenizer;
 };
-struct LlmObject;  // llm.cpp
+struct LlmObject;       // llm.cpp
+struct TrainingObject;  // llm_train.cpp
 
 /// The number of a kind is part of its handles.
 template <class Handle>
@@ -71,6 +72,12 @@ struct HandleOf<weft_llm> {
   using Object = LlmObject;
   static constexpr uint32_t kKind = 6;
   static constexpr const char* kName = "language model";
+};
+template <>
+struct HandleOf<weft_training> {
+  using Object = TrainingObject;
+  static constexpr uint32_t kKind = 7;
+  static constexpr const char* kName = "training";
 };
 
 /// Of the whole process: a handle must be recognised before it is known whose it is.

@@ -85,7 +85,8 @@ typedef struct weft_tensor_handle* weft_tensor;
 typedef struct weft_program_handle* weft_program;
 typedef struct weft_model_handle* weft_model;
 typedef struct weft_tokenizer_handle* weft_tokenizer;
-typedef struct weft_llm_handle* weft_llm;  // llm.h
+typedef struct weft_llm_handle* weft_llm;            // llm.h
+typedef struct weft_training_handle* weft_training;  // llm_train.h
 
 // Options from the environment, then from `settings` ("WEFT_THREADS=2", ..., NULL), which may be
 // NULL. The options: docs/options.md. A context lives until its last tensor and program are

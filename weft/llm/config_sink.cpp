@@ -74,8 +74,9 @@ void JsonSink::numbers(const Key& key, std::span<const double> x) { put_all(key,
 void JsonSink::texts(const Key& key, std::span<const std::string> x) { put_all(key, x); }
 
 void JsonSink::tokens(const Key& key, std::span<const int32_t> ids) {
+  if (ids.empty()) return nothing(key);
   if (ids.size() == 1) return put(key, ids[0]);
-  if (!ids.empty()) put_all(key, ids);
+  put_all(key, ids);
 }
 
 std::string JsonSink::take() const {

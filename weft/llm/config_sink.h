@@ -59,7 +59,7 @@ class JsonSink final : public ConfigSink {
   void numbers(const Key& key, std::span<const double> x) override;
   void texts(const Key& key, std::span<const std::string> x) override;
   void tensor(const std::string&, const std::vector<float>&) override {}
-  void tokens(const Key& key, std::span<const int32_t> ids);  ///< one is no list
+  void tokens(const Key& key, std::span<const int32_t> ids);  ///< one is no list, none is null
   std::string take() const;
 
  private:

@@ -263,7 +263,7 @@ GgufDescription gguf_description(const Config& c) {
   return made;
 }
 
-std::string json_description(const Config& given, const JsonDetails& details) {
+std::string json_text(const Config& given, const JsonDetails& details) {
   Config c = with_named_scaling(given);
   c.family = json_family(c);
   const std::string type = first_name(c.family, &Family::json);
@@ -280,7 +280,11 @@ std::string json_description(const Config& given, const JsonDetails& details) {
                                 std::pair("pad_token_id", details.padding_token)})
     id ? sink.integer({"", key}, *id) : sink.nothing({"", key});
   write_all(c, sink);
-  std::string json = sink.take();
+  return sink.take();
+}
+
+std::string json_description(const Config& given, const JsonDetails& details) {
+  std::string json = json_text(given, details);
   const std::string lost = differences(given, read_config(json));
   if (!lost.empty()) refuse("config.json", lost);
   return json;

@@ -32,6 +32,8 @@ struct JsonDetails {
 };
 /// Errors: "llm.convert", likewise.
 std::string json_description(const Config& config, const JsonDetails& details);
+/// The same unchecked: what `config` leaves open, its family's row fills in when it is read.
+std::string json_text(const Config& config, const JsonDetails& details);
 
 /// general.architecture of GGUF files.
 std::string gguf_architecture(const Config& config);

@@ -19,7 +19,7 @@ std::string tokenizer_json(const std::string& model) {
 }  // namespace
 
 TokenCounts prepare_finetuning(const std::string& folder, const std::string& model,
-                               const FinetuneData& data, PreparationDone progress) {
+                               const TrainingData& data, PreparationDone progress) {
   check_new_training(folder, data.validation);
   const Config config = read_model(model).config;
   const std::vector<TextFile> files = find_texts(data.paths);
@@ -33,16 +33,17 @@ TokenCounts prepare_finetuning(const std::string& folder, const std::string& mod
                       [&](size_t done, size_t all) { progress(Preparation::Tokens, done, all); });
 }
 
-Finetuning::Finetuning(const std::string& folder, const std::string& model, const LoraShape& shape,
-                       int64_t context, const TrainerOptions& options, bool resume)
+Finetuning::Finetuning(const std::string& folder, const std::string& model,
+                       const FinetuneOptions& adapter, const TrainerOptions& options, bool resume)
     : folder_(folder),
       model_(model),
       file_(read_model(model)),
-      lora_(new_lora(file_.weights, file_.config, shape, options.seed)),
-      trainer_(folder, options, trained(context, options), resume) {}
+      lora_(new_lora(file_.weights, file_.config, adapter.lora, options.seed)),
+      trainer_(folder, options, trained(adapter.context, options), resume) {}
 
 Trained Finetuning::trained(int64_t context, const TrainerOptions& options) {
-  if (options.muon) fail("train.options", "an adapter is trained by adamw, not by muon");
+  if (options.optimizer == "muon")
+    fail("train.options", "an adapter is trained by adamw, not by muon");
   if (context < 1 || context > file_.config.context)
     fail("train.options", "texts of {} tokens: from 1 to the model's {}", context,
          file_.config.context);

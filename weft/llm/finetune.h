@@ -3,35 +3,28 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "weft/llm/lora.h"
 #include "weft/llm/trainer.h"
 
 namespace weft::llm {
 
-struct FinetuneData {
-  std::vector<std::string> paths = {};  ///< files and folders of texts
-  double validation = 0.05;             ///< share of the tokens
-};
-
-/// Makes a folder with what a fine-tuning needs: the model's tokenizer.json, tokens.safetensors.
-/// Errors: "train.data", "train.output" for a folder in which a training is already, those of
-/// read_model() and the tokenizer, file.*.
+/// Makes a folder with what a fine-tuning needs: the model's tokenizer.json, tokens.safetensors;
+/// of `data` the paths and the share for validation count. Errors: "train.data", "train.output" for
+/// a folder in which a training is already, those of read_model() and the tokenizer, file.*.
 TokenCounts prepare_finetuning(const std::string& folder, const std::string& model,
-                               const FinetuneData& data, PreparationDone progress);
+                               const TrainingData& data, PreparationDone progress);
 
 /// A model, its adapter and what trains that.
 ///   prepare_finetuning("out", "model.gguf", {.paths = {"texts"}}, ...);
-///   Finetuning tuning("out", "model.gguf", {.rank = 8}, 512, {.steps = 200, .lr = 2e-4});
+///   Finetuning tuning("out", "model.gguf", {.lora = {.rank = 8}}, {.steps = 200, .lr = 2e-4});
 ///   while (!tuning.trainer().finished()) tuning.trainer().step();
 ///   tuning.export_adapter();  // Model("model.gguf", {.lora = {{"out/adapter.gguf"}}})
 class Finetuning {
  public:
-  /// `context`: tokens of a training text, at most the model's. Errors: those of new_lora() and
-  /// Trainer, "llm.train" for a family whose attention has no gradients.
-  Finetuning(const std::string& folder, const std::string& model, const LoraShape& shape,
-             int64_t context, const TrainerOptions& options, bool resume = false);
+  /// Errors: those of new_lora() and Trainer.
+  Finetuning(const std::string& folder, const std::string& model, const FinetuneOptions& adapter,
+             const TrainerOptions& options, bool resume = false);
 
   Trainer& trainer() { return trainer_; }
   const Lora& lora() const { return lora_; }

@@ -9,6 +9,7 @@
 
 #include "weft/io/gguf_model.h"
 #include "weft/llm/config.h"
+#include "weft/llm/training_options.h"
 #include "weft/llm/weights.h"
 
 namespace weft::llm {
@@ -41,12 +42,6 @@ void save_lora_gguf(const std::string& path, const Lora& lora, const Config& con
 void save_lora_folder(const std::string& folder, const Lora& lora, const Config& config,
                       const std::string& base);
 
-struct LoraShape {
-  int64_t rank = 8;
-  double alpha = 16;  ///< what the factors give is scaled by alpha / rank
-  /// q, k, v, o, gate, up, down, output; "all": the layers' all.
-  std::vector<std::string> targets = {"q", "v"};
-};
 /// One that changes nothing yet: A uniform within 1 / sqrt(in), B zeros. Errors: "llm.lora" (an
 /// unknown target, one that the model has not, a rank that is not from 1 to 4096).
 Lora new_lora(const Weights& weights, const Config& config, const LoraShape& shape, uint64_t seed);

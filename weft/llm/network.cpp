@@ -156,7 +156,7 @@ Slice one(const Dim& at) { return Slice(at, at + Dim(1)); }
 
 /// With a score of nothing for each head, which takes its share (gpt-oss).
 Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
-  const Tensor top = scores.max(-1, true).maximum(sink);
+  const Tensor top = scores.max(-1, true).maximum(sink).detach();  // any would do
   const Tensor e = (scores - top).exp();
   return e / (e.sum(-1, true) + (sink - top).exp());
 }
@@ -166,6 +166,17 @@ Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
 double Network::attention_scale() const {
   return config_.attention_scale != 0 ? config_.attention_scale
                                       : 1 / std::sqrt(static_cast<double>(config_.head_dim));
+}
+
+/// How much of each key a query takes, of products (.., key heads, group, queries, keys).
+Tensor Network::shares(const Tensor& products, const Tensor& visible, int64_t i) const {
+  const Config& c = config_;
+  Tensor scores = products * attention_scale();
+  if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
+  scores = visible.where(scores, -INFINITY);
+  const Tensor& sinks = layers_[static_cast<size_t>(i)].sinks;
+  if (!sinks.defined()) return scores.softmax();
+  return softmax_with(sinks.reshape({1, c.kv_heads, c.heads / c.kv_heads, 1, 1}), scores);
 }
 
 /// Of one row, which looks at its own slot: (1, tokens, heads * size). Rows do not see each other,
@@ -179,20 +190,15 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
   const int64_t group = c.heads / c.kv_heads;
   const Tensor q = row_of(x.q, row).reshape({1, c.kv_heads, group, length, c.head_dim});
   const Positions& seen = c.is_local(i) ? at.near : at.all;
-  Tensor scores = q.matmul(cache.keys[layer].read(at.slot, seen).T()) * attention_scale();
-  if (c.attention_cap > 0) scores = (scores / c.attention_cap).tanh() * c.attention_cap;
+  const Tensor products = q.matmul(cache.keys[layer].read(at.slot, seen).T());
   const Tensor here = batch.positions.index({one(Dim(row))}).reshape({1, 1, 1, length, 1});
   const Dim end = seen.first + seen.count;
   const Tensor there =
       Tensor::arange(end).index({Slice(seen.first, end)}).reshape({1, 1, 1, 1, seen.count});
   Tensor visible = there <= here;
   if (c.is_local(i)) visible = visible & (there > here - c.window);
-  scores = visible.where(scores, -INFINITY);
-  const Tensor& sinks = layers_[layer].sinks;
-  const Tensor shares = sinks.defined()
-                            ? softmax_with(sinks.reshape({1, c.kv_heads, group, 1, 1}), scores)
-                            : scores.softmax();
-  const Tensor y = shares.matmul(cache.values[layer].read(at.slot, seen))
+  const Tensor y = shares(products, visible, i)
+                       .matmul(cache.values[layer].read(at.slot, seen))
                        .reshape({1, c.heads, length, c.value_dim});
   return y.transpose(1, 2).reshape({1, length, c.heads * c.value_dim});
 }
@@ -211,21 +217,37 @@ Tensor Network::over_cache(const Heads& x, int64_t i, const Batch& batch, KvCach
 
 Tensor Network::over_itself(const Heads& x, int64_t i, const Dim& rows, double dropout) const {
   const Config& c = config_;
-  if (c.attention_cap > 0 || layers_[static_cast<size_t>(i)].sinks.defined())
-    fail("llm.train", "attention of a {} has caps or sinks: it goes over a cache only", c.family);
   const Dim length = x.q.dim(1) / rows;
   const DType dtype = mixed_ ? DType::BF16 : DType::F32;
   const auto side = [&](const Tensor& t) {  // (rows, heads, length, size)
     return t.cast(dtype).reshape({rows, length, t.dim(2), t.dim(3)}).transpose(1, 2);
   };
+  const Tensor q = side(x.q), k = side(x.k), v = side(x.v);
   AttentionOptions options;
   options.causal = true;
   options.dropout = dropout;
   options.grouped_queries = c.heads != c.kv_heads;
   options.window = c.is_local(i) ? c.window : 0;
   options.scale = attention_scale();
-  const Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
+  const bool plain = c.attention_cap == 0 && !layers_[static_cast<size_t>(i)].sinks.defined();
+  const Tensor y = plain ? q.scaled_dot_product_attention(k, v, options)
+                         : over_itself_by_scores(q, k, v, i, dropout);
   return y.cast(DType::F32).transpose(1, 2).reshape({1, rows * length, c.heads * c.value_dim});
+}
+
+/// With caps or sinks: (rows, heads, length, size) of each.
+Tensor Network::over_itself_by_scores(const Tensor& q, const Tensor& k, const Tensor& v, int64_t i,
+                                      double dropout) const {
+  const Config& c = config_;
+  const int64_t group = c.heads / c.kv_heads;
+  const Dim rows = q.dim(0), length = q.dim(2);
+  const Tensor queries = q.reshape({rows, c.kv_heads, group, length, c.head_dim});
+  const Tensor there = Tensor::arange(length), here = there.unsqueeze(-1);
+  Tensor visible = there <= here;
+  if (c.is_local(i)) visible = visible & (there > here - c.window);
+  const Tensor products = queries.matmul(k.unsqueeze(2).T()).cast(DType::F32);
+  const Tensor taken = shares(products, visible, i).dropout(dropout).cast(v.dtype());
+  return taken.matmul(v.unsqueeze(2)).reshape({rows, c.heads, length, c.value_dim});
 }
 
 // ---- feed-forward

@@ -85,6 +85,9 @@ class Network {
   Heads latent_heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Tensor attended(const Heads& x, int64_t layer, const Batch& batch, size_t row,
                   const KvCache& cache) const;
+  Tensor shares(const Tensor& products, const Tensor& visible, int64_t layer) const;
+  Tensor over_itself_by_scores(const Tensor& q, const Tensor& k, const Tensor& v, int64_t layer,
+                               double dropout) const;
   Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;

@@ -5,9 +5,9 @@
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
-#include "weft/base/json_writer.h"
 #include "weft/io/host_array.h"
 #include "weft/io/json_tree.h"
+#include "weft/llm/config_write.h"
 #include "weft/nn/initialise.h"
 #include "weft/tensor/random.h"
 
@@ -26,15 +26,15 @@ constexpr NewModelShape kShapes[] = {
 
 /// What can be trained: the family's own row in families.cpp has the rest.
 struct Trainable {
-  std::string_view family, architecture;  // transformers' class
+  std::string_view family;
   bool joined = false;  // queries, keys and values in one matrix; biases everywhere
   bool head_biases = false, head_norms = false;
 };
 constexpr Trainable kTrainable[] = {
-    {"gpt2", "GPT2LMHeadModel", true},
-    {"llama", "LlamaForCausalLM"},
-    {"qwen2", "Qwen2ForCausalLM", false, true},
-    {"qwen3", "Qwen3ForCausalLM", false, false, true},
+    {"gpt2", true},
+    {"llama"},
+    {"qwen2", false, true},
+    {"qwen3", false, false, true},
 };
 
 const Trainable* find_trainable(std::string_view family) {
@@ -46,22 +46,6 @@ std::string known_shapes() {
   std::string all;
   for (const NewModelShape& s : kShapes) all += (all.empty() ? "" : ", ") + std::string(s.name);
   return all;
-}
-
-// ---- config.json
-
-void write_gpt2(JsonWriter& json, const Config& c) {
-  json.field("n_layer", c.layers).field("n_embd", c.dim).field("n_head", c.heads);
-  json.field("n_inner", c.ffn).field("n_positions", c.context);
-  json.field("layer_norm_epsilon", c.norm_epsilon).field("activation_function", "gelu_new");
-}
-
-void write_llama(JsonWriter& json, const Config& c) {
-  json.field("num_hidden_layers", c.layers).field("hidden_size", c.dim);
-  json.field("num_attention_heads", c.heads).field("num_key_value_heads", c.kv_heads);
-  json.field("head_dim", c.head_dim).field("intermediate_size", c.ffn);
-  json.field("max_position_embeddings", c.context).field("rms_norm_eps", c.norm_epsilon);
-  json.field("rope_theta", c.rope.base).field("hidden_act", "silu");
 }
 
 Config config_of(const NewModelShape& s, int64_t vocabulary) {
@@ -156,17 +140,12 @@ class WeightMaker {
 std::span<const NewModelShape> new_model_shapes() { return kShapes; }
 
 std::string config_json(const NewModel& model) {
-  const Config& c = model.config;
-  const Trainable* kind = find_trainable(c.family);
-  JsonWriter json;
-  json.begin_object().key("architectures").begin_array();
-  json.value(kind == nullptr ? "" : kind->architecture).end_array();
-  json.field("model_type", c.family).field("vocab_size", c.vocabulary);
-  c.family == "gpt2" ? write_gpt2(json, c) : write_llama(json, c);
-  json.field("tie_word_embeddings", model.tied).field("torch_dtype", "float32");
-  for (const char* role : {"bos_token_id", "eos_token_id"})
-    c.end_tokens.empty() ? json.key(role).null() : json.field(role, c.end_tokens[0]);
-  return json.end_object().take() + "\n";
+  const Trainable* kind = find_trainable(model.config.family);
+  JsonDetails details;
+  details.tied = model.tied;
+  details.attention_bias = kind != nullptr && kind->head_biases;
+  if (!model.config.end_tokens.empty()) details.begin_token = model.config.end_tokens[0];
+  return json_description(model.config, details) + "\n";
 }
 
 NewModel read_new_model(std::string_view json, std::string_view what) {
@@ -184,8 +163,9 @@ NewModel new_model(const std::string& what, int64_t vocabulary, std::optional<te
   if (!named && !what.ends_with(".json"))
     fail("llm.new", "there is no configuration {}: {}, or a FILE.json", quoted_name(what),
          known_shapes());
-  NewModel model = named ? read_new_model(config_json({config_of(*shape, vocabulary)}), what)
-                         : read_new_model(MappedFile(what).text(), what);
+  NewModel model =
+      named ? read_new_model(json_text(config_of(*shape, vocabulary), {.tied = true}), what)
+            : read_new_model(MappedFile(what).text(), what);
   model.config.vocabulary = vocabulary;
   model.config.end_tokens.clear();
   if (end) model.config.end_tokens.push_back(*end);

@@ -36,7 +36,7 @@ nn::OptimizerGroup optimizers_for(const std::vector<NamedTensor>& weights,
   const nn::AdamOptions plain{.lr = o.lr, .beta2 = o.beta2};
   nn::AdamOptions decaying = plain;
   decaying.weight_decay = o.weight_decay;
-  if (o.muon) {
+  if (o.optimizer == "muon") {
     const nn::MuonOptions muon{
         .lr = o.lr, .weight_decay = o.weight_decay, .scale = nn::MuonOptions::Scale::LikeAdamW};
     return nn::OptimizerGroup(nn::Muon(hidden, muon), nn::adamw(tables, decaying),
@@ -100,8 +100,7 @@ struct Trainer::Learning {
 Trainer::Learning::Learning(const Trained& trained, const TrainerOptions& o, TokenFile texts)
     : options(o),
       context(trained.context),
-      network(trained.config, trained.weights, trained.context, Factors::F32,
-              o.dtype == DType::BF16),
+      network(trained.config, trained.weights, trained.context, Factors::F32, o.dtype == "bf16"),
       optimizers(optimizers_for(trained.parameters, o)),
       parameters(optimizers.params()),
       schedule(schedule_for(o)),
@@ -183,7 +182,7 @@ Trainer::Trainer(std::string folder, const TrainerOptions& options, Trained trai
       tokenizer_json_(MappedFile(folder_ + "/tokenizer.json").text()),
       options_(options),
       trained_(std::move(trained)) {
-  check_options();
+  check();
   learning_ = std::make_unique<Learning>(
       trained_, options_, TokenFile(folder_ + "/tokens.safetensors", trained_.config.vocabulary));
   if (resume_it) resume();
@@ -191,22 +190,14 @@ Trainer::Trainer(std::string folder, const TrainerOptions& options, Trained trai
 
 Trainer::~Trainer() = default;
 
-void Trainer::check_options() const {
-  const TrainerOptions& o = options_;
-  const auto require = [](bool fine, std::string_view what) {
-    if (!fine) fail("train.options", "{}", what);
-  };
-  require(o.steps >= 1 && o.batch >= 1 && o.accumulate >= 1,
-          "steps, batch and accumulate are 1 or more");
+void Trainer::check() const {
+  TrainerOptions o = options_;
+  check_options(options_of(o));
   if (o.batch % o.accumulate != 0)
     fail("train.options", "a batch of {} cannot be cut into {} equal micro-batches", o.batch,
          o.accumulate);
-  require(o.lr > 0 && o.last_lr >= 0 && o.last_lr <= 1, "lr is above 0, last_lr from 0 to 1 of it");
-  require(o.warmup >= 0 && o.warmup < o.steps, "warmup is a part of the steps, not all of them");
-  require(o.weight_decay >= 0 && o.clip >= 0, "weight_decay and clip are not below 0");
-  require(o.beta2 >= 0 && o.beta2 < 1 && o.dropout >= 0 && o.dropout < 1,
-          "beta2 and dropout are from 0 to below 1");
-  require(o.dtype == DType::F32 || o.dtype == DType::BF16, "dtype is f32 or bf16");
+  if (o.warmup >= o.steps)
+    fail("train.options", "warmup is {} of {} steps: it is a part of them", o.warmup, o.steps);
 }
 
 int64_t Trainer::steps() const { return learning_->taken; }
@@ -279,21 +270,10 @@ std::string Trainer::sample(std::string_view prompt, int64_t tokens, uint64_t se
 namespace {
 
 /// What the course of a training depends on, as texts.
-Metadata described(const TrainerOptions& o, uint64_t fingerprint) {
-  return {{"steps", std::to_string(o.steps)},
-          {"batch", std::to_string(o.batch)},
-          {"accumulate", std::to_string(o.accumulate)},
-          {"lr", strformat("{}", o.lr)},
-          {"last_lr", strformat("{}", o.last_lr)},
-          {"warmup", std::to_string(o.warmup)},
-          {"weight_decay", strformat("{}", o.weight_decay)},
-          {"beta2", strformat("{}", o.beta2)},
-          {"clip", strformat("{}", o.clip)},
-          {"dropout", strformat("{}", o.dropout)},
-          {"optimizer", o.muon ? "muon" : "adamw"},
-          {"dtype", std::string(name(o.dtype))},
-          {"seed", std::to_string(o.seed)},
-          {"tokens", std::to_string(fingerprint)}};
+Metadata described(TrainerOptions course, uint64_t fingerprint) {
+  Metadata all{{"tokens", std::to_string(fingerprint)}};
+  for (const TrainingOption& o : options_of(course)) all.emplace(o.name, o.text());
+  return all;
 }
 
 }  // namespace

@@ -9,17 +9,10 @@
 
 #include "weft/llm/model_file.h"
 #include "weft/llm/new_model.h"
+#include "weft/llm/training_options.h"
 #include "weft/llm/training_texts.h"
 
 namespace weft::llm {
-
-struct TrainingData {
-  std::vector<std::string> paths = {};  ///< files and folders of texts
-  std::string config = "small";         ///< a shape of new_model_shapes(), or a FILE.json
-  std::string tokenizer = {};           ///< a tokenizer.json or its folder; empty: one is learnt,
-  size_t vocabulary = 4096;             ///< of so many tokens
-  double validation = 0.05;             ///< share of the tokens
-};
 
 /// What prepare_training() is doing.
 enum class Preparation : uint8_t { Tokenizer, Tokens };
@@ -30,22 +23,6 @@ using PreparationDone = FunctionRef<void(Preparation what, size_t done, size_t a
 /// tokenizer.*, file.*.
 TokenCounts prepare_training(const std::string& folder, const TrainingData& data,
                              PreparationDone progress);
-
-struct TrainerOptions {
-  int64_t steps = 2000;       ///< in all: the end of the schedule
-  int64_t batch = 16;         ///< texts of a step, of the model's context each
-  int64_t accumulate = 1;     ///< micro-batches that a step is computed in
-  double lr = 1e-3;           ///< at its highest
-  double last_lr = 0.1;       ///< at the end, of that
-  int64_t warmup = 100;       ///< steps in which it rises
-  double weight_decay = 0.1;  ///< of matrices
-  double beta2 = 0.95;
-  double clip = 1;  ///< most that the gradients' norm may be; 0: any
-  double dropout = 0;
-  bool muon = false;         ///< the layers' matrices by Muon, the rest by AdamW
-  DType dtype = DType::F32;  ///< what products multiply: F32 or BF16; weights are f32
-  uint64_t seed = 1;
-};
 
 /// The course of a training so far; a part of checkpoints.
 struct TrainingHistory {
@@ -100,7 +77,7 @@ class Trainer {
  private:
   struct Learning;
 
-  void check_options() const;
+  void check() const;
   void resume();
   std::string log() const;
 

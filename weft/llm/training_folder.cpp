@@ -11,9 +11,9 @@ namespace {
 std::string tokenizer_text(std::span<const TextFile> files, const TrainingData& data,
                            PreparationDone progress) {
   if (data.tokenizer.empty())
-    return learn_tokenizer(files, data.vocabulary, [&](size_t done, size_t all) {
-      progress(Preparation::Tokenizer, done, all);
-    });
+    return learn_tokenizer(
+        files, static_cast<size_t>(data.vocabulary),
+        [&](size_t done, size_t all) { progress(Preparation::Tokenizer, done, all); });
   const bool folder = is_directory(data.tokenizer);
   return std::string(MappedFile(data.tokenizer + (folder ? "/tokenizer.json" : "")).text());
 }

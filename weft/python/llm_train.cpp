@@ -1,54 +1,56 @@
-// Training language models: weft.llm.Trainer.
+// Training language models: weft.llm.Trainer and weft.llm.Finetuner.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "weft/base/error.h"
-#include "weft/llm/trainer.h"
+#include "weft/llm/training.h"
 #include "weft/python/bindings.h"
 
 namespace weft::python {
 
 namespace {
 
-using llm::Trainer;
+using llm::Training, llm::TrainingPlan, llm::TrainingOption;
 
-nb::tuple prepare(const std::string& folder, const std::vector<std::string>& data,
-                  const std::string& config, const std::string& tokenizer, size_t vocabulary,
-                  double validation) {
-  llm::TokenCounts counts;
-  {
-    const Released released;
-    counts = llm::prepare_training(folder, {data, config, tokenizer, vocabulary, validation},
-                                   [](llm::Preparation, size_t, size_t) {});
+std::vector<TrainingOption> options_for(bool adapter, TrainingPlan& plan) {
+  return adapter ? finetuning_options(plan) : training_options(plan);
+}
+
+void give(const std::vector<TrainingOption>& options, const nb::dict& given) {
+  for (const auto& [name, value] : given) {
+    const TrainingOption& option = llm::find_option(options, nb::cast<std::string>(name));
+    std::visit(
+        [&](auto* x) {
+          if (!nb::try_cast(value, *x))
+            fail_type("train.options", "{} is {}", option.name, nb::repr(value).c_str());
+        },
+        option.place);
   }
-  return nb::make_tuple(counts.training, counts.validation, counts.files, counts.left_out);
+  check_options(options);
 }
 
-DType factors(const std::string& name) {
-  if (name == "f32") return DType::F32;
-  if (name == "bf16") return DType::BF16;
-  fail("train.options", "dtype is '{}': f32 or bf16", name);
-}
-
-bool is_muon(const std::string& name) {
-  if (name != "adamw" && name != "muon")
-    fail("train.options", "optimizer is '{}': adamw or muon", name);
-  return name == "muon";
-}
-
-void make(Trainer* self, const std::string& folder, bool resume, int64_t steps, int64_t batch,
-          int64_t accumulate, double lr, double last_lr, int64_t warmup, double weight_decay,
-          double beta2, double clip, double dropout, const std::string& optimizer,
-          const std::string& dtype, uint64_t seed) {
-  const llm::TrainerOptions options{steps,   batch,   accumulate,         lr,
-                                    last_lr, warmup,  weight_decay,       beta2,
-                                    clip,    dropout, is_muon(optimizer), factors(dtype),
-                                    seed};
+/// Of data: a new training; without: the folder's goes on.
+void make(Training* self, const std::string& folder, const std::string& model,
+          const nb::dict& given) {
+  TrainingPlan plan;
+  give(options_for(!model.empty(), plan), given);
+  const bool resume = plan.data.paths.empty();
   const Released released;
-  new (self) Trainer(folder, options, resume);
+  if (!resume) llm::prepare(folder, model, plan.data, [](llm::Preparation, size_t, size_t) {});
+  new (self) Training(folder, model, plan, resume);
 }
 
-nb::dict history(const Trainer& t) {
-  const llm::TrainingHistory& h = t.history();
+/// Names and defaults.
+nb::dict known_options(bool adapter) {
+  TrainingPlan plan;
+  nb::dict all;
+  for (const TrainingOption& o : options_for(adapter, plan))
+    std::visit([&](const auto* x) { all[nb::cast(std::string(o.name))] = nb::cast(*x); }, o.place);
+  return all;
+}
+
+nb::dict history(const Training& t) {
+  const llm::TrainingHistory& h = t.trainer().history();
   nb::dict all;
   all["loss"] = h.loss;
   all["gradient_norm"] = h.gradient_norm;
@@ -57,11 +59,11 @@ nb::dict history(const Trainer& t) {
   return all;
 }
 
-nb::object sample(const Trainer& t, const std::string& prompt, int64_t tokens, uint64_t seed) {
+nb::object sample(const Training& t, const std::string& prompt, int64_t tokens, uint64_t seed) {
   std::string text;
   {
     const Released released;
-    text = t.sample(prompt, tokens, seed);
+    text = t.trainer().sample(prompt, tokens, seed);
   }
   return nb::bytes(text.data(), text.size()).attr("decode")("utf-8", "replace");
 }
@@ -69,9 +71,6 @@ nb::object sample(const Trainer& t, const std::string& prompt, int64_t tokens, u
 }  // namespace
 
 void bind_llm_training(nb::module_& m) {
-  m.def("prepare_training", prepare, "folder"_a, "data"_a, "config"_a, "tokenizer"_a,
-        "vocabulary"_a, "validation"_a, nb::call_guard<PythonSite>(),
-        "What weft.llm.Trainer makes its folder with.");
   m.def(
       "export_checkpoint",
       [](const std::string& folder) {
@@ -79,32 +78,33 @@ void bind_llm_training(nb::module_& m) {
         llm::export_checkpoint(folder);
       },
       "folder"_a, nb::call_guard<PythonSite>(), "What weft.llm.export_checkpoint is made of.");
-  nb::class_<Trainer> c(m, "LanguageTrainer", "What weft.llm.Trainer is made of.");
-  c.def("__init__", make, "folder"_a, "resume"_a, "steps"_a, "batch"_a, "accumulate"_a, "lr"_a,
-        "last_lr"_a, "warmup"_a, "weight_decay"_a, "beta2"_a, "clip"_a, "dropout"_a, "optimizer"_a,
-        "dtype"_a, "seed"_a, nb::call_guard<PythonSite>());
-  method(c, "step", [](Trainer& t) {
+  m.def("training_options", known_options, "adapter"_a,
+        "Names and defaults of what weft.llm.Trainer and Finetuner are told.");
+  nb::class_<Training> c(m, "LanguageTraining",
+                         "What weft.llm.Trainer and weft.llm.Finetuner are made of.");
+  c.def("__init__", make, "folder"_a, "model"_a, "options"_a, nb::call_guard<PythonSite>());
+  method(c, "step", [](Training& t) {
     const Released released;
-    return t.step();
+    return t.trainer().step();
   });
-  method(c, "validate", [](Trainer& t) {
+  method(c, "validate", [](Training& t) {
     const Released released;
-    return t.validate();
+    return t.trainer().validate();
   });
   method(c, "sample", sample, "prompt"_a, "tokens"_a, "seed"_a);
-  method(c, "save", [](const Trainer& t) {
+  method(c, "save", [](const Training& t) {
     const Released released;
-    t.save();
+    t.trainer().save();
   });
-  method(c, "export_model", [](const Trainer& t) {
+  method(c, "export_made", [](const Training& t) {
     const Released released;
-    t.export_model();
+    t.export_made();
   });
   c.def_prop_ro("history", history);
-  c.def_prop_ro("steps", &Trainer::steps);
-  c.def_prop_ro("finished", &Trainer::finished);
-  c.def_prop_ro("parameters", &Trainer::parameters);
-  c.def_prop_ro("tokens_per_step", &Trainer::tokens_per_step);
+  c.def_prop_ro("steps", [](const Training& t) { return t.trainer().steps(); });
+  c.def_prop_ro("finished", [](const Training& t) { return t.trainer().finished(); });
+  c.def_prop_ro("parameters", [](const Training& t) { return t.trainer().parameters(); });
+  c.def_prop_ro("tokens_per_step", [](const Training& t) { return t.trainer().tokens_per_step(); });
 }
 
 }  // namespace weft::python

@@ -1,10 +1,12 @@
 """weft.llm.train: what is trained is the same model to transformers."""
+import inspect
 import json
 
 import numpy as np
 import pytest
 
-from weft.llm import Model, Trainer, train
+from weft._core import training_options
+from weft.llm import Finetuner, Model, Trainer, finetune, train
 
 TEXT = "".join(f"The {color} {animal} sees {n} {color} birds.\n" for n in range(40)
                for color in ("red", "green", "blue") for animal in ("cat", "dog", "fox"))
@@ -59,6 +61,11 @@ def first_starts(tokens, context, seed, count):
     return [combine(seed, (1 << 64) - 1) % context + context * i for i in order[:count]]
 
 
+def rate(step, steps, warmup, lr):
+    share = (step - warmup) / (steps - warmup)
+    return lr * step / warmup if share < 0 else lr * (0.1 + 0.9 * (1 + np.cos(np.pi * share)) / 2)
+
+
 def test_losses_are_those_of_pytorch(texts, tmp_path):
     """From the same weights, through AdamW, clipping, warm-up and cosine."""
     torch = pytest.importorskip("torch")
@@ -74,10 +81,8 @@ def test_losses_are_those_of_pytorch(texts, tmp_path):
     tokens = safetensors.load_file(tmp_path / "out" / "tokens.safetensors")["training"].astype(np.int64)
     starts = first_starts(len(tokens), 64, 1, steps * batch)
     for step in range(steps):
-        share = (step + 1 - warmup) / (steps - warmup)
-        rate = lr * (step + 1) / warmup if share < 0 else lr * (0.1 + 0.9 * (1 + np.cos(np.pi * share)) / 2)
         for group in adamw.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate(step + 1, steps, warmup, lr)
         x = torch.tensor(np.stack([tokens[s:s + 65] for s in starts[step * batch:(step + 1) * batch]]))
         logits = model(x[:, :-1]).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), x[:, 1:].flatten())
@@ -103,8 +108,74 @@ def test_a_trainer_goes_on_to_the_same_losses(texts, tmp_path):
         Trainer(tmp_path / "part", config="tiny", dropout=0.1, **{**OPTIONS, "batch": 8})
 
 
+@pytest.mark.parametrize("case", ["llama", "gemma2", "gemma3", "gpt_oss", "mixtral", "deepseek"])
+def test_adapters_learn_as_in_pytorch(case, tmp_path):
+    """Factors beside W are W + (alpha / rank) B A; caps, sinks, windows and experts have gradients."""
+    random_llms = pytest.importorskip("random_llms")
+    torch = random_llms.torch
+    safetensors = pytest.importorskip("safetensors.torch")
+    model = random_llms.random_model(*random_llms.CASES[case])
+    (tmp_path / "base").mkdir()
+    base = random_llms.saved(model, tmp_path / "base")
+    words = np.random.default_rng(1).integers(3, 40, 1500)
+    (tmp_path / "text.txt").write_text(" ".join(f"w{word}" for word in words))
+    steps, batch, context, scale, lr = 5, 2, 40, 6.0 / 4, 3e-2
+    tuner = Finetuner(tmp_path / "out", base, tmp_path / "text.txt", rank=4, alpha=6.0, targets=["o"], context=context,
+                      steps=steps, batch=batch, warmup=1, lr=lr, weight_decay=0.0, clip=0.0, validation=0.1)
+    tuner.save()
+    saved = safetensors.load_file(tmp_path / "out" / "checkpoint.safetensors")
+    factors = {f"model.layers.{name.split('.')[2]}.self_attn.o_proj.weight":
+               (saved[name].clone(), saved[name[:-1] + "b"].clone()) for name in saved if name.startswith("model.blk.") and name.endswith(".lora_a")}
+    assert len(factors) == model.config.num_hidden_layers
+    trained = [x.requires_grad_() for pair in factors.values() for x in pair]
+    adamw = torch.optim.AdamW(trained, betas=(0.9, 0.95), eps=1e-8, weight_decay=0)
+    weights = dict(model.named_parameters())
+    tokens = safetensors.load_file(tmp_path / "out" / "tokens.safetensors")["training"].numpy().astype(np.int64)
+    starts = first_starts(len(tokens), context, 1, steps * batch)
+    losses = []
+    for step in range(steps):
+        adamw.param_groups[0]["lr"] = rate(step + 1, steps, 1, lr)
+        x = torch.tensor(np.stack([tokens[s:s + context + 1] for s in starts[step * batch:(step + 1) * batch]]))
+        changed = {name: weights[name].detach() + scale * b @ a for name, (a, b) in factors.items()}
+        logits = torch.func.functional_call(model, changed, (x[:, :-1],)).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), x[:, 1:].flatten())
+        adamw.zero_grad()
+        loss.backward()
+        adamw.step()
+        losses.append(loss.item())
+        assert tuner.step() == pytest.approx(loss.item(), rel=1e-4)
+    assert losses[-1] < losses[0]
+
+
+def test_finetune_exports_an_adapter(texts, tmp_path):
+    train(tmp_path / "base", texts, config="tiny", **OPTIONS)
+    base, seen = tmp_path / "base" / "model.gguf", []
+    options = dict(validation=0.1, context=32, steps=4, batch=4, warmup=1, lr=1e-2)
+    tuner = finetune(tmp_path / "out", base, texts, every=2, progress=lambda t: seen.append(t.steps), **options)
+    assert seen == [2, 4] and tuner.finished and len(tuner.history["loss"]) == 4
+    plain, tuned = (Model(base, cache="f32", lora=lora) for lora in ((), [tmp_path / "out" / "adapter.gguf"]))
+    ids = plain.encode("The red fox")
+    assert np.abs(plain.logits(ids).numpy() - tuned.logits(ids).numpy()).max() > 1e-3
+    again = Finetuner(tmp_path / "out", base, **options)
+    assert again.finished and again.history["loss"] == tuner.history["loss"]
+
+
+@pytest.mark.parametrize("face", [Trainer, Finetuner])
+def test_every_face_has_the_same_options(face):
+    """The list that the command and C have, with its defaults."""
+    known = training_options(face is Finetuner)
+    here = {name: p.default for name, p in inspect.signature(face).parameters.items() if name not in ("out", "model")}
+    assert set(here) == set(known)
+    for name, default in known.items():
+        assert name == "data" or here[name] == (tuple(default) if isinstance(default, list) else default), name
+
+
 def test_errors(tmp_path):
     with pytest.raises(RuntimeError, match="there is no file or folder"):
         Trainer(tmp_path / "out", tmp_path / "none")
-    with pytest.raises(ValueError, match="optimizer is 'sgd': adamw or muon"):
+    with pytest.raises(ValueError, match=r"optimizer is 'sgd': adamw\|muon"):
         Trainer(tmp_path, optimizer="sgd")
+    with pytest.raises(TypeError, match="steps is 'many'"):
+        Trainer(tmp_path, steps="many")
+    with pytest.raises(RuntimeError, match="there is no file"):
+        Finetuner(tmp_path / "out", tmp_path / "none.gguf", tmp_path)

@@ -18,9 +18,9 @@ from weft._core import convert as _convert
 from weft._core import merge_lora as _merge_lora
 from weft._core import quantize as _quantize
 from weft.llm.requests import Requests, Stream
-from weft.llm.train import Trainer, export_checkpoint, train
+from weft.llm.train import Finetuner, Trainer, export_checkpoint, finetune, train
 
-__all__ = ["Model", "Options", "Trainer", "convert", "export_checkpoint", "merge", "quantize", "train"]
+__all__ = ["Finetuner", "Model", "Options", "Trainer", "convert", "export_checkpoint", "finetune", "merge", "quantize", "train"]
 
 Adapter: TypeAlias = str | tuple[str, float]
 
