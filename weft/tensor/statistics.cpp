@@ -189,7 +189,7 @@ constexpr int64_t kFewElements = 1 << 13;
 
 /// The least and the largest element. Read back once.
 std::pair<int64_t, int64_t> bounds_of(const Tensor& x) {
-  if (x.numel() <= kFewElements)
+  if (x.dims().is_static() && x.numel() <= kFewElements)
     if (const auto known = known_bounds(x)) return *known;
   const Tensor wide = x.cast(DType::I64);
   const std::vector<int64_t> ends = Tensor::stack({wide.min(), wide.max()}).to_vector<int64_t>();
