@@ -185,8 +185,13 @@ std::string NormalState::text() const { return print_graph(values); }
 namespace {
 
 void number(NormalState& s) {
-  KnownBodies* bodies = s.known ? &s.known->bodies : nullptr;
-  s.form = Normaliser(s.graph, s.default_device, bodies).run(s.values, s.watched);
+  // Which of its nodes are watched a known form does not say.
+  const bool may_be_known = s.known && s.watched.empty();
+  if (!may_be_known || !s.known->forms.find(s.values, s.default_device, s.form)) {
+    KnownBodies* bodies = s.known ? &s.known->bodies : nullptr;
+    s.form = Normaliser(s.graph, s.default_device, bodies).run(s.values, s.watched);
+    if (may_be_known) s.known->forms.add(s.form, s.default_device);
+  }
   s.values = s.form.values;
 }
 
@@ -219,15 +224,9 @@ std::span<const Pass<NormalState>> normalise_passes() { return kPasses; }
 
 NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId default_device,
                      std::span<const NodeRef> watched, KnownPrograms* known) {
-  // Which of its nodes are watched a known form does not say.
-  const bool may_be_known = known && watched.empty();
-  NormalForm form;
-  if (may_be_known && known->forms.find(values, default_device, form)) return form;
   NormalState state{graph, NormalForm::Nodes(values), default_device, watched, known};
   run_pass(kPasses[0], state);
-  form = std::move(state.form);
-  if (may_be_known) known->forms.add(form, default_device);
-  return form;
+  return std::move(state.form);
 }
 
 NodeMap<NodeRef> normal_copies(Graph& graph, std::span<const NodeRef> values,

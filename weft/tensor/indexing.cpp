@@ -7,6 +7,7 @@
 #include "weft/tensor/access.h"
 #include "weft/tensor/known.h"
 #include "weft/tensor/selection.h"
+#include "weft/tensor/tracing.h"
 
 namespace weft {
 
@@ -563,9 +564,18 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& positions, CallSite at) 
   if (!is_int(positions.dtype()))
     fail_type("index_select", "positions must be integers: got {}; cast them",
               name(positions.dtype()));
-  std::vector<Index> list(static_cast<size_t>(a), Index(Slice()));
-  list.emplace_back(positions);
-  return index(list);
+  const auto selected = [a](const Tensor& x, const Tensor& at_positions) {
+    std::vector<Index> list(static_cast<size_t>(a), Index(Slice()));
+    list.emplace_back(at_positions);
+    return x.index(list);
+  };
+  const Dim n = dim(a);
+  if (!n.is_static() || !known_inside(positions, n.value())) return selected(*this, positions);
+  // What was looked at need not be looked at again: one trace does for all.
+  return called("index_select", {a}, {*this, positions}, [&](const Tensors& in) {
+    const Tensor places = in[1].cast(build::position_dtype(n.value()));
+    return Tensors{selected(in[0], bounded(places, n))};
+  })[0];
 }
 
 }  // namespace weft

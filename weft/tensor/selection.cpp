@@ -24,11 +24,16 @@ int64_t counted(const Tensor& mask) { return mask.sum({}, false, DType::I64).ite
 Tensor compacted(const Tensor& x, const Tensor& mask, int64_t size, std::optional<Scalar> fill) {
   const Dim n = x.dim(0);
   if (n == Dim(0)) return Tensor::full({size}, fill.value_or(0), x.dtype());
-  const Tensor rank = mask.cast(position_dtype(x)).cumsum(0);  // from 1 on
-  const Tensor count = rank.index({Slice(n - 1, n)}), at = Tensor::arange(n, rank.dtype());
-  const Tensor all = permuted(x, 0, mask.where(rank - 1, count + at - rank));
+  const Tensors made = called("compacted", {}, {x, mask}, [](const Tensors& in) {
+    const Dim length = in[0].dim(0);
+    const Tensor rank = in[1].cast(position_dtype(in[0])).cumsum(0);  // from 1 on
+    const Tensor some = rank.index({Slice(length - 1, length)});
+    const Tensor behind = some + Tensor::arange(length, rank.dtype()) - rank;
+    return Tensors{permuted(in[0], 0, in[1].where(rank - 1, behind)), some};
+  });
+  const Tensor &all = made[0], &count = made[1];
   if (!fill) return all.index({Slice(0, size)});
-  const Tensor places = Tensor::arange(size, rank.dtype());
+  const Tensor places = Tensor::arange(size, count.dtype());
   return (places < count).where(all.gather(0, places), Tensor::full({}, *fill, x.dtype()));
 }
 

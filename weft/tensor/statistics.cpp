@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/tensor/access.h"
+#include "weft/tensor/known.h"
 #include "weft/tensor/movement.h"
 
 namespace weft {
@@ -183,12 +184,23 @@ Tensor nanquantile(const Tensor& x, const Tensor& q, int64_t axis, bool keepdim,
 
 namespace {
 
-/// The largest element; an Error where one is negative. Read back once.
-int64_t checked_largest(const Tensor& x) {
+// So many elements at hand are looked at in less time than a kernel and reading back take.
+constexpr int64_t kFewElements = 1 << 13;
+
+/// The least and the largest element. Read back once.
+std::pair<int64_t, int64_t> bounds_of(const Tensor& x) {
+  if (x.dims().is_static() && x.numel() <= kFewElements)
+    if (const auto known = known_bounds(x)) return *known;
   const Tensor wide = x.cast(DType::I64);
   const std::vector<int64_t> ends = Tensor::stack({wide.min(), wide.max()}).to_vector<int64_t>();
-  if (ends[0] < 0) fail("bincount", "an element is {}: they must not be negative", ends[0]);
-  return ends[1];
+  return {ends[0], ends[1]};
+}
+
+/// The largest element; an Error where one is negative.
+int64_t checked_largest(const Tensor& x) {
+  const auto [least, most] = bounds_of(x);
+  if (least < 0) fail("bincount", "an element is {}: they must not be negative", least);
+  return most;
 }
 
 }  // namespace
