@@ -27,8 +27,8 @@ NodeRef sums_of(Exporter& e, NodeRef whole) {
   NodeRef sums = without_casts(e, whole->src(0));
   if (sums->op == Op::Permute) sums = e.meaning(sums->src(0));  // of one axis it is none
   const size_t spatial = whole->rank() - 2;
-  const bool fits = sums->op == Op::Reduce && fold_of(sums) == Fold::Add &&
-                    whole->rank() > 2 && sums->rank() == 3 + 2 * spatial;
+  const bool fits = sums->op == Op::Reduce && fold_of(sums) == Fold::Add && whole->rank() > 2 &&
+                    sums->rank() == 3 + 2 * spatial;
   return fits && is_static(whole) ? sums : nullptr;
 }
 
@@ -103,8 +103,8 @@ std::optional<Transposed> transposed_of(Exporter& e, NodeRef n) {
   }
   if (!find_ends(n, whole, t)) return std::nullopt;
   for (size_t i = 0; i < spatial; ++i)  // of whole kernels
-    t.after[i] -= (of_weight[2 + i] + t.stride[i] - 1) / t.stride[i] * t.stride[i] -
-                  of_weight[2 + i];
+    t.after[i] -=
+        (of_weight[2 + i] + t.stride[i] - 1) / t.stride[i] * t.stride[i] - of_weight[2 + i];
   for (size_t side = 0; side < 2; ++side)
     for (NodeRef x : of_shape(e, product->src(side), of_x))
       for (NodeRef weight : of_shape(e, product->src(1 - side), of_weight)) {
@@ -121,9 +121,9 @@ Emission written(Exporter& e, const Transposed& t, NodeRef bias) {
   for (const int64_t cut : t.before) pads.push_back(cut);
   for (const int64_t cut : t.after) pads.push_back(std::max<int64_t>(0, cut));
   for (const int64_t cut : t.after) more.push_back(std::max<int64_t>(0, -cut));
-  const std::vector<Attribute> attributes{
-      attribute("strides", t.stride), attribute("pads", pads), attribute("output_padding", more),
-      attribute("group", t.groups)};
+  const std::vector<Attribute> attributes{attribute("strides", t.stride), attribute("pads", pads),
+                                          attribute("output_padding", more),
+                                          attribute("group", t.groups)};
   made.write = [&e, attributes](const Names& in) {
     return e.out.node("ConvTranspose", in, attributes);
   };
