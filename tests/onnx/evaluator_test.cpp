@@ -236,6 +236,25 @@ TEST_F(OnnxEvaluator, WhatIsComputedFromConstantsIsCapturedAndComputedOnce) {
   }
 }
 
+/// As exporters write the first state of an LSTM. Before they are copied they have an address of
+/// their own in every evaluation.
+TEST_F(OnnxEvaluator, WhatTheHostComputesIsCaptured) {
+  GraphParts parts{{node("Shape", {"x"}, {"rows"}, {int_attribute("end", 1)}),
+                    node("Concat", {"rows", "width"}, {"shape"}, {int_attribute("axis", 0)}),
+                    node("Expand", {"w", "shape"}, {"wide"}), node("Add", {"x", "wide"}, {"y"})},
+                   {declared("x", {4, 512})},
+                   {part(1, "y")},
+                   {tensor("width", {1}, 7, raw(std::vector<int64_t>{512})),
+                    tensor("w", {1, 512}, 1, raw(std::vector<float>(512, 2)))}};
+  OnnxRunner runner(parse(model(graph(parts), 18)));
+  for (const double v : {1.0, 2.0, 3.0}) {
+    const Tensor x = Tensor::full({4, 512}, v).contiguous();
+    const auto y = runner({{"x", x}}).at("y").tensor().to_vector<float>();
+    EXPECT_EQ(y, std::vector<float>(2048, static_cast<float>(v + 2)));
+    EXPECT_EQ(runner.kernels(), 1u);
+  }
+}
+
 TEST_F(OnnxEvaluator, ModelsThatLookAtDataRunNodeByNode) {
   OnnxRunner runner(model_of({node("NonZero", {"x"}, {"y"})}));
   for (const int64_t count : {1, 3, 2}) {

@@ -95,10 +95,32 @@ TEST(OnnxExport, Convolutions) {
   };
   EXPECT_EQ(operators_of(export_onnx(line, {ramp_tensor({2, 4, 7})})), "Conv");
   expect_same(line, {ramp_tensor({2, 4, 7})});
-  const auto back = [&](const Tensors& in) {
-    return Tensors{in[0].conv_transpose2d(ramp_tensor({4, 3, 2, 2}), {}, {.stride = {2, 2}})};
+}
+
+TEST(OnnxExport, TransposedConvolutions) {
+  const Tensor x = ramp_tensor({2, 4, 9, 8}), b = ramp_tensor({3}, DType::F32, 2);
+  const auto expect_one = [&](const Tensor& w, const Tensor& bias, const ConvOptions& o,
+                              const Tensor& of) {
+    const auto f = [&](const Tensors& in) {
+      return Tensors{in[0].relu().conv_transpose2d(w, bias, o)};
+    };
+    EXPECT_EQ(operators_of(export_onnx(f, {of})), "Relu ConvTranspose");
+    expect_same(f, {of});
   };
-  expect_same(back, {x});
+  expect_one(ramp_tensor({4, 3, 2, 2}), {}, {.stride = {2, 2}}, x);
+  expect_one(ramp_tensor({4, 3, 2, 2}), b, {.stride = {2, 2}}, x);
+  expect_one(ramp_tensor({4, 3, 3, 3}), b, {.stride = {2, 2}, .padding = {1}}, x);
+  expect_one(ramp_tensor({4, 3, 3, 3}), b,
+             {.stride = {2, 2}, .padding = {1}, .output_padding = {1}}, x);
+  expect_one(ramp_tensor({4, 3, 5, 4}), {}, {.stride = {3, 2}, .padding = {1, 2}}, x);
+  expect_one(ramp_tensor({4, 3, 4, 4}), {}, {.groups = 2, .stride = {2, 2}, .padding = {1}}, x);
+  expect_one(ramp_tensor({4, 3, 4}), b, {.stride = {2}}, ramp_tensor({2, 4, 7}));
+  const auto dilated = [&](const Tensors& in) {
+    return Tensors{in[0].conv_transpose2d(ramp_tensor({4, 3, 3, 3}), b,
+                                          {.stride = {2, 2}, .dilation = {2, 1}}),
+                   in[0].conv_transpose2d(ramp_tensor({4, 3, 3, 3}))};
+  };
+  expect_same(dilated, {x});
 }
 
 TEST(OnnxExport, Pools) {

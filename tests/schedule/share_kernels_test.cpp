@@ -53,8 +53,7 @@ TEST_F(ShareKernelsTest, NotWhatCodeDependsOn) {
   NodeRef x = b_.param(0, {16}), y = b_.param(1, {16});
   const NodeRef signs[] = {times(x, 0.5), times(y, -1)};
   EXPECT_EQ(scheduled(signs).kernels.size(), 2U);
-  const NodeRef quotients[] = {g_.alu(Op::Div, {x, like(3, x)}),
-                               g_.alu(Op::Div, {y, like(4, y)})};
+  const NodeRef quotients[] = {g_.alu(Op::Div, {x, like(3, x)}), g_.alu(Op::Div, {y, like(4, y)})};
   EXPECT_EQ(scheduled(quotients).kernels.size(), 2U);
 }
 

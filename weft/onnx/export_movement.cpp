@@ -72,8 +72,7 @@ MaybeEmission interior(Exporter& e, NodeRef n) {
                       x = e.out.node("Pad", {x, e.out.integers(more)});
                       dims[a] *= between + 1;
                       x = e.out.node("Reshape", {x, e.out.integers(dims)});
-                      pads[n->rank() + a] = -between;  // behind the last element
-                      dims[a] -= between;
+                      pads[n->rank() + a] = -between;  // behind the last element, in the end
                     }
                     x = e.out.node("Pad", {x, e.out.integers(pads)});
                     return e.out.node("Pad", {x, e.sizes(n->src().subspan(1))});

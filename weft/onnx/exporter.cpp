@@ -81,9 +81,9 @@ Emission Exporter::emission(NodeRef n) {
   if (n->op == Op::Const || n->op == Op::Buffer ||
       (is_foldable(n) && n->op != Op::Expand && is_static(n) && static_numel(n) <= kMostFolded))
     return {{}, [this, n](const Names&) { return folded(n); }};
-  for (const auto rules :
-       {export_products(), export_networks(), export_functions(), export_indexing(),
-        export_reductions(), export_loops(), export_movements(), export_elementwise()})
+  for (const auto rules : {export_products(), export_networks(), export_transposed(),
+                           export_functions(), export_indexing(), export_reductions(),
+                           export_loops(), export_movements(), export_elementwise()})
     for (const ExportRule rule : rules)
       if (MaybeEmission made = rule(*this, n)) return *std::move(made);
   return refuse(n, strformat("no operator stands for {}", summary(n)));

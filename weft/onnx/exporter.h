@@ -103,6 +103,7 @@ using ExportRule = MaybeEmission (*)(Exporter&, NodeRef);
 /// In the order in which they are asked: patterns, larger ones first, then the ops by themselves.
 std::span<const ExportRule> export_products();    ///< MatMul, Gemm
 std::span<const ExportRule> export_networks();    ///< Conv, pools
+std::span<const ExportRule> export_transposed();  ///< ConvTranspose
 std::span<const ExportRule> export_functions();   ///< Softmax, LayerNormalization, Relu, ...
 std::span<const ExportRule> export_indexing();    ///< Gather, ScatterElements
 std::span<const ExportRule> export_reductions();  ///< ReduceX

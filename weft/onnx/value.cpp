@@ -5,6 +5,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/file.h"
 #include "weft/io/host_memory.h"
 #include "weft/io/tensors.h"
 #include "weft/tensor/access.h"
@@ -42,13 +43,17 @@ Scalar scalar_of(const weft::Value& x) {
 /// What is copied, which is not worth lending; a capture finds small copies again
 /// (host_constants.h).
 constexpr size_t kMostCopied = 4096;
+constexpr size_t kMostComputed = Value::kMostKnown * sizeof(int64_t);
 
 /// One element becomes a number inside of kernels; memory that lives on is used as it is.
 Tensor tensor_of_constant(const HostArray& array) {
   if (array.numel() == 1)
     return Tensor::full(array.shape, scalar_of(weft::Value::load(array.dtype, array.bytes.data())),
                         array.dtype);
-  if (!array.owner || array.bytes.size() <= kMostCopied) return tensor_of(array);
+  // What was computed on the host is computed again by every evaluation, at another address.
+  const bool in_file = MappedFile::of(array.owner) != nullptr;
+  if (!array.owner || array.bytes.size() <= (in_file ? kMostCopied : kMostComputed))
+    return tensor_of(array);
   return borrowed_tensor(array.bytes.data(), array.dtype, array.shape, array.owner);
 }
 

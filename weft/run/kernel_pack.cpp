@@ -70,7 +70,8 @@ class Packer {
 class Unpacker {
  public:
   explicit Unpacker(std::string_view data)
-      : in_(std::as_bytes(std::span(data)), "a pack of kernels"), graph_(std::make_shared<Graph>()) {
+      : in_(std::as_bytes(std::span(data)), "a pack of kernels"),
+        graph_(std::make_shared<Graph>()) {
     roots_ = read_graph(*graph_, in_.bytes(in_.u64()), in_.what());
   }
 
@@ -113,8 +114,8 @@ class Unpacker {
   static bool is_right(const PackedKernel& k) {
     bool right = !k.costs.empty() && !k.costs[0].size;
     for (size_t i = 1; i < k.costs.size(); ++i)
-      right &= k.costs[i].size && k.costs[i].around >= -1 &&
-               k.costs[i].around < static_cast<int>(i) - 1;
+      right &=
+          k.costs[i].size && k.costs[i].around >= -1 && k.costs[i].around < static_cast<int>(i) - 1;
     for (NodeRef v : k.program.variables) right &= v->op == Op::Variable;
     return right;
   }

@@ -60,7 +60,7 @@ struct Job {
   std::string entry;
   Translation made;
   std::vector<LoopCost> costs = {};  // where its program comes without instructions
-  std::vector<PassRecord> passes;  // where they are asked for
+  std::vector<PassRecord> passes;    // where they are asked for
   std::shared_ptr<const CompiledKernel> done;
 };
 
@@ -338,7 +338,8 @@ class Pipeline {
     for (size_t i = 0; i < jobs.size(); ++i) {
       log_at(context_, 7, "{}: {} bytes of code on {}", jobs[i]->entry, loaded[i]->code_bytes(),
              device.name());
-      if (auto* host = dynamic_cast<HostExecutable*>(loaded[i].get()); host && !jobs[i]->costs.empty())
+      if (auto* host = dynamic_cast<HostExecutable*>(loaded[i].get());
+          host && !jobs[i]->costs.empty())
         host->set_cost({jobs[i]->costs, jobs[i]->made.program.variables, 1});
       jobs[i]->done =
           compiled_kernel(jobs[i]->kernel->name, jobs[i]->made.program, std::move(loaded[i]));

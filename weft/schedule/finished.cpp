@@ -1,9 +1,17 @@
-// What finishes a reduction, as an activation does, is stored in its place.
+// Reductions beside what reads them: what finishes one, as an activation does, is stored in its
+// place; a small one leaves the loops of a large reader alone.
 #include <algorithm>
 
 #include "weft/schedule/plan.h"
 
 namespace weft {
+namespace {
+
+// A small reduction's consumer has so many times as many iterations, and so many at least: gates of
+// channels, as squeeze and excitation has them.
+constexpr double kSmallBeside = 64, kManyElements = 16384;
+
+}  // namespace
 
 /// Whether a reduction with as many elements would be stored if `n` were not, and nothing else
 /// wants what is between them.
@@ -29,6 +37,14 @@ bool Planner::finishes_reduction(NodeRef n) const {
   }
   return reduced && std::all_of(cone.begin() + 1, cone.end(),
                                 [&](NodeRef x) { return users.at(x) == estimates_.users.at(x); });
+}
+
+/// Whether a reduction is so little work beside the loops of who wants it that a kernel of its own
+/// costs nothing, unlike loops around it in another order than that of memory.
+bool Planner::is_small_beside(NodeRef reduce, const Use& d) const {
+  const double evaluated = iterations(d.scope);
+  return evaluated >= kManyElements &&
+         largest_numel(reduce->src(0)->shape->span()) * kSmallBeside <= evaluated;
 }
 
 }  // namespace weft

@@ -283,6 +283,8 @@ Planner::Verdict Planner::decide_reduce(NodeRef n, const std::vector<Use>& wante
       (iterations(kernels[static_cast<size_t>(d.kernel)].ranges) >= kMinParallel ||
        body <= kSmallWork))
     return {false, "a short reduction inside another"};
+  if (is_small_beside(reduce, d))
+    return {true, "a small reduction, whose consumer's loops keep their order"};
   if (light && try_hoist(reduce, d)) return {false, "computed once outside the inner loops"};
   return {true, "a reduction"};
 }
@@ -456,6 +458,7 @@ bool Planner::can_host(NodeRef n, const std::vector<Use>& wanted, size_t host) c
     const bool light = !estimates_.heavy.at(reduce);
     const bool once = iterations(d.scope) <= largest_numel(n->shape->span()) && !in_reduce(d);
     if (!once && !(light && can_hoist(reduce, d, used))) return false;
+    if (!once && is_small_beside(reduce, d)) return false;
     if (once && crowds(reduce, d)) return false;
   } else if (evaluations(d) > largest_numel(n->shape->span()) * 1.01) {
     return false;

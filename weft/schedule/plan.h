@@ -168,6 +168,7 @@ class Planner {
     NodeRef valid;  ///< null: everything is
   };
   Surroundings surroundings(NodeRef reduce, const Use& d) const;
+  bool is_small_beside(NodeRef reduce, const Use& d) const;
   bool can_hoist(NodeRef reduce, const Use& d, std::vector<NodeRef>& used) const;
   bool try_hoist(NodeRef reduce, const Use& d);
   void run_innermost(KernelPlan& k, std::span<const NodeRef> own);

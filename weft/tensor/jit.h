@@ -228,18 +228,18 @@ class LoadedFunction {
   size_t results_;
 };
 
-/// A function that is called like f. The first call runs f; the second one runs it and records
-/// every kernel it launches; later ones launch those on the new arguments. Arguments are found
-/// inside vectors, maps, tuples and structs with visit_tensors(). Tensors that f uses otherwise
-/// (parameters, optimizer state, the random counter) are read and written as they are at the time
-/// of the call; what is computed from those alone that no call writes is computed once, kept, and
-/// computed again after they were written elsewhere (WEFT_KEEP_CONSTANTS=0: in every call). What f
-/// does besides, printing or counting, happens in the first two calls only. Numbers are part of
-/// what is captured and another one is an Error: pass what changes as a Tensor, or as a bound size
-/// (Dim). Sizes that were equal when f was captured may differ later, and one variable may be bound
-/// to several values: f is then captured for that case too, in two calls. Results are realized and
-/// share no memory between calls. Errors of its own name the line of jit(). WEFT_JIT=0 runs f every
-/// time.
+/// A function that is called like f. The first call runs f, with the bits of later ones; the second
+/// one runs it and records every kernel it launches; later ones launch those on the new arguments.
+/// Arguments are found inside vectors, maps, tuples and structs with visit_tensors(). Tensors that
+/// f uses otherwise (parameters, optimizer state, the random counter) are read and written as they
+/// are at the time of the call; what is computed from those alone that no call writes is computed
+/// once, kept, and computed again after they were written elsewhere (WEFT_KEEP_CONSTANTS=0: in
+/// every call). What f does besides, printing or counting, happens in the first two calls only.
+/// Numbers are part of what is captured and another one is an Error: pass what changes as a Tensor,
+/// or as a bound size (Dim). Sizes that were equal when f was captured may differ later, and one
+/// variable may be bound to several values: f is then captured for that case too, in two calls.
+/// Results are realized and share no memory between calls. Errors of its own name the line of
+/// jit(). WEFT_JIT=0 runs f every time.
 template <class F>
 Jit<std::decay_t<F>> jit(F&& f, std::string name = "jit", CallSite at = CallSite::here()) {
   return Jit<std::decay_t<F>>(std::forward<F>(f), std::move(name), at);
