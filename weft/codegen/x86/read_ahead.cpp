@@ -19,8 +19,8 @@ constexpr double kTimesL2 = 2;
 constexpr int64_t kFurthest = 256 << 10;
 constexpr int64_t kNear = 12 << 10;  // that L1 holds beside what is read now
 constexpr int64_t kFewestRows = 4;   // side by side
-// Wider numbers, but for words of packed blocks, fill whole lines with each vector, which the machine
-// follows.
+// Wider numbers, but for words of packed blocks, fill whole lines with each vector, which the
+// machine follows.
 constexpr int kWidest = 16;
 // Bytes from one step of a sum to the next, at least, where prefetchers do not follow: they stay
 // within a page, and know few of them.
@@ -184,8 +184,8 @@ class Search {
       if (memory == n->src(0) && in == loop) return;
     pieces_.emplace_back(n->src(0), loop);
     const int64_t each = bytes / steps, step = slopes_.along(n->src(1), loop) * size_of(n);
-    found_.set(n, {bytes, bytes > kNear, loop, (each + Machine::kLine - 1) / Machine::kLine,
-                   each - step});
+    found_.set(
+        n, {bytes, bytes > kNear, loop, (each + Machine::kLine - 1) / Machine::kLine, each - step});
   }
 
   void close() {
