@@ -47,10 +47,6 @@ std::vector<NodeRef> in_order_of_operands(std::vector<NodeRef> products) {
   return ordered;
 }
 
-}  // namespace
-
-namespace {
-
 /// The last of the sums of words that a multiply-add waits for, behind a few operations; null where
 /// there is none.
 NodeRef sum_of_words(NodeRef product) {

@@ -191,7 +191,7 @@ Reg X86Selector::load(NodeRef n) {
 /// From the beginning of what is read in the next item, whichever part of it `n` is.
 void X86Selector::prefetch_lines(NodeRef n, const Ahead& ahead) {
   Address at = address_of(n->src(0), n->src(1));
-  at.displacement = static_cast<int32_t>(ahead.bytes);
+  at.displacement += static_cast<int32_t>(ahead.bytes - at.displacement % ahead.bytes);
   const Reg begin = general(), further = general();
   emit(x86::make(Form::Lea, 64, {begin}, at));
   emit(Form::ImulI, 64, {further, value(ahead.loop)}, ahead.apart);
