@@ -44,15 +44,32 @@ Buffers buffers_of(const Kernel& kernel) {
 TEST(TransposeLoads, OfAsManyColumnsAsLanes) {
   const Target target = target_with_tiles();
   for (const auto& [dtype, lanes] :
-       {std::pair(DType::F32, 16), {DType::U32, 16}, {DType::F64, 8}, {DType::I64, 8}}) {
+       {std::pair(DType::F32, 16), {DType::I32, 16}, {DType::F64, 8}, {DType::I64, 8}}) {
     SCOPED_TRACE(name(dtype));
     for (const int64_t times : {1, 2}) {
       const Kernel kernel = bound(dtype, lanes * times, lanes);
       const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
-      const auto steps = static_cast<size_t>(dtype == DType::F32 || dtype == DType::U32 ? 64 : 24);
+      const auto steps = static_cast<size_t>(dtype == DType::F32 || dtype == DType::I32 ? 64 : 24);
       EXPECT_EQ(count(p, Op::Trn), steps * static_cast<size_t>(times));
       EXPECT_EQ(count(p, Op::Load), static_cast<size_t>(lanes * times));
     }
+  }
+}
+
+/// Vector i of a square of n words begins with a piece of row i: 16 / n pieces make one.
+TEST(TransposeLoads, OfWordsEightOrFourAtATime) {
+  const Target target = target_with_tiles();
+  struct Case {
+    int64_t words;
+    size_t steps, loads;
+  };
+  for (const auto& [words, steps, loads] :
+       {Case{4, 8, 16}, Case{8, 24, 16}, Case{12, 32, 32}, Case{16, 48, 32}, Case{3, 0, 48}}) {
+    SCOPED_TRACE(words);
+    const Kernel kernel = bound(DType::U32, words, 16);
+    const LinearProgram p = expect_same_on(target, kernel, buffers_of(kernel));
+    EXPECT_EQ(count(p, Op::Trn), steps);
+    EXPECT_EQ(count(p, Op::Load), loads);
   }
 }
 

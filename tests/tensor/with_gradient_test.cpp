@@ -3,6 +3,8 @@
 #include "tests/io/scratch_dir.h"
 #include "tests/tensor/near.h"
 #include "weft/base/context.h"
+#include "weft/tensor/access.h"
+#include "weft/tensor/jit.h"
 #include "weft/tensor/transforms.h"
 
 namespace weft {
@@ -114,6 +116,23 @@ TEST(Traced, CallsTheFunctionOnceForEveryShape) {
     expect_near(y, x * x + 1, "value");
   }
   EXPECT_EQ(calls, 2);
+}
+
+/// What a function was made of is not read by it: memory that is behind it may be written.
+TEST(WithGradient, LeavesStateWhereItIs) {
+  Tensor state = Tensor::zeros({4, 8}).realize();
+  auto step = jit([&](const Tensor& x) {
+    state.index({Slice(0, 1)}).assign(straight_through(x));
+    return straight_through(state.sum({0}, true));
+  });
+  step.capture_at_once();
+  const auto memory = [&] { return state.realize().cell()->buffer()->block(); };
+  const void* before = memory();
+  for (const float sign : {1.f, -1.f, 1.f}) {
+    EXPECT_EQ(step(Tensor::full({1, 8}, 3 * sign).realize()).to_vector<float>(),
+              std::vector<float>(8, sign));
+    EXPECT_EQ(memory(), before);
+  }
 }
 
 }  // namespace

@@ -47,6 +47,20 @@ std::vector<NodeRef> in_order_of_operands(std::vector<NodeRef> products) {
   return ordered;
 }
 
+/// The last of the sums of words that a multiply-add waits for, behind a few operations; null where
+/// there is none.
+NodeRef sum_of_words(NodeRef product) {
+  constexpr size_t kMost = 8;  // nodes that are looked at
+  SmallVector<NodeRef, 8> open{product->src(0), product->src(1)};
+  for (size_t i = 0; i < open.size() && i < kMost; ++i) {
+    NodeRef n = open[i];
+    if (has_trait(n->op, kWords)) return n;
+    const bool scales = n->op == Op::Mul || n->op == Op::Cast || n->op == Op::Add;
+    if (scales) open.append(n->src());
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Blocks::Blocks(size_t expected) {
@@ -159,8 +173,28 @@ void Blocks::emit_chains(const Block& block, std::vector<NodeRef>& out) {
     std::vector<NodeRef> side_by_side;
     for (const std::vector<NodeRef>& chain : chains)
       if (step < chain.size()) side_by_side.push_back(chain[chain.size() - 1 - step]);
+    emit_words(side_by_side, block, out);
     for (NodeRef n : in_order_of_operands(std::move(side_by_side))) emit_needed(item_of(n), out);
   }
+}
+
+/// Sums of words that registers side by side add next take turns, too: each word is there for all
+/// of them, and no chain is longer than what the machine looks ahead.
+void Blocks::emit_words(std::span<const NodeRef> side_by_side, const Block& block,
+                        std::vector<NodeRef>& out) {
+  std::vector<std::vector<NodeRef>> chains;  // the last first
+  size_t longest = 0;
+  for (NodeRef product : side_by_side) {
+    std::vector<NodeRef>& chain = chains.emplace_back();
+    for (NodeRef n = sum_of_words(product); n && has_trait(n->op, kWords); n = n->src(2)) {
+      if (&blocks_[static_cast<size_t>(this->block(n))] != &block) break;
+      chain.push_back(n);
+    }
+    longest = std::max(longest, chain.size());
+  }
+  for (size_t step = 0; step < longest; ++step)
+    for (const std::vector<NodeRef>& chain : chains)
+      if (step < chain.size()) emit_needed(item_of(chain[chain.size() - 1 - step]), out);
 }
 
 void Blocks::emit_item(int item, std::vector<NodeRef>& out) {

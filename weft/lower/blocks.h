@@ -67,6 +67,8 @@ class Blocks {
   void emit_item(int item, std::vector<NodeRef>& out);
   void emit_needed(int root, std::vector<NodeRef>& out);
   void emit_chains(const Block& block, std::vector<NodeRef>& out);
+  void emit_words(std::span<const NodeRef> side_by_side, const Block& block,
+                  std::vector<NodeRef>& out);
 
   std::vector<Block> blocks_;
   std::vector<Item> items_;

@@ -96,8 +96,7 @@ class LoadTransposer {
       SmallVector<NodeRef, 16> lanes;
       for (size_t row = i; row < loads.size(); row += size) {
         NodeRef load = loads[row];
-        NodeRef piece =
-            g_.intern({Op::Load, load->dtype, load->src(), load->ints(), {}, size});
+        NodeRef piece = g_.intern({Op::Load, load->dtype, load->src(), load->ints(), {}, size});
         for (size_t k = 0; k < size; ++k) lanes.push_back(lane(g_, piece, k));
       }
       vectors.push_back(size == loads.size() ? lanes[0]->src(0) : vec(g_, lanes));

@@ -10,11 +10,23 @@
 namespace weft {
 
 /// A node of a program, without what it does not share with others like it.
+namespace {
+
+/// Sources that decide what a value is and are not followed: bodies of loops. A function's value is
+/// its results; what it was made of may be the memory of state, which would not be the state's own
+/// while a form keeps it alive.
+std::span<const NodeRef> bodies_of(NodeRef n) {
+  return n->op == Op::Function ? std::span<const NodeRef>() : closed_sources(n);
+}
+
+}  // namespace
+
 struct KnownForms::Step {
   Op op;
   DType dtype;
   uint16_t lanes;
   uint32_t sources, evaluated;  // counts: all, and those that are steps
+  uint32_t bodies;              // count
   uint32_t ints, text;          // counts
 
   bool fits(NodeRef n) const {
@@ -68,7 +80,7 @@ class KnownForms::Walk {
     const NodeRef* closed = form_.closed.data() + closed_;
     const int64_t* ints = form_.ints.data() + ints_;
     const char* text = form_.text.data() + text_;
-    sources_ += s.evaluated, closed_ += s.sources - s.evaluated, ints_ += s.ints, text_ += s.text;
+    sources_ += s.evaluated, closed_ += s.bodies, ints_ += s.ints, text_ += s.text;
     if (!n) return true;  // a value that something is bound to, and nothing else
     if (!s.fits(n)) return false;
     const std::span<const int64_t> own = n->ints();
@@ -78,9 +90,7 @@ class KnownForms::Walk {
     const size_t followed = s.op == Op::Bind ? 1 : s.evaluated;
     for (size_t i = 0; i < followed; ++i)
       if (!is_at(sources[i], n->src(i))) return false;
-    for (size_t i = s.evaluated; i < s.sources; ++i)
-      if (n->src(i) != closed[i - s.evaluated]) return false;
-    return true;
+    return std::ranges::equal(bodies_of(n), std::span(closed, s.bodies));
   }
 
   /// One buffer twice is another program, and so is a variable that has one value twice.
@@ -128,14 +138,15 @@ KnownForms::Form KnownForms::form_of(const NormalForm& form, const Toposort& ord
     if (n->op == Op::Buffer) known.inputs.push_back(positions.at(n));
     if (n->op == Op::Bind) known.binds.push_back(positions.at(n));
     known.steps.push_back({n->op, n->dtype, n->lanes, n->nsrc,
-                           static_cast<uint32_t>(evaluated_sources(n)), n->nints, n->text_size});
+                           static_cast<uint32_t>(evaluated_sources(n)),
+                           static_cast<uint32_t>(bodies_of(n).size()), n->nints, n->text_size});
   }
   for (size_t i = order.size(); i-- > 0;) {
     NodeRef n = order.nodes()[i];
-    const std::span<const NodeRef> src = n->src(), closed = closed_sources(n);
-    for (NodeRef s : src.first(src.size() - closed.size()))
+    const std::span<const NodeRef> bodies = bodies_of(n);
+    for (NodeRef s : n->src().first(n->nsrc - closed_sources(n).size()))
       known.sources.push_back(positions.at(s));
-    known.closed.insert(known.closed.end(), closed.begin(), closed.end());
+    known.closed.insert(known.closed.end(), bodies.begin(), bodies.end());
     known.ints.insert(known.ints.end(), n->ints().begin(), n->ints().end());
     known.text += n->text();
   }

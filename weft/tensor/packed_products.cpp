@@ -101,7 +101,8 @@ class ByteProducts {
   Tensor operator()(const Tensor& x) const {
     const RoundedRows rows = rounded(x);
     const Tensor words = by_parts(rows.codes.bitcast(DType::U32));
-    const Tensor sums = by_parts(rows.codes).sum({4}, false, DType::I32), with = of_rows(rows.scale);
+    const Tensor sums = by_parts(rows.codes).sum({4}, false, DType::I32),
+                 with = of_rows(rows.scale);
     const Tensor first = coded_.zero != 0 ? (sums * -coded_.zero).contiguous() : Tensor();
     const Tensor less =
         coded_.min.defined() ? (-(sums.cast(DType::F32) * with)).contiguous() : Tensor();
@@ -109,8 +110,8 @@ class ByteProducts {
     for (int64_t part = 0; part < parts_; ++part) {
       Tensor dot = this->dot(words, part);
       if (first.defined()) dot = dot + one(first, part);
-      sum = add_product(sum, dot.cast(DType::F32) * one(with, part),
-                        of_columns(coded_.scale, part));
+      sum =
+          add_product(sum, dot.cast(DType::F32) * one(with, part), of_columns(coded_.scale, part));
       if (less.defined()) sum = add_product(sum, one(less, part), of_columns(coded_.min, part));
     }
     return sum.sum({2});

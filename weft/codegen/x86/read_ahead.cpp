@@ -16,9 +16,11 @@ constexpr double kMostWork = 32;
 // Times L2 that are read at least, and bytes between two work items at most: what comes earlier
 // than that is gone again before it is read.
 constexpr double kTimesL2 = 2;
-constexpr int64_t kFurthest = 128 << 10;
-// Wider numbers, but for words of packed blocks, fill whole lines with each vector, which the machine
-// follows.
+constexpr int64_t kFurthest = 256 << 10;
+constexpr int64_t kNear = 12 << 10;  // that L1 holds beside what is read now
+constexpr int64_t kFewestRows = 4;   // side by side
+// Wider numbers, but for words of packed blocks, fill whole lines with each vector, which the
+// machine follows.
 constexpr int kWidest = 16;
 // Bytes from one step of a sum to the next, at least, where prefetchers do not follow: they stay
 // within a page, and know few of them.
@@ -158,7 +160,32 @@ class Search {
     NodeRef core = loops_[0].range;
     if (range_binding(core) != Binding::Core || loops_.size() == 1) return;
     const int64_t bytes = slopes_.along(n->src(1), core) * size_of(n);
-    if (bytes >= Machine::kLine && bytes <= kFurthest) found_.set(n, {bytes});
+    if (bytes < Machine::kLine || bytes > kFurthest) return;
+    if (const int64_t steps = steps_of_rows(n, bytes); steps > 0)
+      next_piece(n, bytes, steps);
+    else
+      found_.set(n, {bytes});
+  }
+
+  /// Iterations of the innermost loop, where an item of so many bytes is rows that it walks along
+  /// side by side; 0 where it is anything else.
+  int64_t steps_of_rows(NodeRef n, int64_t bytes) const {
+    NodeRef loop = loops_.back().range, size = loop->src(0);
+    const int64_t step = slopes_.along(n->src(1), loop) * size_of(n);
+    if (size->op != Op::Const || size->vmin < 1 || step <= 0) return 0;
+    const int64_t row = step * size->vmin;
+    return row < kPage && bytes % row == 0 && bytes >= kFewestRows * row ? size->vmin : 0;
+  }
+
+  /// The first load of a buffer fetches for all.
+  void next_piece(NodeRef n, int64_t bytes, int64_t steps) {
+    NodeRef loop = loops_.back().range;
+    for (const auto& [memory, in] : pieces_)
+      if (memory == n->src(0) && in == loop) return;
+    pieces_.emplace_back(n->src(0), loop);
+    const int64_t each = bytes / steps, step = slopes_.along(n->src(1), loop) * size_of(n);
+    found_.set(
+        n, {bytes, bytes > kNear, loop, (each + Machine::kLine - 1) / Machine::kLine, each - step});
   }
 
   void close() {
@@ -191,6 +218,7 @@ class Search {
   std::vector<Loop> loops_;
   NodeMap<size_t> declared_;  // of each register, the loops open there
   NodeMap<bool> folds_;
+  std::vector<std::pair<NodeRef, NodeRef>> pieces_;  // buffers and loops that are fetched for
   NodeMap<Ahead> found_;
 };
 

@@ -11,12 +11,16 @@ namespace weft::codegen {
 struct Ahead {
   int64_t bytes = 0;
   bool later = false;
+  // Where an item's loop walks many rows at once, of memory that lies in one piece: so many lines
+  // of it in each iteration, from one end to the other, which the machine's prefetchers follow.
+  NodeRef loop = nullptr;
+  int64_t lines = 0, apart = 0;  ///< `apart`: bytes that the next iteration's begin further on
 };
 
 /// For loads that are worth a prefetch. The machine's own prefetchers do not follow
 /// - what is read in small pieces between much else (packed weights): in programs that read far
 ///   more than a core's L2, a little for each operation, with loops inside of work items, what the
-///   next item reads;
+///   next item reads, in the order of memory where that is one piece;
 /// - what a sum takes one by one from many pages (the window in each channel of an image): what the
 ///   next tile reads. Whole vectors side by side they follow.
 NodeMap<Ahead> reads_ahead(const LinearProgram& program, const Target& target);

@@ -188,7 +188,22 @@ Reg X86Selector::load(NodeRef n) {
   return to;
 }
 
-void X86Selector::prefetch(NodeRef n, Ahead ahead) {
+/// From the beginning of what is read in the next item, whichever part of it `n` is.
+void X86Selector::prefetch_lines(NodeRef n, const Ahead& ahead) {
+  Address at = address_of(n->src(0), n->src(1));
+  at.displacement += static_cast<int32_t>(ahead.bytes - at.displacement % ahead.bytes);
+  const Reg begin = general(), further = general();
+  emit(x86::make(Form::Lea, 64, {begin}, at));
+  emit(Form::ImulI, 64, {further, value(ahead.loop)}, ahead.apart);
+  for (int64_t line = 0; line < ahead.lines; ++line)
+    emit(x86::make(ahead.later ? Form::Prefetcht1 : Form::Prefetcht0, 8, {},
+                   Address{.base = begin,
+                           .index = further,
+                           .displacement = static_cast<int32_t>(line * Machine::kLine)}));
+}
+
+void X86Selector::prefetch(NodeRef n, const Ahead& ahead) {
+  if (ahead.lines > 0) return prefetch_lines(n, ahead);
   Address at = address_of(n->src(0), n->src(1));
   at.displacement += static_cast<int32_t>(ahead.bytes);
   const bool known = std::ranges::any_of(prefetched_, [&](const Address& a) {

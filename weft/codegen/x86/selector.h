@@ -58,7 +58,8 @@ class X86Selector : X86Emitter {
   void compare_with_limit(const OpenLoop& loop);
   Reg load(NodeRef n);
   /// What a load reads so many bytes further on, a line once in a stretch.
-  void prefetch(NodeRef n, Ahead ahead);
+  void prefetch(NodeRef n, const Ahead& ahead);
+  void prefetch_lines(NodeRef n, const Ahead& ahead);
   void store(NodeRef n);
   Address address_of(NodeRef param, NodeRef index);
   /// True where what an earlier load read can be read from memory again.
