@@ -378,20 +378,43 @@ class OperandPacking {
   /// Of kernels whose products are a matrix unit's: its tiles of an operand that lies along an
   /// output axis are runs, one after the other down the sum.
   void put_in_tiles() {
+    std::vector<size_t> kernels;
     for (NodeRef n : plan_.order) {
       if (!has_trait(n->op, kWords) || !plan_.target.tile_unit(n->op)) continue;
       for (const Use& d : plan_.uses.at(n))
-        if (!d.load) put_in_tiles(static_cast<size_t>(d.kernel));
+        if (!d.load) kernels.push_back(static_cast<size_t>(d.kernel));
     }
+    for (const size_t k : kernels) put_in_tiles(k);
   }
   void put_in_tiles(size_t k) {
+    if (const ProductOperand* rows = rows_to_turn(k))
+      read_copy(static_cast<int>(k), *rows, kSumsInnermost);
     for (const ProductOperand& o : loads_[k]) {
       const BufferPlan& b = buffer(o.node);
-      if (b.row_major || b.block > 0 || !is_static(o.node)) continue;
+      if (b.row_major || b.block > 0 || !is_static(o.node) || use(o).packed) continue;
       for (NodeRef r : plan_.kernels[k].ranges)
         if (step_along(plan_, o.node, use(o).access, r) == Step::Unit)
           return turn(o.node, static_cast<int>(row_axis(o.node)));
     }
+  }
+
+  /// Tiles want one operand's rows along the sum. Where both lie along output axes, as those of a
+  /// weight's gradient do, the smaller one is turned: words are transposed in registers, the halves
+  /// that they are made of are not.
+  const ProductOperand* rows_to_turn(size_t k) const {
+    const ProductOperand* smallest = nullptr;
+    if (loads_[k].size() != 2) return nullptr;
+    for (const ProductOperand& o : loads_[k]) {
+      const Step along = step_along_sum(plan_.kernels[k], o);
+      if (along != Step::Far || !is_static(o.node)) return nullptr;
+      if (!smallest || elements(o) < elements(*smallest)) smallest = &o;
+    }
+    return smallest;
+  }
+  Step step_along_sum(const KernelPlan& kernel, const ProductOperand& o) const {
+    for (NodeRef r : use(o).scope)
+      if (!contains(kernel.ranges, r)) return step_along(plan_, o.node, use(o).access, r);
+    return Step::None;
   }
 
   /// Puts panels in order, or takes rows apart that share few places of the caches: in place where
