@@ -253,6 +253,12 @@ bool is_summed(const Planner& plan, const Use& d, size_t axis) {
   return i->op == Op::Range && !contains(ranges, i);
 }
 
+/// What a reader's wish counts: one number of each row, as a loss reads logits, is nothing beside
+/// all of them.
+double part_read(NodeRef n, const Use& d) {
+  return std::min(1.0, iterations(d.scope) / std::max(1.0, largest_numel(n->shape->span())));
+}
+
 /// The best innermost axis of a buffer, by its readers; the last axis when none is better.
 size_t innermost_axis(Planner& plan, NodeRef n,
                       std::span<const std::vector<ProductOperand>> operands) {
@@ -267,14 +273,16 @@ size_t innermost_axis(Planner& plan, NodeRef n,
   for (size_t a = n->rank(); a-- > 0;) {
     double score = 0;
     for (const Use* d : anyhow)
-      score +=
-          (is_summed(plan, *d, a) ? kRowsOfSum : 1) * static_cast<double>(lanes_of(plan.target));
-    for (const Use* d : readers)
-      score += is_read_in_words(plan.g, d->access.index[a], n->dtype)
-                   ? kWords * static_cast<double>(lanes_of(plan.target))
-                   : lanes_along(plan, d->access.index[a], n->dim(a),
-                                 plan.kernels[static_cast<size_t>(d->kernel)],
-                                 operands[static_cast<size_t>(d->kernel)], n->op);
+      score += part_read(n, *d) * (is_summed(plan, *d, a) ? kRowsOfSum : 1) *
+               static_cast<double>(lanes_of(plan.target));
+    for (const Use* d : readers) {
+      const double lanes = is_read_in_words(plan.g, d->access.index[a], n->dtype)
+                               ? kWords * static_cast<double>(lanes_of(plan.target))
+                               : lanes_along(plan, d->access.index[a], n->dim(a),
+                                             plan.kernels[static_cast<size_t>(d->kernel)],
+                                             operands[static_cast<size_t>(d->kernel)], n->op);
+      score += part_read(n, *d) * lanes;
+    }
     if (score > best_score * kWorthIt) {
       best = a;
       best_score = score;

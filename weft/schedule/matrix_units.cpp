@@ -177,6 +177,15 @@ Element word_in_memory(Graph& g, NodeRef n) {
   });
 }
 
+bool is_column_of_tiles(const Planner& plan, NodeRef words, const Use& use) {
+  const auto& ranges = plan.kernels[static_cast<size_t>(use.kernel)].ranges;
+  const bool tiles =
+      std::ranges::any_of(plan.target.matrix_units, [](const MatrixUnit& u) { return u.tile > 0; });
+  return tiles && !ranges.empty() &&
+         iterations(use.scope) >= kReuse * largest_numel(words->shape->span()) &&
+         !used_ranges(use.access.index, {&ranges.back(), 1}).empty();
+}
+
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants) {
   if (target.matrix_units.empty() || fold_of(sum) != Fold::Add || !is_static(sum->src(0)))

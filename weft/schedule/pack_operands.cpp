@@ -261,10 +261,10 @@ class OperandPacking {
   /// A copy whose innermost axis is `axis`, or one of these.
   static constexpr int kRowsApart = -1;      // in the same order, with its rows apart
   static constexpr int kSumsInnermost = -2;  // outputs' axes first: a sum walks on, row by row
+  static constexpr int kRowsOfTiles = -3;    // the sum's axis is the innermost one
   void read_copy(int kernel, const ProductOperand& o, int axis) {
     const std::vector<NodeRef> sizes = sizes_read(o, axis);
-    const std::vector<size_t> order =
-        axis == kSumsInnermost ? sums_innermost(o) : std::vector<size_t>();
+    const std::vector<size_t> order = order_for(o, axis);
     const auto same = std::ranges::find_if(copies_, [&](const Copy& c) {
       return c.of == o.node && c.axis == axis && c.sizes == sizes &&
              (order.empty() || buffer(c.copy).order == order);
@@ -283,7 +283,7 @@ class OperandPacking {
     std::vector<NodeRef> sizes(o.node->shape->span().begin(), o.node->shape->span().end());
     if (plan_.constants.contain(o.node)) return sizes;
     for (size_t a = 0; a < sizes.size(); ++a) {
-      NodeRef end = end_of(use(o).access.index[a]);
+      NodeRef end = end_of_index(plan_.g, use(o).access.index[a]);
       if (!end || end->op == Op::Const || end->vmax > sizes[a]->vmax) continue;
       // Whole panels: that they divide the axis is known.
       const auto whole = static_cast<int>(a) == axis ? panel(o.node) : int64_t{1};
@@ -292,19 +292,6 @@ class OperandPacking {
       sizes[a] = plan_.g.mul(plan_.g.idiv(plan_.g.add(end, plan_.g.index(whole - 1)), unit), unit);
     }
     return sizes;
-  }
-
-  /// Behind the last value of an index that rises by steps of ranges; null where it is none.
-  NodeRef end_of(NodeRef index) {
-    Graph& g = plan_.g;
-    NodeRef last = index;
-    for (NodeRef n : Toposort(index)) {
-      Stride by{};
-      if (n->op != Op::Range) continue;
-      if (!split_stride(g, last, n, by) || by.coefficient < 0) return nullptr;
-      last = g.add(by.base, g.mul(g.sub(n->src(0), g.index(1)), g.index(by.coefficient)));
-    }
-    return g.add(last, g.index(1));
   }
 
   /// An intermediate of this kernel's own may lie as it likes.
@@ -322,13 +309,18 @@ class OperandPacking {
     return divisor_of(n->dim(axis)) % panel(n) == 0;
   }
 
+  static std::vector<size_t> with_innermost(NodeRef n, int axis) {
+    std::vector<size_t> order;
+    for (size_t a = 0; a < n->rank(); ++a)
+      if (static_cast<int>(a) != axis) order.push_back(a);
+    order.push_back(static_cast<size_t>(axis));
+    return order;
+  }
+
   void turn(NodeRef n, int axis) {
     BufferPlan& b = buffer(n);
     const auto inner = static_cast<size_t>(axis);
-    b.order.clear();
-    for (size_t a = 0; a < n->rank(); ++a)
-      if (a != inner) b.order.push_back(a);
-    b.order.push_back(inner);
+    b.order = with_innermost(n, axis);
     if (divides_into_panels(n, inner)) b.block = panel(n);
   }
 
@@ -378,20 +370,46 @@ class OperandPacking {
   /// Of kernels whose products are a matrix unit's: its tiles of an operand that lies along an
   /// output axis are runs, one after the other down the sum.
   void put_in_tiles() {
+    std::vector<size_t> kernels;
     for (NodeRef n : plan_.order) {
       if (!has_trait(n->op, kWords) || !plan_.target.tile_unit(n->op)) continue;
       for (const Use& d : plan_.uses.at(n))
-        if (!d.load) put_in_tiles(static_cast<size_t>(d.kernel));
+        if (!d.load) kernels.push_back(static_cast<size_t>(d.kernel));
     }
+    for (const size_t k : kernels) put_in_tiles(k);
   }
   void put_in_tiles(size_t k) {
+    if (const ProductOperand* rows = rows_to_turn(k))
+      read_copy(static_cast<int>(k), *rows, kRowsOfTiles);
     for (const ProductOperand& o : loads_[k]) {
       const BufferPlan& b = buffer(o.node);
-      if (b.row_major || b.block > 0 || !is_static(o.node)) continue;
+      if (b.row_major || b.block > 0 || !is_static(o.node) || use(o).packed) continue;
       for (NodeRef r : plan_.kernels[k].ranges)
         if (step_along(plan_, o.node, use(o).access, r) == Step::Unit)
           return turn(o.node, static_cast<int>(row_axis(o.node)));
     }
+  }
+
+  /// Tiles want one operand's rows along the sum. Where both lie along output axes, as those of a
+  /// weight's gradient do, the smaller one is turned: words are transposed in registers, the halves
+  /// that they are made of are not.
+  const ProductOperand* rows_to_turn(size_t k) const {
+    const ProductOperand* smallest = nullptr;
+    if (loads_[k].size() != 2) return nullptr;
+    for (const ProductOperand& o : loads_[k]) {
+      NodeRef r = summed_range(o);
+      if (!r || step_along(plan_, o.node, use(o).access, r) != Step::Far || !is_static(o.node) ||
+          moving_axis(plan_.g, use(o).access, r) < 0)
+        return nullptr;
+      if (!smallest || elements(o) < elements(*smallest)) smallest = &o;
+    }
+    return smallest;
+  }
+  NodeRef summed_range(const ProductOperand& o) const {
+    const KernelPlan& kernel = plan_.kernels[static_cast<size_t>(use(o).kernel)];
+    for (NodeRef r : use(o).scope)
+      if (!contains(kernel.ranges, r)) return r;
+    return nullptr;
   }
 
   /// Puts panels in order, or takes rows apart that share few places of the caches: in place where
@@ -520,11 +538,18 @@ class OperandPacking {
                      sizes);
     if (axis == kRowsApart)
       set_apart(copy);
-    else if (axis == kSumsInnermost)
-      buffer(copy).order = sums_innermost(o);
+    else if (axis < 0)
+      buffer(copy).order = order_for(o, axis);
     else
       turn(copy, axis);
     return copy;
+  }
+
+  /// Of a copy whose order is more than an innermost axis; else none.
+  std::vector<size_t> order_for(const ProductOperand& o, int axis) const {
+    if (axis == kSumsInnermost) return sums_innermost(o);
+    if (axis != kRowsOfTiles) return {};
+    return with_innermost(o.node, moving_axis(plan_.g, use(o).access, summed_range(o)));
   }
 
   std::vector<size_t> sums_innermost(const ProductOperand& o) const {

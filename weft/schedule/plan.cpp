@@ -200,7 +200,8 @@ bool Planner::reads_words(NodeRef n, const std::vector<Use>& wanted) {
   const bool aligned = n->dtype == DType::U32 && is_aligned(first, n->dtype);
   if (std::ranges::any_of(wanted, [&](const Use& d) {
         const auto& ranges = kernels[static_cast<size_t>(d.kernel)].ranges;
-        if (d.scope.size() > ranges.size()) return false;  // a sum takes words from anywhere
+        // A sum takes words from anywhere, but tiles columns as they are copied.
+        if (d.scope.size() > ranges.size() && !is_column_of_tiles(*this, n, d)) return false;
         return !aligned || (others && is_wanted_by(*others, d.kernel)) || ranges.empty() ||
                !used_ranges(d.access.index, {&ranges.back(), 1}).empty();
       }))

@@ -301,6 +301,9 @@ std::vector<NodeRef> used_ranges(std::span<const NodeRef> index, std::span<const
 /// where it is not.
 int64_t steady_steps(std::span<const NodeRef> index, NodeRef r);
 
+/// Behind the last value of an index that rises by steps of ranges; null where it is none.
+NodeRef end_of_index(Graph& g, NodeRef index);
+
 /// How often a loop nest over `ranges` runs its body, with symbolic sizes at their largest.
 double iterations(std::span<const NodeRef> ranges);
 
@@ -321,6 +324,9 @@ NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantV
 /// The Param whose memory holds the words that `n` puts together, as they are put together; null
 /// where there is none.
 Element word_in_memory(Graph& g, NodeRef n);
+/// Whether words are the columns of a product of matrices by a unit's tiles: they vary along the
+/// last axis of the result.
+bool is_column_of_tiles(const Planner& plan, NodeRef words, const Use& use);
 /// `scan`, or the same running sum block by block where one would lose digits.
 NodeRef split_long_scan(Graph& g, NodeRef scan);
 

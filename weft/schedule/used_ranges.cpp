@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "weft/graph/index_algebra.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -43,6 +44,17 @@ int64_t steady_steps(std::span<const NodeRef> index, NodeRef r) {
   int64_t all = 0;
   for (NodeRef n : index) all = std::gcd(all, steps[n].count);
   return std::max<int64_t>(all, 1);
+}
+
+NodeRef end_of_index(Graph& g, NodeRef index) {
+  NodeRef last = index;
+  for (NodeRef n : Toposort(index)) {
+    Stride by{};
+    if (n->op != Op::Range) continue;
+    if (!split_stride(g, last, n, by) || by.coefficient < 0) return nullptr;
+    last = g.add(by.base, g.mul(g.sub(n->src(0), g.index(1)), g.index(by.coefficient)));
+  }
+  return g.add(last, g.index(1));
 }
 
 }  // namespace weft

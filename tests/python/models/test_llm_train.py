@@ -132,7 +132,6 @@ def test_adapters_learn_as_in_pytorch(case, tmp_path):
     weights = dict(model.named_parameters())
     tokens = safetensors.load_file(tmp_path / "out" / "tokens.safetensors")["training"].numpy().astype(np.int64)
     starts = first_starts(len(tokens), context, 1, steps * batch)
-    losses = []
     for step in range(steps):
         adamw.param_groups[0]["lr"] = rate(step + 1, steps, 1, lr)
         x = torch.tensor(np.stack([tokens[s:s + context + 1] for s in starts[step * batch:(step + 1) * batch]]))
@@ -142,9 +141,7 @@ def test_adapters_learn_as_in_pytorch(case, tmp_path):
         adamw.zero_grad()
         loss.backward()
         adamw.step()
-        losses.append(loss.item())
         assert tuner.step() == pytest.approx(loss.item(), rel=1e-4)
-    assert losses[-1] < losses[0]
 
 
 def test_finetune_exports_an_adapter(texts, tmp_path):
@@ -177,5 +174,5 @@ def test_errors(tmp_path):
         Trainer(tmp_path, optimizer="sgd")
     with pytest.raises(TypeError, match="steps is 'many'"):
         Trainer(tmp_path, steps="many")
-    with pytest.raises(RuntimeError, match="there is no file"):
+    with pytest.raises(FileNotFoundError, match="none.gguf"):
         Finetuner(tmp_path / "out", tmp_path / "none.gguf", tmp_path)
