@@ -79,9 +79,12 @@ int moving_axis(Graph& g, const Access& access, NodeRef range) {
 
 namespace {
 
-/// Whether vectors along a range that is walked panel by panel, as r / n and r % n, lie in one.
-bool walks_panels(NodeRef index, NodeRef panel, NodeRef range) {
-  return index->op == Op::Mod && index->src(0) == range && index->src(1) == panel;
+/// Whether vectors along a range that walks `axis` of `n` panel by panel, as r / n and r % n, lie
+/// in one.
+bool walks_panels(NodeRef n, const Access& access, size_t axis, NodeRef range) {
+  if (access.index.size() != n->rank()) return false;
+  NodeRef index = access.index[axis];
+  return index->op == Op::Mod && index->src(0) == range && index->src(1) == n->dim(axis);
 }
 
 }  // namespace
@@ -97,7 +100,7 @@ Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef ra
   if (last == 0) return Step::None;
   const size_t innermost = b.order.empty() ? last - 1 : b.order[last - 1];
   const bool unit = moving_axis(plan.g, access, range) == static_cast<int>(innermost) ||
-                    walks_panels(access.index[innermost], n->dim(innermost), range);
+                    walks_panels(n, access, innermost, range);
   return unit ? Step::Unit : Step::Far;
 }
 
