@@ -93,6 +93,32 @@ TEST(Tiling, windows_walk_along_rows_and_share_what_strides_leave_in_them) {
   }
 }
 
+/// (phase + place) / 2 takes two values however many its ranges have: the next row of an image's
+/// gradient by steps of 2 reads half of what is new, and walking on along it takes the weights
+/// once.
+TEST(Tiling, windows_over_places_that_are_divided_share_what_they_cover) {
+  KernelBuilder b;
+  constexpr int64_t kRows = 8, kChannels = 512, kColumns = 64;
+  NodeRef y = b.range(kRows, 0), phase = b.range(2, 1), o = b.range(kColumns, 2);
+  NodeRef place = b.range(3, 3), c = b.range(kChannels, 4);
+  const auto at = [&](NodeRef row, NodeRef column, int64_t width) {
+    return b.g.add(b.g.mul(row, b.g.index(width)), column);
+  };
+  NodeRef row = b.g.add(y, b.g.idiv(b.g.add(phase, place), b.g.index(2)));
+  NodeRef image = b.load(b.param(1, DType::F32, (kRows + 1) * kChannels), at(row, c, kChannels));
+  NodeRef weight = b.load(b.param(2, DType::F32, 3 * kChannels * kColumns),
+                          at(at(place, c, kChannels), o, kColumns));
+  b.store(b.param(0, DType::F32, kRows * 2 * kColumns), at(at(y, phase, 2), o, kColumns),
+          b.reduce(Fold::Add, b.g.mul(image, weight), {place, c}));
+  const optimize::KernelInfo info(b.kernel().sink);
+  const auto read = std::ranges::find_if(
+      info.accesses, [](const optimize::Access& a) { return !a.quotients.empty(); });
+  ASSERT_NE(read, info.accesses.end());
+  EXPECT_EQ(read->quotients[0].stride, kChannels);
+  EXPECT_EQ(read->quotients[0].values, 2);
+  EXPECT_EQ(read->quotients[0].deps, optimize::bit(1) | optimize::bit(3));
+}
+
 /// A loop that carries state goes from line to line where it runs down columns: wide pieces of each
 /// row are worth more than many.
 TEST(Tiling, scans_down_columns_take_several_vectors) {

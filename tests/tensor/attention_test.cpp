@@ -132,7 +132,7 @@ TEST_F(Attention, BlocksCopyNoConstants) {
   EXPECT_EQ(steps_in_blocks(projected.attention(), all), without);
 }
 
-/// More than the cache holds: summed over one part of the keys after the other.
+/// More than the cache holds, and keys that no panel divides.
 TEST_F(Attention, LongValues) {
   const Tensor q = random({2, 128, 4}), k = random({2, 150, 4}), v = random({2, 150, 40});
   check(q.scaled_dot_product_attention(k, v));

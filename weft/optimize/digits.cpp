@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "weft/graph/index_algebra.h"
 #include "weft/graph/walks.h"
 #include "weft/optimize/steady.h"
 
@@ -11,12 +12,13 @@ namespace {
 
 /// Of the divisors, those that are each a multiple of the one before and divide the extent: the
 /// places of a mixed radix.
-SmallVector<int64_t, 4> radix(SmallVector<int64_t, 4> divisors, int64_t extent) {
+SmallVector<int64_t, 4> radix(SmallVector<int64_t, 4> divisors, const RangeInfo& range) {
   std::sort(divisors.begin(), divisors.end());
+  const int64_t whole = range.constant ? range.extent : divisor_of(range.node->src(0));
   SmallVector<int64_t, 4> places;
   for (int64_t d : divisors) {
     const int64_t last = places.empty() ? 1 : places.back();
-    if (d > last && d < extent && d % last == 0 && extent % d == 0) places.push_back(d);
+    if (d > last && d < range.extent && d % last == 0 && whole % d == 0) places.push_back(d);
   }
   return places;
 }
@@ -97,7 +99,7 @@ std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
     if (!taken) continue;
     const size_t range = info.position(taken);
     const RangeInfo& r = info.ranges[range];
-    if (!r.constant || r.sequential || n->src(1)->op != Op::Const) continue;
+    if (r.sequential || n->src(1)->op != Op::Const) continue;
     const int64_t divisor = n->src(1)->vmin;
     // A vector of what is looked up has one element for each group of lanes.
     const bool within =
@@ -110,7 +112,7 @@ std::vector<Digits> find_digits(const KernelInfo& info, int64_t lanes) {
     if (groups[r] > 0 && divisors[r].empty()) divisors[r].push_back(groups[r]);
   std::vector<Digits> out;
   for (size_t r = 0; r < divisors.size(); ++r) {
-    const SmallVector<int64_t, 4> places = radix(divisors[r], info.ranges[r].extent);
+    const SmallVector<int64_t, 4> places = radix(divisors[r], info.ranges[r]);
     if (places.empty()) continue;
     Digits d{r, {}};
     for (size_t i = places.size(); i-- > 0;) d.sizes.push_back(places[i]);

@@ -13,6 +13,15 @@ namespace {
 
 constexpr size_t kMaxRanges = 64;
 
+/// (r + s + ..) / n
+bool is_quotient(NodeRef n) {
+  return n->op == Op::IDiv && n->src(1)->op == Op::Const &&
+         std::ranges::all_of(operands_of(n->src(0), Op::Add), [](NodeRef t) {
+           if (t->op == Op::Mul && t->src(1)->op == Op::Const) t = t->src(0);
+           return t->op == Op::Range || t->op == Op::Const;
+         });
+}
+
 /// Adds the coefficients of `index`, a normal sum, to the access's strides.
 void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
   for (NodeRef t : operands_of(index, Op::Add)) {
@@ -26,6 +35,8 @@ void add_strides(const KernelInfo& info, NodeRef index, Access& out) {
       continue;
     }
     out.opaque |= info.deps(t);
+    if (is_quotient(t))
+      out.quotients.push_back({info.deps(t), std::abs(coefficient), t->vmax - t->vmin + 1});
     out.rest = std::gcd(out.rest, t->op == Op::Const ? t->vmin : coefficient);
   }
 }

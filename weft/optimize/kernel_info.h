@@ -34,11 +34,18 @@ struct RangeInfo {
 
 /// A load or a store and how its address moves.
 struct Access {
+  /// A sum of ranges divided by a number, in steps of the address: places of a window over an image
+  /// whose gradient has a stride.
+  struct Quotient {
+    RangeMask deps;
+    int64_t stride, values;  ///< how many it takes at most
+  };
   NodeRef node;
   RangeMask deps = 0;    ///< ranges it depends on (for stores: also the value's)
   RangeMask opaque = 0;  ///< ranges the index depends on, but not as coefficient * range
   RangeMask masked = 0;  ///< ranges the validity depends on
-  SmallVector<int64_t, 12> stride = {};  ///< by range, in elements
+  SmallVector<int64_t, 12> stride = {};     ///< by range, in elements
+  SmallVector<Quotient, 2> quotients = {};  ///< of the opaque
   int64_t rest =
       0;  ///< divides what the address is made of beside these: constants, looked-up rows
   bool is_store() const { return node->op == Op::Store; }

@@ -84,6 +84,14 @@ double CostModel::fresh_share(const Access& a, RangeMask own, size_t axis, int64
       share = std::min(share, static_cast<double>(step * size) /
                                   static_cast<double>(step * (size - 1) + info_.ranges[r].extent));
   });
+  for (const Access::Quotient& q : a.quotients) {
+    if ((q.deps & own) == 0 || (q.deps & bit(axis)) != 0 || a.stride[axis] % q.stride != 0)
+      continue;
+    const int64_t step = a.stride[axis] / q.stride;
+    if (step > 0)
+      share = std::min(share, static_cast<double>(step * size) /
+                                  static_cast<double>(step * (size - 1) + q.values));
+  }
   return share;
 }
 

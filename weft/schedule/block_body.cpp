@@ -137,30 +137,10 @@ class BlockBody {
     }
     NodeRef w = source(weights, {c_.key}), v = source(p.values, {c_.key});
     if (!w || !v) return nullptr;
-    NodeRef sum = in_parts(p, w, v);
+    NodeRef sum = closed(elementwise(p.sum->src(0), {w, v}), Fold::Add, {c_.key});
     if (!divisor) return sum;
     const NodeRef quotient[] = {sum, alike(divisor, sum->shape->span())};
     return g_.make({Op::Div, sum->dtype, quotient});
-  }
-
-  /// Where values are long, one part of the keys after the other, which all rows of a block have in
-  /// the cache.
-  NodeRef in_parts(const ScoreProduct& p, NodeRef w, NodeRef v) {
-    const auto products = [&](NodeRef a, NodeRef b) {
-      return closed(elementwise(p.sum->src(0), {a, b}), Fold::Add, {c_.key});
-    };
-    NodeRef keys = size(c_.key), all = symbols_[c_.key];
-    if (keys->op != Op::Const) return products(w, v);
-    NodeRef sum = nullptr;
-    for (int64_t begin = 0; begin < keys->vmin; begin += blocks_.keys) {
-      const int64_t length = std::min(blocks_.keys, keys->vmin - begin);
-      range(c_.key, g_.index(length));
-      NodeRef more =
-          products(part(g_, w, c_.key, begin, length), part(g_, v, c_.key, begin, length));
-      sum = sum ? g_.add(g_.make(Op::Contiguous, sum->dtype, {sum}), more) : more;
-    }
-    symbols_[c_.key] = all;
-    return sum;
   }
 
   /// 0 for keys that no row of the block sees.
@@ -307,8 +287,11 @@ class BlockBody {
       order.erase(order.begin() + static_cast<std::ptrdiff_t>(inner));
       order.push_back(inner);
     }
-    NodeRef input = placeholder(leaf, order);
-    std::vector<NodeRef> src{input}, sizes;
+    const bool panels = inner < order.size() && fits_panels(x, inner, at, range_of, closed);
+    const auto first = std::ranges::find_if(order, [&](size_t a) { return !at[a].steps.empty(); });
+    std::vector<NodeRef> src{panels
+                                 ? in_panels(x, order, static_cast<size_t>(first - order.begin()))
+                                 : placeholder(leaf, order)};
     std::vector<int64_t> steps;
     for (size_t a : order) src.push_back(at[a].base);
     for (size_t a : order) {
@@ -375,14 +358,39 @@ class BlockBody {
     return g_.make(Op::Assign, x->dtype, {whole, there, x});
   }
 
+  /// Whether a sum walks down rows of which the block reads whole panels.
+  bool fits_panels(NodeRef x, size_t inner, std::span<const Affine> at,
+                   std::span<const size_t> range_of, const std::vector<size_t>& closed) const {
+    const auto whole = [&](NodeRef n) { return divisor_of(n) % blocks_.panel == 0; };
+    bool down = false;
+    for (size_t a = 0; a < range_of.size(); ++a)
+      down |= !at[a].steps.empty() && contains_range(closed, range_of[a]);
+    return down && is_static(x) && at[inner].steps[0].second == 1 && whole(x->dim(inner)) &&
+           whole(at[inner].base) && whole(size(range_of[inner]));
+  }
+
+  /// A copy in panels of the axis that comes last in this order, [.., n / panel, .., panel] from
+  /// axis `first` on, seen as [.., n].
+  NodeRef in_panels(NodeRef x, std::span<const size_t> order, size_t first) {
+    const size_t last = order.size() - 1;
+    const int64_t n = x->dim(order[last])->vmin;
+    x = with_axis(g_, permuted(x, order), last, {n / blocks_.panel, blocks_.panel});
+    x = input(g_.make(Op::Contiguous, x->dtype, {moved_axis(g_, x, last, first)}));
+    return with_axis(g_, moved_axis(g_, x, first, last), last, {n}, 2);
+  }
+
+  NodeRef permuted(NodeRef x, std::span<const size_t> order) {
+    const std::vector<int64_t> axes(order.begin(), order.end());
+    const NodeRef moved[] = {x};
+    return g_.make({Op::Permute, x->dtype, moved, axes});
+  }
+
   /// An input of the Repeat: the value, or a copy with its axes in this order.
   NodeRef placeholder(const RowCone::Leaf& leaf, std::span<const size_t> order) {
-    NodeRef x = leaf.node;
-    if (!std::ranges::is_sorted(order)) {
-      const std::vector<int64_t> axes(order.begin(), order.end());
-      const NodeRef moved[] = {x};
-      x = copied(leaf, g_.make({Op::Permute, x->dtype, moved, axes}), order);
-    }
+    if (std::ranges::is_sorted(order)) return input(leaf.node);
+    return input(copied(leaf, permuted(leaf.node, order), order));
+  }
+  NodeRef input(NodeRef x) {
     const auto at = std::ranges::find(place_.inputs, x);
     const auto which = at - place_.inputs.begin();
     if (at == place_.inputs.end()) place_.inputs.push_back(x);

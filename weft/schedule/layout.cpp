@@ -77,6 +77,18 @@ int moving_axis(Graph& g, const Access& access, NodeRef range) {
   return axis;
 }
 
+namespace {
+
+/// Whether vectors along a range that walks `axis` of `n` panel by panel, as r / n and r % n, lie
+/// in one.
+bool walks_panels(NodeRef n, const Access& access, size_t axis, NodeRef range) {
+  if (access.index.size() != n->rank()) return false;
+  NodeRef index = access.index[axis];
+  return index->op == Op::Mod && index->src(0) == range && index->src(1) == n->dim(axis);
+}
+
+}  // namespace
+
 Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef range) {
   if (std::none_of(access.index.begin(), access.index.end(),
                    [range](NodeRef i) { return depends_on(i, range); }))
@@ -87,7 +99,9 @@ Step step_along(const Planner& plan, NodeRef n, const Access& access, NodeRef ra
     --last;
   if (last == 0) return Step::None;
   const size_t innermost = b.order.empty() ? last - 1 : b.order[last - 1];
-  return moving_axis(plan.g, access, range) == static_cast<int>(innermost) ? Step::Unit : Step::Far;
+  const bool unit = moving_axis(plan.g, access, range) == static_cast<int>(innermost) ||
+                    walks_panels(n, access, innermost, range);
+  return unit ? Step::Unit : Step::Far;
 }
 
 namespace {
@@ -187,15 +201,22 @@ bool is_reordered(const Planner& plan, const KernelPlan& reader) {
   return !plan.buffers[static_cast<size_t>(plan.buffer_index(result))].order.empty();
 }
 
+/// The last range of more than one iteration.
+NodeRef last_range(const KernelPlan& kernel) {
+  const auto found = std::find_if(kernel.ranges.rbegin(), kernel.ranges.rend(),
+                                  [](NodeRef r) { return r->op == Op::Range; });
+  return found == kernel.ranges.rend() ? kernel.ranges.back() : *found;
+}
+
 /// The range along which a kernel's results lie side by side; their orders are chosen before those
 /// of what they are made of.
 NodeRef innermost_range(const Planner& plan, const KernelPlan& reader) {
   const KernelOutput& o = reader.outputs.front();
   const BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))];
   const Access& at = plan.uses.at(o.node)[static_cast<size_t>(o.use)].access;
-  if (b.order.empty() || at.index.size() != o.node->rank()) return reader.ranges.back();
+  if (b.order.empty() || at.index.size() != o.node->rank()) return last_range(reader);
   NodeRef i = at.index[b.innermost()];
-  return contains(reader.ranges, i) ? i : reader.ranges.back();
+  return contains(reader.ranges, i) ? i : last_range(reader);
 }
 
 /// Whether the product that reads `n` can have vectors along an output axis in which `n` does not

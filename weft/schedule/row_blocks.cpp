@@ -21,6 +21,8 @@ namespace {
 // Scores of a block: a quarter of an L2, so that they, their exponentials and what is multiplied
 // stay.
 constexpr int64_t kBlockOfL2 = 4;
+// Elements of a row that lie together in what products walk down (schedule/pack_operands.cpp).
+constexpr int64_t kLeastPanel = 8;
 constexpr int64_t kFewestRows = 64, kMostRows = 512;
 // From here on, in L2s, the scores are worth it.
 constexpr double kManyScores = 2;
@@ -29,14 +31,14 @@ constexpr double kManyScores = 2;
 /// each other. Else each head has its own sums, which one of its blocks after the other adds to.
 class RowBlocks {
  public:
-  RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t keys)
+  RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t panel)
       : g_(g), c_(cone), all_(cone.size_of(cone.row)), heads_(cone.heads()) {
-    blocks_.push_back({g.index(0), rows, all_ / rows, keys});
+    blocks_.push_back({g.index(0), rows, all_ / rows, panel});
     if (cone.is_symbolic(cone.row)) {
       NodeRef n = cone.ranges[cone.row]->src(0), block = g.index(rows);
-      blocks_.push_back({g.mul(g.idiv(n, block), block), rows, 1, keys});
+      blocks_.push_back({g.mul(g.idiv(n, block), block), rows, 1, panel});
     } else if (all_ % rows != 0) {
-      blocks_.push_back({g.index(all_ - all_ % rows), all_ % rows, 1, keys});
+      blocks_.push_back({g.index(all_ - all_ % rows), all_ % rows, 1, panel});
     }
   }
 
@@ -191,17 +193,6 @@ int64_t rows_at_once(const RowCone& c, const Machine& machine) {
   return rows / blocks;
 }
 
-/// All, where the values of a head leave room in L2; else as many as a quarter of it has room for.
-int64_t keys_at_once(const RowCone& c, const Machine& machine) {
-  const int64_t keys = c.size_of(c.key);
-  int64_t row = bits(c.products[0].values->dtype) / 8;
-  for (size_t r : c.ranges_of(c.products[0]))
-    if (r != c.row) row *= c.size_of(r);
-  if (keys * row <= machine.l2().bytes / 2) return keys;
-  constexpr int64_t kWhole = 16;  // lanes
-  return std::max(kWhole, machine.l2().bytes / 4 / row / kWhole * kWhole);
-}
-
 /// There are rows enough, and sums over them, which go by once for each block, are less than the
 /// scores.
 bool is_worth_it(const RowCone& c) {
@@ -236,8 +227,8 @@ struct Replacements {
 void add_blocks(Graph& g, const GraphUses& uses, const RowCone& c, const Target& target,
                 Replacements& out) {
   if (!is_worth_it(c)) return;
-  const auto made =
-      RowBlocks(g, c, rows_at_once(c, target.machine), keys_at_once(c, target.machine)).run();
+  const int64_t panel = std::max<int64_t>(kLeastPanel, target.lanes(c.products[0].values->dtype));
+  const auto made = RowBlocks(g, c, rows_at_once(c, target.machine), panel).run();
   for (size_t k = 0; k < made.size(); ++k) out.add(c.products[k].sum, made[k], uses);
 }
 
