@@ -47,8 +47,8 @@ std::vector<NodeRef> in_order_of_operands(std::vector<NodeRef> products) {
   return ordered;
 }
 
-/// The last of the sums of words that a multiply-add waits for, behind a few operations; null where
-/// there is none.
+}  // namespace
+
 NodeRef sum_of_words(NodeRef product) {
   constexpr size_t kMost = 8;  // nodes that are looked at
   SmallVector<NodeRef, 8> open{product->src(0), product->src(1)};
@@ -60,8 +60,6 @@ NodeRef sum_of_words(NodeRef product) {
   }
   return nullptr;
 }
-
-}  // namespace
 
 Blocks::Blocks(size_t expected) {
   items_.reserve(expected);
