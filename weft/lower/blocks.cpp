@@ -47,11 +47,11 @@ std::vector<NodeRef> in_order_of_operands(std::vector<NodeRef> products) {
   return ordered;
 }
 
-/// The last of the sums of words that a multiply-add waits for, behind a few operations; null where
-/// there is none.
+}  // namespace
+
 NodeRef sum_of_words(NodeRef product) {
-  constexpr size_t kMost = 8;  // nodes that are looked at
-  SmallVector<NodeRef, 8> open{product->src(0), product->src(1)};
+  constexpr size_t kMost = 64;  // nodes that are looked at: all, of scales of any format
+  SmallVector<NodeRef, 16> open{product->src(0), product->src(1)};
   for (size_t i = 0; i < open.size() && i < kMost; ++i) {
     NodeRef n = open[i];
     if (has_trait(n->op, kWords)) return n;
@@ -60,8 +60,6 @@ NodeRef sum_of_words(NodeRef product) {
   }
   return nullptr;
 }
-
-}  // namespace
 
 Blocks::Blocks(size_t expected) {
   items_.reserve(expected);

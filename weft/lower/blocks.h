@@ -8,6 +8,10 @@
 
 namespace weft::lower {
 
+/// The last of the sums of words that a multiply-add waits for, behind a few operations; null where
+/// there is none.
+NodeRef sum_of_words(NodeRef product);
+
 /// Every instruction is in one block; a block is the body of one loop, or the top. What must come
 /// first is known as edges between the items of one block, which are instructions and whole loops.
 class Blocks {

@@ -269,15 +269,15 @@ class Lineariser {
     const NodeRef src[] = {so_far, value};
     return splat(*graph_, legal_.make(fold_op(fold), so_far->dtype, src), so_far->lanes);
   }
-  /// A chain of multiply-adds that goes on from what there is, in the place of a sum of its own
-  /// that is added: registers side by side then take turns with each of its steps. Null where
-  /// `value` is none.
+  /// A chain of multiply-adds, of sums of words, that goes on from what there is, in the place of a
+  /// sum of its own that is added: registers side by side then take turns with each of its steps.
+  /// Null where `value` is none.
   NodeRef continued(NodeRef so_far, NodeRef value) {
     std::vector<NodeRef> chain;
     for (; value->op == Op::MulAcc && is_float(value->dtype); value = value->src(2))
       chain.push_back(value);
     if (chain.empty() || legal_.target().canonical ||
-        !may_contract(legal_.target(), Fold::Add, value))
+        !may_contract(legal_.target(), Fold::Add, value) || !sum_of_words(value))
       return nullptr;
     NodeRef sum = fold_in(*graph_, Fold::Add, so_far, value, true);
     for (size_t i = chain.size(); i-- > 0;) {
