@@ -343,8 +343,8 @@ Node* place_node(void* memory, const NodeSpec& s, Hashes hashes, const Inferred&
   std::copy(s.ints.begin(), s.ints.end(), ints);
   auto* text = reinterpret_cast<char*>(ints + s.ints.size());
   std::copy(s.text.begin(), s.text.end(), text);
-  n->text_data = text;
   n->text_size = static_cast<uint32_t>(s.text.size());
+  n->levels = inner_levels(n);
   return n;
 }
 

@@ -46,7 +46,6 @@ struct Node {
   const Shape* shape;  ///< never null; rank 0 for kernel-level nodes
   int64_t vmin, vmax;  ///< bounds of an integer, bool or index value; the dtype's range where
                        ///< nothing is known
-  const char* text_data;
   uint32_t text_size;
   mutable uint32_t mark;  ///< shared graphs: scratch of the sweep, only under its exclusive lock;
                           ///< private ones: the number a NumberedOrder gave
@@ -54,6 +53,7 @@ struct Node {
   mutable std::atomic<uint32_t> roots;    ///< handles and caches that keep this node alive
   mutable std::atomic<uint32_t> readers;  ///< Buffer nodes only: interned nodes that have it as a
                                           ///< source, unswept garbage included
+  uint16_t levels;                        ///< of inner slots (tuple.h) below it that are taken
 
   std::span<const NodeRef> src() const {
     return {reinterpret_cast<const NodeRef*>(this + 1), nsrc};
@@ -64,7 +64,9 @@ struct Node {
             nints};
   }
   int64_t int_arg(size_t i) const { return ints()[i]; }
-  std::string_view text() const { return {text_data, text_size}; }
+  std::string_view text() const {
+    return {reinterpret_cast<const char*>(ints().data() + nints), text_size};
+  }
   uint32_t rank() const { return shape->rank; }
   NodeRef dim(size_t axis) const { return shape->span()[axis]; }
 };

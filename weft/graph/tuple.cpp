@@ -26,16 +26,25 @@ class Cut {
 
 }  // namespace
 
-int64_t inner_slots_above(std::span<const NodeRef> bodies) {
-  int64_t slot = kInnerSlots;
-  // What is closed lies below the node that closes it.
-  for (NodeRef n : Toposort::evaluated(bodies)) {
-    if (n->op == Op::Repeat) slot = std::max(slot, RepeatParts(n).slot + kSlotsPerLevel);
-    if (n->op == Op::Call) slot = std::max(slot, CallParts(n).slot + kSlotsPerLevel);
-    if (n->op == Op::Custom) slot = std::max(slot, kInnerSlots + kSlotsPerLevel);
-    if (n->op == Op::Function) slot = std::max(slot, FunctionParts(n).slot + kSlotsPerLevel);
+uint16_t inner_levels(NodeRef n) {
+  const auto level = [](int64_t slot) {
+    return static_cast<uint16_t>((slot - kInnerSlots) / kSlotsPerLevel + 1);
+  };
+  uint16_t levels = 0;
+  for (NodeRef s : n->src().first(evaluated_sources(n))) levels = std::max(levels, s->levels);
+  switch (n->op) {  // what is closed lies below the node that closes it
+    case Op::Repeat: return std::max(levels, level(RepeatParts(n).slot));
+    case Op::Call: return std::max(levels, level(CallParts(n).slot));
+    case Op::Function: return std::max(levels, level(FunctionParts(n).slot));
+    case Op::Custom: return std::max(levels, level(kInnerSlots));
+    default: return levels;
   }
-  return slot;
+}
+
+int64_t inner_slots_above(std::span<const NodeRef> bodies) {
+  uint16_t levels = 0;
+  for (NodeRef n : bodies) levels = std::max(levels, n->levels);
+  return kInnerSlots + levels * kSlotsPerLevel;
 }
 
 FunctionParts::FunctionParts(NodeRef n) : slot(n->int_arg(2)) {

@@ -17,6 +17,9 @@ constexpr int64_t kMostRounds = int64_t{1} << 24;  ///< of a Repeat
 inline bool is_inner_param(NodeRef n) {
   return n->op == Op::Param && param_slot(n) >= kInnerSlots && param_slot(n) < kInnerSlotsEnd;
 }
+/// How many levels of inner slots are taken by what `n` is evaluated from and, where it closes
+/// bodies, by itself: Node::levels, from those of its sources.
+uint16_t inner_levels(NodeRef n);
 /// The first slot for a node over these bodies.
 int64_t inner_slots_above(std::span<const NodeRef> bodies);
 
