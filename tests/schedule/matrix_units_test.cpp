@@ -173,18 +173,16 @@ Target with_second_cache(int64_t bytes) {
   return t;
 }
 
-// The words of both operands lie along outputs, and tiles want one of them along the sum. Where
-// that is one sum its words are stored so; the parts of a longer one would have them as they are,
-// and are given a copy.
+// The words of both operands lie along outputs, as what they are made of does: they are stored so,
+// and as tiles want one of them along the sum, that has a copy.
 TEST(MatrixUnits, TurnOneOperandOfAWeightsGradient) {
   const WeightsGradient p(64, 128, 144);
   const Target small = with_second_cache(4096);  // one block of 16 words after the other
   for (NodeRef sum : {p.flat, p.turned}) {
-    EXPECT_EQ(kernels_of(sum, kWideTiles), (Kernels{1, 3}));  // two make words
+    EXPECT_EQ(kernels_of(sum, kWideTiles), (Kernels{1, 4}));  // two make words, one turns them
+    EXPECT_EQ(kernels_of(sum, small), (Kernels{2, 5}));
     expect_the_oracles(sum, p.inputs(), {&kWideTiles, &small}, {"X86"});
   }
-  EXPECT_EQ(kernels_of(p.turned, small), (Kernels{2, 4}));
-  EXPECT_EQ(kernels_of(p.flat, small), (Kernels{2, 5}));  // and one turns them
   expect_the_oracles(p.flat, p.inputs(), {&small}, {"INTERP"});
 }
 
@@ -192,18 +190,19 @@ TEST(MatrixUnits, TurnOneOperandOfAWeightsGradient) {
 TEST(MatrixUnits, TurnOneOperandOfASumInChunks) {
   const WeightsGradient p(1024, 128, 128);
   const Target large = with_second_cache(240 << 10);
-  EXPECT_EQ(kernels_of(p.turned, large), (Kernels{1, 4}));  // the last one adds two chunks up
-  EXPECT_EQ(kernels_of(p.flat, large), (Kernels{1, 5}));
   Context context;
   const ContextScope scope(context);
   std::vector<Array> params = p.inputs();
-  const auto run = [&](const Target& target) {
+  const auto run = [&](NodeRef sum, const Target& target) {
     testing::RunOptions options;
     options.device = "X86", options.target = &target;
-    return testing::run_graph(context, std::vector<ScheduleOutput>{{p.flat}}, params, {},
-                              options)[0];
+    return testing::run_graph(context, std::vector<ScheduleOutput>{{sum}}, params, {}, options)[0];
   };
-  EXPECT_TRUE(run(large) == run(kPlain));
+  const Array want = run(p.flat, kPlain);
+  for (NodeRef sum : {p.flat, p.turned}) {
+    EXPECT_EQ(kernels_of(sum, large), (Kernels{1, 5}));  // the last one adds two chunks up
+    EXPECT_TRUE(run(sum, large) == want);
+  }
 }
 
 // A layer's weights lie as words along the sum: they are copied as columns of tiles.
