@@ -24,7 +24,7 @@ std::vector<size_t> with_innermost(NodeRef n, int axis);
 
 /// Words that would be stored along the sum, but are made of what lies along an output axis, lie
 /// as that does: what they are made of is loaded in vectors then, and a copy turns them in
-/// registers. 1536 x 1536 words of a matrix of 3072 x 1536: 12 to 45 ms, and 1.5.
+/// registers. 1536 x 1536 words of a matrix of 3072 x 1536: 14 to 45 ms, and 1.2.
 void store_as_read(Planner& plan, const ProductOperand& o);
 
 }  // namespace weft
