@@ -7,6 +7,7 @@
 #include "tests/support/compiler/graph_builder.h"
 #include "tests/support/compiler/schedule_runner.h"
 #include "weft/eval/evaluate.h"
+#include "weft/optimize/optimize.h"
 #include "weft/target/target.h"
 
 namespace weft {
@@ -24,6 +25,11 @@ const Target kPlain = target_with({});
 const Target kUnits = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16});
 const Target kTiles = target_with({CpuFeature::AvxVnni, CpuFeature::Avx512bf16, CpuFeature::AmxTile,
                                    CpuFeature::AmxBf16, CpuFeature::AmxInt8});
+// Tiles are cut where their columns fill a vector.
+const Target kWideTiles =
+    target_with({CpuFeature::Avx2, CpuFeature::Fma, CpuFeature::Avx512f, CpuFeature::Avx512bw,
+                 CpuFeature::Avx512dq, CpuFeature::Avx512vl, CpuFeature::Avx512bf16,
+                 CpuFeature::AmxTile, CpuFeature::AmxBf16});
 
 struct Product {
   GraphBuilder b;
@@ -87,31 +93,127 @@ Array whole_numbers(NodeRef n) {
   return a;
 }
 
-// Whole numbers below 2^24 are exact, however they are added up.
-TEST(MatrixUnits, GiveTheSameSums) {
+/// Schedules for these targets compute what the oracle says, on devices that need have no units.
+void expect_the_oracles(NodeRef sum, std::vector<Array> params,
+                        std::initializer_list<const Target*> targets,
+                        std::initializer_list<const char*> devices) {
   Context context;
   const ContextScope scope(context);
+  const NodeRef roots[] = {sum};
+  eval::Inputs oracle;
+  oracle.params = params;
+  const Array want = eval::evaluate(roots, oracle)[0];
+  testing::RunOptions options;
+  const ScheduleOutput out[] = {{sum}};
+  for (const Target* target : targets)
+    for (const char* device : devices) {
+      options.target = target, options.device = device;
+      const Array got = testing::run_graph(context, out, params, {}, options)[0];
+      for (int64_t i = 0; i < want.count(); ++i)
+        ASSERT_EQ(got.at(i).text(), want.at(i).text()) << device << ", " << i;
+    }
+}
+
+// Whole numbers below 2^24 are exact, however they are added up.
+TEST(MatrixUnits, GiveTheSameSums) {
   constexpr DType kBytes[] = {DType::U8, DType::I8};
   std::deque<Product> products;
   for (const DType left : kBytes)
     for (const DType right : kBytes) products.emplace_back(left, right, DType::I32, 130, 19, 133);
   products.emplace_back(DType::BF16, DType::BF16, DType::F32, 128, 33, 129);
   for (const Product& p : products) {
-    const NodeRef roots[] = {p.sum};
-    std::vector<Array> params{whole_numbers(p.left), whole_numbers(p.right)};
-    eval::Inputs oracle;
-    oracle.params = params;
-    const std::vector<Array> want = eval::evaluate(roots, oracle);
-    for (const Target* target : {&kUnits, &kTiles}) {
-      testing::RunOptions options;
-      options.target = target;
-      EXPECT_EQ(dots(p, *target), 1U);
-      const ScheduleOutput out[] = {{p.sum}};
-      const std::vector<Array> got = testing::run_graph(context, out, params, {}, options);
-      for (int64_t i = 0; i < want[0].count(); ++i)
-        ASSERT_EQ(got[0].at(i).text(), want[0].at(i).text()) << i;
-    }
+    for (const Target* target : {&kUnits, &kTiles}) EXPECT_EQ(dots(p, *target), 1U);
+    expect_the_oracles(p.sum, {whole_numbers(p.left), whole_numbers(p.right)}, {&kUnits, &kTiles},
+                       {"INTERP"});
   }
+}
+
+/// Kernels whose sums are of tiles, and all that there are.
+struct Kernels {
+  size_t tiled = 0, all = 0;
+  bool operator==(const Kernels&) const = default;
+};
+Kernels kernels_of(NodeRef sum, const Target& target) {
+  const ScheduleOutput out[] = {{sum}};
+  const Schedule made = make_schedule(out, target, {});
+  Kernels n;
+  for (const ScheduleStep& step : made.steps) {
+    const Kernel& k = made.kernels[static_cast<size_t>(step.kernel)];
+    const Kernel better = optimize_kernel(k, target, {});
+    const Toposort nodes(better.sink);
+    n.tiled += std::ranges::any_of(nodes.nodes(), [](NodeRef r) {
+      return r->op == Op::Range && range_binding(r) == Binding::Tile;
+    });
+    ++n.all;
+  }
+  return n;
+}
+std::ostream& operator<<(std::ostream& out, const Kernels& n) {
+  return out << n.tiled << " tiled of " << n.all;
+}
+
+/// x^T y, as a weight's gradient is: summed over the first axis, or as a product of matrices.
+struct WeightsGradient {
+  GraphBuilder b;
+  NodeRef x, y, flat, turned;
+  WeightsGradient(int64_t k, int64_t m, int64_t n)
+      : x(b.param(0, {k, m}, DType::BF16)), y(b.param(1, {k, n}, DType::BF16)) {
+    Graph& g = b.graph();
+    NodeRef left = g.cast(x, DType::F32), right = g.cast(y, DType::F32);
+    NodeRef product =
+        g.mul(b.broadcast(left, {k, m, 1}, {k, m, n}), b.broadcast(right, {k, 1, n}, {k, m, n}));
+    flat = b.reduce(product, Fold::Add, {0});
+    turned = b.matmul(b.permute(left, {1, 0}), right);
+  }
+  std::vector<Array> inputs() const { return {whole_numbers(x), whole_numbers(y)}; }
+};
+Target with_second_cache(int64_t bytes) {
+  Target t = kWideTiles;
+  t.machine.caches[1] = {bytes, 4, 25};
+  return t;
+}
+
+// The words of both operands lie along outputs, as what they are made of does: they are stored so,
+// and as tiles want one of them along the sum, that has a copy.
+TEST(MatrixUnits, TurnOneOperandOfAWeightsGradient) {
+  const WeightsGradient p(64, 128, 144);
+  const Target small = with_second_cache(4096);  // one block of 16 words after the other
+  for (NodeRef sum : {p.flat, p.turned}) {
+    EXPECT_EQ(kernels_of(sum, kWideTiles), (Kernels{1, 4}));  // two make words, one turns them
+    EXPECT_EQ(kernels_of(sum, small), (Kernels{2, 5}));
+    expect_the_oracles(sum, p.inputs(), {&kWideTiles, &small}, {"X86"});
+  }
+  expect_the_oracles(p.flat, p.inputs(), {&small}, {"INTERP"});
+}
+
+// The same where parts are summed side by side: which one it is, is no output's axis.
+TEST(MatrixUnits, TurnOneOperandOfASumInChunks) {
+  const WeightsGradient p(1024, 128, 128);
+  const Target large = with_second_cache(240 << 10);
+  Context context;
+  const ContextScope scope(context);
+  std::vector<Array> params = p.inputs();
+  const auto run = [&](NodeRef sum, const Target& target) {
+    testing::RunOptions options;
+    options.device = "X86", options.target = &target;
+    return testing::run_graph(context, std::vector<ScheduleOutput>{{sum}}, params, {}, options)[0];
+  };
+  const Array want = run(p.flat, kPlain);
+  for (NodeRef sum : {p.flat, p.turned}) {
+    EXPECT_EQ(kernels_of(sum, large), (Kernels{1, 5}));  // the last one adds two chunks up
+    EXPECT_TRUE(run(sum, large) == want);
+  }
+}
+
+// A layer's weights lie as words along the sum: they are copied as columns of tiles.
+TEST(MatrixUnits, CopyColumnsThatLieInWords) {
+  constexpr int64_t m = 128, k = 64, n = 144;
+  GraphBuilder b;
+  NodeRef x = b.param(0, {m, k}, DType::BF16), w = b.param(1, {n, k}, DType::BF16);
+  NodeRef columns = b.permute(b.graph().cast(w, DType::F32), {1, 0});
+  NodeRef sum = b.matmul(b.graph().cast(x, DType::F32), columns);
+  EXPECT_EQ(kernels_of(sum, kWideTiles), (Kernels{1, 2}));
+  expect_the_oracles(sum, {whole_numbers(x), whole_numbers(w)}, {&kWideTiles}, {"X86"});
 }
 
 }  // namespace

@@ -315,6 +315,22 @@ TEST_F(ScheduleTest, RowsOfManyVectorsLieAsTheyCome) {
   for (const BufferSpec& b : s.buffers) EXPECT_EQ(b.layout, "row-major");
 }
 
+/// A loss takes one number of each row of its logits, their softmax all: they lie as that reads
+/// them.
+TEST_F(ScheduleTest, ALossThatGathersLeavesItsLogitsInRows) {
+  constexpr int64_t kRows = 256, kClasses = 1024;
+  NodeRef target = b_.param(2, {kRows, 1}, DType::I32);
+  NodeRef logits = b_.matmul(b_.param(0, {kRows, 64}), b_.param(1, {64, kClasses}));
+  const auto along = [&](NodeRef n, Fold fold) {
+    return b_.broadcast(b_.reduce(n, fold, {1}), {kRows, 1}, {kRows, kClasses});
+  };
+  NodeRef e = g_.alu(Op::Exp2, {g_.sub(logits, along(logits, Fold::Max))});
+  NodeRef softmax = g_.alu(Op::Div, {e, along(e, Fold::Add)});
+  NodeRef wanted = b_.gather(logits, target, 1);
+  const Schedule s = make_schedule(std::vector<ScheduleOutput>{{softmax}, {wanted}}, kTarget);
+  for (const BufferSpec& b : s.buffers) EXPECT_EQ(b.layout, "row-major");
+}
+
 /// Few rows times a matrix that L2 does not hold: 32 rows of that are walked along side by side,
 /// and the sums of all such chunks are summed. Not where sums lie along its rows, or rows are
 /// short.

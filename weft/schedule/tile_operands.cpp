@@ -1,0 +1,75 @@
+#include "weft/schedule/tile_operands.h"
+
+#include <algorithm>
+
+namespace weft {
+namespace {
+
+const Use& use(const Planner& plan, const ProductOperand& o) { return plan.uses.at(o.node)[o.use]; }
+
+}  // namespace
+
+std::vector<size_t> kernels_by_tiles(const Planner& plan) {
+  std::vector<size_t> kernels;
+  for (NodeRef n : plan.order) {
+    if (!has_trait(n->op, kWords) || !plan.target.tile_unit(n->op)) continue;
+    for (const Use& d : plan.uses.at(n))
+      if (!d.load) kernels.push_back(static_cast<size_t>(d.kernel));
+  }
+  return kernels;
+}
+
+NodeRef summed_range(const Planner& plan, const ProductOperand& o) {
+  const Use& d = use(plan, o);
+  const KernelPlan& kernel = plan.kernels[static_cast<size_t>(d.kernel)];
+  const auto found =
+      std::ranges::find_if(d.scope, [&](NodeRef r) { return !contains(kernel.ranges, r); });
+  return found == d.scope.end() ? nullptr : *found;
+}
+
+bool is_read_down(const Planner& plan, const ProductOperand& o) {
+  NodeRef r = summed_range(plan, o);
+  const Use& d = use(plan, o);
+  return r && !d.packed && is_static(o.node) &&
+         step_along(plan, o.node, d.access, r) == Step::Far &&
+         moving_axis(plan.g, d.access, r) >= 0;
+}
+
+int comes_along(const Planner& plan, NodeRef made, size_t axes) {
+  const int maker = plan.producer_of.at(made);
+  const KernelPlan& kernel = plan.kernels[static_cast<size_t>(maker)];
+  if (kernel.root != made) return -1;
+  for (size_t a = 0; a < axes; ++a) {
+    if (kernel.ranges[a]->op != Op::Range) continue;
+    bool along = false, far = false;
+    for (NodeRef n : kernel.reads)
+      for (const Use& d : plan.uses.at(n)) {
+        if (d.kernel != maker || !d.load) continue;
+        const Step step = step_along(plan, n, d.access, kernel.ranges[a]);
+        along = along || step == Step::Unit, far = far || step == Step::Far;
+      }
+    if (along && !far) return static_cast<int>(a);
+  }
+  return -1;
+}
+
+std::vector<size_t> with_innermost(NodeRef n, int axis) {
+  std::vector<size_t> order;
+  for (size_t a = 0; a < n->rank(); ++a)
+    if (static_cast<int>(a) != axis) order.push_back(a);
+  order.push_back(static_cast<size_t>(axis));
+  return order;
+}
+
+void store_as_read(Planner& plan, const ProductOperand& o) {
+  BufferPlan& b = plan.buffers[static_cast<size_t>(plan.buffer_index(o.node))];
+  NodeRef r = summed_range(plan, o);
+  const Use& d = use(plan, o);
+  if (b.row_major || d.packed || !is_static(o.node) || plan.constants.contain(o.node) || !r ||
+      step_along(plan, o.node, d.access, r) != Step::Unit)
+    return;
+  const int axis = comes_along(plan, o.node, o.node->rank());
+  if (axis >= 0) b.order = with_innermost(o.node, axis);
+}
+
+}  // namespace weft
