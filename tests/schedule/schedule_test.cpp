@@ -580,21 +580,6 @@ void schedule_deep_chain(int64_t depth) {
   pthread_attr_destroy(&attributes);
 }
 
-/// Gates of channels: sums of a few products, and many elements for each.
-TEST_F(ScheduleTest, SmallReductionsLeaveTheLoopsOfLargeValuesAlone) {
-  const auto gated = [&](int64_t pixels) {
-    NodeRef x = b_.param(0, {16, pixels}), w = b_.param(1, {16, 8});
-    NodeRef sums = g_.make(Op::Reduce, DType::F32, {w}, {static_cast<int64_t>(Fold::Add), 1});
-    return g_.mul(x, b_.expand(b_.reshape(sums, {16, 1}), {16, pixels}));
-  };
-  const auto steps = [&](NodeRef value) {
-    return make_schedule(std::vector<ScheduleOutput>{{value}}, kTarget).steps.size();
-  };
-  EXPECT_EQ(steps(gated(64)), 1U);
-  EXPECT_EQ(steps(gated(4096)), 2U);
-  check({{gated(4096)}}, 1e-6);
-}
-
 TEST_F(ScheduleTest, DeepChainsNeedNoStack) { schedule_deep_chain(20'000); }
 TEST_F(ScheduleTest, SlowMillionDeepChain) { schedule_deep_chain(500'000); }
 

@@ -1,6 +1,7 @@
 // The parts of kernel building: expressions from uses, closed forms of reductions, canonical
 // form.
 #pragma once
+#include "weft/base/function_ref.h"
 #include "weft/schedule/plan.h"
 
 namespace weft {
@@ -16,6 +17,15 @@ NodeRef build_reduce(Graph& g, Fold fold, std::span<const NodeRef> src);
 /// equal kernels are one node. `slots` gets the buffer of each slot.
 NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sink,
                       std::vector<int>& slots);
+
+/// Of every node a hash that knows only the integers that `ints_of` says, and not the order of
+/// operands that may change places: what params are called, say, it need not.
+using IntsOf = FunctionRef<std::span<const int64_t>(NodeRef)>;
+NodeMap<uint64_t> nameless_hashes(std::span<const NodeRef> order, IntsOf ints_of);
+/// In the order in which a walk from the sink meets them. Operands that may change places, whose
+/// order in the node knows names, are walked in one that is the same for equal kernels.
+std::vector<NodeRef> leaves_met(NodeRef sink, const NodeMap<uint64_t>& hashes,
+                                FunctionRef<bool(NodeRef)> is_leaf);
 
 /// Whether a plan writes so many parts of buffers that kernels which differ only in where should be
 /// one.

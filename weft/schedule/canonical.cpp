@@ -156,16 +156,29 @@ void keep_order_of_loops(Graph& g, std::span<const NodeRef> order, NodeMap<NodeR
   }
 }
 
-/// Of every node a hash that does not know what params are called; ranges by their last names.
-NodeMap<uint64_t> nameless_hashes(std::span<const NodeRef> order, const NodeMap<NodeRef>& renamed) {
+/// Params renamed to slots in order of first use; `slots` gets what each was called before.
+void number_slots(Graph& g, NodeRef sink, std::span<const NodeRef> order, NodeMap<NodeRef>& replace,
+                  std::vector<int>& slots) {
+  const auto ints_of = [&](NodeRef n) -> std::span<const int64_t> {  // ranges by their last names
+    if (n->op == Op::Param) return {};
+    const NodeRef* last = replace.find(n);
+    return (last ? *last : n)->ints();
+  };
+  const auto is_param = [](NodeRef n) { return n->op == Op::Param; };
+  for (NodeRef n : leaves_met(sink, nameless_hashes(order, ints_of), is_param)) {
+    replace[n] = g.param(static_cast<int64_t>(slots.size()), n->dtype, n->src());
+    slots.push_back(static_cast<int>(param_slot(n)));
+  }
+}
+
+}  // namespace
+
+NodeMap<uint64_t> nameless_hashes(std::span<const NodeRef> order, IntsOf ints_of) {
   NodeMap<uint64_t> of(order.size());
   for (NodeRef n : order) {
-    const NodeRef* last = renamed.find(n);
     uint64_t hash = hash_combine(static_cast<uint64_t>(n->op), static_cast<uint64_t>(n->dtype));
     hash = hash_text(n->text(), hash);
-    if (n->op != Op::Param)
-      for (const int64_t i : (last ? *last : n)->ints())
-        hash = hash_combine(hash, static_cast<uint64_t>(i));
+    for (const int64_t i : ints_of(n)) hash = hash_combine(hash, static_cast<uint64_t>(i));
     uint64_t in_any_order = 0;
     for (NodeRef s : n->src()) {
       if (has_trait(n->op, kCommutative))
@@ -178,17 +191,15 @@ NodeMap<uint64_t> nameless_hashes(std::span<const NodeRef> order, const NodeMap<
   return of;
 }
 
-/// In the order in which a walk from the sink meets them. Operands that may change places lie in
-/// the order of hashes, which know names: they are walked in one that is the same for equal
-/// kernels.
-std::vector<NodeRef> params_met(NodeRef sink, const NodeMap<uint64_t>& hashes) {
+std::vector<NodeRef> leaves_met(NodeRef sink, const NodeMap<uint64_t>& hashes,
+                                FunctionRef<bool(NodeRef)> is_leaf) {
   std::vector<NodeRef> met, stack{sink};
   NodeSet seen;
   while (!stack.empty()) {
     NodeRef n = stack.back();
     stack.pop_back();
     if (!seen.insert(n)) continue;
-    if (n->op == Op::Param) {
+    if (is_leaf(n)) {
       met.push_back(n);
       continue;
     }
@@ -199,17 +210,6 @@ std::vector<NodeRef> params_met(NodeRef sink, const NodeMap<uint64_t>& hashes) {
   }
   return met;
 }
-
-/// Params renamed to slots in order of first use; `slots` gets what each was called before.
-void number_slots(Graph& g, NodeRef sink, std::span<const NodeRef> order, NodeMap<NodeRef>& replace,
-                  std::vector<int>& slots) {
-  for (NodeRef n : params_met(sink, nameless_hashes(order, replace))) {
-    replace[n] = g.param(static_cast<int64_t>(slots.size()), n->dtype, n->src());
-    slots.push_back(static_cast<int>(param_slot(n)));
-  }
-}
-
-}  // namespace
 
 NodeRef number_kernel(const Planner& plan, const KernelPlan& kernel, NodeRef sink,
                       std::vector<int>& slots) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <iterator>
 #include <map>
 
 #include "weft/base/format.h"
@@ -39,7 +38,10 @@ class Outline {
         for (NodeRef s : n->src()) kept_[s] = true;
     for (NodeRef n : order_) varies_ |= may_vary(n);
     varies_ = varies_ && std::ranges::none_of(order_, is_number);  // of a loop's own
-    if (varies_) find_hashes();
+    if (!varies_) return;
+    hashes_ = nameless_hashes(order_.nodes(), [&](NodeRef n) {
+      return is_open(n) ? std::span<const int64_t>() : n->ints();
+    });
   }
 
   bool varies() const { return varies_; }
@@ -54,7 +56,7 @@ class Outline {
   Lifted lift(Graph& g) const {
     Lifted out;
     NodeMap<NodeRef> replace;
-    for (NodeRef n : leaves_met()) {
+    for (NodeRef n : leaves_met(sink_, hashes_, [&](NodeRef n) { return is_open(n); })) {
       if (n->op == Op::Param) {
         replace[n] = g.param(static_cast<int64_t>(out.slots.size()), n->dtype, n->src());
         out.slots.push_back(static_cast<int>(param_slot(n)));
@@ -76,45 +78,7 @@ class Outline {
     return fits && !is_special(const_value(n));
   }
 
-  /// Of every node one that knows neither such numbers nor what params are called.
-  void find_hashes() {
-    for (NodeRef n : order_) {
-      uint64_t hash = hash_combine(static_cast<uint64_t>(n->op), static_cast<uint64_t>(n->dtype));
-      hash = hash_text(n->text(), hash);
-      if (n->op != Op::Param && !may_vary(n))
-        for (const int64_t i : n->ints()) hash = hash_combine(hash, static_cast<uint64_t>(i));
-      uint64_t in_any_order = 0;
-      for (NodeRef s : n->src()) {
-        if (has_trait(n->op, kCommutative))
-          in_any_order += hashes_.at(s);
-        else
-          hash = hash_combine(hash, hashes_.at(s));
-      }
-      hashes_[n] = hash_combine(hash, in_any_order);
-    }
-  }
-
-  /// Params and numbers in the order in which a walk from the sink meets them that is the same for
-  /// all kernels of one outline.
-  std::vector<NodeRef> leaves_met() const {
-    std::vector<NodeRef> met, stack{sink_};
-    NodeSet seen;
-    while (!stack.empty()) {
-      NodeRef n = stack.back();
-      stack.pop_back();
-      if (!seen.insert(n)) continue;
-      if (n->op == Op::Param || may_vary(n)) {
-        met.push_back(n);
-        continue;
-      }
-      SmallVector<NodeRef, 8> src(n->src());
-      if (has_trait(n->op, kCommutative) && hashes_.at(src[1]) < hashes_.at(src[0]))
-        std::swap(src[0], src[1]);
-      stack.insert(stack.end(), std::reverse_iterator(src.end()),
-                   std::reverse_iterator(src.begin()));
-    }
-    return met;
-  }
+  bool is_open(NodeRef n) const { return n->op == Op::Param || may_vary(n); }
 
   static NodeRef variable_for(Graph& g, DType dtype, size_t number) {
     const DType whole = dtype == DType::F32 ? DType::I32 : dtype;
