@@ -85,7 +85,8 @@ def test_transposed_convolutions(options, with_bias):
     weight = Tensor(data(4, 3, 3, 2))
     bias = Tensor(data(3 * options.get("groups", 1))) if with_bias else None
     model = same(lambda x: x.relu().conv_transpose2d(weight, bias, **options), data(2, 4, 5, 6))
-    assert operators(model) == ["Relu", "ConvTranspose"]
+    # By a stride of one it is a convolution by the flipped weights.
+    assert operators(model)[-1] == ("ConvTranspose" if "stride" in options else "Conv")
 
 
 class Block:
