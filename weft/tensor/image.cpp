@@ -172,7 +172,8 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, bool take_nearest, Outsi
          x.dims().text(), grid.dims().text());
   // 16 bits do not tell the elements of a long axis apart.
   const Tensor image = x.cast(sum_dtype(x.dtype())), places = grid.cast(sum_dtype(grid.dtype()));
-  const Tensor column = position_of(places.index({kEllipsis, 0}), x.size(3), outside, align_corners);
+  const Tensor column =
+      position_of(places.index({kEllipsis, 0}), x.size(3), outside, align_corners);
   const Tensor row = position_of(places.index({kEllipsis, 1}), x.size(2), outside, align_corners);
   if (take_nearest) return pixels(x, row.detach().round(), column.detach().round());
   const Tensor top = row.floor().detach(), left = column.floor().detach();
