@@ -12,8 +12,8 @@
 namespace weft {
 namespace {
 
-constexpr size_t kFewestNodes = 1000;
-constexpr uint64_t kWorthKeepingNs = 10'000'000;
+// Of so many nodes a schedule takes some milliseconds, and a file is read in a fraction of one.
+constexpr size_t kFewestNodes = 500;
 
 /// Of the program, the machine, and the code that schedules for it.
 ObjectKey key_of(Context& context, const NormalForm& form, std::span<const int> into,
@@ -55,10 +55,10 @@ std::optional<Schedule> KeptSchedule::find() const {
   return data ? read_schedule(*data, program_) : std::nullopt;
 }
 
-void KeptSchedule::store(const Schedule& schedule, uint64_t took_ns) const {
+void KeptSchedule::store(const Schedule& schedule) const {
   const bool elsewhere =
       std::ranges::any_of(schedule.buffers, [](const BufferSpec& b) { return b.device != 0; });
-  if (!key_ || elsewhere || took_ns < kWorthKeepingNs) return;
+  if (!key_ || elsewhere) return;
   Span span(context_.tracer(), "write schedule");
   ObjectCache(context_).store(*key_, write_schedule(schedule));
 }

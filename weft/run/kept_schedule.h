@@ -22,8 +22,8 @@ class KeptSchedule {
   /// Nothing where there is none, or where the program is so small that scheduling it takes less
   /// time than reading.
   std::optional<Schedule> find() const;
-  /// Where all of it is on the default device, and finding it took long.
-  void store(const Schedule& schedule, uint64_t took_ns) const;
+  /// Where all of it is on the default device.
+  void store(const Schedule& schedule) const;
 
  private:
   Context& context_;

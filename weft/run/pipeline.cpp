@@ -100,29 +100,36 @@ class Pipeline {
     if (reports() || trace_passes(context_)) return make(into);
     const KeptSchedule kept(context_, form_, into, constants_, target());
     if (std::optional<Schedule> schedule = kept.find()) return std::move(*schedule);
-    const uint64_t start = now_ns();
     Schedule schedule = make(into);
-    kept.store(schedule, now_ns() - start);
+    kept.store(schedule);
     return schedule;
   }
 
   Schedule make(std::span<const int> into) {
-    const NormalForm::Nodes given = without_calls(run_.graph, form_);
+    const WithoutCalls given = without_calls(run_.graph, form_);
     std::vector<ScheduleOutput> outputs;
-    for (size_t i = 0; i < into.size(); ++i) outputs.push_back({given[i], into[i]});
+    for (size_t i = 0; i < into.size(); ++i) outputs.push_back({given.values[i], into[i]});
     Span span(context_.tracer(), "schedule");
     ScheduleOptions options;
     options.explain = reports();
     options.constants = constants_;
-    std::vector<NodeRef> values;
-    for (const ScheduleOutput& o : outputs) values.push_back(o.value);
-    verify_tensor_graph(values, "normalise");
+    verify_tensor_graph(given.values, "normalise");
     Schedule schedule = make_schedule(outputs, target(), options);
+    name_origins(schedule, given.origins);
     tell_passes(context_);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
     count_nodes(*schedule.graph);
     for (const Decision& d : schedule.decisions) report(d);
     return schedule;
+  }
+
+  /// In nodes of the normal form.
+  static void name_origins(Schedule& schedule, const Origins& origins) {
+    const auto name = [&](uint64_t& origin) {
+      if (const auto at = origins.find(origin); at != origins.end()) origin = at->second;
+    };
+    for (ScheduleStep& step : schedule.steps) std::ranges::for_each(step.origins, name);
+    for (Decision& d : schedule.decisions) name(d.origin);
   }
 
   /// One machine decides for all: that of the first output.

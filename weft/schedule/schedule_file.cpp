@@ -137,7 +137,7 @@ using Names = std::vector<std::string_view>;  // sorted
 
 /// What steps of a kernel have to give it.
 struct Needs {
-  uint64_t buffers = 0;
+  int64_t last_slot = -1;
   Names variables;
 };
 
@@ -152,11 +152,15 @@ Names variables_in(const Toposort& nodes) {
 Needs needs_of(const Kernel& k) {
   check_kernel(k.sink, "a schedule");
   const Toposort nodes(k.sink);
-  Needs needs{0, variables_in(nodes)};
+  Needs needs{-1, variables_in(nodes)};
   for (NodeRef n : nodes)
-    if (n->op == Op::Param)
-      needs.buffers = std::max(needs.buffers, static_cast<uint64_t>(param_slot(n)) + 1);
+    if (n->op == Op::Param) needs.last_slot = std::max(needs.last_slot, param_slot(n));
   return needs;
+}
+
+bool is_size(NodeRef n) {
+  return is_index(n->dtype) && n->rank() == 0 &&
+         (n->op == Op::Const || n->op == Op::Variable || is_alu(n->op));
 }
 
 class Checker {
@@ -187,7 +191,7 @@ class Checker {
   bool check(const BufferSpec& b) const {
     const Toposort nodes(b.numel);
     return dtype_from_id(static_cast<uint8_t>(b.dtype)) &&
-           std::ranges::all_of(nodes, [](NodeRef n) { return is_index(n->dtype); }) &&
+           std::ranges::all_of(nodes, is_size) &&
            std::ranges::includes(names_, variables_in(nodes)) &&
            (b.input == -1 || below(b.input, program_.inputs)) &&
            (b.output == -1 || below(b.output, program_.outputs));
@@ -202,7 +206,7 @@ class Checker {
     Names given = names_;
     for (const ScheduleStep::Fixed& f : step.fixed) given.push_back(f.variable);
     std::ranges::sort(given);
-    return needs.buffers <= step.buffers.size() && std::ranges::includes(given, needs.variables);
+    return needs.last_slot < static_cast<int64_t>(step.buffers.size()) && std::ranges::includes(given, needs.variables);
   }
 
   bool has_outputs() const {
