@@ -44,7 +44,7 @@ Tensor Weight::value() const {
 }
 
 Tensor Weight::chosen(const Tensor& id) const {
-  const Dims one(shape.begin() + 1, shape.end());
+  const Dims one = {shape[1], shape[2]};
   if (!is_plain(codec))
     return decode(stored.reshape({shape[0], -1}).index({id}).contiguous(), codec, one);
   return stored.index({id}).contiguous().reshape(one).cast(DType::F32);
