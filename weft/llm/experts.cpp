@@ -120,7 +120,7 @@ Tensor Network::by_expert(const Tensor& x, const ExpertWeights& w, const Tensor&
         activated(one_of(w.gate, rows, id, factors), one_of(w.up, rows, id, factors));
     return {{}, {one_of(w.down, inner, id, factors)}};
   };
-  const Tensor all = scan(body, {}, {g.experts, g.tokens}).stacked[0];
+  const Tensor all = scan(body, {}, {g.experts, g.tokens}, {.apart = true}).stacked[0];
   return all.reshape({-1, x.size(1)}).index({g.rows});
 }
 
