@@ -81,6 +81,7 @@ void ModelDrafter::catch_up(const Draft& d) {
   const auto differs = std::ranges::mismatch(held, d.text).in1;
   held.erase(differs, held.end());
   if (held.size() >= d.known) held.resize(d.known - 1);
+  if (!stepper_.can_go_on(d.slot, static_cast<int64_t>(held.size()))) held.clear();
   while (held.size() + 1 < d.known) {
     const auto start = static_cast<int64_t>(held.size());
     const int64_t count = stepper_.part(start, static_cast<int64_t>(d.known) - 1 - start);

@@ -155,7 +155,8 @@ void Model::admit() {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     const std::vector<TokenId>& prompt = next.request.prompt;
-    const size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
+    size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
+    if (!stepper_->can_go_on(slot->number, static_cast<int64_t>(common))) common = 0;
     slot->held.resize(common);
     counts_.reused_tokens += static_cast<int64_t>(common);
     const Sampling sampling = next.request.sampling;
