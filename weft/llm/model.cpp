@@ -233,8 +233,9 @@ std::vector<Draft> Model::drafts(std::span<Slot* const> answering) {
     last_start = std::max(last_start, static_cast<int64_t>(slot->held.size()));
   std::vector<Draft> all;
   for (Slot* slot : answering) {
-    const Running& r = *slot->running;
+    Running& r = *slot->running;
     Draft d{slot->number, slot->held, r.request.prompt.size(), 0, &r.sampler};
+    if (r.grammar) d.grammar = &*r.grammar;
     d.text.push_back(*r.last);
     d.known = d.text.size();
     if (drafter_) d.most = most_guesses(*slot, static_cast<int64_t>(answering.size()), last_start);
