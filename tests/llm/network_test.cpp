@@ -269,8 +269,9 @@ TEST_F(Windows, TokenByTokenAmongOthers) {
   behind(stepper, std::span(other).first(480), 0, 256, 1);
   std::vector<float> got;
   for (size_t i = 0; i < 60; ++i) {
-    const StepRow rows[] = {{0, static_cast<int64_t>(500 + i), std::span(tokens).subspan(500 + i, 1)},
-                            {1, static_cast<int64_t>(480 + i), std::span(other).subspan(480 + i, 1)}};
+    const StepRow rows[] = {
+        {0, static_cast<int64_t>(500 + i), std::span(tokens).subspan(500 + i, 1)},
+        {1, static_cast<int64_t>(480 + i), std::span(other).subspan(480 + i, 1)}};
     const std::vector<float> both = stepper.run(rows);
     got.insert(got.end(), both.begin(), both.begin() + config_.vocabulary);
   }

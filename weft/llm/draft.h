@@ -20,9 +20,9 @@ struct Draft {
   int64_t slot;               ///< that the text has in its model
   std::vector<TokenId> text;  ///< prompt and answer so far, to which guesses are added
   size_t prompt_size;
-  int64_t most;            ///< tokens wanted
-  const Sampler* sampler;  ///< that draws the answer: a guess is what it would draw
-  size_t known = 0;        ///< of the text, before the guesses
+  int64_t most;                       ///< tokens wanted
+  const Sampler* sampler;             ///< that draws the answer: a guess is what it would draw
+  size_t known = 0;                   ///< of the text, before the guesses
   GrammarMatcher* grammar = nullptr;  ///< of the answer, where that has one
 
   std::span<const TokenId> guesses() const { return std::span(text).subspan(known); }

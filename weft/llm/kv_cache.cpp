@@ -75,8 +75,8 @@ void check_cache_memory(const Config& c, int64_t slots, int64_t positions, DType
          slots, positions, bytes / 0x1p30);
 }
 
-KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in,
-                 int64_t near_positions_in, DType dtype)
+KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, int64_t near_positions_in,
+                 DType dtype)
     : slots(slots_in), positions(positions_in), near_positions(near_positions_in) {
   for (int64_t i = 0; i < c.layers; ++i) {
     const int64_t kept = c.is_local(i) ? near_positions : positions;

@@ -194,8 +194,7 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
     return Tensor::arange(from + count).index({Slice(from, from + count)});
   };
   const Tensor here = counted(at.start, length).reshape({1, 1, 1, length, 1});
-  const Tensor there =
-      counted(at.seen.first, at.seen.count).reshape({1, 1, 1, 1, at.seen.count});
+  const Tensor there = counted(at.seen.first, at.seen.count).reshape({1, 1, 1, 1, at.seen.count});
   Tensor visible = there <= here;
   if (local) visible = visible & (there > here - c.window);
   const Tensor y = shares(products, visible, i)

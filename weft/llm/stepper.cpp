@@ -121,7 +121,8 @@ void Stepper::make_room(const StepRow& row, int64_t tokens) {
   const int64_t first = (row.start - config().window - kGrain) / kGrain * kGrain;
   const int64_t most = cache_.near_positions - kept_near(config().window);
   const int64_t from = std::min(first - begin, most);
-  keep_near_(sized("slot", 0, 0, slots() - 1, 1, row.slot), sized("from", 0, 0, most, kGrain, from));
+  keep_near_(sized("slot", 0, 0, slots() - 1, 1, row.slot),
+             sized("from", 0, 0, most, kGrain, from));
   begin += from;
 }
 
@@ -143,7 +144,8 @@ std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> row
       continue;
     }
     const int64_t near_start = row.start - near_begins_[static_cast<size_t>(row.slot)];
-    const int64_t near_end = up_to_grain(near_start + shape.tokens), seen = std::min(near_end, near);
+    const int64_t near_end = up_to_grain(near_start + shape.tokens),
+                  seen = std::min(near_end, near);
     places.push_back(room == positions()
                          ? start
                          : sized("near_start", i, 0, room - shape.tokens, 1, near_start));

@@ -175,9 +175,7 @@ class Checker {
   }
 
  private:
-  static bool below(int64_t x, size_t count) {
-    return x >= 0 && static_cast<uint64_t>(x) < count;
-  }
+  static bool below(int64_t x, size_t count) { return x >= 0 && static_cast<uint64_t>(x) < count; }
 
   bool has_variables() {
     for (NodeRef v : s_.variables) {
@@ -190,8 +188,7 @@ class Checker {
 
   bool check(const BufferSpec& b) const {
     const Toposort nodes(b.numel);
-    return dtype_from_id(static_cast<uint8_t>(b.dtype)) &&
-           std::ranges::all_of(nodes, is_size) &&
+    return dtype_from_id(static_cast<uint8_t>(b.dtype)) && std::ranges::all_of(nodes, is_size) &&
            std::ranges::includes(names_, variables_in(nodes)) &&
            (b.input == -1 || below(b.input, program_.inputs)) &&
            (b.output == -1 || below(b.output, program_.outputs));
@@ -206,7 +203,8 @@ class Checker {
     Names given = names_;
     for (const ScheduleStep::Fixed& f : step.fixed) given.push_back(f.variable);
     std::ranges::sort(given);
-    return needs.last_slot < static_cast<int64_t>(step.buffers.size()) && std::ranges::includes(given, needs.variables);
+    return needs.last_slot < static_cast<int64_t>(step.buffers.size()) &&
+           std::ranges::includes(given, needs.variables);
   }
 
   bool has_outputs() const {
