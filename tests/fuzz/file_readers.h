@@ -32,6 +32,7 @@
 #include "weft/llm/network.h"
 #include "weft/onnx/model.h"
 #include "weft/onnx/regex.h"
+#include "weft/schedule/schedule_file.h"
 #include "weft/serve/answer_parts.h"
 #include "weft/serve/chat_prompt.h"
 #include "weft/serve/http_parser.h"
@@ -246,6 +247,12 @@ inline constexpr FileReader kFileReaders[] = {
        return hash;
      },
      nullptr, mend_zip},
+    {"schedule",
+     [](std::span<const std::byte> data) {
+       const std::optional<Schedule> read = read_schedule(text_of(data), {2, 2});
+       if (!read) fail("graph_file", "no schedule");
+       return hash_text(write_schedule(*read));
+     }},
     {"serve_chat",
      [](std::span<const std::byte> data) { return read_body(data, serve::parse_chat_request); }},
     {"serve_http",

@@ -115,8 +115,8 @@ TEST_F(Drafts, ADraftModelKeepsAnswers) {
   const auto wanted = answers(plain);
   Model same = exact_model({.context = 128, .draft_tokens = 4, .draft_model = draft_file(1)});
   expect_same(answers(same), wanted);
-  EXPECT_GT(counter(same, "accepted_tokens"), 0.6 * counter(same, "drafted_tokens"))
-      << "the same model guesses what is drawn, but for grammars";
+  EXPECT_GT(counter(same, "accepted_tokens"), 0.95 * counter(same, "drafted_tokens"))
+      << "the same model guesses what is drawn, by the same grammars";
   Model other =
       exact_model({.context = 128, .slots = 4, .draft_tokens = 5, .draft_model = draft_file(2)});
   expect_same(answers(other), wanted);

@@ -55,6 +55,34 @@ TEST_F(Models, ReuseWhatASlotHolds) {
   EXPECT_EQ(counter(m, "reused_tokens"), 59);
 }
 
+TEST_F(Models, WhereAWindowIsGoneAPromptIsComputedAgain) {
+  RandomShape shape = *find_random_shape("tiny");
+  shape.context = 1024;
+  const GgufModel file = gguf_model(random_model(shape, Codec::Q8_0, 1));
+  Config config = read_config(file.content);
+  config.window = 24;
+  config.local = {true, true};
+  const auto made = [&](int64_t guesses) {
+    return Model(ModelFile{config, Weights(file)}, text::Tokenizer::from_gguf(file.content),
+                 {.context = 1024, .factors = Factors::F32, .draft_tokens = guesses});
+  };
+  std::vector<TokenId> first, second;
+  for (int i = 0; i < 600; ++i) first.push_back(3 + i * i % 301);
+  second.assign(first.begin(), first.begin() + 100);
+  for (int i = 0; i < 30; ++i) second.push_back(5 + 3 * i);
+  const auto answer = [](Model& m, const std::vector<TokenId>& prompt) {
+    const RequestId id = m.submit(request(prompt, 8));
+    return run(m)[id].tokens;
+  };
+  Model fresh = made(0), m = made(4);
+  const std::vector<TokenId> wanted = answer(fresh, second);
+  EXPECT_EQ(answer(m, first).size(), 8U);
+  EXPECT_EQ(answer(m, second), wanted);
+  EXPECT_EQ(counter(m, "reused_tokens"), 0) << "what layers kept was of the end";
+  EXPECT_EQ(answer(m, second), wanted);
+  EXPECT_EQ(counter(m, "reused_tokens"), 129);
+}
+
 TEST_F(Models, CancelFreesTheSlot) {
   Model m = model({.context = 128});
   const RequestId a = m.submit(request({4, 5}, 100)), b = m.submit(request({6, 7}, 3));

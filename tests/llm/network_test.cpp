@@ -158,9 +158,9 @@ TEST(KeptNumbersOf8Bits, AreOffByHalfAStep) {
     const Variable slot("slot", 0, 1), start("start", 0, 120);
     Tensor x = Tensor::randn({1, 3, 4, size}).realize();
     x.index({0, 0, 0}).assign(0.0F);
-    const Place at{slot.bind(1), start.bind(70), {}, {}};
-    kept.write(x, at);
-    const Tensor back = kept.read(at.slot, {at.start, 4}).squeeze(2);
+    const Dim at = start.bind(70), in = slot.bind(1);
+    kept.write(x, in, at);
+    const Tensor back = kept.read(in, {at, 4}).squeeze(2);
     const int64_t group = size == 64 ? 32 : size;
     const Tensor groups = x.reshape({3, 4, size / group, group});
     const Tensor step = groups.abs().max(-1, true) / 127.0F;
@@ -194,6 +194,95 @@ TEST(Experts, OfManyTokensGiveWhatThoseOfOneGive) {
     at += count;
   }
   EXPECT_LT(distance(got, wanted), 1e-5);
+}
+
+class Windows : public testing::Test {
+ protected:
+  Windows() : model_(gguf_model(random_model(shape(), Codec::F32, 3))), weights_(model_) {
+    config_ = read_config(model_.content);
+    config_.window = 24;
+    config_.local = {true, false};
+  }
+  static RandomShape shape() {
+    RandomShape shape = kSmall;
+    shape.context = 1024;
+    return shape;
+  }
+  /// Without a cache.
+  std::vector<double> wanted(const std::vector<TokenId>& tokens) const {
+    const Network network(config_, weights_, 1024);
+    const auto length = static_cast<int64_t>(tokens.size());
+    const Tensor whole = network.hidden(Tensor::from(tokens, {1, length}));
+    const std::vector<float> all = network.logits(whole).to_vector<float>();
+    return {all.begin(), all.end()};
+  }
+  std::vector<float> behind(Stepper& stepper, std::span<const TokenId> tokens, size_t at,
+                            size_t most, int64_t slot = 1) const {
+    std::vector<float> got;
+    while (at < tokens.size()) {
+      const auto left = static_cast<int64_t>(std::min(most, tokens.size() - at));
+      const auto count = static_cast<size_t>(stepper.part(static_cast<int64_t>(at), left));
+      const StepRow row{slot, static_cast<int64_t>(at), tokens.subspan(at, count)};
+      const auto part = stepper.run(std::span(&row, 1), Give::AllLogits);
+      got.insert(got.end(), part.begin(), part.end());
+      at += count;
+    }
+    return got;
+  }
+  std::vector<double> from(const std::vector<double>& all, size_t at) const {
+    const size_t width = static_cast<size_t>(config_.vocabulary);
+    return {all.begin() + static_cast<std::ptrdiff_t>(at * width), all.end()};
+  }
+
+  GgufModel model_;
+  Weights weights_;
+  Config config_;
+};
+
+TEST_F(Windows, MoveAndTextsGoOn) {
+  const std::vector<TokenId> tokens = some_tokens(700);
+  const std::vector<double> all = wanted(tokens);
+  for (const DType dtype : {DType::F32, DType::I8}) {
+    const double bound = dtype == DType::F32 ? 1e-5 : 0.02;
+    Stepper stepper(config_, weights_, 2, 1024, dtype);
+    const std::span<const TokenId> text(tokens);
+    EXPECT_LT(distance(behind(stepper, text, 0, 256), all), bound);
+    // A few tokens back, others in between.
+    EXPECT_TRUE(stepper.can_go_on(1, 690));
+    const std::vector<TokenId> guesses = some_tokens(5, 9);
+    const StepRow wrong{1, 690, guesses};
+    stepper.run(std::span(&wrong, 1), Give::AllLogits);
+    EXPECT_LT(distance(behind(stepper, text, 690, 4), from(all, 690)), bound);
+    // Far back its window is gone; from the beginning any text may come.
+    EXPECT_FALSE(stepper.can_go_on(1, 100));
+    EXPECT_TRUE(stepper.can_go_on(0, 100));
+    EXPECT_TRUE(stepper.can_go_on(1, 0));
+    const std::vector<TokenId> other = some_tokens(40, 5);
+    EXPECT_LT(distance(behind(stepper, other, 0, 16), wanted(other)), bound);
+  }
+}
+
+TEST_F(Windows, TokenByTokenAmongOthers) {
+  const std::vector<TokenId> tokens = some_tokens(560), other = some_tokens(560, 4);
+  Stepper stepper(config_, weights_, 2, 1024, DType::F32);
+  behind(stepper, std::span(tokens).first(500), 0, 256, 0);
+  behind(stepper, std::span(other).first(480), 0, 256, 1);
+  std::vector<float> got;
+  for (size_t i = 0; i < 60; ++i) {
+    const StepRow rows[] = {
+        {0, static_cast<int64_t>(500 + i), std::span(tokens).subspan(500 + i, 1)},
+        {1, static_cast<int64_t>(480 + i), std::span(other).subspan(480 + i, 1)}};
+    const std::vector<float> both = stepper.run(rows);
+    got.insert(got.end(), both.begin(), both.begin() + config_.vocabulary);
+  }
+  EXPECT_LT(distance(got, from(wanted(tokens), 500)), 1e-5);
+}
+
+TEST_F(Windows, TakeNoMoreMemoryThanTheyNeed) {
+  const Stepper stepper(config_, weights_, 1, 1024, DType::F32);
+  config_.local = {false, false};
+  const Stepper whole(config_, weights_, 1, 1024, DType::F32);
+  EXPECT_EQ(4 * stepper.cache_bytes(), 3 * whole.cache_bytes());  // 512 positions of one of two
 }
 
 TEST(PackedNetworks, AreTheirNumbersNetworks) {

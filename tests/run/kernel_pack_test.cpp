@@ -1,4 +1,4 @@
-// Machine code that one process leaves on disk for the next.
+// Schedules and machine code that one process leaves on disk for the next.
 #include "weft/run/kernel_pack.h"
 
 #include <filesystem>
@@ -60,25 +60,27 @@ class KernelPackTest : public ::testing::Test {
   fs::path folder_;
 };
 
+/// A schedule, and the code of its kernels.
+constexpr size_t kFiles = 2;
+
 TEST_F(KernelPackTest, TheNextProcessFindsThem) {
   const Result first = run();
-  ASSERT_EQ(files().size(), 1U);
+  ASSERT_EQ(files().size(), kFiles);
   const Result second = run();
   EXPECT_EQ(first.found, 0);
-  EXPECT_EQ(second.found, 1);
+  EXPECT_EQ(second.found, int64_t{kFiles});
   EXPECT_EQ(first.values, second.values);
-  EXPECT_EQ(files().size(), 1U);
+  EXPECT_EQ(files().size(), kFiles);
 }
 
 TEST_F(KernelPackTest, DamagedOnesAreCompiledAgain) {
   const Result first = run();
-  ASSERT_EQ(files().size(), 1U);
-  const fs::path file = files()[0];
-  fs::resize_file(file, fs::file_size(file) / 2);
+  ASSERT_EQ(files().size(), kFiles);
+  for (const fs::path& file : files()) fs::resize_file(file, fs::file_size(file) / 2);
   const Result again = run();
   EXPECT_EQ(again.found, 0);
   EXPECT_EQ(first.values, again.values);
-  EXPECT_EQ(run().found, 1) << "written anew";
+  EXPECT_EQ(run().found, int64_t{kFiles}) << "written anew";
 }
 
 TEST_F(KernelPackTest, OtherOptionsAreOtherKernels) {

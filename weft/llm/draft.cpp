@@ -1,8 +1,10 @@
 #include "weft/llm/draft.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "weft/base/error.h"
+#include "weft/llm/grammar.h"
 
 namespace weft::llm {
 
@@ -81,6 +83,7 @@ void ModelDrafter::catch_up(const Draft& d) {
   const auto differs = std::ranges::mismatch(held, d.text).in1;
   held.erase(differs, held.end());
   if (held.size() >= d.known) held.resize(d.known - 1);
+  if (!stepper_.can_go_on(d.slot, static_cast<int64_t>(held.size()))) held.clear();
   while (held.size() + 1 < d.known) {
     const auto start = static_cast<int64_t>(held.size());
     const int64_t count = stepper_.part(start, static_cast<int64_t>(d.known) - 1 - start);
@@ -102,11 +105,22 @@ void ModelDrafter::next_tokens(std::span<Draft* const> drafts) {
   for (size_t i = 0; i < drafts.size(); ++i) {
     Draft& d = *drafts[i];
     held_[static_cast<size_t>(d.slot)].push_back(d.text.back());
-    Sampler sampler = *d.sampler;
-    d.text.push_back(
-        sampler.sample(std::span(logits).subspan(i * width, width), d.text, d.prompt_size)
-            .token.id);
+    draw(d, std::span(logits).subspan(i * width, width));
   }
+}
+
+/// No token where the answer's grammar has an end, or is an error, which whoever draws the answer
+/// will see.
+void ModelDrafter::draw(Draft& d, std::span<const float> logits) try {
+  Sampler sampler = *d.sampler;
+  std::span<const uint64_t> allowed;
+  if (d.grammar) allowed = d.grammar->allowed();
+  const TokenId id = sampler.sample(logits, d.text, d.prompt_size, allowed).token.id;
+  if (d.grammar) d.grammar->accept(id);
+  d.text.push_back(id);
+  if (d.grammar && d.grammar->finished()) d.most = std::ssize(d.guesses());
+} catch (const Error&) {
+  d.most = std::ssize(d.guesses());
 }
 
 void ModelDrafter::guess(std::span<Draft> drafts) {
@@ -114,6 +128,9 @@ void ModelDrafter::guess(std::span<Draft> drafts) {
   for (Draft& d : drafts)
     if (takes(d)) open.push_back(&d);
   for (const Draft* d : open) catch_up(*d);
+  std::deque<GrammarTrial> trials;
+  for (const Draft* d : open)
+    if (d->grammar) trials.emplace_back(*d->grammar);
   while (!open.empty()) {
     next_tokens(open);
     std::erase_if(

@@ -13,14 +13,17 @@
 
 namespace weft::llm {
 
+class GrammarMatcher;
+
 /// A text, and what is guessed to follow it.
 struct Draft {
   int64_t slot;               ///< that the text has in its model
   std::vector<TokenId> text;  ///< prompt and answer so far, to which guesses are added
   size_t prompt_size;
-  int64_t most;            ///< tokens wanted
-  const Sampler* sampler;  ///< that draws the answer: a guess is what it would draw
-  size_t known = 0;        ///< of the text, before the guesses
+  int64_t most;                       ///< tokens wanted
+  const Sampler* sampler;             ///< that draws the answer: a guess is what it would draw
+  size_t known = 0;                   ///< of the text, before the guesses
+  GrammarMatcher* grammar = nullptr;  ///< of the answer, where that has one
 
   std::span<const TokenId> guesses() const { return std::span(text).subspan(known); }
 };
@@ -50,6 +53,7 @@ class ModelDrafter final : public Drafter {
   bool takes(const Draft& draft) const;
   void catch_up(const Draft& draft);
   void next_tokens(std::span<Draft* const> drafts);
+  static void draw(Draft& draft, std::span<const float> logits);
 
   Stepper stepper_;
   std::vector<std::vector<TokenId>> held_;  // of slots: whose keys and values the cache has

@@ -92,6 +92,7 @@ class GrammarMatcher {
   bool finished();        ///< it has to
 
  private:
+  friend class GrammarTrial;
   static constexpr int32_t kUnknown = -2, kDead = -1;
   struct State {
     std::vector<uint32_t> stacks;  // sorted
@@ -117,7 +118,28 @@ class GrammarMatcher {
   std::vector<std::unique_ptr<State>> states_;
   std::unordered_map<std::string, int32_t> state_ids_;
   int32_t at_ = 0;
-  bool ended_ = false;
+  bool ended_ = false, tried_ = false;
+};
+
+/// What a matcher accepts while this lives is only tried: afterwards it is where it was.
+class GrammarTrial {
+ public:
+  explicit GrammarTrial(GrammarMatcher& matcher)
+      : matcher_(matcher), at_(matcher.at_), ended_(matcher.ended_) {
+    matcher_.tried_ = true;
+  }
+  ~GrammarTrial() {
+    matcher_.at_ = at_;
+    matcher_.ended_ = ended_;
+    matcher_.tried_ = false;
+  }
+  GrammarTrial(const GrammarTrial&) = delete;
+  GrammarTrial& operator=(const GrammarTrial&) = delete;
+
+ private:
+  GrammarMatcher& matcher_;
+  const int32_t at_;
+  const bool ended_;
 };
 
 }  // namespace weft::llm

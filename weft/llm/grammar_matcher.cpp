@@ -152,7 +152,8 @@ void GrammarMatcher::accept(text::TokenId token) {
   if (state == kDead)
     fail("llm.grammar", "token {} is not what the grammar allows here; draw with allowed()", token);
   at_ = state;
-  if (states_.size() > kMostStates || frames_.size() > kMostFrames) forget();
+  // A trial has a state to go back to.
+  if (!tried_ && (states_.size() > kMostStates || frames_.size() > kMostFrames)) forget();
 }
 
 /// Keeps the state that the answer is in and nothing else.

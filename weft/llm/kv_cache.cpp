@@ -30,10 +30,16 @@ std::vector<Tensor> KeptNumbers::tensors() const {
   return scales_.defined() ? std::vector{numbers_, scales_} : std::vector{numbers_};
 }
 
-void KeptNumbers::write(const Tensor& x, const Place& at) {
-  const Slice places(at.start, at.start + x.dim(2));
+void KeptNumbers::keep(const Dim& slot, const Positions& which) {
+  const Slice from(which.first, which.first + which.count), to(Dim(0), which.count);
+  for (Tensor t : tensors())
+    t.index({one(slot), Slice(), to}).assign(t.index({one(slot), Slice(), from}).contiguous());
+}
+
+void KeptNumbers::write(const Tensor& x, const Dim& slot, const Dim& start) {
+  const Slice places(start, start + x.dim(2));
   const auto put = [&](Tensor& into, const Tensor& what) {
-    into.index({one(at.slot), Slice(), places}).assign(what.cast(into.dtype()));
+    into.index({one(slot), Slice(), places}).assign(what.cast(into.dtype()));
   };
   if (!scales_.defined()) return put(numbers_, x);
   const Dim heads = x.dim(1), tokens = x.dim(2);
@@ -69,11 +75,13 @@ void check_cache_memory(const Config& c, int64_t slots, int64_t positions, DType
          slots, positions, bytes / 0x1p30);
 }
 
-KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, DType dtype)
-    : slots(slots_in), positions(positions_in) {
+KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, int64_t near_positions_in,
+                 DType dtype)
+    : slots(slots_in), positions(positions_in), near_positions(near_positions_in) {
   for (int64_t i = 0; i < c.layers; ++i) {
-    keys.emplace_back(Dims{slots, c.kv_heads, positions, c.head_dim}, dtype);
-    values.emplace_back(Dims{slots, c.kv_heads, positions, c.value_dim}, dtype);
+    const int64_t kept = c.is_local(i) ? near_positions : positions;
+    keys.emplace_back(Dims{slots, c.kv_heads, kept, c.head_dim}, dtype);
+    values.emplace_back(Dims{slots, c.kv_heads, kept, c.value_dim}, dtype);
     for (const KeptNumbers* numbers : {&keys.back(), &values.back()})
       for (Tensor t : numbers->tensors()) t.realize();  // one by one: not one memory for all zeros
   }

@@ -13,21 +13,30 @@ struct Positions {
   Dim first, count;
 };
 
-/// Where a row of a batch lies: its slot, its first position, and the positions that it looks at,
-/// which cover the row's own: in layers that see all, and in those that see a window.
+/// Where a row of a batch lies in layers of one kind: its first position, and the positions that it
+/// looks at, which cover the row's own.
+struct RowPlace {
+  Dim start;
+  Positions seen;
+};
+
+/// The same in layers that see all, and in those that see a window, which count from the first
+/// position that they keep.
 struct Place {
-  Dim slot, start;
-  Positions all, near;
+  Dim slot;
+  RowPlace all, near;
 };
 
 /// Numbers of one layer: (slots, heads, positions, size). A slot holds one text.
 class KeptNumbers {
  public:
   KeptNumbers(const Dims& shape, DType dtype);
-  /// x (1, heads, tokens, size), at a place's beginning.
-  void write(const Tensor& x, const Place& at);
+  /// x (1, heads, tokens, size), from a position on.
+  void write(const Tensor& x, const Dim& slot, const Dim& start);
   /// (1, heads, 1, count, size) f32.
   Tensor read(const Dim& slot, const Positions& which) const;
+  /// What a slot has from a position on, so many, becomes its beginning.
+  void keep(const Dim& slot, const Positions& which);
   std::vector<Tensor> tensors() const;
 
  private:
@@ -42,11 +51,12 @@ class KeptNumbers {
 void check_cache_memory(const Config& config, int64_t slots, int64_t positions, DType dtype);
 
 struct KvCache {
-  /// `dtype`: F32, F16, or I8.
-  KvCache(const Config& config, int64_t slots, int64_t positions, DType dtype);
+  /// `near_positions`: of layers that see a window. `dtype`: F32, F16, or I8.
+  KvCache(const Config& config, int64_t slots, int64_t positions, int64_t near_positions,
+          DType dtype);
   int64_t bytes() const;
   std::vector<KeptNumbers> keys, values;  // of layers
-  int64_t slots, positions;
+  int64_t slots, positions, near_positions;
 };
 
 }  // namespace weft::llm

@@ -155,7 +155,8 @@ void Model::admit() {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     const std::vector<TokenId>& prompt = next.request.prompt;
-    const size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
+    size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
+    if (!stepper_->can_go_on(slot->number, static_cast<int64_t>(common))) common = 0;
     slot->held.resize(common);
     counts_.reused_tokens += static_cast<int64_t>(common);
     const Sampling sampling = next.request.sampling;
@@ -232,8 +233,9 @@ std::vector<Draft> Model::drafts(std::span<Slot* const> answering) {
     last_start = std::max(last_start, static_cast<int64_t>(slot->held.size()));
   std::vector<Draft> all;
   for (Slot* slot : answering) {
-    const Running& r = *slot->running;
+    Running& r = *slot->running;
     Draft d{slot->number, slot->held, r.request.prompt.size(), 0, &r.sampler};
+    if (r.grammar) d.grammar = &*r.grammar;
     d.text.push_back(*r.last);
     d.known = d.text.size();
     if (drafter_) d.most = most_guesses(*slot, static_cast<int64_t>(answering.size()), last_start);

@@ -152,8 +152,6 @@ Tensor row_of(const Tensor& x, size_t row) {
   return x.index({Slice(Dim(row), Dim(row + 1))}).transpose(1, 2);
 }
 
-Slice one(const Dim& at) { return Slice(at, at + Dim(1)); }
-
 /// With a score of nothing for each head, which takes its share (gpt-oss).
 Tensor softmax_with(const Tensor& sink, const Tensor& scores) {
   const Tensor top = scores.max(-1, true).maximum(sink).detach();  // any would do
@@ -185,20 +183,22 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
                          const KvCache& cache) const {
   const Config& c = config_;
   const auto layer = static_cast<size_t>(i);
-  const Place& at = batch.places[row];
+  const Place& place = batch.places[row];
+  const bool local = c.is_local(i);
+  const RowPlace& at = local ? place.near : place.all;
   const Dim length = x.q.dim(1);
   const int64_t group = c.heads / c.kv_heads;
   const Tensor q = row_of(x.q, row).reshape({1, c.kv_heads, group, length, c.head_dim});
-  const Positions& seen = c.is_local(i) ? at.near : at.all;
-  const Tensor products = q.matmul(cache.keys[layer].read(at.slot, seen).T());
-  const Tensor here = batch.positions.index({one(Dim(row))}).reshape({1, 1, 1, length, 1});
-  const Dim end = seen.first + seen.count;
-  const Tensor there =
-      Tensor::arange(end).index({Slice(seen.first, end)}).reshape({1, 1, 1, 1, seen.count});
+  const Tensor products = q.matmul(cache.keys[layer].read(place.slot, at.seen).T());
+  const auto counted = [](const Dim& from, const Dim& count) {
+    return Tensor::arange(from + count).index({Slice(from, from + count)});
+  };
+  const Tensor here = counted(at.start, length).reshape({1, 1, 1, length, 1});
+  const Tensor there = counted(at.seen.first, at.seen.count).reshape({1, 1, 1, 1, at.seen.count});
   Tensor visible = there <= here;
-  if (c.is_local(i)) visible = visible & (there > here - c.window);
+  if (local) visible = visible & (there > here - c.window);
   const Tensor y = shares(products, visible, i)
-                       .matmul(cache.values[layer].read(at.slot, seen))
+                       .matmul(cache.values[layer].read(place.slot, at.seen))
                        .reshape({1, c.heads, length, c.value_dim});
   return y.transpose(1, 2).reshape({1, length, c.heads * c.value_dim});
 }
@@ -206,8 +206,10 @@ Tensor Network::attended(const Heads& x, int64_t i, const Batch& batch, size_t r
 Tensor Network::over_cache(const Heads& x, int64_t i, const Batch& batch, KvCache& cache) const {
   const auto layer = static_cast<size_t>(i);
   for (size_t row = 0; row < batch.places.size(); ++row) {
-    cache.keys[layer].write(row_of(x.k, row), batch.places[row]);
-    cache.values[layer].write(row_of(x.v, row), batch.places[row]);
+    const Place& at = batch.places[row];
+    const Dim& start = config_.is_local(i) ? at.near.start : at.all.start;
+    cache.keys[layer].write(row_of(x.k, row), at.slot, start);
+    cache.values[layer].write(row_of(x.v, row), at.slot, start);
   }
   std::vector<Tensor> rows;
   for (size_t row = 0; row < batch.places.size(); ++row)

@@ -91,6 +91,7 @@ class Network {
   Tensor activated(const Tensor& gate, const Tensor& up) const;
   Tensor feed_forward(const Tensor& x, const Layer& layer) const;
   Tensor experts(const Tensor& x, const ExpertWeights& w) const;
+  Tensor by_expert(const Tensor& x, const ExpertWeights& w, const Tensor& ids, bool prompt) const;
   double attention_scale() const;
   void bind(const Weights& weights, Factors factors);
 

@@ -16,10 +16,22 @@ constexpr int64_t kRowTokens[] = {1, 2, 4, 6};
 /// So many tokens of all rows take little more time than one does, as products multiply them while
 /// weights are decoded; and so many as more than those.
 constexpr int64_t kCheapTokens[] = {6, 16};
-constexpr size_t kPlaceSizes = 5;  // variables of a row
+constexpr size_t kPlaceSizes = 6;  // variables of a row
 
 int64_t up_to_grain(int64_t n) {
   return (n + Stepper::kGrain - 1) / Stepper::kGrain * Stepper::kGrain;
+}
+
+/// So many positions go on to be kept where there is no room for more: the window, from a whole
+/// grain on, and a grain of which a text may go back.
+int64_t kept_near(int64_t window) { return up_to_grain(window + 2 * Stepper::kGrain); }
+
+/// Of layers that see a window: room for a step behind that, and for so many more that little of
+/// the time is spent on moving.
+int64_t near_positions(const Config& c, int64_t positions) {
+  if (c.window == 0) return positions;
+  return std::min(positions,
+                  kept_near(c.window) + kParts[std::size(kParts) - 1] + up_to_grain(c.window / 4));
 }
 
 }  // namespace
@@ -32,7 +44,19 @@ void fill_rows(std::vector<StepRow>& rows, int64_t slots) {
 Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t positions,
                  DType cache, Factors factors)
     : network_(std::move(config), weights, positions, factors),
-      cache_(network_.config(), slots, up_to_grain(positions), cache) {}
+      cache_(network_.config(), slots, up_to_grain(positions),
+             near_positions(network_.config(), up_to_grain(positions)), cache),
+      near_begins_(static_cast<size_t>(slots), 0) {
+  const auto keep = [this](const Dim& slot, const Dim& from) {
+    for (int64_t i = 0; i < this->config().layers; ++i)
+      if (this->config().is_local(i))
+        for (auto* all : {&cache_.keys, &cache_.values})
+          (*all)[static_cast<size_t>(i)].keep(slot, {from, kept_near(this->config().window)});
+  };
+  auto function = std::make_shared<Jit<decltype(keep)>>(keep, "a window's move");
+  function->capture_at_once();
+  keep_near_ = [function](const Dim& slot, const Dim& from) { (*function)(slot, from); };
+}
 
 namespace {
 
@@ -73,31 +97,60 @@ Stepper::Shape Stepper::shape_of(std::span<const StepRow> rows, Give give) const
   return {static_cast<int64_t>(rows.size()), std::max(size, most), give};
 }
 
+bool Stepper::can_go_on(int64_t slot, int64_t at) const {
+  const int64_t begin = near_begins_[static_cast<size_t>(slot)];
+  return at == 0 || begin == 0 || at - config().window >= begin;
+}
+
+namespace {
+
+// What can have one value only is no variable: sizes that are equal would not look so.
+Dim sized(const char* name, size_t i, int64_t least, int64_t most, int64_t step, int64_t value) {
+  const Variable any(strformat("{}{}", name, i), least, most, step);
+  return least == most ? Dim(value) : any.bind(value);
+}
+
+}  // namespace
+
+/// Layers with windows move what they keep of a slot to the front where there is no room behind it.
+void Stepper::make_room(const StepRow& row, int64_t tokens) {
+  int64_t& begin = near_begins_[static_cast<size_t>(row.slot)];
+  if (row.start == 0) begin = 0;
+  WEFT_CHECK(can_go_on(row.slot, row.start), "a text goes back behind its window");
+  if (row.start + tokens <= begin + cache_.near_positions) return;
+  const int64_t first = (row.start - config().window - kGrain) / kGrain * kGrain;
+  const int64_t most = cache_.near_positions - kept_near(config().window);
+  const int64_t from = std::min(first - begin, most);
+  keep_near_(sized("slot", 0, 0, slots() - 1, 1, row.slot),
+             sized("from", 0, 0, most, kGrain, from));
+  begin += from;
+}
+
 std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> rows) const {
-  // What can have one value only is no variable: sizes that are equal would not look so.
-  const auto sized = [](const char* name, size_t i, int64_t least, int64_t most, int64_t step,
-                        int64_t value) {
-    const Variable any(strformat("{}{}", name, i), least, most, step);
-    return least == most ? Dim(value) : any.bind(value);
-  };
   // Of a window that ends anywhere, in whole grains.
   const int64_t window = config().window > 0 ? config().window : positions();
-  const int64_t near = std::min(positions(), up_to_grain(window + shape.tokens + kGrain));
+  const int64_t room = cache_.near_positions;
+  const int64_t near = std::min(room, up_to_grain(window + shape.tokens + kGrain));
   std::vector<Dim> places;
   for (size_t i = 0; i < rows.size(); ++i) {
     const StepRow& row = rows[i];
     const int64_t end = up_to_grain(row.start + shape.tokens);
-    const int64_t seen = std::min(end, near);
     places.push_back(sized("slot", i, 0, slots() - 1, 1, row.slot));
     places.push_back(sized("start", i, 0, positions() - shape.tokens, 1, row.start));
     places.push_back(sized("used", i, kGrain, positions(), kGrain, end));
+    const Dim start = places[places.size() - 2], used = places.back();
     if (near == positions()) {  // windows are as long as texts
-      places.push_back(0);
-      places.push_back(places[places.size() - 2]);
-    } else {
-      places.push_back(sized("first", i, 0, positions() - near, kGrain, end - seen));
-      places.push_back(sized("near", i, kGrain, near, kGrain, seen));
+      places.insert(places.end(), {start, Dim(0), used});
+      continue;
     }
+    const int64_t near_start = row.start - near_begins_[static_cast<size_t>(row.slot)];
+    const int64_t near_end = up_to_grain(near_start + shape.tokens),
+                  seen = std::min(near_end, near);
+    places.push_back(room == positions()
+                         ? start
+                         : sized("near_start", i, 0, room - shape.tokens, 1, near_start));
+    places.push_back(sized("first", i, 0, room - near, kGrain, near_end - seen));
+    places.push_back(sized("near", i, kGrain, near, kGrain, seen));
   }
   return places;
 }
@@ -106,8 +159,9 @@ Tensor Stepper::compute(const Shape& shape, const Tensor& tokens, const Tensor& 
                         const std::vector<Dim>& places, const Dim& last) {
   Batch batch{tokens, positions, {}};
   for (size_t i = 0; i < places.size(); i += kPlaceSizes)
-    batch.places.push_back(
-        {places[i], places[i + 1], {0, places[i + 2]}, {places[i + 3], places[i + 4]}});
+    batch.places.push_back({places[i],
+                            {places[i + 1], {0, places[i + 2]}},
+                            {places[i + 3], {places[i + 4], places[i + 5]}}});
   const Tensor hidden = network_.hidden(batch, cache_);
   const int64_t dim = config().dim;
   const Tensor rows = hidden.reshape({shape.rows * shape.tokens, dim});
@@ -152,6 +206,7 @@ std::vector<float> given_ones(std::vector<float> all, std::span<const StepRow> r
 std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
   WEFT_CHECK(!rows.empty(), "a step of nothing");
   const Shape shape = shape_of(rows, give);
+  for (const StepRow& row : rows) make_room(row, shape.tokens);
   std::vector<int32_t> ids, at;
   for (const StepRow& row : rows)
     for (int64_t i = 0; i < shape.tokens; ++i) {

@@ -49,6 +49,9 @@ class Stepper {
 
   const Config& config() const { return network_.config(); }
   int64_t positions() const { return cache_.positions; }
+  /// Whether the text that a slot holds may go on at a position of it, in the place of what was
+  /// there: layers with windows keep the windows of the last positions only. At 0 it always may.
+  bool can_go_on(int64_t slot, int64_t at) const;
   int64_t slots() const { return cache_.slots; }
   int64_t cache_bytes() const { return cache_.bytes(); }
 
@@ -68,10 +71,13 @@ class Stepper {
   Tensor compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                  const std::vector<Dim>& places, const Dim& last);
   std::vector<Dim> bound(const Shape& shape, std::span<const StepRow> rows) const;
+  void make_room(const StepRow& row, int64_t tokens);
 
   Network network_;
   KvCache cache_;
   std::map<Shape, Step> steps_;
+  std::vector<int64_t> near_begins_;  // of slots: the first position that layers with windows keep
+  std::function<void(const Dim&, const Dim&)> keep_near_;  // a slot's numbers from a place on
 };
 
 }  // namespace weft::llm

@@ -43,6 +43,13 @@ Tensor Weight::value() const {
   return stored.dtype() == DType::F32 ? stored : stored.cast(DType::F32);
 }
 
+Tensor Weight::chosen(const Tensor& id) const {
+  const Dims one = {shape[1], shape[2]};
+  if (!is_plain(codec))
+    return decode(stored.reshape({shape[0], -1}).index({id}).contiguous(), codec, one);
+  return stored.index({id}).contiguous().reshape(one).cast(DType::F32);
+}
+
 Tensor Weight::computed() const { return value().realize(); }
 
 Weights::Weights(const GgufModel& model) {

@@ -30,6 +30,9 @@ struct Weight {
   /// In f32: an expression, so that a step which uses it decodes as it goes.
   Tensor value() const;
   Tensor computed() const;  ///< the same in memory: of short ones
+  /// value() of one of the matrices that are stacked here, `id` (1) i32, of which its own bytes are
+  /// copied: products then read it as they read a matrix that is no part of a stack.
+  Tensor chosen(const Tensor& id) const;
 };
 
 /// What a tensor of a Hugging Face model is in a GGUF file.

@@ -3,7 +3,6 @@
 #include "weft/base/context.h"
 #include "weft/device/device.h"
 #include "weft/graph/provenance.h"
-#include "weft/rewrite/calls.h"
 #include "weft/run/run_state.h"
 
 namespace weft {
@@ -42,18 +41,6 @@ CallSites::CallSites(Context& context, const NormalForm& form) {
   for (NodeRef n : order)
     if (const NodeRef* copy = copies.find(n); copy && *copy && sites.at(n))
       sites_.try_emplace((*copy)->hash, sites.at(n));
-  if (form.calls) add_inlined(context, form);
-}
-
-/// Calls are gone when kernels are made, and nodes behind them are others.
-void CallSites::add_inlined(Context& context, const NormalForm& form) {
-  const InlinedCalls inlined(context.get<RunState>().graph, form.values);
-  const auto add = [this](NodeRef made, NodeRef by) {
-    if (const CallSite site = of(by->hash)) sites_.try_emplace(made->hash, site);
-  };
-  for (NodeRef n : Toposort::evaluated(form.values))
-    if (n->op != Op::Call) add(inlined.image(n), n);
-  for (const auto& [made, call] : inlined.made()) add(made, call);
 }
 
 CallSite CallSites::of(uint64_t origin) const {

@@ -30,8 +30,6 @@ class CallSites {
   StepSites of(std::span<const uint64_t> origins) const;
 
  private:
-  void add_inlined(Context& context, const NormalForm& form);
-
   std::unordered_map<uint64_t, CallSite> sites_;  // by structural hash in the normal form
 };
 

@@ -60,7 +60,7 @@ void compile_tensors(Context& context, std::span<const NodeRef> values) {
   Graph graph;
   const NormalForm form =
       normalise(graph, values, context.get<DeviceTable>().default_device().id());
-  compile_values(context, without_calls(graph, form), form.variables);
+  compile_values(context, without_calls(graph, form).values, form.variables);
 }
 
 }  // namespace

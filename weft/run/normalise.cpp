@@ -197,6 +197,10 @@ void number(NormalState& s) {
 
 void inline_calls(NormalState& s) {
   const InlinedCalls inlined(s.graph, s.values);
+  for (NodeRef n : Toposort::evaluated(s.values))
+    if (n->op != Op::Call && inlined.image(n) != n)
+      s.origins.try_emplace(inlined.image(n)->hash, n->hash);
+  for (const auto& [made, call] : inlined.made()) s.origins.try_emplace(made->hash, call->hash);
   for (NodeRef& v : s.values) v = inlined.image(v);
 }
 
@@ -234,10 +238,10 @@ NodeMap<NodeRef> normal_copies(Graph& graph, std::span<const NodeRef> values,
   return Normaliser(graph, default_device, nullptr).run(values, {}).copies;
 }
 
-NormalForm::Nodes without_calls(Graph& graph, const NormalForm& form) {
+WithoutCalls without_calls(Graph& graph, const NormalForm& form) {
   NormalState state{graph, form.values};
   if (form.calls) run_pass(kPasses[1], state);
-  return std::move(state.values);
+  return {std::move(state.values), std::move(state.origins)};
 }
 
 }  // namespace weft

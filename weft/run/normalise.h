@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "weft/base/small_vector.h"
@@ -73,6 +74,9 @@ struct KnownPrograms {
   KnownForms forms;
 };
 
+/// By structural hash of a value that is computed: that of the node of the normal form it is for.
+using Origins = std::unordered_map<uint64_t, uint64_t>;
+
 /// Values on their way to what is scheduled.
 struct NormalState {
   Graph& graph;              ///< normalised into
@@ -81,6 +85,7 @@ struct NormalState {
   std::span<const NodeRef> watched = {};
   KnownPrograms* known = nullptr;
   NormalForm form = {};
+  Origins origins = {};
 
   std::string_view name() const { return "values"; }
   PassView view() const;
@@ -98,6 +103,10 @@ NormalForm normalise(Graph& graph, std::span<const NodeRef> values, DeviceId def
 NodeMap<NodeRef> normal_copies(Graph& graph, std::span<const NodeRef> values,
                                DeviceId default_device);
 /// A form's values; in the place of each call stands what it computes.
-NormalForm::Nodes without_calls(Graph& graph, const NormalForm& form);
+struct WithoutCalls {
+  NormalForm::Nodes values;
+  Origins origins;  ///< of what is no node of the form
+};
+WithoutCalls without_calls(Graph& graph, const NormalForm& form);
 
 }  // namespace weft

@@ -38,6 +38,7 @@
 #include "weft/graph/verify.h"
 #include "weft/render/render.h"
 #include "weft/run/call_sites.h"
+#include "weft/run/kept_schedule.h"
 #include "weft/run/kernel_pack.h"
 #include "weft/run/load.h"
 #include "weft/run/passes.h"
@@ -81,8 +82,8 @@ class Pipeline {
         devices_(context.get<DeviceTable>()),
         plans_(context) {}
 
-  std::shared_ptr<const CompiledSchedule> compile(std::span<const ScheduleOutput> outputs) {
-    Schedule schedule = make(outputs);
+  std::shared_ptr<const CompiledSchedule> compile(std::span<const int> into) {
+    Schedule schedule = kept_or_made(into);
     CompiledSchedule out = outline(schedule, devices_);
     std::vector<Job> jobs = jobs_of(schedule, out);
     compile_new(jobs, out);
@@ -93,15 +94,28 @@ class Pipeline {
 
  private:
   // ---- 2 schedule
-  Schedule make(std::span<const ScheduleOutput> outputs) {
+
+  /// From the disk, where nobody looks on.
+  Schedule kept_or_made(std::span<const int> into) {
+    if (reports() || trace_passes(context_)) return make(into);
+    const KeptSchedule kept(context_, form_, into, constants_, target());
+    if (std::optional<Schedule> schedule = kept.find()) return std::move(*schedule);
+    Schedule schedule = make(into);
+    kept.store(schedule);
+    return schedule;
+  }
+
+  Schedule make(std::span<const int> into) {
+    const WithoutCalls given = without_calls(run_.graph, form_);
+    std::vector<ScheduleOutput> outputs;
+    for (size_t i = 0; i < into.size(); ++i) outputs.push_back({given.values[i], into[i]});
     Span span(context_.tracer(), "schedule");
     ScheduleOptions options;
     options.explain = reports();
     options.constants = constants_;
-    std::vector<NodeRef> values;
-    for (const ScheduleOutput& o : outputs) values.push_back(o.value);
-    verify_tensor_graph(values, "normalise");
-    Schedule schedule = make_schedule(outputs, target_of(outputs), options);
+    verify_tensor_graph(given.values, "normalise");
+    Schedule schedule = make_schedule(outputs, target(), options);
+    name_origins(schedule, given.origins);
     tell_passes(context_);
     for (const Kernel& k : schedule.kernels) verify_kernel(k, "schedule");
     count_nodes(*schedule.graph);
@@ -109,9 +123,18 @@ class Pipeline {
     return schedule;
   }
 
+  /// In nodes of the normal form.
+  static void name_origins(Schedule& schedule, const Origins& origins) {
+    const auto name = [&](uint64_t& origin) {
+      if (const auto at = origins.find(origin); at != origins.end()) origin = at->second;
+    };
+    for (ScheduleStep& step : schedule.steps) std::ranges::for_each(step.origins, name);
+    for (Decision& d : schedule.decisions) name(d.origin);
+  }
+
   /// One machine decides for all: that of the first output.
-  const Target& target_of(std::span<const ScheduleOutput> outputs) {
-    const DeviceId device = outputs.empty() ? DeviceId{} : outputs[0].value->device;
+  const Target& target() {
+    const DeviceId device = form_.values.empty() ? DeviceId{} : form_.values[0]->device;
     return (device ? devices_.open(device) : devices_.default_device()).target();
   }
 
@@ -422,10 +445,7 @@ Prepared compile(Context& context, const NormalForm& form, std::span<const int> 
                  const std::vector<bool>& constants) {
   RunState& run = context.get<RunState>();
   const uint64_t start = now_ns();
-  const NormalForm::Nodes values = without_calls(run.graph, form);
-  std::vector<ScheduleOutput> outputs;
-  for (size_t i = 0; i < into.size(); ++i) outputs.push_back({values[i], into[i]});
-  Prepared out{Pipeline(context, form, constants).compile(outputs), nullptr,
+  Prepared out{Pipeline(context, form, constants).compile(into), nullptr,
                std::make_shared<SpareCommands>()};
   if (out.schedule->variables.empty()) out.memory = plan(out, form);
   run.stats.compile_seconds += static_cast<double>(now_ns() - start) * 1e-9;

@@ -151,7 +151,7 @@ ScanResult scan(const ScanFunction& f, const Tensors& carried, const Tensors& xs
   if (count > kMostRounds) fail("scan", "{} slices: at most {} are gone over", count, kMostRounds);
   if (count == 0) return scan_nothing(f, carried, xs);
   const RepeatBody results =
-      repeat({count, options.reversed, xs, {}, carried},
+      repeat({count, options.reversed, xs, {}, carried, options.apart},
              [&f](const Tensors& slices, const Tensors&, const Tensors& state) {
                ScanResult made = f(state, slices);
                if (made.carried.empty() && made.stacked.empty())

@@ -79,6 +79,9 @@ using ScanFunction = std::function<ScanResult(const Tensors& carried, const Tens
 struct ScanOptions {
   bool reversed = false;  ///< from the last slice to the first; stacks keep the order of xs
   int64_t count = 0;      ///< how often, where there are no xs
+  /// Every slice computes all of its own, in the memory of one slice. Otherwise what depends on
+  /// nothing that is carried is computed for all slices at once.
+  bool apart = false;
 };
 /// The body is traced, scheduled and compiled once, however many slices there are: a model of 126
 /// equal layers, their weights stacked, is one layer. Gradients run the body again, from the last
