@@ -1,7 +1,6 @@
 #include "weft/tensor/packed_block.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "weft/tensor/access.h"
 #include "weft/tensor/elementwise.h"
@@ -35,11 +34,19 @@ Tensor joined(const Tensor& bytes, DType dtype) {
   return word;
 }
 
+/// The parts of every word, each with the ones above it, as i32.
+Tensor parts_of(const Tensor& words, int64_t parts) {
+  const Tensor places = steps(parts, 2, 3, DType::U32) * (32 / parts);
+  return flat(words.unsqueeze(-1) >> places).bitcast(DType::I32);
+}
+
 /// `byte` in each byte of a word.
 Tensor in_each_byte(uint32_t byte) { return Tensor::full({1, 1}, byte * 0x01010101u, DType::U32); }
 
-/// Of four bits, bit i goes up by 7 i places: one in each byte.
-Tensor in_bytes(const Tensor& four) { return (four * 0x204081) & in_each_byte(1); }
+/// Of four bits, bit i goes up by 7 i places and so many more: one in each byte.
+Tensor in_bytes(const Tensor& four, int place = 0) {
+  return (four * int64_t{0x204081 << place}) & in_each_byte(1u << place);
+}
 
 /// The byte of the table that the lower half of each byte counts.
 Tensor looked_up(const Tensor& words, const Table& table) {
@@ -47,7 +54,7 @@ Tensor looked_up(const Tensor& words, const Table& table) {
   SmallVector<NodeRef, 5> operands{words.node()};
   for (size_t i = 0; i < table.size(); i += 4) {
     uint32_t word = 0;
-    std::memcpy(&word, &table[i], sizeof word);
+    for (size_t k = 0; k < 4; ++k) word |= uint32_t{table[i + k]} << (8 * k);
     operands.push_back(Tensor::full({}, word, DType::U32).node());
   }
   const build::Extents dims = broadcast("looked_up", operands);
@@ -72,7 +79,7 @@ std::vector<int32_t> placed(const Grid& grid) {
   return out;
 }
 
-/// Codes of a grid have three bits at most, or two where there are more of them.
+/// Codes have two bits where an entry has eight, and else three at most.
 int sign_place(const Grid& grid) { return grid.bits == 2 ? 2 : 3; }
 
 /// What codes stand for without the bit above them, and with it.
@@ -101,20 +108,14 @@ Tensor Block::word_at(int64_t at) const {
   return raw_words(word, kWord) >> static_cast<uint32_t>(8 * (at - word));
 }
 
-/// The parts of every word, each with the ones above it.
-Tensor Block::parts_of_words(int64_t at, int64_t count, int64_t parts) const {
-  const Tensor places = steps(parts, 2, 3, DType::U32) * (32 / parts);
-  return flat(raw_words(at, count).unsqueeze(-1) >> places).bitcast(DType::I32);
-}
-
 Tensor Block::u8(int64_t at, int64_t count) const {
   if (by_words_ && count == 1) return (word_at(at) & 255).bitcast(DType::I32);
-  if (by_words_ && count % kWord == 0) return parts_of_words(at, count, 4) & 255;
+  if (by_words_ && count % kWord == 0) return parts_of(raw_words(at, count), 4) & 255;
   return raw(at, count).cast(DType::I32);
 }
 
 Tensor Block::i8(int64_t at, int64_t count) const {
-  if (by_words_ && count % kWord == 0) return (parts_of_words(at, count, 4) << 24) >> 24;
+  if (by_words_ && count % kWord == 0) return (parts_of(raw_words(at, count), 4) << 24) >> 24;
   return raw(at, count).bitcast(DType::I8).cast(DType::I32);
 }
 
@@ -124,7 +125,7 @@ Tensor Block::signed_bytes(int64_t at, int64_t count) const {
 
 Tensor Block::u16(int64_t at, int64_t count) const {
   if (by_words_ && count == 1) return (word_at(at) & 0xffff).bitcast(DType::I32);
-  if (by_words_ && count % 2 == 0) return parts_of_words(at, 2 * count, 2) & 0xffff;
+  if (by_words_ && count % 2 == 0) return parts_of(raw_words(at, 2 * count), 2) & 0xffff;
   return joined(raw(at, 2 * count).unflatten(1, {count, 2}), DType::U16).cast(DType::I32);
 }
 
@@ -189,27 +190,41 @@ Tensor Block::quarters_f16(int64_t at) const {
   return pattern.cast(DType::U16).bitcast(DType::F16).cast(DType::F32);
 }
 
-Tensor Block::trit(int64_t at, int64_t count, int64_t power) const {
+/// (blocks, numbers of all bytes, bytes): digit after digit.
+Tensor Block::trits_of(int64_t at, int64_t count, int64_t numbers) const {
+  // 3^i, as constants where i is known.
+  const Tensor i = steps(numbers, 1, 3, words_ ? DType::U32 : DType::I32);
+  Tensor power = Tensor::full({1, 1, 1}, 81, i.dtype());
+  for (const auto& [below, value] : {std::pair{4, 27}, {3, 9}, {2, 3}, {1, 1}})
+    power = (i < below).where(value, power);
   // A byte is 256 / 243 of the number with these digits: each multiplication by 3 brings the next
   // digit over 256.
-  if (!words_) return (((u8(at, count) * power) & 255) * 3) >> 8;
+  if (!words_) return flat((((u8(at, count).unsqueeze(1) * power) & 255) * 3) >> 8);
   // Two bytes of a word at a time: 16 bits hold what they are multiplied by.
   constexpr int64_t kBytes = 0x00ff00ff;
   const auto digits = [&](const Tensor& two) {
     return (((((two & kBytes) * power) & kBytes) * 3) >> 8) & kBytes;
   };
-  const Tensor words = raw_words(at, count);
-  return digits(words) | (digits(words >> 8) << 8);
+  const Tensor words = raw_words(at, count).unsqueeze(1);
+  return flat(digits(words) | (digits(words >> 8) << 8));
 }
 
 Tensor Block::trits() const {
-  // (at, bytes, numbers of each): the first 160 numbers, 80 more, and four of the last bytes.
+  // (at, bytes, numbers of each): the first 160 numbers, 80 more, and four of the last bytes. Zeros
+  // beside them are read nowhere; parts put one after the other would be stored.
   constexpr int64_t kParts[][3] = {{0, 32, 5}, {32, 16, 5}, {48, 4, 4}};
-  constexpr int64_t kPowers[] = {1, 3, 9, 27, 81};
-  std::vector<Tensor> all;
-  for (const auto& [at, count, numbers] : kParts)
-    for (int64_t i = 0; i < numbers; ++i) all.push_back(trit(at, count, kPowers[i]));
-  return Tensor::cat(all, 1);
+  constexpr int64_t kNumbers = 256;
+  const int64_t unit = words_ ? kWord : 1;
+  int64_t before = 0;
+  Tensor all;
+  for (const auto& [at, count, numbers] : kParts) {
+    const int64_t after = kNumbers - before - count * numbers;
+    const Tensor part =
+        trits_of(at, count, numbers).pad({{0, 0}, {before / unit, after / unit}});
+    all = all.defined() ? all | part : part;
+    before += count * numbers;
+  }
+  return all;
 }
 
 Tensor Block::values(const Table& table, const Tensor& codes) const {
@@ -226,23 +241,22 @@ Tensor Block::chosen(const Table& table, const Tensor& codes) const {
 Tensor Block::grid_codes(const Grid& grid, const Tensor& index) const {
   const Tensor entry =
       constant_table(placed(grid), {grid.entries.size()}, bytes_)[index].unsqueeze(-1);
-  if (words_)
-    return flat(entry.bitcast(DType::U32) >> (steps(grid.width() / kWord, 2, 3, DType::U32) * 4));
-  const Tensor i = steps(grid.width(), 2, 3);
-  return flat(entry >> ((i & 3) * 8 + (i >> 2) * 4));
+  const Tensor words =
+      flat(entry.bitcast(DType::U32) >> (steps(grid.width() / kWord, 2, 3, DType::U32) * 4));
+  return words_ ? words : parts_of(words, 4);
 }
 
-/// Of each of eight bits one, lowest first.
-Tensor Block::bits_of(const Tensor& bytes) const {
-  if (!words_) return flat((bytes.unsqueeze(-1) >> steps(8, 2, 3)) & 1);
+/// Of each of eight bits one, lowest first, so far up in a number or a byte.
+Tensor Block::bits_of(const Tensor& bytes, int place) const {
+  if (!words_) return flat(((bytes.unsqueeze(-1) >> steps(8, 2, 3)) & 1) << place);
   const Tensor four = bytes.bitcast(DType::U32).unsqueeze(-1) >> (steps(2, 2, 3, DType::U32) * 4);
-  return in_bytes(flat(four & 15));
+  return in_bytes(flat(four & 15), place);
 }
 
 Tensor Block::signed_grid(const Grid& grid, const Tensor& index, const Tensor& signs) const {
   const Table table =
       table_of(grid, [](int value, bool negative) { return 128 + (negative ? -value : value); });
-  return chosen(table, grid_codes(grid, index) | bits_of(signs) << sign_place(grid));
+  return chosen(table, grid_codes(grid, index) | bits_of(signs, sign_place(grid)));
 }
 
 Tensor Block::shifted_grid(const Grid& grid, const Tensor& index, const Tensor& below) const {
@@ -250,8 +264,9 @@ Tensor Block::shifted_grid(const Grid& grid, const Tensor& index, const Tensor& 
       table_of(grid, [](int value, bool down) { return 128 + 8 * value + (down ? -1 : 1); });
   const Tensor codes = grid_codes(grid, index);
   const int64_t times = grid.width() / (words_ ? kWord : 1);
-  const Tensor bit = words_ ? below.bitcast(DType::U32) * 0x01010101 : below;
-  return chosen(table, codes | every(times, bit) << sign_place(grid));
+  const int64_t bit = int64_t{words_ ? 0x01010101 : 1} << sign_place(grid);
+  const Tensor bits = words_ ? below.bitcast(DType::U32) * bit : below * bit;
+  return chosen(table, codes | every(times, bits));
 }
 
 Tensor numbers_of(const Coded& c) {
@@ -268,10 +283,7 @@ Tensor every(int64_t times, const Tensor& x) {
   return flat(x.unsqueeze(-1).expand({-1, -1, times}));
 }
 
-Tensor bytes_of(const Tensor& words) {
-  const Tensor bytes = words.unsqueeze(-1) >> (steps(kWord, 2, 3, DType::U32) * 8);
-  return flat(bytes & 255).bitcast(DType::I32);
-}
+Tensor bytes_of(const Tensor& words) { return parts_of(words, 4) & 255; }
 
 Tensor triples(const Tensor& u16) { return flat((u16.unsqueeze(-1) >> (steps(4, 2, 3) * 3)) & 7); }
 
@@ -284,12 +296,12 @@ Tensor with_parity(const Tensor& sevens) {
 
 Tensor signs_of_sevens(const Tensor& words) {
   // The lowest of every seven bits becomes the parity of all of them, with no regard to what the
-  // others become.
+  // others become; it goes where an eighth would be.
   const Tensor two = words ^ (words >> 4);
-  const Tensor odd = two ^ (two >> 1) ^ (two >> 2) ^ (words >> 3);
+  const Tensor eighth = (two ^ (two >> 1) ^ (two >> 2) ^ (words >> 3)) << 7;
   const Tensor shifts = steps(4, 2, 3, DType::U32) * 7;
-  const Tensor sevens = (words.unsqueeze(-1) >> shifts) & 127;
-  return flat(sevens | ((odd.unsqueeze(-1) >> shifts) & 1) << 7).bitcast(DType::I32);
+  const auto each_seven = [&](const Tensor& x) { return x.unsqueeze(-1) >> shifts; };
+  return flat((each_seven(words) & 127) | (each_seven(eighth) & 128)).bitcast(DType::I32);
 }
 
 Tensor half_power(const Tensor& e8m0) {

@@ -76,10 +76,9 @@ class Block {
   Tensor raw(int64_t at, int64_t count) const;
   Tensor raw_words(int64_t at, int64_t count) const;
   Tensor word_at(int64_t at) const;
-  Tensor parts_of_words(int64_t at, int64_t count, int64_t parts) const;
   Tensor grid_codes(const Grid& grid, const Tensor& index) const;
-  Tensor bits_of(const Tensor& bytes) const;
-  Tensor trit(int64_t at, int64_t count, int64_t power) const;
+  Tensor bits_of(const Tensor& bytes, int place) const;
+  Tensor trits_of(int64_t at, int64_t count, int64_t numbers) const;
   Tensor chosen(const Table& table, const Tensor& codes) const;
 
   Tensor bytes_;

@@ -202,7 +202,8 @@ Vector X86Selector::vector_pattern(NodeRef n) {
         return shifted_by(rotate, w, vector(r.x).parts[p], static_cast<int>(r.left));
       });
     const int64_t by = amount_of(n);
-    if (by >= 0 && (n->op == Op::Shl || is_unsigned(n->dtype))) {
+    if (by == 0) return vector(n->src(0));
+    if (by > 0 && (n->op == Op::Shl || is_unsigned(n->dtype))) {
       const Form form = n->op == Op::Shl ? (quad ? Form::VPsllQi : Form::VPsllDi)
                                          : (quad ? Form::VPsrlQi : Form::VPsrlDi);
       return part_by_part(n, [&](size_t p, int w) {
