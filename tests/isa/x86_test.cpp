@@ -138,8 +138,8 @@ class Samples {
     const bool gathers = d_.memory == Memory::Lanes;
     if (!gathers && ((!compares && !vector) || fixed || one_in(2))) return;
     i_.mask = static_cast<Reg>(1 + below(7));
-    i_.zeroing =
-        !compares && !gathers && !(d_.operands[0].role == Role::RegOrMemory && i_.has_memory) && one_in(2);
+    i_.zeroing = !compares && !gathers &&
+                 !(d_.operands[0].role == Role::RegOrMemory && i_.has_memory) && one_in(2);
   }
 
   /// LLVM swaps operands where that saves a byte, and knows special forms of the first register;

@@ -362,7 +362,8 @@ Bounds alu_bounds(const NodeSpec& s) {
   if (s.op == Op::ToIndex) return to_index_bounds(s);
   if (s.op == Op::Cast) return cast_bounds(s, full);
   if (s.op == Op::Bitcast || has_trait(s.op, kWords) || has_trait(s.op, kTable) ||
-      is_float(s.src.back()->dtype)) return full;
+      is_float(s.src.back()->dtype))
+    return full;
   const Bounds a = bounds_of(s.src[0]);
   const Bounds b = s.src.size() > 1 ? bounds_of(s.src[1]) : Bounds{0, 0};
   if (unknown_u64(s.src[0]) || (s.src.size() > 1 && unknown_u64(s.src[1])))

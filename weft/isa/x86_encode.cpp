@@ -194,8 +194,8 @@ class Writer {
     byte((~reg_ >> 3 & 1) << 7 | (~x & 1) << 6 | (~base() >> 3 & 1) << 5 | (~reg_ >> 4 & 1) << 4 |
          d_.map);
     byte((w(true) ? 0x80U : 0U) | (~vex_ & 15) << 3 | 4 | d_.prefix);
-    byte((i_.zeroing ? 0x80U : 0U) | length << 5 | (i_.broadcast ? 16U : 0U) |
-         (~fifth & 1) << 3 | (i_.mask == kNoReg ? 0 : i_.mask & 7));
+    byte((i_.zeroing ? 0x80U : 0U) | length << 5 | (i_.broadcast ? 16U : 0U) | (~fifth & 1) << 3 |
+         (i_.mask == kNoReg ? 0 : i_.mask & 7));
   }
 
   void write_modrm() {
@@ -206,7 +206,8 @@ class Writer {
       byte(reg | 5);
       return distance(a.label, a.displacement);
     }
-    WEFT_CHECK(a.index != kRsp || d_.memory == Memory::Lanes, "{} indexes with the stack pointer", d_.name);
+    WEFT_CHECK(a.index != kRsp || d_.memory == Memory::Lanes, "{} indexes with the stack pointer",
+               d_.name);
     if (a.base == kNoReg) {
       byte(reg | 4);
       write_sib(5);

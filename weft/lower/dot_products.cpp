@@ -1,4 +1,5 @@
-// What is done with the bytes of words, on targets that lack it: dot products, tables. No rules: a rule's variables have one dtype.
+// What is done with the bytes of words, on targets that lack it: dot products, tables. No rules: a
+// rule's variables have one dtype.
 #include "weft/lower/legaliser.h"
 
 namespace weft::lower {

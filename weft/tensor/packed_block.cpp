@@ -130,8 +130,8 @@ Tensor Block::u16(int64_t at, int64_t count) const {
 }
 
 Tensor Block::f16(int64_t at) const {
-  const Tensor pattern = by_words_ ? word_at(at).cast(DType::U16)
-                                   : joined(raw(at, 2).unsqueeze(1), DType::U16);
+  const Tensor pattern =
+      by_words_ ? word_at(at).cast(DType::U16) : joined(raw(at, 2).unsqueeze(1), DType::U16);
   return pattern.bitcast(DType::F16).cast(DType::F32);
 }
 
@@ -219,8 +219,7 @@ Tensor Block::trits() const {
   Tensor all;
   for (const auto& [at, count, numbers] : kParts) {
     const int64_t after = kNumbers - before - count * numbers;
-    const Tensor part =
-        trits_of(at, count, numbers).pad({{0, 0}, {before / unit, after / unit}});
+    const Tensor part = trits_of(at, count, numbers).pad({{0, 0}, {before / unit, after / unit}});
     all = all.defined() ? all | part : part;
     before += count * numbers;
   }
