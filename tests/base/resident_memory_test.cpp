@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <vector>
 
 namespace weft {
 namespace {
@@ -17,6 +18,15 @@ TEST(ResidentMemory, OfNobodyIsNothing) {
   const ResidentMemory none = resident_memory(INT_MAX);
   EXPECT_EQ(none.now, 0);
   EXPECT_EQ(none.peak, 0);
+}
+
+TEST(ResidentMemory, WhatIsUsedStaysWhenFreeMemoryGoesBack) {
+  std::vector<std::vector<int>> all;
+  for (int i = 0; i < 64; ++i) all.emplace_back(1 << 14, i);
+  for (size_t i = 0; i < all.size(); i += 2) all[i] = {};
+  give_back_free_memory();
+  for (size_t i = 1; i < all.size(); i += 2)
+    EXPECT_EQ(all[i], std::vector<int>(1 << 14, static_cast<int>(i)));
 }
 
 }  // namespace

@@ -126,7 +126,8 @@ std::vector<Case> all_cases(const Target& target, std::initializer_list<int> wid
   for (int lanes : widths) {
     for (const OpInfo& row : kOps) {
       if (!is_alu(row.op) && row.op != Op::CDiv && row.op != Op::CMod) continue;
-      if (has_trait(row.op, kWords)) continue;  // dot_products_test.cpp
+      // dot_products_test.cpp, lookups_test.cpp
+      if (has_trait(row.op, kWords) || has_trait(row.op, kTable)) continue;
       for (DType d : kData) {
         if (!target.native(row.op, d)) continue;
         if (row.op == Op::Cast || row.op == Op::Bitcast) {

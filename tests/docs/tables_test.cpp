@@ -23,7 +23,7 @@ constexpr GroupText kGroups[] = {
     {OpGroup::Movement, "Movement: pure index maps"},
     {OpGroup::Unary, "Elementwise, one operand"},
     {OpGroup::Binary, "Elementwise, two operands"},
-    {OpGroup::Ternary, "Elementwise, three operands"},
+    {OpGroup::Ternary, "Elementwise, three operands and more"},
     {OpGroup::Loop, "Loops with state"},
     {OpGroup::Storage, "Storage"},
     {OpGroup::Memory, "Kernels"},

@@ -116,6 +116,7 @@ class Samples {
     if (one_in(2) || has_letter("T")) a.index = general();
     if (a.index == kRsp && has_letter("T")) a.index = 0;
     if (a.index == kRsp) a.index = kNoReg;
+    if (d_.memory == Memory::Lanes) a.index = (i_.regs[0] + 1 + static_cast<Reg>(below(31))) % 32;
     a.scale = static_cast<uint8_t>(a.index == kNoReg ? 1 : 1 << below(4));
     const int64_t step = one_in(2) ? 64 : 1;
     a.displacement = static_cast<int32_t>(one_in(3)   ? 0
@@ -134,10 +135,11 @@ class Samples {
       return;
     if (d_.memory == Memory::One && first == 'M') return;
     const bool fixed = d_.bits == 8 && is(Form::VPalignr);
-    if ((!compares && !vector) || fixed || one_in(2)) return;
+    const bool gathers = d_.memory == Memory::Lanes;
+    if (!gathers && ((!compares && !vector) || fixed || one_in(2))) return;
     i_.mask = static_cast<Reg>(1 + below(7));
-    i_.zeroing =
-        !compares && !(d_.operands[0].role == Role::RegOrMemory && i_.has_memory) && one_in(2);
+    i_.zeroing = !compares && !gathers &&
+                 !(d_.operands[0].role == Role::RegOrMemory && i_.has_memory) && one_in(2);
   }
 
   /// LLVM swaps operands where that saves a byte, and knows special forms of the first register;

@@ -173,6 +173,23 @@ TEST(LowerDecompose, DotProducts) {
   check("dot2", DType::F32, {whole, wholes, to_f32}, build_op, &dot2);
 }
 
+// Of tables that are constants, and of others.
+TEST(LowerDecompose, BytesOfTables) {
+  std::vector<std::vector<Value>> words(5);
+  for (uint64_t i = 0; i < 64; ++i)
+    for (size_t k = 0; k < words.size(); ++k)
+      words[k].push_back(Value::of(DType::U32, (i * 5 + k + 1) * 0x9E3779B97F4A7C15 >> 32));
+  const OpCase lookup{Op::Lookup4, DType::U32};
+  check("lookup4", DType::U32, words, build_op, &lookup);
+  const auto of_constants = [](Graph& g, std::span<const NodeRef> src, const void*) {
+    std::vector<NodeRef> all{src[0]};
+    for (const uint64_t word : {0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u})
+      all.push_back(g.constant(Value::of(DType::U32, word)));
+    return g.make({Op::Lookup4, DType::U32, all});
+  };
+  check("lookup4 of constants", DType::U32, {words[0]}, of_constants, nullptr);
+}
+
 struct ConstantCase {
   Op op;
   Value divisor;
@@ -301,7 +318,7 @@ TEST(LowerDecompose, WithoutF64) {
     for (const OpInfo& row : kOps) {
       const bool casts = row.op == Op::Cast || row.op == Op::Bitcast || row.op == Op::ToIndex;
       if (!is_alu(row.op) || row.group == OpGroup::Linear || casts) continue;
-      if (has_trait(row.op, kWords)) continue;
+      if (has_trait(row.op, kWords) || has_trait(row.op, kTable)) continue;
       if (has_trait(row.op, kFloatOnly) && !is_float(d)) continue;
       if (has_trait(row.op, kIntOnly) && (is_float(d) || is_bool(d))) continue;
       if (row.op == Op::Neg && is_bool(d)) continue;

@@ -44,7 +44,7 @@ DTypes data_types_of(Context& context) {
 bool is_tensor_op(Op op) {
   const OpGroup g = group(op);
   return g != OpGroup::Memory && g != OpGroup::Linear && op != Op::Range && op != Op::ToIndex &&
-         op != Op::Stage && !has_trait(op, kWords);
+         op != Op::Stage && !has_trait(op, kWords) && !has_trait(op, kTable);
 }
 
 /// Zeros, ones, limits, what rounds, overflows or is no number; 24 values of each dtype.

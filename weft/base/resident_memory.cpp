@@ -4,6 +4,10 @@
 #include <string>
 #include <string_view>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "weft/base/file.h"
 #include "weft/base/format.h"
 
@@ -23,6 +27,12 @@ int64_t bytes_at(std::string_view status, std::string_view name) {
 }
 
 }  // namespace
+
+void give_back_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 ResidentMemory resident_memory(int64_t pid) {
   const std::string path =

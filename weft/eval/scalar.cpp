@@ -171,6 +171,15 @@ Value dot4(Value a, Value b, Value c) {
   return Value::of(DType::I32, static_cast<uint64_t>(sum));
 }
 
+Value lookup4(std::span<const Value> v) {
+  uint64_t word = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t at = element(v[0], 8, i) & 15;
+    word |= element(v[1 + at / 4], 8, static_cast<int>(at % 4)) << (8 * i);
+  }
+  return Value::of(DType::U32, word);
+}
+
 }  // namespace
 
 Value apply(Op op, DType dtype, std::span<const Value> operands) {
@@ -184,6 +193,7 @@ Value apply(Op op, DType dtype, std::span<const Value> operands) {
     case Op::Bitcast: return bitcast(dtype, v[0]);
     case Op::Dot2: return dot2(v[0], v[1], v[2]);
     case Op::Dot4: return dot4(v[0], v[1], v[2]);
+    case Op::Lookup4: return lookup4(operands);
     case Op::Lt:
     case Op::Le:
     case Op::Eq:

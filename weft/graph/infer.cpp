@@ -297,10 +297,14 @@ Bounds bitwise_bounds(const NodeSpec& s, Bounds a, Bounds b, Bounds full) {
     case Op::Not: return boolean ? Bounds{1 - a.max, 1 - a.min} : full;
     case Op::Or: return boolean ? Bounds{std::max(a.min, b.min), std::max(a.max, b.max)} : full;
     case Op::And:
-      return natural ? Bounds{boolean ? std::min(a.min, b.min) : 0, std::min(a.max, b.max)} : full;
+      if (boolean) return {std::min(a.min, b.min), std::min(a.max, b.max)};
+      if (natural) return {0, std::min(a.max, b.max)};
+      // One of them alone: the other has no bit that counts above it.
+      return a.min >= 0 ? Bounds{0, a.max} : b.min >= 0 ? Bounds{0, b.max} : full;
     case Op::Shr:
-      return natural && b.min == b.max && b.max < 63 ? Bounds{a.min >> b.min, a.max >> b.min}
-                                                     : full;
+      if (!natural) return full;
+      return b.min == b.max && b.max < 63 ? Bounds{a.min >> b.min, a.max >> b.min}
+                                          : Bounds{0, a.max};
     default: return full;
   }
 }
@@ -357,7 +361,9 @@ Bounds alu_bounds(const NodeSpec& s) {
   if (is_float(s.dtype)) return full;
   if (s.op == Op::ToIndex) return to_index_bounds(s);
   if (s.op == Op::Cast) return cast_bounds(s, full);
-  if (s.op == Op::Bitcast || has_trait(s.op, kWords) || is_float(s.src.back()->dtype)) return full;
+  if (s.op == Op::Bitcast || has_trait(s.op, kWords) || has_trait(s.op, kTable) ||
+      is_float(s.src.back()->dtype))
+    return full;
   const Bounds a = bounds_of(s.src[0]);
   const Bounds b = s.src.size() > 1 ? bounds_of(s.src[1]) : Bounds{0, 0};
   if (unknown_u64(s.src[0]) || (s.src.size() > 1 && unknown_u64(s.src[1])))

@@ -162,6 +162,7 @@ const char* elementwise(const Spec& s) {
     return "takes words of 32 bits and its sum";
   for (NodeRef x : s.src.subspan(first))
     if (x->dtype != operand) return "operands have different dtypes";
+  if (has_trait(s.op, kTable) && operand != DType::U32) return "takes words of 32 bits";
   if (!takes(s.op, operand)) return "does not take this dtype";
   if (s.dtype != (has_trait(s.op, kBoolResult) ? DType::Bool : operand))
     return "the result has another dtype";

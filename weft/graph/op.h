@@ -32,6 +32,7 @@ enum OpTrait : uint16_t {
   kIntOnly = 32,
   kApproximate = 64,  ///< within a stated error; every other op is exact or rounded once
   kWords = 128,       ///< (a, b, c): sums products of elements packed in the u32 of a and b
+  kTable = 256,       ///< (a, t...): what bytes of the u32 a choose from constants
 };
 
 struct OpInfo {

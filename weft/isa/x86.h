@@ -51,7 +51,8 @@ enum class Memory : uint8_t {
   One,
   B16,
   B32,
-  Tile
+  Tile,
+  Lanes
 };
 
 /// What an instruction occupies, for its order and for estimates.

@@ -38,7 +38,8 @@ int memory_bytes(const Instruction& i) {
     case Memory::HalfB: return vector / 2;
     case Memory::Quarter: return vector / 4;
     case Memory::Eighth: return vector / 8;
-    case Memory::One: return one;
+    case Memory::One:
+    case Memory::Lanes: return one;
     case Memory::B16: return 16;
     case Memory::B32: return 32;
   }
@@ -185,14 +186,16 @@ class Writer {
     evex_ = true;
     // A register in rm has its fifth bit where memory has its index's fourth.
     const uint32_t x = i_.has_memory ? index() >> 3 & 1 : rm_ >> 4 & 1;
+    // Where it is a vector, the index's fifth is that of vvvv, which is not used then.
+    const uint32_t fifth = (d_.memory == Memory::Lanes ? index() : vex_) >> 4 & 1;
     const int width = vector_width(d_, i_);
     const uint32_t length = width == 512 ? 2 : width == 256 ? 1 : 0;
     byte(0x62);
     byte((~reg_ >> 3 & 1) << 7 | (~x & 1) << 6 | (~base() >> 3 & 1) << 5 | (~reg_ >> 4 & 1) << 4 |
          d_.map);
     byte((w(true) ? 0x80U : 0U) | (~vex_ & 15) << 3 | 4 | d_.prefix);
-    byte((i_.zeroing ? 0x80U : 0U) | length << 5 | (i_.broadcast ? 16U : 0U) |
-         (~vex_ >> 4 & 1) << 3 | (i_.mask == kNoReg ? 0 : i_.mask & 7));
+    byte((i_.zeroing ? 0x80U : 0U) | length << 5 | (i_.broadcast ? 16U : 0U) | (~fifth & 1) << 3 |
+         (i_.mask == kNoReg ? 0 : i_.mask & 7));
   }
 
   void write_modrm() {
@@ -203,7 +206,8 @@ class Writer {
       byte(reg | 5);
       return distance(a.label, a.displacement);
     }
-    WEFT_CHECK(a.index != kRsp, "{} indexes with the stack pointer", d_.name);
+    WEFT_CHECK(a.index != kRsp || d_.memory == Memory::Lanes, "{} indexes with the stack pointer",
+               d_.name);
     if (a.base == kNoReg) {
       byte(reg | 4);
       write_sib(5);

@@ -49,7 +49,8 @@ bool only_loads(Form form) {
     case Form::VPbroadcastW:
     case Form::VPbroadcastD:
     case Form::VPbroadcastQ:
-    case Form::VBroadcastI128: return true;
+    case Form::VBroadcastI128:
+    case Form::VBroadcastI32x4: return true;
     default: return false;
   }
 }
@@ -66,12 +67,18 @@ class X86Set final : public InstructionSet {
   RegisterUses operands(Instruction& i) const override {
     RegisterUses out;
     if (i.form >= kForms) return out;
-    if (i.has_memory) {
-      for (Reg* r : {&i.address.base, &i.address.index})
-        if (*r != kNoReg) out.push_back({r, RegClass::General, OperandAccess::Read});
-    }
-    if (i.mask != kNoReg) out.push_back({&i.mask, RegClass::Mask, OperandAccess::Read});
     const Description& d = describe(i);
+    const bool gathers = d.memory == Memory::Lanes;
+    if (i.has_memory) {
+      const auto address = [&](Reg& r, RegClass kind) {
+        if (r != kNoReg) out.push_back({&r, kind, OperandAccess::Read});
+      };
+      address(i.address.base, RegClass::General);
+      address(i.address.index, gathers ? RegClass::Vector : RegClass::General);
+    }
+    if (i.mask != kNoReg)
+      out.push_back(
+          {&i.mask, RegClass::Mask, gathers ? OperandAccess::Modify : OperandAccess::Read});
     const bool merges = i.mask != kNoReg && !i.zeroing && !d.mask_selects;
     for (size_t k = 0; k < d.operand_count; ++k) {
       const Description::Operand& o = d.operands[k];

@@ -56,15 +56,17 @@ std::string memory_text(const Instruction& i) {
   auto term = [&](const std::string& text) { inside += (inside.empty() ? "" : " + ") + text; };
   if (a.label >= 0) term(strformat("rip + .L{}", a.label));
   if (a.base != kNoReg) term(register_name(RegClass::General, a.base, 64));
+  const bool lanes = describe(i).memory == Memory::Lanes;
   if (a.index != kNoReg)
     term(strformat("{}*{}", static_cast<int>(a.scale),
-                   register_name(RegClass::General, a.index, 64)));
+                   lanes ? register_name(RegClass::Vector, a.index, i.width)
+                         : register_name(RegClass::General, a.index, 64)));
   if (a.displacement != 0 || inside.empty()) {
     const int64_t d = a.displacement;
     inside += inside.empty() ? strformat("{}", d)
                              : strformat(" {} {}", d < 0 ? '-' : '+', d < 0 ? -d : d);
   }
-  return strformat("{}[{}]", size_name(memory_bytes(i)), inside);
+  return strformat("{}[{}]", size_name(lanes ? i.width / 8 : memory_bytes(i)), inside);
 }
 
 /// How many elements a broadcast fills.

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "weft/base/error.h"
+#include "weft/base/resident_memory.h"
 #include "weft/tensor/jit.h"
 
 namespace weft::llm {
@@ -215,11 +216,13 @@ std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
       at.push_back(static_cast<int32_t>(row.start + i));
     }
   const Dims dims = {shape.rows, shape.tokens};
+  const bool compiles = !steps_.contains(shape);
   const Variable last("last", 0, std::max<int64_t>(shape.tokens - 1, 1));
   const Tensor result =
       step_of(shape)(Tensor::from(ids, dims), Tensor::from(at, dims), bound(shape, rows),
                      last.bind(static_cast<int64_t>(rows[0].tokens.size()) - 1));
   std::vector<float> all = result.to_vector<float>();
+  if (compiles) give_back_free_memory();
   return give == Give::LastLogits ? all : given_ones(std::move(all), rows, shape.tokens);
 }
 

@@ -19,6 +19,11 @@ bool is_constant(NodeRef n) {
   return n->op == Op::Const || (n->op == Op::Splat && n->src(0)->op == Op::Const);
 }
 
+/// Instructions have tables of constants alone.
+bool is_native_table(const Legaliser& l, Op op, std::span<const NodeRef> src) {
+  return l.native(op, src[0]->dtype) && std::ranges::all_of(src.subspan(1), is_constant);
+}
+
 /// The rules of one Context. WEFT_RULES cannot switch them off: a target lacks what it lacks.
 struct LowerSets {
   Decompositions decompositions;
@@ -46,13 +51,15 @@ NodeRef Legaliser::make(Op op, DType dtype, std::span<const NodeRef> src) {
     if (is_constant(folded)) return folded;
   }
   if (has_trait(op, kWords) && !native(op, dtype)) return by_products(*this, op, src);
+  if (has_trait(op, kTable) && !is_native_table(*this, op, src)) return by_choices(*this, src);
   if (NodeRef made = decomposed(op, dtype, src)) return made;
   return elementwise(graph_, op, dtype, src);
 }
 
 NodeRef Legaliser::legal(NodeRef n) {
   const auto constants = std::ranges::count_if(n->src(), is_constant);
-  if (constants == n->nsrc || has_trait(n->op, kWords)) return make(n->op, n->dtype, n->src());
+  const bool words = has_trait(n->op, kWords) || has_trait(n->op, kTable);
+  if (constants == n->nsrc || words) return make(n->op, n->dtype, n->src());
   NodeRef made = constants == 0 ? by_rule(n) : decomposed(n->op, n->dtype, n->src());
   return made ? made : n;
 }

@@ -1,4 +1,5 @@
-// Dot products of words on targets that lack them. No rules: a rule's variables have one dtype.
+// What is done with the bytes of words, on targets that lack it: dot products, tables. No rules: a
+// rule's variables have one dtype.
 #include "weft/lower/legaliser.h"
 
 namespace weft::lower {
@@ -22,6 +23,20 @@ NodeRef dot4(Expr a, Expr b, Expr sum) {
 }
 
 }  // namespace
+
+NodeRef by_choices(Legaliser& l, std::span<const NodeRef> src) {
+  const auto table = [&](size_t i) { return Expr(l, src[1 + i]); };
+  const Expr a(l, src[0]);
+  Expr word = a;
+  for (int64_t i = 0; i < 4; ++i) {
+    const Expr at = (a >> (8 * i)) & int64_t{15};
+    const Expr four = where(at < at.integer(8), where(at < at.integer(4), table(0), table(1)),
+                            where(at < at.integer(12), table(2), table(3)));
+    const Expr byte = four.op(Op::Shr, (at & int64_t{3}) << 3) & int64_t{255};
+    word = i == 0 ? byte : word | (byte << (8 * i));
+  }
+  return word;
+}
 
 NodeRef by_products(Legaliser& l, Op op, std::span<const NodeRef> src) {
   const Expr a(l, src[0]), b(l, src[1]), sum(l, src[2]);

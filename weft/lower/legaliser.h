@@ -59,6 +59,8 @@ RuleList<Legaliser> int_decompositions();
 RuleList<Legaliser> float_decompositions();
 /// A dot product of words, element by element.
 NodeRef by_products(Legaliser& l, Op op, std::span<const NodeRef> src);
+/// The bytes of a table that those of a word count, one by one.
+NodeRef by_choices(Legaliser& l, std::span<const NodeRef> src);
 
 // Right sides that are files of their own.
 NodeRef mulacc_by_int(const Match& m, Legaliser& l);

@@ -194,6 +194,7 @@ class TileSearch {
       const RangeInfo& range = info_.ranges[r];
       const bool vector = (start.vectors & bit(r)) != 0;
       if ((turn.body.deps & ~turn.body.own & bit(r)) == 0 || !range.free()) continue;
+      if (keeps_order_ && sums_floats_over(r)) continue;
       const bool along_lines = shares_lines(turn.body, start, r);
       if (((turn.decided & bit(r)) != 0) || (!vector && !reuses(turn.body, r) && !along_lines))
         continue;
@@ -294,7 +295,8 @@ class TileSearch {
   void try_moved_windows(const Turn& turn, Choice& best) const {
     for (size_t r = 0; r < info_.ranges.size(); ++r) {
       if ((turn.body.deps & ~turn.body.own & ~turn.decided & bit(r)) == 0 ||
-          !info_.ranges[r].free() || !moves_window(turn.body, r))
+          !info_.ranges[r].free() || !moves_window(turn.body, r) ||
+          (keeps_order_ && sums_floats_over(r)))
         continue;
       const Tiling start = best.tiling;
       const auto [lanes, unroll] = start.ranges[r];

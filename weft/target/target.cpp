@@ -1,6 +1,7 @@
 #include "weft/target/target.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <vector>
 
@@ -23,7 +24,7 @@ constexpr DTypeSet kArithmetic = kBool | kInts | kFloats;
 constexpr DTypeSet kStorage = kArithmetic | kHalves;
 
 // What C and the interpreter have; the rest (exp2, log2, sin, idiv, mod) lower/ decomposes.
-constexpr NativeOp kHostOps[] = {
+constexpr std::array kHostOps = std::to_array<NativeOp>({
     {Op::Neg, kArithmetic},      {Op::Not, kBool | kInts}, {Op::Sqrt, kFloats},
     {Op::Trunc, kFloats},        {Op::Cast, kStorage},     {Op::Bitcast, kStorage},
     {Op::Add, kArithmetic},      {Op::Mul, kArithmetic},   {Op::Div, kFloats},
@@ -33,7 +34,14 @@ constexpr NativeOp kHostOps[] = {
     {Op::Or, kBool | kInts},     {Op::Xor, kBool | kInts}, {Op::Shl, kBool | kInts},
     {Op::Shr, kBool | kInts},    {Op::Where, kStorage},    {Op::MulAcc, kBool | kInts},
     {Op::MulAcc, kFloats, true},
-};
+});
+// And what x86's machine code has: vpshufb.
+constexpr auto kX86Ops = [] {
+  std::array<NativeOp, kHostOps.size() + 1> ops{};
+  std::ranges::copy(kHostOps, ops.begin());
+  ops.back() = {Op::Lookup4, dtype_bit(DType::U32)};
+  return ops;
+}();
 
 // What WGSL has, and what the text adds to it: 64-bit integers as two words, smaller ones cut to
 // their width. Its fma may round twice, its max may drop NaN.
@@ -165,7 +173,7 @@ struct TargetRow {
 constexpr TargetRow kTargets[] = {
     {"c", "c", kHostOps, true, 0, 0, 64, 64, false, false},
     {"interp", "", kHostOps, false, 512, 32, 64, 16, true, false},
-    {"x86", "x86", kHostOps, true, 0, 0, 64, 64, true, true, kX86Needs},
+    {"x86", "x86", kX86Ops, true, 0, 0, 64, 64, true, true, kX86Needs},
     {"opencl", "opencl", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kOpenclGroups},
     {"cuda", "cuda", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kCudaGroups},
     {"hip", "hip", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kHipGroups},

@@ -31,9 +31,9 @@ enum class Factors : uint8_t {
   /// x to 8 bits: to multiples of a 127th of the largest of each 32 of them, by which the codes of
   /// packed weights are multiplied, and summed in i32, exactly, before their scales: each result is
   /// off by at most (1 / 254 + 2^-20) of sum_blocks max |x| sum |weight|, over blocks of 32 along
-  /// the sum. Of weights that decode() gives of formats whose codes are numbers (Q4_0 to Q8_1, Q2_K
-  /// to Q8_K, TQ2_0). Others are not rounded. More than 32 rows are multiplied as by BF16. Rows
-  /// have the same bits alone and among others, up to 32. Gradients are those of F32.
+  /// the sum. Of weights that decode() gives; others are not rounded. More than 32 rows are
+  /// multiplied as by BF16. Rows have the same bits alone and among others, up to 32. Gradients are
+  /// those of F32.
   Q8,
 };
 

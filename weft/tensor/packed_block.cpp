@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weft/tensor/access.h"
+#include "weft/tensor/elementwise.h"
 #include "weft/tensor/tables.h"
 
 namespace weft::packed {
@@ -32,12 +34,62 @@ Tensor joined(const Tensor& bytes, DType dtype) {
   return word;
 }
 
+/// The parts of every word, each with the ones above it, as i32.
+Tensor parts_of(const Tensor& words, int64_t parts) {
+  const Tensor places = steps(parts, 2, 3, DType::U32) * (32 / parts);
+  return flat(words.unsqueeze(-1) >> places).bitcast(DType::I32);
+}
+
 /// `byte` in each byte of a word.
 Tensor in_each_byte(uint32_t byte) { return Tensor::full({1, 1}, byte * 0x01010101u, DType::U32); }
 
-/// The bits 0 to `count` - 1 of each, as a new last axis.
-Tensor spread(const Tensor& x, int64_t count) {
-  return (x.unsqueeze(-1) >> steps(count, 2, 3)) & 1;
+/// Of four bits, bit i goes up by 7 i places and so many more: one in each byte.
+Tensor in_bytes(const Tensor& four, int place = 0) {
+  return (four * int64_t{0x204081 << place}) & in_each_byte(1u << place);
+}
+
+/// The byte of the table that the lower half of each byte counts.
+Tensor looked_up(const Tensor& words, const Table& table) {
+  const OpScope scope(words, CallSite::here());
+  SmallVector<NodeRef, 5> operands{words.node()};
+  for (size_t i = 0; i < table.size(); i += 4) {
+    uint32_t word = 0;
+    for (size_t k = 0; k < 4; ++k) word |= uint32_t{table[i + k]} << (8 * k);
+    operands.push_back(Tensor::full({}, word, DType::U32).node());
+  }
+  const build::Extents dims = broadcast("looked_up", operands);
+  for (NodeRef& n : operands) n = build::broadcast_to(scope.g, n, dims);
+  return scope.result(scope.g.make({Op::Lookup4, DType::U32, operands}));
+}
+
+/// Where code `i` is in what a table has of an entry: the first four in the lower halves of its
+/// bytes, the others in the upper ones.
+constexpr uint32_t place_of(int i) { return static_cast<uint32_t>(8 * (i % 4) + 4 * (i / 4)); }
+
+std::vector<int32_t> placed(const Grid& grid) {
+  std::vector<int32_t> out;
+  for (const uint16_t entry : grid.entries) {
+    uint32_t word = 0;
+    for (int i = 0; i < grid.width(); ++i) {
+      const uint32_t code = entry >> (i * grid.bits) & ((1u << grid.bits) - 1);
+      word |= code << place_of(i);
+    }
+    out.push_back(static_cast<int32_t>(word));
+  }
+  return out;
+}
+
+/// Codes have two bits where an entry has eight, and else three at most.
+int sign_place(const Grid& grid) { return grid.bits == 2 ? 2 : 3; }
+
+/// What codes stand for without the bit above them, and with it.
+Table table_of(const Grid& grid, FunctionRef<int(int value, bool bit)> of) {
+  Table table{};
+  const int codes = 1 << sign_place(grid);
+  for (int c = 0; c < codes; ++c)
+    for (const bool bit : {false, true})
+      table[static_cast<size_t>(c + bit * codes)] = static_cast<uint8_t>(of(grid.value(c), bit));
+  return table;
 }
 
 }  // namespace
@@ -50,19 +102,20 @@ Tensor Block::raw_words(int64_t at, int64_t count) const {
   return joined(raw(at, count).unflatten(1, {count / kWord, kWord}), DType::U32);
 }
 
-/// Each with the ones above it in its word.
-Tensor Block::bytes_of_words(int64_t at, int64_t count) const {
-  return flat(raw_words(at, count).unsqueeze(-1) >> (steps(kWord, 2, 3, DType::U32) * 8))
-      .bitcast(DType::I32);
+/// The word whose lowest byte is the one at `at`; of what is above it as much as the block has.
+Tensor Block::word_at(int64_t at) const {
+  const int64_t word = std::min(at / kWord * kWord, bytes_.size(1) - kWord);
+  return raw_words(word, kWord) >> static_cast<uint32_t>(8 * (at - word));
 }
 
 Tensor Block::u8(int64_t at, int64_t count) const {
-  if (by_words_ && count % kWord == 0) return bytes_of_words(at, count) & 255;
+  if (by_words_ && count == 1) return (word_at(at) & 255).bitcast(DType::I32);
+  if (by_words_ && count % kWord == 0) return parts_of(raw_words(at, count), 4) & 255;
   return raw(at, count).cast(DType::I32);
 }
 
 Tensor Block::i8(int64_t at, int64_t count) const {
-  if (by_words_ && count % kWord == 0) return (bytes_of_words(at, count) << 24) >> 24;
+  if (by_words_ && count % kWord == 0) return (parts_of(raw_words(at, count), 4) << 24) >> 24;
   return raw(at, count).bitcast(DType::I8).cast(DType::I32);
 }
 
@@ -71,16 +124,14 @@ Tensor Block::signed_bytes(int64_t at, int64_t count) const {
 }
 
 Tensor Block::u16(int64_t at, int64_t count) const {
+  if (by_words_ && count == 1) return (word_at(at) & 0xffff).bitcast(DType::I32);
+  if (by_words_ && count % 2 == 0) return parts_of(raw_words(at, 2 * count), 2) & 0xffff;
   return joined(raw(at, 2 * count).unflatten(1, {count, 2}), DType::U16).cast(DType::I32);
 }
 
 Tensor Block::f16(int64_t at) const {
-  if (by_words_) {
-    const int64_t word = std::min(at / kWord * kWord, bytes_.size(1) - kWord);
-    const Tensor pattern = raw_words(word, kWord) >> static_cast<uint32_t>(8 * (at - word));
-    return pattern.cast(DType::U16).bitcast(DType::F16).cast(DType::F32);
-  }
-  const Tensor pattern = joined(raw(at, 2).unsqueeze(1), DType::U16);
+  const Tensor pattern =
+      by_words_ ? word_at(at).cast(DType::U16) : joined(raw(at, 2).unsqueeze(1), DType::U16);
   return pattern.bitcast(DType::F16).cast(DType::F32);
 }
 
@@ -88,21 +139,21 @@ Tensor Block::f32(int64_t at) const {
   return joined(raw(at, 4).unsqueeze(1), DType::U32).bitcast(DType::F32);
 }
 
-Tensor Block::strided(int64_t at, int64_t count, int64_t step, int64_t take) const {
-  const Tensor rows = raw(at, count * step).unflatten(1, {count, step});
-  return flat(rows.shrink({{0, blocks_of(rows)}, {0, count}, {0, take}}).cast(DType::I32));
-}
-
 Tensor Block::words(int64_t at, int64_t step) const {
   constexpr int64_t kCount = 8, kSize = 4;
-  // The last word may end where the block does: the bytes between two are those before the second.
-  const int64_t gap = step - kSize;
+  // The last word may end where the block does: the bytes between two are those before the second,
+  // where there are any.
+  const int64_t gap = std::min(at, step - kSize);
   const Tensor rows = raw(at - gap, kCount * step).unflatten(1, {kCount, step});
-  return joined(rows.shrink({{0, blocks_of(rows)}, {0, kCount}, {gap, step}}), DType::U32);
+  return joined(rows.shrink({{0, blocks_of(rows)}, {0, kCount}, {gap, gap + kSize}}), DType::U32);
 }
 
 Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
   const int64_t parts = 8 / bits;
+  if (words_ && group == 1) {  // of bits
+    return in_bytes(flat(raw_words(at, count).unsqueeze(-1) >> (steps(8, 2, 3, DType::U32) * 4)) &
+                    15);
+  }
   if (words_) {
     const Tensor words = raw_words(at, count).unflatten(1, {count / group, 1, group / 4});
     const Tensor field = flat(words >> (steps(parts, 2, 4, DType::U32) * bits));
@@ -115,11 +166,7 @@ Tensor Block::fields(int64_t at, int64_t count, int bits, int64_t group) const {
 
 Tensor Block::bits32(int64_t at) const {
   const Tensor word = joined(raw(at, 4).unsqueeze(1), DType::U32);
-  if (words_) {
-    // Of four bits, bit i goes up by 7 i places.
-    const Tensor four = (word >> (steps(8, 1, 2, DType::U32) * 4)) & 15;
-    return (four * 0x204081) & in_each_byte(1);
-  }
+  if (words_) return in_bytes((word >> (steps(8, 1, 2, DType::U32) * 4)) & 15);
   return ((word >> steps(32, 1, 2, DType::U32)) & 1).cast(DType::I32);
 }
 
@@ -143,48 +190,85 @@ Tensor Block::quarters_f16(int64_t at) const {
   return pattern.cast(DType::U16).bitcast(DType::F16).cast(DType::F32);
 }
 
+/// (blocks, numbers of all bytes, bytes): digit after digit.
+Tensor Block::trits_of(int64_t at, int64_t count, int64_t numbers) const {
+  // 3^i, as constants where i is known.
+  const Tensor i = steps(numbers, 1, 3, words_ ? DType::U32 : DType::I32);
+  Tensor power = Tensor::full({1, 1, 1}, 81, i.dtype());
+  for (const auto& [below, value] : {std::pair{4, 27}, {3, 9}, {2, 3}, {1, 1}})
+    power = (i < below).where(value, power);
+  // A byte is 256 / 243 of the number with these digits: each multiplication by 3 brings the next
+  // digit over 256.
+  if (!words_) return flat((((u8(at, count).unsqueeze(1) * power) & 255) * 3) >> 8);
+  // Two bytes of a word at a time: 16 bits hold what they are multiplied by.
+  constexpr int64_t kBytes = 0x00ff00ff;
+  const auto digits = [&](const Tensor& two) {
+    return (((((two & kBytes) * power) & kBytes) * 3) >> 8) & kBytes;
+  };
+  const Tensor words = raw_words(at, count).unsqueeze(1);
+  return flat(digits(words) | (digits(words >> 8) << 8));
+}
+
 Tensor Block::trits() const {
-  // (at, bytes, numbers of each): the first 160 numbers, 80 more, and four of the last bytes.
+  // (at, bytes, numbers of each): the first 160 numbers, 80 more, and four of the last bytes. Zeros
+  // beside them are read nowhere; parts put one after the other would be stored.
   constexpr int64_t kParts[][3] = {{0, 32, 5}, {32, 16, 5}, {48, 4, 4}};
-  std::vector<Tensor> all;
+  constexpr int64_t kNumbers = 256;
+  const int64_t unit = words_ ? kWord : 1;
+  int64_t before = 0;
+  Tensor all;
   for (const auto& [at, count, numbers] : kParts) {
-    const Tensor powers = constant_table<int32_t>({1, 3, 9, 27, 81}, {5}, bytes_);
-    const Tensor power = powers.shrink({{0, numbers}}).reshape({1, numbers, 1});
-    // A byte is 256 / 243 of the number with these digits: each multiplication by 3 brings the next
-    // digit over 256.
-    all.push_back(flat((((u8(at, count).unsqueeze(1) * power) & 255) * 3) >> 8));
+    const int64_t after = kNumbers - before - count * numbers;
+    const Tensor part = trits_of(at, count, numbers).pad({{0, 0}, {before / unit, after / unit}});
+    all = all.defined() ? all | part : part;
+    before += count * numbers;
   }
-  return Tensor::cat(all, 1);
+  return all;
 }
 
-Tensor Block::value4(const Tensor& x) const {
-  // Four values in each of four words: choosing a word and a byte of it stays in vectors, where a
-  // table in memory is read element by element.
-  constexpr uint32_t kWords[] = {0xbfad9881, 0xf6eaddcf, 0x26190d01, 0x71594535};
-  const auto word = [&](int i) { return Tensor::full({1, 1}, kWords[i], DType::U32); };
-  const Tensor chosen =
-      (x < 8).where((x < 4).where(word(0), word(1)), (x < 12).where(word(2), word(3)));
-  // The byte on top, then down again with its sign.
-  const Tensor raised = chosen << (24 - ((x & 3) << 3)).cast(DType::U32);
-  return raised.bitcast(DType::I32) >> 24;
+Tensor Block::values(const Table& table, const Tensor& codes) const {
+  if (words_) return looked_up(codes, table);
+  return (looked_up(codes.bitcast(DType::U32), table) & 255).bitcast(DType::I32);
 }
 
-Tensor Block::grid(const Grid& grid, const Tensor& index) const {
-  const std::vector<int32_t> entries(grid.entries.begin(), grid.entries.end());
-  const Tensor entry = constant_table(entries, {entries.size()}, bytes_)[index].unsqueeze(-1);
-  const Tensor code = (entry >> (steps(grid.width(), 2, 3) * grid.bits)) & ((1 << grid.bits) - 1);
-  const Tensor value = code * grid.step + grid.first;
-  if (grid.last_extra == 0) return flat(value);
-  return flat((code == grid.last).where(value + grid.last_extra, value));
+/// The same of what has more bits.
+Tensor Block::chosen(const Table& table, const Tensor& codes) const {
+  return values(table, words_ ? codes & in_each_byte(15) : codes & 15);
+}
+
+/// Each in the lower half of a byte, as numbers or words.
+Tensor Block::grid_codes(const Grid& grid, const Tensor& index) const {
+  const Tensor entry =
+      constant_table(placed(grid), {grid.entries.size()}, bytes_)[index].unsqueeze(-1);
+  const Tensor words =
+      flat(entry.bitcast(DType::U32) >> (steps(grid.width() / kWord, 2, 3, DType::U32) * 4));
+  return words_ ? words : parts_of(words, 4);
+}
+
+/// Of each of eight bits one, lowest first, so far up in a number or a byte.
+Tensor Block::bits_of(const Tensor& bytes, int place) const {
+  if (!words_) return flat(((bytes.unsqueeze(-1) >> steps(8, 2, 3)) & 1) << place);
+  const Tensor four = bytes.bitcast(DType::U32).unsqueeze(-1) >> (steps(2, 2, 3, DType::U32) * 4);
+  return in_bytes(flat(four & 15), place);
 }
 
 Tensor Block::signed_grid(const Grid& grid, const Tensor& index, const Tensor& signs) const {
-  const Tensor magnitude = this->grid(grid, index);
-  return flat(spread(signs, 8)).cast(DType::Bool).where(-magnitude, magnitude);
+  const Table table =
+      table_of(grid, [](int value, bool negative) { return 128 + (negative ? -value : value); });
+  return chosen(table, grid_codes(grid, index) | bits_of(signs, sign_place(grid)));
+}
+
+Tensor Block::shifted_grid(const Grid& grid, const Tensor& index, const Tensor& below) const {
+  const Table table =
+      table_of(grid, [](int value, bool down) { return 128 + 8 * value + (down ? -1 : 1); });
+  const Tensor codes = grid_codes(grid, index);
+  const int64_t times = grid.width() / (words_ ? kWord : 1);
+  const int64_t bit = int64_t{words_ ? 0x01010101 : 1} << sign_place(grid);
+  const Tensor bits = words_ ? below.bitcast(DType::U32) * bit : below * bit;
+  return chosen(table, codes | every(times, bits));
 }
 
 Tensor numbers_of(const Coded& c) {
-  if (c.numbers.defined()) return c.numbers;
   const Tensor codes = c.zero == 0 ? c.codes : c.codes - c.zero;
   const Tensor y = each(c.scale) * groups(codes, c.scale.size(1));
   return flat(c.min.defined() ? y - each(c.min) : y);
@@ -198,6 +282,8 @@ Tensor every(int64_t times, const Tensor& x) {
   return flat(x.unsqueeze(-1).expand({-1, -1, times}));
 }
 
+Tensor bytes_of(const Tensor& words) { return parts_of(words, 4) & 255; }
+
 Tensor triples(const Tensor& u16) { return flat((u16.unsqueeze(-1) >> (steps(4, 2, 3) * 3)) & 7); }
 
 Tensor with_parity(const Tensor& sevens) {
@@ -208,11 +294,14 @@ Tensor with_parity(const Tensor& sevens) {
 }
 
 Tensor signs_of_sevens(const Tensor& words) {
+  // The lowest of every seven bits becomes the parity of all of them, with no regard to what the
+  // others become; it goes where an eighth would be.
+  const Tensor two = words ^ (words >> 4);
+  const Tensor eighth = (two ^ (two >> 1) ^ (two >> 2) ^ (words >> 3)) << 7;
   const Tensor shifts = steps(4, 2, 3, DType::U32) * 7;
-  return with_parity(flat((words.unsqueeze(-1) >> shifts) & 127).cast(DType::I32));
+  const auto each_seven = [&](const Tensor& x) { return x.unsqueeze(-1) >> shifts; };
+  return flat((each_seven(words) & 127) | (each_seven(eighth) & 128)).bitcast(DType::I32);
 }
-
-Tensor eighth(const Tensor& negative) { return (negative == 0).where(0.125f, -0.125f); }
 
 Tensor half_power(const Tensor& e8m0) {
   const Tensor pattern = (e8m0 < 2).where(e8m0 * 0x200000 + 0x200000, (e8m0 - 1) << 23);
@@ -225,13 +314,6 @@ Tensor half_e4m3(const Tensor& x) {
   const Tensor normal = (((exponent + 119) << 23) | (mantissa << 20)).bitcast(DType::F32);
   const Tensor value = (exponent == 0).where(mantissa * 0x1p-10f, normal);
   return (x == 127).where(0.f, value);
-}
-
-Tensor twice_e2m1(const Tensor& code) {
-  const Tensor magnitudes = Tensor::full({1, 1}, 0xc8643210u, DType::U32);  // four bits each
-  const Tensor shift = ((code & 7) << 2).cast(DType::U32);
-  const Tensor magnitude = ((magnitudes >> shift) & 15).cast(DType::I32);
-  return (code < 8).where(magnitude, -magnitude);
 }
 
 }  // namespace weft::packed

@@ -158,7 +158,6 @@ std::optional<Tensor> by_bytes(const Tensor& x, const Tensor& weight) {
                     x.dim(-1).is_static() && x.size(-1) == weight.size(-1);
   const auto packed = fits ? packed_weight(weight) : std::nullopt;
   if (!packed) return std::nullopt;
-  if (packed::coded(blocks_of(*packed), packed->codec).numbers.defined()) return std::nullopt;
   const ByteProducts product(*packed, weight.size(0), weight.size(1));
   Dims shape = x.dims();
   shape.back() = weight.size(0);

@@ -202,16 +202,21 @@ class Spiller {
       rewrite(i, code);
       ++at_;
     }
+    std::erase_if(code, [](const Instruction& i) { return i.form == kNothing; });
     program_.code = std::move(code);
   }
 
  private:
+  // What stands where an instruction was.
+  static constexpr uint16_t kNothing = UINT16_MAX;
+
   struct Spill {
     bool spilled = false;
     int32_t offset = kNowhere;
     Instruction maker = {};  // where there is no slot: it is rematerialised
     Reg loaded = kNoReg;     // the temporary that has it since the use at
     int32_t at = kNowhere;
+    size_t stored = SIZE_MAX;  // the instruction that did, where nothing loaded it since
   };
 
   /// What is rematerialised must find the registers of its address. Temporaries are for one
@@ -270,15 +275,20 @@ class Spiller {
     for (const Use& u : uses) {
       Spill& spill = spills_[u.reg - kFirstVirtual];
       if (u.written && spill.offset == kNowhere) return;  // rematerialised where it is used
-      if (u.read && spill.loaded != u.temporary)
-        code.push_back(load(spill, program_.of(u.reg), u.temporary));
+      const bool here = spill.loaded == u.temporary;
+      // Still in its register, which is written again: only what is in memory then counts.
+      if (here && u.written && spill.stored != SIZE_MAX) code[spill.stored].form = kNothing;
+      if (!here) spill.stored = SIZE_MAX;
+      if (u.read && !here) code.push_back(load(spill, program_.of(u.reg), u.temporary));
       spill.loaded = u.temporary;
       spill.at = at_;
     }
     code.push_back(i);
-    for (const Use& u : uses)
-      if (u.written)
-        code.push_back(store(spills_[u.reg - kFirstVirtual], program_.of(u.reg), u.temporary));
+    for (const Use& u : uses) {
+      if (!u.written) continue;
+      spills_[u.reg - kFirstVirtual].stored = code.size();
+      code.push_back(store(spills_[u.reg - kFirstVirtual], program_.of(u.reg), u.temporary));
+    }
   }
 
   Instruction store(const Spill& spill, MachineProgram::Virtual type, Reg from) const {

@@ -110,11 +110,19 @@ Reg X86Emitter::vector_to_bits(Reg x, DType dtype) {
 }
 
 Reg X86Emitter::all_lanes(uint64_t bits, int element_bits, int width) {
-  const Address at = pattern(bits, element_bits);
-  const auto [known, added] = all_lanes_.try_emplace({at.label, width}, kNoReg);
+  return made_once(Form::VPbroadcastQ, width, pattern(bits, element_bits));
+}
+
+Reg X86Emitter::all_blocks(std::vector<uint8_t> bytes, int width) {
+  const Form spread = wide_ ? Form::VBroadcastI32x4 : Form::VBroadcastI128;
+  return made_once(width == 128 ? Form::VMovups : spread, width, data_constant(std::move(bytes)));
+}
+
+Reg X86Emitter::made_once(Form form, int width, const Address& from) {
+  const auto [known, added] = made_once_.try_emplace({from.label, width}, kNoReg);
   if (added) {
     known->second = vector_of(width);
-    first_.push_back(make(Form::VPbroadcastQ, width, {known->second}, at));
+    first_.push_back(make(form, width, {known->second}, from));
   }
   return known->second;
 }

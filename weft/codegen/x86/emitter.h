@@ -66,6 +66,8 @@ class X86Emitter {
   /// A pattern of an element's width in every lane; not to be written to. It is made once, before
   /// everything else, and by allocation again where there are too few registers.
   Reg all_lanes(uint64_t bits, int element_bits, int width);
+  /// The same of 16 bytes, in each 128 bits.
+  Reg all_blocks(std::vector<uint8_t> bytes, int width);
 
   // ---- memory
   Address data_constant(std::vector<uint8_t> bytes);
@@ -88,7 +90,9 @@ class X86Emitter {
 
  private:
   std::map<std::vector<uint8_t>, int32_t> constants_;
-  std::map<std::pair<int32_t, int>, Reg> all_lanes_;  // by label and width
+  Reg made_once(Form form, int width, const Address& from);
+
+  std::map<std::pair<int32_t, int>, Reg> made_once_;  // by label and width
   std::vector<Instruction> first_;
 };
 

@@ -81,6 +81,10 @@ Reg X86Selector::integer_op(NodeRef n) {
     case Op::CDiv:
     case Op::CMod: return divide(n);
     case Op::Dot4: return dot(n);
+    case Op::Lookup4: {
+      const Reg x = looked_up(n, bits_to_vector(a, DType::F32), 128);
+      return extended(vector_to_bits(x, DType::F32), n->dtype);
+    }
     default: break;
   }
   internal_error("lower.x86", "{} on {} has no instruction; decompose should have replaced it",

@@ -202,9 +202,11 @@ Vector X86Selector::concatenated(NodeRef n) {
         s->src(0)->lanes != each || s->int_arg(0) != static_cast<int64_t>(k % each))
       return out;
   }
+  const int bits_of_each = static_cast<int>(each) * size;
   Parts pieces;
-  for (size_t k = 0; k < n->nsrc; k += each) pieces.push_back(vector(n->src(k)->src(0)).parts[0]);
-  out.parts.push_back(joined(std::move(pieces), static_cast<int>(each) * size));
+  for (size_t k = 0; k < n->nsrc; k += 2 * each)
+    pieces.push_back(joined_pair(n->src(k)->src(0), n->src(k + each)->src(0), bits_of_each));
+  out.parts.push_back(joined(std::move(pieces), 2 * bits_of_each));
   return out;
 }
 
@@ -260,6 +262,37 @@ Vector X86Selector::spread(NodeRef n) {
   return out;
 }
 
+/// Words whose places in memory are the lanes of a vector; without parts where they are anything
+/// else.
+Vector X86Selector::gathered(NodeRef n) {
+  Vector out{{}, bits(n->dtype), n->lanes};
+  NodeRef first = n->src(0);
+  if (out.bits != 32 || !usable(Form::VPgatherDd) || first->op != Op::Load ||
+      first->src(1)->op != Op::Lane)
+    return out;
+  NodeRef param = first->src(0), at = first->src(1)->src(0);
+  if (param->op != Op::Param || bits(param->dtype) != 32 || at->lanes != n->lanes ||
+      bits(at->dtype) != 32)
+    return out;
+  for (size_t k = 0; k < n->nsrc; ++k) {
+    NodeRef s = n->src(k), index = s->op == Op::Load ? s->src(1) : s;
+    if (index->op != Op::Lane || index->src(0) != at || s->src(0) != param || !may_read_again(s) ||
+        index->int_arg(0) != static_cast<int64_t>(k))
+      return out;
+  }
+  const int width = layout(32, n->lanes).width;
+  for (const Reg places : Parts(vector(at).parts)) {
+    const Reg r = vector_of(width);
+    emit(Form::VMovaps, width, {r, all_lanes(0, 64, width)});
+    Instruction gather = make(Form::VPgatherDd, width, {r},
+                              Address{.base = value(param), .index = places, .scale = 4});
+    gather.mask = mask_of_bits(integer(-1), n->lanes).parts[0];
+    emit(gather);
+    out.parts.push_back(r);
+  }
+  return out;
+}
+
 /// As the lowest lane, whatever it is a number of.
 Reg X86Selector::load_word(NodeRef load) {
   const Reg r = vector_of(128);
@@ -272,6 +305,7 @@ Vector X86Selector::vec(NodeRef n) {
   if (Vector v = consecutive(n); !v.parts.empty()) return v;
   if (Vector v = concatenated(n); !v.parts.empty()) return v;
   if (Vector v = permuted(n); !v.parts.empty()) return v;
+  if (Vector v = gathered(n); !v.parts.empty()) return v;
   const bool constant = std::ranges::all_of(n->src(), [](NodeRef s) { return s->op == Op::Const; });
   if (Vector v = constant ? Vector() : spread(n); !v.parts.empty()) return v;
   if (constant) {
@@ -314,10 +348,11 @@ Vector X86Selector::transposed(NodeRef n) {
     for (int w = 0; w < words; ++w)
       order.insert(order.end(), {static_cast<uint8_t>(from * words + w), 0, 0, 0});
   }
-  const Reg by = load_vector(DType::I32, l.width / 32, data_constant(std::move(order))).parts[0];
-  const Vector out = copy_of(Vector(vector(n->src(0))));
-  emit(Form::VPermT2D, l.width, {out.parts[0], by, vector(n->src(1)).parts[0]});
-  return out;
+  // The places are loaded to where the result will be: both operands stay as they are.
+  const Vector out = load_vector(DType::I32, l.width / 32, data_constant(std::move(order)));
+  emit(Form::VPermI2D, l.width,
+       {out.parts[0], vector(n->src(0)).parts[0], vector(n->src(1)).parts[0]});
+  return {out.parts, size, lanes};
 }
 
 Reg X86Selector::lane(NodeRef vector_node, int k) {

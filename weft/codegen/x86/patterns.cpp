@@ -13,10 +13,12 @@ using namespace x86;
 
 namespace {
 
+NodeRef without_splat(NodeRef n) { return n->op == Op::Splat ? n->src(0) : n; }
+
 /// The number every lane of a shift is shifted by, or -1: a constant below the width.
 int64_t amount_of(NodeRef n) {
   if (n->op != Op::Shl && n->op != Op::Shr) return -1;
-  NodeRef by = n->src(1)->op == Op::Splat ? n->src(1)->src(0) : n->src(1);
+  NodeRef by = without_splat(n->src(1));
   if (by->op != Op::Const) return -1;
   const int64_t amount = const_value(by).as_int();
   return amount >= 0 && amount < bits(n->dtype) ? amount : -1;
@@ -133,6 +135,8 @@ NodeRef lowest_byte_in(NodeRef n, FunctionRef<bool(NodeRef)> may_read_again) {
 // Truth tables of vpternlog: bit 4a + 2b + c is the result.
 constexpr int64_t kXorOfThree = 0x96;     // a ^ b ^ c
 constexpr int64_t kXorWithAndNot = 0xD2;  // a ^ (~b & c)
+constexpr int64_t kOrWithAnd = 0xF8;      // a | (b & c)
+constexpr int64_t kAndWithOr = 0xE0;      // a & (b | c)
 
 }  // namespace
 
@@ -172,8 +176,22 @@ Vector X86Selector::part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int wid
   return out;
 }
 
+Reg X86Selector::looked_up(NodeRef n, Reg x, int width) {
+  std::vector<uint8_t> table(16);
+  for (size_t i = 0; i < 4; ++i) const_value(without_splat(n->src(1 + i))).store(&table[4 * i]);
+  // vpshufb gives 0 where a byte's highest bit is set.
+  constexpr uint64_t kLowFour = 0x0f0f0f0f, kHighest = 0x80808080;
+  NodeRef mask = n->src(0)->op == Op::And ? without_splat(n->src(0)->src(1)) : n;
+  const bool fits = mask->op == Op::Const && (const_value(mask).as_uint() & kHighest) == 0;
+  if (!fits) x = bitwise(Op::And, x, all_lanes(kLowFour, 32, width), width);
+  return vector_op(Form::VPshufB, width, all_blocks(std::move(table), width), x);
+}
+
 /// Empty where there is none.
 Vector X86Selector::vector_pattern(NodeRef n) {
+  if (n->op == Op::Lookup4)
+    return part_by_part(
+        n, [&](size_t p, int w) { return looked_up(n, vector(n->src(0)).parts[p], w); });
   const int width = bits(n->dtype);
   if (is_float(n->dtype) || is_bool(n->dtype)) return {};
   const bool quad = width == 64;
@@ -184,7 +202,8 @@ Vector X86Selector::vector_pattern(NodeRef n) {
         return shifted_by(rotate, w, vector(r.x).parts[p], static_cast<int>(r.left));
       });
     const int64_t by = amount_of(n);
-    if (by >= 0 && (n->op == Op::Shl || is_unsigned(n->dtype))) {
+    if (by == 0) return vector(n->src(0));
+    if (by > 0 && (n->op == Op::Shl || is_unsigned(n->dtype))) {
       const Form form = n->op == Op::Shl ? (quad ? Form::VPsllQi : Form::VPsllDi)
                                          : (quad ? Form::VPsrlQi : Form::VPsrlDi);
       return part_by_part(n, [&](size_t p, int w) {
@@ -192,10 +211,10 @@ Vector X86Selector::vector_pattern(NodeRef n) {
       });
     }
   }
-  return n->op == Op::Xor && usable(Form::VPternlogQ) ? xor_of_three(n) : Vector{};
+  return usable(Form::VPternlogQ) ? logic_of_three(n) : Vector{};
 }
 
-Vector X86Selector::xor_of_three(NodeRef n) {
+Vector X86Selector::logic_of_three(NodeRef n) {
   NodeRef inner = nullptr, inverse = nullptr;
   const auto ternary = [&](NodeRef a, NodeRef b, NodeRef c, int64_t table) {
     return part_by_part(n, [&](size_t p, int w) {
@@ -205,6 +224,12 @@ Vector X86Selector::xor_of_three(NodeRef n) {
       return to;
     });
   };
+  if (n->op == Op::Or || n->op == Op::And) {
+    const bool is_or = n->op == Op::Or;
+    NodeRef a = beside(n, is_or ? Op::And : Op::Or, inner);
+    return a ? ternary(a, inner->src(0), inner->src(1), is_or ? kOrWithAnd : kAndWithOr) : Vector{};
+  }
+  if (n->op != Op::Xor) return {};
   if (NodeRef a = beside(n, Op::And, inner))
     if (NodeRef c = beside(inner, Op::Not, inverse))
       return ternary(a, inverse->src(0), c, kXorWithAndNot);

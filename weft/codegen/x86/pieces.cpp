@@ -51,4 +51,14 @@ Reg X86Selector::joined(Parts pieces, int bits) {
   return pieces[0];
 }
 
+/// Vectors of `bits` in one register; the second one is inserted from memory where it was loaded.
+Reg X86Selector::joined_pair(NodeRef low, NodeRef high, int bits) {
+  if (high->op != Op::Load || !may_read_again(high))
+    return joined({vector(low).parts[0], vector(high).parts[0]}, bits);
+  const Reg r = vector_of(2 * bits);
+  emit(make(usable_form(kJoins, bits), 2 * bits, {r, vector(low).parts[0]},
+            address_of(high->src(0), high->src(1)), 1));
+  return r;
+}
+
 }  // namespace weft::codegen

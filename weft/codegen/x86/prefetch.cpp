@@ -52,6 +52,11 @@ bool ends_straight_line(const Instruction& i) {
   return i.form >= x86::kForms || x86::describe(i).port == x86::Port::Branch;
 }
 
+bool is_prefetch(const Instruction& i) {
+  return i.form == static_cast<uint16_t>(x86::Form::Prefetcht0) ||
+         i.form == static_cast<uint16_t>(x86::Form::Prefetcht1);
+}
+
 bool reads_memory(const Instruction& i, const InstructionSet& set) {
   return i.has_memory && i.address.label < 0 && !set.stores(i) &&
          i.form != static_cast<uint16_t>(x86::Form::Lea);
@@ -115,6 +120,29 @@ void prefetch_after_loops(MachineProgram& program, const InstructionSet& set) {
   for (size_t i = 0; i < program.code.size(); ++i) {
     for (const Address& a : before[i]) code.push_back(x86::make(x86::Form::Prefetcht0, 8, {}, a));
     code.push_back(program.code[i]);
+  }
+  program.code = std::move(code);
+}
+
+void spread_prefetches(MachineProgram& program) {
+  constexpr size_t kMany = 4;
+  std::vector<Instruction> code;
+  code.reserve(program.code.size());
+  for (auto next = program.code.begin(); next != program.code.end();) {
+    const auto work = std::find_if_not(next, program.code.end(), is_prefetch);
+    const auto many = static_cast<size_t>(work - next);
+    if (many < kMany) {
+      code.push_back(*next++);
+      continue;
+    }
+    const auto end = std::find_if(work, program.code.end(), ends_straight_line);
+    const auto before = std::max<size_t>(1, static_cast<size_t>(end - work) / many);
+    for (auto at = work; at != end; ++at) {
+      if (next != work && static_cast<size_t>(at - work) % before == 0) code.push_back(*next++);
+      code.push_back(*at);
+    }
+    code.insert(code.end(), next, work);
+    next = end;
   }
   program.code = std::move(code);
 }

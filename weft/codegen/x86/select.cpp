@@ -13,6 +13,7 @@ namespace weft::codegen {
 MachineProgram select_x86(const LinearProgram& program, const Target& target) {
   MachineProgram code = X86Selector(program, target).run();
   prefetch_after_loops(code, x86::instruction_set(target.vector_bits == 512));
+  spread_prefetches(code);
   return code;
 }
 

@@ -92,7 +92,9 @@ class X86Selector : X86Emitter {
   Reg integer_pattern(NodeRef n);
   Reg bool_pattern(NodeRef n);
   Vector vector_pattern(NodeRef n);
-  Vector xor_of_three(NodeRef n);
+  Vector logic_of_three(NodeRef n);
+  /// Lookup4 of one register.
+  Reg looked_up(NodeRef n, Reg x, int width);
   Vector part_by_part(NodeRef n, FunctionRef<Reg(size_t part, int width)> make);
 
   // ---- floats.cpp
@@ -186,6 +188,7 @@ class X86Selector : X86Emitter {
   // ---- pieces.cpp: parts of registers
   Reg piece(const Parts& parts, int bits, int lanes, int first, int count);
   Reg joined(Parts pieces, int bits);
+  Reg joined_pair(NodeRef low, NodeRef high, int bits);
 
   // ---- tiles.cpp
   static bool is_tile(NodeRef n);
@@ -209,6 +212,7 @@ class X86Selector : X86Emitter {
   Vector spread(NodeRef n);
   Vector consecutive(NodeRef n);
   Vector concatenated(NodeRef n);
+  Vector gathered(NodeRef n);
   Reg load_word(NodeRef load);
   Vector vec(NodeRef n);
   Vector transposed(NodeRef n);
