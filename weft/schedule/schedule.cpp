@@ -311,7 +311,9 @@ class Preparer {
     NodeRef made = by_matrix_unit(g_, reduce, target_, constants_);
     if (!made)
       made = sums_scaled_bytes(reduce) ? reduce
-                                       : split_large_reduction(g_, reduce, target_, constants_);
+                                       : split_large_reduction(
+                                             g_, by_spread_windows(g_, reduce, target_, constants_),
+                                             target_, constants_);
     return reduce == whole ? made : expanded(g_, made, whole);
   }
 
