@@ -393,7 +393,7 @@ class OperandPacking {
   bool pays_as_panels(const KernelPlan& kernel, const ProductOperand& o) const {
     if (plan_.constants.contain(o.node)) return true;
     const double part = walked(kernel, o) / static_cast<double>(plan_.target.machine.l2().bytes);
-    return part >= kPartOfL2 && reuse(o) >= (part > 1 ? kReusePanels : kReusePanelsInL2);
+    return part >= kPartOfL2 && reuse(o) >= (part >= 1 ? kReusePanels : kReusePanelsInL2);
   }
 
   bool pays_apart(const ProductOperand& o, bool down) const {
