@@ -319,10 +319,10 @@ class Preparer {
       if (NodeRef made = by_winograd(g_, whole, target_, constants_)) return made;
     NodeRef made = by_matrix_unit(g_, reduce, target_, constants_);
     if (!made)
-      made = sums_scaled_bytes(reduce) ? reduce
-                                       : split_large_reduction(
-                                             g_, by_spread_windows(g_, reduce, target_, constants_),
-                                             target_, constants_);
+      made = sums_scaled_bytes(reduce)
+                 ? reduce
+                 : split_large_reduction(g_, by_spread_windows(g_, reduce, target_, constants_),
+                                         target_, constants_);
     return reduce == whole ? made : expanded(g_, made, whole);
   }
 
