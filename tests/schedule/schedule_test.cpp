@@ -271,7 +271,7 @@ TEST_F(ScheduleTest, LargePartsAreWrittenAndSmallOnesSelected) {
 }
 
 /// x @ w^T, as in layers: both lie along the summed axis. With many outputs vectors run along them
-/// all the same, and w is turned; a few are summed where they lie, as is what fits no cache.
+/// all the same, and w is turned; a few are summed where they lie.
 TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   const auto layer = [&](int64_t rows, int64_t in, int64_t out) {
     return b_.matmul(b_.param(0, {rows, in}), b_.permute(b_.param(1, {out, in}), {1, 0}));
@@ -279,8 +279,8 @@ TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {
   EXPECT_EQ(kernels({{layer(512, 64, 64)}}), 2u);
   EXPECT_EQ(kernels({{layer(64, 576, 10)}}), 1u);
   EXPECT_EQ(kernels({{layer(32, 128, 512)}}), 2u);  // the rows, of which there are fewer
-  // Beyond the second cache moving costs more.
-  EXPECT_EQ(kernels({{layer(256, 3072, 768)}}), 1u);
+  // Sums along rows that L1 does not hold wait for L2: 7.6 to 8.0 ms on one core, 7.4 to 7.6 so.
+  EXPECT_EQ(kernels({{layer(256, 3072, 768)}}), 2u);
   EXPECT_EQ(kernels({{layer(1024, 1024, 4096)}}), 2u);
   EXPECT_EQ(kernels({{layer(16384, 64, 16384)}}), 2u);
   check({{layer(256, 24, 40)}}, 1e-5);

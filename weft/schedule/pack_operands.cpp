@@ -19,6 +19,9 @@ constexpr double kReuseOfConstant = 2;
 // Beside rows of a tile that are too long for L1 it costs that much for each of its elements: x of
 // 64 rows of 3072 by 768 of them takes 1.2 times as long as with x in the other order.
 constexpr double kBesideLongRows = 0.15, kRowsOfTile = 12;
+// Sums along rows that are so long read more of them from L2 for each product, however they are
+// tiled (64 x 256 over 3136: 800 us, and 570 with a copy of 64 rows in the other order).
+constexpr double kAlongRows = 0.014;
 constexpr int64_t kShortest = 8;  // output axis worth a vector
 // In moves of an element: what is left to add up across a vector where sums run along one
 // (measured: 4 ns an output, whatever its length), a kernel more, and an element of what is more
@@ -170,7 +173,9 @@ class OperandPacking {
         other.bytes <= kTimesL2 * static_cast<double>(plan_.target.machine.l2().bytes);
     const double each = moves_in_registers(other) ? kMoved : cached ? 1 : kUncached;
     const double copying = free ? 0 : other.elements * each + kKernel;
-    if (reused && kAcrossVector * iterations(kernel.ranges) > copying) return false;
+    const double slower =
+        has_long_rows(loads[0]) ? kAlongRows * iterations(use(loads[0]).scope) : 0;
+    if (reused && kAcrossVector * iterations(kernel.ranges) + slower > copying) return false;
     for (NodeRef r : use(loads[0]).scope) {
       if (contains(kernel.ranges, r) || r->src(0)->vmin < kShortest) continue;
       if (std::all_of(loads.begin(), loads.end(), [&](const ProductOperand& o) {
@@ -393,7 +398,7 @@ class OperandPacking {
   bool pays_as_panels(const KernelPlan& kernel, const ProductOperand& o) const {
     if (plan_.constants.contain(o.node)) return true;
     const double part = walked(kernel, o) / static_cast<double>(plan_.target.machine.l2().bytes);
-    return part >= kPartOfL2 && reuse(o) >= (part > 1 ? kReusePanels : kReusePanelsInL2);
+    return part >= kPartOfL2 && reuse(o) >= (part >= 1 ? kReusePanels : kReusePanelsInL2);
   }
 
   bool pays_apart(const ProductOperand& o, bool down) const {

@@ -318,6 +318,10 @@ NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target,
 /// there is none for it, or it does not pay.
 NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
                        const ConstantValues& constants);
+/// `sum`, or the same with the windows of an image written side by side, where that costs less than
+/// putting weights in another order.
+NodeRef by_spread_windows(Graph& g, NodeRef sum, const Target& target,
+                          const ConstantValues& constants);
 /// The convolution `sum`, of 3 x 3 taps by weights that never change, in half the products; null
 /// where it is something else, or transforming costs more.
 NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants);

@@ -265,6 +265,12 @@ class Preparer {
     return out;
   }
 
+  /// The gradient of a sum: what is multiplied by it needs no memory of its own.
+  static bool is_one(NodeRef n) {
+    while (n->op == Op::Expand || n->op == Op::Reshape) n = n->src(0);
+    return n->op == Op::Const && is_float(n->dtype) && const_value(n).as_double() == 1;
+  }
+
   /// Whether what `n` would copy was written into memory for it alone.
   bool has_own_buffer(NodeRef n) const {
     return n->op == Op::Contiguous && n->src(0)->op == Op::Cat && sole_use(n->src(0)) &&
@@ -297,6 +303,9 @@ class Preparer {
     if (n->op == Op::CumCount) src[0] = owned(src[0], n);  // it counts in this memory
     if (n->op == Op::Cat) return joined(n, src);
     if (NodeRef written = disjoint_sum(n)) return written;
+    if (n->op == Op::Mul)
+      for (const size_t i : {0, 1})
+        if (is_one(src[1 - i]) && src[i]->shape == n->shape) return src[i];
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
     NodeRef split = copy->op == Op::Scan ? split_long_scan(g_, copy) : in_steps(copy);
@@ -310,8 +319,10 @@ class Preparer {
       if (NodeRef made = by_winograd(g_, whole, target_, constants_)) return made;
     NodeRef made = by_matrix_unit(g_, reduce, target_, constants_);
     if (!made)
-      made = sums_scaled_bytes(reduce) ? reduce
-                                       : split_large_reduction(g_, reduce, target_, constants_);
+      made = sums_scaled_bytes(reduce)
+                 ? reduce
+                 : split_large_reduction(g_, by_spread_windows(g_, reduce, target_, constants_),
+                                         target_, constants_);
     return reduce == whole ? made : expanded(g_, made, whole);
   }
 

@@ -66,14 +66,15 @@ struct Split {
   int64_t chunks = 1, length = 1;
 };
 
-/// The reduced axis that splits evenly into most chunks; or, where `any` and none comes near
-/// `most`, the longest axis with a rest.
+/// The reduced axis that splits evenly into most chunks: an inner one into twice as many, since
+/// chunks of the outermost are one run of memory. Or, where `any` and none comes near `most`, the
+/// longest axis with a rest.
 Split best_split(NodeRef reduce, int64_t most, bool any) {
   Split best, longest;
   for (int64_t a : reduce_axes(reduce)) {
     const auto axis = static_cast<size_t>(a);
     const int64_t n = reduce->src(0)->dim(axis)->vmin, chunks = largest_divisor(n, most);
-    if (chunks > best.chunks) best = {axis, chunks, n / chunks};
+    if (chunks > (best.chunks > 1 ? 2 : 1) * best.chunks) best = {axis, chunks, n / chunks};
     if (n > longest.length) longest = {axis, 1, n};
   }
   if (!any || 2 * best.chunks >= std::min(most, longest.length)) return best;
