@@ -32,6 +32,7 @@
 #include "weft/llm/network.h"
 #include "weft/onnx/model.h"
 #include "weft/onnx/regex.h"
+#include "weft/run/repro_file.h"
 #include "weft/serve/answer_parts.h"
 #include "weft/serve/chat_prompt.h"
 #include "weft/serve/http_parser.h"
@@ -246,6 +247,10 @@ inline constexpr FileReader kFileReaders[] = {
        return hash;
      },
      nullptr, mend_zip},
+    {"repro",
+     [](std::span<const std::byte> data) {
+       return hash_text(print_repro(parse_repro(text_of(data), "fuzz")));
+     }},
     {"serve_chat",
      [](std::span<const std::byte> data) { return read_body(data, serve::parse_chat_request); }},
     {"serve_http",

@@ -3,9 +3,9 @@
 
 #include "tests/support/array_printer.h"
 #include "tests/support/index_expression.h"
-#include "tests/support/random_graph.h"
 #include "weft/graph/print.h"
 #include "weft/simplify/simplify.h"
+#include "weft/trust/random_graph.h"
 
 namespace weft {
 namespace {

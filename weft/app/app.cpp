@@ -156,6 +156,23 @@ void add_tokenize(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
 }
 
+/// What follows is another program's (trust.cpp), --help included.
+void add_trust(CLI::App& app) {
+  constexpr std::pair<const char*, const char*> kCommands[] = {
+      {"repro", "run a file of a failure again, and compare with the reference"},
+      {"bisect", "find the rule, pass or option behind a wrong result"},
+      {"fuzz", "compare random programs with the reference"}};
+  for (const auto& [name, what] : kCommands) {
+    CLI::App* sub = app.add_subcommand(name, what);
+    sub->set_help_flag();
+    sub->prefix_command();
+  }
+}
+
+bool is_trust(std::string_view name) {
+  return name == "repro" || name == "bisect" || name == "fuzz";
+}
+
 void add_commands(CLI::App& app, CommandLine& line) {
   add_train(app, line);
   add_onnx(app, line);
@@ -166,6 +183,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   subcommand(app, line, "rules", "the rewrite rules")
       ->add_option("name", line.rule, "only rules and sets whose name contains this");
   add_explain(app, line);
+  add_trust(app);
   subcommand(app, line, "inspect", "what a file of tensors holds: GGUF, safetensors, npy")
       ->add_option("file", line.file, "the file, or a folder with a safetensors model")
       ->required();
@@ -191,6 +209,7 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
     line.llm.action = sub.get_subcommands().front()->get_name();
     return run_llm(session, line.llm);
   }
+  if (is_trust(name)) return run_trust(session, line.words);
   if (name == "tokenize") return run_tokenize(session, line.tokenize);
   if (name == "train") return run_train(session, line.train);
   if (name == "devices") return run_devices(session);
@@ -280,6 +299,7 @@ int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* e
   CLI::App app("weft: a deep-learning stack. Tensors, graphs, a compiler, and networks to train.",
                "weft");
   CommandLine line;
+  if (!arguments.empty()) line.words.assign(arguments.begin() + 1, arguments.end());
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text(), "which weft this is");
   add_commands(app, line);

@@ -1,0 +1,119 @@
+#include "weft/trust/outcome.h"
+
+#include <cmath>
+
+#include "weft/base/context.h"
+#include "weft/base/error.h"
+#include "weft/eval/evaluate.h"
+#include "weft/run/realize.h"
+#include "weft/trust/random_storages.h"
+
+namespace weft::trust {
+namespace {
+
+bool is_approximate(NodeRef n) { return is_alu(n->op) && has_trait(n->op, kApproximate); }
+
+}  // namespace
+
+bool is_exact(const RandomGraph& program) {
+  std::vector<NodeRef> terms;
+  for (NodeRef n : Toposort(program.roots)) {
+    if (is_approximate(n)) return false;
+    const bool folds = n->op == Op::Reduce || n->op == Op::Scan;
+    if (folds && is_float(n->dtype)) terms.push_back(n->src(0));
+    if (n->op == Op::Scatter && is_float(n->dtype)) terms.push_back(n->src(2));
+    if (n->op == Op::Repeat) return false;
+  }
+  for (const eval::Array& values : program.evaluate(terms)) {
+    double most = 0;
+    for (double v : values.doubles()) {
+      if (v != std::trunc(v)) return false;
+      most = std::max(most, std::fabs(v));
+    }
+    const double exact_up_to = std::ldexp(1, float_digits(values.dtype()));
+    if (!(most * static_cast<double>(values.count()) <= exact_up_to)) return false;
+  }
+  return true;
+}
+
+namespace {
+
+/// Half of the digits, of the largest number around.
+double tolerance(const eval::Array& expected) {
+  double largest = 0;
+  for (double v : expected.doubles())
+    if (std::isfinite(v)) largest = std::max(largest, std::fabs(v));
+  return largest * std::ldexp(1, -float_digits(expected.dtype()) / 2);
+}
+
+bool near(double got, double expected, double allowed) {
+  if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) == std::isnan(got);
+  return got == expected || std::fabs(got - expected) <= allowed;
+}
+
+std::string difference(size_t root, const eval::Array& got, const eval::Array& expected,
+                       bool exact) {
+  if (got == expected) return {};
+  const bool loosely = !exact && is_float(expected.dtype());
+  const double allowed = loosely ? tolerance(expected) : 0;
+  int64_t wrong = 0, first = 0;
+  const auto one = [](const eval::Array& a, int64_t i) { return eval::Array::scalar(a.at(i)); };
+  for (int64_t i = expected.count(); i-- > 0;) {
+    const bool same = loosely ? near(got.at(i).as_double(), expected.at(i).as_double(), allowed)
+                              : one(got, i) == one(expected, i);
+    if (same) continue;
+    ++wrong;
+    first = i;
+  }
+  if (wrong == 0) return {};
+  return strformat("value {}, element {}: got {}, expected {} ({} of {} differ)", root, first,
+                   one(got, first).text(), one(expected, first).text(), wrong, expected.count());
+}
+
+std::vector<eval::Array> realized(Context& context, const RandomGraph& program,
+                                  const eval::Inputs& binding) {
+  const auto storages = storages_of(context, program, binding);
+  realize(context, storages);
+  std::vector<eval::Array> out;
+  for (const auto& s : storages) out.push_back(array_of(*s));
+  return out;
+}
+
+}  // namespace
+
+std::string Outcome::text() const {
+  switch (kind) {
+    case Kind::Passed: return "passed";
+    case Kind::Wrong: return "wrong: " + what;
+    case Kind::Error: return "error: " + what;
+    case Kind::Crash: return strformat("crash: signal {}", code);
+    case Kind::Hang: return "hang: " + what;
+  }
+  return {};
+}
+
+Outcome run_here(const RandomGraph& program, const Options& options) {
+  // The oracle first: what it refuses is no program.
+  const bool exact = is_exact(program);
+  try {
+    Context context(options);
+    const ContextScope scope(context);
+    for (const eval::Inputs& binding : program.bindings) {
+      const std::vector<eval::Array> got = realized(context, program, binding);
+      const std::vector<eval::Array> expected = eval::evaluate(program.roots, binding);
+      for (size_t i = 0; i < got.size(); ++i)
+        if (std::string d = difference(i, got[i], expected[i], exact); !d.empty())
+          return {Outcome::Kind::Wrong, {}, std::move(d)};
+    }
+  } catch (const Error& error) {
+    return {Outcome::Kind::Error, error.code(), error.what()};
+  }
+  return {};
+}
+
+Outcome run_program(const RandomGraph& program, const Options& options,
+                    const Isolation& isolation) {
+  return run_apart([&] { return run_here(program, options); }, isolation);
+}
+
+}  // namespace weft::trust
