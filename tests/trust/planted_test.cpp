@@ -46,7 +46,7 @@ void expect_found(const Rule& rule, int64_t programs) {
   const Case small = reduced(graph, failing, {}, &found.without);
   EXPECT_LE(lines_of(small.program), kMostLines) << print_graph(small.program.roots);
   EXPECT_TRUE(small.outcome.like(failure->outcome)) << small.outcome.text();
-  RecordProperty(rule.name, static_cast<int>(lines_of(small.program)));
+  ::testing::Test::RecordProperty(rule.name, static_cast<int>(lines_of(small.program)));
 }
 
 TEST(Planted, NothingFailsWithoutThem) { EXPECT_FALSE(first_failure(200)); }

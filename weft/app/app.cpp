@@ -228,6 +228,8 @@ Options options_of(const CommandLine& line) {
   Options options = Options::from_environment();
   if (!line.device.empty()) options.dev = line.device;
   if (line.threads != 0) options.threads = line.threads;
+  const std::string state = options.state_directory();
+  if (options.repro.empty() && !state.empty()) options.repro = state + "/repro";
   return options;
 }
 

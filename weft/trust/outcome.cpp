@@ -4,8 +4,10 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/device/device.h"
 #include "weft/eval/evaluate.h"
 #include "weft/run/realize.h"
+#include "weft/trust/checked_run.h"
 #include "weft/trust/random_storages.h"
 
 namespace weft::trust {
@@ -79,6 +81,25 @@ std::vector<eval::Array> realized(Context& context, const RandomGraph& program,
   return out;
 }
 
+std::string first_difference(std::span<const eval::Array> got,
+                             std::span<const eval::Array> expected, bool exact) {
+  for (size_t i = 0; i < got.size(); ++i)
+    if (std::string d = difference(i, got[i], expected[i], exact); !d.empty()) return d;
+  return {};
+}
+
+/// Instruction by instruction before the machine does it: what goes astray in memory is an error
+/// here, and anything there.
+std::string problem(Context& context, const RandomGraph& program, const eval::Inputs& binding,
+                    bool exact) {
+  const std::vector<eval::Array> expected = eval::evaluate(program.roots, binding);
+  const Device& device = context.get<DeviceTable>().default_device();
+  const CheckedValues checked = checked_run(context, device.target(), program, binding);
+  if (!checked.unknown)
+    if (std::string d = first_difference(checked.values, expected, exact); !d.empty()) return d;
+  return first_difference(realized(context, program, binding), expected, exact);
+}
+
 }  // namespace
 
 std::string Outcome::text() const {
@@ -98,13 +119,9 @@ Outcome run_here(const RandomGraph& program, const Options& options) {
   try {
     Context context(options);
     const ContextScope scope(context);
-    for (const eval::Inputs& binding : program.bindings) {
-      const std::vector<eval::Array> got = realized(context, program, binding);
-      const std::vector<eval::Array> expected = eval::evaluate(program.roots, binding);
-      for (size_t i = 0; i < got.size(); ++i)
-        if (std::string d = difference(i, got[i], expected[i], exact); !d.empty())
-          return {Outcome::Kind::Wrong, {}, std::move(d)};
-    }
+    for (const eval::Inputs& binding : program.bindings)
+      if (std::string d = problem(context, program, binding, exact); !d.empty())
+        return {Outcome::Kind::Wrong, {}, std::move(d)};
   } catch (const Error& error) {
     return {Outcome::Kind::Error, error.code(), error.what()};
   }

@@ -33,7 +33,8 @@ struct Outcome {
 /// holds exactly in any order, and no function is approximate.
 bool is_exact(const RandomGraph& program);
 
-/// Realizes the roots in a context of `options` for each binding, and compares with the oracle: bit
+/// Executes the kernels by instruction (checked_run.h), realizes the roots in a context of
+/// `options`, for each binding, and compares both with the oracle: bit
 /// for bit, but where kernels may round otherwise (sums of floats that are not exact, approximate
 /// functions) within half of the dtype's digits.
 Outcome run_here(const RandomGraph& program, const Options& options);

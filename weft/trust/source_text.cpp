@@ -153,7 +153,8 @@ class Writer {
   std::string dtype(DType d) const {
     std::string text(name(d == DType::Index ? DType::I64 : d));
     if (l_.python) return strformat("'{}'", row(d == DType::Index ? DType::I64 : d).numpy_name);
-    const size_t capitals = is_bool(d) ? 1 : std::min(text.find("fnuz") + 1, text.size());
+    const size_t small = text.find("nuz");
+    const size_t capitals = is_bool(d) ? 1 : std::min(small, text.size());
     std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(capitals), text.begin(),
                    [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
     return "DType::" + text;
