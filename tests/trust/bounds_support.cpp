@@ -37,8 +37,8 @@ class Terms {
     for (NodeRef s : n->src())
       if (!is_number(s)) return false;
     // Data wrap; sizes and positions do not, nor does what only chooses.
-    const bool chooses = n->op == Op::Min || n->op == Op::Max || n->op == Op::Where ||
-                         n->op == Op::Cast;
+    const bool chooses =
+        n->op == Op::Min || n->op == Op::Max || n->op == Op::Where || n->op == Op::Cast;
     return n->dtype == DType::Index || is_bool(n->dtype) || chooses;
   }
 
@@ -56,8 +56,7 @@ class Terms {
 
   std::optional<z3::expr> term(NodeRef n) {
     switch (n->op) {
-      case Op::Const:
-        return is_bool(n->dtype) ? c_.bool_val(n->vmin != 0) : number(n->vmin);
+      case Op::Const: return is_bool(n->dtype) ? c_.bool_val(n->vmin != 0) : number(n->vmin);
       case Op::Variable: return variable(n);
       case Op::Range: {
         const std::optional<z3::expr> x = any(n);
@@ -85,14 +84,11 @@ class Terms {
     if (is_bool(n->dtype)) return is_bool(x->dtype) ? at(n, 0) : at(n, 0) != 0;
     if (is_bool(x->dtype)) return z3::ite(at(n, 0), number(1), number(0));
     const bool fits = n->dtype == DType::Index ||
-                      (x->vmin >= int_min(n->dtype) &&
-                       (x->vmin >= 0 || is_signed_int(n->dtype)) &&
+                      (x->vmin >= int_min(n->dtype) && (x->vmin >= 0 || is_signed_int(n->dtype)) &&
                        (x->vmax < 0 || static_cast<uint64_t>(x->vmax) <= int_max(n->dtype)));
     return fits ? at(n, 0) : any(n);
   }
-  std::optional<z3::expr> where(NodeRef n) {
-    return z3::ite(at(n, 0), at(n, 1), at(n, 2));
-  }
+  std::optional<z3::expr> where(NodeRef n) { return z3::ite(at(n, 0), at(n, 1), at(n, 2)); }
   std::optional<z3::expr> binary(NodeRef n) {
     const bool bools = is_bool(n->src(0)->dtype);
     const z3::expr &a = at(n, 0), &b = at(n, 1);

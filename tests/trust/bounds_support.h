@@ -9,7 +9,7 @@ namespace weft::test {
 
 struct Bounds {
   int64_t proved = 0;
-  int64_t unknown = 0;      ///< Z3 gave up within its steps
+  int64_t unknown = 0;       ///< Z3 gave up within its steps
   std::string refuted = {};  ///< the first access that may be outside, and where
 };
 

@@ -47,7 +47,7 @@ void expect_in_range(uint64_t first, uint64_t count) {
   ::testing::Test::RecordProperty("unknown", static_cast<int>(unknown));
 }
 
-TEST(Bounds, OfRandomKernelsAreProved) { expect_in_range(0, 40); }
+TEST(Bounds, OfRandomKernelsAreProved) { expect_in_range(0, 4); }
 TEST(Bounds, SlowOfManyRandomKernels) { expect_in_range(1000, 3000); }
 
 TEST(Bounds, PlantedAccessesOutsideAreSeen) {

@@ -23,7 +23,7 @@ struct Culprit {
   std::string name;         ///< "where.min", "optimize.tile", "WEFT_ISA"
   std::string value;        ///< of an option, with which it passes
   std::string text;         ///< the rule, what holds after the pass, or what the option is
-  std::string source = {};  ///< of a rule: file and line
+  std::string source = {};  ///< of a rule: file and line; of a pass that cannot be left out: why
 };
 
 struct Bisection {

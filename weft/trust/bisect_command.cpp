@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/json_writer.h"
+#include "weft/trust/guilty_pass.h"
 #include "weft/trust/small.h"
 
 namespace weft::trust {
@@ -14,20 +15,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void print(const Printer& printer, const Bisection& found) {
-  for (const Culprit& c : found.culprits) {
-    if (printer.json) {
-      JsonWriter json;
-      json.begin_object().field("kind", "culprit").field("what", kind_name(c.kind));
-      json.field("name", c.name).field("value", c.value).field("text", c.text);
-      printer.print("{}\n", json.field("source", c.source).end_object().text());
-    } else if (c.kind == Culprit::Kind::Option) {
-      printer.print("passes with {}={}\n  {}\n", c.name, c.value, c.text);
-    } else {
-      printer.print("passes without the {} {}\n  {}\n", kind_name(c.kind), c.name, c.text);
-      if (!c.source.empty()) printer.print("  {}\n", c.source);
-    }
+void print(const Printer& printer, const Culprit& c) {
+  if (printer.json) {
+    JsonWriter json;
+    json.begin_object().field("kind", "culprit").field("what", kind_name(c.kind));
+    json.field("name", c.name).field("value", c.value).field("text", c.text);
+    return printer.print("{}\n", json.field("source", c.source).end_object().text());
   }
+  if (c.kind == Culprit::Kind::Option) {
+    printer.print("passes with {}={}\n  {}\n", c.name, c.value, c.text);
+  } else {
+    const bool left_out = c.kind == Culprit::Kind::Rule || c.source.empty();
+    printer.print("{} {} {}\n  {}\n", left_out ? "passes without the" : "it is the",
+                  kind_name(c.kind), c.name, c.text);
+    if (!c.source.empty()) printer.print("  {}\n", c.source);
+  }
+}
+
+void print(const Printer& printer, const Bisection& found) {
+  for (const Culprit& c : found.culprits) print(printer, c);
   if (printer.json) {
     JsonWriter json;
     json.begin_object().field("kind", "bisect").field("found", !found.culprits.empty());
@@ -46,12 +52,16 @@ Verdict verdict(const Outcome& outcome, const Outcome& first) {
 
 int bisect_case(const Printer& printer, Graph& graph, const Case& failing,
                 const Isolation& isolation, const std::string& output) {
-  const Bisection found = bisect(failing.options, [&](const Settings& settings) {
+  Bisection found = bisect(failing.options, [&](const Settings& settings) {
     const Options options = with_settings(failing.options, settings);
     return verdict(run_program(failing.program, options, isolation), failing.outcome);
   });
+  const bool by_option = found.culprits.empty() || found.culprits[0].kind == Culprit::Kind::Option;
+  // An option may only go another way than past the culprit.
+  if (const auto pass = by_option ? guilty_pass(failing.program, failing.options) : std::nullopt)
+    found.culprits.insert(found.culprits.begin(), *pass);
   print(printer, found);
-  const Settings* without = found.culprits.empty() ? nullptr : &found.without;
+  const Settings* without = found.without.empty() ? nullptr : &found.without;
   keep(printer, reduced(graph, failing, isolation, without), output);
   return found.culprits.empty() ? 1 : 0;
 }

@@ -19,9 +19,9 @@ struct CheckedValues {
   bool unknown = false;
 };
 
-/// What the kernels for `target` compute. An Error (trust.access) names the kernel that reads or writes
-/// outside of a buffer, reads local memory that nobody wrote, or where work items of a group touch
-/// the same memory without a barrier in between.
+/// What the kernels for `target` compute. An Error (trust.access) names the kernel that reads or
+/// writes outside of a buffer, reads local memory that nobody wrote, or where work items of a group
+/// touch the same memory without a barrier in between.
 CheckedValues checked_run(Context& context, const Target& target, const RandomGraph& program,
                           const eval::Inputs& binding);
 

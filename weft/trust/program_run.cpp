@@ -4,10 +4,10 @@
 #include <functional>
 #include <map>
 
-#include "weft/trust/kernel_eval.h"
 #include "weft/base/error.h"
 #include "weft/eval/scalar.h"
 #include "weft/graph/node_map.h"
+#include "weft/trust/kernel_eval.h"
 
 namespace weft::trust {
 namespace {

@@ -74,7 +74,7 @@ constexpr Row kRows[] = {
     {Op::Contiguous, "{0}.contiguous()", nullptr},
     {Op::Detach, "{0}.detach()", nullptr},
 };
-constexpr const char* kFolds[] = {nullptr, "sum", "prod", "max", "min", nullptr, nullptr};
+constexpr const char* kFolds[] = {nullptr, "sum", "prod", "max", "min", "all", "any"};
 constexpr const char* kScans[] = {nullptr,  "cumsum", "cumprod", "cummax",
                                   "cummin", nullptr,  nullptr};
 
@@ -213,6 +213,7 @@ class Writer {
   }
 
   std::string by_row(NodeRef n) const {
+    if (n->op == Op::Neg && is_bool(n->dtype)) return names_.at(n->src(0));  // modulo 2
     const auto row = std::ranges::find(kRows, n->op, &Row::op);
     if (row == std::end(kRows)) none(n);
     return filled(l_.python && row->python ? row->python : row->cpp, n);
@@ -222,7 +223,8 @@ class Writer {
     const bool scan = n->op == Op::Scan;
     const auto kind = static_cast<size_t>(n->int_arg(0));
     const char* method = kind < std::size(kFolds) ? (scan ? kScans : kFolds)[kind] : nullptr;
-    if (!method) none(n);
+    const bool logic = kind >= static_cast<size_t>(Fold::And);
+    if (!method || (logic && !is_bool(n->dtype))) none(n);
     const std::string& x = names_.at(n->src(0));
     if (scan) {
       const bool pair = l_.python && kind > static_cast<size_t>(Fold::Mul);  // with positions
@@ -230,6 +232,7 @@ class Writer {
                        dtype(n->dtype));
     }
     const Numbers axes(n->ints().begin() + 1, n->ints().end());
+    if (axes.empty()) return x;  // where Tensor means all
     return strformat("{}.{}({}).cast({})", x, method, list(axes), dtype(n->dtype));
   }
 
@@ -248,11 +251,27 @@ class Writer {
     const Numbers first = numbers(n->src().subspan(1, rank));
     Numbers second = numbers(n->src().subspan(1 + rank, rank));
     const int64_t plain = n->op == Op::Pad ? 0 : 1;  // interior zeros, steps
-    if (std::ranges::any_of(n->ints(), [plain](int64_t i) { return i != plain; })) none(n);
+    if (std::ranges::any_of(n->ints(), [plain](int64_t i) { return i != plain; }))
+      return strided(n, first, second);
     if (n->op == Op::Shrink)
       for (size_t i = 0; i < rank; ++i) second[i] += first[i];
     return strformat("{}.{}({})", names_.at(n->src(0)), n->op == Op::Pad ? "pad" : "shrink",
                      pairs(first, second));
+  }
+
+  /// out[i] = x[first + step*i].
+  std::string strided(NodeRef n, const Numbers& first, const Numbers& sizes) const {
+    if (n->op != Op::Shrink) none(n);
+    std::string slices;
+    for (size_t i = 0; i < first.size(); ++i) {
+      const int64_t step = n->ints()[i];
+      const int64_t stop = sizes[i] == 0 ? first[i] : first[i] + step * (sizes[i] - 1) + 1;
+      append_format(slices, "{}{}", i == 0 ? "" : ", ",
+                    l_.python ? strformat("{}:{}:{}", first[i], stop, step)
+                              : strformat("Slice({}, {}, {})", first[i], stop, step));
+    }
+    if (!l_.python) slices = "{" + slices + "}";
+    return strformat("{}[{}]", names_.at(n->src(0)), slices);
   }
 
   std::string cat(NodeRef n) const {
