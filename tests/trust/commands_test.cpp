@@ -8,11 +8,15 @@
 #include <sstream>
 
 #include "tests/io/scratch_dir.h"
+#include "tests/support/array_printer.h"
 #include "tests/trust/planted_rules.h"
+#include "weft/base/context.h"
 #include "weft/run/passes.h"
+#include "weft/run/realize.h"
 #include "weft/trust/command.h"
 #include "weft/trust/fuzz.h"
 #include "weft/trust/program.h"
+#include "weft/trust/random_storages.h"
 
 namespace weft::trust {
 namespace {
@@ -163,6 +167,31 @@ TEST_F(TrustCommand, BisectsCommandsByTheirStatus) {
   EXPECT_TRUE(pass.has("passes without the pass optimize.merge_ranges\n")) << pass.out << pass.err;
   const Ran option = weft({"bisect", "--", "sh", "-c", "test \"$WEFT_THREADS\" = 1"});
   EXPECT_TRUE(option.has("passes with WEFT_THREADS=1\n")) << option.out << option.err;
+}
+
+/// What BisectReducesWhatACommandCompiles starts: a program of a user's that tests its result.
+TEST_F(TrustCommand, DISABLED_Child) {
+  const test::Planted planted(wrong_sum());
+  Graph g;
+  const RandomGraph twice = program_of(g, read_repro(program()));
+  Context context(Options::from_environment());
+  const ContextScope scope(context);
+  const auto storages = storages_of(context, twice, twice.bindings[0]);
+  realize(context, storages);
+  EXPECT_EQ(array_of(*storages[0]), twice.evaluate()[0]);
+}
+
+TEST_F(TrustCommand, BisectReducesWhatACommandCompiles) {
+  const test::Planted planted(wrong_sum());
+  const Ran found = weft({"bisect", "--json", "-o", at("small.repro"), "--", "/proc/self/exe",
+                          "--gtest_also_run_disabled_tests", "--gtest_filter=*DISABLED_Child"});
+  EXPECT_EQ(found.code, 0) << found.err;
+  const auto culprits = of_kind(found.out, "culprit"), reduced = of_kind(found.out, "reduced");
+  ASSERT_EQ(culprits.size(), 1u) << found.out;
+  EXPECT_EQ(culprits[0]["name"], wrong_sum().name);
+  ASSERT_EQ(reduced.size(), 1u) << found.out;
+  EXPECT_EQ(reduced[0]["lines"], 2);
+  EXPECT_EQ(weft({"repro", at("small.repro")}).code, 1);
 }
 
 TEST_F(TrustCommand, SlowBisectSaysWhereNothingHelps) {

@@ -54,9 +54,7 @@ void expect_found(const test::PlantedRule& wrong) {
 
 TEST(Planted, NothingFailsWithoutThem) { EXPECT_FALSE(first_failure(60)); }
 
-TEST(Planted, OneIsFoundAndReduced) {
-  expect_found(test::planted_rules()[2]);
-}
+TEST(Planted, OneIsFoundAndReduced) { expect_found(test::planted_rules()[2]); }
 
 TEST(Planted, SlowAllAreFoundAndReduced) {
   EXPECT_GE(test::planted_rules().size(), 20u);

@@ -97,6 +97,21 @@ TEST(ReproFile, DamageIsSaidWithItsLine) {
             std::string::npos);
 }
 
+TEST(ReproFile, AFewLinesMayNotAskForAnySize) {
+  const Repro repro = parse_repro(
+      "weft-repro 1\ngraph\n%0 = param f64 16384 16384 slot=0\n%1 = param f64 16384 16384 slot=1\n"
+      "%2 = param f64 16384 16384 slot=2\nreturn %0 %1 %2\n",
+      "large");
+  Graph g;
+  try {
+    program_of(g, repro);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(),
+              "its params take 6442450944 bytes and more; at most 4294967296 are made");
+  }
+}
+
 TEST(ReproFile, FlippedBytesAreReadOrRefused) {
   Random random(1);
   int read = 0;

@@ -113,13 +113,13 @@ class Search {
 
   /// Every one by itself: several may help, each by going another way.
   void find_options() {
-    for (const auto& [name, value] : kAlternatives) {
-      const bool known = std::ranges::any_of(
-          out_.culprits, [&name = name](const Culprit& c) { return c.name == name; });
-      if (known || options_.text(std::string_view(name).substr(5)) == value) continue;
-      if (!passes({{name, value}})) continue;
-      out_.culprits.push_back({Culprit::Kind::Option, name, value, text_of(name)});
-      if (out_.without.empty()) out_.without = {{name, value}};
+    for (const Alternative& a : kAlternatives) {
+      const bool known =
+          std::ranges::any_of(out_.culprits, [&a](const Culprit& c) { return c.name == a.name; });
+      if (known || options_.text(std::string_view(a.name).substr(5)) == a.value) continue;
+      if (!passes({{a.name, a.value}})) continue;
+      out_.culprits.push_back({Culprit::Kind::Option, a.name, a.value, text_of(a.name)});
+      if (out_.without.empty()) out_.without = {{a.name, a.value}};
     }
   }
   static std::string text_of(std::string_view option) {

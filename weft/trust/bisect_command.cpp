@@ -58,7 +58,8 @@ int bisect_case(const Printer& printer, Graph& graph, const Case& failing,
   });
   const bool by_option = found.culprits.empty() || found.culprits[0].kind == Culprit::Kind::Option;
   // An option may only go another way than past the culprit.
-  if (const auto pass = by_option ? guilty_pass(failing.program, failing.options) : std::nullopt)
+  if (const auto pass =
+          by_option ? guilty_pass(failing.program, failing.options, isolation) : std::nullopt)
     found.culprits.insert(found.culprits.begin(), *pass);
   print(printer, found);
   const Settings* without = found.without.empty() ? nullptr : &found.without;

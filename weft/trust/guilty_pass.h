@@ -10,6 +10,7 @@ namespace weft::trust {
 /// and executed by the definition of its graph (kernel_eval.h) before and after each pass, on
 /// numbers made up. The first pass that differs; nothing where none does, or where graphs are too
 /// large or no graphs any more, as after linearising.
-std::optional<Culprit> guilty_pass(const RandomGraph& program, const Options& options);
+std::optional<Culprit> guilty_pass(const RandomGraph& program, const Options& options,
+                                   const Isolation& isolation = {});
 
 }  // namespace weft::trust

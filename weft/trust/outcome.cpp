@@ -1,5 +1,6 @@
 #include "weft/trust/outcome.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "weft/base/context.h"
@@ -7,6 +8,7 @@
 #include "weft/device/device.h"
 #include "weft/eval/evaluate.h"
 #include "weft/run/realize.h"
+#include "weft/target/target.h"
 #include "weft/trust/checked_run.h"
 #include "weft/trust/random_storages.h"
 
@@ -88,15 +90,29 @@ std::string first_difference(std::span<const eval::Array> got,
   return {};
 }
 
+constexpr std::string_view kNoMachine = "CHECK:";
+
+/// "cuda" of CHECK:CUDA; the default device's target elsewhere.
+Target target_of(Context& context) {
+  std::string name = context.options().dev;
+  if (!name.starts_with(kNoMachine)) return context.get<DeviceTable>().default_device().target();
+  name.erase(0, kNoMachine.size());
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return make_target(name, context);
+}
+
 /// Instruction by instruction before the machine does it: what goes astray in memory is an error
 /// here, and anything there.
 std::string problem(Context& context, const RandomGraph& program, const eval::Inputs& binding,
                     bool exact) {
   const std::vector<eval::Array> expected = eval::evaluate(program.roots, binding);
-  const Device& device = context.get<DeviceTable>().default_device();
-  const CheckedValues checked = checked_run(context, device.target(), program, binding);
+  const Target target = target_of(context);
+  const CheckedValues checked = checked_run(context, target, program, binding);
   if (!checked.unknown)
     if (std::string d = first_difference(checked.values, expected, exact); !d.empty()) return d;
+  if (context.options().dev.starts_with(kNoMachine)) return {};
   return first_difference(realized(context, program, binding), expected, exact);
 }
 

@@ -36,7 +36,8 @@ bool is_exact(const RandomGraph& program);
 /// Executes the kernels by instruction (checked_run.h), realizes the roots in a context of
 /// `options`, for each binding, and compares both with the oracle: bit
 /// for bit, but where kernels may round otherwise (sums of floats that are not exact, approximate
-/// functions) within half of the dtype's digits.
+/// functions) within half of the dtype's digits. The device CHECK:CUDA (OPENCL, HIP, METAL, WGSL)
+/// is a machine that need not be here: its kernels are executed by instruction alone.
 Outcome run_here(const RandomGraph& program, const Options& options);
 
 struct Isolation {

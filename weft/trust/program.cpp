@@ -14,6 +14,8 @@
 namespace weft::trust {
 namespace {
 
+constexpr int64_t kMostBytes = int64_t{4} << 30;  // of all params
+
 std::vector<NodeRef> params_of(std::span<const NodeRef> roots) {
   std::vector<NodeRef> params;
   for (NodeRef n : Toposort::evaluated(roots))
@@ -45,13 +47,26 @@ eval::Array made_up(DType dtype, const eval::Extents& extents, Random& random) {
   return values;
 }
 
+/// A file of a few lines may ask for any size.
+void check_sizes(std::span<const NodeRef> params, const eval::Inputs& binding) {
+  int64_t bytes = 0;
+  for (NodeRef p : params) {
+    bytes += bytes_for(p->dtype, eval::count_of(extents_of(p, binding)));
+    if (bytes > kMostBytes)
+      fail("repro.data", "its params take {} bytes and more; at most {} are made", bytes,
+           kMostBytes);
+  }
+}
+
 }  // namespace
 
 RandomGraph program_of(Graph& graph, const Repro& repro) {
   RandomGraph out{graph.import_all(repro.roots), std::vector<eval::Inputs>(1)};
   eval::Inputs& binding = out.bindings[0];
   binding.variables = repro.variables;
-  for (NodeRef p : params_of(out.roots)) {
+  const std::vector<NodeRef> params = params_of(out.roots);
+  check_sizes(params, binding);
+  for (NodeRef p : params) {
     const auto slot = static_cast<size_t>(param_slot(p));
     if (binding.params.size() <= slot) binding.params.resize(slot + 1);
     const eval::Extents extents = extents_of(p, binding);
