@@ -70,6 +70,8 @@ TEST(App, FuzzIsAnotherProgram) {
   const Outcome help = weft({"bisect", "--help"});
   EXPECT_EQ(help.code, kExitOk);
   EXPECT_TRUE(has(help.out, "weft bisect -- python check.py")) << help.out;
+  const Outcome right = weft({"bisect", "--", "true", "--json"});
+  EXPECT_TRUE(has(right.err, "the command exits with 0")) << right.err;
   const Outcome missing = weft({"repro", "/no/such.repro"});
   EXPECT_EQ(missing.code, kExitFailure);
   EXPECT_TRUE(has(missing.err, "/no/such.repro")) << missing.err;

@@ -165,7 +165,6 @@ void add_trust(CLI::App& app) {
   for (const auto& [name, what] : kCommands) {
     CLI::App* sub = app.add_subcommand(name, what);
     sub->set_help_flag();
-    sub->prefix_command();
   }
 }
 
@@ -307,7 +306,9 @@ int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* e
   add_commands(app, line);
   app.footer(footer());  // after the subcommands, which would inherit it
   try {
-    app.parse(static_cast<int>(arguments.size()), arguments.data());
+    // What follows these is not for this program, whatever it looks like.
+    const bool other = arguments.size() > 2 && is_trust(arguments[1]);
+    app.parse(static_cast<int>(other ? 2 : arguments.size()), arguments.data());
     return run_command(app, line, out, err);
   } catch (const CLI::ParseError& why) {
     return usage_result(app, why, arguments, out, err);

@@ -86,7 +86,10 @@ Ended run_process(FunctionRef<void(int)> child, const Isolation& isolation) {
 std::optional<Outcome> cut_off(const Ended& ended, const Isolation& isolation) {
   if (!ended.in_time)
     return Outcome{
-        Outcome::Kind::Hang, {}, strformat("no end after {} ms", isolation.limit.count())};
+        Outcome::Kind::Hang,
+        {},
+        strformat("no end after {} ms, of which the reference may take most; --limit gives it more",
+                  isolation.limit.count())};
   if (WIFSIGNALED(ended.status))
     return Outcome{Outcome::Kind::Crash, std::to_string(WTERMSIG(ended.status)),
                    "a signal ended it"};

@@ -30,6 +30,8 @@ constexpr Language kPython{true,
                            "print({}.numpy())\n",
                            ""};
 
+constexpr int64_t kMostElements = 4096;  // of a param that is written out
+
 /// The text of an op: {0} {1} {2} its operands, {dims} its sizes, {ints} its integers as a list,
 /// {i0}... one by one, {dtype} its own.
 struct Row {
@@ -179,6 +181,9 @@ class Writer {
   /// What a param holds, flat, in the widest type of its kind.
   std::string data(NodeRef param) const {
     const eval::Array& values = binding_.params[static_cast<size_t>(param_slot(param))];
+    if (values.count() > kMostElements)
+      fail("repro.source", "a param has {} elements, too many for a text; --reduce comes first",
+           values.count());
     std::string elements;
     for (int64_t i = 0; i < values.count(); ++i)
       append_format(elements, "{}{}", i == 0 ? "" : ", ", literal(values.at(i)));
