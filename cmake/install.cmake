@@ -43,7 +43,7 @@ install(TARGETS weft_cxx weft_options ${rooms} EXPORT weft_cxx
 install(TARGETS weft_c EXPORT weft_c
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT c)
 if(TARGET weft)
-  install(TARGETS weft RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT command)
+  install(TARGETS weft weft-trust RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT command)
 endif()
 
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/weft")

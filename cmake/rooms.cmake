@@ -5,6 +5,7 @@ function(weft_room room)
   # A room's folders hold what only one target needs.
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/weft/${room}/*.cpp"
                                       "${CMAKE_SOURCE_DIR}/weft/${room}/*/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")  # so that tests can link the rest
   list(TRANSFORM ROOM_NEEDS PREPEND weft_)
   if(sources)
     add_library(weft_${room} STATIC ${sources})
@@ -86,6 +87,12 @@ set_target_properties(weft_c PROPERTIES
 
 # Aside: the oracle, linked by tests and tools only.
 weft_room(eval     NEEDS graph)
+# Programs made up, compared with the oracle and made smaller: tests and weft-trust link it.
+weft_room(trust    NEEDS eval run)
+
+# `weft repro`, `weft bisect` and `weft fuzz`: a program of its own, which the command starts.
+add_executable(weft-trust weft/trust/main.cpp)
+target_link_libraries(weft-trust PRIVATE weft_trust)
 
 # What the machine can do at most is measured with the FMAs that the rest must not use unasked.
 set_source_files_properties("${CMAKE_SOURCE_DIR}/weft/app/machine_limits.cpp"
@@ -107,6 +114,7 @@ if(EXISTS "${CMAKE_SOURCE_DIR}/weft/app/main.cpp")
   endif()
   add_executable(weft weft/app/main.cpp)
   target_link_libraries(weft PRIVATE weft_app)
+  add_dependencies(weft weft-trust)
 else()
   weft_room(app NEEDS emu serve viz)
 endif()

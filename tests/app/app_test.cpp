@@ -62,6 +62,21 @@ TEST(App, WrongUsageIsTwoAndSaysSoOnce) {
   }
 }
 
+/// The program beside this one that has the reference: its output, its exit codes.
+TEST(App, FuzzIsAnotherProgram) {
+  const Outcome fuzz = weft({"fuzz", "--count", "3", "--json"});
+  EXPECT_EQ(fuzz.code, kExitOk) << fuzz.err;
+  EXPECT_TRUE(has(fuzz.out, R"("programs":3)")) << fuzz.out;
+  const Outcome help = weft({"bisect", "--help"});
+  EXPECT_EQ(help.code, kExitOk);
+  EXPECT_TRUE(has(help.out, "weft bisect -- python check.py")) << help.out;
+  const Outcome right = weft({"bisect", "--", "true", "--json"});
+  EXPECT_TRUE(has(right.err, "the command exits with 0")) << right.err;
+  const Outcome missing = weft({"repro", "/no/such.repro"});
+  EXPECT_EQ(missing.code, kExitFailure);
+  EXPECT_TRUE(has(missing.err, "/no/such.repro")) << missing.err;
+}
+
 TEST(App, Version) {
   EXPECT_TRUE(has(weft({"version"}).out, "weft 0.1.0 (build "));
   EXPECT_TRUE(has(weft({"version", "--json"}).out, R"({"version":"0.1.0","build":")"));

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <map>
 
-#include "tests/support/random.h"
 #include "weft/base/error.h"
 #include "weft/codegen/machine/dead_code.h"
 #include "weft/isa/x86.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/support/random.h"
 #include "weft/isa/x86.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -7,7 +7,6 @@
 #include "tests/device/programs.h"
 #include "tests/support/compiler/isa_levels.h"
 #include "tests/support/device_here.h"
-#include "tests/support/random.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/codegen/codegen.h"
@@ -15,6 +14,7 @@
 #include "weft/graph/schema.h"
 #include "weft/graph/verify.h"
 #include "weft/isa/x86.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

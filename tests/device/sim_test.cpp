@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "tests/device/samples.h"
-#include "tests/support/random.h"
 #include "weft/device/drivers/sim.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -3,13 +3,13 @@
 
 #include <functional>
 
-#include "tests/support/random.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/io/functions.h"
 #include "weft/tensor/custom_kernel.h"
 #include "weft/tensor/selection.h"
 #include "weft/tensor/transforms.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -32,6 +32,7 @@
 #include "weft/llm/network.h"
 #include "weft/onnx/model.h"
 #include "weft/onnx/regex.h"
+#include "weft/run/repro_file.h"
 #include "weft/schedule/schedule_file.h"
 #include "weft/serve/answer_parts.h"
 #include "weft/serve/chat_prompt.h"
@@ -252,6 +253,10 @@ inline constexpr FileReader kFileReaders[] = {
        const std::optional<Schedule> read = read_schedule(text_of(data), {2, 2});
        if (!read) fail("graph_file", "no schedule");
        return hash_text(write_schedule(*read));
+     }},
+    {"repro",
+     [](std::span<const std::byte> data) {
+       return hash_text(print_repro(parse_repro(text_of(data), "fuzz")));
      }},
     {"serve_chat",
      [](std::span<const std::byte> data) { return read_body(data, serve::parse_chat_request); }},

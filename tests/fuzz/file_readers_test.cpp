@@ -11,8 +11,8 @@
 #include <string>
 
 #include "tests/source_dir.h"
-#include "tests/support/random.h"
 #include "weft/base/error.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

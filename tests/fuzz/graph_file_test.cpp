@@ -7,11 +7,11 @@
 
 #include "tests/source_dir.h"
 #include "tests/support/graph_forms.h"
-#include "tests/support/random.h"
-#include "tests/support/random_graph.h"
 #include "weft/base/error.h"
 #include "weft/graph/binary.h"
 #include "weft/graph/print.h"
+#include "weft/trust/random.h"
+#include "weft/trust/random_graph.h"
 
 namespace weft {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "tests/support/random.h"
 #include "weft/graph/graph.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "tests/support/index_expression.h"
-#include "tests/support/random.h"
 #include "weft/graph/print.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -1,6 +1,6 @@
 // Random tensor graphs: valid, the same in text and binary form, within their bounds, and unchanged
 // in value by Graph::make.
-#include "tests/support/random_graph.h"
+#include "weft/trust/random_graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Captured functions whose arguments bind variables, one of them to several values too: for all
 // values they give what the functions give, however alike the sizes were when captured.
 #include "tests/io/scratch_dir.h"
-#include "tests/support/random.h"
 #include "weft/base/context.h"
 #include "weft/io/functions.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <fstream>
 
-#include "tests/support/random.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/isa/x86.h"
+#include "weft/trust/random.h"
 
 namespace weft::x86 {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/support/random.h"
 #include "weft/base/error.h"
 #include "weft/base/json_writer.h"
 #include "weft/io/json_tree.h"
+#include "weft/trust/random.h"
 
 namespace weft::llm {
 namespace {

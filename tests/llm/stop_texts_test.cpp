@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/support/random.h"
+#include "weft/trust/random.h"
 
 namespace weft::llm {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/random.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/sequential.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 

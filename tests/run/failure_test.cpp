@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "tests/run/fixture.h"
-#include "tests/support/random.h"
 #include "weft/run/replay.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

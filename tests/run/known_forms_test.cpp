@@ -1,9 +1,9 @@
 // KnownForms: what is recognised has the normal form that it would have been given.
 #include <gtest/gtest.h>
 
-#include "tests/support/random_graph.h"
 #include "weft/graph/tuple.h"
 #include "weft/run/normalise.h"
+#include "weft/trust/random_graph.h"
 
 namespace weft {
 namespace {

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "tests/run/fixture.h"
-#include "tests/support/random.h"
 #include "weft/run/queue_plan.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

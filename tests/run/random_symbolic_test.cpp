@@ -1,10 +1,10 @@
 // Random graphs with symbolic sizes, realized for several values of their variables: the oracle's
 // values each time, and one schedule for all of them.
 #include "tests/run/fixture.h"
-#include "tests/run/random_storages.h"
 #include "tests/support/array_printer.h"
 #include "weft/base/format.h"
 #include "weft/graph/print.h"
+#include "weft/trust/random_storages.h"
 
 namespace weft {
 namespace {

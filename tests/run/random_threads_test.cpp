@@ -1,12 +1,12 @@
 // One thread, two and eight give the same bits (which NaN is not defined): random graphs through
 // the whole of run/, shared between threads in as many pieces as can be.
 #include "tests/run/fixture.h"
-#include "tests/run/random_storages.h"
 #include "tests/support/compiler/isa_levels.h"
-#include "tests/support/random.h"
 #include "weft/base/thread_pool.h"
 #include "weft/graph/print.h"
 #include "weft/tensor/tensor.h"
+#include "weft/trust/random.h"
+#include "weft/trust/random_storages.h"
 
 namespace weft {
 namespace {

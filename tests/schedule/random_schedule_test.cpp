@@ -7,11 +7,11 @@
 #include "tests/support/array_printer.h"
 #include "tests/support/compiler/isa_levels.h"
 #include "tests/support/compiler/schedule_runner.h"
-#include "tests/support/random.h"
-#include "tests/support/random_graph.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/graph/parse.h"
+#include "weft/trust/random.h"
+#include "weft/trust/random_graph.h"
 
 namespace weft {
 namespace {

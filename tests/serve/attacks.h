@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/serve/client.h"
-#include "tests/support/random.h"
+#include "weft/trust/random.h"
 
 namespace weft::serve {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/random.h"
 #include "weft/graph/graph.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 

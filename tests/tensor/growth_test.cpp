@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "tests/support/random.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/context.h"
 #include "weft/base/spans.h"
@@ -11,6 +10,7 @@
 #include "weft/run/stats.h"
 #include "weft/run/storage.h"
 #include "weft/tensor/linalg.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -7,13 +7,13 @@
 
 #include "tests/support/compiler/isa_levels.h"
 #include "tests/support/device_here.h"
-#include "tests/support/random.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/graph/print.h"
 #include "weft/graph/tuple.h"
 #include "weft/tensor/custom_kernel.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/random.h"
 #include "weft/tensor/tensor.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "tests/support/device_here.h"
-#include "tests/support/random.h"
 #include "tests/tensor/tensor_test.h"
 #include "weft/base/context.h"
 #include "weft/dtype/value.h"
@@ -14,6 +13,7 @@
 #include "weft/tensor/access.h"
 #include "weft/tensor/selection.h"
 #include "weft/tensor/statistics.h"
+#include "weft/trust/random.h"
 
 namespace weft {
 namespace {

@@ -156,6 +156,22 @@ void add_tokenize(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
 }
 
+/// What follows is another program's (trust.cpp), --help included.
+void add_trust(CLI::App& app) {
+  constexpr std::pair<const char*, const char*> kCommands[] = {
+      {"repro", "run a file of a failure again, and compare with the reference"},
+      {"bisect", "find the rule, pass or option behind a wrong result"},
+      {"fuzz", "compare random programs with the reference"}};
+  for (const auto& [name, what] : kCommands) {
+    CLI::App* sub = app.add_subcommand(name, what);
+    sub->set_help_flag();
+  }
+}
+
+bool is_trust(std::string_view name) {
+  return name == "repro" || name == "bisect" || name == "fuzz";
+}
+
 void add_commands(CLI::App& app, CommandLine& line) {
   add_train(app, line);
   add_onnx(app, line);
@@ -166,6 +182,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   subcommand(app, line, "rules", "the rewrite rules")
       ->add_option("name", line.rule, "only rules and sets whose name contains this");
   add_explain(app, line);
+  add_trust(app);
   subcommand(app, line, "inspect", "what a file of tensors holds: GGUF, safetensors, npy")
       ->add_option("file", line.file, "the file, or a folder with a safetensors model")
       ->required();
@@ -191,6 +208,7 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
     line.llm.action = sub.get_subcommands().front()->get_name();
     return run_llm(session, line.llm);
   }
+  if (is_trust(name)) return run_trust(session, line.words);
   if (name == "tokenize") return run_tokenize(session, line.tokenize);
   if (name == "train") return run_train(session, line.train);
   if (name == "devices") return run_devices(session);
@@ -209,6 +227,8 @@ Options options_of(const CommandLine& line) {
   Options options = Options::from_environment();
   if (!line.device.empty()) options.dev = line.device;
   if (line.threads != 0) options.threads = line.threads;
+  const std::string state = options.state_directory();
+  if (options.repro.empty() && !state.empty()) options.repro = state + "/repro";
   return options;
 }
 
@@ -280,12 +300,15 @@ int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* e
   CLI::App app("weft: a deep-learning stack. Tensors, graphs, a compiler, and networks to train.",
                "weft");
   CommandLine line;
+  if (!arguments.empty()) line.words.assign(arguments.begin() + 1, arguments.end());
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text(), "which weft this is");
   add_commands(app, line);
   app.footer(footer());  // after the subcommands, which would inherit it
   try {
-    app.parse(static_cast<int>(arguments.size()), arguments.data());
+    // What follows these is not for this program, whatever it looks like.
+    const bool other = arguments.size() > 2 && is_trust(arguments[1]);
+    app.parse(static_cast<int>(other ? 2 : arguments.size()), arguments.data());
     return run_command(app, line, out, err);
   } catch (const CLI::ParseError& why) {
     return usage_result(app, why, arguments, out, err);

@@ -13,6 +13,7 @@ namespace weft {
 struct CommandLine {
   bool json = false;
   std::string device, rule, shell, file;
+  std::vector<std::string> words = {};  // all of them
   ExplainOptions explain;
   int threads = 0;
   TrainOptions train;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -172,6 +173,8 @@ int convert_llm(const Session& session, const LlmOptions& options);
 int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);
 std::vector<llm::LoraFile> lora_files(const LlmOptions& options);
+/// `words`: the command line from the subcommand on; its exit code.
+int run_trust(const Session& session, std::span<const std::string> words);
 int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);

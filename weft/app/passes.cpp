@@ -117,11 +117,13 @@ Records passes_of_file(Context& context, const std::string& path, bool texts) {
 void list_passes(const Session& session, const std::vector<Row>& rows) {
   for (const Row& r : rows) {
     if (!session.json) {
-      session.print("{:<26}  {}\n", r.pass.name, r.pass.after);
+      session.print("{:<26}  {}{}\n", r.pass.name, r.pass.after,
+                    r.pass.optional ? " (optional)" : "");
       continue;
     }
     JsonWriter json;
-    json.begin_object().field("pass", r.pass.name).field("after", r.pass.after).end_object();
+    json.begin_object().field("pass", r.pass.name).field("after", r.pass.after);
+    json.field("optional", r.pass.optional).end_object();
     session.print("{}\n", json.text());
   }
 }

@@ -4,9 +4,8 @@
 #include "weft/app/commands.h"
 #include "weft/base/error.h"
 #include "weft/base/json_writer.h"
-#include "weft/lower/lower.h"
 #include "weft/rewrite/print.h"
-#include "weft/simplify/simplify.h"
+#include "weft/run/passes.h"
 
 namespace weft {
 
@@ -29,17 +28,11 @@ void print_rule(const Session& session, const RuleSetRow& set, const RuleEntry& 
   session.print("{}\n", json.text());
 }
 
-std::vector<RuleSetRow> all_rule_sets() {
-  std::vector<RuleSetRow> sets = simplify_rule_sets();
-  for (RuleSetRow& set : lower_rule_sets()) sets.push_back(std::move(set));
-  return sets;
-}
-
 }  // namespace
 
 int run_rules(const Session& session, const std::string& name) {
   size_t shown = 0;
-  for (const RuleSetRow& set : all_rule_sets()) {
+  for (const RuleSetRow& set : compiler_rule_sets()) {
     const bool whole = contains(set.name, name);
     bool titled = false;
     for (const RuleEntry& entry : set.entries) {

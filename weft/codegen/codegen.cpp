@@ -39,8 +39,9 @@ using codegen::State;
 constexpr Pass<State> kPasses[] = {
     {"codegen.select", "instructions over virtual registers",
      [](State& s) { s.code = s.back_end.select(s.program, s.target); }},
-    {"codegen.remove_dead_code", "what was folded into others is gone",
-     [](State& s) { codegen::remove_dead_code(s.code, s.instructions); }},
+    Pass<State>{"codegen.remove_dead_code", "what was folded into others is gone",
+                [](State& s) { codegen::remove_dead_code(s.code, s.instructions); }}
+        .as_optional(),
     {"codegen.allocate", "the machine's registers, and a frame for what did not fit",
      [](State& s) { codegen::allocate(s.code, s.instructions); }},
     {"codegen.encode", "bytes: the function with its frame, constants behind it",

@@ -213,16 +213,23 @@ void tile(State& s) {
 constexpr const char* kChoice = "optimize.choose_tiling";
 
 constexpr Pass<State> kPasses[] = {
-    {"optimize.join_words", "words that lie in memory are not put together", join_words},
-    {"optimize.split_digits", "every access moves evenly with every range", split_digits},
-    {"optimize.merge_ranges", "ranges that every access walks as one are one", merge_ranges},
-    {"optimize.split_borders", "masks of rows that are copied hold for whole loops or not at all",
-     split_borders},
-    {"optimize.order_reductions",
-     "no reduction is repeated in a loop it does not need; sums step from far to near",
-     order_reductions},
-    {"optimize.choose_groups",
-     "what the items of a work group share is chosen, where there are any", plan_groups},
+    Pass<State>{"optimize.join_words", "words that lie in memory are not put together", join_words}
+        .as_optional(),
+    Pass<State>{"optimize.split_digits", "every access moves evenly with every range", split_digits}
+        .as_optional(),
+    Pass<State>{"optimize.merge_ranges", "ranges that every access walks as one are one",
+                merge_ranges}
+        .as_optional(),
+    Pass<State>{"optimize.split_borders",
+                "masks of rows that are copied hold for whole loops or not at all", split_borders}
+        .as_optional(),
+    Pass<State>{"optimize.order_reductions",
+                "no reduction is repeated in a loop it does not need; sums step from far to near",
+                order_reductions}
+        .as_optional(),
+    Pass<State>{"optimize.choose_groups",
+                "what the items of a work group share is chosen, where there are any", plan_groups}
+        .as_optional(),
     {"optimize.pad", "reductions that a group shares are whole rounds of its items", pad_groups},
     {"optimize.launch", "grid and group axes are bound, operands of products are staged",
      launch_groups},

@@ -1,12 +1,18 @@
 #include "weft/rewrite/pass.h"
 
 #include "weft/base/error.h"
+#include "weft/rewrite/switches.h"
 
 namespace weft {
 
 thread_local PassTrace* PassTrace::current_ = nullptr;
 
 namespace detail {
+
+bool pass_is_switched_off(std::string_view pass) {
+  const std::string& list = Context::current().options().passes;
+  return !list.empty() && is_switched_off(pass, list);
+}
 
 void check_pass(const char* pass, std::string_view subject, const char* problem) {
   if (problem) internal_error(pass, "after it {} has {}", subject, problem);

@@ -25,6 +25,14 @@ struct Pass {
   /// What does not hold afterwards, null where everything does. Asked in dev builds, and where a
   /// PassTrace is.
   const char* (*problem)(const State&) = nullptr;
+  /// An optimisation: WEFT_PASSES may switch it off, and what is computed stays the same.
+  bool optional = false;
+
+  constexpr Pass as_optional() const {
+    Pass p = *this;
+    p.optional = true;
+    return p;
+  }
 };
 
 /// The passes that this thread runs while it lives, the inner ones of stages included.
@@ -49,6 +57,8 @@ class PassTrace {
 };
 
 namespace detail {
+/// Whether this thread's context has it in WEFT_PASSES.
+bool pass_is_switched_off(std::string_view pass);
 /// Throws InternalError where `problem` is not null.
 void check_pass(const char* pass, std::string_view subject, const char* problem);
 /// Runs it between two looks at the state.
@@ -59,6 +69,7 @@ void record_pass(PassTrace& trace, const char* pass, std::string_view subject,
 
 template <class State>
 void run_pass(const Pass<State>& pass, State& state) {
+  if (pass.optional && detail::pass_is_switched_off(pass.name)) return;
   PassTrace* trace = PassTrace::current();
   {
     Span span(Context::current().tracer(), pass.name, state.name());

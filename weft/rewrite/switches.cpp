@@ -1,5 +1,7 @@
 #include "weft/rewrite/switches.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
 #include "weft/base/names.h"
@@ -31,16 +33,24 @@ bool is_switched_off(std::string_view rule, std::string_view list) {
   return any_entry(list, [rule](std::string_view entry) { return names(entry, rule); });
 }
 
+std::string_view first_unknown(std::string_view list, std::span<const std::string_view> known) {
+  std::string_view unknown;
+  any_entry(list, [&](std::string_view entry) {
+    if (std::ranges::any_of(known, [&](std::string_view name) { return names(entry, name); }))
+      return false;
+    unknown = entry;
+    return true;
+  });
+  return unknown;
+}
+
 void check_switches(std::string_view list, std::span<const RuleSetRow> sets) {
   std::vector<std::string_view> known;
   for (const RuleSetRow& set : sets)
     for (const RuleEntry& e : set.entries) known.push_back(e.rule->name);
-  any_entry(list, [&known](std::string_view entry) {
-    for (std::string_view rule : known)
-      if (names(entry, rule)) return false;
+  if (const std::string_view entry = first_unknown(list, known); !entry.empty())
     fail("rules.unknown", "WEFT_RULES names no rule: '{}'{}; `weft rules` lists all {}", entry,
          did_you_mean(entry, known), known.size());
-  });
 }
 
 }  // namespace weft

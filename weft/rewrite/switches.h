@@ -1,4 +1,4 @@
-// WEFT_RULES: which rules are switched off, by name.
+// WEFT_RULES and WEFT_PASSES: which rules and passes are switched off, by name.
 #pragma once
 #include <string_view>
 
@@ -6,8 +6,12 @@
 
 namespace weft {
 
-/// True when `list` ("div.of_mul, -max.*") names the rule; a leading '-' may be given or not.
+/// True when `list` ("div.of_mul, -max.*") names the rule or pass; a leading '-' may be given or
+/// not.
 bool is_switched_off(std::string_view rule, std::string_view list);
+
+/// The first entry of `list` that names none of `known`; empty where there is none.
+std::string_view first_unknown(std::string_view list, std::span<const std::string_view> known);
 
 /// Throws an Error (code rules.unknown) when an entry of `list` names no rule of `sets`.
 void check_switches(std::string_view list, std::span<const RuleSetRow> sets);

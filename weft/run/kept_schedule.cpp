@@ -18,8 +18,8 @@ constexpr size_t kFewestNodes = 500;
 /// Of the program, the machine, and the code that schedules for it.
 ObjectKey key_of(Context& context, const NormalForm& form, std::span<const int> into,
                  const std::vector<bool>& constants, const Target& target) {
-  std::string flags =
-      strformat("schedule {} {} {}", target.key(), target.threads, context.options().rules);
+  std::string flags = strformat("schedule {} {} {} {}", target.key(), target.threads,
+                                context.options().rules, context.options().passes);
   for (const int slot : into) append_format(flags, " {}", slot);
   flags += constants.empty() ? "" : " ";
   for (const bool constant : constants) flags += constant ? '+' : '-';

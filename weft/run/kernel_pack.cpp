@@ -132,7 +132,8 @@ class Unpacker {
 ObjectKey key_of_pack(std::span<const PackedFor> kernels, const Target& target,
                       const Options& options) {
   std::vector<NodeRef> sinks;
-  std::string flags = strformat("pack {} {} {}", target.key(), target.threads, options.rules);
+  std::string flags =
+      strformat("pack {} {} {} {}", target.key(), target.threads, options.rules, options.passes);
   for (const PackedFor& k : kernels) {
     sinks.push_back(k.sink);
     flags += k.distinct ? '+' : '-';

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/rewrite/pass.h"
+#include "weft/rewrite/rule_set.h"
 
 namespace weft {
 
@@ -16,10 +17,18 @@ struct PassRow {
   const char* name;
   const char* after;
   bool verified;  ///< whether the pass itself asks for what does not hold afterwards
+  bool optional;  ///< whether WEFT_PASSES may switch it off
 };
 
 /// In the order in which they run; either the codegen stage or the render stage does.
 std::vector<PassRow> all_passes();
+
+/// Every rule of the compiler: those that simplify, which WEFT_RULES may switch off, and those of
+/// lowering.
+std::vector<RuleSetRow> compiler_rule_sets();
+
+/// Throws an Error (passes.unknown) where WEFT_PASSES names no optional pass.
+void check_switched_passes(std::string_view list);
 
 /// Records what this thread runs, where the context's observer or WEFT_DEBUG=8 wants that.
 std::optional<PassTrace> trace_passes(Context& context);

@@ -20,6 +20,7 @@
 #include "weft/run/pipeline.h"
 #include "weft/run/recorded_run.h"
 #include "weft/run/run_state.h"
+#include "weft/run/save_repro.h"
 
 namespace weft {
 namespace {
@@ -91,7 +92,30 @@ class Realization {
     choose_homes();
     if (const StorageListener* listener = storage_listener(context_))
       constants_ = constants_of(*listener);
-    prepare_schedule();
+    prepare_or_save();
+  }
+
+  /// Where the compiler fails, WEFT_REPRO keeps what it was given.
+  void prepare_or_save() {
+    if (context_.options().repro.empty()) return prepare_schedule();
+    if (context_.options().repro_every) save("");
+    try {
+      prepare_schedule();
+    } catch (const InternalError& error) {
+      throw InternalError(error.code(), error.message() + kept(error.what()));
+    }
+  }
+  std::string kept(std::string_view failed) {
+    try {
+      return strformat("; `weft repro {}` runs it again", save(failed));
+    } catch (const Error& error) {  // which must not hide what it is about
+      return strformat("; WEFT_REPRO has no file of it: {}", error.message());
+    }
+  }
+  std::string save(std::string_view failed) {
+    std::vector<std::shared_ptr<Buffer>> inputs;
+    for (NodeRef n : form_.inputs) inputs.push_back(input(n));
+    return save_repro(context_, repro_of(context_, form_, inputs, failed));
   }
 
   void prepare_schedule() {

@@ -3,7 +3,9 @@
 #include "weft/base/context.h"
 #include "weft/base/format.h"
 #include "weft/base/spans.h"
+#include "weft/rewrite/switches.h"
 #include "weft/run/buffer_table.h"
+#include "weft/run/passes.h"
 #include "weft/run/run_state.h"
 #include "weft/run/storage.h"
 
@@ -17,6 +19,9 @@ constexpr size_t kNodesWorthSweeping = 100000;
 RunState::RunState(Context& context) : known(tensor_graph(context), graph), plans(context) {
   // Made before us, so destroyed after us: kernels belong to devices.
   context.get<BufferTable>();
+  if (!context.options().rules.empty())
+    check_switches(context.options().rules, compiler_rule_sets());
+  check_switched_passes(context.options().passes);
 }
 
 void RunMutex::lock() {

@@ -404,16 +404,22 @@ void plan(State& s) {
 
 constexpr Pass<State> kPasses[] = {
     {"schedule.import", "the values are in a graph of the schedule's own", import_outputs},
-    {"schedule.block_rows", "attention is computed one block of rows after the other", block_rows},
+    Pass<State>{"schedule.block_rows", "attention is computed one block of rows after the other",
+                block_rows}
+        .as_optional(),
     {"schedule.prepare",
      "outputs and updates have buffers; joins and long reductions are what kernels have", prepare},
     {"schedule.plan", "every value is fused into its readers or has a kernel and a buffer", plan},
-    {"schedule.pad_operands", "masked products read copies with zeros around them",
-     [](State& s) { pad_operands(*s.plan); }},
-    {"schedule.choose_layouts", "every buffer has an order of its axes",
-     [](State& s) { choose_layouts(*s.plan); }},
-    {"schedule.pack_operands", "operands that no vector could run along are copied in order",
-     [](State& s) { pack_operands(*s.plan); }},
+    Pass<State>{"schedule.pad_operands", "masked products read copies with zeros around them",
+                [](State& s) { pad_operands(*s.plan); }}
+        .as_optional(),
+    Pass<State>{"schedule.choose_layouts", "every buffer has an order of its axes",
+                [](State& s) { choose_layouts(*s.plan); }}
+        .as_optional(),
+    Pass<State>{"schedule.pack_operands",
+                "operands that no vector could run along are copied in order",
+                [](State& s) { pack_operands(*s.plan); }}
+        .as_optional(),
     {"schedule.build", "kernels as graphs, steps in a safe order",
      [](State& s) { s.made = build_schedule(*s.plan, s.graph); }},
 };

@@ -101,6 +101,12 @@ CpuFeatures CpuFeatures::up_to(std::string_view level) const {
   return allowed;
 }
 
+std::string_view CpuFeatures::newest_level() const {
+  for (const IsaLevel& l : kLevels)
+    if (l.least == kNone || has(l.least)) return l.name;
+  return {};
+}
+
 std::string CpuFeatures::compiler_flags() const {
   std::string flags;
   for (const FeatureRow& row : kFeatures) {

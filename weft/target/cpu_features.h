@@ -27,6 +27,9 @@ class CpuFeatures {
   // is no such level or these features do not make it up.
   CpuFeatures up_to(std::string_view level) const;
 
+  // The newest level that these make up: "avx2".
+  std::string_view newest_level() const;
+
   bool has(CpuFeature f) const { return (bits_ >> static_cast<int>(f) & 1) != 0; }
   void set(CpuFeature f, bool on) {
     const uint64_t bit = uint64_t{1} << static_cast<int>(f);

@@ -1,4 +1,4 @@
-#include "tests/support/random_leaves.h"
+#include "weft/trust/random_leaves.h"
 
 #include <algorithm>
 #include <cmath>

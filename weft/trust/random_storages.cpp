@@ -1,4 +1,4 @@
-#include "tests/run/random_storages.h"
+#include "weft/trust/random_storages.h"
 
 #include "weft/base/context.h"
 #include "weft/graph/index_value.h"

@@ -1,4 +1,4 @@
-#include "tests/support/kernel_eval.h"
+#include "weft/trust/kernel_eval.h"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 #include "weft/eval/scalar.h"
 #include "weft/graph/node_map.h"
 
-namespace weft::test {
+namespace weft::trust {
 namespace {
 
 // ---- by definition
@@ -195,4 +195,4 @@ double evaluation_steps(NodeRef root) {
   return steps.at(root);
 }
 
-}  // namespace weft::test
+}  // namespace weft::trust

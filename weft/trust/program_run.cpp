@@ -1,14 +1,15 @@
 // Linear programs, instruction by instruction, and what their work items do to each other.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 
-#include "tests/support/kernel_eval.h"
 #include "weft/base/error.h"
 #include "weft/eval/scalar.h"
 #include "weft/graph/node_map.h"
+#include "weft/trust/kernel_eval.h"
 
-namespace weft::test {
+namespace weft::trust {
 namespace {
 
 using Lanes = std::vector<Value>;
@@ -211,27 +212,48 @@ class Item {
   }
 
   Lanes load(NodeRef n) {
-    if (n->nsrc > 2 && !operand(n, 2).at(0).as_bool())
-      return Lanes(n->lanes, Value::of(n->dtype, 0));
+    const std::vector<bool> lanes = taken(n, 2);
+    Lanes out(n->lanes, Value::of(n->dtype, 0));
+    if (std::ranges::none_of(lanes, std::identity())) return out;
     const int64_t at = operand(n, 1).at(0).as_int();
     if (n->src(0)->op == Op::Local) return {place_.memory->read(n->src(0), at, place_.number)};
     const auto& buffer = place_.buffers.at(static_cast<size_t>(param_slot(n->src(0))));
-    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()),
-               "reads outside its buffer");
-    return {buffer.begin() + at, buffer.begin() + at + n->lanes};
+    for (size_t k = 0; k < n->lanes; ++k) {
+      if (!lanes[k]) continue;
+      const int64_t place = at + static_cast<int64_t>(k);
+      WEFT_CHECK(place >= 0 && place < static_cast<int64_t>(buffer.size()),
+                 "reads outside its buffer");
+      out[k] = buffer[static_cast<size_t>(place)];
+    }
+    return out;
+  }
+
+  /// Which lanes of an access its mask lets through; one mask may be all lanes'.
+  std::vector<bool> taken(NodeRef n, size_t mask) const {
+    const size_t lanes = n->op == Op::Store ? operand(n, 2).size() : n->lanes;
+    std::vector<bool> out(lanes, true);
+    if (n->nsrc <= mask) return out;
+    const Lanes given = operand(n, mask);
+    for (size_t k = 0; k < lanes; ++k) out[k] = given.at(given.size() == 1 ? 0 : k).as_bool();
+    return out;
   }
 
   void store(NodeRef n) {
     WEFT_CHECK(n->int_arg(0) == 0, "a combining store in a program");
-    if (n->nsrc > 3 && !operand(n, 3).at(0).as_bool()) return;
+    const std::vector<bool> lanes = taken(n, 3);
+    if (std::ranges::none_of(lanes, std::identity())) return;
     const int64_t at = operand(n, 1).at(0).as_int();
     const Lanes v = operand(n, 2);
     WEFT_CHECK(v.size() == n->lanes, "a store of other lanes than its value");
     if (n->src(0)->op == Op::Local) return place_.memory->write(n->src(0), at, v[0], place_.number);
     auto& buffer = place_.buffers.at(static_cast<size_t>(param_slot(n->src(0))));
-    WEFT_CHECK(at >= 0 && at + n->lanes <= static_cast<int64_t>(buffer.size()),
-               "writes outside its buffer");
-    std::copy(v.begin(), v.end(), buffer.begin() + at);
+    for (size_t k = 0; k < v.size(); ++k) {
+      if (!lanes[k]) continue;
+      const int64_t place = at + static_cast<int64_t>(k);
+      WEFT_CHECK(place >= 0 && place < static_cast<int64_t>(buffer.size()),
+                 "writes outside its buffer");
+      buffer[static_cast<size_t>(place)] = v[k];
+    }
   }
 
   const LinearProgram& program_;
@@ -302,4 +324,4 @@ Buffers run_program(const LinearProgram& program, const Buffers& buffers,
   return result;
 }
 
-}  // namespace weft::test
+}  // namespace weft::trust

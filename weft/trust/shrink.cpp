@@ -1,9 +1,9 @@
 // The shrinker of random graphs: smaller roots, nodes cut to params, nodes bypassed.
 #include <algorithm>
 
-#include "tests/support/random_graph.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/verify.h"
+#include "weft/trust/shrink.h"
 
 namespace weft {
 namespace {
@@ -19,20 +19,10 @@ size_t size_of(const RandomGraph& g) {
       std::count_if(order.begin(), order.end(), [](NodeRef n) { return n->op != Op::Const; }));
 }
 
-/// `roots` with `from` replaced by `to`. Nothing is simplified, so that the failure stays.
 std::vector<NodeRef> replaced(Graph& g, std::span<const NodeRef> roots, NodeRef from, NodeRef to) {
-  NodeMap<NodeRef> now;
-  std::vector<NodeRef> src, out;
-  for (NodeRef n : Toposort(roots)) {
-    src.clear();
-    for (NodeRef s : n->src()) src.push_back(now.at(s));
-    const bool same = std::equal(src.begin(), src.end(), n->src().begin());
-    now[n] = n == from ? to
-             : same    ? n
-                       : g.intern({n->op, n->dtype, src, n->ints(), n->text(), n->lanes});
-  }
-  for (NodeRef n : roots) out.push_back(now.at(n));
-  return out;
+  NodeMap<NodeRef> images;
+  images[from] = to;
+  return *trust::replaced(g, roots, images);
 }
 
 class Shrinker {
@@ -103,6 +93,29 @@ class Shrinker {
 };
 
 }  // namespace
+
+std::optional<std::vector<NodeRef>> trust::replaced(Graph& g, std::span<const NodeRef> roots,
+                                                    const NodeMap<NodeRef>& images) {
+  NodeMap<NodeRef> now;
+  std::vector<NodeRef> src, out;
+  for (NodeRef n : Toposort(roots)) {
+    if (const NodeRef* image = images.find(n)) {
+      now[n] = *image;
+      continue;
+    }
+    src.clear();
+    for (NodeRef s : n->src()) src.push_back(now.at(s));
+    if (std::equal(src.begin(), src.end(), n->src().begin())) {
+      now[n] = n;
+      continue;
+    }
+    const NodeSpec spec{n->op, n->dtype, src, n->ints(), n->text(), n->lanes};
+    if (node_problem(spec, static_cast<uint8_t>(Dialect::Tensor))) return std::nullopt;
+    now[n] = g.intern(spec);
+  }
+  for (NodeRef n : roots) out.push_back(now.at(n));
+  return out;
+}
 
 RandomGraph shrink(Graph& graph, RandomGraph failing,
                    const std::function<bool(const RandomGraph&)>& fails) {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "tests/support/random_graph.h"
 #include "weft/run/storage.h"
+#include "weft/trust/random_graph.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // RandomLeaves: sizes, shapes, params and constants of random tensor graphs.
 #pragma once
-#include "tests/support/random.h"
-#include "tests/support/random_graph.h"
+#include "weft/trust/random.h"
+#include "weft/trust/random_graph.h"
 
 namespace weft {
 

@@ -1,11 +1,11 @@
-#include "tests/support/random_graph.h"
+#include "weft/trust/random_graph.h"
 
 #include <algorithm>
 
-#include "tests/support/random_leaves.h"
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
+#include "weft/trust/random_leaves.h"
 
 namespace weft {
 namespace {
