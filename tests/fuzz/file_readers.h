@@ -7,6 +7,7 @@
 #include "tests/fuzz/checksums.h"
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/http/http_parser.h"
 #include "weft/io/bmp.h"
 #include "weft/io/cifar.h"
 #include "weft/io/csv.h"
@@ -34,7 +35,6 @@
 #include "weft/onnx/regex.h"
 #include "weft/serve/answer_parts.h"
 #include "weft/serve/chat_prompt.h"
-#include "weft/serve/http_parser.h"
 #include "weft/serve/refusal.h"
 #include "weft/text/gguf_tokenizer.h"
 #include "weft/text/regex.h"
@@ -250,12 +250,12 @@ inline constexpr FileReader kFileReaders[] = {
      [](std::span<const std::byte> data) { return read_body(data, serve::parse_chat_request); }},
     {"serve_http",
      [](std::span<const std::byte> data) {
-       serve::HttpParser parser({});
+       http::HttpParser parser({});
        std::string_view bytes = text_of(data);
        for (size_t used = 1; used != 0 && !parser.done(); bytes.remove_prefix(used))
          used = parser.feed(bytes);
        if (!parser.done()) fail("serve.http", "no request, or no end of one: {}", parser.problem());
-       const serve::HttpRequest request = parser.take();
+       const http::HttpRequest request = parser.take();
        return hash_text(request.body) + request.fields.size();
      }},
     {"serve_text",

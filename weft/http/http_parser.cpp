@@ -1,16 +1,16 @@
 // The only file that includes Beast, and of it no more than its parser.
-#include "weft/serve/http_parser.h"
+#include "weft/http/http_parser.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 
 #include "weft/base/format.h"
 
-namespace weft::serve {
+namespace weft::http {
 
 namespace {
 
-namespace http = boost::beast::http;
+namespace beast = boost::beast::http;
 using Failure = boost::beast::error_code;
 
 std::string text(boost::beast::string_view view) { return {view.data(), view.size()}; }
@@ -20,19 +20,19 @@ struct Refused {
   std::string problem;
 };
 
-Refused refused(const Failure& failure, const ServeLimits& limits) {
-  if (failure == http::error::header_limit)
+Refused refused(const Failure& failure, const HttpLimits& limits) {
+  if (failure == beast::error::header_limit)
     return {431, strformat("the request's fields take more than {} bytes", limits.head_bytes)};
-  if (failure == http::error::body_limit)
+  if (failure == beast::error::body_limit)
     return {413, strformat("the request's body takes more than {} bytes", limits.body_bytes)};
-  if (failure == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken"};
+  if (failure == beast::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken"};
   return {400, strformat("no HTTP/1.1 request: {}", failure.message())};
 }
 
 }  // namespace
 
-struct HttpParser::State final : http::basic_parser<true> {
-  explicit State(const ServeLimits& limits_of_all) : limits(limits_of_all) {
+struct HttpParser::State final : beast::basic_parser<true> {
+  explicit State(const HttpLimits& limits_of_all) : limits(limits_of_all) {
     header_limit(static_cast<uint32_t>(limits.head_bytes));
     body_limit(limits.body_bytes);
     eager(true);
@@ -40,25 +40,25 @@ struct HttpParser::State final : http::basic_parser<true> {
 
   void refuse(int status, std::string problem, Failure& failure) {
     refusal = {status, std::move(problem)};
-    failure = http::error::bad_value;
+    failure = beast::error::bad_value;
   }
 
-  void on_request_impl(http::verb, boost::beast::string_view method,
+  void on_request_impl(beast::verb, boost::beast::string_view method,
                        boost::beast::string_view target, int version, Failure& failure) override {
     request.method = text(method);
     request.target = text(target);
     request.chunks = version >= 11;
-    if (version != 10 && version != 11) failure = http::error::bad_version;
+    if (version != 10 && version != 11) failure = beast::error::bad_version;
   }
 
-  void on_field_impl(http::field name, boost::beast::string_view spelled,
+  void on_field_impl(beast::field name, boost::beast::string_view spelled,
                      boost::beast::string_view value, Failure& failure) override {
     if (head) return refuse(400, "fields behind the body are not taken", failure);
     if (value.find('\0') != value.npos) return refuse(400, "a field with a NUL", failure);
-    if (name == http::field::transfer_encoding &&
+    if (name == beast::field::transfer_encoding &&
         (!request.chunks || !equal_ignoring_case(text(value), "chunked")))
       return refuse(501, "the only transfer encoding is chunked, in HTTP/1.1", failure);
-    if (name == http::field::content_length && request.count("Content-Length") != 0)
+    if (name == beast::field::content_length && request.count("Content-Length") != 0)
       return refuse(400, "two fields Content-Length", failure);
     request.fields.emplace_back(text(spelled), text(value));
   }
@@ -77,7 +77,7 @@ struct HttpParser::State final : http::basic_parser<true> {
   size_t add(boost::beast::string_view bytes, Failure& failure) {
     // Lengths of chunks are checked before they are read; this is what they sum to.
     if (request.body.size() + bytes.size() > limits.body_bytes) {
-      failure = http::error::body_limit;
+      failure = beast::error::body_limit;
       return 0;
     }
     request.body.append(bytes.data(), bytes.size());
@@ -93,14 +93,14 @@ struct HttpParser::State final : http::basic_parser<true> {
   void on_response_impl(int, boost::beast::string_view, int, Failure&) override {}
   void on_finish_impl(Failure&) override {}
 
-  const ServeLimits limits;
+  const HttpLimits limits;
   HttpRequest request;
   Refused refusal{0, ""};
   bool head = false, begun = false, wants_continue = false;
   size_t raw = 0;
 };
 
-HttpParser::HttpParser(const ServeLimits& limits) : state_(std::make_unique<State>(limits)) {}
+HttpParser::HttpParser(const HttpLimits& limits) : state_(std::make_unique<State>(limits)) {}
 HttpParser::~HttpParser() = default;
 HttpParser::HttpParser(HttpParser&&) noexcept = default;
 HttpParser& HttpParser::operator=(HttpParser&&) noexcept = default;
@@ -119,7 +119,7 @@ size_t HttpParser::feed(std::string_view bytes) {
     if (more == 0) break;
   }
   s.raw += used;
-  const bool wants_more = failure == http::error::need_more;
+  const bool wants_more = failure == beast::error::need_more;
   if (failure && !wants_more && s.refusal.status == 0) s.refusal = refused(failure, s.limits);
   // Chunks of a byte each, or a chunk's line without an end.
   const size_t most = s.limits.head_bytes + 8 * s.limits.body_bytes;
@@ -137,4 +137,4 @@ const std::string& HttpParser::problem() const { return state_->refusal.problem;
 size_t HttpParser::body_size() const { return state_->request.body.size(); }
 HttpRequest HttpParser::take() { return std::move(state_->request); }
 
-}  // namespace weft::serve
+}  // namespace weft::http

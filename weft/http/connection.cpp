@@ -1,12 +1,12 @@
-#include "weft/serve/connection.h"
+#include "weft/http/connection.h"
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
-#include "weft/serve/answer.h"
-#include "weft/serve/refusal.h"
+#include "weft/http/answer.h"
+#include "weft/http/refusal.h"
 
-namespace weft::serve {
+namespace weft::http {
 
 namespace {
 
@@ -233,7 +233,7 @@ void Connection::close() {
 void Connection::give_up() { close(); }
 
 Clock::time_point Connection::deadline() const {
-  const ServeLimits& limits = room_.limits;
+  const HttpLimits& limits = room_.limits;
   if (!writing_.empty()) return written_at_ + seconds(limits.write_seconds);
   if (state_ == State::Lingering) return since_ + seconds(kLingerSeconds);
   if (state_ != State::Reading) return Clock::time_point::max();  // the handler has its own
@@ -249,4 +249,4 @@ void Connection::check_time(Clock::time_point now) {
   close();
 }
 
-}  // namespace weft::serve
+}  // namespace weft::http

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "weft/serve/http.h"
-#include "weft/serve/options.h"
+#include "weft/http/http.h"
+#include "weft/http/limits.h"
 
-namespace weft::serve {
+namespace weft::http {
 
 /// Reads one request of HTTP/1.0 or 1.1 (RFC 9112). Refused are, beside what breaks the grammar:
 /// a length and chunks together, two lengths, encodings other than chunked, fields behind a body,
@@ -19,7 +19,7 @@ namespace weft::serve {
 ///   if (parser.done()) use(parser.take());
 class HttpParser {
  public:
-  explicit HttpParser(const ServeLimits& limits);
+  explicit HttpParser(const HttpLimits& limits);
   ~HttpParser();
   HttpParser(HttpParser&&) noexcept;
   HttpParser& operator=(HttpParser&&) noexcept;
@@ -41,4 +41,4 @@ class HttpParser {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace weft::serve
+}  // namespace weft::http

@@ -1,8 +1,6 @@
-#include "weft/serve/page.h"
+#include "weft/http/page.h"
 
-#include <vector>
-
-namespace weft::serve {
+namespace weft::http {
 
 namespace {
 
@@ -23,24 +21,16 @@ std::string_view type_of(std::string_view name) {
   return "application/octet-stream";
 }
 
-std::vector<PageFile> page_files() {
-  std::vector<PageFile> files;
-  for (size_t i = 0; i < kEmbeddedFileCount; ++i) {
-    const EmbeddedFile& file = kEmbeddedFiles[i];
-    const std::string_view name = file.name;
-    files.push_back({name, type_of(name), {reinterpret_cast<const char*>(file.bytes), file.size}});
-  }
-  return files;
-}
-
 }  // namespace
 
-const PageFile* find_page_file(std::string_view path) {
-  static const std::vector<PageFile> kFiles = page_files();
+std::optional<PageFile> find_page_file(std::span<const EmbeddedFile> files, std::string_view path) {
   if (path == "/") path = "/index.html";
-  for (const PageFile& file : kFiles)
-    if (path.substr(1) == file.path) return &file;
-  return nullptr;
+  for (const EmbeddedFile& file : files) {
+    const std::string_view name = file.name;
+    if (path.substr(1) == name)
+      return PageFile{name, type_of(name), {reinterpret_cast<const char*>(file.bytes), file.size}};
+  }
+  return std::nullopt;
 }
 
 HttpFields page_fields() {
@@ -54,4 +44,4 @@ HttpFields page_fields() {
           {"Permissions-Policy", "camera=(), microphone=(), geolocation=()"}};
 }
 
-}  // namespace weft::serve
+}  // namespace weft::http

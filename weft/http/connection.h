@@ -7,17 +7,17 @@
 #include <memory>
 #include <string>
 
-#include "weft/serve/http.h"
-#include "weft/serve/http_parser.h"
-#include "weft/serve/options.h"
+#include "weft/http/http.h"
+#include "weft/http/http_parser.h"
+#include "weft/http/limits.h"
 
-namespace weft::serve {
+namespace weft::http {
 
 using Clock = std::chrono::steady_clock;
 
 /// What connections share.
 struct ConnectionRoom {
-  const ServeLimits& limits;
+  const HttpLimits& limits;
   /// Answers through the exchange, at once or later.
   std::function<void(HttpRequest, std::shared_ptr<Exchange>)> handle;
   size_t held_bytes = 0;  ///< of bodies that are being read
@@ -72,4 +72,4 @@ class Connection : public std::enable_shared_from_this<Connection> {
   char bytes_[16 << 10];
 };
 
-}  // namespace weft::serve
+}  // namespace weft::http

@@ -1,8 +1,8 @@
-#include "weft/serve/answer.h"
+#include "weft/http/answer.h"
 
 #include "weft/base/format.h"
 
-namespace weft::serve {
+namespace weft::http {
 
 std::string answer_head(int status, std::string_view content_type, const HttpFields& fields,
                         int64_t length, bool keep_alive) {
@@ -30,4 +30,4 @@ std::string event_text(std::string_view data, std::string_view name) {
   return first + std::string("data: ").append(data).append("\n\n");
 }
 
-}  // namespace weft::serve
+}  // namespace weft::http

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "weft/serve/http.h"
+#include "weft/http/http.h"
 
-namespace weft::serve {
+namespace weft::http {
 
 /// The status line and fields, those of every answer included; `length` < 0: it has no length.
 std::string answer_head(int status, std::string_view content_type, const HttpFields& fields,
@@ -16,4 +16,4 @@ std::string chunk(std::string_view bytes);
 /// empty.
 std::string event_text(std::string_view data, std::string_view name);
 
-}  // namespace weft::serve
+}  // namespace weft::http

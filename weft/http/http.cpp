@@ -1,8 +1,8 @@
-#include "weft/serve/http.h"
+#include "weft/http/http.h"
 
 #include <algorithm>
 
-namespace weft::serve {
+namespace weft::http {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::string_view status_text(int status) {
   return "Unknown";
 }
 
-}  // namespace weft::serve
+}  // namespace weft::http

@@ -1,13 +1,13 @@
-#include "weft/serve/gate.h"
+#include "weft/http/gate.h"
 
 #include <arpa/inet.h>
 
 #include <algorithm>
 
 #include "weft/base/format.h"
-#include "weft/serve/refusal.h"
+#include "weft/http/refusal.h"
 
-namespace weft::serve {
+namespace weft::http {
 
 namespace {
 
@@ -17,7 +17,7 @@ bool is_listed(std::string_view name, const std::vector<std::string>& list) {
 }
 
 // An address cannot be made to mean another machine; a name can, by whoever it belongs to.
-bool is_own_host(const HttpRequest& request, const ServeOptions& options) {
+bool is_own_host(const HttpRequest& request, const GateOptions& options) {
   const std::string_view field = request.field("Host");
   const std::string host = host_of(field);
   return request.count("Host") == 1 &&
@@ -33,7 +33,7 @@ bool is_own_origin(std::string_view origin, std::string_view host) {
          equal_ignoring_case(origin.substr(scheme + 3), host);
 }
 
-bool is_allowed_origin(const HttpRequest& request, const ServeOptions& options) {
+bool is_allowed_origin(const HttpRequest& request, const GateOptions& options) {
   if (request.count("Origin") == 0) return true;
   const std::string_view origin = request.field("Origin");
   return request.count("Origin") == 1 && (is_own_origin(origin, request.field("Host")) ||
@@ -87,19 +87,18 @@ bool is_loopback(const std::string& host) {
   return equal_ignoring_case(host, "localhost");
 }
 
-std::optional<HttpResponse> refused_at_gate(const HttpRequest& request, const ServeOptions& options,
+std::optional<HttpResponse> refused_at_gate(const HttpRequest& request, const GateOptions& options,
                                             bool open) {
   if (!is_own_host(request, options)) {
     return error_response({421, "host_not_allowed", "",
                            strformat("the server does not answer to the name '{}'; use its "
-                                     "address, or start it with --allow-host",
-                                     valid_start(request.field("Host")))});
+                                     "address{}",
+                                     valid_start(request.field("Host")), options.host_advice)});
   }
   if (!is_allowed_origin(request, options)) {
     return error_response({403, "origin_not_allowed", "",
-                           strformat("pages from '{}' may not ask; start the server with "
-                                     "--allow-origin if they are to",
-                                     valid_start(request.field("Origin")))});
+                           strformat("pages from '{}' may not ask{}",
+                                     valid_start(request.field("Origin")), options.origin_advice)});
   }
   if (has_key_in_address(request.query())) {
     return error_response({400, "key_in_address", "",
@@ -116,10 +115,10 @@ std::optional<HttpResponse> refused_at_gate(const HttpRequest& request, const Se
   return std::nullopt;
 }
 
-HttpFields cross_origin_fields(const HttpRequest& request, const ServeOptions& options) {
+HttpFields cross_origin_fields(const HttpRequest& request, const GateOptions& options) {
   const std::string_view origin = request.field("Origin");
   if (origin.empty() || !is_listed(origin, options.allowed_origins)) return {};
   return {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
 }
 
-}  // namespace weft::serve
+}  // namespace weft::http
