@@ -2,6 +2,9 @@
 if(NOT WEFT_SERVE)
   add_library(weft_serve INTERFACE)
   target_link_libraries(weft_serve INTERFACE weft_llm)
+  # Of the visualizer what needs no server.
+  set_source_files_properties("${CMAKE_SOURCE_DIR}/weft/viz/server.cpp" "${CMAKE_SOURCE_DIR}/weft/viz/site.cpp"
+                              PROPERTIES HEADER_FILE_ONLY ON)
   return()
 endif()
 weft_room(http  NEEDS base)

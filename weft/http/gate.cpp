@@ -48,10 +48,15 @@ bool has_key(const HttpRequest& request, const std::string& key) {
          equal_keys(given.substr(kScheme.size()), key);
 }
 
-// Addresses end up in logs and histories.
+// Addresses end up in logs and histories. Values may have these words in them.
 bool has_key_in_address(std::string_view query) {
-  for (const std::string_view word : {"key=", "token=", "auth"})
-    if (query.find(word) != std::string_view::npos) return true;
+  while (!query.empty()) {
+    const std::string_view pair = query.substr(0, query.find('&')),
+                           name = pair.substr(0, pair.find('='));
+    for (const std::string_view word : {"key", "token", "auth"})
+      if (name.find(word) != std::string_view::npos) return true;
+    query.remove_prefix(std::min(query.size(), pair.size() + 1));
+  }
   return false;
 }
 
