@@ -156,9 +156,9 @@ TEST(Collapse, WhatIsDrawnNeverHasCycles) {
 }
 
 TEST(Collapse, Errors) {
-  EXPECT_ERROR(
-      collapse(std::vector<Edge>{{0, 1}, {1, 0}}, std::vector<uint32_t>{kNoGroup, kNoGroup}),
-      "viz.graph: the graph has a cycle");
+  EXPECT_ERROR(collapse(std::vector<Edge>{{0, 2}, {2, 3}, {3, 2}},
+                        std::vector<uint32_t>{3, 3, kNoGroup, kNoGroup}),
+               "viz.graph: the graph has a cycle");
   EXPECT_ERROR(collapse(std::vector<Edge>{{0, 2}}, std::vector<uint32_t>{kNoGroup, kNoGroup}),
                "there are 2 nodes");
 }

@@ -1,7 +1,7 @@
 #include "weft/viz/collapse.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 #include "weft/base/error.h"
 
@@ -9,26 +9,21 @@ namespace weft::viz {
 
 namespace {
 
-// The numbers of what is equal, in the order in which it is met.
-template <class Key>
-class Numbering {
- public:
-  uint32_t operator()(const Key& key) {
-    return numbers_.emplace(key, static_cast<uint32_t>(numbers_.size())).first->second;
-  }
-
- private:
-  std::map<Key, uint32_t> numbers_;
-};
-
-std::vector<Edge> edges_between(std::span<const Edge> edges, const std::vector<uint32_t>& box_of) {
+std::vector<Edge> edges_between(std::span<const Edge> edges, const std::vector<uint32_t>& box_of,
+                                size_t boxes) {
   std::vector<Edge> between;
+  between.reserve(edges.size());
   for (const Edge& e : edges)
     if (box_of[e.from] != box_of[e.to]) between.push_back({box_of[e.from], box_of[e.to]});
-  const auto key = [](const Edge& e) { return uint64_t{e.from} << 32 | e.to; };
-  std::sort(between.begin(), between.end(),
-            [&](const Edge& a, const Edge& b) { return key(a) < key(b); });
-  between.erase(std::unique(between.begin(), between.end()), between.end());
+  Neighbours users = users_of(boxes, between);
+  between.clear();
+  for (uint32_t box = 0; box < boxes; ++box) {
+    const auto begin = users.ids.begin() + users.begin[box],
+               end = users.ids.begin() + users.begin[box + 1];
+    std::sort(begin, end);
+    std::for_each(begin, std::unique(begin, end),
+                  [&](uint32_t user) { between.push_back({box, user}); });
+  }
   return between;
 }
 
@@ -71,24 +66,38 @@ std::vector<uint32_t> changes_of_group(std::span<const Edge> edges,
   return changes;
 }
 
-std::vector<uint32_t> whole_groups(std::span<const uint32_t> groups) {
-  Numbering<std::pair<uint32_t, uint32_t>> number;
-  std::vector<uint32_t> box_of;
-  for (uint32_t i = 0; i < groups.size(); ++i)
-    box_of.push_back(number({groups[i], groups[i] == kNoGroup ? i : 0}));
-  return box_of;
+struct Boxes {
+  std::vector<uint32_t> of;  // nodes
+  size_t count = 0;
+};
+
+Boxes whole_groups(std::span<const uint32_t> groups) {
+  std::unordered_map<uint32_t, uint32_t> numbers;
+  Boxes boxes;
+  for (const uint32_t group : groups) {
+    const auto next = static_cast<uint32_t>(boxes.count);
+    const uint32_t box = group == kNoGroup ? next : numbers.emplace(group, next).first->second;
+    if (box == next) ++boxes.count;
+    boxes.of.push_back(box);
+  }
+  return boxes;
 }
 
 // A path between groups that are in parts makes the second number grow, within one it never falls.
-std::vector<uint32_t> parts_of_groups(std::span<const Edge> edges, std::span<const uint32_t> groups,
-                                      const std::vector<uint32_t>& whole,
-                                      const std::vector<bool>& near) {
+Boxes parts_of_groups(std::span<const Edge> edges, std::span<const uint32_t> groups,
+                      const Boxes& wholes, const std::vector<bool>& near) {
   const std::vector<uint32_t> changes = changes_of_group(edges, groups);
-  Numbering<std::pair<uint32_t, uint32_t>> number;
-  std::vector<uint32_t> box_of;
-  for (size_t i = 0; i < groups.size(); ++i)
-    box_of.push_back(number({whole[i], near[whole[i]] && groups[i] != kNoGroup ? changes[i] : 0}));
-  return box_of;
+  std::unordered_map<uint64_t, uint32_t> numbers;
+  Boxes boxes;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const uint32_t whole = wholes.of[i],
+                   part = near[whole] && groups[i] != kNoGroup ? changes[i] : 0;
+    const auto [found, is_new] =
+        numbers.emplace(uint64_t{whole} << 32 | part, static_cast<uint32_t>(boxes.count));
+    if (is_new) ++boxes.count;
+    boxes.of.push_back(found->second);
+  }
+  return boxes;
 }
 
 }  // namespace
@@ -99,15 +108,15 @@ CollapsedGraph collapse(std::span<const Edge> edges, std::span<const uint32_t> g
       fail("viz.graph", "an edge goes from node {} to node {}; there are {} nodes", edge.from,
            edge.to, groups.size());
   CollapsedGraph graph;
-  graph.box_of = whole_groups(groups);
-  const size_t wholes =
-      graph.box_of.empty()
-          ? 0
-          : *std::max_element(graph.box_of.begin(), graph.box_of.end()) + size_t{1};
-  const std::vector<bool> near = near_cycles(wholes, edges_between(edges, graph.box_of));
-  if (std::find(near.begin(), near.end(), true) != near.end())
-    graph.box_of = parts_of_groups(edges, groups, graph.box_of, near);
-  graph.edges = edges_between(edges, graph.box_of);
+  Boxes boxes = whole_groups(groups);
+  graph.edges = edges_between(edges, boxes.of, boxes.count);
+  const std::vector<bool> near =
+      boxes.count < groups.size() ? near_cycles(boxes.count, graph.edges) : std::vector<bool>();
+  if (std::find(near.begin(), near.end(), true) != near.end()) {
+    boxes = parts_of_groups(edges, groups, boxes, near);
+    graph.edges = edges_between(edges, boxes.of, boxes.count);
+  }
+  graph.box_of = std::move(boxes.of);
   std::vector<Edge> belongs;
   for (uint32_t i = 0; i < groups.size(); ++i) {
     if (graph.box_of[i] == graph.group_of.size()) graph.group_of.push_back(groups[i]);

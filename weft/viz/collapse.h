@@ -22,7 +22,8 @@ struct CollapsedGraph {
 /// `groups[i]` is node i's, or kNoGroup for a node that stays by itself. A group is one box where
 /// no path leaves it and comes back; else it is as many as such paths make of it, so that what is
 /// drawn has no cycles where the graph has none. Boxes are in the order of their first nodes.
-/// Errors: viz.graph for a cycle, or an edge to a node that is not there.
+/// Where nothing is in a group, cycles stay. Error: viz.graph for an edge to a node that is not
+/// there, or a cycle that is in the way.
 CollapsedGraph collapse(std::span<const Edge> edges, std::span<const uint32_t> groups);
 
 }  // namespace weft::viz

@@ -138,10 +138,18 @@ export class GraphPane {
     return all.sort((a, b) => Math.hypot(a[1] - cx, a[2] - cy) - Math.hypot(b[1] - cx, b[2] - cy));
   }
 
+  // Some of the drawing stays in view.
+  keepInView(width, height) {
+    const most = (at, size, pane) => Math.min(Math.max(at, 60 / this.scale - pane / this.scale), Math.max(size - 60 / this.scale, -60 / this.scale));
+    this.x = most(this.x, this.info.width, width);
+    this.y = most(this.y, this.info.height, height);
+  }
+
   draw(context, width, height) {
     context.fillStyle = palette().ground;
     context.fillRect(0, 0, width, height);
     if (!this.info) return;
+    this.keepInView(width, height);
     const level = this.level();
     const tiles = this.visible(level, width, height);
     let missing = 0;
