@@ -41,6 +41,7 @@ struct CommandLine {
   OnnxOptions onnx;
   LlmOptions llm;
   TokenizeOptions tokenize;
+  VizOptions viz;
 };
 
 CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const char* what) {
@@ -393,6 +394,22 @@ void add_llm(CLI::App& app, CommandLine& line) {
   random->add_option("-o,--out", o.output, "the GGUF file to write")->required();
 }
 
+void add_viz(CLI::App& app, CommandLine& line) {
+  CLI::App* sub = subcommand(app, line, "viz", "see what a program computed, how and why");
+  VizOptions& o = line.viz;
+  sub->add_option("file", o.file, "a recording, as programs write with WEFT_VIZ=1");
+  sub->add_option("--port", o.port, "of the page; 0: any that is free")
+      ->check(CLI::Range(0, 65535));
+  sub->add_flag("--no-browser", o.no_browser, "only print the page's address");
+  sub->add_option("--text", o.view, "print this view in place of serving the page")
+      ->expected(0, 1)
+      ->default_str("session");
+  sub->add_option("--param", o.parameters, "of the view: NAME=VALUE")->allow_extra_args(false);
+  sub->footer(
+      "weft viz FILE -- PROGRAM WORDS... starts a program, and shows what it writes to FILE while "
+      "it runs.");
+}
+
 void add_tokenize(CLI::App& app, CommandLine& line) {
   CLI::App* sub = subcommand(app, line, "tokenize", "the tokens and ids of a text");
   TokenizeOptions& o = line.tokenize;
@@ -426,6 +443,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_onnx(app, line);
   add_llm(app, line);
   add_tokenize(app, line);
+  add_viz(app, line);
   subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
@@ -456,6 +474,7 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
     line.llm.action = sub.get_subcommands().front()->get_name();
     return run_llm(session, line.llm);
   }
+  if (name == "viz") return run_viz(session, line.viz);
   if (name == "tokenize") return run_tokenize(session, line.tokenize);
   if (name == "train") return run_train(session, line.train);
   if (name == "devices") return run_devices(session);
@@ -515,6 +534,15 @@ std::string wrong_word(const CLI::App& app, const CLI::App& about,
   return strformat("there is no {} '{}'{}", kind, wrong, did_you_mean(wrong, names));
 }
 
+// What stands behind "--" of `weft viz` is another program's. Returns what stands before.
+std::span<const char* const> without_program(std::span<const char* const> arguments,
+                                             VizOptions& options) {
+  if (arguments.size() < 2 || std::string_view(arguments[1]) != "viz") return arguments;
+  const auto end = std::find(arguments.begin(), arguments.end(), std::string_view("--"));
+  if (end != arguments.end()) options.command.assign(end + 1, arguments.end());
+  return arguments.first(static_cast<size_t>(end - arguments.begin()));
+}
+
 // CLI11 prints help and version requests as exceptions too.
 int usage_result(const CLI::App& app, const CLI::ParseError& why,
                  std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
@@ -541,10 +569,11 @@ int usage_result(const CLI::App& app, const CLI::ParseError& why,
 
 }  // namespace
 
-int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
+int run_app(std::span<const char* const> all, std::FILE* out, std::FILE* err) {
   CLI::App app("weft: a deep-learning stack. Tensors, graphs, a compiler, and networks to train.",
                "weft");
   CommandLine line;
+  const auto arguments = without_program(all, line.viz);
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text(), "which weft this is");
   add_commands(app, line);

@@ -101,6 +101,15 @@ struct OnnxOptions {
   std::string python = "python3";   // has the peer
 };
 
+struct VizOptions {
+  std::string file;                       // a recording
+  std::vector<std::string> command = {};  // in place of one: a program to record
+  int64_t port = 0;                       // 0: any that is free
+  bool no_browser = false;
+  std::string view = {};                     // what to print in place of serving the page
+  std::vector<std::string> parameters = {};  // of the view: "pass=17"
+};
+
 struct LlmServeOptions {
   std::string host = "127.0.0.1";
   int64_t port = 8080;
@@ -172,6 +181,7 @@ int convert_llm(const Session& session, const LlmOptions& options);
 int merge_llm(const Session& session, const LlmOptions& options);
 llm::ModelOptions model_options(const LlmOptions& options);
 std::vector<llm::LoraFile> lora_files(const LlmOptions& options);
+int run_viz(const Session& session, const VizOptions& options);
 int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);
