@@ -30,8 +30,8 @@ class GraphData {
   size_t size() const { return begins.size() - 1; }
   virtual std::string dtype(size_t) const { return ""; }
   virtual std::string shape(size_t) const { return ""; }
-  virtual std::string label(size_t) const = 0;  ///< short: "add f32 (8, 64)"
-  virtual std::string text(size_t) const = 0;   ///< a line: "%7 = add f32 %3 %4"
+  virtual std::string label(size_t) const = 0;           ///< short: "add f32 (8, 64)"
+  virtual std::string text(size_t) const = 0;            ///< a line: "%7 = add f32 %3 %4"
   virtual std::string line(size_t) const { return ""; }  ///< the user's
   virtual int64_t kernel(size_t) const { return -1; }
   virtual int64_t lanes(size_t) const { return 1; }
