@@ -63,13 +63,7 @@ weft_room(onnx     NEEDS nn)
 weft_room(llm      NEEDS onnx text)
 weft_room(emu      NEEDS llm)
 include(serve)
-if(WEFT_SERVE)
-  weft_room(viz    NEEDS llm http)
-  weft_uses_boost(viz)
-  weft_page(viz)
-else()
-  weft_room(viz    NEEDS llm)
-endif()
+include(viz)
 
 # The list of drivers is made of their folder, so that adding one touches no list.
 file(GLOB drivers RELATIVE "${CMAKE_SOURCE_DIR}/weft/device/drivers" CONFIGURE_DEPENDS

@@ -22,7 +22,8 @@ struct PassRow {
 std::vector<PassRow> all_passes();
 
 /// Records what this thread runs, where the context's observer or WEFT_DEBUG=8 wants that.
-std::optional<PassTrace> trace_passes(Context& context);
+/// `watcher`: a recording, which may be null.
+std::optional<PassTrace> trace_passes(Context& context, PassWatcher* watcher = nullptr);
 /// Tells them what was recorded. The caller holds RunState::mutex.
 void tell_passes(Context& context, std::span<const PassRecord> passes);
 /// What this thread's trace has recorded so far, and has not told.

@@ -17,6 +17,7 @@ constexpr size_t kNodesWorthSweeping = 100000;
 RunState::RunState(Context& context) : known(tensor_graph(context), graph), plans(context) {
   // Made before us, so destroyed after us: kernels belong to devices.
   context.get<BufferTable>();
+  recorder = Recorder::open(context);
 }
 
 void RunMutex::lock() {
