@@ -115,6 +115,8 @@ TEST_F(SiteTest, QuestionsThatMakeNoSense) {
             "400 group is 'colour'; it has to be line or kernel");
   EXPECT_EQ(refusal(request("/api/search?text=%zz")), "400 '%zz' has a % that is no byte");
   EXPECT_EQ(refusal(request("/api/search?text=%ff")), "400 '\xef\xbf\xbd' is no UTF-8");
+  EXPECT_EQ(refusal(request("/api/statistics?history=/etc/passwd")),
+            "400 requests name no files; start the server with --history FILE");
   std::string many = "/api/search?text=a";
   for (int i = 0; i < 40; ++i) many += "&a=b";
   EXPECT_EQ(refusal(request(many)), "400 there are more than 32 parameters");

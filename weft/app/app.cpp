@@ -398,16 +398,14 @@ void add_viz(CLI::App& app, CommandLine& line) {
   CLI::App* sub = subcommand(app, line, "viz", "see what a program computed, how and why");
   VizOptions& o = line.viz;
   sub->add_option("file", o.file, "a recording, as programs write with WEFT_VIZ=1");
-  sub->add_option("--port", o.port, "of the page; 0: any that is free")
-      ->check(CLI::Range(0, 65535));
+  sub->add_option("--port", o.port, "of the page (any that is free)")->check(CLI::Range(0, 65535));
   sub->add_flag("--no-browser", o.no_browser, "only print the page's address");
-  sub->add_option("--text", o.view, "print this view in place of serving the page")
-      ->expected(0, 1)
-      ->default_str("session");
+  sub->add_option("--text", o.view, "print this view in place of serving the page")->expected(0, 1);
+  sub->add_option("--perfetto", o.perfetto, "write a file for ui.perfetto.dev, likewise");
+  sub->add_option("--history", o.history, "benchmarks by commit, as bench/history.jsonl");
   sub->add_option("--param", o.parameters, "of the view: NAME=VALUE")->allow_extra_args(false);
   sub->footer(
-      "weft viz FILE -- PROGRAM WORDS... starts a program, and shows what it writes to FILE while "
-      "it runs.");
+      "weft viz FILE -- PROGRAM WORDS... shows what a program writes to FILE while it runs.");
 }
 
 void add_tokenize(CLI::App& app, CommandLine& line) {

@@ -106,7 +106,9 @@ struct VizOptions {
   std::vector<std::string> command = {};  // in place of one: a program to record
   int64_t port = 0;                       // 0: any that is free
   bool no_browser = false;
-  std::string view = {};                     // what to print in place of serving the page
+  std::string history = {};   // benchmarks by commit, for the page
+  std::string perfetto = {};  // in place of serving the page: a file for ui.perfetto.dev
+  std::string view = "page";  // else what to print; empty: "session"
   std::vector<std::string> parameters = {};  // of the view: "pass=17"
 };
 

@@ -24,6 +24,7 @@ int serve_program(const Session& session, VizOptions options) {
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -69,6 +70,9 @@ class Child {
     if (!ended_ && ::waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
     return ended_;
   }
+  void stop() {
+    if (!has_ended()) ::kill(pid_, SIGTERM);
+  }
   /// As shells say it: 128 and more for a signal.
   int exit_code() const {
     return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
@@ -106,7 +110,8 @@ void announce(const Session& session, const viz::Server& server, const std::stri
 }
 
 int serve(const Session& session, const VizOptions& options, Child* child) {
-  viz::Server server(options.file, {.port = static_cast<uint16_t>(options.port)});
+  viz::Server server(options.file,
+                     {.port = static_cast<uint16_t>(options.port), .history = options.history});
   announce(session, server, options.file);
   if (!options.no_browser) open_browser(server.address());
   bool told = child == nullptr;
@@ -119,6 +124,7 @@ int serve(const Session& session, const VizOptions& options, Child* child) {
     }
     return InterruptScope::requested();
   });
+  if (child != nullptr) child->stop();
   return kExitOk;
 }
 

@@ -40,7 +40,7 @@ ServerOptions with_token(ServerOptions options) {
 struct Server::State {
   State(const std::string& file, ServerOptions given)
       : options(with_token(std::move(given))),
-        site(file, options.token),
+        site(file, options.token, options.history),
         timer(io),
         room{options.limits,
              [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {

@@ -11,8 +11,9 @@
 namespace weft::viz {
 
 struct ServerOptions {
-  uint16_t port = 0;       ///< of 127.0.0.1; 0: any that is free
-  std::string token = {};  ///< that requests have to bring; empty: a random one
+  uint16_t port = 0;         ///< of 127.0.0.1; 0: any that is free
+  std::string token = {};    ///< that requests have to bring; empty: a random one
+  std::string history = {};  ///< a file of benchmarks, as bench/history.jsonl
   http::HttpLimits limits = {
       .head_bytes = 16384, .body_bytes = 1024, .held_bytes = 65536, .connections = 64};
   size_t requests = 256;  ///< that wait at once

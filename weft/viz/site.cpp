@@ -88,8 +88,9 @@ Parameters query_parameters(std::string_view query) {
   return parameters;
 }
 
-Site::Site(std::string file, std::string token)
+Site::Site(std::string file, std::string token, std::string history)
     : file_(std::move(file)),
+      history_(std::move(history)),
       gate_{.api_key = std::move(token)},
       session_(Session::open(file_)),
       looked_(Clock::now()) {}
@@ -103,7 +104,11 @@ std::shared_ptr<const Session> Site::session() {
   return session_;
 }
 
-std::string Site::api(std::string_view name, const Parameters& parameters) {
+std::string Site::api(std::string_view name, Parameters parameters) {
+  if (parameters.has("history"))
+    throw Refusal{400, "viz.parameter", "",
+                  "requests name no files; start the server with --history FILE"};
+  if (name == "statistics" && !history_.empty()) parameters.set("history", history_);
   const auto now = session();
   if (name != "drawing" && name != "tile" && name != "box")
     return view_json(*now, name, parameters);

@@ -19,7 +19,8 @@ namespace weft::viz {
 class Site {
  public:
   /// Follows the file: what a program has written since is there the next time somebody asks.
-  Site(std::string file, std::string token);
+  /// `history`: what the view `statistics` reads; requests name no files.
+  Site(std::string file, std::string token, std::string history = "");
 
   http::HttpResponse answer(const http::HttpRequest& request);
 
@@ -28,9 +29,9 @@ class Site {
 
   std::shared_ptr<const Session> session();
   http::HttpResponse dispatch(const http::HttpRequest& request);
-  std::string api(std::string_view name, const Parameters& parameters);
+  std::string api(std::string_view name, Parameters parameters);
 
-  const std::string file_;
+  const std::string file_, history_;
   const http::GateOptions gate_;
   std::mutex mutex_;
   std::shared_ptr<const Session> session_;
