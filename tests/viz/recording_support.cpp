@@ -17,7 +17,7 @@ Recording::Recording() {
   options.viz_file = file();
   Context context(options);
   const ContextScope scope(context);
-  const Tensor x = Tensor::arange(64).cast(DType::f32()).reshape({8, 8});
+  const Tensor x = Tensor::arange(64).cast(DType::F32).reshape({8, 8});
   const Tensor y = (x * 2 + 1).exp2().sum(1);
   (y / y.max()).realize();
 }

@@ -25,6 +25,39 @@ std::string group_name(const GraphData& data, GroupBy by, size_t node) {
   return kernel < 0 ? "" : strformat("kernel {}", kernel);
 }
 
+// Lists of numbers, as small as JSON gets.
+class TileWriter {
+ public:
+  explicit TileWriter(TileId id)
+      : unit_(std::ldexp(1.0, id.level)),
+        left_(static_cast<double>(id.x) * kTilePixels),
+        top_(static_cast<double>(id.y) * kTilePixels) {
+    json_.begin_object();
+  }
+
+  template <class Row, class Write>
+  void list(std::string_view name, const std::vector<Row>& rows, const Write& write) {
+    json_.key(name).begin_array();
+    for (const Row& row : rows) write(row);
+    json_.end_array();
+  }
+  TileWriter& number(uint32_t value) { return json_.value(value), *this; }
+  TileWriter& text(std::string_view value) { return json_.value(value), *this; }
+  TileWriter& length(float units) {
+    return json_.value(tenths(static_cast<double>(units) / unit_)), *this;
+  }
+  TileWriter& point(Point at) {
+    json_.value(tenths(at.x / unit_ - left_)).value(tenths(at.y / unit_ - top_));
+    return *this;
+  }
+  TileWriter& look(BoxLook look) { return json_.value(look.kind).value(look.mark), *this; }
+  std::string take(uint32_t share) { return json_.field("share", share).end_object().take(); }
+
+ private:
+  double unit_, left_, top_;
+  JsonWriter json_;
+};
+
 }  // namespace
 
 struct Drawing::Placed {
@@ -158,44 +191,28 @@ std::string Drawing::json() const {
 }
 
 std::string Drawing::tile_json(TileId id) const {
-  const auto now = placed();
-  const Tile tile = now->tiles.tile(id);
-  const double unit = std::ldexp(1.0, id.level), left = static_cast<double>(id.x) * kTilePixels,
-               top = static_cast<double>(id.y) * kTilePixels;
-  JsonWriter json;
-  const auto x = [&](double at) { json.value(tenths(at / unit - left)); };
-  const auto y = [&](double at) { json.value(tenths(at / unit - top)); };
-  const auto look = [&](BoxLook l) { json.value(l.kind).value(l.mark); };
-  json.begin_object().key("boxes").begin_array();
-  for (const TileBox& box : tile.boxes) {
-    json.value(box.box);
-    x(box.x);
-    y(box.y);
-    json.value(tenths(static_cast<double>(boxes_[box.box].width) / unit));
-    json.value(tenths(static_cast<double>(boxes_[box.box].height) / unit));
-    look(looks_[box.box]);
-  }
-  json.end_array().key("labels").begin_array();
-  for (const TileBox& box : tile.boxes)
-    if (id.level <= kLastLevelOfLabels) json.value(label(box.box));
-  json.end_array().key("cells").begin_array();
-  for (const TileCell& cell : tile.cells) {
-    x(cell.left);
-    y(cell.top);
-    x(cell.right);
-    y(cell.bottom);
-    json.value(cell.count);
-    look(cell.look);
-  }
-  json.end_array().key("lines").begin_array();
-  for (const TileLine& line : tile.lines) {
-    x(line.from.x);
-    y(line.from.y);
-    x(line.to.x);
-    y(line.to.y);
-    json.value(line.cut ? 1 : 0);
-  }
-  return json.end_array().field("share", tile.line_share).end_object().take();
+  const Tile tile = placed()->tiles.tile(id);
+  TileWriter writer(id);
+  writer.list("boxes", tile.boxes, [&](const TileBox& box) {
+    writer.number(box.box)
+        .point({box.x, box.y})
+        .length(boxes_[box.box].width)
+        .length(boxes_[box.box].height);
+    writer.look(looks_[box.box]);
+  });
+  const bool labelled = id.level <= kLastLevelOfLabels;
+  writer.list("labels", labelled ? tile.boxes : std::vector<TileBox>(),
+              [&](const TileBox& box) { writer.text(label(box.box)); });
+  writer.list("cells", tile.cells, [&](const TileCell& cell) {
+    writer.point({cell.left, cell.top})
+        .point({cell.right, cell.bottom})
+        .number(cell.count)
+        .look(cell.look);
+  });
+  writer.list("lines", tile.lines, [&](const TileLine& line) {
+    writer.point(line.from).point(line.to).number(line.cut);
+  });
+  return writer.take(tile.line_share);
 }
 
 std::string Drawing::box_json(uint32_t box) const {

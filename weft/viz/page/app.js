@@ -2,7 +2,7 @@
 import { view } from "./api.js";
 import { bytes, button, count, element } from "./dom.js";
 import { GraphPane } from "./graph.js";
-import { KernelPane } from "./kernel.js";
+import { KernelPane, RecompilePane } from "./kernel.js";
 import { lists } from "./lists.js";
 import { PassPane } from "./pass.js";
 import { TimelinePane } from "./timeline.js";
@@ -40,6 +40,7 @@ function go(to) {
 function makePane(to) {
   if (to.view === "pass") return new PassPane(to, tools);
   if (to.view === "kernel") return new KernelPane(to.kernel, tools);
+  if (to.view === "recompile") return new RecompilePane(to, tools);
   if (to.view === "timeline") return new TimelinePane({ ...tools, session, realization: to.realization ?? 0 });
   if (to.view in lists) return lists[to.view](to, tools);
   return new GraphPane({ realization: to.realization ?? 0 }, tools);

@@ -1,5 +1,6 @@
 // The kernel pane: what a kernel costs, why it is as it is, its texts, its place under the roofline.
 import { view } from "./api.js";
+import { difference } from "./diff.js";
 import { bytes, button, count, element, facts, link, percent, rate, svg, table, time } from "./dom.js";
 
 const NAMES = { listing: "Machine code", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", graph: "Graph", program: "Program" };
@@ -98,6 +99,31 @@ function search(found) {
   return [element("h2", {}, "Search"), facts(Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), typeof value === "object" ? JSON.stringify(value) : String(value)]))];
 }
 
+// The kernel compiled again, with rules switched off: what they are good for.
+export class RecompilePane {
+  constructor({ kernel, rules }, { go, say }) {
+    this.head = [element("h1", {}, `kernel ${kernel} without ${rules}`), button("The kernel (c)", () => go({ view: "kernel", kernel }))];
+    this.root = element("div", { className: "body" }, element("p", { className: "quiet" }, "Compiling."));
+    this.globalKey = (key) => key === "c" && (go({ view: "kernel", kernel }), true);
+    view("recompile", { kernel, rules }).then((r) => this.root.replaceChildren(
+      element("p", {}, r.changed ? "The code differs: − with the rules, + without them." : "The code is the same."), difference(r.diff)))
+      .catch((error) => {
+        say(error.message);
+        this.root.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
+      });
+  }
+}
+
+function rulesOff(kernel, go) {
+  const input = element("input", { type: "search", placeholder: "mul.one,add.*", "aria-label": "Rules to switch off: names or prefixes*, separated by commas", spellcheck: false });
+  const form = element("form", {}, "Without the rules ", input, " ", element("button", { type: "submit" }, "Compile again"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (input.value.trim()) go({ view: "recompile", kernel, rules: input.value.trim() });
+  });
+  return form;
+}
+
 export class KernelPane {
   constructor(kernel, { go, say }) {
     this.go = go;
@@ -133,7 +159,7 @@ export class KernelPane {
       ...(k.applied?.length ? [element("h2", {}, "Applied"), element("ul", {}, ...k.applied.map((text) => element("li", {}, text)))] : []),
       ...(k.decisions?.length ? [element("h2", {}, "Why it is fused and staged so"), decisions] : []),
       ...(k.alternatives?.length ? [element("h2", {}, "Alternatives"), alternatives] : []),
-      ...search(k.search),
+      ...search(k.search), rulesOff(k.kernel, go),
       ...texts(k.texts ?? []));
   }
 }

@@ -1,19 +1,10 @@
 // The pass pane: what one step of the compiler changed, as a difference, a graph, or rule by rule.
 import { view } from "./api.js";
+import { difference } from "./diff.js";
 import { button, count, element, facts, link, table, time } from "./dom.js";
 import { GraphPane } from "./graph.js";
 
-const SIGNS = { added: "+", removed: "−", same: " " };
 const MODES = [["diff", "Difference (s)"], ["graph", "Graph (g)"], ["rewrites", "Rewrites (← →)"], ["after", "After"], ["before", "Before"]];
-
-export function difference(lines) {
-  const root = element("div", { className: "diff", role: "group", "aria-label": "Difference", tabIndex: 0 });
-  if (!lines?.length) return element("p", { className: "quiet" }, "No text differs.");
-  root.append(...lines.map((line) => (line.kind === "skipped" ? element("div", { className: "skipped" }, `⋯ ${count(line.count)} lines the same`)
-    : element("div", { className: line.kind }, element("span", { className: "number" }, String(line.before ?? "")),
-      element("span", { className: "number" }, String(line.after ?? "")), element("span", { "aria-label": line.kind }, SIGNS[line.kind]), element("span", {}, line.text)))));
-  return root;
-}
 
 const code = (text) => element("pre", { className: "code", tabIndex: 0 }, text);
 
@@ -77,6 +68,7 @@ export class PassPane {
       { name: "rule", of: (r) => link(r.rule, () => go({ view: "rules", text: r.rule })), sort: (r) => r.rule },
       { name: "fired", of: (r) => count(r.count), sort: (r) => r.count, number: true }, { name: "", of: (r) => r.text, mono: true },
       { name: "proof", of: (r) => r.proof || "none known" }, { name: "source", of: (r) => r.source },
+      { name: "", of: (r) => (data.kernel === null ? "" : link("without it", () => go({ view: "recompile", kernel: data.kernel, rules: r.rule }))) },
     ], data.rules ?? [], "Rules that fired");
     return element("div", {}, facts([
       ["afterwards", data.afterwards], ["line", data.line ? link(data.line, () => go({ view: "lines" })) : ""],
