@@ -45,13 +45,25 @@ std::vector<double> layer_y(const LayeredGraph& graph, std::span<const BoxSize> 
   return y;
 }
 
+constexpr double kWorthStraight = 4;      // times the room that packed layers take
+constexpr size_t kAlwaysStraight = 2000;  // nodes
+
+double room_of(const std::vector<double>& x) {
+  const auto [least, most] = std::minmax_element(x.begin(), x.end());
+  return *most - *least;
+}
+
+// Where nearly all edges cross others, straight ones take more room than they are worth.
 std::vector<double> layer_x(LayeredGraph& graph, std::span<const BoxSize> boxes,
                             const LayoutOptions& options) {
   if (options.effort == LayoutEffort::Coarse) return packed_x(graph, boxes, options.gap_x);
   if (!options.before.empty()) order_as_before(graph, options.before);
   order_layers(graph);
   graph.sort_neighbours();
-  return straight_x(graph, boxes, options.gap_x);
+  std::vector<double> straight = straight_x(graph, boxes, options.gap_x);
+  if (graph.size() <= kAlwaysStraight) return straight;
+  std::vector<double> packed = packed_x(graph, boxes, options.gap_x);
+  return room_of(straight) > kWorthStraight * room_of(packed) ? packed : straight;
 }
 
 }  // namespace

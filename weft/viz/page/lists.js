@@ -69,7 +69,6 @@ async function statistics() {
     { name: "pass", of: (p) => p.name, sort: (p) => p.name }, { name: "share", of: (p) => shareBar(p.ns / all), sort: (p) => p.ns },
     { name: "time", of: (p) => time(p.ns), number: true, sort: (p) => p.ns }, { name: "runs", of: (p) => count(p.runs), number: true, sort: (p) => p.runs },
     { name: "changed", of: (p) => count(p.changed), number: true, sort: (p) => p.changed }, { name: "rules", of: (p) => count(p.firings), number: true, sort: (p) => p.firings },
-    { name: "size", of: (p) => `${count(p.size_before)} → ${count(p.size_after)}`, number: true }, { name: "afterwards", of: (p) => p.afterwards },
   ], s.passes, "Compile time by pass"), element("h2", {}, "Spans"), table([
     { name: "span", of: (p) => p.name, sort: (p) => p.name }, { name: "count", of: (p) => count(p.count), number: true, sort: (p) => p.count },
     { name: "time", of: (p) => time(p.ns), number: true, sort: (p) => p.ns }, { name: "median", of: (p) => time(p.median_ns), number: true, sort: (p) => p.median_ns },

@@ -46,7 +46,8 @@ function paintBoxes(context, tile, colours, level) {
     context.fillRect(x, y, w / 10, h / 10);
     context.strokeStyle = mark > 1 ? colours.marks[mark] : colours.edge;
     context.lineWidth = mark > 1 ? Math.max(1.5, 3 * unit) : Math.min(1, unit);
-    context.strokeRect(x, y, w / 10, h / 10);
+    const inset = context.lineWidth / 2;   // a tile ends where its boxes do
+    context.strokeRect(x + inset, y + inset, w / 10 - 2 * inset, h / 10 - 2 * inset);
     if (!labels.length) continue;
     context.fillStyle = colours.text;
     context.fillText(clipped(labels[n], w / 10 / unit), cx / 10, cy / 10 + 0.5);
