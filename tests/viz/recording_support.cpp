@@ -29,8 +29,8 @@ void RecordingTest::SetUp() { file = recording.file(); }
 int64_t RecordingTest::a_pass_with_a_graph() const {
   using Json = nlohmann::json;
   const auto session = Session::open(file);
-  for (const Json& pass :
-       Json::parse(view_json(*session, "passes", {{"changed", "1"}}))["passes"]) {
+  const Json passes = Json::parse(view_json(*session, "passes", {{"changed", "1"}}));
+  for (const Json& pass : passes["passes"]) {
     const std::string id = std::to_string(int64_t{pass["pass"]});
     if (Json::parse(view_json(*session, "pass", {{"pass", id}}))["form"] == "graph" &&
         pass["size_after"] > 4)

@@ -178,7 +178,7 @@ TEST(VizServer, TokensAreRandom) {
 }
 
 TEST(VizServerErrors, NoFile) {
-  EXPECT_EQ(error_of([] { Server server("/nowhere/at.all"); }).substr(0, 9), "viz.file:");
+  EXPECT_EQ(error_of([] { Server server("/nowhere/at.all"); }).substr(0, 13), "file.missing:");
 }
 
 }  // namespace

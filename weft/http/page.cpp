@@ -24,6 +24,7 @@ std::string_view type_of(std::string_view name) {
 }  // namespace
 
 std::optional<PageFile> find_page_file(std::span<const EmbeddedFile> files, std::string_view path) {
+  if (!path.starts_with('/')) return std::nullopt;
   if (path == "/") path = "/index.html";
   for (const EmbeddedFile& file : files) {
     const std::string_view name = file.name;
