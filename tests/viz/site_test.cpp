@@ -140,6 +140,12 @@ TEST_F(SiteTest, ADrawingItsTilesAndItsBoxes) {
   EXPECT_EQ(json("/api/tile?" + asked + "&level=0&x=-5&y=-1")["boxes"].size(), 0u);
 }
 
+TEST_F(SiteTest, BoxesOfWhatARealizationRuns) {
+  const Json drawing = json("/api/drawing?realization=0");
+  for (int64_t box = 0; box < drawing["boxes"]; ++box)
+    EXPECT_GE(json(strformat("/api/box?realization=0&box={}", box))["kernel"], -1);
+}
+
 TEST_F(SiteTest, GroupsOfADrawing) {
   const std::string asked = strformat("pass={}&side=after&group=line", a_pass_with_a_graph());
   const Json closed = json("/api/drawing?" + asked);
