@@ -40,6 +40,8 @@
 #include "weft/text/regex.h"
 #include "weft/text/template.h"
 #include "weft/text/tokenizer.h"
+#include "weft/viz/session.h"
+#include "weft/viz/views.h"
 
 namespace weft {
 
@@ -117,6 +119,28 @@ inline uint64_t touch(const llm::Config& config) {
                                 : sizes;
 }
 
+/// What views say of a recording; an Error of one does not keep the others from being asked.
+inline uint64_t ask_all(const viz::Session& session) {
+  uint64_t hash = 0;
+  const auto ask = [&](const char* view, const viz::Parameters& parameters = {}) {
+    try {
+      hash = hash_combine(hash, hash_text(viz::view_json(session, view, parameters)));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Internal) throw;
+    }
+  };
+  for (const char* view : {"session", "realizations", "timeline", "kernels", "lines"}) ask(view);
+  ask("memory", {{"realization", "0"}});
+  ask("graph", {{"realization", "0"}});
+  ask("kernel", {{"kernel", "0"}});
+  for (const char* pass : {"0", "9", "30"}) {
+    ask("pass", {{"pass", pass}});
+    ask("firings", {{"pass", pass}});
+  }
+  ask("graph", {{"pass", "9"}, {"side", "both"}});
+  return hash;
+}
+
 /// A small file that may unpack to much would only show that memory is slow.
 inline constexpr UnpackLimits kFuzzLimits{uint64_t{1} << 20, 1000};
 
@@ -129,6 +153,9 @@ inline constexpr FileReader kFileReaders[] = {
                            [&](size_t begin, size_t end) { hash += begin * 31 + end; });
        return hash;
      }},
+    {"recording",
+     [](std::span<const std::byte> data) { return ask_all(*viz::Session::read(data, "fuzz")); },
+     nullptr, mend_recording},
     {"safetensors",
      [](std::span<const std::byte> data) { return touch(parse_safetensors(data, "fuzz").arrays); }},
     {"idx", [](std::span<const std::byte> data) { return touch(parse_idx(data, "fuzz")); }},

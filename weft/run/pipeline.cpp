@@ -341,7 +341,7 @@ class Pipeline {
     const std::string_view code = target.machine_code ? j.made.code : std::string_view();
     run_.recorder->kernel(
         j.recorded, report,
-        {target.name, code, j.made.spilled, static_cast<int64_t>(j.made.code.size()), j.ns});
+        {j.entry, target.name, code, j.made.spilled, static_cast<int64_t>(j.made.code.size()), j.ns});
   }
 
   void load(std::span<Job* const> fresh) {

@@ -344,7 +344,7 @@ void Recorder::kernel(RecordedAs as, const KernelReport& report, const KernelFac
   w.varint(as.number);
   w.varint(s.run());
   for (const std::string_view text :
-       {std::string_view(report.name), std::string_view(report.device),
+       {std::string_view(report.name), facts.entry, std::string_view(report.device),
         std::string_view(report.lines), facts.target})
     w.varint(s.out.string(text));
   w.f64(report.flops);
@@ -391,6 +391,7 @@ void write_step(ByteWriter& w, StreamWriter& out, const CompiledStep& step,
   w.u8(step.kind == ScheduleStep::Kind::Copy);
   w.varint(after_none(as.stream == out.stream(), as.number));
   w.varint(out.string(step.kernel ? step.kernel->name : "copy"));
+  w.varint(step.kernel ? out.string(step.kernel->executable->name()) : 0);
   w.varint(out.string(line));
   w.varint(step.buffers.size());
   for (size_t slot = 0; slot < step.buffers.size(); ++slot)
@@ -459,7 +460,14 @@ void Recorder::searched(const SearchReport& report) {
   s.out.end(Kind::Search);
 }
 
-void Recorder::span(const SpanEvent& e) {
+void Recorder::span(const SpanEvent& event) {
+  try {
+    add_span(event);
+  } catch (const std::exception&) {  // spans end in destructors: without memory, one less
+  }
+}
+
+void Recorder::add_span(const SpanEvent& e) {
   State& s = *state_;
   const State::Lock lock(s);
   if (!s.out.open()) return;
@@ -490,7 +498,11 @@ RecordedRunScope::RecordedRunScope(Recorder* recorder, RunKind kind)
 }
 
 RecordedRunScope::~RecordedRunScope() {
-  if (recorder_) recorder_->end_run(schedule_, std::uncaught_exceptions() > exceptions_);
+  if (!recorder_) return;
+  try {
+    recorder_->end_run(schedule_, std::uncaught_exceptions() > exceptions_);
+  } catch (const std::exception&) {  // without memory: the run has ended all the same
+  }
 }
 
 }  // namespace weft

@@ -21,6 +21,7 @@ enum class RunKind : uint8_t { Realize, Capture, Replay };
 
 /// What is known of a kernel that was compiled.
 struct KernelFacts {
+  std::string_view entry;   ///< Executable::name()
   std::string_view target;  ///< Target::name
   std::string_view code;    ///< machine code; empty where it is text, which its last pass has
   int64_t spilled = 0;
@@ -62,6 +63,7 @@ class Recorder final : public SpanSink {
 
  private:
   struct State;
+  void add_span(const SpanEvent& event);
   explicit Recorder(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

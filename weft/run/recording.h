@@ -34,7 +34,7 @@ enum class Kind : uint8_t {
   /// whether it ended, state before, state after, count of firings, each: string rule, node before,
   /// node after
   Pass = 7,
-  /// kernel, run + 1 or 0, string name, string device, string line, string target, f64 flops, f64
+  /// kernel, run + 1 or 0, string name, string entry (what spans call it), string device, string line, string target, f64 flops, f64
   /// bytes, spilled, bytes of code, ns, state of the code, count of transformations, each: string
   Kernel = 8,
   /// run + 1 or 0, count, each: u8 staged, string value, string reason, string line
@@ -42,7 +42,7 @@ enum class Kind : uint8_t {
   /// schedule, run + 1 or 0, count of buffers, each: string device, string dtype, zigzag bytes (-1:
   /// not known), zigzag input, zigzag output; count of steps, each: u8 copy, kernel + 1 or 0
   /// (compiled
-  /// elsewhere), string name, string line, count of buffers, each: buffer * 2 + written
+  /// elsewhere), string name, string entry, string line, count of buffers, each: buffer * 2 + written
   Schedule = 10,
   /// schedule, count of arenas, each: string device, bytes, least, count of buffers, each: buffer,
   /// offset, bytes, first, last

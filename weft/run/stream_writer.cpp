@@ -33,7 +33,7 @@ std::vector<std::string> changed_options(const Options& options) {
   const OptionRow* rows = option_rows(count);
   for (size_t i = 0; i < count; ++i) {
     if (std::string_view(rows[i].type) == "SYSTEM") continue;
-    const std::string_view name = std::string_view(rows[i].name).substr(5);  // WEFT_
+    const std::string_view name = std::string_view(rows[i].name).substr(5);  // behind WEFT_
     const std::string value = options.text(name);
     if (value != plain.text(name)) out.push_back(strformat("{}={}", rows[i].name, value));
   }

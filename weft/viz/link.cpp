@@ -86,7 +86,7 @@ class Launches {
  public:
   explicit Launches(Session::Data& data) : data_(data), by_name_(data.schedules.size()) {
     for (uint32_t i = 0; i < data.kernels.size(); ++i)
-      newest_[{data.kernels[i].process, data.kernels[i].name}] = i;
+      newest_[{data.kernels[i].process, data.kernels[i].entry}] = i;
   }
 
   uint32_t kernel_of(const SpanRow& span) {
@@ -108,7 +108,7 @@ class Launches {
     Steps& steps = by_name_[schedule];
     if (steps.empty())
       for (const StepRow& s : data_.schedules[schedule].steps)
-        if (s.kernel != kNone) steps[s.name].push_back(s.kernel);
+        if (s.kernel != kNone) steps[s.entry].push_back(s.kernel);
     return steps;
   }
 

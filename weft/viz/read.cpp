@@ -140,7 +140,7 @@ class RecordReader {
   void read_kernel() {
     KernelRow& k = kernel(in_.varint());
     k.run = optional(self().runs);
-    for (std::string_view* t : {&k.name, &k.device, &k.line, &k.target}) *t = string();
+    for (std::string_view* t : {&k.name, &k.entry, &k.device, &k.line, &k.target}) *t = string();
     k.flops = in_.f64();
     k.bytes = in_.f64();
     k.spilled = in_.varint();
@@ -171,7 +171,7 @@ class RecordReader {
       b.dtype = string();
       for (int64_t* v : {&b.bytes, &b.input, &b.output}) *v = signed_number();
     }
-    s.steps.resize(count(5));
+    s.steps.resize(count(6));
     for (StepRow& step : s.steps) read_step(step, s.buffers.size());
     self().schedules[number] = static_cast<uint32_t>(data_.schedules.size());
     data_.schedules.push_back(std::move(s));
@@ -181,6 +181,7 @@ class RecordReader {
     step.copy = in_.u8() != 0;
     step.kernel = optional(self().kernels);
     step.name = string();
+    step.entry = string();
     step.line = string();
     step.buffers.resize(count(1));
     for (uint64_t& b : step.buffers) {

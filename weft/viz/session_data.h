@@ -79,7 +79,7 @@ struct DecisionRow {
 
 struct KernelRow {
   uint32_t process = kNone, run = kNone;
-  std::string_view name = {}, device = {}, line = {}, target = {};
+  std::string_view name = {}, entry = {}, device = {}, line = {}, target = {};
   double flops = 0, bytes = 0;
   uint64_t spilled = 0, code_bytes = 0, compile_ns = 0, code = 0;
   std::vector<std::string_view> applied = {};
@@ -96,7 +96,7 @@ struct BufferRow {
 struct StepRow {
   bool copy = {};
   uint32_t kernel = kNone;
-  std::string_view name = {}, line = {};
+  std::string_view name = {}, entry = {}, line = {};
   std::vector<uint64_t> buffers = {};  ///< buffer * 2 + written
 };
 struct LifeRow {

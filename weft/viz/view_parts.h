@@ -38,6 +38,10 @@ std::string printable(std::string_view text);
 std::string duration_text(double ns);  ///< "1.25 ms"
 std::string bytes_text(double bytes);  ///< "1.5 MB"
 
+/// A field "diff", with as many equal lines as the parameter `context` says.
+void write_diff(JsonWriter& json, std::string_view before, std::string_view after,
+                const Parameters& parameters);
+
 /// What is known of a rule; a recorded program's text and source win over those of this one.
 struct RuleFacts {
   std::string text, source, set, domain, proof;
@@ -68,6 +72,7 @@ std::string text_kernels(const Session& session, const Parameters& parameters, b
 std::string view_kernel(const Session& session, const Parameters& parameters);
 std::string text_kernel(const Session& session, const Parameters& parameters, bool colour);
 std::string view_rules(const Session& session, const Parameters& parameters);
+std::string view_recompile(const Session& session, const Parameters& parameters);
 std::string view_lines(const Session& session, const Parameters& parameters);
 std::string view_statistics(const Session& session, const Parameters& parameters);
 std::string view_search(const Session& session, const Parameters& parameters);

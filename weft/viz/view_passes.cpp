@@ -80,6 +80,8 @@ Shown show(const Session::Data& data, const PassRow& pass, uint64_t state) {
   }
 }
 
+}  // namespace
+
 void write_diff(JsonWriter& json, std::string_view before, std::string_view after,
                 const Parameters& parameters) {
   constexpr const char* kKinds[] = {"same", "removed", "added", "skipped"};
@@ -99,6 +101,8 @@ void write_diff(JsonWriter& json, std::string_view before, std::string_view afte
   }
   json.end_array();
 }
+
+namespace {
 
 struct FiredRule {
   std::string_view name;

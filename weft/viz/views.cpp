@@ -40,6 +40,8 @@ constexpr ViewParameter kKernels[] = {
     {"process", "only those of one"}, kPaged[0], {"count", "at most so many rows; 100"}};
 constexpr ViewParameter kKernel[] = {{"kernel", "which; must be given"}};
 constexpr ViewParameter kRules[] = {{"fired", "1: only those that fired; 0"}};
+constexpr ViewParameter kRecompile[] = {
+    kKernel[0], {"rules", "to switch off, as WEFT_RULES takes them; none"}, kPass[1]};
 constexpr ViewParameter kStatistics[] = {
     {"history", "a file of benchmarks like bench/history.jsonl; none"}};
 constexpr ViewParameter kSearch[] = {
@@ -62,6 +64,7 @@ constexpr View kViews[] = {
     {"kernels", kKernels, "kernels by time, longest first", view_kernels, text_kernels},
     {"kernel", kKernel, "one kernel: reasons, lines, texts, roofline", view_kernel, text_kernel},
     {"rules", kRules, "rewrite rules, where they fired, what is proved of them", view_rules},
+    {"recompile", kRecompile, "a kernel's code with rules switched off, and without", view_recompile},
     {"lines", {}, "the user's lines: kernels and time of each", view_lines},
     {"statistics", kStatistics, "time by pass and span, counters, history", view_statistics},
     {"search", kSearch, "where an op, dtype, rule, line, kernel or pass occurs", view_search},

@@ -156,10 +156,10 @@ export class KernelPane {
         ["passes", k.passes?.length ? link(`${k.passes.length}, from pass ${k.passes[0]}`, () => go({ view: "pass", pass: k.passes[0] })) : ""],
         ["realization", (k.realization ?? null) === null ? "" : link(String(k.realization), () => go({ view: "graph", realization: k.realization }))],
       ]), ...(chart ? [chart] : [])),
+      ...texts(k.texts ?? []),
       ...(k.applied?.length ? [element("h2", {}, "Applied"), element("ul", {}, ...k.applied.map((text) => element("li", {}, text)))] : []),
       ...(k.decisions?.length ? [element("h2", {}, "Why it is fused and staged so"), decisions] : []),
       ...(k.alternatives?.length ? [element("h2", {}, "Alternatives"), alternatives] : []),
-      ...search(k.search), rulesOff(k.kernel, go),
-      ...texts(k.texts ?? []));
+      ...search(k.search), rulesOff(k.kernel, go));
   }
 }

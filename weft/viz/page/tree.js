@@ -157,7 +157,7 @@ export class Tree {
     const own = [];
     for (const pass of passes) {
       if (pass.kernel === null) own.push(pass);
-      else if (kernels.has(pass.kernel)) kernels.get(pass.kernel).passes.push(pass);
+      else if (kernels.has(pass.kernel)) Object.assign(kernels.get(pass.kernel), { name: pass.subject }).passes.push(pass);
       else kernels.set(pass.kernel, { kernel: pass.kernel, name: pass.subject, passes: [pass] });
     }
     const items = own.map((pass) => this.passItem(pass));
