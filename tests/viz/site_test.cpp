@@ -1,17 +1,14 @@
 // Who may see a session, and what a request can ask of it.
 #include "weft/viz/site.h"
 
-#include <nlohmann/json.hpp>
-
 #include "tests/serve/client.h"
-#include "tests/viz/recording.h"
+#include "tests/viz/recorded.h"
 #include "weft/viz/server.h"
 
 namespace weft::viz {
 namespace {
 
 using http::HttpRequest, http::HttpResponse;
-using Json = nlohmann::json;
 
 constexpr const char* kToken = "0123456789abcdef";
 
@@ -22,11 +19,12 @@ HttpRequest request(const std::string& target, const std::string& token = kToken
   return made;
 }
 
-class SiteTest : public RecordingTest {
+class SiteTest : public RecordedTest {
  protected:
   void SetUp() override {
-    RecordingTest::SetUp();
-    site = std::make_unique<Site>(file, kToken);
+    RecordedTest::SetUp();
+    compute_little(recording_to(file()));
+    site = std::make_unique<Site>(file(), kToken);
   }
   HttpResponse ask(const std::string& target) { return site->answer(request(target)); }
   Json json(const std::string& target) {
@@ -40,6 +38,17 @@ class SiteTest : public RecordingTest {
                      Json::parse(response.body)["error"].value("message", ""));
   }
 
+  /// The first pass whose state is a graph of several nodes.
+  int64_t a_pass_with_a_graph() const {
+    const Json passes = RecordedTest::ask("passes", {{"changed", "1"}});
+    for (const Json& pass : passes["passes"]) {
+      const std::string id = std::to_string(int64_t{pass["pass"]});
+      if (RecordedTest::ask("pass", {{"pass", id}})["form"] == "graph" && pass["size_after"] > 4)
+        return pass["pass"];
+    }
+    return -1;
+  }
+
   std::unique_ptr<Site> site;
 };
 
@@ -48,7 +57,7 @@ TEST_F(SiteTest, ViewsAreWhatTheTerminalPrints) {
     const HttpResponse response = ask(strformat("/api/{}", name));
     EXPECT_EQ(response.status, 200) << name;
     EXPECT_EQ(response.content_type, "application/json");
-    EXPECT_EQ(response.body, view_json(*Session::open(file), name, {})) << name;
+    EXPECT_EQ(response.body, view_json(*Session::open(file()), name, {})) << name;
   }
 }
 
@@ -156,9 +165,8 @@ TEST_F(SiteTest, GroupsOfADrawing) {
   EXPECT_EQ(json("/api/drawing?" + asked + open)["boxes"], closed["nodes"]);
 }
 
-TEST(VizServer, AnswersOnASocketOfThisMachine) {
-  const Recording recording;
-  Server server(recording.file(), {.token = kToken});
+TEST_F(SiteTest, ServesOnASocketOfThisMachine) {
+  Server server(file(), {.token = kToken});
   EXPECT_EQ(server.address(), strformat("http://127.0.0.1:{}/#token={}", server.port(), kToken));
   std::thread thread([&] { server.run(); });
   const auto ask = [&](const std::string& fields, const std::string& target = "/api/session") {
@@ -176,14 +184,13 @@ TEST(VizServer, AnswersOnASocketOfThisMachine) {
   thread.join();
 }
 
-TEST(VizServer, TokensAreRandom) {
-  const Recording recording;
-  const Server one(recording.file()), other(recording.file());
+TEST_F(SiteTest, TokensAreRandom) {
+  const Server one(file()), other(file());
   EXPECT_EQ(one.token().size(), 32u);
   EXPECT_NE(one.token(), other.token());
 }
 
-TEST(VizServerErrors, NoFile) {
+TEST(SiteErrors, NoFile) {
   EXPECT_EQ(error_of([] { Server server("/nowhere/at.all"); }).substr(0, 13), "file.missing:");
 }
 
