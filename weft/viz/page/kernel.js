@@ -68,7 +68,7 @@ export function roofline(r) {
   if (!ys.length) return null;
   const low = (all) => Math.floor(Math.log10(Math.min(...all))) - 1, high = (all) => Math.ceil(Math.log10(Math.max(...all)) + 0.3);
   const [x0, x1, y0, y1] = [low(xs), high(xs), low(ys), high(ys)];
-  const x = (v) => left + (Math.log10(v) - x0) / (x1 - x0) * (width - left - 10);
+  const x = (v) => left + (Math.log10(v) - x0) / (x1 - x0) * (width - left - 24);
   const y = (v) => 10 + (y1 - Math.log10(v)) / (y1 - y0) * (height - bottom - 10);
   const parts = [];
   for (let p = x0; p <= x1; p += 1) {
@@ -76,7 +76,7 @@ export function roofline(r) {
     parts.push(svg("text", { x: x(10 ** p), y: height - bottom + 14, "text-anchor": "middle" }, String(10 ** p)));
   }
   for (let p = y0; p <= y1; p += 1) {
-    parts.push(svg("line", { class: "grid", x1: left, x2: width - 10, y1: y(10 ** p), y2: y(10 ** p) }));
+    parts.push(svg("line", { class: "grid", x1: left, x2: width - 24, y1: y(10 ** p), y2: y(10 ** p) }));
     parts.push(svg("text", { x: left - 4, y: y(10 ** p) + 4, "text-anchor": "end" }, rate(10 ** p, "F/s")));
   }
   parts.push(svg("text", { x: (width + left) / 2, y: height - 4, "text-anchor": "middle" }, "FLOP per byte"));
