@@ -130,7 +130,7 @@ class Dataflow final : public GraphData {
   }
   int64_t bytes(size_t i) const override { return is_step(i) ? 0 : buffer(i).bytes; }
   int64_t kernel(size_t i) const override {
-    return is_step(i) && step(i).kernel != kNone ? step(i).kernel : -1;
+    return is_step(i) && step(i).kernel != kNone ? int64_t{step(i).kernel} : -1;
   }
   int64_t ns(size_t i) const override {
     const int64_t k = kernel(i);
