@@ -102,6 +102,37 @@ TEST(RecurrentOperators, AllKinds) {
   for (const NodeCase& c : cases) expect_node(c);
 }
 
+/// Values of ONNX Runtime 1.32 with one thread; with several it quantises parts of the batch alone.
+TEST(RecurrentOperators, WeightsInBytes) {
+  const auto bytes = [](const Dims& shape, int64_t step, int64_t first, int64_t period) {
+    std::vector<double> all;
+    for (int64_t i = 0; i < shape.product().value(); ++i)
+      all.push_back(static_cast<double>((i * step + first) % period - period / 2));
+    return known(shape, all, DType::I8);
+  };
+  const Value zeros = known({1}, {0}, DType::I8);
+  const Values found = run_node("DynamicQuantizeLSTM", 1, {attr("hidden_size", 2)},
+                                {ramp({3, 2, 3}),
+                                 bytes({1, 3, 8}, 37, 5, 251),
+                                 bytes({1, 2, 8}, 53, 7, 241),
+                                 ramp({1, 16}, DType::F32, 7),
+                                 {},
+                                 {},
+                                 {},
+                                 {},
+                                 known({1}, {0.004}),
+                                 zeros,
+                                 known({1}, {0.006}),
+                                 zeros},
+                                3, "com.microsoft");
+  const std::vector<float> last = {0.02977204f, 0.03647299f, -0.1205953f, -0.07832029f},
+                           cells = {0.08852172f, 0.08245903f, -0.260967f, -0.1225855f};
+  for (size_t i = 0; i < last.size(); ++i) {
+    EXPECT_NEAR(found[1].tensor().to_vector<float>()[i], last[i], 1e-6);
+    EXPECT_NEAR(found[2].tensor().to_vector<float>()[i], cells[i], 1e-6);
+  }
+}
+
 TEST(RecurrentOperators, LayoutsGiveTheSame) {
   const Value x = ramp({3, 2, 2}), w = ramp({1, 6, 2}), r = ramp({1, 6, 2}, DType::F32, 5);
   const Value turned = Value(Tensor(x.tensor().transpose(0, 1)));
@@ -116,6 +147,9 @@ TEST(RecurrentOperators, LayoutsGiveTheSame) {
 
 TEST(RecurrentOperators, Errors) {
   const Value x = ramp({3, 2, 2}), w = ramp({1, 8, 2}), r = ramp({1, 8, 2});
+  EXPECT_NE(refusal("LSTM", 14, {}, {x, known({1, 8}, std::vector<double>(8)), r})
+                .find("W (1, 8) and R (1, 8, 2): give three axes each"),
+            std::string::npos);
   EXPECT_NE(refusal("LSTM", 14, {attr("direction", "both")}, {x, w, r})
                 .find("direction is 'both': give forward, reverse or bidirectional"),
             std::string::npos);

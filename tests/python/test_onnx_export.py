@@ -79,6 +79,16 @@ def test_conv_net_with_batch_norm_and_pools():
     assert operators(model) == ["Conv", "BatchNormalization", "Relu", "MaxPool", "Conv", "Relu", "AveragePool", "ReduceMean", "Gemm"]
 
 
+@pytest.mark.parametrize("options", [{}, {"stride": 2}, {"stride": 2, "padding": 1, "output_padding": 1}, {"stride": 3, "groups": 2}])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_transposed_convolutions(options, with_bias):
+    weight = Tensor(data(4, 3, 3, 2))
+    bias = Tensor(data(3 * options.get("groups", 1))) if with_bias else None
+    model = same(lambda x: x.relu().conv_transpose2d(weight, bias, **options), data(2, 4, 5, 6))
+    # By a stride of one it is a convolution by the flipped weights.
+    assert operators(model)[-1] == ("ConvTranspose" if "stride" in options else "Conv")
+
+
 class Block:
     """A transformer's block behind an embedding."""
 

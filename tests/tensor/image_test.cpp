@@ -76,6 +76,10 @@ TEST_F(Image, Sampling) {
   EXPECT_EQ(shown(grid_sample(x, far, false, Outside::Reflection)), "f32 (1, 1, 1, 1) [2.5]");
   EXPECT_EQ(shown(grid_sample(x, far, true)), "f32 (1, 1, 1, 1) [0]");
   EXPECT_EQ(shown(grid_sample(x, far, true, Outside::Border)), "f32 (1, 1, 1, 1) [3]");
+  // Place 449.5, which is no number of bf16: half of 1 and half of 0.
+  const Tensor stripes = (Tensor::arange(600) % 2).cast(DType::BF16).reshape({1, 1, 1, 600});
+  const Tensor place = Tensor::of({0.5f, 0.0f}).cast(DType::BF16).reshape({1, 1, 1, 2});
+  EXPECT_EQ(shown(grid_sample(stripes, place)), "bf16 (1, 1, 1, 1) [0.5]");
 }
 
 TEST_F(Image, Patches) {

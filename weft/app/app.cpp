@@ -2,17 +2,28 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <new>
 
-#include "weft/app/commands.h"
+#include "weft/app/command_line.h"
 #include "weft/app/completion.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/names.h"
 
 namespace weft {
+
+CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const char* what) {
+  CLI::App* sub = app.add_subcommand(name, what);
+  sub->add_flag("--json", line.json, "machine-readable output, one JSON value per line");
+  return sub;
+}
+
+void add_machine_options(CLI::App* sub, CommandLine& line) {
+  sub->add_option("--device", line.device, "where to run, as listed by `weft devices`");
+  sub->add_option("--threads", line.threads, "worker threads (default: the CPUs this process has)")
+      ->check(CLI::Range(1, 1024));
+}
 
 namespace {
 
@@ -28,32 +39,6 @@ std::string footer() {
          "\nExit codes: 0 done, 1 failed, 2 wrong command line, 130 interrupted. `weft explain` "
          "lists\n"
          "every error code.";
-}
-
-// Everything the command line can say.
-struct CommandLine {
-  bool json = false;
-  std::string device, rule, shell, file;
-  ExplainOptions explain;
-  int threads = 0;
-  TrainOptions train;
-  BenchOptions bench;
-  OnnxOptions onnx;
-  LlmOptions llm;
-  TokenizeOptions tokenize;
-  VizOptions viz;
-};
-
-CLI::App* subcommand(CLI::App& app, CommandLine& line, const char* name, const char* what) {
-  CLI::App* sub = app.add_subcommand(name, what);
-  sub->add_flag("--json", line.json, "machine-readable output, one JSON value per line");
-  return sub;
-}
-
-void add_machine_options(CLI::App* sub, CommandLine& line) {
-  sub->add_option("--device", line.device, "where to run, as listed by `weft devices`");
-  sub->add_option("--threads", line.threads, "worker threads (default: the CPUs this process has)")
-      ->check(CLI::Range(1, 1024));
 }
 
 void add_train(CLI::App& app, CommandLine& line) {
@@ -141,257 +126,6 @@ void add_explain(CLI::App& app, CommandLine& line) {
   explain->add_option("--dump", o.dump, "folder for the graphs before and after every pass")
       ->needs(passes);
   add_machine_options(explain, line);
-}
-
-CLI::App* onnx_command(CLI::App& onnx, CommandLine& line, const char* name, const char* what) {
-  CLI::App* sub = subcommand(onnx, line, name, what);
-  sub->add_option("model", line.onnx.model, "an .onnx file")->required();
-  sub->add_option("--size", line.onnx.sizes,
-                  "a size that the model names, as batch=8; 1 where none is given")
-      ->type_name("NAME=N");
-  add_machine_options(sub, line);
-  return sub;
-}
-
-void add_onnx_inputs(CLI::App* sub, OnnxOptions& o) {
-  sub->add_option("--input", o.inputs, "an input; random where none is given")
-      ->type_name("NAME=FILE.npy");
-  sub->add_option("--seed", o.seed, "of random inputs")->capture_default_str();
-}
-
-void add_onnx(CLI::App& app, CommandLine& line) {
-  CLI::App* onnx = app.add_subcommand("onnx", "look at, run, time and check ONNX models");
-  onnx->require_subcommand(1);
-  OnnxOptions& o = line.onnx;
-  onnx_command(*onnx, line, "inspect", "inputs, outputs, operators, parameters, work of a model");
-  CLI::App* run = onnx_command(*onnx, line, "run", "run a model and write what it gives");
-  add_onnx_inputs(run, o);
-  run->add_option("--output", o.output, "directory for one .npy file per output");
-  CLI::App* bench =
-      onnx_command(*onnx, line, "bench", "time a model: load, first result, later ones");
-  add_onnx_inputs(bench, o);
-  bench->add_option("--repeats", o.repeats, "measurements; the median counts")
-      ->check(CLI::Range(int64_t{1}, int64_t{100000}))
-      ->capture_default_str();
-  bench->add_option("--against", o.against, "a peer measured in turns with weft")
-      ->check(CLI::IsMember({"ort"}));
-  bench->add_option("--python", o.python, "the Python that has the peer")->capture_default_str();
-  CLI::App* optimize = subcommand(*onnx, line, "optimize",
-                                  "fold constants, merge batch norms, remove what does nothing");
-  optimize->add_option("model", o.model, "an .onnx file")->required();
-  optimize->add_option("-o,--output", o.output, "the file to write")->required();
-  optimize->add_flag("--external-data", o.external_data, "tensors in a file beside the model");
-  CLI::App* exported =
-      subcommand(*onnx, line, "export", "write a captured function (save_function) as a model");
-  exported->add_option("function", o.model, "a file of save_function()")->required();
-  exported->add_option("-o,--output", o.output, "the file to write")->required();
-  exported->add_option("--opset", o.opset, "of the operators")->capture_default_str();
-  exported->add_flag("--external-data", o.external_data, "tensors in a file beside the model");
-  add_machine_options(exported, line);
-  CLI::App* check = subcommand(*onnx, line, "check", "run backend tests and compare their results");
-  check->add_option("directories", o.cases, "folders of cases, as tools/onnx_cases writes them")
-      ->required();
-  check->add_option("--case", o.which, "only cases with this in their name");
-  check->add_option("--most", o.most, "how many that do not pass are listed; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  add_machine_options(check, line);
-}
-
-CLI::Option* add_lora(CLI::App* sub, LlmOptions& o) {
-  CLI::Option* lora = sub->add_option(
-      "--lora", o.lora, "an adapter: a GGUF file, or a folder of PEFT's; several add up");
-  sub->add_option("--lora-scale", o.lora_scales, "how much each of them counts")->needs(lora);
-  return lora;
-}
-
-CLI::App* llm_command(CLI::App& llm, CommandLine& line, const char* name, const char* what) {
-  CLI::App* sub = subcommand(llm, line, name, what);
-  LlmOptions& o = line.llm;
-  sub->add_option("model", o.model, "a GGUF file, or a folder with config.json and safetensors")
-      ->required();
-  sub->add_option("--context", o.context, "tokens of a text; 0: as many as the model can")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  sub->add_option("--cache", o.cache, "numbers that keys and values are kept in")
-      ->check(CLI::IsMember({"f16", "f32", "q8"}))
-      ->capture_default_str();
-  sub->add_option(
-         "--factors", o.factors,
-         "what factors of products with weights are rounded to; auto: to 8 bits (q8) where "
-         "the machine multiplies bytes")
-      ->check(CLI::IsMember({"auto", "f32", "bf16", "q8"}))
-      ->capture_default_str();
-  add_lora(sub, o);
-  add_machine_options(sub, line);
-  return sub;
-}
-
-void add_drafts(CLI::App* sub, LlmOptions& o) {
-  CLI::Option* draft = sub->add_option("--draft", o.draft,
-                                       "a smaller model with the same tokens, whose guesses are "
-                                       "checked several at once; answers stay the same");
-  sub->add_flag("--lookup", o.lookup, "likewise guess what followed in the text so far")
-      ->excludes(draft);
-  sub->add_option("--draft-tokens", o.draft_tokens, "guesses for a step, at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{5}))
-      ->capture_default_str();
-}
-
-void add_sampling(CLI::App* sub, LlmOptions& o) {
-  sub->add_option("--temp", o.temperature, "0 takes the likeliest token")
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  sub->add_option("--top-k", o.top_k, "of so many likeliest tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  sub->add_option("--top-p", o.top_p, "of the likeliest that make up this probability")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  sub->add_option("--min-p", o.min_p, "of those with this share of the likeliest one's")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  sub->add_option("--seed", o.seed, "the same gives the same text")->capture_default_str();
-}
-
-void add_llm_serve(CLI::App* sub, LlmOptions& o) {
-  LlmServeOptions& s = o.serve;
-  sub->add_option("--slots", o.slots, "requests that are answered at once; others wait")
-      ->check(CLI::Range(int64_t{1}, int64_t{256}))
-      ->capture_default_str();
-  sub->add_option("--host", s.host, "an address; other than this machine's own: needs a key")
-      ->capture_default_str();
-  sub->add_option("--port", s.port, "0: any that is free")
-      ->check(CLI::Range(int64_t{0}, int64_t{65535}))
-      ->capture_default_str();
-  sub->add_option("--api-key", s.api_key, "that clients have to send");
-  sub->add_option("--api-key-file", s.api_key_file, "a file whose first line is the key");
-  sub->add_option("--alias", s.alias, "what the model is called");
-  sub->add_option("--allow-host", s.allow_hosts, "a name by which the server is reached");
-  sub->add_option("--allow-origin", s.allow_origins, "of pages elsewhere that may ask");
-  sub->add_flag("--no-page", s.no_page, "the API only");
-  sub->add_option("--max-body-mb", s.max_body_mb, "of a request")
-      ->check(CLI::Range(int64_t{1}, int64_t{1024}))
-      ->capture_default_str();
-  sub->add_option("--max-connections", s.max_connections, "at once")
-      ->check(CLI::Range(int64_t{1}, int64_t{65536}))
-      ->capture_default_str();
-}
-
-/// The options that all faces have: a value in the list is where the option's goes.
-void add_training_options(CLI::App* sub, std::span<const llm::TrainingOption> options) {
-  for (const llm::TrainingOption& o : options) {
-    std::string name = "--" + std::string(o.name);
-    std::ranges::replace(name, '_', '-');
-    const auto add = [&](auto* value) {
-      using T = std::decay_t<decltype(*value)>;
-      CLI::Option* option = sub->add_option(name, *value, std::string(o.what));
-      if constexpr (std::is_arithmetic_v<T>)
-        option->check(CLI::Range(static_cast<T>(o.least), static_cast<T>(o.most)));
-      if (!o.choices.empty())
-        option->check(CLI::IsMember(CLI::detail::split(std::string(o.choices), '|')));
-      if (o.name == "data") return void(option->expected(1, -1));
-      if constexpr (std::is_same_v<T, std::vector<std::string>>) option->delimiter(',');
-      option->capture_default_str();
-    };
-    std::visit(add, o.place);
-  }
-}
-
-/// What comes out, and what is seen in between.
-void add_training_course(CLI::App* sub, CommandLine& line) {
-  LlmTrainOptions& t = line.llm.train;
-  sub->add_option("-o,--out", line.llm.output, "the folder for all that is made")->required();
-  sub->add_option("--every", t.every, "steps between validations, samples and checkpoints")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  sub->add_option("--prompt", t.prompt, "what samples go on from");
-  sub->add_option("--sample", t.sample_tokens, "tokens of a sample; 0: none")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
-  add_machine_options(sub, line);
-}
-
-void add_llm_finetune(CLI::App* sub, CommandLine& line) {
-  sub->add_option("model", line.llm.model, "a GGUF file, packed or not, or a folder")->required();
-  add_training_options(sub, finetuning_options(line.llm.train.plan));
-  add_training_course(sub, line);
-}
-
-void add_llm_train(CLI::App* sub, CommandLine& line) {
-  LlmTrainOptions& t = line.llm.train;
-  add_training_options(sub, training_options(t.plan));
-  add_training_course(sub, line);
-  sub->add_flag("--export", t.export_only, "only write the checkpoint's model, as it is")
-      ->excludes("--resume");
-}
-
-void add_llm(CLI::App& app, CommandLine& line) {
-  CLI::App* llm = app.add_subcommand("llm", "run, train, time and look at language models");
-  llm->require_subcommand(1);
-  LlmOptions& o = line.llm;
-  CLI::App* run = llm_command(*llm, line, "run", "go on with a text");
-  run->add_option("-p,--prompt", o.prompt, "the text")->required();
-  run->add_option("-n,--tokens", o.tokens, "at most so many; -1: as far as the context reaches")
-      ->capture_default_str();
-  run->add_flag("--ignore-end", o.ignore_end, "go on after the model's end of text");
-  add_sampling(run, o);
-  add_drafts(run, o);
-  CLI::App* serve = llm_command(*llm, line, "serve", "answer as OpenAI's API does; a chat page");
-  add_llm_serve(serve, o);
-  add_drafts(serve, o);
-  CLI::App* chat = llm_command(*llm, line, "chat", "talk with a model");
-  chat->add_option("--system", o.system, "what the model is told about its part");
-  chat->add_option("-n,--tokens", o.tokens,
-                   "of an answer at most; -1: as far as the context reaches")
-      ->capture_default_str();
-  add_sampling(chat, o);
-  add_drafts(chat, o);
-  CLI::App* bench = llm_command(*llm, line, "bench", "tokens per second, memory, first token");
-  bench->add_option("-n,--tokens", o.tokens, "that are generated for a measurement");
-  bench->add_option("--slots", o.slots, "measure 1, 2, 4, ... requests at once, up to this")
-      ->check(CLI::Range(int64_t{1}, int64_t{256}))
-      ->capture_default_str();
-  bench->add_option("--repeats", o.repeats, "measurements; the median counts")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  bench->add_option("--against", o.against, "a peer measured in turns with weft")
-      ->check(CLI::IsMember({"llama.cpp"}));
-  bench->add_option("--python", o.python, "the Python that has llama-cpp-python")
-      ->capture_default_str();
-  llm_command(*llm, line, "inspect", "what a model is: family, sizes, formats, memory");
-  CLI::App* perplexity = llm_command(*llm, line, "perplexity", "how well a model knows a text");
-  perplexity->add_option("file", o.file, "a text file")->required();
-  CLI::App* convert =
-      subcommand(*llm, line, "convert", "a folder of Hugging Face's to a GGUF file, or back");
-  convert->add_option("model", o.model, "a folder with config.json and safetensors, or a GGUF file")
-      ->required();
-  convert->add_option(
-      "--type", o.type,
-      "of matrices: a mix of formats, as llama.cpp calls them (F16, BF16, F32, "
-      "Q8_0, Q4_K_M, ...); of a folder F32, F16 or BF16; else they stay as they are");
-  convert->add_option("-o,--out", o.output, "the GGUF file or the folder to write")->required();
-  CLI::App* merge = subcommand(*llm, line, "merge", "put adapters into a model's weights");
-  merge->add_option("model", o.model, "a GGUF file, or a folder of Hugging Face's")->required();
-  add_lora(merge, o)->required();
-  merge->add_option("--type", o.type, "as of quantize; else each matrix keeps its format");
-  merge->add_option("-o,--out", o.output, "a GGUF file to write; without .gguf: a folder")
-      ->required();
-  CLI::App* quantise = subcommand(*llm, line, "quantize", "write a GGUF file with fewer bits");
-  quantise->add_option("model", o.model, "a GGUF file, or a folder of Hugging Face's")->required();
-  quantise->add_option("--type", o.type, "a mix of formats, as llama.cpp calls them: Q4_K_M, ...")
-      ->required();
-  quantise->add_flag("--requantize", o.requantise, "matrices that are packed already, too");
-  quantise->add_option("-o,--out", o.output, "the GGUF file to write")->required();
-  add_llm_train(subcommand(*llm, line, "train", "a model of your own, from texts"), line);
-  add_llm_finetune(
-      subcommand(*llm, line, "finetune", "an adapter beside a model's weights, from texts"), line);
-  CLI::App* random = subcommand(*llm, line, "random", "write a model of random weights");
-  random->add_option("--shape", o.shape, "which sizes")->capture_default_str();
-  random->add_option("--type", o.type, "block format of matrices")->default_str("Q4_K");
-  random->add_option("--seed", o.seed, "the same gives the same file")->capture_default_str();
-  random->add_option("-o,--out", o.output, "the GGUF file to write")->required();
 }
 
 void add_viz(CLI::App& app, CommandLine& line) {

@@ -5,6 +5,16 @@
 
 namespace weft::onnx {
 
+NodeRef vector_of_channels(NodeRef whole, NodeRef repeated) {
+  repeated = unexpanded(repeated);
+  if (repeated->op != Op::Reshape || repeated->src(0)->rank() != 1) return nullptr;
+  if (repeated->rank() != whole->rank()) return nullptr;
+  for (uint32_t a = 0; a < whole->rank(); ++a)
+    if (a == 1 ? repeated->dim(a) != whole->dim(a) : !is_int_const(repeated->dim(a), 1))
+      return nullptr;
+  return repeated->src(0);
+}
+
 namespace {
 
 /// Sliding windows of the last axes of (n, c, ...), whose elements are as many axes behind them.
@@ -161,12 +171,9 @@ MaybeEmission convolution(Exporter& e, NodeRef n) {
   if (const auto c = convolution_of(e, n)) return written(e, *c, nullptr);
   if (n->op != Op::Add) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
-    NodeRef y = e.meaning(n->src(i)), bias = unexpanded(n->src(1 - i));
-    const auto c = convolution_of(e, y);
-    if (!c || !e.used_once(y) || bias->op != Op::Reshape) continue;
-    std::vector<NodeRef> of_bias(n->rank(), e.g.index(1));
-    of_bias[1] = n->dim(1);
-    if (bias->src(0)->rank() == 1 && has_shape(bias, of_bias)) return written(e, *c, bias->src(0));
+    NodeRef y = e.meaning(n->src(i)), bias = vector_of_channels(n, n->src(1 - i));
+    const auto c = bias && e.used_once(y) ? convolution_of(e, y) : std::nullopt;
+    if (c) return written(e, *c, bias);
   }
   return std::nullopt;
 }

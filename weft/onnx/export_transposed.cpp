@@ -134,12 +134,9 @@ MaybeEmission transposed_convolution(Exporter& e, NodeRef n) {
   if (const auto t = transposed_of(e, n)) return written(e, *t, nullptr);
   if (n->op != Op::Add) return std::nullopt;
   for (size_t i = 0; i < 2; ++i) {
-    NodeRef y = e.meaning(n->src(i)), bias = unexpanded(n->src(1 - i));
-    const auto t = transposed_of(e, y);
-    if (!t || !e.used_once(y) || bias->op != Op::Reshape || bias->src(0)->rank() != 1) continue;
-    std::vector<NodeRef> of_bias(n->rank(), e.g.index(1));
-    of_bias[1] = n->dim(1);
-    if (std::ranges::equal(bias->shape->span(), of_bias)) return written(e, *t, bias->src(0));
+    NodeRef y = e.meaning(n->src(i)), bias = vector_of_channels(n, n->src(1 - i));
+    const auto t = bias && e.used_once(y) ? transposed_of(e, y) : std::nullopt;
+    if (t) return written(e, *t, bias);
   }
   return std::nullopt;
 }

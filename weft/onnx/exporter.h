@@ -113,6 +113,9 @@ std::span<const ExportRule> export_elementwise();
 
 /// n without the Expand on top, if there is one.
 inline NodeRef unexpanded(NodeRef n) { return n->op == Op::Expand ? n->src(0) : n; }
+/// The vector of which `repeated` has an element for each of the channels (axis 1) of `whole`; or
+/// null.
+NodeRef vector_of_channels(NodeRef whole, NodeRef repeated);
 /// A rule for n as an operator of one input.
 Emission unary(Exporter& e, const std::string& op, NodeRef x,
                std::vector<Attribute> attributes = {});

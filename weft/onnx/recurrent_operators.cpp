@@ -1,8 +1,10 @@
-// RNN, GRU and LSTM. Semantics: the ONNX operator specification.
+// RNN, GRU and LSTM, and one with weights in bytes. Semantics: the ONNX operator specification, and
+// ONNX Runtime's documentation of its own operators.
 #include <array>
 
 #include "weft/onnx/activations.h"
 #include "weft/onnx/axes.h"
+#include "weft/onnx/contrib.h"
 #include "weft/onnx/operators.h"
 #include "weft/tensor/transforms.h"
 
@@ -10,11 +12,20 @@ namespace weft::onnx {
 
 namespace {
 
+/// How products take their left factor.
+using Factor = Tensor (*)(const NodeCall& call, const Tensor& x);
+
+struct Weights {
+  Tensor input, recurrent;  ///< (directions, in, gates * hidden), (directions, hidden, ...)
+  Factor factor = [](const NodeCall&, const Tensor& x) { return x; };
+};
+
 /// What all directions have in common. Tensors are (steps, batch, ...) whatever the layout is.
 struct Layer {
   const NodeCall& call;
+  Weights weights;
   Tensor x;
-  int64_t gates, hidden, directions;
+  int64_t hidden, directions;
   bool batch_first, reversed;  ///< reversed: the only direction is
   Activations activations;     ///< direction after direction
   Tensor running;              ///< bool (steps, batch, 1), where sequences have lengths
@@ -25,6 +36,7 @@ struct Direction {
   Tensor weight, recurrence;  ///< (in, gates * hidden), (hidden, gates * hidden)
   Tensor bias, inner_bias;    ///< (gates * hidden) each, of inputs and of states, or none
   Tensor peephole;            ///< (3 * hidden), or none
+  Factor factor;
   Tensors start;
   const Activation* f;  ///< the direction's first
   double clip;          ///< 0: none
@@ -43,8 +55,9 @@ Tensor plus(const Tensor& x, const Tensor& bias) { return bias.defined() ? x + b
 
 // ---- steps
 
-Tensors rnn_step(const NodeCall&, const Direction& d, const Tensor& gates, const Tensors& before) {
-  const Tensor from_h = before[0].matmul(d.recurrence);
+Tensors rnn_step(const NodeCall& call, const Direction& d, const Tensor& gates,
+                 const Tensors& before) {
+  const Tensor from_h = d.factor(call, before[0]).matmul(d.recurrence);
   return {d.f[0](clipped(gates + plus(from_h, d.inner_bias), d))};
 }
 
@@ -56,7 +69,7 @@ Tensors gru_step(const NodeCall& call, const Direction& d, const Tensor& gates,
   const int64_t n = d.hidden, behind = 3 * n;
   const bool after = call.integer("linear_before_reset", 0) != 0;
   const auto from_state = [&](const Tensor& state, int64_t begin, int64_t end) {
-    const Tensor y = state.matmul(d.recurrence.index({Slice(), Slice(begin, end)}));
+    const Tensor y = d.factor(call, state).matmul(d.recurrence.index({Slice(), Slice(begin, end)}));
     return d.inner_bias.defined() ? y + d.inner_bias.index({Slice(begin, end)}) : y;
   };
   const auto gate = [&](const Tensor& all, int64_t i) {
@@ -74,7 +87,7 @@ Tensors gru_step(const NodeCall& call, const Direction& d, const Tensor& gates,
 Tensors lstm_step(const NodeCall& call, const Direction& d, const Tensor& gates,
                   const Tensors& before) {
   const Tensor &h = before[0], &c = before[1];
-  const Tensor all = gates + plus(h.matmul(d.recurrence), d.inner_bias);
+  const Tensor all = gates + plus(d.factor(call, h).matmul(d.recurrence), d.inner_bias);
   const std::vector<Tensor> x = all.chunk(4, -1);
   const std::vector<Tensor> p =
       d.peephole.defined() ? d.peephole.chunk(3, 0) : std::vector<Tensor>();
@@ -104,8 +117,9 @@ Direction direction(const Layer& l, int64_t i, size_t states, size_t activations
   const NodeCall& call = l.call;
   Direction d;
   d.hidden = l.hidden;
-  d.weight = part(call.tensor(1), i).T();
-  d.recurrence = part(call.tensor(2), i).T();
+  d.weight = part(l.weights.input, i);
+  d.recurrence = part(l.weights.recurrent, i);
+  d.factor = l.weights.factor;
   if (call.has(3)) {
     const std::vector<Tensor> biases = part(call.tensor(3), i).chunk(2, 0);
     d.bias = biases[0];
@@ -122,7 +136,7 @@ Direction direction(const Layer& l, int64_t i, size_t states, size_t activations
 /// that a reversed one starts at its own last element.
 ScanResult run(const Layer& l, const Direction& d, Step step, bool reversed) {
   // x's share of all gates is one product.
-  Tensors slices{l.x.linear(d.weight, d.bias)};
+  Tensors slices{d.factor(l.call, l.x).linear(d.weight, d.bias)};
   if (l.running.defined()) slices.push_back(l.running);
   const auto body = [&](const Tensors& before, const Tensors& now) {
     Tensors after = step(l.call, d, now[0], before);
@@ -142,26 +156,27 @@ ScanResult run(const Layer& l, const Direction& d, Step step, bool reversed) {
 
 // ---- layers
 
-Layer layer_of(const NodeCall& call, int64_t gates, size_t activations,
+Layer layer_of(const NodeCall& call, const Weights& w, int64_t gates, size_t activations,
                std::initializer_list<std::string_view> usual) {
   const std::string way = call.text("direction", "forward");
   if (way != "forward" && way != "reverse" && way != "bidirectional")
     call.refuse("direction is '{}': give forward, reverse or bidirectional", way);
   const bool batch_first = call.integer("layout", 0) != 0;
-  const Tensor &given = call.tensor(0), &weight = call.tensor(1), &recurrence = call.tensor(2);
+  const Tensor& given = call.tensor(0);
   const int64_t directions = way == "bidirectional" ? 2 : 1;
-  if (given.ndim() != 3 || weight.ndim() != 3 || recurrence.ndim() != 3 ||
-      weight.size(0) != directions || recurrence.size(0) != directions ||
-      weight.size(1) != gates * recurrence.size(2))
+  if (given.ndim() != 3 || w.input.ndim() != 3 || w.recurrent.ndim() != 3 ||
+      w.input.size(0) != directions || w.recurrent.size(0) != directions ||
+      w.input.size(2) != gates * w.recurrent.size(1))
     call.refuse(
         "input {}, W {} and R {}: give three axes each, of which W and R start with {} "
         "direction(s) and {} gates of R's last size",
-        given.dims().text(), weight.dims().text(), recurrence.dims().text(), directions, gates);
+        given.dims().text(), call.tensor(1).dims().text(), call.tensor(2).dims().text(), directions,
+        gates);
   const auto all = activations * static_cast<size_t>(directions);
   Layer l{call,
+          w,
           batch_first ? given.transpose(0, 1) : given,
-          gates,
-          recurrence.size(2),
+          w.recurrent.size(1),
           directions,
           batch_first,
           way == "reverse",
@@ -174,10 +189,10 @@ Layer layer_of(const NodeCall& call, int64_t gates, size_t activations,
   return l;
 }
 
-Values recurrent(const NodeCall& call, int64_t gates, size_t states, Step step,
-                 std::initializer_list<std::string_view> usual) {
+Values recurrent(const NodeCall& call, const Weights& weights, int64_t gates, size_t states,
+                 Step step, std::initializer_list<std::string_view> usual) {
   const size_t activations = usual.size();
-  const Layer l = layer_of(call, gates, activations, usual);
+  const Layer l = layer_of(call, weights, gates, activations, usual);
   std::vector<Tensor> outputs;
   std::vector<std::vector<Tensor>> last(states);
   for (int64_t i = 0; i < l.directions; ++i) {
@@ -194,16 +209,56 @@ Values recurrent(const NodeCall& call, int64_t gates, size_t states, Step step,
   return results;
 }
 
-Values rnn(const NodeCall& call) { return recurrent(call, 1, 1, rnn_step, {"Tanh"}); }
-Values gru(const NodeCall& call) { return recurrent(call, 3, 1, gru_step, {"Sigmoid", "Tanh"}); }
-Values lstm(const NodeCall& call) {
-  return recurrent(call, 4, 2, lstm_step, {"Sigmoid", "Tanh", "Tanh"});
+/// W (directions, gates * hidden, in) and R (directions, gates * hidden, hidden).
+Weights weights_of(const NodeCall& call) {
+  const auto turned = [&](size_t input) {
+    const Tensor& w = call.tensor(input);
+    return w.ndim() == 3 ? w.transpose(1, 2) : w;  // else refused
+  };
+  return {turned(1), turned(2)};
+}
+
+Values rnn(const NodeCall& call) {
+  return recurrent(call, weights_of(call), 1, 1, rnn_step, {"Tanh"});
+}
+Values gru(const NodeCall& call) {
+  return recurrent(call, weights_of(call), 3, 1, gru_step, {"Sigmoid", "Tanh"});
+}
+
+Values lstm_by(const NodeCall& call, const Weights& weights) {
+  return recurrent(call, weights, 4, 2, lstm_step, {"Sigmoid", "Tanh", "Tanh"});
+}
+Values lstm(const NodeCall& call) { return lstm_by(call, weights_of(call)); }
+
+/// As bytes say it: the operator's left factors are quantised where they are multiplied.
+Tensor in_bytes(const NodeCall& call, const Tensor& x) {
+  const Values q = standard(call, "DynamicQuantizeLinear", 11, {x});
+  return (q[0].tensor().cast(DType::I32) - q[2].tensor().cast(DType::I32)).cast(DType::F32) *
+         q[1].tensor();
+}
+
+/// W (directions, in, 4 * hidden) and R (directions, hidden, 4 * hidden) in bytes, with scales and
+/// zeros (directions) or (directions, 4 * hidden) from input 8 on.
+Values dynamic_quantize_lstm(const NodeCall& call) {
+  const auto numbers = [&](size_t bytes, size_t scale) {
+    const auto along = [&](const Tensor& t) {
+      if (t.ndim() != 1 && t.ndim() != 2)
+        call.refuse("scales or zeros {}: give (directions) or (directions, 4 * hidden)",
+                    t.dims().text());
+      return t.ndim() == 1 ? t.reshape({t.dim(0), 1, 1}) : t.unsqueeze(1);
+    };
+    Tensor w = call.tensor(bytes).cast(DType::I32);
+    if (call.has(scale + 1)) w = w - along(call.tensor(scale + 1)).cast(DType::I32);
+    return w.cast(DType::F32) * along(call.tensor(scale));
+  };
+  return lstm_by(call, {numbers(1, 8), numbers(2, 10), in_bytes});
 }
 
 }  // namespace
 
 std::span<const Operator> recurrent_operators() {
   static constexpr std::array kRows = {
+      Operator{kMicrosoft, "DynamicQuantizeLSTM", 1, dynamic_quantize_lstm},
       Operator{kOnnx, "GRU", 1, gru},
       Operator{kOnnx, "LSTM", 1, lstm},
       Operator{kOnnx, "RNN", 1, rnn},

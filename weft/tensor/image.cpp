@@ -170,15 +170,19 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, bool take_nearest, Outsi
          "an image {} and a grid {} do not fit: they are (n, c, h, w) and (n, oh, "
          "ow, 2)",
          x.dims().text(), grid.dims().text());
-  const Tensor column = position_of(grid.index({kEllipsis, 0}), x.size(3), outside, align_corners);
-  const Tensor row = position_of(grid.index({kEllipsis, 1}), x.size(2), outside, align_corners);
+  // 16 bits do not tell the elements of a long axis apart.
+  const Tensor image = x.cast(sum_dtype(x.dtype())), places = grid.cast(sum_dtype(grid.dtype()));
+  const Tensor column =
+      position_of(places.index({kEllipsis, 0}), x.size(3), outside, align_corners);
+  const Tensor row = position_of(places.index({kEllipsis, 1}), x.size(2), outside, align_corners);
   if (take_nearest) return pixels(x, row.detach().round(), column.detach().round());
   const Tensor top = row.floor().detach(), left = column.floor().detach();
   const Tensor down = (row - top).unsqueeze(1), right = (column - left).unsqueeze(1);
-  return pixels(x, top, left) * (1 - down) * (1 - right) +
-         pixels(x, top, left + 1) * (1 - down) * right +
-         pixels(x, top + 1, left) * down * (1 - right) +
-         pixels(x, top + 1, left + 1) * down * right;
+  const Tensor mixed = pixels(image, top, left) * (1 - down) * (1 - right) +
+                       pixels(image, top, left + 1) * (1 - down) * right +
+                       pixels(image, top + 1, left) * down * (1 - right) +
+                       pixels(image, top + 1, left + 1) * down * right;
+  return mixed.cast(x.dtype());
 }
 
 // ---- patches
