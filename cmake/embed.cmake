@@ -1,4 +1,5 @@
-# cmake -DFOLDER=.. -DOUTPUT=file.cpp -P embed.cmake: the files of a folder as arrays of weft/serve/page.cpp.
+# cmake -DFOLDER=weft/ROOM/page -DROOM=ROOM -DOUTPUT=file.cpp -P embed.cmake: the files of a page as arrays, and
+# page_files() of weft/ROOM/page.h, which finds them.
 file(GLOB files RELATIVE "${FOLDER}" "${FOLDER}/*")
 list(SORT files)
 set(arrays)
@@ -14,15 +15,16 @@ foreach(name IN LISTS files)
   math(EXPR index "${index} + 1")
 endforeach()
 file(WRITE "${OUTPUT}" "// Made by cmake/embed.cmake.
-#include \"weft/serve/page.h\"
+#include \"weft/${ROOM}/page.h\"
 
-namespace weft::serve {
+namespace weft::${ROOM} {
 namespace {
-${arrays}}  // namespace
-
-extern const EmbeddedFile kEmbeddedFiles[] = {
+${arrays}
+constexpr http::EmbeddedFile kFiles[] = {
 ${rows}};
-extern const size_t kEmbeddedFileCount = ${index};
+}  // namespace
 
-}  // namespace weft::serve
+std::span<const http::EmbeddedFile> page_files() { return kFiles; }
+
+}  // namespace weft::${ROOM}
 ")

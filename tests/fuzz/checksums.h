@@ -5,8 +5,10 @@
 #include <cstring>
 #include <span>
 
+#include "weft/base/hash.h"
 #include "weft/io/gzip.h"
 #include "weft/io/zip_format.h"
+#include "weft/run/recording.h"
 
 namespace weft {
 
@@ -21,6 +23,19 @@ T number_at(std::span<const std::byte> data, size_t at) {
 inline void put_u32(std::span<std::byte> data, size_t at, uint32_t value) {
   if (at <= data.size() && sizeof(value) <= data.size() - at)
     std::memcpy(data.data() + at, &value, sizeof(value));
+}
+
+/// Each block: its content's size behind the magic number and the version (recording.h), and its
+/// checksum.
+inline void mend_recording(std::span<std::byte> data) {
+  for (size_t at = 0; data.size() - at >= recording::kHeaderBytes;) {
+    const size_t size = number_at<uint32_t>(data, at + 12) + recording::kHeaderBytes;
+    if (size > data.size() - at) return;
+    std::memset(data.data() + at + recording::kChecksumAt, 0, sizeof(uint64_t));
+    const uint64_t checksum = hash_bytes(data.data() + at, size);
+    std::memcpy(data.data() + at + recording::kChecksumAt, &checksum, sizeof(checksum));
+    at += size;
+  }
 }
 
 /// Each chunk: its length, its type, its body, and the checksum of the last two.

@@ -7,6 +7,7 @@
 #include "tests/fuzz/checksums.h"
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/http/http_parser.h"
 #include "weft/io/bmp.h"
 #include "weft/io/cifar.h"
 #include "weft/io/csv.h"
@@ -36,12 +37,13 @@
 #include "weft/schedule/schedule_file.h"
 #include "weft/serve/answer_parts.h"
 #include "weft/serve/chat_prompt.h"
-#include "weft/serve/http_parser.h"
 #include "weft/serve/refusal.h"
 #include "weft/text/gguf_tokenizer.h"
 #include "weft/text/regex.h"
 #include "weft/text/template.h"
 #include "weft/text/tokenizer.h"
+#include "weft/viz/session.h"
+#include "weft/viz/views.h"
 
 namespace weft {
 
@@ -119,6 +121,28 @@ inline uint64_t touch(const llm::Config& config) {
                                 : sizes;
 }
 
+/// What views say of a recording; an Error of one does not keep the others from being asked.
+inline uint64_t ask_all(const viz::Session& session) {
+  uint64_t hash = 0;
+  const auto ask = [&](const char* view, const viz::Parameters& parameters = {}) {
+    try {
+      hash = hash_combine(hash, hash_text(viz::view_json(session, view, parameters)));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Internal) throw;
+    }
+  };
+  for (const char* view : {"session", "realizations", "timeline", "kernels", "lines"}) ask(view);
+  ask("memory", {{"realization", "0"}});
+  ask("graph", {{"realization", "0"}});
+  ask("kernel", {{"kernel", "0"}});
+  for (const char* pass : {"0", "9", "30"}) {
+    ask("pass", {{"pass", pass}});
+    ask("firings", {{"pass", pass}});
+  }
+  ask("graph", {{"pass", "9"}, {"side", "both"}});
+  return hash;
+}
+
 /// A small file that may unpack to much would only show that memory is slow.
 inline constexpr UnpackLimits kFuzzLimits{uint64_t{1} << 20, 1000};
 
@@ -131,6 +155,9 @@ inline constexpr FileReader kFileReaders[] = {
                            [&](size_t begin, size_t end) { hash += begin * 31 + end; });
        return hash;
      }},
+    {"recording",
+     [](std::span<const std::byte> data) { return ask_all(*viz::Session::read(data, "fuzz")); },
+     nullptr, mend_recording},
     {"safetensors",
      [](std::span<const std::byte> data) { return touch(parse_safetensors(data, "fuzz").arrays); }},
     {"idx", [](std::span<const std::byte> data) { return touch(parse_idx(data, "fuzz")); }},
@@ -262,12 +289,12 @@ inline constexpr FileReader kFileReaders[] = {
      [](std::span<const std::byte> data) { return read_body(data, serve::parse_chat_request); }},
     {"serve_http",
      [](std::span<const std::byte> data) {
-       serve::HttpParser parser({});
+       http::HttpParser parser({});
        std::string_view bytes = text_of(data);
        for (size_t used = 1; used != 0 && !parser.done(); bytes.remove_prefix(used))
          used = parser.feed(bytes);
        if (!parser.done()) fail("serve.http", "no request, or no end of one: {}", parser.problem());
-       const serve::HttpRequest request = parser.take();
+       const http::HttpRequest request = parser.take();
        return hash_text(request.body) + request.fields.size();
      }},
     {"serve_text",

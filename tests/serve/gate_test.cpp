@@ -1,5 +1,5 @@
 // Names, keys and encodings by themselves.
-#include "weft/serve/gate.h"
+#include "weft/http/gate.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "weft/serve/embedding_task.h"
 
 namespace weft::serve {
+using namespace http;
 namespace {
 
 TEST(Gate, KeysAndHosts) {

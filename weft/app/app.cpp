@@ -128,6 +128,20 @@ void add_explain(CLI::App& app, CommandLine& line) {
   add_machine_options(explain, line);
 }
 
+void add_viz(CLI::App& app, CommandLine& line) {
+  CLI::App* sub = subcommand(app, line, "viz", "see what a program computed, how and why");
+  VizOptions& o = line.viz;
+  sub->add_option("file", o.file, "a recording, as programs write with WEFT_VIZ=1");
+  sub->add_option("--port", o.port, "of the page (any that is free)")->check(CLI::Range(0, 65535));
+  sub->add_flag("--no-browser", o.no_browser, "only print the page's address");
+  sub->add_option("--text", o.view, "print this view in place of serving the page")->expected(0, 1);
+  sub->add_option("--perfetto", o.perfetto, "write a file for ui.perfetto.dev, likewise");
+  sub->add_option("--history", o.history, "benchmarks by commit, as bench/history.jsonl");
+  sub->add_option("--param", o.parameters, "of the view: NAME=VALUE")->allow_extra_args(false);
+  sub->footer(
+      "weft viz FILE -- PROGRAM WORDS... shows what a program writes to FILE while it runs.");
+}
+
 void add_tokenize(CLI::App& app, CommandLine& line) {
   CLI::App* sub = subcommand(app, line, "tokenize", "the tokens and ids of a text");
   TokenizeOptions& o = line.tokenize;
@@ -177,6 +191,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_onnx(app, line);
   add_llm(app, line);
   add_tokenize(app, line);
+  add_viz(app, line);
   subcommand(app, line, "devices", "what weft can compute on here, and what is missing");
   add_bench(app, line);
   subcommand(app, line, "rules", "the rewrite rules")
@@ -209,6 +224,7 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
     return run_llm(session, line.llm);
   }
   if (is_trust(name)) return run_trust(session, line.words);
+  if (name == "viz") return run_viz(session, line.viz);
   if (name == "tokenize") return run_tokenize(session, line.tokenize);
   if (name == "train") return run_train(session, line.train);
   if (name == "devices") return run_devices(session);
@@ -270,6 +286,15 @@ std::string wrong_word(const CLI::App& app, const CLI::App& about,
   return strformat("there is no {} '{}'{}", kind, wrong, did_you_mean(wrong, names));
 }
 
+// What stands behind "--" of `weft viz` is another program's. Returns what stands before.
+std::span<const char* const> without_program(std::span<const char* const> arguments,
+                                             VizOptions& options) {
+  if (arguments.size() < 2 || std::string_view(arguments[1]) != "viz") return arguments;
+  const auto end = std::find(arguments.begin(), arguments.end(), std::string_view("--"));
+  if (end != arguments.end()) options.command.assign(end + 1, arguments.end());
+  return arguments.first(static_cast<size_t>(end - arguments.begin()));
+}
+
 // CLI11 prints help and version requests as exceptions too.
 int usage_result(const CLI::App& app, const CLI::ParseError& why,
                  std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
@@ -296,11 +321,12 @@ int usage_result(const CLI::App& app, const CLI::ParseError& why,
 
 }  // namespace
 
-int run_app(std::span<const char* const> arguments, std::FILE* out, std::FILE* err) {
+int run_app(std::span<const char* const> all, std::FILE* out, std::FILE* err) {
   CLI::App app("weft: a deep-learning stack. Tensors, graphs, a compiler, and networks to train.",
                "weft");
   CommandLine line;
-  if (!arguments.empty()) line.words.assign(arguments.begin() + 1, arguments.end());
+  const auto arguments = without_program(all, line.viz);
+  if (!all.empty()) line.words.assign(all.begin() + 1, all.end());
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text(), "which weft this is");
   add_commands(app, line);

@@ -21,6 +21,7 @@ struct CommandLine {
   OnnxOptions onnx;
   LlmOptions llm;
   TokenizeOptions tokenize;
+  VizOptions viz;
 };
 
 /// With what every command has.

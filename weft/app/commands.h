@@ -102,6 +102,17 @@ struct OnnxOptions {
   std::string python = "python3";   // has the peer
 };
 
+struct VizOptions {
+  std::string file;                       // a recording
+  std::vector<std::string> command = {};  // in place of one: a program to record
+  int64_t port = 0;                       // 0: any that is free
+  bool no_browser = false;
+  std::string history = {};   // benchmarks by commit, for the page
+  std::string perfetto = {};  // in place of serving the page: a file for ui.perfetto.dev
+  std::string view = "page";  // else what to print; empty: "session"
+  std::vector<std::string> parameters = {};  // of the view: "pass=17"
+};
+
 struct LlmServeOptions {
   std::string host = "127.0.0.1";
   int64_t port = 8080;
@@ -175,6 +186,7 @@ llm::ModelOptions model_options(const LlmOptions& options);
 std::vector<llm::LoraFile> lora_files(const LlmOptions& options);
 /// `words`: the command line from the subcommand on; its exit code.
 int run_trust(const Session& session, std::span<const std::string> words);
+int run_viz(const Session& session, const VizOptions& options);
 int run_tokenize(const Session& session, const TokenizeOptions& options);
 int check_onnx(const Session& session, const OnnxOptions& options);
 int inspect_onnx(const Session& session, const OnnxOptions& options);

@@ -55,6 +55,7 @@ Context::~Context() {
 }
 
 void Context::flush() {
+  tracer_.flush_sink();
   if (options_.profile.empty() || tracer_.recorded() == 0) return;
   try {
     atomic_write_file(options_.profile, tracer_.chrome_json());

@@ -50,7 +50,9 @@ class Context {
     return static_cast<T*>(find(&kSlotKey<T>));
   }
 
-  void flush();  // writes the trace asked for by WEFT_PROFILE; also done by the destructor
+  // Writes the trace asked for by WEFT_PROFILE, and what WEFT_VIZ has not written yet; also done by
+  // the destructor.
+  void flush();
 
  private:
   struct Slots;

@@ -13,7 +13,7 @@ namespace weft {
 class ForkLock {
  public:
   /// In which they are taken: that of what takes longest, and may take the others meanwhile, first.
-  enum class Order : uint8_t { Run, Threads, Collecting, Building, Table, Memory };
+  enum class Order : uint8_t { Run, Threads, Collecting, Building, Table, Memory, Recording };
 
   explicit ForkLock(Order order);  ///< registers it
   ForkLock(const ForkLock&) = delete;

@@ -74,12 +74,35 @@ void Tracer::start(size_t capacity) {
   ring_->events.assign(capacity == 0 ? 1 : capacity, {});
   ring_->next = 0;
   ring_->wrapped = false;
-  on_.store(true, std::memory_order_relaxed);
+  keeps_.store(true, std::memory_order_relaxed);
+  switch_on();
+}
+
+void Tracer::stop() {
+  keeps_.store(false, std::memory_order_relaxed);
+  switch_on();
+}
+
+void Tracer::set_sink(SpanSink* sink) {
+  sink_.store(sink, std::memory_order_release);
+  switch_on();
+}
+
+void Tracer::flush_sink() {
+  if (SpanSink* sink = sink_.load(std::memory_order_acquire)) sink->flush();
+}
+
+void Tracer::switch_on() {
+  on_.store(keeps_.load(std::memory_order_relaxed) || sink_.load(std::memory_order_relaxed),
+            std::memory_order_relaxed);
 }
 
 void Tracer::record(const char* name, uint64_t start_ns, uint64_t end_ns, std::string_view detail,
                     int64_t amount) {
   if (!on()) return;
+  if (SpanSink* sink = sink_.load(std::memory_order_acquire))
+    sink->span({name, start_ns, end_ns, detail, amount, {}, thread_id()});
+  if (!keeps_.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(ring_->mutex);
   ring_->add({name, start_ns, end_ns, amount, kHost, thread_id(), {}}, detail);
 }
@@ -87,6 +110,9 @@ void Tracer::record(const char* name, uint64_t start_ns, uint64_t end_ns, std::s
 void Tracer::record_on(std::string_view track, const char* name, uint64_t start_ns, uint64_t end_ns,
                        std::string_view detail, int64_t amount) {
   if (!on()) return;
+  if (SpanSink* sink = sink_.load(std::memory_order_acquire))
+    sink->span({name, start_ns, end_ns, detail, amount, track, thread_id()});
+  if (!keeps_.load(std::memory_order_relaxed)) return;
   std::lock_guard lock(ring_->mutex);
   ring_->add({name, start_ns, end_ns, amount, kDevices, ring_->track(track), {}}, detail);
 }

@@ -19,6 +19,24 @@ constexpr size_t kCounterCount = static_cast<size_t>(Counter::Count);
 
 uint64_t now_ns();  // monotonic
 
+// One span, as whoever writes them down as they end is told of it.
+struct SpanEvent {
+  const char* name;  // static
+  uint64_t start, end;
+  std::string_view detail;
+  int64_t amount;
+  std::string_view track;  // of its own; empty: the thread's
+  uint32_t thread;         // the system's number of it
+};
+
+// Told of every span, by any thread, and must make none itself.
+class SpanSink {
+ public:
+  virtual ~SpanSink() = default;
+  virtual void span(const SpanEvent& event) = 0;
+  virtual void flush() = 0;  // the process may end after this
+};
+
 class Tracer {
  public:
   Tracer();
@@ -34,7 +52,11 @@ class Tracer {
   bool on() const { return on_.load(std::memory_order_relaxed); }
   // Keeps the newest `capacity` spans.
   void start(size_t capacity = size_t{1} << 16);
-  void stop() { on_.store(false, std::memory_order_relaxed); }
+  void stop();
+  // Also tells `sink`, which outlives the Tracer or is taken back before it ends, while no other
+  // thread traces.
+  void set_sink(SpanSink* sink);
+  void flush_sink();
 
   // `name` is a stable, static string ("kernel"); `detail` is cut to fit and copied.
   void record(const char* name, uint64_t start_ns, uint64_t end_ns, std::string_view detail = {},
@@ -57,8 +79,11 @@ class Tracer {
 
  private:
   struct Ring;
+  void switch_on();
+
   std::atomic<int64_t> counters_[kCounterCount] = {};
-  std::atomic<bool> on_{false};
+  std::atomic<bool> on_{false}, keeps_{false};
+  std::atomic<SpanSink*> sink_{nullptr};
   Ring* ring_;  // owned
 };
 

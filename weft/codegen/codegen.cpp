@@ -10,6 +10,7 @@
 #include "weft/codegen/x86/frame.h"
 #include "weft/codegen/x86/select.h"
 #include "weft/graph/print.h"
+#include "weft/isa/machine_binary.h"
 #include "weft/isa/x86.h"
 
 namespace weft {
@@ -61,6 +62,11 @@ std::string State::text() const {
   std::string out;
   for (const Instruction& i : code.code) (out += instructions.print(i)) += '\n';
   return out;
+}
+
+StateParts State::parts() const {
+  if (code.code.empty()) return StateParts::of(program);
+  return {StateParts::Kind::Machine, {}, {}, nullptr, machine_bytes(code, target.name)};
 }
 
 }  // namespace codegen

@@ -43,6 +43,7 @@ struct State {
   std::string_view name() const { return program.name; }
   PassView view() const;
   std::string text() const;
+  StateParts parts() const;
 };
 
 }  // namespace codegen

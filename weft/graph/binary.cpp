@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "weft/base/byte_writer.h"
 #include "weft/base/error.h"
 #include "weft/base/reader.h"
 #include "weft/graph/node_map.h"
@@ -16,37 +17,12 @@ constexpr uint8_t kVersion = 1;
 // Op, dtype, lanes, and the counts of sources and integers.
 constexpr size_t kLeastNodeBytes = 5;
 
-uint64_t zigzag(int64_t v) {
-  return static_cast<uint64_t>(v) << 1 ^ static_cast<uint64_t>(v >> 63);
-}
-int64_t unzigzag(uint64_t v) { return static_cast<int64_t>(v >> 1 ^ (0 - (v & 1))); }
-
-class Writer {
- public:
-  void byte(uint8_t b) { out_.push_back(static_cast<std::byte>(b)); }
-  void varint(uint64_t v) {
-    for (; v >= 0x80; v >>= 7) byte(static_cast<uint8_t>(v | 0x80));
-    byte(static_cast<uint8_t>(v));
+void write_nodes(ByteWriter& out, const Toposort& order, NodeMap<size_t>& positions) {
+  for (NodeRef n : order) {
+    const size_t position = positions.size();
+    write_node(out, n, [&](NodeRef s) { return position - positions.at(s); });
+    positions[n] = position;
   }
-  void text(std::string_view t) {
-    varint(t.size());
-    for (const char c : t) byte(static_cast<uint8_t>(c));
-  }
-  std::vector<std::byte> take() { return std::move(out_); }
-
- private:
-  std::vector<std::byte> out_;
-};
-
-void write_node(Writer& w, NodeRef n, size_t position, const NodeMap<size_t>& positions) {
-  w.byte(static_cast<uint8_t>(n->op));
-  w.byte(static_cast<uint8_t>(n->dtype));
-  w.varint(n->lanes);
-  w.varint(n->nsrc);
-  for (NodeRef s : n->src()) w.varint(position - positions.at(s));
-  w.varint(n->nints);
-  for (const int64_t v : n->ints()) w.varint(zigzag(v));
-  if (schema(n->op).text) w.text(n->text());
 }
 
 class Reader {
@@ -60,7 +36,7 @@ class Reader {
     nodes_.reserve(count);
     for (size_t i = 0; i < count; ++i) nodes_.push_back(read_node());
     std::vector<NodeRef> roots(in_.count(in_.varint(), 1));
-    for (NodeRef& root : roots) root = read_source();
+    for (NodeRef& root : roots) root = source(in_.varint());
     if (!in_.done()) damaged("{} bytes follow the last root", in_.remaining());
     return roots;
   }
@@ -81,29 +57,16 @@ class Reader {
            version, kVersion);
   }
 
-  NodeRef read_source() {
-    const uint64_t back = in_.varint();
+  NodeRef source(uint64_t back) const {
     if (back == 0 || back > nodes_.size()) damaged("a source lies {} nodes back", back);
     return nodes_[nodes_.size() - back];
   }
 
   NodeRef read_node() {
-    const uint8_t op = in_.u8();
-    if (!is_op_id(op)) damaged("{} is no op", op);
-    const uint8_t dtype_id = in_.u8();
-    const auto dtype = dtype_from_id(dtype_id);
-    if (!dtype) damaged("{} is no dtype", dtype_id);
-    NodeSpec spec{static_cast<Op>(op), *dtype, {}};
-    const uint64_t lanes = in_.varint();
-    if (lanes > UINT16_MAX) damaged("a value of {} lanes", lanes);
-    spec.lanes = static_cast<uint16_t>(lanes);
-    src_.resize(in_.count(in_.varint(), 1));
-    for (NodeRef& s : src_) s = read_source();
-    ints_.resize(in_.count(in_.varint(), 1));
-    for (int64_t& v : ints_) v = unzigzag(in_.varint());
-    if (schema(spec.op).text) spec.text = in_.text(in_.varint());
-    spec.src = src_;
-    spec.ints = ints_;
+    read_stored_node(in_, stored_);
+    src_.clear();
+    for (const uint64_t back : stored_.back) src_.push_back(source(back));
+    const NodeSpec spec = stored_.spec(src_);
     // Its id would be that of some memory of this process.
     if (spec.op == Op::Buffer) damaged("a file holds no memory");
     if (const char* problem = node_problem(spec))
@@ -114,27 +77,60 @@ class Reader {
   Graph& graph_;
   ByteReader in_;
   std::vector<NodeRef> nodes_;
+  StoredNode stored_;
   std::vector<NodeRef> src_;
-  std::vector<int64_t> ints_;
 };
 
 }  // namespace
 
+void write_node(ByteWriter& out, NodeRef n, FunctionRef<uint64_t(NodeRef)> back) {
+  out.u8(static_cast<uint8_t>(n->op));
+  out.u8(static_cast<uint8_t>(n->dtype));
+  out.varint(n->lanes);
+  out.varint(n->nsrc);
+  for (NodeRef s : n->src()) out.varint(back(s));
+  out.varint(n->nints);
+  for (const int64_t v : n->ints()) out.signed_varint(v);
+  if (schema(n->op).text) out.text(n->text());
+}
+
+NodeSpec StoredNode::spec(std::span<const NodeRef> sources) const {
+  return {op, dtype, sources, ints, text, lanes};
+}
+
+void read_stored_node(ByteReader& in, StoredNode& out) {
+  const auto damaged = [&in](const std::string& what) {
+    fail("graph_file", "{}: offset {}: {}; the file is damaged or not a graph file", in.what(),
+         in.offset(), what);
+  };
+  const uint8_t op = in.u8();
+  if (!is_op_id(op)) damaged(strformat("{} is no op", op));
+  const uint8_t dtype_id = in.u8();
+  const auto dtype = dtype_from_id(dtype_id);
+  if (!dtype) damaged(strformat("{} is no dtype", dtype_id));
+  const uint64_t lanes = in.varint();
+  if (lanes > UINT16_MAX) damaged(strformat("a value of {} lanes", lanes));
+  out.op = static_cast<Op>(op);
+  out.dtype = *dtype;
+  out.lanes = static_cast<uint16_t>(lanes);
+  out.back.resize(in.count(in.varint(), 1));
+  for (uint64_t& b : out.back) b = in.varint();
+  out.ints.resize(in.count(in.varint(), 1));
+  for (int64_t& v : out.ints) v = unzigzag(in.varint());
+  out.text = schema(out.op).text ? in.text(in.varint()) : std::string_view();
+}
+
 std::vector<std::byte> write_graph(std::span<const NodeRef> roots) {
-  Writer w;
-  for (const uint8_t b : kMagic) w.byte(b);
-  w.byte(kVersion);
+  ByteWriter out;
+  for (const uint8_t b : kMagic) out.u8(b);
+  out.u8(kVersion);
   const Toposort order(roots);
-  w.varint(order.size());
+  out.varint(order.size());
   NodeMap<size_t> positions(order.size());
-  for (NodeRef n : order) {
-    const size_t position = positions.size();
-    write_node(w, n, position, positions);
-    positions[n] = position;
-  }
-  w.varint(roots.size());
-  for (NodeRef n : roots) w.varint(order.size() - positions.at(n));
-  return w.take();
+  write_nodes(out, order, positions);
+  out.varint(roots.size());
+  for (NodeRef n : roots) out.varint(order.size() - positions.at(n));
+  return out.take();
 }
 
 std::vector<NodeRef> read_graph(Graph& graph, std::span<const std::byte> data,

@@ -1,4 +1,6 @@
 // Intel syntax.
+#include <algorithm>
+
 #include "weft/base/format.h"
 #include "weft/isa/x86.h"
 
@@ -73,7 +75,7 @@ std::string memory_text(const Instruction& i) {
 int broadcast_count(const Instruction& i) {
   Instruction whole = i;
   whole.broadcast = false;
-  return memory_bytes(whole) / memory_bytes(i);
+  return memory_bytes(whole) / std::max(1, memory_bytes(i));
 }
 
 }  // namespace

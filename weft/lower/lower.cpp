@@ -159,6 +159,10 @@ std::string State::text() const {
   return program.code.empty() ? print_graph(sink) : print_program(program);
 }
 
+StateParts State::parts() const {
+  return program.code.empty() ? StateParts::graph({sink}) : StateParts::of(program);
+}
+
 }  // namespace lower
 
 std::span<const Pass<lower::State>> lower_passes() { return kPasses; }

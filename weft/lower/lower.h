@@ -28,6 +28,7 @@ struct State {
   std::string_view name() const { return kernel.name; }
   PassView view() const;
   std::string text() const;
+  StateParts parts() const;
 };
 
 }  // namespace lower

@@ -252,6 +252,8 @@ PassView State::view() const {
 
 std::string State::text() const { return print_graph(kernel.sink); }
 
+StateParts State::parts() const { return StateParts::graph({kernel.sink}); }
+
 }  // namespace optimize
 
 std::span<const Pass<optimize::State>> optimize_passes() { return kPasses; }

@@ -28,6 +28,7 @@ struct State {
   std::string_view name() const { return kernel.name; }
   PassView view() const;
   std::string text() const;
+  StateParts parts() const;
 };
 
 /// A kernel as the passes begin with it; null where it may not be changed at all.

@@ -51,6 +51,10 @@ PassView RenderState::view() const {
 
 std::string RenderState::text() const { return written.empty() ? print_program(program) : written; }
 
+StateParts RenderState::parts() const {
+  return written.empty() ? StateParts::of(program) : StateParts::text(written);
+}
+
 std::span<const Pass<RenderState>> render_passes() { return kPasses; }
 
 std::string entry_name(size_t index, std::string_view kernel_name) {

@@ -29,6 +29,7 @@ struct RenderState {
   std::string_view name() const { return program.name; }
   PassView view() const;
   std::string text() const;
+  StateParts parts() const;
 };
 
 /// In order.

@@ -18,21 +18,22 @@ void check_pass(const char* pass, std::string_view subject, const char* problem)
   if (problem) internal_error(pass, "after it {} has {}", subject, problem);
 }
 
-void record_pass(PassTrace& trace, const char* pass, std::string_view subject,
-                 FunctionRef<void()> run, FunctionRef<PassView()> view,
-                 FunctionRef<std::string()> text) {
-  PassRecord record{pass, std::string(subject)};
-  record.before = view();
-  if (trace.texts) record.text_before = text();
-  {
-    const RewriteTrace rules;
-    const uint64_t start = now_ns();
-    run();
-    record.ns = now_ns() - start;
-    record.firings = static_cast<int64_t>(rules.steps.size());
-  }
-  record.after = view();
-  if (trace.texts) record.text_after = text();
+void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject,
+                 FunctionRef<void()> run) {
+  PassRecord record{pass, std::string(subject.name)};
+  if (trace.keeps_records) record.before = subject.view();
+  if (trace.texts) record.text_before = subject.text();
+  PassWatcher* watcher = trace.watcher;
+  const size_t watched = watcher ? watcher->begin(pass, subject.name, subject.parts()) : 0;
+  const RewriteTrace rules;
+  const uint64_t start = now_ns();
+  run();
+  record.ns = now_ns() - start;
+  record.firings = static_cast<int64_t>(rules.steps.size());
+  if (watcher) watcher->end(watched, record.ns, rules.steps, subject.parts());
+  if (!trace.keeps_records) return;
+  record.after = subject.view();
+  if (trace.texts) record.text_after = subject.text();
   trace.records.push_back(std::move(record));
 }
 

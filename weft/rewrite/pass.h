@@ -17,6 +17,8 @@ namespace weft {
 ///   std::string_view name() const;  // of the kernel, or of what else is compiled
 ///   PassView view() const;
 ///   std::string text() const;       // where it is a graph, what parse_graph() reads back
+/// and, where a recording is to have it,
+///   StateParts parts() const;
 template <class State>
 struct Pass {
   const char* name;   ///< "lower.unroll": stage and step; stable, its span has it too
@@ -35,16 +37,33 @@ struct Pass {
   }
 };
 
+/// Who writes down what a thread's passes do, as they do it.
+class PassWatcher {
+ public:
+  virtual ~PassWatcher() = default;
+  /// A pass is about to run, within those that have begun and not ended. Returns what end() is to
+  /// be told; a pass that throws never ends.
+  virtual size_t begin(const char* pass, std::string_view subject, const StateParts& before) = 0;
+  virtual void end(size_t pass, uint64_t ns, std::span<const RewriteStep> rules,
+                   const StateParts& after) = 0;
+};
+
 /// The passes that this thread runs while it lives, the inner ones of stages included.
 class PassTrace {
  public:
   /// `with_texts`: records hold the states before and after, too.
-  explicit PassTrace(bool with_texts) : texts(with_texts), outer_(current_) { current_ = this; }
+  explicit PassTrace(bool with_texts) : PassTrace(true, with_texts, nullptr) {}
+  /// `with_records`: it keeps any.
+  PassTrace(bool with_records, bool with_texts, PassWatcher* watched_by)
+      : keeps_records(with_records), texts(with_texts), watcher(watched_by), outer_(current_) {
+    current_ = this;
+  }
   ~PassTrace() { current_ = outer_; }
   PassTrace(const PassTrace&) = delete;
   PassTrace& operator=(const PassTrace&) = delete;
 
-  const bool texts;
+  const bool keeps_records, texts;
+  PassWatcher* const watcher;
   std::vector<PassRecord> records = {};
   std::vector<PassRecord> take() { return std::move(records); }
 
@@ -61,10 +80,24 @@ namespace detail {
 bool pass_is_switched_off(std::string_view pass);
 /// Throws InternalError where `problem` is not null.
 void check_pass(const char* pass, std::string_view subject, const char* problem);
+/// A state to look at.
+struct PassSubject {
+  std::string_view name;
+  FunctionRef<PassView()> view;
+  FunctionRef<std::string()> text;
+  FunctionRef<StateParts()> parts;
+};
 /// Runs it between two looks at the state.
-void record_pass(PassTrace& trace, const char* pass, std::string_view subject,
-                 FunctionRef<void()> run, FunctionRef<PassView()> view,
-                 FunctionRef<std::string()> text);
+void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject,
+                 FunctionRef<void()> run);
+
+template <class State>
+StateParts parts_of(const State& state) {
+  if constexpr (requires { state.parts(); })
+    return state.parts();
+  else
+    return {};
+}
 }  // namespace detail
 
 template <class State>
@@ -74,16 +107,17 @@ void run_pass(const Pass<State>& pass, State& state) {
   {
     Span span(Context::current().tracer(), pass.name, state.name());
     if (trace)
-      detail::record_pass(
-          *trace, pass.name, state.name(), [&] { pass.run(state); }, [&] { return state.view(); },
-          [&] { return state.text(); });
+      detail::record_pass(*trace, pass.name,
+                          {state.name(), [&] { return state.view(); }, [&] { return state.text(); },
+                           [&] { return detail::parts_of(state); }},
+                          [&] { pass.run(state); });
     else
       pass.run(state);
   }
 #ifdef WEFT_DEV
   constexpr bool check = true;
 #else
-  const bool check = trace != nullptr;
+  const bool check = trace != nullptr && trace->keeps_records;
 #endif
   if (check && pass.problem) detail::check_pass(pass.name, state.name(), pass.problem(state));
 }

@@ -8,7 +8,8 @@ namespace weft {
 
 std::shared_ptr<const CompiledKernel> compiled_kernel(std::string name,
                                                       const LinearProgram& program,
-                                                      std::unique_ptr<Executable> executable) {
+                                                      std::unique_ptr<Executable> executable,
+                                                      RecordedAs recorded) {
   auto k = std::make_shared<CompiledKernel>();
   k->executable = std::move(executable);
   k->name = std::move(name);
@@ -22,6 +23,7 @@ std::shared_ptr<const CompiledKernel> compiled_kernel(std::string name,
   k->params = program.params;
   k->flops = program.flops;
   k->bytes = program.bytes;
+  k->recorded = recorded;
   return k;
 }
 

@@ -12,6 +12,11 @@
 
 namespace weft {
 
+/// What a recording calls something (recorder.h); stream 0: it is in none.
+struct RecordedAs {
+  uint64_t stream = 0, number = 0;
+};
+
 /// A kernel loaded on a device; shared by every schedule that has it.
 struct CompiledKernel {
   std::unique_ptr<Executable> executable;
@@ -22,6 +27,7 @@ struct CompiledKernel {
   std::vector<IndexProgram> grid;
   std::vector<ProgramParam> params;
   double flops = 0, bytes = 0;  ///< where sizes are static
+  RecordedAs recorded;
 
   /// About what it takes: its code, and what says how it is called.
   size_t bytes_held() const { return static_cast<size_t>(executable->code_bytes()) + 512; }
@@ -30,7 +36,8 @@ struct CompiledKernel {
 /// `program` is what was loaded.
 std::shared_ptr<const CompiledKernel> compiled_kernel(std::string name,
                                                       const LinearProgram& program,
-                                                      std::unique_ptr<Executable> executable);
+                                                      std::unique_ptr<Executable> executable,
+                                                      RecordedAs recorded = {});
 
 struct CompiledBuffer {
   DType dtype;
@@ -69,7 +76,8 @@ struct CompiledSchedule {
   std::vector<std::string> variables;
   std::vector<CompiledBuffer> buffers;
   std::vector<CompiledStep> steps;
-  std::vector<int> outputs;  ///< buffer of each output
+  std::vector<int> outputs;          ///< buffer of each output
+  mutable RecordedAs recorded = {};  ///< under RunState::mutex
 
   int64_t bytes_of(int buffer, std::span<const int64_t> values) const;
   /// About what it takes, with the kernels that it keeps alive.

@@ -182,6 +182,8 @@ PassView NormalState::view() const {
 
 std::string NormalState::text() const { return print_graph(values); }
 
+StateParts NormalState::parts() const { return StateParts::graph({values.begin(), values.end()}); }
+
 namespace {
 
 void number(NormalState& s) {

@@ -90,6 +90,7 @@ struct NormalState {
   std::string_view name() const { return "values"; }
   PassView view() const;
   std::string text() const;
+  StateParts parts() const;
 };
 
 /// In order. The second runs in programs that no cache has.

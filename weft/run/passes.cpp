@@ -51,10 +51,11 @@ void check_switched_passes(std::string_view list) {
          did_you_mean(entry, known));
 }
 
-std::optional<PassTrace> trace_passes(Context& context) {
+std::optional<PassTrace> trace_passes(Context& context, PassWatcher* watcher) {
   const CompileObserver& observer = context.get<RunState>().observer;
-  return observer.passed || log_enabled(context, 8)
-             ? std::optional<PassTrace>(std::in_place, observer.texts)
+  const bool records = observer.passed || log_enabled(context, 8);
+  return records || watcher
+             ? std::optional<PassTrace>(std::in_place, records, observer.texts, watcher)
              : std::nullopt;
 }
 

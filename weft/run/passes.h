@@ -31,7 +31,8 @@ std::vector<RuleSetRow> compiler_rule_sets();
 void check_switched_passes(std::string_view list);
 
 /// Records what this thread runs, where the context's observer or WEFT_DEBUG=8 wants that.
-std::optional<PassTrace> trace_passes(Context& context);
+/// `watcher`: a recording, which may be null.
+std::optional<PassTrace> trace_passes(Context& context, PassWatcher* watcher = nullptr);
 /// Tells them what was recorded. The caller holds RunState::mutex.
 void tell_passes(Context& context, std::span<const PassRecord> passes);
 /// What this thread's trace has recorded so far, and has not told.

@@ -62,6 +62,8 @@ struct Job {
   Translation made;
   std::vector<LoopCost> costs = {};  // where its program comes without instructions
   std::vector<PassRecord> passes;    // where they are asked for
+  RecordedAs recorded = {};
+  uint64_t ns = 0;  // that translating took
   std::shared_ptr<const CompiledKernel> done;
 };
 
@@ -89,10 +91,17 @@ class Pipeline {
     compile_new(jobs, out);
     finish_steps(schedule, jobs, out);
     if (run_.observer.compiled) run_.observer.compiled(report_);
+    record(out);
     return std::make_shared<const CompiledSchedule>(std::move(out));
   }
 
  private:
+  void record(const CompiledSchedule& out) {
+    if (!run_.recorder) return;
+    run_.recorder->decisions(report_.decisions);
+    run_.recorder->schedule(out, [&](size_t i) { return lines("", out.steps[i].origins); });
+  }
+
   // ---- 2 schedule
 
   /// From the disk, where nobody looks on.
@@ -138,7 +147,9 @@ class Pipeline {
     return (device ? devices_.open(device) : devices_.default_device()).target();
   }
 
-  bool reports() const { return log_enabled(context_, 3) || run_.observer.compiled; }
+  bool reports() const {
+    return log_enabled(context_, 3) || run_.observer.compiled || run_.recorder;
+  }
 
   void report(const Decision& d) {
     report_.decisions.push_back({d.staged, summary(d.node), d.reason, lines("", {&d.origin, 1})});
@@ -213,6 +224,8 @@ class Pipeline {
     }
     if (fresh.empty()) return;
     number_entries(fresh);
+    if (run_.recorder)
+      for (Job* j : fresh) j->recorded = run_.recorder->new_kernel();
     for (size_t done = 0; done < fresh.size(); done += kBatch)
       compile_batch(std::span(fresh).subspan(done, std::min(kBatch, fresh.size() - done)));
   }
@@ -318,8 +331,12 @@ class Pipeline {
 
   /// Runs on any thread: touches nothing but the job.
   void translate(Job& j) const {
-    std::optional<PassTrace> trace = trace_passes(context_);
+    const uint64_t start = now_ns();
+    std::unique_ptr<PassWatcher> watcher;
+    if (run_.recorder) watcher = run_.recorder->kernel_passes(j.recorded);
+    std::optional<PassTrace> trace = trace_passes(context_, watcher.get());
     j.made = translate_kernel(*j.kernel, j.device->target(), j.entry, j.distinct, j.plan.get());
+    j.ns = now_ns() - start;
     if (trace) j.passes = trace->take();
   }
 
@@ -333,11 +350,21 @@ class Pipeline {
                                  j.made.report.applied, j.made.program.flops,
                                  j.made.program.bytes});
       log_at(context_, 3, "{}", text(report_.kernels.back()));
+      record(j, report_.kernels.back());
     }
     if (log_enabled(context_, 5)) log_line(context_, print_graph(j.made.optimized.sink));
     if (log_enabled(context_, 6)) log_line(context_, print_program(j.made.program));
     const std::string& code = j.device->target().machine_code ? j.made.listing : j.made.code;
     if (!code.empty()) log_at(context_, 4, "{}", code);
+  }
+
+  void record(const Job& j, const KernelReport& report) {
+    if (!run_.recorder) return;
+    const Target& target = j.device->target();
+    const std::string_view code = target.machine_code ? j.made.code : std::string_view();
+    run_.recorder->kernel(j.recorded, report,
+                          {j.entry, target.name, code, j.made.spilled,
+                           static_cast<int64_t>(j.made.code.size()), j.ns});
   }
 
   void load(std::span<Job* const> fresh) {
@@ -364,8 +391,8 @@ class Pipeline {
       if (auto* host = dynamic_cast<HostExecutable*>(loaded[i].get());
           host && !jobs[i]->costs.empty())
         host->set_cost({jobs[i]->costs, jobs[i]->made.program.variables, 1});
-      jobs[i]->done =
-          compiled_kernel(jobs[i]->kernel->name, jobs[i]->made.program, std::move(loaded[i]));
+      jobs[i]->done = compiled_kernel(jobs[i]->kernel->name, jobs[i]->made.program,
+                                      std::move(loaded[i]), jobs[i]->recorded);
     }
   }
 
@@ -445,6 +472,7 @@ Prepared compile(Context& context, const NormalForm& form, std::span<const int> 
                  const std::vector<bool>& constants) {
   RunState& run = context.get<RunState>();
   const uint64_t start = now_ns();
+  if (run.recorder) run.recorder->compiling();
   Prepared out{Pipeline(context, form, constants).compile(into), nullptr,
                std::make_shared<SpareCommands>()};
   if (out.schedule->variables.empty()) out.memory = plan(out, form);

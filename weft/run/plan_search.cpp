@@ -93,6 +93,7 @@ void PlanSearch::search(const TrialSubject& subject, const PlanKey& key, const s
       report.over = result.finished;
       if (result.searched) run_.plans.store(key, found(report));
       if (run_.observer.searched) run_.observer.searched(report);
+      if (run_.recorder) run_.recorder->searched(report);
       log_at(context_, result.finished ? 1 : 2, "{}", text(report));
     };
     KeptTrials trials(kernels, keep);

@@ -51,10 +51,14 @@ class Realization {
     Span span(context_.tracer(), "realize");
     context_.tracer().add(Counter::Realizes);
     ++run_.stats.realizes;
-    const std::optional<PassTrace> trace = trace_passes(context_);
+    Recorder* recorder = run_.recorder.get();
+    RecordedRunScope recorded(recorder, RunKind::Realize);
+    const std::optional<PassTrace> trace =
+        trace_passes(context_, recorder ? &recorder->run_passes() : nullptr);
     InterruptibleScope(context_).run([this] { compile(); });
     std::unique_ptr<CommandList> list = placed_list();
     tell_passes(context_);
+    recorded.executes(schedule());
     execute(*list);
     commit();
     prepared_->spare->list = std::move(list);
@@ -248,6 +252,7 @@ class Realization {
     const PlannedMemory& plan = *prepared_->memory;
     if (log_enabled(context_, 2)) log_at(context_, 2, "{}", plan_text(plan));
     if (run_.observer.planned) run_.observer.planned(plan);
+    if (run_.recorder) run_.recorder->memory(plan);
     buffers_.with_swept_memory([&] { allocate(plan); });
     SmallVector<BufferSlice, 16> slices;
     for (const auto& buffer : memory_) slices.push_back({buffer.get(), 0});

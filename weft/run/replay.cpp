@@ -68,6 +68,7 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
          "a captured function is called while another one is being captured; call the "
          "plain function inside");
   Span span(context.tracer(), "replay");
+  RecordedRunScope recorded(state.recorder.get(), RunKind::Replay);
   const std::optional<PassTrace> trace = trace_passes(context);
   context.tracer().add(Counter::Steps);
   ++state.stats.replays;
@@ -87,6 +88,8 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
   if (calls_ == 1) give_back_spare_memory();
   bind_commands(*list, memory, values);
   tell_passes(context);
+  if (state.recorder) state.recorder->schedule(each_call().schedule, lines());
+  recorded.executes(each_call().schedule);
   execute(arguments);
   commit(arguments, std::move(made), take);
 }

@@ -12,6 +12,7 @@
 #include "weft/run/normalise.h"
 #include "weft/run/pipeline.h"
 #include "weft/run/plan_cache.h"
+#include "weft/run/recorder.h"
 #include "weft/run/stats.h"
 
 namespace weft {
@@ -46,10 +47,11 @@ class RunState {
   LruCache<std::shared_ptr<const Prepared>> schedules{graph, 512, size_t{64} << 20};
   LruCache<std::shared_ptr<const CompiledKernel>> kernels{graph, 8192, size_t{64} << 20};
   KnownPrograms known;
-  PlanCache plans;           ///< that searches found
-  CompileObserver observer;  ///< `weft explain`'s
-  RunStats stats;            ///< the sums; run_stats() fills in the rest
-  size_t nodes_walked = 0;   ///< of the tensor graph, when its dead ones last went
+  PlanCache plans;                     ///< that searches found
+  CompileObserver observer;            ///< `weft explain`'s
+  std::unique_ptr<Recorder> recorder;  ///< with WEFT_VIZ, else null
+  RunStats stats;                      ///< the sums; run_stats() fills in the rest
+  size_t nodes_walked = 0;             ///< of the tensor graph, when its dead ones last went
 
   /// Sweeps the caches' graph once enough dead keys have gathered.
   void collect();

@@ -22,6 +22,7 @@ RunState::RunState(Context& context) : known(tensor_graph(context), graph), plan
   if (!context.options().rules.empty())
     check_switches(context.options().rules, compiler_rule_sets());
   check_switched_passes(context.options().passes);
+  recorder = Recorder::open(context);
 }
 
 void RunMutex::lock() {

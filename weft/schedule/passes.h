@@ -23,6 +23,7 @@ struct State {
   std::string_view name() const { return "schedule"; }
   PassView view() const;
   std::string text() const;
+  StateParts parts() const;
 };
 
 }  // namespace schedule

@@ -450,6 +450,19 @@ std::string State::text() const {
   return made.graph ? out : describe(*plan);
 }
 
+StateParts State::parts() const {
+  StateParts out;
+  if (made.graph) {
+    out.kind = StateParts::Kind::Kernels;
+    for (const Kernel& k : made.kernels) out.nodes.push_back(k.sink), out.names.push_back(k.name);
+    return out;
+  }
+  if (plan) return StateParts::text(describe(*plan));
+  for (const ScheduleOutput& o : outputs) out.nodes.push_back(o.value);
+  out.kind = StateParts::Kind::Graph;
+  return out;
+}
+
 }  // namespace schedule
 
 std::span<const Pass<schedule::State>> schedule_passes() { return kPasses; }

@@ -1,31 +1,16 @@
-// Refusal: what a client did wrong, in the form that OpenAI's clients read.
+// What of the library's errors a client is told.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "weft/base/exceptions.h"
-#include "weft/serve/http.h"
+#include "weft/http/refusal.h"
 
 namespace weft::serve {
 
-/// Thrown where a request is read; its client gets it.
-struct Refusal {
-  int status = 400;
-  std::string code;   ///< stable: "context_length_exceeded"
-  std::string param;  ///< the parameter that is wrong; empty: none
-  std::string message;
-};
+using http::Refusal, http::error_json, http::error_response, http::valid_start;
 
-/// {"error": {"message", "type", "param", "code"}}
-std::string error_json(const Refusal& refusal);
-HttpResponse error_response(const Refusal& refusal);
-
-/// Of an Error of the library.
 Refusal refusal_of(std::string_view code, std::string_view message);
 Refusal refusal_of(const Error& error);
-
-/// The beginning of what a client sent, as messages quote it: valid, and not long.
-std::string valid_start(std::string_view text);
 
 }  // namespace weft::serve

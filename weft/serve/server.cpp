@@ -1,16 +1,14 @@
 #include "weft/serve/server.h"
 
-#include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <thread>
 
 #include "weft/base/error.h"
-#include "weft/serve/connection.h"
-#include "weft/serve/gate.h"
+#include "weft/http/gate.h"
+#include "weft/http/listener.h"
 #include "weft/serve/service.h"
 
 namespace weft::serve {
@@ -18,17 +16,17 @@ namespace weft::serve {
 namespace {
 
 namespace asio = boost::asio;
+using http::Clock;
 using Failure = boost::system::error_code;
-using asio::ip::tcp;
 
 constexpr std::chrono::milliseconds kSweep(100);
 
 ServeOptions checked(ServeOptions options) {
   if (options.host == "localhost") options.host = "127.0.0.1";
-  if (!is_address(options.host))
+  if (!http::is_address(options.host))
     fail("serve.address", "the host is '{}'; it has to be an address, such as 127.0.0.1 or 0.0.0.0",
          options.host);
-  if (!is_loopback(options.host) && options.api_key.empty())
+  if (!http::is_loopback(options.host) && options.api_key.empty())
     fail("serve.key",
          "{} can be reached from other machines and there is no API key; give one with --api-key "
          "or --api-key-file, or listen on 127.0.0.1",
@@ -36,22 +34,11 @@ ServeOptions checked(ServeOptions options) {
   return options;
 }
 
-tcp::acceptor listen(asio::io_context& io, const ServeOptions& options) {
-  try {
-    return tcp::acceptor(io, {asio::ip::make_address(options.host), options.port});
-  } catch (const boost::system::system_error& error) {
-    fail_runtime("serve.address", "cannot listen on {}, port {}: {}; try another --port",
-                 options.host, options.port, error.code().message());
-  }
-}
-
 }  // namespace
 
 struct Server::State {
   State(llm::Generator& generator, ServeOptions given)
       : options(checked(std::move(given))),
-        acceptor(listen(io, options)),
-        port(acceptor.local_endpoint().port()),
         timer(io),
         loop(generator,
              [this](std::vector<Outcome> outcomes) {
@@ -64,13 +51,12 @@ struct Server::State {
                  options.model_name.empty() ? generator.model_name() : options.model_name,
                  generator.context_length()},
                 loop),
-        room{options.limits, [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
+        room{options.limits,
+             [this](HttpRequest request, std::shared_ptr<Exchange> exchange) {
                service.handle(std::move(request), exchange);
-             }} {}
+             }},
+        listener(io, options.host, options.port, room) {}
 
-  void accept();
-  void add(tcp::socket socket);
-  bool make_room();
   void sweep();
   void watch(const std::function<bool()>& interrupted);
   void begin_stop();
@@ -79,66 +65,28 @@ struct Server::State {
 
   const ServeOptions options;
   asio::io_context io{1};
-  tcp::acceptor acceptor;
-  const uint16_t port;
   asio::steady_timer timer;
   GeneratorLoop loop;
   Service service;
-  ConnectionRoom room;
-  std::vector<std::shared_ptr<Connection>> connections;
+  http::ConnectionRoom room;
+  http::Listener listener;
   Clock::time_point stop_at = Clock::time_point::max();
-  bool accepting = false;
   bool stopping = false;  // of the generator's thread
   std::atomic<bool> stop_wanted{false};
 };
-
-void Server::State::accept() {
-  if (accepting) return;
-  accepting = true;
-  acceptor.async_accept([this](Failure failure, tcp::socket socket) {
-    accepting = false;
-    if (failure) return;  // where no descriptors are left, say, the next sweep tries again
-    add(std::move(socket));
-    accept();
-  });
-}
-
-// Whose request has not come for longest goes.
-bool Server::State::make_room() {
-  std::erase_if(connections, [](const auto& c) { return !c->is_open(); });
-  if (connections.size() < options.limits.connections) return true;
-  Connection* oldest = nullptr;
-  for (const auto& c : connections)
-    if (c->is_waiting() && (oldest == nullptr || c->since() < oldest->since())) oldest = c.get();
-  if (oldest != nullptr) oldest->close();
-  return oldest != nullptr;
-}
-
-void Server::State::add(tcp::socket socket) {
-  ++service.metrics().connections_total;
-  Failure ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  const bool fits = make_room();
-  const auto connection = std::make_shared<Connection>(std::move(socket), room);
-  connections.push_back(connection);
-  fits ? connection->start() : connection->refuse();
-}
 
 void Server::State::sweep() {
   timer.expires_after(kSweep);
   timer.async_wait([this](Failure failure) {
     if (!failure) sweep();
   });
-  accept();
   const Clock::time_point now = Clock::now();
   service.check_time(now);
-  for (const auto& c : std::vector(connections)) c->check_time(now);
-  std::erase_if(connections, [](const auto& c) { return !c->is_open(); });
-  service.metrics().connections = connections.size();
+  listener.sweep(now);
+  service.metrics().connections = listener.connections();
+  service.metrics().connections_total = listener.accepted();
   if (now > stop_at) service.fail_all({503, "overloaded", "", "the server has stopped"});
-  const bool answered =
-      service.idle() && std::all_of(connections.begin(), connections.end(),
-                                    [](const auto& c) { return c->is_waiting(); });
+  const bool answered = service.idle() && listener.idle();
   if (room.stopping && (answered || now > stop_at + kSweep)) loop.stop();
 }
 
@@ -169,9 +117,7 @@ void Server::State::serve_connections() {
 }
 
 void Server::State::close() {
-  Failure ignored;
-  acceptor.close(ignored);
-  for (const auto& c : std::vector(connections)) c->close();
+  listener.close();
   timer.cancel();
   io.stop();
 }
@@ -181,13 +127,9 @@ Server::Server(llm::Generator& generator, ServeOptions options)
 
 Server::~Server() = default;
 
-uint16_t Server::port() const { return state_->port; }
+uint16_t Server::port() const { return state_->listener.port(); }
 
-std::string Server::address() const {
-  const bool six = state_->options.host.find(':') != std::string::npos;
-  const std::string& host = state_->options.host;
-  return strformat("http://{}:{}", six ? "[" + host + "]" : host, port());
-}
+std::string Server::address() const { return http::address_text(state_->options.host, port()); }
 
 void Server::stop() { state_->stop_wanted = true; }
 

@@ -5,9 +5,9 @@
 
 #include "weft/base/format.h"
 #include "weft/base/json_writer.h"
+#include "weft/http/gate.h"
 #include "weft/serve/completion_task.h"
 #include "weft/serve/embedding_task.h"
-#include "weft/serve/gate.h"
 #include "weft/serve/page.h"
 #include "weft/serve/requests.h"
 
@@ -54,6 +54,9 @@ bool is_json(std::string_view content_type) {
 
 Service::Service(const ServeOptions& options, ModelFacts model, GeneratorLoop& loop)
     : options_(options),
+      gate_{options.api_key, options.allowed_hosts, options.allowed_origins,
+            ", or start it with --allow-host",
+            "; start the server with --allow-origin if they are to"},
       model_(std::move(model)),
       loop_(loop),
       random_(std::random_device()()),
@@ -68,7 +71,7 @@ Service::Service(const ServeOptions& options, ModelFacts model, GeneratorLoop& l
 void Service::handle(HttpRequest request, const std::shared_ptr<Exchange>& exchange) {
   Call call{request, exchange, "other"};
   exchange->add_field("X-Request-Id", new_id("req-"));
-  for (auto& [name, value] : cross_origin_fields(request, options_))
+  for (auto& [name, value] : http::cross_origin_fields(request, gate_))
     exchange->add_field(name, value);
   Refusal refusal;
   try {
@@ -102,7 +105,7 @@ void Service::dispatch(Call& call) {
       route = &row;
   const bool asks_first = method == "OPTIONS";
   const bool open = asks_first || (route != nullptr && route->open);
-  if (auto refused = refused_at_gate(call.request, options_, open)) {
+  if (auto refused = http::refused_at_gate(call.request, gate_, open)) {
     count(call.route, refused->status);
     return call.exchange->respond(*refused);
   }
@@ -269,13 +272,14 @@ void Service::detokenize(Call& call) {
 }
 
 void Service::page(Call& call) {
-  const PageFile* file = options_.page ? find_page_file(call.request.path()) : nullptr;
-  if (file == nullptr)
+  const auto file =
+      options_.page ? http::find_page_file(page_files(), call.request.path()) : std::nullopt;
+  if (!file)
     throw Refusal{404, "not_found", "",
                   strformat("there is nothing at '{}'", valid_start(call.request.path()))};
   count(call.route, 200);
   call.exchange->respond(
-      {200, std::string(file->content), std::string(file->content_type), page_fields()});
+      {200, std::string(file->content), std::string(file->content_type), http::page_fields()});
 }
 
 }  // namespace weft::serve

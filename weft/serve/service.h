@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/http/gate.h"
 #include "weft/serve/chat_prompt.h"
 #include "weft/serve/generator_loop.h"
 #include "weft/serve/http.h"
@@ -91,6 +92,7 @@ class Service {
   void page(Call& call);
 
   const ServeOptions& options_;
+  const http::GateOptions gate_;
   const ModelFacts model_;
   std::optional<text::ChatTemplate> template_;
   std::string template_error_;  ///< why chats cannot be answered; texts can

@@ -1,0 +1,171 @@
+"""The page of `weft viz` in a real browser, without a display: Chromium (Debian: chromium) through playwright."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHROMIUM = shutil.which("chromium")
+IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed"),
+              pytest.mark.skipif(not IMAGES.exists(), reason="dataset-fashion-mnist is not installed")]
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+def weft():
+    found = list(ROOT.glob("build/*/weft"))
+    if not found:
+        pytest.skip("the target weft is not built")
+    return str(max(found, key=lambda path: path.stat().st_mtime))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """Steps of Fashion-MNIST, by a program whose words are markup."""
+    folder = tmp_path_factory.mktemp("viz")
+    file = str(folder / "a.weftviz")
+    subprocess.run([weft(), "train", "fashion-mnist", "--epochs", "1", "--limit", "1024", "--save", str(folder / f"{MARKUP}.st")],
+                   env={**os.environ, "WEFT_VIZ": "1", "WEFT_VIZ_FILE": file}, check=True, stdout=subprocess.DEVNULL)
+    return file
+
+
+@pytest.fixture(scope="module")
+def address(recording):
+    process = subprocess.Popen([weft(), "viz", recording, "--no-browser", "--json"], stdout=subprocess.PIPE, text=True)
+    yield json.loads(process.stdout.readline())["address"]
+    process.terminate()
+    assert process.wait(timeout=30) == 0
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as p:
+        with p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]) as one:
+            yield one
+
+
+def opened(browser, address, scheme="light", where=""):
+    context = browser.new_context(viewport={"width": 1400, "height": 860}, color_scheme=scheme)
+    page = context.new_page()
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda m: page.problems.append(m.text) if m.type == "error" else None)
+    page.on("request", lambda r: page.problems.append(r.url) if not r.url.startswith(address.split("#")[0]) else None)
+    page.on("dialog", lambda d: (page.problems.append("a dialog"), d.dismiss()))
+    page.goto(address + where)
+    return page
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request, browser, address):
+    one = opened(browser, address, request.param)
+    sync_api.expect(one.locator("#tree li").first).to_be_visible()
+    yield one
+    assert one.problems == []
+    one.context.close()
+
+
+def comes_true(page, script, seconds=20):
+    """The page's policy forbids playwright's own waiting for scripts."""
+    end = time.time() + seconds
+    while not page.evaluate(script):
+        assert time.time() < end, script
+        time.sleep(0.05)
+
+
+def drawn(page):
+    comes_true(page, "performance.getEntriesByName('graph.painted').length > 0")
+
+
+def test_the_token_leaves_the_address(page):
+    assert "token" not in page.evaluate("location.href")
+    page.reload()
+    sync_api.expect(page.locator("#tree li").first).to_be_visible()
+
+
+def test_without_the_token_nothing_is_shown(browser, address):
+    page = opened(browser, address.split("#")[0])
+    sync_api.expect(page.locator("[role=alert]")).to_contain_text("API key")
+    assert page.locator("#tree li").count() == 0
+
+
+def test_names_never_become_markup(page):
+    sync_api.expect(page.locator("#session")).to_contain_text(MARKUP)
+    assert page.locator("img").count() == 0
+
+
+def test_every_view_opens(page, tmp_path):
+    for name, expected in [("Graph", "canvas"), ("Timeline", "canvas >> nth=0"), ("Kernels", "td.number >> nth=0"), ("Lines", "h1"),
+                           ("Rules", "td >> nth=0"), ("Statistics", "td >> nth=0")]:
+        page.locator("#tabs button", has_text=name).click()
+        sync_api.expect(page.locator(f"#main {expected}")).to_be_visible()
+        assert page.locator("#main [role=alert]").count() == 0
+        page.screenshot(path=tmp_path / f"{name}.png")
+
+
+def test_the_keyboard_reaches_everything(page, tmp_path):
+    keys = page.keyboard
+    drawn(page)
+    sync_api.expect(page.locator("#tree")).to_be_focused()
+    for _ in range(100):   # to the first pass over a kernel
+        keys.press("ArrowDown")
+        if page.locator("[aria-selected=true] > .item", has_text="lower.").count():
+            break
+        if page.locator("[aria-selected=true][aria-expanded=false]").count():
+            keys.press("Enter")
+            time.sleep(0.1)
+    sync_api.expect(page.locator("#main h1")).to_contain_text("lower.")
+    keys.press("g")
+    comes_true(page, "location.hash.includes('mode=graph')")
+    keys.press("s")
+    comes_true(page, "location.hash.includes('mode=diff')")
+    keys.press("c")
+    comes_true(page, "location.hash.includes('view=kernel')")
+    sync_api.expect(page.locator("[role=tablist]")).to_be_visible()
+    page.screenshot(path=tmp_path / "kernel.png")
+    for key, view in [("t", "timeline"), ("k", "kernels"), ("l", "lines"), ("u", "rules"), ("i", "statistics")]:
+        keys.press(key)
+        comes_true(page, f"location.hash.includes('view={view}')")
+    keys.press("?")
+    sync_api.expect(page.locator("#help")).to_be_visible()
+    keys.press("Escape")
+    keys.press("/")
+    keys.type("add")
+    keys.press("Enter")
+    sync_api.expect(page.locator("#main h1")).to_contain_text("add")
+
+
+def test_a_graph_is_walked_through_by_keys(page):
+    drawn(page)
+    page.locator("#main canvas").focus()
+    page.keyboard.press("ArrowDown")
+    sync_api.expect(page.locator("aside h1")).to_be_visible()
+    first = page.locator("aside h1").text_content()
+    page.keyboard.press("ArrowDown")
+    comes_true(page, f"document.querySelector('aside h1').textContent !== {json.dumps(first)} || document.querySelector('aside').textContent.includes('Users') === false")
+    page.keyboard.press("r")   # groups by line
+    comes_true(page, "document.querySelector('#main select').value === 'line'")
+
+
+def test_from_a_line_to_its_hot_loop_in_four_clicks(page):
+    page.locator("#tabs button", has_text="Lines").click()
+    page.locator("#main td button").first.click()
+    sync_api.expect(page.locator("#main h1")).to_contain_text("kernel")
+    page.locator("[role=tab]", has_text="Machine code").click()
+    sync_api.expect(page.locator("[role=tabpanel]")).to_contain_text("zmm" if "avx512" in page.locator("#session").text_content() else "mm")
+
+
+def test_a_program_that_runs_is_followed(browser, tmp_path):
+    file = str(tmp_path / "b.weftviz")
+    process = subprocess.Popen([weft(), "viz", file, "--no-browser", "--json", "--", weft(), "train", "fashion-mnist", "--epochs", "1", "--limit", "512"],
+                               stdout=subprocess.PIPE, text=True)
+    address = next(json.loads(line)["address"] for line in process.stdout if line.startswith('{"address"'))
+    page = opened(browser, address)
+    sync_api.expect(page.locator("#tree li").first).to_be_visible(timeout=30000)
+    process.terminate()
+    process.wait(timeout=30)

@@ -1,0 +1,174 @@
+// A training step, recorded and looked at from every side.
+#include "tests/viz/recorded.h"
+#include "weft/viz/perfetto.h"
+
+namespace weft::viz {
+namespace {
+
+/// One recording for all: making it takes longer than reading it.
+class Views : public RecordedTest {
+ protected:
+  void SetUp() override {
+    RecordedTest::SetUp();
+    train_a_step(recording_to(file()));
+  }
+  /// The first pass of a kernel that changed its graph.
+  int64_t changed_pass() const {
+    std::string seen;
+    const Json passes = ask("passes", {{"changed", "1"}});
+    for (const Json& p : passes["passes"]) {
+      (seen += p["name"].get<std::string>()) += ' ';
+      if (p["kernel"].is_null() || p["size_before"] < 5) continue;
+      if (ask("pass", {{"pass", p["pass"].dump()}})["form"] == "graph") return p["pass"];
+    }
+    ADD_FAILURE() << seen;
+    return 0;
+  }
+};
+
+TEST_F(Views, of_a_training_step) {
+  // ---- the session
+  const Json session = ask("session");
+  ASSERT_EQ(session["processes"].size(), 1u);
+  EXPECT_EQ(session["processes"][0]["pid"], ::getpid());
+  EXPECT_TRUE(session["processes"][0]["finished"]);
+  EXPECT_TRUE(session["missing"].empty()) << session["missing"];
+  EXPECT_GT(session["processes"][0]["kernels"], 5);
+
+  // ---- realizations, and what they ran
+  const Json runs = ask("realizations");
+  ASSERT_GE(runs["total"], 1);
+  Json step;
+  for (const Json& run : runs["realizations"])
+    if (step.is_null() || run["steps"] > step["steps"]) step = run;
+  EXPECT_EQ(step["kind"], "realize");
+  EXPECT_NE(step["line"].get<std::string>().find("recorded_support.cpp:"), std::string::npos);
+  EXPECT_GT(step["compile_ns"], 0);
+  EXPECT_FALSE(step["kernels"].empty());
+  for (const Json& k : step["kernels"]) EXPECT_FALSE(k["kernel"].is_null()) << k;
+
+  // ---- passes, a pass, a rule in it
+  const std::string id = step["realization"].dump();
+  const Json passes = ask("passes", {{"realization", id}});
+  EXPECT_GT(passes["total"], 50);
+  const std::string tile = std::to_string(changed_pass());
+  const Json pass = ask("pass", {{"pass", tile}});
+  EXPECT_EQ(pass["form"], "graph");
+  EXPECT_NE(pass["before"], pass["after"]);
+  EXPECT_FALSE(pass["diff"].empty());
+  EXPECT_EQ(pass["changed"], true);
+  const Json fired = ask("rules", {{"fired", "1"}});
+  ASSERT_GT(fired["total"], 5);
+  const Json rule = fired["rules"][0];
+  EXPECT_GT(rule["fired"], 0);
+  EXPECT_FALSE(rule["text"].get<std::string>().empty());
+  EXPECT_FALSE(rule["proof"].get<std::string>().empty()) << rule;
+  const std::string where = rule["passes"][0].dump();
+  const Json firings = ask("firings", {{"pass", where}});
+  EXPECT_EQ(firings["total"], ask("pass", {{"pass", where}})["firings"]);
+  const Json firing = ask("firing", {{"pass", where}, {"step", "0"}});
+  EXPECT_EQ(firing["before"], firings["firings"][0]["before"]);
+  EXPECT_EQ(firing["after"], firings["firings"][0]["after"]);
+  EXPECT_NE(firing["before_graph"].get<std::string>().find(" = "), std::string::npos);
+
+  // ---- graphs
+  const Json graph = ask("graph", {{"pass", tile}, {"side", "both"}});
+  ASSERT_EQ(graph["nodes"].size(), graph["total"]);
+  EXPECT_EQ(graph["edges"].size(), graph["edge_total"]);
+  std::map<std::string, int> marks;
+  for (const Json& n : graph["nodes"]) ++marks[n["mark"]];
+  EXPECT_GT(marks["added"], 0);
+  EXPECT_GT(marks["same"], 0);
+  for (const Json& e : graph["edges"]) EXPECT_LT(e[0], e[1]);
+  const Json flow = ask("graph", {{"realization", id}});
+  EXPECT_EQ(flow["form"], "dataflow");
+  int launched = 0;
+  for (const Json& n : flow["nodes"]) launched += n["op"] == "kernel";
+  EXPECT_EQ(launched, step["steps"]);
+
+  // ---- time
+  const Json timeline = ask("timeline");
+  size_t spans = 0;
+  for (const Json& t : timeline["tracks"]) spans += t["spans"].size();
+  EXPECT_EQ(spans, timeline["total"]);
+  const Json coarse = ask("timeline", {{"resolution", "1000000000"}});
+  size_t drawn = 0, merged = 0;
+  for (const Json& t : coarse["tracks"])
+    for (const Json& s : t["spans"]) ++drawn, merged += s["merged"].get<size_t>();
+  EXPECT_LT(drawn, spans / 4);
+  EXPECT_EQ(merged, spans);
+
+  // ---- memory
+  const Json memory = ask("memory", {{"realization", id}});
+  EXPECT_EQ(memory["steps"], step["steps"]);
+  EXPECT_EQ(memory["by_step"].size(), step["steps"]);
+  EXPECT_GT(memory["peak"]["bytes"], 16 * 28 * 28 * 4);
+  EXPECT_FALSE(memory["arenas"].empty());
+
+  // ---- kernels
+  const Json kernels = ask("kernels");
+  const Json longest = kernels["kernels"][0];
+  EXPECT_GT(longest["runs"], 0);
+  const Json kernel = ask("kernel", {{"kernel", longest["kernel"].dump()}});
+  std::map<std::string, std::string> texts;
+  for (const Json& t : kernel["texts"]) texts[t["kind"]] = t["text"];
+  EXPECT_EQ(texts.count("kernel"), 1u);
+  EXPECT_EQ(texts.count("graph"), 1u);
+  EXPECT_NE(texts["program"].find("program "), std::string::npos);
+  EXPECT_FALSE(kernel["applied"].empty());
+  EXPECT_FALSE(kernel["decisions"].empty());
+  EXPECT_FALSE(kernel["passes"].empty());
+  if (kernel["target"] == "x86") {
+    EXPECT_NE(texts["listing"].find("ret"), std::string::npos) << texts["listing"];
+    EXPECT_EQ(texts["bytes"].substr(0, 6), "000000");
+  }
+
+  const Json again =
+      ask("recompile", {{"kernel", longest["kernel"].dump()}, {"rules", "add.zero"}});
+  EXPECT_FALSE(again["with"].get<std::string>().empty());
+
+  // ---- the rest
+  EXPECT_FALSE(ask("lines")["lines"].empty());
+  const Json statistics = ask("statistics");
+  EXPECT_FALSE(statistics["passes"].empty());
+  EXPECT_GT(statistics["counters"]["kernels"], 0) << statistics["counters"];
+  EXPECT_GT(ask("search", {{"text", "EXP2"}})["total"], 0);
+  EXPECT_GT(ask("search", {{"text", "optimize.tile"}, {"kind", "pass"}})["total"], 0);
+  EXPECT_EQ(ask("search", {{"text", "no such thing"}})["total"], 0);
+  EXPECT_EQ(ask("views")["views"].size(), views().size());
+  const Json trace = Json::parse(perfetto_json(*Session::open(file())));
+  EXPECT_GT(trace["traceEvents"].size(), spans);
+
+  // ---- every view as text
+  const Parameters some = {
+      {"pass", tile}, {"realization", id}, {"kernel", "0"}, {"step", "0"}, {"text", "add"}};
+  for (const View& view : views()) {
+    Parameters own;
+    for (const ViewParameter& p : view.parameters)
+      if (some.has(p.name) && !(view.name == std::string("graph") && p.name == std::string("pass")))
+        own.set(p.name, view.name == std::string("firing") && p.name == std::string("pass")
+                            ? where
+                            : some.text(p.name));
+    EXPECT_FALSE(text(view.name, own).empty()) << view.name;
+  }
+  EXPECT_NE(text("pass", {{"pass", tile}}).find("\n+ "), std::string::npos);
+}
+
+TEST_F(RecordedTest, parameters_that_are_wrong_are_said) {
+  compute_little(recording_to(file()));
+  EXPECT_ERROR(ask("nothing"), "viz.view: there is no view 'nothing'");
+  EXPECT_ERROR(ask("passs"), "did you mean passes?");
+  EXPECT_ERROR(ask("pass"), "viz.parameter: pass is not given; say which passes is meant");
+  EXPECT_ERROR(ask("pass", {{"pass", "-1"}}),
+               "pass is '-1'; it must be a whole number of at least 0");
+  EXPECT_ERROR(ask("pass", {{"pass", "1e3"}}), "pass is '1e3'");
+  EXPECT_ERROR(ask("pass", {{"pass", "999999"}}), "pass is 999999; the session has ");
+  EXPECT_ERROR(ask("pass", {{"pas", "1"}}), "view pass has no parameter 'pas'; did you mean pass?");
+  EXPECT_ERROR(ask("graph", {{"pass", "0"}, {"side", "left\x1b"}}),
+               "side is 'left\\x1b'; it must be before, after or both");
+  EXPECT_ERROR(ask("search"), "text is not given");
+  EXPECT_ERROR(ask("search", {{"text", "a"}, {"kind", "b"}}), "kind is 'b'");
+}
+
+}  // namespace
+}  // namespace weft::viz

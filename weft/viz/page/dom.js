@@ -1,0 +1,108 @@
+// Elements, tables and numbers as people read them. Text never becomes markup.
+
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key in made) made[key] = value;
+    else made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function button(text, action, attributes = {}) {
+  const made = element("button", { type: "button", ...attributes }, text);
+  made.addEventListener("click", action);
+  return made;
+}
+
+export function link(text, action) {
+  return button(text, action, { className: "link" });
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svg(name, attributes = {}, ...children) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function scaled(value, units, step) {
+  let i = 0;
+  while (Math.abs(value) >= step && i + 1 < units.length) {
+    value /= step;
+    i += 1;
+  }
+  return `${value < 10 && i > 0 ? value.toFixed(2) : value < 100 && i > 0 ? value.toFixed(1) : value.toFixed(0)} ${units[i]}`;
+}
+
+const unknown = (value) => value === null || value === undefined;
+export const time = (ns) => (unknown(ns) ? "" : scaled(ns, ["ns", "µs", "ms", "s"], 1000));
+export const bytes = (count) => (unknown(count) ? "" : scaled(count, ["B", "KiB", "MiB", "GiB", "TiB"], 1024));
+export const count = (value) => (unknown(value) ? "" : value.toLocaleString("en"));
+export const rate = (value, unit) => (unknown(value) ? "" : scaled(value, ["", "k", "M", "G", "T", "P"].map((p) => p + unit), 1000));
+export const percent = (share) => (unknown(share) ? "" : `${(share * 100).toFixed(1)} %`);
+
+// columns: [{name, of(row) -> text or node, sort(row)?, number?, mono?}]. Headers sort where they can.
+export function table(columns, rows, label) {
+  const body = element("tbody");
+  const fill = (sorted) => body.replaceChildren(...sorted.map((row) => element("tr", {}, ...columns.map((column) =>
+    element("td", { className: column.number ? "number" : column.mono ? "mono" : "" }, column.of(row) ?? "")))));
+  let last = null;
+  let up = false;
+  const head = columns.map((column) => {
+    if (!column.sort) return element("th", { scope: "col", className: column.number ? "number" : "" }, column.name);
+    const th = element("th", { scope: "col", className: column.number ? "number" : "" });
+    th.append(button(column.name, () => {
+      up = last === column ? !up : !column.number;
+      last = column;
+      for (const other of th.parentElement.children) other.removeAttribute("aria-sort");
+      th.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0) * (up ? 1 : -1);
+      fill([...rows].sort((a, b) => order(column.sort(a), column.sort(b))));
+    }));
+    return th;
+  });
+  fill(rows);
+  return element("table", { "aria-label": label }, element("thead", {}, element("tr", {}, ...head)), body);
+}
+
+export function facts(pairs) {
+  return element("dl", { className: "facts" }, ...pairs.filter(([, value]) => value !== "" && !unknown(value))
+    .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+}
+
+// A canvas that is as large as its box, in the screen's own pixels; draw(context, width, height) in CSS pixels.
+export function canvasPane(className, label, draw) {
+  const canvas = element("canvas", { tabIndex: 0, role: "application", "aria-label": label });
+  const box = element("div", { className }, canvas);
+  let due = false;
+  const frame = () => {
+    due = false;
+    const width = box.clientWidth, height = box.clientHeight, ratio = devicePixelRatio;
+    if (width === 0 || height === 0) return;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    const context = canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    draw(context, width, height);
+  };
+  const redraw = () => {
+    if (!due) requestAnimationFrame(frame);
+    due = true;
+  };
+  new ResizeObserver(redraw).observe(box);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  return { box, canvas, redraw };
+}
+
+export const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+// A colour for the nth of many kinds: angles that never come near each other.
+export const hue = (index) => (index * 137.508 + 205) % 360;
+export const hashOf = (text) => [...text].reduce((sum, c) => (Math.imul(sum, 31) + c.codePointAt(0)) >>> 0, 7);

@@ -1,0 +1,165 @@
+// The kernel pane: what a kernel costs, why it is as it is, its texts, its place under the roofline.
+import { view } from "./api.js";
+import { difference } from "./diff.js";
+import { bytes, button, count, element, facts, link, percent, rate, svg, table, time } from "./dom.js";
+
+const NAMES = { listing: "Machine code", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", graph: "Graph", program: "Program" };
+
+// Registers of x86: choosing one lights up all its places.
+const REGISTER = /\b(?:[xyz]mm\d{1,2}|k[0-7]|[re]?(?:ax|bx|cx|dx|si|di|bp|sp)|r(?:8|9|1[0-5])[dwb]?)\b/g;
+
+function registerName(text) {
+  return text.replace(/^[xyz]mm/, "mm").replace(/^[re](?=[a-ds])/, "").replace(/^(r\d+)[dwb]$/, "$1");
+}
+
+function listing(text) {
+  const pre = element("pre");
+  for (const line of text.split("\n")) {
+    let at = 0;
+    for (const found of line.matchAll(REGISTER)) {
+      pre.append(line.slice(at, found.index), element("span", { "data-register": registerName(found[0]) }, found[0]));
+      at = found.index + found[0].length;
+    }
+    pre.append(`${line.slice(at)}\n`);
+  }
+  pre.addEventListener("click", (event) => {
+    const name = event.target.dataset?.register;
+    for (const span of pre.querySelectorAll("[data-register]")) span.classList.toggle("lit", name !== undefined && span.dataset.register === name);
+  });
+  return pre;
+}
+
+function texts(all) {
+  if (!all.length) return [];
+  const panel = element("div", { role: "tabpanel", className: "code", tabIndex: 0 });
+  const tabs = element("div", { role: "tablist", "aria-label": "Texts" });
+  const choose = (i) => {
+    [...tabs.children].forEach((tab, n) => {
+      tab.setAttribute("aria-selected", String(n === i));
+      tab.tabIndex = n === i ? 0 : -1;
+    });
+    const { kind, text } = all[i];
+    panel.replaceChildren(kind === "listing" ? listing(text) : element("pre", {}, text));
+  };
+  tabs.append(...all.map(({ kind }, i) => button(NAMES[kind] ?? kind, () => choose(i), { role: "tab" })));
+  tabs.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    const now = [...tabs.children].indexOf(document.activeElement);
+    const next = (now + by + all.length) % all.length;
+    choose(next);
+    tabs.children[next].focus();
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  const first = all.findIndex((t) => t.kind === "listing");
+  choose(first < 0 ? 0 : first);
+  return [element("h2", {}, "Texts"), tabs, panel];
+}
+
+// Both axes are logarithmic: FLOP per byte, FLOP per second.
+export function roofline(r) {
+  if (!r?.flops || !r.bytes) return null;
+  const [width, height, left, bottom] = [420, 250, 60, 34];
+  const measured = r.measured_seconds ? r.flops / r.measured_seconds : null;
+  const predicted = r.predicted_seconds ? r.flops / r.predicted_seconds : null;
+  const ridge = r.flops_per_second && r.bytes_per_second ? r.flops_per_second / r.bytes_per_second : null;
+  const xs = [r.intensity, ridge].filter(Boolean), ys = [measured, predicted, r.flops_per_second].filter(Boolean);
+  if (!ys.length) return null;
+  const low = (all) => Math.floor(Math.log10(Math.min(...all))) - 1, high = (all) => Math.ceil(Math.log10(Math.max(...all)) + 0.3);
+  const [x0, x1, y0, y1] = [low(xs), high(xs), low(ys), high(ys)];
+  const x = (v) => left + (Math.log10(v) - x0) / (x1 - x0) * (width - left - 24);
+  const y = (v) => 10 + (y1 - Math.log10(v)) / (y1 - y0) * (height - bottom - 10);
+  const parts = [];
+  for (let p = x0; p <= x1; p += 1) {
+    parts.push(svg("line", { class: "grid", x1: x(10 ** p), x2: x(10 ** p), y1: 10, y2: height - bottom }));
+    parts.push(svg("text", { x: x(10 ** p), y: height - bottom + 14, "text-anchor": "middle" }, String(10 ** p)));
+  }
+  for (let p = y0; p <= y1; p += 1) {
+    parts.push(svg("line", { class: "grid", x1: left, x2: width - 24, y1: y(10 ** p), y2: y(10 ** p) }));
+    parts.push(svg("text", { x: left - 4, y: y(10 ** p) + 4, "text-anchor": "end" }, rate(10 ** p, "F/s")));
+  }
+  parts.push(svg("text", { x: (width + left) / 2, y: height - 4, "text-anchor": "middle" }, "FLOP per byte"));
+  if (ridge) {
+    const corner = `${x(ridge)},${y(r.flops_per_second)}`;
+    const start = 10 ** x0 * r.bytes_per_second;
+    const from = start >= 10 ** y0 ? `${x(10 ** x0)},${y(start)}` : `${x(10 ** y0 / r.bytes_per_second)},${y(10 ** y0)}`;
+    parts.push(svg("polyline", { class: "roof", points: `${from} ${corner} ${x(10 ** x1)},${y(r.flops_per_second)}` }));
+  }
+  if (predicted) parts.push(svg("circle", { class: "predicted", cx: x(r.intensity), cy: y(predicted), r: 5 }));
+  if (measured) parts.push(svg("circle", { class: "measured", cx: x(r.intensity), cy: y(measured), r: 4 }));
+  const words = [`${r.intensity.toPrecision(3)} FLOP per byte`, measured ? `measured ${rate(measured, "FLOP/s")}` : "", predicted ? `predicted ${rate(predicted, "FLOP/s")} (ring)` : "",
+    ridge ? `the machine ${rate(r.flops_per_second, "FLOP/s")}, ${rate(r.bytes_per_second, "B/s")}` : "the machine's limits are not known"].filter(Boolean).join("; ");
+  return element("figure", {}, svg("svg", { width, height, role: "img", "aria-label": `Roofline: ${words}` }, ...parts),
+    element("figcaption", { className: "quiet" }, words));
+}
+
+function search(found) {
+  if (!found) return [];
+  return [element("h2", {}, "Search"), facts(Object.entries(found).map(([name, value]) => [name.replaceAll("_", " "), typeof value === "object" ? JSON.stringify(value) : String(value)]))];
+}
+
+// The kernel compiled again, with rules switched off: what they are good for.
+export class RecompilePane {
+  constructor({ kernel, rules }, { go, say }) {
+    this.head = [element("h1", {}, `kernel ${kernel} without ${rules}`), button("The kernel (c)", () => go({ view: "kernel", kernel }))];
+    this.root = element("div", { className: "body" }, element("p", { className: "quiet" }, "Compiling."));
+    this.globalKey = (key) => key === "c" && (go({ view: "kernel", kernel }), true);
+    view("recompile", { kernel, rules }).then((r) => this.root.replaceChildren(
+      element("p", {}, r.changed ? "The code differs: − with the rules, + without them." : "The code is the same."), difference(r.diff)))
+      .catch((error) => {
+        say(error.message);
+        this.root.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
+      });
+  }
+}
+
+function rulesOff(kernel, go) {
+  const input = element("input", { type: "search", placeholder: "mul.one,add.*", "aria-label": "Rules to switch off: names or prefixes*, separated by commas", spellcheck: false });
+  const form = element("form", {}, "Without the rules ", input, " ", element("button", { type: "submit" }, "Compile again"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (input.value.trim()) go({ view: "recompile", kernel, rules: input.value.trim() });
+  });
+  return form;
+}
+
+export class KernelPane {
+  constructor(kernel, { go, say }) {
+    this.go = go;
+    this.root = element("div", { className: "body" });
+    this.head = [];
+    this.load(kernel).catch((error) => {
+      say(error.message);
+      this.root.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
+    });
+  }
+
+  async load(kernel) {
+    const k = await view("kernel", { kernel });
+    const { go } = this;
+    const chart = roofline(k.roofline);
+    const decisions = table([
+      { name: "", of: (d) => (d.staged ? "staged" : "fused"), sort: (d) => d.staged },
+      { name: "value", of: (d) => d.value, mono: true }, { name: "because", of: (d) => d.reason }, { name: "line", of: (d) => d.line },
+    ], k.decisions ?? [], "Decisions");
+    const alternatives = table([
+      { name: "", of: (a) => (a.chosen ? "chosen" : "") }, { name: "plan", of: (a) => a.plan, mono: true },
+      { name: "cycles", of: (a) => count(Math.round(a.cycles)), number: true, sort: (a) => a.cycles },
+    ], k.alternatives ?? [], "Alternatives");
+    this.root.replaceChildren(
+      element("h1", {}, `kernel ${k.kernel}: ${k.name}`),
+      element("div", { className: "split" }, facts([
+        ["line", k.line ? link(k.line, () => go({ view: "lines" })) : ""], ["device", k.device], ["runs", count(k.runs)], ["time", `${time(k.ns)} in all, ${time(k.median_ns)} median, ${percent(k.share)} of all kernels`],
+        ["work", `${rate(k.flops, "FLOP")}, ${bytes(k.bytes)}`], ["speed", [k.gflops ? rate(k.gflops * 1e9, "FLOP/s") : "", k.gbytes ? rate(k.gbytes * 1e9, "B/s") : ""].filter(Boolean).join(", ")],
+        ["compiled in", time(k.compile_ns)], ["code", k.code_bytes ? bytes(k.code_bytes) : ""], ["spilled", k.spilled ? `${k.spilled} registers` : ""],
+        ["passes", k.passes?.length ? link(`${k.passes.length}, from pass ${k.passes[0]}`, () => go({ view: "pass", pass: k.passes[0] })) : ""],
+        ["realization", (k.realization ?? null) === null ? "" : link(String(k.realization), () => go({ view: "graph", realization: k.realization }))],
+      ]), ...(chart ? [chart] : [])),
+      ...texts(k.texts ?? []),
+      ...(k.applied?.length ? [element("h2", {}, "Applied"), element("ul", {}, ...k.applied.map((text) => element("li", {}, text)))] : []),
+      ...(k.decisions?.length ? [element("h2", {}, "Why it is fused and staged so"), decisions] : []),
+      ...(k.alternatives?.length ? [element("h2", {}, "Alternatives"), alternatives] : []),
+      ...search(k.search), rulesOff(k.kernel, go));
+  }
+}

@@ -1,0 +1,58 @@
+// States of passes, taken from a recording's bytes: their nodes, and their texts.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/graph/graph.h"
+#include "weft/graph/node_map.h"
+#include "weft/graph/program.h"
+#include "weft/rewrite/pass_record.h"
+#include "weft/viz/session_data.h"
+
+namespace weft::viz {
+
+/// Nodes of a process, interned again in a graph of their own as they are asked for. What is
+/// damaged is an Error (viz.damaged).
+class NodeSource {
+ public:
+  NodeSource(const Session::Data& data, uint32_t process);
+
+  NodeRef get(uint64_t number);
+  /// The user's line of a node that get() returned; empty where it is not known.
+  std::string_view line(NodeRef n) const;
+  const std::shared_ptr<Graph>& graph() const { return graph_; }
+
+ private:
+  [[noreturn]] void damaged(const std::string& what) const;
+  /// The sources of a node, by number.
+  void read(uint64_t number, struct StoredNodeAt& out) const;
+
+  const Session::Data& data_;
+  const Process& process_;
+  std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
+  FlatMap<uint64_t, NodeRef> nodes_;  // by number + 1
+  FlatMap<NodeRef, uint64_t> numbers_;
+};
+
+/// One state, decoded.
+struct StateView {
+  StateParts::Kind kind = StateParts::Kind::None;
+  std::vector<NodeRef> nodes = {};  ///< roots, or sinks of kernels
+  std::vector<std::string_view> names = {};
+  LinearProgram program = {};
+  Bytes bytes = {};
+
+  const char* form() const;  ///< as JSON has it: "graph", ...; null for none
+};
+
+/// The state of that number; none (0) is an empty one. `nodes` is of the state's process.
+StateView state_of(const Session::Data& data, uint32_t process, uint64_t state, NodeSource& nodes);
+
+/// For people: lines.
+std::string text_of(const StateView& state, std::string_view what);
+/// A function's bytes as hexadecimal, 16 a line after their offset.
+std::string hex_text(Bytes bytes);
+
+}  // namespace weft::viz

@@ -1,0 +1,266 @@
+// Graphs: of states, whose nodes are those of the IR, and of what a realization runs.
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/graph/print.h"
+#include "weft/viz/graph_data.h"
+#include "weft/viz/state.h"
+#include "weft/viz/view_parts.h"
+
+namespace weft::viz {
+namespace {
+
+/// Kinds by name, numbered as they come.
+class Kinds {
+ public:
+  explicit Kinds(GraphData& graph) : graph_(graph) {}
+  void add(std::string_view name) {
+    const auto [at, fresh] = numbers_.try_emplace(name, graph_.kind_names.size());
+    if (fresh) graph_.kind_names.emplace_back(name);
+    graph_.kinds.push_back(static_cast<uint16_t>(at->second));
+  }
+
+ private:
+  GraphData& graph_;
+  std::map<std::string_view, size_t> numbers_;
+};
+
+// ---- states
+
+class NodeGraph final : public GraphData {
+ public:
+  NodeGraph(const Session::Data& data, uint32_t process) : source_(data, process) {}
+
+  NodeSource& source() { return source_; }
+
+  /// `marked`: the first `before` roots are those of the state before.
+  void build(std::span<const NodeRef> before, std::span<const NodeRef> after, bool marked) {
+    std::vector<NodeRef> roots(before.begin(), before.end());
+    roots.insert(roots.end(), after.begin(), after.end());
+    if (roots.empty()) return;
+    const Toposort order(roots);
+    nodes_.assign(order.begin(), order.end());
+    NodeMap<uint32_t> places(nodes_.size());
+    Kinds kinds_of(*this);
+    for (NodeRef n : nodes_) {
+      places.set(n, static_cast<uint32_t>(places.size()));
+      for (NodeRef s : n->src()) sources.push_back(places.at(s));
+      begins.push_back(static_cast<uint32_t>(sources.size()));
+      kinds_of.add(info(n->op).mnemonic);
+    }
+    if (marked) mark(before, after);
+  }
+
+  std::string dtype(size_t i) const override { return std::string(name(nodes_[i]->dtype)); }
+  std::string shape(size_t i) const override { return shape_text(nodes_[i]->shape); }
+  int64_t lanes(size_t i) const override { return nodes_[i]->lanes; }
+  std::string line(size_t i) const override { return std::string(source_.line(nodes_[i])); }
+  std::string label(size_t i) const override { return summary(nodes_[i]); }
+  std::string text(size_t i) const override {
+    std::string out = strformat("%{} = {}", i, summary(nodes_[i]));
+    for (uint32_t s = begins[i]; s < begins[i + 1]; ++s) append_format(out, " %{}", sources[s]);
+    return out;
+  }
+
+ private:
+  static std::vector<bool> reached(std::span<const NodeRef> roots, std::span<const NodeRef> all) {
+    std::vector<bool> out(all.size());
+    if (roots.empty()) return out;
+    NodeMap<bool> in;
+    for (NodeRef n : Toposort(roots)) in.set(n, true);
+    for (size_t i = 0; i < all.size(); ++i) out[i] = in.contains(all[i]);
+    return out;
+  }
+  void mark(std::span<const NodeRef> before, std::span<const NodeRef> after) {
+    const std::vector<bool> in_before = reached(before, nodes_), in_after = reached(after, nodes_);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      marks.push_back(!in_before[i] ? Mark::Added : in_after[i] ? Mark::Same : Mark::Removed);
+  }
+
+  NodeSource source_;
+  std::vector<NodeRef> nodes_;
+};
+
+std::vector<NodeRef> roots_of(const StateView& state, std::string_view side) {
+  switch (state.kind) {
+    case StateParts::Kind::None: return {};
+    case StateParts::Kind::Graph:
+    case StateParts::Kind::Kernels: return state.nodes;
+    case StateParts::Kind::Program: return state.program.code;
+    default:
+      fail("viz.parameter", "the state {} this pass is {}, not a graph; the view pass shows it",
+           side, state.form());
+  }
+}
+
+std::unique_ptr<GraphData> graph_of_pass(const Session::Data& data, const Parameters& parameters) {
+  const PassRow& p = data.passes[parameters.position("pass", data.passes.size(), "passes")];
+  const std::string_view side = parameters.has("side") ? parameters.text("side") : "after";
+  const bool both = side == "both";
+  if (!both && side != "before" && side != "after")
+    fail("viz.parameter", "side is '{}'; it must be before, after or both",
+         printable(side.substr(0, 64)));
+  auto out = std::make_unique<NodeGraph>(data, p.process);
+  std::vector<NodeRef> before, after;
+  out->form = "graph";
+  const auto read = [&](uint64_t number, std::string_view which) {
+    const StateView state = state_of(data, p.process, number, out->source());
+    if (state.kind == StateParts::Kind::Program) out->form = "program";
+    return roots_of(state, which);
+  };
+  if (both || side == "before") before = read(p.before, "before");
+  if (both || side == "after") after = read(p.after, "after");
+  out->title = strformat("{} {}", p.name, p.subject);
+  out->build(before, after, both);
+  return out;
+}
+
+// ---- what a realization runs
+
+class Dataflow final : public GraphData {
+ public:
+  Dataflow(const Session::Data& data, const ScheduleRow& schedule)
+      : data_(data), schedule_(schedule), kinds_(*this), newest_(schedule.buffers.size(), kNone) {
+    form = "dataflow";
+    for (uint32_t i = 0; i < schedule.steps.size(); ++i) add_step(i);
+  }
+
+  std::string dtype(size_t i) const override {
+    return is_step(i) ? "" : std::string(buffer(i).dtype);
+  }
+  int64_t bytes(size_t i) const override { return is_step(i) ? 0 : buffer(i).bytes; }
+  int64_t kernel(size_t i) const override {
+    return is_step(i) && step(i).kernel != kNone ? int64_t{step(i).kernel} : -1;
+  }
+  int64_t ns(size_t i) const override {
+    const int64_t k = kernel(i);
+    if (k < 0) return 0;
+    const KernelRow& row = data_.kernels[static_cast<size_t>(k)];
+    return row.runs == 0 ? 0 : static_cast<int64_t>(row.ns / row.runs);
+  }
+  std::string line(size_t i) const override { return is_step(i) ? std::string(step(i).line) : ""; }
+  std::string label(size_t i) const override {
+    if (is_step(i)) return std::string(step(i).name);
+    return strformat("{} {}", buffer(i).dtype, bytes_text(static_cast<double>(buffer(i).bytes)));
+  }
+  std::string text(size_t i) const override {
+    std::string out = strformat("%{} = {} {}", i, kind_names[kinds[i]], label(i));
+    for (uint32_t s = begins[i]; s < begins[i + 1]; ++s) append_format(out, " %{}", sources[s]);
+    return out;
+  }
+
+ private:
+  bool is_step(size_t i) const { return what_[i].step != kNone; }
+  const StepRow& step(size_t i) const { return schedule_.steps[what_[i].step]; }
+  const BufferRow& buffer(size_t i) const { return schedule_.buffers[what_[i].buffer]; }
+
+  uint32_t add(uint32_t step, uint32_t buffer, std::string_view kind) {
+    begins.push_back(static_cast<uint32_t>(sources.size()));
+    kinds_.add(kind);
+    what_.push_back({step, buffer});
+    return static_cast<uint32_t>(what_.size() - 1);
+  }
+  static std::string_view kind_of(const BufferRow& b) {
+    return b.input >= 0 ? "input" : b.output >= 0 ? "output" : "intermediate";
+  }
+
+  void add_step(uint32_t i) {
+    const StepRow& s = schedule_.steps[i];
+    for (const uint64_t use : s.buffers)
+      if (const auto b = static_cast<uint32_t>(use / 2); newest_[b] == kNone && use % 2 == 0)
+        newest_[b] = add(kNone, b, kind_of(schedule_.buffers[b]));
+    for (const uint64_t use : s.buffers)
+      if (const uint32_t at = newest_[static_cast<size_t>(use / 2)]; at != kNone)
+        sources.push_back(at);
+    const uint32_t node = add(i, kNone, s.copy ? "copy" : "kernel");
+    for (const uint64_t use : s.buffers) {
+      if (use % 2 == 0) continue;
+      const auto b = static_cast<uint32_t>(use / 2);
+      sources.push_back(node);
+      newest_[b] = add(kNone, b, kind_of(schedule_.buffers[b]));
+    }
+  }
+
+  struct What {
+    uint32_t step, buffer;
+  };
+  const Session::Data& data_;
+  const ScheduleRow& schedule_;
+  Kinds kinds_;
+  std::vector<What> what_;
+  std::vector<uint32_t> newest_;  // node of each buffer's contents, as steps go on
+};
+
+std::unique_ptr<GraphData> graph_of_run(const Session::Data& data, const Parameters& parameters) {
+  const size_t i = parameters.position("realization", data.runs.size(), "realizations");
+  const uint32_t schedule = data.runs[i].schedule;
+  if (schedule == kNone)
+    fail("viz.parameter",
+         "of realization {} it is not recorded what it runs: it failed, or a "
+         "recording began later",
+         i);
+  auto out = std::make_unique<Dataflow>(data, data.schedules[schedule]);
+  out->title = strformat("realization {} {}", i, data.runs[i].line);
+  return out;
+}
+
+constexpr const char* kMarks[] = {"", "same", "added", "removed", "changed"};
+
+void write_node(JsonWriter& json, const GraphData& g, size_t i) {
+  json.begin_object().field("node", i).field("op", g.kind_names[g.kinds[i]]);
+  json.field("dtype", g.dtype(i)).field("lanes", g.lanes(i)).field("shape", g.shape(i));
+  json.field("label", g.label(i)).field("text", g.text(i)).field("line", g.line(i));
+  json.field("mark", kMarks[g.marks.empty() ? 0 : static_cast<size_t>(g.marks[i])]);
+  if (g.form == "dataflow") {
+    json.key("kernel");
+    g.kernel(i) >= 0 ? json.value(g.kernel(i)) : json.null();
+    json.field("bytes", g.bytes(i)).field("ns", g.ns(i));
+  }
+  json.end_object();
+}
+
+}  // namespace
+
+std::unique_ptr<GraphData> graph_data(const Session& session, const Parameters& parameters) {
+  if (parameters.has("realization") && !parameters.has("pass"))
+    return graph_of_run(session.data(), parameters);
+  return graph_of_pass(session.data(), parameters);
+}
+
+std::string view_graph(const Session& session, const Parameters& parameters) {
+  const std::unique_ptr<GraphData> g = graph_data(session, parameters);
+  const Page page = page_of(parameters, g->size(), 2000);
+  JsonWriter json;
+  json.begin_object().field("form", g->form).field("title", g->title);
+  json.field("total", g->size()).field("edge_total", g->sources.size());
+  json.field("first", page.first).key("nodes").begin_array();
+  for (size_t i = page.first; i < page.end; ++i) write_node(json, *g, i);
+  json.end_array().key("edges").begin_array();
+  for (size_t i = page.first; i < page.end; ++i)
+    for (uint32_t s = g->begins[i]; s < g->begins[i + 1]; ++s) {
+      json.begin_array().value(g->sources[s]).value(i);
+      json.value(s - g->begins[i]).end_array();
+    }
+  return json.end_array().end_object().take();
+}
+
+std::string text_graph(const Session& session, const Parameters& parameters, bool colour) {
+  const std::unique_ptr<GraphData> g = graph_data(session, parameters);
+  const Page page = page_of(parameters, g->size(), 2000);
+  std::string out = strformat("{}: {} nodes, {} edges\n", styled(colour, "1", printable(g->title)),
+                              g->size(), g->sources.size());
+  for (size_t i = page.first; i < page.end; ++i) {
+    const Mark mark = g->marks.empty() ? Mark::None : g->marks[i];
+    const std::string line = g->line(i);
+    const char* code = mark == Mark::Added ? "32" : mark == Mark::Removed ? "31" : "0";
+    append_format(out, "{}{}{}\n",
+                  mark == Mark::Added     ? "+ "
+                  : mark == Mark::Removed ? "- "
+                                          : "  ",
+                  styled(colour && code[0] != '0', code, printable(g->text(i))),
+                  line.empty() ? "" : "  # " + printable(line));
+  }
+  return out;
+}
+
+}  // namespace weft::viz
