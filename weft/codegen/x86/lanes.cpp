@@ -280,13 +280,14 @@ Vector X86Selector::gathered(NodeRef n) {
         index->int_arg(0) != static_cast<int64_t>(k))
       return out;
   }
-  const int width = layout(32, n->lanes).width;
+  const Layout l = layout(32, n->lanes);
+  const int64_t all = (int64_t{1} << l.per_part) - 1;  // no lane beyond the vector's reads anything
   for (const Reg places : Parts(vector(at).parts)) {
-    const Reg r = vector_of(width);
-    emit(Form::VMovaps, width, {r, all_lanes(0, 64, width)});
-    Instruction gather = make(Form::VPgatherDd, width, {r},
+    const Reg r = vector_of(l.width);
+    emit(Form::VMovaps, l.width, {r, all_lanes(0, 64, l.width)});
+    Instruction gather = make(Form::VPgatherDd, l.width, {r},
                               Address{.base = value(param), .index = places, .scale = 4});
-    gather.mask = mask_of_bits(integer(-1), n->lanes).parts[0];
+    gather.mask = mask_of_bits(integer(all), l.per_part).parts[0];
     emit(gather);
     out.parts.push_back(r);
   }
