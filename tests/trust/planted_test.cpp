@@ -49,7 +49,6 @@ void expect_found(const test::PlantedRule& wrong) {
   EXPECT_LE(lines_of(small.program), kMostLines) << print_graph(small.program.roots);
   EXPECT_TRUE(small.outcome.like(failing.outcome)) << small.outcome.text();
   ::testing::Test::RecordProperty(wrong.rule->name, static_cast<int>(lines_of(small.program)));
-  std::printf("%s: %zu lines\n", wrong.rule->name, lines_of(small.program));
 }
 
 TEST(Planted, NothingFailsWithoutThem) { EXPECT_FALSE(first_failure(60)); }
