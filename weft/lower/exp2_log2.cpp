@@ -51,9 +51,9 @@ const Table& table_for(std::span<const Table, 2> tables, DType dtype) {
   return dtype == DType::F64 ? tables[1] : tables[0];
 }
 
-/// 2^k from its bit pattern, for k that are exponents of normal numbers.
-Expr power_of_two(Expr k, const Format& f) {
-  return ((k + f.bias) << int64_t{f.mantissa_bits}).bits_as(f.dtype);
+/// The power of two whose biased exponent is in the low bits of `k`, with one zero above it.
+Expr with_exponent(Expr k, const Format& f) {
+  return (k << int64_t{f.mantissa_bits}).bits_as(f.dtype);
 }
 
 }  // namespace
@@ -89,14 +89,17 @@ NodeRef exp2_expansion(const Match& m, Legaliser& l) {
   Expr below = x < x.number(table.lowest);
   x = where(below, x.number(table.lowest), x);
   x = where(x > x.number(table.highest), x.number(table.highest), x);
-  Expr shifted = x + format.round_magic;
-  Expr f = x - (shifted - format.round_magic);
-  Expr n = shifted.bits_as(format.bits) - shifted.number(format.round_magic).bits_as(format.bits);
+  // The low bits of `shifted` are n + 2 * bias, those of half of it are biased once, and so are
+  // those of the rest.
+  const double magic = format.round_magic + static_cast<double>(2 * format.bias);
+  Expr shifted = x + magic;
+  Expr f = x - (shifted - magic);
+  Expr n = shifted.bits_as(format.bits);
   // In two steps: 2^n alone may be subnormal or too large, and only the last product may round.
-  Expr half = n >> 1, scale = power_of_two(n - half, format);
+  Expr half = n >> 1, scale = with_exponent(n - half, format);
   // Times 0: a product that underflows takes Intel's processors some hundred cycles.
   scale = where(below, scale.number(0), scale);
-  return exp2_of_fraction(f, table) * power_of_two(half, format) * scale;
+  return exp2_of_fraction(f, table) * with_exponent(half, format) * scale;
 }
 
 /// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)) and s = f / (2 + f):
