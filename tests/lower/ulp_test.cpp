@@ -1,5 +1,5 @@
-// exp2, log2 and sin as kernels compute them, against long double: ulps over the whole range, and
-// the special values.
+// exp2, log2, sin and tan as kernels compute them, against long double: ulps over the whole range,
+// and the special values.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -182,7 +182,7 @@ ScalarMachine machine(Op op, DType d, bool fma, bool f64 = true) {
 }
 
 long double exact(Op op, long double x) {
-  return op == Op::Exp2 ? exp2l(x) : op == Op::Log2 ? log2l(x) : sinl(x);
+  return op == Op::Exp2 ? exp2l(x) : op == Op::Log2 ? log2l(x) : op == Op::Sin ? sinl(x) : tanl(x);
 }
 
 template <class T>
@@ -218,8 +218,10 @@ Worst worst_over(Op op, bool fma, uint64_t first, uint64_t count, uint64_t step,
   return worst;
 }
 
+constexpr Op kFunctions[] = {Op::Exp2, Op::Log2, Op::Sin, Op::Tan};
+
 TEST(LowerUlp, F32WholeRange) {
-  for (Op op : {Op::Exp2, Op::Log2, Op::Sin})
+  for (Op op : kFunctions)
     for (bool fma : {false, true}) {
       const Worst w =
           worst_over<float, uint32_t>(op, fma, 0, 200000, 21475);  // 2^32 / 200000, not even
@@ -227,11 +229,13 @@ TEST(LowerUlp, F32WholeRange) {
     }
 }
 
-/// Machines without f64 reduce the argument of sin in pairs of f32.
+/// Machines without f64 reduce the argument of sin and tan in pairs of f32.
 TEST(LowerUlp, F32WithoutF64) {
   const auto check = [](uint64_t first, uint64_t count, uint64_t step) {
-    const Worst w = worst_over<float, uint32_t>(Op::Sin, false, first, count, step, false);
-    EXPECT_LE(w.ulps, 1.0) << "at " << w.at;
+    for (Op op : {Op::Sin, Op::Tan}) {
+      const Worst w = worst_over<float, uint32_t>(op, false, first, count, step, false);
+      EXPECT_LE(w.ulps, op == Op::Sin ? 1.0 : 2.5) << info(op).name << " at " << w.at;
+    }
   };
   check(0, 200000, 21475);
   for (const auto& [from, to] :
@@ -250,7 +254,8 @@ TEST(LowerUlp, F32WorstPlaces) {
   for (const Place& p :
        {Place{Op::Exp2, 0.25f, 1.0f}, Place{Op::Exp2, -1.0f, -0.25f},
         Place{Op::Exp2, -150.f, -125.f}, Place{Op::Log2, 0.7f, 1.45f}, Place{Op::Log2, 1.45f, 3.0f},
-        Place{Op::Sin, 0.5f, 7.0f}, Place{Op::Sin, 1e6f, 1.1e6f}, Place{Op::Sin, 1e30f, 1e38f}})
+        Place{Op::Sin, 0.5f, 7.0f}, Place{Op::Sin, 1e6f, 1.1e6f}, Place{Op::Sin, 1e30f, 1e38f},
+        Place{Op::Tan, 0.5f, 7.0f}, Place{Op::Tan, 1e6f, 1.1e6f}, Place{Op::Tan, 1e30f, 1e38f}})
     for (bool fma : {false, true}) {
       uint64_t a = std::bit_cast<uint32_t>(p.from), b = std::bit_cast<uint32_t>(p.to);
       if (a > b) std::swap(a, b);
@@ -261,21 +266,22 @@ TEST(LowerUlp, F32WorstPlaces) {
 }
 
 TEST(LowerUlp, F64) {
-  for (Op op : {Op::Exp2, Op::Log2, Op::Sin})
+  for (Op op : kFunctions)
     for (bool fma : {false, true}) {
+      const double most = op == Op::Tan ? 2.0 : 1.0;
       const Worst w = worst_over<double, uint64_t>(op, fma, 0, 60000, 307445734561825ull);
-      EXPECT_LE(w.ulps, 1.0) << info(op).name << " at " << w.at << (fma ? " with fma" : "");
+      EXPECT_LE(w.ulps, most) << info(op).name << " at " << w.at << (fma ? " with fma" : "");
       // From 2^-4 to 2^12, where most values are.
       const Worst v =
           worst_over<double, uint64_t>(op, fma, 0x3fb0000000000000ull, 60000, 1200959900633ull);
-      EXPECT_LE(v.ulps, 1.0) << info(op).name << " at " << v.at << (fma ? " with fma" : "");
+      EXPECT_LE(v.ulps, most) << info(op).name << " at " << v.at << (fma ? " with fma" : "");
     }
 }
 
 TEST(LowerUlp, SpecialValues) {
   const double inf = std::numeric_limits<double>::infinity();
   for (DType d : {DType::F16, DType::BF16, DType::F32, DType::F64})
-    for (Op op : {Op::Exp2, Op::Log2, Op::Sin}) {
+    for (Op op : kFunctions) {
       std::vector<Value> x;
       for (double v :
            {0.0,  -0.0, inf,    -inf,    std::nan(""), 1.0,   -1.0,  2.0,   0.5,    4.0,
@@ -291,7 +297,7 @@ TEST(LowerUlp, SpecialValues) {
       for (size_t j = 0; j < x.size(); ++j) {
         const Value want = Value::of(
             d, static_cast<double>(exact(op, static_cast<long double>(x[j].as_double()))));
-        if (op == Op::Sin && std::fabs(x[j].as_double()) >= 0.5)
+        if ((op == Op::Sin || op == Op::Tan) && std::fabs(x[j].as_double()) >= 0.5)
           continue;  // rounded: measured above
         if (op == Op::Exp2 && x[j].as_double() != std::trunc(x[j].as_double()) &&
             std::fabs(x[j].as_double()) > 1e-3)
@@ -316,7 +322,8 @@ TEST(LowerUlp, SlowF32Densely) {
       {Op::Exp2, 0x3e800000, 0x3f800000, 1}, {Op::Exp2, 0xbe800000, 0xbf800000, 1},
       {Op::Exp2, 0, 0xffffffff, 257},        {Op::Log2, 0x3f000000, 0x40000000, 1},
       {Op::Log2, 0, 0x7fffffff, 257},        {Op::Sin, 0x3e000000, 0x41000000, 1},
-      {Op::Sin, 0, 0x7fffffff, 257},
+      {Op::Sin, 0, 0x7fffffff, 257},         {Op::Tan, 0x3e000000, 0x41000000, 1},
+      {Op::Tan, 0, 0x7fffffff, 257},
   };
   for (const Stretch& s : kStretches)
     for (bool fma : {false, true}) {

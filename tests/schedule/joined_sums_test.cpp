@@ -20,6 +20,37 @@ TEST_F(ScheduleTest, WhatRepeatsIsReducedOnce) {
   check({{product}, {b_.reduce(along(x), Fold::Max, {0})}, {differs}}, 1e-5);
 }
 
+/// One reciprocal for each sum of exponentials. Other shares are quotients: x / x is 1.
+TEST_F(ScheduleTest, SoftmaxDividesOnceForEachSum) {
+  NodeRef x = b_.param(0, {12, 9});
+  const auto share = [&](NodeRef n, NodeRef of, bool of_rows = true) {
+    NodeRef sum = of_rows ? b_.broadcast(b_.reduce(of, Fold::Add, {1}), {12, 1}, {12, 9})
+                          : b_.broadcast(b_.reduce(of, Fold::Add, {0}), {1, 9}, {12, 9});
+    return g_.alu(Op::Div, {n, sum});
+  };
+  const auto only_inverts = [](NodeRef value) {
+    for (const Kernel& k : make_schedule(std::vector<ScheduleOutput>{{value}}, kTarget).kernels)
+      for (NodeRef n : Toposort(k.sink))
+        if (n->op == Op::Div && n->src(0)->op != Op::Const) return false;
+    return true;
+  };
+  const auto below_top = [&](NodeRef n, int64_t axis) {
+    NodeRef top =
+        b_.broadcast(b_.reduce(n, Fold::Max, {axis}), {axis ? 12 : 1, axis ? 1 : 9}, {12, 9});
+    return g_.alu(Op::Exp2, {g_.mul(g_.sub(n, top), g_.constant(Value::of(DType::F32, 1.5)))});
+  };
+  NodeRef e = below_top(x, 1), across = below_top(x, 0);
+  EXPECT_TRUE(only_inverts(share(e, e)));
+  EXPECT_FALSE(only_inverts(share(x, x)));
+  EXPECT_FALSE(only_inverts(share(e, x)));
+  EXPECT_FALSE(only_inverts(share(across, across, false)));
+  check({{share(e, e)}}, 1e-6);
+  // Their sums may be subnormal, and the reciprocals of those infinite.
+  NodeRef free = g_.alu(Op::Exp2, {x});
+  EXPECT_FALSE(only_inverts(share(free, free)));
+  EXPECT_FALSE(only_inverts(share(across, across)));
+}
+
 /// A second product whose result the first one's kernel would finish takes registers from it:
 /// fused only where there is little to compute.
 TEST_F(ScheduleTest, ProductsOfAKernelDoNotCrowdEachOther) {

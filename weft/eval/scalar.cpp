@@ -44,12 +44,14 @@ constexpr FloatRow<T> kFloatRows[] = {
 #include "weft/graph/ops.def"
 #undef WEFT_FUNCTION
     {Op::Neg, [](T a, T, T) { return -a; }},
+    {Op::Rint, [](T a, T, T) { return std::nearbyint(a); }},
     {Op::Trunc, [](T a, T, T) { return std::trunc(a); }},
     {Op::Add, [](T a, T b, T) { return a + b; }},
     {Op::Mul, [](T a, T b, T) { return a * b; }},
     {Op::Div, [](T a, T b, T) { return a / b; }},
     {Op::Rem, [](T a, T b, T) { return std::fmod(a, b); }},
     {Op::MulAcc, [](T a, T b, T c) { return std::fma(a, b, c); }},
+    {Op::MulAdd, [](T a, T b, T c) { return std::fma(a, b, c); }},
 };
 
 template <class T>

@@ -22,6 +22,7 @@ std::optional<T> fold_float(Op op, std::span<const Value> v) {
   switch (op) {
     case Op::Neg: return -a;
     case Op::Sqrt: return std::sqrt(a);
+    case Op::Rint: return std::nearbyint(a);
     case Op::Trunc: return std::trunc(a);
     case Op::Add: return a + b;
     case Op::Mul: return a * b;

@@ -131,6 +131,23 @@ NodeRef trunc_by_int(const Match& m, Legaliser& l) {
   return where(has_fraction, (t.bits_as(whole) | sign).bits_as(dtype), x);
 }
 
+/// What has no fraction left once a number this large is added, the addition rounds: halves to
+/// even.
+NodeRef rint_by_sum(const Match& m, Legaliser& l) {
+  Expr x(l, m[pat::x]);
+  const bool wide = x.dtype() == DType::F64;
+  const DType whole = bits_type(x.dtype());
+  const int64_t sign_bit = int_min(whole);
+  Expr pattern = x.bits_as(whole), sign = pattern & sign_bit;
+  Expr size = (pattern ^ sign).bits_as(x.dtype()), large = x.number(wide ? 0x1p52 : 0x1p23);
+  Expr rounded = (size + large) - large;
+  return where(size < large, (rounded.bits_as(whole) | sign).bits_as(x.dtype()), x);
+}
+
+NodeRef contracted(const Match& m, Legaliser& l) {
+  return Expr(l, m[pat::x]).mul_add(Expr(l, m[pat::y]), Expr(l, m[pat::z]));
+}
+
 // ---- the rules
 
 using namespace weft::pat;
@@ -161,6 +178,7 @@ constexpr Rule kHalfRules[] = {
     rule("neg.half", -x, cast(-wide(x)), bits(x) == 16, kFloat).as_move(),
     rule("sqrt.half", sqrt(x), cast(sqrt(wide(x))), bits(x) == 16, kFloat).as_move(),
     rule("trunc.half", trunc(x), cast(trunc(wide(x))), bits(x) == 16, kFloat).as_move(),
+    rule("rint.half", op(Op::Rint, x), cast(op(Op::Rint, wide(x))), bits(x) == 16, kFloat).as_move(),
     rule("add.half", x + y, cast(wide(x) + wide(y)), bits(x) == 16, kFloat).as_move(),
     rule("mul.half", x * y, cast(wide(x) * wide(y)), bits(x) == 16, kFloat).as_move(),
     rule("div.half", fdiv(x, y), cast(fdiv(wide(x), wide(y))), bits(x) == 16, kFloat).as_move(),
@@ -176,6 +194,9 @@ constexpr Rule kHalfRules[] = {
     rule("exp2.half", exp2(x), cast(exp2(wide(x))), bits(x) == 16, kReal).as_move(),
     rule("log2.half", log2(x), cast(log2(wide(x))), bits(x) == 16, kReal).as_move(),
     rule("sin.half", sin(x), cast(sin(wide(x))), bits(x) == 16, kReal).as_move(),
+    rule("tan.half", op(Op::Tan, x), cast(op(Op::Tan, wide(x))), bits(x) == 16, kReal).as_move(),
+    rule("muladd.half", op(Op::MulAdd, x, y, z), cast(op(Op::MulAdd, wide(x), wide(y), wide(z))),
+         bits(x) == 16, kReal).as_move(),
     rule("mulacc.half", mulacc(x, y, z), cast(mulacc(wide(x), wide(y), wide(z))), bits(x) == 16,
          kReal).as_move(),
 };
@@ -186,6 +207,8 @@ constexpr NativeRule<Legaliser> kHalfCasts[] = {
 constexpr NativeRule<Legaliser> kExactRules[] = {
     native("trunc.by_int", trunc(x), trunc_by_int, bits(x) >= 32 && ~native_op(Op::Trunc, x),
          kFloat),
+    native("rint.by_sum", op(Op::Rint, x), rint_by_sum, bits(x) >= 32 && ~native_op(Op::Rint, x),
+           kFloat),
     native("mulacc.by_int", mulacc(x, y, z), mulacc_by_int,
          bits(x) == 32 && ~native_op(Op::MulAcc, x), kFloat),
     native("mulacc.by_f64", mulacc(x, y, z), mulacc_f32,
@@ -200,11 +223,13 @@ constexpr NativeRule<Legaliser> kExactRules[] = {
 };
 // Equal to what they stand in for up to rounding: tests/lower/ulp_test.cpp says how far.
 constexpr NativeRule<Legaliser> kApproximateRules[] = {
+    native("muladd.contracted", op(Op::MulAdd, x, y, z), contracted, bits(x) >= 32, kReal),
     native("exp2.polynomial", exp2(x), exp2_expansion, bits(x) >= 32 && ~native_op(Op::Exp2, x),
          kReal),
     native("log2.polynomial", log2(x), log2_expansion, bits(x) >= 32 && ~native_op(Op::Log2, x),
          kReal),
     native("sin.polynomial", sin(x), sin_expansion, bits(x) >= 32 && ~native_op(Op::Sin, x), kReal),
+    native("tan.polynomial", op(Op::Tan, x), tan_expansion, bits(x) >= 32, kReal),
 };
 // clang-format on
 

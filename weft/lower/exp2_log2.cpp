@@ -36,14 +36,16 @@ struct Log2Table {
   double smallest_normal, scale;
   int64_t scale_exponent;        // of scale, which makes subnormals normal
   int64_t half_root;             // bit pattern of sqrt(1/2)
+  double root;                   // sqrt(2)
   int64_t high_bits;             // mask of the leading half of the significand
   double log2e_high, log2e_low;  // the high part has few enough bits for exact products
   std::span<const double> polynomial;
 };
 constexpr Log2Table kLog2Tables[] = {
-    {kF32, 0x1p-126, 0x1p25, 25, 0x3f3504f3, -0x1000, 0x1.716p+0, -0x1.7135a8p-13, kLogF32},
-    {kF64, 0x1p-1022, 0x1p54, 54, 0x3fe6a09e667f3bcd, -(int64_t{1} << 32), 0x1.71547p+0,
-     0x1.94ae0bf85ddf4p-22, kLogF64},
+    {kF32, 0x1p-126, 0x1p25, 25, 0x3f3504f3, 0x1.6a09e6p+0, -0x1000, 0x1.716p+0, -0x1.7135a8p-13,
+     kLogF32},
+    {kF64, 0x1p-1022, 0x1p54, 54, 0x3fe6a09e667f3bcd, 0x1.6a09e667f3bcdp+0, -(int64_t{1} << 32),
+     0x1.71547p+0, 0x1.94ae0bf85ddf4p-22, kLogF64},
 };
 
 template <class Table>
@@ -51,9 +53,9 @@ const Table& table_for(std::span<const Table, 2> tables, DType dtype) {
   return dtype == DType::F64 ? tables[1] : tables[0];
 }
 
-/// 2^k from its bit pattern, for k that are exponents of normal numbers.
-Expr power_of_two(Expr k, const Format& f) {
-  return ((k + f.bias) << int64_t{f.mantissa_bits}).bits_as(f.dtype);
+/// The power of two whose biased exponent is in the low bits of `k`, with one zero above it.
+Expr with_exponent(Expr k, const Format& f) {
+  return (k << int64_t{f.mantissa_bits}).bits_as(f.dtype);
 }
 
 }  // namespace
@@ -85,50 +87,96 @@ NodeRef exp2_expansion(const Match& m, Legaliser& l) {
   const Exp2Table& table = table_for(std::span(kExp2Tables), source->dtype);
   const Format& format = table.format;
   Expr x(l, source);
-  // NaN passes both comparisons unchanged and poisons f.
   Expr below = x < x.number(table.lowest);
+  // The same bits where the machine scales by powers of two; numbers are for the way that folds.
+  // By 2^-inf: what underflows takes Intel's processors some hundred cycles.
+  if (l.native(Op::Ldexp, source->dtype) && source->op != Op::Const) {
+    Expr n = x.op1(Op::Rint), f = x - n;
+    n = where(below, x.number(-std::numeric_limits<double>::infinity()), n);
+    return exp2_of_fraction(f, table).op(Op::Ldexp, n);
+  }
+  // NaN passes both comparisons unchanged and poisons f.
   x = where(below, x.number(table.lowest), x);
   x = where(x > x.number(table.highest), x.number(table.highest), x);
-  Expr shifted = x + format.round_magic;
-  Expr f = x - (shifted - format.round_magic);
-  Expr n = shifted.bits_as(format.bits) - shifted.number(format.round_magic).bits_as(format.bits);
+  // The low bits of `shifted` are n + 2 * bias, those of half of it are biased once, and so are
+  // those of the rest.
+  const double magic = format.round_magic + static_cast<double>(2 * format.bias);
+  Expr shifted = x + magic;
+  Expr f = x - (shifted - magic);
+  Expr n = shifted.bits_as(format.bits);
   // In two steps: 2^n alone may be subnormal or too large, and only the last product may round.
-  Expr half = n >> 1, scale = power_of_two(n - half, format);
+  Expr half = n >> 1, scale = with_exponent(n - half, format);
   // Times 0: a product that underflows takes Intel's processors some hundred cycles.
   scale = where(below, scale.number(0), scale);
-  return exp2_of_fraction(f, table) * power_of_two(half, format) * scale;
+  return exp2_of_fraction(f, table) * with_exponent(half, format) * scale;
 }
 
-/// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)) and s = f / (2 + f):
-/// log(1 + f) = f - f^2/2 + s*(f^2/2 + R(s^2)); the leading part times log2(e) is exact in two
-/// pieces, which keeps full precision near x = 1. The scheme of FreeBSD's k_log.h and e_log2.c,
-/// with our own polynomial.
-NodeRef log2_expansion(const Match& m, Legaliser& l) {
-  NodeRef source = m[pat::x];
-  const Log2Table& table = table_for(std::span(kLog2Tables), source->dtype);
+namespace {
+
+/// x = 2^e * (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
+struct Split {
+  Expr e, f;
+};
+
+Split split(Expr original, const Log2Table& table) {
   const Format& format = table.format;
-  Expr original(l, source), zero = original.number(0);
   Expr tiny = original < original.number(table.smallest_normal);
   Expr x = where(tiny, original * table.scale, original);
   Expr pattern = x.bits_as(format.bits);
   Expr exponent = (pattern - table.half_root) >> int64_t{format.mantissa_bits};
   Expr f = (pattern - (exponent << int64_t{format.mantissa_bits})).bits_as(format.dtype) - 1.0;
   exponent = exponent - where(tiny, exponent.integer(table.scale_exponent), exponent.integer(0));
-  Expr e = exponent.converted(format.dtype);
+  return {exponent.converted(format.dtype), f};
+}
 
+/// The same where the machine takes numbers apart: f is NaN of what is below 0, e -inf of 0 and inf
+/// of infinity, and f then 0.
+Split split_by_ops(Expr x, const Log2Table& table) {
+  Expr m = x.op1(Op::Mantissa), e = x.op1(Op::Logb), above = m >= m.number(table.root);
+  return {where(above, e + 1.0, e), where(above, m * 0.5, m) - 1.0};
+}
+
+/// Of f32 with fused operations: e and f*log2(e) + f^2*P(f), which is at most half of e unless that
+/// is 0, so that the rounding of both stays below 1 ulp.
+Expr log2_by_fusing(Split x) {
+  constexpr double kLog2e = 0x1.715476p+0, kLog2eLow = 0x1.4ae0cp-26;
+  const auto [e, f] = x;
+  Expr square = f * polynomial(f, kLog2F32).mul_add(f, f.number(kLog2eLow));
+  return e + f.mul_add(f.number(kLog2e), square);
+}
+
+/// With s = f / (2 + f): log(1 + f) = f - f^2/2 + s*(f^2/2 + R(s^2)); the leading part times
+/// log2(e) is exact in two pieces, which keeps full precision near x = 1. The scheme of FreeBSD's
+/// k_log.h and e_log2.c, with our own polynomial.
+Expr log2_by_parts(Split x, const Log2Table& table) {
+  const auto [e, f] = x;
   Expr half_square = f * f * 0.5, s = f / (f + 2.0), z = s * s;
   Expr rest = s * (half_square + z * polynomial(z, table.polynomial));
-  Expr high = ((f - half_square).bits_as(format.bits) & table.high_bits).bits_as(format.dtype);
+  Expr high = ((f - half_square).bits_as(table.format.bits) & table.high_bits).bits_as(f.dtype());
   Expr low = ((f - high) - half_square) + rest;
   Expr product = high * table.log2e_high;
   Expr correction = (low + high) * table.log2e_low + low * table.log2e_high;
   Expr sum = e + product;
-  Expr result = (correction + ((e - sum) + product)) + sum;
+  return (correction + ((e - sum) + product)) + sum;
+}
 
+}  // namespace
+
+NodeRef log2_expansion(const Match& m, Legaliser& l) {
+  NodeRef source = m[pat::x];
+  const DType dtype = source->dtype;
+  const Log2Table& table = table_for(std::span(kLog2Tables), dtype);
+  Expr x(l, source), zero = x.number(0);
+  // Numbers are for the way that folds.
+  const bool by_ops = l.native(Op::Mantissa, dtype) && source->op != Op::Const;
+  const bool fuses = dtype == DType::F32 && l.native(Op::MulAcc, dtype);
+  const Split parts = by_ops ? split_by_ops(x, table) : split(x, table);
+  Expr result = fuses ? log2_by_fusing(parts) : log2_by_parts(parts, table);
+  if (by_ops && fuses) return result;
   const double inf = std::numeric_limits<double>::infinity();
-  result = where(original < zero.number(inf), result, original);
-  result = where(original < zero, zero.number(std::numeric_limits<double>::quiet_NaN()), result);
-  return where(eq(original, zero), zero.number(-inf), result);
+  result = where(x < zero.number(inf), result, x);
+  result = where(x < zero, zero.number(std::numeric_limits<double>::quiet_NaN()), result);
+  return where(eq(x, zero), zero.number(-inf), result);
 }
 
 }  // namespace weft::lower

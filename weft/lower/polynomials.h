@@ -13,6 +13,8 @@ Expr polynomial(Expr x, std::span<const double> coefficients);
 inline constexpr double kExp2F32[] = {0x1.ebfbe0p-3, 0x1.c6b06ep-5, 0x1.3b2a56p-7, 0x1.5db570p-10, 0x1.441024p-13, 0x1.c2f846p-17};
 // (2^f - 1 - f*log 2)/f^2 on [-1/2, 1/2]; error 2^-57.5
 inline constexpr double kExp2F64[] = {0x1.ebfbdff82c58fp-3, 0x1.c6b08d704a0c9p-5, 0x1.3b2ab6fba4d19p-7, 0x1.5d87fe78a32acp-10, 0x1.430912f8d7945p-13, 0x1.ffcbfc7230e9ap-17, 0x1.62c0207cbba07p-20, 0x1.b524e1968e663p-24, 0x1.e4d5cd06cd3b8p-28, 0x1.e9fd65aac2398p-32, 0x1.bb028026bdce8p-36};
+// (log2(1 + f) - f*log2(e))/f^2, 1 + f from sqrt(1/2) to sqrt(2); error 2^-27.8
+inline constexpr double kLog2F32[] = {-0x1.715476p-1, 0x1.ec708cp-2, -0x1.715466p-2, 0x1.277e3ep-2, -0x1.ec8406p-3, 0x1.a43d42p-3, -0x1.6dfe1ep-3, 0x1.5e0594p-3, -0x1.5ba1d0p-3, 0x1.9a3978p-4};
 // (log((1+s)/(1-s))/s - 2)/z in z = s^2; error 2^-35.2
 inline constexpr double kLogF32[] = {0x1.555554p-1, 0x1.999c26p-2, 0x1.23d3e0p-2, 0x1.f13b22p-3};
 // (log((1+s)/(1-s))/s - 2)/z in z = s^2; error 2^-66.6
@@ -23,6 +25,8 @@ inline constexpr double kSinHalfTurn[] = {-0x1.55555549583c4p-3, 0x1.11110cc1117
 inline constexpr double kSinF32[] = {-0x1.5555554cb90fcp-3, 0x1.11110895ab547p-7, -0x1.a00f9d240f369p-13, 0x1.6cd838f241e11p-19};
 // (cos(r) - 1 + z/2)/z^2 in z = r^2; error 2^-33.3
 inline constexpr double kCosF32[] = {0x1.55554ab26282fp-5, -0x1.6c0c8aaee0422p-10, 0x1.9a020a738aa6bp-16};
+// (tan(r)/r - 1)/z in z = r^2; error 2^-29.4
+inline constexpr double kTanF32[] = {0x1.5555618091a55p-2, 0x1.110d44f300d3ap-3, 0x1.bae7e09fee6d2p-5, 0x1.5c3b7166f2f0ap-6, 0x1.654c5a3cd508bp-7, 0x1.f9fcd44aa50f3p-18, 0x1.2155792a2deebp-8};
 // (sin(r)/r - 1)/z in z = r^2; error 2^-63.3
 inline constexpr double kSinF64[] = {-0x1.5555555555555p-3, 0x1.1111111111067p-7, -0x1.a01a019ffdba1p-13, 0x1.71de3a32a90d4p-19, -0x1.ae642ad577568p-26, 0x1.6108b340d11bap-33, -0x1.9f709ec36788bp-41};
 // (cos(r) - 1 + z/2)/z^2 in z = r^2; error 2^-64.2

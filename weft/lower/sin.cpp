@@ -1,4 +1,4 @@
-// sin of f32 and f64 over their whole ranges: reduction modulo pi/2 and two polynomials.
+// sin and tan of f32 and f64 over their whole ranges: reduction modulo pi/2 and two polynomials.
 #include <limits>
 #include <vector>
 
@@ -160,18 +160,48 @@ Reduced reduce_large(Expr significand, Expr exponent, size_t words) {
   return in_radians(quadrant, high, low, {kHalfPi, kHalfPiLow, 0x1.0000002p27});
 }
 
+/// Of |x|, an f32, as f64: those below 2^-4 are not what they are.
+Reduced reduce_large_f32(Expr x) {
+  Expr pattern = (x.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
+  Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(147)) - int64_t{150};
+  Expr significand = (pattern & int64_t{0x7fffff}) | int64_t{0x800000};
+  return reduce_large(significand, exponent, 3);
+}
+
+/// Of |x|, an f64 of 2^19 or more.
+Reduced reduce_large_f64(Expr x) {
+  Expr pattern = x.bits_as(DType::I64) & std::numeric_limits<int64_t>::max();
+  Expr exponent = (pattern >> 52).op(Op::Max, pattern.integer(1042)) - int64_t{1075};
+  Expr significand = (pattern & ((int64_t{1} << 52) - 1)) | (int64_t{1} << 52);
+  return reduce_large(significand, exponent, 6);
+}
+
 // ---- both halves
 
-/// sin(high + low) or cos, by quadrant; |high + low| <= pi/4.
-Expr sine_of(const Reduced& r, std::span<const double> sine, std::span<const double> cosine) {
+/// sin(high + low) and cos; |high + low| <= pi/4.
+std::pair<Expr, Expr> sine_and_cosine(const Reduced& r, std::span<const double> sine,
+                                      std::span<const double> cosine) {
   Expr x = r.high, y = r.low, z = x * x, half = z * 0.5;
   Expr cube = z * x, one = x.number(1);
   Expr s = x - ((z * (y * 0.5 - cube * polynomial(z, sine.subspan(1))) - y) - cube * sine[0]);
   Expr w = one - half;
   Expr c = w + (((one - w) - half) + (z * z * polynomial(z, cosine) - x * y));
+  return {s, c};
+}
+
+/// The sine, by quadrant.
+Expr sine_of(const Reduced& r, std::span<const double> sine, std::span<const double> cosine) {
+  const auto [s, c] = sine_and_cosine(r, sine, cosine);
   Expr zero = r.quadrant.integer(0);
   Expr value = where(ne(r.quadrant & int64_t{1}, zero), c, s);
   return where(ne(r.quadrant & int64_t{2}, zero), -value, value);
+}
+
+/// The tangent.
+Expr tangent_of(const Reduced& r, std::span<const double> sine, std::span<const double> cosine) {
+  const auto [s, c] = sine_and_cosine(r, sine, cosine);
+  Expr odd = ne(r.quadrant & int64_t{1}, r.quadrant.integer(0));
+  return where(odd, -c, s) / where(odd, s, c);
 }
 
 /// Signs, values so small that sin x is x, infinities and NaN.
@@ -203,11 +233,8 @@ NodeRef sin_f32(Expr x) {
   Legaliser& l = x.legaliser();
   Expr given = x.converted(DType::F64), large = magnitude_of(x) >= x.number(kLargest);
   const auto small = l.next_if_any(large, {given}, [&](const Legaliser::Values& values) {
-    Expr same(l, values[0]), f = same.converted(DType::F32);
-    Expr pattern = (f.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
-    Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(147)) - int64_t{150};
-    Expr significand = (pattern & int64_t{0x7fffff}) | int64_t{0x800000};
-    Expr other = unturned(same, reduce_large(significand, exponent, 3)).first;
+    Expr same(l, values[0]);
+    Expr other = unturned(same, reduce_large_f32(same.converted(DType::F32))).first;
     return Legaliser::Values{where(large, other, same)};
   });
   Expr y(l, small[0]);
@@ -223,9 +250,9 @@ NodeRef sin_f32(Expr x) {
   return (sine.bits_as(DType::I64) ^ sign).bits_as(DType::F64).converted(DType::F32);
 }
 
-/// sin of f32 where there is no f64: pairs of f32, and the digits of 1/(2 pi) for all but the first
-/// quadrant.
-NodeRef sin_f32_in_pairs(Expr x) {
+/// |x|, an f32, where there is no f64: pairs of f32, and the digits of 1/(2 pi) for all but the
+/// first quadrant.
+Reduced reduce_in_pairs(Expr x) {
   Expr pattern = (x.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
   Expr magnitude = magnitude_of(x);
   Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(126)) - int64_t{150};
@@ -235,8 +262,7 @@ NodeRef sin_f32_in_pairs(Expr x) {
   // pi/2 - 0x1.921fb6p+0 is -0x1.777a5cp-25.
   const Reduced large = in_radians(t.quadrant, high, low, {0x1.921fb6p+0, -0x1.777a5cp-25, 4097});
   const Reduced first{t.quadrant.integer(0), magnitude, magnitude.number(0)};
-  const Reduced r = where_reduced(magnitude < magnitude.number(0.78), first, large);
-  return finish(x, sine_of(r, kSinF32, kCosF32), 0x1p-13);
+  return where_reduced(magnitude < magnitude.number(0.78), first, large);
 }
 
 /// The same in f64, with what is lost of the replaced argument.
@@ -246,10 +272,7 @@ NodeRef sin_f64(Expr x) {
   const auto small =
       l.next_if_any(large, {x, splat(l.graph(), zero, x.node()->lanes)}, [&](const auto& values) {
         Expr same(l, values[0]);
-        Expr pattern = same.bits_as(DType::I64) & std::numeric_limits<int64_t>::max();
-        Expr exponent = (pattern >> 52).op(Op::Max, pattern.integer(1042)) - int64_t{1075};
-        Expr significand = (pattern & ((int64_t{1} << 52) - 1)) | (int64_t{1} << 52);
-        const auto [high, low] = unturned(same, reduce_large(significand, exponent, 6));
+        const auto [high, low] = unturned(same, reduce_large_f64(same));
         return Legaliser::Values{where(large, high, same), where(large, low, Expr(l, values[1]))};
       });
   Reduced r = reduce_small(Expr(l, small[0]));
@@ -258,14 +281,74 @@ NodeRef sin_f64(Expr x) {
   return where(magnitude_of(x) < x.number(0x1p-27), x, sine);
 }
 
+// ---- tan
+
+/// What is large reduced instead: a remainder and quadrants in one number would lose digits. The
+/// argument is carried, too: what depends on nothing that is would be computed before the loop.
+Reduced with_large(Expr given, const Reduced& small, Reduced (*reduce)(Expr)) {
+  Legaliser& l = given.legaliser();
+  Expr large = magnitude_of(given) >= given.number(kLargest);
+  const auto next = [&](const Legaliser::Values& values) {
+    Expr x(l, values[3]), infinity = x.number(std::numeric_limits<double>::infinity());
+    Reduced r = reduce(x);
+    Expr negative = x < x.number(0);
+    r.high = where(negative, -r.high, r.high);
+    r.high = where(magnitude_of(x) < infinity, r.high,
+                   r.high.number(std::numeric_limits<double>::quiet_NaN()));
+    r.low = where(negative, -r.low, r.low);
+    r = where_reduced(large, r, {Expr(l, values[0]), Expr(l, values[1]), Expr(l, values[2])});
+    return Legaliser::Values{r.quadrant, r.high, r.low, x};
+  };
+  NodeRef low = splat(l.graph(), small.low, given.node()->lanes);  // a constant, maybe
+  const auto r = l.next_if_any(large, {small.quadrant, small.high, low, given}, next);
+  return {Expr(l, r[0]), Expr(l, r[1]), Expr(l, r[2])};
+}
+
+/// tan of f32 by f64: a polynomial about the nearest multiple of pi/2; about odd ones -1 over it,
+/// by a quotient of f32 that one step of Newton's method makes precise.
+NodeRef tan_f32(Expr x) {
+  Expr y = x.converted(DType::F64);
+  Expr shifted = y.mul_add(y.number(kTwoOverPiF64), y.number(kRoundMagic));
+  Expr n = shifted - kRoundMagic;
+  Expr remainder = n.mul_add(n.number(-kPart1), y);
+  remainder = n.mul_add(n.number(-kPart2), remainder);
+  remainder = n.mul_add(n.number(-kPart3), remainder);
+  const Reduced r =
+      with_large(x, {shifted.bits_as(DType::I64), remainder, y.number(0)}, reduce_large_f32);
+  Expr z = r.high * r.high;
+  Expr tangent = r.high * z.mul_add(polynomial(z, kTanF32), z.number(1));
+  Expr part = tangent.converted(DType::F32);
+  Expr rough = (part.number(-1) / part).converted(DType::F64);
+  Expr inverse = rough.mul_add(tangent.mul_add(rough, rough.number(1)), rough);
+  Expr odd = ne(r.quadrant & int64_t{1}, r.quadrant.integer(0));
+  return where(odd, inverse, tangent).converted(DType::F32);
+}
+
+NodeRef tan_f64(Expr x) {
+  const Reduced r = with_large(x, reduce_small(x), reduce_large_f64);
+  return where(magnitude_of(x) < x.number(0x1p-27), x, tangent_of(r, kSinF64, kCosF64));
+}
+
+/// What is equal in all lanes is computed once.
+Expr given(const Match& m, Legaliser& l) {
+  NodeRef x = m[pat::x];
+  return {l, x->op == Op::Splat ? x->src(0) : x};
+}
+
 }  // namespace
 
 NodeRef sin_expansion(const Match& m, Legaliser& l) {
-  // What is equal in all lanes is computed once.
-  NodeRef given = m[pat::x];
-  Expr x(l, given->op == Op::Splat ? given->src(0) : given);
+  Expr x = given(m, l);
   if (x.dtype() == DType::F64) return sin_f64(x);
-  return l.has_f64() ? sin_f32(x) : sin_f32_in_pairs(x);
+  if (l.has_f64()) return sin_f32(x);
+  return finish(x, sine_of(reduce_in_pairs(x), kSinF32, kCosF32), 0x1p-13);
+}
+
+NodeRef tan_expansion(const Match& m, Legaliser& l) {
+  Expr x = given(m, l);
+  if (x.dtype() == DType::F64) return tan_f64(x);
+  if (l.has_f64()) return tan_f32(x);
+  return finish(x, tangent_of(reduce_in_pairs(x), kSinF32, kCosF32), 0x1p-13);
 }
 
 }  // namespace weft::lower

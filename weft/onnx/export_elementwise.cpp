@@ -67,7 +67,8 @@ struct Row {
 };
 constexpr Row kRows[] = {
     {Op::Neg, "Neg", nullptr},      {Op::Sqrt, "Sqrt", nullptr},
-    {Op::Sin, "Sin", nullptr},      {Op::Add, "Add", "Or"},
+    {Op::Sin, "Sin", nullptr},      {Op::Tan, "Tan", nullptr},
+    {Op::Rint, "Round", nullptr},   {Op::Add, "Add", "Or"},
     {Op::Mul, "Mul", "And"},        {Op::Div, "Div", nullptr},
     {Op::Max, "Max", "Or"},         {Op::Min, "Min", "And"},
     {Op::Lt, "Less", nullptr},      {Op::Le, "LessOrEqual", nullptr},
@@ -244,7 +245,7 @@ MaybeEmission shift(Exporter& e, NodeRef n) {
 }
 
 MaybeEmission multiply_add(Exporter& e, NodeRef n) {
-  if (n->op != Op::MulAcc) return std::nullopt;
+  if (n->op != Op::MulAcc && n->op != Op::MulAdd) return std::nullopt;
   return Emission{broadcast_sources(n, {n->src(0), n->src(1), n->src(2)}), [&e](const Names& in) {
                     return e.out.node("Add", {e.out.node("Mul", {in[0], in[1]}), in[2]});
                   }};

@@ -27,8 +27,7 @@ constexpr CallRow kCalls[] = {
     {"log", "Log"},         {"mish", "Mish"},
     {"sinh", "Sinh"},       {"hardswish", "HardSwish"},
     {"sigmoid", "Sigmoid"}, {"softsign", "Softsign"},
-    {"tan", "Tan"},         {"tanh", "Tanh"},
-    {"det", "Det"},
+    {"tanh", "Tanh"},       {"det", "Det"},
 };
 
 NodeRef called_on(NodeRef n, std::string_view name) {

@@ -96,7 +96,8 @@ double op_cycles(Op op, DType dtype) {
   switch (op) {
     case Op::Exp2:
     case Op::Log2: return 12;
-    case Op::Sin: return 30;
+    case Op::Sin:
+    case Op::Tan: return 30;
     case Op::Div:
     case Op::Sqrt: return 6;
     case Op::IDiv:

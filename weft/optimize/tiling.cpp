@@ -17,6 +17,7 @@ constexpr int64_t kFactors[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16};
 constexpr size_t kLineUnroll = Machine::kLine / sizeof(float);  // elements of a line
 constexpr size_t kStarts = 3;          // vector ranges whose tiles are compared
 constexpr double kWorthwhile = 0.985;  // more copies must save at least this,
+constexpr int64_t kPairedRows = 16;    // which leave work for eight threads
 constexpr double kWorthCode = 0.95;    // where only the loop's own overhead is saved, this
 
 /// What is decided: how a body is cut, after others have decided about some ranges.
@@ -385,8 +386,26 @@ Cut cut_of(const KernelInfo& info, size_t range, int64_t size) {
   return info.has_loops ? Cut::No : Cut::Peel;
 }
 
+namespace {
+
+/// Steps of a running fold each wait for the one before: of two rows at a time one works meanwhile.
+void pair_running_rows(const KernelInfo& info, Tiling& tiling) {
+  const bool runs = std::ranges::any_of(info.ranges, &RangeInfo::sequential);
+  if (!runs || info.has_loops || tiling.vectors != 0 || tiling.unrolled != 0) return;
+  for (size_t r = info.ranges.size(); r-- > 0;) {
+    const RangeInfo& rows = info.ranges[r];
+    if (!rows.parallel || !rows.free() || !rows.constant || rows.extent == 1) continue;
+    if (rows.extent % 2 == 0 && rows.extent >= kPairedRows) tiling.set(r, 1, 2);
+    return;
+  }
+}
+
+}  // namespace
+
 Tiling choose_tiling(const KernelInfo& info, const CostModel& model, const Target& target) {
-  return TileSearch(info, model, target).run();
+  Tiling best = TileSearch(info, model, target).run();
+  pair_running_rows(info, best);
+  return best;
 }
 
 bool find_mergeable(const KernelInfo& info, RangeMask done, Mergeable& out) {

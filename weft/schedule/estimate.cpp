@@ -46,7 +46,8 @@ double op_cost(NodeRef n, const Target& target) {
   switch (n->op) {
     case Op::Exp2:
     case Op::Log2:
-    case Op::Sin: return target.native(n->op, n->dtype) ? kHardOp : kFunction;
+    case Op::Sin:
+    case Op::Tan: return target.native(n->op, n->dtype) ? kHardOp : kFunction;
     case Op::Div:
     case Op::Sqrt:
     case Op::IDiv:

@@ -310,6 +310,10 @@ double iterations(std::span<const NodeRef> ranges);
 /// `reduce`, or what it repeats along axes of its result: one of size 1 in their place.
 NodeRef reduced_once(Graph& g, NodeRef reduce);
 
+/// exp2(x) / sum of exp2(x) along rows, whose operands became `src`, as a product with one
+/// reciprocal for each sum; null where `quotient` is something else.
+NodeRef exponentials_by_reciprocal(Graph& g, NodeRef quotient, std::span<const NodeRef> src);
+
 /// `reduce`, or the same reduction in two steps where one would leave most of the machine idle, or
 /// lose digits.
 NodeRef split_large_reduction(Graph& g, NodeRef reduce, const Target& target,

@@ -306,6 +306,10 @@ class Preparer {
     if (n->op == Op::Mul)
       for (const size_t i : {0, 1})
         if (is_one(src[1 - i]) && src[i]->shape == n->shape) return src[i];
+    if (NodeRef scaled = exponentials_by_reciprocal(g_, n, src)) {
+      note_parts(scaled, src[0], hash_of(n));
+      return scaled;
+    }
     NodeRef copy = g_.with_sources(n, src);
     if (copy->op != Op::Reduce && copy->op != Op::Scan) return copy;
     NodeRef split = copy->op == Op::Scan ? split_long_scan(g_, copy) : in_steps(copy);

@@ -43,6 +43,16 @@ constexpr auto kX86Ops = [] {
   return ops;
 }();
 
+// What our machine code has besides: AVX-512 knows exponents.
+constexpr auto kX86Ops = [] {
+  std::array<NativeOp, std::size(kHostOps) + 4> ops{};
+  NativeOp* end = std::copy(std::begin(kHostOps), std::end(kHostOps), ops.data());
+  *end++ = {Op::Rint, kFloats};
+  for (const Op op : {Op::Ldexp, Op::Logb, Op::Mantissa})
+    *end++ = {.op = op, .dtypes = kFloats, .needs_avx512 = true};
+  return ops;
+}();
+
 // What WGSL has, and what the text adds to it: 64-bit integers as two words, smaller ones cut to
 // their width. Its fma may round twice, its max may drop NaN.
 constexpr DTypeSet kWgslFloat = dtype_bit(DType::F32);
@@ -287,7 +297,8 @@ bool Target::native(Op op, DType dtype) const {
     return std::any_of(matrix_units.begin(), matrix_units.end(),
                        [&](const MatrixUnit& u) { return u.op == op && u.sum == dtype; });
   return std::any_of(native_ops.begin(), native_ops.end(), [&](const NativeOp& n) {
-    return n.op == op && (n.dtypes & dtype_bit(dtype)) != 0 && (fma || !n.needs_fma);
+    return n.op == op && (n.dtypes & dtype_bit(dtype)) != 0 && (fma || !n.needs_fma) &&
+           (vector_bits == 512 || !n.needs_avx512);
   });
 }
 

@@ -21,7 +21,7 @@ namespace weft {
 struct NativeOp {
   Op op;
   DTypeSet dtypes;
-  bool needs_fma = false;
+  bool needs_fma = false, needs_avx512 = false;
 };
 
 /// An operation that multiplies several numbers at once: `op` on words of 32 bits, each `depth`

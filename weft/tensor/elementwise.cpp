@@ -183,6 +183,19 @@ Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
   return scope.result(scope.g.alu(Op::MulAcc, {operands[0], operands[1], operands[2]}));
 }
 
+Tensor horner(const Tensor& x, std::span<const double> c) {
+  Tensor sum = Tensor::full({}, c[0], x.dtype());
+  for (const double next : c.subspan(1)) {
+    const OpScope scope(x, CallSite::here());
+    NodeRef operands[] = {sum.node(), x.node(), scope.g.constant(Value::of(x.dtype(), next))};
+    align(scope.g, "polynomial", operands);
+    sum = scope.result(scope.g.alu(Op::MulAdd, {operands[0], operands[1], operands[2]}));
+  }
+  return sum;
+}
+
+Tensor round_of(const Tensor& x) { return unary(Op::Rint, x, x.dtype(), CallSite::here()); }
+
 namespace {
 
 Tensor cast_to(const Operand& x, DType dtype) {

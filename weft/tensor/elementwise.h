@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <span>
 
 #include "weft/tensor/tensor.h"
 
@@ -14,6 +15,10 @@ Tensor traced(const char* name, const Tensor& x, std::initializer_list<double> n
 
 /// a * b + c, rounded once.
 Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c);
+
+/// Horner's rule, highest coefficient first: each step rounds once where the target has an
+/// operation for that.
+Tensor horner(const Tensor& x, std::span<const double> coefficients);
 
 /// floor(x / y), exact while it has no more digits than the dtype that both run in, also where x /
 /// y is rounded up to a whole number.

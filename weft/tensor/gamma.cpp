@@ -26,17 +26,18 @@ constexpr double kTenTop[] = {10,      405,     6960,    66150,   379638,
 constexpr double kTenBottom[] = {1,      45,      870,     9450,   63273, 269325,
                                  723680, 1172700, 1026576, 362880, 0};
 
-template <size_t N, size_t M>
-Tensor quotient(const Tensor& x, const double (&top)[N], const double (&bottom)[M]) {
-  return x.polynomial({top, top + N}) / x.polynomial({bottom, bottom + M});
+Tensor quotient(const Tensor& x, std::span<const double> top, std::span<const double> bottom) {
+  return horner(x, top) / horner(x, bottom);
 }
 
-/// Of x from 10 on: Bernoulli numbers, highest power first.
+// Bernoulli numbers, highest power first.
+constexpr double kFarDigamma[] = {1.0 / 12,  -691.0 / 32760, 1.0 / 132, -1.0 / 240,
+                                  1.0 / 252, -1.0 / 120,     1.0 / 12};
+
+/// Of x from 10 on.
 Tensor far_digamma(const Tensor& x) {
   const Tensor z = 1.0 / (x * x);
-  return x.log() - 0.5 / x -
-         z * z.polynomial({1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120,
-                           1.0 / 12});
+  return x.log() - 0.5 / x - z * horner(z, kFarDigamma);
 }
 
 /// pi x without whole turns, which sin and tan of large x would not see.

@@ -358,6 +358,7 @@ constexpr GradientRow kGradients[] = {
 #undef WEFT_OP
     {Op::Neg, neg},
     {Op::Cast, cast},
+    {Op::Rint, trunc},
     {Op::Trunc, trunc},
     {Op::Add, add},
     {Op::Mul, mul},
@@ -365,6 +366,7 @@ constexpr GradientRow kGradients[] = {
     {Op::Rem, remainder},
     {Op::Where, where},
     {Op::MulAcc, mulacc},
+    {Op::MulAdd, mulacc},
     {Op::Reshape, reshape},
     {Op::Expand, expand},
     {Op::Permute, permute},

@@ -20,6 +20,10 @@ Reg X86Selector::float_op(NodeRef n) {
     // What is the same for one lane as for all.
     case Op::Neg:
     case Op::Trunc:
+    case Op::Rint:
+    case Op::Ldexp:
+    case Op::Logb:
+    case Op::Mantissa:
     case Op::Max:
     case Op::Min: return part_op({n->op, d, 128, a, b});
     case Op::MulAcc:

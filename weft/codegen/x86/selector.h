@@ -135,6 +135,7 @@ class X86Selector : X86Emitter {
   Reg part_op(const PartOp& p);
   Reg bitwise(Op op, Reg a, Reg b, int width) { return part_op({op, DType::I64, width, a, b}); }
   Reg rounded(const PartOp& p, Form form);
+  Reg mantissa(const PartOp& p, Form form);
   Reg from_zero(const PartOp& p, Form form);
   Reg flipped(const PartOp& p, Form form);
   Reg fused(const PartOp& p, Form form);

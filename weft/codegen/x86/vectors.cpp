@@ -11,7 +11,9 @@ using namespace x86;
 
 namespace {
 
-constexpr int64_t kTowardsZero = 11;  // rounding: truncate, raise nothing
+// Rounding, which raises nothing: towards zero, to the nearest.
+constexpr int64_t kTowardsZero = 11, kNearest = 8;
+constexpr int64_t kPositive = 12;  // mantissas in [1, 2), NaN of what is below 0, 1 of both zeros
 // vrange: of values with their signs, the sign of the result kept.
 constexpr int64_t kLeast = 4, kLargest = 5;
 
@@ -85,6 +87,16 @@ const X86Selector::VectorForm X86Selector::kVectorForms[] = {
     {Op::Trunc, kFloat, 64, Form::VRndscalePd, &X86Selector::rounded},
     {Op::Trunc, kFloat, 32, Form::VRoundPs, &X86Selector::rounded},
     {Op::Trunc, kFloat, 64, Form::VRoundPd, &X86Selector::rounded},
+    {Op::Rint, kFloat, 32, Form::VRndscalePs, &X86Selector::rounded},
+    {Op::Rint, kFloat, 64, Form::VRndscalePd, &X86Selector::rounded},
+    {Op::Rint, kFloat, 32, Form::VRoundPs, &X86Selector::rounded},
+    {Op::Rint, kFloat, 64, Form::VRoundPd, &X86Selector::rounded},
+    {Op::Ldexp, kFloat, 32, Form::VScalefPs},
+    {Op::Ldexp, kFloat, 64, Form::VScalefPd},
+    {Op::Logb, kFloat, 32, Form::VGetexpPs},
+    {Op::Logb, kFloat, 64, Form::VGetexpPd},
+    {Op::Mantissa, kFloat, 32, Form::VGetmantPs, &X86Selector::mantissa},
+    {Op::Mantissa, kFloat, 64, Form::VGetmantPd, &X86Selector::mantissa},
     {Op::And, kInt, 0, Form::VPandQ},
     {Op::And, kInt, 0, Form::VPand},
     {Op::Or, kInt, 0, Form::VPorQ},
@@ -152,7 +164,11 @@ Reg X86Selector::part_op(const PartOp& p) {
 // ---- more than one instruction
 
 Reg X86Selector::rounded(const PartOp& p, Form form) {
-  return shifted_by(form, p.width, p.a, kTowardsZero);
+  return shifted_by(form, p.width, p.a, p.op == Op::Rint ? kNearest : kTowardsZero);
+}
+
+Reg X86Selector::mantissa(const PartOp& p, Form form) {
+  return shifted_by(form, p.width, p.a, kPositive);
 }
 
 Reg X86Selector::from_zero(const PartOp& p, Form form) {
