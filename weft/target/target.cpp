@@ -35,18 +35,11 @@ constexpr std::array kHostOps = std::to_array<NativeOp>({
     {Op::Shr, kBool | kInts},    {Op::Where, kStorage},    {Op::MulAcc, kBool | kInts},
     {Op::MulAcc, kFloats, true},
 });
-// And what x86's machine code has: vpshufb.
+// What our machine code has besides: vpshufb, and with AVX-512 exponents.
 constexpr auto kX86Ops = [] {
-  std::array<NativeOp, kHostOps.size() + 1> ops{};
-  std::ranges::copy(kHostOps, ops.begin());
-  ops.back() = {Op::Lookup4, dtype_bit(DType::U32)};
-  return ops;
-}();
-
-// What our machine code has besides: AVX-512 knows exponents.
-constexpr auto kX86Ops = [] {
-  std::array<NativeOp, std::size(kHostOps) + 4> ops{};
-  NativeOp* end = std::copy(std::begin(kHostOps), std::end(kHostOps), ops.data());
+  std::array<NativeOp, kHostOps.size() + 5> ops{};
+  NativeOp* end = std::ranges::copy(kHostOps, ops.data()).out;
+  *end++ = {Op::Lookup4, dtype_bit(DType::U32)};
   *end++ = {Op::Rint, kFloats};
   for (const Op op : {Op::Ldexp, Op::Logb, Op::Mantissa})
     *end++ = {.op = op, .dtypes = kFloats, .needs_avx512 = true};
