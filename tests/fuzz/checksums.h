@@ -25,7 +25,8 @@ inline void put_u32(std::span<std::byte> data, size_t at, uint32_t value) {
     std::memcpy(data.data() + at, &value, sizeof(value));
 }
 
-/// Each block: its content's size behind the magic number and the version (recording.h), and its checksum.
+/// Each block: its content's size behind the magic number and the version (recording.h), and its
+/// checksum.
 inline void mend_recording(std::span<std::byte> data) {
   for (size_t at = 0; data.size() - at >= recording::kHeaderBytes;) {
     const size_t size = number_at<uint32_t>(data, at + 12) + recording::kHeaderBytes;

@@ -29,7 +29,8 @@ TEST_F(Recordings, of_two_processes_share_a_file) {
   ASSERT_EQ(session["processes"].size(), 2u);
   EXPECT_TRUE(session["missing"].empty());
   EXPECT_NE(session["processes"][0]["pid"], session["processes"][1]["pid"]);
-  const Json first = ask("kernels", {{"process", "0"}}), second = ask("kernels", {{"process", "1"}});
+  const Json first = ask("kernels", {{"process", "0"}}),
+             second = ask("kernels", {{"process", "1"}});
   EXPECT_GT(first["total"], 0);
   EXPECT_EQ(first["total"], second["total"]);
 }
@@ -123,9 +124,9 @@ TEST_F(Recordings, end_where_the_file_is_full) {
 
 TEST_F(Recordings, of_other_files_are_errors) {
   EXPECT_ERROR(Session::open(at("none")), "file.missing");
-  EXPECT_ERROR(Session::open(write("text", std::string(200, 'x'))),
-               "viz.file: " + at("text") +
-                   ": it does not begin as a recording does; WEFT_VIZ=1 makes one");
+  EXPECT_ERROR(
+      Session::open(write("text", std::string(200, 'x'))),
+      "viz.file: " + at("text") + ": it does not begin as a recording does; WEFT_VIZ=1 makes one");
   compute_little(recording_to(file()));
   std::string bytes = content(file());
   bytes[8] = 99;

@@ -140,8 +140,8 @@ TEST_F(Views, of_a_training_step) {
   EXPECT_GT(trace["traceEvents"].size(), spans);
 
   // ---- every view as text
-  const Parameters some = {{"pass", tile}, {"realization", id}, {"kernel", "0"}, {"step", "0"},
-                           {"text", "add"}};
+  const Parameters some = {
+      {"pass", tile}, {"realization", id}, {"kernel", "0"}, {"step", "0"}, {"text", "add"}};
   for (const View& view : views()) {
     Parameters own;
     for (const ViewParameter& p : view.parameters)

@@ -339,9 +339,9 @@ class Pipeline {
     if (!run_.recorder) return;
     const Target& target = j.device->target();
     const std::string_view code = target.machine_code ? j.made.code : std::string_view();
-    run_.recorder->kernel(
-        j.recorded, report,
-        {j.entry, target.name, code, j.made.spilled, static_cast<int64_t>(j.made.code.size()), j.ns});
+    run_.recorder->kernel(j.recorded, report,
+                          {j.entry, target.name, code, j.made.spilled,
+                           static_cast<int64_t>(j.made.code.size()), j.ns});
   }
 
   void load(std::span<Job* const> fresh) {

@@ -19,7 +19,8 @@ constexpr size_t kChecksumAt = 8 + 4 + 4;
 
 /// Contents, in varints where nothing else is said; `text` is its size and its bytes. Strings are
 /// named by their number from 1 (0: none), runs and kernels from 0 in a stream; states from 1 and
-/// nodes from 0 in an arena: that of a kernel is its number + 1, that of the rest 0. Times are CLOCK_MONOTONIC's nanoseconds.
+/// nodes from 0 in an arena: that of a kernel is its number + 1, that of the rest 0. Times are
+/// CLOCK_MONOTONIC's nanoseconds.
 enum class Kind : uint8_t {
   /// pid, parent, u64 now, u64 now of the wall clock (unix ns), text version, text build, text
   /// directory, text device, text machine, words of the command (count, texts), options that are
@@ -34,7 +35,8 @@ enum class Kind : uint8_t {
   /// whether it ended, state before, state after, count of firings, each: string rule, node before,
   /// node after. Nodes and states are of the kernel's arena, or of the first
   Pass = 7,
-  /// kernel, run + 1 or 0, string name, string entry (what spans call it), string device, string line, string target, f64 flops, f64
+  /// kernel, run + 1 or 0, string name, string entry (what spans call it), string device, string
+  /// line, string target, f64 flops, f64
   /// bytes, spilled, bytes of code, ns, text machine code, count of transformations, each: string
   Kernel = 8,
   /// run + 1 or 0, count, each: u8 staged, string value, string reason, string line
@@ -42,7 +44,8 @@ enum class Kind : uint8_t {
   /// schedule, run + 1 or 0, count of buffers, each: string device, string dtype, zigzag bytes (-1:
   /// not known), zigzag input, zigzag output; count of steps, each: u8 copy, kernel + 1 or 0
   /// (compiled
-  /// elsewhere), string name, string entry, string line, count of buffers, each: buffer * 2 + written
+  /// elsewhere), string name, string entry, string line, count of buffers, each: buffer * 2 +
+  /// written
   Schedule = 10,
   /// schedule, count of arenas, each: string device, bytes, least, count of buffers, each: buffer,
   /// offset, bytes, first, last

@@ -43,9 +43,9 @@ struct Process {
   std::vector<std::string_view> command, options;
   bool described = false, finished = false;
   uint32_t next_block = 0;
-  Numbered<std::string_view> strings;                    ///< from 1: the first is a placeholder
+  Numbered<std::string_view> strings;  ///< from 1: the first is a placeholder
   std::unordered_map<uint64_t, Arena> arenas;
-  std::unordered_map<uint64_t, RuleText> rules;          ///< by string
+  std::unordered_map<uint64_t, RuleText> rules;                             ///< by string
   std::unordered_map<uint64_t, uint32_t> runs, kernels, schedules, tracks;  ///< by their number
   std::map<std::string_view, int64_t> counters;
   size_t pass_count = 0, kernel_count = 0, run_count = 0, span_count = 0;

@@ -199,7 +199,8 @@ const char* StateView::form() const {
 StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes) {
   if (state == 0) return {};
   const Arena* arena = nodes.arena();
-  const auto at = arena ? arena->states.find(state) : std::unordered_map<uint64_t, Bytes>::const_iterator();
+  const auto at =
+      arena ? arena->states.find(state) : std::unordered_map<uint64_t, Bytes>::const_iterator();
   if (!arena || at == arena->states.end())
     fail("viz.damaged", "{}: state {} is not there", data.path, state);
   return StateReader(data, at->second, nodes).read();

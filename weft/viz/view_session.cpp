@@ -79,7 +79,10 @@ void write_run(JsonWriter& json, const Session::Data& data, uint32_t i,
   for (const Launched& l : launched) {
     json.begin_object();
     id_field(json, "kernel", l.kernel);
-    json.field("name", l.kernel == kNone ? l.name : data.kernels[l.kernel].name).field("runs", l.runs).field("ns", l.ns).end_object();
+    json.field("name", l.kernel == kNone ? l.name : data.kernels[l.kernel].name)
+        .field("runs", l.runs)
+        .field("ns", l.ns)
+        .end_object();
   }
   json.end_array().end_object();
 }
