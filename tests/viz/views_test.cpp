@@ -83,7 +83,7 @@ TEST_F(Views, of_a_training_step) {
   const Json flow = ask("graph", {{"realization", id}});
   EXPECT_EQ(flow["form"], "dataflow");
   int launched = 0;
-  for (const Json& n : flow["nodes"]) launched += n["op"] == "kernel";
+  for (const Json& n : flow["nodes"]) launched += n["op"] == "kernel" || n["op"] == "copy";
   EXPECT_EQ(launched, step["steps"]);
 
   // ---- time

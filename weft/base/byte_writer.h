@@ -1,6 +1,7 @@
 // ByteWriter: bytes built by appending, in the form that ByteReader reads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -19,35 +20,53 @@ constexpr int64_t unzigzag(uint64_t v) { return static_cast<int64_t>(v >> 1 ^ (0
 
 class ByteWriter {
  public:
-  void u8(uint8_t v) { out_.push_back(static_cast<std::byte>(v)); }
+  void u8(uint8_t v) { *room(1) = static_cast<std::byte>(v), ++size_; }
   void u32(uint32_t v) { number(v); }
   void u64(uint64_t v) { number(v); }
   void f64(double v) { number(v); }
   // LEB128.
   void varint(uint64_t v) {
-    for (; v >= 0x80; v >>= 7) u8(static_cast<uint8_t>(v | 0x80));
-    u8(static_cast<uint8_t>(v));
+    std::byte* at = room(kLongestVarint);
+    size_t count = 0;
+    for (; v >= 0x80; v >>= 7) at[count++] = static_cast<std::byte>(v | 0x80);
+    at[count++] = static_cast<std::byte>(v);
+    size_ += count;
   }
   void signed_varint(int64_t v) { varint(zigzag(v)); }
-  void bytes(std::span<const std::byte> data) { out_.insert(out_.end(), data.begin(), data.end()); }
+  void bytes(std::span<const std::byte> data) {
+    if (data.empty()) return;
+    std::memcpy(room(data.size()), data.data(), data.size());
+    size_ += data.size();
+  }
   // Its size, and the text.
   void text(std::string_view t) {
     varint(t.size());
     bytes(std::as_bytes(std::span(t)));
   }
 
-  size_t size() const { return out_.size(); }
-  std::span<const std::byte> data() const { return out_; }
-  void clear() { out_.clear(); }
-  std::vector<std::byte> take() { return std::exchange(out_, {}); }
+  size_t size() const { return size_; }
+  std::span<const std::byte> data() const { return {out_.data(), size_}; }
+  void clear() { size_ = 0; }  // keeps its memory
+  std::vector<std::byte> take() {
+    out_.resize(std::exchange(size_, 0));
+    return std::exchange(out_, {});
+  }
 
  private:
+  static constexpr size_t kLongestVarint = 10;
+
+  // For so many more.
+  std::byte* room(size_t count) {
+    if (out_.size() - size_ < count) out_.resize(std::max(2 * out_.size(), size_ + count));
+    return out_.data() + size_;
+  }
   template <class T>
   void number(T v) {  // the host is little-endian
     bytes(std::as_bytes(std::span(&v, 1)));
   }
 
-  std::vector<std::byte> out_;
+  std::vector<std::byte> out_;  // its first `size_` bytes count
+  size_t size_ = 0;
 };
 
 }  // namespace weft

@@ -26,7 +26,6 @@ struct StateParts {
     Kernels = 3,  ///< `nodes`: a sink for each of `names`
     Text = 4,     ///< `bytes`
     Machine = 5,  ///< `bytes`: isa/machine_binary.h
-    Code = 6,     ///< `bytes`: of a function
   };
   Kind kind = Kind::None;
   std::vector<NodeRef> nodes = {};

@@ -12,6 +12,7 @@
 #include "weft/base/hash.h"
 #include "weft/base/process.h"
 #include "weft/graph/provenance.h"
+#include "weft/run/state_writer.h"
 #include "weft/run/stream_writer.h"
 
 namespace weft {
@@ -68,6 +69,7 @@ struct Recorder::State {
   State(Context& c, std::string path)
       : context(c),
         out(c, std::move(path), static_cast<uint64_t>(c.options().viz_bytes)),
+        shared(out, 0),
         pid(process_id()) {}
 
   class Watcher;
@@ -88,6 +90,7 @@ struct Recorder::State {
     span_count = 0;
     tracks = {};
     out.restart();
+    shared = StateWriter(out, 0);
     runs = active.size();
     for (size_t i = 0; i < active.size(); ++i) {
       active[i].number = i;
@@ -131,34 +134,6 @@ struct Recorder::State {
     }
   }
 
-  // ---- passes
-
-  void write_pass(const OpenPass& p, uint64_t kernel, size_t depth, std::optional<uint64_t> ns,
-                  std::span<const RewriteStep> rules, const StateParts& after) {
-    const Provenance* lines = kernel == 0 ? context.get_if<Provenance>() : nullptr;
-    uint64_t before = p.before;
-    if (p.kept.kind != StateParts::Kind::None) before = out.state(p.kept, lines);
-    const uint64_t then = out.state(after);
-    ByteWriter& w = out.begin();
-    w.varint(out.string(p.pass));
-    w.varint(out.string(p.subject));
-    w.varint(run());
-    w.varint(kernel);
-    w.varint(depth);
-    w.u64(p.start);
-    w.varint(ns.value_or(0));
-    w.u8(ns.has_value());
-    w.varint(before);
-    w.varint(then);
-    w.varint(rules.size());
-    for (const RewriteStep& step : rules) {
-      w.varint(out.rule(*step.rule));
-      w.varint(out.node(step.before));
-      w.varint(out.node(step.after));
-    }
-    out.end(Kind::Pass);
-  }
-
   // ---- spans
 
   uint64_t track_of(const SpanEvent& e) {
@@ -194,6 +169,7 @@ struct Recorder::State {
   Context& context;
   ForkableMutex<std::mutex> mutex{ForkLock::Order::Recording};
   StreamWriter out;
+  StateWriter shared;  // the arena of all but kernels
   int64_t pid;
   std::vector<Run> active;  // the innermost last
   uint64_t runs = 0, schedules = 0;
@@ -205,21 +181,24 @@ struct Recorder::State {
   uint64_t span_count = 0, last_start = 0, flushed = 0;
 };
 
-/// The passes of a kernel, or of a run. Those of a run are kept until it compiles.
+/// The passes of a kernel, or of a run. Those of a run are kept until it compiles; a kernel's are
+/// put together without the lock, so that kernels that are compiled side by side do not wait.
 class Recorder::State::Watcher final : public PassWatcher {
  public:
-  Watcher(State& state, RecordedAs kernel, bool of_run)
-      : state_(state), kernel_(kernel), of_run_(of_run) {}
+  /// Of a kernel.
+  Watcher(State& state, RecordedAs kernel)
+      : state_(state), kernel_(kernel), own_(std::in_place, state.out, kernel.number + 1) {}
+  /// Of runs.
+  explicit Watcher(State& state) : state_(state) {}
   ~Watcher() override {
-    const Lock lock(state_);
     drop_from(0);
+    hand_over();
   }
 
   size_t begin(const char* pass, std::string_view subject, const StateParts& before) override {
-    const Lock lock(state_);
     OpenPass open{pass, std::string(subject)};
-    if (writes())
-      open.before = state_.out.state(before);
+    if (own_)
+      open.before = own_->state(before);
     else
       open.kept = before;
     open.start = now_ns();
@@ -229,41 +208,110 @@ class Recorder::State::Watcher final : public PassWatcher {
 
   void end(size_t pass, uint64_t ns, std::span<const RewriteStep> rules,
            const StateParts& after) override {
-    const Lock lock(state_);
     if (pass >= open_.size()) return;
     drop_from(pass + 1);
-    if (writes())
-      state_.write_pass(open_[pass], kernel(), pass, ns, rules, after);
-    else
-      kept_.push_back({std::move(open_[pass]), ns, pass, {rules.begin(), rules.end()}, after});
+    add(std::move(open_[pass]), pass, ns, rules, after);
     open_.resize(pass);
+    if (own_ && own_->records().size() > kHandOver) hand_over();
   }
 
   /// The state is locked.
   void write_kept() {
-    for (const KeptPass& p : kept_)
-      state_.write_pass(p.open, kernel(), p.depth, p.ns, p.rules, p.after);
+    for (const KeptPass& p : kept_) write_shared(p.open, p.depth, p.ns, p.rules, p.after);
     kept_.clear();
   }
   void forget() { kept_.clear(), open_.clear(); }
 
  private:
-  bool writes() const { return !of_run_ || state_.compiles(); }
-  uint64_t kernel() const {
-    return after_none(kernel_.stream == state_.out.stream(), kernel_.number);
+  static constexpr size_t kHandOver = size_t{1} << 16;
+
+  /// `ns`: none for one that threw.
+  void add(OpenPass&& open, size_t depth, std::optional<uint64_t> ns,
+           std::span<const RewriteStep> rules, const StateParts& after) {
+    if (own_) {
+      const auto locked = [this](auto&& ask) { return Lock(state_), ask(); };
+      return write(*own_, open, depth, ns, rules, after, nullptr, locked);
+    }
+    const Lock lock(state_);
+    if (state_.compiles())
+      write_shared(open, depth, ns, rules, after);
+    else if (ns)
+      kept_.push_back({std::move(open), *ns, depth, {rules.begin(), rules.end()}, after});
+  }
+
+  void write_shared(const OpenPass& open, size_t depth, std::optional<uint64_t> ns,
+                    std::span<const RewriteStep> rules, const StateParts& after) {
+    const auto locked = [](auto&& ask) { return ask(); };
+    rules_.clear(), names_.clear();  // the stream may be another one
+    write(state_.shared, open, depth, ns, rules, after, state_.context.get_if<Provenance>(),
+          locked);
+    state_.out.add(state_.shared);
+  }
+
+  template <class Locked>
+  void write(StateWriter& states, const OpenPass& p, size_t depth, std::optional<uint64_t> ns,
+             std::span<const RewriteStep> rules, const StateParts& after, const Provenance* lines,
+             Locked&& locked) {
+    const bool kept = p.kept.kind != StateParts::Kind::None;
+    const uint64_t before = kept ? states.state(p.kept, lines) : p.before;
+    const uint64_t then = states.state(after, lines);
+    record_.clear();
+    record_.varint(string(p.pass, locked));
+    record_.varint(locked([&] { return state_.out.string(p.subject); }));
+    record_.varint(locked([&] { return state_.run(); }));
+    record_.varint(own_ ? kernel_.number + 1 : 0);
+    record_.varint(depth);
+    record_.u64(p.start);
+    record_.varint(ns.value_or(0));
+    record_.u8(ns.has_value());
+    record_.varint(before);
+    record_.varint(then);
+    record_.varint(rules.size());
+    for (const RewriteStep& step : rules) {
+      record_.varint(rule(*step.rule, locked));
+      record_.varint(states.node(step.before));
+      record_.varint(states.node(step.after));
+    }
+    states.add(Kind::Pass, record_.data());
+  }
+
+  template <class Locked>
+  uint64_t string(const char* name, Locked&& locked) {
+    if (const uint64_t* known = names_.find(name)) return *known;
+    return names_.set(name, locked([&] { return state_.out.string(name); }));
+  }
+  template <class Locked>
+  uint64_t rule(const Rule& rule, Locked&& locked) {
+    if (const uint64_t* known = rules_.find(&rule)) return *known;
+    return rules_.set(&rule, locked([&] { return state_.out.rule(rule); }));
+  }
+
+  /// To the stream; not to that of a fork, which knows nothing of the kernel.
+  void hand_over() {
+    if (!own_) return;
+    const Lock lock(state_);
+    if (kernel_.stream == state_.out.stream())
+      state_.out.add(*own_);
+    else
+      own_->clear_records();
   }
   /// Those that threw.
   void drop_from(size_t first) {
-    for (size_t i = open_.size(); i > first; --i)
-      if (writes()) state_.write_pass(open_[i - 1], kernel(), i - 1, {}, {}, {});
-    if (first < open_.size()) open_.resize(first);
+    while (open_.size() > first) {
+      OpenPass open = std::move(open_.back());
+      open_.pop_back();
+      add(std::move(open), open_.size(), {}, {}, {});
+    }
   }
 
   State& state_;
   RecordedAs kernel_;
-  bool of_run_;
+  std::optional<StateWriter> own_;  // a kernel's arena
   std::vector<OpenPass> open_;
   std::vector<KeptPass> kept_;
+  FlatMap<const Rule*, uint64_t> rules_;
+  FlatMap<const char*, uint64_t> names_;
+  ByteWriter record_;
 };
 
 std::unique_ptr<Recorder> Recorder::open(Context& context) {
@@ -274,7 +322,7 @@ std::unique_ptr<Recorder> Recorder::open(Context& context) {
 }
 
 Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {
-  state_->watcher = std::make_unique<State::Watcher>(*state_, RecordedAs{}, true);
+  state_->watcher = std::make_unique<State::Watcher>(*state_);
   state_->context.tracer().set_sink(this);
 }
 
@@ -329,17 +377,13 @@ RecordedAs Recorder::new_kernel() {
 }
 
 std::unique_ptr<PassWatcher> Recorder::kernel_passes(RecordedAs kernel) {
-  return std::make_unique<State::Watcher>(*state_, kernel, false);
+  return std::make_unique<State::Watcher>(*state_, kernel);
 }
 
 void Recorder::kernel(RecordedAs as, const KernelReport& report, const KernelFacts& facts) {
   State& s = *state_;
   const State::Lock lock(s);
   if (as.stream != s.out.stream()) return;  // forked while it was compiled
-  StateParts code;
-  if (!facts.code.empty())
-    code = {StateParts::Kind::Code, {}, {}, nullptr, std::string(facts.code)};
-  const uint64_t code_state = s.out.state(code);
   ByteWriter& w = s.out.begin();
   w.varint(as.number);
   w.varint(s.run());
@@ -352,7 +396,7 @@ void Recorder::kernel(RecordedAs as, const KernelReport& report, const KernelFac
   w.varint(static_cast<uint64_t>(facts.spilled));
   w.varint(static_cast<uint64_t>(facts.code_bytes));
   w.varint(facts.ns);
-  w.varint(code_state);
+  w.text(facts.code);
   w.varint(report.applied.size());
   for (const std::string& line : report.applied) w.varint(s.out.string(line));
   s.out.end(Kind::Kernel);

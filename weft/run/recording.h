@@ -9,34 +9,35 @@ namespace weft::recording {
 
 // A file is blocks one after the other, of any number of processes. A block: kMagic, u32 version,
 // u32 bytes of records, u64 checksum, u64 stream (a number that the process drew), u32 its number
-// in the stream, and how many strings, nodes and states the stream's earlier blocks hold (u64
-// each), so that a block may be lost and the rest still be read; then its records, whole. A
+// in the stream, and how many strings (u64) the stream's earlier blocks hold, so that a block may
+// be lost and the rest still be read; then its records, whole. A
 // record: u8 kind, varint bytes, content. What is not known is left out.
 constexpr std::array<uint8_t, 8> kMagic = {'w', 'e', 'f', 't', 'v', 'i', 'z', 0x1a};
 constexpr uint32_t kVersion = 1;
-constexpr size_t kHeaderBytes = 8 + 4 + 4 + 8 + 8 + 4 + 3 * 8;
+constexpr size_t kHeaderBytes = 8 + 4 + 4 + 8 + 8 + 4 + 8;
 constexpr size_t kChecksumAt = 8 + 4 + 4;
 
 /// Contents, in varints where nothing else is said; `text` is its size and its bytes. Strings are
-/// named by their number from 1 (0: none), states by theirs from 1, nodes and kernels from 0, runs
-/// from 0 in a stream. Times are CLOCK_MONOTONIC's nanoseconds.
+/// named by their number from 1 (0: none), runs and kernels from 0 in a stream; states from 1 and
+/// nodes from 0 in an arena: that of a kernel is its number + 1, that of the rest 0. Times are
+/// CLOCK_MONOTONIC's nanoseconds.
 enum class Kind : uint8_t {
   /// pid, parent, u64 now, u64 now of the wall clock (unix ns), text version, text build, text
   /// directory, text device, text machine, words of the command (count, texts), options that are
   /// not as they are by themselves (count, texts NAME=value)
   Process = 1,
   String = 2,  ///< the bytes
-  Nodes = 3,   ///< count, each as graph/binary.h writes one
-  State = 4,   ///< u8 form, content by form: recorder.cpp
+  Nodes = 3,   ///< arena, number of the first, count, each as graph/binary.h writes one
+  State = 4,   ///< arena, number, u8 form, content by form: state_writer.cpp
   Rule = 5,    ///< string name, text rule, text source
-  Lines = 6,   ///< count, each: node, string
+  Lines = 6,   ///< arena, count, each: node, string
   /// string name, string subject, run + 1 or 0, kernel + 1 or 0, depth, u64 start, ns, u8
   /// whether it ended, state before, state after, count of firings, each: string rule, node before,
-  /// node after
+  /// node after. Nodes and states are of the kernel's arena, or of the first
   Pass = 7,
   /// kernel, run + 1 or 0, string name, string entry (what spans call it), string device, string
   /// line, string target, f64 flops, f64
-  /// bytes, spilled, bytes of code, ns, state of the code, count of transformations, each: string
+  /// bytes, spilled, bytes of code, ns, text machine code, count of transformations, each: string
   Kernel = 8,
   /// run + 1 or 0, count, each: u8 staged, string value, string reason, string line
   Decisions = 9,

@@ -7,9 +7,8 @@
 #include "weft/base/process.h"
 #include "weft/base/version.h"
 #include "weft/device/device.h"
-#include "weft/graph/binary.h"
-#include "weft/graph/provenance.h"
 #include "weft/rewrite/print.h"
+#include "weft/run/state_writer.h"
 
 namespace weft {
 namespace {
@@ -20,10 +19,6 @@ constexpr size_t kBlockBytes = size_t{1} << 18;  // about what is written at onc
 // Tables of names stay small: what has a million different details is told without them.
 constexpr size_t kMostStrings = size_t{1} << 20;
 constexpr size_t kLongestString = 4096;
-
-uint64_t key_of(std::span<const std::byte> bytes, uint64_t seed) {
-  return hash_bytes(bytes.data(), bytes.size(), seed) | 1;
-}
 
 /// Options that are not as they are by themselves, but for those of the system.
 std::vector<std::string> changed_options(const Options& options) {
@@ -56,10 +51,10 @@ void StreamWriter::restart() {
   const uint64_t now = now_ns();
   stream_ = hash_combine(hash_mix(now), static_cast<uint64_t>(process_id()));
   blocks_ = 0;
-  written_ = {};
-  kernels_ = new_node_count_ = new_line_count_ = 0;
-  strings_ = {}, states_ = {}, nodes_ = {}, rules_ = {};
-  block_.clear(), new_nodes_.clear(), new_lines_.clear();
+  written_strings_ = 0;
+  kernels_ = 0;
+  strings_ = {}, rules_ = {};
+  block_.clear();
   describe_process();
 }
 
@@ -91,30 +86,6 @@ uint64_t StreamWriter::string(std::string_view text) {
   return strings_.set(key, strings_.size() + 1);
 }
 
-uint64_t StreamWriter::node(NodeRef root, const Provenance* lines) {
-  if (const uint64_t* known = nodes_.find(root->key)) return *known;
-  stack_.assign(1, {root, 0});
-  while (!stack_.empty()) {
-    auto& [n, next] = stack_.back();
-    while (next < n->nsrc && nodes_.contains(n->src(next)->key)) ++next;
-    if (next < n->nsrc) {
-      stack_.emplace_back(n->src(next), 0);
-      continue;
-    }
-    const uint64_t number = nodes_.size();
-    write_node(new_nodes_, n, [&](NodeRef s) { return number - nodes_.at(s->key); });
-    ++new_node_count_;
-    if (const CallSite site = lines ? lines->find(n) : CallSite{}) {
-      new_lines_.varint(number);
-      new_lines_.varint(string(short_text(site)));
-      ++new_line_count_;
-    }
-    nodes_.set(n->key, number);
-    stack_.pop_back();
-  }
-  return nodes_.at(root->key);
-}
-
 uint64_t StreamWriter::rule(const Rule& rule) {
   if (const uint64_t* known = rules_.find(&rule)) return *known;
   const uint64_t name = string(rule.name);
@@ -126,83 +97,16 @@ uint64_t StreamWriter::rule(const Rule& rule) {
   return rules_.set(&rule, name);
 }
 
-uint64_t StreamWriter::state(const StateParts& parts, const Provenance* lines) {
-  if (parts.kind == StateParts::Kind::None) return 0;
-  state_.clear();
-  state_.u8(static_cast<uint8_t>(parts.kind));
-  encode(state_, parts, lines);
-  const uint64_t key = key_of(state_.data(), 0);
-  if (const uint64_t* known = states_.find(key)) return *known;
-  add_new_nodes();
-  put(Kind::State, state_.data());
-  return states_.set(key, states_.size() + 1);
-}
-
-void StreamWriter::encode(ByteWriter& out, const StateParts& parts, const Provenance* lines) {
-  switch (parts.kind) {
-    case StateParts::Kind::Graph:
-      out.varint(parts.nodes.size());
-      for (NodeRef n : parts.nodes) out.varint(node(n, lines));
-      break;
-    case StateParts::Kind::Kernels:
-      out.varint(parts.nodes.size());
-      for (size_t i = 0; i < parts.nodes.size(); ++i) {
-        out.varint(string(parts.names[i]));
-        out.varint(node(parts.nodes[i]));
-      }
-      break;
-    case StateParts::Kind::Program: encode_program(out, *parts.program); break;
-    default: out.bytes(std::as_bytes(std::span(parts.bytes)));
-  }
-}
-
-// text name; params: count, each u8 dtype, u8 read | written << 1; variables: count, nodes; size of
-// the core range: node + 1 or 0; u8 grouped, grid: three nodes + 1 or 0, group: three varints; f64
-// flops, f64 bytes; instructions: count, each zigzag of its node less the one before.
-void StreamWriter::encode_program(ByteWriter& out, const LinearProgram& p) {
-  const auto or_none = [&](NodeRef n) { return n ? node(n) + 1 : 0; };
-  out.text(p.name);
-  out.varint(p.params.size());
-  for (const ProgramParam& param : p.params) {
-    out.u8(static_cast<uint8_t>(param.dtype));
-    out.u8(static_cast<uint8_t>((param.read ? 1 : 0) | (param.written ? 2 : 0)));
-  }
-  out.varint(p.variables.size());
-  for (NodeRef v : p.variables) out.varint(node(v));
-  out.varint(or_none(p.core_size));
-  out.u8(p.launch.grouped);
-  for (NodeRef n : p.launch.grid) out.varint(or_none(n));
-  for (const int64_t n : p.launch.group) out.varint(static_cast<uint64_t>(n));
-  out.f64(p.flops);
-  out.f64(p.bytes);
-  out.varint(p.code.size());
-  uint64_t before = 0;
-  for (NodeRef n : p.code) {
-    const uint64_t number = node(n);
-    out.signed_varint(static_cast<int64_t>(number - before));
-    before = number;
-  }
-}
-
-void StreamWriter::add_new_nodes() {
-  const auto add = [this](Kind kind, uint64_t& count, ByteWriter& content) {
-    if (count == 0) return;
-    ByteWriter head;
-    head.varint(count);
-    head.bytes(content.data());
-    count = 0;
-    content.clear();
-    put(kind, head.data());
-  };
-  add(Kind::Nodes, new_node_count_, new_nodes_);
-  add(Kind::Lines, new_line_count_, new_lines_);
-}
-
 void StreamWriter::end(Kind kind) { add(kind, record_.data()); }
 
 void StreamWriter::add(Kind kind, std::span<const std::byte> content) {
-  add_new_nodes();
   put(kind, content);
+  if (block_.size() >= kBlockBytes) flush();
+}
+
+void StreamWriter::add(StateWriter& states) {
+  if (open_) block_.bytes(states.records().data());
+  states.clear_records();
   if (block_.size() >= kBlockBytes) flush();
 }
 
@@ -234,13 +138,13 @@ void StreamWriter::write_block(std::span<const std::byte> records) {
   out.u64(0);
   out.u64(stream_);
   out.u32(blocks_++);
-  for (const uint64_t count : {written_.strings, written_.nodes, written_.states}) out.u64(count);
+  out.u64(written_strings_);
   out.bytes(records);
   std::vector<std::byte> block = out.take();
   const uint64_t checksum = hash_bytes(block.data(), block.size());
   std::memcpy(block.data() + recording::kChecksumAt, &checksum, sizeof(checksum));
   file_.append(block);
-  written_ = {strings_.size(), nodes_.size() - new_node_count_, states_.size()};
+  written_strings_ = strings_.size();
 }
 
 /// The last block is a small one that says so, however full the file is.

@@ -1,4 +1,4 @@
-// StreamWriter: a process's blocks of a recording, with its tables of strings, nodes and states.
+// StreamWriter: a process's blocks of a recording, with its table of strings.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 namespace weft {
 
 class Context;
-class Provenance;
+class StateWriter;
 
 /// One thread at a time. What is equal is written once.
 class StreamWriter {
@@ -28,10 +28,6 @@ class StreamWriter {
 
   /// The number of a text, or of what else, which is written where it is new.
   uint64_t string(std::string_view text);
-  uint64_t node(NodeRef n) { return node(n, nullptr); }
-  /// New nodes with the user's lines.
-  uint64_t node(NodeRef n, const Provenance* lines);
-  uint64_t state(const StateParts& parts, const Provenance* lines = nullptr);
   uint64_t rule(const Rule& rule);
   uint64_t new_kernel() { return kernels_++; }
 
@@ -41,15 +37,14 @@ class StreamWriter {
   void end(recording::Kind kind);
   /// A record of many small parts, which is put together elsewhere.
   void add(recording::Kind kind, std::span<const std::byte> content);
+  /// What it has made so far.
+  void add(StateWriter& states);
   void flush();
   /// After a fork(), in the child: a stream of its own.
   void restart();
 
  private:
   void describe_process();
-  void encode(ByteWriter& out, const StateParts& parts, const Provenance* lines);
-  void encode_program(ByteWriter& out, const LinearProgram& program);
-  void add_new_nodes();
   void put(recording::Kind kind, std::span<const std::byte> content);
   void write_block(std::span<const std::byte> records);
   void close(const std::string& why);
@@ -60,18 +55,11 @@ class StreamWriter {
   bool open_ = true;
   uint64_t stream_ = 0;
   uint32_t blocks_ = 0;
-  struct Counts {
-    uint64_t strings = 0, nodes = 0, states = 0;
-  };
-  Counts written_;  // by earlier blocks
+  uint64_t written_strings_ = 0;  // by earlier blocks
   uint64_t kernels_ = 0;
-  FlatMap<uint64_t, uint64_t> strings_, states_;  // by hash of the content
-  FlatMap<uint64_t, uint64_t> nodes_;             // by Node::key
+  FlatMap<uint64_t, uint64_t> strings_;  // by hash of the text
   FlatMap<const Rule*, uint64_t> rules_;
-  ByteWriter record_, block_, state_;
-  ByteWriter new_nodes_, new_lines_;
-  uint64_t new_node_count_ = 0, new_line_count_ = 0;
-  std::vector<std::pair<NodeRef, uint32_t>> stack_;
+  ByteWriter record_, block_;
 };
 
 }  // namespace weft

@@ -72,8 +72,6 @@ class Blocks {
     out.stream = in.u64();
     out.number = in.u32();
     out.strings = in.u64();
-    out.nodes = in.u64();
-    out.states = in.u64();
     out.at = at_;
     if (version != recording::kVersion) return Found::Damaged;
     if (size > in.remaining()) return Found::Torn;

@@ -9,7 +9,7 @@ namespace weft::viz {
 struct Block {
   uint64_t stream, at;  ///< at: byte of the file
   uint32_t number;
-  uint64_t strings, nodes, states;  ///< that the stream's earlier blocks hold
+  uint64_t strings;  ///< that the stream's earlier blocks hold
   Bytes records;
 };
 

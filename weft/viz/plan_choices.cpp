@@ -42,8 +42,8 @@ std::vector<PlanChoice> plan_choices(const Session::Data& data, const KernelRow&
   try {
     const Target& target = Context::current().get<DeviceTable>().open("NULL").target();
     if (data.processes[kernel.process].machine != target.machine.text()) return {};
-    NodeSource nodes(data, kernel.process);
-    const StateView state = state_of(data, kernel.process, pass->before, nodes);
+    NodeSource nodes(data, *pass);
+    const StateView state = state_of(data, pass->before, nodes);
     if (state.kind != StateParts::Kind::Graph || state.nodes.size() != 1) return {};
     NodeRef sink = state.nodes[0];
     if (sink->op != Op::Sink || Toposort(sink).size() > kMostNodes) return {};

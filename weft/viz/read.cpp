@@ -27,7 +27,7 @@ class RecordReader {
       case Kind::Process: return read_process();
       case Kind::String: return self().strings.add(in_.text(in_.remaining()));
       case Kind::Nodes: return read_nodes();
-      case Kind::State: return self().states.add(in_.bytes(in_.remaining()));
+      case Kind::State: return read_state();
       case Kind::Rule: return read_rule();
       case Kind::Lines: return read_lines();
       case Kind::Pass: return read_pass();
@@ -92,14 +92,23 @@ class RecordReader {
   }
 
   void read_nodes() {
+    Arena& arena = self().arenas[in_.varint()];
+    if (!arena.nodes.skip_to(in_.varint()))
+      fail("viz.damaged", "{}: nodes do not follow those before them", in_.what());
     const size_t nodes = count(5);
     StoredNode node;
     const std::byte* begin = data_.bytes.data();
     for (size_t i = 0; i < nodes; ++i) {
       const std::byte* at = in_.bytes(0).data();
       read_stored_node(in_, node);
-      self().nodes.add(static_cast<uint64_t>(at - begin));
+      arena.nodes.add(static_cast<uint64_t>(at - begin));
     }
+  }
+
+  void read_state() {
+    Arena& arena = self().arenas[in_.varint()];
+    const uint64_t number = in_.varint();
+    arena.states[number] = in_.bytes(in_.remaining());
   }
 
   void read_rule() {
@@ -109,9 +118,10 @@ class RecordReader {
   }
 
   void read_lines() {
+    Arena& arena = self().arenas[in_.varint()];
     for (size_t i = count(2); i > 0; --i) {
       const uint64_t node = in_.varint();
-      self().lines[node] = string();
+      arena.lines[node] = string();
     }
   }
 
@@ -120,9 +130,10 @@ class RecordReader {
     p.name = string();
     p.subject = string();
     p.run = optional(self().runs);
-    if (const uint64_t number = in_.varint(); number != 0) {
-      kernel(number - 1);
-      p.kernel = find(self().kernels, number - 1);
+    p.arena = in_.varint();
+    if (p.arena != 0) {
+      kernel(p.arena - 1);
+      p.kernel = find(self().kernels, p.arena - 1);
     }
     in_.varint();  // how deep it lies in others
     p.start = in_.u64();
@@ -146,7 +157,7 @@ class RecordReader {
     k.spilled = in_.varint();
     k.code_bytes = in_.varint();
     k.compile_ns = in_.varint();
-    k.code = in_.varint();
+    k.code = in_.bytes(in_.varint());
     k.applied.resize(count(1));
     for (std::string_view& t : k.applied) t = string();
     ++self().kernel_count;
@@ -312,8 +323,7 @@ class DataReader {
                   b.at);
     p.next_block = b.number + 1;
     // Without a placeholder the stream counts from 0.
-    if (!p.strings.skip_to(b.strings + 1) || !p.nodes.skip_to(b.nodes) ||
-        !p.states.skip_to(b.states + 1))
+    if (!p.strings.skip_to(b.strings + 1))
       return add_missing(process, "damaged", "a block does not follow the one before it", b.at);
     try {
       read_records(process, b.records);
@@ -326,7 +336,6 @@ class DataReader {
     Process p;
     p.stream = stream;
     p.strings.add({});
-    p.states.add({});
     data_.processes.push_back(std::move(p));
   }
 

@@ -26,6 +26,13 @@ struct RuleText {
   std::string_view text, source;
 };
 
+/// Nodes and states with numbers of their own: a kernel's, or those of all the rest.
+struct Arena {
+  Numbered<uint64_t> nodes;                              ///< where each lies in the file
+  std::unordered_map<uint64_t, Bytes> states;            ///< by number
+  std::unordered_map<uint64_t, std::string_view> lines;  ///< of nodes
+};
+
 /// A process. What it numbers are numbers of its own.
 struct Process {
   uint64_t stream = 0;
@@ -36,11 +43,9 @@ struct Process {
   std::vector<std::string_view> command, options;
   bool described = false, finished = false;
   uint32_t next_block = 0;
-  Numbered<std::string_view> strings;                    ///< from 1: the first is a placeholder
-  Numbered<uint64_t> nodes;                              ///< where each lies in the file
-  Numbered<Bytes> states;                                ///< from 1, likewise
-  std::unordered_map<uint64_t, RuleText> rules;          ///< by string
-  std::unordered_map<uint64_t, std::string_view> lines;  ///< of nodes
+  Numbered<std::string_view> strings;  ///< from 1: the first is a placeholder
+  std::unordered_map<uint64_t, Arena> arenas;
+  std::unordered_map<uint64_t, RuleText> rules;                             ///< by string
   std::unordered_map<uint64_t, uint32_t> runs, kernels, schedules, tracks;  ///< by their number
   std::map<std::string_view, int64_t> counters;
   size_t pass_count = 0, kernel_count = 0, run_count = 0, span_count = 0;
@@ -65,6 +70,7 @@ struct PassRow {
   uint32_t process = kNone, run = kNone, kernel = kNone;
   std::string_view name = {}, subject = {};
   uint64_t start = 0, ns = 0, before = 0, after = 0;
+  uint64_t arena = 0;  ///< of the states and of the firings' nodes
   bool ended = false;
   size_t firings = 0;
   Bytes steps = {};  ///< the firings, encoded
@@ -81,7 +87,8 @@ struct KernelRow {
   uint32_t process = kNone, run = kNone;
   std::string_view name = {}, entry = {}, device = {}, line = {}, target = {};
   double flops = 0, bytes = 0;
-  uint64_t spilled = 0, code_bytes = 0, compile_ns = 0, code = 0;
+  uint64_t spilled = 0, code_bytes = 0, compile_ns = 0;
+  Bytes code = {};
   std::vector<std::string_view> applied = {};
   std::vector<uint32_t> passes = {};
   // of its launches

@@ -61,13 +61,13 @@ bool nests_too_deep(const LinearProgram& p) {
 
 class StateReader {
  public:
-  StateReader(const Session::Data& data, uint32_t process, Bytes bytes, NodeSource& nodes)
-      : process_(data.processes[process]), nodes_(nodes), in_(bytes, data.path) {}
+  StateReader(const Session::Data& data, Bytes bytes, NodeSource& nodes)
+      : process_(nodes.process()), nodes_(nodes), in_(bytes, data.path) {}
 
   StateView read() {
     StateView out;
     const uint8_t kind = in_.u8();
-    if (kind > static_cast<uint8_t>(StateParts::Kind::Code))
+    if (kind > static_cast<uint8_t>(StateParts::Kind::Machine))
       fail("viz.damaged", "{}: there is no form of states {}", in_.what(), kind);
     out.kind = static_cast<StateParts::Kind>(kind);
     switch (out.kind) {
@@ -128,15 +128,18 @@ class StateReader {
 
 }  // namespace
 
-NodeSource::NodeSource(const Session::Data& data, uint32_t process)
-    : data_(data), process_(data.processes[process]) {}
+NodeSource::NodeSource(const Session::Data& data, const PassRow& pass)
+    : data_(data), process_(data.processes[pass.process]) {
+  const auto at = process_.arenas.find(pass.arena);
+  arena_ = at == process_.arenas.end() ? nullptr : &at->second;
+}
 
 void NodeSource::damaged(const std::string& what) const {
   fail("viz.damaged", "{}: {}; the graph cannot be shown", data_.path, what);
 }
 
 void NodeSource::read(uint64_t number, StoredNodeAt& out) const {
-  const uint64_t* at = process_.nodes.find(number);
+  const uint64_t* at = arena_ ? arena_->nodes.find(number) : nullptr;
   if (!at) damaged(strformat("node {} is not there", number));
   ByteReader in(data_.bytes.subspan(static_cast<size_t>(*at)), data_.path);
   read_stored_node(in, out.node);
@@ -177,9 +180,9 @@ NodeRef NodeSource::get(uint64_t wanted) {
 
 std::string_view NodeSource::line(NodeRef n) const {
   const uint64_t* number = numbers_.find(n);
-  if (!number) return {};
-  const auto at = process_.lines.find(*number);
-  return at == process_.lines.end() ? std::string_view() : at->second;
+  if (!number || !arena_) return {};
+  const auto at = arena_->lines.find(*number);
+  return at == arena_->lines.end() ? std::string_view() : at->second;
 }
 
 const char* StateView::form() const {
@@ -189,16 +192,18 @@ const char* StateView::form() const {
     case StateParts::Kind::Program: return "program";
     case StateParts::Kind::Kernels: return "kernels";
     case StateParts::Kind::Machine: return "machine";
-    case StateParts::Kind::Code: return "code";
     default: return "text";
   }
 }
 
-StateView state_of(const Session::Data& data, uint32_t process, uint64_t state, NodeSource& nodes) {
+StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes) {
   if (state == 0) return {};
-  const Bytes* bytes = data.processes[process].states.find(state);
-  if (!bytes) fail("viz.damaged", "{}: state {} is not there", data.path, state);
-  return StateReader(data, process, *bytes, nodes).read();
+  const Arena* arena = nodes.arena();
+  const auto at =
+      arena ? arena->states.find(state) : std::unordered_map<uint64_t, Bytes>::const_iterator();
+  if (!arena || at == arena->states.end())
+    fail("viz.damaged", "{}: state {} is not there", data.path, state);
+  return StateReader(data, at->second, nodes).read();
 }
 
 std::string text_of(const StateView& state, std::string_view what) {
@@ -216,7 +221,6 @@ std::string text_of(const StateView& state, std::string_view what) {
       return out;
     }
     case StateParts::Kind::Machine: return machine_text(state.bytes, what);
-    case StateParts::Kind::Code: return hex_text(state.bytes);
     default: return {reinterpret_cast<const char*>(state.bytes.data()), state.bytes.size()};
   }
 }

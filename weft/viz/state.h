@@ -17,12 +17,15 @@ namespace weft::viz {
 /// damaged is an Error (viz.damaged).
 class NodeSource {
  public:
-  NodeSource(const Session::Data& data, uint32_t process);
+  /// Of the pass's states and firings.
+  NodeSource(const Session::Data& data, const PassRow& pass);
 
   NodeRef get(uint64_t number);
   /// The user's line of a node that get() returned; empty where it is not known.
   std::string_view line(NodeRef n) const;
   const std::shared_ptr<Graph>& graph() const { return graph_; }
+  const Process& process() const { return process_; }
+  const Arena* arena() const { return arena_; }
 
  private:
   [[noreturn]] void damaged(const std::string& what) const;
@@ -31,6 +34,7 @@ class NodeSource {
 
   const Session::Data& data_;
   const Process& process_;
+  const Arena* arena_;  // null where none is recorded
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   FlatMap<uint64_t, NodeRef> nodes_;  // by number + 1
   FlatMap<NodeRef, uint64_t> numbers_;
@@ -47,8 +51,8 @@ struct StateView {
   const char* form() const;  ///< as JSON has it: "graph", ...; null for none
 };
 
-/// The state of that number; none (0) is an empty one. `nodes` is of the state's process.
-StateView state_of(const Session::Data& data, uint32_t process, uint64_t state, NodeSource& nodes);
+/// The state of that number; none (0) is an empty one.
+StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes);
 
 /// For people: lines.
 std::string text_of(const StateView& state, std::string_view what);

@@ -29,7 +29,7 @@ class Kinds {
 
 class NodeGraph final : public GraphData {
  public:
-  NodeGraph(const Session::Data& data, uint32_t process) : source_(data, process) {}
+  NodeGraph(const Session::Data& data, const PassRow& pass) : source_(data, pass) {}
 
   NodeSource& source() { return source_; }
 
@@ -100,11 +100,11 @@ std::unique_ptr<GraphData> graph_of_pass(const Session::Data& data, const Parame
   if (!both && side != "before" && side != "after")
     fail("viz.parameter", "side is '{}'; it must be before, after or both",
          printable(side.substr(0, 64)));
-  auto out = std::make_unique<NodeGraph>(data, p.process);
+  auto out = std::make_unique<NodeGraph>(data, p);
   std::vector<NodeRef> before, after;
   out->form = "graph";
   const auto read = [&](uint64_t number, std::string_view which) {
-    const StateView state = state_of(data, p.process, number, out->source());
+    const StateView state = state_of(data, number, out->source());
     if (state.kind == StateParts::Kind::Program) out->form = "program";
     return roots_of(state, which);
   };

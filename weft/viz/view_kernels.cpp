@@ -66,10 +66,10 @@ const PassRow* last_pass(const Session::Data& data, const KernelRow& k, std::str
 }
 
 /// A text, or the words that say why it cannot be shown.
-std::string shown(const Session::Data& data, uint32_t process, uint64_t state) {
+std::string shown(const Session::Data& data, const PassRow& pass, uint64_t state) {
   try {
-    NodeSource nodes(data, process);
-    return text_of(state_of(data, process, state, nodes), data.path);
+    NodeSource nodes(data, pass);
+    return text_of(state_of(data, state, nodes), data.path);
   } catch (const Error& error) {
     return error.what();
   }
@@ -81,17 +81,19 @@ std::string language_of(const KernelRow& k) {
 
 std::vector<KernelText> texts_of(const Session::Data& data, const KernelRow& k) {
   std::vector<KernelText> out;
-  const auto add = [&](std::string_view prefix, const std::string& kind, bool before = false) {
+  const auto add = [&](std::string_view prefix, const std::string& kind) {
     if (const PassRow* p = last_pass(data, k, prefix))
-      out.push_back({kind, shown(data, k.process, before ? p->before : p->after)});
+      out.push_back({kind, shown(data, *p, p->after)});
   };
-  if (!k.passes.empty())
-    out.push_back({"kernel", shown(data, k.process, data.passes[k.passes[0]].before)});
+  if (!k.passes.empty()) {
+    const PassRow& first = data.passes[k.passes[0]];
+    out.push_back({"kernel", shown(data, first, first.before)});
+  }
   add("optimize.", "graph");
   add("lower.", "program");
   add("codegen.", "listing");
   add("render.", language_of(k));
-  if (k.code != 0) out.push_back({"bytes", shown(data, k.process, k.code)});
+  if (!k.code.empty()) out.push_back({"bytes", hex_text(k.code)});
   return out;
 }
 

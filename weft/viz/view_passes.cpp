@@ -28,17 +28,18 @@ class Sizes {
   explicit Sizes(const Session::Data& data) : data_(data) {}
 
   /// Nodes or instructions; 0 where it cannot be read.
-  size_t of(uint32_t process, uint64_t state) {
-    const auto [at, fresh] = known_.try_emplace({process, state}, 0);
-    if (fresh) at->second = read(process, state);
+  size_t of(const PassRow& pass, uint64_t state) {
+    const auto [at, fresh] = known_.try_emplace({pass.process, pass.arena, state}, 0);
+    if (fresh) at->second = read(pass, state);
     return at->second;
   }
 
  private:
-  size_t read(uint32_t process, uint64_t state) {
+  size_t read(const PassRow& pass, uint64_t state) {
     try {
-      NodeSource& nodes = sources_.try_emplace(process, data_, process).first->second;
-      const StateView view = state_of(data_, process, state, nodes);
+      NodeSource& nodes =
+          sources_.try_emplace({pass.process, pass.arena}, data_, pass).first->second;
+      const StateView view = state_of(data_, state, nodes);
       if (view.kind == StateParts::Kind::Program) return view.program.code.size();
       return view.nodes.empty() ? 0 : Toposort(view.nodes).size();
     } catch (const Error&) {
@@ -47,8 +48,8 @@ class Sizes {
   }
 
   const Session::Data& data_;
-  std::map<uint32_t, NodeSource> sources_;
-  std::map<std::pair<uint32_t, uint64_t>, size_t> known_;
+  std::map<std::pair<uint32_t, uint64_t>, NodeSource> sources_;
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, size_t> known_;
 };
 
 std::string cut_text(std::string text) {
@@ -72,8 +73,8 @@ struct Shown {
 };
 Shown show(const Session::Data& data, const PassRow& pass, uint64_t state) {
   try {
-    NodeSource nodes(data, pass.process);
-    const StateView view = state_of(data, pass.process, state, nodes);
+    NodeSource nodes(data, pass);
+    const StateView view = state_of(data, state, nodes);
     return {view.form(), cut_text(text_of(view, data.path))};
   } catch (const Error& error) {
     return {"text", error.what()};
@@ -175,8 +176,8 @@ void pass_fields(JsonWriter& json, const Session::Data& data, uint32_t pass, Siz
   id_field(json, "kernel", p.kernel);
   time_field(json, "start", data, p.start);
   json.field("ns", p.ns).field("failed", !p.ended);
-  json.field("size_before", sizes.of(p.process, p.before));
-  json.field("size_after", sizes.of(p.process, p.after));
+  json.field("size_before", sizes.of(p, p.before));
+  json.field("size_after", sizes.of(p, p.after));
   json.field("changed", p.changed()).field("firings", p.firings);
 }
 
@@ -296,7 +297,7 @@ std::string view_firings(const Session& session, const Parameters& parameters) {
   const PassRow& p = data.passes[i];
   const std::vector<Firing> firings = data.firings(p);
   const Page page = page_of(parameters, firings.size(), 100);
-  NodeSource nodes(data, p.process);
+  NodeSource nodes(data, p);
   JsonWriter json;
   json.begin_object().field("pass", i).field("total", firings.size());
   json.key("firings").begin_array();
@@ -313,7 +314,7 @@ std::string text_firings(const Session& session, const Parameters& parameters, b
   const PassRow& p = data.passes[wanted_pass(data, parameters)];
   const std::vector<Firing> firings = data.firings(p);
   const Page page = page_of(parameters, firings.size(), 100);
-  NodeSource nodes(data, p.process);
+  NodeSource nodes(data, p);
   std::string out;
   for (size_t k = page.first; k < page.end; ++k)
     append_format(out, "{:>6} {:<24} {} -> {}\n", k, printable(data.rule_name(p, firings[k])),
@@ -329,7 +330,7 @@ std::string view_firing(const Session& session, const Parameters& parameters) {
   const std::vector<Firing> firings = data.firings(p);
   const size_t step = parameters.position("step", firings.size(), "steps");
   const Firing& f = firings[step];
-  NodeSource nodes(data, p.process);
+  NodeSource nodes(data, p);
   const std::string before = graph_of(nodes, f.before), after = graph_of(nodes, f.after);
   JsonWriter json;
   json.begin_object().field("pass", i).field("step", step).field("total", firings.size());

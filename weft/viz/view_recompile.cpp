@@ -15,10 +15,14 @@ namespace {
 /// Kernels are compiled for it and none runs.
 std::string device_of(const KernelRow& k) { return k.target == "c" ? "NULL:C" : "NULL"; }
 
-NodeRef sink_of(const Session::Data& data, const KernelRow& k, NodeSource& nodes) {
+const PassRow& first_pass(const Session::Data& data, const KernelRow& k) {
   if (k.passes.empty())
     fail("viz.parameter", "of kernel {} no graph is recorded; it was compiled elsewhere", k.name);
-  const StateView state = state_of(data, k.process, data.passes[k.passes[0]].before, nodes);
+  return data.passes[k.passes[0]];
+}
+
+NodeRef sink_of(const Session::Data& data, const KernelRow& k, NodeSource& nodes) {
+  const StateView state = state_of(data, first_pass(data, k).before, nodes);
   if (state.nodes.size() != 1 || state.nodes[0]->op != Op::Sink)
     fail("viz.damaged", "{}: kernel {} does not begin as a kernel does", data.path, k.name);
   check_kernel(state.nodes[0], data.path);
@@ -46,7 +50,7 @@ std::string view_recompile(const Session& session, const Parameters& parameters)
   const Session::Data& data = session.data();
   const size_t i = parameters.position("kernel", data.kernels.size(), "kernels");
   const KernelRow& k = data.kernels[i];
-  NodeSource nodes(data, k.process);
+  NodeSource nodes(data, first_pass(data, k));
   NodeRef sink = sink_of(data, k, nodes);
   const std::string_view rules = parameters.text("rules");
   const std::string with = compile(k, sink, ""), without = compile(k, sink, rules);

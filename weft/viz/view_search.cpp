@@ -92,8 +92,9 @@ class Search {
     }
   }
   void find_nodes_of(uint32_t i, const KernelRow& k) {
-    NodeSource nodes(data_, k.process);
-    const StateView state = state_of(data_, k.process, data_.passes[k.passes[0]].before, nodes);
+    const PassRow& first = data_.passes[k.passes[0]];
+    NodeSource nodes(data_, first);
+    const StateView state = state_of(data_, first.before, nodes);
     if (state.nodes.empty()) return;
     std::set<std::pair<std::string_view, std::string_view>> seen;
     for (NodeRef n : Toposort(state.nodes)) seen.emplace(info(n->op).mnemonic, name(n->dtype));
