@@ -315,7 +315,7 @@ std::string text_firings(const Session& session, const Parameters& parameters, b
   const std::vector<Firing> firings = data.firings(p);
   const Page page = page_of(parameters, firings.size(), 100);
   NodeSource nodes(data, p);
-  std::string out;
+  std::string out = strformat("{} rules fired\n", firings.size());
   for (size_t k = page.first; k < page.end; ++k)
     append_format(out, "{:>6} {:<24} {} -> {}\n", k, printable(data.rule_name(p, firings[k])),
                   styled(colour, "31", printable(expression_of(nodes, firings[k].before))),
