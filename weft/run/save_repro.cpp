@@ -27,7 +27,7 @@ ReproData data_of(NodeRef input, Buffer& buffer) {
 Repro repro_of(Context& context, const NormalForm& form,
                std::span<const std::shared_ptr<Buffer>> inputs, std::string_view failed) {
   Repro repro;
-  const NormalForm::Nodes values = without_calls(context.get<RunState>().graph, form);
+  const NormalForm::Nodes values = without_calls(context.get<RunState>().graph, form).values;
   repro.roots = repro.graph->import_all(std::span<const NodeRef>(values.data(), values.size()));
   repro.failed = failed;
   repro.build = strformat("{:016x}", build_id());
