@@ -223,7 +223,7 @@ TEST(RandomSums, OptimizedKernelsAreWithinTheBound) {
 TEST(RandomSums, CompiledKernelsAreWithinTheBound) {
   testing::RunOptions options;
   options.device = "C";
-  for (const bool anywhere : {true, false}) expect_close(8, with_sums(anywhere), options);
+  for (const bool anywhere : {true, false}) expect_close(16, with_sums(anywhere), options);
 }
 
 TEST(RandomSums, MachineCodeIsWithinTheBound) {

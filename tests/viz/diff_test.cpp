@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/random.h"
+#include "weft/trust/random.h"
 
 namespace weft::viz {
 namespace {

@@ -50,6 +50,7 @@ UNARY(Neg, if constexpr (kIsFloat<T>) return -a;
 UNARY(Not, return static_cast<T>(~a);)
 UNARY(Sqrt, return std::sqrt(a);)
 UNARY(Trunc, return std::trunc(a);)
+UNARY(Rint, return std::nearbyint(a);)
 BINARY(Add, T, if constexpr (kIsFloat<T>) return a + b; else return static_cast<T>(W(a) + W(b));)
 BINARY(Mul, T, if constexpr (kIsFloat<T>) return a * b; else return static_cast<T>(W(a) * W(b));)
 BINARY(Div, T, return a / b;)
@@ -150,6 +151,7 @@ Step float_step(Op op) {
   switch (op) {
     case Op::Sqrt: return unary<Sqrt, T, kScalar>;
     case Op::Trunc: return unary<Trunc, T, kScalar>;
+    case Op::Rint: return unary<Rint, T, kScalar>;
     case Op::Div: return binary<Div, T, kScalar>;
     default: return common_step<T, kScalar>(op);
   }
