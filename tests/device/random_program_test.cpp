@@ -108,7 +108,10 @@ class RandomProgram {
     const DType d = any()->dtype;
     if (!is_alu(row.op) || !target_.native(row.op, d)) return step(may_loop);
     if (row.op == Op::Cast || row.op == Op::Bitcast) return convert(row.op, d);
-    if (row.op == Op::CDiv || row.op == Op::CMod || row.op == Op::ToIndex) return step(may_loop);
+    // What divides by 0 or asks for constants.
+    if (row.op == Op::CDiv || row.op == Op::CMod || row.op == Op::ToIndex ||
+        has_trait(row.op, kTable))
+      return step(may_loop);
     std::vector<NodeRef> src;
     for (int k = 0; k < row.arity; ++k)
       src.push_back(in(row.op == Op::Where && k == 0 ? DType::Bool : d));

@@ -42,7 +42,7 @@
 #include "weft/text/regex.h"
 #include "weft/text/template.h"
 #include "weft/text/tokenizer.h"
-#include "weft/viz/session.h"
+#include "weft/viz/session_data.h"
 #include "weft/viz/views.h"
 
 namespace weft {
@@ -156,7 +156,12 @@ inline constexpr FileReader kFileReaders[] = {
        return hash;
      }},
     {"recording",
-     [](std::span<const std::byte> data) { return ask_all(*viz::Session::read(data, "fuzz")); },
+     [](std::span<const std::byte> data) {
+       const auto session = viz::Session::read(data, "fuzz");
+       const uint64_t hash = ask_all(*session);
+       if (!session->data().missing.empty()) fail("viz.damaged", "parts of it are left out");
+       return hash;
+     },
      nullptr, mend_recording},
     {"safetensors",
      [](std::span<const std::byte> data) { return touch(parse_safetensors(data, "fuzz").arrays); }},
