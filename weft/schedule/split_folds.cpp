@@ -71,13 +71,15 @@ struct Split {
 /// rows, 12.6 so). Or, where `any` and none comes near `most`, the longest axis with a rest.
 Split best_split(NodeRef reduce, int64_t most, bool any) {
   Split best, longest;
-  for (int64_t a : reduce_axes(reduce)) {
+  const auto axes = reduce_axes(reduce);
+  if (axes.empty()) return best;
+  for (int64_t a : axes) {
     const auto axis = static_cast<size_t>(a);
     const int64_t n = reduce->src(0)->dim(axis)->vmin, chunks = largest_divisor(n, most);
     if (chunks > (best.chunks > 1 ? 2 : 1) * best.chunks) best = {axis, chunks, n / chunks};
     if (n > longest.length) longest = {axis, 1, n};
   }
-  const auto outermost = static_cast<size_t>(reduce_axes(reduce)[0]);
+  const auto outermost = static_cast<size_t>(axes[0]);
   const int64_t outer = reduce->src(0)->dim(outermost)->vmin;
   if (!any && best.chunks > 1 && best.axis != outermost && outer >= 2 * most) {
     const int64_t length = (outer + most - 1) / most;
