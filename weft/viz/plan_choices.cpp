@@ -1,6 +1,7 @@
 #include "weft/viz/plan_choices.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
@@ -28,7 +29,7 @@ std::vector<PlanChoice> choices_of(NodeRef sink, const Target& target) {
   std::vector<PlanChoice> out;
   for (const LoopPlan& plan : space.neighbours(taken))
     out.push_back({text(plan), space.cycles(plan)});
-  std::ranges::stable_sort(out, {}, &PlanChoice::cycles);
+  std::ranges::sort(out, {}, [](const PlanChoice& c) { return std::tie(c.cycles, c.plan); });
   out.resize(std::min(out.size(), kMostPlans));
   out.insert(out.begin(), {text(taken), space.cycles(taken), true});
   return out;

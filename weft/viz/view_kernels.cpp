@@ -44,7 +44,7 @@ std::vector<uint32_t> by_time(const Session::Data& data, const Parameters& param
   std::vector<uint32_t> out;
   for (uint32_t i = 0; i < data.kernels.size(); ++i)
     if (process == kNone || data.kernels[i].process == process) out.push_back(i);
-  std::ranges::stable_sort(out, std::greater<>(), [&](uint32_t i) { return data.kernels[i].ns; });
+  std::ranges::sort(out, {}, [&](uint32_t i) { return std::pair(~data.kernels[i].ns, i); });
   return out;
 }
 

@@ -92,7 +92,7 @@ std::string view_rules(const Session& session, const Parameters& parameters) {
     for (const auto& [name, rule] : known.all()) rules.try_emplace(name);
   std::vector<std::pair<std::string_view, const Fired*>> order;
   for (const auto& [name, fired] : rules) order.emplace_back(name, &fired);
-  std::ranges::stable_sort(order, std::greater<>(), [](const auto& r) { return r.second->count; });
+  std::ranges::sort(order, {}, [](const auto& r) { return std::pair(~r.second->count, r.first); });
   JsonWriter json;
   json.begin_object().field("total", order.size()).key("rules").begin_array();
   for (const auto& [name, fired] : order) {
@@ -124,7 +124,7 @@ void write_passes(JsonWriter& json, const Session::Data& data) {
     s.ns += p.ns;
   }
   std::vector<std::pair<std::string_view, Sum>> order(sums.begin(), sums.end());
-  std::ranges::stable_sort(order, std::greater<>(), [](const auto& s) { return s.second.ns; });
+  std::ranges::sort(order, {}, [](const auto& s) { return std::pair(~s.second.ns, s.first); });
   json.key("passes").begin_array();
   for (const auto& [name, s] : order) {
     json.begin_object().field("name", name).field("runs", s.runs).field("changed", s.changed);

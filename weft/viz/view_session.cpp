@@ -184,7 +184,7 @@ std::string view_lines(const Session& session, const Parameters&) {
     if (!data.runs[i].line.empty()) lines[data.runs[i].line].runs.push_back(i);
   std::vector<std::pair<std::string_view, const Line*>> order;
   for (const auto& [text, line] : lines) order.emplace_back(text, &line);
-  std::ranges::stable_sort(order, std::greater<>(), [](const auto& l) { return l.second->ns; });
+  std::ranges::sort(order, {}, [](const auto& l) { return std::pair(~l.second->ns, l.first); });
   JsonWriter json;
   json.begin_object().field("total", order.size()).key("lines").begin_array();
   for (const auto& [text, line] : order) {

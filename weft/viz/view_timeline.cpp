@@ -248,7 +248,7 @@ std::string text_memory(const Session& session, const Parameters& parameters, bo
   std::vector<size_t> order;
   for (size_t b = 0; b < lives.of.size(); ++b)
     if (lives.of[b].first <= lives.peak && lives.of[b].last >= lives.peak) order.push_back(b);
-  std::ranges::stable_sort(order, std::greater<>(), [&](size_t b) { return lives.of[b].bytes; });
+  std::ranges::sort(order, {}, [&](size_t b) { return std::pair(~lives.of[b].bytes, b); });
   for (const size_t b : order) {
     const Life& l = lives.of[b];
     append_format(out, "{:>10} {:<12} {:<6} steps {} to {}  {} {}\n",
