@@ -89,9 +89,9 @@ class X86Emitter {
   int32_t scratch_top_ = 0;
 
  private:
-  std::map<std::vector<uint8_t>, int32_t> constants_;
   Reg made_once(Form form, int width, const Address& from);
 
+  std::map<std::vector<uint8_t>, int32_t> constants_;
   std::map<std::pair<int32_t, int>, Reg> made_once_;  // by label and width
   std::vector<Instruction> first_;
 };

@@ -100,6 +100,31 @@ export function canvasPane(className, label, draw) {
   return { box, canvas, redraw };
 }
 
+// Keys that `key` takes stay with the canvas; `drag` is told how far the pointer went, `click` where it stayed.
+export function listenTo(canvas, { key, drag, click }) {
+  let from = null;
+  canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !key(event)) return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  canvas.addEventListener("pointerdown", (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    from = { x: event.offsetX, y: event.offsetY, moved: false };
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!from) return;
+    const [dx, dy] = [event.offsetX - from.x, event.offsetY - from.y];
+    if (!from.moved && Math.hypot(dx, dy) < 4) return;
+    from = { x: event.offsetX, y: event.offsetY, moved: true };
+    drag(dx, dy);
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (from && !from.moved) click(event);
+    from = null;
+  });
+}
+
 export const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 

@@ -1,6 +1,6 @@
 // The graph pane: a drawing on a canvas, moved, zoomed and walked through.
 import { view } from "./api.js";
-import { bytes, button, canvasPane, count, element, facts, link, time } from "./dom.js";
+import { bytes, button, canvasPane, count, element, facts, link, listenTo, time } from "./dom.js";
 import { palette, TILE, Tiles } from "./tiles.js";
 
 const LOWEST = -2;
@@ -303,34 +303,20 @@ export class GraphPane {
 
   listen() {
     const { canvas } = this.pane;
-    let drag = null;
-    canvas.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || !this.key(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
+    listenTo(canvas, {
+      key: (event) => this.key(event),
+      drag: (dx, dy) => {
+        this.x -= dx / this.scale;
+        this.y -= dy / this.scale;
+        this.untouched = false;
+        this.pane.redraw();
+      },
+      click: (event) => this.click(event.offsetX, event.offsetY),
     });
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       this.zoom(2 ** (-event.deltaY / 300), event.offsetX, event.offsetY);
     }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      drag = { x: event.offsetX, y: event.offsetY, moved: false };
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (!drag) return;
-      const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
-      if (!drag.moved && Math.hypot(dx, dy) < 4) return;
-      this.x -= dx / this.scale;
-      this.y -= dy / this.scale;
-      this.untouched = false;
-      drag = { x: event.offsetX, y: event.offsetY, moved: true };
-      this.pane.redraw();
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      if (drag && !drag.moved) this.click(event.offsetX, event.offsetY);
-      drag = null;
-    });
     canvas.addEventListener("dblclick", () => this.expand());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.tiles?.repaint());
   }

@@ -1,6 +1,6 @@
 // The timeline pane: spans of all tracks, and below the memory of a realization.
 import { view } from "./api.js";
-import { button, bytes, canvasPane, colour, element, facts, hashOf, hue, link, time } from "./dom.js";
+import { button, bytes, canvasPane, colour, element, facts, hashOf, hue, link, listenTo, time } from "./dom.js";
 
 const ROW = 18;
 const HEAD = 16;
@@ -199,35 +199,22 @@ export class TimelinePane {
 
   listen() {
     const { canvas } = this.pane;
-    let drag = null;
     const part = (event) => event.offsetX / Math.max(canvas.clientWidth, 1);
-    canvas.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || !this.key(event)) return;
-      event.preventDefault();
-      event.stopPropagation();
+    const scroll = (by) => { this.top = Math.min(Math.max(0, this.top + by), Math.max(0, this.height - 60)); };
+    listenTo(canvas, {
+      key: (event) => this.key(event),
+      drag: (dx, dy) => {
+        scroll(-dy);
+        this.move(-dx / canvas.clientWidth * (this.end - this.begin));
+      },
+      click: (event) => this.choose(this.hit(event)),
     });
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
-      if (event.shiftKey) this.top = Math.min(Math.max(0, this.top + event.deltaY), Math.max(0, this.height - 60));
+      if (event.shiftKey) scroll(event.deltaY);
       else this.zoom(2 ** (-event.deltaY / 300), part(event));
       this.pane.redraw();
     }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      drag = { x: event.offsetX, y: event.offsetY, moved: false };
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      if (!drag) return;
-      const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
-      if (!drag.moved && Math.hypot(dx, dy) < 4) return;
-      drag = { x: event.offsetX, y: event.offsetY, moved: true };
-      this.top = Math.min(Math.max(0, this.top - dy), Math.max(0, this.height - 60));
-      this.move(-dx / canvas.clientWidth * (this.end - this.begin));
-    });
-    canvas.addEventListener("pointerup", (event) => {
-      if (drag && !drag.moved) this.choose(this.hit(event));
-      drag = null;
-    });
     canvas.addEventListener("dblclick", (event) => {
       const span = this.hit(event);
       if ((span?.kernel ?? null) !== null) this.go({ view: "kernel", kernel: span.kernel });
