@@ -60,6 +60,18 @@ TEST(Tiles, NearTilesHaveEveryBoxAndEveryLine) {
   }
 }
 
+/// Lines are thinned out by the box that they begin at: all of these begin at one.
+TEST(Tiles, OneBoxMayHaveMoreLinesThanATileShows) {
+  constexpr uint32_t kUsers = 9000;
+  std::vector<Edge> edges;
+  for (uint32_t i = 1; i <= kUsers; ++i) edges.push_back({0, i});
+  const Drawn drawn(kUsers + 1, edges);
+  for (const Tile& tile : all_tiles(drawn, drawn.index.level_for(900))) {
+    EXPECT_LE(tile.lines.size(), 4000u);
+    EXPECT_FALSE(tile.lines.empty());
+  }
+}
+
 TEST(Tiles, FarTilesCountEveryBoxOnce) {
   const Drawn drawn(10000, grid_edges(100));
   const int level = drawn.index.level_for(900);

@@ -13,6 +13,7 @@ constexpr int kLastLevelOfBoxes = 3;  // above, a box of 80 units has fewer than
 constexpr int kCellPixels = 8;
 constexpr size_t kMostBoxes = 6000, kMostLines = 4000;
 constexpr uint32_t kThinner = 8;  // as many boxes fewer from one set of lines to the next
+constexpr size_t kMostSets = 8;   // one box may have more lines than a tile shows
 constexpr double kStub = 24;
 
 uint64_t mixed(uint64_t box) {  // the finaliser of MurmurHash3
@@ -50,7 +51,7 @@ TileIndex::TileIndex(const Layout& layout, std::span<const BoxSize> boxes,
     });
     for (auto at = begin; at != end; ++at) place_[*at] = static_cast<uint32_t>(at - order_.begin());
   }
-  for (uint32_t share = 1;; share *= kThinner) {
+  for (uint32_t share = 1; lines_.size() < kMostSets; share *= kThinner) {
     lines_.push_back(make_lines(edges, share));
     if (lines_.back().segments.size() <= kMostLines) break;
   }
@@ -217,6 +218,7 @@ void TileIndex::add_lines(const Rectangle& view, Tile& tile) const {
     }
     if (tile.lines.size() <= kMostLines) return;
   }
+  tile.lines.resize(kMostLines);
 }
 
 Tile TileIndex::tile(TileId id) const {
