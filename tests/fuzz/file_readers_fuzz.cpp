@@ -40,9 +40,13 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t mos
   return now;
 }
 
-/// What is thrown makes the search for uses of stacks after a return take most of the time. With
-/// ASAN_OPTIONS=detect_stack_use_after_return=1 it is on.
-extern "C" const char* __asan_default_options() { return "detect_stack_use_after_return=0"; }
+/// What is thrown makes the search for uses of stacks after a return take most of the time; with
+/// ASAN_OPTIONS=detect_stack_use_after_return=1 it is on. What was freed is kept as long as an input
+/// is read, and memory is not given back between inputs.
+extern "C" const char* __asan_default_options() {
+  return "detect_stack_use_after_return=0:quarantine_size_mb=4:thread_local_quarantine_size_kb=256:"
+         "allocator_release_to_os_interval_ms=-1";
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
