@@ -70,6 +70,25 @@ Values matmul_n_bits(const NodeCall& call) {
   return {y};
 }
 
+Tensor decoded_experts(const NodeCall& call, const Tensor& packed, const Tensor& scales,
+                       const Tensor& zeros, int64_t bits) {
+  const Tensor q = unpacked(call, packed, bits).cast(DType::F32);
+  const bool rows = scales.ndim() == 2;
+  const int64_t blocks = rows || scales.ndim() != 3 ? 1 : scales.size(2);
+  if (q.ndim() != 3 || (!rows && scales.ndim() != 3) || blocks < 1 || q.size(2) % blocks != 0)
+    call.refuse("weights {} and scales {}: (experts, out, in), of which in has equal blocks",
+                packed.dims().text(), scales.dims().text());
+  Tensor zero = Tensor::full({}, 1 << (bits - 1), DType::F32);
+  if (zeros.defined()) {
+    std::vector<DimPair> kept;
+    for (const Dim& d : scales.dims()) kept.emplace_back(0, d);
+    zero = unpacked(call, zeros, bits).shrink(kept).cast(DType::F32);
+    zero = zero.reshape({q.dim(0), q.dim(1), Dim(blocks), Dim(1)});
+  }
+  const Tensor scale = scales.cast(DType::F32).reshape({q.dim(0), q.dim(1), Dim(blocks), Dim(1)});
+  return ((q.unflatten(2, {Dim(blocks), Dim(-1)}) - zero) * scale).flatten(2);
+}
+
 namespace {
 
 // The 16 numbers of NF4 (Dettmers et al. 2023, appendix E) and of bitsandbytes' FP4.
