@@ -36,7 +36,11 @@ class Experts {
 
  private:
   Tensor of(size_t i) const {
-    return chosen_.defined() ? call_.tensor(i).index({chosen_}) : call_.tensor(i);
+    const Tensor& all = call_.tensor(i);
+    if (!chosen_.defined()) return all;
+    // Packed numbers as words, which is how they are unpacked.
+    const bool words = all.dtype() == DType::U8 && all.dim(-1) % Dim(4) == Dim(0);
+    return (words ? all.bitcast(DType::U32) : all).index({chosen_});
   }
   Tensor weights(const Layer& layer) const {
     if (layer.scales == kNone) return of(layer.weight);
@@ -109,7 +113,7 @@ Routes routes_of(const NodeCall& call, const Tensor& scores, const Tensor& weigh
 Tensor mixed_by_token(const NodeCall& call, const Layers& layers, const Tensor& x,
                       const Routes& routes) {
   const int64_t k = routes.experts.size(1);
-  const Experts experts(call, layers, routes.experts.flatten());
+  const Experts experts(call, layers, routes.experts.flatten().contiguous());
   const Tensor y = experts.out(hidden(experts, x.repeat_interleave(k, 0).unsqueeze(1)));
   return (y.squeeze(1).unflatten(0, {Dim(-1), Dim(k)}) * routes.shares.unsqueeze(2)).sum(1);
 }

@@ -6,22 +6,25 @@
 namespace weft::onnx {
 namespace {
 
-// Bytes (..., n) to numbers (..., n * 8 / bits) in i32, low bits first. Of whole words where there
-// are some, by shifts alone: what multiplies by them decodes as it goes.
+// Bytes (..., n), or as many as words, to numbers (..., n * 8 / bits) in i32, low bits first. Of
+// whole words where there are some, by shifts alone: what multiplies by them decodes as it goes.
 Tensor unpacked(const NodeCall& call, const Tensor& bytes, int64_t bits, bool high_first = false) {
   if (bits != 2 && bits != 4 && bits != 8) call.refuse("bits {}: 2, 4 or 8", bits);
-  if (bytes.dtype() != DType::U8 && bits != 8)
+  const bool words_already = bytes.dtype() == DType::U32;
+  if (bytes.dtype() != DType::U8 && !words_already && bits != 8)
     call.refuse("packed numbers are of dtype {}: uint8", name(bytes.dtype()));
-  if (bits == 8) return bytes.cast(DType::I32);
+  if (bits == 8 && !words_already) return bytes.cast(DType::I32);
   const int64_t in_byte = 8 / bits;
-  const bool whole = bytes.dim(-1) % Dim(4) == Dim(0);
+  const bool whole = words_already || bytes.dim(-1) % Dim(4) == Dim(0);
   std::vector<uint32_t> places;
   for (int64_t i = 0; i < in_byte * (whole ? 4 : 1); ++i) {
     const int64_t at = i % in_byte;
     const int64_t in_order = high_first ? in_byte - 1 - at : at;
     places.push_back(static_cast<uint32_t>(i / in_byte * 8 + in_order * bits));
   }
-  const Tensor words = whole ? bytes.bitcast(DType::U32) : bytes.cast(DType::U32);
+  const Tensor words = words_already ? bytes
+                       : whole       ? bytes.bitcast(DType::U32)
+                                     : bytes.cast(DType::U32);
   const Tensor parts = words.unsqueeze(-1) >> Tensor::of(places);
   return (parts & ((1 << bits) - 1)).flatten(-2).cast(DType::I32);
 }
