@@ -67,6 +67,103 @@ TEST(ContribOperators, NormsOfGroups) {
             "com.microsoft.GroupNorm node that makes 'y0': 3 groups of 2 channels: a divisor");
 }
 
+TEST(ContribOperators, Sequences) {
+  const Values hashed =
+      run("MurmurHash3", {}, {Value::strings({"", "hello", "hello, world"}, {3})});
+  EXPECT_EQ(hashed[0].tensor().to_vector<uint32_t>(),
+            (std::vector<uint32_t>{0, 0x248bfa47, 0x149bbb7f}));
+  const Values path = run("DynamicTimeWarping", {}, {known({2, 3}, {1, 1, 9, 9, 9, 1})});
+  EXPECT_EQ(path[0].tensor().to_vector<int32_t>(), (std::vector<int32_t>{0, 0, 1, 0, 1, 2}));
+  const Value ids = known({1, 4}, {1, 2, 0, 1}, DType::I64);
+  const Values scores =
+      run("NGramRepeatBlock", {attr("ngram_size", 2)}, {ids, known({1, 3}, {5, 6, 7})});
+  EXPECT_EQ(scores[0].tensor().to_vector<float>(), (std::vector<float>{5, 6, -INFINITY}));
+  const Values found =
+      run("BifurcationDetector", {},
+          {known(ints{4, 5, 6}), known(ints{9}), scalar(0), known(ints{4, 7, 0, 0})}, 2);
+  EXPECT_EQ(found[0].tensor().to_vector<int64_t>(), (ints{9, 4, 7}));
+  EXPECT_EQ(found[1].tensor().to_vector<int64_t>(), ints{-1});
+}
+
+TEST(ContribOperators, CropsOutsideOfThePicture) {
+  const Values y = run("CropAndResize", {attr("extrapolation_value", 9.0)},
+                       {known({1, 1, 2, 2}, {1, 2, 3, 4}), known({1, 4}, {0, 0, 2, 1}),
+                        known({1}, {0}, DType::I32), known({2}, {3, 3}, DType::I32)});
+  EXPECT_EQ(y[0].tensor().to_vector<float>(), (std::vector<float>{1, 1.5, 2, 3, 3.5, 4, 9, 9, 9}));
+}
+
+/// What is refused, less the node.
+std::string problem(const std::string& op, std::vector<Attribute> attributes, const Values& inputs,
+                    size_t outputs = 1) {
+  const std::string all = refused(op, std::move(attributes), inputs, outputs);
+  return all.substr(all.find("': ") + 3);
+}
+
+TEST(ContribOperators, RefusalsOfSequencesAndPictures) {
+  EXPECT_EQ(
+      problem("NGramRepeatBlock", {attr("ngram_size", 0)},
+              {ramp({2, 3}, DType::I64), ramp({2, 9})}),
+      "input_ids (2, 3), scores (2, 9) and ngram_size 0: (batch, length), (batch, words), 1 or "
+      "more");
+  EXPECT_EQ(problem("BifurcationDetector", {}, {known(ints{1, 2}), known(ints{1}), scalar(3)}, 2),
+            "prev_suffix_match_idx 3 of 2 source tokens");
+  EXPECT_EQ(problem("BifurcationDetector", {},
+                    {known(ints{1, 2}), known(ints{1}), scalar(0), known(ints{1})}, 2),
+            "1 predicted tokens for 2 source tokens from 0 on: one more");
+  EXPECT_EQ(problem("DynamicTimeWarping", {}, {ramp({2, 3, 4})}),
+            "input (2, 3, 4): (rows, columns) or (1, rows, columns)");
+  EXPECT_EQ(problem("MurmurHash3", {}, {ramp({2}, DType::U8)}),
+            "elements of dtype u8: of 4 or 8 bytes");
+  EXPECT_EQ(
+      problem("CropAndResize", {},
+              {ramp({1, 1, 2, 2}), ramp({1, 3}), ramp({1}, DType::I32), known(ints{3, 3})}),
+      "input (1, 1, 2, 2), regions (1, 3), 2 sizes, mode 'bilinear': (n, c, h, w), (regions, 4), "
+      "2, and bilinear or nearest");
+  EXPECT_EQ(problem("CropAndResize", {},
+                    {ramp({1, 1, 2, 2}), ramp({1, 4}), ramp({1}, DType::I32), known(ints{0, 3})}),
+            "crops of 0 x 3 pixels: 1 to 2^20");
+  EXPECT_EQ(problem("ConvTransposeWithDynamicPads", {},
+                    {ramp({1, 1, 2, 2}), ramp({1, 1, 2, 2}), known(ints{0, 0, 9, 0})}),
+            "4 pads of (1, 1, 3, 3): two for each spatial axis, of at least 0, inside of it");
+  EXPECT_EQ(problem("QMoE", {attr("quant_type", "fp4")}, {ramp({2, 4}), ramp({2, 2})}),
+            "quant_type 'fp4': only int is supported");
+  EXPECT_EQ(
+      problem("QMoE", {},
+              {ramp({2, 4}), ramp({2, 2}), ramp({2, 6, 2}, DType::U8), ramp({2, 6, 3}), Value(),
+               ramp({2, 4, 3}, DType::U8), ramp({2, 4})}),
+      "weights (2, 6, 2) and scales (2, 6, 3): (experts, out, in), of which in has equal blocks");
+  EXPECT_EQ(problem("DecoderMaskedMultiHeadAttention", {attr("num_heads", 2)},
+                    {ramp({1, 2, 8}), ramp({1, 2, 8}), ramp({1, 2, 8})}),
+            "query (1, 2, 8): one position at a time");
+}
+
+TEST(ContribOperators, RefusalsOfGates) {
+  const Value x = ramp({2, 6});
+  EXPECT_EQ(problem("GatedRMSNorm", {}, {x, ramp({4}), x}), "input (2, 6): groups of 4");
+  EXPECT_EQ(problem("GatedRMSNorm", {}, {x, ramp({1, 2}), x}), "scale (1, 2): one axis");
+  EXPECT_EQ(problem("GatedRMSNorm", {attr("activation", "relu")}, {x, ramp({3}), x}),
+            "activation 'relu': silu, swish or sigmoid");
+  EXPECT_EQ(problem("BranchwiseRMSNorm", {attr("num_branches", 7)}, {x}),
+            "input (2, 6): groups of 0");
+  EXPECT_EQ(problem("GatedAdd", {}, {x, x, ramp({2, 3}), ramp({3, 1})}),
+            "gate_weight is not supported: ONNX Runtime has it on GPUs alone");
+  const Value q = ramp({4, 1, 2}), v = ramp({4, 1, 3}), state = ramp({1, 1, 3, 2}),
+              gate = ramp({4, 1});
+  const auto net = [&](std::vector<Attribute> attributes, const Values& inputs) {
+    return problem("GatedDeltaNet", std::move(attributes), inputs, 2);
+  };
+  EXPECT_EQ(net({}, {q, q, v, known(ints{0, 4}), gate, gate, state}),
+            "cu_seqlens and state_update_capacity are not supported");
+  EXPECT_EQ(net({}, {q, q, v, Value(), gate, gate, gate}),
+            "initial_state (4, 1): (batch, heads, value size, key size)");
+  EXPECT_EQ(net({}, {q, q, v, Value(), gate, Value(), state}),
+            "update_rule 'gated_delta' needs a beta");
+  EXPECT_EQ(net({attr("gate_activation", "tanh")}, {q, q, v, Value(), gate, gate, state}),
+            "gate_activation 'tanh': none, softplus or sigmoid");
+  EXPECT_EQ(net({}, {ramp({4, 6}), Value(), Value(), Value(), gate, gate, state}),
+            "packed query (4, 6) for a state (1, 1, 3, 2)");
+}
+
 TEST(ContribOperators, Refusals) {
   const Value x = ramp({1, 2, 6});
   const std::string mha = "com.microsoft.MultiHeadAttention node that makes 'y0': ";

@@ -1,5 +1,7 @@
 #include "weft/io/host_array.h"
 
+#include <algorithm>
+
 #include "weft/base/checked.h"
 #include "weft/base/constant_bytes.h"
 #include "weft/base/error.h"
@@ -43,10 +45,12 @@ std::optional<int64_t> checked_bytes(DType dtype, std::span<const int64_t> shape
 }
 
 std::string shape_text(std::span<const int64_t> shape) {
+  constexpr size_t kMostShown = 16;  // a file may claim to have hundreds
   std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) {
+  for (size_t i = 0; i < std::min(shape.size(), kMostShown); ++i) {
     append_format(text, "{}{}", i == 0 ? "" : ", ", shape[i]);
   }
+  if (shape.size() > kMostShown) append_format(text, ", ... of {} axes", shape.size());
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 

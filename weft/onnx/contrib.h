@@ -43,7 +43,18 @@ Values matmul_bnb4(const NodeCall& call);
 Values gather_block_quantized(const NodeCall& call);
 // unique_operator.cpp
 Values unique_in_order(const NodeCall& call);
+/// Weights (experts, out, in) of numbers packed along the last axis, with scales (experts, out) or
+/// (experts, out, blocks); zeros, packed as the weights are along the scales' last axis, may be
+/// undefined.
+Tensor decoded_experts(const NodeCall& call, const Tensor& packed, const Tensor& scales,
+                       const Tensor& zeros, int64_t bits);
 // contrib_experts.cpp
 Values mixture_of_experts(const NodeCall& call);
+Values quantised_mixture_of_experts(const NodeCall& call);
+// contrib_sequences.cpp
+Values bifurcation_detector(const NodeCall& call);
+Values dynamic_time_warping(const NodeCall& call);
+Values murmur_hash3(const NodeCall& call);
+Values ngram_repeat_block(const NodeCall& call);
 
 }  // namespace weft::onnx

@@ -36,10 +36,18 @@ Attended attended(const Heads& x, const Seen& seen, const Scores& scores, bool w
 Tensor split_heads(const NodeCall& call, const Tensor& x, int64_t heads);
 Tensor merged_heads(const Tensor& x);
 
+/// Of the inputs 0 to 2: (batch, positions, width), heads already, or packed together.
+Heads heads_of(const NodeCall& call);
+/// Adds a bias for the widths of q, k and v one after another, where `input` is given; for q alone
+/// where the keys are heads already.
+void add_bias(const NodeCall& call, size_t input, Heads& x);
+
 /// x (batch, heads, positions, size) turned by angles whose cosines and sines are (batch or 1,
 /// positions, half of what is turned): pairs of neighbours, or of the two halves (Su et al. 2021).
 Tensor rotated(const Tensor& x, const Tensor& cosine, const Tensor& sine, bool interleaved);
 
 Values group_query_attention(const NodeCall& call);
+// contrib_decoder_attention.cpp
+Values decoder_masked_attention(const NodeCall& call);
 
 }  // namespace weft::onnx

@@ -188,6 +188,8 @@ std::vector<Tensor> unpacked(const Tensor& x, int64_t n) {
   return parts;
 }
 
+}  // namespace
+
 Heads heads_of(const NodeCall& call) {
   const int64_t heads = call.integer("num_heads");
   const Tensor& query = call.tensor(0);
@@ -209,10 +211,9 @@ Heads heads_of(const NodeCall& call) {
   return x;
 }
 
-// A bias for the widths of q, k and v one after another.
-void add_bias(const NodeCall& call, Heads& x) {
-  if (!call.has(3)) return;
-  const Tensor& bias = call.tensor(3);
+void add_bias(const NodeCall& call, size_t input, Heads& x) {
+  if (!call.has(input)) return;
+  const Tensor& bias = call.tensor(input);
   const int64_t heads = call.integer("num_heads"), q = x.q.size(3) * heads, v = x.v.size(3) * heads;
   if (bias.ndim() != 1 || bias.size(0) != 2 * q + v)
     call.refuse("bias {} for queries of {} and values of {}: twice the one and the other",
@@ -225,13 +226,15 @@ void add_bias(const NodeCall& call, Heads& x) {
   if (!cross) x.k = x.k + part(q, q), x.v = x.v + part(2 * q, v);
 }
 
+namespace {
+
 Values multi_head_attention(const NodeCall& call) {
   if (call.has(8) || call.has(9))
     call.refuse(
         "buffers shared by past and present are not supported; export the model without "
         "them");
   Heads x = heads_of(call);
-  add_bias(call, x);
+  add_bias(call, 3, x);
   if (call.has(6) && call.has(7)) {
     x.k = Tensor::cat({call.tensor(6), x.k}, 2);
     x.v = Tensor::cat({call.tensor(7), x.v}, 2);
@@ -274,6 +277,7 @@ Values rotary_embedding(const NodeCall& call) {
 std::span<const Operator> contrib_attention_operators() {
   static constexpr Operator kRows[] = {
       {kMicrosoft, "Attention", 1, attention},
+      {kMicrosoft, "DecoderMaskedMultiHeadAttention", 1, decoder_masked_attention},
       {kMicrosoft, "GroupQueryAttention", 1, group_query_attention},
       {kMicrosoft, "MultiHeadAttention", 1, multi_head_attention},
       {kMicrosoft, "QAttention", 1, q_attention},

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "weft/onnx/contrib.h"
+#include "weft/onnx/convolution_operators.h"
 #include "weft/onnx/host.h"
+#include "weft/onnx/image_operators.h"
 #include "weft/onnx/image_order.h"
 #include "weft/tensor/fft.h"
 #include "weft/tensor/linalg.h"
@@ -190,6 +192,25 @@ Values nhwc_max_pool(const NodeCall& call) {
       channels_last(standard(call, "MaxPool", 12, {channels_first(call.tensor(0))})[0].tensor())};
 }
 
+// Everything that a transposed convolution gives, less `pads` at the ends of its spatial axes.
+Values conv_transpose_with_pads(const NodeCall& call) {
+  Values inputs = inputs_of(call, 0, 2);
+  if (call.has(3)) inputs.push_back(call.input(3));
+  const Tensor y = standard(call, "ConvTranspose", 11, std::move(inputs))[0].tensor();
+  const size_t axes = y.ndim() - 2;
+  const std::vector<int64_t> pads = call.has(2) ? call.ints(2) : std::vector<int64_t>(2 * axes, 0);
+  std::vector<DimPair> kept = {{0, y.dim(0)}, {0, y.dim(1)}};
+  for (size_t i = 0; i < axes && pads.size() == 2 * axes; ++i) {
+    const int64_t n = y.size(static_cast<int64_t>(i) + 2), begin = pads[i], end = pads[axes + i];
+    if (begin < 0 || end < 0 || begin > n || end > n - begin) break;
+    kept.emplace_back(begin, n - end);
+  }
+  if (kept.size() != y.ndim())
+    call.refuse("{} pads of {}: two for each spatial axis, of at least 0, inside of it",
+                pads.size(), y.dims().text());
+  return {y.shrink(kept)};
+}
+
 Values complex_product(const NodeCall& call, double sign) {
   const auto part = [&](size_t i, int64_t which) {
     return call.tensor(i).index({kEllipsis, which});
@@ -213,7 +234,7 @@ Values c_dist(const NodeCall& call) {
 
 Values inverse(const NodeCall& call) { return {linalg::inv(call.tensor(0))}; }
 Values trilu(const NodeCall& call) { return standard(call, "Trilu", 14, inputs_of(call)); }
-Values grid_sample(const NodeCall& call) {
+Values grid_sample_16(const NodeCall& call) {
   return standard(call, "GridSample", 16, inputs_of(call));
 }
 Values gather_nd(const NodeCall& call) { return standard(call, "GatherND", 11, inputs_of(call)); }
@@ -275,9 +296,14 @@ std::span<const Operator> contrib_operators() {
       {kMicrosoft, "BiasGelu", 1, bias_gelu},
       {kMicrosoft, "BiasSoftmax", 1, bias_softmax},
       {kMicrosoft, "BiasSplitGelu", 1, bias_split_gelu},
+      {kMicrosoft, "BifurcationDetector", 1, bifurcation_detector},
       {kMicrosoft, "CDist", 1, c_dist},
+      {kMicrosoft, "CausalConvWithState", 1, causal_convolution},
       {kMicrosoft, "ComplexMul", 1, complex_mul},
       {kMicrosoft, "ComplexMulConj", 1, complex_mul_conj},
+      {kMicrosoft, "ConvTransposeWithDynamicPads", 1, conv_transpose_with_pads},
+      {kMicrosoft, "CropAndResize", 1, crop_and_resize},
+      {kMicrosoft, "DynamicTimeWarping", 1, dynamic_time_warping},
       {kMicrosoft, "EmbedLayerNormalization", 1, embed_layer_norm},
       {kMicrosoft, "ExpandDims", 1, expand_dims},
       {kMicrosoft, "FastGelu", 1, fast_gelu},
@@ -288,16 +314,19 @@ std::span<const Operator> contrib_operators() {
       {kMicrosoft, "GatherND", 1, gather_nd},
       {kMicrosoft, "Gelu", 1, gelu},
       {kMicrosoft, "GemmFastGelu", 1, gemm_fast_gelu},
-      {kMicrosoft, "GridSample", 1, grid_sample},
+      {kMicrosoft, "GridSample", 1, grid_sample_16},
       {kMicrosoft, "GroupNorm", 1, group_norm},
       {kMicrosoft, "Inverse", 1, inverse},
       {kMicrosoft, "Irfft", 1, irfft},
       {kMicrosoft, "IsAllFinite", 1, is_all_finite},
       {kMicrosoft, "MoE", 1, mixture_of_experts},
+      {kMicrosoft, "MurmurHash3", 1, murmur_hash3},
+      {kMicrosoft, "NGramRepeatBlock", 1, ngram_repeat_block},
       {kMicrosoft, "NhwcConv", 1, nhwc_conv},
       {kMicrosoft, "NhwcFusedConv", 1, nhwc_conv},
       {kMicrosoft, "NhwcMaxPool", 1, nhwc_max_pool},
       {kMicrosoft, "Pad", 1, pad},
+      {kMicrosoft, "QMoE", 1, quantised_mixture_of_experts},
       {kMicrosoft, "QuickGelu", 1, quick_gelu},
       {kMicrosoft, "Range", 1, range},
       {kMicrosoft, "Rfft", 1, rfft},

@@ -6,16 +6,27 @@
 namespace weft::onnx {
 namespace {
 
-// Bytes (..., n) to numbers (..., n * 8 / bits) in i32, low bits first.
+// Bytes (..., n), or as many as words, to numbers (..., n * 8 / bits) in i32, low bits first. Of
+// whole words where there are some, by shifts alone: what multiplies by them decodes as it goes.
 Tensor unpacked(const NodeCall& call, const Tensor& bytes, int64_t bits, bool high_first = false) {
   if (bits != 2 && bits != 4 && bits != 8) call.refuse("bits {}: 2, 4 or 8", bits);
-  if (bytes.dtype() != DType::U8 && bits != 8)
+  const bool words_already = bytes.dtype() == DType::U32;
+  if (bytes.dtype() != DType::U8 && !words_already && bits != 8)
     call.refuse("packed numbers are of dtype {}: uint8", name(bytes.dtype()));
-  if (bits == 8) return bytes.cast(DType::I32);
-  std::vector<Tensor> parts;
-  for (int64_t at = 0; at < 8; at += bits)
-    parts.push_back((bytes >> (high_first ? 8 - bits - at : at)) & ((1 << bits) - 1));
-  return Tensor::stack(parts, -1).flatten(-2).cast(DType::I32);
+  if (bits == 8 && !words_already) return bytes.cast(DType::I32);
+  const int64_t in_byte = 8 / bits;
+  const bool whole = words_already || bytes.dim(-1) % Dim(4) == Dim(0);
+  std::vector<uint32_t> places;
+  for (int64_t i = 0; i < in_byte * (whole ? 4 : 1); ++i) {
+    const int64_t at = i % in_byte;
+    const int64_t in_order = high_first ? in_byte - 1 - at : at;
+    places.push_back(static_cast<uint32_t>(i / in_byte * 8 + in_order * bits));
+  }
+  const Tensor words = words_already ? bytes
+                       : whole       ? bytes.bitcast(DType::U32)
+                                     : bytes.cast(DType::U32);
+  const Tensor parts = words.unsqueeze(-1) >> Tensor::of(places);
+  return (parts & ((1 << bits) - 1)).flatten(-2).cast(DType::I32);
 }
 
 void require_block(const NodeCall& call, int64_t block) {
@@ -68,6 +79,25 @@ Values matmul_n_bits(const NodeCall& call) {
   Tensor y = x.matmul(decoded(call).cast(x.dtype()).T());
   if (call.has(5)) y = y + call.tensor(5);
   return {y};
+}
+
+Tensor decoded_experts(const NodeCall& call, const Tensor& packed, const Tensor& scales,
+                       const Tensor& zeros, int64_t bits) {
+  const Tensor q = unpacked(call, packed, bits).cast(DType::F32);
+  const bool rows = scales.ndim() == 2;
+  const int64_t blocks = rows || scales.ndim() != 3 ? 1 : scales.size(2);
+  if (q.ndim() != 3 || (!rows && scales.ndim() != 3) || blocks < 1 || q.size(2) % blocks != 0)
+    call.refuse("weights {} and scales {}: (experts, out, in), of which in has equal blocks",
+                packed.dims().text(), scales.dims().text());
+  Tensor zero = Tensor::full({}, 1 << (bits - 1), DType::F32);
+  if (zeros.defined()) {
+    std::vector<DimPair> kept;
+    for (const Dim& d : scales.dims()) kept.emplace_back(0, d);
+    zero = unpacked(call, zeros, bits).shrink(kept).cast(DType::F32);
+    zero = zero.reshape({q.dim(0), q.dim(1), Dim(blocks), Dim(1)});
+  }
+  const Tensor scale = scales.cast(DType::F32).reshape({q.dim(0), q.dim(1), Dim(blocks), Dim(1)});
+  return ((q.unflatten(2, {Dim(blocks), Dim(-1)}) - zero) * scale).flatten(2);
 }
 
 namespace {

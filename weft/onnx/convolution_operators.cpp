@@ -77,6 +77,8 @@ Values column_to_image(const NodeCall& call) {
                 .padding = padding})};
 }
 
+}  // namespace
+
 /// Depthwise over the last axis, each output from inputs up to its own place, silu behind it.
 Values causal_convolution(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
@@ -95,8 +97,6 @@ Values causal_convolution(const NodeCall& call) {
   return {activation == "none" ? y : y.silu(),
           all.index({Slice(), Slice(), Slice(length - before, length)})};
 }
-
-}  // namespace
 
 std::span<const Operator> convolution_operators() {
   static constexpr std::array kRows = {

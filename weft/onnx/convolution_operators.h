@@ -5,6 +5,9 @@
 
 namespace weft::onnx {
 
+// convolution_operators.cpp
+Values causal_convolution(const NodeCall& call);
+
 // pool_operators.cpp
 Values max_pool(const NodeCall& call);
 Values average_pool(const NodeCall& call);

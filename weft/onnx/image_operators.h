@@ -14,6 +14,7 @@ Values grid_sample(const NodeCall& call);
 Values affine_grid(const NodeCall& call);
 // region_operators.cpp
 Values roi_align(const NodeCall& call);
+Values crop_and_resize(const NodeCall& call);
 Values non_max_suppression(const NodeCall& call);
 
 }  // namespace weft::onnx

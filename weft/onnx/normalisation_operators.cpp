@@ -151,10 +151,17 @@ Values lp_normalisation(const NodeCall& call) {
 
 Values mean_variance_normalisation(const NodeCall& call) {
   const Tensor& x = call.tensor(0);
+  // Before opset 9 attributes say whether channels count together, and whether to divide.
+  const bool old = call.opset() < 9;
+  const bool together = old && call.integer("across_channels", 0) != 0;
+  const std::vector<int64_t> usual =
+      together ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{0, 2, 3};
   Axes axes;
-  for (const int64_t a : call.ints("axes", {0, 2, 3})) axes.push_back(call.axis(a, x.ndim()));
+  for (const int64_t a : call.ints("axes", usual)) axes.push_back(call.axis(a, x.ndim()));
   const auto [var, mean] = var_mean(x.cast(wide(x.dtype())), axes, true, 0);
-  return {((x - mean) / (var.sqrt() + 1e-9)).cast(x.dtype())};
+  const Tensor centred = x - mean;
+  if (old && call.integer("normalize_variance", 1) == 0) return {centred.cast(x.dtype())};
+  return {(centred / (var.sqrt() + 1e-9)).cast(x.dtype())};
 }
 
 // ---- dropout
@@ -191,7 +198,7 @@ std::span<const Operator> normalisation_operators() {
       Operator{kOnnx, "LRN", 1, local_response_normalisation},
       Operator{kOnnx, "LayerNormalization", 17, layer_normalisation},
       Operator{kOnnx, "LpNormalization", 1, lp_normalisation},
-      Operator{kOnnx, "MeanVarianceNormalization", 9, mean_variance_normalisation},
+      Operator{kOnnx, "MeanVarianceNormalization", 1, mean_variance_normalisation},
       Operator{kOnnx, "RMSNormalization", 23, rms_normalisation},
   };
   return kRows;

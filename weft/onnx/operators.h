@@ -45,11 +45,13 @@ std::span<const Operator> recurrent_operators();  // RNN, GRU, LSTM
 std::span<const Operator> attention_operators();  // Attention, RotaryEmbedding, ...
 std::span<const Operator> quantised_operators();  // (De)QuantizeLinear, QLinear*, *Integer, ...
 std::span<const Operator> control_operators();    // If, Loop, Scan, Sequence*, Optional*
+std::span<const Operator> removed_operators();    // experiments of opset 1: ImageScaler, Crop, ...
 std::span<const Operator> text_operators();       // String*, Regex*, TfIdfVectorizer
 std::span<const Operator> loss_operators();       // losses, Gradient, Adam, Momentum, Adagrad
 std::span<const Operator> ml_operators();         // ai.onnx.ml
 std::span<const Operator> contrib_operators();    // com.microsoft
 std::span<const Operator> contrib_attention_operators();
+std::span<const Operator> contrib_gated_operators();
 std::span<const Operator> contrib_quantised_operators();
 
 }  // namespace weft::onnx

@@ -1,4 +1,5 @@
-// RoiAlign and NonMaxSuppression. Semantics: the ONNX operator specification.
+// RoiAlign, NonMaxSuppression and com.microsoft's CropAndResize. Semantics: the ONNX operator
+// specification, and ONNX Runtime's documentation of its contributed operators.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -137,6 +138,65 @@ Values roi_align(const NodeCall& call) {
   const auto shares = shares_of(x, call.tensor(2).cast(DType::I64), down, right);
   const Tensor y = pooled(shares, down, right, rows, columns, mode == "max");
   return {y.transpose(0, 1).cast(given.dtype())};
+}
+
+// ---- CropAndResize: RoiAlign's regions are shares of the picture here, and bins are samples
+
+namespace {
+
+/// (regions, bins) along an axis of n pixels: from a region's first pixel to its last, or the
+/// middle where there is one bin.
+Tensor places_along(const Tensor& regions, int64_t column, int64_t bins, int64_t n) {
+  const auto edge = [&](int64_t i) {
+    return regions.index({Slice(), Slice(i, i + 1)}).cast(DType::F32) * static_cast<double>(n - 1);
+  };
+  const Tensor begin = edge(column), end = edge(column + 2);
+  if (bins == 1) return (begin + end) * 0.5;
+  const Tensor step = (end - begin) / static_cast<double>(bins - 1);
+  return begin + counted(bins, 2, 1).cast(DType::F32) * step;
+}
+
+/// The pixel before and the one after each place, inside of the picture, and the latter's share.
+struct Between {
+  Tensor below, above, share;
+  Tensor inside;  ///< bool
+
+  Between(const Tensor& places, int64_t n, bool nearest) {
+    const auto last = static_cast<double>(n - 1);
+    inside = (places >= 0) & (places <= last);
+    const Tensor at = nearest ? (places + 0.5).floor() : places;
+    below = at.floor().clamp(0, last).cast(DType::I64);
+    above = at.ceil().clamp(0, last).cast(DType::I64);
+    share = at - at.floor();
+  }
+};
+
+}  // namespace
+
+Values crop_and_resize(const NodeCall& call) {
+  const Tensor &x = call.tensor(0), &regions = call.tensor(1);
+  const std::vector<int64_t> size = call.ints(3);
+  const std::string mode = call.text("mode", "bilinear");
+  if (x.ndim() != 4 || regions.ndim() != 2 || !(regions.dim(1) == Dim(4)) || size.size() != 2 ||
+      (mode != "bilinear" && mode != "nearest"))
+    call.refuse(
+        "input {}, regions {}, {} sizes, mode {}: (n, c, h, w), (regions, 4), 2, and "
+        "bilinear or nearest",
+        x.dims().text(), regions.dims().text(), size.size(), quoted_name(mode));
+  if (size[0] < 1 || size[1] < 1 || size[0] > (1 << 20) || size[1] > (1 << 20))
+    call.refuse("crops of {} x {} pixels: 1 to 2^20", size[0], size[1]);
+  const bool nearest = mode == "nearest";
+  const Between down(places_along(regions, 0, size[0], x.size(2)), x.size(2), nearest);
+  const Between right(places_along(regions, 1, size[1], x.size(3)), x.size(3), nearest);
+  const Tensor picture = call.tensor(2).cast(DType::I64);
+  const auto row = [&](const Tensor& of) {
+    const Tensor first = taken(x, picture, of, right.below);
+    return first + (taken(x, picture, of, right.above) - first) * right.share.unsqueeze(1);
+  };
+  const Tensor top = row(down.below);
+  const Tensor y = top + (row(down.above) - top) * down.share.unsqueeze(2);
+  const Tensor inside = down.inside.unsqueeze(2) & right.inside.unsqueeze(1);
+  return {inside.where(y, call.number("extrapolation_value", 0)).transpose(0, 1).cast(x.dtype())};
 }
 
 // ---- NonMaxSuppression
