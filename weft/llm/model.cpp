@@ -156,7 +156,9 @@ void Model::admit() {
     waiting_.pop_front();
     const std::vector<TokenId>& prompt = next.request.prompt;
     size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
-    if (!stepper_->can_go_on(slot->number, static_cast<int64_t>(common))) common = 0;
+    // What is held was computed in other parts than this prompt is when nobody came before.
+    if (stepper_->goes_apart() || !stepper_->can_go_on(slot->number, static_cast<int64_t>(common)))
+      common = 0;
     slot->held.resize(common);
     counts_.reused_tokens += static_cast<int64_t>(common);
     const Sampling sampling = next.request.sampling;
