@@ -215,6 +215,15 @@ void check(const Config& c, ConfigSource& s) {
   check_groups(c.experts, s);
 }
 
+/// Of a folder's formats weft reads one; of the others weights would be taken without their scales.
+void check_packing(ConfigSource& s) {
+  const auto method = s.text({"", "quantization_config.quant_method"});
+  if (method && *method != "mxfp4")
+    s.problem(strformat("its weights are packed by {}, of which weft reads none but mxfp4: take the "
+                        "model that is not packed, or a GGUF file",
+                        quoted_name(*method)));
+}
+
 Config read(ConfigSource& s) {
   const Family* family = find_family(s.family(), s.is_gguf());
   if (family == nullptr) {
@@ -236,6 +245,7 @@ Config read(ConfigSource& s) {
   read_experts(c, s);
   read_rope(c, s);
   if (family->describe != nullptr) family->describe(c, s);
+  check_packing(s);
   check(c, s);
   if (s.problems().empty()) return c;
   std::string all;
