@@ -114,7 +114,16 @@ void Model::check(std::span<const TokenId> tokens) const {
          tokens.size(), context_);
 }
 
+/// Encoders have embeddings only.
+void Model::check_writes() const {
+  if (config().encoder)
+    fail("llm.encoder", "a {} makes embeddings of texts and writes none: ask /v1/embeddings or "
+                        "embedding(), or take a model that writes",
+         config().family);
+}
+
 RequestId Model::submit(Request request) {
+  check_writes();
   check(request.prompt);
   check_sampling(request.sampling, static_cast<size_t>(config().vocabulary));
   if (request.grammar && !vocabulary_)
@@ -369,6 +378,7 @@ std::vector<float> Model::computed(std::span<const TokenId> tokens, Give give) {
 }
 
 std::vector<float> Model::logits(std::span<const TokenId> tokens) {
+  check_writes();
   return computed(tokens, Give::AllLogits);
 }
 

@@ -77,6 +77,7 @@ int64_t fitting(std::span<const int64_t> sizes, int64_t start, int64_t wanted, i
 }  // namespace
 
 int64_t Stepper::part(int64_t start, int64_t left) const {
+  if (config().encoder) return left;
   return std::min(fitting(kParts, start, left, positions()), left);
 }
 
@@ -97,6 +98,13 @@ int64_t most_tokens(std::span<const StepRow> rows) {
   return static_cast<int64_t>(most);
 }
 
+/// Of a text of an encoder, filled up: few lengths.
+int64_t encoded_tokens(int64_t text, int64_t positions) {
+  const auto least = static_cast<uint64_t>(kParts[1]);
+  const auto length = std::bit_ceil(std::max(static_cast<uint64_t>(text), least));
+  return std::min(static_cast<int64_t>(length), positions);
+}
+
 /// Not a part of a prompt.
 bool answers(std::span<const StepRow> rows, Give give) {
   return rows.size() > 1 ||
@@ -107,6 +115,7 @@ bool answers(std::span<const StepRow> rows, Give give) {
 
 Stepper::Shape Stepper::shape_of(std::span<const StepRow> rows, Give give) const {
   const int64_t most = most_tokens(rows);
+  if (config().encoder) return {1, encoded_tokens(most, positions()), give};
   int64_t start = 0;
   for (const StepRow& row : rows) start = std::max(start, row.start);
   const auto sizes = answers(rows, give) ? std::span<const int64_t>(kRowTokens) : std::span<const int64_t>(kParts);
@@ -144,6 +153,7 @@ void Stepper::make_room(const StepRow& row, int64_t tokens) {
 }
 
 std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> rows) const {
+  if (config().encoder) return {};
   // Of a window that ends anywhere, in whole grains.
   const int64_t window = config().window > 0 ? config().window : positions();
   const int64_t room = cache_.near_positions;
@@ -174,6 +184,8 @@ std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> row
 
 Tensor Stepper::compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                         const std::vector<Dim>& places, const Dim& last) {
+  if (config().encoder)
+    return network_.encoded(tokens, last + Dim(1)).reshape({shape.tokens, config().dim});
   Batch batch{tokens, positions, {}};
   for (size_t i = 0; i < places.size(); i += kPlaceSizes)
     batch.places.push_back({places[i],

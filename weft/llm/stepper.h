@@ -36,7 +36,8 @@ class Stepper {
           Factors factors = Factors::F32);
 
   /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
-  /// few lengths only, and the last one is filled up.
+  /// few lengths only, and the last one is filled up. Of encoders, which have Give::Hidden only, a
+  /// text is one part.
   int64_t part(int64_t start, int64_t left) const;
   /// So many of `wanted` tokens each of some rows may have, the last of which begins at `start`:
   /// where one token is needed, more should take little more time. One, where rows go apart.
