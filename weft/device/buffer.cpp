@@ -24,6 +24,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kHuge = int64_t{2} << 20;
+constexpr size_t kPage = 4096;
 
 // A little slack makes freed blocks fit the next request more often.
 size_t block_size(int64_t bytes, int64_t alignment) {
@@ -31,19 +32,21 @@ size_t block_size(int64_t bytes, int64_t alignment) {
   return static_cast<size_t>(round_up(std::max(bytes, alignment), std::max(step, alignment)));
 }
 
+/// Large blocks are mappings, whose pages are zero and there when they are touched.
 class HostMemory final : public Memory {
  public:
   void* allocate(size_t bytes) override {
-    const bool huge = bytes >= static_cast<size_t>(kHuge);
+    if (gives_zeros(bytes)) return map(bytes);
     void* block = nullptr;
-    if (::posix_memalign(&block, static_cast<size_t>(huge ? kHuge : kHostAlignment), bytes) != 0) {
-      return nullptr;
-    }
-    // Advice only: without huge pages everything works, slower.
-    if (huge) ::madvise(block, bytes / kHuge * kHuge, MADV_HUGEPAGE);
-    return block;
+    return ::posix_memalign(&block, kHostAlignment, bytes) == 0 ? block : nullptr;
   }
-  void release(void* block) override { std::free(block); }
+  void release(void* block) override {
+    const auto at = mapped_.find(block);
+    if (at == mapped_.end()) return std::free(block);
+    ::munmap(block, at->second);
+    mapped_.erase(at);
+  }
+  bool gives_zeros(size_t bytes) const override { return bytes >= static_cast<size_t>(kHuge); }
   // Asking for more would only succeed by overcommitment.
   int64_t most() const override {
     struct sysinfo info;
@@ -51,6 +54,25 @@ class HostMemory final : public Memory {
     return static_cast<int64_t>((info.totalram + info.totalswap) * info.mem_unit);
   }
   bool addressable() const override { return true; }
+
+ private:
+  void* map(size_t bytes) {
+    constexpr auto kAlignment = static_cast<size_t>(kHuge);
+    bytes = round_up(bytes, kPage);
+    void* whole = ::mmap(nullptr, bytes + kAlignment, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole == MAP_FAILED) return nullptr;
+    auto* const begin = static_cast<std::byte*>(whole);
+    const size_t before = -reinterpret_cast<uintptr_t>(begin) % kAlignment;
+    if (before > 0) ::munmap(begin, before);
+    if (before < kAlignment) ::munmap(begin + before + bytes, kAlignment - before);
+    // Advice only: without huge pages everything works, slower.
+    ::madvise(begin + before, bytes / kAlignment * kAlignment, MADV_HUGEPAGE);
+    mapped_.emplace(begin + before, bytes);
+    return begin + before;
+  }
+
+  std::map<void*, size_t> mapped_;  // and their bytes; an allocator calls under its own lock
 };
 
 }  // namespace
@@ -140,8 +162,9 @@ struct AllocatorState {
     return nullptr;
   }
 
-  void* take_block(size_t& bytes) {
+  void* take_block(size_t& bytes, bool& zeros) {
     if (void* block = take_cached(bytes)) return block;
+    zeros = memory->gives_zeros(bytes);
     if (void* block = memory->allocate(bytes)) return block;
     clear_cache();
     return memory->allocate(bytes);
@@ -282,7 +305,7 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, Buffe
   size_t size = block_size(bytes, s.memory->alignment());
   if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.clear_cache();
   if (s.live.size() == s.live.capacity()) s.live.reserve(2 * s.live.size() + 16);
-  buffer->block_ = s.take_block(size);
+  buffer->block_ = s.take_block(size, buffer->zeros_);
   if (buffer->block_ == nullptr) s.refuse(device, *buffer, "were refused by the system");
   s.memory->begin_use(buffer->block_, size);
   if (s.memory->addressable()) buffer->data_ = buffer->block_;
