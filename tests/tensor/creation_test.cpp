@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/base/context.h"
+#include "weft/run/stats.h"
 #include "weft/tensor/random.h"
 #include "weft/tensor/training.h"
 
@@ -170,7 +172,7 @@ TEST_F(Creation, DropoutOnlyWhileTraining) {
   EXPECT_NEAR(kept / 1000, 0.75, 0.05);
 }
 
-TEST(Creation, ManyZerosAreWrittenByNobody) {
+TEST_F(Creation, ManyZerosAreWrittenByNobody) {
   Options options = Options::from_environment();
   options.dev = "CPU";
   Context context(options);
