@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "weft/base/bits.h"
@@ -18,6 +19,7 @@
 #include "weft/base/file.h"
 #include "weft/base/fork.h"
 #include "weft/device/device.h"
+#include "weft/device/fresh_zeros.h"
 
 namespace weft {
 
@@ -46,7 +48,7 @@ class HostMemory final : public Memory {
     ::munmap(block, at->second);
     mapped_.erase(at);
   }
-  bool gives_zeros(size_t bytes) const override { return bytes >= static_cast<size_t>(kHuge); }
+  static bool gives_zeros(size_t bytes) { return bytes >= static_cast<size_t>(kHuge); }
   // Asking for more would only succeed by overcommitment.
   int64_t most() const override {
     struct sysinfo info;
@@ -111,6 +113,8 @@ struct AllocatorState {
   Cache spare;
   std::vector<Sizes::node_type> spare_sizes;
   uint64_t serial = 0;
+  bool gives_pages = false;             // memory is HostMemory
+  std::unordered_set<uint64_t> zeros;   // live buffers that were zero when they came
   int64_t fail_after = -1;  // -1: never
 
   // A device that is gone has ended everything.
@@ -162,17 +166,20 @@ struct AllocatorState {
     return nullptr;
   }
 
-  void* take_block(size_t& bytes, bool& zeros) {
+  void* take_block(size_t& bytes, uint64_t of) {
     if (void* block = take_cached(bytes)) return block;
-    zeros = memory->gives_zeros(bytes);
-    if (void* block = memory->allocate(bytes)) return block;
-    clear_cache();
-    return memory->allocate(bytes);
+    void* block = memory->allocate(bytes);
+    if (block == nullptr) {
+      clear_cache();
+      block = memory->allocate(bytes);
+    }
+    if (block != nullptr && gives_pages && HostMemory::gives_zeros(bytes)) zeros.insert(of);
+    return block;
   }
 
   void add(Buffer& buffer) {
     buffer.index_ = live.size();
-    buffer.serial_ = ++serial;
+    buffer.serial_ = serial;
     live.push_back(&buffer);
     stats.live_bytes += buffer.bytes_;
     ++stats.live_buffers;
@@ -180,7 +187,14 @@ struct AllocatorState {
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
   }
 
+  static bool is_untouched_zeros(const Buffer& buffer) {
+    if (buffer.state_ == nullptr || buffer.contents().writes != 0) return false;
+    std::lock_guard lock(buffer.state_->mutex);
+    return buffer.state_->zeros.contains(buffer.serial_);
+  }
+
   void remove(Buffer& buffer) {
+    if (!zeros.empty()) zeros.erase(buffer.serial_);
     live[buffer.index_] = live.back();
     live[buffer.index_]->index_ = buffer.index_;
     live.pop_back();
@@ -234,6 +248,10 @@ struct AllocatorState {
   }
 };
 
+bool is_untouched_zeros(const Buffer& buffer) {
+  return AllocatorState::is_untouched_zeros(buffer);
+}
+
 Buffer::~Buffer() {
   if (state_ == nullptr) return;  // borrowed, or its allocation failed half-way
   std::lock_guard lock(state_->mutex);
@@ -272,6 +290,7 @@ void Buffer::read(int64_t offset, std::span<std::byte> to) const {
 Allocator::Allocator(Context& context, int64_t cap, int64_t cache_limit,
                      std::shared_ptr<Memory> memory)
     : context_(context), state_(std::make_shared<AllocatorState>()) {
+  state_->gives_pages = !memory;
   state_->memory = memory ? std::move(memory) : std::make_shared<HostMemory>();
   state_->most = state_->memory->most();
   state_->cap = cap;
@@ -305,7 +324,7 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, Buffe
   size_t size = block_size(bytes, s.memory->alignment());
   if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.clear_cache();
   if (s.live.size() == s.live.capacity()) s.live.reserve(2 * s.live.size() + 16);
-  buffer->block_ = s.take_block(size, buffer->zeros_);
+  buffer->block_ = s.take_block(size, ++s.serial);
   if (buffer->block_ == nullptr) s.refuse(device, *buffer, "were refused by the system");
   s.memory->begin_use(buffer->block_, size);
   if (s.memory->addressable()) buffer->data_ = buffer->block_;

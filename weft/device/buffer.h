@@ -38,8 +38,6 @@ class Memory {
   /// A block is about to become a new buffer: for devices that see to it that nobody reads what
   /// nobody wrote.
   virtual void begin_use(void*, size_t) {}
-  /// Whether blocks of so many bytes are zero when allocate() gives them.
-  virtual bool gives_zeros(size_t) const { return false; }
   virtual int64_t alignment() const { return kHostAlignment; }  ///< of blocks; a power of two
   virtual int64_t most() const = 0;      ///< bytes that no allocation can pass
   virtual bool addressable() const = 0;  ///< by the host: a block is its address
@@ -91,10 +89,6 @@ class Buffer {
   };
   Contents contents() const;
   bool changes_unseen() const { return owner_ != nullptr && file_ == nullptr && !constant_; }
-  /// Nobody has written since the system gave it, zero: pages that are not touched take no memory.
-  bool is_untouched_zeros() const {
-    return zeros_ && writes_.load(std::memory_order_relaxed) == 0;
-  }
   /// A kernel, a copy or the host writes to it.
   void note_write() { writes_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -127,7 +121,6 @@ class Buffer {
   std::shared_ptr<const void> owner_;
   const MappedFile* file_ = nullptr;  // the owner, where it is one
   bool constant_ = false;             // the owner says that nobody writes to it
-  bool zeros_ = false;                // it was zero when it came
   Device* device_;
   int64_t bytes_;
   size_t block_bytes_ = 0;  // what the block really has

@@ -10,6 +10,7 @@
 #include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/base/small_vector.h"
+#include "weft/device/fresh_zeros.h"
 #include "weft/graph/binary.h"
 #include "weft/graph/node_map.h"
 #include "weft/run/active_capture.h"
@@ -293,7 +294,7 @@ class Realization {
   bool is_there_already() const {
     for (size_t i = 0; i < wanted_.size(); ++i)
       if (!is_zeros(wanted_[i].value) ||
-          !memory_[static_cast<size_t>(schedule().outputs[i])]->is_untouched_zeros())
+          !is_untouched_zeros(*memory_[static_cast<size_t>(schedule().outputs[i])]))
         return false;
     return true;
   }
