@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/format.h"
+#include "weft/io/host_array.h"
 
 namespace weft::llm {
 

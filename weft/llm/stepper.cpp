@@ -234,7 +234,7 @@ std::vector<float> given_ones(std::vector<float> all, std::span<const StepRow> r
 
 std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
   WEFT_CHECK(!rows.empty(), "a step of nothing");
-  if (apart_ && answers(rows, give)) return run_apart(rows, give);
+  if (apart_ && answers(rows, give)) return run_apart(rows);
   const Shape shape = shape_of(rows, give);
   for (const StepRow& row : rows) make_room(row, shape.tokens);
   std::vector<int32_t> ids, at;
@@ -255,8 +255,8 @@ std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
   return give == Give::LastLogits ? all : given_ones(std::move(all), rows, shape.tokens);
 }
 
-/// What only fills rows up is not computed again.
-std::vector<float> Stepper::run_apart(std::span<const StepRow> rows, Give give) {
+/// With the logits of every token. What only fills rows up is not computed again.
+std::vector<float> Stepper::run_apart(std::span<const StepRow> rows) {
   std::vector<float> all, last;
   for (size_t i = 0; i < rows.size(); ++i) {
     const StepRow& row = rows[i];

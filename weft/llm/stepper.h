@@ -73,7 +73,7 @@ class Stepper {
   using Step =
       std::function<Tensor(const Tensor&, const Tensor&, const std::vector<Dim>&, const Dim&)>;
   Shape shape_of(std::span<const StepRow> rows, Give give) const;
-  std::vector<float> run_apart(std::span<const StepRow> rows, Give give);
+  std::vector<float> run_apart(std::span<const StepRow> rows);
   Step& step_of(const Shape& shape);
   Tensor compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                  const std::vector<Dim>& places, const Dim& last);
