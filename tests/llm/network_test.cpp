@@ -112,11 +112,18 @@ TEST_P(Networks, RowsOfSeveralTokens) {
   EXPECT_LT(distance(got, wanted), 1e-5);
 }
 
-TEST(DeterministicNetworks, RowsOfSeveralTokensHaveTheBitsOfOne) {
-  Options options = Options::from_environment();
-  options.deterministic = true;
-  Context context(options);
-  const ContextScope scope(context);
+class DeterministicNetworks : public testing::Test {
+ protected:
+  static Options options() {
+    Options options = Options::from_environment();
+    options.deterministic = true;
+    return options;
+  }
+  Context context{options()};
+  ContextScope scope{context};
+};
+
+TEST_F(DeterministicNetworks, RowsOfSeveralTokensHaveTheBitsOfOne) {
   const GgufModel file = gguf_model(random_model(*find_random_shape("tiny"), Codec::Q8_0, 3));
   const Weights own(file);
   Stepper stepper(read_config(file.content), own, 2, 64, DType::F16);
@@ -134,6 +141,36 @@ TEST(DeterministicNetworks, RowsOfSeveralTokensHaveTheBitsOfOne) {
     }
     EXPECT_EQ(got, one_by_one) << count << " at once";
   }
+}
+
+TEST_F(DeterministicNetworks, AMixturesAnswerHasItsBitsAmongOthers) {
+  const GgufModel file = gguf_model(random_model(*find_random_shape("tiny-moe"), Codec::Q8_0, 3));
+  const Weights own(file);
+  const Config config = read_config(file.content);
+  Stepper alone(config, own, 1, 64, DType::F16), together(config, own, 8, 64, DType::F16);
+  const std::vector<TokenId> tokens = some_tokens(5, 7);
+  std::vector<float> wanted;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const StepRow row{0, static_cast<int64_t>(i), std::span(tokens).subspan(i, 1)};
+    wanted = alone.run(std::span(&row, 1));
+  }
+  std::vector<float> got;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    std::vector<std::vector<TokenId>> others;
+    std::vector<StepRow> rows;
+    for (int64_t slot = 0; slot < 7; ++slot) {
+      others.push_back({slot == 5 ? tokens[i] : some_tokens(6, slot)[i]});
+      rows.push_back({slot, static_cast<int64_t>(i), {}});
+    }
+    for (size_t r = 0; r < rows.size(); ++r) rows[r].tokens = others[r];
+    fill_rows(rows, 8);
+    got = together.run(rows);
+  }
+  const size_t width = wanted.size();
+  ASSERT_EQ(got.size(), 8 * width);
+  EXPECT_EQ(std::vector<float>(got.begin() + static_cast<std::ptrdiff_t>(5 * width),
+                               got.begin() + static_cast<std::ptrdiff_t>(6 * width)),
+            wanted);
 }
 
 TEST_P(Networks, CacheOf8Bits) {

@@ -91,6 +91,42 @@ TEST(Responses, AreStreamed) {
   EXPECT_NE(answer.body.find("event: response.completed\n"), std::string::npos);
 }
 
+TEST(Responses, HaveProbabilitiesOfWords) {
+  const ServerHere s;
+  const Json include = Json::array({"message.output_text.logprobs", "reasoning.encrypted_content"});
+  const auto spelled = [](const Json& logprobs) {
+    std::string text;
+    for (const Json& one : logprobs) text += one["token"];
+    return text;
+  };
+  const Json body = {{"input", kCall}, {"tools", kTools}, {"include", include}};
+  const Json j = respond(s, body).json();
+  ASSERT_EQ(j["output"].size(), 3u) << j;
+  const Json& part = j["output"][1]["content"][0];
+  EXPECT_EQ(part["text"], "Well.\n");
+  EXPECT_EQ(spelled(part["logprobs"]), "Well.\n");
+  EXPECT_EQ(part["logprobs"][0]["logprob"], -0.25);
+  EXPECT_TRUE(part["logprobs"][0]["top_logprobs"].empty());
+  EXPECT_FALSE(j["output"][0]["content"][0].contains("logprobs"));
+  const Json top = respond(s, {{"input", "SAY a\xc3\xa9"}, {"top_logprobs", 2}}).json();
+  const Json& tokens = top["output"][0]["content"][0]["logprobs"];
+  EXPECT_EQ(tokens.size(), 3u) << "a character of two tokens";
+  EXPECT_EQ(tokens[0]["top_logprobs"].size(), 2u);
+  EXPECT_EQ(top["top_logprobs"], 2);
+  const Json none = respond(s, {{"input", "SAY a"}}).json();
+  EXPECT_TRUE(none["output"][0]["content"][0]["logprobs"].empty());
+  Json streamed = body;
+  streamed["stream"] = true;
+  std::string deltas, done;
+  for (const std::string& event : respond(s, streamed).events()) {
+    const Json e = Json::parse(event);
+    if (e["type"] == "response.output_text.delta") deltas += spelled(e["logprobs"]);
+    if (e["type"] == "response.output_text.done") done = spelled(e["logprobs"]);
+  }
+  EXPECT_EQ(deltas, "Well.\n");
+  EXPECT_EQ(done, "Well.\n");
+}
+
 TEST(Responses, FailInTheirOwnForm) {
   const ServerHere s;
   EXPECT_EQ(respond(s, {{"input", "BREAK"}}).status, 500);
@@ -130,6 +166,9 @@ TEST(Responses, SayWhatIsWrong) {
        "input[0].content[].type is 'input_image'; the model reads text only"},
       {{{"input", "x"}, {"previous_response_id", "resp_1"}},
        "previous_response_id is not supported: nothing is kept between requests"},
+      {{{"input", "x"}, {"include", Json::array({"message.all"})}},
+       "include has 'message.all'; what can be included is message.output_text.logprobs"},
+      {{{"input", "x"}, {"top_logprobs", 21}}, "top_logprobs is 21; it has to be an integer"},
       {{{"input", "x"}, {"background", true}}, "background is not supported: nothing is kept"},
       {{{"input", "x"}, {"messages", Json::array()}}, "there is no parameter 'messages'"},
       {{{"input", "x"}, {"max_output_tokens", 0}},

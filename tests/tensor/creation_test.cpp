@@ -1,6 +1,8 @@
 #include <cmath>
 
 #include "tests/tensor/tensor_test.h"
+#include "weft/base/context.h"
+#include "weft/run/stats.h"
 #include "weft/tensor/random.h"
 #include "weft/tensor/training.h"
 
@@ -168,6 +170,19 @@ TEST_F(Creation, DropoutOnlyWhileTraining) {
     kept += v != 0;
   }
   EXPECT_NEAR(kept / 1000, 0.75, 0.05);
+}
+
+TEST_F(Creation, ManyZerosAreWrittenByNobody) {
+  Options options = Options::from_environment();
+  options.dev = "CPU";
+  Context context(options);
+  const ContextScope scope(context);
+  const int64_t many = int64_t{1} << 22;
+  Tensor zeros = Tensor::zeros({many, 4}).realize();
+  EXPECT_EQ(run_stats(context).kernels, 0);
+  zeros.index({Slice(many - 2, many)}).assign(Tensor::full({2, 4}, 3.0F));
+  EXPECT_EQ(zeros.sum().item<float>(), 24);
+  EXPECT_TRUE(std::signbit(Tensor::full({many}, -0.0F).realize().index({5}).item<float>()));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "weft/base/bits.h"
@@ -18,12 +19,14 @@
 #include "weft/base/file.h"
 #include "weft/base/fork.h"
 #include "weft/device/device.h"
+#include "weft/device/fresh_zeros.h"
 
 namespace weft {
 
 namespace {
 
 constexpr int64_t kHuge = int64_t{2} << 20;
+constexpr size_t kPage = 4096;
 
 // A little slack makes freed blocks fit the next request more often.
 size_t block_size(int64_t bytes, int64_t alignment) {
@@ -31,19 +34,21 @@ size_t block_size(int64_t bytes, int64_t alignment) {
   return static_cast<size_t>(round_up(std::max(bytes, alignment), std::max(step, alignment)));
 }
 
+/// Large blocks are mappings, whose pages are zero and there when they are touched.
 class HostMemory final : public Memory {
  public:
   void* allocate(size_t bytes) override {
-    const bool huge = bytes >= static_cast<size_t>(kHuge);
+    if (gives_zeros(bytes)) return map(bytes);
     void* block = nullptr;
-    if (::posix_memalign(&block, static_cast<size_t>(huge ? kHuge : kHostAlignment), bytes) != 0) {
-      return nullptr;
-    }
-    // Advice only: without huge pages everything works, slower.
-    if (huge) ::madvise(block, bytes / kHuge * kHuge, MADV_HUGEPAGE);
-    return block;
+    return ::posix_memalign(&block, kHostAlignment, bytes) == 0 ? block : nullptr;
   }
-  void release(void* block) override { std::free(block); }
+  void release(void* block) override {
+    const auto at = mapped_.find(block);
+    if (at == mapped_.end()) return std::free(block);
+    ::munmap(block, at->second);
+    mapped_.erase(at);
+  }
+  static bool gives_zeros(size_t bytes) { return bytes >= static_cast<size_t>(kHuge); }
   // Asking for more would only succeed by overcommitment.
   int64_t most() const override {
     struct sysinfo info;
@@ -51,6 +56,25 @@ class HostMemory final : public Memory {
     return static_cast<int64_t>((info.totalram + info.totalswap) * info.mem_unit);
   }
   bool addressable() const override { return true; }
+
+ private:
+  void* map(size_t bytes) {
+    constexpr auto kAlignment = static_cast<size_t>(kHuge);
+    bytes = round_up(bytes, kPage);
+    void* whole = ::mmap(nullptr, bytes + kAlignment, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole == MAP_FAILED) return nullptr;
+    auto* const begin = static_cast<std::byte*>(whole);
+    const size_t before = -reinterpret_cast<uintptr_t>(begin) % kAlignment;
+    if (before > 0) ::munmap(begin, before);
+    if (before < kAlignment) ::munmap(begin + before + bytes, kAlignment - before);
+    // Advice only: without huge pages everything works, slower.
+    ::madvise(begin + before, bytes / kAlignment * kAlignment, MADV_HUGEPAGE);
+    mapped_.emplace(begin + before, bytes);
+    return begin + before;
+  }
+
+  std::map<void*, size_t> mapped_;  // and their bytes; an allocator calls under its own lock
 };
 
 }  // namespace
@@ -89,6 +113,8 @@ struct AllocatorState {
   Cache spare;
   std::vector<Sizes::node_type> spare_sizes;
   uint64_t serial = 0;
+  bool gives_pages = false;             // memory is HostMemory
+  std::unordered_set<uint64_t> zeros;   // live buffers that were zero when they came
   int64_t fail_after = -1;  // -1: never
 
   // A device that is gone has ended everything.
@@ -140,16 +166,20 @@ struct AllocatorState {
     return nullptr;
   }
 
-  void* take_block(size_t& bytes) {
+  void* take_block(size_t& bytes, uint64_t of) {
     if (void* block = take_cached(bytes)) return block;
-    if (void* block = memory->allocate(bytes)) return block;
-    clear_cache();
-    return memory->allocate(bytes);
+    void* block = memory->allocate(bytes);
+    if (block == nullptr) {
+      clear_cache();
+      block = memory->allocate(bytes);
+    }
+    if (block != nullptr && gives_pages && HostMemory::gives_zeros(bytes)) zeros.insert(of);
+    return block;
   }
 
   void add(Buffer& buffer) {
     buffer.index_ = live.size();
-    buffer.serial_ = ++serial;
+    buffer.serial_ = serial;
     live.push_back(&buffer);
     stats.live_bytes += buffer.bytes_;
     ++stats.live_buffers;
@@ -157,7 +187,14 @@ struct AllocatorState {
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
   }
 
+  static bool is_untouched_zeros(const Buffer& buffer) {
+    if (buffer.state_ == nullptr || buffer.contents().writes != 0) return false;
+    std::lock_guard lock(buffer.state_->mutex);
+    return buffer.state_->zeros.contains(buffer.serial_);
+  }
+
   void remove(Buffer& buffer) {
+    if (!zeros.empty()) zeros.erase(buffer.serial_);
     live[buffer.index_] = live.back();
     live[buffer.index_]->index_ = buffer.index_;
     live.pop_back();
@@ -211,6 +248,10 @@ struct AllocatorState {
   }
 };
 
+bool is_untouched_zeros(const Buffer& buffer) {
+  return AllocatorState::is_untouched_zeros(buffer);
+}
+
 Buffer::~Buffer() {
   if (state_ == nullptr) return;  // borrowed, or its allocation failed half-way
   std::lock_guard lock(state_->mutex);
@@ -249,6 +290,7 @@ void Buffer::read(int64_t offset, std::span<std::byte> to) const {
 Allocator::Allocator(Context& context, int64_t cap, int64_t cache_limit,
                      std::shared_ptr<Memory> memory)
     : context_(context), state_(std::make_shared<AllocatorState>()) {
+  state_->gives_pages = !memory;
   state_->memory = memory ? std::move(memory) : std::make_shared<HostMemory>();
   state_->most = state_->memory->most();
   state_->cap = cap;
@@ -282,7 +324,7 @@ std::shared_ptr<Buffer> Allocator::allocate(Device& device, int64_t bytes, Buffe
   size_t size = block_size(bytes, s.memory->alignment());
   if (s.cap > 0 && s.stats.live_bytes + bytes + s.stats.cached_bytes > s.cap) s.clear_cache();
   if (s.live.size() == s.live.capacity()) s.live.reserve(2 * s.live.size() + 16);
-  buffer->block_ = s.take_block(size);
+  buffer->block_ = s.take_block(size, ++s.serial);
   if (buffer->block_ == nullptr) s.refuse(device, *buffer, "were refused by the system");
   s.memory->begin_use(buffer->block_, size);
   if (s.memory->addressable()) buffer->data_ = buffer->block_;

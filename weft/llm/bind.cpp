@@ -131,10 +131,32 @@ void bind_experts(Binder& b, const Config& c, const std::string& at, ExpertWeigh
     w.shared_router = b.row(at + "ffn_gate_inp_shexp", c.dim);
 }
 
+/// Names are llama.cpp's. Norms come behind, where the network has its others.
+void bind_encoder_layer(Binder& b, const Config& c, const std::string& at, Layer& layer) {
+  bind_attention(b, c, at, layer);
+  bind_ffn(b, c, at, layer);
+  layer.ffn_norm = b.scale(at + "attn_output_norm", c.dim);
+  layer.ffn_post_norm = b.scale(at + "layer_output_norm", c.dim);
+}
+
 }  // namespace
+
+void Network::bind_encoder(const Weights& weights, Factors factors) {
+  const Config& c = config_;
+  Binder b(weights, factors, mixed_);
+  tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
+  positions_ = b.weight("position_embd.weight", {c.context + c.first_position, c.dim}, true);
+  if (const Weight* types = weights.find("token_types.weight"); types && types->shape.size() == 2)
+    token_types_ = *types;
+  embedding_norm_ = b.scale("token_embd_norm", c.dim);
+  for (int64_t i = 0; i < c.layers; ++i)
+    bind_encoder_layer(b, c, strformat("blk.{}.", i), layers_.emplace_back());
+  b.finish(c.family);
+}
 
 void Network::bind(const Weights& weights, Factors factors) {
   const Config& c = config_;
+  if (c.encoder) return bind_encoder(weights, factors);
   Binder b(weights, factors, mixed_);
   tokens_ = b.weight("token_embd.weight", {c.vocabulary, c.dim}, true);
   if (c.learned_positions) positions_ = b.weight("position_embd.weight", {c.context, c.dim}, true);

@@ -31,7 +31,7 @@ void read_sizes(Config& c, ConfigSource& s) {
       s.integer({"context_length", "max_position_embeddings|n_positions"}, 1, kMostContext, {});
   c.norm_epsilon = s.real(
       {c.norm == Norm::Rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
-       "rms_norm_eps|layer_norm_epsilon"},
+       "rms_norm_eps|layer_norm_epsilon|layer_norm_eps"},
       0, 1e-5);
   c.attention_cap = s.real({"attn_logit_softcapping", "attn_logit_softcapping"}, 0, 0);
   c.logit_cap = s.real({"final_logit_softcapping", "final_logit_softcapping"}, 0, 0);
@@ -215,6 +215,15 @@ void check(const Config& c, ConfigSource& s) {
   check_groups(c.experts, s);
 }
 
+/// Of a folder's formats weft reads one; of the others weights would be taken without their scales.
+void check_packing(ConfigSource& s) {
+  const auto method = s.text({"", "quantization_config.quant_method"});
+  if (method && *method != "mxfp4")
+    s.problem(strformat("its weights are packed by {}, of which weft reads none but mxfp4: take the "
+                        "model that is not packed, or a GGUF file",
+                        quoted_name(*method)));
+}
+
 Config read(ConfigSource& s) {
   const Family* family = find_family(s.family(), s.is_gguf());
   if (family == nullptr) {
@@ -236,6 +245,7 @@ Config read(ConfigSource& s) {
   read_experts(c, s);
   read_rope(c, s);
   if (family->describe != nullptr) family->describe(c, s);
+  check_packing(s);
   check(c, s);
   if (s.problems().empty()) return c;
   std::string all;

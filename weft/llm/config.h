@@ -70,6 +70,10 @@ struct Config {
   bool gated = true;        ///< activation(gate) * up; else activation(up)
   bool post_norms = false;  ///< norms after attention and feed-forward, too
   bool learned_positions = false;
+  int64_t first_position = 0;  ///< the row of the first one's
+  /// Every token sees all others: texts have embeddings, and none is gone on with. Norms are behind
+  /// attention and feed-forward parts, and one behind the tokens' rows (Devlin et al. 2018).
+  bool encoder = false;
   double embedding_scale = 1;
   double norm_offset = 0;                   ///< added to the weights of norms as the file has them
   double attention_scale = 0;               ///< of scores; 0: 1 / sqrt(head_dim)

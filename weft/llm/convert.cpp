@@ -50,7 +50,12 @@ uint32_t file_type(const GgufModel& model) {
   for (const PackedTensor& t : model.tensors) numbers[t.codec] += t.packed.numel();
   const auto most =
       std::ranges::max_element(numbers, {}, [](const auto& entry) { return entry.second; });
-  return most->first == Codec::F32 ? 0 : most->first == Codec::F16 ? 1 : 32;
+  switch (most->first) {
+    case Codec::F32: return 0;
+    case Codec::F16: return 1;
+    case Codec::MXFP4: return 38;
+    default: return 32;  // bf16
+  }
 }
 
 std::string folder_name(std::string path) {
@@ -58,11 +63,20 @@ std::string folder_name(std::string path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-void add(GgufModel& model, const std::string& name, const Tensor& x) {
-  const Codec codec = plain_codec(x.dtype(), name);
-  const std::vector<int64_t> shape = x.shape();
+void add(GgufModel& model, const std::string& name, const Tensor& x, Codec codec,
+         const std::vector<int64_t>& shape) {
   model.content.tensors.push_back({name, codec, shape, {}, nullptr});
   model.tensors.push_back({name, codec, Dims(shape), x});
+}
+
+void add(GgufModel& model, const std::string& name, const Tensor& x) {
+  add(model, name, x, plain_codec(x.dtype(), name), x.shape());
+}
+
+std::vector<int64_t> sizes_of(const Dims& dims) {
+  std::vector<int64_t> sizes;
+  for (const Dim& d : dims) sizes.push_back(d.value());
+  return sizes;
 }
 
 }  // namespace
@@ -75,6 +89,9 @@ bool stays_f32(std::string_view name, size_t axes) {
 
 GgufModel folder_as_gguf(const std::string& folder) {
   const Config config = read_folder_config(folder);
+  if (config.encoder)
+    fail("llm.convert", "{} is a {}: encoders are read from folders and GGUF files, and not yet "
+                        "written to the other one", quoted_name(folder), config.family);
   const Weights weights(read_safetensors_model(folder), config.norm_offset, true);
   const Network complete(config, weights, 1);  // else it says what is missing
   GgufModel model;
@@ -86,8 +103,13 @@ GgufModel folder_as_gguf(const std::string& folder) {
                         GgufValue::of(config.name.empty() ? folder_name(folder) : config.name));
   for (auto& entry : text::gguf_tokenizer(folder, {config.vocabulary, config.end_tokens}))
     metadata.push_back(std::move(entry));
-  for (const auto& [name, weight] : weights.all())
-    add(model, name_in_gguf(name, config), tensor_in_gguf(name, weight, config));
+  for (const auto& [given, weight] : weights.all()) {
+    const std::string name = name_in_gguf(given, config);
+    if (is_plain(weight.codec))
+      add(model, name, tensor_in_gguf(given, weight, config));
+    else
+      add(model, name, weight.stored.reshape({-1}), weight.codec, sizes_of(weight.shape));
+  }
   for (const GgufTensor& t : described.tensors) {
     const std::span numbers(reinterpret_cast<const float*>(t.bytes.data()), t.bytes.size() / 4);
     add(model, t.name, Tensor::from(numbers, Dims(t.shape)));

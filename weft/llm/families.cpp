@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "weft/base/format.h"
+#include "weft/io/host_array.h"
 
 namespace weft::llm {
 
@@ -148,6 +149,29 @@ void deepseek3(Config& c, ConfigSource& s) {
   c.experts.normalised = s.boolean({"", "norm_topk_prob"}).value_or(true);
 }
 
+void bert(Config& c, ConfigSource& s) {
+  c.encoder = true;
+  c.gated = false;
+  c.learned_positions = true;
+  c.rope.size = 0;
+  const auto refuse_others = [&](const char* key, std::string_view usual) {
+    const std::string given = s.text({"", key}).value_or(std::string(usual));
+    if (given != usual) s.problem(strformat("{} is {}, not {}", key, quoted_name(given), usual));
+  };
+  refuse_others("hidden_act", "gelu");
+  refuse_others("position_embedding_type", "absolute");
+  if (s.boolean({"attention.causal", "is_decoder"}).value_or(false))
+    s.problem("a bert whose tokens do not see those behind them is not supported");
+}
+
+/// The first position is the one behind that of padding. GGUF files call it a bert, without the
+/// rows before.
+void roberta(Config& c, ConfigSource& s) {
+  bert(c, s);
+  c.first_position = s.integer({"", "pad_token_id"}, 0, kMost, 1) + 1;
+  c.context = std::max<int64_t>(c.context - c.first_position, 1);
+}
+
 constexpr Norm kRms = Norm::Rms;
 constexpr Activation kSilu = Activation::Silu, kGelu = Activation::GeluTanh;
 
@@ -167,6 +191,8 @@ constexpr Family kFamilies[] = {
     {"phi3", "phi3", "phi3", false, kRms, kSilu, phi3},
     {"gpt2", "gpt2", "gpt2", false, Norm::Layer, kGelu, gpt2},
     {"gpt-oss", "gpt-oss", "gpt_oss", false, kRms, Activation::GptOss, gpt_oss},
+    {"bert", "bert", "bert", false, Norm::Layer, Activation::Gelu, bert},
+    {"roberta", "", "roberta|xlm-roberta", false, Norm::Layer, Activation::Gelu, roberta},
     {"deepseek2", "deepseek2", "deepseek_v2", true, kRms, kSilu, deepseek2},
     {"deepseek3", "", "deepseek_v3", true, kRms, kSilu, deepseek3},
 };

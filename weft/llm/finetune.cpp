@@ -22,6 +22,9 @@ TokenCounts prepare_finetuning(const std::string& folder, const std::string& mod
                                const TrainingData& data, PreparationDone progress) {
   check_new_training(folder, data.validation);
   const Config config = read_model(model).config;
+  if (config.encoder)
+    fail("train.options", "{} is a {}, which writes no texts: encoders are not fine-tuned",
+         quoted_name(model), config.family);
   const std::vector<TextFile> files = find_texts(data.paths);
   const std::string json = tokenizer_json(model);
   make_directories(folder);

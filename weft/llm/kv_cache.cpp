@@ -78,6 +78,7 @@ void check_cache_memory(const Config& c, int64_t slots, int64_t positions, DType
 KvCache::KvCache(const Config& c, int64_t slots_in, int64_t positions_in, int64_t near_positions_in,
                  DType dtype)
     : slots(slots_in), positions(positions_in), near_positions(near_positions_in) {
+  if (c.encoder) return;  // nothing is gone on with
   for (int64_t i = 0; i < c.layers; ++i) {
     const int64_t kept = c.is_local(i) ? near_positions : positions;
     keys.emplace_back(Dims{slots, c.kv_heads, kept, c.head_dim}, dtype);

@@ -114,7 +114,16 @@ void Model::check(std::span<const TokenId> tokens) const {
          tokens.size(), context_);
 }
 
+/// Encoders have embeddings only.
+void Model::check_writes() const {
+  if (config().encoder)
+    fail("llm", "a {} makes embeddings of texts and writes none: ask /v1/embeddings or "
+                        "embedding(), or take a model that writes",
+         config().family);
+}
+
 RequestId Model::submit(Request request) {
+  check_writes();
   check(request.prompt);
   check_sampling(request.sampling, static_cast<size_t>(config().vocabulary));
   if (request.grammar && !vocabulary_)
@@ -156,7 +165,9 @@ void Model::admit() {
     waiting_.pop_front();
     const std::vector<TokenId>& prompt = next.request.prompt;
     size_t common = std::min(common_prefix(slot->held, prompt), prompt.size() - 1);
-    if (!stepper_->can_go_on(slot->number, static_cast<int64_t>(common))) common = 0;
+    // What is held was computed in other parts than this prompt is when nobody came before.
+    if (stepper_->goes_apart() || !stepper_->can_go_on(slot->number, static_cast<int64_t>(common)))
+      common = 0;
     slot->held.resize(common);
     counts_.reused_tokens += static_cast<int64_t>(common);
     const Sampling sampling = next.request.sampling;
@@ -367,6 +378,7 @@ std::vector<float> Model::computed(std::span<const TokenId> tokens, Give give) {
 }
 
 std::vector<float> Model::logits(std::span<const TokenId> tokens) {
+  check_writes();
   return computed(tokens, Give::AllLogits);
 }
 

@@ -89,6 +89,7 @@ class Model final : public Generator {
     Request request;
   };
   void check(std::span<const TokenId> tokens) const;
+  void check_writes() const;
   void admit();
   Slot* free_slot(std::span<const TokenId> prompt);
   void prompt_step(std::vector<Progress>& all);

@@ -45,8 +45,9 @@ Tensor Network::normed(const Tensor& x, const Scale& scale) const {
 Tensor Network::embedded(const Tensor& tokens, const Tensor& positions) const {
   Tensor x = tokens_.value().index({tokens});
   if (config_.embedding_scale != 1) x = x * config_.embedding_scale;
-  if (positions_.defined()) x = x + positions_.value().index({positions});
-  return x;
+  if (positions_.defined()) x = x + positions_.value().index({positions + config_.first_position});
+  if (token_types_.defined()) x = x + token_types_.value().index({0});  // all are of one text
+  return normed(x, embedding_norm_);
 }
 
 Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout,
@@ -60,7 +61,8 @@ Tensor Network::through_layers(Tensor x, const Tensor& positions, double dropout
     x = x + normed(seen, layer.attention_post_norm).dropout(dropout);
     const Tensor y = normed(x, layer.ffn_norm);
     const Tensor made = config_.has_experts(i) ? experts(y, layer.experts) : feed_forward(y, layer);
-    x = x + normed(made, layer.ffn_post_norm).dropout(dropout);
+    x = config_.encoder ? normed(y + made, layer.ffn_post_norm)
+                        : x + normed(made, layer.ffn_post_norm).dropout(dropout);
   }
   return normed(x, output_norm_);
 }
@@ -81,6 +83,12 @@ Tensor Network::hidden(const Tensor& tokens, double dropout) const {
       positions.expand({rows, length}).reshape({1, rows * length}), dropout,
       [&](const Heads& all, int64_t layer) { return over_itself(all, layer, rows, dropout); });
   return y.reshape({rows, length, config_.dim});
+}
+
+Tensor Network::encoded(const Tensor& tokens, const Dim& count) const {
+  const Tensor positions = Tensor::arange(tokens.dim(1)).unsqueeze(0);
+  return through_layers(embedded(tokens, positions), positions, 0,
+                        [&](const Heads& all, int64_t) { return over_all(all, count); });
 }
 
 Tensor Network::logits(const Tensor& hidden) const {
@@ -235,6 +243,19 @@ Tensor Network::over_itself(const Heads& x, int64_t i, const Dim& rows, double d
   const Tensor y = plain ? q.scaled_dot_product_attention(k, v, options)
                          : over_itself_by_scores(q, k, v, i, dropout);
   return y.cast(DType::F32).transpose(1, 2).reshape({1, rows * length, c.heads * c.value_dim});
+}
+
+Tensor Network::over_all(const Heads& x, const Dim& count) const {
+  const Dim length = x.q.dim(1);
+  const Tensor visible =
+      (Tensor::arange(length) < Tensor::arange(count + Dim(1)).index({Slice(count, count + Dim(1))}))
+          .reshape({1, 1, 1, length});
+  AttentionOptions options;
+  options.mask = &visible;
+  options.scale = attention_scale();
+  const auto side = [](const Tensor& t) { return t.transpose(1, 2); };
+  const Tensor y = side(x.q).scaled_dot_product_attention(side(x.k), side(x.v), options);
+  return y.transpose(1, 2).reshape({1, length, config_.heads * config_.value_dim});
 }
 
 /// With caps or sinks: (rows, heads, length, size) of each.

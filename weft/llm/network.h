@@ -68,6 +68,9 @@ class Network {
   /// gradients flow through to weights with requires_grad_(). `dropout`, in a TrainingScope: of the
   /// embeddings, of attention's shares and of what each part adds.
   Tensor hidden(const Tensor& tokens, double dropout = 0) const;
+  /// Of an encoder: the first `count` of `tokens` (1, n) i32 are a text, the others fill it up.
+  /// (1, n, dim).
+  Tensor encoded(const Tensor& tokens, const Dim& count) const;
   Tensor logits(const Tensor& hidden) const;  ///< (..., dim) to (..., vocabulary)
 
  private:
@@ -81,6 +84,7 @@ class Network {
   Tensor through_layers(Tensor x, const Tensor& positions, double dropout, Attend attend) const;
   Tensor over_cache(const Heads& x, int64_t layer, const Batch& batch, KvCache& cache) const;
   Tensor over_itself(const Heads& x, int64_t layer, const Dim& rows, double dropout) const;
+  Tensor over_all(const Heads& x, const Dim& count) const;
   Heads heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Heads latent_heads(const Tensor& x, int64_t layer, const Tensor& positions) const;
   Tensor attended(const Heads& x, int64_t layer, const Batch& batch, size_t row,
@@ -94,12 +98,13 @@ class Network {
   Tensor by_expert(const Tensor& x, const ExpertWeights& w, const Tensor& ids, bool prompt) const;
   double attention_scale() const;
   void bind(const Weights& weights, Factors factors);
+  void bind_encoder(const Weights& weights, Factors factors);
 
   Config config_;
   bool mixed_;
-  Weight tokens_, positions_;
+  Weight tokens_, positions_, token_types_;
   std::vector<Layer> layers_;
-  Scale output_norm_;
+  Scale embedding_norm_, output_norm_;
   Projection output_;
   RopeTable rope_, local_rope_;
 };

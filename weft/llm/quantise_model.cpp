@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "weft/base/error.h"
-#include "weft/io/host_array.h"
+#include "weft/io/tensors.h"
 #include "weft/llm/convert.h"
 
 namespace weft::llm {
@@ -221,11 +221,16 @@ GgufContent planned(const GgufModel& model, const QuantiseOptions& options) {
   return out;
 }
 
-/// Tensor i in its format; one that has bytes in that already is what it was.
+/// Tensor i in its format; one that is in that already is what it was.
 GgufTensor made(const GgufModel& model, const GgufContent& plan, size_t i) {
   const GgufTensor& given = model.content.tensors[i];
-  const bool there = given.codec == plan.tensors[i].codec && !given.bytes.empty();
-  return there ? given : gguf_tensor(given.name, model.tensors[i].value(), plan.tensors[i].codec);
+  const PackedTensor& numbers = model.tensors[i];
+  const bool same = given.codec == plan.tensors[i].codec;
+  if (same && !given.bytes.empty()) return given;
+  if (!same || is_plain(given.codec))
+    return gguf_tensor(given.name, numbers.value(), plan.tensors[i].codec);
+  const HostArray bytes = host_array_of(numbers.packed);
+  return {given.name, given.codec, given.shape, bytes.bytes, bytes.owner};
 }
 
 uint64_t bytes_of(const GgufContent& content) {

@@ -157,6 +157,7 @@ FolderOptions folder_options(std::string_view type) {
 void save_folder(const std::string& folder, const GgufModel& model, const FolderOptions& options,
                  FunctionRef<void(size_t, size_t, std::string_view)> progress) {
   const Config config = read_config(model.content);
+  if (config.encoder) fail("llm.convert", "a {} is not yet written to folders", config.family);
   JsonDetails details;
   details.tied = model.find("output.weight") == nullptr;
   details.attention_bias = model.find("blk.0.attn_q.bias") || model.find("blk.0.attn_output.bias");

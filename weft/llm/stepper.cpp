@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/resident_memory.h"
 #include "weft/tensor/jit.h"
@@ -47,6 +48,7 @@ Stepper::Stepper(Config config, const Weights& weights, int64_t slots, int64_t p
     : network_(std::move(config), weights, positions, factors),
       cache_(network_.config(), slots, up_to_grain(positions),
              near_positions(network_.config(), up_to_grain(positions)), cache),
+      apart_(Context::current().options().deterministic),
       near_begins_(static_cast<size_t>(slots), 0) {
   const auto keep = [this](const Dim& slot, const Dim& from) {
     for (int64_t i = 0; i < this->config().layers; ++i)
@@ -75,10 +77,12 @@ int64_t fitting(std::span<const int64_t> sizes, int64_t start, int64_t wanted, i
 }  // namespace
 
 int64_t Stepper::part(int64_t start, int64_t left) const {
+  if (config().encoder) return left;
   return std::min(fitting(kParts, start, left, positions()), left);
 }
 
 int64_t Stepper::row_tokens(int64_t rows, int64_t start, int64_t wanted) const {
+  if (apart_) return 1;
   const auto* cheap =
       std::ranges::find_if(kCheapTokens, [&](int64_t tokens) { return rows <= tokens; });
   const int64_t most = cheap == std::end(kCheapTokens) ? 1 : *cheap / rows;
@@ -86,14 +90,35 @@ int64_t Stepper::row_tokens(int64_t rows, int64_t start, int64_t wanted) const {
                   std::min(wanted, most));
 }
 
+namespace {
+
+int64_t most_tokens(std::span<const StepRow> rows) {
+  size_t most = 0;
+  for (const StepRow& row : rows) most = std::max(most, row.tokens.size());
+  return static_cast<int64_t>(most);
+}
+
+/// Of a text of an encoder, filled up: few lengths.
+int64_t encoded_tokens(int64_t text, int64_t positions) {
+  const auto least = static_cast<uint64_t>(kParts[1]);
+  const auto length = std::bit_ceil(std::max(static_cast<uint64_t>(text), least));
+  return std::min(static_cast<int64_t>(length), positions);
+}
+
+/// Not a part of a prompt.
+bool answers(std::span<const StepRow> rows, Give give) {
+  return rows.size() > 1 ||
+         (give == Give::AllLogits && most_tokens(rows) <= Stepper::kMostRowTokens);
+}
+
+}  // namespace
+
 Stepper::Shape Stepper::shape_of(std::span<const StepRow> rows, Give give) const {
-  int64_t most = 0, start = 0;
-  for (const StepRow& row : rows) {
-    most = std::max(most, static_cast<int64_t>(row.tokens.size()));
-    start = std::max(start, row.start);
-  }
-  const bool few = rows.size() > 1 || (give == Give::AllLogits && most <= kMostRowTokens);
-  const auto sizes = few ? std::span<const int64_t>(kRowTokens) : std::span<const int64_t>(kParts);
+  const int64_t most = most_tokens(rows);
+  if (config().encoder) return {1, encoded_tokens(most, positions()), give};
+  int64_t start = 0;
+  for (const StepRow& row : rows) start = std::max(start, row.start);
+  const auto sizes = answers(rows, give) ? std::span<const int64_t>(kRowTokens) : std::span<const int64_t>(kParts);
   const int64_t size = fitting(sizes, start, most, positions());
   return {static_cast<int64_t>(rows.size()), std::max(size, most), give};
 }
@@ -128,6 +153,7 @@ void Stepper::make_room(const StepRow& row, int64_t tokens) {
 }
 
 std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> rows) const {
+  if (config().encoder) return {};
   // Of a window that ends anywhere, in whole grains.
   const int64_t window = config().window > 0 ? config().window : positions();
   const int64_t room = cache_.near_positions;
@@ -158,6 +184,8 @@ std::vector<Dim> Stepper::bound(const Shape& shape, std::span<const StepRow> row
 
 Tensor Stepper::compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                         const std::vector<Dim>& places, const Dim& last) {
+  if (config().encoder)
+    return network_.encoded(tokens, last + Dim(1)).reshape({shape.tokens, config().dim});
   Batch batch{tokens, positions, {}};
   for (size_t i = 0; i < places.size(); i += kPlaceSizes)
     batch.places.push_back({places[i],
@@ -206,6 +234,7 @@ std::vector<float> given_ones(std::vector<float> all, std::span<const StepRow> r
 
 std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
   WEFT_CHECK(!rows.empty(), "a step of nothing");
+  if (apart_ && answers(rows, give)) return run_apart(rows);
   const Shape shape = shape_of(rows, give);
   for (const StepRow& row : rows) make_room(row, shape.tokens);
   std::vector<int32_t> ids, at;
@@ -224,6 +253,21 @@ std::vector<float> Stepper::run(std::span<const StepRow> rows, Give give) {
   std::vector<float> all = result.to_vector<float>();
   if (compiles) give_back_free_memory();
   return give == Give::LastLogits ? all : given_ones(std::move(all), rows, shape.tokens);
+}
+
+/// With the logits of every token. What only fills rows up is not computed again.
+std::vector<float> Stepper::run_apart(std::span<const StepRow> rows) {
+  std::vector<float> all, last;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const StepRow& row = rows[i];
+    const bool again = i > 0 && row.slot == rows[i - 1].slot;
+    for (size_t t = 0; t < row.tokens.size(); ++t) {
+      const StepRow one{row.slot, row.start + static_cast<int64_t>(t), row.tokens.subspan(t, 1)};
+      if (!again) last = run(std::span(&one, 1));
+      all.insert(all.end(), last.begin(), last.end());
+    }
+  }
+  return all;
 }
 
 }  // namespace weft::llm

@@ -36,16 +36,22 @@ class Stepper {
           Factors factors = Factors::F32);
 
   /// The longest part of a text that one step takes, of `left` tokens behind `start`: steps have a
-  /// few lengths only, and the last one is filled up.
+  /// few lengths only, and the last one is filled up. Of encoders, which have Give::Hidden only, a
+  /// text is one part.
   int64_t part(int64_t start, int64_t left) const;
   /// So many of `wanted` tokens each of some rows may have, the last of which begins at `start`:
-  /// where one token is needed, more should take little more time.
+  /// where one token is needed, more should take little more time. One, where rows go apart.
   int64_t row_tokens(int64_t rows, int64_t start, int64_t wanted) const;
 
   /// One step of rows of row_tokens() at most, or of one row of part(): f32, row-major. With
   /// LastLogits rows of several have one token each. What fills rows up to the length of a step
   /// lies behind their last tokens and is never seen.
   std::vector<float> run(std::span<const StepRow> rows, Give give = Give::LastLogits);
+
+  /// Whether tokens that answer are computed one by one, by the kernels of a text that is alone, so
+  /// that their bits do not depend on who else is there (WEFT_DETERMINISTIC): sums of a product are
+  /// cut otherwise where it has more rows.
+  bool goes_apart() const { return apart_; }
 
   const Config& config() const { return network_.config(); }
   int64_t positions() const { return cache_.positions; }
@@ -67,6 +73,7 @@ class Stepper {
   using Step =
       std::function<Tensor(const Tensor&, const Tensor&, const std::vector<Dim>&, const Dim&)>;
   Shape shape_of(std::span<const StepRow> rows, Give give) const;
+  std::vector<float> run_apart(std::span<const StepRow> rows);
   Step& step_of(const Shape& shape);
   Tensor compute(const Shape& shape, const Tensor& tokens, const Tensor& positions,
                  const std::vector<Dim>& places, const Dim& last);
@@ -75,6 +82,7 @@ class Stepper {
 
   Network network_;
   KvCache cache_;
+  bool apart_;
   std::map<Shape, Step> steps_;
   std::vector<int64_t> near_begins_;  // of slots: the first position that layers with windows keep
   std::function<void(const Dim&, const Dim&)> keep_near_;  // a slot's numbers from a place on

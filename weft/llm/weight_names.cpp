@@ -13,12 +13,16 @@ struct Row {
   bool transposed = false, pairs = false;
 };
 constexpr std::string_view kGpt2 = "gpt2", kMixtral = "mixtral", kGptOss = "gpt-oss";
-constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek";
+constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek", kBert = "bert";
 
 // Of the whole model; behind "model." or "transformer.".
 constexpr Row kOutside[] = {
     {"embed_tokens", "token_embd"}, {"wte", "token_embd", kGpt2},   {"wpe", "position_embd", kGpt2},
     {"norm", "output_norm"},        {"ln_f", "output_norm", kGpt2}, {"lm_head", "output"},
+    {"embeddings.word_embeddings", "token_embd", kBert},
+    {"embeddings.position_embeddings", "position_embd", kBert},
+    {"embeddings.token_type_embeddings", "token_types", kBert},
+    {"embeddings.LayerNorm", "token_embd_norm", kBert},
 };
 
 // Of a layer. Names are those of transformers' models and llama.cpp's constants.
@@ -70,6 +74,14 @@ constexpr Row kInside[] = {
     {"attn.c_proj", "attn_output", kGpt2, true},
     {"mlp.c_fc", "ffn_up", kGpt2, true},
     {"mlp.c_proj", "ffn_down", kGpt2, true},
+    {"attention.self.query", "attn_q", kBert},
+    {"attention.self.key", "attn_k", kBert},
+    {"attention.self.value", "attn_v", kBert},
+    {"attention.output.dense", "attn_output", kBert},
+    {"attention.output.LayerNorm", "attn_output_norm", kBert},
+    {"intermediate.dense", "ffn_up", kBert},
+    {"output.dense", "ffn_down", kBert},
+    {"output.LayerNorm", "layer_output_norm", kBert},
 };
 
 // Of layers with norms before and after their parts.
@@ -116,9 +128,10 @@ std::pair<std::string, int64_t> without_expert(std::string_view name) {
 
 TranslatedName translated(std::string_view name, bool sandwiched) {
   take(name, "language_model.");
-  if (!take(name, "model.")) take(name, "transformer.");
+  for (const std::string_view outer : {"model.", "transformer.", "bert.", "roberta."})
+    if (take(name, outer)) break;
   std::string prefix, kind;
-  if (take(name, "layers.") || take(name, "h.")) {
+  if (take(name, "layers.") || take(name, "h.") || take(name, "encoder.layer.")) {
     const int64_t layer = take_number(name);
     if (layer < 0) return {};
     prefix = "blk." + std::to_string(layer) + ".";

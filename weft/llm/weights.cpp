@@ -22,6 +22,35 @@ Weight weight_of(const Tensor& stored, int64_t bytes) {
   return {stored, Codec::F32, stored.dims(), std::string(weft::name(stored.dtype())), bytes};
 }
 
+constexpr std::string_view kBlocks = "_blocks", kScales = "_scales";
+
+/// Of codes in blocks (.., rows, blocks, 16) and scales (.., rows, blocks) the bytes of ggml's
+/// blocks, (.., rows, blocks, 17). Two codes that follow each other share a byte there (the first
+/// in its low half; transformers/integrations/mxfp4.py), two that are 16 apart here.
+Tensor ggml_blocks(const Tensor& codes, const Tensor& scales) {
+  const int64_t half = codes.size(-1);
+  const Tensor each = Tensor::stack({codes & 15, codes >> 4}, -1).flatten(-2, -1);
+  const auto part = [&](int64_t begin) {
+    return each.index({kEllipsis, Slice(begin, begin + half)});
+  };
+  return Tensor::cat({scales.unsqueeze(-1), part(0) | (part(half) << 4)}, -1).cast(DType::U8);
+}
+
+/// (experts, rows, columns) in MXFP4, of every `step`-th row from `first` on.
+Weight mxfp4_rows(const Tensor& blocks, int64_t first, int64_t step, bool lazily) {
+  const Tensor rows = blocks.index({Slice(), Slice(first, std::nullopt, step)});
+  Weight w = weight_of(lazily ? rows.contiguous() : rows.contiguous().realize(), rows.numel());
+  w.codec = Codec::MXFP4;
+  w.type = name(w.codec);
+  w.shape = {rows.size(0), rows.size(1), rows.size(2) * row(w.codec).elements};
+  return w;
+}
+
+/// Of what the gate multiplies.
+std::string other_of_pair(std::string gate) {
+  return gate.replace(gate.find("ffn_gate_exps"), 13, "ffn_up_exps");
+}
+
 /// Experts that lie apart, as one array.
 Weight stacked(const std::string& name, const std::map<int64_t, Weight>& parts, bool lazily) {
   std::vector<Tensor> all;
@@ -69,6 +98,7 @@ Weights::Weights(const SafetensorsContent& content, double norm_offset, bool laz
     const TranslatedName to = translated(array.name, sandwiched);
     if (!to.name.empty() && is_float(array.array.dtype)) add(array, to, norm_offset, stacks);
   }
+  add_mxfp4(content, lazily);
   for (const auto& [name, parts] : stacks)
     weights_.insert_or_assign(name, stacked(name, parts, lazily));
 }
@@ -96,10 +126,32 @@ void Weights::add(const NamedArray& array, const TranslatedName& to, double norm
 void Weights::add_pairs(const TranslatedName& to, const Weight& both) {
   if (both.stored.ndim() < 2) return;
   for (const int64_t side : {0, 1}) {
-    std::string own = to.name;
-    if (side == 1) own.replace(own.find("ffn_gate_exps"), 13, "ffn_up_exps");
+    const std::string own = side == 0 ? to.name : other_of_pair(to.name);
     const Tensor part = both.stored.index({Slice(), Slice(side, std::nullopt, 2)});
     weights_.insert_or_assign(own, weight_of(part, both.bytes / 2));
+  }
+}
+
+/// What gpt-oss's folders call "..experts.down_proj_blocks" and "..experts.down_proj_scales".
+void Weights::add_mxfp4(const SafetensorsContent& content, bool lazily) {
+  for (const NamedArray& codes : content.arrays) {
+    if (!codes.name.ends_with(kBlocks)) continue;
+    const std::string matrix = codes.name.substr(0, codes.name.size() - kBlocks.size());
+    const TranslatedName to = translated(matrix, false);
+    if (to.name.empty()) continue;
+    const HostArray* scales = content.find(matrix + std::string(kScales));
+    std::vector<int64_t> wanted = codes.array.shape;
+    const bool fits = wanted.size() == 4 && wanted[3] == row(Codec::MXFP4).elements / 2;
+    if (fits) wanted.pop_back();
+    if (!fits || scales == nullptr || scales->shape != wanted || scales->dtype != DType::U8 ||
+        codes.array.dtype != DType::U8)
+      fail("llm.weights", "'{}' is no MXFP4: codes are u8 (experts, rows, blocks, 16), with scales "
+                          "'{}', u8 (experts, rows, blocks)",
+           codes.name, matrix + std::string(kScales));
+    const Tensor blocks = ggml_blocks(in_file(codes.array), in_file(*scales));
+    weights_.insert_or_assign(to.name, mxfp4_rows(blocks, 0, to.pairs ? 2 : 1, lazily));
+    if (to.pairs)
+      weights_.insert_or_assign(other_of_pair(to.name), mxfp4_rows(blocks, 1, 2, lazily));
   }
 }
 

@@ -53,8 +53,9 @@ class Weights {
  public:
   explicit Weights(const GgufModel& model);
   /// Names of Hugging Face's models are translated. `norm_offset` is added to the weights of norms.
-  /// Experts that lie apart are copied into one array, now or, `lazily`, when that is computed.
-  /// Errors: "llm.weights" where experts of one layer are not all there.
+  /// Experts that lie apart are copied into one array, and those in MXFP4 into ggml's blocks, now
+  /// or, `lazily`, when that is computed. Errors: "llm.weights" where experts of one layer are not
+  /// all there, or codes and scales do not fit each other.
   explicit Weights(const SafetensorsContent& content, double norm_offset = 0, bool lazily = false);
   /// Plain tensors by GGUF's names, which stay the same tensors: those that are trained.
   explicit Weights(const std::vector<NamedTensor>& tensors);
@@ -68,6 +69,7 @@ class Weights {
   using Stacks = std::map<std::string, std::map<int64_t, Weight>>;  // experts by number
   void add(const NamedArray& array, const TranslatedName& to, double norm_offset, Stacks& stacks);
   void add_pairs(const TranslatedName& to, const Weight& both);
+  void add_mxfp4(const SafetensorsContent& content, bool lazily);
   std::map<std::string, Weight, std::less<>> weights_;
 };
 

@@ -49,6 +49,7 @@ void Replay::State::make_list() {
   list.reset();
   kept.take_new();
   arenas = {};
+  planned_sizes_.clear();
   plan_for(values);
   list.emplace(each_call().schedule);
 }
@@ -146,11 +147,25 @@ void Replay::State::set_values(std::span<const ReplayVariable> variables) {
   values = std::move(next);
 }
 
+std::vector<int64_t> Replay::State::intermediate_sizes(std::span<const int64_t> of) const {
+  const CompiledSchedule& schedule = each_call().schedule;
+  std::vector<int64_t> sizes;
+  for (size_t b = 0; b < schedule.buffers.size(); ++b)
+    if (schedule.buffers[b].intermediate())
+      sizes.push_back(schedule.bytes_of(static_cast<int>(b), of));
+  return sizes;
+}
+
+/// Most variables say where something is, not how large: the arenas that there are serve then.
 void Replay::State::plan_for(std::span<const int64_t> of) {
+  std::vector<int64_t> sizes = intermediate_sizes(of);
+  if (!sizes.empty() && sizes == planned_sizes_) return;
+  planned_sizes_.clear();
   const PlannedMemory planned = plan_arenas(each_call().schedule, {of.begin(), of.end()});
   memory.resize(each_call().schedule.buffers.size());
   arenas = Arenas(planned, lines());
   arenas.place(planned, memory);
+  planned_sizes_ = std::move(sizes);
 }
 
 // ---- places

@@ -43,6 +43,7 @@ struct Replay::State {
   void make_list();
   void update_kept();
   void plan_for(std::span<const int64_t> values);
+  std::vector<int64_t> intermediate_sizes(std::span<const int64_t> values) const;
   void settle_leftovers();
   void check_frozen() const;
   void set_values(std::span<const ReplayVariable> variables);
@@ -64,6 +65,7 @@ struct Replay::State {
   }
 
   int64_t calls_ = 0;
+  std::vector<int64_t> planned_sizes_;  // of intermediates, for which the arenas are; empty: none
 };
 
 }  // namespace weft

@@ -18,6 +18,9 @@ constexpr double kReuse = 128;
 // What is left without a unit are products of i32, which take eight times as long as those of
 // words.
 constexpr double kReuseOfBytes = 12;
+// By tiles, which multiply sixteen times as many numbers as vectors do in the same time: heads of
+// 64 columns read the weights of an attention so often.
+constexpr double kReuseByTiles = 48;
 constexpr int64_t kShortest = 4;  // words of a sum
 
 struct Factor {
@@ -83,7 +86,9 @@ class DotProducts {
 
   bool worth_packing(const Factor& f) const {
     if (!f.narrow || f.narrow->dim(axis_)->vmin != count_) return false;
-    const double reuse = bits(f.narrow->dtype) == 8 ? kReuseOfBytes : kReuse;
+    const bool tiles = f.narrow->dtype == DType::BF16 && target_.tile_unit(Op::Dot2);
+    const double reuse =
+        bits(f.narrow->dtype) == 8 ? kReuseOfBytes : tiles ? kReuseByTiles : kReuse;
     return is_constant(f) || numel(sum_->src(0)) >= reuse * numel(f.narrow);
   }
 

@@ -48,6 +48,8 @@ class AnswerForm {
   virtual Events end_choice(Choice& choice) = 0;
   virtual Events end(const Usage& usage) = 0;
   virtual Events fail(const Refusal& refusal) = 0;  ///< the last ones
+  /// Whether whole() is made of the parts, which it is then given though nobody hears of events.
+  virtual bool gathers_parts() const { return false; }
   /// What no event came before.
   virtual std::string whole(Choices& choices, const Usage& usage) = 0;
 };

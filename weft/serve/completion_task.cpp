@@ -34,7 +34,8 @@ std::unique_ptr<AnswerForm> form_of(Service& service, const CompletionRequest& r
   const auto now = static_cast<int64_t>(std::time(nullptr));
   if (request.api == Api::Responses)
     return std::make_unique<ResponseForm>(request, service.model().name,
-                                          service.new_id("").substr(0, 16), now);
+                                          service.new_id("").substr(0, 16), now,
+                                          service.model().tokenizer);
   return std::make_unique<CompletionForm>(
       CompletionHead{.chat = request.chat(),
                      .logprobs = request.logprobs,
@@ -171,7 +172,7 @@ void CompletionTask::add_part(Choice& choice, AnswerPart& part) {
   if (part.kind == AnswerPart::Kind::Call) {
     part.call.id = service_.new_id("call_");
     choice.calls.push_back(part.call);
-  } else if (!request_.stream) {
+  } else if (!request_.stream && !form_->gathers_parts()) {
     (part.kind == AnswerPart::Kind::Content ? choice.content : choice.reasoning) += part.text;
   }
 }
@@ -184,13 +185,14 @@ void CompletionTask::on_progress(Choice& choice, llm::Progress& progress) {
   service_.metrics().generated_tokens += progress.tokens.size();
   std::vector<llm::GeneratedToken> tokens;  // whose probabilities are not told yet
   if (request_.logprobs) tokens.swap(progress.tokens);
+  const bool told = request_.stream || form_->gathers_parts();
   for (AnswerPart& part : parts_of(choice, progress)) {
     add_part(choice, part);
-    if (!request_.stream) continue;
+    if (!told) continue;
     send(form_->part(choice, &part, tokens));
     tokens.clear();
   }
-  if (!request_.stream)
+  if (!told)
     choice.tokens.insert(choice.tokens.end(), tokens.begin(), tokens.end());
   else if (!tokens.empty())
     send(form_->part(choice, nullptr, tokens));

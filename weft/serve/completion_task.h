@@ -32,6 +32,7 @@ class CompletionTask final : public Task, public std::enable_shared_from_this<Co
   void on_finish(Choice& choice, const llm::Progress& progress);
   void note_time();
   void send(const AnswerForm::Events& events) {
+    if (!request_.stream) return;
     for (const StreamEvent& event : events) exchange_->event(event.data, event.name);
   }
   void finish();

@@ -20,16 +20,8 @@ void write_one(JsonWriter& json, const std::string& text, float logprob) {
 void write_chat(JsonWriter& json, Choice& choice, const std::vector<llm::GeneratedToken>& tokens,
                 const text::Tokenizer& tokenizer) {
   json.begin_object().key("content").begin_array();
-  for (const llm::GeneratedToken& token : tokens) {
-    json.begin_object();
-    write_one(json, choice.spelled.step(token.token.id), token.token.logprob);
-    json.key("top_logprobs").begin_array();
-    for (const llm::TokenProbability& other : token.alternatives) {
-      write_one(json.begin_object(), piece(tokenizer, other.id), other.logprob);
-      json.end_object();
-    }
-    json.end_array().end_object();
-  }
+  for (const llm::GeneratedToken& token : tokens)
+    write_logprob(json, choice.spelled.step(token.token.id), token, tokenizer);
   json.end_array().key("refusal").null().end_object();
 }
 
@@ -67,6 +59,17 @@ void write_text(JsonWriter& json, Choice& choice, const std::vector<llm::Generat
 }
 
 }  // namespace
+
+void write_logprob(JsonWriter& json, const std::string& text, const llm::GeneratedToken& token,
+                   const text::Tokenizer& tokenizer) {
+  write_one(json.begin_object(), text, token.token.logprob);
+  json.key("top_logprobs").begin_array();
+  for (const llm::TokenProbability& other : token.alternatives) {
+    write_one(json.begin_object(), piece(tokenizer, other.id), other.logprob);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
 
 void write_logprobs(JsonWriter& json, const CompletionHead& head, Choice& choice,
                     const std::vector<llm::GeneratedToken>& tokens,

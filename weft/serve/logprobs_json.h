@@ -8,6 +8,10 @@
 
 namespace weft::serve {
 
+/// One token, and what else was likely, as chats and responses have it.
+void write_logprob(JsonWriter& json, const std::string& text, const llm::GeneratedToken& token,
+                   const text::Tokenizer& tokenizer);
+
 /// Of the tokens that come next of a choice; null where none are wanted.
 void write_logprobs(JsonWriter& json, const CompletionHead& head, Choice& choice,
                     const std::vector<llm::GeneratedToken>& tokens,

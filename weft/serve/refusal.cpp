@@ -12,6 +12,7 @@ struct CodeRow {
 constexpr CodeRow kCodes[] = {
     {"llm.prompt", "invalid_prompt", 400},
     {"llm.context", "context_length_exceeded", 400},
+    {"llm", "unsupported_parameter", 400},
     {"llm.queue", "overloaded", 429},
     {"llm.sampling", "invalid_parameter", 400},
     {"llm.schema", "invalid_schema", 400},

@@ -10,6 +10,7 @@
 namespace weft::serve {
 
 inline constexpr size_t kMostTools = 256;
+inline constexpr int64_t kMostLogprobs = 20;
 
 /// A message's role; others than there are, are refused.
 std::string read_role(const Fields& message);

@@ -62,7 +62,6 @@ void refuse_unsupported(const Fields& fields, std::string_view name, std::string
 namespace {
 
 constexpr size_t kMostMessages = 4096, kMostParts = 1024, kMostCalls = 256;
-constexpr int64_t kMostLogprobs = 20;
 
 std::vector<std::string_view> with_common(std::initializer_list<std::string_view> more) {
   std::vector<std::string_view> all(more);

@@ -1,6 +1,7 @@
 #include "weft/serve/response_form.h"
 
 #include "weft/base/format.h"
+#include "weft/serve/logprobs_json.h"
 
 namespace weft::serve {
 
@@ -30,13 +31,8 @@ const KindRow& row_of(Kind kind) {
   return kRows[static_cast<size_t>(kind)];
 }
 
-void write_part(JsonWriter& json, Kind kind, std::string_view text) {
-  json.begin_object().field("type", row_of(kind).content).field("text", text);
-  if (kind == Kind::Content) {
-    json.key("annotations").begin_array().end_array();
-    json.key("logprobs").begin_array().end_array();
-  }
-  json.end_object();
+void write_array(JsonWriter& json, std::string_view name, const std::string& elements) {
+  json.key(name).raw("[" + elements + "]");
 }
 
 void write_usage(JsonWriter& json, const Usage& usage) {
@@ -50,8 +46,9 @@ void write_usage(JsonWriter& json, const Usage& usage) {
 }  // namespace
 
 ResponseForm::ResponseForm(const CompletionRequest& request, std::string model, std::string id,
-                           int64_t created)
-    : model_(std::move(model)),
+                           int64_t created, const text::Tokenizer& tokenizer)
+    : tokenizer_(tokenizer),
+      model_(std::move(model)),
       id_(std::move(id)),
       repeated_(request.repeated),
       created_(created) {}
@@ -82,6 +79,15 @@ void ResponseForm::item_changed(std::string_view type, Events& events) {
   });
 }
 
+void ResponseForm::write_part(JsonWriter& json, const Item& item) {
+  json.begin_object().field("type", row_of(item.kind).content).field("text", item.text);
+  if (item.kind == Kind::Content) {
+    write_array(json, "annotations", "");
+    write_array(json, "logprobs", item.logprobs);
+  }
+  json.end_object();
+}
+
 void ResponseForm::write_item(JsonWriter& json, const Item& item) {
   json.begin_object().field("id", item.id).field("type", row_of(item.kind).type);
   json.field("status", item.status);
@@ -93,7 +99,7 @@ void ResponseForm::write_item(JsonWriter& json, const Item& item) {
   if (item.kind == Kind::Content) json.field("role", "assistant");
   if (item.kind == Kind::Reasoning) json.key("summary").begin_array().end_array();
   json.key("content").begin_array();
-  if (!item.text.empty()) write_part(json, item.kind, item.text);
+  if (!item.text.empty()) write_part(json, item);
   json.end_array().end_object();
 }
 
@@ -126,7 +132,7 @@ void ResponseForm::open_item(const AnswerPart& part, Events& events) {
   item_changed("response.output_item.added", events);
   if (part.kind == Kind::Call) return;
   add_item_event("response.content_part.added", events,
-                 [&](JsonWriter& json) { write_part(json.key("part"), part.kind, ""); });
+                 [&](JsonWriter& json) { write_part(json.key("part"), items_.back()); });
 }
 
 void ResponseForm::close_item(Events& events) {
@@ -135,12 +141,12 @@ void ResponseForm::close_item(Events& events) {
   const KindRow& row = row_of(item.kind);
   add_item_event(row.done, events, [&](JsonWriter& json) {
     if (item.kind == Kind::Call) json.field("name", item.call.name);
-    if (item.kind == Kind::Content) json.key("logprobs").begin_array().end_array();
+    if (item.kind == Kind::Content) write_array(json, "logprobs", item.logprobs);
     json.field(row.field, item.text);
   });
   if (item.kind != Kind::Call)
     add_item_event("response.content_part.done", events,
-                   [&](JsonWriter& json) { write_part(json.key("part"), item.kind, item.text); });
+                   [&](JsonWriter& json) { write_part(json.key("part"), item); });
   item.status = status_ == "incomplete" ? status_ : "completed";
   item_changed("response.output_item.done", events);
 }
@@ -152,17 +158,34 @@ AnswerForm::Events ResponseForm::begin(Choices&) {
   return events;
 }
 
-AnswerForm::Events ResponseForm::part(Choice&, const AnswerPart* part,
-                                      const std::vector<llm::GeneratedToken>&) {
+std::string ResponseForm::logprobs_of(std::string_view words) {
+  std::string all;
+  for (const SpelledToken& t : waiting_.take(words)) {
+    JsonWriter json;
+    write_logprob(json, t.text, t.token, tokenizer_);
+    all += (all.empty() ? "" : ",") + json.take();
+  }
+  return all;
+}
+
+AnswerForm::Events ResponseForm::part(Choice& choice, const AnswerPart* part,
+                                      const std::vector<llm::GeneratedToken>& tokens) {
   Events events;
+  for (const llm::GeneratedToken& token : tokens)
+    waiting_.add({choice.spelled.step(token.token.id), token});
   if (part == nullptr) return events;
   const bool call = part->kind == Kind::Call;
   const std::string& text = call ? part->call.arguments : part->text;
   if (text.empty()) return events;
   if (call || items_.empty() || items_.back().kind != part->kind) open_item(*part, events);
-  items_.back().text += text;
+  Item& item = items_.back();
+  item.text += text;
+  const std::string logprobs = logprobs_of(text);
+  if (call) waiting_.clear();
+  if (part->kind == Kind::Content && !logprobs.empty())
+    item.logprobs += (item.logprobs.empty() ? "" : ",") + logprobs;
   add_item_event(row_of(part->kind).delta, events, [&](JsonWriter& json) {
-    if (part->kind == Kind::Content) json.key("logprobs").begin_array().end_array();
+    if (part->kind == Kind::Content) write_array(json, "logprobs", logprobs);
     json.field("delta", text);
   });
   return events;
@@ -194,16 +217,7 @@ AnswerForm::Events ResponseForm::fail(const Refusal& refusal) {
 }
 
 std::string ResponseForm::whole(Choices& choices, const Usage& usage) {
-  Choice& choice = choices.front();
-  const AnswerPart thoughts{Kind::Reasoning, choice.reasoning},
-      words{Kind::Content, choice.content};
-  part(choice, &thoughts, {});
-  part(choice, &words, {});
-  for (const ToolCall& call : choice.calls) {
-    const AnswerPart one{Kind::Call, "", call};
-    part(choice, &one, {});
-  }
-  end_choice(choice);
+  end_choice(choices.front());
   JsonWriter json;
   write_response(json, &usage);
   return json.take();

@@ -1,4 +1,6 @@
 // Bodies of /v1/responses, to the request that /v1/chat/completions would have been.
+#include <algorithm>
+
 #include "weft/base/format.h"
 #include "weft/base/json_writer.h"
 #include "weft/serve/request_parts.h"
@@ -8,7 +10,7 @@ namespace weft::serve {
 
 namespace {
 
-constexpr size_t kMostItems = 4096, kMostParts = 1024;
+constexpr size_t kMostItems = 4096, kMostParts = 1024, kMostIncluded = 32;
 
 std::string read_content(const Fields& item) {
   if (item["content"].is_text()) return item.text("content");
@@ -93,6 +95,28 @@ std::string read_format(const Fields& fields) {
   return answer_schema(format, false);
 }
 
+/// What an answer shall have besides: of all that there is, probabilities are what there is here.
+void read_include(const Fields& fields, CompletionRequest& request) {
+  constexpr std::string_view kLogprobs = "message.output_text.logprobs";
+  constexpr std::string_view kNeverThere[] = {
+      "reasoning.encrypted_content",       "file_search_call.results",
+      "web_search_call.results",           "web_search_call.action.sources",
+      "message.input_image.image_url",     "computer_call_output.output.image_url",
+      "code_interpreter_call.outputs",
+  };
+  const int64_t top = fields.integer("top_logprobs", 0, 0, kMostLogprobs);
+  request.logprobs = top > 0;
+  for (const JsonTree::Value one : fields.array("include", kMostIncluded)) {
+    const std::string_view name = one.is_text() ? one.text() : "";
+    if (name == kLogprobs)
+      request.logprobs = true;
+    else if (std::ranges::find(kNeverThere, name) == std::end(kNeverThere))
+      refuse_parameter("include", strformat("include has {}; what can be included is {}",
+                                            shown(one), kLogprobs));
+  }
+  if (request.logprobs) request.request.sampling.logprobs = static_cast<int32_t>(top);
+}
+
 /// What the response's object says again.
 std::string repeated(const Fields& fields, const CompletionRequest& request) {
   JsonWriter json;
@@ -107,6 +131,7 @@ std::string repeated(const Fields& fields, const CompletionRequest& request) {
   member("text", R"({"format":{"type":"text"}})");
   member("tool_choice", request.tools.empty() ? "\"none\"" : "\"auto\"");
   member("tools", "[]");
+  member("top_logprobs", "0");
   json.field("temperature", static_cast<double>(request.request.sampling.temperature));
   json.field("top_p", static_cast<double>(request.request.sampling.top_p));
   const std::string object = json.end_object().take();
@@ -123,11 +148,12 @@ CompletionRequest parse_response_request(std::string_view body, const ServeLimit
       "stream_options", "tools", "tool_choice", "parallel_tool_calls", "text", "stop", "seed",
       "top_k", "min_p", "typical_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
       "logit_bias", "ignore_eos",
+      "include", "top_logprobs",
       // Refused below, with what is there instead.
-      "previous_response_id", "conversation", "background", "prompt", "include",
+      "previous_response_id", "conversation", "background", "prompt",
       // Mean nothing here.
       "store", "metadata", "user", "reasoning", "truncation", "service_tier", "safety_identifier",
-      "prompt_cache_key", "prompt_cache_retention", "max_tool_calls", "top_logprobs"};
+      "prompt_cache_key", "prompt_cache_retention", "max_tool_calls"};
   fields.only(kKnown);
   for (const std::string_view name : {"previous_response_id", "conversation", "prompt"})
     refuse_unsupported(fields, name, "nothing is kept between requests; send the whole of input");
@@ -141,6 +167,7 @@ CompletionRequest parse_response_request(std::string_view body, const ServeLimit
   read_tools(fields, request);
   read_choice(fields, request);
   request.answer_schema = read_format(fields);
+  read_include(fields, request);
   request.repeated = repeated(fields, request);
   return request;
 }

@@ -201,3 +201,31 @@ def test_errors(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="num_hidden_layers"):
         Model(path)
+
+
+def test_mxfp4_folder(tmp_path):
+    """Experts packed as gpt-oss's own folders have them."""
+    from safetensors.torch import load_file, save_file
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+    model = random_model(*CASES["gpt_oss"])
+    path = saved(model, tmp_path)
+    tensors, state = load_file(tmp_path / "model.safetensors"), model.state_dict()
+    for name in [n for n in tensors if n.endswith(("experts.gate_up_proj", "experts.down_proj"))]:
+        experts, columns, rows = tensors.pop(name).shape
+        blocks = torch.randint(0, 256, (experts, rows, columns // 32, 16), dtype=torch.uint8)
+        scales = torch.randint(122, 125, (experts, rows, columns // 32), dtype=torch.uint8)
+        tensors |= {name + "_blocks": blocks, name + "_scales": scales}
+        state[name].copy_(convert_moe_packed_tensors(blocks, scales, dtype=torch.float32))
+    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    tokens = torch.randint(3, 100, (1, 70))
+    with torch.no_grad():
+        wanted = model(tokens).logits[0].numpy()
+    got = Model(path, context=128, cache="f32", factors="f32").logits(tokens[0].tolist()).numpy()
+    assert np.abs(got - wanted).max() / np.abs(wanted).max() < 1e-5
+    config["quantization_config"] = {"quant_method": "gptq"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="packed by 'gptq', of which weft reads none but mxfp4"):
+        Model(path)
