@@ -43,6 +43,7 @@ struct Replay::State {
   void make_list();
   void update_kept();
   void plan_for(std::span<const int64_t> values);
+  void record(const PlannedMemory& planned) const;
   void settle_leftovers();
   void check_frozen() const;
   void set_values(std::span<const ReplayVariable> variables);

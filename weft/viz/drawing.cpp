@@ -21,6 +21,7 @@ int64_t tenths(double pixels) { return static_cast<int64_t>(std::llround(pixels 
 
 std::string group_name(const GraphData& data, GroupBy by, size_t node) {
   if (by == GroupBy::Line) return data.line(node);
+  if (by == GroupBy::Layer) return data.layer(node);
   const int64_t kernel = data.kernel(node);
   return kernel < 0 ? "" : strformat("kernel {}", kernel);
 }
@@ -230,10 +231,13 @@ std::string Drawing::box_json(uint32_t box) const {
       .field("y", now->layout.centres[box].y);
   json.field("width", static_cast<double>(boxes_[box].width))
       .field("height", static_cast<double>(boxes_[box].height));
-  json.field("label", label(box)).field("text", data_->text(node)).field("line", data_->line(node));
+  json.field("label", label(box))
+      .field("text", data_->detail(node))
+      .field("line", data_->line(node));
   json.field("dtype", data_->dtype(node))
       .field("shape", data_->shape(node))
-      .field("mark", kMarks[looks_[box].mark]);
+      .field("mark", kMarks[looks_[box].mark])
+      .field("layer", data_->layer(node));
   json.field("kernel", data_->kernel(node))
       .field("bytes", data_->bytes(node))
       .field("ns", data_->ns(node));

@@ -12,7 +12,7 @@
 
 namespace weft::viz {
 
-enum class GroupBy : uint8_t { None, Line, Kernel };
+enum class GroupBy : uint8_t { None, Line, Layer, Kernel };
 
 struct DrawingOptions {
   GroupBy group = GroupBy::None;

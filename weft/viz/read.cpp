@@ -42,6 +42,7 @@ class RecordReader {
       case Kind::Search: return read_search();
       case Kind::Finish: self().finished = true; return tell_time(in_.u64());
       case Kind::Cut: return read_cut();
+      case Kind::Names: return read_names();
     }
   }
 
@@ -213,6 +214,17 @@ class RecordReader {
         for (uint64_t* v : {&l.buffer, &l.offset, &l.bytes, &l.first, &l.last}) *v = in_.varint();
     }
     if (schedule != kNone) data_.schedules[schedule].arenas = std::move(arenas);
+  }
+
+  void read_names() {
+    const uint32_t schedule = find(self().schedules, in_.varint());
+    for (size_t i = count(2); i > 0; --i) {
+      const uint64_t buffer = in_.varint();
+      const std::string_view name = string();
+      if (schedule == kNone) continue;
+      std::vector<BufferRow>& buffers = data_.schedules[schedule].buffers;
+      if (buffer < buffers.size()) buffers[static_cast<size_t>(buffer)].name = name;
+    }
   }
 
   void read_begin() {

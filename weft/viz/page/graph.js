@@ -22,7 +22,7 @@ export class GraphPane {
       (context, width, height) => this.draw(context, width, height));
     this.aside = element("aside", { "aria-label": "The chosen node" });
     this.groups = element("select", { "aria-label": "Group nodes by (r)" },
-      ...[["", "no groups"], ["line", "groups by line"], ["kernel", "groups by kernel"]].map(([value, text]) => element("option", { value }, text)));
+      ...[["", "no groups"], ["line", "groups by line"], ["layer", "groups by layer"], ["kernel", "groups by kernel"]].map(([value, text]) => element("option", { value }, text)));
     this.title = element("span", { className: "quiet" });
     this.head = [this.groups, button("All (Space)", () => this.fit()), this.title];
     this.root = element("div", { className: "fill" }, this.pane.box, this.aside);
@@ -234,9 +234,10 @@ export class GraphPane {
     const toggles = [];
     if (isGroup) toggles.push(button("Expand (Enter)", () => this.expand()));
     if (this.open.length) toggles.push(button("Collapse all groups", () => this.regroup(this.group, [])));
+    if (this.what.kernel !== undefined) toggles.push(button("Code (Enter)", () => this.expand()));
     if (box.kernel >= 0) toggles.push(button("Kernel (Enter)", () => this.go({ view: "kernel", kernel: box.kernel })));
     this.aside.replaceChildren(element("h1", {}, box.label),
-      facts([["line", box.line], ["dtype", box.dtype], ["shape", box.shape], ["mark", box.mark], ["bytes", box.bytes > 0 ? bytes(box.bytes) : ""],
+      facts([["line", box.line], ["layer", box.layer], ["dtype", box.dtype], ["shape", box.shape], ["mark", box.mark], ["bytes", box.bytes > 0 ? bytes(box.bytes) : ""],
         ["time", box.ns > 0 ? time(box.ns) : ""], ["nodes", isGroup ? count(box.nodes) : ""]]),
       element("div", {}, ...toggles), element("pre", { className: "code" }, box.text),
       ...list("Sources", box.sources), ...list("Users", box.users),
@@ -262,7 +263,8 @@ export class GraphPane {
       this.open = [...this.open, chosen.group];
       this.chosen = null;
       this.load().then(() => this.choose({ node }));
-    } else if (chosen.kernel >= 0) this.go({ view: "kernel", kernel: chosen.kernel });
+    } else if (this.what.kernel !== undefined) this.go({ view: "kernel", kernel: this.what.kernel, block: chosen.members[0].node });
+    else if (chosen.kernel >= 0) this.go({ view: "kernel", kernel: chosen.kernel });
   }
 
   step(direction) {
@@ -294,8 +296,9 @@ export class GraphPane {
   // Keys that work wherever the focus is.
   globalKey(key) {
     if (key === " ") this.fit();
+    else if (key === "c" && this.what.kernel !== undefined) this.go({ view: "kernel", kernel: this.what.kernel });
     else if (key === "r") {
-      const order = ["", "line", "kernel"];
+      const order = ["", "line", "layer", "kernel"];
       this.regroup(order[(order.indexOf(this.group) + 1) % order.length], []);
     } else return false;
     return true;
