@@ -357,7 +357,7 @@ class DataReader {
       const uint8_t kind = in.u8();
       const Bytes content = in.bytes(in.varint());
       // A later version may have kinds of its own.
-      if (kind < static_cast<uint8_t>(Kind::Process) || kind > static_cast<uint8_t>(Kind::Cut))
+      if (kind < static_cast<uint8_t>(Kind::Process) || kind > static_cast<uint8_t>(Kind::Names))
         continue;
       RecordReader(data_, process, content).read(static_cast<Kind>(kind));
     }

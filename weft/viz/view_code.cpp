@@ -170,21 +170,21 @@ class BlockGraph final : public GraphData {
  public:
   explicit BlockGraph(KernelCode code) : code_(std::move(code)) {
     form = "control";
-    kind_names = {"block", "loop", "hot loop"};
+    kind_names = {"block", "hot loop", "loop"};  // colours go by their order
     const auto all = sources_of(code_.flow);
     for (size_t b = 0; b < all.size(); ++b) {
       sources.insert(sources.end(), all[b].begin(), all[b].end());
       begins.push_back(static_cast<uint32_t>(sources.size()));
-      kinds.push_back(code_.is_hot(b) ? 2 : code_.depth(b) > 0 ? 1 : 0);
+      kinds.push_back(code_.is_hot(b) ? 1 : code_.depth(b) > 0 ? 2 : 0);
     }
   }
 
   std::string label(size_t b) const override {
     const CodeBlock& block = code_.flow.blocks[b];
-    std::string out = strformat("{}, {} lines", code_.block_name(b), block.end - block.begin);
+    std::string out = strformat("B{}: {} lines", b, block.end - block.begin);
     if (code_.is_hot(b)) append_format(out, ", {:.1f} cycles", code_.estimates[code_.hot].cycles());
     for (const uint32_t next : block.next)
-      if (next <= b) append_format(out, ", back to B{}", next);
+      if (next <= b) out += next == b ? ", repeats" : strformat(", back to B{}", next);
     return out;
   }
   std::string text(size_t b) const override {

@@ -51,7 +51,7 @@ export class GraphPane {
       const first = !this.info;
       this.info = info;
       this.showInfo();
-      if (first || !this.isInView()) this.fit();
+      if (first || this.untouched || !this.isInView()) this.fit();
       this.showChosen();
       this.pane.redraw();
       if (!info.fine) this.waitForFine(this.tiles);
@@ -81,7 +81,7 @@ export class GraphPane {
   showInfo() {
     const { nodes, boxes, edges, fine, loops } = this.info;
     this.title.textContent = [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
-      loops ? `${count(loops)} that go back (not drawn)` : "", fine ? "" : "being laid out"].filter(Boolean).join(", ");
+      loops ? `${count(loops)} that go back` : "", fine ? "" : "being laid out"].filter(Boolean).join(", ");
   }
 
   // ---- where
@@ -155,6 +155,7 @@ export class GraphPane {
     let missing = 0;
     for (const id of tiles) missing += this.drawTile(context, ...id) ? 0 : 1;
     this.tiles.want(tiles);
+    this.drawBack(context);
     this.drawChosen(context);
     if (missing === 0 && !this.painted) {
       this.painted = true;
@@ -179,6 +180,28 @@ export class GraphPane {
       break;
     }
     return false;
+  }
+
+  // Edges that go back, as loops' do, beside what they skip.
+  drawBack(context) {
+    if (this.level() > 1) return;
+    context.strokeStyle = context.fillStyle = palette().accent;
+    context.lineWidth = Math.max(this.scale * 1.5, 0.7);
+    const place = (x, y) => [(x - this.x) * this.scale, (y - this.y) * this.scale];
+    for (const [fromX, fromY, fromHalf, toX, toY, toHalf] of this.info.back) {
+      const [x0, y0] = place(fromX + fromHalf, fromY + 4), [x1, y1] = place(toX + toHalf, toY - 4);
+      const out = Math.max(x0, x1) + (24 + Math.abs(fromY - toY) * 0.12) * this.scale;
+      context.beginPath();
+      context.moveTo(x0, y0);
+      context.bezierCurveTo(out, y0, out, y1, x1, y1);
+      context.stroke();
+      const head = 6 * this.scale;
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.lineTo(x1 + head, y1 - head / 2);
+      context.lineTo(x1 + head, y1 + head / 2);
+      context.fill();
+    }
   }
 
   drawChosen(context) {

@@ -68,7 +68,8 @@ export function roofline(r) {
   }
   if (predicted) parts.push(svg("circle", { class: "predicted", cx: x(r.intensity), cy: y(predicted), r: 5 }));
   if (measured) parts.push(svg("circle", { class: "measured", cx: x(r.intensity), cy: y(measured), r: 4 }));
-  const share = r.measured_seconds && r.roof_seconds ? `, ${percent(r.roof_seconds / r.measured_seconds)} of what ${r.bound === "compute" ? "computing" : r.bound} allows` : "";
+  const part = r.measured_seconds && r.roof_seconds ? r.roof_seconds / r.measured_seconds : 0;
+  const share = part > 1 ? ", faster than the limits allow: the machine is busy now" : part ? `, ${percent(part)} of what ${r.bound === "compute" ? "computing" : r.bound} allows` : "";
   const words = [`${r.intensity.toPrecision(3)} FLOP per byte`, measured ? `measured ${rate(measured, "FLOP/s")} (dot)${share}` : "", predicted ? `predicted ${rate(predicted, "FLOP/s")} (ring)` : "",
     r.limits ? `limits of ${r.limits.threads} threads, ${r.limits.source}` : "the machine's limits are not known: it is another one"].filter(Boolean).join("; ");
   return element("figure", {}, svg("svg", { width, height, role: "img", "aria-label": `Roofline: ${words}` }, ...parts),
