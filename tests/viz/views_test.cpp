@@ -34,7 +34,7 @@ class Views : public RecordedTest {
 
 /// Lines, blocks, loops and lives fit each other and the recorded bytes.
 void Views::check_code(const std::string& kernel) const {
-  const Json code = ask("code", {{"kernel", kernel}});
+  const Json code = ask("code", {{"kernel", kernel}, {"count", "100000"}});
   ASSERT_EQ(code["lines"].size(), code["total"]);
   const size_t registers = code["registers"].size(), lines = code["lines"].size();
   EXPECT_GT(registers, 3U);
@@ -68,6 +68,8 @@ void Views::check_code(const std::string& kernel) const {
   const Json graph = ask("graph", {{"kernel", kernel}});
   EXPECT_EQ(graph["form"], "control");
   EXPECT_EQ(graph["total"], code["blocks"].size());
+  EXPECT_EQ(ask("code", {{"kernel", kernel}, {"first", "2"}, {"count", "3"}})["lines"][0]["line"],
+            2);
   const std::string shown = text("code", {{"kernel", kernel}});
   EXPECT_NE(shown.find("an estimate, not a measurement"), std::string::npos);
   EXPECT_NE(shown.find("hot loop"), std::string::npos);
@@ -239,9 +241,10 @@ TEST_F(RecordedTest, layers_are_those_of_the_parameters_that_are_read) {
   EXPECT_GT(layers["second"], 0) << graph;
   EXPECT_NE(names.find("block.first.weight f32"), std::string::npos) << names;
   EXPECT_NE(text("graph", {{"realization", last}}).find("block.first"), std::string::npos);
-  std::string memory;
-  for (const Json& b : ask("memory", {{"realization", last}})["buffers"]) memory += b["name"];
-  EXPECT_NE(memory.find("second.bias"), std::string::npos) << memory;
+  const Json memory = ask("memory", {{"realization", last}});
+  std::string held;
+  for (const Json& b : memory["buffers"]) held += b["name"];
+  EXPECT_NE(held.find("second.bias"), std::string::npos) << held;
 }
 
 TEST_F(RecordedTest, code_is_there_where_weft_made_it) {

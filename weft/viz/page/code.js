@@ -25,8 +25,9 @@ export class CodePanel {
       element("p", { className: "quiet" }, this.summary()),
       ...(code.loops.length ? [this.loops()] : []),
       element("p", {}, button("Control flow (f)", () => go({ view: "graph", kernel: code.kernel })), " ",
-        element("span", { className: "quiet" }, "A click on a register shows the life of what it holds; columns: v written, o used, ^ used for the last time, | kept.")),
+        element("span", { className: "quiet" }, "A click on a register shows the life of what it holds; columns: v written, o used, ^ used for the last time, x both, | kept.")),
       this.buttons, this.box,
+      ...(code.lines.length < code.total ? [element("p", { className: "quiet" }, `${count(code.total - code.lines.length)} more lines: weft viz FILE --text code --param kernel=${code.kernel} --param first=${code.lines.length}`)] : []),
     ];
     if (block !== undefined && code.blocks[block]) requestAnimationFrame(() => this.show(code.blocks[block].first));
   }

@@ -190,7 +190,7 @@ export class GraphPane {
     const place = (x, y) => [(x - this.x) * this.scale, (y - this.y) * this.scale];
     for (const [fromX, fromY, fromHalf, toX, toY, toHalf] of this.info.back) {
       const [x0, y0] = place(fromX + fromHalf, fromY + 4), [x1, y1] = place(toX + toHalf, toY - 4);
-      const out = Math.max(x0, x1) + (24 + Math.abs(fromY - toY) * 0.12) * this.scale;
+      const out = Math.max(x0, x1) + (24 + Math.abs(fromY - toY) * 0.6) * this.scale;
       context.beginPath();
       context.moveTo(x0, y0);
       context.bezierCurveTo(out, y0, out, y1, x1, y1);
