@@ -184,7 +184,8 @@ def test_a_registers_life_is_lit(page, kernel, recording, tmp_path):
     assert rows.count() == code["total"]
     line = next(i for i, row in enumerate(code["lines"]) if "v" in row["registers"] and rows.nth(i).locator("[data-register]").count())
     rows.nth(line).locator("[data-register]").first.click()
-    lit = [i for i in range(code["total"]) if "alive" in rows.nth(i).get_attribute("class")]
+    alive = page.evaluate("[...document.querySelectorAll('.listing > div:not(:first-child)')].map((row) => row.classList.contains('alive'))")
+    lit = [i for i, on in enumerate(alive) if on]
     assert lit and any([first, last] == [lit[0], lit[-1]] for _, first, last in code["lives"])
     page.screenshot(path=tmp_path / "life.png", full_page=True)
     name = code["registers"][0]["name"]

@@ -37,7 +37,8 @@ class Drawing {
   /// {"form", "title", "nodes", "boxes", "edges", "width", "height", "level", "fine", "loops",
   /// "back", "kinds": ["add"], "groups": [{"group", "name", "nodes", "open"}]}; level: where all of
   /// it fits 900 pixels; loops: edges that go back, which are no lines of tiles; back: where they
-  /// are, of the first of them x, y and half the width of the box they leave and of that they go to.
+  /// are, of the first of them x, y and half the width of the box they leave and of that they go
+  /// to.
   std::string json() const;
   /// Lengths are tenths of the tile's pixels, from its corner. {"boxes": [box, x, y, width, height,
   /// kind, mark, ...], "labels": ["..."], "cells": [left, top, right, bottom, count, kind, mark,
