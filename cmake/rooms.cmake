@@ -95,7 +95,7 @@ add_executable(weft-trust weft/trust/main.cpp)
 target_link_libraries(weft-trust PRIVATE weft_trust)
 
 # What the machine can do at most is measured with the FMAs that the rest must not use unasked.
-set_source_files_properties("${CMAKE_SOURCE_DIR}/weft/app/machine_limits.cpp"
+set_source_files_properties("${CMAKE_SOURCE_DIR}/weft/target/machine_limits.cpp"
   PROPERTIES COMPILE_OPTIONS -ffp-contract=fast)
 
 # The command. Its main.cpp is not part of the app library, so that tests can link the rest.

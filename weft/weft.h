@@ -3,6 +3,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/exceptions.h"
+#include "weft/run/recording_scope.h"
 #include "weft/tensor/jit.h"
 #include "weft/tensor/tensor.h"
 #include "weft/tensor/training.h"

@@ -102,6 +102,9 @@ TEST_F(TrainTest, OutputsAreCheckedBeforeTraining) {
   EXPECT_NE(last_error_.find("cannot write --save"), std::string::npos) << last_error_;
   EXPECT_EQ(train({"--plot", at("no/such/p.svg")}), kExitFailure);
   EXPECT_NE(last_error_.find("cannot write --plot"), std::string::npos) << last_error_;
+  write("file", "content");
+  EXPECT_EQ(train({"--tensorboard", at("file/runs")}), kExitFailure);
+  EXPECT_NE(last_error_.find(at("file")), std::string::npos) << last_error_;
 }
 
 TEST_F(TrainTest, ADeviceThatRunsNothingIsRefused) {
@@ -116,8 +119,13 @@ TEST_F(TrainTest, ADeviceThatRunsNothingIsRefused) {
 }
 
 TEST_F(TrainTest, SlowResumedTrainingIsBitEqual) {
-  ASSERT_EQ(train({"--epochs", "2", "--save", at("whole"), "--plot", at("plot.svg")}), kExitOk)
+  ASSERT_EQ(train({"--epochs", "2", "--save", at("whole"), "--plot", at("plot.svg"),
+                   "--tensorboard", at("runs")}),
+            kExitOk)
       << last_error_;
+  for (const auto& file : std::filesystem::directory_iterator(at("runs")))
+    for (const char* tag : {"train/loss", "train/learning_rate", "test/accuracy"})
+      EXPECT_NE(content(file.path()).find(tag), std::string::npos) << tag;
   ASSERT_EQ(train({"--epochs", "1", "--save", at("parts")}), kExitOk);
   ASSERT_EQ(train({"--epochs", "2", "--save", at("parts"), "--resume"}), kExitOk) << last_error_;
   EXPECT_TRUE(content(at("whole")) == content(at("parts")));  // too long to print

@@ -154,6 +154,8 @@ inline uint64_t ask_all(const viz::Session& session) {
   ask("memory", {{"realization", "0"}});
   ask("graph", {{"realization", "0"}});
   ask("kernel", {{"kernel", "0"}});
+  ask("code", {{"kernel", "0"}});
+  ask("graph", {{"kernel", "0"}});
   for (const char* pass : {"0", "9", "30"}) {
     ask("pass", {{"pass", pass}});
     ask("firings", {{"pass", pass}});

@@ -36,8 +36,9 @@ class LlmTrain : public LlmCommand {
 };
 
 TEST_F(LlmTrain, MakesAModelThatRuns) {
-  const Outcome made = train("out", {"--steps", "6", "--every", "3", "--warmup", "2",
-                                     "--validation", "0.2", "--sample", "4"});
+  const Outcome made =
+      train("out", {"--steps", "6", "--every", "3", "--warmup", "2", "--validation", "0.2",
+                    "--sample", "4", "--tensorboard", at("board")});
   ASSERT_EQ(made.code, kExitOk) << made.text();
   for (const char* part :
        {"tokens of 1 files to train on", "gpt2: ", "step      3  loss ", "step      6  loss ",
@@ -45,6 +46,9 @@ TEST_F(LlmTrain, MakesAModelThatRuns) {
     EXPECT_TRUE(has(made, part)) << part << "\n" << made.text();
   EXPECT_NE(content(at("out/loss.svg")).find("validation"), std::string::npos);
   EXPECT_NE(content(at("out/log.jsonl")).find(R"({"step":6,"loss":)"), std::string::npos);
+  for (const auto& file : std::filesystem::directory_iterator(at("board")))
+    for (const char* tag : {"train/loss", "train/gradient_norm", "validation/loss"})
+      EXPECT_NE(content(file.path()).find(tag), std::string::npos) << tag;
   for (const char* model : {"out", "out/model.gguf"}) {
     const Outcome run = weft({"run", at(model), "-p", "Line 5", "-n", "3", "--json"});
     EXPECT_TRUE(has(run, R"("tokens":)")) << run.text();

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import time
@@ -156,8 +157,56 @@ def test_from_a_line_to_its_hot_loop_in_four_clicks(page):
     page.locator("#tabs button", has_text="Lines").click()
     page.locator("#main td button").first.click()
     sync_api.expect(page.locator("#main h1")).to_contain_text("kernel")
-    page.locator("[role=tab]", has_text="Machine code").click()
-    sync_api.expect(page.locator("[role=tabpanel]")).to_contain_text("zmm" if "avx512" in page.locator("#session").text_content() else "mm")
+    sync_api.expect(page.locator(".listing")).to_contain_text("mm")
+    page.locator("table[aria-label=Loops] tr", has=page.locator(".hot-name")).locator("button.link").click()
+    sync_api.expect(page.locator(".listing > .hot").first).to_be_in_viewport()
+    sync_api.expect(page.locator("svg[role=img]")).to_have_attribute("aria-label", re.compile("Roofline: .*measured"))
+
+
+@pytest.fixture
+def kernel(page, recording):
+    """The kernel that took longest, of those with a loop."""
+    said = json.loads(subprocess.run([weft(), "viz", recording, "--text", "kernels", "--json"], check=True, capture_output=True).stdout)
+    number = said["kernels"][0]["kernel"]
+    page.evaluate(f"location.hash = 'view=kernel&kernel={number}'")
+    sync_api.expect(page.locator(".listing > div").first).to_be_visible()
+    return number
+
+
+def code_of(recording, kernel):
+    return json.loads(subprocess.run([weft(), "viz", recording, "--text", "code", "--param", f"kernel={kernel}", "--json"], check=True,
+                                     capture_output=True).stdout)
+
+
+def test_a_registers_life_is_lit(page, kernel, recording, tmp_path):
+    code = code_of(recording, kernel)
+    rows = page.locator(".listing > div:not(:first-child)")
+    assert rows.count() == code["total"]
+    line = next(i for i, row in enumerate(code["lines"]) if "v" in row["registers"] and rows.nth(i).locator("[data-register]").count())
+    rows.nth(line).locator("[data-register]").first.click()
+    alive = page.evaluate("[...document.querySelectorAll('.listing > div:not(:first-child)')].map((row) => row.classList.contains('alive'))")
+    lit = [i for i, on in enumerate(alive) if on]
+    assert lit and any([first, last] == [lit[0], lit[-1]] for _, first, last in code["lives"])
+    page.screenshot(path=tmp_path / "life.png", full_page=True)
+    name = code["registers"][0]["name"]
+    button = page.locator(".registers button", has_text=name).first
+    button.focus()
+    page.keyboard.press("Enter")
+    sync_api.expect(button).to_have_attribute("aria-pressed", "true")
+
+
+def test_control_flow_leads_to_the_code_and_back(page, kernel, recording, tmp_path):
+    page.keyboard.press("f")
+    comes_true(page, "location.hash.includes('view=graph') && location.hash.includes('kernel=')")
+    drawn(page)
+    sync_api.expect(page.locator("#main .head")).to_contain_text(f"{len(code_of(recording, kernel)['blocks'])} nodes")
+    page.locator("#main canvas").focus()
+    page.keyboard.press("ArrowDown")
+    sync_api.expect(page.locator("aside h1")).to_contain_text("B0")
+    page.screenshot(path=tmp_path / "flow.png")
+    page.keyboard.press("Enter")
+    comes_true(page, "location.hash.includes('view=kernel') && location.hash.includes('block=0')")
+    sync_api.expect(page.locator(".listing > div").first).to_be_visible()
 
 
 def test_a_program_that_runs_is_followed(browser, tmp_path):

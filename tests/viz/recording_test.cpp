@@ -3,10 +3,12 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "tests/viz/recorded.h"
 #include "weft/base/context.h"
 #include "weft/run/run_state.h"
+#include "weft/tensor/jit.h"
 #include "weft/tensor/tensor.h"
 
 namespace weft::viz {
@@ -188,6 +190,38 @@ TEST_F(Recordings, of_replays_have_what_they_run) {
   const Json kernels = ask("kernels");
   ASSERT_GT(kernels["total"], 0);
   EXPECT_GT(kernels["kernels"][0]["runs"], 0);
+}
+
+TEST_F(Recordings, of_captured_functions_have_each_buffers_life) {
+  {
+    Context context(recording_to(file()));
+    const ContextScope scope(context);
+    auto shares = jit([](const Tensor& x) {
+      const Tensor y = x.exp2().matmul(x).contiguous();
+      return (y / y.sum(1, true)).realize();
+    });
+    for (int i = 0; i < 3; ++i) shares(Tensor::full({16, 16}, 0.5).contiguous().realize());
+  }
+  std::map<std::string, Json> runs;
+  const Json all = ask("realizations");
+  for (const Json& run : all["realizations"]) runs[run["kind"]] = run;
+  for (const char* kind : {"capture", "replay"}) {
+    ASSERT_TRUE(runs.contains(kind)) << all;
+    EXPECT_GT(runs[kind]["steps"], 1);
+    const Json memory = ask("memory", {{"realization", runs[kind]["realization"].dump()}});
+    EXPECT_EQ(memory["arenas"].size(), 1u) << memory;
+    std::map<std::string, int> kinds;
+    for (const Json& b : memory["buffers"]) {
+      ++kinds[b["kind"]];
+      if (b["kind"] != "intermediate" || b["arena"].is_null()) continue;
+      EXPECT_LE(b["first"], b["last"]);
+      EXPECT_GT(b["bytes"], 0);
+      EXPECT_FALSE(b["made_by"].is_null()) << b;
+    }
+    EXPECT_GT(kinds["intermediate"], 0) << memory;
+  }
+  EXPECT_EQ(ask("memory", {{"realization", runs["capture"]["realization"].dump()}})["by_step"],
+            ask("memory", {{"realization", runs["replay"]["realization"].dump()}})["by_step"]);
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST_F(SiteTest, QuestionsThatMakeNoSense) {
   EXPECT_EQ(refusal(request("/api/drawing?pass=0&group=line&open=1,,2")),
             "400 open is '1,,2'; it has to be numbers of groups, as 0,3");
   EXPECT_EQ(refusal(request("/api/drawing?pass=0&group=colour")),
-            "400 group is 'colour'; it has to be line or kernel");
+            "400 group is 'colour'; it has to be line, layer or kernel");
   EXPECT_EQ(refusal(request("/api/search?text=%zz")), "400 '%zz' has a % that is no byte");
   EXPECT_EQ(refusal(request("/api/search?text=%ff")), "400 '\xef\xbf\xbd' is no UTF-8");
   EXPECT_EQ(refusal(request("/api/statistics?history=/etc/passwd")),

@@ -1,5 +1,10 @@
 // A training step, recorded and looked at from every side.
 #include "tests/viz/recorded.h"
+#include "weft/base/context.h"
+#include "weft/nn/layers.h"
+#include "weft/nn/state.h"
+#include "weft/run/recording_scope.h"
+#include "weft/tensor/tensor.h"
 #include "weft/viz/perfetto.h"
 
 namespace weft::viz {
@@ -12,6 +17,7 @@ class Views : public RecordedTest {
     RecordedTest::SetUp();
     train_a_step(recording_to(file()));
   }
+  void check_code(const std::string& kernel) const;
   /// The first pass of a kernel that changed its graph.
   int64_t changed_pass() const {
     std::string seen;
@@ -25,6 +31,54 @@ class Views : public RecordedTest {
     return 0;
   }
 };
+
+/// Lines, blocks, loops and lives fit each other and the recorded bytes.
+void Views::check_code(const std::string& kernel) const {
+  const Json code = ask("code", {{"kernel", kernel}, {"count", "100000"}});
+  ASSERT_EQ(code["lines"].size(), code["total"]);
+  const size_t registers = code["registers"].size(), lines = code["lines"].size();
+  EXPECT_GT(registers, 3U);
+  size_t offset = 0;
+  for (const Json& line : code["lines"]) {
+    EXPECT_EQ(line["offset"], offset);
+    offset += line["bytes"].get<std::string>().size() / 2;
+    EXPECT_EQ(line["registers"].get<std::string>().size(), registers);
+  }
+  EXPECT_GT(offset, 0U);
+  size_t next = 0;
+  for (const Json& block : code["blocks"]) {
+    EXPECT_EQ(block["first"], next);
+    next = block["last"].get<size_t>() + 1;
+    for (const Json& to : block["next"]) EXPECT_LT(to, code["blocks"].size());
+  }
+  EXPECT_EQ(next, lines);
+  size_t hot = 0;
+  for (const Json& loop : code["loops"]) {
+    hot += loop["hot"] == true;
+    EXPECT_GT(loop["cycles"], 0);
+    EXPECT_EQ(loop["ports"][0]["port"], loop["busiest"]);
+  }
+  EXPECT_EQ(hot, code["loops"].empty() ? 0U : 1U);
+  for (const Json& life : code["lives"]) {
+    EXPECT_LT(life[0], registers);
+    EXPECT_LE(life[1], life[2]);
+    for (size_t i = life[1]; i <= life[2]; ++i)
+      EXPECT_NE(code["lines"][i]["registers"].get<std::string>()[life[0].get<size_t>()], ' ');
+  }
+  const Json graph = ask("graph", {{"kernel", kernel}});
+  EXPECT_EQ(graph["form"], "control");
+  EXPECT_EQ(graph["total"], code["blocks"].size());
+  EXPECT_EQ(ask("code", {{"kernel", kernel}, {"first", "2"}, {"count", "3"}})["lines"][0]["line"],
+            2);
+  const std::string shown = text("code", {{"kernel", kernel}});
+  EXPECT_NE(shown.find("an estimate, not a measurement"), std::string::npos);
+  EXPECT_NE(shown.find("hot loop"), std::string::npos);
+  const Json roofline = ask("roofline", {{"kernel", kernel}});
+  EXPECT_GT(roofline["measured_seconds"], 0);
+  EXPECT_GT(roofline["limits"]["flops_per_second"], 1e9);
+  EXPECT_EQ(roofline["limits"]["levels"].size(), 4U);
+  EXPECT_GT(roofline["roof_seconds"], 0);
+}
 
 TEST_F(Views, of_a_training_step) {
   // ---- the session
@@ -123,6 +177,9 @@ TEST_F(Views, of_a_training_step) {
     EXPECT_EQ(texts["bytes"].substr(0, 6), "000000");
   }
 
+  // ---- its machine code
+  if (kernel["target"] == "x86") check_code(longest["kernel"].dump());
+
   const Json again =
       ask("recompile", {{"kernel", longest["kernel"].dump()}, {"rules", "add.zero"}});
   EXPECT_FALSE(again["with"].get<std::string>().empty());
@@ -152,6 +209,75 @@ TEST_F(Views, of_a_training_step) {
     EXPECT_FALSE(text(view.name, own).empty()) << view.name;
   }
   EXPECT_NE(text("pass", {{"pass", tile}}).find("\n+ "), std::string::npos);
+}
+
+struct TwoLayers {
+  nn::Linear first{8, 8}, second{8, 4};
+  void visit(StateVisitor& v) {
+    v("block.first", first);
+    v("second", second);
+  }
+};
+
+TEST_F(RecordedTest, layers_are_those_of_the_parameters_that_are_read) {
+  {
+    Context context(recording_to(file()));
+    const ContextScope scope(context);
+    TwoLayers net;
+    realize(parameters(net));
+    const Tensor x = Tensor::full({16, 8}, 0.5).contiguous().realize();
+    net.second(net.first(x).relu()).realize();
+  }
+  const Json runs = ask("realizations");
+  const std::string last = runs["realizations"].back()["realization"].dump();
+  std::map<std::string, int> layers;
+  std::string names;
+  const Json graph = ask("graph", {{"realization", last}});
+  for (const Json& n : graph["nodes"]) {
+    ++layers[n["layer"]];
+    (names += n["label"]) += '\n';
+  }
+  EXPECT_GT(layers["block.first"], 0) << graph;
+  EXPECT_GT(layers["second"], 0) << graph;
+  EXPECT_NE(names.find("block.first.weight f32"), std::string::npos) << names;
+  EXPECT_NE(text("graph", {{"realization", last}}).find("block.first"), std::string::npos);
+  const Json memory = ask("memory", {{"realization", last}});
+  std::string held;
+  for (const Json& b : memory["buffers"]) held += b["name"];
+  EXPECT_NE(held.find("second.bias"), std::string::npos) << held;
+}
+
+TEST_F(RecordedTest, code_is_there_where_weft_made_it) {
+  compute_little(recording_to(file(), "CPU:C"));
+  EXPECT_ERROR(ask("code", {{"kernel", "0"}}),
+               "viz.parameter: of kernel 0 no machine code of ours is recorded: its target is 'c'");
+  EXPECT_ERROR(ask("graph", {{"kernel", "0"}}), "no machine code of ours");
+  EXPECT_EQ(ask("roofline", {{"kernel", "0"}})["kernel"], 0);
+}
+
+TEST_F(RecordedTest, a_stretch_of_a_program) {
+  const Options options = Options::from_environment();
+  Context context(options);
+  const ContextScope scope(context);
+  const auto compute = [] { (Tensor::arange(64).cast(DType::F32) * 3 + 1).sum().realize(); };
+  compute();
+  {
+    const RecordingScope recording(file());
+    EXPECT_EQ(recording.path(), file());
+    compute();
+    EXPECT_ERROR(RecordingScope(at("other")),
+                 strformat("what runs is recorded to {} already", file()));
+  }
+  const int64_t kernels = ask("kernels")["total"];
+  EXPECT_GT(kernels, 0);
+  EXPECT_TRUE(ask("session")["processes"][0]["finished"]);
+  compute();
+  {
+    const RecordingScope recording(at("other"));
+    compute();
+  }
+  EXPECT_EQ(ask("kernels")["total"], kernels);
+  EXPECT_EQ(Json::parse(view_json(*Session::open(at("other")), "kernels", {}))["total"], kernels);
 }
 
 TEST_F(RecordedTest, parameters_that_are_wrong_are_said) {

@@ -75,6 +75,9 @@ void add_train(CLI::App& app, CommandLine& line) {
   sub->add_option("--save", o.save, "checkpoint (.safetensors), replaced after every epoch");
   sub->add_flag("--resume", o.resume, "go on from the checkpoint named by --save");
   sub->add_option("--plot", o.plot, "write the curves of loss and accuracy to this SVG file");
+  sub->add_option("--tensorboard", o.tensorboard,
+                  "write loss, accuracy and speed to this folder, for `tensorboard --logdir`")
+      ->type_name("DIR");
   add_machine_options(sub, line);
 }
 

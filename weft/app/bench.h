@@ -8,7 +8,7 @@
 
 #include "weft/app/commands.h"
 #include "weft/base/function_ref.h"
-#include "weft/dtype/dtype.h"
+#include "weft/target/machine_limits.h"
 
 namespace weft {
 
@@ -41,28 +41,5 @@ BenchRows bench_lengths(const Session& session, const BenchOptions& options);
 int run_bench_cases(const Session& session, const BenchOptions& options);
 int run_bench_explain(const Session& session, const BenchOptions& options);
 std::string time_text(double seconds);  // "12.3 us", "4.56 ms"
-
-// What this machine can do with the context's threads, measured now (machine_limits.cpp).
-double measured_read_bandwidth(Context& context);  // bytes per second from memory
-double measured_copy_bandwidth(Context& context);  // bytes read and written per second
-double measured_f32_flops(Context& context);       // fused multiply-adds count as two
-/// Of products of bf16 or bytes: by tiles, or as many times that of f32 as fit in its place.
-double measured_narrow_flops(Context& context, DType dtype);
-
-// The same, each measured when it is asked for.
-class MachineLimits {
- public:
-  explicit MachineLimits(Context& context);
-  // Of operations on `dtype` and of bytes that are copied in memory, or only read; of bytes that
-  // fit the caches 0.
-  double seconds(double operations, DType dtype, double bytes, bool reads = false);
-
- private:
-  double peak(DType dtype);
-
-  Context& context_;
-  double f32_flops_, bandwidth_, cached_bytes_;
-  double read_bandwidth_ = 0, byte_flops_ = 0, half_flops_ = 0;
-};
 
 }  // namespace weft

@@ -131,6 +131,9 @@ void add_training_course(CLI::App* sub, CommandLine& line) {
   sub->add_option("--sample", t.sample_tokens, "tokens of a sample; 0: none")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  sub->add_option("--tensorboard", t.tensorboard,
+                  "write losses and speed to this folder, for `tensorboard --logdir`")
+      ->type_name("DIR");
   sub->add_flag("--resume", t.resume, "go on from the folder's checkpoint, with equal options");
   add_machine_options(sub, line);
 }

@@ -53,6 +53,7 @@ struct TrainOptions {
   std::string data = "/usr/share/datasets/fashion-mnist";
   std::string save;
   std::string plot;
+  std::string tensorboard = {};  // a folder for curves as TensorBoard reads them
   bool resume = false;
 };
 
@@ -127,9 +128,10 @@ struct LlmServeOptions {
 
 struct LlmTrainOptions {
   llm::TrainingPlan plan;
-  int64_t every = 250;         // steps between validations, samples and checkpoints
-  std::string prompt;          // of samples; empty: new texts
-  int64_t sample_tokens = 48;  // 0: no samples
+  int64_t every = 250;           // steps between validations, samples and checkpoints
+  std::string prompt;            // of samples; empty: new texts
+  std::string tensorboard = {};  // a folder for curves as TensorBoard reads them
+  int64_t sample_tokens = 48;    // 0: no samples
   bool resume = false, export_only = false;
 };
 

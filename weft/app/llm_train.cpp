@@ -1,4 +1,6 @@
 // `weft llm train`: texts in, a model out, with what people want to see in between.
+#include <optional>
+
 #include "weft/app/app.h"
 #include "weft/app/commands.h"
 #include "weft/app/interrupt.h"
@@ -9,6 +11,7 @@
 #include "weft/base/file.h"
 #include "weft/base/json_writer.h"
 #include "weft/base/spans.h"
+#include "weft/io/event_file.h"
 #include "weft/llm/training.h"
 
 namespace weft {
@@ -76,7 +79,9 @@ class LlmTraining {
         options_(options.train),
         folder_(options.output),
         training_(training),
-        trainer_(training.trainer()) {}
+        trainer_(training.trainer()) {
+    if (!options_.tensorboard.empty()) events_.emplace(options_.tensorboard);
+  }
 
   int run() {
     const uint64_t start = now_ns();
@@ -107,18 +112,26 @@ class LlmTraining {
       while (trainer_.steps() < end) {
         if (InterruptScope::requested()) return false;
         const float now = trainer_.step();
+        note("train/loss", now);
+        note("train/gradient_norm", trainer_.history().gradient_norm.back());
         loss += now;
         bar.update((trainer_.steps() - first) * tokens, strformat("loss {:.3f}", now));
       }
     }
     const double seconds = seconds_since(start), count = static_cast<double>(end - first);
     const double validated = trainer_.validate();
+    note("validation/loss", validated);
+    note("train/tokens_per_s", count * static_cast<double>(tokens) / seconds);
     save();
     report({end, loss / count, validated, seconds, count * static_cast<double>(tokens) / seconds,
             options_.sample_tokens > 0 ? trainer_.sample(options_.prompt, options_.sample_tokens,
                                                          options_.plan.course.seed)
                                        : ""});
     return true;
+  }
+
+  void note(std::string_view tag, double value) {
+    if (events_) events_->scalar(tag, value, trainer_.steps());
   }
 
   void report(const Stretch& s) const {
@@ -145,12 +158,13 @@ class LlmTraining {
     return out;
   }
 
-  void save() const {
+  void save() {
+    if (events_) events_->flush();
     trainer_.save();
     atomic_write_file(folder_ + "/loss.svg", plot_svg(curves(trainer_.history())));
   }
 
-  int stop_early() const {
+  int stop_early() {
     save();
     std::fprintf(session_.err,
                  "\nweft: interrupted after step %lld, saved in %s; go on with --resume, or take "
@@ -180,6 +194,7 @@ class LlmTraining {
   std::string folder_;
   const llm::Training& training_;
   llm::Trainer& trainer_;
+  std::optional<EventFile> events_;  // with --tensorboard
   bool started_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 
 #include "weft/app/app.h"
 #include "weft/app/commands.h"
@@ -15,6 +16,7 @@
 #include "weft/base/json_writer.h"
 #include "weft/base/spans.h"
 #include "weft/device/device.h"
+#include "weft/io/event_file.h"
 
 namespace weft {
 
@@ -82,6 +84,7 @@ class TrainRun {
  public:
   TrainRun(const Session& session, const TrainOptions& options)
       : session_(session), options_(options), trainer_(options, session.context) {
+    if (!options.tensorboard.empty()) events_.emplace(options.tensorboard);
     if (options.resume) trainer_.resume(options.save);
   }
 
@@ -108,18 +111,29 @@ class TrainRun {
       started_ = true;
       for (int64_t done = 1; trainer_.epoch() == number; ++done) {
         if (InterruptScope::requested()) return false;
+        note("train/learning_rate", trainer_.learning_rate());
         const float loss = trainer_.train_step();
+        note("train/loss", loss);
         bar.update(done * trainer_.batch(), strformat("loss {:.3f}", loss));
       }
     }
     const double seconds = static_cast<double>(now_ns() - start) * 1e-9;
     const double accuracy = trainer_.evaluate();
+    note("train/images_per_s", static_cast<double>(total) / seconds);
+    note("test/accuracy", accuracy);
     report(session_, {number + 1, mean_of_last(trainer_.history().loss, total / trainer_.batch()),
                       accuracy, seconds, static_cast<double>(total) / seconds});
     return true;
   }
 
+  /// At the step that was done last; the learning rate is that of the step to come.
+  void note(std::string_view tag, double value) {
+    const auto steps = static_cast<int64_t>(trainer_.history().loss.size());
+    if (events_) events_->scalar(tag, value, steps);
+  }
+
   void save() {
+    if (events_) events_->flush();
     if (!options_.save.empty()) trainer_.save(options_.save);
     plot();
   }
@@ -160,6 +174,7 @@ class TrainRun {
   const Session& session_;
   TrainOptions options_;
   Trainer trainer_;
+  std::optional<EventFile> events_;  // with --tensorboard
   bool started_ = false;
 };
 

@@ -30,6 +30,7 @@ class Trainer {
   float train_step();  // the loss of the next batch
   double evaluate();   // share of the test images classified rightly; noted in the history
   const TrainHistory& history() const { return history_; }
+  double learning_rate() const;  // of the next step
 
   // Everything that the rest of the training depends on, replaced atomically.
   void save(const std::string& path);
@@ -44,7 +45,6 @@ class Trainer {
   Tensor step_on(const Tensor& samples);
   Tensor right_answers(const Tensor& first);
   void shuffle();
-  double learning_rate() const;  // of the next step
   Metadata metadata() const;
   void restore_place(const Metadata& metadata, const std::string& path);
 

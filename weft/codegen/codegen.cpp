@@ -21,7 +21,8 @@ const InstructionSet& x86_instructions(const Target& target) {
 }
 
 constexpr BackEnd kBackEnds[] = {
-    {"x86", x86_instructions, codegen::select_x86, codegen::encode_x86, codegen::list_x86},
+    {"x86", x86_instructions, codegen::select_x86, codegen::encode_x86, codegen::list_x86,
+     codegen::lines_x86},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "weft/codegen/code_line.h"
 #include "weft/graph/program.h"
 #include "weft/isa/machine.h"
 #include "weft/rewrite/pass.h"
@@ -24,6 +25,8 @@ struct BackEnd {
   std::string (*encode)(const MachineProgram&);
   /// The same for people: an instruction a line, estimates beside.
   std::string (*list)(const MachineProgram&);
+  /// The same as data. InternalError where an instruction has no encoding.
+  std::vector<CodeLine> (*lines)(const MachineProgram&);
 };
 
 /// For targets with `machine_code` only.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "weft/base/format.h"
+
 namespace weft::x86 {
 namespace {
 
@@ -39,18 +41,6 @@ constexpr int kLoadLatency = 4, kVectorLoadLatency = 7;
 
 bool is_vector(Port p) { return p >= Port::FAdd && p <= Port::Shuffle; }
 
-struct MemoryUse {
-  bool loads = false, stores = false;
-};
-MemoryUse memory_use(const Instruction& i) {
-  if (!i.has_memory || static_cast<Form>(i.form) == Form::Lea) return {};
-  const Description& d = describe(i);
-  for (size_t k = 0; k < d.operand_count; ++k)
-    if (d.operands[k].role == Role::RegOrMemory)
-      return {reads(d.operands[k].access), writes(d.operands[k].access)};
-  return {};
-}
-
 /// Loads have the latency of a move in the table; broadcasts from memory are made by loading.
 bool only_loads(const Instruction& i) {
   const Description& d = describe(i);
@@ -71,8 +61,10 @@ class Estimator {
       if (i.form < kForms) count(i);
     Estimate& e = estimate_;
     taken_["dispatch"] = e.instructions / kDispatched;
-    for (const auto& [name, cycles] : taken_)
-      if (cycles > e.ports) e.ports = cycles, e.busiest = name;
+    for (const auto& [name, cycles] : taken_) e.taken.push_back({name, cycles});
+    std::ranges::sort(e.taken, {},
+                      [](const Estimate::Taken& t) { return std::pair(-t.cycles, t.resource); });
+    e.ports = e.taken[0].cycles, e.busiest = e.taken[0].resource;
     constexpr int kWarm = 4, kMeasured = 8;
     for (int k = 0; k < kWarm; ++k) step_all(body);
     const double before = latest();
@@ -120,6 +112,19 @@ class Estimator {
 
 }  // namespace
 
+const std::string_view kEstimateSource =
+    "an estimate, not a measurement: latencies and pipes of Zen 5 (AMD, Software Optimization "
+    "Guide 58455), rounded, whatever the machine; loads come from the L1 cache, jumps are foreseen";
+
+MemoryUse memory_use(const Instruction& i) {
+  if (i.form >= kForms || !i.has_memory || static_cast<Form>(i.form) == Form::Lea) return {};
+  const Description& d = describe(i);
+  for (size_t k = 0; k < d.operand_count; ++k)
+    if (d.operands[k].role == Role::RegOrMemory)
+      return {reads(d.operands[k].access), writes(d.operands[k].access)};
+  return {};
+}
+
 int latency(const Instruction& i) {
   const Description& d = describe(i);
   if (!memory_use(i).loads) return d.latency;
@@ -133,5 +138,10 @@ std::string_view port_name(const Instruction& i) {
 }
 
 Estimate estimate_loop(std::span<const Instruction> body) { return Estimator().run(body); }
+
+std::string text_of(const Estimate& e) {
+  return strformat("{} instructions, {:.1f} cycles ({} {:.1f}, chain {:.1f}), {} bytes in, {} out",
+                   e.instructions, e.cycles(), e.busiest, e.ports, e.chain, e.loaded, e.stored);
+}
 
 }  // namespace weft::x86

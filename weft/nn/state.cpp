@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/names.h"
+#include "weft/tensor/naming.h"
 
 namespace weft {
 
@@ -55,7 +56,9 @@ void complain_unexpected(const StateDict& from, const ByName& wanted, Complaints
 
 void StateVisitor::operator()(std::string_view name, Tensor& tensor) {
   if (!tensor.defined()) return;
-  leaf_(prefix_ + std::string(name), tensor);
+  const std::string whole = prefix_ + std::string(name);
+  name_tensor(tensor, whole);
+  leaf_(whole, tensor);
 }
 
 Tensor own_constant(const Dims& shape, double value, DType dtype, CallSite at) {

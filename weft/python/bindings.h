@@ -58,6 +58,7 @@ void bind_gguf(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_llm(nb::module_& m);
 void bind_llm_training(nb::module_& m);
+void bind_viz(nb::module_& m);
 
 /// Every function is bound through this: it runs under its caller's line of Python.
 template <class Class, class F, class... Extra>

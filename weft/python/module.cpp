@@ -65,4 +65,5 @@ NB_MODULE(_core, m) {
   bind_text(m);
   bind_llm(m);
   bind_llm_training(m);
+  bind_viz(m);
 }

@@ -8,6 +8,7 @@
 #include "weft/run/realize.h"
 #include "weft/run/replay_plan.h"
 #include "weft/run/replay_state.h"
+#include "weft/run/run_state.h"
 #include "weft/run/state_watch.h"
 
 namespace weft {
@@ -188,6 +189,9 @@ CaptureScope::~CaptureScope() = default;
 
 std::unique_ptr<Replay> CaptureScope::finish(std::span<const std::shared_ptr<Storage>> results) {
   Recording& r = state_->recording;
+  RunState& run = state_->context.get<RunState>();
+  const std::lock_guard lock(run.mutex);
+  RecordedRunScope recorded(run.recorder.get(), RunKind::Capture);
   r.results.assign(results.begin(), results.end());
   r.written = state_->watched_state.changed();
   std::vector<std::shared_ptr<Storage>> all = r.results;
@@ -201,8 +205,9 @@ std::unique_ptr<Replay> CaptureScope::finish(std::span<const std::shared_ptr<Sto
   r.holders = state_->watched_state.holders();
   r.argument_ids = state_->argument_ids;
   state_->stop();
-  return std::unique_ptr<Replay>(
-      new Replay(std::make_unique<Replay::State>(plan_replay(state_->context, r))));
+  auto replay = std::make_unique<Replay::State>(plan_replay(state_->context, r));
+  recorded.executes(replay->each_call().schedule);
+  return std::unique_ptr<Replay>(new Replay(std::move(replay)));
 }
 
 }  // namespace weft

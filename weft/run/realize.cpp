@@ -22,6 +22,7 @@
 #include "weft/run/recorded_run.h"
 #include "weft/run/run_state.h"
 #include "weft/run/save_repro.h"
+#include "weft/run/tensor_names.h"
 
 namespace weft {
 namespace {
@@ -253,12 +254,30 @@ class Realization {
     const PlannedMemory& plan = *prepared_->memory;
     if (log_enabled(context_, 2)) log_at(context_, 2, "{}", plan_text(plan));
     if (run_.observer.planned) run_.observer.planned(plan);
-    if (run_.recorder) run_.recorder->memory(plan);
+    if (run_.recorder) record(*run_.recorder, plan);
     buffers_.with_swept_memory([&] { allocate(plan); });
     SmallVector<BufferSlice, 16> slices;
     for (const auto& buffer : memory_) slices.push_back({buffer.get(), 0});
     arenas_.place(plan, slices);
     bind_commands(list, slices, plan.values);
+  }
+
+  void record(Recorder& recorder, const PlannedMemory& plan) {
+    recorder.memory(plan);
+    if (!recorder.compiles()) return;
+    const auto holders = buffers_.holders();
+    const TensorNames& known = context_.get<TensorNames>();
+    std::vector<std::string> names(schedule().buffers.size());
+    for (size_t b = 0; b < names.size(); ++b) {
+      const int slot = schedule().buffers[b].input;
+      if (slot < 0) continue;
+      const auto of = holders.find(buffer_id(form_.inputs[static_cast<size_t>(slot)]));
+      if (of == holders.end()) continue;
+      for (const std::weak_ptr<Storage>& weak : of->second)
+        if (const auto storage = weak.lock(); storage && names[b].empty())
+          names[b] = known.find(storage);
+    }
+    recorder.names(schedule(), names);
   }
 
   void allocate(const PlannedMemory& plan) {

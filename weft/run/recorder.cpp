@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -317,7 +318,11 @@ class Recorder::State::Watcher final : public PassWatcher {
 std::unique_ptr<Recorder> Recorder::open(Context& context) {
   const Options& options = context.options();
   if (options.viz == 0) return nullptr;
-  std::string path = options.viz_file.empty() ? default_path(options) : options.viz_file;
+  return open_at(context, options.viz_file);
+}
+
+std::unique_ptr<Recorder> Recorder::open_at(Context& context, std::string path) {
+  if (path.empty()) path = default_path(context.options());
   return std::unique_ptr<Recorder>(new Recorder(std::make_unique<State>(context, std::move(path))));
 }
 
@@ -327,8 +332,7 @@ Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {
 }
 
 Recorder::~Recorder() {
-  state_->context.tracer().set_sink(nullptr);
-  flush();
+  if (state_->out.open()) finish();
   state_->watcher.reset();
 }
 
@@ -466,6 +470,32 @@ void Recorder::schedule(const CompiledSchedule& schedule,
   s.flush();
 }
 
+bool Recorder::knows(const CompiledSchedule& schedule) const {
+  const State::Lock lock(*state_);
+  return schedule.recorded.stream == state_->out.stream();
+}
+
+bool Recorder::compiles() const {
+  const State::Lock lock(*state_);
+  return state_->compiles();
+}
+
+void Recorder::names(const CompiledSchedule& schedule, std::span<const std::string> of) {
+  State& s = *state_;
+  const State::Lock lock(s);
+  if (schedule.recorded.stream != s.out.stream()) return;
+  ByteWriter& w = s.out.begin();
+  w.varint(schedule.recorded.number);
+  w.varint(
+      static_cast<uint64_t>(std::ranges::count_if(of, [](auto& name) { return !name.empty(); })));
+  for (size_t b = 0; b < of.size(); ++b) {
+    if (of[b].empty()) continue;
+    w.varint(b);
+    w.varint(s.out.string(of[b]));
+  }
+  s.out.end(Kind::Names);
+}
+
 void Recorder::memory(const PlannedMemory& plan) {
   State& s = *state_;
   const State::Lock lock(s);
@@ -534,6 +564,14 @@ void Recorder::flush() {
   s.out.begin().u64(now_ns());
   s.out.end(Kind::Finish);
   s.flush();
+}
+
+void Recorder::finish() {
+  State& s = *state_;
+  s.context.tracer().set_sink(nullptr);
+  flush();
+  const State::Lock lock(s);
+  s.out.finish();
 }
 
 RecordedRunScope::RecordedRunScope(Recorder* recorder, RunKind kind)

@@ -35,6 +35,8 @@ class Recorder final : public SpanSink {
  public:
   /// Null where WEFT_VIZ is 0. An Error (viz.place) where there is no file to write to.
   static std::unique_ptr<Recorder> open(Context& context);
+  /// To this file, or where `path` is empty to one of the state directory.
+  static std::unique_ptr<Recorder> open_at(Context& context, std::string path);
   ~Recorder() override;
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -54,11 +56,19 @@ class Recorder final : public SpanSink {
   void kernel(RecordedAs as, const KernelReport& report, const KernelFacts& facts);
   void decisions(std::span<const DecisionReport> decisions);
   void schedule(const CompiledSchedule& schedule, FunctionRef<std::string(size_t step)> lines);
+  /// Whether this recording has it.
+  bool knows(const CompiledSchedule& schedule) const;
+  /// Whether the run has compiled something.
+  bool compiles() const;
+  /// Which tensors the buffers are memory of: by buffer, empty where nothing is known.
+  void names(const CompiledSchedule& schedule, std::span<const std::string> of);
   void memory(const PlannedMemory& plan);
   void searched(const SearchReport& report);
 
   void span(const SpanEvent& event) override;
   void flush() override;
+  /// Nothing more is recorded; spans that other threads are about to tell are left out.
+  void finish();
   const std::string& path() const;
 
  private:

@@ -64,6 +64,7 @@ enum class Kind : uint8_t {
   Search = 16,
   Finish = 17,  ///< u64 now
   Cut = 18,     ///< text why: the process records no more
+  Names = 19,   ///< schedule, count, each: buffer, string: who the tensor is that it is memory of
 };
 
 }  // namespace weft::recording

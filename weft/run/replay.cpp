@@ -12,6 +12,7 @@
 #include "weft/run/realize.h"
 #include "weft/run/replay_state.h"
 #include "weft/run/run_state.h"
+#include "weft/run/tensor_names.h"
 
 namespace weft {
 
@@ -89,7 +90,8 @@ void Replay::State::run(std::span<const ReplayArgument> arguments,
   if (calls_ == 1) give_back_spare_memory();
   bind_commands(*list, memory, values);
   tell_passes(context);
-  if (state.recorder) state.recorder->schedule(each_call().schedule, lines());
+  if (state.recorder && !state.recorder->knows(each_call().schedule))
+    record(plan_arenas(each_call().schedule, values));
   recorded.executes(each_call().schedule);
   execute(arguments);
   commit(arguments, std::move(made), take);
@@ -163,9 +165,24 @@ void Replay::State::plan_for(std::span<const int64_t> of) {
   planned_sizes_.clear();
   const PlannedMemory planned = plan_arenas(each_call().schedule, {of.begin(), of.end()});
   memory.resize(each_call().schedule.buffers.size());
+  record(planned);
   arenas = Arenas(planned, lines());
   arenas.place(planned, memory);
   planned_sizes_ = std::move(sizes);
+}
+
+/// With WEFT_VIZ: what each call runs, and how long its buffers live.
+void Replay::State::record(const PlannedMemory& planned) const {
+  Recorder* recorder = plan->context.get<RunState>().recorder.get();
+  if (!recorder) return;
+  recorder->schedule(planned.schedule, lines());
+  recorder->memory(planned);
+  const TensorNames& known = plan->context.get<TensorNames>();
+  std::vector<std::string> names(planned.schedule.buffers.size());
+  for (const HeldPlace& place : plan->places)
+    if (place.buffer >= 0 && place.storage)
+      names[static_cast<size_t>(place.buffer)] = known.find(place.storage);
+  recorder->names(planned.schedule, names);
 }
 
 // ---- places

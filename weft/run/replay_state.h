@@ -44,6 +44,7 @@ struct Replay::State {
   void update_kept();
   void plan_for(std::span<const int64_t> values);
   std::vector<int64_t> intermediate_sizes(std::span<const int64_t> values) const;
+  void record(const PlannedMemory& planned) const;
   void settle_leftovers();
   void check_frozen() const;
   void set_values(std::span<const ReplayVariable> variables);

@@ -50,8 +50,10 @@ class RunState {
   PlanCache plans;                     ///< that searches found
   CompileObserver observer;            ///< `weft explain`'s
   std::unique_ptr<Recorder> recorder;  ///< with WEFT_VIZ, else null
-  RunStats stats;                      ///< the sums; run_stats() fills in the rest
-  size_t nodes_walked = 0;             ///< of the tensor graph, when its dead ones last went
+  /// Ended ones: a thread may be about to tell them of a span.
+  std::vector<std::unique_ptr<Recorder>> ended;
+  RunStats stats;           ///< the sums; run_stats() fills in the rest
+  size_t nodes_walked = 0;  ///< of the tensor graph, when its dead ones last went
 
   /// Sweeps the caches' graph once enough dead keys have gathered.
   void collect();

@@ -130,6 +130,11 @@ void StreamWriter::flush() {
   block_.clear();
 }
 
+void StreamWriter::finish() {
+  flush();
+  open_ = false;
+}
+
 void StreamWriter::write_block(std::span<const std::byte> records) {
   ByteWriter out;
   out.bytes(std::as_bytes(std::span(recording::kMagic)));

@@ -40,6 +40,8 @@ class StreamWriter {
   /// What it has made so far.
   void add(StateWriter& states);
   void flush();
+  /// Writes what there is; nothing more is written.
+  void finish();
   /// After a fork(), in the child: a stream of its own.
   void restart();
 

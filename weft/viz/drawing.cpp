@@ -21,6 +21,7 @@ int64_t tenths(double pixels) { return static_cast<int64_t>(std::llround(pixels 
 
 std::string group_name(const GraphData& data, GroupBy by, size_t node) {
   if (by == GroupBy::Line) return data.line(node);
+  if (by == GroupBy::Layer) return data.layer(node);
   const int64_t kernel = data.kernel(node);
   return kernel < 0 ? "" : strformat("kernel {}", kernel);
 }
@@ -117,7 +118,12 @@ std::vector<Edge> Drawing::node_edges() {
   edges.reserve(data_->sources.size());
   for (uint32_t node = 0; node < data_->size(); ++node)
     for (uint32_t i = data_->begins[node]; i < data_->begins[node + 1]; ++i)
-      data_->sources[i] < node ? edges.push_back({data_->sources[i], node}) : void(++loops_);
+      if (const uint32_t source = data_->sources[i]; source < node) {
+        edges.push_back({source, node});
+      } else {
+        ++loops_;
+        if (back_.size() < kMostListed) back_.push_back({source, node});
+      }
   return edges;
 }
 
@@ -168,6 +174,22 @@ uint32_t Drawing::box_of(uint64_t node) const {
   return graph_.box_of[node];
 }
 
+/// "back": of each edge that goes back x, y and half the width of the box it leaves, then of the
+/// one it goes to.
+void Drawing::write_back_edges(JsonWriter& json, const Layout& layout) const {
+  json.key("back").begin_array();
+  for (const Edge& e : back_) {
+    json.begin_array();
+    for (const uint32_t node : {e.from, e.to}) {
+      const uint32_t box = graph_.box_of[node];
+      json.value(layout.centres[box].x).value(layout.centres[box].y);
+      json.value(static_cast<double>(boxes_[box].width) / 2);
+    }
+    json.end_array();
+  }
+  json.end_array();
+}
+
 std::string Drawing::json() const {
   const auto now = placed();
   JsonWriter json;
@@ -177,6 +199,7 @@ std::string Drawing::json() const {
       .field("edges", graph_.edges.size());
   json.field("width", now->layout.width).field("height", now->layout.height);
   json.field("level", now->tiles.level_for(900)).field("fine", now->fine).field("loops", loops_);
+  write_back_edges(json, now->layout);
   json.key("kinds").begin_array();
   for (const std::string& kind : data_->kind_names) json.value(kind);
   json.end_array().key("groups").begin_array();
@@ -230,10 +253,13 @@ std::string Drawing::box_json(uint32_t box) const {
       .field("y", now->layout.centres[box].y);
   json.field("width", static_cast<double>(boxes_[box].width))
       .field("height", static_cast<double>(boxes_[box].height));
-  json.field("label", label(box)).field("text", data_->text(node)).field("line", data_->line(node));
+  json.field("label", label(box))
+      .field("text", data_->detail(node))
+      .field("line", data_->line(node));
   json.field("dtype", data_->dtype(node))
       .field("shape", data_->shape(node))
-      .field("mark", kMarks[looks_[box].mark]);
+      .field("mark", kMarks[looks_[box].mark])
+      .field("layer", data_->layer(node));
   json.field("kernel", data_->kernel(node))
       .field("bytes", data_->bytes(node))
       .field("ns", data_->ns(node));

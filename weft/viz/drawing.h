@@ -10,9 +10,13 @@
 #include "weft/viz/graph_data.h"
 #include "weft/viz/tiles.h"
 
+namespace weft {
+class JsonWriter;
+}
+
 namespace weft::viz {
 
-enum class GroupBy : uint8_t { None, Line, Kernel };
+enum class GroupBy : uint8_t { None, Line, Layer, Kernel };
 
 struct DrawingOptions {
   GroupBy group = GroupBy::None;
@@ -31,10 +35,10 @@ class Drawing {
   void refine();
 
   /// {"form", "title", "nodes", "boxes", "edges", "width", "height", "level", "fine", "loops",
-  /// "kinds": ["add"],
-  ///  "groups": [{"group", "name", "nodes", "open"}]}; level: where all of it fits 900 pixels;
-  ///  loops: edges
-  /// that go back, which are not drawn.
+  /// "back", "kinds": ["add"], "groups": [{"group", "name", "nodes", "open"}]}; level: where all of
+  /// it fits 900 pixels; loops: edges that go back, which are no lines of tiles; back: where they
+  /// are, of the first of them x, y and half the width of the box they leave and of that they go
+  /// to.
   std::string json() const;
   /// Lengths are tenths of the tile's pixels, from its corner. {"boxes": [box, x, y, width, height,
   /// kind, mark, ...], "labels": ["..."], "cells": [left, top, right, bottom, count, kind, mark,
@@ -54,6 +58,7 @@ class Drawing {
 
   void make_groups(const DrawingOptions& options);
   std::vector<Edge> node_edges();
+  void write_back_edges(JsonWriter& json, const Layout& layout) const;
   std::vector<double> places_of(const Drawing& before) const;
   void size_boxes();
   std::shared_ptr<const Placed> placed() const;
@@ -65,6 +70,7 @@ class Drawing {
   std::vector<bool> group_open_;
   std::vector<uint32_t> groups_;  // of nodes; kNoGroup where it is open
   size_t loops_ = 0;
+  std::vector<Edge> back_;  // the first of those, by node
   CollapsedGraph graph_;
   Neighbours users_, sources_;
   std::vector<BoxSize> boxes_;

@@ -10,7 +10,7 @@ namespace weft::viz {
 namespace {
 
 constexpr size_t kMostDrawings = 6;
-constexpr std::string_view kGraphParameters[] = {"pass", "side", "realization"};
+constexpr std::string_view kGraphParameters[] = {"pass", "side", "realization", "kernel"};
 
 // A drawing asks its session for texts as long as it lives.
 struct Kept {
@@ -24,8 +24,9 @@ struct Kept {
 GroupBy group_by(std::string_view text) {
   if (text.empty()) return GroupBy::None;
   if (text == "line") return GroupBy::Line;
+  if (text == "layer") return GroupBy::Layer;
   if (text == "kernel") return GroupBy::Kernel;
-  fail("viz.parameter", "group is '{}'; it has to be line or kernel", text.substr(0, 64));
+  fail("viz.parameter", "group is '{}'; it has to be line, layer or kernel", text.substr(0, 64));
 }
 
 std::vector<uint32_t> numbers(std::string_view text) {

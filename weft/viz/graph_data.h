@@ -12,6 +12,8 @@ namespace weft::viz {
 class Session;
 class Parameters;
 
+constexpr uint32_t kNoLayer = UINT32_MAX;
+
 enum class Mark : uint8_t { None, Same, Added, Removed, Changed };
 
 /// Nodes come after their sources, where the graph has no loops. Texts are made when asked for.
@@ -19,7 +21,7 @@ class GraphData {
  public:
   virtual ~GraphData() = default;
 
-  std::string form;   ///< "graph", "program", "dataflow"
+  std::string form;   ///< "graph", "program", "dataflow", "control"
   std::string title;  ///< for people
   /// The sources of node i: sources[begins[i]] .. sources[begins[i + 1] - 1], by node.
   std::vector<uint32_t> begins = {0}, sources;
@@ -27,12 +29,21 @@ class GraphData {
   std::vector<std::string> kind_names;
   std::vector<Mark> marks;  ///< of each node, or none
 
+  /// The layer of the network that each node belongs to, into `layer_names`, or kNoLayer; empty
+  /// where none is known.
+  std::vector<uint32_t> layers;
+  std::vector<std::string> layer_names;
+
   size_t size() const { return begins.size() - 1; }
   virtual std::string dtype(size_t) const { return ""; }
   virtual std::string shape(size_t) const { return ""; }
-  virtual std::string label(size_t) const = 0;           ///< short: "add f32 (8, 64)"
-  virtual std::string text(size_t) const = 0;            ///< a line: "%7 = add f32 %3 %4"
-  virtual std::string line(size_t) const { return ""; }  ///< the user's
+  virtual std::string label(size_t) const = 0;                    ///< short: "add f32 (8, 64)"
+  virtual std::string text(size_t) const = 0;                     ///< a line: "%7 = add f32 %3 %4"
+  virtual std::string detail(size_t i) const { return text(i); }  ///< lines: of one alone
+  virtual std::string line(size_t) const { return ""; }           ///< the user's
+  std::string layer(size_t i) const {
+    return layers.empty() || layers[i] == kNoLayer ? "" : layer_names[layers[i]];
+  }
   virtual int64_t kernel(size_t) const { return -1; }
   virtual int64_t lanes(size_t) const { return 1; }
   virtual int64_t bytes(size_t) const { return 0; }

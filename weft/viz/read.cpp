@@ -42,6 +42,7 @@ class RecordReader {
       case Kind::Search: return read_search();
       case Kind::Finish: self().finished = true; return tell_time(in_.u64());
       case Kind::Cut: return read_cut();
+      case Kind::Names: return read_names();
     }
   }
 
@@ -215,6 +216,17 @@ class RecordReader {
     if (schedule != kNone) data_.schedules[schedule].arenas = std::move(arenas);
   }
 
+  void read_names() {
+    const uint32_t schedule = find(self().schedules, in_.varint());
+    for (size_t i = count(2); i > 0; --i) {
+      const uint64_t buffer = in_.varint();
+      const std::string_view name = string();
+      if (schedule == kNone) continue;
+      std::vector<BufferRow>& buffers = data_.schedules[schedule].buffers;
+      if (buffer < buffers.size()) buffers[static_cast<size_t>(buffer)].name = name;
+    }
+  }
+
   void read_begin() {
     const uint64_t number = in_.varint();
     Run run{process_};
@@ -345,7 +357,7 @@ class DataReader {
       const uint8_t kind = in.u8();
       const Bytes content = in.bytes(in.varint());
       // A later version may have kinds of its own.
-      if (kind < static_cast<uint8_t>(Kind::Process) || kind > static_cast<uint8_t>(Kind::Cut))
+      if (kind < static_cast<uint8_t>(Kind::Process) || kind > static_cast<uint8_t>(Kind::Names))
         continue;
       RecordReader(data_, process, content).read(static_cast<Kind>(kind));
     }

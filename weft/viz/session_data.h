@@ -94,11 +94,14 @@ struct KernelRow {
   // of its launches
   uint64_t runs = 0, ns = 0;
   std::vector<uint64_t> lengths = {};
+
+  uint64_t median_ns() const { return lengths.empty() ? 0 : lengths[lengths.size() / 2]; }
 };
 
 struct BufferRow {
   std::string_view device = {}, dtype = {};
   int64_t bytes = {}, input = {}, output = {};
+  std::string_view name = {};  ///< of a parameter
 };
 struct StepRow {
   bool copy = {};

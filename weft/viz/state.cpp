@@ -27,18 +27,7 @@ constexpr int kMostNested = 64;
 
 size_t forms_of(std::string_view set) { return set == "x86" ? x86::kForms : 0; }
 
-/// Whether registers are the machine's: then there is a frame to list.
-bool is_allocated(const MachineProgram& p) {
-  constexpr Reg kMachineRegisters = 32;
-  const auto is_machines = [](Reg r) { return r == kNoReg || r < kMachineRegisters; };
-  return std::ranges::all_of(p.code, [&](const Instruction& i) {
-    return std::ranges::all_of(i.regs, is_machines) && is_machines(i.mask) &&
-           is_machines(i.address.base) && is_machines(i.address.index);
-  });
-}
-
-std::string machine_text(Bytes bytes, std::string_view what) {
-  const StoredMachine stored = read_machine(bytes, what, forms_of);
+std::string machine_text(const StoredMachine& stored) {
   if (is_allocated(stored.program)) {
     Target target;
     target.name = stored.set;
@@ -206,6 +195,19 @@ StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes)
   return StateReader(data, at->second, nodes).read();
 }
 
+bool is_allocated(const MachineProgram& p) {
+  constexpr Reg kMachineRegisters = 32;
+  const auto is_machines = [](Reg r) { return r == kNoReg || r < kMachineRegisters; };
+  return std::ranges::all_of(p.code, [&](const Instruction& i) {
+    return std::ranges::all_of(i.regs, is_machines) && is_machines(i.mask) &&
+           is_machines(i.address.base) && is_machines(i.address.index);
+  });
+}
+
+StoredMachine machine_of(const StateView& state, std::string_view what) {
+  return read_machine(state.bytes, what, forms_of);
+}
+
 std::string text_of(const StateView& state, std::string_view what) {
   switch (state.kind) {
     case StateParts::Kind::None: return {};
@@ -220,7 +222,7 @@ std::string text_of(const StateView& state, std::string_view what) {
         append_format(out, "kernel {}\n{}", state.names[i], print_graph(state.nodes[i]));
       return out;
     }
-    case StateParts::Kind::Machine: return machine_text(state.bytes, what);
+    case StateParts::Kind::Machine: return machine_text(machine_of(state, what));
     default: return {reinterpret_cast<const char*>(state.bytes.data()), state.bytes.size()};
   }
 }

@@ -8,6 +8,7 @@
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/program.h"
+#include "weft/isa/machine_binary.h"
 #include "weft/rewrite/pass_record.h"
 #include "weft/viz/session_data.h"
 
@@ -53,6 +54,11 @@ struct StateView {
 
 /// The state of that number; none (0) is an empty one.
 StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes);
+
+/// The machine program of a state of that form.
+StoredMachine machine_of(const StateView& state, std::string_view what);
+/// Whether registers are the machine's: then there is a frame to list.
+bool is_allocated(const MachineProgram& p);
 
 /// For people: lines.
 std::string text_of(const StateView& state, std::string_view what);

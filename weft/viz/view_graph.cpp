@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
 #include "weft/viz/graph_data.h"
+#include "weft/viz/network_layers.h"
 #include "weft/viz/state.h"
 #include "weft/viz/view_parts.h"
 
@@ -29,7 +30,8 @@ class Kinds {
 
 class NodeGraph final : public GraphData {
  public:
-  NodeGraph(const Session::Data& data, const PassRow& pass) : source_(data, pass) {}
+  NodeGraph(const Session::Data& data, const PassRow& pass)
+      : source_(data, pass), inputs_(inputs_of(data, pass)) {}
 
   NodeSource& source() { return source_; }
 
@@ -49,6 +51,7 @@ class NodeGraph final : public GraphData {
       kinds_of.add(info(n->op).mnemonic);
     }
     if (marked) mark(before, after);
+    if (inputs_) find_layers(*this, [this](size_t i) { return parameter(i); });
   }
 
   std::string dtype(size_t i) const override { return std::string(name(nodes_[i]->dtype)); }
@@ -63,6 +66,18 @@ class NodeGraph final : public GraphData {
   }
 
  private:
+  /// What a pass over tensors reads; null for those over kernels.
+  static const std::vector<BufferRow>* inputs_of(const Session::Data& data, const PassRow& pass) {
+    if (pass.kernel != kNone || pass.run == kNone) return nullptr;
+    const uint32_t schedule = data.runs[pass.run].schedule;
+    return schedule == kNone ? nullptr : &data.schedules[schedule].buffers;
+  }
+  std::string_view parameter(size_t i) const {
+    if (nodes_[i]->op != Op::Param) return {};
+    const int64_t slot = nodes_[i]->int_arg(0);
+    const auto at = std::ranges::find(*inputs_, slot, &BufferRow::input);
+    return at == inputs_->end() ? std::string_view() : at->name;
+  }
   static std::vector<bool> reached(std::span<const NodeRef> roots, std::span<const NodeRef> all) {
     std::vector<bool> out(all.size());
     if (roots.empty()) return out;
@@ -78,6 +93,7 @@ class NodeGraph final : public GraphData {
   }
 
   NodeSource source_;
+  const std::vector<BufferRow>* inputs_;
   std::vector<NodeRef> nodes_;
 };
 
@@ -123,6 +139,9 @@ class Dataflow final : public GraphData {
       : data_(data), schedule_(schedule), kinds_(*this), newest_(schedule.buffers.size(), kNone) {
     form = "dataflow";
     for (uint32_t i = 0; i < schedule.steps.size(); ++i) add_step(i);
+    find_layers(*this, [this](size_t i) {
+      return is_step(i) ? std::string_view() : buffer(i).input >= 0 ? buffer(i).name : "";
+    });
   }
 
   std::string dtype(size_t i) const override {
@@ -141,7 +160,9 @@ class Dataflow final : public GraphData {
   std::string line(size_t i) const override { return is_step(i) ? std::string(step(i).line) : ""; }
   std::string label(size_t i) const override {
     if (is_step(i)) return std::string(step(i).name);
-    return strformat("{} {}", buffer(i).dtype, bytes_text(static_cast<double>(buffer(i).bytes)));
+    const BufferRow& b = buffer(i);
+    return strformat("{}{}{} {}", b.name, b.name.empty() ? "" : " ", b.dtype,
+                     bytes_text(static_cast<double>(b.bytes)));
   }
   std::string text(size_t i) const override {
     std::string out = strformat("%{} = {} {}", i, kind_names[kinds[i]], label(i));
@@ -210,6 +231,7 @@ void write_node(JsonWriter& json, const GraphData& g, size_t i) {
   json.begin_object().field("node", i).field("op", g.kind_names[g.kinds[i]]);
   json.field("dtype", g.dtype(i)).field("lanes", g.lanes(i)).field("shape", g.shape(i));
   json.field("label", g.label(i)).field("text", g.text(i)).field("line", g.line(i));
+  json.field("layer", g.layer(i));
   json.field("mark", kMarks[g.marks.empty() ? 0 : static_cast<size_t>(g.marks[i])]);
   if (g.form == "dataflow") {
     json.key("kernel");
@@ -224,6 +246,8 @@ void write_node(JsonWriter& json, const GraphData& g, size_t i) {
 std::unique_ptr<GraphData> graph_data(const Session& session, const Parameters& parameters) {
   if (parameters.has("realization") && !parameters.has("pass"))
     return graph_of_run(session.data(), parameters);
+  if (parameters.has("kernel") && !parameters.has("pass"))
+    return control_flow_graph(session.data(), parameters);
   return graph_of_pass(session.data(), parameters);
 }
 
@@ -252,13 +276,14 @@ std::string text_graph(const Session& session, const Parameters& parameters, boo
   for (size_t i = page.first; i < page.end; ++i) {
     const Mark mark = g->marks.empty() ? Mark::None : g->marks[i];
     const std::string line = g->line(i);
+    const std::string layer = g->layer(i);
     const char* code = mark == Mark::Added ? "32" : mark == Mark::Removed ? "31" : "0";
     append_format(out, "{}{}{}\n",
                   mark == Mark::Added     ? "+ "
                   : mark == Mark::Removed ? "- "
                                           : "  ",
                   styled(colour && code[0] != '0', code, printable(g->text(i))),
-                  line.empty() ? "" : "  # " + printable(line));
+                  line.empty() && layer.empty() ? "" : "  # " + printable(line + " " + layer));
   }
   return out;
 }

@@ -9,10 +9,6 @@
 namespace weft::viz {
 namespace {
 
-uint64_t median_of(const KernelRow& k) {
-  return k.lengths.empty() ? 0 : k.lengths[k.lengths.size() / 2];
-}
-
 /// Of one launch; 0 where it is not known.
 double per_second(double amount, uint64_t ns) {
   return ns == 0 ? 0 : amount / static_cast<double>(ns) * 1e9;
@@ -30,11 +26,11 @@ void kernel_fields(JsonWriter& json, const Session::Data& data, uint32_t i, uint
   json.field("target", k.target).field("process", k.process);
   id_field(json, "realization", k.run);
   json.field("line", k.line).field("runs", k.runs).field("ns", k.ns);
-  json.field("median_ns", median_of(k));
+  json.field("median_ns", k.median_ns());
   json.field("share", total == 0 ? 0 : static_cast<double>(k.ns) / static_cast<double>(total));
   json.field("flops", k.flops).field("bytes", k.bytes);
-  json.field("gflops", per_second(k.flops, median_of(k)) * 1e-9);
-  json.field("gbytes", per_second(k.bytes, median_of(k)) * 1e-9);
+  json.field("gflops", per_second(k.flops, k.median_ns()) * 1e-9);
+  json.field("gbytes", per_second(k.bytes, k.median_ns()) * 1e-9);
   json.field("compile_ns", k.compile_ns).field("code_bytes", k.code_bytes);
   json.field("spilled", k.spilled);
 }
@@ -129,17 +125,6 @@ void write_search(JsonWriter& json, const SearchRow* s) {
   json.field("refused", s->refused).field("seconds", s->seconds).end_object();
 }
 
-void write_roofline(JsonWriter& json, const KernelRow& k, const std::vector<PlanChoice>& plans) {
-  const auto chosen = std::ranges::find(plans, true, &PlanChoice::chosen);
-  json.key("roofline").begin_object().field("flops", k.flops).field("bytes", k.bytes);
-  json.field("intensity", k.bytes > 0 ? k.flops / k.bytes : 0);
-  json.key("predicted_cycles");
-  chosen == plans.end() ? json.null() : json.value(chosen->cycles);
-  json.key("measured_seconds");
-  k.runs == 0 ? json.null() : json.value(static_cast<double>(median_of(k)) * 1e-9);
-  json.end_object();
-}
-
 }  // namespace
 
 std::string view_kernels(const Session& session, const Parameters& parameters) {
@@ -173,9 +158,9 @@ std::string text_kernels(const Session& session, const Parameters& parameters, b
     const auto ns = static_cast<double>(k.ns);
     append_format(out, "{:>6} {:<32} {:>6.1f}% {:>6} {:>11} {:>11} {:>9.2f} {:>9.2f}  {}\n",
                   order[i], printable(k.name), total > 0 ? ns / total * 100 : 0, k.runs,
-                  duration_text(ns), duration_text(static_cast<double>(median_of(k))),
-                  per_second(k.flops, median_of(k)) * 1e-9,
-                  per_second(k.bytes, median_of(k)) * 1e-9, printable(k.line));
+                  duration_text(ns), duration_text(static_cast<double>(k.median_ns())),
+                  per_second(k.flops, k.median_ns()) * 1e-9,
+                  per_second(k.bytes, k.median_ns()) * 1e-9, printable(k.line));
   }
   return out;
 }
@@ -202,7 +187,6 @@ std::string view_kernel(const Session& session, const Parameters& parameters) {
   }
   json.end_array();
   write_search(json, search_of(data, k));
-  write_roofline(json, k, plans);
   json.key("texts").begin_array();
   for (const KernelText& t : texts_of(data, k))
     json.begin_object().field("kind", t.kind).field("text", t.text).end_object();
@@ -219,8 +203,9 @@ std::string text_kernel(const Session& session, const Parameters& parameters, bo
   append_format(out,
                 "{} launches, median {}, {:.2f} GFLOPS, {:.2f} GB/s; compiled in {}, {}, {} "
                 "values without a register\n",
-                k.runs, duration_text(static_cast<double>(median_of(k))),
-                per_second(k.flops, median_of(k)) * 1e-9, per_second(k.bytes, median_of(k)) * 1e-9,
+                k.runs, duration_text(static_cast<double>(k.median_ns())),
+                per_second(k.flops, k.median_ns()) * 1e-9,
+                per_second(k.bytes, k.median_ns()) * 1e-9,
                 duration_text(static_cast<double>(k.compile_ns)),
                 bytes_text(static_cast<double>(k.code_bytes)), k.spilled);
   for (const DecisionRow* d : decisions_of(data, k))

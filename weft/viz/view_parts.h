@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "weft/base/json_writer.h"
+#include "weft/viz/graph_data.h"
 #include "weft/viz/session_data.h"
 #include "weft/viz/views.h"
 
@@ -42,6 +43,10 @@ std::string bytes_text(double bytes);  ///< "1.5 MB"
 void write_diff(JsonWriter& json, std::string_view before, std::string_view after,
                 const Parameters& parameters);
 
+/// Of a kernel's machine code: its blocks, and which follow which. Errors: those of kernel_code().
+std::unique_ptr<GraphData> control_flow_graph(const Session::Data& data,
+                                              const Parameters& parameters);
+
 /// What is known of a rule; a recorded program's text and source win over those of this one.
 struct RuleFacts {
   std::string text, source, set, domain, proof;
@@ -71,6 +76,10 @@ std::string view_kernels(const Session& session, const Parameters& parameters);
 std::string text_kernels(const Session& session, const Parameters& parameters, bool colour);
 std::string view_kernel(const Session& session, const Parameters& parameters);
 std::string text_kernel(const Session& session, const Parameters& parameters, bool colour);
+std::string view_code(const Session& session, const Parameters& parameters);
+std::string text_code(const Session& session, const Parameters& parameters, bool colour);
+std::string view_roofline(const Session& session, const Parameters& parameters);
+std::string text_roofline(const Session& session, const Parameters& parameters, bool colour);
 std::string view_rules(const Session& session, const Parameters& parameters);
 std::string view_recompile(const Session& session, const Parameters& parameters);
 std::string view_lines(const Session& session, const Parameters& parameters);

@@ -207,7 +207,7 @@ void write_buffer(JsonWriter& json, const Lives& lives, size_t b) {
   id_field(json, "arena", l.arena);
   json.field("offset", l.offset);
   id_field(json, "made_by", l.maker);
-  json.field("line", l.line).end_object();
+  json.field("line", l.line).field("name", row.name).end_object();
 }
 
 }  // namespace

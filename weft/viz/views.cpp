@@ -27,6 +27,7 @@ constexpr ViewParameter kFiring[] = {
 constexpr ViewParameter kGraph[] = {{"pass", "of which pass's state"},
                                     {"side", "before, after or both; after"},
                                     {"realization", "instead of a pass: what this runs"},
+                                    {"kernel", "likewise: the blocks of its machine code"},
                                     kPaged[0],
                                     {"count", "at most so many nodes; 2000"}};
 constexpr ViewParameter kTimeline[] = {
@@ -39,6 +40,7 @@ constexpr ViewParameter kMemory[] = {{"realization", "which; must be given"}};
 constexpr ViewParameter kKernels[] = {
     {"process", "only those of one"}, kPaged[0], {"count", "at most so many rows; 100"}};
 constexpr ViewParameter kKernel[] = {{"kernel", "which; must be given"}};
+constexpr ViewParameter kCode[] = {kKernel[0], kPaged[0], {"count", "at most so many lines; 4000"}};
 constexpr ViewParameter kRules[] = {{"fired", "1: only those that fired; 0"}};
 constexpr ViewParameter kRecompile[] = {
     kKernel[0], {"rules", "to switch off, as WEFT_RULES takes them; none"}, kPass[1]};
@@ -63,6 +65,10 @@ constexpr View kViews[] = {
     {"memory", kMemory, "buffers' lives, the peak and who holds it", view_memory, text_memory},
     {"kernels", kKernels, "kernels by time, longest first", view_kernels, text_kernels},
     {"kernel", kKernel, "one kernel: reasons, lines, texts, roofline", view_kernel, text_kernel},
+    {"code", kCode, "machine code: blocks, loops, registers' lives, estimates, bytes", view_code,
+     text_code},
+    {"roofline", kKernel, "what a kernel reaches of what the machine can do", view_roofline,
+     text_roofline},
     {"rules", kRules, "rewrite rules, where they fired, what is proved of them", view_rules},
     {"recompile", kRecompile, "a kernel's code with rules switched off, and without",
      view_recompile},

@@ -4,6 +4,7 @@
 
 #include "weft/base/format.h"
 #include "weft/base/function_ref.h"
+#include "weft/codegen/machine/flow.h"
 #include "weft/isa/x86.h"
 #include "weft/isa/x86_estimate.h"
 
@@ -49,23 +50,32 @@ void each_instruction(const MachineProgram& p, FunctionRef<void(const Instructio
   f(x86::make(Form::Ret, 0, {}));
 }
 
-std::string summary(const x86::Estimate& e) {
-  return strformat("{} instructions, {:.1f} cycles ({} {:.1f}, chain {:.1f}), {} bytes in, {} out",
-                   e.instructions, e.cycles(), e.busiest, e.ports, e.chain, e.loaded, e.stored);
+Flow flow_of(const Instruction& i) {
+  if (static_cast<Form>(i.form) == Form::Ret) return Flow::Return;
+  bool jumps = false, asks = false;
+  for (const x86::Description::Operand& o : x86::describe(i).operands) {
+    jumps |= o.role == x86::Role::Jump;
+    asks |= o.role == x86::Role::Condition;
+  }
+  return !jumps ? Flow::Next : asks ? Flow::Branch : Flow::Jump;
 }
 
-/// Per loop in the order in which they begin: what an iteration takes without inner loops.
-std::vector<std::string> loop_summaries(const MachineProgram& p) {
-  std::vector<std::vector<Instruction>> bodies;
-  std::vector<size_t> open;
-  for (const Instruction& i : p.code) {
-    if (i.form == kLoopBegin) open.push_back(bodies.size()), bodies.emplace_back();
-    if (i.form == kLoopEnd) open.pop_back();
-    if (!open.empty() && i.form < x86::kForms) bodies[open.back()].push_back(i);
-  }
-  std::vector<std::string> out;
-  for (const std::vector<Instruction>& body : bodies)
-    out.push_back(summary(x86::estimate_loop(body)));
+FrameUse frame_use(const Instruction& i) {
+  if (!i.has_memory || i.address.base != x86::kRsp) return FrameUse::None;
+  const auto [loads, stores] = x86::memory_use(i);
+  return stores ? FrameUse::Spill : loads ? FrameUse::Reload : FrameUse::None;
+}
+
+std::vector<CodeLine> lines_without_places(const MachineProgram& program) {
+  std::vector<CodeLine> out;
+  each_instruction(program, [&](const Instruction& i) {
+    CodeLine& line = out.emplace_back(i);
+    if (i.form >= x86::kForms) return;
+    line.flow = flow_of(i);
+    line.frame = frame_use(i);
+    line.latency = x86::latency(i);
+    line.port = x86::port_name(i);
+  });
   return out;
 }
 
@@ -83,21 +93,34 @@ std::string encode_x86(const MachineProgram& program) {
   return {bytes.begin(), bytes.end()};
 }
 
+std::vector<CodeLine> lines_x86(const MachineProgram& program) {
+  std::vector<CodeLine> out = lines_without_places(program);
+  x86::Encoder encoder;  // labels stay open: distances have a fixed size
+  for (CodeLine& line : out) {
+    line.offset = static_cast<uint32_t>(encoder.size());
+    if (line.instruction.form < x86::kForms) encoder.emit(line.instruction);
+    line.bytes = static_cast<uint32_t>(encoder.size()) - line.offset;
+  }
+  return out;
+}
+
 std::string list_x86(const MachineProgram& program) {
   std::string text =
       strformat("# {} values in memory, {} computed again where they are used, {} bytes of frame\n",
                 program.in_memory, program.rematerialised, program.frame_bytes);
-  const std::vector<std::string> loops = loop_summaries(program);
+  const std::vector<CodeLine> lines = lines_without_places(program);
+  const std::vector<std::vector<Instruction>> loops = loop_bodies(lines, control_flow(lines));
   size_t loop = 0;
-  each_instruction(program, [&](const Instruction& i) {
-    const std::string line = x86::print(i);
-    if (i.form == kLoopBegin)
-      append_format(text, "  {}: {}\n", line, loops[loop++]);
-    else if (i.form >= x86::kForms)
-      append_format(text, "{}{}\n", i.form == kLabel ? "" : "  ", line);
+  for (const CodeLine& l : lines) {
+    const uint16_t form = l.instruction.form;
+    const std::string line = x86::print(l.instruction);
+    if (form == kLoopBegin)
+      append_format(text, "  {}: {}\n", line, text_of(x86::estimate_loop(loops[loop++])));
+    else if (form >= x86::kForms)
+      append_format(text, "{}{}\n", form == kLabel ? "" : "  ", line);
     else
-      append_format(text, "  {:<56} ; {:>2} {}\n", line, x86::latency(i), x86::port_name(i));
-  });
+      append_format(text, "  {:<56} ; {:>2} {}\n", line, l.latency, l.port);
+  }
   return text;
 }
 

@@ -1,8 +1,9 @@
 // Machine code of x86-64 with the frame a function needs, as bytes and as text.
 #pragma once
 #include <string>
+#include <vector>
 
-#include "weft/isa/machine.h"
+#include "weft/codegen/code_line.h"
 
 namespace weft::codegen {
 
@@ -12,5 +13,7 @@ std::string encode_x86(const MachineProgram& program);
 /// The same, one instruction a line with its latency and port; at the beginning of loops what an
 /// iteration is estimated to take, first what allocation left in memory.
 std::string list_x86(const MachineProgram& program);
+/// The same as data, with where each instruction lies in the function's bytes.
+std::vector<CodeLine> lines_x86(const MachineProgram& program);
 
 }  // namespace weft::codegen

@@ -26,7 +26,7 @@ from weft.transforms import (accumulate_gradients, checkpoint, custom_gradient, 
 _core.set_package_folder(os.path.dirname(__file__))
 
 def __getattr__(name: str):
-    if name in ("array_api", "data", "fft", "linalg", "llm", "nn", "onnx", "random", "text"):  # made on first use: `import weft` stays light
+    if name in ("array_api", "data", "fft", "linalg", "llm", "nn", "onnx", "random", "tensorboard", "text", "viz"):  # made on first use: `import weft` stays light
         import importlib
         return importlib.import_module(f"weft.{name}")
     raise AttributeError(f"module 'weft' has no attribute '{name}'")

@@ -12,8 +12,8 @@ const $ = (id) => document.getElementById(id);
 const TABS = [["graph", "Graph"], ["timeline", "Timeline"], ["kernels", "Kernels"], ["lines", "Lines"], ["rules", "Rules"], ["statistics", "Statistics"]];
 const KEYS = [
   ["↑ ↓", "the item before, the next"], ["Enter", "open and close an item; expand a group; open a node's kernel"], ["← →", "the rewrite before, the next; close and open an item"],
-  ["Space", "show all of a graph or timeline"], ["g", "the graph of what is chosen"], ["s", "the difference as text"], ["c", "the kernel's code"],
-  ["r", "group nodes: by none, by line, by kernel"], ["t k l u i", "timeline, kernels, lines, rules, statistics"], ["/", "search"], ["?", "this list"],
+  ["Space", "show all of a graph or timeline"], ["g", "the graph of what is chosen"], ["s", "the difference as text"], ["c", "the kernel's code"], ["f", "the control flow of a kernel's code"],
+  ["r", "group nodes: by none, by line, by layer, by kernel"], ["t k l u i", "timeline, kernels, lines, rules, statistics"], ["/", "search"], ["?", "this list"],
   ["In a graph:", "arrows go to sources, users, neighbours; Shift+arrows move; + and - zoom"], ["In a timeline:", "arrows go from span to span; Shift+arrows move; + and - zoom; Enter opens the kernel"],
 ];
 const GOES = { t: "timeline", k: "kernels", l: "lines", u: "rules", i: "statistics" };
@@ -39,10 +39,11 @@ function go(to) {
 
 function makePane(to) {
   if (to.view === "pass") return new PassPane(to, tools);
-  if (to.view === "kernel") return new KernelPane(to.kernel, tools);
+  if (to.view === "kernel") return new KernelPane(to, tools);
   if (to.view === "recompile") return new RecompilePane(to, tools);
   if (to.view === "timeline") return new TimelinePane({ ...tools, session, realization: to.realization ?? 0 });
   if (to.view in lists) return lists[to.view](to, tools);
+  if (to.kernel !== undefined) return new GraphPane({ kernel: to.kernel }, tools);
   return new GraphPane({ realization: to.realization ?? 0 }, tools);
 }
 

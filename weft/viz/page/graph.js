@@ -22,7 +22,7 @@ export class GraphPane {
       (context, width, height) => this.draw(context, width, height));
     this.aside = element("aside", { "aria-label": "The chosen node" });
     this.groups = element("select", { "aria-label": "Group nodes by (r)" },
-      ...[["", "no groups"], ["line", "groups by line"], ["kernel", "groups by kernel"]].map(([value, text]) => element("option", { value }, text)));
+      ...[["", "no groups"], ["line", "groups by line"], ["layer", "groups by layer"], ["kernel", "groups by kernel"]].map(([value, text]) => element("option", { value }, text)));
     this.title = element("span", { className: "quiet" });
     this.head = [this.groups, button("All (Space)", () => this.fit()), this.title];
     this.root = element("div", { className: "fill" }, this.pane.box, this.aside);
@@ -51,7 +51,7 @@ export class GraphPane {
       const first = !this.info;
       this.info = info;
       this.showInfo();
-      if (first || !this.isInView()) this.fit();
+      if (first || this.untouched || !this.isInView()) this.fit();
       this.showChosen();
       this.pane.redraw();
       if (!info.fine) this.waitForFine(this.tiles);
@@ -81,7 +81,7 @@ export class GraphPane {
   showInfo() {
     const { nodes, boxes, edges, fine, loops } = this.info;
     this.title.textContent = [`${count(nodes)} nodes`, boxes !== nodes ? `${count(boxes)} boxes` : "", `${count(edges)} edges`,
-      loops ? `${count(loops)} that go back (not drawn)` : "", fine ? "" : "being laid out"].filter(Boolean).join(", ");
+      loops ? `${count(loops)} that go back` : "", fine ? "" : "being laid out"].filter(Boolean).join(", ");
   }
 
   // ---- where
@@ -155,6 +155,7 @@ export class GraphPane {
     let missing = 0;
     for (const id of tiles) missing += this.drawTile(context, ...id) ? 0 : 1;
     this.tiles.want(tiles);
+    this.drawBack(context);
     this.drawChosen(context);
     if (missing === 0 && !this.painted) {
       this.painted = true;
@@ -179,6 +180,28 @@ export class GraphPane {
       break;
     }
     return false;
+  }
+
+  // Edges that go back, as loops' do, beside what they skip.
+  drawBack(context) {
+    if (this.level() > 1) return;
+    context.strokeStyle = context.fillStyle = palette().accent;
+    context.lineWidth = Math.max(this.scale * 1.5, 0.7);
+    const place = (x, y) => [(x - this.x) * this.scale, (y - this.y) * this.scale];
+    for (const [fromX, fromY, fromHalf, toX, toY, toHalf] of this.info.back) {
+      const [x0, y0] = place(fromX + fromHalf, fromY + 4), [x1, y1] = place(toX + toHalf, toY - 4);
+      const out = Math.max(x0, x1) + (24 + Math.abs(fromY - toY) * 0.6) * this.scale;
+      context.beginPath();
+      context.moveTo(x0, y0);
+      context.bezierCurveTo(out, y0, out, y1, x1, y1);
+      context.stroke();
+      const head = 6 * this.scale;
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.lineTo(x1 + head, y1 - head / 2);
+      context.lineTo(x1 + head, y1 + head / 2);
+      context.fill();
+    }
   }
 
   drawChosen(context) {
@@ -234,9 +257,10 @@ export class GraphPane {
     const toggles = [];
     if (isGroup) toggles.push(button("Expand (Enter)", () => this.expand()));
     if (this.open.length) toggles.push(button("Collapse all groups", () => this.regroup(this.group, [])));
+    if (this.what.kernel !== undefined) toggles.push(button("Code (Enter)", () => this.expand()));
     if (box.kernel >= 0) toggles.push(button("Kernel (Enter)", () => this.go({ view: "kernel", kernel: box.kernel })));
     this.aside.replaceChildren(element("h1", {}, box.label),
-      facts([["line", box.line], ["dtype", box.dtype], ["shape", box.shape], ["mark", box.mark], ["bytes", box.bytes > 0 ? bytes(box.bytes) : ""],
+      facts([["line", box.line], ["layer", box.layer], ["dtype", box.dtype], ["shape", box.shape], ["mark", box.mark], ["bytes", box.bytes > 0 ? bytes(box.bytes) : ""],
         ["time", box.ns > 0 ? time(box.ns) : ""], ["nodes", isGroup ? count(box.nodes) : ""]]),
       element("div", {}, ...toggles), element("pre", { className: "code" }, box.text),
       ...list("Sources", box.sources), ...list("Users", box.users),
@@ -262,7 +286,8 @@ export class GraphPane {
       this.open = [...this.open, chosen.group];
       this.chosen = null;
       this.load().then(() => this.choose({ node }));
-    } else if (chosen.kernel >= 0) this.go({ view: "kernel", kernel: chosen.kernel });
+    } else if (this.what.kernel !== undefined) this.go({ view: "kernel", kernel: this.what.kernel, block: chosen.members[0].node });
+    else if (chosen.kernel >= 0) this.go({ view: "kernel", kernel: chosen.kernel });
   }
 
   step(direction) {
@@ -294,8 +319,9 @@ export class GraphPane {
   // Keys that work wherever the focus is.
   globalKey(key) {
     if (key === " ") this.fit();
+    else if (key === "c" && this.what.kernel !== undefined) this.go({ view: "kernel", kernel: this.what.kernel });
     else if (key === "r") {
-      const order = ["", "line", "kernel"];
+      const order = ["", "line", "layer", "kernel"];
       this.regroup(order[(order.indexOf(this.group) + 1) % order.length], []);
     } else return false;
     return true;

@@ -1,33 +1,10 @@
 // The kernel pane: what a kernel costs, why it is as it is, its texts, its place under the roofline.
 import { view } from "./api.js";
+import { CodePanel } from "./code.js";
 import { difference } from "./diff.js";
 import { bytes, button, count, element, facts, link, percent, rate, svg, table, time } from "./dom.js";
 
-const NAMES = { listing: "Machine code", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", graph: "Graph", program: "Program" };
-
-// Registers of x86: choosing one lights up all its places.
-const REGISTER = /\b(?:[xyz]mm\d{1,2}|k[0-7]|[re]?(?:ax|bx|cx|dx|si|di|bp|sp)|r(?:8|9|1[0-5])[dwb]?)\b/g;
-
-function registerName(text) {
-  return text.replace(/^[xyz]mm/, "mm").replace(/^[re](?=[a-ds])/, "").replace(/^(r\d+)[dwb]$/, "$1");
-}
-
-function listing(text) {
-  const pre = element("pre");
-  for (const line of text.split("\n")) {
-    let at = 0;
-    for (const found of line.matchAll(REGISTER)) {
-      pre.append(line.slice(at, found.index), element("span", { "data-register": registerName(found[0]) }, found[0]));
-      at = found.index + found[0].length;
-    }
-    pre.append(`${line.slice(at)}\n`);
-  }
-  pre.addEventListener("click", (event) => {
-    const name = event.target.dataset?.register;
-    for (const span of pre.querySelectorAll("[data-register]")) span.classList.toggle("lit", name !== undefined && span.dataset.register === name);
-  });
-  return pre;
-}
+const NAMES = { listing: "Listing", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", graph: "Graph", program: "Program" };
 
 function texts(all) {
   if (!all.length) return [];
@@ -39,7 +16,7 @@ function texts(all) {
       tab.tabIndex = n === i ? 0 : -1;
     });
     const { kind, text } = all[i];
-    panel.replaceChildren(kind === "listing" ? listing(text) : element("pre", {}, text));
+    panel.replaceChildren(element("pre", {}, text));
   };
   tabs.append(...all.map(({ kind }, i) => button(NAMES[kind] ?? kind, () => choose(i), { role: "tab" })));
   tabs.addEventListener("keydown", (event) => {
@@ -52,23 +29,23 @@ function texts(all) {
     event.preventDefault();
     event.stopPropagation();
   });
-  const first = all.findIndex((t) => t.kind === "listing");
-  choose(first < 0 ? 0 : first);
+  choose(Math.max(all.findIndex((t) => t.kind === "program"), 0));
   return [element("h2", {}, "Texts"), tabs, panel];
 }
 
-// Both axes are logarithmic: FLOP per byte, FLOP per second.
+// Both axes are logarithmic: FLOP per byte, FLOP per second. One slope for each level of memory.
 export function roofline(r) {
   if (!r?.flops || !r.bytes) return null;
-  const [width, height, left, bottom] = [420, 250, 60, 34];
+  const [width, height, left, bottom, right] = [480, 280, 66, 34, 60];
   const measured = r.measured_seconds ? r.flops / r.measured_seconds : null;
   const predicted = r.predicted_seconds ? r.flops / r.predicted_seconds : null;
-  const ridge = r.flops_per_second && r.bytes_per_second ? r.flops_per_second / r.bytes_per_second : null;
-  const xs = [r.intensity, ridge].filter(Boolean), ys = [measured, predicted, r.flops_per_second].filter(Boolean);
+  const peak = r.limits?.flops_per_second ?? null;
+  const levels = r.limits?.levels ?? [];
+  const xs = [r.intensity, ...levels.map((l) => peak / l.bytes_per_second)], ys = [measured, predicted, peak].filter(Boolean);
   if (!ys.length) return null;
   const low = (all) => Math.floor(Math.log10(Math.min(...all))) - 1, high = (all) => Math.ceil(Math.log10(Math.max(...all)) + 0.3);
   const [x0, x1, y0, y1] = [low(xs), high(xs), low(ys), high(ys)];
-  const x = (v) => left + (Math.log10(v) - x0) / (x1 - x0) * (width - left - 24);
+  const x = (v) => left + (Math.log10(v) - x0) / (x1 - x0) * (width - left - right);
   const y = (v) => 10 + (y1 - Math.log10(v)) / (y1 - y0) * (height - bottom - 10);
   const parts = [];
   for (let p = x0; p <= x1; p += 1) {
@@ -76,20 +53,25 @@ export function roofline(r) {
     parts.push(svg("text", { x: x(10 ** p), y: height - bottom + 14, "text-anchor": "middle" }, String(10 ** p)));
   }
   for (let p = y0; p <= y1; p += 1) {
-    parts.push(svg("line", { class: "grid", x1: left, x2: width - 24, y1: y(10 ** p), y2: y(10 ** p) }));
+    parts.push(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(10 ** p), y2: y(10 ** p) }));
     parts.push(svg("text", { x: left - 4, y: y(10 ** p) + 4, "text-anchor": "end" }, rate(10 ** p, "F/s")));
   }
-  parts.push(svg("text", { x: (width + left) / 2, y: height - 4, "text-anchor": "middle" }, "FLOP per byte"));
-  if (ridge) {
-    const corner = `${x(ridge)},${y(r.flops_per_second)}`;
-    const start = 10 ** x0 * r.bytes_per_second;
-    const from = start >= 10 ** y0 ? `${x(10 ** x0)},${y(start)}` : `${x(10 ** y0 / r.bytes_per_second)},${y(10 ** y0)}`;
-    parts.push(svg("polyline", { class: "roof", points: `${from} ${corner} ${x(10 ** x1)},${y(r.flops_per_second)}` }));
+  parts.push(svg("text", { x: (width - right + left) / 2, y: height - 4, "text-anchor": "middle" }, "FLOP per byte"));
+  for (const { name, bytes_per_second: slope } of levels) {
+    const start = Math.max(10 ** x0, 10 ** y0 / slope), ridge = peak / slope;
+    parts.push(svg("line", { class: name === r.bound ? "roof" : "roof faint", x1: x(start), y1: y(start * slope), x2: x(ridge), y2: y(peak) }));
+    parts.push(svg("text", { x: x(start) + 5, y: y(start * slope) - 5, class: "small" }, name));
+  }
+  if (peak) {
+    parts.push(svg("line", { class: "roof", x1: x(Math.min(...levels.map((l) => peak / l.bytes_per_second))), y1: y(peak), x2: x(10 ** x1), y2: y(peak) }));
+    parts.push(svg("text", { x: width - right + 4, y: y(peak) + 4 }, rate(peak, "F/s")));
   }
   if (predicted) parts.push(svg("circle", { class: "predicted", cx: x(r.intensity), cy: y(predicted), r: 5 }));
   if (measured) parts.push(svg("circle", { class: "measured", cx: x(r.intensity), cy: y(measured), r: 4 }));
-  const words = [`${r.intensity.toPrecision(3)} FLOP per byte`, measured ? `measured ${rate(measured, "FLOP/s")}` : "", predicted ? `predicted ${rate(predicted, "FLOP/s")} (ring)` : "",
-    ridge ? `the machine ${rate(r.flops_per_second, "FLOP/s")}, ${rate(r.bytes_per_second, "B/s")}` : "the machine's limits are not known"].filter(Boolean).join("; ");
+  const part = r.measured_seconds && r.roof_seconds ? r.roof_seconds / r.measured_seconds : 0;
+  const share = part > 1 ? ", faster than the limits allow: the machine is busy now" : part ? `, ${percent(part)} of what ${r.bound === "compute" ? "computing" : r.bound} allows` : "";
+  const words = [`${r.intensity.toPrecision(3)} FLOP per byte`, measured ? `measured ${rate(measured, "FLOP/s")} (dot)${share}` : "", predicted ? `predicted ${rate(predicted, "FLOP/s")} (ring)` : "",
+    r.limits ? `limits of ${r.limits.threads} threads, ${r.limits.source}` : "the machine's limits are not known: it is another one"].filter(Boolean).join("; ");
   return element("figure", {}, svg("svg", { width, height, role: "img", "aria-label": `Roofline: ${words}` }, ...parts),
     element("figcaption", { className: "quiet" }, words));
 }
@@ -125,20 +107,27 @@ function rulesOff(kernel, go) {
 }
 
 export class KernelPane {
-  constructor(kernel, { go, say }) {
+  constructor({ kernel, block }, { go, say }) {
     this.go = go;
     this.root = element("div", { className: "body" });
     this.head = [];
-    this.load(kernel).catch((error) => {
+    this.globalKey = (key) => key === "f" && (go({ view: "graph", kernel }), true);
+    this.load(kernel, block).catch((error) => {
       say(error.message);
       this.root.replaceChildren(element("p", { className: "error", role: "alert" }, error.message));
     });
   }
 
-  async load(kernel) {
+  // The roofline takes longer where the machine's limits are not measured yet.
+  async load(kernel, block) {
     const k = await view("kernel", { kernel });
     const { go } = this;
-    const chart = roofline(k.roofline);
+    const chart = element("div");
+    view("roofline", { kernel }).then((r) => chart.replaceChildren(...[roofline(r)].filter(Boolean))).catch(() => {});
+    const code = element("div");
+    const ours = (k.texts ?? []).some((t) => t.kind === "listing");
+    if (ours) view("code", { kernel }).then((c) => code.replaceChildren(...new CodePanel(c, block, { go }).parts))
+      .catch((error) => code.replaceChildren(element("p", { className: "error", role: "alert" }, error.message)));
     const decisions = table([
       { name: "", of: (d) => (d.staged ? "staged" : "fused"), sort: (d) => d.staged },
       { name: "value", of: (d) => d.value, mono: true }, { name: "because", of: (d) => d.reason }, { name: "line", of: (d) => d.line },
@@ -155,7 +144,7 @@ export class KernelPane {
         ["compiled in", time(k.compile_ns)], ["code", k.code_bytes ? bytes(k.code_bytes) : ""], ["spilled", k.spilled ? `${k.spilled} registers` : ""],
         ["passes", k.passes?.length ? link(`${k.passes.length}, from pass ${k.passes[0]}`, () => go({ view: "pass", pass: k.passes[0] })) : ""],
         ["realization", (k.realization ?? null) === null ? "" : link(String(k.realization), () => go({ view: "graph", realization: k.realization }))],
-      ]), ...(chart ? [chart] : [])),
+      ]), chart), code,
       ...texts(k.texts ?? []),
       ...(k.applied?.length ? [element("h2", {}, "Applied"), element("ul", {}, ...k.applied.map((text) => element("li", {}, text)))] : []),
       ...(k.decisions?.length ? [element("h2", {}, "Why it is fused and staged so"), decisions] : []),

@@ -25,6 +25,8 @@ def get_state_dict(obj: Any, prefix: str = "", tensor_type: Any = Tensor) -> dic
 def _visit(obj: Any, name: str, tensor_type: Any, found: dict, above: set) -> None:
     if isinstance(obj, tensor_type):
         found[name] = obj
+        if isinstance(obj, Tensor):
+            _core.name_tensor(obj, name)  # for recordings
         return
     if id(obj) in above:  # a model that refers to itself
         return

@@ -1,9 +1,13 @@
+#include "weft/target/machine_limits.h"
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 
-#include "weft/app/bench.h"
 #include "weft/base/context.h"
+#include "weft/base/function_ref.h"
+#include "weft/base/spans.h"
 #include "weft/base/thread_pool.h"
 #include "weft/target/target.h"
 
@@ -17,13 +21,26 @@ namespace {
 
 constexpr int64_t kBytes = int64_t{256} << 20;  // far beyond any cache
 constexpr int64_t kBlock = int64_t{1} << 20;
-constexpr int64_t kRepeats = 5;
+constexpr size_t kRepeats = 5;
 constexpr int64_t kFmaSteps = 1 << 22, kTileSteps = 1 << 18;
 
 // GCC's vector extension: one register where the machine has such, several where not.
 typedef float Float16 __attribute__((vector_size(64)));
 typedef float Float8 __attribute__((vector_size(32)));
 typedef uint64_t Word8 __attribute__((vector_size(64)));
+
+/// Of the median of a few calls, after one that is not counted.
+double median_seconds(FunctionRef<void()> run) {
+  run();
+  std::array<uint64_t, kRepeats> ns;
+  for (uint64_t& one : ns) {
+    const uint64_t start = now_ns();
+    run();
+    one = now_ns() - start;
+  }
+  std::ranges::sort(ns);
+  return static_cast<double>(ns[kRepeats / 2]) * 1e-9;
+}
 
 std::unique_ptr<std::byte[]> touched_memory(Context& context) {
   auto memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(kBytes));
@@ -141,7 +158,7 @@ void keep(uint64_t value) { asm volatile("" : : "r"(value) : "memory"); }
 
 double measured_read_bandwidth(Context& context) {
   const auto memory = touched_memory(context);
-  const double seconds = median_seconds(kRepeats, [&] {
+  const double seconds = median_seconds([&] {
     context.thread_pool().parallel_for(kBytes / kBlock, [&](int64_t begin, int64_t end, int) {
       keep(sum_words(memory.get() + begin * kBlock, (end - begin) * kBlock));
     });
@@ -151,7 +168,7 @@ double measured_read_bandwidth(Context& context) {
 
 double measured_copy_bandwidth(Context& context) {
   const auto from = touched_memory(context), to = touched_memory(context);
-  const double seconds = median_seconds(kRepeats, [&] {
+  const double seconds = median_seconds([&] {
     context.thread_pool().parallel_for(kBytes / kBlock, [&](int64_t begin, int64_t end, int) {
       std::memcpy(to.get() + begin * kBlock, from.get() + begin * kBlock,
                   static_cast<size_t>((end - begin) * kBlock));
@@ -163,7 +180,7 @@ double measured_copy_bandwidth(Context& context) {
 double measured_f32_flops(Context& context) {
   ThreadPool& pool = context.thread_pool();
   const FmaLoop loop = fma_loop(kernel_target(context));
-  const double seconds = median_seconds(kRepeats, [&] {
+  const double seconds = median_seconds([&] {
     pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
         keep(static_cast<uint64_t>(loop.run(kFmaSteps, 0.001f)));
@@ -181,7 +198,7 @@ double measured_narrow_flops(Context& context, DType dtype) {
 #ifdef __x86_64__
   if (const MatrixUnit* unit = target.tile_unit(words)) {
     ThreadPool& pool = context.thread_pool();
-    const double seconds = median_seconds(kRepeats, [&] {
+    const double seconds = median_seconds([&] {
       pool.parallel_for(pool.size(), [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) tile_products(kTileSteps, bytes);
       });

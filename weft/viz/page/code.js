@@ -1,0 +1,110 @@
+// Machine code: its loops with what they take, and registers through the lives of what they hold.
+import { button, bytes, count, element, table } from "./dom.js";
+
+const REGISTER = /\b(?:[xyz]mm\d{1,2}|tmm\d|k[0-7]|[re]?(?:ax|bx|cx|dx|si|di|bp|sp)|[abcd]l|[sd]il|[sb]pl|r(?:8|9|1[0-5])[dwb]?)\b/g;
+
+// One name for a register whatever its width.
+function plainName(text) {
+  return text.replace(/^[xyz](?=mm)/, "").replace(/^[re](?=[a-ds])/, "").replace(/^(r\d+)[dwb]$/, "$1").replace(/^([abcd])l$/, "$1x").replace(/^([sdb][ip])l$/, "$1");
+}
+
+const cycles = (value) => value.toFixed(1);
+
+export class CodePanel {
+  constructor(code, block, { go }) {
+    this.code = code;
+    this.numbers = new Map(code.registers.map((r, i) => [plainName(r.name), i]));
+    this.rows = code.lines.map((line) => this.row(line));
+    const pre = element("pre", { className: "listing" }, this.header(), ...this.rows);
+    this.box = element("div", { className: "code", tabIndex: 0, "aria-label": "Machine code" }, pre);
+    pre.addEventListener("click", (event) => this.click(event.target));
+    this.buttons = element("div", { className: "registers", role: "group", "aria-label": "Registers: lights up what each holds" },
+      ...code.registers.map((r, i) => button(r.name, () => this.toggle(i), { "aria-pressed": "false" })));
+    this.parts = [
+      element("h2", {}, "Machine code"),
+      element("p", { className: "quiet" }, this.summary()),
+      ...(code.loops.length ? [this.loops()] : []),
+      element("p", {}, button("Control flow (f)", () => go({ view: "graph", kernel: code.kernel })), " ",
+        element("span", { className: "quiet" }, "A click on a register shows the life of what it holds; columns: v written, o used, ^ used for the last time, x both, | kept.")),
+      this.buttons, this.box,
+      ...(code.lines.length < code.total ? [element("p", { className: "quiet" }, `${count(code.total - code.lines.length)} more lines: weft viz FILE --text code --param kernel=${code.kernel} --param first=${code.lines.length}`)] : []),
+    ];
+    if (block !== undefined && code.blocks[block]) requestAnimationFrame(() => this.show(code.blocks[block].first));
+  }
+
+  summary() {
+    const { in_memory: inMemory, spills, reloads, rematerialised, frame_bytes: frame, estimate } = this.code;
+    return `${count(inMemory)} values in memory (${count(spills)} spills, ${count(reloads)} reloads), ${count(rematerialised)} computed again, ${bytes(frame)} of frame. Cycles are ${estimate}.`;
+  }
+
+  loops() {
+    return table([
+      { name: "loop", of: (l) => element("span", { className: l.hot ? "hot-name" : "" }, `${"\u00a0\u00a0".repeat(l.depth - 1)}${l.loop}${l.hot ? " hot" : ""}`) },
+      { name: "lines", of: (l) => button(`${l.first} to ${l.last}`, () => this.show(l.first), { className: "link" }) },
+      { name: "instructions", of: (l) => count(l.instructions), number: true, sort: (l) => l.instructions },
+      { name: "cycles", of: (l) => cycles(l.cycles), number: true, sort: (l) => l.cycles },
+      { name: "chain", of: (l) => cycles(l.chain), number: true, sort: (l) => l.chain },
+      { name: "ports", of: (l) => l.ports.filter((p) => p.cycles >= 0.05).map((p) => `${p.port} ${cycles(p.cycles)}`).join(", ") },
+      { name: "in, out", of: (l) => `${bytes(l.loaded)}, ${bytes(l.stored)}` },
+    ], this.code.loops, "Loops");
+  }
+
+  header() {
+    const names = this.code.registers.map((r) => r.name), height = Math.max(...names.map((n) => n.length), 0);
+    const lines = Array.from({ length: height }, (_, row) => " ".repeat(6) + names.map((n) => n.padStart(height)[row]).join(""));
+    return element("div", { className: "quiet" }, lines.join("\n"));
+  }
+
+  row(line) {
+    const made = element("div", { title: line.bytes ? `offset ${line.offset.toString(16)}: ${line.bytes}` : "" });
+    const hot = this.code.loops.find((l) => l.hot);
+    if (hot && line.line >= hot.first && line.line <= hot.last) made.classList.add("hot");
+    if (line.frame) made.classList.add("spill");
+    made.append(element("span", { className: "quiet" }, `${String(line.line).padStart(5)} `), element("span", { className: "lives" }, `${line.registers} `));
+    const text = line.latency || line.port ? `  ${line.text}` : line.text;
+    let at = 0;
+    for (const found of text.matchAll(REGISTER)) {
+      made.append(text.slice(at, found.index), element("span", { "data-register": plainName(found[0]) }, found[0]));
+      at = found.index + found[0].length;
+    }
+    made.append(text.slice(at));
+    if (line.port) made.append(element("span", { className: "quiet" }, `${" ".repeat(Math.max(60 - text.length, 1))}; ${String(line.latency).padStart(2)} ${line.port}${line.frame ? `  ${line.frame}` : ""}`));
+    return made;
+  }
+
+  show(line) {
+    const row = this.rows[line - (this.code.lines[0]?.line ?? 0)];
+    if (!row) return;
+    this.box.scrollTop = row.offsetTop - this.box.offsetTop - 60;
+    this.box.scrollIntoView({ block: "nearest" });
+  }
+
+  // ---- registers
+
+  click(target) {
+    const name = target.dataset?.register, row = target.closest("div");
+    if (name === undefined) return this.light([]);
+    const reg = this.numbers.get(name), line = this.rows.indexOf(row) + this.code.lines[0].line;
+    const writes = row.querySelector("[data-register]") === target && this.code.lines[this.rows.indexOf(row)].registers[reg] === "x";
+    const own = this.code.lives.filter(([r, first, last]) => r === reg && first <= line && line <= last);
+    return this.light(own.length ? [writes ? own[own.length - 1] : own[0]] : []);
+  }
+
+  toggle(reg) {
+    const on = this.buttons.children[reg].getAttribute("aria-pressed") !== "true";
+    this.light(on ? this.code.lives.filter(([r]) => r === reg) : []);
+    this.buttons.children[reg].setAttribute("aria-pressed", String(on));
+  }
+
+  // lives of one register
+  light(lives) {
+    for (const other of this.buttons.children) other.setAttribute("aria-pressed", "false");
+    const name = lives.length ? plainName(this.code.registers[lives[0][0]].name) : null;
+    const from = this.code.lines[0]?.line ?? 0;
+    this.rows.forEach((row, i) => {
+      const alive = lives.some(([, first, last]) => first <= i + from && i + from <= last);
+      row.classList.toggle("alive", alive);
+      for (const span of row.querySelectorAll("[data-register]")) span.classList.toggle("lit", alive && span.dataset.register === name);
+    });
+  }
+}
