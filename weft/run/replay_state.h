@@ -9,6 +9,7 @@
 #include "weft/run/bind.h"
 #include "weft/run/kept_values.h"
 #include "weft/run/replay_plan.h"
+#include "weft/run/save_repro.h"
 
 namespace weft {
 
@@ -56,6 +57,7 @@ struct Replay::State {
   std::vector<std::shared_ptr<Buffer>> try_allocate_fresh();
   void give_back_spare_memory();
   void execute(std::span<const ReplayArgument> arguments);
+  std::vector<std::unique_ptr<NotedRun>> noted();
   void commit(std::span<const ReplayArgument> arguments, std::vector<std::shared_ptr<Buffer>> made,
               Take take);
   std::vector<NodeRef> dims_of(const TensorForm& form) const;
@@ -64,6 +66,7 @@ struct Replay::State {
   }
 
   int64_t calls_ = 0;
+  std::vector<std::unique_ptr<CrashNote>> notes_;  // with WEFT_REPRO: of each computation
 };
 
 }  // namespace weft
