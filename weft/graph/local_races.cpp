@@ -232,6 +232,7 @@ class Items {
   }
 
   void evaluate(NodeRef n) {
+    if (n->op == Op::Const) return static_cast<void>(column(n));
     std::array<const Column*, 3> src{};
     const bool computed = is_alu(n->op) && n->nsrc <= src.size() && !is_float(n->dtype);
     for (size_t k = 0; k < n->nsrc && computed; ++k) src[k] = &column(n->src(k));
