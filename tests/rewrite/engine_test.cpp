@@ -166,6 +166,16 @@ TEST(RuleSet, RulesAreSwitchedOffByName) {
         "[rules] WEFT_RULES names no rule: 'add.zer'; did you mean add.zero?; `weft rules` "
         "lists all 4");
   }
+  for (const char* entry : {"-add.zero", "add.*"})
+    try {
+      check_switches(entry, {}, {&row, 1});
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_STREQ(e.code().c_str(), "rules.fixed");
+      EXPECT_NE(std::string(e.what()).find("[rules] WEFT_RULES cannot switch off 'add."),
+                std::string::npos)
+          << e.what();
+    }
 }
 
 // clang-format off

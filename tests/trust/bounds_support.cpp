@@ -1,6 +1,50 @@
 #include "tests/trust/bounds_support.h"
 
 #include "weft/graph/graph.h"
+#include "weft/lower/lower.h"
+#include "weft/optimize/optimize.h"
+#include "weft/rewrite/pass.h"
+#include "weft/schedule/schedule.h"
+
+namespace weft::test {
+namespace {
+
+constexpr std::string_view kGuard = "lower.guard_accesses";
+
+/// Shows what that pass leaves.
+class GuardWatcher : public PassWatcher {
+ public:
+  using Visit = FunctionRef<void(const std::string&, NodeRef)>;
+  explicit GuardWatcher(Visit visit) : visit_(visit) {}
+
+  size_t begin(const char* pass, std::string_view subject, const StateParts&) override {
+    open_.emplace_back(pass, subject);
+    return open_.size() - 1;
+  }
+  void end(size_t at, uint64_t, std::span<const RewriteStep>, const StateParts& after) override {
+    const auto [pass, subject] = open_.at(at);
+    open_.resize(at);
+    if (pass == kGuard) visit_(subject, after.nodes.at(0));
+  }
+
+ private:
+  Visit visit_;
+  std::vector<std::pair<std::string, std::string>> open_;
+};
+
+}  // namespace
+
+void each_guarded_kernel(std::span<const NodeRef> roots, const Target& target,
+                         FunctionRef<void(const std::string& name, NodeRef sink)> visit) {
+  GuardWatcher watcher(visit);
+  const PassTrace trace(false, false, &watcher);
+  std::vector<ScheduleOutput> outputs;
+  for (NodeRef n : roots) outputs.push_back({n});
+  const Schedule schedule = make_schedule(outputs, target);
+  for (const Kernel& k : schedule.kernels) lower_kernel(optimize_kernel(k, target, {}), target);
+}
+
+}  // namespace weft::test
 
 #if __has_include(<z3++.h>) && defined(WEFT_HAVE_Z3)
 #include <z3++.h>
@@ -58,7 +102,8 @@ class Terms {
     switch (n->op) {
       case Op::Const: return is_bool(n->dtype) ? c_.bool_val(n->vmin != 0) : number(n->vmin);
       case Op::Variable: return variable(n);
-      case Op::Range: {
+      case Op::Range:
+      case Op::WorkId: {
         const std::optional<z3::expr> x = any(n);
         facts_.push_back(*x >= 0 && *x < at(n, 0));
         return x;
@@ -118,11 +163,29 @@ class Terms {
   int next_ = 0;
 };
 
+/// Of a param, or of what a group shares.
+NodeRef size_of(NodeRef access) {
+  NodeRef memory = access->src(0);
+  while (memory->op == Op::Barrier) memory = memory->src(0);
+  return memory->src(0);
+}
+
+/// Of its dtype, that an access takes: words are several.
+int64_t elements_of(NodeRef access) {
+  return access->op == Op::Load ? bits(access->dtype) / bits(access->src(0)->dtype) : 1;
+}
+
+bool is_plain(NodeRef access) {
+  NodeRef at = access->src(1), size = size_of(access);
+  return at->vmin >= 0 && at->vmax <= size->vmin - elements_of(access);
+}
+
 void prove(NodeRef access, Bounds& out) {
   z3::context c;
   Terms terms(c);
   const size_t mask = access->op == Op::Load ? 2 : 3;
-  const z3::expr at = terms.of(access->src(1)), size = terms.of(access->src(0)->src(0));
+  const z3::expr at = terms.of(access->src(1));
+  const z3::expr size = terms.of(size_of(access)) - c.int_val(elements_of(access) - 1);
   z3::solver solver(c);
   z3::params limits(c);
   limits.set("rlimit", kResources);
@@ -137,7 +200,7 @@ void prove(NodeRef access, Bounds& out) {
   }
   if (out.refuted.empty())
     out.refuted = strformat("{} of {} elements at {}, if {}", info(access->op).mnemonic,
-                            expression(access->src(0)->src(0)), expression(access->src(1)),
+                            expression(size_of(access)), expression(access->src(1)),
                             access->nsrc > mask ? expression(access->src(mask)) : "always");
 }
 
@@ -145,10 +208,15 @@ void prove(NodeRef access, Bounds& out) {
 
 bool can_prove_bounds() { return true; }
 
-Bounds prove_bounds(NodeRef sink) {
+Bounds prove_bounds(NodeRef sink, bool all) {
   Bounds out;
-  for (NodeRef n : Toposort(sink))
-    if ((n->op == Op::Load || n->op == Op::Store) && n->src(0)->op == Op::Param) prove(n, out);
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op != Op::Load && n->op != Op::Store) continue;
+    if (!all && is_plain(n))
+      ++out.plain;
+    else
+      prove(n, out);
+  }
   return out;
 }
 
@@ -158,7 +226,7 @@ Bounds prove_bounds(NodeRef sink) {
 
 namespace weft::test {
 bool can_prove_bounds() { return false; }
-Bounds prove_bounds(NodeRef) { return {}; }
+Bounds prove_bounds(NodeRef, bool) { return {}; }
 }  // namespace weft::test
 
 #endif

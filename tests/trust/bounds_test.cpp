@@ -4,41 +4,33 @@
 #include "tests/trust/bounds_support.h"
 #include "weft/base/context.h"
 #include "weft/graph/parse.h"
-#include "weft/run/explain_passes.h"
+#include "weft/graph/print.h"
+#include "weft/target/target.h"
 #include "weft/trust/fuzz.h"
 
 namespace weft {
 namespace {
-
-/// The kernels of a program right after their accesses were guarded, as text.
-std::vector<std::string> guarded_kernels(std::span<const NodeRef> roots) {
-  Options options;
-  options.dev = "NULL:X86";
-  Context context(options);
-  std::vector<std::string> texts;
-  for (const PassRecord& p : explain_passes(context, roots, true))
-    if (std::string_view(p.pass) == "lower.guard_accesses")
-      texts.push_back(p.changed() ? p.text_after : p.text_before);
-  return texts;
-}
 
 test::Bounds bounds_of(const std::string& kernel) {
   Graph g;
   return test::prove_bounds(parse_graph(g, kernel).front());
 }
 
-void expect_in_range(uint64_t first, uint64_t count) {
+void expect_in_range(const char* device, uint64_t first, uint64_t count) {
   if (!test::can_prove_bounds()) GTEST_SKIP() << "libz3 is not here (Debian: libz3-dev)";
+  Context context;
+  const ContextScope scope(context);
+  const Target target = make_target(device, CpuFeatures(), 2);
   int64_t proved = 0, unknown = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Graph g;
     const RandomGraph program = trust::fuzz_program(g, seed);
-    for (const std::string& kernel : guarded_kernels(program.roots)) {
-      const test::Bounds bounds = bounds_of(kernel);
-      EXPECT_EQ(bounds.refuted, "") << "seed " << seed << "\n" << kernel;
+    test::each_guarded_kernel(program.roots, target, [&](const std::string& name, NodeRef sink) {
+      const test::Bounds bounds = test::prove_bounds(sink);
+      EXPECT_EQ(bounds.refuted, "") << "seed " << seed << ", " << name << "\n" << print_graph(sink);
       proved += bounds.proved;
       unknown += bounds.unknown;
-    }
+    });
   }
   EXPECT_GT(proved, static_cast<int64_t>(count));
   // Products of variables are beyond what is decidable.
@@ -47,8 +39,11 @@ void expect_in_range(uint64_t first, uint64_t count) {
   ::testing::Test::RecordProperty("unknown", static_cast<int>(unknown));
 }
 
-TEST(Bounds, OfRandomKernelsAreProved) { expect_in_range(0, 4); }
-TEST(Bounds, SlowOfManyRandomKernels) { expect_in_range(1000, 400); }
+TEST(Bounds, OfRandomKernelsAreProved) { expect_in_range("x86", 0, 4); }
+/// What they share, too.
+TEST(Bounds, OfRandomKernelsOfGroupsAreProved) { expect_in_range("cuda", 4, 4); }
+TEST(Bounds, SlowOfManyRandomKernels) { expect_in_range("x86", 1000, 400); }
+TEST(Bounds, SlowOfManyRandomKernelsOfGroups) { expect_in_range("cuda", 2000, 400); }
 
 TEST(Bounds, PlantedAccessesOutsideAreSeen) {
   if (!test::can_prove_bounds()) GTEST_SKIP() << "libz3 is not here (Debian: libz3-dev)";

@@ -17,11 +17,13 @@ struct PlantedRule {
 std::vector<PlantedRule> planted_rules();
 
 /// Steps of lowering that double what kernels store: one that may be left out, and one that may
-/// not.
-enum class PlantedPass : uint8_t { SkipMasked, Unroll };
+/// not. One that reads far behind every buffer, and one that forgets barriers.
+enum class PlantedPass : uint8_t { SkipMasked, Unroll, Wild, NoBarriers };
 bool is_planted(PlantedPass pass);
 /// The kernel, or where that pass is planted one that stores twice of everything.
 NodeRef doubled(Graph& g, NodeRef sink, PlantedPass by);
+/// The kernel, or with PlantedPass::Wild one that ends its process.
+NodeRef wild(Graph& g, NodeRef sink);
 
 /// Contexts made while it lives have the rule or the pass.
 class Planted {

@@ -10,7 +10,8 @@ namespace weft {
 
 namespace lower {
 NodeRef skip_masked(Graph& g, Analysis& of) {
-  return test::doubled(g, compilers_skip_masked(g, of), test::PlantedPass::SkipMasked);
+  return test::wild(
+      g, test::doubled(g, compilers_skip_masked(g, of), test::PlantedPass::SkipMasked));
 }
 }  // namespace lower
 
@@ -21,6 +22,18 @@ NodeRef test::doubled(Graph& g, NodeRef sink, PlantedPass by) {
     if (n->op != Op::Store) continue;
     std::vector<NodeRef> src(n->src().begin(), n->src().end());
     src[2] = g.alu(Op::Add, {src[2], src[2]});
+    images[n] = g.with_sources(n, src);
+  }
+  return substitute(g, sink, images);
+}
+
+NodeRef test::wild(Graph& g, NodeRef sink) {
+  if (!is_planted(PlantedPass::Wild)) return sink;
+  NodeMap<NodeRef> images;
+  for (NodeRef n : Toposort(sink)) {
+    if (n->op != Op::Load) continue;
+    std::vector<NodeRef> src(n->src().begin(), n->src().end());
+    src[1] = g.add(src[1], g.index(int64_t{1} << 44));
     images[n] = g.with_sources(n, src);
   }
   return substitute(g, sink, images);

@@ -1,6 +1,8 @@
 // A training step, recorded and looked at from every side.
+#include "tests/trust/planted_rules.h"
 #include "tests/viz/recorded.h"
 #include "weft/base/context.h"
+#include "weft/base/format.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/state.h"
 #include "weft/run/recording_scope.h"
@@ -80,6 +82,21 @@ void Views::check_code(const std::string& kernel) const {
   EXPECT_GT(roofline["roof_seconds"], 0);
 }
 
+/// Nobody has to ask for it.
+TEST_F(RecordedTest, a_rule_without_a_proof_is_named) {
+  const test::PlantedRule wrong = test::planted_rules()[0];
+  {
+    const test::Planted planted(*wrong.rule);
+    Context context(recording_to(file()));
+    const ContextScope scope(context);
+    const Tensor x = Tensor::arange(64).cast(DType::I32).contiguous().realize();
+    (x * x + x * x).realize();
+  }
+  EXPECT_EQ(ask("session")["unproved"], Json::array({wrong.rule->name}));
+  const std::string said = strformat("no known proof: the rule {} fired", wrong.rule->name);
+  EXPECT_NE(text("session").find(said), std::string::npos) << text("session");
+}
+
 TEST_F(Views, of_a_training_step) {
   // ---- the session
   const Json session = ask("session");
@@ -88,6 +105,7 @@ TEST_F(Views, of_a_training_step) {
   EXPECT_TRUE(session["processes"][0]["finished"]);
   EXPECT_TRUE(session["missing"].empty()) << session["missing"];
   EXPECT_GT(session["processes"][0]["kernels"], 5);
+  EXPECT_TRUE(session["unproved"].empty()) << session["unproved"];
 
   // ---- realizations, and what they ran
   const Json runs = ask("realizations");

@@ -42,6 +42,12 @@ struct Launch {
   int64_t items() const { return group[0] * group[1] * group[2]; }
 };
 
+/// Accesses of a kernel as it was optimized, which may each become many.
+struct AccessBounds {
+  int64_t proved = 0;  ///< in range whatever is in memory
+  int64_t tested = 0;  ///< kept in range by a test that lowering added
+};
+
 /// A kernel as a list of instructions in execution order. Loops are Range ... EndRange; the range
 /// bound to Binding::Core, when there is one, is the first instruction that is not a leaf and runs
 /// over [begin, end) given at launch. A program of groups has no such range: it says what one item
@@ -54,6 +60,7 @@ struct LinearProgram {
   NodeRef core_size =
       nullptr;  ///< number of items of the core range (expression over variables); null = 1
   Launch launch;
+  AccessBounds bounds = {};
   std::string name;
   double flops = 0;  ///< arithmetic operations, where sizes are static
   double bytes = 0;  ///< bytes of distinct buffer elements touched, where sizes are static

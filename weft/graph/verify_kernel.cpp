@@ -280,7 +280,8 @@ Found find_program_problem(const LinearProgram& program) {
       return Problem{n, "the program declares another dtype"};
   }
   if (NodeRef open = blocks.unclosed()) return Problem{open, "is never closed"};
-  return find_flow_problem(program.code);
+  if (Found p = find_flow_problem(program.code)) return p;
+  return find_local_race(program);
 }
 
 }  // namespace weft

@@ -16,6 +16,10 @@ inline NodeSpec spec_of(NodeRef n) {
 /// nothing but scalar expressions.
 Found find_body_problem(NodeRef loop, bool scalars_only);
 
+/// Items of a group that touch what another one writes without a barrier between them, or touch
+/// what is no local memory. Past some work it looks no further.
+Found find_local_race(const LinearProgram& program);
+
 /// For node_problem(): null, or that a source has no value of its own where one is needed.
 const char* source_without_value(const NodeSpec& s);
 

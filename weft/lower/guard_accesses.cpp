@@ -14,7 +14,8 @@ NodeRef size_of(NodeRef memory) {
 
 class AccessGuard : public OpStep {
  public:
-  AccessGuard(Graph& g, const NumberedOrder& order) : OpStep(g, order) {}
+  AccessGuard(Graph& g, const NumberedOrder& order, AccessBounds& counted)
+      : OpStep(g, order), counted_(counted) {}
 
   using Make = NodeRef (AccessGuard::*)(NodeRef);
   NodeRef guard_load(NodeRef n) { return guarded(kept(n), 2); }
@@ -27,15 +28,22 @@ class AccessGuard : public OpStep {
     // Of a word of several elements the last one counts.
     if (access->op == Op::Load)
       size = g_.add(size, g_.index(1 - bits(access->dtype) / bits(access->src(0)->dtype)));
-    if (index->vmin >= 0 && index->vmax < size->vmin) return access;
-    NodeRef mask = access->nsrc > mask_at ? access->src(mask_at) : g_.boolean(true);
-    if (is_int_const(mask, 0) || Inequality(g_, mask).inside(index, size)) return access;
+    NodeRef mask = access->nsrc > mask_at ? access->src(mask_at) : nullptr;
+    const bool proved = is_proved(index, size, mask ? mask : g_.boolean(true));
+    ++(proved ? counted_.proved : counted_.tested);
+    if (proved) return access;
     SmallVector<NodeRef, 8> src(access->src());
     if (src.size() <= mask_at) src.resize(mask_at + 1);
     NodeRef inside = g_.logical_and(g_.lt(g_.index(-1), index), g_.lt(index, size));
-    src[mask_at] = g_.logical_and(mask, inside);
+    src[mask_at] = mask ? g_.logical_and(mask, inside) : inside;
     return g_.with_sources(access, src);
   }
+  bool is_proved(NodeRef index, NodeRef size, NodeRef mask) {
+    if (index->vmin >= 0 && index->vmax < size->vmin) return true;
+    return is_int_const(mask, 0) || Inequality(g_, mask).inside(index, size);
+  }
+
+  AccessBounds& counted_;
 };
 
 constexpr OpRule<AccessGuard::Make> kRules[] = {
@@ -49,8 +57,8 @@ constexpr OpRules kGuardRules("guard accesses",
 
 }  // namespace
 
-NodeRef guard_accesses(Graph& g, Analysis& of) {
-  return AccessGuard(g, of.order()).run(kGuardRules);
+NodeRef guard_accesses(Graph& g, Analysis& of, AccessBounds& counted) {
+  return AccessGuard(g, of.order(), counted).run(kGuardRules);
 }
 
 RuleSetRow guard_rules() { return kGuardRules.row(); }

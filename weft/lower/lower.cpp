@@ -107,7 +107,7 @@ constexpr Pass<State> kPasses[] = {
     {"lower.small_floats", "8-bit floats are bytes in memory and f32 in between",
      rewrite<lower::small_floats>, float8_left},
     {"lower.guard_accesses", "every access is proved to be in range, or masked",
-     rewrite<lower::guard_accesses>},
+     [](State& s) { s.sink = lower::guard_accesses(s.graph, s.analysis(), s.bounds); }},
     Pass<State>{"lower.skip_masked", "loops that only fold a mask's zeros run no iterations",
                 rewrite<lower::skip_masked>}
         .as_optional(),
@@ -132,6 +132,7 @@ constexpr Pass<State> kPasses[] = {
      [](State& s) {
        s.program = lower::linearise(s.analysis(), s.target);
        s.program.name = s.kernel.name;
+       s.program.bounds = s.bounds;
      }},
     {"lower.describe", "parameters, variables, items and work are known",
      [](State& s) {

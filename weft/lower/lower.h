@@ -21,6 +21,7 @@ struct State {
   Graph& graph = *kernel.graph;  ///< nobody else's
   NodeRef sink = kernel.sink;
   LinearProgram program = {};          ///< empty until there is an order
+  AccessBounds bounds = {};            ///< once accesses are guarded
   std::optional<Analysis> found = {};  ///< of the sink that was last asked about
 
   /// Of the sink.

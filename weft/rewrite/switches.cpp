@@ -27,6 +27,13 @@ bool names(std::string_view entry, std::string_view rule) {
   return rule.starts_with(entry.substr(0, entry.size() - 1));
 }
 
+std::vector<std::string_view> names_of(std::span<const RuleSetRow> sets) {
+  std::vector<std::string_view> out;
+  for (const RuleSetRow& set : sets)
+    for (const RuleEntry& e : set.entries) out.push_back(e.rule->name);
+  return out;
+}
+
 }  // namespace
 
 bool is_switched_off(std::string_view rule, std::string_view list) {
@@ -44,13 +51,18 @@ std::string_view first_unknown(std::string_view list, std::span<const std::strin
   return unknown;
 }
 
-void check_switches(std::string_view list, std::span<const RuleSetRow> sets) {
-  std::vector<std::string_view> known;
-  for (const RuleSetRow& set : sets)
-    for (const RuleEntry& e : set.entries) known.push_back(e.rule->name);
-  if (const std::string_view entry = first_unknown(list, known); !entry.empty())
-    fail("rules.unknown", "WEFT_RULES names no rule: '{}'{}; `weft rules` lists all {}", entry,
-         did_you_mean(entry, known), known.size());
+void check_switches(std::string_view list, std::span<const RuleSetRow> sets,
+                    std::span<const RuleSetRow> fixed) {
+  const std::vector<std::string_view> known = names_of(sets);
+  const std::string_view entry = first_unknown(list, known);
+  if (entry.empty()) return;
+  if (first_unknown(entry, names_of(fixed)).empty())
+    fail("rules.fixed",
+         "WEFT_RULES cannot switch off '{}': that is how kernels are lowered, which nothing goes "
+         "without; WEFT_PASSES switches off what is optional, and `weft explain --passes` lists it",
+         entry);
+  fail("rules.unknown", "WEFT_RULES names no rule: '{}'{}; `weft rules` lists all {}", entry,
+       did_you_mean(entry, known), known.size());
 }
 
 }  // namespace weft

@@ -13,7 +13,9 @@ bool is_switched_off(std::string_view rule, std::string_view list);
 /// The first entry of `list` that names none of `known`; empty where there is none.
 std::string_view first_unknown(std::string_view list, std::span<const std::string_view> known);
 
-/// Throws an Error (code rules.unknown) when an entry of `list` names no rule of `sets`.
-void check_switches(std::string_view list, std::span<const RuleSetRow> sets);
+/// Throws an Error when an entry of `list` names no rule of `sets`: of code rules.fixed where it
+/// names some of `fixed`, which nothing goes without, else rules.unknown.
+void check_switches(std::string_view list, std::span<const RuleSetRow> sets,
+                    std::span<const RuleSetRow> fixed = {});
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 
 #include "weft/base/context.h"
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/base/interrupt.h"
 #include "weft/base/log.h"
 #include "weft/base/small_vector.h"
@@ -62,6 +63,7 @@ class Realization {
     tell_passes(context_);
     recorded.executes(schedule());
     if (!is_there_already()) execute(*list);
+    noted_.reset();
     commit();
     prepared_->spare->list = std::move(list);
   }
@@ -104,6 +106,7 @@ class Realization {
   /// Where the compiler fails, WEFT_REPRO keeps what it was given.
   void prepare_or_save() {
     if (context_.options().repro.empty()) return prepare_schedule();
+    noted_.emplace(run_.note.get(), key_of_note(), [this] { return print_repro(repro(kCrashed)); });
     if (context_.options().repro_every) save("");
     try {
       prepare_schedule();
@@ -118,10 +121,19 @@ class Realization {
       return strformat("; WEFT_REPRO has no file of it: {}", error.message());
     }
   }
-  std::string save(std::string_view failed) {
+  std::string save(std::string_view failed) { return save_repro(context_, repro(failed)); }
+  Repro repro(std::string_view failed) {
     std::vector<std::shared_ptr<Buffer>> inputs;
     for (NodeRef n : form_.inputs) inputs.push_back(input(n));
-    return save_repro(context_, repro_of(context_, form_, inputs, failed));
+    return repro_of(context_, form_, inputs, failed);
+  }
+  /// Equal for what has the same text; 0 where it has data in it.
+  uint64_t key_of_note() const {
+    if (context_.options().repro_data) return 0;
+    uint64_t key = form_.root->hash;
+    for (const BoundVariable& v : form_.variables)
+      key = hash_combine(key, static_cast<uint64_t>(v.value));
+    return key;
   }
 
   void prepare_schedule() {
@@ -412,6 +424,7 @@ class Realization {
   std::vector<std::shared_ptr<Buffer>> memory_;  // by buffer of the schedule; null: in an arena
   Arenas arenas_;
   std::optional<CallSites> sites_;
+  std::optional<NotedRun> noted_;
 };
 
 bool has_destination(const std::shared_ptr<Storage>& s) {

@@ -321,7 +321,23 @@ void Replay::State::give_back_spare_memory() {
     if (d) d->allocator().trim();
 }
 
+/// Which of its computations a call is in is not known from outside.
+std::vector<std::unique_ptr<NotedRun>> Replay::State::noted() {
+  std::vector<std::unique_ptr<NotedRun>> out;
+  const std::string& folder = plan->context.options().repro;
+  if (folder.empty()) return out;
+  for (size_t i = 0; i < plan->computations.size(); ++i) {
+    if (notes_.size() <= i) notes_.push_back(std::make_unique<CrashNote>(folder));
+    const Computation& c = plan->computations[i];
+    out.push_back(std::make_unique<NotedRun>(notes_[i].get(), i + 1, [&] {
+      return print_repro(repro_of(plan->context, c.graph, c.variables, kCrashed));
+    }));
+  }
+  return out;
+}
+
 void Replay::State::execute(std::span<const ReplayArgument> arguments) {
+  const auto notes = noted();
   try {
     list->run(plan->context, lines());
   } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include "weft/run/bind.h"
 #include "weft/run/kept_values.h"
 #include "weft/run/replay_plan.h"
+#include "weft/run/save_repro.h"
 
 namespace weft {
 
@@ -58,6 +59,7 @@ struct Replay::State {
   std::vector<std::shared_ptr<Buffer>> try_allocate_fresh();
   void give_back_spare_memory();
   void execute(std::span<const ReplayArgument> arguments);
+  std::vector<std::unique_ptr<NotedRun>> noted();
   void commit(std::span<const ReplayArgument> arguments, std::vector<std::shared_ptr<Buffer>> made,
               Take take);
   std::vector<NodeRef> dims_of(const TensorForm& form) const;
@@ -67,6 +69,7 @@ struct Replay::State {
 
   int64_t calls_ = 0;
   std::vector<int64_t> planned_sizes_;  // of intermediates, for which the arenas are; empty: none
+  std::vector<std::unique_ptr<CrashNote>> notes_;  // with WEFT_REPRO: of each computation
 };
 
 }  // namespace weft

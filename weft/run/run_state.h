@@ -6,8 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "weft/base/crash_note.h"
 #include "weft/base/fork.h"
-
 #include "weft/run/compile_report.h"
 #include "weft/run/normalise.h"
 #include "weft/run/pipeline.h"
@@ -50,6 +50,7 @@ class RunState {
   PlanCache plans;                     ///< that searches found
   CompileObserver observer;            ///< `weft explain`'s
   std::unique_ptr<Recorder> recorder;  ///< with WEFT_VIZ, else null
+  std::unique_ptr<CrashNote> note;     ///< with WEFT_REPRO, else null
   /// Ended ones: a thread may be about to tell them of a span.
   std::vector<std::unique_ptr<Recorder>> ended;
   RunStats stats;           ///< the sums; run_stats() fills in the rest

@@ -6,6 +6,7 @@
 #include "weft/base/hash.h"
 #include "weft/base/version.h"
 #include "weft/device/device.h"
+#include "weft/graph/binary.h"
 #include "weft/graph/index_value.h"
 #include "weft/run/run_state.h"
 #include "weft/target/cpu_features.h"
@@ -22,21 +23,35 @@ ReproData data_of(NodeRef input, Buffer& buffer) {
   return data;
 }
 
-}  // namespace
-
-Repro repro_of(Context& context, const NormalForm& form,
-               std::span<const std::shared_ptr<Buffer>> inputs, std::string_view failed) {
+/// All but the graph and the data.
+Repro circumstances(Context& context, std::span<const BoundVariable> variables,
+                    std::string_view failed) {
   Repro repro;
-  const NormalForm::Nodes values = without_calls(context.get<RunState>().graph, form).values;
-  repro.roots = repro.graph->import_all(std::span<const NodeRef>(values.data(), values.size()));
   repro.failed = failed;
   repro.build = strformat("{:016x}", build_id());
   repro.isa = CpuFeatures::of(context).newest_level();
   repro.options = repro_options(context.options());
-  for (const BoundVariable& v : form.variables) repro.variables[v.name] = v.value;
+  for (const BoundVariable& v : variables) repro.variables[v.name] = v.value;
+  return repro;
+}
+
+}  // namespace
+
+Repro repro_of(Context& context, const NormalForm& form,
+               std::span<const std::shared_ptr<Buffer>> inputs, std::string_view failed) {
+  Repro repro = circumstances(context, form.variables, failed);
+  const NormalForm::Nodes values = without_calls(context.get<RunState>().graph, form).values;
+  repro.roots = repro.graph->import_all(std::span<const NodeRef>(values.data(), values.size()));
   if (context.options().repro_data)
     for (size_t slot = 0; slot < inputs.size(); ++slot)
       repro.data[static_cast<int64_t>(slot)] = data_of(form.inputs[slot], *inputs[slot]);
+  return repro;
+}
+
+Repro repro_of(Context& context, std::span<const std::byte> graph,
+               std::span<const BoundVariable> variables, std::string_view failed) {
+  Repro repro = circumstances(context, variables, failed);
+  repro.roots = read_graph(*repro.graph, graph, "a captured graph");
   return repro;
 }
 

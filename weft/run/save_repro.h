@@ -1,11 +1,13 @@
 // WEFT_REPRO: programs that fail are written to files.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "weft/base/crash_note.h"
 #include "weft/run/normalise.h"
 #include "weft/run/repro_file.h"
 
@@ -22,5 +24,27 @@ Repro repro_of(Context& context, const NormalForm& form,
 /// Writes it to the directory of WEFT_REPRO; the name follows from the content, so that the same
 /// program is one file. Returns the path.
 std::string save_repro(Context& context, const Repro& repro);
+
+/// While it lives, `note` says what runs: the process may end in it. Without a note it does nothing.
+/// `key` and `text` as CrashNote::begin() has them.
+class NotedRun {
+ public:
+  NotedRun(CrashNote* note, uint64_t key, FunctionRef<std::string()> text) : note_(note) {
+    if (note_) note_->begin(key, text);
+  }
+  ~NotedRun() {
+    if (note_) note_->end();
+  }
+  NotedRun(const NotedRun&) = delete;
+  NotedRun& operator=(const NotedRun&) = delete;
+
+ private:
+  CrashNote* note_;
+};
+/// What a repro of it says has failed.
+constexpr std::string_view kCrashed = "crash: the process ended while this ran";
+/// The program of a graph file (graph/binary.h) over Params.
+Repro repro_of(Context& context, std::span<const std::byte> graph,
+               std::span<const BoundVariable> variables, std::string_view failed);
 
 }  // namespace weft

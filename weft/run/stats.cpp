@@ -3,11 +3,13 @@
 #include "weft/base/context.h"
 #include "weft/base/format.h"
 #include "weft/base/spans.h"
+#include "weft/lower/lower.h"
 #include "weft/rewrite/switches.h"
 #include "weft/run/buffer_table.h"
 #include "weft/run/passes.h"
 #include "weft/run/run_state.h"
 #include "weft/run/storage.h"
+#include "weft/simplify/simplify.h"
 
 namespace weft {
 namespace {
@@ -20,9 +22,11 @@ RunState::RunState(Context& context) : known(tensor_graph(context), graph), plan
   // Made before us, so destroyed after us: kernels belong to devices.
   context.get<BufferTable>();
   if (!context.options().rules.empty())
-    check_switches(context.options().rules, compiler_rule_sets());
+    check_switches(context.options().rules, simplify_rule_sets(), lower_rule_sets());
   check_switched_passes(context.options().passes);
   recorder = Recorder::open(context);
+  if (!context.options().repro.empty())
+    note = std::make_unique<CrashNote>(context.options().repro);
 }
 
 void RunMutex::lock() {

@@ -1,6 +1,7 @@
 #include "weft/run/translate.h"
 
 #include "weft/base/context.h"
+#include "weft/base/format.h"
 #include "weft/base/log.h"
 #include "weft/codegen/codegen.h"
 #include "weft/graph/verify.h"
@@ -12,6 +13,12 @@ namespace {
 
 void count_nodes(Context& context, const Graph& made) {
   context.tracer().add(Counter::Nodes, static_cast<int64_t>(made.live_nodes()));
+}
+
+std::string bounds_text(const AccessBounds& bounds) {
+  const std::string proved =
+      strformat("{} accesses proved to be in range", bounds.proved);
+  return bounds.tested == 0 ? proved : strformat("{}, {} tested", proved, bounds.tested);
 }
 
 void write_code(const Context& context, const Target& target, std::string_view entry, bool distinct,
@@ -49,6 +56,7 @@ Translation translate_kernel(const Kernel& kernel, const Target& target, std::st
     out.program = lower_in_place(out.optimized, target);
     verify_program(out.program, "lower");
     count_nodes(context, *out.program.graph);
+    out.report.applied.push_back(bounds_text(out.program.bounds));
     if (!log_enabled(context, 5)) out.optimized = {};
   }
   write_code(context, target, entry, distinct, out);

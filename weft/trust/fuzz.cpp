@@ -13,8 +13,9 @@ namespace {
 
 // Programs that share a process: starting one takes as long as a small program.
 constexpr uint64_t kBatch = 32;
-// C is compiled by another program, which takes longer than all else.
-constexpr int kPercentOfC = 2;
+// C is compiled by another program, which takes longer than all else but a search.
+constexpr int kPercentOfC = 2, kPercentOfSearches = 1;
+constexpr int kPercentCaptured = 30;
 
 using Clock = std::chrono::steady_clock;
 
@@ -69,6 +70,12 @@ Options fuzz_options(const FuzzPlan& plan, uint64_t seed) {
   if (options.dev.ends_with("X86")) options.isa = random.pick(levels);
   options.threads = random.chance(50) ? 1 : random.between(2, 4);
   options.deterministic = random.chance(15);
+  options.jit = random.chance(kPercentCaptured);
+  const bool may_search = options.dev == "CPU:X86" && options.beam_cache.empty();
+  if (may_search && random.chance(kPercentOfSearches)) {
+    options.beam = random.between(1, 3);
+    options.beam_seconds = 1;  // for each kernel
+  }
   if (!random.chance(30)) return options;
   for (const PassRow& p : all_passes())
     if (p.optional && random.chance(30))

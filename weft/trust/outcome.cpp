@@ -9,6 +9,7 @@
 #include "weft/eval/evaluate.h"
 #include "weft/run/realize.h"
 #include "weft/target/target.h"
+#include "weft/trust/captured_run.h"
 #include "weft/trust/checked_run.h"
 #include "weft/trust/random_storages.h"
 
@@ -116,6 +117,20 @@ std::string problem(Context& context, const RandomGraph& program, const eval::In
   return first_difference(realized(context, program, binding), expected, exact);
 }
 
+/// What a captured function gives otherwise than the oracle; empty where nothing.
+std::string problem_when_captured(Context& context, const RandomGraph& program, bool exact) {
+  const std::string& device = context.options().dev;
+  if (!context.options().jit || device.starts_with(kNoMachine)) return {};
+  const CapturedValues captured = captured_run(context, program);
+  for (size_t i = 0; i < captured.calls.size(); ++i) {
+    const std::vector<eval::Array> expected =
+        eval::evaluate(program.roots, program.bindings[captured.bindings[i]]);
+    if (std::string d = first_difference(captured.calls[i], expected, exact); !d.empty())
+      return strformat("{} {}: {}", i == 0 ? "captured, call" : "replayed, call", i, d);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Outcome::text() const {
@@ -138,6 +153,8 @@ Outcome run_here(const RandomGraph& program, const Options& options) {
     for (const eval::Inputs& binding : program.bindings)
       if (std::string d = problem(context, program, binding, exact); !d.empty())
         return {Outcome::Kind::Wrong, {}, std::move(d)};
+    if (std::string d = problem_when_captured(context, program, exact); !d.empty())
+      return {Outcome::Kind::Wrong, {}, std::move(d)};
   } catch (const Error& error) {
     return {Outcome::Kind::Error, error.code(), error.what()};
   }

@@ -20,22 +20,36 @@ std::vector<NodeRef> bound(Graph& g, const RandomGraph& r, const eval::Inputs& b
 
 }  // namespace
 
-std::vector<std::shared_ptr<Storage>> storages_of(Context& context, const RandomGraph& r,
-                                                  const eval::Inputs& binding) {
+Storages params_of(Context& context, const RandomGraph& r, const eval::Inputs& binding) {
   Graph& g = tensor_graph(context);
   const Graph::Building building(g);
   const std::vector<NodeRef> roots = bound(g, r, binding);
-  std::vector<std::shared_ptr<Storage>> params, out;
-  NodeMap<NodeRef> in_memory;
+  Storages params(binding.params.size());
   for (NodeRef n : Toposort(roots)) {
     if (n->op != Op::Param) continue;
-    const eval::Array& values = binding.params[static_cast<size_t>(param_slot(n))];
-    params.push_back(storage_from_bytes(context, values.bytes(), n->dtype, n->shape->span()));
-    in_memory[n] = params.back()->value();
+    const auto slot = static_cast<size_t>(param_slot(n));
+    params[slot] = storage_from_bytes(context, binding.params[slot].bytes(), n->dtype,
+                                      n->shape->span());
   }
+  return params;
+}
+
+Storages storages_of(Context& context, const RandomGraph& r, const eval::Inputs& binding,
+                     const Storages& params) {
+  Graph& g = tensor_graph(context);
+  const Graph::Building building(g);
+  const std::vector<NodeRef> roots = bound(g, r, binding);
+  NodeMap<NodeRef> in_memory;
+  for (NodeRef n : Toposort(roots))
+    if (n->op == Op::Param) in_memory[n] = params[static_cast<size_t>(param_slot(n))]->value();
+  Storages out;
   for (NodeRef n : roots)
     out.push_back(std::make_shared<Storage>(context, substitute(g, n, in_memory)));
   return out;
+}
+
+Storages storages_of(Context& context, const RandomGraph& r, const eval::Inputs& binding) {
+  return storages_of(context, r, binding, params_of(context, r, binding));
 }
 
 eval::Array array_of(const Storage& s) {

@@ -55,6 +55,9 @@ struct RuleFacts {
 /// `name`: its string in the process.
 RuleFacts rule_facts(const Process& process, std::string_view rule, uint64_t name);
 
+/// Rules that fired and of which nothing is known: no proof, and no test of a right side in C++.
+std::vector<std::string_view> unproved_rules(const Session::Data& data);
+
 std::string view_session(const Session& session, const Parameters& parameters);
 std::string text_session(const Session& session, const Parameters& parameters, bool colour);
 std::string view_realizations(const Session& session, const Parameters& parameters);

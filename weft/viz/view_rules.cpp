@@ -84,6 +84,18 @@ RuleFacts rule_facts(const Process& process, std::string_view rule, uint64_t nam
   return facts_of(KnownRules(), rule, at == process.rules.end() ? nullptr : &at->second);
 }
 
+std::vector<std::string_view> unproved_rules(const Session::Data& data) {
+  std::vector<std::string_view> out;
+  for (const Process& p : data.processes)
+    for (const auto& [number, rule] : p.rules) {
+      const std::string_view* name = p.strings.find(number);
+      if (name && proof_of(*name, rule.text).empty()) out.push_back(*name);
+    }
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
 std::string view_rules(const Session& session, const Parameters& parameters) {
   const Session::Data& data = session.data();
   const KnownRules known;

@@ -111,7 +111,9 @@ std::string view_session(const Session& session, const Parameters&) {
     id_field(json, "process", m.process);
     json.field("why", m.why).field("text", m.text).field("at", m.at).end_object();
   }
-  return json.end_array().end_object().take();
+  json.end_array();
+  list_field(json, "unproved", unproved_rules(data));
+  return json.end_object().take();
 }
 
 std::string text_session(const Session& session, const Parameters&, bool colour) {
@@ -133,6 +135,9 @@ std::string text_session(const Session& session, const Parameters&, bool colour)
   }
   for (const MissingRow& m : data.missing)
     append_format(out, "{} {}\n", styled(colour, "33", "missing:"), printable(m.text));
+  for (const std::string_view rule : unproved_rules(data))
+    append_format(out, "{} the rule {} fired\n", styled(colour, "33", "no known proof:"),
+                  printable(rule));
   return out;
 }
 

@@ -119,12 +119,14 @@ $("divider").addEventListener("pointermove", (event) => {
 // ---- the session
 
 function describe() {
-  const { processes, missing } = session;
+  const { processes, missing, unproved } = session;
   const one = processes[0];
   const unfinished = processes.filter((p) => !p.finished).length;
   $("session").textContent = [one ? one.command.join(" ") : "", processes.length > 1 ? `${processes.length} processes` : "", one?.device, one?.machine, bytes(session.bytes),
     `${count(processes.reduce((sum, p) => sum + p.kernels, 0))} kernels`, unfinished ? `${unfinished} not finished` : ""].filter(Boolean).join(" · ");
-  if (missing.length) say(missing.map((m) => m.text).join("; "));
+  const said = missing.map((m) => m.text);
+  if (unproved.length) said.push(`no proof is known of rules that fired: ${unproved.join(", ")}`);
+  if (said.length) say(said.join("; "));
 }
 
 // A program that still runs adds to the session.

@@ -1,0 +1,41 @@
+// Translation validation: whether what a step of the compiler leaves computes what it was given to.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "weft/graph/node.h"
+#include "weft/trust/kernel_eval.h"
+
+namespace weft {
+struct Target;
+}
+
+namespace weft::test {
+
+struct Validated {
+  enum class Verdict : uint8_t {
+    Proved,   ///< for all that inputs may hold
+    Refuted,  ///< `why` has inputs, which were run, for which it computes something else
+    Unknown   ///< beyond the theory: samples agree where it can be run at all
+  };
+  std::string step, subject;  ///< "lower.unroll", of the kernel "add_8"
+  Verdict verdict;
+  std::string why;
+  std::string text() const;
+};
+
+/// False where this build has no Z3.
+bool can_validate();
+
+/// Compiles the roots for `target` and compares what every step leaves with what it was given, by
+/// Z3: values before scheduling, the kernels that scheduling makes together, each kernel from step
+/// to step up to its list of instructions. Integers are bit-vectors; of float arithmetic is known
+/// that equal operands give equal results, and where that is not enough inputs decide. Sizes must
+/// be small: loops are followed iteration by iteration. What comes after the list of instructions
+/// (machine code, text) is not looked at. In the current Context.
+std::vector<Validated> validate(std::span<const NodeRef> roots, const trust::Variables& variables,
+                                const Target& target);
+
+}  // namespace weft::test
