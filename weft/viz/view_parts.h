@@ -1,6 +1,7 @@
 // What views share: ids that may be none, pages of lists, colours, rows.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -50,6 +51,14 @@ struct RuleFacts {
 /// `name`: its string in the process.
 RuleFacts rule_facts(const Process& process, std::string_view rule, uint64_t name);
 
+/// What a realization's memory holds at its peak, by the line and the kind of its buffers.
+struct HeldAtPeak {
+  using Key = std::pair<std::string_view, std::string_view>;
+  uint64_t bytes = 0;
+  std::map<Key, uint64_t> by = {};
+};
+HeldAtPeak held_at_peak(const Session::Data& data, uint32_t run);
+
 std::string view_session(const Session& session, const Parameters& parameters);
 std::string text_session(const Session& session, const Parameters& parameters, bool colour);
 std::string view_realizations(const Session& session, const Parameters& parameters);
@@ -67,6 +76,8 @@ std::string view_timeline(const Session& session, const Parameters& parameters);
 std::string text_timeline(const Session& session, const Parameters& parameters, bool colour);
 std::string view_memory(const Session& session, const Parameters& parameters);
 std::string text_memory(const Session& session, const Parameters& parameters, bool colour);
+std::string view_compare(const Session& session, const Parameters& parameters);
+std::string text_compare(const Session& session, const Parameters& parameters, bool colour);
 std::string view_kernels(const Session& session, const Parameters& parameters);
 std::string text_kernels(const Session& session, const Parameters& parameters, bool colour);
 std::string view_kernel(const Session& session, const Parameters& parameters);
