@@ -23,6 +23,11 @@ void train_a_step(const Options& options);
 /// Sums and exponentials of a few numbers, realized.
 void compute_little(const Options& options);
 
+/// One pass over a graph of that many nodes, each of two of the thousand before it; nothing runs.
+void record_a_large_pass(const Options& options, size_t nodes);
+/// Parameters with which a view has something to show of a recorded step.
+Parameters sample_of(const View& view, const Session& session);
+
 class RecordedTest : public ScratchDir {
  protected:
   std::string file() const { return at("session.weftviz"); }

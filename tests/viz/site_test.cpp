@@ -1,8 +1,13 @@
 // Who may see a session, and what a request can ask of it.
 #include "weft/viz/site.h"
 
+#include <map>
+#include <regex>
+#include <set>
+
 #include "tests/serve/client.h"
 #include "tests/viz/recorded.h"
+#include "weft/viz/page.h"
 #include "weft/viz/server.h"
 
 namespace weft::viz {
@@ -52,13 +57,78 @@ class SiteTest : public RecordedTest {
   std::unique_ptr<Site> site;
 };
 
+std::string query(const Parameters& parameters) {
+  std::string out = "?";
+  for (const auto& [name, value] : parameters.values()) out += strformat("{}={}&", name, value);
+  return out;
+}
+
+/// Every view, with what it asks for: one that is added has to have its sample.
 TEST_F(SiteTest, ViewsAreWhatTheTerminalPrints) {
-  for (const char* name : {"session", "realizations", "passes", "kernels", "statistics", "views"}) {
-    const HttpResponse response = ask(strformat("/api/{}", name));
-    EXPECT_EQ(response.status, 200) << name;
+  const auto session = Session::open(file());
+  for (const View& view : views()) {
+    const Parameters some = sample_of(view, *session);
+    const HttpResponse response = ask(strformat("/api/{}{}", view.name, query(some)));
+    EXPECT_EQ(response.status, 200) << view.name << ": " << response.body;
     EXPECT_EQ(response.content_type, "application/json");
-    EXPECT_EQ(response.body, view_json(*Session::open(file()), name, {})) << name;
+    EXPECT_EQ(response.body, view_json(*session, view.name, some)) << view.name;
   }
+}
+
+/// What a box says, against the node of the view `graph`, which the terminal prints.
+void expect_box(const Json& box, const Json& node, const std::string& what) {
+  for (const char* field : {"label", "text", "line", "dtype", "shape", "mark"})
+    EXPECT_EQ(box[field], node[field]) << what << " " << field;
+  if (node.contains("kernel")) {
+    EXPECT_EQ(box["kernel"], node["kernel"].is_null() ? Json(-1) : node["kernel"]) << what;
+    for (const char* field : {"bytes", "ns"}) EXPECT_EQ(box[field], node[field]) << what << field;
+  }
+}
+
+TEST_F(SiteTest, DrawingsShowWhatTheTerminalPrints) {
+  const std::string pass = std::to_string(a_pass_with_a_graph());
+  for (const Parameters& asked :
+       {Parameters{{"pass", pass}, {"side", "before"}}, Parameters{{"pass", pass}, {"side", "both"}},
+        Parameters{{"realization", "0"}}}) {
+    const std::string of = query(asked);
+    const Json graph = json("/api/graph" + of), drawing = json("/api/drawing" + of);
+    ASSERT_EQ(drawing["boxes"], graph["total"]);
+    ASSERT_EQ(drawing["nodes"], graph["nodes"].size());
+    EXPECT_EQ(drawing["title"], graph["title"]);
+    EXPECT_EQ(drawing["form"], graph["form"]);
+    std::map<uint32_t, std::set<std::string>> sources, users;
+    for (const Json& e : graph["edges"]) {
+      sources[e[1]].insert(graph["nodes"][e[0].get<size_t>()]["label"]);
+      users[e[0]].insert(graph["nodes"][e[1].get<size_t>()]["label"]);
+    }
+    for (uint32_t i = 0; i < graph["nodes"].size(); ++i) {
+      const Json box = json(strformat("/api/box{}node={}", of, i));
+      expect_box(box, graph["nodes"][i], strformat("node {} of {}", i, of));
+      for (const auto& [name, all] : {std::pair("sources", &sources), std::pair("users", &users)}) {
+        std::set<std::string> shown;
+        for (const Json& other : box[name]) shown.insert(other["label"]);
+        EXPECT_EQ(shown, (*all)[i]) << name << " of node " << i;
+      }
+    }
+  }
+}
+
+/// Whatever the page asks for is a view, or a drawing of one.
+TEST_F(SiteTest, ThePageAsksForViews) {
+  const std::regex call("view\\(\"([a-z_]+)\"");
+  std::set<std::string> names;
+  for (const http::EmbeddedFile& file : page_files()) {
+    const std::string text(reinterpret_cast<const char*>(file.bytes), file.size);
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), call); at != std::sregex_iterator();
+         ++at)
+      names.insert((*at)[1]);
+  }
+  for (const View& view : views()) {
+    const std::string name = view.name;
+    if (name == "views" || name == "graph") continue;  // graphs are drawn
+    EXPECT_EQ(names.erase(name), 1u) << "no pane shows the view " << name;
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"drawing", "box", "tile"}));
 }
 
 TEST_F(SiteTest, TheTokenIsAskedForWhereDataAre) {

@@ -18,7 +18,9 @@ struct Drawn {
       : boxes(nodes, {80, 24}),
         edges(std::move(all)),
         layout(layout_graph(boxes, edges)),
-        index(layout, boxes, edges, {}) {}
+        index(layout, boxes, edges, {}) {
+    index.finish_lines();
+  }
   std::vector<BoxSize> boxes;
   std::vector<Edge> edges;
   Layout layout;

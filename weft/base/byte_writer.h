@@ -26,6 +26,10 @@ class ByteWriter {
   void f64(double v) { number(v); }
   // LEB128.
   void varint(uint64_t v) {
+    if (v < 0x80 && size_ < out_.size()) {  // nearly all of them
+      out_[size_++] = static_cast<std::byte>(v);
+      return;
+    }
     std::byte* at = room(kLongestVarint);
     size_t count = 0;
     for (; v >= 0x80; v >>= 7) at[count++] = static_cast<std::byte>(v | 0x80);
@@ -46,6 +50,7 @@ class ByteWriter {
 
   size_t size() const { return size_; }
   std::span<const std::byte> data() const { return {out_.data(), size_}; }
+  std::span<std::byte> written() { return {out_.data(), size_}; }  // to fill in what comes late
   void clear() { size_ = 0; }  // keeps its memory
   std::vector<std::byte> take() {
     out_.resize(std::exchange(size_, 0));

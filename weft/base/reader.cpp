@@ -16,7 +16,7 @@ void ByteReader::overrun(uint64_t count) const {
       what_, count, at_, remaining(), data_.size());
 }
 
-uint64_t ByteReader::varint() {
+uint64_t ByteReader::long_varint() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
     const uint8_t byte = u8();

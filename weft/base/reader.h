@@ -37,7 +37,11 @@ class ByteReader {
   }
 
   // LEB128, at most ten bytes.
-  uint64_t varint();
+  uint64_t varint() {
+    if (at_ < data_.size() && static_cast<uint8_t>(data_[at_]) < 0x80)
+      return static_cast<uint8_t>(data_[at_++]);
+    return long_varint();
+  }
   // A count that was read from the data: each element takes at least `least_bytes` of what is left,
   // so a hostile count is refused before anything is allocated.
   size_t count(uint64_t claimed, size_t least_bytes);
@@ -56,6 +60,7 @@ class ByteReader {
     std::memcpy(&value, bytes(sizeof(T)).data(), sizeof(T));  // the host is little-endian
     return value;
   }
+  uint64_t long_varint();
   [[noreturn]] void overrun(uint64_t count) const;
 
   std::span<const std::byte> data_;

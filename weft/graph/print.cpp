@@ -6,6 +6,7 @@
 #include "weft/base/format.h"
 #include "weft/graph/expression.h"
 #include "weft/graph/node_map.h"
+#include "weft/graph/print_nodes.h"
 #include "weft/graph/program.h"
 #include "weft/graph/schema.h"
 
@@ -151,6 +152,13 @@ std::string print_graph(std::span<const NodeRef> roots) {
 }
 
 std::string print_graph(NodeRef root) { return print_graph({&root, 1}); }
+
+std::string print_nodes(std::span<const NodeRef> nodes) {
+  Lines lines;
+  for (NodeRef n : nodes)
+    if (!is_inline(n)) lines.add(n);
+  return lines.take();
+}
 
 std::string print_program(const LinearProgram& program) {
   Lines lines;

@@ -18,13 +18,14 @@ void check_pass(const char* pass, std::string_view subject, const char* problem)
   if (problem) internal_error(pass, "after it {} has {}", subject, problem);
 }
 
-void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject,
+void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject, bool follows,
                  FunctionRef<void()> run) {
-  PassRecord record{pass, std::string(subject.name)};
+  PassRecord record{pass};
   if (trace.keeps_records) record.before = subject.view();
   if (trace.texts) record.text_before = subject.text();
   PassWatcher* watcher = trace.watcher;
-  const size_t watched = watcher ? watcher->begin(pass, subject.name, subject.parts()) : 0;
+  const StateParts before = watcher && !follows ? subject.parts() : StateParts{};
+  const size_t watched = watcher ? watcher->begin(pass, subject.name, follows ? nullptr : &before) : 0;
   const RewriteTrace rules;
   const uint64_t start = now_ns();
   run();
@@ -32,6 +33,7 @@ void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject,
   record.firings = static_cast<int64_t>(rules.steps.size());
   if (watcher) watcher->end(watched, record.ns, rules.steps, subject.parts());
   if (!trace.keeps_records) return;
+  record.subject = subject.name;
   record.after = subject.view();
   if (trace.texts) record.text_after = subject.text();
   trace.records.push_back(std::move(record));

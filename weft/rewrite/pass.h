@@ -41,9 +41,10 @@ struct Pass {
 class PassWatcher {
  public:
   virtual ~PassWatcher() = default;
-  /// A pass is about to run, within those that have begun and not ended. Returns what end() is to
-  /// be told; a pass that throws never ends.
-  virtual size_t begin(const char* pass, std::string_view subject, const StateParts& before) = 0;
+  /// A pass is about to run, within those that have begun and not ended. `before`: null where the
+  /// state is as the last pass that has ended here left it. Returns what end() is to be told; a
+  /// pass that throws never ends.
+  virtual size_t begin(const char* pass, std::string_view subject, const StateParts* before) = 0;
   virtual void end(size_t pass, uint64_t ns, std::span<const RewriteStep> rules,
                    const StateParts& after) = 0;
 };
@@ -87,8 +88,8 @@ struct PassSubject {
   FunctionRef<std::string()> text;
   FunctionRef<StateParts()> parts;
 };
-/// Runs it between two looks at the state.
-void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject,
+/// Runs it between two looks at the state. `follows`: that is as the pass before it left it.
+void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject, bool follows,
                  FunctionRef<void()> run);
 
 template <class State>
@@ -100,9 +101,10 @@ StateParts parts_of(const State& state) {
 }
 }  // namespace detail
 
+/// False where it is switched off. `follows`: nothing has changed the state since another pass did.
 template <class State>
-void run_pass(const Pass<State>& pass, State& state) {
-  if (pass.optional && detail::pass_is_switched_off(pass.name)) return;
+bool run_pass(const Pass<State>& pass, State& state, bool follows = false) {
+  if (pass.optional && detail::pass_is_switched_off(pass.name)) return false;
   PassTrace* trace = PassTrace::current();
   {
     Span span(Context::current().tracer(), pass.name, state.name());
@@ -110,7 +112,7 @@ void run_pass(const Pass<State>& pass, State& state) {
       detail::record_pass(*trace, pass.name,
                           {state.name(), [&] { return state.view(); }, [&] { return state.text(); },
                            [&] { return detail::parts_of(state); }},
-                          [&] { pass.run(state); });
+                          follows, [&] { pass.run(state); });
     else
       pass.run(state);
   }
@@ -120,11 +122,13 @@ void run_pass(const Pass<State>& pass, State& state) {
   const bool check = trace != nullptr && trace->keeps_records;
 #endif
   if (check && pass.problem) detail::check_pass(pass.name, state.name(), pass.problem(state));
+  return true;
 }
 
 template <class State>
 void run_passes(std::span<const Pass<State>> passes, State& state) {
-  for (const Pass<State>& pass : passes) run_pass(pass, state);
+  bool follows = false;
+  for (const Pass<State>& pass : passes) follows |= run_pass(pass, state, follows);
 }
 
 }  // namespace weft

@@ -54,6 +54,7 @@ uint64_t after_none(bool is, uint64_t number) { return is ? number + 1 : 0; }
 struct OpenPass {
   const char* pass;
   std::string subject;
+  bool follows;  // its state is as the last pass at this depth left it
   uint64_t start = 0, before = 0;
   StateParts kept = {};  // of a run that may have nothing to compile
 };
@@ -70,26 +71,45 @@ struct Recorder::State {
   State(Context& c, std::string path)
       : context(c),
         out(c, std::move(path), static_cast<uint64_t>(c.options().viz_bytes)),
-        shared(out, 0),
-        pid(process_id()) {}
+        shared(out, 0) {}
 
   class Watcher;
+
+  /// Knows that it is a fork's child without asking the system for a number each time.
+  class Mutex final : ForkLock {
+   public:
+    Mutex() : ForkLock(Order::Recording) {}
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+    bool forked = false;  ///< and nobody has dealt with it
+
+   private:
+    void before_fork() override { mutex_.lock(); }
+    bool try_before_fork() override { return mutex_.try_lock(); }
+    void after_in_parent() override { mutex_.unlock(); }
+    void after_in_child() override {
+      new (&mutex_) std::mutex;
+      forked = true;
+    }
+    std::mutex mutex_;
+  };
 
   /// Of every call; the child of a fork begins a stream of its own.
   class Lock {
    public:
     explicit Lock(State& s) : lock_(s.mutex) {
-      if (const int64_t now = process_id(); now != s.pid) s.pid = now, s.restart();
+      if (std::exchange(s.mutex.forked, false)) s.restart();
     }
 
    private:
-    std::lock_guard<ForkableMutex<std::mutex>> lock_;
+    std::lock_guard<Mutex> lock_;
   };
 
   void restart() {
     spans.clear();
     span_count = 0;
-    tracks = {};
+    tracks = {}, threads = {}, names = {};
+    detail.clear();
     out.restart();
     shared = StateWriter(out, 0);
     runs = active.size();
@@ -138,8 +158,12 @@ struct Recorder::State {
   // ---- spans
 
   uint64_t track_of(const SpanEvent& e) {
-    const bool own = !e.track.empty();
-    const std::string name = own ? std::string(e.track) : strformat("thread {}", e.thread);
+    if (!e.track.empty()) return track(e.track, true);
+    const uint64_t key = uint64_t{e.thread} + 1;
+    if (const uint64_t* known = threads.find(key)) return *known;
+    return threads.set(key, track(strformat("thread {}", e.thread), false));
+  }
+  uint64_t track(std::string_view name, bool own) {
     const uint64_t key = hash_text(name) | 1;
     if (const uint64_t* known = tracks.find(key)) return *known;
     const uint64_t number = tracks.size();
@@ -149,6 +173,16 @@ struct Recorder::State {
     w.u8(own);
     out.add(Kind::Track, w.data());
     return tracks.set(key, number);
+  }
+  /// Of a static text.
+  uint64_t name(const char* text) {
+    if (const uint64_t* known = names.find(text)) return *known;
+    return names.set(text, out.string(text));
+  }
+  /// Spans in a row are about the same kernel.
+  uint64_t detail_of(std::string_view text) {
+    if (text != detail) detail = text, detail_number = out.string(text);
+    return detail_number;
   }
 
   void write_spans() {
@@ -168,16 +202,18 @@ struct Recorder::State {
   }
 
   Context& context;
-  ForkableMutex<std::mutex> mutex{ForkLock::Order::Recording};
+  Mutex mutex;
   StreamWriter out;
   StateWriter shared;  // the arena of all but kernels
-  int64_t pid;
   std::vector<Run> active;  // the innermost last
   uint64_t runs = 0, schedules = 0;
   std::unique_ptr<Watcher> watcher;
   std::array<int64_t, kCounterCount> counters{};
   // of spans
-  FlatMap<uint64_t, uint64_t> tracks;
+  FlatMap<uint64_t, uint64_t> tracks, threads;
+  FlatMap<const char*, uint64_t> names;
+  std::string detail;
+  uint64_t detail_number = 0;
   ByteWriter spans;
   uint64_t span_count = 0, last_start = 0, flushed = 0;
 };
@@ -188,7 +224,10 @@ class Recorder::State::Watcher final : public PassWatcher {
  public:
   /// Of a kernel.
   Watcher(State& state, RecordedAs kernel)
-      : state_(state), kernel_(kernel), own_(std::in_place, state.out, kernel.number + 1) {}
+      : state_(state), kernel_(kernel), own_(std::in_place, state.out, kernel.number + 1) {
+    const Lock lock(state_);
+    run_ = state_.run();
+  }
   /// Of runs.
   explicit Watcher(State& state) : state_(state) {}
   ~Watcher() override {
@@ -196,12 +235,12 @@ class Recorder::State::Watcher final : public PassWatcher {
     hand_over();
   }
 
-  size_t begin(const char* pass, std::string_view subject, const StateParts& before) override {
-    OpenPass open{pass, std::string(subject)};
-    if (own_)
-      open.before = own_->state(before);
-    else
-      open.kept = before;
+  size_t begin(const char* pass, std::string_view subject, const StateParts* before) override {
+    OpenPass open{pass, std::string(subject), before == nullptr};
+    if (own_ && before)
+      open.before = own_->state(*before);
+    else if (before)
+      open.kept = *before;
     open.start = now_ns();
     open_.push_back(std::move(open));
     return open_.size() - 1;
@@ -243,7 +282,7 @@ class Recorder::State::Watcher final : public PassWatcher {
   void write_shared(const OpenPass& open, size_t depth, std::optional<uint64_t> ns,
                     std::span<const RewriteStep> rules, const StateParts& after) {
     const auto locked = [](auto&& ask) { return ask(); };
-    rules_.clear(), names_.clear();  // the stream may be another one
+    rules_.clear(), names_.clear(), subject_number_ = 0;  // the stream may be another one
     write(state_.shared, open, depth, ns, rules, after, state_.context.get_if<Provenance>(),
           locked);
     state_.out.add(state_.shared);
@@ -253,13 +292,20 @@ class Recorder::State::Watcher final : public PassWatcher {
   void write(StateWriter& states, const OpenPass& p, size_t depth, std::optional<uint64_t> ns,
              std::span<const RewriteStep> rules, const StateParts& after, const Provenance* lines,
              Locked&& locked) {
+    if (left_.size() <= depth) left_.resize(depth + 1);
     const bool kept = p.kept.kind != StateParts::Kind::None;
-    const uint64_t before = kept ? states.state(p.kept, lines) : p.before;
-    const uint64_t then = states.state(after, lines);
+    const uint64_t before = p.follows ? left_[depth]
+                            : kept    ? states.state(p.kept, lines)
+                                      : p.before;
+    const uint64_t then = left_[depth] = states.state(after, lines);
     record_.clear();
     record_.varint(string(p.pass, locked));
-    record_.varint(locked([&] { return state_.out.string(p.subject); }));
-    record_.varint(locked([&] { return state_.run(); }));
+    if (p.subject != subject_ || subject_number_ == 0) {
+      subject_ = p.subject;
+      subject_number_ = locked([&] { return state_.out.string(p.subject); });
+    }
+    record_.varint(subject_number_);
+    record_.varint(own_ ? run_ : state_.run());
     record_.varint(own_ ? kernel_.number + 1 : 0);
     record_.varint(depth);
     record_.u64(p.start);
@@ -310,6 +356,10 @@ class Recorder::State::Watcher final : public PassWatcher {
   std::optional<StateWriter> own_;  // a kernel's arena
   std::vector<OpenPass> open_;
   std::vector<KeptPass> kept_;
+  std::vector<uint64_t> left_;  // the state after the last pass at each depth
+  uint64_t run_ = 0;            // of a kernel
+  std::string subject_;         // of the last pass
+  uint64_t subject_number_ = 0;
   FlatMap<const Rule*, uint64_t> rules_;
   FlatMap<const char*, uint64_t> names_;
   ByteWriter record_;
@@ -546,8 +596,8 @@ void Recorder::add_span(const SpanEvent& e) {
   const State::Lock lock(s);
   if (!s.out.open()) return;
   const uint64_t track = s.track_of(e);
-  s.spans.varint(s.out.string(e.name));
-  s.spans.varint(s.out.string(e.detail));
+  s.spans.varint(s.name(e.name));
+  s.spans.varint(s.detail_of(e.detail));
   s.spans.varint(track);
   s.spans.signed_varint(static_cast<int64_t>(e.start - s.last_start));
   s.spans.varint(e.end - e.start);

@@ -23,26 +23,40 @@ void put(ByteWriter& out, Kind kind, std::span<const std::byte> head,
 
 uint64_t StateWriter::node(NodeRef root, const Provenance* lines) {
   if (const uint32_t* known = nodes_.find(root->key)) return *known;
-  stack_.assign(1, {root, 0});
-  while (!stack_.empty()) {
-    auto& [n, next] = stack_.back();
-    while (next < n->nsrc && nodes_.contains(n->src(next)->key)) ++next;
-    if (next < n->nsrc) {
-      stack_.emplace_back(n->src(next), 0);
+  stack_.assign(1, {root});
+  sources_.clear();
+  while (true) {
+    Frame& f = stack_.back();
+    if (f.next < f.node->nsrc) {
+      NodeRef source = f.node->src(f.next);
+      if (const uint32_t* known = nodes_.find(source->key))
+        sources_.push_back(*known), ++f.next;
+      else
+        stack_.push_back({source});
       continue;
     }
-    const auto number = static_cast<uint32_t>(nodes_.size());
-    write_node(new_nodes_, n, [&](NodeRef s) { return number - nodes_.at(s->key); });
-    ++new_node_count_;
-    if (const CallSite site = lines ? lines->find(n) : CallSite{}) {
-      new_lines_.varint(number);
-      new_lines_.varint(strings_->string(short_text(site)));
-      ++new_line_count_;
-    }
-    nodes_.set(n->key, number);
+    const uint32_t number = add_node(f.node, lines);
     stack_.pop_back();
+    if (stack_.empty()) return number;
+    sources_.push_back(number);
+    ++stack_.back().next;
   }
-  return nodes_.at(root->key);
+}
+
+/// The numbers of its sources are the last ones of sources_.
+uint32_t StateWriter::add_node(NodeRef n, const Provenance* lines) {
+  const auto number = static_cast<uint32_t>(nodes_.size());
+  size_t next = sources_.size() - n->nsrc;
+  write_node(new_nodes_, n, [&](NodeRef) { return number - sources_[next++]; });
+  sources_.resize(sources_.size() - n->nsrc);
+  ++new_node_count_;
+  if (const CallSite site = lines ? lines->find(n) : CallSite{}) {
+    new_lines_.varint(number);
+    new_lines_.varint(strings_->string(short_text(site)));
+    ++new_line_count_;
+  }
+  nodes_.set(n->key, number);
+  return number;
 }
 
 uint64_t StateWriter::state(const StateParts& parts, const Provenance* lines) {

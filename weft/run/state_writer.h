@@ -1,7 +1,6 @@
 // StateWriter: graphs and states of an arena of a recording, as records: what is equal, once.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "weft/base/byte_writer.h"
@@ -34,14 +33,20 @@ class StateWriter {
   void encode(const StateParts& parts, const Provenance* lines);
   void encode_program(const LinearProgram& program);
   void add_new_nodes();
+  uint32_t add_node(NodeRef n, const Provenance* lines);
 
   StreamWriter* strings_;
   uint64_t arena_;
   FlatMap<uint64_t, uint64_t> states_;  // by hash of the content
-  FlatMap<uint64_t, uint32_t> nodes_;   // by Node::key
+  FlatMap<uint64_t, uint32_t> nodes_{1000};  // by Node::key; a kernel has as many or more
   ByteWriter records_, state_, new_nodes_, new_lines_;
   uint64_t new_node_count_ = 0, new_line_count_ = 0;
-  std::vector<std::pair<NodeRef, uint32_t>> stack_;
+  struct Frame {
+    NodeRef node;
+    uint32_t next = 0;  // source
+  };
+  std::vector<Frame> stack_;
+  std::vector<uint32_t> sources_;  // numbers, of all frames
 };
 
 }  // namespace weft

@@ -1,5 +1,7 @@
 #include "weft/run/stream_writer.h"
 
+#include <algorithm>
+
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
@@ -54,7 +56,7 @@ void StreamWriter::restart() {
   written_strings_ = 0;
   kernels_ = 0;
   strings_ = {}, rules_ = {};
-  block_.clear();
+  begin_block();
   describe_process();
 }
 
@@ -118,16 +120,16 @@ void StreamWriter::put(Kind kind, std::span<const std::byte> content) {
 }
 
 void StreamWriter::flush() {
-  if (!open_ || block_.size() == 0) return;
+  if (!open_ || block_.size() == recording::kHeaderBytes) return;
   try {
     if (file_.size() + block_.size() > most_bytes_)
       return close(strformat("the recording reached WEFT_VIZ_BYTES ({}) here", most_bytes_));
-    write_block(block_.data());
+    write_block();
   } catch (const Error& error) {
     open_ = false;
     log_line(context_, strformat("nothing more is recorded: {}", error.what()));
   }
-  block_.clear();
+  begin_block();
 }
 
 void StreamWriter::finish() {
@@ -135,17 +137,24 @@ void StreamWriter::finish() {
   open_ = false;
 }
 
-void StreamWriter::write_block(std::span<const std::byte> records) {
-  ByteWriter out;
-  out.bytes(std::as_bytes(std::span(recording::kMagic)));
-  out.u32(recording::kVersion);
-  out.u32(static_cast<uint32_t>(records.size()));
-  out.u64(0);
-  out.u64(stream_);
-  out.u32(blocks_++);
-  out.u64(written_strings_);
-  out.bytes(records);
-  std::vector<std::byte> block = out.take();
+/// Room for the header, which is known in the end.
+void StreamWriter::begin_block() {
+  constexpr std::array<std::byte, recording::kHeaderBytes> kRoom{};
+  block_.clear();
+  block_.bytes(kRoom);
+}
+
+void StreamWriter::write_block() {
+  ByteWriter head;
+  head.bytes(std::as_bytes(std::span(recording::kMagic)));
+  head.u32(recording::kVersion);
+  head.u32(static_cast<uint32_t>(block_.size() - recording::kHeaderBytes));
+  head.u64(0);
+  head.u64(stream_);
+  head.u32(blocks_++);
+  head.u64(written_strings_);
+  const std::span<std::byte> block = block_.written();
+  std::ranges::copy(head.data(), block.begin());
   const uint64_t checksum = hash_bytes(block.data(), block.size());
   std::memcpy(block.data() + recording::kChecksumAt, &checksum, sizeof(checksum));
   file_.append(block);
@@ -154,13 +163,13 @@ void StreamWriter::write_block(std::span<const std::byte> records) {
 
 /// The last block is a small one that says so, however full the file is.
 void StreamWriter::close(const std::string& why) {
-  block_.clear();
+  begin_block();
   ByteWriter out;
   out.text(why);
   put(Kind::Cut, out.data());
   open_ = false;
-  write_block(block_.data());
-  block_.clear();
+  write_block();
+  begin_block();
 }
 
 }  // namespace weft

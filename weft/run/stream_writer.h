@@ -48,7 +48,8 @@ class StreamWriter {
  private:
   void describe_process();
   void put(recording::Kind kind, std::span<const std::byte> content);
-  void write_block(std::span<const std::byte> records);
+  void begin_block();
+  void write_block();
   void close(const std::string& why);
 
   Context& context_;
@@ -61,7 +62,7 @@ class StreamWriter {
   uint64_t kernels_ = 0;
   FlatMap<uint64_t, uint64_t> strings_;  // by hash of the text
   FlatMap<const Rule*, uint64_t> rules_;
-  ByteWriter record_, block_;
+  ByteWriter record_, block_;  // a block with its header
 };
 
 }  // namespace weft

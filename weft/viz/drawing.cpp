@@ -66,9 +66,11 @@ struct Drawing::Placed {
       : layout(layout_graph(drawing.boxes_, drawing.graph_.edges,
                             {.effort = effort, .before = drawing.before_})),
         tiles(layout, drawing.boxes_, drawing.graph_.edges, drawing.looks_),
-        fine(effort == LayoutEffort::Full) {}
+        fine(effort == LayoutEffort::Full) {
+    if (fine) tiles.finish_lines();
+  }
   const Layout layout;
-  const TileIndex tiles;
+  TileIndex tiles;
   const bool fine;
 };
 
@@ -80,13 +82,9 @@ Drawing::Drawing(std::unique_ptr<const GraphData> data, const DrawingOptions& op
          data_->size(), data_->sources.size(), kMostLayoutNodes, kMostLayoutEdges);
   make_groups(options);
   graph_ = collapse(node_edges(), groups_);
-  users_ = users_of(graph_.size(), graph_.edges);
-  std::vector<Edge> turned;
-  for (const Edge& e : graph_.edges) turned.push_back({e.to, e.from});
-  sources_ = users_of(graph_.size(), turned);
   size_boxes();
   if (before != nullptr && before->data_->size() == data_->size()) before_ = places_of(*before);
-  placed_ = std::make_shared<const Placed>(
+  placed_ = std::make_shared<Placed>(
       *this, graph_.size() <= kDrawnAtOnce ? LayoutEffort::Full : LayoutEffort::Coarse);
 }
 
@@ -149,7 +147,18 @@ void Drawing::size_boxes() {
   }
 }
 
-std::shared_ptr<const Drawing::Placed> Drawing::placed() const {
+// Only who chooses a box asks for its neighbours.
+const Drawing::Beside& Drawing::beside() const {
+  std::call_once(beside_once_, [this] {
+    std::vector<Edge> turned;
+    turned.reserve(graph_.edges.size());
+    for (const Edge& e : graph_.edges) turned.push_back({e.to, e.from});
+    beside_ = {users_of(graph_.size(), turned), users_of(graph_.size(), graph_.edges)};
+  });
+  return beside_;
+}
+
+std::shared_ptr<Drawing::Placed> Drawing::placed() const {
   const std::lock_guard lock(mutex_);
   return placed_;
 }
@@ -157,7 +166,10 @@ std::shared_ptr<const Drawing::Placed> Drawing::placed() const {
 bool Drawing::fine() const { return placed()->fine; }
 
 void Drawing::refine() {
-  auto fine = std::make_shared<const Placed>(*this, LayoutEffort::Full);
+  placed()->tiles.finish_lines();
+  beside();
+  data_->prepare();
+  auto fine = std::make_shared<Placed>(*this, LayoutEffort::Full);
   const std::lock_guard lock(mutex_);
   placed_ = std::move(fine);
 }
@@ -272,7 +284,8 @@ std::string Drawing::box_json(uint32_t box) const {
         .field("label", data_->label(members[i]))
         .end_object();
   json.end_array();
-  for (const auto& [name, lists] : {std::pair("sources", &sources_), std::pair("users", &users_)}) {
+  for (const auto& [name, lists] :
+       {std::pair("sources", &beside().sources), std::pair("users", &beside().users)}) {
     const auto others = lists->of(box);
     json.key(name).begin_array();
     for (size_t i = 0; i < std::min(others.size(), kMostListed); ++i)

@@ -55,13 +55,17 @@ class Drawing {
 
  private:
   struct Placed;  // what refine() replaces
+  struct Beside {
+    Neighbours sources, users;
+  };
 
   void make_groups(const DrawingOptions& options);
   std::vector<Edge> node_edges();
   void write_back_edges(JsonWriter& json, const Layout& layout) const;
   std::vector<double> places_of(const Drawing& before) const;
   void size_boxes();
-  std::shared_ptr<const Placed> placed() const;
+  std::shared_ptr<Placed> placed() const;
+  const Beside& beside() const;
   uint32_t node_of(uint32_t box) const { return graph_.members.of(box)[0]; }
 
   const std::unique_ptr<const GraphData> data_;
@@ -72,12 +76,13 @@ class Drawing {
   size_t loops_ = 0;
   std::vector<Edge> back_;  // the first of those, by node
   CollapsedGraph graph_;
-  Neighbours users_, sources_;
   std::vector<BoxSize> boxes_;
   std::vector<BoxLook> looks_;
   std::vector<double> before_;
+  mutable std::once_flag beside_once_;
+  mutable Beside beside_;
   mutable std::mutex mutex_;
-  std::shared_ptr<const Placed> placed_;
+  std::shared_ptr<Placed> placed_;
 };
 
 }  // namespace weft::viz

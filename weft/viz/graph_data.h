@@ -48,6 +48,8 @@ class GraphData {
   virtual int64_t lanes(size_t) const { return 1; }
   virtual int64_t bytes(size_t) const { return 0; }
   virtual int64_t ns(size_t) const { return 0; }
+  /// Makes what texts take long to be made from; other threads may ask for some meanwhile.
+  virtual void prepare() const {}
 };
 
 /// What the parameters of the view `graph` ask for; an Error with a code viz.* where that is not

@@ -31,11 +31,13 @@ void check(std::span<const BoxSize> boxes, std::span<const Edge> edges,
 }
 
 // The middle of each layer, and the end of the last.
-std::vector<double> layer_y(const LayeredGraph& graph, std::span<const BoxSize> boxes, double gap) {
-  std::vector<double> heights(graph.layers(), 0), y;
-  for (size_t i = 0; i < boxes.size(); ++i)
-    heights[graph.ranks[i]] =
-        std::max(heights[graph.ranks[i]], static_cast<double>(boxes[i].height));
+std::vector<double> layer_y(std::span<const uint32_t> ranks, std::span<const BoxSize> boxes,
+                            double gap) {
+  std::vector<double> heights, y;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    if (ranks[i] >= heights.size()) heights.resize(ranks[i] + 1, 0);
+    heights[ranks[i]] = std::max(heights[ranks[i]], static_cast<double>(boxes[i].height));
+  }
   double top = 0;
   for (const double height : heights) {
     y.push_back(top + height / 2);
@@ -56,7 +58,6 @@ double room_of(const std::vector<double>& x) {
 // Where nearly all edges cross others, straight ones take more room than they are worth.
 std::vector<double> layer_x(LayeredGraph& graph, std::span<const BoxSize> boxes,
                             const LayoutOptions& options) {
-  if (options.effort == LayoutEffort::Coarse) return packed_x(graph, boxes, options.gap_x);
   if (!options.before.empty()) order_as_before(graph, options.before);
   order_layers(graph);
   graph.sort_neighbours();
@@ -64,6 +65,37 @@ std::vector<double> layer_x(LayeredGraph& graph, std::span<const BoxSize> boxes,
   if (graph.size() <= kAlwaysStraight) return straight;
   std::vector<double> packed = packed_x(graph, boxes, options.gap_x);
   return room_of(straight) > kWorthStraight * room_of(packed) ? packed : straight;
+}
+
+// Layers packed in the order of their boxes, around a common middle.
+std::vector<double> coarse_x(std::span<const uint32_t> ranks, std::span<const BoxSize> boxes,
+                             double gap) {
+  std::vector<double> x(boxes.size()), ends;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    if (ranks[i] >= ends.size()) ends.resize(ranks[i] + 1, -gap);
+    const auto width = static_cast<double>(boxes[i].width);
+    x[i] = ends[ranks[i]] + gap + width / 2;
+    ends[ranks[i]] = x[i] + width / 2;
+  }
+  for (size_t i = 0; i < boxes.size(); ++i) x[i] -= ends[ranks[i]] / 2;
+  return x;
+}
+
+// Moves all to the right of 0, and says how wide it is; x of boxes, then of bends.
+void place(Layout& layout, std::span<const BoxSize> boxes, const std::vector<double>& x,
+           const std::vector<double>& y, std::span<const uint32_t> ranks) {
+  double left = x[0], right = x[0];
+  for (uint32_t i = 0; i < x.size(); ++i) {
+    const double half = i < boxes.size() ? static_cast<double>(boxes[i].width) / 2 : 0;
+    left = std::min(left, x[i] - half);
+    right = std::max(right, x[i] + half);
+  }
+  layout.centres.reserve(boxes.size());
+  layout.bends.reserve(x.size() - boxes.size());
+  for (uint32_t i = 0; i < x.size(); ++i)
+    (i < boxes.size() ? layout.centres : layout.bends).push_back({x[i] - left, y[ranks[i]]});
+  layout.width = right - left;
+  layout.height = y.back();
 }
 
 }  // namespace
@@ -86,22 +118,14 @@ Layout layout_graph(std::span<const BoxSize> boxes, std::span<const Edge> edges,
   layout.chains.assign(boxes.size() + 1, 0);
   if (boxes.empty()) return layout;
   layout.ranks = layer_ranks(boxes.size(), edges);
-  LayeredGraph graph = layered_graph(edges, layout.ranks);
-  const std::vector<double> x = layer_x(graph, boxes, options),
-                            y = layer_y(graph, boxes, options.gap_y);
-  double left = x[0], right = x[0];
-  for (uint32_t i = 0; i < x.size(); ++i) {
-    const double half = i < boxes.size() ? static_cast<double>(boxes[i].width) / 2 : 0;
-    left = std::min(left, x[i] - half);
-    right = std::max(right, x[i] + half);
+  const std::vector<double> y = layer_y(layout.ranks, boxes, options.gap_y);
+  if (options.effort == LayoutEffort::Coarse) {
+    place(layout, boxes, coarse_x(layout.ranks, boxes, options.gap_x), y, layout.ranks);
+    return layout;
   }
-  layout.centres.reserve(boxes.size());
-  layout.bends.reserve(x.size() - boxes.size());
-  for (uint32_t i = 0; i < x.size(); ++i)
-    (i < boxes.size() ? layout.centres : layout.bends).push_back({x[i] - left, y[graph.ranks[i]]});
+  LayeredGraph graph = layered_graph(edges, layout.ranks);
+  place(layout, boxes, layer_x(graph, boxes, options), y, graph.ranks);
   layout.chains = std::move(graph.chains);
-  layout.width = right - left;
-  layout.height = y.back();
   return layout;
 }
 

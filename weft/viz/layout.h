@@ -21,7 +21,7 @@ struct Point {
 };
 
 enum class LayoutEffort : uint8_t {
-  Coarse,  ///< ranks, and layers packed as the edges are found: what to show first
+  Coarse,  ///< ranks, layers packed in the order of their boxes, no bends: what to show first
   Full,    ///< few crossings, straight edges
 };
 

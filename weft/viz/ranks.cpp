@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "weft/base/error.h"
 #include "weft/viz/layers.h"
@@ -44,7 +45,10 @@ std::vector<uint32_t> layer_ranks(size_t nodes, std::span<const Edge> edges) {
   const Neighbours users = users_of(nodes, edges);
   std::vector<uint32_t> sources(nodes, 0), ranks(nodes, 0);
   for (const Edge& edge : edges) ++sources[edge.to];
-  const std::vector<uint32_t> sorted = sorted_nodes(users, sources);
+  const bool in_order = std::ranges::all_of(edges, [](const Edge& e) { return e.from < e.to; });
+  std::vector<uint32_t> sorted(in_order ? nodes : 0);
+  std::iota(sorted.begin(), sorted.end(), 0);
+  if (!in_order) sorted = sorted_nodes(users, sources);
   for (const uint32_t node : sorted)
     for (const uint32_t user : users.of(node)) ranks[user] = std::max(ranks[user], ranks[node] + 1);
   for (auto node = sorted.rbegin(); node != sorted.rend(); ++node) {

@@ -6,19 +6,12 @@
 #include "weft/base/error.h"
 #include "weft/base/reader.h"
 #include "weft/codegen/codegen.h"
-#include "weft/graph/binary.h"
 #include "weft/graph/print.h"
 #include "weft/graph/verify.h"
 #include "weft/isa/machine_binary.h"
 #include "weft/isa/x86.h"
 
 namespace weft::viz {
-
-struct StoredNodeAt {
-  StoredNode node = {};
-  std::vector<uint64_t> sources = {};  // by number
-  size_t next = 0;
-};
 
 namespace {
 
@@ -50,8 +43,9 @@ bool nests_too_deep(const LinearProgram& p) {
 
 class StateReader {
  public:
-  StateReader(const Session::Data& data, Bytes bytes, NodeSource& nodes)
-      : process_(nodes.process()), nodes_(nodes), in_(bytes, data.path) {}
+  /// `with_nodes`: else their numbers are all that is read.
+  StateReader(const Session::Data& data, Bytes bytes, NodeSource& nodes, bool with_nodes)
+      : process_(nodes.process()), nodes_(nodes), with_nodes_(with_nodes), in_(bytes, data.path) {}
 
   StateView read() {
     StateView out;
@@ -62,17 +56,17 @@ class StateReader {
     switch (out.kind) {
       case StateParts::Kind::Graph:
       case StateParts::Kind::Kernels: read_nodes(out); break;
-      case StateParts::Kind::Program: read_program(out.program); break;
+      case StateParts::Kind::Program: read_program(out); break;
       default: out.bytes = in_.bytes(in_.remaining());
     }
     return out;
   }
 
  private:
-  NodeRef node() { return nodes_.get(in_.varint()); }
+  NodeRef node(uint64_t number) { return with_nodes_ ? nodes_.get(number) : nullptr; }
   NodeRef optional_node() {
     const uint64_t number = in_.varint();
-    return number == 0 ? nullptr : nodes_.get(number - 1);
+    return number == 0 ? nullptr : node(number - 1);
   }
 
   void read_nodes(StateView& out) {
@@ -81,11 +75,13 @@ class StateReader {
         const std::string_view* name = process_.strings.find(in_.varint());
         out.names.push_back(name ? *name : std::string_view());
       }
-      out.nodes.push_back(node());
+      out.numbers.push_back(in_.varint());
+      out.nodes.push_back(node(out.numbers.back()));
     }
   }
 
-  void read_program(LinearProgram& p) {
+  void read_program(StateView& out) {
+    LinearProgram& p = out.program;
     p.graph = nodes_.graph();
     p.name = in_.text(in_.varint());
     p.params.resize(in_.count(in_.varint(), 2));
@@ -96,7 +92,7 @@ class StateReader {
       param = {*dtype, (use & 1) != 0, (use & 2) != 0};
     }
     p.variables.resize(in_.count(in_.varint(), 1));
-    for (NodeRef& v : p.variables) v = node();
+    for (NodeRef& v : p.variables) v = node(in_.varint());
     p.core_size = optional_node();
     p.launch.grouped = in_.u8() != 0;
     for (NodeRef& n : p.launch.grid) n = optional_node();
@@ -106,12 +102,15 @@ class StateReader {
     p.bytes = in_.f64();
     p.code.resize(in_.count(in_.varint(), 1));
     uint64_t number = 0;
-    for (NodeRef& n : p.code)
-      n = nodes_.get(number += static_cast<uint64_t>(unzigzag(in_.varint())));
+    for (NodeRef& n : p.code) {
+      out.numbers.push_back(number += static_cast<uint64_t>(unzigzag(in_.varint())));
+      n = node(number);
+    }
   }
 
   const Process& process_;
   NodeSource& nodes_;
+  const bool with_nodes_;
   ByteReader in_;
 };
 
@@ -127,50 +126,49 @@ void NodeSource::damaged(const std::string& what) const {
   fail("viz.damaged", "{}: {}; the graph cannot be shown", data_.path, what);
 }
 
-void NodeSource::read(uint64_t number, StoredNodeAt& out) const {
+void NodeSource::read(uint64_t number, StoredNode& node, std::vector<uint64_t>& sources) const {
   const uint64_t* at = arena_ ? arena_->nodes.find(number) : nullptr;
   if (!at) damaged(strformat("node {} is not there", number));
   ByteReader in(data_.bytes.subspan(static_cast<size_t>(*at)), data_.path);
-  read_stored_node(in, out.node);
-  for (const uint64_t back : out.node.back) {
+  read_stored_node(in, node);
+  sources.clear();
+  for (const uint64_t back : node.back) {
     if (back == 0 || back > number) damaged(strformat("a source lies {} nodes back", back));
-    out.sources.push_back(number - back);
+    sources.push_back(number - back);
   }
 }
 
 NodeRef NodeSource::get(uint64_t wanted) {
   if (const NodeRef* known = nodes_.find(wanted + 1)) return *known;
   const Graph::Building building(*graph_);
-  std::vector<std::pair<uint64_t, StoredNodeAt>> stack(1);
-  stack[0].first = wanted;
-  read(wanted, stack[0].second);
+  std::vector<uint64_t> needed = {wanted};
   std::vector<NodeRef> sources;
-  while (true) {
-    auto& [number, at] = stack.back();
-    while (at.next < at.sources.size() && nodes_.contains(at.sources[at.next] + 1)) ++at.next;
-    if (at.next < at.sources.size()) {
-      const uint64_t source = at.sources[at.next];
-      stack.emplace_back(source, StoredNodeAt{});
-      read(source, stack.back().second);
+  while (!needed.empty()) {
+    const uint64_t number = needed.back();
+    if (nodes_.contains(number + 1)) {
+      needed.pop_back();
       continue;
     }
+    read(number, stored_, sources_);
+    const size_t before = needed.size();
     sources.clear();
-    for (const uint64_t s : at.sources) sources.push_back(nodes_.at(s + 1));
-    const NodeSpec spec = at.node.spec(sources);
+    for (const uint64_t s : sources_) {
+      const NodeRef* known = nodes_.find(s + 1);
+      known ? sources.push_back(*known) : needed.push_back(s);
+    }
+    if (needed.size() > before) continue;
+    const NodeSpec spec = stored_.spec(sources);
     if (const char* problem = node_problem(spec))
       damaged(strformat("node {}, {}: {}", number, info(spec.op).mnemonic, problem));
-    NodeRef n = graph_->intern(spec);
-    nodes_.set(number + 1, n);
-    numbers_.set(n, number);
-    stack.pop_back();
-    if (stack.empty()) return n;
+    nodes_.set(number + 1, graph_->intern(spec));
+    needed.pop_back();
   }
+  return nodes_.at(wanted + 1);
 }
 
-std::string_view NodeSource::line(NodeRef n) const {
-  const uint64_t* number = numbers_.find(n);
-  if (!number || !arena_) return {};
-  const auto at = arena_->lines.find(*number);
+std::string_view NodeSource::line(uint64_t number) const {
+  if (!arena_) return {};
+  const auto at = arena_->lines.find(number);
   return at == arena_->lines.end() ? std::string_view() : at->second;
 }
 
@@ -185,14 +183,25 @@ const char* StateView::form() const {
   }
 }
 
-StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes) {
+namespace {
+StateView read_state(const Session::Data& data, uint64_t state, NodeSource& nodes,
+                     bool with_nodes) {
   if (state == 0) return {};
   const Arena* arena = nodes.arena();
   const auto at =
       arena ? arena->states.find(state) : std::unordered_map<uint64_t, Bytes>::const_iterator();
   if (!arena || at == arena->states.end())
     fail("viz.damaged", "{}: state {} is not there", data.path, state);
-  return StateReader(data, at->second, nodes).read();
+  return StateReader(data, at->second, nodes, with_nodes).read();
+}
+}  // namespace
+
+StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes) {
+  return read_state(data, state, nodes, true);
+}
+
+StateView numbers_of(const Session::Data& data, uint64_t state, NodeSource& nodes) {
+  return read_state(data, state, nodes, false);
 }
 
 bool is_allocated(const MachineProgram& p) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/graph/binary.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/program.h"
@@ -22,29 +23,33 @@ class NodeSource {
   NodeSource(const Session::Data& data, const PassRow& pass);
 
   NodeRef get(uint64_t number);
-  /// The user's line of a node that get() returned; empty where it is not known.
-  std::string_view line(NodeRef n) const;
+  /// The user's line of a node; empty where it is not known.
+  std::string_view line(uint64_t number) const;
   const std::shared_ptr<Graph>& graph() const { return graph_; }
   const Process& process() const { return process_; }
   const Arena* arena() const { return arena_; }
 
  private:
+  friend class StoredOrder;
   [[noreturn]] void damaged(const std::string& what) const;
-  /// The sources of a node, by number.
-  void read(uint64_t number, struct StoredNodeAt& out) const;
+  /// A node, and the numbers of its sources.
+  void read(uint64_t number, StoredNode& node, std::vector<uint64_t>& sources) const;
 
   const Session::Data& data_;
   const Process& process_;
   const Arena* arena_;  // null where none is recorded
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   FlatMap<uint64_t, NodeRef> nodes_;  // by number + 1
-  FlatMap<NodeRef, uint64_t> numbers_;
+  // of the node that is being read
+  StoredNode stored_;
+  std::vector<uint64_t> sources_;
 };
 
 /// One state, decoded.
 struct StateView {
   StateParts::Kind kind = StateParts::Kind::None;
-  std::vector<NodeRef> nodes = {};  ///< roots, or sinks of kernels
+  std::vector<uint64_t> numbers = {};  ///< of roots, of sinks of kernels, of a program's code
+  std::vector<NodeRef> nodes = {};     ///< roots, or sinks of kernels
   std::vector<std::string_view> names = {};
   LinearProgram program = {};
   Bytes bytes = {};
@@ -59,6 +64,8 @@ StateView state_of(const Session::Data& data, uint64_t state, NodeSource& nodes)
 StoredMachine machine_of(const StateView& state, std::string_view what);
 /// Whether registers are the machine's: then there is a frame to list.
 bool is_allocated(const MachineProgram& p);
+/// The same without its nodes: only their numbers.
+StateView numbers_of(const Session::Data& data, uint64_t state, NodeSource& nodes);
 
 /// For people: lines.
 std::string text_of(const StateView& state, std::string_view what);

@@ -1,7 +1,9 @@
 #include "weft/viz/tiles.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "weft/base/error.h"
 
@@ -27,7 +29,7 @@ uint64_t mixed(uint64_t box) {  // the finaliser of MurmurHash3
 
 TileIndex::TileIndex(const Layout& layout, std::span<const BoxSize> boxes,
                      std::span<const Edge> edges, std::span<const BoxLook> looks)
-    : layout_(layout), boxes_(boxes), looks_(looks), place_(boxes.size()) {
+    : layout_(layout), boxes_(boxes), edges_(edges), looks_(looks), place_(boxes.size()) {
   uint32_t layers = 0;
   for (const uint32_t rank : layout.ranks) layers = std::max(layers, rank + 1);
   layer_begin_.assign(layers + 1, 0);
@@ -45,16 +47,48 @@ TileIndex::TileIndex(const Layout& layout, std::span<const BoxSize> boxes,
   for (size_t layer = 0; layer < layers; ++layer) {
     const auto begin = order_.begin() + static_cast<std::ptrdiff_t>(layer_begin_[layer]);
     const auto end = order_.begin() + static_cast<std::ptrdiff_t>(layer_begin_[layer + 1]);
-    std::sort(begin, end, [&](uint32_t a, uint32_t b) {
+    const auto from_left = [&](uint32_t a, uint32_t b) {
       return layout.centres[a].x != layout.centres[b].x ? layout.centres[a].x < layout.centres[b].x
                                                         : a < b;
-    });
+    };
+    if (!std::is_sorted(begin, end, from_left)) std::sort(begin, end, from_left);
     for (auto at = begin; at != end; ++at) place_[*at] = static_cast<uint32_t>(at - order_.begin());
   }
-  for (uint32_t share = 1; lines_.size() < kMostSets; share *= kThinner) {
-    lines_.push_back(make_lines(edges, share));
-    if (lines_.back().segments.size() <= kMostLines) break;
+  count_lines();
+  make_lines(lines_.back());
+}
+
+// How many segments each set has to have; the last is the first that a tile can show all of.
+void TileIndex::count_lines() {
+  std::array<size_t, kMostSets> counts{};  // by the last set that a box is in
+  const auto boxes = static_cast<uint32_t>(boxes_.size());
+  std::vector<uint8_t> last(boxes, 0);
+  for (uint32_t box = 0; box < boxes; ++box) {
+    for (uint64_t part = mixed(box); part % kThinner == 0 && last[box] + 1U < kMostSets;
+         part /= kThinner)
+      ++last[box];
+    counts[last[box]] += layout_.bends_below(box);
   }
+  for (const Edge& e : edges_) counts[last[e.from]] += is_cut(e) ? 2 : 1;
+  size_t left = std::accumulate(counts.begin(), counts.end(), size_t{0});
+  uint32_t share = 1;
+  for (size_t set = 0; set < kMostSets; ++set, share *= kThinner) {
+    lines_.emplace_back();
+    lines_.back().share = share;
+    lines_.back().count = left;
+    if (left <= kMostLines) break;
+    left -= counts[set];
+  }
+}
+
+void TileIndex::finish_lines() {
+  for (size_t set = lines_.size(); set-- > 0;)
+    if (!lines_[set].ready) make_lines(lines_[set]);
+}
+
+// An edge that is longer than its bends is drawn at its ends alone.
+bool TileIndex::is_cut(const Edge& e) const {
+  return layout_.ranks[e.to] - layout_.ranks[e.from] - 1 > layout_.bends_below(e.from);
 }
 
 Point TileIndex::point(uint32_t end) const {
@@ -65,22 +99,23 @@ double TileIndex::stub_x(uint32_t at, uint32_t towards) const {
   return point(at).x + std::clamp(point(towards).x - point(at).x, -kStub, kStub);
 }
 
-TileIndex::Lines TileIndex::make_lines(std::span<const Edge> edges, uint32_t share) const {
+void TileIndex::make_lines(Lines& lines) const {
   std::vector<std::pair<uint32_t, Segment>> found;  // and the layer that it begins in
+  found.reserve(lines.count);
   const auto add = [&](uint32_t layer, uint32_t above, uint32_t below) {
     found.push_back({layer, {std::min(point(above).x, point(below).x), above, below}});
   };
   const auto boxes = static_cast<uint32_t>(boxes_.size());
-  const auto taken = [&](uint32_t box) { return mixed(box) % share == 0; };
+  const auto taken = [&](uint32_t box) { return mixed(box) % lines.share == 0; };
   for (uint32_t box = 0; box < boxes; ++box)
     for (uint32_t i = 0; taken(box) && i < layout_.bends_below(box); ++i) {
       const uint32_t bend = boxes + layout_.chains[box] + i;
       add(layout_.ranks[box] + i, i == 0 ? box : bend - 1, bend);
     }
-  for (const Edge& e : edges) {
+  for (const Edge& e : edges_) {
     if (!taken(e.from)) continue;
     const uint32_t rank = layout_.ranks[e.from], between = layout_.ranks[e.to] - rank - 1;
-    if (between > layout_.bends_below(e.from)) {  // is not drawn but at its ends
+    if (is_cut(e)) {
       found.push_back({rank, {std::min(point(e.from).x, stub_x(e.from, e.to)), e.from, e.to}});
       found.push_back(
           {rank + between, {std::min(point(e.to).x, stub_x(e.to, e.from)), e.from, e.to}});
@@ -89,10 +124,8 @@ TileIndex::Lines TileIndex::make_lines(std::span<const Edge> edges, uint32_t sha
           e.to);
     }
   }
-  Lines lines;
-  lines.share = share;
   sort_lines(lines, found);
-  return lines;
+  lines.ready.store(true, std::memory_order_release);
 }
 
 void TileIndex::sort_lines(Lines& lines,
@@ -194,7 +227,8 @@ void TileIndex::add_lines(const Rectangle& view, Tile& tile) const {
                       std::min(1.0, (view.bottom - view.top) / std::max(1.0, layout_.height));
   size_t set = 0;
   while (set + 1 < lines_.size() &&
-         static_cast<double>(lines_[set].segments.size()) * part > kMostLines)
+         (!lines_[set].ready.load(std::memory_order_acquire) ||
+          static_cast<double>(lines_[set].count) * part > kMostLines))
     ++set;
   for (; set < lines_.size(); ++set) {
     const Lines& lines = lines_[set];

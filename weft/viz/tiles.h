@@ -1,7 +1,9 @@
 // TileIndex: what of a drawing a square of the screen shows, at any zoom, in bounded time and size.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -54,6 +56,9 @@ class TileIndex {
 
   /// At most some thousand of each. Errors: viz.tile where there is no such level.
   Tile tile(TileId id) const;
+  /// Before this, tiles have only the lines that are enough where all of a large drawing is seen.
+  /// Others may ask for tiles meanwhile.
+  void finish_lines();
   /// The lowest level at which all of the drawing fits into a square of so many pixels.
   int level_for(double pixels) const;
   /// The boxes left and right of one in its layer; itself at the ends.
@@ -70,12 +75,16 @@ class TileIndex {
   /// Segments of one box in `share`, by layers they begin in, from left to right.
   struct Lines {
     uint32_t share = 1;
+    size_t count = 0;  ///< of segments that there are to be
+    std::atomic<bool> ready = false;
     std::vector<size_t> begin;
     std::vector<Segment> segments;
     std::vector<double> reach;  // the greatest x of a segment of the layer up to here
   };
 
-  Lines make_lines(std::span<const Edge> edges, uint32_t share) const;
+  bool is_cut(const Edge& edge) const;
+  void count_lines();
+  void make_lines(Lines& lines) const;
   void sort_lines(Lines& lines, const std::vector<std::pair<uint32_t, Segment>>& found) const;
   Point point(uint32_t end) const;
   TileLine line_of(const Segment& segment, size_t layer) const;
@@ -88,12 +97,13 @@ class TileIndex {
 
   const Layout& layout_;
   std::span<const BoxSize> boxes_;
+  std::span<const Edge> edges_;
   std::span<const BoxLook> looks_;
   std::vector<double> layer_y_;          // middles
   std::vector<size_t> layer_begin_;      // of order_
   std::vector<uint32_t> order_, place_;  // boxes by layer, from left to right
   float widest_ = 0, highest_ = 0;
-  std::vector<Lines> lines_;  // each of fewer boxes than the one before
+  std::deque<Lines> lines_;  // each of fewer boxes than the one before
 };
 
 }  // namespace weft::viz

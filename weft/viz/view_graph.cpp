@@ -1,11 +1,16 @@
 // Graphs: of states, whose nodes are those of the IR, and of what a realization runs.
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
 #include "weft/viz/graph_data.h"
 #include "weft/viz/network_layers.h"
 #include "weft/viz/state.h"
+#include "weft/viz/stored_order.h"
 #include "weft/viz/view_parts.h"
 
 namespace weft::viz {
@@ -28,6 +33,7 @@ class Kinds {
 
 // ---- states
 
+/// Of a state: nodes are interned, which takes most of the time, when a text of theirs is asked for.
 class NodeGraph final : public GraphData {
  public:
   NodeGraph(const Session::Data& data, const PassRow& pass)
@@ -35,34 +41,48 @@ class NodeGraph final : public GraphData {
 
   NodeSource& source() { return source_; }
 
-  /// `marked`: the first `before` roots are those of the state before.
-  void build(std::span<const NodeRef> before, std::span<const NodeRef> after, bool marked) {
-    std::vector<NodeRef> roots(before.begin(), before.end());
+  /// `marked`: what is in `after` alone is new.
+  void build(std::span<const uint64_t> before, std::span<const uint64_t> after, bool marked) {
+    std::vector<uint64_t> roots(before.begin(), before.end());
     roots.insert(roots.end(), after.begin(), after.end());
     if (roots.empty()) return;
-    const Toposort order(roots);
-    nodes_.assign(order.begin(), order.end());
-    NodeMap<uint32_t> places(nodes_.size());
-    Kinds kinds_of(*this);
-    for (NodeRef n : nodes_) {
-      places.set(n, static_cast<uint32_t>(places.size()));
-      for (NodeRef s : n->src()) sources.push_back(places.at(s));
-      begins.push_back(static_cast<uint32_t>(sources.size()));
-      kinds_of.add(info(n->op).mnemonic);
-    }
+    order_ = StoredOrder(source_, roots);
     if (marked) mark(before, after);
+    begins = std::move(order_.begins);
+    sources = std::move(order_.sources);
+    std::array<int, 256> kind_of;
+    kind_of.fill(-1);
+    for (const Op op : order_.ops) {
+      int& kind = kind_of[static_cast<uint8_t>(op)];
+      if (kind < 0) {
+        kind = static_cast<int>(kind_names.size());
+        kind_names.emplace_back(info(op).mnemonic);
+      }
+      kinds.push_back(static_cast<uint16_t>(kind));
+    }
     if (inputs_) find_layers(*this, [this](size_t i) { return parameter(i); });
   }
 
-  std::string dtype(size_t i) const override { return std::string(name(nodes_[i]->dtype)); }
-  std::string shape(size_t i) const override { return shape_text(nodes_[i]->shape); }
-  int64_t lanes(size_t i) const override { return nodes_[i]->lanes; }
-  std::string line(size_t i) const override { return std::string(source_.line(nodes_[i])); }
-  std::string label(size_t i) const override { return summary(nodes_[i]); }
+  std::string dtype(size_t i) const override { return std::string(name(order_.dtypes[i])); }
+  std::string shape(size_t i) const override { return shape_text(node(i)->shape); }
+  int64_t lanes(size_t i) const override { return order_.lanes[i]; }
+  std::string line(size_t i) const override {
+    return std::string(source_.line(order_.numbers[i]));
+  }
+  std::string label(size_t i) const override { return summary(node(i)); }
   std::string text(size_t i) const override {
-    std::string out = strformat("%{} = {}", i, summary(nodes_[i]));
+    std::string out = strformat("%{} = {}", i, summary(node(i)));
     for (uint32_t s = begins[i]; s < begins[i + 1]; ++s) append_format(out, " %{}", sources[s]);
     return out;
+  }
+  void prepare() const override {
+    constexpr size_t kAtOnce = 4096;  // a few milliseconds
+    for (size_t i = 0; i < order_.size(); i += kAtOnce) {
+      while (waiting_ > 0) std::this_thread::yield();
+      const std::lock_guard lock(mutex_);
+      for (size_t k = i; k < std::min(order_.size(), i + kAtOnce); ++k)
+        source_.get(order_.numbers[k]);
+    }
   }
 
  private:
@@ -73,40 +93,36 @@ class NodeGraph final : public GraphData {
     return schedule == kNone ? nullptr : &data.schedules[schedule].buffers;
   }
   std::string_view parameter(size_t i) const {
-    if (nodes_[i]->op != Op::Param) return {};
-    const int64_t slot = nodes_[i]->int_arg(0);
+    if (order_.ops[i] != Op::Param) return {};
+    const int64_t slot = node(i)->int_arg(0);
     const auto at = std::ranges::find(*inputs_, slot, &BufferRow::input);
     return at == inputs_->end() ? std::string_view() : at->name;
   }
-  static std::vector<bool> reached(std::span<const NodeRef> roots, std::span<const NodeRef> all) {
-    std::vector<bool> out(all.size());
-    if (roots.empty()) return out;
-    NodeMap<bool> in;
-    for (NodeRef n : Toposort(roots)) in.set(n, true);
-    for (size_t i = 0; i < all.size(); ++i) out[i] = in.contains(all[i]);
-    return out;
+  NodeRef node(size_t i) const {
+    ++waiting_;
+    const std::lock_guard lock(mutex_);
+    --waiting_;
+    return source_.get(order_.numbers[i]);
   }
-  void mark(std::span<const NodeRef> before, std::span<const NodeRef> after) {
-    const std::vector<bool> in_before = reached(before, nodes_), in_after = reached(after, nodes_);
-    for (size_t i = 0; i < nodes_.size(); ++i)
+  void mark(std::span<const uint64_t> before, std::span<const uint64_t> after) {
+    const std::vector<bool> in_before = order_.below(before), in_after = order_.below(after);
+    for (size_t i = 0; i < order_.size(); ++i)
       marks.push_back(!in_before[i] ? Mark::Added : in_after[i] ? Mark::Same : Mark::Removed);
   }
 
-  NodeSource source_;
+  mutable std::mutex mutex_;
+  mutable std::atomic<int> waiting_ = 0;
+  mutable NodeSource source_;
+  StoredOrder order_;
   const std::vector<BufferRow>* inputs_;
-  std::vector<NodeRef> nodes_;
 };
 
-std::vector<NodeRef> roots_of(const StateView& state, std::string_view side) {
-  switch (state.kind) {
-    case StateParts::Kind::None: return {};
-    case StateParts::Kind::Graph:
-    case StateParts::Kind::Kernels: return state.nodes;
-    case StateParts::Kind::Program: return state.program.code;
-    default:
-      fail("viz.parameter", "the state {} this pass is {}, not a graph; the view pass shows it",
-           side, state.form());
-  }
+/// The numbers of its roots.
+std::vector<uint64_t> roots_of(StateView state, std::string_view side) {
+  if (state.kind == StateParts::Kind::Text || state.kind == StateParts::Kind::Machine)
+    fail("viz.parameter", "the state {} this pass is {}, not a graph; the view pass shows it", side,
+         state.form());
+  return std::move(state.numbers);
 }
 
 std::unique_ptr<GraphData> graph_of_pass(const Session::Data& data, const Parameters& parameters) {
@@ -117,12 +133,12 @@ std::unique_ptr<GraphData> graph_of_pass(const Session::Data& data, const Parame
     fail("viz.parameter", "side is '{}'; it must be before, after or both",
          printable(side.substr(0, 64)));
   auto out = std::make_unique<NodeGraph>(data, p);
-  std::vector<NodeRef> before, after;
+  std::vector<uint64_t> before, after;
   out->form = "graph";
   const auto read = [&](uint64_t number, std::string_view which) {
-    const StateView state = state_of(data, number, out->source());
+    StateView state = numbers_of(data, number, out->source());
     if (state.kind == StateParts::Kind::Program) out->form = "program";
-    return roots_of(state, which);
+    return roots_of(std::move(state), which);
   };
   if (both || side == "before") before = read(p.before, "before");
   if (both || side == "after") after = read(p.after, "after");

@@ -1,6 +1,7 @@
 // What views share: ids that may be none, pages of lists, colours, rows.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -57,6 +58,13 @@ RuleFacts rule_facts(const Process& process, std::string_view rule, uint64_t nam
 
 /// Rules that fired and of which nothing is known: no proof, and no test of a right side in C++.
 std::vector<std::string_view> unproved_rules(const Session::Data& data);
+/// What a realization's memory holds at its peak, by the line and the kind of its buffers.
+struct HeldAtPeak {
+  using Key = std::pair<std::string_view, std::string_view>;
+  uint64_t bytes = 0;
+  std::map<Key, uint64_t> by = {};
+};
+HeldAtPeak held_at_peak(const Session::Data& data, uint32_t run);
 
 std::string view_session(const Session& session, const Parameters& parameters);
 std::string text_session(const Session& session, const Parameters& parameters, bool colour);
@@ -75,6 +83,8 @@ std::string view_timeline(const Session& session, const Parameters& parameters);
 std::string text_timeline(const Session& session, const Parameters& parameters, bool colour);
 std::string view_memory(const Session& session, const Parameters& parameters);
 std::string text_memory(const Session& session, const Parameters& parameters, bool colour);
+std::string view_compare(const Session& session, const Parameters& parameters);
+std::string text_compare(const Session& session, const Parameters& parameters, bool colour);
 std::string view_kernels(const Session& session, const Parameters& parameters);
 std::string text_kernels(const Session& session, const Parameters& parameters, bool colour);
 std::string view_kernel(const Session& session, const Parameters& parameters);

@@ -4,9 +4,10 @@
 
 #include "weft/base/error.h"
 #include "weft/graph/print.h"
+#include "weft/graph/print_nodes.h"
 #include "weft/run/passes.h"
 #include "weft/viz/diff.h"
-#include "weft/viz/state.h"
+#include "weft/viz/stored_order.h"
 #include "weft/viz/view_parts.h"
 
 namespace weft::viz {
@@ -39,9 +40,9 @@ class Sizes {
     try {
       NodeSource& nodes =
           sources_.try_emplace({pass.process, pass.arena}, data_, pass).first->second;
-      const StateView view = state_of(data_, state, nodes);
-      if (view.kind == StateParts::Kind::Program) return view.program.code.size();
-      return view.nodes.empty() ? 0 : Toposort(view.nodes).size();
+      const StateView view = numbers_of(data_, state, nodes);
+      if (view.kind == StateParts::Kind::Program) return view.numbers.size();
+      return view.numbers.empty() ? 0 : StoredOrder(nodes, view.numbers).size();
     } catch (const Error&) {
       return 0;
     }
@@ -66,6 +67,16 @@ std::string cut_text(std::string text) {
   return text;
 }
 
+/// The lines that are shown of a large graph: no more of it is interned than those.
+std::string beginning_of(const StoredOrder& order, NodeSource& nodes) {
+  std::vector<NodeRef> first;
+  for (size_t i = 0; i < kMostLines; ++i) first.push_back(nodes.get(order.numbers[i]));
+  size_t left = 0;
+  for (size_t i = kMostLines; i < order.size(); ++i)
+    left += order.ops[i] != Op::Const || order.lanes[i] > 1;  // constants have no line
+  return strformat("{}... {} more lines\n", print_nodes(first), left);
+}
+
 /// A state's text, or why there is none.
 struct Shown {
   const char* form = nullptr;
@@ -74,7 +85,11 @@ struct Shown {
 Shown show(const Session::Data& data, const PassRow& pass, uint64_t state) {
   try {
     NodeSource nodes(data, pass);
-    const StateView view = state_of(data, state, nodes);
+    StateView view = numbers_of(data, state, nodes);
+    if (view.kind == StateParts::Kind::Graph && !view.numbers.empty())
+      if (const StoredOrder order(nodes, view.numbers); order.size() > 2 * kMostLines)
+        return {view.form(), beginning_of(order, nodes)};
+    view = state_of(data, state, nodes);
     return {view.form(), cut_text(text_of(view, data.path))};
   } catch (const Error& error) {
     return {"text", error.what()};

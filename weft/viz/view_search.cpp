@@ -4,7 +4,7 @@
 #include <set>
 
 #include "weft/base/error.h"
-#include "weft/viz/state.h"
+#include "weft/viz/stored_order.h"
 #include "weft/viz/view_parts.h"
 
 namespace weft::viz {
@@ -94,10 +94,11 @@ class Search {
   void find_nodes_of(uint32_t i, const KernelRow& k) {
     const PassRow& first = data_.passes[k.passes[0]];
     NodeSource nodes(data_, first);
-    const StateView state = state_of(data_, first.before, nodes);
-    if (state.nodes.empty()) return;
+    const StoredOrder order(nodes, numbers_of(data_, first.before, nodes).numbers);
+    std::set<std::pair<Op, DType>> found;
+    for (size_t n = 0; n < order.size(); ++n) found.emplace(order.ops[n], order.dtypes[n]);
     std::set<std::pair<std::string_view, std::string_view>> seen;
-    for (NodeRef n : Toposort(state.nodes)) seen.emplace(info(n->op).mnemonic, name(n->dtype));
+    for (const auto& [op, dtype] : found) seen.emplace(info(op).mnemonic, name(dtype));
     std::set<std::string_view> dtypes;
     for (const auto& [op, dtype] : seen) {
       if (asked("op") && matches(op))

@@ -236,6 +236,20 @@ std::string view_memory(const Session& session, const Parameters& parameters) {
   return json.end_array().end_object().take();
 }
 
+HeldAtPeak held_at_peak(const Session::Data& data, uint32_t run) {
+  HeldAtPeak out;
+  if (data.runs[run].schedule == kNone) return out;
+  const Lives lives(data.schedules[data.runs[run].schedule]);
+  if (lives.by_step.empty()) return out;
+  out.bytes = lives.by_step[lives.peak];
+  for (size_t b = 0; b < lives.of.size(); ++b) {
+    const Life& l = lives.of[b];
+    if (l.first <= lives.peak && l.last >= lives.peak)
+      out.by[{l.line, kind_of(lives.schedule.buffers[b])}] += l.bytes;
+  }
+  return out;
+}
+
 std::string text_memory(const Session& session, const Parameters& parameters, bool colour) {
   const Session::Data& data = session.data();
   const Lives lives(wanted_schedule(data, parameters));

@@ -36,6 +36,14 @@ constexpr ViewParameter kTimeline[] = {
     {"resolution", "ns: shorter spans next to each other are told as one; 0"},
     {"track", "only this one"},
     {"process", "only tracks of this one"}};
+constexpr ViewParameter kCompare[] = {{"realization", "the first of two"},
+                                      {"other", "the second"},
+                                      {"begin", "ns: instead of realizations two stretches of time"},
+                                      {"end", "ns"},
+                                      {"other_begin", "ns"},
+                                      {"other_end", "ns"},
+                                      kPaged[0],
+                                      kPaged[1]};
 constexpr ViewParameter kMemory[] = {{"realization", "which; must be given"}};
 constexpr ViewParameter kKernels[] = {
     {"process", "only those of one"}, kPaged[0], {"count", "at most so many rows; 100"}};
@@ -63,6 +71,8 @@ constexpr View kViews[] = {
      text_graph},
     {"timeline", kTimeline, "spans in an interval", view_timeline, text_timeline},
     {"memory", kMemory, "buffers' lives, the peak and who holds it", view_memory, text_memory},
+    {"compare", kCompare, "two realizations, or two stretches of time: what differs", view_compare,
+     text_compare},
     {"kernels", kKernels, "kernels by time, longest first", view_kernels, text_kernels},
     {"kernel", kKernel, "one kernel: reasons, lines, texts, roofline", view_kernel, text_kernel},
     {"code", kCode, "machine code: blocks, loops, registers' lives, estimates, bytes", view_code,

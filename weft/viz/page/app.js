@@ -1,5 +1,6 @@
 // The page: what is shown is in the address; panes lead to each other; keys.
 import { view } from "./api.js";
+import { ComparePane } from "./compare.js";
 import { bytes, button, count, element } from "./dom.js";
 import { GraphPane } from "./graph.js";
 import { KernelPane, RecompilePane } from "./kernel.js";
@@ -9,14 +10,14 @@ import { TimelinePane } from "./timeline.js";
 import { Tree } from "./tree.js";
 
 const $ = (id) => document.getElementById(id);
-const TABS = [["graph", "Graph"], ["timeline", "Timeline"], ["kernels", "Kernels"], ["lines", "Lines"], ["rules", "Rules"], ["statistics", "Statistics"]];
+const TABS = [["graph", "Graph"], ["timeline", "Timeline"], ["compare", "Compare"], ["kernels", "Kernels"], ["lines", "Lines"], ["rules", "Rules"], ["statistics", "Statistics"]];
 const KEYS = [
   ["↑ ↓", "the item before, the next"], ["Enter", "open and close an item; expand a group; open a node's kernel"], ["← →", "the rewrite before, the next; close and open an item"],
   ["Space", "show all of a graph or timeline"], ["g", "the graph of what is chosen"], ["s", "the difference as text"], ["c", "the kernel's code"], ["f", "the control flow of a kernel's code"],
-  ["r", "group nodes: by none, by line, by layer, by kernel"], ["t k l u i", "timeline, kernels, lines, rules, statistics"], ["/", "search"], ["?", "this list"],
-  ["In a graph:", "arrows go to sources, users, neighbours; Shift+arrows move; + and - zoom"], ["In a timeline:", "arrows go from span to span; Shift+arrows move; + and - zoom; Enter opens the kernel"],
+  ["r", "group nodes: by none, by line, by layer, by kernel"], ["t m k l u i", "timeline, compare, kernels, lines, rules, statistics"], ["/", "search"], ["?", "this list"],
+  ["In a graph:", "arrows go to sources, users, neighbours; Shift+arrows move; + and - zoom"], ["In a timeline:", "arrows go from span to span; Shift+arrows move; + and - zoom; Enter opens the kernel; [ and ] mark what is seen as the first and second to compare"],
 ];
-const GOES = { t: "timeline", k: "kernels", l: "lines", u: "rules", i: "statistics" };
+const GOES = { t: "timeline", m: "compare", k: "kernels", l: "lines", u: "rules", i: "statistics" };
 
 let session = null;
 let pane = null;
@@ -42,6 +43,7 @@ function makePane(to) {
   if (to.view === "kernel") return new KernelPane(to, tools);
   if (to.view === "recompile") return new RecompilePane(to, tools);
   if (to.view === "timeline") return new TimelinePane({ ...tools, session, realization: to.realization ?? 0 });
+  if (to.view === "compare") return new ComparePane(to, tools);
   if (to.view in lists) return lists[to.view](to, tools);
   if (to.kernel !== undefined) return new GraphPane({ kernel: to.kernel }, tools);
   return new GraphPane({ realization: to.realization ?? 0 }, tools);

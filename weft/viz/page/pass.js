@@ -34,7 +34,8 @@ export class PassPane {
     this.step = Number(place.step ?? 0);
     for (const tab of this.tabs) tab.setAttribute("aria-pressed", String(tab.dataset.mode === this.mode));
     try {
-      await this.ready;
+      if (this.mode === "graph") this.ready.catch((error) => this.say(error.message));   // a large one's text takes longer
+      else await this.ready;
       await this.show();
     } catch (error) {
       this.say(error.message);

@@ -30,7 +30,8 @@ export class TimelinePane {
     this.memory = new MemoryPane({ go, say });
     this.aside = element("aside", { "aria-label": "The chosen span" }, element("p", { className: "quiet" }, "Choose a span by a click or the arrow keys. Drag moves, the wheel or + and - zoom, Shift+wheel moves up and down."));
     this.range = element("span", { className: "quiet" });
-    this.head = [button("All (Space)", () => this.fit()), this.range];
+    this.head = [button("All (Space)", () => this.fit()), button("First to compare ([)", () => this.markStretch("[")),
+      button("Second (])", () => this.markStretch("]")), this.range];
     this.root = element("div", { className: "fill" }, element("div", { className: "column" }, this.pane.box, this.memory.root), this.aside);
     this.listen();
     this.ask();
@@ -149,6 +150,15 @@ export class TimelinePane {
     }
   }
 
+  // What is seen is one of two stretches of time; with both of them they are compared.
+  markStretch(key) {
+    const stretch = { begin: Math.max(0, Math.floor(this.begin)), end: Math.max(0, Math.ceil(this.end)) };
+    this.stretches = { ...this.stretches, [key]: stretch };
+    const { "[": one, "]": other } = this.stretches;
+    if (one && other) return this.go({ view: "compare", ...one, other_begin: other.begin, other_end: other.end });
+    return this.say(`${time(stretch.end - stretch.begin)} from ${time(stretch.begin)}: the ${key === "[" ? "first" : "second"} to compare; mark the other with ${key === "[" ? "]" : "["}`);
+  }
+
   choose(span) {
     if (!span) return;
     this.chosen = span;
@@ -162,7 +172,8 @@ export class TimelinePane {
         ["track", span.track.name], ["spans", span.merged > 1 ? `${span.merged}, each too short to be seen` : ""],
         ["kernel", span.kernel !== null && span.kernel !== undefined ? open(`kernel ${span.kernel}`, { view: "kernel", kernel: span.kernel }) : ""],
         ["pass", span.pass !== null && span.pass !== undefined ? open(`pass ${span.pass}`, { view: "pass", pass: span.pass }) : ""],
-        ["realization", span.realization !== null && span.realization !== undefined ? link(`realization ${span.realization}: memory`, () => this.memory.show(span.realization)) : ""]]));
+        ["realization", span.realization !== null && span.realization !== undefined ? link(`realization ${span.realization}: memory`, () => this.memory.show(span.realization)) : ""],
+        ["compare", span.realization > 0 ? open("with the realization before", { view: "compare", realization: span.realization - 1, other: span.realization }) : ""]]));
     this.say(`${span.name} ${span.detail}, ${time(span.ns)}`);
     this.pane.redraw();
   }
@@ -192,8 +203,9 @@ export class TimelinePane {
   }
 
   globalKey(key) {
-    if (key !== " ") return false;
-    this.fit();
+    if (key === "[" || key === "]") this.markStretch(key);
+    else if (key === " ") this.fit();
+    else return false;
     return true;
   }
 
