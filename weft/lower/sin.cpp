@@ -378,8 +378,9 @@ NodeRef tan_f32(Expr x) {
 NodeRef tan_by_fusing(Expr x) {
   const auto [quadrant, r, low] = reduce_small_f32(magnitude_of(x));
   Expr z = r * r, one = z.number(1);
-  // The slope 1 + tan^2 r of what r lacks, to a tenth.
+  // The slope 1 + tan^2 r of what r lacks, to a tenth, and about that of what z does.
   Expr lacking = z.mul_add(z.number(1.3), one) * low;
+  lacking = (r * 0.55).mul_add(r.mul_add(r, -z), lacking);
   Expr rest = (r * z).mul_add(polynomial(z, kTanQuarterF32), lacking);
   Expr high = r + rest, lost = rest - (high - r);
   Expr quotient = one / high;

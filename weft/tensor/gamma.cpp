@@ -75,7 +75,7 @@ Tensor positive_lgamma(const Tensor& a) {
   const Tensor near = y * rest * horner(rest, kNearLgamma), logarithm = a.log();
   const Tensor w = 1 / a, tail = add_product(w, horner(w * w, kFarLgamma), number(0.4189385332));
   const Tensor far = add_product(a - 0.5, logarithm - 1, tail);
-  return (a < 3).where(near - least.where(logarithm, 0), far);
+  return (a < 3).where(near - least.where(logarithm, -0.0), far);  // at 1: not -0
 }
 
 /// Of f32; below 0 by reflection: with the distance r from a whole number, |sin(pi x)| is that of
