@@ -53,6 +53,24 @@ TEST_P(X86Select, AddingANegationSubtracts) {
   }
 }
 
+TEST_P(X86Select, FusedOperationsTakeNegationsIn) {
+  struct {
+    bool product, sum;
+    Form form;
+  } constexpr kSigns[] = {{false, true, Form::VFmsub231Ps},
+                          {true, false, Form::VFnmadd231Ps},
+                          {true, true, Form::VFnmsub231Ps}};
+  for (const auto& signs : kSigns) {
+    const auto code = selected(
+        GetParam(), DType::F32, DType::F32, 8, [&](ProgramBuilder& b, NodeRef x, NodeRef y) {
+          NodeRef minus_x = b.alu(Op::Neg, {x}), minus_y = b.alu(Op::Neg, {y});
+          return b.alu(Op::MulAcc, {signs.product ? minus_x : x, y, signs.sum ? minus_y : y});
+        });
+    EXPECT_EQ(count(code, {signs.form}), 1);
+    EXPECT_EQ(count(code, {Form::VFmadd231Ps}), 0);
+  }
+}
+
 TEST_P(X86Select, ExtremesOfNumbersNeedNoTestForNan) {
   auto with = [&](double v) {
     return selected(GetParam(), DType::F32, DType::F32, 8,

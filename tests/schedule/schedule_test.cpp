@@ -270,6 +270,13 @@ TEST_F(ScheduleTest, LargePartsAreWrittenAndSmallOnesSelected) {
   }
 }
 
+/// What lies side by side in rows, which are then written from end to end.
+TEST_F(ScheduleTest, PartsThatAreCopiesShareAKernel) {
+  NodeRef parts[] = {b_.param(0, {500, 100}), b_.param(1, {500, 100})};
+  const int64_t axis = 1;
+  EXPECT_EQ(kernels({{b_.graph().make({Op::Cat, DType::F32, parts, {&axis, 1}})}}), 1u);
+}
+
 /// x @ w^T, as in layers: both lie along the summed axis. With many outputs vectors run along them
 /// all the same, and w is turned; a few are summed where they lie.
 TEST_F(ScheduleTest, WeightsOfLayersAreTurnedForManyRows) {

@@ -1,4 +1,5 @@
 // Elementwise functions: accuracy against the C library in f64, f32 and f16, signs of zero, limits.
+#include <bit>
 #include <cmath>
 #include <numbers>
 #include <random>
@@ -31,6 +32,8 @@ const Function kFunctions[] = {
     {"acosh", [](const Tensor& x) { return x.acosh(); }, std::acosh, 1, 1000, 8},
     {"atanh", [](const Tensor& x) { return x.atanh(); }, std::atanh, -0.99, 0.99, 8},
     {"erfc", [](const Tensor& x) { return x.erfc(); }, std::erfc, -3, 4, 16},
+    {"erf", [](const Tensor& x) { return x.erf(); }, std::erf, -5, 5, 8},
+    {"tanh", [](const Tensor& x) { return x.tanh(); }, std::tanh, -12, 12, 8},
 };
 
 /// Small numbers of both signs and numbers of every size within the range.
@@ -78,6 +81,40 @@ TEST_F(Special, ErfcKeepsItsDigitsWhereItIsSmall) {
   for (double x = 4; x < 9; x += 0.01) at.push_back(static_cast<float>(x));
   const std::vector<double> got = values(Tensor::from(at, {at.size()}).cast(DType::F32).erfc());
   for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(got[i] / std::erfc(at[i]), 1, 1e-6) << at[i];
+}
+
+// Between whole numbers below 0 it is 0 twice: there what is left of its terms counts.
+TEST_F(Special, LgammaOfSingles) {
+  std::vector<double> at;
+  for (double x = 1e-30; x < 1e30; x *= 1.7) at.push_back(static_cast<float>(x));
+  for (double x = 0.01; x < 12; x += 0.0137) at.insert(at.end(), {x, -x});
+  for (const double x : {1.0, 2.0}) at.insert(at.end(), {x + 1e-6, x - 1e-6, x + 1e-3, x - 1e-3});
+  const Tensor x = Tensor::from(at, {at.size()}).cast(DType::F32);
+  const std::vector<double> given = values(x), got = values(x.lgamma());
+  for (size_t i = 0; i < at.size(); ++i) {
+    const double exact = std::lgamma(given[i]), size = std::fabs(exact);
+    EXPECT_NEAR(got[i], exact, 1e-6 * (given[i] < 0 ? size + std::lgamma(1 - given[i]) + 1 : size))
+        << given[i];
+  }
+  EXPECT_EQ(
+      shown(Tensor::of({0.0f, -0.0f, -1.0f, -3e9f, 1.0f, 2.0f, INFINITY, -INFINITY, NAN}).lgamma()),
+      "f32 (9) [inf, inf, inf, inf, 0, 0, inf, inf, nan]");
+}
+
+/// Some 20,000 f32: nothing is beyond 1, and -0 stays.
+TEST_F(Special, QuotientsOfOddFunctions) {
+  std::vector<double> at;
+  for (uint32_t bits = 0; bits < 0x7f800000; bits += 99'991)
+    at.insert(at.end(), {std::bit_cast<float>(bits), -std::bit_cast<float>(bits)});
+  const Tensor x = Tensor::from(at, {at.size()}).cast(DType::F32);
+  const std::vector<double> bent = values(x.tanh()), error = values(x.erf());
+  for (size_t i = 0; i < at.size(); ++i) {
+    EXPECT_NEAR(bent[i], std::tanh(at[i]), 4e-7 * std::fabs(std::tanh(at[i]))) << at[i];
+    EXPECT_NEAR(error[i], std::erf(at[i]), 4e-7 * std::fabs(std::erf(at[i])) + 1e-44) << at[i];
+    EXPECT_TRUE(std::fabs(bent[i]) <= 1 && std::fabs(error[i]) <= 1) << at[i];
+    EXPECT_EQ(std::signbit(bent[i]), std::signbit(at[i])) << at[i];
+  }
+  EXPECT_EQ(shown(Tensor::of({-INFINITY, INFINITY, NAN}).tanh()), "f32 (3) [-1, 1, nan]");
 }
 
 /// What erf makes of it is what was given, to some ulps of the inverse.

@@ -26,6 +26,16 @@ double nanoseconds(NodeRef n) {
   return (moves ? kAccessNs : kInstructionNs) * std::max(1.0, n->lanes * bits(n->dtype) / 512.0);
 }
 
+/// Whether data decides between no iteration and some: the long way of a function, which few
+/// numbers take.
+bool is_rare(NodeRef size) {
+  const bool truth = size->op == Op::Cast && is_bool(size->src(0)->dtype);
+  const bool chosen = size->op == Op::Where && size->src(2)->op == Op::Const;
+  if (!truth && !chosen) return false;
+  const Toposort nodes(size);
+  return std::ranges::any_of(nodes.nodes(), [](NodeRef n) { return n->op == Op::Load; });
+}
+
 /// Whether variables alone decide about a size, and it does depend on them.
 bool is_known_at_launch(NodeRef size) {
   bool varies = false;
@@ -55,6 +65,8 @@ std::vector<LoopCost> loop_costs(const LinearProgram& program) {
       loops[here.loop].ns += here.times * nanoseconds(n);
     } else if (range_binding(n) == Binding::Core) {
       open.push_back(here);
+    } else if (is_rare(n->src(0))) {
+      open.push_back({0, here.loop});
     } else if (is_known_at_launch(n->src(0))) {
       loops.push_back({static_cast<int>(here.loop) - 1, 0, n->src(0)});
       open.push_back({here.times, loops.size() - 1});

@@ -17,6 +17,12 @@ constexpr double kPart1 = 0x1.921fb544p+0, kPart2 = 0x1.0b4611a6p-34,
 constexpr double kTwoOverPiF64 = 0x1.45f306dc9c883p-1;
 constexpr double kLargest = 0x1p20;  // from here on digits of 1/(2 pi) are needed
 constexpr double kRoundMagic = 0x1.8p52;
+// The same in parts of f32, of which products with integers need fused operations; the last leaves
+// 2^-75.
+constexpr double kSingle1 = 0x1.921fb6p+0, kSingle2 = -0x1.777a5cp-25, kSingle3 = -0x1.ee59dap-50;
+constexpr double kTwoOverPiF32 = 0x1.45f306p-1;
+constexpr double kLargestF32 = 0x1p17;  // the nearest quadrant is 2^-8 off at most
+constexpr double kRoundMagicF32 = 0x1.8p23;
 constexpr int64_t kLow32 = 0xffffffff;
 
 /// |x| = quadrant * pi/2 + high + low; the quadrant counts modulo 4.
@@ -46,6 +52,18 @@ Reduced reduce_small(Expr x) {
   Expr low = lost - n * kPart3;
   Expr sum = high + low;
   return {shifted.bits_as(DType::I64), sum, low - (sum - high)};
+}
+
+/// The same in f32 with fused operations, for |x| below 2^17. The first difference is exact: a
+/// multiple of 2^-24 that is less than 1. What is lost of the second and of its product is exact,
+/// too.
+Reduced reduce_small_f32(Expr x) {
+  Expr shifted = x.mul_add(x.number(kTwoOverPiF32), x.number(kRoundMagicF32));
+  Expr n = shifted - kRoundMagicF32;
+  Expr first = n.mul_add(n.number(-kSingle1), x), second = n * kSingle2;
+  Expr high = first - second, lost = (first - high) - second;
+  Expr rest = n.mul_add(n.number(kSingle3), n.mul_add(n.number(kSingle2), -second));
+  return {shifted.bits_as(DType::I32), high, lost - rest};
 }
 
 // ---- Payne and Hanek: only the digits that matter
@@ -160,10 +178,10 @@ Reduced reduce_large(Expr significand, Expr exponent, size_t words) {
   return in_radians(quadrant, high, low, {kHalfPi, kHalfPiLow, 0x1.0000002p27});
 }
 
-/// Of |x|, an f32, as f64: those below 2^-4 are not what they are.
+/// Of |x|, an f32 of 2^17 or more, as f64.
 Reduced reduce_large_f32(Expr x) {
   Expr pattern = (x.bits_as(DType::I32) & int64_t{0x7fffffff}).converted(DType::I64);
-  Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(147)) - int64_t{150};
+  Expr exponent = (pattern >> 23).op(Op::Max, pattern.integer(144)) - int64_t{150};
   Expr significand = (pattern & int64_t{0x7fffff}) | int64_t{0x800000};
   return reduce_large(significand, exponent, 3);
 }
@@ -227,8 +245,30 @@ std::pair<Expr, Expr> unturned(Expr x, const Reduced& r) {
           where(negative, -low, low)};
 }
 
-/// sin of f32 by f64, in which low parts and compensations do not matter. Whatever is large is
-/// replaced by what has the same sine before the rest, which the others take alone.
+/// y - n * (quarters * pi/2), for the nearest n, below 2^20. Of fused operations the first is
+/// exact, where parts are not needed.
+Expr without_multiple(Expr y, Expr n, double quarters) {
+  const bool fuses = y.legaliser().native(Op::MulAcc, DType::F64);
+  for (const double part :
+       fuses ? std::vector{kHalfPi, kHalfPiLow} : std::vector{kPart1, kPart2, kPart3})
+    y = n.mul_add(n.number(-quarters * part), y);
+  return y;
+}
+
+/// sin of an f64 below 2^20, to f32: low parts and compensations do not matter.
+Expr sine_to_f32(Expr y) {
+  Expr shifted = y.mul_add(y.number(kTwoOverPiF64 / 2), y.number(kRoundMagic));
+  Expr n = shifted - kRoundMagic;
+  Expr r = without_multiple(y, n, 2);
+  Expr z = r * r;
+  Expr sine = r * (z.mul_add(polynomial(z, kSinHalfTurn), z.number(1)));
+  // The sign changes with every half turn.
+  Expr sign = shifted.bits_as(DType::I64) << 63;
+  return (sine.bits_as(DType::I64) ^ sign).bits_as(DType::F64).converted(DType::F32);
+}
+
+/// Whatever is large is replaced by what has the same sine before the rest, which the others take
+/// alone.
 NodeRef sin_f32(Expr x) {
   Legaliser& l = x.legaliser();
   Expr given = x.converted(DType::F64), large = magnitude_of(x) >= x.number(kLargest);
@@ -237,17 +277,25 @@ NodeRef sin_f32(Expr x) {
     Expr other = unturned(same, reduce_large_f32(same.converted(DType::F32))).first;
     return Legaliser::Values{where(large, other, same)};
   });
-  Expr y(l, small[0]);
-  Expr shifted = y.mul_add(y.number(kTwoOverPiF64 / 2), y.number(kRoundMagic));
-  Expr n = shifted - kRoundMagic;
-  Expr r = n.mul_add(n.number(-2 * kPart1), y);
-  r = n.mul_add(n.number(-2 * kPart2), r);
-  r = n.mul_add(n.number(-2 * kPart3), r);
-  Expr z = r * r;
-  Expr sine = r * (z.mul_add(polynomial(z, kSinHalfTurn), z.number(1)));
-  // The sign changes with every half turn.
-  Expr sign = shifted.bits_as(DType::I64) << 63;
-  return (sine.bits_as(DType::I64) ^ sign).bits_as(DType::F64).converted(DType::F32);
+  return sine_to_f32(Expr(l, small[0]));
+}
+
+/// What a function is of small numbers, and, where a lane has a large one, what `of_large` makes of
+/// that. The argument is carried, too: what depends on nothing that is would be computed before the
+/// loop.
+Expr with_large_f32(Expr x, Expr of_small, Expr (*of_large)(Expr)) {
+  Legaliser& l = x.legaliser();
+  Expr large = magnitude_of(x) >= x.number(kLargestF32);
+  const auto next = [&](const Legaliser::Values& values) {
+    return Legaliser::Values{where(large, of_large(Expr(l, values[1])), Expr(l, values[0])),
+                             values[1]};
+  };
+  return {l, l.next_if_any(large, {of_small, x}, next)[0]};
+}
+
+Expr with_sign_of(Expr x, Expr by_quadrant, Expr magnitude) {
+  Expr sign = (x.bits_as(DType::I32) ^ by_quadrant) & int64_t{INT32_MIN};
+  return (magnitude.bits_as(DType::I32) ^ sign).bits_as(DType::F32);
 }
 
 /// |x|, an f32, where there is no f64: pairs of f32, and the digits of 1/(2 pi) for all but the
@@ -304,30 +352,61 @@ Reduced with_large(Expr given, const Reduced& small, Reduced (*reduce)(Expr)) {
   return {Expr(l, r[0]), Expr(l, r[1]), Expr(l, r[2])};
 }
 
-/// tan of f32 by f64: a polynomial about the nearest multiple of pi/2; about odd ones -1 over it,
-/// by a quotient of f32 that one step of Newton's method makes precise.
+/// By f64: a polynomial about the nearest multiple of pi/2; about odd ones -1 over it, by a
+/// quotient of f32 that one step of Newton's method makes precise.
+Expr tangent_to_f32(Expr quadrant, Expr r) {
+  Expr z = r * r;
+  Expr tangent = r * z.mul_add(polynomial(z, kTanF32), z.number(1));
+  Expr part = tangent.converted(DType::F32);
+  Expr rough = (part.number(-1) / part).converted(DType::F64);
+  Expr inverse = rough.mul_add(tangent.mul_add(rough, rough.number(1)), rough);
+  Expr odd = ne(quadrant & int64_t{1}, quadrant.integer(0));
+  return where(odd, inverse, tangent).converted(DType::F32);
+}
+
 NodeRef tan_f32(Expr x) {
   Expr y = x.converted(DType::F64);
   Expr shifted = y.mul_add(y.number(kTwoOverPiF64), y.number(kRoundMagic));
   Expr n = shifted - kRoundMagic;
-  Expr remainder = n.mul_add(n.number(-kPart1), y);
-  remainder = n.mul_add(n.number(-kPart2), remainder);
-  remainder = n.mul_add(n.number(-kPart3), remainder);
+  Expr remainder = without_multiple(y, n, 1);
   const Reduced r =
       with_large(x, {shifted.bits_as(DType::I64), remainder, y.number(0)}, reduce_large_f32);
-  Expr z = r.high * r.high;
-  Expr tangent = r.high * z.mul_add(polynomial(z, kTanF32), z.number(1));
-  Expr part = tangent.converted(DType::F32);
-  Expr rough = (part.number(-1) / part).converted(DType::F64);
-  Expr inverse = rough.mul_add(tangent.mul_add(rough, rough.number(1)), rough);
-  Expr odd = ne(r.quadrant & int64_t{1}, r.quadrant.integer(0));
-  return where(odd, inverse, tangent).converted(DType::F32);
+  return tangent_to_f32(r.quadrant, r.high);
+}
+
+/// tan of f32 by fused operations of f32; 1 over it with what the sum and the quotient lost.
+NodeRef tan_by_fusing(Expr x) {
+  const auto [quadrant, r, low] = reduce_small_f32(magnitude_of(x));
+  Expr z = r * r, one = z.number(1);
+  // The slope 1 + tan^2 r of what r lacks, to a tenth, and about that of what z does.
+  Expr lacking = z.mul_add(z.number(1.3), one) * low;
+  lacking = (r * 0.55).mul_add(r.mul_add(r, -z), lacking);
+  Expr rest = (r * z).mul_add(polynomial(z, kTanQuarterF32), lacking);
+  Expr high = r + rest, lost = rest - (high - r);
+  Expr quotient = one / high;
+  Expr error = lost.mul_add(-quotient, high.mul_add(-quotient, one));
+  Expr inverse = quotient.mul_add(error, quotient);
+  // 1 over it about odd multiples, with the other sign.
+  Expr by_quadrant = quadrant << 31;
+  Expr odd = ne(quadrant & int64_t{1}, quadrant.integer(0));
+  Expr result = with_sign_of(x, by_quadrant, where(odd, inverse, high));
+  return with_large_f32(x, result, [](Expr y) {
+    Expr infinity = y.number(std::numeric_limits<double>::infinity());
+    const Reduced far = reduce_large_f32(y);
+    Expr tangent = tangent_to_f32(far.quadrant, far.high);
+    tangent = with_sign_of(y, y.bits_as(DType::I32).integer(0), tangent);
+    return where(magnitude_of(y) < infinity, tangent,
+                 y.number(std::numeric_limits<double>::quiet_NaN()));
+  });
 }
 
 NodeRef tan_f64(Expr x) {
   const Reduced r = with_large(x, reduce_small(x), reduce_large_f64);
   return where(magnitude_of(x) < x.number(0x1p-27), x, tangent_of(r, kSinF64, kCosF64));
 }
+
+/// Of what is large f64 is needed all the same.
+bool by_fusing(const Legaliser& l) { return l.native(Op::MulAcc, DType::F32) && l.has_f64(); }
 
 /// What is equal in all lanes is computed once.
 Expr given(const Match& m, Legaliser& l) {
@@ -347,6 +426,7 @@ NodeRef sin_expansion(const Match& m, Legaliser& l) {
 NodeRef tan_expansion(const Match& m, Legaliser& l) {
   Expr x = given(m, l);
   if (x.dtype() == DType::F64) return tan_f64(x);
+  if (by_fusing(l)) return tan_by_fusing(x);
   if (l.has_f64()) return tan_f32(x);
   return finish(x, tangent_of(reduce_in_pairs(x), kSinF32, kCosF32), 0x1p-13);
 }

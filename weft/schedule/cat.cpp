@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/graph/tuple.h"
 #include "weft/schedule/axes.h"
 #include "weft/schedule/plan.h"
 
@@ -72,6 +73,16 @@ bool share_a_kernel(std::span<const NodeRef> values) {
       if (!is_index(s->dtype)) add(s);
   }
   return true;
+}
+
+bool fills_by_copies(NodeRef assign, std::span<const NodeRef> values) {
+  NodeRef base = assign;
+  while (base->op == Op::Assign) base = base->src(0);
+  const bool fresh = base->op == Op::Contiguous && is_inner_param(base->src(0));
+  return fresh && std::ranges::all_of(values, [](NodeRef n) {
+    while (is_movement(n->op)) n = n->src(0);
+    return n->op == Op::Param || always_staged(n);
+  });
 }
 
 /// Selecting keeps every bit; adding padded parts would lose -0.

@@ -497,14 +497,14 @@ int Planner::kernel_for(NodeRef n, std::span<const NodeRef> sizes) {
 }
 
 /// Whether a part is to be written by the kernel of others: a small one, or one of few that have
-/// much in common, of what is made there and not changed.
+/// much in common, of what is made there and not changed, or copied into what is new.
 bool Planner::joins_parts(NodeRef assign, const KernelPlan& k) const {
   if (largest_numel(assign->src(1)->shape->span()) <= kSmallPart)
     return k.parts.size() < kMostParts;
   std::vector<NodeRef> values{assign->src(2)};
   for (const KernelOutput& o : k.outputs)
     if (o.node->op == Op::Assign) values.push_back(o.node->src(2));
-  return !overwrites(assign) && share_a_kernel(values);
+  return (fills_by_copies(assign, values) || !overwrites(assign)) && share_a_kernel(values);
 }
 
 /// Parts of one buffer, written one after the other, share a kernel where none is written twice:

@@ -176,21 +176,29 @@ Tensor Tensor::where(const Operand& a, const Operand& b, CallSite at) const {
 
 namespace elementwise {
 
-Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
+namespace {
+
+Tensor ternary(Op op, const Tensor& a, const Tensor& b, const Tensor& c) {
   const OpScope scope(c, CallSite::here());
   NodeRef operands[] = {a.node(), b.node(), c.node()};
-  align(scope.g, "%", operands);
-  return scope.result(scope.g.alu(Op::MulAcc, {operands[0], operands[1], operands[2]}));
+  align(scope.g, info(op).mnemonic, operands);
+  return scope.result(scope.g.alu(op, {operands[0], operands[1], operands[2]}));
+}
+
+}  // namespace
+
+Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return ternary(Op::MulAcc, a, b, c);
+}
+
+Tensor add_product(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return ternary(Op::MulAdd, a, b, c);
 }
 
 Tensor horner(const Tensor& x, std::span<const double> c) {
   Tensor sum = Tensor::full({}, c[0], x.dtype());
-  for (const double next : c.subspan(1)) {
-    const OpScope scope(x, CallSite::here());
-    NodeRef operands[] = {sum.node(), x.node(), scope.g.constant(Value::of(x.dtype(), next))};
-    align(scope.g, "polynomial", operands);
-    sum = scope.result(scope.g.alu(Op::MulAdd, {operands[0], operands[1], operands[2]}));
-  }
+  for (const double next : c.subspan(1))
+    sum = add_product(sum, x, Tensor::full({}, next, x.dtype()));
   return sum;
 }
 

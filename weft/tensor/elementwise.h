@@ -15,9 +15,10 @@ Tensor traced(const char* name, const Tensor& x, std::initializer_list<double> n
 
 /// a * b + c, rounded once.
 Tensor multiply_add(const Tensor& a, const Tensor& b, const Tensor& c);
+/// The same, rounded once where the target has an operation for that.
+Tensor add_product(const Tensor& a, const Tensor& b, const Tensor& c);
 
-/// Horner's rule, highest coefficient first: each step rounds once where the target has an
-/// operation for that.
+/// Horner's rule, highest coefficient first, of such steps.
 Tensor horner(const Tensor& x, std::span<const double> coefficients);
 
 /// floor(x / y), exact while it has no more digits than the dtype that both run in, also where x /
@@ -30,6 +31,9 @@ Tensor truncated_rest(const Operand& a, const Operand& b, DType dtype);
 Tensor divided(const Tensor& x, const Operand& other, Rounding rounding);
 Tensor fmod_of(const Tensor& x, const Operand& other);
 Tensor signbit_of(const Tensor& x);
+/// Of floats, without the sign bit. Bits have no derivative: for values that have a slope of their
+/// own.
+Tensor size_by_bits(const Tensor& x);
 Tensor copysign_of(const Tensor& x, const Operand& other);
 /// Floats as they are; of integers floats, whose differences do not wrap.
 Tensor measured(const Tensor& x);

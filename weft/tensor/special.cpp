@@ -24,11 +24,13 @@ DType bits_dtype(DType d) {
   }
 }
 
-/// An odd function from its values at |x|; of -0 it is -0, which only the sign bit tells.
+/// An odd function from its values at |x|, which are not negative; of -0 it is -0. Without a
+/// derivative, either.
 template <class F>
 Tensor odd(const Tensor& x, F f) {
-  const Tensor negative = signbit_of(x), y = f(negative.where(-x, x));
-  return negative.where(-y, y);
+  const DType whole = bits_dtype(x.dtype());
+  const Tensor sign = x.bitcast(whole) & int_min(whole), y = f(size_by_bits(x));
+  return (y.bitcast(whole) | sign).bitcast(x.dtype());
 }
 
 /// f(x), whose derivative is slope(x, f(x)).
@@ -70,6 +72,11 @@ struct Both {
 }  // namespace
 
 // ---- quotients and signs
+
+Tensor size_by_bits(const Tensor& x) {
+  const DType whole = bits_dtype(x.dtype());
+  return (x.bitcast(whole) & static_cast<int64_t>(int_max(whole))).bitcast(x.dtype());
+}
 
 Tensor divided(const Tensor& x, const Operand& other, Rounding rounding) {
   if (rounding == Rounding::None) return x / other;
@@ -243,23 +250,26 @@ constexpr double kAtanF32[] = {8.05374449538e-2, -1.38776856032e-1, 1.9977710647
 Tensor small_atan(const Tensor& x) {
   const Tensor z = x * x;
   if (x.dtype() == DType::F64) return x + x * (z * horner(z, kAtanTop) / horner(z, kAtanBottom));
-  return x + x * (z * horner(z, kAtanF32));
+  return add_product(x, z * horner(z, kAtanF32), x);
+}
+
+/// Of what is not negative. tan(a - b) = (tan a - tan b) / (1 + tan a tan b): about 0, pi/4 or pi/2
+/// the rest is small.
+Tensor positive_atan(const Tensor& a) {
+  auto number = [&](double value) { return Tensor::full({}, value, a.dtype()); };
+  const double tan_1_8 = std::numbers::sqrt2 - 1, tan_3_8 = std::numbers::sqrt2 + 1;  // of pi
+  const Tensor is_steep = a > tan_3_8, is_small = a <= tan_1_8;
+  const Tensor top = is_steep.where(-1, a - 1), bottom = is_steep.where(a, a + 1);
+  const Tensor offset =
+      is_steep.where(number(std::numbers::pi / 2), is_small.where(0, number(std::numbers::pi / 4)));
+  return offset + small_atan(is_small.where(a, top / bottom));
 }
 
 }  // namespace
 
 Tensor atan_of(const Tensor& x) {
-  // tan(a - b) = (tan a - tan b) / (1 + tan a tan b): about 0, pi/4 or pi/2 the rest is small.
-  return odd(x, [](const Tensor& a) {
-    auto number = [&](double value) { return Tensor::full({}, value, a.dtype()); };
-    const double tan_1_8 = std::numbers::sqrt2 - 1, tan_3_8 = std::numbers::sqrt2 + 1;  // of pi
-    const Tensor is_steep = a > tan_3_8, is_small = a <= tan_1_8;
-    const Tensor about_1 = (a - 1) / (1 + is_steep.where(1, a));
-    const Tensor reduced = is_steep.where(-1.0 / is_steep.where(a, 1), about_1);
-    const Tensor offset = is_steep.where(number(std::numbers::pi / 2),
-                                         is_small.where(0, number(std::numbers::pi / 4)));
-    return offset + small_atan(is_small.where(a, reduced));
-  });
+  const auto value = [](const Tensor& given) { return odd(given, positive_atan); };
+  return with_slope(x, value, [](const Tensor& a, const Tensor&) { return 1 / (a * a + 1); });
 }
 
 // With the longer side below the quotient is at most 1; signs by bits, as -0 has one.
@@ -283,39 +293,50 @@ Tensor sinh_of(const Tensor& x) {
   std::vector<double> series;
   for (int n = x.dtype() == DType::F64 ? 19 : 11; n > 0; n -= 2)
     series.push_back(1 / std::tgamma(n + 1));
-  return odd(x, [&](const Tensor& a) {
-    const Tensor small = a < 1, near = small.where(a, 0);
+  const auto positive = [&](const Tensor& a) {
     const Tensor half = (a * 0.5).exp(), other = (a * -0.5).exp();
-    return small.where(near * horner(near * near, series),
-                       half * (half * 0.5) - other * (other * 0.5));
-  });
+    return (a < 1).where(a * horner(a * a, series), half * (half * 0.5) - other * (other * 0.5));
+  };
+  const auto value = [&](const Tensor& given) { return odd(given, positive); };
+  return with_slope(x, value, [](const Tensor& a, const Tensor&) { return a.cosh(); });
 }
 
 namespace {
 
 // (tanh(x) - x) / x^3 in x^2 for |x| <= 0.625, highest power first: S. L. Moshier, Cephes (1992),
-// tanh.c and tanhf.c.
+// tanh.c.
 constexpr double kTanhTop[] = {-9.64399179425052238628e-1, -9.92877231001918586564e1,
                                -1.61468768441708447952e3};
 constexpr double kTanhBottom[] = {1, 1.12811678491632931402e2, 2.23548839060100448583e3,
                                   4.84406305325125486048e3};
-constexpr double kTanhF32[] = {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
-                               1.33314422036e-1, -3.33332819422e-1};
+// tanh(x) / x in x^2 to 9.1, highest power first: tools/minimax, relative error 2^-27.7.
+constexpr double kTanhTopF32[] = {-0x1.aabf60p-36, 0x1.0516e8p-24, 0x1.d2d5a6p-15,
+                                  0x1.f79cdcp-8,   0x1.163d94p-2,  0x1.fc769ep+0};
+constexpr double kTanhBottomF32[] = {0x1.576140p-19, 0x1.9a41d4p-11, 0x1.bb5a48p-5, 0x1.de1888p-1,
+                                     0x1.fc769ep+0};
 
-Tensor small_tanh(const Tensor& x) {
-  const Tensor z = x * x;
-  if (x.dtype() != DType::F64) return x + x * (z * horner(z, kTanhF32));
-  return x + x * (z * horner(z, kTanhTop) / horner(z, kTanhBottom));
+/// With e = exp(-2|x|) nothing overflows.
+Tensor double_tanh(const Tensor& a) {
+  const Tensor e = (a * -2).exp(), z = a * a;
+  const Tensor near = a + a * (z * horner(z, kTanhTop) / horner(z, kTanhBottom));
+  return (a < 0.625).where(near, (1 - e) / (1 + e));
+}
+
+/// x top(x^2) / bottom(x^2) up to |x| = reach, from where on it is 1 or -1.
+Tensor odd_quotient(const Tensor& x, double reach, std::span<const double> top,
+                    std::span<const double> bottom) {
+  const Tensor a = x.maximum(-reach).minimum(reach), z = a * a;
+  return (a * horner(z, top) / horner(z, bottom)).maximum(-1).minimum(1);
 }
 
 }  // namespace
 
-// With e = exp(-2|x|) nothing overflows.
 Tensor tanh_of(const Tensor& x) {
-  return odd(x, [](const Tensor& a) {
-    const Tensor small = a < 0.625, e = (a * -2).exp();
-    return small.where(small_tanh(small.where(a, 0)), (1 - e) / (1 + e));
-  });
+  const auto value = [](const Tensor& given) {
+    if (given.dtype() == DType::F64) return odd(given, double_tanh);
+    return odd_quotient(given, 9.1, kTanhTopF32, kTanhBottomF32);
+  };
+  return with_slope(x, value, [](const Tensor&, const Tensor& y) { return 1 - y * y; });
 }
 
 Tensor asinh_of(const Tensor& x) {
@@ -383,17 +404,11 @@ Tensor double_erf(const Tensor& a) {
   return small.where(near, 1 - horner(b, kErfcTop) / horner(b, kErfcBottom) * (-(b * b)).exp());
 }
 
-// erf(x) / x - 1 in x^2 up to 0.92, and -log2(erfc(x)) / x in x from there to 3.95, where erf is 1;
-// highest power first: tools/minimax, relative errors of erf 2^-30.1 and 2^-28.3.
-constexpr double kErfNearF32[] = {0x1.4f562ep-14, -0x1.a606c2p-11, 0x1.5449e4p-8, -0x1.b80118p-6,
-                                  0x1.ce2d64p-4,  -0x1.812740p-2,  0x1.06eba8p-3};
-constexpr double kErfFarF32[] = {-0x1.439dccp-12, 0x1.2febacp-8, -0x1.0e81c4p-5,
-                                 0x1.3700d0p-3,   0x1.d594c0p-1, 0x1.a0cb3ep+0};
-
-Tensor single_erf(const Tensor& a) {
-  const Tensor b = a.minimum(4), far = 1 - (-b * horner(b, kErfFarF32)).exp2();
-  return (a < 0.921875).where(a + a * horner(a * a, kErfNearF32), far);
-}
+// erf(x) / x in x^2 to 3.95, highest power first: tools/minimax, relative error 2^-27.9.
+constexpr double kErfTopF32[] = {-0x1.6b53f4p-26, 0x1.0077b2p-17, 0x1.4881dep-11, 0x1.a36600p-8,
+                                 0x1.7231b8p-4,   0x1.3c13cap-2,  0x1.e15790p+0};
+constexpr double kErfBottomF32[] = {0x1.b2a4bep-14, 0x1.1c2252p-9, 0x1.a5490cp-6,
+                                    0x1.84b2f0p-3,  0x1.a87194p-1, 0x1.aa940ap+0};
 
 /// The derivative of erf; from 28 on it is 0, and so is its own.
 Tensor bell(const Tensor& x) {
@@ -408,7 +423,8 @@ Tensor steepness(const Tensor& y) { return (std::sqrt(std::numbers::pi) / 2) * (
 
 Tensor erf_of(const Tensor& x) {
   const auto value = [](const Tensor& given) {
-    return odd(given, given.dtype() == DType::F64 ? double_erf : single_erf);
+    if (given.dtype() == DType::F64) return odd(given, double_erf);
+    return odd_quotient(given, 3.95, kErfTopF32, kErfBottomF32);
   };
   return with_slope(x, value, [](const Tensor& a, const Tensor&) { return bell(a); });
 }
@@ -449,19 +465,16 @@ constexpr double kErfcF32[] = {0.011977018788456917, -0.12162509560585022, 0.425
                                0.22488635778427124,  0.23877762258052826,  0.28284206986427307,
                                0.282065212726593};
 
-/// e^(-x^2) of f32: what x^2 and its product with log2 e lose in rounding is put right.
-Tensor single_gauss(const Tensor& x) {
-  constexpr double kHigh = 0x1.715476p+0, kLow = 0x1.4ae0cp-26;  // of log2 e
-  const Tensor high = Tensor::full({}, kHigh, x.dtype()), square = x * x, main = square * kHigh;
-  const Tensor lost = multiply_add(x, x, -square) * kHigh + square * kLow;
-  const Tensor rest = multiply_add(square, high, -main) + lost;
-  return (-main).exp2() * (1 - rest * std::numbers::ln2);
-}
-
-/// Of f32 that are not negative; from 11 on it is 0.
+/// Of f32 that are not negative; from 11 on it is 0. What x^2 and its product with log2 e lose in
+/// rounding is put right.
 Tensor single_erfc(const Tensor& a) {
-  const Tensor b = a.minimum(11), t = 1 / (1 + 0.5 * b);
-  return t * horner(t, kErfcF32) * single_gauss(b);
+  const auto number = [&](double value) { return Tensor::full({}, value, a.dtype()); };
+  const Tensor high = number(-0x1.715476p+0), rest = number(-0x1.4ae0cp-26);  // log2 e
+  const Tensor b = a.minimum(11), t = 1 / (1 + 0.5 * b), square = b * b, main = square * high;
+  const Tensor of_square = multiply_add(b, b, -square), of_main = multiply_add(square, high, -main);
+  const Tensor lost = add_product(square, rest, add_product(of_square, high, of_main));
+  const Tensor y = t * horner(t, kErfcF32) * main.exp2();
+  return add_product(y, lost * std::numbers::ln2, y);
 }
 
 // M. Giles, Approximating the erfinv function (2010).
@@ -492,9 +505,9 @@ Tensor refined_erfinv(const Tensor& x, const Tensor& rest, Tensor y) {
 
 Tensor erfc_of(const Tensor& x) {
   const auto value = [](const Tensor& given) {
-    const Tensor left = given < 0, a = left.where(-given, given);
+    const Tensor a = size_by_bits(given);
     const Tensor y = given.dtype() == DType::F64 ? positive_erfc(a) : single_erfc(a);
-    return left.where(2 - y, y);
+    return (given < 0).where(2 - y, y);
   };
   return with_slope(x, value, [](const Tensor& a, const Tensor&) { return -bell(a); });
 }

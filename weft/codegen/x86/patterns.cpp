@@ -134,6 +134,7 @@ NodeRef lowest_byte_in(NodeRef n, FunctionRef<bool(NodeRef)> may_read_again) {
 
 // Truth tables of vpternlog: bit 4a + 2b + c is the result.
 constexpr int64_t kXorOfThree = 0x96;     // a ^ b ^ c
+constexpr int64_t kXorWithAnd = 0x78;     // a ^ (b & c)
 constexpr int64_t kXorWithAndNot = 0xD2;  // a ^ (~b & c)
 constexpr int64_t kOrWithAnd = 0xF8;      // a | (b & c)
 constexpr int64_t kAndWithOr = 0xE0;      // a & (b | c)
@@ -230,9 +231,11 @@ Vector X86Selector::logic_of_three(NodeRef n) {
     return a ? ternary(a, inner->src(0), inner->src(1), is_or ? kOrWithAnd : kAndWithOr) : Vector{};
   }
   if (n->op != Op::Xor) return {};
-  if (NodeRef a = beside(n, Op::And, inner))
+  if (NodeRef a = beside(n, Op::And, inner)) {
     if (NodeRef c = beside(inner, Op::Not, inverse))
       return ternary(a, inverse->src(0), c, kXorWithAndNot);
+    return ternary(a, inner->src(0), inner->src(1), kXorWithAnd);
+  }
   if (NodeRef a = beside(n, Op::Xor, inner))
     return ternary(a, inner->src(0), inner->src(1), kXorOfThree);
   return {};

@@ -129,6 +129,7 @@ class X86Selector : X86Emitter {
   void select_vector(NodeRef n);
   Vector vector_value(NodeRef n);
   Vector difference(NodeRef a, NodeRef b);
+  Vector fused_vectors(NodeRef n);
   struct VectorForm;
   static const VectorForm kVectorForms[];
   const VectorForm* vector_form(Op op, DType dtype) const;

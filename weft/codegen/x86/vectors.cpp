@@ -325,6 +325,7 @@ Vector X86Selector::vector_value(NodeRef n) {
   if (has_trait(n->op, kBoolResult)) return vector_comparison(n);
   if (n->op == Op::Add && n->src(0)->op == Op::Neg) return difference(n->src(1), n->src(0)->src(0));
   if (n->op == Op::Add && n->src(1)->op == Op::Neg) return difference(n->src(0), n->src(1)->src(0));
+  if (n->op == Op::MulAcc && is_float(n->dtype)) return fused_vectors(n);
   if (Vector made = vector_pattern(n); !made.parts.empty()) return made;
   if (!vector_form(n->op, n->dtype)) return lane_by_lane(n);
   Vector out{{}, bits(n->dtype), n->lanes};
@@ -336,6 +337,25 @@ Vector X86Selector::vector_value(NodeRef n) {
     out.parts.push_back(part_op({n->op, n->dtype, l.width, part(0, p), part(1, p), part(2, p),
                                  n->nsrc > 1 && loses_ties(n->op, n->src(1))}));
   return out;
+}
+
+/// a * b + c, where what is negated is taken off; the same but for the sign of a NaN.
+Vector X86Selector::fused_vectors(NodeRef n) {
+  using X = Form;
+  static constexpr Form kForms[2][2][2] = {
+      {{X::VFmadd231Ps, X::VFmadd231Pd}, {X::VFmsub231Ps, X::VFmsub231Pd}},
+      {{X::VFnmadd231Ps, X::VFnmadd231Pd}, {X::VFnmsub231Ps, X::VFnmsub231Pd}}};
+  NodeRef of[3];
+  bool negated[3];
+  for (size_t i = 0; i < 3; ++i) {
+    negated[i] = n->src(i)->op == Op::Neg;
+    of[i] = negated[i] ? n->src(i)->src(0) : n->src(i);
+  }
+  const Form form = kForms[negated[0] != negated[1]][negated[2]][bits(n->dtype) == 64];
+  const Vector a = vector(of[0]), b = vector(of[1]), c = vector(of[2]);
+  return part_by_part(n, [&](size_t p, int width) {
+    return fused({n->op, n->dtype, width, a.parts[p], b.parts[p], c.parts[p]}, form);
+  });
 }
 
 /// Exactly what adding the negation gives, but for the sign of a NaN.
