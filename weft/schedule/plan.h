@@ -326,9 +326,13 @@ NodeRef by_matrix_unit(Graph& g, NodeRef sum, const Target& target,
 /// putting weights in another order.
 NodeRef by_spread_windows(Graph& g, NodeRef sum, const Target& target,
                           const ConstantValues& constants);
-/// The convolution `sum`, of 3 x 3 taps by weights that never change, in half the products; null
-/// where it is something else, or transforming costs more.
+/// The convolution `sum`, of 3 x 3 taps, in half the products; null where it is something else, or
+/// transforming costs more.
 NodeRef by_winograd(Graph& g, NodeRef sum, const Target& target, const ConstantValues& constants);
+/// The same of the gradient of an image, or of the part of it that a Shrink leaves; `copies`: what
+/// values are by now.
+NodeRef gradient_by_winograd(Graph& g, NodeRef n, const Target& target,
+                             const ConstantValues& constants, const NodeMap<NodeRef>& copies);
 /// The Param whose memory holds the words that `n` puts together, as they are put together; null
 /// where there is none.
 Element word_in_memory(Graph& g, NodeRef n);

@@ -306,6 +306,10 @@ class Preparer {
     if (n->op == Op::Mul)
       for (const size_t i : {0, 1})
         if (is_one(src[1 - i]) && src[i]->shape == n->shape) return src[i];
+    if (NodeRef made = gradient_by_winograd(g_, n, target_, constants_, copies_)) {
+      note_parts(made, nullptr, hash_of(n));
+      return made;
+    }
     if (NodeRef scaled = exponentials_by_reciprocal(g_, n, src)) {
       note_parts(scaled, src[0], hash_of(n));
       return scaled;
