@@ -28,8 +28,7 @@ NamedArray array(const std::string& name, std::vector<int64_t> shape, uint32_t s
 
 SafetensorsContent content(const std::string& matrix) {
   SafetensorsContent all;
-  all.arrays.push_back(
-      array(matrix + "_blocks", {kExperts, kRows, kBlocks, kHalf}, 1, 0, 256));
+  all.arrays.push_back(array(matrix + "_blocks", {kExperts, kRows, kBlocks, kHalf}, 1, 0, 256));
   all.arrays.push_back(array(matrix + "_scales", {kExperts, kRows, kBlocks}, 2, 110, 30));
   return all;
 }

@@ -292,9 +292,10 @@ TEST(Groups, ARaceInLocalMemoryIsFound) {
   racing.finish(false);
   const auto found = find_program_problem(racing.program);
   ASSERT_TRUE(found) << "whoever compiles it is told";
-  EXPECT_EQ(found->what,
-            "a data race: item 0 of a group reads element 1 of local memory, which item 1 writes, and "
-            "no barrier lies between");
+  EXPECT_EQ(
+      found->what,
+      "a data race: item 0 of a group reads element 1 of local memory, which item 1 writes, and "
+      "no barrier lies between");
   EXPECT_THROW(run_program(racing.program, {zeros(DType::I32, 2)}), InternalError);
 }
 

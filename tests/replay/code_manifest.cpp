@@ -1,5 +1,6 @@
 // code_manifest: a line for each kernel of fixed programs for fixed machines, with a hash of its
-// code. Whatever machine it runs on, the lines are the same: tools/replay compares those of commits.
+// code. Whatever machine it runs on, the lines are the same: tools/replay compares those of
+// commits.
 #include <cstdio>
 
 #include "tests/support/compiler/graph_builder.h"
@@ -20,8 +21,8 @@ struct MachineRow {
   const char* target;
   const char* level;  // of instructions
 };
-constexpr MachineRow kMachines[] = {{"x86", "avx512"}, {"x86", "avx2"},  {"c", "avx2"},
-                                    {"opencl", ""},    {"cuda", ""},     {"hip", ""},
+constexpr MachineRow kMachines[] = {{"x86", "avx512"}, {"x86", "avx2"}, {"c", "avx2"},
+                                    {"opencl", ""},    {"cuda", ""},    {"hip", ""},
                                     {"metal", ""},     {"wgsl", ""}};
 
 /// Of a processor that has everything, what a level has.
@@ -93,7 +94,8 @@ void print_kernels(const std::string& name, std::span<const NodeRef> roots, cons
 
 void print_all(const MachineRow& machine) {
   const Target target = make_target(machine.target, features(machine.level), 2);
-  const std::string prefix = strformat("{}{}{}:", machine.target, *machine.level ? "-" : "", machine.level);
+  const std::string prefix =
+      strformat("{}{}{}:", machine.target, *machine.level ? "-" : "", machine.level);
   for (const ProgramRow& row : kPrograms) {
     testing::GraphBuilder b;
     const NodeRef roots[] = {row.root(b)};
@@ -101,7 +103,8 @@ void print_all(const MachineRow& machine) {
   }
   for (uint64_t seed = 0; seed < kRandomPrograms; ++seed) {
     Graph g;
-    print_kernels(strformat("{}random-{}", prefix, seed), trust::fuzz_program(g, seed).roots, target);
+    print_kernels(strformat("{}random-{}", prefix, seed), trust::fuzz_program(g, seed).roots,
+                  target);
   }
 }
 

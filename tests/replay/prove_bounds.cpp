@@ -1,6 +1,6 @@
-// prove_bounds FOLDER: asks Z3 whether every access is in range, of each kernel that the repro files in
-// the folder become. A test suite that runs with WEFT_REPRO=FOLDER and WEFT_REPRO_EVERY=1 leaves one
-// of every program that it compiles.
+// prove_bounds FOLDER: asks Z3 whether every access is in range, of each kernel that the repro
+// files in the folder become. A test suite that runs with WEFT_REPRO=FOLDER and WEFT_REPRO_EVERY=1
+// leaves one of every program that it compiles.
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -67,7 +67,8 @@ int run(const std::string& folder) {
     if (file.path().extension() == ".repro") prover.prove(file.path().string());
   const Total& t = prover.total;
   std::printf(
-      "%lld programs, %lld kernels: %lld accesses in range by their bounds, %lld by Z3, %lld unknown, "
+      "%lld programs, %lld kernels: %lld accesses in range by their bounds, %lld by Z3, %lld "
+      "unknown, "
       "%lld kernels refuted; %lld programs not for this machine\n",
       static_cast<long long>(t.programs), static_cast<long long>(t.kernels),
       static_cast<long long>(t.bounds.plain), static_cast<long long>(t.bounds.proved),

@@ -166,8 +166,7 @@ TEST(RuleSet, RulesAreSwitchedOffByName) {
         "[rules] WEFT_RULES names no rule: 'add.zer'; did you mean add.zero?; `weft rules` "
         "lists all 4");
   }
-  for (const char* entry : {"-add.zero", "add.*"})
-    try {
+  for (const char* entry : {"-add.zero", "add.*"}) try {
       check_switches(entry, {}, {&row, 1});
       FAIL();
     } catch (const Error& e) {

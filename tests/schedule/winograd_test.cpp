@@ -35,8 +35,8 @@ class Winograd : public ScheduleTest {
     NodeRef product =
         g_.mul(b_.broadcast(above, {c.images, 1, c.out, 1, c.rows, c.columns, 1, 1}, all),
                b_.broadcast(w, {1, 1, c.out, c.in, 1, 1, 3, 3}, all));
-    NodeRef x = b_.reshape(b_.reduce(product, Fold::Add, {2}),
-                           {c.images, c.in, c.rows, c.columns, 3, 3});
+    NodeRef x =
+        b_.reshape(b_.reduce(product, Fold::Add, {2}), {c.images, c.in, c.rows, c.columns, 3, 3});
     x = b_.reduce(b_.unwindow(x, wide, 3, 3), Fold::Add, {5});
     x = b_.reduce(b_.unwindow(x, high, 2, 3), Fold::Add, {4});
     return p == 0 ? x : b_.shrink(x, {0, 0, p, p}, {c.images, c.in, high - 2 * p, wide - 2 * p});

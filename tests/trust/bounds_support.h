@@ -14,7 +14,7 @@ struct Target;
 namespace weft::test {
 
 struct Bounds {
-  int64_t plain = 0;         ///< not asked: the bounds of the index lie inside of the memory's
+  int64_t plain = 0;  ///< not asked: the bounds of the index lie inside of the memory's
   int64_t proved = 0;
   int64_t unknown = 0;       ///< Z3 gave up within its steps
   std::string refuted = {};  ///< the first access that may be outside, and where

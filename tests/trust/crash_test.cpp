@@ -117,8 +117,8 @@ TEST(Race, IsNotCompiled) {
   const ContextScope scope(context);
   const Target machine = make_target("opencl", context);
   Graph g;
-  const ScheduleOutput sum{parse_graph(
-      g, "%0 = param f32 64 1000 slot=0\n%1 = reduce.add f32 %0 axes=1\n")[0]};
+  const ScheduleOutput sum{
+      parse_graph(g, "%0 = param f32 64 1000 slot=0\n%1 = reduce.add f32 %0 axes=1\n")[0]};
   const Schedule schedule = make_schedule({&sum, 1}, machine);
   const auto compile = [&]() -> std::string {
     try {

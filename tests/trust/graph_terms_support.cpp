@@ -73,12 +73,13 @@ class GraphRun {
     const Extents shape = extents(n);
     Terms out;
     for (int64_t i = 0; i < count(shape); ++i)
-      out.push_back({Value::of(n->dtype, eval::unflatten(i, shape)[static_cast<size_t>(n->int_arg(0))])});
+      out.push_back(
+          {Value::of(n->dtype, eval::unflatten(i, shape)[static_cast<size_t>(n->int_arg(0))])});
     return out;
   }
 
-  /// Where the oracle moves elements to: those of the first `moving` sources are numbered from 1 on,
-  /// 0 is none of them.
+  /// Where the oracle moves elements to: those of the first `moving` sources are numbered from 1
+  /// on, 0 is none of them.
   Terms moved(NodeRef n, size_t moving) {
     Graph g;
     eval::Inputs inputs;

@@ -122,7 +122,8 @@ class KernelRun {
     each(ranges, always(), body);
     indices_ = outside;
   }
-  void each(std::span<const NodeRef> ranges, const Term& runs, FunctionRef<void(const Term&)> body) {
+  void each(std::span<const NodeRef> ranges, const Term& runs,
+            FunctionRef<void(const Term&)> body) {
     if (ranges.empty()) return body(runs);
     NodeRef range = ranges[0];
     const Term size = eval(range->src(0))[0];
@@ -178,9 +179,7 @@ class KernelRun {
     }
     return sum;
   }
-  Lanes identity(NodeRef n) {
-    return Lanes(n->lanes, {eval::fold_identity(fold_of(n), n->dtype)});
-  }
+  Lanes identity(NodeRef n) { return Lanes(n->lanes, {eval::fold_identity(fold_of(n), n->dtype)}); }
   Lanes reduce(NodeRef n) {
     Lanes sum = identity(n);
     each(loop_parts(n).ranges, [&](const Term& runs) { sum = folded(n, std::move(sum), runs); });

@@ -10,8 +10,8 @@ namespace weft {
 
 namespace lower {
 NodeRef skip_masked(Graph& g, Analysis& of) {
-  return test::wild(
-      g, test::doubled(g, compilers_skip_masked(g, of), test::PlantedPass::SkipMasked));
+  return test::wild(g,
+                    test::doubled(g, compilers_skip_masked(g, of), test::PlantedPass::SkipMasked));
 }
 }  // namespace lower
 

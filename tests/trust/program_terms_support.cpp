@@ -48,9 +48,7 @@ class ItemRun {
       case Op::Range: return enter(n);
       case Op::EndRange: return next();
       case Op::If: return enter_if(n);
-      case Op::EndIf:
-        runs_ = blocks_.back().outside;
-        return blocks_.pop_back();
+      case Op::EndIf: runs_ = blocks_.back().outside; return blocks_.pop_back();
       case Op::Param:
       case Op::Local: return;
       case Op::Const: values_[n] = {{const_value(n)}}; return;
@@ -79,8 +77,8 @@ class ItemRun {
     Block block{range, pc_, 0, 0, operand(range, 0)[0], runs_};
     // A core range is as long as its true size says.
     if (range_binding(range) == Binding::Core && program_.core_size)
-      block.size = {Value::of(block.size.dtype,
-                              trust::index_value(program_.core_size, place_.variables))};
+      block.size = {
+          Value::of(block.size.dtype, trust::index_value(program_.core_size, place_.variables))};
     block.most = block.size.is_number() ? block.size.value.as_int() : range->src(0)->vmax;
     blocks_.push_back(block);
     begin_iteration();
@@ -165,7 +163,11 @@ class GroupsRun {
  public:
   GroupsRun(TermAlgebra& algebra, const LinearProgram& program, TermMemory& memory,
             const Variables& variables, Steps& steps)
-      : algebra_(algebra), program_(program), memory_(memory), variables_(variables), steps_(steps) {}
+      : algebra_(algebra),
+        program_(program),
+        memory_(memory),
+        variables_(variables),
+        steps_(steps) {}
 
   void run() {
     std::array<int64_t, 3> sizes{1, 1, 1};
@@ -181,7 +183,8 @@ class GroupsRun {
     std::map<int64_t, std::vector<Term>> local;
     std::vector<ItemRun> items;
     each_of(program_.launch.group, [&](const auto& item) {
-      items.emplace_back(algebra_, program_, Place{memory_, local, variables_, group, item}, steps_);
+      items.emplace_back(algebra_, program_, Place{memory_, local, variables_, group, item},
+                         steps_);
     });
     for (NodeRef reached = nullptr;;) {
       for (ItemRun& item : items) reached = item.run();

@@ -23,9 +23,7 @@ uint64_t stored_bits(const Value& v) {
 
 Value stored(DType dtype, uint64_t bits) { return Value::load(dtype, &bits); }
 
-bool is_comparison(Op op) {
-  return op == Op::Lt || op == Op::Le || op == Op::Eq || op == Op::Ne;
-}
+bool is_comparison(Op op) { return op == Op::Lt || op == Op::Le || op == Op::Eq || op == Op::Ne; }
 
 Value truncating(Op op, DType dtype, const Value& a, const Value& b) {
   if (b.is_zero()) throw Unsupported{"a division by zero"};
@@ -136,8 +134,8 @@ void TermAlgebra::write(std::vector<Term>& memory, const Term& at, const Term& v
                         const Term& condition) {
   for (size_t i = 0; i < memory.size(); ++i) {
     if (at.is_number() && static_cast<uint64_t>(at.value.as_int()) != i) continue;
-    const Term here = at.is_number() ? number(Value::boolean(true))
-                                     : truth(expression(at) == bits(i, at.dtype));
+    const Term here =
+        at.is_number() ? number(Value::boolean(true)) : truth(expression(at) == bits(i, at.dtype));
     memory[i] = where(both(condition, here), value, memory[i]);
   }
 }

@@ -60,8 +60,8 @@ std::vector<MemorySpec> params_of(std::span<const NodeRef> roots, const Variable
 
 Value sample(DType dtype, Random& random) {
   if (is_float(dtype)) return Value::of(dtype, static_cast<double>(random.between(-9, 9)) / 2);
-  const uint64_t any = random.chance(50) ? static_cast<uint64_t>(random.between(-9, 9))
-                                         : random.next();
+  const uint64_t any =
+      random.chance(50) ? static_cast<uint64_t>(random.between(-9, 9)) : random.next();
   return is_bool(dtype) ? Value::boolean(any & 1) : Value::of(dtype, any);
 }
 
@@ -83,7 +83,8 @@ class Comparison {
     for (size_t slot = 0; slot < specs_.size(); ++slot) {
       inputs_.emplace_back();
       for (int64_t i = 0; i < specs_[slot].count; ++i)
-        inputs_[slot].push_back(algebra_.unknown(strformat("p{}[{}]", slot, i), specs_[slot].dtype));
+        inputs_[slot].push_back(
+            algebra_.unknown(strformat("p{}[{}]", slot, i), specs_[slot].dtype));
     }
     const z3::check_result answer = ask(run(before_, inputs_), run(after_, inputs_));
     if (answer == z3::unsat) return {Verdict::Proved, {}};
@@ -132,7 +133,8 @@ class Comparison {
       const z3::expr v = model_->eval(*t.unknown, true);
       if (is_bool(t.dtype)) return Value::boolean(v.is_true());
       const uint64_t bits = v.get_numeral_uint64();
-      return is_index(t.dtype) ? Value::index(static_cast<int64_t>(bits)) : Value::load(t.dtype, &bits);
+      return is_index(t.dtype) ? Value::index(static_cast<int64_t>(bits))
+                               : Value::load(t.dtype, &bits);
     });
   }
   TermMemory sampled(uint64_t seed) {
@@ -233,8 +235,7 @@ class Validator : public PassWatcher {
   /// Kernels that go through local memory are compared when they are programs that say how large
   /// groups are.
   static bool can_run(const StateParts& s) {
-    if (s.kind == StateParts::Kind::Program)
-      return s.program->launch.grouped || !uses_groups(s);
+    if (s.kind == StateParts::Kind::Program) return s.program->launch.grouped || !uses_groups(s);
     return s.kind == StateParts::Kind::Graph && !s.nodes.empty() && !uses_groups(s);
   }
   static bool uses_groups(const StateParts& s) {
@@ -311,17 +312,14 @@ std::vector<Validated> validate(std::span<const NodeRef> roots, const Variables&
   for (NodeRef n : roots) outputs.push_back({n});
   const Schedule schedule = make_schedule(outputs, target);
   const std::vector<NodeRef> given(roots.begin(), roots.end());
-  validator.hold(
-      [&](TermAlgebra& a, const TermMemory& m, Steps& steps) {
-        return run_graph(a, given, m, variables, steps);
-      },
-      params_of(roots, variables));
+  validator.hold([&](TermAlgebra& a, const TermMemory& m,
+                     Steps& steps) { return run_graph(a, given, m, variables, steps); },
+                 params_of(roots, variables));
   validator.compare("schedule", "all kernels",
                     [&](TermAlgebra& a, const TermMemory& m, Steps& steps) {
                       return run_schedule(schedule, variables, a, m, steps);
                     });
-  for (const Kernel& k : schedule.kernels)
-    lower_kernel(optimize_kernel(k, target, {}), target);
+  for (const Kernel& k : schedule.kernels) lower_kernel(optimize_kernel(k, target, {}), target);
   return std::move(validator.found);
 }
 

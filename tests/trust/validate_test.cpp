@@ -32,7 +32,8 @@ constexpr Row kIntegers[] = {
     {"more than a vector",
      "%0 = param i32 21 slot=0\n%1 = param i32 21 slot=1\n%2 = mulacc i32 %0 %1 %0\n"
      "%3 = max i32 %2 %1\n"},
-    {"transposed", "%0 = param i32 3 5 slot=0\n%1 = permute i32 %0 axes=1,0\n%2 = add i32 %1 1:i32\n"},
+    {"transposed",
+     "%0 = param i32 3 5 slot=0\n%1 = permute i32 %0 axes=1,0\n%2 = add i32 %1 1:i32\n"},
     {"product of matrices",
      "%0 = param i32 3 4 slot=0\n%1 = param i32 4 5 slot=1\n%2 = reshape i32 %0 3 4 1\n"
      "%3 = expand i32 %2 3 4 5\n%4 = reshape i32 %1 1 4 5\n%5 = expand i32 %4 3 4 5\n"
@@ -71,24 +72,26 @@ constexpr Row kIntegers[] = {
      "%0 = param i32 6 6 slot=0\n%1 = iota i32 6 6 axis=0\n%2 = iota i32 6 6 axis=1\n"
      "%3 = le bool %2 %1\n%4 = where i32 %3 %0 0:i32\n%5 = reduce.add i32 %4 axes=1\n"},
     {"sizes that vary",
-     "%0 = variable index \"n\" min=1 max=8 multiple=1\n%1 = param i32 %0 slot=0\n%2 = add i32 %1 %1\n"
+     "%0 = variable index \"n\" min=1 max=8 multiple=1\n%1 = param i32 %0 slot=0\n%2 = add i32 %1 "
+     "%1\n"
      "%3 = reduce.add i32 %2 axes=0\n"},
 };
 
 // Floats: nothing may be refuted, and what is only moved or chosen has to be proved.
 constexpr Row kFloats[] = {
     {"a sum and a product",
-     "%0 = param f32 20 slot=0\n%1 = param f32 20 slot=1\n%2 = mul f32 %0 %1\n%3 = add f32 %2 %0\n"},
+     "%0 = param f32 20 slot=0\n%1 = param f32 20 slot=1\n%2 = mul f32 %0 %1\n%3 = add f32 %2 "
+     "%0\n"},
     {"signs and choices",
      "%0 = param f32 9 slot=0\n%1 = param f32 9 slot=1\n%2 = neg f32 %0\n%3 = max f32 %2 %1\n"
      "%4 = min f32 %3 0.5:f32\n%5 = lt bool %4 %0\n%6 = where f32 %5 %4 %1\n"},
-    {"moved", "%0 = param f64 2 3 slot=0\n%1 = permute f64 %0 axes=1,0\n%2 = pad f64 %1 1 0 1 0 interior=0,1\n"},
-    {"halves",
-     "%0 = param bf16 5 slot=0\n%1 = param bf16 5 slot=1\n%2 = add bf16 %0 %1\n"},
+    {"moved",
+     "%0 = param f64 2 3 slot=0\n%1 = permute f64 %0 axes=1,0\n%2 = pad f64 %1 1 0 1 0 "
+     "interior=0,1\n"},
+    {"halves", "%0 = param bf16 5 slot=0\n%1 = param bf16 5 slot=1\n%2 = add bf16 %0 %1\n"},
     {"a sum of floats",
      "%0 = param f32 3 4 slot=0\n%1 = reduce.add f32 %0 axes=1\n%2 = sqrt f32 %1\n"},
-    {"functions",
-     "%0 = param f32 4 slot=0\n%1 = exp2 f32 %0\n%2 = div f32 %1 %0\n"},
+    {"functions", "%0 = param f32 4 slot=0\n%1 = exp2 f32 %0\n%2 = div f32 %1 %0\n"},
 };
 
 struct Tally {

@@ -85,8 +85,9 @@ TEST_F(Compare, SaysWhatIsMissing) {
   EXPECT_ERROR(ask("compare", {{"realization", "0"}}),
                "viz.parameter: other is not given; say which realizations is meant");
   EXPECT_ERROR(of("0", "3"), "viz.parameter: other is 3; the session has 3 of realizations");
-  EXPECT_ERROR(ask("compare", {{"begin", "2"}, {"end", "1"}, {"other_begin", "0"}, {"other_end", "1"}}),
-               "viz.parameter: begin is 2 and end is 1; the end must not lie before the beginning");
+  EXPECT_ERROR(
+      ask("compare", {{"begin", "2"}, {"end", "1"}, {"other_begin", "0"}, {"other_end", "1"}}),
+      "viz.parameter: begin is 2 and end is 1; the end must not lie before the beginning");
 }
 
 }  // namespace

@@ -88,8 +88,8 @@ void expect_box(const Json& box, const Json& node, const std::string& what) {
 TEST_F(SiteTest, DrawingsShowWhatTheTerminalPrints) {
   const std::string pass = std::to_string(a_pass_with_a_graph());
   for (const Parameters& asked :
-       {Parameters{{"pass", pass}, {"side", "before"}}, Parameters{{"pass", pass}, {"side", "both"}},
-        Parameters{{"realization", "0"}}}) {
+       {Parameters{{"pass", pass}, {"side", "before"}},
+        Parameters{{"pass", pass}, {"side", "both"}}, Parameters{{"realization", "0"}}}) {
     const std::string of = query(asked);
     const Json graph = json("/api/graph" + of), drawing = json("/api/drawing" + of);
     ASSERT_EQ(drawing["boxes"], graph["total"]);
@@ -119,8 +119,8 @@ TEST_F(SiteTest, ThePageAsksForViews) {
   std::set<std::string> names;
   for (const http::EmbeddedFile& file : page_files()) {
     const std::string text(reinterpret_cast<const char*>(file.bytes), file.size);
-    for (auto at = std::sregex_iterator(text.begin(), text.end(), call); at != std::sregex_iterator();
-         ++at)
+    for (auto at = std::sregex_iterator(text.begin(), text.end(), call);
+         at != std::sregex_iterator(); ++at)
       names.insert((*at)[1]);
   }
   for (const View& view : views()) {

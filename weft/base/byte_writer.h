@@ -51,7 +51,7 @@ class ByteWriter {
   size_t size() const { return size_; }
   std::span<const std::byte> data() const { return {out_.data(), size_}; }
   std::span<std::byte> written() { return {out_.data(), size_}; }  // to fill in what comes late
-  void clear() { size_ = 0; }  // keeps its memory
+  void clear() { size_ = 0; }                                      // keeps its memory
   std::vector<std::byte> take() {
     out_.resize(std::exchange(size_, 0));
     return std::exchange(out_, {});

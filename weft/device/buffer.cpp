@@ -113,9 +113,9 @@ struct AllocatorState {
   Cache spare;
   std::vector<Sizes::node_type> spare_sizes;
   uint64_t serial = 0;
-  bool gives_pages = false;             // memory is HostMemory
-  std::unordered_set<uint64_t> zeros;   // live buffers that were zero when they came
-  int64_t fail_after = -1;  // -1: never
+  bool gives_pages = false;            // memory is HostMemory
+  std::unordered_set<uint64_t> zeros;  // live buffers that were zero when they came
+  int64_t fail_after = -1;             // -1: never
 
   // A device that is gone has ended everything.
   ~AllocatorState() {
@@ -248,9 +248,7 @@ struct AllocatorState {
   }
 };
 
-bool is_untouched_zeros(const Buffer& buffer) {
-  return AllocatorState::is_untouched_zeros(buffer);
-}
+bool is_untouched_zeros(const Buffer& buffer) { return AllocatorState::is_untouched_zeros(buffer); }
 
 Buffer::~Buffer() {
   if (state_ == nullptr) return;  // borrowed, or its allocation failed half-way

@@ -1,6 +1,6 @@
-// Local memory of a group: what one item writes, no other touches before the next barrier. All items
-// are followed through the program side by side, as far as what decides where they read and write is
-// known: loops that go round often are entered for their first iterations and the last.
+// Local memory of a group: what one item writes, no other touches before the next barrier. All
+// items are followed through the program side by side, as far as what decides where they read and
+// write is known: loops that go round often are entered for their first iterations and the last.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kMostWork = int64_t{1} << 22;  // values of items: what takes more is left
-constexpr int64_t kFirstIterations = 3;          // memory for two iterations is used again in the third
+constexpr int64_t kFirstIterations = 3;  // memory for two iterations is used again in the third
 constexpr int64_t kShortLoop = 64;
 
 bool is_local(NodeRef n) {
@@ -285,9 +285,10 @@ class Items {
         if (place >= 0 && place < size)
           touch(access, words[static_cast<size_t>(place)], place, static_cast<int32_t>(i));
         else if (certain_ && (!mask || mask->known[i]))
-          found_ = Problem{access, strformat("item {} of a group touches element {} of local memory "
-                                             "of {}",
-                                             i, place, size)};
+          found_ =
+              Problem{access, strformat("item {} of a group touches element {} of local memory "
+                                        "of {}",
+                                        i, place, size)};
       }
     }
     work_ += static_cast<int64_t>(items_);
@@ -299,11 +300,11 @@ class Items {
     const bool others_read = word.several || (word.reader >= 0 && word.reader != item);
     if (others_wrote || (writes && others_read)) {
       found_ = Problem{
-          access, strformat("a data race: item {} of a group {} element {} of local memory, which "
-                            "item {} {}, and no barrier lies between",
-                            item, writes ? "writes" : "reads", place,
-                            others_wrote ? word.writer : word.reader,
-                            others_wrote ? "writes" : "reads")};
+          access,
+          strformat("a data race: item {} of a group {} element {} of local memory, which "
+                    "item {} {}, and no barrier lies between",
+                    item, writes ? "writes" : "reads", place,
+                    others_wrote ? word.writer : word.reader, others_wrote ? "writes" : "reads")};
       return;
     }
     if (writes) {

@@ -219,9 +219,10 @@ void check(const Config& c, ConfigSource& s) {
 void check_packing(ConfigSource& s) {
   const auto method = s.text({"", "quantization_config.quant_method"});
   if (method && *method != "mxfp4")
-    s.problem(strformat("its weights are packed by {}, of which weft reads none but mxfp4: take the "
-                        "model that is not packed, or a GGUF file",
-                        quoted_name(*method)));
+    s.problem(
+        strformat("its weights are packed by {}, of which weft reads none but mxfp4: take the "
+                  "model that is not packed, or a GGUF file",
+                  quoted_name(*method)));
 }
 
 Config read(ConfigSource& s) {

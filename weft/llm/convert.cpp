@@ -90,8 +90,10 @@ bool stays_f32(std::string_view name, size_t axes) {
 GgufModel folder_as_gguf(const std::string& folder) {
   const Config config = read_folder_config(folder);
   if (config.encoder)
-    fail("llm.convert", "{} is a {}: encoders are read from folders and GGUF files, and not yet "
-                        "written to the other one", quoted_name(folder), config.family);
+    fail("llm.convert",
+         "{} is a {}: encoders are read from folders and GGUF files, and not yet "
+         "written to the other one",
+         quoted_name(folder), config.family);
   const Weights weights(read_safetensors_model(folder), config.norm_offset, true);
   const Network complete(config, weights, 1);  // else it says what is missing
   GgufModel model;

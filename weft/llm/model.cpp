@@ -117,8 +117,9 @@ void Model::check(std::span<const TokenId> tokens) const {
 /// Encoders have embeddings only.
 void Model::check_writes() const {
   if (config().encoder)
-    fail("llm", "a {} makes embeddings of texts and writes none: ask /v1/embeddings or "
-                        "embedding(), or take a model that writes",
+    fail("llm",
+         "a {} makes embeddings of texts and writes none: ask /v1/embeddings or "
+         "embedding(), or take a model that writes",
          config().family);
 }
 

@@ -247,9 +247,9 @@ Tensor Network::over_itself(const Heads& x, int64_t i, const Dim& rows, double d
 
 Tensor Network::over_all(const Heads& x, const Dim& count) const {
   const Dim length = x.q.dim(1);
-  const Tensor visible =
-      (Tensor::arange(length) < Tensor::arange(count + Dim(1)).index({Slice(count, count + Dim(1))}))
-          .reshape({1, 1, 1, length});
+  const Tensor visible = (Tensor::arange(length) <
+                          Tensor::arange(count + Dim(1)).index({Slice(count, count + Dim(1))}))
+                             .reshape({1, 1, 1, length});
   AttentionOptions options;
   options.mask = &visible;
   options.scale = attention_scale();

@@ -118,7 +118,8 @@ Stepper::Shape Stepper::shape_of(std::span<const StepRow> rows, Give give) const
   if (config().encoder) return {1, encoded_tokens(most, positions()), give};
   int64_t start = 0;
   for (const StepRow& row : rows) start = std::max(start, row.start);
-  const auto sizes = answers(rows, give) ? std::span<const int64_t>(kRowTokens) : std::span<const int64_t>(kParts);
+  const auto sizes =
+      answers(rows, give) ? std::span<const int64_t>(kRowTokens) : std::span<const int64_t>(kParts);
   const int64_t size = fitting(sizes, start, most, positions());
   return {static_cast<int64_t>(rows.size()), std::max(size, most), give};
 }

@@ -17,8 +17,12 @@ constexpr std::string_view kPhi3 = "phi3", kDeepseek = "deepseek", kBert = "bert
 
 // Of the whole model; behind "model." or "transformer.".
 constexpr Row kOutside[] = {
-    {"embed_tokens", "token_embd"}, {"wte", "token_embd", kGpt2},   {"wpe", "position_embd", kGpt2},
-    {"norm", "output_norm"},        {"ln_f", "output_norm", kGpt2}, {"lm_head", "output"},
+    {"embed_tokens", "token_embd"},
+    {"wte", "token_embd", kGpt2},
+    {"wpe", "position_embd", kGpt2},
+    {"norm", "output_norm"},
+    {"ln_f", "output_norm", kGpt2},
+    {"lm_head", "output"},
     {"embeddings.word_embeddings", "token_embd", kBert},
     {"embeddings.position_embeddings", "position_embd", kBert},
     {"embeddings.token_type_embeddings", "token_types", kBert},

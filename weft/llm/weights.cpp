@@ -145,8 +145,9 @@ void Weights::add_mxfp4(const SafetensorsContent& content, bool lazily) {
     if (fits) wanted.pop_back();
     if (!fits || scales == nullptr || scales->shape != wanted || scales->dtype != DType::U8 ||
         codes.array.dtype != DType::U8)
-      fail("llm.weights", "'{}' is no MXFP4: codes are u8 (experts, rows, blocks, 16), with scales "
-                          "'{}', u8 (experts, rows, blocks)",
+      fail("llm.weights",
+           "'{}' is no MXFP4: codes are u8 (experts, rows, blocks, 16), with scales "
+           "'{}', u8 (experts, rows, blocks)",
            codes.name, matrix + std::string(kScales));
     const Tensor blocks = ggml_blocks(in_file(codes.array), in_file(*scales));
     weights_.insert_or_assign(to.name, mxfp4_rows(blocks, 0, to.pairs ? 2 : 1, lazily));

@@ -18,7 +18,8 @@ NodeRef small_floats(Graph& g, Analysis& of, const Target& target);
 /// Ranges of grid and group are gone, stages and reductions across a group go through local memory.
 /// Targets without groups run such ranges as loops.
 NodeRef stage_local(Graph& g, Analysis& of, const Target& target);
-/// Every access is in range wherever its mask holds: what is not proved is tested. Adds to `counted`.
+/// Every access is in range wherever its mask holds: what is not proved is tested. Adds to
+/// `counted`.
 NodeRef guard_accesses(Graph& g, Analysis& of, AccessBounds& counted);
 /// Loops that only fold a mask's zeros run no iterations.
 NodeRef skip_masked(Graph& g, Analysis& of);

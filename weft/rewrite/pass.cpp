@@ -25,7 +25,8 @@ void record_pass(PassTrace& trace, const char* pass, const PassSubject& subject,
   if (trace.texts) record.text_before = subject.text();
   PassWatcher* watcher = trace.watcher;
   const StateParts before = watcher && !follows ? subject.parts() : StateParts{};
-  const size_t watched = watcher ? watcher->begin(pass, subject.name, follows ? nullptr : &before) : 0;
+  const size_t watched =
+      watcher ? watcher->begin(pass, subject.name, follows ? nullptr : &before) : 0;
   const RewriteTrace rules;
   const uint64_t start = now_ns();
   run();

@@ -25,8 +25,8 @@ Repro repro_of(Context& context, const NormalForm& form,
 /// program is one file. Returns the path.
 std::string save_repro(Context& context, const Repro& repro);
 
-/// While it lives, `note` says what runs: the process may end in it. Without a note it does nothing.
-/// `key` and `text` as CrashNote::begin() has them.
+/// While it lives, `note` says what runs: the process may end in it. Without a note it does
+/// nothing. `key` and `text` as CrashNote::begin() has them.
 class NotedRun {
  public:
   NotedRun(CrashNote* note, uint64_t key, FunctionRef<std::string()> text) : note_(note) {

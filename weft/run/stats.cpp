@@ -25,8 +25,7 @@ RunState::RunState(Context& context) : known(tensor_graph(context), graph), plan
     check_switches(context.options().rules, simplify_rule_sets(), lower_rule_sets());
   check_switched_passes(context.options().passes);
   recorder = Recorder::open(context);
-  if (!context.options().repro.empty())
-    note = std::make_unique<CrashNote>(context.options().repro);
+  if (!context.options().repro.empty()) note = std::make_unique<CrashNote>(context.options().repro);
 }
 
 void RunMutex::lock() {

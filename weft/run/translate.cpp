@@ -16,8 +16,7 @@ void count_nodes(Context& context, const Graph& made) {
 }
 
 std::string bounds_text(const AccessBounds& bounds) {
-  const std::string proved =
-      strformat("{} accesses proved to be in range", bounds.proved);
+  const std::string proved = strformat("{} accesses proved to be in range", bounds.proved);
   return bounds.tested == 0 ? proved : strformat("{}, {} tested", proved, bounds.tested);
 }
 

@@ -80,9 +80,9 @@ bool fills_by_copies(NodeRef assign, std::span<const NodeRef> values) {
   while (base->op == Op::Assign) base = base->src(0);
   const bool fresh = base->op == Op::Contiguous && is_inner_param(base->src(0));
   return fresh && std::ranges::all_of(values, [](NodeRef n) {
-    while (is_movement(n->op)) n = n->src(0);
-    return n->op == Op::Param || always_staged(n);
-  });
+           while (is_movement(n->op)) n = n->src(0);
+           return n->op == Op::Param || always_staged(n);
+         });
 }
 
 /// Selecting keeps every bit; adding padded parts would lose -0.

@@ -87,8 +87,9 @@ class DotProducts {
   bool worth_packing(const Factor& f) const {
     if (!f.narrow || f.narrow->dim(axis_)->vmin != count_) return false;
     const bool tiles = f.narrow->dtype == DType::BF16 && target_.tile_unit(Op::Dot2);
-    const double reuse =
-        bits(f.narrow->dtype) == 8 ? kReuseOfBytes : tiles ? kReuseByTiles : kReuse;
+    const double reuse = bits(f.narrow->dtype) == 8 ? kReuseOfBytes
+                         : tiles                    ? kReuseByTiles
+                                                    : kReuse;
     return is_constant(f) || numel(sum_->src(0)) >= reuse * numel(f.narrow);
   }
 

@@ -204,9 +204,8 @@ NodeRef in_half_the_products(Graph& g, const Convolution& c, NodeRef like, const
 // ---- gradients of images
 
 bool has_dims(NodeRef n, std::initializer_list<int64_t> dims) {
-  return std::ranges::equal(n->shape->span(), dims, [](NodeRef d, int64_t size) {
-    return is_int_const(d, size);
-  });
+  return std::ranges::equal(n->shape->span(), dims,
+                            [](NodeRef d, int64_t size) { return is_int_const(d, size); });
 }
 
 /// What a sum over the places of a window adds up, where it is the gradient of one along `axis`;
@@ -278,7 +277,11 @@ bool find_gradient(Graph& g, NodeRef n, const NodeMap<NodeRef>& copies, Convolut
     NodeRef turned[] = {moved_axis(g, reshaped(g, copies.at(weight), taps), 1, 0)};
     out = {g.make({Op::Pad, above->dtype, src, between}),
            g.make({Op::Flip, weight->dtype, turned, both}),
-           size(0), size(2), size(3), n->dim(2)->vmin, n->dim(3)->vmin};
+           size(0),
+           size(2),
+           size(3),
+           n->dim(2)->vmin,
+           n->dim(3)->vmin};
     return true;
   }
   return false;

@@ -17,8 +17,8 @@ namespace weft::serve {
 class ResponseForm final : public AnswerForm {
  public:
   /// `id` is what ids end with; `tokenizer` outlives it.
-  ResponseForm(const CompletionRequest& request, std::string model, std::string id,
-               int64_t created, const text::Tokenizer& tokenizer);
+  ResponseForm(const CompletionRequest& request, std::string model, std::string id, int64_t created,
+               const text::Tokenizer& tokenizer);
 
   Events begin(Choices& choices) override;
   Events part(Choice& choice, const AnswerPart* part,

@@ -99,9 +99,9 @@ std::string read_format(const Fields& fields) {
 void read_include(const Fields& fields, CompletionRequest& request) {
   constexpr std::string_view kLogprobs = "message.output_text.logprobs";
   constexpr std::string_view kNeverThere[] = {
-      "reasoning.encrypted_content",       "file_search_call.results",
-      "web_search_call.results",           "web_search_call.action.sources",
-      "message.input_image.image_url",     "computer_call_output.output.image_url",
+      "reasoning.encrypted_content",   "file_search_call.results",
+      "web_search_call.results",       "web_search_call.action.sources",
+      "message.input_image.image_url", "computer_call_output.output.image_url",
       "code_interpreter_call.outputs",
   };
   const int64_t top = fields.integer("top_logprobs", 0, 0, kMostLogprobs);
@@ -147,8 +147,7 @@ CompletionRequest parse_response_request(std::string_view body, const ServeLimit
       "model", "input", "instructions", "max_output_tokens", "temperature", "top_p", "stream",
       "stream_options", "tools", "tool_choice", "parallel_tool_calls", "text", "stop", "seed",
       "top_k", "min_p", "typical_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
-      "logit_bias", "ignore_eos",
-      "include", "top_logprobs",
+      "logit_bias", "ignore_eos", "include", "top_logprobs",
       // Refused below, with what is there instead.
       "previous_response_id", "conversation", "background", "prompt",
       // Mean nothing here.

@@ -28,8 +28,8 @@ Storages params_of(Context& context, const RandomGraph& r, const eval::Inputs& b
   for (NodeRef n : Toposort(roots)) {
     if (n->op != Op::Param) continue;
     const auto slot = static_cast<size_t>(param_slot(n));
-    params[slot] = storage_from_bytes(context, binding.params[slot].bytes(), n->dtype,
-                                      n->shape->span());
+    params[slot] =
+        storage_from_bytes(context, binding.params[slot].bytes(), n->dtype, n->shape->span());
   }
   return params;
 }

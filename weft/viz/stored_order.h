@@ -24,8 +24,8 @@ class StoredOrder {
   /// Which of them the nodes of these numbers need, those included.
   std::vector<bool> below(std::span<const uint64_t> roots) const;
 
-  std::vector<uint64_t> numbers;                   ///< of node i, in its arena
-  std::vector<uint32_t> begins = {0}, sources;     ///< as GraphData's
+  std::vector<uint64_t> numbers;                ///< of node i, in its arena
+  std::vector<uint32_t> begins = {0}, sources;  ///< as GraphData's
   std::vector<Op> ops;
   std::vector<DType> dtypes;
   std::vector<uint16_t> lanes;

@@ -226,9 +226,8 @@ void TileIndex::add_lines(const Rectangle& view, Tile& tile) const {
   const double part = std::min(1.0, (view.right - view.left) / std::max(1.0, layout_.width)) *
                       std::min(1.0, (view.bottom - view.top) / std::max(1.0, layout_.height));
   size_t set = 0;
-  while (set + 1 < lines_.size() &&
-         (!lines_[set].ready.load(std::memory_order_acquire) ||
-          static_cast<double>(lines_[set].count) * part > kMostLines))
+  while (set + 1 < lines_.size() && (!lines_[set].ready.load(std::memory_order_acquire) ||
+                                     static_cast<double>(lines_[set].count) * part > kMostLines))
     ++set;
   for (; set < lines_.size(); ++set) {
     const Lines& lines = lines_[set];

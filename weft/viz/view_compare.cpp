@@ -45,7 +45,8 @@ Part part_of_time(const Session::Data& data, const Parameters& parameters, std::
   for (const std::string_view name : {begin, end})
     if (!parameters.has(name))
       fail("viz.parameter",
-           "{} is not given; say which two realizations are meant (realization, other), or which two "
+           "{} is not given; say which two realizations are meant (realization, other), or which "
+           "two "
            "stretches of time (begin, end, other_begin, other_end)",
            name);
   const auto at = [&](std::string_view name) {
@@ -240,8 +241,7 @@ std::string ns_text(uint64_t ns) { return duration_text(static_cast<double>(ns))
 
 std::string part_text(const Session::Data& data, const Part& part) {
   const double at = static_cast<double>(data.time(part.begin)) / 1e6;
-  if (part.run == kNone)
-    return strformat("{} from {:.3f} ms", ns_text(part.end - part.begin), at);
+  if (part.run == kNone) return strformat("{} from {:.3f} ms", ns_text(part.end - part.begin), at);
   return strformat("realization {} {}", part.run, printable(data.runs[part.run].line));
 }
 
@@ -265,7 +265,8 @@ std::string text_compare(const Session& session, const Parameters& parameters, b
   append_total(out, "in kernels", c.one.kernel_ns, c.other.kernel_ns, duration_text);
   append_total(out, "of memory at the peak", c.held.bytes, c.other_held.bytes, bytes_text);
   const Page page = page_of(parameters, c.kernels.size(), 500);
-  append_format(out, "{:>12} {:>12} {:>13} {:>11}  kernel\n", "time", "other", "difference", "runs");
+  append_format(out, "{:>12} {:>12} {:>13} {:>11}  kernel\n", "time", "other", "difference",
+                "runs");
   for (size_t i = page.first; i < page.end; ++i) {
     const Pair& p = c.kernels[i];
     const std::string_view what = p.what();
@@ -274,7 +275,10 @@ std::string text_compare(const Session& session, const Parameters& parameters, b
                   more_text(p.difference(), duration_text),
                   strformat("{} / {}", p.one.count, p.other.count),
                   styled(colour && what != "same", code,
-                         strformat("{}{}", what == "added" ? "+ " : what == "gone" ? "- " : "  ",
+                         strformat("{}{}",
+                                   what == "added"  ? "+ "
+                                   : what == "gone" ? "- "
+                                                    : "  ",
                                    printable(p.name()))));
   }
   for (const MemoryPair& p : c.memory)

@@ -33,7 +33,8 @@ class Kinds {
 
 // ---- states
 
-/// Of a state: nodes are interned, which takes most of the time, when a text of theirs is asked for.
+/// Of a state: nodes are interned, which takes most of the time, when a text of theirs is asked
+/// for.
 class NodeGraph final : public GraphData {
  public:
   NodeGraph(const Session::Data& data, const PassRow& pass)
@@ -66,9 +67,7 @@ class NodeGraph final : public GraphData {
   std::string dtype(size_t i) const override { return std::string(name(order_.dtypes[i])); }
   std::string shape(size_t i) const override { return shape_text(node(i)->shape); }
   int64_t lanes(size_t i) const override { return order_.lanes[i]; }
-  std::string line(size_t i) const override {
-    return std::string(source_.line(order_.numbers[i]));
-  }
+  std::string line(size_t i) const override { return std::string(source_.line(order_.numbers[i])); }
   std::string label(size_t i) const override { return summary(node(i)); }
   std::string text(size_t i) const override {
     std::string out = strformat("%{} = {}", i, summary(node(i)));

@@ -36,14 +36,15 @@ constexpr ViewParameter kTimeline[] = {
     {"resolution", "ns: shorter spans next to each other are told as one; 0"},
     {"track", "only this one"},
     {"process", "only tracks of this one"}};
-constexpr ViewParameter kCompare[] = {{"realization", "the first of two"},
-                                      {"other", "the second"},
-                                      {"begin", "ns: instead of realizations two stretches of time"},
-                                      {"end", "ns"},
-                                      {"other_begin", "ns"},
-                                      {"other_end", "ns"},
-                                      kPaged[0],
-                                      kPaged[1]};
+constexpr ViewParameter kCompare[] = {
+    {"realization", "the first of two"},
+    {"other", "the second"},
+    {"begin", "ns: instead of realizations two stretches of time"},
+    {"end", "ns"},
+    {"other_begin", "ns"},
+    {"other_end", "ns"},
+    kPaged[0],
+    kPaged[1]};
 constexpr ViewParameter kMemory[] = {{"realization", "which; must be given"}};
 constexpr ViewParameter kKernels[] = {
     {"process", "only those of one"}, kPaged[0], {"count", "at most so many rows; 100"}};
