@@ -64,6 +64,8 @@ TEST_F(IdxTest, RefusesWhatIsNotIdx) {
   EXPECT_ERROR(parse(idx(8, {3}, "abcd")), "takes 3 bytes");
   EXPECT_ERROR(parse(std::string("\0\0\x08\x03\0\0", 6)), "f.idx: 4 bytes wanted at offset 4");
   EXPECT_ERROR(parse(idx(8, {~0u, ~0u, ~0u}, "")), "more than 64 bits can count");
+  EXPECT_ERROR(parse(idx(8, std::vector<uint32_t>(20, 1), "")),
+               "(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... of 20 axes)");
 }
 
 TEST_F(IdxTest, GzipIsBoundedByTheHeader) {

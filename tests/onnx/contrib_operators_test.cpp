@@ -67,6 +67,42 @@ TEST(ContribOperators, NormsOfGroups) {
             "com.microsoft.GroupNorm node that makes 'y0': 3 groups of 2 channels: a divisor");
 }
 
+TEST(ContribOperators, PackedNumbers) {
+  // 1 * (1 - 8), ..., of which the low four bits of a byte come first: 16 numbers are two words.
+  const std::vector<double> bytes = {0x21, 0x43, 0x65, 0x87, 0xa9, 0xcb, 0xed, 0x0f};
+  const auto product = [&](int64_t at) {
+    std::vector<double> one(16, 0);
+    one[static_cast<size_t>(at)] = 1;
+    const Values y =
+        run("MatMulNBits", {attr("N", 1), attr("K", 16), attr("bits", 4), attr("block_size", 16)},
+            {known({1, 16}, one), known({1, 1, 8}, bytes, DType::U8), known({1, 1}, {2})});
+    return y[0].tensor().to_vector<float>()[0];
+  };
+  EXPECT_EQ(product(0), -14);
+  EXPECT_EQ(product(7), 0);
+  EXPECT_EQ(product(13), 12);
+  EXPECT_EQ(product(14), 14);
+  EXPECT_EQ(product(15), -16);
+}
+
+TEST(ContribOperators, ExpertsOfFewTokensAsOfMany) {
+  const Values weights = {ramp({4, 6, 8}, DType::F32, 1), ramp({4, 6}),
+                          ramp({4, 8, 6}, DType::F32, 2), ramp({4, 8}, DType::F32, 3)};
+  const Tensor x = ramp({3, 8}).tensor(), scores = ramp({3, 4}, DType::F32, 5).tensor();
+  const auto mixed = [&](const Tensor& tokens, const Tensor& of_tokens) {
+    Values inputs = {Value(tokens), Value(of_tokens)};
+    inputs.insert(inputs.end(), weights.begin(), weights.end());
+    return run("MoE", {attr("k", 2), attr("normalize_routing_weights", 1)}, inputs)[0].tensor();
+  };
+  const auto all = mixed(x, scores).to_vector<float>();
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto one = mixed(x.index({Slice(i, i + 1)}), scores.index({Slice(i, i + 1)}));
+    const auto found = one.to_vector<float>();
+    for (size_t k = 0; k < 8; ++k)
+      EXPECT_NEAR(found[k], all[static_cast<size_t>(i) * 8 + k], 1e-4) << i << " " << k;
+  }
+}
+
 TEST(ContribOperators, Sequences) {
   const Values hashed =
       run("MurmurHash3", {}, {Value::strings({"", "hello", "hello, world"}, {3})});
@@ -135,6 +171,14 @@ TEST(ContribOperators, RefusalsOfSequencesAndPictures) {
   EXPECT_EQ(problem("DecoderMaskedMultiHeadAttention", {attr("num_heads", 2)},
                     {ramp({1, 2, 8}), ramp({1, 2, 8}), ramp({1, 2, 8})}),
             "query (1, 2, 8): one position at a time");
+  const Value step = ramp({1, 1, 8}), past = ramp({1, 2, 4, 4});
+  EXPECT_EQ(problem("DecoderMaskedMultiHeadAttention",
+                    {attr("num_heads", 2), attr("past_present_share_buffer", 1)},
+                    {step, step, step, Value(), Value(), past, past, known(ints{1}), Value(),
+                     ramp({1, 4}, DType::I32)}),
+            "past (1, 2, 4, 4) and (1, 2, 4, 4), cache_indirection (1, 4): (batch, heads, "
+            "positions, size) and "
+            "(batch, beams, positions)");
 }
 
 TEST(ContribOperators, RefusalsOfGates) {
@@ -160,6 +204,9 @@ TEST(ContribOperators, RefusalsOfGates) {
             "update_rule 'gated_delta' needs a beta");
   EXPECT_EQ(net({attr("gate_activation", "tanh")}, {q, q, v, Value(), gate, gate, state}),
             "gate_activation 'tanh': none, softplus or sigmoid");
+  EXPECT_EQ(net({}, {ramp({4, 0, 2}), ramp({4, 0, 2}), v, Value(), gate, gate, state}),
+            "0, 0 and 1 heads of queries, keys and values: as many keys as queries, and a multiple "
+            "of values");
   EXPECT_EQ(net({}, {ramp({4, 6}), Value(), Value(), Value(), gate, gate, state}),
             "packed query (4, 6) for a state (1, 1, 3, 2)");
 }

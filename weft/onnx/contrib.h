@@ -41,13 +41,13 @@ Values embedded(const NodeCall& call, const std::vector<Tensor>& inputs);
 Values matmul_n_bits(const NodeCall& call);
 Values matmul_bnb4(const NodeCall& call);
 Values gather_block_quantized(const NodeCall& call);
-// unique_operator.cpp
-Values unique_in_order(const NodeCall& call);
 /// Weights (experts, out, in) of numbers packed along the last axis, with scales (experts, out) or
 /// (experts, out, blocks); zeros, packed as the weights are along the scales' last axis, may be
 /// undefined.
 Tensor decoded_experts(const NodeCall& call, const Tensor& packed, const Tensor& scales,
                        const Tensor& zeros, int64_t bits);
+// unique_operator.cpp
+Values unique_in_order(const NodeCall& call);
 // contrib_experts.cpp
 Values mixture_of_experts(const NodeCall& call);
 Values quantised_mixture_of_experts(const NodeCall& call);

@@ -48,6 +48,12 @@ Values extended(const NodeCall& call, Heads& x, Seen& seen) {
     x.k = Tensor::cat({past_key, x.k}, 2), x.v = Tensor::cat({past_value, x.v}, 2);
     return {x.k, x.v};
   }
+  const Dims beams = call.has(kBeams) ? call.tensor(kBeams).dims() : Dims{1, 1, 1};
+  if (past_key.ndim() != 4 || past_value.ndim() != 4 || beams.size() != 3 || beams[1] == Dim(0))
+    call.refuse(
+        "past {} and {}, cache_indirection {}: (batch, heads, positions, size) and (batch, "
+        "beams, positions)",
+        past_key.dims().text(), past_value.dims().text(), beams.text());
   const Buffers at{Tensor::arange(past_key.dim(2), DType::I64),
                    call.tensor(kPastLength).cast(DType::I64).reshape({})};
   x.k = with_fresh(past_key, x.k, at), x.v = with_fresh(past_value, x.v, at);

@@ -114,7 +114,12 @@ Values gated_delta_net(const NodeCall& call) {
   LinearParts parts{slices(given[0]), slices(given[1]), slices(given[2])};
   if (call.integer("qk_l2_norm", 0) != 0)
     for (Tensor* x : {&parts.q, &parts.k}) *x = *x * ((*x * *x).sum(-1, true) + 1e-6).rsqrt();
-  const int64_t shared = parts.v.size(2) / std::max<int64_t>(parts.k.size(2), 1);
+  const int64_t heads = parts.k.size(2), shared = parts.v.size(2) / std::max<int64_t>(heads, 1);
+  if (heads < 1 || parts.q.size(2) != heads || shared < 1 || parts.v.size(2) % heads != 0)
+    call.refuse(
+        "{}, {} and {} heads of queries, keys and values: as many keys as queries, and a "
+        "multiple of values",
+        parts.q.size(2), heads, parts.v.size(2));
   parts.q = parts.q.repeat_interleave(shared, 2), parts.k = parts.k.repeat_interleave(shared, 2);
   if (rule.gated) parts.decay = decay_of(call, slices(call.tensor(kDecay))).exp();
   if (rule.delta) {
