@@ -272,6 +272,11 @@ class BlockBody {
   /// A block of an input: its axes in the order of the ranges that they are walked by.
   NodeRef read(const RowCone::Leaf& leaf, const std::vector<size_t>& closed) {
     NodeRef x = leaf.node;
+    if (blocks_.tiles && x->op == Op::Cast && x->dtype == DType::F32 &&
+        x->src(0)->dtype == DType::BF16) {
+      NodeRef halves = read({x->src(0), leaf.index}, closed);
+      return halves ? g_.make(Op::Cast, DType::F32, {halves}) : nullptr;
+    }
     std::vector<size_t> order(x->rank()), range_of(x->rank(), c_.ranges.size());
     std::vector<Affine> at(x->rank());
     for (size_t a = 0; a < x->rank(); ++a) {
@@ -282,7 +287,8 @@ class BlockBody {
       range_of[a] = at[a].steps[0].first;
     }
     std::iota(order.begin(), order.end(), size_t{0});
-    const size_t inner = innermost(range_of, closed);
+    const bool lies = blocks_.tiles && x->dtype == DType::BF16;  // words are made in the block
+    const size_t inner = lies ? order.size() : innermost(range_of, closed);
     if (inner < order.size()) {
       order.erase(order.begin() + static_cast<std::ptrdiff_t>(inner));
       order.push_back(inner);

@@ -5,11 +5,13 @@
 namespace weft {
 
 /// Rows that are computed alike: `count` blocks of each head; how many elements of a row lie
-/// together in what products walk down. Where a variable says how many rows there are, blocks that
-/// are not all there have none, and the last one, whose begin is not a number, has what is left.
+/// together in what products walk down; whether bf16 is multiplied as it is, by tiles. Where a
+/// variable says how many rows there are, blocks that are not all there have none, and the last
+/// one, whose begin is not a number, has what is left.
 struct Blocks {
   NodeRef begin;
   int64_t rows, count, panel;
+  bool tiles = false;
 
   bool is_last() const { return begin->op != Op::Const; }
 };

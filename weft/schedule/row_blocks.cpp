@@ -31,14 +31,14 @@ constexpr double kManyScores = 2;
 /// each other. Else each head has its own sums, which one of its blocks after the other adds to.
 class RowBlocks {
  public:
-  RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t panel)
+  RowBlocks(Graph& g, const RowCone& cone, int64_t rows, int64_t panel, bool tiles)
       : g_(g), c_(cone), all_(cone.size_of(cone.row)), heads_(cone.heads()) {
-    blocks_.push_back({g.index(0), rows, all_ / rows, panel});
+    blocks_.push_back({g.index(0), rows, all_ / rows, panel, tiles});
     if (cone.is_symbolic(cone.row)) {
       NodeRef n = cone.ranges[cone.row]->src(0), block = g.index(rows);
-      blocks_.push_back({g.mul(g.idiv(n, block), block), rows, 1, panel});
+      blocks_.push_back({g.mul(g.idiv(n, block), block), rows, 1, panel, tiles});
     } else if (all_ % rows != 0) {
-      blocks_.push_back({g.index(all_ - all_ % rows), all_ % rows, 1, panel});
+      blocks_.push_back({g.index(all_ - all_ % rows), all_ % rows, 1, panel, tiles});
     }
   }
 
@@ -228,7 +228,8 @@ void add_blocks(Graph& g, const GraphUses& uses, const RowCone& c, const Target&
                 Replacements& out) {
   if (!is_worth_it(c)) return;
   const int64_t panel = std::max<int64_t>(kLeastPanel, target.lanes(c.products[0].values->dtype));
-  const auto made = RowBlocks(g, c, rows_at_once(c, target.machine), panel).run();
+  const bool tiles = target.tile_unit(Op::Dot2) != nullptr;
+  const auto made = RowBlocks(g, c, rows_at_once(c, target.machine), panel, tiles).run();
   for (size_t k = 0; k < made.size(); ++k) out.add(c.products[k].sum, made[k], uses);
 }
 
