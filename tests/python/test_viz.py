@@ -84,6 +84,8 @@ def test_the_overview(recording, tmp_path):
     page = Reader(overview._repr_html_())
     assert page.tags.count("table") == 3
     assert "kernels" in "".join(page.words)
+    runs = recording.view("kernels").data["kernels"][0]["runs"]
+    assert f"{runs}" in page.words and f"{runs} ns" not in page.words
     assert "GFLOPS" in repr(overview)
 
 

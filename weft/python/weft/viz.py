@@ -22,7 +22,7 @@ _STYLE = """<style>
 .weft-viz { font: 13px/1.45 system-ui, sans-serif; max-width: 100%; overflow-x: auto; }
 .weft-viz table { border-collapse: collapse; margin: 4px 0 10px; }
 .weft-viz th, .weft-viz td { padding: 2px 10px 2px 0; text-align: left; border-bottom: 1px solid #8885; vertical-align: top; }
-.weft-viz td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.weft-viz td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .weft-viz pre { font: 12px/1.4 ui-monospace, monospace; max-height: 480px; overflow: auto; background: #8881; padding: 6px; margin: 2px 0 10px; }
 .weft-viz h4 { margin: 8px 0 2px; }
 .weft-viz .bar { display: inline-block; height: 8px; background: #1f5f99; vertical-align: middle; margin-right: 4px; }
@@ -144,7 +144,7 @@ def _cell(key: str, value: object) -> str:
     if key == "share" and isinstance(value, (int, float)):
         return f'<td class="number"><span class="bar" style="width:{min(max(value, 0), 1) * 60:.0f}px"></span>{value:.1%}</td>'
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        shown = _duration(value) if key.endswith("ns") else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+        shown = _duration(value) if key == "ns" or key.endswith("_ns") else f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
         return f'<td class="number">{shown}</td>'
     if isinstance(value, (list, dict)):
         text = json.dumps(value)
