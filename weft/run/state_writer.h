@@ -38,7 +38,7 @@ class StateWriter {
   StreamWriter* strings_;
   uint64_t arena_;
   FlatMap<uint64_t, uint64_t> states_;       // by hash of the content
-  FlatMap<uint64_t, uint32_t> nodes_{1000};  // by Node::key; a kernel has as many or more
+  FlatMap<uint64_t, uint32_t> nodes_{5000};  // by Node::key; few kernels have more
   ByteWriter records_, state_, new_nodes_, new_lines_;
   uint64_t new_node_count_ = 0, new_line_count_ = 0;
   struct Frame {
