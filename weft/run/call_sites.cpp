@@ -8,7 +8,9 @@
 namespace weft {
 
 std::string StepSites::text() const {
-  std::string text = short_text(first), end = short_text(last);
+  std::string text = short_text(first);
+  if (last.file == first.file && last.line == first.line) return text;
+  const std::string end = short_text(last);
   if (end != text) text += " .. " + end;
   return text;
 }

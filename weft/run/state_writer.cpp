@@ -52,11 +52,19 @@ uint32_t StateWriter::add_node(NodeRef n, const Provenance* lines) {
   ++new_node_count_;
   if (const CallSite site = lines ? lines->find(n) : CallSite{}) {
     new_lines_.varint(number);
-    new_lines_.varint(strings_->string(short_text(site)));
+    new_lines_.varint(line_of(site));
     ++new_line_count_;
   }
   nodes_.set(n->key, number);
   return number;
+}
+
+uint64_t StateWriter::line_of(CallSite site) {
+  if (site.file != last_site_.file || site.line != last_site_.line) {
+    last_line_ = strings_->string(short_text(site));
+    last_site_ = site;
+  }
+  return last_line_;
 }
 
 uint64_t StateWriter::state(const StateParts& parts, const Provenance* lines) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/base/byte_writer.h"
+#include "weft/base/call_site.h"
 #include "weft/graph/node_map.h"
 #include "weft/rewrite/pass_record.h"
 #include "weft/run/recording.h"
@@ -34,13 +35,16 @@ class StateWriter {
   void encode_program(const LinearProgram& program);
   void add_new_nodes();
   uint32_t add_node(NodeRef n, const Provenance* lines);
+  uint64_t line_of(CallSite site);
 
   StreamWriter* strings_;
   uint64_t arena_;
   FlatMap<uint64_t, uint64_t> states_;       // by hash of the content
-  FlatMap<uint64_t, uint32_t> nodes_{1000};  // by Node::key; a kernel has as many or more
+  FlatMap<uint64_t, uint32_t> nodes_{5000};  // by Node::key; few kernels have more
   ByteWriter records_, state_, new_nodes_, new_lines_;
   uint64_t new_node_count_ = 0, new_line_count_ = 0;
+  CallSite last_site_;  // nodes in a row are of one line
+  uint64_t last_line_ = 0;
   struct Frame {
     NodeRef node;
     uint32_t next = 0;  // source

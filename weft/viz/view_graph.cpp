@@ -232,7 +232,7 @@ std::unique_ptr<GraphData> graph_of_run(const Session::Data& data, const Paramet
   const uint32_t schedule = data.runs[i].schedule;
   if (schedule == kNone)
     fail("viz.parameter",
-         "of realization {} it is not recorded what it runs: it failed, or a "
+         "of realization {} it is not recorded what it runs: it failed, it had not ended, or the "
          "recording began later",
          i);
   auto out = std::make_unique<Dataflow>(data, data.schedules[schedule]);

@@ -91,6 +91,12 @@ export class TimelinePane {
     this.later();
   }
 
+  // Where the chosen span lies in what is seen, so that it stays there.
+  partOfChosen() {
+    const part = this.chosen ? (this.chosen.start + this.chosen.ns / 2 - this.begin) / (this.end - this.begin) : 0.5;
+    return part >= 0 && part <= 1 ? part : 0.5;
+  }
+
   move(by) {
     this.begin += by;
     this.end += by;
@@ -195,8 +201,8 @@ export class TimelinePane {
   key(event) {
     if (event.key.startsWith("Arrow") && event.shiftKey) this.move((this.end - this.begin) * ({ ArrowLeft: -0.2, ArrowRight: 0.2 }[event.key] ?? 0));
     else if (event.key.startsWith("Arrow")) this.step(event.key);
-    else if (event.key === "+" || event.key === "=") this.zoom(1.6, 0.5);
-    else if (event.key === "-") this.zoom(1 / 1.6, 0.5);
+    else if (event.key === "+" || event.key === "=") this.zoom(1.6, this.partOfChosen());
+    else if (event.key === "-") this.zoom(1 / 1.6, this.partOfChosen());
     else if (event.key === "Enter" && (this.chosen?.kernel ?? null) !== null) this.go({ view: "kernel", kernel: this.chosen.kernel });
     else return false;
     return true;

@@ -50,7 +50,7 @@ export class Tree {
     }
   }
 
-  below(item) { return [...(item.group?.children ?? [])].map((li) => this.items.get(li.id)); }
+  below(item) { return [...(item.group?.children ?? [])].filter((li) => li.id).map((li) => this.items.get(li.id)); }
 
   make(item, level) {
     this.numbered += 1;
