@@ -102,7 +102,7 @@ TEST_F(Special, LgammaOfSingles) {
 }
 
 /// Some 20,000 f32: nothing is beyond 1, and -0 stays.
-TEST_F(Special, QuotientsOfOddFunctions) {
+TEST_F(Special, BoundedFunctionsOfSingles) {
   std::vector<double> at;
   for (uint32_t bits = 0; bits < 0x7f800000; bits += 99'991)
     at.insert(at.end(), {std::bit_cast<float>(bits), -std::bit_cast<float>(bits)});
@@ -110,7 +110,7 @@ TEST_F(Special, QuotientsOfOddFunctions) {
   const std::vector<double> bent = values(x.tanh()), error = values(x.erf());
   for (size_t i = 0; i < at.size(); ++i) {
     EXPECT_NEAR(bent[i], std::tanh(at[i]), 4e-7 * std::fabs(std::tanh(at[i]))) << at[i];
-    EXPECT_NEAR(error[i], std::erf(at[i]), 4e-7 * std::fabs(std::erf(at[i])) + 1e-44) << at[i];
+    EXPECT_NEAR(error[i], std::erf(at[i]), 1.5e-7 * std::fabs(std::erf(at[i])) + 1e-44) << at[i];
     EXPECT_TRUE(std::fabs(bent[i]) <= 1 && std::fabs(error[i]) <= 1) << at[i];
     EXPECT_EQ(std::signbit(bent[i]), std::signbit(at[i])) << at[i];
   }

@@ -322,19 +322,17 @@ Tensor double_tanh(const Tensor& a) {
   return (a < 0.625).where(near, (1 - e) / (1 + e));
 }
 
-/// x top(x^2) / bottom(x^2) up to |x| = reach, from where on it is 1 or -1.
-Tensor odd_quotient(const Tensor& x, double reach, std::span<const double> top,
-                    std::span<const double> bottom) {
-  const Tensor a = x.maximum(-reach).minimum(reach), z = a * a;
-  return (a * horner(z, top) / horner(z, bottom)).maximum(-1).minimum(1);
+/// At the limit the quotient is 1, however its steps round.
+Tensor single_tanh(const Tensor& x) {
+  const Tensor a = x.maximum(-9.140625).minimum(9.140625), z = a * a;
+  return (a * horner(z, kTanhTopF32) / horner(z, kTanhBottomF32)).maximum(-1).minimum(1);
 }
 
 }  // namespace
 
 Tensor tanh_of(const Tensor& x) {
   const auto value = [](const Tensor& given) {
-    if (given.dtype() == DType::F64) return odd(given, double_tanh);
-    return odd_quotient(given, 9.1, kTanhTopF32, kTanhBottomF32);
+    return given.dtype() == DType::F64 ? odd(given, double_tanh) : single_tanh(given);
   };
   return with_slope(x, value, [](const Tensor&, const Tensor& y) { return 1 - y * y; });
 }
@@ -404,11 +402,17 @@ Tensor double_erf(const Tensor& a) {
   return small.where(near, 1 - horner(b, kErfcTop) / horner(b, kErfcBottom) * (-(b * b)).exp());
 }
 
-// erf(x) / x in x^2 to 3.95, highest power first: tools/minimax, relative error 2^-27.9.
-constexpr double kErfTopF32[] = {-0x1.6b53f4p-26, 0x1.0077b2p-17, 0x1.4881dep-11, 0x1.a36600p-8,
-                                 0x1.7231b8p-4,   0x1.3c13cap-2,  0x1.e15790p+0};
-constexpr double kErfBottomF32[] = {0x1.b2a4bep-14, 0x1.1c2252p-9, 0x1.a5490cp-6,
-                                    0x1.84b2f0p-3,  0x1.a87194p-1, 0x1.aa940ap+0};
+// erf(x) / x - 1 in x^2 up to 0.92, and log2(erfc(x)) / x in x from there to 3.95, where erf is 1;
+// highest power first: tools/minimax, relative errors of erf 2^-30.1 and 2^-28.3.
+constexpr double kErfNearF32[] = {0x1.4f562ep-14, -0x1.a606c2p-11, 0x1.5449e4p-8, -0x1.b80118p-6,
+                                  0x1.ce2d64p-4,  -0x1.812740p-2,  0x1.06eba8p-3};
+constexpr double kErfFarF32[] = {0x1.439dccp-12, -0x1.2febacp-8, 0x1.0e81c4p-5,
+                                 -0x1.3700d0p-3, -0x1.d594c0p-1, -0x1.a0cb3ep+0};
+
+Tensor single_erf(const Tensor& a) {
+  const Tensor b = a.minimum(4), far = 1 - (b * horner(b, kErfFarF32)).exp2();
+  return (a < 0.921875).where(add_product(a, horner(a * a, kErfNearF32), a), far);
+}
 
 /// The derivative of erf; from 28 on it is 0, and so is its own.
 Tensor bell(const Tensor& x) {
@@ -423,8 +427,7 @@ Tensor steepness(const Tensor& y) { return (std::sqrt(std::numbers::pi) / 2) * (
 
 Tensor erf_of(const Tensor& x) {
   const auto value = [](const Tensor& given) {
-    if (given.dtype() == DType::F64) return odd(given, double_erf);
-    return odd_quotient(given, 3.95, kErfTopF32, kErfBottomF32);
+    return odd(given, given.dtype() == DType::F64 ? double_erf : single_erf);
   };
   return with_slope(x, value, [](const Tensor& a, const Tensor&) { return bell(a); });
 }
