@@ -191,7 +191,8 @@ class Items {
     }
     const int64_t now = loop.left.back();
     loop.left.pop_back();
-    // Iterations that are left out would have passed barriers, or not: what was before is forgotten.
+    // Iterations that are left out would have passed barriers, or not: what was before is
+    // forgotten.
     if (now > loop.last + 1) ++barriers_;
     loop.last = now;
     const Column& size = column(loop.range->src(0));
