@@ -82,6 +82,8 @@ int run(const std::string& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return std::fprintf(stderr, "prove_bounds FOLDER\n"), 2;
+  if (!std::filesystem::is_directory(argv[1]))
+    return std::fprintf(stderr, "prove_bounds: %s is no folder\n", argv[1]), 2;
   if (!weft::test::can_prove_bounds()) return std::puts("skipped: built without libz3"), 0;
   return weft::run(argv[1]);
 }

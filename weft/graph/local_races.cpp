@@ -101,9 +101,10 @@ class Items {
   struct Loop {
     NodeRef range;
     size_t begin;
-    std::vector<int64_t> left;  // iterations, the next one last
+    std::vector<int64_t> left = {};  // iterations, the next one last
     std::vector<uint8_t> outside;
     bool certain;
+    int64_t last = -1;
   };
 
   /// What indices, masks and the sizes of loops are computed from.
@@ -163,7 +164,7 @@ class Items {
 
   size_t enter(size_t pc) {
     const Column& size = column(code_[pc]->src(0));
-    loops_.push_back({code_[pc], pc, {}, active_, certain_});
+    loops_.push_back({.range = code_[pc], .begin = pc, .outside = active_, .certain = certain_});
     Loop& loop = loops_.back();
     int64_t most = 0;
     bool known = true;
@@ -190,6 +191,10 @@ class Items {
     }
     const int64_t now = loop.left.back();
     loop.left.pop_back();
+    // Iterations that are left out would have passed barriers, or not: what was before is
+    // forgotten.
+    if (now > loop.last + 1) ++barriers_;
+    loop.last = now;
     const Column& size = column(loop.range->src(0));
     Column& at = fresh(loop.range);
     for (size_t i = 0; i < items_; ++i) {
@@ -200,7 +205,7 @@ class Items {
     return loop.begin + 1;
   }
   size_t enter_if(size_t pc) {
-    loops_.push_back({code_[pc], pc, {}, active_, certain_});
+    loops_.push_back({.range = code_[pc], .begin = pc, .outside = active_, .certain = certain_});
     const Column& condition = column(code_[pc]->src(0));
     for (size_t i = 0; i < items_; ++i) {
       certain_ = certain_ && condition.known[i];
