@@ -162,6 +162,7 @@ struct Recorder::State {
   Mutex mutex;
   StreamWriter out;
   StateWriter shared;       // the arena of all but kernels
+  bool finished = false;
   std::vector<Run> active;  // the innermost last
   uint64_t runs = 0, schedules = 0;
   std::unique_ptr<Watcher> watcher;
