@@ -55,7 +55,7 @@ Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {
 }
 
 Recorder::~Recorder() {
-  if (state_->out.open()) finish();
+  if (!state_->finished) finish();
   state_->watcher.reset();
 }
 
@@ -295,6 +295,7 @@ void Recorder::finish() {
   flush();
   const State::Lock lock(s);
   s.out.finish();
+  s.finished = true;
 }
 
 RecordedRunScope::RecordedRunScope(Recorder* recorder, RunKind kind)

@@ -161,7 +161,8 @@ struct Recorder::State {
   Context& context;
   Mutex mutex;
   StreamWriter out;
-  StateWriter shared;       // the arena of all but kernels
+  StateWriter shared;  // the arena of all but kernels
+  bool finished = false;
   std::vector<Run> active;  // the innermost last
   uint64_t runs = 0, schedules = 0;
   std::unique_ptr<Watcher> watcher;
