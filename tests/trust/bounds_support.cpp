@@ -17,7 +17,7 @@ class GuardWatcher : public PassWatcher {
   using Visit = FunctionRef<void(const std::string&, NodeRef)>;
   explicit GuardWatcher(Visit visit) : visit_(visit) {}
 
-  size_t begin(const char* pass, std::string_view subject, const StateParts&) override {
+  size_t begin(const char* pass, std::string_view subject, const StateParts*) override {
     open_.emplace_back(pass, subject);
     return open_.size() - 1;
   }

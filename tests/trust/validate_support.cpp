@@ -175,11 +175,11 @@ class Validator : public PassWatcher {
  public:
   explicit Validator(const Variables& variables) : variables_(variables) {}
 
-  size_t begin(const char* pass, std::string_view subject, const StateParts& before) override {
+  size_t begin(const char* pass, std::string_view subject, const StateParts* before) override {
     open_.emplace_back(pass, subject);
     if (subject != subject_) forget(subject);
     // Otherwise it is what the pass before left, or what that could not be compared with.
-    if (can_run(before) && !uses_groups(before)) hold(before);
+    if (before && can_run(*before) && !uses_groups(*before)) hold(*before);
     return open_.size() - 1;
   }
   void end(size_t at, uint64_t, std::span<const RewriteStep>, const StateParts& after) override {
