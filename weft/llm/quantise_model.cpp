@@ -227,7 +227,7 @@ GgufTensor made(const GgufModel& model, const GgufContent& plan, size_t i) {
   const PackedTensor& numbers = model.tensors[i];
   const bool same = given.codec == plan.tensors[i].codec;
   if (same && !given.bytes.empty()) return given;
-  if (!same || is_plain(given.codec))
+  if (!same || is_plain(numbers.codec))
     return gguf_tensor(given.name, numbers.value(), plan.tensors[i].codec);
   const HostArray bytes = host_array_of(numbers.packed);
   return {given.name, given.codec, given.shape, bytes.bytes, bytes.owner};
