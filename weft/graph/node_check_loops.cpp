@@ -44,13 +44,25 @@ const char* access(const Spec& s, size_t valid_at) {
   return nullptr;
 }
 
+const char* reduce_unrolled(const Spec& s) {
+  const int64_t values = s.ints[1];
+  if (values < 1 || values >= static_cast<int64_t>(s.src.size()) ||
+      !all_ranges(s.src.subspan(static_cast<size_t>(values))))
+    return "takes as many values as it says, and ranges";
+  for (NodeRef v : s.src.first(static_cast<size_t>(values)))
+    if (v->rank() > 0 || v->dtype != s.dtype) return "a kernel reduces scalars of its dtype";
+  return nullptr;
+}
+
 }  // namespace
 
 // ---- loops with state
 
-/// Tensor: (x) over axes; kernel: (value, ranges...).
+/// Tensor: (x) over axes; kernel: (value, ranges...), or (values..., ranges...) after unrolling,
+/// where the number of values is an integer, too.
 const char* reduce(const Spec& s) {
   if (const char* problem = fold_kind(s.ints[0], s.dtype)) return problem;
+  if (s.src.size() > 1 && s.ints.size() == 2) return reduce_unrolled(s);
   if (s.src.size() > 1 && (s.ints.size() > 1 || !all_ranges(s.src.subspan(1))))
     return "takes one tensor and axes, or a value and ranges";
   if (s.src.size() > 1 && s.src[0]->rank() > 0) return "a kernel reduces scalars";
