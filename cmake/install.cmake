@@ -9,7 +9,7 @@ set(headers
   base/call_site.h base/context.h base/counters.def base/exceptions.h base/function_ref.h
   base/file.h base/options.def base/options.h base/small_vector.h base/spans.h
   dtype/codec.h dtype/codecs.def dtype/convert.h dtype/dtype.h dtype/dtypes.def dtype/value.h
-  graph/graph.h graph/node.h graph/op.h graph/ops.def graph/program.h rewrite/pass_record.h
+  graph/graph.h graph/node.h graph/op.h graph/ops.def graph/program.h rewrite/pass_record.h run/recording_scope.h
   onnx/export.h onnx/model.h onnx/optimise.h onnx/runner.h onnx/value.h onnx/write.h
   text/chat.h text/template.h text/tokenizer.h text/train_bpe.h
   llm/answer.h llm/config.h llm/convert.h llm/draft.h llm/export_model.h llm/finetune.h llm/generator.h llm/grammar.h llm/kv_cache.h llm/lora.h llm/model.h
