@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 # What weft/weft.h, the headers of operations, nn/ and io/ need. tests/consumers/run compiles each of them alone.
 set(headers
   weft.h
-  base/call_site.h base/context.h base/counters.def base/exceptions.h base/function_ref.h
+  base/append_file.h base/byte_writer.h base/call_site.h base/context.h base/counters.def base/exceptions.h base/function_ref.h
   base/file.h base/options.def base/options.h base/small_vector.h base/spans.h
   dtype/codec.h dtype/codecs.def dtype/convert.h dtype/dtype.h dtype/dtypes.def dtype/value.h
   graph/graph.h graph/node.h graph/op.h graph/ops.def graph/program.h rewrite/pass_record.h run/recording_scope.h
