@@ -1,5 +1,6 @@
 // Two steps of a program, or two stretches of its time, next to each other: what differs.
 #include <algorithm>
+#include <tuple>
 
 #include "weft/base/error.h"
 #include "weft/viz/view_parts.h"
@@ -92,6 +93,8 @@ Summary summary_of(const Session::Data& data, const Part& part) {
   return out;
 }
 
+int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
 /// Those of the same kernel; then, in order, those of the same name: a step that was compiled anew
 /// has kernels of its own.
 std::vector<Pair> pairs_of(const std::vector<Sum>& one, const std::vector<Sum>& other) {
@@ -119,9 +122,9 @@ std::vector<Pair> pairs_of(const std::vector<Sum>& one, const std::vector<Sum>& 
   }
   for (size_t i = 0; i < other.size(); ++i)
     if (!paired[i]) out.push_back({{}, other[i]});
-  std::ranges::stable_sort(out, std::greater(), [](const Pair& p) {
-    const int64_t d = p.difference();
-    return std::pair(d < 0 ? -d : d, p.one.ns + p.other.ns);
+  std::ranges::sort(out, {}, [](const Pair& p) {
+    return std::tuple(-magnitude(p.difference()), ~(p.one.ns + p.other.ns), p.one.kernel,
+                      p.other.kernel, p.one.name, p.other.name);
   });
   return out;
 }
@@ -151,9 +154,8 @@ std::vector<MemoryPair> pairs_of(const HeldAtPeak& one, const HeldAtPeak& other)
   for (const auto& [key, bytes] : other.by) all[key].other = bytes;
   std::vector<MemoryPair> out;
   for (auto& [key, pair] : all) out.push_back({key, pair.one, pair.other});
-  std::ranges::stable_sort(out, std::greater(), [](const MemoryPair& p) {
-    const int64_t d = p.difference();
-    return std::pair(d < 0 ? -d : d, p.one + p.other);
+  std::ranges::sort(out, {}, [](const MemoryPair& p) {
+    return std::tuple(-magnitude(p.difference()), ~(p.one + p.other), p.key);
   });
   return out;
 }
