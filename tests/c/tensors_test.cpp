@@ -1,4 +1,6 @@
 // The C interface: tensors, their values, gradients, contexts.
+#include <filesystem>
+
 #include "tests/c/c_test.h"
 
 namespace weft::c {
@@ -186,6 +188,21 @@ TEST_F(CTest, OptionsDevicesAndSeeds) {
   EXPECT_EQ(floats(context.rand({5})), a);
   context.seed(2);
   EXPECT_NE(floats(context.rand({5})), a);
+}
+
+TEST_F(CTest, ContextsRecordStretches) {
+  const std::string path = testing::TempDir() + "/c.weftviz";
+  std::filesystem::remove(path);
+  context.start_recording(path);
+  EXPECT_REFUSED(weft_start_recording(context.get(), nullptr), WEFT_ERROR_VALUE,
+                 "is recorded to " + path + " already");
+  floats(context.rand({5}));
+  context.stop_recording();
+  const auto size = std::filesystem::file_size(path);
+  EXPECT_GT(size, 1000u);
+  floats(context.rand({7}));
+  context.stop_recording();
+  EXPECT_EQ(std::filesystem::file_size(path), size);
 }
 
 TEST_F(CTest, TrainingIsOfTheThread) {

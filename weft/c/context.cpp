@@ -2,6 +2,7 @@
 #include "weft/base/version.h"
 #include "weft/c/boundary.h"
 #include "weft/c/handles.h"
+#include "weft/run/recording_scope.h"
 #include "weft/tensor/training.h"
 
 namespace weft::c {
@@ -88,6 +89,14 @@ weft_status weft_seed(weft_context context, uint64_t seed) {
     const ContextScope scope(c->context);
     Tensor::manual_seed(seed);
   });
+}
+
+weft_status weft_start_recording(weft_context context, const char* path) {
+  return guarded([&] { start_recording(object_of(context)->context, path ? path : ""); });
+}
+
+weft_status weft_stop_recording(weft_context context) {
+  return guarded([&] { stop_recording(object_of(context)->context); });
 }
 
 void weft_set_training(bool on) { set_training(on); }

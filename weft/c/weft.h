@@ -100,6 +100,10 @@ WEFT_API weft_status weft_context_get(weft_context context, const char* name, ch
                                       size_t capacity, size_t* length);
 // Starts the sequence of random numbers anew.
 WEFT_API weft_status weft_seed(weft_context context, uint64_t seed);
+// Records to `path` what is compiled and run from now on, for `weft viz`; to a new file of the
+// state directory where it is NULL. An error where the context records already.
+WEFT_API weft_status weft_start_recording(weft_context context, const char* path);
+WEFT_API weft_status weft_stop_recording(weft_context context);  // nothing where none was begun
 // Whether dropout and batch norm train, for this thread.
 WEFT_API void weft_set_training(bool on);
 WEFT_API bool weft_is_training(void);

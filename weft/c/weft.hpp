@@ -334,6 +334,12 @@ class Context {
     });
   }
   void seed(uint64_t seed) { check(weft_seed(handle_, seed)); }
+  /// For `weft viz FILE`, until stop_recording(); without a path to a new file of the state
+  /// directory.
+  void start_recording(const std::string& path = "") {
+    check(weft_start_recording(handle_, path.empty() ? nullptr : path.c_str()));
+  }
+  void stop_recording() { check(weft_stop_recording(handle_)); }
 
   /// An operation that takes no tensor: context.apply("zeros", std::vector<int64_t>{2, 3}).
   template <class... A>
