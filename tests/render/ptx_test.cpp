@@ -93,7 +93,7 @@ TEST(Ptx, SlowEveryOpAssembles) {
   expect_assembled(module);
 }
 
-TEST(Ptx, SlowRandomGroupsAssemble) {
+TEST(Ptx, RandomGroupsAssemble) {
   Module module;
   for (uint32_t seed = 0; seed < 40; ++seed)
     module.add(lower_kernel(test::RandomGroups(seed).kernel(), module.target()));
@@ -101,7 +101,7 @@ TEST(Ptx, SlowRandomGroupsAssemble) {
 }
 
 /// Kernels of random programs as they would be run.
-TEST(Ptx, SlowRandomProgramsAssemble) {
+TEST(Ptx, RandomProgramsAssemble) {
   Context context(testing::quiet_options());
   const ContextScope scope(context);
   Module module;

@@ -44,6 +44,7 @@ bool fits(const PtxOp& row, NodeRef n, DType dtype) {
     case PtxWhen::Narrow: return is_narrow(dtype);
     case PtxWhen::ConstShift:
       return is_const(n->src(1)) && n->src(1)->vmin >= 0 && n->src(1)->vmin < bits(dtype);
+    case PtxWhen::NotNegative: return n->src(0)->vmin >= 0 && n->src(1)->vmin >= 0;
     case PtxWhen::SafeQuotient: return is_unsigned(dtype) || bits(dtype) < 32 || outside(-1);
   }
   return false;

@@ -56,6 +56,7 @@ bool is_narrow(DType dtype);
 enum class PtxWhen : uint8_t {
   Always,
   ConstShift,    // the second operand is a constant inside [0, bits)
+  NotNegative,   // neither operand is below 0
   SafeQuotient,  // the divisor is not -1, or the quotient by it fits in a word
   Narrow,        // the result is an integer below 32 bits
 };
@@ -93,9 +94,14 @@ inline constexpr PtxOp kPtxOps[] = {
     {Op::Mul, kPtxInt, "mul.lo.$t $d, $0, $1", true},
     {Op::Mul, kPtxBool, "and.pred $d, $0, $1"},
     {Op::Div, kPtxFloat, "div.rn.$t $d, $0, $1"},
+    // A division of signed numbers is that of their absolute values, and then the sign.
+    {Op::CDiv, kPtxS32, "div.u32 $d, $0, $1", false, PtxWhen::NotNegative},
+    {Op::CDiv, kPtxS64, "div.u64 $d, $0, $1", false, PtxWhen::NotNegative},
     {Op::CDiv, kPtxInt, "div.$t $d, $0, $1", true, PtxWhen::SafeQuotient},
     {Op::CDiv, kPtxS32 | kPtxS64,
      "div.$t $X, $0, $1; neg.$t $Y, $0; setp.eq.$t $P, $1, -1; selp.$t $d, $Y, $X, $P"},
+    {Op::CMod, kPtxS32, "rem.u32 $d, $0, $1", false, PtxWhen::NotNegative},
+    {Op::CMod, kPtxS64, "rem.u64 $d, $0, $1", false, PtxWhen::NotNegative},
     {Op::CMod, kPtxInt, "rem.$t $d, $0, $1", true, PtxWhen::SafeQuotient},
     {Op::CMod, kPtxS32 | kPtxS64,
      "rem.$t $X, $0, $1; setp.eq.$t $P, $1, -1; selp.$t $d, 0, $X, $P"},

@@ -140,10 +140,9 @@ void PtxWriter::write_range(NodeRef n) {
   const std::string counter = result(n, n->dtype);
   if (range_binding(n) == Binding::Core) {
     cast(counter, item_, DType::U32, n->dtype);
-    blocks_.push_back({});
-    return;
+    return open({});
   }
-  Block loop{fresh_label(), fresh_label(), counter, operand(n->src(0)), n->dtype};
+  Block loop{fresh_label(), fresh_label(), counter, operand(n->src(0)), n->dtype, {}};
   move(counter, "0", n->dtype);
   if (n->src(0)->vmin < 1) {
     const std::string none = fresh(PtxBank::Predicate);
@@ -151,18 +150,24 @@ void PtxWriter::write_range(NodeRef n) {
     statement(strformat("@{} bra {}", none, loop.end));
   }
   label(loop.top);
-  blocks_.push_back(std::move(loop));
+  open(std::move(loop));
 }
 
 void PtxWriter::write_if(NodeRef n) {
-  Block guarded{"", fresh_label(), "", "", DType::Void};
+  Block guarded{"", fresh_label(), "", "", DType::Void, {}};
   statement(strformat("@!{} bra {}", in_register(n->src(0)), guarded.end));
-  blocks_.push_back(std::move(guarded));
+  open(std::move(guarded));
+}
+
+void PtxWriter::open(Block block) {
+  block.outside = addresses_;
+  blocks_.push_back(std::move(block));
 }
 
 void PtxWriter::close() {
-  const Block block = blocks_.back();
+  const Block block = std::move(blocks_.back());
   blocks_.pop_back();
+  addresses_ = block.outside;
   if (!block.top.empty()) {
     const std::string_view type = ptx_kind(block.dtype).type;
     const std::string again = fresh(PtxBank::Predicate);
@@ -210,26 +215,38 @@ PtxWriter::Place PtxWriter::place(NodeRef index) const {
   return p;
 }
 
+std::string PtxWriter::place_address(NodeRef array, NodeRef rest, int64_t size) {
+  const bool local = array->op == Op::Local;
+  const std::string base =
+      local ? locals_.at(array->int_arg(0)) : params_[static_cast<size_t>(param_slot(array))];
+  if (rest == nullptr) return base;
+  const auto known = addresses_.find({base, rest});
+  if (known != addresses_.end()) return known->second;
+  std::string index = operand(rest);
+  const bool is_long = ptx_kind(rest->dtype).bank == PtxBank::Long;
+  if (local && is_long) {
+    const std::string low = fresh(PtxBank::Word);
+    cast(low, in_register(rest), rest->dtype, DType::I32);
+    index = low;
+  }
+  const std::string begin = fresh(local ? PtxBank::Word : PtxBank::Long);
+  const std::string_view form = local ? "lo.s32" : is_long ? "lo.s64" : "wide.s32";
+  statement(strformat("mad.{} {}, {}, {}, {}", form, begin, index, size, base));
+  // What is computed in several places is not the same everywhere.
+  if (!escaping_.contains(rest)) addresses_[{base, rest}] = begin;
+  return begin;
+}
+
 std::string PtxWriter::address(NodeRef array, NodeRef index, DType dtype) {
   const bool local = array->op == Op::Local;
   WEFT_CHECK(local || array->op == Op::Param, "{}: an access to something that is no param",
              program_.name);
-  const auto slot = static_cast<size_t>(local ? 0 : param_slot(array));
-  WEFT_CHECK(local || slot < params_.size(), "{}: param {} is not declared", program_.name, slot);
-  const std::string base = local ? locals_.at(array->int_arg(0)) : params_[slot];
+  WEFT_CHECK(local || static_cast<size_t>(param_slot(array)) < params_.size(),
+             "{}: param {} is not declared", program_.name, param_slot(array));
   const int64_t size = bytes_for(dtype, 1);
   Place at = place(index);
   if (at.offset * size != static_cast<int32_t>(at.offset * size)) at = {index, 0};
-  std::string begin = base;
-  if (at.rest) {
-    const Held i = held(at.rest);
-    const bool is_long = ptx_kind(i.dtype).bank == PtxBank::Long;
-    begin = fresh(local ? PtxBank::Word : PtxBank::Long);
-    std::string offset = i.text;
-    if (local && is_long) cast(offset = fresh(PtxBank::Word), i.text, i.dtype, DType::I32);
-    const std::string_view form = local ? "lo.s32" : is_long ? "lo.s64" : "wide.s32";
-    statement(strformat("mad.{} {}, {}, {}, {}", form, begin, offset, size, base));
-  }
+  const std::string begin = place_address(array, at.rest, size);
   return at.offset == 0 ? strformat("[{}]", begin) : strformat("[{}+{}]", begin, at.offset * size);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weft/graph/node_map.h"
@@ -34,11 +35,15 @@ class PtxWriter {
     DType dtype;
     std::string text;  // a register, or a literal
   };
-  /// A loop that is open.
+  /// Where an element lies without the constant of its index, by array and the rest of the index:
+  /// in which register.
+  using Addresses = std::map<std::pair<std::string, NodeRef>, std::string>;
+  /// A loop or guard that is open.
   struct Block {
     std::string top, end;  // labels; no top: it does not repeat
     std::string counter, limit;
     DType dtype = DType::Void;
+    Addresses outside;  // known where it began
   };
 
   void statement(std::string_view text) { body_.statement(strformat("{};", text)); }
@@ -55,6 +60,7 @@ class PtxWriter {
   void write_work_id(NodeRef n);
   void write_range(NodeRef n);
   void write_if(NodeRef n);
+  void open(Block block);
   void close();
   void write_load(NodeRef n);
   void write_store(NodeRef n);
@@ -83,6 +89,7 @@ class PtxWriter {
     int64_t offset;
   };
   Place place(NodeRef index) const;
+  std::string place_address(NodeRef array, NodeRef rest, int64_t size);
   /// "[%d3+16]" of an element.
   std::string address(NodeRef array, NodeRef index, DType dtype);
   std::string_view store_space(NodeRef array) const;
@@ -96,6 +103,7 @@ class PtxWriter {
   std::map<int64_t, std::string> locals_;  // by id: the register that holds where it begins
   std::string item_;                       // of programs that are not grouped
   std::vector<Block> blocks_;
+  Addresses addresses_;
   std::array<int, 4> registers_{};
   int next_label_ = 0;
   BodyText body_;
