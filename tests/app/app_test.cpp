@@ -147,6 +147,12 @@ TEST(App, ExplainsTheKernelsOfAModel) {
   EXPECT_EQ(kinds, (std::set<std::string>{"decision", "kernel", "plan"}));
 }
 
+TEST(App, ExplainsTheKernelsOfAGpuThatIsNotHere) {
+  const Outcome mnist = weft({"explain", "mnist", "--device", "ptx"});
+  EXPECT_EQ(mnist.code, kExitOk) << mnist.err;
+  EXPECT_TRUE(has(mnist.out, "on NULL:PTX at fashion.cpp:")) << mnist.out;
+}
+
 TEST(App, SlowExplainsTheKernelsOfAGpu) {
   const Outcome mnist = weft({"explain", "mnist", "--device", "opencl"});
   if (has(mnist.err, "open failed")) GTEST_SKIP() << mnist.err;

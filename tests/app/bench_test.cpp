@@ -44,6 +44,7 @@ TEST(Bench, TheNullDeviceOfAMachine) {
   EXPECT_EQ(null_device("NULL:X86"), "NULL:X86");
   EXPECT_EQ(null_device("cpu:c"), "NULL:C");
   EXPECT_EQ(null_device("cpu:c:1"), "NULL:C:1");
+  EXPECT_EQ(null_device("ptx"), "NULL:PTX");
   EXPECT_EQ(null_device("SIM"), "NULL") << "it runs the CPU's kernels";
   EXPECT_EQ(null_device("opencl:1"), "OPENCL:1") << "nothing else has its kernels";
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "tests/device/programs.h"
+#include "tests/device/op_cases.h"
 #include "tests/support/compiler/isa_levels.h"
 #include "tests/support/device_here.h"
 #include "weft/base/format.h"
@@ -15,13 +15,10 @@
 namespace weft {
 namespace {
 
+using testing::all_cases;
+using testing::Case;
+using testing::kCount;
 using testing::Loaded;
-using testing::ProgramBuilder;
-
-constexpr DType kData[] = {DType::Bool, DType::I8,  DType::I16, DType::I32, DType::I64,
-                           DType::U8,   DType::U16, DType::U32, DType::U64, DType::F16,
-                           DType::BF16, DType::F32, DType::F64};
-constexpr int64_t kCount = 2048;
 
 // Edges of the dtype, then random bits, then random small values.
 std::vector<Value> inputs(DType dtype, uint64_t seed) {
@@ -96,57 +93,6 @@ void divisors(std::vector<Value>& x, std::vector<Value>& y) {
 
 bool same(Value a, Value b) { return a == b || (a.is_nan() && b.is_nan()); }
 
-struct Case {
-  Op op;
-  DType from, to;  // of the operands and the result; they differ for casts and comparisons
-  int arity, lanes;
-  std::string text() const {
-    return strformat("{} {} -> {} x{}", info(op).mnemonic, name(from), name(to), lanes);
-  }
-};
-
-LinearProgram program_of(const Case& c) {
-  ProgramBuilder b(
-      strformat("{}_{}_{}_{}", info(c.op).mnemonic, name(c.from), name(c.to), c.lanes));
-  NodeRef out = b.param(c.to, true);
-  std::vector<NodeRef> in;
-  for (int i = 0; i < c.arity; ++i)
-    in.push_back(b.param(c.op == Op::Where && i == 0 ? DType::Bool : c.from));
-  NodeRef range = b.open(b.i32(kCount / c.lanes), Binding::Core);
-  NodeRef index = b.alu(Op::Mul, {range, b.i32(c.lanes)});
-  std::vector<NodeRef> operands;
-  for (NodeRef p : in) operands.push_back(b.load(p, index, c.lanes));
-  b.store(out, index, b.emit(c.op, c.to, operands, {}, c.lanes));
-  b.close(range);
-  return b.build();
-}
-
-std::vector<Case> all_cases(const Target& target, std::initializer_list<int> widths) {
-  std::vector<Case> cases;
-  for (int lanes : widths) {
-    for (const OpInfo& row : kOps) {
-      if (!is_alu(row.op) && row.op != Op::CDiv && row.op != Op::CMod) continue;
-      // dot_products_test.cpp, lookups_test.cpp
-      if (has_trait(row.op, kWords) || has_trait(row.op, kTable)) continue;
-      for (DType d : kData) {
-        if (!target.native(row.op, d)) continue;
-        if (row.op == Op::Cast || row.op == Op::Bitcast) {
-          for (DType to : kData) {
-            const bool bitcast = row.op == Op::Bitcast;
-            if (bitcast && (bits(to) != bits(d) || is_bool(to) || is_bool(d))) continue;
-            if (!(target.dtypes & dtype_bit(to))) continue;
-            cases.push_back({row.op, d, to, 1, lanes});
-          }
-        } else {
-          const DType to = has_trait(row.op, kBoolResult) ? DType::Bool : d;
-          cases.push_back({row.op, d, to, row.arity, lanes});
-        }
-      }
-    }
-  }
-  return cases;
-}
-
 void check_device(std::initializer_list<int> widths, const std::string& device_name,
                   const char* cc = "", const std::string& isa_level = "") {
   Options options = testing::quiet_options();
@@ -154,7 +100,8 @@ void check_device(std::initializer_list<int> widths, const std::string& device_n
   options.isa = isa_level;
   Context context(options);
   ContextScope scope(context);
-  Device& device = context.get<DeviceTable>().open(device_name);
+  const testing::OpenedDevice opened(context, device_name);
+  Device& device = opened;
   const std::vector<Case> cases = all_cases(device.target(), widths);
   ASSERT_GT(cases.size(), widths.size() * 300);
   std::vector<LinearProgram> programs;
@@ -214,6 +161,7 @@ TEST(DeviceOps, Nvrtc) {
   if (const std::string why = testing::missing("NVRTC"); !why.empty()) GTEST_SKIP() << why;
   check_device({1}, "NVRTC");
 }
+TEST(DeviceOps, PtxMachine) { check_device({1}, "PTX"); }
 TEST(DeviceOps, Gcc) { check_device({1, 8}, "CPU:C", "gcc"); }
 
 }  // namespace

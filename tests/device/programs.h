@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/compiler/kernel_code.h"
+#include "tests/support/compiler/ptx_machine.h"
 #include "weft/base/context.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
@@ -92,7 +93,7 @@ inline Options quiet_options() {
 inline std::string missing(const char* device) {
   Context context(quiet_options());
   try {
-    context.get<DeviceTable>().open(device);
+    OpenedDevice(context, device);
   } catch (const DeviceError& error) {
     return error.what();
   }

@@ -31,7 +31,7 @@ class RandomProgram {
  public:
   RandomProgram(uint64_t seed, const Target& target)
       : random_(seed), target_(target), b_(strformat("random_{}", seed)) {
-    lanes_ = 1 << random_.below(7);
+    lanes_ = std::min<int64_t>(int64_t{1} << random_.below(7), target.max_lanes);
     for (int k = 0; k < 3; ++k) outputs_.push_back(random_dtype());
     for (DType d : outputs_) params_.push_back(b_.param(d, true));
     for (int k = 0; k < 4; ++k) inputs_.push_back(random_dtype());
@@ -228,36 +228,45 @@ void expect_level(const LinearProgram& program, const Target& target) {
         << x86::print(i) << " needs " << x86::required_features(i).text();
 }
 
-void check_programs(uint64_t first, uint64_t last, const std::string& level) {
+/// The program's values on both, where they differ.
+void expect_same(uint64_t seed, Device& tested, Device& interp) {
+  RandomProgram random(seed, tested.target());
+  const LinearProgram program = random.program();
+  try {
+    verify_program(program, "test");
+    if (tested.target().machine_code) expect_level(program, tested.target());
+    const std::string wrong =
+        difference(random, run_on(tested, random, program), run_on(interp, random, program));
+    if (!wrong.empty()) ADD_FAILURE() << wrong << "\n" << print_program(program);
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what() << "\n" << print_program(program);
+  }
+}
+
+void check_programs(uint64_t first, uint64_t last, const std::string& device,
+                    const std::string& level = "") {
   Options options = testing::quiet_options();
   options.isa = level;
   Context context(options);
   ContextScope scope(context);
   Device& interp = context.get<DeviceTable>().open("CPU:INTERP");
-  Device& x86 = context.get<DeviceTable>().open(testing::device_here("CPU:X86"));
-  for (uint64_t seed = first; seed < last; ++seed) {
-    RandomProgram random(seed, x86.target());
-    const LinearProgram program = random.program();
-    SCOPED_TRACE(strformat("{}, seed {}", level, seed));
-    try {
-      verify_program(program, "test");
-      expect_level(program, x86.target());
-      const std::string wrong =
-          difference(random, run_on(x86, random, program), run_on(interp, random, program));
-      if (!wrong.empty()) ADD_FAILURE() << wrong << "\n" << print_program(program);
-    } catch (const Error& error) {
-      ADD_FAILURE() << error.what() << "\n" << print_program(program);
-    }
-    if (::testing::Test::HasFailure()) return;
+  const testing::OpenedDevice tested(context, device);
+  for (uint64_t seed = first; seed < last && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(strformat("{} {}, seed {}", device, level, seed));
+    expect_same(seed, tested, interp);
   }
 }
 
 TEST(RandomProgram, MachineCodeGivesTheInterpretersBits) {
-  for (const std::string& level : testing::isa_levels()) check_programs(0, 300, level);
+  for (const std::string& level : testing::isa_levels())
+    check_programs(0, 300, testing::device_here("CPU:X86"), level);
 }
 TEST(RandomProgram, SlowMachineCode) {
-  for (const std::string& level : testing::isa_levels()) check_programs(300, 10'300, level);
+  for (const std::string& level : testing::isa_levels())
+    check_programs(300, 10'300, testing::device_here("CPU:X86"), level);
 }
+TEST(RandomProgram, PtxGivesTheInterpretersBits) { check_programs(0, 300, "PTX"); }
+TEST(RandomProgram, SlowPtx) { check_programs(300, 10'300, "PTX"); }
 
 }  // namespace
 }  // namespace weft

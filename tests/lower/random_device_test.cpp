@@ -3,6 +3,7 @@
 #include "tests/lower/random_groups.h"
 #include "tests/lower/random_kernel.h"
 #include "tests/support/compiler/isa_levels.h"
+#include "tests/support/compiler/ptx_machine.h"
 #include "tests/support/device_here.h"
 #include "weft/base/format.h"
 #include "weft/optimize/optimize.h"
@@ -141,9 +142,10 @@ void check_groups(const char* name, uint32_t first, uint32_t last) {
   if (const std::string why = testing::missing(name); !why.empty()) GTEST_SKIP() << why;
   Context context(testing::quiet_options());
   ContextScope scope(context);
+  const testing::OpenedDevice device(context, name);
   constexpr uint32_t kEach = 20;  // compilers take seconds
   for (uint32_t seed = first; seed < last && !::testing::Test::HasFailure(); seed += kEach) {
-    Batch batch(context.get<DeviceTable>().open(name));
+    Batch batch(device);
     for (uint32_t k = seed; k < std::min(seed + kEach, last); ++k)
       k % 4 == 3 ? batch.add(k, true) : batch.add_groups(k);
     batch.expect_meanings();
@@ -153,7 +155,8 @@ void check_staged(const char* name) {
   if (const std::string why = testing::missing(name); !why.empty()) GTEST_SKIP() << why;
   Context context(testing::quiet_options());
   ContextScope scope(context);
-  Batch batch(context.get<DeviceTable>().open(name));
+  const testing::OpenedDevice device(context, name);
+  Batch batch(device);
   batch.add_staged();
   batch.expect_meanings();
 }
@@ -161,11 +164,14 @@ TEST(GroupsOptimize, OnOpencl) { check_staged("OPENCL"); }
 TEST(GroupsOptimize, OnWebgpu) { check_staged("WEBGPU"); }
 TEST(GroupsOptimize, OnCuda) { check_staged("CUDA"); }
 TEST(GroupsOptimize, OnNvrtc) { check_staged("NVRTC"); }
+TEST(GroupsOptimize, OnPtxMachine) { check_staged("PTX"); }
 
 TEST(LowerRandom, OnOpencl) { check_groups("OPENCL", 0, 20); }
 TEST(LowerRandom, OnWebgpu) { check_groups("WEBGPU", 0, 20); }
 TEST(LowerRandom, OnCuda) { check_groups("CUDA", 0, 20); }
 TEST(LowerRandom, OnNvrtc) { check_groups("NVRTC", 0, 20); }
+TEST(LowerRandom, OnPtxMachine) { check_groups("PTX", 0, 100); }
+TEST(LowerRandom, SlowOnPtxMachine) { check_groups("PTX", 100, 2000); }
 TEST(LowerRandom, SlowOnOpencl) { check_groups("OPENCL", 20, 200); }
 TEST(LowerRandom, SlowOnWebgpu) { check_groups("WEBGPU", 20, 200); }
 TEST(LowerRandom, SlowOnCuda) { check_groups("CUDA", 20, 200); }

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr const char* kDialectNames[] = {"opencl", "cuda", "hip", "metal", "wgsl"};
+constexpr const char* kDialectNames[] = {"opencl", "cuda", "hip", "metal", "wgsl", "ptx"};
 
 /// Work items one by one, and in groups.
 std::vector<LinearProgram> device_samples(const Target& target) {

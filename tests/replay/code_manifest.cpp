@@ -23,7 +23,7 @@ struct MachineRow {
 };
 constexpr MachineRow kMachines[] = {{"x86", "avx512"}, {"x86", "avx2"}, {"c", "avx2"},
                                     {"opencl", ""},    {"cuda", ""},    {"hip", ""},
-                                    {"metal", ""},     {"wgsl", ""}};
+                                    {"metal", ""},     {"wgsl", ""},    {"ptx", ""}};
 
 /// Of a processor that has everything, what a level has.
 CpuFeatures features(std::string_view level) {

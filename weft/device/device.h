@@ -236,8 +236,8 @@ class DeviceTable {
   ~DeviceTable();
 
   /// "CPU" (the first of "CPU:X86", "CPU:C" and "CPU:INTERP" that works on this machine), "NULL"
-  /// (kernels for "CPU:X86" are made and none runs; "NULL:C" and "NULL:INTERP" likewise), "SIM" (a
-  /// simulated device with the kernels of "CPU:X86"; "SIM:INTERP"); the part
+  /// (kernels for "CPU:X86" are made and none runs; "NULL:C", "NULL:INTERP" and "NULL:PTX"
+  /// likewise), "SIM" (a simulated device with the kernels of "CPU:X86"; "SIM:INTERP"); the part
   /// after the colon alone will do. A further ":1" names a second one. Case does not matter.
   /// Unknown names are Errors that list what exists; known ones that cannot be opened are
   /// DeviceErrors that say why.

@@ -4,6 +4,7 @@
 #include "weft/base/hash.h"
 #include "weft/graph/print.h"
 #include "weft/render/c.h"
+#include "weft/render/ptx.h"
 #include "weft/render/wgsl.h"
 
 namespace weft {
@@ -28,9 +29,13 @@ void check_dtypes(RenderState& s) {
 }
 
 void write(RenderState& s) {
-  s.written = s.target.renderer == "wgsl"
-                  ? render_wgsl(s.program, s.entry)
-                  : render_c(s.program, dialect_of(s.target), s.entry, s.options);
+  if (s.target.renderer == "wgsl") {
+    s.written = render_wgsl(s.program, s.entry);
+  } else if (s.target.renderer == "ptx") {
+    s.written = render_ptx(s.program, s.entry, s.options);
+  } else {
+    s.written = render_c(s.program, dialect_of(s.target), s.entry, s.options);
+  }
 }
 
 const char* nothing_called_so(const RenderState& s) {

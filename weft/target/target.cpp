@@ -46,6 +46,13 @@ constexpr auto kX86Ops = [] {
   return ops;
 }();
 
+// What PTX has besides: cvt.rni.
+constexpr auto kPtxOps = [] {
+  std::array<NativeOp, kHostOps.size() + 1> ops{};
+  *std::ranges::copy(kHostOps, ops.data()).out = {Op::Rint, kFloats};
+  return ops;
+}();
+
 // What WGSL has, and what the text adds to it: 64-bit integers as two words, smaller ones cut to
 // their width. Its fma may round twice, its max may drop NaN.
 constexpr DTypeSet kWgslFloat = dtype_bit(DType::F32);
@@ -179,6 +186,7 @@ constexpr TargetRow kTargets[] = {
     {"x86", "x86", kX86Ops, true, 0, 0, 64, 64, true, true, kX86Needs},
     {"opencl", "opencl", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kOpenclGroups},
     {"cuda", "cuda", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kCudaGroups},
+    {"ptx", "ptx", kPtxOps, false, 0, 32, 1, 16, true, false, {}, 0, kCudaGroups},
     {"hip", "hip", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kHipGroups},
     {"metal",
      "metal",

@@ -35,8 +35,8 @@ std::vector<std::string> levels_here() {
 std::string device_of(const FuzzPlan& plan, Random& random) {
   if (!plan.devices.empty()) return random.pick(plan.devices);
   if (random.chance(kPercentOfC)) return "CPU:C";
-  constexpr const char* kElsewhere[] = {"CHECK:CUDA", "CHECK:OPENCL", "CHECK:HIP", "CHECK:METAL",
-                                        "CHECK:WGSL"};
+  constexpr const char* kElsewhere[] = {"CHECK:CUDA",  "CHECK:OPENCL", "CHECK:HIP",
+                                        "CHECK:METAL", "CHECK:PTX",    "CHECK:WGSL"};
   if (random.chance(20)) return random.pick(kElsewhere);
   return random.chance(70) ? "CPU:X86" : "CPU:INTERP";
 }

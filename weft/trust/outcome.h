@@ -36,9 +36,9 @@ bool is_exact(const RandomGraph& program);
 /// Executes the kernels by instruction (checked_run.h), realizes the roots in a context of
 /// `options`, for each binding, and compares both with the oracle: bit
 /// for bit, but where kernels may round otherwise (sums of floats that are not exact, approximate
-/// functions) within half of the dtype's digits. The device CHECK:CUDA (OPENCL, HIP, METAL, WGSL)
-/// is a machine that need not be here: its kernels are executed by instruction alone. Elsewhere,
-/// with WEFT_JIT, the program is captured and replayed as well (captured_run.h).
+/// functions) within half of the dtype's digits. The device CHECK:CUDA (OPENCL, HIP, METAL, PTX,
+/// WGSL) is a machine that need not be here: its kernels are executed by instruction alone.
+/// Elsewhere, with WEFT_JIT, the program is captured and replayed as well (captured_run.h).
 Outcome run_here(const RandomGraph& program, const Options& options);
 
 struct Isolation {

@@ -65,7 +65,7 @@ class NullDevice : public Device {
   WaitCheck waits_;
 };
 
-constexpr char kC[] = "c", kInterp[] = "interp", kX86[] = "x86";
+constexpr char kC[] = "c", kInterp[] = "interp", kX86[] = "x86", kPtx[] = "ptx";
 template <const char* target>
 std::unique_ptr<Device> make(Context& context, std::string name, DeviceId id) {
   check_features(target, name, context);
@@ -79,7 +79,8 @@ std::string describe(Context&) { return "takes the same kernels, runs none; for 
 Driver null_driver() {
   static constexpr DeviceKind kKinds[] = {{2, "NULL:C", make<kC>, describe},
                                           {3, "NULL:INTERP", make<kInterp>, describe},
-                                          {5, "NULL:X86", make<kX86>, describe}};
+                                          {5, "NULL:X86", make<kX86>, describe},
+                                          {12, "NULL:PTX", make<kPtx>, describe}};
   return kKinds;
 }
 

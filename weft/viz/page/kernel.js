@@ -4,7 +4,7 @@ import { CodePanel } from "./code.js";
 import { difference } from "./diff.js";
 import { bytes, button, count, element, facts, link, percent, rate, svg, table, time } from "./dom.js";
 
-const NAMES = { listing: "Listing", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", graph: "Graph", program: "Program" };
+const NAMES = { listing: "Listing", bytes: "Bytes", c: "C", opencl: "OpenCL", wgsl: "WGSL", ptx: "PTX", graph: "Graph", program: "Program" };
 
 function texts(all) {
   if (!all.length) return [];
