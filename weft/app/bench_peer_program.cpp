@@ -29,7 +29,8 @@ try:
         module = onnxruntime
     version = module.__version__
     if on_gpu:
-        version += " on " + torch.cuda.get_device_name()  # f32 as it comes: no TF32 in products
+        version += " on " + torch.cuda.get_device_name()
+        torch.backends.cudnn.allow_tf32 = False  # f32 as here; in products that is the default
     if library == "onednn":
         mkldnn = torch.ops.mkldnn
         version = torch.__config__.show().split("MKL-DNN v")[1].split()[0] + ", of torch " + version
