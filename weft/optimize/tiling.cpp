@@ -329,7 +329,9 @@ class TileSearch {
       if (range.parallel && range.free() && (info_.common & bit(r)) != 0)
         items *= static_cast<double>((range.extent + size - 1) / size);
     }
-    return uneven_share(items);
+    // Of those that a large machine wants, so many hide each other's waits for memory.
+    constexpr double kPart = 1.0 / 64;
+    return std::max(uneven_share(items), kPart * static_cast<double>(target_.enough_items) / items);
   }
 
   void consider(const Turn& turn, const Tiling& trial, Choice& best) const {

@@ -186,6 +186,24 @@ int64_t chunks_for_cores(NodeRef reduce) {
   return few && largest_numel(reduce->src(0)->shape->span()) >= kManyElements ? kMaxChunks : 1;
 }
 
+/// Chunks for a machine that wants many items, where neighbours of the sum are no neighbours in
+/// memory: those are folded by the items of a group.
+int64_t chunks_for_items(Graph& g, NodeRef reduce, const Target& target) {
+  constexpr double kPart = 1.0 / 64;  // as in optimize/tiling.cpp
+  constexpr double kLeast = 64;       // elements of a chunk, of which one is written and read again
+  const double outputs = std::max(largest_numel(reduce->shape->span()), 1.0);
+  const double elements = largest_numel(reduce->src(0)->shape->span());
+  const double wanted = std::min(kPart * static_cast<double>(target.enough_items) / outputs,
+                                 elements / outputs / kLeast);
+  if (target.canonical || wanted < 2 || elements < kManyElements) return 1;
+  NodeRef of = reduce->src(0);
+  if (is_product(of->op)) of = of->src(bytes(moved(of->src(0))) < bytes(moved(of->src(1))));
+  const Reading read(g, of);
+  for (const int64_t axis : reduce_axes(reduce))
+    if (read.lies_along(g, static_cast<size_t>(axis))) return 1;
+  return std::min(static_cast<int64_t>(wanted), kMaxChunks);
+}
+
 NodeRef scan_along(Graph& g, NodeRef x, int64_t axis) {
   return g.make(Op::Scan, x->dtype, {x}, {static_cast<int64_t>(Fold::Add), axis});
 }
@@ -210,8 +228,9 @@ NodeRef split_large_reduction(Graph& g, NodeRef n, const Target& target,
                               const ConstantValues& constants) {
   NodeRef x = n->src(0);
   if (!is_static(x)) return n;
-  const int64_t wanted = std::max(
-      {chunks_for_cores(n), chunks_for_precision(n), chunks_for_streams(g, n, target, constants)});
+  const int64_t wanted =
+      std::max({chunks_for_cores(n), chunks_for_precision(n), chunks_for_items(g, n, target),
+                chunks_for_streams(g, n, target, constants)});
   const Split split =
       best_split(n, std::max(wanted, chunks_for_cache(n, target.machine)), wanted > 1);
   if (split.chunks < 2) {

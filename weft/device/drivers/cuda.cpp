@@ -88,7 +88,6 @@ Target target_of(const char* row, const Session& s, Context& context) {
   Target t = make_target(row, context);
   t.threads = s.attribute(kMultiprocessors);
   t.most_buffers = kMostBuffers;
-  t.machine.caches[1].bytes = t.machine.caches[2].bytes = s.attribute(kL2Bytes);  // not the host's
   t.groups.items = s.attribute(kMaxThreadsPerBlock);
   t.groups.local_bytes = s.attribute(kMaxSharedPerBlock);
   for (int axis = 0; axis < 3; ++axis) {

@@ -24,7 +24,7 @@ using NvrtcProgram = struct NvrtcProgramTag*;
 constexpr Result kSuccess = 0;
 // CUdevice_attribute
 constexpr int kMaxThreadsPerBlock = 1, kMaxBlockDimX = 2, kMaxGridDimX = 5, kMaxSharedPerBlock = 8,
-              kMultiprocessors = 16, kL2Bytes = 38, kMajor = 75, kMinor = 76;
+              kMultiprocessors = 16, kMajor = 75, kMinor = 76;
 constexpr unsigned kStreamNonBlocking = 1;              // CUstream_flags
 constexpr unsigned kEventDisableTiming = 2;             // CUevent_flags
 constexpr int kJitErrorLog = 5, kJitErrorLogBytes = 6;  // CUjit_option
