@@ -175,7 +175,27 @@ struct TargetRow {
   WorkGroups groups = {};
   int64_t enough_items = 64;
   double loads = 0;  // Machine::loads, where it is not the host's
+  int64_t most_buffers = INT64_MAX;
 };
+
+// PTX ISA, "Kernel Function Parameters": 4352 bytes before version 8.1; the rest is for variables.
+constexpr int64_t kCudaBuffers = 480;
+
+/// NVIDIA's, with the text in this language.
+constexpr TargetRow cuda_like(std::string_view name, std::span<const NativeOp> ops) {
+  return {.name = name,
+          .renderer = name,
+          .ops = ops,
+          .host_vectors = false,
+          .vector_bits = 0,
+          .vector_registers = 32,
+          .max_lanes = 1,
+          .max_unroll = 16,
+          .always_fma = true,
+          .machine_code = false,
+          .groups = kCudaGroups,
+          .most_buffers = kCudaBuffers};
+}
 
 // Work items of GPUs compute with scalars: neighbours are what their vectors are made of.
 // interp gains from long vectors whatever the host: an instruction is dispatched once for all
@@ -185,8 +205,8 @@ constexpr TargetRow kTargets[] = {
     {"interp", "", kHostOps, false, 512, 32, 64, 16, true, false},
     {"x86", "x86", kX86Ops, true, 0, 0, 64, 64, true, true, kX86Needs},
     {"opencl", "opencl", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kOpenclGroups},
-    {"cuda", "cuda", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kCudaGroups},
-    {"ptx", "ptx", kPtxOps, false, 0, 32, 1, 16, true, false, {}, 0, kCudaGroups},
+    cuda_like("cuda", kHostOps),
+    cuda_like("ptx", kPtxOps),
     {"hip", "hip", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kHipGroups},
     {"metal",
      "metal",
@@ -253,6 +273,7 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
   t.dtypes = ~row.lacks;
   t.groups = row.groups;
   t.enough_items = row.enough_items;
+  t.most_buffers = row.most_buffers;
   if (row.loads > 0) t.machine.loads = row.loads;
   if (row.host_vectors) {
     const VectorRow* vectors = std::find_if(std::begin(kVectorRows), std::end(kVectorRows),

@@ -19,6 +19,8 @@ constexpr uint64_t kRubbish = 0xA5A5'A5A5'A5A5'A5A5;
 constexpr uint32_t kWarp = 32;
 /// Shared memory does not begin at 0.
 constexpr uint32_t kSharedBegin = 0x400;
+/// Bytes of all parameters ("Kernel Function Parameters"), of static shared memory.
+constexpr size_t kMostParams = 4352, kMostShared = 48 << 10;
 
 struct Operand {
   enum class Kind : uint8_t { Literal, Register, Special, Pair };
@@ -124,6 +126,8 @@ class Reader {
   }
 
   void finish() {
+    WEFT_CHECK(entry_.params.size() * 8 <= kMostParams, "{} parameters", entry_.params.size());
+    WEFT_CHECK(entry_.shared_bytes <= kMostShared, "{} bytes shared", entry_.shared_bytes);
     for (Line& line : entry_.code)
       if (line.what.op == "bra") {
         WEFT_CHECK(entry_.labels.contains(line.target), "no label {}", line.target);
