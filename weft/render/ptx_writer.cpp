@@ -120,9 +120,12 @@ void PtxWriter::write_node(NodeRef n) {
       return move(result(n, acc.dtype), acc.text, acc.dtype);
     }
     case Op::Cast:
-      return cast(result(n, n->dtype), in_register(n->src(0)), n->src(0)->dtype, n->dtype);
-    case Op::Bitcast:
-      return bitcast(result(n, n->dtype), in_register(n->src(0)), n->src(0)->dtype, n->dtype);
+    case Op::Bitcast: {
+      // One after the other: both may take registers, and arguments have no order.
+      const std::string x = in_register(n->src(0)), d = result(n, n->dtype);
+      if (n->op == Op::Cast) return cast(d, x, n->src(0)->dtype, n->dtype);
+      return bitcast(d, x, n->src(0)->dtype, n->dtype);
+    }
     case Op::Sink: return;
     default: return write_alu(n);
   }
