@@ -162,7 +162,8 @@ TEST_P(OtherDevices, SayWhenCommandsRan) {
   EXPECT_EQ(seen, tracer.value(Counter::Kernels) - kernels);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OtherDevices, ::testing::Values("OPENCL", "WEBGPU", "SIM"),
+INSTANTIATE_TEST_SUITE_P(All, OtherDevices,
+                         ::testing::Values("OPENCL", "WEBGPU", "CUDA", "NVRTC", "SIM"),
                          [](const auto& p) { return std::string(p.param); });
 
 }  // namespace

@@ -163,6 +163,14 @@ TEST(DeviceOps, Webgpu) {
   if (const std::string why = testing::missing("WEBGPU"); !why.empty()) GTEST_SKIP() << why;
   check_device({1}, "WEBGPU");
 }
+TEST(DeviceOps, Cuda) {
+  if (const std::string why = testing::missing("CUDA"); !why.empty()) GTEST_SKIP() << why;
+  check_device({1}, "CUDA");
+}
+TEST(DeviceOps, Nvrtc) {
+  if (const std::string why = testing::missing("NVRTC"); !why.empty()) GTEST_SKIP() << why;
+  check_device({1}, "NVRTC");
+}
 TEST(DeviceOps, PtxMachine) { check_device({1}, "PTX"); }
 TEST(DeviceOps, Gcc) { check_device({1, 8}, "CPU:C", "gcc"); }
 

@@ -247,7 +247,8 @@ TEST_P(OwnMemory, WavesShuffle) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, OwnMemory, ::testing::Values("OPENCL", "WEBGPU", "PTX"),
+INSTANTIATE_TEST_SUITE_P(Devices, OwnMemory,
+                         ::testing::Values("OPENCL", "WEBGPU", "CUDA", "NVRTC", "PTX"),
                          [](const auto& p) { return std::string(p.param); });
 
 std::string what_loading_says(Device& device, const LinearProgram& program, std::string_view text) {
@@ -268,6 +269,27 @@ TEST(OpenclSamples, WhatIsWrongSaysSo) {
       what_loading_says(device, testing::scalar_add(), "__kernel void k() { this is no C; }");
   EXPECT_NE(said.find("clBuildProgram"), std::string::npos) << said;
   EXPECT_NE(testing::missing("OPENCL:200").find("OpenCL has "), std::string::npos);
+}
+
+TEST(CudaSamples, WhatIsWrongSaysSo) {
+  if (const std::string why = testing::missing("CUDA"); !why.empty()) GTEST_SKIP() << why;
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("CUDA");
+  const std::string said = what_loading_says(device, testing::scalar_add(), "this is no PTX");
+  EXPECT_NE(said.find("cuModuleLoadDataEx"), std::string::npos) << said;
+  EXPECT_NE(testing::missing("CUDA:200").find("CUDA has "), std::string::npos);
+  EXPECT_THROW(device.allocate(int64_t{1} << 50), Error);
+  Loaded k(device, {testing::scalar_add()});  // it is as it was
+}
+
+TEST(NvrtcSamples, WhatIsWrongSaysSo) {
+  if (const std::string why = testing::missing("NVRTC"); !why.empty()) GTEST_SKIP() << why;
+  Context context(testing::quiet_options());
+  Device& device = context.get<DeviceTable>().open("NVRTC");
+  const std::string said = what_loading_says(device, testing::scalar_add(),
+                                             "extern \"C\" __global__ void k() { this is no C; }");
+  EXPECT_NE(said.find("nvrtcCompileProgram"), std::string::npos) << said;
+  EXPECT_NE(said.find("kernels.cu"), std::string::npos) << said;
 }
 
 TEST(WebgpuSamples, WhatIsWrongSaysSo) {

@@ -162,14 +162,20 @@ void check_staged(const char* name) {
 }
 TEST(GroupsOptimize, OnOpencl) { check_staged("OPENCL"); }
 TEST(GroupsOptimize, OnWebgpu) { check_staged("WEBGPU"); }
+TEST(GroupsOptimize, OnCuda) { check_staged("CUDA"); }
+TEST(GroupsOptimize, OnNvrtc) { check_staged("NVRTC"); }
 TEST(GroupsOptimize, OnPtxMachine) { check_staged("PTX"); }
 
 TEST(LowerRandom, OnOpencl) { check_groups("OPENCL", 0, 20); }
 TEST(LowerRandom, OnWebgpu) { check_groups("WEBGPU", 0, 20); }
+TEST(LowerRandom, OnCuda) { check_groups("CUDA", 0, 20); }
+TEST(LowerRandom, OnNvrtc) { check_groups("NVRTC", 0, 20); }
 TEST(LowerRandom, OnPtxMachine) { check_groups("PTX", 0, 100); }
 TEST(LowerRandom, SlowOnPtxMachine) { check_groups("PTX", 100, 2000); }
 TEST(LowerRandom, SlowOnOpencl) { check_groups("OPENCL", 20, 200); }
 TEST(LowerRandom, SlowOnWebgpu) { check_groups("WEBGPU", 20, 200); }
+TEST(LowerRandom, SlowOnCuda) { check_groups("CUDA", 20, 200); }
+TEST(LowerRandom, SlowOnNvrtc) { check_groups("NVRTC", 20, 200); }
 
 TEST(LowerRandom, OnDevices) {
   check_device(testing::device_here("CPU:INTERP"), "", 0, 200);

@@ -406,6 +406,8 @@ void compare_where_present(const char* device) {
 }
 TEST(EveryOp, SlowOpencl) { compare_where_present("OPENCL"); }
 TEST(EveryOp, SlowWebgpu) { compare_where_present("WEBGPU"); }
+TEST(EveryOp, SlowCuda) { compare_where_present("CUDA"); }
+TEST(EveryOp, SlowNvrtc) { compare_where_present("NVRTC"); }
 TEST(EveryOp, SlowCompiled) {
   for (const char* compiler : {"clang-19", "gcc"}) compare("CPU:C", compiler, data_types());
 }

@@ -94,8 +94,8 @@ void add_bench(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(int64_t{1}, int64_t{10000}))
       ->capture_default_str();
   sub->add_option("--against", line.bench.against,
-                  "cases, sweep: peers measured in turns with weft: torch, onednn, openblas, "
-                  "numpy, ort")
+                  "cases, sweep: peers measured in turns with weft: torch, torch.cuda (on a GPU), "
+                  "onednn, openblas, numpy, ort")
       ->delimiter(',');
   sub->add_option("--case", line.bench.which,
                   "cases, sweep, explain, lengths: only those with this in their name");

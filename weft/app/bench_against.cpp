@@ -17,6 +17,7 @@
 #include "weft/base/json_writer.h"
 #include "weft/base/spans.h"
 #include "weft/base/thread_pool.h"
+#include "weft/device/device.h"
 
 namespace weft {
 namespace {
@@ -59,8 +60,9 @@ double spread_of(std::vector<double> values) {
 
 class Comparison {
  public:
-  Comparison(const Session& session, const BenchOptions& options)
-      : options_(options), limits_(session.context) {
+  Comparison(const Session& session, const BenchOptions& options) : options_(options) {
+    Device& device = session.context.get<DeviceTable>().default_device();
+    if (device.allocator().addressable()) limits_.emplace(session.context);
     for (const std::string& library : options.against)
       peers_.push_back(std::make_unique<BenchPeer>(library, options.python,
                                                    session.context.thread_pool().size()));
@@ -92,8 +94,10 @@ class Comparison {
       return results;
     };
     if (one.which.network) run(), run();  // the second call captures
-    m.limit = limits_.seconds(one.which.flops ? one.which.flops(one.size) : 0, operands[0].dtype(),
-                              bytes_of(operands, run()), one.which.reads);
+    const double bytes = bytes_of(operands, run());
+    if (limits_)
+      m.limit = limits_->seconds(one.which.flops ? one.which.flops(one.size) : 0,
+                                 operands[0].dtype(), bytes, one.which.reads);
     std::vector<bool> able;
     for (const auto& peer : peers_) able.push_back(peer->prepare(one.which, one.size));
     const int64_t runs = runs_of(run);
@@ -141,7 +145,7 @@ class Comparison {
   }
 
   const BenchOptions& options_;
-  MachineLimits limits_;
+  std::optional<MachineLimits> limits_;  // of devices on the host: the others' are not known
   Peers peers_;
 };
 

@@ -33,8 +33,10 @@ struct Library {
   std::string BenchCase::* code;
 };
 constexpr Library kRows[] = {
-    {"torch", &BenchCase::torch}, {"onednn", &BenchCase::onednn}, {"openblas", &BenchCase::numpy},
-    {"numpy", &BenchCase::numpy}, {"ort", &BenchCase::onnx},      {"llama.cpp", nullptr},
+    {"torch", &BenchCase::torch},   {"torch.cuda", &BenchCase::torch},
+    {"onednn", &BenchCase::onednn}, {"openblas", &BenchCase::numpy},
+    {"numpy", &BenchCase::numpy},   {"ort", &BenchCase::onnx},
+    {"llama.cpp", nullptr},
 };
 
 const Library* library_named(std::string_view name) {

@@ -16,15 +16,16 @@ namespace weft {
 
 class BenchPeer {
  public:
-  /// One of kLibraries, by the program `python`: "openblas" is what NumPy multiplies with, "onednn"
-  /// PyTorch's copy of it called directly, "ort" ONNX Runtime, "llama.cpp" through llama-cpp-python
-  /// (language models alone). An Error where either is not there.
+  /// One of kLibraries, by the program `python`: "torch.cuda" computes on a GPU, "openblas" is what
+  /// NumPy multiplies with, "onednn" PyTorch's copy of it called directly, "ort" ONNX Runtime,
+  /// "llama.cpp" through llama-cpp-python (language models alone). An Error where either is not
+  /// there.
   BenchPeer(std::string library, const std::string& python, int threads);
   ~BenchPeer();
   BenchPeer(const BenchPeer&) = delete;
   BenchPeer& operator=(const BenchPeer&) = delete;
 
-  static constexpr const char* kLibraries = "torch, onednn, openblas, numpy, ort";
+  static constexpr const char* kLibraries = "torch, torch.cuda, onednn, openblas, numpy, ort";
   /// Before each turn of anybody: the workers of whoever ran before still poll for work, some ms,
   /// on cores that the next one needs.
   static constexpr std::chrono::milliseconds kPause{40};

@@ -17,7 +17,8 @@ def answer(text):
 try:
     import numpy as np
     module = np
-    if library in ("torch", "onednn"):
+    is_torch, on_gpu = library in ("torch", "torch.cuda", "onednn"), library == "torch.cuda"
+    if is_torch:
         import torch
         import torch.nn.functional as F
         torch.set_num_threads(int(threads))
@@ -27,6 +28,9 @@ try:
         import onnxruntime
         module = onnxruntime
     version = module.__version__
+    if on_gpu:
+        version += " on " + torch.cuda.get_device_name()
+        torch.backends.cudnn.allow_tf32 = False  # f32 as here; in products that is the default
     if library == "onednn":
         mkldnn = torch.ops.mkldnn
         version = torch.__config__.show().split("MKL-DNN v")[1].split()[0] + ", of torch " + version
@@ -50,6 +54,9 @@ def f(name):
         if hasattr(place, name):
             return getattr(place, name)
     raise AttributeError("there is no " + name)
+def finish():
+    if on_gpu:
+        torch.cuda.synchronize()
 def grad(y, of):
     return torch.autograd.grad(y.sum(), of)
 
@@ -72,7 +79,8 @@ class Torch:
         return network(self, x)
     def weight(self, *dims):
         if self.at == len(self.weights):
-            self.weights.append(torch.from_numpy(random_weight(dims)))
+            weight = torch.from_numpy(random_weight(dims))
+            self.weights.append(weight.cuda() if on_gpu else weight)
         self.at += 1
         return self.weights[self.at - 1]
     def channels(self, x):
@@ -182,9 +190,11 @@ def array(dims, dtype, fill, below):
     return x
 def operand(dims, dtype, fill, below, code):
     x = array(dims, dtype, fill, below)
-    if library not in ("torch", "onednn"):
+    if not is_torch:
         return x
     x = torch.from_numpy(x)
+    if on_gpu:
+        x = x.cuda()
     if dtype == "bf16":
         x = x.bfloat16()
     return x.requires_grad_() if code.startswith("grad(") else x
@@ -227,15 +237,18 @@ for line in sys.stdin:
             else:
                 names = ", ".join("abcdefgh"[: len(operands)])
                 function = eval("lambda " + names + ": " + code)
-            if library in ("torch", "onednn"):
+            if is_torch:
                 torch.set_grad_enabled(code.startswith("grad("))
             function(*operands)
+            finish()
             answer("yes")
         else:
             function(*operands)
+            finish()
             start = time.perf_counter()
             for _ in range(request["runs"]):
                 function(*operands)
+            finish()
             answer((time.perf_counter() - start) / request["runs"])
     except Exception as error:
         answer("no " + str(error))

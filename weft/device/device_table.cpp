@@ -29,8 +29,9 @@ constexpr DriverFunction kDrivers[] = {
 struct Alias {
   std::string_view name, target;
 };
-constexpr Alias kAliases[] = {{"CPU", "CPU:X86"},       {"C", "CPU:C"},       {"X86", "CPU:X86"},
-                              {"INTERP", "CPU:INTERP"}, {"NULL", "NULL:X86"}, {"SIM", "SIM:X86"}};
+constexpr Alias kAliases[] = {{"CPU", "CPU:X86"},       {"C", "CPU:C"},         {"X86", "CPU:X86"},
+                              {"INTERP", "CPU:INTERP"}, {"NULL", "NULL:X86"},   {"SIM", "SIM:X86"},
+                              {"CUDA", "CUDA:PTX"},     {"NVRTC", "CUDA:NVRTC"}};
 // "CPU" is the first of these that works here; the last one always does.
 constexpr std::string_view kCpuChoices[] = {"CPU:X86", "CPU:C", "CPU:INTERP"};
 

@@ -1,6 +1,7 @@
 #include "weft/device/timeline.h"
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -21,6 +22,10 @@ void Timeline::signal(uint64_t point) {
 }
 
 bool Timeline::wait(uint64_t point, uint64_t deadline_ns, const std::atomic<bool>* cancel) {
+  // A thread that sleeps takes some microseconds to wake: as long as a short kernel takes.
+  constexpr uint64_t kShort = 20'000;
+  for (const uint64_t begin = now_ns(); !reached(point); std::this_thread::yield())
+    if (now_ns() - begin > kShort) break;
   if (reached(point)) return true;
   // Nobody notifies us of a cancelled token: look every few milliseconds.
   constexpr uint64_t kPeriod = 5'000'000;

@@ -12,7 +12,8 @@ constexpr double kLocalRead = 1;      // a word of local memory, in every item
 constexpr double kStaged = 8;         // an element copied there from global memory, by one item
 constexpr double kAcrossBarrier = 2;  // of emulated groups: an accumulator stored and loaded
 constexpr double kBarriers = 40;      // the two around a block, and what waiting costs; or the one
-constexpr double kFewGroups = 16;     // so many keep a small machine busy
+constexpr double kFewGroups = 16;     // so many keep a small machine busy,
+constexpr double kItemsOfGroup = 4096;     // larger ones one for so many items that do it alone
 constexpr int64_t kMostAccumulators = 64;  // of one item, in registers
 constexpr int64_t kMinProducts = 64 * 64;  // below, a product is no work for groups
 constexpr int64_t kMostItems = 256;        // of a group that folds: more only lengthen its tree
@@ -41,8 +42,9 @@ bool fits(const ProductTile& t, int64_t bytes, const WorkGroups& groups) {
 
 double ceil_div(int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); }
 
-double cost(const ProductTile& t, int64_t m, int64_t n, int64_t k, const WorkGroups& groups) {
-  const double tiles = ceil_div(m, t.rows) * ceil_div(n, t.columns);
+double cost(const ProductTile& t, const ProductSize& p, const WorkGroups& groups,
+            double enough_groups) {
+  const double tiles = p.around * ceil_div(p.m, t.rows) * ceil_div(p.n, t.columns);
   const auto mine = static_cast<double>(t.rows_each * t.columns_each),
              reads = static_cast<double>(t.rows_each + t.columns_each),
              depth = static_cast<double>(t.depth), items = static_cast<double>(t.items()),
@@ -50,16 +52,18 @@ double cost(const ProductTile& t, int64_t m, int64_t n, int64_t k, const WorkGro
              copied = static_cast<double>(t.rows + t.columns) * depth / items;
   const double block = depth * (mine + kLocalRead * reads) + kStaged * copied +
                        kBarriers / buffers + (groups.emulated ? kAcrossBarrier * mine : 0);
-  const double waves = std::max(1.0, kFewGroups / tiles);  // groups that have nothing to do
-  return tiles * ceil_div(k, t.depth) * block * items * waves;
+  const double waves = std::max(1.0, enough_groups / tiles);  // groups that have nothing to do
+  return tiles * ceil_div(p.k, t.depth) * block * items * waves;
 }
 
 }  // namespace
 
-ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
-                                const WorkGroups& groups) {
+ProductTile choose_product_tile(const ProductSize& product, const WorkGroups& groups,
+                                int64_t enough_items) {
   ProductTile best;
-  if (m * n < kMinProducts) return best;
+  if (product.m * product.n < kMinProducts) return best;
+  const double enough_groups =
+      std::max(kFewGroups, static_cast<double>(enough_items) / kItemsOfGroup);
   double least = INFINITY;
   for (int64_t rows : kSides)
     for (int64_t columns : kSides)
@@ -68,8 +72,8 @@ ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
           for (int64_t columns_each : kEach)
             for (int64_t buffers : kBuffers) {
               const ProductTile t{rows, columns, depth, rows_each, columns_each, buffers};
-              if (!fits(t, bytes, groups)) continue;
-              const double c = cost(t, m, n, k, groups);
+              if (!fits(t, product.bytes, groups)) continue;
+              const double c = cost(t, product, groups, enough_groups);
               if (c >= least) continue;
               least = c;
               best = t;

@@ -18,10 +18,14 @@ struct ProductTile {
     return (rows + columns) * (depth + 1) * element * buffers;
   }
 };
-/// The best tile for a product [m, k] by [k, n] of elements of so many bytes; one of one item where
-/// groups do not pay.
-ProductTile choose_product_tile(int64_t m, int64_t n, int64_t k, int64_t bytes,
-                                const WorkGroups& groups);
+/// `around` products [m, k] by [k, n] of elements of so many bytes.
+struct ProductSize {
+  int64_t m, n, k, bytes;
+  double around = 1;
+};
+/// The best tile; one of one item where groups do not pay. `enough_items` is the target's.
+ProductTile choose_product_tile(const ProductSize& product, const WorkGroups& groups,
+                                int64_t enough_items);
 
 /// Items of a group that folds rows of so many elements; under 2 where groups do not pay.
 int64_t choose_fold_items(int64_t elements, const WorkGroups& groups);

@@ -138,9 +138,12 @@ GroupPlan choose_groups(const KernelInfo& info, const Target& target) {
   if (target.canonical || one_at_a_time(info)) return {};
   if (const auto product = find_product(info)) {
     const auto extent = [&](size_t r) { return info.ranges[r].extent; };
-    const ProductTile tile =
-        choose_product_tile(extent(product->m), extent(product->n), extent(product->k),
-                            element_bits(product->reduce->dtype, target.groups) / 8, target.groups);
+    ProductSize size{extent(product->m), extent(product->n), extent(product->k),
+                     element_bits(product->reduce->dtype, target.groups) / 8};
+    for (size_t r = 0; r < info.ranges.size(); ++r)
+      if (info.ranges[r].parallel && r != product->m && r != product->n)
+        size.around *= static_cast<double>(extent(r));
+    const ProductTile tile = choose_product_tile(size, target.groups, target.enough_items);
     if (tile.items() > 1) return {GroupPlan::Kind::Tile, tile};
   }
   // Emulated, a group is one thread's work: its items fold a row no faster than one item does.
