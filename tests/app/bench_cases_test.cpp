@@ -182,8 +182,9 @@ TEST_F(BenchCases, APeerThatIsMissingOrEndsIsSaid) {
   const auto open = [](const std::string& library, const std::string& python) {
     return message_of([&] { BenchPeer(library, python, 1); });
   };
-  EXPECT_NE(open("jax", "python3").find("there are torch, torch.cuda, onednn, openblas, numpy, ort"),
-            std::string::npos);
+  EXPECT_NE(
+      open("jax", "python3").find("there are torch, torch.cuda, onednn, openblas, numpy, ort"),
+      std::string::npos);
   EXPECT_NE(open("torch", "/nowhere/python").find("--python"), std::string::npos);
   EXPECT_NE(open("torch", program("echo 'no module torch' >&0")).find("(module torch)"),
             std::string::npos);

@@ -91,6 +91,15 @@ void divisors(std::vector<Value>& x, std::vector<Value>& y) {
   y[5] = Value::of(d, -1);
 }
 
+// Zeros of both signs, either one first.
+void zeros(std::vector<Value>& x, std::vector<Value>& y) {
+  const DType d = y[0].dtype();
+  for (size_t i = 6; i < 8; ++i) {
+    x[i] = Value::of(d, i % 2 ? 0.0 : -0.0);
+    y[i] = Value::of(d, i % 2 ? -0.0 : 0.0);
+  }
+}
+
 bool same(Value a, Value b) { return a == b || (a.is_nan() && b.is_nan()); }
 
 void check_device(std::initializer_list<int> widths, const std::string& device_name,
@@ -115,6 +124,7 @@ void check_device(std::initializer_list<int> widths, const std::string& device_n
       const DType d = c.op == Op::Where && k == 0 ? DType::Bool : c.from;
       in.push_back(inputs(d, 7 + static_cast<uint64_t>(k)));
       if ((c.op == Op::CDiv || c.op == Op::CMod) && k == 1) divisors(in[0], in[1]);
+      if ((c.op == Op::Max || c.op == Op::Min) && k == 1) zeros(in[0], in[1]);
     }
     for (const auto& values : in) buffers.push_back(upload(device, values));
     std::vector<BufferSlice> slices;

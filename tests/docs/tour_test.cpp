@@ -105,6 +105,12 @@ CPU, as lavapipe is, local memory is no nearer than any other, and each item wor
 
 )";
 
+constexpr const char* kPtx = R"(
+NVIDIA's GPUs take PTX, which is statements on registers: `ptx_ops.h` has them for each op, with a writer of their own again
+(`weft/render/ptx_writer.cpp`). The driver makes machine code of it; `NULL:PTX` makes the text without a GPU. The same kernel, its waves folded by shuffles:
+
+)";
+
 std::string block(const std::string& text, const char* language = "") {
   const bool ends = !text.empty() && text.back() == '\n';
   return strformat("```{}\n{}{}```\n", language, text, ends ? "" : "\n");
@@ -158,7 +164,8 @@ std::string kernel_pages(const Kernel& kernel) {
   return kOptimize + block(applied) + "\n" + block(print_graph(fast.sink)) + kLower +
          block(print_program(program)) + kMachine + block(listing) + kRender + block(text, "c") +
          kOpencl + block(text_for(kernel, tour_target("opencl")), "c") + kWgsl +
-         block(text_for(kernel, item_by_item(tour_target("wgsl"))), "wgsl");
+         block(text_for(kernel, item_by_item(tour_target("wgsl"))), "wgsl") + kPtx +
+         block(text_for(kernel, tour_target("ptx")), "asm");
 }
 
 TEST(Pages, Tour) {

@@ -156,6 +156,31 @@ TEST(Ptx, ConstantsInAnIndexAreOffsets) {
   EXPECT_EQ(count_of(text, "+20]"), 1u) << text;
 }
 
+// Addresses are shared where they are known: not after the block that computed them.
+TEST(Ptx, AddressesEndWithTheirBlock) {
+  testing::ProgramBuilder b("guarded");
+  NodeRef out = b.param(DType::I32, true), x = b.param(DType::I32);
+  NodeRef i = b.open(b.i32(4), Binding::Core);
+  NodeRef next = b.alu(Op::Add, {i, b.i32(1)}), second = b.alu(Op::Add, {i, b.i32(2)});
+  NodeRef guard = b.emit(Op::If, DType::Void, {b.alu(Op::Lt, {i, b.i32(2)})});
+  b.store(out, i, b.load(x, next));
+  b.emit(Op::EndIf, DType::Void, {guard});
+  b.store(out, b.alu(Op::Add, {i, b.i32(4)}), b.load(x, second));
+  b.close(i);
+  Context context(testing::quiet_options());
+  const testing::OpenedDevice opened(context, "PTX");
+  Device& device = opened;
+  testing::Loaded k(device, {b.build()});
+  const std::vector<int32_t> given = {10, 11, 12, 13, 14, 15};
+  std::vector<int32_t> got(8, -1);
+  auto from = device.allocate(24), to = device.allocate(32);
+  device.copy_in({from.get()}, std::as_bytes(std::span(given)));
+  device.copy_in({to.get()}, std::as_bytes(std::span(got)));
+  k.run(0, {{to.get()}, {from.get()}}, {}, 4);
+  device.copy_out(std::as_writable_bytes(std::span(got)), {to.get()});
+  EXPECT_EQ(got, (std::vector<int32_t>{11, 12, -1, -1, 12, 13, 14, 15}));
+}
+
 TEST(Ptx, AnOpWithoutTextIsOurError) {
   testing::ProgramBuilder b("sine");
   NodeRef out = b.param(DType::F32, true), x = b.param(DType::F32);

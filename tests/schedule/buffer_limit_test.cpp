@@ -40,16 +40,23 @@ TEST_F(ScheduleTest, KernelsTakeNoMoreBuffersThanTheMachineBinds) {
   EXPECT_EQ(make_schedule(std::vector<ScheduleOutput>{{chain}}, few).steps.size(), 1u);
 }
 
-TEST_F(ScheduleTest, MoreInputsThanAnAdapterBindsOnWebgpu) {
-  if (const std::string why = testing::missing("WEBGPU"); !why.empty()) GTEST_SKIP() << why;
-  const int64_t most = context_.get<DeviceTable>().open("WEBGPU").target().most_buffers;
-  ASSERT_LT(most, 100'000) << "an adapter says how many";
+class FewBuffers : public ScheduleTest, public ::testing::WithParamInterface<const char*> {};
+
+// An adapter of WebGPU says how many it binds; CUDA has room for so many parameters.
+TEST_P(FewBuffers, TakesMoreInputsThanAKernel) {
+  const char* device = GetParam();
+  if (const std::string why = testing::missing(device); !why.empty()) GTEST_SKIP() << why;
+  const testing::OpenedDevice opened(context_, device);
+  const int64_t most = static_cast<Device&>(opened).target().most_buffers;
+  ASSERT_LT(most, 100'000);
   NodeRef sum = b_.constant(0);
-  for (int64_t i = 0; i <= most; ++i) sum = g_.add(sum, b_.param(i, {6, 5}));
+  for (int64_t i = 0; i < most + 100; ++i) sum = g_.add(sum, b_.param(i, {6, 5}));
   testing::RunOptions options;
-  options.device = "WEBGPU";
+  options.device = device;
   check({{sum}}, 1e-5, options);
 }
+INSTANTIATE_TEST_SUITE_P(Devices, FewBuffers, ::testing::Values("WEBGPU", "PTX"),
+                         [](const auto& p) { return std::string(p.param); });
 
 }  // namespace
 }  // namespace weft

@@ -292,6 +292,27 @@ TEST(RandomSchedule, CompiledKernelsAreExactOnSmallIntegers) {
   expect_equal(25, graphs, options);
 }
 
+/// The texts of a GPU, without one: tests/support/compiler/ptx_machine.h.
+TEST(RandomSchedule, PtxKernelsGiveTheOraclesBits) {
+  testing::RunOptions options;
+  options.device = "PTX";
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  expect_equal(300, graphs, options);
+  expect_equal(100, symbolic(graphs), options);
+  expect_equal(100, folds_beside_reductions(), options);
+  expect_chains(200, "PTX");
+}
+TEST(RandomSchedule, SlowPtxKernels) {
+  testing::RunOptions options;
+  options.device = "PTX";
+  RandomGraphOptions graphs;
+  graphs.exact = true;
+  expect_equal(5000, graphs, options);
+  expect_equal(2000, symbolic(folds_beside_reductions()), options);
+  expect_chains(5000, "PTX");
+}
+
 /// A vector as long as the longest row is no tile of shorter ones; a loop that may have no
 /// iterations is not shared out where others are beside it.
 TEST(RandomSchedule, RowsOfOneVectorOrLess) {

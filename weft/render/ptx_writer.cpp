@@ -25,10 +25,11 @@ PtxWriter::PtxWriter(const LinearProgram& program, const RenderOptions& options)
 
 void PtxWriter::write() {
   escaping_ = escaping_values(program_);
+  find_needed();
   write_arguments();
   if (!program_.launch.grouped) write_item();
   for (NodeRef n : program_.code)
-    if (!is_program_leaf(n)) write_node(n);
+    if (!is_program_leaf(n) && (n->op != Op::Add || needed_.contains(n))) write_node(n);
   WEFT_CHECK(blocks_.empty(), "{}: a loop or guard is not closed", program_.name);
   statement("ret");
 }
@@ -119,9 +120,12 @@ void PtxWriter::write_node(NodeRef n) {
       return move(result(n, acc.dtype), acc.text, acc.dtype);
     }
     case Op::Cast:
-      return cast(result(n, n->dtype), in_register(n->src(0)), n->src(0)->dtype, n->dtype);
-    case Op::Bitcast:
-      return bitcast(result(n, n->dtype), in_register(n->src(0)), n->src(0)->dtype, n->dtype);
+    case Op::Bitcast: {
+      // One after the other: both may take registers, and arguments have no order.
+      const std::string x = in_register(n->src(0)), d = result(n, n->dtype);
+      if (n->op == Op::Cast) return cast(d, x, n->src(0)->dtype, n->dtype);
+      return bitcast(d, x, n->src(0)->dtype, n->dtype);
+    }
     case Op::Sink: return;
     default: return write_alu(n);
   }
@@ -204,15 +208,29 @@ void PtxWriter::write_shuffle(NodeRef n) {
 
 // Constants become part of the instruction, so that neighbours share the rest: assemblers cannot
 // know that it does not wrap.
-PtxWriter::Place PtxWriter::place(NodeRef index) const {
+PtxWriter::Place PtxWriter::place(NodeRef index, int64_t size) const {
   Place p{index, 0};
   while (p.rest->op == Op::Add && is_const(p.rest->src(1)) && !may_wrap(p.rest) &&
          !escaping_.contains(p.rest) && !escaping_.contains(p.rest->src(0))) {
-    p.offset += const_value(p.rest->src(1)).as_int();
+    p.offset += const_value(p.rest->src(1)).as_int() * size;
     p.rest = p.rest->src(0);
   }
-  if (is_const(p.rest)) return {nullptr, p.offset + const_value(p.rest).as_int()};
-  return p;
+  if (is_const(p.rest)) p = {nullptr, p.offset + const_value(p.rest).as_int() * size};
+  return p.offset == static_cast<int32_t>(p.offset) ? p : Place{index, 0};
+}
+
+// Sums that are nothing but an index and a constant need no register: backwards, so that uses are
+// met before what they use.
+void PtxWriter::find_needed() {
+  for (auto n = program_.code.rbegin(); n != program_.code.rend(); ++n) {
+    if ((*n)->op == Op::Add && !needed_.contains(*n)) continue;
+    const bool access = (*n)->op == Op::Load || (*n)->op == Op::Store;
+    for (size_t k = 0; k < (*n)->nsrc; ++k) {
+      NodeRef used = (*n)->src(k);
+      if (access && k == 1) used = place(used, bytes_for((*n)->src(0)->dtype, 1)).rest;
+      if (used) needed_.set(used, true);
+    }
+  }
 }
 
 std::string PtxWriter::place_address(NodeRef array, NodeRef rest, int64_t size) {
@@ -237,17 +255,16 @@ std::string PtxWriter::place_address(NodeRef array, NodeRef rest, int64_t size) 
   return begin;
 }
 
-std::string PtxWriter::address(NodeRef array, NodeRef index, DType dtype) {
+std::string PtxWriter::address(NodeRef array, NodeRef index) {
   const bool local = array->op == Op::Local;
   WEFT_CHECK(local || array->op == Op::Param, "{}: an access to something that is no param",
              program_.name);
   WEFT_CHECK(local || static_cast<size_t>(param_slot(array)) < params_.size(),
              "{}: param {} is not declared", program_.name, param_slot(array));
-  const int64_t size = bytes_for(dtype, 1);
-  Place at = place(index);
-  if (at.offset * size != static_cast<int32_t>(at.offset * size)) at = {index, 0};
+  const int64_t size = bytes_for(array->dtype, 1);
+  const Place at = place(index, size);
   const std::string begin = place_address(array, at.rest, size);
-  return at.offset == 0 ? strformat("[{}]", begin) : strformat("[{}+{}]", begin, at.offset * size);
+  return at.offset == 0 ? strformat("[{}]", begin) : strformat("[{}+{}]", begin, at.offset);
 }
 
 std::string_view PtxWriter::store_space(NodeRef array) const {
@@ -262,7 +279,7 @@ std::string_view PtxWriter::load_space(NodeRef array) const {
 }
 
 void PtxWriter::write_load(NodeRef n) {
-  const std::string at = address(n->src(0), n->src(1), n->dtype), d = result(n, n->dtype);
+  const std::string at = address(n->src(0), n->src(1)), d = result(n, n->dtype);
   const std::string to = is_bool(n->dtype) ? fresh(PtxBank::Word) : d;
   std::string guard;
   if (n->nsrc > 2) {
@@ -279,7 +296,7 @@ void PtxWriter::write_store(NodeRef n) {
   std::string stored = value.text;
   if (is_bool(value.dtype))
     cast(stored = fresh(PtxBank::Word), in_register(n->src(2)), DType::Bool, DType::U8);
-  const std::string at = address(n->src(0), n->src(1), value.dtype);
+  const std::string at = address(n->src(0), n->src(1));
   const std::string guard = n->nsrc > 3 ? strformat("@{} ", in_register(n->src(3))) : "";
   statement(strformat("{}st.{}.{} {}, {}", guard, store_space(n->src(0)), ptx_element(value.dtype),
                       at, stored));

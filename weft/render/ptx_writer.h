@@ -83,15 +83,17 @@ class PtxWriter {
   void bitcast(const std::string& d, const std::string& x, DType from, DType to);
   void clamp(const std::string& d, DType dtype);
 
-  /// An index as the part of it that is in a register, none for constants, and a constant.
+  /// An index as the part of it that is in a register, none for constants, and a constant, in bytes
+  /// for elements of `size`.
   struct Place {
     NodeRef rest;
     int64_t offset;
   };
-  Place place(NodeRef index) const;
+  Place place(NodeRef index, int64_t size) const;
+  void find_needed();
   std::string place_address(NodeRef array, NodeRef rest, int64_t size);
   /// "[%d3+16]" of an element.
-  std::string address(NodeRef array, NodeRef index, DType dtype);
+  std::string address(NodeRef array, NodeRef index);
   std::string_view store_space(NodeRef array) const;
   std::string_view load_space(NodeRef array) const;
 
@@ -99,6 +101,7 @@ class PtxWriter {
   const RenderOptions& options_;
   NodeMap<Held> values_;
   NodeMap<bool> escaping_;
+  NodeMap<bool> needed_;                   // in a register
   std::vector<std::string> params_;        // by slot: the register that holds the pointer
   std::map<int64_t, std::string> locals_;  // by id: the register that holds where it begins
   std::string item_;                       // of programs that are not grouped

@@ -176,6 +176,7 @@ struct TargetRow {
   int64_t enough_items = 64;
   double loads = 0;                                   // Machine::loads, where it is not the host's
   const std::array<CacheLevel, 3>* caches = nullptr;  // likewise
+  int64_t most_buffers = INT64_MAX;
 };
 
 // Of a large GPU, of 132 multiprocessors of 2048 items each: every loop that may be shared. With
@@ -184,9 +185,31 @@ struct TargetRow {
 constexpr int64_t kGpuItems = 1 << 22;
 // What such a multiprocessor has near it, and what blocks of a schedule are cut for: with the L2 of
 // all of them (60 MiB) as the second, a weight's gradient of 64 -> 64 of 56 by 3 x 3, batch 32,
-// takes 22.5 ms, with this 0.85; attention keeps all scores of 1024 places.
+// takes 22.5 ms, with this 2.0 and less.
 constexpr std::array<CacheLevel, 3> kGpuCaches = {
     {{128 << 10, 16, 128}, {2 << 20, 16, 64}, {32 << 20, 16, 32}}};
+
+// "CUDA C++ Programming Guide", "Function Parameters": 4 KiB of arguments on every GPU, of which
+// buffers and variables are 8 bytes each; a few places are left to variables.
+constexpr int64_t kCudaBuffers = 480;
+
+/// NVIDIA's, with the text in this language.
+constexpr TargetRow cuda_like(std::string_view name, std::span<const NativeOp> ops) {
+  return {.name = name,
+          .renderer = name,
+          .ops = ops,
+          .host_vectors = false,
+          .vector_bits = 0,
+          .vector_registers = 32,
+          .max_lanes = 1,
+          .max_unroll = 16,
+          .always_fma = true,
+          .machine_code = false,
+          .groups = kCudaGroups,
+          .enough_items = kGpuItems,
+          .caches = &kGpuCaches,
+          .most_buffers = kCudaBuffers};
+}
 
 // Work items of GPUs compute with scalars: neighbours are what their vectors are made of.
 // interp gains from long vectors whatever the host: an instruction is dispatched once for all
@@ -196,38 +219,8 @@ constexpr TargetRow kTargets[] = {
     {"interp", "", kHostOps, false, 512, 32, 64, 16, true, false},
     {"x86", "x86", kX86Ops, true, 0, 0, 64, 64, true, true, kX86Needs},
     {"opencl", "opencl", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kOpenclGroups},
-    {"cuda",
-     "cuda",
-     kHostOps,
-     false,
-     0,
-     32,
-     1,
-     16,
-     true,
-     false,
-     {},
-     0,
-     kCudaGroups,
-     kGpuItems,
-     0,
-     &kGpuCaches},
-    {"ptx",
-     "ptx",
-     kPtxOps,
-     false,
-     0,
-     32,
-     1,
-     16,
-     true,
-     false,
-     {},
-     0,
-     kCudaGroups,
-     kGpuItems,
-     0,
-     &kGpuCaches},
+    cuda_like("cuda", kHostOps),
+    cuda_like("ptx", kPtxOps),
     {"hip", "hip", kHostOps, false, 0, 32, 1, 16, true, false, {}, 0, kHipGroups},
     {"metal",
      "metal",
@@ -300,7 +293,8 @@ Target make_target(std::string_view name, const CpuFeatures& cpu, int threads) {
   t.dtypes = ~row.lacks;
   t.groups = row.groups;
   t.enough_items = row.enough_items;
-  keep_own_machine(row, t.machine);
+  t.most_buffers = row.most_buffers;
+  if (row.loads > 0) t.machine.loads = row.loads;
   if (row.host_vectors) {
     const VectorRow* vectors = std::find_if(std::begin(kVectorRows), std::end(kVectorRows),
                                             [&](const VectorRow& v) { return v.has(cpu); });

@@ -19,6 +19,8 @@ constexpr uint64_t kRubbish = 0xA5A5'A5A5'A5A5'A5A5;
 constexpr uint32_t kWarp = 32;
 /// Shared memory does not begin at 0.
 constexpr uint32_t kSharedBegin = 0x400;
+/// Bytes of all parameters ("Kernel Function Parameters"), of static shared memory.
+constexpr size_t kMostParams = 4352, kMostShared = 48 << 10;
 
 struct Operand {
   enum class Kind : uint8_t { Literal, Register, Special, Pair };
@@ -124,6 +126,8 @@ class Reader {
   }
 
   void finish() {
+    WEFT_CHECK(entry_.params.size() * 8 <= kMostParams, "{} parameters", entry_.params.size());
+    WEFT_CHECK(entry_.shared_bytes <= kMostShared, "{} bytes shared", entry_.shared_bytes);
     for (Line& line : entry_.code)
       if (line.what.op == "bra") {
         WEFT_CHECK(entry_.labels.contains(line.target), "no label {}", line.target);
@@ -412,6 +416,10 @@ namespace {
 constexpr uint32_t kBlock = 64;
 constexpr DeviceId kNoId = 0x7F00;  // of no kind in the table
 
+std::byte* place(const BufferSlice& slice) {
+  return static_cast<std::byte*>(slice.buffer->data()) + slice.offset;
+}
+
 class PtxExecutable : public Executable {
  public:
   PtxExecutable(const ProgramSource& source)
@@ -421,11 +429,8 @@ class PtxExecutable : public Executable {
 
   void run(const Command& c) const {
     std::vector<uint64_t> params;
-    for (size_t i = 0; i < program_.params.size(); ++i) {
-      const BufferSlice& slice = c.buffers[i];
-      params.push_back(reinterpret_cast<uint64_t>(slice.buffer->data()) +
-                       static_cast<uint64_t>(slice.offset));
-    }
+    for (size_t i = 0; i < program_.params.size(); ++i)
+      params.push_back(reinterpret_cast<uint64_t>(place(c.buffers[i])));
     for (const int64_t v : c.vars) params.push_back(static_cast<uint64_t>(v));
     if (program_.launch.grouped) return run_groups(c, params);
     // In two parts, as grids that are too large are.
@@ -467,7 +472,11 @@ class PtxDevice : public Device {
  protected:
   void execute(int, std::span<const Command> commands, std::span<const TimelinePoint>,
                uint64_t) override {
-    for (const Command& c : commands) static_cast<const PtxExecutable&>(*c.executable).run(c);
+    for (const Command& c : commands)
+      if (c.kind == Command::Kind::Launch)
+        static_cast<const PtxExecutable&>(*c.executable).run(c);
+      else
+        std::memmove(place(c.to), place(c.from), static_cast<size_t>(c.bytes));
   }
 };
 

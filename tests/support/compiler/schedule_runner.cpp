@@ -1,6 +1,7 @@
 #include "tests/support/compiler/schedule_runner.h"
 
 #include "tests/support/compiler/kernel_code.h"
+#include "tests/support/compiler/ptx_machine.h"
 #include "tests/support/device_here.h"
 #include "weft/base/error.h"
 #include "weft/device/device.h"
@@ -85,7 +86,11 @@ class Runner {
     std::vector<int64_t> values;
     for (NodeRef v : program.variables) values.push_back(variables.at(std::string(v->text())));
     const int64_t items = program.core_size ? number(program.core_size, variables) : 1;
-    submit(Command::launch(*executables_[static_cast<size_t>(step.kernel)], slices, values, items));
+    Command command =
+        Command::launch(*executables_[static_cast<size_t>(step.kernel)], slices, values, items);
+    for (size_t axis = 0; axis < 3; ++axis)
+      if (NodeRef size = program.launch.grid[axis]) command.grid[axis] = number(size, variables);
+    submit(command);
   }
   void submit(const Command& command) { device_.wait(device_.submit(0, {&command, 1})); }
 
@@ -103,7 +108,8 @@ std::vector<eval::Array> run_graph(Context& context, std::span<const ScheduleOut
                                    std::vector<eval::Array>& params,
                                    const std::map<std::string, int64_t>& variables,
                                    const RunOptions& options) {
-  Device& device = context.get<DeviceTable>().open(device_here(options.device));
+  const OpenedDevice opened(context, device_here(options.device));
+  Device& device = opened;
   const Target& target = options.target ? *options.target : device.target();
   const Schedule schedule = make_schedule(outputs, target, options.schedule);
   Runner runner(device, schedule, variables);

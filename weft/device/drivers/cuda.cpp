@@ -26,9 +26,6 @@ constexpr char kPtx[] = "ptx", kCudaC[] = "cuda";  // rows of targets
 constexpr int kQueues = 2;
 // Of a program that is no grid of groups: four warps of a multiprocessor's four schedulers each.
 constexpr unsigned kGroup = 128;
-// "CUDA C++ Programming Guide", "Function Parameters": 4 KiB of arguments on every GPU, of which
-// buffers and variables are 8 bytes each; a few places are left to variables.
-constexpr int64_t kMostBuffers = 480;
 
 Address address(BufferSlice slice) {
   return reinterpret_cast<Address>(slice.buffer->block()) + static_cast<Address>(slice.offset);
@@ -87,7 +84,6 @@ struct CudaExecutable final : Executable {
 Target target_of(const char* row, const Session& s, Context& context) {
   Target t = make_target(row, context);
   t.threads = s.attribute(kMultiprocessors);
-  t.most_buffers = kMostBuffers;
   t.groups.items = s.attribute(kMaxThreadsPerBlock);
   t.groups.local_bytes = s.attribute(kMaxSharedPerBlock);
   for (int axis = 0; axis < 3; ++axis) {
