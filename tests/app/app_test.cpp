@@ -77,6 +77,18 @@ TEST(App, FuzzIsAnotherProgram) {
   EXPECT_TRUE(has(missing.err, "/no/such.repro")) << missing.err;
 }
 
+/// What a crash would leave is written at each call; benchmarks measure what programs have.
+TEST(App, BenchmarksLeaveNoProgramBehind) {
+  const std::string state = testing::TempDir() + "/bench_state";
+  std::filesystem::remove_all(state);
+  ::setenv("XDG_STATE_HOME", state.c_str(), 1);
+  EXPECT_EQ(weft({"bench", "dispatch", "--repeats", "1"}).code, kExitOk);
+  EXPECT_FALSE(std::filesystem::exists(state + "/weft/repro"));
+  EXPECT_EQ(weft({"explain", "mnist"}).code, kExitOk);
+  EXPECT_TRUE(std::filesystem::exists(state + "/weft/repro"));
+  ::unsetenv("XDG_STATE_HOME");
+}
+
 TEST(App, Version) {
   EXPECT_TRUE(has(weft({"version"}).out, "weft 0.1.0 (build "));
   EXPECT_TRUE(has(weft({"version", "--json"}).out, R"({"version":"0.1.0","build":")"));

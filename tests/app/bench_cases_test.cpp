@@ -207,6 +207,13 @@ TEST_F(BenchCases, OptionsThatWouldDoNothingAreRefused) {
   EXPECT_NE(said({.what = "reduce", .which = "sum"}).find("--case and --size"), std::string::npos);
   EXPECT_NE(said({.what = "gemm", .size = 8}).find("--case and --size"), std::string::npos);
   EXPECT_NE(said({.what = "gemm", .busy = 0}).find("--busy goes with"), std::string::npos);
+  EXPECT_NE(said({.what = "gemm", .quick = true}).find("--quick goes with lengths, not with gemm"),
+            std::string::npos);
+  EXPECT_NE(
+      said({.what = "lengths", .which = "nobody"}).find("no function of lengths has 'nobody'"),
+      std::string::npos);
+  EXPECT_NE(said({.what = "lengths", .size = 1001}).find("--size 1001 is over 1000"),
+            std::string::npos);
   EXPECT_NE(said({.what = "sweep"}).find("--against torch"), std::string::npos);
   EXPECT_NE(said({.what = "cases", .which = "no such"}).find("no such"), std::string::npos);
 }

@@ -17,12 +17,19 @@ double value_of(const BenchRows& rows, const std::string& name) {
   return 0;
 }
 
+using Benchmark = void (*)(const Session&, const BenchOptions&, BenchReport);
+
+BenchRows rows_of(Benchmark run, Context& context, const BenchOptions& options) {
+  BenchRows rows;
+  run({context, stdout, stderr}, options, [&](const BenchRow& row) { rows.push_back(row); });
+  return rows;
+}
+
 BenchRows scheduled(const std::string& model, const char* device = "CPU") {
   Options options;
   options.dev = device;
   Context context(options);
-  const Session session{context, stdout, stderr};
-  return bench_schedule(session, {.what = "schedule", .model = model, .repeats = 1});
+  return rows_of(bench_schedule, context, {.what = "schedule", .model = model, .repeats = 1});
 }
 
 TEST(Bench, MedianOfAFew) {
@@ -63,7 +70,7 @@ TEST(Bench, SlowLengthsAreCompiledOnce) {
   Context context(Options{});
   ContextScope scope(context);
   const BenchRows rows =
-      bench_lengths({context, stdout, stderr}, {.what = "lengths", .repeats = 1});
+      rows_of(bench_lengths, context, {.what = "lengths", .repeats = 1, .quick = true});
   int functions = 0;
   for (const BenchRow& row : rows) {
     EXPECT_GT(row.value, 0) << row.name;
@@ -72,6 +79,21 @@ TEST(Bench, SlowLengthsAreCompiledOnce) {
     EXPECT_EQ(row.note, "0 more for other lengths") << row.name;
   }
   EXPECT_EQ(functions, 13);
+  EXPECT_EQ(rows.back().name, strformat("geometric mean of {} rows", 4 * functions));
+}
+
+// Nobody waits for the last row to see the first.
+TEST(Bench, LengthsAreReportedAsTheyAreMeasured) {
+  Context context(Options{});
+  ContextScope scope(context);
+  std::vector<int64_t> launched;
+  bench_lengths(
+      {context, stdout, stderr},
+      {.what = "lengths", .repeats = 1, .which = "gelu", .size = 3, .quick = true},
+      [&](const BenchRow&) { launched.push_back(context.tracer().value(Counter::Kernels)); });
+  ASSERT_EQ(launched.size(), 3);  // kernels, one length, all of them
+  EXPECT_GT(launched[0], 0);
+  EXPECT_GT(launched[1], launched[0]);
 }
 
 // tinygrad captures 127 kernels for this step and 1115 for GPT-2's; half of that is the goal.

@@ -4,6 +4,7 @@
 
 #include "tests/optimize/kernels.h"
 #include "weft/base/error.h"
+#include "weft/optimize/loop_order.h"
 
 namespace weft {
 namespace {
@@ -51,6 +52,32 @@ TEST(LoopNest, MaskedTailsInsideMaskedTails) {
     n.split(p.inner, 3, Tail::Mask);
     n.split(1, 5, Tail::Mask);
   });
+}
+
+/// 16 rows by as many columns as `count` says.
+Kernel by_columns(const std::function<NodeRef(Graph&)>& count) {
+  constexpr int64_t kRows = 16, kDepth = 8, kMost = 1000;
+  KernelBuilder b;
+  NodeRef i = b.range(kRows, 0), j = b.g.range(count(b.g), 1), k = b.range(kDepth, 2);
+  NodeRef x =
+      b.load(b.param(1, DType::F32, kRows * kDepth), b.g.add(b.g.mul(i, b.index(kDepth)), k));
+  NodeRef y =
+      b.load(b.param(2, DType::F32, kMost * kDepth), b.g.add(b.g.mul(j, b.index(kDepth)), k));
+  b.store(b.param(0, DType::F32, kRows * kMost), b.g.add(b.g.mul(i, b.index(kMost)), j),
+          b.reduce(Fold::Add, b.g.mul(x, y), {k}));
+  return b.kernel();
+}
+
+/// Columns come in blocks that stay in a cache; the last one overlaps, where there is a whole one.
+TEST(LoopNest, StreamsHaveBlocksWhereOneIsSurelyThere) {
+  const auto blocked = [](const Kernel& kernel) {
+    const KernelInfo info(kernel.sink);
+    LoopNest nest(*kernel.graph, info, false);
+    return block_stream(nest, info, 1, 1 << 10);
+  };
+  EXPECT_TRUE(blocked(by_columns([](Graph& g) { return g.index(1000); })));
+  EXPECT_TRUE(blocked(by_columns([](Graph& g) { return g.variable("n", 500, 1000); })));
+  EXPECT_FALSE(blocked(by_columns([](Graph& g) { return g.variable("n", 1, 1000); })));
 }
 
 TEST(LoopNest, FusedLoopsRunOverAllPairs) {

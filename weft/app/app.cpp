@@ -107,6 +107,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
          "how many times as long everybody takes then")
       ->type_name("CPU")
       ->check(CLI::Range(int64_t{0}, int64_t{4095}));
+  sub->add_flag("--quick", line.bench.quick, "lengths: four of them, in a quarter of the turns");
   sub->add_option("--python", line.bench.python, "the Python that has the peers")
       ->capture_default_str();
   add_machine_options(sub, line);
@@ -242,17 +243,23 @@ int dispatch(const CLI::App& app, CommandLine& line, const Session& session) {
   return run_version(session);
 }
 
-Options options_of(const CommandLine& line) {
+/// Whether a crash leaves a program (CrashNote). Not of benchmarks: two writes to a file are as
+/// much as half of a small call, and programs that use the library have none unless they ask for
+/// it.
+bool leaves_repro(const CLI::App& app) { return !app.got_subcommand("bench"); }
+
+Options options_of(const CLI::App& app, const CommandLine& line) {
   Options options = Options::from_environment();
   if (!line.device.empty()) options.dev = line.device;
   if (line.threads != 0) options.threads = line.threads;
   const std::string state = options.state_directory();
-  if (options.repro.empty() && !state.empty()) options.repro = state + "/repro";
+  if (options.repro.empty() && !state.empty() && leaves_repro(app))
+    options.repro = state + "/repro";
   return options;
 }
 
 int run_command(const CLI::App& app, CommandLine& line, std::FILE* out, std::FILE* err) {
-  Context context(options_of(line));
+  Context context(options_of(app, line));
   const ContextScope scope(context);
   const bool terminal = ::isatty(::fileno(out)) == 1;
   Session session{context, out, err, line.json, terminal && context.options().no_color.empty()};

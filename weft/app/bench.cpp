@@ -14,7 +14,7 @@ namespace {
 
 struct Benchmark {
   const char* name;
-  BenchRows (*run)(const Session&, const BenchOptions&);
+  void (*run)(const Session&, const BenchOptions&, BenchReport);
 };
 constexpr Benchmark kBenchmarks[] = {
     {"schedule", bench_schedule},       {"compile", bench_compile}, {"dispatch", bench_dispatch},
@@ -76,16 +76,18 @@ int run_bench(const Session& session, const BenchOptions& options) {
       (!options.which.empty() || options.size > 0))
     fail("bench", "--case and --size go with cases, sweep, explain and lengths, not with {}",
          options.what);
+  if (options.quick && options.what != "lengths")
+    fail("bench", "--quick goes with lengths, not with {}", options.what);
   if (compares) return run_bench_cases(session, options);
   if (explains) return run_bench_explain(session, options);
   bool found = false;
   for (const Benchmark& benchmark : kBenchmarks) {
     if (options.what != benchmark.name && options.what != "all") continue;
     found = true;
-    for (const BenchRow& row : benchmark.run(session, options)) {
+    benchmark.run(session, options, [&](const BenchRow& row) {
       session.json ? print_json(session, row) : print_text(session, row);
-    }
-    std::fflush(session.out);
+      std::fflush(session.out);
+    });
   }
   if (!found) {
     fail("bench", "there is no benchmark '{}'; `weft bench --help` lists them", options.what);

@@ -21,21 +21,23 @@ struct BenchRow {
 };
 
 using BenchRows = std::vector<BenchRow>;
+/// Takes each row as soon as it is measured.
+using BenchReport = FunctionRef<void(const BenchRow&)>;
 
 // Seconds of the median of `repeats` calls, after one that is not counted.
 double median_seconds(int64_t repeats, FunctionRef<void()> run);
 double median(std::vector<double> values);
 
 // bench schedule, bench compile: a training step's graph from nothing (bench_graph.cpp).
-BenchRows bench_schedule(const Session& session, const BenchOptions& options);
-BenchRows bench_compile(const Session& session, const BenchOptions& options);
+void bench_schedule(const Session& session, const BenchOptions& options, BenchReport report);
+void bench_compile(const Session& session, const BenchOptions& options, BenchReport report);
 // Kernels that run (bench_kernels.cpp).
-BenchRows bench_dispatch(const Session& session, const BenchOptions& options);
-BenchRows bench_elementwise(const Session& session, const BenchOptions& options);
-BenchRows bench_reduce(const Session& session, const BenchOptions& options);
-BenchRows bench_gemm(const Session& session, const BenchOptions& options);
+void bench_dispatch(const Session& session, const BenchOptions& options, BenchReport report);
+void bench_elementwise(const Session& session, const BenchOptions& options, BenchReport report);
+void bench_reduce(const Session& session, const BenchOptions& options, BenchReport report);
+void bench_gemm(const Session& session, const BenchOptions& options, BenchReport report);
 // Dynamic lengths (bench_lengths.cpp).
-BenchRows bench_lengths(const Session& session, const BenchOptions& options);
+void bench_lengths(const Session& session, const BenchOptions& options, BenchReport report);
 
 // Cases in turns with peers (bench_against.cpp), and what weft makes of one (bench_explain.cpp).
 int run_bench_cases(const Session& session, const BenchOptions& options);

@@ -107,23 +107,24 @@ BenchRows rows_of(const std::vector<ColdStep>& steps, const std::string& model) 
   return rows;
 }
 
-BenchRows cold_steps(const Session& session, const BenchOptions& options, std::string device) {
+void cold_steps(const Session& session, const BenchOptions& options, std::string device,
+                BenchReport report) {
   Options cold = session.context.options();
   cold.dev = std::move(device);
   cold.cache = false;
   std::vector<ColdStep> steps;
   for (int64_t i = 0; i < options.repeats; ++i) steps.push_back(cold_step(cold, options.model));
-  return rows_of(steps, options.model);
+  for (const BenchRow& row : rows_of(steps, options.model)) report(row);
 }
 
 }  // namespace
 
-BenchRows bench_schedule(const Session& session, const BenchOptions& options) {
-  return cold_steps(session, options, null_device(session.context, session.context.options().dev));
+void bench_schedule(const Session& session, const BenchOptions& options, BenchReport report) {
+  cold_steps(session, options, null_device(session.context, session.context.options().dev), report);
 }
 
-BenchRows bench_compile(const Session& session, const BenchOptions& options) {
-  return cold_steps(session, options, session.context.options().dev);
+void bench_compile(const Session& session, const BenchOptions& options, BenchReport report) {
+  cold_steps(session, options, session.context.options().dev, report);
 }
 
 }  // namespace weft

@@ -21,7 +21,7 @@ double seconds_into(int64_t repeats, Tensor& out, FunctionRef<Tensor()> compute)
 
 }  // namespace
 
-BenchRows bench_dispatch(const Session& session, const BenchOptions& options) {
+void bench_dispatch(const Session& session, const BenchOptions& options, BenchReport report) {
   Tensor x = filled({4});
   const auto chain = [&] {
     Tensor y = x;
@@ -34,32 +34,32 @@ BenchRows bench_dispatch(const Session& session, const BenchOptions& options) {
   const int64_t launched = tracer.value(Counter::Kernels) - before;
   const double all = median_seconds(options.repeats, chain);
   const double one = median_seconds(options.repeats * 100, [&] { (x + 1).realize(); });
-  return {{strformat("chain of {} kernels of 4 floats", launched),
-           all / static_cast<double>(launched) * 1e6, "us", 0, "per kernel"},
-          {"one kernel of 4 floats", one * 1e6, "us", 0, "build, schedule from cache, run"}};
+  report({strformat("chain of {} kernels of 4 floats", launched),
+          all / static_cast<double>(launched) * 1e6, "us", 0, "per kernel"});
+  report({"one kernel of 4 floats", one * 1e6, "us", 0, "build, schedule from cache, run"});
 }
 
-BenchRows bench_elementwise(const Session& session, const BenchOptions& options) {
+void bench_elementwise(const Session& session, const BenchOptions& options, BenchReport report) {
   const double copy = gbytes(measured_copy_bandwidth(session.context));
   Tensor x = filled({kElements}), y = filled({kElements}), out = filled({kElements});
-  const double add = seconds_into(options.repeats, out, [&] { return x + y; });
-  const double gelu = seconds_into(options.repeats, out, [&] { return x.gelu(); });
   const double n = static_cast<double>(kElements);
-  return {{"x + y, 64M f32", gbytes(12 * n) / add, "GB/s", copy},
-          {"gelu(x), 64M f32", gbytes(8 * n) / gelu, "GB/s", copy}};
+  const double add = seconds_into(options.repeats, out, [&] { return x + y; });
+  report({"x + y, 64M f32", gbytes(12 * n) / add, "GB/s", copy});
+  const double gelu = seconds_into(options.repeats, out, [&] { return x.gelu(); });
+  report({"gelu(x), 64M f32", gbytes(8 * n) / gelu, "GB/s", copy});
 }
 
-BenchRows bench_reduce(const Session& session, const BenchOptions& options) {
+void bench_reduce(const Session& session, const BenchOptions& options, BenchReport report) {
   const double read = gbytes(measured_read_bandwidth(session.context));
   const double copy = gbytes(measured_copy_bandwidth(session.context));
   Tensor x = filled({kElements}), square = filled({kRows, kRows}), out = filled({kRows, kRows});
-  const double sum = median_seconds(options.repeats, [&] { x.sum().realize(); });
-  const double softmax = seconds_into(options.repeats, out, [&] { return square.softmax(); });
-  const double norm = seconds_into(options.repeats, out, [&] { return square.layernorm(); });
   const double n = static_cast<double>(kElements), area = static_cast<double>(kRows * kRows);
-  return {{"sum, 64M f32", gbytes(4 * n) / sum, "GB/s", read},
-          {"softmax, 4096 x 4096 f32", gbytes(8 * area) / softmax, "GB/s", copy},
-          {"layernorm, 4096 x 4096 f32", gbytes(8 * area) / norm, "GB/s", copy}};
+  const double sum = median_seconds(options.repeats, [&] { x.sum().realize(); });
+  report({"sum, 64M f32", gbytes(4 * n) / sum, "GB/s", read});
+  const double softmax = seconds_into(options.repeats, out, [&] { return square.softmax(); });
+  report({"softmax, 4096 x 4096 f32", gbytes(8 * area) / softmax, "GB/s", copy});
+  const double norm = seconds_into(options.repeats, out, [&] { return square.layernorm(); });
+  report({"layernorm, 4096 x 4096 f32", gbytes(8 * area) / norm, "GB/s", copy});
 }
 
 namespace {
@@ -85,15 +85,13 @@ BenchRow product_row(const BenchOptions& options, DType dtype, int64_t n, double
 
 }  // namespace
 
-BenchRows bench_gemm(const Session& session, const BenchOptions& options) {
-  BenchRows rows;
+void bench_gemm(const Session& session, const BenchOptions& options, BenchReport report) {
   for (const DType dtype : {DType::F32, DType::BF16, DType::I8}) {
     const double peak = dtype == DType::F32 ? measured_f32_flops(session.context)
                                             : measured_narrow_flops(session.context, dtype);
     for (const int64_t n : {512, 1024, 2048, 4096})
-      rows.push_back(product_row(options, dtype, n, peak * 1e-9));
+      report(product_row(options, dtype, n, peak * 1e-9));
   }
-  return rows;
 }
 
 }  // namespace weft

@@ -1,10 +1,12 @@
 // Functions captured for every length from 1 to 1000, beside the same captured for one.
+#include <cmath>
 #include <functional>
 #include <memory>
 
 #include "weft/app/bench.h"
 #include "weft/app/gpt2.h"
 #include "weft/base/context.h"
+#include "weft/base/error.h"
 #include "weft/base/format.h"
 #include "weft/nn/attention.h"
 #include "weft/run/stats.h"
@@ -17,6 +19,8 @@ namespace {
 
 constexpr int64_t kLongest = 1000;
 constexpr int64_t kLengths[] = {1, 7, 16, 64, 100, 128, 333, 512, 777, 1000};
+constexpr int64_t kQuickLengths[] = {7, 64, 333, 1000};
+constexpr int64_t kTurns = 20, kQuickTurns = 5;  // for each repeat
 
 struct LengthCase {
   std::string name;
@@ -107,44 +111,85 @@ std::pair<double, double> in_turns(int64_t repeats, FunctionRef<void()> a, Funct
   return {median(std::move(of_a)), median(std::move(of_b))};
 }
 
-BenchRows rows_of(Context& context, const LengthCase& which, const BenchOptions& options) {
-  std::vector<Tensor> values;
-  for (const Dims& shape : which.operands)
-    values.push_back(Tensor::randn(shape).cast(which.dtype).realize());
-  const Variable length("n", 1, kLongest);
-  // Arguments: what only depends on what a function holds would be computed once.
-  using Values = std::vector<Tensor>;
-  auto any = jit([&](const Values& v, const Dim& n) { return which.compute(v, n); }, "any length");
-  const int64_t first = kernels_compiled_by(context, [&] {
-    for (int i = 0; i < 3; ++i) any(values, length.bind(kLongest));  // plain, captured, replayed
-  });
-  const int64_t later = kernels_compiled_by(context, [&] {
-    for (const int64_t n : kLengths) any(values, length.bind(n));
-  });
-  BenchRows out = {{strformat("{}, kernels", which.name), static_cast<double>(first), "compiled", 0,
-                    strformat("{} more for other lengths", later)}};
-  for (const int64_t n : kLengths) {
-    if (options.size > 0 && options.size != n) continue;
-    auto one = jit([&](const Values& v) { return which.compute(v, n); }, "one length");
-    for (int i = 0; i < 3; ++i) one(values);
-    const auto [dynamic, fixed] =
-        in_turns(20 * options.repeats, [&] { any(values, length.bind(n)); }, [&] { one(values); });
-    out.push_back(
-        {strformat("{}, n = {}", which.name, n), 100 * fixed / dynamic, "%", 0,
-         strformat("of the speed for one length: {}, {}", time_text(dynamic), time_text(fixed))});
-  }
-  return out;
+std::vector<int64_t> lengths_of(const BenchOptions& options) {
+  if (options.size > kLongest)
+    fail("bench", "--size {} is over {}, the longest of lengths", options.size, kLongest);
+  if (options.size > 0) return {options.size};
+  if (options.quick) return {std::begin(kQuickLengths), std::end(kQuickLengths)};
+  return {std::begin(kLengths), std::end(kLengths)};
 }
+
+class LengthBench {
+ public:
+  LengthBench(Context& context, const BenchOptions& options, BenchReport report)
+      : context_(context),
+        report_(report),
+        lengths_(lengths_of(options)),
+        turns_((options.quick ? kQuickTurns : kTurns) * options.repeats) {}
+
+  void measure(const LengthCase& which) {
+    std::vector<Tensor> values;
+    for (const Dims& shape : which.operands)
+      values.push_back(Tensor::randn(shape).cast(which.dtype).realize());
+    const Variable length("n", 1, kLongest);
+    // Arguments: what only depends on what a function holds would be computed once.
+    using Values = std::vector<Tensor>;
+    auto any =
+        jit([&](const Values& v, const Dim& n) { return which.compute(v, n); }, "any length");
+    const int64_t first = kernels_compiled_by(context_, [&] {
+      for (int i = 0; i < 3; ++i) any(values, length.bind(kLongest));  // plain, captured, replayed
+    });
+    const int64_t later = kernels_compiled_by(context_, [&] {
+      for (const int64_t n : lengths_) any(values, length.bind(n));
+    });
+    report_({strformat("{}, kernels", which.name), static_cast<double>(first), "compiled", 0,
+             strformat("{} more for other lengths", later)});
+    for (const int64_t n : lengths_) {
+      auto one = jit([&](const Values& v) { return which.compute(v, n); }, "one length");
+      for (int i = 0; i < 3; ++i) one(values);
+      const auto [dynamic, fixed] =
+          in_turns(turns_, [&] { any(values, length.bind(n)); }, [&] { one(values); });
+      add(strformat("{}, n = {}", which.name, n), dynamic, fixed);
+    }
+  }
+
+  void summarise() const {
+    report_({strformat("geometric mean of {} rows", count_),
+             100 * std::exp(logs_ / static_cast<double>(count_)), "%", 0,
+             strformat("least {:.1f} %: {}", 100 * least_, slowest_)});
+  }
+
+ private:
+  void add(const std::string& name, double dynamic, double fixed) {
+    const double share = fixed / dynamic;
+    report_(
+        {name, 100 * share, "%", 0,
+         strformat("of the speed for one length: {}, {}", time_text(dynamic), time_text(fixed))});
+    if (count_ == 0 || share < least_) least_ = share, slowest_ = name;
+    logs_ += std::log(share), ++count_;
+  }
+
+  Context& context_;
+  BenchReport report_;
+  std::vector<int64_t> lengths_;
+  int64_t turns_;
+  double logs_ = 0, least_ = 0;  // of shares so far
+  int64_t count_ = 0;
+  std::string slowest_;
+};
 
 }  // namespace
 
-BenchRows bench_lengths(const Session& session, const BenchOptions& options) {
-  BenchRows all;
+void bench_lengths(const Session& session, const BenchOptions& options, BenchReport report) {
+  LengthBench bench(session.context, options, report);
+  bool found = false;
   for (const LengthCase& which : length_cases()) {
     if (!options.which.empty() && which.name.find(options.which) == std::string::npos) continue;
-    for (BenchRow& row : rows_of(session.context, which, options)) all.push_back(std::move(row));
+    found = true;
+    bench.measure(which);
   }
-  return all;
+  if (!found) fail("bench", "no function of lengths has '{}' in its name", options.which);
+  bench.summarise();
 }
 
 }  // namespace weft

@@ -66,6 +66,7 @@ struct BenchOptions {
   std::vector<std::string> against = {};  // peers that take turns with weft
   std::string python = "python3";         // has the peers
   int64_t busy = -1;                      // of cases: a CPU that another process keeps busy
+  bool quick = false;                     // of lengths: few of them, in few turns
 };
 
 struct ExplainOptions {

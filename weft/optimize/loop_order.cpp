@@ -210,8 +210,11 @@ bool block_stream(LoopNest& nest, const KernelInfo& info, int innermost, double 
   if (bytes <= most) return false;
   const auto blocks = static_cast<int64_t>(std::ceil(bytes / most));
   const int64_t size = (nest.extent(stream) + blocks - 1) / blocks;
-  if (divisor_of(nest.size(stream)) == 0 || size < 2) return false;
-  const Tail tail = nest.extent(stream) % size == 0 ? Tail::Exact : Tail::Overlap;
+  const int64_t divisor = divisor_of(nest.size(stream));
+  if (divisor == 0 || size < 2) return false;
+  const Tail tail = divisor % size == 0 ? Tail::Exact : Tail::Overlap;
+  // A loop that may be shorter than a block cannot end with one that overlaps.
+  if (tail == Tail::Overlap && !none_or_at_least(nest.size(stream), size)) return false;
   nest.move_before(nest.split(stream, size, tail).outer, around);
   return true;
 }
