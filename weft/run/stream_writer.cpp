@@ -7,6 +7,7 @@
 #include "weft/base/hash.h"
 #include "weft/base/log.h"
 #include "weft/base/process.h"
+#include "weft/base/secrets.h"
 #include "weft/base/version.h"
 #include "weft/device/device.h"
 #include "weft/rewrite/print.h"
@@ -73,7 +74,7 @@ void StreamWriter::describe_process() {
   out.text(facts.directory);
   out.text(device.name());
   out.text(device.target().machine.text());
-  write_list(out, facts.command);
+  write_list(out, without_secrets(facts.command));
   write_list(out, changed_options(context_.options()));
   end(Kind::Process);
 }
