@@ -12,6 +12,7 @@
 #include "weft/device/device.h"
 #include "weft/rewrite/print.h"
 #include "weft/run/state_writer.h"
+#include "weft/target/core.h"
 
 namespace weft {
 namespace {
@@ -73,7 +74,7 @@ void StreamWriter::describe_process() {
   out.text(strformat("{:016x}", build_id()));
   out.text(facts.directory);
   out.text(device.name());
-  out.text(device.target().machine.text());
+  out.text(text_with_core(device.target().machine));
   write_list(out, without_secrets(facts.command));
   write_list(out, changed_options(context_.options()));
   end(Kind::Process);
