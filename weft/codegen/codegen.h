@@ -43,6 +43,7 @@ struct State {
   const InstructionSet& instructions;
   MachineProgram code = {};
   std::string bytes = {};
+  mutable std::string recorded = {};  ///< of parts()
 
   std::string_view name() const { return program.name; }
   PassView view() const;
