@@ -1,5 +1,9 @@
 // The C interface: tensors, their values, gradients, contexts.
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
 
 #include "tests/c/c_test.h"
 
@@ -203,6 +207,45 @@ TEST_F(CTest, ContextsRecordStretches) {
   floats(context.rand({7}));
   context.stop_recording();
   EXPECT_EQ(std::filesystem::file_size(path), size);
+}
+
+/// tests/io/event_file_test.cpp reads what is written; here it is the same file.
+TEST_F(CTest, CurvesAreFilesOfEvents) {
+  const std::string folder = testing::TempDir() + "/c_curves";
+  std::filesystem::remove_all(folder);
+  std::string path;
+  {
+    EventFile events(folder);
+    path = events.path();
+    EXPECT_EQ(path.rfind(folder + "/events.out.tfevents.", 0), 0u) << path;
+    events.scalar("train/loss", 0.5, 7);
+    events.flush();
+    const auto flushed = std::filesystem::file_size(path);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 2; ++t)
+      threads.emplace_back([&] {
+        for (int64_t step = 0; step < 100; ++step) events.scalar("train/speed", 1e3, step);
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_REFUSED(weft_event_file_scalar(events.get(), nullptr, 1, 1), WEFT_ERROR_ARGUMENT, "tag");
+    EXPECT_GE(std::filesystem::file_size(path), flushed);
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string all(std::istreambuf_iterator<char>(file), {});
+  // A record: u64 size of its data, u32 checksum, the data, u32 checksum.
+  size_t records = 0;
+  for (size_t at = 0; at + 16 <= all.size(); ++records) {
+    uint64_t size = 0;
+    std::memcpy(&size, &all[at], sizeof(size));
+    at += 16 + size;
+    ASSERT_LE(at, all.size());
+  }
+  EXPECT_EQ(records, 202u);  // the version, and the points
+  EXPECT_NE(all.find("train/loss"), std::string::npos);
+  EXPECT_NE(all.find("train/speed"), std::string::npos);
+  weft_event_file none = nullptr;
+  EXPECT_REFUSED(weft_event_file_create(path.c_str(), &none), WEFT_ERROR_RUNTIME, path);
+  EXPECT_REFUSED(weft_event_file_flush(none), WEFT_ERROR_ARGUMENT, "event file");
 }
 
 TEST_F(CTest, TrainingIsOfTheThread) {

@@ -49,7 +49,7 @@ std::string column(const RegisterLives& lives, RegClass kind, Reg number) {
 }
 
 TEST(CodeFlow, OfALoop) {
-  const std::vector<CodeLine> lines = codegen::lines_x86(sum());
+  const std::vector<CodeLine> lines = codegen::lines_x86(sum(), Core::Unknown);
   ASSERT_EQ(lines.size(), 14U);  // with the frame, vzeroupper and ret
   const ControlFlow flow = codegen::control_flow(lines);
   ASSERT_EQ(flow.blocks.size(), 3U);
@@ -149,7 +149,7 @@ MachineProgram random_program(Random& random) {
 TEST(CodeFlow, LivesAreWhatPathsRead) {
   Random random(1);
   for (int round = 0; round < 200; ++round) {
-    const std::vector<CodeLine> lines = codegen::lines_x86(random_program(random));
+    const std::vector<CodeLine> lines = codegen::lines_x86(random_program(random), Core::Unknown);
     const ControlFlow flow = codegen::control_flow(lines);
     const RegisterLives lives = codegen::register_lives(lines, flow, x86::instruction_set());
     for (const codegen::NamedRegister& r : lives.registers) {
@@ -171,7 +171,7 @@ TEST(CodeFlow, LivesAreWhatPathsRead) {
 TEST(CodeFlow, JumpsToNowhereEnd) {
   MachineProgram p;
   p.code.push_back(jump(Form::Jmp, 7));
-  const std::vector<CodeLine> lines = codegen::lines_x86(p);
+  const std::vector<CodeLine> lines = codegen::lines_x86(p, Core::Unknown);
   EXPECT_TRUE(codegen::control_flow(lines).blocks[0].next.empty());
 }
 

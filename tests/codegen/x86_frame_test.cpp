@@ -35,7 +35,7 @@ MachineProgram squares() {
 }
 
 TEST(Listing, SaysWhatInstructionsAndLoopsTake) {
-  EXPECT_EQ(codegen::list_x86(squares()),
+  EXPECT_EQ(codegen::list_x86(squares(), Core::Unknown),
 
             R"(# 0 values in memory, 0 computed again where they are used, 0 bytes of frame
   # loop: 6 instructions, 4.0 cycles (store 1.0, chain 4.0), 64 bytes in, 64 out
@@ -55,14 +55,14 @@ TEST(Listing, SaysWhatInstructionsAndLoopsTake) {
 TEST(Listing, CountsWhatIsInMemory) {
   MachineProgram p = squares();
   p.in_memory = 3, p.rematerialised = 2, p.frame_bytes = 192;
-  EXPECT_EQ(codegen::list_x86(p).substr(0, 72),
+  EXPECT_EQ(codegen::list_x86(p, Core::Unknown).substr(0, 72),
             "# 3 values in memory, 2 computed again where they are used, 192 bytes of");
 }
 
 // The sum waits for itself: four cycles of latency, whatever the ports could do.
 TEST(Estimate, TheChainOfASum) {
   const MachineProgram p = squares();
-  const x86::Estimate e = x86::estimate_loop(p.code);
+  const x86::Estimate e = x86::estimate_loop(p.code, Core::Unknown);
   EXPECT_EQ(e.instructions, 6);
   EXPECT_EQ(e.chain, 4);
   EXPECT_EQ(e.loaded, 64);
@@ -72,10 +72,42 @@ TEST(Estimate, TheChainOfASum) {
 TEST(Estimate, ThePortOfIndependentProducts) {
   std::vector<Instruction> code;
   for (Reg r = 0; r < 12; ++r) code.push_back(make(Form::VFmadd231Ps, 512, {r, 30, 31}));
-  const x86::Estimate e = x86::estimate_loop(code);
+  const x86::Estimate e = x86::estimate_loop(code, Core::Unknown);
   EXPECT_EQ(e.busiest, "fmul");
   EXPECT_EQ(e.ports, 6);
   EXPECT_EQ(e.cycles(), 6);
+  // Zen 4 takes 512 bits in two turns.
+  EXPECT_EQ(x86::estimate_loop(code, Core::Zen4).ports, 12);
+  EXPECT_EQ(x86::estimate_loop(code, Core::GoldenCove).ports, 6);
+  for (Instruction& i : code) i.width = 256;
+  for (const Core core : {Core::Zen4, Core::Zen5, Core::GoldenCove})
+    EXPECT_EQ(x86::estimate_loop(code, core).ports, 6) << name_of(core);
+}
+
+TEST(Estimate, EveryCoreHasItsOwnLatencies) {
+  const Instruction product = make(Form::VMulPs, 512, {0, 1, 2});
+  EXPECT_EQ(x86::latency(product, Core::Zen4), 3);
+  EXPECT_EQ(x86::latency(product, Core::Zen5), 3);
+  EXPECT_EQ(x86::latency(product, Core::Unknown), 3);
+  EXPECT_EQ(x86::latency(product, Core::GoldenCove), 4);
+  const Instruction fma = make(Form::VFmadd231Ps, 512, {0, 1, 2});
+  const Instruction load = make(Form::MovLoad, 64, {0}, Address{.base = 1});
+  for (const Core core : {Core::Zen4, Core::Zen5, Core::GoldenCove}) {
+    EXPECT_EQ(x86::latency(fma, core), 4) << name_of(core);
+    EXPECT_EQ(x86::latency(load, core), core == Core::GoldenCove ? 5 : 4);
+    EXPECT_NE(x86::estimate_source(core).find(" of " + std::string(name_of(core)) + " ("),
+              std::string::npos);
+    EXPECT_EQ(x86::estimate_source(core).find("not known"), std::string::npos);
+  }
+  EXPECT_NE(x86::estimate_source(Core::Unknown).find(" of Zen 5 ("), std::string::npos);
+  EXPECT_NE(x86::estimate_source(Core::Unknown).find("not known"), std::string::npos);
+}
+
+/// A product of a loop's result and itself waits as long as the core's latency says.
+TEST(Estimate, ChainsAreTheCores) {
+  const std::vector<Instruction> code = {make(Form::VMulPs, 512, {0, 0, 0})};
+  EXPECT_EQ(x86::estimate_loop(code, Core::Zen4).chain, 3);
+  EXPECT_EQ(x86::estimate_loop(code, Core::GoldenCove).chain, 4);
 }
 
 }  // namespace

@@ -158,7 +158,8 @@ std::string kernel_pages(const Kernel& kernel) {
   std::string applied;
   for (const std::string& line : report.applied) applied += line + "\n";
   const LinearProgram program = lower_kernel(fast, target);
-  const std::string listing = back_end_of(target).list(generate_code(program, target).program);
+  const std::string listing =
+      back_end_of(target).list(generate_code(program, target).program, Core::Unknown);
   const std::string text =
       render(lower_kernel(fast, compiled), compiled, entry_name(0, kernel.name));
   return kOptimize + block(applied) + "\n" + block(print_graph(fast.sink)) + kLower +

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "weft/base/context.h"
+#include "weft/target/core.h"
 #include "weft/target/target.h"
 
 namespace weft {
@@ -47,6 +48,38 @@ TEST(Machine, IsDescribedSensibly) {
   EXPECT_TRUE(machine.native_bits == 256 || machine.native_bits == 512) << machine.native_bits;
   EXPECT_EQ(Machine().text(),
             "L1 48 KiB 12 ways, L2 1 MiB 16 ways, L3 32 MiB 16 ways, 512-bit operations");
+}
+
+TEST(Machine, SaysWhoseCoreItIs) {
+  EXPECT_EQ(core_named_in(text_with_core(Machine())), this_core());
+  for (const Core core : {Core::Zen4, Core::Zen5, Core::GoldenCove})
+    EXPECT_EQ(core_named_in(std::string(name_of(core)) + ", " + Machine().text()), core);
+  EXPECT_EQ(core_named_in(Machine().text()), Core::Unknown);
+  EXPECT_EQ(core_named_in(""), Core::Unknown);
+  EXPECT_EQ(core_named_in("Zen 45, L1"), Core::Unknown);
+}
+
+/// What CPUID gives for this processor, beside what the system says of it.
+TEST(Machine, TheCoreIsThatOfTheSystemsModel) {
+  std::ifstream file("/proc/cpuinfo");
+  int family = 0, model = 0;
+  bool amd = false, intel = false;
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const std::string value = line.substr(std::min(line.find(':') + 2, line.size()));
+    amd |= value == "AuthenticAMD";
+    intel |= value == "GenuineIntel";
+    if (line.starts_with("cpu family")) family = std::stoi(value);
+    if (line.starts_with("model\t")) model = std::stoi(value);
+  }
+  const Core core = this_core();
+  if (amd && family == 25 && model == 17)
+    EXPECT_EQ(core, Core::Zen4);
+  else if (amd && family == 26)
+    EXPECT_EQ(core, Core::Zen5);
+  else if (intel && family == 6 && (model == 0x8f || model == 0xad))
+    EXPECT_EQ(core, Core::GoldenCove);
+  else
+    GTEST_SKIP() << "family " << family << ", model " << model << " is none that this test knows";
 }
 
 TEST(Machine, RunningWideRegistersInHalvesTakesTwoTurns) {

@@ -31,7 +31,6 @@ namespace {
 
 using Verdict = Validated::Verdict;
 
-constexpr unsigned kResources = 3'000'000;  // Z3's own count of steps: the same on every machine
 constexpr uint64_t kSamples = 8;
 constexpr int64_t kMostElements = 512;
 
@@ -76,8 +75,9 @@ bool near(const Value& a, const Value& b) {
 /// Compares two runs over the same memory.
 class Comparison {
  public:
-  Comparison(const Run& before, const Run& after, std::span<const MemorySpec> specs)
-      : before_(before), after_(after), specs_(specs), algebra_(c_) {}
+  Comparison(const Run& before, const Run& after, std::span<const MemorySpec> specs,
+             const ValidateLimits& limits)
+      : before_(before), after_(after), specs_(specs), limits_(limits), algebra_(c_) {}
 
   std::pair<Verdict, std::string> run() {
     for (size_t slot = 0; slot < specs_.size(); ++slot) {
@@ -99,7 +99,7 @@ class Comparison {
 
  private:
   TermMemory run(const Run& what, const TermMemory& inputs) {
-    Steps steps;
+    Steps steps{limits_.steps};
     return what(algebra_, inputs, steps);
   }
 
@@ -112,7 +112,7 @@ class Comparison {
     if (differences.empty()) return z3::unsat;
     z3::solver solver(c_);
     z3::params limits(c_);
-    limits.set("rlimit", kResources);
+    limits.set("rlimit", limits_.resources);
     solver.set(limits);
     solver.add(z3::mk_or(differences));
     const z3::check_result answer = solver.check();
@@ -164,6 +164,7 @@ class Comparison {
 
   const Run &before_, &after_;
   std::span<const MemorySpec> specs_;
+  const ValidateLimits& limits_;
   z3::context c_;
   TermAlgebra algebra_;
   TermMemory inputs_;
@@ -173,7 +174,8 @@ class Comparison {
 /// Follows what passes do to each thing they work on.
 class Validator : public PassWatcher {
  public:
-  explicit Validator(const Variables& variables) : variables_(variables) {}
+  Validator(const Variables& variables, const ValidateLimits& limits)
+      : variables_(variables), limits_(limits) {}
 
   size_t begin(const char* pass, std::string_view subject, const StateParts* before) override {
     open_.emplace_back(pass, subject);
@@ -193,7 +195,7 @@ class Validator : public PassWatcher {
   void compare(const std::string& step, const std::string& subject, const Run& after) {
     Validated out{step, subject, Verdict::Unknown, {}};
     try {
-      std::tie(out.verdict, out.why) = Comparison(*held_, after, specs_).run();
+      std::tie(out.verdict, out.why) = Comparison(*held_, after, specs_, limits_).run();
     } catch (const Unsupported& beyond) {
       out.why = beyond.what;
     } catch (const z3::exception& error) {
@@ -258,6 +260,7 @@ class Validator : public PassWatcher {
   }
 
   const Variables& variables_;
+  const ValidateLimits& limits_;
   std::vector<std::pair<std::string, std::string>> open_;  // passes and their subjects
   std::string subject_;
   std::optional<Run> held_;
@@ -305,8 +308,8 @@ TermMemory run_schedule(const Schedule& schedule, const Variables& given, TermAl
 bool can_validate() { return true; }
 
 std::vector<Validated> validate(std::span<const NodeRef> roots, const Variables& variables,
-                                const Target& target) {
-  Validator validator(variables);
+                                const Target& target, const ValidateLimits& limits) {
+  Validator validator(variables, limits);
   const PassTrace trace(false, false, &validator);
   std::vector<ScheduleOutput> outputs;
   for (NodeRef n : roots) outputs.push_back({n});
@@ -329,7 +332,8 @@ std::vector<Validated> validate(std::span<const NodeRef> roots, const Variables&
 
 namespace weft::test {
 bool can_validate() { return false; }
-std::vector<Validated> validate(std::span<const NodeRef>, const trust::Variables&, const Target&) {
+std::vector<Validated> validate(std::span<const NodeRef>, const trust::Variables&, const Target&,
+                                const ValidateLimits&) {
   return {};
 }
 }  // namespace weft::test

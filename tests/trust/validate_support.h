@@ -26,6 +26,12 @@ struct Validated {
   std::string text() const;
 };
 
+/// What a step may take before it is called unknown; both are counts, the same on every machine.
+struct ValidateLimits {
+  unsigned resources = 3'000'000;  ///< Z3's own count, of a question
+  int64_t steps = 200'000;         ///< of following what a state computes
+};
+
 /// False where this build has no Z3.
 bool can_validate();
 
@@ -36,6 +42,6 @@ bool can_validate();
 /// be small: loops are followed iteration by iteration. What comes after the list of instructions
 /// (machine code, text) is not looked at. In the current Context.
 std::vector<Validated> validate(std::span<const NodeRef> roots, const trust::Variables& variables,
-                                const Target& target);
+                                const Target& target, const ValidateLimits& limits = {});
 
 }  // namespace weft::test

@@ -1,6 +1,8 @@
 // Every step of the compiler, on small programs, leaves what computes the same: Z3 says so.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "tests/trust/planted_rules.h"
 #include "tests/trust/validate_support.h"
 #include "weft/base/context.h"
@@ -175,10 +177,14 @@ TEST(Validate, PlantedRulesAreFound) {
   EXPECT_TRUE(refuted);
 }
 
+/// Bounded by counts alone: of programs, of their sizes, of what a question may take. What is not
+/// proved within them is unknown, which is no failure; what is refuted is.
 TEST(Validate, SlowRandomPrograms) {
   SKIP_WITHOUT_PROVER();
+  constexpr uint64_t kPrograms = 30;
+  constexpr test::ValidateLimits kLimits{.resources = 100'000, .steps = 20'000};
   Tally tally;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
+  for (uint64_t seed = 0; seed < kPrograms; ++seed) {
     Context context;
     const ContextScope scope(context);
     Graph g;
@@ -190,14 +196,13 @@ TEST(Validate, SlowRandomPrograms) {
     const RandomGraph program = random_graph(g, seed, options);
     const Target target = make_target(seed % 2 ? "x86" : "cuda", CpuFeatures(), 2);
     for (const Validated& v :
-         test::validate(program.roots, program.bindings[0].variables, target)) {
+         test::validate(program.roots, program.bindings[0].variables, target, kLimits)) {
       EXPECT_NE(v.verdict, Verdict::Refuted) << "seed " << seed << "\n" << v.text();
       ++(v.verdict == Verdict::Proved ? tally.proved : tally.unknown);
     }
   }
-  EXPECT_GT(tally.proved, tally.unknown);
-  ::testing::Test::RecordProperty("proved", tally.proved);
-  ::testing::Test::RecordProperty("unknown", tally.unknown);
+  std::printf("%d steps proved, %d unknown\n", tally.proved, tally.unknown);
+  EXPECT_GT(tally.proved, 10 * tally.unknown);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 
 #include "tests/viz/recorded.h"
@@ -35,6 +37,40 @@ TEST_F(Recordings, of_two_processes_share_a_file) {
              second = ask("kernels", {{"process", "1"}});
   EXPECT_GT(first["total"], 0);
   EXPECT_EQ(first["total"], second["total"]);
+}
+
+/// What the test below runs in a process of its own.
+TEST_F(Recordings, DISABLED_of_the_environment) { compute_little(Options::from_environment()); }
+
+/// A graph of 10^6 nodes for tools/viz_latency.
+TEST_F(Recordings, DISABLED_of_a_million_nodes) {
+  Options options = Options::from_environment();
+  options.dev = "NULL";
+  record_a_large_pass(options, 1'000'000);
+}
+
+TEST_F(Recordings, have_no_secrets_of_the_command_line) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("WEFT_VIZ", "1", 1);
+    ::setenv("WEFT_VIZ_FILE", file().c_str(), 1);
+    ::execl("/proc/self/exe", "viz_tests", "--gtest_filter=Recordings.DISABLED_of_the_environment",
+            "--gtest_also_run_disabled_tests", "--api-key", "S3CRET", "--token=S3CRET", "rest",
+            nullptr);
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  const Json session = ask("session");
+  const Json& words = session["processes"][0]["command"];
+  ASSERT_GE(words.size(), 4u);
+  const std::vector<std::string> last(words.end() - 4, words.end());
+  EXPECT_EQ(last, (std::vector<std::string>{"--api-key", "...", "--token=...", "rest"}));
+  std::ifstream in(file(), std::ios::binary);
+  const std::string all(std::istreambuf_iterator<char>(in), {});
+  EXPECT_GT(all.size(), 1000u);
+  EXPECT_EQ(all.find("S3CRET"), std::string::npos);
 }
 
 TEST_F(Recordings, of_a_fork_are_two_processes) {

@@ -3,9 +3,11 @@
 #include "tests/viz/recorded.h"
 #include "weft/base/context.h"
 #include "weft/base/format.h"
+#include "weft/isa/x86_estimate.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/state.h"
 #include "weft/run/recording_scope.h"
+#include "weft/target/core.h"
 #include "weft/tensor/tensor.h"
 #include "weft/viz/perfetto.h"
 
@@ -74,6 +76,9 @@ void Views::check_code(const std::string& kernel) const {
             2);
   const std::string shown = text("code", {{"kernel", kernel}});
   EXPECT_NE(shown.find("an estimate, not a measurement"), std::string::npos);
+  const Core core = core_named_in(ask("session")["processes"][0]["machine"].get<std::string>());
+  EXPECT_EQ(code["estimate"], x86::estimate_source(core));
+  EXPECT_EQ(core, this_core());
   EXPECT_NE(shown.find("hot loop"), std::string::npos);
   const Json roofline = ask("roofline", {{"kernel", kernel}});
   EXPECT_GT(roofline["measured_seconds"], 0);

@@ -31,8 +31,9 @@ struct ModelObject;    // models.cpp
 struct TokenizerObject {
   std::shared_ptr<const text::Tokenizer> tokenizer;
 };
-struct LlmObject;       // llm.cpp
-struct TrainingObject;  // llm_train.cpp
+struct EventFileObject;  // event_files.cpp
+struct LlmObject;        // llm.cpp
+struct TrainingObject;   // llm_train.cpp
 
 /// The number of a kind is part of its handles.
 template <class Handle>
@@ -78,6 +79,13 @@ struct HandleOf<weft_training> {
   using Object = TrainingObject;
   static constexpr uint32_t kKind = 7;
   static constexpr const char* kName = "training";
+};
+
+template <>
+struct HandleOf<weft_event_file> {
+  using Object = EventFileObject;
+  static constexpr uint32_t kKind = 8;
+  static constexpr const char* kName = "event file";
 };
 
 /// Of the whole process: a handle must be recognised before it is known whose it is.

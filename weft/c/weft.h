@@ -44,7 +44,7 @@ extern "C" {
 
 // Grows when something is added to this header; the library's file name changes where anything else
 // happens to it.
-#define WEFT_ABI_VERSION 2
+#define WEFT_ABI_VERSION 3
 WEFT_API uint32_t weft_abi_version(void);  // of the library that was loaded
 WEFT_API const char* weft_version(void);   // "0.1.0"
 
@@ -85,6 +85,7 @@ typedef struct weft_tensor_handle* weft_tensor;
 typedef struct weft_program_handle* weft_program;
 typedef struct weft_model_handle* weft_model;
 typedef struct weft_tokenizer_handle* weft_tokenizer;
+typedef struct weft_event_file_handle* weft_event_file;
 typedef struct weft_llm_handle* weft_llm;            // llm.h
 typedef struct weft_training_handle* weft_training;  // llm_train.h
 
@@ -345,6 +346,21 @@ WEFT_API weft_status weft_save(const char* path, const char* const* names,
 WEFT_API weft_status weft_load(weft_context context, const char* path,
                                weft_status (*found)(void* user, const char* name, weft_tensor x),
                                void* user);
+
+// ---- curves of a training
+
+// A new file of events in `folder`, made where it is missing, for `tensorboard --logdir FOLDER`.
+// May be used by several threads at once. Releasing it writes the rest.
+WEFT_API weft_status weft_event_file_create(const char* folder, weft_event_file* out);
+// A point of the curve `tag`, in single precision, at the time of now.
+WEFT_API weft_status weft_event_file_scalar(weft_event_file file, const char* tag, double value,
+                                            int64_t step);
+// What was not written yet; done every two seconds anyway.
+WEFT_API weft_status weft_event_file_flush(weft_event_file file);
+// Of the file, as weft_context_get().
+WEFT_API weft_status weft_event_file_path(weft_event_file file, char* path, size_t capacity,
+                                          size_t* length);
+WEFT_API void weft_event_file_release(weft_event_file file);
 
 // ---- ONNX models
 

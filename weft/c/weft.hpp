@@ -554,6 +554,32 @@ class Model {
   weft_model handle_ = nullptr;
 };
 
+/// Curves of a training for `tensorboard --logdir FOLDER` (weft.h).
+///   EventFile events("runs/1");
+///   events.scalar("train/loss", loss, step);
+class EventFile {
+ public:
+  explicit EventFile(const std::string& folder) {
+    check(weft_event_file_create(folder.c_str(), &handle_));
+  }
+  EventFile(EventFile&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  ~EventFile() { weft_event_file_release(handle_); }
+
+  weft_event_file get() const { return handle_; }
+  void scalar(const std::string& tag, double value, int64_t step) {
+    check(weft_event_file_scalar(handle_, tag.c_str(), value, step));
+  }
+  void flush() { check(weft_event_file_flush(handle_)); }
+  std::string path() const {
+    return detail::text_of([&](char* text, size_t capacity, size_t* length) {
+      return weft_event_file_path(handle_, text, capacity, length);
+    });
+  }
+
+ private:
+  weft_event_file handle_ = nullptr;
+};
+
 /// Texts to ids and back (weft.h).
 class Tokenizer {
  public:

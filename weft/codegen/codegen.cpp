@@ -67,7 +67,9 @@ std::string State::text() const {
 
 StateParts State::parts() const {
   if (code.code.empty()) return StateParts::of(program);
-  return {StateParts::Kind::Machine, {}, {}, nullptr, machine_bytes(code, target.name)};
+  // The last pass makes bytes of what the one before left.
+  if (bytes.empty() || recorded.empty()) recorded = machine_bytes(code, target.name);
+  return {StateParts::Kind::Machine, {}, {}, nullptr, recorded};
 }
 
 }  // namespace codegen

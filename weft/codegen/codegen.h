@@ -9,6 +9,7 @@
 #include "weft/graph/program.h"
 #include "weft/isa/machine.h"
 #include "weft/rewrite/pass.h"
+#include "weft/target/core.h"
 #include "weft/target/target.h"
 
 namespace weft {
@@ -23,10 +24,10 @@ struct BackEnd {
   /// The function's bytes, with the frame it needs: position-independent, constants behind the
   /// code.
   std::string (*encode)(const MachineProgram&);
-  /// The same for people: an instruction a line, estimates beside.
-  std::string (*list)(const MachineProgram&);
+  /// The same for people: an instruction a line, estimates for that core beside.
+  std::string (*list)(const MachineProgram&, Core);
   /// The same as data. InternalError where an instruction has no encoding.
-  std::vector<CodeLine> (*lines)(const MachineProgram&);
+  std::vector<CodeLine> (*lines)(const MachineProgram&, Core);
 };
 
 /// For targets with `machine_code` only.
@@ -42,6 +43,7 @@ struct State {
   const InstructionSet& instructions;
   MachineProgram code = {};
   std::string bytes = {};
+  mutable std::string recorded = {};  ///< of parts()
 
   std::string_view name() const { return program.name; }
   PassView view() const;

@@ -5,6 +5,7 @@
 #include "weft/base/byte_writer.h"
 #include "weft/base/error.h"
 #include "weft/base/reader.h"
+#include "weft/base/varints.h"
 #include "weft/graph/node_map.h"
 #include "weft/graph/schema.h"
 #include "weft/graph/verify.h"
@@ -84,13 +85,19 @@ class Reader {
 }  // namespace
 
 void write_node(ByteWriter& out, NodeRef n, FunctionRef<uint64_t(NodeRef)> back) {
-  out.u8(static_cast<uint8_t>(n->op));
-  out.u8(static_cast<uint8_t>(n->dtype));
-  out.varint(n->lanes);
-  out.varint(n->nsrc);
-  for (NodeRef s : n->src()) out.varint(back(s));
-  out.varint(n->nints);
-  for (const int64_t v : n->ints()) out.signed_varint(v);
+  std::array<std::byte, 256> room;
+  std::vector<std::byte> large;
+  const size_t most = 2 + kLongestVarint * (3 + n->nsrc + n->nints);
+  if (most > room.size()) large.resize(most);
+  std::byte *const begin = large.empty() ? room.data() : large.data(), *at = begin;
+  *at++ = static_cast<std::byte>(n->op);
+  *at++ = static_cast<std::byte>(n->dtype);
+  at = put_varint(at, n->lanes);
+  at = put_varint(at, n->nsrc);
+  for (NodeRef s : n->src()) at = put_varint(at, back(s));
+  at = put_varint(at, n->nints);
+  for (const int64_t v : n->ints()) at = put_varint(at, zigzag(v));
+  out.bytes({begin, at});
   if (schema(n->op).text) out.text(n->text());
 }
 

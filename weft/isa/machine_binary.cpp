@@ -1,8 +1,11 @@
 #include "weft/isa/machine_binary.h"
 
+#include <array>
+
 #include "weft/base/byte_writer.h"
 #include "weft/base/error.h"
 #include "weft/base/reader.h"
+#include "weft/base/varints.h"
 
 namespace weft {
 namespace {
@@ -29,23 +32,27 @@ uint8_t flags_of(const Instruction& i) {
                               (i.label >= 0 ? kLabelled : 0));
 }
 
-void write(ByteWriter& out, const Instruction& i) {
+/// Twelve numbers at most, and three bytes.
+constexpr size_t kMostBytes = 12 * kLongestVarint + 3;
+
+char* write(char* at, const Instruction& i) {
   const uint8_t flags = flags_of(i);
-  out.varint(i.form);
-  out.varint(i.width);
-  out.u8(flags);
-  if (flags & kMasked) out.varint(i.mask);
+  at = put_varint(at, i.form);
+  at = put_varint(at, i.width);
+  *at++ = static_cast<char>(flags);
+  if (flags & kMasked) at = put_varint(at, i.mask);
   if (flags & kRegisters)
-    for (const Reg r : i.regs) out.varint(number_of(r));
+    for (const Reg r : i.regs) at = put_varint(at, number_of(r));
   if (flags & kMemory) {
-    out.varint(number_of(i.address.base));
-    out.varint(number_of(i.address.index));
-    out.signed_varint(i.address.displacement);
-    out.signed_varint(i.address.label);
-    out.u8(i.address.scale);
+    at = put_varint(at, number_of(i.address.base));
+    at = put_varint(at, number_of(i.address.index));
+    at = put_varint(at, zigzag(i.address.displacement));
+    at = put_varint(at, zigzag(i.address.label));
+    *at++ = static_cast<char>(i.address.scale);
   }
-  if (flags & kImmediate) out.signed_varint(i.immediate);
-  if (flags & kLabelled) out.varint(static_cast<uint64_t>(i.label));
+  if (flags & kImmediate) at = put_varint(at, zigzag(i.immediate));
+  if (flags & kLabelled) at = put_varint(at, static_cast<uint64_t>(i.label));
+  return at;
 }
 
 class Reader {
@@ -136,8 +143,12 @@ std::string machine_bytes(const MachineProgram& program, std::string_view set) {
        {program.labels, program.frame_bytes, program.in_memory, program.rematerialised})
     out.varint(static_cast<uint64_t>(v));
   out.varint(program.code.size());
-  for (const Instruction& i : program.code) write(out, i);
-  return {reinterpret_cast<const char*>(out.data().data()), out.size()};
+  std::string bytes(reinterpret_cast<const char*>(out.data().data()), out.size());
+  bytes.reserve(bytes.size() + program.code.size() * 16);
+  std::array<char, kMostBytes> room;
+  for (const Instruction& i : program.code)
+    bytes.append(room.data(), static_cast<size_t>(write(room.data(), i) - room.data()));
+  return bytes;
 }
 
 StoredMachine read_machine(std::span<const std::byte> data, std::string_view what,

@@ -1,5 +1,4 @@
-// What instructions take, estimated from the table: for people who read listings, and for choices
-// between orders.
+// What instructions take, estimated from the tables of cores: for people who read listings.
 #pragma once
 #include <span>
 #include <string>
@@ -7,14 +6,15 @@
 #include <vector>
 
 #include "weft/isa/x86.h"
+#include "weft/target/core.h"
 
 namespace weft::x86 {
 
-/// Cycles from operands to result, with what loading an operand adds.
-int latency(const Instruction& i);
+/// Cycles from operands to result, with what loading an operand adds. Of an unknown core Zen 5's.
+int latency(const Instruction& i, Core core);
 
-/// Where the numbers are from, for whoever reads estimates.
-extern const std::string_view kEstimateSource;
+/// Whose the numbers are and where they are from, for whoever reads estimates.
+std::string estimate_source(Core core);
 
 /// What an instruction does with the memory that it names.
 struct MemoryUse {
@@ -38,7 +38,7 @@ struct Estimate {
 
   double cycles() const { return ports > chain ? ports : chain; }
 };
-Estimate estimate_loop(std::span<const Instruction> body);
+Estimate estimate_loop(std::span<const Instruction> body, Core core);
 /// "30 instructions, 12.0 cycles (fmul 6.0, chain 12.0), 64 bytes in, 0 out".
 std::string text_of(const Estimate& estimate);
 

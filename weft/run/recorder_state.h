@@ -24,13 +24,38 @@ inline constexpr const char* kCounterNames[] = {
 #undef X
 };
 
+/// What describing passes takes; that of a kernel goes on to the next one.
+struct PassWriter {
+  explicit PassWriter(StreamWriter& out) : states(out, 0) {}
+  /// Numbers of strings are a stream's.
+  void of_stream(uint64_t current) {
+    if (std::exchange(stream, current) != current) rules.clear(), names.clear();
+  }
+  StateWriter states;
+  uint64_t stream = 0;
+  FlatMap<const Rule*, uint64_t> rules;  // numbers of what is named again and again
+  FlatMap<const char*, uint64_t> names;
+  ByteWriter record;
+};
+
 struct Recorder::State {
   State(Context& c, std::string path)
       : context(c),
         out(c, std::move(path), static_cast<uint64_t>(c.options().viz_bytes)),
-        shared(out, 0) {}
+        shared(out) {}
 
   class Watcher;
+
+  /// For a kernel, with room for its return.
+  std::unique_ptr<PassWriter> pass_writer() {
+    if (spare.empty()) {
+      spare.reserve(++pass_writers);
+      return std::make_unique<PassWriter>(out);
+    }
+    std::unique_ptr<PassWriter> taken = std::move(spare.back());
+    spare.pop_back();
+    return taken;
+  }
 
   /// Knows that it is a fork's child without asking the system for a number each time.
   class Mutex final : ForkLock {
@@ -68,7 +93,7 @@ struct Recorder::State {
     tracks = {}, threads = {}, names = {};
     detail.clear();
     out.restart();
-    shared = StateWriter(out, 0);
+    shared.states = StateWriter(out, 0);
     runs = active.size();
     for (size_t i = 0; i < active.size(); ++i) {
       active[i].number = i;
@@ -161,11 +186,13 @@ struct Recorder::State {
   Context& context;
   Mutex mutex;
   StreamWriter out;
-  StateWriter shared;  // the arena of all but kernels
+  PassWriter shared;  // of the arena of all but kernels
   bool finished = false;
   std::vector<Run> active;  // the innermost last
   uint64_t runs = 0, schedules = 0;
   std::unique_ptr<Watcher> watcher;
+  std::vector<std::unique_ptr<PassWriter>> spare;
+  size_t pass_writers = 0;  // that there are
   std::array<int64_t, kCounterCount> counters{};
   // of spans
   FlatMap<uint64_t, uint64_t> tracks, threads;

@@ -29,22 +29,27 @@ struct KeptPass {
 class Recorder::State::Watcher final : public PassWatcher {
  public:
   /// Of a kernel.
-  Watcher(State& state, RecordedAs kernel)
-      : state_(state), kernel_(kernel), own_(std::in_place, state.out, kernel.number + 1) {
+  Watcher(State& state, RecordedAs kernel) : state_(state), kernel_(kernel) {
     const Lock lock(state_);
     run_ = state_.run();
+    own_ = state_.pass_writer();
+    own_->states.begin_arena(kernel.number + 1);
+    own_->of_stream(kernel.stream);
   }
   /// Of runs.
   explicit Watcher(State& state) : state_(state) {}
   ~Watcher() override {
     drop_from(0);
+    if (!own_) return;
     hand_over();
+    const Lock lock(state_);
+    state_.spare.push_back(std::move(own_));
   }
 
   size_t begin(const char* pass, std::string_view subject, const StateParts* before) override {
     OpenPass open{pass, std::string(subject), before == nullptr};
     if (own_ && before)
-      open.before = own_->state(*before);
+      open.before = own_->states.state(*before);
     else if (before)
       open.kept = *before;
     open.start = now_ns();
@@ -58,7 +63,7 @@ class Recorder::State::Watcher final : public PassWatcher {
     drop_from(pass + 1);
     add(std::move(open_[pass]), pass, ns, rules, after);
     open_.resize(pass);
-    if (own_ && own_->records().size() > kHandOver) hand_over();
+    if (own_ && own_->states.records().size() > kHandOver) hand_over();
   }
 
   /// The state is locked.
@@ -88,65 +93,65 @@ class Recorder::State::Watcher final : public PassWatcher {
   void write_shared(const OpenPass& open, size_t depth, std::optional<uint64_t> ns,
                     std::span<const RewriteStep> rules, const StateParts& after) {
     const auto locked = [](auto&& ask) { return ask(); };
-    rules_.clear(), names_.clear(), subject_number_ = 0;  // the stream may be another one
+    state_.shared.of_stream(state_.out.stream());
+    subject_number_ = 0;  // the stream may be another one
     write(state_.shared, open, depth, ns, rules, after, state_.context.get_if<Provenance>(),
           locked);
-    state_.out.add(state_.shared);
+    state_.out.add(state_.shared.states);
   }
 
   template <class Locked>
-  void write(StateWriter& states, const OpenPass& p, size_t depth, std::optional<uint64_t> ns,
+  void write(PassWriter& to, const OpenPass& p, size_t depth, std::optional<uint64_t> ns,
              std::span<const RewriteStep> rules, const StateParts& after, const Provenance* lines,
              Locked&& locked) {
     if (left_.size() <= depth) left_.resize(depth + 1);
     const bool kept = p.kept.kind != StateParts::Kind::None;
     const uint64_t before = p.follows ? left_[depth]
-                            : kept    ? states.state(p.kept, lines)
+                            : kept    ? to.states.state(p.kept, lines)
                                       : p.before;
-    const uint64_t then = left_[depth] = states.state(after, lines);
-    record_.clear();
-    record_.varint(string(p.pass, locked));
+    const uint64_t then = left_[depth] = to.states.state(after, lines);
+    to.record.clear();
+    to.record.varint(string(to, p.pass, locked));
     if (p.subject != subject_ || subject_number_ == 0) {
       subject_ = p.subject;
       subject_number_ = locked([&] { return state_.out.string(p.subject); });
     }
-    record_.varint(subject_number_);
-    record_.varint(own_ ? run_ : state_.run());
-    record_.varint(own_ ? kernel_.number + 1 : 0);
-    record_.varint(depth);
-    record_.u64(p.start);
-    record_.varint(ns.value_or(0));
-    record_.u8(ns.has_value());
-    record_.varint(before);
-    record_.varint(then);
-    record_.varint(rules.size());
+    to.record.varint(subject_number_);
+    to.record.varint(own_ ? run_ : state_.run());
+    to.record.varint(own_ ? kernel_.number + 1 : 0);
+    to.record.varint(depth);
+    to.record.u64(p.start);
+    to.record.varint(ns.value_or(0));
+    to.record.u8(ns.has_value());
+    to.record.varint(before);
+    to.record.varint(then);
+    to.record.varint(rules.size());
     for (const RewriteStep& step : rules) {
-      record_.varint(rule(*step.rule, locked));
-      record_.varint(states.node(step.before));
-      record_.varint(states.node(step.after));
+      to.record.varint(rule(to, *step.rule, locked));
+      to.record.varint(to.states.node(step.before));
+      to.record.varint(to.states.node(step.after));
     }
-    states.add(recording::Kind::Pass, record_.data());
+    to.states.add(recording::Kind::Pass, to.record.data());
   }
 
   template <class Locked>
-  uint64_t string(const char* name, Locked&& locked) {
-    if (const uint64_t* known = names_.find(name)) return *known;
-    return names_.set(name, locked([&] { return state_.out.string(name); }));
+  uint64_t string(PassWriter& to, const char* name, Locked&& locked) {
+    if (const uint64_t* number = to.names.find(name)) return *number;
+    return to.names.set(name, locked([&] { return state_.out.string(name); }));
   }
   template <class Locked>
-  uint64_t rule(const Rule& rule, Locked&& locked) {
-    if (const uint64_t* known = rules_.find(&rule)) return *known;
-    return rules_.set(&rule, locked([&] { return state_.out.rule(rule); }));
+  uint64_t rule(PassWriter& to, const Rule& rule, Locked&& locked) {
+    if (const uint64_t* number = to.rules.find(&rule)) return *number;
+    return to.rules.set(&rule, locked([&] { return state_.out.rule(rule); }));
   }
 
   /// To the stream; not to that of a fork, which knows nothing of the kernel.
   void hand_over() {
-    if (!own_) return;
     const Lock lock(state_);
     if (kernel_.stream == state_.out.stream())
-      state_.out.add(*own_);
+      state_.out.add(own_->states);
     else
-      own_->clear_records();
+      own_->states.clear_records();
   }
   /// Those that threw.
   void drop_from(size_t first) {
@@ -159,16 +164,13 @@ class Recorder::State::Watcher final : public PassWatcher {
 
   State& state_;
   RecordedAs kernel_;
-  std::optional<StateWriter> own_;  // a kernel's arena
+  std::unique_ptr<PassWriter> own_;  // of a kernel
   std::vector<OpenPass> open_;
   std::vector<KeptPass> kept_;
   std::vector<uint64_t> left_;  // the state after the last pass at each depth
   uint64_t run_ = 0;            // of a kernel
   std::string subject_;         // of the last pass
   uint64_t subject_number_ = 0;
-  FlatMap<const Rule*, uint64_t> rules_;
-  FlatMap<const char*, uint64_t> names_;
-  ByteWriter record_;
 };
 
 }  // namespace weft

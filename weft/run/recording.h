@@ -23,8 +23,8 @@ constexpr size_t kChecksumAt = 8 + 4 + 4;
 /// CLOCK_MONOTONIC's nanoseconds.
 enum class Kind : uint8_t {
   /// pid, parent, u64 now, u64 now of the wall clock (unix ns), text version, text build, text
-  /// directory, text device, text machine, words of the command (count, texts), options that are
-  /// not as they are by themselves (count, texts NAME=value)
+  /// directory, text device, text machine, words of the command without secrets (count, texts),
+  /// options that are not as they are by themselves (count, texts NAME=value)
   Process = 1,
   String = 2,  ///< the bytes
   Nodes = 3,   ///< arena, number of the first, count, each as graph/binary.h writes one

@@ -21,16 +21,25 @@ void put(ByteWriter& out, Kind kind, std::span<const std::byte> head,
 
 }  // namespace
 
+void StateWriter::begin_arena(uint64_t arena) {
+  arena_ = arena;
+  states_.clear();
+  nodes_.clear();
+  for (ByteWriter* w : {&records_, &new_nodes_, &new_lines_}) w->clear();
+  new_node_count_ = new_line_count_ = 0;
+  last_site_ = {};
+}
+
 uint64_t StateWriter::node(NodeRef root, const Provenance* lines) {
-  if (const uint32_t* known = nodes_.find(root->key)) return *known;
+  if (const uint32_t known = nodes_.find(root); known != NodeNumbers::kNone) return known;
   stack_.assign(1, {root});
   sources_.clear();
   while (true) {
     Frame& f = stack_.back();
     if (f.next < f.node->nsrc) {
       NodeRef source = f.node->src(f.next);
-      if (const uint32_t* known = nodes_.find(source->key))
-        sources_.push_back(*known), ++f.next;
+      if (const uint32_t known = nodes_.find(source); known != NodeNumbers::kNone)
+        sources_.push_back(known), ++f.next;
       else
         stack_.push_back({source});
       continue;
@@ -55,7 +64,7 @@ uint32_t StateWriter::add_node(NodeRef n, const Provenance* lines) {
     new_lines_.varint(line_of(site));
     ++new_line_count_;
   }
-  nodes_.set(n->key, number);
+  nodes_.add(n);
   return number;
 }
 

@@ -7,6 +7,7 @@
 #include "weft/base/call_site.h"
 #include "weft/graph/node_map.h"
 #include "weft/rewrite/pass_record.h"
+#include "weft/run/node_numbers.h"
 #include "weft/run/recording.h"
 
 namespace weft {
@@ -20,6 +21,8 @@ class StateWriter {
  public:
   /// `strings`: of the names of kernels and of lines, which states of the first arena alone have.
   StateWriter(StreamWriter& strings, uint64_t arena) : strings_(&strings), arena_(arena) {}
+  /// Another arena, in the memory of the one before.
+  void begin_arena(uint64_t arena);
 
   /// `lines`: where the user's lines of new nodes are known; or null.
   uint64_t node(NodeRef n, const Provenance* lines = nullptr);
@@ -39,8 +42,8 @@ class StateWriter {
 
   StreamWriter* strings_;
   uint64_t arena_;
-  FlatMap<uint64_t, uint64_t> states_;       // by hash of the content
-  FlatMap<uint64_t, uint32_t> nodes_{5000};  // by Node::key; few kernels have more
+  FlatMap<uint64_t, uint64_t> states_;  // by hash of the content
+  NodeNumbers nodes_;
   ByteWriter records_, state_, new_nodes_, new_lines_;
   uint64_t new_node_count_ = 0, new_line_count_ = 0;
   CallSite last_site_;  // nodes in a row are of one line

@@ -7,10 +7,12 @@
 #include "weft/base/hash.h"
 #include "weft/base/log.h"
 #include "weft/base/process.h"
+#include "weft/base/secrets.h"
 #include "weft/base/version.h"
 #include "weft/device/device.h"
 #include "weft/rewrite/print.h"
 #include "weft/run/state_writer.h"
+#include "weft/target/core.h"
 
 namespace weft {
 namespace {
@@ -72,8 +74,8 @@ void StreamWriter::describe_process() {
   out.text(strformat("{:016x}", build_id()));
   out.text(facts.directory);
   out.text(device.name());
-  out.text(device.target().machine.text());
-  write_list(out, facts.command);
+  out.text(text_with_core(device.target().machine));
+  write_list(out, without_secrets(facts.command));
   write_list(out, changed_options(context_.options()));
   end(Kind::Process);
 }

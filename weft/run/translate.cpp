@@ -7,6 +7,7 @@
 #include "weft/graph/verify.h"
 #include "weft/lower/lower.h"
 #include "weft/render/render.h"
+#include "weft/target/core.h"
 
 namespace weft {
 namespace {
@@ -24,7 +25,7 @@ void write_code(const Context& context, const Target& target, std::string_view e
                 Translation& out) {
   if (target.machine_code) {
     MachineCode made = generate_code(out.program, target);
-    if (log_enabled(context, 4)) out.listing = back_end_of(target).list(made.program);
+    if (log_enabled(context, 4)) out.listing = back_end_of(target).list(made.program, this_core());
     out.code = std::move(made.bytes);
     out.spilled = made.program.in_memory;
   } else if (!target.renderer.empty()) {

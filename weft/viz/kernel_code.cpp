@@ -41,11 +41,11 @@ MachineProgram program_of(const Session::Data& data, const PassRow& pass) {
   return std::move(stored.program);
 }
 
-std::vector<CodeLine> lines_of(const MachineProgram& program, std::string_view what) {
+std::vector<CodeLine> lines_of(const MachineProgram& program, Core core, std::string_view what) {
   Target target;
   target.name = "x86";  // machine_of() knows no other
   try {
-    return back_end_of(target).lines(program);
+    return back_end_of(target).lines(program, core);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::Internal) throw;
     fail("viz.damaged", "{}: an instruction has no encoding", what);
@@ -70,11 +70,12 @@ KernelCode kernel_code(const Session::Data& data, uint32_t kernel) {
   out.frame_bytes = program.frame_bytes;
   out.in_memory = program.in_memory;
   out.rematerialised = program.rematerialised;
-  out.lines = lines_of(program, data.path);
+  out.core = core_named_in(data.processes[data.kernels[kernel].process].machine);
+  out.lines = lines_of(program, out.core, data.path);
   out.flow = codegen::control_flow(out.lines);
   out.lives = codegen::register_lives(out.lines, out.flow, x86::instruction_set());
   for (const std::vector<Instruction>& body : codegen::loop_bodies(out.lines, out.flow))
-    out.estimates.push_back(x86::estimate_loop(body));
+    out.estimates.push_back(x86::estimate_loop(body, out.core));
   out.hot = hottest(out);
   const Bytes code = data.kernels[kernel].code;
   const CodeLine& last = out.lines.back();

@@ -16,6 +16,7 @@ struct KernelCode {
   codegen::RegisterLives lives;
   std::vector<x86::Estimate> estimates;  ///< of loops, without the loops in them
   uint32_t hot = codegen::kNoLoop;  ///< the deepest loop; of several the one that takes longest
+  Core core = Core::Unknown;        ///< that estimates are for
   int32_t frame_bytes = 0, in_memory = 0, rematerialised = 0;
   Bytes bytes;  ///< the function's, constants behind it; empty where they are not recorded
 

@@ -8,6 +8,7 @@
 #include "weft/device/device.h"
 #include "weft/graph/verify.h"
 #include "weft/optimize/plan_space.h"
+#include "weft/target/core.h"
 #include "weft/viz/state.h"
 
 namespace weft::viz {
@@ -42,7 +43,7 @@ std::vector<PlanChoice> plan_choices(const Session::Data& data, const KernelRow&
   if (!pass || kernel.target != "x86") return {};
   try {
     const Target& target = Context::current().get<DeviceTable>().open("NULL").target();
-    if (data.processes[kernel.process].machine != target.machine.text()) return {};
+    if (data.processes[kernel.process].machine != text_with_core(target.machine)) return {};
     NodeSource nodes(data, *pass);
     const StateView state = state_of(data, pass->before, nodes);
     if (state.kind != StateParts::Kind::Graph || state.nodes.size() != 1) return {};

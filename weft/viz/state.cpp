@@ -20,11 +20,11 @@ constexpr int kMostNested = 64;
 
 size_t forms_of(std::string_view set) { return set == "x86" ? x86::kForms : 0; }
 
-std::string machine_text(const StoredMachine& stored) {
+std::string machine_text(const StoredMachine& stored, Core core) {
   if (is_allocated(stored.program)) {
     Target target;
     target.name = stored.set;
-    return back_end_of(target).list(stored.program);
+    return back_end_of(target).list(stored.program, core);
   }
   std::string out;
   for (const Instruction& i : stored.program.code) (out += x86::print(i)) += '\n';
@@ -53,6 +53,7 @@ class StateReader {
     if (kind > static_cast<uint8_t>(StateParts::Kind::Machine))
       fail("viz.damaged", "{}: there is no form of states {}", in_.what(), kind);
     out.kind = static_cast<StateParts::Kind>(kind);
+    out.core = core_named_in(process_.machine);
     switch (out.kind) {
       case StateParts::Kind::Graph:
       case StateParts::Kind::Kernels: read_nodes(out); break;
@@ -231,7 +232,7 @@ std::string text_of(const StateView& state, std::string_view what) {
         append_format(out, "kernel {}\n{}", state.names[i], print_graph(state.nodes[i]));
       return out;
     }
-    case StateParts::Kind::Machine: return machine_text(machine_of(state, what));
+    case StateParts::Kind::Machine: return machine_text(machine_of(state, what), state.core);
     default: return {reinterpret_cast<const char*>(state.bytes.data()), state.bytes.size()};
   }
 }

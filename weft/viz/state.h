@@ -11,6 +11,7 @@
 #include "weft/graph/program.h"
 #include "weft/isa/machine_binary.h"
 #include "weft/rewrite/pass_record.h"
+#include "weft/target/core.h"
 #include "weft/viz/session_data.h"
 
 namespace weft::viz {
@@ -53,6 +54,7 @@ struct StateView {
   std::vector<std::string_view> names = {};
   LinearProgram program = {};
   Bytes bytes = {};
+  Core core = Core::Unknown;  ///< that it was made on
 
   const char* form() const;  ///< as JSON has it: "graph", ...; null for none
 };

@@ -223,7 +223,7 @@ std::string view_code(const Session& session, const Parameters& parameters) {
   json.field("rematerialised", code.rematerialised);
   json.field("spills", spills_of(code, FrameUse::Spill));
   json.field("reloads", spills_of(code, FrameUse::Reload));
-  json.field("estimate", x86::kEstimateSource);
+  json.field("estimate", x86::estimate_source(code.core));
   write_registers(json, code);
   write_blocks(json, code);
   json.key("loops").begin_array();
@@ -243,7 +243,7 @@ std::string text_code(const Session& session, const Parameters& parameters, bool
                 ": {} values in memory ({} spills, {} reloads), {} computed again, {} bytes of "
                 "frame\ncycles are {}\n{}\n",
                 code.in_memory, spills_of(code, FrameUse::Spill), spills_of(code, FrameUse::Reload),
-                code.rematerialised, code.frame_bytes, x86::kEstimateSource,
+                code.rematerialised, code.frame_bytes, x86::estimate_source(code.core),
                 loops_text(code, colour));
   append_format(out, "{}\n{}", blocks_text(code, colour), header_of_registers(code, 15));
   for (size_t i = page.first; i < page.end; ++i) {

@@ -8,6 +8,7 @@
 #include "weft/base/context.h"
 #include "weft/base/format.h"
 #include "weft/base/thread_pool.h"
+#include "weft/target/core.h"
 #include "weft/target/machine.h"
 #include "weft/target/machine_limits.h"
 #include "weft/viz/plan_choices.h"
@@ -80,7 +81,8 @@ Roofline roofline_of(const Session::Data& data, uint32_t number) {
     if (p.chosen && p.cycles > 0) out.predicted_cycles = p.cycles;
   Context& context = Context::current();
   const bool on_cpu = k.target == "x86" || k.target == "c";
-  if (!on_cpu || data.processes[k.process].machine != Machine::of(context).text()) return out;
+  if (!on_cpu || data.processes[k.process].machine != text_with_core(Machine::of(context)))
+    return out;
   const Roof& roof = context.get<Roof>();
   out.roof = &roof;
   const double compute = k.flops / roof.flops_per_second,

@@ -66,14 +66,14 @@ FrameUse frame_use(const Instruction& i) {
   return stores ? FrameUse::Spill : loads ? FrameUse::Reload : FrameUse::None;
 }
 
-std::vector<CodeLine> lines_without_places(const MachineProgram& program) {
+std::vector<CodeLine> lines_without_places(const MachineProgram& program, Core core) {
   std::vector<CodeLine> out;
   each_instruction(program, [&](const Instruction& i) {
     CodeLine& line = out.emplace_back(i);
     if (i.form >= x86::kForms) return;
     line.flow = flow_of(i);
     line.frame = frame_use(i);
-    line.latency = x86::latency(i);
+    line.latency = x86::latency(i, core);
     line.port = x86::port_name(i);
   });
   return out;
@@ -93,8 +93,8 @@ std::string encode_x86(const MachineProgram& program) {
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<CodeLine> lines_x86(const MachineProgram& program) {
-  std::vector<CodeLine> out = lines_without_places(program);
+std::vector<CodeLine> lines_x86(const MachineProgram& program, Core core) {
+  std::vector<CodeLine> out = lines_without_places(program, core);
   x86::Encoder encoder;  // labels stay open: distances have a fixed size
   for (CodeLine& line : out) {
     line.offset = static_cast<uint32_t>(encoder.size());
@@ -104,18 +104,18 @@ std::vector<CodeLine> lines_x86(const MachineProgram& program) {
   return out;
 }
 
-std::string list_x86(const MachineProgram& program) {
+std::string list_x86(const MachineProgram& program, Core core) {
   std::string text =
       strformat("# {} values in memory, {} computed again where they are used, {} bytes of frame\n",
                 program.in_memory, program.rematerialised, program.frame_bytes);
-  const std::vector<CodeLine> lines = lines_without_places(program);
+  const std::vector<CodeLine> lines = lines_without_places(program, core);
   const std::vector<std::vector<Instruction>> loops = loop_bodies(lines, control_flow(lines));
   size_t loop = 0;
   for (const CodeLine& l : lines) {
     const uint16_t form = l.instruction.form;
     const std::string line = x86::print(l.instruction);
     if (form == kLoopBegin)
-      append_format(text, "  {}: {}\n", line, text_of(x86::estimate_loop(loops[loop++])));
+      append_format(text, "  {}: {}\n", line, text_of(x86::estimate_loop(loops[loop++], core)));
     else if (form >= x86::kForms)
       append_format(text, "{}{}\n", form == kLabel ? "" : "  ", line);
     else

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/codegen/code_line.h"
+#include "weft/target/core.h"
 
 namespace weft::codegen {
 
@@ -11,9 +12,9 @@ namespace weft::codegen {
 /// allocated. Saves the registers that the System V ABI makes callees save, if they are used.
 std::string encode_x86(const MachineProgram& program);
 /// The same, one instruction a line with its latency and port; at the beginning of loops what an
-/// iteration is estimated to take, first what allocation left in memory.
-std::string list_x86(const MachineProgram& program);
+/// iteration is estimated to take on that core, first what allocation left in memory.
+std::string list_x86(const MachineProgram& program, Core core);
 /// The same as data, with where each instruction lies in the function's bytes.
-std::vector<CodeLine> lines_x86(const MachineProgram& program);
+std::vector<CodeLine> lines_x86(const MachineProgram& program, Core core);
 
 }  // namespace weft::codegen

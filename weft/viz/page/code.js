@@ -1,5 +1,5 @@
 // Machine code: its loops with what they take, and registers through the lives of what they hold.
-import { button, bytes, count, element, table } from "./dom.js";
+import { button, bytes, count, element, fillInParts, table } from "./dom.js";
 
 const REGISTER = /\b(?:[xyz]mm\d{1,2}|tmm\d|k[0-7]|[re]?(?:ax|bx|cx|dx|si|di|bp|sp)|[abcd]l|[sd]il|[sb]pl|r(?:8|9|1[0-5])[dwb]?)\b/g;
 
@@ -14,8 +14,17 @@ export class CodePanel {
   constructor(code, block, { go }) {
     this.code = code;
     this.numbers = new Map(code.registers.map((r, i) => [plainName(r.name), i]));
-    this.rows = code.lines.map((line) => this.row(line));
-    const pre = element("pre", { className: "listing" }, this.header(), ...this.rows);
+    this.hot = code.loops.find((l) => l.hot);
+    this.rows = [];
+    this.lit = [];
+    this.lives = [];   // that are lit
+    this.from = code.lines[0]?.line ?? 0;
+    const pre = element("pre", { className: "listing" }, this.header());
+    this.makeRows = fillInParts(pre, code.lines.length, (i) => {
+      this.rows.push(this.row(code.lines[i]));
+      this.lightRow(i);
+      return this.rows[i];
+    });
     this.box = element("div", { className: "code", tabIndex: 0, "aria-label": "Machine code" }, pre);
     pre.addEventListener("click", (event) => this.click(event.target));
     this.buttons = element("div", { className: "registers", role: "group", "aria-label": "Registers: lights up what each holds" },
@@ -57,7 +66,7 @@ export class CodePanel {
 
   row(line) {
     const made = element("div", { title: line.bytes ? `offset ${line.offset.toString(16)}: ${line.bytes}` : "" });
-    const hot = this.code.loops.find((l) => l.hot);
+    const { hot } = this;
     if (hot && line.line >= hot.first && line.line <= hot.last) made.classList.add("hot");
     if (line.frame) made.classList.add("spill");
     made.append(element("span", { className: "quiet" }, `${String(line.line).padStart(5)} `), element("span", { className: "lives" }, `${line.registers} `));
@@ -73,7 +82,9 @@ export class CodePanel {
   }
 
   show(line) {
-    const row = this.rows[line - (this.code.lines[0]?.line ?? 0)];
+    const at = line - this.from;
+    this.makeRows(at + 100);
+    const row = this.rows[at];
     if (!row) return;
     this.box.scrollTop = row.offsetTop - this.box.offsetTop - 60;
     this.box.scrollIntoView({ block: "nearest" });
@@ -99,12 +110,19 @@ export class CodePanel {
   // lives of one register
   light(lives) {
     for (const other of this.buttons.children) other.setAttribute("aria-pressed", "false");
-    const name = lives.length ? plainName(this.code.registers[lives[0][0]].name) : null;
-    const from = this.code.lines[0]?.line ?? 0;
-    this.rows.forEach((row, i) => {
-      const alive = lives.some(([, first, last]) => first <= i + from && i + from <= last);
-      row.classList.toggle("alive", alive);
-      for (const span of row.querySelectorAll("[data-register]")) span.classList.toggle("lit", alive && span.dataset.register === name);
-    });
+    for (const other of this.lit) other.classList.remove("alive", "lit");
+    this.lit = [];
+    this.lives = lives;
+    this.rows.forEach((_, i) => this.lightRow(i));
+  }
+
+  lightRow(i) {
+    const at = i + this.from, row = this.rows[i];
+    const life = this.lives.find(([, first, last]) => first <= at && at <= last);
+    if (!life) return;
+    const named = row.querySelectorAll(`[data-register="${plainName(this.code.registers[life[0]].name)}"]`);
+    row.classList.add("alive");
+    for (const span of named) span.classList.add("lit");
+    this.lit.push(row, ...named);
   }
 }

@@ -45,11 +45,39 @@ export const count = (value) => (unknown(value) ? "" : value.toLocaleString("en"
 export const rate = (value, unit) => (unknown(value) ? "" : scaled(value, ["", "k", "M", "G", "T", "P"].map((p) => p + unit), 1000));
 export const percent = (share) => (unknown(share) ? "" : `${(share * 100).toFixed(1)} %`);
 
+const AT_ONCE = 150;
+const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 16));
+const fillings = new WeakMap();   // of a root, its last one
+
+// A long list: what is seen at once, the rest a few at a time while there is nothing else to do, so that keys are answered
+// meanwhile. Returns a function that makes them up to one.
+export function fillInParts(root, total, make) {
+  let done = 0;
+  const upTo = (end) => {
+    const parts = [];
+    for (const last = Math.min(end, total); done < last; done += 1) parts.push(make(done));
+    root.append(...parts);
+  };
+  const rest = () => {
+    if (done >= total || fillings.get(root) !== upTo) return;
+    upTo(done + AT_ONCE);
+    idle(rest);
+  };
+  fillings.set(root, upTo);
+  upTo(AT_ONCE);
+  if (done < total) idle(rest);
+  return upTo;
+}
+
 // columns: [{name, of(row) -> text or node, sort(row)?, number?, mono?}]. Headers sort where they can.
 export function table(columns, rows, label) {
   const body = element("tbody");
-  const fill = (sorted) => body.replaceChildren(...sorted.map((row) => element("tr", {}, ...columns.map((column) =>
-    element("td", { className: column.number ? "number" : column.mono ? "mono" : "" }, column.of(row) ?? "")))));
+  const made = (row) => element("tr", {}, ...columns.map((column) =>
+    element("td", { className: column.number ? "number" : column.mono ? "mono" : "" }, column.of(row) ?? "")));
+  const fill = (sorted) => {
+    body.replaceChildren();
+    fillInParts(body, sorted.length, (i) => made(sorted[i]));
+  };
   let last = null;
   let up = false;
   const head = columns.map((column) => {

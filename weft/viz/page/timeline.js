@@ -63,7 +63,7 @@ export class TimelinePane {
     for (const track of this.tracks) {
       track.y = y;
       const depth = track.spans.reduce((most, span) => Math.max(most, span.depth), 0) + 1;
-      for (const span of track.spans) this.spans.push({ ...span, track, y: y + HEAD + span.depth * ROW });
+      for (const span of track.spans) this.spans.push({ ...span, track, y: y + HEAD + span.depth * ROW, hue: hue(hashOf(span.kernel !== null ? `kernel ${span.kernel}` : span.name) % 97) });
       y += HEAD + depth * ROW + 6;
     }
     this.height = y;
@@ -128,7 +128,7 @@ export class TimelinePane {
       if (x1 < 0 || x0 > width) continue;
       const w = Math.max(x1 - x0, 0.8);
       const name = span.detail || span.name;
-      context.fillStyle = `hsl(${hue(hashOf(span.kernel !== null ? `kernel ${span.kernel}` : span.name) % 97)} 50% ${light})`;
+      context.fillStyle = `hsl(${span.hue} 50% ${light})`;
       context.globalAlpha = span.merged > 1 ? 0.55 : 1;
       context.fillRect(x0, y, w, ROW - 2);
       context.globalAlpha = 1;
